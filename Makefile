@@ -1,0 +1,48 @@
+# Leash: `make test` is the whole check, `make build` the binary.
+#
+#   make test                          format, vet, staticcheck, all tests under the race detector
+#   make build                         bin/leash, static, stamped with the version
+#   make bench BENCHFLAGS='--rounds 5' Leash beside direct Redis and other proxies
+#   make go-test TESTFLAGS='-run Lock' tests alone, with flags of your own
+
+GO          ?= go
+STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
+TESTFLAGS   ?= -timeout 15m
+BENCHFLAGS  ?=
+VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+
+.DEFAULT_GOAL := build
+.PHONY: build test lint fmt vet staticcheck go-test bench tools clean
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X leash/internal/config.version=$(VERSION)' -o bin/leash .
+
+test: lint go-test
+
+lint: fmt vet staticcheck
+
+fmt:
+	@unformatted=$$(gofmt -l .) || exit 1; \
+	if [ -n "$$unformatted" ]; then \
+		echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; \
+	fi
+
+vet:
+	$(GO) vet ./...
+
+staticcheck:
+	$(GO) run $(STATICCHECK) ./...
+
+go-test: tools
+	CGO_ENABLED=1 $(GO) test -race $(TESTFLAGS) ./...
+
+bench: tools
+	$(GO) run ./bench $(BENCHFLAGS)
+
+# The tests run against real Redis servers, and the race detector needs a C compiler.
+# Both are installed only where they are missing.
+tools:
+	@.ci/tools
+
+clean:
+	rm -rf bin
