@@ -1,0 +1,71 @@
+package resp
+
+import "strconv"
+
+// Frequent whole replies.
+const (
+	OK          = "+OK\r\n"
+	Pong        = "+PONG\r\n"
+	NilBulk     = "$-1\r\n"
+	EmptyArray  = "*0\r\n"
+	asciiCRLF   = "\r\n"
+	bulkMark    = '$'
+	arrayMark   = '*'
+	integerMark = ':'
+	errorMark   = '-'
+	statusMark  = '+'
+)
+
+// AppendError appends an error reply. message begins with its code, as in
+// "ERR syntax error". Line breaks in it become spaces, as Redis has them, for
+// they would end the reply early.
+func AppendError(dst []byte, message string) []byte {
+	dst = append(dst, errorMark)
+	for i := range len(message) {
+		c := message[i]
+		if c == '\r' || c == '\n' {
+			c = ' '
+		}
+		dst = append(dst, c)
+	}
+	return append(dst, asciiCRLF...)
+}
+
+// AppendStatus appends a simple string reply.
+func AppendStatus(dst []byte, s string) []byte {
+	dst = append(dst, statusMark)
+	dst = append(dst, s...)
+	return append(dst, asciiCRLF...)
+}
+
+// AppendInt appends an integer reply.
+func AppendInt(dst []byte, n int64) []byte {
+	return appendHeader(dst, integerMark, n)
+}
+
+// AppendArray appends the header of an array of n elements, which follow.
+func AppendArray(dst []byte, n int) []byte {
+	return appendHeader(dst, arrayMark, int64(n))
+}
+
+// AppendBulk appends a bulk string.
+func AppendBulk[T ~[]byte | ~string](dst []byte, b T) []byte {
+	dst = appendHeader(dst, bulkMark, int64(len(b)))
+	dst = append(dst, b...)
+	return append(dst, asciiCRLF...)
+}
+
+// AppendCommand appends a request: an array of bulk strings.
+func AppendCommand[T ~[]byte | ~string](dst []byte, args ...T) []byte {
+	dst = AppendArray(dst, len(args))
+	for _, a := range args {
+		dst = AppendBulk(dst, a)
+	}
+	return dst
+}
+
+func appendHeader(dst []byte, mark byte, n int64) []byte {
+	dst = append(dst, mark)
+	dst = strconv.AppendInt(dst, n, 10)
+	return append(dst, asciiCRLF...)
+}

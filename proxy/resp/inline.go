@@ -1,0 +1,140 @@
+package resp
+
+// nextInline takes a request that does not begin with "*": a line of words, as
+// a person types it into telnet.
+func (p *Parser) nextInline(buf []byte) (Command, int, error) {
+	end := p.find(buf, '\n')
+	if end < 0 {
+		if len(buf) > maxLine {
+			return Command{}, 0, ProtocolError("too big inline request")
+		}
+		return Command{}, 0, nil
+	}
+	line := buf[:end]
+	if end > 0 && line[end-1] == '\r' {
+		line = line[:end-1]
+	}
+	args, ok := splitArgs(p.args[:0], line)
+	switch {
+	case !ok:
+		return Command{}, 0, ProtocolError("unbalanced quotes in request")
+	case p.Limits.MaxArgs > 0 && len(args) > p.Limits.MaxArgs:
+		return Command{}, 0, ProtocolError("more arguments than --max-args allows")
+	}
+	p.reset()
+	if len(args) == 0 {
+		return Command{}, end + 1, nil
+	}
+	if cap(args) <= keptArgs {
+		p.args = args
+	}
+	return Command{Args: args, Raw: AppendCommand(nil, args...)}, end + 1, nil
+}
+
+// splitArgs splits a line into words as Redis's sdssplitargs does: "…" with
+// the escapes \n \r \t \b \a \xHH and \ before anything else, '…' with \' only,
+// and a closing quote must be followed by a space or the end. ok is false when
+// quotes are unbalanced. The words are appended to dst; those without quotes
+// or escapes point into line.
+func splitArgs(dst [][]byte, line []byte) (words [][]byte, ok bool) {
+	for {
+		for len(line) > 0 && isSpace(line[0]) {
+			line = line[1:]
+		}
+		if len(line) == 0 {
+			return dst, true
+		}
+		word, n, ok := splitWord(line)
+		if !ok {
+			return nil, false
+		}
+		dst = append(dst, word)
+		line = line[n:]
+	}
+}
+
+// splitWord reads one word at the start of line and says how many bytes it took.
+func splitWord(line []byte) (word []byte, n int, ok bool) {
+	i := 0
+	for i < len(line) && !isSpace(line[i]) && line[i] != '"' && line[i] != '\'' {
+		i++
+	}
+	if i == len(line) || isSpace(line[i]) {
+		return line[:i:i], i, true
+	}
+	word = append([]byte{}, line[:i]...)
+	for i < len(line) && !isSpace(line[i]) {
+		if c := line[i]; c != '"' && c != '\'' {
+			word = append(word, c)
+			i++
+			continue
+		}
+		var took int
+		word, took, ok = appendQuoted(word, line[i:])
+		if !ok {
+			return nil, 0, false
+		}
+		return word, i + took, true
+	}
+	return word, i, true
+}
+
+// appendQuoted appends what the quotes at the start of line hold.
+func appendQuoted(dst, line []byte) (word []byte, n int, ok bool) {
+	quote := line[0]
+	for i := 1; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == quote:
+			i++
+			return dst, i, i == len(line) || isSpace(line[i])
+		case c != '\\' || i+1 == len(line):
+			dst = append(dst, c)
+		case quote == '\'':
+			if line[i+1] == '\'' {
+				i++
+				c = '\''
+			}
+			dst = append(dst, c)
+		case line[i+1] == 'x' && i+3 < len(line) && isHex(line[i+2]) && isHex(line[i+3]):
+			dst = append(dst, unhex(line[i+2])<<4|unhex(line[i+3]))
+			i += 3
+		default:
+			i++
+			dst = append(dst, unescape(line[i]))
+		}
+	}
+	return nil, 0, false
+}
+
+// isSpace is C's isspace in the C locale.
+func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+}
+
+func unhex(c byte) byte {
+	switch {
+	case c <= '9':
+		return c - '0'
+	case c <= 'F':
+		return c - 'A' + 10
+	}
+	return c - 'a' + 10
+}
+
+func unescape(c byte) byte {
+	switch c {
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	case 'b':
+		return '\b'
+	case 'a':
+		return '\a'
+	}
+	return c
+}
