@@ -1,0 +1,158 @@
+package redistest
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"time"
+)
+
+// replyTimeout bounds each read of a Client unless Timeout says otherwise.
+const replyTimeout = 10 * time.Second
+
+// Client is one bare RESP connection: bytes out, whole replies in as the bytes that came, RESP2 or RESP3. It is
+// meant for comparing answers byte by byte. It is not safe for concurrent use, except that one goroutine may
+// send while another reads.
+type Client struct {
+	// Timeout bounds each read of a reply and each write; if zero, 10 s.
+	Timeout time.Duration
+
+	conn net.Conn
+	r    *bufio.Reader
+}
+
+// Dial connects to a RESP server at a TCP address.
+func Dial(addr string) (*Client, error) {
+	conn, err := net.DialTimeout("tcp", addr, replyTimeout)
+	if err != nil {
+		return nil, err
+	}
+	return NewClient(conn), nil
+}
+
+// NewClient makes a Client of a connection, which it then owns.
+func NewClient(conn net.Conn) *Client {
+	return &Client{conn: conn, r: bufio.NewReader(conn)}
+}
+
+// Conn is the connection below, to half-close or reset it, say. Reading from it loses replies.
+func (c *Client) Conn() net.Conn { return c.conn }
+
+// Close closes the connection.
+func (c *Client) Close() error { return c.conn.Close() }
+
+func (c *Client) deadline() time.Time {
+	if c.Timeout == 0 {
+		return time.Now().Add(replyTimeout)
+	}
+	return time.Now().Add(c.Timeout)
+}
+
+// Send writes raw bytes, complete commands or not.
+func (c *Client) Send(raw string) error {
+	if err := c.conn.SetWriteDeadline(c.deadline()); err != nil {
+		return err
+	}
+	_, err := io.WriteString(c.conn, raw)
+	return err
+}
+
+// Do sends one command and returns the next reply as raw bytes. An error reply is a reply; err is for the
+// connection. In RESP3 the next reply may be a push.
+func (c *Client) Do(args ...string) (string, error) {
+	if err := c.Send(Command(args...)); err != nil {
+		return "", err
+	}
+	return c.Read()
+}
+
+// Command encodes one command as RESP.
+func Command(args ...string) string {
+	b := appendHeader(nil, '*', len(args))
+	for _, arg := range args {
+		b = appendHeader(b, '$', len(arg))
+		b = append(b, arg...)
+		b = append(b, "\r\n"...)
+	}
+	return string(b)
+}
+
+func appendHeader(b []byte, kind byte, n int) []byte {
+	b = append(b, kind)
+	b = strconv.AppendInt(b, int64(n), 10)
+	return append(b, "\r\n"...)
+}
+
+// Read returns the next whole reply as raw bytes, nested ones with all they hold; a RESP3 attribute comes
+// together with the reply it belongs to. When the server has closed the connection the error is io.EOF, and
+// io.ErrUnexpectedEOF within a reply; what had come of it is returned as well.
+func (c *Client) Read() (string, error) {
+	if err := c.conn.SetReadDeadline(c.deadline()); err != nil {
+		return "", err
+	}
+	var frame bytes.Buffer
+	err := c.readFrame(&frame)
+	if err == io.EOF && frame.Len() > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return frame.String(), err
+}
+
+// readFrame appends one frame to dst, whatever part of it came.
+func (c *Client) readFrame(dst *bytes.Buffer) error {
+	line, err := c.r.ReadSlice('\n')
+	dst.Write(line)
+	if err != nil {
+		if err == bufio.ErrBufferFull {
+			return c.readFrameRest(dst)
+		}
+		return err
+	}
+	if len(line) < 3 || line[len(line)-2] != '\r' {
+		return fmt.Errorf("redistest: malformed reply line %q", line)
+	}
+	kind := line[0]
+	switch kind {
+	case '+', '-', ':', '_', ',', '#', '(':
+		return nil
+	case '$', '=', '!', '*', '~', '>', '%', '|':
+	default:
+		return fmt.Errorf("redistest: unknown reply type in %q", line)
+	}
+	n, err := strconv.Atoi(string(line[1 : len(line)-2]))
+	if err != nil {
+		return fmt.Errorf("redistest: malformed reply length %q", line)
+	}
+	if n < 0 {
+		return nil // RESP2's nil
+	}
+	switch kind {
+	case '$', '=', '!':
+		_, err := io.CopyN(dst, c.r, int64(n)+2)
+		return err
+	case '%':
+		n *= 2
+	case '|':
+		n = 2*n + 1 // and the reply that it is about
+	}
+	for range n {
+		if err := c.readFrame(dst); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readFrameRest reads on in a line that is longer than the buffer: a long error or simple string.
+func (c *Client) readFrameRest(dst *bytes.Buffer) error {
+	for {
+		line, err := c.r.ReadSlice('\n')
+		dst.Write(line)
+		if err != bufio.ErrBufferFull {
+			return err
+		}
+	}
+}

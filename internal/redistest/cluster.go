@@ -1,0 +1,237 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	defaultMasters     = 3
+	defaultNodeTimeout = 2 * time.Second
+	clusterTimeout     = 30 * time.Second
+)
+
+// ClusterOptions describe a cluster. The zero value is three masters without replicas.
+type ClusterOptions struct {
+	Masters  int // if zero, 3; each gets an equal share of the slots, in order
+	Replicas int // of each master; if zero, none
+	// NodeTimeout is cluster-node-timeout; if zero, 2 s. A failover takes about as long again, and a machine
+	// that stalls for longer sees failovers nobody asked for.
+	NodeTimeout time.Duration
+	// Args and Password are those of Options, for every node.
+	Args     []string
+	Password string
+}
+
+// Cluster is a Redis Cluster of processes of this machine.
+type Cluster struct {
+	// Nodes are the masters in the order of their first slots, then the first replica of each, then the second
+	// of each and so on: as built, whatever has become of them since.
+	Nodes []*Node
+
+	opt ClusterOptions
+}
+
+// Node is one server of a cluster.
+type Node struct {
+	*Server        // its Addr is the node's own
+	ID      string // as in CLUSTER MYID
+}
+
+// Announced is the address that the cluster gives to its clients for this node.
+func (n *Node) Announced() string { return n.Server.Addr }
+
+// LaunchCluster starts a cluster and returns when every node is in state ok, knows the owner of every slot and
+// all replicas, and every replica has its link to its master: after 2 to 3 s, since Redis does not let a new
+// master serve earlier than 2 s after its start. The caller closes it.
+func LaunchCluster(opt ClusterOptions) (*Cluster, error) {
+	if opt.Masters == 0 {
+		opt.Masters = defaultMasters
+	}
+	if opt.NodeTimeout == 0 {
+		opt.NodeTimeout = defaultNodeTimeout
+	}
+	c := &Cluster{opt: opt}
+	err := c.launchNodes(opt.Masters * (1 + opt.Replicas))
+	if err == nil {
+		err = c.assemble()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("redistest: cluster: %w", err), c.Close())
+	}
+	return c, nil
+}
+
+// Close ends all nodes.
+func (c *Cluster) Close() error {
+	return c.each(c.Nodes, (*Node).Close)
+}
+
+// launchNodes starts n servers side by side.
+func (c *Cluster) launchNodes(n int) error {
+	nodes := make([]*Node, n)
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range nodes {
+		wg.Go(func() { nodes[i], errs[i] = c.launchNode() })
+	}
+	wg.Wait()
+	for _, n := range nodes {
+		if n != nil {
+			c.Nodes = append(c.Nodes, n)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Cluster) launchNode() (*Node, error) {
+	s, err := Launch(Options{Args: c.nodeArgs(), Password: c.opt.Password})
+	if err != nil {
+		return nil, err
+	}
+	return &Node{Server: s}, nil
+}
+
+func (c *Cluster) nodeArgs() []string {
+	args := []string{
+		"--cluster-enabled", "yes",
+		"--cluster-node-timeout", strconv.FormatInt(c.opt.NodeTimeout.Milliseconds(), 10),
+		"--cluster-announce-ip", "127.0.0.1",
+		// A master whose last slot moves away stays a master, and replicas stay with theirs.
+		"--cluster-allow-replica-migration", "no",
+		// CLUSTER SLOTS leaves a replica out until it has received something; with this it does every second.
+		"--repl-ping-replica-period", "1",
+	}
+	return append(args, c.opt.Args...)
+}
+
+// assemble makes a cluster of servers that do not know each other yet.
+func (c *Cluster) assemble() error {
+	ctx, cancel := context.WithTimeout(context.Background(), clusterTimeout)
+	defer cancel()
+	for i, n := range c.Nodes {
+		if err := c.introduce(ctx, i, n); err != nil {
+			return fmt.Errorf("set up %s: %w", n.Server.Addr, err)
+		}
+	}
+	if err := poll(clusterTimeout, c.acquainted); err != nil {
+		return err
+	}
+	for i, n := range c.Nodes[c.opt.Masters:] {
+		master := c.Nodes[i%c.opt.Masters]
+		if err := n.Client().ClusterReplicate(ctx, master.ID).Err(); err != nil {
+			return fmt.Errorf("make %s a replica: %w", n.Server.Addr, err)
+		}
+	}
+	return c.AwaitStable(clusterTimeout)
+}
+
+// introduce gives node i its epoch and its slots, and makes it meet all nodes after it. Each pair meets
+// directly, since gossip alone takes seconds to get around.
+func (c *Cluster) introduce(ctx context.Context, i int, n *Node) error {
+	pipe := n.Client().Pipeline()
+	id := pipe.Do(ctx, "CLUSTER", "MYID")
+	pipe.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
+	if i < c.opt.Masters {
+		first, last := share(i, c.opt.Masters)
+		pipe.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", first, last)
+	}
+	for _, other := range c.Nodes[i+1:] {
+		pipe.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", other.port.number, other.port.number+busOffset)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return err
+	}
+	var err error
+	n.ID, err = id.Text()
+	return err
+}
+
+// share returns the slots of master i of n, as redis-cli divides them.
+func share(i, n int) (first, last int) {
+	bound := func(i int) int { return (i*SlotCount + n/2) / n }
+	return bound(i), bound(i+1) - 1
+}
+
+// acquainted returns nil once every node knows every other by its final id.
+func (c *Cluster) acquainted() error {
+	return c.each(c.Nodes, func(n *Node) error {
+		v, err := n.view()
+		if err != nil {
+			return err
+		}
+		for _, other := range c.Nodes {
+			if info := v[other.ID]; info == nil || info.flags["handshake"] {
+				return fmt.Errorf("%s does not know %s yet", n.Server.Addr, other.Server.Addr)
+			}
+		}
+		return nil
+	})
+}
+
+// Running returns the nodes whose processes run and are not paused.
+func (c *Cluster) Running() []*Node {
+	var running []*Node
+	for _, n := range c.Nodes {
+		if n.Running() {
+			running = append(running, n)
+		}
+	}
+	return running
+}
+
+// each calls f for all nodes side by side and joins the errors.
+func (c *Cluster) each(nodes []*Node, f func(*Node) error) error {
+	errs := make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() { errs[i] = f(n) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// Addrs returns the announced addresses of all nodes, masters first, as built.
+func (c *Cluster) Addrs() []string {
+	addrs := make([]string, len(c.Nodes))
+	for i, n := range c.Nodes {
+		addrs[i] = n.Announced()
+	}
+	return addrs
+}
+
+// MasterOf returns the node that serves slot: among the running nodes that believe themselves its master, the
+// one with the newest claim. It is nil if there is none.
+func (c *Cluster) MasterOf(slot int) *Node {
+	var master *Node
+	var epoch int64 = -1
+	for _, n := range c.Running() {
+		v, err := n.view()
+		if err != nil {
+			continue
+		}
+		if self := v.self(); self.flags["master"] && self.has(slot) && self.epoch > epoch {
+			master, epoch = n, self.epoch
+		}
+	}
+	return master
+}
+
+// ReplicaOf returns a running replica of the master of slot, nil if there is none.
+func (c *Cluster) ReplicaOf(slot int) *Node {
+	master := c.MasterOf(slot)
+	if master == nil {
+		return nil
+	}
+	for _, n := range c.Running() {
+		v, err := n.view()
+		if err == nil && v.self().masterID == master.ID {
+			return n
+		}
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package redistest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+const (
+	firstPort  = 10000
+	portCount  = 10000
+	busOffset  = 10000 // the cluster bus listens at the client port + 10000
+	portTrials = 200
+)
+
+// port is a TCP port of 127.0.0.1 together with the claim on it. The claim is a name that only one process can
+// hold at a time; other processes that use this package keep off the port, even while its server is down.
+type port struct {
+	number int
+	claim  net.Listener
+}
+
+func (p *port) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.number)) }
+
+// release gives the claim up. It may be called more than once.
+func (p *port) release() {
+	if p != nil && p.claim != nil {
+		_ = p.claim.Close()
+	}
+}
+
+// claimPort finds a port that is free, and so is the bus port that belongs to it. A program that does not use
+// this package may still take it before Redis does: the caller tries again with another.
+func claimPort() (*port, error) {
+	for range portTrials {
+		n := firstPort + rand.IntN(portCount)
+		claim, err := claimName(n)
+		if err != nil {
+			continue
+		}
+		if isFree(n) && isFree(n+busOffset) {
+			return &port{number: n, claim: claim}, nil
+		}
+		_ = claim.Close()
+	}
+	return nil, errors.New("redistest: no free port found")
+}
+
+// claimName listens on an abstract Unix socket: it leaves no file behind and ends with its process.
+func claimName(n int) (net.Listener, error) {
+	return net.Listen("unix", fmt.Sprintf("@leash-redistest-%d", n))
+}
+
+func isFree(n int) bool {
+	ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(n)))
+	if err != nil {
+		return false
+	}
+	return ln.Close() == nil
+}

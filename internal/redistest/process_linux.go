@@ -1,0 +1,29 @@
+package redistest
+
+import (
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownedAttr makes the kernel kill the process when the thread that started it ends.
+func ownedAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}
+
+// awaitStopped blocks until the child has stopped with all its threads. A signal is only a request: without the
+// wait Redis could still run a command after Pause has returned.
+func awaitStopped(pid int) error {
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return fmt.Errorf("wait for process %d to stop: %w", pid, err)
+		default:
+			return nil
+		}
+	}
+}
