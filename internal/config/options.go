@@ -1,0 +1,163 @@
+package config
+
+import (
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// An option is one setting as flag, as environment variable and as a paragraph of --help.
+type option struct {
+	name  string
+	value value
+	// help says the effect, then the limits. The default follows by itself.
+	help string
+	// unset is how --help writes an empty default.
+	unset string
+}
+
+// env is the option's environment variable: LEASH_MAX_CLIENTS for max-clients.
+func (o option) env() string {
+	return "LEASH_" + strings.ToUpper(strings.ReplaceAll(o.name, "-", "_"))
+}
+
+// A group is the options under one heading of --help.
+type group struct {
+	title   string
+	options []option
+}
+
+// groups binds every setting of c to its option. What c holds now are the defaults that --help shows.
+func groups(c *Config) []group {
+	return []group{
+		{"Clients", clientOptions(c)},
+		{"Redis", upstreamOptions(c)},
+		{"Locks", lockOptions(c)},
+		{"Process", processOptions(c)},
+	}
+}
+
+func clientOptions(c *Config) []option {
+	return []option{
+		{name: "listen", value: list("address", &c.Listen),
+			help: "Where clients connect: host:port, :port for every interface, or unix:/path for a unix socket. " +
+				"Repeat the flag, or separate by commas, for more than one. Port 0 is any free port. " +
+				"Clients are not asked for more than Redis asks them, so keep it off the internet."},
+		{name: "max-clients", value: count("n", &c.MaxClients),
+			help: "Client connections served at once; more are answered as Redis does, with an error, and closed. 1 to 1000000."},
+		{name: "max-bulk", value: size("size", &c.MaxBulk),
+			help: "Largest argument of a command, as Redis's proto-max-bulk-len; what is less of the two counts. " +
+				"A client that sends a larger one is closed. 1MiB to 4GiB."},
+		{name: "max-args", value: count("n", &c.MaxArgs),
+			help: "Most arguments of a command; a client that sends more is closed. 1024 to 2147483647."},
+		{name: "max-client-output", value: size("size", &c.MaxClientOutput),
+			help: "Replies that may wait for a client that has stopped reading; past it, it is closed once it has taken nothing " +
+				"for 10s. A client that reads, however slowly, is not. 1MiB or more."},
+		{name: "peer-timeout", value: duration("duration", &c.PeerTimeout),
+			help: "How long the host of a client that holds or awaits a lock may be silent on the network before the connection is " +
+				"given up; its locks then run out by themselves. The keepalives that find it out are sent by the kernels, " +
+				"so an idle client is not silent. 4s to 10m."},
+		{name: "drain-timeout", value: duration("duration", &c.DrainTimeout),
+			help: "After SIGTERM, how long clients with commands in flight or locks held may go on before they are closed. " +
+				"0 (at once) to 1h."},
+	}
+}
+
+func upstreamOptions(c *Config) []option {
+	return []option{
+		{name: "upstream", value: list("host:port,...", &c.Upstream),
+			help:  "The Redis to serve, or any nodes of a Redis Cluster, which then names the others.",
+			unset: "none, an embedded Redis in memory serves, good for a try"},
+		{name: "upstream-mode", value: choice(&c.UpstreamMode, upstreamModes...),
+			help: "What the upstream is; auto asks it."},
+		{name: "upstream-user", value: text("name", &c.UpstreamUser),
+			help:  "ACL user of Leash's own connections: topology, lock scripts, liveness. Needs a password.",
+			unset: "Redis's own, \"default\""},
+		{name: "upstream-password", value: secret("password", &c.UpstreamPassword),
+			help: "Password of that user. Arguments of a process can be read by others on the machine: " +
+				"prefer the environment variable or the file.",
+			unset: "none"},
+		{name: "upstream-password-file", value: text("path", &c.UpstreamPasswordFile),
+			help:  "File that holds the password and nothing else; a line end after it is dropped. Read once, at start.",
+			unset: "none"},
+		{name: "trust-clients", value: boolean(&c.TrustClients),
+			help: "Serve clients that have not said AUTH with the upstream user's rights, instead of those that Redis gives " +
+				"a client without credentials. Whoever reaches a listen address then has them."},
+		{name: "redirect-timeout", value: duration("duration", &c.RedirectTimeout),
+			help: "How long a command is tried again while the cluster answers CLUSTERDOWN or TRYAGAIN, before the client gets " +
+				"that answer. 0 (not at all) to 1m."},
+		{name: "upstream-timeout", value: duration("duration", &c.UpstreamTimeout),
+			help: "How long a Redis node may be silent before its connections are lost, and how long it may take to connect. " +
+				"A running script silences it for 5s by default (busy-reply-threshold), so stay above that. 2s to 10m."},
+	}
+}
+
+func lockOptions(c *Config) []option {
+	return []option{
+		{name: "watchdog-timeout", value: duration("duration", &c.WatchdogTimeout),
+			help: "Time to live in Redis of a lock that lasts as long as its connection. It is renewed every third of it; a lock " +
+				"whose Leash or whose Redis is gone ends after it. As Redisson's lockWatchdogTimeout. 1s to 24h."},
+		{name: "on-disconnect", value: choice(&c.OnDisconnect, onDisconnects...),
+			help: "What becomes of a connection's locks when it ends. auto releases them when the client closed it " +
+				"and lets them run out when it broke; release and expire do the one or the other in both cases. " +
+				"The locks of a connection that Leash closes always run out."},
+		{name: "lock-publish", value: choice(&c.LockPublish, lockPublishes...),
+			help: "Channels that waiters in other processes are woken through. plain is PUBLISH, sharded is SPUBLISH (Redis 7), " +
+				"which Redisson uses on a cluster; both serves all."},
+		{name: "token-ttl", value: duration("duration", &c.TokenTTL),
+			help: "How long the counter of a lock's fencing tokens stays in Redis after its last use. 0 is for ever, and is needed " +
+				"where Redisson's RFencedLock uses the same names. 0, or from watchdog-timeout on."},
+	}
+}
+
+func processOptions(c *Config) []option {
+	return []option{
+		{name: "threads", value: count("n", &c.Threads),
+			help: "Threads that work at once. One costs the least CPU a command and is enough for one Redis; more carry more. " +
+				"1 to 1024. The default is half of the cores this process may use, at least 1."},
+		{name: "log-level", value: level(&c.LogLevel),
+			help: "Least level that is logged, to standard error."},
+		{name: "log-format", value: choice(&c.LogFormat, logFormats...),
+			help: "How a log line looks."},
+	}
+}
+
+// The closed sets of words.
+var (
+	upstreamModes = []string{"auto", "cluster", "standalone"}
+	onDisconnects = []string{"auto", "release", "expire"}
+	lockPublishes = []string{"both", "sharded", "plain"}
+	logFormats    = []string{"text", "json"}
+	logLevels     = []string{"debug", "info", "warn", "error"}
+)
+
+func level(p *slog.Level) value {
+	parse := func(s string) (l slog.Level, err error) {
+		if err := oneOf(s, logLevels); err != nil {
+			return l, err
+		}
+		return l, l.UnmarshalText([]byte(s))
+	}
+	format := func(l slog.Level) string { return strings.ToLower(l.String()) }
+	return bind(strings.Join(logLevels, "|"), p, parse, format)
+}
+
+// flagSet returns the flags of all groups. Defined last, --version is no setting: it has no environment
+// variable, and LEASH_VERSION stays free for whoever deploys.
+func flagSet(gs []group, version *bool) *pflag.FlagSet {
+	fs := pflag.NewFlagSet("leash", pflag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {}
+	for _, g := range gs {
+		for _, o := range g.options {
+			f := fs.VarPF(o.value, o.name, "", o.help)
+			if o.value.kind == kindBool {
+				f.NoOptDefVal = "true"
+			}
+		}
+	}
+	fs.VarPF(boolean(version), "version", "", "").NoOptDefVal = "true"
+	return fs
+}

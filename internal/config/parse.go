@@ -1,0 +1,147 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Info is what [Parse] returns as its error for --help and --version: nothing is wrong, but there is
+// nothing to run either. The caller writes Text to standard output and exits with 0.
+type Info struct {
+	Text string // ends in a line feed
+}
+
+// Error implements error.
+func (i *Info) Error() string {
+	return strings.TrimSuffix(i.Text, "\n")
+}
+
+// UsageError says which settings are wrong and what would be right, a line each. The caller writes it to
+// standard error and exits with 2. It never contains a password.
+type UsageError struct {
+	err error
+}
+
+// Error implements error.
+func (e *UsageError) Error() string {
+	return e.err.Error()
+}
+
+// Unwrap returns the error of each wrong setting, joined.
+func (e *UsageError) Unwrap() error {
+	return e.err
+}
+
+// Parse reads the settings from the arguments (without the program's name) and from the environment, where
+// an empty variable counts as one that is not set. It reads the password file, if there is one. The result
+// has passed Validate.
+// The error is an *[Info] or a *[UsageError], never anything else.
+func Parse(args []string, getenv func(string) string) (Config, error) {
+	c := Default()
+	gs := groups(&c)
+	var version bool
+	fs := flagSet(gs, &version)
+
+	switch err := fs.Parse(args); {
+	case errors.Is(err, pflag.ErrHelp):
+		return Config{}, &Info{Text: helpText()}
+	case err != nil:
+		return Config{}, &UsageError{flagError(err)}
+	case version:
+		return Config{}, &Info{Text: "leash " + Version() + "\n"}
+	case fs.NArg() > 0:
+		// Which one is not said: it may be the second half of a password.
+		return Config{}, &UsageError{errors.New("an argument is not a flag: settings are given as --flag value; quote values with spaces")}
+	}
+
+	if err := errors.Join(setFromEnv(gs, fs, getenv)...); err != nil {
+		return Config{}, &UsageError{err}
+	}
+	if err := c.readPassword(); err != nil {
+		return Config{}, &UsageError{err}
+	}
+	if err := c.Validate(); err != nil {
+		return Config{}, &UsageError{err}
+	}
+	return c, nil
+}
+
+// setFromEnv sets from its environment variable what no flag has set.
+func setFromEnv(gs []group, fs *pflag.FlagSet, getenv func(string) string) []error {
+	var errs []error
+	for _, g := range gs {
+		for _, o := range g.options {
+			s := getenv(o.env())
+			if s == "" || fs.Changed(o.name) {
+				continue
+			}
+			if err := o.value.Set(s); err != nil {
+				errs = append(errs, fmt.Errorf("--%s (from %s) %q %w", o.name, o.env(), s, err))
+			}
+		}
+	}
+	return errs
+}
+
+// flagError is pflag's error in our words. pflag's own repeat the argument as it was given, and
+// `-upstream-password=secret`, with one dash, is an easy mistake.
+func flagError(err error) error {
+	var unknown *pflag.NotExistError
+	var missing *pflag.ValueRequiredError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
+		return errors.New("a flag begins with one dash: write two, as in --listen")
+	case errors.As(err, &unknown):
+		return fmt.Errorf("--%s is not a flag: see --help", unknown.GetSpecifiedName())
+	case errors.As(err, &missing):
+		return fmt.Errorf("--%s needs a value", missing.GetSpecifiedName())
+	case errors.As(err, &invalid):
+		return fmt.Errorf("--%s %q %w", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
+	}
+	return errors.New("an argument is not a flag: write --flag value or --flag=value")
+}
+
+// maxPassword bounds what is read of a password file, in bytes.
+const maxPassword = 64 * kib
+
+// readPassword puts the password file's content in UpstreamPassword.
+func (c *Config) readPassword() error {
+	if c.UpstreamPasswordFile == "" {
+		return nil
+	}
+	if c.UpstreamPassword != "" {
+		return errors.New("--upstream-password and --upstream-password-file are both set: give one of them")
+	}
+	password, err := readLine(c.UpstreamPasswordFile)
+	if err != nil {
+		return fmt.Errorf("--upstream-password-file: %w", err)
+	}
+	if password == "" {
+		return fmt.Errorf("--upstream-password-file %q is empty: put the password in it", c.UpstreamPasswordFile)
+	}
+	c.UpstreamPassword = Secret(password)
+	return nil
+}
+
+// readLine returns what is in the file, without the line end that editors leave.
+func readLine(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxPassword+1))
+	if err != nil {
+		return "", err
+	}
+	if len(b) > maxPassword {
+		return "", fmt.Errorf("%q is larger than %s: it can't be a password", path, formatSize(maxPassword))
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r"), nil
+}

@@ -1,0 +1,308 @@
+package config
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// environment is a getenv of the given variables.
+func environment(vars map[string]string) func(string) string {
+	return func(name string) string { return vars[name] }
+}
+
+func mustParse(t *testing.T, vars map[string]string, args ...string) Config {
+	t.Helper()
+	c, err := Parse(args, environment(vars))
+	if err != nil {
+		t.Fatalf("Parse(%q): %v", args, err)
+	}
+	return c
+}
+
+// mustRefuse returns the usage error's text.
+func mustRefuse(t *testing.T, vars map[string]string, args ...string) string {
+	t.Helper()
+	c, err := Parse(args, environment(vars))
+	var usage *UsageError
+	if !errors.As(err, &usage) {
+		t.Fatalf("Parse(%q): got %v, want a UsageError", args, err)
+	}
+	if !reflect.DeepEqual(c, Config{}) {
+		t.Errorf("Parse(%q): a config beside the error", args)
+	}
+	return err.Error()
+}
+
+func writeFile(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestParseNothingIsDefault(t *testing.T) {
+	if got, want := mustParse(t, nil), Default(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// everything is each setting once, as it is given and as it arrives.
+var everything = []struct{ flag, text string }{
+	{"listen", "0.0.0.0:7000,unix:/run/leash.sock"},
+	{"max-clients", "12"},
+	{"max-bulk", "16mb"},
+	{"max-args", "2048"},
+	{"max-client-output", "1GiB"},
+	{"peer-timeout", "20s"},
+	{"drain-timeout", "0"},
+	{"upstream", "a:1,[::1]:2"},
+	{"upstream-mode", "cluster"},
+	{"upstream-user", "leash"},
+	{"upstream-password", "secret"},
+	{"trust-clients", "true"},
+	{"redirect-timeout", "1500ms"},
+	{"upstream-timeout", "1m"},
+	{"watchdog-timeout", "3s"},
+	{"on-disconnect", "expire"},
+	{"lock-publish", "plain"},
+	{"token-ttl", "0"},
+	{"threads", "3"},
+	{"log-level", "debug"},
+	{"log-format", "json"},
+}
+
+var everythingParsed = Config{
+	Listen:          []string{"0.0.0.0:7000", "unix:/run/leash.sock"},
+	MaxClients:      12,
+	MaxBulk:         16 << 20,
+	MaxArgs:         2048,
+	MaxClientOutput: 1 << 30,
+	PeerTimeout:     20 * time.Second,
+
+	Upstream:         []string{"a:1", "[::1]:2"},
+	UpstreamMode:     "cluster",
+	UpstreamUser:     "leash",
+	UpstreamPassword: "secret",
+	TrustClients:     true,
+	RedirectTimeout:  1500 * time.Millisecond,
+	UpstreamTimeout:  time.Minute,
+
+	WatchdogTimeout: 3 * time.Second,
+	OnDisconnect:    "expire",
+	LockPublish:     "plain",
+
+	Threads:   3,
+	LogLevel:  slog.LevelDebug,
+	LogFormat: "json",
+}
+
+func TestParseEveryFlag(t *testing.T) {
+	var args []string
+	for _, e := range everything {
+		args = append(args, "--"+e.flag+"="+e.text)
+	}
+	if got := mustParse(t, nil, args...); !reflect.DeepEqual(got, everythingParsed) {
+		t.Errorf("got %+v\nwant %+v", got, everythingParsed)
+	}
+}
+
+func TestParseEveryVariable(t *testing.T) {
+	vars := map[string]string{}
+	for _, e := range everything {
+		vars["LEASH_"+strings.ToUpper(strings.ReplaceAll(e.flag, "-", "_"))] = e.text
+	}
+	if got := mustParse(t, vars); !reflect.DeepEqual(got, everythingParsed) {
+		t.Errorf("got %+v\nwant %+v", got, everythingParsed)
+	}
+}
+
+// TestEverythingIsEverything keeps the table above complete.
+func TestEverythingIsEverything(t *testing.T) {
+	listed := map[string]bool{"upstream-password-file": true} // excludes upstream-password; tested by itself
+	for _, e := range everything {
+		listed[e.flag] = true
+	}
+	var c Config
+	for _, g := range groups(&c) {
+		for _, o := range g.options {
+			if !listed[o.name] {
+				t.Errorf("--%s is not in the table", o.name)
+			}
+			delete(listed, o.name)
+		}
+	}
+	for name := range listed {
+		t.Errorf("--%s is in the table and is no flag", name)
+	}
+}
+
+func TestParseFlagBeatsVariable(t *testing.T) {
+	vars := map[string]string{
+		"LEASH_LISTEN":        ":1",
+		"LEASH_MAX_CLIENTS":   "nonsense, but nobody asks",
+		"LEASH_DRAIN_TIMEOUT": "7s",
+		"LEASH_THREADS":       "",
+	}
+	c := mustParse(t, vars, "--listen", ":2", "--listen", "unix:a", "--max-clients", "5")
+	if got, want := c.Listen, []string{":2", "unix:a"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("listen: got %q, want %q", got, want)
+	}
+	if c.MaxClients != 5 || c.DrainTimeout != 7*time.Second || c.Threads != Default().Threads {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestParseTrustClientsForms(t *testing.T) {
+	upstream := []string{"--upstream", "a:1", "--upstream-password", "x"}
+	for _, form := range []string{"--trust-clients", "--trust-clients=true", "--trust-clients=1"} {
+		if !mustParse(t, nil, append(upstream, form)...).TrustClients {
+			t.Errorf("%s: not set", form)
+		}
+	}
+	vars := map[string]string{"LEASH_TRUST_CLIENTS": "true"}
+	if mustParse(t, vars, append(upstream, "--trust-clients=false")...).TrustClients {
+		t.Error("a flag of false does not beat the variable")
+	}
+}
+
+func TestParseInfo(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--help"}, helpText()},
+		{[]string{"-h"}, helpText()},
+		{[]string{"--listen", "nonsense", "--help"}, helpText()},
+		{[]string{"--version"}, "leash " + Version() + "\n"},
+	} {
+		_, err := Parse(c.args, environment(nil))
+		var info *Info
+		if !errors.As(err, &info) {
+			t.Errorf("%q: got %v, want an Info", c.args, err)
+			continue
+		}
+		if info.Text != c.want {
+			t.Errorf("%q: got %q, want %q", c.args, info.Text, c.want)
+		}
+	}
+}
+
+// TestVersionIsNoSetting: deployments like to set such a variable.
+func TestVersionIsNoSetting(t *testing.T) {
+	mustParse(t, map[string]string{"LEASH_VERSION": "1.2.3", "LEASH_HELP": "true"})
+}
+
+func TestParseRefuses(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"--nonsense", "--nonsense is not a flag: see --help"},
+		{"--listen", "--listen needs a value"},
+		{"-listen=:1", "a flag begins with one dash: write two, as in --listen"},
+		{"---listen=:1", "an argument is not a flag: write --flag value or --flag=value"},
+		{"start", "an argument is not a flag: settings are given as --flag value; quote values with spaces"},
+		{"--listen=:1,,:2", `--listen ":1,,:2" has an empty entry`},
+		{"--max-clients=many", `--max-clients "many" is not a whole number`},
+		{"--max-args=99999999999999999999", `--max-args "99999999999999999999" is too large a number`},
+		{"--max-bulk=1tb", `--max-bulk "1tb" is not a size such as 1048576, 64kb, 16mb, 1gb or 512MiB`},
+		{"--peer-timeout=30", `--peer-timeout "30" has no unit: write 30s for seconds, or ms, m, h`},
+		{"--peer-timeout=soon", `--peer-timeout "soon" is not a duration such as 500ms, 30s, 10m or 24h`},
+		{"--upstream-mode=sharded", `--upstream-mode "sharded" is not one of auto, cluster, standalone`},
+		{"--log-level=loud", `--log-level "loud" is not one of debug, info, warn, error`},
+		{"--log-level=info+2", `--log-level "info+2" is not one of debug, info, warn, error`},
+		{"--trust-clients=maybe", `--trust-clients "maybe" is neither true nor false`},
+		{"--version=maybe", `--version "maybe" is neither true nor false`},
+		{"--watchdog-timeout=500ms", "--watchdog-timeout 500ms is too little: give 1s or more"},
+	} {
+		if got := mustRefuse(t, nil, c.args); got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.args, got, c.want)
+		}
+	}
+}
+
+// TestParseRefusesAllVariablesAtOnce so that a deployment is put right in one go.
+func TestParseRefusesAllVariablesAtOnce(t *testing.T) {
+	got := mustRefuse(t, map[string]string{"LEASH_MAX_ARGS": "x", "LEASH_LOG_FORMAT": "xml"})
+	want := `--max-args (from LEASH_MAX_ARGS) "x" is not a whole number` + "\n" +
+		`--log-format (from LEASH_LOG_FORMAT) "xml" is not one of text, json`
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestPasswordFile(t *testing.T) {
+	for content, want := range map[string]Secret{
+		"secret":            "secret",
+		"secret\n":          "secret",
+		"secret\r\n":        "secret",
+		" sec ret \n":       " sec ret ",
+		"two\nlines\n":      "two\nlines",
+		"two ends here\n\n": "two ends here\n",
+	} {
+		c := mustParse(t, nil, "--upstream", "a:1", "--upstream-password-file", writeFile(t, content))
+		if c.UpstreamPassword != want {
+			t.Errorf("%q: got %q, want %q", content, string(c.UpstreamPassword), string(want))
+		}
+	}
+}
+
+func TestPasswordFileRefused(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "none")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--upstream-password-file", missing}, "no such file"},
+		{[]string{"--upstream-password-file", t.TempDir()}, "is a directory"},
+		{[]string{"--upstream-password-file", writeFile(t, "\n")}, "is empty"},
+		{[]string{"--upstream-password-file", writeFile(t, strings.Repeat("x", maxPassword+1))}, "larger than 64KiB"},
+		{[]string{"--upstream-password-file", writeFile(t, "a"), "--upstream-password", "b"}, "give one of them"},
+	} {
+		got := mustRefuse(t, nil, append(c.args, "--upstream", "a:1")...)
+		if !strings.Contains(got, "--upstream-password-file") || !strings.Contains(got, c.want) {
+			t.Errorf("%q: got %s, want %s", c.args, got, c.want)
+		}
+	}
+}
+
+// TestPasswordNeverShows goes through the ways to get it wrong.
+func TestPasswordNeverShows(t *testing.T) {
+	const password = "hunter2"
+	vars := map[string]string{"LEASH_UPSTREAM_PASSWORD": password}
+	for _, c := range []struct {
+		vars map[string]string
+		args []string
+	}{
+		{nil, []string{"-upstream-password=" + password}},
+		{nil, []string{"-upstream-password", password}},
+		{nil, []string{"---upstream-password=" + password}},
+		{nil, []string{"--=" + password}},
+		{nil, []string{"--upstream-pass=" + password}},
+		{nil, []string{"--upstream-password", "correct", password}},
+		{nil, []string{"--upstream-password", password}},
+		{nil, []string{"--upstream-password=" + password, "--upstream-password-file", "x", "--upstream", "a:1"}},
+		{nil, []string{"--upstream", "redis://me:" + password + "@a:1"}},
+		{nil, []string{"--upstream", "a:1,me:" + password + "@a:1"}},
+		{vars, nil},
+		{vars, []string{"--max-args", "1", "--upstream", "a:1"}},
+		{vars, []string{"--max-args", "x"}},
+		{vars, []string{"--nonsense"}},
+	} {
+		if got := mustRefuse(t, c.vars, c.args...); strings.Contains(got, password) {
+			t.Errorf("%q: %s", c.args, got)
+		}
+	}
+	_, err := Parse([]string{"--upstream-password", password, "--help"}, environment(vars))
+	if strings.Contains(err.Error(), password) {
+		t.Error("the password shows in --help")
+	}
+}

@@ -1,0 +1,191 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Validate reports what is wrong with the settings, all of it, a line each: the flag's name, its value
+// and what would be right. Relations between settings are checked as well. It does no I/O.
+func (c Config) Validate() error {
+	return errors.Join(
+		c.validateListen(),
+		c.validateUpstream(),
+		c.validateCredentials(),
+		c.validateLoop(),
+
+		within("max-clients", c.MaxClients, 1, 1000000, strconv.Itoa),
+		within("max-bulk", c.MaxBulk, mib, 4*gib, formatSize),
+		within("max-args", c.MaxArgs, 1024, math.MaxInt32, strconv.Itoa),
+		within("max-client-output", c.MaxClientOutput, mib, math.MaxInt64, formatSize),
+		// TCP keepalive counts in whole seconds: one idle, then three probes.
+		within("peer-timeout", c.PeerTimeout, 4*time.Second, 10*time.Minute, formatDuration),
+		within("drain-timeout", c.DrainTimeout, 0, time.Hour, formatDuration),
+
+		word("upstream-mode", c.UpstreamMode, upstreamModes),
+		within("redirect-timeout", c.RedirectTimeout, 0, time.Minute, formatDuration),
+		// A node is asked once a second, so silence shorter than two says nothing.
+		within("upstream-timeout", c.UpstreamTimeout, 2*time.Second, 10*time.Minute, formatDuration),
+
+		within("watchdog-timeout", c.WatchdogTimeout, time.Second, 24*time.Hour, formatDuration),
+		word("on-disconnect", c.OnDisconnect, onDisconnects),
+		word("lock-publish", c.LockPublish, lockPublishes),
+		c.validateTokenTTL(),
+
+		within("threads", c.Threads, 1, 1024, strconv.Itoa),
+		word("log-format", c.LogFormat, logFormats),
+	)
+}
+
+// within checks least ≤ v ≤ most.
+func within[T cmp.Ordered](flag string, v, least, most T, format func(T) string) error {
+	switch {
+	case v < least:
+		return fmt.Errorf("--%s %s is too little: give %s or more", flag, format(v), format(least))
+	case v > most:
+		return fmt.Errorf("--%s %s is too much: give %s or less", flag, format(v), format(most))
+	}
+	return nil
+}
+
+func word(flag, v string, words []string) error {
+	if err := oneOf(v, words); err != nil {
+		return fmt.Errorf("--%s %q %w", flag, v, err)
+	}
+	return nil
+}
+
+// validateTokenTTL: a counter that ends before the lock it numbers would be of no use to anybody.
+func (c Config) validateTokenTTL() error {
+	if c.TokenTTL == 0 || c.TokenTTL >= c.WatchdogTimeout {
+		return nil
+	}
+	return fmt.Errorf("--token-ttl %s is shorter than --watchdog-timeout %s: give that much or more, or 0 for ever",
+		formatDuration(c.TokenTTL), formatDuration(c.WatchdogTimeout))
+}
+
+// maxUnixPath is how long a unix socket's path may be on Linux, without the NUL behind it.
+const maxUnixPath = 107
+
+func (c Config) validateListen() error {
+	if len(c.Listen) == 0 {
+		return errors.New("--listen is empty: give host:port or unix:/path")
+	}
+	var errs []error
+	for i, addr := range c.Listen {
+		if slices.Contains(c.Listen[:i], addr) && !strings.HasSuffix(addr, ":0") {
+			errs = append(errs, fmt.Errorf("--listen %q is given twice: give it once", addr))
+			continue
+		}
+		errs = append(errs, validateListenAddr(addr))
+	}
+	return errors.Join(errs...)
+}
+
+func validateListenAddr(addr string) error {
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		switch {
+		case path == "":
+			return fmt.Errorf("--listen %q has no path: give unix:/path", addr)
+		case len(path) > maxUnixPath:
+			return fmt.Errorf("--listen %q has a path longer than %d bytes: give a shorter one", addr, maxUnixPath)
+		}
+		return nil
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil || !validPort(port, 0) {
+		return fmt.Errorf("--listen %q is not an address: give host:port, [ipv6]:port, :port or unix:/path", addr)
+	}
+	return nil
+}
+
+func validPort(s string, least int) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && int(n) >= least
+}
+
+func (c Config) validateUpstream() error {
+	var errs []error
+	for i, addr := range c.Upstream {
+		if slices.Contains(c.Upstream[:i], addr) {
+			errs = append(errs, fmt.Errorf("--upstream names %q twice: name it once", addr))
+			continue
+		}
+		errs = append(errs, validateUpstreamAddr(addr))
+	}
+	switch {
+	case c.Embedded() && c.UpstreamMode == "cluster":
+		errs = append(errs, errors.New("--upstream-mode cluster needs --upstream: name a node of the cluster"))
+	case len(c.Upstream) > 1 && c.UpstreamMode == "standalone":
+		errs = append(errs, fmt.Errorf("--upstream-mode standalone is one Redis, and --upstream names %d: name one", len(c.Upstream)))
+	}
+	return errors.Join(errs...)
+}
+
+func validateUpstreamAddr(addr string) error {
+	if strings.ContainsAny(addr, "@/") {
+		// Not repeated: a URL may hold a password.
+		return errors.New("--upstream takes host:port, not a URL: give user and password by --upstream-user and --upstream-password-file")
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || host == "" || !validPort(port, 1) {
+		return fmt.Errorf("--upstream %q is not an address: give host:port or [ipv6]:port", addr)
+	}
+	return nil
+}
+
+func (c Config) validateCredentials() error {
+	var errs []error
+	if c.UpstreamUser != "" && c.UpstreamPassword == "" {
+		errs = append(errs, errors.New("--upstream-user needs a password: give --upstream-password-file, or LEASH_UPSTREAM_PASSWORD"))
+	}
+	if c.UpstreamPassword != "" && c.Embedded() {
+		errs = append(errs, errors.New("--upstream-password needs --upstream: the embedded Redis has no password"))
+	}
+	if c.TrustClients && c.UpstreamPassword == "" {
+		errs = append(errs, errors.New("--trust-clients lends clients the upstream user's rights: give that user's password, or drop the flag"))
+	}
+	return errors.Join(errs...)
+}
+
+// validateLoop refuses a Leash that would be its own upstream.
+func (c Config) validateLoop() error {
+	for _, listen := range c.Listen {
+		for _, upstream := range c.Upstream {
+			if sameServer(listen, upstream) {
+				return fmt.Errorf("--upstream %q is where --listen %q is: name the Redis, or listen elsewhere", upstream, listen)
+			}
+		}
+	}
+	return nil
+}
+
+// sameServer reports whether a connection to upstream surely ends at listen.
+func sameServer(listen, upstream string) bool {
+	listenHost, listenPort, err1 := net.SplitHostPort(listen)
+	upstreamHost, upstreamPort, err2 := net.SplitHostPort(upstream)
+	if err1 != nil || err2 != nil || listenPort != upstreamPort {
+		return false
+	}
+	ip := hostIP(upstreamHost)
+	if listenHost == "" {
+		return ip.IsLoopback()
+	}
+	at := hostIP(listenHost)
+	return at != nil && (at.Equal(ip) || at.IsUnspecified() && ip.IsLoopback())
+}
+
+// hostIP is the address of a host that is written as a number or as localhost, nil of any other.
+func hostIP(host string) net.IP {
+	if host == "localhost" {
+		return net.IPv4(127, 0, 0, 1)
+	}
+	return net.ParseIP(host)
+}

@@ -1,0 +1,116 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestDefaultIsValid(t *testing.T) {
+	if err := Default().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestZeroNamesEverything: each line of an invalid config's error names a flag and says what to give.
+func TestZeroNamesEverything(t *testing.T) {
+	err := Config{}.Validate()
+	if err == nil {
+		t.Fatal("valid")
+	}
+	for line := range strings.Lines(err.Error()) {
+		if !strings.HasPrefix(line, "--") || !strings.Contains(line, "give") && !strings.Contains(line, "one of") {
+			t.Errorf("no flag or no fix: %s", line)
+		}
+	}
+}
+
+// TestValidate changes the default by one thing, want is the error; empty: it is valid.
+func TestValidate(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Config)
+		want   string
+	}{
+		{"listen nowhere", func(c *Config) { c.Listen = nil }, "--listen is empty: give host:port or unix:/path"},
+		{"listen everywhere", func(c *Config) { c.Listen = []string{":6380", "[::]:6381", "localhost:0", "unix:/run/leash"} }, ""},
+		{"listen without port", func(c *Config) { c.Listen = []string{"localhost"} },
+			`--listen "localhost" is not an address: give host:port, [ipv6]:port, :port or unix:/path`},
+		{"listen on a service", func(c *Config) { c.Listen = []string{":redis"} },
+			`--listen ":redis" is not an address: give host:port, [ipv6]:port, :port or unix:/path`},
+		{"listen past the last port", func(c *Config) { c.Listen = []string{":65536"} },
+			`--listen ":65536" is not an address: give host:port, [ipv6]:port, :port or unix:/path`},
+		{"listen twice", func(c *Config) { c.Listen = []string{":1", ":1"} }, `--listen ":1" is given twice: give it once`},
+		{"listen on two free ports", func(c *Config) { c.Listen = []string{":0", ":0"} }, ""},
+		{"unix without path", func(c *Config) { c.Listen = []string{"unix:"} }, `--listen "unix:" has no path: give unix:/path`},
+		{"unix with a long path", func(c *Config) { c.Listen = []string{"unix:" + strings.Repeat("x", 108)} },
+			`--listen "unix:` + strings.Repeat("x", 108) + `" has a path longer than 107 bytes: give a shorter one`},
+
+		{"upstream", func(c *Config) { c.Upstream = []string{"redis:6379", "[::1]:6379"} }, ""},
+		{"upstream without port", func(c *Config) { c.Upstream = []string{"redis"} },
+			`--upstream "redis" is not an address: give host:port or [ipv6]:port`},
+		{"upstream without host", func(c *Config) { c.Upstream = []string{":6379"} },
+			`--upstream ":6379" is not an address: give host:port or [ipv6]:port`},
+		{"upstream with port 0", func(c *Config) { c.Upstream = []string{"a:0"} },
+			`--upstream "a:0" is not an address: give host:port or [ipv6]:port`},
+		{"upstream twice", func(c *Config) { c.Upstream = []string{"a:1", "a:1"} }, `--upstream names "a:1" twice: name it once`},
+		{"cluster of nothing", func(c *Config) { c.UpstreamMode = "cluster" },
+			"--upstream-mode cluster needs --upstream: name a node of the cluster"},
+		{"standalone of nothing", func(c *Config) { c.UpstreamMode = "standalone" }, ""},
+		{"standalone of two", func(c *Config) { c.UpstreamMode, c.Upstream = "standalone", []string{"a:1", "a:2"} },
+			"--upstream-mode standalone is one Redis, and --upstream names 2: name one"},
+
+		{"itself", func(c *Config) { c.Upstream = []string{"127.0.0.1:6380"} },
+			`--upstream "127.0.0.1:6380" is where --listen "127.0.0.1:6380" is: name the Redis, or listen elsewhere`},
+		{"itself by name", func(c *Config) { c.Upstream = []string{"localhost:6380"} },
+			`--upstream "localhost:6380" is where --listen "127.0.0.1:6380" is: name the Redis, or listen elsewhere`},
+		{"itself by wildcard", func(c *Config) { c.Listen, c.Upstream = []string{"0.0.0.0:1"}, []string{"localhost:1"} },
+			`--upstream "localhost:1" is where --listen "0.0.0.0:1" is: name the Redis, or listen elsewhere`},
+		{"itself by no host", func(c *Config) { c.Listen, c.Upstream = []string{":1"}, []string{"127.0.0.1:1"} },
+			`--upstream "127.0.0.1:1" is where --listen ":1" is: name the Redis, or listen elsewhere`},
+		{"another host", func(c *Config) { c.Listen, c.Upstream = []string{":6379"}, []string{"10.0.0.1:6379", "redis:6379"} }, ""},
+
+		{"user without password", func(c *Config) { c.Upstream, c.UpstreamUser = []string{"a:1"}, "u" },
+			"--upstream-user needs a password: give --upstream-password-file, or LEASH_UPSTREAM_PASSWORD"},
+		{"password without upstream", func(c *Config) { c.UpstreamPassword = "x" },
+			"--upstream-password needs --upstream: the embedded Redis has no password"},
+		{"trust without password", func(c *Config) { c.TrustClients = true },
+			"--trust-clients lends clients the upstream user's rights: give that user's password, or drop the flag"},
+		{"trust", func(c *Config) { c.Upstream, c.UpstreamPassword, c.TrustClients = []string{"a:1"}, "x", true }, ""},
+
+		{"no clients", func(c *Config) { c.MaxClients = 0 }, "--max-clients 0 is too little: give 1 or more"},
+		{"too many clients", func(c *Config) { c.MaxClients = 1000001 }, "--max-clients 1000001 is too much: give 1000000 or less"},
+		{"small bulk", func(c *Config) { c.MaxBulk = 1 << 10 }, "--max-bulk 1KiB is too little: give 1MiB or more"},
+		{"large bulk", func(c *Config) { c.MaxBulk = 5 << 30 }, "--max-bulk 5GiB is too much: give 4GiB or less"},
+		{"few args", func(c *Config) { c.MaxArgs = 3 }, "--max-args 3 is too little: give 1024 or more"},
+		{"small output", func(c *Config) { c.MaxClientOutput = 0 }, "--max-client-output 0 is too little: give 1MiB or more"},
+		{"short peer timeout", func(c *Config) { c.PeerTimeout = time.Second }, "--peer-timeout 1s is too little: give 4s or more"},
+		{"negative drain", func(c *Config) { c.DrainTimeout = -time.Second }, "--drain-timeout -1s is too little: give 0 or more"},
+		{"no drain", func(c *Config) { c.DrainTimeout = 0 }, ""},
+		{"no redirects", func(c *Config) { c.RedirectTimeout = 0 }, ""},
+		{"short upstream timeout", func(c *Config) { c.UpstreamTimeout = time.Second }, "--upstream-timeout 1s is too little: give 2s or more"},
+
+		{"watchdog of the tests", func(c *Config) { c.WatchdogTimeout = 3 * time.Second }, ""},
+		{"short watchdog", func(c *Config) { c.WatchdogTimeout = 999 * time.Millisecond },
+			"--watchdog-timeout 999ms is too little: give 1s or more"},
+		{"long watchdog", func(c *Config) { c.WatchdogTimeout, c.TokenTTL = 25*time.Hour, 0 },
+			"--watchdog-timeout 25h is too much: give 24h or less"},
+		{"tokens for ever", func(c *Config) { c.TokenTTL = 0 }, ""},
+		{"tokens shorter than locks", func(c *Config) { c.TokenTTL = 29 * time.Second },
+			"--token-ttl 29s is shorter than --watchdog-timeout 30s: give that much or more, or 0 for ever"},
+		{"unknown ending", func(c *Config) { c.OnDisconnect = "keep" }, `--on-disconnect "keep" is not one of auto, release, expire`},
+		{"unknown channel", func(c *Config) { c.LockPublish = "" }, `--lock-publish "" is not one of both, sharded, plain`},
+		{"no threads", func(c *Config) { c.Threads = 0 }, "--threads 0 is too little: give 1 or more"},
+		{"unknown format", func(c *Config) { c.LogFormat = "xml" }, `--log-format "xml" is not one of text, json`},
+	} {
+		config := Default()
+		c.change(&config)
+		got := ""
+		if err := config.Validate(); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.name, got, c.want)
+		}
+	}
+}
