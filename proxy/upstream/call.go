@@ -1,0 +1,47 @@
+package upstream
+
+import "errors"
+
+// Reasons for which a call gets no reply from Redis; see Sink.Lost.
+var (
+	// ErrDropped answers a call that its sink had dropped before it was written.
+	ErrDropped = errors.New("upstream: dropped before it was sent")
+	// ErrUnreachable answers calls to a node that could not be reached for
+	// longer than the redirect time-out.
+	ErrUnreachable = errors.New("upstream: node cannot be reached")
+	// ErrRefused answers calls of a lane whose credential Redis refuses.
+	ErrRefused = errors.New("upstream: credential refused")
+	// ErrClosed answers calls on a link that was closed: its node left the
+	// topology, or Leash stops.
+	ErrClosed = errors.New("upstream: link closed")
+)
+
+// Call is one command for one node and the place its reply goes. It belongs to
+// the link from Submit until its sink has got the last of the reply or Lost.
+type Call struct {
+	Request []byte // one whole command; not changed until the reply
+	Asking  bool   // send ASKING right before it and swallow its +OK
+	Sink    Sink
+
+	awaitsAsking bool // the reply to ASKING comes first
+}
+
+// Sink takes what comes of a call. Its methods are called by the link's
+// goroutines, never two at once for one call; they must not block, for all
+// who share the link would wait.
+type Sink interface {
+	// Reply hands over reply bytes exactly as Redis sent them, valid only
+	// during the call. A reply may come in parts, the last with done set; an
+	// error reply always comes whole. A non-nil Flusher is flushed once when
+	// all that was read from Redis at a time has been handed out.
+	Reply(part []byte, done bool) Flusher
+	// Lost says that no (further) reply will come. written tells whether
+	// Redis may have received the command and may have executed it.
+	Lost(written bool, cause error)
+	// Dropped is asked before the command is written; true means that nobody
+	// wants it executed any more.
+	Dropped() bool
+}
+
+// Flusher passes on what sinks have gathered; it must not block.
+type Flusher interface{ Flush() }

@@ -1,0 +1,134 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"leash/proxy/resp"
+)
+
+// keepAlive finds hosts that vanished without a word.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
+
+// dial opens a connection to addr and sets it up for lane: it is
+// authenticated, and Redis has answered a PING. It blocks for at most the
+// redirect time-out. The error is ErrRefused when Redis refuses the lane's
+// credential. Host names are resolved afresh each time.
+func (u *Upstream) dial(ctx context.Context, addr string, lane Lane) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(u.cfg.RedirectTimeout, time.Second))
+	defer cancel()
+	conn, err := u.connect(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	if err := u.setUp(ctx, conn, lane); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+func (u *Upstream) connect(ctx context.Context, addr string) (net.Conn, error) {
+	d := net.Dialer{KeepAliveConfig: keepAlive}
+	return d.DialContext(ctx, "tcp", addr)
+}
+
+func (u *Upstream) setUp(ctx context.Context, conn net.Conn, lane Lane) error {
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	err := u.greet(conn, lane)
+	if !stop() && err == nil {
+		err = context.Cause(ctx) // the deadline may have been set already
+	}
+	return err
+}
+
+func (u *Upstream) greet(conn net.Conn, lane Lane) error {
+	if lane.User != "" {
+		reply, err := roundTrip(conn, authCommand(lane.User, u.credentials.get(lane.User)))
+		if err != nil {
+			return err
+		}
+		if reply[0] == '-' {
+			return fmt.Errorf("%w: %s", ErrRefused, strings.TrimSpace(string(reply)))
+		}
+	}
+	reply, err := roundTrip(conn, []byte("*1\r\n$4\r\nPING\r\n"))
+	if err != nil {
+		return err
+	}
+	noauth := hasCode(reply, "NOAUTH")
+	if lane.User == "" {
+		u.authRequired.Store(noauth)
+	}
+	if reply[0] == '-' && !noauth && !hasCode(reply, "NOPERM") && !hasCode(reply, "LOADING") &&
+		!hasCode(reply, "BUSY") && !hasCode(reply, "MASTERDOWN") {
+		return errors.New(strings.TrimSpace(string(reply[1:])))
+	}
+	return nil
+}
+
+// Authenticate tries a credential on a fresh connection, so that no answer to
+// a client's AUTH can get among those of others, and returns Redis's reply.
+// When Redis accepts, the credential serves the dials of the user's lane.
+func (u *Upstream) Authenticate(ctx context.Context, command []byte, user string, password []byte) (reply []byte, ok bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, u.cfg.UpstreamTimeout)
+	defer cancel()
+	node := u.AnyNode()
+	if node == nil {
+		return nil, false, ErrUnreachable
+	}
+	conn, err := u.connect(ctx, node.Addr)
+	if err != nil {
+		return nil, false, err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	reply, err = roundTrip(conn, command)
+	if err != nil {
+		return nil, false, err
+	}
+	if ok = reply[0] == '+'; ok {
+		u.credentials.set(user, password)
+	}
+	return reply, ok, nil
+}
+
+// roundTrip sends one command on a connection without calls in flight and
+// reads its reply, which must be one line.
+func roundTrip(conn net.Conn, command []byte) ([]byte, error) {
+	if _, err := conn.Write(command); err != nil {
+		return nil, err
+	}
+	var scan resp.Scanner
+	var reply []byte
+	buf := make([]byte, 512)
+	for {
+		n, err := conn.Read(buf)
+		if err != nil {
+			return nil, err
+		}
+		used, done, err := scan.Scan(buf[:n])
+		if err != nil {
+			return nil, err
+		}
+		reply = append(reply, buf[:used]...)
+		if done {
+			return reply, nil
+		}
+	}
+}
+
+func authCommand(user string, password []byte) []byte {
+	return resp.AppendCommand(nil, "AUTH", user, string(password))
+}
+
+// hasCode reports whether reply is an error whose first word is code.
+func hasCode(reply []byte, code string) bool {
+	return len(reply) > len(code)+1 && reply[0] == '-' && string(reply[1:len(code)+1]) == code &&
+		(reply[len(code)+1] == ' ' || reply[len(code)+1] == '\r')
+}

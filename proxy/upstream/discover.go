@@ -1,0 +1,260 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The topology is looked at in this interval, and at most once per minRefresh
+// however often something asks for it.
+const (
+	refreshInterval = 30 * time.Second
+	minRefresh      = time.Second
+)
+
+// askTimeout bounds one question about the topology to one node.
+const askTimeout = 2 * time.Second
+
+// errNotCovered says that a cluster has no owner for any slot.
+var errNotCovered = errors.New("upstream: the cluster has no slots assigned")
+
+// Refresh asks for a new look at the topology soon. It does not block.
+func (u *Upstream) Refresh() {
+	select {
+	case u.refreshing <- struct{}{}:
+	default:
+	}
+}
+
+// Connect finds out what is upstream and its topology. It tries until
+// Config.UpstreamTimeout is over or ctx is done; the error names the last
+// address that failed and why.
+func (u *Upstream) Connect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, u.cfg.UpstreamTimeout)
+	defer cancel()
+	for {
+		err := u.probe(ctx)
+		if err == nil {
+			err = u.discover(ctx)
+		}
+		if err == nil || isAuthError(err) || errors.Is(err, errNotCluster) {
+			return err
+		}
+		pause(ctx, minBackoff*10)
+		if ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+var errNotCluster = errors.New("upstream-mode is cluster, but redis there has cluster support disabled")
+
+// probe asks the first node that answers what it is.
+func (u *Upstream) probe(ctx context.Context) (err error) {
+	for _, addr := range u.cfg.Addrs {
+		var info string
+		err = u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
+			info, err = c.Info(ctx).Result()
+			return err
+		})
+		if err != nil {
+			continue
+		}
+		u.version = infoField(info, "redis_version")
+		cluster := infoField(info, "redis_mode") == "cluster"
+		switch {
+		case u.cfg.Mode == "cluster" && !cluster:
+			return fmt.Errorf("%s: %w", addr, errNotCluster)
+		case u.cfg.Mode == "cluster", u.cfg.Mode == "standalone":
+		case cluster:
+			u.cfg.Mode = "cluster"
+		default:
+			u.cfg.Mode = "standalone"
+		}
+		return u.probeAuth(ctx, addr)
+	}
+	return err
+}
+
+// probeAuth finds out whether clients must authenticate.
+func (u *Upstream) probeAuth(ctx context.Context, addr string) error {
+	conn, err := u.dial(ctx, addr, Lane{})
+	if err != nil {
+		return fmt.Errorf("%s: %w", addr, err)
+	}
+	return conn.Close()
+}
+
+// discover looks at the topology and takes it over.
+func (u *Upstream) discover(ctx context.Context) (err error) {
+	if u.cfg.Mode == "standalone" {
+		if u.Topology() == nil {
+			u.adopt(standalone(u.node(u.cfg.Addrs[0])))
+		}
+		return nil
+	}
+	err = errNotCovered
+	for _, addr := range u.candidates() {
+		var slots []redis.ClusterSlot
+		err = u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
+			slots, err = c.ClusterSlots(ctx).Result()
+			return err
+		})
+		if err == nil && len(slots) == 0 {
+			err = errNotCovered
+		}
+		if err == nil {
+			u.adopt(u.parseSlots(slots, addr))
+			return nil
+		}
+	}
+	return err
+}
+
+// candidates lists whom to ask for the topology: those that are silent last.
+func (u *Upstream) candidates() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	addrs := slices.Clone(u.peers)
+	for _, seed := range u.cfg.Addrs {
+		if !slices.Contains(addrs, seed) {
+			addrs = append(addrs, seed)
+		}
+	}
+	rand.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] })
+	slices.SortStableFunc(addrs, func(a, b string) int { return u.silentLocked(a) - u.silentLocked(b) })
+	return addrs
+}
+
+func (u *Upstream) silentLocked(addr string) int {
+	if n := u.nodes[addr]; n != nil && n.suspect.Load() {
+		return 1
+	}
+	return 0
+}
+
+func (u *Upstream) parseSlots(slots []redis.ClusterSlot, asked string) *Topology {
+	ranges := make([]slotRange, 0, len(slots))
+	var peers []string
+	for _, s := range slots {
+		if len(s.Nodes) == 0 || s.Start < 0 || s.End >= SlotCount || s.Start > s.End {
+			continue
+		}
+		for _, n := range s.Nodes {
+			if addr := completeAddr(n.Addr, asked); !slices.Contains(peers, addr) {
+				peers = append(peers, addr)
+			}
+		}
+		master := u.node(completeAddr(s.Nodes[0].Addr, asked))
+		ranges = append(ranges, slotRange{uint16(s.Start), uint16(s.End), master})
+	}
+	u.mu.Lock()
+	u.peers = peers
+	u.mu.Unlock()
+	return clusterOf(ranges)
+}
+
+// adopt makes t the newest topology, unless it says nothing new, and closes
+// nodes that left.
+func (u *Upstream) adopt(t *Topology) {
+	u.mu.Lock()
+	if old := u.Topology(); !t.same(old) {
+		u.topology.Store(t)
+		u.log.Info("topology changed", "masters", len(t.masters), "cluster", t.cluster)
+	}
+	nodes := u.nodesLocked()
+	masters := u.Topology().masters
+	u.mu.Unlock()
+	for _, n := range nodes {
+		if n.retire(!slices.Contains(masters, n)) {
+			u.close(n)
+		}
+	}
+}
+
+// close ends a node that left the topology; its address may come back as a
+// new node.
+func (u *Upstream) close(n *Node) {
+	u.mu.Lock()
+	if u.nodes[n.Addr] == n {
+		delete(u.nodes, n.Addr)
+	}
+	u.mu.Unlock()
+	u.log.Info("redis node left", "node", n.Addr)
+	n.cancel(ErrClosed)
+}
+
+// ask runs f with a short-lived client of the upstream user for one node.
+func (u *Upstream) ask(ctx context.Context, addr string, f func(context.Context, *redis.Client) error) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	c := redis.NewClient(&redis.Options{
+		Addr: addr, Username: u.cfg.User, Password: u.cfg.Password,
+		Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 1,
+		DialTimeout: askTimeout, ContextTimeoutEnabled: true, DialerRetries: 1,
+	})
+	defer c.Close()
+	if err := f(ctx, c); err != nil {
+		return fmt.Errorf("%s: %w", addr, err)
+	}
+	return nil
+}
+
+// Client makes the go-redis client for lock scripts and what else is not on
+// the ordinary path. The caller closes it. Call it after Connect.
+func (u *Upstream) Client() redis.UniversalClient {
+	if !u.Topology().Cluster() {
+		return redis.NewClient(&redis.Options{
+			Addr: u.cfg.Addrs[0], Username: u.cfg.User, Password: u.cfg.Password,
+			Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: clientPool,
+			DialTimeout: u.cfg.RedirectTimeout, ReadTimeout: u.cfg.UpstreamTimeout,
+			ContextTimeoutEnabled: true, DialerRetries: 1,
+		})
+	}
+	return redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: u.candidates(), Username: u.cfg.User, Password: u.cfg.Password,
+		Protocol: 2, DisableIdentity: true, MaxRetries: -1, MaxRedirects: 8, PoolSize: clientPool,
+		DialTimeout: u.cfg.RedirectTimeout, ReadTimeout: u.cfg.UpstreamTimeout,
+		ContextTimeoutEnabled: true, DialerRetries: 1,
+	})
+}
+
+// clientPool is how many lock scripts run at once on one node.
+const clientPool = 64
+
+// completeAddr fills in the host that Redis leaves out, as "?" or nothing,
+// when it means the node that was asked.
+func completeAddr(addr, asked string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || host != "" && host != "?" {
+		return addr
+	}
+	host, _, _ = net.SplitHostPort(asked)
+	return net.JoinHostPort(host, port)
+}
+
+func infoField(info, name string) string {
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+func isAuthError(err error) bool {
+	for _, code := range []string{"NOAUTH", "WRONGPASS", "NOPERM"} {
+		if strings.Contains(err.Error(), code+" ") {
+			return true
+		}
+	}
+	return false
+}

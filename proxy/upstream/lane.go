@@ -1,0 +1,39 @@
+package upstream
+
+import "sync"
+
+// Lane is what an upstream connection is authenticated and set up as. Sessions
+// of one lane share links, since a server tells them apart by nothing else.
+// The zero Lane is what Redis gives to a fresh connection: the default user
+// without credentials, database 0, RESP2.
+type Lane struct {
+	User string // empty: nothing is said to Redis, who then has its default user
+}
+
+// credentials keeps the password that Redis accepted last for each user, for
+// the dials of the lane. Safe for concurrent use.
+type credentials struct {
+	mu        sync.Mutex
+	passwords map[string][]byte
+}
+
+func (c *credentials) set(user string, password []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.passwords == nil {
+		c.passwords = make(map[string][]byte)
+	}
+	c.passwords[user] = append([]byte(nil), password...)
+}
+
+func (c *credentials) get(user string) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.passwords[user]
+}
+
+func (c *credentials) forget(user string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.passwords, user)
+}

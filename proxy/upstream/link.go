@@ -1,0 +1,269 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+)
+
+// maxPending is how many bytes of requests may wait on one link before
+// sessions are held back (Link.Room).
+const maxPending = 32 << 20
+
+// Back-off between failed dials, doubled each time, ± half of it.
+const (
+	minBackoff = 20 * time.Millisecond
+	maxBackoff = time.Second
+)
+
+// Link is the one shared, pipelined connection to a node in a lane. Calls are
+// written in the order of Submit and their replies come in that order. When
+// the connection breaks, calls already written are lost (Sink.Lost with
+// written set, never repeated), those not yet written go out on the next
+// connection. A Link dials when the first call comes.
+//
+// All methods are safe for concurrent use and do not block.
+type Link struct {
+	node *Node
+	lane Lane
+	wake chan struct{} // size 1: the owner has something to look at
+
+	// mu guards the fields below. Never held across I/O or a sink's method,
+	// but for Dropped, which takes no lock.
+	mu           sync.Mutex
+	pending      queue // submitted, not written
+	written      queue // written since the reader last took over
+	pendingBytes int
+	room         chan struct{} // closed when there is room again; nil: nobody waits
+	idle         bool          // the owner waits for wake
+	conn         net.Conn      // nil while not connected
+	broken       error         // why conn can not be used any more
+	closing      error         // set by close; the owner then ends
+	dead         bool          // the owner has ended
+}
+
+func newLink(n *Node, lane Lane) *Link {
+	return &Link{node: n, lane: lane, wake: make(chan struct{}, 1)}
+}
+
+// Submit queues c behind all calls submitted before. On a closed link c is
+// lost at once, within Submit: take no lock along that its sink needs.
+func (l *Link) Submit(c *Call) {
+	l.mu.Lock()
+	if l.dead {
+		cause := l.closing
+		l.mu.Unlock()
+		c.Sink.Lost(false, cause)
+		return
+	}
+	l.pending.push(c)
+	l.pendingBytes += len(c.Request)
+	idle := l.idle
+	l.idle = false
+	l.mu.Unlock()
+	if idle {
+		l.signal()
+	}
+}
+
+// Room returns nil while the link takes more calls, otherwise a channel that
+// is closed when it does again. It is advice: Submit never refuses.
+func (l *Link) Room() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pendingBytes < maxPending || l.dead {
+		return nil
+	}
+	if l.room == nil {
+		l.room = make(chan struct{})
+	}
+	return l.room
+}
+
+// close ends the link: what is not written is lost with cause and can be sent
+// elsewhere, what is written is lost for good.
+func (l *Link) close(cause error) {
+	l.mu.Lock()
+	if l.closing == nil {
+		l.closing = cause
+	}
+	conn := l.conn
+	l.mu.Unlock()
+	if conn != nil {
+		conn.Close()
+	}
+	l.signal()
+}
+
+// breakConn gives the current connection up; the next calls get a new one.
+func (l *Link) breakConn(cause error) {
+	l.mu.Lock()
+	conn := l.conn
+	if conn != nil && l.broken == nil {
+		l.broken = cause
+	}
+	l.mu.Unlock()
+	if conn != nil {
+		conn.Close()
+	}
+	l.signal()
+}
+
+func (l *Link) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run owns the link: it dials, writes, and ends everything. It returns when
+// the link is closed or ctx is done.
+func (l *Link) run(ctx context.Context) {
+	stop := context.AfterFunc(ctx, func() { l.close(ErrClosed) })
+	defer stop()
+	var downSince time.Time
+	backoff := minBackoff
+	for l.awaitCall() {
+		conn, err := l.node.up.dial(ctx, l.node.Addr, l.lane)
+		if err == nil {
+			downSince, backoff = time.Time{}, minBackoff
+			l.serve(conn)
+			l.node.up.Refresh()
+			continue
+		}
+		if errors.Is(err, ErrRefused) {
+			l.node.up.refuse(l.lane)
+			l.losePending(ErrRefused)
+			continue
+		}
+		if downSince.IsZero() {
+			downSince = time.Now()
+			l.node.up.log.Warn("redis node cannot be reached", "node", l.node.Addr, "err", err)
+		}
+		l.node.up.Refresh()
+		l.backOff(ctx, downSince, backoff)
+		backoff = min(2*backoff, maxBackoff)
+	}
+	l.end()
+}
+
+// awaitCall blocks until there is something to write; false when closed.
+func (l *Link) awaitCall() bool {
+	for {
+		l.mu.Lock()
+		closing, some := l.closing != nil, l.pending.len() > 0
+		l.idle = !closing && !some
+		l.mu.Unlock()
+		if closing || some {
+			return !closing
+		}
+		<-l.wake
+	}
+}
+
+// backOff waits before the next dial. Once the node has been out of reach for
+// the redirect time-out, calls do not wait with it: they are lost at once.
+func (l *Link) backOff(ctx context.Context, downSince time.Time, d time.Duration) {
+	d = d/2 + rand.N(d)
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		overdue := time.Since(downSince) >= l.node.up.cfg.RedirectTimeout
+		if overdue {
+			l.losePending(ErrUnreachable)
+		}
+		l.mu.Lock()
+		closing := l.closing != nil
+		l.idle = overdue && !closing
+		l.mu.Unlock()
+		if closing {
+			return
+		}
+		select {
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		case <-l.wake:
+		}
+	}
+}
+
+// serve uses conn until it breaks or the link is closed.
+func (l *Link) serve(conn net.Conn) {
+	l.mu.Lock()
+	l.conn, l.broken = conn, nil
+	closing := l.closing != nil
+	l.mu.Unlock()
+	if closing {
+		conn.Close()
+	}
+	r := newReplyReader(l, conn)
+	var reading sync.WaitGroup
+	reading.Go(r.run)
+	w := requestWriter{link: l, conn: conn}
+	w.run()
+	conn.Close()
+	reading.Wait()
+
+	l.mu.Lock()
+	cause := l.broken
+	if l.closing != nil {
+		cause = l.closing
+	}
+	l.conn = nil
+	lost := r.unanswered()
+	for c := l.written.pop(); c != nil; c = l.written.pop() {
+		lost = append(lost, c)
+	}
+	l.mu.Unlock()
+	if len(lost) > 0 {
+		l.node.up.log.Warn("connection to redis lost", "node", l.node.Addr, "calls", len(lost), "err", cause)
+	}
+	for _, c := range lost {
+		c.Sink.Lost(true, cause)
+	}
+}
+
+// losePending takes all calls that were not written off the link, in order.
+func (l *Link) losePending(cause error) {
+	for {
+		l.mu.Lock()
+		c := l.pending.pop()
+		if c != nil {
+			l.pendingBytes -= len(c.Request)
+		}
+		l.freeRoomLocked()
+		l.mu.Unlock()
+		if c == nil {
+			return
+		}
+		c.Sink.Lost(false, cause)
+	}
+}
+
+// end loses what is pending. Calls that come meanwhile queue up behind, so
+// that none overtakes an earlier one on its way elsewhere.
+func (l *Link) end() {
+	for {
+		l.losePending(l.closing)
+		l.mu.Lock()
+		if l.pending.len() == 0 {
+			l.dead = true
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+	}
+}
+
+// freeRoomLocked wakes the sessions that wait for room.
+func (l *Link) freeRoomLocked() {
+	if l.room != nil && (l.pendingBytes < maxPending/2) {
+		close(l.room)
+		l.room = nil
+	}
+}

@@ -1,0 +1,141 @@
+package upstream
+
+import (
+	"errors"
+	"net"
+
+	"leash/proxy/resp"
+)
+
+const readBuffer = 64 << 10
+
+// maxErrorReply bounds an error reply, which is kept until it is complete.
+const maxErrorReply = 1 << 20
+
+// errUnasked says that Redis sent a reply that no call waits for.
+var errUnasked = errors.New("upstream: a reply that nobody asked for")
+
+// replyReader finds the ends of the replies on a connection and hands their
+// bytes to the calls, in order. Its fields belong to its goroutine until it
+// has ended.
+type replyReader struct {
+	link *Link
+	conn net.Conn
+
+	calls   queue // taken over from link.written
+	current *Call // whose reply is being read
+	scan    resp.Scanner
+	kind    byte   // first byte of the reply under way, 0 between replies
+	errBuf  []byte // beginning of an error reply, which is handed on whole
+	touched []Flusher
+}
+
+func newReplyReader(l *Link, conn net.Conn) *replyReader {
+	return &replyReader{link: l, conn: conn}
+}
+
+// run reads until the connection ends and then breaks the link's use of it.
+func (r *replyReader) run() {
+	buf := make([]byte, readBuffer)
+	for {
+		n, err := r.conn.Read(buf)
+		if err == nil {
+			err = r.replies(buf[:n])
+		}
+		r.flush()
+		if err != nil {
+			r.link.breakConn(err)
+			return
+		}
+	}
+}
+
+// replies hands on all that p holds.
+func (r *replyReader) replies(p []byte) error {
+	for len(p) > 0 {
+		if r.kind == 0 {
+			r.kind = p[0]
+			if r.kind != '>' && !r.next() {
+				return errUnasked
+			}
+		}
+		n, done, err := r.scan.Scan(p)
+		if err != nil {
+			return err
+		}
+		if err := r.part(p[:n], done); err != nil {
+			return err
+		}
+		if done {
+			r.kind = 0
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+// next makes the oldest call the current one.
+func (r *replyReader) next() bool {
+	if r.current != nil { // its reply to ASKING has been read
+		return true
+	}
+	if r.calls.len() == 0 {
+		l := r.link
+		l.mu.Lock()
+		r.calls, l.written = l.written, r.calls
+		l.mu.Unlock()
+	}
+	r.current = r.calls.pop()
+	return r.current != nil
+}
+
+// part passes on a piece of the current reply.
+func (r *replyReader) part(p []byte, done bool) error {
+	c := r.current
+	switch {
+	case r.kind == '>': // a push that no session of this lane asked for
+		return nil
+	case c.awaitsAsking:
+		c.awaitsAsking = !done
+		return nil
+	case r.kind == '-' && (!done || len(r.errBuf) > 0):
+		r.errBuf = append(r.errBuf, p...)
+		if len(r.errBuf) > maxErrorReply {
+			return resp.ErrFrame
+		}
+		if !done {
+			return nil
+		}
+		p = r.errBuf
+		r.errBuf = nil
+	}
+	if done {
+		r.current = nil
+	}
+	if f := c.Sink.Reply(p, done); f != nil {
+		r.touched = append(r.touched, f)
+	}
+	return nil
+}
+
+// flush lets every session that got something write it, once.
+func (r *replyReader) flush() {
+	for i, f := range r.touched {
+		r.touched[i] = nil
+		f.Flush()
+	}
+	r.touched = r.touched[:0]
+}
+
+// unanswered returns the calls that got no whole reply, oldest first. Only
+// for after run has returned.
+func (r *replyReader) unanswered() []*Call {
+	var lost []*Call
+	if r.current != nil {
+		lost = append(lost, r.current)
+	}
+	for c := r.calls.pop(); c != nil; c = r.calls.pop() {
+		lost = append(lost, c)
+	}
+	return lost
+}

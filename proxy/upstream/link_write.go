@@ -1,0 +1,124 @@
+package upstream
+
+import (
+	"net"
+	"runtime"
+)
+
+const (
+	// batchBytes is about how much goes out in one write.
+	batchBytes = 256 << 10
+	// referenced is the size from which a request is not copied into the batch.
+	referenced = 32 << 10
+	// keptBuffer is how large a batch buffer is kept between writes.
+	keptBuffer = 64 << 10
+)
+
+const asking = "*1\r\n$6\r\nASKING\r\n"
+
+// requestWriter writes a link's pending calls in batches. It belongs to the
+// link's owner goroutine.
+type requestWriter struct {
+	link *Link
+	conn net.Conn
+
+	buf      []byte // small requests, one behind the other
+	from     int    // first byte of buf that is not in segments
+	segments net.Buffers
+	dropped  []*Call
+}
+
+// run writes until the connection is broken or the link closed.
+func (w *requestWriter) run() {
+	for w.await() {
+		// One yield before the batch is taken: every session that is ready to
+		// run adds its call first. Measured: 13-15 µs of CPU a command without
+		// it, 8-9.5 µs with it, at 50 clients without pipelining.
+		runtime.Gosched()
+		w.take()
+		for i, c := range w.dropped {
+			w.dropped[i] = nil
+			c.Sink.Lost(false, ErrDropped)
+		}
+		w.dropped = w.dropped[:0]
+		if err := w.flush(); err != nil {
+			w.link.breakConn(err)
+		}
+	}
+}
+
+// await blocks until calls are pending; false when the connection is done with.
+func (w *requestWriter) await() bool {
+	l := w.link
+	for {
+		l.mu.Lock()
+		done, some := l.broken != nil || l.closing != nil, l.pending.len() > 0
+		l.idle = !done && !some
+		l.mu.Unlock()
+		if done || some {
+			return !done
+		}
+		<-l.wake
+	}
+}
+
+// take moves pending calls, up to a batch, to the written ones: from here on
+// Redis may have them.
+func (w *requestWriter) take() {
+	l := w.link
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for size := 0; size < batchBytes; {
+		c := l.pending.pop()
+		if c == nil {
+			break
+		}
+		l.pendingBytes -= len(c.Request)
+		if c.Sink.Dropped() {
+			w.dropped = append(w.dropped, c)
+			continue
+		}
+		if c.Asking {
+			c.awaitsAsking = true
+			w.buf = append(w.buf, asking...)
+		}
+		w.add(c.Request)
+		size += len(c.Request)
+		l.written.push(c)
+	}
+	l.freeRoomLocked()
+}
+
+func (w *requestWriter) add(request []byte) {
+	if len(request) < referenced {
+		w.buf = append(w.buf, request...)
+		return
+	}
+	w.cut()
+	w.segments = append(w.segments, request)
+}
+
+// cut makes a segment of what was copied since the last one.
+func (w *requestWriter) cut() {
+	if w.from < len(w.buf) {
+		w.segments = append(w.segments, w.buf[w.from:])
+		w.from = len(w.buf)
+	}
+}
+
+func (w *requestWriter) flush() (err error) {
+	if len(w.segments) == 0 {
+		_, err = w.conn.Write(w.buf)
+	} else {
+		w.cut()
+		segments := w.segments // WriteTo consumes what it is called on
+		_, err = segments.WriteTo(w.conn)
+		clear(w.segments)
+		w.segments = w.segments[:0]
+	}
+	w.buf, w.from = w.buf[:0], 0
+	if cap(w.buf) > keptBuffer {
+		w.buf = nil
+	}
+	return err
+}

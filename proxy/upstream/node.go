@@ -1,0 +1,180 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Liveness: a PING a second; a node that says nothing for suspectAfter is
+// looked at more closely, after Config.UpstreamTimeout it is lost.
+const (
+	pingInterval = time.Second
+	suspectAfter = 3 * time.Second
+)
+
+var (
+	errSilent  = errors.New("upstream: node is silent")
+	pingInline = []byte("PING\r\n")
+)
+
+// Node is one Redis server. Whether it lives is told by one connection of its
+// own that nothing else uses, so that a slow command on a link is no sign of
+// death and one client's link is not closed for another's.
+type Node struct {
+	Addr string // host:port, as Redis or the user names it
+
+	up      *Upstream
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	suspect atomic.Bool // silent or out of reach for longer than suspectAfter
+
+	// mu guards the fields below. Never held across I/O.
+	mu      sync.Mutex
+	links   map[Lane]*Link
+	retired time.Time // when it left the topology; zero: it is part of it
+}
+
+// Link returns the node's link in a lane; it is made when there is none.
+// After the node has closed, the link loses every call at once.
+func (n *Node) Link(lane Lane) *Link {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l := n.links[lane]
+	if l == nil {
+		l = newLink(n, lane)
+		n.links[lane] = l
+		if !n.up.start(func() { l.run(n.ctx) }) {
+			l.closing, l.dead = ErrClosed, true
+		}
+	}
+	return l
+}
+
+// closeLane closes the link of a lane that has no sessions any more, or whose
+// credential is refused.
+func (n *Node) closeLane(lane Lane, cause error) {
+	n.mu.Lock()
+	l := n.links[lane]
+	delete(n.links, lane)
+	n.mu.Unlock()
+	if l != nil {
+		l.close(cause)
+	}
+}
+
+// eachLink calls f for every link, without the mutex.
+func (n *Node) eachLink(f func(*Link)) {
+	n.mu.Lock()
+	links := make([]*Link, 0, len(n.links))
+	for _, l := range n.links {
+		links = append(links, l)
+	}
+	n.mu.Unlock()
+	for _, l := range links {
+		f(l)
+	}
+}
+
+// retire marks the node as left, or as part of the topology again. It reports
+// whether it has been left for so long, or is so silent, that it can be closed.
+func (n *Node) retire(left bool) (done bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !left {
+		n.retired = time.Time{}
+		return false
+	}
+	if n.retired.IsZero() {
+		n.retired = time.Now()
+	}
+	return n.suspect.Load() || time.Since(n.retired) > n.up.cfg.UpstreamTimeout
+}
+
+// watch tells whether the node lives, until ctx is done.
+func (n *Node) watch() {
+	failing := time.Time{}
+	for n.ctx.Err() == nil {
+		ctx, cancel := context.WithTimeout(n.ctx, suspectAfter)
+		conn, err := n.up.connect(ctx, n.Addr)
+		cancel()
+		if err == nil {
+			failing = time.Time{}
+			err = n.listen(conn)
+			conn.Close()
+		}
+		if n.ctx.Err() != nil {
+			break
+		}
+		if failing.IsZero() {
+			failing = time.Now()
+		}
+		if time.Since(failing) > suspectAfter {
+			n.suspect.Store(true)
+		}
+		if errors.Is(err, errSilent) {
+			n.up.log.Error("redis node lost: no word from it", "node", n.Addr, "for", n.up.cfg.UpstreamTimeout)
+			n.eachLink(func(l *Link) { l.breakConn(errSilent) })
+		}
+		n.up.Refresh()
+		pause(n.ctx, pingInterval/2+rand.N(pingInterval))
+	}
+}
+
+// listen pings over conn until it breaks or is silent for too long. Any byte
+// counts as life: -NOAUTH, -LOADING and -BUSY too.
+func (n *Node) listen(conn net.Conn) error {
+	var heard atomic.Int64 // since start, monotonic
+	start := time.Now()
+	ended := make(chan error, 1)
+	stop := context.AfterFunc(n.ctx, func() { conn.Close() })
+	defer stop()
+	go func() { ended <- readAll(conn, func() { heard.Store(int64(time.Since(start))) }) }()
+
+	tick := time.NewTicker(pingInterval)
+	defer tick.Stop()
+	for {
+		conn.SetWriteDeadline(time.Now().Add(pingInterval))
+		_, _ = conn.Write(pingInline) // a broken connection ends the reader
+		select {
+		case err := <-ended:
+			return err
+		case <-tick.C:
+		}
+		switch silence := time.Since(start) - time.Duration(heard.Load()); {
+		case silence > n.up.cfg.UpstreamTimeout:
+			conn.Close()
+			<-ended
+			return errSilent
+		case silence > suspectAfter:
+			n.suspect.Store(true)
+			n.up.Refresh()
+		default:
+			n.suspect.Store(false)
+		}
+	}
+}
+
+func readAll(conn net.Conn, heard func()) error {
+	buf := make([]byte, 512)
+	for {
+		if _, err := conn.Read(buf); err != nil {
+			return err
+		}
+		heard()
+	}
+}
+
+// pause waits for d or until ctx is done.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,32 @@
+package upstream
+
+// queue is a first-in first-out list of calls that keeps its memory.
+type queue struct {
+	calls []*Call
+	head  int
+}
+
+func (q *queue) len() int { return len(q.calls) - q.head }
+
+func (q *queue) push(c *Call) {
+	if q.head > 64 && q.head*2 > len(q.calls) {
+		n := copy(q.calls, q.calls[q.head:])
+		clear(q.calls[n:])
+		q.calls, q.head = q.calls[:n], 0
+	}
+	q.calls = append(q.calls, c)
+}
+
+// pop returns nil when the queue is empty.
+func (q *queue) pop() *Call {
+	if q.head == len(q.calls) {
+		return nil
+	}
+	c := q.calls[q.head]
+	q.calls[q.head] = nil
+	q.head++
+	if q.head == len(q.calls) {
+		q.calls, q.head = q.calls[:0], 0
+	}
+	return c
+}

@@ -1,0 +1,91 @@
+package upstream
+
+import "slices"
+
+// Topology says which node owns which slot. It is immutable: a change is a new
+// Topology (Upstream.Topology), so a session that keeps one sees one truth
+// until it looks again.
+type Topology struct {
+	cluster bool
+	masters []*Node
+	owner   [SlotCount]uint16 // index into masters, noOwner for none
+}
+
+const noOwner = 1<<16 - 1
+
+// Cluster reports whether the upstream is a Redis Cluster. A single Redis owns
+// every slot and allows commands over several.
+func (t *Topology) Cluster() bool { return t.cluster }
+
+// Masters returns all nodes that own slots. The slice must not be changed.
+func (t *Topology) Masters() []*Node { return t.masters }
+
+// Owner returns the index into Masters of the slot's owner, or -1.
+func (t *Topology) Owner(slot uint16) int {
+	if i := t.owner[slot]; i != noOwner {
+		return int(i)
+	}
+	return -1
+}
+
+// Node returns the owner of a slot, nil when it has none.
+func (t *Topology) Node(slot uint16) *Node {
+	if i := t.Owner(slot); i >= 0 {
+		return t.masters[i]
+	}
+	return nil
+}
+
+// standalone is the topology of a single Redis.
+func standalone(n *Node) *Topology { return &Topology{masters: []*Node{n}} }
+
+// slotRange is a run of slots with one owner.
+type slotRange struct {
+	first, last uint16
+	node        *Node
+}
+
+func clusterOf(ranges []slotRange) *Topology {
+	t := &Topology{cluster: true}
+	for i := range t.owner {
+		t.owner[i] = noOwner
+	}
+	for _, r := range ranges {
+		i := t.index(r.node)
+		for slot := int(r.first); slot <= int(r.last); slot++ {
+			t.owner[slot] = i
+		}
+	}
+	return t
+}
+
+// with returns a topology in which n owns slot.
+func (t *Topology) with(slot uint16, n *Node) *Topology {
+	next := &Topology{cluster: t.cluster, masters: slices.Clone(t.masters), owner: t.owner}
+	next.owner[slot] = next.index(n)
+	return next
+}
+
+// index finds n among the masters, adding it when it is new. Only while t is
+// being built.
+func (t *Topology) index(n *Node) uint16 {
+	i := slices.Index(t.masters, n)
+	if i < 0 {
+		i = len(t.masters)
+		t.masters = append(t.masters, n)
+	}
+	return uint16(i)
+}
+
+// same reports whether both say the same of every slot.
+func (t *Topology) same(u *Topology) bool {
+	if t == nil || u == nil || t.cluster != u.cluster || len(t.masters) != len(u.masters) {
+		return false
+	}
+	for slot := range t.owner {
+		if t.Node(uint16(slot)) != u.Node(uint16(slot)) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,262 @@
+// Package upstream is the side of Leash that talks to Redis: nodes and whether
+// they live, the links on which many sessions share one pipelined connection,
+// and the topology that says which node owns which slot.
+//
+// The main types are Upstream (all of it), Topology (an immutable snapshot),
+// Node and Link. A session asks the Topology for the node of a slot, the node
+// for its link in the session's lane, and submits a Call; the reply's bytes
+// come to the call's Sink.
+//
+// Redirects are the caller's work, for only it knows what may be sent again
+// without changing the order of a session's commands; Upstream.Moved keeps the
+// topology up to date. Calls already written are never repeated here.
+//
+// Everything is safe for concurrent use unless it says otherwise. All
+// goroutines belong to the Upstream and have ended when Run returns.
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config says where Redis is and how patient to be with it. Not changed after New.
+type Config struct {
+	Addrs []string // host:port of at least one node
+	Mode  string   // auto (also if empty), cluster or standalone
+
+	// User and Password are for topology, scripts and liveness; clients are
+	// served with them only when Lane says so.
+	User, Password string
+
+	RedirectTimeout time.Duration // if zero, 2 s: how long a call may look for its node
+	UpstreamTimeout time.Duration // if zero, 10 s: silence after which a node is lost
+}
+
+// Upstream is a Redis Cluster or a single Redis.
+type Upstream struct {
+	cfg         Config
+	log         *slog.Logger
+	credentials credentials
+	refreshing  chan struct{} // size 1: a refresh is wanted
+	onRefused   func(Lane)
+
+	topology     atomic.Pointer[Topology]
+	authRequired atomic.Bool
+	turn         atomic.Uint32 // of the node that anyNode takes next
+	version      string        // redis_version, set by Connect
+
+	// mu guards the fields below. Never held across I/O.
+	mu       sync.Mutex
+	nodes    map[string]*Node
+	peers    []string // every address that may know the topology
+	sessions map[Lane]int
+	running  sync.WaitGroup
+	ctx      context.Context
+	stop     context.CancelCauseFunc
+	stopped  bool
+}
+
+// New checks cfg; it does no I/O and starts nothing.
+func New(cfg Config, log *slog.Logger) (*Upstream, error) {
+	if len(cfg.Addrs) == 0 {
+		return nil, errors.New("upstream: no address")
+	}
+	switch cfg.Mode {
+	case "", "auto", "cluster", "standalone":
+	default:
+		return nil, fmt.Errorf("upstream: unknown mode %q", cfg.Mode)
+	}
+	if cfg.RedirectTimeout == 0 {
+		cfg.RedirectTimeout = 2 * time.Second
+	}
+	if cfg.UpstreamTimeout == 0 {
+		cfg.UpstreamTimeout = 10 * time.Second
+	}
+	u := &Upstream{
+		cfg: cfg, log: log,
+		refreshing: make(chan struct{}, 1),
+		nodes:      make(map[string]*Node),
+		sessions:   make(map[Lane]int),
+		peers:      cfg.Addrs,
+	}
+	u.ctx, u.stop = context.WithCancelCause(context.Background())
+	if cfg.User != "" || cfg.Password != "" {
+		u.credentials.set(u.serviceUser(), []byte(cfg.Password))
+	}
+	return u, nil
+}
+
+// OnRefused names the function that is told when Redis refuses a lane's
+// credential that it accepted before. Call it before Run.
+func (u *Upstream) OnRefused(f func(Lane)) { u.onRefused = f }
+
+// Run keeps the topology and the nodes' state up to date until ctx is done.
+// Then it closes every link and returns when all has ended. Connect comes first.
+func (u *Upstream) Run(ctx context.Context) error {
+	defer u.end()
+	for {
+		timer := time.NewTimer(refreshInterval)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		case <-u.refreshing:
+			timer.Stop()
+		}
+		if err := u.discover(ctx); err != nil && ctx.Err() == nil {
+			u.log.Warn("topology refresh failed", "err", err)
+		}
+		pause(ctx, minRefresh)
+	}
+}
+
+func (u *Upstream) end() {
+	u.mu.Lock()
+	u.stopped = true
+	u.mu.Unlock()
+	u.stop(ErrClosed)
+	u.running.Wait()
+}
+
+// start runs f as one of the goroutines that end waits for; false when the
+// Upstream has stopped.
+func (u *Upstream) start(f func()) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.stopped {
+		return false
+	}
+	u.running.Go(f)
+	return true
+}
+
+// Topology returns the newest snapshot.
+func (u *Upstream) Topology() *Topology { return u.topology.Load() }
+
+// Version is the redis_version that the upstream reported at Connect.
+func (u *Upstream) Version() string { return u.version }
+
+// AuthRequired reports whether Redis wants a fresh connection to authenticate.
+func (u *Upstream) AuthRequired() bool { return u.authRequired.Load() }
+
+// RedirectTimeout is how long a call may look for the node that serves it.
+func (u *Upstream) RedirectTimeout() time.Duration { return u.cfg.RedirectTimeout }
+
+// AnyNode returns one master after the other, those that answer first; nil
+// when none is known.
+func (u *Upstream) AnyNode() *Node {
+	masters := u.Topology().Masters()
+	for range masters {
+		n := masters[u.turn.Add(1)%uint32(len(masters))]
+		if !n.suspect.Load() {
+			return n
+		}
+	}
+	if len(masters) > 0 {
+		return masters[0]
+	}
+	return nil
+}
+
+// Moved records what a MOVED reply from a node said: addr owns slot. An empty
+// host means the host of the node that said so. It returns the owner.
+func (u *Upstream) Moved(slot uint16, addr string, from *Node) *Node {
+	n := u.Target(addr, from)
+	u.mu.Lock()
+	if t := u.Topology(); t.cluster && t.Node(slot) != n {
+		u.topology.Store(t.with(slot, n))
+	}
+	u.mu.Unlock()
+	u.Refresh()
+	return n
+}
+
+// Target returns the node that a redirect from another names.
+func (u *Upstream) Target(addr string, from *Node) *Node {
+	return u.node(completeAddr(addr, from.Addr))
+}
+
+// Join and Leave count the sessions of a lane; when the last one leaves, its
+// links are closed. The lane of fresh connections stays.
+func (u *Upstream) Join(lane Lane) {
+	u.mu.Lock()
+	u.sessions[lane]++
+	u.mu.Unlock()
+}
+
+// Leave is the opposite of Join.
+func (u *Upstream) Leave(lane Lane) {
+	u.mu.Lock()
+	u.sessions[lane]--
+	last := u.sessions[lane] == 0
+	if last {
+		delete(u.sessions, lane)
+	}
+	nodes := u.nodesLocked()
+	u.mu.Unlock()
+	if !last || lane == (Lane{}) {
+		return
+	}
+	for _, n := range nodes {
+		n.closeLane(lane, ErrClosed)
+	}
+	if lane.User != u.serviceUser() {
+		u.credentials.forget(lane.User)
+	}
+}
+
+// ServiceLane is the lane of Config.User, for sessions that may be served with
+// it; the lane of fresh connections when no credential is configured.
+func (u *Upstream) ServiceLane() Lane {
+	if u.cfg.User == "" && u.cfg.Password == "" {
+		return Lane{}
+	}
+	return Lane{User: u.serviceUser()}
+}
+
+func (u *Upstream) serviceUser() string {
+	if u.cfg.User == "" {
+		return "default"
+	}
+	return u.cfg.User
+}
+
+// refuse tells the lane's sessions that their credential no longer holds.
+func (u *Upstream) refuse(lane Lane) {
+	u.log.Warn("redis refuses a user's credential", "user", lane.User)
+	if u.onRefused != nil {
+		u.onRefused(lane)
+	}
+}
+
+// node returns the node at addr, known or new.
+func (u *Upstream) node(addr string) *Node {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n := u.nodes[addr]
+	if n != nil {
+		return n
+	}
+	n = &Node{Addr: addr, up: u, links: make(map[Lane]*Link)}
+	n.ctx, n.cancel = context.WithCancelCause(u.ctx)
+	u.nodes[addr] = n
+	if !u.stopped {
+		u.running.Go(n.watch)
+	}
+	return n
+}
+
+func (u *Upstream) nodesLocked() []*Node {
+	nodes := make([]*Node, 0, len(u.nodes))
+	for _, n := range u.nodes {
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
