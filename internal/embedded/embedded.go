@@ -1,0 +1,86 @@
+// Package embedded is the Redis that serves when none was named: miniredis, in memory, within this process.
+//
+// It is good for a try and for tests that need no real Redis. It is no proof of anything: it is no
+// cluster though it answers CLUSTER SLOTS like one, has no sharded pub/sub, no users, no CLIENT and no
+// WAIT worth the name, keeps one lock over all commands, and forgets everything when the process ends.
+//
+// miniredis does not age keys by itself. [Server] does it every [Tick], so that keys expire as they do in
+// Redis: on their own, and also for somebody who never asks for them. A key may end up to one Tick early.
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+)
+
+// Tick is how often keys age. It is longer while there are so many keys that ageing them takes long.
+const Tick = 10 * time.Millisecond
+
+// closeTimeout bounds Close. Nothing stops a script that does not end.
+const closeTimeout = time.Second
+
+// Server is a running embedded Redis. Its methods are safe for concurrent use.
+type Server struct {
+	// Immutable after Start.
+	redis *miniredis.Miniredis
+	addr  string
+	stop  context.CancelFunc
+	done  chan struct{} // closed by run when everything has ended
+}
+
+// Start serves on a free port of the loopback interface until ctx ends or Close is called.
+func Start(ctx context.Context) (*Server, error) {
+	redis := miniredis.NewMiniRedis()
+	if err := redis.Start(); err != nil {
+		return nil, fmt.Errorf("start the embedded redis: %w", err)
+	}
+	install(redis)
+	ctx, stop := context.WithCancel(ctx)
+	s := &Server{redis: redis, addr: redis.Addr(), stop: stop, done: make(chan struct{})}
+	go s.run(ctx)
+	return s, nil
+}
+
+// Addr is where the server listens, as host:port. It stays the same after the end.
+func (s *Server) Addr() string {
+	return s.addr
+}
+
+// Close cuts the connections and waits until the server has ended, but for a second at most: a script
+// that runs for ever would keep it. Calling it again, or after ctx has ended, does no harm.
+func (s *Server) Close() {
+	s.stop()
+	select {
+	case <-s.done:
+	case <-time.After(closeTimeout):
+	}
+}
+
+// run ages the keys until ctx ends, then ends the server.
+func (s *Server) run(ctx context.Context) {
+	defer close(s.done)
+	defer s.redis.Close()
+
+	timer := time.NewTimer(Tick)
+	defer timer.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		now := time.Now()
+		s.redis.FastForward(now.Sub(last))
+		last = now
+		timer.Reset(pause(time.Since(now)))
+	}
+}
+
+// pause is how long to wait after ageing all keys took cost. miniredis sorts every key for it, under its
+// only lock; a tenth of the time is what that may take (100,000 keys: about 25 ms of every 250).
+func pause(cost time.Duration) time.Duration {
+	return max(Tick, 9*cost)
+}

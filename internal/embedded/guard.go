@@ -1,0 +1,113 @@
+package embedded
+
+import (
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+)
+
+// msgFailed is the reply to a command that miniredis failed at.
+const msgFailed = "ERR the embedded Redis can't run this command, a real Redis can"
+
+// A guard keeps one bad command from taking the process down. miniredis panics at some that are
+// well-formed, `KEYS <invalid UTF-8>` for one, in a goroutine of its own where nobody else can recover.
+//
+// miniredis calls check before each command. For a command that is not guarded yet, check dispatches it
+// again from within itself, which comes back to check, finds it guarded and goes on to the handler:
+//
+//	Dispatch → check → run → Dispatch → check (true for run) → handler
+type guard struct {
+	redis *miniredis.Miniredis
+	// server is redis.Server(), which turns nil when redis is closed.
+	server *server.Server
+	// mu guards the field below. Not held while a command runs.
+	mu sync.Mutex
+	// running holds the peers that are within run.
+	running map[*server.Peer]bool
+}
+
+// install puts a guard before the commands of a redis that is listening.
+func install(redis *miniredis.Miniredis) {
+	g := &guard{redis: redis, server: redis.Server(), running: map[*server.Peer]bool{}}
+	g.server.SetPreHook(g.check)
+}
+
+// check reports whether the command is done.
+func (g *guard) check(peer *server.Peer, name string, args ...string) bool {
+	if !g.server.IsRegisteredCommand(name) || !g.enter(peer) {
+		return false
+	}
+	defer g.leave(peer)
+	g.run(peer, append([]string{name}, args...))
+	return true
+}
+
+func (g *guard) enter(peer *server.Peer) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.running[peer] {
+		return false
+	}
+	g.running[peer] = true
+	return true
+}
+
+func (g *guard) leave(peer *server.Peer) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.running, peer)
+}
+
+// run runs the command. If that panics, the peer gets an error and its connection is closed: a part of a
+// reply may have been written, and nothing that follows it could be told apart.
+func (g *guard) run(peer *server.Peer, args []string) {
+	defer func() {
+		failure := recover()
+		if failure == nil {
+			return
+		}
+		at := where()
+		if at.inScript {
+			panic(failure) // which the Lua interpreter makes an error of the script
+		}
+		if at.locked {
+			g.redis.Unlock()
+		}
+		peer.WriteError(msgFailed)
+		peer.Close()
+	}()
+	g.server.Dispatch(peer, args)
+}
+
+// A place is where a panic came from, as far as it matters.
+type place struct {
+	// locked: within miniredis's withTx, which takes its lock and does not defer giving it back.
+	locked bool
+	// inScript: a command that a Lua script called. Its withTx has not taken the lock.
+	inScript bool
+}
+
+// where looks at the stack of a deferred call of run while it recovers.
+func where() place {
+	pcs := make([]uintptr, 128)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	var at place
+	runs := 0 // calls of run passed: 1 between the one that recovers and the rest
+	for {
+		frame, more := frames.Next()
+		switch {
+		case strings.HasSuffix(frame.Function, ".(*guard).run"):
+			runs++
+		case strings.HasSuffix(frame.Function, "miniredis/v2.withTx"):
+			at.locked = at.locked || runs == 0
+		case strings.HasSuffix(frame.Function, ".(*Miniredis).runLuaScript"):
+			at.inScript = at.inScript || runs > 0
+		}
+		if !more {
+			return at
+		}
+	}
+}
