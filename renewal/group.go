@@ -1,0 +1,112 @@
+package renewal
+
+import (
+	"slices"
+	"time"
+)
+
+type groupKey struct {
+	slot  int
+	ttl   time.Duration
+	lease bool
+}
+
+// group is the holds of one slot with one TTL. All fields are guarded by the Watchdog's mu.
+type group struct {
+	groupKey
+	holds    []*Hold
+	due      time.Time // when to ask the store next; not looked at while busy
+	deadline time.Time // the earliest until of its holds, or an earlier moment: looking once too often does no harm
+	busy     bool      // on its way to the store, or in a node's line
+	again    bool      // asked for while busy
+	waiting  []func()  // to be called after the round that is under way
+	later    []func()  // to be called after the round that follows it
+	index    int       // in the heap, -1 outside
+}
+
+const slotCount = 16384
+
+func (k groupKey) period() time.Duration { return k.ttl / 3 }
+
+// next is the group's first regular due time after now: its phase within the period comes from its slot.
+func (k groupKey) next(start, now time.Time) time.Time {
+	period := k.period()
+	phase := time.Duration(int64(period) / slotCount * int64(k.slot%slotCount))
+	rounds := (now.Sub(start) - phase) / period
+	at := start.Add(phase + rounds*period)
+	for !at.After(now) {
+		at = at.Add(period)
+	}
+	return at
+}
+
+func (g *group) add(h *Hold) {
+	h.group, h.at = g, len(g.holds)
+	g.holds = append(g.holds, h)
+	if h.until.Before(g.deadline) || len(g.holds) == 1 {
+		g.deadline = h.until
+	}
+}
+
+func (g *group) remove(h *Hold) {
+	last := len(g.holds) - 1
+	g.holds[h.at] = g.holds[last]
+	g.holds[h.at].at = h.at
+	g.holds[last] = nil
+	g.holds = g.holds[:last]
+	h.group = nil
+}
+
+// wake is when the group next needs a look.
+func (g *group) wake() time.Time {
+	if !g.busy && g.due.Before(g.deadline) {
+		return g.due
+	}
+	return g.deadline
+}
+
+// expired are the holds whose time is over. It sets the deadline anew.
+func (g *group) expired(now time.Time) (over []*Hold) {
+	g.deadline = now.Add(g.ttl)
+	for _, h := range g.holds {
+		if !now.Before(h.until) {
+			over = append(over, h)
+		} else if h.until.Before(g.deadline) {
+			g.deadline = h.until
+		}
+	}
+	return over
+}
+
+// batches are the group's holds as requests.
+func (g *group) batches() (out []Batch) {
+	for part := range slices.Chunk(g.holds, maxBatch) {
+		out = append(out, Batch{TTL: g.ttl, Lease: g.lease, Holds: slices.Clone(part)})
+	}
+	return out
+}
+
+// groupHeap orders groups by wake; container/heap's Interface.
+type groupHeap []*group
+
+func (q groupHeap) Len() int           { return len(q) }
+func (q groupHeap) Less(i, j int) bool { return q[i].wake().Before(q[j].wake()) }
+func (q groupHeap) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
+
+func (q *groupHeap) Push(x any) {
+	g := x.(*group)
+	g.index = len(*q)
+	*q = append(*q, g)
+}
+
+func (q *groupHeap) Pop() any {
+	old := *q
+	g := old[len(old)-1]
+	old[len(old)-1] = nil
+	*q = old[:len(old)-1]
+	g.index = -1
+	return g
+}

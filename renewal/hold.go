@@ -1,0 +1,77 @@
+package renewal
+
+import (
+	"context"
+	"time"
+)
+
+// Outcome is what the store says of one hold.
+type Outcome int
+
+const (
+	Unknown  Outcome = iota // no answer, or one that says nothing of the hold
+	Renewed                 // it is ours; unless it is a lease, it now lasts its TTL from when the request was sent
+	Released                // its owner ended it by another way
+	Moved                   // it is ours no more, but its owner's still
+	Broken                  // it was ended on purpose, against its owner's will
+	Gone                    // it is not there, and nobody says why
+	Expired                 // a lease that is over; never said by a Store
+)
+
+// Reasons for a loss, a closed set fit for counters.
+const (
+	ReasonGone      = "gone"       // the store does not have the hold any more
+	ReasonBroken    = "broken"     // it was broken on purpose
+	ReasonSilence   = "silence"    // the store did not answer until the lease could be over
+	ReasonSuspended = "suspended"  // this machine slept for too long
+	ReasonReplaced  = "superseded" // another hold of the same owner stands in its place; found by callers, not here
+)
+
+// Keeper is who a hold is kept for.
+type Keeper interface {
+	// Lost says that the hold has ended, or may have, against its owner's will. It returns when the owner can do no more harm.
+	Lost(reason string)
+	// Ended says that the hold is over and that nobody need mind: Released, Moved or Expired.
+	Ended(how Outcome)
+}
+
+// Plan says how a hold is to be kept.
+type Plan struct {
+	Slot  int           // holds of one slot go together; 0 to 16383
+	TTL   time.Duration // what a renewal sets; for a lease, how often to look is a third of it
+	Lease bool          // look after it, but do not renew it: it is over at Until
+	Until time.Time     // it is safe until then
+}
+
+// Hold is one lock somebody has. Its zero value with a Keeper is ready for Add, and for Add again after its end.
+type Hold struct {
+	Keeper Keeper
+
+	// Guarded by the Watchdog's mu.
+	group *group // nil when not kept
+	at    int    // index in group.holds
+	until time.Time
+	lease bool
+}
+
+// Batch is holds of one slot and TTL that go to the store in one request.
+type Batch struct {
+	TTL   time.Duration
+	Lease bool // look only
+	Holds []*Hold
+}
+
+// Store is where the holds live.
+type Store interface {
+	// Node names the node that serves slot now.
+	Node(slot int) string
+	// Renew sends all batches to node at once and returns an outcome for each hold, in order; nil for a batch that was
+	// refused as a whole, whose holds are then asked for one by one. It returns when ctx ends.
+	Renew(ctx context.Context, node string, batches []Batch) [][]Outcome
+}
+
+// Until is how long a hold is safe that was granted or renewed by a request sent at sent. The margin covers clocks that run
+// unequally and the time it takes to tell the owner.
+func Until(sent time.Time, ttl time.Duration) time.Time {
+	return sent.Add(ttl - min(ttl/50+20*time.Millisecond, ttl/4))
+}
