@@ -1,0 +1,105 @@
+package lockcmd
+
+import (
+	"context"
+	"time"
+)
+
+// acquire is LOCK.ACQUIRE.
+func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte {
+	s := c.service
+	w, msg := s.parseAcquire(args)
+	if msg != "" {
+		return appendError(dst, msg)
+	}
+	if s.draining.Load() {
+		return appendError(dst, msgDraining)
+	}
+	if w.wait && c.newest(func(h *hold) bool { return h.key == w.key && h.owner != w.owner }) != nil {
+		return appendError(dst, msgDeadlock) // R5
+	}
+	own, ok := c.enter(w)
+	if !ok {
+		return c.timeout(dst, msgReleaseLater)
+	}
+	t := c.newTry(w, own)
+	defer t.release()
+	r := result{kind: taken}
+	if own != nil || w.owner != "" || !w.wait || !s.queues.waiting(w.key) { // else: behind those who wait already (R18)
+		r = t.send(s.deadline())
+	}
+	if w.wait && (r.kind == taken || r.kind == busy) {
+		r = c.wait(ctx, t, r)
+	}
+	return c.replyAcquire(ctx, dst, t, r)
+}
+
+// enter is the carrier's hold of w's owner, with its gate taken; nil when there is none. It fails when an earlier request
+// about the hold has no answer yet.
+func (c *Carrier) enter(w wish) (own *hold, ok bool) {
+	if w.owner == "" {
+		return nil, true
+	}
+	for until := c.service.deadline(); ; {
+		h := c.newest(func(h *hold) bool { return h.key == w.key && h.owner == w.owner })
+		if h == nil {
+			return nil, true
+		}
+		if !h.open(until) {
+			return nil, false
+		}
+		if c.newest(func(other *hold) bool { return other == h }) != nil {
+			return h, true
+		}
+		h.close() // it ended meanwhile
+	}
+}
+
+func (c *Carrier) replyAcquire(ctx context.Context, dst []byte, t *try, r result) []byte {
+	switch r.kind {
+	case granted, moved:
+		if own := t.own; own != nil && own.token != r.token {
+			return appendError(dst, msgLost(own.key, "superseded")) // unreachable while the script compares tokens
+		}
+		if !t.settle(ctx, r) {
+			return c.timeout(dst, msgGone)
+		}
+		return appendInt(dst, r.token)
+	case taken:
+		if t.late {
+			c.service.undo(t)
+		}
+		return appendNil(dst)
+	case busy:
+		if t.late {
+			c.service.undo(t)
+		}
+		if r.text == "" {
+			return appendNil(dst)
+		}
+		return c.timeout(dst, r.text)
+	case failed:
+		return appendError(dst, r.text)
+	}
+	c.service.undo(t)
+	return c.timeout(dst, msgTimeout)
+}
+
+// timeout answers with an error and counts it.
+func (c *Carrier) timeout(dst []byte, msg string) []byte {
+	c.service.stats.timeouts.Add(1)
+	return appendError(dst, msg)
+}
+
+// lookAgain is how long a waiter trusts what it has seen: a second, give or take a fifth, so that waiters of many Leashes do
+// not fall into step; less when the holder's lease ends before, or when Redis just does not take requests (R17).
+func lookAgain(r result, random float64) time.Duration {
+	pause := time.Duration((0.8 + 0.4*random) * float64(time.Second))
+	if r.kind == busy {
+		return pause / 10
+	}
+	if r.left > 0 {
+		pause = min(pause, r.left+time.Millisecond)
+	}
+	return pause
+}

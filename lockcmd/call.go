@@ -1,0 +1,102 @@
+package lockcmd
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// errUnknown says that a request was sent and that nobody knows whether it was carried out.
+var errUnknown = errors.New("lockcmd: outcome unknown")
+
+// errRefused says that a request was certainly not carried out, and that Redis may take it later.
+var errRefused = errors.New("lockcmd: Redis did not take the request")
+
+// request is a script with everything a repetition needs: it may be sent as often as necessary and acts once (R7).
+type request struct {
+	script *script
+	keys   []string
+	args   []any
+	sent   time.Time // when it was last sent: the times in an answer count from there
+	doubt  bool      // an attempt's outcome is unknown: a copy of it may still be on its way
+}
+
+// ask sends r until it is answered or the time is over. The error is errUnknown, errRefused, or Redis's own answer (a
+// redis.Error). A slot in migration refuses a request of several keys for long: that is told at once (R14).
+func (s *Service) ask(r *request, until time.Time) (any, error) {
+	pause := 2 * time.Millisecond
+	for {
+		reply, err := s.attempt(r, until)
+		if err == nil {
+			return reply, nil
+		}
+		switch judge(err) {
+		case answered:
+			return nil, err
+		case ambiguous:
+			r.doubt = true
+		case refused:
+			if redis.HasErrorPrefix(err, "TRYAGAIN") && len(r.keys) > 1 && !r.doubt {
+				return nil, errors.Join(errRefused, err)
+			}
+		}
+		if s.stopped(pause) || time.Now().Add(pause).After(until) {
+			if r.doubt {
+				return nil, errors.Join(errUnknown, err)
+			}
+			return nil, errors.Join(errRefused, err)
+		}
+		pause = min(2*pause, 250*time.Millisecond)
+	}
+}
+
+// attempt sends r once. It waits half of the upstream timeout at most, so that there is time for a second attempt.
+func (s *Service) attempt(r *request, until time.Time) (any, error) {
+	now := time.Now()
+	r.sent = now
+	limit := now.Add(s.cfg.UpstreamTimeout / 2)
+	if until.Before(limit) {
+		limit = until
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), limit)
+	defer cancel()
+	return r.script.run(ctx, s.rdb, r.keys, r.args)
+}
+
+// stopped waits for d and reports whether the Service ended meanwhile.
+func (s *Service) stopped(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-s.stop:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// numbers reads a script's reply as integers; what is no integer there reads as 0.
+func numbers(reply any) []int64 {
+	items, ok := reply.([]any)
+	if !ok {
+		n, _ := reply.(int64)
+		return []int64{n}
+	}
+	out := make([]int64, len(items))
+	for i, item := range items {
+		out[i], _ = item.(int64)
+	}
+	return out
+}
+
+// word reads a script's reply as text at index i, "" where there is none.
+func word(reply any, i int) string {
+	items, _ := reply.([]any)
+	if i >= len(items) {
+		return ""
+	}
+	text, _ := items[i].(string)
+	return text
+}

@@ -1,0 +1,145 @@
+package lockcmd
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+)
+
+// Host is the connection that a carrier's holds hang on. Its methods do not block and are safe for concurrent use.
+type Host interface {
+	// Lost says that the hold of key has ended against its owner's will, and ends the connection. On return nothing more of
+	// the session is written to Redis or to the client.
+	Lost(key []byte, reason string)
+	// Guard asks for tight keepalives: on with the first hold or waiter, off when the last one is gone (R29).
+	Guard(on bool)
+	// Wait says that the command in progress begins to wait. From now on the ctx of Do must end when the client disconnects.
+	Wait()
+	// Client is "addr:port name", for people.
+	Client() string
+}
+
+// Ending is how a connection's end settles its holds.
+type Ending int
+
+const (
+	Release Ending = iota // the client is done: they are ended, but those with LEASE stay for their lease
+	Expire                // the client may still be at work: they are left to run out
+)
+
+// Carrier is a connection as the locks see it.
+type Carrier struct {
+	// Immutable.
+	service *Service
+	name    string // "<leash uuid>:<id>"
+	host    Host
+
+	requests atomic.Int64 // the last request's number
+
+	// mu guards the fields below, and the states of the holds.
+	mu    sync.Mutex
+	holds []*hold // oldest first
+	ended bool
+
+	// guardMu is held while Host.Guard is called, so that on and off come in order. Taken alone.
+	guardMu sync.Mutex
+	guarded int
+}
+
+// NewCarrier makes the carrier of a connection. id is unique among the connections of this process.
+func (s *Service) NewCarrier(id int64, h Host) *Carrier {
+	return &Carrier{service: s, name: s.uuid + ":" + strconv.FormatInt(id, 10), host: h}
+}
+
+// Do runs one command of LOCK.*, SEM.* or LATCH.* and appends its whole reply, in RESP2, to dst. args[0] is its name in any
+// case; args are not kept. One Do at a time. It blocks as long as the command does: ctx ends when the client is gone (looked
+// at only after Host.Wait) or the session is being closed; then a waiter leaves, and a grant that can no longer be told is
+// given back.
+func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
+	if len(args) == 0 {
+		return appendError(dst, "ERR unknown command")
+	}
+	var name [32]byte
+	verb := bytes.ToUpper(append(name[:0], args[0][:min(len(args[0]), len(name))]...))
+	switch string(verb) {
+	case acquireName:
+		return c.acquire(ctx, dst, args)
+	case releaseName:
+		return c.release(dst, args)
+	case ttlName:
+		return c.ttl(dst, args)
+	case infoName:
+		return c.info(dst, args)
+	}
+	return appendError(dst, msgUnsupported("command '"+cleanName(args[0])+"'"))
+}
+
+// cleanName is a command's name as it may stand in an error.
+func cleanName(name []byte) string {
+	name = name[:min(len(name), 128)]
+	return string(bytes.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return ' '
+		}
+		return r
+	}, name))
+}
+
+// End settles the holds of a connection that is gone. Call it once. It does not wait for Redis; what must be repeated goes
+// on in the Service.
+func (c *Carrier) End(how Ending) {
+	c.mu.Lock()
+	c.ended = true
+	var forget, release []*hold
+	for _, h := range c.holds {
+		switch {
+		case h.state == releasing: // whoever releases it does the rest
+		case how == Release && !h.lease:
+			h.state = releasing
+			release = append(release, h)
+		default:
+			h.state = over
+			forget = append(forget, h)
+		}
+	}
+	c.holds = nil
+	c.mu.Unlock()
+	for _, h := range forget {
+		h.gone()
+	}
+	c.service.endAll(release)
+}
+
+// Holds is how many holds hang on the carrier.
+func (c *Carrier) Holds() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.holds)
+}
+
+// newest is the carrier's newest hold for which match says yes, nil when there is none.
+func (c *Carrier) newest(match func(*hold) bool) *hold {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := len(c.holds) - 1; i >= 0; i-- {
+		if match(c.holds[i]) {
+			return c.holds[i]
+		}
+	}
+	return nil
+}
+
+func (c *Carrier) dropLocked(h *hold) { c.holds = without(c.holds, h) }
+
+// guard counts holds and waiters and keeps the host's guard as it must be.
+func (c *Carrier) guard(delta int) {
+	c.guardMu.Lock()
+	defer c.guardMu.Unlock()
+	before := c.guarded
+	c.guarded += delta
+	if (before == 0) != (c.guarded == 0) {
+		c.host.Guard(c.guarded > 0)
+	}
+}

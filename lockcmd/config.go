@@ -1,0 +1,59 @@
+package lockcmd
+
+import (
+	"fmt"
+	"time"
+)
+
+// Ways to publish wake-ups (Config.Publish).
+const (
+	PublishBoth    = "both"    // PUBLISH, and SPUBLISH where Redis has it
+	PublishSharded = "sharded" // SPUBLISH only: every Java peer runs in cluster mode, every Leash waits by looking
+	PublishPlain   = "plain"   // PUBLISH only
+)
+
+// Config is what a Service can be told. The zero value is valid.
+type Config struct {
+	WatchdogTimeout time.Duration // TTL of a hold without LEASE and TTL; if zero, 30 s. At least MinTTL.
+	Publish         string        // PublishBoth, PublishSharded or PublishPlain; if empty, PublishBoth
+	TokenTTL        time.Duration // how long a token counter outlives its last acquire; if zero, for ever
+	UpstreamTimeout time.Duration // how long a lock script may take before its outcome counts as unknown; if zero, 10 s
+}
+
+// MinTTL is the shortest TTL a renewed hold may have: renewal three times within it must have a chance.
+const MinTTL = 100 * time.Millisecond
+
+// maxTTL keeps times within what Redis can add to its clock and what a time.Duration can hold.
+const maxTTL = 100 * 365 * 24 * time.Hour
+
+func (c Config) withDefaults() Config {
+	if c.WatchdogTimeout == 0 {
+		c.WatchdogTimeout = 30 * time.Second
+	}
+	if c.Publish == "" {
+		c.Publish = PublishBoth
+	}
+	if c.UpstreamTimeout == 0 {
+		c.UpstreamTimeout = 10 * time.Second
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.WatchdogTimeout < MinTTL || c.WatchdogTimeout > maxTTL:
+		return fmt.Errorf("lockcmd: watchdog timeout %v, want %v to %v", c.WatchdogTimeout, MinTTL, maxTTL)
+	case c.TokenTTL < 0 || c.TokenTTL > maxTTL || c.TokenTTL > 0 && c.TokenTTL < time.Millisecond:
+		return fmt.Errorf("lockcmd: token TTL %v, want 0 or 1ms to %v", c.TokenTTL, maxTTL)
+	case c.UpstreamTimeout < time.Millisecond:
+		return fmt.Errorf("lockcmd: upstream timeout %v, want at least 1ms", c.UpstreamTimeout)
+	case c.Publish != PublishBoth && c.Publish != PublishSharded && c.Publish != PublishPlain:
+		return fmt.Errorf("lockcmd: publish %q, want %s, %s or %s", c.Publish, PublishBoth, PublishSharded, PublishPlain)
+	}
+	return nil
+}
+
+// publishMode is Publish as the scripts take it.
+func (c Config) publishMode() string {
+	return map[string]string{PublishBoth: "ps", PublishSharded: "s", PublishPlain: "p"}[c.Publish]
+}

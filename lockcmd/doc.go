@@ -1,0 +1,33 @@
+// Package lockcmd answers LOCK.*, SEM.* and LATCH.*: their arguments, what they do in Redis, and their replies.
+//
+// A [Service] is one Leash's locks. Each client connection that uses them gets a [Carrier], on which the life of its holds
+// hangs; [Carrier.Do] runs one command and [Carrier.End] settles what the connection leaves behind. The connection itself is
+// known only as a [Host].
+//
+// # In Redis
+//
+// A plain lock lies where Redisson's RLock lies: a hash named as the lock, the owner's id a field with the count of its
+// acquires, the key's TTL the lease. One more field, "leash", is the hold's record (record.go has its bytes). All changes are
+// made by the scripts in scripts/, one round trip each: an acquire nobody disputes is one, its release is one.
+//
+// # Outcomes
+//
+// A script's outcome may be unknown: sent, and no reply. Every request has a number, larger than its carrier's last, so it
+// can be repeated until its answer is known (call.go); what cannot be known in time is undone (undo.go) and told as
+// LOCKTIMEOUT. A hold that may have ended is treated as lost by its holder and as held by everybody else.
+//
+// # Waiting
+//
+// Waiters of one key stand in a queue of this Leash (queue.go), and only its head looks whether the lock is free: when it is
+// woken by a message, when the holder's lease ran out, and every second.
+//
+// # Concurrency
+//
+// Everything here is safe for concurrent use, but a Carrier runs one command at a time. Locks are taken in the order
+// Carrier.mu, queues.mu, Service.mu; none is held across a script, a log line or a call of a Host.
+//
+// # Not promised
+//
+// A failover of Redis can forget a lock, and so can an evicting maxmemory-policy; what lies in Redis can be deleted by
+// anybody. The token orders holds at the resource where that matters.
+package lockcmd

@@ -1,0 +1,116 @@
+package lockcmd
+
+import (
+	"time"
+
+	"leash/renewal"
+)
+
+// hold is a lock that somebody has through this Leash.
+type hold struct {
+	// Immutable.
+	carrier *Carrier
+	key     string
+	slot    int
+	owner   string
+	named   bool // the owner was given by the client
+	token   int64
+
+	watch renewal.Hold
+
+	// gate is held by whoever has a request about the hold under way, so that requests reach Redis in the order of their
+	// numbers. A channel, for it may be held for long and be waited for with a time limit.
+	gate chan struct{}
+
+	// Guarded by carrier.mu.
+	state state
+	lease bool          // not renewed
+	ttl   time.Duration // of the renewal, or the lease
+	late  bool          // a copy of an acquire may still be on its way
+}
+
+type state int
+
+const (
+	held      state = iota
+	releasing       // a release is under way: what the watchdog finds out now is no news
+	over
+)
+
+// open takes the gate, but waits no longer than until.
+func (h *hold) open(until time.Time) bool {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case h.gate <- struct{}{}:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+func (h *hold) close() { <-h.gate }
+
+// plan is how the watchdog is to keep h. A lease is looked at as often as others are renewed, if it lasts as long.
+func (h *hold) plan(until time.Time) renewal.Plan {
+	p := renewal.Plan{Slot: h.slot, TTL: h.ttl, Lease: h.lease, Until: until}
+	if p.Lease {
+		p.TTL = min(h.ttl, h.carrier.service.cfg.WatchdogTimeout)
+	}
+	if !h.carrier.service.cluster {
+		p.Slot &^= 0xff // one node: few full requests rather than many small ones
+	}
+	return p
+}
+
+// settle moves h to a new state, if it is in one of from.
+func (h *hold) settle(to state, from ...state) bool {
+	c := h.carrier
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range from {
+		if h.state != f {
+			continue
+		}
+		h.state = to
+		if to == over {
+			c.dropLocked(h)
+		}
+		return true
+	}
+	return false
+}
+
+// forget ends h for this Leash, whatever is in Redis. It reports whether it did.
+func (h *hold) forget(from ...state) bool {
+	if !h.settle(over, from...) {
+		return false
+	}
+	h.gone()
+	return true
+}
+
+// gone takes h, which is over, out of the books.
+func (h *hold) gone() {
+	s := h.carrier.service
+	s.watchdog.Remove(&h.watch)
+	s.unindex(h)
+	s.stats.holds.Add(-1)
+	h.carrier.guard(-1)
+}
+
+// Lost implements renewal.Keeper: the owner is told before anybody else can get the lock (R27).
+func (h *hold) Lost(reason string) {
+	if h.settle(over, held) {
+		h.carrier.host.Lost([]byte(h.key), reason)
+		h.gone()
+		s := h.carrier.service
+		s.stats.lost(reason)
+		s.log.Warn("lock lost", "key", h.key, "owner", h.owner, "token", h.token, "reason", reason, "client", h.carrier.host.Client())
+		return
+	}
+	h.forget(releasing)
+}
+
+// Ended implements renewal.Keeper: another way of the owner's has ended or moved the hold, or its lease is over.
+func (h *hold) Ended(renewal.Outcome) { h.forget(held, releasing) }

@@ -1,0 +1,132 @@
+package lockcmd
+
+import (
+	"strconv"
+	"time"
+)
+
+const (
+	ttlName  = "LOCK.TTL"
+	infoName = "LOCK.INFO"
+)
+
+// ttl is LOCK.TTL, answered from memory: for how many ms from the sending of the question on the hold is certain (R1).
+func (c *Carrier) ttl(dst []byte, args [][]byte) []byte {
+	if len(args) < 2 {
+		return appendError(dst, msgArity(ttlName))
+	}
+	o, msg := parseOptions(args[2:], ttlOptions)
+	if msg == "" {
+		msg = c.service.keyError(string(args[1]))
+	}
+	if msg != "" {
+		return appendError(dst, msg)
+	}
+	h := c.mine(string(args[1]), o)
+	if h == nil && o.token != 0 { // the token proves the hold on any connection
+		h = c.service.find(string(args[1]), o.match)
+	}
+	if h == nil {
+		return appendInt(dst, -2)
+	}
+	left := time.Until(c.service.watchdog.Until(&h.watch)).Milliseconds()
+	if left <= 0 {
+		return appendInt(dst, -2)
+	}
+	return appendInt(dst, left)
+}
+
+// look is what Redis has of a lock.
+type look struct {
+	owner  string // "" when it is free
+	mode   string // Redisson's: plain, read, write
+	count  int64
+	left   time.Duration // negative: none, or for ever
+	now    int64         // Redis's clock, ms
+	record *record       // nil when Leash does not hold it
+}
+
+// inspect reads a lock.
+func (s *Service) inspect(key string, until time.Time) (look, error) {
+	reply, err := s.ask(&request{script: inspectScript, keys: []string{key}}, until)
+	if err != nil {
+		return look{}, err
+	}
+	n := numbers(reply)
+	l := look{mode: "plain", left: millis(n[0]), now: n[1]*1000 + n[2]/1000}
+	for i := 3; i+1 < len(n); i += 2 {
+		field, value := word(reply, i), word(reply, i+1)
+		switch field {
+		case recordField:
+			if r, ok := parseRecord(value); ok {
+				l.record = &r
+			}
+		case "mode":
+			l.mode = value
+		default:
+			l.owner = field
+			l.count, _ = strconv.ParseInt(value, 10, 64)
+		}
+	}
+	return l, nil
+}
+
+// info is LOCK.INFO.
+func (c *Carrier) info(dst []byte, args [][]byte) []byte {
+	if len(args) != 2 {
+		return appendError(dst, msgArity(infoName))
+	}
+	s, key := c.service, string(args[1])
+	if msg := s.keyError(key); msg != "" {
+		return appendError(dst, msg)
+	}
+	l, err := s.inspect(key, s.deadline())
+	switch r := failure(err); {
+	case err == nil && l.owner == "":
+		return appendNil(dst)
+	case err == nil:
+		return l.append(dst, s.queues.length(key))
+	case r.kind == failed:
+		return appendError(dst, r.text)
+	default:
+		return c.timeout(dst, msgRefused)
+	}
+}
+
+// append writes the map of LOCK.INFO. What is not known of a lock that Redisson holds is nil.
+func (l look) append(dst []byte, waiters int) []byte {
+	r := l.record
+	dst = appendArray(dst, 22)
+	text := func(name, value string, known bool) {
+		dst = appendBulk(dst, name)
+		if known {
+			dst = appendBulk(dst, value)
+		} else {
+			dst = appendNil(dst)
+		}
+	}
+	number := func(name string, value int64, known bool) {
+		dst = appendBulk(dst, name)
+		if known {
+			dst = appendInt(dst, value)
+		} else {
+			dst = appendNil(dst)
+		}
+	}
+	known := r != nil
+	if !known {
+		r = &record{}
+	}
+	text("state", "held", true)
+	text("mode", l.mode, true)
+	text("owner", l.owner, true)
+	number("token", r.token, known)
+	number("holds", l.count, true)
+	number("since-ms", r.since, known)
+	number("age-ms", l.now-r.since, known)
+	number("ttl-ms", l.left.Milliseconds(), true)
+	text("client", r.client, known && r.client != "-")
+	text("leash", carrierLeash(r.carrier), known)
+	number("waiters", int64(waiters), true)
+	return dst
+}

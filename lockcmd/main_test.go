@@ -1,0 +1,208 @@
+package lockcmd
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/redistest"
+)
+
+// shared are the servers that tests use together, each with keys of its own.
+var shared struct {
+	once, clusterOnce sync.Once
+	server            *redistest.Server
+	cluster           *redistest.Cluster
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.server != nil {
+		shared.server.Close()
+	}
+	if shared.cluster != nil {
+		shared.cluster.Close()
+	}
+	os.Exit(code)
+}
+
+func sharedServer(t testing.TB) *redistest.Server {
+	t.Helper()
+	var err error
+	shared.once.Do(func() { shared.server, err = redistest.Launch(redistest.Options{}) })
+	if err != nil || shared.server == nil {
+		t.Fatalf("redis-server: %v", err)
+	}
+	return shared.server
+}
+
+func sharedCluster(t testing.TB) *redistest.Cluster {
+	t.Helper()
+	var err error
+	shared.clusterOnce.Do(func() { shared.cluster, err = redistest.LaunchCluster(redistest.ClusterOptions{}) })
+	if err != nil || shared.cluster == nil {
+		t.Fatalf("cluster: %v", err)
+	}
+	return shared.cluster
+}
+
+// dialServer makes a client as package upstream does.
+func dialServer(t testing.TB, addr string) *redis.Client {
+	rdb := redis.NewClient(&redis.Options{
+		Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true, DialerRetries: 1,
+		DialTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, PoolSize: 64,
+	})
+	t.Cleanup(func() { rdb.Close() })
+	return rdb
+}
+
+func dialCluster(t testing.TB, addrs ...string) *redis.ClusterClient {
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: addrs, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true, DialerRetries: 1,
+		DialTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, PoolSize: 64,
+	})
+	t.Cleanup(func() { rdb.Close() })
+	return rdb
+}
+
+// both runs a test on a single Redis and on a cluster.
+func both(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)) {
+	t.Run("single", func(t *testing.T) { test(t, dialServer(t, sharedServer(t).Addr)) })
+	t.Run("cluster", func(t *testing.T) { test(t, dialCluster(t, sharedCluster(t).Addrs()...)) })
+}
+
+// leash runs a Service for a test.
+func leash(t testing.TB, rdb redis.UniversalClient, cfg Config) *Service {
+	t.Helper()
+	s, err := New(cfg, rdb, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return s
+}
+
+// conn is a client's connection as a test plays it. It implements Host.
+type conn struct {
+	t       testing.TB
+	carrier *Carrier
+	ctx     context.Context
+	gone    context.CancelFunc
+	waits   atomic.Int64
+	guarded atomic.Bool
+	losses  chan string // "key reason"
+}
+
+var lastConn atomic.Int64
+
+func connect(t testing.TB, s *Service) *conn {
+	c := &conn{t: t, losses: make(chan string, 100)}
+	c.ctx, c.gone = context.WithCancel(context.Background())
+	c.carrier = s.NewCarrier(lastConn.Add(1), c)
+	return c
+}
+
+func (c *conn) Lost(key []byte, reason string) { c.losses <- string(key) + " " + reason }
+func (c *conn) Guard(on bool)                  { c.guarded.Store(on) }
+func (c *conn) Wait()                          { c.waits.Add(1) }
+func (c *conn) Client() string                 { return "127.0.0.1:5000 test" }
+
+// do runs a command and returns its reply without the last line end.
+func (c *conn) do(args ...string) string {
+	c.t.Helper()
+	raw := make([][]byte, len(args))
+	for i, a := range args {
+		raw[i] = []byte(a)
+	}
+	return strings.TrimSuffix(string(c.carrier.Do(c.ctx, nil, raw)), "\r\n")
+}
+
+// start runs a command in the background.
+func (c *conn) start(args ...string) <-chan string {
+	reply := make(chan string, 1)
+	go func() { reply <- c.do(args...) }()
+	return reply
+}
+
+// token runs an ACQUIRE that must be granted.
+func (c *conn) token(args ...string) int64 {
+	c.t.Helper()
+	return tokenOf(c.t, c.do(append([]string{"LOCK.ACQUIRE"}, args...)...))
+}
+
+func tokenOf(t testing.TB, reply string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(strings.TrimPrefix(reply, ":"), 10, 64)
+	if err != nil || n < 1 || !strings.HasPrefix(reply, ":") {
+		t.Fatalf("got reply %q, want a token", reply)
+	}
+	return n
+}
+
+func want(t testing.TB, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Fatalf("got reply %q, want %q", got, want)
+	}
+}
+
+func wantPrefix(t testing.TB, got, want string) {
+	t.Helper()
+	if !strings.HasPrefix(got, want) {
+		t.Fatalf("got reply %q, want %q...", got, want)
+	}
+}
+
+// receive takes what must come within a time.
+func receive[T any](t testing.TB, c <-chan T, within time.Duration) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(within):
+		t.Fatalf("nothing came within %v", within)
+		panic("unreachable")
+	}
+}
+
+// eventually polls until ok holds.
+func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(within); !ok(); {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", within, what)
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+}
+
+func exists(t testing.TB, rdb redis.UniversalClient, key string) bool {
+	t.Helper()
+	n, err := rdb.Exists(context.Background(), key).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n == 1
+}
+
+var lastKey atomic.Int64
+
+// newKey is a key no other test uses.
+func newKey() string { return "lock" + strconv.FormatInt(lastKey.Add(1), 10) }

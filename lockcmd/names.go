@@ -1,0 +1,85 @@
+package lockcmd
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Names of the keys and channels that belong to a lock. Redisson's rule: a name that contains "{" anywhere stands for
+// itself, any other is put in braces, so that its helpers hash to its slot.
+
+func prefixName(prefix, key string) string {
+	if strings.Contains(key, "{") {
+		return prefix + ":" + key
+	}
+	return prefix + ":{" + key + "}"
+}
+
+func suffixName(key, suffix string) string {
+	if strings.Contains(key, "{") {
+		return key + ":" + suffix
+	}
+	return "{" + key + "}:" + suffix
+}
+
+// lockChannel is where an unlock of key is told, Redisson's RLock included.
+func lockChannel(key string) string { return prefixName("redisson_lock__channel", key) }
+
+// tokenKey is key's token counter, that of Redisson's RFencedLock.
+func tokenKey(key string) string { return prefixName("redisson_lock_token", key) }
+
+// tombstoneKey tells carrier that its hold with this token was ended or moved by somebody else.
+func tombstoneKey(key string, token int64, carrier string) string {
+	return suffixName(key, "leash:"+strconv.FormatInt(token, 10)+":"+carrier)
+}
+
+// answerKey keeps the answer to a release that carried this ID.
+func answerKey(key, id string) string { return suffixName(key, "leash:req:"+id) }
+
+// carrierChannel is where the Leash of a carrier listens for what others did to its holds.
+func carrierChannel(carrier string) string { return "leash:" + carrierLeash(carrier) }
+
+// carrierLeash is the Leash that a carrier belongs to.
+func carrierLeash(carrier string) string {
+	leash, _, _ := strings.Cut(carrier, ":")
+	return leash
+}
+
+// oneSlot reports whether all helpers of key lie in key's own slot (R10).
+func oneSlot(key string) bool {
+	s := slotOf(key)
+	return slotOf(tokenKey(key)) == s && slotOf(suffixName(key, "leash")) == s && slotOf(lockChannel(key)) == s
+}
+
+const slots = 16384
+
+// slotOf is Redis Cluster's slot of key: CRC16 of its hash tag, or of all of it.
+// https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags
+func slotOf(key string) int {
+	if _, rest, ok := strings.Cut(key, "{"); ok {
+		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
+			key = tag
+		}
+	}
+	var crc uint16
+	for i := range len(key) {
+		crc = crc<<8 ^ crc16[byte(crc>>8)^key[i]]
+	}
+	return int(crc) % slots
+}
+
+// crc16 is the table of CRC16-CCITT (XMODEM), polynomial 0x1021.
+var crc16 = func() (table [256]uint16) {
+	for i := range table {
+		crc := uint16(i) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+		table[i] = crc
+	}
+	return table
+}()

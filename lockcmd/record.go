@@ -1,0 +1,78 @@
+package lockcmd
+
+import (
+	"strconv"
+	"strings"
+)
+
+// A record is what Leash keeps in Redis of a hold: for a plain or FAIR lock the field "leash" of the lock's hash, for READ and
+// WRITE holds a field named as the owner in the hash {K}:leash, for permits a field named as the permit there. One line of
+// words with one space between them; only the last may hold spaces itself:
+//
+//	L1         the version of this layout. It never reads as a number, for Redisson loops up to numbers it finds
+//	token      decimal, below 2^53
+//	carrier    <leash uuid>:<session id>
+//	request    decimal: the number of the last request of the carrier that acted on the hold (R7)
+//	reply      decimal: what that request was answered, repeated when the request is
+//	since      decimal: Redis's clock at the grant, ms since 1970
+//	ttl        decimal: ms a renewal raises the key's TTL to; for a hold that is not renewed, its lease
+//	options    letters: w renewed, l lease. Later: e expires on close, m may be held for "max" ms at most, …
+//	more       "-", or name=value pairs with "," between them, for what later options need to keep (max=60000, replicas=1)
+//	id         "=" and the client's ID of the last acquire, or "-"
+//	client     who asked: address, port and connection name, as far as known. The rest of the line
+//
+// The words up to carrier and the space behind it are the record's mark: renewal and release on disconnect act only on
+// a record that begins with theirs (R11). A new carrier (ATTACH) rewrites carrier, request, reply and client; request then
+// starts from that carrier's own numbers.
+type record struct {
+	token   int64
+	carrier string
+	since   int64
+	ttl     int64
+	opts    string
+	id      string
+	client  string
+}
+
+const recordField = "leash"
+
+// mark is how the record of a hold begins.
+func mark(token int64, carrier string) string {
+	return "L1 " + strconv.FormatInt(token, 10) + " " + carrier + " "
+}
+
+// parseRecord reads a record; ok is false for bytes that are none.
+func parseRecord(text string) (r record, ok bool) {
+	f := strings.SplitN(text, " ", 11)
+	if len(f) != 11 || f[0] != "L1" {
+		return record{}, false
+	}
+	r = record{carrier: f[2], opts: f[7], id: f[9], client: f[10]}
+	var err [3]error
+	r.token, err[0] = strconv.ParseInt(f[1], 10, 64)
+	r.since, err[1] = strconv.ParseInt(f[5], 10, 64)
+	r.ttl, err[2] = strconv.ParseInt(f[6], 10, 64)
+	return r, err == [3]error{}
+}
+
+// recordID is a client's ID as a record has it.
+func recordID(id string) string {
+	if id == "" {
+		return "-"
+	}
+	return "=" + id
+}
+
+// recordClient makes a client's description fit for the end of a record.
+func recordClient(client string) string {
+	if client == "" {
+		return "-"
+	}
+	clean := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, client)
+	return clean[:min(len(clean), 200)]
+}

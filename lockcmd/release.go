@@ -1,0 +1,317 @@
+package lockcmd
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"leash/renewal"
+)
+
+const releaseName = "LOCK.RELEASE"
+
+// Answers of the scripts that end holds.
+const (
+	endedIt  = 1  // the hold has ended
+	countsOn = 0  // counts of it remain
+	notThere = -1 // there is no such hold
+)
+
+// release is LOCK.RELEASE.
+func (c *Carrier) release(dst []byte, args [][]byte) []byte {
+	if len(args) < 2 {
+		return appendError(dst, msgArity(releaseName))
+	}
+	o, msg := parseOptions(args[2:], releaseOptions)
+	if msg == "" {
+		msg = c.service.keyError(string(args[1]))
+	}
+	if msg != "" {
+		return appendError(dst, msg)
+	}
+	key, until := string(args[1]), c.service.deadline()
+	if o.id != "" {
+		return c.revoke(dst, key, o, until) // the answer must be found by whoever repeats it, wherever
+	}
+	h := c.mine(key, o)
+	if h == nil && (o.token != 0 || o.owner != "") {
+		h = c.service.find(key, o.match)
+		if h == nil {
+			return c.revoke(dst, key, o, until)
+		}
+	}
+	if h == nil {
+		return appendError(dst, msgNotHeld)
+	}
+	if !h.open(until) {
+		return c.timeout(dst, msgReleaseLater)
+	}
+	return c.replyRelease(dst, h, o.all, until)
+}
+
+// match reports whether the options mean h.
+func (o options) match(h *hold) bool {
+	return (o.token == 0 || h.token == o.token) && (o.owner == "" || h.owner == o.owner)
+}
+
+// mine is this connection's newest hold of key that the options mean.
+func (c *Carrier) mine(key string, o options) *hold {
+	return c.newest(func(h *hold) bool { return h.key == key && o.match(h) })
+}
+
+// replyRelease releases h, whose gate it closes, and answers.
+func (c *Carrier) replyRelease(dst []byte, h *hold, all bool, until time.Time) []byte {
+	s := c.service
+	if !h.settle(releasing, held) {
+		h.close()
+		return appendError(dst, msgNotHeld)
+	}
+	e := s.newEnding(h, all)
+	switch code, err := e.send(until); {
+	case errors.Is(err, errUnknown), errors.Is(err, errRefused):
+		s.spawn(e.finish) // it has the gate
+		return c.timeout(dst, msgReleaseLater)
+	case err != nil:
+		e.resume()
+		h.close()
+		return appendError(dst, scriptError(err))
+	default:
+		defer h.close()
+		return e.reply(dst, code)
+	}
+}
+
+// ending is a release of a hold by its own Leash, on its way. The hold is in state releasing and its gate is ours.
+type ending struct {
+	service *Service
+	hold    *hold
+	all     bool
+	until   time.Time // of the hold
+	number  int64
+	request *request
+}
+
+// newEnding takes h from the watchdog, before anything is sent: release beats renewal (R26).
+func (s *Service) newEnding(h *hold, all bool) *ending {
+	e := &ending{service: s, hold: h, all: all, number: h.carrier.requests.Add(1)}
+	e.until = s.watchdog.Remove(&h.watch)
+	e.request = &request{
+		script: releaseScript, keys: []string{h.key},
+		args: append(e.args(), lockChannel(h.key), s.cfg.publishMode()),
+	}
+	return e
+}
+
+func (e *ending) args() []any {
+	all := ""
+	if e.all {
+		all = "all"
+	}
+	return []any{e.hold.owner, e.hold.token, e.hold.carrier.name, e.number, all}
+}
+
+// send carries the release out, and settles the hold when it knows how: the answer is endedIt, countsOn or notThere.
+func (e *ending) send(until time.Time) (code int64, err error) {
+	s := e.service
+	if !s.draining.Load() {
+		if w := s.queues.claim(e.hold.key); w != nil {
+			code, known := e.handOver(w, until)
+			if known {
+				return e.settle(code), nil
+			}
+		}
+	}
+	reply, err := s.ask(e.request, until)
+	if err != nil {
+		return 0, err
+	}
+	return e.settle(numbers(reply)[0]), nil
+}
+
+// handOver ends the hold and grants the lock to w in one script (R21). known is false when it has to be asked again by a plain
+// release, which carries the same number and so acts only if this has not.
+func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
+	s, t := e.service, w.try
+	args := append(e.args(), t.owner, t.carrier.name, t.number)
+	r := &request{
+		script: handoverScript, keys: []string{e.hold.key, tokenKey(e.hold.key)}, args: append(args, t.grantArgs()...),
+	}
+	reply, err := s.ask(r, until)
+	if r.doubt {
+		e.request.doubt = true
+		t.late = true
+	}
+	if err != nil {
+		s.queues.unclaim(w)
+		return 0, false
+	}
+	n := numbers(reply)
+	if n[0] != endedIt || len(n) < 3 {
+		s.queues.unclaim(w)
+		return n[0], true
+	}
+	grant := result{kind: granted, token: n[1], left: millis(n[2]), sent: r.sent}
+	s.stats.handovers.Add(1)
+	if !s.queues.give(w, grant) {
+		h, _ := t.hold(grant)
+		s.endLoose(h)
+	}
+	return endedIt, true
+}
+
+// settle brings the hold up to date with the answer.
+func (e *ending) settle(code int64) int64 {
+	h := e.hold
+	if code == countsOn {
+		e.resume()
+		return code
+	}
+	if code != endedIt && e.request.doubt {
+		code = endedIt // an earlier copy has ended it
+	}
+	if code == endedIt {
+		e.service.stats.releases.Add(1)
+		h.forget(releasing)
+	}
+	return code
+}
+
+// resume lets the hold, of which counts remain, be kept on.
+func (e *ending) resume() {
+	h := e.hold
+	h.carrier.mu.Lock()
+	ended := h.carrier.ended
+	if !ended {
+		h.state = held
+	}
+	h.carrier.mu.Unlock()
+	if ended { // the connection ended meanwhile and left the rest to us
+		h.forget(releasing)
+		return
+	}
+	e.service.watchdog.Add(&h.watch, h.plan(e.until))
+}
+
+// reply answers the client. A hold that is not there was ended by another way of the owner's, or it is lost.
+func (e *ending) reply(dst []byte, code int64) []byte {
+	switch code {
+	case endedIt, countsOn:
+		return appendInt(dst, code)
+	}
+	h := e.hold
+	how, err := e.service.tombstone(h, e.service.deadline())
+	if err == nil && (how == renewal.Released || how == renewal.Moved) || h.leaseOver(e.until) {
+		h.forget(releasing)
+		return appendError(dst, msgNotHeld)
+	}
+	h.settle(held, releasing)
+	h.Lost(renewal.ReasonGone)
+	return appendError(dst, msgLost(h.key, renewal.ReasonGone))
+}
+
+// leaseOver reports whether h was a lease that has run out by itself.
+func (h *hold) leaseOver(until time.Time) bool {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	return h.lease && !time.Now().Before(until)
+}
+
+// finish repeats a release until Redis answers or the hold must be over by itself (R26).
+func (e *ending) finish() {
+	h, s := e.hold, e.service
+	defer h.close()
+	limit := e.until.Add(s.cfg.WatchdogTimeout)
+	for time.Now().Before(limit) {
+		code, err := e.send(s.deadline())
+		switch {
+		case errors.Is(err, errUnknown), errors.Is(err, errRefused):
+			if s.stopped(100 * time.Millisecond) {
+				h.forget(releasing)
+				return
+			}
+			continue
+		case err == nil && code == countsOn:
+			return
+		case err != nil:
+			s.log.Warn("release refused", "key", h.key, "err", err)
+		}
+		break
+	}
+	h.forget(releasing)
+}
+
+// endLoose ends a grant that is no hold of anybody's.
+func (s *Service) endLoose(h *hold) {
+	h.state = over // nobody else knows it
+	e := s.newEnding(h, true)
+	e.until = time.Now().Add(h.ttl)
+	h.gate <- struct{}{}
+	s.spawn(e.finish)
+}
+
+// endAll ends the holds of a connection that is gone. They are in state releasing.
+func (s *Service) endAll(holds []*hold) {
+	if len(holds) == 0 {
+		return
+	}
+	endings := make([]*ending, len(holds))
+	for i, h := range holds {
+		endings[i] = s.newEnding(h, true)
+	}
+	s.spawn(func() { s.endEach(endings) })
+}
+
+// endWorkers is how many releases of one connection are under way at once.
+const endWorkers = 16
+
+func (s *Service) endEach(endings []*ending) {
+	line := make(chan *ending)
+	for range min(endWorkers, len(endings)) {
+		s.spawn(func() {
+			for e := range line {
+				if e.hold.open(e.until) {
+					e.finish()
+				} else {
+					e.hold.forget(releasing)
+				}
+			}
+		})
+	}
+	for _, e := range endings {
+		line <- e
+	}
+	close(line)
+}
+
+// revoke ends a hold that this Leash does not carry, or does it under a client's ID. It reads who holds the lock, calls with what
+// it read, and starts over if that has changed (R13).
+func (c *Carrier) revoke(dst []byte, key string, o options, until time.Time) []byte {
+	s := c.service
+	id := o.id
+	if id == "" {
+		id = s.uuid + ":" + strconv.FormatInt(s.owners.Add(1), 10)
+	}
+	for range 16 {
+		v := s.newRevoke(key, id, o.all)
+		found, err := v.read(o, until)
+		if err == nil && !found && v.answer == "" {
+			return appendError(dst, msgNotHeld)
+		}
+		code := int64(notThere)
+		if err == nil && v.answer != "" {
+			code, _ = strconv.ParseInt(v.answer, 10, 64)
+		} else if err == nil {
+			code, err = v.send(until)
+		}
+		switch {
+		case errors.Is(err, errUnknown), errors.Is(err, errRefused):
+			s.spawn(func() { v.finish() })
+			return c.timeout(dst, msgReleaseLater)
+		case err != nil:
+			return appendError(dst, scriptError(err))
+		case code != notThere:
+			return appendInt(dst, code)
+		}
+	}
+	return appendError(dst, msgNotHeld)
+}

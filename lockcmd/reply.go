@@ -1,0 +1,77 @@
+package lockcmd
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Replies in RESP2, appended.
+
+func appendInt(dst []byte, n int64) []byte {
+	dst = append(dst, ':')
+	dst = strconv.AppendInt(dst, n, 10)
+	return append(dst, '\r', '\n')
+}
+
+func appendNil(dst []byte) []byte { return append(dst, "$-1\r\n"...) }
+
+func appendBulk(dst []byte, text string) []byte {
+	dst = append(dst, '$')
+	dst = strconv.AppendInt(dst, int64(len(text)), 10)
+	dst = append(dst, '\r', '\n')
+	dst = append(dst, text...)
+	return append(dst, '\r', '\n')
+}
+
+func appendArray(dst []byte, n int) []byte {
+	dst = append(dst, '*')
+	dst = strconv.AppendInt(dst, int64(n), 10)
+	return append(dst, '\r', '\n')
+}
+
+func appendError(dst []byte, msg string) []byte {
+	dst = append(dst, '-')
+	dst = append(dst, msg...)
+	return append(dst, '\r', '\n')
+}
+
+// Error replies. The first word is for machines (LOCKS §2); where Redis has the case, the words are Redis's.
+const (
+	msgSyntax        = "ERR syntax error"
+	msgNotInteger    = "ERR value is not an integer or out of range"
+	msgBlockNumber   = "ERR timeout is not an integer or out of range"
+	msgBlockNegative = "ERR timeout is negative"
+	msgLeaseAndTTL   = "ERR LEASE and TTL options at the same time are not compatible"
+	msgOwner         = "ERR invalid OWNER: 1 to 128 printable characters without space, not mode, not leash..., not ending in :write"
+	msgID            = "ERR invalid ID: 1 to 128 printable characters without space"
+	msgSlots         = "ERR invalid key: its helper keys would hash to another slot, see where it has { or }"
+	msgDraining      = "ERR this leash is shutting down and grants no locks"
+	msgNotHeld       = "LOCKNOTHELD there is no such hold"
+	msgElsewhere     = "LOCKELSEWHERE this owner's hold hangs on another connection"
+	msgDeadlock      = "LOCKDEADLOCK this connection holds the key under another owner and would wait for itself"
+	msgKind          = "LOCKKIND this owner holds the key in another mode"
+	msgTimeout       = "LOCKTIMEOUT Redis did not answer in time, the outcome is unknown and is being undone"
+	msgReleaseLater  = "LOCKTIMEOUT Redis did not answer in time, the release is being repeated until it does"
+	msgRefused       = "LOCKTIMEOUT Redis did not take the request in time, nothing was done"
+	msgGone          = "LOCKTIMEOUT the connection is gone, the lock was given back"
+)
+
+func msgArity(command string) string {
+	return "ERR wrong number of arguments for '" + strings.ToLower(command) + "' command"
+}
+
+func msgExpire(command string) string {
+	return "ERR invalid expire time in '" + strings.ToLower(command) + "' command"
+}
+
+func msgUnsupported(what string) string { return "ERR " + what + " is not supported by leash yet" }
+
+func msgLost(key, reason string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return '?'
+		}
+		return r
+	}, key)
+	return "LOCKLOST " + clean + " " + reason
+}

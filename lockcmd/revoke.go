@@ -1,0 +1,203 @@
+package lockcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/renewal"
+)
+
+// revocation ends a hold, or takes a count of it, by another way than its carrier's own.
+type revocation struct {
+	service *Service
+	key     string
+	id      string // under which the answer is kept
+	all     bool
+
+	// Set by read.
+	owner   string
+	carrier string
+	token   int64
+	answer  string // what this request was answered when it came before
+	request *request
+	local   *hold // the hold, when this Leash carries it
+}
+
+func (s *Service) newRevoke(key, id string, all bool) *revocation {
+	return &revocation{service: s, key: key, id: id, all: all}
+}
+
+// read finds out whom the request is about. found is false when there is no such hold.
+func (v *revocation) read(o options, until time.Time) (found bool, err error) {
+	s := v.service
+	if o.id != "" {
+		if v.answer, err = s.value(answerKey(v.key, v.id), until); err != nil || v.answer != "" {
+			return false, err
+		}
+	}
+	l, err := s.inspect(v.key, until)
+	if err != nil {
+		return false, err
+	}
+	r := l.record
+	if r == nil || l.owner == "" || o.token != 0 && r.token != o.token || o.owner != "" && l.owner != o.owner {
+		return false, nil
+	}
+	v.owner, v.carrier, v.token = l.owner, r.carrier, r.token
+	v.local = s.find(v.key, func(h *hold) bool { return h.token == r.token && h.carrier.name == r.carrier })
+	keep := max(r.ttl, s.cfg.WatchdogTimeout.Milliseconds(), l.left.Milliseconds())
+	channel, news := "", ""
+	if v.local == nil {
+		channel, news = carrierChannel(r.carrier), newsText("released", r.token, r.carrier, v.key)
+	}
+	all := ""
+	if v.all {
+		all = "all"
+	}
+	v.request = &request{
+		script: revokeScript,
+		keys:   []string{v.key, tombstoneKey(v.key, r.token, r.carrier), answerKey(v.key, v.id)},
+		args:   []any{v.owner, v.token, v.carrier, all, lockChannel(v.key), s.cfg.publishMode(), keep, channel, news},
+	}
+	return true, nil
+}
+
+// send carries the request out. A hold of this Leash is marked first, so that no renewal takes its end for a loss.
+func (v *revocation) send(until time.Time) (code int64, err error) {
+	h := v.local
+	if h == nil {
+		return v.call(until)
+	}
+	if !h.open(until) {
+		return 0, errRefused
+	}
+	defer h.close()
+	if !h.settle(releasing, held) {
+		return notThere, nil
+	}
+	e := v.service.newEnding(h, v.all)
+	code, err = v.call(until)
+	switch {
+	case err == nil && code == endedIt:
+		e.settle(endedIt)
+	case errors.Is(err, errUnknown): // it stays marked; the lease bounds how long, and finish ends it
+		return code, err
+	default:
+		e.resume()
+	}
+	return code, err
+}
+
+func (v *revocation) call(until time.Time) (int64, error) {
+	s := v.service
+	reply, err := s.ask(v.request, until)
+	if redis.HasErrorPrefix(errors.Unwrap(err), "TRYAGAIN") || tryAgain(err) {
+		return v.piecemeal(until)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return numbers(reply)[0], nil
+}
+
+// tryAgain reports whether Redis refused because a slot migrates.
+func tryAgain(err error) bool {
+	var reply redis.Error
+	return errors.Is(err, errRefused) && errors.As(err, &reply) && redis.HasErrorPrefix(reply, "TRYAGAIN")
+}
+
+// piecemeal does what revoke.lua does with one key a call, for a slot in migration (R14). The tombstone is laid first: if the
+// carrier finds the hold gone, it must find the reason too.
+func (v *revocation) piecemeal(until time.Time) (int64, error) {
+	s, keep := v.service, v.request.args[6].(int64)
+	if answer, err := s.value(v.request.keys[2], until); err != nil || answer != "" {
+		code, _ := strconv.ParseInt(answer, 10, 64)
+		return code, err
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), until)
+	defer cancel()
+	if v.local == nil {
+		if err := s.rdb.Set(ctx, v.request.keys[1], "released", millis(keep)).Err(); err != nil {
+			return 0, errors.Join(errRefused, err)
+		}
+	}
+	one := &request{script: revokeScript, keys: v.request.keys[:1], args: v.request.args}
+	reply, err := s.ask(one, until)
+	if err != nil {
+		return 0, err
+	}
+	code := numbers(reply)[0]
+	if code == notThere && one.doubt {
+		code = endedIt
+	}
+	if code != endedIt {
+		s.rdb.Del(ctx, v.request.keys[1])
+	}
+	if code != notThere {
+		s.rdb.Set(ctx, v.request.keys[2], strconv.FormatInt(code, 10), millis(keep))
+	}
+	return code, nil
+}
+
+// finish repeats the request until Redis answers, or the hold's lease must be over (R26).
+func (v *revocation) finish() {
+	s := v.service
+	if v.request == nil { // not even read
+		return
+	}
+	limit := time.Now().Add(millis(v.request.args[6].(int64)))
+	for time.Now().Before(limit) {
+		_, err := v.call(s.deadline())
+		if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) || s.stopped(100*time.Millisecond) {
+			break
+		}
+	}
+	if v.local != nil {
+		v.local.forget(releasing)
+	}
+}
+
+// value reads a string; "" when there is none.
+func (s *Service) value(key string, until time.Time) (string, error) {
+	ctx, cancel := context.WithDeadline(context.Background(), until)
+	defer cancel()
+	for {
+		text, err := s.rdb.Get(ctx, key).Result()
+		switch {
+		case err == nil, errors.Is(err, redis.Nil):
+			return text, nil
+		case judge(err) == answered:
+			return "", err
+		}
+		if s.stopped(10*time.Millisecond) || ctx.Err() != nil {
+			return "", errors.Join(errRefused, err)
+		}
+	}
+}
+
+// tombstone says why a hold of ours is not there any more.
+func (s *Service) tombstone(h *hold, until time.Time) (renewal.Outcome, error) {
+	text, err := s.value(tombstoneKey(h.key, h.token, h.carrier.name), until)
+	if err != nil {
+		return renewal.Unknown, fmt.Errorf("tombstone of %q: %w", h.key, err)
+	}
+	return epitaph(text), nil
+}
+
+// epitaph is a tombstone's meaning.
+func epitaph(text string) renewal.Outcome {
+	switch text {
+	case "released":
+		return renewal.Released
+	case "moved":
+		return renewal.Moved
+	case "broken":
+		return renewal.Broken
+	}
+	return renewal.Gone
+}

@@ -1,0 +1,131 @@
+package lockcmd
+
+import (
+	"context"
+	"crypto/sha1"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed scripts/*.lua
+var scriptFiles embed.FS
+
+// script is one Lua script, as Redis knows it.
+type script struct{ source, sha string }
+
+var (
+	acquireScript  = loadScript("acquire")
+	releaseScript  = loadScript("release")
+	handoverScript = loadScript("handover")
+	revokeScript   = loadScript("revoke")
+	moveScript     = loadScript("move")
+	undoScript     = loadScript("undo")
+	renewScript    = loadScript("renew")
+	inspectScript  = loadScript("inspect")
+)
+
+// loadScript puts the prelude in front of a script. Comments stay here: Redis keeps the text of every script.
+func loadScript(name string) *script {
+	var b strings.Builder
+	for _, file := range []string{"prelude", name} {
+		text, err := scriptFiles.ReadFile("scripts/" + file + ".lua")
+		if err != nil {
+			panic("lockcmd: embedded script " + file + ": " + err.Error())
+		}
+		for line := range strings.Lines(string(text)) {
+			if code := strings.TrimSpace(line); code != "" && !strings.HasPrefix(code, "--") {
+				b.WriteString(code)
+				b.WriteByte('\n')
+			}
+		}
+	}
+	sum := sha1.Sum([]byte(b.String()))
+	return &script{source: b.String(), sha: hex.EncodeToString(sum[:])}
+}
+
+// once is a command that go-redis must not send again by itself: a script that ran although its reply was lost would run
+// twice. Sending again is ours alone, under the request's own number (R7).
+type once struct{ *redis.Cmd }
+
+// NoRetry implements redis.Cmder.
+func (once) NoRetry() bool { return true }
+
+func (sc *script) command(ctx context.Context, verb string, keys []string, args []any) once {
+	body := sc.sha
+	if verb == "EVAL" {
+		body = sc.source
+	}
+	all := make([]any, 0, 3+len(keys)+len(args))
+	all = append(all, verb, body, len(keys))
+	for _, k := range keys {
+		all = append(all, k)
+	}
+	cmd := redis.NewCmd(ctx, append(all, args...)...)
+	cmd.SetFirstKeyPos(3)
+	return once{cmd}
+}
+
+// run executes a script once: by its hash, or by its text where Redis does not have it yet.
+func (sc *script) run(ctx context.Context, rdb redis.UniversalClient, keys []string, args []any) (any, error) {
+	cmd := sc.command(ctx, "EVALSHA", keys, args)
+	err := rdb.Process(ctx, cmd)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		cmd = sc.command(ctx, "EVAL", keys, args)
+		err = rdb.Process(ctx, cmd)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return cmd.Val(), nil
+}
+
+// verdict says what an error of a script means for the script.
+type verdict int
+
+const (
+	answered  verdict = iota // Redis ran it: the error is its answer
+	refused                  // Redis did not run it, and may do so later
+	unsent                   // it never reached Redis
+	ambiguous                // nobody knows whether it ran
+)
+
+// transient are the errors Redis gives instead of running a script, for as long as something lasts.
+var transient = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY", "BUSY", "MOVED", "ASK", "NOREPLICAS"}
+
+func judge(err error) verdict {
+	var reply redis.Error
+	if errors.As(err, &reply) {
+		for _, code := range transient {
+			if redis.HasErrorPrefix(err, code) {
+				return refused
+			}
+		}
+		return answered
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed) {
+		return unsent
+	}
+	return ambiguous
+}
+
+// scriptError is Redis's answer to a script as a client should see it: Redis's own error, without where in our script it
+// came up (Redis 7 adds that behind, Redis 6 in front).
+func scriptError(err error) string {
+	text := err.Error()
+	if at, _, ok := strings.Cut(text, " script: "); ok {
+		text = at
+	}
+	if i := strings.LastIndex(text, "@user_script: "); i >= 0 {
+		if _, rest, ok := strings.Cut(text[i+len("@user_script: "):], ": "); ok {
+			text = rest
+		}
+	}
+	text = strings.TrimPrefix(text, "-")
+	return strings.NewReplacer("\r", " ", "\n", " ").Replace(text)
+}

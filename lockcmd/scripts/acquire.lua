@@ -1,0 +1,35 @@
+-- acquire.lua tries once to take a plain lock for an owner.
+-- KEYS 1 the lock · 2 its token counter
+-- ARGV 1 owner · 2 carrier · 3 request number · 4 the token this carrier tracks for the owner, 0 for none
+--      5 TTL ms · 6 options: w renewed, l lease · 7 token TTL ms, 0 for none · 8 ID as "=id", or "-" · 9 client
+-- Replies {1, token, ms left} granted, entered again, or this very request done before · {0, PTTL} taken
+--      {2, token, carrier, id} the owner's hold hangs elsewhere · {3} the tracked hold is gone · {4} a late copy, nothing done
+--      {5} the owner holds it in another mode
+-- Atomic: looking, counting the token and granting must be one step, or two owners see a free lock.
+local owner, carrier, req, want, ttl = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
+local h = redis.pcall('HMGET', KEYS[1], owner, 'leash', 'mode')
+if h.err then return h end
+local left, r = redis.call('PTTL', KEYS[1]), parse(h[2])
+if not h[1] then
+  if want ~= '0' then return {3} end
+  local orphan = h[2] and redis.call('HLEN', KEYS[1]) == 1 -- a record whose owner's field was deleted (R11)
+  if left ~= -2 and not orphan then return {0, left} end
+elseif h[3] then return {5}
+elseif r[CARRIER] ~= carrier then return {2, r[TOKEN] or '', r[CARRIER] or '', r[ID] or '-'}
+elseif tonumber(r[REQ]) == req then return {1, tonumber(r[REPLY]), left}
+elseif tonumber(r[REQ]) > req then return {4}
+elseif want == r[TOKEN] then
+  if r[ID] ~= '-' and r[ID] == ARGV[8] then return {1, tonumber(r[TOKEN]), left} end
+  if ARGV[6] == 'w' then
+    r[TTL] = r[OPTS] == 'w' and math.max(tonumber(r[TTL]), ttl) or ttl
+    r[OPTS] = 'w'
+  end
+  r[REQ], r[REPLY], r[ID], r[TTL] = ARGV[3], r[TOKEN], ARGV[8], string.format('%.0f', r[TTL])
+  redis.call('HSET', KEYS[1], 'leash', record(r))
+  redis.call('HINCRBY', KEYS[1], owner, 1)
+  raise(KEYS[1], left, ttl)
+  return {1, tonumber(r[TOKEN]), math.max(left, ttl)}
+elseif want ~= '0' then return {3}
+end -- else: the carrier tracks none, so what lies here was granted to nobody by a late copy; it is replaced
+local made = grant(KEYS[1], KEYS[2], {owner, carrier, ARGV[3], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]})
+return made

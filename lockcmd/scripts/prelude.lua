@@ -1,0 +1,37 @@
+-- prelude.lua stands in front of every script: the record and what several scripts do to it.
+-- record.go describes the record's bytes; these are the places of its words.
+local TOKEN, CARRIER, REQ, REPLY, SINCE, TTL, OPTS, EXT, ID, CLIENT = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+
+-- parse splits a record into its words; no record, or bytes that are none, give an empty table.
+local function parse(record)
+  if not record then return {} end
+  return {string.match(record, '^L1 (%d+) (%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%S+) (.*)$')}
+end
+
+local function record(words) return 'L1 ' .. table.concat(words, ' ') end
+
+-- raise sets a key's TTL, but never to less than remains (R12).
+local function raise(key, left, ms)
+  if left < ms then redis.call('PEXPIRE', key, ms) end
+end
+
+-- tell publishes a wake-up on the channel in the ways that mode (p, s) names; Redis before 7 has no SPUBLISH.
+local function tell(channel, mode)
+  if string.find(mode, 'p', 1, true) then redis.call('PUBLISH', channel, '0') end
+  if string.find(mode, 's', 1, true) then redis.pcall('SPUBLISH', channel, '0') end
+end
+
+-- grant makes a hold of the free key: a token above the last one (R6), the owner's count 1 and the record, in this order,
+-- so that Redis refuses at its memory limit before anything has changed. grant = {owner, carrier, req, ttl, opts, token ttl, id, client}
+local function grant(key, counter, g)
+  local last, now = redis.call('GET', counter), redis.call('TIME')
+  local token = math.max((tonumber(last or 0) or 0) + 1, tonumber(now[1]) * 1000000 + tonumber(now[2]))
+  if token >= 9007199254740992 then return redis.error_reply('ERR the token counter of this lock is out of range') end
+  local text = string.format('%.0f', token)
+  if g[6] == '0' or (last and redis.call('PTTL', counter) == -1) then redis.call('SET', counter, text)
+  else redis.call('SET', counter, text, 'PX', g[6]) end
+  local since = string.format('%.0f', math.floor(now[1] * 1000 + now[2] / 1000))
+  redis.call('HSET', key, g[1], '1', 'leash', record({text, g[2], g[3], text, since, g[4], g[5], '-', g[7], g[8]}))
+  redis.call('PEXPIRE', key, g[4])
+  return {1, token, tonumber(g[4])}
+end

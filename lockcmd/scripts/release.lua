@@ -1,0 +1,24 @@
+-- release.lua takes a count of a hold back, or ends it, in the name of its carrier.
+-- KEYS 1 the lock
+-- ARGV 1 owner · 2 token · 3 carrier · 4 request number · 5 "all" ends it whatever its count · 6 channel · 7 ways to publish
+-- Replies 1 ended · 0 counts remain · -1 no such hold · -2 a late copy, nothing done
+-- Atomic: between looking at token and carrier and the DEL, the lock may become somebody else's.
+-- One key only, so that it passes in a slot that migrates (R14). Its first write is one that Redis allows at maxmemory (R13).
+local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
+if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and -1 or h end
+local r = parse(h[2])
+if not h[1] or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
+local last, req = tonumber(r[REQ]), tonumber(ARGV[4])
+if last == req then return tonumber(r[REPLY]) end
+if last > req then return -2 end
+if tonumber(h[1]) > 1 and ARGV[5] ~= 'all' then
+  local left = redis.call('PTTL', KEYS[1])
+  redis.call('PEXPIRE', KEYS[1], left > 0 and left or r[TTL])
+  redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
+  r[REQ], r[REPLY] = ARGV[4], '0'
+  redis.call('HSET', KEYS[1], 'leash', record(r))
+  return 0
+end
+redis.call('DEL', KEYS[1])
+tell(ARGV[6], ARGV[7])
+return 1

@@ -1,0 +1,150 @@
+package lockcmd
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/renewal"
+)
+
+// Service is the locks of one Leash. Make one with New, let Run run, and give every connection a Carrier.
+type Service struct {
+	// Immutable after New.
+	cfg      Config
+	rdb      redis.UniversalClient
+	cluster  bool
+	log      *slog.Logger
+	uuid     string // this Leash, in owners and carriers
+	watchdog *renewal.Watchdog
+	ears     *subscriber
+	queues   *queues
+
+	owners   atomic.Int64 // the last ownerless hold's number
+	draining atomic.Bool
+	stats    counters
+
+	// tasks are the goroutines that outlive the command that began them; stop tells them that the Service ends. Run waits.
+	tasks    sync.WaitGroup
+	stop     chan struct{} // closed by Run
+	stopOnce sync.Once
+
+	// mu guards the field below.
+	mu    sync.Mutex
+	holds map[string][]*hold // the present holds of this Leash by key
+}
+
+// New makes a Service whose locks live behind rdb, a *redis.Client or *redis.ClusterClient that speaks RESP2, does not retry
+// (MaxRetries -1) and obeys deadlines (ContextTimeoutEnabled). It does no I/O.
+func New(cfg Config, rdb redis.UniversalClient, log *slog.Logger) (*Service, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	s := &Service{
+		cfg: cfg, rdb: rdb, log: log, uuid: newUUID(),
+		stop: make(chan struct{}), holds: make(map[string][]*hold),
+	}
+	switch c := rdb.(type) {
+	case *redis.ClusterClient:
+		s.cluster = true
+		if !c.Options().ContextTimeoutEnabled {
+			return nil, errors.New("lockcmd: the client must be made with ContextTimeoutEnabled")
+		}
+	case *redis.Client:
+		if !c.Options().ContextTimeoutEnabled {
+			return nil, errors.New("lockcmd: the client must be made with ContextTimeoutEnabled")
+		}
+	default:
+		return nil, fmt.Errorf("lockcmd: client is a %T, want *redis.Client or *redis.ClusterClient", rdb)
+	}
+	s.watchdog = renewal.New(&store{s})
+	s.queues = newQueues()
+	s.ears = newSubscriber(s)
+	return s, nil
+}
+
+// newUUID is a random UUID, as a Redisson client has one.
+func newUUID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// Run listens for wake-ups, keeps the holds, and finishes what has to be repeated. It returns when ctx has ended and every
+// goroutine of the Service has; the Service cannot be run again.
+func (s *Service) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() { s.watchdog.Run(ctx) })
+	wg.Go(func() { s.ears.run(ctx) })
+	<-ctx.Done()
+	s.stopOnce.Do(func() { close(s.stop) })
+	wg.Wait()
+	s.tasks.Wait()
+	return nil
+}
+
+// Drain ends the granting of locks: ACQUIRE answers an error, and so do those who wait. Everything else goes on.
+func (s *Service) Drain() {
+	s.draining.Store(true)
+	s.queues.wakeAll()
+}
+
+// RenewAll renews every hold a last time to its full TTL, and returns when Redis was asked for each or ctx has ended (R31).
+// Run must be running.
+func (s *Service) RenewAll(ctx context.Context) { s.watchdog.RenewAll(ctx) }
+
+// spawn runs f as a task of the Service.
+func (s *Service) spawn(f func()) { s.tasks.Go(f) }
+
+// find is the newest present hold of key for which match says yes, nil when there is none.
+func (s *Service) find(key string, match func(*hold) bool) *hold {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(s.holds[key]) - 1; i >= 0; i-- {
+		if h := s.holds[key][i]; match(h) {
+			return h
+		}
+	}
+	return nil
+}
+
+func (s *Service) index(h *hold) {
+	s.mu.Lock()
+	s.holds[h.key] = append(s.holds[h.key], h)
+	s.mu.Unlock()
+}
+
+func (s *Service) unindex(h *hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if rest := without(s.holds[h.key], h); len(rest) > 0 {
+		s.holds[h.key] = rest
+	} else {
+		delete(s.holds, h.key)
+	}
+}
+
+// without is list with h left out; list itself is not changed.
+func without(list []*hold, h *hold) []*hold {
+	rest := make([]*hold, 0, len(list))
+	for _, other := range list {
+		if other != h {
+			rest = append(rest, other)
+		}
+	}
+	return rest
+}
+
+// deadline is when an outcome that is not known by then counts as unknown.
+func (s *Service) deadline() time.Time { return time.Now().Add(s.cfg.UpstreamTimeout) }

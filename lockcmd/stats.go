@@ -1,0 +1,54 @@
+package lockcmd
+
+import (
+	"sync/atomic"
+
+	"leash/renewal"
+)
+
+// Stats is what INFO shows of the locks.
+type Stats struct {
+	Holds     int64            // holds this Leash carries now
+	Waiters   int64            // commands that wait for a lock now
+	Acquires  int64            // locks granted, entries of an owner into its own included
+	Releases  int64            // holds ended by their owners, disconnects included
+	Handovers int64            // of the grants, those made inside a release
+	Renewals  int64            // holds renewed or, for a LEASE, looked at
+	Timeouts  int64            // commands answered with LOCKTIMEOUT
+	Undone    int64            // acquires of unknown outcome that were taken back
+	Losses    map[string]int64 // holds that ended against their owner's will, by reason
+}
+
+// counters are the live figures behind Stats.
+type counters struct {
+	holds, waiters, acquires, releases, handovers, timeouts, undone atomic.Int64
+
+	losses [len(lossReasons)]atomic.Int64
+}
+
+// lossReasons is the closed set of reasons for a loss.
+var lossReasons = [...]string{
+	renewal.ReasonGone, renewal.ReasonBroken, renewal.ReasonSilence, renewal.ReasonSuspended, renewal.ReasonReplaced,
+}
+
+func (c *counters) lost(reason string) {
+	for i, r := range lossReasons {
+		if r == reason {
+			c.losses[i].Add(1)
+		}
+	}
+}
+
+// Stats are the figures of this moment.
+func (s *Service) Stats() Stats {
+	c := &s.stats
+	out := Stats{
+		Holds: c.holds.Load(), Waiters: c.waiters.Load(), Acquires: c.acquires.Load(), Releases: c.releases.Load(),
+		Handovers: c.handovers.Load(), Renewals: s.watchdog.Stats.Renewals.Load(), Timeouts: c.timeouts.Load(),
+		Undone: c.undone.Load(), Losses: make(map[string]int64, len(lossReasons)),
+	}
+	for i, r := range lossReasons {
+		out.Losses[r] = c.losses[i].Load()
+	}
+	return out
+}

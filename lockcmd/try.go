@@ -1,0 +1,229 @@
+package lockcmd
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/renewal"
+)
+
+// try is one ACQUIRE on its way: however often it is sent, it acts once.
+type try struct {
+	carrier *Carrier
+	wish    wish
+	owner   string
+	number  int64
+	late    bool  // a copy of it may still reach Redis, after it is over
+	own     *hold // the carrier's hold of this owner, to be entered again; nil for a new one. Its gate is ours
+	request *request
+}
+
+// result is how a try, or the wait for a lock, went.
+type result struct {
+	kind  kind
+	token int64
+	left  time.Duration // for how long the lease lasts, the other's or ours; <= 0 when that is not known
+	sent  time.Time     // from when left counts
+	ttl   time.Duration // moved: the record's TTL
+	lease bool          // moved: the hold is not renewed
+	text  string        // failed: the error to answer
+}
+
+type kind int
+
+const (
+	taken   kind = iota // somebody else holds it
+	granted             // ours
+	moved               // ours: a hold of another connection, moved here by its ID
+	busy                // Redis does not take the request now; nothing was done (R14)
+	unknown             // nobody knows
+	failed              // an error to answer
+)
+
+func (c *Carrier) newTry(w wish, own *hold) *try {
+	t := &try{carrier: c, wish: w, owner: w.owner, number: c.requests.Add(1), own: own}
+	if t.owner == "" {
+		t.owner = c.service.uuid + ":" + strconv.FormatInt(c.service.owners.Add(1), 10)
+	}
+	t.renew()
+	return t
+}
+
+// renew makes the request to be sent.
+func (t *try) renew() {
+	want := "0"
+	if t.own != nil {
+		want = strconv.FormatInt(t.own.token, 10)
+	}
+	args := []any{t.owner, t.carrier.name, t.number, want}
+	t.request = &request{
+		script: acquireScript, keys: []string{t.wish.key, tokenKey(t.wish.key)}, args: append(args, t.grantArgs()...),
+	}
+}
+
+// grantArgs are what the scripts need to make a hold, from the TTL on.
+func (t *try) grantArgs() []any {
+	s, opts := t.carrier.service, "w"
+	if t.wish.lease {
+		opts = "l"
+	}
+	return []any{
+		t.wish.ttl.Milliseconds(), opts, s.cfg.TokenTTL.Milliseconds(), recordID(t.wish.id),
+		recordClient(t.carrier.host.Client()),
+	}
+}
+
+// send looks once whether the lock can be had. What is not known at until is unknown.
+func (t *try) send(until time.Time) result {
+	s := t.carrier.service
+	reply, err := s.ask(t.request, until)
+	t.late = t.late || t.request.doubt
+	t.request.doubt = false
+	if err != nil {
+		return failure(err)
+	}
+	n := numbers(reply)
+	switch {
+	case n[0] == 0 && len(n) > 1:
+		return result{kind: taken, left: millis(n[1])}
+	case n[0] == 1 && len(n) > 2:
+		return result{kind: granted, token: n[1], left: millis(n[2]), sent: t.request.sent}
+	case n[0] == 2:
+		return t.elsewhere(word(reply, 1), word(reply, 2), word(reply, 3), until)
+	case n[0] == 3:
+		return t.superseded(until)
+	case n[0] == 5:
+		return result{kind: failed, text: msgKind}
+	}
+	return result{kind: unknown}
+}
+
+func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// failure is a result for an error of ask.
+func failure(err error) result {
+	switch {
+	case errors.Is(err, errUnknown):
+		return result{kind: unknown}
+	case errors.Is(err, errRefused):
+		return result{kind: busy, text: refusedText(err)}
+	}
+	return result{kind: failed, text: scriptError(err)}
+}
+
+// refusedText keeps Redis's own word where clients do not take it for an invitation to try again blindly.
+func refusedText(err error) string {
+	var reply redis.Error
+	if errors.As(err, &reply) && redis.HasErrorPrefix(reply, "NOREPLICAS") {
+		return scriptError(reply)
+	}
+	return msgRefused
+}
+
+// elsewhere is what becomes of an owner whose hold hangs on another carrier: its last request, repeated, moves it here (R4).
+func (t *try) elsewhere(token, carrier, id string, until time.Time) result {
+	n, err := strconv.ParseInt(token, 10, 64)
+	if t.wish.id == "" || id != recordID(t.wish.id) || err != nil {
+		return result{kind: failed, text: msgElsewhere}
+	}
+	return t.carrier.move(t, n, carrier, until)
+}
+
+// superseded is what becomes of an owner whose hold this connection tracks and Redis does not have: it was ended by another
+// way of the owner's, and then this try is one for a new hold; or it is lost.
+func (t *try) superseded(until time.Time) result {
+	h := t.own
+	how, err := t.carrier.service.tombstone(h, until)
+	if err != nil {
+		return result{kind: busy, text: msgRefused}
+	}
+	if how == renewal.Released || how == renewal.Moved {
+		h.Ended(how)
+		t.release()
+		t.renew()
+		return t.send(until)
+	}
+	h.Lost(renewal.ReasonReplaced)
+	return result{kind: failed, text: msgLost(h.key, renewal.ReasonReplaced)}
+}
+
+// release gives the gate of the hold back, if the try has one.
+func (t *try) release() {
+	if t.own != nil {
+		t.own.close()
+		t.own = nil
+	}
+}
+
+// settle makes a granted result a hold of the carrier. It fails, and the grant is given back, when nobody can be told of it any
+// more: grant and disconnect are decided under the carrier's mutex (R19).
+func (t *try) settle(ctx context.Context, r result) bool {
+	s, c := t.carrier.service, t.carrier
+	h, until := t.hold(r)
+	if !time.Now().Before(until) {
+		s.undo(t)
+		return false
+	}
+	c.mu.Lock()
+	if c.ended || ctx.Err() != nil {
+		c.mu.Unlock()
+		t.giveBack(h)
+		return false
+	}
+	fresh := h != t.own
+	if fresh {
+		c.holds = append(c.holds, h)
+	}
+	c.mu.Unlock()
+	if fresh {
+		s.index(h)
+		s.stats.holds.Add(1)
+		c.guard(1)
+	}
+	s.watchdog.Add(&h.watch, h.plan(until))
+	s.stats.acquires.Add(1)
+	if t.late {
+		s.spawn(func() { s.undoLater(t, h) })
+	}
+	return true
+}
+
+// hold is the hold a result stands for, and until when it is safe.
+func (t *try) hold(r result) (*hold, time.Time) {
+	c, w := t.carrier, t.wish
+	until := renewal.Until(r.sent, r.left)
+	if h := t.own; h != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !w.lease && h.lease {
+			h.lease, h.ttl = false, w.ttl
+		} else if w.lease == h.lease {
+			h.ttl = max(h.ttl, w.ttl)
+		}
+		return h, until
+	}
+	h := &hold{
+		carrier: c, key: w.key, slot: slotOf(w.key), owner: t.owner, named: w.owner != "", token: r.token,
+		gate: make(chan struct{}, 1), lease: w.lease, ttl: w.ttl,
+	}
+	h.watch.Keeper = h
+	if r.kind == moved {
+		h.lease, h.ttl = r.lease, r.ttl
+	}
+	return h, until
+}
+
+// giveBack ends a grant that nobody can be told of: a new hold is released; of one that was entered again, one count is taken
+// back, or all of it goes the way its connection's end has decided.
+func (t *try) giveBack(h *hold) {
+	s := t.carrier.service
+	if h == t.own {
+		s.undo(t)
+		return
+	}
+	s.endLoose(h)
+}

@@ -1,0 +1,56 @@
+package lockcmd
+
+import (
+	"errors"
+	"time"
+)
+
+// undo takes back an acquire of unknown outcome: at once and until Redis answers, and once more a TTL later, for a late copy
+// of it that grants the lock to nobody (R26). Of a hold that was entered again, the gate stays taken until it is known
+// whether the entry counts.
+func (s *Service) undo(t *try) {
+	own := t.own
+	t.own = nil // the task has the gate now
+	s.stats.undone.Add(1)
+	s.spawn(func() {
+		s.takeBack(t)
+		if own != nil {
+			own.close()
+		}
+		if !s.stopped(t.wish.ttl) {
+			s.takeBack(t)
+		}
+	})
+}
+
+// undoLater takes back what a late copy of an acquire may have granted after the hold it made, h, was over again.
+func (s *Service) undoLater(t *try, h *hold) {
+	if s.stopped(t.wish.ttl) {
+		return
+	}
+	h.carrier.mu.Lock()
+	gone := h.state == over
+	h.carrier.mu.Unlock()
+	if gone {
+		s.takeBack(t)
+	}
+}
+
+// takeBack sends the undo of t until it is answered, or the Service ends.
+func (s *Service) takeBack(t *try) {
+	r := &request{
+		script: undoScript, keys: []string{t.wish.key},
+		args: []any{
+			t.owner, t.carrier.name, t.number, t.carrier.requests.Add(1), lockChannel(t.wish.key), s.cfg.publishMode(),
+		},
+	}
+	for {
+		_, err := s.ask(r, s.deadline())
+		if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) {
+			return
+		}
+		if s.stopped(time.Second) {
+			return
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package lockcmd
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// graceAfterBlock is how long a look that is on its way when BLOCK ends may still take to be answered.
+const graceAfterBlock = time.Second
+
+// wait queues t until it is granted the lock, its BLOCK is over, or its client is gone. seen is what its last look brought.
+func (c *Carrier) wait(ctx context.Context, t *try, seen result) result {
+	s := c.service
+	c.host.Wait()
+	c.guard(1)
+	s.stats.waiters.Add(1)
+	defer func() {
+		s.stats.waiters.Add(-1)
+		c.guard(-1)
+	}()
+	w := s.queues.join(t)
+	channel := lockChannel(t.wish.key)
+	ready := s.ears.listen(channel, t.wish.key)
+	defer s.ears.leave(channel)
+
+	over := make(<-chan time.Time) // never
+	var end time.Time
+	if t.wish.block > 0 {
+		end = time.Now().Add(t.wish.block)
+		timer := time.NewTimer(t.wish.block)
+		defer timer.Stop()
+		over = timer.C
+	}
+	again := time.NewTimer(lookAgain(seen, rand.Float64()))
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return w.abandon(s)
+		case <-over:
+			over = nil
+			if s.queues.leave(w, false, false) {
+				return w.last(seen)
+			} // else: a release is about to say whether the lock is ours
+			continue
+		case r := <-w.gift:
+			s.queues.leave(w, true, false)
+			return r
+		case <-ready: // subscribed: now a release cannot be missed, so look once more (R17)
+			ready = nil
+		case <-w.wake:
+		case <-again.C:
+		}
+		if s.draining.Load() && s.queues.leave(w, false, false) {
+			return w.drained()
+		}
+		if over == nil && s.queues.leave(w, false, false) {
+			return w.last(seen)
+		}
+		if s.queues.look(w) {
+			seen = t.send(lookUntil(s.deadline(), end))
+			s.queues.looked(w)
+			if seen.kind != taken && seen.kind != busy {
+				s.queues.leave(w, seen.kind == granted || seen.kind == moved, true)
+				return seen
+			}
+		}
+		again.Reset(lookAgain(seen, rand.Float64()))
+	}
+}
+
+// lookUntil is when a look must be answered.
+func lookUntil(deadline, end time.Time) time.Time {
+	if grace := end.Add(graceAfterBlock); !end.IsZero() && grace.Before(deadline) {
+		return grace
+	}
+	return deadline
+}
+
+// last is the result of a wait that is over: the lock, if it was given in the last moment.
+func (w *waiter) last(seen result) result {
+	select {
+	case r := <-w.gift:
+		return r
+	default:
+	}
+	if seen.kind == busy {
+		seen.text = "" // the wait is over, and nothing is known against the lock's being taken
+	}
+	return seen
+}
+
+func (w *waiter) drained() result {
+	if r := w.last(result{kind: taken}); r.kind == granted {
+		return r
+	}
+	return result{kind: failed, text: msgDraining}
+}
+
+// abandon leaves the queue for a client that is gone. What was given to it is given back by the caller's settle, which sees the
+// same ctx.
+func (w *waiter) abandon(s *Service) result {
+	s.queues.leave(w, false, true)
+	if r := w.last(result{kind: taken}); r.kind == granted {
+		return r
+	}
+	return result{kind: failed, text: msgGone}
+}
