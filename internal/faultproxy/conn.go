@@ -1,0 +1,266 @@
+package faultproxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// lingerTimeout bounds how long a client that was sent a FIN may go on sending. Closing with bytes unread would
+// turn the FIN into a reset, and that may overtake replies the client has not read yet.
+const lingerTimeout = time.Second
+
+// conn is one client's connection and the one to the target that belongs to it. Each direction has a goroutine
+// that reads and one that writes, with a queue between them.
+type conn struct {
+	proxy  *Proxy
+	client *net.TCPConn
+	up     *queue          // to the target
+	down   *queue          // to the client
+	ctx    context.Context // ends when the connection is to end
+	cancel context.CancelFunc
+	done   <-chan struct{} // of ctx
+	exempt atomic.Bool     // a replica's connection: no fault touches it
+
+	// mu guards the fields below. Taken before the proxy's mutex and a queue's; never held across I/O, but for closing.
+	mu     sync.Mutex
+	server *net.TCPConn // nil until dialed
+	ended  bool
+	replies
+}
+
+func newConn(p *Proxy, client *net.TCPConn) *conn {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &conn{
+		proxy: p, client: client, up: newQueue(), down: newQueue(),
+		ctx: ctx, cancel: cancel, done: ctx.Done(),
+	}
+}
+
+// serve runs the connection until it has ended.
+func (c *conn) serve() {
+	defer c.proxy.remove(c)
+	defer c.abandon()
+	if !c.awaitFlow() || !c.dial() {
+		return
+	}
+	var wg sync.WaitGroup
+	wg.Go(c.readRequests)
+	wg.Go(c.readReplies)
+	wg.Go(c.writeRequests)
+	wg.Go(c.writeReplies)
+	wg.Wait()
+}
+
+func (c *conn) dial() bool {
+	ctx, cancel := context.WithTimeout(c.ctx, dialTimeout)
+	defer cancel()
+	server, err := new(net.Dialer).DialContext(ctx, "tcp", c.proxy.target)
+	if err != nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		_ = server.Close()
+		return false
+	}
+	c.server = server.(*net.TCPConn)
+	return true
+}
+
+// cut ends both sides and reports whether they had not been ended before.
+func (c *conn) cut(how Ending) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return false
+	}
+	c.ended = true
+	c.cancel()
+	if how == RST {
+		_ = c.client.SetLinger(0)
+		if c.server != nil {
+			_ = c.server.SetLinger(0)
+		}
+		c.closeLocked()
+		return true
+	}
+	_ = c.client.SetWriteDeadline(time.Now())
+	_ = c.client.CloseWrite()
+	_ = c.client.SetReadDeadline(time.Now().Add(lingerTimeout)) // readRequests goes on until then
+	if c.server != nil {
+		_ = c.server.Close()
+	}
+	return true
+}
+
+// abandon closes both sides at once, whatever was done before.
+func (c *conn) abandon() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended {
+		c.ended = true
+		c.cancel()
+	}
+	c.closeLocked()
+}
+
+func (c *conn) closeLocked() {
+	_ = c.client.Close()
+	if c.server != nil {
+		_ = c.server.Close()
+	}
+}
+
+// readRequests reads from the client until that ends. After a cut it only discards, for lingerTimeout at most.
+func (c *conn) readRequests() {
+	r := requests{conn: c}
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := c.client.Read(buf)
+		if !c.awaitFlow() {
+			if err != nil {
+				return
+			}
+			continue
+		}
+		r.take(buf[:n])
+		if err != nil {
+			r.flush()
+			c.up.push(c.segment(nil, endAfter(err, halfClose)))
+			return
+		}
+		c.up.awaitRoom(c.done)
+	}
+}
+
+// readReplies reads from the target until that ends. Redis never closes one direction only.
+func (c *conn) readReplies() {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := c.server.Read(buf)
+		if !c.awaitFlow() {
+			return
+		}
+		c.takeReplies(buf[:n])
+		if err != nil {
+			c.down.push(c.segment(nil, endAfter(err, closeFIN)))
+			return
+		}
+		if !c.down.awaitRoom(c.done) {
+			return
+		}
+	}
+}
+
+// endAfter is the end that a read error asks for.
+func endAfter(err error, orderly endOf) endOf {
+	if errors.Is(err, io.EOF) {
+		return orderly
+	}
+	return closeRST
+}
+
+// segment makes a segment of data, which it keeps, due after the delay that is set now.
+func (c *conn) segment(data []byte, end endOf) segment {
+	s := segment{data: data, end: end}
+	if d := c.proxy.currentDelay(); d > 0 {
+		s.due = time.Now().Add(d)
+	}
+	return s
+}
+
+func (c *conn) writeRequests() { c.write(c.up, c.server, &c.proxy.stats.toTarget) }
+
+func (c *conn) writeReplies() { c.write(c.down, c.client, &c.proxy.stats.toClient) }
+
+// write writes the segments of q to dst until the connection ends. When dst takes no more, the rest of the
+// stream is discarded: the goroutine that reads from dst learns the reason and ends the connection.
+func (c *conn) write(q *queue, dst *net.TCPConn, count *atomic.Int64) {
+	for {
+		s, ok := q.pop(c.done)
+		if !ok || !c.admit(s) {
+			return
+		}
+		if len(s.data) > 0 {
+			n, _ := dst.Write(s.data)
+			count.Add(int64(n))
+		}
+		switch s.end {
+		case halfClose:
+			_ = dst.CloseWrite()
+		case closeFIN:
+			c.cut(FIN)
+		case closeRST:
+			c.cut(RST)
+		case dropFIN, dropRST:
+			how := FIN
+			if s.end == dropRST {
+				how = RST
+			}
+			if c.cut(how) {
+				c.proxy.stats.dropped.Add(1)
+			}
+		}
+	}
+}
+
+// admit waits until s may be written. It returns false when the connection ends first.
+func (c *conn) admit(s segment) bool {
+	if s.gate != nil && !c.await(s.gate) {
+		return false
+	}
+	if c.exempt.Load() {
+		return true
+	}
+	if wait := time.Until(s.due); wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-c.done:
+			return false
+		}
+	}
+	return c.awaitFlow()
+}
+
+// awaitFlow waits while the proxy is frozen. It returns false when the connection ends.
+func (c *conn) awaitFlow() bool {
+	if c.exempt.Load() {
+		return !c.isDone()
+	}
+	for {
+		flowing := c.proxy.flowing()
+		if !c.await(flowing) {
+			return false
+		}
+		if flowing == c.proxy.flowing() {
+			return true
+		}
+	}
+}
+
+func (c *conn) isDone() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// await waits for ch to be closed. It returns false when the connection ends.
+func (c *conn) await(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return !c.isDone()
+	case <-c.done:
+		return false
+	}
+}

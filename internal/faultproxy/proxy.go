@@ -1,0 +1,216 @@
+package faultproxy
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+const dialTimeout = 5 * time.Second
+
+// Ending is how a connection is ended.
+type Ending int
+
+const (
+	// FIN ends it in order: the peer reads what was sent, then the end.
+	FIN Ending = iota
+	// RST ends it at once, and the peer gets an error.
+	RST
+)
+
+// Proxy forwards connections to its target until it is told otherwise.
+type Proxy struct {
+	addr   string
+	target string
+	stats  counters
+	wg     sync.WaitGroup // the accept loop and all goroutines of connections
+
+	// mu guards the fields below. Never held across I/O, but for closing and opening the listener. A connection's
+	// mutex is taken before it, never after.
+	mu     sync.Mutex
+	ln     net.Listener // nil while refusing
+	conns  map[*conn]struct{}
+	faults []*Fault // replaced, never edited
+	delay  time.Duration
+	thawed chan struct{} // closed while bytes may pass
+	closed bool
+}
+
+// New starts a proxy before target (host:port), which need not be up yet, at a free port of 127.0.0.1. The
+// caller closes it.
+func New(target string) (*Proxy, error) { return Listen("127.0.0.1:0", target) }
+
+// Listen is New with an address of the caller's choice.
+func Listen(addr, target string) (*Proxy, error) {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("faultproxy: %w", err)
+	}
+	p := &Proxy{
+		addr: ln.Addr().String(), target: target, ln: ln,
+		conns: map[*conn]struct{}{}, thawed: make(chan struct{}),
+	}
+	close(p.thawed)
+	p.wg.Go(func() { p.accept(ln) })
+	return p, nil
+}
+
+// Addr is the address that the proxy listens at, host:port.
+func (p *Proxy) Addr() string { return p.addr }
+
+// Target is the address that the proxy forwards to.
+func (p *Proxy) Target() string { return p.target }
+
+// Close ends all connections and the listener and returns when nothing of the proxy runs any more. It may be
+// called more than once.
+func (p *Proxy) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	err := p.stopListeningLocked()
+	p.mu.Unlock()
+	for _, c := range p.open() {
+		c.abandon()
+	}
+	p.wg.Wait()
+	return err
+}
+
+// Refuse makes new connections fail as if nobody listened (on) or lets them in again. Those there are stay.
+func (p *Proxy) Refuse(on bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.closed:
+		return net.ErrClosed
+	case on:
+		return p.stopListeningLocked()
+	case p.ln != nil:
+		return nil
+	}
+	ln, err := net.Listen("tcp", p.addr)
+	if err != nil {
+		return fmt.Errorf("faultproxy: %w", err)
+	}
+	p.ln = ln
+	p.wg.Go(func() { p.accept(ln) })
+	return nil
+}
+
+func (p *Proxy) stopListeningLocked() error {
+	if p.ln == nil {
+		return nil
+	}
+	err := p.ln.Close()
+	p.ln = nil
+	return err
+}
+
+// Freeze stops all bytes in both directions, while connections stay and new ones are still accepted. What is
+// sent after Freeze has returned does not arrive before Thaw; what the proxy had already read may.
+func (p *Proxy) Freeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.isThawedLocked() {
+		p.thawed = make(chan struct{})
+	}
+}
+
+// Thaw lets the bytes go on that Freeze has stopped.
+func (p *Proxy) Thaw() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.isThawedLocked() {
+		close(p.thawed)
+	}
+}
+
+func (p *Proxy) isThawedLocked() bool {
+	select {
+	case <-p.thawed:
+		return true
+	default:
+		return false
+	}
+}
+
+// flowing returns a channel that is closed once bytes may pass.
+func (p *Proxy) flowing() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.thawed
+}
+
+// Delay makes all bytes read from now on arrive later by d, each way; 0 ends it. It does not limit how many
+// bytes are on their way, up to 1 MiB a direction.
+func (p *Proxy) Delay(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = d
+}
+
+func (p *Proxy) currentDelay() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.delay
+}
+
+// Cut ends all connections there are, on both sides, frozen or not, and returns how many. Bytes on their way
+// are lost.
+func (p *Proxy) Cut(how Ending) int {
+	n := 0
+	for _, c := range p.open() {
+		if !c.exempt.Load() && c.cut(how) {
+			n++
+		}
+	}
+	p.stats.cut.Add(int64(n))
+	return n
+}
+
+// open returns the connections there are.
+func (p *Proxy) open() []*conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Keys(p.conns))
+}
+
+// accept serves one listener until it is closed.
+func (p *Proxy) accept(ln net.Listener) {
+	for {
+		client, err := ln.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // out of files, say; the listener still stands
+			time.Sleep(5 * time.Millisecond)
+			continue
+		}
+		p.stats.accepted.Add(1)
+		c := newConn(p, client.(*net.TCPConn))
+		if !p.add(c) {
+			c.abandon()
+			return
+		}
+		p.wg.Go(c.serve)
+	}
+}
+
+// add registers a connection unless the proxy is closed.
+func (p *Proxy) add(c *conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.conns[c] = struct{}{}
+	}
+	return !p.closed
+}
+
+func (p *Proxy) remove(c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, c)
+}
