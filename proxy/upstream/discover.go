@@ -105,6 +105,7 @@ func (u *Upstream) discover(ctx context.Context) (err error) {
 	for _, addr := range u.candidates() {
 		var slots []redis.ClusterSlot
 		err = u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
+			//lint:ignore SA1019 servers before Redis 7 do not know CLUSTER SHARDS
 			slots, err = c.ClusterSlots(ctx).Result()
 			return err
 		})
@@ -257,4 +258,20 @@ func isAuthError(err error) bool {
 		}
 	}
 	return false
+}
+
+// Commands returns the reply of the upstream's COMMAND as go-redis decodes it,
+// nil when it does not tell.
+func (u *Upstream) Commands(ctx context.Context) (commands []any) {
+	for _, addr := range u.candidates() {
+		err := u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
+			commands, err = c.Do(ctx, "COMMAND").Slice()
+			return err
+		})
+		if err == nil {
+			return commands
+		}
+		u.log.Warn("redis does not tell its commands, using the built-in table", "err", err)
+	}
+	return nil
 }

@@ -85,6 +85,7 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 		sessions:   make(map[Lane]int),
 		peers:      cfg.Addrs,
 	}
+	quietGoRedis(log)
 	u.ctx, u.stop = context.WithCancelCause(context.Background())
 	if cfg.User != "" || cfg.Password != "" {
 		u.credentials.set(u.serviceUser(), []byte(cfg.Password))

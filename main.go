@@ -1,0 +1,151 @@
+// Leash is a Redis-protocol proxy with locks that live as long as their
+// client's connection. See README.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"leash/internal/config"
+	"leash/internal/embedded"
+	"leash/lockcmd"
+	"leash/proxy"
+	"leash/proxy/upstream"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal kills at once
+	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "leash:", err)
+	}
+	os.Exit(exitCode(err))
+}
+
+// exitCode is 0 for a planned end, 2 for bad usage, 1 for everything else.
+func exitCode(err error) int {
+	var usage *config.UsageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &usage):
+		return 2
+	}
+	return 1
+}
+
+// run is the program: it returns when ctx is done and everything has ended.
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
+	cfg, err := config.Parse(args, getenv)
+	var info *config.Info
+	if errors.As(err, &info) {
+		_, err := io.WriteString(stdout, info.Text)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	runtime.GOMAXPROCS(cfg.Threads)
+	log := newLogger(cfg, stderr)
+	if cfg.Embedded() {
+		redis, err := embedded.Start(context.WithoutCancel(ctx))
+		if err != nil {
+			return fmt.Errorf("embedded redis: %w", err)
+		}
+		defer redis.Close()
+		cfg.Upstream, cfg.UpstreamMode = []string{redis.Addr()}, "standalone"
+		log.Info("no --upstream: an embedded Redis serves, its data ends with this process")
+	}
+	return serve(ctx, cfg, log)
+}
+
+// serve constructs the parts, runs them, and stops them from the front to the
+// back: sessions end while the watchdog still renews, the watchdog while Redis
+// is still connected.
+func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
+	up, err := upstream.New(upstreamConfig(cfg), log)
+	if err != nil {
+		return err
+	}
+	if err := up.Connect(ctx); err != nil {
+		return fmt.Errorf("--upstream: %w", err)
+	}
+	client := up.Client()
+	defer client.Close()
+	locks, err := lockcmd.New(lockConfig(cfg), client, log)
+	if err != nil {
+		return err
+	}
+	server, err := proxy.New(proxyConfig(cfg), up, locks, up.Commands(ctx), log)
+	if err != nil {
+		return err
+	}
+	listeners, err := server.Listen()
+	if err != nil {
+		return err
+	}
+	log.Info("leash is ready", "listen", cfg.Listen, "upstream", cfg.Upstream, "version", config.Version())
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stopRedis := background(up.Run, cancel)
+	stopLocks := background(locks.Run, cancel)
+	err = server.Serve(ctx, listeners)
+	err = errors.Join(err, stopLocks(), stopRedis())
+	log.Info("leash has stopped")
+	return err
+}
+
+// background runs f until stop is called; should it fail earlier, that fails
+// all. stop waits for f to return.
+func background(f func(context.Context) error, fail context.CancelCauseFunc) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		err := f(ctx)
+		if err != nil {
+			fail(err)
+		}
+		done <- err
+	}()
+	return func() error { cancel(); return <-done }
+}
+
+func newLogger(cfg config.Config, w io.Writer) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: cfg.LogLevel}
+	if cfg.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+func upstreamConfig(cfg config.Config) upstream.Config {
+	return upstream.Config{
+		Addrs: cfg.Upstream, Mode: cfg.UpstreamMode,
+		User: cfg.UpstreamUser, Password: string(cfg.UpstreamPassword),
+		RedirectTimeout: cfg.RedirectTimeout, UpstreamTimeout: cfg.UpstreamTimeout,
+	}
+}
+
+func lockConfig(cfg config.Config) lockcmd.Config {
+	return lockcmd.Config{
+		WatchdogTimeout: cfg.WatchdogTimeout, Publish: cfg.LockPublish,
+		TokenTTL: cfg.TokenTTL, UpstreamTimeout: cfg.UpstreamTimeout,
+	}
+}
+
+func proxyConfig(cfg config.Config) proxy.Config {
+	return proxy.Config{
+		Listen: cfg.Listen, MaxClients: cfg.MaxClients, MaxBulk: cfg.MaxBulk, MaxArgs: cfg.MaxArgs,
+		MaxClientOutput: cfg.MaxClientOutput, PeerTimeout: cfg.PeerTimeout, DrainTimeout: cfg.DrainTimeout,
+		OnDisconnect: cfg.OnDisconnect, TrustClients: cfg.TrustClients, Version: config.Version(),
+	}
+}

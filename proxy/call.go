@@ -1,0 +1,153 @@
+package proxy
+
+import (
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// call is one command in flight and its reply. Calls of a session form a list
+// in the order of the commands; a reply is passed on when its call is the
+// oldest, and kept until then.
+//
+// All fields but part are guarded by session.mu.
+type call struct {
+	session *session
+	next    *call // younger, or next in the free list
+	part    part  // the command as sent, when it goes to one node whole
+	fan     *fanout
+	in      *batch // whose bytes the request lies in
+	bytes   int    // of the request
+	size    int    // of the reply so far
+	begun   bool   // part of the reply has been given away
+	done    bool
+	buffer  replyBuffer
+}
+
+// newCallLocked takes a call from the free list.
+func (s *session) newCallLocked() *call {
+	c := s.free
+	if c == nil {
+		c = &call{session: s}
+	} else {
+		s.free = c.next
+		c.next = nil
+	}
+	return c
+}
+
+// pushLocked makes c the youngest call. The bytes of its request stay as they
+// are until it is done.
+func (s *session) pushLocked(c *call) {
+	if s.tail == nil {
+		s.head = c
+	} else {
+		s.tail.next = c
+	}
+	s.tail = c
+	s.calls++
+	s.bytes += c.bytes
+	if c.in != nil {
+		c.in.refs++
+	}
+}
+
+// reply takes a piece of c's reply, from whichever goroutine has it, and
+// returns the session if the caller shall flush it.
+func (c *call) reply(p []byte, done bool) upstream.Flusher {
+	s := c.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.size += len(p)
+	if c == s.head {
+		if !s.deaf {
+			s.out.append(p)
+		}
+		c.begun = true
+	} else {
+		c.buffer.append(p)
+	}
+	if done {
+		c.done = true
+		if c == s.head {
+			s.retireLocked()
+		}
+	}
+	if s.out.size == 0 || s.flushing {
+		return nil
+	}
+	s.flushing = true
+	return s
+}
+
+// retireLocked takes finished calls off the head of the list and lets the next
+// one's reply follow.
+func (s *session) retireLocked() {
+	for c := s.head; c != nil && c.done; c = s.head {
+		s.head = c.next
+		if s.head == nil {
+			s.tail = nil
+		}
+		s.calls--
+		s.bytes -= c.bytes
+		s.largest = max(c.size, s.largest-s.largest/8)
+		if c.in != nil {
+			c.in.refs--
+		}
+		s.recycleLocked(c)
+		if next := s.head; next != nil && next.size > 0 {
+			s.showLocked(next)
+		}
+	}
+	s.wakeLocked()
+}
+
+// showLocked moves what there is of the oldest call's reply to the output.
+func (s *session) showLocked(c *call) {
+	if s.deaf {
+		c.buffer.rest.clear()
+		c.buffer.small = c.buffer.small[:0]
+		return
+	}
+	c.buffer.moveTo(&s.out)
+	c.begun = true
+}
+
+func (s *session) recycleLocked(c *call) {
+	small := c.buffer.small[:0]
+	*c = call{session: s, next: s.free}
+	c.buffer.small = small
+	s.free = c
+}
+
+// fail ends c with an error reply made here; message begins with its code.
+// When part of the real reply has been given away nothing can be said any
+// more, so the session ends.
+func (c *call) fail(message string) {
+	s := c.session
+	s.mu.Lock()
+	begun := c.begun || c.size > 0
+	s.mu.Unlock()
+	if begun {
+		s.kill("reply cut off: "+message, false)
+		c.finish(nil)
+		return
+	}
+	c.finish(resp.AppendError(nil, message))
+}
+
+// finish ends c with the rest of its reply and flushes.
+func (c *call) finish(reply []byte) {
+	if f := c.reply(reply, true); f != nil {
+		f.Flush()
+	}
+}
+
+// younger calls f for the calls behind c until it returns false.
+func (c *call) youngerLocked(f func(*call) bool) bool {
+	for y := c.next; y != nil; y = y.next {
+		if !f(y) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,206 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// heapBytes is the memory that the Go heap has from the kernel.
+func heapBytes() int64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapSys - m.HeapReleased)
+}
+
+// TestClientThatReadsNothing asks for 100,000 × 100 KB and takes none of it:
+// others are served, and memory stays bounded.
+func TestClientThatReadsNothing(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	client := l.dial(t)
+	want(t, client, "+OK\r\n", "SET", "big", strings.Repeat("v", 100<<10))
+	before := heapBytes()
+
+	greedy, err := net.Dial("tcp", l.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer greedy.Close()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		get := strings.Repeat(redistest.Command("GET", "big"), 1000)
+		for range 100 {
+			_ = greedy.SetWriteDeadline(time.Now().Add(3 * time.Second))
+			if _, err := io.WriteString(greedy, get); err != nil {
+				return // Leash has stopped reading
+			}
+		}
+	}()
+	for range 2000 {
+		want(t, client, "+PONG\r\n", "PING")
+		want(t, client, ":102400\r\n", "STRLEN", "big")
+	}
+	<-sent
+	if grown := heapBytes() - before; grown > 64<<20 {
+		t.Errorf("memory grew by %d MiB", grown>>20)
+	}
+}
+
+// TestThousandLargeSets pipelines a thousand SETs of 16 MB.
+func TestThousandLargeSets(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	value := strings.Repeat("v", 16<<20)
+	set := redistest.Command("SET", "k", value)
+	before := heapBytes()
+	conn, err := net.Dial("tcp", l.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const count = 60 // show what a thousand would
+	go func() {
+		for range count {
+			if _, err := io.WriteString(conn, set); err != nil {
+				return
+			}
+		}
+	}()
+	replies := make([]byte, count*len("+OK\r\n"))
+	_ = conn.SetReadDeadline(time.Now().Add(60 * time.Second))
+	if _, err := io.ReadFull(conn, replies); err != nil || string(replies) != strings.Repeat("+OK\r\n", count) {
+		t.Fatalf("replies %.100q, %v", replies, err)
+	}
+	if grown := heapBytes() - before; grown > 160<<20 {
+		t.Errorf("memory grew by %d MiB", grown>>20)
+	}
+}
+
+// TestHugeReply: a value of 300 MB reaches a client that reads fast and one
+// that reads slowly; others are held up for no longer than its transfer.
+func TestHugeReply(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	client := l.dial(t)
+	const size = 300 << 20
+	want(t, client, fmt.Sprintf(":%d\r\n", size), "SETRANGE", "huge", strconv.Itoa(size-1), "x")
+	for _, pause := range []time.Duration{0, time.Millisecond} {
+		conn, err := net.Dial("tcp", l.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, redistest.Command("GET", "huge")); err != nil {
+			t.Fatal(err)
+		}
+		buf := make([]byte, 1<<20)
+		header := fmt.Sprintf("$%d\r\n", size)
+		for left := len(header) + size + 2; left > 0; {
+			_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+			n, err := conn.Read(buf)
+			if err != nil {
+				t.Fatalf("%d bytes missing: %v", left, err)
+			}
+			left -= n
+			time.Sleep(pause) // the client's own slowness
+			if left < size && left+n >= size {
+				want(t, client, "+PONG\r\n", "PING")
+			}
+		}
+		conn.Close()
+	}
+	want(t, client, ":1\r\n", "DEL", "huge")
+}
+
+// TestSlowReaderIsCutOff: output beyond the limit that the socket does not
+// take ends the session.
+func TestSlowReaderIsCutOff(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes the stall time-out")
+	}
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.MaxClientOutput = 16 << 20 })
+	client := l.dial(t)
+	want(t, client, ":31457280\r\n", "SETRANGE", "k", strconv.Itoa(30<<20-1), "x")
+	deaf, err := net.Dial("tcp", l.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deaf.Close()
+	if _, err := io.WriteString(deaf, redistest.Command("GET", "k")); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(stallTimeout + 10*time.Second)
+	for l.stats.outputLimit.Load() == 0 {
+		if time.Now().After(deadline) {
+			t.Fatal("the client is still there")
+		}
+		time.Sleep(10 * time.Millisecond) // between looks
+	}
+	want(t, client, "+PONG\r\n", "PING")
+}
+
+func TestMaxClients(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.MaxClients = 2 })
+	a, b := l.dial(t), l.dial(t)
+	want(t, a, "+PONG\r\n", "PING")
+	want(t, b, "+PONG\r\n", "PING")
+	if got := exchange(t, l.addr, "PING\r\n"); got != "-ERR max number of clients reached\r\n" {
+		t.Errorf("third client got %q", got)
+	}
+	a.Close()
+	eventually(t, "the place is free again", func() bool { return l.sessionCount() == 1 })
+	want(t, l.dial(t), "+PONG\r\n", "PING")
+}
+
+// TestTricklingClient: a client that trickles holds nothing but its own bytes.
+func TestTricklingClient(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	slow, client := l.dial(t), l.dial(t)
+	for _, b := range []byte(redistest.Command("SET", "k", "v")) {
+		if err := slow.Send(string(b)); err != nil {
+			t.Fatal(err)
+		}
+		want(t, client, "+PONG\r\n", "PING")
+	}
+	if got, err := slow.Read(); got != "+OK\r\n" {
+		t.Fatal(got, err)
+	}
+}
+
+// TestGoroutinesEnd: what a thousand sessions started is gone when they are.
+func TestGoroutinesEnd(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	want(t, l.dial(t), "+OK\r\n", "SET", "k", strings.Repeat("v", 1000))
+	eventually(t, "first session is set up", func() bool { return l.sessionCount() == 1 })
+	before := runtime.NumGoroutine()
+	for range 20 {
+		var clients []*redistest.Client
+		for range 50 {
+			c, err := redistest.Dial(l.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Send(strings.Repeat(redistest.Command("GET", "k"), 20)); err != nil {
+				t.Fatal(err)
+			}
+			clients = append(clients, c)
+		}
+		for _, c := range clients {
+			c.Close() // with replies unread
+		}
+	}
+	eventually(t, "sessions end", func() bool { return l.sessionCount() == 1 })
+	eventually(t, fmt.Sprintf("goroutines fall to %d", before), func() bool { return runtime.NumGoroutine() <= before })
+}

@@ -1,0 +1,141 @@
+package proxy
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+var errCommandReply = errors.New("proxy: COMMAND's reply is not understood")
+
+// parseCommandReply reads the reply of the upstream's COMMAND
+// (https://redis.io/docs/latest/commands/command/). Servers before Redis 7
+// tell only first key, last key and step, no subcommands, and not what blocks;
+// there the built-in table knows better.
+func parseCommandReply(reply []any) ([]*command, error) {
+	known := make(map[string]*command)
+	var subs []*command
+	for _, c := range builtin() {
+		known[c.name] = c
+		if strings.Contains(c.name, "|") {
+			subs = append(subs, c)
+		}
+	}
+	var commands []*command
+	for _, entry := range reply {
+		if err := appendCommands(&commands, entry, known); err != nil {
+			return nil, err
+		}
+	}
+	if len(reply) > 0 && len(list(reply[0])) < modernFields {
+		commands = append(commands, subs...)
+	}
+	return commands, nil
+}
+
+// modernFields is how many things COMMAND tells of a command since Redis 7.
+const modernFields = 10
+
+func appendCommands(commands *[]*command, entry any, known map[string]*command) error {
+	fields, ok := entry.([]any)
+	if !ok || len(fields) < 6 {
+		return errCommandReply
+	}
+	name, ok := fields[0].(string)
+	if !ok {
+		return errCommandReply
+	}
+	c := &command{name: strings.ToLower(name), arity: number(fields[1])}
+	flags := words(fields[2])
+	c.setFlags(flags)
+	*commands = append(*commands, c)
+	if len(fields) < modernFields {
+		c.legacy(fields, flags, known)
+		return nil
+	}
+	for _, spec := range list(fields[8]) {
+		if k, ok := parseSpecReply(spec); ok {
+			c.keys = append(c.keys, k)
+		}
+	}
+	for _, sub := range list(fields[9]) {
+		if err := appendCommands(commands, sub, known); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// legacy fills in what Redis 6 and before do not tell. A command that is not
+// known and may not be called by scripts counts as blocking: many do, and a
+// shared link must not wait.
+func (c *command) legacy(fields []any, flags []string, known map[string]*command) {
+	if k := known[c.name]; k != nil {
+		c.keys, c.blocking = k.keys, k.blocking
+		return
+	}
+	c.blocking = slices.Contains(flags, "noscript")
+	first, last, step := number(fields[3]), number(fields[4]), number(fields[5])
+	if first > 0 {
+		if last > 0 {
+			last -= first
+		}
+		c.keys = []keySpec{{index: first, last: last, step: step}}
+	}
+}
+
+func parseSpecReply(spec any) (k keySpec, ok bool) {
+	m := pairs(spec)
+	begin, find := pairs(m["begin_search"]), pairs(m["find_keys"])
+	at, how := pairs(begin["spec"]), pairs(find["spec"])
+	switch begin["type"] {
+	case "index":
+		k.index = number(at["index"])
+	case "keyword":
+		k.keyword, _ = at["keyword"].(string)
+		k.from = number(at["startfrom"])
+	default:
+		return k, false
+	}
+	switch find["type"] {
+	case "range":
+		k.last, k.step, k.limit = number(how["lastkey"]), number(how["keystep"]), number(how["limit"])
+	case "keynum":
+		k.keynum = true
+		k.countAt, k.firstKey, k.step = number(how["keynumidx"]), number(how["firstkey"]), number(how["keystep"])
+	default:
+		return k, false
+	}
+	return k, true
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
+
+func number(v any) int {
+	n, _ := v.(int64)
+	return int(n)
+}
+
+func words(v any) (ws []string) {
+	for _, w := range list(v) {
+		if s, ok := w.(string); ok {
+			ws = append(ws, s)
+		}
+	}
+	return ws
+}
+
+// pairs reads a flat list of names and values.
+func pairs(v any) map[string]any {
+	l := list(v)
+	m := make(map[string]any, len(l)/2)
+	for i := 0; i+1 < len(l); i += 2 {
+		if name, ok := l[i].(string); ok {
+			m[name] = l[i+1]
+		}
+	}
+	return m
+}

@@ -1,0 +1,165 @@
+package proxy
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+//go:embed commands.txt
+var builtinCommands string
+
+// command is what the table knows of one command or subcommand.
+type command struct {
+	name     string // lower case, as in Redis's own messages; "object|encoding"
+	arity    int    // number of arguments with the name; at least -arity when negative
+	blocking bool   // may block, depending on its arguments
+	keys     []keySpec
+	many     bool // can have more than one key
+	run      handler
+	subs     map[string]*command // by upper-case name
+}
+
+// table is the command table, immutable once the proxy runs. Names are upper case.
+type table map[string]*command
+
+// maxName bounds the names that the table is asked for; longer ones are unknown.
+const maxName = 64
+
+// lookup finds the command of args without allocating. The subcommand of a
+// container is looked up too; an unknown one leaves the container itself.
+func (t table) lookup(args [][]byte) *command {
+	var buf [maxName]byte
+	c := t[string(upper(buf[:0], args[0]))]
+	if c == nil || c.subs == nil || len(args) == 1 {
+		return c
+	}
+	if sub := c.subs[string(upper(buf[:0], args[1]))]; sub != nil {
+		return sub
+	}
+	return c
+}
+
+func upper(dst, name []byte) []byte {
+	if len(name) > maxName {
+		return nil
+	}
+	for _, c := range name {
+		if 'a' <= c && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+// firstKey returns the index of the command's first key in args, 0 for none.
+func (c *command) firstKey(args [][]byte) int {
+	for _, k := range c.keys {
+		if i := k.first(args); i > 0 && (len(args[i]) > 0 || c.name != "migrate") {
+			return i
+		}
+	}
+	return 0
+}
+
+// arityOK checks the number of arguments.
+func (c *command) arityOK(args [][]byte) bool {
+	return len(args) == c.arity || c.arity < 0 && len(args) >= -c.arity
+}
+
+// newTable makes the table from what the upstream told of its commands, or
+// from the built-in one when that is empty.
+func newTable(commands []*command) table {
+	if len(commands) == 0 {
+		commands = builtin()
+	}
+	t := make(table, len(commands))
+	for _, c := range commands {
+		t.add(c)
+	}
+	for name, run := range handlers {
+		t.handle(name, run)
+	}
+	return t
+}
+
+func (t table) add(c *command) {
+	c.many = len(c.keys) > 1 || slices.ContainsFunc(c.keys, keySpec.many)
+	c.run = ordinary(c)
+	parent, sub, isSub := strings.Cut(strings.ToUpper(c.name), "|")
+	if !isSub {
+		t[parent] = c
+		return
+	}
+	if p := t[parent]; p != nil {
+		if p.subs == nil {
+			p.subs = make(map[string]*command)
+		}
+		p.subs[sub] = c
+	}
+}
+
+// handle makes run the handler of a command; one that the upstream does not
+// have is added, as CLIENT SETINFO before Redis 7.2.
+func (t table) handle(name string, run handler) {
+	parent, sub, isSub := strings.Cut(name, "|")
+	c := t[parent]
+	if c == nil {
+		c = &command{name: strings.ToLower(parent), arity: -1}
+		t[parent] = c
+	}
+	if isSub {
+		if c.subs == nil {
+			c.subs = make(map[string]*command)
+		}
+		if c.subs[sub] == nil {
+			c.subs[sub] = &command{name: strings.ToLower(name), arity: -2}
+		}
+		c = c.subs[sub]
+	}
+	c.run = run
+}
+
+// builtin parses the embedded table.
+func builtin() []*command {
+	var commands []*command
+	for line := range strings.Lines(builtinCommands) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] == "#" {
+			continue
+		}
+		c, err := parseCommand(fields)
+		if err != nil {
+			panic("proxy: commands.txt: " + err.Error())
+		}
+		commands = append(commands, c)
+	}
+	return commands
+}
+
+func parseCommand(fields []string) (*command, error) {
+	if len(fields) < 3 {
+		return nil, fmt.Errorf("%v: too short", fields)
+	}
+	arity, err := strconv.Atoi(fields[1])
+	if err != nil {
+		return nil, err
+	}
+	c := &command{name: fields[0], arity: arity}
+	c.setFlags(strings.Split(fields[2], ","))
+	for _, f := range fields[3:] {
+		k, err := parseKeySpec(f)
+		if err != nil {
+			return nil, err
+		}
+		c.keys = append(c.keys, k)
+	}
+	return c, nil
+}
+
+func (c *command) setFlags(flags []string) {
+	c.blocking = slices.Contains(flags, "blocking")
+}

@@ -1,0 +1,140 @@
+package proxy
+
+import (
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+func words2(args ...string) (b [][]byte) {
+	for _, a := range args {
+		b = append(b, []byte(a))
+	}
+	return b
+}
+
+// TestFirstKeyAsRedisFindsIt asks a real server for the keys of a command of
+// every form, and both tables.
+func TestFirstKeyAsRedisFindsIt(t *testing.T) {
+	redis := redistest.Start(t)
+	reply, err := redis.Client().Do(t.Context(), "COMMAND").Slice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands, err := parseCommandReply(reply)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := map[string]table{"told": newTable(commands), "built-in": newTable(nil)}
+	for _, args := range [][]string{
+		{"GET", "k"}, {"set", "k", "v", "EX", "10"}, {"MSET", "a", "1", "b", "2"}, {"BITOP", "AND", "dest", "a", "b"},
+		{"EVAL", "return 1", "2", "k1", "k2", "arg"}, {"EVALSHA_RO", "sha", "1", "k"}, {"FCALL", "f", "1", "k"},
+		{"ZUNIONSTORE", "dest", "2", "a", "b"}, {"ZUNION", "2", "a", "b"}, {"SINTERCARD", "2", "a", "b"}, {"LMPOP", "1", "k", "LEFT"},
+		{"XREAD", "COUNT", "2", "STREAMS", "s1", "s2", "0", "0"}, {"XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">"},
+		{"SORT", "k", "STORE", "d"}, {"GEORADIUS", "k", "1", "1", "1", "km", "STORE", "d"}, {"OBJECT", "ENCODING", "k"},
+		{"object", "freq", "k"}, {"XGROUP", "CREATE", "s", "g", "0"}, {"XINFO", "STREAM", "s"}, {"MEMORY", "USAGE", "k"},
+		{"RENAME", "a", "b"}, {"LCS", "a", "b"}, {"COPY", "a", "b"}, {"RPOPLPUSH", "a", "b"},
+	} {
+		keys, err := redis.Client().CommandGetKeys(t.Context(), anys(args)...).Result()
+		if err != nil {
+			t.Fatal(args, err)
+		}
+		for name, tab := range tables {
+			c := tab.lookup(words2(args...))
+			if c == nil {
+				t.Errorf("%s table: %q is unknown", name, args)
+				continue
+			}
+			if i := c.firstKey(words2(args...)); i == 0 || args[i] != keys[0] {
+				t.Errorf("%s table: %q: first key at %d, redis says %q", name, args, i, keys)
+			}
+		}
+	}
+	for _, args := range [][]string{{"EVAL", "return 1", "0"}, {"EVAL", "return 1"}, {"EVAL", "x", "-1", "k"}, {"EVAL", "x", "z", "k"}, {"XREAD", "STREAMS"}, {"PING"}, {"GET"}} {
+		for name, tab := range tables {
+			if i := tab.lookup(words2(args...)).firstKey(words2(args...)); i != 0 {
+				t.Errorf("%s table: %q: first key at %d, want none", name, args, i)
+			}
+		}
+	}
+}
+
+func anys(args []string) (a []any) {
+	for _, s := range args {
+		a = append(a, s)
+	}
+	return a
+}
+
+// TestBuiltinTableIsRedis7 compares the table that is compiled in with what
+// Redis 7.0 tells of its commands.
+func TestBuiltinTableIsRedis7(t *testing.T) {
+	redis := redistest.Start(t)
+	reply, err := redis.Client().Do(t.Context(), "COMMAND").Slice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := parseCommandReply(reply)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := make(map[string]*command)
+	for _, c := range builtin() {
+		known[c.name] = c
+	}
+	for _, c := range told {
+		b := known[c.name]
+		if b == nil {
+			t.Logf("%s is newer than the built-in table", c.name)
+			continue
+		}
+		if c.arity != b.arity || c.blocking != b.blocking || len(c.keys) != len(b.keys) {
+			t.Errorf("%s: told %+v, built in %+v", c.name, c, b)
+			continue
+		}
+		for i := range c.keys {
+			if c.keys[i] != b.keys[i] {
+				t.Errorf("%s: told %+v, built in %+v", c.name, c.keys[i], b.keys[i])
+			}
+		}
+	}
+}
+
+// TestOldServersBlockingCommands: Redis 6 does not say what blocks.
+func TestOldServersBlockingCommands(t *testing.T) {
+	old := func(name string, flags ...any) any {
+		return []any{name, int64(-3), append([]any{}, flags...), int64(1), int64(-2), int64(1)}
+	}
+	commands, err := parseCommandReply([]any{old("blpop", "write", "noscript"), old("mod.wait", "noscript"), old("mod.get", "readonly"), old("object", "readonly")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab := newTable(commands)
+	for name, blocking := range map[string]bool{"BLPOP": true, "MOD.WAIT": true, "MOD.GET": false} {
+		if got := tab[name].blocking; got != blocking {
+			t.Errorf("%s: blocking %v, want %v", name, got, blocking)
+		}
+	}
+	if c := tab.lookup(words2("OBJECT", "ENCODING", "k")); c.name != "object|encoding" || c.firstKey(words2("OBJECT", "ENCODING", "k")) != 2 {
+		t.Errorf("OBJECT ENCODING: %+v", c)
+	}
+	if _, err := parseCommandReply([]any{"x"}); err == nil {
+		t.Error("nonsense was taken for a table")
+	}
+}
+
+func TestLookupDoesNotAllocate(t *testing.T) {
+	tab := newTable(nil)
+	get, object := words2("get", "k"), words2("Object", "eNcoding", "k")
+	if n := testing.AllocsPerRun(100, func() {
+		if tab.lookup(get) == nil || tab.lookup(object).name != "object|encoding" {
+			t.Fatal("not found")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations, want 0", n)
+	}
+	long := make([]byte, 1000)
+	if c := tab.lookup([][]byte{long}); c != nil {
+		t.Errorf("found %+v", c)
+	}
+}

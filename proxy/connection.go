@@ -1,0 +1,262 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"leash/lockcmd"
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// Redis's own messages for what is answered here.
+const (
+	msgNoAuth       = "NOAUTH Authentication required."
+	msgHelloNoAuth  = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+	msgNoProto      = "NOPROTO unsupported protocol version"
+	msgProtoNumber  = "ERR Protocol version is not an integer or out of range"
+	msgNotInteger   = "ERR value is not an integer or out of range"
+	msgIntRange     = "ERR value is out of range, value must between -2147483648 and 2147483647"
+	msgDBRange      = "ERR DB index is out of range"
+	msgNoSelect     = "ERR SELECT is not allowed in cluster mode"
+	msgBadName      = "ERR Client names cannot contain spaces, newlines or special characters."
+	msgSyntax       = "ERR syntax error"
+	msgUnknownField = "ERR Unrecognized option '%s'"
+)
+
+// handlers are the commands that Leash answers or treats in a way of its own.
+// All others are relayed by their keys or refused (ordinary).
+var handlers map[string]handler
+
+func init() { // a map literal would refer to itself through the handlers
+	handlers = map[string]handler{
+		"PING": (*session).ping, "ECHO": (*session).echo, "QUIT": (*session).quit,
+		"RESET": (*session).reset, "HELLO": (*session).hello, "AUTH": (*session).auth,
+		"SELECT": (*session).selectDB,
+
+		"CLIENT|ID": (*session).clientID, "CLIENT|SETNAME": (*session).setName,
+		"CLIENT|GETNAME": (*session).getName, "CLIENT|SETINFO": (*session).setInfo,
+
+		"MGET": (*session).split, "MSET": (*session).split, "DEL": (*session).split,
+		"UNLINK": (*session).split, "EXISTS": (*session).split, "TOUCH": (*session).split,
+
+		"COMMAND": (*session).relayAny, "COMMAND|COUNT": (*session).relayAny,
+		"COMMAND|DOCS": (*session).relayAny, "COMMAND|INFO": (*session).relayAny,
+		"COMMAND|LIST": (*session).relayAny, "COMMAND|GETKEYS": (*session).relayAny,
+		"COMMAND|GETKEYSANDFLAGS": (*session).relayAny,
+		"PUBLISH":                 (*session).relayAny, "TIME": (*session).relayAny,
+		"CONFIG|GET": (*session).relayAny,
+
+		"DBSIZE": (*session).dbSize, "SCRIPT|LOAD": (*session).scriptLoad, "INFO": (*session).info,
+		"XREAD": (*session).streamRead, "XREADGROUP": (*session).streamRead,
+
+		"WATCH": (*session).refuse, "SSUBSCRIBE": (*session).refuse, "MIGRATE": (*session).refuse,
+		"RESTORE-ASKING": (*session).refuse, "PFDEBUG": (*session).refuse,
+	}
+}
+
+// isHelp reports whether a subcommand only explains its command.
+func isHelp(name string) bool { return strings.HasSuffix(name, "|help") }
+
+func (s *session) wrongArity(c *command) bool {
+	return s.fail("ERR wrong number of arguments for '" + c.name + "' command")
+}
+
+// ready checks what Redis checks before it runs a command that is answered
+// here; when it is false the answer has been given.
+func (s *session) ready(c *command, cmd resp.Command) bool {
+	switch {
+	case !c.arityOK(cmd.Args):
+		s.wrongArity(c)
+	case !s.authenticated():
+		s.fail(msgNoAuth)
+	default:
+		return true
+	}
+	return false
+}
+
+// refuse answers a command that Leash cannot do yet without harm to others. A
+// subcommand that Redis does not know either is left to Redis to say so.
+func (s *session) refuse(c *command, cmd resp.Command) bool {
+	switch {
+	case !c.arityOK(cmd.Args):
+		return s.wrongArity(c)
+	case !s.authenticated():
+		return s.fail(msgNoAuth)
+	case c.subs != nil && len(cmd.Args) > 1:
+		return s.relayAny(c, cmd)
+	}
+	return s.fail("ERR '" + c.name + "' is not supported by leash yet")
+}
+
+// unknown lets Redis say in its own words that it does not know the command.
+func (s *session) unknown(cmd resp.Command) bool {
+	return s.relayAny(nil, cmd)
+}
+
+func (s *session) ping(c *command, cmd resp.Command) bool {
+	switch {
+	case len(cmd.Args) > 2:
+		return s.wrongArity(c)
+	case !s.ready(c, cmd):
+		return true
+	case len(cmd.Args) == 2:
+		s.scratch = resp.AppendBulk(s.scratch[:0], cmd.Args[1])
+	default:
+		s.scratch = append(s.scratch[:0], resp.Pong...)
+	}
+	return s.answer(s.scratch)
+}
+
+func (s *session) echo(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	s.scratch = resp.AppendBulk(s.scratch[:0], cmd.Args[1])
+	return s.answer(s.scratch)
+}
+
+func (s *session) ok() bool { return s.answer([]byte(resp.OK)) }
+
+func (s *session) quit(*command, resp.Command) bool {
+	s.ok()
+	s.cause = endQuit
+	return false
+}
+
+// reset makes the session as it was at first; its locks are released.
+func (s *session) reset(c *command, cmd resp.Command) bool {
+	if !c.arityOK(cmd.Args) {
+		return s.wrongArity(c)
+	}
+	if !s.barrier() {
+		return false
+	}
+	if carrier := s.carrier.Swap(nil); carrier != nil {
+		carrier.End(lockcmd.Release)
+	}
+	s.rename("")
+	s.setLane(s.server.startLane())
+	return s.answer([]byte("+RESET\r\n"))
+}
+
+func (s *session) selectDB(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	db, ok := resp.ParseInt(cmd.Args[1])
+	switch {
+	case !ok:
+		return s.fail(msgNotInteger)
+	case db != int64(int32(db)):
+		return s.fail(msgIntRange)
+	case db < 0:
+		return s.fail(msgDBRange)
+	case db == 0:
+		return s.ok()
+	case s.server.up.Topology().Cluster():
+		return s.fail(msgNoSelect)
+	}
+	return s.fail("ERR 'select' of another database than 0 is not supported by leash yet")
+}
+
+func (s *session) clientID(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	s.scratch = resp.AppendInt(s.scratch[:0], s.id)
+	return s.answer(s.scratch)
+}
+
+func (s *session) setName(c *command, cmd resp.Command) bool {
+	switch {
+	case !s.ready(c, cmd):
+		return true
+	case !printable(cmd.Args[2]):
+		return s.fail(msgBadName)
+	}
+	s.rename(string(cmd.Args[2]))
+	return s.ok()
+}
+
+func (s *session) getName(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	if s.name == "" {
+		return s.answer([]byte(resp.NilBulk))
+	}
+	s.scratch = resp.AppendBulk(s.scratch[:0], s.name)
+	return s.answer(s.scratch)
+}
+
+// setInfo takes what client libraries say of themselves
+// (https://redis.io/docs/latest/commands/client-setinfo/), also for servers
+// that do not know it yet.
+func (s *session) setInfo(c *command, cmd resp.Command) bool {
+	switch {
+	case len(cmd.Args) != 4:
+		return s.wrongArity(c)
+	case !s.authenticated():
+		return s.fail(msgNoAuth)
+	case !isWord(cmd.Args[2], "LIB-NAME") && !isWord(cmd.Args[2], "LIB-VER"):
+		return s.fail(fmt.Sprintf(msgUnknownField, cmd.Args[2]))
+	case !printable(cmd.Args[3]):
+		return s.fail("ERR " + string(bytes.ToLower(cmd.Args[2])) + " cannot contain spaces, newlines or special characters.")
+	}
+	return s.ok()
+}
+
+func (s *session) rename(name string) {
+	s.mu.Lock()
+	s.name = name
+	s.mu.Unlock()
+}
+
+// printable is Redis's rule for names: '!' to '~'.
+func printable(b []byte) bool {
+	for _, c := range b {
+		if c < '!' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// auth runs AUTH [user] password on a connection of its own and, when Redis
+// accepts, moves the session to the user's lane.
+func (s *session) auth(c *command, cmd resp.Command) bool {
+	switch len(cmd.Args) {
+	case 2:
+		return s.authenticate(cmd.Raw, "default", cmd.Args[1], nil)
+	case 3:
+		return s.authenticate(cmd.Raw, string(cmd.Args[1]), cmd.Args[2], nil)
+	case 1:
+		return s.wrongArity(c)
+	}
+	return s.fail(msgSyntax)
+}
+
+// authenticate answers with Redis's reply to command, or, when Redis accepts
+// and then is given, with what that makes.
+func (s *session) authenticate(command []byte, user string, password []byte, then func()) bool {
+	if !s.barrier() {
+		return false
+	}
+	reply, ok, err := s.server.up.Authenticate(s.ctx, command, user, password)
+	if err != nil {
+		s.server.log.Warn("authentication could not be tried", "err", err)
+		return s.fail(msgUpstreamDown)
+	}
+	if !ok {
+		return s.answer(reply)
+	}
+	s.setLane(upstream.Lane{User: user})
+	if then != nil {
+		then()
+		return true
+	}
+	return s.answer(reply)
+}

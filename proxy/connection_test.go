@@ -1,0 +1,220 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+// secured is a Redis whose default user needs a password, and a user with few
+// rights.
+func secured(t *testing.T) *redistest.Server {
+	t.Helper()
+	redis, err := redistest.Launch(redistest.Options{Password: "secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { redis.Close() })
+	admin := dialAddr(t, redis.Addr)
+	want(t, admin, "+OK\r\n", "AUTH", "secret")
+	want(t, admin, "+OK\r\n", "ACL", "SETUSER", "bob", "on", ">builder", "~bob:*", "+@all")
+	return redis
+}
+
+func withPassword(o *options) { o.up.Password = "secret" }
+
+// TestPasswordProtectedRedisIsNotOpened: what Leash knows is not lent to
+// clients. LOCK.* included.
+func TestPasswordProtectedRedisIsNotOpened(t *testing.T) {
+	l := startLeash(t, []string{secured(t).Addr}, withPassword)
+	client := l.dial(t)
+	for _, cmd := range []string{"GET a", "SET a 1", "MGET a b", "PING", "ECHO x", "DBSIZE", "INFO", "CLIENT ID", "SELECT 0", "SCRIPT LOAD x", "COMMAND", "PUBLISH a b", "LOCK.ACQUIRE a", "LOCK.INFO a", "BLPOP a 0", "CLIENT SETINFO LIB-NAME x"} {
+		want(t, client, "-NOAUTH Authentication required.\r\n", strings.Fields(cmd)...)
+	}
+	if got := do(t, client, "AUTH", "wrong"); !strings.HasPrefix(got, "-WRONGPASS ") {
+		t.Errorf("got %q", got)
+	}
+	want(t, client, "-NOAUTH Authentication required.\r\n", "GET", "a")
+	if got := do(t, client, "HELLO", "2"); !strings.HasPrefix(got, "-NOAUTH HELLO") {
+		t.Errorf("got %q", got)
+	}
+	want(t, client, "+OK\r\n", "AUTH", "secret")
+	want(t, client, "+OK\r\n", "SET", "a", "1")
+	want(t, client, "+PONG\r\n", "PING")
+	want(t, client, "+RESET\r\n", "RESET")
+	want(t, client, "-NOAUTH Authentication required.\r\n", "GET", "a")
+}
+
+func TestTrustedClients(t *testing.T) {
+	l := startLeash(t, []string{secured(t).Addr}, withPassword, func(o *options) { o.front.TrustClients = true })
+	client := l.dial(t)
+	want(t, client, "+OK\r\n", "SET", "a", "1")
+	want(t, client, "+PONG\r\n", "PING")
+}
+
+// TestLanes: each session has the rights of its own user, side by side.
+func TestLanes(t *testing.T) {
+	redis := secured(t)
+	l := startLeash(t, []string{redis.Addr}, withPassword)
+	bob, admin, nobody := l.dial(t), l.dial(t), l.dial(t)
+	want(t, bob, "+OK\r\n", "AUTH", "bob", "builder")
+	want(t, admin, "+OK\r\n", "AUTH", "default", "secret")
+	raw := ""
+	for range 50 {
+		raw += redistest.Command("SET", "bob:1", "x") + redistest.Command("SET", "alice:1", "x")
+	}
+	for _, c := range []*redistest.Client{bob, admin, nobody} {
+		if err := c.Send(raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const noPerm = "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"
+	for range 50 {
+		for c, replies := range map[*redistest.Client][2]string{
+			bob:    {"+OK\r\n", noPerm},
+			admin:  {"+OK\r\n", "+OK\r\n"},
+			nobody: {"-NOAUTH Authentication required.\r\n", "-NOAUTH Authentication required.\r\n"},
+		} {
+			for _, wanted := range replies {
+				if got, err := c.Read(); got != wanted {
+					t.Fatalf("got %q %v, want %q", got, err, wanted)
+				}
+			}
+		}
+	}
+	want(t, bob, noPerm, "MGET", "bob:1", "alice:1")
+
+	// A pipelined AUTH changes the rights of what follows it and of nothing before.
+	got := exchange(t, l.addr, redistest.Command("GET", "bob:1")+redistest.Command("AUTH", "bob", "builder")+redistest.Command("GET", "bob:1"))
+	if got != "-NOAUTH Authentication required.\r\n+OK\r\n$1\r\nx\r\n" {
+		t.Errorf("got %q", got)
+	}
+	// HELLO with AUTH and SETNAME.
+	if got := do(t, nobody, "HELLO", "2", "AUTH", "bob", "builder", "SETNAME", "n"); !strings.Contains(got, "$5\r\nproto\r\n:2\r\n") {
+		t.Errorf("got %q", got)
+	}
+	want(t, nobody, "$1\r\nn\r\n", "CLIENT", "GETNAME")
+	want(t, nobody, "$1\r\nx\r\n", "GET", "bob:1")
+
+	// A lane without sessions gives its connections back.
+	bob.Close()
+	nobody.Close()
+	eventually(t, "bob's connections are closed", func() bool {
+		return !strings.Contains(clientList(t, redis), "user=bob")
+	})
+}
+
+func clientList(t *testing.T, redis *redistest.Server) string {
+	t.Helper()
+	c := dialAddr(t, redis.Addr)
+	want(t, c, "+OK\r\n", "AUTH", "secret")
+	return do(t, c, "CLIENT", "LIST")
+}
+
+// TestRevokedCredential: a user whose password changed is not served on a new
+// connection with the old one.
+func TestRevokedCredential(t *testing.T) {
+	redis := secured(t)
+	l := startLeash(t, []string{redis.Addr}, withPassword)
+	bob := l.dial(t)
+	want(t, bob, "+OK\r\n", "AUTH", "bob", "builder")
+	want(t, bob, "+OK\r\n", "SET", "bob:1", "x")
+	admin := dialAddr(t, redis.Addr)
+	want(t, admin, "+OK\r\n", "AUTH", "secret")
+	want(t, admin, "+OK\r\n", "ACL", "SETUSER", "bob", "resetpass", ">other")
+	want(t, admin, ":1\r\n", "CLIENT", "KILL", "USER", "bob")
+	eventually(t, "bob is cut off", func() bool {
+		reply, err := bob.Do("GET", "bob:1")
+		return err != nil || strings.HasPrefix(reply, "-NOAUTH")
+	})
+}
+
+// TestCommandsWithoutKeys: those that Leash answers or sends where they belong.
+func TestCommandsWithoutKeys(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, c.Addrs())
+	client := l.dial(t)
+	for i := range 100 {
+		want(t, client, "+OK\r\n", "SET", fmt.Sprint("key", i), "v")
+	}
+	want(t, client, ":100\r\n", "DBSIZE")
+	want(t, client, ":0\r\n", "PUBLISH", "ch", "m")
+	want(t, client, "$40\r\ne0e1f9fabfc9d4800c877a703b823ac0578ff8db\r\n", "SCRIPT", "LOAD", "return 1")
+	for i := range 20 {
+		want(t, client, ":1\r\n", "EVALSHA", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "1", fmt.Sprint("key", i))
+	}
+	info := do(t, client, "INFO")
+	for _, part := range []string{"# Server\r\n", "# Keyspace\r\n", "# Leash\r\n", "leash_upstream_mode:cluster\r\n"} {
+		if !strings.Contains(info, part) {
+			t.Errorf("INFO lacks %q", part)
+		}
+	}
+	if got := do(t, client, "INFO", "leash"); !strings.Contains(got, "# Leash") || strings.Contains(got, "# Server") {
+		t.Errorf("INFO leash: %q", got)
+	}
+	if got := do(t, client, "INFO", "server"); strings.Contains(got, "# Leash") || !strings.Contains(got, "redis_version") {
+		t.Errorf("INFO server: %q", got)
+	}
+	if got := do(t, client, "COMMAND", "COUNT"); got[0] != ':' {
+		t.Errorf("COMMAND COUNT: %q", got)
+	}
+	for _, cmd := range []string{"SUBSCRIBE a", "BLPOP a 0", "MULTI", "WATCH a", "SCAN 0", "KEYS *", "MONITOR", "CLIENT LIST", "XREAD BLOCK 0 STREAMS a 0", "WAIT 1 0", "FLUSHALL", "CLUSTER SLOTS"} {
+		got := do(t, client, strings.Fields(cmd)...)
+		if !strings.HasPrefix(got, "-ERR '") || !strings.HasSuffix(got, "' is not supported by leash yet\r\n") {
+			t.Errorf("%s: %q", cmd, got)
+		}
+	}
+	want(t, client, "-NOPROTO unsupported protocol version\r\n", "HELLO", "3")
+	want(t, client, "-ERR SELECT is not allowed in cluster mode\r\n", "SELECT", "1")
+	want(t, client, "+OK\r\n", "SELECT", "0")
+	want(t, client, "+PONG\r\n", "PING")
+}
+
+// TestClusterErrorsPassThrough: what Redis says of keys in several slots.
+func TestClusterErrorsPassThrough(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, c.Addrs())
+	client := l.dial(t)
+	want(t, client, "-CROSSSLOT Keys in request don't hash to the same slot\r\n", "RENAME", "a", "b")
+	want(t, client, "-CROSSSLOT Keys in request don't hash to the same slot\r\n", "SINTERSTORE", "a", "b", "c")
+	want(t, client, "+OK\r\n", "SET", "s", "x")
+	want(t, client, "+OK\r\n", "MSET", "t1", "1", "t2", "2")
+	want(t, client, "*3\r\n$1\r\n1\r\n$-1\r\n$1\r\n2\r\n", "MGET", "t1", "l", "t2")
+	want(t, client, "-ERR wrong number of arguments for 'mset' command\r\n", "MSET", "a", "1", "b")
+}
+
+// TestAllocationsPerRelayedCommand pins what a relayed command costs the
+// collector: measured at 0 on the session's side, counted end to end here.
+func TestAllocationsPerRelayedCommand(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.up.Mode = "standalone" })
+	client := l.dial(t)
+	want(t, client, "+OK\r\n", "SET", "k", "v")
+	const count = 1000
+	raw := strings.Repeat(redistest.Command("GET", "k"), count)
+	reply := make([]byte, len("$1\r\nv\r\n")*count)
+	perRun := testing.AllocsPerRun(20, func() {
+		if err := client.Send(raw); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readFull(client, reply); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if perCommand := perRun / count; perCommand > 0.1 {
+		t.Errorf("%.3f allocations a command, want at most 0.1", perCommand)
+	}
+}
+
+func readFull(c *redistest.Client, p []byte) (int, error) {
+	for n := 0; n < len(p); {
+		m, err := c.Conn().Read(p[n:])
+		if err != nil {
+			return n, err
+		}
+		n += m
+	}
+	return len(p), nil
+}

@@ -1,0 +1,86 @@
+package proxy
+
+import (
+	"context"
+	"time"
+)
+
+// Bounds of an orderly stop, beside Config.DrainTimeout.
+const (
+	lastRenewal = 3 * time.Second // for renewing every hold once more
+	lastCalls   = 5 * time.Second // for calls in flight and the replies' way out
+)
+
+// drain ends all sessions (LOCKS.md R31): no lock is granted any more;
+// sessions without holds end when their calls in flight are answered; holders
+// have Config.DrainTimeout to finish; then every hold is renewed a last time
+// to its full time to live and the connections close, so that the owner can go
+// on elsewhere.
+func (s *Server) drain() {
+	s.mu.Lock()
+	s.draining = true
+	s.mu.Unlock()
+	s.locks.Drain()
+	deadline := time.Now().Add(s.cfg.DrainTimeout)
+	for _, one := range s.all() {
+		one.leaveIfDraining()
+	}
+	s.awaitSessions(deadline)
+
+	if s.sessionCount() > 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), lastRenewal)
+		s.locks.RenewAll(ctx)
+		cancel()
+		for _, one := range s.all() {
+			one.leave()
+		}
+		s.awaitSessions(time.Now().Add(lastCalls))
+	}
+	for _, one := range s.all() {
+		one.kill("server stops", false)
+	}
+	s.awaitSessions(time.Now().Add(lastCalls))
+}
+
+// awaitSessions waits until all sessions have ended, or the deadline.
+func (s *Server) awaitSessions(deadline time.Time) {
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	for {
+		s.mu.Lock()
+		left, changed := len(s.sessions), s.changed
+		s.mu.Unlock()
+		if left == 0 {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+func (s *Server) isDraining() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.draining
+}
+
+// leaveIfDraining makes the session leave when the server stops and no hold
+// keeps it; it reports whether that is so.
+func (s *session) leaveIfDraining() bool {
+	carrier := s.carrier.Load()
+	if !s.server.isDraining() || carrier != nil && carrier.Holds() > 0 {
+		return false
+	}
+	s.leave()
+	return true
+}
+
+// leave makes the loop read no more: calls in flight are answered, then the
+// connection closes.
+func (s *session) leave() {
+	s.leaving.Store(true)
+	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
+}

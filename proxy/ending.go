@@ -1,0 +1,119 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"runtime/debug"
+
+	"leash/lockcmd"
+)
+
+// close settles everything once the loop has ended: calls in flight get their
+// replies and those leave, locks are released or left to run out, the socket
+// closes.
+func (s *session) close() {
+	s.Flush()
+	s.drainCalls()
+	s.settleLocks()
+	s.drainOutput()
+	s.server.up.Leave(s.lane)
+	s.logEnd()
+	s.stop()
+	s.conn.ended.Store(true)
+	s.conn.Conn.Close()
+}
+
+// drainCalls waits until no call is in flight. Each ends at the latest when
+// its node is found dead.
+func (s *session) drainCalls() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	s.waiting, s.wakeAt = true, 0
+	for s.calls > 0 {
+		s.wake.Wait()
+	}
+	s.waiting = false
+}
+
+// drainOutput waits until the socket has taken all replies. A client that
+// takes none of them for stallTimeout is cut off (Server.patrol).
+func (s *session) drainOutput() {
+	s.Flush()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting, s.wakeAt = true, 0
+	for s.out.size > 0 && !s.deaf || s.writing {
+		s.wake.Wait()
+	}
+	s.waiting = false
+}
+
+// causeOf tells how the client's side of the connection ended.
+func (s *session) causeOf(err error) endCause {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.cut, s.leaving.Load():
+		return endKilled
+	case errors.Is(err, io.EOF) && !s.deaf:
+		return endFIN
+	}
+	return endBroken
+}
+
+// settleLocks releases what the connection carries or leaves it to run out, as
+// LOCKS.md R28 has it: a client that closed or quit is done with its locks,
+// one that was cut off may still be at work. R16: not before the session's
+// calls have ended, and not when the outcome of one is unknown.
+func (s *session) settleLocks() {
+	carrier := s.carrier.Load()
+	if carrier == nil {
+		return
+	}
+	s.mu.Lock()
+	killed, uncertain := s.cut, s.uncertain
+	s.mu.Unlock()
+	carrier.End(s.ending(killed || uncertain))
+}
+
+func (s *session) ending(unsure bool) lockcmd.Ending {
+	switch {
+	case unsure:
+		return lockcmd.Expire
+	case s.cause == endQuit:
+		return lockcmd.Release
+	case s.server.cfg.OnDisconnect == "release" && (s.cause == endFIN || s.cause == endBroken):
+		return lockcmd.Release
+	case s.server.cfg.OnDisconnect == "expire":
+		return lockcmd.Expire
+	case s.cause == endFIN:
+		return lockcmd.Release
+	}
+	return lockcmd.Expire
+}
+
+// recover keeps one session's panic from ending the process.
+func (s *session) recover() {
+	if r := recover(); r != nil {
+		s.server.stats.panics.Add(1)
+		s.server.log.Error("panic in a session", "session", s.id, "panic", r, "stack", string(debug.Stack()))
+		s.kill("internal error", true)
+	}
+}
+
+func (s *session) logEnd() {
+	s.mu.Lock()
+	why := s.killedBy
+	s.mu.Unlock()
+	if why == "" {
+		why = s.cause.String()
+	}
+	s.server.stats.ended(why)
+	s.server.log.Debug("session ended", "session", s.id, "client", s.conn.RemoteAddr(), "reason", why)
+}
+
+// String names the cause in logs.
+func (c endCause) String() string {
+	return [...]string{"client closed", "quit", "connection broken", "protocol error", "killed"}[c]
+}

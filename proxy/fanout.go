@@ -1,0 +1,138 @@
+package proxy
+
+import (
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// fanout is a call that was split over several nodes or slots. Its parts go
+// out side by side; when the last one is done their replies are merged. If any
+// part failed the whole answers with that part's error: never a wrong nil,
+// never a short count.
+type fanout struct {
+	call  *call
+	parts []*part // fixed but for splitByKey, which replaces one by several
+	left  int     // parts without a whole reply; guarded by session.mu
+	keys  int     // how many keys the call has
+	merge merge
+}
+
+// merge makes the whole reply of those of the parts, none of which is an error.
+type merge func(f *fanout) []byte
+
+// finished records that p has its whole reply. Whoever finishes the last part
+// merges.
+func (f *fanout) finished(p *part) upstream.Flusher {
+	s := f.call.session
+	s.mu.Lock()
+	p.done = true
+	f.left--
+	last := f.left == 0
+	s.mu.Unlock()
+	if !last {
+		return nil
+	}
+	return f.call.reply(f.result(), true)
+}
+
+func (f *fanout) result() []byte {
+	for _, p := range f.parts {
+		if len(p.reply) > 0 && p.reply[0] == '-' {
+			return p.reply
+		}
+	}
+	if merged := f.merge(f); merged != nil {
+		return merged
+	}
+	return resp.AppendError(nil, "ERR Redis gave parts of a reply that do not fit together")
+}
+
+// mergeOK is for commands that say OK.
+func mergeOK(f *fanout) []byte { return f.parts[0].reply }
+
+// mergeSum is for commands that count.
+func mergeSum(f *fanout) []byte {
+	var sum int64
+	for _, p := range f.parts {
+		n, ok := integer(p.reply)
+		if !ok {
+			return nil
+		}
+		sum += n
+	}
+	return resp.AppendInt(nil, sum)
+}
+
+// mergeValues puts the elements of the parts' arrays in the order of the keys.
+func mergeValues(f *fanout) []byte {
+	elements := make([][]byte, f.keys)
+	size := 16
+	for _, p := range f.parts {
+		rest, n, ok := arrayHeader(p.reply)
+		if !ok || n != len(p.keys) {
+			return nil
+		}
+		for _, key := range p.keys {
+			var scan resp.Scanner
+			used, done, err := scan.Scan(rest)
+			if err != nil || !done {
+				return nil
+			}
+			elements[key], rest = rest[:used], rest[used:]
+			size += used
+		}
+	}
+	merged := resp.AppendArray(make([]byte, 0, size), f.keys)
+	for _, e := range elements {
+		merged = append(merged, e...)
+	}
+	return merged
+}
+
+// integer reads a whole integer reply.
+func integer(reply []byte) (int64, bool) {
+	if len(reply) < 4 || reply[0] != ':' {
+		return 0, false
+	}
+	return resp.ParseInt(reply[1 : len(reply)-2])
+}
+
+// arrayHeader reads the header of an array reply; rest is what follows it.
+func arrayHeader(reply []byte) (rest []byte, n int, ok bool) {
+	if len(reply) < 4 || reply[0] != '*' {
+		return nil, 0, false
+	}
+	for i, c := range reply {
+		if c == '\r' && i+2 <= len(reply) {
+			n, ok := resp.ParseInt(reply[1:i])
+			return reply[i+2:], int(n), ok
+		}
+	}
+	return nil, 0, false
+}
+
+// fan sends the parts of one call, to the nodes that to names, and gives the
+// call its place in the session's order. bytes is the size of the request.
+func (s *session) fan(parts []*part, to []*upstream.Node, keys, bytes int, m merge) bool {
+	if !s.lockUnheld() {
+		return false
+	}
+	c := s.newCallLocked()
+	c.bytes = bytes
+	c.fan = &fanout{call: c, parts: parts, left: len(parts), keys: keys, merge: m}
+	for _, p := range parts {
+		p.call = c
+		p.Sink = p
+	}
+	s.pushLocked(c)
+	s.mu.Unlock()
+	for i, p := range parts {
+		switch {
+		case to[i] != nil:
+			p.send(to[i], false)
+		case p.fixed || !p.retryLater():
+			p.fail(msgSlotUnserved)
+		}
+	}
+	return true
+}

@@ -1,0 +1,151 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+	"leash/proxy/upstream"
+)
+
+// keyOn returns a key whose slot the node owns.
+func keyOn(t *testing.T, c *redistest.Cluster, n *redistest.Node, prefix string) string {
+	t.Helper()
+	for i := range 100_000 {
+		key := fmt.Sprintf("%s%d", prefix, i)
+		if c.MasterOf(int(upstream.Slot([]byte(key)))) == n {
+			return key
+		}
+	}
+	t.Fatal("no key")
+	return ""
+}
+
+// TestMasterKilled: keys of the dead master give a clear error or wait, the
+// others are served all the time, and after the failover all work again.
+func TestMasterKilled(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
+	l := startLeash(t, c.Addrs())
+	client, other := l.dial(t), l.dial(t)
+	client.Timeout = 20 * time.Second
+	victim := c.Nodes[0]
+	dead, alive := keyOn(t, c, victim, "d"), keyOn(t, c, c.Nodes[1], "a")
+	want(t, client, "+OK\r\n", "SET", dead, "1")
+	want(t, client, "+OK\r\n", "SET", alive, "1")
+	if err := victim.Client().Do(t.Context(), "WAIT", 1, 1000).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	for {
+		got := do(t, client, "GET", dead)
+		want(t, other, "$1\r\n1\r\n", "GET", alive)
+		if got == "$1\r\n1\r\n" {
+			break
+		}
+		if !strings.HasPrefix(got, "-UPSTREAMLOST ") && !strings.HasPrefix(got, "-UPSTREAMDOWN ") && !strings.HasPrefix(got, "-CLUSTERDOWN ") {
+			t.Fatalf("the dead master's key gives %q", got)
+		}
+		if mget := do(t, client, "MGET", alive, dead); strings.HasPrefix(mget, "*") && mget != "*2\r\n$1\r\n1\r\n$1\r\n1\r\n" {
+			t.Fatalf("a wrong nil: %q", mget)
+		}
+		if time.Since(start) > 30*time.Second {
+			t.Fatalf("no failover after %v: %q", time.Since(start), got)
+		}
+	}
+	t.Logf("served again after %v", time.Since(start))
+	for i := range 200 {
+		want(t, client, "+OK\r\n", "SET", fmt.Sprintf("k%d", i), "v")
+	}
+	want(t, client, "*2\r\n$1\r\n1\r\n$1\r\n1\r\n", "MGET", dead, alive)
+}
+
+// TestHangingNode: a node that says nothing is noticed; its calls end with an
+// error and nobody else's do.
+func TestHangingNode(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 30 * time.Second})
+	l := startLeash(t, c.Addrs(), func(o *options) { o.up.UpstreamTimeout = 2 * time.Second; o.up.RedirectTimeout = time.Second })
+	client, other := l.dial(t), l.dial(t)
+	client.Timeout = 20 * time.Second
+	hanging, alive := keyOn(t, c, c.Nodes[0], "h"), keyOn(t, c, c.Nodes[1], "a")
+	want(t, client, "+OK\r\n", "SET", hanging, "1")
+	want(t, other, "+OK\r\n", "SET", alive, "1")
+	if err := c.Nodes[0].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Send(redistest.Command("GET", hanging) + redistest.Command("GET", alive)); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		want(t, other, "$1\r\n1\r\n", "GET", alive)
+	}
+	if got, err := client.Read(); !strings.HasPrefix(got, "-UPSTREAMLOST ") {
+		t.Fatalf("got %q %v", got, err)
+	}
+	if got, err := client.Read(); got != "$1\r\n1\r\n" {
+		t.Fatalf("got %q %v", got, err)
+	}
+	if got := do(t, client, "GET", hanging); !strings.HasPrefix(got, "-UPSTREAMDOWN ") {
+		t.Fatalf("got %q", got)
+	}
+	if err := c.Nodes[0].Resume(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the node serves again", func() bool { return do(t, client, "GET", hanging) == "$1\r\n1\r\n" })
+}
+
+// TestSlowScript: a script of 6 s keeps its node busy; nobody's connection is
+// lost for it, and other nodes serve.
+func TestSlowScript(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 30 * time.Second})
+	l := startLeash(t, c.Addrs())
+	slow, waiting, other := l.dial(t), l.dial(t), l.dial(t)
+	slow.Timeout, waiting.Timeout = 20*time.Second, 20*time.Second
+	busy, alive := keyOn(t, c, c.Nodes[0], "b"), keyOn(t, c, c.Nodes[1], "a")
+	want(t, waiting, "+OK\r\n", "SET", busy, "1")
+	want(t, other, "+OK\r\n", "SET", alive, "1")
+	const script = `local t = redis.call('TIME')[1] + 6; while tonumber(redis.call('TIME')[1]) < t do end return 'done'`
+	if err := slow.Send(redistest.Command("EVAL", script, "1", busy)); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	for time.Since(start) < 5500*time.Millisecond {
+		want(t, other, "$1\r\n1\r\n", "GET", alive)
+	}
+	if got, err := slow.Read(); got != "$4\r\ndone\r\n" {
+		t.Fatalf("the script: %q %v", got, err)
+	}
+	want(t, waiting, "$1\r\n1\r\n", "GET", busy)
+	if strings.Contains(l.logs.String(), "connection to redis lost") {
+		t.Error("a link was closed for it")
+	}
+}
+
+// TestNothingUpstream: a client gets errors, quickly, and service again when
+// Redis is back.
+func TestNothingUpstream(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.up.RedirectTimeout = 200 * time.Millisecond })
+	client := l.dial(t)
+	want(t, client, "+OK\r\n", "SET", "k", "v")
+	if err := redis.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "errors", func() bool { return strings.HasPrefix(do(t, client, "GET", "k"), "-UPSTREAMDOWN ") })
+	start := time.Now()
+	for range 1000 {
+		if got := do(t, client, "GET", "k"); !strings.HasPrefix(got, "-UPSTREAMDOWN ") {
+			t.Fatalf("got %q", got)
+		}
+	}
+	t.Logf("1000 errors in %v", time.Since(start))
+	want(t, client, "+PONG\r\n", "PING")
+	if err := redis.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "service", func() bool { return do(t, client, "SET", "k", "v") == "+OK\r\n" })
+}

@@ -1,0 +1,191 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+	"leash/lockcmd"
+	"leash/proxy/upstream"
+)
+
+// leash is a whole proxy in this process, in front of real Redis.
+type leash struct {
+	*Server
+	addr string
+	logs *logBuffer
+	stop func() // as SIGTERM does; waits until all has ended
+}
+
+type options struct {
+	front    Config
+	up       upstream.Config
+	locks    lockcmd.Config
+	embedded bool // the built-in command table instead of the upstream's
+}
+
+// startLeash runs a proxy for the upstream until the test ends, and fails the
+// test if one of its goroutines is still there afterwards.
+func startLeash(t *testing.T, addrs []string, opts ...func(*options)) *leash {
+	t.Helper()
+	o := options{front: Config{Listen: []string{"127.0.0.1:0"}, Version: "test"}, up: upstream.Config{Addrs: addrs}}
+	for _, set := range opts {
+		set(&o)
+	}
+	logs := &logBuffer{}
+	log := slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	up, err := upstream.New(o.up, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := up.Connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	client := up.Client()
+	locks, err := lockcmd.New(o.locks, client, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var commands []any
+	if !o.embedded {
+		commands = up.Commands(t.Context())
+	}
+	server, err := New(o.front, up, locks, commands, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lns, err := server.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	below, stopBelow := context.WithCancel(context.Background())
+	front, stopFront := context.WithCancel(context.Background())
+	var running, serving sync.WaitGroup
+	running.Go(func() { _ = up.Run(below) })
+	running.Go(func() { _ = locks.Run(below) })
+	serving.Go(func() { _ = server.Serve(front, lns) })
+	l := &leash{Server: server, addr: lns[0].Addr().String(), logs: logs}
+	l.stop = sync.OnceFunc(func() {
+		stopFront()
+		serving.Wait()
+		stopBelow()
+		running.Wait()
+		client.Close()
+	})
+	t.Cleanup(func() {
+		done := make(chan struct{})
+		go func() { l.stop(); close(done) }()
+		select {
+		case <-done:
+		case <-time.After(30 * time.Second):
+			t.Errorf("leash did not stop")
+		}
+		if t.Failed() {
+			t.Logf("leash logged last:\n%s", logs.tail(40))
+		}
+	})
+	return l
+}
+
+// dial opens a client connection that the test closes.
+func (l *leash) dial(t testing.TB) *redistest.Client {
+	t.Helper()
+	return dialAddr(t, l.addr)
+}
+
+func dialAddr(t testing.TB, addr string) *redistest.Client {
+	t.Helper()
+	c, err := redistest.Dial(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// do sends one command and returns its raw reply.
+func do(t testing.TB, c *redistest.Client, args ...string) string {
+	t.Helper()
+	reply, err := c.Do(args...)
+	if err != nil {
+		t.Fatalf("%.80q: %v", args, err)
+	}
+	return reply
+}
+
+// want sends one command and checks its raw reply.
+func want(t testing.TB, c *redistest.Client, reply string, args ...string) {
+	t.Helper()
+	if got := do(t, c, args...); got != reply {
+		t.Fatalf("%.80q: got %.200q, want %.200q", args, got, reply)
+	}
+}
+
+// exchange sends raw bytes, half-closes, and returns all that comes back until
+// the server closes.
+func exchange(t testing.TB, addr, raw string) string {
+	t.Helper()
+	return exchangePieces(t, addr, raw, len(raw))
+}
+
+func exchangePieces(t testing.TB, addr, raw string, cut int) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	for _, piece := range []string{raw[:cut], raw[cut:]} {
+		if piece != "" {
+			// The server may have closed already: what it said counts.
+			_, _ = conn.Write([]byte(piece))
+		}
+	}
+	_ = conn.(*net.TCPConn).CloseWrite()
+	var out bytes.Buffer
+	_, _ = bufio.NewReader(conn).WriteTo(&out)
+	return out.String()
+}
+
+// eventually polls until ok, failing the test after ten seconds.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %s", what)
+		}
+		time.Sleep(2 * time.Millisecond) // between looks, not for an event
+	}
+}
+
+// logBuffer keeps what was logged. Safe for concurrent use.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (l *logBuffer) tail(n int) string {
+	lines := strings.Split(strings.TrimSpace(l.String()), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

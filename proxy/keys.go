@@ -1,0 +1,105 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"leash/proxy/resp"
+)
+
+// keySpec says where a command's keys stand among its arguments, in the terms
+// of https://redis.io/docs/latest/develop/reference/key-specs/: where the
+// search begins, then how keys are found from there.
+type keySpec struct {
+	keyword string // begin behind this word …
+	from    int    // … looked for from here, from the end when negative
+	index   int    // or begin at this argument, when keyword is empty
+
+	keynum   bool // the number of keys stands at begin + countAt
+	countAt  int
+	firstKey int // first key, from begin; only with keynum
+
+	last, step, limit int // a range: last key from begin, or from the end when negative
+}
+
+// first returns the index of the first key, or 0 when args has none by this spec.
+func (k keySpec) first(args [][]byte) int {
+	begin := k.index
+	if k.keyword != "" {
+		begin = k.findKeyword(args)
+	}
+	if begin <= 0 || begin >= len(args) {
+		return 0
+	}
+	if !k.keynum {
+		return begin
+	}
+	if begin+k.countAt >= len(args) {
+		return 0
+	}
+	count, ok := resp.ParseInt(args[begin+k.countAt])
+	first := begin + k.firstKey
+	if !ok || count <= 0 || first >= len(args) {
+		return 0
+	}
+	return first
+}
+
+func (k keySpec) findKeyword(args [][]byte) int {
+	if k.from < 0 {
+		for i := len(args) + k.from; i > 0; i-- {
+			if isWord(args[i], k.keyword) {
+				return i + 1
+			}
+		}
+		return 0
+	}
+	for i := k.from; i < len(args); i++ {
+		if isWord(args[i], k.keyword) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// many reports whether the spec can name more than one key.
+func (k keySpec) many() bool { return k.keynum || k.last != 0 }
+
+// parseKeySpec reads the form of commands.txt.
+func parseKeySpec(s string) (k keySpec, err error) {
+	begin, find, _ := strings.Cut(s, ":")
+	if word, from, ok := strings.Cut(begin, "@"); ok {
+		k.keyword, begin = word, from
+	}
+	at, err := strconv.Atoi(begin)
+	if err != nil {
+		return k, fmt.Errorf("key spec %q: %w", s, err)
+	}
+	if k.keyword != "" {
+		k.from = at
+	} else {
+		k.index = at
+	}
+	var kind string
+	var a, b, c int
+	if _, err := fmt.Sscanf(strings.ReplaceAll(find, ":", " "), "%s %d %d %d", &kind, &a, &b, &c); err != nil {
+		return k, fmt.Errorf("key spec %q: %w", s, err)
+	}
+	switch kind {
+	case "range":
+		k.last, k.step, k.limit = a, b, c
+	case "keynum":
+		k.keynum, k.countAt, k.firstKey, k.step = true, a, b, c
+	default:
+		return k, fmt.Errorf("key spec %q: unknown kind", s)
+	}
+	return k, nil
+}
+
+// isWord compares an argument with an upper-case word as Redis does: ASCII,
+// without regard to case.
+func isWord(arg []byte, word string) bool {
+	return len(arg) == len(word) && bytes.EqualFold(arg, []byte(word))
+}

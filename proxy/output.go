@@ -1,0 +1,109 @@
+package proxy
+
+import "sync"
+
+// chunkSize is what one piece of waiting output holds.
+const chunkSize = 16<<10 - 24
+
+// chunk is a piece of output: bytes between r and w wait for the socket.
+type chunk struct {
+	next *chunk
+	r, w int
+	buf  [chunkSize]byte
+}
+
+var chunkPool = sync.Pool{New: func() any { return new(chunk) }}
+
+// chunks is a list of bytes that grows without moving what it holds. The zero
+// value is empty. Appending behind the first chunk's w while another goroutine
+// reads between its r and w is safe; everything else needs one guard.
+type chunks struct {
+	head, tail *chunk
+	size       int
+}
+
+func (q *chunks) append(p []byte) {
+	q.size += len(p)
+	for len(p) > 0 {
+		if q.tail == nil || q.tail.w == chunkSize {
+			c := chunkPool.Get().(*chunk)
+			c.next, c.r, c.w = nil, 0, 0
+			if q.tail == nil {
+				q.head = c
+			} else {
+				q.tail.next = c
+			}
+			q.tail = c
+		}
+		n := copy(q.tail.buf[q.tail.w:], p)
+		q.tail.w += n
+		p = p[n:]
+	}
+}
+
+// splice moves all of o behind q.
+func (q *chunks) splice(o *chunks) {
+	switch {
+	case o.head == nil:
+		return
+	case q.tail == nil:
+		*q = *o
+	default:
+		q.tail.next = o.head
+		q.tail = o.tail
+		q.size += o.size
+	}
+	*o = chunks{}
+}
+
+// front returns the first bytes that wait, nil when none do.
+func (q *chunks) front() []byte {
+	if q.head == nil {
+		return nil
+	}
+	return q.head.buf[q.head.r:q.head.w]
+}
+
+// advance drops n bytes of front.
+func (q *chunks) advance(n int) {
+	q.size -= n
+	c := q.head
+	c.r += n
+	if c.r < c.w {
+		return
+	}
+	q.head = c.next
+	if q.head == nil {
+		q.tail = nil
+	}
+	chunkPool.Put(c)
+}
+
+// clear drops everything. The chunk that a writer may be reading is left to
+// the garbage collector.
+func (q *chunks) clear() { *q = chunks{} }
+
+// smallReply is the size up to which a reply that waits for its turn is kept
+// in its call's own memory.
+const smallReply = 1024
+
+// replyBuffer keeps a reply whose turn has not come.
+type replyBuffer struct {
+	small []byte
+	rest  chunks
+}
+
+func (b *replyBuffer) append(p []byte) {
+	if b.rest.head == nil && len(b.small)+len(p) <= smallReply {
+		b.small = append(b.small, p...)
+		return
+	}
+	b.rest.append(p)
+}
+
+// moveTo hands everything over to out.
+func (b *replyBuffer) moveTo(out *chunks) {
+	out.append(b.small)
+	b.small = b.small[:0]
+	out.splice(&b.rest)
+}

@@ -1,0 +1,262 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"time"
+
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// Errors that Leash itself answers to ordinary commands.
+const (
+	msgUpstreamLost = "UPSTREAMLOST connection to Redis lost, the command may have been executed"
+	msgUpstreamDown = "UPSTREAMDOWN Redis cannot be reached, the command was not executed"
+	msgSlotUnserved = "CLUSTERDOWN Hash slot not served"
+	msgRefused      = "NOAUTH Authentication required."
+	msgDropped      = "UPSTREAMLOST session ended before the command was sent"
+)
+
+// maxHops bounds how often a command follows the topology within one search
+// for its node.
+const maxHops = 16
+
+// Back-off between tries of a command that no node serves at the moment.
+const (
+	minRetry = 5 * time.Millisecond
+	maxRetry = 100 * time.Millisecond
+)
+
+// anySlot marks a command that every node can serve.
+const anySlot = -1
+
+// part is one command on its way to one node: a whole call, or one node's
+// share of a call that was split. It follows redirects and decides what may be
+// sent again (DESIGN.md: never what would change the order of two commands of
+// the session on one slot).
+//
+// Its fields belong to the link it was submitted to until the last of the
+// reply; a part is on one link at a time.
+type part struct {
+	upstream.Call
+	call  *call
+	slot  int // anySlot: not bound to one
+	fixed bool
+	node  *upstream.Node
+	hops  int
+	since time.Time // of the first try that failed for the moment
+	begun bool      // some of the reply has been passed on
+
+	// Of a fan-out.
+	reply []byte
+	keys  []int // which of the call's keys it has
+	done  bool
+}
+
+var _ upstream.Sink = (*part)(nil)
+
+// send submits the part to a node.
+func (p *part) send(n *upstream.Node, asking bool) {
+	p.node, p.Asking = n, asking
+	n.Link(p.call.session.lane).Submit(&p.Call)
+}
+
+// Reply implements upstream.Sink.
+func (p *part) Reply(b []byte, done bool) upstream.Flusher {
+	if !p.begun && done && b[0] == '-' && p.redirected(b) {
+		return nil
+	}
+	p.begun = true
+	return p.pass(b, done)
+}
+
+// pass gives a piece of the reply to the call.
+func (p *part) pass(b []byte, done bool) upstream.Flusher {
+	c := p.call
+	if c.fan == nil {
+		return c.reply(b, done)
+	}
+	p.reply = append(p.reply, b...)
+	if done {
+		return c.fan.finished(p)
+	}
+	return nil
+}
+
+// Dropped implements upstream.Sink: a session that lost a lock sends nothing more.
+func (p *part) Dropped() bool { return p.call.session.killed.Load() }
+
+// Lost implements upstream.Sink.
+func (p *part) Lost(written bool, cause error) {
+	s := p.call.session
+	switch {
+	case written:
+		s.mu.Lock()
+		s.uncertain = s.uncertain || s.over
+		s.mu.Unlock()
+		p.fail(msgUpstreamLost)
+	case errors.Is(cause, upstream.ErrDropped):
+		p.fail(msgDropped)
+	case errors.Is(cause, upstream.ErrRefused):
+		p.fail(msgRefused)
+	case !p.reroute(cause):
+		p.fail(msgUpstreamDown)
+	}
+}
+
+// reroute sends a part that was never written where the newest topology says.
+func (p *part) reroute(cause error) bool {
+	if p.hops++; p.hops > maxHops || p.fixed {
+		return false
+	}
+	up := p.call.session.server.up
+	n := up.AnyNode()
+	if p.slot != anySlot {
+		n = up.Topology().Node(uint16(p.slot))
+	}
+	if n == nil || n == p.node && !errors.Is(cause, upstream.ErrClosed) {
+		return false
+	}
+	p.send(n, false)
+	return true
+}
+
+// fail ends the part with an error made here.
+func (p *part) fail(message string) {
+	c := p.call
+	if c.fan == nil {
+		c.fail(message)
+		return
+	}
+	p.reply = resp.AppendError(p.reply[:0], message)
+	if f := c.fan.finished(p); f != nil {
+		f.Flush()
+	}
+}
+
+// redirected looks at an error reply and reports whether the part is on its
+// way again because of it.
+func (p *part) redirected(b []byte) bool {
+	s := p.call.session
+	if p.slot == anySlot || p.fixed || !s.server.up.Topology().Cluster() {
+		return false
+	}
+	word, rest, _ := bytes.Cut(b[1:], []byte(" "))
+	switch string(word) {
+	case "MOVED", "ASK":
+		slot, addr, ok := parseRedirect(rest)
+		if !ok {
+			return false
+		}
+		return p.follow(slot, addr, word[0] == 'A')
+	case "TRYAGAIN":
+		s.server.unsettled.mark(p.slot)
+		return p.splitByKey() || p.retryLater()
+	case "CLUSTERDOWN":
+		s.server.up.Refresh()
+		return p.retryLater()
+	}
+	return false
+}
+
+// follow goes where a redirect points. The first one is followed at once; the
+// ones behind it in the session's order come the same way. More than one means
+// that nodes disagree, and then the order rule decides.
+func (p *part) follow(slot int, addr string, ask bool) bool {
+	s := p.call.session
+	if ask {
+		s.server.unsettled.mark(slot)
+	}
+	var n *upstream.Node
+	if ask {
+		n = s.server.up.Target(addr, p.node)
+	} else {
+		n = s.server.up.Moved(uint16(slot), addr, p.node)
+	}
+	if p.hops++; p.hops > 1 && !ask {
+		return p.retryLater() || p.giveUp()
+	}
+	p.send(n, ask)
+	return true
+}
+
+// giveUp keeps a redirect from reaching the client.
+func (p *part) giveUp() bool {
+	p.fail(msgSlotUnserved)
+	return true
+}
+
+// retryLater holds the session and sends the part again after a pause. It
+// declines when the time is over, or when a later command of the session on
+// the same slot is on its way: that one must not be overtaken.
+func (p *part) retryLater() bool {
+	s := p.call.session
+	now := time.Now()
+	if p.since.IsZero() {
+		p.since = now
+	}
+	elapsed := now.Sub(p.since)
+	if elapsed > s.server.up.RedirectTimeout() {
+		return false
+	}
+	s.mu.Lock()
+	if s.laterOnSlotLocked(p) {
+		s.mu.Unlock()
+		return false
+	}
+	s.held++
+	s.mu.Unlock()
+	time.AfterFunc(min(max(elapsed, minRetry), maxRetry), p.retry)
+	return true
+}
+
+func (p *part) retry() {
+	s := p.call.session
+	n := s.server.up.Topology().Node(uint16(p.slot))
+	switch {
+	case n != nil:
+		p.send(n, false)
+	case !p.retryLater():
+		p.fail(msgSlotUnserved)
+	}
+	s.mu.Lock()
+	s.held--
+	s.wakeLocked()
+	s.mu.Unlock()
+}
+
+// laterOnSlotLocked reports whether a call behind p's has a part on p's slot.
+func (s *session) laterOnSlotLocked(p *part) bool {
+	return !p.call.youngerLocked(func(c *call) bool { return !c.touches(p.slot) })
+}
+
+// touches reports whether the call has or had a part on slot.
+func (c *call) touches(slot int) bool {
+	if c.fan == nil {
+		return c.part.call != nil && c.part.slot == slot
+	}
+	for _, p := range c.fan.parts {
+		if p.slot == slot {
+			return true
+		}
+	}
+	return false
+}
+
+// parseRedirect reads "<slot> <host:port>\r\n" of a MOVED or ASK reply.
+func parseRedirect(b []byte) (slot int, addr string, ok bool) {
+	number, target, ok := bytes.Cut(bytes.TrimSpace(b), []byte(" "))
+	if !ok {
+		return 0, "", false
+	}
+	slot, err := strconv.Atoi(string(number))
+	if err != nil || slot < 0 || slot >= upstream.SlotCount {
+		return 0, "", false
+	}
+	if i := bytes.IndexByte(target, ' '); i >= 0 { // room for extensions
+		target = target[:i]
+	}
+	return slot, string(target), true
+}

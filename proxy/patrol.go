@@ -1,0 +1,71 @@
+package proxy
+
+import "time"
+
+const (
+	patrolInterval = time.Second
+	// stallTimeout is how long the socket of a client with too much output, or
+	// of one that is only waited for, may take nothing.
+	stallTimeout = 10 * time.Second
+	// totalOutput is how many times Config.MaxClientOutput may wait in all.
+	totalOutput = 4
+)
+
+// patrol looks at all sessions once a second: for clients that do not read
+// what they asked for, and for holders whose host has vanished.
+func (s *Server) patrol() {
+	tick := time.NewTicker(patrolInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case now := <-tick.C:
+			s.inspect(now)
+		}
+	}
+}
+
+func (s *Server) inspect(now time.Time) {
+	var total int64
+	var largest *session
+	most := 0
+	for _, one := range s.all() {
+		size, stalled, over := one.backlog(now)
+		if stalled >= stallTimeout && (over || int64(size) > s.cfg.MaxClientOutput) {
+			s.stats.outputLimit.Add(1)
+			s.log.Warn("client does not read its replies, closing it", "session", one.id, "client", one.conn.RemoteAddr(), "bytes", size)
+			one.kill("output limit", false)
+			continue
+		}
+		if total += int64(size); size > most {
+			largest, most = one, size
+		}
+		if one.guarded.Load() && one.peerSilent(now, s.cfg.PeerTimeout) {
+			s.log.Warn("client with locks does not answer, closing it", "session", one.id, "client", one.conn.RemoteAddr())
+			one.kill("peer timeout", false)
+		}
+	}
+	if total > totalOutput*s.cfg.MaxClientOutput && largest != nil {
+		s.stats.outputLimit.Add(1)
+		s.log.Warn("too much output waits in all, closing the largest client", "session", largest.id, "bytes", most, "total", total)
+		largest.kill("output budget", false)
+	}
+}
+
+// peerSilent reports whether the peer has left data unacknowledged for longer
+// than timeout. A live peer that only does not read answers window probes, so
+// the age of its last ACK stays small (LOCKS.md R29). Data that was sent just
+// now after a quiet hour is no sign of anything: the wait counts from when it
+// was first seen unacknowledged.
+func (s *session) peerSilent(now time.Time, timeout time.Duration) bool {
+	unacked, ackAge := s.conn.acknowledged()
+	if !unacked {
+		s.unackedSince = time.Time{}
+		return false
+	}
+	if s.unackedSince.IsZero() {
+		s.unackedSince = now
+	}
+	return ackAge > timeout && now.Sub(s.unackedSince) > timeout
+}

@@ -1,0 +1,57 @@
+package proxy
+
+import (
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Keepalive of a connection with holds or waiters: probes begin after
+// PeerTimeout less probeTime, and three go unanswered.
+const (
+	probeInterval = 2 * time.Second
+	probeCount    = 3
+	probeTime     = probeInterval * probeCount
+)
+
+// setKeepAlive makes the kernel find a vanished peer soon, or in its usual time.
+func (c *conn) setKeepAlive(tight bool) {
+	tcp, ok := c.Conn.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	cfg := net.KeepAliveConfig{Enable: true} // the package's defaults
+	if tight {
+		idle := max(c.session.server.cfg.PeerTimeout-probeTime, time.Second)
+		cfg = net.KeepAliveConfig{Enable: true, Idle: idle, Interval: probeInterval, Count: probeCount}
+	}
+	_ = tcp.SetKeepAliveConfig(cfg)
+}
+
+// acknowledged reports whether sent data lacks its ACK and how long ago the
+// last ACK came.
+func (c *conn) acknowledged() (unacked bool, ackAge time.Duration) {
+	if _, ok := c.Conn.(*net.TCPConn); !ok {
+		return false, 0
+	}
+	_ = c.raw.Control(func(fd uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err == nil {
+			unacked = info.Unacked > 0
+			ackAge = time.Duration(info.Last_ack_recv) * time.Millisecond
+		}
+	})
+	return unacked, ackAge
+}
+
+// peerGone asks the socket whether the peer has closed or reset the
+// connection, however much unread data lies before that.
+func (c *conn) peerGone() (gone bool) {
+	_ = c.raw.Control(func(fd uintptr) {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(fds, 0)
+		gone = err == nil && n > 0 && fds[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
+	})
+	return gone
+}

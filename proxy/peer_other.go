@@ -1,0 +1,20 @@
+//go:build !linux
+
+package proxy
+
+import (
+	"net"
+	"time"
+)
+
+// Elsewhere than on Linux the kernel's keepalive is all that there is.
+
+func (c *conn) setKeepAlive(tight bool) {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok && tight {
+		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3})
+	}
+}
+
+func (c *conn) acknowledged() (unacked bool, ackAge time.Duration) { return false, 0 }
+
+func (c *conn) peerGone() bool { return false }

@@ -1,0 +1,144 @@
+package proxy
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+// hostile are byte streams that Redis and Leash must answer alike.
+var hostile = map[string]string{
+	"ping":                    "*1\r\n$4\r\nPING\r\n",
+	"overflowing length":      "*1\r\n$9223372036854775806\r\n",
+	"empty array":             "*0\r\nPING\r\n",
+	"null array":              "*-1\r\nPING\r\n",
+	"many negative":           "*-10\r\n*-2147483648\r\nPING\r\n",
+	"too many":                "*2147483648\r\n",
+	"negative bulk":           "*2\r\n$3\r\nGET\r\n$-7\r\n",
+	"leading zero":            "*2\r\n$3\r\nGET\r\n$03\r\nabc\r\n",
+	"minus zero":              "*2\r\n$3\r\nGET\r\n$-0\r\n\r\n",
+	"wrapped length":          "*2\r\n$3\r\nGET\r\n$18446744073709551619\r\nabc\r\n",
+	"plus":                    "*+1\r\n$4\r\nPING\r\n",
+	"no dollar":               "*1\r\nPING\r\n",
+	"newline for dollar":      "*1\r\n\nPING\r\n",
+	"return for dollar":       "*1\r\n\rPING\r\n",
+	"NUL for dollar":          "*1\r\n\x00PING\r\n",
+	"high byte for dollar":    "*1\r\n\xff4\r\nPING\r\n",
+	"line ends not looked at": "*1\rX$4\rYPINGZZ*1\r\n$4\r\nPING\r\n",
+	"quotes":                  "ECHO \"a\\x41\\n\\\"b\"\r\nECHO 'it\\'s'\r\nPING\n",
+	"unbalanced":              "PING\r\nECHO \"abc\r\nPING\r\n",
+	"unbalanced single":       "ECHO 'abc\r\n",
+	"text behind quote":       "ECHO \"a\"b\r\n",
+	"escape at the end":       "ECHO \"a\\\r\n",
+	"bad hex":                 "ECHO \"\\xzz\\x4\"\r\n",
+	"quote inside a word":     "ECHO a\"b c\"\r\n",
+	"empty quotes":            "ECHO \"\"\r\nECHO ''\r\n",
+	"empty lines":             "\r\n\n  \r\nPING\r\n",
+	"wrong arity":             "GET\r\nSET a\r\nPING a b\r\nECHO\r\nMGET\r\nDEL\r\nMSET a\r\nMSET a 1 b\r\nEXISTS\r\n",
+	"unknown":                 "FOO\r\nfoo bar baz\r\n*2\r\n$3\r\nf\r\n\r\n$1\r\na\r\n",
+	"empty name":              "*1\r\n$0\r\n\r\nPING\r\n",
+	"quit":                    "SET x 1\r\nGET x\r\nQUIT\r\nSET x 2\r\n",
+	"quit in a pipeline":      "*2\r\n$3\r\nGET\r\n$1\r\nq\r\n*1\r\n$4\r\nQUIT\r\n*3\r\n$3\r\nSET\r\n$1\r\nq\r\n$1\r\n1\r\n",
+	"half a command":          "PING\r\n*2\r\n$3\r\nGET\r\n$1\r\n",
+	"case":                    "pInG\r\nsElEcT 0\r\n",
+	"select":                  "SELECT a\r\nSELECT -1\r\nSELECT\r\nSELECT 99999999999\r\n",
+	"client":                  "CLIENT SETNAME a\r\nCLIENT GETNAME\r\nCLIENT SETNAME \"a b\"\r\nCLIENT\r\nCLIENT GETNAME x\r\nCLIENT SETNAME\r\n",
+	"auth":                    "AUTH\r\nAUTH a b c\r\nAUTH secret\r\nAUTH nobody secret\r\nPING\r\n",
+	"hello":                   "HELLO x\r\nHELLO 2 FOO\r\nHELLO 2 AUTH nobody secret\r\nPING\r\n",
+	"reset":                   "CLIENT SETNAME a\r\nRESET\r\nCLIENT GETNAME\r\nRESET a\r\n",
+	"endless inline":          strings.Repeat("a", 70000),
+	"endless inline spaces":   strings.Repeat("a ", 40000),
+	"endless count":           "*" + strings.Repeat("1", 70000),
+	"endless length":          "*1\r\n$" + strings.Repeat("1", 70000),
+	"endless behind NUL":      "PING\x00\r\n" + strings.Repeat("PING\r\n", 12000),
+	"long inline":             "ECHO " + strings.Repeat("a", 60000) + "\r\nPING\r\n",
+}
+
+func TestHostileBytesAnsweredAsRedisDoes(t *testing.T) {
+	plain := redistest.Start(t)
+	l := startLeash(t, []string{plain.Addr})
+	bystander := l.dial(t)
+	want(t, bystander, "+OK\r\n", "SET", "bystander", "1")
+	for name, raw := range hostile {
+		t.Run(name, func(t *testing.T) {
+			_ = plain.Client().FlushAll(t.Context()).Err()
+			redis := exchange(t, plain.Addr, raw)
+			_ = plain.Client().FlushAll(t.Context()).Err()
+			if got := exchange(t, l.addr, raw); got != redis {
+				t.Errorf("leash: %.300q\nredis: %.300q", got, redis)
+			}
+		})
+	}
+	want(t, bystander, "+PONG\r\n", "PING")
+	want(t, bystander, "+OK\r\n", "SET", "bystander", "2")
+}
+
+func TestMoreArgumentsThanWeTake(t *testing.T) {
+	plain := redistest.Start(t)
+	l := startLeash(t, []string{plain.Addr})
+	got := exchange(t, l.addr, "*2147483647\r\n")
+	if got != "-ERR Protocol error: more arguments than --max-args allows\r\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestNoise compares what Redis and Leash make of streams of random bytes
+// that often look like the protocol.
+func TestNoise(t *testing.T) {
+	plain := redistest.Start(t)
+	l := startLeash(t, []string{plain.Addr})
+	bystander := l.dial(t)
+	want(t, bystander, "+OK\r\n", "SET", "k", "v")
+	rng := rand.New(rand.NewPCG(1, 2))
+	words := []string{"*", "$", "\r\n", "\n", "\r", "1", "2", "3", "-1", "0", "GET", "PING", "ECHO", "\x00", "\"", "'", "\\x41", " ", "a", "\xff", "*1\r\n$4\r\nPING\r\n", "*2\r\n$4\r\nECHO\r\n$1\r\na\r\n", "PING\r\n"}
+	for range 300 {
+		var b strings.Builder
+		for range 1 + rng.IntN(60) {
+			b.WriteString(words[rng.IntN(len(words))])
+		}
+		raw := b.String()
+		redis, got := exchange(t, plain.Addr, raw), exchange(t, l.addr, raw)
+		if got != redis {
+			t.Fatalf("%q\nleash: %q\nredis: %q", raw, got, redis)
+		}
+	}
+	megabyte := make([]byte, 1<<20)
+	for i := range megabyte {
+		megabyte[i] = byte(rng.Uint32())
+	}
+	exchange(t, l.addr, string(megabyte))
+	want(t, bystander, "$1\r\nv\r\n", "GET", "k")
+}
+
+// TestPipelineSplitEverywhere sends one pipeline cut in two at every byte.
+func TestPipelineSplitEverywhere(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, c.Addrs())
+	raw := redistest.Command("MSET", "a", "1", "b", "2", "c", "3") + redistest.Command("GET", "a") +
+		redistest.Command("MGET", "c", "b", "nope", "a") + "PING\r\n" + redistest.Command("INCR", "n") +
+		redistest.Command("DEL", "a", "b", "n") + redistest.Command("LPUSH", "a", "\r\n$1\r\n") +
+		redistest.Command("LRANGE", "a", "0", "-1") + redistest.Command("DEL", "a") + redistest.Command("ECHO", "end")
+	wanted := "+OK\r\n$1\r\n1\r\n*4\r\n$1\r\n3\r\n$1\r\n2\r\n$-1\r\n$1\r\n1\r\n+PONG\r\n:1\r\n:3\r\n:1\r\n*1\r\n$6\r\n\r\n$1\r\n\r\n:1\r\n$3\r\nend\r\n"
+	for cut := range len(raw) {
+		if got := exchangePieces(t, l.addr, raw, cut); got != wanted {
+			t.Fatalf("cut at %d: got %q, want %q", cut, got, wanted)
+		}
+	}
+}
+
+func TestHalfCloseAndQuit(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, c.Addrs())
+	client := l.dial(t)
+	want(t, client, "+OK\r\n", "SET", "a", "1")
+	if got := exchange(t, l.addr, redistest.Command("GET", "a")); got != "$1\r\n1\r\n" {
+		t.Errorf("GET then half-close: %q", got)
+	}
+	got := exchange(t, l.addr, redistest.Command("GET", "a")+redistest.Command("QUIT")+redistest.Command("SET", "a", "2"))
+	if got != "$1\r\n1\r\n+OK\r\n" {
+		t.Errorf("GET, QUIT, SET: %q", got)
+	}
+	want(t, client, "$1\r\n1\r\n", "GET", "a")
+}

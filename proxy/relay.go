@@ -1,0 +1,171 @@
+package proxy
+
+import (
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// handler runs one command of a session; false ends the session.
+type handler func(s *session, c *command, cmd resp.Command) bool
+
+// ordinary says what happens to a command that no handler is named for: one
+// with keys goes to the node that owns the first of them, which checks the
+// others itself; one without is refused, for only commands that are known to
+// leave a shared link as it was may go onto it.
+func ordinary(c *command) handler {
+	switch {
+	case c.blocking:
+		return (*session).refuse
+	case len(c.keys) > 0:
+		return (*session).relay
+	case isHelp(c.name):
+		return (*session).relayAny
+	}
+	return (*session).refuse
+}
+
+// relay sends a command to the node of its first key.
+func (s *session) relay(c *command, cmd resp.Command) bool {
+	i := c.firstKey(cmd.Args)
+	if i == 0 {
+		return s.relayAny(c, cmd)
+	}
+	return s.relayKeys(cmd, int(upstream.Slot(cmd.Args[i])), c.many)
+}
+
+// relayAny sends a command that any node can serve. A session always uses the
+// same one while the topology stays, so that such commands keep their order.
+func (s *session) relayAny(_ *command, cmd resp.Command) bool {
+	return s.relayKeys(cmd, anySlot, false)
+}
+
+// relayKeys is the ordinary path: one command, whole, to one node. many says
+// that it may have several keys of the slot.
+func (s *session) relayKeys(cmd resp.Command, slot int, many bool) bool {
+	if !s.adoptTopology() || !s.admitCall(len(cmd.Raw)) {
+		return false
+	}
+	owner := s.keyless
+	if slot != anySlot {
+		owner = s.topology.Owner(uint16(slot))
+	}
+	var link *upstream.Link
+	if owner >= 0 {
+		link = s.link(owner)
+		if !s.awaitLink(link) {
+			return false
+		}
+	}
+	p := s.push(cmd, slot)
+	switch {
+	case p == nil:
+		return false
+	case link != nil:
+		p.node = s.topology.Masters()[owner]
+		link.Submit(&p.Call)
+	case slot == anySlot || !p.retryLater():
+		p.fail(msgSlotUnserved)
+	}
+	if many && s.topology.Cluster() && s.server.unsettled.marked(slot) {
+		return s.barrier() // it may have to be split by key
+	}
+	return true
+}
+
+// push makes a call of cmd, the youngest of the session; nil when the session ends.
+func (s *session) push(cmd resp.Command, slot int) *part {
+	if !s.lockUnheld() {
+		return nil
+	}
+	defer s.mu.Unlock()
+	c := s.newCallLocked()
+	c.bytes = len(cmd.Raw)
+	c.in = s.in
+	p := &c.part
+	p.call, p.slot = c, slot
+	p.Request, p.Sink = cmd.Raw, p
+	s.pushLocked(c)
+	return p
+}
+
+// lockUnheld locks mu at a moment when no call waits to be sent again; false
+// when the session ends.
+func (s *session) lockUnheld() bool {
+	s.mu.Lock()
+	for s.held > 0 {
+		s.mu.Unlock()
+		if !s.await(maxCalls) {
+			return false
+		}
+		s.mu.Lock()
+	}
+	return true
+}
+
+// adoptTopology takes over a new topology, behind a barrier: commands sent by
+// the old one have their replies before any goes by the new one, so none is
+// overtaken on its way.
+func (s *session) adoptTopology() bool {
+	t := s.server.up.Topology()
+	if t == s.topology {
+		return true
+	}
+	if !s.barrier() {
+		return false
+	}
+	s.setTopology(s.server.up.Topology())
+	return true
+}
+
+// setTopology forgets the links used so far. Only while no call is in flight.
+func (s *session) setTopology(t *upstream.Topology) {
+	s.topology = t
+	s.links = make([]*upstream.Link, len(t.Masters()))
+	s.keyless = -1
+	if n := len(t.Masters()); n > 0 {
+		s.keyless = int(s.id % int64(n))
+	}
+}
+
+// setLane makes the session one of another lane. Only while no call is in flight.
+func (s *session) setLane(lane upstream.Lane) {
+	if lane == s.lane {
+		return
+	}
+	s.server.up.Join(lane)
+	s.server.up.Leave(s.lane)
+	s.mu.Lock()
+	s.lane = lane
+	s.mu.Unlock()
+	clear(s.links)
+	s.refreshLimits()
+}
+
+func (s *session) link(owner int) *upstream.Link {
+	if s.links[owner] == nil {
+		s.links[owner] = s.topology.Masters()[owner].Link(s.lane)
+	}
+	return s.links[owner]
+}
+
+// awaitRoom waits while too much is pending for a node.
+func (s *session) awaitRoom(n *upstream.Node) bool {
+	return n == nil || s.awaitLink(n.Link(s.lane))
+}
+
+func (s *session) awaitLink(l *upstream.Link) bool {
+	room := l.Room()
+	if room == nil {
+		return true
+	}
+	s.Flush()
+	for room != nil {
+		select {
+		case <-room:
+		case <-s.ctx.Done():
+			return false
+		}
+		room = l.Room()
+	}
+	return true
+}

@@ -1,0 +1,252 @@
+// Package proxy is the front of Leash: it accepts clients, reads their
+// commands, and relays them to Redis or answers them.
+//
+// A Server listens through redcon and has a session for each client. A
+// session's loop reads commands by Redis's own grammar (proxy/resp) and hands
+// each to a link (proxy/upstream), to lockcmd, or answers it; replies go to
+// the client as the bytes Redis sent, in the order of the commands.
+//
+// Concurrency: a session's loop runs on the connection's goroutine; replies
+// arrive on the links' goroutines and meet it under session.mu, which is never
+// held across I/O. No client can block a link: output that its socket does not
+// take at once waits in the session.
+//
+// What is not promised: commands of one session on different nodes may be
+// executed in another order than they were sent, as in any cluster client;
+// commands on one key never are.
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tidwall/redcon"
+
+	"leash/lockcmd"
+	"leash/proxy/upstream"
+)
+
+// Config is how the front behaves. Not changed after New.
+type Config struct {
+	Listen          []string      // host:port or unix:/path; at least one
+	MaxClients      int           // if zero, 10,000
+	MaxBulk         int64         // bytes of one argument; if zero, 512 MiB
+	MaxArgs         int           // arguments of one command; if zero, 1,048,576
+	MaxClientOutput int64         // bytes of output that may wait for a client that takes none; if zero, 256 MiB
+	PeerTimeout     time.Duration // after which a silent peer with locks is dead; if zero, 11 s
+	DrainTimeout    time.Duration // for holders at stop; if zero, they are not waited for
+	OnDisconnect    string        // auto (also if empty), release or expire: LOCKS.md R28
+	TrustClients    bool          // clients start as the upstream user
+	Version         string        // of Leash, for INFO
+}
+
+// Server serves clients. Make one with New, run it once with Run.
+type Server struct {
+	cfg       Config
+	log       *slog.Logger
+	up        *upstream.Upstream
+	locks     *lockcmd.Service
+	commands  table
+	unsettled unsettled
+	stats     stats
+	started   time.Time
+
+	ctx     context.Context // done when the server has stopped
+	cancel  context.CancelFunc
+	running sync.WaitGroup // writers, watchers, patrol
+
+	// mu guards the fields below. Never held across I/O.
+	mu       sync.Mutex
+	sessions map[*session]struct{}
+	lastID   int64
+	draining bool
+	closed   bool
+	changed  chan struct{} // closed and replaced when a session ends
+}
+
+// New makes a server for clients of up, whose lock commands go to locks. up
+// must be connected; commands is what it told of its commands (up.Commands), or
+// empty to use the built-in table.
+func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, commands []any, log *slog.Logger) (*Server, error) {
+	parsed, err := parseCommandReply(commands)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		cfg: cfg.withDefaults(), log: log, up: up, locks: locks,
+		commands: newTable(parsed),
+		sessions: make(map[*session]struct{}),
+		changed:  make(chan struct{}),
+		started:  time.Now(),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	up.OnRefused(s.refuseLane)
+	return s, nil
+}
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.MaxClients, 10000)
+	setDefault(&c.MaxBulk, 512<<20)
+	setDefault(&c.MaxArgs, 1<<20)
+	setDefault(&c.MaxClientOutput, 256<<20)
+	setDefault(&c.PeerTimeout, 11*time.Second)
+	return c
+}
+
+func setDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+// Listen opens the ports. The error names the address that failed.
+func (s *Server) Listen() ([]net.Listener, error) {
+	var lns []net.Listener
+	for _, addr := range s.cfg.Listen {
+		network, address := "tcp", addr
+		if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+			network, address = "unix", path
+		}
+		ln, err := net.Listen(network, address)
+		if err != nil {
+			for _, ln := range lns {
+				ln.Close()
+			}
+			return nil, fmt.Errorf("--listen %s: %w", addr, err)
+		}
+		lns = append(lns, ln)
+	}
+	return lns, nil
+}
+
+// Serve serves clients on the listeners until ctx is done, then stops in an
+// orderly way (see drain) and returns when every session and goroutine has
+// ended. It closes the listeners.
+func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
+	if !s.start(s.patrol) {
+		return errors.New("proxy: server has been closed")
+	}
+	var serving sync.WaitGroup
+	failed := make(chan error, len(lns))
+	wrapped := make([]*listener, len(lns))
+	for i, ln := range lns {
+		l := newListener(ln, s)
+		wrapped[i] = l
+		serving.Go(func() { failed <- redcon.Serve(l, serveTick, nil, nil) })
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	for _, l := range wrapped {
+		l.stopAccepting()
+	}
+	s.drain()
+	for _, l := range wrapped {
+		l.finish()
+	}
+	serving.Wait()
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.cancel()
+	s.running.Wait()
+	return err
+}
+
+// serveTick is redcon's handler: it runs the whole session.
+func serveTick(rc redcon.Conn, _ redcon.Command) {
+	rc.NetConn().(*conn).session.run()
+}
+
+// start runs f as a goroutine that Serve waits for; false once it has stopped.
+func (s *Server) start(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.running.Go(f)
+	return true
+}
+
+// pause waits for d or until the server has stopped.
+func (s *Server) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.ctx.Done():
+	}
+}
+
+// add gives the session its id and a place among the others; false when there
+// are too many or the server stops.
+func (s *Server) add(one *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.sessions) >= s.cfg.MaxClients || s.draining {
+		s.stats.refused.Add(1)
+		return false
+	}
+	s.lastID++
+	one.id = s.lastID
+	s.sessions[one] = struct{}{}
+	s.stats.accepted.Add(1)
+	return true
+}
+
+func (s *Server) remove(one *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, one)
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// all returns the sessions there are.
+func (s *Server) all() []*session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*session, 0, len(s.sessions))
+	for one := range s.sessions {
+		all = append(all, one)
+	}
+	return all
+}
+
+func (s *Server) sessionCount() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
+
+func (s *Server) uptime() time.Duration { return time.Since(s.started) }
+
+// startLane is the lane of a session that has not said who it is.
+func (s *Server) startLane() upstream.Lane {
+	if s.cfg.TrustClients {
+		return s.up.ServiceLane()
+	}
+	return upstream.Lane{}
+}
+
+// refuseLane ends the sessions of a user whose credential Redis no longer takes.
+func (s *Server) refuseLane(lane upstream.Lane) {
+	for _, one := range s.all() {
+		one.mu.Lock()
+		same := one.lane == lane
+		one.mu.Unlock()
+		if same {
+			one.kill("credential refused", true)
+		}
+	}
+}

@@ -1,0 +1,285 @@
+package proxy
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"leash/lockcmd"
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// session is one client connection and its state.
+//
+// Its loop (run) reads commands and hands them to links; the links' goroutines
+// bring the replies (call.reply) and write them to the socket (flush). So a
+// pipeline flows: the loop waits only when the window is full, at a barrier,
+// or for a command that blocks by nature.
+//
+// A session has ended when three places are empty: calls in flight, replies
+// not yet given to the socket, bytes the socket has not taken. All three live
+// under mu and every change of one wakes the loop.
+type session struct {
+	server *Server
+	conn   *conn
+	id     int64
+
+	// Of the loop's goroutine.
+	parser   resp.Parser
+	in       *batch // being read into
+	spare    *batch // the last one, which may still be referred to
+	topology *upstream.Topology
+	links    []*upstream.Link // by master's index, nil until used
+	keyless  int              // master that serves commands without keys
+	scratch  []byte           // for replies made here
+	ahead    []byte           // read by a watcher while a command blocked
+	cause    endCause         // why the loop ended
+	lane     upstream.Lane    // changed only while no call is in flight
+
+	ctx  context.Context // done when the session is ended from outside or is over
+	stop context.CancelFunc
+
+	watcher atomic.Pointer[watcher] // of the lock command under way
+	guarded atomic.Bool             // the connection has holds or waiters
+
+	// Of the patrol's goroutine.
+	unackedSince time.Time
+
+	carrier atomic.Pointer[lockcmd.Carrier] // nil until the first lock command
+	leaving atomic.Bool                     // the loop shall read no more
+	killed  atomic.Bool                     // what is not written to Redis stays unwritten
+
+	// mu guards the fields below. Never held across I/O.
+	mu        sync.Mutex
+	wake      sync.Cond // the loop waits here
+	waiting   bool      // whether it does
+	wakeAt    int       // number of calls at which it goes on
+	head      *call     // calls in flight, oldest first
+	tail      *call
+	free      *call // for reuse
+	calls     int
+	bytes     int    // of their requests
+	held      int    // calls that wait to be sent again: nothing else is sent
+	largest   int    // recent reply, decaying by an eighth a reply
+	over      bool   // the loop has ended
+	uncertain bool   // whether Redis ran one of the calls then in flight
+	out       chunks // replies in order, for the socket
+	flushing  bool   // somebody will call Flush
+	writing   bool   // somebody writes to the socket
+	progress  time.Time
+	deaf      bool // the socket is of no use any more: output is dropped
+	cut       bool // the session was ended from outside
+	killedBy  string
+	name      string // CLIENT SETNAME
+	since     time.Time
+}
+
+// endCause is why a session's loop ended; LOCKS.md R28 makes a difference of it.
+type endCause uint8
+
+const (
+	endFIN     endCause = iota // the client closed
+	endQuit                    // QUIT
+	endBroken                  // reset, time-out
+	endRefused                 // protocol error
+	endKilled                  // by Leash
+)
+
+// First guess of the size of replies, and how much of them may be on the way.
+const (
+	firstReply   = 16 << 10
+	replyWindow  = 1 << 20
+	maxCalls     = 1024
+	requestBytes = 8 << 20
+	maxUnread    = 1 << 20
+)
+
+func newSession(srv *Server, c *conn) *session {
+	s := &session{server: srv, conn: c, largest: firstReply, since: time.Now()}
+	s.wake.L = &s.mu
+	s.ctx, s.stop = context.WithCancel(srv.ctx)
+	s.parser.Limits = resp.Limits{MaxBulk: srv.cfg.MaxBulk, MaxArgs: srv.cfg.MaxArgs}
+	return s
+}
+
+// run serves the client until the session has ended; it then closes the
+// socket. A panic ends the session alone.
+func (s *session) run() {
+	defer s.server.remove(s)
+	defer s.close()
+	defer s.recover()
+	s.lane = s.server.startLane()
+	s.server.up.Join(s.lane)
+	s.refreshLimits()
+	s.serve()
+}
+
+func (s *session) serve() {
+	for {
+		if err := s.read(); err != nil {
+			s.cause = s.causeOf(err)
+			return
+		}
+		if !s.process() {
+			return
+		}
+		s.Flush()
+		if !s.await(maxCalls) { // unread output stops reading
+			s.cause = endKilled
+			return
+		}
+	}
+}
+
+// process runs the complete commands that have been read; false ends the session.
+func (s *session) process() bool {
+	for {
+		cmd, n, err := s.parser.Next(s.in.unparsed())
+		if err != nil {
+			s.cause = endRefused
+			s.server.stats.protocolErrors.Add(1)
+			s.server.log.Debug("protocol error", "session", s.id, "client", s.conn.RemoteAddr(), "err", err)
+			s.fail("ERR " + err.Error())
+			return false
+		}
+		if n == 0 {
+			return true
+		}
+		s.in.parsed += n
+		if len(cmd.Args) > 0 && !s.dispatch(cmd) {
+			return false
+		}
+	}
+}
+
+// dispatch runs one command; false ends the session.
+func (s *session) dispatch(cmd resp.Command) bool {
+	c := s.server.commands.lookup(cmd.Args)
+	if c == nil {
+		if isLockCommand(cmd.Args[0]) {
+			return s.lock(cmd.Args)
+		}
+		return s.unknown(cmd)
+	}
+	return c.run(s, c, cmd)
+}
+
+// refreshLimits applies Redis's tighter limits while the client has still to
+// authenticate.
+func (s *session) refreshLimits() {
+	s.parser.Limits.Unauthenticated = !s.authenticated()
+}
+
+// authenticated reports whether Redis would serve this session's commands.
+func (s *session) authenticated() bool {
+	return s.lane.User != "" || !s.server.up.AuthRequired()
+}
+
+// answer gives a reply made here its place behind the calls in flight.
+func (s *session) answer(reply []byte) bool {
+	if !s.admitCall(len(reply)) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls == 0 {
+		if !s.deaf {
+			s.out.append(reply)
+		}
+		return true
+	}
+	c := s.newCallLocked()
+	c.bytes = len(reply)
+	s.pushLocked(c)
+	c.buffer.append(reply)
+	c.size = len(reply)
+	c.done = true
+	return true
+}
+
+// fail answers with an error; message begins with its code.
+func (s *session) fail(message string) bool {
+	s.scratch = resp.AppendError(s.scratch[:0], message)
+	return s.answer(s.scratch)
+}
+
+// barrier waits until every earlier call has its reply, so that the next one
+// may go another way. It returns false when the session ends meanwhile.
+func (s *session) barrier() bool { return s.await(0) }
+
+// await waits until at most so many calls are in flight and the client reads
+// its replies.
+func (s *session) await(calls int) bool {
+	s.mu.Lock()
+	if s.calls <= calls && s.held == 0 && s.out.size <= maxUnread || s.cut {
+		defer s.mu.Unlock()
+		return !s.cut
+	}
+	s.mu.Unlock()
+	s.Flush()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting, s.wakeAt = true, calls
+	for (s.calls > calls || s.held > 0 || s.out.size > maxUnread) && !s.cut && !s.deaf {
+		s.wake.Wait()
+	}
+	s.waiting = false
+	return !s.cut
+}
+
+// wakeLocked wakes the loop when it may have what it waits for.
+func (s *session) wakeLocked() {
+	if s.waiting && s.calls <= s.wakeAt {
+		s.wake.Signal()
+	}
+}
+
+// windowLocked is how many calls may be in flight: as many as keep replies of
+// the size seen lately below about 1 MiB.
+func (s *session) windowLocked() int {
+	return min(max(replyWindow/max(s.largest, 1), 1), maxCalls)
+}
+
+// admitCall waits until the window has room for a request of so many bytes.
+// It returns false when the session ends meanwhile.
+func (s *session) admitCall(size int) bool {
+	s.mu.Lock()
+	window := s.windowLocked()
+	ok := s.held == 0 && !s.cut && s.calls < window && s.out.size <= maxUnread &&
+		(s.bytes+size <= requestBytes || s.calls == 0)
+	full := s.bytes+size > requestBytes
+	s.mu.Unlock()
+	switch {
+	case ok:
+		return true
+	case full:
+		return s.await(0)
+	}
+	return s.await(window / 2) // waking once for many replies, not for each
+}
+
+// kill ends the session from outside, for the reason given; it does not block.
+// With drop, what has not been written to Redis stays unwritten.
+func (s *session) kill(reason string, drop bool) {
+	if drop {
+		s.killed.Store(true)
+	}
+	s.mu.Lock()
+	if !s.cut {
+		s.cut, s.killedBy = true, reason
+	}
+	s.deaf = true
+	s.out.clear()
+	s.wake.Signal()
+	s.mu.Unlock()
+	s.conn.shut()
+	s.stop()
+}
+
+func (s *session) isCut() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cut
+}

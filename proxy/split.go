@@ -1,0 +1,196 @@
+package proxy
+
+import (
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// splitting describes a command over many keys that a cluster wants by slot:
+// https://redis.io/docs/latest/commands/mget/ and its like.
+type splitting struct {
+	name  string
+	step  int // arguments a key: 1, or 2 when a value follows it
+	merge merge
+}
+
+var splittings = map[string]splitting{
+	"mget":   {"MGET", 1, mergeValues},
+	"mset":   {"MSET", 2, mergeOK},
+	"del":    {"DEL", 1, mergeSum},
+	"unlink": {"UNLINK", 1, mergeSum},
+	"exists": {"EXISTS", 1, mergeSum},
+	"touch":  {"TOUCH", 1, mergeSum},
+}
+
+// split runs one of the splittings: whole when all its keys have one slot or
+// there is no cluster, otherwise by slot.
+func (s *session) split(c *command, cmd resp.Command) bool {
+	how := splittings[c.name]
+	if !c.arityOK(cmd.Args) || (len(cmd.Args)-1)%how.step != 0 {
+		return s.wrongArity(c)
+	}
+	if !s.adoptTopology() {
+		return false
+	}
+	slot, one := sameSlot(cmd.Args[1:], how.step)
+	if one || !s.topology.Cluster() {
+		return s.relayKeys(cmd, slot, len(cmd.Args)-1 > how.step)
+	}
+	if !s.admitCall(len(cmd.Raw)) {
+		return false
+	}
+	parts := how.bySlot(cmd.Args)
+	to := make([]*upstream.Node, len(parts))
+	unsettled := false
+	for i, p := range parts {
+		to[i] = s.topology.Node(uint16(p.slot))
+		unsettled = unsettled || len(p.keys) > 1 && s.server.unsettled.marked(p.slot)
+		if !s.awaitRoom(to[i]) {
+			return false
+		}
+	}
+	ok := s.fan(parts, to, (len(cmd.Args)-1)/how.step, len(cmd.Raw), how.merge)
+	if ok && unsettled {
+		return s.barrier() // a part may have to be split by key
+	}
+	return ok
+}
+
+// sameSlot returns the slot of the first key, and whether all keys have it.
+func sameSlot(args [][]byte, step int) (slot int, one bool) {
+	slot = int(upstream.Slot(args[0]))
+	for i := step; i < len(args); i += step {
+		if int(upstream.Slot(args[i])) != slot {
+			return slot, false
+		}
+	}
+	return slot, true
+}
+
+// bySlot makes one part for each slot, its keys in their order.
+func (how splitting) bySlot(args [][]byte) []*part {
+	var parts []*part
+	bySlot := make(map[int]*part)
+	for key := 0; 1+key*how.step < len(args); key++ {
+		slot := int(upstream.Slot(args[1+key*how.step]))
+		p := bySlot[slot]
+		if p == nil {
+			p = &part{slot: slot}
+			bySlot[slot] = p
+			parts = append(parts, p)
+		}
+		p.keys = append(p.keys, key)
+	}
+	for _, p := range parts {
+		p.Request = how.request(args, p.keys)
+	}
+	return parts
+}
+
+// request writes the command for some of the keys.
+func (how splitting) request(args [][]byte, keys []int) []byte {
+	size := 32
+	for _, key := range keys {
+		for i := range how.step {
+			size += len(args[1+key*how.step+i]) + 16
+		}
+	}
+	b := resp.AppendArray(make([]byte, 0, size), 1+len(keys)*how.step)
+	b = resp.AppendBulk(b, how.name)
+	for _, key := range keys {
+		for i := range how.step {
+			b = resp.AppendBulk(b, args[1+key*how.step+i])
+		}
+	}
+	return b
+}
+
+// splitByKey answers TRYAGAIN, which Redis gives while a slot moves and the
+// keys are partly here and partly there, by sending each key by itself. It
+// declines for other commands and where the order of the session's commands
+// on the slot would change.
+func (p *part) splitByKey() bool {
+	s := p.call.session
+	args, how, ok := p.splittable()
+	if !ok {
+		return false
+	}
+	s.mu.Lock()
+	if s.laterOnSlotLocked(p) {
+		s.mu.Unlock()
+		return false
+	}
+	s.held++
+	c := p.call
+	if c.fan == nil {
+		p = c.becomeFanoutLocked(p, (len(args)-1)/how.step, how.merge)
+	}
+	parts := p.divide(args, how)
+	c.fan.replaceLocked(p, parts)
+	s.mu.Unlock()
+	for _, one := range parts {
+		one.send(one.node, false)
+	}
+	s.release()
+	return true
+}
+
+// splittable reads the part's request back and says how to split it.
+func (p *part) splittable() (args [][]byte, how splitting, ok bool) {
+	parser := resp.Parser{Limits: resp.Limits{MaxBulk: 1 << 62, MaxArgs: 1 << 30}}
+	cmd, n, err := parser.Next(p.Request)
+	if err != nil || n == 0 {
+		return nil, how, false
+	}
+	c := p.call.session.server.commands.lookup(cmd.Args)
+	if c == nil {
+		return nil, how, false
+	}
+	how, ok = splittings[c.name]
+	return cmd.Args, how, ok && len(cmd.Args)-1 > how.step
+}
+
+// divide makes a part of each key of p.
+func (p *part) divide(args [][]byte, how splitting) []*part {
+	parts := make([]*part, len(p.keys))
+	for i, key := range p.keys {
+		one := &part{call: p.call, slot: p.slot, node: p.node, keys: []int{key}}
+		one.Sink = one
+		one.Request = how.request(args, []int{i})
+		parts[i] = one
+	}
+	return parts
+}
+
+// becomeFanoutLocked turns a call that went out whole into one of a single
+// part that has all its keys.
+func (c *call) becomeFanoutLocked(p *part, keys int, m merge) *part {
+	whole := &part{Call: p.Call, call: c, slot: p.slot, node: p.node}
+	for key := range keys {
+		whole.keys = append(whole.keys, key)
+	}
+	c.fan = &fanout{call: c, parts: []*part{whole}, left: 1, keys: keys, merge: m}
+	return whole
+}
+
+// replaceLocked puts several parts in the place of one.
+func (f *fanout) replaceLocked(p *part, by []*part) {
+	parts := make([]*part, 0, len(f.parts)+len(by)-1)
+	for _, old := range f.parts {
+		if old == p {
+			parts = append(parts, by...)
+		} else {
+			parts = append(parts, old)
+		}
+	}
+	f.parts = parts
+	f.left += len(by) - 1
+}
+
+// release lets a held session go on.
+func (s *session) release() {
+	s.mu.Lock()
+	s.held--
+	s.wakeLocked()
+	s.mu.Unlock()
+}

@@ -1,0 +1,41 @@
+package proxy
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// stats are counters since start. Safe for concurrent use.
+type stats struct {
+	accepted       atomic.Int64 // connections that became sessions
+	refused        atomic.Int64 // connections over --max-clients, or while stopping
+	inBytes        atomic.Int64 // read from clients
+	protocolErrors atomic.Int64 // sessions ended by a protocol error
+	outputLimit    atomic.Int64 // sessions closed because their output was not read
+	panics         atomic.Int64 // sessions ended by a bug of ours
+
+	mu      sync.Mutex
+	reasons map[string]int64 // ended sessions by kind of reason
+}
+
+// ended counts the end of a session. What stands behind a colon is detail.
+func (s *stats) ended(reason string) {
+	kind, _, _ := strings.Cut(reason, ":")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reasons == nil {
+		s.reasons = make(map[string]int64)
+	}
+	s.reasons[strings.ReplaceAll(kind, " ", "_")]++
+}
+
+// lines gives every counter to line, in a fixed order.
+func (s *stats) lines(line func(name string, value any)) {
+	line("total_connections", s.accepted.Load())
+	line("rejected_connections", s.refused.Load())
+	line("input_bytes", s.inBytes.Load())
+	line("protocol_errors", s.protocolErrors.Load())
+	line("output_limit_disconnections", s.outputLimit.Load())
+	line("panics", s.panics.Load())
+}

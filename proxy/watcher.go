@@ -1,0 +1,97 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// aheadMax is how much of what a client sends behind a blocking command is
+// read before the command ends, at most. Past it only the end of the connection is
+// looked for, each aheadPoll.
+const (
+	aheadMax  = 64 << 10
+	aheadPoll = time.Second
+)
+
+// watcher notices that the client disconnects while a command blocks, as
+// net/http does it: it reads on in the background, and what it has read comes
+// first at the session's next read.
+type watcher struct {
+	session *session
+	cancel  context.CancelFunc
+
+	once    sync.Once
+	started bool
+	stopped chan struct{} // closed by stop
+	done    chan struct{} // closed when the goroutine has ended
+	gone    error         // why the connection ended; after done
+	ahead   []byte        // after done
+}
+
+// start begins to watch, once; it does not block.
+func (w *watcher) start() {
+	w.once.Do(func() {
+		w.started = true
+		w.stopped, w.done = make(chan struct{}), make(chan struct{})
+		if !w.session.server.start(w.run) {
+			close(w.done)
+		}
+	})
+}
+
+// stop ends the watch and returns why the connection ended, nil if it did not.
+// After stop, start does nothing.
+func (w *watcher) stop() error {
+	w.once.Do(func() {})
+	if !w.started {
+		return nil
+	}
+	s := w.session
+	close(w.stopped)
+	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
+	<-w.done
+	if !s.isCut() {
+		_ = s.conn.SetReadDeadline(time.Time{})
+	}
+	s.ahead = append(s.ahead, w.ahead...)
+	return w.gone
+}
+
+func (w *watcher) run() {
+	defer close(w.done)
+	if err := w.read(); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		w.gone = err
+		w.cancel()
+	}
+}
+
+func (w *watcher) read() error {
+	room := aheadMax - len(w.session.ahead)
+	buf := make([]byte, 4<<10)
+	for len(w.ahead) < room {
+		n, err := w.session.conn.receive(buf[:min(len(buf), room-len(w.ahead))])
+		w.ahead = append(w.ahead, buf[:n]...)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return io.EOF
+		}
+	}
+	tick := time.NewTicker(aheadPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-w.stopped:
+			return nil
+		case <-tick.C:
+			if w.session.conn.peerGone() {
+				return io.EOF
+			}
+		}
+	}
+}
