@@ -1,0 +1,436 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"leash/internal/faultproxy"
+	"leash/internal/redistest"
+	"leash/lockcmd"
+)
+
+func watchdog(d time.Duration) func(*options) {
+	return func(o *options) { o.locks = lockcmd.Config{WatchdogTimeout: d} }
+}
+
+// token takes a lock and returns the token's digits.
+func token(t testing.TB, c *redistest.Client, args ...string) string {
+	t.Helper()
+	reply := do(t, c, append([]string{"LOCK.ACQUIRE"}, args...)...)
+	if reply[0] != ':' {
+		t.Fatalf("LOCK.ACQUIRE %q: %q", args, reply)
+	}
+	return strings.TrimSpace(reply[1:])
+}
+
+// TestExchangeOfTheReadme is what a newcomer types first.
+func TestExchangeOfTheReadme(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, c.Addrs())
+	client, other := l.dial(t), l.dial(t)
+	first := token(t, client, "order:42")
+	want(t, client, "+OK\r\n", "SET", "stock:42", "7")
+	want(t, other, "$-1\r\n", "LOCK.ACQUIRE", "order:42")
+	want(t, client, ":1\r\n", "LOCK.RELEASE", "order:42")
+	second := token(t, other, "order:42")
+	if a, b := number64(t, first), number64(t, second); b <= a {
+		t.Errorf("token %d after %d", b, a)
+	}
+}
+
+func number64(t testing.TB, s string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestWatchdogKeepsTheLease: R3. A lock held for five times its TTL is at no
+// look below half of it, as its own Redis says.
+func TestWatchdogKeepsTheLease(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, watchdog(3*time.Second))
+	holder := l.dial(t)
+	token(t, holder, "k")
+	for start := time.Now(); time.Since(start) < 15*time.Second; {
+		ttl, err := redis.Client().PTTL(t.Context(), "k").Result()
+		if err != nil || ttl <= 1500*time.Millisecond {
+			t.Fatalf("after %v: PTTL %v %v", time.Since(start), ttl, err)
+		}
+		time.Sleep(5 * time.Millisecond) // between looks
+	}
+	want(t, holder, ":1\r\n", "LOCK.RELEASE", "k")
+}
+
+// TestLeaseEnds: R3. A LEASE is not renewed, whatever the connection does.
+func TestLeaseEnds(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	holder, other := l.dial(t), l.dial(t)
+	start := time.Now()
+	token(t, holder, "k", "LEASE", "2000")
+	want(t, other, "$-1\r\n", "LOCK.ACQUIRE", "k")
+	token(t, other, "k", "BLOCK", "10000")
+	if d := time.Since(start); d < 2*time.Second-50*time.Millisecond || d > 4*time.Second {
+		t.Errorf("free after %v", d)
+	}
+}
+
+// redisCLI starts redis-cli as a process of its own that holds a lock.
+func redisCLI(t *testing.T, addr, command string) (cli *exec.Cmd, reply string) {
+	t.Helper()
+	_, port, _ := net.SplitHostPort(addr)
+	cli = exec.CommandContext(t.Context(), "redis-cli", "-p", port)
+	in, err := cli.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cli.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cli.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cli.Process.Kill(); _ = cli.Wait() })
+	if _, err := io.WriteString(in, command+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	reply, err = bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cli, strings.TrimSpace(reply)
+}
+
+// TestHolderKilled: R28. kill -9 of a holder frees its lock long before the
+// lease would run out.
+func TestHolderKilled(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	for i := range 5 {
+		cli, reply := redisCLI(t, l.addr, "LOCK.ACQUIRE k")
+		number64(t, reply)
+		waiter := l.dial(t)
+		waiter.Timeout = 20 * time.Second
+		if err := waiter.Send(redistest.Command("LOCK.ACQUIRE", "k", "BLOCK", "15000")); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "somebody waits", func() bool { return l.locks.Stats().Waiters == 1 })
+		start := time.Now()
+		if err := cli.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := waiter.Read(); err != nil || got[0] != ':' {
+			t.Fatalf("got %q %v", got, err)
+		}
+		d := time.Since(start)
+		t.Logf("round %d: granted %v after kill -9", i, d)
+		if d > 5*time.Second {
+			t.Errorf("granted only %v after the kill", d)
+		}
+		want(t, waiter, ":1\r\n", "LOCK.RELEASE", "k")
+		waiter.Close()
+	}
+}
+
+// TestWaiterKilledIsNeverGranted: R19.
+func TestWaiterKilledIsNeverGranted(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	holder, last := l.dial(t), l.dial(t)
+	for range 20 {
+		token(t, holder, "k")
+		waiter, err := redistest.Dial(l.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := waiter.Send(redistest.Command("LOCK.ACQUIRE", "k", "BLOCK", "0") + redistest.Command("SET", "granted", "1")); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it waits", func() bool { return l.locks.Stats().Waiters == 1 })
+		waiter.Close()
+		eventually(t, "it has left", func() bool { return l.locks.Stats().Waiters == 0 })
+		want(t, holder, ":1\r\n", "LOCK.RELEASE", "k")
+		token(t, last, "k")
+		want(t, last, ":1\r\n", "LOCK.RELEASE", "k")
+		want(t, last, ":0\r\n", "EXISTS", "granted")
+	}
+}
+
+// TestPausedRedis: R25 and R27. When Redis is away for longer than the TTL the
+// holder's connection is closed before anybody else gets the lock.
+func TestPausedRedis(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, watchdog(2*time.Second))
+	other := startLeash(t, []string{redis.Addr}, watchdog(2*time.Second))
+	holder, waiter := l.dial(t), other.dial(t)
+	token(t, holder, "k")
+	waiter.Timeout = 30 * time.Second
+	if err := waiter.Send(redistest.Command("LOCK.ACQUIRE", "k", "BLOCK", "0")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it waits", func() bool { return other.locks.Stats().Waiters == 1 })
+	if err := redis.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	var told atomic.Int64
+	go func() {
+		holder.Timeout = 30 * time.Second
+		if _, err := holder.Read(); errors.Is(err, io.EOF) {
+			told.Store(time.Now().UnixNano())
+		}
+	}()
+	eventually(t, "the holder is told while Redis is still away", func() bool { return told.Load() != 0 })
+	if err := redis.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := waiter.Read()
+	if err != nil || got[0] != ':' {
+		t.Fatalf("waiter got %q %v", got, err)
+	}
+	if !strings.Contains(l.logs.String(), "lock lost") {
+		t.Error("the loss was not logged")
+	}
+}
+
+// TestReleaseAfterTheData: R15. A pipelined SET and RELEASE on different
+// nodes: whoever gets the lock next reads what was set, however slow the data
+// node is.
+func TestReleaseAfterTheData(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 20 * time.Second})
+	l := startLeash(t, c.Addrs())
+	stock, order := keyOn(t, c, c.Nodes[0], "stock"), keyOn(t, c, c.Nodes[1], "order")
+	holder, next := l.dial(t), l.dial(t)
+	for i := range 10 {
+		token(t, holder, order)
+		if err := next.Send(redistest.Command("LOCK.ACQUIRE", order, "BLOCK", "0") + redistest.Command("GET", stock)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it waits", func() bool { return l.locks.Stats().Waiters == 1 })
+		if err := c.Nodes[0].Pause(); err != nil {
+			t.Fatal(err)
+		}
+		value := strconv.Itoa(i)
+		if err := holder.Send(redistest.Command("SET", stock, value) + redistest.Command("LOCK.RELEASE", order)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond) // a chance to go wrong; the lock must not be free yet
+		if n := l.locks.Stats().Waiters; n != 1 {
+			t.Fatalf("%d waiters while the data is not written", n)
+		}
+		if err := c.Nodes[0].Resume(); err != nil {
+			t.Fatal(err)
+		}
+		for _, wanted := range []string{"+OK\r\n", ":1\r\n"} {
+			if got, err := holder.Read(); got != wanted {
+				t.Fatalf("got %q %v, want %q", got, err, wanted)
+			}
+		}
+		if got, err := next.Read(); err != nil || got[0] != ':' {
+			t.Fatalf("got %q %v", got, err)
+		}
+		if got, err := next.Read(); got != fmt.Sprintf("$1\r\n%s\r\n", value) {
+			t.Fatalf("round %d: next holder reads %q %v", i, got, err)
+		}
+		want(t, next, ":1\r\n", "LOCK.RELEASE", order)
+	}
+}
+
+// TestScriptReplyLost: R7. The connection to Redis drops after a lock script
+// ran: it ran once, the count is one, the answer is right.
+func TestScriptReplyLost(t *testing.T) {
+	redis := redistest.Start(t)
+	fault, err := faultproxy.New(redis.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { fault.Close() })
+	l := startLeash(t, []string{fault.Addr()})
+	client := l.dial(t)
+	client.Timeout = 20 * time.Second
+	token(t, client, "warm") // the scripts are loaded
+	want(t, client, ":1\r\n", "LOCK.RELEASE", "warm")
+
+	drop := func() *faultproxy.Fault {
+		return fault.DropAfter(faultproxy.All(faultproxy.Named("EVALSHA", "EVAL"), faultproxy.Holding("k")))
+	}
+	f := drop()
+	first := token(t, client, "k")
+	if f.Count() != 1 {
+		t.Fatalf("the fault struck %d times", f.Count())
+	}
+	if n := redis.Client().HLen(t.Context(), "k").Val(); n != 2 {
+		t.Errorf("the lock has %d fields, want owner and record", n)
+	}
+	info := do(t, client, "LOCK.INFO", "k")
+	if !strings.Contains(info, first) || !strings.Contains(info, "holds\r\n:1\r\n") {
+		t.Errorf("LOCK.INFO: %q", info)
+	}
+	f = drop()
+	want(t, client, ":1\r\n", "LOCK.RELEASE", "k")
+	if f.Count() != 1 {
+		t.Fatalf("the fault struck %d times", f.Count())
+	}
+	if n := redis.Client().Exists(t.Context(), "k").Val(); n != 0 {
+		t.Error("the lock is still there")
+	}
+}
+
+// TestRelayedCommandReplyLost: an ordinary command whose reply was lost is
+// not sent again.
+func TestRelayedCommandReplyLost(t *testing.T) {
+	redis := redistest.Start(t)
+	fault, err := faultproxy.New(redis.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { fault.Close() })
+	l := startLeash(t, []string{fault.Addr()})
+	client := l.dial(t)
+	want(t, client, ":1\r\n", "INCR", "n")
+	fault.DropAfter(faultproxy.Named("INCR"))
+	if err := client.Send(redistest.Command("INCR", "n") + redistest.Command("PING")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := client.Read(); got != "-"+msgUpstreamLost+"\r\n" {
+		t.Fatalf("got %q %v", got, err)
+	}
+	if got, err := client.Read(); got != "+PONG\r\n" {
+		t.Fatalf("got %q %v", got, err)
+	}
+	want(t, client, "$1\r\n2\r\n", "GET", "n")
+}
+
+// TestMutualExclusion: 100 clients lock, increment and unlock, half of them
+// are killed at random moments: never two holders, nothing left behind.
+func TestMutualExclusion(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	leashes := []*leash{startLeash(t, c.Addrs(), watchdog(3*time.Second)), startLeash(t, c.Addrs(), watchdog(3*time.Second))}
+	const clients, cycles = 100, 50
+	var inside, entered, completed atomic.Int64
+	var working sync.WaitGroup
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	for i := range clients {
+		working.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(i), 7))
+			for n := 0; n < cycles && ctx.Err() == nil; n++ {
+				deadly := i%2 == 1 && rng.IntN(4) == 0
+				if err := cycle(leashes[i%2].addr, deadly, rng, &inside, &entered); err != nil {
+					t.Errorf("client %d: %v", i, err)
+					return
+				}
+				if !deadly {
+					completed.Add(1)
+				}
+			}
+		})
+	}
+	working.Wait()
+	t.Logf("%d entered, %d completed", entered.Load(), completed.Load())
+	if ctx.Err() != nil {
+		t.Fatal("not done in time")
+	}
+	check := leashes[0].dial(t)
+	check.Timeout = 20 * time.Second
+	token(t, check, "mutex", "BLOCK", "15000")
+	want(t, check, ":1\r\n", "LOCK.RELEASE", "mutex")
+	if got := do(t, check, "GET", "count"); number64(t, strings.Split(got, "\r\n")[1]) < completed.Load() {
+		t.Errorf("count %q, completed %d", got, completed.Load())
+	}
+	for _, l := range leashes {
+		eventually(t, "no hold and no waiter is left", func() bool {
+			s := l.locks.Stats()
+			return s.Holds == 0 && s.Waiters == 0
+		})
+	}
+	want(t, check, ":0\r\n", "EXISTS", "mutex")
+}
+
+// cycle locks, increments without atomicity, and unlocks. A deadly one closes
+// its socket somewhere on the way.
+func cycle(addr string, deadly bool, rng *rand.Rand, inside, entered *atomic.Int64) error {
+	c, err := redistest.Dial(addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	c.Timeout = 60 * time.Second
+	if deadly && rng.IntN(2) == 0 {
+		return c.Send(redistest.Command("LOCK.ACQUIRE", "mutex", "BLOCK", "0")) // gone while it waits, or as it gets it
+	}
+	reply, err := c.Do("LOCK.ACQUIRE", "mutex", "BLOCK", "0")
+	if err != nil || reply[0] != ':' {
+		return fmt.Errorf("acquire: %q %w", reply, err)
+	}
+	entered.Add(1)
+	if n := inside.Add(1); n != 1 {
+		return fmt.Errorf("%d holders at once", n)
+	}
+	got, err := c.Do("GET", "count")
+	if err != nil {
+		return err
+	}
+	n := 0
+	if got != "$-1\r\n" {
+		n, _ = strconv.Atoi(strings.Split(got, "\r\n")[1])
+	}
+	if reply, err := c.Do("SET", "count", strconv.Itoa(n+1)); err != nil || reply != "+OK\r\n" {
+		return fmt.Errorf("set: %q %w", reply, err)
+	}
+	inside.Add(-1)
+	if deadly {
+		return nil // closed without a release
+	}
+	if reply, err := c.Do("LOCK.RELEASE", "mutex"); err != nil || reply != ":1\r\n" {
+		return fmt.Errorf("release: %q %w", reply, err)
+	}
+	return nil
+}
+
+// TestStopKeepsLocks: R31. At an orderly stop a hold is renewed a last time
+// to its full TTL and its connection closed; those without holds leave first.
+func TestStopKeepsLocks(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.DrainTimeout = 300 * time.Millisecond })
+	holder, idle, waiter := l.dial(t), l.dial(t), l.dial(t)
+	token(t, holder, "k")
+	want(t, idle, "+PONG\r\n", "PING")
+	if err := waiter.Send(redistest.Command("LOCK.ACQUIRE", "k", "BLOCK", "0")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it waits", func() bool { return l.locks.Stats().Waiters == 1 })
+	if err := redis.Client().PExpire(t.Context(), "k", 5*time.Second).Err(); err != nil {
+		t.Fatal(err)
+	}
+	l.stop()
+	if ttl := redis.Client().PTTL(t.Context(), "k").Val(); ttl < 25*time.Second {
+		t.Errorf("the lock was left with %v", ttl)
+	}
+	for name, c := range map[string]*redistest.Client{"holder": holder, "idle": idle} {
+		if got, err := c.Read(); err == nil {
+			t.Errorf("%s: got %q, want the end", name, got)
+		}
+	}
+	if got, err := waiter.Read(); err == nil && got[0] != '-' {
+		t.Errorf("the waiter got %q", got)
+	}
+	if _, err := redistest.Dial(l.addr); err == nil {
+		t.Error("the port is still open")
+	}
+}
