@@ -42,6 +42,7 @@ type Carrier struct {
 	mu    sync.Mutex
 	holds []*hold // oldest first
 	ended bool
+	how   Ending // once ended
 
 	// guardMu is held while Host.Guard is called, so that on and off come in order. Taken alone.
 	guardMu sync.Mutex
@@ -91,7 +92,7 @@ func cleanName(name []byte) string {
 // on in the Service.
 func (c *Carrier) End(how Ending) {
 	c.mu.Lock()
-	c.ended = true
+	c.ended, c.how = true, how
 	var forget, release []*hold
 	for _, h := range c.holds {
 		switch {

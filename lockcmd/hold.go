@@ -26,14 +26,14 @@ type hold struct {
 	state state
 	lease bool          // not renewed
 	ttl   time.Duration // of the renewal, or the lease
-	late  bool          // a copy of an acquire may still be on its way
 }
 
 type state int
 
 const (
-	held      state = iota
-	releasing       // a release is under way: what the watchdog finds out now is no news
+	granting state = iota // nobody knows of it yet
+	held
+	releasing // a release is under way: what the watchdog finds out now is no news
 	over
 )
 

@@ -81,16 +81,16 @@ func (c *Carrier) info(dst []byte, args [][]byte) []byte {
 		return appendError(dst, msg)
 	}
 	l, err := s.inspect(key, s.deadline())
-	switch r := failure(err); {
-	case err == nil && l.owner == "":
-		return appendNil(dst)
-	case err == nil:
-		return l.append(dst, s.queues.length(key))
-	case r.kind == failed:
-		return appendError(dst, r.text)
-	default:
+	if err != nil {
+		if r := failure(err); r.kind == failed {
+			return appendError(dst, r.text)
+		}
 		return c.timeout(dst, msgRefused)
 	}
+	if l.owner == "" {
+		return appendNil(dst)
+	}
+	return l.append(dst, s.queues.length(key))
 }
 
 // append writes the map of LOCK.INFO. What is not known of a lock that Redisson holds is nil.

@@ -176,20 +176,22 @@ func (e *ending) settle(code int64) int64 {
 	return code
 }
 
-// resume lets the hold, of which counts remain, be kept on.
+// resume lets the hold, of which counts remain, be kept on. If its connection has ended meanwhile, it is settled as that says.
 func (e *ending) resume() {
-	h := e.hold
-	h.carrier.mu.Lock()
-	ended := h.carrier.ended
+	h, s, c := e.hold, e.service, e.hold.carrier
+	c.mu.Lock()
+	ended, release := c.ended, c.how == Release && !h.lease
 	if !ended {
 		h.state = held
+		s.watchdog.Add(&h.watch, h.plan(e.until))
 	}
-	h.carrier.mu.Unlock()
-	if ended { // the connection ended meanwhile and left the rest to us
+	c.mu.Unlock()
+	switch {
+	case ended && release:
+		s.endAll([]*hold{h})
+	case ended:
 		h.forget(releasing)
-		return
 	}
-	e.service.watchdog.Add(&h.watch, h.plan(e.until))
 }
 
 // reply answers the client. A hold that is not there was ended by another way of the owner's, or it is lost.
@@ -249,7 +251,7 @@ func (s *Service) endLoose(h *hold) {
 	s.spawn(e.finish)
 }
 
-// endAll ends the holds of a connection that is gone. They are in state releasing.
+// endAll ends the holds of a connection that is gone, when their gates are open. They are in state releasing.
 func (s *Service) endAll(holds []*hold) {
 	if len(holds) == 0 {
 		return

@@ -168,28 +168,38 @@ func (t *try) settle(ctx context.Context, r result) bool {
 		s.undo(t)
 		return false
 	}
-	c.mu.Lock()
-	if c.ended || ctx.Err() != nil {
-		c.mu.Unlock()
+	if !c.hang(ctx, h, until) {
 		t.giveBack(h)
 		return false
 	}
-	fresh := h != t.own
-	if fresh {
-		c.holds = append(c.holds, h)
-	}
-	c.mu.Unlock()
-	if fresh {
-		s.index(h)
-		s.stats.holds.Add(1)
-		c.guard(1)
-	}
-	s.watchdog.Add(&h.watch, h.plan(until))
 	s.stats.acquires.Add(1)
 	if t.late {
 		s.spawn(func() { s.undoLater(t, h) })
 	}
 	return true
+}
+
+// hang makes h, granted or entered again and safe until then, a hold of the carrier, unless its client is gone.
+func (c *Carrier) hang(ctx context.Context, h *hold, until time.Time) bool {
+	s := c.service
+	c.guard(1)
+	c.mu.Lock()
+	fresh := h.state == granting
+	ok := !c.ended && ctx.Err() == nil && (fresh || h.state == held)
+	if ok && fresh {
+		h.state = held
+		c.holds = append(c.holds, h)
+		s.index(h)
+		s.stats.holds.Add(1)
+	}
+	if ok {
+		s.watchdog.Add(&h.watch, h.plan(until))
+	}
+	c.mu.Unlock()
+	if !ok || !fresh {
+		c.guard(-1)
+	}
+	return ok
 }
 
 // hold is the hold a result stands for, and until when it is safe.

@@ -1,0 +1,67 @@
+package lockcmd
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestArgumentsAreCheckedBeforeAnyEffect(t *testing.T) {
+	rdb := dialServer(t, sharedServer(t).Addr)
+	s, key := leash(t, rdb, Config{}), newKey()
+	a := connect(t, s)
+	long := strings.Repeat("x", 129)
+	for _, row := range []struct{ command, want string }{
+		{"LOCK.ACQUIRE", "ERR wrong number of arguments for 'lock.acquire' command"},
+		{"lock.release", "ERR wrong number of arguments for 'lock.release' command"},
+		{"LOCK.TTL", "ERR wrong number of arguments for 'lock.ttl' command"},
+		{"LOCK.INFO % %", "ERR wrong number of arguments for 'lock.info' command"},
+		{"LOCK.ACQUIRE % BLOCK", "ERR syntax error"},
+		{"LOCK.ACQUIRE % NOW", "ERR syntax error"},
+		{"LOCK.ACQUIRE % BLOCK 1 BLOCK 2", "ERR syntax error"},
+		{"LOCK.ACQUIRE % block 1 Block 2", "ERR syntax error"},
+		{"LOCK.ACQUIRE % BLOCK -1", "ERR timeout is negative"},
+		{"LOCK.ACQUIRE % BLOCK x", "ERR timeout is not an integer or out of range"},
+		{"LOCK.ACQUIRE % BLOCK 9223372036854775808", "ERR timeout is not an integer or out of range"},
+		{"LOCK.ACQUIRE % BLOCK 9223372036854775807", "ERR timeout is out of range"},
+		{"LOCK.ACQUIRE % LEASE 1.5", "ERR value is not an integer or out of range"},
+		{"LOCK.ACQUIRE % LEASE +5", "ERR value is not an integer or out of range"},
+		{"LOCK.ACQUIRE % LEASE 05", "ERR value is not an integer or out of range"},
+		{"LOCK.ACQUIRE % LEASE 0", "ERR invalid expire time in 'lock.acquire' command"},
+		{"LOCK.ACQUIRE % LEASE 9223372036854775807", "ERR invalid expire time in 'lock.acquire' command"},
+		{"LOCK.ACQUIRE % TTL -1", "ERR invalid expire time in 'lock.acquire' command"},
+		{"LOCK.ACQUIRE % TTL 99", "ERR invalid TTL, a hold needs at least 100 ms to be renewed in"},
+		{"LOCK.ACQUIRE % LEASE 500 TTL 500", msgLeaseAndTTL},
+		{"LOCK.ACQUIRE % ID 1", "ERR syntax error"},
+		{"LOCK.ACQUIRE % OWNER mode", msgOwner},
+		{"LOCK.ACQUIRE % OWNER leash", msgOwner},
+		{"LOCK.ACQUIRE % OWNER leashed", msgOwner},
+		{"LOCK.ACQUIRE % OWNER me:write", msgOwner},
+		{"LOCK.ACQUIRE % OWNER " + long, msgOwner},
+		{"LOCK.ACQUIRE % OWNER m\u00e9", msgOwner},
+		{"LOCK.ACQUIRE % OWNER me ID " + long, msgID},
+		{"LOCK.ACQUIRE % READ", "ERR option READ is not supported by leash yet"},
+		{"LOCK.ACQUIRE % onloss ERROR", "ERR option ONLOSS is not supported by leash yet"},
+		{"LOCK.ACQUIRE % TOKEN 1", "ERR syntax error"},
+		{"LOCK.RELEASE % TOKEN x", "ERR value is not an integer or out of range"},
+		{"LOCK.RELEASE % TOKEN 0", "ERR value is not an integer or out of range"},
+		{"LOCK.RELEASE % TOKEN 1 OWNER me", "ERR syntax error"},
+		{"LOCK.RELEASE % ALL ALL", "ERR syntax error"},
+		{"LOCK.RELEASE % WRITE", "ERR option WRITE is not supported by leash yet"},
+		{"LOCK.RELEASE % BLOCK 1", "ERR syntax error"},
+		{"LOCK.TTL % ALL", "ERR syntax error"},
+		{"LOCK.EXTEND % 5", "ERR command 'LOCK.EXTEND' is not supported by leash yet"},
+		{"SEM.ACQUIRE %", "ERR command 'SEM.ACQUIRE' is not supported by leash yet"},
+		{"latch.get %", "ERR command 'latch.get' is not supported by leash yet"},
+	} {
+		args := strings.Fields(strings.ReplaceAll(row.command, "%", key))
+		args[0] = strings.Fields(row.command)[0]
+		got := a.do(args...)
+		if got != "-"+row.want {
+			t.Errorf("%s: got %q, want %q", row.command, got, "-"+row.want)
+		}
+	}
+	if exists(t, rdb, key) || exists(t, rdb, tokenKey(key)) || a.carrier.Holds() != 0 {
+		t.Error("a refused command had an effect")
+	}
+	a.token(key, "lease", "-1", "Ttl", "500") // Redisson's "no lease"
+}

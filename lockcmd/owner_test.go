@@ -1,0 +1,228 @@
+package lockcmd
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func count(rdb redis.UniversalClient, key, owner string) string {
+	return rdb.HGet(context.Background(), key, owner).Val()
+}
+
+func TestR4OwnerlessIsNeverReentrant(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a := connect(t, s)
+		a.token(key)
+		want(t, a.do("LOCK.ACQUIRE", key), "$-1")
+		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "x"), "$-1")
+	})
+}
+
+func TestR4OwnerEntersAgainOnItsCarrierOnly(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		a, b, c := connect(t, s), connect(t, s), connect(t, other)
+		token := a.token(key, "OWNER", "me:1")
+		if again := a.token(key, "OWNER", "me:1"); again != token {
+			t.Fatalf("got token %d on entering again, want %d", again, token)
+		}
+		want(t, count(rdb, key, "me:1"), "2")
+		want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "me:1"), "-"+msgElsewhere)
+		want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "me:1", "BLOCK", "0"), "-"+msgElsewhere)
+		want(t, c.do("LOCK.ACQUIRE", key, "OWNER", "me:1"), "-"+msgElsewhere)
+		want(t, a.do("LOCK.RELEASE", key), ":0")
+		want(t, a.do("LOCK.RELEASE", key, "OWNER", "me:1"), ":1")
+		if exists(t, rdb, key) {
+			t.Error("the lock is still there")
+		}
+		a.token(key, "OWNER", "me:1")
+		a.token(key, "OWNER", "me:1")
+		want(t, a.do("LOCK.RELEASE", key, "ALL"), ":1")
+		if exists(t, rdb, key) {
+			t.Error("the lock is still there after ALL")
+		}
+	})
+}
+
+func TestR4RepeatedAcquireByIDMovesTheHold(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		a, b, c := connect(t, s), connect(t, s), connect(t, other)
+		token := a.token(key, "OWNER", "me", "ID", "r1")
+		if again := a.token(key, "OWNER", "me", "ID", "r1"); again != token {
+			t.Fatalf("got token %d when repeated, want %d", again, token)
+		}
+		want(t, count(rdb, key, "me"), "1")
+		want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "me", "ID", "r2"), "-"+msgElsewhere)
+		if again := b.token(key, "OWNER", "me", "ID", "r1"); again != token { // within a Leash
+			t.Fatalf("got token %d when repeated elsewhere, want %d", again, token)
+		}
+		if a.carrier.Holds() != 0 || b.carrier.Holds() != 1 {
+			t.Fatalf("got %d and %d holds, want 0 and 1", a.carrier.Holds(), b.carrier.Holds())
+		}
+		if again := c.token(key, "OWNER", "me", "ID", "r1", "BLOCK", "0"); again != token { // to another Leash
+			t.Fatalf("got token %d when repeated on another Leash, want %d", again, token)
+		}
+		eventually(t, 3*time.Second, "the old carrier forgets", func() bool { return b.carrier.Holds() == 0 })
+		if len(a.losses)+len(b.losses) != 0 {
+			t.Error("a moved hold was told as a loss")
+		}
+		a.carrier.End(Release) // R11: nothing of its own is left to be freed
+		b.carrier.End(Release)
+		want(t, c.do("LOCK.RELEASE", key), ":1")
+	})
+}
+
+func TestR5WaitingForOneselfIsRefused(t *testing.T) {
+	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}), newKey()
+	a := connect(t, s)
+	a.token(key, "OWNER", "x")
+	want(t, a.do("LOCK.ACQUIRE", key, "BLOCK", "0"), "-"+msgDeadlock)
+	want(t, a.do("LOCK.ACQUIRE", key, "BLOCK", "100", "OWNER", "y"), "-"+msgDeadlock)
+	a.token(key, "OWNER", "x", "BLOCK", "0")
+}
+
+func TestR7ReleaseByIDIsRepeatable(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		a, b, c := connect(t, s), connect(t, s), connect(t, other)
+		for range 3 {
+			a.token(key, "OWNER", "me")
+		}
+		for _, who := range []*conn{a, b, c, c} {
+			want(t, who.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r1"), ":0")
+		}
+		want(t, count(rdb, key, "me"), "2")
+		want(t, c.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r2"), ":0")
+		for _, who := range []*conn{b, a, c} {
+			want(t, who.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r3"), ":1")
+		}
+		if exists(t, rdb, key) || a.carrier.Holds() != 0 || len(a.losses) != 0 {
+			t.Error("the released hold is still there, or was told as a loss")
+		}
+		if left := rdb.PTTL(context.Background(), answerKey(key, "r3")).Val(); left < time.Second || left > 30*time.Second {
+			t.Errorf("got an answer's TTL %v, want one TTL", left)
+		}
+	})
+}
+
+func TestR7LateCopiesDoNothing(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a := connect(t, s)
+		until := time.Now().Add(5 * time.Second)
+		w := wish{key: key, owner: "me", ttl: 30 * time.Second}
+		token := a.token(key, "OWNER", "me")
+		own, _ := a.carrier.enter(w)
+		late := a.carrier.newTry(w, own) // sent, delayed on its way
+		late.release()
+		if a.token(key, "OWNER", "me"); count(rdb, key, "me") != "2" {
+			t.Fatal("want count 2")
+		}
+		if r := late.send(until); r.kind != unknown || count(rdb, key, "me") != "2" {
+			t.Errorf("a late acquire changed the count to %s, and said %v", count(rdb, key, "me"), r)
+		}
+		old := &request{script: releaseScript, keys: []string{key}, args: []any{"me", token, a.carrier.name, 1, "", "c", "p"}}
+		if reply, err := s.ask(old, until); err != nil || numbers(reply)[0] != -2 || count(rdb, key, "me") != "2" {
+			t.Errorf("a late release took a count: %v %v", reply, err)
+		}
+		last := a.carrier.requests.Add(1)
+		again := &request{script: releaseScript, keys: []string{key}, args: []any{"me", token, a.carrier.name, last, "", "c", "p"}}
+		for range 3 {
+			if reply, err := s.ask(again, until); err != nil || numbers(reply)[0] != 0 || count(rdb, key, "me") != "1" {
+				t.Fatalf("a repeated release: %v %v, count %s", reply, err, count(rdb, key, "me"))
+			}
+		}
+		other := &request{script: releaseScript, keys: []string{key}, args: []any{"me", token - 1, a.carrier.name, last + 9, "", "c", "p"}}
+		if reply, err := s.ask(other, until); err != nil || numbers(reply)[0] != -1 {
+			t.Errorf("a release of another token: %v %v", reply, err)
+		}
+	})
+}
+
+func TestR12TTLIsNeverLowered(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
+		a := connect(t, s)
+		a.token(key, "OWNER", "me", "LEASE", "60000")
+		a.token(key, "OWNER", "me", "LEASE", "1000")
+		if left := rdb.PTTL(ctx, key).Val(); left < 59*time.Second {
+			t.Errorf("entering again lowered the TTL to %v", left)
+		}
+		a.token(key, "OWNER", "me", "TTL", "5000") // from now on renewed
+		want(t, a.do("LOCK.RELEASE", key), ":0")
+		if left := rdb.PTTL(ctx, key).Val(); left < 59*time.Second {
+			t.Errorf("a release lowered the TTL to %v", left)
+		}
+		if f := strings.Fields(rdb.HGet(ctx, key, "leash").Val()); f[6] != "5000" || f[7] != "w" {
+			t.Errorf("got record %q, want a renewed one of 5 s", f)
+		}
+		s.RenewAll(ctx)
+		if left := rdb.PTTL(ctx, key).Val(); left < 59*time.Second {
+			t.Errorf("a renewal lowered the TTL to %v", left)
+		}
+	})
+}
+
+func TestR9OtherKindsCountAsTaken(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
+		a := connect(t, s)
+		rdb.HSet(ctx, key, "mode", "read", "java:1", "1")
+		rdb.PExpire(ctx, key, time.Minute)
+		want(t, a.do("LOCK.ACQUIRE", key), "$-1")
+		rdb.HSet(ctx, key, "me", "1")
+		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgKind)
+		key = newKey()
+		rdb.HSet(ctx, key, "java:1", "1") // Redisson's lock, which for once has no TTL
+		want(t, a.do("LOCK.ACQUIRE", key), "$-1")
+		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "java:1"), "-"+msgElsewhere)
+		key = newKey()
+		rdb.Set(ctx, key, "text", 0)
+		want(t, a.do("LOCK.ACQUIRE", key), "-WRONGTYPE Operation against a key holding the wrong kind of value")
+		want(t, a.do("LOCK.INFO", key), "-WRONGTYPE Operation against a key holding the wrong kind of value")
+	})
+}
+
+func TestR10HelpersMustShareTheSlot(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{})
+		a := connect(t, s)
+		for _, key := range []string{"a}b", "a{b", "{}a", ""} {
+			for _, command := range []string{"LOCK.ACQUIRE", "LOCK.RELEASE", "LOCK.TTL", "LOCK.INFO"} {
+				reply := a.do(command, key)
+				if refused := reply == "-"+msgSlots; refused != s.cluster {
+					t.Errorf("%s %q: got %q", command, key, reply)
+				}
+			}
+			a.do("LOCK.RELEASE", key)
+			if s.cluster && exists(t, rdb, key) {
+				t.Errorf("%q has an effect", key)
+			}
+		}
+		a.token("{tag" + newKey() + "}:x")
+	})
+}
+
+func TestR11OrphanRecordIsReplaced(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
+		a, b := connect(t, s), connect(t, s)
+		old := a.token(key, "OWNER", "me")
+		rdb.HDel(ctx, key, "me")
+		if token := b.token(key, "OWNER", "you"); token <= old {
+			t.Errorf("got token %d after %d", token, old)
+		}
+		if n := rdb.HLen(ctx, key).Val(); n != 2 {
+			t.Errorf("got %d fields, want 2", n)
+		}
+		want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "gone"))
+		want(t, receive(t, a.losses, time.Second), key+" gone")
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+	})
+}

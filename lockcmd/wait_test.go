@@ -1,0 +1,262 @@
+package lockcmd
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// await starts an ACQUIRE that waits, and returns when it stands in the queue with n others or fewer before it.
+func (c *conn) await(s *Service, n int, key string, options ...string) <-chan string {
+	c.t.Helper()
+	reply := c.start(append([]string{"LOCK.ACQUIRE", key}, options...)...)
+	eventually(c.t, 5*time.Second, "the waiter is in the queue", func() bool { return s.queues.length(key) == n })
+	return reply
+}
+
+func TestWaiterGetsTheLockFromAnotherLeash(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, other)
+		old := a.token(key)
+		reply := b.await(other, 1, key, "BLOCK", "0")
+		eventually(t, 5*time.Second, "b listens", func() bool { return subscribers(t, rdb, key) == 1 })
+		if b.waits.Load() != 1 || !b.guarded.Load() {
+			t.Error("the host was not told of the wait")
+		}
+		began := time.Now()
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		if token := tokenOf(t, receive(t, reply, 5*time.Second)); token <= old {
+			t.Errorf("got token %d after %d", token, old)
+		}
+		if took := time.Since(began); took > 500*time.Millisecond {
+			t.Errorf("the wake-up took %v", took)
+		}
+	})
+}
+
+// subscribers is how many listen to key's channel, on all nodes.
+func subscribers(t testing.TB, rdb redis.UniversalClient, key string) int64 {
+	t.Helper()
+	var sum atomic.Int64
+	ask := func(ctx context.Context, c *redis.Client) error {
+		counts, err := c.PubSubNumSub(ctx, lockChannel(key)).Result()
+		sum.Add(counts[lockChannel(key)])
+		return err
+	}
+	var err error
+	switch c := rdb.(type) {
+	case *redis.ClusterClient:
+		err = c.ForEachMaster(context.Background(), ask)
+	case *redis.Client:
+		err = ask(context.Background(), c)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum.Load()
+}
+
+func TestBlockEndsInTime(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, s)
+		a.token(key)
+		began := time.Now()
+		want(t, b.do("LOCK.ACQUIRE", key, "BLOCK", "200"), "$-1")
+		if took := time.Since(began); took < 200*time.Millisecond || took > 600*time.Millisecond {
+			t.Errorf("BLOCK 200 took %v", took)
+		}
+		if b.guarded.Load() || s.Stats().Waiters != 0 {
+			t.Error("the waiter left something behind")
+		}
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		if exists(t, rdb, key) {
+			t.Error("a waiter whose wait was over got the lock")
+		}
+	})
+}
+
+func TestR17LookAgainWhenTheHoldersLeaseRanOut(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
+		rdb.HSet(ctx, key, "java:1", "1") // a JVM that died: no message will come
+		rdb.PExpire(ctx, key, 400*time.Millisecond)
+		began := time.Now()
+		connect(t, s).token(key, "BLOCK", "0")
+		if took := time.Since(began); took > 700*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+func TestR17LookAgainEverySecond(t *testing.T) {
+	rdb := dialServer(t, sharedServer(t).Addr)
+	s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
+	rdb.HSet(ctx, key, "java:1", "1")
+	reply := connect(t, s).await(s, 1, key, "BLOCK", "0")
+	rdb.Del(ctx, key) // without a message
+	tokenOf(t, receive(t, reply, 2*time.Second))
+	for range 1000 {
+		for _, random := range []float64{0, 0.999} {
+			if p := lookAgain(result{}, random); p < 800*time.Millisecond || p > 1200*time.Millisecond {
+				t.Fatalf("got pause %v", p)
+			}
+		}
+	}
+}
+
+func TestR17LookAgainAfterResubscription(t *testing.T) {
+	rdb := dialServer(t, sharedServer(t).Addr)
+	s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
+	a, b := connect(t, s), connect(t, leash(t, rdb, Config{}))
+	b.token(key)
+	reply := a.await(s, 1, key, "BLOCK", "0")
+	eventually(t, 5*time.Second, "a listens", func() bool { return subscribers(t, rdb, key) == 1 })
+	rdb.Do(ctx, "CLIENT", "KILL", "TYPE", "pubsub")
+	eventually(t, 5*time.Second, "a listens again", func() bool { return subscribers(t, rdb, key) == 1 })
+	want(t, b.do("LOCK.RELEASE", key), ":1")
+	tokenOf(t, receive(t, reply, time.Second))
+}
+
+func TestR18FirstComeFirstServed(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		holder := connect(t, s)
+		holder.token(key)
+		const n = 40 // more than are handed over in a row
+		conns, replies := make([]*conn, n), make([]<-chan string, n)
+		for i := range n {
+			conns[i] = connect(t, s)
+			replies[i] = conns[i].await(s, i+1, key, "BLOCK", "0")
+		}
+		if got := subscribers(t, rdb, key); got != 1 {
+			t.Errorf("got %d subscriptions for %d waiters, want 1", got, n)
+		}
+		last := int64(0)
+		for i := range n {
+			want(t, holder.do("LOCK.RELEASE", key), ":1")
+			token := tokenOf(t, receive(t, replies[i], 5*time.Second))
+			if token <= last {
+				t.Fatalf("waiter %d got token %d after %d", i, token, last)
+			}
+			last, holder = token, conns[i]
+		}
+		want(t, holder.do("LOCK.RELEASE", key), ":1")
+		if exists(t, rdb, key) || s.queues.waiting(key) {
+			t.Error("something is left behind")
+		}
+	})
+}
+
+func TestR18AWaiterThatLeavesPassesTheWakeUpOn(t *testing.T) {
+	rdb := dialServer(t, sharedServer(t).Addr)
+	s, key := leash(t, rdb, Config{}), newKey()
+	a, b, c := connect(t, s), connect(t, s), connect(t, s)
+	a.token(key)
+	first := b.await(s, 1, key, "BLOCK", "0")
+	second := c.await(s, 2, key, "BLOCK", "0")
+	b.gone()
+	wantPrefix(t, receive(t, first, time.Second), "-LOCKTIMEOUT")
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	tokenOf(t, receive(t, second, time.Second))
+}
+
+func TestR19AWaiterThatIsGoneIsNeverGranted(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		for i := range 50 { // the disconnect meets the hand-over at all moments
+			a, b := connect(t, s), connect(t, s)
+			a.token(key)
+			reply := b.await(s, 1, key, "BLOCK", "0")
+			released := a.start("LOCK.RELEASE", key)
+			if i%3 == 0 {
+				<-time.After(time.Duration(i) * 20 * time.Microsecond)
+			}
+			b.gone()
+			b.carrier.End(Release)
+			want(t, receive(t, released, 5*time.Second), ":1")
+			receive(t, reply, 5*time.Second)
+			eventually(t, 2*time.Second, "nothing is left", func() bool { return !exists(t, rdb, key) })
+			eventually(t, 2*time.Second, "no holds and waiters are counted", func() bool {
+				return s.Stats().Holds == 0 && s.Stats().Waiters == 0 && !b.guarded.Load()
+			})
+			if s.find(key, func(*hold) bool { return true }) != nil {
+				t.Fatal("a hold is left in the index")
+			}
+		}
+	})
+}
+
+func TestR21HandOverIsBounded(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		holder := connect(t, s)
+		holder.token(key)
+		const n = 2 * maxHandovers
+		conns, replies := make([]*conn, n), make([]<-chan string, n)
+		for i := range n {
+			conns[i] = connect(t, s)
+			replies[i] = conns[i].await(s, i+1, key, "BLOCK", "0")
+		}
+		sub := rdb.Subscribe(context.Background(), lockChannel(key))
+		defer sub.Close()
+		published := sub.Channel()
+		eventually(t, 5*time.Second, "we listen too", func() bool { return subscribers(t, rdb, key) >= 1 })
+		if _, err := rdb.Ping(context.Background()).Result(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range maxHandovers {
+			want(t, holder.do("LOCK.RELEASE", key), ":1")
+			tokenOf(t, receive(t, replies[i], 5*time.Second))
+			holder = conns[i]
+		}
+		if got := s.Stats().Handovers; got != maxHandovers {
+			t.Errorf("got %d hand-overs, want %d", got, maxHandovers)
+		}
+		if len(published) != 0 {
+			t.Error("a hand-over was published")
+		}
+		want(t, holder.do("LOCK.RELEASE", key), ":1")
+		want(t, receive(t, published, 5*time.Second).Payload, "0")
+		_ = other
+	})
+}
+
+func TestDrainGrantsNothingMore(t *testing.T) {
+	rdb := dialServer(t, sharedServer(t).Addr)
+	s, key := leash(t, rdb, Config{}), newKey()
+	a, b, c := connect(t, s), connect(t, s), connect(t, s)
+	a.token(key, "TTL", "5000")
+	first, second := b.await(s, 1, key, "BLOCK", "0"), c.await(s, 2, key, "BLOCK", "0")
+	s.Drain()
+	want(t, receive(t, first, time.Second), "-"+msgDraining)
+	want(t, receive(t, second, time.Second), "-"+msgDraining)
+	want(t, b.do("LOCK.ACQUIRE", newKey()), "-"+msgDraining)
+	rdb.PExpire(context.Background(), key, time.Second)
+	s.RenewAll(context.Background()) // R31
+	if left := rdb.PTTL(context.Background(), key).Val(); left < 4500*time.Millisecond {
+		t.Errorf("got TTL %v after the last renewal, want all of it", left)
+	}
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+}
+
+func TestInfoShowsHolders(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
+		a := connect(t, s)
+		want(t, a.do("LOCK.INFO", key), "$-1")
+		token := a.token(key, "OWNER", "me")
+		wantPrefix(t, a.do("LOCK.INFO", key), fmt.Sprintf(
+			"*22\r\n$5\r\nstate\r\n$4\r\nheld\r\n$4\r\nmode\r\n$5\r\nplain\r\n$5\r\nowner\r\n$2\r\nme\r\n$5\r\ntoken\r\n:%d\r\n$5\r\nholds\r\n:1\r\n", token))
+		key = newKey()
+		rdb.HSet(ctx, key, "java:1", "2")
+		rdb.PExpire(ctx, key, time.Minute)
+		wantPrefix(t, a.do("LOCK.INFO", key), "*22\r\n$5\r\nstate\r\n$4\r\nheld\r\n$4\r\nmode\r\n$5\r\nplain\r\n$5\r\nowner\r\n"+
+			"$6\r\njava:1\r\n$5\r\ntoken\r\n$-1\r\n$5\r\nholds\r\n:2\r\n$8\r\nsince-ms\r\n$-1\r\n")
+	})
+}
