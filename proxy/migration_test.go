@@ -1,0 +1,242 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+	"leash/proxy/upstream"
+)
+
+// keysIn returns a key with a hash tag for each of the first slots.
+func keysIn(slots int) []string {
+	keys := make([]string, slots)
+	for i, left := 0, slots; left > 0; i++ {
+		tag := fmt.Sprintf("{%d}", i)
+		if slot := int(upstream.Slot([]byte(tag))); slot < slots && keys[slot] == "" {
+			keys[slot] = tag
+			left--
+		}
+	}
+	return keys
+}
+
+// TestSlotsMoveUnderLoad: 1,000 slots move while clients use their keys. No
+// error reaches a client, no reply is shifted, and each client's commands on
+// a key keep their order.
+func TestSlotsMoveUnderLoad(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 15 * time.Second})
+	l := startLeash(t, c.Addrs())
+	const slots = 1000
+	tags := keysIn(slots)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var working sync.WaitGroup
+	var commands atomic.Int64
+	load := func(name string, work func(client *redistest.Client, round int) error) {
+		working.Go(func() {
+			client, err := redistest.Dial(l.addr)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer client.Close()
+			client.Timeout = 20 * time.Second
+			for round := 0; ctx.Err() == nil; round++ {
+				if err := work(client, round); err != nil {
+					t.Errorf("%s, round %d: %v", name, round, err)
+					return
+				}
+				commands.Add(1)
+			}
+		})
+	}
+	for i := range 3 {
+		load("pipelined INCR", pipelinedIncrements(tags, i))
+		load("MSET MGET DEL", manyKeys(tags, i))
+		load("several keys of a slot", keysOfOneSlot(tags, i))
+	}
+	from, to := c.Nodes[0], c.Nodes[1]
+	if err := c.MoveSlots(from, to, slots); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	working.Wait()
+	t.Logf("%d rounds of load, topology changed %d times", commands.Load(), strings.Count(l.logs.String(), "topology changed"))
+	if commands.Load() < 1000 {
+		t.Errorf("only %d rounds: no load", commands.Load())
+	}
+}
+
+// pipelinedIncrements INCRs a key in pipelines of 20, over all slots in turn:
+// each reply is one more than the last.
+func pipelinedIncrements(tags []string, id int) func(*redistest.Client, int) error {
+	counts := make(map[string]int)
+	return func(client *redistest.Client, round int) error {
+		var raw strings.Builder
+		var keys []string
+		for i := range 5 {
+			key := fmt.Sprintf("%s:n%d", tags[(round*5+i)*7%len(tags)], id)
+			for range 4 {
+				raw.WriteString(redistest.Command("INCR", key))
+				keys = append(keys, key)
+			}
+		}
+		if err := client.Send(raw.String()); err != nil {
+			return err
+		}
+		for _, key := range keys {
+			counts[key]++
+			got, err := client.Read()
+			if wanted := fmt.Sprintf(":%d\r\n", counts[key]); got != wanted {
+				return fmt.Errorf("INCR %s: got %q %w, want %q", key, got, err, wanted)
+			}
+		}
+		return nil
+	}
+}
+
+// manyKeys sets, gets and deletes keys of several slots.
+func manyKeys(tags []string, id int) func(*redistest.Client, int) error {
+	return func(client *redistest.Client, round int) error {
+		mset, mget, del := []string{"MSET"}, []string{"MGET"}, []string{"DEL"}
+		values := "*6\r\n"
+		for i := range 6 {
+			key := fmt.Sprintf("%s:m%d", tags[(round+i*37)%len(tags)], id)
+			value := fmt.Sprintf("%06d", round)
+			mset, mget, del = append(mset, key, value), append(mget, key), append(del, key)
+			values += "$6\r\n" + value + "\r\n"
+		}
+		return transcript(client, [][]string{mset, mget, del, mget}, []string{"+OK\r\n", values, ":6\r\n", "*6\r\n" + strings.Repeat("$-1\r\n", 6)})
+	}
+}
+
+// keysOfOneSlot uses commands over several keys of one slot, which Redis
+// answers with TRYAGAIN while the keys are partly here and partly there.
+func keysOfOneSlot(tags []string, id int) func(*redistest.Client, int) error {
+	return func(client *redistest.Client, round int) error {
+		tag := tags[round%len(tags)]
+		a, b, c := fmt.Sprintf("%s:a%d", tag, id), fmt.Sprintf("%s:b%d", tag, id), fmt.Sprintf("%s:c%d", tag, id)
+		for _, step := range [][2]string{
+			{redistest.Command("MSET", a, "1", b, "2"), "+OK\r\n"},
+			{redistest.Command("MGET", a, c, b), "*3\r\n$1\r\n1\r\n$-1\r\n$1\r\n2\r\n"},
+			{redistest.Command("EXISTS", a, b, c), ":2\r\n"},
+			{redistest.Command("DEL", a, b), ":2\r\n"},
+		} {
+			if err := client.Send(step[0]); err != nil {
+				return err
+			}
+			if got, err := client.Read(); got != step[1] {
+				return fmt.Errorf("%q: got %q %w, want %q", step[0], got, err, step[1])
+			}
+		}
+		return nil
+	}
+}
+
+// transcript pipelines commands and compares the replies.
+func transcript(client *redistest.Client, commands [][]string, replies []string) error {
+	var raw strings.Builder
+	for _, args := range commands {
+		raw.WriteString(redistest.Command(args...))
+	}
+	if err := client.Send(raw.String()); err != nil {
+		return err
+	}
+	for i, wanted := range replies {
+		if got, err := client.Read(); got != wanted {
+			return fmt.Errorf("%q: got %q %w, want %q", commands[i], got, err, wanted)
+		}
+	}
+	return nil
+}
+
+// TestInTheMiddleOfAMigration stands still where a slot's keys are partly
+// here and partly there.
+func TestInTheMiddleOfAMigration(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 15 * time.Second})
+	l := startLeash(t, c.Addrs())
+	client := l.dial(t)
+	from, to := c.Nodes[0], c.Nodes[1]
+	tag := keyOn(t, c, from, "t")
+	slot := int(upstream.Slot([]byte(tag)))
+	here, there, none := "{"+tag+"}here", "{"+tag+"}there", "{"+tag+"}none"
+	want(t, client, "+OK\r\n", "MSET", here, "1", there, "2")
+	move, err := c.BeginMove(slot, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := move.MoveKey(there); err != nil {
+		t.Fatal(err)
+	}
+	both := "*3\r\n$1\r\n1\r\n$1\r\n2\r\n$-1\r\n"
+	want(t, client, "$1\r\n1\r\n", "GET", here)
+	want(t, client, "$1\r\n2\r\n", "GET", there)
+	want(t, client, "$-1\r\n", "GET", none)
+	want(t, client, both, "MGET", here, there, none)
+	want(t, client, ":2\r\n", "EXISTS", here, there, none)
+	want(t, client, ":2\r\n", "TOUCH", here, there)
+	want(t, client, "+OK\r\n", "MSET", here, "1", there, "2")
+	// The slot is known to move: nothing overtakes a command that may be split.
+	raw := ""
+	for range 20 {
+		raw += redistest.Command("MSET", here, "old", there, "old") + redistest.Command("SET", there, "2") +
+			redistest.Command("SET", here, "1") + redistest.Command("MGET", here, there, none)
+	}
+	if err := client.Send(raw); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		for _, wanted := range []string{"+OK\r\n", "+OK\r\n", "+OK\r\n", both} {
+			if got, err := client.Read(); got != wanted {
+				t.Fatalf("got %q %v, want %q", got, err, wanted)
+			}
+		}
+	}
+	// A command that cannot be split waits, then says so.
+	start := time.Now()
+	if got := do(t, client, "SUNIONSTORE", here, there, none); !strings.HasPrefix(got, "-TRYAGAIN ") {
+		t.Errorf("got %q", got)
+	}
+	if d := time.Since(start); d < l.up.RedirectTimeout() {
+		t.Errorf("gave up after %v", d)
+	}
+	if err := move.Finish(); err == nil {
+		t.Log("finished with a key left behind")
+	}
+	want(t, client, ":2\r\n", "DEL", here, there, none)
+}
+
+// TestAskInAPipeline: the +OK of ASKING is nobody's reply.
+func TestAskInAPipeline(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 15 * time.Second})
+	l := startLeash(t, c.Addrs())
+	client := l.dial(t)
+	key := keyOn(t, c, c.Nodes[0], "k")
+	want(t, client, "+OK\r\n", "SET", key, "0")
+	move, err := c.BeginMove(int(upstream.Slot([]byte(key))), c.Nodes[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := move.MoveKey(key); err != nil {
+		t.Fatal(err)
+	}
+	const n = 500
+	if err := client.Send(strings.Repeat(redistest.Command("INCR", key), n)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if got, err := client.Read(); got != fmt.Sprintf(":%d\r\n", i+1) {
+			t.Fatalf("reply %d: %q %v", i, got, err)
+		}
+	}
+	if err := move.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	want(t, client, fmt.Sprintf(":%d\r\n", n+1), "INCR", key)
+}
