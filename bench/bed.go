@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"leash/internal/redistest"
+)
+
+// A target is something that a load can be put on.
+type target struct {
+	name   string
+	routes []route
+	proxy  int   // process id, 0 when there is none in between
+	redis  []int // process ids
+}
+
+// A bed is everything that was started for the measurements.
+type bed struct {
+	dir     string // temporary: the binary of Leash, configurations, logs
+	targets []target
+	closers []func() error // in the order in which things were started
+}
+
+// setUp starts what the options ask for. When it fails, it has ended what it had started.
+func setUp(ctx context.Context, opt options) (_ *bed, err error) {
+	b := &bed{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.close())
+		}
+	}()
+	if b.dir, err = os.MkdirTemp("", "leash-bench-"); err != nil {
+		return nil, err
+	}
+	b.closers = append(b.closers, func() error { return os.RemoveAll(b.dir) })
+
+	if opt.wants(toLeash) || opt.wants(toLeashCluster) {
+		if opt.leash, err = b.leashBinary(ctx, opt); err != nil {
+			return nil, err
+		}
+	}
+	if opt.wants(toRedis) || opt.wants(toNutcracker) || opt.wants(toLeash) {
+		if err := b.startStandalone(ctx, opt); err != nil {
+			return nil, err
+		}
+	}
+	if opt.wants(toCluster) || opt.wants(toLeashCluster) {
+		if err := b.startCluster(ctx, opt); err != nil {
+			return nil, err
+		}
+	}
+	if len(b.targets) == 0 {
+		return nil, errors.New("nothing to measure")
+	}
+	return b, nil
+}
+
+// close ends everything, last things first.
+func (b *bed) close() error {
+	var errs []error
+	for _, f := range slices.Backward(b.closers) {
+		errs = append(errs, f())
+	}
+	b.closers = nil
+	return errors.Join(errs...)
+}
+
+// leashBinary returns the binary to measure, built from this module if none was named.
+func (b *bed) leashBinary(ctx context.Context, opt options) (string, error) {
+	if opt.leash != "" {
+		return filepath.Abs(opt.leash)
+	}
+	path := filepath.Join(b.dir, "leash")
+	progress("building leash")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", path, "leash")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build leash: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// startStandalone starts a Redis and what goes before it.
+func (b *bed) startStandalone(ctx context.Context, opt options) error {
+	progress("starting a redis")
+	s, err := redistest.Launch(redistest.Options{})
+	if err != nil {
+		return err
+	}
+	b.closers = append(b.closers, s.Close)
+	redis := []int{s.Pid()}
+
+	if opt.wants(toRedis) {
+		b.targets = append(b.targets, target{name: toRedis, routes: []route{{addr: s.Addr}}, redis: redis})
+	}
+	if opt.wants(toNutcracker) {
+		if err := b.startNutcracker(ctx, opt, s.Addr, redis); err != nil {
+			return err
+		}
+	}
+	if opt.wants(toLeash) {
+		return b.startLeashes(ctx, opt, toLeash, s.Addr, redis)
+	}
+	return nil
+}
+
+// startCluster starts a cluster of three masters and what goes before it.
+func (b *bed) startCluster(ctx context.Context, opt options) error {
+	progress("starting a cluster")
+	c, err := redistest.LaunchCluster(redistest.ClusterOptions{})
+	if err != nil {
+		return err
+	}
+	b.closers = append(b.closers, c.Close)
+	var redis []int
+	for _, n := range c.Nodes {
+		redis = append(redis, n.Pid())
+	}
+
+	if opt.wants(toCluster) {
+		routes, err := clusterRoutes(ctx, c)
+		if err != nil {
+			return err
+		}
+		b.targets = append(b.targets, target{name: toCluster, routes: routes, redis: redis})
+	}
+	if opt.wants(toLeashCluster) {
+		return b.startLeashes(ctx, opt, toLeashCluster, strings.Join(c.Addrs(), ","), redis)
+	}
+	return nil
+}
+
+// clusterRoutes is a route to each master, for the keys in its slots.
+func clusterRoutes(ctx context.Context, c *redistest.Cluster) ([]route, error) {
+	//lint:ignore SA1019 CLUSTER SHARDS, its successor, is unknown to Redis 6
+	slots, err := c.Nodes[0].Client().ClusterSlots(ctx).Result()
+	if err != nil {
+		return nil, err
+	}
+	owner := make([]string, redistest.SlotCount)
+	for _, s := range slots {
+		for slot := s.Start; slot <= s.End; slot++ {
+			owner[slot] = s.Nodes[0].Addr
+		}
+	}
+	var routes []route
+	for _, addr := range c.Addrs() {
+		routes = append(routes, route{addr: addr, owns: func(key string) bool {
+			return owner[redistest.Slot(key)] == addr
+		}})
+	}
+	return routes, nil
+}
+
+// startLeashes starts a Leash for each set of its flags.
+func (b *bed) startLeashes(ctx context.Context, opt options, name, upstream string, redis []int) error {
+	for _, flags := range opt.leashFlags {
+		extra := strings.Fields(flags)
+		c, err := b.startChild(ctx, opt.leash, func(port int) ([]string, error) {
+			return append([]string{"--listen", "127.0.0.1:" + strconv.Itoa(port), "--upstream", upstream}, extra...), nil
+		})
+		if err != nil {
+			return err
+		}
+		full := strings.Join(append([]string{name}, extra...), " ")
+		b.targets = append(b.targets, target{name: full, routes: []route{{addr: c.addr}}, proxy: c.pid(), redis: redis})
+	}
+	return nil
+}
+
+func (b *bed) startChild(ctx context.Context, name string, args func(port int) ([]string, error)) (*child, error) {
+	progress("starting " + filepath.Base(name))
+	c, err := startChild(ctx, b.dir, name, args)
+	if err != nil {
+		return nil, err
+	}
+	b.closers = append(b.closers, c.stop)
+	return c, nil
+}
+
+// progress tells whoever waits what is going on.
+func progress(what string) {
+	fmt.Fprintln(os.Stderr, "bench:", what)
+}

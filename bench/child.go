@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	readyTimeout = 15 * time.Second
+	stopTimeout  = 5 * time.Second
+	pollInterval = 10 * time.Millisecond
+	startTries   = 3
+)
+
+// A child is a proxy that we started.
+type child struct {
+	addr string
+	log  string // the file that has its output
+	cmd  *exec.Cmd
+	done chan struct{} // closed by own when the process has ended
+}
+
+// startChild runs a program that listens on the port that args puts into its arguments, and returns when a GET
+// through it is answered. Between our choice of a free port and its use, another program may take the port:
+// it tries again with another.
+func startChild(ctx context.Context, dir, name string, args func(port int) ([]string, error)) (*child, error) {
+	var errs []error
+	for try := range startTries {
+		port, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		argv, err := args(port)
+		if err != nil {
+			return nil, err
+		}
+		c := &child{
+			addr: fmt.Sprintf("127.0.0.1:%d", port),
+			log:  filepath.Join(dir, fmt.Sprintf("%s-%d.log", filepath.Base(name), port)),
+			cmd:  exec.Command(name, argv...),
+			done: make(chan struct{}),
+		}
+		if err := c.start(); err != nil {
+			return nil, err
+		}
+		err = c.awaitReady(ctx)
+		if err == nil {
+			return c, nil
+		}
+		errs = append(errs, fmt.Errorf("%s, try %d: %w; its output ends:\n%s", filepath.Base(name), try+1, err, c.logTail()), c.stop())
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+func freePort() (int, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port, nil
+}
+
+func (c *child) start() error {
+	log, err := os.Create(c.log)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	c.cmd.Stdout, c.cmd.Stderr, c.cmd.SysProcAttr = log, log, childAttr()
+	started := make(chan error, 1)
+	go c.own(started)
+	return <-started
+}
+
+// own starts the process and waits for its end. It keeps its thread all the while, since the kernel kills the
+// process when that ends.
+func (c *child) own(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer close(c.done)
+	err := c.cmd.Start()
+	started <- err
+	if err == nil {
+		_ = c.cmd.Wait() // how it ended is of no interest
+	}
+}
+
+func (c *child) pid() int { return c.cmd.Process.Pid }
+
+// awaitReady polls until a GET is answered.
+func (c *child) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		err := probe(c.addr)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-c.done:
+			return errors.New("it ended at once")
+		case <-ctx.Done():
+			return fmt.Errorf("not ready: %w", err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// probe returns nil when a GET of a missing key is answered as Redis does.
+func probe(addr string) error {
+	conn, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return err
+	}
+	if _, err := conn.Write([]byte("*2\r\n$3\r\nGET\r\n$12\r\nbench:absent\r\n")); err != nil {
+		return err
+	}
+	reply := make([]byte, 256)
+	n, err := conn.Read(reply)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(reply[:n], []byte("$-1\r\n")) {
+		return fmt.Errorf("GET of a missing key was answered %q", reply[:n])
+	}
+	return nil
+}
+
+// stop ends the process, by force when it does not end by itself soon, and waits for it.
+func (c *child) stop() error {
+	if err := c.signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-c.done:
+		return nil
+	case <-time.After(stopTimeout):
+	}
+	err := c.signal(syscall.SIGKILL)
+	<-c.done
+	return err
+}
+
+func (c *child) signal(sig syscall.Signal) error {
+	if err := c.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
+}
+
+// logTail is the end of the output, for errors.
+func (c *child) logTail() string {
+	b, err := os.ReadFile(c.log)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(b[max(0, len(b)-2000):]))
+}

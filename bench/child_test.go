@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func redisArgs(port int) ([]string, error) {
+	return []string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", ""}, nil
+}
+
+func TestChild(t *testing.T) {
+	c, err := startChild(t.Context(), t.TempDir(), "redis-server", redisArgs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, err := cpuTime(c.pid())
+	if err != nil || used <= 0 || used > 10*time.Second {
+		t.Errorf("cpu time: got %v, %v", used, err)
+	}
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+	if conn, err := net.Dial("tcp", c.addr); err == nil {
+		conn.Close()
+		t.Error("still listening")
+	}
+	if err := c.stop(); err != nil {
+		t.Errorf("stopped again: %v", err)
+	}
+	if _, err := cpuTime(c.pid()); err == nil {
+		t.Error("an ended process has a cpu clock")
+	}
+}
+
+func TestChildThatEnds(t *testing.T) {
+	_, err := startChild(t.Context(), t.TempDir(), "redis-server", func(int) ([]string, error) { return []string{"--nonsense"}, nil })
+	if err == nil || !strings.Contains(err.Error(), "it ended at once") || !strings.Contains(err.Error(), "nonsense") {
+		t.Errorf("got %v, want that it ended, and its output", err)
+	}
+}
+
+func TestChildThatNeverListens(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := startChild(ctx, t.TempDir(), "sleep", func(int) ([]string, error) { return []string{"60"}, nil })
+	if err == nil || !strings.Contains(err.Error(), "not ready") {
+		t.Errorf("got %v, want not ready", err)
+	}
+}
+
+func TestChildThatIsNone(t *testing.T) {
+	if _, err := startChild(t.Context(), t.TempDir(), "/nonexistent", redisArgs); err == nil {
+		t.Error("no error")
+	}
+}
+
+// TestCPUTimeIsOurs compares the clock with work that is done.
+func TestCPUTimeIsOurs(t *testing.T) {
+	before, err := cpuTime(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(30 * time.Second); ; {
+		after, err := cpuTime(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after-before > 20*time.Millisecond {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("30s of looking cost %v", after-before)
+		}
+	}
+}

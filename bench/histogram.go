@@ -1,0 +1,46 @@
+package main
+
+import (
+	"math/bits"
+	"time"
+)
+
+// A histogram counts durations, exact to 1.6 %. The zero value is empty.
+//
+// Up to 64 ns each has a bucket of its own; above, each power of two is divided into 64.
+type histogram struct {
+	counts [64 * 59]uint32
+	total  uint64
+}
+
+func (h *histogram) add(d time.Duration) {
+	h.counts[bucket(d)]++
+	h.total++
+}
+
+// bucket is the number of the bucket that d falls into.
+func bucket(d time.Duration) int {
+	v := uint64(max(0, d))
+	shift := max(0, bits.Len64(v)-7)
+	return shift*64 + int(v>>shift)
+}
+
+// middle is the duration in the middle of a bucket.
+func middle(bucket int) time.Duration {
+	if bucket < 128 {
+		return time.Duration(bucket)
+	}
+	shift := bucket/64 - 1
+	return time.Duration(uint64(bucket%64+64)<<shift + 1<<(shift-1))
+}
+
+// quantile returns the duration that the share q of all does not exceed; 0 when there is none.
+func (h *histogram) quantile(q float64) time.Duration {
+	rest := int64(q * float64(h.total))
+	for i, n := range h.counts {
+		if rest -= int64(n); rest < 0 || rest == 0 && n > 0 {
+			return middle(i)
+		}
+	}
+	return 0
+}

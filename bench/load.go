@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+)
+
+// A route is where a client connects, and which keys it may use there.
+type route struct {
+	addr string
+	owns func(key string) bool // nil: every key
+}
+
+// A load is what is put on a target for one measurement.
+type load struct {
+	routes    []route // clients use them in turn
+	clients   int
+	pipeline  int
+	valueSize int
+	keys      int // of all clients together
+	sets      int // percent
+	warmup    time.Duration
+	round     time.Duration
+}
+
+// A sample is what came of it.
+type sample struct {
+	commands int
+	elapsed  time.Duration
+	latency  histogram // of batches
+}
+
+const (
+	// waitTimeout is how often an idle load looks whether it shall end.
+	waitTimeout = 50 * time.Millisecond
+	// stallTimeout is how long no reply at all may come.
+	stallTimeout = 10 * time.Second
+)
+
+// run puts the load on for warmup and round, in the calling goroutine. It calls mark where the part that
+// counts begins and again where it ends, and returns when every reply has come. A reply that is not the
+// expected one ends it with an error, as does a target that has stopped answering.
+func (l load) run(ctx context.Context, mark func() error) (*sample, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	p, err := newPoller()
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	clients, err := l.connect(p)
+	defer closeAll(clients)
+	if err != nil {
+		return nil, err
+	}
+	r := &running{load: l, poller: p, clients: clients, mark: mark, buf: make([]byte, 64<<10)}
+	if err := r.start(time.Now()); err != nil {
+		return nil, err
+	}
+	for r.phase != draining || r.waiting > 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err := p.wait(waitTimeout, r.ready); err != nil {
+			return nil, err
+		}
+		if err := r.tick(time.Now()); err != nil {
+			return nil, err
+		}
+	}
+	return &r.sample, nil
+}
+
+// connect opens all connections. It returns those that it has opened, also beside an error.
+func (l load) connect(p *poller) ([]*client, error) {
+	var clients []*client
+	for i := range l.clients {
+		at := l.routes[i%len(l.routes)]
+		keys := keysFor(i, max(1, l.keys/l.clients), at.owns)
+		c, err := dial(i, at.addr, newStream(keys, l.valueSize, l.sets, uint64(i)+1))
+		if err != nil {
+			return clients, err
+		}
+		clients = append(clients, c)
+		if err := p.add(c.fd, i); err != nil {
+			return clients, err
+		}
+	}
+	return clients, nil
+}
+
+func closeAll(clients []*client) {
+	for _, c := range clients {
+		_ = c.close()
+	}
+}
+
+// running is a load while it runs. It belongs to one goroutine.
+type running struct {
+	load
+	poller  *poller
+	clients []*client
+	mark    func() error
+	buf     []byte
+
+	sample    sample
+	phase     phase
+	began     time.Time // of the phase
+	waiting   int       // clients with a batch on its way
+	lastReply time.Time
+}
+
+// A phase is a part of a measurement.
+type phase int
+
+const (
+	warming  phase = iota
+	counting       // the part that counts
+	draining       // nothing is sent any more, but what is on its way must come
+)
+
+func (r *running) start(now time.Time) error {
+	r.began, r.lastReply = now, now
+	for _, c := range r.clients {
+		if err := r.send(c, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send begins the client's next batch.
+func (r *running) send(c *client, now time.Time) error {
+	r.waiting++
+	if err := c.begin(r.pipeline, now); err != nil {
+		return err
+	}
+	if c.stuck {
+		return r.poller.writable(c.fd, c.id, true)
+	}
+	return nil
+}
+
+// ready goes on with a client whose socket has replies, or takes bytes again.
+func (r *running) ready(id int) error {
+	c := r.clients[id]
+	if c.stuck {
+		if err := c.write(); err != nil {
+			return err
+		}
+		if !c.stuck {
+			if err := r.poller.writable(c.fd, c.id, false); err != nil {
+				return err
+			}
+		}
+	}
+	complete, err := c.read(r.buf)
+	if err != nil || !complete {
+		return err
+	}
+	now := time.Now()
+	r.lastReply = now
+	r.waiting--
+	switch r.phase {
+	case counting:
+		r.sample.commands += r.pipeline
+		r.sample.latency.add(now.Sub(c.began))
+	case draining:
+		return nil
+	}
+	return r.send(c, now)
+}
+
+// tick goes on to the next part of the measurement when it is time.
+func (r *running) tick(now time.Time) error {
+	switch {
+	case now.Sub(r.lastReply) > stallTimeout:
+		return fmt.Errorf("no reply for %v, %d clients wait", stallTimeout, r.waiting)
+	case r.phase == warming && now.Sub(r.began) >= r.warmup:
+		r.phase, r.began = counting, now
+		return r.mark()
+	case r.phase == counting && now.Sub(r.began) >= r.round:
+		r.phase, r.sample.elapsed = draining, now.Sub(r.began)
+		return r.mark()
+	}
+	return nil
+}

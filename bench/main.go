@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/pflag"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal kills at once
+	switch err := run(ctx, os.Args[1:], os.Stdout); {
+	case errors.Is(err, pflag.ErrHelp):
+	case err != nil && ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "bench: interrupted")
+		os.Exit(1)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// run measures and prints to out. Progress goes to standard error.
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
+	opt, err := parseOptions(args, out)
+	if err != nil {
+		return err
+	}
+	b, err := setUp(ctx, opt)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+
+	if opt.gobench {
+		printGobenchHead(out)
+	}
+	results, err := b.measureAll(ctx, opt, out)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%s\n", machine(args))
+	printTable(out, results)
+	return nil
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+)
+
+// A measurement is one target under one load, once.
+type measurement struct {
+	commands int
+	rate     float64       // commands a second
+	p50, p99 time.Duration // of a batch
+	proxy    time.Duration // CPU a command; 0 without a proxy
+	redis    time.Duration // CPU a command, all Redis processes together
+	load     time.Duration // CPU a command of this process
+}
+
+// A result is all measurements of one target under one load.
+type result struct {
+	target   string
+	pipeline int
+	rounds   []measurement
+}
+
+// measureAll goes round by round over all targets and pipelines. The results are in the order of the
+// pipelines, then of the targets. With gobench, out gets a line for each measurement at once.
+func (b *bed) measureAll(ctx context.Context, opt options, out io.Writer) ([]*result, error) {
+	var results []*result
+	for _, pipeline := range opt.pipelines {
+		for _, t := range b.targets {
+			results = append(results, &result{target: t.name, pipeline: pipeline})
+		}
+	}
+	took := time.Duration(opt.rounds*len(results)) * (opt.warmup + opt.round)
+	for n := range opt.rounds {
+		progress(fmt.Sprintf("round %d of %d, %v in all", n+1, opt.rounds, took.Round(time.Second)))
+		for i, r := range results {
+			m, err := b.targets[i%len(b.targets)].measure(ctx, opt, r.pipeline)
+			if err != nil {
+				return nil, fmt.Errorf("%s, pipeline %d: %w", r.target, r.pipeline, err)
+			}
+			r.rounds = append(r.rounds, m)
+			if opt.gobench {
+				printGobench(out, r, m)
+			}
+		}
+	}
+	return results, nil
+}
+
+func (t target) measure(ctx context.Context, opt options, pipeline int) (measurement, error) {
+	l := load{
+		routes: t.routes, clients: opt.clients, pipeline: pipeline, valueSize: opt.valueSize,
+		keys: opt.keys, sets: opt.sets, warmup: opt.warmup, round: opt.round,
+	}
+	var marks []usage
+	s, err := l.run(ctx, func() error {
+		u, err := t.usage()
+		marks = append(marks, u)
+		return err
+	})
+	if err != nil {
+		return measurement{}, err
+	}
+	if s.commands == 0 {
+		return measurement{}, fmt.Errorf("no batch was answered within %v: give a longer --round", opt.round)
+	}
+	each := func(part func(usage) time.Duration) time.Duration {
+		return (part(marks[1]) - part(marks[0])) / time.Duration(s.commands)
+	}
+	return measurement{
+		commands: s.commands,
+		rate:     float64(s.commands) / s.elapsed.Seconds(),
+		p50:      s.latency.quantile(0.50),
+		p99:      s.latency.quantile(0.99),
+		proxy:    each(func(u usage) time.Duration { return u.proxy }),
+		redis:    each(func(u usage) time.Duration { return u.redis }),
+		load:     each(func(u usage) time.Duration { return u.load }),
+	}, nil
+}
+
+// usage is the CPU time that processes have used since their start.
+type usage struct {
+	proxy, redis, load time.Duration
+}
+
+func (t target) usage() (u usage, err error) {
+	if u.load, err = cpuTime(os.Getpid()); err != nil {
+		return u, err
+	}
+	if t.proxy != 0 {
+		if u.proxy, err = cpuTime(t.proxy); err != nil {
+			return u, err
+		}
+	}
+	for _, pid := range t.redis {
+		one, err := cpuTime(pid)
+		if err != nil {
+			return u, err
+		}
+		u.redis += one
+	}
+	return u, nil
+}
+
+// median is the middle one of the rounds' values, the mean of the two in the middle for an even number.
+func median[T float64 | time.Duration](r *result, of func(measurement) T) T {
+	var values []T
+	for _, m := range r.rounds {
+		values = append(values, of(m))
+	}
+	slices.Sort(values)
+	n := len(values)
+	return (values[(n-1)/2] + values[n/2]) / 2
+}
+
+// spread is how far the rounds' rates lie from their median at most, as a share of it.
+func spread(r *result) float64 {
+	middle := median(r, func(m measurement) float64 { return m.rate })
+	most := 0.0
+	for _, m := range r.rounds {
+		most = max(most, m.rate/middle-1, 1-m.rate/middle)
+	}
+	return most
+}

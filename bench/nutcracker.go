@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// nutcrackerConfig is that of a pool of one Redis, with one connection to it, which is the default. The
+// address to listen on comes first, then that of Redis.
+const nutcrackerConfig = `bench:
+  listen: %s
+  hash: fnv1a_64
+  distribution: ketama
+  redis: true
+  preconnect: true
+  auto_eject_hosts: false
+  servers:
+   - %s:1
+`
+
+// startNutcracker starts twemproxy before a Redis. Where it is not installed it is left out, unless it was
+// asked for by name.
+func (b *bed) startNutcracker(ctx context.Context, opt options, redisAddr string, redis []int) error {
+	path, err := findNutcracker()
+	if err != nil {
+		if slices.Contains(opt.only, toNutcracker) {
+			return err
+		}
+		progress("nutcracker is not installed and left out")
+		return nil
+	}
+	c, err := b.startChild(ctx, path, func(port int) ([]string, error) {
+		stats, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		conf := filepath.Join(b.dir, fmt.Sprintf("nutcracker-%d.yml", port))
+		listen := "127.0.0.1:" + strconv.Itoa(port)
+		text := fmt.Sprintf(nutcrackerConfig, listen, redisAddr)
+		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+		return []string{"--conf-file", conf, "--stats-addr", "127.0.0.1", "--stats-port", strconv.Itoa(stats)}, nil
+	})
+	if err != nil {
+		return err
+	}
+	b.targets = append(b.targets, target{name: toNutcracker, routes: []route{{addr: c.addr}}, proxy: c.pid(), redis: redis})
+	return nil
+}
+
+// findNutcracker also looks where Debian puts it, which is not on every user's path.
+func findNutcracker() (string, error) {
+	path, err := exec.LookPath("nutcracker")
+	if err == nil {
+		return path, nil
+	}
+	if path, debian := exec.LookPath("/usr/sbin/nutcracker"); debian == nil {
+		return path, nil
+	}
+	return "", err
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// The targets, in the order of the table.
+const (
+	toRedis        = "redis"
+	toNutcracker   = "nutcracker"
+	toLeash        = "leash"
+	toCluster      = "cluster"
+	toLeashCluster = "leash-cluster"
+)
+
+var allTargets = []string{toRedis, toNutcracker, toLeash, toCluster, toLeashCluster}
+
+// options are the flags.
+type options struct {
+	clients    int
+	valueSize  int
+	keys       int
+	sets       int
+	pipelines  []int
+	rounds     int
+	round      time.Duration
+	warmup     time.Duration
+	only       []string
+	leash      string
+	leashFlags []string
+	gobench    bool
+}
+
+// parseOptions returns pflag.ErrHelp when it has printed the help to out.
+func parseOptions(args []string, out io.Writer) (options, error) {
+	var opt options
+	fs := pflag.NewFlagSet("bench", pflag.ContinueOnError)
+	fs.SortFlags = false
+	fs.IntVar(&opt.clients, "clients", 50, "connections that send at once")
+	fs.IntVar(&opt.valueSize, "value-size", 64, "`bytes` of a value")
+	fs.IntVar(&opt.keys, "keys", 10000, "keys in all; each client has its share")
+	fs.IntVar(&opt.sets, "sets", 50, "`percent` of the commands that are SET; the others are GET")
+	fs.IntSliceVar(&opt.pipelines, "pipeline", []int{1, 16}, "`commands` a batch, one measurement for each")
+	fs.IntVar(&opt.rounds, "rounds", 5, "measurements of each target and pipeline; the table has their median")
+	fs.DurationVar(&opt.round, "round", 2*time.Second, "how long a measurement takes")
+	fs.DurationVar(&opt.warmup, "warmup", 500*time.Millisecond, "how long the load runs before it is measured")
+	fs.StringSliceVar(&opt.only, "only", nil, "`targets` to measure: "+strings.Join(allTargets, ", ")+" (default all, nutcracker where it is installed)")
+	fs.StringVar(&opt.leash, "leash", "", "`binary` of Leash to measure (default: built from this module)")
+	fs.StringArrayVar(&opt.leashFlags, "leash-flags", []string{""}, "`flags` of Leash; repeat to compare several sets of them")
+	fs.BoolVar(&opt.gobench, "gobench", false, "print each measurement in the format of Go's benchmarks, too")
+	fs.Usage = func() {
+		fmt.Fprint(out, "Bench compares Leash with direct access to Redis and with other proxies.\n\nUsage: go run ./bench [flags]\n\n", fs.FlagUsages())
+	}
+	if err := fs.Parse(args); err != nil {
+		return options{}, err
+	}
+	if fs.NArg() > 0 {
+		return options{}, fmt.Errorf("unexpected argument %q: flags of Leash go into --leash-flags", fs.Arg(0))
+	}
+	return opt, opt.validate()
+}
+
+// The limits keep a run bounded in time and memory.
+func (o options) validate() error {
+	within := func(flag string, v, least, most int) error {
+		if v < least || v > most {
+			return fmt.Errorf("--%s %d: give %d to %d", flag, v, least, most)
+		}
+		return nil
+	}
+	errs := []error{
+		within("clients", o.clients, 1, 10000),
+		within("value-size", o.valueSize, 1, 1<<20),
+		within("keys", o.keys, 1, 1<<20),
+		within("sets", o.sets, 0, 100),
+		within("rounds", o.rounds, 1, 100),
+	}
+	for _, n := range o.pipelines {
+		errs = append(errs, within("pipeline", n, 1, 1024))
+	}
+	if o.round < 100*time.Millisecond || o.round > time.Minute {
+		errs = append(errs, fmt.Errorf("--round %v: give 100ms to 1m", o.round))
+	}
+	if o.warmup < 0 || o.warmup > time.Minute {
+		errs = append(errs, fmt.Errorf("--warmup %v: give 0s to 1m", o.warmup))
+	}
+	for _, name := range o.only {
+		if !slices.Contains(allTargets, name) {
+			errs = append(errs, fmt.Errorf("--only %q: give some of %s", name, strings.Join(allTargets, ", ")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// wants reports whether the target was asked for, by name or by not naming any.
+func (o options) wants(target string) bool {
+	return len(o.only) == 0 || slices.Contains(o.only, target)
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// A stream is what one client sends, and knows what must come back. The keys are the client's own, so the
+// value of each is the one it has set last.
+type stream struct {
+	records []record
+	filled  int    // records that have been set at all; all are, before the first GET
+	sets    int    // percent of the commands
+	debt    int    // rises by sets a command; at 100 a SET is due
+	random  uint64 // state of the choice of keys
+}
+
+// A record is a key with everything that is sent and received about it, ready made.
+type record struct {
+	get   []byte // GET key
+	set   []byte // SET key value
+	reply []byte // what GET answers
+	// stampSet and stampReply are the beginnings of the values in set and reply. Each SET writes its number
+	// there, so that an old value can't pass for the new one.
+	stampSet, stampReply []byte
+	version              uint64
+}
+
+// stampSize is how many digits of a version go into a value that has room for them.
+const stampSize = 16
+
+func newStream(keys []string, valueSize, sets int, seed uint64) *stream {
+	s := &stream{sets: sets, random: seed}
+	for _, key := range keys {
+		s.records = append(s.records, newRecord(key, valueSize))
+	}
+	return s
+}
+
+func newRecord(key string, valueSize int) record {
+	value := make([]byte, valueSize)
+	for i := range value {
+		value[i] = 'a' + byte(i%26)
+	}
+	r := record{
+		get:   fmt.Appendf(nil, "*2\r\n$3\r\nGET\r\n$%d\r\n%s\r\n", len(key), key),
+		set:   fmt.Appendf(nil, "*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(key), key, valueSize, value),
+		reply: fmt.Appendf(nil, "$%d\r\n%s\r\n", valueSize, value),
+	}
+	stamp := min(stampSize, valueSize)
+	r.stampSet = r.set[len(r.set)-2-valueSize:][:stamp]
+	r.stampReply = r.reply[len(r.reply)-2-valueSize:][:stamp]
+	return r
+}
+
+// renew makes the next SET's value another one.
+func (r *record) renew() {
+	r.version++
+	v := r.version
+	for i := range r.stampSet {
+		r.stampSet[i] = '0' + byte(v%10)
+		v /= 10
+	}
+	copy(r.stampReply, r.stampSet)
+}
+
+const okReply = "+OK\r\n"
+
+// next appends the next n commands to request, and to reply what they will be answered.
+func (s *stream) next(n int, request, reply []byte) (newRequest, newReply []byte) {
+	for range n {
+		r, set := s.choose()
+		if set {
+			r.renew()
+			request, reply = append(request, r.set...), append(reply, okReply...)
+		} else {
+			request, reply = append(request, r.get...), append(reply, r.reply...)
+		}
+	}
+	return request, reply
+}
+
+// choose returns the record of the next command, and whether it is set or got.
+func (s *stream) choose() (r *record, set bool) {
+	if s.filled < len(s.records) {
+		s.filled++
+		return &s.records[s.filled-1], true
+	}
+	s.random = s.random*6364136223846793005 + 1442695040888963407
+	r = &s.records[int(s.random>>33)%len(s.records)]
+	if s.debt += s.sets; s.debt >= 100 {
+		s.debt -= 100
+		return r, true
+	}
+	return r, false
+}
+
+// keysFor returns n keys of client number i that owns accepts; a nil owns accepts all.
+func keysFor(i, n int, owns func(key string) bool) []string {
+	keys := make([]string, 0, n)
+	for j := 0; len(keys) < n; j++ {
+		key := "bench:" + strconv.Itoa(i) + ":" + strconv.Itoa(j)
+		if owns == nil || owns(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
