@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// environment is a getenv of nothing but these variables.
+func environment(vars map[string]string) func(string) string {
+	return func(name string) string { return vars[name] }
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	for flag, want := range map[string]string{"--help": "--watchdog-timeout", "--version": "leash "} {
+		var out bytes.Buffer
+		if err := run(t.Context(), []string{flag}, environment(nil), &out, &out); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: %v, %q", flag, err, out.String())
+		}
+	}
+}
+
+func TestBadUsage(t *testing.T) {
+	var out bytes.Buffer
+	err := run(t.Context(), []string{"--watchdog-timeout", "soon"}, environment(nil), &out, &out)
+	if exitCode(err) != 2 || !strings.Contains(err.Error(), "--watchdog-timeout") {
+		t.Errorf("exit code %d: %v", exitCode(err), err)
+	}
+}
+
+func TestUpstreamThatIsNotThere(t *testing.T) {
+	var out bytes.Buffer
+	err := run(t.Context(), []string{"--upstream", "127.0.0.1:1", "--upstream-timeout", "2s", "--redirect-timeout", "100ms"}, environment(nil), &out, &out)
+	if exitCode(err) != 1 || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		t.Errorf("exit code %d: %v", exitCode(err), err)
+	}
+}
+
+func TestPortThatIsTaken(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	var out bytes.Buffer
+	err = run(t.Context(), []string{"--listen", ln.Addr().String()}, environment(nil), &out, &out)
+	if exitCode(err) != 1 || !strings.Contains(err.Error(), "--listen "+ln.Addr().String()) {
+		t.Errorf("exit code %d: %v", exitCode(err), err)
+	}
+}
+
+// TestTheMainJob runs the program on its embedded Redis, goes through the
+// README's exchange, and stops it.
+func TestTheMainJob(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "leash.sock")
+	ctx, stop := context.WithCancel(t.Context())
+	var out safeBuffer
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, nil, environment(map[string]string{"LEASH_LISTEN": "unix:" + socket, "LEASH_DRAIN_TIMEOUT": "100ms"}), &out, &out)
+	}()
+	client := dialUnix(t, socket)
+	for _, step := range []struct{ command, want string }{
+		{"LOCK.ACQUIRE order:42", ":"},
+		{"SET stock:42 7", "+OK\r\n"},
+		{"LOCK.RELEASE order:42", ":1\r\n"},
+		{"GET stock:42", "$1\r\n7\r\n"},
+		{"LOCK.ACQUIRE order:42", ":"},
+	} {
+		got, err := client.Do(strings.Fields(step.command)...)
+		if err != nil || !strings.HasPrefix(got, step.want) {
+			t.Fatalf("%s: got %q %v, want %q", step.command, got, err, step.want)
+		}
+	}
+	stop()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it does not stop")
+	}
+	if _, err := client.Read(); err == nil {
+		t.Error("the connection is still open")
+	}
+	if log := out.String(); !strings.Contains(log, "embedded Redis") || !strings.Contains(log, "leash is ready") {
+		t.Errorf("it said %q", log)
+	}
+}
+
+func dialUnix(t *testing.T, socket string) *redistest.Client {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		conn, err := net.Dial("unix", socket)
+		if err == nil {
+			t.Cleanup(func() { conn.Close() })
+			return redistest.NewClient(conn)
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSignals builds the program and ends it by SIGTERM, before a cluster.
+func TestSignals(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	bin := filepath.Join(t.TempDir(), "leash")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	socket := filepath.Join(t.TempDir(), "leash.sock")
+	cmd := exec.CommandContext(t.Context(), bin, "--listen", "unix:"+socket, "--upstream", strings.Join(c.Addrs(), ","), "--log-format", "json", "--drain-timeout", "100ms")
+	var out safeBuffer
+	cmd.Stderr = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	client := dialUnix(t, socket)
+	for i := range 100 {
+		if got, err := client.Do("SET", fmt.Sprint("k", i), "v"); got != "+OK\r\n" {
+			t.Fatal(got, err)
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v: %s", err, out.String())
+	}
+	if !strings.Contains(out.String(), `"msg":"leash has stopped"`) {
+		t.Errorf("it said %s", out.String())
+	}
+}
+
+// safeBuffer is a bytes.Buffer for several goroutines.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
