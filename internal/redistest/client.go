@@ -10,8 +10,10 @@ import (
 	"time"
 )
 
-// replyTimeout bounds each read of a Client unless Timeout says otherwise.
-const replyTimeout = 10 * time.Second
+const (
+	replyTimeout = 10 * time.Second // of each read and write of a Client, unless its Timeout says otherwise
+	maxLength    = 1 << 31          // of an aggregate or a bulk; Redis itself sends less
+)
 
 // Client is one bare RESP connection: bytes out, whole replies in as the bytes that came, RESP2 or RESP3. It is
 // meant for comparing answers byte by byte. It is not safe for concurrent use, except that one goroutine may
@@ -123,7 +125,7 @@ func (c *Client) readFrame(dst *bytes.Buffer) error {
 		return fmt.Errorf("redistest: unknown reply type in %q", line)
 	}
 	n, err := strconv.Atoi(string(line[1 : len(line)-2]))
-	if err != nil {
+	if err != nil || n > maxLength {
 		return fmt.Errorf("redistest: malformed reply length %q", line)
 	}
 	if n < 0 {

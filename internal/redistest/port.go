@@ -2,7 +2,7 @@ package redistest
 
 import (
 	"errors"
-	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -19,16 +19,14 @@ const (
 // hold at a time; other processes that use this package keep off the port, even while its server is down.
 type port struct {
 	number int
-	claim  net.Listener
+	claim  io.Closer
 }
 
 func (p *port) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.number)) }
 
 // release gives the claim up. It may be called more than once.
 func (p *port) release() {
-	if p != nil && p.claim != nil {
-		_ = p.claim.Close()
-	}
+	_ = p.claim.Close()
 }
 
 // claimPort finds a port that is free, and so is the bus port that belongs to it. A program that does not use
@@ -46,11 +44,6 @@ func claimPort() (*port, error) {
 		_ = claim.Close()
 	}
 	return nil, errors.New("redistest: no free port found")
-}
-
-// claimName listens on an abstract Unix socket: it leaves no file behind and ends with its process.
-func claimName(n int) (net.Listener, error) {
-	return net.Listen("unix", fmt.Sprintf("@leash-redistest-%d", n))
 }
 
 func isFree(n int) bool {

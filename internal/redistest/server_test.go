@@ -3,10 +3,12 @@ package redistest
 import (
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -31,53 +33,41 @@ func TestPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closeAfter(t, s)
-	c := dial(t, s.Addr)
-	if got, err := c.Do("PING"); err != nil || !strings.HasPrefix(got, "-NOAUTH ") {
-		t.Fatalf("got %q, %v; want NOAUTH", got, err)
+	t.Cleanup(func() { s.Close() })
+	c := Connect(t, s.Addr)
+	if got := c.Do("PING"); !strings.HasPrefix(got, "-NOAUTH ") {
+		t.Fatalf("got %q, want NOAUTH", got)
 	}
-	if got, err := c.Do("AUTH", "secret"); err != nil || got != "+OK\r\n" {
-		t.Fatalf("got %q, %v; want OK", got, err)
-	}
+	c.Want("+OK\r\n", "AUTH", "secret")
 }
 
 func TestPausedServerRunsNothing(t *testing.T) {
 	s := Start(t)
-	c := dial(t, s.Addr)
+	c := Connect(t, s.Addr)
 	for range 20 {
 		if err := s.Pause(); err != nil {
 			t.Fatal(err)
 		}
-		c.Timeout = 5 * time.Millisecond
-		if err := c.Send(Command("PING")); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := c.Read(); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatalf("paused server answered %q, %v", got, err)
-		}
+		c.Send(Command("PING"))
+		c.WantSilence(5 * time.Millisecond)
 		if s.Running() {
 			t.Fatal("a paused server counts as running")
 		}
 		if err := s.Resume(); err != nil {
 			t.Fatal(err)
 		}
-		c.Timeout = 0
-		if got, err := c.Read(); err != nil || got != "+PONG\r\n" {
-			t.Fatalf("resumed server answered %q, %v", got, err)
-		}
+		c.WantRead("+PONG\r\n")
 	}
 }
 
 func TestKillAndRestartKeepAddress(t *testing.T) {
 	s := Start(t)
-	c := dial(t, s.Addr)
+	c := Connect(t, s.Addr)
 	pid := s.Pid()
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := c.Read(); !errors.Is(err, io.EOF) && err == nil {
-		t.Fatalf("got %q from a killed server", got)
-	}
+	c.WantClosed()
 	if conn, err := net.Dial("tcp", s.Addr); err == nil {
 		conn.Close()
 		t.Fatal("a killed server accepts connections")
@@ -88,9 +78,7 @@ func TestKillAndRestartKeepAddress(t *testing.T) {
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := dial(t, s.Addr).Do("PING"); err != nil || got != "+PONG\r\n" {
-		t.Fatalf("got %q, %v from the restarted server", got, err)
-	}
+	Connect(t, s.Addr).Want("+PONG\r\n", "PING")
 	if s.Pid() == pid {
 		t.Fatal("the process is still the old one")
 	}
@@ -128,13 +116,33 @@ func TestCloseOfPausedServerLeavesNothing(t *testing.T) {
 	}
 }
 
-// dial returns a raw client that is closed at the test's end.
-func dial(t *testing.T, addr string) *Client {
-	t.Helper()
-	c, err := Dial(addr)
+// TestServersEndWithTheirParent lets a process of its own launch a server and dies without closing it.
+func TestServersEndWithTheirParent(t *testing.T) {
+	if os.Getenv("REDISTEST_ORPHAN") != "" {
+		s, err := Launch(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println(s.Addr)
+		os.Stdout.Sync()
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+	parent := exec.Command(os.Args[0], "-test.run=^TestServersEndWithTheirParent$")
+	parent.Env = append(os.Environ(), "REDISTEST_ORPHAN=1")
+	out, _ := parent.Output()
+	addr := strings.TrimSpace(string(out))
+	if !strings.HasPrefix(addr, "127.0.0.1:") {
+		t.Fatalf("got %q from the parent", out)
+	}
+	err := poll(5*time.Second, func() error {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			return nil
+		}
+		conn.Close()
+		return errors.New("the server outlives its parent")
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
-	return c
 }
