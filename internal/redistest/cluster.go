@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 )
@@ -25,6 +24,9 @@ type ClusterOptions struct {
 	// Args and Password are those of Options, for every node.
 	Args     []string
 	Password string
+	// FaultProxy puts a proxy before each node and makes the cluster announce the proxies' addresses. Replicas
+	// connect to their masters through them too; the cluster bus and the kit itself do not.
+	FaultProxy bool
 }
 
 // Cluster is a Redis Cluster of processes of this machine.
@@ -35,15 +37,6 @@ type Cluster struct {
 
 	opt ClusterOptions
 }
-
-// Node is one server of a cluster.
-type Node struct {
-	*Server        // its Addr is the node's own
-	ID      string // as in CLUSTER MYID
-}
-
-// Announced is the address that the cluster gives to its clients for this node.
-func (n *Node) Announced() string { return n.Server.Addr }
 
 // LaunchCluster starts a cluster and returns when every node is in state ok, knows the owner of every slot and
 // all replicas, and every replica has its link to its master: after 2 to 3 s, since Redis does not let a new
@@ -68,7 +61,7 @@ func LaunchCluster(opt ClusterOptions) (*Cluster, error) {
 
 // Close ends all nodes.
 func (c *Cluster) Close() error {
-	return c.each(c.Nodes, (*Node).Close)
+	return each(c.Nodes, (*Node).Close)
 }
 
 // launchNodes starts n servers side by side.
@@ -77,7 +70,7 @@ func (c *Cluster) launchNodes(n int) error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
 	for i := range nodes {
-		wg.Go(func() { nodes[i], errs[i] = c.launchNode() })
+		wg.Go(func() { nodes[i], errs[i] = launchNode(&c.opt) })
 	}
 	wg.Wait()
 	for _, n := range nodes {
@@ -88,34 +81,21 @@ func (c *Cluster) launchNodes(n int) error {
 	return errors.Join(errs...)
 }
 
-func (c *Cluster) launchNode() (*Node, error) {
-	s, err := Launch(Options{Args: c.nodeArgs(), Password: c.opt.Password})
-	if err != nil {
-		return nil, err
-	}
-	return &Node{Server: s}, nil
-}
-
-func (c *Cluster) nodeArgs() []string {
-	args := []string{
-		"--cluster-enabled", "yes",
-		"--cluster-node-timeout", strconv.FormatInt(c.opt.NodeTimeout.Milliseconds(), 10),
-		"--cluster-announce-ip", "127.0.0.1",
-		// A master whose last slot moves away stays a master, and replicas stay with theirs.
-		"--cluster-allow-replica-migration", "no",
-		// CLUSTER SLOTS leaves a replica out until it has received something; with this it does every second.
-		"--repl-ping-replica-period", "1",
-	}
-	return append(args, c.opt.Args...)
-}
-
 // assemble makes a cluster of servers that do not know each other yet.
 func (c *Cluster) assemble() error {
 	ctx, cancel := context.WithTimeout(context.Background(), clusterTimeout)
 	defer cancel()
 	for i, n := range c.Nodes {
-		if err := c.introduce(ctx, i, n); err != nil {
+		if err := c.prepare(ctx, i, n); err != nil {
 			return fmt.Errorf("set up %s: %w", n.Server.Addr, err)
+		}
+	}
+	// Each pair meets directly, since gossip alone takes seconds to get around.
+	for i, n := range c.Nodes {
+		for _, other := range c.Nodes[i+1:] {
+			if err := n.meet(ctx, other); err != nil {
+				return fmt.Errorf("make %s meet %s: %w", n.Server.Addr, other.Server.Addr, err)
+			}
 		}
 	}
 	if err := poll(clusterTimeout, c.acquainted); err != nil {
@@ -130,25 +110,20 @@ func (c *Cluster) assemble() error {
 	return c.AwaitStable(clusterTimeout)
 }
 
-// introduce gives node i its epoch and its slots, and makes it meet all nodes after it. Each pair meets
-// directly, since gossip alone takes seconds to get around.
-func (c *Cluster) introduce(ctx context.Context, i int, n *Node) error {
+// prepare gives node i its epoch and its slots; Redis wants that before the node has met another.
+func (c *Cluster) prepare(ctx context.Context, i int, n *Node) error {
 	pipe := n.Client().Pipeline()
-	id := pipe.Do(ctx, "CLUSTER", "MYID")
+	id := pipe.ClusterMyID(ctx)
 	pipe.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
 	if i < c.opt.Masters {
 		first, last := share(i, c.opt.Masters)
-		pipe.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", first, last)
-	}
-	for _, other := range c.Nodes[i+1:] {
-		pipe.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", other.port.number, other.port.number+busOffset)
+		pipe.ClusterAddSlotsRange(ctx, first, last)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return err
 	}
-	var err error
-	n.ID, err = id.Text()
-	return err
+	n.ID = id.Val()
+	return nil
 }
 
 // share returns the slots of master i of n, as redis-cli divides them.
@@ -159,7 +134,7 @@ func share(i, n int) (first, last int) {
 
 // acquainted returns nil once every node knows every other by its final id.
 func (c *Cluster) acquainted() error {
-	return c.each(c.Nodes, func(n *Node) error {
+	return each(c.Nodes, func(n *Node) error {
 		v, err := n.view()
 		if err != nil {
 			return err
@@ -173,19 +148,8 @@ func (c *Cluster) acquainted() error {
 	})
 }
 
-// Running returns the nodes whose processes run and are not paused.
-func (c *Cluster) Running() []*Node {
-	var running []*Node
-	for _, n := range c.Nodes {
-		if n.Running() {
-			running = append(running, n)
-		}
-	}
-	return running
-}
-
 // each calls f for all nodes side by side and joins the errors.
-func (c *Cluster) each(nodes []*Node, f func(*Node) error) error {
+func each(nodes []*Node, f func(*Node) error) error {
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
 	for i, n := range nodes {
@@ -202,36 +166,4 @@ func (c *Cluster) Addrs() []string {
 		addrs[i] = n.Announced()
 	}
 	return addrs
-}
-
-// MasterOf returns the node that serves slot: among the running nodes that believe themselves its master, the
-// one with the newest claim. It is nil if there is none.
-func (c *Cluster) MasterOf(slot int) *Node {
-	var master *Node
-	var epoch int64 = -1
-	for _, n := range c.Running() {
-		v, err := n.view()
-		if err != nil {
-			continue
-		}
-		if self := v.self(); self.flags["master"] && self.has(slot) && self.epoch > epoch {
-			master, epoch = n, self.epoch
-		}
-	}
-	return master
-}
-
-// ReplicaOf returns a running replica of the master of slot, nil if there is none.
-func (c *Cluster) ReplicaOf(slot int) *Node {
-	master := c.MasterOf(slot)
-	if master == nil {
-		return nil
-	}
-	for _, n := range c.Running() {
-		v, err := n.view()
-		if err == nil && v.self().masterID == master.ID {
-			return n
-		}
-	}
-	return nil
 }

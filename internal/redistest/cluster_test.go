@@ -15,13 +15,13 @@ func TestClusterIsCompleteAtOnce(t *testing.T) {
 		t.Logf("up after %v", took)
 	}
 	for i, n := range c.Nodes {
-		slots, err := n.Client().ClusterSlots(t.Context()).Result()
+		slots, err := n.Client().Do(t.Context(), "CLUSTER", "SLOTS").Slice()
 		if err != nil || len(slots) != 3 {
 			t.Fatalf("node %d: got slots %v, %v", i, slots, err)
 		}
 		for _, r := range slots {
-			if len(r.Nodes) != 2 {
-				t.Errorf("node %d knows %d nodes for slots %d-%d, want 2", i, len(r.Nodes), r.Start, r.End)
+			if r := r.([]any); len(r) != 4 { // first slot, last slot, master, replica
+				t.Errorf("node %d shows %v, want a master and a replica", i, r)
 			}
 		}
 		role, err := n.Client().Info(t.Context(), "replication").Result()
@@ -36,5 +36,56 @@ func TestClusterIsCompleteAtOnce(t *testing.T) {
 		if got := c.ReplicaOf(slot); got != c.Nodes[want+3] {
 			t.Errorf("slot %d: got replica %v, want node %d", slot, got, want+3)
 		}
+	}
+}
+
+func TestFaultProxiesAreWhatTheClusterShows(t *testing.T) {
+	c := StartCluster(t, ClusterOptions{Replicas: 1, FaultProxy: true})
+	want := map[string]bool{}
+	for i, n := range c.Nodes {
+		want[n.Announced()] = true
+		if n.Announced() == n.Addr || c.Addrs()[i] != n.Proxy.Addr() {
+			t.Errorf("node %d at %s announces %s", i, n.Addr, n.Announced())
+		}
+	}
+	for i, n := range c.Nodes {
+		slots, err := n.Client().Do(t.Context(), "CLUSTER", "NODES").Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(slots) {
+			addr, _, _ := strings.Cut(strings.Fields(line)[1], "@")
+			if !want[addr] {
+				t.Errorf("node %d shows %s, which is no proxy", i, addr)
+			}
+		}
+	}
+	through := Connect(t, c.Addrs()[0])
+	through.Want("+OK\r\n", "SET", KeyIn(0, "k"), "v")
+	c.Nodes[0].Proxy.Freeze()
+	through.Send(Command("PING"))
+	through.WantSilence(20 * time.Millisecond)
+	if err := c.stable(); err != nil {
+		t.Errorf("a frozen proxy disturbs the cluster: %v", err)
+	}
+	c.Nodes[0].Proxy.Thaw()
+	through.WantRead("+PONG\r\n")
+}
+
+func TestOneMasterAndManyReplicas(t *testing.T) {
+	c := StartCluster(t, ClusterOptions{Masters: 1, Replicas: 2, NodeTimeout: 5 * time.Second})
+	if len(c.Nodes) != 3 || c.MasterOf(0) != c.Nodes[0] || c.ReplicaOf(16383) != c.Nodes[1] {
+		t.Errorf("got %d nodes, master %v, replica %v", len(c.Nodes), c.MasterOf(0), c.ReplicaOf(16383))
+	}
+	got, err := c.Nodes[0].Client().ConfigGet(t.Context(), "cluster-node-timeout").Result()
+	if err != nil || got["cluster-node-timeout"] != "5000" {
+		t.Errorf("got %v, %v; want 5000", got, err)
+	}
+}
+
+func TestBadNodeArgumentIsReported(t *testing.T) {
+	_, err := LaunchCluster(ClusterOptions{Args: []string{"--no-such-directive", "1"}})
+	if err == nil || !strings.Contains(err.Error(), "no-such-directive") {
+		t.Fatalf("got error %v, want one with the server's own words", err)
 	}
 }

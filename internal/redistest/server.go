@@ -46,40 +46,44 @@ type Server struct {
 
 // Launch starts a server and returns when it answers. The caller closes it.
 func Launch(opt Options) (*Server, error) {
-	var err error
-	for range launchTries {
-		var s *Server
-		if s, err = launchOnce(opt, nil); err == nil {
-			return s, nil
-		}
-		if !errors.Is(err, errPortTaken) {
-			break
-		}
-	}
-	return nil, err
+	var s *Server
+	err := retryPorts(func() (err error) {
+		s, err = launchOnce(opt)
+		return err
+	})
+	return s, err
 }
 
 // errPortTaken says that another program took the port between our look and Redis's bind.
 var errPortTaken = errors.New("port was taken")
 
-// launchOnce starts a server on a port of its choice. With more not nil, its result, which may depend on the
-// port, goes before the arguments of opt.
-func launchOnce(opt Options, more func(*port) ([]string, error)) (*Server, error) {
+// retryPorts calls try again while it fails because a port was taken.
+func retryPorts(try func() error) error {
+	var err error
+	for range launchTries {
+		if err = try(); !errors.Is(err, errPortTaken) {
+			return err
+		}
+	}
+	return err
+}
+
+// launchOnce starts a server on a port of its choice.
+func launchOnce(opt Options) (*Server, error) {
 	p, err := claimPort()
 	if err != nil {
 		return nil, err
 	}
+	return launchAt(p, opt)
+}
+
+// launchAt starts a server on port p, which it takes over, also if it fails.
+func launchAt(p *port, opt Options) (*Server, error) {
 	s := &Server{Addr: p.addr(), port: p, opt: opt}
+	var err error
 	if s.dir, err = os.MkdirTemp("", "leash-redis-"); err != nil {
 		p.release()
 		return nil, err
-	}
-	if more != nil {
-		args, err := more(p)
-		if err != nil {
-			return nil, errors.Join(err, s.Close())
-		}
-		s.opt.Args = append(args, opt.Args...)
 	}
 	if err := s.start(); err != nil {
 		return nil, errors.Join(err, s.Close())

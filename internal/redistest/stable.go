@@ -21,7 +21,7 @@ func (c *Cluster) stable() error {
 	running := c.Running()
 	reports := make(map[*Node]*report, len(running))
 	var mu sync.Mutex
-	err := c.each(running, func(n *Node) error {
+	err := each(running, func(n *Node) error {
 		r, err := n.report()
 		mu.Lock()
 		defer mu.Unlock()

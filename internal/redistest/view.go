@@ -34,14 +34,6 @@ func (n *nodeInfo) has(slot int) bool {
 	return false
 }
 
-func (n *nodeInfo) slotCount() int {
-	count := 0
-	for _, r := range n.slots {
-		count += r.last - r.first + 1
-	}
-	return count
-}
-
 // view is what one node believes of the cluster, by node id.
 type view map[string]*nodeInfo
 
