@@ -128,6 +128,9 @@ func newLogger(cfg config.Config, w io.Writer) *slog.Logger {
 }
 
 func upstreamConfig(cfg config.Config) upstream.Config {
+	if cfg.RedirectTimeout == 0 {
+		cfg.RedirectTimeout = -1 // none; zero would be the default
+	}
 	return upstream.Config{
 		Addrs: cfg.Upstream, Mode: cfg.UpstreamMode,
 		User: cfg.UpstreamUser, Password: string(cfg.UpstreamPassword),

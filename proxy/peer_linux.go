@@ -7,13 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Keepalive of a connection with holds or waiters: probes begin after
-// PeerTimeout less probeTime, and three go unanswered.
-const (
-	probeInterval = 2 * time.Second
-	probeCount    = 3
-	probeTime     = probeInterval * probeCount
-)
+// keepAliveFor finds a vanished peer within d: probes begin after 5/11 of it,
+// and three, each 2/11 apart, go unanswered. The kernel counts in seconds.
+func keepAliveFor(d time.Duration) net.KeepAliveConfig {
+	seconds := func(d time.Duration) time.Duration { return max(d.Truncate(time.Second), time.Second) }
+	return net.KeepAliveConfig{Enable: true, Idle: seconds(d * 5 / 11), Interval: seconds(d * 2 / 11), Count: 3}
+}
 
 // setKeepAlive makes the kernel find a vanished peer soon, or in its usual time.
 func (c *conn) setKeepAlive(tight bool) {
@@ -23,8 +22,7 @@ func (c *conn) setKeepAlive(tight bool) {
 	}
 	cfg := net.KeepAliveConfig{Enable: true} // the package's defaults
 	if tight {
-		idle := max(c.session.server.cfg.PeerTimeout-probeTime, time.Second)
-		cfg = net.KeepAliveConfig{Enable: true, Idle: idle, Interval: probeInterval, Count: probeCount}
+		cfg = keepAliveFor(c.session.server.cfg.PeerTimeout)
 	}
 	_ = tcp.SetKeepAliveConfig(cfg)
 }

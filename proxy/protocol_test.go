@@ -142,3 +142,21 @@ func TestHalfCloseAndQuit(t *testing.T) {
 	}
 	want(t, client, "$1\r\n1\r\n", "GET", "a")
 }
+
+// TestUpstreamsLimitOnBulks: an argument that Redis would not take never gets
+// onto a link, where it would cut off everybody.
+func TestUpstreamsLimitOnBulks(t *testing.T) {
+	plain := redistest.Start(t, "--proto-max-bulk-len", "1mb")
+	l := startLeash(t, []string{plain.Addr})
+	bystander := l.dial(t)
+	want(t, bystander, "+OK\r\n", "SET", "k", strings.Repeat("v", 1<<20))
+	for _, raw := range []string{redistest.Command("SET", "k", strings.Repeat("v", 1<<20+1)), "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048577\r\n"} {
+		if got, redis := exchange(t, l.addr, raw), exchange(t, plain.Addr, raw); got != redis {
+			t.Errorf("leash: %q\nredis: %q", got, redis)
+		}
+	}
+	want(t, bystander, ":1048576\r\n", "STRLEN", "k")
+	if strings.Contains(l.logs.String(), "connection to redis lost") {
+		t.Error("a link was lost")
+	}
+}

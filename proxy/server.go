@@ -36,7 +36,7 @@ import (
 type Config struct {
 	Listen          []string      // host:port or unix:/path; at least one
 	MaxClients      int           // if zero, 10,000
-	MaxBulk         int64         // bytes of one argument; if zero, 512 MiB
+	MaxBulk         int64         // bytes of one argument; if zero, 512 MiB; never more than Redis takes
 	MaxArgs         int           // arguments of one command; if zero, 1,048,576
 	MaxClientOutput int64         // bytes of output that may wait for a client that takes none; if zero, 256 MiB
 	PeerTimeout     time.Duration // after which a silent peer with locks is dead; if zero, 11 s

@@ -100,7 +100,7 @@ func newSession(srv *Server, c *conn) *session {
 	s := &session{server: srv, conn: c, largest: firstReply, since: time.Now()}
 	s.wake.L = &s.mu
 	s.ctx, s.stop = context.WithCancel(srv.ctx)
-	s.parser.Limits = resp.Limits{MaxBulk: srv.cfg.MaxBulk, MaxArgs: srv.cfg.MaxArgs}
+	s.parser.Limits = resp.Limits{MaxBulk: min(srv.cfg.MaxBulk, srv.up.MaxBulk()), MaxArgs: srv.cfg.MaxArgs}
 	return s
 }
 

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -61,7 +62,11 @@ var errNotCluster = errors.New("upstream-mode is cluster, but redis there has cl
 func (u *Upstream) probe(ctx context.Context) (err error) {
 	for _, addr := range u.cfg.Addrs {
 		var info string
+		u.maxBulk = defaultMaxBulk
 		err = u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
+			if config, err := c.ConfigGet(ctx, "proto-max-bulk-len").Result(); err == nil {
+				u.setMaxBulk(config["proto-max-bulk-len"])
+			}
 			info, err = c.Info(ctx).Result()
 			return err
 		})
@@ -82,6 +87,15 @@ func (u *Upstream) probe(ctx context.Context) (err error) {
 		return u.probeAuth(ctx, addr)
 	}
 	return err
+}
+
+// defaultMaxBulk is Redis's proto-max-bulk-len where it cannot be asked.
+const defaultMaxBulk = 512 << 20
+
+func (u *Upstream) setMaxBulk(config string) {
+	if n, err := strconv.ParseInt(config, 10, 64); err == nil && n > 0 {
+		u.maxBulk = n
+	}
 }
 
 // probeAuth finds out whether clients must authenticate.

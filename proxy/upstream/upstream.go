@@ -34,7 +34,7 @@ type Config struct {
 	// served with them only when Lane says so.
 	User, Password string
 
-	RedirectTimeout time.Duration // if zero, 2 s: how long a call may look for its node
+	RedirectTimeout time.Duration // if zero, 2 s; negative: none. How long a call may look for its node
 	UpstreamTimeout time.Duration // if zero, 10 s: silence after which a node is lost
 }
 
@@ -50,6 +50,7 @@ type Upstream struct {
 	authRequired atomic.Bool
 	turn         atomic.Uint32 // of the node that anyNode takes next
 	version      string        // redis_version, set by Connect
+	maxBulk      int64         // proto-max-bulk-len, set by Connect
 
 	// mu guards the fields below. Never held across I/O.
 	mu       sync.Mutex
@@ -143,6 +144,10 @@ func (u *Upstream) Topology() *Topology { return u.topology.Load() }
 
 // Version is the redis_version that the upstream reported at Connect.
 func (u *Upstream) Version() string { return u.version }
+
+// MaxBulk is the largest argument that Redis takes, in bytes. One byte more
+// would be a protocol error, which costs all who share the link.
+func (u *Upstream) MaxBulk() int64 { return u.maxBulk }
 
 // AuthRequired reports whether Redis wants a fresh connection to authenticate.
 func (u *Upstream) AuthRequired() bool { return u.authRequired.Load() }
