@@ -86,13 +86,25 @@ func printGobench(w io.Writer, r *result, m measurement) {
 // machine says what the figures were measured on, and how.
 func machine(args []string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "go run ./bench %s\n", strings.Join(args, " "))
+	b.WriteString("go run ./bench")
+	for _, arg := range args {
+		fmt.Fprintf(&b, " %s", shellWord(arg))
+	}
+	fmt.Fprintln(&b)
 	fmt.Fprintf(&b, "%s, %d cores, %s %s, %s\n", cpuModel(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 	fmt.Fprintf(&b, "%s\n", firstLine("redis-server", "--version"))
 	if path, err := findNutcracker(); err == nil {
 		fmt.Fprintf(&b, "%s\n", firstLine(path, "--version"))
 	}
 	return b.String()
+}
+
+// shellWord is the argument as a shell takes it.
+func shellWord(arg string) string {
+	if arg != "" && !strings.ContainsAny(arg, " \t\n'\"\\$&|;<>()*?[]#~`!{}") {
+		return arg
+	}
+	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }
 
 // cpuModel is what Linux calls the processor.

@@ -55,3 +55,13 @@ func TestMedian(t *testing.T) {
 		t.Errorf("of two: got %v", got)
 	}
 }
+
+func TestShellWord(t *testing.T) {
+	for arg, want := range map[string]string{
+		"--rounds=3": "--rounds=3", "": "''", "--threads 1": "'--threads 1'", "it's": `'it'\''s'`,
+	} {
+		if got := shellWord(arg); got != want {
+			t.Errorf("%q: got %s, want %s", arg, got, want)
+		}
+	}
+}
