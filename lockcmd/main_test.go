@@ -79,12 +79,15 @@ func both(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)) {
 	t.Run("cluster", func(t *testing.T) { test(t, dialCluster(t, sharedCluster(t).Addrs()...)) })
 }
 
-// leash runs a Service for a test.
-func leash(t testing.TB, rdb redis.UniversalClient, cfg Config) *Service {
+// leash runs a Service for a test. Each of prepare is called before it runs.
+func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(*Service)) *Service {
 	t.Helper()
 	s, err := New(cfg, rdb, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, p := range prepare {
+		p(s)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -94,7 +94,11 @@ type ending struct {
 // newEnding takes h from the watchdog, before anything is sent: release beats renewal (R26).
 func (s *Service) newEnding(h *hold, all bool) *ending {
 	e := &ending{service: s, hold: h, all: all, number: h.carrier.requests.Add(1)}
-	e.until = s.watchdog.Remove(&h.watch)
+	if e.until = s.watchdog.Remove(&h.watch); e.until.IsZero() { // it was not kept: a second release of it, or a loose grant
+		h.carrier.mu.Lock()
+		e.until = time.Now().Add(h.ttl)
+		h.carrier.mu.Unlock()
+	}
 	e.request = &request{
 		script: releaseScript, keys: []string{h.key},
 		args: append(e.args(), lockChannel(h.key), s.cfg.publishMode()),
@@ -246,7 +250,6 @@ func (e *ending) finish() {
 func (s *Service) endLoose(h *hold) {
 	h.state = over // nobody else knows it
 	e := s.newEnding(h, true)
-	e.until = time.Now().Add(h.ttl)
 	h.gate <- struct{}{}
 	s.spawn(e.finish)
 }

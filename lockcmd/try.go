@@ -163,6 +163,7 @@ func (t *try) release() {
 // more: grant and disconnect are decided under the carrier's mutex (R19).
 func (t *try) settle(ctx context.Context, r result) bool {
 	s, c := t.carrier.service, t.carrier
+	t.freshen(&r)
 	h, until := t.hold(r)
 	if !time.Now().Before(until) {
 		s.undo(t)
@@ -177,6 +178,22 @@ func (t *try) settle(ctx context.Context, r result) bool {
 		s.spawn(func() { s.undoLater(t, h) })
 	}
 	return true
+}
+
+// freshen renews a grant whose answer took long to come, so that it does not begin its life half over.
+func (t *try) freshen(r *result) {
+	s, ttl := t.carrier.service, max(t.wish.ttl, r.ttl)
+	if t.wish.lease || r.lease || time.Until(renewal.Until(r.sent, r.left)) > ttl/2 {
+		return
+	}
+	again := &request{
+		script: renewScript, keys: []string{t.wish.key},
+		args: []any{ttl.Milliseconds(), t.owner, mark(r.token, t.carrier.name)},
+	}
+	reply, err := s.ask(again, s.deadline())
+	if n := numbers(reply); err == nil && len(n) == 1 && n[0] == 1 {
+		r.sent, r.left = again.sent, max(ttl, r.left-again.sent.Sub(r.sent))
+	}
 }
 
 // hang makes h, granted or entered again and safe until then, a hold of the carrier, unless its client is gone.

@@ -194,7 +194,7 @@ func TestR19AWaiterThatIsGoneIsNeverGranted(t *testing.T) {
 
 func TestR21HandOverIsBounded(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		s, key := leash(t, rdb, Config{}), newKey()
 		holder := connect(t, s)
 		holder.token(key)
 		const n = 2 * maxHandovers
@@ -223,7 +223,6 @@ func TestR21HandOverIsBounded(t *testing.T) {
 		}
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
 		want(t, receive(t, published, 5*time.Second).Payload, "0")
-		_ = other
 	})
 }
 

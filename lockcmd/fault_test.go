@@ -1,0 +1,275 @@
+package lockcmd
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"leash/internal/faultproxy"
+	"leash/internal/redistest"
+)
+
+// faulty is a Leash whose way to Redis can be disturbed, and another that goes straight.
+func faulty(t *testing.T, cfg Config) (s, straight *Service, p *faultproxy.Proxy) {
+	t.Helper()
+	server := sharedServer(t)
+	p, err := faultproxy.New(server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	s = leash(t, dialServer(t, p.Addr()), cfg)
+	return s, leash(t, dialServer(t, server.Addr), cfg), p
+}
+
+// running matches a script of ours on a key, however it is sent.
+func running(sc *script, key string) faultproxy.Match {
+	return func(request []byte) bool {
+		args := faultproxy.Args(request)
+		return len(args) > 3 && (string(args[1]) == sc.sha || string(args[1]) == sc.source) && string(args[3]) == key
+	}
+}
+
+func TestR7LostReplyOfAcquire(t *testing.T) {
+	s, straight, p := faulty(t, Config{})
+	rdb := straight.rdb
+	for _, before := range []bool{false, true} {
+		key, other := newKey(), newKey()
+		a := connect(t, s)
+		a.token(other) // Redis has the script
+		arm := p.DropAfter
+		if before {
+			arm = p.DropBefore
+		}
+		fault := arm(running(acquireScript, key))
+		token := a.token(key, "OWNER", "me")
+		if fault.Count() != 1 {
+			t.Fatal("no reply was lost")
+		}
+		want(t, count(rdb, key, "me"), "1")
+		fault = arm(running(acquireScript, key))
+		if again := a.token(key, "OWNER", "me"); again != token || fault.Count() != 1 {
+			t.Fatalf("got token %d, want %d", again, token)
+		}
+		want(t, count(rdb, key, "me"), "2")
+		fault = arm(running(releaseScript, key))
+		want(t, a.do("LOCK.RELEASE", key), ":0")
+		want(t, count(rdb, key, "me"), "1")
+		again := arm(running(releaseScript, key))
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		if exists(t, rdb, key) || fault.Count()+again.Count() != 2 || len(a.losses) != 0 {
+			t.Error("the hold has not ended as it should")
+		}
+	}
+}
+
+func TestR7ScriptsAreNeverSentTwiceByTheClientLibrary(t *testing.T) {
+	server := sharedServer(t)
+	p, err := faultproxy.New(server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	rdb, ctx := dialServer(t, p.Addr()), context.Background()
+	counter := newKey()
+	incr := &script{source: "return redis.call('INCR', KEYS[1])", sha: "e6ffc5fb7a1c50a5b9ad9ad66e1b2fd1e2b1b0a3"}
+	cmd := incr.command(ctx, "EVAL", []string{counter}, nil)
+	fault := p.DropAfter(faultproxy.Named("EVAL"), faultproxy.Always())
+	if err := rdb.Process(ctx, cmd); err == nil {
+		t.Error("want an error")
+	}
+	fault.Disarm()
+	if n := rdb.Get(ctx, counter).Val(); n != "1" {
+		t.Errorf("the script ran %s times, want once", n)
+	}
+}
+
+func TestR21LostReplyOfHandOver(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		s, straight, p := faulty(t, Config{})
+		key := newKey()
+		a, b := connect(t, s), connect(t, s)
+		old := a.token(key)
+		reply := b.await(s, 1, key, "BLOCK", "0")
+		arm := p.DropAfter
+		if before {
+			arm = p.DropBefore
+		}
+		fault := arm(running(handoverScript, key))
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		if token := tokenOf(t, receive(t, reply, 3*time.Second)); token <= old || fault.Count() != 1 {
+			t.Errorf("got token %d after %d", token, old)
+		}
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+		if exists(t, straight.rdb, key) {
+			t.Error("something is left behind")
+		}
+	}
+}
+
+func TestR26UnknownAcquireIsUndone(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond})
+	a, b, key := connect(t, s), connect(t, straight), newKey()
+	a.token(newKey())
+	fault := p.DropAfter(running(acquireScript, key), faultproxy.Always())
+	began := time.Now()
+	want(t, a.do("LOCK.ACQUIRE", key, "TTL", "1000"), "-"+msgTimeout)
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("the client was told after %v", took)
+	}
+	if fault.Count() < 2 {
+		t.Error("the right answer was not looked for")
+	}
+	began = time.Now()
+	b.token(key, "BLOCK", "0")
+	if took := time.Since(began); took > 900*time.Millisecond {
+		t.Errorf("the lock was free only after %v", took)
+	}
+	if s.Stats().Timeouts != 1 || s.Stats().Undone != 1 || s.Stats().Holds != 1 {
+		t.Errorf("got stats %+v", s.Stats())
+	}
+}
+
+func TestR26UndoLeavesTheHoldItEntered(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond})
+	a, key := connect(t, s), newKey()
+	token := a.token(key, "OWNER", "me")
+	fault := p.DropAfter(running(acquireScript, key), faultproxy.Always())
+	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgTimeout)
+	fault.Disarm()
+	if again := a.token(key, "OWNER", "me"); again != token {
+		t.Fatalf("got token %d, want %d", again, token)
+	}
+	want(t, count(straight.rdb, key, "me"), "2")
+	want(t, a.do("LOCK.RELEASE", key), ":0")
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+}
+
+func TestR26UndoStopsALateAcquire(t *testing.T) {
+	s, _, _ := faulty(t, Config{WatchdogTimeout: 300 * time.Millisecond})
+	a, key := connect(t, s), newKey()
+	w := wish{key: key, ttl: 300 * time.Millisecond}
+	late := a.carrier.newTry(w, nil)
+	s.undo(late) // nothing was heard of it
+	eventually(t, time.Second, "the first undo is over", func() bool { return s.Stats().Undone == 1 })
+	<-time.After(100 * time.Millisecond)
+	if r := late.send(s.deadline()); r.kind != granted { // and now it comes
+		t.Fatalf("got %+v", r)
+	}
+	began := time.Now()
+	connect(t, s).token(key, "BLOCK", "0")
+	if took := time.Since(began); took > 290*time.Millisecond {
+		t.Errorf("the second undo did not come: %v", took)
+	}
+}
+
+func TestR26UnknownReleaseIsRepeated(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
+	a, key := connect(t, s), newKey()
+	for range 2 {
+		a.token(key, "OWNER", "me")
+	}
+	fault := p.DropBefore(running(releaseScript, key), faultproxy.Always())
+	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater) // the order stays
+	fault.Disarm()
+	eventually(t, 2*time.Second, "the release is repeated", func() bool { return count(straight.rdb, key, "me") == "1" })
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	if exists(t, straight.rdb, key) || len(a.losses) != 0 {
+		t.Error("the hold has not ended as it should")
+	}
+}
+
+func TestR25SilentRedisIsALossInTime(t *testing.T) {
+	s, straight, p := faulty(t, Config{WatchdogTimeout: time.Second})
+	a, b, key := connect(t, s), connect(t, straight), newKey()
+	a.token(key)
+	<-time.After(500 * time.Millisecond)
+	reply := b.await(straight, 1, key, "BLOCK", "0")
+	p.Freeze()
+	defer p.Thaw()
+	loss := receive(t, a.losses, 2*time.Second)
+	want(t, loss, key+" silence")
+	if !exists(t, straight.rdb, key) || len(reply) != 0 {
+		t.Error("the loss was told only when the lock was free already")
+	}
+	tokenOf(t, receive(t, reply, 2*time.Second))
+}
+
+func TestR27PausedRedisIsALossBeforeAnybodyElseGetsTheLock(t *testing.T) {
+	server := redistest.Start(t)
+	s := leash(t, dialServer(t, server.Addr), Config{WatchdogTimeout: time.Second})
+	other := leash(t, dialServer(t, server.Addr), Config{WatchdogTimeout: time.Second})
+	a, b, key := connect(t, s), connect(t, other), newKey()
+	a.token(key)
+	reply := b.await(other, 1, key, "BLOCK", "0")
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	resume := time.AfterFunc(2*time.Second, func() { server.Resume() })
+	defer resume.Stop()
+	select {
+	case r := <-reply:
+		t.Fatalf("the waiter was answered %q before the holder was told", r)
+	case loss := <-a.losses:
+		want(t, loss, key+" silence")
+	}
+	tokenOf(t, receive(t, reply, 5*time.Second))
+}
+
+// TestR16DisconnectsAtRandom lets many clients take one lock in turn, half of them dying at random moments.
+func TestR16DisconnectsAtRandom(t *testing.T) {
+	s, straight, p := faulty(t, Config{WatchdogTimeout: 2 * time.Second, UpstreamTimeout: 2 * time.Second})
+	const clients, rounds = 40, 6
+	key := newKey()
+	var wg sync.WaitGroup
+	var once sync.Mutex // held by who holds the lock: TryLock fails for a second holder
+	stop := make(chan struct{})
+	go func() { // connections break all the time
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(37 * time.Millisecond):
+				p.Cut(faultproxy.FIN)
+			}
+		}
+	}()
+	for i := range clients {
+		where := []*Service{s, straight}[i%2]
+		wg.Go(func() {
+			for round := range rounds {
+				c := connect(t, where)
+				dies := (i+round)%4 < 2
+				if dies {
+					time.AfterFunc(time.Duration((i*7+round*13)%60)*time.Millisecond, c.gone)
+				}
+				reply := c.do("LOCK.ACQUIRE", key, "BLOCK", "20000")
+				if strings.HasPrefix(reply, ":") {
+					if !once.TryLock() {
+						t.Error("two holders")
+						return
+					}
+					<-time.After(200 * time.Microsecond)
+					once.Unlock()
+					if !dies {
+						if r := c.do("LOCK.RELEASE", key); r != ":1" {
+							t.Errorf("release: got %q", r)
+						}
+					}
+				} else if !dies {
+					t.Errorf("acquire: got %q", reply)
+				}
+				c.carrier.End(Release)
+			}
+		})
+	}
+	wg.Wait()
+	close(stop)
+	eventually(t, 5*time.Second, "nothing is left", func() bool { return !exists(t, straight.rdb, key) })
+	eventually(t, 5*time.Second, "nothing is counted", func() bool {
+		return s.Stats().Holds == 0 && straight.Stats().Holds == 0 && s.Stats().Waiters == 0
+	})
+}

@@ -1,0 +1,202 @@
+package lockcmd
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestR30ReleaseFromAnyConnection(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		for _, where := range []*Service{s, other} {
+			for _, by := range []string{"TOKEN", "OWNER"} {
+				key := newKey()
+				a, b := connect(t, s), connect(t, where)
+				token := strconv.FormatInt(a.token(key, "OWNER", "me"), 10)
+				proof := map[string]string{"TOKEN": token, "OWNER": "me"}[by]
+				want(t, b.do("LOCK.RELEASE", key, "TOKEN", "5"), "-"+msgNotHeld)
+				want(t, b.do("LOCK.RELEASE", key, "OWNER", "you"), "-"+msgNotHeld)
+				want(t, b.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+				want(t, b.do("LOCK.RELEASE", key, by, proof), ":1")
+				want(t, b.do("LOCK.RELEASE", key, by, proof), "-"+msgNotHeld)
+				if exists(t, rdb, key) {
+					t.Error("the lock is still there")
+				}
+				eventually(t, 3*time.Second, "the carrier forgets", func() bool { return a.carrier.Holds() == 0 })
+				if len(a.losses) != 0 {
+					t.Errorf("%s: told as a loss: %s", by, <-a.losses)
+				}
+				n, _ := strconv.ParseInt(token, 10, 64)
+				if laid := exists(t, rdb, tombstoneKey(key, n, a.carrier.name)); laid != (where == other) {
+					t.Errorf("tombstone laid: %v", laid)
+				}
+			}
+		}
+	})
+}
+
+func TestR30TombstoneServesWhenTheNewsGotLost(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		deaf := func(s *Service) { s.ears.news = "nowhere" }
+		s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, deaf), leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, other)
+		a.token(key, "OWNER", "me")
+		a.token(key, "OWNER", "me")
+		want(t, b.do("LOCK.RELEASE", key, "OWNER", "me"), ":0")
+		want(t, b.do("LOCK.RELEASE", key, "OWNER", "me"), ":1")
+		eventually(t, 3*time.Second, "the carrier forgets", func() bool { return a.carrier.Holds() == 0 })
+		if len(a.losses) != 0 {
+			t.Error("a release was told as a loss")
+		}
+	})
+}
+
+func TestR27ForcedEndIsToldAsLoss(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, ctx := leash(t, rdb, Config{WatchdogTimeout: time.Second}), context.Background()
+		a, b := connect(t, s), connect(t, s)
+		gone, overwritten, kept := newKey(), newKey(), newKey()
+		a.token(gone)
+		b.token(overwritten)
+		c := connect(t, s)
+		c.token(kept)
+		rdb.Del(ctx, gone)
+		rdb.Set(ctx, overwritten, "poison", 0) // R25: stops none of the others
+		want(t, receive(t, a.losses, time.Second), gone+" gone")
+		want(t, receive(t, b.losses, time.Second), overwritten+" gone")
+		<-time.After(1500 * time.Millisecond)
+		if left := rdb.PTTL(ctx, kept).Val(); left < 500*time.Millisecond || len(c.losses) != 0 {
+			t.Errorf("the innocent hold has %v left", left)
+		}
+		if got := s.Stats().Losses["gone"]; got != 2 {
+			t.Errorf("got %d losses counted, want 2", got)
+		}
+		want(t, a.do("LOCK.RELEASE", gone), "-"+msgNotHeld)
+	})
+}
+
+func TestR28EndOfConnection(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, ctx := leash(t, rdb, Config{WatchdogTimeout: time.Second}), context.Background()
+		plain, leased, entered := newKey(), newKey(), newKey()
+		a := connect(t, s)
+		a.token(plain)
+		a.token(leased, "LEASE", "20000")
+		a.token(entered, "OWNER", "me")
+		a.token(entered, "OWNER", "me")
+		a.carrier.End(Release)
+		eventually(t, time.Second, "the holds end", func() bool { return !exists(t, rdb, plain) && !exists(t, rdb, entered) })
+		if left := rdb.PTTL(ctx, leased).Val(); left < 19*time.Second {
+			t.Errorf("the leased hold has %v left, want its lease (R3)", left)
+		}
+		b := connect(t, s)
+		b.token(plain)
+		b.carrier.End(Expire)
+		if !exists(t, rdb, plain) {
+			t.Error("an expiring hold was released")
+		}
+		eventually(t, 2*time.Second, "it runs out", func() bool { return !exists(t, rdb, plain) })
+		eventually(t, time.Second, "nothing is guarded", func() bool { return !a.guarded.Load() && !b.guarded.Load() })
+		if s.Stats().Holds != 0 || len(a.losses)+len(b.losses) != 0 {
+			t.Errorf("got stats %+v", s.Stats())
+		}
+	})
+}
+
+func TestR3LeaseIsNotRenewedAndEndsQuietly(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{WatchdogTimeout: 300 * time.Millisecond}), newKey()
+		a := connect(t, s)
+		a.token(key, "LEASE", "1000")
+		began := time.Now()
+		eventually(t, 2*time.Second, "the lease is over", func() bool { return !exists(t, rdb, key) })
+		if took := time.Since(began); took < 900*time.Millisecond || took > 1200*time.Millisecond {
+			t.Errorf("a lease of 1 s lasted %v", took)
+		}
+		eventually(t, time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
+		want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+		if len(a.losses) != 0 {
+			t.Error("the end of a lease was told as a loss")
+		}
+	})
+}
+
+func TestR3HoldsAreRenewedAtAThird(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{WatchdogTimeout: 900 * time.Millisecond}), newKey(), context.Background()
+		a := connect(t, s)
+		a.token(key)
+		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+			if left := rdb.PTTL(ctx, key).Val(); left < 450*time.Millisecond {
+				t.Fatalf("got %v left, want more than half", left)
+			}
+			left, err := strconv.Atoi(a.do("LOCK.TTL", key)[1:])
+			if err != nil || left < 450 || time.Duration(left)*time.Millisecond > rdb.PTTL(ctx, key).Val()+5*time.Millisecond {
+				t.Fatalf("LOCK.TTL says %d ms, Redis %v", left, rdb.PTTL(ctx, key).Val())
+			}
+		}
+		want(t, connect(t, s).do("LOCK.TTL", key), ":-2")
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		want(t, a.do("LOCK.TTL", key), ":-2")
+	})
+}
+
+func TestR13ScriptsAreFoundAgainAfterFlush(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond}), newKey()
+		flush := func() {
+			err := rdb.ScriptFlush(context.Background()).Err()
+			if c, ok := rdb.(*redis.ClusterClient); ok {
+				err = c.ForEachMaster(context.Background(), func(ctx context.Context, c *redis.Client) error {
+					return c.ScriptFlush(ctx).Err()
+				})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		a, b := connect(t, s), connect(t, s)
+		flush()
+		a.token(key)
+		for range 8 {
+			flush()
+			<-time.After(150 * time.Millisecond)
+		}
+		reply := b.await(s, 1, key, "BLOCK", "0")
+		flush()
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		tokenOf(t, receive(t, reply, 2*time.Second))
+		flush()
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+		if len(a.losses)+len(b.losses) != 0 {
+			t.Error("a hold was lost")
+		}
+	})
+}
+
+func TestR13ReleasePassesAtMaxmemory(t *testing.T) {
+	server := sharedServer(t)
+	rdb, ctx := dialServer(t, server.Addr), context.Background()
+	s, key, full := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond}), newKey(), newKey()
+	a, b, c := connect(t, s), connect(t, s), connect(t, s)
+	for range 3 {
+		a.token(key, "OWNER", "me")
+	}
+	b.token(full)
+	reply := c.await(s, 1, full, "BLOCK", "0")
+	rdb.ConfigSet(ctx, "maxmemory", "1")
+	defer rdb.ConfigSet(ctx, "maxmemory", "0")
+	want(t, connect(t, s).do("LOCK.ACQUIRE", newKey()), "-OOM command not allowed when used memory > 'maxmemory'.")
+	<-time.After(time.Second) // renewal goes on
+	want(t, a.do("LOCK.RELEASE", key), ":0")
+	want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), ":0")
+	want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), ":0")
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	want(t, b.do("LOCK.RELEASE", full), ":1")
+	tokenOf(t, receive(t, reply, time.Second))
+	want(t, c.do("LOCK.RELEASE", full), ":1")
+}
