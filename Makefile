@@ -1,6 +1,6 @@
 # Leash: `make test` is the whole check, `make build` the binary.
 #
-#   make test                          format, vet, staticcheck, all tests under the race detector
+#   make test                          format, go.mod, vet, staticcheck, all tests under the race detector
 #   make build                         bin/leash, static, stamped with the version
 #   make bench BENCHFLAGS='--rounds 5' Leash beside direct Redis and other proxies
 #   make go-test TESTFLAGS='-run Lock' tests alone, with flags of your own
@@ -12,20 +12,23 @@ BENCHFLAGS  ?=
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 .DEFAULT_GOAL := build
-.PHONY: build test lint fmt vet staticcheck go-test bench tools clean
+.PHONY: build test lint fmt tidy vet staticcheck go-test bench tools clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X leash/internal/config.version=$(VERSION)' -o bin/leash .
 
 test: lint go-test
 
-lint: fmt vet staticcheck
+lint: fmt tidy vet staticcheck
 
 fmt:
 	@unformatted=$$(gofmt -l .) || exit 1; \
 	if [ -n "$$unformatted" ]; then \
 		echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; \
 	fi
+
+tidy:
+	$(GO) mod tidy -diff
 
 vet:
 	$(GO) vet ./...
