@@ -141,11 +141,10 @@ func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
 		script: handoverScript, keys: []string{e.hold.key, tokenKey(e.hold.key)}, args: append(args, t.grantArgs()...),
 	}
 	reply, err := s.ask(r, until)
-	if r.doubt {
-		e.request.doubt = true
-		t.late = true
-	}
+	t.late = t.late || r.doubt
+	e.request.doubt = r.doubt
 	if err != nil {
+		e.request.doubt = !errors.Is(err, errRefused) // an error of a script says little of how far it came
 		s.queues.unclaim(w)
 		return 0, false
 	}

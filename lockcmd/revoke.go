@@ -96,7 +96,7 @@ func (v *revocation) send(until time.Time) (code int64, err error) {
 func (v *revocation) call(until time.Time) (int64, error) {
 	s := v.service
 	reply, err := s.ask(v.request, until)
-	if redis.HasErrorPrefix(errors.Unwrap(err), "TRYAGAIN") || tryAgain(err) {
+	if tryAgain(err) {
 		return v.piecemeal(until)
 	}
 	if err != nil {

@@ -115,8 +115,12 @@ func failure(err error) result {
 	return result{kind: failed, text: scriptError(err)}
 }
 
-// refusedText keeps Redis's own word where clients do not take it for an invitation to try again blindly.
+// refusedText keeps Redis's own word where clients do not take it for an invitation to try again blindly. There is none for
+// a slot in migration: what cannot be granted there counts as taken (R14).
 func refusedText(err error) string {
+	if tryAgain(err) {
+		return ""
+	}
 	var reply redis.Error
 	if errors.As(err, &reply) && redis.HasErrorPrefix(reply, "NOREPLICAS") {
 		return scriptError(reply)

@@ -4,8 +4,8 @@
 --      6 the waiter's owner · 7 carrier · 8 request number · 9 TTL ms · 10 options · 11 token TTL ms · 12 ID · 13 client
 -- Replies {1, token, ms left} ended and granted, also when this very request was done before · {0} counts remain
 --      {-1} no such hold, nothing granted · {-2} a late copy, nothing done
--- Atomic: nobody may get in between the end of one hold and the next. The DEL comes first, so at maxmemory the release passes
--- and the grant with it (R13).
+-- Atomic: nobody may get in between the end of one hold and the next. HDEL comes first, so at maxmemory the release passes and
+-- the grant with it (R13). Not DEL: in a slot that migrates, Redis would refuse the HSET of a key that is gone, half way.
 local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash', ARGV[6])
 if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and {-1} or h end
 local r, req = parse(h[2]), tonumber(ARGV[4])
@@ -23,5 +23,5 @@ if tonumber(h[1]) > 1 and ARGV[5] ~= 'all' then
   redis.call('HSET', KEYS[1], 'leash', record(r))
   return {0}
 end
-redis.call('DEL', KEYS[1])
+redis.call('HDEL', KEYS[1], ARGV[1])
 return grant(KEYS[1], KEYS[2], {ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13]})

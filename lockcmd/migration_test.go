@@ -1,0 +1,97 @@
+package lockcmd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// moving is a slot on its way, with the lock keys of a test in it.
+func moving(t *testing.T, key string) (*redistest.Move, func()) {
+	t.Helper()
+	c := sharedCluster(t)
+	slot := slotOf(key)
+	from := c.MasterOf(slot)
+	to := c.MasterOf((slot + slots/3) % slots)
+	if from == to {
+		to = c.MasterOf((slot + 2*slots/3) % slots)
+	}
+	m, err := c.BeginMove(slot, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, func() {
+		if _, err := m.MoveKeys(-1); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Finish(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestR14SlotInMigration(t *testing.T) {
+	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
+	cfg := Config{WatchdogTimeout: 900 * time.Millisecond}
+	s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)
+	tag := "{" + newKey() + "}"
+	key := func(n int) string { return fmt.Sprint(tag, n) }
+	a, b, c, d := connect(t, s), connect(t, s), connect(t, other), connect(t, s)
+	a.token(key(0))
+	want(t, a.do("LOCK.RELEASE", key(0)), ":1") // leaves a counter: one of two keys
+	var tokens []string
+	for n := 1; n <= 8; n++ {
+		tokens = append(tokens, strconv.FormatInt(a.token(key(n), "OWNER", "me"), 10))
+	}
+	waiting, next := b.await(s, 1, key(3), "BLOCK", "0"), d.await(s, 1, key(5), "BLOCK", "0")
+	m, finish := moving(t, tag)
+	if err := m.MoveKey(key(1), key(2), key(3), key(7)); err != nil {
+		t.Fatal(err)
+	}
+	want(t, c.do("LOCK.ACQUIRE", key(0)), "$-1") // counts as taken
+	fresh := c.start("LOCK.ACQUIRE", key(0), "BLOCK", "0")
+	<-time.After(2 * time.Second) // renewals go on, on both sides
+	if len(a.losses) != 0 {
+		t.Fatalf("lost %s", <-a.losses)
+	}
+	want(t, a.do("LOCK.RELEASE", key(1)), ":1")
+	want(t, a.do("LOCK.RELEASE", key(4)), ":1")
+	want(t, c.do("LOCK.RELEASE", key(2), "TOKEN", tokens[1]), ":1") // without its tombstone's company
+	want(t, c.do("LOCK.RELEASE", key(6), "OWNER", "me"), ":1")
+	want(t, c.do("LOCK.RELEASE", key(7), "OWNER", "me", "ID", "r"), ":1")
+	want(t, a.do("LOCK.RELEASE", key(7), "OWNER", "me", "ID", "r"), ":1")
+	want(t, a.do("LOCK.RELEASE", key(5)), ":1") // its keys are together
+	tokenOf(t, receive(t, next, time.Second))
+	want(t, a.do("LOCK.RELEASE", key(3)), ":1") // its keys are not: no hand-over while it lasts
+	<-time.After(time.Second)
+	if len(waiting)+len(fresh) != 0 {
+		t.Error("a lock was granted in a slot where its token could not be counted")
+	}
+	finish()
+	tokenOf(t, receive(t, waiting, 3*time.Second))
+	tokenOf(t, receive(t, fresh, 3*time.Second))
+	want(t, a.do("LOCK.RELEASE", key(8)), ":1")
+	for n := 1; n <= 8; n++ {
+		if n != 3 && n != 5 && exists(t, rdb, key(n)) {
+			t.Errorf("lock %d is still there", n)
+		}
+	}
+	eventually(t, 3*time.Second, "all is forgotten", func() bool { return a.carrier.Holds() == 0 })
+	if len(a.losses) != 0 {
+		t.Errorf("lost %s", <-a.losses)
+	}
+}
+
+func TestSlotsAreRediss(t *testing.T) {
+	rdb := sharedCluster(t).Nodes[0].Client()
+	for _, key := range []string{"", "foo", "{foo}bar", "a{foo}b{bar}", "{}foo", "foo{}", "foo{{bar}}", "a}b{c}", "a{b", "\x00\xff"} {
+		got, err := rdb.ClusterKeySlot(context.Background(), key).Result()
+		if err != nil || got != int64(slotOf(key)) {
+			t.Errorf("%q: got slot %d, want %d (%v)", key, slotOf(key), got, err)
+		}
+	}
+}
