@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"runtime"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"testing"
@@ -183,9 +185,7 @@ func TestGoroutinesEnd(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
 	want(t, l.dial(t), "+OK\r\n", "SET", "k", strings.Repeat("v", 1000))
-	eventually(t, "first session is set up", func() bool { return l.sessionCount() == 1 })
-	before := runtime.NumGoroutine()
-	for range 20 {
+	crowd := func() {
 		var clients []*redistest.Client
 		for range 50 {
 			c, err := redistest.Dial(l.addr)
@@ -200,7 +200,18 @@ func TestGoroutinesEnd(t *testing.T) {
 		for _, c := range clients {
 			c.Close() // with replies unread
 		}
+		eventually(t, "sessions end", func() bool { return l.sessionCount() == 1 })
 	}
-	eventually(t, "sessions end", func() bool { return l.sessionCount() == 1 })
+	crowd() // all that is started once has been
+	time.Sleep(100 * time.Millisecond)
+	before := runtime.NumGoroutine()
+	for range 20 {
+		crowd()
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+		}
+	})
 	eventually(t, fmt.Sprintf("goroutines fall to %d", before), func() bool { return runtime.NumGoroutine() <= before })
 }

@@ -11,6 +11,9 @@ import (
 //go:embed commands.txt
 var builtinCommands string
 
+// builtinVersion is the Redis that commands.txt describes.
+const builtinVersion = "7.0.15"
+
 // command is what the table knows of one command or subcommand.
 type command struct {
 	name     string // lower case, as in Redis's own messages; "object|encoding"
@@ -78,7 +81,9 @@ func newTable(commands []*command) table {
 	}
 	t := make(table, len(commands))
 	for _, c := range commands {
-		t.add(c)
+		if !isLockCommand([]byte(c.name)) { // a module's of that name cannot be reached
+			t.add(c)
+		}
 	}
 	for name, run := range handlers {
 		t.handle(name, run)

@@ -115,5 +115,5 @@ func (s *session) logEnd() {
 
 // String names the cause in logs.
 func (c endCause) String() string {
-	return [...]string{"client closed", "quit", "connection broken", "protocol error", "killed"}[c]
+	return [...]string{"connection broken", "client closed", "quit", "protocol error", "killed"}[c]
 }

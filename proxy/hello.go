@@ -64,8 +64,12 @@ func (s *session) welcome(o helloOptions) bool {
 	if o.named {
 		s.rename(string(o.name))
 	}
+	version := s.server.up.Version()
+	if version == "" { // the embedded one does not tell
+		version = builtinVersion
+	}
 	b := resp.AppendArray(s.scratch[:0], 14)
-	for _, pair := range [...][2]string{{"server", "redis"}, {"version", s.server.up.Version()}} {
+	for _, pair := range [...][2]string{{"server", "redis"}, {"version", version}} {
 		b = resp.AppendBulk(b, pair[0])
 		b = resp.AppendBulk(b, pair[1])
 	}

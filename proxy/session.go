@@ -70,7 +70,7 @@ type session struct {
 	writing   bool   // somebody writes to the socket
 	progress  time.Time
 	deaf      bool // the socket is of no use any more: output is dropped
-	cut       bool // the session was ended from outside
+	cut       bool // the session was ended from outside; it is deaf too
 	killedBy  string
 	name      string // CLIENT SETNAME
 	since     time.Time
@@ -80,9 +80,9 @@ type session struct {
 type endCause uint8
 
 const (
-	endFIN     endCause = iota // the client closed
+	endBroken  endCause = iota // reset, time-out, whatever is not known to be better
+	endFIN                     // the client closed
 	endQuit                    // QUIT
-	endBroken                  // reset, time-out
 	endRefused                 // protocol error
 	endKilled                  // by Leash
 )
@@ -127,7 +127,6 @@ func (s *session) serve() {
 		}
 		s.Flush()
 		if !s.await(maxCalls) { // unread output stops reading
-			s.cause = endKilled
 			return
 		}
 	}
@@ -210,23 +209,24 @@ func (s *session) fail(message string) bool {
 func (s *session) barrier() bool { return s.await(0) }
 
 // await waits until at most so many calls are in flight and the client reads
-// its replies.
+// its replies. It returns false when the session ends: it was cut off, or its
+// socket is of no use any more.
 func (s *session) await(calls int) bool {
 	s.mu.Lock()
-	if s.calls <= calls && s.held == 0 && s.out.size <= maxUnread || s.cut {
+	if s.calls <= calls && s.held == 0 && s.out.size <= maxUnread || s.deaf {
 		defer s.mu.Unlock()
-		return !s.cut
+		return !s.deaf
 	}
 	s.mu.Unlock()
 	s.Flush()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting, s.wakeAt = true, calls
-	for (s.calls > calls || s.held > 0 || s.out.size > maxUnread) && !s.cut && !s.deaf {
+	for (s.calls > calls || s.held > 0 || s.out.size > maxUnread) && !s.deaf {
 		s.wake.Wait()
 	}
 	s.waiting = false
-	return !s.cut
+	return !s.deaf
 }
 
 // wakeLocked wakes the loop when it may have what it waits for.
@@ -247,7 +247,7 @@ func (s *session) windowLocked() int {
 func (s *session) admitCall(size int) bool {
 	s.mu.Lock()
 	window := s.windowLocked()
-	ok := s.held == 0 && !s.cut && s.calls < window && s.out.size <= maxUnread &&
+	ok := s.held == 0 && !s.deaf && s.calls < window && s.out.size <= maxUnread &&
 		(s.bytes+size <= requestBytes || s.calls == 0)
 	full := s.bytes+size > requestBytes
 	s.mu.Unlock()
