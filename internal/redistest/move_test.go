@@ -20,6 +20,7 @@ func fill(t *testing.T, c *Cluster, slot, n int) []string {
 }
 
 func TestStandInTheMiddleOfAMove(t *testing.T) {
+	t.Parallel()
 	c := StartCluster(t, ClusterOptions{})
 	const slot = 5000
 	from, to := c.Nodes[0], c.Nodes[2]
@@ -68,6 +69,7 @@ func TestStandInTheMiddleOfAMove(t *testing.T) {
 }
 
 func TestAbortMovesBack(t *testing.T) {
+	t.Parallel()
 	c := StartCluster(t, ClusterOptions{})
 	const slot = 12000
 	keys := fill(t, c, slot, 3)
@@ -87,6 +89,7 @@ func TestAbortMovesBack(t *testing.T) {
 }
 
 func TestMoveSlotAndBack(t *testing.T) {
+	t.Parallel()
 	c := StartCluster(t, ClusterOptions{Replicas: 1, Password: "secret"})
 	client := c.Nodes[0].Client()
 	key := KeyIn(7, "k")
@@ -107,6 +110,7 @@ func TestMoveSlotAndBack(t *testing.T) {
 }
 
 func TestMoveSlots(t *testing.T) {
+	t.Parallel()
 	c := StartCluster(t, ClusterOptions{})
 	keys := fill(t, c, 3, 250)
 	if err := c.MoveSlots(c.Nodes[0], c.Nodes[1], 20); err != nil {

@@ -9,6 +9,7 @@ import (
 const failoverTimeout = 20 * time.Second
 
 func TestFailoverAfterKill(t *testing.T) {
+	t.Parallel()
 	c := StartCluster(t)
 	old, heir := c.MasterOf(100), c.ReplicaOf(100)
 	if err := old.Kill(); err != nil {
@@ -36,6 +37,7 @@ func TestFailoverAfterKill(t *testing.T) {
 }
 
 func TestFailoverByHand(t *testing.T) {
+	t.Parallel()
 	c := StartCluster(t)
 	if err := c.Failover(c.Nodes[3]); err != nil {
 		t.Fatal(err)
@@ -65,6 +67,7 @@ func TestFailoverByHand(t *testing.T) {
 }
 
 func TestGrowAndShrink(t *testing.T) {
+	t.Parallel()
 	c := StartCluster(t, ClusterOptions{FaultProxy: true})
 	n, err := c.AddMaster()
 	if err != nil {

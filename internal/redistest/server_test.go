@@ -128,7 +128,7 @@ func TestServersEndWithTheirParent(t *testing.T) {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
 	parent := exec.Command(os.Args[0], "-test.run=^TestServersEndWithTheirParent$")
-	parent.Env = append(os.Environ(), "REDISTEST_ORPHAN=1")
+	parent.Env = append(os.Environ(), "REDISTEST_ORPHAN=1", "TMPDIR="+t.TempDir())
 	out, _ := parent.Output()
 	addr := strings.TrimSpace(string(out))
 	if !strings.HasPrefix(addr, "127.0.0.1:") {

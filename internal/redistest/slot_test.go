@@ -16,6 +16,7 @@ func TestSlot(t *testing.T) {
 }
 
 func TestSlotIsRediss(t *testing.T) {
+	t.Parallel()
 	c := StartCluster(t, ClusterOptions{Masters: 1})
 	keys := []string{"{}a", "a{", "a}b{", "{{b}}", "x{}{y}", "}{", "{a}{b}", "{\x00}"}
 	for range 200 {

@@ -3,6 +3,7 @@ package redistest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,17 +47,16 @@ func (v view) self() *nodeInfo {
 	return &nodeInfo{}
 }
 
-// owners is the part of a view that all nodes come to share: the master of each slot, as text.
+// owners is the part of a view that all nodes come to share, the master of each slot, as text.
 func (v view) owners() string {
-	owner := make([]string, SlotCount)
+	var owners []string
 	for id, n := range v {
-		for _, r := range n.slots {
-			for slot := r.first; slot <= r.last; slot++ {
-				owner[slot] = id
-			}
+		for _, r := range n.slots { // as long as can be, so equal when the slots are
+			owners = append(owners, fmt.Sprintf("%05d-%05d %s", r.first, r.last, id))
 		}
 	}
-	return strings.Join(owner, ",")
+	slices.Sort(owners)
+	return strings.Join(owners, "\n")
 }
 
 // view asks a node what it believes.
