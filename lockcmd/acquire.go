@@ -58,9 +58,6 @@ func (c *Carrier) enter(w wish) (own *hold, ok bool) {
 func (c *Carrier) replyAcquire(ctx context.Context, dst []byte, t *try, r result) []byte {
 	switch r.kind {
 	case granted, moved:
-		if own := t.own; own != nil && own.token != r.token {
-			return appendError(dst, msgLost(own.key, "superseded")) // unreachable while the script compares tokens
-		}
 		if !t.settle(ctx, r) {
 			return c.timeout(dst, msgGone)
 		}

@@ -273,3 +273,29 @@ func TestR16DisconnectsAtRandom(t *testing.T) {
 		return s.Stats().Holds == 0 && straight.Stats().Holds == 0 && s.Stats().Waiters == 0
 	})
 }
+
+func TestR26UnknownRevocationIsRepeated(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
+	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
+		for count, code := range map[int]string{1: ":1", 2: ":0"} {
+			a, b, key := connect(t, s), connect(t, s), newKey()
+			for range count {
+				a.token(key, "OWNER", "me")
+			}
+			fault := arm(running(revokeScript, key), faultproxy.Always())
+			want(t, b.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), "-"+msgReleaseLater)
+			fault.Disarm()
+			eventually(t, 2*time.Second, "the answer is found", func() bool {
+				return b.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r") == code
+			})
+			eventually(t, time.Second, "the hold is settled", func() bool { return a.carrier.Holds() == count-1 })
+			s.RenewAll(context.Background())
+			if exists(t, straight.rdb, key) != (count == 2) || len(a.losses) != 0 {
+				t.Error("the hold is not as it should be")
+			}
+			if count == 2 {
+				want(t, a.do("LOCK.RELEASE", key), ":1")
+			}
+		}
+	}
+}

@@ -309,7 +309,10 @@ func (c *Carrier) revoke(dst []byte, key string, o options, until time.Time) []b
 		}
 		switch {
 		case errors.Is(err, errUnknown), errors.Is(err, errRefused):
-			s.spawn(func() { v.finish() })
+			if v.request == nil { // it has not come as far as to do anything
+				return c.timeout(dst, msgRefused)
+			}
+			s.spawn(v.finish)
 			return c.timeout(dst, msgReleaseLater)
 		case err != nil:
 			return appendError(dst, scriptError(err))

@@ -200,3 +200,31 @@ func TestR13ReleasePassesAtMaxmemory(t *testing.T) {
 	tokenOf(t, receive(t, reply, time.Second))
 	want(t, c.do("LOCK.RELEASE", full), ":1")
 }
+
+func TestR26AcquireFindsItsOldHoldLost(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, ctx := leash(t, rdb, Config{}), leash(t, rdb, Config{}), context.Background()
+		a, key := connect(t, s), newKey()
+		a.token(key, "OWNER", "me")
+		rdb.Del(ctx, key)
+		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgLost(key, "gone"))
+		want(t, receive(t, a.losses, time.Second), key+" gone")
+		if exists(t, rdb, key) {
+			t.Error("a new hold was granted in the old one's place")
+		}
+
+		// but one that its owner has released elsewhere is no loss
+		s = leash(t, rdb, Config{}, func(s *Service) { s.ears.news = "nowhere" })
+		b, key := connect(t, s), newKey()
+		old := b.token(key, "OWNER", "me")
+		want(t, connect(t, other).do("LOCK.RELEASE", key, "OWNER", "me"), ":1")
+		if token := b.token(key, "OWNER", "me"); token <= old || len(b.losses) != 0 || b.carrier.Holds() != 1 {
+			t.Errorf("got token %d after %d, %d losses, %d holds", token, old, len(b.losses), b.carrier.Holds())
+		}
+		want(t, connect(t, other).do("LOCK.RELEASE", key, "OWNER", "me"), ":1")
+		want(t, b.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+		if len(b.losses) != 0 {
+			t.Error("a release was told as a loss")
+		}
+	})
+}

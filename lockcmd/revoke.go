@@ -26,6 +26,8 @@ type revocation struct {
 	answer  string // what this request was answered when it came before
 	request *request
 	local   *hold // the hold, when this Leash carries it
+
+	ending *ending // of local, while the outcome is unknown
 }
 
 func (s *Service) newRevoke(key, id string, all bool) *revocation {
@@ -67,29 +69,34 @@ func (v *revocation) read(o options, until time.Time) (found bool, err error) {
 	return true, nil
 }
 
-// send carries the request out. A hold of this Leash is marked first, so that no renewal takes its end for a loss.
+// send carries the request out. A hold of this Leash is marked first, so that no renewal takes its end for a loss; while the
+// outcome is unknown it stays marked, and its gate stays taken.
 func (v *revocation) send(until time.Time) (code int64, err error) {
 	h := v.local
 	if h == nil {
 		return v.call(until)
 	}
-	if !h.open(until) {
-		return 0, errRefused
+	if v.ending == nil {
+		if !h.open(until) {
+			return 0, errRefused
+		}
+		if !h.settle(releasing, held) {
+			h.close()
+			return notThere, nil
+		}
+		v.ending = v.service.newEnding(h, v.all)
 	}
-	defer h.close()
-	if !h.settle(releasing, held) {
-		return notThere, nil
-	}
-	e := v.service.newEnding(h, v.all)
 	code, err = v.call(until)
 	switch {
-	case err == nil && code == endedIt:
-		e.settle(endedIt)
-	case errors.Is(err, errUnknown): // it stays marked; the lease bounds how long, and finish ends it
+	case errors.Is(err, errUnknown):
 		return code, err
+	case err == nil && code == endedIt, err == nil && v.request.doubt:
+		v.ending.settle(max(code, countsOn))
 	default:
-		e.resume()
+		v.ending.resume()
 	}
+	v.ending = nil
+	h.close()
 	return code, err
 }
 
@@ -147,18 +154,15 @@ func (v *revocation) piecemeal(until time.Time) (int64, error) {
 // finish repeats the request until Redis answers, or the hold's lease must be over (R26).
 func (v *revocation) finish() {
 	s := v.service
-	if v.request == nil { // not even read
-		return
-	}
-	limit := time.Now().Add(millis(v.request.args[6].(int64)))
-	for time.Now().Before(limit) {
-		_, err := v.call(s.deadline())
+	for limit := time.Now().Add(millis(v.request.args[6].(int64))); time.Now().Before(limit); {
+		_, err := v.send(s.deadline())
 		if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) || s.stopped(100*time.Millisecond) {
 			break
 		}
 	}
-	if v.local != nil {
-		v.local.forget(releasing)
+	if e := v.ending; e != nil {
+		e.hold.forget(releasing)
+		e.hold.close()
 	}
 }
 

@@ -28,7 +28,7 @@ type counters struct {
 
 // lossReasons is the closed set of reasons for a loss.
 var lossReasons = [...]string{
-	renewal.ReasonGone, renewal.ReasonBroken, renewal.ReasonSilence, renewal.ReasonSuspended, renewal.ReasonReplaced,
+	renewal.ReasonGone, renewal.ReasonBroken, renewal.ReasonSilence, renewal.ReasonSuspended,
 }
 
 func (c *counters) lost(reason string) {

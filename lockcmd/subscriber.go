@@ -2,6 +2,7 @@ package lockcmd
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -74,9 +75,9 @@ func (l *subscriber) leave(channel string) {
 // run keeps a connection until ctx ends.
 func (l *subscriber) run(ctx context.Context) {
 	pause := redialFirst
-	for ctx.Err() == nil {
+	for attempt := 0; ctx.Err() == nil; attempt++ {
 		began := time.Now()
-		err := l.session(ctx)
+		err := l.session(ctx, attempt)
 		if ctx.Err() != nil {
 			return
 		}
@@ -91,8 +92,9 @@ func (l *subscriber) run(ctx context.Context) {
 	}
 }
 
-// session is the life of one connection.
-func (l *subscriber) session(ctx context.Context) error {
+// session is the life of one connection. A message reaches every node of a cluster, so any node will do; go-redis takes the one
+// of the first channel's slot, so each attempt names another one first, lest a dead node be asked again and again.
+func (l *subscriber) session(ctx context.Context, attempt int) error {
 	ps := l.service.rdb.Subscribe(ctx)
 	l.mu.Lock()
 	for _, c := range l.subs {
@@ -101,7 +103,7 @@ func (l *subscriber) session(ctx context.Context) error {
 	l.mu.Unlock()
 	var heard atomic.Int64
 	ended := make(chan error, 1)
-	if err := ps.Subscribe(ctx, l.news); err != nil {
+	if err := ps.Subscribe(ctx, fmt.Sprint(l.news, ":", attempt), l.news); err != nil {
 		ps.Close()
 		return err
 	}
@@ -198,9 +200,6 @@ func (l *subscriber) receive(ctx context.Context, ps *redis.PubSub, heard *atomi
 
 // confirmed lets those look who waited for the subscription, and, when it is a new connection's, the head of those who wait.
 func (l *subscriber) confirmed(channel string) {
-	if channel == l.news {
-		return
-	}
 	l.mu.Lock()
 	c := l.subs[channel]
 	again := c != nil && c.heard

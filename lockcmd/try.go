@@ -151,8 +151,12 @@ func (t *try) superseded(until time.Time) result {
 		t.renew()
 		return t.send(until)
 	}
-	h.Lost(renewal.ReasonReplaced)
-	return result{kind: failed, text: msgLost(h.key, renewal.ReasonReplaced)}
+	reason := renewal.ReasonGone
+	if how == renewal.Broken {
+		reason = renewal.ReasonBroken
+	}
+	h.Lost(reason)
+	return result{kind: failed, text: msgLost(h.key, reason)}
 }
 
 // release gives the gate of the hold back, if the try has one.

@@ -24,7 +24,6 @@ const (
 	ReasonBroken    = "broken"     // it was broken on purpose
 	ReasonSilence   = "silence"    // the store did not answer until the lease could be over
 	ReasonSuspended = "suspended"  // this machine slept for too long
-	ReasonReplaced  = "superseded" // another hold of the same owner stands in its place; found by callers, not here
 )
 
 // Keeper is who a hold is kept for.

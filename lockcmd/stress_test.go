@@ -1,0 +1,93 @@
+package lockcmd
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// TestManyClientsOneLock is mutual exclusion under load: many clients on two Leashes, half of them leaving at random moments in
+// every way there is. Never two holders, nothing left behind.
+func TestManyClientsOneLock(t *testing.T) {
+	clients, rounds := 100, 10
+	if testing.Short() {
+		clients, rounds = 20, 5
+	}
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		cfg := Config{WatchdogTimeout: 2 * time.Second}
+		services := []*Service{leash(t, rdb, cfg), leash(t, rdb, cfg)}
+		key := newKey()
+		var inside sync.Mutex // by who holds the lock: a second holder finds it taken
+		var entered atomic.Int64
+		var last atomic.Int64
+		var wg sync.WaitGroup
+		check := func(reply string) {
+			if reply != ":1" {
+				t.Errorf("release: got %q", reply)
+			}
+		}
+		for i := range clients {
+			wg.Go(func() {
+				random := rand.New(rand.NewPCG(uint64(i), 7))
+				for range rounds {
+					s := services[random.IntN(2)]
+					c := connect(t, s)
+					dies := i%2 == 0 && random.IntN(3) > 0
+					if dies {
+						time.AfterFunc(time.Duration(random.IntN(20_000))*time.Microsecond, c.gone)
+					}
+					args := []string{"LOCK.ACQUIRE", key, "BLOCK", "60000"}
+					if random.IntN(2) == 0 {
+						args = append(args, "OWNER", "me:"+c.carrier.name)
+					}
+					reply := c.do(args...)
+					switch {
+					case strings.HasPrefix(reply, ":"):
+						if !inside.TryLock() {
+							t.Error("two holders")
+						}
+						token, _ := strconv.ParseInt(reply[1:], 10, 64)
+						if before := last.Swap(token); token <= before {
+							t.Errorf("got token %d after %d", token, before)
+						}
+						entered.Add(1)
+						inside.Unlock()
+						switch random.IntN(3) {
+						case 0: // it just goes
+						case 1:
+							check(c.do("LOCK.RELEASE", key))
+						case 2: // by another connection
+							check(connect(t, services[random.IntN(2)]).do("LOCK.RELEASE", key, "TOKEN", reply[1:]))
+						}
+					case !dies:
+						t.Errorf("got %q", reply)
+					}
+					c.gone()
+					c.carrier.End(Release)
+					if len(c.losses) != 0 {
+						t.Errorf("lost %s", <-c.losses)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if n := entered.Load(); n < int64(clients*rounds/2) {
+			t.Errorf("only %d of %d got in", n, clients*rounds)
+		}
+		eventually(t, 5*time.Second, "nothing is left", func() bool {
+			for _, s := range services {
+				if s.Stats().Holds != 0 || s.Stats().Waiters != 0 || s.queues.waiting(key) {
+					return false
+				}
+			}
+			return !exists(t, rdb, key)
+		})
+		t.Logf("%d entries, %d and %d hand-overs", entered.Load(), services[0].Stats().Handovers, services[1].Stats().Handovers)
+	})
+}
