@@ -45,7 +45,7 @@ type Option func(*Fault)
 func Times(n int) Option { return func(f *Fault) { f.left.Store(int64(n)) } }
 
 // Always lets the fault strike until it is disarmed.
-func Always() Option { return Times(math.MaxInt64) }
+func Always() Option { return Times(math.MaxInt) }
 
 // EndBy ends the connections that a drop ends in this way; the default is FIN.
 func EndBy(how Ending) Option { return func(f *Fault) { f.ending = how } }
