@@ -76,6 +76,9 @@ func (c *Carrier) replyAcquire(ctx context.Context, dst []byte, t *try, r result
 		}
 		return c.timeout(dst, r.text)
 	case failed:
+		if t.late {
+			c.service.undo(t)
+		}
 		return appendError(dst, r.text)
 	}
 	c.service.undo(t)

@@ -32,7 +32,9 @@ func (s *Service) ask(r *request, until time.Time) (any, error) {
 		if err == nil {
 			return reply, nil
 		}
-		switch judge(err) {
+		v := judge(err)
+		s.suspect(v)
+		switch v {
 		case answered:
 			return nil, err
 		case ambiguous:
@@ -63,6 +65,14 @@ func (s *Service) attempt(r *request, until time.Time) (any, error) {
 	ctx, cancel := context.WithDeadline(context.Background(), limit)
 	defer cancel()
 	return r.script.run(ctx, s.rdb, r.keys, r.args)
+}
+
+// suspect looks for a new topology when a node does not serve as expected: for a command it may not send again go-redis does
+// that only when its interval (10 s) is over, which is late for a lease.
+func (s *Service) suspect(v verdict) {
+	if c, ok := s.rdb.(*redis.ClusterClient); ok && v != answered {
+		c.ReloadState(context.Background()) // in the background, and no more often than every 200 ms
+	}
 }
 
 // stopped waits for d and reports whether the Service ended meanwhile.

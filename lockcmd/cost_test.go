@@ -98,3 +98,26 @@ func BenchmarkAcquireRelease(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRenewal is the cost of a renewal round, per hold.
+func BenchmarkRenewal(b *testing.B) {
+	const holds = 10_000
+	for _, where := range []string{"single", "cluster"} {
+		b.Run(where, func(b *testing.B) {
+			var rdb redis.UniversalClient = dialServer(b, sharedServer(b).Addr)
+			if where == "cluster" {
+				rdb = dialCluster(b, sharedCluster(b).Addrs()...)
+			}
+			s := leash(b, rdb, Config{WatchdogTimeout: time.Hour})
+			c := connect(b, s)
+			for range holds {
+				c.token(newKey())
+			}
+			defer c.carrier.End(Release)
+			for b.Loop() {
+				s.RenewAll(b.Context())
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/holds, "ns/hold")
+		})
+	}
+}

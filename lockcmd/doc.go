@@ -24,7 +24,7 @@
 // # Concurrency
 //
 // Everything here is safe for concurrent use, but a Carrier runs one command at a time. Locks are taken in the order
-// Carrier.mu, queues.mu, Service.mu; none is held across a script, a log line or a call of a Host.
+// Carrier.mu, queues.mu, Service.mu, the watchdog's; none is held across a script, a log line or a call of a Host.
 //
 // # Not promised
 //

@@ -23,7 +23,13 @@ var shared struct {
 	cluster           *redistest.Cluster
 }
 
+// quiet keeps go-redis's own log out of the tests'.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
 func TestMain(m *testing.M) {
+	redis.SetLogger(quiet{})
 	code := m.Run()
 	if shared.server != nil {
 		shared.server.Close()

@@ -23,8 +23,9 @@ type waiter struct {
 	try  *try
 	wake chan struct{} // size 1: one look is due, however many reasons there are
 	gift chan result   // size 1: the one grant made inside a release
-	// place is guarded by queues.mu.
+	// Guarded by queues.mu.
 	place place
+	late  bool // a copy of a hand-over to it may still be on its way
 }
 
 type place int
@@ -72,6 +73,7 @@ func (q *queues) look(w *waiter) bool {
 	default:
 	}
 	w.place = looking
+	w.try.late = w.try.late || w.late
 	return true
 }
 
@@ -91,6 +93,7 @@ func (q *queues) leave(w *waiter, took, force bool) bool {
 		return false
 	}
 	took = took || w.place == given
+	w.try.late = w.try.late || w.late
 	w.place = left
 	key := w.try.wish.key
 	k := q.byKey[key]
@@ -147,7 +150,7 @@ func (q *queues) claim(key string) *waiter {
 		return nil
 	}
 	w := k.waiters[0]
-	if k.handed >= maxHandovers || w.place != queued {
+	if k.handed >= maxHandovers || w.place != queued || w.try.own != nil {
 		k.handed = 0
 		return nil
 	}
@@ -156,10 +159,12 @@ func (q *queues) claim(key string) *waiter {
 	return w
 }
 
-// give hands a grant to a claimed waiter. It fails when the waiter has left: the grant is then nobody's.
-func (q *queues) give(w *waiter, r result) bool {
+// give hands a grant to a claimed waiter. It fails when the waiter has left: the grant is then nobody's. late says that a copy of
+// the hand-over may still be on its way.
+func (q *queues) give(w *waiter, r result, late bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	w.late = w.late || late
 	if w.place != claimed {
 		return false
 	}
@@ -168,14 +173,17 @@ func (q *queues) give(w *waiter, r result) bool {
 	return true
 }
 
-// unclaim lets a claimed waiter go on by itself.
-func (q *queues) unclaim(w *waiter) {
+// unclaim lets a claimed waiter go on by itself. It fails when the waiter has left.
+func (q *queues) unclaim(w *waiter, late bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if w.place == claimed {
-		w.place = queued
-		w.rouse()
+	w.late = w.late || late
+	if w.place != claimed {
+		return false
 	}
+	w.place = queued
+	w.rouse()
+	return true
 }
 
 // length is how many wait for key.

@@ -141,25 +141,28 @@ func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
 		script: handoverScript, keys: []string{e.hold.key, tokenKey(e.hold.key)}, args: append(args, t.grantArgs()...),
 	}
 	reply, err := s.ask(r, until)
-	t.late = t.late || r.doubt
 	e.request.doubt = r.doubt
+	n := numbers(reply)
+	given := err == nil && n[0] == endedIt && len(n) > 2
+	var present bool
+	if given {
+		grant := result{kind: granted, token: n[1], left: millis(n[2]), sent: r.sent}
+		s.stats.handovers.Add(1)
+		if present = s.queues.give(w, grant, r.doubt); !present {
+			h, _ := t.hold(grant)
+			s.endLoose(h)
+		}
+	} else {
+		present = s.queues.unclaim(w, r.doubt)
+	}
+	if !present && r.doubt {
+		s.spawn(func() { s.takeBackTwice(t) })
+	}
 	if err != nil {
 		e.request.doubt = !errors.Is(err, errRefused) // an error of a script says little of how far it came
-		s.queues.unclaim(w)
 		return 0, false
 	}
-	n := numbers(reply)
-	if n[0] != endedIt || len(n) < 3 {
-		s.queues.unclaim(w)
-		return n[0], true
-	}
-	grant := result{kind: granted, token: n[1], left: millis(n[2]), sent: r.sent}
-	s.stats.handovers.Add(1)
-	if !s.queues.give(w, grant) {
-		h, _ := t.hold(grant)
-		s.endLoose(h)
-	}
-	return endedIt, true
+	return n[0], true
 }
 
 // settle brings the hold up to date with the answer.

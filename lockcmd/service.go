@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -135,15 +136,12 @@ func (s *Service) unindex(h *hold) {
 	}
 }
 
-// without is list with h left out; list itself is not changed.
+// without takes h out of list, in place.
 func without(list []*hold, h *hold) []*hold {
-	rest := make([]*hold, 0, len(list))
-	for _, other := range list {
-		if other != h {
-			rest = append(rest, other)
-		}
+	if i := slices.Index(list, h); i >= 0 {
+		return slices.Delete(list, i, i+1)
 	}
-	return rest
+	return list
 }
 
 // deadline is when an outcome that is not known by then counts as unknown.

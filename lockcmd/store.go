@@ -75,7 +75,9 @@ func (s *store) pipeline(ctx context.Context, verb string, batches []renewal.Bat
 	pipe.Exec(ctx) // each command has its own error
 	errs, replies = make([]error, len(batches)), make([]any, len(batches))
 	for i, cmd := range cmds {
-		replies[i], errs[i] = cmd.Result()
+		if replies[i], errs[i] = cmd.Result(); errs[i] != nil {
+			s.suspect(judge(errs[i]))
+		}
 	}
 	return errs, replies
 }

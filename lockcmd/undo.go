@@ -17,10 +17,20 @@ func (s *Service) undo(t *try) {
 		if own != nil {
 			own.close()
 		}
-		if !s.stopped(t.wish.ttl) {
-			s.takeBack(t)
-		}
+		s.takeBackLater(t)
 	})
+}
+
+// takeBackTwice takes back what a hand-over of unknown outcome may have granted, or may yet, to a waiter that has left.
+func (s *Service) takeBackTwice(t *try) {
+	s.takeBack(t)
+	s.takeBackLater(t)
+}
+
+func (s *Service) takeBackLater(t *try) {
+	if !s.stopped(t.wish.ttl) {
+		s.takeBack(t)
+	}
 }
 
 // undoLater takes back what a late copy of an acquire may have granted after the hold it made, h, was over again.

@@ -20,10 +20,10 @@ const (
 
 // Reasons for a loss, a closed set fit for counters.
 const (
-	ReasonGone      = "gone"       // the store does not have the hold any more
-	ReasonBroken    = "broken"     // it was broken on purpose
-	ReasonSilence   = "silence"    // the store did not answer until the lease could be over
-	ReasonSuspended = "suspended"  // this machine slept for too long
+	ReasonGone      = "gone"      // the store does not have the hold any more
+	ReasonBroken    = "broken"    // it was broken on purpose
+	ReasonSilence   = "silence"   // the store did not answer until the lease could be over
+	ReasonSuspended = "suspended" // this machine slept for too long
 )
 
 // Keeper is who a hold is kept for.

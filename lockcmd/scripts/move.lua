@@ -18,5 +18,5 @@ r[CARRIER], r[REQ], r[REPLY], r[CLIENT] = ARGV[5], ARGV[6], r[TOKEN], ARGV[7]
 redis.call('HSET', KEYS[1], 'leash', record(r))
 redis.call('SET', KEYS[2], 'moved', 'PX', ARGV[8])
 redis.call('DEL', KEYS[3])
-if ARGV[9] ~= '' then redis.call('PUBLISH', ARGV[9], ARGV[10]) end
+if ARGV[9] ~= '' then redis.pcall('PUBLISH', ARGV[9], ARGV[10]) end
 return {1, tonumber(r[TOKEN]), left, tonumber(r[TTL]), r[OPTS]}

@@ -15,9 +15,10 @@ local function raise(key, left, ms)
   if left < ms then redis.call('PEXPIRE', key, ms) end
 end
 
--- tell publishes a wake-up on the channel in the ways that mode (p, s) names; Redis before 7 has no SPUBLISH.
+-- tell publishes a wake-up on the channel in the ways that mode (p, s) names. It may fail, for Redis before 7 has no SPUBLISH and
+-- a user may be denied the channel; what was done stays done, and waiters look again by themselves.
 local function tell(channel, mode)
-  if string.find(mode, 'p', 1, true) then redis.call('PUBLISH', channel, '0') end
+  if string.find(mode, 'p', 1, true) then redis.pcall('PUBLISH', channel, '0') end
   if string.find(mode, 's', 1, true) then redis.pcall('SPUBLISH', channel, '0') end
 end
 

@@ -21,6 +21,6 @@ end
 redis.call('DEL', KEYS[1])
 if KEYS[2] and ARGV[8] ~= '' then redis.call('SET', KEYS[2], 'released', 'PX', ARGV[7]) end
 if KEYS[3] then redis.call('SET', KEYS[3], '1', 'PX', ARGV[7]) end
-if ARGV[8] ~= '' then redis.call('PUBLISH', ARGV[8], ARGV[9]) end
+if ARGV[8] ~= '' then redis.pcall('PUBLISH', ARGV[8], ARGV[9]) end
 tell(ARGV[5], ARGV[6])
 return 1

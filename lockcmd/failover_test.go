@@ -1,0 +1,42 @@
+package lockcmd
+
+import (
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// TestMasterDies: the holds of a dead master go on at its replica, which has them; what it did not hold is served by the others
+// meanwhile.
+func TestMasterDies(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	rdb := dialCluster(t, cluster.Addrs()...)
+	s := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second, UpstreamTimeout: 2 * time.Second})
+	key := newKey()
+	elsewhere := redistest.KeyIn((slotOf(key)+slots/3)%slots, "other")
+	a, b := connect(t, s), connect(t, s)
+	a.token(key)
+	waiting := b.await(s, 1, key, "BLOCK", "0")
+	if n := rdb.Wait(t.Context(), 1, time.Second).Val(); n < 0 {
+		t.Fatal("no replica")
+	}
+	eventually(t, 5*time.Second, "the replica has the hold", func() bool {
+		n, err := cluster.ReplicaOf(slotOf(key)).Client().DBSize(t.Context()).Result()
+		return err == nil && n >= 1
+	})
+	if err := cluster.MasterOf(slotOf(key)).Server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	connect(t, s).token(elsewhere)
+	want(t, connect(t, s).do("LOCK.ACQUIRE", key), "-"+msgRefused)
+	eventually(t, 12*time.Second, "the replica serves", func() bool { return connect(t, s).do("LOCK.ACQUIRE", key) == "$-1" })
+	if len(a.losses) != 0 {
+		t.Fatalf("lost %s", <-a.losses)
+	}
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	token := tokenOf(t, receive(t, waiting, 5*time.Second))
+	if token == 0 || len(a.losses)+len(b.losses) != 0 {
+		t.Error("the waiter did not get the lock as it should")
+	}
+}
