@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-func TestAcquireAndRelease(t *testing.T) {
+func TestAcquireAndReleaseOfAPlainLock(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{TokenTTL: time.Hour}), newKey(), context.Background()
 		a, b := connect(t, s), connect(t, s)

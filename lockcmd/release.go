@@ -2,7 +2,7 @@ package lockcmd
 
 import (
 	"errors"
-	"strconv"
+	"sync"
 	"time"
 
 	"leash/renewal"
@@ -273,55 +273,23 @@ const endWorkers = 16
 
 func (s *Service) endEach(endings []*ending) {
 	line := make(chan *ending)
+	var workers sync.WaitGroup
 	for range min(endWorkers, len(endings)) {
-		s.spawn(func() {
-			for e := range line {
-				if e.hold.open(e.until) {
-					e.finish()
-				} else {
-					e.hold.forget(releasing)
-				}
-			}
-		})
+		workers.Go(func() { endFrom(line) })
 	}
 	for _, e := range endings {
 		line <- e
 	}
 	close(line)
+	workers.Wait()
 }
 
-// revoke ends a hold that this Leash does not carry, or does it under a client's ID. It reads who holds the lock, calls with what
-// it read, and starts over if that has changed (R13).
-func (c *Carrier) revoke(dst []byte, key string, o options, until time.Time) []byte {
-	s := c.service
-	id := o.id
-	if id == "" {
-		id = s.uuid + ":" + strconv.FormatInt(s.owners.Add(1), 10)
-	}
-	for range 16 {
-		v := s.newRevoke(key, id, o.all)
-		found, err := v.read(o, until)
-		if err == nil && !found && v.answer == "" {
-			return appendError(dst, msgNotHeld)
-		}
-		code := int64(notThere)
-		if err == nil && v.answer != "" {
-			code, _ = strconv.ParseInt(v.answer, 10, 64)
-		} else if err == nil {
-			code, err = v.send(until)
-		}
-		switch {
-		case errors.Is(err, errUnknown), errors.Is(err, errRefused):
-			if v.request == nil { // it has not come as far as to do anything
-				return c.timeout(dst, msgRefused)
-			}
-			s.spawn(v.finish)
-			return c.timeout(dst, msgReleaseLater)
-		case err != nil:
-			return appendError(dst, scriptError(err))
-		case code != notThere:
-			return appendInt(dst, code)
+func endFrom(line <-chan *ending) {
+	for e := range line {
+		if e.hold.open(e.until) {
+			e.finish()
+		} else {
+			e.hold.forget(releasing)
 		}
 	}
-	return appendError(dst, msgNotHeld)
 }

@@ -12,6 +12,42 @@ import (
 	"leash/renewal"
 )
 
+// revoke ends a hold that this Leash does not carry, or does it under a client's ID. It reads who holds the lock, calls with what
+// it read, and starts over if that has changed (R13).
+func (c *Carrier) revoke(dst []byte, key string, o options, until time.Time) []byte {
+	s := c.service
+	id := o.id
+	if id == "" {
+		id = s.uuid + ":" + strconv.FormatInt(s.owners.Add(1), 10)
+	}
+	for range 16 {
+		v := s.newRevoke(key, id, o.all)
+		found, err := v.read(o, until)
+		if err == nil && !found && v.answer == "" {
+			return appendError(dst, msgNotHeld)
+		}
+		code := int64(notThere)
+		if err == nil && v.answer != "" {
+			code, _ = strconv.ParseInt(v.answer, 10, 64)
+		} else if err == nil {
+			code, err = v.send(until)
+		}
+		switch {
+		case errors.Is(err, errUnknown), errors.Is(err, errRefused):
+			if v.request == nil { // it has not come as far as to do anything
+				return c.timeout(dst, msgRefused)
+			}
+			s.spawn(v.finish)
+			return c.timeout(dst, msgReleaseLater)
+		case err != nil:
+			return appendError(dst, scriptError(err))
+		case code != notThere:
+			return appendInt(dst, code)
+		}
+	}
+	return appendError(dst, msgNotHeld)
+}
+
 // revocation ends a hold, or takes a count of it, by another way than its carrier's own.
 type revocation struct {
 	service *Service

@@ -33,13 +33,13 @@ type Service struct {
 	stats    counters
 
 	// tasks are the goroutines that outlive the command that began them; stop tells them that the Service ends. Run waits.
-	tasks    sync.WaitGroup
-	stop     chan struct{} // closed by Run
-	stopOnce sync.Once
+	tasks sync.WaitGroup
+	stop  chan struct{} // closed by Run
 
-	// mu guards the field below.
-	mu    sync.Mutex
-	holds map[string][]*hold // the present holds of this Leash by key
+	// mu guards the fields below.
+	mu     sync.Mutex
+	holds  map[string][]*hold // the present holds of this Leash by key
+	closed bool               // no more tasks begin
 }
 
 // New makes a Service whose locks live behind rdb, a *redis.Client or *redis.ClusterClient that speaks RESP2, does not retry
@@ -89,7 +89,10 @@ func (s *Service) Run(ctx context.Context) error {
 	wg.Go(func() { s.watchdog.Run(ctx) })
 	wg.Go(func() { s.ears.run(ctx) })
 	<-ctx.Done()
-	s.stopOnce.Do(func() { close(s.stop) })
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	close(s.stop)
 	wg.Wait()
 	s.tasks.Wait()
 	return nil
@@ -105,8 +108,14 @@ func (s *Service) Drain() {
 // Run must be running.
 func (s *Service) RenewAll(ctx context.Context) { s.watchdog.RenewAll(ctx) }
 
-// spawn runs f as a task of the Service.
-func (s *Service) spawn(f func()) { s.tasks.Go(f) }
+// spawn runs f as a task of the Service. Once the Service has ended it does nothing: what is still held then runs out.
+func (s *Service) spawn(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.tasks.Go(f)
+	}
+}
 
 // find is the newest present hold of key for which match says yes, nil when there is none.
 func (s *Service) find(key string, match func(*hold) bool) *hold {

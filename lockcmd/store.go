@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -20,7 +21,7 @@ func (s *store) Node(slot int) string {
 	if !ok {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.UpstreamTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond) // the topology is at hand
 	defer cancel()
 	node, err := c.MasterForKey(ctx, slotKey(slot))
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestManyClientsOneLock is mutual exclusion under load: many clients on two Leashes, half of them leaving at random moments in
+// TestR19ManyClientsOneLock is mutual exclusion under load: many clients on two Leashes, half of them leaving at random moments in
 // every way there is. Never two holders, nothing left behind.
-func TestManyClientsOneLock(t *testing.T) {
+func TestR19ManyClientsOneLock(t *testing.T) {
 	clients, rounds := 100, 10
 	if testing.Short() {
 		clients, rounds = 20, 5

@@ -226,7 +226,7 @@ func TestR21HandOverIsBounded(t *testing.T) {
 	})
 }
 
-func TestDrainGrantsNothingMore(t *testing.T) {
+func TestR31DrainGrantsNothingMore(t *testing.T) {
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{}), newKey()
 	a, b, c := connect(t, s), connect(t, s), connect(t, s)
