@@ -61,7 +61,7 @@ func (s *session) prepare() {
 	if len(rest) > 0 && s.in.filled < len(s.in.buf) && s.parser.Need() <= len(s.in.buf)-s.in.parsed {
 		return
 	}
-	want, need := usualBatch, s.parser.Need()
+	want, need := usualBatch, max(s.parser.Need(), len(rest)+1)
 	if len(rest) == 0 {
 		need = 0
 		if s.in.filled < len(s.in.buf) {

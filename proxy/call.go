@@ -65,6 +65,8 @@ func (c *call) reply(p []byte, done bool) upstream.Flusher {
 		c.begun = true
 	} else {
 		c.buffer.append(p)
+		s.parked += len(p)
+		s.largest = max(s.largest, c.size) // not only when its turn comes
 	}
 	if done {
 		c.done = true
@@ -103,9 +105,9 @@ func (s *session) retireLocked() {
 
 // showLocked moves what there is of the oldest call's reply to the output.
 func (s *session) showLocked(c *call) {
+	s.parked -= c.size
 	if s.deaf {
-		c.buffer.rest.clear()
-		c.buffer.small = c.buffer.small[:0]
+		c.buffer.clear()
 		return
 	}
 	c.buffer.moveTo(&s.out)
@@ -125,7 +127,12 @@ func (s *session) recycleLocked(c *call) {
 func (c *call) fail(message string) {
 	s := c.session
 	s.mu.Lock()
-	begun := c.begun || c.size > 0
+	begun := c.begun
+	if !begun && c.size > 0 { // half of a reply, but nobody has seen it
+		s.parked -= c.size
+		c.size = 0
+		c.buffer.clear()
+	}
 	s.mu.Unlock()
 	if begun {
 		s.kill("reply cut off: "+message, false)
@@ -135,6 +142,13 @@ func (c *call) fail(message string) {
 	c.finish(resp.AppendError(nil, message))
 }
 
+// park counts bytes of replies that are kept until a call is complete.
+func (s *session) park(n int) {
+	s.mu.Lock()
+	s.parked += n
+	s.mu.Unlock()
+}
+
 // finish ends c with the rest of its reply and flushes.
 func (c *call) finish(reply []byte) {
 	if f := c.reply(reply, true); f != nil {
@@ -142,7 +156,7 @@ func (c *call) finish(reply []byte) {
 	}
 }
 
-// younger calls f for the calls behind c until it returns false.
+// youngerLocked calls f for the calls behind c until it returns false.
 func (c *call) youngerLocked(f func(*call) bool) bool {
 	for y := c.next; y != nil; y = y.next {
 		if !f(y) {

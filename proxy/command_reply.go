@@ -71,7 +71,7 @@ func appendCommands(commands *[]*command, entry any, known map[string]*command) 
 // shared link must not wait.
 func (c *command) legacy(fields []any, flags []string, known map[string]*command) {
 	if k := known[c.name]; k != nil {
-		c.keys, c.blocking = k.keys, k.blocking
+		c.keys, c.blocking, c.data = k.keys, k.blocking, k.data
 		return
 	}
 	c.blocking = slices.Contains(flags, "noscript")

@@ -19,6 +19,7 @@ type command struct {
 	name     string // lower case, as in Redis's own messages; "object|encoding"
 	arity    int    // number of arguments with the name; at least -arity when negative
 	blocking bool   // may block, depending on its arguments
+	data     bool   // only reads or writes data: one reply, and the connection stays as it was
 	keys     []keySpec
 	many     bool // can have more than one key
 	run      handler
@@ -73,14 +74,12 @@ func (c *command) arityOK(args [][]byte) bool {
 	return len(args) == c.arity || c.arity < 0 && len(args) >= -c.arity
 }
 
-// newTable makes the table from what the upstream told of its commands, or
-// from the built-in one when that is empty.
+// newTable makes the table of what the upstream told of its commands and, for
+// those it did not, of the built-in one: nodes of a cluster may be of different
+// versions.
 func newTable(commands []*command) table {
-	if len(commands) == 0 {
-		commands = builtin()
-	}
 	t := make(table, len(commands))
-	for _, c := range commands {
+	for _, c := range append(builtin(), commands...) {
 		if !isLockCommand([]byte(c.name)) { // a module's of that name cannot be reached
 			t.add(c)
 		}
@@ -96,6 +95,9 @@ func (t table) add(c *command) {
 	c.run = ordinary(c)
 	parent, sub, isSub := strings.Cut(strings.ToUpper(c.name), "|")
 	if !isSub {
+		if old := t[parent]; old != nil {
+			c.subs = old.subs
+		}
 		t[parent] = c
 		return
 	}
@@ -167,4 +169,5 @@ func parseCommand(fields []string) (*command, error) {
 
 func (c *command) setFlags(flags []string) {
 	c.blocking = slices.Contains(flags, "blocking")
+	c.data = slices.Contains(flags, "readonly") || slices.Contains(flags, "write")
 }

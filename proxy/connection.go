@@ -46,13 +46,15 @@ func init() { // a map literal would refer to itself through the handlers
 		"COMMAND|LIST": (*session).relayAny, "COMMAND|GETKEYS": (*session).relayAny,
 		"COMMAND|GETKEYSANDFLAGS": (*session).relayAny,
 		"PUBLISH":                 (*session).relayAny, "TIME": (*session).relayAny,
+		"SPUBLISH": (*session).relay,
+		"EVAL":     (*session).relay, "EVAL_RO": (*session).relay, "EVALSHA": (*session).relay,
+		"EVALSHA_RO": (*session).relay, "FCALL": (*session).relay, "FCALL_RO": (*session).relay,
 		"CONFIG|GET": (*session).relayAny,
 
 		"DBSIZE": (*session).dbSize, "SCRIPT|LOAD": (*session).scriptLoad, "INFO": (*session).info,
 		"XREAD": (*session).streamRead, "XREADGROUP": (*session).streamRead,
 
-		"WATCH": (*session).refuse, "SSUBSCRIBE": (*session).refuse, "MIGRATE": (*session).refuse,
-		"RESTORE-ASKING": (*session).refuse, "PFDEBUG": (*session).refuse,
+		"MIGRATE": (*session).refuse, "RESTORE-ASKING": (*session).refuse, "PFDEBUG": (*session).refuse,
 	}
 }
 
@@ -77,23 +79,53 @@ func (s *session) ready(c *command, cmd resp.Command) bool {
 	return false
 }
 
-// refuse answers a command that Leash cannot do yet without harm to others. A
-// subcommand that Redis does not know either is left to Redis to say so.
+// refuse answers a command that Leash cannot do yet without harm to others.
 func (s *session) refuse(c *command, cmd resp.Command) bool {
 	switch {
+	case c.subs != nil && len(cmd.Args) > 1:
+		return s.unknownSub(c, cmd)
 	case !c.arityOK(cmd.Args):
 		return s.wrongArity(c)
 	case !s.authenticated():
 		return s.fail(msgNoAuth)
-	case c.subs != nil && len(cmd.Args) > 1:
-		return s.relayAny(c, cmd)
 	}
 	return s.fail("ERR '" + c.name + "' is not supported by leash yet")
 }
 
-// unknown lets Redis say in its own words that it does not know the command.
+// maxQuoted is how much of a name or of arguments Redis repeats in an error.
+const maxQuoted = 128
+
+// unknown answers a command that is in no table, in Redis's words. It does not
+// go upstream: the server may know it after all, under a name of its own or
+// since a newer version, and nobody knows what it does to a shared link.
 func (s *session) unknown(cmd resp.Command) bool {
-	return s.relayAny(nil, cmd)
+	b := append([]byte("ERR unknown command '"), quoted(cmd.Args[0], maxQuoted)...)
+	b = append(b, "', with args beginning with: "...)
+	start := len(b)
+	for _, a := range cmd.Args[1:] {
+		left := maxQuoted - (len(b) - start)
+		if left <= 0 {
+			break
+		}
+		b = append(b, '\'')
+		b = append(b, quoted(a, left)...)
+		b = append(b, "' "...)
+	}
+	return s.fail(string(b))
+}
+
+// quoted is an argument as C's printf shows it: up to a NUL, and no longer
+// than limit.
+func quoted(arg []byte, limit int) []byte {
+	if i := bytes.IndexByte(arg, 0); i >= 0 {
+		arg = arg[:i]
+	}
+	return arg[:min(len(arg), limit)]
+}
+
+// unknownSub answers a subcommand that the table does not have.
+func (s *session) unknownSub(c *command, cmd resp.Command) bool {
+	return s.fail("ERR unknown subcommand '" + string(quoted(cmd.Args[1], maxQuoted)) + "'. Try " + strings.ToUpper(c.name) + " HELP.")
 }
 
 func (s *session) ping(c *command, cmd resp.Command) bool {
@@ -138,7 +170,9 @@ func (s *session) reset(c *command, cmd resp.Command) bool {
 		carrier.End(lockcmd.Release)
 	}
 	s.rename("")
-	s.setLane(s.server.startLane())
+	lane := s.server.startLane()
+	s.server.up.Join(lane)
+	s.changeLane(lane)
 	return s.answer([]byte("+RESET\r\n"))
 }
 
@@ -245,18 +279,21 @@ func (s *session) authenticate(command []byte, user string, password []byte, the
 	if !s.barrier() {
 		return false
 	}
+	lane := upstream.Lane{User: user}
+	s.server.up.Join(lane)
 	reply, ok, err := s.server.up.Authenticate(s.ctx, command, user, password)
+	if ok {
+		s.changeLane(lane)
+		if then != nil {
+			then()
+			return true
+		}
+		return s.answer(reply)
+	}
+	s.server.up.Leave(lane)
 	if err != nil {
 		s.server.log.Warn("authentication could not be tried", "err", err)
 		return s.fail(msgUpstreamDown)
-	}
-	if !ok {
-		return s.answer(reply)
-	}
-	s.setLane(upstream.Lane{User: user})
-	if then != nil {
-		then()
-		return true
 	}
 	return s.answer(reply)
 }

@@ -3,7 +3,9 @@ package proxy
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"leash/internal/redistest"
 )
@@ -217,4 +219,96 @@ func readFull(c *redistest.Client, p []byte) (int, error) {
 		n += m
 	}
 	return len(p), nil
+}
+
+// TestNothingStrangeOnSharedLinks: commands that give several replies, block
+// or change the connection stay away from others', under whatever name.
+func TestNothingStrangeOnSharedLinks(t *testing.T) {
+	redis := redistest.Start(t, "--rename-command", "MONITOR", "watchall", "--rename-command", "BLPOP", "waitfor")
+	l := startLeash(t, []string{redis.Addr})
+	a, b := l.dial(t), l.dial(t)
+	want(t, b, "+OK\r\n", "SET", "k", "v")
+	want(t, a, "+OK\r\n", "XGROUP", "CREATE", "s", "STREAMS", "$", "MKSTREAM")
+	for _, args := range [][]string{
+		{"SUNSUBSCRIBE", "x", "y"}, {"SSUBSCRIBE", "x"}, {"WATCH", "k"}, {"watchall"}, {"waitfor", "q", "0"},
+		{"XREADGROUP", "GROUP", "STREAMS", "c", "BLOCK", "0", "STREAMS", "s", ">"},
+		{"XREAD", "COUNT", "1", "BLOCK", "0", "STREAMS", "s", "$"}, {"CLIENT", "REPLY", "OFF"}, {"CLIENT", "NO-TOUCH", "ON"},
+	} {
+		if err := a.Send(redistest.Command(args...) + redistest.Command("GET", "k")); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := a.Read(); err != nil || !strings.HasPrefix(got, "-ERR ") {
+			t.Errorf("%q: %q %v", args, got, err)
+		}
+		if got, err := a.Read(); got != "$1\r\nv\r\n" {
+			t.Fatalf("GET behind %q: %q %v", args, got, err)
+		}
+		want(t, b, "$1\r\nv\r\n", "GET", "k")
+	}
+	want(t, a, "*-1\r\n", "XREADGROUP", "GROUP", "STREAMS", "c", "STREAMS", "s", ">")
+}
+
+// TestManyAuthenticatedClients come and go side by side: none loses the
+// credential of another.
+func TestManyAuthenticatedClients(t *testing.T) {
+	redis := redistest.Start(t)
+	if err := redis.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all").Err(); err != nil {
+		t.Fatal(err)
+	}
+	l := startLeash(t, []string{redis.Addr})
+	var working sync.WaitGroup
+	for range 3 {
+		working.Go(func() {
+			for range 300 {
+				c, err := redistest.Dial(l.addr)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, cmd := range [][]string{{"AUTH", "app", "pw"}, {"SET", "k", "v"}} {
+					if got, err := c.Do(cmd...); got != "+OK\r\n" {
+						t.Errorf("%q: %q %v", cmd, got, err)
+					}
+				}
+				c.Close()
+			}
+		})
+	}
+	working.Wait()
+}
+
+// TestFullRedisRefusesNoCredential: too many clients is another matter.
+func TestFullRedisRefusesNoCredential(t *testing.T) {
+	redis := redistest.Start(t)
+	admin := redis.Client()
+	set := func(args ...any) {
+		if err := admin.Do(t.Context(), args...).Err(); err != nil {
+			t.Fatal(args, err)
+		}
+	}
+	set("ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all")
+	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.up.RedirectTimeout = 100 * time.Millisecond })
+	client := l.dial(t)
+	want(t, client, "+OK\r\n", "AUTH", "app", "pw")
+	want(t, client, "+OK\r\n", "SET", "k", "v")
+	set("CONFIG", "SET", "maxclients", "1")
+	set("CLIENT", "KILL", "USER", "app")
+	eventually(t, "Redis takes nobody", func() bool { return strings.HasPrefix(do(t, client, "GET", "k"), "-UPSTREAMDOWN") })
+	set("CONFIG", "SET", "maxclients", "1000")
+	eventually(t, "the session goes on", func() bool { return do(t, client, "GET", "k") == "$1\r\nv\r\n" })
+}
+
+// TestPasswordSetLater: once Redis wants a password from new connections,
+// Leash serves nobody without.
+func TestPasswordSetLater(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	client := l.dial(t)
+	want(t, client, "+OK\r\n", "SET", "k", "v")
+	if err := redis.Client().ConfigSet(t.Context(), "requirepass", "pw").Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "NOAUTH", func() bool { return strings.HasPrefix(do(t, l.dial(t), "GET", "k"), "-NOAUTH ") })
+	want(t, client, "+OK\r\n", "AUTH", "pw")
+	want(t, client, "$1\r\nv\r\n", "GET", "k")
 }

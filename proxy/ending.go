@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"runtime/debug"
+	"time"
 
 	"leash/lockcmd"
 )
@@ -72,10 +73,14 @@ func (s *session) settleLocks() {
 		return
 	}
 	s.mu.Lock()
-	killed, uncertain := s.cut, s.uncertain
+	unsure := s.cut || !s.lostAt.IsZero() && time.Since(s.lostAt) < stragglerTime
 	s.mu.Unlock()
-	carrier.End(s.ending(killed || uncertain))
+	carrier.End(s.ending(unsure))
 }
+
+// stragglerTime is for how long Redis may still execute a command from a
+// connection that is lost.
+const stragglerTime = 10 * time.Second
 
 func (s *session) ending(unsure bool) lockcmd.Ending {
 	switch {

@@ -32,7 +32,12 @@ func (f *fanout) finished(p *part) upstream.Flusher {
 	if !last {
 		return nil
 	}
-	return f.call.reply(f.result(), true)
+	reply, kept := f.result(), 0
+	for _, p := range f.parts {
+		kept += p.kept
+	}
+	s.park(-kept)
+	return f.call.reply(reply, true)
 }
 
 func (f *fanout) result() []byte {

@@ -56,7 +56,7 @@ func (s *session) writeLocked(write func([]byte) (int, error)) bool {
 	if s.out.size == 0 {
 		s.writing = false
 	}
-	if s.waiting && (s.out.size == 0 || s.out.size <= maxUnread) {
+	if s.waiting && (s.out.size == 0 || !s.fullLocked()) {
 		s.wake.Signal()
 	}
 	return n == len(p) && s.writing
@@ -91,5 +91,5 @@ func (s *session) backlog(now time.Time) (size int, stalled time.Duration, over 
 	if s.writing && !s.progress.IsZero() {
 		stalled = now.Sub(s.progress)
 	}
-	return s.out.size, stalled, s.over
+	return s.out.size + s.parked, stalled, s.over
 }

@@ -48,15 +48,34 @@ func (s *session) scriptLoad(c *command, cmd resp.Command) bool {
 
 // streamRead relays XREAD and XREADGROUP unless they may block.
 func (s *session) streamRead(c *command, cmd resp.Command) bool {
-	for _, a := range cmd.Args[1:] {
+	streams, blocks := parseStreamRead(cmd.Args)
+	switch {
+	case blocks:
+		return s.refuse(c, cmd)
+	case streams > 0 && streams < len(cmd.Args):
+		return s.relayKeys(cmd, int(upstream.Slot(cmd.Args[streams])), c.many)
+	}
+	return s.relayAny(c, cmd) // Redis will say what is wrong
+}
+
+// parseStreamRead walks the options of XREAD and XREADGROUP as Redis does, for
+// a group may be named like an option. It returns where the keys begin, 0 if
+// they do not.
+func parseStreamRead(args [][]byte) (streams int, blocks bool) {
+	for i := 1; i < len(args); i++ {
 		switch {
-		case isWord(a, "BLOCK"):
-			return s.refuse(c, cmd)
-		case isWord(a, "STREAMS"):
-			return s.relay(c, cmd)
+		case isWord(args[i], "STREAMS"):
+			return i + 1, blocks
+		case isWord(args[i], "BLOCK"):
+			blocks = true
+			i++
+		case isWord(args[i], "COUNT"):
+			i++
+		case isWord(args[i], "GROUP"):
+			i += 2
 		}
 	}
-	return s.relay(c, cmd)
+	return 0, blocks
 }
 
 // info answers INFO: the section "leash" from here, everything else from a

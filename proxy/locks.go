@@ -58,12 +58,9 @@ type host session
 var _ lockcmd.Host = (*host)(nil)
 
 // Lost implements lockcmd.Host: when it returns, the session is cut off from
-// its client and from Redis.
-func (h *host) Lost(key []byte, reason string) {
-	s := (*session)(h)
-	s.server.log.Warn("lock lost, closing its connection", "session", s.id,
-		"client", s.conn.RemoteAddr(), "key", string(key), "reason", reason)
-	s.kill("lock lost: "+reason, true)
+// its client and from Redis. lockcmd has logged and counted the loss.
+func (h *host) Lost(_ []byte, reason string) {
+	(*session)(h).kill("lock lost: "+reason, true)
 }
 
 // Guard implements lockcmd.Host.

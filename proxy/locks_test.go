@@ -251,6 +251,52 @@ func TestReleaseAfterTheData(t *testing.T) {
 	}
 }
 
+// TestResetClientsCallsComeFirst: R15, R16. A client that dies by RST with
+// output unread does not let its LOCK.RELEASE overtake the SET before it.
+func TestResetClientsCallsComeFirst(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 60 * time.Second})
+	l := startLeash(t, c.Addrs(), func(o *options) { o.up.UpstreamTimeout = 30 * time.Second })
+	other := l.dial(t)
+	order, big, stock := keyOn(t, c, c.Nodes[0], "order"), keyOn(t, c, c.Nodes[0], "big"), keyOn(t, c, c.Nodes[1], "stock")
+	want(t, other, "+OK\r\n", "SET", big, strings.Repeat("v", 16<<20))
+	conn, err := net.Dial("tcp", l.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder := redistest.NewClient(conn)
+	token(t, holder, order)
+	if err := c.Nodes[1].Pause(); err != nil { // the data node is slow
+		t.Fatal(err)
+	}
+	if err := holder.Send(redistest.Command("GET", big) + redistest.Command("SET", stock, "6") + redistest.Command("LOCK.RELEASE", order)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "output waits for the client", func() bool {
+		for _, s := range l.all() {
+			if size, _, _ := s.backlog(time.Now()); size > 1<<20 {
+				return true
+			}
+		}
+		return false
+	})
+	_ = conn.(*net.TCPConn).SetLinger(0)
+	conn.Close()
+	eventually(t, "Leash has noticed", func() bool {
+		for _, s := range l.all() {
+			if size, _, _ := s.backlog(time.Now()); size > 1<<20 {
+				return false
+			}
+		}
+		return true
+	})
+	want(t, other, "$-1\r\n", "LOCK.ACQUIRE", order)
+	if err := c.Nodes[1].Resume(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the data arrives", func() bool { return do(t, other, "GET", stock) == "$1\r\n6\r\n" })
+	want(t, other, "$-1\r\n", "LOCK.ACQUIRE", order) // R28: a reset lets it run out
+}
+
 // TestScriptReplyLost: R7. The connection to Redis drops after a lock script
 // ran: it ran once, the count is one, the answer is right.
 func TestScriptReplyLost(t *testing.T) {

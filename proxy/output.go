@@ -101,6 +101,12 @@ func (b *replyBuffer) append(p []byte) {
 	b.rest.append(p)
 }
 
+// clear drops what is kept.
+func (b *replyBuffer) clear() {
+	b.small = b.small[:0]
+	b.rest.clear()
+}
+
 // moveTo hands everything over to out.
 func (b *replyBuffer) moveTo(out *chunks) {
 	out.append(b.small)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"leash/proxy/resp"
@@ -51,6 +52,7 @@ type part struct {
 
 	// Of a fan-out.
 	reply []byte
+	kept  int   // bytes of it that the session counts
 	keys  []int // which of the call's keys it has
 	done  bool
 }
@@ -79,6 +81,8 @@ func (p *part) pass(b []byte, done bool) upstream.Flusher {
 		return c.reply(b, done)
 	}
 	p.reply = append(p.reply, b...)
+	p.kept += len(b)
+	c.session.park(len(b))
 	if done {
 		return c.fan.finished(p)
 	}
@@ -94,7 +98,7 @@ func (p *part) Lost(written bool, cause error) {
 	switch {
 	case written:
 		s.mu.Lock()
-		s.uncertain = s.uncertain || s.over
+		s.lostAt = time.Now()
 		s.mu.Unlock()
 		p.fail(msgUpstreamLost)
 	case errors.Is(cause, upstream.ErrDropped):
@@ -147,39 +151,73 @@ func (p *part) redirected(b []byte) bool {
 	switch string(word) {
 	case "MOVED", "ASK":
 		slot, addr, ok := parseRedirect(rest)
-		if !ok {
+		if !ok || slot != p.slot {
 			return false
 		}
-		return p.follow(slot, addr, word[0] == 'A')
-	case "TRYAGAIN":
-		s.server.unsettled.mark(p.slot)
+		s.server.unsettled.mark()
+		return p.follow(addr, word[0] == 'A')
+	case "TRYAGAIN", "CLUSTERDOWN":
+		return p.again(string(bytes.TrimSpace(b[1:])))
+	}
+	return false
+}
+
+// Redis's own words for what may be different in a moment. A script that
+// answers TRYAGAIN in words of its own has run, and is not run again.
+const (
+	tryAgain    = "TRYAGAIN Multiple keys request during rehashing of slot"
+	clusterDown = "CLUSTERDOWN The cluster is down" // one may read on: " and only accepts read commands"
+)
+
+// again sends the part once more, later or in pieces, if Redis refused it for
+// the moment.
+func (p *part) again(message string) bool {
+	s := p.call.session
+	switch {
+	case message == tryAgain:
+		s.server.unsettled.mark()
 		return p.splitByKey() || p.retryLater()
-	case "CLUSTERDOWN":
+	case message == msgSlotUnserved, strings.HasPrefix(message, clusterDown):
 		s.server.up.Refresh()
 		return p.retryLater()
 	}
 	return false
 }
 
-// follow goes where a redirect points. The first one is followed at once; the
-// ones behind it in the session's order come the same way. More than one means
-// that nodes disagree, and then the order rule decides.
-func (p *part) follow(slot int, addr string, ask bool) bool {
-	s := p.call.session
-	if ask {
-		s.server.unsettled.mark(slot)
-	}
-	var n *upstream.Node
-	if ask {
-		n = s.server.up.Target(addr, p.node)
-	} else {
-		n = s.server.up.Moved(uint16(slot), addr, p.node)
-	}
-	if p.hops++; p.hops > 1 && !ask {
+// follow goes where a redirect points. The words may be those of a client's
+// own script; then they are believed only of nodes that the cluster has told
+// of, and of this one command, for no client shall send others' commands, or a
+// user's password, to a server of its choice. The first redirect is followed at once; the commands behind it in the session's order
+// come the same way. More than one means that nodes disagree, and then the
+// order rule decides.
+func (p *part) follow(addr string, ask bool) bool {
+	up := p.call.session.server.up
+	scripted := p.scripted()
+	n := up.Target(addr, p.node, !scripted)
+	up.Refresh()
+	p.hops++
+	switch {
+	case p.hops > maxHops:
+		return p.giveUp()
+	case n == nil || p.hops > 1 && !ask:
 		return p.retryLater() || p.giveUp()
+	case !ask && !scripted:
+		up.Moved(uint16(p.slot), n)
 	}
 	p.send(n, ask)
 	return true
+}
+
+// scripted reports whether the part runs a script, which can answer with any
+// error it likes.
+func (p *part) scripted() bool {
+	parser := resp.Parser{Limits: resp.Limits{MaxBulk: 1 << 62, MaxArgs: 1 << 30}}
+	cmd, n, err := parser.Next(p.Request)
+	if err != nil || n == 0 {
+		return true
+	}
+	c := p.call.session.server.commands.lookup(cmd.Args)
+	return c == nil || !c.data
 }
 
 // giveUp keeps a redirect from reaching the client.

@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -159,4 +161,40 @@ func TestUpstreamsLimitOnBulks(t *testing.T) {
 	if strings.Contains(l.logs.String(), "connection to redis lost") {
 		t.Error("a link was lost")
 	}
+}
+
+// TestManyArguments: commands above the read buffer whose end lies anywhere.
+func TestManyArguments(t *testing.T) {
+	plain := redistest.Start(t)
+	l := startLeash(t, []string{plain.Addr})
+	client := l.dial(t)
+	for size := 1; size < 40; size++ {
+		count := 90_000 / (size + 8)
+		args := append([]string{"DEL"}, slices.Repeat([]string{strings.Repeat("k", size)}, count)...)
+		raw := strings.Repeat(redistest.Command("SET", strings.Repeat("k", size), strings.Repeat("v", 1000)), 90) +
+			redistest.Command(args...) + redistest.Command("ECHO", "end")
+		if err := client.Send(raw); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 92 {
+			wanted := "+OK\r\n"
+			if i == 90 {
+				wanted = ":1\r\n"
+			} else if i == 91 {
+				wanted = "$3\r\nend\r\n"
+			}
+			if got, err := client.Read(); got != wanted {
+				t.Fatalf("size %d, reply %d: %q %v", size, i, got, err)
+			}
+		}
+	}
+	want(t, client, ":100000\r\n", append([]string{"SADD", "s"}, numbers(100_000)...)...)
+}
+
+func numbers(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = strconv.Itoa(i)
+	}
+	return all
 }

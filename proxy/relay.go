@@ -9,14 +9,15 @@ import (
 type handler func(s *session, c *command, cmd resp.Command) bool
 
 // ordinary says what happens to a command that no handler is named for: one
-// with keys goes to the node that owns the first of them, which checks the
-// others itself; one without is refused, for only commands that are known to
-// leave a shared link as it was may go onto it.
+// that reads or writes keys goes to the node that owns the first of them,
+// which checks the others itself. All else is refused, for only commands that
+// give one reply and leave the connection as it was may go onto a shared link
+// (SUNSUBSCRIBE has keys too, and gives a reply for each).
 func ordinary(c *command) handler {
 	switch {
 	case c.blocking:
 		return (*session).refuse
-	case len(c.keys) > 0:
+	case c.data && len(c.keys) > 0:
 		return (*session).relay
 	case isHelp(c.name):
 		return (*session).relayAny
@@ -66,7 +67,7 @@ func (s *session) relayKeys(cmd resp.Command, slot int, many bool) bool {
 	case slot == anySlot || !p.retryLater():
 		p.fail(msgSlotUnserved)
 	}
-	if many && s.topology.Cluster() && s.server.unsettled.marked(slot) {
+	if many && s.topology.Cluster() && s.server.unsettled.is() {
 		return s.barrier() // it may have to be split by key
 	}
 	return true
@@ -127,17 +128,15 @@ func (s *session) setTopology(t *upstream.Topology) {
 	}
 }
 
-// setLane makes the session one of another lane. Only while no call is in flight.
-func (s *session) setLane(lane upstream.Lane) {
-	if lane == s.lane {
-		return
-	}
-	s.server.up.Join(lane)
-	s.server.up.Leave(s.lane)
+// changeLane makes the session one of a lane that it has joined, and leaves
+// the one it was in. Only while no call is in flight.
+func (s *session) changeLane(lane upstream.Lane) {
+	old := s.lane
 	s.mu.Lock()
 	s.lane = lane
 	s.mu.Unlock()
 	clear(s.links)
+	s.server.up.Leave(old)
 	s.refreshLimits()
 }
 

@@ -52,28 +52,29 @@ type session struct {
 	killed  atomic.Bool                     // what is not written to Redis stays unwritten
 
 	// mu guards the fields below. Never held across I/O.
-	mu        sync.Mutex
-	wake      sync.Cond // the loop waits here
-	waiting   bool      // whether it does
-	wakeAt    int       // number of calls at which it goes on
-	head      *call     // calls in flight, oldest first
-	tail      *call
-	free      *call // for reuse
-	calls     int
-	bytes     int    // of their requests
-	held      int    // calls that wait to be sent again: nothing else is sent
-	largest   int    // recent reply, decaying by an eighth a reply
-	over      bool   // the loop has ended
-	uncertain bool   // whether Redis ran one of the calls then in flight
-	out       chunks // replies in order, for the socket
-	flushing  bool   // somebody will call Flush
-	writing   bool   // somebody writes to the socket
-	progress  time.Time
-	deaf      bool // the socket is of no use any more: output is dropped
-	cut       bool // the session was ended from outside; it is deaf too
-	killedBy  string
-	name      string // CLIENT SETNAME
-	since     time.Time
+	mu       sync.Mutex
+	wake     sync.Cond // the loop waits here
+	waiting  bool      // whether it does
+	wakeAt   int       // number of calls at which it goes on
+	head     *call     // calls in flight, oldest first
+	tail     *call
+	free     *call // for reuse
+	calls    int
+	bytes    int       // of their requests
+	held     int       // calls that wait to be sent again: nothing else is sent
+	largest  int       // recent reply, decaying by an eighth a reply
+	over     bool      // the loop has ended
+	lostAt   time.Time // when a written call was last lost: Redis may still run it
+	parked   int       // bytes of replies that wait behind an older call's
+	out      chunks    // replies in order, for the socket
+	flushing bool      // somebody will call Flush
+	writing  bool      // somebody writes to the socket
+	progress time.Time
+	deaf     bool // the socket is of no use any more: output is dropped
+	cut      bool // the session was ended from outside; it is deaf too
+	killedBy string
+	name     string // CLIENT SETNAME
+	since    time.Time
 }
 
 // endCause is why a session's loop ended; LOCKS.md R28 makes a difference of it.
@@ -94,13 +95,15 @@ const (
 	maxCalls     = 1024
 	requestBytes = 8 << 20
 	maxUnread    = 1 << 20
+	maxCommand   = 1 << 30 // Redis's client-query-buffer-limit
 )
 
 func newSession(srv *Server, c *conn) *session {
 	s := &session{server: srv, conn: c, largest: firstReply, since: time.Now()}
 	s.wake.L = &s.mu
 	s.ctx, s.stop = context.WithCancel(srv.ctx)
-	s.parser.Limits = resp.Limits{MaxBulk: min(srv.cfg.MaxBulk, srv.up.MaxBulk()), MaxArgs: srv.cfg.MaxArgs}
+	maxBulk := min(srv.cfg.MaxBulk, srv.up.MaxBulk())
+	s.parser.Limits = resp.Limits{MaxBulk: maxBulk, MaxArgs: srv.cfg.MaxArgs, MaxCommand: max(maxCommand, int(maxBulk)+maxUnread)}
 	return s
 }
 
@@ -110,8 +113,11 @@ func (s *session) run() {
 	defer s.server.remove(s)
 	defer s.close()
 	defer s.recover()
-	s.lane = s.server.startLane()
-	s.server.up.Join(s.lane)
+	lane := s.server.startLane()
+	s.server.up.Join(lane)
+	s.mu.Lock()
+	s.lane = lane
+	s.mu.Unlock()
 	s.refreshLimits()
 	s.serve()
 }
@@ -193,6 +199,7 @@ func (s *session) answer(reply []byte) bool {
 	c.bytes = len(reply)
 	s.pushLocked(c)
 	c.buffer.append(reply)
+	s.parked += len(reply)
 	c.size = len(reply)
 	c.done = true
 	return true
@@ -213,7 +220,7 @@ func (s *session) barrier() bool { return s.await(0) }
 // socket is of no use any more.
 func (s *session) await(calls int) bool {
 	s.mu.Lock()
-	if s.calls <= calls && s.held == 0 && s.out.size <= maxUnread || s.deaf {
+	if s.calls <= calls && s.held == 0 && !s.fullLocked() || s.deaf {
 		defer s.mu.Unlock()
 		return !s.deaf
 	}
@@ -222,12 +229,16 @@ func (s *session) await(calls int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting, s.wakeAt = true, calls
-	for (s.calls > calls || s.held > 0 || s.out.size > maxUnread) && !s.deaf {
+	for (s.calls > calls || s.held > 0 || s.fullLocked()) && !s.deaf {
 		s.wake.Wait()
 	}
 	s.waiting = false
 	return !s.deaf
 }
+
+// fullLocked reports whether so many bytes of replies wait that nothing more
+// is asked for.
+func (s *session) fullLocked() bool { return s.out.size+s.parked > maxUnread }
 
 // wakeLocked wakes the loop when it may have what it waits for.
 func (s *session) wakeLocked() {
@@ -247,7 +258,7 @@ func (s *session) windowLocked() int {
 func (s *session) admitCall(size int) bool {
 	s.mu.Lock()
 	window := s.windowLocked()
-	ok := s.held == 0 && !s.deaf && s.calls < window && s.out.size <= maxUnread &&
+	ok := s.held == 0 && !s.deaf && s.calls < window && !s.fullLocked() &&
 		(s.bytes+size <= requestBytes || s.calls == 0)
 	full := s.bytes+size > requestBytes
 	s.mu.Unlock()

@@ -44,7 +44,7 @@ func (s *session) split(c *command, cmd resp.Command) bool {
 	unsettled := false
 	for i, p := range parts {
 		to[i] = s.topology.Node(uint16(p.slot))
-		unsettled = unsettled || len(p.keys) > 1 && s.server.unsettled.marked(p.slot)
+		unsettled = unsettled || len(p.keys) > 1 && s.server.unsettled.is()
 		if !s.awaitRoom(to[i]) {
 			return false
 		}

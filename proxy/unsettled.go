@@ -3,30 +3,25 @@ package proxy
 import (
 	"sync/atomic"
 	"time"
-
-	"leash/proxy/upstream"
 )
 
-// unsettledFor is how long a slot counts as moving after it was last seen to.
+// unsettledFor is how long the cluster counts as being resharded after a
+// redirect was last seen.
 const unsettledFor = 10 * time.Second
 
-// unsettled remembers which slots were seen moving lately, by ASK and TRYAGAIN.
-// A command over several keys of such a slot may have to be sent again, so a
-// session lets nothing follow it before its reply. Safe for concurrent use.
+// unsettled remembers that slots were seen moving lately. A command over
+// several keys of a slot may then have to be sent again (TRYAGAIN), so a
+// session lets nothing follow it before its reply. Without this, one such
+// command with a later one of its slot in the same pipeline would have to be
+// answered with the error; it still is if it is the first to meet a move.
+// Safe for concurrent use.
 type unsettled struct {
-	until [upstream.SlotCount]atomic.Int64 // Unix seconds
-	any   atomic.Int64                     // the latest of them
+	until atomic.Int64 // Unix seconds; 0 for never
 }
 
-func (u *unsettled) mark(slot int) {
-	until := time.Now().Add(unsettledFor).Unix()
-	u.until[slot].Store(until)
-	u.any.Store(until)
-}
+func (u *unsettled) mark() { u.until.Store(time.Now().Add(unsettledFor).Unix()) }
 
-func (u *unsettled) marked(slot int) bool {
-	if u.any.Load() == 0 || slot < 0 {
-		return false
-	}
-	return u.until[slot].Load() >= time.Now().Unix()
+func (u *unsettled) is() bool {
+	until := u.until.Load()
+	return until != 0 && until >= time.Now().Unix()
 }

@@ -22,6 +22,9 @@ const keptArgs = 1024
 type Limits struct {
 	MaxBulk int64 // bytes of one argument
 	MaxArgs int   // arguments of one command; Redis itself takes 2^31-1
+	// MaxCommand is how many bytes one command may have in all, as Redis's
+	// client-query-buffer-limit; if zero, there is no such limit.
+	MaxCommand int
 	// Unauthenticated applies Redis's tighter limits for a client that still
 	// has to authenticate: 10 arguments of 16 KiB.
 	Unauthenticated bool
@@ -95,6 +98,9 @@ func (p *Parser) Next(buf []byte) (cmd Command, n int, err error) {
 			}
 		}
 		end := p.pos + int(p.bulk)
+		if p.Limits.MaxCommand > 0 && end > p.Limits.MaxCommand {
+			return Command{}, 0, ProtocolError("command larger than the query buffer may be")
+		}
 		if len(buf) < end+2 {
 			return Command{}, 0, nil
 		}

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,16 +17,23 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interv
 
 // dial opens a connection to addr and sets it up for lane: it is
 // authenticated, and Redis has answered a PING. It blocks for at most the
-// redirect time-out. The error is ErrRefused when Redis refuses the lane's
+// redirect time-out, and then, if patient, the upstream time-out: a script may
+// keep Redis from answering for some seconds. The error is ErrRefused when Redis refuses the lane's
 // credential. Host names are resolved afresh each time.
-func (u *Upstream) dial(ctx context.Context, addr string, lane Lane) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, max(u.cfg.RedirectTimeout, time.Second))
+func (u *Upstream) dial(ctx context.Context, addr string, lane Lane, patient bool) (net.Conn, error) {
+	patience := max(u.cfg.RedirectTimeout, time.Second)
+	connecting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	conn, err := u.connect(ctx, addr)
+	conn, err := u.connect(connecting, addr)
 	if err != nil {
 		return nil, err
 	}
-	if err := u.setUp(ctx, conn, lane); err != nil {
+	if patient {
+		patience = u.cfg.UpstreamTimeout
+	}
+	greeting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := u.setUp(greeting, conn, lane); err != nil {
 		conn.Close()
 		return nil, err
 	}
@@ -33,7 +41,7 @@ func (u *Upstream) dial(ctx context.Context, addr string, lane Lane) (net.Conn, 
 }
 
 func (u *Upstream) connect(ctx context.Context, addr string) (net.Conn, error) {
-	d := net.Dialer{KeepAliveConfig: keepAlive}
+	d := net.Dialer{KeepAliveConfig: keepAlive, Control: u.giveUpOnSilence}
 	return d.DialContext(ctx, "tcp", addr)
 }
 
@@ -52,8 +60,11 @@ func (u *Upstream) greet(conn net.Conn, lane Lane) error {
 		if err != nil {
 			return err
 		}
-		if reply[0] == '-' {
+		switch {
+		case refusesCredential(reply):
 			return fmt.Errorf("%w: %s", ErrRefused, strings.TrimSpace(string(reply)))
+		case reply[0] == '-':
+			return errors.New(strings.TrimSpace(string(reply[1:])))
 		}
 	}
 	reply, err := roundTrip(conn, []byte("*1\r\n$4\r\nPING\r\n"))
@@ -61,14 +72,22 @@ func (u *Upstream) greet(conn net.Conn, lane Lane) error {
 		return err
 	}
 	noauth := hasCode(reply, "NOAUTH")
-	if lane.User == "" {
-		u.authRequired.Store(noauth)
+	if lane.User == "" && u.authRequired.Swap(noauth) != noauth && noauth {
+		u.closeAnonymous()
 	}
 	if reply[0] == '-' && !noauth && !hasCode(reply, "NOPERM") && !hasCode(reply, "LOADING") &&
 		!hasCode(reply, "BUSY") && !hasCode(reply, "MASTERDOWN") {
 		return errors.New(strings.TrimSpace(string(reply[1:])))
 	}
 	return nil
+}
+
+// refusesCredential reports whether the reply to AUTH says that the credential
+// is wrong, in the words of Redis 6 and later or of earlier ones. Other errors,
+// such as too many clients, say nothing of it.
+func refusesCredential(reply []byte) bool {
+	return hasCode(reply, "WRONGPASS") || bytes.HasPrefix(reply, []byte("-ERR invalid password")) ||
+		bytes.Contains(reply, []byte("without any password configured"))
 }
 
 // Authenticate tries a credential on a fresh connection, so that no answer to

@@ -16,9 +16,12 @@ import (
 
 // The topology is looked at in this interval, and at most once per minRefresh
 // however often something asks for it.
+// Whether Redis wants clients to authenticate is asked on a fresh connection
+// each probeInterval.
 const (
 	refreshInterval = 30 * time.Second
 	minRefresh      = time.Second
+	probeInterval   = 5 * time.Second
 )
 
 // askTimeout bounds one question about the topology to one node.
@@ -100,7 +103,7 @@ func (u *Upstream) setMaxBulk(config string) {
 
 // probeAuth finds out whether clients must authenticate.
 func (u *Upstream) probeAuth(ctx context.Context, addr string) error {
-	conn, err := u.dial(ctx, addr, Lane{})
+	conn, err := u.dial(ctx, addr, Lane{}, false)
 	if err != nil {
 		return fmt.Errorf("%s: %w", addr, err)
 	}
@@ -118,7 +121,9 @@ func (u *Upstream) discover(ctx context.Context) (err error) {
 	err = errNotCovered
 	for _, addr := range u.candidates() {
 		var slots []redis.ClusterSlot
+		var nodes string
 		err = u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
+			nodes, _ = c.ClusterNodes(ctx).Result() // of use, but CLUSTER SLOTS will do
 			//lint:ignore SA1019 servers before Redis 7 do not know CLUSTER SHARDS
 			slots, err = c.ClusterSlots(ctx).Result()
 			return err
@@ -127,7 +132,7 @@ func (u *Upstream) discover(ctx context.Context) (err error) {
 			err = errNotCovered
 		}
 		if err == nil {
-			u.adopt(u.parseSlots(slots, addr))
+			u.adopt(u.parseSlots(slots, nodes, addr))
 			return nil
 		}
 	}
@@ -156,9 +161,11 @@ func (u *Upstream) silentLocked(addr string) int {
 	return 0
 }
 
-func (u *Upstream) parseSlots(slots []redis.ClusterSlot, asked string) *Topology {
+// parseSlots makes a topology of the replies of CLUSTER SLOTS and CLUSTER
+// NODES. The latter also tells of nodes that own no slot yet.
+func (u *Upstream) parseSlots(slots []redis.ClusterSlot, nodes, asked string) *Topology {
 	ranges := make([]slotRange, 0, len(slots))
-	var peers []string
+	peers := parseNodes(nodes, asked)
 	for _, s := range slots {
 		if len(s.Nodes) == 0 || s.Start < 0 || s.End >= SlotCount || s.Start > s.End {
 			continue
@@ -175,6 +182,25 @@ func (u *Upstream) parseSlots(slots []redis.ClusterSlot, asked string) *Topology
 	u.peers = peers
 	u.mu.Unlock()
 	return clusterOf(ranges)
+}
+
+// parseNodes returns the addresses in the reply of CLUSTER NODES, of which each
+// line is "<id> <ip:port@cport[,hostname[,…]]> <flags> …".
+func parseNodes(nodes, asked string) (addrs []string) {
+	for line := range strings.Lines(nodes) {
+		fields := strings.Fields(line)
+		if len(fields) < 3 || strings.Contains(fields[2], "noaddr") {
+			continue
+		}
+		endpoint, names, _ := strings.Cut(fields[1], ",")
+		endpoint, _, _ = strings.Cut(endpoint, "@")
+		addrs = append(addrs, completeAddr(endpoint, asked))
+		host, _, _ := strings.Cut(names, ",")
+		if _, port, err := net.SplitHostPort(endpoint); err == nil && host != "" && !strings.Contains(host, "=") {
+			addrs = append(addrs, net.JoinHostPort(host, port))
+		}
+	}
+	return addrs
 }
 
 // adopt makes t the newest topology, unless it says nothing new, and closes

@@ -127,7 +127,7 @@ func (l *Link) run(ctx context.Context) {
 	var downSince time.Time
 	backoff := minBackoff
 	for l.awaitCall() {
-		conn, err := l.node.up.dial(ctx, l.node.Addr, l.lane)
+		conn, err := l.node.up.dial(ctx, l.node.Addr, l.lane, !l.node.suspect.Load())
 		if err == nil {
 			downSince, backoff = time.Time{}, minBackoff
 			l.serve(conn)

@@ -55,15 +55,29 @@ func (n *Node) Link(lane Lane) *Link {
 	return l
 }
 
-// closeLane closes the link of a lane that has no sessions any more, or whose
-// credential is refused.
+// closeLane closes the link of a lane, unless a session has joined it by now.
 func (n *Node) closeLane(lane Lane, cause error) {
+	n.mu.Lock() // before Upstream.mu: whoever joins later gets a new link
+	l := n.links[lane]
+	if n.up.unused(lane) {
+		delete(n.links, lane)
+	} else {
+		l = nil
+	}
+	n.mu.Unlock()
+	if l != nil {
+		l.close(cause)
+	}
+}
+
+// dropLink closes the link of a lane; the next call gets a new one.
+func (n *Node) dropLink(lane Lane) {
 	n.mu.Lock()
 	l := n.links[lane]
 	delete(n.links, lane)
 	n.mu.Unlock()
 	if l != nil {
-		l.close(cause)
+		l.close(ErrClosed)
 	}
 }
 
@@ -93,6 +107,15 @@ func (n *Node) retire(left bool) (done bool) {
 		n.retired = time.Now()
 	}
 	return n.suspect.Load() || time.Since(n.retired) > n.up.cfg.UpstreamTimeout
+}
+
+// use keeps a node that owns no slot yet, but gets one, from being closed.
+func (n *Node) use() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.retired.IsZero() {
+		n.retired = time.Now()
+	}
 }
 
 // watch tells whether the node lives, until ctx is done.

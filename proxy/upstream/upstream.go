@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,19 +103,25 @@ func (u *Upstream) OnRefused(f func(Lane)) { u.onRefused = f }
 // Then it closes every link and returns when all has ended. Connect comes first.
 func (u *Upstream) Run(ctx context.Context) error {
 	defer u.end()
+	refresh, probe := time.NewTimer(refreshInterval), time.NewTicker(probeInterval)
+	defer refresh.Stop()
+	defer probe.Stop()
 	for {
-		timer := time.NewTimer(refreshInterval)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return nil
-		case <-timer.C:
+		case <-probe.C:
+			if n := u.AnyNode(); n != nil {
+				_ = u.probeAuth(ctx, n.Addr) // its links will tell what is wrong with it
+			}
+			continue
+		case <-refresh.C:
 		case <-u.refreshing:
-			timer.Stop()
 		}
 		if err := u.discover(ctx); err != nil && ctx.Err() == nil {
 			u.log.Warn("topology refresh failed", "err", err)
 		}
+		refresh.Reset(refreshInterval)
 		pause(ctx, minRefresh)
 	}
 }
@@ -171,26 +178,35 @@ func (u *Upstream) AnyNode() *Node {
 	return nil
 }
 
-// Moved records what a MOVED reply from a node said: addr owns slot. An empty
-// host means the host of the node that said so. It returns the owner.
-func (u *Upstream) Moved(slot uint16, addr string, from *Node) *Node {
-	n := u.Target(addr, from)
+// Moved records that n owns slot, as a MOVED reply said.
+func (u *Upstream) Moved(slot uint16, n *Node) {
 	u.mu.Lock()
+	defer u.mu.Unlock()
 	if t := u.Topology(); t.cluster && t.Node(slot) != n {
 		u.topology.Store(t.with(slot, n))
 	}
+}
+
+// Target returns the node that a redirect from another names; an empty host
+// means the host of the one that said so. Unless the redirect is trusted, it is
+// nil for a node that the cluster has not told of.
+func (u *Upstream) Target(addr string, from *Node, trusted bool) *Node {
+	addr = completeAddr(addr, from.Addr)
+	u.mu.Lock()
+	known := u.nodes[addr] != nil || slices.Contains(u.peers, addr)
 	u.mu.Unlock()
-	u.Refresh()
+	if !known && !trusted {
+		return nil
+	}
+	n := u.node(addr)
+	n.use()
 	return n
 }
 
-// Target returns the node that a redirect from another names.
-func (u *Upstream) Target(addr string, from *Node) *Node {
-	return u.node(completeAddr(addr, from.Addr))
-}
-
 // Join and Leave count the sessions of a lane; when the last one leaves, its
-// links are closed. The lane of fresh connections stays.
+// links are closed and its credential is forgotten. The lane of fresh
+// connections stays. A session joins a lane before it authenticates for it, so
+// that nobody's Leave takes the credential away that was just accepted.
 func (u *Upstream) Join(lane Lane) {
 	u.mu.Lock()
 	u.sessions[lane]++
@@ -204,6 +220,9 @@ func (u *Upstream) Leave(lane Lane) {
 	last := u.sessions[lane] == 0
 	if last {
 		delete(u.sessions, lane)
+		if lane.User != u.serviceUser() {
+			u.credentials.forget(lane.User)
+		}
 	}
 	nodes := u.nodesLocked()
 	u.mu.Unlock()
@@ -213,9 +232,13 @@ func (u *Upstream) Leave(lane Lane) {
 	for _, n := range nodes {
 		n.closeLane(lane, ErrClosed)
 	}
-	if lane.User != u.serviceUser() {
-		u.credentials.forget(lane.User)
-	}
+}
+
+// unused reports whether a lane has no session.
+func (u *Upstream) unused(lane Lane) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.sessions[lane] == 0
 }
 
 // ServiceLane is the lane of Config.User, for sessions that may be served with
@@ -239,6 +262,18 @@ func (u *Upstream) refuse(lane Lane) {
 	u.log.Warn("redis refuses a user's credential", "user", lane.User)
 	if u.onRefused != nil {
 		u.onRefused(lane)
+	}
+}
+
+// closeAnonymous ends the links on which nobody has authenticated: Redis wants
+// that now from new connections, and only keeps the old ones as they were.
+func (u *Upstream) closeAnonymous() {
+	u.mu.Lock()
+	nodes := u.nodesLocked()
+	u.mu.Unlock()
+	u.log.Warn("redis wants clients to authenticate now")
+	for _, n := range nodes {
+		n.dropLink(Lane{})
 	}
 }
 

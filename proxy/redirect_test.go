@@ -1,0 +1,143 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// TestForgedRedirect: a script can answer with any error. What it says of
+// slots moves nobody else's commands, and no server of its choice gets any.
+func TestForgedRedirect(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	for _, n := range c.Nodes {
+		if err := n.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">hunter2", "~*", "+@all").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := startLeash(t, c.Addrs(), func(o *options) { o.up.RedirectTimeout = 200 * time.Millisecond })
+	evil := newFakeNode(t)
+	evil.start(t, slots(evil), func([]string) string { return "$4\r\nevil\r\n" })
+	attacker, victim := l.dial(t), l.dial(t)
+	want(t, victim, "+OK\r\n", "AUTH", "app", "hunter2")
+	want(t, victim, "+OK\r\n", "SET", "{s}secret", "v")
+	for _, key := range []string{"{s}mine", "other"} {
+		for _, word := range []string{"MOVED", "ASK"} {
+			script := fmt.Sprintf("return redis.error_reply('%s %d %s')", word, redistest.Slot("{s}secret"), evil.addr)
+			if got := do(t, attacker, "EVAL", script, "1", key); got[0] != '-' {
+				t.Errorf("%s for %s: %q", word, key, got)
+			}
+		}
+	}
+	want(t, victim, "$1\r\nv\r\n", "GET", "{s}secret")
+	if n := evil.calls.Load(); n > 0 {
+		t.Errorf("the attacker's server got %d commands", n)
+	}
+}
+
+// TestScriptsOwnErrorRunsItOnce: TRYAGAIN in words that are not Redis's is an
+// answer like any other.
+func TestScriptsOwnErrorRunsItOnce(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	client := startLeash(t, c.Addrs()).dial(t)
+	for _, word := range []string{"TRYAGAIN", "CLUSTERDOWN", "ASK", "MOVED"} {
+		script := "redis.call('INCR', KEYS[1]) return redis.error_reply('" + word + " no stock at the moment')"
+		want(t, client, "-"+word+" no stock at the moment\r\n", "EVAL", script, "1", "n")
+	}
+	want(t, client, "$1\r\n4\r\n", "GET", "n")
+}
+
+// TestRedirectsWithoutEnd: nodes that send a command to and fro get it a
+// bounded number of times, and the client an answer.
+func TestRedirectsWithoutEnd(t *testing.T) {
+	for _, word := range []string{"ASK", "MOVED"} {
+		t.Run(word, func(t *testing.T) {
+			a, b := newFakeNode(t), newFakeNode(t)
+			to := func(n *fakeNode) func([]string) string {
+				return func(args []string) string {
+					return fmt.Sprintf("-%s %d %s\r\n", word, redistest.Slot(args[1]), n.addr)
+				}
+			}
+			a.start(t, slots(a), to(b))
+			b.start(t, slots(a), to(a))
+			client := startLeash(t, []string{a.addr}, func(o *options) { o.embedded = true; o.up.RedirectTimeout = 300 * time.Millisecond }).dial(t)
+			const count = 20
+			if err := client.Send(strings.Repeat(redistest.Command("GET", "k"), count)); err != nil {
+				t.Fatal(err)
+			}
+			for range count {
+				if got, err := client.Read(); !strings.HasPrefix(got, "-CLUSTERDOWN ") {
+					t.Fatalf("got %q %v", got, err)
+				}
+			}
+			if n := a.calls.Load() + b.calls.Load(); n > count*2*maxHops {
+				t.Errorf("%d tries of %d commands", n, count)
+			}
+		})
+	}
+}
+
+// TestReplyCutOffBehindAnother: half a reply that nobody has seen yet becomes
+// an error; the one before it arrives.
+func TestReplyCutOffBehindAnother(t *testing.T) {
+	a, b := newFakeNode(t), newFakeNode(t)
+	half, answered := make(chan struct{}), make(chan struct{})
+	a.start(t, slots(a, b), func([]string) string { <-answered; return "$1\r\na\r\n" })
+	first := true
+	b.start(t, slots(a, b), func([]string) string {
+		if first {
+			first = false
+			close(half)
+			return "$100\r\nonly half of it"
+		}
+		return "" // closes the connection
+	})
+	l := startLeash(t, []string{a.addr}, func(o *options) { o.embedded = true })
+	client, other := l.dial(t), l.dial(t)
+	keyA, keyB := redistest.KeyIn(0, "a"), redistest.KeyIn(16383, "b")
+	if err := client.Send(redistest.Command("GET", keyA) + redistest.Command("GET", keyB)); err != nil {
+		t.Fatal(err)
+	}
+	<-half
+	if got := do(t, other, "GET", keyB); !strings.HasPrefix(got, "-UPSTREAMLOST ") {
+		t.Errorf("the one that made the node close: %q", got)
+	}
+	close(answered)
+	if got, err := client.Read(); got != "$1\r\na\r\n" {
+		t.Errorf("first reply %q %v", got, err)
+	}
+	if got, err := client.Read(); !strings.HasPrefix(got, "-UPSTREAMLOST ") {
+		t.Errorf("second reply %q %v", got, err)
+	}
+}
+
+// TestNewNodeWithoutSlots: the target of a migration owns no slot for as long
+// as that takes; it is known all the same and not given up.
+func TestNewNodeWithoutSlots(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, c.Addrs(), func(o *options) { o.up.UpstreamTimeout = 2 * time.Second })
+	n, err := c.AddMaster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.BeginMove(100, n); err != nil {
+		t.Fatal(err)
+	}
+	client := l.dial(t)
+	pipeline := strings.Repeat(redistest.Command("INCR", redistest.KeyIn(100, "k")), 20)
+	count := 0
+	for start := time.Now(); time.Since(start) < 5*time.Second; l.up.Refresh() {
+		if err := client.Send(pipeline); err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			count++
+			if got, err := client.Read(); got != fmt.Sprintf(":%d\r\n", count) {
+				t.Fatalf("got %q %v, want %d", got, err, count)
+			}
+		}
+	}
+}
