@@ -219,7 +219,10 @@ func (s *session) getName(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
-	if s.name == "" {
+	switch {
+	case s.name == "" && s.lane.RESP3:
+		return s.answer([]byte(resp.Null))
+	case s.name == "":
 		return s.answer([]byte(resp.NilBulk))
 	}
 	s.scratch = resp.AppendBulk(s.scratch[:0], s.name)
@@ -264,24 +267,24 @@ func printable(b []byte) bool {
 func (s *session) auth(c *command, cmd resp.Command) bool {
 	switch len(cmd.Args) {
 	case 2:
-		return s.authenticate(cmd.Raw, "default", cmd.Args[1], nil)
+		return s.authenticate(cmd.Raw, upstream.Lane{User: "default", RESP3: s.lane.RESP3}, cmd.Args[1], nil)
 	case 3:
-		return s.authenticate(cmd.Raw, string(cmd.Args[1]), cmd.Args[2], nil)
+		return s.authenticate(cmd.Raw, upstream.Lane{User: string(cmd.Args[1]), RESP3: s.lane.RESP3}, cmd.Args[2], nil)
 	case 1:
 		return s.wrongArity(c)
 	}
 	return s.fail(msgSyntax)
 }
 
-// authenticate answers with Redis's reply to command, or, when Redis accepts
-// and then is given, with what that makes.
-func (s *session) authenticate(command []byte, user string, password []byte, then func()) bool {
+// authenticate moves the session to a lane if Redis accepts the password of
+// the lane's user. It answers with Redis's reply to command, or, when Redis
+// accepts and then is given, with what that makes.
+func (s *session) authenticate(command []byte, lane upstream.Lane, password []byte, then func()) bool {
 	if !s.barrier() {
 		return false
 	}
-	lane := upstream.Lane{User: user}
 	s.server.up.Join(lane)
-	reply, ok, err := s.server.up.Authenticate(s.ctx, command, user, password)
+	reply, ok, err := s.server.up.Authenticate(s.ctx, command, lane.User, password)
 	if ok {
 		s.changeLane(lane)
 		if then != nil {

@@ -168,7 +168,7 @@ func TestCommandsWithoutKeys(t *testing.T) {
 			t.Errorf("%s: %q", cmd, got)
 		}
 	}
-	want(t, client, "-NOPROTO unsupported protocol version\r\n", "HELLO", "3")
+	want(t, client, "-NOPROTO unsupported protocol version\r\n", "HELLO", "4")
 	want(t, client, "-ERR SELECT is not allowed in cluster mode\r\n", "SELECT", "1")
 	want(t, client, "+OK\r\n", "SELECT", "0")
 	want(t, client, "+PONG\r\n", "PING")
@@ -311,4 +311,63 @@ func TestPasswordSetLater(t *testing.T) {
 	eventually(t, "NOAUTH", func() bool { return strings.HasPrefix(do(t, l.dial(t), "GET", "k"), "-NOAUTH ") })
 	want(t, client, "+OK\r\n", "AUTH", "pw")
 	want(t, client, "$1\r\nv\r\n", "GET", "k")
+}
+
+// TestProtocolsSideBySide: RESP2 and RESP3 on one port, each session in its
+// own, and back by RESET.
+func TestProtocolsSideBySide(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, c.Addrs())
+	two, three := l.dial(t), l.dial(t)
+	if got := do(t, three, "HELLO", "3", "SETNAME", "n"); !strings.HasPrefix(got, "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n") {
+		t.Fatalf("HELLO 3: %q", got)
+	}
+	want(t, two, ":1\r\n", "HSET", "h", "f", "v")
+	want(t, two, "*2\r\n$1\r\nf\r\n$1\r\nv\r\n", "HGETALL", "h")
+	want(t, three, "%1\r\n$1\r\nf\r\n$1\r\nv\r\n", "HGETALL", "h")
+	want(t, two, "*2\r\n$-1\r\n$-1\r\n", "MGET", "a", "b")
+	want(t, three, "*2\r\n_\r\n_\r\n", "MGET", "a", "b")
+	want(t, three, "$1\r\nn\r\n", "CLIENT", "GETNAME")
+	if info := do(t, three, "INFO"); info[0] != '=' || !strings.Contains(info, "# Leash") {
+		t.Errorf("INFO in RESP3: %.40q", info)
+	}
+	token(t, two, "lock")
+	want(t, three, "_\r\n", "LOCK.ACQUIRE", "lock")
+	want(t, three, "_\r\n", "LOCK.INFO", "free")
+	if info := do(t, three, "LOCK.INFO", "lock"); !strings.HasPrefix(info, "%11\r\n$5\r\nstate\r\n$4\r\nheld\r\n") {
+		t.Errorf("LOCK.INFO in RESP3: %q", info)
+	}
+	want(t, three, "+RESET\r\n", "RESET")
+	want(t, three, "$-1\r\n", "LOCK.ACQUIRE", "lock")
+	want(t, three, "$-1\r\n", "CLIENT", "GETNAME")
+	got := exchange(t, l.addr, redistest.Command("GET", "none")+redistest.Command("HELLO", "3")+redistest.Command("GET", "none")+redistest.Command("HELLO", "2")+redistest.Command("GET", "none"))
+	if !strings.HasPrefix(got, "$-1\r\n%7\r\n") || !strings.Contains(got, "*0\r\n_\r\n*14\r\n") || !strings.HasSuffix(got, "*0\r\n$-1\r\n") {
+		t.Errorf("protocols in one pipeline: %q", got)
+	}
+}
+
+// TestLocksNeedTheUsersRights: R8. A lock is written by Leash's own user, for
+// those only who may write the key themselves.
+func TestLocksNeedTheUsersRights(t *testing.T) {
+	redis := secured(t)
+	admin := dialAddr(t, redis.Addr)
+	want(t, admin, "+OK\r\n", "AUTH", "secret")
+	want(t, admin, "+OK\r\n", "ACL", "SETUSER", "reader", "on", ">reads", "~*", "-@all", "+@read", "+@connection")
+	l := startLeash(t, []string{redis.Addr}, withPassword)
+	bob, reader, owner := l.dial(t), l.dial(t), l.dial(t)
+	want(t, bob, "+OK\r\n", "AUTH", "bob", "builder")
+	want(t, reader, "+OK\r\n", "AUTH", "reader", "reads")
+	want(t, owner, "+OK\r\n", "AUTH", "secret")
+	token(t, bob, "bob:1")
+	const noKey = "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"
+	want(t, bob, noKey, "LOCK.ACQUIRE", "alice:1")
+	want(t, bob, noKey, "LOCK.INFO", "alice:1")
+	want(t, reader, "-NOPERM this user has no permissions to run the 'lock.acquire' command\r\n", "LOCK.ACQUIRE", "bob:1")
+	if info := do(t, reader, "LOCK.INFO", "bob:1"); !strings.Contains(info, "held") {
+		t.Errorf("a reader's LOCK.INFO: %q", info)
+	}
+	number := token(t, owner, "alice:1")
+	want(t, bob, noKey, "LOCK.RELEASE", "alice:1", "TOKEN", number)
+	want(t, owner, ":1\r\n", "LOCK.RELEASE", "alice:1")
+	want(t, bob, ":1\r\n", "LOCK.RELEASE", "bob:1")
 }

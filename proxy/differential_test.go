@@ -184,11 +184,14 @@ func TestSameBytesAsOneRedis(t *testing.T) {
 		name     string
 		addrs    []string
 		commands int
+		hello    string
 		opt      func(*options)
 	}{
-		{"cluster", cluster.Addrs(), 100_000, func(*options) {}},
-		{"standalone", []string{redistest.Start(t).Addr}, 20_000, func(*options) {}},
-		{"built-in command table", cluster.Addrs(), 20_000, func(o *options) { o.embedded = true }},
+		{"cluster", cluster.Addrs(), 100_000, "2", func(*options) {}},
+		{"cluster RESP3", cluster.Addrs(), 50_000, "3", func(*options) {}},
+		{"standalone", []string{redistest.Start(t).Addr}, 20_000, "2", func(*options) {}},
+		{"standalone RESP3", []string{redistest.Start(t).Addr}, 20_000, "3", func(*options) {}},
+		{"built-in command table", cluster.Addrs(), 20_000, "2", func(o *options) { o.embedded = true }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			plain := redistest.Start(t)
@@ -198,7 +201,13 @@ func TestSameBytesAsOneRedis(t *testing.T) {
 				}
 			}
 			l := startLeash(t, tc.addrs, tc.opt)
-			compare(t, dialAddr(t, plain.Addr), l.dial(t), seed(t), tc.commands)
+			redis, client := dialAddr(t, plain.Addr), l.dial(t)
+			for _, c := range []*redistest.Client{redis, client} {
+				if got := do(t, c, "HELLO", tc.hello); !strings.Contains(got, "$5\r\nproto\r\n:"+tc.hello) {
+					t.Fatalf("HELLO %s: %q", tc.hello, got)
+				}
+			}
+			compare(t, redis, client, seed(t), tc.commands)
 		})
 	}
 }

@@ -14,28 +14,37 @@ type helloOptions struct {
 	named          bool
 }
 
-// hello answers HELLO [2 [AUTH user password] [SETNAME name]]
-// (https://redis.io/docs/latest/commands/hello/). RESP3 is refused with the
-// code by which clients know that they must speak RESP2.
+// hello answers HELLO [2|3 [AUTH user password] [SETNAME name]]
+// (https://redis.io/docs/latest/commands/hello/): the session moves to the
+// lane in which replies are in its protocol.
 func (s *session) hello(_ *command, cmd resp.Command) bool {
+	lane := s.lane
 	if len(cmd.Args) >= 2 {
 		version, ok := resp.ParseInt(cmd.Args[1])
 		switch {
 		case !ok:
 			return s.fail(msgProtoNumber)
-		case version != 2:
+		case version != 2 && (version != 3 || !s.server.up.SpeaksRESP3()):
 			return s.fail(msgNoProto)
 		}
+		lane.RESP3 = version == 3
 	}
 	opts, problem := parseHello(cmd.Args)
 	switch {
 	case problem != "":
 		return s.fail(problem)
 	case opts.auth:
+		lane.User = string(opts.user)
 		command := resp.AppendCommand(nil, []byte("AUTH"), opts.user, opts.password)
-		return s.authenticate(command, string(opts.user), opts.password, func() { s.welcome(opts) })
+		return s.authenticate(command, lane, opts.password, func() { s.welcome(opts) })
 	case !s.authenticated():
 		return s.fail(msgHelloNoAuth)
+	case lane != s.lane:
+		if !s.barrier() {
+			return false
+		}
+		s.server.up.Join(lane)
+		s.changeLane(lane)
 	}
 	return s.welcome(opts)
 }
@@ -68,12 +77,15 @@ func (s *session) welcome(o helloOptions) bool {
 	if version == "" { // the embedded one does not tell
 		version = builtinVersion
 	}
-	b := resp.AppendArray(s.scratch[:0], 14)
+	b, proto := resp.AppendArray(s.scratch[:0], 14), int64(2)
+	if s.lane.RESP3 {
+		b, proto = resp.AppendMap(s.scratch[:0], 7), 3
+	}
 	for _, pair := range [...][2]string{{"server", "redis"}, {"version", version}} {
 		b = resp.AppendBulk(b, pair[0])
 		b = resp.AppendBulk(b, pair[1])
 	}
-	b = resp.AppendInt(resp.AppendBulk(b, "proto"), 2)
+	b = resp.AppendInt(resp.AppendBulk(b, "proto"), proto)
 	b = resp.AppendInt(resp.AppendBulk(b, "id"), s.id)
 	for _, pair := range [...][2]string{{"mode", "standalone"}, {"role", "master"}} {
 		b = resp.AppendBulk(b, pair[0])

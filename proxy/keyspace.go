@@ -127,11 +127,13 @@ func infoSections(sections [][]byte) (own, others bool) {
 func (s *Server) mergeInfo(f *fanout) []byte {
 	reply := f.parts[0].reply
 	i := bytes.IndexByte(reply, '\n')
-	if i < 0 || reply[0] != '$' || len(reply) < i+3 {
+	if i < 0 || reply[0] != '$' && reply[0] != '=' || len(reply) < i+3 {
 		return nil
 	}
 	text := append(bytes.Clone(reply[i+1:len(reply)-2]), '\r', '\n')
-	return resp.AppendBulk(nil, append(text, s.infoSection()...))
+	whole := resp.AppendBulk(nil, append(text, s.infoSection()...))
+	whole[0] = reply[0] // a verbatim string in RESP3
+	return whole
 }
 
 // infoSection is what INFO says of Leash itself, in INFO's own form.

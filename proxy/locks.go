@@ -2,8 +2,12 @@ package proxy
 
 import (
 	"context"
+	"errors"
+	"strings"
 
 	"leash/lockcmd"
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
 )
 
 // lockPrefixes begin the names of the commands that lockcmd answers.
@@ -29,6 +33,9 @@ func (s *session) lock(args [][]byte) bool {
 		return false
 	}
 	s.Flush()
+	if refusal := s.lockRefusal(args); refusal != "" {
+		return s.fail(refusal)
+	}
 	carrier := s.carrier.Load()
 	if carrier == nil {
 		carrier = s.server.locks.NewCarrier(s.id, (*host)(s))
@@ -49,7 +56,62 @@ func (s *session) lock(args [][]byte) bool {
 		s.cause = s.causeOf(gone)
 		return false
 	}
+	if s.lane.RESP3 {
+		reply = lockReplyRESP3(reply, isWord(args[0], "LOCK.INFO"))
+	}
 	return s.answer(reply) && !s.leaveIfDraining()
+}
+
+// lockRefusal is the error for a user who may not do with the key itself what
+// a lock does with it (LOCKS.md R8), for lock scripts run as Leash's own user;
+// empty when there is none.
+func (s *session) lockRefusal(args [][]byte) string {
+	if len(args) < 2 || isWord(args[0], "LOCK.TTL") {
+		return "" // answered from memory, or an error anyway
+	}
+	command := []any{"HSET", args[1], "f", "v"}
+	if isWord(args[0], "LOCK.INFO") {
+		command = []any{"HGETALL", args[1]}
+	}
+	err := s.server.up.Permit(s.ctx, s.lane, command...)
+	var denied *upstream.Denied
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &denied) && denied.Key:
+		return "NOPERM this user has no permissions to access one of the keys used as arguments"
+	case errors.As(err, &denied):
+		return "NOPERM this user has no permissions to run the '" + strings.ToLower(string(quoted(args[0], maxQuoted))) + "' command"
+	}
+	s.server.log.Warn("the rights of a user are not known, no lock for it", "user", s.lane.User, "err", err)
+	return "NOPERM the rights of this user are not known to Leash, whose own user must be allowed ACL DRYRUN"
+}
+
+// lockReplyRESP3 turns a reply of lockcmd, which speaks RESP2, into RESP3:
+// nulls, and the map of LOCK.INFO.
+func lockReplyRESP3(reply []byte, isMap bool) []byte {
+	if string(reply) == resp.NilBulk {
+		return []byte(resp.Null)
+	}
+	rest, n, ok := arrayHeader(reply)
+	if !ok || !isMap {
+		return reply
+	}
+	b := resp.AppendMap(nil, n/2)
+	for len(rest) > 0 {
+		var scan resp.Scanner
+		used, _, err := scan.Scan(rest)
+		if err != nil {
+			return reply
+		}
+		if element := rest[:used]; string(element) == resp.NilBulk {
+			b = append(b, resp.Null...)
+		} else {
+			b = append(b, element...)
+		}
+		rest = rest[used:]
+	}
+	return b
 }
 
 // host is the session as its carrier sees it.

@@ -7,6 +7,7 @@ const (
 	OK          = "+OK\r\n"
 	Pong        = "+PONG\r\n"
 	NilBulk     = "$-1\r\n"
+	Null        = "_\r\n" // RESP3
 	EmptyArray  = "*0\r\n"
 	asciiCRLF   = "\r\n"
 	bulkMark    = '$'
@@ -46,6 +47,11 @@ func AppendInt(dst []byte, n int64) []byte {
 // AppendArray appends the header of an array of n elements, which follow.
 func AppendArray(dst []byte, n int) []byte {
 	return appendHeader(dst, arrayMark, int64(n))
+}
+
+// AppendMap appends the header of a RESP3 map of n pairs, which follow.
+func AppendMap(dst []byte, n int) []byte {
+	return appendHeader(dst, '%', int64(n))
 }
 
 // AppendBulk appends a bulk string.

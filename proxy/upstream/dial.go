@@ -67,6 +67,18 @@ func (u *Upstream) greet(conn net.Conn, lane Lane) error {
 			return errors.New(strings.TrimSpace(string(reply[1:])))
 		}
 	}
+	if lane.RESP3 {
+		reply, err := roundTrip(conn, resp.AppendCommand(nil, "HELLO", "3"))
+		if err != nil {
+			return err
+		}
+		if hasCode(reply, "NOAUTH") {
+			return fmt.Errorf("%w: %s", ErrRefused, strings.TrimSpace(string(reply)))
+		}
+		if reply[0] == '-' {
+			return errors.New(strings.TrimSpace(string(reply[1:])))
+		}
+	}
 	reply, err := roundTrip(conn, []byte("*1\r\n$4\r\nPING\r\n"))
 	if err != nil {
 		return err
@@ -118,7 +130,7 @@ func (u *Upstream) Authenticate(ctx context.Context, command []byte, user string
 }
 
 // roundTrip sends one command on a connection without calls in flight and
-// reads its reply, which must be one line.
+// reads its reply.
 func roundTrip(conn net.Conn, command []byte) ([]byte, error) {
 	if _, err := conn.Write(command); err != nil {
 		return nil, err

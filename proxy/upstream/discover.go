@@ -49,7 +49,7 @@ func (u *Upstream) Connect(ctx context.Context) error {
 		if err == nil {
 			err = u.discover(ctx)
 		}
-		if err == nil || isAuthError(err) || errors.Is(err, errNotCluster) {
+		if err == nil || isAuthError(err) || errors.Is(err, errNotCluster) || errors.Is(err, errNotStandalone) {
 			return err
 		}
 		pause(ctx, minBackoff*10)
@@ -59,7 +59,10 @@ func (u *Upstream) Connect(ctx context.Context) error {
 	}
 }
 
-var errNotCluster = errors.New("upstream-mode is cluster, but redis there has cluster support disabled")
+var (
+	errNotCluster    = errors.New("upstream-mode is cluster, but redis there has cluster support disabled")
+	errNotStandalone = errors.New("upstream-mode is standalone, but redis there is a node of a cluster")
+)
 
 // probe asks the first node that answers what it is.
 func (u *Upstream) probe(ctx context.Context) (err error) {
@@ -81,6 +84,8 @@ func (u *Upstream) probe(ctx context.Context) (err error) {
 		switch {
 		case u.cfg.Mode == "cluster" && !cluster:
 			return fmt.Errorf("%s: %w", addr, errNotCluster)
+		case u.cfg.Mode == "standalone" && cluster:
+			return fmt.Errorf("%s: %w", addr, errNotStandalone)
 		case u.cfg.Mode == "cluster", u.cfg.Mode == "standalone":
 		case cluster:
 			u.cfg.Mode = "cluster"
@@ -249,9 +254,20 @@ func (u *Upstream) ask(ctx context.Context, addr string, f func(context.Context,
 	return nil
 }
 
-// Client makes the go-redis client for lock scripts and what else is not on
-// the ordinary path. The caller closes it. Call it after Connect.
+// Client is the go-redis client for lock scripts and what else is not on the
+// ordinary path, always the same one. Call it after Connect; the caller closes
+// it when all has ended.
 func (u *Upstream) Client() redis.UniversalClient {
+	addrs := u.candidates()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.client == nil {
+		u.client = u.newClient(addrs)
+	}
+	return u.client
+}
+
+func (u *Upstream) newClient(addrs []string) redis.UniversalClient {
 	if !u.Topology().Cluster() {
 		return redis.NewClient(&redis.Options{
 			Addr: u.cfg.Addrs[0], Username: u.cfg.User, Password: u.cfg.Password,
@@ -261,7 +277,7 @@ func (u *Upstream) Client() redis.UniversalClient {
 		})
 	}
 	return redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: u.candidates(), Username: u.cfg.User, Password: u.cfg.Password,
+		Addrs: addrs, Username: u.cfg.User, Password: u.cfg.Password,
 		Protocol: 2, DisableIdentity: true, MaxRetries: -1, MaxRedirects: 8, PoolSize: clientPool,
 		DialTimeout: u.cfg.RedirectTimeout, ReadTimeout: u.cfg.UpstreamTimeout,
 		ContextTimeoutEnabled: true, DialerRetries: 1,

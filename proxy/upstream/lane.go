@@ -7,7 +7,8 @@ import "sync"
 // The zero Lane is what Redis gives to a fresh connection: the default user
 // without credentials, database 0, RESP2.
 type Lane struct {
-	User string // empty: nothing is said to Redis, who then has its default user
+	User  string // empty: nothing is said to Redis, who then has its default user
+	RESP3 bool   // replies are in RESP3
 }
 
 // credentials keeps the password that Redis accepted last for each user, for

@@ -21,9 +21,13 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Config says where Redis is and how patient to be with it. Not changed after New.
@@ -62,6 +66,7 @@ type Upstream struct {
 	ctx      context.Context
 	stop     context.CancelCauseFunc
 	stopped  bool
+	client   redis.UniversalClient // made by Client
 }
 
 // New checks cfg; it does no I/O and starts nothing.
@@ -152,6 +157,13 @@ func (u *Upstream) Topology() *Topology { return u.topology.Load() }
 // Version is the redis_version that the upstream reported at Connect.
 func (u *Upstream) Version() string { return u.version }
 
+// SpeaksRESP3 reports whether the upstream knows HELLO 3: Redis 6 and later.
+func (u *Upstream) SpeaksRESP3() bool {
+	major, _, _ := strings.Cut(u.version, ".")
+	n, err := strconv.Atoi(major)
+	return err != nil || n >= 6
+}
+
 // MaxBulk is the largest argument that Redis takes, in bytes. One byte more
 // would be a protocol error, which costs all who share the link.
 func (u *Upstream) MaxBulk() int64 { return u.maxBulk }
@@ -220,13 +232,14 @@ func (u *Upstream) Leave(lane Lane) {
 	last := u.sessions[lane] == 0
 	if last {
 		delete(u.sessions, lane)
-		if lane.User != u.serviceUser() {
+		other := Lane{User: lane.User, RESP3: !lane.RESP3}
+		if lane.User != u.serviceUser() && u.sessions[other] == 0 {
 			u.credentials.forget(lane.User)
 		}
 	}
 	nodes := u.nodesLocked()
 	u.mu.Unlock()
-	if !last || lane == (Lane{}) {
+	if !last || lane.User == "" {
 		return
 	}
 	for _, n := range nodes {
@@ -250,6 +263,7 @@ func (u *Upstream) ServiceLane() Lane {
 	return Lane{User: u.serviceUser()}
 }
 
+// serviceUser is the ACL user of Leash's own connections.
 func (u *Upstream) serviceUser() string {
 	if u.cfg.User == "" {
 		return "default"
@@ -274,6 +288,7 @@ func (u *Upstream) closeAnonymous() {
 	u.log.Warn("redis wants clients to authenticate now")
 	for _, n := range nodes {
 		n.dropLink(Lane{})
+		n.dropLink(Lane{RESP3: true})
 	}
 }
 
