@@ -54,6 +54,8 @@ func init() { // a map literal would refer to itself through the handlers
 		"DBSIZE": (*session).dbSize, "SCRIPT|LOAD": (*session).scriptLoad, "INFO": (*session).info,
 		"XREAD": (*session).streamRead, "XREADGROUP": (*session).streamRead,
 
+		"MULTI": (*session).multi,
+
 		"MIGRATE": (*session).refuse, "RESTORE-ASKING": (*session).refuse, "PFDEBUG": (*session).refuse,
 	}
 }
@@ -126,6 +128,32 @@ func quoted(arg []byte, limit int) []byte {
 // unknownSub answers a subcommand that the table does not have.
 func (s *session) unknownSub(c *command, cmd resp.Command) bool {
 	return s.fail("ERR unknown subcommand '" + string(quoted(cmd.Args[1], maxQuoted)) + "'. Try " + strings.ToUpper(c.name) + " HELP.")
+}
+
+// multi refuses a transaction, and with it the commands that came along in one
+// go, up to EXEC: they were meant to be executed together or not at all.
+func (s *session) multi(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	s.refusing = true
+	return s.fail("ERR 'multi' is not supported by leash yet")
+}
+
+// refuseQueued answers what was sent behind a refused MULTI without waiting
+// for its reply.
+func (s *session) refuseQueued(cmd resp.Command) bool {
+	switch {
+	case isWord(cmd.Args[0], "EXEC"):
+		s.refusing = false
+		return s.fail("EXECABORT Transaction discarded because of previous errors.")
+	case isWord(cmd.Args[0], "DISCARD"):
+		s.refusing = false
+		return s.ok()
+	case isWord(cmd.Args[0], "QUIT"):
+		return s.quit(nil, cmd)
+	}
+	return s.fail("ERR 'multi' is not supported by leash yet, a command behind it was not executed")
 }
 
 func (s *session) ping(c *command, cmd resp.Command) bool {

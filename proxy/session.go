@@ -36,6 +36,7 @@ type session struct {
 	scratch  []byte           // for replies made here
 	ahead    []byte           // read by a watcher while a command blocked
 	cause    endCause         // why the loop ended
+	refusing bool             // MULTI was refused, and what came with it is too
 	lane     upstream.Lane    // changed only while no call is in flight
 
 	ctx  context.Context // done when the session is ended from outside or is over
@@ -150,6 +151,7 @@ func (s *session) process() bool {
 			return false
 		}
 		if n == 0 {
+			s.refusing = s.refusing && s.in.more()
 			return true
 		}
 		s.in.parsed += n
@@ -161,6 +163,9 @@ func (s *session) process() bool {
 
 // dispatch runs one command; false ends the session.
 func (s *session) dispatch(cmd resp.Command) bool {
+	if s.refusing {
+		return s.refuseQueued(cmd)
+	}
 	c := s.server.commands.lookup(cmd.Args)
 	if c == nil {
 		if isLockCommand(cmd.Args[0]) {

@@ -37,6 +37,10 @@ func install(redis *miniredis.Miniredis) {
 
 // check reports whether the command is done.
 func (g *guard) check(peer *server.Peer, name string, args ...string) bool {
+	if name == "COMMAND" && len(args) > 0 { // miniredis answers COMMAND DOCS with COMMAND, at which redis-cli aborts
+		peer.WriteError("ERR unknown subcommand '" + args[0] + "'. Try COMMAND HELP.")
+		return true
+	}
 	if !g.server.IsRegisteredCommand(name) || !g.enter(peer) {
 		return false
 	}

@@ -81,3 +81,14 @@ func TestGuardIsTransparent(t *testing.T) {
 		t.Errorf("script: got %d, %v", n, err)
 	}
 }
+
+// TestCommandDocs: redis-cli asks for them first, and goes on when it is refused.
+func TestCommandDocs(t *testing.T) {
+	_, rdb := start(t)
+	if err := rdb.Do(t.Context(), "COMMAND", "DOCS").Err(); err == nil || !strings.Contains(err.Error(), "unknown subcommand") {
+		t.Errorf("got %v", err)
+	}
+	if list, err := rdb.Do(t.Context(), "COMMAND").Slice(); err != nil || len(list) == 0 {
+		t.Errorf("COMMAND: %d %v", len(list), err)
+	}
+}
