@@ -194,9 +194,8 @@ func (s *session) reset(c *command, cmd resp.Command) bool {
 	if !s.barrier() {
 		return false
 	}
-	if carrier := s.carrier.Swap(nil); carrier != nil {
-		carrier.End(lockcmd.Release)
-	}
+	s.Flush()
+	s.endCarrier(lockcmd.Release)
 	s.rename("")
 	lane := s.server.startLane()
 	s.server.up.Join(lane)

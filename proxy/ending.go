@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"leash/lockcmd"
@@ -60,6 +61,7 @@ func (s *session) causeOf(err error) endCause {
 	case errors.Is(err, io.EOF) && !s.deaf:
 		return endFIN
 	}
+	s.wasReset = !errors.Is(err, io.EOF)
 	return endBroken
 }
 
@@ -68,24 +70,36 @@ func (s *session) causeOf(err error) endCause {
 // one that was cut off may still be at work. R16: not before the session's
 // calls have ended, and not when the outcome of one is unknown.
 func (s *session) settleLocks() {
-	carrier := s.carrier.Load()
+	s.mu.Lock()
+	if s.cause == endBroken && !s.wasReset && errors.Is(s.failed, syscall.EPIPE) {
+		s.cause = endFIN // the kernel says EPIPE, not ECONNRESET, where a FIN came first
+	}
+	s.mu.Unlock()
+	s.endCarrier(s.ending())
+}
+
+// endCarrier ends the carrier in the way given, but leaves everything to run
+// out when Redis may yet execute an earlier command of the session.
+func (s *session) endCarrier(how lockcmd.Ending) {
+	carrier := s.carrier.Swap(nil)
 	if carrier == nil {
 		return
 	}
 	s.mu.Lock()
 	unsure := s.cut || !s.lostAt.IsZero() && time.Since(s.lostAt) < stragglerTime
 	s.mu.Unlock()
-	carrier.End(s.ending(unsure))
+	if unsure {
+		how = lockcmd.Expire
+	}
+	carrier.End(how)
 }
 
 // stragglerTime is for how long Redis may still execute a command from a
 // connection that is lost.
 const stragglerTime = 10 * time.Second
 
-func (s *session) ending(unsure bool) lockcmd.Ending {
+func (s *session) ending() lockcmd.Ending {
 	switch {
-	case unsure:
-		return lockcmd.Expire
 	case s.cause == endQuit:
 		return lockcmd.Release
 	case s.server.cfg.OnDisconnect == "release" && (s.cause == endFIN || s.cause == endBroken):

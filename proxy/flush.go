@@ -49,6 +49,7 @@ func (s *session) writeLocked(write func([]byte) (int, error)) bool {
 	}
 	s.out.advance(n)
 	if err != nil {
+		s.failed = err
 		s.deafenLocked()
 		s.writing = false
 		return false

@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"io"
 	"net"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -43,13 +45,20 @@ func (c *conn) acknowledged() (unacked bool, ackAge time.Duration) {
 	return unacked, ackAge
 }
 
-// peerGone asks the socket whether the peer has closed or reset the
-// connection, however much unread data lies before that.
-func (c *conn) peerGone() (gone bool) {
+// peerGone asks the socket whether the peer has closed (io.EOF) or reset
+// (ECONNRESET) the connection, however much unread data lies before that; nil
+// when it has not.
+func (c *conn) peerGone() (gone error) {
 	_ = c.raw.Control(func(fd uintptr) {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 		n, err := unix.Poll(fds, 0)
-		gone = err == nil && n > 0 && fds[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
+		switch {
+		case err != nil || n == 0:
+		case fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0: // both directions are over: not by a FIN
+			gone = syscall.ECONNRESET
+		case fds[0].Revents&unix.POLLRDHUP != 0:
+			gone = io.EOF
+		}
 	})
 	return gone
 }

@@ -36,6 +36,7 @@ type session struct {
 	scratch  []byte           // for replies made here
 	ahead    []byte           // read by a watcher while a command blocked
 	cause    endCause         // why the loop ended
+	wasReset bool             // reading failed, and not by the client's closing
 	refusing bool             // MULTI was refused, and what came with it is too
 	lane     upstream.Lane    // changed only while no call is in flight
 
@@ -71,8 +72,9 @@ type session struct {
 	flushing bool      // somebody will call Flush
 	writing  bool      // somebody writes to the socket
 	progress time.Time
-	deaf     bool // the socket is of no use any more: output is dropped
-	cut      bool // the session was ended from outside; it is deaf too
+	deaf     bool  // the socket is of no use any more: output is dropped
+	failed   error // of the write that made it so
+	cut      bool  // the session was ended from outside; it is deaf too
 	killedBy string
 	name     string // CLIENT SETNAME
 	since    time.Time

@@ -10,10 +10,11 @@ import (
 )
 
 // aheadMax is how much of what a client sends behind a blocking command is
-// read before the command ends, at most. Past it only the end of the connection is
-// looked for, each aheadPoll.
+// read before the command ends, at most. Past it the socket is asked each
+// aheadPoll whether the connection has ended; a FIN shows there only once the
+// kernel has room for all that was sent before it.
 const (
-	aheadMax  = 64 << 10
+	aheadMax  = 1 << 20
 	aheadPoll = time.Second
 )
 
@@ -89,8 +90,8 @@ func (w *watcher) read() error {
 		case <-w.stopped:
 			return nil
 		case <-tick.C:
-			if w.session.conn.peerGone() {
-				return io.EOF
+			if err := w.session.conn.peerGone(); err != nil {
+				return err
 			}
 		}
 	}

@@ -1,0 +1,118 @@
+package proxy
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"leash/internal/faultproxy"
+	"leash/internal/redistest"
+)
+
+// TestResetBehindPipeline: R28. A connection that is reset leaves its locks to
+// run out, also when so much lies unread behind a blocked command that the
+// reset can only be seen on the socket.
+func TestResetBehindPipeline(t *testing.T) {
+	for _, behind := range []int{1 << 10, 400 << 10} {
+		redis := redistest.Start(t)
+		l := startLeash(t, []string{redis.Addr})
+		holder := l.dial(t)
+		token(t, holder, "b")
+		conn, err := net.Dial("tcp", l.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := redistest.NewClient(conn)
+		token(t, client, "a")
+		raw := redistest.Command("LOCK.ACQUIRE", "b", "BLOCK", "0") + strings.Repeat(redistest.Command("PING"), behind/14)
+		if err := client.Send(raw); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it waits", func() bool { return l.locks.Stats().Waiters == 1 })
+		_ = conn.(*net.TCPConn).SetLinger(0)
+		conn.Close()
+		eventually(t, "the session ends", func() bool { return l.sessionCount() == 1 })
+		if redis.Client().Exists(t.Context(), "a").Val() == 0 {
+			t.Errorf("%d bytes behind: released after a reset", behind)
+		}
+	}
+}
+
+// TestClosedBehindPipeline: the same with a plain close: released, and soon.
+func TestClosedBehindPipeline(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	holder, client := l.dial(t), l.dial(t)
+	token(t, holder, "b")
+	token(t, client, "a")
+	raw := redistest.Command("LOCK.ACQUIRE", "b", "BLOCK", "0") + strings.Repeat(redistest.Command("SET", "after", "1"), 10_000)
+	if err := client.Send(raw); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it waits", func() bool { return l.locks.Stats().Waiters == 1 })
+	client.Close()
+	eventually(t, "a is free", func() bool { return redis.Client().Exists(t.Context(), "a").Val() == 0 })
+	want(t, holder, ":0\r\n", "EXISTS", "after")
+}
+
+// TestUnknownOutcomeKeepsTheLock: R16. While Redis may yet execute a command
+// whose connection was lost, neither QUIT nor RESET frees what it was to be
+// done under.
+func TestUnknownOutcomeKeepsTheLock(t *testing.T) {
+	for _, last := range []string{"QUIT", "RESET"} {
+		t.Run(last, func(t *testing.T) {
+			redis := redistest.Start(t)
+			fault, err := faultproxy.New(redis.Addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { fault.Close() })
+			l := startLeash(t, []string{fault.Addr()})
+			client := l.dial(t)
+			want(t, client, "+OK\r\n", "SET", "stock", "7")
+			token(t, client, "order")
+			late := fault.HoldBefore(faultproxy.Named("SET"))
+			if err := client.Send(redistest.Command("SET", "stock", "6") + redistest.Command(last)); err != nil {
+				t.Fatal(err)
+			}
+			if err := late.Await(5 * time.Second); err != nil {
+				t.Fatal(err)
+			}
+			fault.Cut(faultproxy.RST)
+			for _, wanted := range []string{"-UPSTREAMLOST ", "+"} {
+				if got, err := client.Read(); !strings.HasPrefix(got, wanted) {
+					t.Fatalf("got %q %v, want %q", got, err, wanted)
+				}
+			}
+			client.Close()
+			eventually(t, "the session ends", func() bool { return l.sessionCount() == 0 })
+			if redis.Client().Exists(t.Context(), "order").Val() == 0 {
+				t.Error("released although the SET may still come")
+			}
+		})
+	}
+}
+
+// TestAcquireRightAfterReset: R11. What RESET releases is not the next
+// acquire's, whoever is faster.
+func TestAcquireRightAfterReset(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	for range 100 {
+		client := l.dial(t)
+		acquire := redistest.Command("LOCK.ACQUIRE", "k", "OWNER", "x", "BLOCK", "5000")
+		if err := client.Send(acquire + redistest.Command("RESET") + acquire); err != nil {
+			t.Fatal(err)
+		}
+		first, _ := client.Read()
+		reset, _ := client.Read()
+		second, err := client.Read()
+		if err != nil || first[0] != ':' || reset != "+RESET\r\n" || second[0] != ':' || first == second {
+			t.Fatalf("got %q %q %q %v", first, reset, second, err)
+		}
+		want(t, client, ":1\r\n", "EXISTS", "k")
+		want(t, client, ":1\r\n", "LOCK.RELEASE", "k", "OWNER", "x")
+		client.Close()
+	}
+}
