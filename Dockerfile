@@ -11,8 +11,6 @@ RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false \
     -ldflags "-s -w -X leash/internal/config.version=${VERSION}" -o /leash .
 
 FROM scratch
-# For upstreams over TLS.
-COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /leash /leash
 # Not root, and no user database is needed for a number.
 USER 65532:65532
