@@ -3,11 +3,9 @@ package proxy
 import (
 	"bytes"
 	"fmt"
-	"strings"
 
 	"leash/lockcmd"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 // Redis's own messages for what is answered here.
@@ -58,102 +56,6 @@ func init() { // a map literal would refer to itself through the handlers
 
 		"MIGRATE": (*session).refuse, "RESTORE-ASKING": (*session).refuse, "PFDEBUG": (*session).refuse,
 	}
-}
-
-// isHelp reports whether a subcommand only explains its command.
-func isHelp(name string) bool { return strings.HasSuffix(name, "|help") }
-
-func (s *session) wrongArity(c *command) bool {
-	return s.fail("ERR wrong number of arguments for '" + c.name + "' command")
-}
-
-// ready checks what Redis checks before it runs a command that is answered
-// here; when it is false the answer has been given.
-func (s *session) ready(c *command, cmd resp.Command) bool {
-	switch {
-	case !c.arityOK(cmd.Args):
-		s.wrongArity(c)
-	case !s.authenticated():
-		s.fail(msgNoAuth)
-	default:
-		return true
-	}
-	return false
-}
-
-// refuse answers a command that Leash cannot do yet without harm to others.
-func (s *session) refuse(c *command, cmd resp.Command) bool {
-	switch {
-	case c.subs != nil && len(cmd.Args) > 1:
-		return s.unknownSub(c, cmd)
-	case !c.arityOK(cmd.Args):
-		return s.wrongArity(c)
-	case !s.authenticated():
-		return s.fail(msgNoAuth)
-	}
-	return s.fail("ERR '" + c.name + "' is not supported by leash yet")
-}
-
-// maxQuoted is how much of a name or of arguments Redis repeats in an error.
-const maxQuoted = 128
-
-// unknown answers a command that is in no table, in Redis's words. It does not
-// go upstream: the server may know it after all, under a name of its own or
-// since a newer version, and nobody knows what it does to a shared link.
-func (s *session) unknown(cmd resp.Command) bool {
-	b := append([]byte("ERR unknown command '"), quoted(cmd.Args[0], maxQuoted)...)
-	b = append(b, "', with args beginning with: "...)
-	start := len(b)
-	for _, a := range cmd.Args[1:] {
-		left := maxQuoted - (len(b) - start)
-		if left <= 0 {
-			break
-		}
-		b = append(b, '\'')
-		b = append(b, quoted(a, left)...)
-		b = append(b, "' "...)
-	}
-	return s.fail(string(b))
-}
-
-// quoted is an argument as C's printf shows it: up to a NUL, and no longer
-// than limit.
-func quoted(arg []byte, limit int) []byte {
-	if i := bytes.IndexByte(arg, 0); i >= 0 {
-		arg = arg[:i]
-	}
-	return arg[:min(len(arg), limit)]
-}
-
-// unknownSub answers a subcommand that the table does not have.
-func (s *session) unknownSub(c *command, cmd resp.Command) bool {
-	return s.fail("ERR unknown subcommand '" + string(quoted(cmd.Args[1], maxQuoted)) + "'. Try " + strings.ToUpper(c.name) + " HELP.")
-}
-
-// multi refuses a transaction, and with it the commands that came along in one
-// go, up to EXEC: they were meant to be executed together or not at all.
-func (s *session) multi(c *command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
-		return true
-	}
-	s.refusing = true
-	return s.fail("ERR 'multi' is not supported by leash yet")
-}
-
-// refuseQueued answers what was sent behind a refused MULTI without waiting
-// for its reply.
-func (s *session) refuseQueued(cmd resp.Command) bool {
-	switch {
-	case isWord(cmd.Args[0], "EXEC"):
-		s.refusing = false
-		return s.fail("EXECABORT Transaction discarded because of previous errors.")
-	case isWord(cmd.Args[0], "DISCARD"):
-		s.refusing = false
-		return s.ok()
-	case isWord(cmd.Args[0], "QUIT"):
-		return s.quit(nil, cmd)
-	}
-	return s.fail("ERR 'multi' is not supported by leash yet, a command behind it was not executed")
 }
 
 func (s *session) ping(c *command, cmd resp.Command) bool {
@@ -287,43 +189,4 @@ func printable(b []byte) bool {
 		}
 	}
 	return true
-}
-
-// auth runs AUTH [user] password on a connection of its own and, when Redis
-// accepts, moves the session to the user's lane.
-func (s *session) auth(c *command, cmd resp.Command) bool {
-	switch len(cmd.Args) {
-	case 2:
-		return s.authenticate(cmd.Raw, upstream.Lane{User: "default", RESP3: s.lane.RESP3}, cmd.Args[1], nil)
-	case 3:
-		return s.authenticate(cmd.Raw, upstream.Lane{User: string(cmd.Args[1]), RESP3: s.lane.RESP3}, cmd.Args[2], nil)
-	case 1:
-		return s.wrongArity(c)
-	}
-	return s.fail(msgSyntax)
-}
-
-// authenticate moves the session to a lane if Redis accepts the password of
-// the lane's user. It answers with Redis's reply to command, or, when Redis
-// accepts and then is given, with what that makes.
-func (s *session) authenticate(command []byte, lane upstream.Lane, password []byte, then func()) bool {
-	if !s.barrier() {
-		return false
-	}
-	s.server.up.Join(lane)
-	reply, ok, err := s.server.up.Authenticate(s.ctx, command, lane.User, password)
-	if ok {
-		s.changeLane(lane)
-		if then != nil {
-			then()
-			return true
-		}
-		return s.answer(reply)
-	}
-	s.server.up.Leave(lane)
-	if err != nil {
-		s.server.log.Warn("authentication could not be tried", "err", err)
-		return s.fail(msgUpstreamDown)
-	}
-	return s.answer(reply)
 }

@@ -1,0 +1,45 @@
+package proxy
+
+import (
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// auth runs AUTH [user] password on a connection of its own and, when Redis
+// accepts, moves the session to the user's lane.
+func (s *session) auth(c *command, cmd resp.Command) bool {
+	switch len(cmd.Args) {
+	case 2:
+		return s.authenticate(cmd.Raw, upstream.Lane{User: "default", RESP3: s.lane.RESP3}, cmd.Args[1], nil)
+	case 3:
+		return s.authenticate(cmd.Raw, upstream.Lane{User: string(cmd.Args[1]), RESP3: s.lane.RESP3}, cmd.Args[2], nil)
+	case 1:
+		return s.wrongArity(c)
+	}
+	return s.fail(msgSyntax)
+}
+
+// authenticate moves the session to a lane if Redis accepts the password of
+// the lane's user. It answers with Redis's reply to command, or, when Redis
+// accepts and then is given, with what that makes.
+func (s *session) authenticate(command []byte, lane upstream.Lane, password []byte, then func()) bool {
+	if !s.barrier() {
+		return false
+	}
+	s.server.up.Join(lane)
+	reply, ok, err := s.server.up.Authenticate(s.ctx, command, lane.User, password)
+	if ok {
+		s.changeLane(lane)
+		if then != nil {
+			then()
+			return true
+		}
+		return s.answer(reply)
+	}
+	s.server.up.Leave(lane)
+	if err != nil {
+		s.server.log.Warn("authentication could not be tried", "err", err)
+		return s.fail(msgUpstreamDown)
+	}
+	return s.answer(reply)
+}

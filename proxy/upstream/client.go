@@ -1,0 +1,73 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ask runs f with a short-lived client of the upstream user for one node.
+func (u *Upstream) ask(ctx context.Context, addr string, f func(context.Context, *redis.Client) error) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	c := redis.NewClient(&redis.Options{
+		Addr: addr, Username: u.cfg.User, Password: u.cfg.Password,
+		Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 1,
+		DialTimeout: askTimeout, ContextTimeoutEnabled: true, DialerRetries: 1,
+	})
+	defer c.Close()
+	if err := f(ctx, c); err != nil {
+		return fmt.Errorf("%s: %w", addr, err)
+	}
+	return nil
+}
+
+// Client is the go-redis client for lock scripts and what else is not on the
+// ordinary path, always the same one. Call it after Connect; the caller closes
+// it when all has ended.
+func (u *Upstream) Client() redis.UniversalClient {
+	addrs := u.candidates()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.client == nil {
+		u.client = u.newClient(addrs)
+	}
+	return u.client
+}
+
+func (u *Upstream) newClient(addrs []string) redis.UniversalClient {
+	if !u.Topology().Cluster() {
+		return redis.NewClient(&redis.Options{
+			Addr: u.cfg.Addrs[0], Username: u.cfg.User, Password: u.cfg.Password,
+			Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: clientPool,
+			DialTimeout: u.cfg.RedirectTimeout, ReadTimeout: u.cfg.UpstreamTimeout,
+			ContextTimeoutEnabled: true, DialerRetries: 1,
+		})
+	}
+	return redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: addrs, Username: u.cfg.User, Password: u.cfg.Password,
+		Protocol: 2, DisableIdentity: true, MaxRetries: -1, MaxRedirects: 8, PoolSize: clientPool,
+		DialTimeout: u.cfg.RedirectTimeout, ReadTimeout: u.cfg.UpstreamTimeout,
+		ContextTimeoutEnabled: true, DialerRetries: 1,
+	})
+}
+
+// clientPool is how many lock scripts run at once on one node.
+const clientPool = 64
+
+// Commands returns the reply of the upstream's COMMAND as go-redis decodes it,
+// nil when it does not tell.
+func (u *Upstream) Commands(ctx context.Context) (commands []any) {
+	for _, addr := range u.candidates() {
+		err := u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
+			commands, err = c.Do(ctx, "COMMAND").Slice()
+			return err
+		})
+		if err == nil {
+			return commands
+		}
+		u.log.Warn("redis does not tell its commands, using the built-in table", "err", err)
+	}
+	return nil
+}
