@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Host is the connection that a carrier's holds hang on. Its methods do not block and are safe for concurrent use.
@@ -33,7 +34,7 @@ const (
 type Carrier struct {
 	// Immutable.
 	service *Service
-	name    string // "<leash uuid>:<id>"
+	name    string // "<leash uuid>:<id>.<n>"; n is never used again
 	host    Host
 
 	requests atomic.Int64 // the last request's number
@@ -49,9 +50,12 @@ type Carrier struct {
 	guarded int
 }
 
-// NewCarrier makes the carrier of a connection. id is unique among the connections of this process.
+// NewCarrier makes the carrier of a connection. id names the connection to people. A connection may have several carriers, one
+// after the other (RESET): their names differ, for each counts its requests from 1, and what is left of one must not be taken for
+// the next one's.
 func (s *Service) NewCarrier(id int64, h Host) *Carrier {
-	return &Carrier{service: s, name: s.uuid + ":" + strconv.FormatInt(id, 10), host: h}
+	name := s.uuid + ":" + strconv.FormatInt(id, 10) + "." + strconv.FormatInt(s.carriers.Add(1), 10)
+	return &Carrier{service: s, name: name, host: h}
 }
 
 // Do runs one command of LOCK.*, SEM.* or LATCH.* and appends its whole reply, in RESP2, to dst. args[0] is its name in any
@@ -88,8 +92,11 @@ func cleanName(name []byte) string {
 	}, name))
 }
 
-// End settles the holds of a connection that is gone. Call it once. It does not wait for Redis; what must be repeated goes
-// on in the Service.
+// endPatience is how long End waits for Redis.
+const endPatience = time.Second
+
+// End settles the holds of a connection that is gone. Call it once. It returns when Redis has answered each release, or after
+// endPatience: what must be repeated then goes on in the Service.
 func (c *Carrier) End(how Ending) {
 	c.mu.Lock()
 	c.ended, c.how = true, how
@@ -110,7 +117,16 @@ func (c *Carrier) End(how Ending) {
 	for _, h := range forget {
 		h.gone()
 	}
-	c.service.endAll(release)
+	if len(release) == 0 {
+		return
+	}
+	timer := time.NewTimer(endPatience)
+	defer timer.Stop()
+	select {
+	case <-c.service.endAll(release):
+	case <-timer.C:
+	case <-c.service.stop:
+	}
 }
 
 // Holds is how many holds hang on the carrier.

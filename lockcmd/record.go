@@ -11,7 +11,7 @@ import (
 //
 //	L1         the version of this layout. It never reads as a number, for Redisson loops up to numbers it finds
 //	token      decimal, below 2^53
-//	carrier    <leash uuid>:<session id>
+//	carrier    <leash uuid>:<session id>.<n>, n minted by the Leash for each carrier
 //	request    decimal: the number of the last request of the carrier that acted on the hold (R7)
 //	reply      decimal: what that request was answered, repeated when the request is
 //	since      decimal: Redis's clock at the grant, ms since 1970

@@ -256,16 +256,19 @@ func (s *Service) endLoose(h *hold) {
 	s.spawn(e.finish)
 }
 
-// endAll ends the holds of a connection that is gone, when their gates are open. They are in state releasing.
-func (s *Service) endAll(holds []*hold) {
-	if len(holds) == 0 {
-		return
-	}
+// endAll ends the holds of a connection that is gone, when their gates are open. They are in state releasing. done is closed
+// when each has ended.
+func (s *Service) endAll(holds []*hold) (done <-chan struct{}) {
 	endings := make([]*ending, len(holds))
 	for i, h := range holds {
 		endings[i] = s.newEnding(h, true)
 	}
-	s.spawn(func() { s.endEach(endings) })
+	ended := make(chan struct{})
+	s.spawn(func() {
+		defer close(ended)
+		s.endEach(endings)
+	})
+	return ended
 }
 
 // endWorkers is how many releases of one connection are under way at once.

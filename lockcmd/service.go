@@ -29,6 +29,7 @@ type Service struct {
 	queues   *queues
 
 	owners   atomic.Int64 // the last ownerless hold's number
+	carriers atomic.Int64 // the last carrier's number
 	draining atomic.Bool
 	stats    counters
 
