@@ -15,12 +15,12 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	if s.draining.Load() {
 		return appendError(dst, msgDraining)
 	}
-	if w.wait && c.newest(func(h *hold) bool { return h.key == w.key && h.owner != w.owner }) != nil {
+	if w.wait && c.newest(func(h *hold) bool { return h.key == w.key && h.owner != w.owner && h.state != releasing }) != nil {
 		return appendError(dst, msgDeadlock) // R5
 	}
 	own, ok := c.enter(w)
 	if !ok {
-		return c.timeout(dst, msgReleaseLater)
+		return c.timeout(dst, msgRefused)
 	}
 	t := c.newTry(w, own)
 	defer t.release()
@@ -58,8 +58,8 @@ func (c *Carrier) enter(w wish) (own *hold, ok bool) {
 func (c *Carrier) replyAcquire(ctx context.Context, dst []byte, t *try, r result) []byte {
 	switch r.kind {
 	case granted, moved:
-		if !t.settle(ctx, r) {
-			return c.timeout(dst, msgGone)
+		if msg := t.settle(ctx, r); msg != "" {
+			return c.timeout(dst, msg)
 		}
 		return appendInt(dst, r.token)
 	case taken:

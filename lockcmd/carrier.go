@@ -104,6 +104,8 @@ func (c *Carrier) End(how Ending) {
 	for _, h := range c.holds {
 		switch {
 		case h.state == releasing: // whoever releases it does the rest
+		case h.state == lessening && how == Release && !h.lease:
+			h.state = releasing
 		case how == Release && !h.lease:
 			h.state = releasing
 			release = append(release, h)

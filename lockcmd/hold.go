@@ -24,6 +24,9 @@ type hold struct {
 
 	// Guarded by carrier.mu.
 	state state
+	count int64         // its acquires, as far as this Leash knows
+	id    string        // the last acquire's
+	later bool          // a release waits for the gate
 	lease bool          // not renewed
 	ttl   time.Duration // of the renewal, or the lease
 }
@@ -33,6 +36,7 @@ type state int
 const (
 	granting state = iota // nobody knows of it yet
 	held
+	lessening // a release of one of its counts is under way; the rest is kept
 	releasing // a release is under way: what the watchdog finds out now is no news
 	over
 )
@@ -81,6 +85,32 @@ func (h *hold) settle(to state, from ...state) bool {
 	return false
 }
 
+func (h *hold) is(s state) bool {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	return h.state == s
+}
+
+// ended reports whether the connection of h is gone.
+func (h *hold) ended() bool {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	return h.carrier.ended
+}
+
+// lessen counts a release of which counts remain.
+func (h *hold) lessen() {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	h.count = max(h.count-1, 1)
+}
+
+func (h *hold) noLater() {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	h.later = false
+}
+
 // forget ends h for this Leash, whatever is in Redis. It reports whether it did.
 func (h *hold) forget(from ...state) bool {
 	if !h.settle(over, from...) {
@@ -101,16 +131,14 @@ func (h *hold) gone() {
 
 // Lost implements renewal.Keeper: the owner is told before anybody else can get the lock (R27).
 func (h *hold) Lost(reason string) {
-	if h.settle(over, held) {
+	if h.settle(over, held, lessening) {
 		h.carrier.host.Lost([]byte(h.key), reason)
 		h.gone()
-		s := h.carrier.service
-		s.stats.lost(reason)
-		s.log.Warn("lock lost", "key", h.key, "owner", h.owner, "token", h.token, "reason", reason, "client", h.carrier.host.Client())
+		h.carrier.service.report(h, reason)
 		return
 	}
 	h.forget(releasing)
 }
 
 // Ended implements renewal.Keeper: another way of the owner's has ended or moved the hold, or its lease is over.
-func (h *hold) Ended(renewal.Outcome) { h.forget(held, releasing) }
+func (h *hold) Ended(renewal.Outcome) { h.forget(held, lessening, releasing) }

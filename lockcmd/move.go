@@ -34,14 +34,15 @@ func (c *Carrier) move(t *try, token int64, from string, until time.Time) result
 		return failure(err)
 	}
 	n := numbers(reply)
-	if n[0] != 1 || len(n) < 5 {
+	if n[0] != 1 || len(n) < 6 {
 		return result{kind: failed, text: msgElsewhere}
 	}
 	if old != nil {
-		old.forget(held, releasing)
+		old.forget(held, lessening, releasing)
 	}
 	return result{
 		kind: moved, token: n[1], left: millis(n[2]), sent: r.sent, ttl: millis(n[3]), lease: word(reply, 4) != "w",
+		count: n[5],
 	}
 }
 

@@ -15,6 +15,7 @@ const (
 	endedIt  = 1  // the hold has ended
 	countsOn = 0  // counts of it remain
 	notThere = -1 // there is no such hold
+	tooLate  = -2 // a request with a larger number came before: nothing was done
 )
 
 // release is LOCK.RELEASE.
@@ -44,9 +45,38 @@ func (c *Carrier) release(dst []byte, args [][]byte) []byte {
 		return appendError(dst, msgNotHeld)
 	}
 	if !h.open(until) {
-		return c.timeout(dst, msgReleaseLater)
+		return c.timeout(dst, c.service.releaseLater(h, o.all))
 	}
 	return c.replyRelease(dst, h, o.all, until)
+}
+
+// releaseLater releases h when the request that is under way about it has its answer, as long as h is held, and returns what to
+// tell the client.
+func (s *Service) releaseLater(h *hold, all bool) (msg string) {
+	c := h.carrier
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case h.state == releasing:
+		return msgReleaseLater // by the release that is under way
+	case h.state != held || h.later: // one release of unknown outcome at a time, or nobody knows what remains
+		return msgRefused
+	}
+	h.later = true
+	s.spawn(func() {
+		defer h.noLater()
+		for !h.open(time.Now().Add(100 * time.Millisecond)) {
+			if !h.is(held) || s.stopped(0) {
+				return
+			}
+		}
+		if e := s.beginEnding(h, all); e != nil {
+			e.finish()
+			return
+		}
+		h.close()
+	})
+	return msgReleaseLater
 }
 
 // match reports whether the options mean h.
@@ -62,11 +92,11 @@ func (c *Carrier) mine(key string, o options) *hold {
 // replyRelease releases h, whose gate it closes, and answers.
 func (c *Carrier) replyRelease(dst []byte, h *hold, all bool, until time.Time) []byte {
 	s := c.service
-	if !h.settle(releasing, held) {
+	e := s.beginEnding(h, all)
+	if e == nil {
 		h.close()
 		return appendError(dst, msgNotHeld)
 	}
-	e := s.newEnding(h, all)
 	switch code, err := e.send(until); {
 	case errors.Is(err, errUnknown), errors.Is(err, errRefused):
 		s.spawn(e.finish) // it has the gate
@@ -81,29 +111,52 @@ func (c *Carrier) replyRelease(dst []byte, h *hold, all bool, until time.Time) [
 	}
 }
 
-// ending is a release of a hold by its own Leash, on its way. The hold is in state releasing and its gate is ours.
+// ending is a release of a hold by its own Leash, on its way. The hold's gate is ours when it is sent.
 type ending struct {
 	service *Service
 	hold    *hold
 	all     bool
+	inner   bool      // counts remain, as far as this Leash knows: the hold is in state lessening, and kept; else in releasing
 	until   time.Time // of the hold
 	number  int64
-	request *request
+	request *request // nil before the first attempt
 }
 
-// newEnding takes h from the watchdog, before anything is sent: release beats renewal (R26).
+// beginEnding marks a present hold, whose gate is ours, as being released; nil when it is not held any more.
+func (s *Service) beginEnding(h *hold, all bool) *ending {
+	h.carrier.mu.Lock()
+	inner := !all && h.count > 1
+	h.carrier.mu.Unlock()
+	if inner && h.settle(lessening, held) {
+		return &ending{service: s, hold: h, inner: true, until: s.watchdog.Until(&h.watch)}
+	}
+	if inner || !h.settle(releasing, held) {
+		return nil
+	}
+	return s.newEnding(h, all)
+}
+
+// newEnding takes h, which is in state releasing, from the watchdog before anything is sent: release beats renewal (R26).
 func (s *Service) newEnding(h *hold, all bool) *ending {
-	e := &ending{service: s, hold: h, all: all, number: h.carrier.requests.Add(1)}
+	e := &ending{service: s, hold: h, all: all}
 	if e.until = s.watchdog.Remove(&h.watch); e.until.IsZero() { // it was not kept: a second release of it, or a loose grant
 		h.carrier.mu.Lock()
 		e.until = time.Now().Add(h.ttl)
 		h.carrier.mu.Unlock()
 	}
+	return e
+}
+
+// renumber makes the request, with a number above those of all that had the gate before.
+func (e *ending) renumber() {
+	h, s := e.hold, e.service
+	doubt := e.request != nil && e.request.doubt
+	e.number = h.carrier.requests.Add(1)
 	e.request = &request{
 		script: releaseScript, keys: []string{h.key},
-		args: append(e.args(), lockChannel(h.key), s.cfg.publishMode()),
+		args:  append(e.args(), lockChannel(h.key), s.cfg.publishMode()),
+		doubt: doubt,
 	}
-	return e
 }
 
 func (e *ending) args() []any {
@@ -117,19 +170,30 @@ func (e *ending) args() []any {
 // send carries the release out, and settles the hold when it knows how: the answer is endedIt, countsOn or notThere.
 func (e *ending) send(until time.Time) (code int64, err error) {
 	s := e.service
+	if e.request == nil {
+		e.renumber()
+	}
 	if !s.draining.Load() {
 		if w := s.queues.claim(e.hold.key); w != nil {
 			code, known := e.handOver(w, until)
-			if known {
+			if known && code != tooLate {
 				return e.settle(code), nil
 			}
 		}
 	}
-	reply, err := s.ask(e.request, until)
-	if err != nil {
-		return 0, err
+	for {
+		reply, err := s.ask(e.request, until)
+		if err != nil {
+			return 0, err
+		}
+		if code = numbers(reply)[0]; code != tooLate {
+			return e.settle(code), nil
+		}
+		if time.Now().After(until) {
+			return 0, errRefused
+		}
+		e.renumber() // a later request, the second undo of an acquire, came first: this one has done nothing, and no copy of it will
 	}
-	return e.settle(numbers(reply)[0]), nil
 }
 
 // handOver ends the hold and grants the lock to w in one script (R21). known is false when it has to be asked again by a plain
@@ -169,15 +233,16 @@ func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
 func (e *ending) settle(code int64) int64 {
 	h := e.hold
 	if code == countsOn {
+		h.lessen()
 		e.resume()
 		return code
 	}
-	if code != endedIt && e.request.doubt {
+	if code == notThere && e.request.doubt && !e.inner {
 		code = endedIt // an earlier copy has ended it
 	}
 	if code == endedIt {
 		e.service.stats.releases.Add(1)
-		h.forget(releasing)
+		h.forget(lessening, releasing)
 	}
 	return code
 }
@@ -186,6 +251,10 @@ func (e *ending) settle(code int64) int64 {
 func (e *ending) resume() {
 	h, s, c := e.hold, e.service, e.hold.carrier
 	c.mu.Lock()
+	if h.state == over { // it was lost meanwhile
+		c.mu.Unlock()
+		return
+	}
 	ended, release := c.ended, c.how == Release && !h.lease
 	if !ended {
 		h.state = held
@@ -196,25 +265,47 @@ func (e *ending) resume() {
 	case ended && release:
 		s.endAll([]*hold{h})
 	case ended:
-		h.forget(releasing)
+		h.forget(lessening, releasing)
 	}
 }
 
-// reply answers the client. A hold that is not there was ended by another way of the owner's, or it is lost.
+// reply answers the client.
 func (e *ending) reply(dst []byte, code int64) []byte {
 	switch code {
 	case endedIt, countsOn:
 		return appendInt(dst, code)
 	}
-	h := e.hold
-	how, err := e.service.tombstone(h, e.service.deadline())
-	if err == nil && (how == renewal.Released || how == renewal.Moved) || h.leaseOver(e.until) {
-		h.forget(releasing)
-		return appendError(dst, msgNotHeld)
+	lost, err := e.missing()
+	switch {
+	case err != nil:
+		return e.hold.carrier.timeout(dst, msgRefused)
+	case lost != "":
+		return appendError(dst, msgLost(e.hold.key, lost))
 	}
-	h.settle(held, releasing)
-	h.Lost(renewal.ReasonGone)
-	return appendError(dst, msgLost(h.key, renewal.ReasonGone))
+	return appendError(dst, msgNotHeld)
+}
+
+// missing settles a hold that is not there any more: it was ended by another way of the owner's, or it is lost, for the reason
+// returned. While nobody can say which, the watchdog is to find out.
+func (e *ending) missing() (lost string, err error) {
+	h, s := e.hold, e.service
+	how, err := s.tombstone(h, s.deadline())
+	switch {
+	case h.ended(), h.leaseOver(e.until), err == nil && (how == renewal.Released || how == renewal.Moved):
+		h.forget(lessening, releasing)
+		return "", nil
+	case err != nil:
+		e.resume()
+		s.watchdog.Check(&h.watch)
+		return "", err
+	case how == renewal.Broken:
+		lost = renewal.ReasonBroken
+	default:
+		lost = renewal.ReasonGone
+	}
+	h.settle(held, lessening, releasing)
+	h.Lost(lost)
+	return lost, nil
 }
 
 // leaseOver reports whether h was a lease that has run out by itself.
@@ -224,28 +315,44 @@ func (h *hold) leaseOver(until time.Time) bool {
 	return h.lease && !time.Now().Before(until)
 }
 
-// finish repeats a release until Redis answers or the hold must be over by itself (R26).
+// finish repeats a release until Redis answers or the hold must be over by itself (R26). It closes the gate.
 func (e *ending) finish() {
 	h, s := e.hold, e.service
 	defer h.close()
-	limit := e.until.Add(s.cfg.WatchdogTimeout)
-	for time.Now().Before(limit) {
+	for e.goesOn() {
 		code, err := e.send(s.deadline())
 		switch {
 		case errors.Is(err, errUnknown), errors.Is(err, errRefused):
 			if s.stopped(100 * time.Millisecond) {
-				h.forget(releasing)
+				h.forget(lessening, releasing)
 				return
 			}
 			continue
 		case err == nil && code == countsOn:
+			return
+		case err == nil && code == notThere && e.inner && !h.ended():
+			e.missing()
+			return
+		case err != nil && e.inner: // the count that was to go stays
+			s.log.Warn("release refused", "key", h.key, "err", err)
+			e.resume()
 			return
 		case err != nil:
 			s.log.Warn("release refused", "key", h.key, "err", err)
 		}
 		break
 	}
-	h.forget(releasing)
+	h.forget(lessening, releasing)
+}
+
+// goesOn reports whether there is a hold left to be released. While the watchdog keeps the rest of it, it says so itself.
+func (e *ending) goesOn() bool {
+	h := e.hold
+	if h.is(lessening) {
+		e.until = e.service.watchdog.Until(&h.watch)
+		return true
+	}
+	return time.Now().Before(e.until.Add(e.service.cfg.WatchdogTimeout)) && !(e.inner && h.is(over))
 }
 
 // endLoose ends a grant that is no hold of anybody's.
@@ -289,7 +396,7 @@ func (s *Service) endEach(endings []*ending) {
 
 func endFrom(line <-chan *ending) {
 	for e := range line {
-		if e.hold.open(e.until) {
+		if e.hold.open(e.until) { // and only now it gets its number: above that of an undo which had the gate
 			e.finish()
 		} else {
 			e.hold.forget(releasing)

@@ -116,18 +116,17 @@ func (v *revocation) send(until time.Time) (code int64, err error) {
 		if !h.open(until) {
 			return 0, errRefused
 		}
-		if !h.settle(releasing, held) {
+		if v.ending = v.service.beginEnding(h, v.all); v.ending == nil {
 			h.close()
 			return notThere, nil
 		}
-		v.ending = v.service.newEnding(h, v.all)
 	}
 	code, err = v.call(until)
 	switch {
 	case errors.Is(err, errUnknown):
 		return code, err
-	case err == nil && code == endedIt, err == nil && v.request.doubt:
-		v.ending.settle(max(code, countsOn))
+	case err == nil && code != notThere:
+		v.ending.settle(code)
 	default:
 		v.ending.resume()
 	}
@@ -197,6 +196,9 @@ func (v *revocation) finish() {
 		}
 	}
 	if e := v.ending; e != nil {
+		if e.inner {
+			e.resume() // what remains is still believed in
+		}
 		e.hold.forget(releasing)
 		e.hold.close()
 	}
@@ -220,10 +222,10 @@ func (s *Service) value(key string, until time.Time) (string, error) {
 	}
 }
 
-// tombstone says why a hold of ours is not there any more.
+// tombstone says why a hold of ours is not there any more. A key that is no string is no tombstone of ours.
 func (s *Service) tombstone(h *hold, until time.Time) (renewal.Outcome, error) {
 	text, err := s.value(tombstoneKey(h.key, h.token, h.carrier.name), until)
-	if err != nil {
+	if errors.Is(err, errRefused) {
 		return renewal.Unknown, fmt.Errorf("tombstone of %q: %w", h.key, err)
 	}
 	return epitaph(text), nil

@@ -37,6 +37,9 @@ type Service struct {
 	tasks sync.WaitGroup
 	stop  chan struct{} // closed by Run
 
+	losses chan loss     // to be logged
+	quiet  chan struct{} // closed by Run when there will be no more losses
+
 	// mu guards the fields below.
 	mu     sync.Mutex
 	holds  map[string][]*hold // the present holds of this Leash by key
@@ -52,7 +55,7 @@ func New(cfg Config, rdb redis.UniversalClient, log *slog.Logger) (*Service, err
 	}
 	s := &Service{
 		cfg: cfg, rdb: rdb, log: log, uuid: newUUID(),
-		stop: make(chan struct{}), holds: make(map[string][]*hold),
+		stop: make(chan struct{}), quiet: make(chan struct{}), losses: make(chan loss, maxLosses), holds: make(map[string][]*hold),
 	}
 	switch c := rdb.(type) {
 	case *redis.ClusterClient:
@@ -82,13 +85,15 @@ func newUUID() string {
 }
 
 // Run listens for wake-ups, keeps the holds, and finishes what has to be repeated. It returns when ctx has ended and every
-// goroutine of the Service has; the Service cannot be run again.
+// goroutine of the Service has, but one that the log does not let go; the Service cannot be run again.
 func (s *Service) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
 	wg.Go(func() { s.watchdog.Run(ctx) })
 	wg.Go(func() { s.ears.run(ctx) })
+	logged := make(chan struct{})
+	go func() { defer close(logged); s.logLosses() }()
 	<-ctx.Done()
 	s.mu.Lock()
 	s.closed = true
@@ -96,6 +101,11 @@ func (s *Service) Run(ctx context.Context) error {
 	close(s.stop)
 	wg.Wait()
 	s.tasks.Wait()
+	close(s.quiet)
+	select {
+	case <-logged:
+	case <-time.After(logPatience):
+	}
 	return nil
 }
 

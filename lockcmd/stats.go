@@ -17,11 +17,12 @@ type Stats struct {
 	Timeouts  int64            // commands answered with LOCKTIMEOUT
 	Undone    int64            // acquires of unknown outcome that were taken back
 	Losses    map[string]int64 // holds that ended against their owner's will, by reason
+	Unlogged  int64            // losses that are not in the log, for it was too slow
 }
 
 // counters are the live figures behind Stats.
 type counters struct {
-	holds, waiters, acquires, releases, handovers, timeouts, undone atomic.Int64
+	holds, waiters, acquires, releases, handovers, timeouts, undone, unlogged atomic.Int64
 
 	losses [len(lossReasons)]atomic.Int64
 }
@@ -45,7 +46,7 @@ func (s *Service) Stats() Stats {
 	out := Stats{
 		Holds: c.holds.Load(), Waiters: c.waiters.Load(), Acquires: c.acquires.Load(), Releases: c.releases.Load(),
 		Handovers: c.handovers.Load(), Renewals: s.watchdog.Stats.Renewals.Load(), Timeouts: c.timeouts.Load(),
-		Undone: c.undone.Load(), Losses: make(map[string]int64, len(lossReasons)),
+		Undone: c.undone.Load(), Unlogged: c.unlogged.Load(), Losses: make(map[string]int64, len(lossReasons)),
 	}
 	for i, r := range lossReasons {
 		out.Losses[r] = c.losses[i].Load()

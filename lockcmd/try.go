@@ -30,6 +30,7 @@ type result struct {
 	sent  time.Time     // from when left counts
 	ttl   time.Duration // moved: the record's TTL
 	lease bool          // moved: the hold is not renewed
+	count int64         // moved: its acquires
 	text  string        // failed: the error to answer
 }
 
@@ -131,6 +132,17 @@ func refusedText(err error) string {
 // elsewhere is what becomes of an owner whose hold hangs on another carrier: its last request, repeated, moves it here (R4).
 func (t *try) elsewhere(token, carrier, id string, until time.Time) result {
 	n, err := strconv.ParseInt(token, 10, 64)
+	if own := t.own; own != nil {
+		if err != nil || own.token != n { // another hold than the one this connection tracks: that one has ended (R26)
+			if r, lost := t.ownGone(until); lost {
+				return r
+			}
+		} else { // it was moved away. Should it come back, it does so as a new hold: the old one's end may be on its way
+			own.Ended(renewal.Moved)
+			t.release()
+			t.renew()
+		}
+	}
 	if t.wish.id == "" || id != recordID(t.wish.id) || err != nil {
 		return result{kind: failed, text: msgElsewhere}
 	}
@@ -140,23 +152,32 @@ func (t *try) elsewhere(token, carrier, id string, until time.Time) result {
 // superseded is what becomes of an owner whose hold this connection tracks and Redis does not have: it was ended by another
 // way of the owner's, and then this try is one for a new hold; or it is lost.
 func (t *try) superseded(until time.Time) result {
+	if r, lost := t.ownGone(until); lost {
+		return r
+	}
+	return t.send(until)
+}
+
+// ownGone settles the carrier's own hold, which is not there any more. It was lost, or nobody can say: then the result is to be
+// answered. Else it was ended by another way of the owner's, and the try goes on without it.
+func (t *try) ownGone(until time.Time) (r result, lost bool) {
 	h := t.own
 	how, err := t.carrier.service.tombstone(h, until)
 	if err != nil {
-		return result{kind: busy, text: msgRefused}
+		return result{kind: busy, text: msgRefused}, true
 	}
 	if how == renewal.Released || how == renewal.Moved {
 		h.Ended(how)
 		t.release()
 		t.renew()
-		return t.send(until)
+		return result{}, false
 	}
 	reason := renewal.ReasonGone
 	if how == renewal.Broken {
 		reason = renewal.ReasonBroken
 	}
 	h.Lost(reason)
-	return result{kind: failed, text: msgLost(h.key, reason)}
+	return result{kind: failed, text: msgLost(h.key, reason)}, true
 }
 
 // release gives the gate of the hold back, if the try has one.
@@ -167,25 +188,26 @@ func (t *try) release() {
 	}
 }
 
-// settle makes a granted result a hold of the carrier. It fails, and the grant is given back, when nobody can be told of it any
-// more: grant and disconnect are decided under the carrier's mutex (R19).
-func (t *try) settle(ctx context.Context, r result) bool {
+// settle makes a granted result a hold of the carrier. With a nonempty message, the error to answer, it fails and the grant is given
+// back: it was over before it was known, or nobody can be told of it any more. Grant and disconnect are decided under the carrier's
+// mutex (R19).
+func (t *try) settle(ctx context.Context, r result) (msg string) {
 	s, c := t.carrier.service, t.carrier
 	t.freshen(&r)
 	h, until := t.hold(r)
 	if !time.Now().Before(until) {
 		s.undo(t)
-		return false
+		return msgShort
 	}
-	if !c.hang(ctx, h, until) {
+	if !c.hang(ctx, h, t.wish.id, until) {
 		t.giveBack(h)
-		return false
+		return msgGone
 	}
 	s.stats.acquires.Add(1)
 	if t.late {
 		s.spawn(func() { s.undoLater(t, h) })
 	}
-	return true
+	return ""
 }
 
 // freshen renews a grant whose answer took long to come, so that it does not begin its life half over.
@@ -204,13 +226,20 @@ func (t *try) freshen(r *result) {
 	}
 }
 
-// hang makes h, granted or entered again and safe until then, a hold of the carrier, unless its client is gone.
-func (c *Carrier) hang(ctx context.Context, h *hold, until time.Time) bool {
+// hang makes h, granted or entered again by an acquire of that ID and safe until then, a hold of the carrier, unless its client is
+// gone. An entry that repeats the last one's ID has not been counted.
+func (c *Carrier) hang(ctx context.Context, h *hold, id string, until time.Time) bool {
 	s := c.service
 	c.guard(1)
 	c.mu.Lock()
 	fresh := h.state == granting
 	ok := !c.ended && ctx.Err() == nil && (fresh || h.state == held)
+	if ok && !fresh && (h.id == "" || h.id != id) {
+		h.count++
+	}
+	if ok {
+		h.id = id
+	}
 	if ok && fresh {
 		h.state = held
 		c.holds = append(c.holds, h)
@@ -243,11 +272,11 @@ func (t *try) hold(r result) (*hold, time.Time) {
 	}
 	h := &hold{
 		carrier: c, key: w.key, slot: slotOf(w.key), owner: t.owner, named: w.owner != "", token: r.token,
-		gate: make(chan struct{}, 1), lease: w.lease, ttl: w.ttl,
+		gate: make(chan struct{}, 1), count: 1, lease: w.lease, ttl: w.ttl,
 	}
 	h.watch.Keeper = h
 	if r.kind == moved {
-		h.lease, h.ttl = r.lease, r.ttl
+		h.lease, h.ttl, h.count = r.lease, r.ttl, r.count
 	}
 	return h, until
 }

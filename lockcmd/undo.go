@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// maxLate is how late a copy of an acquire may reach Redis and still be taken back, if the TTL is longer.
+const maxLate = 5 * time.Minute
+
 // undo takes back an acquire of unknown outcome: at once and until Redis answers, and once more a TTL later, for a late copy
 // of it that grants the lock to nobody (R26). Of a hold that was entered again, the gate stays taken until it is known
 // whether the entry counts.
@@ -12,46 +15,49 @@ func (s *Service) undo(t *try) {
 	own := t.own
 	t.own = nil // the task has the gate now
 	s.stats.undone.Add(1)
+	number := t.carrier.requests.Add(1) // before the gate opens: what comes behind it must have a larger one
 	s.spawn(func() {
-		s.takeBack(t)
+		s.takeBack(t, number)
 		if own != nil {
 			own.close()
 		}
-		s.takeBackLater(t)
+		s.takeBackLater(t, number)
 	})
 }
 
 // takeBackTwice takes back what a hand-over of unknown outcome may have granted, or may yet, to a waiter that has left.
 func (s *Service) takeBackTwice(t *try) {
-	s.takeBack(t)
-	s.takeBackLater(t)
+	number := t.carrier.requests.Add(1)
+	s.takeBack(t, number)
+	s.takeBackLater(t, number)
 }
 
-func (s *Service) takeBackLater(t *try) {
-	if !s.stopped(t.wish.ttl) {
-		s.takeBack(t)
+func (s *Service) takeBackLater(t *try, number int64) {
+	if !s.stopped(min(t.wish.ttl, maxLate)) {
+		s.takeBack(t, number)
 	}
 }
 
 // undoLater takes back what a late copy of an acquire may have granted after the hold it made, h, was over again.
 func (s *Service) undoLater(t *try, h *hold) {
-	if s.stopped(t.wish.ttl) {
+	number := t.carrier.requests.Add(1)
+	if s.stopped(min(t.wish.ttl, maxLate)) {
 		return
 	}
 	h.carrier.mu.Lock()
 	gone := h.state == over
 	h.carrier.mu.Unlock()
 	if gone {
-		s.takeBack(t)
+		s.takeBack(t, number)
 	}
 }
 
-// takeBack sends the undo of t until it is answered, or the Service ends.
-func (s *Service) takeBack(t *try) {
+// takeBack sends the undo of t, under a number of its own, until it is answered, or the Service ends.
+func (s *Service) takeBack(t *try, number int64) {
 	r := &request{
 		script: undoScript, keys: []string{t.wish.key},
 		args: []any{
-			t.owner, t.carrier.name, t.number, t.carrier.requests.Add(1), lockChannel(t.wish.key), s.cfg.publishMode(),
+			t.owner, t.carrier.name, t.number, number, lockChannel(t.wish.key), s.cfg.publishMode(),
 		},
 	}
 	for {

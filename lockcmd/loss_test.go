@@ -1,0 +1,43 @@
+package lockcmd
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+)
+
+// stuckLog is a log that takes nothing until it is let go.
+type stuckLog struct {
+	slog.Handler
+	free chan struct{}
+}
+
+func (l stuckLog) Handle(context.Context, slog.Record) error {
+	<-l.free
+	return nil
+}
+
+func TestR27LossIsToldHoweverSlowTheLogIs(t *testing.T) {
+	free := make(chan struct{})
+	t.Cleanup(func() { close(free) })
+	stuck := func(s *Service) { s.log = slog.New(stuckLog{s.log.Handler(), free}) }
+	rdb := dialServer(t, sharedServer(t).Addr)
+	s := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond}, stuck)
+	for range maxLosses + 3 { // the log holds one
+		s.report(&hold{carrier: connect(t, s).carrier}, "gone")
+	}
+	if n := s.Stats().Unlogged; n < 1 || n > 3 {
+		t.Errorf("got %d losses that are not in the log, want 2", n)
+	}
+	first, second, kept := connect(t, s), connect(t, s), connect(t, s)
+	key1, key2, key3 := newKey(), newKey(), newKey()
+	first.token(key1)
+	second.token(key2)
+	kept.token(key3)
+	rdb.Del(t.Context(), key1, key2)
+	want(t, receive(t, first.losses, time.Second), key1+" gone")
+	want(t, receive(t, second.losses, time.Second), key2+" gone")
+	renewals := s.Stats().Renewals
+	eventually(t, time.Second, "renewal goes on", func() bool { return s.Stats().Renewals > renewals+1 })
+}

@@ -1,0 +1,159 @@
+package lockcmd
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"leash/internal/faultproxy"
+)
+
+// What becomes of a hold while Redis does not answer a request about it.
+
+func TestR27UnansweredReleaseOfACountIsALossInTime(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: time.Second})
+	a, b, key := connect(t, s), connect(t, straight), newKey()
+	a.token(key, "OWNER", "me")
+	a.token(key, "OWNER", "me")
+	p.Freeze()
+	defer p.Thaw()
+	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+	b.token(key, "BLOCK", "0")
+	select {
+	case loss := <-a.losses:
+		want(t, loss, key+" silence")
+	default:
+		t.Error("another has the lock, and the holder of the remaining count was not told")
+	}
+}
+
+func TestR26UnansweredReleaseOfACountKeepsTheRest(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: time.Second})
+	a, key := connect(t, s), newKey()
+	a.token(key, "OWNER", "me")
+	a.token(key, "OWNER", "me")
+	fault := p.DropBefore(running(releaseScript, key), faultproxy.Always())
+	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+		if a.do("LOCK.TTL", key) == ":-2" || !exists(t, straight.rdb, key) {
+			t.Fatal("the rest is not kept")
+		}
+	}
+	fault.Disarm()
+	eventually(t, time.Second, "the release is repeated", func() bool { return count(straight.rdb, key, "me") == "1" })
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+
+	a.token(key, "OWNER", "me")
+	a.token(key, "OWNER", "me")
+	fault = p.DropBefore(running(releaseScript, key), faultproxy.Always())
+	renewals := p.DropBefore(running(renewScript, key), faultproxy.Always())
+	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+	straight.rdb.Del(t.Context(), key) // an end forced past Leash
+	fault.Disarm()
+	want(t, receive(t, a.losses, time.Second), key+" gone")
+	renewals.Disarm()
+}
+
+func TestR28EndWhileTheReleaseOfACountIsUnanswered(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: time.Second})
+	for _, how := range []Ending{Release, Expire} {
+		a, key := connect(t, s), newKey()
+		a.token(key, "OWNER", "me")
+		a.token(key, "OWNER", "me")
+		fault := p.DropBefore(running(releaseScript, key), faultproxy.Always())
+		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+		a.carrier.End(how)
+		fault.Disarm()
+		eventually(t, 2*time.Second, "the hold ends", func() bool { return !exists(t, straight.rdb, key) })
+		eventually(t, time.Second, "it is forgotten", func() bool { return s.Stats().Holds == 0 && !a.guarded.Load() })
+		if len(a.losses) != 0 {
+			t.Error("told as a loss")
+		}
+	}
+}
+
+func TestR26ReleaseBehindAnUndoIsCarriedOut(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: 4 * time.Second})
+	a, key := connect(t, s), newKey()
+	a.token(key, "OWNER", "me")
+	p.Freeze()
+	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgTimeout)
+	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgRefused)
+	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+	want(t, a.do("LOCK.RELEASE", key), "-"+msgRefused) // one at a time
+	p.Thaw()
+	eventually(t, 3*time.Second, "the hold ends", func() bool { return !exists(t, straight.rdb, key) })
+	eventually(t, time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
+	if len(a.losses) != 0 {
+		t.Error("a release was told as a loss")
+	}
+}
+
+func TestR7ReleaseIsNumberedAboveAPendingUndo(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: 10 * time.Second})
+	for range 5 {
+		a, key := connect(t, s), newKey()
+		a.token(key, "OWNER", "me")
+		fault := p.DropBefore(running(acquireScript, key), faultproxy.Always())
+		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgTimeout)
+		fault.Disarm()
+		a.carrier.End(Release)
+		eventually(t, 2*time.Second, "the hold ends", func() bool { return !exists(t, straight.rdb, key) })
+	}
+}
+
+func TestR7ReleaseThatCameTooLateIsAskedAgain(t *testing.T) {
+	s, straight, p := faulty(t, Config{})
+	a, key := connect(t, s), newKey()
+	a.token(key, "OWNER", "me")
+	late := p.HoldBefore(running(releaseScript, key))
+	reply := a.start("LOCK.RELEASE", key)
+	receive(t, late.Struck(), time.Second)
+	undo := &request{
+		script: undoScript, keys: []string{key}, args: []any{"me", a.carrier.name, 1000, a.carrier.requests.Add(1), "c", "p"},
+	}
+	if _, err := straight.ask(undo, s.deadline()); err != nil {
+		t.Fatal(err)
+	}
+	late.Release()
+	want(t, receive(t, reply, time.Second), ":1")
+	if exists(t, straight.rdb, key) {
+		t.Error("the lock is still there")
+	}
+}
+
+func TestR25ReleaseElsewhereIsNoLossWhileTheTombstoneIsUnreadable(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
+	a, b, key := connect(t, s), connect(t, straight), newKey()
+	token := a.token(key)
+	look := p.DropBefore(running(renewScript, key), faultproxy.Always())
+	get := p.DropBefore(faultproxy.Named("GET"), faultproxy.Always())
+	want(t, b.do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(token, 10)), ":1")
+	want(t, a.do("LOCK.RELEASE", key), "-"+msgRefused)
+	look.Disarm()
+	get.Disarm()
+	s.RenewAll(t.Context())
+	eventually(t, time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
+	if len(a.losses) != 0 {
+		t.Errorf("a release was told as a loss: %s", <-a.losses)
+	}
+}
+
+func TestR5HoldOnItsWayOutIsNoDeadlock(t *testing.T) {
+	s, _, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
+	a, key := connect(t, s), newKey()
+	a.token(key)
+	fault := p.DropBefore(running(releaseScript, key), faultproxy.Always())
+	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+	reply := a.await(s, 1, key, "BLOCK", "3000")
+	fault.Disarm()
+	tokenOf(t, receive(t, reply, 5*time.Second))
+}
+
+func TestR3LeaseOverBeforeTheAnswer(t *testing.T) {
+	s, _, p := faulty(t, Config{})
+	a := connect(t, s)
+	a.token(newKey())
+	p.Delay(10 * time.Millisecond)
+	want(t, a.do("LOCK.ACQUIRE", newKey(), "LEASE", "5"), "-"+msgShort)
+}
