@@ -2,17 +2,26 @@ package renewal
 
 import (
 	"context"
+	"math/bits"
 	"time"
 )
 
-// node is one server of the store and the groups that wait for it. At most one round a node is under way. All fields are
-// guarded by the Watchdog's mu.
+// node is one server of the store and the groups of one class of TTLs that wait for it. At most one round of each is under way.
+// All fields are guarded by the Watchdog's mu.
 type node struct {
-	name    string
+	nodeKey
 	line    []*group
 	running bool
 	backoff time.Duration // after a round that brought no answer
 }
+
+// nodeKey keeps long TTLs and short ones apart: what a short one must take for silence, a long one can wait for.
+type nodeKey struct {
+	name  string
+	class int // TTLs of one class differ by less than a factor of 2
+}
+
+func classOf(ttl time.Duration) int { return bits.Len64(uint64(ttl)) }
 
 const (
 	firstBackoff = 10 * time.Millisecond
@@ -23,10 +32,11 @@ const (
 func (w *Watchdog) enqueue(ctx context.Context, name string, g *group) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := w.nodes[name]
+	key := nodeKey{name, classOf(g.ttl)}
+	n := w.nodes[key]
 	if n == nil {
-		n = &node{name: name}
-		w.nodes[name] = n
+		n = &node{nodeKey: key}
+		w.nodes[key] = n
 	}
 	n.line = append(n.line, g)
 	if !n.running {
@@ -58,10 +68,11 @@ func (w *Watchdog) take(n *node) (groups []*group, batches []Batch, timeout time
 	defer w.mu.Unlock()
 	if len(n.line) == 0 {
 		n.running = false
-		delete(w.nodes, n.name)
+		if n.backoff == 0 { // else it is remembered until a good round
+			delete(w.nodes, n.nodeKey)
+		}
 		return nil, nil, 0
 	}
-	timeout = time.Minute
 	holds := 0
 	for len(n.line) > 0 && holds < maxRound {
 		g := n.line[0]
@@ -69,7 +80,7 @@ func (w *Watchdog) take(n *node) (groups []*group, batches []Batch, timeout time
 		groups = append(groups, g)
 		batches = append(batches, g.batches()...)
 		holds += len(g.holds)
-		timeout = min(timeout, max(g.ttl/6, 10*time.Millisecond))
+		timeout = max(timeout, min(g.ttl/6, time.Minute), 10*time.Millisecond)
 	}
 	return groups, batches, timeout
 }

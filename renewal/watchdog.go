@@ -29,7 +29,7 @@ type Watchdog struct {
 	mu     sync.Mutex
 	groups map[groupKey]*group
 	queue  groupHeap
-	nodes  map[string]*node
+	nodes  map[nodeKey]*node
 
 	// Stats can be read at any time.
 	Stats Stats
@@ -45,7 +45,7 @@ type Stats struct {
 func New(store Store) *Watchdog {
 	return &Watchdog{
 		store: store, start: time.Now(), kick: make(chan struct{}, 1), drift: newDrift(),
-		groups: make(map[groupKey]*group), nodes: make(map[string]*node),
+		groups: make(map[groupKey]*group), nodes: make(map[nodeKey]*node),
 	}
 }
 
