@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// graceAfterBlock is how long a look that is on its way when BLOCK ends may still take to be answered.
+// graceAfterBlock is how long a look, or a release that may grant the lock, may still take to be answered when it is on its way as
+// BLOCK ends.
 const graceAfterBlock = time.Second
 
 // wait queues t until it is granted the lock, its BLOCK is over, or its client is gone. seen is what its last look brought.
@@ -26,6 +27,7 @@ func (c *Carrier) wait(ctx context.Context, t *try, seen result) result {
 
 	over := make(<-chan time.Time) // never
 	var end time.Time
+	ended := false // the time is over, but for the grace
 	if t.wish.block > 0 {
 		end = time.Now().Add(t.wish.block)
 		timer := time.NewTimer(t.wish.block)
@@ -39,10 +41,10 @@ func (c *Carrier) wait(ctx context.Context, t *try, seen result) result {
 		case <-ctx.Done():
 			return w.abandon(s)
 		case <-over:
-			over = nil
-			if s.queues.leave(w, false, false) {
+			if s.queues.leave(w, false, ended) {
 				return w.last(seen)
 			} // else: a release is about to say whether the lock is ours
+			ended, over = true, time.After(graceAfterBlock)
 			continue
 		case r := <-w.gift:
 			s.queues.leave(w, true, false)
@@ -55,7 +57,7 @@ func (c *Carrier) wait(ctx context.Context, t *try, seen result) result {
 		if s.draining.Load() && s.queues.leave(w, false, false) {
 			return w.drained()
 		}
-		if over == nil && s.queues.leave(w, false, false) {
+		if ended && s.queues.leave(w, false, false) {
 			return w.last(seen)
 		}
 		if s.queues.look(w) {

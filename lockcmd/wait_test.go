@@ -259,3 +259,23 @@ func TestInfoShowsHolders(t *testing.T) {
 			"$6\r\njava:1\r\n$5\r\ntoken\r\n$-1\r\n$5\r\nholds\r\n:2\r\n$8\r\nsince-ms\r\n$-1\r\n")
 	})
 }
+
+func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
+	s, straight, p := faulty(t, Config{})
+	a, b, key := connect(t, s), connect(t, s), newKey()
+	a.token(key)
+	reply := b.await(s, 1, key, "BLOCK", "300")
+	late := p.HoldBefore(running(handoverScript, key))
+	began := time.Now()
+	released := a.start("LOCK.RELEASE", key)
+	want(t, receive(t, reply, 5*time.Second), "$-1")
+	if took := time.Since(began); took > 300*time.Millisecond+graceAfterBlock+500*time.Millisecond {
+		t.Errorf("BLOCK 300 was answered after %v", took)
+	}
+	late.Release()
+	want(t, receive(t, released, 5*time.Second), ":1")
+	eventually(t, 2*time.Second, "the grant is given back", func() bool { return !exists(t, straight.rdb, key) })
+	if b.carrier.Holds() != 0 {
+		t.Error("the waiter has a hold")
+	}
+}
