@@ -54,14 +54,20 @@ func (s *Service) ask(r *request, until time.Time) (any, error) {
 	}
 }
 
+// maxAttempt is how long one attempt may take. It is also for how long the end of the Service may have to wait for one.
+const maxAttempt = 2 * time.Second
+
 // attempt sends r once. It waits half of the upstream timeout at most, so that there is time for a second attempt.
 func (s *Service) attempt(r *request, until time.Time) (any, error) {
 	now := time.Now()
-	r.sent = now
-	limit := now.Add(s.cfg.UpstreamTimeout / 2)
-	if until.Before(limit) {
+	limit := now.Add(min(s.cfg.UpstreamTimeout/2, maxAttempt))
+	if until = s.within(until); until.Before(limit) {
 		limit = until
 	}
+	if !now.Before(limit) {
+		return nil, errRefused // and not sent
+	}
+	r.sent = now
 	ctx, cancel := context.WithDeadline(context.Background(), limit)
 	defer cancel()
 	return r.script.run(ctx, s.rdb, r.keys, r.args)

@@ -43,13 +43,19 @@ const (
 
 // open takes the gate, but waits no longer than until.
 func (h *hold) open(until time.Time) bool {
+	s := h.carrier.service
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
-	select {
-	case h.gate <- struct{}{}:
-		return true
-	case <-timer.C:
-		return false
+	for stop := s.stop; ; {
+		select {
+		case h.gate <- struct{}{}:
+			return true
+		case <-timer.C:
+			return false
+		case <-stop:
+			stop = nil
+			timer.Reset(time.Until(s.within(until)))
+		}
 	}
 }
 

@@ -206,20 +206,27 @@ func (v *revocation) finish() {
 
 // value reads a string; "" when there is none.
 func (s *Service) value(key string, until time.Time) (string, error) {
-	ctx, cancel := context.WithDeadline(context.Background(), until)
-	defer cancel()
 	for {
-		text, err := s.rdb.Get(ctx, key).Result()
+		text, err := s.get(key, until)
 		switch {
 		case err == nil, errors.Is(err, redis.Nil):
 			return text, nil
 		case judge(err) == answered:
 			return "", err
 		}
-		if s.stopped(10*time.Millisecond) || ctx.Err() != nil {
+		if s.stopped(10*time.Millisecond) || time.Now().After(until) {
 			return "", errors.Join(errRefused, err)
 		}
 	}
+}
+
+func (s *Service) get(key string, until time.Time) (string, error) {
+	if limit := time.Now().Add(maxAttempt); limit.Before(until) {
+		until = limit
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), s.within(until))
+	defer cancel()
+	return s.rdb.Get(ctx, key).Result()
 }
 
 // tombstone says why a hold of ours is not there any more. A key that is no string is no tombstone of ours.

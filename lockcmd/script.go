@@ -108,7 +108,7 @@ func judge(err error) verdict {
 		return answered
 	}
 	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed) {
+	if errors.As(err, &op) && op.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, errRefused) || errors.Is(err, redis.ErrClosed) {
 		return unsent
 	}
 	return ambiguous

@@ -36,6 +36,7 @@ type Service struct {
 	// tasks are the goroutines that outlive the command that began them; stop tells them that the Service ends. Run waits.
 	tasks sync.WaitGroup
 	stop  chan struct{} // closed by Run
+	last  time.Time     // set before stop is closed: no request is on its way for longer
 
 	losses chan loss     // to be logged
 	quiet  chan struct{} // closed by Run when there will be no more losses
@@ -98,6 +99,7 @@ func (s *Service) Run(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
+	s.last = time.Now().Add(stopPatience)
 	close(s.stop)
 	wg.Wait()
 	s.tasks.Wait()
@@ -118,6 +120,21 @@ func (s *Service) Drain() {
 // RenewAll renews every hold a last time to its full TTL, and returns when Redis was asked for each or ctx has ended (R31).
 // Run must be running.
 func (s *Service) RenewAll(ctx context.Context) { s.watchdog.RenewAll(ctx) }
+
+// stopPatience is for how long requests may still go out, and be answered, when the Service ends.
+const stopPatience = time.Second
+
+// within is until, or less when the Service ends.
+func (s *Service) within(until time.Time) time.Time {
+	select {
+	case <-s.stop:
+		if s.last.Before(until) {
+			return s.last
+		}
+	default:
+	}
+	return until
+}
 
 // spawn runs f as a task of the Service. Once the Service has ended it does nothing: what is still held then runs out.
 func (s *Service) spawn(f func()) {

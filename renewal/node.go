@@ -26,6 +26,7 @@ func classOf(ttl time.Duration) int { return bits.Len64(uint64(ttl)) }
 const (
 	firstBackoff = 10 * time.Millisecond
 	maxBackoff   = time.Second
+	maxWait      = 5 * time.Second // for an answer, and so for the end of Run
 )
 
 // enqueue puts g in its node's line.
@@ -80,7 +81,7 @@ func (w *Watchdog) take(n *node) (groups []*group, batches []Batch, timeout time
 		groups = append(groups, g)
 		batches = append(batches, g.batches()...)
 		holds += len(g.holds)
-		timeout = max(timeout, min(g.ttl/6, time.Minute), 10*time.Millisecond)
+		timeout = max(timeout, min(g.ttl/6, maxWait), 10*time.Millisecond)
 	}
 	return groups, batches, timeout
 }
