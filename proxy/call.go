@@ -106,12 +106,12 @@ func (s *session) retireLocked() {
 // showLocked moves what there is of the oldest call's reply to the output.
 func (s *session) showLocked(c *call) {
 	s.parked -= c.size
+	c.begun = true
 	if s.deaf {
 		c.buffer.clear()
 		return
 	}
 	c.buffer.moveTo(&s.out)
-	c.begun = true
 }
 
 func (s *session) recycleLocked(c *call) {

@@ -22,6 +22,7 @@ type command struct {
 	data     bool   // only reads or writes data: one reply, and the connection stays as it was
 	keys     []keySpec
 	many     bool // can have more than one key
+	trusted  bool // its errors are Redis's own words, no script's and no module's
 	run      handler
 	subs     map[string]*command // by upper-case name
 }
@@ -79,7 +80,13 @@ func (c *command) arityOK(args [][]byte) bool {
 // versions.
 func newTable(commands []*command) table {
 	t := make(table, len(commands))
-	for _, c := range append(builtin(), commands...) {
+	own := builtin()
+	known := make(map[string]bool, len(own))
+	for _, c := range own {
+		known[c.name] = true
+	}
+	for _, c := range append(own, commands...) {
+		c.trusted = known[c.name] && !runsScript(c.name)
 		if !isLockCommand([]byte(c.name)) { // a module's of that name cannot be reached
 			t.add(c)
 		}
@@ -88,6 +95,11 @@ func newTable(commands []*command) table {
 		t.handle(name, run)
 	}
 	return t
+}
+
+// runsScript reports whether a command answers with what a script says.
+func runsScript(name string) bool {
+	return strings.HasPrefix(name, "eval") || strings.HasPrefix(name, "fcall")
 }
 
 func (t table) add(c *command) {

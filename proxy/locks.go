@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
 	"leash/lockcmd"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -69,12 +71,13 @@ func (s *session) lockRefusal(args [][]byte) string {
 	if len(args) < 2 || isWord(args[0], "LOCK.TTL") {
 		return "" // answered from memory, or an error anyway
 	}
-	command := []any{"HSET", args[1], "f", "v"}
+	command, more := "HSET", []any{"f", "v"}
 	if isWord(args[0], "LOCK.INFO") {
-		command = []any{"HGETALL", args[1]}
+		command, more = "HGETALL", nil
 	}
-	err := s.server.up.Permit(s.ctx, s.lane, command...)
+	err := s.server.up.Permit(s.ctx, s.lane, command, args[1], more...)
 	var denied *upstream.Denied
+	var refusal redis.Error
 	switch {
 	case err == nil:
 		return ""
@@ -84,6 +87,9 @@ func (s *session) lockRefusal(args [][]byte) string {
 		return "NOPERM this user has no permissions to run the '" + strings.ToLower(string(quoted(args[0], maxQuoted))) + "' command"
 	}
 	s.server.log.Warn("the rights of a user are not known, no lock for it", "user", s.lane.User, "err", err)
+	if !errors.As(err, &refusal) {
+		return msgUpstreamDown
+	}
 	return "NOPERM the rights of this user are not known to Leash, whose own user must be allowed ACL DRYRUN"
 }
 

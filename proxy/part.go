@@ -116,7 +116,7 @@ func (p *part) reroute(cause error) bool {
 		return false
 	}
 	up := p.call.session.server.up
-	n := up.AnyNode()
+	n := up.OtherNode(p.node)
 	if p.slot != anySlot {
 		n = up.Topology().Node(uint16(p.slot))
 	}
@@ -154,7 +154,6 @@ func (p *part) redirected(b []byte) bool {
 		if !ok || slot != p.slot {
 			return false
 		}
-		s.server.unsettled.mark()
 		return p.follow(addr, word[0] == 'A')
 	case "TRYAGAIN", "CLUSTERDOWN":
 		return p.again(string(bytes.TrimSpace(b[1:])))
@@ -192,32 +191,35 @@ func (p *part) again(message string) bool {
 // order rule decides.
 func (p *part) follow(addr string, ask bool) bool {
 	up := p.call.session.server.up
-	scripted := p.scripted()
-	n := up.Target(addr, p.node, !scripted)
+	trusted := p.trusted()
+	n := up.Target(addr, p.node, trusted)
 	up.Refresh()
+	if trusted {
+		p.call.session.server.unsettled.mark()
+	}
 	p.hops++
 	switch {
 	case p.hops > maxHops:
 		return p.giveUp()
 	case n == nil || p.hops > 1 && !ask:
 		return p.retryLater() || p.giveUp()
-	case !ask && !scripted:
+	case !ask && trusted:
 		up.Moved(uint16(p.slot), n)
 	}
 	p.send(n, ask)
 	return true
 }
 
-// scripted reports whether the part runs a script, which can answer with any
-// error it likes.
-func (p *part) scripted() bool {
+// trusted reports whether an error that answers the part can only be Redis's
+// own: a script can answer with any error it likes.
+func (p *part) trusted() bool {
 	parser := resp.Parser{Limits: resp.Limits{MaxBulk: 1 << 62, MaxArgs: 1 << 30}}
 	cmd, n, err := parser.Next(p.Request)
 	if err != nil || n == 0 {
-		return true
+		return false
 	}
 	c := p.call.session.server.commands.lookup(cmd.Args)
-	return c == nil || !c.data
+	return c != nil && c.trusted
 }
 
 // giveUp keeps a redirect from reaching the client.

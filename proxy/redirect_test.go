@@ -24,11 +24,12 @@ func TestForgedRedirect(t *testing.T) {
 	attacker, victim := l.dial(t), l.dial(t)
 	want(t, victim, "+OK\r\n", "AUTH", "app", "hunter2")
 	want(t, victim, "+OK\r\n", "SET", "{s}secret", "v")
-	for _, key := range []string{"{s}mine", "other"} {
+	for _, command := range []string{"EVAL", "EVAL_RO"} {
+		key := "{s}mine"
 		for _, word := range []string{"MOVED", "ASK"} {
 			script := fmt.Sprintf("return redis.error_reply('%s %d %s')", word, redistest.Slot("{s}secret"), evil.addr)
-			if got := do(t, attacker, "EVAL", script, "1", key); got[0] != '-' {
-				t.Errorf("%s for %s: %q", word, key, got)
+			if got := do(t, attacker, command, script, "1", key); got[0] != '-' {
+				t.Errorf("%s by %s: %q", word, command, got)
 			}
 		}
 	}

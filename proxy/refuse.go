@@ -99,6 +99,9 @@ func (s *session) refuseQueued(cmd resp.Command) bool {
 		return s.ok()
 	case isWord(cmd.Args[0], "QUIT"):
 		return s.quit(nil, cmd)
+	case isWord(cmd.Args[0], "RESET"):
+		s.refusing = false
+		return s.dispatch(cmd)
 	}
 	return s.fail("ERR 'multi' is not supported by leash yet, a command behind it was not executed")
 }

@@ -41,7 +41,7 @@ func (u *Upstream) dial(ctx context.Context, addr string, lane Lane, patient boo
 }
 
 func (u *Upstream) connect(ctx context.Context, addr string) (net.Conn, error) {
-	d := net.Dialer{KeepAliveConfig: keepAlive, Control: u.giveUpOnSilence}
+	d := net.Dialer{KeepAliveConfig: keepAlive}
 	return d.DialContext(ctx, "tcp", addr)
 }
 
@@ -56,11 +56,14 @@ func (u *Upstream) setUp(ctx context.Context, conn net.Conn, lane Lane) error {
 
 func (u *Upstream) greet(conn net.Conn, lane Lane) error {
 	if lane.User != "" {
-		reply, err := roundTrip(conn, authCommand(lane.User, u.credentials.get(lane.User)))
+		password := u.credentials.get(lane.User)
+		reply, err := roundTrip(conn, authCommand(lane.User, password))
 		if err != nil {
 			return err
 		}
 		switch {
+		case refusesCredential(reply) && u.hasOther(lane.User, password):
+			return errOldPassword
 		case refusesCredential(reply):
 			return fmt.Errorf("%w: %s", ErrRefused, strings.TrimSpace(string(reply)))
 		case reply[0] == '-':
@@ -84,14 +87,30 @@ func (u *Upstream) greet(conn net.Conn, lane Lane) error {
 		return err
 	}
 	noauth := hasCode(reply, "NOAUTH")
-	if lane.User == "" && u.authRequired.Swap(noauth) != noauth && noauth {
-		u.closeAnonymous()
-	}
 	if reply[0] == '-' && !noauth && !hasCode(reply, "NOPERM") && !hasCode(reply, "LOADING") &&
 		!hasCode(reply, "BUSY") && !hasCode(reply, "MASTERDOWN") {
 		return errors.New(strings.TrimSpace(string(reply[1:])))
 	}
+	if lane.User == "" && u.authRequired.Swap(noauth) != noauth && noauth {
+		u.closeAnonymous()
+	}
 	return nil
+}
+
+// errOldPassword says that another password is known by now; dial again.
+var errOldPassword = errors.New("upstream: password changed meanwhile")
+
+// hasOther reports whether there is another password to try for a user than
+// the one just refused: one that Redis accepted meanwhile, or the configured one.
+func (u *Upstream) hasOther(user string, refused []byte) bool {
+	if !bytes.Equal(u.credentials.get(user), refused) {
+		return true
+	}
+	if user != u.serviceUser() || u.cfg.Password == "" || u.cfg.Password == string(refused) {
+		return false
+	}
+	u.credentials.set(user, []byte(u.cfg.Password))
+	return true
 }
 
 // refusesCredential reports whether the reply to AUTH says that the credential

@@ -230,6 +230,10 @@ func (u *Upstream) adopt(t *Topology) {
 // new node.
 func (u *Upstream) close(n *Node) {
 	u.mu.Lock()
+	if slices.Contains(u.Topology().masters, n) { // a redirect has just brought it back
+		u.mu.Unlock()
+		return
+	}
 	if u.nodes[n.Addr] == n {
 		delete(u.nodes, n.Addr)
 	}
@@ -242,6 +246,9 @@ func (u *Upstream) close(n *Node) {
 // when it means the node that was asked.
 func completeAddr(addr, asked string) string {
 	host, port, err := net.SplitHostPort(addr)
+	if i := strings.LastIndexByte(addr, ':'); err != nil && i > 0 {
+		return net.JoinHostPort(addr[:i], addr[i+1:]) // Redis puts no brackets around IPv6
+	}
 	if err != nil || host != "" && host != "?" {
 		return addr
 	}

@@ -20,6 +20,7 @@ import (
 type fakeRedis struct {
 	addr   string
 	answer func(args []string) string
+	ping   func() string // +PONG if nil
 
 	mu   sync.Mutex
 	seen []string
@@ -80,6 +81,9 @@ func (f *fakeRedis) serve(conn net.Conn) {
 }
 
 func (f *fakeRedis) reply(args []string) string {
+	if args[0] == "PING" && f.ping != nil {
+		return f.ping()
+	}
 	if args[0] == "PING" {
 		return "+PONG\r\n"
 	}

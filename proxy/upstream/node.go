@@ -176,7 +176,7 @@ func (n *Node) listen(conn net.Conn) error {
 		case silence > suspectAfter:
 			n.suspect.Store(true)
 			n.up.Refresh()
-		default:
+		case heard.Load() > 0: // not before it has said something: a hung process accepts too
 			n.suspect.Store(false)
 		}
 	}

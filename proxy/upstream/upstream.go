@@ -108,18 +108,13 @@ func (u *Upstream) OnRefused(f func(Lane)) { u.onRefused = f }
 // Then it closes every link and returns when all has ended. Connect comes first.
 func (u *Upstream) Run(ctx context.Context) error {
 	defer u.end()
-	refresh, probe := time.NewTimer(refreshInterval), time.NewTicker(probeInterval)
+	u.start(u.watchAuth)
+	refresh := time.NewTimer(refreshInterval)
 	defer refresh.Stop()
-	defer probe.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-probe.C:
-			if n := u.AnyNode(); n != nil {
-				_ = u.probeAuth(ctx, n.Addr) // its links will tell what is wrong with it
-			}
-			continue
 		case <-refresh.C:
 		case <-u.refreshing:
 		}
@@ -128,6 +123,24 @@ func (u *Upstream) Run(ctx context.Context) error {
 		}
 		refresh.Reset(refreshInterval)
 		pause(ctx, minRefresh)
+	}
+}
+
+// watchAuth asks every probeInterval whether clients must authenticate.
+func (u *Upstream) watchAuth() {
+	tick := time.NewTicker(probeInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-u.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if n := u.AnyNode(); n != nil {
+			ctx, cancel := context.WithTimeout(u.ctx, askTimeout)
+			_ = u.probeAuth(ctx, n.Addr) // its links will tell what is wrong with it
+			cancel()
+		}
 	}
 }
 
@@ -188,6 +201,17 @@ func (u *Upstream) AnyNode() *Node {
 		return masters[0]
 	}
 	return nil
+}
+
+// OtherNode returns the first master that answers and is not n; n itself when
+// there is no other.
+func (u *Upstream) OtherNode(n *Node) *Node {
+	for _, other := range u.Topology().Masters() {
+		if other != n && !other.suspect.Load() {
+			return other
+		}
+	}
+	return n
 }
 
 // Moved records that n owns slot, as a MOVED reply said.
