@@ -205,7 +205,7 @@ func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
 		script: handoverScript, keys: []string{e.hold.key, tokenKey(e.hold.key)}, args: append(args, t.grantArgs()...),
 	}
 	reply, err := s.ask(r, until)
-	e.request.doubt = r.doubt
+	e.request.doubt = e.request.doubt || r.doubt
 	n := numbers(reply)
 	given := err == nil && n[0] == endedIt && len(n) > 2
 	var present bool
@@ -223,7 +223,7 @@ func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
 		s.spawn(func() { s.takeBackTwice(t) })
 	}
 	if err != nil {
-		e.request.doubt = !errors.Is(err, errRefused) // an error of a script says little of how far it came
+		e.request.doubt = e.request.doubt || !errors.Is(err, errRefused) // an error of a script says little of how far it came
 		return 0, false
 	}
 	return n[0], true

@@ -264,13 +264,25 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 	s, straight, p := faulty(t, Config{})
 	a, b, key := connect(t, s), connect(t, s), newKey()
 	a.token(key)
-	reply := b.await(s, 1, key, "BLOCK", "300")
+	var looks atomic.Int64
+	p.HoldBefore(func(request []byte) bool {
+		if running(acquireScript, key)(request) {
+			looks.Add(1)
+		}
+		return false
+	})
+	reply := b.await(s, 1, key, "BLOCK", "500")
+	eventually(t, time.Second, "b has looked when it came and when it listened", func() bool {
+		s.queues.mu.Lock()
+		defer s.queues.mu.Unlock()
+		return looks.Load() == 2 && s.queues.byKey[key].waiters[0].place == queued
+	})
 	late := p.HoldBefore(running(handoverScript, key))
 	began := time.Now()
 	released := a.start("LOCK.RELEASE", key)
 	want(t, receive(t, reply, 5*time.Second), "$-1")
-	if took := time.Since(began); took > 300*time.Millisecond+graceAfterBlock+500*time.Millisecond {
-		t.Errorf("BLOCK 300 was answered after %v", took)
+	if took := time.Since(began); took > 500*time.Millisecond+graceAfterBlock+500*time.Millisecond {
+		t.Errorf("BLOCK 500 was answered after %v", took)
 	}
 	late.Release()
 	want(t, receive(t, released, 5*time.Second), ":1")
