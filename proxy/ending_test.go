@@ -62,12 +62,7 @@ func TestClosedBehindPipeline(t *testing.T) {
 func TestUnknownOutcomeKeepsTheLock(t *testing.T) {
 	for _, last := range []string{"QUIT", "RESET"} {
 		t.Run(last, func(t *testing.T) {
-			redis := redistest.Start(t)
-			fault, err := faultproxy.New(redis.Addr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { fault.Close() })
+			redis, fault := faulty(t)
 			l := startLeash(t, []string{fault.Addr()})
 			client := l.dial(t)
 			want(t, client, "+OK\r\n", "SET", "stock", "7")

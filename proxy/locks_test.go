@@ -297,15 +297,22 @@ func TestResetClientsCallsComeFirst(t *testing.T) {
 	want(t, other, "$-1\r\n", "LOCK.ACQUIRE", order) // R28: a reset lets it run out
 }
 
-// TestScriptReplyLost: R7. The connection to Redis drops after a lock script
-// ran: it ran once, the count is one, the answer is right.
-func TestScriptReplyLost(t *testing.T) {
+// faulty is a Redis and a proxy before it that can lose what is said.
+func faulty(t *testing.T) (*redistest.Server, *faultproxy.Proxy) {
+	t.Helper()
 	redis := redistest.Start(t)
 	fault, err := faultproxy.New(redis.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { fault.Close() })
+	return redis, fault
+}
+
+// TestScriptReplyLost: R7. The connection to Redis drops after a lock script
+// ran: it ran once, the count is one, the answer is right.
+func TestScriptReplyLost(t *testing.T) {
+	redis, fault := faulty(t)
 	l := startLeash(t, []string{fault.Addr()})
 	client := l.dial(t)
 	client.Timeout = 20 * time.Second
@@ -340,12 +347,7 @@ func TestScriptReplyLost(t *testing.T) {
 // TestRelayedCommandReplyLost: an ordinary command whose reply was lost is
 // not sent again.
 func TestRelayedCommandReplyLost(t *testing.T) {
-	redis := redistest.Start(t)
-	fault, err := faultproxy.New(redis.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { fault.Close() })
+	_, fault := faulty(t)
 	l := startLeash(t, []string{fault.Addr()})
 	client := l.dial(t)
 	want(t, client, ":1\r\n", "INCR", "n")

@@ -198,3 +198,18 @@ func numbers(n int) []string {
 	}
 	return all
 }
+
+// TestLimitsBeforeAuthentication: what Redis takes from a client that has not
+// said who it is, and what it answers to more.
+func TestLimitsBeforeAuthentication(t *testing.T) {
+	redis := secured(t)
+	l := startLeash(t, []string{redis.Addr}, withPassword)
+	for _, raw := range []string{
+		"*11\r\n", "*10\r\n$16385\r\n", "*2\r\n$4\r\nAUTH\r\n$16385\r\n", redistest.Command("GET", strings.Repeat("k", 16384)),
+		redistest.Command("AUTH", "secret") + redistest.Command(append([]string{"DEL"}, numbers(20)...)...), "PING\r\n", "NOSUCH a\r\nGET\r\n",
+	} {
+		if got, want := exchange(t, l.addr, raw), exchange(t, redis.Addr, raw); got != want {
+			t.Errorf("%.60q\nleash: %.200q\nredis: %.200q", raw, got, want)
+		}
+	}
+}
