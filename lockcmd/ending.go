@@ -1,0 +1,310 @@
+package lockcmd
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"leash/renewal"
+)
+
+// Answers of the scripts that end holds.
+const (
+	endedIt  = 1  // the hold has ended
+	countsOn = 0  // counts of it remain
+	notThere = -1 // there is no such hold
+	tooLate  = -2 // a request with a larger number came before: nothing was done
+)
+
+// ending is a release of a hold by its own Leash, on its way. The hold's gate is ours when it is sent.
+type ending struct {
+	service *Service
+	hold    *hold
+	all     bool
+	inner   bool      // counts remain, as far as this Leash knows: the hold is in state lessening, and kept; else in releasing
+	until   time.Time // of the hold
+	number  int64
+	request *request // nil before the first attempt
+}
+
+// beginEnding marks a present hold, whose gate is ours, as being released; nil when it is not held any more.
+func (s *Service) beginEnding(h *hold, all bool) *ending {
+	h.carrier.mu.Lock()
+	inner := !all && h.count > 1
+	h.carrier.mu.Unlock()
+	if inner && h.settle(lessening, held) {
+		return &ending{service: s, hold: h, inner: true, until: s.watchdog.Until(&h.watch)}
+	}
+	if inner || !h.settle(releasing, held) {
+		return nil
+	}
+	return s.newEnding(h, all)
+}
+
+// newEnding takes h, which is in state releasing, from the watchdog before anything is sent: release beats renewal (R26).
+func (s *Service) newEnding(h *hold, all bool) *ending {
+	e := &ending{service: s, hold: h, all: all}
+	if e.until = s.watchdog.Remove(&h.watch); e.until.IsZero() { // it was not kept: a second release of it, or a loose grant
+		h.carrier.mu.Lock()
+		e.until = time.Now().Add(h.ttl)
+		h.carrier.mu.Unlock()
+	}
+	return e
+}
+
+// renumber makes the request, with a number above those of all that had the gate before.
+func (e *ending) renumber() {
+	h, s := e.hold, e.service
+	doubt := e.request != nil && e.request.doubt
+	e.number = h.carrier.requests.Add(1)
+	e.request = &request{
+		script: releaseScript, keys: []string{h.key},
+		args:  append(e.args(), lockChannel(h.key), s.cfg.publishMode()),
+		doubt: doubt,
+	}
+}
+
+func (e *ending) args() []any {
+	all := ""
+	if e.all {
+		all = "all"
+	}
+	return []any{e.hold.owner, e.hold.token, e.hold.carrier.name, e.number, all}
+}
+
+// send carries the release out, and settles the hold when it knows how: the answer is endedIt, countsOn or notThere.
+func (e *ending) send(until time.Time) (code int64, err error) {
+	s := e.service
+	if e.request == nil {
+		e.renumber()
+	}
+	if !s.draining.Load() {
+		if w := s.queues.claim(e.hold.key); w != nil {
+			code, known := e.handOver(w, until)
+			if known && code != tooLate {
+				return e.settle(code), nil
+			}
+		}
+	}
+	for {
+		reply, err := s.ask(e.request, until)
+		if err != nil {
+			return 0, err
+		}
+		if code = numbers(reply)[0]; code != tooLate {
+			return e.settle(code), nil
+		}
+		if time.Now().After(until) {
+			return 0, errRefused
+		}
+		e.renumber() // a later request, the second undo of an acquire, came first: this one has done nothing, and no copy of it will
+	}
+}
+
+// handOver ends the hold and grants the lock to w in one script (R21). known is false when it has to be asked again by a plain
+// release, which carries the same number and so acts only if this has not.
+func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
+	s, t := e.service, w.try
+	args := append(e.args(), t.owner, t.carrier.name, t.number)
+	r := &request{
+		script: handoverScript, keys: []string{e.hold.key, tokenKey(e.hold.key)}, args: append(args, t.grantArgs()...),
+	}
+	reply, err := s.ask(r, until)
+	e.request.doubt = e.request.doubt || r.doubt
+	n := numbers(reply)
+	given := err == nil && n[0] == endedIt && len(n) > 2
+	var present bool
+	if given {
+		grant := result{kind: granted, token: n[1], left: millis(n[2]), sent: r.sent}
+		s.stats.handovers.Add(1)
+		if present = s.queues.give(w, grant, r.doubt); !present {
+			h, _ := t.hold(grant)
+			s.endLoose(h)
+		}
+	} else {
+		present = s.queues.unclaim(w, r.doubt)
+	}
+	if !present && r.doubt {
+		s.spawn(func() { s.takeBackTwice(t) })
+	}
+	if err != nil {
+		e.request.doubt = e.request.doubt || !errors.Is(err, errRefused) // an error of a script says little of how far it came
+		return 0, false
+	}
+	return n[0], true
+}
+
+// settle brings the hold up to date with the answer.
+func (e *ending) settle(code int64) int64 {
+	h := e.hold
+	if code == countsOn {
+		h.lessen()
+		e.resume()
+		return code
+	}
+	if code == notThere && e.request.doubt && !e.inner {
+		code = endedIt // an earlier copy has ended it
+	}
+	if code == endedIt {
+		e.service.stats.releases.Add(1)
+		h.forget(lessening, releasing)
+	}
+	return code
+}
+
+// resume lets the hold, of which counts remain, be kept on. If its connection has ended meanwhile, it is settled as that says.
+func (e *ending) resume() {
+	h, s, c := e.hold, e.service, e.hold.carrier
+	c.mu.Lock()
+	if h.state == over { // it was lost meanwhile
+		c.mu.Unlock()
+		return
+	}
+	ended, release := c.ended, c.how == Release && !h.lease
+	if !ended {
+		h.state = held
+		s.watchdog.Add(&h.watch, h.plan(e.until))
+	}
+	c.mu.Unlock()
+	switch {
+	case ended && release:
+		s.endAll([]*hold{h})
+	case ended:
+		h.forget(lessening, releasing)
+	}
+}
+
+// reply answers the client.
+func (e *ending) reply(dst []byte, code int64) []byte {
+	switch code {
+	case endedIt, countsOn:
+		return appendInt(dst, code)
+	}
+	lost, err := e.missing()
+	switch {
+	case err != nil:
+		return e.hold.carrier.timeout(dst, msgRefused)
+	case lost != "":
+		return appendError(dst, msgLost(e.hold.key, lost))
+	}
+	return appendError(dst, msgNotHeld)
+}
+
+// missing settles a hold that is not there any more: it was ended by another way of the owner's, or it is lost, for the reason
+// returned. While nobody can say which, the watchdog is to find out.
+func (e *ending) missing() (lost string, err error) {
+	h, s := e.hold, e.service
+	how, err := s.tombstone(h, s.deadline())
+	switch {
+	case h.ended(), h.leaseOver(e.until), err == nil && (how == renewal.Released || how == renewal.Moved):
+		h.forget(lessening, releasing)
+		return "", nil
+	case err != nil:
+		e.resume()
+		s.watchdog.Check(&h.watch)
+		return "", err
+	case how == renewal.Broken:
+		lost = renewal.ReasonBroken
+	default:
+		lost = renewal.ReasonGone
+	}
+	h.settle(held, lessening, releasing)
+	h.Lost(lost)
+	return lost, nil
+}
+
+// leaseOver reports whether h was a lease that has run out by itself.
+func (h *hold) leaseOver(until time.Time) bool {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	return h.lease && !time.Now().Before(until)
+}
+
+// finish repeats a release until Redis answers or the hold must be over by itself (R26). It closes the gate.
+func (e *ending) finish() {
+	h, s := e.hold, e.service
+	defer h.close()
+	for e.goesOn() {
+		code, err := e.send(s.deadline())
+		switch {
+		case errors.Is(err, errUnknown), errors.Is(err, errRefused):
+			if s.stopped(100 * time.Millisecond) {
+				h.forget(lessening, releasing)
+				return
+			}
+			continue
+		case err == nil && code == countsOn:
+			return
+		case err == nil && code == notThere && e.inner && !h.ended():
+			e.missing()
+			return
+		case err != nil && e.inner: // the count that was to go stays
+			s.log.Warn("release refused", "key", h.key, "err", err)
+			e.resume()
+			return
+		case err != nil:
+			s.log.Warn("release refused", "key", h.key, "err", err)
+		}
+		break
+	}
+	h.forget(lessening, releasing)
+}
+
+// goesOn reports whether there is a hold left to be released. While the watchdog keeps the rest of it, it says so itself.
+func (e *ending) goesOn() bool {
+	h := e.hold
+	if h.is(lessening) {
+		e.until = e.service.watchdog.Until(&h.watch)
+		return true
+	}
+	return time.Now().Before(e.until.Add(e.service.cfg.WatchdogTimeout)) && !(e.inner && h.is(over))
+}
+
+// endLoose ends a grant that is no hold of anybody's.
+func (s *Service) endLoose(h *hold) {
+	h.state = over // nobody else knows it
+	e := s.newEnding(h, true)
+	h.gate <- struct{}{}
+	s.spawn(e.finish)
+}
+
+// endAll ends the holds of a connection that is gone, when their gates are open. They are in state releasing. done is closed
+// when each has ended.
+func (s *Service) endAll(holds []*hold) (done <-chan struct{}) {
+	endings := make([]*ending, len(holds))
+	for i, h := range holds {
+		endings[i] = s.newEnding(h, true)
+	}
+	ended := make(chan struct{})
+	s.spawn(func() {
+		defer close(ended)
+		s.endEach(endings)
+	})
+	return ended
+}
+
+// endWorkers is how many releases of one connection are under way at once.
+const endWorkers = 16
+
+func (s *Service) endEach(endings []*ending) {
+	line := make(chan *ending)
+	var workers sync.WaitGroup
+	for range min(endWorkers, len(endings)) {
+		workers.Go(func() { endFrom(line) })
+	}
+	for _, e := range endings {
+		line <- e
+	}
+	close(line)
+	workers.Wait()
+}
+
+func endFrom(line <-chan *ending) {
+	for e := range line {
+		if e.hold.open(e.until) { // and only now it gets its number: above that of an undo which had the gate
+			e.finish()
+		} else {
+			e.hold.forget(releasing)
+		}
+	}
+}
