@@ -11,7 +11,7 @@ const (
 	lastCalls   = 5 * time.Second // for calls in flight and the replies' way out
 )
 
-// drain ends all sessions (LOCKS.md R31): no lock is granted any more;
+// drain ends all sessions (rule R31): no lock is granted any more;
 // sessions without holds end when their calls in flight are answered; holders
 // have Config.DrainTimeout to finish; then every hold is renewed a last time
 // to its full time to live and the connections close, so that the owner can go

@@ -66,7 +66,7 @@ func (s *session) causeOf(err error) endCause {
 }
 
 // settleLocks releases what the connection carries or leaves it to run out, as
-// LOCKS.md R28 has it: a client that closed or quit is done with its locks,
+// rule R28 has it: a client that closed or quit is done with its locks,
 // one that was cut off may still be at work. R16: not before the session's
 // calls have ended, and not when the outcome of one is unknown.
 func (s *session) settleLocks() {

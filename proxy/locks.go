@@ -25,7 +25,7 @@ func isLockCommand(name []byte) bool {
 	return false
 }
 
-// lock runs a lock command. It is a barrier both ways (LOCKS.md R15): every
+// lock runs a lock command. It is a barrier both ways (rule R15): every
 // earlier call has its reply before, nothing later is sent until the answer.
 func (s *session) lock(args [][]byte) bool {
 	if !s.authenticated() {
@@ -65,7 +65,7 @@ func (s *session) lock(args [][]byte) bool {
 }
 
 // lockRefusal is the error for a user who may not do with the key itself what
-// a lock does with it (LOCKS.md R8), for lock scripts run as Leash's own user;
+// a lock does with it (rule R8), for lock scripts run as Leash's own user;
 // empty when there is none.
 func (s *session) lockRefusal(args [][]byte) string {
 	if len(args) < 2 || isWord(args[0], "LOCK.TTL") {

@@ -35,7 +35,7 @@ const anySlot = -1
 
 // part is one command on its way to one node: a whole call, or one node's
 // share of a call that was split. It follows redirects and decides what may be
-// sent again (DESIGN.md: never what would change the order of two commands of
+// sent again (never what would change the order of two commands of
 // the session on one slot).
 //
 // Its fields belong to the link it was submitted to until the last of the

@@ -55,7 +55,7 @@ func (s *Server) inspect(now time.Time) {
 
 // peerSilent reports whether the peer has left data unacknowledged for longer
 // than timeout. A live peer that only does not read answers window probes, so
-// the age of its last ACK stays small (LOCKS.md R29). Data that was sent just
+// the age of its last ACK stays small (rule R29). Data that was sent just
 // now after a quiet hour is no sign of anything: the wait counts from when it
 // was first seen unacknowledged.
 func (s *session) peerSilent(now time.Time, timeout time.Duration) bool {

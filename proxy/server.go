@@ -41,7 +41,7 @@ type Config struct {
 	MaxClientOutput int64         // bytes of output that may wait for a client that takes none; if zero, 256 MiB
 	PeerTimeout     time.Duration // after which a silent peer with locks is dead; if zero, 11 s
 	DrainTimeout    time.Duration // for holders at stop; if zero, they are not waited for
-	OnDisconnect    string        // auto (also if empty), release or expire: LOCKS.md R28
+	OnDisconnect    string        // auto (also if empty), release or expire: rule R28
 	TrustClients    bool          // clients start as the upstream user
 	Version         string        // of Leash, for INFO
 }

@@ -80,7 +80,7 @@ type session struct {
 	since    time.Time
 }
 
-// endCause is why a session's loop ended; LOCKS.md R28 makes a difference of it.
+// endCause is why a session's loop ended; rule R28 makes a difference of it.
 type endCause uint8
 
 const (
