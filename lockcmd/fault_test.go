@@ -88,25 +88,38 @@ func TestR7ScriptsAreNeverSentTwiceByTheClientLibrary(t *testing.T) {
 
 func TestR21LostReplyOfHandOver(t *testing.T) {
 	for _, before := range []bool{false, true} {
-		s, straight, p := faulty(t, Config{})
-		key := newKey()
-		a, b := connect(t, s), connect(t, s)
-		old := a.token(key)
-		reply := b.await(s, 1, key, "BLOCK", "0")
-		arm := p.DropAfter
-		if before {
-			arm = p.DropBefore
-		}
-		fault := arm(running(handoverScript, key))
-		want(t, a.do("LOCK.RELEASE", key), ":1")
-		if token := tokenOf(t, receive(t, reply, 3*time.Second)); token <= old || fault.Count() != 1 {
-			t.Errorf("got token %d after %d", token, old)
-		}
-		want(t, b.do("LOCK.RELEASE", key), ":1")
-		if exists(t, straight.rdb, key) {
-			t.Error("something is left behind")
+		// A release that finds its waiter looking for itself hands nothing over: then once more.
+		for try := 1; !lostHandOver(t, before); try++ {
+			if try == 50 {
+				t.Fatal("no release hands over")
+			}
 		}
 	}
+}
+
+// lostHandOver releases to a waiter while the hand-over's reply, or the request before Redis has it, is lost. It reports whether
+// there was a hand-over.
+func lostHandOver(t *testing.T, before bool) bool {
+	t.Helper()
+	s, straight, p := faulty(t, Config{})
+	key := newKey()
+	a, b := connect(t, s), connect(t, s)
+	old := a.token(key)
+	reply := b.await(s, 1, key, "BLOCK", "0")
+	arm := p.DropAfter
+	if before {
+		arm = p.DropBefore
+	}
+	fault := arm(running(handoverScript, key))
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	if token := tokenOf(t, receive(t, reply, 3*time.Second)); token <= old || fault.Count() > 1 {
+		t.Errorf("got token %d after %d, %d faults", token, old, fault.Count())
+	}
+	want(t, b.do("LOCK.RELEASE", key), ":1")
+	if exists(t, straight.rdb, key) {
+		t.Error("something is left behind")
+	}
+	return fault.Count() == 1
 }
 
 func TestR26UnknownAcquireIsUndone(t *testing.T) {
