@@ -24,6 +24,8 @@ type command struct {
 	many     bool // can have more than one key
 	trusted  bool // its errors are Redis's own words, no script's and no module's
 	run      handler
+	class    class
+	note     string
 	subs     map[string]*command // by upper-case name
 }
 
@@ -91,8 +93,8 @@ func newTable(commands []*command) table {
 			t.add(c)
 		}
 	}
-	for name, run := range handlers {
-		t.handle(name, run)
+	for name, how := range allTreatments() {
+		t.handle(name, how)
 	}
 	return t
 }
@@ -104,7 +106,7 @@ func runsScript(name string) bool {
 
 func (t table) add(c *command) {
 	c.many = len(c.keys) > 1 || slices.ContainsFunc(c.keys, keySpec.many)
-	c.run = ordinary(c)
+	c.run, c.class = ordinary(c)
 	parent, sub, isSub := strings.Cut(strings.ToUpper(c.name), "|")
 	if !isSub {
 		if old := t[parent]; old != nil {
@@ -121,9 +123,9 @@ func (t table) add(c *command) {
 	}
 }
 
-// handle makes run the handler of a command; one that the upstream does not
-// have is added, as CLIENT SETINFO before Redis 7.2.
-func (t table) handle(name string, run handler) {
+// handle says how a command is treated; one that the upstream does not have is
+// added, as CLIENT SETINFO before Redis 7.2.
+func (t table) handle(name string, how treatment) {
 	parent, sub, isSub := strings.Cut(name, "|")
 	c := t[parent]
 	if c == nil {
@@ -139,7 +141,7 @@ func (t table) handle(name string, run handler) {
 		}
 		c = c.subs[sub]
 	}
-	c.run = run
+	c.run, c.class, c.note = how.run, how.class, how.note
 }
 
 // builtin parses the embedded table.

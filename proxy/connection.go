@@ -23,38 +23,18 @@ const (
 	msgUnknownField = "ERR Unrecognized option '%s'"
 )
 
-// handlers are the commands that Leash answers or treats in a way of its own.
-// All others are relayed by their keys or refused (ordinary).
-var handlers map[string]handler
+// connectionTreatments are the commands about the connection itself.
+func connectionTreatments() treatments {
+	return treatments{
+		"PING": {(*session).ping, answered, ""}, "ECHO": {(*session).echo, answered, ""},
+		"QUIT":   {(*session).quit, answered, "behind the replies of what came before it"},
+		"RESET":  {(*session).reset, answered, "releases the locks of the connection too"},
+		"HELLO":  {(*session).hello, answered, "the session changes to a connection of that protocol and user"},
+		"AUTH":   {(*session).auth, answered, "tried on a connection of its own, never on a shared one"},
+		"SELECT": {(*session).selectDB, answered, ""},
 
-func init() { // a map literal would refer to itself through the handlers
-	handlers = map[string]handler{
-		"PING": (*session).ping, "ECHO": (*session).echo, "QUIT": (*session).quit,
-		"RESET": (*session).reset, "HELLO": (*session).hello, "AUTH": (*session).auth,
-		"SELECT": (*session).selectDB,
-
-		"CLIENT|ID": (*session).clientID, "CLIENT|SETNAME": (*session).setName,
-		"CLIENT|GETNAME": (*session).getName, "CLIENT|SETINFO": (*session).setInfo,
-
-		"MGET": (*session).split, "MSET": (*session).split, "DEL": (*session).split,
-		"UNLINK": (*session).split, "EXISTS": (*session).split, "TOUCH": (*session).split,
-
-		"COMMAND": (*session).relayAny, "COMMAND|COUNT": (*session).relayAny,
-		"COMMAND|DOCS": (*session).relayAny, "COMMAND|INFO": (*session).relayAny,
-		"COMMAND|LIST": (*session).relayAny, "COMMAND|GETKEYS": (*session).relayAny,
-		"COMMAND|GETKEYSANDFLAGS": (*session).relayAny,
-		"PUBLISH":                 (*session).relayAny, "TIME": (*session).relayAny,
-		"SPUBLISH": (*session).relay,
-		"EVAL":     (*session).relay, "EVAL_RO": (*session).relay, "EVALSHA": (*session).relay,
-		"EVALSHA_RO": (*session).relay, "FCALL": (*session).relay, "FCALL_RO": (*session).relay,
-		"CONFIG|GET": (*session).relayAny,
-
-		"DBSIZE": (*session).dbSize, "SCRIPT|LOAD": (*session).scriptLoad, "INFO": (*session).info,
-		"XREAD": (*session).streamRead, "XREADGROUP": (*session).streamRead,
-
-		"MULTI": (*session).multi,
-
-		"MIGRATE": (*session).refuse, "RESTORE-ASKING": (*session).refuse, "PFDEBUG": (*session).refuse,
+		"CLIENT|ID": {(*session).clientID, answered, ""}, "CLIENT|SETNAME": {(*session).setName, answered, ""},
+		"CLIENT|GETNAME": {(*session).getName, answered, ""}, "CLIENT|SETINFO": {(*session).setInfo, answered, "also before Redis 7.2"},
 	}
 }
 

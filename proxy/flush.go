@@ -81,6 +81,7 @@ func (s *session) writer() {
 func (s *session) deafenLocked() {
 	s.deaf = true
 	s.out.clear()
+	s.pushes.clear()
 	s.wake.Signal()
 }
 
@@ -92,5 +93,5 @@ func (s *session) backlog(now time.Time) (size int, stalled time.Duration, over 
 	if s.writing && !s.progress.IsZero() {
 		stalled = now.Sub(s.progress)
 	}
-	return s.out.size + s.parked, stalled, s.over
+	return s.out.size + s.pushes.size + s.parked, stalled, s.over
 }

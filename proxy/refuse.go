@@ -77,6 +77,11 @@ func (s *session) unknownSub(c *command, cmd resp.Command) bool {
 	return s.fail("ERR unknown subcommand '" + string(quoted(cmd.Args[1], maxQuoted)) + "'. Try " + strings.ToUpper(c.name) + " HELP.")
 }
 
+// transactionTreatments are MULTI and what belongs to it.
+func transactionTreatments() treatments {
+	return treatments{"MULTI": {(*session).multi, refused, ""}}
+}
+
 // multi refuses a transaction, and with it the commands that came along in one
 // go, up to EXEC: they were meant to be executed together or not at all.
 func (s *session) multi(c *command, cmd resp.Command) bool {

@@ -13,16 +13,16 @@ type handler func(s *session, c *command, cmd resp.Command) bool
 // which checks the others itself. All else is refused, for only commands that
 // give one reply and leave the connection as it was may go onto a shared link
 // (SUNSUBSCRIBE has keys too, and gives a reply for each).
-func ordinary(c *command) handler {
+func ordinary(c *command) (handler, class) {
 	switch {
 	case c.blocking:
-		return (*session).refuse
+		return (*session).refuse, refused
 	case c.data && len(c.keys) > 0:
-		return (*session).relay
+		return (*session).relay, relayed
 	case isHelp(c.name):
-		return (*session).relayAny
+		return (*session).relayAny, anyNode
 	}
-	return (*session).refuse
+	return (*session).refuse, refused
 }
 
 // relay sends a command to the node of its first key.

@@ -38,6 +38,7 @@ type session struct {
 	cause    endCause         // why the loop ended
 	wasReset bool             // reading failed, and not by the client's closing
 	refusing bool             // MULTI was refused, and what came with it is too
+	modes    modes            // what makes a command more than ordinary
 	lane     upstream.Lane    // changed only while no call is in flight
 
 	ctx  context.Context // done when the session is ended from outside or is over
@@ -69,6 +70,7 @@ type session struct {
 	lostAt   time.Time // when a written call was last lost: Redis may still run it
 	parked   int       // bytes of replies that wait behind an older call's
 	out      chunks    // replies in order, for the socket
+	pushes   chunks    // frames that answer no command, behind the reply under way
 	flushing bool      // somebody will call Flush
 	writing  bool      // somebody writes to the socket
 	progress time.Time
@@ -159,6 +161,11 @@ func (s *session) dispatch(cmd resp.Command) bool {
 		return s.refuseQueued(cmd)
 	}
 	c := s.server.commands.lookup(cmd.Args)
+	if s.modes != 0 {
+		if handled, ok := s.inMode(c, cmd); handled {
+			return ok
+		}
+	}
 	if c == nil {
 		if isLockCommand(cmd.Args[0]) {
 			return s.lock(cmd.Args)
@@ -220,6 +227,7 @@ func (s *session) kill(reason string, drop bool) {
 	}
 	s.deaf = true
 	s.out.clear()
+	s.pushes.clear()
 	s.wake.Signal()
 	s.mu.Unlock()
 	s.conn.shut()

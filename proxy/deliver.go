@@ -1,0 +1,25 @@
+package proxy
+
+import "leash/proxy/upstream"
+
+// deliver gives the client a frame that answers no command: a message of a
+// channel, an invalidation. It comes behind what has been given to the client
+// already, and never within a reply. It does not block and may be called from
+// any goroutine; it returns the session if the caller shall flush it.
+func (s *session) deliver(frame []byte) upstream.Flusher {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deaf {
+		return nil
+	}
+	if s.head != nil && s.head.begun {
+		s.pushes.append(frame)
+	} else {
+		s.out.append(frame)
+	}
+	if s.out.size == 0 || s.flushing {
+		return nil
+	}
+	s.flushing = true
+	return s
+}

@@ -1,0 +1,14 @@
+package proxy
+
+import "leash/proxy/resp"
+
+// modes are states of a session in which commands are not treated as usual.
+// They belong to the loop's goroutine.
+type modes uint8
+
+// inMode treats a command as the session's modes want it; c is nil for one
+// that is in no table. handled is false when it is to be treated as usual, ok
+// is false when the session ends.
+func (s *session) inMode(c *command, cmd resp.Command) (handled, ok bool) {
+	return false, true
+}
