@@ -10,9 +10,9 @@ import (
 func (s *session) auth(c *command, cmd resp.Command) bool {
 	switch len(cmd.Args) {
 	case 2:
-		return s.authenticate(cmd.Raw, upstream.Lane{User: "default", RESP3: s.lane.RESP3}, cmd.Args[1], nil)
+		return s.authenticate(cmd.Raw, s.lane.As("default"), cmd.Args[1], nil)
 	case 3:
-		return s.authenticate(cmd.Raw, upstream.Lane{User: string(cmd.Args[1]), RESP3: s.lane.RESP3}, cmd.Args[2], nil)
+		return s.authenticate(cmd.Raw, s.lane.As(string(cmd.Args[1])), cmd.Args[2], nil)
 	case 1:
 		return s.wrongArity(c)
 	}

@@ -14,9 +14,6 @@ const (
 	msgHelloNoAuth  = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
 	msgNoProto      = "NOPROTO unsupported protocol version"
 	msgProtoNumber  = "ERR Protocol version is not an integer or out of range"
-	msgNotInteger   = "ERR value is not an integer or out of range"
-	msgIntRange     = "ERR value is out of range, value must between -2147483648 and 2147483647"
-	msgDBRange      = "ERR DB index is out of range"
 	msgNoSelect     = "ERR SELECT is not allowed in cluster mode"
 	msgBadName      = "ERR Client names cannot contain spaces, newlines or special characters."
 	msgSyntax       = "ERR syntax error"
@@ -31,7 +28,7 @@ func connectionTreatments() treatments {
 		"RESET":  {(*session).reset, answered, "releases the locks of the connection too"},
 		"HELLO":  {(*session).hello, answered, "the session changes to a connection of that protocol and user"},
 		"AUTH":   {(*session).auth, answered, "tried on a connection of its own, never on a shared one"},
-		"SELECT": {(*session).selectDB, answered, ""},
+		"SELECT": {(*session).selectDB, answered, "the session changes to a connection of that database; on a cluster there is 0 only"},
 
 		"CLIENT|ID": {(*session).clientID, answered, ""}, "CLIENT|SETNAME": {(*session).setName, answered, ""},
 		"CLIENT|GETNAME": {(*session).getName, answered, ""}, "CLIENT|SETINFO": {(*session).setInfo, answered, "also before Redis 7.2"},
@@ -83,26 +80,6 @@ func (s *session) reset(c *command, cmd resp.Command) bool {
 	s.server.up.Join(lane)
 	s.changeLane(lane)
 	return s.answer([]byte("+RESET\r\n"))
-}
-
-func (s *session) selectDB(c *command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
-		return true
-	}
-	db, ok := resp.ParseInt(cmd.Args[1])
-	switch {
-	case !ok:
-		return s.fail(msgNotInteger)
-	case db != int64(int32(db)):
-		return s.fail(msgIntRange)
-	case db < 0:
-		return s.fail(msgDBRange)
-	case db == 0:
-		return s.ok()
-	case s.server.up.Topology().Cluster():
-		return s.fail(msgNoSelect)
-	}
-	return s.fail("ERR 'select' of another database than 0 is not supported by leash yet")
 }
 
 func (s *session) clientID(c *command, cmd resp.Command) bool {

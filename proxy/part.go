@@ -95,6 +95,7 @@ func (p *part) Dropped() bool { return p.call.session.killed.Load() }
 // Lost implements upstream.Sink.
 func (p *part) Lost(written bool, cause error) {
 	s := p.call.session
+	noDatabase, _ := errors.AsType[*upstream.NoDatabase](cause)
 	switch {
 	case written:
 		s.mu.Lock()
@@ -105,6 +106,8 @@ func (p *part) Lost(written bool, cause error) {
 		p.fail(msgDropped)
 	case errors.Is(cause, upstream.ErrRefused):
 		p.fail(msgRefused)
+	case noDatabase != nil:
+		p.fail(noDatabase.Reply)
 	case !p.reroute(cause):
 		p.fail(msgUpstreamDown)
 	}

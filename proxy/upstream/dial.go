@@ -55,19 +55,12 @@ func (u *Upstream) setUp(ctx context.Context, conn net.Conn, lane Lane) error {
 }
 
 func (u *Upstream) greet(conn net.Conn, lane Lane) error {
-	if lane.User != "" {
-		password := u.credentials.get(lane.User)
-		reply, err := roundTrip(conn, authCommand(lane.User, password))
-		if err != nil {
+	if err := u.logIn(conn, lane.User); err != nil {
+		return err
+	}
+	if lane.DB != 0 {
+		if err := u.selectDB(conn, lane); err != nil {
 			return err
-		}
-		switch {
-		case refusesCredential(reply) && u.hasOther(lane.User, password):
-			return errOldPassword
-		case refusesCredential(reply):
-			return fmt.Errorf("%w: %s", ErrRefused, strings.TrimSpace(string(reply)))
-		case reply[0] == '-':
-			return errors.New(strings.TrimSpace(string(reply[1:])))
 		}
 	}
 	if lane.RESP3 {
@@ -93,6 +86,26 @@ func (u *Upstream) greet(conn net.Conn, lane Lane) error {
 	}
 	if lane.User == "" && u.authRequired.Swap(noauth) != noauth && noauth {
 		u.closeAnonymous()
+	}
+	return nil
+}
+
+// logIn authenticates conn as a user; nothing is said for no name.
+func (u *Upstream) logIn(conn net.Conn, user string) error {
+	if user == "" {
+		return nil
+	}
+	password := u.credentials.get(user)
+	reply, err := roundTrip(conn, authCommand(user, password))
+	switch {
+	case err != nil:
+		return err
+	case refusesCredential(reply) && u.hasOther(user, password):
+		return errOldPassword
+	case refusesCredential(reply):
+		return fmt.Errorf("%w: %s", ErrRefused, strings.TrimSpace(string(reply)))
+	case reply[0] == '-':
+		return errors.New(strings.TrimSpace(string(reply[1:])))
 	}
 	return nil
 }

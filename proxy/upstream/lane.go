@@ -9,7 +9,18 @@ import "sync"
 type Lane struct {
 	User  string // empty: nothing is said to Redis, who then has its default user
 	RESP3 bool   // replies are in RESP3
+	DB    int    // the database; 0 on a cluster
 }
+
+// As is the lane with another user.
+func (l Lane) As(user string) Lane {
+	l.User = user
+	return l
+}
+
+// fresh reports whether the lane is what a client gets that has only connected,
+// or has said no more than HELLO 3. Its links are kept without sessions.
+func (l Lane) fresh() bool { return l.User == "" && l.DB == 0 }
 
 // credentials keeps the password that Redis accepted last for each user, for
 // the dials of the lane. Safe for concurrent use.

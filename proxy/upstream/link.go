@@ -139,6 +139,10 @@ func (l *Link) run(ctx context.Context) {
 			l.losePending(ErrRefused)
 			continue
 		}
+		if no, ok := errors.AsType[*NoDatabase](err); ok {
+			l.losePending(no)
+			continue
+		}
 		if downSince.IsZero() {
 			downSince = time.Now()
 			l.node.up.log.Warn("redis node cannot be reached", "node", l.node.Addr, "err", err)

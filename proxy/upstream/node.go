@@ -70,13 +70,18 @@ func (n *Node) closeLane(lane Lane, cause error) {
 	}
 }
 
-// dropLink closes the link of a lane; the next call gets a new one.
-func (n *Node) dropLink(lane Lane) {
+// dropLinks closes the links of some lanes; the next call gets a new one.
+func (n *Node) dropLinks(of func(Lane) bool) {
 	n.mu.Lock()
-	l := n.links[lane]
-	delete(n.links, lane)
+	var dropped []*Link
+	for lane, l := range n.links {
+		if of(lane) {
+			dropped = append(dropped, l)
+			delete(n.links, lane)
+		}
+	}
 	n.mu.Unlock()
-	if l != nil {
+	for _, l := range dropped {
 		l.close(ErrClosed)
 	}
 }

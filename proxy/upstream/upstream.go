@@ -62,6 +62,7 @@ type Upstream struct {
 	nodes    map[string]*Node
 	peers    []string // every address that may know the topology
 	sessions map[Lane]int
+	users    map[string]int // sessions of each user, whatever the lane
 	running  sync.WaitGroup
 	ctx      context.Context
 	stop     context.CancelCauseFunc
@@ -90,6 +91,7 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 		refreshing: make(chan struct{}, 1),
 		nodes:      make(map[string]*Node),
 		sessions:   make(map[Lane]int),
+		users:      make(map[string]int),
 		peers:      cfg.Addrs,
 	}
 	quietGoRedis(log)
@@ -240,12 +242,14 @@ func (u *Upstream) Target(addr string, from *Node, trusted bool) *Node {
 }
 
 // Join and Leave count the sessions of a lane; when the last one leaves, its
-// links are closed and its credential is forgotten. The lane of fresh
-// connections stays. A session joins a lane before it authenticates for it, so
-// that nobody's Leave takes the credential away that was just accepted.
+// links are closed, and when it was the last of its user in any lane, the
+// credential is forgotten. The lane of fresh connections stays. A session joins
+// a lane before it authenticates for it, so that nobody's Leave takes the
+// credential away that was just accepted.
 func (u *Upstream) Join(lane Lane) {
 	u.mu.Lock()
 	u.sessions[lane]++
+	u.users[lane.User]++
 	u.mu.Unlock()
 }
 
@@ -253,19 +257,22 @@ func (u *Upstream) Join(lane Lane) {
 func (u *Upstream) Leave(lane Lane) {
 	u.mu.Lock()
 	u.sessions[lane]--
+	u.users[lane.User]--
 	last := u.sessions[lane] == 0
 	if last {
 		delete(u.sessions, lane)
-		other := Lane{User: lane.User, RESP3: !lane.RESP3}
-		if lane.User != u.serviceUser() && u.sessions[other] == 0 {
+	}
+	if u.users[lane.User] == 0 {
+		delete(u.users, lane.User)
+		if lane.User != u.serviceUser() {
 			u.credentials.forget(lane.User)
 		}
 	}
-	nodes := u.nodesLocked()
-	u.mu.Unlock()
-	if !last || lane.User == "" {
-		return
+	var nodes []*Node
+	if last && !lane.fresh() {
+		nodes = u.nodesLocked()
 	}
+	u.mu.Unlock()
 	for _, n := range nodes {
 		n.closeLane(lane, ErrClosed)
 	}
@@ -311,8 +318,7 @@ func (u *Upstream) closeAnonymous() {
 	u.mu.Unlock()
 	u.log.Warn("redis wants clients to authenticate now")
 	for _, n := range nodes {
-		n.dropLink(Lane{})
-		n.dropLink(Lane{RESP3: true})
+		n.dropLinks(func(lane Lane) bool { return lane.User == "" })
 	}
 }
 

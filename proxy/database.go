@@ -1,0 +1,74 @@
+package proxy
+
+import (
+	"math"
+
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// selectDB runs SELECT (https://redis.io/docs/latest/commands/select/): the
+// session moves to the lane of that database, if Redis lets its user in. What
+// it says is Redis's own word, rights included.
+func (s *session) selectDB(c *command, cmd resp.Command) bool {
+	if !c.arityOK(cmd.Args) {
+		return s.wrongArity(c)
+	}
+	db, ok := resp.ParseInt(cmd.Args[1])
+	switch {
+	case !ok:
+		return s.relaySelect("x")
+	case db < math.MinInt32 || db > math.MaxInt32:
+		return s.relaySelect("2147483648")
+	case int(db) == s.lane.DB:
+		return s.relayAny(c, cmd)
+	case db < 0 && !s.server.up.Topology().Cluster():
+		return s.relayAny(c, cmd)
+	}
+	lane := s.lane
+	lane.DB = int(db)
+	return s.enterDatabase(lane)
+}
+
+// relaySelect lets Redis answer a SELECT that names no database. What it gets
+// is not what the client wrote: older servers are less strict about numbers,
+// and would take all who share the link to another database.
+func (s *session) relaySelect(argument string) bool {
+	if !s.adoptTopology() || !s.admitCall(selectBytes) {
+		return false
+	}
+	if s.keyless < 0 {
+		return s.fail(msgSlotUnserved)
+	}
+	p := &part{slot: anySlot}
+	p.Request = resp.AppendCommand(nil, "SELECT", argument)
+	to := []*upstream.Node{s.topology.Masters()[s.keyless]}
+	return s.fan([]*part{p}, to, 0, selectBytes, mergeOK)
+}
+
+// selectBytes is what a SELECT made here counts for in the window.
+const selectBytes = 32
+
+// enterDatabase moves the session to a lane that differs in its database.
+func (s *session) enterDatabase(lane upstream.Lane) bool {
+	if !s.barrier() {
+		return false
+	}
+	s.Flush()
+	s.server.up.Join(lane)
+	reply, ok, err := s.server.up.Select(s.ctx, lane)
+	switch {
+	case err != nil:
+		s.server.up.Leave(lane)
+		s.server.log.Warn("a database could not be selected", "db", lane.DB, "err", err)
+		return s.fail(msgUpstreamDown)
+	case !ok:
+		s.server.up.Leave(lane)
+		return s.answer(reply)
+	case s.server.up.Topology().Cluster():
+		s.server.up.Leave(lane) // a cluster with databases, as newer servers have: locks and scans do not know them
+		return s.fail(msgNoSelect)
+	}
+	s.changeLane(lane)
+	return s.answer(reply)
+}

@@ -1,0 +1,154 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+// conversation runs command lines on one connection and returns all replies.
+func conversation(t *testing.T, addr string, lines ...string) string {
+	t.Helper()
+	c := dialAddr(t, addr)
+	var b strings.Builder
+	for _, line := range lines {
+		fmt.Fprintf(&b, "%s\n%q\n", line, do(t, c, strings.Fields(line)...))
+	}
+	return b.String()
+}
+
+// TestSelect compares sessions that change databases with a plain Redis.
+func TestSelect(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	for name, lines := range map[string][]string{
+		"databases": {"SET a 0", "SELECT 3", "GET a", "SET a 3", "DBSIZE", "SELECT 0", "GET a", "SELECT 3", "GET a", "DEL a", "SELECT 00", "GET a", "SELECT 0", "DEL a"},
+		"errors":    {"SELECT", "SELECT 1 2", "SELECT x", "SELECT -1", "SELECT 16", "SELECT 2147483647", "SELECT 2147483648", "SELECT -2147483649", "SELECT 99999999999999999999", "SELECT +1", "SELECT 01", "DBSIZE"},
+		"reset":     {"SELECT 3", "SET b 3", "RESET", "GET b", "SELECT 3", "DEL b"},
+		"auth":      {"SELECT 3", "SET c 3", "AUTH default x", "GET c", "DEL c"},
+		"refused":   {"SELECT 3", "SET d 3", "AUTH nobody x", "GET d", "SELECT 99", "GET d", "DEL d"},
+	} {
+		if got, want := conversation(t, l.addr, lines...), conversation(t, redis.Addr, lines...); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+		}
+	}
+	both := l.dial(t)
+	do(t, both, "SELECT", "3")
+	do(t, both, "HELLO", "3")
+	want(t, both, "+OK\r\n", "SET", "e", "3")
+	want(t, both, "%0\r\n", "HGETALL", "none")
+	want(t, l.dial(t), "$-1\r\n", "GET", "e")
+}
+
+// TestSelectInPipeline: what is pipelined around SELECT acts in its own database.
+func TestSelectInPipeline(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	var raw, expected strings.Builder
+	counts := make([]int, 7)
+	for i := range 50 {
+		db := i % len(counts)
+		raw.WriteString(redistest.Command("SELECT", fmt.Sprint(db)))
+		expected.WriteString("+OK\r\n")
+		for range 20 {
+			raw.WriteString(redistest.Command("INCR", "n"))
+			counts[db]++
+			fmt.Fprintf(&expected, ":%d\r\n", counts[db])
+		}
+	}
+	if got := exchange(t, l.addr, raw.String()); got != expected.String() {
+		t.Errorf("got %.300q, want %.300q", got, expected.String())
+	}
+}
+
+// TestSelectIsCheap: many clients in one database share a connection, and it
+// is closed behind the last.
+func TestSelectIsCheap(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	direct := dialAddr(t, redis.Addr)
+	received := func() (n int) {
+		fmt.Sscan(infoLine(do(t, direct, "INFO", "stats"), "total_connections_received"), &n)
+		return n
+	}
+	before := received()
+	var clients []*redistest.Client
+	for range 300 {
+		c := l.dial(t)
+		want(t, c, "+OK\r\n", "SELECT", "5")
+		want(t, c, "+OK\r\n", "SET", "k", "v")
+		clients = append(clients, c)
+	}
+	if n := received() - before; n > 5 { // the link's, and some for liveness
+		t.Errorf("%d connections for 300 clients of one database", n)
+	}
+	for _, c := range clients {
+		c.Close()
+	}
+	eventually(t, "the link of database 5 is closed", func() bool {
+		return !strings.Contains(do(t, direct, "CLIENT", "LIST"), " db=5 ")
+	})
+}
+
+// TestSelectRights: SELECT obeys the user's rights, in Redis's order.
+func TestSelectRights(t *testing.T) {
+	redis := redistest.Start(t, strings.Fields("--user free on >pw ~* +@all --user bound on >pw ~* +@all -select")...)
+	want(t, dialAddr(t, redis.Addr), "+OK\r\n", "CONFIG", "SET", "requirepass", "secret")
+	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.up.Password = "secret" })
+	for name, lines := range map[string][]string{
+		"nobody": {"SELECT 1", "SELECT x", "SELECT", "SELECT 99", "SELECT 0", "GET a"},
+		"bound":  {"AUTH bound pw", "SELECT 1", "SELECT x", "SELECT 99", "SELECT 0", "GET a"},
+		"handed": {"AUTH free pw", "SELECT 4", "SET f 1", "AUTH bound pw", "GET f", "SELECT 4", "GET f", "HELLO 2", "GET f", "DEL f"},
+	} {
+		if got, want := withoutID(conversation(t, l.addr, lines...)), withoutID(conversation(t, redis.Addr, lines...)); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+		}
+	}
+}
+
+// TestSelectThenBound: who may SELECT no more stays where it is, also when the
+// connection is dialled anew.
+func TestSelectThenBound(t *testing.T) {
+	redis := redistest.Start(t, strings.Fields("--user u on >pw ~* +@all")...)
+	l := startLeash(t, []string{redis.Addr})
+	direct, client := dialAddr(t, redis.Addr), l.dial(t)
+	want(t, client, "+OK\r\n", "AUTH", "u", "pw")
+	want(t, client, "+OK\r\n", "SELECT", "2")
+	want(t, client, "+OK\r\n", "SET", "k", "v")
+	want(t, direct, "+OK\r\n", "ACL", "SETUSER", "u", "-select")
+	want(t, direct, ":1\r\n", "CLIENT", "KILL", "USER", "u")
+	eventually(t, "the link is dialled anew", func() bool { return do(t, client, "GET", "k") == "$1\r\nv\r\n" })
+	if got := do(t, client, "SELECT", "3"); !strings.HasPrefix(got, "-NOPERM ") {
+		t.Errorf("SELECT: %q", got)
+	}
+	want(t, client, "$1\r\nv\r\n", "GET", "k")
+}
+
+// TestSelectOnCluster: a cluster has database 0 only.
+func TestSelectOnCluster(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, c.Addrs())
+	lines := []string{"SELECT 1", "SELECT -1", "SELECT x", "SELECT 0", "SELECT 99999999999", "PING"}
+	if got, want := conversation(t, l.addr, lines...), conversation(t, c.Addrs()[0], lines...); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// infoLine is a field of INFO's reply.
+func infoLine(info, field string) string {
+	_, rest, _ := strings.Cut(info, "\r\n"+field+":")
+	value, _, _ := strings.Cut(rest, "\r\n")
+	return value
+}
+
+// withoutID takes the connection's number out of HELLO's reply.
+func withoutID(s string) string {
+	before, rest, ok := strings.Cut(s, `$2\r\nid\r\n:`)
+	if !ok {
+		return s
+	}
+	_, after, _ := strings.Cut(rest, `\r\n`)
+	return before + after
+}

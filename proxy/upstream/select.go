@@ -1,0 +1,76 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+
+	"leash/proxy/resp"
+)
+
+// NoDatabase says that Redis does not let a lane's connections into its
+// database, in Redis's own words. Calls of the lane are lost with it.
+type NoDatabase struct{ Reply string } // without '-' and line end
+
+func (e *NoDatabase) Error() string { return e.Reply }
+
+// selectDB brings conn, which is authenticated, into the lane's database. A
+// user who may not SELECT gets there by Leash's own rights: the user has been in
+// that database as somebody else, or was allowed it once, and Redis leaves a
+// connection where it is when it changes hands or rights.
+func (u *Upstream) selectDB(conn net.Conn, lane Lane) error {
+	command := resp.AppendCommand(nil, "SELECT", strconv.Itoa(lane.DB))
+	reply, err := roundTrip(conn, command)
+	if err == nil && hasCode(reply, "NOPERM") && lane.User != "" {
+		if done, err := u.selectAsService(conn, lane, command); done || err != nil {
+			return err
+		}
+	}
+	if err == nil && reply[0] == '-' {
+		return &NoDatabase{strings.TrimSpace(string(reply[1:]))}
+	}
+	return err
+}
+
+// selectAsService selects with the rights of Leash's own user and hands conn
+// back to the lane's; false when that one may not either.
+func (u *Upstream) selectAsService(conn net.Conn, lane Lane, command []byte) (done bool, err error) {
+	if err := u.becomeService(conn); err != nil {
+		return false, err
+	}
+	reply, err := roundTrip(conn, command)
+	if err != nil || reply[0] == '-' {
+		return false, err
+	}
+	return true, u.logIn(conn, lane.User)
+}
+
+// becomeService makes conn one of Leash's own user.
+func (u *Upstream) becomeService(conn net.Conn) error {
+	if u.cfg.User != "" || u.cfg.Password != "" {
+		return u.logIn(conn, u.serviceUser())
+	}
+	_, err := roundTrip(conn, resp.AppendCommand(nil, "RESET"))
+	return err
+}
+
+// Select asks Redis whether a lane's user may be in the lane's database, on the
+// lane's own link: there SELECT changes nothing, and what it says is what it
+// would say to the client. So a thousand clients that select one database cost
+// one connection. The session has joined the lane. It blocks until Redis has
+// answered; reply is its whole answer.
+func (u *Upstream) Select(ctx context.Context, lane Lane) (reply []byte, ok bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, u.cfg.UpstreamTimeout)
+	defer cancel()
+	node := u.AnyNode()
+	if node == nil {
+		return nil, false, ErrUnreachable
+	}
+	reply, err = node.Link(lane).ask(ctx, resp.AppendCommand(nil, "SELECT", strconv.Itoa(lane.DB)))
+	if no, ok := errors.AsType[*NoDatabase](err); ok {
+		return resp.AppendError(nil, no.Reply), false, nil
+	}
+	return reply, err == nil && reply[0] == '+', err
+}
