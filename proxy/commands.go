@@ -19,6 +19,7 @@ type command struct {
 	name     string // lower case, as in Redis's own messages; "object|encoding"
 	arity    int    // number of arguments with the name; at least -arity when negative
 	blocking bool   // may block, depending on its arguments
+	write    bool   // may write, itself or by a script
 	data     bool   // only reads or writes data: one reply, and the connection stays as it was
 	keys     []keySpec
 	many     bool // can have more than one key
@@ -183,5 +184,6 @@ func parseCommand(fields []string) (*command, error) {
 
 func (c *command) setFlags(flags []string) {
 	c.blocking = slices.Contains(flags, "blocking")
+	c.write = slices.Contains(flags, "write") || runsScript(c.name)
 	c.data = slices.Contains(flags, "readonly") || slices.Contains(flags, "write")
 }

@@ -13,6 +13,7 @@ const (
 	msgNoAuth       = "NOAUTH Authentication required."
 	msgHelloNoAuth  = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
 	msgNoProto      = "NOPROTO unsupported protocol version"
+	msgNotInteger   = "ERR value is not an integer or out of range"
 	msgProtoNumber  = "ERR Protocol version is not an integer or out of range"
 	msgNoSelect     = "ERR SELECT is not allowed in cluster mode"
 	msgBadName      = "ERR Client names cannot contain spaces, newlines or special characters."

@@ -49,7 +49,7 @@ func (f *fanout) result() []byte {
 	if merged := f.merge(f); merged != nil {
 		return merged
 	}
-	return resp.AppendError(nil, "ERR Redis gave parts of a reply that do not fit together")
+	return resp.AppendError(nil, msgOddParts)
 }
 
 // mergeOK is for commands that say OK.
@@ -134,6 +134,9 @@ func (s *session) fan(parts []*part, to []*upstream.Node, keys, bytes int, m mer
 	for i, p := range parts {
 		switch {
 		case to[i] != nil:
+			if s.current != nil && s.current.write {
+				s.noteWrite(to[i])
+			}
 			p.send(to[i], false)
 		case p.fixed || !p.retryLater():
 			p.fail(msgSlotUnserved)

@@ -17,6 +17,7 @@ const (
 	msgUpstreamDown = "UPSTREAMDOWN Redis cannot be reached, the command was not executed"
 	msgSlotUnserved = "CLUSTERDOWN Hash slot not served"
 	msgRefused      = "NOAUTH Authentication required."
+	msgOddParts     = "ERR Redis gave parts of a reply that do not fit together"
 	msgDropped      = "UPSTREAMLOST session ended before the command was sent"
 )
 
@@ -43,7 +44,8 @@ const anySlot = -1
 type part struct {
 	upstream.Call
 	call  *call
-	slot  int // anySlot: not bound to one
+	slot  int  // anySlot: not bound to one
+	pin   *pin // nil: it goes on the shared links
 	fixed bool
 	node  *upstream.Node
 	hops  int
@@ -61,7 +63,14 @@ var _ upstream.Sink = (*part)(nil)
 
 // send submits the part to a node.
 func (p *part) send(n *upstream.Node, asking bool) {
+	if p.node != nil && p.node != n {
+		p.call.session.noteWriteElsewhere(n)
+	}
 	p.node, p.Asking = n, asking
+	if p.pin != nil {
+		p.pin.submit(n, &p.Call)
+		return
+	}
 	n.Link(p.call.session.lane).Submit(&p.Call)
 }
 

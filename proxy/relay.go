@@ -15,6 +15,8 @@ type handler func(s *session, c *command, cmd resp.Command) bool
 // (SUNSUBSCRIBE has keys too, and gives a reply for each).
 func ordinary(c *command) (handler, class) {
 	switch {
+	case c.blocking && len(c.keys) > 0:
+		return (*session).block, pinnedConn
 	case c.blocking:
 		return (*session).refuse, refused
 	case c.data && len(c.keys) > 0:
@@ -63,6 +65,9 @@ func (s *session) relayKeys(cmd resp.Command, slot int, many bool) bool {
 		return false
 	case link != nil:
 		p.node = s.topology.Masters()[owner]
+		if s.current.write {
+			s.noteWrite(p.node)
+		}
 		link.Submit(&p.Call)
 	case slot == anySlot || !p.retryLater():
 		p.fail(msgSlotUnserved)

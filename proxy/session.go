@@ -40,11 +40,14 @@ type session struct {
 	refusing bool             // MULTI was refused, and what came with it is too
 	modes    modes            // what makes a command more than ordinary
 	lane     upstream.Lane    // changed only while no call is in flight
+	written  []*upstream.Node // that the session has written to, for WAIT
+	current  *command         // the one being run; nil for one in no table
 
 	ctx  context.Context // done when the session is ended from outside or is over
 	stop context.CancelFunc
 
 	watcher atomic.Pointer[watcher] // of the lock command under way
+	blocked atomic.Pointer[blocked] // the command that blocks in Redis
 	guarded atomic.Bool             // the connection has holds or waiters
 
 	// Of the patrol's goroutine.
@@ -55,31 +58,32 @@ type session struct {
 	killed  atomic.Bool                     // what is not written to Redis stays unwritten
 
 	// mu guards the fields below. Never held across I/O.
-	mu       sync.Mutex
-	wake     sync.Cond // the loop waits here
-	waiting  bool      // whether it does
-	wakeAt   int       // number of calls at which it goes on
-	head     *call     // calls in flight, oldest first
-	tail     *call
-	free     *call // for reuse
-	calls    int
-	bytes    int       // of their requests
-	held     int       // calls that wait to be sent again: nothing else is sent
-	largest  int       // recent reply, decaying by an eighth a reply
-	over     bool      // the loop has ended
-	lostAt   time.Time // when a written call was last lost: Redis may still run it
-	parked   int       // bytes of replies that wait behind an older call's
-	out      chunks    // replies in order, for the socket
-	pushes   chunks    // frames that answer no command, behind the reply under way
-	flushing bool      // somebody will call Flush
-	writing  bool      // somebody writes to the socket
-	progress time.Time
-	deaf     bool  // the socket is of no use any more: output is dropped
-	failed   error // of the write that made it so
-	cut      bool  // the session was ended from outside; it is deaf too
-	killedBy string
-	name     string // CLIENT SETNAME
-	since    time.Time
+	mu               sync.Mutex
+	wake             sync.Cond // the loop waits here
+	waiting          bool      // whether it does
+	wakeAt           int       // number of calls at which it goes on
+	head             *call     // calls in flight, oldest first
+	tail             *call
+	free             *call // for reuse
+	calls            int
+	bytes            int              // of their requests
+	held             int              // calls that wait to be sent again: nothing else is sent
+	largest          int              // recent reply, decaying by an eighth a reply
+	over             bool             // the loop has ended
+	lostAt           time.Time        // when a written call was last lost: Redis may still run it
+	parked           int              // bytes of replies that wait behind an older call's
+	out              chunks           // replies in order, for the socket
+	writtenElsewhere []*upstream.Node // than where it was sent first
+	pushes           chunks           // frames that answer no command, behind the reply under way
+	flushing         bool             // somebody will call Flush
+	writing          bool             // somebody writes to the socket
+	progress         time.Time
+	deaf             bool  // the socket is of no use any more: output is dropped
+	failed           error // of the write that made it so
+	cut              bool  // the session was ended from outside; it is deaf too
+	killedBy         string
+	name             string // CLIENT SETNAME
+	since            time.Time
 }
 
 // endCause is why a session's loop ended; rule R28 makes a difference of it.
@@ -161,6 +165,7 @@ func (s *session) dispatch(cmd resp.Command) bool {
 		return s.refuseQueued(cmd)
 	}
 	c := s.server.commands.lookup(cmd.Args)
+	s.current = c
 	if s.modes != 0 {
 		if handled, ok := s.inMode(c, cmd); handled {
 			return ok

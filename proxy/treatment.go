@@ -34,7 +34,7 @@ type treatments map[string]treatment
 func allTreatments() treatments {
 	all := treatments{}
 	for _, family := range []treatments{
-		connectionTreatments(), keyspaceTreatments(), scriptTreatments(), serverTreatments(), transactionTreatments(),
+		connectionTreatments(), blockingTreatments(), keyspaceTreatments(), scriptTreatments(), serverTreatments(), transactionTreatments(),
 	} {
 		maps.Copy(all, family)
 	}

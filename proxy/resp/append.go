@@ -44,6 +44,9 @@ func AppendInt(dst []byte, n int64) []byte {
 	return appendHeader(dst, integerMark, n)
 }
 
+// AppendDecimal appends a number's digits, as an argument has them.
+func AppendDecimal(dst []byte, n int64) []byte { return strconv.AppendInt(dst, n, 10) }
+
 // AppendArray appends the header of an array of n elements, which follow.
 func AppendArray(dst []byte, n int) []byte {
 	return appendHeader(dst, arrayMark, int64(n))

@@ -6,7 +6,10 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"leash/proxy/resp"
 )
 
 // maxPending is how many bytes of requests may wait on one link before
@@ -30,6 +33,11 @@ type Link struct {
 	node *Node
 	lane Lane
 	wake chan struct{} // size 1: the owner has something to look at
+
+	// Of a private link (Node.Pin): it has one connection in its life.
+	private  bool
+	stray    func(frame []byte) // takes frames that answer no call; may be nil
+	clientID atomic.Int64
 
 	// mu guards the fields below. Never held across I/O or a sink's method,
 	// but for Dropped, which takes no lock.
@@ -127,10 +135,14 @@ func (l *Link) run(ctx context.Context) {
 	var downSince time.Time
 	backoff := minBackoff
 	for l.awaitCall() {
-		conn, err := l.node.up.dial(ctx, l.node.Addr, l.lane, !l.node.suspect.Load())
+		conn, err := l.dial(ctx)
 		if err == nil {
 			downSince, backoff = time.Time{}, minBackoff
 			l.serve(conn)
+			if l.private {
+				l.close(ErrClosed)
+				continue
+			}
 			l.node.up.Refresh()
 			continue
 		}
@@ -152,6 +164,28 @@ func (l *Link) run(ctx context.Context) {
 		backoff = min(2*backoff, maxBackoff)
 	}
 	l.end()
+}
+
+// dial makes the link's connection. That of a private link is asked who it is.
+func (l *Link) dial(ctx context.Context) (net.Conn, error) {
+	conn, err := l.node.up.dial(ctx, l.node.Addr, l.lane, !l.node.suspect.Load())
+	if err != nil || !l.private {
+		return conn, err
+	}
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	_ = conn.SetDeadline(time.Now().Add(l.node.up.cfg.UpstreamTimeout))
+	reply, err := roundTrip(conn, resp.AppendCommand(nil, "CLIENT", "ID"))
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	_ = conn.SetDeadline(time.Time{})
+	if reply[0] == ':' { // a user without the right to ask is served all the same
+		id, _ := resp.ParseInt(reply[1 : len(reply)-2])
+		l.clientID.Store(id)
+	}
+	return conn, nil
 }
 
 // awaitCall blocks until there is something to write; false when closed.

@@ -7,7 +7,12 @@ import (
 	"leash/proxy/resp"
 )
 
-const readBuffer = 64 << 10
+// What is read from Redis at a time: of a shared link much is on the way, of
+// private ones there may be thousands.
+const (
+	readBuffer        = 64 << 10
+	privateReadBuffer = 8 << 10
+)
 
 // maxErrorReply bounds an error reply, which is kept until it is complete.
 const maxErrorReply = 1 << 20
@@ -26,6 +31,8 @@ type replyReader struct {
 	current *Call // whose reply is being read
 	scan    resp.Scanner
 	kind    byte   // first byte of the reply under way, 0 between replies
+	isStray bool   // it answers no call
+	frame   []byte // beginning of a stray, which is handed on whole
 	errBuf  []byte // beginning of an error reply, which is handed on whole
 	touched []Flusher
 }
@@ -36,7 +43,11 @@ func newReplyReader(l *Link, conn net.Conn) *replyReader {
 
 // run reads until the connection ends and then breaks the link's use of it.
 func (r *replyReader) run() {
-	buf := make([]byte, readBuffer)
+	size := readBuffer
+	if r.link.private {
+		size = privateReadBuffer
+	}
+	buf := make([]byte, size)
 	for {
 		n, err := r.conn.Read(buf)
 		if err == nil {
@@ -55,7 +66,8 @@ func (r *replyReader) replies(p []byte) error {
 	for len(p) > 0 {
 		if r.kind == 0 {
 			r.kind = p[0]
-			if r.kind != '>' && !r.next() {
+			r.isStray = r.kind == '>' || !r.next()
+			if r.isStray && r.kind != '>' && r.link.stray == nil {
 				return errUnasked
 			}
 		}
@@ -93,8 +105,8 @@ func (r *replyReader) next() bool {
 func (r *replyReader) part(p []byte, done bool) error {
 	c := r.current
 	switch {
-	case r.kind == '>': // a push that no session of this lane asked for
-		return nil
+	case r.isStray:
+		return r.stray(p, done)
 	case c.awaitsAsking:
 		c.awaitsAsking = !done
 		return nil
@@ -114,6 +126,20 @@ func (r *replyReader) part(p []byte, done bool) error {
 	}
 	if f := c.Sink.Reply(p, done); f != nil {
 		r.touched = append(r.touched, f)
+	}
+	return nil
+}
+
+// stray hands on a frame that answers no call, when it is complete. On a
+// shared link no session has asked for any.
+func (r *replyReader) stray(p []byte, done bool) error {
+	if r.link.stray == nil {
+		return nil
+	}
+	r.frame = append(r.frame, p...)
+	if done {
+		r.link.stray(r.frame)
+		r.frame = r.frame[:0]
 	}
 	return nil
 }

@@ -36,6 +36,7 @@ type Node struct {
 	// mu guards the fields below. Never held across I/O.
 	mu      sync.Mutex
 	links   map[Lane]*Link
+	pins    pinned
 	retired time.Time // when it left the topology; zero: it is part of it
 }
 
@@ -58,14 +59,16 @@ func (n *Node) Link(lane Lane) *Link {
 // closeLane closes the link of a lane, unless a session has joined it by now.
 func (n *Node) closeLane(lane Lane, cause error) {
 	n.mu.Lock() // before Upstream.mu: whoever joins later gets a new link
-	l := n.links[lane]
+	var links []*Link
 	if n.up.unused(lane) {
+		links = n.idleLocked(lane)
+		if l := n.links[lane]; l != nil {
+			links = append(links, l)
+		}
 		delete(n.links, lane)
-	} else {
-		l = nil
 	}
 	n.mu.Unlock()
-	if l != nil {
+	for _, l := range links {
 		l.close(cause)
 	}
 }
@@ -80,6 +83,11 @@ func (n *Node) dropLinks(of func(Lane) bool) {
 			delete(n.links, lane)
 		}
 	}
+	for l := range n.pins.all {
+		if of(l.lane) {
+			dropped = append(dropped, l)
+		}
+	}
 	n.mu.Unlock()
 	for _, l := range dropped {
 		l.close(ErrClosed)
@@ -91,6 +99,9 @@ func (n *Node) eachLink(f func(*Link)) {
 	n.mu.Lock()
 	links := make([]*Link, 0, len(n.links))
 	for _, l := range n.links {
+		links = append(links, l)
+	}
+	for l := range n.pins.all {
 		links = append(links, l)
 	}
 	n.mu.Unlock()
@@ -171,7 +182,8 @@ func (n *Node) listen(conn net.Conn) error {
 		select {
 		case err := <-ended:
 			return err
-		case <-tick.C:
+		case now := <-tick.C:
+			n.sweepIdle(now)
 		}
 		switch silence := time.Since(start) - time.Duration(heard.Load()); {
 		case silence > n.up.cfg.UpstreamTimeout:

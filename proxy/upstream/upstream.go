@@ -54,6 +54,7 @@ type Upstream struct {
 	topology     atomic.Pointer[Topology]
 	authRequired atomic.Bool
 	turn         atomic.Uint32 // of the node that anyNode takes next
+	pinnedOut    atomic.Int64  // private links in use
 	version      string        // redis_version, set by Connect
 	maxBulk      int64         // proto-max-bulk-len, set by Connect
 

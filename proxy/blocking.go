@@ -1,0 +1,169 @@
+package proxy
+
+import (
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// blockingTreatments are the commands that may block and are not found by the
+// table's flags alone.
+func blockingTreatments() treatments {
+	return treatments{
+		"XREAD":      {(*session).streamRead, relayed, "pinned with BLOCK"},
+		"XREADGROUP": {(*session).streamRead, relayed, "pinned with BLOCK"},
+		"WAIT":       {(*session).wait, pinnedConn, "for the writes of this connection on every node; the least answer"},
+		"WAITAOF":    {(*session).wait, pinnedConn, "for the writes of this connection on every node; the least answers"},
+
+		"CLIENT|UNBLOCK": {(*session).unblock, answered, ""},
+	}
+}
+
+// blocked is what a session waits for in Redis.
+type blocked struct{ pins []*pin }
+
+// block runs a command that may block on a connection of the session's own,
+// so that nobody else waits behind it. It is a barrier both ways.
+func (s *session) block(c *command, cmd resp.Command) bool {
+	i := c.firstKey(cmd.Args)
+	if i == 0 {
+		return s.relayAny(c, cmd) // Redis will say what is wrong
+	}
+	return s.blockOn(cmd, int(upstream.Slot(cmd.Args[i])))
+}
+
+// blockOn sends a command to the owner of slot and waits for its reply, or for
+// the client to go: then the connection is closed, and no element is taken for
+// nobody.
+func (s *session) blockOn(cmd resp.Command, slot int) bool {
+	if !s.adoptTopology() || !s.barrier() {
+		return false
+	}
+	s.Flush()
+	p := s.push(cmd, slot)
+	if p == nil {
+		return false
+	}
+	own := &pin{session: s}
+	p.pin = own
+	s.noteWrite(s.topology.Node(uint16(slot)))
+	if n := s.topology.Node(uint16(slot)); n != nil {
+		p.send(n, false)
+	} else if !p.retryLater() {
+		p.fail(msgSlotUnserved)
+	}
+	open := true
+	ok := s.whileWatched(&blocked{[]*pin{own}}, own.abort, func() {
+		if open = s.barrier(); !open {
+			own.abort()
+		}
+	})
+	own.release()
+	return ok && open
+}
+
+// whileWatched runs f while it watches the client; abort is called when that
+// has gone, and shall make f return. It returns false when the session ends.
+func (s *session) whileWatched(b *blocked, abort func(), f func()) bool {
+	w := &watcher{session: s, cancel: abort}
+	s.blocked.Store(b)
+	w.start()
+	f()
+	s.blocked.Store(nil)
+	if gone := w.stop(); gone != nil {
+		s.cause = s.causeOf(gone)
+		return false
+	}
+	return !s.leaveIfDraining()
+}
+
+// streamRead relays XREAD and XREADGROUP, pinned when they may block.
+func (s *session) streamRead(c *command, cmd resp.Command) bool {
+	streams, blocks := parseStreamRead(cmd.Args)
+	switch {
+	case streams <= 0 || streams >= len(cmd.Args):
+		return s.relayAny(c, cmd) // Redis will say what is wrong
+	case blocks:
+		return s.blockOn(cmd, int(upstream.Slot(cmd.Args[streams])))
+	}
+	return s.relayKeys(cmd, int(upstream.Slot(cmd.Args[streams])), c.many)
+}
+
+// parseStreamRead walks the options of XREAD and XREADGROUP as Redis does, for
+// a group may be named like an option. It returns where the keys begin, 0 if
+// they do not.
+func parseStreamRead(args [][]byte) (streams int, blocks bool) {
+	for i := 1; i < len(args); i++ {
+		switch {
+		case isWord(args[i], "STREAMS"):
+			return i + 1, blocks
+		case isWord(args[i], "BLOCK"):
+			blocks = true
+			i++
+		case isWord(args[i], "COUNT"):
+			i++
+		case isWord(args[i], "GROUP"):
+			i += 2
+		}
+	}
+	return 0, blocks
+}
+
+// unblock answers CLIENT UNBLOCK id [TIMEOUT|ERROR]
+// (https://redis.io/docs/latest/commands/client-unblock/): Redis ends the
+// blocking command itself, in its own words.
+func (s *session) unblock(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	reason := "TIMEOUT"
+	if len(cmd.Args) == 4 {
+		switch {
+		case isWord(cmd.Args[3], "ERROR"):
+			reason = "ERROR"
+		case !isWord(cmd.Args[3], "TIMEOUT"):
+			return s.fail("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+		}
+	}
+	id, ok := resp.ParseInt(cmd.Args[2])
+	if !ok {
+		return s.fail(msgNotInteger)
+	}
+	var parts []*part
+	var to []*upstream.Node
+	for _, own := range s.server.blockedPins(id) {
+		n, client := own.target()
+		if n == nil {
+			continue
+		}
+		p := &part{slot: anySlot, fixed: true}
+		p.Request = resp.AppendCommand(nil, []byte("CLIENT"), []byte("UNBLOCK"), resp.AppendDecimal(nil, client), []byte(reason))
+		parts, to = append(parts, p), append(to, n)
+	}
+	if len(parts) == 0 {
+		return s.answer([]byte(":0\r\n"))
+	}
+	return s.admitCall(len(cmd.Raw)) && s.fan(parts, to, 0, len(cmd.Raw), mergeMax)
+}
+
+// blockedPins are the connections on which the session with that id waits.
+func (s *Server) blockedPins(id int64) []*pin {
+	for _, one := range s.all() {
+		if b := one.blocked.Load(); one.id == id && b != nil {
+			return b.pins
+		}
+	}
+	return nil
+}
+
+// mergeMax is for commands that say whether something was found anywhere.
+func mergeMax(f *fanout) []byte {
+	most := int64(0)
+	for _, p := range f.parts {
+		n, ok := integer(p.reply)
+		if !ok {
+			return nil
+		}
+		most = max(most, n)
+	}
+	return resp.AppendInt(nil, most)
+}

@@ -1,0 +1,251 @@
+package proxy
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// blockedUpstream counts the clients that a node's Redis holds blocked.
+func blockedUpstream(t testing.TB, n *redistest.Server) int {
+	t.Helper()
+	info, err := n.Client().Info(t.Context(), "clients").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return infoNumber(info, "blocked_clients")
+}
+
+func infoNumber(info, name string) int {
+	for line := range strings.Lines(info) {
+		if v, ok := strings.CutPrefix(line, name+":"); ok {
+			n, _ := strconv.Atoi(strings.TrimSpace(v))
+			return n
+		}
+	}
+	return -1
+}
+
+// bothUpstreams runs f before a cluster and before a single Redis.
+func bothUpstreams(t *testing.T, f func(t *testing.T, l *leash, nodes []*redistest.Server)) {
+	t.Run("cluster", func(t *testing.T) {
+		c := redistest.StartCluster(t, redistest.ClusterOptions{})
+		var nodes []*redistest.Server
+		for _, n := range c.Nodes {
+			nodes = append(nodes, n.Server)
+		}
+		f(t, startLeash(t, c.Addrs()), nodes)
+	})
+	t.Run("standalone", func(t *testing.T) {
+		r := redistest.Start(t)
+		f(t, startLeash(t, []string{r.Addr}), []*redistest.Server{r})
+	})
+}
+
+func awaitBlocked(t *testing.T, nodes []*redistest.Server, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprint(n, " clients blocked upstream"), func() bool {
+		sum := 0
+		for _, node := range nodes {
+			sum += blockedUpstream(t, node)
+		}
+		return sum == n
+	})
+}
+
+// TestEveryBlockingCommandWaits: each blocks, is served when an element comes,
+// and gives what Redis gives when its time is over.
+func TestEveryBlockingCommandWaits(t *testing.T) {
+	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
+		plain := redistest.Start(t)
+		for _, tc := range []struct{ block, feed []string }{
+			{[]string{"BLPOP", "{k}1", "{k}2", "T"}, []string{"RPUSH", "{k}2", "v"}},
+			{[]string{"BRPOP", "{k}1", "T"}, []string{"RPUSH", "{k}1", "v"}},
+			{[]string{"BLMOVE", "{k}1", "{k}3", "LEFT", "RIGHT", "T"}, []string{"RPUSH", "{k}1", "v"}},
+			{[]string{"BRPOPLPUSH", "{k}1", "{k}3", "T"}, []string{"RPUSH", "{k}1", "v"}},
+			{[]string{"BLMPOP", "T", "2", "{k}1", "{k}2", "LEFT", "COUNT", "3"}, []string{"RPUSH", "{k}2", "v", "w"}},
+			{[]string{"BZPOPMIN", "{k}z", "T"}, []string{"ZADD", "{k}z", "1", "v"}},
+			{[]string{"BZPOPMAX", "{k}z", "T"}, []string{"ZADD", "{k}z", "1", "v"}},
+			{[]string{"BZMPOP", "T", "1", "{k}z", "MIN"}, []string{"ZADD", "{k}z", "1", "v"}},
+			{[]string{"XREAD", "BLOCK", "MS", "STREAMS", "{k}s", "$"}, []string{"XADD", "{k}s", "7-7", "f", "v"}},
+			{[]string{"XREADGROUP", "GROUP", "BLOCK", "c", "BLOCK", "MS", "STREAMS", "{k}g", ">"}, []string{"XADD", "{k}g", "7-7", "f", "v"}},
+		} {
+			for _, proto := range []string{"2", "3"} {
+				t.Run(tc.block[0]+" RESP"+proto, func(t *testing.T) {
+					var replies [2][2]string
+					for i, addr := range []string{plain.Addr, l.addr} {
+						servers := []*redistest.Server{plain}
+						if i == 1 {
+							servers = nodes
+						}
+						c, feeder := dialAddr(t, addr), dialAddr(t, addr)
+						do(t, c, "HELLO", proto)
+						do(t, feeder, "DEL", "{k}1", "{k}2", "{k}3", "{k}z", "{k}s", "{k}g")
+						do(t, feeder, "XGROUP", "CREATE", "{k}g", "BLOCK", "$", "MKSTREAM")
+						replies[i][0] = do(t, c, withTimeout(tc.block, "0.01", "10")...)
+						if err := c.Send(redistest.Command(withTimeout(tc.block, "0", "0")...)); err != nil {
+							t.Fatal(err)
+						}
+						awaitBlocked(t, servers, 1)
+						do(t, feeder, tc.feed...)
+						got, err := c.Read()
+						if err != nil {
+							t.Fatal(err)
+						}
+						replies[i][1] = got
+						want(t, c, "$2\r\nhi\r\n", "ECHO", "hi")
+					}
+					if replies[0] != replies[1] {
+						t.Fatalf("leash: %q\nredis: %q", replies[1], replies[0])
+					}
+				})
+			}
+		}
+		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	})
+}
+
+func withTimeout(args []string, seconds, ms string) []string {
+	args = append([]string(nil), args...)
+	for i, a := range args {
+		switch a {
+		case "T":
+			args[i] = seconds
+		case "MS":
+			args[i] = ms
+		}
+	}
+	return args
+}
+
+// TestClientThatLeavesTakesNoElement: with much pipelined behind the blocking
+// command too.
+func TestClientThatLeavesTakesNoElement(t *testing.T) {
+	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
+		feeder := l.dial(t)
+		for _, behind := range []int{0, 400_000} {
+			c := l.dial(t)
+			raw := redistest.Command("BLPOP", "list", "0") + strings.Repeat(redistest.Command("PING"), behind/14)
+			if err := c.Send(raw); err != nil {
+				t.Fatal(err)
+			}
+			awaitBlocked(t, nodes, 1)
+			c.Close()
+			awaitBlocked(t, nodes, 0)
+			want(t, feeder, ":1\r\n", "RPUSH", "list", "e")
+			want(t, feeder, "$1\r\ne\r\n", "LPOP", "list")
+		}
+		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	})
+}
+
+// TestThousandsBlockAtOnce: nobody waits behind them, and each gets one element.
+func TestThousandsBlockAtOnce(t *testing.T) {
+	const waiters = 1500
+	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
+		clients := make([]*redistest.Client, waiters)
+		for i := range clients {
+			clients[i] = l.dial(t)
+			if err := clients[i].Send(redistest.Command("BRPOP", "q", "0")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		awaitBlocked(t, nodes, waiters)
+		feeder := l.dial(t)
+		want(t, feeder, "+OK\r\n", "SET", "other", "v")
+		for i := range clients {
+			do(t, feeder, "LPUSH", "q", strconv.Itoa(i))
+		}
+		seen := make(map[string]bool)
+		for _, c := range clients {
+			got, err := c.Read()
+			if err != nil || seen[got] || !strings.HasPrefix(got, "*2\r\n$1\r\nq\r\n") {
+				t.Fatalf("%q %v, seen before: %v", got, err, seen[got])
+			}
+			seen[got] = true
+		}
+		want(t, feeder, ":0\r\n", "EXISTS", "q")
+		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	})
+}
+
+// TestClientUnblock: by time-out and by error, as Redis words it.
+func TestClientUnblock(t *testing.T) {
+	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
+		c, other := l.dial(t), l.dial(t)
+		id := strings.Trim(do(t, c, "CLIENT", "ID"), ":\r\n")
+		want(t, other, ":0\r\n", "CLIENT", "UNBLOCK", id)
+		want(t, other, ":0\r\n", "CLIENT", "UNBLOCK", "999999")
+		want(t, other, "-ERR value is not an integer or out of range\r\n", "CLIENT", "UNBLOCK", "x")
+		want(t, other, "-ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR\r\n", "CLIENT", "UNBLOCK", id, "WHY")
+		for _, tc := range []struct{ reason, reply string }{
+			{"TIMEOUT", "*-1\r\n"}, {"ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"},
+		} {
+			if err := c.Send(redistest.Command("BLPOP", "nothing", "0")); err != nil {
+				t.Fatal(err)
+			}
+			awaitBlocked(t, nodes, 1)
+			want(t, other, ":1\r\n", "CLIENT", "UNBLOCK", id, tc.reason)
+			if got, err := c.Read(); err != nil || got != tc.reply {
+				t.Fatalf("%q %v", got, err)
+			}
+			want(t, c, "+PONG\r\n", "PING")
+		}
+		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	})
+}
+
+// TestBlockedCommandFollowsItsSlot: Redis unblocks it with MOVED, and the
+// client does not see that.
+func TestBlockedCommandFollowsItsSlot(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, cluster.Addrs())
+	key := redistest.KeyIn(100, "list")
+	c, feeder := l.dial(t), l.dial(t)
+	if err := c.Send(redistest.Command("BLPOP", key, "0")); err != nil {
+		t.Fatal(err)
+	}
+	from := cluster.MasterOf(100)
+	awaitBlocked(t, []*redistest.Server{from.Server}, 1)
+	var to *redistest.Node
+	for _, n := range cluster.Masters() {
+		if n != from {
+			to = n
+		}
+	}
+	if err := cluster.MoveSlot(100, to); err != nil {
+		t.Fatal(err)
+	}
+	want(t, feeder, ":1\r\n", "RPUSH", key, "v")
+	if got, err := c.Read(); err != nil || !strings.HasSuffix(got, "$1\r\nv\r\n") {
+		t.Fatalf("%q %v", got, err)
+	}
+}
+
+// TestWaitCountsTheSessionsOwnWrites: with a stopped replica of the node that
+// was written to the truth is 0, whatever the others say.
+func TestWaitCountsTheSessionsOwnWrites(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: 30 * time.Second})
+	l := startLeash(t, cluster.Addrs())
+	c := l.dial(t)
+	for slot := range 3 {
+		want(t, c, "+OK\r\n", "SET", redistest.KeyIn(slot*6000, "k"), "v")
+	}
+	want(t, c, ":1\r\n", "WAIT", "1", "5000")
+	replica := cluster.ReplicaOf(0)
+	if err := replica.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = replica.Resume() }()
+	want(t, c, "+OK\r\n", "SET", redistest.KeyIn(12000, "k"), "v")
+	want(t, c, "+OK\r\n", "SET", redistest.KeyIn(0, "k"), "w")
+	want(t, c, ":0\r\n", "WAIT", "1", "200")
+	other := l.dial(t)
+	want(t, other, "+OK\r\n", "SET", redistest.KeyIn(12000, "k"), "v")
+	want(t, other, ":1\r\n", "WAIT", "1", "5000")
+	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+}

@@ -1,0 +1,78 @@
+package proxy
+
+import (
+	"sync/atomic"
+
+	"leash/proxy/upstream"
+)
+
+// answer is one command on a private link and its reply, both kept whole.
+type answer struct {
+	upstream.Call
+	of      *gathering
+	reply   []byte
+	lost    bool // there is no reply
+	written bool // though Redis may have executed the command
+}
+
+// gathering waits for the replies of several commands, which the session's
+// loop looks at together.
+type gathering struct {
+	session *session
+	left    atomic.Int64
+	done    chan struct{} // closed when all have a reply or are lost
+}
+
+var _ upstream.Sink = (*answer)(nil)
+
+// gather sends each request on its link, in order, and waits for the replies.
+// When the session ends meanwhile the links are broken, so it always returns.
+func (s *session) gather(links []*upstream.Link, requests [][]byte) []*answer {
+	g := &gathering{session: s, done: make(chan struct{})}
+	g.left.Store(int64(len(requests)))
+	answers := make([]*answer, len(requests))
+	for i, request := range requests {
+		a := &answer{of: g}
+		a.Request, a.Sink = request, a
+		answers[i] = a
+	}
+	for i, a := range answers {
+		links[min(i, len(links)-1)].Submit(&a.Call)
+	}
+	select {
+	case <-g.done:
+	case <-s.ctx.Done():
+		for _, l := range links {
+			l.Break()
+		}
+		<-g.done
+	}
+	return answers
+}
+
+// Reply implements upstream.Sink.
+func (a *answer) Reply(p []byte, done bool) upstream.Flusher {
+	a.reply = append(a.reply, p...)
+	if done {
+		a.of.finished()
+	}
+	return nil
+}
+
+// Lost implements upstream.Sink.
+func (a *answer) Lost(written bool, _ error) {
+	a.lost, a.written, a.reply = true, written, nil
+	a.of.finished()
+}
+
+// Dropped implements upstream.Sink.
+func (a *answer) Dropped() bool { return a.of.session.killed.Load() }
+
+func (g *gathering) finished() {
+	if g.left.Add(-1) == 0 {
+		close(g.done)
+	}
+}
+
+// isError reports whether the reply is an error.
+func (a *answer) isError() bool { return len(a.reply) > 0 && a.reply[0] == '-' }

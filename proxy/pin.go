@@ -1,0 +1,74 @@
+package proxy
+
+import (
+	"sync"
+
+	"leash/proxy/upstream"
+)
+
+// pin is a connection that a session has to itself for one blocking command,
+// which may move to another node when it is redirected. Safe for concurrent use.
+type pin struct {
+	session *session
+
+	// mu guards the fields below. Never held across I/O.
+	mu    sync.Mutex
+	link  *upstream.Link
+	dirty bool // it is closed afterwards, not reused
+	over  bool // nothing is sent any more
+}
+
+// submit sends a call to a node, on the connection at hand if it leads there.
+func (p *pin) submit(n *upstream.Node, c *upstream.Call) {
+	p.mu.Lock()
+	if p.over {
+		p.mu.Unlock()
+		c.Sink.Lost(false, upstream.ErrDropped)
+		return
+	}
+	old := p.link
+	if old == nil || old.Node() != n || old.Ended() {
+		p.link = n.Pin(p.session.lane, nil)
+	}
+	link := p.link
+	p.mu.Unlock()
+	if old != nil && old != link {
+		old.Unpin(true) // it has answered with a redirect, or has ended
+	}
+	link.Submit(c)
+}
+
+// abort ends the connection, so that Redis gives nothing more to it; the call
+// is lost.
+func (p *pin) abort() {
+	p.mu.Lock()
+	p.over = true
+	link := p.link
+	p.mu.Unlock()
+	if link != nil {
+		link.Break()
+	}
+}
+
+// release gives the connection back once the call has been answered.
+func (p *pin) release() {
+	p.mu.Lock()
+	link, clean := p.link, !p.dirty && !p.over
+	p.link, p.over = nil, true
+	p.mu.Unlock()
+	if link != nil {
+		link.Unpin(clean)
+	}
+}
+
+// target returns the node and Redis's id of the connection while a call is on
+// it. It will not be reused: what the caller sends about it may come late.
+func (p *pin) target() (n *upstream.Node, id int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.link == nil || p.over || p.link.ClientID() == 0 {
+		return nil, 0
+	}
+	p.dirty = true
+	return p.link.Node(), p.link.ClientID()
+}

@@ -1,0 +1,143 @@
+package upstream
+
+import (
+	"slices"
+	"time"
+)
+
+// Idle private links are kept for the next session that wants one: so many a
+// lane of a node, for so long.
+const (
+	idleLinks = 64
+	idleFor   = 30 * time.Second
+)
+
+// pinned are a node's private links: connections that one session has to
+// itself for a while. Guarded by Node.mu.
+type pinned struct {
+	all  map[*Link]struct{} // in use or idle
+	idle map[Lane][]idleLink
+}
+
+// idleLink is a private link that waits for a session, and since when.
+type idleLink struct {
+	link  *Link
+	since time.Time
+}
+
+// Pin gives the caller a private link to the node: no other session uses it,
+// and when its connection breaks it is not made again, so what a command left
+// behind on it (MULTI, WATCH) is there or the link has ended. Its reader hands
+// frames that answer no call to stray, which may be nil; a link with a stray
+// is always a new one. The caller gives it back with Unpin. Pin does not block.
+func (n *Node) Pin(lane Lane, stray func(frame []byte)) *Link {
+	n.up.pinnedOut.Add(1)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for stray == nil && len(n.pins.idle[lane]) > 0 {
+		last := len(n.pins.idle[lane]) - 1
+		l := n.pins.idle[lane][last].link
+		n.pins.idle[lane] = n.pins.idle[lane][:last]
+		if l.usable() {
+			return l
+		}
+	}
+	l := newLink(n, lane)
+	l.private, l.stray = true, stray
+	if n.pins.all == nil {
+		n.pins.all, n.pins.idle = make(map[*Link]struct{}), make(map[Lane][]idleLink)
+	}
+	n.pins.all[l] = struct{}{}
+	if !n.up.start(func() { l.run(n.ctx); n.forget(l) }) {
+		delete(n.pins.all, l)
+		l.closing, l.dead = ErrClosed, true
+	}
+	return l
+}
+
+// Unpin takes a private link back. With clean the caller says that every call
+// has been answered and the connection is as it was when new; it may then
+// serve another session. Otherwise it is closed, and calls on it are lost.
+func (l *Link) Unpin(clean bool) {
+	n := l.node
+	n.up.pinnedOut.Add(-1)
+	if clean && l.stray == nil && n.keep(l) {
+		return
+	}
+	l.close(ErrClosed)
+}
+
+// keep puts a link among the idle ones, if its lane is used and there is room.
+func (n *Node) keep(l *Link) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !l.usable() || len(n.pins.idle[l.lane]) >= idleLinks || n.up.unused(l.lane) {
+		return false
+	}
+	n.pins.idle[l.lane] = append(n.pins.idle[l.lane], idleLink{l, time.Now()})
+	return true
+}
+
+// forget drops a private link that has ended.
+func (n *Node) forget(l *Link) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.pins.all, l)
+	n.pins.idle[l.lane] = slices.DeleteFunc(n.pins.idle[l.lane], func(i idleLink) bool { return i.link == l })
+}
+
+// sweepIdle closes private links that nobody has wanted for a while.
+func (n *Node) sweepIdle(now time.Time) {
+	var old []*Link
+	n.mu.Lock()
+	for lane, links := range n.pins.idle {
+		n.pins.idle[lane] = slices.DeleteFunc(links, func(i idleLink) bool {
+			if now.Sub(i.since) < idleFor {
+				return false
+			}
+			old = append(old, i.link)
+			return true
+		})
+	}
+	n.mu.Unlock()
+	for _, l := range old {
+		l.close(ErrClosed)
+	}
+}
+
+// idleLocked takes the idle private links of a lane out.
+func (n *Node) idleLocked(lane Lane) (links []*Link) {
+	for _, i := range n.pins.idle[lane] {
+		links = append(links, i.link)
+	}
+	delete(n.pins.idle, lane)
+	return links
+}
+
+// usable reports whether a private link has a connection that works, as far as
+// is known, and nothing under way.
+func (l *Link) usable() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conn != nil && l.broken == nil && l.closing == nil && !l.dead && l.pending.len() == 0
+}
+
+// Ended reports whether a private link will take no more calls.
+func (l *Link) Ended() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.broken != nil || l.closing != nil || l.dead
+}
+
+// Break ends the link's connection; calls on it are lost. For private links.
+func (l *Link) Break() { l.close(ErrClosed) }
+
+// ClientID is the id that Redis gave the connection of a private link
+// (CLIENT ID), 0 when it is not known. It is set before the first reply.
+func (l *Link) ClientID() int64 { return l.clientID.Load() }
+
+// Node is the node that the link leads to.
+func (l *Link) Node() *Node { return l.node }
+
+// Pinned is how many private links are in use by sessions.
+func (u *Upstream) Pinned() int64 { return u.pinnedOut.Load() }

@@ -1,0 +1,142 @@
+package proxy
+
+import (
+	"bytes"
+	"slices"
+
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// ping moves a connection's replication offset to where its node is now.
+var ping = resp.AppendCommand(nil, "PING")
+
+// noteWrite remembers a node that the session writes to.
+func (s *session) noteWrite(n *upstream.Node) {
+	if n != nil && !slices.Contains(s.written, n) {
+		s.written = append(s.written, n)
+	}
+}
+
+// noteWriteElsewhere remembers a node that a redirect led a write to; it may be
+// called from any goroutine.
+func (s *session) noteWriteElsewhere(n *upstream.Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.writtenElsewhere, n) {
+		s.writtenElsewhere = append(s.writtenElsewhere, n)
+	}
+}
+
+// writtenNodes are the nodes that the session's writes may have gone to.
+func (s *session) writtenNodes() []*upstream.Node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	nodes := slices.Clone(s.written)
+	for _, n := range s.writtenElsewhere {
+		if !slices.Contains(nodes, n) {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// wait runs WAIT and WAITAOF (https://redis.io/docs/latest/commands/wait/).
+// Redis answers them for the connection's own writes, and the session's went
+// out on links that it shares; so each node it wrote to is asked on a private
+// connection whose offset a PING has moved past those writes. The least of the
+// answers is true of all. It counts everything that those nodes had written
+// before, others' writes too, so it may say less than a connection of one's own,
+// never more.
+func (s *session) wait(c *command, cmd resp.Command) bool {
+	if !s.adoptTopology() || !s.barrier() {
+		return false
+	}
+	s.Flush()
+	nodes := s.writtenNodes()
+	if len(nodes) == 0 {
+		if s.keyless < 0 {
+			return s.fail(msgSlotUnserved)
+		}
+		nodes = append(nodes, s.topology.Masters()[s.keyless])
+	}
+	var links []*upstream.Link
+	var requests [][]byte
+	b := &blocked{}
+	for _, n := range nodes {
+		own := &pin{session: s, link: n.Pin(s.lane, nil)}
+		b.pins = append(b.pins, own)
+		links = append(links, own.link, own.link)
+		requests = append(requests, ping, bytes.Clone(cmd.Raw))
+	}
+	abort := func() {
+		for _, own := range b.pins {
+			own.abort()
+		}
+	}
+	var answers []*answer
+	ok := s.whileWatched(b, abort, func() { answers = s.gather(links, requests) })
+	for i, own := range b.pins {
+		own.mu.Lock()
+		own.dirty = own.dirty || answers[2*i].lost || answers[2*i+1].lost
+		own.mu.Unlock()
+		own.release()
+	}
+	return ok && s.answer(leastAnswer(answers))
+}
+
+// leastAnswer is the reply to WAIT or WAITAOF made of those of all nodes: an
+// error if there is one, otherwise number by number the least.
+func leastAnswer(answers []*answer) []byte {
+	var least []int64
+	var array bool
+	for i, a := range answers {
+		switch {
+		case a.lost:
+			return resp.AppendError(nil, msgUpstreamLost)
+		case a.isError():
+			return a.reply
+		case i%2 == 0: // the PING
+			continue
+		}
+		numbers, ok := integers(a.reply)
+		if !ok {
+			return resp.AppendError(nil, msgOddParts)
+		}
+		array = a.reply[0] == '*'
+		if least == nil {
+			least = numbers
+		}
+		for j := range min(len(least), len(numbers)) {
+			least[j] = min(least[j], numbers[j])
+		}
+	}
+	var b []byte
+	if array {
+		b = resp.AppendArray(b, len(least))
+	}
+	for _, n := range least {
+		b = resp.AppendInt(b, n)
+	}
+	return b
+}
+
+// integers reads an integer reply or an array of them.
+func integers(reply []byte) (numbers []int64, ok bool) {
+	if n, ok := integer(reply); ok {
+		return []int64{n}, true
+	}
+	rest, count, ok := arrayHeader(reply)
+	if !ok {
+		return nil, false
+	}
+	for range count {
+		end := bytes.IndexByte(rest, '\n') + 1
+		n, ok := integer(rest[:end])
+		if !ok {
+			return nil, false
+		}
+		numbers, rest = append(numbers, n), rest[end:]
+	}
+	return numbers, true
+}
