@@ -68,7 +68,7 @@ func parseHello(args [][]byte) (o helloOptions, problem string) {
 	return o, ""
 }
 
-// welcome answers HELLO as a single Redis does, which is what Leash looks like.
+// welcome answers HELLO as a Redis does that owns every slot.
 func (s *session) welcome(o helloOptions) bool {
 	if o.named {
 		s.rename(string(o.name))
@@ -87,11 +87,20 @@ func (s *session) welcome(o helloOptions) bool {
 	}
 	b = resp.AppendInt(resp.AppendBulk(b, "proto"), proto)
 	b = resp.AppendInt(resp.AppendBulk(b, "id"), s.id)
-	for _, pair := range [...][2]string{{"mode", "standalone"}, {"role", "master"}} {
+	for _, pair := range [...][2]string{{"mode", s.server.mode()}, {"role", "master"}} {
 		b = resp.AppendBulk(b, pair[0])
 		b = resp.AppendBulk(b, pair[1])
 	}
 	b = append(resp.AppendBulk(b, "modules"), resp.EmptyArray...)
 	s.scratch = b
 	return s.answer(b)
+}
+
+// mode is what Redis would call itself: clients that look at it want to know
+// whether keys of one command must share a slot, and databases.
+func (s *Server) mode() string {
+	if s.up.Topology().Cluster() {
+		return "cluster"
+	}
+	return "standalone"
 }

@@ -88,13 +88,9 @@ func (s *Server) infoSection() []byte {
 	var b bytes.Buffer
 	b.WriteString("# Leash\r\n")
 	line := func(name string, value any) { fmt.Fprintf(&b, "leash_%s:%v\r\n", name, value) }
-	mode := "standalone"
-	if s.up.Topology().Cluster() {
-		mode = "cluster"
-	}
 	line("version", s.cfg.Version)
 	line("uptime_in_seconds", strconv.Itoa(int(s.uptime().Seconds())))
-	line("upstream_mode", mode)
+	line("upstream_mode", s.mode())
 	line("upstream_masters", len(s.up.Topology().Masters()))
 	line("sessions", s.sessionCount())
 	line("max_clients", s.cfg.MaxClients)

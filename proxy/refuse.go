@@ -38,7 +38,15 @@ func (s *session) refuse(c *command, cmd resp.Command) bool {
 	case !s.authenticated():
 		return s.fail(msgNoAuth)
 	}
-	return s.fail("ERR '" + c.name + "' is not supported by leash yet")
+	return s.fail(c.refusal())
+}
+
+// refusal says why a command is refused.
+func (c *command) refusal() string {
+	if c.class == refused && c.note != "" {
+		return "ERR '" + c.name + "' is refused by leash: " + c.note
+	}
+	return "ERR '" + c.name + "' is not supported by leash yet"
 }
 
 // maxQuoted is how much of a name or of arguments Redis repeats in an error.

@@ -44,11 +44,14 @@ type Config struct {
 	OnDisconnect    string        // auto (also if empty), release or expire: rule R28
 	TrustClients    bool          // clients start as the upstream user
 	Version         string        // of Leash, for INFO
+	Announce        string        // host:port that cluster clients are told; if empty, where they connected
 }
 
 // Server serves clients. Make one with New, run it once with Run.
 type Server struct {
 	cfg       Config
+	announce  face // of Config.Announce
+	firstPort face // for clients of unix sockets; set by Serve
 	log       *slog.Logger
 	up        *upstream.Upstream
 	locks     *lockcmd.Service
@@ -78,8 +81,12 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, commands []a
 	if err != nil {
 		return nil, err
 	}
+	announce, err := parseFace(cfg.Announce)
+	if err != nil {
+		return nil, fmt.Errorf("--announce %s: %w", cfg.Announce, err)
+	}
 	s := &Server{
-		cfg: cfg.withDefaults(), log: log, up: up, locks: locks,
+		cfg: cfg.withDefaults(), announce: announce, log: log, up: up, locks: locks,
 		commands: newTable(parsed),
 		sessions: make(map[*session]struct{}),
 		changed:  make(chan struct{}),
@@ -130,6 +137,7 @@ func (s *Server) Listen() ([]net.Listener, error) {
 // orderly way (see drain) and returns when every session and goroutine has
 // ended. It closes the listeners.
 func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
+	s.firstPort = firstPort(lns)
 	if !s.start(s.patrol) {
 		return errors.New("proxy: server has been closed")
 	}

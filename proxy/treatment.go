@@ -34,7 +34,13 @@ type treatments map[string]treatment
 func allTreatments() treatments {
 	all := treatments{}
 	for _, family := range []treatments{
-		connectionTreatments(), blockingTreatments(), keyspaceTreatments(), scriptTreatments(), serverTreatments(), transactionTreatments(),
+		blockingTreatments(),
+		clusterTreatments(),
+		connectionTreatments(),
+		keyspaceTreatments(),
+		scriptTreatments(),
+		serverTreatments(),
+		transactionTreatments(),
 	} {
 		maps.Copy(all, family)
 	}

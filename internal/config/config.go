@@ -18,6 +18,8 @@ import (
 type Config struct {
 	// Listen is where clients are served: "host:port" or "unix:/path", at least one.
 	Listen []string
+	// Announce is "host:port" that cluster clients are told; empty: where they connected.
+	Announce string
 	// MaxClients is how many client connections are served at once.
 	MaxClients int
 	// MaxBulk is the largest argument of a command in bytes.

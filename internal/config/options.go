@@ -45,6 +45,11 @@ func clientOptions(c *Config) []option {
 			help: "Where clients connect: host:port, :port for every interface, or unix:/path for a unix socket. " +
 				"Repeat the flag, or separate by commas, for more than one. Port 0 is any free port. " +
 				"Clients are not asked for more than Redis asks them, so keep it off the internet."},
+		{name: "announce", value: text("host:port", &c.Announce),
+			help: "Address that clients of a Redis Cluster are told when they ask for its nodes: Leash shows itself as one node that " +
+				"owns every slot. Needed where clients reach Leash by another address than its own, as through a load " +
+				"balancer or a port of a container's host. A name is told as it is.",
+			unset: "the address that the client connected to"},
 		{name: "max-clients", value: count("n", &c.MaxClients),
 			help: "Client connections served at once; more are answered as Redis does, with an error, and closed. 1 to 1000000."},
 		{name: "max-bulk", value: size("size", &c.MaxBulk),

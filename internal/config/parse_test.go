@@ -57,6 +57,7 @@ func TestParseNothingIsDefault(t *testing.T) {
 // everything is each setting once, as it is given and as it arrives.
 var everything = []struct{ flag, text string }{
 	{"listen", "0.0.0.0:7000,unix:/run/leash.sock"},
+	{"announce", "leash.example.com:6379"},
 	{"max-clients", "12"},
 	{"max-bulk", "16mb"},
 	{"max-args", "2048"},
@@ -81,6 +82,7 @@ var everything = []struct{ flag, text string }{
 
 var everythingParsed = Config{
 	Listen:          []string{"0.0.0.0:7000", "unix:/run/leash.sock"},
+	Announce:        "leash.example.com:6379",
 	MaxClients:      12,
 	MaxBulk:         16 << 20,
 	MaxArgs:         2048,

@@ -17,6 +17,7 @@ import (
 func (c Config) Validate() error {
 	return errors.Join(
 		c.validateListen(),
+		c.validateAnnounce(),
 		c.validateUpstream(),
 		c.validateCredentials(),
 		c.validateLoop(),
@@ -105,6 +106,23 @@ func validateListenAddr(addr string) error {
 	}
 	return nil
 }
+
+// validateAnnounce: the address is a client's to connect to, in a reply whose fields are divided by spaces.
+func (c Config) validateAnnounce() error {
+	if c.Announce == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(c.Announce)
+	if err != nil || host == "" || strings.ContainsFunc(host, unfitForHost) || !validPort(port, 1) {
+		return fmt.Errorf("--announce %q is not an address: give host:port or [ipv6]:port", c.Announce)
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		return fmt.Errorf("--announce %q is no address to connect to: give the one that clients use", c.Announce)
+	}
+	return nil
+}
+
+func unfitForHost(r rune) bool { return r <= ' ' || r == ',' || r == '@' || r == '/' || r > '~' }
 
 func validPort(s string, least int) bool {
 	n, err := strconv.ParseUint(s, 10, 16)

@@ -10,6 +10,7 @@ const (
 	Null        = "_\r\n" // RESP3
 	EmptyArray  = "*0\r\n"
 	asciiCRLF   = "\r\n"
+	plainText   = "txt:"
 	bulkMark    = '$'
 	arrayMark   = '*'
 	integerMark = ':'
@@ -61,6 +62,14 @@ func AppendMap(dst []byte, n int) []byte {
 func AppendBulk[T ~[]byte | ~string](dst []byte, b T) []byte {
 	dst = appendHeader(dst, bulkMark, int64(len(b)))
 	dst = append(dst, b...)
+	return append(dst, asciiCRLF...)
+}
+
+// AppendVerbatim appends a RESP3 verbatim string of plain text.
+func AppendVerbatim(dst []byte, text string) []byte {
+	dst = appendHeader(dst, '=', int64(len(text)+len(plainText)))
+	dst = append(dst, plainText...)
+	dst = append(dst, text...)
 	return append(dst, asciiCRLF...)
 }
 

@@ -1,0 +1,240 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// Redis's own messages about clusters.
+const (
+	msgNoCluster   = "ERR This instance has cluster support disabled"
+	msgInvalidSlot = "ERR Invalid slot"
+	msgInvalidKeys = "ERR Invalid slot or number of keys"
+	msgUnknownNode = "ERR Unknown node %s"
+)
+
+// reasonOneNode is why a client cannot change the cluster.
+const reasonOneNode = "Leash shows the cluster as one node; say it to the node that is meant"
+
+// clusterTreatments show Leash as one node that owns every slot, so that
+// cluster clients work unchanged and send everything here. Before a single
+// Redis they are told what it tells them: that it is no cluster.
+func clusterTreatments() treatments {
+	all := treatments{
+		"CLUSTER|INFO":     {onCluster((*session).clusterInfo), answered, "one node that owns every slot"},
+		"CLUSTER|KEYSLOT":  {onCluster((*session).clusterKeySlot), answered, ""},
+		"CLUSTER|LINKS":    {onCluster((*session).emptyArray), answered, ""},
+		"CLUSTER|MYID":     {onCluster((*session).clusterMyID), answered, ""},
+		"CLUSTER|NODES":    {onCluster((*session).clusterNodes), answered, "one node that owns every slot"},
+		"CLUSTER|REPLICAS": {onCluster((*session).clusterReplicas), answered, ""},
+		"CLUSTER|SHARDS":   {onCluster((*session).clusterShards), answered, "one node that owns every slot"},
+		"CLUSTER|SLAVES":   {onCluster((*session).clusterReplicas), answered, ""},
+		"CLUSTER|SLOTS":    {onCluster((*session).clusterSlots), answered, "one node that owns every slot"},
+
+		"CLUSTER|COUNT-FAILURE-REPORTS": {onCluster((*session).clusterFailures), answered, ""},
+		"CLUSTER|COUNTKEYSINSLOT":       {onCluster((*session).clusterCountKeys), everyNode, "while a slot moves its keys are on two"},
+		"CLUSTER|GETKEYSINSLOT":         {onCluster((*session).clusterGetKeys), everyNode, "while a slot moves its keys are on two"},
+
+		"READONLY": {onCluster((*session).okay), answered, ""}, "READWRITE": {onCluster((*session).okay), answered, ""},
+		"ASKING": {onCluster((*session).okay), answered, "Leash follows redirects itself"},
+	}
+	for _, name := range []string{
+		"ADDSLOTS", "ADDSLOTSRANGE", "BUMPEPOCH", "DELSLOTS", "DELSLOTSRANGE", "FAILOVER", "FLUSHSLOTS", "FORGET", "MEET",
+		"REPLICATE", "RESET", "SAVECONFIG", "SET-CONFIG-EPOCH", "SETSLOT",
+	} {
+		all["CLUSTER|"+name] = treatment{onCluster((*session).refuse), refused, reasonOneNode}
+	}
+	return all
+}
+
+// onCluster makes a handler that runs only before a cluster, after Redis's own
+// checks.
+func onCluster(run handler) handler {
+	return func(s *session, c *command, cmd resp.Command) bool {
+		switch {
+		case !s.ready(c, cmd):
+			return true
+		case !s.server.up.Topology().Cluster():
+			return s.fail(msgNoCluster)
+		}
+		return run(s, c, cmd)
+	}
+}
+
+func (s *session) okay(*command, resp.Command) bool { return s.ok() }
+
+func (s *session) emptyArray(*command, resp.Command) bool { return s.answer([]byte(resp.EmptyArray)) }
+
+func (s *session) clusterMyID(*command, resp.Command) bool {
+	s.scratch = resp.AppendBulk(s.scratch[:0], s.face().id())
+	return s.answer(s.scratch)
+}
+
+// clusterSlots answers CLUSTER SLOTS
+// (https://redis.io/docs/latest/commands/cluster-slots/).
+func (s *session) clusterSlots(*command, resp.Command) bool {
+	f := s.face()
+	b := append(s.scratch[:0], "*1\r\n*3\r\n:0\r\n:16383\r\n*4\r\n"...)
+	b = resp.AppendBulk(b, f.host)
+	b = resp.AppendInt(b, int64(f.port))
+	b = resp.AppendBulk(b, f.id())
+	s.scratch = s.appendMap(b, 0)
+	return s.answer(s.scratch)
+}
+
+// clusterShards answers CLUSTER SHARDS
+// (https://redis.io/docs/latest/commands/cluster-shards/).
+func (s *session) clusterShards(*command, resp.Command) bool {
+	f, fields := s.face(), 7
+	if f.isName() {
+		fields++
+	}
+	b := s.appendMap(append(s.scratch[:0], "*1\r\n"...), 2)
+	b = append(resp.AppendBulk(b, "slots"), "*2\r\n:0\r\n:16383\r\n"...)
+	b = append(resp.AppendBulk(b, "nodes"), "*1\r\n"...)
+	b = s.appendMap(b, fields)
+	b = resp.AppendBulk(resp.AppendBulk(b, "id"), f.id())
+	b = resp.AppendInt(resp.AppendBulk(b, "port"), int64(f.port))
+	b = resp.AppendBulk(resp.AppendBulk(b, "ip"), f.host)
+	b = resp.AppendBulk(resp.AppendBulk(b, "endpoint"), f.host)
+	if f.isName() {
+		b = resp.AppendBulk(resp.AppendBulk(b, "hostname"), f.host)
+	}
+	b = resp.AppendBulk(resp.AppendBulk(b, "role"), "master")
+	b = resp.AppendInt(resp.AppendBulk(b, "replication-offset"), 0)
+	b = resp.AppendBulk(resp.AppendBulk(b, "health"), "online")
+	s.scratch = b
+	return s.answer(b)
+}
+
+// clusterNodes answers CLUSTER NODES. A name stands where the IP address does,
+// for most clients know no other place.
+func (s *session) clusterNodes(*command, resp.Command) bool {
+	f := s.face()
+	return s.text(fmt.Sprintf("%s %s@%d myself,master - 0 0 1 connected 0-16383\n", f.id(), f.addr(), f.bus()))
+}
+
+func (s *session) clusterInfo(*command, resp.Command) bool {
+	assigned, state := 0, "ok"
+	t := s.server.up.Topology()
+	for slot := range upstream.SlotCount {
+		if t.Owner(uint16(slot)) >= 0 {
+			assigned++
+		}
+	}
+	if assigned == 0 {
+		state = "fail"
+	}
+	return s.text(fmt.Sprintf("cluster_state:%s\r\ncluster_slots_assigned:%d\r\ncluster_slots_ok:%d\r\n"+
+		"cluster_slots_pfail:0\r\ncluster_slots_fail:0\r\ncluster_known_nodes:1\r\ncluster_size:1\r\n"+
+		"cluster_current_epoch:1\r\ncluster_my_epoch:1\r\ncluster_stats_messages_sent:0\r\n"+
+		"cluster_stats_messages_received:0\r\ntotal_cluster_links_buffer_limit_exceeded:0\r\n", state, assigned, assigned))
+}
+
+func (s *session) clusterKeySlot(_ *command, cmd resp.Command) bool {
+	s.scratch = resp.AppendInt(s.scratch[:0], int64(upstream.Slot(cmd.Args[2])))
+	return s.answer(s.scratch)
+}
+
+// clusterReplicas answers CLUSTER REPLICAS: the node has none.
+func (s *session) clusterReplicas(c *command, cmd resp.Command) bool {
+	if string(cmd.Args[2]) != s.face().id() {
+		return s.fail(fmt.Sprintf(msgUnknownNode, quoted(cmd.Args[2], maxQuoted)))
+	}
+	return s.emptyArray(c, cmd)
+}
+
+func (s *session) clusterFailures(_ *command, cmd resp.Command) bool {
+	if string(cmd.Args[2]) != s.face().id() {
+		return s.fail(fmt.Sprintf(msgUnknownNode, quoted(cmd.Args[2], maxQuoted)))
+	}
+	s.scratch = resp.AppendInt(s.scratch[:0], 0)
+	return s.answer(s.scratch)
+}
+
+// clusterCountKeys asks every master, not only the slot's owner: nobody else
+// has keys of the slot but while it moves, and then the count is of two nodes.
+func (s *session) clusterCountKeys(_ *command, cmd resp.Command) bool {
+	slot, ok := resp.ParseInt(cmd.Args[2])
+	switch {
+	case !ok:
+		return s.fail(msgNotInteger)
+	case slot < 0 || slot >= upstream.SlotCount:
+		return s.fail(msgInvalidSlot)
+	}
+	return s.everywhere(cmd, mergeSum)
+}
+
+// clusterGetKeys asks as clusterCountKeys does.
+func (s *session) clusterGetKeys(_ *command, cmd resp.Command) bool {
+	slot, ok := resp.ParseInt(cmd.Args[2])
+	limit, ok2 := resp.ParseInt(cmd.Args[3])
+	switch {
+	case !ok || !ok2:
+		return s.fail(msgNotInteger)
+	case slot < 0 || slot >= upstream.SlotCount || limit < 0:
+		return s.fail(msgInvalidKeys)
+	}
+	return s.everywhere(cmd, func(f *fanout) []byte {
+		all, ok := f.elements()
+		if !ok {
+			return nil
+		}
+		return joined(all[:min(int64(len(all)), limit)])
+	})
+}
+
+// appendMap appends the header of n pairs in the session's protocol.
+func (s *session) appendMap(dst []byte, n int) []byte {
+	if s.lane.RESP3 {
+		return resp.AppendMap(dst, n)
+	}
+	return resp.AppendArray(dst, 2*n)
+}
+
+// text answers with a text for people: a verbatim string in RESP3.
+func (s *session) text(text string) bool {
+	if s.lane.RESP3 {
+		s.scratch = resp.AppendVerbatim(s.scratch[:0], text)
+	} else {
+		s.scratch = resp.AppendBulk(s.scratch[:0], text)
+	}
+	return s.answer(s.scratch)
+}
+
+// elements returns the elements of all parts' arrays, as they came.
+func (f *fanout) elements() (all [][]byte, ok bool) {
+	for _, p := range f.parts {
+		more, ok := elements(p.reply)
+		if !ok {
+			return nil, false
+		}
+		all = append(all, more...)
+	}
+	return all, true
+}
+
+// elements takes an array reply apart.
+func elements(reply []byte) (all [][]byte, ok bool) {
+	rest, n, ok := arrayHeader(reply)
+	if !ok || n < 0 {
+		return nil, false
+	}
+	for range n {
+		var scan resp.Scanner
+		used, done, err := scan.Scan(rest)
+		if err != nil || !done {
+			return nil, false
+		}
+		all, rest = append(all, rest[:used]), rest[used:]
+	}
+	return all, true
+}
+
+// joined makes an array reply of elements.
+func joined(elements [][]byte) []byte {
+	return append(resp.AppendArray(nil, len(elements)), bytes.Join(elements, nil)...)
+}

@@ -1,0 +1,175 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/redistest"
+)
+
+// likeOneNode makes the replies of a cluster of one node and of Leash
+// comparable: ids, addresses and epochs are their own.
+func likeOneNode(reply, addr string) string {
+	host, port, _ := net.SplitHostPort(addr)
+	for _, r := range []struct{ pattern, by string }{
+		{`[0-9a-f]{40}`, "ID"}, {host + ":" + port + "@[0-9]+", "ADDR"}, {`:` + port + `\r\n`, ":PORT\r\n"},
+		{`[$=][0-9]+\r\n(txt:)?(ID ADDR|cluster_)`, "TEXT $2"}, // their length differs with port and epoch
+		{`_epoch:[0-9]+`, "_epoch:N"}, {`- 0 0 [0-9]+ conn`, "- 0 0 N conn"}, {`(stats_messages_[a-z_]*|offset\r\n):[0-9]+`, "$1:N"},
+		{`cluster_stats_messages_[a-z]+_(sent|received):N\r\n`, ""}, // by kind, of the bus
+	} {
+		reply = regexp.MustCompile(r.pattern).ReplaceAllString(reply, r.by)
+	}
+	return reply
+}
+
+// TestClusterOfOneNode compares what Leash says of itself with what a cluster
+// says that has one node for all slots.
+func TestClusterOfOneNode(t *testing.T) {
+	one := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1})
+	three := redistest.StartCluster(t)
+	l := startLeash(t, three.Addrs())
+	real := one.Nodes[0].Addr
+	redis, client := dialAddr(t, real), l.dial(t)
+	for _, hello := range []string{"2", "3"} {
+		do(t, redis, "HELLO", hello)
+		do(t, client, "HELLO", hello)
+		for _, cmd := range []string{
+			"CLUSTER SLOTS", "CLUSTER SHARDS", "CLUSTER NODES", "CLUSTER INFO", "CLUSTER MYID", "CLUSTER LINKS", "CLUSTER KEYSLOT {a}b",
+			"CLUSTER REPLICAS x", "CLUSTER SLAVES x", "CLUSTER COUNT-FAILURE-REPORTS x", "CLUSTER HELP", "CLUSTER NONSENSE", "CLUSTER", "CLUSTER SLOTS x",
+			"CLUSTER KEYSLOT", "CLUSTER COUNTKEYSINSLOT x", "CLUSTER COUNTKEYSINSLOT 16384", "CLUSTER COUNTKEYSINSLOT -1", "CLUSTER COUNTKEYSINSLOT 1",
+			"CLUSTER GETKEYSINSLOT 1 -1", "CLUSTER GETKEYSINSLOT 16384 1", "CLUSTER GETKEYSINSLOT x 1", "CLUSTER GETKEYSINSLOT 1 x", "CLUSTER GETKEYSINSLOT 1 10",
+			"READONLY", "READWRITE", "ASKING", "READONLY x", "ASKING x", "HELLO",
+		} {
+			want := likeOneNode(do(t, redis, strings.Fields(cmd)...), real)
+			got := likeOneNode(do(t, client, strings.Fields(cmd)...), l.addr)
+			if cmd == "HELLO" {
+				id := regexp.MustCompile(`id\r\n:[0-9]+`)
+				want, got = id.ReplaceAllString(want, ""), id.ReplaceAllString(got, "")
+			}
+			if got != want {
+				t.Errorf("RESP%s %s: got %q, want %q", hello, cmd, got, want)
+			}
+		}
+	}
+	client = l.dial(t)
+	id := strings.Split(do(t, client, "CLUSTER", "MYID"), "\r\n")[1]
+	want(t, client, "*0\r\n", "CLUSTER", "REPLICAS", id)
+	want(t, client, ":0\r\n", "CLUSTER", "COUNT-FAILURE-REPORTS", id)
+	want(t, l.dial(t), "$40\r\n"+id+"\r\n", "CLUSTER", "MYID")
+}
+
+// TestClusterCannotBeChanged: what would change one node behind Leash.
+func TestClusterCannotBeChanged(t *testing.T) {
+	l := startLeash(t, redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1}).Addrs())
+	client := l.dial(t)
+	for _, cmd := range []string{"CLUSTER ADDSLOTS 1", "CLUSTER FAILOVER", "CLUSTER MEET 127.0.0.1 1", "CLUSTER RESET", "CLUSTER SETSLOT 1 STABLE", "CLUSTER FLUSHSLOTS"} {
+		args := strings.Fields(cmd)
+		name := strings.ToLower(args[0] + "|" + args[1])
+		want(t, client, "-ERR '"+name+"' is refused by leash: "+reasonOneNode+"\r\n", args...)
+	}
+}
+
+// TestNoCluster: before a single Redis a client is told what it tells.
+func TestNoCluster(t *testing.T) {
+	server := redistest.Start(t)
+	l := startLeash(t, []string{server.Addr})
+	redis, client := dialAddr(t, server.Addr), l.dial(t)
+	for _, cmd := range []string{"CLUSTER SLOTS", "CLUSTER INFO", "CLUSTER NODES", "CLUSTER HELP", "CLUSTER RESET", "CLUSTER KEYSLOT a", "CLUSTER KEYSLOT", "CLUSTER X", "READONLY", "READWRITE", "ASKING"} {
+		want(t, client, do(t, redis, strings.Fields(cmd)...), strings.Fields(cmd)...)
+	}
+}
+
+// TestKeysInSlotWhileItMoves: they are on two nodes, and all of them count.
+func TestKeysInSlotWhileItMoves(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 2})
+	l := startLeash(t, cluster.Addrs())
+	client := l.dial(t)
+	const slot = 100
+	for i := range 10 {
+		want(t, client, "+OK\r\n", "SET", redistest.KeyIn(slot, fmt.Sprint(i)), "v")
+	}
+	move, err := cluster.BeginMove(slot, cluster.Nodes[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := move.MoveKeys(4); err != nil {
+		t.Fatal(err)
+	}
+	want(t, client, ":10\r\n", "CLUSTER", "COUNTKEYSINSLOT", fmt.Sprint(slot))
+	for limit, n := range map[int]int{0: 0, 5: 5, 10: 10, 100: 10} {
+		got := do(t, client, "CLUSTER", "GETKEYSINSLOT", fmt.Sprint(slot), fmt.Sprint(limit))
+		if !strings.HasPrefix(got, fmt.Sprintf("*%d\r\n", n)) {
+			t.Errorf("GETKEYSINSLOT of %d: %q", limit, got)
+		}
+	}
+}
+
+// TestAnnounce: what cluster clients are told is an address of the user's.
+func TestAnnounce(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1})
+	l := startLeash(t, cluster.Addrs(), func(o *options) { o.front.Announce = "leash.example:7777" })
+	client := l.dial(t)
+	id := (face{"leash.example", 7777}).id()
+	want(t, client, "*1\r\n*3\r\n:0\r\n:16383\r\n*4\r\n$13\r\nleash.example\r\n:7777\r\n$40\r\n"+id+"\r\n*0\r\n", "CLUSTER", "SLOTS")
+	if got := do(t, client, "CLUSTER", "NODES"); !strings.Contains(got, id+" leash.example:7777@17777 myself,master - 0 0 1 connected 0-16383\n") {
+		t.Errorf("CLUSTER NODES: %q", got)
+	}
+	if got := do(t, client, "CLUSTER", "SHARDS"); !strings.Contains(got, "$8\r\nhostname\r\n$13\r\nleash.example\r\n") {
+		t.Errorf("CLUSTER SHARDS: %q", got)
+	}
+	if _, err := New(Config{Announce: "x"}, nil, nil, nil, nil); err == nil {
+		t.Error("nonsense was announced")
+	}
+}
+
+// TestUnixClientIsToldTheFirstPort: it connected to no address of use.
+func TestUnixClientIsToldTheFirstPort(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1})
+	path := filepath.Join(t.TempDir(), "leash")
+	l := startLeash(t, cluster.Addrs(), func(o *options) { o.front.Listen = []string{"0.0.0.0:0", "unix:" + path} })
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redistest.NewClient(conn)
+	defer client.Close()
+	_, port, _ := net.SplitHostPort(l.addr)
+	if got := do(t, client, "CLUSTER", "SLOTS"); !strings.Contains(got, "$9\r\n127.0.0.1\r\n:"+port+"\r\n") {
+		t.Errorf("CLUSTER SLOTS: %q", got)
+	}
+	if f := firstPort(nil); f.bus() != 0 || f.id() == "" {
+		t.Errorf("no port at all: %+v", f)
+	}
+}
+
+// TestClusterClient: one that asks for the slots sends everything here.
+func TestClusterClient(t *testing.T) {
+	l := startLeash(t, redistest.StartCluster(t).Addrs())
+	for _, protocol := range []int{2, 3} {
+		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{l.addr}, Protocol: protocol, ReadOnly: true})
+		for i := range 100 {
+			key := fmt.Sprint("key", i)
+			if err := client.Set(t.Context(), key, i, 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := client.Get(t.Context(), key).Int(); got != i || err != nil {
+				t.Fatalf("%s: got %d, %v", key, got, err)
+			}
+		}
+		var seen []string
+		if err := client.ForEachMaster(t.Context(), func(_ context.Context, c *redis.Client) error {
+			seen = append(seen, c.Options().Addr)
+			return nil
+		}); err != nil || len(seen) != 1 || seen[0] != l.addr {
+			t.Errorf("masters: %v, %v; want only %s", seen, err, l.addr)
+		}
+		client.Close()
+	}
+}
