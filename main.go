@@ -78,9 +78,8 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	if err := up.Connect(ctx); err != nil {
 		return fmt.Errorf("--upstream: %w", err)
 	}
-	client := up.Client()
-	defer client.Close()
-	locks, err := lockcmd.New(lockConfig(cfg), client, log)
+	defer up.CloseClients()
+	locks, err := lockcmd.New(lockConfig(cfg, up), up.Client(), log)
 	if err != nil {
 		return err
 	}
@@ -138,10 +137,11 @@ func upstreamConfig(cfg config.Config) upstream.Config {
 	}
 }
 
-func lockConfig(cfg config.Config) lockcmd.Config {
+func lockConfig(cfg config.Config, up *upstream.Upstream) lockcmd.Config {
 	return lockcmd.Config{
 		WatchdogTimeout: cfg.WatchdogTimeout, Publish: cfg.LockPublish,
 		TokenTTL: cfg.TokenTTL, UpstreamTimeout: cfg.UpstreamTimeout,
+		Database: up.Database, Suspect: up.Refresh,
 	}
 }
 

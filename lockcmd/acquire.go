@@ -9,13 +9,14 @@ import (
 func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	w, msg := s.parseAcquire(args)
+	w.db = c.db
 	if msg != "" {
 		return appendError(dst, msg)
 	}
 	if s.draining.Load() {
 		return appendError(dst, msgDraining)
 	}
-	if w.wait && c.newest(func(h *hold) bool { return h.key == w.key && h.owner != w.owner && h.state != releasing }) != nil {
+	if w.wait && c.newest(func(h *hold) bool { return h.id == w.lock() && h.owner != w.owner && h.state != releasing }) != nil {
 		return appendError(dst, msgDeadlock) // R5
 	}
 	own, ok := c.enter(w)
@@ -25,7 +26,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	t := c.newTry(w, own)
 	defer t.release()
 	r := result{kind: taken}
-	if own != nil || w.owner != "" || !w.wait || !s.queues.waiting(w.key) { // else: behind those who wait already (R18)
+	if own != nil || w.owner != "" || !w.wait || !s.queues.waiting(w.lock()) { // else: behind those who wait already (R18)
 		r = t.send(s.deadline())
 	}
 	if w.wait && (r.kind == taken || r.kind == busy) {
@@ -41,7 +42,7 @@ func (c *Carrier) enter(w wish) (own *hold, ok bool) {
 		return nil, true
 	}
 	for until := c.service.deadline(); ; {
-		h := c.newest(func(h *hold) bool { return h.key == w.key && h.owner == w.owner })
+		h := c.newest(func(h *hold) bool { return h.id == w.lock() && h.owner == w.owner })
 		if h == nil {
 			return nil, true
 		}

@@ -130,6 +130,7 @@ func validOwner(id string) bool {
 
 // wish is what an ACQUIRE asks for.
 type wish struct {
+	db    int
 	key   string
 	owner string // "" for an owner of its own
 	id    string
@@ -138,6 +139,8 @@ type wish struct {
 	ttl   time.Duration // the lease
 	lease bool          // not renewed
 }
+
+func (w wish) lock() lockID { return lockID{w.db, w.key} }
 
 const acquireName = "LOCK.ACQUIRE"
 

@@ -17,6 +17,7 @@ var errRefused = errors.New("lockcmd: Redis did not take the request")
 // request is a script with everything a repetition needs: it may be sent as often as necessary and acts once (R7).
 type request struct {
 	script *script
+	db     int
 	keys   []string
 	args   []any
 	sent   time.Time // when it was last sent: the times in an answer count from there
@@ -70,14 +71,20 @@ func (s *Service) attempt(r *request, until time.Time) (any, error) {
 	r.sent = now
 	ctx, cancel := context.WithDeadline(context.Background(), limit)
 	defer cancel()
-	return r.script.run(ctx, s.rdb, r.keys, r.args)
+	return r.script.run(ctx, s.database(r.db), r.keys, r.args)
 }
 
 // suspect looks for a new topology when a node does not serve as expected: for a command it may not send again go-redis does
 // that only when its interval (10 s) is over, which is late for a lease.
 func (s *Service) suspect(v verdict) {
-	if c, ok := s.rdb.(*redis.ClusterClient); ok && v != answered {
+	if v == answered {
+		return
+	}
+	if c, ok := s.rdb.(*redis.ClusterClient); ok {
 		c.ReloadState(context.Background()) // in the background, and no more often than every 200 ms
+	}
+	if s.cfg.Suspect != nil {
+		s.cfg.Suspect()
 	}
 }
 

@@ -37,6 +37,7 @@ type Carrier struct {
 	name    string // "<leash uuid>:<id>.<n>"; n is never used again
 	host    Host
 
+	db       int          // of the commands; belongs to whoever calls Do
 	requests atomic.Int64 // the last request's number
 
 	// mu guards the fields below, and the states of the holds.

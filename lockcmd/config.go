@@ -3,6 +3,8 @@ package lockcmd
 import (
 	"fmt"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Ways to publish wake-ups (Config.Publish).
@@ -18,6 +20,13 @@ type Config struct {
 	Publish         string        // PublishBoth, PublishSharded or PublishPlain; if empty, PublishBoth
 	TokenTTL        time.Duration // how long a token counter outlives its last acquire; if zero, for ever
 	UpstreamTimeout time.Duration // how long a lock script may take before its outcome counts as unknown; if zero, 10 s
+
+	// Database gives the client of a database other than 0, the same one each time and made as New's is; it does not block. If
+	// nil, every carrier's locks lie where New's client looks.
+	Database func(db int) redis.UniversalClient
+	// Suspect is told when a server does not serve as expected, so that somebody may look which one does; it does not block. If
+	// nil, go-redis's own looking must do.
+	Suspect func()
 }
 
 // MinTTL is the shortest TTL a renewed hold may have: renewal three times within it must have a chance.

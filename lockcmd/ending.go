@@ -58,8 +58,8 @@ func (e *ending) renumber() {
 	doubt := e.request != nil && e.request.doubt
 	e.number = h.carrier.requests.Add(1)
 	e.request = &request{
-		script: releaseScript, keys: []string{h.key},
-		args:  append(e.args(), lockChannel(h.key), s.cfg.publishMode()),
+		script: releaseScript, db: h.id.db, keys: []string{h.id.key},
+		args:  append(e.args(), lockChannel(h.id.key), s.cfg.publishMode()),
 		doubt: doubt,
 	}
 }
@@ -79,7 +79,7 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 		e.renumber()
 	}
 	if !s.draining.Load() {
-		if w := s.queues.claim(e.hold.key); w != nil {
+		if w := s.queues.claim(e.hold.id); w != nil {
 			code, known := e.handOver(w, until)
 			if known && code != tooLate {
 				return e.settle(code), nil
@@ -107,7 +107,7 @@ func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
 	s, t := e.service, w.try
 	args := append(e.args(), t.owner, t.carrier.name, t.number)
 	r := &request{
-		script: handoverScript, keys: []string{e.hold.key, tokenKey(e.hold.key)}, args: append(args, t.grantArgs()...),
+		script: handoverScript, db: e.hold.id.db, keys: []string{e.hold.id.key, tokenKey(e.hold.id.key)}, args: append(args, t.grantArgs()...),
 	}
 	reply, err := s.ask(r, until)
 	e.request.doubt = e.request.doubt || r.doubt
@@ -185,7 +185,7 @@ func (e *ending) reply(dst []byte, code int64) []byte {
 	case err != nil:
 		return e.hold.carrier.timeout(dst, msgRefused)
 	case lost != "":
-		return appendError(dst, msgLost(e.hold.key, lost))
+		return appendError(dst, msgLost(e.hold.id.key, lost))
 	}
 	return appendError(dst, msgNotHeld)
 }
@@ -239,11 +239,11 @@ func (e *ending) finish() {
 			e.missing()
 			return
 		case err != nil && e.inner: // the count that was to go stays
-			s.log.Warn("release refused", "key", h.key, "err", err)
+			s.log.Warn("release refused", "key", h.id.key, "err", err)
 			e.resume()
 			return
 		case err != nil:
-			s.log.Warn("release refused", "key", h.key, "err", err)
+			s.log.Warn("release refused", "key", h.id.key, "err", err)
 		}
 		break
 	}

@@ -10,7 +10,7 @@ import (
 type hold struct {
 	// Immutable.
 	carrier *Carrier
-	key     string
+	id      lockID
 	slot    int
 	owner   string
 	named   bool // the owner was given by the client
@@ -25,7 +25,7 @@ type hold struct {
 	// Guarded by carrier.mu.
 	state state
 	count int64         // its acquires, as far as this Leash knows
-	id    string        // the last acquire's
+	last  string        // the ID of the last acquire
 	later bool          // a release waits for the gate
 	lease bool          // not renewed
 	ttl   time.Duration // of the renewal, or the lease
@@ -63,7 +63,7 @@ func (h *hold) close() { <-h.gate }
 
 // plan is how the watchdog is to keep h. A lease is looked at as often as others are renewed, if it lasts as long.
 func (h *hold) plan(until time.Time) renewal.Plan {
-	p := renewal.Plan{Slot: h.slot, TTL: h.ttl, Lease: h.lease, Until: until}
+	p := renewal.Plan{DB: h.id.db, Slot: h.slot, TTL: h.ttl, Lease: h.lease, Until: until}
 	if p.Lease {
 		p.TTL = min(h.ttl, h.carrier.service.cfg.WatchdogTimeout)
 	}
@@ -138,7 +138,7 @@ func (h *hold) gone() {
 // Lost implements renewal.Keeper: the owner is told before anybody else can get the lock (R27).
 func (h *hold) Lost(reason string) {
 	if h.settle(over, held, lessening) {
-		h.carrier.host.Lost([]byte(h.key), reason)
+		h.carrier.host.Lost([]byte(h.id.key), reason)
 		h.gone()
 		h.carrier.service.report(h, reason)
 		return

@@ -24,7 +24,7 @@ func (c *Carrier) ttl(dst []byte, args [][]byte) []byte {
 	}
 	h := c.mine(string(args[1]), o)
 	if h == nil && o.token != 0 { // the token proves the hold on any connection
-		h = c.service.find(string(args[1]), o.match)
+		h = c.service.find(c.id(string(args[1])), o.match)
 	}
 	if h == nil {
 		return appendInt(dst, -2)
@@ -47,8 +47,8 @@ type look struct {
 }
 
 // inspect reads a lock.
-func (s *Service) inspect(key string, until time.Time) (look, error) {
-	reply, err := s.ask(&request{script: inspectScript, keys: []string{key}}, until)
+func (s *Service) inspect(lock lockID, until time.Time) (look, error) {
+	reply, err := s.ask(&request{script: inspectScript, db: lock.db, keys: []string{lock.key}}, until)
 	if err != nil {
 		return look{}, err
 	}
@@ -80,7 +80,7 @@ func (c *Carrier) info(dst []byte, args [][]byte) []byte {
 	if msg := s.keyError(key); msg != "" {
 		return appendError(dst, msg)
 	}
-	l, err := s.inspect(key, s.deadline())
+	l, err := s.inspect(c.id(key), s.deadline())
 	if err != nil {
 		if r := failure(err); r.kind == failed {
 			return appendError(dst, r.text)
@@ -90,7 +90,7 @@ func (c *Carrier) info(dst []byte, args [][]byte) []byte {
 	if l.owner == "" {
 		return appendNil(dst)
 	}
-	return l.append(dst, s.queues.length(key))
+	return l.append(dst, s.queues.length(c.id(key)))
 }
 
 // append writes the map of LOCK.INFO. What is not known of a lock that Redisson holds is nil.

@@ -47,5 +47,5 @@ func (s *Service) logLosses() {
 
 func (s *Service) logLoss(l loss) {
 	h := l.hold
-	s.log.Warn("lock lost", "key", h.key, "owner", h.owner, "token", h.token, "reason", l.reason, "client", l.client)
+	s.log.Warn("lock lost", "key", h.id.key, "db", h.id.db, "owner", h.owner, "token", h.token, "reason", l.reason, "client", l.client)
 }

@@ -11,14 +11,14 @@ import (
 func (c *Carrier) move(t *try, token int64, from string, until time.Time) result {
 	s, key := c.service, t.wish.key
 	keep := max(t.wish.ttl, s.cfg.WatchdogTimeout).Milliseconds()
-	old := s.find(key, func(h *hold) bool { return h.token == token && h.carrier.name == from })
+	old := s.find(t.wish.lock(), func(h *hold) bool { return h.token == token && h.carrier.name == from })
 	channel, news := "", ""
 	if old == nil {
 		channel, news = carrierChannel(from), newsText("moved", token, from, key)
 	}
 	r := &request{
-		script: moveScript,
-		keys:   []string{key, tombstoneKey(key, token, from), tombstoneKey(key, token, c.name)},
+		script: moveScript, db: t.wish.db,
+		keys: []string{key, tombstoneKey(key, token, from), tombstoneKey(key, token, c.name)},
 		args: []any{
 			t.owner, token, from, recordID(t.wish.id), c.name, t.number, recordClient(c.host.Client()), keep, channel, news,
 		},
@@ -63,8 +63,9 @@ func (s *Service) hear(news string) {
 	if err != nil {
 		return
 	}
-	h := s.find(f[3], func(h *hold) bool { return h.token == token && h.carrier.name == f[2] })
-	if h != nil {
-		s.watchdog.Check(&h.watch)
+	for _, h := range s.everywhere(f[3]) { // the news does not name the database
+		if h.token == token && h.carrier.name == f[2] {
+			s.watchdog.Check(&h.watch)
+		}
 	}
 }

@@ -7,10 +7,10 @@ import (
 // maxHandovers is how often in a row a lock goes from one waiter of this Leash to the next before other Leashes get a chance.
 const maxHandovers = 16
 
-// queues are the waiters of this Leash, in the order they came, by key. Only the head of a queue looks at the lock (R18).
+// queues are the waiters of this Leash, in the order they came, by lock. Only the head of a queue looks at the lock (R18).
 type queues struct {
-	mu    sync.Mutex
-	byKey map[string]*queue
+	mu     sync.Mutex
+	byLock map[lockID]*queue
 }
 
 type queue struct {
@@ -38,24 +38,24 @@ const (
 	left          // not in the queue any more
 )
 
-func newQueues() *queues { return &queues{byKey: make(map[string]*queue)} }
+func newQueues() *queues { return &queues{byLock: make(map[lockID]*queue)} }
 
-// waiting reports whether anybody waits for key.
-func (q *queues) waiting(key string) bool {
+// waiting reports whether anybody waits for the lock.
+func (q *queues) waiting(lock lockID) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.byKey[key] != nil
+	return q.byLock[lock] != nil
 }
 
-// join puts a try at the end of its key's queue.
+// join puts a try at the end of its lock's queue.
 func (q *queues) join(t *try) *waiter {
 	w := &waiter{try: t, wake: make(chan struct{}, 1), gift: make(chan result, 1)}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	k := q.byKey[t.wish.key]
+	k := q.byLock[t.wish.lock()]
 	if k == nil {
 		k = &queue{}
-		q.byKey[t.wish.key] = k
+		q.byLock[t.wish.lock()] = k
 	}
 	k.waiters = append(k.waiters, w)
 	return w
@@ -65,7 +65,7 @@ func (q *queues) join(t *try) *waiter {
 func (q *queues) look(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.byKey[w.try.wish.key].waiters[0] != w || w.place != queued {
+	if q.byLock[w.try.wish.lock()].waiters[0] != w || w.place != queued {
 		return false
 	}
 	select { // whatever woke it until now is served by this look; what comes later deserves another
@@ -95,8 +95,8 @@ func (q *queues) leave(w *waiter, took, force bool) bool {
 	took = took || w.place == given
 	w.try.late = w.try.late || w.late
 	w.place = left
-	key := w.try.wish.key
-	k := q.byKey[key]
+	lock := w.try.wish.lock()
+	k := q.byLock[lock]
 	for i, other := range k.waiters {
 		if other != w {
 			continue
@@ -108,16 +108,16 @@ func (q *queues) leave(w *waiter, took, force bool) bool {
 		break
 	}
 	if len(k.waiters) == 0 {
-		delete(q.byKey, key)
+		delete(q.byLock, lock)
 	}
 	return true
 }
 
-// wake lets the head of key's queue look at the lock.
-func (q *queues) wake(key string) {
+// wake lets the head of the lock's queue look at the lock.
+func (q *queues) wake(lock lockID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if k := q.byKey[key]; k != nil {
+	if k := q.byLock[lock]; k != nil {
 		k.waiters[0].rouse()
 	}
 }
@@ -126,7 +126,7 @@ func (q *queues) wake(key string) {
 func (q *queues) wakeAll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, k := range q.byKey {
+	for _, k := range q.byLock {
 		for _, w := range k.waiters {
 			w.rouse()
 		}
@@ -140,12 +140,12 @@ func (w *waiter) rouse() {
 	}
 }
 
-// claim is the head of key's queue, to be granted the lock by a release (R21); nil when there is none, when it looks for itself
+// claim is the head of the lock's queue, to be granted the lock by a release (R21); nil when there is none, when it looks for itself
 // just now, or when it is the fleet's turn. A claim ends with give or unclaim.
-func (q *queues) claim(key string) *waiter {
+func (q *queues) claim(lock lockID) *waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	k := q.byKey[key]
+	k := q.byLock[lock]
 	if k == nil {
 		return nil
 	}
@@ -186,11 +186,11 @@ func (q *queues) unclaim(w *waiter, late bool) bool {
 	return true
 }
 
-// length is how many wait for key.
-func (q *queues) length(key string) int {
+// length is how many wait for the lock.
+func (q *queues) length(lock lockID) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if k := q.byKey[key]; k != nil {
+	if k := q.byLock[lock]; k != nil {
 		return len(k.waiters)
 	}
 	return 0

@@ -25,7 +25,7 @@ func (c *Carrier) release(dst []byte, args [][]byte) []byte {
 	}
 	h := c.mine(key, o)
 	if h == nil && (o.token != 0 || o.owner != "") {
-		h = c.service.find(key, o.match)
+		h = c.service.find(c.id(key), o.match)
 		if h == nil {
 			return c.revoke(dst, key, o, until)
 		}
@@ -75,7 +75,7 @@ func (o options) match(h *hold) bool {
 
 // mine is this connection's newest hold of key that the options mean.
 func (c *Carrier) mine(key string, o options) *hold {
-	return c.newest(func(h *hold) bool { return h.key == key && o.match(h) })
+	return c.newest(func(h *hold) bool { return h.id == c.id(key) && o.match(h) })
 }
 
 // replyRelease releases h, whose gate it closes, and answers.

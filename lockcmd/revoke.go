@@ -21,7 +21,7 @@ func (c *Carrier) revoke(dst []byte, key string, o options, until time.Time) []b
 		id = s.uuid + ":" + strconv.FormatInt(s.owners.Add(1), 10)
 	}
 	for range 16 {
-		v := s.newRevoke(key, id, o.all)
+		v := s.newRevoke(c.id(key), id, o.all)
 		found, err := v.read(o, until)
 		if err == nil && !found && v.answer == "" {
 			return appendError(dst, msgNotHeld)
@@ -51,6 +51,7 @@ func (c *Carrier) revoke(dst []byte, key string, o options, until time.Time) []b
 // revocation ends a hold, or takes a count of it, by another way than its carrier's own.
 type revocation struct {
 	service *Service
+	db      int
 	key     string
 	id      string // under which the answer is kept
 	all     bool
@@ -66,19 +67,19 @@ type revocation struct {
 	ending *ending // of local, while the outcome is unknown
 }
 
-func (s *Service) newRevoke(key, id string, all bool) *revocation {
-	return &revocation{service: s, key: key, id: id, all: all}
+func (s *Service) newRevoke(lock lockID, id string, all bool) *revocation {
+	return &revocation{service: s, db: lock.db, key: lock.key, id: id, all: all}
 }
 
 // read finds out whom the request is about. found is false when there is no such hold.
 func (v *revocation) read(o options, until time.Time) (found bool, err error) {
 	s := v.service
 	if o.id != "" {
-		if v.answer, err = s.value(answerKey(v.key, v.id), until); err != nil || v.answer != "" {
+		if v.answer, err = s.value(v.db, answerKey(v.key, v.id), until); err != nil || v.answer != "" {
 			return false, err
 		}
 	}
-	l, err := s.inspect(v.key, until)
+	l, err := s.inspect(lockID{v.db, v.key}, until)
 	if err != nil {
 		return false, err
 	}
@@ -87,7 +88,7 @@ func (v *revocation) read(o options, until time.Time) (found bool, err error) {
 		return false, nil
 	}
 	v.owner, v.carrier, v.token = l.owner, r.carrier, r.token
-	v.local = s.find(v.key, func(h *hold) bool { return h.token == r.token && h.carrier.name == r.carrier })
+	v.local = s.find(lockID{v.db, v.key}, func(h *hold) bool { return h.token == r.token && h.carrier.name == r.carrier })
 	keep := max(r.ttl, s.cfg.WatchdogTimeout.Milliseconds(), l.left.Milliseconds())
 	channel, news := "", ""
 	if v.local == nil {
@@ -98,9 +99,9 @@ func (v *revocation) read(o options, until time.Time) (found bool, err error) {
 		all = "all"
 	}
 	v.request = &request{
-		script: revokeScript,
-		keys:   []string{v.key, tombstoneKey(v.key, r.token, r.carrier), answerKey(v.key, v.id)},
-		args:   []any{v.owner, v.token, v.carrier, all, lockChannel(v.key), s.cfg.publishMode(), keep, channel, news},
+		script: revokeScript, db: v.db,
+		keys: []string{v.key, tombstoneKey(v.key, r.token, r.carrier), answerKey(v.key, v.id)},
+		args: []any{v.owner, v.token, v.carrier, all, lockChannel(v.key), s.cfg.publishMode(), keep, channel, news},
 	}
 	return true, nil
 }
@@ -157,18 +158,19 @@ func tryAgain(err error) bool {
 // carrier finds the hold gone, it must find the reason too.
 func (v *revocation) piecemeal(until time.Time) (int64, error) {
 	s, keep := v.service, v.request.args[6].(int64)
-	if answer, err := s.value(v.request.keys[2], until); err != nil || answer != "" {
+	if answer, err := s.value(v.db, v.request.keys[2], until); err != nil || answer != "" {
 		code, _ := strconv.ParseInt(answer, 10, 64)
 		return code, err
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
+	rdb := s.database(v.db)
 	if v.local == nil {
-		if err := s.rdb.Set(ctx, v.request.keys[1], "released", millis(keep)).Err(); err != nil {
+		if err := rdb.Set(ctx, v.request.keys[1], "released", millis(keep)).Err(); err != nil {
 			return 0, errors.Join(errRefused, err)
 		}
 	}
-	one := &request{script: revokeScript, keys: v.request.keys[:1], args: v.request.args}
+	one := &request{script: revokeScript, db: v.db, keys: v.request.keys[:1], args: v.request.args}
 	reply, err := s.ask(one, until)
 	if err != nil {
 		return 0, err
@@ -178,10 +180,10 @@ func (v *revocation) piecemeal(until time.Time) (int64, error) {
 		code = endedIt
 	}
 	if code != endedIt {
-		s.rdb.Del(ctx, v.request.keys[1])
+		rdb.Del(ctx, v.request.keys[1])
 	}
 	if code != notThere {
-		s.rdb.Set(ctx, v.request.keys[2], strconv.FormatInt(code, 10), millis(keep))
+		rdb.Set(ctx, v.request.keys[2], strconv.FormatInt(code, 10), millis(keep))
 	}
 	return code, nil
 }
@@ -205,9 +207,9 @@ func (v *revocation) finish() {
 }
 
 // value reads a string; "" when there is none.
-func (s *Service) value(key string, until time.Time) (string, error) {
+func (s *Service) value(db int, key string, until time.Time) (string, error) {
 	for {
-		text, err := s.get(key, until)
+		text, err := s.get(db, key, until)
 		switch {
 		case err == nil, errors.Is(err, redis.Nil):
 			return text, nil
@@ -220,20 +222,20 @@ func (s *Service) value(key string, until time.Time) (string, error) {
 	}
 }
 
-func (s *Service) get(key string, until time.Time) (string, error) {
+func (s *Service) get(db int, key string, until time.Time) (string, error) {
 	if limit := time.Now().Add(maxAttempt); limit.Before(until) {
 		until = limit
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), s.within(until))
 	defer cancel()
-	return s.rdb.Get(ctx, key).Result()
+	return s.database(db).Get(ctx, key).Result()
 }
 
 // tombstone says why a hold of ours is not there any more. A key that is no string is no tombstone of ours.
 func (s *Service) tombstone(h *hold, until time.Time) (renewal.Outcome, error) {
-	text, err := s.value(tombstoneKey(h.key, h.token, h.carrier.name), until)
+	text, err := s.value(h.id.db, tombstoneKey(h.id.key, h.token, h.carrier.name), until)
 	if errors.Is(err, errRefused) {
-		return renewal.Unknown, fmt.Errorf("tombstone of %q: %w", h.key, err)
+		return renewal.Unknown, fmt.Errorf("tombstone of %q: %w", h.id.key, err)
 	}
 	return epitaph(text), nil
 }

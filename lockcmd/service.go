@@ -43,7 +43,7 @@ type Service struct {
 
 	// mu guards the fields below.
 	mu     sync.Mutex
-	holds  map[string][]*hold // the present holds of this Leash by key
+	holds  map[string][]*hold // the present holds of this Leash by key, whatever the database
 	closed bool               // no more tasks begin
 }
 
@@ -145,31 +145,39 @@ func (s *Service) spawn(f func()) {
 	}
 }
 
-// find is the newest present hold of key for which match says yes, nil when there is none.
-func (s *Service) find(key string, match func(*hold) bool) *hold {
+// find is the newest present hold of the lock for which match says yes, nil when there is none.
+func (s *Service) find(lock lockID, match func(*hold) bool) *hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := len(s.holds[key]) - 1; i >= 0; i-- {
-		if h := s.holds[key][i]; match(h) {
+	holds := s.holds[lock.key]
+	for i := len(holds) - 1; i >= 0; i-- {
+		if h := holds[i]; h.id == lock && match(h) {
 			return h
 		}
 	}
 	return nil
 }
 
+// everywhere is the present holds of key, whatever the database.
+func (s *Service) everywhere(key string) []*hold {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.holds[key])
+}
+
 func (s *Service) index(h *hold) {
 	s.mu.Lock()
-	s.holds[h.key] = append(s.holds[h.key], h)
+	s.holds[h.id.key] = append(s.holds[h.id.key], h)
 	s.mu.Unlock()
 }
 
 func (s *Service) unindex(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if rest := without(s.holds[h.key], h); len(rest) > 0 {
-		s.holds[h.key] = rest
+	if rest := without(s.holds[h.id.key], h); len(rest) > 0 {
+		s.holds[h.id.key] = rest
 	} else {
-		delete(s.holds, h.key)
+		delete(s.holds, h.id.key)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -15,11 +16,11 @@ import (
 // store is Redis as the watchdog sees it.
 type store struct{ *Service }
 
-// Node implements renewal.Store.
-func (s *store) Node(slot int) string {
+// Node implements renewal.Store. Each database has a line of its own, since a connection is in one of them.
+func (s *store) Node(db, slot int) string {
 	c, ok := s.rdb.(*redis.ClusterClient)
 	if !ok {
-		return ""
+		return strconv.Itoa(db)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond) // the topology is at hand
 	defer cancel()
@@ -32,6 +33,9 @@ func (s *store) Node(slot int) string {
 
 // Renew implements renewal.Store: one pipeline, one script a batch.
 func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch) [][]renewal.Outcome {
+	if len(batches) == 0 {
+		return nil
+	}
 	errs, replies := s.pipeline(ctx, "EVALSHA", batches)
 	out := make([][]renewal.Outcome, len(batches))
 	var missing []int
@@ -57,7 +61,7 @@ func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch) []
 }
 
 func (s *store) pipeline(ctx context.Context, verb string, batches []renewal.Batch) (errs []error, replies []any) {
-	pipe := s.rdb.Pipeline()
+	pipe := s.database(batches[0].DB).Pipeline()
 	cmds := make([]once, len(batches))
 	for i, b := range batches {
 		ttl := b.TTL.Milliseconds()
@@ -67,7 +71,7 @@ func (s *store) pipeline(ctx context.Context, verb string, batches []renewal.Bat
 		keys, args := make([]string, len(b.Holds)), []any{ttl}
 		for j, w := range b.Holds {
 			h := w.Keeper.(*hold)
-			keys[j] = h.key
+			keys[j] = h.id.key
 			args = append(args, h.owner, mark(h.token, h.carrier.name))
 		}
 		cmds[i] = renewScript.command(ctx, verb, keys, args)
@@ -110,7 +114,7 @@ func (s *store) explain(ctx context.Context, batches []renewal.Batch, out [][]re
 	type place struct{ batch, hold int }
 	var places []place
 	var cmds []*redis.StringCmd
-	pipe := s.rdb.Pipeline()
+	pipe := s.database(batches[0].DB).Pipeline()
 	for i, outcomes := range out {
 		for j, o := range outcomes {
 			if o != renewal.Gone {
@@ -118,7 +122,7 @@ func (s *store) explain(ctx context.Context, batches []renewal.Batch, out [][]re
 			}
 			h := batches[i].Holds[j].Keeper.(*hold)
 			places = append(places, place{i, j})
-			cmds = append(cmds, pipe.Get(ctx, tombstoneKey(h.key, h.token, h.carrier.name)))
+			cmds = append(cmds, pipe.Get(ctx, tombstoneKey(h.id.key, h.token, h.carrier.name)))
 		}
 	}
 	if len(cmds) == 0 {

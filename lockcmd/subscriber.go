@@ -33,7 +33,7 @@ type subscriber struct {
 
 // sub is a channel listened to.
 type sub struct {
-	key   string
+	locks []lockID // whose channel it is, one in each database that anybody has listened for
 	users int
 	since time.Time     // users is 0 since then
 	asked bool          // SUBSCRIBE was sent on this connection
@@ -45,18 +45,21 @@ func newSubscriber(s *Service) *subscriber {
 	return &subscriber{service: s, news: "leash:" + s.uuid, kick: make(chan struct{}, 1), subs: make(map[string]*sub)}
 }
 
-// listen subscribes to key's channel, once for all who ask. The result is closed when a message can no longer be missed.
-func (l *subscriber) listen(channel, key string) (ready <-chan struct{}) {
+// listen subscribes to a lock's channel, once for all who ask. The result is closed when a message can no longer be missed.
+func (l *subscriber) listen(channel string, lock lockID) (ready <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.subs[channel]
 	if c == nil {
-		c = &sub{key: key, ready: make(chan struct{})}
+		c = &sub{ready: make(chan struct{})}
 		l.subs[channel] = c
 		select {
 		case l.kick <- struct{}{}:
 		default:
 		}
+	}
+	if !slices.Contains(c.locks, lock) {
+		c.locks = append(c.locks, lock)
 	}
 	c.users++
 	return c.ready
@@ -202,15 +205,14 @@ func (l *subscriber) receive(ctx context.Context, ps *redis.PubSub, heard *atomi
 func (l *subscriber) confirmed(channel string) {
 	l.mu.Lock()
 	c := l.subs[channel]
-	again := c != nil && c.heard
 	if c != nil && !c.heard {
 		c.heard = true
 		close(c.ready)
+		c = nil
 	}
+	locks := c.waitedFor()
 	l.mu.Unlock()
-	if again {
-		l.service.queues.wake(c.key)
-	}
+	l.wake(locks)
 }
 
 func (l *subscriber) message(m *redis.Message) {
@@ -219,9 +221,21 @@ func (l *subscriber) message(m *redis.Message) {
 		return
 	}
 	l.mu.Lock()
-	c := l.subs[m.Channel]
+	locks := l.subs[m.Channel].waitedFor()
 	l.mu.Unlock()
-	if c != nil {
-		l.service.queues.wake(c.key)
+	l.wake(locks)
+}
+
+// waitedFor is the locks of the channel; c may be nil.
+func (c *sub) waitedFor() []lockID {
+	if c == nil {
+		return nil
+	}
+	return c.locks[:len(c.locks):len(c.locks)] // only ever appended to
+}
+
+func (l *subscriber) wake(locks []lockID) {
+	for _, lock := range locks {
+		l.service.queues.wake(lock)
 	}
 }

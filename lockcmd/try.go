@@ -62,7 +62,7 @@ func (t *try) renew() {
 	}
 	args := []any{t.owner, t.carrier.name, t.number, want}
 	t.request = &request{
-		script: acquireScript, keys: []string{t.wish.key, tokenKey(t.wish.key)}, args: append(args, t.grantArgs()...),
+		script: acquireScript, db: t.wish.db, keys: []string{t.wish.key, tokenKey(t.wish.key)}, args: append(args, t.grantArgs()...),
 	}
 }
 
@@ -177,7 +177,7 @@ func (t *try) ownGone(until time.Time) (r result, lost bool) {
 		reason = renewal.ReasonBroken
 	}
 	h.Lost(reason)
-	return result{kind: failed, text: msgLost(h.key, reason)}, true
+	return result{kind: failed, text: msgLost(h.id.key, reason)}, true
 }
 
 // release gives the gate of the hold back, if the try has one.
@@ -217,7 +217,7 @@ func (t *try) freshen(r *result) {
 		return
 	}
 	again := &request{
-		script: renewScript, keys: []string{t.wish.key},
+		script: renewScript, db: t.wish.db, keys: []string{t.wish.key},
 		args: []any{ttl.Milliseconds(), t.owner, mark(r.token, t.carrier.name)},
 	}
 	reply, err := s.ask(again, s.deadline())
@@ -234,11 +234,11 @@ func (c *Carrier) hang(ctx context.Context, h *hold, id string, until time.Time)
 	c.mu.Lock()
 	fresh := h.state == granting
 	ok := !c.ended && ctx.Err() == nil && (fresh || h.state == held)
-	if ok && !fresh && (h.id == "" || h.id != id) {
+	if ok && !fresh && (h.last == "" || h.last != id) {
 		h.count++
 	}
 	if ok {
-		h.id = id
+		h.last = id
 	}
 	if ok && fresh {
 		h.state = held
@@ -271,7 +271,7 @@ func (t *try) hold(r result) (*hold, time.Time) {
 		return h, until
 	}
 	h := &hold{
-		carrier: c, key: w.key, slot: slotOf(w.key), owner: t.owner, named: w.owner != "", token: r.token,
+		carrier: c, id: w.lock(), slot: slotOf(w.key), owner: t.owner, named: w.owner != "", token: r.token,
 		gate: make(chan struct{}, 1), count: 1, lease: w.lease, ttl: w.ttl,
 	}
 	h.watch.Keeper = h

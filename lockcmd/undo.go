@@ -55,7 +55,7 @@ func (s *Service) undoLater(t *try, h *hold) {
 // takeBack sends the undo of t, under a number of its own, until it is answered, or the Service ends.
 func (s *Service) takeBack(t *try, number int64) {
 	r := &request{
-		script: undoScript, keys: []string{t.wish.key},
+		script: undoScript, db: t.wish.db, keys: []string{t.wish.key},
 		args: []any{
 			t.owner, t.carrier.name, t.number, number, lockChannel(t.wish.key), s.cfg.publishMode(),
 		},

@@ -22,7 +22,7 @@ func (c *Carrier) wait(ctx context.Context, t *try, seen result) result {
 	}()
 	w := s.queues.join(t)
 	channel := lockChannel(t.wish.key)
-	ready := s.ears.listen(channel, t.wish.key)
+	ready := s.ears.listen(channel, t.wish.lock())
 	defer s.ears.leave(channel)
 
 	over := make(<-chan time.Time) // never

@@ -14,7 +14,7 @@ import (
 func (c *conn) await(s *Service, n int, key string, options ...string) <-chan string {
 	c.t.Helper()
 	reply := c.start(append([]string{"LOCK.ACQUIRE", key}, options...)...)
-	eventually(c.t, 5*time.Second, "the waiter is in the queue", func() bool { return s.queues.length(key) == n })
+	eventually(c.t, 5*time.Second, "the waiter is in the queue", func() bool { return s.queues.length(lockID{0, key}) == n })
 	return reply
 }
 
@@ -147,7 +147,7 @@ func TestR18FirstComeFirstServed(t *testing.T) {
 			last, holder = token, conns[i]
 		}
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
-		if exists(t, rdb, key) || s.queues.waiting(key) {
+		if exists(t, rdb, key) || s.queues.waiting(lockID{0, key}) {
 			t.Error("something is left behind")
 		}
 	})
@@ -185,7 +185,7 @@ func TestR19AWaiterThatIsGoneIsNeverGranted(t *testing.T) {
 			eventually(t, 2*time.Second, "no holds and waiters are counted", func() bool {
 				return s.Stats().Holds == 0 && s.Stats().Waiters == 0 && !b.guarded.Load()
 			})
-			if s.find(key, func(*hold) bool { return true }) != nil {
+			if s.find(lockID{0, key}, func(*hold) bool { return true }) != nil {
 				t.Fatal("a hold is left in the index")
 			}
 		}
@@ -275,7 +275,7 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 	eventually(t, time.Second, "b has looked when it came and when it listened", func() bool {
 		s.queues.mu.Lock()
 		defer s.queues.mu.Unlock()
-		return looks.Load() == 2 && s.queues.byKey[key].waiters[0].place == queued
+		return looks.Load() == 2 && s.queues.byLock[lockID{0, key}].waiters[0].place == queued
 	})
 	late := p.HoldBefore(running(handoverScript, key))
 	began := time.Now()

@@ -152,3 +152,23 @@ func withoutID(s string) string {
 	_, after, _ := strings.Cut(rest, `\r\n`)
 	return before + after
 }
+
+// TestLocksInTheirDatabase: a lock lies where its session is.
+func TestLocksInTheirDatabase(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	a, b, direct := l.dial(t), l.dial(t), dialAddr(t, redis.Addr)
+	want(t, b, "+OK\r\n", "SELECT", "3")
+	for _, c := range []*redistest.Client{a, b} {
+		if got := do(t, c, "LOCK.ACQUIRE", "lock"); got[0] != ':' {
+			t.Fatalf("got %q, want a token", got)
+		}
+	}
+	want(t, direct, ":1\r\n", "EXISTS", "lock")
+	want(t, direct, "+OK\r\n", "SELECT", "3")
+	want(t, direct, ":1\r\n", "EXISTS", "lock")
+	want(t, b, ":1\r\n", "LOCK.RELEASE", "lock")
+	want(t, direct, ":0\r\n", "EXISTS", "lock")
+	want(t, b, "+OK\r\n", "SELECT", "0")
+	want(t, b, "$-1\r\n", "LOCK.ACQUIRE", "lock")
+}

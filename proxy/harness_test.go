@@ -48,8 +48,8 @@ func startLeash(t *testing.T, addrs []string, opts ...func(*options)) *leash {
 	if err := up.Connect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	client := up.Client()
-	locks, err := lockcmd.New(o.locks, client, log)
+	o.locks.Database, o.locks.Suspect = up.Database, up.Refresh
+	locks, err := lockcmd.New(o.locks, up.Client(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func startLeash(t *testing.T, addrs []string, opts ...func(*options)) *leash {
 		serving.Wait()
 		stopBelow()
 		running.Wait()
-		client.Close()
+		up.CloseClients()
 	})
 	t.Cleanup(func() {
 		done := make(chan struct{})

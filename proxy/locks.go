@@ -43,6 +43,7 @@ func (s *session) lock(args [][]byte) bool {
 		carrier = s.server.locks.NewCarrier(s.id, (*host)(s))
 		s.carrier.Store(carrier)
 	}
+	carrier.Select(s.lane.DB)
 	ctx, cancel := context.WithCancel(s.ctx)
 	w := &watcher{session: s, cancel: cancel}
 	s.watcher.Store(w)

@@ -6,12 +6,13 @@ import (
 )
 
 type groupKey struct {
+	db    int
 	slot  int
 	ttl   time.Duration
 	lease bool
 }
 
-// group is the holds of one slot with one TTL. All fields are guarded by the Watchdog's mu.
+// group is the holds of one slot of a database with one TTL. All fields are guarded by the Watchdog's mu.
 type group struct {
 	groupKey
 	holds    []*Hold
@@ -81,7 +82,7 @@ func (g *group) expired(now time.Time) (over []*Hold) {
 // batches are the group's holds as requests.
 func (g *group) batches() (out []Batch) {
 	for part := range slices.Chunk(g.holds, maxBatch) {
-		out = append(out, Batch{TTL: g.ttl, Lease: g.lease, Holds: slices.Clone(part)})
+		out = append(out, Batch{DB: g.db, TTL: g.ttl, Lease: g.lease, Holds: slices.Clone(part)})
 	}
 	return out
 }

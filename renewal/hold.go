@@ -36,7 +36,8 @@ type Keeper interface {
 
 // Plan says how a hold is to be kept.
 type Plan struct {
-	Slot  int           // holds of one slot go together; 0 to 16383
+	DB    int           // the database it lies in
+	Slot  int           // holds of one slot of a database go together; 0 to 16383
 	TTL   time.Duration // what a renewal sets; for a lease, how often to look is a third of it
 	Lease bool          // look after it, but do not renew it: it is over at Until
 	Until time.Time     // it is safe until then
@@ -53,8 +54,9 @@ type Hold struct {
 	lease bool
 }
 
-// Batch is holds of one slot and TTL that go to the store in one request.
+// Batch is holds of one slot of a database, and of one TTL, that go to the store in one request.
 type Batch struct {
+	DB    int
 	TTL   time.Duration
 	Lease bool // look only
 	Holds []*Hold
@@ -62,9 +64,9 @@ type Batch struct {
 
 // Store is where the holds live.
 type Store interface {
-	// Node names the node that serves slot now.
-	Node(slot int) string
-	// Renew sends all batches to node at once and returns an outcome for each hold, in order; nil for a batch that was
+	// Node names the node that serves slot now. Databases that cannot be asked in one go have nodes of their own.
+	Node(db, slot int) string
+	// Renew sends all batches, which are of one database, to node at once and returns an outcome for each hold, in order; nil for a batch that was
 	// refused as a whole, whose holds are then asked for one by one. It returns when ctx ends.
 	Renew(ctx context.Context, node string, batches []Batch) [][]Outcome
 }

@@ -39,7 +39,13 @@ const (
 	hangsBut       // no answer until the time is over, but applied
 )
 
-func (m *memory) Node(slot int) string { return fmt.Sprint("node", slot%max(m.nodes, 1)) }
+func (m *memory) Node(db, slot int) string {
+	node := fmt.Sprint("node", slot%max(m.nodes, 1))
+	if db > 0 {
+		node += fmt.Sprint("db", db)
+	}
+	return node
+}
 
 func (m *memory) Renew(ctx context.Context, node string, batches []Batch) [][]Outcome {
 	m.mu.Lock()
@@ -216,6 +222,28 @@ func TestR24RenewedEveryThirdOfTheTTL(t *testing.T) {
 		o.want(t, "")
 		if n := len(w.store.called()); n < 59 || n > 61 {
 			t.Errorf("got %d calls in 600 s, want 60", n)
+		}
+	})
+}
+
+func TestR24DatabasesApart(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		for db := range 3 {
+			for range 5 {
+				h, _ := w.grant(7, ttl)
+				w.Remove(h)
+				w.Add(h, Plan{DB: db, Slot: 7, TTL: ttl, Until: Until(time.Now(), ttl)})
+			}
+		}
+		rest(ttl / 3)
+		calls := w.store.called()
+		if len(calls) != 3 {
+			t.Fatalf("got %d calls, want one a database", len(calls))
+		}
+		for _, c := range calls {
+			if len(c.batches) != 1 || len(c.batches[0].Holds) != 5 || c.node != w.store.Node(c.batches[0].DB, 7) {
+				t.Errorf("%s got %v", c.node, c.batches)
+			}
 		}
 	})
 }

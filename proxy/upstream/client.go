@@ -24,22 +24,38 @@ func (u *Upstream) ask(ctx context.Context, addr string, f func(context.Context,
 }
 
 // Client is the go-redis client for lock scripts and what else is not on the
-// ordinary path, always the same one. Call it after Connect; the caller closes
-// it when all has ended.
-func (u *Upstream) Client() redis.UniversalClient {
+// ordinary path, in database 0. Call it after Connect.
+func (u *Upstream) Client() redis.UniversalClient { return u.Database(0) }
+
+// Database is such a client of any database, the same one each time;
+// CloseClients closes it. On a cluster there is 0 only. It does not block.
+func (u *Upstream) Database(db int) redis.UniversalClient {
 	addrs := u.candidates()
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.client == nil {
-		u.client = u.newClient(addrs)
+	c := u.clients[db]
+	if c == nil {
+		c = u.newClient(addrs, db)
+		u.clients[db] = c
 	}
-	return u.client
+	return c
 }
 
-func (u *Upstream) newClient(addrs []string) redis.UniversalClient {
+// CloseClients closes all clients that Client and Database have given away.
+// Call it when whoever uses them has ended.
+func (u *Upstream) CloseClients() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for db, c := range u.clients {
+		c.Close()
+		delete(u.clients, db)
+	}
+}
+
+func (u *Upstream) newClient(addrs []string, db int) redis.UniversalClient {
 	if !u.Topology().Cluster() {
 		return redis.NewClient(&redis.Options{
-			Addr: u.cfg.Addrs[0], Username: u.cfg.User, Password: u.cfg.Password,
+			Addr: u.cfg.Addrs[0], Username: u.cfg.User, Password: u.cfg.Password, DB: db,
 			Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: clientPool,
 			DialTimeout: u.cfg.RedirectTimeout, ReadTimeout: u.cfg.UpstreamTimeout,
 			ContextTimeoutEnabled: true, DialerRetries: 1,

@@ -68,7 +68,7 @@ type Upstream struct {
 	ctx      context.Context
 	stop     context.CancelCauseFunc
 	stopped  bool
-	client   redis.UniversalClient // made by Client
+	clients  map[int]redis.UniversalClient // by database
 }
 
 // New checks cfg; it does no I/O and starts nothing.
@@ -93,6 +93,7 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 		nodes:      make(map[string]*Node),
 		sessions:   make(map[Lane]int),
 		users:      make(map[string]int),
+		clients:    make(map[int]redis.UniversalClient),
 		peers:      cfg.Addrs,
 	}
 	quietGoRedis(log)
