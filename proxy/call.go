@@ -19,6 +19,7 @@ type call struct {
 	bytes   int    // of the request
 	size    int    // of the reply so far
 	begun   bool   // part of the reply has been given away
+	muted   bool   // the client does not want the reply
 	done    bool
 	buffer  replyBuffer
 }
@@ -32,6 +33,7 @@ func (s *session) newCallLocked() *call {
 		s.free = c.next
 		c.next = nil
 	}
+	c.muted = s.mute
 	return c
 }
 
@@ -57,12 +59,15 @@ func (c *call) reply(p []byte, done bool) upstream.Flusher {
 	s := c.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if c.muted {
+		p = nil
+	}
 	c.size += len(p)
 	if c == s.head {
 		if !s.deaf {
 			s.out.append(p)
 		}
-		c.begun = true
+		c.begun = !c.muted
 	} else {
 		c.buffer.append(p)
 		s.parked += len(p)

@@ -113,6 +113,13 @@ func (c *conn) writeOnce(fd uintptr) {
 	}
 }
 
+// descriptor is the socket's file descriptor, -1 once it is closed.
+func (c *conn) descriptor() int {
+	n := -1
+	_ = c.raw.Control(func(fd uintptr) { n = int(fd) })
+	return n
+}
+
 // shut ends both directions at once without waiting for anyone who uses the
 // socket; the file descriptor stays until Close. What the kernel has taken
 // still goes out.

@@ -77,6 +77,7 @@ func (s *session) reset(c *command, cmd resp.Command) bool {
 	s.Flush()
 	s.endCarrier(lockcmd.Release)
 	s.rename("")
+	s.unmute()
 	lane := s.server.startLane()
 	s.server.up.Join(lane)
 	s.changeLane(lane)
@@ -130,6 +131,7 @@ func (s *session) setInfo(c *command, cmd resp.Command) bool {
 	case !printable(cmd.Args[3]):
 		return s.fail("ERR " + string(bytes.ToLower(cmd.Args[2])) + " cannot contain spaces, newlines or special characters.")
 	}
+	s.setLibrary(cmd.Args[2], cmd.Args[3])
 	return s.ok()
 }
 

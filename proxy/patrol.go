@@ -21,6 +21,7 @@ func (s *Server) patrol() {
 		case <-s.ctx.Done():
 			return
 		case now := <-tick.C:
+			s.clock.Store(int64(now.Sub(s.started).Seconds()))
 			s.inspect(now)
 		}
 	}
@@ -38,7 +39,7 @@ func (s *Server) inspect(now time.Time) {
 			one.kill("output limit", false)
 			continue
 		}
-		if total += int64(size); size > most {
+		if total += int64(size); size > most && !one.noEvict.Load() {
 			largest, most = one, size
 		}
 		if one.guarded.Load() && one.peerSilent(now, s.cfg.PeerTimeout) {

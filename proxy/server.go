@@ -24,6 +24,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/redcon"
@@ -57,7 +58,9 @@ type Server struct {
 	locks     *lockcmd.Service
 	commands  table
 	unsettled unsettled
+	pauses    pauses
 	stats     stats
+	clock     atomic.Int64 // seconds since started, kept by the patrol
 	started   time.Time
 
 	ctx     context.Context // done when the server has stopped

@@ -42,6 +42,8 @@ type session struct {
 	lane     upstream.Lane    // changed only while no call is in flight
 	written  []*upstream.Node // that the session has written to, for WAIT
 	current  *command         // the one being run; nil for one in no table
+	mute     bool             // its replies are not given to the client
+	replyOff bool             // nor are those of the commands behind it
 
 	ctx  context.Context // done when the session is ended from outside or is over
 	stop context.CancelFunc
@@ -49,6 +51,11 @@ type session struct {
 	watcher atomic.Pointer[watcher] // of the lock command under way
 	blocked atomic.Pointer[blocked] // the command that blocks in Redis
 	guarded atomic.Bool             // the connection has holds or waiters
+
+	// For CLIENT LIST; see publish.
+	lastCommand atomic.Pointer[command]
+	lastSeen    atomic.Int64 // by Server.clock
+	noEvict     atomic.Bool  // CLIENT NO-EVICT
 
 	// Of the patrol's goroutine.
 	unackedSince time.Time
@@ -83,6 +90,8 @@ type session struct {
 	cut              bool  // the session was ended from outside; it is deaf too
 	killedBy         string
 	name             string // CLIENT SETNAME
+	libName          string // CLIENT SETINFO
+	libVersion       string
 	since            time.Time
 }
 
@@ -149,6 +158,7 @@ func (s *session) process() bool {
 			return false
 		}
 		if n == 0 {
+			s.publish()
 			s.refusing = s.refusing && s.in.more()
 			return true
 		}
@@ -166,6 +176,9 @@ func (s *session) dispatch(cmd resp.Command) bool {
 	}
 	c := s.server.commands.lookup(cmd.Args)
 	s.current = c
+	if s.server.pauses.current.Load() != nil && !s.awaitUnpaused(c, cmd) {
+		return false
+	}
 	if s.modes != 0 {
 		if handled, ok := s.inMode(c, cmd); handled {
 			return ok
@@ -193,6 +206,9 @@ func (s *session) authenticated() bool {
 
 // answer gives a reply made here its place behind the calls in flight.
 func (s *session) answer(reply []byte) bool {
+	if s.mute {
+		return true
+	}
 	if !s.admitCall(len(reply)) {
 		return false
 	}

@@ -35,6 +35,7 @@ func allTreatments() treatments {
 	all := treatments{}
 	for _, family := range []treatments{
 		blockingTreatments(),
+		clientTreatments(),
 		clusterTreatments(),
 		connectionTreatments(),
 		keyspaceTreatments(),

@@ -13,7 +13,10 @@ const (
 
 // barrier waits until every earlier call has its reply, so that the next one
 // may go another way. It returns false when the session ends meanwhile.
-func (s *session) barrier() bool { return s.await(0) }
+func (s *session) barrier() bool {
+	s.publish()
+	return s.await(0)
+}
 
 // await waits until at most so many calls are in flight and the client reads
 // its replies. It returns false when the session ends: it was cut off, or its

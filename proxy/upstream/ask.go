@@ -9,9 +9,9 @@ type asked struct {
 	err   error
 }
 
-// ask sends a command among those of the sessions and waits for its reply. The
+// Ask sends a command among those of the sessions and waits for its reply. The
 // command must be one that leaves the connection as it is.
-func (l *Link) ask(ctx context.Context, command []byte) ([]byte, error) {
+func (l *Link) Ask(ctx context.Context, command []byte) ([]byte, error) {
 	a := &asked{ended: make(chan struct{})}
 	l.Submit(&Call{Request: command, Sink: a})
 	select {

@@ -68,7 +68,7 @@ func (u *Upstream) Select(ctx context.Context, lane Lane) (reply []byte, ok bool
 	if node == nil {
 		return nil, false, ErrUnreachable
 	}
-	reply, err = node.Link(lane).ask(ctx, resp.AppendCommand(nil, "SELECT", strconv.Itoa(lane.DB)))
+	reply, err = node.Link(lane).Ask(ctx, resp.AppendCommand(nil, "SELECT", strconv.Itoa(lane.DB)))
 	if no, ok := errors.AsType[*NoDatabase](err); ok {
 		return resp.AppendError(nil, no.Reply), false, nil
 	}

@@ -1,0 +1,129 @@
+package proxy
+
+import (
+	"fmt"
+	"time"
+
+	"leash/proxy/resp"
+)
+
+const (
+	msgNoSuchClient = "ERR No such client"
+	msgKillID       = "ERR client-id should be greater than 0"
+	msgMaxAge       = "ERR maxage is not an integer or out of range"
+)
+
+// killFilter says which clients CLIENT KILL means: those that fit all that is
+// given.
+type killFilter struct {
+	addr, laddr, user string
+	id                int64
+	kind              clientKind
+	hasKind           bool
+	maxAge            time.Duration
+	self              bool // also the client itself
+}
+
+// clientKill answers CLIENT KILL in its old form and its new one
+// (https://redis.io/docs/latest/commands/client-kill/). Locks of those killed
+// run out (rule R28): they may still be at work.
+func (s *session) clientKill(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	old := len(cmd.Args) == 3
+	f, problem := parseKillFilter(cmd.Args)
+	if problem != "" {
+		return s.fail(problem)
+	}
+	probe := []string{"CLIENT", "KILL", "TYPE", "?"}
+	if f.user != "" {
+		probe = []string{"CLIENT", "KILL", "USER", f.user, "TYPE", "?"} // Redis knows who there is
+	}
+	if !s.permitted(probe...) {
+		return true
+	}
+	killed, suicide := s.killOthers(f)
+	switch {
+	case !old:
+		s.scratch = resp.AppendInt(s.scratch[:0], int64(killed))
+		s.answer(s.scratch)
+	case killed == 0:
+		return s.fail(msgNoSuchClient)
+	default:
+		s.ok()
+	}
+	if suicide {
+		s.cause = endKilled
+	}
+	return !suicide
+}
+
+func (s *session) killOthers(f killFilter) (killed int, suicide bool) {
+	for _, one := range s.server.sortedSessions() {
+		if one == s && !f.self || !f.fits(one.describe()) {
+			continue
+		}
+		killed++
+		if one == s {
+			suicide = true
+			continue
+		}
+		one.kill("client kill", true)
+	}
+	return killed, suicide
+}
+
+func (f killFilter) fits(d *description) bool {
+	return (f.addr == "" || f.addr == d.addr) && (f.laddr == "" || f.laddr == d.laddr) && (f.user == "" || f.user == d.user) &&
+		(f.id == 0 || f.id == d.id) && (!f.hasKind || f.kind == d.kind()) && d.age >= f.maxAge
+}
+
+// parseKillFilter reads the arguments as Redis does, or returns the error.
+func parseKillFilter(args [][]byte) (f killFilter, problem string) {
+	if len(args) == 3 {
+		return killFilter{addr: string(args[2]), self: true}, ""
+	}
+	for i := 2; i < len(args); i += 2 {
+		if i+1 == len(args) {
+			return f, msgSyntax
+		}
+		if problem = f.set(args[i], args[i+1]); problem != "" {
+			return f, problem
+		}
+	}
+	return f, ""
+}
+
+func (f *killFilter) set(name, value []byte) (problem string) {
+	var ok bool
+	switch {
+	case isWord(name, "ID"):
+		if f.id, ok = resp.ParseInt(value); !ok || f.id <= 0 {
+			return msgKillID
+		}
+	case isWord(name, "TYPE"):
+		if f.kind, f.hasKind = clientType(value); !f.hasKind {
+			return fmt.Sprintf(msgClientType, quoted(value, maxQuoted))
+		}
+	case isWord(name, "ADDR"):
+		f.addr = string(value)
+	case isWord(name, "LADDR"):
+		f.laddr = string(value)
+	case isWord(name, "USER"):
+		f.user = string(value)
+	case isWord(name, "SKIPME") && isWord(value, "YES"):
+		f.self = false
+	case isWord(name, "SKIPME") && isWord(value, "NO"):
+		f.self = true
+	case isWord(name, "MAXAGE"):
+		seconds, ok := resp.ParseInt(value)
+		if !ok {
+			return msgMaxAge
+		}
+		f.maxAge = time.Duration(seconds) * time.Second
+	default:
+		return msgSyntax
+	}
+	return ""
+}

@@ -1,0 +1,189 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"leash/proxy/resp"
+)
+
+const (
+	msgClientType = "ERR Unknown client type '%s'"
+	msgClientID   = "ERR Invalid client ID"
+)
+
+// clientList answers CLIENT LIST [TYPE type | ID id …]
+// (https://redis.io/docs/latest/commands/client-list/).
+func (s *session) clientList(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	wanted, problem := parseListFilter(cmd.Args)
+	if problem != "" {
+		return s.fail(problem)
+	}
+	if !s.permitted("CLIENT", "LIST", "TYPE", "?") {
+		return true
+	}
+	s.publish()
+	var b bytes.Buffer
+	for _, one := range s.server.sortedSessions() {
+		if d := one.describe(); wanted(d) {
+			d.writeTo(&b)
+		}
+	}
+	return s.text(b.String())
+}
+
+// parseListFilter returns which clients are asked for, or the error.
+func parseListFilter(args [][]byte) (wanted func(*description) bool, problem string) {
+	switch {
+	case len(args) == 2:
+		return func(*description) bool { return true }, ""
+	case len(args) == 4 && isWord(args[2], "TYPE"):
+		kind, ok := clientType(args[3])
+		if !ok {
+			return nil, fmt.Sprintf(msgClientType, quoted(args[3], maxQuoted))
+		}
+		return func(d *description) bool { return d.kind() == kind }, ""
+	case len(args) > 3 && isWord(args[2], "ID"):
+		var ids []int64
+		for _, arg := range args[3:] {
+			id, ok := resp.ParseInt(arg)
+			if !ok {
+				return nil, msgClientID
+			}
+			ids = append(ids, id)
+		}
+		return func(d *description) bool { return slices.Contains(ids, d.id) }, ""
+	}
+	return nil, msgSyntax
+}
+
+func (s *session) clientInfo(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	s.publish()
+	var b bytes.Buffer
+	s.describe().writeTo(&b)
+	return s.text(b.String())
+}
+
+// description is what a session shows of itself to others.
+type description struct {
+	id                  int64
+	addr, laddr         string
+	fd                  int
+	name                string
+	age, idle           time.Duration
+	unix, blocked       bool
+	noEvict             bool
+	db, protocol        int
+	sub, psub, ssub     int
+	multi               int // commands queued in MULTI, -1 outside of it
+	requests, output    int // bytes of commands under way, of output that waits
+	user                string
+	command             string
+	libName, libVersion string
+}
+
+// describe may be called from any goroutine.
+func (s *session) describe() *description {
+	d := &description{
+		id: s.id, addr: endpoint(s.conn.RemoteAddr(), s.conn.LocalAddr()), laddr: endpoint(s.conn.LocalAddr(), nil), fd: s.conn.descriptor(),
+		idle:  time.Duration(s.server.clock.Load()-s.lastSeen.Load()) * time.Second,
+		multi: -1, user: "default", command: "NULL", protocol: 2,
+		blocked: s.blocked.Load() != nil || s.watcher.Load() != nil,
+	}
+	d.unix = s.conn.LocalAddr().Network() == "unix"
+	if c := s.lastCommand.Load(); c != nil {
+		d.command = c.name
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d.name, d.age, d.noEvict = s.name, time.Since(s.since), s.noEvict.Load()
+	d.libName, d.libVersion = s.libName, s.libVersion
+	d.requests, d.output = s.bytes, s.out.size+s.pushes.size+s.parked
+	d.db = s.lane.DB
+	if s.lane.User != "" {
+		d.user = s.lane.User
+	}
+	if s.lane.RESP3 {
+		d.protocol = 3
+	}
+	return d
+}
+
+// endpoint is an address as Redis shows it; a client of a unix socket has that
+// of the socket.
+func endpoint(addr, local net.Addr) string {
+	if addr.Network() != "unix" {
+		return addr.String()
+	}
+	if local != nil {
+		addr = local
+	}
+	return addr.String() + ":0"
+}
+
+// clientKind is a type of clients as CLIENT LIST and KILL take it.
+type clientKind uint8
+
+const (
+	normalClient clientKind = iota
+	pubsubClient
+	replicaClient // there is none
+	masterClient  // there is none
+)
+
+func clientType(arg []byte) (kind clientKind, ok bool) {
+	switch {
+	case isWord(arg, "NORMAL"):
+		return normalClient, true
+	case isWord(arg, "PUBSUB"):
+		return pubsubClient, true
+	case isWord(arg, "REPLICA"), isWord(arg, "SLAVE"):
+		return replicaClient, true
+	case isWord(arg, "MASTER"):
+		return masterClient, true
+	}
+	return 0, false
+}
+
+func (d *description) kind() clientKind {
+	if d.sub+d.psub+d.ssub > 0 {
+		return pubsubClient
+	}
+	return normalClient
+}
+
+// flags are the letters that Redis gives a client.
+func (d *description) flags() string {
+	var b []byte
+	for _, f := range []struct {
+		on     bool
+		letter byte
+	}{{d.kind() == pubsubClient, 'P'}, {d.multi >= 0, 'x'}, {d.blocked, 'b'}, {d.unix, 'U'}, {d.noEvict, 'e'}} {
+		if f.on {
+			b = append(b, f.letter)
+		}
+	}
+	if len(b) == 0 {
+		return "N"
+	}
+	return string(b)
+}
+
+// writeTo writes the line of CLIENT LIST. What only means something within
+// Redis's own memory is 0.
+func (d *description) writeTo(b *bytes.Buffer) {
+	fmt.Fprintf(b, "id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d "+
+		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d "+
+		"lib-name=%s lib-ver=%s\n",
+		d.id, d.addr, d.laddr, d.fd, d.name, int(d.age.Seconds()), int(d.idle.Seconds()), d.flags(), d.db, d.sub, d.psub, d.ssub, d.multi,
+		d.requests, d.output, d.requests+d.output, d.command, d.user, d.protocol, d.libName, d.libVersion)
+}

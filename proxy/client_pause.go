@@ -1,0 +1,159 @@
+package proxy
+
+import (
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"leash/proxy/resp"
+)
+
+const (
+	msgPauseTimeout  = "ERR timeout is not an integer or out of range"
+	msgPauseNegative = "ERR timeout is negative"
+	msgPauseMode     = "ERR CLIENT PAUSE mode must be WRITE or ALL"
+	msgPauseArgs     = "ERR unknown subcommand or wrong number of arguments for 'pause'. Try CLIENT HELP."
+)
+
+// pause holds commands of clients back until a time. It is immutable.
+type pause struct {
+	all     bool // all commands, not only those that may write
+	until   time.Time
+	changed chan struct{} // closed when another pause, or none, takes its place
+}
+
+// pauses is the pause there is. The zero value is none. Safe for concurrent use.
+type pauses struct {
+	current atomic.Pointer[pause] // nil: none. Kept past its end, which every reader checks
+	mu      sync.Mutex            // of those who change it
+}
+
+// extend adds a pause to what there is: it ends with the later of the two, and
+// what either held back is held back.
+func (p *pauses) extend(all bool, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	next := &pause{all: all, until: until, changed: make(chan struct{})}
+	old := p.current.Load()
+	if old != nil && time.Now().Before(old.until) {
+		next.all = all || old.all
+		if old.until.After(until) {
+			next.until = old.until
+		}
+	}
+	p.replace(old, next)
+}
+
+// end ends the pause, if it is this one; nil means any.
+func (p *pauses) end(which *pause) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if old := p.current.Load(); which == nil || old == which {
+		p.replace(old, nil)
+	}
+}
+
+func (p *pauses) replace(old, next *pause) {
+	p.current.Store(next)
+	if old != nil {
+		close(old.changed)
+	}
+}
+
+// clientPause answers CLIENT PAUSE milliseconds [WRITE | ALL]
+// (https://redis.io/docs/latest/commands/client-pause/). Renewals of locks are
+// no client's commands and go on.
+func (s *session) clientPause(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	all := true
+	switch {
+	case len(cmd.Args) > 4:
+		return s.fail(msgPauseArgs)
+	case len(cmd.Args) == 4 && isWord(cmd.Args[3], "WRITE"):
+		all = false
+	case len(cmd.Args) == 4 && !isWord(cmd.Args[3], "ALL"):
+		return s.fail(msgPauseMode)
+	}
+	millis, ok := resp.ParseInt(cmd.Args[2])
+	switch {
+	case !ok:
+		return s.fail(msgPauseTimeout)
+	case millis < 0:
+		return s.fail(msgPauseNegative)
+	case millis > math.MaxInt64/int64(time.Millisecond):
+		return s.fail("ERR timeout is out of range")
+	case !s.permitted("CLIENT", "PAUSE", "?"):
+		return true
+	}
+	s.server.pauses.extend(all, time.Now().Add(time.Duration(millis)*time.Millisecond))
+	return s.ok()
+}
+
+// clientUnpause answers CLIENT UNPAUSE. Its right is asked as that of PAUSE:
+// there is no form of it that would do nothing to those who share the Redis.
+func (s *session) clientUnpause(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) || !s.permitted("CLIENT", "PAUSE", "?") {
+		return true
+	}
+	s.server.pauses.end(nil)
+	return s.ok()
+}
+
+// mayPropagate are commands without the flag of a write that a pause of writes
+// holds back in Redis too, for they change what replicas see. EXEC is one if
+// its transaction has one, which is not looked at.
+var mayPropagate = map[string]bool{"exec": true, "fcall": true, "eval": true, "evalsha": true, "pfcount": true, "publish": true, "spublish": true}
+
+// holds reports whether a command is held back: one that Redis would run. c is
+// nil for one that is in no table.
+func (p *pause) holds(s *session, c *command, cmd resp.Command) bool {
+	switch {
+	case !s.authenticated():
+		return false
+	case c == nil && !isLockCommand(cmd.Args[0]), c != nil && !c.arityOK(cmd.Args):
+		return false
+	case p.all:
+		return true
+	case c == nil:
+		return !isWord(cmd.Args[0], "LOCK.TTL") && !isWord(cmd.Args[0], "LOCK.INFO")
+	}
+	return c.write && !strings.HasSuffix(c.name, "_ro") || mayPropagate[c.name]
+}
+
+// awaitUnpaused waits while a pause holds the command back. It returns false
+// when the session ends meanwhile; the command is then not run.
+func (s *session) awaitUnpaused(c *command, cmd resp.Command) bool {
+	for {
+		p := s.server.pauses.current.Load()
+		if p == nil || !p.holds(s, c, cmd) {
+			return true
+		}
+		left := time.Until(p.until)
+		if left <= 0 {
+			s.server.pauses.end(p)
+			continue
+		}
+		s.publish()
+		s.Flush()
+		gone := make(chan struct{})
+		if !s.whileWatched(&blocked{}, sync.OnceFunc(func() { close(gone) }), func() { s.sleep(left, p.changed, gone) }) || s.isCut() {
+			return false
+		}
+	}
+}
+
+// sleep waits for d, for one of the channels, or for the session to be ended.
+func (s *session) sleep(d time.Duration, changed, gone <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-changed:
+	case <-gone:
+	case <-s.ctx.Done():
+	}
+}

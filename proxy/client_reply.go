@@ -1,0 +1,42 @@
+package proxy
+
+import "leash/proxy/resp"
+
+// clientReply answers CLIENT REPLY ON | OFF | SKIP
+// (https://redis.io/docs/latest/commands/client-reply/). Nothing of it goes to
+// Redis: what it sends back for a muted session is dropped here. Messages of
+// channels are no replies and still come.
+func (s *session) clientReply(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	switch mode := cmd.Args[2]; {
+	case isWord(mode, "ON"):
+		s.unmute()
+		return s.ok()
+	case isWord(mode, "OFF"):
+		s.replyOff, s.mute = true, true
+		return true
+	case isWord(mode, "SKIP"):
+		if !s.replyOff {
+			s.modes |= replySkip
+		}
+		return true
+	}
+	return s.fail(msgSyntax)
+}
+
+// unmute makes the session answer again.
+func (s *session) unmute() {
+	s.replyOff, s.mute = false, false
+	s.modes &^= replySkip
+}
+
+// dispatchMuted runs the command behind CLIENT REPLY SKIP.
+func (s *session) dispatchMuted(cmd resp.Command) bool {
+	s.modes &^= replySkip
+	s.mute = true
+	ok := s.dispatch(cmd)
+	s.mute = s.replyOff
+	return ok
+}

@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"leash/proxy/resp"
+)
+
+// clientTreatments are the CLIENT commands about Leash's sessions.
+func clientTreatments() treatments {
+	return treatments{
+		"CLIENT|LIST": {(*session).clientList, answered, ofLeash}, "CLIENT|INFO": {(*session).clientInfo, answered, ""},
+		"CLIENT|KILL":  {(*session).clientKill, answered, ofLeash},
+		"CLIENT|PAUSE": {(*session).clientPause, answered, ofLeash}, "CLIENT|UNPAUSE": {(*session).clientUnpause, answered, ofLeash},
+		"CLIENT|REPLY":    {(*session).clientReply, answered, ""},
+		"CLIENT|NO-EVICT": {(*session).clientNoEvict, answered, "keeps the client from being closed when output of all clients is too much"},
+		"CLIENT|NO-TOUCH": {(*session).refuse, refused, "keys are read on connections that others share"},
+
+		"CLIENT|GETREDIR": {(*session).clientGetRedir, answered, ""}, "CLIENT|TRACKINGINFO": {(*session).clientTrackingInfo, answered, ""},
+	}
+}
+
+// ofLeash says whose clients a command means.
+const ofLeash = "the clients of this Leash"
+
+// permitted asks Redis whether the session's user may run a command that is
+// answered here, by a form of it that does nothing but fail: what says anything
+// but NOPERM was allowed. When it is false the answer has been given. It waits
+// for a round trip, so it is for commands that are rare.
+func (s *session) permitted(doomed ...string) bool {
+	n := s.server.up.AnyNode()
+	if n == nil {
+		return !s.fail(msgUpstreamDown)
+	}
+	s.Flush()
+	ctx, cancel := context.WithTimeout(s.ctx, permitTimeout)
+	defer cancel()
+	reply, err := n.Link(s.lane).Ask(ctx, resp.AppendCommand(nil, doomed...))
+	switch {
+	case err != nil:
+		return !s.fail(msgUpstreamDown)
+	case isDenied(reply):
+		return !s.answer(reply)
+	}
+	return true
+}
+
+func isDenied(reply []byte) bool {
+	return bytes.HasPrefix(reply, []byte("-NOPERM")) || bytes.HasPrefix(reply, []byte("-NOAUTH"))
+}
+
+// permitTimeout bounds the question about a user's rights.
+const permitTimeout = 5 * time.Second
+
+// sortedSessions returns the sessions there are, the oldest first.
+func (s *Server) sortedSessions() []*session {
+	all := s.all()
+	slices.SortFunc(all, func(a, b *session) int { return cmp.Compare(a.id, b.id) })
+	return all
+}
+
+func (s *session) clientNoEvict(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) || !s.permitted("CLIENT", "NO-EVICT", "?") {
+		return true
+	}
+	on := isWord(cmd.Args[2], "ON")
+	if !on && !isWord(cmd.Args[2], "OFF") {
+		return s.fail(msgSyntax)
+	}
+	s.noEvict.Store(on)
+	return s.ok()
+}
+
+func (s *session) clientGetRedir(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	return s.answer([]byte(":-1\r\n"))
+}
+
+// clientTrackingInfo says that tracking is off.
+func (s *session) clientTrackingInfo(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	set := "*1\r\n"
+	if s.lane.RESP3 {
+		set = "~1\r\n"
+	}
+	b := resp.AppendBulk(s.appendMap(s.scratch[:0], 3), "flags")
+	b = resp.AppendBulk(append(b, set...), "off")
+	b = resp.AppendInt(resp.AppendBulk(b, "redirect"), -1)
+	s.scratch = append(resp.AppendBulk(b, "prefixes"), resp.EmptyArray...)
+	return s.answer(s.scratch)
+}
+
+// publish lets other goroutines see which command the session runs and when
+// it was heard of last. Not for every command: it is enough when the loop is
+// about to wait.
+func (s *session) publish() {
+	if s.current != nil {
+		s.lastCommand.Store(s.current)
+	}
+	s.lastSeen.Store(s.server.clock.Load())
+}
+
+// setLibrary keeps what CLIENT SETINFO said.
+func (s *session) setLibrary(attribute, value []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if isWord(attribute, "LIB-NAME") {
+		s.libName = string(value)
+	} else {
+		s.libVersion = string(value)
+	}
+}
