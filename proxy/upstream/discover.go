@@ -115,8 +115,21 @@ func (u *Upstream) probeAuth(ctx context.Context, addr string) error {
 	return conn.Close()
 }
 
-// discover looks at the topology and takes it over.
+// discover looks at the topology and takes it over. One looks at a time, so
+// that no older view replaces a newer one.
 func (u *Upstream) discover(ctx context.Context) (err error) {
+	select {
+	case u.looking <- struct{}{}:
+		defer func() { <-u.looking }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return u.look(ctx)
+}
+
+// look is discover for who has the turn.
+func (u *Upstream) look(ctx context.Context) (err error) {
+	start := time.Now()
 	if u.cfg.Mode == "standalone" {
 		if u.Topology() == nil {
 			u.adopt(standalone(u.node(u.cfg.Addrs[0])))
@@ -138,6 +151,7 @@ func (u *Upstream) discover(ctx context.Context) (err error) {
 		}
 		if err == nil {
 			u.adopt(u.parseSlots(slots, nodes, addr))
+			u.looked.Store(&start)
 			return nil
 		}
 	}
@@ -186,8 +200,35 @@ func (u *Upstream) parseSlots(slots []redis.ClusterSlot, nodes, asked string) *T
 	u.mu.Lock()
 	u.peers = peers
 	u.mu.Unlock()
-	return clusterOf(ranges)
+	t := clusterOf(ranges)
+	for _, addr := range slotless(nodes, asked) {
+		t.index(u.node(addr))
+	}
+	return t
 }
+
+// slotless returns the addresses of the masters in the reply of CLUSTER NODES
+// that own no slot and are well. One may have keys all the same, of a slot that
+// it is about to get.
+func slotless(nodes, asked string) (addrs []string) {
+	for line := range strings.Lines(nodes) {
+		fields := strings.Fields(line)
+		if len(fields) < 8 || slices.ContainsFunc(fields[8:], ownsSlots) || fields[7] != "connected" {
+			continue
+		}
+		flags := strings.TrimPrefix(fields[2], "myself,")
+		if flags != "master" { // it fails, or is not met yet
+			continue
+		}
+		endpoint, _, _ := strings.Cut(fields[1], "@")
+		addrs = append(addrs, completeAddr(endpoint, asked))
+	}
+	return addrs
+}
+
+// ownsSlots reports whether a field behind the eighth of CLUSTER NODES names
+// slots of the node; one in brackets is on its way from or to it.
+func ownsSlots(field string) bool { return field[0] != '[' }
 
 // parseNodes returns the addresses in the reply of CLUSTER NODES, of which each
 // line is "<id> <ip:port@cport[,hostname[,…]]> <flags> …".

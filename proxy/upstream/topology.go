@@ -17,7 +17,8 @@ const noOwner = 1<<16 - 1
 // every slot and allows commands over several.
 func (t *Topology) Cluster() bool { return t.cluster }
 
-// Masters returns all nodes that own slots. The slice must not be changed.
+// Masters returns all nodes that own slots, and those that may get some. The
+// slice must not be changed.
 func (t *Topology) Masters() []*Node { return t.masters }
 
 // Owner returns the index into Masters of the slot's owner, or -1.
@@ -77,10 +78,15 @@ func (t *Topology) index(n *Node) uint16 {
 	return uint16(i)
 }
 
-// same reports whether both say the same of every slot.
+// same reports whether both have the same masters and say the same of every slot.
 func (t *Topology) same(u *Topology) bool {
 	if t == nil || u == nil || t.cluster != u.cluster || len(t.masters) != len(u.masters) {
 		return false
+	}
+	for _, n := range t.masters {
+		if !slices.Contains(u.masters, n) {
+			return false
+		}
 	}
 	for slot := range t.owner {
 		if t.Node(uint16(slot)) != u.Node(uint16(slot)) {

@@ -52,6 +52,8 @@ type Upstream struct {
 	onRefused   func(Lane)
 
 	topology     atomic.Pointer[Topology]
+	looking      chan struct{}             // size 1: somebody looks at the topology
+	looked       atomic.Pointer[time.Time] // when the last look at it that succeeded began
 	authRequired atomic.Bool
 	turn         atomic.Uint32 // of the node that anyNode takes next
 	pinnedOut    atomic.Int64  // private links in use
@@ -90,6 +92,7 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 	u := &Upstream{
 		cfg: cfg, log: log,
 		refreshing: make(chan struct{}, 1),
+		looking:    make(chan struct{}, 1),
 		nodes:      make(map[string]*Node),
 		sessions:   make(map[Lane]int),
 		users:      make(map[string]int),

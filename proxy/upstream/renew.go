@@ -1,0 +1,129 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// renewalTime is for how long Renew waits.
+const renewalTime = 500 * time.Millisecond
+
+// Renew looks at the topology unless that has been done no longer ago than age.
+// When no node tells in time, what is known stays. It blocks for at most half a
+// second.
+func (u *Upstream) Renew(ctx context.Context, age time.Duration) {
+	since := time.Now().Add(-age)
+	if u.isFresh(since) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, renewalTime)
+	defer cancel()
+	u.renewSince(ctx, since)
+}
+
+// renewSince makes the topology one that was looked at no earlier than since.
+func (u *Upstream) renewSince(ctx context.Context, since time.Time) {
+	select {
+	case u.looking <- struct{}{}:
+		defer func() { <-u.looking }()
+	case <-ctx.Done():
+		return
+	}
+	if u.isFresh(since) {
+		return
+	}
+	if err := u.look(ctx); err != nil && ctx.Err() == nil {
+		u.log.Warn("topology refresh failed", "err", err)
+	}
+}
+
+func (u *Upstream) isFresh(since time.Time) bool {
+	looked := u.looked.Load()
+	return u.cfg.Mode == "standalone" || looked != nil && !looked.Before(since)
+}
+
+// Settled asks every master of t which slots it owns, and reports whether they
+// are those of t and none is on its way from one to another. If not, the
+// topology has been looked at anew. It blocks until all have answered; the
+// error says which did not.
+func (u *Upstream) Settled(ctx context.Context, t *Topology) (bool, error) {
+	start := time.Now()
+	answers := make(chan error, len(t.masters))
+	for _, n := range t.masters {
+		go func() { answers <- u.confirm(ctx, t, n) }()
+	}
+	settled := true
+	var failed error
+	for range t.masters {
+		switch err := <-answers; {
+		case errors.Is(err, errUnsettled):
+			settled = false
+		case err != nil:
+			failed = err
+		}
+	}
+	if failed == nil && !settled {
+		u.renewSince(ctx, start)
+	}
+	return settled, failed
+}
+
+// errUnsettled says that a node owns other slots than was thought, or that some
+// are on their way.
+var errUnsettled = errors.New("upstream: slots are moving")
+
+// confirm asks one master for its own line of CLUSTER NODES.
+func (u *Upstream) confirm(ctx context.Context, t *Topology, n *Node) error {
+	var nodes string
+	err := u.ask(ctx, n.Addr, func(ctx context.Context, c *redis.Client) (err error) {
+		nodes, err = c.ClusterNodes(ctx).Result()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(nodes) {
+		fields := strings.Fields(line)
+		if len(fields) >= 8 && strings.HasPrefix(fields[2], "myself,") {
+			return t.confirms(n, fields[8:])
+		}
+	}
+	return fmt.Errorf("%s: CLUSTER NODES does not tell of the node itself", n.Addr)
+}
+
+// confirms compares the slots that n says it owns, as in CLUSTER NODES, with t.
+func (t *Topology) confirms(n *Node, ranges []string) error {
+	owned := 0
+	for _, r := range ranges {
+		from, to, isRange := strings.Cut(r, "-")
+		first, err := strconv.Atoi(from)
+		last := first
+		if err == nil && isRange {
+			last, err = strconv.Atoi(to)
+		}
+		if err != nil || first < 0 || last >= SlotCount { // "[93-<-id]" and "[93->-id]" are on their way
+			return errUnsettled
+		}
+		for slot := first; slot <= last; slot++ {
+			if t.Node(uint16(slot)) != n {
+				return errUnsettled
+			}
+			owned++
+		}
+	}
+	for slot := range t.owner {
+		if t.Node(uint16(slot)) == n {
+			owned--
+		}
+	}
+	if owned != 0 {
+		return errUnsettled
+	}
+	return nil
+}
