@@ -41,10 +41,21 @@ func (f *fanout) finished(p *part) upstream.Flusher {
 }
 
 func (f *fanout) result() []byte {
+	var failed []byte
+	executed := false
 	for _, p := range f.parts {
-		if len(p.reply) > 0 && p.reply[0] == '-' {
-			return p.reply
+		switch {
+		case len(p.reply) == 0 || p.reply[0] != '-':
+			executed = true
+		case failed == nil && !p.spare:
+			failed = p.reply
 		}
+	}
+	switch {
+	case executed && hasMessage(failed, msgUpstreamDown):
+		return resp.AppendError(nil, msgPartlyDown)
+	case failed != nil:
+		return failed
 	}
 	if merged := f.merge(f); merged != nil {
 		return merged
@@ -94,6 +105,32 @@ func mergeValues(f *fanout) []byte {
 	return merged
 }
 
+// mergeLists makes one list of the parts' lists, one behind the other. It is of
+// the kind that the first of them is: an array, or a set.
+func mergeLists(f *fanout) []byte {
+	total, size := 0, 16
+	lists := make([][]byte, len(f.parts))
+	for i, p := range f.parts {
+		rest, n, ok := listHeader(p.reply)
+		if !ok || n < 0 {
+			return nil
+		}
+		lists[i], total, size = rest, total+n, size+len(rest)
+	}
+	merged := resp.AppendArray(make([]byte, 0, size), total)
+	merged[0] = f.parts[0].reply[0]
+	for i, list := range lists {
+		merged = append(merged, list...)
+		f.parts[i].reply = nil // a list may be large
+	}
+	return merged
+}
+
+// hasMessage reports whether reply is the error with this message.
+func hasMessage(reply []byte, message string) bool {
+	return len(reply) == len(message)+3 && string(reply[1:len(reply)-2]) == message
+}
+
 // integer reads a whole integer reply.
 func integer(reply []byte) (int64, bool) {
 	if len(reply) < 4 || reply[0] != ':' {
@@ -104,7 +141,15 @@ func integer(reply []byte) (int64, bool) {
 
 // arrayHeader reads the header of an array reply; rest is what follows it.
 func arrayHeader(reply []byte) (rest []byte, n int, ok bool) {
-	if len(reply) < 4 || reply[0] != '*' {
+	if len(reply) == 0 || reply[0] != '*' {
+		return nil, 0, false
+	}
+	return listHeader(reply)
+}
+
+// listHeader is arrayHeader for sets too.
+func listHeader(reply []byte) (rest []byte, n int, ok bool) {
+	if len(reply) < 4 || reply[0] != '*' && reply[0] != '~' {
 		return nil, 0, false
 	}
 	for i, c := range reply {

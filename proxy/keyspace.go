@@ -2,8 +2,10 @@ package proxy
 
 import (
 	"bytes"
+	"time"
 
 	"leash/proxy/resp"
+	"leash/proxy/upstream"
 )
 
 // keyspaceTreatments are the commands over many keys or all of them.
@@ -13,36 +15,58 @@ func keyspaceTreatments() treatments {
 		"DEL": {(*session).split, splitUp, ""}, "UNLINK": {(*session).split, splitUp, ""},
 		"EXISTS": {(*session).split, splitUp, ""}, "TOUCH": {(*session).split, splitUp, ""},
 
-		"DBSIZE": {(*session).dbSize, everyNode, ""},
+		"DBSIZE": {everyMaster(mergeSum), everyNode, ""}, "KEYS": {everyMaster(mergeLists), everyNode, ""},
+		"FLUSHALL": {everyMaster(mergeOK), everyNode, ""}, "FLUSHDB": {everyMaster(mergeOK), everyNode, ""},
+		"RANDOMKEY": {(*session).randomKey, everyNode, "a node by its share of the keys"},
+		"SWAPDB":    {(*session).relayAny, anyNode, "not on a cluster"},
 
 		"MIGRATE":        {(*session).refuse, refused, "its addresses are those of servers behind Leash"},
 		"RESTORE-ASKING": {(*session).refuse, refused, "for the nodes of a cluster among themselves"},
 	}
 }
 
-// everywhere sends a command to every master and merges the replies.
-func (s *session) everywhere(cmd resp.Command, m merge) bool {
-	if !s.adoptTopology() || !s.admitCall(len(cmd.Raw)) {
-		return false
+// everyMaster is the treatment of a command that concerns all keys or all
+// nodes: m makes one reply of the masters'. A single Redis answers it itself.
+func everyMaster(m merge) handler {
+	return func(s *session, c *command, cmd resp.Command) bool {
+		if !s.server.up.Topology().Cluster() {
+			return s.relayAny(c, cmd)
+		}
+		return s.everywhere(cmd, m)
 	}
-	masters := s.topology.Masters()
-	if len(masters) == 0 {
-		return s.fail(msgSlotUnserved)
+}
+
+// everywhere sends a command to every master and merges the replies. If one
+// cannot answer, the whole is that error.
+func (s *session) everywhere(cmd resp.Command, m merge) bool {
+	masters, ok := s.allMasters(len(cmd.Raw))
+	if !ok || len(masters) == 0 {
+		return ok && s.fail(msgSlotUnserved)
 	}
 	parts := make([]*part, len(masters))
-	for i, n := range masters {
-		if !s.awaitRoom(n) {
-			return false
-		}
+	for i := range masters {
 		parts[i] = &part{slot: anySlot, fixed: true}
 		parts[i].Request = bytes.Clone(cmd.Raw)
 	}
 	return s.fan(parts, masters, 0, len(cmd.Raw), m)
 }
 
-func (s *session) dbSize(c *command, cmd resp.Command) bool {
-	if !c.arityOK(cmd.Args) {
-		return s.wrongArity(c)
+// maxAge is how old the topology may be for a command that concerns all nodes.
+const maxAge = time.Second
+
+// allMasters returns the masters of a topology that is no older than maxAge,
+// for a node that joined meanwhile has keys too. It waits until a request of
+// so many bytes may be sent to each; false when the session ends.
+func (s *session) allMasters(size int) ([]*upstream.Node, bool) {
+	s.server.up.Renew(s.ctx, maxAge)
+	if !s.adoptTopology() || !s.admitCall(size) {
+		return nil, false
 	}
-	return s.everywhere(cmd, mergeSum)
+	masters := s.topology.Masters()
+	for _, n := range masters {
+		if !s.awaitRoom(n) {
+			return nil, false
+		}
+	}
+	return masters, true
 }

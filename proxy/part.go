@@ -15,6 +15,7 @@ import (
 const (
 	msgUpstreamLost = "UPSTREAMLOST connection to Redis lost, the command may have been executed"
 	msgUpstreamDown = "UPSTREAMDOWN Redis cannot be reached, the command was not executed"
+	msgPartlyDown   = "UPSTREAMDOWN part of Redis cannot be reached, the command was executed on the rest only"
 	msgSlotUnserved = "CLUSTERDOWN Hash slot not served"
 	msgRefused      = "NOAUTH Authentication required."
 	msgOddParts     = "ERR Redis gave parts of a reply that do not fit together"
@@ -56,6 +57,7 @@ type part struct {
 	reply []byte
 	kept  int   // bytes of it that the session counts
 	keys  []int // which of the call's keys it has
+	spare bool  // the whole does not fail with it
 	done  bool
 }
 

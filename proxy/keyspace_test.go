@@ -1,0 +1,154 @@
+package proxy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+// bulks are the elements of a flat list of bulk strings.
+func bulks(reply string) (all []string) {
+	lines := strings.Split(reply, "\r\n")
+	for i := 1; i+1 < len(lines); i += 2 {
+		all = append(all, lines[i+1])
+	}
+	return all
+}
+
+// fill sets n keys of a prefix and returns them.
+func fill(t testing.TB, c *redistest.Client, prefix string, n int) (keys []string) {
+	t.Helper()
+	for i := range n {
+		keys = append(keys, prefix+strconv.Itoa(i))
+	}
+	for chunk := range slices.Chunk(keys, 500) {
+		var raw strings.Builder
+		for _, key := range chunk {
+			raw.WriteString(redistest.Command("SET", key, "v"))
+		}
+		go func() { _ = c.Send(raw.String()) }()
+		for range chunk {
+			if got, err := c.Read(); got != "+OK\r\n" || err != nil {
+				t.Fatal(got, err)
+			}
+		}
+	}
+	return keys
+}
+
+// TestWholeKeyspace: the commands over all keys speak for all masters.
+func TestWholeKeyspace(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, c.Addrs())
+	for _, proto := range []string{"2", "3"} {
+		client := l.dial(t)
+		do(t, client, "HELLO", proto)
+		null := map[string]string{"2": "$-1\r\n", "3": "_\r\n"}[proto]
+		want(t, client, "+OK\r\n", "FLUSHALL")
+		want(t, client, ":0\r\n", "DBSIZE")
+		want(t, client, "*0\r\n", "KEYS", "*")
+		want(t, client, null, "RANDOMKEY")
+		keys := fill(t, client, "k", 1000)
+		want(t, client, ":1000\r\n", "DBSIZE")
+		slices.Sort(keys)
+		got := bulks(do(t, client, "KEYS", "*"))
+		slices.Sort(got)
+		if !slices.Equal(got, keys) {
+			t.Errorf("KEYS * gave %d keys, want %d", len(got), len(keys))
+		}
+		if got := bulks(do(t, client, "KEYS", "k11*")); len(got) != 11 {
+			t.Errorf("KEYS k11* gave %q", got)
+		}
+		want(t, client, "+OK\r\n", "FLUSHDB", "SYNC")
+		want(t, client, ":0\r\n", "DBSIZE")
+		fill(t, client, "k", 10)
+		want(t, client, "+OK\r\n", "FLUSHALL", "ASYNC")
+		for _, n := range c.Nodes {
+			if size := n.Client().DBSize(t.Context()).Val(); size != 0 {
+				t.Errorf("%d keys are left", size)
+			}
+		}
+	}
+}
+
+// TestRandomKey: a key of any node, more often of one that has more, and never
+// nil while there is one.
+func TestRandomKey(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, c.Addrs())
+	client := l.dial(t)
+	few, many := keyOn(t, c, c.Nodes[0], "few"), 0
+	want(t, client, "+OK\r\n", "SET", few, "1")
+	for range 200 {
+		want(t, client, fmt.Sprintf("$%d\r\n%s\r\n", len(few), few), "RANDOMKEY")
+	}
+	for i := range 9 {
+		want(t, client, "+OK\r\n", "SET", keyOn(t, c, c.Nodes[1], fmt.Sprintf("many%d:", i)), "1")
+	}
+	for range 500 {
+		if got := do(t, client, "RANDOMKEY"); strings.Contains(got, "many") {
+			many++
+		} else if !strings.Contains(got, few) {
+			t.Fatalf("RANDOMKEY: %q", got)
+		}
+	}
+	if many < 400 || many == 500 {
+		t.Errorf("%d of 500 from a node with nine of ten keys", many)
+	}
+	// Who may not ask for sizes gets keys all the same.
+	for _, n := range c.Nodes {
+		if err := n.Client().Do(t.Context(), "ACL", "SETUSER", "u", "on", ">p", "~*", "+randomkey").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(t, client, "+OK\r\n", "AUTH", "u", "p")
+	if got := do(t, client, "RANDOMKEY"); got[0] != '$' || got == "$-1\r\n" {
+		t.Errorf("RANDOMKEY: %q", got)
+	}
+	if got := do(t, client, "DBSIZE"); !strings.HasPrefix(got, "-NOPERM ") {
+		t.Errorf("DBSIZE: %q", got)
+	}
+}
+
+// TestKeyspaceErrors: what is wrong with a command is said as Redis says it.
+func TestKeyspaceErrors(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1})
+	single := redistest.Start(t)
+	for name, at := range map[string]struct{ leash, redis string }{
+		"cluster":    {startLeash(t, c.Addrs()).addr, c.Addrs()[0]},
+		"standalone": {startLeash(t, []string{single.Addr}).addr, single.Addr},
+	} {
+		client, redis := dialAddr(t, at.leash), dialAddr(t, at.redis)
+		for _, args := range [][]string{
+			{"KEYS"}, {"KEYS", "a", "b"}, {"DBSIZE", "x"}, {"RANDOMKEY", "x"}, {"FLUSHALL", "FOO"}, {"FLUSHDB", "ASYNC", "SYNC"},
+			{"SWAPDB"}, {"SWAPDB", "0", "1"}, {"SWAPDB", "0", "x"}, {"SWAPDB", "0", "99"}, {"MOVE", "k", "1"}, {"MOVE", "k", "x"}, {"MOVE", "k"},
+			{"COPY", "{k}1", "{k}2", "DB", "1"}, {"COPY", "{k}1", "{k}2", "DB", "99"}, {"COPY", "k", "k"},
+		} {
+			if got, wanted := do(t, client, args...), do(t, redis, args...); got != wanted {
+				t.Errorf("%s: %q: got %q, redis says %q", name, args, got, wanted)
+			}
+		}
+	}
+}
+
+// TestSwapDB: on a single Redis the databases change places for everybody.
+func TestSwapDB(t *testing.T) {
+	l := startLeash(t, []string{redistest.Start(t).Addr})
+	client, other := l.dial(t), l.dial(t)
+	want(t, client, "+OK\r\n", "SET", "k", "zero")
+	want(t, other, "+OK\r\n", "SELECT", "1")
+	want(t, other, "$-1\r\n", "GET", "k")
+	want(t, client, "+OK\r\n", "SWAPDB", "0", "1")
+	want(t, client, "$-1\r\n", "GET", "k")
+	want(t, other, "$4\r\nzero\r\n", "GET", "k")
+	want(t, other, ":1\r\n", "MOVE", "k", "0")
+	want(t, client, "$4\r\nzero\r\n", "GET", "k")
+	want(t, client, ":1\r\n", "COPY", "k", "k", "DB", "1")
+	want(t, other, "$4\r\nzero\r\n", "GET", "k")
+	want(t, client, "+OK\r\n", "FLUSHDB")
+	want(t, other, ":1\r\n", "DBSIZE")
+}

@@ -1,0 +1,56 @@
+package proxy
+
+import (
+	"math/rand/v2"
+
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// randomKey runs RANDOMKEY (https://redis.io/docs/latest/commands/randomkey/)
+// on a cluster: every master is asked for a key and for how many it has, and
+// the key of one is taken, each as likely as its share of all keys. A user who
+// may not ask for the numbers gets each node's key with the same likelihood.
+func (s *session) randomKey(c *command, cmd resp.Command) bool {
+	if !s.server.up.Topology().Cluster() || !c.arityOK(cmd.Args) {
+		return s.relayAny(c, cmd)
+	}
+	masters, ok := s.allMasters(len(cmd.Raw))
+	if !ok || len(masters) == 0 {
+		return ok && s.fail(msgSlotUnserved)
+	}
+	var parts []*part
+	var to []*upstream.Node
+	for _, n := range masters {
+		key := &part{slot: anySlot, fixed: true}
+		key.Request = resp.AppendCommand(nil, "RANDOMKEY")
+		size := &part{slot: anySlot, fixed: true, spare: true}
+		size.Request = resp.AppendCommand(nil, "DBSIZE")
+		parts, to = append(parts, key, size), append(to, n, n)
+	}
+	return s.fan(parts, to, 0, len(cmd.Raw), mergeRandomKey)
+}
+
+// mergeRandomKey chooses among pairs of a key and its node's size; a node
+// without keys has nil.
+func mergeRandomKey(f *fanout) []byte {
+	chosen, total := f.parts[0].reply, int64(0)
+	for i := 0; i < len(f.parts); i += 2 {
+		key := f.parts[i].reply
+		if isNil(key) {
+			continue
+		}
+		size, _ := integer(f.parts[i+1].reply)
+		size = max(size, 1)
+		total += size
+		if rand.Int64N(total) < size {
+			chosen = key
+		}
+	}
+	return chosen
+}
+
+// isNil reports whether a reply is the null of either protocol.
+func isNil(reply []byte) bool {
+	return string(reply) == resp.NilBulk || string(reply) == resp.Null
+}
