@@ -18,6 +18,7 @@ func keyspaceTreatments() treatments {
 		"DBSIZE": {everyMaster(mergeSum), everyNode, ""}, "KEYS": {everyMaster(mergeLists), everyNode, ""},
 		"FLUSHALL": {everyMaster(mergeOK), everyNode, ""}, "FLUSHDB": {everyMaster(mergeOK), everyNode, ""},
 		"RANDOMKEY": {(*session).randomKey, everyNode, "a node by its share of the keys"},
+		"SCAN":      {(*session).scan, everyNode, "one after the other"},
 		"SWAPDB":    {(*session).relayAny, anyNode, "not on a cluster"},
 
 		"MIGRATE":        {(*session).refuse, refused, "its addresses are those of servers behind Leash"},

@@ -1,0 +1,136 @@
+package proxy
+
+import (
+	"strconv"
+	"time"
+
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// scanPass says what a scan of a cluster is about.
+//
+// SCAN goes through one master after the other. When a slot moves meanwhile from
+// one that it has not come to yet to one that it is through with, it would miss
+// the slot's keys. So, with all nodes behind it, it asks them whether the slots
+// still are where they were and none is on its way. Then it is over; every key
+// that was there throughout has been returned, most of them once.
+//
+// If not, all is scanned twice more. Now a cursor names the node itself,
+// whatever becomes of its slots, and each pass visits every node there is when it
+// begins. A key that is missed in one of the two has moved during it, so it stood
+// still in the other: every key that was there throughout is returned, unless it
+// moved more than once. A pass begins anew when its node is gone; only failovers
+// without end would keep it from ending.
+//
+// What SCAN cannot know, as in Redis: that a node was emptied in between.
+type scanPass uint8
+
+const (
+	scanBetween scanPass = iota // two passes; local says which
+	scanOnce                    // unless slots move meanwhile
+	scanFirst                   // of two
+	scanSecond
+)
+
+// Cursors between passes.
+const (
+	afterOnce  = 1
+	afterFirst = 2
+)
+
+// scan runs SCAN (https://redis.io/docs/latest/commands/scan/). On a cluster a
+// call concerns one node.
+func (s *session) scan(c *command, cmd resp.Command) bool {
+	if !s.server.up.Topology().Cluster() || !c.arityOK(cmd.Args) || !s.authenticated() {
+		return s.relayAny(c, cmd)
+	}
+	cursor, ok := parseScanCursor(cmd.Args[1])
+	switch {
+	case !ok:
+		return s.relayAny(c, cmd) // Redis will say what is wrong
+	case cursor == scanCursor{} && s.server.unsettled.is():
+		return s.beginPass(cmd, scanFirst)
+	case cursor == scanCursor{}:
+		return s.beginPass(cmd, scanOnce)
+	case cursor.pass == scanBetween && cursor.local == afterFirst:
+		return s.beginPass(cmd, scanSecond)
+	case cursor.pass == scanBetween:
+		return s.confirmScan(cmd, cursor)
+	case !s.adoptTopology():
+		return false
+	}
+	order := s.server.scanOrder(s.topology)
+	stop := order.find(cursor)
+	switch {
+	case stop >= 0:
+		return s.scanNode(cmd, order, stop, cursor)
+	case cursor.pass == scanOnce: // slots have moved
+		return s.beginPass(cmd, scanFirst)
+	}
+	return s.beginPass(cmd, cursor.pass)
+}
+
+// beginPass scans the first node of a pass, by a new look at which there are.
+func (s *session) beginPass(cmd resp.Command, pass scanPass) bool {
+	age := time.Duration(0)
+	if pass == scanOnce {
+		age = maxAge // the end will tell
+	}
+	s.server.up.Renew(s.ctx, age)
+	if !s.adoptTopology() {
+		return false
+	}
+	order := s.server.scanOrder(s.topology)
+	stop := order.next(-1, pass)
+	if stop < 0 {
+		return s.fail(msgSlotUnserved)
+	}
+	return s.scanNode(cmd, order, stop, scanCursor{pass: pass})
+}
+
+// scanNode asks one node for the keys from the cursor's own on.
+func (s *session) scanNode(cmd resp.Command, order *scanOrder, stop int, from scanCursor) bool {
+	node := order.stops[stop].node
+	if !s.admitCall(len(cmd.Raw)) || !s.awaitRoom(node) {
+		return false
+	}
+	args := append([][]byte(nil), cmd.Args...)
+	args[1] = strconv.AppendUint(nil, from.local, 10)
+	p := &part{slot: anySlot, fixed: true}
+	p.Request = resp.AppendCommand(nil, args...)
+	rename := func(f *fanout) []byte {
+		local, keys, ok := parseScanReply(f.parts[0].reply)
+		if !ok {
+			return nil
+		}
+		next, err := order.cursor(stop, from.pass, local).number()
+		if err != nil {
+			return resp.AppendError(nil, err.Error())
+		}
+		return scanReply(next, keys)
+	}
+	return s.fan([]*part{p}, []*upstream.Node{node}, 0, len(cmd.Raw), rename)
+}
+
+// confirmScan ends a scan if no slot has moved since it began. It waits for an
+// answer of every master.
+func (s *session) confirmScan(cmd resp.Command, c scanCursor) bool {
+	if !s.adoptTopology() {
+		return false
+	}
+	settled := c.name == s.server.scanOrder(s.topology).check
+	if settled {
+		s.Flush()
+		var err error
+		if settled, err = s.server.up.Settled(s.ctx, s.topology); err != nil {
+			s.server.log.Warn("cannot end a scan", "session", s.id, "err", err)
+			return s.fail(msgUpstreamDown)
+		}
+	}
+	if !settled {
+		s.server.unsettled.mark()
+		return s.beginPass(cmd, scanFirst)
+	}
+	return s.answer(scanReply(0, []byte("*0\r\n")))
+}

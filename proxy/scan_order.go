@@ -1,0 +1,139 @@
+package proxy
+
+import (
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"leash/proxy/upstream"
+)
+
+// scanOrder is the order in which SCAN visits the masters of a topology: that
+// of their addresses, which stays as it is when slots move. Immutable.
+type scanOrder struct {
+	topology *upstream.Topology
+	stops    []scanStop
+	check    uint32 // 8 bits that tell this topology's slots from others'
+}
+
+// scanStop is one master on the way. In the pass that hopes for no change its
+// name is the lowest slot that it owns, with the check of the topology on top;
+// in the others, where its slots may leave it, a hash of its address.
+type scanStop struct {
+	node *upstream.Node
+	slot int // -1: it owns none
+	hash uint32
+}
+
+// slotBits is how many bits of a name are the slot; the others are the check.
+const slotBits = 14
+
+// scanOrder returns the order for t, made once for each topology.
+func (s *Server) scanOrder(t *upstream.Topology) *scanOrder {
+	if o := s.scanning.Load(); o != nil && o.topology == t {
+		return o
+	}
+	o := newScanOrder(t)
+	s.scanning.Store(o)
+	return o
+}
+
+func newScanOrder(t *upstream.Topology) *scanOrder {
+	o := &scanOrder{topology: t}
+	for _, n := range t.Masters() {
+		o.stops = append(o.stops, scanStop{node: n, slot: -1})
+	}
+	slices.SortFunc(o.stops, func(a, b scanStop) int { return strings.Compare(a.node.Addr, b.node.Addr) })
+	hashes := make(map[*upstream.Node]uint64)
+	for i := range o.stops {
+		stop := &o.stops[i]
+		hashes[stop.node] = hashAddr(stop.node.Addr)
+		hash := highBits(hashes[stop.node], nameBits)
+		for o.named(hash) >= 0 {
+			hash = (hash + 1) % (1 << nameBits)
+		}
+		stop.hash = hash
+	}
+	var sum uint64
+	for slot := upstream.SlotCount - 1; slot >= 0; slot-- {
+		if owner := t.Node(uint16(slot)); owner != nil {
+			sum += hashes[owner] * uint64(2*slot+1)
+			o.stops[o.index(owner)].slot = slot
+		}
+	}
+	o.check = highBits(sum, nameBits-slotBits)
+	return o
+}
+
+func hashAddr(addr string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(addr))
+	return h.Sum64()
+}
+
+// highBits mixes a hash and returns so many bits of it.
+func highBits(h uint64, n int) uint32 {
+	h ^= h >> 32
+	return uint32(h * 0x9e3779b97f4a7c15 >> (64 - n))
+}
+
+func (o *scanOrder) index(n *upstream.Node) int {
+	return slices.IndexFunc(o.stops, func(s scanStop) bool { return s.node == n })
+}
+
+func (o *scanOrder) named(hash uint32) int {
+	return slices.IndexFunc(o.stops, func(s scanStop) bool { return s.hash == hash })
+}
+
+// name is what a cursor says of the stop.
+func (o *scanOrder) name(stop int, pass scanPass) uint32 {
+	if pass == scanOnce {
+		return uint32(o.stops[stop].slot) | o.check<<slotBits
+	}
+	return o.stops[stop].hash
+}
+
+// find is the opposite of name; -1 when the cursor is not of this topology.
+func (o *scanOrder) find(c scanCursor) int {
+	if c.pass != scanOnce {
+		return o.named(c.name)
+	}
+	if c.name>>slotBits != o.check {
+		return -1
+	}
+	return o.index(o.topology.Node(uint16(c.name & (1<<slotBits - 1))))
+}
+
+// next returns the stop behind another in a pass, the first one behind -1, and
+// -1 behind the last. A node without slots can have keys only while one is on
+// its way to it.
+func (o *scanOrder) next(stop int, pass scanPass) int {
+	for i := stop + 1; i < len(o.stops); i++ {
+		if pass != scanOnce || o.stops[i].slot >= 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// cursor is where a scan goes on when a stop has answered with a cursor of its
+// own; the zero cursor is its end.
+func (o *scanOrder) cursor(stop int, pass scanPass, local uint64) scanCursor {
+	if local == 0 {
+		if stop = o.next(stop, pass); stop < 0 {
+			return o.endOf(pass)
+		}
+	}
+	return scanCursor{pass, o.name(stop, pass), local}
+}
+
+// endOf is the cursor behind the last stop of a pass.
+func (o *scanOrder) endOf(pass scanPass) scanCursor {
+	switch pass {
+	case scanOnce:
+		return scanCursor{scanBetween, o.check, afterOnce}
+	case scanFirst:
+		return scanCursor{scanBetween, o.check, afterFirst}
+	}
+	return scanCursor{}
+}

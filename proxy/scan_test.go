@@ -1,0 +1,259 @@
+package proxy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+	"leash/proxy/upstream"
+)
+
+// scanStep sends one SCAN and takes its reply apart.
+func scanStep(t testing.TB, c *redistest.Client, cursor uint64, args ...string) (next uint64, keys []string) {
+	t.Helper()
+	reply := do(t, c, append([]string{"SCAN", strconv.FormatUint(cursor, 10)}, args...)...)
+	local, list, ok := parseScanReply([]byte(reply))
+	if !ok {
+		t.Fatalf("SCAN %d %q: %.200q", cursor, args, reply)
+	}
+	return local, bulks(string(list))
+}
+
+// scanAll scans to the end, with one client after the other in turn, and counts
+// how often each key came.
+func scanAll(t testing.TB, from uint64, clients []*redistest.Client, args ...string) map[string]int {
+	t.Helper()
+	seen := make(map[string]int)
+	for cursor, i := from, 0; ; i++ {
+		next, keys := scanStep(t, clients[i%len(clients)], cursor, args...)
+		for _, key := range keys {
+			seen[key]++
+		}
+		if cursor = next; cursor == 0 {
+			return seen
+		}
+		if cursor >= 1<<53 {
+			t.Fatalf("cursor %d is not below 2^53", cursor)
+		}
+		if i > 100_000 {
+			t.Fatal("the scan does not end")
+		}
+	}
+}
+
+// wantKeys checks that all keys were seen.
+func wantKeys(t testing.TB, seen map[string]int, keys []string) {
+	t.Helper()
+	missing := 0
+	for _, key := range keys {
+		if seen[key] == 0 {
+			missing++
+		}
+	}
+	if missing > 0 {
+		t.Fatalf("%d of %d keys are missing", missing, len(keys))
+	}
+}
+
+// TestScan: every key comes once while nothing moves, whichever Leash is asked
+// for the next step.
+func TestScan(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	first, second := startLeash(t, c.Addrs()), startLeash(t, c.Addrs())
+	clients := []*redistest.Client{first.dial(t), second.dial(t), second.dial(t)}
+	do(t, clients[2], "HELLO", "3")
+	keys := fill(t, clients[0], "key:", 3000)
+	want(t, clients[0], ":1\r\n", "SADD", "set:1", "x")
+	for _, tc := range []struct {
+		args []string
+		n    int
+	}{
+		{nil, 3001}, {[]string{"COUNT", "1000"}, 3001}, {[]string{"count", "3", "MATCH", "key:1*"}, 1111},
+		{[]string{"TYPE", "set"}, 1}, {[]string{"MATCH", "none"}, 0}, {[]string{"COUNT", "100000"}, 3001},
+	} {
+		seen := scanAll(t, 0, clients, tc.args...)
+		twice := 0
+		for _, n := range seen {
+			twice += n - 1
+		}
+		if len(seen) != tc.n || twice > 0 {
+			t.Errorf("%q: %d keys, %d of them twice, want %d", tc.args, len(seen), twice, tc.n)
+		}
+	}
+	wantKeys(t, scanAll(t, 0, clients[:1]), keys)
+}
+
+// TestScanErrors: what is wrong with a SCAN is said as Redis says it.
+func TestScanErrors(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1})
+	l := startLeash(t, c.Addrs())
+	client, redis := l.dial(t), dialAddr(t, c.Addrs()[0])
+	for _, args := range [][]string{
+		{"SCAN"}, {"SCAN", "x"}, {"SCAN", "0x1"}, {"SCAN", "18446744073709551616"}, {"SCAN", "1 "}, {"SCAN", " 1"}, {"SCAN", ""},
+		{"SCAN", "0", "FOO"}, {"SCAN", "x", "FOO"}, {"SCAN", "0", "COUNT", "0"}, {"SCAN", "0", "COUNT", "x"}, {"SCAN", "0", "COUNT"},
+		{"SCAN", "0", "TYPE", "nonsense"}, {"SSCAN", "none", "0"}, {"HSCAN", "none", "x"}, {"ZSCAN", "none", "0", "COUNT", "1"},
+	} {
+		got, wanted := do(t, client, args...), do(t, redis, args...)
+		if got != wanted && !(strings.HasPrefix(got, "*2\r\n") && strings.HasPrefix(wanted, "*2\r\n")) {
+			t.Errorf("%q: got %q, redis says %q", args, got, wanted)
+		}
+	}
+	if _, err := (scanCursor{scanOnce, 1, 1 << 40}).number(); err == nil {
+		t.Error("a cursor of 2^64 was made")
+	}
+	if n, err := (scanCursor{scanOnce, 1<<22 - 1, 1<<29 - 1}).number(); err != nil || n >= 1<<53 {
+		t.Errorf("%d, %v: half a billion places do not fit in 53 bits", n, err)
+	}
+}
+
+// passed scans until the cursor names another node than the first one, which is
+// returned too, with the keys so far.
+func passed(t *testing.T, l *leash, client *redistest.Client) (cursor uint64, through *upstream.Node, seen map[string]int) {
+	t.Helper()
+	order := l.Server.scanOrder(l.up.Topology())
+	seen = make(map[string]int)
+	for {
+		next, keys := scanStep(t, client, cursor, "COUNT", "100")
+		for _, key := range keys {
+			seen[key]++
+		}
+		cursor = next
+		c, _ := parseScanCursor([]byte(strconv.FormatUint(cursor, 10)))
+		if order.find(c) == 1 {
+			return cursor, order.stops[0].node, seen
+		}
+	}
+}
+
+// nodeAt is the kit's node at the address of a node of Leash's.
+func nodeAt(t *testing.T, c *redistest.Cluster, n *upstream.Node) *redistest.Node {
+	t.Helper()
+	for _, one := range c.Nodes {
+		if one.Announced() == n.Addr {
+			return one
+		}
+	}
+	t.Fatalf("no node at %s", n.Addr)
+	return nil
+}
+
+// TestScanFindsKeysThatMoveBehindIt: once SCAN is through with a node, slots
+// move to it from one that it has not come to, wholly or in part.
+func TestScanFindsKeysThatMoveBehindIt(t *testing.T) {
+	for _, how := range []string{"finished", "under way", "to a node without slots"} {
+		t.Run(how, func(t *testing.T) {
+			c := redistest.StartCluster(t, redistest.ClusterOptions{})
+			l := startLeash(t, c.Addrs())
+			client := l.dial(t)
+			keys := fill(t, client, "k", 3000)
+			cursor, through, seen := passed(t, l, client)
+			to := nodeAt(t, c, through)
+			from := c.Nodes[(slices.Index(c.Nodes, to)+1)%3]
+			if how == "to a node without slots" {
+				var err error
+				if to, err = c.AddMaster(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var moves []*redistest.Move
+			moved := 0
+			for _, key := range keys {
+				slot := int(upstream.Slot([]byte(key)))
+				if c.MasterOf(slot) != from || len(moves) >= 10 || slices.ContainsFunc(moves, func(m *redistest.Move) bool { return m.Slot == slot }) {
+					continue
+				}
+				m, err := c.BeginMove(slot, to)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n, err := m.MoveKeys(-1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				moved += n
+				moves = append(moves, m)
+				if how == "finished" {
+					if err := m.Finish(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if moved < 10 {
+				t.Fatalf("only %d keys have moved", moved)
+			}
+			maps.Copy(seen, scanAll(t, cursor, []*redistest.Client{client}))
+			wantKeys(t, seen, keys)
+		})
+	}
+}
+
+// TestScanWhileSlotsMove: slots move to and fro between all nodes while scans
+// run; each of them returns every key.
+func TestScanWhileSlotsMove(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 15 * time.Second})
+	l := startLeash(t, c.Addrs())
+	client := l.dial(t)
+	keys := fill(t, client, "k", 5000)
+	stop := make(chan struct{})
+	var moving sync.WaitGroup
+	moves := 0
+	moving.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			// Every slot moves once in a few rounds of scanning: 1,000 at a time.
+			slot := (i * 7) % upstream.SlotCount
+			from := slices.Index(c.Nodes, c.MasterOf(slot))
+			if err := c.MoveSlot(slot, c.Nodes[(from+1+i%2)%3]); err != nil {
+				t.Error(err)
+				return
+			}
+			moves++
+		}
+	})
+	other := startLeash(t, c.Addrs())
+	clients := []*redistest.Client{client, other.dial(t)}
+	for range 5 {
+		wantKeys(t, scanAll(t, 0, clients, "COUNT", "20"), keys)
+	}
+	close(stop)
+	moving.Wait()
+	t.Logf("%d slots have moved", moves)
+	if moves < 20 {
+		t.Errorf("only %d slots have moved", moves)
+	}
+}
+
+// TestScanNamesAreUnique: two nodes whose addresses hash alike are told apart.
+func TestScanNamesAreUnique(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, c.Addrs())
+	order := l.Server.scanOrder(l.up.Topology())
+	names := make(map[uint32]bool)
+	for i, stop := range order.stops {
+		names[stop.hash] = true
+		for _, pass := range []scanPass{scanOnce, scanFirst, scanSecond} {
+			cursor := order.cursor(i, pass, 77)
+			n, err := cursor.number()
+			if err != nil {
+				t.Fatal(err)
+			}
+			back, ok := parseScanCursor(fmt.Append(nil, n))
+			if !ok || back != cursor || order.find(back) != i {
+				t.Errorf("stop %d, pass %d: %+v came back as %+v", i, pass, cursor, back)
+			}
+		}
+	}
+	if len(names) != 3 {
+		t.Errorf("names %v, want 3", names)
+	}
+}
