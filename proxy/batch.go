@@ -26,10 +26,6 @@ type batch struct {
 
 func (b *batch) unparsed() []byte { return b.buf[b.parsed:b.filled] }
 
-// more reports whether what was read last may be only part of what the client
-// has sent.
-func (b *batch) more() bool { return b.parsed < b.filled || b.filled == len(b.buf) }
-
 // read reads more from the client, behind what has not been parsed yet.
 func (s *session) read() error {
 	s.prepare()

@@ -37,6 +37,17 @@ func (s *session) newCallLocked() *call {
 	return c
 }
 
+// openCall is a call whose reply is made by the loop; nil when the session ends.
+func (s *session) openCall() *call {
+	if !s.lockUnheld() {
+		return nil
+	}
+	defer s.mu.Unlock()
+	c := s.newCallLocked()
+	s.pushLocked(c)
+	return c
+}
+
 // pushLocked makes c the youngest call. The bytes of its request stay as they
 // are until it is done.
 func (s *session) pushLocked(c *call) {
@@ -65,7 +76,7 @@ func (c *call) reply(p []byte, done bool) upstream.Flusher {
 	c.size += len(p)
 	if c == s.head {
 		if !s.deaf {
-			s.out.append(p)
+			s.replies.append(p)
 		}
 		c.begun = !c.muted
 	} else {
@@ -117,7 +128,7 @@ func (s *session) showLocked(c *call) {
 		c.buffer.clear()
 		return
 	}
-	c.buffer.moveTo(&s.out)
+	c.buffer.moveTo(s.replies)
 }
 
 func (s *session) recycleLocked(c *call) {

@@ -75,6 +75,7 @@ func (s *session) reset(c *command, cmd resp.Command) bool {
 		return false
 	}
 	s.Flush()
+	s.endTransaction()
 	s.endCarrier(lockcmd.Release)
 	s.rename("")
 	s.unmute()

@@ -16,6 +16,7 @@ import (
 func (s *session) close() {
 	s.Flush()
 	s.drainCalls()
+	s.endTransaction()
 	s.settleLocks()
 	s.drainOutput()
 	s.server.up.Leave(s.lane)

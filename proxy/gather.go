@@ -6,7 +6,7 @@ import (
 	"leash/proxy/upstream"
 )
 
-// answer is one command on a private link and its reply, both kept whole.
+// answer is one command on a private link and its reply, kept whole.
 type answer struct {
 	upstream.Call
 	of      *gathering
@@ -25,29 +25,46 @@ type gathering struct {
 
 var _ upstream.Sink = (*answer)(nil)
 
-// gather sends each request on its link, in order, and waits for the replies.
-// When the session ends meanwhile the links are broken, so it always returns.
-func (s *session) gather(links []*upstream.Link, requests [][]byte) []*answer {
+func newGathering(s *session, n int) *gathering {
 	g := &gathering{session: s, done: make(chan struct{})}
-	g.left.Store(int64(len(requests)))
+	g.left.Store(int64(n))
+	if n == 0 {
+		close(g.done)
+	}
+	return g
+}
+
+// gather sends requests on a private link, in order, and waits for the replies.
+// When the session ends meanwhile the link is broken, so it always returns.
+func (s *session) gather(l *upstream.Link, requests ...[]byte) []*answer {
+	g, answers := s.submit(l, requests)
+	g.await(l)
+	return answers
+}
+
+// submit sends requests on a private link.
+func (s *session) submit(l *upstream.Link, requests [][]byte) (*gathering, []*answer) {
+	g := newGathering(s, len(requests))
 	answers := make([]*answer, len(requests))
 	for i, request := range requests {
 		a := &answer{of: g}
 		a.Request, a.Sink = request, a
 		answers[i] = a
 	}
-	for i, a := range answers {
-		links[min(i, len(links)-1)].Submit(&a.Call)
+	for _, a := range answers {
+		l.Submit(&a.Call)
 	}
+	return g, answers
+}
+
+// await waits for the replies; when the session ends meanwhile it breaks the link.
+func (g *gathering) await(l *upstream.Link) {
 	select {
 	case <-g.done:
-	case <-s.ctx.Done():
-		for _, l := range links {
-			l.Break()
-		}
+	case <-g.session.ctx.Done():
+		l.Break()
 		<-g.done
 	}
-	return answers
 }
 
 // Reply implements upstream.Sink.

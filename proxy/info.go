@@ -93,6 +93,7 @@ func (s *Server) infoSection() []byte {
 	line("upstream_mode", s.mode())
 	line("upstream_masters", len(s.up.Topology().Masters()))
 	line("sessions", s.sessionCount())
+	line("pinned_connections", s.up.Pinned())
 	line("max_clients", s.cfg.MaxClients)
 	s.stats.lines(line)
 	locks := s.locks.Stats()

@@ -6,14 +6,20 @@ import "leash/proxy/resp"
 // They belong to the loop's goroutine.
 type modes uint8
 
-const replySkip modes = 1 << iota // CLIENT REPLY SKIP: the next command is not answered
+const (
+	replySkip modes = 1 << iota // CLIENT REPLY SKIP: the next command is not answered
+	modeMulti                   // between MULTI and EXEC
+)
 
 // inMode treats a command as the session's modes want it; c is nil for one
 // that is in no table. handled is false when it is to be treated as usual, ok
 // is false when the session ends.
 func (s *session) inMode(c *command, cmd resp.Command) (handled, ok bool) {
-	if s.modes&replySkip != 0 {
+	switch {
+	case s.modes&replySkip != 0:
 		return true, s.dispatchMuted(cmd)
+	case s.modes&modeMulti != 0:
+		return true, s.tx.take(c, cmd)
 	}
 	return false, true
 }

@@ -84,37 +84,3 @@ func quoted(arg []byte, limit int) []byte {
 func (s *session) unknownSub(c *command, cmd resp.Command) bool {
 	return s.fail("ERR unknown subcommand '" + string(quoted(cmd.Args[1], maxQuoted)) + "'. Try " + strings.ToUpper(c.name) + " HELP.")
 }
-
-// transactionTreatments are MULTI and what belongs to it.
-func transactionTreatments() treatments {
-	return treatments{"MULTI": {(*session).multi, refused, ""}}
-}
-
-// multi refuses a transaction, and with it the commands that came along in one
-// go, up to EXEC: they were meant to be executed together or not at all.
-func (s *session) multi(c *command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
-		return true
-	}
-	s.refusing = true
-	return s.fail("ERR 'multi' is not supported by leash yet")
-}
-
-// refuseQueued answers what was sent behind a refused MULTI without waiting
-// for its reply.
-func (s *session) refuseQueued(cmd resp.Command) bool {
-	switch {
-	case isWord(cmd.Args[0], "EXEC"):
-		s.refusing = false
-		return s.fail("EXECABORT Transaction discarded because of previous errors.")
-	case isWord(cmd.Args[0], "DISCARD"):
-		s.refusing = false
-		return s.ok()
-	case isWord(cmd.Args[0], "QUIT"):
-		return s.quit(nil, cmd)
-	case isWord(cmd.Args[0], "RESET"):
-		s.refusing = false
-		return s.dispatch(cmd)
-	}
-	return s.fail("ERR 'multi' is not supported by leash yet, a command behind it was not executed")
-}

@@ -37,7 +37,7 @@ type session struct {
 	ahead    []byte           // read by a watcher while a command blocked
 	cause    endCause         // why the loop ended
 	wasReset bool             // reading failed, and not by the client's closing
-	refusing bool             // MULTI was refused, and what came with it is too
+	tx       *transaction     // from MULTI or WATCH on, nil without
 	modes    modes            // what makes a command more than ordinary
 	lane     upstream.Lane    // changed only while no call is in flight
 	written  []*upstream.Node // that the session has written to, for WAIT
@@ -80,6 +80,7 @@ type session struct {
 	lostAt           time.Time        // when a written call was last lost: Redis may still run it
 	parked           int              // bytes of replies that wait behind an older call's
 	out              chunks           // replies in order, for the socket
+	replies          *chunks          // where they go: out, but for a moment (capture)
 	writtenElsewhere []*upstream.Node // than where it was sent first
 	pushes           chunks           // frames that answer no command, behind the reply under way
 	flushing         bool             // somebody will call Flush
@@ -109,6 +110,7 @@ const (
 func newSession(srv *Server, c *conn) *session {
 	s := &session{server: srv, conn: c, largest: firstReply, since: time.Now()}
 	s.wake.L = &s.mu
+	s.replies = &s.out
 	s.ctx, s.stop = context.WithCancel(srv.ctx)
 	maxBulk := min(srv.cfg.MaxBulk, srv.up.MaxBulk())
 	s.parser.Limits = resp.Limits{MaxBulk: maxBulk, MaxArgs: srv.cfg.MaxArgs, MaxCommand: max(maxCommand, int(maxBulk)+maxUnread)}
@@ -151,6 +153,9 @@ func (s *session) process() bool {
 	for {
 		cmd, n, err := s.parser.Next(s.in.unparsed())
 		if err != nil {
+			if s.tx != nil && !s.tx.settle() {
+				return false
+			}
 			s.cause = endRefused
 			s.server.stats.protocolErrors.Add(1)
 			s.server.log.Debug("protocol error", "session", s.id, "client", s.conn.RemoteAddr(), "err", err)
@@ -159,8 +164,7 @@ func (s *session) process() bool {
 		}
 		if n == 0 {
 			s.publish()
-			s.refusing = s.refusing && s.in.more()
-			return true
+			return s.tx == nil || s.tx.settle()
 		}
 		s.in.parsed += n
 		if len(cmd.Args) > 0 && !s.dispatch(cmd) {
@@ -171,9 +175,6 @@ func (s *session) process() bool {
 
 // dispatch runs one command; false ends the session.
 func (s *session) dispatch(cmd resp.Command) bool {
-	if s.refusing {
-		return s.refuseQueued(cmd)
-	}
 	c := s.server.commands.lookup(cmd.Args)
 	s.current = c
 	if s.server.pauses.current.Load() != nil && !s.awaitUnpaused(c, cmd) {
@@ -216,7 +217,7 @@ func (s *session) answer(reply []byte) bool {
 	defer s.mu.Unlock()
 	if s.calls == 0 {
 		if !s.deaf {
-			s.out.append(reply)
+			s.replies.append(reply)
 		}
 		return true
 	}

@@ -60,14 +60,9 @@ func (s *session) wait(c *command, cmd resp.Command) bool {
 		}
 		nodes = append(nodes, s.topology.Masters()[s.keyless])
 	}
-	var links []*upstream.Link
-	var requests [][]byte
 	b := &blocked{}
 	for _, n := range nodes {
-		own := &pin{session: s, link: n.Pin(s.lane, nil)}
-		b.pins = append(b.pins, own)
-		links = append(links, own.link, own.link)
-		requests = append(requests, ping, bytes.Clone(cmd.Raw))
+		b.pins = append(b.pins, &pin{session: s, link: n.Pin(s.lane, nil)})
 	}
 	abort := func() {
 		for _, own := range b.pins {
@@ -75,14 +70,24 @@ func (s *session) wait(c *command, cmd resp.Command) bool {
 		}
 	}
 	var answers []*answer
-	ok := s.whileWatched(b, abort, func() { answers = s.gather(links, requests) })
-	for i, own := range b.pins {
-		own.mu.Lock()
-		own.dirty = own.dirty || answers[2*i].lost || answers[2*i+1].lost
-		own.mu.Unlock()
+	ok := s.whileWatched(b, abort, func() { answers = s.waitOn(b.pins, bytes.Clone(cmd.Raw)) })
+	for _, own := range b.pins {
 		own.release()
 	}
 	return ok && s.answer(leastAnswer(answers))
+}
+
+// waitOn sends PING and request on every connection and waits for the replies.
+func (s *session) waitOn(pins []*pin, request []byte) (answers []*answer) {
+	var all []*gathering
+	for _, own := range pins {
+		g, a := s.submit(own.link, [][]byte{ping, request})
+		all, answers = append(all, g), append(answers, a...)
+	}
+	for i, g := range all {
+		g.await(pins[i].link)
+	}
+	return answers
 }
 
 // leastAnswer is the reply to WAIT or WAITAOF made of those of all nodes: an

@@ -2,7 +2,10 @@ package upstream
 
 import (
 	"slices"
+	"strconv"
 	"time"
+
+	"leash/proxy/resp"
 )
 
 // Idle private links are kept for the next session that wants one: so many a
@@ -141,3 +144,21 @@ func (l *Link) Node() *Node { return l.node }
 
 // Pinned is how many private links are in use by sessions.
 func (u *Upstream) Pinned() int64 { return u.pinnedOut.Load() }
+
+// Adapt returns the commands that make a connection of one lane one of another.
+func (u *Upstream) Adapt(from, to Lane) (commands [][]byte) {
+	if to.User != from.User {
+		commands = append(commands, authCommand(to.User, u.credentials.get(to.User)))
+	}
+	if to.RESP3 != from.RESP3 {
+		version := "2"
+		if to.RESP3 {
+			version = "3"
+		}
+		commands = append(commands, resp.AppendCommand(nil, "HELLO", version))
+	}
+	if to.DB != from.DB {
+		commands = append(commands, resp.AppendCommand(nil, "SELECT", strconv.Itoa(to.DB)))
+	}
+	return commands
+}

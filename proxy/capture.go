@@ -1,0 +1,27 @@
+package proxy
+
+// capture runs f, which runs commands of the session, and returns what they
+// answer instead of sending it to the client. It is a barrier before and
+// behind; ok is false when the session ends.
+func (s *session) capture(f func() bool) (reply []byte, ok bool) {
+	if !s.barrier() {
+		return nil, false
+	}
+	var taken chunks
+	s.direct(&taken)
+	ok = f() && s.barrier()
+	s.direct(&s.out)
+	reply = make([]byte, 0, taken.size)
+	for p := taken.front(); p != nil; p = taken.front() {
+		reply = append(reply, p...)
+		taken.advance(len(p))
+	}
+	return reply, ok
+}
+
+// direct says where replies go from now on.
+func (s *session) direct(to *chunks) {
+	s.mu.Lock()
+	s.replies = to
+	s.mu.Unlock()
+}

@@ -1,0 +1,190 @@
+package proxy
+
+import (
+	"time"
+
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// execution is EXEC on its way. Its reply goes to the client as it arrives,
+// unless it is an error, which the loop looks at first, or Leash makes elements
+// of it.
+type execution struct {
+	answer
+	call     *call // takes the reply; nil: it is kept
+	streamed bool
+}
+
+var execRequest = resp.AppendCommand(nil, "EXEC")
+
+// Reply implements upstream.Sink.
+func (e *execution) Reply(p []byte, done bool) upstream.Flusher {
+	if e.call == nil || !e.streamed && p[0] == '-' {
+		return e.answer.Reply(p, done)
+	}
+	e.streamed = true
+	f := e.call.reply(p, done)
+	if done {
+		e.of.finished()
+	}
+	return f
+}
+
+// Lost implements upstream.Sink.
+func (e *execution) Lost(written bool, cause error) {
+	if e.streamed {
+		e.call.fail(msgUpstreamLost)
+	}
+	e.answer.Lost(written, cause)
+}
+
+// submit sends EXEC behind the transaction's commands.
+func (e *execution) submit(s *session, l *upstream.Link) {
+	e.reply, e.lost, e.written = nil, false, false
+	e.of = newGathering(s, 1)
+	e.Call = upstream.Call{Request: execRequest, Sink: e}
+	l.Submit(&e.Call)
+}
+
+// sent reports whether EXEC has been sent.
+func (e *execution) sent() bool { return e.of != nil }
+
+// end gives the client what EXEC answers, or the rest of it.
+func (e *execution) end(s *session, reply []byte) bool {
+	switch {
+	case e.streamed:
+		return true
+	case e.call != nil:
+		e.call.finish(reply)
+		return true
+	}
+	return s.answer(reply)
+}
+
+// exec executes the transaction: what has not been sent goes out together with
+// EXEC.
+func (t *transaction) exec() bool {
+	s, e := t.session, &execution{}
+	var queuedReplies *call
+	if !t.hasOwn() {
+		if queuedReplies, e.call = s.openCall(), s.openCall(); e.call == nil {
+			return false
+		}
+	}
+	for {
+		answers, ok := t.transmit(e)
+		if queuedReplies != nil {
+			queuedReplies.finish(t.join(answers))
+			queuedReplies = nil
+		} else {
+			ok = ok && t.pass(answers)
+		}
+		switch {
+		case !ok:
+			e.end(s, nil)
+			return false
+		case !e.sent():
+			return e.end(s, t.discard(t.unexecuted()))
+		}
+		e.of.await(t.link)
+		if moved := t.movedAtExec(e); moved == nil {
+			return t.executed(e)
+		} else if t.watched || !t.again(moved) {
+			return e.end(s, t.notExecuted(moved))
+		}
+		e.of = nil
+	}
+}
+
+// unexecuted is what EXEC answers when it has not been sent.
+func (t *transaction) unexecuted() []byte {
+	if t.aborted {
+		return resp.AppendError(nil, msgExecAbort)
+	}
+	return t.session.nilReply()
+}
+
+// movedAtExec returns the error that says that EXEC has not executed anything,
+// because the slot has moved since the commands were queued or because it was
+// never written.
+func (t *transaction) movedAtExec(e *execution) []byte {
+	switch {
+	case e.streamed:
+		return nil
+	case e.lost && !e.written:
+		return resp.AppendError(nil, msgUpstreamDown)
+	case t.isRedirect(e.reply):
+		return e.reply
+	}
+	return nil
+}
+
+// notExecuted ends a transaction whose slot cannot be reached, or may have
+// changed since WATCH.
+func (t *transaction) notExecuted(moved []byte) []byte {
+	watched := t.watched || t.voided
+	reply := t.session.nilReply()
+	if !watched {
+		reply = presentable(moved)
+	}
+	t.end(false)
+	return reply
+}
+
+// executed ends the transaction with EXEC's own reply.
+func (t *transaction) executed(e *execution) bool {
+	s, queue := t.session, t.queue
+	if e.lost {
+		t.end(false)
+		s.mu.Lock()
+		s.lostAt = time.Now()
+		s.mu.Unlock()
+		return e.end(s, resp.AppendError(nil, msgUpstreamLost))
+	}
+	s.noteWrite(t.node)
+	own := t.hasOwn()
+	t.end(true)
+	if own {
+		return s.runQueued(queue, e.reply)
+	}
+	return e.end(s, e.reply)
+}
+
+// hasOwn reports whether Leash has commands of the transaction to run.
+func (t *transaction) hasOwn() bool {
+	for _, q := range t.queue {
+		if q.command != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// runQueued runs the commands that Leash has in an executed transaction and
+// answers EXEC with their replies in the place of those of the PINGs. One that
+// Redis refused on its connection (SELECT, AUTH, HELLO) is not run.
+func (s *session) runQueued(queue []queued, reply []byte) bool {
+	rest, n, ok := arrayHeader(reply)
+	if !ok || n != len(queue)-1 { // nil, or an error
+		return s.answer(reply)
+	}
+	merged := resp.AppendArray(nil, n)
+	for _, q := range queue[1:] {
+		var scan resp.Scanner
+		used, done, err := scan.Scan(rest)
+		if err != nil || !done {
+			return s.answer(resp.AppendError(nil, msgOddParts))
+		}
+		element := rest[:used]
+		rest = rest[used:]
+		if q.command != nil && element[0] != '-' {
+			element, ok = s.capture(func() bool { return q.command.run(s, q.command, q.cmd) })
+			if !ok {
+				return false
+			}
+		}
+		merged = append(merged, element...)
+	}
+	return s.answer(merged)
+}

@@ -1,0 +1,262 @@
+package proxy
+
+import (
+	"bytes"
+
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// Bounds of what is sent to Redis before its replies are looked at, and of the
+// commands that are kept to be sent again when their slot moves.
+const (
+	transactionBatch = 1024     // commands
+	transactionBytes = 1 << 20  // of a batch
+	maxReplay        = 64 << 20 // bytes of a transaction
+)
+
+// Replies of a transaction that Leash gives itself.
+const (
+	msgExecAbort    = "EXECABORT Transaction discarded because of previous errors."
+	msgExecArity    = "EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command"
+	msgExecAlone    = "ERR EXEC without MULTI"
+	msgDiscardAlone = "ERR DISCARD without MULTI"
+	msgNestedMulti  = "ERR MULTI calls can not be nested"
+	msgWatchInMulti = "ERR WATCH inside MULTI is not allowed"
+	msgCrossSlot    = "CROSSSLOT Keys in request don't hash to the same slot"
+)
+
+// transactionTreatments are MULTI and what belongs to it.
+func transactionTreatments() treatments {
+	const own = "on a connection of its own, to the node of the first key; all keys in one slot on a cluster"
+	return treatments{
+		"MULTI": {(*session).multi, pinnedConn, own},
+		"EXEC": {func(s *session, c *command, cmd resp.Command) bool {
+			if len(cmd.Args) > 1 {
+				return s.fail(msgExecArity)
+			}
+			return !s.ready(c, cmd) || s.fail(msgExecAlone)
+		}, pinnedConn, own},
+		"DISCARD": {func(s *session, c *command, cmd resp.Command) bool {
+			return !s.ready(c, cmd) || s.fail(msgDiscardAlone)
+		}, pinnedConn, own},
+		"WATCH":   {(*session).watch, pinnedConn, own},
+		"UNWATCH": {(*session).unwatch, pinnedConn, own},
+	}
+}
+
+// transaction is what a session has under way from MULTI or WATCH on, on a
+// connection of its own: QUEUED, EXECABORT and the order of errors are Redis's.
+//
+// Commands are sent in batches, all that the client sent in one go, and their
+// replies looked at before the client gets them. When the slot has moved
+// meanwhile, all commands since MULTI go to its new owner, for none has been
+// executed; only EXEC executes, and it is never repeated unless it is certain
+// that it did not. All of it belongs to the session's loop.
+type transaction struct {
+	session *session
+	node    *upstream.Node
+	link    *upstream.Link // nil while nothing has been sent, or after it was lost
+	lane    upstream.Lane  // as which the link's connection is set up
+	slot    int            // of the keys; anySlot before the first
+	altered bool           // the connection is not as it was when new
+	watched bool           // keys are watched on the link's connection
+	voided  bool           // they were, and may have changed unseen: EXEC answers nil
+	aborted bool           // Leash refused a command: EXEC answers EXECABORT
+
+	queue    []queued // since MULTI, which is the first; empty before it
+	sent     int      // how many are on the link's connection
+	answered int      // how many have been answered
+	size     int      // bytes of those not answered
+	kept     int      // bytes of all
+	retries  backoff
+}
+
+// queued is a command of a transaction as it is sent to Redis.
+type queued struct {
+	request []byte
+	command *command // to be run by Leash when EXEC has executed; nil: Redis does it all
+	cmd     resp.Command
+}
+
+// multi begins a transaction. Nothing is sent before it is clear what the
+// client has sent along with it, for the first key tells the node.
+func (s *session) multi(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	if !s.adoptTopology() || !s.barrier() {
+		return false
+	}
+	if s.tx == nil {
+		s.tx = &transaction{session: s, slot: anySlot}
+	}
+	s.modes |= modeMulti
+	s.tx.add(queued{request: bytes.Clone(cmd.Raw)})
+	return true
+}
+
+// take runs a command between MULTI and EXEC; c is nil for one in no table.
+func (t *transaction) take(c *command, cmd resp.Command) bool {
+	s := t.session
+	name := ""
+	if c != nil {
+		name = c.name
+	}
+	switch alone := len(cmd.Args) == 1; {
+	case name == "exec" && alone:
+		return t.exec()
+	case name == "exec":
+		return t.settle() && s.answer(t.discard(resp.AppendError(nil, msgExecArity)))
+	case name == "discard" && alone:
+		return t.settle() && s.answer(t.discard([]byte(resp.OK)))
+	case name == "quit":
+		return t.settle() && s.quit(c, cmd)
+	case name == "reset" && alone:
+		return t.settle() && s.reset(c, cmd)
+	case name == "multi" && alone:
+		return t.settle() && s.fail(msgNestedMulti)
+	case name == "watch" && !alone:
+		return t.settle() && s.fail(msgWatchInMulti)
+	}
+	return t.enqueue(c, cmd)
+}
+
+// enqueue queues a command: as it is when Redis can run it where the
+// transaction is, as a PING when Leash runs it.
+func (t *transaction) enqueue(c *command, cmd resp.Command) bool {
+	switch t.place(c, cmd) {
+	case placeRedis:
+		t.add(queued{request: bytes.Clone(cmd.Raw)})
+	case placeLeash:
+		t.add(queued{request: ping, command: c, cmd: cloneCommand(cmd)})
+	case placeBoth:
+		own := cloneCommand(cmd)
+		t.add(queued{request: own.Raw, command: c, cmd: own})
+		t.altered = true
+	case placeOtherSlot:
+		return t.settle() && t.refuse(msgCrossSlot)
+	case placeNowhere:
+		if !t.settle() {
+			return false
+		}
+		t.aborted = true
+		return t.complain(c, cmd)
+	}
+	if len(t.queue)-t.answered >= transactionBatch || t.size >= transactionBytes {
+		return t.settle()
+	}
+	return true
+}
+
+func (t *transaction) add(q queued) {
+	t.queue = append(t.queue, q)
+	t.size += len(q.request)
+	t.kept += len(q.request)
+}
+
+// refuse answers a queued command with an error, after which nothing of the
+// transaction is executed.
+func (t *transaction) refuse(message string) bool {
+	t.aborted = true
+	return t.session.fail(message)
+}
+
+// complain answers a command that cannot be part of a transaction.
+func (t *transaction) complain(c *command, cmd resp.Command) bool {
+	s := t.session
+	switch {
+	case c == nil && isLockCommand(cmd.Args[0]):
+		return s.fail("ERR '" + string(quoted(cmd.Args[0], maxQuoted)) + "' is not allowed inside MULTI: a lock is not part of a transaction")
+	case c == nil:
+		return s.unknown(cmd)
+	case c.class == refused:
+		return c.run(s, c, cmd)
+	}
+	return s.fail("ERR '" + c.name + "' is not allowed inside MULTI before a cluster, whose nodes have no common transaction")
+}
+
+// settle sends what has not been sent and answers it.
+func (t *transaction) settle() bool {
+	if t.answered == len(t.queue) {
+		return true
+	}
+	answers, ok := t.transmit(nil)
+	return ok && t.pass(answers)
+}
+
+// pass gives the client the replies that it has not got yet: the last of answers.
+func (t *transaction) pass(answers []*answer) bool {
+	for _, a := range t.unanswered(answers) {
+		if !t.session.answer(a.reply) {
+			return false
+		}
+	}
+	return true
+}
+
+// join makes one piece of the replies that the client has not got yet.
+func (t *transaction) join(answers []*answer) (joined []byte) {
+	for _, a := range t.unanswered(answers) {
+		joined = append(joined, a.reply...)
+	}
+	return joined
+}
+
+// unanswered returns those of the last commands' answers that are the client's
+// still, which counts as giving them.
+func (t *transaction) unanswered(answers []*answer) []*answer {
+	fresh := answers[max(0, len(answers)-(len(t.queue)-t.answered)):]
+	t.answered, t.size = len(t.queue), 0
+	if t.kept > maxReplay {
+		for i := range t.queue {
+			t.queue[i].request = nil
+		}
+	}
+	return fresh
+}
+
+// discard ends the transaction without executing it and returns reply.
+func (t *transaction) discard(reply []byte) []byte {
+	clean := t.link != nil && t.sent == 0 && !t.watched
+	if t.link != nil && !clean {
+		a := t.session.gather(t.link, resp.AppendCommand(nil, "DISCARD"))[0]
+		clean = string(a.reply) == resp.OK
+	}
+	t.end(clean)
+	return reply
+}
+
+// end gives the connection back: to be used again when clean, which is when
+// Redis has ended MULTI and WATCH on it.
+func (t *transaction) end(clean bool) {
+	if t.link != nil {
+		t.link.Unpin(clean && !t.altered)
+		t.link = nil
+	}
+	t.session.tx = nil
+	t.session.modes &^= modeMulti
+}
+
+// endTransaction closes what the session has under way, if anything.
+func (s *session) endTransaction() {
+	if s.tx != nil {
+		s.tx.end(false)
+	}
+}
+
+// nilReply is what EXEC answers when a watched key has changed.
+func (s *session) nilReply() []byte {
+	if s.lane.RESP3 {
+		return []byte(resp.Null)
+	}
+	return []byte("*-1\r\n")
+}
+
+// cloneCommand copies a command out of the buffer it was read into.
+func cloneCommand(cmd resp.Command) resp.Command {
+	raw := bytes.Clone(cmd.Raw)
+	parser := resp.Parser{Limits: resp.Limits{MaxBulk: 1 << 62, MaxArgs: 1 << 30}}
+	clone, _, _ := parser.Next(raw)
+	return clone
+}

@@ -1,0 +1,397 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// transcripts are sequences of commands, one a line, whose replies through
+// Leash are those of one Redis, pipelined or not, in both protocols.
+var transcripts = map[string]string{
+	"executed":             "MULTI\nSET {k}a 1\nINCR {k}a\nGET {k}a\nEXEC\nGET {k}a",
+	"keyless first":        "MULTI\nPING\nECHO hi\nSET {k}a 1\nTIME x\nEXEC",
+	"keyless only":         "MULTI\nPING\nEXEC\nPING",
+	"empty":                "MULTI\nEXEC",
+	"discarded":            "SET {k}a 1\nMULTI\nSET {k}a 2\nDISCARD\nGET {k}a",
+	"nothing to discard":   "DISCARD\nEXEC\nUNWATCH\nEXEC x\nDISCARD x\nMULTI x",
+	"arity in the queue":   "MULTI\nGET\nSET {k}a 1\nEXEC\nGET {k}a",
+	"unknown in the queue": "MULTI\nNOSUCH a b\nSET {k}a 1\nEXEC\nGET {k}a",
+	"unknown sub":          "MULTI\nCLIENT NOSUCH\nEXEC",
+	"error at run time":    "SET {k}a x\nMULTI\nINCR {k}a\nSET {k}b 1\nLPUSH {k}a 1\nEXEC\nGET {k}b",
+	"nested":               "MULTI\nMULTI\nSET {k}a 1\nEXEC",
+	"watch inside":         "MULTI\nWATCH {k}a\nSET {k}a 1\nEXEC",
+	"exec arity":           "MULTI\nSET {k}a 1\nEXEC x\nEXEC",
+	"discard arity":        "MULTI\nSET {k}a 1\nDISCARD x\nEXEC\nEXEC",
+	"watch untouched":      "SET {k}a 1\nWATCH {k}a {k}b\nGET {k}a\nMULTI\nINCR {k}a\nEXEC",
+	"watch touched":        "WATCH {k}a\nSET {k}a 1\nMULTI\nINCR {k}a\nEXEC\nGET {k}a\nMULTI\nINCR {k}a\nEXEC",
+	"watch forgotten":      "WATCH {k}a\nSET {k}a 1\nUNWATCH\nMULTI\nINCR {k}a\nEXEC",
+	"watch then discard":   "WATCH {k}a\nMULTI\nDISCARD\nSET {k}a 1\nMULTI\nINCR {k}a\nEXEC",
+	"watch twice":          "WATCH {k}a\nWATCH {k}b\nSET {k}b 1\nMULTI\nINCR {k}a\nEXEC",
+	"watch arity":          "WATCH\nMULTI\nWATCH\nEXEC",
+	"exec without multi":   "WATCH {k}a\nSET {k}a 1\nEXEC\nMULTI\nGET {k}a\nEXEC",
+	"reset":                "MULTI\nSET {k}a 1\nRESET\nGET {k}a\nEXEC",
+	"reset arity":          "MULTI\nRESET x\nEXEC",
+	"reset watch":          "WATCH {k}a\nRESET\nSET {k}a 1\nMULTI\nINCR {k}a\nEXEC",
+	"quit":                 "MULTI\nSET {k}a 1\nQUIT",
+	"blocking inside":      "MULTI\nBLPOP {k}l 0\nBRPOPLPUSH {k}l {k}m 0\nXREAD BLOCK 0 STREAMS {k}s $\nEXEC",
+	"client inside":        "MULTI\nCLIENT SETNAME bob\nCLIENT GETNAME\nCLIENT SETNAME two\\x20words\nEXEC\nCLIENT GETNAME",
+	"hello inside":         "MULTI\nHELLO 9\nHELLO x\nHGETALL {k}h\nEXEC",
+	"scripts inside":       "MULTI\nEVAL return{KEYS[1],redis.call('incr',KEYS[1])} 1 {k}a\nEVALSHA 0000000000000000000000000000000000000000 1 {k}a\nEXEC",
+	"many keys inside":     "MULTI\nMSET {k}a 1 {k}b 2\nMGET {k}a {k}b {k}c\nDEL {k}a {k}b\nEXISTS {k}a\nEXEC",
+	"auth inside":          "MULTI\nAUTH wrong\nAUTH default wrong\nAUTH a b c\nEXEC",
+	"select inside":        "MULTI\nSELECT 99\nSELECT x\nSELECT 0\nSET {k}a 1\nEXEC\nGET {k}a",
+	"save inside":          "MULTI\nWATCH\nEXEC",
+}
+
+// TestTransactionsAsOneRedis compares every transcript.
+func TestTransactionsAsOneRedis(t *testing.T) {
+	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
+		args := []string{}
+		cluster := len(nodes) > 1
+		if cluster { // whose SELECT has words of its own
+			args = append(args, "--databases", "1")
+		}
+		plain := redistest.Start(t, args...)
+		for name, text := range transcripts {
+			if cluster && name == "select inside" {
+				continue // another test has it
+			}
+			for _, proto := range []string{"2", "3"} {
+				for _, pipelined := range []bool{true, false} {
+					t.Run(fmt.Sprint(name, " RESP", proto, " pipelined ", pipelined), func(t *testing.T) {
+						redis := runTranscript(t, plain.Addr, proto, text, pipelined)
+						got := runTranscript(t, l.addr, proto, text, pipelined)
+						if got != redis {
+							t.Fatalf("leash: %q\nredis: %q", got, redis)
+						}
+					})
+				}
+			}
+		}
+		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	})
+}
+
+// runTranscript runs the lines of text on a fresh connection and returns all
+// replies, without what tells one connection or moment from another.
+func runTranscript(t *testing.T, addr, proto, text string, pipelined bool) string {
+	t.Helper()
+	c := dialAddr(t, addr)
+	do(t, c, "HELLO", proto)
+	for _, key := range []string{"a", "b", "c", "l", "m", "s", "h"} {
+		do(t, c, "DEL", "{k}"+key)
+	}
+	var all strings.Builder
+	lines := strings.Split(text, "\n")
+	read := func() {
+		reply, err := c.Read()
+		if err != nil {
+			reply = "closed"
+		}
+		all.WriteString(reply)
+	}
+	var raw strings.Builder
+	for _, line := range lines {
+		cmd := redistest.Command(strings.Fields(strings.ReplaceAll(line, "\\x20", "\t"))...)
+		if pipelined {
+			raw.WriteString(cmd)
+			continue
+		}
+		if err := c.Send(cmd); err != nil {
+			t.Fatal(err)
+		}
+		read()
+	}
+	if pipelined {
+		if err := c.Send(raw.String()); err != nil {
+			t.Fatal(err)
+		}
+		for range lines {
+			read()
+		}
+	}
+	return all.String()
+}
+
+// TestTransactionSelects: SELECT inside MULTI takes effect at EXEC, and the
+// next borrower of a connection is where it thinks it is.
+func TestTransactionSelects(t *testing.T) {
+	l := startLeash(t, []string{redistest.Start(t).Addr})
+	c := l.dial(t)
+	for range 3 {
+		want(t, c, "+OK\r\n", "MULTI")
+		want(t, c, "+QUEUED\r\n", "SELECT", "3")
+		want(t, c, "+QUEUED\r\n", "SET", "k", "three")
+		want(t, c, "*2\r\n+OK\r\n+OK\r\n", "EXEC")
+		want(t, c, "$5\r\nthree\r\n", "GET", "k")
+		other := l.dial(t)
+		want(t, other, "+OK\r\n", "MULTI")
+		want(t, other, "+QUEUED\r\n", "GET", "k")
+		want(t, other, "*1\r\n$-1\r\n", "EXEC")
+		want(t, c, "+OK\r\n", "SELECT", "0")
+		want(t, c, "$-1\r\n", "GET", "k")
+		want(t, c, "+OK\r\n", "MULTI")
+		want(t, c, "+QUEUED\r\n", "SELECT", "3")
+		want(t, c, "+OK\r\n", "DISCARD")
+		want(t, c, "$-1\r\n", "GET", "k")
+	}
+	want(t, c, "+OK\r\n", "WATCH", "w")
+	want(t, c, "+OK\r\n", "SELECT", "3")
+	want(t, c, "+OK\r\n", "MULTI")
+	want(t, c, "+QUEUED\r\n", "GET", "k")
+	want(t, c, "*1\r\n$5\r\nthree\r\n", "EXEC")
+	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+}
+
+// TestTransactionOfTwoSlots: Redis Cluster cannot do it, and says so.
+func TestTransactionOfTwoSlots(t *testing.T) {
+	l := startLeash(t, redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs())
+	c := l.dial(t)
+	a, b := redistest.KeyIn(1, "k"), redistest.KeyIn(16000, "k")
+	const cross = "-CROSSSLOT Keys in request don't hash to the same slot\r\n"
+	want(t, c, "+OK\r\n", "MULTI")
+	want(t, c, "+QUEUED\r\n", "SET", a, "1")
+	want(t, c, cross, "SET", b, "1")
+	want(t, c, "+QUEUED\r\n", "SET", a, "2")
+	want(t, c, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
+	want(t, c, cross, "WATCH", a, b)
+	want(t, c, "+OK\r\n", "WATCH", a)
+	want(t, c, cross, "WATCH", b)
+	want(t, c, "+OK\r\n", "SET", b, "1")
+	want(t, c, "+OK\r\n", "MULTI")
+	want(t, c, "+QUEUED\r\n", "EXISTS", a)
+	want(t, c, "*1\r\n:0\r\n", "EXEC")
+	want(t, c, "+OK\r\n", "MULTI")
+	want(t, c, "-ERR 'dbsize' is not allowed inside MULTI before a cluster, whose nodes have no common transaction\r\n", "DBSIZE")
+	want(t, c, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
+	want(t, c, "+OK\r\n", "MULTI")
+	want(t, c, "-ERR 'LOCK.ACQUIRE' is not allowed inside MULTI: a lock is not part of a transaction\r\n", "LOCK.ACQUIRE", "x")
+	want(t, c, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
+	want(t, c, "+PONG\r\n", "PING")
+}
+
+// TestContendedCounter: sessions increment one counter by WATCH, GET, MULTI,
+// SET, EXEC, and none is lost.
+func TestContendedCounter(t *testing.T) {
+	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
+		const sessions, rounds = 8, 40
+		var wg sync.WaitGroup
+		for range sessions {
+			c := l.dial(t)
+			wg.Go(func() {
+				for n := 0; n < rounds; {
+					var reply string
+					for _, cmd := range [][]string{{"WATCH", "n"}, {"GET", "n"}} {
+						var err error
+						if reply, err = c.Do(cmd...); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+					value := 0
+					_, _ = fmt.Sscanf(reply, "$%d\r\n%d", new(int), &value)
+					raw := redistest.Command("MULTI") + redistest.Command("SET", "n", fmt.Sprint(value+1)) + redistest.Command("EXEC")
+					if err := c.Send(raw); err != nil {
+						t.Error(err)
+						return
+					}
+					for range 3 {
+						var err error
+						if reply, err = c.Read(); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+					switch reply {
+					case "*1\r\n+OK\r\n":
+						n++
+					case "*-1\r\n":
+					default:
+						t.Errorf("EXEC: %q", reply)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		want(t, l.dial(t), fmt.Sprintf("$3\r\n%d\r\n", sessions*rounds), "GET", "n")
+		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	})
+}
+
+// TestTransactionFollowsItsSlot: a move in any gap of it reaches no client;
+// with a watched key it is as if that had changed.
+func TestTransactionFollowsItsSlot(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, cluster.Addrs())
+	c := l.dial(t)
+	slot := 0
+	move := func() {
+		t.Helper()
+		from := cluster.MasterOf(slot)
+		for _, n := range cluster.Masters() {
+			if n != from {
+				if err := cluster.MoveSlot(slot, n); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+		}
+	}
+	for gap := range 5 {
+		for _, watched := range []bool{false, true} {
+			slot++
+			key := redistest.KeyIn(slot, "k")
+			want(t, c, "+OK\r\n", "SET", key, "1")
+			executed := "*2\r\n:2\r\n:3\r\n"
+			if watched {
+				want(t, c, "+OK\r\n", "WATCH", key)
+				executed = "*-1\r\n"
+			}
+			for i, step := range [][]string{
+				{"+OK\r\n", "MULTI"}, {"+QUEUED\r\n", "INCR", key}, {"+QUEUED\r\n", "INCR", key}, {executed, "EXEC"},
+			} {
+				if gap == i {
+					move()
+				}
+				if gap == 4 && i == 0 && watched { // away and back: the key was gone for a moment
+					move()
+					move()
+				}
+				if gap == 4 && !watched {
+					executed = "*2\r\n:2\r\n:3\r\n"
+				}
+				want(t, c, step[0], step[1:]...)
+			}
+		}
+	}
+	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+}
+
+// TestTransactionWhileSlotMigrates: its keys on their way are waited for; when
+// it takes too long the error is Redis's, and nothing is executed.
+func TestTransactionWhileSlotMigrates(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, cluster.Addrs(), func(o *options) { o.up.RedirectTimeout = 700 * time.Millisecond })
+	c := l.dial(t)
+	key := redistest.KeyIn(5, "k")
+	want(t, c, "+OK\r\n", "SET", key, "1")
+	from := cluster.MasterOf(5)
+	var to *redistest.Node
+	for _, n := range cluster.Masters() {
+		if n != from {
+			to = n
+		}
+	}
+	m, err := cluster.BeginMove(5, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.MoveKeys(-1); err != nil {
+		t.Fatal(err)
+	}
+	want(t, c, "+OK\r\n", "MULTI")
+	want(t, c, "-TRYAGAIN Multiple keys request during rehashing of slot\r\n", "INCR", key)
+	want(t, c, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
+	want(t, c, "$1\r\n1\r\n", "GET", key)
+
+	want(t, c, "+OK\r\n", "MULTI")
+	if err := c.Send(redistest.Command("INCR", key) + redistest.Command("EXEC")); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []string{"+QUEUED\r\n", "*1\r\n:2\r\n"} {
+		if got, err := c.Read(); err != nil || got != w {
+			t.Fatalf("%q %v, want %q", got, err, w)
+		}
+	}
+}
+
+// TestTransactionOfAClientThatLeaves: whatever it had begun is not executed,
+// and its connection comes back.
+func TestTransactionOfAClientThatLeaves(t *testing.T) {
+	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
+		for _, begun := range []string{"WATCH k", "MULTI", "MULTI|SET k 1", "WATCH k|MULTI|SET k 1"} {
+			c := l.dial(t)
+			for _, cmd := range strings.Split(begun, "|") {
+				do(t, c, strings.Fields(cmd)...)
+			}
+			c.Close()
+		}
+		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+		want(t, l.dial(t), ":0\r\n", "EXISTS", "k")
+	})
+}
+
+// TestTransactionOnALostConnection: not executed when it was not sent, nil
+// when keys were watched.
+func TestTransactionOnALostConnection(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	kill := func() {
+		t.Helper()
+		if err := redis.Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := l.dial(t)
+	want(t, c, "+OK\r\n", "MULTI")
+	want(t, c, "+QUEUED\r\n", "INCR", "k")
+	kill()
+	want(t, c, "+QUEUED\r\n", "INCR", "k")
+	want(t, c, "*2\r\n:1\r\n:2\r\n", "EXEC")
+	want(t, c, "+OK\r\n", "WATCH", "k")
+	kill()
+	want(t, c, "+OK\r\n", "MULTI")
+	want(t, c, "+QUEUED\r\n", "INCR", "k")
+	want(t, c, "*-1\r\n", "EXEC")
+	want(t, c, "$1\r\n2\r\n", "GET", "k")
+	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+}
+
+// TestLargeTransaction: thousands of commands in one pipeline, and a reply of
+// many megabytes.
+func TestLargeTransaction(t *testing.T) {
+	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
+		c := l.dial(t)
+		value := strings.Repeat("v", 100_000)
+		want(t, c, "+OK\r\n", "SET", "big", value)
+		const n = 5000
+		var raw strings.Builder
+		raw.WriteString(redistest.Command("MULTI"))
+		for i := range n {
+			if i%50 == 0 {
+				raw.WriteString(redistest.Command("GET", "big"))
+			} else {
+				raw.WriteString(redistest.Command("INCR", "{big}n"))
+			}
+		}
+		raw.WriteString(redistest.Command("EXEC"))
+		sent := make(chan error, 1)
+		go func() { sent <- c.Send(raw.String()) }()
+		for i := range n + 1 {
+			w := "+QUEUED\r\n"
+			if i == 0 {
+				w = "+OK\r\n"
+			}
+			if got, err := c.Read(); err != nil || got != w {
+				t.Fatalf("%d: %q %v", i, got, err)
+			}
+		}
+		got, err := c.Read()
+		if err != nil || !strings.HasPrefix(got, "*5000\r\n$100000\r\nvvv") || len(got) < 100*100_000 {
+			t.Fatalf("%.50q %d %v", got, len(got), err)
+		}
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+		want(t, c, "+PONG\r\n", "PING")
+	})
+}

@@ -1,0 +1,256 @@
+package proxy
+
+import (
+	"bytes"
+	"time"
+
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// place says who runs a command of a transaction.
+type place uint8
+
+const (
+	placeRedis     place = iota // Redis, where the transaction is
+	placeLeash                  // Leash, when EXEC has been executed
+	placeBoth                   // both: it changes the connection and the session
+	placeOtherSlot              // nobody: its key belongs to another slot
+	placeNowhere                // nobody: an error
+)
+
+// place looks at a command behind MULTI. The transaction takes the slot of the
+// first key that it meets.
+func (t *transaction) place(c *command, cmd resp.Command) place {
+	cluster := t.session.topology.Cluster()
+	switch {
+	case c == nil || c.class == refused:
+		return placeNowhere
+	case !c.arityOK(cmd.Args), c.name == "ping", c.name == "echo", c.name == "publish", c.name == "spublish":
+		return placeRedis
+	case c.name == "select", c.name == "hello", c.name == "auth":
+		return placeBoth
+	case c.class == answered, c.class == subscribed:
+		return placeLeash
+	case c.class == everyNode && cluster:
+		return placeNowhere
+	}
+	i := c.firstKey(cmd.Args)
+	if i == 0 || !cluster {
+		return placeRedis
+	}
+	slot := int(upstream.Slot(cmd.Args[i]))
+	if t.slot != anySlot && t.slot != slot {
+		return placeOtherSlot
+	}
+	t.slot = slot
+	return placeRedis
+}
+
+// transmit brings the connection up to date: it sends all commands since MULTI
+// that the connection has not got, in order, and then, unless the transaction
+// must not be executed, e. It returns the replies to the last commands, of which
+// none is a redirect. It is false when the session ends.
+func (t *transaction) transmit(e *execution) ([]*answer, bool) {
+	for {
+		answers, moved := t.attempt(e)
+		switch {
+		case t.session.ctx.Err() != nil:
+			return nil, false
+		case moved == nil:
+			return answers, true
+		case !t.again(moved):
+			return t.giveUp(answers, moved), true
+		}
+	}
+}
+
+// attempt sends what the connection has not got. moved is the error for which
+// it is to be sent again, elsewhere or later; a lost connection counts as one.
+func (t *transaction) attempt(e *execution) (answers []*answer, moved []byte) {
+	if e != nil {
+		e.of = nil
+	}
+	if !t.connect() {
+		return nil, resp.AppendError(nil, msgSlotUnserved)
+	}
+	unsent := t.queue[t.sent:]
+	requests := make([][]byte, len(unsent))
+	for i, q := range unsent {
+		requests[i] = q.request
+	}
+	g, answers := t.session.submit(t.link, requests)
+	if e != nil && !t.aborted && !t.voided {
+		e.submit(t.session, t.link)
+	}
+	g.await(t.link)
+	t.sent = len(t.queue)
+	for _, a := range answers {
+		if a.lost {
+			moved = resp.AppendError(nil, msgUpstreamDown)
+			break
+		}
+		if t.isRedirect(a.reply) {
+			moved = a.reply
+			break
+		}
+	}
+	if moved != nil && e != nil && e.sent() {
+		e.of.await(t.link) // Redis has refused it, or it is lost with the others
+		e.of = nil
+	}
+	return answers, moved
+}
+
+// isRedirect reports whether Redis refused a command for where its slot is.
+// Commands are only queued, so the words are Redis's own.
+func (t *transaction) isRedirect(reply []byte) bool {
+	if len(reply) == 0 || reply[0] != '-' || !t.session.topology.Cluster() {
+		return false
+	}
+	word, _, _ := bytes.Cut(reply[1:], []byte(" "))
+	switch string(word) {
+	case "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN":
+		return true
+	}
+	return false
+}
+
+// connect makes sure that there is a link to the right node, set up as the
+// session is. It is false when no node serves the slot.
+func (t *transaction) connect() bool {
+	s := t.session
+	if t.link != nil && t.link.Ended() {
+		t.drop()
+	}
+	node := t.node
+	switch {
+	case t.watched:
+	case t.slot != anySlot:
+		node = s.server.up.Topology().Node(uint16(t.slot))
+	case node == nil && s.keyless >= 0:
+		node = s.topology.Masters()[s.keyless]
+	}
+	if node == nil {
+		return false
+	}
+	if t.link != nil && t.node != node {
+		t.leave()
+	}
+	if t.link != nil && t.lane != s.lane && t.sent == 0 {
+		t.adapt()
+	}
+	if t.link == nil {
+		t.node, t.lane, t.sent = node, s.lane, 0
+		t.link = node.Pin(s.lane, nil)
+	}
+	return true
+}
+
+// adapt sets the connection up as the session is now, which may have changed
+// user, database or protocol since WATCH.
+func (t *transaction) adapt() {
+	s := t.session
+	t.altered = true
+	for _, a := range s.gather(t.link, s.server.up.Adapt(t.lane, s.lane)...) {
+		if a.lost || a.isError() {
+			t.drop()
+			return
+		}
+	}
+	t.lane = s.lane
+}
+
+// leave takes the transaction from a node where it has no key.
+func (t *transaction) leave() {
+	clean := t.sent == 0
+	if !clean {
+		a := t.session.gather(t.link, resp.AppendCommand(nil, "DISCARD"))[0]
+		clean = string(a.reply) == resp.OK
+	}
+	t.link.Unpin(clean && !t.altered)
+	t.link, t.sent = nil, 0
+}
+
+// drop closes the connection. What was watched there may change unseen.
+func (t *transaction) drop() {
+	if t.link != nil {
+		t.link.Unpin(false)
+	}
+	t.link, t.sent = nil, 0
+	t.voided = t.voided || t.watched
+	t.watched = false
+}
+
+// again prepares another try after an error that says where the slot is, or
+// after a pause; false when the time is over or the commands are not kept.
+func (t *transaction) again(moved []byte) bool {
+	s := t.session
+	t.drop()
+	s.server.followed(t.node, moved)
+	return t.kept <= maxReplay && t.retries.pause(s)
+}
+
+// followed takes note of an error with which node refused a command for where
+// its slot is, in words that are certain to be Redis's own.
+func (s *Server) followed(node *upstream.Node, moved []byte) {
+	s.unsettled.mark()
+	s.up.Refresh()
+	rest, ok := bytes.CutPrefix(moved, []byte("-MOVED "))
+	if !ok {
+		return
+	}
+	if slot, addr, ok := parseRedirect(rest); ok {
+		s.up.Moved(uint16(slot), s.up.Target(addr, node, true))
+	}
+}
+
+// giveUp answers what could not be queued; nothing will be executed.
+func (t *transaction) giveUp(answers []*answer, moved []byte) []*answer {
+	t.aborted = true
+	whole := make([]*answer, len(t.queue))
+	for i := range whole {
+		whole[i] = &answer{reply: presentable(moved)}
+		j := i - (len(t.queue) - len(answers))
+		if j >= 0 && !answers[j].lost && !t.isRedirect(answers[j].reply) {
+			whole[i].reply = answers[j].reply
+		}
+	}
+	return whole
+}
+
+// presentable is what a client gets for an error that kept a command from
+// being executed: redirects never reach it.
+func presentable(moved []byte) []byte {
+	switch {
+	case bytes.HasPrefix(moved, []byte("-ASK ")):
+		return resp.AppendError(nil, tryAgain)
+	case bytes.HasPrefix(moved, []byte("-MOVED ")):
+		return resp.AppendError(nil, msgSlotUnserved)
+	}
+	return moved
+}
+
+// backoff paces repeated tries within the redirect time-out.
+type backoff struct{ since time.Time }
+
+// pause waits before the next try; false when the time is over or the session ends.
+func (b *backoff) pause(s *session) bool {
+	now := time.Now()
+	if b.since.IsZero() {
+		b.since = now
+		return true // the first redirect is followed at once
+	}
+	elapsed := now.Sub(b.since)
+	if elapsed > s.server.up.RedirectTimeout() {
+		return false
+	}
+	timer := time.NewTimer(min(max(elapsed, minRetry), maxRetry))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-s.ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,85 @@
+package proxy
+
+import (
+	"bytes"
+
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// watch runs WATCH on a connection of the session's own, which EXEC, DISCARD,
+// UNWATCH and the session's end give back. Other commands still go on the
+// shared links until MULTI.
+func (s *session) watch(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	if !s.adoptTopology() || !s.barrier() {
+		return false
+	}
+	s.Flush()
+	slot := anySlot
+	if s.topology.Cluster() {
+		var one bool
+		if slot, one = sameSlot(cmd.Args[1:], 1); !one || s.tx != nil && s.tx.slot != slot {
+			return s.fail(msgCrossSlot)
+		}
+	}
+	if s.tx == nil {
+		s.tx = &transaction{session: s, slot: slot}
+	}
+	reply := s.tx.watch(bytes.Clone(cmd.Raw))
+	if !s.tx.watched && !s.tx.voided {
+		s.tx.end(true)
+	}
+	return s.ctx.Err() == nil && s.answer(reply)
+}
+
+// watch sends WATCH to the slot's owner. When keys are watched already and the
+// slot has moved, or the connection is lost, the transaction to come is void.
+func (t *transaction) watch(request []byte) []byte {
+	t.retries = backoff{}
+	for {
+		moved := resp.AppendError(nil, msgSlotUnserved)
+		before := t.watched || t.voided
+		if t.connect() && !t.voided {
+			a := t.session.gather(t.link, request)[0]
+			if !a.lost && !t.isRedirect(a.reply) {
+				t.watched = t.watched || !a.isError()
+				return a.reply
+			}
+			if moved = a.reply; a.lost {
+				moved = resp.AppendError(nil, msgUpstreamDown)
+			}
+		}
+		if t.voided || before {
+			t.drop()
+			t.voided = true
+			return []byte(resp.OK)
+		}
+		if !t.again(moved) {
+			return presentable(moved)
+		}
+	}
+}
+
+// unwatch forgets what is watched.
+func (s *session) unwatch(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	if s.tx == nil {
+		return s.ok()
+	}
+	if !s.barrier() {
+		return false
+	}
+	clean := false
+	if t := s.tx; t.link != nil {
+		clean = string(s.gather(t.link, bytes.Clone(cmd.Raw))[0].reply) == resp.OK
+	}
+	s.tx.end(clean)
+	return s.ok()
+}
+
+var _ upstream.Sink = (*execution)(nil)
