@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"leash/internal/redistest"
+)
+
+// A target is something that a program can be run against.
+type target struct {
+	name       string
+	mode       string // of the program
+	host, port string
+	masters    []*redistest.Server // what lies behind
+}
+
+// empty makes every master forget all keys.
+func (t target) empty(ctx context.Context) error {
+	for _, s := range t.masters {
+		if err := s.Client().FlushAll(ctx).Err(); err != nil {
+			return fmt.Errorf("empty %s: %w", s.Addr, err)
+		}
+	}
+	return nil
+}
+
+// A bed is everything that was started for the programs.
+type bed struct {
+	dir     string // temporary: Leash and its logs
+	targets []target
+	closers []func() error // in the order in which things were started
+}
+
+// setUp starts a Redis, a cluster of three masters with a replica each, and a Leash before each unless the programs
+// are to speak to Redis itself. When it fails, it has ended what it had started.
+func setUp(ctx context.Context, opt options) (_ *bed, err error) {
+	b := &bed{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.close())
+		}
+	}()
+	if b.dir, err = os.MkdirTemp("", "leash-interop-"); err != nil {
+		return nil, err
+	}
+	b.closers = append(b.closers, func() error { return os.RemoveAll(b.dir) })
+
+	s, err := redistest.Launch(redistest.Options{})
+	if err != nil {
+		return nil, err
+	}
+	b.closers = append(b.closers, s.Close)
+	c, err := redistest.LaunchCluster(redistest.ClusterOptions{Replicas: 1})
+	if err != nil {
+		return nil, err
+	}
+	b.closers = append(b.closers, c.Close)
+	var masters []*redistest.Server
+	for _, n := range c.Masters() {
+		masters = append(masters, n.Server)
+	}
+
+	if opt.direct {
+		b.add("no leash", standalone, s.Addr, s)
+		b.add("no leash", cluster, c.Addrs()[0], masters...)
+		return b, nil
+	}
+	if err := b.buildLeash(ctx); err != nil {
+		return nil, err
+	}
+	beforeRedis, err := b.startLeash(ctx, s.Addr)
+	if err != nil {
+		return nil, err
+	}
+	beforeCluster, err := b.startLeash(ctx, c.Addrs()...)
+	if err != nil {
+		return nil, err
+	}
+	b.add("leash before a redis", standalone, beforeRedis, s)
+	b.add("leash before a cluster", standalone, beforeCluster, masters...)
+	b.add("leash before a cluster", cluster, beforeCluster, masters...)
+	return b, nil
+}
+
+func (b *bed) add(name, mode, addr string, masters ...*redistest.Server) {
+	host, port, _ := net.SplitHostPort(addr)
+	b.targets = append(b.targets, target{name: name, mode: mode, host: host, port: port, masters: masters})
+}
+
+// targetsOf are those that the client has a mode for and the options ask for.
+func (b *bed) targetsOf(c client, opt options) []target {
+	return slices.DeleteFunc(slices.Clone(b.targets), func(t target) bool {
+		return !slices.Contains(c.modes, t.mode) || opt.mode != "" && opt.mode != t.mode
+	})
+}
+
+// close ends everything, last things first.
+func (b *bed) close() error {
+	var errs []error
+	for _, f := range slices.Backward(b.closers) {
+		errs = append(errs, f())
+	}
+	b.closers = nil
+	return errors.Join(errs...)
+}
+
+func (b *bed) buildLeash(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", b.leash(), "leash")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build leash: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func (b *bed) leash() string { return filepath.Join(b.dir, "leash") }
+
+// startLeash starts a Leash before the upstreams and returns its address when it answers.
+func (b *bed) startLeash(ctx context.Context, upstreams ...string) (string, error) {
+	l, err := startLeash(ctx, b.leash(), b.dir, strings.Join(upstreams, ","))
+	if err != nil {
+		return "", err
+	}
+	b.closers = append(b.closers, l.stop)
+	return l.addr, nil
+}

@@ -1,0 +1,68 @@
+package main
+
+// The modes of a client.
+const (
+	standalone = "standalone"
+	cluster    = "cluster"
+)
+
+// A client is a client library with its program.
+type client struct {
+	name    string
+	dir     string   // below the directory of all
+	prepare []string // commands that fetch and build what is in dir, run there
+	program string   // the command that runs the program, in dir
+	modes   []string
+}
+
+// clients are in the order in which they run: what takes long to build is last.
+var clients = []client{
+	{
+		name: "go-redis", dir: "goredis", modes: []string{standalone, cluster},
+		prepare: []string{"go build -o bin/interop ."},
+		program: "bin/interop",
+	},
+	{
+		name: "ioredis", dir: "ioredis", modes: []string{standalone, cluster},
+		prepare: []string{"npm ci --no-audit --no-fund --loglevel=error"},
+		program: "node main.js",
+	},
+	{
+		name: "node-redis", dir: "noderedis", modes: []string{standalone, cluster},
+		prepare: []string{"npm ci --no-audit --no-fund --loglevel=error"},
+		program: "node main.js",
+	},
+	{
+		name: "redis-py", dir: "redispy", modes: []string{standalone, cluster},
+		prepare: []string{"python3 -m venv .venv", ".venv/bin/pip install --quiet -r requirements.txt"},
+		program: ".venv/bin/python interop_sync.py",
+	},
+	{
+		name: "redis-py-asyncio", dir: "redispy", modes: []string{standalone, cluster},
+		prepare: []string{"python3 -m venv .venv", ".venv/bin/pip install --quiet -r requirements.txt"},
+		program: ".venv/bin/python interop_asyncio.py",
+	},
+	{
+		name: "jedis", dir: "jedis", modes: []string{standalone, cluster},
+		prepare: []string{"mvn -q -B compile dependency:copy-dependencies -DoutputDirectory=target/lib"},
+		program: "java -cp target/classes:target/lib/* Interop",
+	},
+	{
+		name: "lettuce", dir: "lettuce", modes: []string{standalone, cluster},
+		prepare: []string{"mvn -q -B compile dependency:copy-dependencies -DoutputDirectory=target/lib"},
+		program: "java -cp target/classes:target/lib/* Interop",
+	},
+	{
+		name: "redis-rs", dir: "redisrs", modes: []string{standalone, cluster},
+		prepare: []string{"cargo build --quiet --locked"},
+		program: "target/debug/interop-redis-rs",
+	},
+}
+
+func names() []string {
+	var names []string
+	for _, c := range clients {
+		names = append(names, c.name)
+	}
+	return names
+}

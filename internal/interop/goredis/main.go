@@ -1,0 +1,338 @@
+// Goredis does with go-redis what it is used for: goredis host port standalone|cluster [direct].
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// An app is a program that uses Redis.
+type app struct {
+	ctx  context.Context
+	addr string
+	mode string
+	rdb  redis.UniversalClient
+}
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	a := &app{ctx: ctx, addr: net.JoinHostPort(os.Args[1], os.Args[2]), mode: os.Args[3]}
+	if a.mode == "cluster" {
+		a.rdb = redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{a.addr}})
+	} else {
+		a.rdb = redis.NewClient(&redis.Options{Addr: a.addr})
+	}
+	var skip []string // what Leash adds to Redis
+	if len(os.Args) > 4 && os.Args[4] == "direct" {
+		skip = append(skip, "locks")
+		if a.mode == "cluster" {
+			skip = append(skip, "keys over slots")
+		}
+	}
+	steps := []struct {
+		name string
+		try  func() error
+	}{
+		{"strings", a.strings}, {"hashes", a.hashes}, {"lists", a.lists}, {"sets", a.sets}, {"zsets", a.zsets},
+		{"streams", a.streams}, {"keys over slots", a.keysOverSlots}, {"pipeline", a.pipeline},
+		{"transaction", a.transaction}, {"watch", a.watch}, {"pub/sub", a.pubsub}, {"blocking", a.blocking},
+		{"scripts", a.scripts}, {"scan", a.scan}, {"large value", a.largeValue}, {"reconnect", a.reconnect},
+		{"locks", a.locks},
+	}
+	failed := 0
+	for _, step := range steps {
+		if slices.Contains(skip, step.name) {
+			continue
+		}
+		if err := step.try(); err != nil {
+			failed++
+			fmt.Printf("FAILED %s: %v\n", step.name, err)
+			continue
+		}
+		fmt.Println("ok", step.name)
+	}
+	if err := a.rdb.Close(); err != nil || failed > 0 {
+		os.Exit(1)
+	}
+}
+
+// want is an error unless err is nil and got is what was wanted.
+func want(what string, got any, err error, wanted any) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if !reflect.DeepEqual(got, wanted) {
+		return fmt.Errorf("%s: got %.200v, want %.200v", what, got, wanted)
+	}
+	return nil
+}
+
+func (a *app) strings() error {
+	binary := "\x00\r\n$5\r\n\xff{}"
+	set, err := a.rdb.Set(a.ctx, "string", binary, time.Minute).Result()
+	got, err2 := a.rdb.Get(a.ctx, "string").Result()
+	again, err3 := a.rdb.SetNX(a.ctx, "string", "other", 0).Result()
+	sum, err4 := a.rdb.IncrBy(a.ctx, "number", 42).Result()
+	_, missing := a.rdb.Get(a.ctx, "missing").Result()
+	return errors.Join(want("SET", set, err, "OK"), want("GET", got, err2, binary), want("SET NX", again, err3, false),
+		want("INCRBY", sum, err4, int64(42)), want("GET of nothing", missing, nil, redis.Nil))
+}
+
+func (a *app) hashes() error {
+	added, err := a.rdb.HSet(a.ctx, "hash", "name", "leash", "legs", 4).Result()
+	got, err2 := a.rdb.HGetAll(a.ctx, "hash").Result()
+	return errors.Join(want("HSET", added, err, int64(2)),
+		want("HGETALL", got, err2, map[string]string{"name": "leash", "legs": "4"}))
+}
+
+func (a *app) lists() error {
+	length, err := a.rdb.RPush(a.ctx, "list", "a", "b", "c").Result()
+	got, err2 := a.rdb.LRange(a.ctx, "list", 0, -1).Result()
+	return errors.Join(want("RPUSH", length, err, int64(3)), want("LRANGE", got, err2, []string{"a", "b", "c"}))
+}
+
+func (a *app) sets() error {
+	added, err := a.rdb.SAdd(a.ctx, "set", "a", "b", "a").Result()
+	got, err2 := a.rdb.SMembersMap(a.ctx, "set").Result()
+	return errors.Join(want("SADD", added, err, int64(2)), want("SMEMBERS", got, err2, map[string]struct{}{"a": {}, "b": {}}))
+}
+
+func (a *app) zsets() error {
+	members := []redis.Z{{Score: 1, Member: "a"}, {Score: 2.5, Member: "b"}}
+	added, err := a.rdb.ZAdd(a.ctx, "zset", members...).Result()
+	got, err2 := a.rdb.ZRangeWithScores(a.ctx, "zset", 0, -1).Result()
+	return errors.Join(want("ZADD", added, err, int64(2)), want("ZRANGE", got, err2, members))
+}
+
+func (a *app) streams() error {
+	for i := range 3 {
+		if err := a.rdb.XAdd(a.ctx, &redis.XAddArgs{Stream: "stream", Values: []any{"n", i}}).Err(); err != nil {
+			return err
+		}
+	}
+	if err := a.rdb.XGroupCreate(a.ctx, "stream", "group", "0").Err(); err != nil {
+		return err
+	}
+	group := &redis.XReadGroupArgs{Group: "group", Consumer: "one", Streams: []string{"stream", ">"}, Block: 100 * time.Millisecond}
+	read, err := a.rdb.XReadGroup(a.ctx, group).Result()
+	if err != nil || len(read) != 1 || len(read[0].Messages) != 3 {
+		return fmt.Errorf("XREADGROUP: got %v, %v; want three messages", read, err)
+	}
+	acked, err := a.rdb.XAck(a.ctx, "stream", "group", read[0].Messages[0].ID, read[0].Messages[2].ID).Result()
+	pending, err2 := a.rdb.XPending(a.ctx, "stream", "group").Result()
+	_, none := a.rdb.XReadGroup(a.ctx, group).Result()
+	return errors.Join(want("last message", read[0].Messages[2].Values, nil, map[string]any{"n": "2"}),
+		want("XACK", acked, err, int64(2)), want("XPENDING", pending.Count, err2, int64(1)),
+		want("XREADGROUP BLOCK of nothing", none, nil, redis.Nil))
+}
+
+func (a *app) keysOverSlots() error {
+	pairs, keys, values := []any{}, []string{}, []any{}
+	for i := range 100 {
+		key := fmt.Sprintf("multi:%d", i)
+		pairs, keys, values = append(pairs, key, i), append(keys, key), append(values, strconv.Itoa(i))
+	}
+	set, err := a.rdb.MSet(a.ctx, pairs...).Result()
+	got, err2 := a.rdb.MGet(a.ctx, append(keys, "missing")...).Result()
+	deleted, err3 := a.rdb.Del(a.ctx, keys...).Result()
+	return errors.Join(want("MSET", set, err, "OK"), want("MGET", got, err2, append(values, nil)), want("DEL", deleted, err3, int64(100)))
+}
+
+func (a *app) pipeline() error {
+	cmds, err := a.rdb.Pipelined(a.ctx, func(p redis.Pipeliner) error {
+		for i := range 5000 {
+			key := fmt.Sprintf("pipe:%d", i)
+			p.Set(a.ctx, key, i, 0)
+			p.Get(a.ctx, key)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := range 5000 {
+		set, get := cmds[2*i].(*redis.StatusCmd).Val(), cmds[2*i+1].(*redis.StringCmd).Val()
+		if set != "OK" || get != strconv.Itoa(i) {
+			return fmt.Errorf("replies of pair %d: %q, %q", i, set, get)
+		}
+	}
+	return nil
+}
+
+func (a *app) transaction() error {
+	var sum *redis.IntCmd
+	var wrong *redis.IntCmd
+	_, err := a.rdb.TxPipelined(a.ctx, func(p redis.Pipeliner) error {
+		p.Set(a.ctx, "{tx}text", "words", 0)
+		sum = p.IncrBy(a.ctx, "{tx}number", 7)
+		wrong = p.LPush(a.ctx, "{tx}text", "no list")
+		return nil
+	})
+	if err == nil || !strings.HasPrefix(wrong.Err().Error(), "WRONGTYPE") {
+		return fmt.Errorf("LPUSH to a string: got %v, want WRONGTYPE", err)
+	}
+	return want("INCRBY", sum.Val(), sum.Err(), int64(7))
+}
+
+// watch lets four workers add to one counter by reading and writing it, 25 times each.
+func (a *app) watch() error {
+	add := func(tx *redis.Tx) error {
+		n, err := tx.Get(a.ctx, "counter").Int()
+		if err != nil && err != redis.Nil {
+			return err
+		}
+		_, err = tx.TxPipelined(a.ctx, func(p redis.Pipeliner) error { return p.Set(a.ctx, "counter", n+1, 0).Err() })
+		return err
+	}
+	errs := make([]error, 4)
+	var wg sync.WaitGroup
+	for worker := range errs {
+		wg.Go(func() {
+			for done := 0; done < 25 && errs[worker] == nil; {
+				switch err := a.rdb.Watch(a.ctx, add, "counter"); err {
+				case nil:
+					done++
+				case redis.TxFailedErr: // another one was faster
+				default:
+					errs[worker] = err
+				}
+			}
+		})
+	}
+	wg.Wait()
+	got, err := a.rdb.Get(a.ctx, "counter").Result()
+	return errors.Join(errors.Join(errs...), want("counter", got, err, "100"))
+}
+
+func (a *app) pubsub() error {
+	ways := []struct {
+		sub     *redis.PubSub
+		publish func(context.Context, string, any) *redis.IntCmd
+		channel string
+		pattern string
+	}{
+		{a.rdb.Subscribe(a.ctx, "news"), a.rdb.Publish, "news", ""},
+		{a.rdb.PSubscribe(a.ctx, "weather.*"), a.rdb.Publish, "weather.sea", "weather.*"},
+		{a.rdb.SSubscribe(a.ctx, "shard"), a.rdb.SPublish, "shard", ""},
+	}
+	var errs []error
+	for _, way := range ways {
+		defer way.sub.Close()
+		if _, err := way.sub.Receive(a.ctx); err != nil { // the confirmation
+			return fmt.Errorf("subscribe to %s: %w", way.channel, err)
+		}
+		for i := range 20 {
+			if err := way.publish(a.ctx, way.channel, strconv.Itoa(i)).Err(); err != nil {
+				return err
+			}
+			got, err := way.sub.ReceiveMessage(a.ctx)
+			if err != nil {
+				return err
+			}
+			errs = append(errs, want("message", *got, nil, redis.Message{Channel: way.channel, Pattern: way.pattern, Payload: strconv.Itoa(i)}))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (a *app) blocking() error {
+	_, timeout := a.rdb.BLPop(a.ctx, time.Second, "queue").Result()
+	pushed := make(chan error, 1)
+	go func() {
+		time.Sleep(100 * time.Millisecond) // so that the pop is waiting
+		pushed <- a.rdb.RPush(a.ctx, "queue", "job").Err()
+	}()
+	got, err := a.rdb.BLPop(a.ctx, 10*time.Second, "queue").Result()
+	return errors.Join(want("BLPOP of nothing", timeout, nil, redis.Nil), want("BLPOP", got, err, []string{"queue", "job"}), <-pushed)
+}
+
+func (a *app) scripts() error {
+	script := redis.NewScript("return {KEYS[1], ARGV[1] + 1} -- go-redis " + a.mode)
+	_, unknown := script.EvalSha(a.ctx, a.rdb, []string{"script"}, 41).Result()
+	if unknown == nil || !strings.HasPrefix(unknown.Error(), "NOSCRIPT") {
+		return fmt.Errorf("EVALSHA of a new script: got %v, want NOSCRIPT", unknown)
+	}
+	run, err := script.Run(a.ctx, a.rdb, []string{"script"}, 41).Result()
+	sha, err2 := script.EvalSha(a.ctx, a.rdb, []string{"script"}, 41).Result()
+	wanted := []any{"script", int64(42)}
+	return errors.Join(want("EVALSHA, then EVAL", run, err, wanted), want("EVALSHA", sha, err2, wanted))
+}
+
+func (a *app) scan() error {
+	_, err := a.rdb.Pipelined(a.ctx, func(p redis.Pipeliner) error {
+		for i := range 10000 {
+			p.Set(a.ctx, fmt.Sprintf("scan:%d", i), "", 0)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	each := func(ctx context.Context, c *redis.Client) error {
+		keys := c.Scan(ctx, 0, "scan:*", 100).Iterator()
+		for keys.Next(ctx) {
+			mu.Lock()
+			seen[keys.Val()] = true
+			mu.Unlock()
+		}
+		return keys.Err()
+	}
+	switch rdb := a.rdb.(type) {
+	case *redis.ClusterClient:
+		err = rdb.ForEachMaster(a.ctx, each)
+	case *redis.Client:
+		err = each(a.ctx, rdb)
+	}
+	return want("keys seen", len(seen), err, 10000)
+}
+
+func (a *app) largeValue() error {
+	large := bytes.Repeat([]byte("0123456789abcde\n"), 1<<20)
+	if err := a.rdb.Set(a.ctx, "large", large, 0).Err(); err != nil {
+		return err
+	}
+	got, err := a.rdb.Get(a.ctx, "large").Bytes()
+	return want("16 MB come back", bytes.Equal(got, large), err, true)
+}
+
+// reconnect kills all connections of the client, which then goes on as if nothing had happened.
+func (a *app) reconnect() error {
+	killer := redis.NewClient(&redis.Options{Addr: a.addr})
+	defer killer.Close()
+	killed, err := killer.ClientKillByFilter(a.ctx, "TYPE", "normal", "SKIPME", "yes").Result()
+	if err != nil || killed == 0 {
+		return fmt.Errorf("CLIENT KILL: got %d, %v", killed, err)
+	}
+	for i := range 20 {
+		if err := a.rdb.Set(a.ctx, fmt.Sprintf("back:%d", i), i, 0).Err(); err != nil {
+			return fmt.Errorf("after CLIENT KILL: %w", err)
+		}
+	}
+	return nil
+}
+
+// locks passes the token along, since a pool may release on another connection than it acquired on.
+func (a *app) locks() error {
+	token, err := a.rdb.Do(a.ctx, "LOCK.ACQUIRE", "order:42").Int64()
+	if err != nil || token <= 0 {
+		return fmt.Errorf("LOCK.ACQUIRE: got %d, %v", token, err)
+	}
+	taken := a.rdb.Do(a.ctx, "LOCK.ACQUIRE", "order:42").Err()
+	released, err := a.rdb.Do(a.ctx, "LOCK.RELEASE", "order:42", "TOKEN", token).Int64()
+	return errors.Join(want("LOCK.ACQUIRE of a taken lock", taken, nil, redis.Nil), want("LOCK.RELEASE", released, err, int64(1)))
+}

@@ -1,0 +1,137 @@
+// Interop runs real Redis clients, unmodified and with their own defaults, through Leash.
+//
+//	go run ./internal/interop                       all of them
+//	go run ./internal/interop --only jedis,ioredis  some
+//	go run ./internal/interop --direct              without Leash: proves the programs, not Leash
+//
+// Each client has a directory beside this file with one short program in its own language, which is called with
+// a host, a port and a mode, "standalone" or "cluster", and tries what the client is used for. It prints a line
+// a step and ends with 0 when all steps went well. A fourth argument, "direct", says that it speaks to Redis
+// itself and so has no locks to try.
+//
+// The standalone programs go through a Leash before a Redis and through one before a cluster; the cluster
+// programs, whose client asks for the cluster's topology and is shown one node with all slots, through the latter.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+type options struct {
+	dir     string
+	only    []string
+	mode    string
+	direct  bool
+	verbose bool
+	timeout time.Duration
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal kills at once
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, pflag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "interop:", err)
+		os.Exit(1)
+	}
+}
+
+func parseOptions(args []string, out io.Writer) (options, error) {
+	var opt options
+	fs := pflag.NewFlagSet("interop", pflag.ContinueOnError)
+	fs.SortFlags = false
+	fs.StringVar(&opt.dir, "dir", "internal/interop", "`directory` of the clients' programs")
+	fs.StringSliceVar(&opt.only, "only", nil, "`clients` to run: "+strings.Join(names(), ", ")+" (default all)")
+	fs.StringVar(&opt.mode, "mode", "", "standalone or cluster (default both)")
+	fs.BoolVar(&opt.direct, "direct", false, "run against Redis itself")
+	fs.BoolVarP(&opt.verbose, "verbose", "v", false, "show what the programs print, also when all is well")
+	fs.DurationVar(&opt.timeout, "timeout", 2*time.Minute, "for each program")
+	fs.Usage = func() {
+		fmt.Fprint(out, "Interop runs Redis clients through Leash.\n\nUsage: go run ./internal/interop [flags]\n\n", fs.FlagUsages())
+	}
+	if err := fs.Parse(args); err != nil {
+		return options{}, err
+	}
+	if fs.NArg() > 0 {
+		return options{}, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	for _, name := range opt.only {
+		if !slices.Contains(names(), name) {
+			return options{}, fmt.Errorf("--only %q: give some of %s", name, strings.Join(names(), ", "))
+		}
+	}
+	if opt.mode != "" && opt.mode != standalone && opt.mode != cluster {
+		return options{}, fmt.Errorf("--mode %q: give %s or %s", opt.mode, standalone, cluster)
+	}
+	var err error
+	opt.dir, err = filepath.Abs(opt.dir)
+	return opt, err
+}
+
+// wants reports whether the client was asked for, by name or by not naming any.
+func (o options) wants(c client) bool {
+	return len(o.only) == 0 || slices.Contains(o.only, c.name)
+}
+
+// run prints a line for each program and returns an error when one failed.
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
+	opt, err := parseOptions(args, out)
+	if err != nil {
+		return err
+	}
+	wanted := slices.DeleteFunc(slices.Clone(clients), func(c client) bool { return !opt.wants(c) })
+	ready := prepareAll(ctx, opt.dir, wanted)
+	defer ready.wait()
+	b, err := setUp(ctx, opt)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+
+	passed, failed := 0, 0
+	for _, c := range wanted {
+		for _, t := range b.targetsOf(c, opt) {
+			began := time.Now()
+			output, err := ready.run(ctx, c, t, opt)
+			if ctx.Err() != nil {
+				return errors.New("interrupted")
+			}
+			verdict := "ok"
+			if err == nil {
+				passed++
+			} else {
+				failed++
+				verdict = "FAILED"
+			}
+			fmt.Fprintf(out, "%-7s %-15s %-10s through %-26s %5.1f s\n", verdict, c.name, t.mode, t.name, time.Since(began).Seconds())
+			if err != nil || opt.verbose {
+				printOutput(out, output, err)
+			}
+		}
+	}
+	fmt.Fprintf(out, "interop: %d passed, %d failed\n", passed, failed)
+	if failed > 0 {
+		return fmt.Errorf("%d of %d programs failed", failed, passed+failed)
+	}
+	return nil
+}
+
+func printOutput(out io.Writer, output []byte, err error) {
+	for line := range strings.Lines(strings.TrimSpace(string(output)) + "\n") {
+		fmt.Fprint(out, "        ", line)
+	}
+	if err != nil {
+		fmt.Fprintln(out, "        =>", err)
+	}
+}
