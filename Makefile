@@ -2,17 +2,20 @@
 #
 #   make test                          format, go.mod, vet, staticcheck, all tests under the race detector
 #   make build                         bin/leash, static, stamped with the version
+#   make interop                       client libraries in five languages through Leash, real and unmodified
+#   make interop INTEROPFLAGS='--only jedis --verbose'
 #   make bench BENCHFLAGS='--rounds 5' Leash beside direct Redis and other proxies
 #   make go-test TESTFLAGS='-run Lock' tests alone, with flags of your own
 
-GO          ?= go
-STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
-TESTFLAGS   ?= -timeout 15m
-BENCHFLAGS  ?=
-VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+GO           ?= go
+STATICCHECK  ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
+TESTFLAGS    ?= -timeout 15m
+BENCHFLAGS   ?=
+INTEROPFLAGS ?=
+VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 .DEFAULT_GOAL := build
-.PHONY: build test lint fmt tidy vet staticcheck go-test bench tools clean
+.PHONY: build test lint fmt tidy vet staticcheck go-test bench interop tools clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X leash/internal/config.version=$(VERSION)' -o bin/leash .
@@ -42,10 +45,16 @@ go-test: tools
 bench: tools
 	$(GO) run ./bench $(BENCHFLAGS)
 
+# Each client's program brings what it needs from its language's own package registry; the languages are installed
+# where they are missing.
+interop:
+	@.ci/tools interop
+	$(GO) run ./internal/interop $(INTEROPFLAGS)
+
 # The tests run against real Redis servers, and the race detector needs a C compiler.
 # Both are installed only where they are missing.
 tools:
 	@.ci/tools
 
 clean:
-	rm -rf bin
+	rm -rf bin internal/interop/*/bin internal/interop/*/node_modules internal/interop/*/target internal/interop/*/.venv
