@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"bytes"
+
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -77,6 +79,33 @@ func mergeSum(f *fanout) []byte {
 		sum += n
 	}
 	return resp.AppendInt(nil, sum)
+}
+
+// mergeAll is for commands that answer a list of 0 and 1: 1 where all say so.
+func mergeAll(f *fanout) []byte {
+	var all []int64
+	for i, p := range f.parts {
+		rest, n, ok := arrayHeader(p.reply)
+		if !ok || i > 0 && n != len(all) {
+			return nil
+		}
+		for j := range n {
+			one, more, _ := bytes.Cut(rest, []byte("\r\n"))
+			if len(one) != 2 || one[0] != ':' {
+				return nil
+			}
+			rest = more
+			if i == 0 {
+				all = append(all, 1)
+			}
+			all[j] = min(all[j], int64(one[1]-'0'))
+		}
+	}
+	merged := resp.AppendArray(nil, len(all))
+	for _, one := range all {
+		merged = resp.AppendInt(merged, one)
+	}
+	return merged
 }
 
 // mergeValues puts the elements of the parts' arrays in the order of the keys.

@@ -44,14 +44,15 @@ const anySlot = -1
 // reply; a part is on one link at a time.
 type part struct {
 	upstream.Call
-	call  *call
-	slot  int  // anySlot: not bound to one
-	pin   *pin // nil: it goes on the shared links
-	fixed bool
-	node  *upstream.Node
-	hops  int
-	since time.Time // of the first try that failed for the moment
-	begun bool      // some of the reply has been passed on
+	call   *call
+	slot   int  // anySlot: not bound to one
+	pin    *pin // nil: it goes on the shared links
+	fixed  bool
+	node   *upstream.Node
+	hops   int
+	since  time.Time // of the first try that failed for the moment
+	begun  bool      // some of the reply has been passed on
+	healed bool      // its script was loaded for it
 
 	// Of a fan-out.
 	reply []byte
@@ -158,6 +159,9 @@ func (p *part) fail(message string) {
 // way again because of it.
 func (p *part) redirected(b []byte) bool {
 	s := p.call.session
+	if string(b) == noScript {
+		return p.heal()
+	}
 	if p.slot == anySlot || p.fixed || !s.server.up.Topology().Cluster() {
 		return false
 	}

@@ -1,22 +1,62 @@
 package proxy
 
-import "leash/proxy/resp"
+import (
+	"bytes"
 
-// scriptTreatments are scripts and functions.
+	"leash/proxy/resp"
+)
+
+// scriptTreatments are scripts and functions. A cluster keeps both in each
+// node: what changes them is done on every master, so that a script is found
+// whatever its keys are.
 func scriptTreatments() treatments {
+	const fresh = "on connections of their own, for a link is behind the script"
 	return treatments{
-		"EVAL": {(*session).relay, relayed, ""}, "EVAL_RO": {(*session).relay, relayed, ""},
-		"EVALSHA": {(*session).relay, relayed, ""}, "EVALSHA_RO": {(*session).relay, relayed, ""},
+		"EVAL": {(*session).eval, relayed, ""}, "EVAL_RO": {(*session).eval, relayed, ""},
+		"EVALSHA": {(*session).relay, relayed, healedNote}, "EVALSHA_RO": {(*session).relay, relayed, healedNote},
 		"FCALL": {(*session).relay, relayed, ""}, "FCALL_RO": {(*session).relay, relayed, ""},
-		"SCRIPT|LOAD": {(*session).scriptLoad, everyNode, ""},
+
+		"SCRIPT|LOAD": {(*session).scriptLoad, everyNode, ""}, "SCRIPT|FLUSH": {(*session).scriptFlush, everyNode, ""},
+		"SCRIPT|EXISTS": {everyMaster(mergeAll), everyNode, "1 if all have it"},
+		"SCRIPT|KILL":   {(*session).killScript, everyNode, fresh},
+		"SCRIPT|DEBUG":  {(*session).refuse, refused, "it would stop a connection that others share"},
+
+		"FUNCTION|LOAD": {everyMaster(mergeOK), everyNode, ""}, "FUNCTION|DELETE": {everyMaster(mergeOK), everyNode, ""},
+		"FUNCTION|FLUSH": {everyMaster(mergeOK), everyNode, ""}, "FUNCTION|RESTORE": {everyMaster(mergeOK), everyNode, ""},
+		"FUNCTION|LIST": {(*session).relayAny, anyNode, ""}, "FUNCTION|DUMP": {(*session).relayAny, anyNode, ""},
+		"FUNCTION|STATS": {(*session).relayAny, anyNode, ""}, "FUNCTION|KILL": {(*session).killScript, everyNode, fresh},
 	}
 }
 
-// scriptLoad loads a script on every master, so that EVALSHA finds it whatever
-// its keys are.
+const healedNote = "a script that the node does not have is loaded again if Leash has seen it"
+
+// eval relays EVAL and EVAL_RO, and keeps the script for an EVALSHA that comes
+// to a node without it.
+func (s *session) eval(c *command, cmd resp.Command) bool {
+	if len(cmd.Args) > 1 && s.authenticated() {
+		s.server.scripts.run.add(cmd.Args[1])
+	}
+	return s.relay(c, cmd)
+}
+
+// scriptLoad loads a script on every master.
 func (s *session) scriptLoad(c *command, cmd resp.Command) bool {
 	if !c.arityOK(cmd.Args) {
 		return s.wrongArity(c)
 	}
-	return s.everywhere(cmd, mergeOK)
+	text := bytes.Clone(cmd.Args[2])
+	return s.everywhere(cmd, func(f *fanout) []byte {
+		s.server.scripts.loaded.add(text)
+		return mergeOK(f)
+	})
+}
+
+// scriptFlush forgets the scripts, here too. Nothing follows it before its
+// reply: an EVALSHA behind it shall find none.
+func (s *session) scriptFlush(_ *command, cmd resp.Command) bool {
+	ok := s.everywhere(cmd, func(f *fanout) []byte {
+		s.server.scripts.clear()
+		return mergeOK(f)
+	})
+	return ok && s.barrier()
 }

@@ -59,6 +59,7 @@ type Server struct {
 	commands  table
 	unsettled unsettled
 	pauses    pauses
+	scripts   seenScripts
 	scanning  atomic.Pointer[scanOrder] // for the newest topology that was scanned
 	stats     stats
 	clock     atomic.Int64 // seconds since started, kept by the patrol

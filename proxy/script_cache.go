@@ -1,0 +1,105 @@
+package proxy
+
+import (
+	linked "container/list"
+	"crypto/sha1"
+	"encoding/hex"
+	"sync"
+)
+
+// How many scripts are kept, and how many bytes of them. A longer one is not.
+const (
+	keptScripts     = 1024
+	keptScriptBytes = 8 << 20
+	maxScript       = 1 << 20
+)
+
+// seenScripts are the scripts that clients have sent lately. Those that were
+// loaded on purpose are not displaced by ones that are made up for each EVAL.
+type seenScripts struct {
+	loaded, run scriptCache
+}
+
+func (s *seenScripts) find(sha string) (text string, ok bool) {
+	if text, ok = s.loaded.find(sha); ok {
+		return text, true
+	}
+	return s.run.find(sha)
+}
+
+func (s *seenScripts) clear() {
+	s.loaded.clear()
+	s.run.clear()
+}
+
+// scriptCache keeps the scripts used last. Safe for concurrent use.
+type scriptCache struct {
+	mu     sync.Mutex
+	byText map[string]*linked.Element
+	bySHA  map[string]*linked.Element
+	recent linked.List // of *script, the one used last in front
+	size   int         // bytes of the texts
+}
+
+type script struct{ text, sha string }
+
+// add keeps a script. One that is kept already costs no copy and no digest.
+func (c *scriptCache) add(text []byte) {
+	if len(text) > maxScript || c.touch(text) {
+		return
+	}
+	sum := sha1.Sum(text)
+	one := &script{string(text), hex.EncodeToString(sum[:])}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.bySHA[one.sha] != nil {
+		return
+	}
+	if c.bySHA == nil {
+		c.byText, c.bySHA = make(map[string]*linked.Element), make(map[string]*linked.Element)
+	}
+	e := c.recent.PushFront(one)
+	c.byText[one.text], c.bySHA[one.sha] = e, e
+	c.size += len(one.text)
+	for c.recent.Len() > keptScripts || c.size > keptScriptBytes {
+		c.dropLocked(c.recent.Back())
+	}
+}
+
+func (c *scriptCache) touch(text []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.byText[string(text)]
+	if e != nil {
+		c.recent.MoveToFront(e)
+	}
+	return e != nil
+}
+
+func (c *scriptCache) dropLocked(e *linked.Element) {
+	one := c.recent.Remove(e).(*script)
+	delete(c.byText, one.text)
+	delete(c.bySHA, one.sha)
+	c.size -= len(one.text)
+}
+
+// find returns the script with this digest, in lower-case hexadecimal digits.
+func (c *scriptCache) find(sha string) (text string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.bySHA[sha]
+	if e == nil {
+		return "", false
+	}
+	c.recent.MoveToFront(e)
+	return e.Value.(*script).text, true
+}
+
+func (c *scriptCache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.byText)
+	clear(c.bySHA)
+	c.recent.Init()
+	c.size = 0
+}

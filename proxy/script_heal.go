@@ -1,0 +1,86 @@
+package proxy
+
+import (
+	"bytes"
+	"strings"
+
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// noScript is how Redis answers EVALSHA when it does not have the script.
+const noScript = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
+
+// heal answers NOSCRIPT of a node that joined or was restarted after the script
+// was loaded: it loads the script there, in the session's own lane, so that Redis
+// decides whether its user may, and sends the EVALSHA once more. It declines for
+// a script that Leash has not seen, and where a later command of the session
+// would be overtaken.
+//
+// A script can answer in Redis's own words without being missing, and must not
+// run twice for it. One that has them from its text or its arguments is told by
+// that; one that reads them from a key gets what it asked for, once.
+func (p *part) heal() bool {
+	s := p.call.session
+	if p.healed || p.call.fan != nil || p.pin != nil || p.node == nil {
+		return false
+	}
+	text, ok := p.missingScript()
+	if !ok {
+		return false
+	}
+	s.mu.Lock()
+	if s.overtakesLocked(p) {
+		s.mu.Unlock()
+		return false
+	}
+	s.held++
+	s.mu.Unlock()
+	p.healed = true
+	load := &reload{session: s}
+	load.Request, load.Sink = resp.AppendCommand(nil, "SCRIPT", "LOAD", text), load
+	p.node.Link(s.lane).Submit(&load.Call)
+	p.send(p.node, p.Asking)
+	s.release()
+	return true
+}
+
+// missingScript returns the script that the part's EVALSHA names.
+func (p *part) missingScript() (text string, ok bool) {
+	parser := resp.Parser{Limits: resp.Limits{MaxBulk: 1 << 62, MaxArgs: 1 << 30}}
+	cmd, n, err := parser.Next(p.Request)
+	if err != nil || n == 0 || len(cmd.Args) < 3 || !isWord(cmd.Args[0], "EVALSHA") && !isWord(cmd.Args[0], "EVALSHA_RO") {
+		return "", false
+	}
+	text, ok = p.call.session.server.scripts.find(strings.ToLower(string(cmd.Args[1])))
+	fake := strings.Contains(text, "NOSCRIPT") || bytes.Contains(p.Request, []byte("NOSCRIPT"))
+	return text, ok && !fake
+}
+
+// overtakesLocked reports whether p, sent again, might change places with a
+// later call of the session. In a cluster a script has the keys of one slot; one
+// without keys, and any on a single Redis, may use what it likes.
+func (s *session) overtakesLocked(p *part) bool {
+	if p.slot == anySlot || !s.server.up.Topology().Cluster() {
+		return p.call.next != nil
+	}
+	return s.laterOnSlotLocked(p)
+}
+
+// reload is a SCRIPT LOAD of Leash's own, right before the command that
+// needs it. What comes of it that command will tell.
+type reload struct {
+	upstream.Call
+	session *session
+}
+
+var _ upstream.Sink = (*reload)(nil)
+
+// Reply implements upstream.Sink.
+func (l *reload) Reply([]byte, bool) upstream.Flusher { return nil }
+
+// Lost implements upstream.Sink.
+func (l *reload) Lost(bool, error) {}
+
+// Dropped implements upstream.Sink.
+func (l *reload) Dropped() bool { return l.session.killed.Load() }
