@@ -34,6 +34,7 @@ func TestFirstKeyAsRedisFindsIt(t *testing.T) {
 		{"SORT", "k", "STORE", "d"}, {"GEORADIUS", "k", "1", "1", "1", "km", "STORE", "d"}, {"OBJECT", "ENCODING", "k"},
 		{"object", "freq", "k"}, {"XGROUP", "CREATE", "s", "g", "0"}, {"XINFO", "STREAM", "s"}, {"MEMORY", "USAGE", "k"},
 		{"RENAME", "a", "b"}, {"LCS", "a", "b"}, {"COPY", "a", "b"}, {"RPOPLPUSH", "a", "b"},
+		{"EVAL", "x", "1.5", "k"}, {"LMPOP", " 2two", "a", "b", "LEFT"}, {"ZINTER", "+1", "a"}, {"EVAL", "x", "4294967297", "k"},
 	} {
 		keys, err := redis.Client().CommandGetKeys(t.Context(), anys(args)...).Result()
 		if err != nil {

@@ -3,10 +3,9 @@ package proxy
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
-
-	"leash/proxy/resp"
 )
 
 // keySpec says where a command's keys stand among its arguments, in the terms
@@ -39,12 +38,37 @@ func (k keySpec) first(args [][]byte) int {
 	if begin+k.countAt >= len(args) {
 		return 0
 	}
-	count, ok := resp.ParseInt(args[begin+k.countAt])
 	first := begin + k.firstKey
-	if !ok || count <= 0 || first >= len(args) {
+	if atoi(args[begin+k.countAt]) <= 0 || first >= len(args) {
 		return 0
 	}
 	return first
+}
+
+// atoi reads a number of keys as Redis does when it looks for them: with C's
+// atoi, to which 1.5 is 1. That the number is wrong is said by the node that
+// has those keys; every other would answer MOVED.
+func atoi(b []byte) int32 {
+	b = bytes.TrimLeft(b, " \t\n\v\f\r")
+	negative := len(b) > 0 && b[0] == '-'
+	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
+		b = b[1:]
+	}
+	var n int64
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			break
+		}
+		if n > math.MaxInt64/10-1 {
+			n = math.MaxInt64 // as strtol does, of which atoi keeps the lower bits
+			break
+		}
+		n = 10*n + int64(c-'0')
+	}
+	if negative {
+		n = -n
+	}
+	return int32(n)
 }
 
 func (k keySpec) findKeyword(args [][]byte) int {

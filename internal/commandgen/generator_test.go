@@ -1,0 +1,76 @@
+package commandgen
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+func learn(t *testing.T) *Grammar {
+	t.Helper()
+	g, err := Learn(t.Context(), redistest.Start(t).Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// TestEveryCommandIsMade: all names of the grammar, and the same ones again from the same seed.
+func TestEveryCommandIsMade(t *testing.T) {
+	grammar := learn(t)
+	one := grammar.New(rand.New(rand.NewPCG(1, 2)), Options{Databases: 2, Transactions: true})
+	two := grammar.New(rand.New(rand.NewPCG(1, 2)), Options{Databases: 2, Transactions: true})
+	made := map[string]int{}
+	for range 60_000 {
+		args := one.Next()
+		if again := two.Next(); !slices.Equal(args, again) {
+			t.Fatalf("the same seed made %.100q, then %.100q", args, again)
+		}
+		made[strings.ToUpper(args[0])]++
+		if len(args) > 1 {
+			made[strings.ToUpper(args[0]+"|"+args[1])]++
+		}
+	}
+	names := grammar.Commands()
+	if len(names) < 190 {
+		t.Errorf("the grammar has %d data commands", len(names))
+	}
+	for _, name := range append(names, "MULTI", "EXEC", "WATCH", "SELECT", "SWAPDB", "FLUSHALL", "PING") {
+		if made[name] == 0 {
+			t.Errorf("%s was never made", name)
+		}
+	}
+	for name := range LeftOut {
+		if made[name] > 0 {
+			t.Errorf("%s was made", name)
+		}
+	}
+}
+
+// TestOneSlot: no command and no transaction has keys of two hash tags, but for those that are split.
+func TestOneSlot(t *testing.T) {
+	g := learn(t).New(rand.New(rand.NewPCG(1, 2)), Options{Keys: OneSlot, Transactions: true})
+	spread := 0
+	for range 30_000 {
+		args := g.Next()
+		tagged := map[string]bool{}
+		for _, arg := range args[1:] {
+			if len(arg) >= 5 && arg[0] == '{' && arg[2] == '}' && strings.ContainsRune(kinds, rune(arg[3])) {
+				tagged[arg[:3]] = true
+			}
+		}
+		if len(tagged) < 2 {
+			continue
+		}
+		if !split[strings.ToUpper(args[0])] {
+			t.Fatalf("%.200q has keys of several slots", args)
+		}
+		spread++
+	}
+	if spread == 0 {
+		t.Error("none that is split had keys of several slots")
+	}
+}

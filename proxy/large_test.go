@@ -1,0 +1,48 @@
+package proxy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+func TestLargeAndBinaryValues(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, c.Addrs())
+	client := l.dial(t)
+	binary := make([]byte, 16<<20)
+	rng := rand.New(rand.NewPCG(3, 4))
+	for i := range binary {
+		binary[i] = byte(rng.Uint32())
+	}
+	value := string(binary)
+	for _, key := range []string{"big", "\x00\xff\r\n*3\r\n", strings.Repeat("k", 1<<20)} {
+		want(t, client, "+OK\r\n", "SET", key, value)
+		want(t, client, fmt.Sprintf("$%d\r\n%s\r\n", len(value), value), "GET", key)
+	}
+	reply := do(t, client, "MGET", "big", "none", "\x00\xff\r\n*3\r\n")
+	if want := fmt.Sprintf("*3\r\n$%d\r\n%s\r\n$-1\r\n$%d\r\n%s\r\n", len(value), value, len(value), value); reply != want {
+		t.Errorf("MGET gave %d bytes, want %d", len(reply), len(want))
+	}
+}
+
+// TestOneByteAtATime: a large value that comes byte by byte needs no more
+// than its size.
+func TestOneByteAtATime(t *testing.T) {
+	plain := redistest.Start(t)
+	l := startLeash(t, []string{plain.Addr})
+	client := l.dial(t)
+	raw := redistest.Command("SET", "k", strings.Repeat("v", 200<<10))
+	for i := range len(raw) {
+		if err := client.Send(raw[i : i+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := client.Read(); got != "+OK\r\n" || err != nil {
+		t.Fatal(got, err)
+	}
+	want(t, client, ":204800\r\n", "STRLEN", "k")
+}
