@@ -1,7 +1,7 @@
 // Package redistest runs real Redis servers and clusters for tests and benchmarks.
 //
-// [Launch] starts one server and [LaunchCluster] a cluster; both return something to Close. [Start] and
-// [StartCluster] do the same for a test: they fail it when Redis cannot be started, never skip it, and close
+// [Launch] starts one server, [LaunchCluster] a cluster and [LaunchSentinel] a master with replicas and sentinels;
+// all return something to Close. [Start], [StartCluster] and [StartSentinel] do the same for a test: they fail it when Redis cannot be started, never skip it, and close
 // at its end. [Client] speaks RESP over a bare socket and hands back replies as the bytes that came.
 //
 // Every server is a process of its own in a temporary directory of its own, without persistence, bound to

@@ -33,9 +33,10 @@ type Options struct {
 type Server struct {
 	Addr string // 127.0.0.1:port, the same for all its life, restarts included
 
-	port *port
-	dir  string
-	opt  Options
+	port     *port
+	dir      string
+	opt      Options
+	sentinel bool // run by its configuration file
 
 	// mu guards the fields below.
 	mu     sync.Mutex
@@ -112,6 +113,9 @@ func (s *Server) start() error {
 }
 
 func (s *Server) args() []string {
+	if s.sentinel {
+		return []string{sentinelConfig, "--sentinel"}
+	}
 	args := []string{
 		"--port", strconv.Itoa(s.port.number), "--bind", "127.0.0.1", "--dir", s.dir,
 		"--save", "", "--appendonly", "no", "--daemonize", "no",

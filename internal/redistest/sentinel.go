@@ -1,0 +1,279 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	sentinelConfig   = "sentinel.conf"
+	sentinelTimeout  = 40 * time.Second
+	promotionTimeout = 20 * time.Second
+)
+
+// SentinelOptions describe a master with replicas and the sentinels that watch them. The zero value is two
+// replicas and three sentinels, without passwords.
+type SentinelOptions struct {
+	Replicas  int // if zero, 2
+	Sentinels int // if zero, 3
+	// DownAfter is down-after-milliseconds; if zero, 1 s. The sentinels see a dead master as soon as that.
+	DownAfter time.Duration
+	// Args and Password are those of Options, for master and replicas.
+	Args     []string
+	Password string
+	// SentinelPassword, if not empty, is what the sentinels want of their clients.
+	SentinelPassword string
+}
+
+// SentinelGroup is a master, its replicas and their sentinels, all processes of this machine.
+type SentinelGroup struct {
+	Name      string    // of the master, as the sentinels call it
+	Servers   []*Server // the first is the master as built, whatever has become of it since
+	Sentinels []*Server
+
+	opt SentinelOptions
+}
+
+// LaunchSentinel starts a group and returns when every sentinel knows all others and every replica, and the
+// replicas have their links to the master: after 2 to 3 s. The caller closes it.
+func LaunchSentinel(opt SentinelOptions) (*SentinelGroup, error) {
+	if opt.Replicas == 0 {
+		opt.Replicas = 2
+	}
+	if opt.Sentinels == 0 {
+		opt.Sentinels = 3
+	}
+	if opt.DownAfter == 0 {
+		opt.DownAfter = time.Second
+	}
+	g := &SentinelGroup{Name: "leash", opt: opt}
+	err := g.launch()
+	if err == nil {
+		err = poll(sentinelTimeout, g.stable)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("redistest: sentinel: %w", err), g.Close())
+	}
+	return g, nil
+}
+
+// StartSentinel launches a group for a test, which fails if that cannot be done, and closes it at the test's end.
+// At most one SentinelOptions may be given.
+func StartSentinel(tb testing.TB, opts ...SentinelOptions) *SentinelGroup {
+	tb.Helper()
+	var opt SentinelOptions
+	if len(opts) > 0 {
+		opt = opts[0]
+	}
+	g, err := LaunchSentinel(opt)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		for _, s := range append(g.Servers, g.Sentinels...) {
+			showLog(tb, s)
+		}
+		if err := g.Close(); err != nil {
+			tb.Errorf("close sentinel group: %v", err)
+		}
+	})
+	return g
+}
+
+func (g *SentinelGroup) launch() error {
+	common := append([]string{"--repl-ping-replica-period", "1"}, g.opt.Args...)
+	for i := range 1 + g.opt.Replicas {
+		args := common
+		if i > 0 {
+			args = append([]string{"--replicaof", "127.0.0.1", strconv.Itoa(g.Servers[0].port.number)}, common...)
+		}
+		s, err := Launch(Options{Args: args, Password: g.opt.Password})
+		if err != nil {
+			return err
+		}
+		g.Servers = append(g.Servers, s)
+	}
+	for range g.opt.Sentinels {
+		err := retryPorts(g.launchSentinel)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// launchSentinel starts one more sentinel. It keeps what it learns in its configuration file, so that a restart
+// finds it as it was.
+func (g *SentinelGroup) launchSentinel() error {
+	p, err := claimPort()
+	if err != nil {
+		return err
+	}
+	s := &Server{Addr: p.addr(), port: p, opt: Options{Password: g.opt.SentinelPassword}, sentinel: true}
+	if s.dir, err = os.MkdirTemp("", "leash-sentinel-"); err != nil {
+		p.release()
+		return err
+	}
+	err = os.WriteFile(filepath.Join(s.dir, sentinelConfig), []byte(g.config(p.number)), 0o600)
+	if err == nil {
+		err = s.start()
+	}
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	g.Sentinels = append(g.Sentinels, s)
+	return nil
+}
+
+func (g *SentinelGroup) config(port int) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("port %d", port)
+	line("bind 127.0.0.1")
+	line("sentinel monitor %s 127.0.0.1 %d %d", g.Name, g.Servers[0].port.number, g.opt.Sentinels/2+1)
+	line("sentinel down-after-milliseconds %s %d", g.Name, g.opt.DownAfter.Milliseconds())
+	line("sentinel failover-timeout %s 4000", g.Name)
+	line("sentinel parallel-syncs %s %d", g.Name, g.opt.Replicas)
+	if g.opt.Password != "" {
+		line("sentinel auth-pass %s %s", g.Name, g.opt.Password)
+	}
+	if g.opt.SentinelPassword != "" {
+		line("requirepass %s", g.opt.SentinelPassword)
+		line("sentinel sentinel-pass %s", g.opt.SentinelPassword)
+	}
+	return b.String()
+}
+
+// Close ends all servers and sentinels.
+func (g *SentinelGroup) Close() error {
+	var errs []error
+	for _, s := range append(g.Sentinels, g.Servers...) {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Addrs returns the sentinels' addresses.
+func (g *SentinelGroup) Addrs() []string {
+	addrs := make([]string, len(g.Sentinels))
+	for i, s := range g.Sentinels {
+		addrs[i] = s.Addr
+	}
+	return addrs
+}
+
+// Master returns the server that all running sentinels call the master, nil while they do not agree.
+func (g *SentinelGroup) Master() *Server {
+	var addr string
+	for _, s := range g.Sentinels {
+		if !s.Running() {
+			continue
+		}
+		at, err := g.masterAt(s)
+		if err != nil || addr != "" && at != addr {
+			return nil
+		}
+		addr = at
+	}
+	for _, s := range g.Servers {
+		if s.Addr == addr {
+			return s
+		}
+	}
+	return nil
+}
+
+func (g *SentinelGroup) masterAt(sentinel *Server) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
+	defer cancel()
+	at, err := sentinel.Client().Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", g.Name).StringSlice()
+	if err != nil || len(at) != 2 {
+		return "", errors.Join(errors.New("no master known"), err)
+	}
+	return at[0] + ":" + at[1], nil
+}
+
+// Failover makes a replica the master, as an operator does with SENTINEL FAILOVER, and returns when every sentinel
+// agrees on it and the old master has become a replica.
+func (g *SentinelGroup) Failover() (*Server, error) {
+	old := g.Master()
+	if old == nil {
+		return nil, errors.New("redistest: the sentinels agree on no master")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), promotionTimeout)
+	defer cancel()
+	err := poll(promotionTimeout, func() error { // an earlier failover may not be over in all respects
+		return g.Sentinels[0].Client().Do(ctx, "SENTINEL", "FAILOVER", g.Name).Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("redistest: sentinel failover: %w", err)
+	}
+	return g.AwaitMaster(old, promotionTimeout)
+}
+
+// AwaitMaster waits until a server other than old is the master for every running sentinel and in its own view,
+// and every other running server is its replica.
+func (g *SentinelGroup) AwaitMaster(old *Server, timeout time.Duration) (*Server, error) {
+	var master *Server
+	err := poll(timeout, func() error {
+		if master = g.Master(); master == nil || master == old {
+			return errors.New("redistest: the sentinels have no new master")
+		}
+		return g.inOrder(master)
+	})
+	return master, err
+}
+
+// stable returns nil when every server has its role and every sentinel knows everybody.
+func (g *SentinelGroup) stable() error {
+	for _, s := range g.Sentinels {
+		if err := g.complete(s); err != nil {
+			return fmt.Errorf("%s: %w", s.Addr, err)
+		}
+	}
+	return g.inOrder(g.Servers[0])
+}
+
+func (g *SentinelGroup) complete(sentinel *Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
+	defer cancel()
+	cmd := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", g.Name)
+	if err := sentinel.Client().Process(ctx, cmd); err != nil {
+		return err
+	}
+	m := cmd.Val()
+	if m["flags"] != "master" || m["num-slaves"] != strconv.Itoa(g.opt.Replicas) || m["num-other-sentinels"] != strconv.Itoa(g.opt.Sentinels-1) {
+		return fmt.Errorf("master is %s with %s replicas and %s other sentinels", m["flags"], m["num-slaves"], m["num-other-sentinels"])
+	}
+	return nil
+}
+
+// inOrder returns nil when master is one and every other running server is its replica, with a link that is up.
+func (g *SentinelGroup) inOrder(master *Server) error {
+	for _, s := range g.Servers {
+		if !s.Running() {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
+		info, err := s.Client().Info(ctx, "replication").Result()
+		cancel()
+		switch {
+		case err != nil:
+			return err
+		case s == master && !strings.Contains(info, "role:master\r\n"):
+			return fmt.Errorf("%s is no master yet", s.Addr)
+		case s != master && !(strings.Contains(info, "master_port:"+strconv.Itoa(master.port.number)+"\r\n") && strings.Contains(info, "master_link_status:up")):
+			return fmt.Errorf("%s is no replica of %s yet", s.Addr, master.Addr)
+		}
+	}
+	return nil
+}
