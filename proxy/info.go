@@ -90,7 +90,7 @@ func (s *Server) infoSection() []byte {
 	line := func(name string, value any) { fmt.Fprintf(&b, "leash_%s:%v\r\n", name, value) }
 	line("version", s.cfg.Version)
 	line("uptime_in_seconds", strconv.Itoa(int(s.uptime().Seconds())))
-	line("upstream_mode", s.mode())
+	line("upstream_mode", s.up.Mode())
 	line("upstream_masters", len(s.up.Topology().Masters()))
 	line("sessions", s.sessionCount())
 	line("pinned_connections", s.up.Pinned())

@@ -162,7 +162,10 @@ func (p *part) redirected(b []byte) bool {
 	if string(b) == noScript {
 		return p.heal()
 	}
-	if p.slot == anySlot || p.fixed || !s.server.up.Topology().Cluster() {
+	if !s.server.up.Topology().Cluster() {
+		return p.demoted(b)
+	}
+	if p.slot == anySlot || p.fixed {
 		return false
 	}
 	word, rest, _ := bytes.Cut(b[1:], []byte(" "))
@@ -272,7 +275,8 @@ func (p *part) retryLater() bool {
 
 func (p *part) retry() {
 	s := p.call.session
-	n := s.server.up.Topology().Node(uint16(p.slot))
+	t := s.server.up.Topology()
+	n := t.Node(uint16(max(p.slot, 0))) // where there are no slots, one node has all
 	switch {
 	case n != nil:
 		p.send(n, false)
@@ -285,10 +289,15 @@ func (p *part) retry() {
 	s.mu.Unlock()
 }
 
-// laterOnSlotLocked reports whether a call behind p's has a part on p's slot.
+// laterOnSlotLocked reports whether a call behind p's has a part on p's slot;
+// without a cluster a command may have keys of any.
 func (s *session) laterOnSlotLocked(p *part) bool {
-	return !p.call.youngerLocked(func(c *call) bool { return !c.touches(p.slot) })
+	single := !s.server.up.Topology().Cluster()
+	return !p.call.youngerLocked(func(c *call) bool { return !c.touches(p.slot) && !(single && c.sent()) })
 }
+
+// sent reports whether the call is one for Redis.
+func (c *call) sent() bool { return c.fan != nil || c.part.call != nil }
 
 // touches reports whether the call has or had a part on slot.
 func (c *call) touches(slot int) bool {

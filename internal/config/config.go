@@ -35,8 +35,13 @@ type Config struct {
 
 	// Upstream is "host:port" of the Redis, or of some nodes of the cluster; empty: an embedded one.
 	Upstream []string
-	// UpstreamMode is auto, cluster or standalone.
+	// UpstreamMode is auto, cluster, standalone or sentinel.
 	UpstreamMode string
+	// SentinelMaster is how the sentinels that Upstream then names call the master; empty: Upstream is Redis itself.
+	SentinelMaster string
+	// SentinelUser and SentinelPassword are for the sentinels; empty: they want none.
+	SentinelUser     string
+	SentinelPassword Secret
 	// UpstreamUser is the ACL user of Leash's own connections; empty: the default user.
 	UpstreamUser string
 	// UpstreamPassword is that user's password, also when it came from UpstreamPasswordFile; empty: none.

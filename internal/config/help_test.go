@@ -30,7 +30,7 @@ func TestHelp(t *testing.T) {
 		"Default: 127.0.0.1:6380.",
 		"Default: none, an embedded Redis in memory serves, good for a try.",
 		"--trust-clients Serve clients",
-		"--upstream-mode auto|cluster|standalone What",
+		"--upstream-mode auto|cluster|standalone|sentinel What",
 		"Default: 512MiB.",
 		"Default: 24h.",
 		"--log-level debug|info|warn|error Least level that is logged, to standard error. Default: info.",

@@ -73,10 +73,22 @@ func clientOptions(c *Config) []option {
 func upstreamOptions(c *Config) []option {
 	return []option{
 		{name: "upstream", value: list("host:port,...", &c.Upstream),
-			help:  "The Redis to serve, or any nodes of a Redis Cluster, which then names the others.",
+			help: "The Redis to serve, or any nodes of a Redis Cluster, which then names the others, or with --sentinel-master any " +
+				"sentinels.",
 			unset: "none, an embedded Redis in memory serves, good for a try"},
 		{name: "upstream-mode", value: choice(&c.UpstreamMode, upstreamModes...),
-			help: "What the upstream is; auto asks it."},
+			help: "What the upstream is; auto asks it. sentinel follows the master that sentinels name."},
+		{name: "sentinel-master", value: text("name", &c.SentinelMaster),
+			help: "Name by which the sentinels at --upstream know the master. Leash serves that master, and the next one as soon " +
+				"as they name it.",
+			unset: "none, --upstream is no sentinel"},
+		{name: "sentinel-user", value: text("name", &c.SentinelUser),
+			help:  "ACL user at the sentinels, where it differs from their default one. Needs a password.",
+			unset: "the sentinels' \"default\""},
+		{name: "sentinel-password", value: secret("password", &c.SentinelPassword),
+			help: "Password at the sentinels; that of the master is --upstream-password. Prefer the environment variable, " +
+				"arguments can be read by others.",
+			unset: "none, nothing is said to them"},
 		{name: "upstream-user", value: text("name", &c.UpstreamUser),
 			help:  "ACL user of Leash's own connections: topology, lock scripts, liveness. Needs a password.",
 			unset: "Redis's own, \"default\""},
@@ -131,7 +143,7 @@ func processOptions(c *Config) []option {
 
 // The closed sets of words.
 var (
-	upstreamModes = []string{"auto", "cluster", "standalone"}
+	upstreamModes = []string{"auto", "cluster", "standalone", "sentinel"}
 	onDisconnects = []string{"auto", "release", "expire"}
 	lockPublishes = []string{"both", "sharded", "plain"}
 	logFormats    = []string{"text", "json"}

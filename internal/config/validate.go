@@ -20,6 +20,7 @@ func (c Config) Validate() error {
 		c.validateAnnounce(),
 		c.validateUpstream(),
 		c.validateCredentials(),
+		c.validateSentinel(),
 		c.validateLoop(),
 
 		within("max-clients", c.MaxClients, 1, 1000000, strconv.Itoa),
@@ -169,6 +170,25 @@ func (c Config) validateCredentials() error {
 	}
 	if c.TrustClients && c.UpstreamPassword == "" {
 		errs = append(errs, errors.New("--trust-clients lends clients the upstream user's rights: give that user's password, or drop the flag"))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) validateSentinel() error {
+	var errs []error
+	switch {
+	case c.UpstreamMode == "sentinel" && c.SentinelMaster == "":
+		errs = append(errs, errors.New("--upstream-mode sentinel needs --sentinel-master: give the name the sentinels know the master by"))
+	case c.SentinelMaster != "" && c.UpstreamMode != "sentinel" && c.UpstreamMode != "auto":
+		errs = append(errs, fmt.Errorf("--sentinel-master needs sentinels, and --upstream-mode is %s: give sentinel or auto, or drop the name", c.UpstreamMode))
+	case c.SentinelMaster != "" && c.Embedded():
+		errs = append(errs, errors.New("--sentinel-master needs --upstream: give the sentinels' host:port"))
+	}
+	if c.SentinelUser != "" && c.SentinelPassword == "" {
+		errs = append(errs, errors.New("--sentinel-user needs a password: give LEASH_SENTINEL_PASSWORD"))
+	}
+	if c.SentinelPassword != "" && c.SentinelMaster == "" {
+		errs = append(errs, errors.New("--sentinel-password is for sentinels: give --sentinel-master, or --upstream-password for Redis itself"))
 	}
 	return errors.Join(errs...)
 }

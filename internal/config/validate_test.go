@@ -66,6 +66,19 @@ func TestValidate(t *testing.T) {
 		{"standalone of two", func(c *Config) { c.UpstreamMode, c.Upstream = "standalone", []string{"a:1", "a:2"} },
 			"--upstream-mode standalone is one Redis, and --upstream names 2: name one"},
 
+		{"sentinels", func(c *Config) {
+			c.Upstream, c.SentinelMaster, c.SentinelUser, c.SentinelPassword = []string{"a:1", "b:1"}, "m", "u", "x"
+		}, ""},
+		{"sentinels of nothing", func(c *Config) { c.SentinelMaster = "m" }, "--sentinel-master needs --upstream: give the sentinels' host:port"},
+		{"sentinels without a name", func(c *Config) { c.UpstreamMode, c.Upstream = "sentinel", []string{"a:1"} },
+			"--upstream-mode sentinel needs --sentinel-master: give the name the sentinels know the master by"},
+		{"sentinels of a cluster", func(c *Config) { c.UpstreamMode, c.Upstream, c.SentinelMaster = "cluster", []string{"a:1"}, "m" },
+			"--sentinel-master needs sentinels, and --upstream-mode is cluster: give sentinel or auto, or drop the name"},
+		{"sentinel user without password", func(c *Config) { c.Upstream, c.SentinelMaster, c.SentinelUser = []string{"a:1"}, "m", "u" },
+			"--sentinel-user needs a password: give LEASH_SENTINEL_PASSWORD"},
+		{"sentinel password without sentinels", func(c *Config) { c.SentinelPassword = "x" },
+			"--sentinel-password is for sentinels: give --sentinel-master, or --upstream-password for Redis itself"},
+
 		{"itself", func(c *Config) { c.Upstream = []string{"127.0.0.1:6380"} },
 			`--upstream "127.0.0.1:6380" is where --listen "127.0.0.1:6380" is: name the Redis, or listen elsewhere`},
 		{"itself by name", func(c *Config) { c.Upstream = []string{"localhost:6380"} },

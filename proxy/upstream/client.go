@@ -55,7 +55,7 @@ func (u *Upstream) CloseClients() {
 func (u *Upstream) newClient(addrs []string, db int) redis.UniversalClient {
 	if !u.Topology().Cluster() {
 		return redis.NewClient(&redis.Options{
-			Addr: u.cfg.Addrs[0], Username: u.cfg.User, Password: u.cfg.Password, DB: db,
+			Addr: u.cfg.Addrs[0], Dialer: u.dialMaster, Username: u.cfg.User, Password: u.cfg.Password, DB: db,
 			Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: clientPool,
 			DialTimeout: u.cfg.RedirectTimeout, ReadTimeout: u.cfg.UpstreamTimeout,
 			ContextTimeoutEnabled: true, DialerRetries: 1,

@@ -28,6 +28,13 @@ func (u *Upstream) dial(ctx context.Context, addr string, lane Lane, patient boo
 	if err != nil {
 		return nil, err
 	}
+	// Asked when the connection stands: a demotion that comes later ends it.
+	if u.followsSentinels() {
+		if err := u.isMaster(connecting, addr); err != nil {
+			conn.Close()
+			return nil, err
+		}
+	}
 	if patient {
 		patience = u.cfg.UpstreamTimeout
 	}

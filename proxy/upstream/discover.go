@@ -49,7 +49,7 @@ func (u *Upstream) Connect(ctx context.Context) error {
 		if err == nil {
 			err = u.discover(ctx)
 		}
-		if err == nil || isAuthError(err) || errors.Is(err, errNotCluster) || errors.Is(err, errNotStandalone) {
+		if err == nil || isAuthError(err) || isWrongMode(err) {
 			return err
 		}
 		pause(ctx, minBackoff*10)
@@ -62,11 +62,26 @@ func (u *Upstream) Connect(ctx context.Context) error {
 var (
 	errNotCluster    = errors.New("upstream-mode is cluster, but redis there has cluster support disabled")
 	errNotStandalone = errors.New("upstream-mode is standalone, but redis there is a node of a cluster")
+	errIsSentinel    = errors.New("that is a sentinel: say which master with --sentinel-master")
 )
+
+func isWrongMode(err error) bool {
+	for _, wrong := range []error{errNotCluster, errNotStandalone, errIsSentinel, errNotSentinel} {
+		if errors.Is(err, wrong) {
+			return true
+		}
+	}
+	return false
+}
 
 // probe asks the first node that answers what it is.
 func (u *Upstream) probe(ctx context.Context) (err error) {
-	for _, addr := range u.cfg.Addrs {
+	if u.followsSentinels() {
+		if err := u.discover(ctx); err != nil {
+			return err
+		}
+	}
+	for _, addr := range u.candidates() {
 		var info string
 		u.maxBulk = defaultMaxBulk
 		err = u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
@@ -77,24 +92,47 @@ func (u *Upstream) probe(ctx context.Context) (err error) {
 			return err
 		})
 		if err != nil {
+			if u.isSentinel(ctx, addr) {
+				return fmt.Errorf("%s: %w", addr, errIsSentinel)
+			}
 			continue
 		}
 		u.version = infoField(info, "redis_version")
-		cluster := infoField(info, "redis_mode") == "cluster"
-		switch {
-		case u.cfg.Mode == "cluster" && !cluster:
-			return fmt.Errorf("%s: %w", addr, errNotCluster)
-		case u.cfg.Mode == "standalone" && cluster:
-			return fmt.Errorf("%s: %w", addr, errNotStandalone)
-		case u.cfg.Mode == "cluster", u.cfg.Mode == "standalone":
-		case cluster:
-			u.cfg.Mode = "cluster"
-		default:
-			u.cfg.Mode = "standalone"
+		if err := u.setMode(infoField(info, "redis_mode")); err != nil {
+			return fmt.Errorf("%s: %w", addr, err)
 		}
 		return u.probeAuth(ctx, addr)
 	}
 	return err
+}
+
+// setMode compares what redis says it is with what it is meant to be.
+func (u *Upstream) setMode(told string) error {
+	switch {
+	case told == "sentinel":
+		return errIsSentinel
+	case u.cfg.Mode == "sentinel":
+	case u.cfg.Mode == "cluster" && told != "cluster":
+		return errNotCluster
+	case u.cfg.Mode == "standalone" && told == "cluster":
+		return errNotStandalone
+	case told == "cluster":
+		u.cfg.Mode = "cluster"
+	default:
+		u.cfg.Mode = "standalone"
+	}
+	return nil
+}
+
+// isSentinel reports whether there is a sentinel at addr that does not know the
+// upstream's credential.
+func (u *Upstream) isSentinel(ctx context.Context, addr string) bool {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	c := u.sentinelClient(addr)
+	defer c.Close()
+	info, err := c.Info(ctx, "server").Result()
+	return err == nil && infoField(info, "redis_mode") == "sentinel"
 }
 
 // defaultMaxBulk is Redis's proto-max-bulk-len where it cannot be asked.
@@ -130,11 +168,14 @@ func (u *Upstream) discover(ctx context.Context) (err error) {
 // look is discover for who has the turn.
 func (u *Upstream) look(ctx context.Context) (err error) {
 	start := time.Now()
-	if u.cfg.Mode == "standalone" {
+	switch u.cfg.Mode {
+	case "standalone":
 		if u.Topology() == nil {
 			u.adopt(standalone(u.node(u.cfg.Addrs[0])))
 		}
 		return nil
+	case "sentinel":
+		return u.followSentinels(ctx)
 	}
 	err = errNotCovered
 	for _, addr := range u.candidates() {
@@ -158,8 +199,12 @@ func (u *Upstream) look(ctx context.Context) (err error) {
 	return err
 }
 
-// candidates lists whom to ask for the topology: those that are silent last.
+// candidates lists whom to ask for the topology, and for what is not bound to a
+// node: those that are silent last.
 func (u *Upstream) candidates() []string {
+	if u.followsSentinels() {
+		return []string{u.Topology().masters[0].Addr}
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	addrs := slices.Clone(u.peers)
@@ -261,7 +306,8 @@ func (u *Upstream) adopt(t *Topology) {
 	masters := u.Topology().masters
 	u.mu.Unlock()
 	for _, n := range nodes {
-		if n.retire(!slices.Contains(masters, n)) {
+		left := !slices.Contains(masters, n)
+		if n.retire(left) || left && u.followsSentinels() { // a demoted master is not to be used any more
 			u.close(n)
 		}
 	}

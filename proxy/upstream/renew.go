@@ -45,7 +45,7 @@ func (u *Upstream) renewSince(ctx context.Context, since time.Time) {
 
 func (u *Upstream) isFresh(since time.Time) bool {
 	looked := u.looked.Load()
-	return u.cfg.Mode == "standalone" || looked != nil && !looked.Before(since)
+	return u.cfg.Mode != "cluster" || looked != nil && !looked.Before(since)
 }
 
 // Settled asks every master of t which slots it owns, and reports whether they

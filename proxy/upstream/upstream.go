@@ -32,8 +32,12 @@ import (
 
 // Config says where Redis is and how patient to be with it. Not changed after New.
 type Config struct {
-	Addrs []string // host:port of at least one node
-	Mode  string   // auto (also if empty), cluster or standalone
+	Addrs []string // host:port of at least one node, or sentinel
+	Mode  string   // auto (also if empty), cluster, standalone or sentinel
+
+	SentinelMaster string // how the sentinels call the master; for mode sentinel, which auto then means
+	// SentinelUser and SentinelPassword are for the sentinels; if empty, nothing is said to them.
+	SentinelUser, SentinelPassword string
 
 	// User and Password are for topology, scripts and liveness; clients are
 	// served with them only when Lane says so.
@@ -50,6 +54,7 @@ type Upstream struct {
 	credentials credentials
 	refreshing  chan struct{} // size 1: a refresh is wanted
 	onRefused   func(Lane)
+	sentinels   sentinels
 
 	topology     atomic.Pointer[Topology]
 	looking      chan struct{}             // size 1: somebody looks at the topology
@@ -79,7 +84,11 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 		return nil, errors.New("upstream: no address")
 	}
 	switch cfg.Mode {
-	case "", "auto", "cluster", "standalone":
+	case "", "auto":
+		if cfg.SentinelMaster != "" {
+			cfg.Mode = "sentinel"
+		}
+	case "cluster", "standalone", "sentinel":
 	default:
 		return nil, fmt.Errorf("upstream: unknown mode %q", cfg.Mode)
 	}
@@ -99,6 +108,10 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 		clients:    make(map[int]redis.UniversalClient),
 		peers:      cfg.Addrs,
 	}
+	if u.followsSentinels() {
+		u.sentinels = sentinels{addrs: cfg.Addrs, epoch: -1, watched: make(map[string]context.CancelFunc), urgent: make(chan struct{}, 1)}
+		u.peers = nil
+	}
 	quietGoRedis(log)
 	u.ctx, u.stop = context.WithCancelCause(context.Background())
 	if cfg.User != "" || cfg.Password != "" {
@@ -116,20 +129,33 @@ func (u *Upstream) OnRefused(f func(Lane)) { u.onRefused = f }
 func (u *Upstream) Run(ctx context.Context) error {
 	defer u.end()
 	u.start(u.watchAuth)
-	refresh := time.NewTimer(refreshInterval)
+	regular, least := refreshInterval, minRefresh
+	if u.followsSentinels() {
+		regular, least = sentinelPoll, sentinelMinAgain
+	}
+	refresh := time.NewTimer(regular)
 	defer refresh.Stop()
+	var failing bool
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-refresh.C:
 		case <-u.refreshing:
+		case <-u.sentinels.urgent:
 		}
-		if err := u.discover(ctx); err != nil && ctx.Err() == nil {
+		err := u.discover(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
 			u.log.Warn("topology refresh failed", "err", err)
 		}
-		refresh.Reset(refreshInterval)
-		pause(ctx, minRefresh)
+		failing = err != nil
+		refresh.Reset(regular)
+		select {
+		case <-ctx.Done():
+		case <-time.After(least):
+		case <-u.sentinels.urgent:
+			u.Refresh()
+		}
 	}
 }
 
@@ -173,6 +199,10 @@ func (u *Upstream) start(f func()) bool {
 
 // Topology returns the newest snapshot.
 func (u *Upstream) Topology() *Topology { return u.topology.Load() }
+
+// Mode is what the upstream is: cluster, standalone or sentinel. For after
+// Connect.
+func (u *Upstream) Mode() string { return u.cfg.Mode }
 
 // Version is the redis_version that the upstream reported at Connect.
 func (u *Upstream) Version() string { return u.version }

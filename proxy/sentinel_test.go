@@ -1,0 +1,271 @@
+package proxy
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+	"leash/proxy/upstream"
+)
+
+// startBehindSentinels runs a proxy that knows only the sentinels.
+func startBehindSentinels(t *testing.T, g *redistest.SentinelGroup, opts ...func(*options)) *leash {
+	t.Helper()
+	return startLeash(t, g.Addrs()[:1], append([]func(*options){func(o *options) { o.up.SentinelMaster = g.Name }}, opts...)...)
+}
+
+// writer appends rising numbers to a list of its own, in pipelines, and notes
+// what was acknowledged.
+type writer struct {
+	key    string
+	acked  []int // in order
+	next   int
+	errors map[string]int // by first word
+}
+
+// burst sends one pipeline on c. It returns an error when the connection ends.
+func (w *writer) burst(c *redistest.Client) error {
+	const size = 20
+	var raw strings.Builder
+	for i := range size {
+		raw.WriteString(redistest.Command("RPUSH", w.key, strconv.Itoa(w.next+i)))
+	}
+	first := w.next
+	w.next += size
+	if err := c.Send(raw.String()); err != nil {
+		return err
+	}
+	for i := range size {
+		reply, err := c.Read()
+		if err != nil {
+			return err
+		}
+		if reply[0] == ':' {
+			w.acked = append(w.acked, first+i)
+			continue
+		}
+		word, _, _ := strings.Cut(strings.TrimSpace(reply), " ")
+		w.errors[word]++
+	}
+	return nil
+}
+
+// check compares the list on the master with what was acknowledged from the
+// number settled on: all of that is there, in order, and nothing twice.
+func (w *writer) check(t *testing.T, c *redistest.Client, settled int) {
+	t.Helper()
+	stored := strings.Fields(listLines(do(t, c, "LRANGE", w.key, "0", "-1")))
+	there := make(map[int]bool)
+	last := -1
+	for _, s := range stored {
+		n, err := strconv.Atoi(s)
+		if err != nil || n <= last {
+			t.Fatalf("%s: %q behind %d", w.key, s, last)
+		}
+		there[n], last = true, n
+	}
+	for _, n := range w.acked {
+		if n >= settled && !there[n] {
+			t.Fatalf("%s: %d was acknowledged by the new master and is not there", w.key, n)
+		}
+	}
+	for word := range w.errors {
+		if word != "-UPSTREAMLOST" && word != "-UPSTREAMDOWN" {
+			t.Errorf("%s: %d times %s", w.key, w.errors[word], word)
+		}
+	}
+}
+
+// listLines strips an array reply to its elements, a line each.
+func listLines(reply string) string {
+	var b strings.Builder
+	for i, line := range strings.Split(reply, "\r\n") {
+		if i > 0 && i%2 == 0 {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// TestSentinelFailover: the master changes under load, once as planned and once
+// by its death. No reply is wrong, no order changes, nothing is executed twice,
+// and nobody hears READONLY.
+func TestSentinelFailover(t *testing.T) {
+	g := redistest.StartSentinel(t)
+	l := startBehindSentinels(t, g)
+	var stop atomic.Bool
+	var running sync.WaitGroup
+	writers := make([]*writer, 8)
+	for i := range writers {
+		w := &writer{key: fmt.Sprint("list", i), errors: make(map[string]int)}
+		writers[i] = w
+		c := l.dial(t)
+		running.Go(func() {
+			for !stop.Load() {
+				if err := w.burst(c); err != nil {
+					t.Errorf("connection: %v", err)
+					return
+				}
+			}
+		})
+	}
+	second, err := g.Failover()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	third, err := g.AwaitMaster(second, 20*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := l.dial(t)
+	eventually(t, "the new master serves", func() bool { return do(t, client, "SET", "served", "1") == "+OK\r\n" })
+	stop.Store(true)
+	running.Wait()
+	settled := make([]int, len(writers))
+	var errors int
+	for i, w := range writers {
+		settled[i] = w.next
+		for word, n := range w.errors {
+			errors += n
+			t.Logf("%s: %d %s, %d acknowledged", w.key, n, word, len(w.acked))
+		}
+	}
+	if errors == 0 {
+		t.Error("nobody noticed that the master died")
+	}
+	for range 20 {
+		for _, w := range writers {
+			if err := w.burst(client); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	direct := dialAddr(t, third.Addr)
+	for i, w := range writers {
+		w.check(t, direct, settled[i])
+	}
+	for _, server := range g.Servers {
+		if server != third && server.Running() && writesTo(t, server) {
+			t.Errorf("%s is no master, and is written to", server.Addr)
+		}
+	}
+	if err := second.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	want(t, client, "+OK\r\n", "SET", "after", "1")
+	want(t, direct, "$1\r\n1\r\n", "GET", "after")
+}
+
+// writesTo reports whether a client has a connection to a server on which it
+// has written last. The replication link, on which a replica gets the same
+// commands, does not count.
+func writesTo(t *testing.T, s *redistest.Server) bool {
+	t.Helper()
+	list, err := s.Client().ClientList(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(list) {
+		if strings.Contains(line, "cmd=rpush") && !strings.Contains(line, "flags=M") {
+			return true
+		}
+	}
+	return false
+}
+
+// TestSentinelReadOnly: a write that a demoted master refuses waits for a
+// master and is executed there; the client hears of nothing.
+func TestSentinelReadOnly(t *testing.T) {
+	g := redistest.StartSentinel(t)
+	l := startBehindSentinels(t, g)
+	c := l.dial(t)
+	want(t, c, ":1\r\n", "RPUSH", "k", "a")
+	direct := dialAddr(t, g.Master().Addr)
+	host, port, _ := net.SplitHostPort(g.Servers[1].Addr)
+	want(t, direct, "+OK\r\n", "REPLICAOF", host, port)
+	if err := c.Send(redistest.Command("RPUSH", "k", "b")); err != nil {
+		t.Fatal(err)
+	}
+	refused := func() bool {
+		return strings.Contains(do(t, direct, "INFO", "errorstats"), "errorstat_READONLY:count=")
+	}
+	eventually(t, "the write is refused", refused)
+	want(t, direct, "+OK\r\n", "REPLICAOF", "NO", "ONE")
+	if got, err := c.Read(); err != nil || got != ":2\r\n" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// TestSentinelLocks: a hold outlives a failover, or its loss is told; the new
+// master grants it to nobody else meanwhile.
+func TestSentinelLocks(t *testing.T) {
+	g := redistest.StartSentinel(t)
+	l := startBehindSentinels(t, g, func(o *options) { o.locks.WatchdogTimeout = 8 * time.Second })
+	holder, rival := l.dial(t), l.dial(t)
+	token := do(t, holder, "LOCK.ACQUIRE", "lock")
+	if token[0] != ':' {
+		t.Fatalf("got %q, want a token", token)
+	}
+	direct := dialAddr(t, g.Master().Addr)
+	do(t, direct, "SET", "mark", "1")
+	want(t, direct, ":2\r\n", "WAIT", "2", "5000")
+	old := g.Master()
+	if err := old.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	master, err := g.AwaitMaster(old, 20*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) { // longer than the TTL
+		if got := do(t, rival, "LOCK.ACQUIRE", "lock"); got[0] == ':' {
+			t.Fatalf("granted to two: %q and %q", token, got)
+		}
+	}
+	want(t, holder, ":1\r\n", "LOCK.RELEASE", "lock")
+	if got := do(t, rival, "LOCK.ACQUIRE", "lock"); got[0] != ':' {
+		t.Errorf("got %q, want a token", got)
+	}
+	if n := master.Client().Exists(t.Context(), "lock").Val(); n != 1 {
+		t.Error("the lock is not at the new master")
+	}
+}
+
+// TestSentinelCredentials: sentinels and servers have passwords of their own.
+func TestSentinelCredentials(t *testing.T) {
+	g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Password: "pw", SentinelPassword: "secret"})
+	l := startBehindSentinels(t, g, func(o *options) {
+		o.up.Password, o.up.SentinelPassword = "pw", "secret"
+		o.front.TrustClients = true
+	})
+	c := l.dial(t)
+	want(t, c, "+OK\r\n", "SET", "k", "v")
+	if got := do(t, c, "INFO", "leash"); !strings.Contains(got, "leash_upstream_mode:sentinel\r\n") {
+		t.Errorf("INFO: %q", got)
+	}
+	for name, cfg := range map[string]upstream.Config{
+		"NOAUTH":                         {Addrs: g.Addrs(), SentinelMaster: g.Name, Password: "pw"},
+		`it watches no master named "x"`: {Addrs: g.Addrs(), SentinelMaster: "x", SentinelPassword: "secret"},
+		"--sentinel-master":              {Addrs: g.Addrs(), SentinelPassword: "secret", Password: "pw"},
+		"redis there is none":            {Addrs: []string{g.Servers[0].Addr}, SentinelMaster: g.Name, SentinelPassword: "pw"},
+	} {
+		cfg.UpstreamTimeout = time.Second
+		up, err := upstream.New(cfg, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := up.Connect(t.Context()); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("got %v, want %s", err, name)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Sentinels (https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/)
+// name the master. They tell of a change at once, on a channel; the poll is for
+// what was missed.
+const (
+	sentinelPoll     = 2 * time.Second
+	sentinelGrace    = 200 * time.Millisecond // for the other sentinels behind the first that answers
+	sentinelMinAgain = 200 * time.Millisecond // between questions, unless a sentinel speaks up
+)
+
+// sentinelEvents are what a sentinel publishes when another server is the
+// master: the leader of a failover as soon as the replica is promoted, which may
+// be seconds before the old master hears of it and accepts no more writes.
+var sentinelEvents = []string{"+promoted-slave", "+switch-master"}
+
+var errNotSentinel = errors.New("upstream-mode is sentinel, but redis there is none")
+
+// sentinels is what an Upstream keeps of the sentinels that watch its master.
+// It belongs to Connect, and then to Run's goroutine.
+type sentinels struct {
+	addrs   []string
+	epoch   int64 // configuration epoch of the answer that was followed last
+	watched map[string]context.CancelFunc
+	urgent  chan struct{} // size 1: a sentinel has told of a change
+}
+
+// sentinelView is what one sentinel knows.
+type sentinelView struct {
+	master string // host:port
+	epoch  int64  // rises with each failover
+	others []string
+}
+
+// sentinelClient makes a go-redis client of a sentinel.
+func (u *Upstream) sentinelClient(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: addr, Username: u.cfg.SentinelUser, Password: u.cfg.SentinelPassword,
+		Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 2,
+		DialTimeout: askTimeout, ContextTimeoutEnabled: true, DialerRetries: 1,
+	})
+}
+
+// askSentinel asks one sentinel for all it knows of the master.
+func (u *Upstream) askSentinel(ctx context.Context, addr string) (v sentinelView, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	c := u.sentinelClient(addr)
+	defer c.Close()
+	name := u.cfg.SentinelMaster
+	pipe := c.Pipeline()
+	at := redis.NewStringSliceCmd(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", name)
+	state := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", name)
+	others := redis.NewSliceCmd(ctx, "SENTINEL", "SENTINELS", name)
+	for _, cmd := range []redis.Cmder{at, state, others} {
+		_ = pipe.Process(ctx, cmd)
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	switch err := at.Err(); {
+	case errors.Is(err, redis.Nil):
+		return v, fmt.Errorf("sentinel %s: it watches no master named %q, see --sentinel-master", addr, name)
+	case err != nil && strings.Contains(err.Error(), "unknown command"):
+		return v, fmt.Errorf("%s: %w", addr, errNotSentinel)
+	case err != nil:
+		return v, fmt.Errorf("sentinel %s: %w", addr, err)
+	case len(at.Val()) != 2:
+		return v, fmt.Errorf("sentinel %s: unexpected answer %q", addr, at.Val())
+	}
+	v.master = net.JoinHostPort(at.Val()[0], at.Val()[1])
+	v.epoch, _ = strconv.ParseInt(state.Val()["config-epoch"], 10, 64)
+	for _, other := range others.Val() {
+		if m := pairsOf(other); m["ip"] != "" {
+			v.others = append(v.others, net.JoinHostPort(m["ip"], m["port"]))
+		}
+	}
+	return v, nil
+}
+
+// pairsOf reads a flat list of names and values.
+func pairsOf(reply any) map[string]string {
+	items, _ := reply.([]any)
+	m := make(map[string]string, len(items)/2)
+	for i := 0; i+1 < len(items); i += 2 {
+		name, _ := items[i].(string)
+		m[name], _ = items[i+1].(string)
+	}
+	return m
+}
+
+// askSentinels asks all sentinels at once and returns the newest view. One that
+// is silent holds up nobody when another answers.
+func (u *Upstream) askSentinels(ctx context.Context) (newest sentinelView, err error) {
+	type answer struct {
+		view sentinelView
+		err  error
+	}
+	answers := make(chan answer, len(u.sentinels.addrs))
+	asked := 0
+	for _, addr := range u.sentinels.addrs {
+		if u.start(func() {
+			v, err := u.askSentinel(ctx, addr)
+			answers <- answer{v, err}
+		}) {
+			asked++
+		}
+	}
+	known := slices.Clone(u.cfg.Addrs)
+	var grace <-chan time.Time
+	newest.epoch = -1
+	for ; asked > 0; asked-- {
+		select {
+		case a := <-answers:
+			if a.err != nil {
+				err = a.err
+				continue
+			}
+			if grace == nil {
+				grace = time.After(sentinelGrace)
+			}
+			known = append(known, a.view.others...)
+			if a.view.epoch > newest.epoch {
+				newest = a.view
+			}
+			continue
+		case <-grace:
+		}
+		known = append(known, u.sentinels.addrs...) // the silent ones
+		break
+	}
+	if grace == nil {
+		if err == nil {
+			err = ErrClosed
+		}
+		return newest, err
+	}
+	slices.Sort(known)
+	u.sentinels.addrs = slices.Compact(known)
+	return newest, nil
+}
+
+// followSentinels finds the master. What the sentinels say is followed when the
+// server they name says so too. An answer older than the last one followed comes
+// from a sentinel that has yet to hear of the failover; it counts only when the
+// master of the newer one is no master any more.
+func (u *Upstream) followSentinels(ctx context.Context) error {
+	view, err := u.askSentinels(ctx)
+	if err != nil {
+		return err
+	}
+	u.watchSentinels()
+	current := ""
+	if t := u.Topology(); t != nil {
+		current = t.masters[0].Addr
+	}
+	if view.master == current {
+		u.sentinels.epoch = max(u.sentinels.epoch, view.epoch)
+		return nil
+	}
+	if view.epoch < u.sentinels.epoch && u.isMaster(ctx, current) == nil {
+		return nil
+	}
+	if err := u.isMaster(ctx, view.master); err != nil {
+		u.Refresh()
+		return err
+	}
+	u.log.Info("the sentinels name a master", "node", view.master, "epoch", view.epoch)
+	u.sentinels.epoch = view.epoch
+	u.adopt(standalone(u.node(view.master)))
+	return nil
+}
+
+// watchSentinels listens to each sentinel that is known, and no longer to those
+// that are not. Before Run it does nothing.
+func (u *Upstream) watchSentinels() {
+	s := &u.sentinels
+	for addr, stop := range s.watched {
+		if !slices.Contains(s.addrs, addr) {
+			stop()
+			delete(s.watched, addr)
+		}
+	}
+	for _, addr := range s.addrs {
+		if s.watched[addr] != nil {
+			continue
+		}
+		ctx, stop := context.WithCancel(u.ctx)
+		if u.start(func() { u.listenSentinel(ctx, addr) }) {
+			s.watched[addr] = stop
+		} else {
+			stop()
+		}
+	}
+}
+
+// listenSentinel passes on what a sentinel says of its own accord, until ctx is
+// done. go-redis looks after the connection.
+func (u *Upstream) listenSentinel(ctx context.Context, addr string) {
+	c := u.sentinelClient(addr)
+	defer c.Close()
+	ps := c.Subscribe(ctx, sentinelEvents...)
+	defer ps.Close()
+	events := ps.Channel()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case event, ok := <-events:
+			if !ok {
+				return
+			}
+			u.log.Debug("sentinel", "addr", addr, "event", event.Channel, "says", event.Payload)
+			select {
+			case u.sentinels.urgent <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// errDemoted says that a server is no master.
+var errDemoted = errors.New("upstream: it is not a master")
+
+// followsSentinels reports whether sentinels name the master.
+func (u *Upstream) followsSentinels() bool { return u.cfg.Mode == "sentinel" }
+
+// isMaster asks a server for its role, on a connection of its own. A server that
+// does not let Leash's user ask, or runs a script just now, is believed to be
+// what it is taken for.
+func (u *Upstream) isMaster(ctx context.Context, addr string) error {
+	var refusal redis.Error
+	return u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) error {
+		role, err := c.Do(ctx, "ROLE").Slice()
+		switch {
+		case errors.As(err, &refusal):
+			return nil
+		case err != nil:
+			return err
+		case len(role) == 0 || role[0] != "master":
+			return errDemoted
+		}
+		return nil
+	})
+}
