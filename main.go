@@ -17,6 +17,7 @@ import (
 	"leash/internal/embedded"
 	"leash/lockcmd"
 	"leash/proxy"
+	"leash/proxy/pubsub"
 	"leash/proxy/upstream"
 )
 
@@ -79,11 +80,12 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 		return fmt.Errorf("--upstream: %w", err)
 	}
 	defer up.CloseClients()
-	locks, err := lockcmd.New(lockConfig(cfg, up), up.Client(), log)
+	exchange := pubsub.New(up, log)
+	locks, err := lockcmd.New(lockConfig(cfg, up), up.Client(), exchange, log)
 	if err != nil {
 		return err
 	}
-	server, err := proxy.New(proxyConfig(cfg), up, locks, up.Commands(ctx), log)
+	server, err := proxy.New(proxyConfig(cfg), up, locks, exchange, up.Commands(ctx), log)
 	if err != nil {
 		return err
 	}

@@ -7,11 +7,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Ways to publish wake-ups (Config.Publish).
+// Ways to publish wake-ups and to listen for them (Config.Publish).
 const (
 	PublishBoth    = "both"    // PUBLISH, and SPUBLISH where Redis has it
-	PublishSharded = "sharded" // SPUBLISH only: every Java peer runs in cluster mode, every Leash waits by looking
-	PublishPlain   = "plain"   // PUBLISH only
+	PublishSharded = "sharded" // SPUBLISH only: every Java peer runs in cluster mode
+	PublishPlain   = "plain"   // PUBLISH only: no Java peer runs in cluster mode
 )
 
 // Config is what a Service can be told. The zero value is valid.

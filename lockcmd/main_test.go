@@ -14,6 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/proxy/pubsub"
+	"leash/proxy/upstream"
 )
 
 // shared are the servers that tests use together, each with keys of its own.
@@ -88,7 +90,8 @@ func both(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)) {
 // leash runs a Service for a test. Each of prepare is called before it runs.
 func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(*Service)) *Service {
 	t.Helper()
-	s, err := New(cfg, rdb, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})))
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	s, err := New(cfg, rdb, listener(t, rdb, log), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +109,36 @@ func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(
 		<-done
 	})
 	return s
+}
+
+// listener is the proxy's own subscriber, for the Redis of rdb.
+func listener(t testing.TB, rdb redis.UniversalClient, log *slog.Logger) Subscriber {
+	t.Helper()
+	var cfg upstream.Config
+	switch c := rdb.(type) {
+	case *redis.ClusterClient:
+		cfg.Addrs = c.Options().Addrs
+	case *redis.Client:
+		cfg.Addrs = []string{c.Options().Addr}
+	}
+	up, err := upstream.New(cfg, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := up.Connect(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		up.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return pubsub.New(up, log)
 }
 
 // conn is a client's connection as a test plays it. It implements Host.

@@ -48,8 +48,8 @@ type Service struct {
 }
 
 // New makes a Service whose locks live behind rdb, a *redis.Client or *redis.ClusterClient that speaks RESP2, does not retry
-// (MaxRetries -1) and obeys deadlines (ContextTimeoutEnabled). It does no I/O.
-func New(cfg Config, rdb redis.UniversalClient, log *slog.Logger) (*Service, error) {
+// (MaxRetries -1) and obeys deadlines (ContextTimeoutEnabled), and who hears of their ends from ears. It does no I/O.
+func New(cfg Config, rdb redis.UniversalClient, ears Subscriber, log *slog.Logger) (*Service, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func New(cfg Config, rdb redis.UniversalClient, log *slog.Logger) (*Service, err
 	}
 	s.watchdog = renewal.New(&store{s})
 	s.queues = newQueues()
-	s.ears = newSubscriber(s)
+	s.ears = newSubscriber(s, ears)
 	return s, nil
 }
 

@@ -15,7 +15,8 @@ func TestR31StopWhileRedisIsSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	s, err := New(Config{}, dialServer(t, p.Addr()), slog.New(slog.DiscardHandler))
+	rdb, log := dialServer(t, p.Addr()), slog.New(slog.DiscardHandler)
+	s, err := New(Config{}, rdb, listener(t, rdb, log), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,8 @@ func TestR31StopWhileRedisIsSilent(t *testing.T) {
 
 func TestR31StopStillReleases(t *testing.T) {
 	rdb := dialServer(t, sharedServer(t).Addr)
-	s, err := New(Config{}, rdb, slog.New(slog.DiscardHandler))
+	log := slog.New(slog.DiscardHandler)
+	s, err := New(Config{}, rdb, listener(t, rdb, log), log)
 	if err != nil {
 		t.Fatal(err)
 	}

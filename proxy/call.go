@@ -112,7 +112,9 @@ func (s *session) retireLocked() {
 			c.in.refs--
 		}
 		s.recycleLocked(c)
-		s.out.splice(&s.pushes)
+		if !s.corked {
+			s.out.splice(&s.pushes)
+		}
 		if next := s.head; next != nil && next.size > 0 {
 			s.showLocked(next)
 		}

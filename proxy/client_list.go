@@ -103,6 +103,7 @@ func (s *session) describe() *description {
 	if c := s.lastCommand.Load(); c != nil {
 		d.command = c.name
 	}
+	d.sub, d.psub, d.ssub = s.subscribedTo()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d.name, d.age, d.noEvict = s.name, time.Since(s.since), s.noEvict.Load()

@@ -124,7 +124,7 @@ func TestAnnounce(t *testing.T) {
 	if got := do(t, client, "CLUSTER", "SHARDS"); !strings.Contains(got, "$8\r\nhostname\r\n$13\r\nleash.example\r\n") {
 		t.Errorf("CLUSTER SHARDS: %q", got)
 	}
-	if _, err := New(Config{Announce: "x"}, nil, nil, nil, nil); err == nil {
+	if _, err := New(Config{Announce: "x"}, nil, nil, nil, nil, nil); err == nil {
 		t.Error("nonsense was announced")
 	}
 }

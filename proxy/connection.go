@@ -79,6 +79,7 @@ func (s *session) reset(c *command, cmd resp.Command) bool {
 	s.endCarrier(lockcmd.Release)
 	s.rename("")
 	s.unmute()
+	s.dropSubscriptions()
 	lane := s.server.startLane()
 	s.server.up.Join(lane)
 	s.changeLane(lane)

@@ -12,11 +12,17 @@ func (s *session) deliver(frame []byte) upstream.Flusher {
 	if s.deaf {
 		return nil
 	}
-	if s.head != nil && s.head.begun {
+	if s.corked || s.head != nil && s.head.begun {
 		s.pushes.append(frame)
 	} else {
 		s.out.append(frame)
 	}
+	return s.toFlushLocked()
+}
+
+// toFlushLocked returns the session if it has output that nobody is going to
+// flush; the caller then shall.
+func (s *session) toFlushLocked() upstream.Flusher {
 	if s.out.size == 0 || s.flushing {
 		return nil
 	}

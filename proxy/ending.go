@@ -14,6 +14,7 @@ import (
 // replies and those leave, locks are released or left to run out, the socket
 // closes.
 func (s *session) close() {
+	s.dropSubscriptions()
 	s.Flush()
 	s.drainCalls()
 	s.endTransaction()

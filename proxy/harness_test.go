@@ -13,6 +13,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd"
+	"leash/proxy/pubsub"
 	"leash/proxy/upstream"
 )
 
@@ -49,7 +50,8 @@ func startLeash(t *testing.T, addrs []string, opts ...func(*options)) *leash {
 		t.Fatal(err)
 	}
 	o.locks.Database, o.locks.Suspect = up.Database, up.Refresh
-	locks, err := lockcmd.New(o.locks, up.Client(), log)
+	exchange := pubsub.New(up, log)
+	locks, err := lockcmd.New(o.locks, up.Client(), exchange, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +59,7 @@ func startLeash(t *testing.T, addrs []string, opts ...func(*options)) *leash {
 	if !o.embedded {
 		commands = up.Commands(t.Context())
 	}
-	server, err := New(o.front, up, locks, commands, log)
+	server, err := New(o.front, up, locks, exchange, commands, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,6 @@ func serverTreatments() treatments {
 		"COMMAND|LIST": {(*session).relayAny, anyNode, ""}, "COMMAND|GETKEYS": {(*session).relayAny, anyNode, ""},
 		"COMMAND|GETKEYSANDFLAGS": {(*session).relayAny, anyNode, ""},
 
-		"PUBLISH": {(*session).relayAny, anyNode, ""}, "SPUBLISH": {(*session).relay, relayed, ""},
 		"TIME": {(*session).relayAny, anyNode, ""}, "CONFIG|GET": {(*session).relayAny, anyNode, ""},
 		"INFO":    {(*session).info, anyNode, "with a section of Leash's own"},
 		"PFDEBUG": {(*session).refuse, refused, "for Redis's own tests"},
@@ -99,5 +98,9 @@ func (s *Server) infoSection() []byte {
 	locks := s.locks.Stats()
 	line("holds", locks.Holds)
 	line("waiters", locks.Waiters)
+	subscriptions := s.exchange.Stats()
+	line("subscribers", subscriptions.Listeners)
+	line("upstream_subscriptions", subscriptions.Subscriptions)
+	line("subscriber_connections", subscriptions.Connections)
 	return b.Bytes()
 }

@@ -7,8 +7,9 @@ import "leash/proxy/resp"
 type modes uint8
 
 const (
-	replySkip modes = 1 << iota // CLIENT REPLY SKIP: the next command is not answered
-	modeMulti                   // between MULTI and EXEC
+	replySkip      modes = 1 << iota // CLIENT REPLY SKIP: the next command is not answered
+	modeMulti                        // between MULTI and EXEC
+	modeSubscribed                   // in RESP2: few commands are allowed, as replies could not be told from messages
 )
 
 // inMode treats a command as the session's modes want it; c is nil for one
@@ -20,6 +21,8 @@ func (s *session) inMode(c *command, cmd resp.Command) (handled, ok bool) {
 		return true, s.dispatchMuted(cmd)
 	case s.modes&modeMulti != 0:
 		return true, s.tx.take(c, cmd)
+	case s.modes&modeSubscribed != 0:
+		return s.whileSubscribed(c, cmd)
 	}
 	return false, true
 }

@@ -39,6 +39,10 @@ func (s *Server) inspect(now time.Time) {
 			one.kill("output limit", false)
 			continue
 		}
+		if one.lagging(now) {
+			one.closeLaggard()
+			continue
+		}
 		if total += int64(size); size > most && !one.noEvict.Load() {
 			largest, most = one, size
 		}

@@ -143,6 +143,7 @@ func (s *session) changeLane(lane upstream.Lane) {
 	clear(s.links)
 	s.server.up.Leave(old)
 	s.refreshLimits()
+	s.enterSubscribed()
 }
 
 func (s *session) link(owner int) *upstream.Link {

@@ -30,6 +30,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"leash/lockcmd"
+	"leash/proxy/pubsub"
 	"leash/proxy/upstream"
 )
 
@@ -56,6 +57,8 @@ type Server struct {
 	log       *slog.Logger
 	up        *upstream.Upstream
 	locks     *lockcmd.Service
+	exchange  *pubsub.Exchange
+	audience  audienceLimits
 	commands  table
 	unsettled unsettled
 	pauses    pauses
@@ -78,10 +81,11 @@ type Server struct {
 	changed  chan struct{} // closed and replaced when a session ends
 }
 
-// New makes a server for clients of up, whose lock commands go to locks. up
+// New makes a server for clients of up, whose lock commands go to locks and
+// who are subscribed through exchange. up
 // must be connected; commands is what it told of its commands (up.Commands), or
 // empty to use the built-in table.
-func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, commands []any, log *slog.Logger) (*Server, error) {
+func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pubsub.Exchange, commands []any, log *slog.Logger) (*Server, error) {
 	parsed, err := parseCommandReply(commands)
 	if err != nil {
 		return nil, err
@@ -92,6 +96,7 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, commands []a
 	}
 	s := &Server{
 		cfg: cfg.withDefaults(), announce: announce, log: log, up: up, locks: locks,
+		exchange: exchange, audience: defaultAudienceLimits,
 		commands: newTable(parsed),
 		sessions: make(map[*session]struct{}),
 		changed:  make(chan struct{}),

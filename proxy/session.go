@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/lockcmd"
+	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -52,12 +53,15 @@ type session struct {
 	blocked atomic.Pointer[blocked] // the command that blocks in Redis
 	guarded atomic.Bool             // the connection has holds or waiters
 
+	listener atomic.Pointer[pubsub.Listener] // nil until the first subscription
+
 	// For CLIENT LIST; see publish.
 	lastCommand atomic.Pointer[command]
 	lastSeen    atomic.Int64 // by Server.clock
 	noEvict     atomic.Bool  // CLIENT NO-EVICT
 
 	// Of the patrol's goroutine.
+	lagsSince    time.Time // when too many messages waited; zero: they do not
 	unackedSince time.Time
 
 	carrier atomic.Pointer[lockcmd.Carrier] // nil until the first lock command
@@ -83,6 +87,8 @@ type session struct {
 	replies          *chunks          // where they go: out, but for a moment (capture)
 	writtenElsewhere []*upstream.Node // than where it was sent first
 	pushes           chunks           // frames that answer no command, behind the reply under way
+	corked           bool             // pushes wait for what the loop is about to give the client
+	pushed           int              // bytes of messages since nothing waited
 	flushing         bool             // somebody will call Flush
 	writing          bool             // somebody writes to the socket
 	progress         time.Time

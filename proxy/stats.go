@@ -13,6 +13,7 @@ type stats struct {
 	inBytes        atomic.Int64 // read from clients
 	protocolErrors atomic.Int64 // sessions ended by a protocol error
 	outputLimit    atomic.Int64 // sessions closed because their output was not read
+	audienceLimit  atomic.Int64 // subscribers closed because their messages were not read
 	panics         atomic.Int64 // sessions ended by a bug of ours
 
 	mu      sync.Mutex
@@ -37,5 +38,6 @@ func (s *stats) lines(line func(name string, value any)) {
 	line("input_bytes", s.inBytes.Load())
 	line("protocol_errors", s.protocolErrors.Load())
 	line("output_limit_disconnections", s.outputLimit.Load())
+	line("subscriber_limit_disconnections", s.audienceLimit.Load())
 	line("panics", s.panics.Load())
 }

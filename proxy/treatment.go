@@ -39,8 +39,10 @@ func allTreatments() treatments {
 		clusterTreatments(),
 		connectionTreatments(),
 		keyspaceTreatments(),
+		publishTreatments(),
 		scriptTreatments(),
 		serverTreatments(),
+		subscriptionTreatments(),
 		transactionTreatments(),
 	} {
 		maps.Copy(all, family)

@@ -1,0 +1,113 @@
+package proxy
+
+import (
+	"time"
+
+	"leash/proxy/pubsub"
+	"leash/proxy/upstream"
+)
+
+// audienceLimits are how much a subscriber may leave unread, as Redis's
+// client-output-buffer-limit has it for the class pubsub.
+type audienceLimits struct {
+	hard int           // bytes at which it is closed at once
+	soft int           // bytes that it may have waiting no longer than for
+	over time.Duration // this
+}
+
+var defaultAudienceLimits = audienceLimits{hard: 32 << 20, soft: 8 << 20, over: time.Minute}
+
+// audience is the session as the exchange sees it.
+type audience session
+
+var _ pubsub.Client = (*audience)(nil)
+
+// Message implements pubsub.Client: it delivers a frame in the session's
+// protocol. A client that leaves too many unread is closed, so that nobody else
+// waits and no memory is taken for it.
+func (a *audience) Message(frame []byte) upstream.Flusher {
+	s := (*session)(a)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deaf {
+		return nil
+	}
+	if waits := s.unreadPushesLocked() + len(frame); waits > s.server.audience.hard {
+		s.deaf = true // nothing more is kept for it
+		s.out.clear()
+		s.pushes.clear()
+		return (*laggard)(s)
+	}
+	s.pushed += len(frame)
+	into := &s.out
+	if s.corked || s.head != nil && s.head.begun {
+		into = &s.pushes
+	}
+	if s.lane.RESP3 {
+		into.append([]byte{'>'})
+		into.append(frame[1:])
+	} else {
+		into.append(frame)
+	}
+	return s.toFlushLocked()
+}
+
+// Close implements pubsub.Client.
+func (a *audience) Close(reason string) { (*session)(a).kill(reason, false) }
+
+// laggard is a session that has left too many messages unread. Flushing it
+// closes it: that is done without the mutexes.
+type laggard session
+
+func (l *laggard) Flush() { (*session)(l).closeLaggard() }
+
+func (s *session) closeLaggard() {
+	s.server.stats.audienceLimit.Add(1)
+	s.server.log.Warn("subscriber does not read its messages, closing it", "session", s.id, "client", s.conn.RemoteAddr())
+	s.kill("output limit of subscribers", false)
+}
+
+// unreadPushesLocked bounds from above how many bytes of messages wait for the
+// client.
+func (s *session) unreadPushesLocked() int {
+	waits := s.out.size + s.pushes.size
+	if waits == 0 {
+		s.pushed = 0
+	}
+	return min(s.pushed, waits)
+}
+
+// lagging reports whether the client has had too many messages waiting for too
+// long. Of the patrol's goroutine.
+func (s *session) lagging(now time.Time) bool {
+	s.mu.Lock()
+	waits := s.unreadPushesLocked()
+	s.mu.Unlock()
+	limits := s.server.audience
+	switch {
+	case waits <= limits.soft:
+		s.lagsSince = time.Time{}
+	case s.lagsSince.IsZero():
+		s.lagsSince = now
+	}
+	return !s.lagsSince.IsZero() && now.Sub(s.lagsSince) > limits.over
+}
+
+// cork keeps what is delivered back until uncork: the client is about to get
+// something that must come first.
+func (s *session) cork() {
+	s.mu.Lock()
+	s.corked = true
+	s.mu.Unlock()
+}
+
+// uncork lets follow what was kept back.
+func (s *session) uncork() {
+	s.mu.Lock()
+	s.corked = false
+	if s.head == nil || !s.head.begun {
+		s.out.splice(&s.pushes)
+	}
+	s.mu.Unlock()
+	s.Flush()
+}

@@ -1,0 +1,161 @@
+package pubsub
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"leash/proxy/upstream"
+)
+
+// ErrUnreachable says that no node could be asked for a subscription in time.
+var ErrUnreachable = errors.New("pubsub: redis cannot be reached")
+
+// ask asks Redis for subscriptions and waits for its confirmation or refusal,
+// which is an error reply as Redis sent it. It follows slots that move, and
+// tries again within the redirect time-out. The hub must have entries for
+// the names meanwhile.
+func (h *hub) ask(ctx context.Context, kind Kind, names []string) (refusal []byte, err error) {
+	x := h.x
+	limit := time.Now().Add(x.up.RedirectTimeout())
+	for pause := minBackoff; ; pause = min(2*pause, retryEvery) {
+		x.mu.Lock()
+		requests := h.askLocked(kind, names)
+		x.mu.Unlock()
+		var failed *request
+		if failed, err = await(ctx, requests); err != nil {
+			return nil, err
+		}
+		switch {
+		case len(requests) == 0:
+			refusal = nil
+		case failed == nil:
+			return nil, nil
+		case errors.Is(failed.lost, upstream.ErrRefused):
+			return nil, failed.lost
+		case failed.lost != nil:
+			refusal = nil
+		case h.follow(failed) && time.Now().Before(limit):
+			continue
+		case !isTemporary(failed.refusal):
+			return failed.refusal, nil
+		default:
+			refusal = failed.refusal
+			x.up.Refresh()
+		}
+		switch {
+		case time.Now().Before(limit):
+		case refusal != nil && refusal[1] == 'C': // redirects stay here
+			return refusal, nil
+		default:
+			return nil, ErrUnreachable
+		}
+		if !sleep(ctx, pause) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// askLocked sends the command to every node where it should be; none when one
+// of them cannot be asked now.
+func (h *hub) askLocked(kind Kind, names []string) (requests []*request) {
+	h.adoptLocked(h.x.up.Topology())
+	first, complete := h.targetsLocked(kind, names[0], false)
+	if !complete {
+		return nil
+	}
+	keyspace := make(map[*line][]string)
+	for _, name := range names {
+		if !bringsKeyspace(kind, name) {
+			continue
+		}
+		lines, complete := h.targetsLocked(kind, name, true)
+		if !complete {
+			return nil
+		}
+		for _, l := range lines[1:] {
+			keyspace[l] = append(keyspace[l], name)
+		}
+	}
+	requests = append(requests, first[0].joinLocked(kind, names, nil))
+	for l, names := range keyspace {
+		requests = append(requests, l.joinLocked(kind, names, nil))
+	}
+	return requests
+}
+
+// await waits for all requests and returns one that had no success, nil if
+// there is none.
+func await(ctx context.Context, requests []*request) (failed *request, err error) {
+	for _, r := range requests {
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if r.lost != nil || r.refusal != nil {
+			failed = r
+		}
+	}
+	return failed, nil
+}
+
+// follow goes by a redirect that answered a request; false if it is none.
+func (h *hub) follow(r *request) bool {
+	h.x.mu.Lock()
+	defer h.x.mu.Unlock()
+	return h.followLocked(r)
+}
+
+func (h *hub) followLocked(r *request) bool {
+	word, rest, _ := bytes.Cut(bytes.TrimSpace(r.refusal), []byte(" "))
+	slot, ok := redirectSlot(r.refusal)
+	if string(word) != "-MOVED" || !ok || slot >= upstream.SlotCount {
+		return false
+	}
+	_, addr, _ := bytes.Cut(rest, []byte(" "))
+	addr, _, _ = bytes.Cut(addr, []byte(" "))
+	up := h.x.up
+	n := up.Target(string(addr), r.line.node, true)
+	up.Refresh()
+	if n == nil || n == r.line.node {
+		return false
+	}
+	up.Moved(uint16(slot), n)
+	h.adoptLocked(up.Topology())
+	return true
+}
+
+// isTemporary reports whether a refusal may be different in a moment.
+func isTemporary(refusal []byte) bool {
+	word, _, _ := bytes.Cut(bytes.TrimSpace(refusal), []byte(" "))
+	switch string(word) {
+	case "-MOVED", "-ASK", "-CLUSTERDOWN", "-TRYAGAIN":
+		return true
+	}
+	return false
+}
+
+// isLasting reports whether a refusal of what was had before will not change
+// by itself: the user has lost the right to it.
+func isLasting(refusal []byte) bool {
+	word, _, _ := bytes.Cut(bytes.TrimSpace(refusal), []byte(" "))
+	switch string(word) {
+	case "-NOPERM", "-NOAUTH", "-ERR":
+		return true
+	}
+	return false
+}
+
+// sleep waits for d; false when ctx is done before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

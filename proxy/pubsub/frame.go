@@ -1,0 +1,89 @@
+package pubsub
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// frame is what Redis sends to a subscriber, as far as it matters.
+type frame struct {
+	raw     []byte
+	form    form
+	kind    Kind
+	name    []byte // that was subscribed to; nil where Redis says null
+	channel []byte // of a message
+	payload []byte
+}
+
+type form uint8
+
+const (
+	formOther form = iota
+	formMessage
+	formJoined
+	formLeft
+	formPong
+	formError
+)
+
+// parseFrame reads a whole frame in RESP2 or RESP3. Its slices point into raw.
+func parseFrame(raw []byte) frame {
+	f := frame{raw: raw}
+	switch raw[0] {
+	case '-':
+		f.form = formError
+	case '+', '$':
+		f.form = formPong
+	case '*', '>':
+		f.parseArray()
+	}
+	return f
+}
+
+func (f *frame) parseArray() {
+	var fields [4][]byte
+	n, rest, ok := header(f.raw)
+	if !ok || n < 2 || n > len(fields) {
+		return
+	}
+	for i := range n {
+		if len(rest) == 0 || rest[0] != '$' {
+			break // a number or null, which nobody needs
+		}
+		size, after, ok := header(rest)
+		if !ok || size < 0 || size+2 > len(after) {
+			break
+		}
+		fields[i], rest = after[:size], after[size+2:]
+	}
+	f.name = fields[1]
+	if string(fields[0]) == "pong" {
+		f.form = formPong
+		return
+	}
+	for kind := range kinds {
+		words := &kindWords[kind]
+		switch string(fields[0]) {
+		case words.message:
+			f.form, f.kind = formMessage, kind
+			f.channel, f.payload = fields[n-2], fields[n-1]
+			return
+		case words.join:
+			f.form, f.kind = formJoined, kind
+			return
+		case words.leave:
+			f.form, f.kind = formLeft, kind
+			return
+		}
+	}
+}
+
+// header reads "<type><number>\r\n".
+func header(b []byte) (n int, rest []byte, ok bool) {
+	end := bytes.IndexByte(b, '\r')
+	if end < 2 || end+2 > len(b) {
+		return 0, nil, false
+	}
+	n, err := strconv.Atoi(string(b[1:end]))
+	return n, b[end+2:], err == nil
+}

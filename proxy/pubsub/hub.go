@@ -1,0 +1,267 @@
+package pubsub
+
+import (
+	"slices"
+	"time"
+
+	"leash/proxy/upstream"
+)
+
+// hub is the subscriptions of one user. Its fields are guarded by Exchange.mu.
+type hub struct {
+	x    *Exchange     // immutable
+	lane upstream.Lane // immutable
+	kick chan struct{} // size 1: the keeper has something to do
+
+	entries  [kinds]map[string]*entry
+	lines    map[*upstream.Node]*line
+	home     *line // for what any node can bring; nil: to be chosen
+	topology *upstream.Topology
+	dirty    bool      // something may be missing at a node, or too much
+	over     bool      // nothing is begun any more
+	later    time.Time // when refused subscriptions of Leash's own are tried again; zero: there are none
+	backoff  map[*upstream.Node]*backoff
+	victims  []victim
+}
+
+// entry is something that is listened to. It stays while anybody does, or asks
+// to.
+type entry struct {
+	hub       *hub
+	kind      Kind
+	name      string
+	keyspace  bool      // wanted at every master
+	source    *line     // whose messages count, but for keyspace events; nil: none has it
+	wanted    int       // requests under way
+	notBefore time.Time // it is not tried again, for Redis refused it
+	clients   int       // of the receivers
+	receivers map[receiver]struct{}
+}
+
+// receiver takes what comes. Its methods are called with Exchange.mu held and
+// must not block.
+type receiver interface {
+	message(f *frame) upstream.Flusher
+	// confirmed says that a message can no longer be missed; anew that some
+	// may have been since the last time. What it returns is called without mu.
+	confirmed(anew bool) (then func())
+	// refused says that Redis does not let the user listen any more, and
+	// reports whether the receiver gives up. What it returns is called without mu.
+	refused(reason string) (then func(), gone bool)
+	isClient() bool
+}
+
+// victim is what remains to be done without mu.
+type victim func()
+
+func newHub(x *Exchange, user string) *hub {
+	h := &hub{
+		x: x, lane: upstream.Lane{User: user}, kick: make(chan struct{}, 1),
+		lines: make(map[*upstream.Node]*line), backoff: make(map[*upstream.Node]*backoff),
+	}
+	for kind := range h.entries {
+		h.entries[kind] = make(map[string]*entry)
+	}
+	return h
+}
+
+// backoff says when a node may be dialled again.
+type backoff struct {
+	until time.Time
+	next  time.Duration
+}
+
+const (
+	minBackoff = 20 * time.Millisecond
+	maxBackoff = time.Second
+)
+
+// entryLocked finds or makes an entry.
+func (h *hub) entryLocked(kind Kind, name string) *entry {
+	e := h.entries[kind][name]
+	if e == nil {
+		e = &entry{hub: h, kind: kind, name: name, keyspace: bringsKeyspace(kind, name), receivers: make(map[receiver]struct{})}
+		h.entries[kind][name] = e
+	}
+	return e
+}
+
+func (e *entry) addLocked(r receiver) {
+	if _, there := e.receivers[r]; there {
+		return
+	}
+	e.receivers[r] = struct{}{}
+	if r.isClient() {
+		e.clients++
+	}
+}
+
+func (e *entry) removeLocked(r receiver) {
+	if _, there := e.receivers[r]; !there {
+		return
+	}
+	delete(e.receivers, r)
+	if r.isClient() {
+		e.clients--
+	}
+}
+
+// pruneLocked gives up those of the entries that nobody wants any more and
+// returns what Redis was asked because of it.
+func (h *hub) pruneLocked(entries []*entry) []*request {
+	type place struct {
+		line *line
+		kind Kind
+		slot uint16
+	}
+	leaving := make(map[place][]string)
+	for _, e := range entries {
+		if len(e.receivers) > 0 || e.wanted > 0 || h.entries[e.kind][e.name] != e {
+			continue
+		}
+		delete(h.entries[e.kind], e.name)
+		for _, l := range h.lines {
+			if st := l.state[e.kind][e.name]; st == asked || st == joined {
+				p := place{line: l, kind: e.kind}
+				if e.kind == Shard {
+					p.slot = upstream.Slot([]byte(e.name))
+				}
+				leaving[p] = append(leaving[p], e.name)
+			}
+		}
+	}
+	var requests []*request
+	for p, names := range leaving {
+		for chunk := range slices.Chunk(names, maxChunk) {
+			requests = append(requests, p.line.leaveLocked(p.kind, chunk))
+		}
+	}
+	return requests
+}
+
+// targetsLocked returns the lines on which an entry should be; complete is
+// false when one of them cannot be had at the moment. The first is the one
+// whose messages count.
+func (h *hub) targetsLocked(kind Kind, name string, keyspace bool) (lines []*line, complete bool) {
+	if kind == Shard {
+		l := h.lineLocked(h.topology.Node(upstream.Slot([]byte(name))))
+		if l == nil {
+			return nil, false
+		}
+		return []*line{l}, true
+	}
+	home := h.homeLocked()
+	if home == nil {
+		return nil, false
+	}
+	lines, complete = append(lines, home), true
+	if keyspace && h.topology.Cluster() {
+		for _, n := range h.topology.Masters() {
+			switch l := h.lineLocked(n); {
+			case l == nil:
+				complete = false
+			case l != home:
+				lines = append(lines, l)
+			}
+		}
+	}
+	return lines, complete
+}
+
+// lineLocked returns the line to a node, a new one if there is none; nil while
+// the node is not to be dialled.
+func (h *hub) lineLocked(n *upstream.Node) *line {
+	if n == nil || h.over {
+		return nil
+	}
+	if l := h.lines[n]; l != nil {
+		return l
+	}
+	if b := h.backoff[n]; b != nil && time.Now().Before(b.until) {
+		return nil
+	}
+	l := newLine(h, n)
+	if !h.x.up.Go(l.run) {
+		return nil
+	}
+	h.lines[n] = l
+	return l
+}
+
+// homeLocked returns the line to the home node, of a new home if there is none.
+func (h *hub) homeLocked() *line {
+	if h.home == nil {
+		h.home = h.newHomeLocked(nil)
+	}
+	return h.home
+}
+
+// newHomeLocked chooses a master that answers and is not the one given; nil when
+// none can be dialled now.
+func (h *hub) newHomeLocked(not *upstream.Node) *line {
+	first := h.x.up.AnyNode()
+	for _, n := range append([]*upstream.Node{first}, h.topology.Masters()...) {
+		if n == nil || n == not || n.Suspect() && len(h.topology.Masters()) > 1 {
+			continue
+		}
+		if l := h.lineLocked(n); l != nil {
+			return l
+		}
+	}
+	return nil
+}
+
+// lostLocked takes a line that has ended out of the hub.
+func (h *hub) lostLocked(l *line, wasUp bool) {
+	if h.lines[l.node] == l {
+		delete(h.lines, l.node)
+	}
+	if h.home == l {
+		h.home = nil
+	}
+	for kind := range l.state {
+		for name := range l.state[kind] {
+			if e := h.entries[kind][name]; e != nil && e.source == l {
+				e.source = nil
+			}
+		}
+	}
+	b := h.backoff[l.node]
+	if b == nil || wasUp && time.Since(l.began) > maxBackoff {
+		b = &backoff{next: minBackoff}
+		h.backoff[l.node] = b
+	}
+	b.until = time.Now().Add(b.next)
+	b.next = min(2*b.next, maxBackoff)
+	h.touchLocked()
+}
+
+// touchLocked lets the keeper look.
+func (h *hub) touchLocked() {
+	h.dirty = true
+	h.kickLocked()
+}
+
+func (h *hub) kickLocked() {
+	select {
+	case h.kick <- struct{}{}:
+	default:
+	}
+}
+
+// refuseLocked tells those who listen to e that they may not any more.
+func (h *hub) refuseLocked(e *entry, reason string) {
+	for r := range e.receivers {
+		then, gone := r.refused(reason)
+		if then != nil {
+			h.victims = append(h.victims, then)
+		}
+		if gone {
+			e.removeLocked(r)
+		}
+	}
+	h.pruneLocked([]*entry{e})
+	h.later = time.Now().Add(againAfter)
+	e.notBefore = h.later
+	h.kickLocked() // for the victims
+}

@@ -1,0 +1,207 @@
+package pubsub
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"leash/proxy/upstream"
+)
+
+// Sizes and times of keeping subscriptions.
+const (
+	maxChunk   = 500                    // channels in one command
+	lookEvery  = time.Second            // for a new topology
+	retryEvery = 100 * time.Millisecond // while something is missing
+	lingerFor  = 5 * time.Second        // of a line that nothing is on
+	againAfter = 5 * time.Second        // with what Redis refused to Leash itself
+)
+
+// keep is the hub's keeper: it sees to it that everything listened to is
+// subscribed where the topology says, until nothing is wanted any more.
+func (h *hub) keep(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			h.end()
+			return
+		case <-h.kick:
+		case <-timer.C:
+		}
+		missing, over := h.look()
+		if over {
+			return
+		}
+		if missing {
+			timer.Reset(retryEvery)
+		} else {
+			timer.Reset(lookEvery)
+		}
+	}
+}
+
+// look is one round of the keeper. missing asks for another one soon; over says
+// that the hub has ended.
+func (h *hub) look() (missing, over bool) {
+	x := h.x
+	x.mu.Lock()
+	h.adoptLocked(x.up.Topology())
+	if !h.later.IsZero() && time.Now().After(h.later) {
+		h.later, h.dirty = time.Time{}, true
+	}
+	if h.dirty {
+		h.dirty = false
+		h.placeLocked()
+		h.liftLocked()
+	}
+	h.hangUpLocked()
+	missing = h.dirty
+	if over = h.idleLocked(); over {
+		h.over = true
+		delete(x.hubs, h.lane.User)
+	}
+	victims := h.victims
+	h.victims = nil
+	x.mu.Unlock()
+	for _, then := range victims {
+		then()
+	}
+	if over {
+		x.up.Leave(h.lane)
+	}
+	return missing, over
+}
+
+// end gives everything up, for Leash stops.
+func (h *hub) end() {
+	h.x.mu.Lock()
+	defer h.x.mu.Unlock()
+	h.over = true
+}
+
+// adoptLocked takes over a new topology, and another home when the present one
+// is no master any more or is silent.
+func (h *hub) adoptLocked(t *upstream.Topology) {
+	if t != h.topology {
+		h.topology, h.dirty = t, true
+	}
+	if h.home == nil {
+		return
+	}
+	if n := h.home.node; !slices.Contains(t.Masters(), n) || n.Suspect() {
+		if other := h.newHomeLocked(n); other != nil {
+			h.home, h.dirty = other, true
+		}
+	}
+}
+
+// placeLocked subscribes what is missing on the lines where it should be.
+func (h *hub) placeLocked() {
+	type place struct {
+		line *line
+		kind Kind
+		slot uint16
+	}
+	missing, now := make(map[place][]string), time.Now()
+	for kind := range h.entries {
+		for name, e := range h.entries[kind] {
+			if now.Before(e.notBefore) {
+				continue
+			}
+			lines, complete := h.targetsLocked(e.kind, name, e.keyspace)
+			h.dirty = h.dirty || !complete
+			for _, l := range lines {
+				if st := l.state[e.kind][name]; st == asked || st == joined {
+					continue
+				}
+				p := place{line: l, kind: e.kind}
+				if e.kind == Shard { // one command is for one slot
+					p.slot = upstream.Slot([]byte(name))
+				}
+				missing[p] = append(missing[p], name)
+			}
+		}
+	}
+	for p, names := range missing {
+		for chunk := range slices.Chunk(names, maxChunk) {
+			p.line.joinLocked(p.kind, chunk, h.placedLocked)
+		}
+	}
+}
+
+// placedLocked looks at the outcome of a subscription that the keeper asked for.
+func (h *hub) placedLocked(r *request) {
+	switch {
+	case r.lost != nil || r.refusal == nil:
+		return
+	case h.followLocked(r):
+		h.touchLocked()
+	case !isLasting(r.refusal):
+		h.x.up.Refresh()
+		h.dirty = true
+	case len(r.names) > 1: // which of them?
+		for i := range r.names {
+			r.line.joinLocked(r.kind, r.names[i:i+1], h.placedLocked)
+		}
+	default:
+		if e := h.entries[r.kind][r.names[0]]; e != nil {
+			h.x.log.Warn("redis refuses a subscription", "user", h.lane.User, "err", string(bytes.TrimSpace(r.refusal)))
+			h.refuseLocked(e, "subscription refused: "+string(bytes.TrimSpace(r.refusal[1:])))
+		}
+	}
+}
+
+// liftLocked ends subscriptions on lines where they need not be any more, once
+// they are where they should be.
+func (h *hub) liftLocked() {
+	for _, l := range h.lines {
+		var lifted [kinds][]string
+		for kind := range l.state {
+			for name, st := range l.state[kind] {
+				e := h.entries[kind][name]
+				if st != joined || e == nil || e.source == l || e.source == nil {
+					continue
+				}
+				if lines, complete := h.targetsLocked(e.kind, name, e.keyspace); complete && !slices.Contains(lines, l) {
+					lifted[kind] = append(lifted[kind], name)
+				}
+			}
+		}
+		for kind, names := range lifted {
+			size := maxChunk
+			if Kind(kind) == Shard {
+				size = 1
+			}
+			for chunk := range slices.Chunk(names, size) {
+				l.leaveLocked(Kind(kind), chunk)
+			}
+		}
+	}
+}
+
+// hangUpLocked closes lines that nothing has been on for a while.
+func (h *hub) hangUpLocked() {
+	for _, l := range h.lines {
+		switch {
+		case l.subscriptionsLocked() > 0 || len(l.waiting) > l.pings:
+			l.idle = time.Time{}
+		case l.idle.IsZero():
+			l.idle = time.Now()
+		case time.Since(l.idle) > lingerFor:
+			l.hangUpLocked()
+		}
+	}
+}
+
+// idleLocked reports whether the hub can end.
+func (h *hub) idleLocked() bool {
+	for _, entries := range h.entries {
+		if len(entries) > 0 {
+			return false
+		}
+	}
+	return len(h.lines) == 0
+}

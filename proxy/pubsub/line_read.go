@@ -1,0 +1,257 @@
+package pubsub
+
+import (
+	"bytes"
+	"net"
+	"strconv"
+	"time"
+
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+const readBuffer = 64 << 10
+
+// reader hands out what Redis sends until the connection ends.
+func (l *line) reader(conn net.Conn) error {
+	var scan resp.Scanner
+	buf := make([]byte, readBuffer)
+	filled, scanned := 0, 0 // buf[:scanned] is the beginning of a frame
+	var touched []upstream.Flusher
+	for {
+		n, err := conn.Read(buf[filled:])
+		if err != nil {
+			return err
+		}
+		l.heard.Store(int64(time.Since(l.began)))
+		filled += n
+		start := 0
+		for scanned < filled {
+			n, done, err := scan.Scan(buf[scanned:filled])
+			if err != nil {
+				return err
+			}
+			scanned += n
+			if !done {
+				break
+			}
+			f := parseFrame(buf[start:scanned])
+			if touched, err = l.act(&f, touched); err != nil {
+				return err
+			}
+			start = scanned
+		}
+		for i, f := range touched {
+			f.Flush()
+			touched[i] = nil
+		}
+		touched = touched[:0]
+		buf, filled, scanned = keep(buf, start, filled, scanned)
+	}
+}
+
+// keep moves the frame under way to the front and makes room behind it.
+func keep(buf []byte, start, filled, scanned int) ([]byte, int, int) {
+	rest := filled - start
+	switch {
+	case rest == len(buf):
+		next := make([]byte, 2*len(buf))
+		copy(next, buf)
+		return next, rest, scanned - start
+	case rest == 0 && len(buf) > readBuffer:
+		return make([]byte, readBuffer), 0, 0
+	case start > 0:
+		copy(buf, buf[start:filled])
+	}
+	return buf, rest, scanned - start
+}
+
+// act does what one frame wants done; it appends who is to be flushed to touched.
+func (l *line) act(f *frame, touched []upstream.Flusher) ([]upstream.Flusher, error) {
+	x := l.hub.x
+	x.mu.Lock()
+	var then []func()
+	var err error
+	switch f.form {
+	case formMessage:
+		touched = l.fanOutLocked(f, touched)
+	case formJoined:
+		then, err = l.joinedLocked(f)
+	case formLeft:
+		err = l.leftLocked(f)
+	case formPong:
+		if len(l.waiting) == 0 || !l.waiting[0].ping {
+			err = errUnasked
+			break
+		}
+		l.answeredLocked(nil)
+	case formError:
+		err = l.errorLocked(f)
+	default:
+		err = errUnasked
+	}
+	x.mu.Unlock()
+	for _, call := range then {
+		call()
+	}
+	return touched, err
+}
+
+// fanOutLocked gives a message to all who listen, unless it is one that
+// another line brings too.
+func (l *line) fanOutLocked(f *frame, touched []upstream.Flusher) []upstream.Flusher {
+	h := l.hub
+	e := h.entries[f.kind][string(f.name)]
+	if e == nil || e.source != l && !l.bringsLocked(e, f) {
+		return touched
+	}
+	for r := range e.receivers {
+		if flusher := r.message(f); flusher != nil {
+			touched = append(touched, flusher)
+		}
+	}
+	return touched
+}
+
+// bringsLocked reports whether a message is an event of the line's own node,
+// which no other line brings. A replica has them too, and does not count.
+func (l *line) bringsLocked(e *entry, f *frame) bool {
+	if !e.keyspace || !isKeyspace(f.channel) {
+		return false
+	}
+	for _, n := range l.hub.topology.Masters() {
+		if n == l.node {
+			return true
+		}
+	}
+	return false
+}
+
+// joinedLocked takes a confirmation.
+func (l *line) joinedLocked(f *frame) (then []func(), err error) {
+	name := string(f.name)
+	if !l.confirmsLocked(f, true) {
+		return nil, errUnasked
+	}
+	if l.state[f.kind][name] == asked {
+		l.state[f.kind][name] = joined
+	}
+	h := l.hub
+	if e := h.entries[f.kind][name]; e != nil && e.source != l {
+		if lines, _ := h.targetsLocked(f.kind, name, false); e.source == nil || len(lines) > 0 && lines[0] == l {
+			anew := e.source == nil
+			if e.source != nil {
+				h.touchLocked() // the other line need not bring it any more
+			}
+			e.source = l
+			for r := range e.receivers {
+				if call := r.confirmed(anew); call != nil {
+					then = append(then, call)
+				}
+			}
+		}
+	}
+	l.confirmedLocked()
+	return then, nil
+}
+
+// leftLocked takes the end of a subscription, asked for or not: Redis ends
+// sharded ones when their slot moves.
+func (l *line) leftLocked(f *frame) error {
+	name := string(f.name)
+	if l.confirmsLocked(f, false) {
+		if l.state[f.kind][name] == leaving {
+			delete(l.state[f.kind], name)
+		}
+		l.confirmedLocked()
+		return nil
+	}
+	if f.kind != Shard {
+		return errUnasked
+	}
+	l.forgetLocked(f.kind, name)
+	l.hub.x.up.Refresh()
+	l.hub.touchLocked()
+	return nil
+}
+
+// forgetLocked notes that Redis does not have a subscription on this line.
+func (l *line) forgetLocked(kind Kind, name string) {
+	delete(l.state[kind], name)
+	if e := l.hub.entries[kind][name]; e != nil && e.source == l {
+		e.source = nil
+	}
+}
+
+// confirmsLocked reports whether a frame is what the oldest request waits for.
+func (l *line) confirmsLocked(f *frame, join bool) bool {
+	if len(l.waiting) == 0 {
+		return false
+	}
+	r := l.waiting[0]
+	return !r.ping && r.join == join && r.kind == f.kind && r.names[r.had] == string(f.name)
+}
+
+// confirmedLocked counts a confirmation of the oldest request.
+func (l *line) confirmedLocked() {
+	r := l.waiting[0]
+	if r.had++; r.had == len(r.names) {
+		l.answeredLocked(nil)
+	}
+}
+
+// answeredLocked ends the oldest request.
+func (l *line) answeredLocked(refusal []byte) {
+	r := l.waiting[0]
+	l.waiting[0] = nil
+	l.waiting = l.waiting[1:]
+	if r.ping {
+		l.pings--
+	}
+	r.refusal = refusal
+	l.finishLocked(r, nil)
+}
+
+// errorLocked takes an error reply. One kind can come although its request
+// seems to be over: when a slot has moved, Redis first says unasked what
+// SUNSUBSCRIBE then waits for, and answers that with MOVED.
+func (l *line) errorLocked(f *frame) error {
+	if slot, stray := redirectSlot(f.raw); stray {
+		if len(l.waiting) == 0 {
+			return nil
+		}
+		r := l.waiting[0]
+		if r.ping || r.kind != Shard || slot >= 0 && slot != int(upstream.Slot([]byte(r.names[0]))) {
+			return nil
+		}
+	}
+	if len(l.waiting) == 0 {
+		return errUnasked
+	}
+	r := l.waiting[0]
+	for _, name := range r.names {
+		switch st := l.state[r.kind][name]; {
+		case r.join && st == asked, !r.join && st == leaving && r.kind == Shard:
+			l.forgetLocked(r.kind, name)
+		case !r.join && st == leaving:
+			l.state[r.kind][name] = joined
+		}
+	}
+	l.answeredLocked(bytes.Clone(f.raw))
+	return nil
+}
+
+// redirectSlot reads the slot of a MOVED or ASK reply; -1 when a cluster says
+// without one that it does not serve it. ok is false for other errors.
+func redirectSlot(reply []byte) (slot int, ok bool) {
+	word, rest, _ := bytes.Cut(reply[1:], []byte(" "))
+	switch string(word) {
+	case "MOVED", "ASK":
+		number, _, _ := bytes.Cut(rest, []byte(" "))
+		slot, err := strconv.Atoi(string(number))
+		return slot, err == nil
+	case "CLUSTERDOWN":
+		return -1, true
+	}
+	return 0, false
+}

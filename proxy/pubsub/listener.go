@@ -1,0 +1,156 @@
+package pubsub
+
+import (
+	"context"
+
+	"leash/proxy/upstream"
+)
+
+// Client is a session that listens. Its methods are called from any goroutine
+// and must not block.
+type Client interface {
+	// Message gives it a frame as RESP2 has it, valid only during the call; in
+	// RESP3 its first byte is '>'. A non-nil Flusher is flushed afterwards.
+	Message(frame []byte) upstream.Flusher
+	// Close ends it, for Redis does not let its user listen any more.
+	Close(reason string)
+}
+
+// Listener is what one client is subscribed to. Its methods are for one
+// goroutine at a time.
+type Listener struct {
+	x      *Exchange
+	client Client
+
+	// Guarded by Exchange.mu.
+	names [kinds]map[string]*entry
+}
+
+var _ receiver = (*Listener)(nil)
+
+// Listener makes a Listener without subscriptions.
+func (x *Exchange) Listener(c Client) *Listener {
+	l := &Listener{x: x, client: c}
+	for kind := range l.names {
+		l.names[kind] = make(map[string]*entry)
+	}
+	return l
+}
+
+// Count returns the number in a confirmation: channels and patterns count
+// together, sharded channels by themselves.
+func (l *Listener) Count(kind Kind) int {
+	l.x.mu.Lock()
+	defer l.x.mu.Unlock()
+	return l.countLocked(kind)
+}
+
+// Tally returns how many subscriptions of each kind there are.
+func (l *Listener) Tally() (channels, patterns, shards int) {
+	l.x.mu.Lock()
+	defer l.x.mu.Unlock()
+	return len(l.names[Channel]), len(l.names[Pattern]), len(l.names[Shard])
+}
+
+// Names returns the subscriptions of a kind, in no particular order.
+func (l *Listener) Names(kind Kind) []string {
+	l.x.mu.Lock()
+	defer l.x.mu.Unlock()
+	names := make([]string, 0, len(l.names[kind]))
+	for name := range l.names[kind] {
+		names = append(names, name)
+	}
+	return names
+}
+
+// Subscribe subscribes to all names as the user, or to none: then refusal is
+// the error with which Redis answered. It blocks until Redis has answered;
+// from its return on each message goes to the client. counts are the numbers of
+// the confirmations. The error is ErrUnreachable, upstream.ErrRefused, or ctx's.
+func (l *Listener) Subscribe(ctx context.Context, user string, kind Kind, names []string) (counts []int, refusal []byte, err error) {
+	x := l.x
+	x.mu.Lock()
+	h := x.hubLocked(user)
+	entries := make([]*entry, len(names))
+	for i, name := range names {
+		entries[i] = h.entryLocked(kind, name)
+		entries[i].wanted++
+	}
+	x.mu.Unlock()
+	refusal, err = h.ask(ctx, kind, names)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, e := range entries {
+		e.wanted--
+		if refusal == nil && err == nil {
+			if l.names[kind][e.name] == nil {
+				l.names[kind][e.name] = e
+				e.addLocked(l)
+			}
+			counts = append(counts, l.countLocked(kind))
+		}
+	}
+	h.pruneLocked(entries)
+	return counts, refusal, err
+}
+
+// Unsubscribe ends the subscriptions to names, whether they exist or not. When
+// it returns, Redis has ended those that nobody else has, unless it cannot be
+// reached.
+func (l *Listener) Unsubscribe(ctx context.Context, kind Kind, names []string) (counts []int) {
+	x := l.x
+	x.mu.Lock()
+	byHub := make(map[*hub][]*entry)
+	for _, name := range names {
+		if e := l.names[kind][name]; e != nil {
+			delete(l.names[kind], name)
+			e.removeLocked(l)
+			byHub[e.hub] = append(byHub[e.hub], e)
+		}
+		counts = append(counts, l.countLocked(kind))
+	}
+	var requests []*request
+	for h, entries := range byHub {
+		requests = append(requests, h.pruneLocked(entries)...)
+	}
+	x.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, x.up.RedirectTimeout())
+	defer cancel()
+	_, _ = await(ctx, requests)
+	return counts
+}
+
+// UnsubscribeAll ends all subscriptions, and does not wait for Redis.
+func (l *Listener) UnsubscribeAll() {
+	l.x.mu.Lock()
+	defer l.x.mu.Unlock()
+	for kind := range l.names {
+		byHub := make(map[*hub][]*entry)
+		for _, e := range l.names[kind] {
+			e.removeLocked(l)
+			byHub[e.hub] = append(byHub[e.hub], e)
+		}
+		clear(l.names[kind])
+		for h, entries := range byHub {
+			h.pruneLocked(entries)
+		}
+	}
+}
+
+// countLocked is Count.
+func (l *Listener) countLocked(kind Kind) int {
+	if kind == Shard {
+		return len(l.names[Shard])
+	}
+	return len(l.names[Channel]) + len(l.names[Pattern])
+}
+
+func (l *Listener) message(f *frame) upstream.Flusher { return l.client.Message(f.raw) }
+
+func (l *Listener) confirmed(bool) func() { return nil }
+
+func (l *Listener) refused(reason string) (then func(), gone bool) {
+	return func() { l.client.Close(reason) }, false // its end will take it away
+}
+
+func (l *Listener) isClient() bool { return true }

@@ -1,0 +1,205 @@
+package proxy
+
+import (
+	"errors"
+
+	"leash/proxy/pubsub"
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// subscriptionTreatments are the commands that begin and end subscriptions.
+func subscriptionTreatments() treatments {
+	return treatments{
+		"SUBSCRIBE":   {subscriptions(pubsub.Channel, true), subscribed, "however many listen to a channel, Redis has one subscription of each user"},
+		"PSUBSCRIBE":  {subscriptions(pubsub.Pattern, true), subscribed, "keyspace events come from every master"},
+		"SSUBSCRIBE":  {subscriptions(pubsub.Shard, true), subscribed, "follows its slot"},
+		"UNSUBSCRIBE": {subscriptions(pubsub.Channel, false), subscribed, ""}, "PUNSUBSCRIBE": {subscriptions(pubsub.Pattern, false), subscribed, ""},
+		"SUNSUBSCRIBE": {subscriptions(pubsub.Shard, false), subscribed, ""},
+	}
+}
+
+// subscriptions is the handler that begins or ends those of a kind. It is a
+// barrier: the confirmations come behind all earlier replies.
+func subscriptions(kind pubsub.Kind, join bool) handler {
+	return func(s *session, c *command, cmd resp.Command) bool {
+		if !s.ready(c, cmd) {
+			return true
+		}
+		if !s.barrier() {
+			return false
+		}
+		s.Flush()
+		s.cork()
+		defer s.uncork()
+		frames, ok := s.subscription(kind, join, cmd.Args[1:])
+		return ok && s.confirm(frames)
+	}
+}
+
+// confirm gives the client what subscription returned. Confirmations are no
+// replies: CLIENT REPLY does not keep them back. Only while no call is in flight.
+func (s *session) confirm(frames []byte) bool {
+	if !s.mute || frames[0] == '-' {
+		return s.answer(frames)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.deaf {
+		s.out.append(frames)
+	}
+	return !s.deaf
+}
+
+// subscription begins or ends subscriptions and returns their confirmations,
+// or the error that answers the command instead. It blocks until Redis has
+// answered; false says that the session ends. The session is corked meanwhile
+// and until the client has been given the frames, so that a message of a new
+// subscription comes behind its confirmation.
+func (s *session) subscription(kind pubsub.Kind, join bool, args [][]byte) (frames []byte, ok bool) {
+	listener := s.listener.Load()
+	if listener == nil {
+		listener = s.server.exchange.Listener((*audience)(s))
+		s.listener.Store(listener)
+	}
+	names := make([]string, len(args))
+	for i, arg := range args {
+		names[i] = string(arg)
+	}
+	if !join {
+		return s.unsubscribe(listener, kind, names), true
+	}
+	counts, refusal, err := listener.Subscribe(s.ctx, s.lane.User, kind, names)
+	s.enterSubscribed()
+	switch {
+	case refusal != nil:
+		return refusal, true
+	case errors.Is(err, upstream.ErrRefused):
+		return resp.AppendError(nil, msgRefused), true
+	case errors.Is(err, pubsub.ErrUnreachable):
+		return resp.AppendError(nil, msgUpstreamDown), true
+	case err != nil:
+		return nil, false
+	}
+	for i, name := range names {
+		frames = s.appendConfirmation(frames, kind.Joined(), &name, counts[i])
+	}
+	return frames, true
+}
+
+// unsubscribe ends subscriptions, all of a kind if no name is given. There is a
+// confirmation for each name, and one without a name when there is none.
+func (s *session) unsubscribe(listener *pubsub.Listener, kind pubsub.Kind, names []string) (frames []byte) {
+	if len(names) == 0 {
+		names = listener.Names(kind)
+	}
+	counts := listener.Unsubscribe(s.ctx, kind, names)
+	s.enterSubscribed()
+	for i, name := range names {
+		frames = s.appendConfirmation(frames, kind.Left(), &name, counts[i])
+	}
+	if len(names) == 0 {
+		frames = s.appendConfirmation(frames, kind.Left(), nil, listener.Count(kind))
+	}
+	return frames
+}
+
+// appendConfirmation appends what tells of one change: *3 in RESP2, >3 in RESP3.
+func (s *session) appendConfirmation(dst []byte, word string, name *string, count int) []byte {
+	start := len(dst)
+	dst = resp.AppendArray(dst, 3)
+	dst = resp.AppendBulk(dst, word)
+	null := resp.NilBulk
+	if s.lane.RESP3 {
+		dst[start], null = '>', resp.Null
+	}
+	if name == nil {
+		dst = append(dst, null...)
+	} else {
+		dst = resp.AppendBulk(dst, *name)
+	}
+	return resp.AppendInt(dst, int64(count))
+}
+
+// subscribedTo tells how many subscriptions the session has, from any goroutine
+// that does not hold mu.
+func (s *session) subscribedTo() (channels, patterns, shards int) {
+	if listener := s.listener.Load(); listener != nil {
+		return listener.Tally()
+	}
+	return 0, 0, 0
+}
+
+// enterSubscribed brings the mode up to date with the subscriptions and the
+// protocol.
+func (s *session) enterSubscribed() {
+	channels, patterns, shards := s.subscribedTo()
+	s.modes &^= modeSubscribed
+	if channels+patterns+shards > 0 && !s.lane.RESP3 {
+		s.modes |= modeSubscribed
+	}
+}
+
+// dropSubscriptions ends all subscriptions without a word.
+func (s *session) dropSubscriptions() {
+	if listener := s.listener.Load(); listener != nil {
+		listener.UnsubscribeAll()
+	}
+	s.modes &^= modeSubscribed
+}
+
+// msgSubscribed refuses a command in RESP2 subscribe mode.
+const msgSubscribed = ": only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
+
+// whileSubscribed treats a command in RESP2 subscribe mode, with Redis's checks
+// in Redis's order.
+func (s *session) whileSubscribed(c *command, cmd resp.Command) (handled, ok bool) {
+	if c == nil && !isLockCommand(cmd.Args[0]) || c != nil && c.subs != nil && len(cmd.Args) > 1 {
+		return false, true // unknown, or its subcommand is
+	}
+	name := ""
+	if c != nil {
+		switch name = c.name; name {
+		case "ping":
+			return true, s.pingSubscribed(c, cmd)
+		case "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "quit", "reset":
+			return false, true
+		}
+		if !c.arityOK(cmd.Args) {
+			return true, s.wrongArity(c)
+		}
+	} else {
+		name = string(lower(cmd.Args[0]))
+	}
+	message := "Can't execute '" + name + "'" + msgSubscribed
+	if name == "exec" {
+		return true, s.fail("EXECABORT Transaction discarded because of: " + message)
+	}
+	return true, s.fail("ERR " + message)
+}
+
+// pingSubscribed answers PING in the form of a message.
+func (s *session) pingSubscribed(c *command, cmd resp.Command) bool {
+	if len(cmd.Args) > 2 {
+		return s.wrongArity(c)
+	}
+	b := resp.AppendBulk(resp.AppendArray(s.scratch[:0], 2), "pong")
+	if len(cmd.Args) == 2 {
+		b = resp.AppendBulk(b, cmd.Args[1])
+	} else {
+		b = resp.AppendBulk(b, "")
+	}
+	s.scratch = b
+	return s.answer(b)
+}
+
+func lower(name []byte) []byte {
+	b := make([]byte, len(name))
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		b[i] = c
+	}
+	return b
+}

@@ -1,0 +1,38 @@
+package upstream
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Dial opens a connection of the caller's own to a node, set up for a lane, as
+// the links have them. It blocks for at most the upstream time-out, and the
+// redirect time-out before it; the caller closes the connection. The error is
+// ErrRefused when Redis refuses the lane's credential.
+func (u *Upstream) Dial(ctx context.Context, n *Node, lane Lane) (net.Conn, error) {
+	return u.dial(ctx, n.Addr, lane, !n.Suspect())
+}
+
+// Go runs f as one of the goroutines that Run waits for; false when the
+// Upstream has stopped. f ends when ctx, which it gets, is done.
+func (u *Upstream) Go(f func(ctx context.Context)) bool {
+	return u.start(func() { f(u.ctx) })
+}
+
+// Suspect reports whether the node has been silent or out of reach for some
+// seconds.
+func (n *Node) Suspect() bool { return n.suspect.Load() }
+
+// Timeout is the silence after which a node is lost.
+func (u *Upstream) Timeout() time.Duration { return u.cfg.UpstreamTimeout }
+
+// HasShardedChannels reports whether the upstream knows SSUBSCRIBE: Redis 7
+// and later. The embedded one does not, nor tells its version.
+func (u *Upstream) HasShardedChannels() bool {
+	major, _, _ := strings.Cut(u.version, ".")
+	n, err := strconv.Atoi(major)
+	return err == nil && n >= 7
+}
