@@ -22,6 +22,10 @@ type call struct {
 	muted   bool   // the client does not want the reply
 	done    bool
 	buffer  replyBuffer
+
+	// With client-side caching.
+	tracked []*tracked // connections of which it is the last to have replied
+	after   []byte     // what came on them behind its reply
 }
 
 // newCallLocked takes a call from the free list.
@@ -110,6 +114,14 @@ func (s *session) retireLocked() {
 		s.largest = max(c.size, s.largest-s.largest/8)
 		if c.in != nil {
 			c.in.refs--
+		}
+		for _, one := range c.tracked {
+			if one.last == c {
+				one.last = nil
+			}
+		}
+		if len(c.after) > 0 && !s.deaf {
+			s.out.append(c.after)
 		}
 		s.recycleLocked(c)
 		if !s.corked {

@@ -36,7 +36,7 @@ func (s *session) unmute() {
 func (s *session) dispatchMuted(cmd resp.Command) bool {
 	s.modes &^= replySkip
 	s.mute = true
-	ok := s.dispatch(cmd)
+	ok := s.dispatch(cmd) && (s.tx == nil || s.tx.settle())
 	s.mute = s.replyOff
 	return ok
 }

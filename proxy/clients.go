@@ -19,8 +19,6 @@ func clientTreatments() treatments {
 		"CLIENT|REPLY":    {(*session).clientReply, answered, ""},
 		"CLIENT|NO-EVICT": {(*session).clientNoEvict, answered, "keeps the client from being closed when output of all clients is too much"},
 		"CLIENT|NO-TOUCH": {(*session).refuse, refused, "keys are read on connections that others share"},
-
-		"CLIENT|GETREDIR": {(*session).clientGetRedir, answered, ""}, "CLIENT|TRACKINGINFO": {(*session).clientTrackingInfo, answered, ""},
 	}
 }
 
@@ -73,29 +71,6 @@ func (s *session) clientNoEvict(c *command, cmd resp.Command) bool {
 	}
 	s.noEvict.Store(on)
 	return s.ok()
-}
-
-func (s *session) clientGetRedir(c *command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
-		return true
-	}
-	return s.answer([]byte(":-1\r\n"))
-}
-
-// clientTrackingInfo says that tracking is off.
-func (s *session) clientTrackingInfo(c *command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
-		return true
-	}
-	set := "*1\r\n"
-	if s.lane.RESP3 {
-		set = "~1\r\n"
-	}
-	b := resp.AppendBulk(s.appendMap(s.scratch[:0], 3), "flags")
-	b = resp.AppendBulk(append(b, set...), "off")
-	b = resp.AppendInt(resp.AppendBulk(b, "redirect"), -1)
-	s.scratch = append(resp.AppendBulk(b, "prefixes"), resp.EmptyArray...)
-	return s.answer(s.scratch)
 }
 
 // publish lets other goroutines see which command the session runs and when

@@ -76,6 +76,8 @@ func (s *session) reset(c *command, cmd resp.Command) bool {
 	}
 	s.Flush()
 	s.endTransaction()
+	s.endTracking()
+	s.endMonitor()
 	s.endCarrier(lockcmd.Release)
 	s.rename("")
 	s.unmute()

@@ -18,6 +18,8 @@ func (s *session) close() {
 	s.Flush()
 	s.drainCalls()
 	s.endTransaction()
+	s.endTracking()
+	s.endMonitor()
 	s.settleLocks()
 	s.drainOutput()
 	s.server.up.Leave(s.lane)

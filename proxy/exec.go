@@ -14,6 +14,7 @@ type execution struct {
 	answer
 	call     *call // takes the reply; nil: it is kept
 	streamed bool
+	node     *upstream.Node
 }
 
 var execRequest = resp.AppendCommand(nil, "EXEC")
@@ -24,6 +25,9 @@ func (e *execution) Reply(p []byte, done bool) upstream.Flusher {
 		return e.answer.Reply(p, done)
 	}
 	e.streamed = true
+	if t := e.of.session.tracking.Load(); t != nil {
+		t.replied(e.node, e.call)
+	}
 	f := e.call.reply(p, done)
 	if done {
 		e.of.finished()
@@ -42,7 +46,7 @@ func (e *execution) Lost(written bool, cause error) {
 // submit sends EXEC behind the transaction's commands.
 func (e *execution) submit(s *session, l *upstream.Link) {
 	e.reply, e.lost, e.written = nil, false, false
-	e.of = newGathering(s, 1)
+	e.of, e.node = newGathering(s, 1), l.Node()
 	e.Call = upstream.Call{Request: execRequest, Sink: e}
 	l.Submit(&e.Call)
 }
@@ -146,7 +150,11 @@ func (t *transaction) executed(e *execution) bool {
 	own := t.hasOwn()
 	t.end(true)
 	if own {
-		return s.runQueued(queue, e.reply)
+		ok := s.runQueued(queue, e.reply)
+		if tr := s.tracking.Load(); tr != nil {
+			tr.forgetAll() // an invalidation may have come before EXEC was answered
+		}
+		return ok
 	}
 	return e.end(s, e.reply)
 }

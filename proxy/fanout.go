@@ -202,7 +202,9 @@ func (s *session) fan(parts []*part, to []*upstream.Node, keys, bytes int, m mer
 	for _, p := range parts {
 		p.call = c
 		p.Sink = p
+		p.Prefix = s.caching
 	}
+	s.caching = nil
 	s.pushLocked(c)
 	s.mu.Unlock()
 	for i, p := range parts {

@@ -42,13 +42,16 @@ func (s *session) gather(l *upstream.Link, requests ...[]byte) []*answer {
 	return answers
 }
 
-// submit sends requests on a private link.
-func (s *session) submit(l *upstream.Link, requests [][]byte) (*gathering, []*answer) {
+// submit sends requests on a private link; prefixes go before the first ones.
+func (s *session) submit(l *upstream.Link, requests [][]byte, prefixes ...[]byte) (*gathering, []*answer) {
 	g := newGathering(s, len(requests))
 	answers := make([]*answer, len(requests))
 	for i, request := range requests {
 		a := &answer{of: g}
 		a.Request, a.Sink = request, a
+		if i < len(prefixes) {
+			a.Prefix = prefixes[i]
+		}
 		answers[i] = a
 	}
 	for _, a := range answers {

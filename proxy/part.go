@@ -74,7 +74,7 @@ func (p *part) send(n *upstream.Node, asking bool) {
 		p.pin.submit(n, &p.Call)
 		return
 	}
-	n.Link(p.call.session.lane).Submit(&p.Call)
+	p.call.session.linkTo(n).Submit(&p.Call)
 }
 
 // Reply implements upstream.Sink.
@@ -83,6 +83,9 @@ func (p *part) Reply(b []byte, done bool) upstream.Flusher {
 		return nil
 	}
 	p.begun = true
+	if t := p.call.session.tracking.Load(); t != nil {
+		t.replied(p.node, p.call)
+	}
 	return p.pass(b, done)
 }
 

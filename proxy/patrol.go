@@ -43,6 +43,9 @@ func (s *Server) inspect(now time.Time) {
 			one.closeLaggard()
 			continue
 		}
+		if t := one.tracking.Load(); t != nil {
+			t.everywhere()
+		}
 		if total += int64(size); size > most && !one.noEvict.Load() {
 			largest, most = one, size
 		}

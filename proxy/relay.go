@@ -90,6 +90,7 @@ func (s *session) push(cmd resp.Command, slot int) *part {
 	p := &c.part
 	p.call, p.slot = c, slot
 	p.Request, p.Sink = cmd.Raw, p
+	p.Prefix, s.caching = s.caching, nil
 	s.pushLocked(c)
 	return p
 }
@@ -131,6 +132,9 @@ func (s *session) setTopology(t *upstream.Topology) {
 	if n := len(t.Masters()); n > 0 {
 		s.keyless = int(s.id % int64(n))
 	}
+	if tr := s.tracking.Load(); tr != nil {
+		tr.restart()
+	}
 }
 
 // changeLane makes the session one of a lane that it has joined, and leaves
@@ -144,18 +148,33 @@ func (s *session) changeLane(lane upstream.Lane) {
 	s.server.up.Leave(old)
 	s.refreshLimits()
 	s.enterSubscribed()
+	if t := s.tracking.Load(); t != nil {
+		t.restart()
+	}
 }
 
 func (s *session) link(owner int) *upstream.Link {
+	if s.tracking.Load() != nil {
+		return s.linkTo(s.topology.Masters()[owner])
+	}
 	if s.links[owner] == nil {
 		s.links[owner] = s.topology.Masters()[owner].Link(s.lane)
 	}
 	return s.links[owner]
 }
 
+// linkTo is the link to a node outside of the topology at hand. Safe for
+// concurrent use.
+func (s *session) linkTo(n *upstream.Node) *upstream.Link {
+	if t := s.tracking.Load(); t != nil {
+		return t.link(n)
+	}
+	return n.Link(s.lane)
+}
+
 // awaitRoom waits while too much is pending for a node.
 func (s *session) awaitRoom(n *upstream.Node) bool {
-	return n == nil || s.awaitLink(n.Link(s.lane))
+	return n == nil || s.awaitLink(s.linkTo(n))
 }
 
 func (s *session) awaitLink(l *upstream.Link) bool {

@@ -39,6 +39,8 @@ type session struct {
 	cause    endCause         // why the loop ended
 	wasReset bool             // reading failed, and not by the client's closing
 	tx       *transaction     // from MULTI or WATCH on, nil without
+	caching  []byte           // CLIENT CACHING, for the next command
+	monitors []*upstream.Link // on which Redis tells what it executes
 	modes    modes            // what makes a command more than ordinary
 	lane     upstream.Lane    // changed only while no call is in flight
 	written  []*upstream.Node // that the session has written to, for WAIT
@@ -49,9 +51,11 @@ type session struct {
 	ctx  context.Context // done when the session is ended from outside or is over
 	stop context.CancelFunc
 
-	watcher atomic.Pointer[watcher] // of the lock command under way
-	blocked atomic.Pointer[blocked] // the command that blocks in Redis
-	guarded atomic.Bool             // the connection has holds or waiters
+	watcher    atomic.Pointer[watcher]  // of the lock command under way
+	blocked    atomic.Pointer[blocked]  // the command that blocks in Redis
+	tracking   atomic.Pointer[tracking] // client-side caching; nil: off
+	monitoring atomic.Bool              // MONITOR is under way
+	guarded    atomic.Bool              // the connection has holds or waiters
 
 	listener atomic.Pointer[pubsub.Listener] // nil until the first subscription
 

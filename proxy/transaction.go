@@ -59,6 +59,8 @@ type transaction struct {
 	link    *upstream.Link // nil while nothing has been sent, or after it was lost
 	lane    upstream.Lane  // as which the link's connection is set up
 	slot    int            // of the keys; anySlot before the first
+	tracked bool           // the link is one of those of client-side caching
+	caching []byte         // CLIENT CACHING, to go before MULTI
 	altered bool           // the connection is not as it was when new
 	watched bool           // keys are watched on the link's connection
 	voided  bool           // they were, and may have changed unseen: EXEC answers nil
@@ -92,6 +94,7 @@ func (s *session) multi(c *command, cmd resp.Command) bool {
 		s.tx = &transaction{session: s, slot: anySlot}
 	}
 	s.modes |= modeMulti
+	s.tx.caching, s.caching = s.caching, nil
 	s.tx.add(queued{request: bytes.Clone(cmd.Raw)})
 	return true
 }
@@ -230,10 +233,7 @@ func (t *transaction) discard(reply []byte) []byte {
 // end gives the connection back: to be used again when clean, which is when
 // Redis has ended MULTI and WATCH on it.
 func (t *transaction) end(clean bool) {
-	if t.link != nil {
-		t.link.Unpin(clean && !t.altered)
-		t.link = nil
-	}
+	t.unpin(clean)
 	t.session.tx = nil
 	t.session.modes &^= modeMulti
 }

@@ -79,7 +79,7 @@ func (t *transaction) attempt(e *execution) (answers []*answer, moved []byte) {
 	for i, q := range unsent {
 		requests[i] = q.request
 	}
-	g, answers := t.session.submit(t.link, requests)
+	g, answers := t.session.submit(t.link, requests, t.prefix()...)
 	if e != nil && !t.aborted && !t.voided {
 		e.submit(t.session, t.link)
 	}
@@ -100,6 +100,14 @@ func (t *transaction) attempt(e *execution) (answers []*answer, moved []byte) {
 		e.of = nil
 	}
 	return answers, moved
+}
+
+// prefix is CLIENT CACHING, which goes right before MULTI.
+func (t *transaction) prefix() [][]byte {
+	if t.sent > 0 || t.caching == nil {
+		return nil
+	}
+	return [][]byte{t.caching}
 }
 
 // isRedirect reports whether Redis refused a command for where its slot is.
@@ -142,9 +150,31 @@ func (t *transaction) connect() bool {
 	}
 	if t.link == nil {
 		t.node, t.lane, t.sent = node, s.lane, 0
-		t.link = node.Pin(s.lane, nil)
+		t.pinTo(node)
 	}
 	return true
+}
+
+// pinTo takes a connection to a node: a session that caches reads on its own.
+func (t *transaction) pinTo(n *upstream.Node) {
+	s := t.session
+	if tr := s.tracking.Load(); tr != nil {
+		t.link, t.tracked = tr.link(n), true
+		return
+	}
+	t.link, t.tracked = n.Pin(s.lane, nil), false
+}
+
+// unpin gives the connection back, clean if it is as it was when new.
+func (t *transaction) unpin(clean bool) {
+	switch clean = clean && !t.altered; {
+	case t.link == nil:
+	case !t.tracked:
+		t.link.Unpin(clean)
+	case !clean:
+		t.link.Break()
+	}
+	t.link = nil
 }
 
 // adapt sets the connection up as the session is now, which may have changed
@@ -168,16 +198,14 @@ func (t *transaction) leave() {
 		a := t.session.gather(t.link, resp.AppendCommand(nil, "DISCARD"))[0]
 		clean = string(a.reply) == resp.OK
 	}
-	t.link.Unpin(clean && !t.altered)
-	t.link, t.sent = nil, 0
+	t.unpin(clean)
+	t.sent = 0
 }
 
 // drop closes the connection. What was watched there may change unseen.
 func (t *transaction) drop() {
-	if t.link != nil {
-		t.link.Unpin(false)
-	}
-	t.link, t.sent = nil, 0
+	t.unpin(false)
+	t.sent = 0
 	t.voided = t.voided || t.watched
 	t.watched = false
 }

@@ -34,7 +34,7 @@ type treatments map[string]treatment
 func allTreatments() treatments {
 	all := treatments{}
 	for _, family := range []treatments{
-		blockingTreatments(),
+		blockingTreatments(), trackingTreatments(), monitorTreatments(),
 		clientTreatments(),
 		clusterTreatments(),
 		connectionTreatments(),

@@ -23,7 +23,9 @@ type Call struct {
 	Asking  bool   // send ASKING right before it and swallow its +OK
 	Sink    Sink
 
-	awaitsAsking bool // the reply to ASKING comes first
+	Prefix []byte // a command to send right before it, whose reply is swallowed; nil: none
+
+	awaited int // replies to swallow before its own
 }
 
 // Sink takes what comes of a call. Its methods are called by the link's

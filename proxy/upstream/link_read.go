@@ -88,7 +88,7 @@ func (r *replyReader) replies(p []byte) error {
 
 // next makes the oldest call the current one.
 func (r *replyReader) next() bool {
-	if r.current != nil { // its reply to ASKING has been read
+	if r.current != nil { // the reply to what was sent before it has been read
 		return true
 	}
 	if r.calls.len() == 0 {
@@ -107,8 +107,10 @@ func (r *replyReader) part(p []byte, done bool) error {
 	switch {
 	case r.isStray:
 		return r.stray(p, done)
-	case c.awaitsAsking:
-		c.awaitsAsking = !done
+	case c.awaited > 0:
+		if done {
+			c.awaited--
+		}
 		return nil
 	case r.kind == '-' && (!done || len(r.errBuf) > 0):
 		r.errBuf = append(r.errBuf, p...)

@@ -78,9 +78,14 @@ func (w *requestWriter) take() {
 			w.dropped = append(w.dropped, c)
 			continue
 		}
+		c.awaited = 0
 		if c.Asking {
-			c.awaitsAsking = true
+			c.awaited++
 			w.buf = append(w.buf, asking...)
+		}
+		if c.Prefix != nil {
+			c.awaited++
+			w.buf = append(w.buf, c.Prefix...)
 		}
 		w.add(c.Request)
 		size += len(c.Request)

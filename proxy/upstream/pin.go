@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"time"
@@ -32,7 +33,8 @@ type idleLink struct {
 // and when its connection breaks it is not made again, so what a command left
 // behind on it (MULTI, WATCH) is there or the link has ended. Its reader hands
 // frames that answer no call to stray, which may be nil; a link with a stray
-// is always a new one. The caller gives it back with Unpin. Pin does not block.
+// is always a new one. The caller gives it back with Unpin. Pin does not block. When the link has ended
+// stray gets nil.
 func (n *Node) Pin(lane Lane, stray func(frame []byte)) *Link {
 	n.up.pinnedOut.Add(1)
 	n.mu.Lock()
@@ -51,11 +53,20 @@ func (n *Node) Pin(lane Lane, stray func(frame []byte)) *Link {
 		n.pins.all, n.pins.idle = make(map[*Link]struct{}), make(map[Lane][]idleLink)
 	}
 	n.pins.all[l] = struct{}{}
-	if !n.up.start(func() { l.run(n.ctx); n.forget(l) }) {
+	if !n.up.start(func() { l.live(n.ctx) }) {
 		delete(n.pins.all, l)
 		l.closing, l.dead = ErrClosed, true
 	}
 	return l
+}
+
+// live is the life of a private link.
+func (l *Link) live(ctx context.Context) {
+	l.run(ctx)
+	l.node.forget(l)
+	if l.stray != nil {
+		l.stray(nil)
+	}
 }
 
 // Unpin takes a private link back. With clean the caller says that every call

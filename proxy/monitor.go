@@ -1,0 +1,70 @@
+package proxy
+
+import (
+	"bytes"
+
+	"leash/proxy/resp"
+)
+
+// monitorTreatments is MONITOR.
+func monitorTreatments() treatments {
+	return treatments{"MONITOR": {(*session).monitor, pinnedConn, "what every master executes, merged; the addresses are Leash's, as Redis sees them"}}
+}
+
+// monitor runs MONITOR (https://redis.io/docs/latest/commands/monitor/) on a
+// connection to every master. It lasts until RESET or the session's end; when
+// one of the connections ends so does the session, rather than to show less
+// than there is.
+func (s *session) monitor(c *command, cmd resp.Command) bool {
+	switch {
+	case !s.ready(c, cmd):
+		return true
+	case !s.adoptTopology() || !s.barrier():
+		return false
+	case len(s.monitors) > 0:
+		return true // Redis says nothing either
+	case len(s.topology.Masters()) == 0:
+		return s.fail(msgSlotUnserved)
+	}
+	reply, request := []byte(resp.OK), bytes.Clone(cmd.Raw)
+	for _, n := range s.topology.Masters() {
+		l := n.Pin(s.lane, s.monitored)
+		s.monitors = append(s.monitors, l)
+		switch a := s.gather(l, request)[0]; {
+		case a.lost:
+			reply = resp.AppendError(nil, msgUpstreamDown)
+		case a.isError():
+			reply = a.reply
+		}
+	}
+	if reply[0] == '-' {
+		s.endMonitor()
+		return s.answer(reply)
+	}
+	ok := s.answer(reply)
+	s.monitoring.Store(true) // lines before the OK were not promised
+	return ok
+}
+
+// monitored passes on a line, or, when it is nil, learns that a node's have ended.
+func (s *session) monitored(line []byte) {
+	if !s.monitoring.Load() {
+		return
+	}
+	if line == nil {
+		s.kill("monitored connection lost", false)
+		return
+	}
+	if f := s.deliver(line); f != nil {
+		f.Flush()
+	}
+}
+
+// endMonitor ends MONITOR, if it is under way.
+func (s *session) endMonitor() {
+	s.monitoring.Store(false)
+	for _, l := range s.monitors {
+		l.Unpin(false)
+	}
+	s.monitors = nil
+}

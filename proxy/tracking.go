@@ -1,0 +1,315 @@
+package proxy
+
+import (
+	"bytes"
+	"sync/atomic"
+
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// Redis's messages about tracking.
+const (
+	msgNoTracking = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
+	msgNoOptIn    = "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode."
+	msgNoOptOut   = "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."
+	msgRedirect   = "ERR REDIRECT is not supported by leash, use RESP3: there invalidations come on the connection itself"
+)
+
+// invalidateAll tells a client that it knows nothing any more.
+const invalidateAll = ">2\r\n$10\r\ninvalidate\r\n_\r\n"
+
+// trackingTreatments are the commands of client-side caching.
+func trackingTreatments() treatments {
+	return treatments{
+		"CLIENT|TRACKING":     {(*session).clientTracking, pinnedConn, "on connections of the session's own; without REDIRECT"},
+		"CLIENT|CACHING":      {(*session).clientCaching, answered, "sent along with the next command"},
+		"CLIENT|GETREDIR":     {(*session).clientGetRedir, answered, ""},
+		"CLIENT|TRACKINGINFO": {(*session).clientTrackingInfo, answered, ""},
+	}
+}
+
+// tracking is client-side caching
+// (https://redis.io/docs/latest/develop/reference/client-side-caching/) of one
+// session. Redis remembers for a connection what it has read, so while tracking
+// is on the session's commands go on connections of its own, one a node. An
+// invalidation is passed on behind the replies that its connection sent before
+// it, for a client that got it earlier would keep what the reply holds. When
+// such a connection ends, whatever it was to be told is unknown, and the client
+// is told that nothing is valid.
+type tracking struct {
+	session  *session
+	commands [][]byte // accepted CLIENT TRACKING ON …, for every connection
+	bcast    atomic.Bool
+	optIn    bool
+	optOut   bool
+
+	links   map[*upstream.Node]*tracked // guarded by session.mu
+	stopped bool                        // guarded by session.mu
+}
+
+// tracked is the connection to one node.
+type tracked struct {
+	link *upstream.Link
+	last *call // whose reply came from it last and is not with the client yet; guarded by session.mu
+}
+
+// clientTracking runs CLIENT TRACKING ON|OFF. Redis checks the options, on the
+// connection that then is one of the session's.
+func (s *session) clientTracking(c *command, cmd resp.Command) bool {
+	switch {
+	case !s.ready(c, cmd):
+		return true
+	case redirects(cmd.Args):
+		return s.fail(msgRedirect)
+	case !s.adoptTopology() || !s.barrier():
+		return false
+	case s.keyless < 0:
+		return s.fail(msgSlotUnserved)
+	}
+	t := s.tracking.Load()
+	if t == nil {
+		t = &tracking{session: s, links: make(map[*upstream.Node]*tracked)}
+	}
+	primary := t.link(s.topology.Masters()[s.keyless])
+	request := bytes.Clone(cmd.Raw)
+	a := s.gather(primary, request)[0]
+	switch {
+	case a.lost:
+		t.stop()
+		return s.fail(msgUpstreamLost)
+	case !a.isError() && isWord(cmd.Args[2], "OFF"):
+		t.stop()
+	case !a.isError():
+		t.accept(primary, cmd.Args, request)
+	case s.tracking.Load() == nil:
+		t.stop()
+	}
+	return s.answer(a.reply)
+}
+
+func redirects(args [][]byte) bool {
+	for i := 3; i < len(args); i++ {
+		switch {
+		case isWord(args[i], "REDIRECT"):
+			return true
+		case isWord(args[i], "PREFIX"):
+			i++
+		}
+	}
+	return false
+}
+
+// accept applies options that Redis has taken to all connections.
+func (t *tracking) accept(primary *upstream.Link, args [][]byte, request []byte) {
+	s := t.session
+	for i := 3; i < len(args); i++ {
+		switch {
+		case isWord(args[i], "PREFIX"):
+			i++
+		case isWord(args[i], "BCAST"):
+			t.bcast.Store(true)
+		case isWord(args[i], "OPTIN"):
+			t.optIn = true
+		case isWord(args[i], "OPTOUT"):
+			t.optOut = true
+		}
+	}
+	s.mu.Lock()
+	t.commands = append(t.commands, request)
+	var others []*upstream.Link
+	for _, one := range t.links {
+		if one.link != primary {
+			others = append(others, one.link)
+		}
+	}
+	s.mu.Unlock()
+	for _, l := range others {
+		s.gather(l, request)
+	}
+	s.tracking.Store(t)
+	for _, l := range t.everywhere() {
+		s.gather(l, ping) // from here on it tells
+	}
+}
+
+// everywhere connects to all masters when Redis is to tell of keys that the
+// session has not read. Safe for concurrent use.
+func (t *tracking) everywhere() (links []*upstream.Link) {
+	if !t.bcast.Load() {
+		return nil
+	}
+	for _, n := range t.session.server.up.Topology().Masters() {
+		links = append(links, t.link(n))
+	}
+	return links
+}
+
+// stop ends tracking.
+func (t *tracking) stop() {
+	s := t.session
+	s.tracking.Store(nil)
+	s.caching = nil
+	s.mu.Lock()
+	t.stopped = true
+	s.mu.Unlock()
+	t.close()
+}
+
+// restart gives all connections up, because the session's lane or the topology
+// has changed. Only while no call is in flight.
+func (t *tracking) restart() {
+	t.close()
+	t.forgetAll()
+	t.everywhere()
+}
+
+// forgetAll tells the client that nothing is valid.
+func (t *tracking) forgetAll() {
+	if !t.session.lane.RESP3 {
+		return
+	}
+	if f := t.session.deliver([]byte(invalidateAll)); f != nil {
+		f.Flush()
+	}
+}
+
+// endTracking ends tracking, if it is on.
+func (s *session) endTracking() {
+	if t := s.tracking.Load(); t != nil {
+		t.stop()
+	}
+}
+
+func (t *tracking) close() {
+	s := t.session
+	s.mu.Lock()
+	links := t.links
+	t.links = make(map[*upstream.Node]*tracked)
+	s.mu.Unlock()
+	for _, one := range links {
+		one.link.Unpin(false)
+	}
+}
+
+// link returns the session's connection to a node; it is made when there is
+// none. Safe for concurrent use.
+func (t *tracking) link(n *upstream.Node) *upstream.Link {
+	s := t.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.stopped { // the patrol is late
+		return n.Link(s.lane)
+	}
+	if one := t.links[n]; one != nil && !one.link.Ended() {
+		return one.link
+	}
+	one := &tracked{}
+	one.link = n.Pin(s.lane, func(frame []byte) { t.stray(n, one, frame) })
+	t.links[n] = one
+	for _, request := range t.commands {
+		one.link.Submit(&upstream.Call{Request: request, Sink: ignored{}})
+	}
+	return one.link
+}
+
+// stray takes what a connection says that answers no command: an invalidation,
+// or nil when it has ended.
+func (t *tracking) stray(n *upstream.Node, one *tracked, frame []byte) {
+	s := t.session
+	s.mu.Lock()
+	ended := frame == nil
+	if ended && t.links[n] == one {
+		delete(t.links, n)
+		one.link.Unpin(false)
+		if s.lane.RESP3 {
+			frame = []byte(invalidateAll)
+		}
+	}
+	behind := one.last
+	if behind != nil && len(frame) > 0 {
+		behind.after = append(behind.after, frame...)
+	}
+	s.mu.Unlock()
+	if behind != nil || len(frame) == 0 {
+		return
+	}
+	if f := s.deliver(frame); f != nil {
+		f.Flush()
+	}
+}
+
+// replied remembers that the call's reply, or part of it, has come from a node.
+func (t *tracking) replied(n *upstream.Node, c *call) {
+	t.session.mu.Lock()
+	defer t.session.mu.Unlock()
+	if one := t.links[n]; one != nil {
+		one.last = c
+		c.tracked = append(c.tracked, one)
+	}
+}
+
+// ignored is the sink of commands whose replies nobody needs.
+type ignored struct{}
+
+func (ignored) Reply([]byte, bool) upstream.Flusher { return nil }
+func (ignored) Lost(bool, error)                    {}
+func (ignored) Dropped() bool                       { return false }
+
+// clientCaching answers CLIENT CACHING YES|NO, which is for the next command:
+// it goes out together with that, wherever it goes.
+func (s *session) clientCaching(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	t := s.tracking.Load()
+	yes := isWord(cmd.Args[2], "YES")
+	switch {
+	case t == nil:
+		return s.fail(msgNoTracking)
+	case !yes && !isWord(cmd.Args[2], "NO"):
+		return s.fail(msgSyntax)
+	case yes && !t.optIn:
+		return s.fail(msgNoOptIn)
+	case !yes && !t.optOut:
+		return s.fail(msgNoOptOut)
+	}
+	s.caching = bytes.Clone(cmd.Raw)
+	return s.ok()
+}
+
+func (s *session) clientGetRedir(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	if s.tracking.Load() != nil {
+		return s.answer([]byte(":0\r\n"))
+	}
+	return s.answer([]byte(":-1\r\n"))
+}
+
+// clientTrackingInfo lets Redis tell, when tracking is on.
+func (s *session) clientTrackingInfo(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	if t := s.tracking.Load(); t != nil && s.keyless >= 0 {
+		if !s.barrier() {
+			return false
+		}
+		a := s.gather(t.link(s.topology.Masters()[s.keyless]), bytes.Clone(cmd.Raw))[0]
+		if a.lost {
+			return s.fail(msgUpstreamLost)
+		}
+		return s.answer(a.reply)
+	}
+	set := "*1\r\n"
+	if s.lane.RESP3 {
+		set = "~1\r\n"
+	}
+	b := resp.AppendBulk(s.appendMap(s.scratch[:0], 3), "flags")
+	b = resp.AppendBulk(append(b, set...), "off")
+	b = resp.AppendInt(resp.AppendBulk(b, "redirect"), -1)
+	s.scratch = append(resp.AppendBulk(b, "prefixes"), resp.EmptyArray...)
+	return s.answer(s.scratch)
+}

@@ -1,0 +1,297 @@
+package proxy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"leash/internal/faultproxy"
+	"leash/internal/redistest"
+)
+
+func invalidation(key string) string {
+	return fmt.Sprintf(">2\r\n$10\r\ninvalidate\r\n*1\r\n$%d\r\n%s\r\n", len(key), key)
+}
+
+func wantRead(t testing.TB, c *redistest.Client, w string) {
+	t.Helper()
+	if got, err := c.Read(); err != nil || got != w {
+		t.Fatalf("got %.200q %v, want %.200q", got, err, w)
+	}
+}
+
+// TestTrackingOptionsAsOneRedis compares what Redis says of options, of the
+// next command's caching and of itself.
+func TestTrackingOptionsAsOneRedis(t *testing.T) {
+	texts := []string{
+		"CLIENT TRACKING FOO\nCLIENT TRACKING\nCLIENT TRACKING ON OPTIN OPTOUT\nCLIENT CACHING YES\nCLIENT TRACKING ON\nCLIENT TRACKING ON BCAST\nCLIENT TRACKINGINFO\nCLIENT GETREDIR\nCLIENT TRACKING OFF\nCLIENT GETREDIR",
+		"CLIENT TRACKING ON PREFIX a\nCLIENT TRACKING ON BCAST PREFIX a PREFIX ab\nCLIENT TRACKING ON BCAST PREFIX a\nCLIENT TRACKING ON BCAST PREFIX b\nCLIENT TRACKINGINFO\nCLIENT TRACKING OFF\nCLIENT TRACKINGINFO",
+		"CLIENT TRACKING ON OPTIN\nCLIENT CACHING NO\nCLIENT CACHING FOO\nCLIENT CACHING\nCLIENT TRACKING ON OPTOUT\nCLIENT TRACKINGINFO\nRESET\nCLIENT CACHING YES",
+		"CLIENT TRACKING ON NOLOOP\nCLIENT TRACKINGINFO\nCLIENT TRACKING OFF NOLOOP\nCLIENT TRACKING OFF",
+	}
+	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
+		plain := redistest.Start(t)
+		for i, text := range texts {
+			for _, proto := range []string{"2", "3"} {
+				redis, got := runTranscript(t, plain.Addr, proto, text, false), runTranscript(t, l.addr, proto, text, false)
+				if got != redis {
+					t.Errorf("%d RESP%s\nleash: %q\nredis: %q", i, proto, got, redis)
+				}
+			}
+		}
+		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	})
+}
+
+// TestInvalidations: of keys on every node, by other sessions' writes, by one's
+// own but with NOLOOP, of keys that begin with a prefix, and by choice.
+func TestInvalidations(t *testing.T) {
+	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
+		writer := l.dial(t)
+		keys := []string{redistest.KeyIn(1, "k"), redistest.KeyIn(7000, "k"), redistest.KeyIn(16000, "k")}
+		for _, key := range keys {
+			c := l.dial(t)
+			do(t, c, "HELLO", "3")
+			want(t, c, "+OK\r\n", "CLIENT", "TRACKING", "ON")
+			want(t, c, "_\r\n", "GET", key)
+			want(t, writer, "+OK\r\n", "SET", key, "1")
+			wantRead(t, c, invalidation(key))
+			want(t, c, "$1\r\n1\r\n", "GET", key)
+			want(t, c, "+OK\r\n", "CLIENT", "TRACKING", "OFF")
+			want(t, writer, "+OK\r\n", "SET", key, "2")
+			want(t, c, "$1\r\n2\r\n", "GET", key)
+		}
+		b := l.dial(t)
+		do(t, b, "HELLO", "3")
+		want(t, b, "+OK\r\n", "CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "k")
+		for _, key := range keys {
+			want(t, writer, "+OK\r\n", "SET", key, "3")
+			wantRead(t, b, invalidation(key))
+		}
+		want(t, writer, "+OK\r\n", "SET", "other", "3")
+		want(t, b, "+PONG\r\n", "PING")
+
+		o := l.dial(t)
+		do(t, o, "HELLO", "3")
+		want(t, o, "+OK\r\n", "CLIENT", "TRACKING", "ON", "OPTIN", "NOLOOP")
+		for i, key := range keys {
+			want(t, o, "$1\r\n3\r\n", "GET", key)
+			if i > 0 {
+				want(t, o, "+OK\r\n", "CLIENT", "CACHING", "YES")
+				want(t, o, "$1\r\n3\r\n", "GET", key)
+			}
+		}
+		want(t, o, "+OK\r\n", "SET", keys[1], "4") // its own
+		want(t, writer, "+OK\r\n", "SET", keys[0], "4")
+		want(t, writer, "+OK\r\n", "SET", keys[2], "4")
+		wantRead(t, o, invalidation(keys[2]))
+		want(t, o, "+OK\r\n", "CLIENT", "CACHING", "YES")
+		want(t, o, "+OK\r\n", "MULTI")
+		want(t, o, "+QUEUED\r\n", "GET", keys[0])
+		want(t, o, "*1\r\n$1\r\n4\r\n", "EXEC")
+		want(t, writer, "+OK\r\n", "SET", keys[0], "5")
+		wantRead(t, o, invalidation(keys[0]))
+		for _, c := range []*redistest.Client{b, o} {
+			c.Close()
+		}
+		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	})
+}
+
+// TestInvalidationDoesNotOvertakeItsReply: the reply of one node waits in
+// Leash for an earlier one of another, and the key is written meanwhile. A
+// client that heard of that before it got the value would keep it for ever.
+func TestInvalidationDoesNotOvertakeItsReply(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{FaultProxy: true})
+	l := startLeash(t, cluster.Addrs())
+	slow, fast := redistest.KeyIn(1, "slow"), redistest.KeyIn(16000, "fast")
+	writer, c := l.dial(t), l.dial(t)
+	want(t, writer, "+OK\r\n", "SET", fast, "old")
+	want(t, writer, "+OK\r\n", "SET", slow, "s")
+	do(t, c, "HELLO", "3")
+	want(t, c, "+OK\r\n", "CLIENT", "TRACKING", "ON")
+	hold := cluster.MasterOf(1).Proxy.HoldAfter(faultproxy.Holding("STRLEN", slow))
+	if err := c.Send(redistest.Command("STRLEN", slow) + redistest.Command("GET", fast)); err != nil {
+		t.Fatal(err)
+	}
+	if err := hold.Await(5 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the fast node has been read", func() bool {
+		stats, err := cluster.MasterOf(16000).Client().Info(t.Context(), "stats").Result()
+		return err == nil && infoNumber(stats, "tracking_total_keys") == 1
+	})
+	want(t, writer, "+OK\r\n", "SET", fast, "new")
+	want(t, writer, "$3\r\nnew\r\n", "GET", fast) // the invalidation has left Redis before
+	hold.Release()
+	wantRead(t, c, ":1\r\n")
+	wantRead(t, c, "$3\r\nold\r\n")
+	wantRead(t, c, invalidation(fast))
+	want(t, c, "$3\r\nnew\r\n", "GET", fast)
+}
+
+// TestNothingStaleInTheCache: a client that caches by the rules, pipelined
+// reads over all nodes beside a writer, ends with nothing but what Redis has.
+func TestNothingStaleInTheCache(t *testing.T) {
+	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
+		const keys, rounds = 30, 150
+		rng := rand.New(rand.NewPCG(seed(t), 1))
+		name := func(i int) string { return fmt.Sprint("key", i) }
+		reader, writer := l.dial(t), l.dial(t)
+		do(t, reader, "HELLO", "3")
+		want(t, reader, "+OK\r\n", "CLIENT", "TRACKING", "ON")
+		stop := make(chan struct{})
+		written := make(chan error, 1)
+		go func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					written <- nil
+					return
+				default:
+				}
+				if _, err := writer.Do("SET", name(i*7%keys), fmt.Sprint("v", i)); err != nil {
+					written <- err
+					return
+				}
+			}
+		}()
+		cache := make(map[string]string)
+		var asked []string
+		take := func() {
+			reply, err := reader.Read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if key, ok := strings.CutPrefix(reply, ">2\r\n$10\r\ninvalidate\r\n"); ok {
+				if key == "_\r\n" {
+					clear(cache)
+				} else {
+					delete(cache, strings.Split(key, "\r\n")[2])
+				}
+				return
+			}
+			cache[asked[0]] = reply
+			asked = asked[1:]
+		}
+		for range rounds {
+			var raw strings.Builder
+			for range 1 + rng.IntN(8) {
+				key := name(rng.IntN(keys))
+				raw.WriteString(redistest.Command("GET", key))
+				asked = append(asked, key)
+			}
+			if err := reader.Send(raw.String()); err != nil {
+				t.Fatal(err)
+			}
+			for len(asked) > 0 {
+				take()
+			}
+		}
+		close(stop)
+		if err := <-written; err != nil {
+			t.Fatal(err)
+		}
+		// What was written before these replies has been told before them.
+		for i := range keys {
+			want := do(t, writer, "GET", name(i))
+			held, ok := cache[name(i)]
+			asked = append(asked, "end")
+			if err := reader.Send(redistest.Command("STRLEN", name(i))); err != nil {
+				t.Fatal(err)
+			}
+			for len(asked) > 0 {
+				take()
+			}
+			if _, still := cache[name(i)]; ok && still && strings.TrimPrefix(held, "_") != strings.TrimPrefix(want, "$-1") {
+				t.Errorf("%s: cached %q, Redis has %q", name(i), held, want)
+			}
+		}
+	})
+}
+
+// TestTrackingConnectionLost: the client is told that nothing is valid, and
+// goes on.
+func TestTrackingConnectionLost(t *testing.T) {
+	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
+		c, writer := l.dial(t), l.dial(t)
+		do(t, c, "HELLO", "3")
+		want(t, c, "+OK\r\n", "CLIENT", "TRACKING", "ON")
+		want(t, c, "_\r\n", "GET", "k")
+		for _, n := range nodes {
+			if err := n.Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal").Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantRead(t, c, invalidateAll)
+		for {
+			reply, err := c.Do("GET", "k")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if reply == "_\r\n" {
+				break
+			}
+			if reply != invalidateAll {
+				t.Fatalf("%q", reply)
+			}
+			wantRead(t, c, "_\r\n")
+			break
+		}
+		want(t, writer, "+OK\r\n", "SET", "k", "1")
+		for {
+			reply, err := c.Read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if reply == invalidation("k") {
+				break
+			}
+			if reply != invalidateAll { // of a node that the session had only checked options with
+				t.Fatalf("%q", reply)
+			}
+		}
+		want(t, c, "$1\r\n1\r\n", "GET", "k")
+	})
+}
+
+// TestTrackingFollowsSlots: a key that moves with its slot is not believed.
+func TestTrackingFollowsSlots(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, cluster.Addrs())
+	c, writer := l.dial(t), l.dial(t)
+	key := redistest.KeyIn(9, "k")
+	want(t, writer, "+OK\r\n", "SET", key, "1")
+	do(t, c, "HELLO", "3")
+	want(t, c, "+OK\r\n", "CLIENT", "TRACKING", "ON")
+	want(t, c, "$1\r\n1\r\n", "GET", key)
+	from := cluster.MasterOf(9)
+	for _, n := range cluster.Masters() {
+		if n != from {
+			if err := cluster.MoveSlot(9, n); err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	reply, err := c.Read()
+	if err != nil || reply != invalidation(key) && reply != invalidateAll {
+		t.Fatalf("%q %v", reply, err)
+	}
+	if err := c.Send(redistest.Command("GET", key)); err != nil {
+		t.Fatal(err)
+	}
+	for reply != "$1\r\n1\r\n" {
+		if reply, err = c.Read(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(t, writer, "+OK\r\n", "SET", key, "2")
+	for reply != invalidation(key) && reply != invalidateAll {
+		if reply, err = c.Read(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
