@@ -1,0 +1,182 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+// generate makes arguments for a command by its key specs, two keys where there
+// may be many; what is not a key is filler. It returns how many keys there are.
+func generate(c *command, key func(i int) string, filler string) (args []string, keys int) {
+	args = strings.Split(strings.ToUpper(c.name), "|")
+	set := func(i int, value string) {
+		for len(args) <= i {
+			args = append(args, filler)
+		}
+		args[i] = value
+	}
+	next := func(i int) {
+		set(i, key(keys))
+		keys++
+	}
+	for i := len(args); i < max(c.arity, -c.arity); i++ {
+		set(i, filler)
+	}
+	for _, k := range c.keys {
+		begin := k.index
+		if k.keyword != "" {
+			begin = len(args) + 1
+			set(begin-1, k.keyword)
+		}
+		switch {
+		case k.keynum:
+			set(begin+k.countAt, "2")
+			next(begin + k.firstKey)
+			next(begin + k.firstKey + k.step)
+		case k.last == 0:
+			next(begin)
+		default:
+			next(begin)
+			next(begin + k.step)
+			for i := range max(k.step-1, -k.last-1, k.limit) { // values, a time-out, ids
+				set(begin+k.step+1+i, filler)
+			}
+		}
+	}
+	return args, keys
+}
+
+// plainCluster is a cluster of one node, to be asked directly: no slot is
+// elsewhere, so what it says of slots is what a whole cluster says.
+func plainCluster(t *testing.T, config ...string) *redistest.Client {
+	t.Helper()
+	c := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1, Args: config})
+	return dialAddr(t, c.Addrs()[0])
+}
+
+// TestEveryCommandOnManyKeys: each command of the server that can have several
+// keys works when they are in one slot, and gives Redis's error when not. On a
+// single Redis it works in any case.
+func TestEveryCommandOnManyKeys(t *testing.T) {
+	single := redistest.Start(t)
+	reply, err := single.Client().Do(t.Context(), "COMMAND").Slice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := parseCommandReply(reply)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := startLeash(t, redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs())
+	for _, up := range []struct {
+		name         string
+		redis, leash *redistest.Client
+	}{
+		{"cluster", plainCluster(t), cluster.dial(t)},
+		{"standalone", dialAddr(t, redistest.Start(t).Addr), startLeash(t, []string{single.Addr}).dial(t)},
+	} {
+		tested, crossed := 0, 0
+		for _, c := range told {
+			known := cluster.commands.lookup(words2(strings.Split(c.name, "|")...))
+			if known == nil || len(c.keys) == 0 || known.class == refused || known.class == subscribed || c.name == "object|idletime" { // which depends on the time
+				continue
+			}
+			tested++
+			filler := "1"
+			if c.blocking {
+				filler = "0.01"
+			}
+			for name, key := range map[string]func(int) string{
+				"one slot":  func(i int) string { return fmt.Sprintf("{t}%d", i) },
+				"two slots": func(i int) string { return fmt.Sprintf("k%d", i) },
+			} {
+				args, keys := generate(c, key, filler)
+				if _, split := splittings[c.name]; split && name == "two slots" {
+					continue
+				}
+				wanted := do(t, up.redis, args...)
+				if got := do(t, up.leash, args...); got != wanted {
+					t.Errorf("%s, %s: %q: got %.200q, redis says %.200q", up.name, name, args, got, wanted)
+				}
+				if strings.HasPrefix(wanted, "-CROSSSLOT ") {
+					crossed++
+				} else if up.name == "cluster" && name == "two slots" && keys > 1 && !strings.HasPrefix(wanted, "-ERR syntax") {
+					t.Errorf("%q has %d keys, and redis says %.200q", args, keys, wanted)
+				}
+			}
+		}
+		t.Logf("%s: %d commands with keys, %d over slots", up.name, tested, crossed)
+		if tested < 150 || up.name == "cluster" && crossed < 40 {
+			t.Errorf("%s: only %d commands, %d over slots", up.name, tested, crossed)
+		}
+	}
+}
+
+// manyKeyForms are commands in full, keys in angle brackets.
+var manyKeyForms = []string{
+	"RPUSH <l1> 3 1 2", "RPUSH <l2> 2 3", "SADD <s1> 1 2 3", "SADD <s2> 2 3 4", "ZADD <z1> 1 a 2 b", "ZADD <z2> 3 b 4 c",
+	"SET <a1> ohmytext", "SET <a2> mynewtext", "PFADD <p1> a b", "PFADD <p2> b c", "SETBIT <b1> 7 1", "SETBIT <b2> 3 1",
+	"GEOADD <g1> 13.361389 38.115556 Palermo 15.087269 37.502669 Catania", "XADD <x1> 1-1 f v", "XADD <x2> 1-1 f v", "HSET <h1> f v",
+
+	"SORT <l1>", "SORT <l1> STORE <l3>", "SORT <l1> BY nosort GET # STORE <l4>", "SORT <l1> BY w_* GET o_*", "SORT <l1> GET o_*->f",
+	"SORT <l1> BY {t}w_* GET {t}o_*", "SORT_RO <l1> DESC LIMIT 0 2", "SORT <s1> ALPHA STORE <l5> STORE <l6>", "SORT <l1> STORE",
+	"GEORADIUS <g1> 15 37 200 km STORE <g2>", "GEORADIUS <g1> 15 37 200 km STOREDIST <g3>", "GEORADIUS_RO <g1> 15 37 200 km",
+	"GEORADIUSBYMEMBER <g1> Palermo 200 km STORE <g4>", "GEOSEARCHSTORE <g5> <g1> FROMLONLAT 15 37 BYRADIUS 200 km ASC",
+	"XREAD COUNT 2 STREAMS <x1> <x2> 0 0", "XREAD STREAMS <x1> <x2> 0", "XREAD BLOCK 1 STREAMS <x1> <x3> 0 0",
+	"XGROUP CREATE <x1> g 0", "XGROUP CREATE <x2> g 0", "XGROUP CREATE <x4> g $ MKSTREAM", "XGROUP CREATECONSUMER <x1> g c", "XGROUP NOPE <x1>",
+	"XREADGROUP GROUP g c STREAMS <x1> <x2> > >", "XREADGROUP GROUP g c COUNT 1 STREAMS <x1> <x2> 0 0", "XINFO STREAM <x2>", "XINFO GROUPS <x4>",
+	"XINFO STREAM <none>", "XGROUP SETID <x1> g 0", "XGROUP DELCONSUMER <x1> g c", "XGROUP DESTROY <x1> g", "XINFO CONSUMERS <x4> g",
+	"OBJECT ENCODING <l1>", "OBJECT REFCOUNT <none>", "OBJECT FREQ <l1>", "MEMORY USAGE <a1>", "MEMORY USAGE <l1> SAMPLES 0", "MEMORY USAGE <none>",
+	"EVAL return{KEYS[1],KEYS[2]} 2 <a1> <a2>", "EVAL return{redis.call('GET',KEYS[1]),redis.call('GET',KEYS[2])} 2 <a1> <a2>",
+	"EVAL_RO return#KEYS 3 <a1> <a2> <a3>", "EVALSHA ffffffffffffffffffffffffffffffffffffffff 2 <a1> <a2>", "FCALL nope 2 <a1> <a2>", "EVAL return#KEYS 3 <a1> <a2>",
+	"LCS <a1> <a2>", "LCS <a1> <a2> IDX MINMATCHLEN 4 WITHMATCHLEN", "LCS <a1> <a2> LEN", "ZDIFF 2 <z1> <z2> WITHSCORES",
+	"ZDIFFSTORE <z3> 2 <z1> <z2>", "ZUNIONSTORE <z4> 2 <z1> <z2> WEIGHTS 1 2", "ZINTERSTORE <z5> 2 <z1> <z2> AGGREGATE MAX", "ZINTER 2 <z1> <z2>", "ZUNION 2 <z1> <s1>",
+	"ZINTERCARD 2 <z1> <z2> LIMIT 1", "SINTERCARD 2 <s1> <s2>", "ZRANGESTORE <z6> <z1> 0 -1", "ZMPOP 2 <none> <z6> MIN", "LMPOP 2 <none> <l3> LEFT COUNT 2",
+	"BLMPOP 0.01 2 <none> <l3> RIGHT", "BZMPOP 0.01 2 <none> <z5> MAX", "BLPOP <none> <l3> 0.01", "BRPOP <none> <l9> 0.01", "BZPOPMIN <none> <z4> 0.01",
+	"BLMOVE <l1> <l7> LEFT RIGHT 0.01", "BRPOPLPUSH <l1> <l7> 0.01", "LMOVE <l1> <l7> LEFT LEFT", "RPOPLPUSH <l7> <l8>",
+	"BITOP OR <b3> <b1> <b2>", "BITOP NOT <b4> <b1>", "BITOP NOT <b4> <b1> <b2>", "PFCOUNT <p1> <p2>", "PFMERGE <p3> <p1> <p2>", "PFMERGE <p4>",
+	"SMOVE <s1> <s2> 1", "SUNIONSTORE <s3> <s1> <s2>", "SDIFFSTORE <s4> <s1> <s2>", "SINTERSTORE <s5> <s1> <s2>",
+	"COPY <a1> <a4>", "COPY <a1> <a4> REPLACE", "RENAME <a4> <a5>", "RENAMENX <a5> <a2>", "RENAME <none> <a1>",
+	"MSETNX <m1> 1 <m2> 2", "MSETNX <m2> 1 <m3> 2", "MSETNX <m1>", "SPUBLISH <a1> m", "DUMP <none>", "WAIT 0 0",
+	"MGET <a1> <none> <a2>", "MSET <m4> 1 <m5> 2", "EXISTS <a1> <a2> <a1> <none>", "TOUCH <a1> <a2>", "DEL <a1> <none> <l1>", "UNLINK <s1> <s2>",
+}
+
+// TestManyKeyForms: commands in full, with their effects, as one Redis answers
+// them: the keys in one slot, then each in its own.
+func TestManyKeyForms(t *testing.T) {
+	cluster := startLeash(t, redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs())
+	standalone := startLeash(t, []string{redistest.Start(t).Addr})
+	for _, hello := range []string{"2", "3"} {
+		for _, up := range []struct {
+			name         string
+			redis, leash *redistest.Client
+			keys         string
+		}{
+			{"cluster", plainCluster(t), cluster.dial(t), "one slot"},
+			{"cluster", plainCluster(t), cluster.dial(t), "many slots"},
+			{"standalone", dialAddr(t, redistest.Start(t).Addr), standalone.dial(t), "many slots"},
+		} {
+			for _, c := range []*redistest.Client{up.redis, up.leash} {
+				do(t, c, "HELLO", hello)
+				want(t, c, "+OK\r\n", "FLUSHALL")
+			}
+			open := map[string]string{"one slot": "{t}", "many slots": ""}[up.keys]
+			for _, form := range manyKeyForms {
+				args := strings.Fields(strings.NewReplacer("<", open, ">", "").Replace(strings.ReplaceAll(form, " > >", " ≥ ≥")))
+				for i := range args {
+					args[i] = strings.ReplaceAll(args[i], "≥", ">")
+				}
+				wanted := do(t, up.redis, args...)
+				if _, split := splittings[strings.ToLower(args[0])]; split && strings.HasPrefix(wanted, "-CROSSSLOT ") {
+					continue // Leash can do what a cluster can not
+				}
+				if got := do(t, up.leash, args...); got != wanted {
+					t.Errorf("%s, RESP%s, %s: %q: got %.300q, redis says %.300q", up.name, hello, up.keys, args, got, wanted)
+				}
+			}
+		}
+	}
+}
