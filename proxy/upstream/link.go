@@ -135,6 +135,7 @@ func (l *Link) run(ctx context.Context) {
 	var downSince time.Time
 	backoff := minBackoff
 	for l.awaitCall() {
+		start := time.Now()
 		conn, err := l.dial(ctx)
 		if err == nil {
 			downSince, backoff = time.Time{}, minBackoff
@@ -156,7 +157,7 @@ func (l *Link) run(ctx context.Context) {
 			continue
 		}
 		if downSince.IsZero() {
-			downSince = time.Now()
+			downSince = start
 			l.node.up.log.Warn("redis node cannot be reached", "node", l.node.Addr, "err", err)
 		}
 		l.node.up.Refresh()

@@ -156,6 +156,7 @@ func (n *Node) watch() {
 			n.suspect.Store(true)
 		}
 		if errors.Is(err, errSilent) {
+			n.suspect.Store(true)
 			n.up.log.Error("redis node lost: no word from it", "node", n.Addr, "for", n.up.cfg.UpstreamTimeout)
 			n.eachLink(func(l *Link) { l.breakConn(errSilent) })
 		}
@@ -174,19 +175,22 @@ func (n *Node) listen(conn net.Conn) error {
 	defer stop()
 	go func() { ended <- readAll(conn, func() { heard.Store(int64(time.Since(start))) }) }()
 
-	tick := time.NewTicker(pingInterval)
-	defer tick.Stop()
+	next := time.NewTimer(pingInterval)
+	defer next.Stop()
 	for {
 		conn.SetWriteDeadline(time.Now().Add(pingInterval))
 		_, _ = conn.Write(pingInline) // a broken connection ends the reader
 		select {
 		case err := <-ended:
 			return err
-		case now := <-tick.C:
+		case now := <-next.C:
 			n.sweepIdle(now)
 		}
-		switch silence := time.Since(start) - time.Duration(heard.Load()); {
-		case silence > n.up.cfg.UpstreamTimeout:
+		silence := time.Since(start) - time.Duration(heard.Load())
+		left := n.up.cfg.UpstreamTimeout - silence // no call waits longer
+		next.Reset(min(pingInterval, left))
+		switch {
+		case left <= 0:
 			conn.Close()
 			<-ended
 			return errSilent
