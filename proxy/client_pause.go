@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"sync"
@@ -14,7 +15,7 @@ const (
 	msgPauseTimeout  = "ERR timeout is not an integer or out of range"
 	msgPauseNegative = "ERR timeout is negative"
 	msgPauseMode     = "ERR CLIENT PAUSE mode must be WRITE or ALL"
-	msgPauseArgs     = "ERR unknown subcommand or wrong number of arguments for 'pause'. Try CLIENT HELP."
+	msgPauseArgs     = "ERR unknown subcommand or wrong number of arguments for '%s'. Try CLIENT HELP."
 )
 
 // pause holds commands of clients back until a time. It is immutable.
@@ -72,7 +73,7 @@ func (s *session) clientPause(c *command, cmd resp.Command) bool {
 	all := true
 	switch {
 	case len(cmd.Args) > 4:
-		return s.fail(msgPauseArgs)
+		return s.fail(fmt.Sprintf(msgPauseArgs, cmd.Args[1]))
 	case len(cmd.Args) == 4 && isWord(cmd.Args[3], "WRITE"):
 		all = false
 	case len(cmd.Args) == 4 && !isWord(cmd.Args[3], "ALL"):

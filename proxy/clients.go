@@ -47,8 +47,15 @@ func (s *session) permitted(doomed ...string) bool {
 	return true
 }
 
+// isDenied recognises the errors that are not about the form: no right, or a
+// user that there is not.
 func isDenied(reply []byte) bool {
-	return bytes.HasPrefix(reply, []byte("-NOPERM")) || bytes.HasPrefix(reply, []byte("-NOAUTH"))
+	for _, code := range []string{"-NOPERM ", "-NOAUTH ", "-ERR No such user "} {
+		if bytes.HasPrefix(reply, []byte(code)) {
+			return true
+		}
+	}
+	return false
 }
 
 // permitTimeout bounds the question about a user's rights.

@@ -217,11 +217,18 @@ func (f *fanout) elements() (all [][]byte, ok bool) {
 	return all, true
 }
 
-// elements takes an array reply apart.
+// elements takes an array reply apart, or a map: name, value, name and so on.
 func elements(reply []byte) (all [][]byte, ok bool) {
+	isMap := len(reply) > 0 && reply[0] == '%'
+	if isMap {
+		reply = append([]byte{'*'}, reply[1:]...)
+	}
 	rest, n, ok := arrayHeader(reply)
 	if !ok || n < 0 {
 		return nil, false
+	}
+	if isMap {
+		n *= 2
 	}
 	for range n {
 		var scan resp.Scanner

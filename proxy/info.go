@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,76 +11,74 @@ import (
 	"leash/proxy/upstream"
 )
 
-// serverTreatments are the commands about the server.
-func serverTreatments() treatments {
-	return treatments{
-		"COMMAND": {(*session).relayAny, anyNode, ""}, "COMMAND|COUNT": {(*session).relayAny, anyNode, ""},
-		"COMMAND|DOCS": {(*session).relayAny, anyNode, ""}, "COMMAND|INFO": {(*session).relayAny, anyNode, ""},
-		"COMMAND|LIST": {(*session).relayAny, anyNode, ""}, "COMMAND|GETKEYS": {(*session).relayAny, anyNode, ""},
-		"COMMAND|GETKEYSANDFLAGS": {(*session).relayAny, anyNode, ""},
-
-		"TIME": {(*session).relayAny, anyNode, ""}, "CONFIG|GET": {(*session).relayAny, anyNode, ""},
-		"INFO":    {(*session).info, anyNode, "with a section of Leash's own"},
-		"PFDEBUG": {(*session).refuse, refused, "for Redis's own tests"},
-	}
-}
-
-// info answers INFO: the section "leash" from here, everything else from a
-// node, with that section behind it where a server adds those of modules.
+// info answers INFO (https://redis.io/docs/latest/commands/info/) as one Redis
+// would that has all the keys: one node's text, in which what can be added up
+// is added up over all masters, what describes clients is Leash's own, and a
+// section "Leash" follows where a server puts those of modules. What needs a
+// master that does not answer is left out rather than wrong.
 func (s *session) info(c *command, cmd resp.Command) bool {
-	own, others := infoSections(cmd.Args[1:])
-	if !own {
-		return s.relayAny(c, cmd)
-	}
-	if !s.ready(c, cmd) {
+	switch {
+	case !s.ready(c, cmd):
 		return true
-	}
-	if !others {
-		s.scratch = resp.AppendBulk(s.scratch[:0], s.server.infoSection())
-		return s.answer(s.scratch)
-	}
-	if !s.adoptTopology() || !s.admitCall(len(cmd.Raw)) {
+	case !s.adoptTopology() || !s.admitCall(len(cmd.Raw)):
 		return false
-	}
-	if s.keyless < 0 {
+	case s.keyless < 0:
 		return s.fail(msgSlotUnserved)
 	}
-	p := &part{slot: anySlot}
-	p.Request = bytes.Clone(cmd.Raw)
-	to := []*upstream.Node{s.topology.Masters()[s.keyless]}
-	return s.fan([]*part{p}, to, 0, len(cmd.Raw), s.server.mergeInfo)
+	report := &infoReport{own: s.server.ownInfo(s.face()), resp3: s.lane.RESP3}
+	if wantsLeash(cmd.Args[1:]) {
+		report.leash = s.server.infoSection()
+	}
+	masters, exact := s.topology.Masters(), onlyKeyspace(cmd.Args[1:])
+	var parts []*part
+	var to []*upstream.Node
+	for i := range masters { // the session's usual node first: its text is the frame
+		n := masters[(s.keyless+i)%len(masters)]
+		if n.Silent() && !exact && len(masters) > 1 {
+			report.missing++
+			continue
+		}
+		p := &part{slot: anySlot, fixed: true, spare: !exact}
+		p.Request = bytes.Clone(cmd.Raw)
+		parts, to = append(parts, p), append(to, n)
+	}
+	if len(parts) == 0 {
+		return s.fail(msgUpstreamDown)
+	}
+	return s.fan(parts, to, 0, len(cmd.Raw), report.merge)
 }
 
-// infoSections tells whether the section "leash" is asked for and whether
-// anything else is.
-func infoSections(sections [][]byte) (own, others bool) {
-	if len(sections) == 0 {
-		return true, true
-	}
-	for _, name := range sections {
-		switch strings.ToLower(string(name)) {
-		case "leash":
-			own = true
-		case "all", "everything", "default":
-			own, others = true, true
-		default:
-			others = true
+// onlyKeyspace tells whether nothing but the number of keys is asked for, which
+// is known or not.
+func onlyKeyspace(sections [][]byte) bool {
+	return len(sections) == 1 && isWord(sections[0], "KEYSPACE")
+}
+
+// wantsLeash tells whether the section "leash" is asked for.
+func wantsLeash(sections [][]byte) bool {
+	return len(sections) == 0 || slices.ContainsFunc(sections, func(name []byte) bool {
+		return slices.Contains([]string{"leash", "all", "everything", "default"}, strings.ToLower(string(name)))
+	})
+}
+
+// ownInfo are the fields of Redis's INFO that speak of clients and of the
+// address: here those are Leash's.
+func (s *Server) ownInfo(f face) map[string]string {
+	blocked := 0
+	for _, one := range s.all() {
+		if one.blocked.Load() != nil || one.watcher.Load() != nil {
+			blocked++
 		}
 	}
-	return own, others
-}
-
-// mergeInfo puts the section "leash" behind a node's INFO.
-func (s *Server) mergeInfo(f *fanout) []byte {
-	reply := f.parts[0].reply
-	i := bytes.IndexByte(reply, '\n')
-	if i < 0 || reply[0] != '$' && reply[0] != '=' || len(reply) < i+3 {
-		return nil
+	return map[string]string{
+		"tcp_port":                   strconv.Itoa(f.port),
+		"connected_clients":          strconv.Itoa(s.sessionCount()),
+		"maxclients":                 strconv.Itoa(s.cfg.MaxClients),
+		"blocked_clients":            strconv.Itoa(blocked),
+		"total_connections_received": strconv.FormatInt(s.stats.accepted.Load(), 10),
+		"rejected_connections":       strconv.FormatInt(s.stats.refused.Load(), 10),
+		"connected_slaves":           "0", // whom clients could not reach through here
 	}
-	text := append(bytes.Clone(reply[i+1:len(reply)-2]), '\r', '\n')
-	whole := resp.AppendBulk(nil, append(text, s.infoSection()...))
-	whole[0] = reply[0] // a verbatim string in RESP3
-	return whole
 }
 
 // infoSection is what INFO says of Leash itself, in INFO's own form.

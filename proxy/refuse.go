@@ -54,8 +54,15 @@ const maxQuoted = 128
 
 // unknown answers a command that is in no table, in Redis's words. It does not
 // go upstream: the server may know it after all, under a name of its own or
-// since a newer version, and nobody knows what it does to a shared link.
+// since a newer version, and nobody knows what it does to a shared link. What
+// looks like HTTP ends the session, as in Redis: a browser may send it for
+// somebody who cannot reach this port himself.
 func (s *session) unknown(cmd resp.Command) bool {
+	if isWord(cmd.Args[0], "POST") || isWord(cmd.Args[0], "HOST:") {
+		s.server.log.Warn("a client speaks HTTP, somebody may have been tricked into it; closing it", "client", s.conn.RemoteAddr())
+		s.cause = endRefused
+		return false
+	}
 	b := append([]byte("ERR unknown command '"), quoted(cmd.Args[0], maxQuoted)...)
 	b = append(b, "', with args beginning with: "...)
 	start := len(b)

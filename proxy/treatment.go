@@ -34,15 +34,20 @@ type treatments map[string]treatment
 func allTreatments() treatments {
 	all := treatments{}
 	for _, family := range []treatments{
-		blockingTreatments(), trackingTreatments(), monitorTreatments(),
+		aclTreatments(),
+		blockingTreatments(),
 		clientTreatments(),
 		clusterTreatments(),
+		configTreatments(),
 		connectionTreatments(),
 		keyspaceTreatments(),
+		monitorTreatments(),
 		publishTreatments(),
 		scriptTreatments(),
 		serverTreatments(),
+		slowlogTreatments(),
 		subscriptionTreatments(),
+		trackingTreatments(),
 		transactionTreatments(),
 	} {
 		maps.Copy(all, family)

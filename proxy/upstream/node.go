@@ -56,6 +56,10 @@ func (n *Node) Link(lane Lane) *Link {
 	return l
 }
 
+// Silent reports whether the node has not answered for some seconds, so that
+// who can do without it had better not ask.
+func (n *Node) Silent() bool { return n.suspect.Load() }
+
 // closeLane closes the link of a lane, unless a session has joined it by now.
 func (n *Node) closeLane(lane Lane, cause error) {
 	n.mu.Lock() // before Upstream.mu: whoever joins later gets a new link

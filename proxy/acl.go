@@ -1,0 +1,43 @@
+package proxy
+
+import (
+	"leash/proxy/resp"
+)
+
+// aclTreatments are the ACL commands. Masters have the same users if nobody
+// changes one alone, so one node is asked; a change goes to every master.
+func aclTreatments() treatments {
+	return treatments{
+		"ACL|CAT": {(*session).relayAny, anyNode, ""}, "ACL|DRYRUN": {(*session).relayAny, anyNode, ""},
+		"ACL|GENPASS": {(*session).relayAny, anyNode, ""}, "ACL|GETUSER": {(*session).relayAny, anyNode, ""},
+		"ACL|LIST": {(*session).relayAny, anyNode, ""}, "ACL|USERS": {(*session).relayAny, anyNode, ""},
+		"ACL|WHOAMI": {(*session).relayAny, anyNode, ""},
+
+		"ACL|DELUSER": {everyMaster(mergeMax), everyNode, "not of replicas"}, "ACL|SETUSER": {everyMaster(mergeOK), everyNode, "not of replicas"},
+		"ACL|LOAD": {everyMaster(mergeOK), everyNode, ""}, "ACL|SAVE": {everyMaster(mergeOK), everyNode, ""},
+		"ACL|LOG": {(*session).aclLog, everyNode, ""},
+	}
+}
+
+// aclLogLength is how many entries ACL LOG gives unless it is told.
+const aclLogLength = 10
+
+// aclLog answers ACL LOG [count | RESET] with the newest entries of all masters.
+func (s *session) aclLog(c *command, cmd resp.Command) bool {
+	limit := int64(aclLogLength)
+	if len(cmd.Args) > 2 {
+		if isWord(cmd.Args[2], "RESET") {
+			return s.everywhere(cmd, mergeOK)
+		}
+		limit, _ = resp.ParseInt(cmd.Args[2]) // Redis will say what is wrong
+	}
+	return everyMaster(newest(limit, func(entry [][]byte) (float64, bool) {
+		for i := 0; i+1 < len(entry); i += 2 {
+			if string(value(entry[i])) == "age-seconds" {
+				age, ok := decimal(value(entry[i+1]))
+				return -age, ok
+			}
+		}
+		return 0, false
+	}))(s, c, cmd)
+}

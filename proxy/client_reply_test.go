@@ -1,0 +1,52 @@
+package proxy
+
+import (
+	"strings"
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+// TestClientReplyAsRedis sends everything at once, for it says little.
+func TestClientReplyAsRedis(t *testing.T) {
+	server := redistest.Start(t)
+	upstreams := []*leash{startLeash(t, []string{server.Addr}), startLeash(t, redistest.StartCluster(t).Addrs())}
+	for _, script := range []string{
+		"CLIENT REPLY SKIP;PING;PING x",
+		"CLIENT REPLY SKIP;CLIENT REPLY SKIP;PING 1;PING 2",
+		"CLIENT REPLY SKIP;CLIENT REPLY ON;PING 1;PING 2",
+		"CLIENT REPLY SKIP;CLIENT REPLY OFF;PING 1;PING 2;CLIENT REPLY ON;PING 3",
+		"CLIENT REPLY OFF;SET a 1;GET a;MGET a b;NOSUCH;GET;LPUSH a 1;EVAL return_1 0;CLIENT REPLY SKIP;CLIENT REPLY x;GET a;CLIENT REPLY ON;GET a;GET b",
+		"SET a 1;CLIENT REPLY SKIP;MGET a b c;GET a;CLIENT REPLY SKIP;NOSUCH;GET a;CLIENT REPLY SKIP;CLIENT REPLY x;GET a;CLIENT REPLY SKIP;DEL a b c;GET a",
+		"CLIENT REPLY OFF;PING;RESET;PING",
+		"CLIENT REPLY OFF;HELLO 3;GET a;CLIENT REPLY ON;GET nothing",
+		"CLIENT REPLY OFF;GET a;QUIT;PING",
+		"CLIENT REPLY SKIP;QUIT",
+		"CLIENT REPLY SKIP;BLPOP none 0.01;PING",
+	} {
+		var raw strings.Builder
+		for cmd := range strings.SplitSeq(script, ";") {
+			raw.WriteString(redistest.Command(strings.Fields(cmd)...))
+		}
+		want := exchange(t, server.Addr, raw.String())
+		for _, l := range upstreams {
+			if got := exchange(t, l.addr, raw.String()); got != want {
+				t.Errorf("%s: got %q, want %q", script, got, want)
+			}
+		}
+	}
+}
+
+// TestMutedLargeReplies: what is dropped is not kept either, and does not stop
+// the session.
+func TestMutedLargeReplies(t *testing.T) {
+	l := startLeash(t, []string{redistest.Start(t).Addr})
+	client := l.dial(t)
+	want(t, client, "+OK\r\n", "SET", "big", strings.Repeat("v", 1<<20))
+	raw := redistest.Command("CLIENT", "REPLY", "OFF") + strings.Repeat(redistest.Command("GET", "big"), 500)
+	if err := client.Send(raw); err != nil {
+		t.Fatal(err)
+	}
+	want(t, client, "+OK\r\n", "CLIENT", "REPLY", "ON")
+	want(t, client, "+PONG\r\n", "PING")
+}

@@ -1,0 +1,223 @@
+package proxy
+
+import (
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+// text takes the text out of a bulk or verbatim string.
+func text(t testing.TB, reply string) string {
+	t.Helper()
+	body, ok := infoBody([]byte(reply))
+	if !ok {
+		t.Fatalf("not a text: %.200q", reply)
+	}
+	return string(body)
+}
+
+// fields reads a line of CLIENT LIST.
+func fields(line string) map[string]string {
+	m := make(map[string]string)
+	for _, f := range strings.Fields(line) {
+		name, value, _ := strings.Cut(f, "=")
+		m[name] = value
+	}
+	return m
+}
+
+// listed finds a client's line in CLIENT LIST, nil when there is none.
+func listed(t testing.TB, asker *redistest.Client, addr string) map[string]string {
+	t.Helper()
+	for line := range strings.Lines(text(t, do(t, asker, "CLIENT", "LIST"))) {
+		if f := fields(line); f["addr"] == addr {
+			return f
+		}
+	}
+	return nil
+}
+
+func addrOf(c *redistest.Client) string { return c.Conn().LocalAddr().String() }
+
+func names(line string) (names []string) {
+	for _, f := range strings.Fields(line) {
+		name, _, _ := strings.Cut(f, "=")
+		names = append(names, name)
+	}
+	return names
+}
+
+// TestClientListIsRedis: the fields are those of Redis, in its order, with the
+// two that newer ones have.
+func TestClientListIsRedis(t *testing.T) {
+	server := redistest.Start(t)
+	l := startLeash(t, []string{server.Addr})
+	redis, client, other := dialAddr(t, server.Addr), l.dial(t), l.dial(t)
+	want(t, other, "+OK\r\n", "CLIENT", "SETNAME", "bob")
+	want(t, other, "+OK\r\n", "CLIENT", "SETINFO", "lib-name", "redis-x")
+	want(t, other, "+OK\r\n", "CLIENT", "SETINFO", "LIB-VER", "1.2")
+	want(t, other, "+OK\r\n", "CLIENT", "NO-EVICT", "on")
+	want(t, other, "+OK\r\n", "SELECT", "3")
+	do(t, other, "HELLO", "3")
+	want(t, other, "_\r\n", "GET", "k")
+
+	theirs := names(text(t, do(t, redis, "CLIENT", "INFO")))
+	ours := names(text(t, do(t, client, "CLIENT", "INFO")))
+	if want := append(theirs, "lib-name", "lib-ver"); !slices.Equal(ours, want) {
+		t.Errorf("fields: got %q, want %q", ours, want)
+	}
+	got := listed(t, client, addrOf(other))
+	for name, value := range map[string]string{
+		"laddr": l.addr, "name": "bob", "flags": "e", "db": "3", "sub": "0", "psub": "0", "ssub": "0", "multi": "-1", "cmd": "get",
+		"user": "default", "redir": "-1", "resp": "3", "lib-name": "redis-x", "lib-ver": "1.2", "events": "r",
+	} {
+		if got[name] != value {
+			t.Errorf("%s: got %q, want %q", name, got[name], value)
+		}
+	}
+	self := fields(text(t, do(t, client, "CLIENT", "INFO")))
+	if id := do(t, client, "CLIENT", "ID"); id != ":"+self["id"]+"\r\n" || self["cmd"] != "client|info" || self["flags"] != "N" {
+		t.Errorf("CLIENT INFO: %v, id %q", self, id)
+	}
+	eventually(t, "the clock goes on", func() bool {
+		f := listed(t, client, addrOf(other))
+		return f["age"] != "0" && f["idle"] != "0"
+	})
+}
+
+// TestClientCommandsAsRedisSaysIt compares what does not depend on who asks.
+func TestClientCommandsAsRedisSaysIt(t *testing.T) {
+	server := redistest.Start(t)
+	l := startLeash(t, []string{server.Addr})
+	redis, client := dialAddr(t, redistest.Start(t).Addr), l.dial(t) // not where Leash's own clients are
+	for _, hello := range []string{"2", "3"} {
+		do(t, redis, "HELLO", hello)
+		do(t, client, "HELLO", hello)
+		for _, cmd := range []string{
+			"CLIENT LIST TYPE x", "CLIENT LIST TYPE", "CLIENT LIST ID", "CLIENT LIST ID 0", "CLIENT LIST ID x", "CLIENT LIST ID 999999", "CLIENT LIST x",
+			"CLIENT LIST TYPE pubsub", "CLIENT LIST TYPE master", "CLIENT LIST TYPE slave", "CLIENT INFO x",
+			"CLIENT KILL", "CLIENT KILL 1.2.3.4:5", "CLIENT KILL x y", "CLIENT KILL ID x", "CLIENT KILL ID 0", "CLIENT KILL ID 999999", "CLIENT KILL ID 99999 TYPE",
+			"CLIENT KILL TYPE x", "CLIENT KILL TYPE replica", "CLIENT KILL USER nobody", "CLIENT KILL SKIPME x", "CLIENT KILL ADDR a LADDR b",
+			"CLIENT NO-EVICT x", "CLIENT NO-EVICT ON", "CLIENT NO-EVICT off", "CLIENT NO-EVICT",
+			"CLIENT PAUSE", "CLIENT PAUSE x", "CLIENT PAUSE -1", "CLIENT PAUSE 1 x", "CLIENT PAUSE 1 ALL x", "CLIENT PAUSE 0", "CLIENT PAUSE 0 WRITE", "CLIENT UNPAUSE", "CLIENT UNPAUSE x",
+			"CLIENT GETREDIR", "CLIENT TRACKINGINFO", "CLIENT REPLY", "CLIENT REPLY x", "CLIENT REPLY ON", "CLIENT HELP", "CLIENT X", "CLIENT",
+		} {
+			want(t, client, do(t, redis, strings.Fields(cmd)...), strings.Fields(cmd)...)
+		}
+	}
+}
+
+// TestClientKill: each filter ends whom it means and nobody else.
+func TestClientKill(t *testing.T) {
+	server := redistest.Start(t)
+	path := filepath.Join(t.TempDir(), "leash")
+	l := startLeash(t, []string{server.Addr}, func(o *options) { o.front.Listen = []string{"127.0.0.1:0", "unix:" + path} })
+	want(t, dialAddr(t, server.Addr), "+OK\r\n", "ACL", "SETUSER", "bob", "on", ">secret", "~*", "+@all")
+	admin := l.dial(t)
+	for _, filter := range []struct{ args, reply string }{
+		{"ADDR", "+OK\r\n"}, {"ID ID", ":1\r\n"}, {"ADDR ADDR", ":1\r\n"}, {"USER bob", ":1\r\n"}, {"USER bob LADDR LADDR", ":1\r\n"},
+		{"TYPE normal USER bob", ":1\r\n"}, {"ID ID USER default", ":0\r\n"}, {"ID ID MAXAGE 1000", ":0\r\n"}, {"TYPE pubsub", ":0\r\n"},
+	} {
+		victim, bystander := l.dial(t), l.dial(t)
+		want(t, victim, "+OK\r\n", "AUTH", "bob", "secret")
+		want(t, bystander, "+PONG\r\n", "PING")
+		id := strings.Trim(do(t, victim, "CLIENT", "ID"), ":\r\n")
+		args := strings.Fields("CLIENT KILL " + filter.args)
+		if last := len(args) - 1; last == 2 || args[last-1] == args[last] || args[2] == "ID" { // a word that is its own value stands for the victim's
+			place := map[bool]int{true: last, false: 3}[args[2] != "ID"]
+			args[place] = map[string]string{"ADDR": addrOf(victim), "ID": id, "LADDR": l.addr}[args[place]]
+		}
+		want(t, admin, filter.reply, args...)
+		if _, err := victim.Do("PING"); (err == nil) != (filter.reply == ":0\r\n") {
+			t.Errorf("%s: the victim got %v", filter.args, err)
+		}
+		want(t, bystander, "+PONG\r\n", "PING")
+		victim.Close()
+		bystander.Close()
+		eventually(t, "the clients are gone", func() bool { return l.sessionCount() == 1 })
+	}
+	want(t, admin, "-ERR No such client\r\n", "CLIENT", "KILL", "127.0.0.1:1")
+
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redistest.NewClient(conn)
+	defer client.Close()
+	if got := fields(text(t, do(t, client, "CLIENT", "INFO"))); got["addr"] != path+":0" || got["flags"] != "U" {
+		t.Errorf("on a unix socket: %v", got)
+	}
+	want(t, admin, "+OK\r\n", "CLIENT", "KILL", path+":0")
+	if _, err := client.Do("PING"); err == nil {
+		t.Error("the client of the unix socket lives")
+	}
+}
+
+// TestClientKillsItself: the answer comes first, and nothing after it.
+func TestClientKillsItself(t *testing.T) {
+	l := startLeash(t, []string{redistest.Start(t).Addr})
+	client := l.dial(t)
+	want(t, client, ":0\r\n", "CLIENT", "KILL", "ADDR", addrOf(client))
+	want(t, client, "+PONG\r\n", "PING")
+	raw := redistest.Command("SET", "a", "1") + redistest.Command("CLIENT", "KILL", "SKIPME", "no", "ADDR", addrOf(client)) + redistest.Command("SET", "a", "2")
+	if err := client.Send(raw); err != nil {
+		t.Fatal(err)
+	}
+	for _, reply := range []string{"+OK\r\n", ":1\r\n"} {
+		if got, err := client.Read(); got != reply {
+			t.Fatalf("got %q, %v; want %q", got, err, reply)
+		}
+	}
+	if got, err := client.Read(); err == nil {
+		t.Errorf("after its end: %q", got)
+	}
+	want(t, l.dial(t), "$1\r\n1\r\n", "GET", "a")
+}
+
+// TestLocksOfTheKilledRunOut (R28): whoever is cut off may still be at work.
+func TestLocksOfTheKilledRunOut(t *testing.T) {
+	l := startLeash(t, []string{redistest.Start(t).Addr})
+	holder, admin := l.dial(t), l.dial(t)
+	if got := do(t, holder, "LOCK.ACQUIRE", "k"); got[0] != ':' {
+		t.Fatal(got)
+	}
+	want(t, admin, "+OK\r\n", "CLIENT", "KILL", addrOf(holder))
+	eventually(t, "the holder's end", func() bool { return l.sessionCount() == 1 })
+	want(t, admin, "$-1\r\n", "LOCK.ACQUIRE", "k")
+	want(t, admin, ":1\r\n", "EXISTS", "k")
+}
+
+// TestRightsOfAnsweredCommands: what Leash answers itself a user may only have
+// if Redis would allow it.
+func TestRightsOfAnsweredCommands(t *testing.T) {
+	server := redistest.Start(t)
+	want(t, dialAddr(t, server.Addr), "+OK\r\n", "ACL", "SETUSER", "bob", "on", ">secret", "~*", "+@all", "-@dangerous", "-client|no-evict")
+	want(t, dialAddr(t, server.Addr), "+OK\r\n", "ACL", "SETUSER", "sue", "on", ">secret", "~*", "+@all", "-client", "+client|kill")
+	l := startLeash(t, []string{server.Addr})
+	for user, cmds := range map[string][]string{
+		"bob": {"CLIENT LIST", "CLIENT KILL 1.2.3.4:5", "CLIENT PAUSE 1", "CLIENT UNPAUSE", "CLIENT NO-EVICT ON"},
+		"sue": {"CLIENT LIST", "CLIENT PAUSE 1", "CLIENT UNPAUSE"},
+	} {
+		redis, client := dialAddr(t, server.Addr), l.dial(t)
+		want(t, redis, "+OK\r\n", "AUTH", user, "secret")
+		want(t, client, "+OK\r\n", "AUTH", user, "secret")
+		for _, cmd := range cmds {
+			reply := do(t, redis, strings.Fields(cmd)...)
+			got := do(t, client, strings.Fields(cmd)...)
+			if cmd == "CLIENT UNPAUSE" { // asked as PAUSE
+				reply = strings.Replace(reply, "unpause", "pause", 1)
+			}
+			if got != reply || !strings.HasPrefix(got, "-NOPERM ") {
+				t.Errorf("%s: %s: got %q, want %q", user, cmd, got, reply)
+			}
+		}
+		want(t, client, "+OK\r\n", "SET", "k", "v")
+	}
+	client := l.dial(t)
+	want(t, client, "+OK\r\n", "AUTH", "sue", "secret")
+	want(t, client, ":0\r\n", "CLIENT", "KILL", "ID", "999999")
+}

@@ -1,0 +1,50 @@
+package proxy
+
+import (
+	"strings"
+
+	"leash/proxy/resp"
+)
+
+// configTreatments are the CONFIG commands.
+func configTreatments() treatments {
+	return treatments{
+		"CONFIG|GET":       {(*session).relayAny, anyNode, ""},
+		"CONFIG|SET":       {(*session).configSet, everyNode, "not of replicas; what is about addresses and connections is refused"},
+		"CONFIG|RESETSTAT": {everyMaster(mergeOK), everyNode, ""}, "CONFIG|REWRITE": {everyMaster(mergeOK), everyNode, ""},
+	}
+}
+
+// ownParameters are about a server's address, its place in the cluster, or its
+// connections, and those are Leash's: a tighter limit would cut the links that
+// all clients share.
+var ownParameters = [...]string{
+	"bind", "bind-source-addr", "port", "tls-port", "unixsocket", "cluster-port", "cluster-config-file",
+	"cluster-announce-", "replica-announce-", "slave-announce-",
+	"maxclients", "maxmemory-clients", "timeout", "tcp-keepalive", "proto-max-bulk-len", "client-query-buffer-limit",
+	"client-output-buffer-limit",
+}
+
+// configSet sets parameters on every master, or none that only one may have.
+func (s *session) configSet(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	for i := 2; i < len(cmd.Args); i += 2 {
+		name := strings.ToLower(string(quoted(cmd.Args[i], maxQuoted)))
+		if isOwnParameter(name) {
+			return s.fail("ERR CONFIG SET of '" + name + "' is refused by leash: " +
+				"it is about a server's address or connections, and those are not its clients'")
+		}
+	}
+	return s.everywhere(cmd, mergeOK)
+}
+
+func isOwnParameter(name string) bool {
+	for _, own := range ownParameters {
+		if name == own || strings.HasSuffix(own, "-") && strings.HasPrefix(name, own) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,170 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"leash/proxy/resp"
+)
+
+// infoReport makes one INFO of those of all masters.
+type infoReport struct {
+	own     map[string]string // fields that Leash answers itself
+	leash   []byte            // its own section, nil if not asked for
+	resp3   bool
+	missing int // masters that were not asked, or failed
+
+	texts []infoText // of those that answered
+}
+
+// merge implements merge for parts that may have failed, but not all.
+func (r *infoReport) merge(f *fanout) []byte {
+	for _, p := range f.parts {
+		text, ok := infoBody(p.reply)
+		switch {
+		case len(p.reply) > 0 && p.reply[0] == '-':
+			r.missing++
+		case !ok:
+			return nil
+		default:
+			r.texts = append(r.texts, parseInfo(text))
+		}
+	}
+	if len(r.texts) == 0 {
+		return f.parts[0].reply
+	}
+	text := r.text()
+	if r.leash != nil {
+		if len(text) > 0 {
+			text = append(text, "\r\n"...)
+		}
+		text = append(text, r.leash...)
+		if r.missing > 0 {
+			text = fmt.Appendf(text, "leash_missing_masters:%d\r\n", r.missing)
+		}
+	}
+	if r.resp3 {
+		return resp.AppendVerbatim(nil, string(text))
+	}
+	return resp.AppendBulk(nil, text)
+}
+
+// infoBody takes the text out of a bulk or verbatim string.
+func infoBody(reply []byte) (text []byte, ok bool) {
+	i := bytes.IndexByte(reply, '\n')
+	if i < 0 || reply[0] != '$' && reply[0] != '=' || len(reply) < i+3 {
+		return nil, false
+	}
+	return bytes.TrimPrefix(reply[i+1:len(reply)-2], []byte("txt:")), true
+}
+
+// text writes the sections of the first text with the fields as they are for
+// all.
+func (r *infoReport) text() []byte {
+	var b bytes.Buffer
+	for i, section := range r.texts[0].sections {
+		if i > 0 {
+			b.WriteString("\r\n")
+		}
+		fmt.Fprintf(&b, "# %s\r\n", section.title)
+		for _, name := range r.fieldsOf(section) {
+			if value, ok := r.value(name); ok {
+				fmt.Fprintf(&b, "%s:%s\r\n", name, value)
+			}
+		}
+	}
+	return b.Bytes()
+}
+
+// fieldsOf returns the names in a section: those of the first text, and where
+// they name databases, commands or errors those of all.
+func (r *infoReport) fieldsOf(section infoSection) []string {
+	names := section.fields
+	if len(r.texts) == 1 || !unionSections[section.title] {
+		return names
+	}
+	seen := make(map[string]bool)
+	var all []string
+	for _, text := range r.texts {
+		for _, other := range text.sections {
+			for _, name := range other.fields {
+				if other.title == section.title && !seen[name] {
+					seen[name] = true
+					all = append(all, name)
+				}
+			}
+		}
+	}
+	return all
+}
+
+var unionSections = map[string]bool{"Keyspace": true, "Commandstats": true, "Errorstats": true}
+
+// value is a field for all masters; ok is false when it is not known, or not
+// for clients.
+func (r *infoReport) value(name string) (value string, ok bool) {
+	if own, ok := r.own[name]; ok {
+		return own, true
+	}
+	first := r.texts[0].values[name]
+	if isReplicaLine(name) || strings.HasPrefix(name, "listener") {
+		return "", false
+	}
+	if len(r.texts) == 1 && r.missing == 0 {
+		return first, true
+	}
+	rule := infoRuleOf(name)
+	switch {
+	case rule == nil:
+		return first, true
+	case r.missing > 0:
+		return "", false
+	}
+	return rule(r, name)
+}
+
+// isReplicaLine recognises "slave0": replicas cannot be reached through Leash.
+func isReplicaLine(name string) bool {
+	n, ok := strings.CutPrefix(name, "slave")
+	return ok && n != "" && strings.Trim(n, "0123456789") == ""
+}
+
+// all returns the values that a field has in the texts that have it.
+func (r *infoReport) all(name string) (values []string) {
+	for _, t := range r.texts {
+		if v, ok := t.values[name]; ok {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
+// infoText is INFO's reply taken apart.
+type infoText struct {
+	sections []infoSection
+	values   map[string]string
+}
+
+type infoSection struct {
+	title  string
+	fields []string
+}
+
+func parseInfo(text []byte) infoText {
+	t := infoText{values: make(map[string]string)}
+	for line := range strings.SplitSeq(string(text), "\r\n") {
+		if title, ok := strings.CutPrefix(line, "# "); ok {
+			t.sections = append(t.sections, infoSection{title: title})
+			continue
+		}
+		name, value, ok := strings.Cut(line, ":")
+		if !ok || len(t.sections) == 0 {
+			continue
+		}
+		last := &t.sections[len(t.sections)-1]
+		last.fields = append(last.fields, name)
+		t.values[name] = value
+	}
+	return t
+}

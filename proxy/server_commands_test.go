@@ -1,0 +1,180 @@
+package proxy
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// TestServerCommandsAsRedis compares what Leash relays, merges or answers for a
+// server with what the server says.
+func TestServerCommandsAsRedis(t *testing.T) {
+	server := redistest.Start(t)
+	l := startLeash(t, []string{server.Addr})
+	redis, client := dialAddr(t, redistest.Start(t).Addr), l.dial(t) // a second server: users and settings change
+	for _, hello := range []string{"2", "3"} {
+		do(t, redis, "HELLO", hello)
+		do(t, client, "HELLO", hello)
+		for _, cmd := range []string{
+			"ROLE", "ROLE x", "TIME x", "LOLWUT VERSION 9", "LASTSAVE x", "BGSAVE x", "MEMORY PURGE", "MEMORY DOCTOR", "MEMORY STATS x", "MEMORY X", "MEMORY HELP",
+			"MODULE LIST", "MODULE LOAD", "PFSELFTEST x", "DEBUG", "DEBUG OBJECT nokey", "OBJECT ENCODING nokey", "OBJECT HELP", "OBJECT FREQ a", "OBJECT X",
+			"CONFIG GET maxmemory", "CONFIG GET", "CONFIG SET a", "CONFIG SET nosuch 1", "CONFIG SET maxmemory x", "CONFIG SET maxmemory 100mb", "CONFIG GET maxmemory appendonly", "CONFIG SET maxmemory 0", "CONFIG X", "CONFIG HELP",
+			"CONFIG REWRITE", "CONFIG RESETSTAT", "SLOWLOG RESET", "SLOWLOG GET", "SLOWLOG LEN", "SLOWLOG GET x", "SLOWLOG GET -2", "SLOWLOG GET -1", "SLOWLOG X", "SLOWLOG HELP",
+			"LATENCY RESET", "LATENCY LATEST", "LATENCY HISTORY x", "LATENCY GRAPH x", "LATENCY HISTOGRAM nosuch", "LATENCY X", "LATENCY HELP",
+			"ACL WHOAMI", "ACL USERS", "ACL LIST", "ACL CAT", "ACL CAT x", "ACL GETUSER default", "ACL GETUSER x", "ACL DRYRUN default get a", "ACL DRYRUN x get a",
+			"ACL SETUSER x nonsense", "ACL SETUSER bob on nopass ~b:* +get", "ACL LIST", "ACL DRYRUN bob set b:1 1", "ACL DELUSER bob nobody", "ACL DELUSER default", "ACL LOG", "ACL LOG x", "ACL LOG RESET", "ACL SAVE", "ACL LOAD", "ACL GENPASS 0", "ACL X", "ACL HELP",
+			"COMMAND COUNT", "COMMAND INFO get nosuch", "COMMAND GETKEYS mset a 1 b 2", "COMMAND GETKEYSANDFLAGS lmove a b left left", "COMMAND DOCS get", "COMMAND X", "COMMAND HELP",
+			"REPLICAOF x", "SLAVEOF", "SYNC x", "PSYNC x", "POSTED", "HOST",
+		} {
+			want(t, client, do(t, redis, strings.Fields(cmd)...), strings.Fields(cmd)...)
+		}
+	}
+	same := dialAddr(t, server.Addr) // every server has an order of its own
+	for _, cmd := range []string{"ACL CAT scripting", "COMMAND LIST FILTERBY PATTERN xr*", "COMMAND LIST"} {
+		do(t, same, "HELLO", "3")
+		want(t, client, do(t, same, strings.Fields(cmd)...), strings.Fields(cmd)...)
+	}
+}
+
+// TestRefusedWithTheReason: what is not for clients of a proxy says why.
+func TestRefusedWithTheReason(t *testing.T) {
+	l := startLeash(t, []string{redistest.Start(t).Addr})
+	client := l.dial(t)
+	for cmd, reason := range map[string]string{
+		"SHUTDOWN": reasonShared, "SHUTDOWN NOSAVE": reasonShared, "REPLICAOF NO ONE": reasonTopology, "SLAVEOF a 1": reasonTopology,
+		"FAILOVER": reasonTopology, "SYNC": reasonReplica, "PSYNC ? -1": reasonReplica, "REPLCONF capa eof": reasonReplica,
+		"MODULE LOAD x": reasonModules, "DEBUG SLEEP 1": reasonShared, "DEBUG JMAP": reasonShared, "DEBUG SEGFAULT": reasonShared,
+		"CONFIG SET port 1": "connections", "CONFIG SET maxmemory 1 MaxClients 1": "connections", "CONFIG SET cluster-announce-ip x": "connections",
+		"PFSELFTEST": reasonTests, "MIGRATE a 1 k 0 1": "servers behind Leash",
+	} {
+		got := do(t, client, strings.Fields(cmd)...)
+		if !strings.HasPrefix(got, "-ERR ") || !strings.Contains(got, "refused by leash: ") || !strings.Contains(got, reason) {
+			t.Errorf("%s: %q", cmd, got)
+		}
+	}
+	want(t, client, "*2\r\n$9\r\nmaxmemory\r\n$1\r\n0\r\n", "CONFIG", "GET", "maxmemory")
+}
+
+// TestServerCommandsOnEveryMaster: what is said once is done everywhere.
+func TestServerCommandsOnEveryMaster(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	l := startLeash(t, cluster.Addrs())
+	client := l.dial(t)
+	var nodes []*redistest.Client
+	for _, n := range cluster.Nodes[:3] {
+		nodes = append(nodes, dialAddr(t, n.Addr))
+	}
+	everyNodeSays := func(reply string, cmd ...string) {
+		t.Helper()
+		for _, n := range nodes {
+			want(t, n, reply, cmd...)
+		}
+	}
+	want(t, client, "+OK\r\n", "CONFIG", "SET", "slowlog-log-slower-than", "0")
+	everyNodeSays("*2\r\n$23\r\nslowlog-log-slower-than\r\n$1\r\n0\r\n", "CONFIG", "GET", "slowlog-log-slower-than")
+	for i := range 30 {
+		want(t, client, "+OK\r\n", "SET", fmt.Sprint("key", i), "v")
+	}
+	want(t, client, "+OK\r\n", "CONFIG", "SET", "slowlog-log-slower-than", "-1")
+	all := do(t, client, "SLOWLOG", "GET", "-1")
+	if n := do(t, client, "SLOWLOG", "LEN"); !strings.HasPrefix(all, "*"+n[1:]) || len(regexp.MustCompile(`SET\r\n\$[45]\r\nkey`).FindAllString(all, -1)) != 30 {
+		t.Errorf("SLOWLOG: length %q, entries %.40q", n, all)
+	}
+	if got := do(t, client, "SLOWLOG", "GET"); !strings.HasPrefix(got, "*10\r\n") {
+		t.Errorf("SLOWLOG GET: %.40q", got)
+	}
+	if got := do(t, client, "SLOWLOG", "GET", "3"); !strings.HasPrefix(got, "*3\r\n") || !strings.HasPrefix(all[strings.Index(all, "*6"):], got[4:]) {
+		t.Errorf("SLOWLOG GET 3: %q", got)
+	}
+	want(t, client, "+OK\r\n", "SLOWLOG", "RESET")
+	everyNodeSays(":0\r\n", "SLOWLOG", "LEN")
+
+	want(t, client, "+OK\r\n", "ACL", "SETUSER", "bob", "on", ">secret", "+@all", "~*")
+	everyNodeSays("*2\r\n$3\r\nbob\r\n$7\r\ndefault\r\n", "ACL", "USERS")
+	for i, n := range nodes {
+		do(t, n, "AUTH", "bob", fmt.Sprint("wrong", i))
+	}
+	for _, hello := range []string{"2", "3"} {
+		do(t, client, "HELLO", hello)
+		if got := do(t, client, "ACL", "LOG"); !strings.HasPrefix(got, "*3\r\n") {
+			t.Errorf("ACL LOG in RESP%s: %.100q", hello, got)
+		}
+		if got := do(t, client, "ACL", "LOG", "1"); !strings.HasPrefix(got, "*1\r\n") {
+			t.Errorf("ACL LOG 1 in RESP%s: %.100q", hello, got)
+		}
+	}
+	want(t, client, "+OK\r\n", "ACL", "LOG", "RESET")
+	everyNodeSays("*0\r\n", "ACL", "LOG")
+	want(t, client, ":1\r\n", "ACL", "DELUSER", "bob")
+	everyNodeSays("*1\r\n$7\r\ndefault\r\n", "ACL", "USERS")
+
+	before := do(t, client, "LASTSAVE")
+	time.Sleep(1100 * time.Millisecond) // Redis counts in seconds
+	want(t, client, "+Background saving started\r\n", "BGSAVE")
+	eventually(t, "all have saved", func() bool { return do(t, client, "LASTSAVE") != before })
+
+	want(t, client, "+OK\r\n", "CONFIG", "SET", "latency-monitor-threshold", "100")
+	for i, n := range nodes {
+		do(t, n, "EVAL", "local t = redis.call('TIME') repeat local u = redis.call('TIME') until (u[1]-t[1])*1000000+u[2]-t[2] > "+fmt.Sprint(120000+1000*i)+" return 1", "0")
+	}
+	latest := do(t, client, "LATENCY", "LATEST")
+	if !regexp.MustCompile(`^\*1\r\n\*4\r\n\$7\r\ncommand\r\n`).MatchString(latest) {
+		t.Errorf("LATENCY LATEST: %q", latest)
+	}
+	if got := do(t, client, "LATENCY", "HISTORY", "command"); !regexp.MustCompile(`^\*[1-3]\r\n\*2\r\n`).MatchString(got) {
+		t.Errorf("LATENCY HISTORY: %q", got)
+	}
+	if got := do(t, client, "LATENCY", "RESET"); got != ":3\r\n" {
+		t.Errorf("LATENCY RESET: %q", got)
+	}
+	want(t, client, "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n", "CONFIG", "SET", "nosuch", "1")
+	want(t, client, "$8\r\nlistpack\r\n", "OBJECT", "ENCODING", hashIn(t, client))
+}
+
+func hashIn(t *testing.T, client *redistest.Client) string {
+	want(t, client, ":1\r\n", "HSET", "a hash", "f", "v")
+	return "a hash"
+}
+
+// TestPartFailureOfAServerCommand: with a master down nothing is called done.
+func TestPartFailureOfAServerCommand(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 30 * time.Second})
+	l := startLeash(t, cluster.Addrs(), func(o *options) { o.up.RedirectTimeout = 300 * time.Millisecond })
+	client := l.dial(t)
+	want(t, client, "+OK\r\n", "SET", redistest.KeyIn(0, "k"), "v")
+	if err := cluster.Nodes[2].Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, cmd := range []string{"CONFIG SET slowlog-max-len 5", "SLOWLOG LEN", "ACL SETUSER x", "INFO keyspace", "LASTSAVE"} {
+		if got := do(t, client, strings.Fields(cmd)...); got[0] != '-' || !strings.Contains(got, "UPSTREAM") {
+			t.Errorf("%s: %q", cmd, got)
+		}
+	}
+	info := do(t, client, "INFO")
+	for _, part := range []string{"redis_version:", "leash_missing_masters:1\r\n", "connected_clients:1\r\n", "redis_mode:cluster\r\n"} {
+		if !strings.Contains(info, part) {
+			t.Errorf("INFO lacks %q", part)
+		}
+	}
+	for _, part := range []string{"\nused_memory:", "\ndb0:", "total_commands_processed"} {
+		if strings.Contains(info, part) {
+			t.Errorf("INFO tells %q though a master is missing", part)
+		}
+	}
+}
+
+// TestHTTPIsNoRedis: a browser that was made to send a request gets nothing.
+func TestHTTPIsNoRedis(t *testing.T) {
+	server := redistest.Start(t)
+	l := startLeash(t, []string{server.Addr})
+	for _, raw := range []string{"POST / HTTP/1.1\r\nSET a 1\r\n", "Host: x\r\nSET a 1\r\n", redistest.Command("post") + redistest.Command("SET", "a", "1")} {
+		if got, want := exchange(t, l.addr, raw), exchange(t, server.Addr, raw); got != want {
+			t.Errorf("%q: got %q, want %q", raw, got, want)
+		}
+	}
+	want(t, l.dial(t), "$-1\r\n", "GET", "a")
+}
