@@ -28,7 +28,7 @@ func (s *session) ready(c *command, cmd resp.Command) bool {
 	return false
 }
 
-// refuse answers a command that Leash cannot do yet without harm to others.
+// refuse answers a command that Leash cannot run without harm to others.
 func (s *session) refuse(c *command, cmd resp.Command) bool {
 	switch {
 	case c.subs != nil && len(cmd.Args) > 1:
@@ -41,12 +41,17 @@ func (s *session) refuse(c *command, cmd resp.Command) bool {
 	return s.fail(c.refusal())
 }
 
+// reasonUnknown is why a command is refused that the upstream has and Leash
+// does not know: of a module, or newer than Leash, and not only about data.
+const reasonUnknown = "what it does to a connection that others share is not known"
+
 // refusal says why a command is refused.
 func (c *command) refusal() string {
-	if c.class == refused && c.note != "" {
-		return "ERR '" + c.name + "' is refused by leash: " + c.note
+	reason := c.note
+	if c.class != refused || reason == "" {
+		reason = reasonUnknown
 	}
-	return "ERR '" + c.name + "' is not supported by leash yet"
+	return "ERR '" + c.name + "' is refused by leash: " + reason
 }
 
 // maxQuoted is how much of a name or of arguments Redis repeats in an error.
