@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ var loosely = []struct {
 	{"the same, by field and value", sameElements(2), "HGETALL"},
 	{"the same, behind a cursor", sameScan(1), "SSCAN"},
 	{"the same, behind a cursor, by field and value", sameScan(2), "HSCAN ZSCAN"},
+	{"the same, also within a library", sameInAnyOrder, "FUNCTION|LIST"},
 	{"picked by chance", sameCount, "SRANDMEMBER HRANDFIELD ZRANDMEMBER RANDOMKEY"},
 	{"tells of times, which are a little later on the other server", nearly,
 		"TTL PTTL EXPIRETIME PEXPIRETIME OBJECT|IDLETIME XPENDING XINFO|CONSUMERS XINFO|STREAM"},
@@ -99,6 +101,9 @@ func sameScan(group int) func(redis, leash frame) bool {
 	}
 }
 
+// sameInAnyOrder compares nested replies without regard to the order of any elements.
+func sameInAnyOrder(redis, leash frame) bool { return redis.ordered() == leash.ordered() }
+
 // nearly lets integers differ by five seconds, be they seconds or milliseconds.
 func nearly(redis, leash frame) bool {
 	if !sameCount(redis, leash) {
@@ -140,6 +145,19 @@ func (f frame) sorted(group int) (all []string) {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// ordered writes the frame with the elements of each level sorted.
+func (f frame) ordered() string {
+	if f.elems == nil {
+		return f.raw
+	}
+	var elems []string
+	for _, e := range f.elems {
+		elems = append(elems, e.ordered())
+	}
+	slices.Sort(elems)
+	return fmt.Sprintf("%c%q", f.kind, elems)
 }
 
 // parseFrame takes apart what redistest.Client.Read returned, which is whole

@@ -293,3 +293,14 @@ func TestLateNodeGetsScripts(t *testing.T) {
 	}
 	want(t, client, "$1\r\nv\r\n", "EVALSHA", digest(script), "1", key) // MOVED
 }
+
+// TestFlushInTransactionForgets: what SCRIPT FLUSH took away is not made up for.
+func TestFlushInTransactionForgets(t *testing.T) {
+	l := startLeash(t, []string{redistest.Start(t).Addr})
+	c := l.dial(t)
+	want(t, c, ":1\r\n", "EVAL", "return 1", "0")
+	want(t, c, "+OK\r\n", "MULTI")
+	want(t, c, "+QUEUED\r\n", "SCRIPT", "FLUSH")
+	want(t, c, "*1\r\n+OK\r\n", "EXEC")
+	want(t, c, noScript, "EVALSHA", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "0")
+}

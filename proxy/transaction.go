@@ -130,6 +130,9 @@ func (t *transaction) take(c *command, cmd resp.Command) bool {
 func (t *transaction) enqueue(c *command, cmd resp.Command) bool {
 	switch t.place(c, cmd) {
 	case placeRedis:
+		if c != nil && c.name == "script|flush" {
+			t.session.server.scripts.clear() // sooner than need be: what comes before EXEC is only not healed
+		}
 		t.add(queued{request: bytes.Clone(cmd.Raw)})
 	case placeLeash:
 		t.add(queued{request: ping, command: c, cmd: cloneCommand(cmd)})

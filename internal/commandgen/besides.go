@@ -45,7 +45,7 @@ func (g *Generator) swapDB() []string {
 // transaction makes MULTI or WATCH and queues the rest up to EXEC or DISCARD.
 func (g *Generator) transaction() []string {
 	g.placeKeys("")
-	g.inTransaction = true
+	g.inTransaction, g.single, g.spread = true, false, false
 	defer func() { g.inTransaction = false }()
 	var all [][]string
 	if g.chance(0.4) {

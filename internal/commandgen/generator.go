@@ -15,6 +15,8 @@ type Options struct {
 	Databases int
 	// Transactions makes MULTI, EXEC, DISCARD, WATCH and UNWATCH as well.
 	Transactions bool
+	// NotQueued are commands not to make between MULTI and EXEC.
+	NotQueued map[string]bool
 }
 
 // Generator makes random commands.
@@ -67,9 +69,16 @@ func (g *Generator) Next() []string {
 	return g.mangle(g.data())
 }
 
+// InTransaction reports whether the next command belongs to a transaction that
+// has begun.
+func (g *Generator) InTransaction() bool { return len(g.queue) > 0 }
+
 // data makes a command of the grammar.
 func (g *Generator) data() []string {
 	s := g.specs[g.rng.IntN(len(g.specs))]
+	for g.inTransaction && g.opt.NotQueued[s.name] {
+		s = g.specs[g.rng.IntN(len(g.specs))]
+	}
 	g.name, g.kind = s.name, s.kind
 	g.placeKeys(s.name)
 	g.numkeys, g.listed = -1, 0
@@ -158,7 +167,7 @@ func (g *Generator) mangle(args []string) []string {
 		return args
 	}
 	at, how := g.rng.IntN(len(args)), g.rng.IntN(4)
-	if g.tied {
+	if g.tied || g.inTransaction {
 		how = 0 // anything else may turn what is no key into one
 	}
 	switch how {

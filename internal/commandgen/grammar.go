@@ -21,7 +21,7 @@ var LeftOut = map[string]string{
 	"PFDEBUG":       "for Redis's own tests",
 	"PFSELFTEST":    "for Redis's own tests",
 	"RANDOMKEY":     "answers by chance, and which keys there are is seen by KEYS",
-	"SCAN":          "its cursors are the server's own: Scan walks to the end instead",
+	"SCAN":          "its cursors are the server's own: walk to the end instead",
 	"SCRIPT|DEBUG":  "stops the server",
 	"SCRIPT|KILL":   "depends on time",
 	"FUNCTION|KILL": "depends on time",

@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -23,6 +24,9 @@ var scripts = []string{
 	"#!lua flags=no-writes\nreturn redis.call('SET', KEYS[1], ARGV[1])",
 	"return cjson.encode({KEYS[1], #ARGV})",
 }
+
+// Scripts are the scripts that are loaded and run.
+func Scripts() []string { return slices.Clone(scripts) }
 
 func sha(script string) string {
 	sum := sha1.Sum([]byte(script))
@@ -65,7 +69,7 @@ func (g *Generator) loadLibrary() []string {
 func library(number, version int) string {
 	return fmt.Sprintf(`#!lua name=lib%[1]d
 redis.register_function{function_name='lib%[1]d_get', flags={'no-writes'}, callback=function(keys, args)
-  return {%[2]d, #keys, redis.call('EXISTS', keys[1] or 'none')}
+  return {%[2]d, #keys, keys[1] and redis.call('EXISTS', keys[1])}
 end}
 redis.register_function('lib%[1]d_set', function(keys, args)
   return redis.call('SET', keys[1], args[1])
