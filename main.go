@@ -135,7 +135,8 @@ func upstreamConfig(cfg config.Config) upstream.Config {
 	return upstream.Config{
 		Addrs: cfg.Upstream, Mode: cfg.UpstreamMode,
 		SentinelMaster: cfg.SentinelMaster, SentinelUser: cfg.SentinelUser, SentinelPassword: string(cfg.SentinelPassword),
-		User: cfg.UpstreamUser, Password: string(cfg.UpstreamPassword),
+		ReadFrom: cfg.ReadFrom,
+		User:     cfg.UpstreamUser, Password: string(cfg.UpstreamPassword),
 		RedirectTimeout: cfg.RedirectTimeout, UpstreamTimeout: cfg.UpstreamTimeout,
 	}
 }

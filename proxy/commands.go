@@ -20,6 +20,8 @@ type command struct {
 	arity    int    // number of arguments with the name; at least -arity when negative
 	blocking bool   // may block, depending on its arguments
 	write    bool   // may write, itself or by a script
+	readonly bool   // only reads data
+	readable bool   // may be served by a replica, when that is wanted
 	data     bool   // only reads or writes data: one reply, and the connection stays as it was
 	keys     []keySpec
 	many     bool // can have more than one key
@@ -97,7 +99,19 @@ func newTable(commands []*command) table {
 	for name, how := range allTreatments() {
 		t.handle(name, how)
 	}
+	t.markReadable()
 	return t
+}
+
+// markReadable finds the commands that a replica may serve: they read keys, and
+// do no more than that here. A script known by its hash may be on the master
+// alone.
+func (t table) markReadable() {
+	for _, c := range t {
+		whole := c.class == relayed || c.class == splitUp
+		c.readable = c.readonly && !c.blocking && whole && len(c.keys) > 0 && c.name != "evalsha_ro"
+		table(c.subs).markReadable()
+	}
 }
 
 // runsScript reports whether a command answers with what a script says.
@@ -185,5 +199,6 @@ func parseCommand(fields []string) (*command, error) {
 func (c *command) setFlags(flags []string) {
 	c.blocking = slices.Contains(flags, "blocking")
 	c.write = slices.Contains(flags, "write") || runsScript(c.name)
-	c.data = slices.Contains(flags, "readonly") || slices.Contains(flags, "write")
+	c.readonly = slices.Contains(flags, "readonly")
+	c.data = c.readonly || slices.Contains(flags, "write")
 }

@@ -44,15 +44,17 @@ const anySlot = -1
 // reply; a part is on one link at a time.
 type part struct {
 	upstream.Call
-	call   *call
-	slot   int  // anySlot: not bound to one
-	pin    *pin // nil: it goes on the shared links
-	fixed  bool
-	node   *upstream.Node
-	hops   int
-	since  time.Time // of the first try that failed for the moment
-	begun  bool      // some of the reply has been passed on
-	healed bool      // its script was loaded for it
+	call  *call
+	slot  int  // anySlot: not bound to one
+	pin   *pin // nil: it goes on the shared links
+	fixed bool
+	node  *upstream.Node
+	hops  int
+	since time.Time // of the first try that failed for the moment
+
+	replica bool // a read on its way to a replica
+	begun   bool // some of the reply has been passed on
+	healed  bool // its script was loaded for it
 
 	// Of a fan-out.
 	reply []byte
@@ -72,6 +74,10 @@ func (p *part) send(n *upstream.Node, asking bool) {
 	p.node, p.Asking = n, asking
 	if p.pin != nil {
 		p.pin.submit(n, &p.Call)
+		return
+	}
+	if p.replica {
+		p.call.session.replicaLink(n).Submit(&p.Call)
 		return
 	}
 	p.call.session.linkTo(n).Submit(&p.Call)
@@ -110,6 +116,11 @@ func (p *part) Dropped() bool { return p.call.session.killed.Load() }
 // Lost implements upstream.Sink.
 func (p *part) Lost(written bool, cause error) {
 	s := p.call.session
+	if p.replica && !p.begun && !errors.Is(cause, upstream.ErrDropped) {
+		p.node.Unfit()
+		p.readFromMaster()
+		return
+	}
 	noDatabase, _ := errors.AsType[*upstream.NoDatabase](cause)
 	switch {
 	case written:
@@ -162,6 +173,9 @@ func (p *part) fail(message string) {
 // way again because of it.
 func (p *part) redirected(b []byte) bool {
 	s := p.call.session
+	if p.replica {
+		return p.unserved(b)
+	}
 	if string(b) == noScript {
 		return p.heal()
 	}

@@ -55,6 +55,12 @@ func (s *session) relayKeys(cmd resp.Command, slot int, many bool) bool {
 	var link *upstream.Link
 	if owner >= 0 {
 		link = s.link(owner)
+		if s.reads.wanted && slot != anySlot {
+			var ok bool
+			if link, ok = s.readLink(owner); !ok {
+				return false
+			}
+		}
 		if !s.awaitLink(link) {
 			return false
 		}
@@ -64,7 +70,7 @@ func (s *session) relayKeys(cmd resp.Command, slot int, many bool) bool {
 	case p == nil:
 		return false
 	case link != nil:
-		p.node = s.topology.Masters()[owner]
+		p.node, p.replica = link.Node(), link.ReadsReplica()
 		if s.current.write {
 			s.noteWrite(p.node)
 		}
@@ -127,6 +133,7 @@ func (s *session) adoptTopology() bool {
 // setTopology forgets the links used so far. Only while no call is in flight.
 func (s *session) setTopology(t *upstream.Topology) {
 	s.topology = t
+	s.reads.forget()
 	s.links = make([]*upstream.Link, len(t.Masters()))
 	s.keyless = -1
 	if n := len(t.Masters()); n > 0 {
@@ -145,6 +152,7 @@ func (s *session) changeLane(lane upstream.Lane) {
 	s.lane = lane
 	s.mu.Unlock()
 	clear(s.links)
+	s.reads.forget()
 	s.server.up.Leave(old)
 	s.refreshLimits()
 	s.enterSubscribed()

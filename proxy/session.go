@@ -33,6 +33,7 @@ type session struct {
 	spare    *batch // the last one, which may still be referred to
 	topology *upstream.Topology
 	links    []*upstream.Link // by master's index, nil until used
+	reads    reads            // from replicas
 	keyless  int              // master that serves commands without keys
 	scratch  []byte           // for replies made here
 	ahead    []byte           // read by a watcher while a command blocked
@@ -122,6 +123,7 @@ func newSession(srv *Server, c *conn) *session {
 	s.wake.L = &s.mu
 	s.replies = &s.out
 	s.ctx, s.stop = context.WithCancel(srv.ctx)
+	s.reads.wanted = srv.up.ReadsReplicas()
 	maxBulk := min(srv.cfg.MaxBulk, srv.up.MaxBulk())
 	s.parser.Limits = resp.Limits{MaxBulk: maxBulk, MaxArgs: srv.cfg.MaxArgs, MaxCommand: max(maxCommand, int(maxBulk)+maxUnread)}
 	return s
@@ -187,6 +189,9 @@ func (s *session) process() bool {
 func (s *session) dispatch(cmd resp.Command) bool {
 	c := s.server.commands.lookup(cmd.Args)
 	s.current = c
+	if s.reads.replicas && !(c != nil && c.readable) && !s.leaveReplicas() {
+		return false
+	}
 	if s.server.pauses.current.Load() != nil && !s.awaitUnpaused(c, cmd) {
 		return false
 	}

@@ -43,11 +43,15 @@ func (s *session) split(c *command, cmd resp.Command) bool {
 	to := make([]*upstream.Node, len(parts))
 	unsettled := false
 	for i, p := range parts {
-		to[i] = s.topology.Node(uint16(p.slot))
 		unsettled = unsettled || len(p.keys) > 1 && s.server.unsettled.is()
-		if !s.awaitRoom(to[i]) {
+		link, ok := s.linkOf(p.slot)
+		if link == nil && ok {
+			continue
+		}
+		if !ok || !s.awaitLink(link) {
 			return false
 		}
+		to[i], p.replica = link.Node(), link.ReadsReplica()
 	}
 	ok := s.fan(parts, to, (len(cmd.Args)-1)/how.step, len(cmd.Raw), how.merge)
 	if ok && unsettled {

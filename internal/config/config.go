@@ -48,6 +48,8 @@ type Config struct {
 	UpstreamPassword Secret
 	// UpstreamPasswordFile is the file that Parse read UpstreamPassword from; empty: none.
 	UpstreamPasswordFile string
+	// ReadFrom is where commands that only read are served: master, replica or nearest.
+	ReadFrom string
 	// TrustClients serves clients that have not authenticated with the upstream user's rights.
 	TrustClients bool
 	// RedirectTimeout is how long a command is repeated while the cluster can't serve its slot.
@@ -84,6 +86,7 @@ func Default() Config {
 		DrainTimeout:    10 * time.Second,
 
 		UpstreamMode:    "auto",
+		ReadFrom:        "master",
 		RedirectTimeout: 2 * time.Second,
 		UpstreamTimeout: 10 * time.Second,
 

@@ -99,6 +99,11 @@ func upstreamOptions(c *Config) []option {
 		{name: "upstream-password-file", value: text("path", &c.UpstreamPasswordFile),
 			help:  "File that holds the password and nothing else; a line end after it is dropped. Read once, at start.",
 			unset: "none"},
+		{name: "read-from", value: choice(&c.ReadFrom, readFroms...),
+			help: "Where commands that only read keys are served. replica: by a replica of the master, if one serves; nearest: by " +
+				"whichever of them answers a PING soonest. Replicas lag behind: a read may not see a write that was answered " +
+				"before, of others or of the client's own, but those before it in the same pipeline. Transactions, WATCH, and " +
+				"clients that hold a lock read from masters."},
 		{name: "trust-clients", value: boolean(&c.TrustClients),
 			help: "Serve clients that have not said AUTH with the upstream user's rights, instead of those that Redis gives " +
 				"a client without credentials. Whoever reaches a listen address then has them."},
@@ -144,6 +149,7 @@ func processOptions(c *Config) []option {
 // The closed sets of words.
 var (
 	upstreamModes = []string{"auto", "cluster", "standalone", "sentinel"}
+	readFroms     = []string{"master", "replica", "nearest"}
 	onDisconnects = []string{"auto", "release", "expire"}
 	lockPublishes = []string{"both", "sharded", "plain"}
 	logFormats    = []string{"text", "json"}

@@ -32,6 +32,8 @@ func (c Config) Validate() error {
 		within("drain-timeout", c.DrainTimeout, 0, time.Hour, formatDuration),
 
 		word("upstream-mode", c.UpstreamMode, upstreamModes),
+		word("read-from", c.ReadFrom, readFroms),
+		c.validateReadFrom(),
 		within("redirect-timeout", c.RedirectTimeout, 0, time.Minute, formatDuration),
 		// A node is asked once a second, so silence shorter than two says nothing.
 		within("upstream-timeout", c.UpstreamTimeout, 2*time.Second, 10*time.Minute, formatDuration),
@@ -191,6 +193,13 @@ func (c Config) validateSentinel() error {
 		errs = append(errs, errors.New("--sentinel-password is for sentinels: give --sentinel-master, or --upstream-password for Redis itself"))
 	}
 	return errors.Join(errs...)
+}
+
+func (c Config) validateReadFrom() error {
+	if c.Embedded() && (c.ReadFrom == "replica" || c.ReadFrom == "nearest") {
+		return fmt.Errorf("--read-from %s needs --upstream: the embedded Redis has no replicas, give master", c.ReadFrom)
+	}
+	return nil
 }
 
 // validateLoop refuses a Leash that would be its own upstream.

@@ -79,6 +79,11 @@ func TestValidate(t *testing.T) {
 		{"sentinel password without sentinels", func(c *Config) { c.SentinelPassword = "x" },
 			"--sentinel-password is for sentinels: give --sentinel-master, or --upstream-password for Redis itself"},
 
+		{"read elsewhere", func(c *Config) { c.Upstream, c.ReadFrom = []string{"a:1"}, "nearest" }, ""},
+		{"read from nobody", func(c *Config) { c.ReadFrom = "replica" },
+			"--read-from replica needs --upstream: the embedded Redis has no replicas, give master"},
+		{"read from all", func(c *Config) { c.ReadFrom = "any" }, `--read-from "any" is not one of master, replica, nearest`},
+
 		{"itself", func(c *Config) { c.Upstream = []string{"127.0.0.1:6380"} },
 			`--upstream "127.0.0.1:6380" is where --listen "127.0.0.1:6380" is: name the Redis, or listen elsewhere`},
 		{"itself by name", func(c *Config) { c.Upstream = []string{"localhost:6380"} },

@@ -29,7 +29,7 @@ func (u *Upstream) dial(ctx context.Context, addr string, lane Lane, patient boo
 		return nil, err
 	}
 	// Asked when the connection stands: a demotion that comes later ends it.
-	if u.followsSentinels() {
+	if u.followsSentinels() && !lane.Replica {
 		if err := u.isMaster(connecting, addr); err != nil {
 			conn.Close()
 			return nil, err
@@ -82,6 +82,11 @@ func (u *Upstream) greet(conn net.Conn, lane Lane) error {
 			return errors.New(strings.TrimSpace(string(reply[1:])))
 		}
 	}
+	if lane.Replica && u.cfg.Mode == "cluster" {
+		if _, err := roundTrip(conn, resp.AppendCommand(nil, "READONLY")); err != nil {
+			return err
+		}
+	}
 	reply, err := roundTrip(conn, []byte("*1\r\n$4\r\nPING\r\n"))
 	if err != nil {
 		return err
@@ -91,7 +96,7 @@ func (u *Upstream) greet(conn net.Conn, lane Lane) error {
 		!hasCode(reply, "BUSY") && !hasCode(reply, "MASTERDOWN") {
 		return errors.New(strings.TrimSpace(string(reply[1:])))
 	}
-	if lane.User == "" && u.authRequired.Swap(noauth) != noauth && noauth {
+	if lane.User == "" && !lane.Replica && u.authRequired.Swap(noauth) != noauth && noauth {
 		u.closeAnonymous()
 	}
 	return nil

@@ -170,10 +170,7 @@ func (u *Upstream) look(ctx context.Context) (err error) {
 	start := time.Now()
 	switch u.cfg.Mode {
 	case "standalone":
-		if u.Topology() == nil {
-			u.adopt(standalone(u.node(u.cfg.Addrs[0])))
-		}
-		return nil
+		return u.lookAtSingle(ctx)
 	case "sentinel":
 		return u.followSentinels(ctx)
 	}
@@ -240,7 +237,13 @@ func (u *Upstream) parseSlots(slots []redis.ClusterSlot, nodes, asked string) *T
 			}
 		}
 		master := u.node(completeAddr(s.Nodes[0].Addr, asked))
-		ranges = append(ranges, slotRange{uint16(s.Start), uint16(s.End), master})
+		r := slotRange{first: uint16(s.Start), last: uint16(s.End), node: master}
+		if u.ReadsReplicas() {
+			for _, n := range s.Nodes[1:] {
+				r.replicas = append(r.replicas, u.node(completeAddr(n.Addr, asked)))
+			}
+		}
+		ranges = append(ranges, r)
 	}
 	u.mu.Lock()
 	u.peers = peers
@@ -303,10 +306,10 @@ func (u *Upstream) adopt(t *Topology) {
 		u.log.Info("topology changed", "masters", len(t.masters), "cluster", t.cluster)
 	}
 	nodes := u.nodesLocked()
-	masters := u.Topology().masters
+	now := u.Topology()
 	u.mu.Unlock()
 	for _, n := range nodes {
-		left := !slices.Contains(masters, n)
+		left := !now.has(n)
 		if n.retire(left) || left && u.followsSentinels() { // a demoted master is not to be used any more
 			u.close(n)
 		}
@@ -317,7 +320,7 @@ func (u *Upstream) adopt(t *Topology) {
 // new node.
 func (u *Upstream) close(n *Node) {
 	u.mu.Lock()
-	if slices.Contains(u.Topology().masters, n) { // a redirect has just brought it back
+	if u.Topology().has(n) { // a redirect has just brought it back
 		u.mu.Unlock()
 		return
 	}

@@ -10,6 +10,16 @@ type Lane struct {
 	User  string // empty: nothing is said to Redis, who then has its default user
 	RESP3 bool   // replies are in RESP3
 	DB    int    // the database; 0 on a cluster
+
+	// Replica is set for connections on which a replica is read from. They are
+	// in no session's lane, but belong to the one that is the same without it.
+	Replica bool
+}
+
+// reading is the lane's side for reads from replicas.
+func (l Lane) reading() Lane {
+	l.Replica = true
+	return l
 }
 
 // As is the lane with another user.

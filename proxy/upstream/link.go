@@ -161,6 +161,9 @@ func (l *Link) run(ctx context.Context) {
 			l.node.up.log.Warn("redis node cannot be reached", "node", l.node.Addr, "err", err)
 		}
 		l.node.up.Refresh()
+		if l.lane.Replica {
+			l.node.Unfit()
+		}
 		l.backOff(ctx, downSince, backoff)
 		backoff = min(2*backoff, maxBackoff)
 	}
@@ -204,13 +207,14 @@ func (l *Link) awaitCall() bool {
 }
 
 // backOff waits before the next dial. Once the node has been out of reach for
-// the redirect time-out, calls do not wait with it: they are lost at once.
+// the redirect time-out, calls do not wait with it: they are lost at once. So are
+// reads from a replica, for the master can serve them.
 func (l *Link) backOff(ctx context.Context, downSince time.Time, d time.Duration) {
 	d = d/2 + rand.N(d)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
-		overdue := time.Since(downSince) >= l.node.up.cfg.RedirectTimeout
+		overdue := l.lane.Replica || time.Since(downSince) >= l.node.up.cfg.RedirectTimeout
 		if overdue {
 			l.losePending(ErrUnreachable)
 		}

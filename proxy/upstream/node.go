@@ -33,6 +33,9 @@ type Node struct {
 	cancel  context.CancelCauseFunc
 	suspect atomic.Bool // silent or out of reach for longer than suspectAfter
 
+	unfitUntil atomic.Int64 // Unix nanoseconds: not to be read from before
+	roundTrip  atomic.Int64 // nanoseconds of a PING; 0 for unknown
+
 	// mu guards the fields below. Never held across I/O.
 	mu      sync.Mutex
 	links   map[Lane]*Link
@@ -66,10 +69,12 @@ func (n *Node) closeLane(lane Lane, cause error) {
 	var links []*Link
 	if n.up.unused(lane) {
 		links = n.idleLocked(lane)
-		if l := n.links[lane]; l != nil {
-			links = append(links, l)
+		for _, lane := range [...]Lane{lane, lane.reading()} {
+			if l := n.links[lane]; l != nil {
+				links = append(links, l)
+			}
+			delete(n.links, lane)
 		}
-		delete(n.links, lane)
 	}
 	n.mu.Unlock()
 	for _, l := range links {
@@ -177,12 +182,22 @@ func (n *Node) listen(conn net.Conn) error {
 	ended := make(chan error, 1)
 	stop := context.AfterFunc(n.ctx, func() { conn.Close() })
 	defer stop()
-	go func() { ended <- readAll(conn, func() { heard.Store(int64(time.Since(start))) }) }()
+	var asked atomic.Int64 // when the last PING was sent, 0 once it has been answered
+	go func() {
+		ended <- readAll(conn, func() {
+			now := int64(time.Since(start))
+			heard.Store(now)
+			if sent := asked.Swap(0); sent != 0 {
+				n.measured(time.Duration(now - sent))
+			}
+		})
+	}()
 
 	next := time.NewTimer(pingInterval)
 	defer next.Stop()
 	for {
 		conn.SetWriteDeadline(time.Now().Add(pingInterval))
+		asked.CompareAndSwap(0, int64(time.Since(start))+1)
 		_, _ = conn.Write(pingInline) // a broken connection ends the reader
 		select {
 		case err := <-ended:
@@ -200,6 +215,7 @@ func (n *Node) listen(conn net.Conn) error {
 			return errSilent
 		case silence > suspectAfter:
 			n.suspect.Store(true)
+			n.breakReaders()
 			n.up.Refresh()
 		case heard.Load() > 0: // not before it has said something: a hung process accepts too
 			n.suspect.Store(false)

@@ -40,9 +40,10 @@ type sentinels struct {
 
 // sentinelView is what one sentinel knows.
 type sentinelView struct {
-	master string // host:port
-	epoch  int64  // rises with each failover
-	others []string
+	master   string // host:port
+	epoch    int64  // rises with each failover
+	others   []string
+	replicas []string // those that serve
 }
 
 // sentinelClient makes a go-redis client of a sentinel.
@@ -65,7 +66,8 @@ func (u *Upstream) askSentinel(ctx context.Context, addr string) (v sentinelView
 	at := redis.NewStringSliceCmd(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", name)
 	state := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", name)
 	others := redis.NewSliceCmd(ctx, "SENTINEL", "SENTINELS", name)
-	for _, cmd := range []redis.Cmder{at, state, others} {
+	replicas := redis.NewSliceCmd(ctx, "SENTINEL", "SLAVES", name) // as every version knows it
+	for _, cmd := range []redis.Cmder{at, state, others, replicas} {
 		_ = pipe.Process(ctx, cmd)
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error
@@ -84,6 +86,12 @@ func (u *Upstream) askSentinel(ctx context.Context, addr string) (v sentinelView
 	for _, other := range others.Val() {
 		if m := pairsOf(other); m["ip"] != "" {
 			v.others = append(v.others, net.JoinHostPort(m["ip"], m["port"]))
+		}
+	}
+	for _, replica := range replicas.Val() {
+		m := pairsOf(replica)
+		if addr := net.JoinHostPort(m["ip"], m["port"]); m["flags"] == "slave" && m["master-link-status"] == "ok" && addr != v.master {
+			v.replicas = append(v.replicas, addr)
 		}
 	}
 	return v, nil
@@ -167,6 +175,7 @@ func (u *Upstream) followSentinels(ctx context.Context) error {
 	}
 	if view.master == current {
 		u.sentinels.epoch = max(u.sentinels.epoch, view.epoch)
+		u.adoptSingle(current, view.replicas)
 		return nil
 	}
 	if view.epoch < u.sentinels.epoch && u.isMaster(ctx, current) == nil {
@@ -178,7 +187,8 @@ func (u *Upstream) followSentinels(ctx context.Context) error {
 	}
 	u.log.Info("the sentinels name a master", "node", view.master, "epoch", view.epoch)
 	u.sentinels.epoch = view.epoch
-	u.adopt(standalone(u.node(view.master)))
+	u.adopt(standalone(u.node(view.master))) // and end what was the master, before it comes back as a replica
+	u.adoptSingle(view.master, view.replicas)
 	return nil
 }
 

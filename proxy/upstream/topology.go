@@ -1,14 +1,18 @@
 package upstream
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Topology says which node owns which slot. It is immutable: a change is a new
 // Topology (Upstream.Topology), so a session that keeps one sees one truth
 // until it looks again.
 type Topology struct {
-	cluster bool
-	masters []*Node
-	owner   [SlotCount]uint16 // index into masters, noOwner for none
+	cluster  bool
+	masters  []*Node
+	owner    [SlotCount]uint16 // index into masters, noOwner for none
+	replicas map[*Node][]*Node // of each master; empty when nobody reads from them
 }
 
 const noOwner = 1<<16 - 1
@@ -44,6 +48,7 @@ func standalone(n *Node) *Topology { return &Topology{masters: []*Node{n}} }
 type slotRange struct {
 	first, last uint16
 	node        *Node
+	replicas    []*Node
 }
 
 func clusterOf(ranges []slotRange) *Topology {
@@ -56,13 +61,39 @@ func clusterOf(ranges []slotRange) *Topology {
 		for slot := int(r.first); slot <= int(r.last); slot++ {
 			t.owner[slot] = i
 		}
+		t.addReplicas(r.node, r.replicas)
 	}
 	return t
 }
 
+// addReplicas says that a master has these replicas. Only while t is being built.
+func (t *Topology) addReplicas(master *Node, replicas []*Node) {
+	for _, n := range replicas {
+		if t.replicas == nil {
+			t.replicas = make(map[*Node][]*Node)
+		}
+		if !slices.Contains(t.replicas[master], n) {
+			t.replicas[master] = append(t.replicas[master], n)
+		}
+	}
+}
+
+// has reports whether n is a master or a replica.
+func (t *Topology) has(n *Node) bool {
+	if slices.Contains(t.masters, n) {
+		return true
+	}
+	for _, replicas := range t.replicas {
+		if slices.Contains(replicas, n) {
+			return true
+		}
+	}
+	return false
+}
+
 // with returns a topology in which n owns slot.
 func (t *Topology) with(slot uint16, n *Node) *Topology {
-	next := &Topology{cluster: t.cluster, masters: slices.Clone(t.masters), owner: t.owner}
+	next := &Topology{cluster: t.cluster, masters: slices.Clone(t.masters), owner: t.owner, replicas: t.replicas}
 	next.owner[slot] = next.index(n)
 	return next
 }
@@ -88,10 +119,18 @@ func (t *Topology) same(u *Topology) bool {
 			return false
 		}
 	}
+	if !maps.EqualFunc(t.replicas, u.replicas, sameNodes) {
+		return false
+	}
 	for slot := range t.owner {
 		if t.Node(uint16(slot)) != u.Node(uint16(slot)) {
 			return false
 		}
 	}
 	return true
+}
+
+// sameNodes reports whether both lists have the same nodes, in whatever order.
+func sameNodes(a, b []*Node) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(n *Node) bool { return !slices.Contains(b, n) })
 }

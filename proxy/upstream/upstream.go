@@ -43,6 +43,8 @@ type Config struct {
 	// served with them only when Lane says so.
 	User, Password string
 
+	ReadFrom string // ReadMaster (also if empty), ReadReplica or ReadNearest
+
 	RedirectTimeout time.Duration // if zero, 2 s; negative: none. How long a call may look for its node
 	UpstreamTimeout time.Duration // if zero, 10 s: silence after which a node is lost
 }
@@ -337,8 +339,12 @@ func (u *Upstream) serviceUser() string {
 	return u.cfg.User
 }
 
-// refuse tells the lane's sessions that their credential no longer holds.
+// refuse tells the lane's sessions that their credential no longer holds. That
+// a replica has other users than its master is no reason.
 func (u *Upstream) refuse(lane Lane) {
+	if lane.Replica {
+		return
+	}
 	u.log.Warn("redis refuses a user's credential", "user", lane.User)
 	if u.onRefused != nil {
 		u.onRefused(lane)

@@ -1,0 +1,146 @@
+package proxy
+
+import (
+	"bytes"
+	"time"
+
+	"leash/proxy/upstream"
+)
+
+// reads is how a session reads from replicas (upstream.Config.ReadFrom). It
+// belongs to the session's loop.
+//
+// Commands of one session on one key never overtake each other, so it has one
+// path at a time: either every call in flight is a read on its way to replicas,
+// or none is. It takes the path to the replicas when nothing is in flight, and
+// leaves it behind a barrier when something else than a read comes. Reads that
+// follow a write in a pipeline therefore go to the master, as the write does,
+// and see it. Nothing more is promised: a replica lags behind.
+//
+// A session that holds or awaits a lock, that watches keys or caches what it
+// reads (CLIENT TRACKING) reads from masters, and so do all while slots are seen moving: the replica of a slot's
+// old master would answer nil for a key that has moved.
+type reads struct {
+	wanted   bool             // by the configuration
+	replicas bool             // the path taken
+	links    []*upstream.Link // by master's index, nil until used
+	chosen   time.Time        // when links were begun
+}
+
+// chooseAfter is how long a session reads from the same replica, if that serves.
+const chooseAfter = time.Second
+
+func (r *reads) forget() { r.links, r.replicas = nil, false }
+
+// readLink is the link to the node that serves a master's slots on the path
+// that the current command takes; false when the session ends.
+func (s *session) readLink(owner int) (*upstream.Link, bool) {
+	may := s.mayReadReplicas()
+	switch {
+	case !may && s.reads.replicas && !s.leaveReplicas():
+		return nil, false
+	case !may, !s.reads.replicas && !s.takeReplicas():
+		return s.link(owner), true
+	}
+	if s.reads.links[owner] == nil {
+		n := s.server.up.Reader(s.topology, owner, s.id)
+		if n == s.topology.Masters()[owner] {
+			s.reads.links[owner] = s.link(owner)
+		} else {
+			s.reads.links[owner] = s.replicaLink(n)
+		}
+	}
+	return s.reads.links[owner], true
+}
+
+// replicaLink is the link on which a replica is read from. Safe for concurrent
+// use.
+func (s *session) replicaLink(n *upstream.Node) *upstream.Link {
+	lane := s.lane
+	lane.Replica = true
+	return n.Link(lane)
+}
+
+// mayReadReplicas reports whether the current command is one that a replica may
+// serve, in the state that the session is in.
+func (s *session) mayReadReplicas() bool {
+	return s.current != nil && s.current.readable && s.modes == 0 && s.tx == nil &&
+		s.tracking.Load() == nil && !s.guarded.Load() && !s.server.unsettled.is()
+}
+
+// linkOf is the link for a part on a slot; nil when no node serves the slot,
+// false when the session ends.
+func (s *session) linkOf(slot int) (*upstream.Link, bool) {
+	owner := s.topology.Owner(uint16(slot))
+	switch {
+	case owner < 0:
+		return nil, true
+	case s.reads.wanted:
+		return s.readLink(owner)
+	}
+	return s.link(owner), true
+}
+
+// takeReplicas changes to the path to the replicas, if nothing is in flight.
+func (s *session) takeReplicas() bool {
+	s.mu.Lock()
+	busy := s.calls > 0
+	s.mu.Unlock()
+	if busy {
+		return false
+	}
+	s.reads.replicas = true
+	if now := time.Now(); s.reads.links == nil || now.Sub(s.reads.chosen) > chooseAfter || s.reads.unfit() {
+		s.reads.links, s.reads.chosen = make([]*upstream.Link, len(s.topology.Masters())), now
+	}
+	return true
+}
+
+// unfit reports whether a replica in use does not serve any more.
+func (r *reads) unfit() bool {
+	for _, l := range r.links {
+		if l != nil && !l.Node().Fit() {
+			return true
+		}
+	}
+	return false
+}
+
+// leaveReplicas changes to the path to the masters; false when the session ends.
+func (s *session) leaveReplicas() bool {
+	if !s.barrier() {
+		return false
+	}
+	s.reads.replicas = false
+	return true
+}
+
+// unserved looks at an error reply of a replica and sends the read to the
+// master when it says that this replica does not serve it.
+func (p *part) unserved(b []byte) bool {
+	word, _, _ := bytes.Cut(bytes.TrimSpace(b[1:]), []byte(" "))
+	switch string(word) {
+	case "MOVED", "ASK", "CLUSTERDOWN", "TRYAGAIN":
+		p.call.session.server.up.Refresh()
+	case "LOADING", "MASTERDOWN":
+		p.node.Unfit()
+	case "BUSY", "NOAUTH", "NOPERM":
+	default:
+		return false
+	}
+	p.readFromMaster()
+	return true
+}
+
+// readFromMaster sends a read that a replica did not serve to its master. A
+// read can be repeated, and all others in flight are reads.
+func (p *part) readFromMaster() {
+	p.replica, p.node = false, nil
+	n := p.call.session.server.up.Topology().Node(uint16(p.slot))
+	switch {
+	case n != nil:
+		p.send(n, false)
+	case !p.retryLater():
+		p.fail(msgSlotUnserved)
+	}
+}

@@ -1,0 +1,247 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+	"leash/proxy/upstream"
+)
+
+func readFrom(where string) func(*options) {
+	return func(o *options) { o.up.ReadFrom = where }
+}
+
+// calls is how often a server has run a command.
+func calls(t *testing.T, s *redistest.Server, command string) (n int) {
+	t.Helper()
+	info, err := s.Client().Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = fmt.Sscanf(infoLine("\r\n"+info, "cmdstat_"+command), "calls=%d,", &n)
+	return n
+}
+
+// served is how often masters and replicas of a cluster as built have run a command.
+func served(t *testing.T, c *redistest.Cluster, command string) (masters, replicas int) {
+	t.Helper()
+	for i, n := range c.Nodes {
+		if i < len(c.Nodes)/2 {
+			masters += calls(t, n.Server, command)
+		} else {
+			replicas += calls(t, n.Server, command)
+		}
+	}
+	return masters, replicas
+}
+
+// replicated waits until the replicas have what the masters have written.
+func replicated(t *testing.T, c *redistest.Cluster) {
+	t.Helper()
+	for _, n := range c.Nodes[:len(c.Nodes)/2] {
+		if err := n.Client().Set(t.Context(), redistest.KeyIn(firstSlot(t, c, n), "mark"), "1", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the replicas have caught up", func() bool {
+		for i, n := range c.Nodes[:len(c.Nodes)/2] {
+			replica := c.Nodes[len(c.Nodes)/2+i]
+			if n.Client().DBSize(t.Context()).Val() != replica.Client().DBSize(t.Context()).Val() {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func firstSlot(t *testing.T, c *redistest.Cluster, n *redistest.Node) int {
+	t.Helper()
+	for slot := 0; slot < redistest.SlotCount; slot += 100 {
+		if c.MasterOf(slot) == n {
+			return slot
+		}
+	}
+	t.Fatal("a master without slots")
+	return 0
+}
+
+// TestReadFromReplica: reads go to replicas, everything else to masters.
+func TestReadFromReplica(t *testing.T) {
+	c := redistest.StartCluster(t)
+	l := startLeash(t, c.Addrs(), readFrom(upstream.ReadReplica))
+	client := l.dial(t)
+	for i := range 50 {
+		want(t, client, "+OK\r\n", "SET", fmt.Sprint("k", i), fmt.Sprint(i))
+	}
+	replicated(t, c)
+	for i := range 50 {
+		want(t, client, fmt.Sprintf("$%d\r\n%d\r\n", len(fmt.Sprint(i)), i), "GET", fmt.Sprint("k", i))
+	}
+	if m, r := served(t, c, "get"); m != 0 || r != 50 {
+		t.Errorf("GET ran %d times on masters, %d on replicas", m, r)
+	}
+	want(t, client, "*3\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n", "MGET", "k1", "k2", "k3")
+	if m, r := served(t, c, "mget"); m != 0 || r == 0 {
+		t.Errorf("MGET ran %d times on masters, %d on replicas", m, r)
+	}
+	want(t, client, "$2\r\nro\r\n", "EVAL_RO", "return 'ro'", "1", "k1")
+	if m, r := served(t, c, "eval_ro"); m != 0 || r != 1 {
+		t.Errorf("EVAL_RO ran %d times on masters, %d on replicas", m, r)
+	}
+	want(t, client, "$2\r\nrw\r\n", "EVAL", "return 'rw'", "1", "k1")
+	if m, r := served(t, c, "eval"); m != 1 || r != 0 {
+		t.Errorf("EVAL ran %d times on masters, %d on replicas", m, r)
+	}
+
+	// Not in a transaction, not while keys are watched, not with a lock.
+	want(t, client, "+OK\r\n", "WATCH", "k1")
+	want(t, client, ":1\r\n", "STRLEN", "k1")
+	want(t, client, "+OK\r\n", "MULTI")
+	want(t, client, "+QUEUED\r\n", "STRLEN", "k1")
+	want(t, client, "*1\r\n:1\r\n", "EXEC")
+	if got := do(t, client, "LOCK.ACQUIRE", "lock"); got[0] != ':' {
+		t.Fatalf("got %q, want a token", got)
+	}
+	want(t, client, ":1\r\n", "STRLEN", "k1")
+	if m, r := served(t, c, "strlen"); m != 3 || r != 0 {
+		t.Errorf("STRLEN ran %d times on masters, %d on replicas", m, r)
+	}
+	want(t, client, ":1\r\n", "LOCK.RELEASE", "lock")
+	want(t, client, ":1\r\n", "STRLEN", "k1")
+	if _, r := served(t, c, "strlen"); r != 1 {
+		t.Errorf("STRLEN ran %d times on replicas after the release", r)
+	}
+}
+
+// TestReadFromReplicaInOrder: in a pipeline a read sees the writes before it,
+// whatever the replicas lag.
+func TestReadFromReplicaInOrder(t *testing.T) {
+	c := redistest.StartCluster(t)
+	l := startLeash(t, c.Addrs(), readFrom(upstream.ReadReplica))
+	var running sync.WaitGroup
+	for i := range 8 {
+		client := l.dial(t)
+		running.Go(func() {
+			last := 0
+			for round := range 100 {
+				var raw, expected strings.Builder
+				for j := range 1 + round%7 {
+					key := fmt.Sprintf("k%d-%d", i, j%3)
+					if (round+j)%3 == 0 {
+						raw.WriteString(redistest.Command("STRLEN", key))
+					}
+					last++
+					raw.WriteString(redistest.Command("SET", key, fmt.Sprint(last)))
+					raw.WriteString(redistest.Command("GET", key))
+					fmt.Fprintf(&expected, "$%d\r\n%d\r\n", len(fmt.Sprint(last)), last)
+				}
+				if err := client.Send(raw.String()); err != nil {
+					t.Error(err)
+					return
+				}
+				var got strings.Builder
+				for range strings.Count(raw.String(), "*") {
+					reply, err := client.Read()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if reply[0] == '$' {
+						got.WriteString(reply)
+					}
+				}
+				if got.String() != expected.String() {
+					t.Errorf("got %q, want %q", got.String(), expected.String())
+					return
+				}
+			}
+		})
+	}
+	running.Wait()
+	if _, r := served(t, c, "strlen"); r == 0 {
+		t.Error("no read went to a replica")
+	}
+}
+
+// TestReadFromReplicaFallsBack: a replica that is gone, silent or without its
+// master does not keep a read from being answered.
+func TestReadFromReplicaFallsBack(t *testing.T) {
+	g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Args: []string{"--replica-serve-stale-data", "no"}})
+	master, replica := g.Servers[0], g.Servers[1]
+	l := startLeash(t, []string{master.Addr}, readFrom(upstream.ReadReplica))
+	client := l.dial(t)
+	want(t, client, "+OK\r\n", "SELECT", "3")
+	want(t, client, "+OK\r\n", "SET", "k", "v")
+	eventually(t, "a read goes to the replica", func() bool {
+		return do(t, client, "GET", "k") == "$1\r\nv\r\n" && calls(t, replica, "get") > 0
+	})
+
+	// Without its master it answers MASTERDOWN.
+	if err := replica.Client().ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	before := calls(t, master, "get")
+	want(t, client, "$1\r\nv\r\n", "GET", "k")
+	if calls(t, master, "get") == before {
+		t.Error("the master was not asked")
+	}
+
+	// Silent, within the time after which it is suspected.
+	host, port, _ := strings.Cut(master.Addr, ":")
+	if err := replica.Client().ReplicaOf(t.Context(), host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	before = calls(t, replica, "get")
+	eventually(t, "a read goes to the replica again", func() bool {
+		return do(t, client, "GET", "k") == "$1\r\nv\r\n" && calls(t, replica, "get") > before
+	})
+	if err := replica.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	want(t, client, "$1\r\nv\r\n", "GET", "k")
+	if took := time.Since(began); took > 6*time.Second {
+		t.Errorf("a read took %v while the replica was silent", took)
+	}
+
+	// Gone.
+	if err := replica.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the replica serves again", func() bool {
+		n := calls(t, replica, "get")
+		return do(t, client, "GET", "k") == "$1\r\nv\r\n" && calls(t, replica, "get") > n
+	})
+	if err := replica.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	began = time.Now()
+	for range 100 {
+		want(t, client, "$1\r\nv\r\n", "GET", "k")
+	}
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("100 reads took %v without the replica", took)
+	}
+}
+
+// TestReadFromNearest: the node that answers soonest is read from.
+func TestReadFromNearest(t *testing.T) {
+	g := redistest.StartSentinel(t)
+	l := startBehindSentinels(t, g, readFrom(upstream.ReadNearest))
+	want(t, l.dial(t), "+OK\r\n", "SET", "k", "v")
+	eventually(t, "all of them are read from, as they are equally near", func() bool {
+		for range 20 {
+			do(t, l.dial(t), "STRLEN", "k")
+		}
+		for _, s := range g.Servers {
+			if calls(t, s, "strlen") == 0 {
+				return false
+			}
+		}
+		return true
+	})
+}

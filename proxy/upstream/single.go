@@ -1,0 +1,63 @@
+package upstream
+
+import (
+	"context"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// lookAtSingle makes the topology of a single Redis. Its replicas are asked for
+// only when there is reading from them.
+func (u *Upstream) lookAtSingle(ctx context.Context) error {
+	addr := u.cfg.Addrs[0]
+	if u.Topology() == nil {
+		u.adopt(standalone(u.node(addr)))
+	}
+	if !u.ReadsReplicas() {
+		return nil
+	}
+	var info string
+	err := u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
+		info, err = c.Info(ctx, "replication").Result()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	u.adoptSingle(addr, replicasIn(info))
+	return nil
+}
+
+// adoptSingle takes a master over, with its replicas.
+func (u *Upstream) adoptSingle(master string, replicas []string) {
+	if !u.ReadsReplicas() {
+		return
+	}
+	n := u.node(master)
+	t := standalone(n)
+	for _, addr := range replicas {
+		t.addReplicas(n, []*Node{u.node(addr)})
+	}
+	u.adopt(t)
+}
+
+// replicasIn reads the lines "slave0:ip=…,port=…,state=online,…" of INFO.
+func replicasIn(info string) (addrs []string) {
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if !strings.HasPrefix(name, "slave") || !strings.Contains(value, "state=online") {
+			continue
+		}
+		m := make(map[string]string)
+		for field := range strings.SplitSeq(value, ",") {
+			name, text, _ := strings.Cut(field, "=")
+			m[name] = text
+		}
+		if m["ip"] != "" {
+			addrs = append(addrs, net.JoinHostPort(m["ip"], m["port"]))
+		}
+	}
+	return addrs
+}
