@@ -17,6 +17,7 @@ type fanout struct {
 	left  int     // parts without a whole reply; guarded by session.mu
 	keys  int     // how many keys the call has
 	merge merge
+	rest  [][]byte // of the whole reply, behind what merge returns
 }
 
 // merge makes the whole reply of those of the parts, none of which is an error.
@@ -37,9 +38,23 @@ func (f *fanout) finished(p *part) upstream.Flusher {
 	reply, kept := f.result(), 0
 	for _, p := range f.parts {
 		kept += p.kept
+		p.reply = nil
 	}
 	s.park(-kept)
-	return f.call.reply(reply, true)
+	return f.give(reply)
+}
+
+// give hands on the whole reply, and lets go of each piece of it.
+func (f *fanout) give(reply []byte) upstream.Flusher {
+	c, rest := f.call, f.rest
+	flusher := c.reply(reply, len(rest) == 0)
+	for i := range rest {
+		if g := c.reply(rest[i], i == len(rest)-1); g != nil {
+			flusher = g
+		}
+		rest[i] = nil
+	}
+	return flusher
 }
 
 func (f *fanout) result() []byte {
@@ -135,24 +150,22 @@ func mergeValues(f *fanout) []byte {
 }
 
 // mergeLists makes one list of the parts' lists, one behind the other. It is of
-// the kind that the first of them is: an array, or a set.
+// the kind that the first of them is: an array, or a set. The lists may be
+// large, so they are not copied together.
 func mergeLists(f *fanout) []byte {
-	total, size := 0, 16
+	total := 0
 	lists := make([][]byte, len(f.parts))
 	for i, p := range f.parts {
 		rest, n, ok := listHeader(p.reply)
 		if !ok || n < 0 {
 			return nil
 		}
-		lists[i], total, size = rest, total+n, size+len(rest)
+		lists[i], total = rest, total+n
 	}
-	merged := resp.AppendArray(make([]byte, 0, size), total)
-	merged[0] = f.parts[0].reply[0]
-	for i, list := range lists {
-		merged = append(merged, list...)
-		f.parts[i].reply = nil // a list may be large
-	}
-	return merged
+	f.rest = lists
+	header := resp.AppendArray(nil, total)
+	header[0] = f.parts[0].reply[0]
+	return header
 }
 
 // hasMessage reports whether reply is the error with this message.

@@ -15,7 +15,7 @@ func keyspaceTreatments() treatments {
 		"DEL": {(*session).split, splitUp, ""}, "UNLINK": {(*session).split, splitUp, ""},
 		"EXISTS": {(*session).split, splitUp, ""}, "TOUCH": {(*session).split, splitUp, ""},
 
-		"DBSIZE": {everyMaster(mergeSum), everyNode, ""}, "KEYS": {everyMaster(mergeLists), everyNode, ""},
+		"DBSIZE": {everyMaster(mergeSum), everyNode, ""}, "KEYS": {(*session).allKeys, everyNode, "on connections of their own"},
 		"FLUSHALL": {everyMaster(mergeOK), everyNode, ""}, "FLUSHDB": {everyMaster(mergeOK), everyNode, ""},
 		"RANDOMKEY": {(*session).randomKey, everyNode, "a node by its share of the keys"},
 		"SCAN":      {(*session).scan, everyNode, "one after the other"},
