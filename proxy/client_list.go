@@ -75,20 +75,21 @@ func (s *session) clientInfo(c *command, cmd resp.Command) bool {
 
 // description is what a session shows of itself to others.
 type description struct {
-	id                  int64
-	addr, laddr         string
-	fd                  int
-	name                string
-	age, idle           time.Duration
-	unix, blocked       bool
-	noEvict             bool
-	db, protocol        int
-	sub, psub, ssub     int
-	multi               int // commands queued in MULTI, -1 outside of it
-	requests, output    int // bytes of commands under way, of output that waits
-	user                string
-	command             string
-	libName, libVersion string
+	id                   int64
+	addr, laddr          string
+	fd                   int
+	name                 string
+	age, idle            time.Duration
+	unix, blocked        bool
+	tracking, monitoring bool
+	noEvict              bool
+	db, protocol         int
+	sub, psub, ssub      int
+	multi                int // commands queued in MULTI, -1 outside of it
+	requests, output     int // bytes of commands under way, of output that waits
+	user                 string
+	command              string
+	libName, libVersion  string
 }
 
 // describe may be called from any goroutine.
@@ -96,8 +97,9 @@ func (s *session) describe() *description {
 	d := &description{
 		id: s.id, addr: endpoint(s.conn.RemoteAddr(), s.conn.LocalAddr()), laddr: endpoint(s.conn.LocalAddr(), nil), fd: s.conn.descriptor(),
 		idle:  time.Duration(s.server.clock.Load()-s.lastSeen.Load()) * time.Second,
-		multi: -1, user: "default", command: "NULL", protocol: 2,
-		blocked: s.blocked.Load() != nil || s.watcher.Load() != nil,
+		multi: int(s.queued.Load()) - 1, user: "default", command: "NULL", protocol: 2,
+		blocked:  s.blocked.Load() != nil || s.watcher.Load() != nil,
+		tracking: s.tracking.Load() != nil, monitoring: s.monitoring.Load(),
 	}
 	d.unix = s.conn.LocalAddr().Network() == "unix"
 	if c := s.lastCommand.Load(); c != nil {
@@ -168,7 +170,9 @@ func (d *description) flags() string {
 	for _, f := range []struct {
 		on     bool
 		letter byte
-	}{{d.kind() == pubsubClient, 'P'}, {d.multi >= 0, 'x'}, {d.blocked, 'b'}, {d.unix, 'U'}, {d.noEvict, 'e'}} {
+	}{
+		{d.monitoring, 'O'}, {d.kind() == pubsubClient, 'P'}, {d.multi >= 0, 'x'}, {d.blocked, 'b'}, {d.tracking, 't'}, {d.unix, 'U'}, {d.noEvict, 'e'},
+	} {
 		if f.on {
 			b = append(b, f.letter)
 		}
@@ -182,9 +186,13 @@ func (d *description) flags() string {
 // writeTo writes the line of CLIENT LIST. What only means something within
 // Redis's own memory is 0.
 func (d *description) writeTo(b *bytes.Buffer) {
+	redir := -1
+	if d.tracking {
+		redir = 0 // to itself
+	}
 	fmt.Fprintf(b, "id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d "+
-		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d "+
+		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=%d resp=%d "+
 		"lib-name=%s lib-ver=%s\n",
 		d.id, d.addr, d.laddr, d.fd, d.name, int(d.age.Seconds()), int(d.idle.Seconds()), d.flags(), d.db, d.sub, d.psub, d.ssub, d.multi,
-		d.requests, d.output, d.requests+d.output, d.command, d.user, d.protocol, d.libName, d.libVersion)
+		d.requests, d.output, d.requests+d.output, d.command, d.user, redir, d.protocol, d.libName, d.libVersion)
 }

@@ -18,7 +18,7 @@ func clientTreatments() treatments {
 		"CLIENT|PAUSE": {(*session).clientPause, answered, ofLeash}, "CLIENT|UNPAUSE": {(*session).clientUnpause, answered, ofLeash},
 		"CLIENT|REPLY":    {(*session).clientReply, answered, ""},
 		"CLIENT|NO-EVICT": {(*session).clientNoEvict, answered, "keeps the client from being closed when output of all clients is too much"},
-		"CLIENT|NO-TOUCH": {(*session).refuse, refused, "keys are read on connections that others share"},
+		"CLIENT|NO-TOUCH": {(*session).clientNoTouch, refused, "keys are read on connections that others share"},
 	}
 }
 
@@ -80,6 +80,14 @@ func (s *session) clientNoEvict(c *command, cmd resp.Command) bool {
 	return s.ok()
 }
 
+// clientNoTouch refuses CLIENT NO-TOUCH ON; off is what it is.
+func (s *session) clientNoTouch(c *command, cmd resp.Command) bool {
+	if len(cmd.Args) == 3 && s.authenticated() && isWord(cmd.Args[2], "OFF") {
+		return s.ok()
+	}
+	return s.refuse(c, cmd)
+}
+
 // publish lets other goroutines see which command the session runs and when
 // it was heard of last. Not for every command: it is enough when the loop is
 // about to wait.
@@ -88,6 +96,9 @@ func (s *session) publish() {
 		s.lastCommand.Store(s.current)
 	}
 	s.lastSeen.Store(s.server.clock.Load())
+	if s.tx != nil || s.queued.Load() > 0 {
+		s.queued.Store(s.tx.length())
+	}
 }
 
 // setLibrary keeps what CLIENT SETINFO said.

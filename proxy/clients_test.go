@@ -221,3 +221,55 @@ func TestRightsOfAnsweredCommands(t *testing.T) {
 	want(t, client, "+OK\r\n", "AUTH", "sue", "secret")
 	want(t, client, ":0\r\n", "CLIENT", "KILL", "ID", "999999")
 }
+
+// TestClientListShowsWhatSessionsDo compares what a state looks like to others
+// with what Redis shows.
+func TestClientListShowsWhatSessionsDo(t *testing.T) {
+	server := redistest.Start(t)
+	l := startLeash(t, []string{redistest.Start(t).Addr})
+	for _, state := range []string{
+		"PING", "MULTI", "MULTI;SET k v;GET k", "MULTI;SET k v;EXEC", "MULTI;DISCARD", "WATCH k", "SUBSCRIBE a b", "PSUBSCRIBE a", "SSUBSCRIBE a",
+		"SUBSCRIBE a;UNSUBSCRIBE a", "HELLO 3;SUBSCRIBE a", "HELLO 3;CLIENT TRACKING ON", "HELLO 3;CLIENT TRACKING ON;CLIENT TRACKING OFF", "MONITOR", "MONITOR;RESET",
+		"CLIENT NO-EVICT ON", "SELECT 5", "BLPOP none 0", "CLIENT SETNAME bob;RESET", "HELLO 3 SETNAME sue",
+	} {
+		show := func(addr string) string {
+			client, admin := dialAddr(t, addr), dialAddr(t, addr)
+			defer client.Close()
+			defer admin.Close()
+			for cmd := range strings.SplitSeq(state, ";") {
+				if strings.HasPrefix(cmd, "BLPOP") {
+					if err := client.Send(redistest.Command(strings.Fields(cmd)...)); err != nil {
+						t.Fatal(err)
+					}
+					eventually(t, "it blocks", func() bool { return listed(t, admin, addrOf(client))["flags"] == "b" })
+					continue
+				}
+				do(t, client, strings.Fields(cmd)...)
+				if cmd == "SUBSCRIBE a b" {
+					if _, err := client.Read(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			var shown []string
+			f := listed(t, admin, addrOf(client))
+			for _, name := range []string{"name", "flags", "db", "sub", "psub", "ssub", "multi", "cmd", "user", "redir", "resp"} {
+				shown = append(shown, name+"="+f[name])
+			}
+			return strings.Join(shown, " ")
+		}
+		if got, want := show(l.addr), show(server.Addr); got != want {
+			t.Errorf("%s: got %s\nwant %s", state, got, want)
+		}
+	}
+	client, admin := l.dial(t), l.dial(t)
+	do(t, client, "SUBSCRIBE", "a")
+	if got := text(t, do(t, admin, "CLIENT", "LIST", "TYPE", "pubsub")); fields(got)["addr"] != addrOf(client) {
+		t.Errorf("TYPE pubsub: %q", got)
+	}
+	want(t, admin, ":1\r\n", "CLIENT", "KILL", "TYPE", "pubsub")
+	want(t, admin, "+OK\r\n", "CLIENT", "NO-TOUCH", "OFF")
+	if got := do(t, admin, "CLIENT", "NO-TOUCH", "ON"); !strings.HasPrefix(got, "-ERR 'client|no-touch' is refused by leash: ") {
+		t.Errorf("CLIENT NO-TOUCH ON: %q", got)
+	}
+}

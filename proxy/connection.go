@@ -81,6 +81,7 @@ func (s *session) reset(c *command, cmd resp.Command) bool {
 	s.endCarrier(lockcmd.Release)
 	s.rename("")
 	s.unmute()
+	s.noEvict.Store(false)
 	s.dropSubscriptions()
 	lane := s.server.startLane()
 	s.server.up.Join(lane)

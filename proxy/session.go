@@ -63,6 +63,7 @@ type session struct {
 	// For CLIENT LIST; see publish.
 	lastCommand atomic.Pointer[command]
 	lastSeen    atomic.Int64 // by Server.clock
+	queued      atomic.Int64 // commands since MULTI and MULTI itself; 0 outside of it
 	noEvict     atomic.Bool  // CLIENT NO-EVICT
 
 	// Of the patrol's goroutine.

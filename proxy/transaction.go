@@ -74,6 +74,14 @@ type transaction struct {
 	retries  backoff
 }
 
+// length is how many commands MULTI has and it itself; 0 outside of it.
+func (t *transaction) length() int64 {
+	if t == nil {
+		return 0
+	}
+	return int64(len(t.queue))
+}
+
 // queued is a command of a transaction as it is sent to Redis.
 type queued struct {
 	request []byte
