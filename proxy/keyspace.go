@@ -63,7 +63,7 @@ func (s *session) allMasters(size int) ([]*upstream.Node, bool) {
 	if !s.adoptTopology() || !s.admitCall(size) {
 		return nil, false
 	}
-	masters := s.topology.Masters()
+	masters := s.topology.Holders()
 	for _, n := range masters {
 		if !s.awaitRoom(n) {
 			return nil, false

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"leash/internal/redistest"
+	"leash/proxy/upstream"
 )
 
 // bulks are the elements of a flat list of bulk strings.
@@ -151,4 +152,52 @@ func TestSwapDB(t *testing.T) {
 	want(t, other, "$4\r\nzero\r\n", "GET", "k")
 	want(t, client, "+OK\r\n", "FLUSHDB")
 	want(t, other, ":1\r\n", "DBSIZE")
+}
+
+// TestKeysUnderWay: keys that have moved to a node which owns no slot yet count
+// as the others do; and that this node has other users is no reason to end the
+// sessions of one.
+func TestKeysUnderWay(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	for _, n := range c.Nodes {
+		if err := n.Client().Do(t.Context(), "ACL", "SETUSER", "u", "on", ">p", "~*", "+@all").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := startLeash(t, c.Addrs())
+	client, user := l.dial(t), l.dial(t)
+	want(t, user, "+OK\r\n", "AUTH", "u", "p")
+	for i := range 100 {
+		want(t, client, "+OK\r\n", "SET", fmt.Sprintf("{t}%d", i), "v")
+	}
+	late, err := c.AddMaster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := c.BeginMove(int(upstream.Slot([]byte("{t}"))), late)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.MoveKeys(60); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all keys are counted", func() bool { return do(t, client, "DBSIZE") == ":100\r\n" })
+	if got := bulks(do(t, client, "KEYS", "*")); len(got) != 100 {
+		t.Errorf("KEYS gave %d keys", len(got))
+	}
+	if got := do(t, user, "DBSIZE"); got[0] != '-' {
+		t.Errorf("DBSIZE of a user whom one node does not know: %q", got)
+	}
+	want(t, user, "$-1\r\n", "GET", "elsewhere")
+	want(t, client, "+OK\r\n", "FLUSHALL")
+	if n := late.Client().DBSize(t.Context()).Val(); n != 0 {
+		t.Errorf("%d keys are left", n)
+	}
+	if _, err := m.MoveKeys(-1); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	want(t, client, ":0\r\n", "DBSIZE")
 }

@@ -40,7 +40,7 @@ func (s *Server) scanOrder(t *upstream.Topology) *scanOrder {
 
 func newScanOrder(t *upstream.Topology) *scanOrder {
 	o := &scanOrder{topology: t}
-	for _, n := range t.Masters() {
+	for _, n := range t.Holders() {
 		o.stops = append(o.stops, scanStop{node: n, slot: -1})
 	}
 	slices.SortFunc(o.stops, func(a, b scanStop) int { return strings.Compare(a.node.Addr, b.node.Addr) })

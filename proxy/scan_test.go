@@ -257,3 +257,33 @@ func TestScanNamesAreUnique(t *testing.T) {
 		t.Errorf("names %v, want 3", names)
 	}
 }
+
+// TestScanThroughAFailover: a replica takes the place of the node that is being
+// scanned; its keys stand in another order there.
+func TestScanThroughAFailover(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
+	l := startLeash(t, c.Addrs())
+	client := l.dial(t)
+	keys := fill(t, client, "k", 3000)
+	for _, n := range c.Nodes[:3] {
+		if err := n.Client().Do(t.Context(), "WAIT", 1, 5000).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := make(map[string]int)
+	cursor := uint64(0)
+	for range 10 {
+		next, some := scanStep(t, client, cursor, "COUNT", "30")
+		for _, key := range some {
+			seen[key]++
+		}
+		cursor = next
+	}
+	order := l.Server.scanOrder(l.up.Topology())
+	scanned := nodeAt(t, c, order.stops[0].node)
+	if err := c.Failover(c.Nodes[slices.Index(c.Nodes, scanned)+3]); err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(seen, scanAll(t, cursor, []*redistest.Client{client}))
+	wantKeys(t, seen, keys)
+}

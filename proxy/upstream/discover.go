@@ -250,7 +250,7 @@ func (u *Upstream) parseSlots(slots []redis.ClusterSlot, nodes, asked string) *T
 	u.mu.Unlock()
 	t := clusterOf(ranges)
 	for _, addr := range slotless(nodes, asked) {
-		t.index(u.node(addr))
+		t.slotless = append(t.slotless, u.node(addr))
 	}
 	return t
 }
@@ -264,14 +264,19 @@ func slotless(nodes, asked string) (addrs []string) {
 		if len(fields) < 8 || slices.ContainsFunc(fields[8:], ownsSlots) || fields[7] != "connected" {
 			continue
 		}
-		flags := strings.TrimPrefix(fields[2], "myself,")
-		if flags != "master" { // it fails, or is not met yet
+		flags := strings.Split(fields[2], ",")
+		if !slices.Contains(flags, "master") || slices.ContainsFunc(flags, unwell) {
 			continue
 		}
 		endpoint, _, _ := strings.Cut(fields[1], "@")
 		addrs = append(addrs, completeAddr(endpoint, asked))
 	}
 	return addrs
+}
+
+// unwell reports whether a flag says that a node fails, or is not met yet.
+func unwell(flag string) bool {
+	return flag == "fail" || flag == "fail?" || flag == "handshake" || flag == "noaddr"
 }
 
 // ownsSlots reports whether a field behind the eighth of CLUSTER NODES names

@@ -148,7 +148,7 @@ func (l *Link) run(ctx context.Context) {
 			continue
 		}
 		if errors.Is(err, ErrRefused) {
-			l.node.up.refuse(l.lane)
+			l.node.up.refuse(l.lane, l.node)
 			l.losePending(ErrRefused)
 			continue
 		}

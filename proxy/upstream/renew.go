@@ -54,13 +54,14 @@ func (u *Upstream) isFresh(since time.Time) bool {
 // error says which did not.
 func (u *Upstream) Settled(ctx context.Context, t *Topology) (bool, error) {
 	start := time.Now()
-	answers := make(chan error, len(t.masters))
-	for _, n := range t.masters {
+	nodes := t.Holders()
+	answers := make(chan error, len(nodes))
+	for _, n := range nodes {
 		go func() { answers <- u.confirm(ctx, t, n) }()
 	}
 	settled := true
 	var failed error
-	for range t.masters {
+	for range nodes {
 		switch err := <-answers; {
 		case errors.Is(err, errUnsettled):
 			settled = false

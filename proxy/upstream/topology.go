@@ -11,6 +11,7 @@ import (
 type Topology struct {
 	cluster  bool
 	masters  []*Node
+	slotless []*Node           // masters that own no slot, though one may be on its way to them
 	owner    [SlotCount]uint16 // index into masters, noOwner for none
 	replicas map[*Node][]*Node // of each master; empty when nobody reads from them
 }
@@ -21,9 +22,18 @@ const noOwner = 1<<16 - 1
 // every slot and allows commands over several.
 func (t *Topology) Cluster() bool { return t.cluster }
 
-// Masters returns all nodes that own slots, and those that may get some. The
-// slice must not be changed.
+// Masters returns all nodes that own slots. The slice must not be changed.
 func (t *Topology) Masters() []*Node { return t.masters }
+
+// Holders returns all nodes that may have keys: the masters, first, and those
+// that own no slot yet but may be given the keys of one. The slice must not be
+// changed.
+func (t *Topology) Holders() []*Node {
+	if len(t.slotless) == 0 {
+		return t.masters
+	}
+	return slices.Concat(t.masters, t.slotless)
+}
 
 // Owner returns the index into Masters of the slot's owner, or -1.
 func (t *Topology) Owner(slot uint16) int {
@@ -80,7 +90,7 @@ func (t *Topology) addReplicas(master *Node, replicas []*Node) {
 
 // has reports whether n is a master or a replica.
 func (t *Topology) has(n *Node) bool {
-	if slices.Contains(t.masters, n) {
+	if slices.Contains(t.masters, n) || slices.Contains(t.slotless, n) {
 		return true
 	}
 	for _, replicas := range t.replicas {
@@ -94,6 +104,7 @@ func (t *Topology) has(n *Node) bool {
 // with returns a topology in which n owns slot.
 func (t *Topology) with(slot uint16, n *Node) *Topology {
 	next := &Topology{cluster: t.cluster, masters: slices.Clone(t.masters), owner: t.owner, replicas: t.replicas}
+	next.slotless = slices.DeleteFunc(slices.Clone(t.slotless), func(s *Node) bool { return s == n })
 	next.owner[slot] = next.index(n)
 	return next
 }
@@ -109,15 +120,13 @@ func (t *Topology) index(n *Node) uint16 {
 	return uint16(i)
 }
 
-// same reports whether both have the same masters and say the same of every slot.
+// same reports whether both have the same nodes and say the same of every slot.
 func (t *Topology) same(u *Topology) bool {
 	if t == nil || u == nil || t.cluster != u.cluster || len(t.masters) != len(u.masters) {
 		return false
 	}
-	for _, n := range t.masters {
-		if !slices.Contains(u.masters, n) {
-			return false
-		}
+	if !sameNodes(t.slotless, u.slotless) {
+		return false
 	}
 	if !maps.EqualFunc(t.replicas, u.replicas, sameNodes) {
 		return false

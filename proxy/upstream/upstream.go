@@ -340,9 +340,10 @@ func (u *Upstream) serviceUser() string {
 }
 
 // refuse tells the lane's sessions that their credential no longer holds. That
-// a replica has other users than its master is no reason.
-func (u *Upstream) refuse(lane Lane) {
-	if lane.Replica {
+// a replica has other users than its master is no reason, nor that a node which
+// has just joined has none yet.
+func (u *Upstream) refuse(lane Lane, by *Node) {
+	if lane.Replica || slices.Contains(u.Topology().slotless, by) {
 		return
 	}
 	u.log.Warn("redis refuses a user's credential", "user", lane.User)
