@@ -38,10 +38,10 @@ func connectionTreatments() treatments {
 
 func (s *session) ping(c *command, cmd resp.Command) bool {
 	switch {
-	case len(cmd.Args) > 2:
-		return s.wrongArity(c)
 	case !s.ready(c, cmd):
 		return true
+	case len(cmd.Args) > 2:
+		return s.wrongArity(c)
 	case len(cmd.Args) == 2:
 		s.scratch = resp.AppendBulk(s.scratch[:0], cmd.Args[1])
 	default:

@@ -23,6 +23,24 @@ func (s *session) ready(c *command, cmd resp.Command) bool {
 	case !s.authenticated():
 		s.fail(msgNoAuth)
 	default:
+		return s.mayRun(c, cmd)
+	}
+	return false
+}
+
+// mayRun checks the user's right to a command that is answered here; when it is
+// false the answer has been given.
+func (s *session) mayRun(c *command, cmd resp.Command) bool {
+	refusal, err := s.server.up.Refusal(s.ctx, s.lane, c.name, cmd.Args)
+	switch {
+	case err != nil:
+		s.server.log.Warn("the rights of a user are not known", "user", s.lane.User, "err", err)
+		s.fail(msgUpstreamDown)
+	case refusal != "" && c.name == "exec":
+		s.fail("EXECABORT Transaction discarded because of: " + refusal)
+	case refusal != "":
+		s.fail(refusal)
+	default:
 		return true
 	}
 	return false
@@ -35,8 +53,8 @@ func (s *session) refuse(c *command, cmd resp.Command) bool {
 		return s.unknownSub(c, cmd)
 	case !c.arityOK(cmd.Args):
 		return s.wrongArity(c)
-	case !s.authenticated():
-		return s.fail(msgNoAuth)
+	case !s.ready(c, cmd):
+		return true
 	}
 	return s.fail(c.refusal())
 }

@@ -261,7 +261,7 @@ func (s *Server) startLane() upstream.Lane {
 func (s *Server) refuseLane(lane upstream.Lane) {
 	for _, one := range s.all() {
 		one.mu.Lock()
-		same := one.lane == lane
+		same := one.lane.User == lane.User
 		one.mu.Unlock()
 		if same {
 			one.kill("credential refused", true)

@@ -49,6 +49,9 @@ func (s *session) writtenNodes() []*upstream.Node {
 // before, others' writes too, so it may say less than a connection of one's own,
 // never more.
 func (s *session) wait(c *command, cmd resp.Command) bool {
+	if !s.mayRun(c, cmd) {
+		return true
+	}
 	if !s.adoptTopology() || !s.barrier() {
 		return false
 	}

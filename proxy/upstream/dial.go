@@ -108,6 +108,9 @@ func (u *Upstream) logIn(conn net.Conn, user string) error {
 		return nil
 	}
 	password := u.credentials.get(user)
+	if password == nil { // the last session of the user has just left
+		return errOldPassword
+	}
 	reply, err := roundTrip(conn, authCommand(user, password))
 	switch {
 	case err != nil:

@@ -45,7 +45,7 @@ func (c *credentials) set(user string, password []byte) {
 	if c.passwords == nil {
 		c.passwords = make(map[string][]byte)
 	}
-	c.passwords[user] = append([]byte(nil), password...)
+	c.passwords[user] = append([]byte{}, password...)
 }
 
 func (c *credentials) get(user string) []byte {

@@ -134,7 +134,9 @@ func (l *Link) run(ctx context.Context) {
 	defer stop()
 	var downSince time.Time
 	backoff := minBackoff
-	for l.awaitCall() {
+	again := false // dial without a call
+	for again || l.awaitCall() {
+		again = false
 		start := time.Now()
 		conn, err := l.dial(ctx)
 		if err == nil {
@@ -145,6 +147,7 @@ func (l *Link) run(ctx context.Context) {
 				continue
 			}
 			l.node.up.Refresh()
+			again = l.mayBeRefused()
 			continue
 		}
 		if errors.Is(err, ErrRefused) {
@@ -190,6 +193,15 @@ func (l *Link) dial(ctx context.Context) (net.Conn, error) {
 		l.clientID.Store(id)
 	}
 	return conn, nil
+}
+
+// mayBeRefused reports whether Redis may have closed the connection because
+// there is no such user any more: then the sessions shall hear of it without
+// another call.
+func (l *Link) mayBeRefused() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closing == nil && l.lane.User != "" && !l.lane.Replica
 }
 
 // awaitCall blocks until there is something to write; false when closed.

@@ -57,6 +57,7 @@ type Upstream struct {
 	refreshing  chan struct{} // size 1: a refresh is wanted
 	onRefused   func(Lane)
 	sentinels   sentinels
+	refusals    refusals
 
 	topology     atomic.Pointer[Topology]
 	looking      chan struct{}             // size 1: somebody looks at the topology

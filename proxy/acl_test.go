@@ -1,0 +1,113 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+// aclServer is a Redis with a user who may do little, and one who may do all.
+func aclServer(t *testing.T) *redistest.Server {
+	t.Helper()
+	return redistest.Start(t, strings.Fields("--user few on >pw ~few:* resetchannels +get +set +acl|whoami --user all on >pw ~* &* +@all")...)
+}
+
+// TestNoPermission: whoever answers, the right to a command is Redis's to give,
+// in its words and before anything else is looked at.
+func TestNoPermission(t *testing.T) {
+	redis := aclServer(t)
+	l := startLeash(t, []string{redis.Addr})
+	for _, line := range []string{
+		"PING", "PING a b", "ECHO a", "CLIENT ID", "CLIENT SETNAME a", "CLIENT GETNAME", "CLIENT LIST", "CLIENT INFO", "CLIENT KILL ID 1", "CLIENT PAUSE 1",
+		"CLIENT NOPE", "CLIENT REPLY ON", "CLIENT UNBLOCK 1", "CLIENT NO-EVICT ON", "SELECT 1", "SELECT x", "DBSIZE", "KEYS *", "SCAN 0", "RANDOMKEY", "FLUSHALL",
+		"GET few:a", "GET b", "SET b 1", "MGET few:a b", "DEL few:a", "UNLINK few:a b", "INFO", "CONFIG GET maxmemory", "TIME", "ROLE", "LASTSAVE",
+		"COMMAND COUNT", "CLUSTER INFO", "READONLY", "WAIT 0 0", "MULTI", "EXEC", "WATCH few:a", "UNWATCH", "BLPOP few:a 1", "XREAD STREAMS few:a 0",
+		"SUBSCRIBE c", "PSUBSCRIBE c", "PUBLISH c m", "SPUBLISH c m", "PUBSUB CHANNELS", "EVAL x 0", "SCRIPT LOAD x", "SCRIPT EXISTS x", "FUNCTION LIST",
+		"ACL WHOAMI", "ACL LIST", "SLOWLOG GET", "LATENCY LATEST", "MEMORY USAGE few:a", "OBJECT ENCODING few:a", "SWAPDB 0 1", "MONITOR", "NOPE",
+	} {
+		direct, through := dialAddr(t, redis.Addr), l.dial(t)
+		for _, c := range []*redistest.Client{direct, through} {
+			want(t, c, "+OK\r\n", "AUTH", "few", "pw")
+		}
+		args := strings.Fields(line)
+		got, want := do(t, through, args...), do(t, direct, args...)
+		if got != want {
+			t.Errorf("%s: got %.200q, want %.200q", line, got, want)
+		}
+	}
+}
+
+// TestUserGoes: when Redis ends a user's connections, Leash ends the sessions,
+// idle or not, in every lane of the user, and no others.
+func TestUserGoes(t *testing.T) {
+	redis := aclServer(t)
+	l := startLeash(t, []string{redis.Addr})
+	direct := dialAddr(t, redis.Addr)
+	var gone []*redistest.Client
+	for i := range 6 {
+		c := l.dial(t)
+		want(t, c, "+OK\r\n", "AUTH", "few", "pw")
+		if i%2 == 0 {
+			do(t, c, "HELLO", "3")
+		}
+		want(t, c, "+OK\r\n", "SET", fmt.Sprint("few:", i), "1")
+		gone = append(gone, c)
+	}
+	other := l.dial(t)
+	want(t, other, "+OK\r\n", "AUTH", "all", "pw")
+	anonymous := l.dial(t)
+	want(t, anonymous, "+OK\r\n", "SET", "a", "1")
+	want(t, direct, ":1\r\n", "ACL", "DELUSER", "few")
+	for i, c := range gone {
+		if reply, err := c.Read(); err == nil {
+			t.Errorf("session %d of the user that is no more got %q", i, reply)
+		}
+	}
+	want(t, other, "$1\r\n1\r\n", "GET", "a")
+	want(t, anonymous, "$1\r\n1\r\n", "GET", "a")
+	if got := do(t, l.dial(t), "AUTH", "few", "pw"); !strings.HasPrefix(got, "-WRONGPASS ") {
+		t.Errorf("AUTH: %q", got)
+	}
+}
+
+// TestUserChanges: rights that are taken are gone at once, and a password
+// that changes ends nobody until the connection is dialled anew.
+func TestUserChanges(t *testing.T) {
+	redis := aclServer(t)
+	l := startLeash(t, []string{redis.Addr})
+	direct, c := dialAddr(t, redis.Addr), l.dial(t)
+	want(t, c, "+OK\r\n", "AUTH", "few", "pw")
+	want(t, c, "+OK\r\n", "SET", "few:a", "1")
+	want(t, direct, "+OK\r\n", "ACL", "SETUSER", "few", "-set", "+ping")
+	want(t, c, "-NOPERM this user has no permissions to run the 'set' command\r\n", "SET", "few:a", "2")
+	eventually(t, "PING is allowed", func() bool { return do(t, c, "PING") == "+PONG\r\n" })
+	want(t, direct, "+OK\r\n", "ACL", "SETUSER", "few", "resetpass", ">new")
+	want(t, c, "$1\r\n1\r\n", "GET", "few:a")
+	want(t, direct, ":1\r\n", "CLIENT", "KILL", "USER", "few")
+	if reply, err := c.Read(); err == nil {
+		t.Errorf("got %q, want the end", reply)
+	}
+	again := l.dial(t)
+	want(t, again, "+OK\r\n", "AUTH", "few", "new")
+	want(t, again, "$1\r\n1\r\n", "GET", "few:a")
+}
+
+// TestUserChangesPassword: who authenticates with the new password keeps the
+// user's lane open for those who did so with the old one.
+func TestUserChangesPassword(t *testing.T) {
+	redis := aclServer(t)
+	l := startLeash(t, []string{redis.Addr})
+	direct, old := dialAddr(t, redis.Addr), l.dial(t)
+	want(t, old, "+OK\r\n", "AUTH", "few", "pw")
+	want(t, old, "+OK\r\n", "SET", "few:a", "1")
+	want(t, direct, "+OK\r\n", "ACL", "SETUSER", "few", ">new")
+	fresh := l.dial(t)
+	want(t, fresh, "+OK\r\n", "AUTH", "few", "new")
+	want(t, direct, "+OK\r\n", "ACL", "SETUSER", "few", "<pw")
+	want(t, direct, ":1\r\n", "CLIENT", "KILL", "USER", "few")
+	for _, c := range []*redistest.Client{old, fresh} {
+		eventually(t, "it goes on", func() bool { return do(t, c, "GET", "few:a") == "$1\r\n1\r\n" })
+	}
+}

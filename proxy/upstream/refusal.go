@@ -1,0 +1,87 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// refusalFor is for how long Redis's word on a user and a command is believed.
+const refusalFor = time.Second
+
+// maxRefusals bounds how many answers are kept.
+const maxRefusals = 4096
+
+// refusals remembers which users may run which commands. Safe for concurrent
+// use.
+type refusals struct {
+	mu    sync.Mutex
+	known map[refusalKey]refusal
+}
+
+type refusalKey struct{ user, command string }
+
+type refusal struct {
+	text  string // empty: the user may
+	until time.Time
+}
+
+func (r *refusals) get(k refusalKey) (text string, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.known[k]
+	return known.text, time.Now().Before(known.until)
+}
+
+func (r *refusals) set(k refusalKey, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known == nil || len(r.known) >= maxRefusals {
+		r.known = make(map[refusalKey]refusal)
+	}
+	r.known[k] = refusal{text, time.Now().Add(refusalFor)}
+}
+
+// Refusal is what Redis says to a lane's user who may not run a command, without
+// '-' and line end; empty when the user may. It is for commands that never reach
+// Redis as the user's own. name is the command's full name, args all of its
+// arguments. As with Permit, Leash's own user may, and so does everybody where
+// Redis cannot be asked. It blocks for a round trip, but remembers the answer
+// for a second.
+func (u *Upstream) Refusal(ctx context.Context, lane Lane, name string, args [][]byte) (string, error) {
+	user := lane.User
+	if user == "" {
+		user = "default"
+	}
+	if user == u.serviceUser() {
+		return "", nil
+	}
+	key := refusalKey{user, name}
+	if text, ok := u.refusals.get(key); ok {
+		return text, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	question := []any{"ACL", "DRYRUN", user}
+	for _, a := range args {
+		question = append(question, a)
+	}
+	answer, err := u.Client().Do(ctx, question...).Text()
+	var reply redis.Error
+	switch {
+	case errors.As(err, &reply): // an older Redis, or one that does not let Leash ask
+		answer = "OK"
+	case err != nil:
+		return "", err
+	}
+	text := ""
+	if strings.Contains(answer, "no permissions to run") {
+		text = "NOPERM " + strings.Replace(answer, "This user", "this user", 1) // DRYRUN begins a sentence
+	}
+	u.refusals.set(key, text)
+	return text, nil
+}
