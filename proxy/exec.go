@@ -169,6 +169,15 @@ func (t *transaction) hasOwn() bool {
 	return false
 }
 
+// runOne runs a queued command, whatever mode the session is in by now; PING
+// alone answers differently by it.
+func (s *session) runOne(q queued) bool {
+	if q.command.name == "ping" {
+		return s.dispatch(q.cmd)
+	}
+	return q.command.run(s, q.command, q.cmd)
+}
+
 // runQueued runs the commands that Leash has in an executed transaction and
 // answers EXEC with their replies in the place of those of the PINGs. One that
 // Redis refused on its connection (SELECT, AUTH, HELLO) is not run.
@@ -187,7 +196,7 @@ func (s *session) runQueued(queue []queued, reply []byte) bool {
 		element := rest[:used]
 		rest = rest[used:]
 		if q.command != nil && element[0] != '-' {
-			element, ok = s.capture(func() bool { return q.command.run(s, q.command, q.cmd) })
+			element, ok = s.capture(func() bool { return s.runOne(q) })
 			if !ok {
 				return false
 			}

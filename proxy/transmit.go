@@ -26,14 +26,18 @@ func (t *transaction) place(c *command, cmd resp.Command) place {
 	switch {
 	case c == nil || c.class == refused:
 		return placeNowhere
+	case c.name == "ping" && t.subscribes() && !t.session.lane.RESP3:
+		return placeLeash // whose answer will be another one
 	case !c.arityOK(cmd.Args), c.name == "ping", c.name == "echo", c.name == "publish", c.name == "spublish":
 		return placeRedis
 	case c.name == "select", c.name == "hello", c.name == "auth":
 		return placeBoth
 	case c.class == answered, c.class == subscribed:
 		return placeLeash
-	case c.class == everyNode && cluster:
+	case c.class == everyNode && cluster && c.data:
 		return placeNowhere
+	case c.class == everyNode && cluster:
+		return placeLeash
 	}
 	i := c.firstKey(cmd.Args)
 	if i == 0 || !cluster {
@@ -45,6 +49,16 @@ func (t *transaction) place(c *command, cmd resp.Command) place {
 	}
 	t.slot = slot
 	return placeRedis
+}
+
+// subscribes reports whether a command queued before begins subscribe mode.
+func (t *transaction) subscribes() bool {
+	for _, q := range t.queue {
+		if q.command != nil && q.command.class == subscribed {
+			return true
+		}
+	}
+	return false
 }
 
 // transmit brings the connection up to date: it sends all commands since MULTI
