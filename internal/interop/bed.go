@@ -20,6 +20,7 @@ type target struct {
 	mode       string // of the program
 	host, port string
 	masters    []*redistest.Server // what lies behind
+	leash      *leash              // nil when there is none in between
 }
 
 // empty makes every master forget all keys.
@@ -69,8 +70,8 @@ func setUp(ctx context.Context, opt options) (_ *bed, err error) {
 	}
 
 	if opt.direct {
-		b.add("no leash", standalone, s.Addr, s)
-		b.add("no leash", cluster, c.Addrs()[0], masters...)
+		b.add("nothing", standalone, s.Addr, nil, s)
+		b.add("nothing", cluster, c.Addrs()[0], nil, masters...)
 		return b, nil
 	}
 	if err := b.buildLeash(ctx); err != nil {
@@ -84,15 +85,15 @@ func setUp(ctx context.Context, opt options) (_ *bed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b.add("leash before a redis", standalone, beforeRedis, s)
-	b.add("leash before a cluster", standalone, beforeCluster, masters...)
-	b.add("leash before a cluster", cluster, beforeCluster, masters...)
+	b.add("leash before a redis", standalone, beforeRedis.addr, beforeRedis, s)
+	b.add("leash before a cluster", standalone, beforeCluster.addr, beforeCluster, masters...)
+	b.add("leash before a cluster", cluster, beforeCluster.addr, beforeCluster, masters...)
 	return b, nil
 }
 
-func (b *bed) add(name, mode, addr string, masters ...*redistest.Server) {
+func (b *bed) add(name, mode, addr string, l *leash, masters ...*redistest.Server) {
 	host, port, _ := net.SplitHostPort(addr)
-	b.targets = append(b.targets, target{name: name, mode: mode, host: host, port: port, masters: masters})
+	b.targets = append(b.targets, target{name: name, mode: mode, host: host, port: port, masters: masters, leash: l})
 }
 
 // targetsOf are those that the client has a mode for and the options ask for.
@@ -123,12 +124,12 @@ func (b *bed) buildLeash(ctx context.Context) error {
 
 func (b *bed) leash() string { return filepath.Join(b.dir, "leash") }
 
-// startLeash starts a Leash before the upstreams and returns its address when it answers.
-func (b *bed) startLeash(ctx context.Context, upstreams ...string) (string, error) {
+// startLeash starts a Leash before the upstreams and returns when it answers.
+func (b *bed) startLeash(ctx context.Context, upstreams ...string) (*leash, error) {
 	l, err := startLeash(ctx, b.leash(), b.dir, strings.Join(upstreams, ","))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	b.closers = append(b.closers, l.stop)
-	return l.addr, nil
+	return l, nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -19,6 +20,7 @@ const (
 	startTries   = 3
 	readyTimeout = 15 * time.Second
 	stopTimeout  = 15 * time.Second
+	idleTimeout  = 5 * time.Second
 	pollInterval = 10 * time.Millisecond
 )
 
@@ -112,6 +114,43 @@ func ping(addr string) error {
 		err = fmt.Errorf("PING was answered %q", reply)
 	}
 	return err
+}
+
+// idle is what Leash says of itself when it has no client but the one that asks.
+var idle = []string{
+	"sessions:1", "pinned_connections:0", "holds:0", "waiters:0", "subscribers:0", "protocol_errors:0", "panics:0",
+}
+
+// awaitIdle waits until Leash has noticed that its clients are gone. It is an error when it keeps anything of theirs.
+func (l *leash) awaitIdle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, idleTimeout)
+	defer cancel()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		missing, err := l.missing()
+		if err != nil || len(missing) == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("clients are gone, and INFO leash has not: %s", strings.Join(missing, " "))
+		case <-ticker.C:
+		}
+	}
+}
+
+// missing returns those lines of idle that INFO leash has not.
+func (l *leash) missing() ([]string, error) {
+	c, err := redistest.Dial(l.addr)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	info, err := c.Do("INFO", "leash")
+	return slices.DeleteFunc(slices.Clone(idle), func(line string) bool {
+		return strings.Contains(info, "\r\nleash_"+line+"\r\n")
+	}), err
 }
 
 // stop ends the process. It is an error when that was not orderly.

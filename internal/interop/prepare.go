@@ -67,7 +67,8 @@ func (p *preparations) prepare(ctx context.Context, c client) {
 	}
 }
 
-// run waits until the client is prepared and runs its program against t. It returns what the program printed.
+// run waits until the client is prepared and runs its program against t. It returns what the program printed. It is an
+// error, too, when Leash keeps anything of the program's once that has ended.
 func (p *preparations) run(ctx context.Context, c client, t target, opt options) ([]byte, error) {
 	it := p.by[c.dir]
 	select {
@@ -88,8 +89,11 @@ func (p *preparations) run(ctx context.Context, c client, t target, opt options)
 	limited, cancel := context.WithTimeoutCause(ctx, opt.timeout, fmt.Errorf("killed after %v", opt.timeout))
 	defer cancel()
 	output, err := command(limited, filepath.Join(p.root, c.dir), args)
-	if err != nil && limited.Err() != nil {
+	switch {
+	case err != nil && limited.Err() != nil:
 		err = context.Cause(limited)
+	case err == nil && t.leash != nil:
+		err = t.leash.awaitIdle(ctx)
 	}
 	return output, err
 }
