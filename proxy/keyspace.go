@@ -18,7 +18,7 @@ func keyspaceTreatments() treatments {
 		"DBSIZE": {everyMaster(mergeSum), everyNode, ""}, "KEYS": {(*session).allKeys, everyNode, "on connections of their own"},
 		"FLUSHALL": {everyMaster(mergeOK), everyNode, ""}, "FLUSHDB": {everyMaster(mergeOK), everyNode, ""},
 		"RANDOMKEY": {(*session).randomKey, everyNode, "a node by its share of the keys"},
-		"SCAN":      {(*session).scan, everyNode, "one after the other"},
+		"SCAN":      {(*session).scan, everyNode, "one after the other; while slots move a key may come again, and none is missed that moves at most once"},
 		"SWAPDB":    {(*session).relayAny, anyNode, "not on a cluster"},
 
 		"MIGRATE":        {(*session).refuse, refused, "its addresses are those of servers behind Leash"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"leash/internal/embedded"
 	"leash/internal/redistest"
 	"leash/proxy/upstream"
 )
@@ -199,5 +200,42 @@ func TestKeysUnderWay(t *testing.T) {
 	if err := m.Finish(); err != nil {
 		t.Fatal(err)
 	}
+	want(t, client, ":0\r\n", "DBSIZE")
+}
+
+// TestKeyspaceOfTheEmbedded: the embedded Redis serves these as far as it can,
+// and says what it cannot.
+func TestKeyspaceOfTheEmbedded(t *testing.T) {
+	redis, err := embedded.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(redis.Close)
+	l := startLeash(t, []string{redis.Addr()})
+	client := l.dial(t)
+	keys := fill(t, client, "k", 100)
+	want(t, client, ":100\r\n", "DBSIZE")
+	wantKeys(t, scanAll(t, 0, []*redistest.Client{client}, "COUNT", "7"), keys)
+	if got := bulks(do(t, client, "KEYS", "k1*")); len(got) != 11 {
+		t.Errorf("KEYS: %q", got)
+	}
+	if got := do(t, client, "RANDOMKEY"); !strings.Contains(got, "k") {
+		t.Errorf("RANDOMKEY: %q", got)
+	}
+	script := "return redis.call('GET', KEYS[1])"
+	want(t, client, "$40\r\n"+digest(script)+"\r\n", "SCRIPT", "LOAD", script)
+	want(t, client, "*1\r\n:1\r\n", "SCRIPT", "EXISTS", digest(script))
+	want(t, client, "$1\r\nv\r\n", "EVALSHA", digest(script), "1", "k1")
+	want(t, client, "+OK\r\n", "SCRIPT", "FLUSH")
+	want(t, client, "+OK\r\n", "SWAPDB", "0", "1")
+	want(t, client, ":0\r\n", "DBSIZE")
+	want(t, client, "+OK\r\n", "SWAPDB", "0", "1")
+	for _, args := range [][]string{{"SCRIPT", "KILL"}, {"FUNCTION", "KILL"}, {"FUNCTION", "LIST"}, {"FCALL", "f", "0"}, {"SCAN", "x"}} {
+		if got := do(t, client, args...); !strings.HasPrefix(got, "-ERR ") {
+			t.Errorf("%q: %q", args, got)
+		}
+	}
+	want(t, client, "+OK\r\n", "FLUSHDB")
+	want(t, client, "+OK\r\n", "FLUSHALL", "ASYNC")
 	want(t, client, ":0\r\n", "DBSIZE")
 }

@@ -39,7 +39,7 @@ func (p *part) heal() bool {
 	p.healed = true
 	load := &reload{session: s}
 	load.Request, load.Sink = resp.AppendCommand(nil, "SCRIPT", "LOAD", text), load
-	p.node.Link(s.lane).Submit(&load.Call)
+	s.linkTo(p.node).Submit(&load.Call)
 	p.send(p.node, p.Asking)
 	s.release()
 	return true
