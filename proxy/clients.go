@@ -92,10 +92,12 @@ func (s *session) clientNoTouch(c *command, cmd resp.Command) bool {
 // it was heard of last. Not for every command: it is enough when the loop is
 // about to wait.
 func (s *session) publish() {
-	if s.current != nil {
+	if s.current != nil && s.current != s.lastCommand.Load() { // a look costs less than a store
 		s.lastCommand.Store(s.current)
 	}
-	s.lastSeen.Store(s.server.clock.Load())
+	if now := s.server.clock.Load(); now != s.lastSeen.Load() {
+		s.lastSeen.Store(now)
+	}
 	if s.tx != nil || s.queued.Load() > 0 {
 		s.queued.Store(s.tx.length())
 	}

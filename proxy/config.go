@@ -27,17 +27,23 @@ var ownParameters = [...]string{
 
 // configSet sets parameters on every master, or none that only one may have.
 func (s *session) configSet(c *command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
+	switch reason := configRefusal(cmd.Args); {
+	case !s.ready(c, cmd):
 		return true
-	}
-	for i := 2; i < len(cmd.Args); i += 2 {
-		name := strings.ToLower(string(quoted(cmd.Args[i], maxQuoted)))
-		if isOwnParameter(name) {
-			return s.fail("ERR CONFIG SET of '" + name + "' is refused by leash: " +
-				"it is about a server's address or connections, and those are not its clients'")
-		}
+	case reason != "":
+		return s.fail(reason)
 	}
 	return s.everywhere(cmd, mergeOK)
+}
+
+func configRefusal(args [][]byte) string {
+	for i := 2; i < len(args); i += 2 {
+		name := strings.ToLower(string(quoted(args[i], maxQuoted)))
+		if isOwnParameter(name) {
+			return "ERR CONFIG SET of '" + name + "' is refused by leash: it is about a server's address or connections, and those are not its clients'"
+		}
+	}
+	return ""
 }
 
 func isOwnParameter(name string) bool {

@@ -46,6 +46,18 @@ func (s *session) mayRun(c *command, cmd resp.Command) bool {
 	return false
 }
 
+// refusalOf is the error for arguments with which a command is refused that
+// otherwise is not; empty if there is none.
+func (c *command) refusalOf(args [][]byte) string {
+	switch c.name {
+	case "config|set":
+		return configRefusal(args)
+	case "debug":
+		return debugRefusal(args)
+	}
+	return ""
+}
+
 // refuse answers a command that Leash cannot run without harm to others.
 func (s *session) refuse(c *command, cmd resp.Command) bool {
 	switch {

@@ -21,11 +21,6 @@ const oneNode = "what one node says of itself"
 // their own.
 func serverTreatments() treatments {
 	return treatments{
-		"COMMAND": {(*session).relayAny, anyNode, ""}, "COMMAND|COUNT": {(*session).relayAny, anyNode, ""},
-		"COMMAND|DOCS": {(*session).relayAny, anyNode, ""}, "COMMAND|INFO": {(*session).relayAny, anyNode, ""},
-		"COMMAND|LIST": {(*session).relayAny, anyNode, ""}, "COMMAND|GETKEYS": {(*session).relayAny, anyNode, ""},
-		"COMMAND|GETKEYSANDFLAGS": {(*session).relayAny, anyNode, ""},
-
 		"INFO": {(*session).info, everyNode, "added up; what describes clients and `# Leash` is Leash's own"},
 		"TIME": {(*session).relayAny, anyNode, ""}, "LOLWUT": {(*session).relayAny, anyNode, ""},
 		"ROLE": {(*session).role, anyNode, "a master without replicas, for none can be reached through Leash"},
@@ -66,23 +61,13 @@ func mergeLeast(f *fanout) []byte {
 // role answers ROLE as a master without replicas would: a client that looks
 // for some would go past Leash.
 func (s *session) role(c *command, cmd resp.Command) bool {
-	switch {
-	case !s.ready(c, cmd):
-		return true
-	case !s.adoptTopology() || !s.admitCall(len(cmd.Raw)):
-		return false
-	case s.keyless < 0:
-		return s.fail(msgSlotUnserved)
-	}
-	p := &part{slot: anySlot}
-	p.Request = resp.AppendCommand(nil, cmd.Args...)
-	return s.fan([]*part{p}, []*upstream.Node{s.topology.Masters()[s.keyless]}, 0, len(cmd.Raw), withoutReplicas)
+	return s.relayMerged(c, cmd, withoutReplicas)
 }
 
-func withoutReplicas(f *fanout) []byte {
-	all, ok := elements(f.parts[0].reply)
+func withoutReplicas(reply []byte) []byte {
+	all, ok := elements(reply)
 	if !ok || len(all) != 3 || string(all[0]) != "$6\r\nmaster\r\n" {
-		return f.parts[0].reply
+		return reply
 	}
 	all[2] = []byte(resp.EmptyArray)
 	return joined(all)
@@ -94,16 +79,25 @@ var debugOfKey = [...]string{"OBJECT", "LISTPACK", "ZIPLIST", "QUICKLIST", "SDSL
 
 // debug relays the subcommands that are about a key, and HELP.
 func (s *session) debug(c *command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
+	switch reason := debugRefusal(cmd.Args); {
+	case !s.ready(c, cmd):
 		return true
-	}
-	if isWord(cmd.Args[1], "HELP") {
+	case reason != "":
+		return s.fail(reason)
+	case isWord(cmd.Args[1], "HELP"):
 		return s.relayAny(c, cmd)
 	}
+	return s.relayKeys(cmd, int(upstream.Slot(cmd.Args[2])), false)
+}
+
+func debugRefusal(args [][]byte) string {
+	if len(args) < 2 || isWord(args[1], "HELP") {
+		return ""
+	}
 	for _, name := range debugOfKey {
-		if isWord(cmd.Args[1], name) && len(cmd.Args) > 2 {
-			return s.relayKeys(cmd, int(upstream.Slot(cmd.Args[2])), false)
+		if isWord(args[1], name) && len(args) > 2 {
+			return ""
 		}
 	}
-	return s.fail("ERR 'debug " + string(quoted(cmd.Args[1], maxQuoted)) + "' is refused by leash: " + reasonShared)
+	return "ERR 'debug " + string(quoted(args[1], maxQuoted)) + "' is refused by leash: " + reasonShared
 }

@@ -184,7 +184,7 @@ func (t *transaction) complain(c *command, cmd resp.Command) bool {
 		return s.fail("ERR '" + string(quoted(cmd.Args[0], maxQuoted)) + "' is not allowed inside MULTI: a lock is not part of a transaction")
 	case c == nil:
 		return s.unknown(cmd)
-	case c.class == refused:
+	case c.class == refused, c.refusalOf(cmd.Args) != "":
 		return c.run(s, c, cmd)
 	}
 	return s.fail("ERR '" + c.name + "' is not allowed inside MULTI before a cluster, whose nodes have no common transaction")

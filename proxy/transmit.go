@@ -24,7 +24,7 @@ const (
 func (t *transaction) place(c *command, cmd resp.Command) place {
 	cluster := t.session.topology.Cluster()
 	switch {
-	case c == nil || c.class == refused:
+	case c == nil || c.class == refused || c.refusalOf(cmd.Args) != "":
 		return placeNowhere
 	case c.name == "ping" && t.subscribes() && !t.session.lane.RESP3:
 		return placeLeash // whose answer will be another one

@@ -38,6 +38,7 @@ func allTreatments() treatments {
 		blockingTreatments(),
 		clientTreatments(),
 		clusterTreatments(),
+		commandTreatments(),
 		configTreatments(),
 		connectionTreatments(),
 		keyspaceTreatments(),

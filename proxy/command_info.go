@@ -1,0 +1,170 @@
+package proxy
+
+import (
+	"bytes"
+	"strings"
+
+	"leash/proxy/pubsub"
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// msgCommandArity is Redis's word for COMMAND GETKEYS of what could not be run.
+const msgCommandArity = "ERR Invalid number of arguments specified for command"
+
+// commandTreatments are COMMAND and its subcommands: Redis's own, and the lock
+// commands among them, for clients that send only what the server says it has.
+func commandTreatments() treatments {
+	const note = "and Leash's own commands"
+	return treatments{
+		"COMMAND": {(*session).commandInfo, anyNode, note}, "COMMAND|INFO": {(*session).commandInfo, anyNode, note},
+		"COMMAND|COUNT": {(*session).commandCount, anyNode, note}, "COMMAND|LIST": {(*session).commandList, anyNode, note},
+		"COMMAND|DOCS":            {(*session).commandDocs, anyNode, note},
+		"COMMAND|GETKEYS":         {(*session).commandGetKeys, anyNode, note},
+		"COMMAND|GETKEYSANDFLAGS": {(*session).commandGetKeys, anyNode, note},
+	}
+}
+
+// relayMerged relays a command to the session's usual node; m makes the reply
+// of Redis's.
+func (s *session) relayMerged(c *command, cmd resp.Command, m func(reply []byte) []byte) bool {
+	switch {
+	case !s.ready(c, cmd):
+		return true
+	case !s.adoptTopology() || !s.admitCall(len(cmd.Raw)):
+		return false
+	case s.keyless < 0:
+		return s.fail(msgSlotUnserved)
+	}
+	p := &part{slot: anySlot}
+	p.Request = bytes.Clone(cmd.Raw)
+	to := []*upstream.Node{s.topology.Masters()[s.keyless]}
+	return s.fan([]*part{p}, to, 0, len(cmd.Raw), func(f *fanout) []byte { return m(f.parts[0].reply) })
+}
+
+// commandInfo answers COMMAND and COMMAND INFO [name …].
+func (s *session) commandInfo(c *command, cmd resp.Command) bool {
+	resp3 := s.lane.RESP3
+	names := ownNames(cmd.Args)
+	return s.relayMerged(c, cmd, func(reply []byte) []byte {
+		all, ok := elements(reply)
+		if !ok {
+			return reply
+		}
+		if len(names) == 0 {
+			for i := range ownCommands {
+				all = append(all, ownCommands[i].info(resp3))
+			}
+			return joined(all)
+		}
+		for i := range min(len(all), len(names)) {
+			if names[i] != nil {
+				all[i] = names[i].info(resp3)
+			}
+		}
+		return joined(all)
+	})
+}
+
+// ownNames are Leash's own commands among those that a COMMAND subcommand
+// names, nil for others.
+func ownNames(args [][]byte) []*ownCommand {
+	if len(args) < 3 {
+		return nil
+	}
+	names := make([]*ownCommand, len(args)-2)
+	for i, arg := range args[2:] {
+		names[i] = ownCommandOf(arg)
+	}
+	return names
+}
+
+func (s *session) commandCount(c *command, cmd resp.Command) bool {
+	return s.relayMerged(c, cmd, func(reply []byte) []byte {
+		if n, ok := integer(reply); ok {
+			return resp.AppendInt(nil, n+int64(len(ownCommands)))
+		}
+		return reply
+	})
+}
+
+// commandList answers COMMAND LIST [FILTERBY MODULE | ACLCAT | PATTERN value].
+func (s *session) commandList(c *command, cmd resp.Command) bool {
+	filter := func(*ownCommand) bool { return len(cmd.Args) == 2 }
+	if len(cmd.Args) == 5 && isWord(cmd.Args[2], "FILTERBY") {
+		value := strings.ToLower(string(cmd.Args[4]))
+		switch by := cmd.Args[3]; {
+		case isWord(by, "PATTERN"):
+			filter = func(o *ownCommand) bool { return pubsub.Match(value, o.name) }
+		case isWord(by, "ACLCAT"):
+			filter = func(o *ownCommand) bool { return o.hasCategory(value) }
+		}
+	}
+	var names [][]byte
+	for i := range ownCommands {
+		if filter(&ownCommands[i]) {
+			names = append(names, resp.AppendBulk(nil, ownCommands[i].name))
+		}
+	}
+	return s.relayMerged(c, cmd, func(reply []byte) []byte {
+		if all, ok := elements(reply); ok {
+			return joined(append(all, names...))
+		}
+		return reply
+	})
+}
+
+// commandDocs answers COMMAND DOCS [name …], a map of those that there are.
+func (s *session) commandDocs(c *command, cmd resp.Command) bool {
+	resp3 := s.lane.RESP3
+	var docs [][]byte
+	names := ownNames(cmd.Args)
+	for i := range ownCommands {
+		if o := &ownCommands[i]; len(cmd.Args) == 2 || contains(names, o) {
+			docs = append(docs, resp.AppendBulk(nil, o.name), o.docs(resp3))
+		}
+	}
+	return s.relayMerged(c, cmd, func(reply []byte) []byte {
+		all, ok := elements(reply)
+		if !ok {
+			return reply
+		}
+		all = append(all, docs...)
+		if resp3 {
+			return append(resp.AppendMap(nil, len(all)/2), bytes.Join(all, nil)...)
+		}
+		return joined(all)
+	})
+}
+
+func contains(names []*ownCommand, o *ownCommand) bool {
+	for _, n := range names {
+		if n == o {
+			return true
+		}
+	}
+	return false
+}
+
+// commandGetKeys answers COMMAND GETKEYS and GETKEYSANDFLAGS of Leash's own
+// commands, which have their key first.
+func (s *session) commandGetKeys(c *command, cmd resp.Command) bool {
+	if len(cmd.Args) < 3 {
+		return s.relayAny(c, cmd)
+	}
+	o := ownCommandOf(cmd.Args[2])
+	switch own := cmd.Args[2:]; {
+	case o == nil:
+		return s.relayAny(c, cmd)
+	case !s.ready(c, cmd):
+		return true
+	case len(own) < -o.arity:
+		return s.fail(msgCommandArity)
+	case c.name == "command|getkeys":
+		s.scratch = resp.AppendBulk(resp.AppendArray(s.scratch[:0], 1), own[1])
+	default:
+		s.scratch = resp.AppendBulk(append(s.scratch[:0], "*1\r\n*2\r\n"...), own[1])
+		s.scratch = appendSet(s.scratch, s.lane.RESP3, o.keyFlags...)
+	}
+	return s.answer(s.scratch)
+}
