@@ -40,7 +40,7 @@ func (a *audience) Message(frame []byte) upstream.Flusher {
 	}
 	s.pushed += len(frame)
 	into := &s.out
-	if s.corked || s.head != nil && s.head.begun {
+	if s.corks > 0 || s.head != nil && s.head.begun {
 		into = &s.pushes
 	}
 	if s.lane.RESP3 {
@@ -93,19 +93,19 @@ func (s *session) lagging(now time.Time) bool {
 	return !s.lagsSince.IsZero() && now.Sub(s.lagsSince) > limits.over
 }
 
-// cork keeps what is delivered back until uncork: the client is about to get
-// something that must come first.
+// cork keeps what is delivered back until uncork was called as often: the
+// client is about to get something that must come first.
 func (s *session) cork() {
 	s.mu.Lock()
-	s.corked = true
+	s.corks++
 	s.mu.Unlock()
 }
 
 // uncork lets follow what was kept back.
 func (s *session) uncork() {
 	s.mu.Lock()
-	s.corked = false
-	if s.head == nil || !s.head.begun {
+	s.corks--
+	if s.corks == 0 && (s.head == nil || !s.head.begun) {
 		s.out.splice(&s.pushes)
 	}
 	s.mu.Unlock()

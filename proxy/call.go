@@ -124,7 +124,7 @@ func (s *session) retireLocked() {
 			s.out.append(c.after)
 		}
 		s.recycleLocked(c)
-		if !s.corked {
+		if s.corks == 0 {
 			s.out.splice(&s.pushes)
 		}
 		if next := s.head; next != nil && next.size > 0 {

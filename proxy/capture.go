@@ -19,6 +19,13 @@ func (s *session) capture(f func() bool) (reply []byte, ok bool) {
 	return reply, ok
 }
 
+// capturing reports whether what the loop's commands answer is kept for EXEC.
+func (s *session) capturing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.replies != &s.out
+}
+
 // direct says where replies go from now on.
 func (s *session) direct(to *chunks) {
 	s.mu.Lock()

@@ -42,6 +42,8 @@ func (s *session) ping(c *command, cmd resp.Command) bool {
 		return true
 	case len(cmd.Args) > 2:
 		return s.wrongArity(c)
+	case s.modes&modeSubscribed != 0:
+		return s.pong(cmd)
 	case len(cmd.Args) == 2:
 		s.scratch = resp.AppendBulk(s.scratch[:0], cmd.Args[1])
 	default:

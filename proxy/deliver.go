@@ -12,7 +12,7 @@ func (s *session) deliver(frame []byte) upstream.Flusher {
 	if s.deaf {
 		return nil
 	}
-	if s.corked || s.head != nil && s.head.begun {
+	if s.corks > 0 || s.head != nil && s.head.begun {
 		s.pushes.append(frame)
 	} else {
 		s.out.append(frame)

@@ -186,6 +186,8 @@ func (s *session) runQueued(queue []queued, reply []byte) bool {
 	if !ok || n != len(queue)-1 { // nil, or an error
 		return s.answer(reply)
 	}
+	s.cork() // messages of a subscription in it come behind EXEC's answer
+	defer s.uncork()
 	merged := resp.AppendArray(nil, n)
 	for _, q := range queue[1:] {
 		var scan resp.Scanner

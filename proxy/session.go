@@ -93,7 +93,7 @@ type session struct {
 	replies          *chunks          // where they go: out, but for a moment (capture)
 	writtenElsewhere []*upstream.Node // than where it was sent first
 	pushes           chunks           // frames that answer no command, behind the reply under way
-	corked           bool             // pushes wait for what the loop is about to give the client
+	corks            int              // pushes wait for what the loop is about to give the client; see cork
 	pushed           int              // bytes of messages since nothing waited
 	flushing         bool             // somebody will call Flush
 	writing          bool             // somebody writes to the socket

@@ -19,6 +19,9 @@ func subscriptionTreatments() treatments {
 	}
 }
 
+// msgShardInMulti is what Redis answers at EXEC to SSUBSCRIBE, unlike to its like.
+const msgShardInMulti = "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client"
+
 // subscriptions is the handler that begins or ends those of a kind. It is a
 // barrier: the confirmations come behind all earlier replies.
 func subscriptions(kind pubsub.Kind, join bool) handler {
@@ -26,12 +29,17 @@ func subscriptions(kind pubsub.Kind, join bool) handler {
 		if !s.ready(c, cmd) {
 			return true
 		}
+		if kind == pubsub.Shard && join && s.capturing() {
+			return s.fail(msgShardInMulti)
+		}
 		if !s.barrier() {
 			return false
 		}
 		s.Flush()
-		s.cork()
-		defer s.uncork()
+		if join {
+			s.cork()
+			defer s.uncork()
+		}
 		frames, ok := s.subscription(kind, join, cmd.Args[1:])
 		return ok && s.confirm(frames)
 	}
@@ -46,16 +54,16 @@ func (s *session) confirm(frames []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.deaf {
-		s.out.append(frames)
+		s.replies.append(frames)
 	}
 	return !s.deaf
 }
 
 // subscription begins or ends subscriptions and returns their confirmations,
 // or the error that answers the command instead. It blocks until Redis has
-// answered; false says that the session ends. The session is corked meanwhile
-// and until the client has been given the frames, so that a message of a new
-// subscription comes behind its confirmation.
+// answered; false says that the session ends. To begin, the session is corked
+// meanwhile and until the client has been given the frames, so that a message
+// of a new subscription comes behind its confirmation.
 func (s *session) subscription(kind pubsub.Kind, join bool, args [][]byte) (frames []byte, ok bool) {
 	listener := s.listener.Load()
 	if listener == nil {
@@ -160,9 +168,7 @@ func (s *session) whileSubscribed(c *command, cmd resp.Command) (handled, ok boo
 	name := ""
 	if c != nil {
 		switch name = c.name; name {
-		case "ping":
-			return true, s.pingSubscribed(c, cmd)
-		case "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "quit", "reset":
+		case "ping", "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "quit", "reset":
 			return false, true
 		}
 		if !c.arityOK(cmd.Args) {
@@ -178,11 +184,8 @@ func (s *session) whileSubscribed(c *command, cmd resp.Command) (handled, ok boo
 	return true, s.fail("ERR " + message)
 }
 
-// pingSubscribed answers PING in the form of a message.
-func (s *session) pingSubscribed(c *command, cmd resp.Command) bool {
-	if len(cmd.Args) > 2 {
-		return s.wrongArity(c)
-	}
+// pong answers PING in RESP2 subscribe mode, in the form of a message.
+func (s *session) pong(cmd resp.Command) bool {
 	b := resp.AppendBulk(resp.AppendArray(s.scratch[:0], 2), "pong")
 	if len(cmd.Args) == 2 {
 		b = resp.AppendBulk(b, cmd.Args[1])

@@ -50,6 +50,38 @@ func TestSubscriptionsAsRedisHasThem(t *testing.T) {
 	}
 }
 
+// pipelinedCases are sent in one go.
+var pipelinedCases = []string{
+	"MULTI; SUBSCRIBE a b; PING; PING x; EXEC; PING; UNSUBSCRIBE a b; PING", "MULTI; SUBSCRIBE a; GET nokey; UNSUBSCRIBE a; EXEC; GET nokey",
+	"SUBSCRIBE a; RESET; MULTI; PSUBSCRIBE a; DISCARD; GET nokey", "MULTI; SUBSCRIBE; EXEC; PING", "MULTI; SSUBSCRIBE a; SUNSUBSCRIBE; EXEC; PING",
+	"SUBSCRIBE a; QUIT; PING", "GET nokey; SUBSCRIBE a; GET nokey; UNSUBSCRIBE a; GET nokey; PSUBSCRIBE a*; RESET; GET nokey",
+	"CLIENT REPLY OFF; SUBSCRIBE a; UNSUBSCRIBE a; CLIENT REPLY ON; PING", "CLIENT REPLY SKIP; SUBSCRIBE a; UNSUBSCRIBE a; PING", "CLIENT REPLY SKIP; SUBSCRIBE; PING",
+	"MULTI; UNSUBSCRIBE; PUNSUBSCRIBE x; EXEC; GET nokey",
+}
+
+func TestPipelinedSubscriptionsAsRedisHasThem(t *testing.T) {
+	redis, single, cluster := redistest.Start(t), redistest.Start(t), redistest.StartCluster(t)
+	for name, addrs := range map[string][]string{"standalone": {single.Addr}, "cluster": cluster.Addrs()} {
+		l := startLeash(t, addrs)
+		for _, conversation := range pipelinedCases {
+			for _, hello := range []string{"", "HELLO 3; "} {
+				raw := ""
+				for _, line := range strings.Split(hello+conversation+"; QUIT", "; ") {
+					raw += redistest.Command(strings.Fields(line)...)
+				}
+				told, got := exchange(t, redis.Addr, raw), exchange(t, l.addr, raw)
+				if hello != "" { // whose reply has ids and modes
+					_, told, _ = strings.Cut(told, "modules")
+					_, got, _ = strings.Cut(got, "modules")
+				}
+				if got != told {
+					t.Errorf("%s: %s%s\nredis %q\nleash %q", name, hello, conversation, told, got)
+				}
+			}
+		}
+	}
+}
+
 // converse sends the commands of a conversation one after the other and returns
 // what came in answer to each.
 func converse(t *testing.T, addr, proto, conversation string) (replies []string) {

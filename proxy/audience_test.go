@@ -1,0 +1,251 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// listening opens a connection that is subscribed to a channel.
+func (l *leash) listening(t *testing.T, proto, channel string) *redistest.Client {
+	t.Helper()
+	c := l.dial(t)
+	if got := do(t, c, "HELLO", proto); got[0] == '-' {
+		t.Fatal(got)
+	}
+	want(t, c, confirmation(proto, "subscribe", channel, 1), "SUBSCRIBE", channel)
+	return c
+}
+
+func confirmation(proto, word, channel string, count int) string {
+	return fmt.Sprintf("%s3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n:%d\r\n", mark(proto), len(word), word, len(channel), channel, count)
+}
+
+func message(proto, channel, payload string) string {
+	return fmt.Sprintf("%s3\r\n$7\r\nmessage\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", mark(proto), len(channel), channel, len(payload), payload)
+}
+
+func mark(proto string) string {
+	if proto == "3" {
+		return ">"
+	}
+	return "*"
+}
+
+func TestMessagesInBothProtocols(t *testing.T) {
+	redis := redistest.Start(t)
+	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
+	var all []*redistest.Client
+	for i := range 500 {
+		all = append(all, l.listening(t, []string{"2", "3"}[i%2], "news"))
+	}
+	for _, payload := range []string{"", "x", "\r\n\x00$-1", strings.Repeat("long", 1<<14)} {
+		want(t, past, ":1\r\n", "PUBLISH", "news", payload)
+		for i, c := range all {
+			wantRead(t, c, message([]string{"2", "3"}[i%2], "news", payload))
+		}
+	}
+	stats := l.exchange.Stats()
+	if stats.Listeners != 500 || stats.Subscriptions != 2 || stats.Connections != 1 { // the locks' news too
+		t.Errorf("got %+v", stats)
+	}
+	info := do(t, all[1], "INFO", "leash")
+	for _, line := range []string{"leash_subscribers:500", "leash_upstream_subscriptions:2", "leash_subscriber_connections:1"} {
+		if !strings.Contains(info, line+"\r\n") {
+			t.Errorf("INFO lacks %s", line)
+		}
+	}
+	for _, c := range all {
+		c.Close()
+	}
+	eventually(t, "they are gone", func() bool { return l.exchange.Stats().Listeners == 0 })
+	eventually(t, "and not counted", func() bool { return do(t, past, "PUBSUB", "NUMSUB", "news") == "*2\r\n$4\r\nnews\r\n:0\r\n" })
+}
+
+// TestPushesNeverStandWithinReplies reads large and small replies, pipelined,
+// while messages pour in.
+func TestPushesNeverStandWithinReplies(t *testing.T) {
+	redis := redistest.Start(t)
+	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
+	big := strings.Repeat("0123456789", 60_000)
+	do(t, past, "SET", "big", big)
+	do(t, past, "RPUSH", "list", "a", "b", "c", big)
+	c := l.listening(t, "3", "news")
+	stop := make(chan struct{})
+	var publishing sync.WaitGroup
+	publishing.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				_, _ = past.Do("PUBLISH", "news", fmt.Sprint(i))
+			}
+		}
+	})
+	const rounds = 300
+	sent := make(chan error, 1)
+	go func() {
+		pipeline := redistest.Command("GET", "big") + redistest.Command("PING") + redistest.Command("LRANGE", "list", "0", "-1") + redistest.Command("ECHO", "x")
+		var err error
+		for range rounds {
+			if err == nil {
+				err = c.Send(pipeline)
+			}
+		}
+		sent <- err
+	}()
+	replies := []string{
+		fmt.Sprintf("$%d\r\n%s\r\n", len(big), big), "+PONG\r\n",
+		fmt.Sprintf("*4\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$%d\r\n%s\r\n", len(big), big), "$1\r\nx\r\n",
+	}
+	heard := 0
+	for i := 0; i < 4*rounds; {
+		frame, err := c.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if frame[0] == '>' {
+			if frame != message("3", "news", fmt.Sprint(heard)) {
+				t.Fatalf("message %d is %q", heard, frame)
+			}
+			heard++
+			continue
+		}
+		if frame != replies[i%4] {
+			t.Fatalf("reply %d is %.80q", i, frame)
+		}
+		i++
+	}
+	close(stop)
+	publishing.Wait()
+	if err := <-sent; err != nil || heard == 0 {
+		t.Errorf("%v, %d messages", err, heard)
+	}
+}
+
+// TestMessagesFollowTheirConfirmation subscribes and unsubscribes while messages
+// pour in.
+func TestMessagesFollowTheirConfirmation(t *testing.T) {
+	redis := redistest.Start(t)
+	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
+	keep := l.listening(t, "2", "b") // so that messages are under way at any time
+	go func() {
+		for {
+			if _, err := keep.Read(); err != nil {
+				return
+			}
+		}
+	}()
+	stop := make(chan struct{})
+	var publishing sync.WaitGroup
+	publishing.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_, _ = past.Do("PUBLISH", "b", "m")
+			}
+		}
+	})
+	for _, proto := range []string{"2", "3"} {
+		c := l.listening(t, proto, "a")
+		for range 200 {
+			if err := c.Send(redistest.Command("SUBSCRIBE", "b")); err != nil {
+				t.Fatal(err)
+			}
+			wantRead(t, c, confirmation(proto, "subscribe", "b", 2))
+			wantRead(t, c, message(proto, "b", "m"))
+			if err := c.Send(redistest.Command("UNSUBSCRIBE", "b")); err != nil {
+				t.Fatal(err)
+			}
+			for {
+				frame, err := c.Read()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if frame == confirmation(proto, "unsubscribe", "b", 1) {
+					break
+				}
+				if frame != message(proto, "b", "m") {
+					t.Fatalf("got %q", frame)
+				}
+			}
+		}
+	}
+	close(stop)
+	publishing.Wait()
+}
+
+func TestSlowSubscriberIsCutOff(t *testing.T) {
+	redis := redistest.Start(t)
+	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
+	l.audience = audienceLimits{hard: 8 << 20, soft: 1 << 20, over: time.Minute}
+	slow, quick := l.listening(t, "2", "news"), l.listening(t, "3", "news")
+	payload := strings.Repeat("x", 1<<20)
+	for range 40 {
+		do(t, past, "PUBLISH", "news", payload)
+		began := time.Now()
+		wantRead(t, quick, message("3", "news", payload))
+		if took := time.Since(began); took > 2*time.Second {
+			t.Fatalf("another waited %v", took)
+		}
+	}
+	eventually(t, "it is closed", func() bool { return l.stats.audienceLimit.Load() == 1 })
+	if !strings.Contains(l.logs.String(), "subscriber does not read its messages") {
+		t.Error("nothing was logged")
+	}
+	for range 40 {
+		if _, err := slow.Read(); err != nil {
+			want(t, past, ":1\r\n", "PUBLISH", "news", "y")
+			wantRead(t, quick, message("3", "news", "y"))
+			return
+		}
+	}
+	t.Error("it is still served")
+}
+
+func TestSubscriberThatLagsForLongIsCutOff(t *testing.T) {
+	redis := redistest.Start(t)
+	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
+	l.audience = audienceLimits{hard: 64 << 20, soft: 1 << 20, over: 2 * time.Second}
+	l.listening(t, "2", "news")
+	reads := l.listening(t, "2", "news")
+	payload := strings.Repeat("x", 1<<20)
+	for range 12 {
+		do(t, past, "PUBLISH", "news", payload)
+		wantRead(t, reads, message("2", "news", payload))
+	}
+	if l.stats.audienceLimit.Load() != 0 {
+		t.Error("it was closed at once")
+	}
+	eventually(t, "it is closed", func() bool { return l.stats.audienceLimit.Load() == 1 })
+	do(t, past, "PUBLISH", "news", "y")
+	wantRead(t, reads, message("2", "news", "y"))
+}
+
+func TestSubscriptionsOutliveTheirUser(t *testing.T) {
+	redis := redistest.Start(t)
+	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
+	want(t, past, "+OK\r\n", "ACL", "SETUSER", "bob", "on", ">pw", "~*", "+@all", "resetchannels", "&b*")
+	c := l.listening(t, "3", "a")
+	want(t, c, "+OK\r\n", "AUTH", "bob", "pw")
+	want(t, c, confirmation("3", "subscribe", "b", 2), "SUBSCRIBE", "b")
+	const denied = "-NOPERM this user has no permissions to access one of the channels used as arguments\r\n"
+	want(t, c, denied, "SUBSCRIBE", "a")
+	want(t, c, denied, "PSUBSCRIBE", "b*", "*")
+	want(t, c, denied, "PUBLISH", "a", "m")
+	for _, channel := range []string{"a", "b"} {
+		want(t, past, ":1\r\n", "PUBLISH", channel, "m")
+		wantRead(t, c, message("3", channel, "m"))
+	}
+	want(t, past, "+OK\r\n", "ACL", "SETUSER", "bob", "resetchannels")
+	if frame, err := c.Read(); err == nil {
+		t.Errorf("got %q, want the end", frame)
+	}
+}

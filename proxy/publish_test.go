@@ -1,0 +1,89 @@
+package proxy
+
+import (
+	"strings"
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+// TestCountsAreThoseOfOneRedis compares what is told of subscribers with what a
+// single Redis tells of the same ones.
+func TestCountsAreThoseOfOneRedis(t *testing.T) {
+	redis, single, cluster := redistest.Start(t), redistest.Start(t), redistest.StartCluster(t)
+	questions := []string{
+		"PUBLISH a x", "PUBLISH b x", "PUBLISH none x", "PUBLISH __keyevent@0__:set x", "SPUBLISH s x", "SPUBLISH none x", "PUBSUB NUMSUB a b none __keyevent@0__:set",
+		"PUBSUB SHARDNUMSUB s none", "PUBSUB NUMPAT", "PUBSUB CHANNELS a", "PUBSUB CHANNELS none*", "PUBSUB SHARDCHANNELS", "PUBSUB SHARDCHANNELS x*",
+		"PUBSUB CHANNELS __key*",
+	}
+	for _, addrs := range [][]string{{single.Addr}, cluster.Addrs()} {
+		l := startLeash(t, addrs)
+		for _, addr := range []string{redis.Addr, l.addr} {
+			for _, commands := range [][]string{{"SUBSCRIBE a", "PSUBSCRIBE [ab]*"}, {"SUBSCRIBE a", "SSUBSCRIBE s"}, {"SUBSCRIBE b __keyevent@0__:set", "PSUBSCRIBE *"}, {"PSUBSCRIBE *"}} {
+				c := dialAddr(t, addr)
+				for _, command := range commands {
+					if err := c.Send(redistest.Command(strings.Fields(command)...)); err != nil {
+						t.Fatal(err)
+					}
+					for range strings.Fields(command)[1:] {
+						if _, err := c.Read(); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+			}
+		}
+		told, asked := dialAddr(t, redis.Addr), l.dial(t)
+		for _, q := range questions {
+			want(t, asked, do(t, told, strings.Fields(q)...), strings.Fields(q)...)
+		}
+		told.Close()
+		closeAll(t, redis)
+	}
+}
+
+// closeAll ends the subscribers of a server.
+func closeAll(t *testing.T, s *redistest.Server) {
+	t.Helper()
+	if err := s.Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub").Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCountsWithOthersAndLocks has subscribers past Leash, and Leash's own.
+func TestCountsWithOthersAndLocks(t *testing.T) {
+	for _, addrs := range [][]string{{redistest.Start(t).Addr}, redistest.StartCluster(t).Addrs()} {
+		l := startLeash(t, addrs)
+		c, past := l.dial(t), dialAddr(t, addrs[0])
+		want(t, past, "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n", "SUBSCRIBE", "a")
+		want(t, l.dial(t), "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n", "SUBSCRIBE", "a")
+		want(t, c, "*2\r\n$1\r\na\r\n:2\r\n", "PUBSUB", "NUMSUB", "a")
+		holder, waiter := l.dial(t), l.dial(t)
+		do(t, holder, "LOCK.ACQUIRE", "k")
+		if err := waiter.Send(redistest.Command("LOCK.ACQUIRE", "k", "BLOCK", "0")); err != nil {
+			t.Fatal(err)
+		}
+		const channel = "redisson_lock__channel:{k}"
+		eventually(t, "the waiter listens", func() bool { return l.exchange.Stats().Subscriptions >= 4 })
+		want(t, c, "*2\r\n$26\r\n"+channel+"\r\n:0\r\n", "PUBSUB", "NUMSUB", channel)
+		want(t, c, "*1\r\n$1\r\na\r\n", "PUBSUB", "CHANNELS")
+		want(t, c, "*0\r\n", "PUBSUB", "SHARDCHANNELS")
+		want(t, c, ":0\r\n", "PUBLISH", channel, "x")
+		want(t, past, "*3\r\n$9\r\nsubscribe\r\n$26\r\n"+channel+"\r\n:2\r\n", "SUBSCRIBE", channel)
+		want(t, c, "*2\r\n$1\r\na\r\n$26\r\n"+channel+"\r\n", "PUBSUB", "CHANNELS")
+		want(t, c, "*1\r\n$26\r\n"+channel+"\r\n", "PUBSUB", "CHANNELS", "redisson*")
+	}
+}
+
+// TestNobodyListensIsTheOrdinaryPath: PUBLISH is as cheap as any relayed command
+// where no client of Leash listens.
+func TestNobodyListensIsTheOrdinaryPath(t *testing.T) {
+	l := startLeash(t, []string{redistest.Start(t).Addr})
+	want(t, l.dial(t), "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n", "SUBSCRIBE", "a")
+	if l.exchange.Heeds(0, []byte("b")) || !l.exchange.Heeds(0, []byte("a")) {
+		t.Error("the exchange does not know what it listens to")
+	}
+	if n := testing.AllocsPerRun(100, func() { l.exchange.Heeds(0, []byte("b")) }); n != 0 {
+		t.Errorf("asking takes %v allocations", n)
+	}
+}

@@ -1,0 +1,425 @@
+package pubsub
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+	"leash/proxy/upstream"
+)
+
+// startExchange runs an Exchange for the nodes until the test ends.
+func startExchange(t *testing.T, addrs []string, set ...func(*upstream.Config)) *Exchange {
+	t.Helper()
+	cfg := upstream.Config{Addrs: addrs}
+	for _, f := range set {
+		f(&cfg)
+	}
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	up, err := upstream.New(cfg, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := up.Connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		up.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return New(up, log)
+}
+
+// client is a session as a test plays it. Safe for concurrent use.
+type client struct {
+	*Listener
+	t *testing.T
+
+	mu     sync.Mutex
+	heard  []string // messages as "channel payload"
+	closed string
+}
+
+func (x *Exchange) client(t *testing.T) *client {
+	c := &client{t: t}
+	c.Listener = x.Listener(c)
+	return c
+}
+
+func (c *client) Message(frame []byte) upstream.Flusher {
+	f := parseFrame(frame)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heard = append(c.heard, string(f.channel)+" "+string(f.payload))
+	return nil
+}
+
+func (c *client) Close(reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = reason
+}
+
+func (c *client) messages() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.heard)
+}
+
+func (c *client) join(kind Kind, names ...string) {
+	c.t.Helper()
+	if _, refusal, err := c.Subscribe(c.t.Context(), "", kind, names); refusal != nil || err != nil {
+		c.t.Fatalf("%s %q: %q %v", kind.Joined(), names, refusal, err)
+	}
+}
+
+// await waits until a message has come.
+func (c *client) await(message string) {
+	c.t.Helper()
+	eventually(c.t, message+" is heard", func() bool { return slices.Contains(c.messages(), message) })
+}
+
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); {
+		if time.Now().After(end) {
+			t.Fatalf("not in time: %s", what)
+		}
+		<-time.After(2 * time.Millisecond) // between looks
+	}
+}
+
+// ask runs a command on a node itself.
+func ask(t testing.TB, n *redistest.Server, args ...any) any {
+	t.Helper()
+	v, err := n.Client().Do(t.Context(), args...).Result()
+	if err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return v
+}
+
+// held is how many subscribers the nodes count for a channel.
+func held(t testing.TB, command, channel string, nodes ...*redistest.Server) (n int64) {
+	t.Helper()
+	for _, node := range nodes {
+		if node.Running() {
+			n += ask(t, node, "PUBSUB", command, channel).([]any)[1].(int64)
+		}
+	}
+	return n
+}
+
+func servers(nodes []*redistest.Node) (s []*redistest.Server) {
+	for _, n := range nodes {
+		s = append(s, n.Server)
+	}
+	return s
+}
+
+func TestTenThousandListenersAreOneSubscription(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	x, nodes := startExchange(t, cluster.Addrs()), servers(cluster.Nodes)
+	const n = 10_000
+	clients := make([]*client, n)
+	var joining sync.WaitGroup
+	for i := range clients {
+		clients[i] = x.client(t)
+	}
+	for part := range slices.Chunk(clients, n/20) {
+		joining.Go(func() {
+			for _, c := range part {
+				c.join(Channel, "news")
+				c.join(Shard, "shard")
+			}
+		})
+	}
+	joining.Wait()
+	for command, channel := range map[string]string{"NUMSUB": "news", "SHARDNUMSUB": "shard"} {
+		if got := held(t, command, channel, nodes...); got != 1 {
+			t.Errorf("redis has %d subscriptions to %s", got, channel)
+		}
+	}
+	if s := x.Stats(); s.Listeners != 2*n || s.Subscriptions != 2 {
+		t.Errorf("got %+v", s)
+	}
+	ask(t, nodes[1], "PUBLISH", "news", "1")
+	ask(t, cluster.MasterOf(redistest.Slot("shard")).Server, "SPUBLISH", "shard", "2")
+	for _, c := range clients {
+		c.await("news 1")
+		c.await("shard 2")
+	}
+	for i, c := range clients {
+		if i%2 == 0 {
+			c.UnsubscribeAll()
+		} else {
+			c.Unsubscribe(t.Context(), Channel, []string{"news"})
+			c.Unsubscribe(t.Context(), Shard, []string{"shard"})
+		}
+	}
+	if got := held(t, "NUMSUB", "news", nodes...) + held(t, "SHARDNUMSUB", "shard", nodes...); got != 0 {
+		t.Errorf("redis still has %d subscriptions", got)
+	}
+	if s := x.Stats(); s.Listeners != 0 || s.Subscriptions != 0 {
+		t.Errorf("got %+v", s)
+	}
+	eventually(t, "the connections are closed", func() bool { return x.Stats().Connections == 0 })
+}
+
+// TestSubscriptionsFollowAFailover kills the home node and the owner of a
+// sharded channel.
+func TestSubscriptionsFollowAFailover(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
+	x := startExchange(t, cluster.Addrs())
+	c := x.client(t)
+	c.join(Channel, "news", "__keyevent@0__:set")
+	c.join(Pattern, "n?ws")
+	for i := range 1200 { // more than one command's worth
+		c.join(Channel, fmt.Sprint("many", i))
+	}
+	home := homeOf(t, x, cluster)
+	shard := redistest.KeyIn(slotOf(t, home), "s")
+	c.join(Shard, shard)
+	if err := home.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	master, err := cluster.AwaitMaster(redistest.Slot(shard), home, 30*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all is subscribed again", func() bool {
+		return held(t, "NUMSUB", "news", servers(cluster.Nodes)...) == 1 && held(t, "NUMSUB", "many1199", servers(cluster.Nodes)...) == 1 &&
+			held(t, "SHARDNUMSUB", shard, master.Server) == 1 && held(t, "NUMSUB", "__keyevent@0__:set", master.Server) == 1
+	})
+	before := len(c.messages())
+	ask(t, master.Server, "PUBLISH", "news", "again")
+	ask(t, master.Server, "PUBLISH", "many1199", "too")
+	ask(t, master.Server, "SPUBLISH", shard, "sharded")
+	c.await("many1199 too")
+	c.await(shard + " sharded")
+	got := c.messages()[before:]
+	slices.Sort(got)
+	if want := []string{"many1199 too", "news again", "news again", shard + " sharded"}; !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// homeOf is the node on which the Exchange has its plain subscriptions.
+func homeOf(t *testing.T, x *Exchange, cluster *redistest.Cluster) *redistest.Node {
+	t.Helper()
+	x.mu.Lock()
+	addr := x.hubs[""].home.node.Addr
+	x.mu.Unlock()
+	i := slices.IndexFunc(cluster.Nodes, func(n *redistest.Node) bool { return n.Announced() == addr })
+	return cluster.Nodes[i]
+}
+
+// slotOf is a slot that a node owns.
+func slotOf(t *testing.T, n *redistest.Node) int {
+	t.Helper()
+	for _, r := range ask(t, n.Server, "CLUSTER", "SLOTS").([]any) {
+		entry := r.([]any)
+		if owner := entry[2].([]any); owner[2].(string) == n.ID {
+			return int(entry[0].(int64))
+		}
+	}
+	t.Fatal("the node has no slots")
+	return 0
+}
+
+func TestShardedSubscriptionsFollowTheirSlot(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	x := startExchange(t, cluster.Addrs())
+	c := x.client(t)
+	const shard = "{moving}"
+	c.join(Shard, shard+"1", shard+"2", shard+"3")
+	slot := redistest.Slot(shard)
+	for range 4 {
+		from := cluster.MasterOf(slot)
+		to := cluster.Nodes[(slices.Index(cluster.Nodes, from)+1)%3]
+		if err := cluster.MoveSlot(slot, to); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the subscriptions have followed", func() bool {
+			return held(t, "SHARDNUMSUB", shard+"1", to.Server) == 1 && held(t, "SHARDNUMSUB", shard+"3", to.Server) == 1
+		})
+		before := len(c.messages())
+		ask(t, to.Server, "SPUBLISH", shard+"1", "m")
+		ask(t, to.Server, "SPUBLISH", shard+"3", "m")
+		eventually(t, "the messages", func() bool { return len(c.messages()) == before+2 })
+		other := x.client(t) // a new one goes the right way
+		other.join(Shard, shard+"2")
+		other.Unsubscribe(t.Context(), Shard, []string{shard + "2"})
+	}
+}
+
+// TestStaleTopologyIsFollowed subscribes when the owner is not known yet.
+func TestStaleTopologyIsFollowed(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	x := startExchange(t, cluster.Addrs())
+	c := x.client(t)
+	c.join(Shard, "{z}1")
+	slot := redistest.Slot("{y}")
+	from := cluster.MasterOf(slot)
+	if err := cluster.MoveSlot(slot, cluster.Nodes[(slices.Index(cluster.Nodes, from)+1)%3]); err != nil {
+		t.Fatal(err)
+	}
+	c.join(Shard, "{y}1", "{y}2")
+	ask(t, cluster.MasterOf(slot).Server, "SPUBLISH", "{y}2", "m")
+	c.await("{y}2 m")
+	if _, refusal, err := c.Subscribe(t.Context(), "", Shard, []string{"{y}1", "{z}1"}); err != nil || !strings.HasPrefix(string(refusal), "-CROSSSLOT") {
+		t.Errorf("got %q %v", refusal, err)
+	}
+}
+
+func TestKeyspaceEventsOfEveryMaster(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, Args: []string{"--notify-keyspace-events", "KEA"}})
+	x := startExchange(t, cluster.Addrs())
+	events, all, some := x.client(t), x.client(t), x.client(t)
+	events.join(Channel, "__keyevent@0__:set")
+	all.join(Pattern, "*")
+	some.join(Pattern, "__key*:{[ab]*")
+	some.join(Pattern, "news*")
+	for i, n := range cluster.Nodes[:3] {
+		key := redistest.KeyIn(slotOf(t, n), fmt.Sprint("k", i))
+		ask(t, n.Server, "SET", key, "v")
+		events.await("__keyevent@0__:set " + key)
+		all.await("__keyevent@0__:set " + key)
+		all.await("__keyspace@0__:" + key + " set")
+		ask(t, n.Server, "PUBLISH", "news", key)
+		all.await("news " + key)
+		some.await("news " + key)
+	}
+	for name, got := range map[string][]string{"events": events.messages(), "all": all.messages(), "some": some.messages()} {
+		if want := map[string]int{"events": 3, "all": 9, "some": 3}[name]; len(got) != want {
+			t.Errorf("%s: got %d messages: %q", name, len(got), got)
+		}
+	}
+}
+
+func TestNoMessageIsLostBehindTheConfirmation(t *testing.T) {
+	redis := redistest.Start(t)
+	x := startExchange(t, []string{redis.Addr})
+	stop := make(chan struct{})
+	var publishing sync.WaitGroup
+	publishing.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				ask(t, redis, "PUBLISH", "count", fmt.Sprintf("%09d", i))
+			}
+		}
+	})
+	var joining sync.WaitGroup
+	for range 8 {
+		joining.Go(func() {
+			for i := range 40 {
+				c := x.client(t)
+				c.join(Channel, "count")
+				marker := fmt.Sprintf("count marker%p.%d", c, i)
+				ask(t, redis, "PUBLISH", "count", strings.TrimPrefix(marker, "count "))
+				c.await(marker)
+				c.Unsubscribe(t.Context(), Channel, []string{"count"})
+				got := c.messages()
+				<-time.After(time.Millisecond)
+				if after := c.messages(); len(after) != len(got) {
+					t.Errorf("a message came after the end: %q", after[len(got):])
+				}
+				last := -1
+				for _, m := range got {
+					var n int
+					if _, err := fmt.Sscanf(m, "count 0%d", &n); err != nil {
+						continue
+					}
+					if last >= 0 && n != last+1 {
+						t.Errorf("%d follows %d", n, last)
+					}
+					last = n
+				}
+			}
+		})
+	}
+	joining.Wait()
+	close(stop)
+	publishing.Wait()
+}
+
+func TestRightsThatAreTakenAway(t *testing.T) {
+	redis := redistest.Start(t)
+	x := startExchange(t, []string{redis.Addr})
+	ask(t, redis, "ACL", "SETUSER", "bob", "on", ">pw", "~*", "+@all", "resetchannels", "&a*", "&b*")
+	x.up.Join(upstream.Lane{User: "bob"})
+	if _, ok, err := x.up.Authenticate(t.Context(), []byte("AUTH bob pw\r\n"), "bob", []byte("pw")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	as, bs, other := x.client(t), x.client(t), x.client(t)
+	for c, name := range map[*client]string{as: "a1", bs: "b1"} {
+		if _, refusal, err := c.Subscribe(t.Context(), "bob", Channel, []string{name}); refusal != nil || err != nil {
+			t.Fatal(string(refusal), err)
+		}
+	}
+	other.join(Channel, "a1", "c1")
+	const denied = "-NOPERM this user has no permissions to access one of the channels used as arguments\r\n"
+	if _, refusal, _ := as.Subscribe(t.Context(), "bob", Channel, []string{"a2", "c1"}); string(refusal) != denied {
+		t.Errorf("got %q", refusal)
+	}
+	if as.Count(Channel) != 1 || held(t, "NUMSUB", "a2", redis) != 0 {
+		t.Error("a refused subscription left something behind")
+	}
+	ask(t, redis, "ACL", "SETUSER", "bob", "resetchannels", "&b*")
+	eventually(t, "who may not listen any more is closed", func() bool {
+		as.mu.Lock()
+		defer as.mu.Unlock()
+		return strings.Contains(as.closed, "NOPERM")
+	})
+	eventually(t, "who may listens again", func() bool { return held(t, "NUMSUB", "b1", redis) == 1 })
+	ask(t, redis, "PUBLISH", "b1", "m")
+	ask(t, redis, "PUBLISH", "a1", "m")
+	bs.await("b1 m")
+	other.await("a1 m")
+	if bs.closed != "" || other.closed != "" || len(as.messages()) != 0 {
+		t.Errorf("others felt it: %q %q %q", bs.closed, other.closed, as.messages())
+	}
+	ask(t, redis, "ACL", "SETUSER", "bob", "resetpass")
+	ask(t, redis, "CLIENT", "KILL", "USER", "bob")
+	eventually(t, "whose credential is refused is closed", func() bool {
+		bs.mu.Lock()
+		defer bs.mu.Unlock()
+		return bs.closed == "credential refused"
+	})
+}
+
+// TestSilentNodeIsLeft pauses the home node.
+func TestSilentNodeIsLeft(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: time.Minute})
+	x := startExchange(t, cluster.Addrs(), func(c *upstream.Config) { c.UpstreamTimeout = 5 * time.Second })
+	c := x.client(t)
+	c.join(Channel, "news")
+	home := homeOf(t, x, cluster)
+	if err := home.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer home.Resume()
+	other := cluster.Nodes[(slices.Index(cluster.Nodes, home)+1)%3]
+	eventually(t, "it is subscribed elsewhere", func() bool { return held(t, "NUMSUB", "news", servers(cluster.Nodes)...) == 1 })
+	ask(t, other.Server, "PUBLISH", "news", "m")
+	c.await("news m")
+	home.Resume()
+	eventually(t, "the subscription there is given up", func() bool {
+		return held(t, "NUMSUB", "news", servers(cluster.Nodes)...) == 1
+	})
+}
