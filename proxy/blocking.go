@@ -66,6 +66,9 @@ func (s *session) blockOn(cmd resp.Command, slot int) bool {
 func (s *session) whileWatched(b *blocked, abort func(), f func()) bool {
 	w := &watcher{session: s, cancel: abort}
 	s.blocked.Store(b)
+	if s.leaving.Load() { // whoever made it so did not see what it waits for
+		abort()
+	}
 	w.start()
 	f()
 	s.blocked.Store(nil)

@@ -249,3 +249,25 @@ func TestWaitCountsTheSessionsOwnWrites(t *testing.T) {
 	want(t, other, ":1\r\n", "WAIT", "1", "5000")
 	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
 }
+
+// TestStopDoesNotWaitForBlockedCommands: they may never end.
+func TestStopDoesNotWaitForBlockedCommands(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.DrainTimeout = time.Minute })
+	c := l.dial(t)
+	if err := c.Send(redistest.Command("BLPOP", "list", "0")); err != nil {
+		t.Fatal(err)
+	}
+	awaitBlocked(t, []*redistest.Server{redis}, 1)
+	stopped := make(chan struct{})
+	go func() { l.stop(); close(stopped) }()
+	select {
+	case <-stopped:
+	case <-time.After(30 * time.Second):
+		t.Fatal("leash waits")
+	}
+	if got, err := c.Read(); err == nil {
+		t.Fatalf("%q, want the connection closed", got)
+	}
+	awaitBlocked(t, []*redistest.Server{redis}, 0)
+}

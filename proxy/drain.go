@@ -79,8 +79,12 @@ func (s *session) leaveIfDraining() bool {
 }
 
 // leave makes the loop read no more: calls in flight are answered, then the
-// connection closes.
+// connection closes. A command that blocks in Redis is not waited for.
 func (s *session) leave() {
 	s.leaving.Store(true)
+	if s.blocked.Load() != nil {
+		s.kill("server stops", false)
+		return
+	}
 	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
 }
