@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,16 +41,28 @@ type outcome struct {
 	took        time.Duration
 }
 
-// scanToEnd repeats SCAN until an error or the end, of which it returns the reply.
+// scanToEnd repeats SCAN until an error, which it returns, or the end: then it
+// returns how many keys there were, as an integer reply.
 func scanToEnd(client *redistest.Client, args []string) (string, error) {
-	for {
+	for keys := 0; ; {
 		reply, err := client.Do(args...)
-		next, _, ok := parseScanReply([]byte(reply))
-		if err != nil || !ok || next == 0 {
+		next, list, ok := parseScanReply([]byte(reply))
+		if err != nil || !ok {
 			return reply, err
+		}
+		if keys += len(bulks(string(list))); next == 0 {
+			return fmt.Sprintf(":%d\r\n", keys), nil
 		}
 		args = append([]string{"SCAN", strconv.FormatUint(next, 10)}, args[2:]...)
 	}
+}
+
+// runOne runs a command, SCAN to its end.
+func runOne(client *redistest.Client, args []string) (string, error) {
+	if args[0] == "SCAN" {
+		return scanToEnd(client, args)
+	}
+	return client.Do(args...)
 }
 
 // runAll runs commands at once, each on a connection of its own.
@@ -61,11 +75,7 @@ func runAll(t *testing.T, l *leash, commands map[string][]string) (all []outcome
 		go func() {
 			o := outcome{name: name}
 			start := time.Now()
-			if name == "SCAN" {
-				o.reply, o.err = scanToEnd(client, args)
-			} else {
-				o.reply, o.err = client.Do(args...)
-			}
+			o.reply, o.err = runOne(client, args)
 			o.took = time.Since(start)
 			done <- o
 		}()
@@ -130,5 +140,68 @@ func testNodeDown(t *testing.T, how, coverage string) {
 	want(t, client, fmt.Sprintf(":%d\r\n", len(keys)), append([]string{"EXISTS"}, keys...)...)
 	if got := scanAll(t, 0, []*redistest.Client{client}); len(got) < len(keys) {
 		t.Errorf("SCAN finds %d keys of %d", len(got), len(keys))
+	}
+}
+
+// TestNodeDiesUnderLoad: replies under way when a master dies or stops are
+// whole or errors, whatever they had gathered by then.
+func TestNodeDiesUnderLoad(t *testing.T) {
+	for _, how := range []string{"killed", "paused"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			c := redistest.StartCluster(t, redistest.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
+			l := startLeash(t, c.Addrs(), func(o *options) { o.up.UpstreamTimeout = downTimeout })
+			keys := fill(t, l.dial(t), "key", 300)
+			var values strings.Builder
+			for range keys {
+				values.WriteString("$1\r\nv\r\n")
+			}
+			all300 := func(reply string) bool { return reply == ":300\r\n" }
+			whole := map[string]func(reply string) bool{
+				"MGET":   func(reply string) bool { return reply == "*300\r\n"+values.String() },
+				"EXISTS": all300, "DBSIZE": all300, "SCAN": all300,
+				"KEYS": func(reply string) bool { return strings.HasPrefix(reply, "*300\r\n") }, "RANDOMKEY": func(reply string) bool { return strings.Contains(reply, "key") },
+			}
+			var loading sync.WaitGroup
+			var good, failed atomic.Int64
+			stop := make(chan struct{})
+			for name, isWhole := range whole {
+				args := wholeCommands(keys)[name]
+				client := l.dial(t)
+				client.Timeout = 30 * time.Second
+				loading.Go(func() {
+					for {
+						select {
+						case <-stop:
+							return
+						default:
+						}
+						reply, err := runOne(client, args)
+						switch {
+						case err == nil && isWhole(reply):
+							good.Add(1)
+						case err == nil && reply[0] == '-':
+							failed.Add(1)
+						default:
+							t.Errorf("%s: got %.100q, %v", name, reply, err)
+							return
+						}
+					}
+				})
+			}
+			eventually(t, "there is load", func() bool { return good.Load() > 500 })
+			down := c.Nodes[2].Pause
+			if how == "killed" {
+				down = c.Nodes[2].Kill
+			}
+			if err := down(); err != nil {
+				t.Fatal(err)
+			}
+			before := good.Load()
+			eventually(t, "all fail", func() bool { return failed.Load() > 50 })
+			close(stop)
+			loading.Wait()
+			t.Logf("%d whole replies before, %d after, %d errors", before, good.Load()-before, failed.Load())
+		})
 	}
 }
