@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"strconv"
-	"time"
 
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -73,11 +72,11 @@ func (s *session) scan(c *command, cmd resp.Command) bool {
 
 // beginPass scans the first node of a pass, by a new look at which there are.
 func (s *session) beginPass(cmd resp.Command, pass scanPass) bool {
-	age := time.Duration(0)
 	if pass == scanOnce {
-		age = maxAge // the end will tell
+		s.server.up.Renew(s.ctx, maxAge) // the end will tell whether it was right
+	} else if !s.server.up.Renew(s.ctx, 0) {
+		return s.fail(msgUpstreamDown)
 	}
-	s.server.up.Renew(s.ctx, age)
 	if !s.adoptTopology() {
 		return false
 	}

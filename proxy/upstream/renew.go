@@ -15,16 +15,17 @@ import (
 const renewalTime = 500 * time.Millisecond
 
 // Renew looks at the topology unless that has been done no longer ago than age.
-// When no node tells in time, what is known stays. It blocks for at most half a
-// second.
-func (u *Upstream) Renew(ctx context.Context, age time.Duration) {
+// It is false when no node tells in time; then what was known stays. It blocks
+// for at most half a second.
+func (u *Upstream) Renew(ctx context.Context, age time.Duration) bool {
 	since := time.Now().Add(-age)
 	if u.isFresh(since) {
-		return
+		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, renewalTime)
 	defer cancel()
 	u.renewSince(ctx, since)
+	return u.isFresh(since)
 }
 
 // renewSince makes the topology one that was looked at no earlier than since.
