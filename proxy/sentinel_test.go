@@ -216,6 +216,12 @@ func TestSentinelLocks(t *testing.T) {
 	if token[0] != ':' {
 		t.Fatalf("got %q, want a token", token)
 	}
+	waiter, listener, speaker := l.dial(t), l.dial(t), l.dial(t)
+	if err := waiter.Send(redistest.Command("LOCK.ACQUIRE", "lock", "BLOCK", "0")); err != nil {
+		t.Fatal(err)
+	}
+	want(t, listener, "*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n", "SUBSCRIBE", "news")
+	eventually(t, "it waits", func() bool { return strings.Contains(do(t, rival, "INFO", "leash"), "leash_waiters:1\r\n") })
 	direct := dialAddr(t, g.Master().Addr)
 	do(t, direct, "SET", "mark", "1")
 	want(t, direct, ":2\r\n", "WAIT", "2", "5000")
@@ -233,8 +239,15 @@ func TestSentinelLocks(t *testing.T) {
 		}
 	}
 	want(t, holder, ":1\r\n", "LOCK.RELEASE", "lock")
-	if got := do(t, rival, "LOCK.ACQUIRE", "lock"); got[0] != ':' {
-		t.Errorf("got %q, want a token", got)
+	if got, err := waiter.Read(); err != nil || got[0] != ':' {
+		t.Errorf("got %q, %v; want a token", got, err)
+	}
+	eventually(t, "the subscription is at the new master", func() bool { return do(t, speaker, "PUBLISH", "news", "m") == ":1\r\n" })
+	if got, err := listener.Read(); err != nil || got != "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nm\r\n" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if n := master.Client().PubSubNumSub(t.Context(), "news").Val()["news"]; n != 1 {
+		t.Errorf("%d subscriptions at the new master", n)
 	}
 	if n := master.Client().Exists(t.Context(), "lock").Val(); n != 1 {
 		t.Error("the lock is not at the new master")
