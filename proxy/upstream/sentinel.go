@@ -187,8 +187,8 @@ func (u *Upstream) followSentinels(ctx context.Context) error {
 	}
 	u.log.Info("the sentinels name a master", "node", view.master, "epoch", view.epoch)
 	u.sentinels.epoch = view.epoch
-	u.adopt(standalone(u.node(view.master))) // and end what was the master, before it comes back as a replica
-	u.adoptSingle(view.master, view.replicas)
+	view.replicas = slices.DeleteFunc(view.replicas, func(addr string) bool { return addr == current })
+	u.adoptSingle(view.master, view.replicas) // what was the master ends, before it comes back as a replica
 	return nil
 }
 

@@ -32,13 +32,12 @@ func (u *Upstream) lookAtSingle(ctx context.Context) error {
 
 // adoptSingle takes a master over, with its replicas.
 func (u *Upstream) adoptSingle(master string, replicas []string) {
-	if !u.ReadsReplicas() {
-		return
-	}
 	n := u.node(master)
 	t := standalone(n)
-	for _, addr := range replicas {
-		t.addReplicas(n, []*Node{u.node(addr)})
+	if u.ReadsReplicas() {
+		for _, addr := range replicas {
+			t.addReplicas(n, []*Node{u.node(addr)})
+		}
 	}
 	u.adopt(t)
 }

@@ -88,6 +88,13 @@ func (t *Topology) addReplicas(master *Node, replicas []*Node) {
 	}
 }
 
+func (t *Topology) replicaCount() (n int) {
+	for _, replicas := range t.replicas {
+		n += len(replicas)
+	}
+	return n
+}
+
 // has reports whether n is a master or a replica.
 func (t *Topology) has(n *Node) bool {
 	if slices.Contains(t.masters, n) || slices.Contains(t.slotless, n) {
