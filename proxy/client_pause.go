@@ -106,8 +106,8 @@ func (s *session) clientUnpause(c *command, cmd resp.Command) bool {
 
 // mayPropagate are commands without the flag of a write that a pause of writes
 // holds back in Redis too, for they change what replicas see. EXEC is one if
-// its transaction has one, which is not looked at.
-var mayPropagate = map[string]bool{"exec": true, "fcall": true, "eval": true, "evalsha": true, "pfcount": true, "publish": true, "spublish": true}
+// its transaction has one.
+var mayPropagate = map[string]bool{"fcall": true, "eval": true, "evalsha": true, "pfcount": true, "publish": true, "spublish": true}
 
 // holds reports whether a command is held back: one that Redis would run. c is
 // nil for one that is in no table.
@@ -122,7 +122,29 @@ func (p *pause) holds(s *session, c *command, cmd resp.Command) bool {
 	case c == nil:
 		return !isWord(cmd.Args[0], "LOCK.TTL") && !isWord(cmd.Args[0], "LOCK.INFO")
 	}
+	return c.mayPropagate() || c.name == "exec" && s.tx.mayPropagate(s.server.commands)
+}
+
+func (c *command) mayPropagate() bool {
 	return c.write && !strings.HasSuffix(c.name, "_ro") || mayPropagate[c.name]
+}
+
+// mayPropagate reports whether one of the transaction's commands does.
+func (t *transaction) mayPropagate(commands table) bool {
+	if t == nil {
+		return false
+	}
+	for _, q := range t.queue {
+		parser := resp.Parser{Limits: resp.Limits{MaxBulk: 1 << 62, MaxArgs: 1 << 30}}
+		cmd, n, err := parser.Next(q.request)
+		if err != nil || n == 0 {
+			continue
+		}
+		if c := commands.lookup(cmd.Args); c != nil && c.mayPropagate() {
+			return true
+		}
+	}
+	return false
 }
 
 // awaitUnpaused waits while a pause holds the command back. It returns false
@@ -139,6 +161,9 @@ func (s *session) awaitUnpaused(c *command, cmd resp.Command) bool {
 			continue
 		}
 		s.publish()
+		if s.tx != nil && !s.tx.settle() {
+			return false
+		}
 		s.Flush()
 		gone := make(chan struct{})
 		if !s.whileWatched(&blocked{}, sync.OnceFunc(func() { close(gone) }), func() { s.sleep(left, p.changed, gone) }) || s.isCut() {

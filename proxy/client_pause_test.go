@@ -26,6 +26,22 @@ func heldBack(t *testing.T, addr, mode, cmd string) (reply string, held bool) {
 	return reply, took > length*2/3
 }
 
+// execHeldBack is heldBack for EXEC of a transaction that was queued before.
+func execHeldBack(t *testing.T, addr, queued string) (reply string, held bool) {
+	t.Helper()
+	admin, client := dialAddr(t, addr), dialAddr(t, addr)
+	defer admin.Close()
+	defer client.Close()
+	want(t, client, "+OK\r\n", "MULTI")
+	want(t, client, "+QUEUED\r\n", strings.Fields(queued)...)
+	want(t, admin, "+OK\r\n", "CLIENT", "PAUSE", "150", "WRITE")
+	start := time.Now()
+	reply = do(t, client, "EXEC")
+	took := time.Since(start)
+	do(t, client, "SET", "until", "over")
+	return reply, took > 100*time.Millisecond
+}
+
 // TestClientPause compares what is held back with what Redis holds back.
 func TestClientPause(t *testing.T) {
 	server := redistest.Start(t)
@@ -39,6 +55,12 @@ func TestClientPause(t *testing.T) {
 			if got, gotHeld := heldBack(t, l.addr, mode, cmd); got != reply || gotHeld != held {
 				t.Errorf("%s in PAUSE %s: got %q, held %v; want %q, %v", cmd, mode, got, gotHeld, reply, held)
 			}
+		}
+	}
+	for _, queued := range []string{"GET k", "SET k 1", "EVAL return(1) 0"} {
+		reply, held := execHeldBack(t, server.Addr, queued)
+		if got, gotHeld := execHeldBack(t, l.addr, queued); got != reply || gotHeld != held {
+			t.Errorf("EXEC of %s in a pause: got %q, held %v; want %q, %v", queued, got, gotHeld, reply, held)
 		}
 	}
 	if got, held := heldBack(t, l.addr, "WRITE", "LOCK.ACQUIRE lock"); got[0] != ':' || !held {
@@ -57,7 +79,7 @@ func paused(t *testing.T, l *leash, admin *redistest.Client, cmds string) *redis
 	if err := client.Send(cmds); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the client waits", func() bool { return listed(t, admin, addrOf(client))["flags"] == "b" })
+	eventually(t, "the client waits", func() bool { return strings.Contains(listed(t, admin, addrOf(client))["flags"], "b") })
 	return client
 }
 
@@ -72,6 +94,21 @@ func TestClientUnpause(t *testing.T) {
 	want(t, admin, "$-1\r\n", "GET", "k")
 	want(t, admin, "+OK\r\n", "CLIENT", "UNPAUSE")
 	for _, reply := range []string{"+OK\r\n", "$1\r\n2\r\n"} {
+		if got, err := client.Read(); got != reply {
+			t.Fatalf("got %q, %v; want %q", got, err, reply)
+		}
+	}
+}
+
+// TestPauseInMulti: what was queued before is answered before.
+func TestPauseInMulti(t *testing.T) {
+	l := startLeash(t, []string{redistest.Start(t).Addr})
+	admin := l.dial(t)
+	client := paused(t, l, admin, redistest.Command("MULTI")+redistest.Command("GET", "k")+redistest.Command("SET", "k", "1")+redistest.Command("EXEC"))
+	for i, reply := range []string{"+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n", "*2\r\n$-1\r\n+OK\r\n"} {
+		if i == 2 {
+			want(t, admin, "+OK\r\n", "CLIENT", "UNPAUSE")
+		}
 		if got, err := client.Read(); got != reply {
 			t.Fatalf("got %q, %v; want %q", got, err, reply)
 		}

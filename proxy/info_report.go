@@ -23,6 +23,7 @@ func (r *infoReport) merge(f *fanout) []byte {
 	for _, p := range f.parts {
 		text, ok := infoBody(p.reply)
 		switch {
+		case unknownSection(p.reply):
 		case len(p.reply) > 0 && p.reply[0] == '-':
 			r.missing++
 		case !ok:
@@ -31,10 +32,10 @@ func (r *infoReport) merge(f *fanout) []byte {
 			r.texts = append(r.texts, parseInfo(text))
 		}
 	}
-	if len(r.texts) == 0 {
-		return f.parts[0].reply
-	}
 	text := r.text()
+	if reply := f.parts[0].reply; len(r.texts) == 0 && (r.leash == nil || !unknownSection(reply)) {
+		return reply
+	}
 	if r.leash != nil {
 		if len(text) > 0 {
 			text = append(text, "\r\n"...)
@@ -50,6 +51,10 @@ func (r *infoReport) merge(f *fanout) []byte {
 	return resp.AppendBulk(nil, text)
 }
 
+// unknownSection recognises how the embedded Redis refuses a section that it
+// does not have.
+func unknownSection(reply []byte) bool { return bytes.HasPrefix(reply, []byte("-ERR section ")) }
+
 // infoBody takes the text out of a bulk or verbatim string.
 func infoBody(reply []byte) (text []byte, ok bool) {
 	i := bytes.IndexByte(reply, '\n')
@@ -63,6 +68,9 @@ func infoBody(reply []byte) (text []byte, ok bool) {
 // all.
 func (r *infoReport) text() []byte {
 	var b bytes.Buffer
+	if len(r.texts) == 0 {
+		return nil
+	}
 	for i, section := range r.texts[0].sections {
 		if i > 0 {
 			b.WriteString("\r\n")

@@ -94,6 +94,20 @@ func TestInfoOfAllMasters(t *testing.T) {
 	}
 }
 
+// TestInfoOfOneThatKnowsNoSections: the embedded Redis refuses to tell of what
+// it does not have.
+func TestInfoOfOneThatKnowsNoSections(t *testing.T) {
+	r := &infoReport{leash: []byte("# Leash\r\n")}
+	refusal := &fanout{parts: []*part{{reply: []byte("-ERR section (leash) is not supported\r\n")}}}
+	if got, want := string(r.merge(refusal)), "$9\r\n# Leash\r\n\r\n"; !strings.HasPrefix(got, want[:13]) {
+		t.Errorf("got %q", got)
+	}
+	denied := &fanout{parts: []*part{{reply: []byte("-NOPERM no\r\n")}}}
+	if got := string((&infoReport{leash: []byte("x")}).merge(denied)); got != "-NOPERM no\r\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestInfoRules adds up by hand.
 func TestInfoRules(t *testing.T) {
 	of := func(texts ...string) *infoReport {
