@@ -15,7 +15,8 @@ func keyspaceTreatments() treatments {
 		"DEL": {(*session).split, splitUp, ""}, "UNLINK": {(*session).split, splitUp, ""},
 		"EXISTS": {(*session).split, splitUp, ""}, "TOUCH": {(*session).split, splitUp, ""},
 
-		"DBSIZE": {everyMaster(mergeSum), everyNode, ""}, "KEYS": {(*session).allKeys, everyNode, "on connections of their own"},
+		"DBSIZE":   {everyMaster(mergeSum), everyNode, "while slots move, a key on its way counts twice or not at all"},
+		"KEYS":     {(*session).allKeys, everyNode, "on connections of their own; while slots move, a key on its way comes twice or not at all"},
 		"FLUSHALL": {everyMaster(mergeOK), everyNode, ""}, "FLUSHDB": {everyMaster(mergeOK), everyNode, ""},
 		"RANDOMKEY": {(*session).randomKey, everyNode, "a node by its share of the keys"},
 		"SCAN":      {(*session).scan, everyNode, "one after the other; while slots move a key may come again, and none is missed that moves at most once"},
