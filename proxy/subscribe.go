@@ -26,8 +26,13 @@ const msgShardInMulti = "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client
 // barrier: the confirmations come behind all earlier replies.
 func subscriptions(kind pubsub.Kind, join bool) handler {
 	return func(s *session, c *command, cmd resp.Command) bool {
-		if !s.ready(c, cmd) {
+		switch {
+		case !join && !s.ready(c, cmd):
 			return true
+		case !c.arityOK(cmd.Args):
+			return s.wrongArity(c)
+		case !s.authenticated():
+			return s.fail(msgNoAuth)
 		}
 		if kind == pubsub.Shard && join && s.capturing() {
 			return s.fail(msgShardInMulti)
@@ -171,8 +176,8 @@ func (s *session) whileSubscribed(c *command, cmd resp.Command) (handled, ok boo
 		case "ping", "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "quit", "reset":
 			return false, true
 		}
-		if !c.arityOK(cmd.Args) {
-			return true, s.wrongArity(c)
+		if !s.ready(c, cmd) {
+			return true, true
 		}
 	} else {
 		name = string(lower(cmd.Args[0]))
