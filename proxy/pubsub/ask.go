@@ -12,13 +12,16 @@ import (
 // ErrUnreachable says that no node could be asked for a subscription in time.
 var ErrUnreachable = errors.New("pubsub: redis cannot be reached")
 
+// slotUnserved is what Redis says of a slot that no node has.
+const slotUnserved = "-CLUSTERDOWN Hash slot not served\r\n"
+
 // ask asks Redis for subscriptions and waits for its confirmation or refusal,
 // which is an error reply as Redis sent it. It follows slots that move, and
-// tries again within the redirect time-out. The hub must have entries for
-// the names meanwhile.
+// tries again within the redirect time-out, counted from the first failure. The
+// hub must have entries for the names meanwhile.
 func (h *hub) ask(ctx context.Context, kind Kind, names []string) (refusal []byte, err error) {
 	x := h.x
-	limit := time.Now().Add(x.up.RedirectTimeout())
+	var limit time.Time
 	for pause := minBackoff; ; pause = min(2*pause, retryEvery) {
 		x.mu.Lock()
 		requests := h.askLocked(kind, names)
@@ -26,6 +29,9 @@ func (h *hub) ask(ctx context.Context, kind Kind, names []string) (refusal []byt
 		var failed *request
 		if failed, err = await(ctx, requests); err != nil {
 			return nil, err
+		}
+		if limit.IsZero() {
+			limit = time.Now().Add(x.up.RedirectTimeout())
 		}
 		switch {
 		case len(requests) == 0:
@@ -48,6 +54,8 @@ func (h *hub) ask(ctx context.Context, kind Kind, names []string) (refusal []byt
 		case time.Now().Before(limit):
 		case refusal != nil && refusal[1] == 'C': // redirects stay here
 			return refusal, nil
+		case kind == Shard && x.up.Topology().Node(upstream.Slot([]byte(names[0]))) == nil:
+			return []byte(slotUnserved), nil
 		default:
 			return nil, ErrUnreachable
 		}

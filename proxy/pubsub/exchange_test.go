@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/internal/embedded"
 	"leash/internal/redistest"
 	"leash/proxy/upstream"
 )
@@ -265,6 +266,73 @@ func TestShardedSubscriptionsFollowTheirSlot(t *testing.T) {
 	}
 }
 
+// TestChurnWhileSlotsMove subscribes and unsubscribes while the slot goes to and
+// fro, and Redis ends subscriptions unasked.
+func TestChurnWhileSlotsMove(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	var logged lines
+	x := startExchange(t, cluster.Addrs())
+	x.log = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	const shard = "{moving}"
+	slot := redistest.Slot(shard)
+	ctx, stop := context.WithCancel(t.Context())
+	var churning sync.WaitGroup
+	stay := x.client(t)
+	stay.join(Shard, shard+"stays")
+	for i := range 8 {
+		churning.Go(func() {
+			c := x.client(t)
+			for n := 0; ctx.Err() == nil; n++ {
+				names := []string{fmt.Sprint(shard, i), fmt.Sprint(shard, n%5), shard + "stays"}
+				if _, refusal, err := c.Subscribe(t.Context(), "", Shard, names); refusal != nil || err != nil {
+					t.Errorf("%q %v", refusal, err)
+					return
+				}
+				c.Unsubscribe(t.Context(), Shard, names)
+			}
+		})
+	}
+	for range 6 {
+		from := cluster.MasterOf(slot)
+		if err := cluster.MoveSlot(slot, cluster.Nodes[(slices.Index(cluster.Nodes, from)+1)%3]); err != nil {
+			t.Error(err)
+		}
+		<-time.After(100 * time.Millisecond) // of churn
+	}
+	stop()
+	churning.Wait()
+	nodes := servers(cluster.Nodes)
+	eventually(t, "what stays is subscribed once", func() bool { return held(t, "SHARDNUMSUB", shard+"stays", nodes...) == 1 })
+	for i := range 8 {
+		if n := held(t, "SHARDNUMSUB", fmt.Sprint(shard, i), nodes...); n != 0 {
+			t.Errorf("%d subscriptions to %d are left", n, i)
+		}
+	}
+	ask(t, cluster.MasterOf(slot).Server, "SPUBLISH", shard+"stays", "m")
+	stay.await(shard + "stays m")
+	if text := logged.String(); strings.Contains(text, "connection ended") {
+		t.Errorf("a connection was given up:\n%s", text)
+	}
+}
+
+// lines is a log. Safe for concurrent use.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
 // TestStaleTopologyIsFollowed subscribes when the owner is not known yet.
 func TestStaleTopologyIsFollowed(t *testing.T) {
 	cluster := redistest.StartCluster(t)
@@ -422,4 +490,41 @@ func TestSilentNodeIsLeft(t *testing.T) {
 	eventually(t, "the subscription there is given up", func() bool {
 		return held(t, "NUMSUB", "news", servers(cluster.Nodes)...) == 1
 	})
+}
+
+// TestEmbeddedRedis: it has no sharded channels, and closes on inline commands.
+func TestEmbeddedRedis(t *testing.T) {
+	redis, err := embedded.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(redis.Close)
+	x := startExchange(t, []string{redis.Addr()}, func(c *upstream.Config) { c.Mode = "standalone" })
+	c := x.client(t)
+	c.join(Channel, "a", "b")
+	c.join(Pattern, "a*")
+	if _, refusal, err := c.Subscribe(t.Context(), "", Shard, []string{"s"}); len(refusal) == 0 || err != nil {
+		t.Errorf("got %q %v", refusal, err)
+	}
+	heard := make(chan string, 1)
+	ready, cancel := x.Subscribe("a", true, true, func(m []byte) { heard <- string(m) })
+	defer cancel()
+	<-ready
+	x.mu.Lock()
+	home := x.hubs[""].home
+	x.mu.Unlock()
+	before := home.heard.Load()
+	eventually(t, "it has answered two PINGs", func() bool { return home.heard.Load() > before+int64(2*pingEvery) })
+	publisher, err := redistest.Dial(redis.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer publisher.Close()
+	if got, err := publisher.Do("PUBLISH", "a", "m"); got != ":2\r\n" || err != nil {
+		t.Errorf("got %q %v", got, err)
+	}
+	if m := <-heard; m != "m" {
+		t.Errorf("heard %q", m)
+	}
+	eventually(t, "both messages", func() bool { return len(c.messages()) == 2 })
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
 
@@ -102,7 +103,7 @@ func (l *line) submitLocked(r *request) *request {
 		return r
 	}
 	if r.ping {
-		l.out = append(l.out, "PING\r\n"...)
+		l.out = resp.AppendCommand(l.out, "PING") // not inline, which the embedded Redis does not know
 		l.pings++
 	} else {
 		l.out = r.kind.command(l.out, r.join, r.names)
