@@ -44,6 +44,7 @@ func allTreatments() treatments {
 		keyspaceTreatments(),
 		monitorTreatments(),
 		publishTreatments(),
+		pubsubTreatments(),
 		scriptTreatments(),
 		serverTreatments(),
 		slowlogTreatments(),

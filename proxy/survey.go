@@ -1,0 +1,221 @@
+package proxy
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"leash/proxy/pubsub"
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// pubsubTreatments are the commands that tell who listens. A node of a cluster
+// counts its own subscribers only, so all are asked; Leash's own subscriptions
+// are replaced by its clients.
+func pubsubTreatments() treatments {
+	return treatments{
+		"PUBSUB|CHANNELS": {activeChannels(pubsub.Channel), everyNode, ""}, "PUBSUB|SHARDCHANNELS": {activeChannels(pubsub.Shard), everyNode, ""},
+		"PUBSUB|NUMSUB": {subscriberCounts(pubsub.Channel), everyNode, ""}, "PUBSUB|SHARDNUMSUB": {subscriberCounts(pubsub.Shard), everyNode, ""},
+		"PUBSUB|NUMPAT": {(*session).patternCount, everyNode, ""},
+	}
+}
+
+// activeChannels answers PUBSUB CHANNELS and SHARDCHANNELS
+// (https://redis.io/docs/latest/commands/pubsub-channels/).
+func activeChannels(kind pubsub.Kind) handler {
+	return func(s *session, c *command, cmd resp.Command) bool {
+		if !c.arityOK(cmd.Args) {
+			return s.wrongArity(c)
+		}
+		if !s.adoptTopology() || !s.admitCall(len(cmd.Raw)) {
+			return false
+		}
+		v := newSurvey(s.server.exchange, kind, cmd)
+		for _, n := range s.topology.Masters() {
+			if !s.awaitRoom(n) {
+				return false
+			}
+			v.add(n, cmd)
+		}
+		if len(v.parts) == 0 {
+			return s.fail(msgSlotUnserved)
+		}
+		return s.fan(v.parts, v.to, 0, len(cmd.Raw), v.merge)
+	}
+}
+
+// survey is one search for the channels that somebody listens to. To a channel
+// that Leash listens to for itself, and none of its clients, somebody does only
+// if Redis counts more subscribers than Leash; so these are asked for by name.
+type survey struct {
+	exchange *pubsub.Exchange
+	kind     pubsub.Kind
+	pattern  string
+	active   map[string]bool // listened to by clients
+	parts    []*part
+	to       []*upstream.Node
+	own      map[*upstream.Node]map[string]bool // listened to by Leash for itself
+	counted  map[*part][]string                 // the names whose counts a part asks for
+}
+
+func newSurvey(x *pubsub.Exchange, kind pubsub.Kind, cmd resp.Command) *survey {
+	v := &survey{
+		exchange: x, kind: kind, pattern: "*", active: x.Active(kind),
+		own: make(map[*upstream.Node]map[string]bool), counted: make(map[*part][]string),
+	}
+	if len(cmd.Args) == 3 {
+		v.pattern = string(cmd.Args[2])
+	}
+	return v
+}
+
+// add makes the parts for a node.
+func (v *survey) add(n *upstream.Node, cmd resp.Command) {
+	own := v.exchange.Held(n, v.kind)
+	maps.DeleteFunc(own, func(name string, _ bool) bool { return v.active[name] })
+	v.own[n] = own
+	v.ask(n, bytes.Clone(cmd.Raw))
+	if len(own) > 0 {
+		names := slices.Collect(maps.Keys(own))
+		v.counted[v.ask(n, countsRequest(v.kind, names))] = names
+	}
+}
+
+func (v *survey) ask(n *upstream.Node, request []byte) *part {
+	p := &part{slot: anySlot, fixed: true}
+	p.Request = request
+	v.parts, v.to = append(v.parts, p), append(v.to, n)
+	return p
+}
+
+// merge makes the reply of the parts'.
+func (v *survey) merge(f *fanout) []byte {
+	found := make(map[string]bool)
+	for name := range v.active {
+		if pubsub.Match(v.pattern, name) {
+			found[name] = true
+		}
+	}
+	for _, p := range f.parts {
+		if !v.collect(found, p) {
+			return nil
+		}
+	}
+	b := resp.AppendArray(nil, len(found))
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		b = resp.AppendBulk(b, name)
+	}
+	return b
+}
+
+// collect adds what a part has found; false for a reply that does not fit.
+func (v *survey) collect(found map[string]bool, p *part) bool {
+	if names, is := v.counted[p]; is {
+		counts, ok := countsReply(p.reply, len(names))
+		for i, n := range counts {
+			if int(n) > v.exchange.Subscribers(p.node, v.kind, names[i]) && pubsub.Match(v.pattern, names[i]) {
+				found[names[i]] = true
+			}
+		}
+		return ok
+	}
+	names, ok := elements(p.reply)
+	for _, e := range names {
+		if name := string(bulkText(e)); !v.own[p.node][name] {
+			found[name] = true
+		}
+	}
+	return ok
+}
+
+// bulkText is the content of a bulk reply.
+func bulkText(reply []byte) []byte {
+	_, rest, ok := bytes.Cut(reply, []byte("\n"))
+	if !ok || len(rest) < 2 {
+		return nil
+	}
+	return rest[:len(rest)-2]
+}
+
+// countsReply reads the numbers in a list of so many names and numbers.
+func countsReply(reply []byte, names int) (counts []int64, ok bool) {
+	all, ok := elements(reply)
+	if !ok || len(all) != 2*names {
+		return nil, false
+	}
+	for i := range names {
+		n, ok := integer(all[2*i+1])
+		if !ok {
+			return nil, false
+		}
+		counts = append(counts, n)
+	}
+	return counts, true
+}
+
+// countsRequest asks for the numbers of subscribers.
+func countsRequest(kind pubsub.Kind, names []string) []byte {
+	word := "NUMSUB"
+	if kind == pubsub.Shard {
+		word = "SHARDNUMSUB"
+	}
+	return resp.AppendCommand(nil, append([]string{"PUBSUB", word}, names...)...)
+}
+
+// subscriberCounts answers PUBSUB NUMSUB and SHARDNUMSUB.
+func subscriberCounts(kind pubsub.Kind) handler {
+	return func(s *session, c *command, cmd resp.Command) bool {
+		if !c.arityOK(cmd.Args) {
+			return s.wrongArity(c)
+		}
+		names := make([]string, len(cmd.Args)-2)
+		for i, arg := range cmd.Args[2:] {
+			names[i] = string(arg)
+		}
+		return s.everywhere(cmd, func(f *fanout) []byte { return s.server.mergeCounts(f, kind, names) })
+	}
+}
+
+func (s *Server) mergeCounts(f *fanout, kind pubsub.Kind, names []string) []byte {
+	counts := make([]int64, len(names))
+	for _, p := range f.parts {
+		told, ok := countsReply(p.reply, len(names))
+		if !ok {
+			return nil
+		}
+		for i, name := range names {
+			counts[i] += max(told[i]-int64(s.exchange.Subscribers(p.node, kind, name)), 0)
+		}
+	}
+	b := resp.AppendArray(nil, 2*len(names))
+	for i, name := range names {
+		b = resp.AppendBulk(b, name)
+		b = resp.AppendInt(b, counts[i]+int64(s.exchange.Clients(kind, name)))
+	}
+	return b
+}
+
+// patternCount answers PUBSUB NUMPAT, the number of different patterns. A node
+// does not tell which they are: one that is known at two nodes is counted once
+// only if it is one of Leash.
+func (s *session) patternCount(c *command, cmd resp.Command) bool {
+	if !c.arityOK(cmd.Args) {
+		return s.wrongArity(c)
+	}
+	x := s.server.exchange
+	return s.everywhere(cmd, func(f *fanout) []byte {
+		ours := make(map[string]bool)
+		var others int64
+		for _, p := range f.parts {
+			n, ok := integer(p.reply)
+			if !ok {
+				return nil
+			}
+			held := x.Held(p.node, pubsub.Pattern)
+			maps.Copy(ours, held)
+			others += max(n-int64(len(held)), 0)
+		}
+		return resp.AppendInt(nil, others+int64(len(ours)))
+	})
+}
