@@ -245,3 +245,27 @@ func TestReadFromNearest(t *testing.T) {
 		return true
 	})
 }
+
+// TestReadFromReplicaWhileSlotsMove: a key that has moved is not missed, though
+// nobody asks a master.
+func TestReadFromReplicaWhileSlotsMove(t *testing.T) {
+	c := redistest.StartCluster(t)
+	l := startLeash(t, c.Addrs(), readFrom(upstream.ReadReplica))
+	client := l.dial(t)
+	want(t, client, "+OK\r\n", "SET", "k", "v")
+	replicated(t, c)
+	want(t, client, "$1\r\nv\r\n", "GET", "k")
+	slot := redistest.Slot("k")
+	to := c.MasterOf((slot + redistest.SlotCount/2) % redistest.SlotCount)
+	move, err := c.BeginMove(slot, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is seen", l.up.SlotsMoving)
+	if err := move.MoveKey("k"); err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		want(t, client, "$1\r\nv\r\n", "GET", "k")
+	}
+}

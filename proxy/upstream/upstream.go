@@ -58,6 +58,7 @@ type Upstream struct {
 	onRefused   func(Lane)
 	sentinels   sentinels
 	refusals    refusals
+	movingUntil atomic.Int64 // Unix nanoseconds; 0 for never
 
 	topology     atomic.Pointer[Topology]
 	looking      chan struct{}             // size 1: somebody looks at the topology
@@ -132,6 +133,9 @@ func (u *Upstream) OnRefused(f func(Lane)) { u.onRefused = f }
 func (u *Upstream) Run(ctx context.Context) error {
 	defer u.end()
 	u.start(u.watchAuth)
+	if u.ReadsReplicas() && u.cfg.Mode == "cluster" {
+		u.start(u.watchMoves)
+	}
 	regular, least := refreshInterval, minRefresh
 	if u.followsSentinels() {
 		regular, least = sentinelPoll, sentinelMinAgain
