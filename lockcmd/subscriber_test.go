@@ -1,0 +1,79 @@
+package lockcmd
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// shardSubscribers is how many listen to key's sharded channel, on all nodes.
+func shardSubscribers(t testing.TB, rdb redis.UniversalClient, key string) int64 {
+	t.Helper()
+	var sum atomic.Int64
+	ask := func(ctx context.Context, c *redis.Client) error {
+		counts, err := c.PubSubShardNumSub(ctx, lockChannel(key)).Result()
+		sum.Add(counts[lockChannel(key)])
+		return err
+	}
+	var err error
+	switch c := rdb.(type) {
+	case *redis.ClusterClient:
+		err = c.ForEachMaster(context.Background(), ask)
+	case *redis.Client:
+		err = ask(context.Background(), c)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum.Load()
+}
+
+// TestR20ListensInTheWaysConfigured: what a Java service publishes wakes, each way.
+func TestR20ListensInTheWaysConfigured(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		ctx := context.Background()
+		for _, row := range []struct {
+			publish        string
+			plain, sharded int64
+		}{{PublishBoth, 1, 1}, {PublishPlain, 1, 0}, {PublishSharded, 0, 1}} {
+			s := leash(t, rdb, Config{Publish: row.publish})
+			for _, kind := range []struct {
+				listens int64
+				publish func(context.Context, string, any) *redis.IntCmd
+			}{{row.plain, rdb.Publish}, {row.sharded, rdb.SPublish}} {
+				for range 3 * kind.listens { // a look is due within a second in any case
+					key := newKey()
+					rdb.HSet(ctx, key, "java:1", "1")
+					reply := connect(t, s).await(s, 1, key, "BLOCK", "0")
+					eventually(t, 5*time.Second, "it listens as it should", func() bool {
+						return subscribers(t, rdb, key) == row.plain && shardSubscribers(t, rdb, key) == row.sharded
+					})
+					rdb.Del(ctx, key)
+					began := time.Now()
+					kind.publish(ctx, lockChannel(key), "0")
+					tokenOf(t, receive(t, reply, 5*time.Second))
+					if took := time.Since(began); took > 500*time.Millisecond {
+						t.Errorf("%s: the wake-up took %v", row.publish, took)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestChannelsAreGivenUpAfterTheLastWaiter(t *testing.T) {
+	rdb := dialServer(t, sharedServer(t).Addr)
+	s, key := leash(t, rdb, Config{}), newKey()
+	a, b := connect(t, s), connect(t, s)
+	a.token(key)
+	want(t, b.do("LOCK.ACQUIRE", key, "BLOCK", "50"), "$-1")
+	if subscribers(t, rdb, key) != 1 {
+		t.Error("the channel was given up at once")
+	}
+	eventually(t, subLinger+2*sweepEvery, "it is given up", func() bool {
+		return subscribers(t, rdb, key)+shardSubscribers(t, rdb, key) == 0
+	})
+}
