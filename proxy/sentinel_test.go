@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -164,6 +165,66 @@ func TestSentinelFailover(t *testing.T) {
 	}
 	want(t, client, "+OK\r\n", "SET", "after", "1")
 	want(t, direct, "$1\r\n1\r\n", "GET", "after")
+}
+
+// TestSentinelTransactions: a transaction is executed once and whole, or not at
+// all, while the master changes.
+func TestSentinelTransactions(t *testing.T) {
+	g := redistest.StartSentinel(t)
+	l := startBehindSentinels(t, g)
+	var stop atomic.Bool
+	var running sync.WaitGroup
+	for i := range 4 {
+		c := l.dial(t)
+		running.Go(func() {
+			for n := 0; !stop.Load(); n++ {
+				value := strconv.Itoa(n)
+				err := c.Send(redistest.Command("MULTI") + redistest.Command("RPUSH", fmt.Sprint("a", i), value) +
+					redistest.Command("RPUSH", fmt.Sprint("b", i), value) + redistest.Command("EXEC"))
+				for range 4 {
+					if err == nil {
+						_, err = c.Read()
+					}
+				}
+				if err != nil {
+					t.Errorf("connection: %v", err)
+					return
+				}
+			}
+		})
+	}
+	second, err := g.Failover()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	third, err := g.AwaitMaster(second, 20*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := l.dial(t)
+	eventually(t, "the new master serves", func() bool { return do(t, client, "SET", "served", "1") == "+OK\r\n" })
+	stop.Store(true)
+	running.Wait()
+	direct := dialAddr(t, third.Addr)
+	for i := range 4 {
+		a := strings.Fields(listLines(do(t, direct, "LRANGE", fmt.Sprint("a", i), "0", "-1")))
+		b := strings.Fields(listLines(do(t, direct, "LRANGE", fmt.Sprint("b", i), "0", "-1")))
+		if !slices.Equal(a, b) {
+			t.Errorf("client %d: half of a transaction was executed: %d and %d", i, len(a), len(b))
+		}
+		last := -1
+		for _, text := range a {
+			n, err := strconv.Atoi(text)
+			if err != nil || n <= last {
+				t.Fatalf("client %d: %q behind %d", i, text, last)
+			}
+			last = n
+		}
+		t.Logf("client %d: %d transactions", i, len(a))
+	}
 }
 
 // writesTo reports whether a client has a connection to a server on which it

@@ -30,11 +30,17 @@ type refusal struct {
 	until time.Time
 }
 
+// get returns what is known. When that is too old, the first to come asks anew
+// and the others go by it meanwhile, so that Redis gets one question a second.
 func (r *refusals) get(k refusalKey) (text string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known := r.known[k]
-	return known.text, time.Now().Before(known.until)
+	known, ok := r.known[k]
+	if now := time.Now(); ok && now.After(known.until) {
+		r.known[k] = refusal{known.text, now.Add(refusalFor)}
+		return "", false
+	}
+	return known.text, ok
 }
 
 func (r *refusals) set(k refusalKey, text string) {
