@@ -85,6 +85,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	up.OnSwitch(locks.CheckAll)
 	server, err := proxy.New(proxyConfig(cfg), up, locks, exchange, up.Commands(ctx), log)
 	if err != nil {
 		return err

@@ -117,6 +117,10 @@ func (s *Service) Drain() {
 	s.queues.wakeAll()
 }
 
+// CheckAll asks Redis soon for every hold: the server that has them is another one now, and may not have heard of all. A hold
+// that it does not have is told as lost then, not when it would next be renewed. It does not block.
+func (s *Service) CheckAll() { s.watchdog.CheckAll() }
+
 // RenewAll renews every hold a last time to its full TTL, and returns when Redis was asked for each or ctx has ended (R31).
 // Run must be running.
 func (s *Service) RenewAll(ctx context.Context) { s.watchdog.RenewAll(ctx) }

@@ -55,6 +55,7 @@ func startLeash(t *testing.T, addrs []string, opts ...func(*options)) *leash {
 	if err != nil {
 		t.Fatal(err)
 	}
+	up.OnSwitch(locks.CheckAll)
 	var commands []any
 	if !o.embedded {
 		commands = up.Commands(t.Context())

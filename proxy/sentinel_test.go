@@ -315,6 +315,29 @@ func TestSentinelLocks(t *testing.T) {
 	}
 }
 
+// TestSentinelForgetsLock: a hold that the new master never heard of is told as
+// lost when the master changes, not when it would next be renewed.
+func TestSentinelForgetsLock(t *testing.T) {
+	g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Args: []string{"--replica-read-only", "no"}})
+	l := startBehindSentinels(t, g, func(o *options) { o.locks.WatchdogTimeout = 10 * time.Minute })
+	holder := l.dial(t)
+	old, replica := g.Master(), dialAddr(t, g.Servers[1].Addr)
+	if got := do(t, holder, "LOCK.ACQUIRE", "lock"); got[0] != ':' {
+		t.Fatalf("got %q, want a token", got)
+	}
+	eventually(t, "the replica has it, and loses it", func() bool { return do(t, replica, "DEL", "lock") == ":1\r\n" })
+	if err := old.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.AwaitMaster(old, 20*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := holder.Read(); err == nil {
+		t.Errorf("got %q, want the connection closed", got)
+	}
+	eventually(t, "the loss is logged", func() bool { return strings.Contains(l.logs.String(), `msg="lock lost" key=lock`) })
+}
+
 // TestSentinelCredentials: sentinels and servers have passwords of their own.
 func TestSentinelCredentials(t *testing.T) {
 	g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Password: "pw", SentinelPassword: "secret"})

@@ -119,6 +119,16 @@ func (w *Watchdog) Check(h *Hold) {
 	w.nudge()
 }
 
+// CheckAll asks the store soon whether every hold is still there. It does not wait.
+func (w *Watchdog) CheckAll() {
+	w.mu.Lock()
+	for _, g := range w.groups {
+		w.hurry(g)
+	}
+	w.mu.Unlock()
+	w.nudge()
+}
+
 // RenewAll renews every hold now and returns when the store has been asked for each, or ctx has ended. Run must be running.
 func (w *Watchdog) RenewAll(ctx context.Context) {
 	var asked sync.WaitGroup

@@ -189,6 +189,9 @@ func (u *Upstream) followSentinels(ctx context.Context) error {
 	u.sentinels.epoch = view.epoch
 	view.replicas = slices.DeleteFunc(view.replicas, func(addr string) bool { return addr == current })
 	u.adoptSingle(view.master, view.replicas) // what was the master ends, before it comes back as a replica
+	if u.onSwitch != nil {
+		u.onSwitch()
+	}
 	return nil
 }
 

@@ -56,6 +56,7 @@ type Upstream struct {
 	credentials credentials
 	refreshing  chan struct{} // size 1: a refresh is wanted
 	onRefused   func(Lane)
+	onSwitch    func()
 	sentinels   sentinels
 	refusals    refusals
 	movingUntil atomic.Int64 // Unix nanoseconds; 0 for never
@@ -127,6 +128,10 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 // OnRefused names the function that is told when Redis refuses a lane's
 // credential that it accepted before. Call it before Run.
 func (u *Upstream) OnRefused(f func(Lane)) { u.onRefused = f }
+
+// OnSwitch names the function that is told when sentinels have named another
+// master and it is served; it must not block. Call it before Run.
+func (u *Upstream) OnSwitch(f func()) { u.onSwitch = f }
 
 // Run keeps the topology and the nodes' state up to date until ctx is done.
 // Then it closes every link and returns when all has ended. Connect comes first.
