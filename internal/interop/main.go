@@ -114,9 +114,12 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 				failed++
 				verdict = "FAILED"
 			}
-			fmt.Fprintf(out, "%-7s %-15s %-10s through %-26s %5.1f s\n", verdict, c.name, t.mode, t.name, time.Since(began).Seconds())
+			fmt.Fprintf(out, "%-7s%-17s%-11sthrough %-22s %5.1f s\n", verdict, c.name, t.mode, t.name, time.Since(began).Seconds())
 			if err != nil || opt.verbose {
 				printOutput(out, output, err)
+			}
+			if errors.Is(err, errNotReady) {
+				break // nor for the next target
 			}
 		}
 	}

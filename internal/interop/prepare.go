@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,9 @@ const preparers = 2
 
 // killWait is how long a command that was killed may take to let go of its output.
 const killWait = 5 * time.Second
+
+// errNotReady says that a program could not be run, for want of what it is made of.
+var errNotReady = errors.New("not prepared")
 
 // A preparation fetches and builds what is in one directory.
 type preparation struct {
@@ -61,7 +65,7 @@ func (p *preparations) prepare(ctx context.Context, c client) {
 		output, err := command(ctx, filepath.Join(p.root, c.dir), strings.Fields(line))
 		it.output = append(it.output, output...)
 		if err != nil {
-			it.err = fmt.Errorf("%s: %w", line, err)
+			it.err = fmt.Errorf("%w: %s: %w", errNotReady, line, err)
 			return
 		}
 	}
