@@ -27,8 +27,9 @@ const ofLeash = "the clients of this Leash"
 
 // permitted asks Redis whether the session's user may run a command that is
 // answered here, by a form of it that does nothing but fail: what says anything
-// but NOPERM was allowed. When it is false the answer has been given. It waits
-// for a round trip, so it is for commands that are rare.
+// but NOPERM was allowed. Other than ready it asks for Leash's own user too, and
+// a Redis that has no ACL DRYRUN, for these commands concern other clients.
+// When it is false the answer has been given. It waits for a round trip.
 func (s *session) permitted(doomed ...string) bool {
 	n := s.server.up.AnyNode()
 	if n == nil {

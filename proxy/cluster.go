@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"fmt"
 
 	"leash/proxy/resp"
@@ -81,7 +80,7 @@ func (s *session) clusterSlots(*command, resp.Command) bool {
 	b = resp.AppendBulk(b, f.host)
 	b = resp.AppendInt(b, int64(f.port))
 	b = resp.AppendBulk(b, f.id())
-	s.scratch = s.appendMap(b, 0)
+	s.scratch = appendPairs(b, s.lane.RESP3, 0)
 	return s.answer(s.scratch)
 }
 
@@ -92,10 +91,10 @@ func (s *session) clusterShards(*command, resp.Command) bool {
 	if f.isName() {
 		fields++
 	}
-	b := s.appendMap(append(s.scratch[:0], "*1\r\n"...), 2)
+	b := appendPairs(append(s.scratch[:0], "*1\r\n"...), s.lane.RESP3, 2)
 	b = append(resp.AppendBulk(b, "slots"), "*2\r\n:0\r\n:16383\r\n"...)
 	b = append(resp.AppendBulk(b, "nodes"), "*1\r\n"...)
-	b = s.appendMap(b, fields)
+	b = appendPairs(b, s.lane.RESP3, fields)
 	b = resp.AppendBulk(resp.AppendBulk(b, "id"), f.id())
 	b = resp.AppendInt(resp.AppendBulk(b, "port"), int64(f.port))
 	b = resp.AppendBulk(resp.AppendBulk(b, "ip"), f.host)
@@ -185,63 +184,4 @@ func (s *session) clusterGetKeys(_ *command, cmd resp.Command) bool {
 		}
 		return joined(all[:min(int64(len(all)), limit)])
 	})
-}
-
-// appendMap appends the header of n pairs in the session's protocol.
-func (s *session) appendMap(dst []byte, n int) []byte {
-	if s.lane.RESP3 {
-		return resp.AppendMap(dst, n)
-	}
-	return resp.AppendArray(dst, 2*n)
-}
-
-// text answers with a text for people: a verbatim string in RESP3.
-func (s *session) text(text string) bool {
-	if s.lane.RESP3 {
-		s.scratch = resp.AppendVerbatim(s.scratch[:0], text)
-	} else {
-		s.scratch = resp.AppendBulk(s.scratch[:0], text)
-	}
-	return s.answer(s.scratch)
-}
-
-// elements returns the elements of all parts' arrays, as they came.
-func (f *fanout) elements() (all [][]byte, ok bool) {
-	for _, p := range f.parts {
-		more, ok := elements(p.reply)
-		if !ok {
-			return nil, false
-		}
-		all = append(all, more...)
-	}
-	return all, true
-}
-
-// elements takes an array reply apart, or a map: name, value, name and so on.
-func elements(reply []byte) (all [][]byte, ok bool) {
-	isMap := len(reply) > 0 && reply[0] == '%'
-	if isMap {
-		reply = append([]byte{'*'}, reply[1:]...)
-	}
-	rest, n, ok := arrayHeader(reply)
-	if !ok || n < 0 {
-		return nil, false
-	}
-	if isMap {
-		n *= 2
-	}
-	for range n {
-		var scan resp.Scanner
-		used, done, err := scan.Scan(rest)
-		if err != nil || !done {
-			return nil, false
-		}
-		all, rest = append(all, rest[:used]), rest[used:]
-	}
-	return all, true
-}
-
-// joined makes an array reply of elements.
-func joined(elements [][]byte) []byte {
-	return append(resp.AppendArray(nil, len(elements)), bytes.Join(elements, nil)...)
 }

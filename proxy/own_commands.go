@@ -28,24 +28,11 @@ var ownCommands = [...]ownCommand{
 
 // ownCommandOf finds the command of that name, nil if it is not Leash's own.
 func ownCommandOf(name []byte) *ownCommand {
-	i := slices.IndexFunc(ownCommands[:], func(o ownCommand) bool { return len(name) == len(o.name) && equalFold(name, o.name) })
+	i := slices.IndexFunc(ownCommands[:], func(o ownCommand) bool { return isWord(name, o.name) })
 	if i < 0 {
 		return nil
 	}
 	return &ownCommands[i]
-}
-
-// equalFold compares with a lower-case word.
-func equalFold(name []byte, lower string) bool {
-	for i, c := range name {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != lower[i] {
-			return false
-		}
-	}
-	return true
 }
 
 func (o *ownCommand) hasCategory(name string) bool { return slices.Contains(o.categories, "@"+name) }
@@ -93,30 +80,4 @@ func (o *ownCommand) docs(resp3 bool) []byte {
 	b = resp.AppendBulk(resp.AppendBulk(b, "name"), "key")
 	b = resp.AppendBulk(resp.AppendBulk(b, "type"), "key")
 	return resp.AppendInt(resp.AppendBulk(b, "key_spec_index"), 0)
-}
-
-// appendSet appends a set of simple strings, in RESP2 an array.
-func appendSet(b []byte, resp3 bool, members ...string) []byte {
-	b = appendSetHeader(b, resp3, len(members))
-	for _, m := range members {
-		b = resp.AppendStatus(b, m)
-	}
-	return b
-}
-
-func appendSetHeader(b []byte, resp3 bool, n int) []byte {
-	start := len(b)
-	b = resp.AppendArray(b, n)
-	if resp3 {
-		b[start] = '~'
-	}
-	return b
-}
-
-// appendPairs appends the header of a map, in RESP2 of an array.
-func appendPairs(b []byte, resp3 bool, n int) []byte {
-	if resp3 {
-		return resp.AppendMap(b, n)
-	}
-	return resp.AppendArray(b, 2*n)
 }

@@ -22,7 +22,7 @@ func TestServerCommandsAsRedis(t *testing.T) {
 		for _, cmd := range []string{
 			"ROLE", "ROLE x", "TIME x", "LOLWUT VERSION 9", "LASTSAVE x", "BGSAVE x", "MEMORY PURGE", "MEMORY DOCTOR", "MEMORY STATS x", "MEMORY X", "MEMORY HELP",
 			"MODULE LIST", "MODULE LOAD", "PFSELFTEST x", "DEBUG", "DEBUG OBJECT nokey", "OBJECT ENCODING nokey", "OBJECT HELP", "OBJECT FREQ a", "OBJECT X",
-			"CONFIG GET maxmemory", "CONFIG GET", "CONFIG SET a", "CONFIG SET nosuch 1", "CONFIG SET maxmemory x", "CONFIG SET maxmemory 100mb", "CONFIG GET maxmemory appendonly", "CONFIG SET maxmemory 0", "CONFIG X", "CONFIG HELP",
+			"CONFIG GET maxmemory", "CONFIG GET", "CONFIG SET a", "CONFIG SET nosuch 1", "CONFIG SET maxmemory x", "CONFIG SET maxmemory 100mb", "CONFIG GET appendonly", "CONFIG SET maxmemory 0", "CONFIG X", "CONFIG HELP",
 			"CONFIG REWRITE", "CONFIG RESETSTAT", "SLOWLOG RESET", "SLOWLOG GET", "SLOWLOG LEN", "SLOWLOG GET x", "SLOWLOG GET -2", "SLOWLOG GET -1", "SLOWLOG X", "SLOWLOG HELP",
 			"LATENCY RESET", "LATENCY LATEST", "LATENCY HISTORY x", "LATENCY GRAPH x", "LATENCY HISTOGRAM nosuch", "LATENCY X", "LATENCY HELP",
 			"ACL WHOAMI", "ACL USERS", "ACL LIST", "ACL CAT", "ACL CAT x", "ACL GETUSER default", "ACL GETUSER x", "ACL DRYRUN default get a", "ACL DRYRUN x get a",

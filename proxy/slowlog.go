@@ -1,10 +1,8 @@
 package proxy
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
-	"strconv"
 
 	"leash/proxy/resp"
 )
@@ -136,22 +134,4 @@ func timeOf(pair []byte) float64 {
 func amount(element []byte) float64 {
 	n, _ := decimal(value(element))
 	return n
-}
-
-// value is what a scalar reply holds: an integer, a double, a simple or a bulk
-// string.
-func value(element []byte) []byte {
-	if len(element) < 3 {
-		return nil
-	}
-	line, rest, _ := bytes.Cut(element[1:], []byte("\r\n"))
-	if element[0] == '$' {
-		return bytes.TrimSuffix(rest, []byte("\r\n"))
-	}
-	return line
-}
-
-func decimal(b []byte) (n float64, ok bool) {
-	n, err := strconv.ParseFloat(string(b), 64)
-	return n, err == nil
 }

@@ -307,7 +307,7 @@ func (s *session) clientTrackingInfo(c *command, cmd resp.Command) bool {
 	if s.lane.RESP3 {
 		set = "~1\r\n"
 	}
-	b := resp.AppendBulk(s.appendMap(s.scratch[:0], 3), "flags")
+	b := resp.AppendBulk(appendPairs(s.scratch[:0], s.lane.RESP3, 3), "flags")
 	b = resp.AppendBulk(append(b, set...), "off")
 	b = resp.AppendInt(resp.AppendBulk(b, "redirect"), -1)
 	s.scratch = append(resp.AppendBulk(b, "prefixes"), resp.EmptyArray...)
