@@ -152,12 +152,24 @@ const steps = {
     assert.ok(large.equals(await redis.getBuffer("large")), "16 MB come back");
   },
 
-  /** All connections are killed, and the client goes on as if nothing had happened. */
+  /** All connections are killed, and the clients go on as if nothing had happened, subscribed to what they were. */
   async reconnect() {
+    const subscriber = connect();
+    const messages = [];
+    subscriber.on("message", (channel, text) => messages.push([channel, text]));
+    await subscriber.subscribe("news");
     const killer = new Redis({ host, port });
     clients.push(killer);
-    assert.ok((await killer.client("KILL", "TYPE", "normal", "SKIPME", "yes")) > 0, "some were killed");
+    for (const type of ["normal", "pubsub"]) {
+      const killed = await killer.client("KILL", "TYPE", type, "SKIPME", "yes");
+      assert.ok(killed > 0 || direct, `some were killed: ${type}`); // of a cluster it kills one node's
+    }
     for (let i = 0; i < 20; i++) assert.equal(await redis.set(`back:${i}`, i), "OK");
+    for (const end = Date.now() + 10000; messages.length === 0; await sleep(10)) {
+      assert.ok(Date.now() < end, "subscribed again");
+      await redis.publish("news", "again");
+    }
+    assert.deepEqual(messages[0], ["news", "again"]);
   },
 
   async locks() {
