@@ -196,19 +196,22 @@ func (h *hub) homeLocked() *line {
 	return h.home
 }
 
-// newHomeLocked chooses a master that answers and is not the one given; nil when
-// none can be dialled now.
+// newHomeLocked chooses a master that answers and is not the one given, or any
+// if none is given and none answers; nil when none can be dialled now.
 func (h *hub) newHomeLocked(not *upstream.Node) *line {
-	first := h.x.up.AnyNode()
-	for _, n := range append([]*upstream.Node{first}, h.topology.Masters()...) {
-		if n == nil || n == not || n.Suspect() && len(h.topology.Masters()) > 1 {
+	candidates := append([]*upstream.Node{h.x.up.AnyNode()}, h.topology.Masters()...)
+	for _, n := range candidates {
+		if n == nil || n == not || n.Suspect() {
 			continue
 		}
 		if l := h.lineLocked(n); l != nil {
 			return l
 		}
 	}
-	return nil
+	if not != nil {
+		return nil
+	}
+	return h.lineLocked(candidates[0]) // there is none that answers
 }
 
 // lostLocked takes a line that has ended out of the hub.

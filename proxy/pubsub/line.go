@@ -35,6 +35,8 @@ type line struct {
 
 	heard atomic.Int64 // when Redis last said something, since began; atomic
 
+	receivers []receiver // of the message being handed out; of the reader
+
 	began   time.Time // immutable
 	out     []byte    // commands to be written
 	waiting []*request

@@ -10,7 +10,10 @@ import (
 	"leash/proxy/upstream"
 )
 
-const readBuffer = 64 << 10
+const (
+	readBuffer = 64 << 10
+	fanBatch   = 256 // receivers of a message in one go
+)
 
 // reader hands out what Redis sends until the connection ends.
 func (l *line) reader(conn net.Conn) error {
@@ -98,7 +101,9 @@ func (l *line) act(f *frame, touched []upstream.Flusher) ([]upstream.Flusher, er
 }
 
 // fanOutLocked gives a message to all who listen, unless it is one that
-// another line brings too.
+// another line brings too. It lets others have the mutex in between, for links
+// want it to correct counts. Who joins meanwhile is told of that later, so the
+// message need not reach it.
 func (l *line) fanOutLocked(f *frame, touched []upstream.Flusher) []upstream.Flusher {
 	h := l.hub
 	e := h.entries[f.kind][string(f.name)]
@@ -106,10 +111,22 @@ func (l *line) fanOutLocked(f *frame, touched []upstream.Flusher) []upstream.Flu
 		return touched
 	}
 	for r := range e.receivers {
+		l.receivers = append(l.receivers, r)
+	}
+	for i, r := range l.receivers {
+		if i%fanBatch == fanBatch-1 {
+			h.x.mu.Unlock()
+			h.x.mu.Lock()
+		}
+		if _, there := e.receivers[r]; !there { // it has left meanwhile
+			continue
+		}
 		if flusher := r.message(f); flusher != nil {
 			touched = append(touched, flusher)
 		}
 	}
+	clear(l.receivers)
+	l.receivers = l.receivers[:0]
 	return touched
 }
 
