@@ -277,3 +277,27 @@ func TestClientListShowsWhatSessionsDo(t *testing.T) {
 		t.Errorf("CLIENT NO-TOUCH ON: %q", got)
 	}
 }
+
+// TestKilledWaiterTakesNothing: neither an element nor a lock.
+func TestKilledWaiterTakesNothing(t *testing.T) {
+	l := startLeash(t, []string{redistest.Start(t).Addr})
+	admin := l.dial(t)
+	if got := do(t, admin, "LOCK.ACQUIRE", "lock"); got[0] != ':' {
+		t.Fatal(got)
+	}
+	for _, cmd := range []string{"BLPOP list 0", "LOCK.ACQUIRE lock BLOCK 0"} {
+		client := l.dial(t)
+		if err := client.Send(redistest.Command(strings.Fields(cmd)...)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it waits", func() bool { return listed(t, admin, addrOf(client))["flags"] == "b" })
+		want(t, admin, "+OK\r\n", "CLIENT", "KILL", addrOf(client))
+		eventually(t, "its end", func() bool { return l.sessionCount() == 1 })
+	}
+	want(t, admin, ":1\r\n", "RPUSH", "list", "element")
+	want(t, admin, ":1\r\n", "LLEN", "list")
+	want(t, admin, ":1\r\n", "LOCK.RELEASE", "lock")
+	if got := do(t, admin, "LOCK.ACQUIRE", "lock"); got[0] != ':' {
+		t.Errorf("the lock of nobody: %q", got)
+	}
+}
