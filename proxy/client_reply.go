@@ -32,6 +32,14 @@ func (s *session) unmute() {
 	s.modes &^= replySkip
 }
 
+// unmuteBehind makes the session answer again, but not the command under way
+// when that comes behind CLIENT REPLY SKIP: so RESET.
+func (s *session) unmuteBehind() {
+	skipped := s.mute && !s.replyOff
+	s.unmute()
+	s.mute = skipped
+}
+
 // dispatchMuted runs the command behind CLIENT REPLY SKIP.
 func (s *session) dispatchMuted(cmd resp.Command) bool {
 	s.modes &^= replySkip

@@ -82,7 +82,7 @@ func (s *session) reset(c *command, cmd resp.Command) bool {
 	s.endMonitor()
 	s.endCarrier(lockcmd.Release)
 	s.rename("")
-	s.unmute()
+	s.unmuteBehind()
 	s.noEvict.Store(false)
 	s.dropSubscriptions()
 	lane := s.server.startLane()

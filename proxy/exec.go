@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"time"
 
 	"leash/proxy/resp"
@@ -202,8 +203,27 @@ func (s *session) runQueued(queue []queued, reply []byte) bool {
 			if !ok {
 				return false
 			}
+			element = noLongerAllowed(element)
 		}
 		merged = append(merged, element...)
 	}
 	return s.answer(merged)
+}
+
+// noLongerAllowed puts the refusal of a command that was allowed when it was
+// queued, and is not now, as Redis does.
+func noLongerAllowed(reply []byte) []byte {
+	lost, refused := bytes.CutPrefix(reply, []byte("-NOPERM this user has no permissions to "))
+	if !refused {
+		return reply
+	}
+	reason := "no permission to execute the command or subcommand"
+	switch {
+	case bytes.Contains(lost, []byte("the keys")):
+		reason = "no permission to touch the specified keys"
+	case bytes.Contains(lost, []byte("the channels")):
+		reason = "no permission to access one of the channels used as arguments to the command"
+	}
+	return resp.AppendError(nil, "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. "+
+		"This command is no longer allowed for the following reason: "+reason)
 }

@@ -184,6 +184,7 @@ func (s *session) whileSubscribed(c *command, cmd resp.Command) (handled, ok boo
 	}
 	message := "Can't execute '" + name + "'" + msgSubscribed
 	if name == "exec" {
+		s.endTransaction() // an EXEC that is refused ends WATCH too
 		return true, s.fail("EXECABORT Transaction discarded because of: " + message)
 	}
 	return true, s.fail("ERR " + message)

@@ -33,6 +33,7 @@ func transactionTreatments() treatments {
 		"MULTI": {(*session).multi, pinnedConn, own},
 		"EXEC": {func(s *session, c *command, cmd resp.Command) bool {
 			if len(cmd.Args) > 1 {
+				s.endTransaction() // an EXEC that is refused ends WATCH too
 				return s.fail(msgExecArity)
 			}
 			return !s.ready(c, cmd) || s.fail(msgExecAlone)
@@ -143,6 +144,9 @@ func (t *transaction) enqueue(c *command, cmd resp.Command) bool {
 		}
 		t.add(queued{request: bytes.Clone(cmd.Raw)})
 	case placeLeash:
+		if refusal := t.refusal(c, cmd); refusal != "" {
+			return t.settle() && t.refuse(refusal)
+		}
 		t.add(queued{request: ping, command: c, cmd: cloneCommand(cmd)})
 	case placeBoth:
 		own := cloneCommand(cmd)
@@ -167,6 +171,18 @@ func (t *transaction) add(q queued) {
 	t.queue = append(t.queue, q)
 	t.size += len(q.request)
 	t.kept += len(q.request)
+}
+
+// refusal is why the user may not run a command that Leash runs; Redis says so
+// when it is queued.
+func (t *transaction) refusal(c *command, cmd resp.Command) string {
+	s := t.session
+	refusal, err := s.server.up.Refusal(s.ctx, s.lane, c.name, cmd.Args)
+	if err != nil {
+		s.server.log.Warn("the rights of a user are not known", "user", s.lane.User, "err", err)
+		return msgUpstreamDown
+	}
+	return refusal
 }
 
 // refuse answers a queued command with an error, after which nothing of the

@@ -26,8 +26,8 @@ func (t *transaction) place(c *command, cmd resp.Command) place {
 	switch {
 	case c == nil || c.class == refused || c.refusalOf(cmd.Args) != "":
 		return placeNowhere
-	case c.name == "ping" && t.subscribes() && !t.session.lane.RESP3:
-		return placeLeash // whose answer will be another one
+	case c.name == "ping" && t.subscribes():
+		return placeLeash // whose answer will be another one in RESP2, which HELLO may have been queued for
 	case !c.arityOK(cmd.Args), c.name == "ping", c.name == "echo", c.name == "publish", c.name == "spublish":
 		return placeRedis
 	case c.name == "select", c.name == "hello", c.name == "auth":
@@ -51,8 +51,12 @@ func (t *transaction) place(c *command, cmd resp.Command) place {
 	return placeRedis
 }
 
-// subscribes reports whether a command queued before begins subscribe mode.
+// subscribes reports whether the client is subscribed to something, or a
+// command queued before will subscribe it.
 func (t *transaction) subscribes() bool {
+	if channels, patterns, shards := t.session.subscribedTo(); channels+patterns+shards > 0 {
+		return true
+	}
 	for _, q := range t.queue {
 		if q.command != nil && q.command.class == subscribed {
 			return true
