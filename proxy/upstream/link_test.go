@@ -299,6 +299,7 @@ func TestLinkRefusedCredential(t *testing.T) {
 	u := startUpstream(t, f.addr, time.Second)
 	refused := make(chan Lane, 1)
 	u.OnRefused(func(lane Lane) { refused <- lane })
+	u.credentials.set("bob", []byte("pw"))
 	results := make(chan result, 1)
 	submit(u.AnyNode().Link(Lane{User: "bob"}), results, "ECHO", "a")
 	if r := next(t, results); !errors.Is(r.cause, ErrRefused) || r.written {
