@@ -116,9 +116,10 @@ func ping(addr string) error {
 	return err
 }
 
-// idle is what Leash says of itself when it has no client but the one that asks.
+// idle is what Leash says of itself when it has no client but the one that asks. The subscription is its own.
 var idle = []string{
-	"sessions:1", "pinned_connections:0", "holds:0", "waiters:0", "subscribers:0", "protocol_errors:0", "panics:0",
+	"sessions:1", "pinned_connections:0", "holds:0", "waiters:0", "subscribers:0", "upstream_subscriptions:1",
+	"protocol_errors:0", "panics:0",
 }
 
 // awaitIdle waits until Leash has noticed that its clients are gone. It is an error when it keeps anything of theirs.
