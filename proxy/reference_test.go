@@ -12,7 +12,7 @@ import (
 	"leash/internal/redistest"
 )
 
-var update = flag.Bool("update", false, "write the command reference into README.md")
+var update = flag.Bool("update", false, "write the command reference into README.md, and testdata anew")
 
 // Where the reference stands in README.md.
 const (

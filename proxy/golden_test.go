@@ -1,0 +1,147 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/embedded"
+	"leash/internal/redistest"
+)
+
+// quiet is how long nothing must come for a round to be over, when writing.
+const quiet = 150 * time.Millisecond
+
+// golden is a server to talk to.
+type golden struct {
+	name, addr string
+	behind     []*redis.Client
+}
+
+func goldenServers(t *testing.T) (all []golden) {
+	plain, behind := redistest.Start(t), redistest.Start(t)
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+	memory, err := embedded.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(memory.Close)
+	inMemory := redis.NewClient(&redis.Options{Addr: memory.Addr(), Protocol: 2, DisableIdentity: true})
+	t.Cleanup(func() { inMemory.Close() })
+	clients := func(servers ...*redistest.Server) (c []*redis.Client) {
+		for _, s := range servers {
+			c = append(c, s.Client())
+		}
+		return c
+	}
+	nodes := servers(cluster)
+	return []golden{
+		{"redis", plain.Addr, clients(plain)},
+		{"standalone", startLeash(t, []string{behind.Addr}).addr, clients(behind)},
+		{"cluster", startLeash(t, addrs(nodes)).addr, clients(nodes...)},
+		{"embedded", startLeash(t, []string{memory.Addr()}, func(o *options) { o.embedded = true }).addr, []*redis.Client{inMemory}},
+	}
+}
+
+// TestGoldenTranscripts holds testdata against Redis itself, which proves that
+// it says what Redis says, and against Leash before each kind of upstream.
+func TestGoldenTranscripts(t *testing.T) {
+	targets := goldenServers(t)
+	for _, path := range transcriptFiles(t) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := parseTranscripts(string(text))
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if *update {
+			for _, tr := range all {
+				tr.split()
+				for _, g := range targets {
+					if tr.not[g.name] == "" {
+						g.play(t, tr, true)
+						break
+					}
+				}
+			}
+			if err := os.WriteFile(path, []byte(format(all)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, g := range targets {
+			for _, tr := range all {
+				if tr.not[g.name] == "" {
+					name := strings.TrimSuffix(filepath.Base(path), ".txt") + "/" + g.name + "/" + tr.title
+					t.Run(name, func(t *testing.T) { g.play(t, tr, false) })
+				}
+			}
+		}
+	}
+}
+
+// play holds the conversation; when writing, what is answered takes the place of
+// what does not fit.
+func (g golden) play(t *testing.T, tr *dialogue, write bool) {
+	g.empty(t)
+	conns := map[string]*redistest.Client{}
+	for i := range tr.rounds {
+		r := &tr.rounds[i]
+		c := conns[r.conn]
+		if c == nil {
+			c = dialAddr(t, g.addr)
+			defer c.Close()
+			conns[r.conn] = c
+		}
+		if err := c.Send(r.raw); err != nil {
+			t.Fatalf("%v: %v", r.sent, err)
+		}
+		got := r.read(c, write)
+		switch {
+		case allFit(r.replies, got):
+		case write:
+			r.replies = got
+		default:
+			t.Fatalf("%s\ngot\n  %s\nwant\n  %s", strings.Join(r.sent, "\n"), strings.Join(got, "\n  "), strings.Join(r.replies, "\n  "))
+		}
+	}
+}
+
+// read returns the lines that come: as many as are wanted, or all when writing.
+func (r *round) read(c *redistest.Client, write bool) (lines []string) {
+	for write || len(lines) < len(r.replies) {
+		c.Timeout = 0
+		if write {
+			c.Timeout = quiet
+		}
+		raw, err := c.Read()
+		lines = append(lines, asLines(raw)...)
+		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+			return append(lines, closedLine)
+		}
+		if err != nil {
+			return lines
+		}
+	}
+	return lines
+}
+
+// empty takes away data, scripts and functions.
+func (g golden) empty(t *testing.T) {
+	t.Helper()
+	for _, c := range g.behind {
+		if err := c.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		c.ScriptFlush(t.Context())
+		c.FunctionFlush(t.Context()) // which the embedded one does not know
+	}
+}
