@@ -58,6 +58,9 @@ func (s *session) blockOn(cmd resp.Command, slot int) bool {
 		}
 	})
 	own.release()
+	if t := s.tracking.Load(); t != nil && !s.current.write {
+		t.forgetAll() // Redis remembers what was read for another connection
+	}
 	return ok && open
 }
 

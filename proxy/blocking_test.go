@@ -271,3 +271,20 @@ func TestStopDoesNotWaitForBlockedCommands(t *testing.T) {
 	}
 	awaitBlocked(t, []*redistest.Server{redis}, 0)
 }
+
+// TestWaitAfterFailover: of writes to a master that is none any more nothing
+// is known; after that WAIT speaks of the new one's.
+func TestWaitAfterFailover(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
+	c := startLeash(t, cluster.Addrs()).dial(t)
+	key := redistest.KeyIn(1, "k")
+	want(t, c, "+OK\r\n", "SET", key, "1")
+	want(t, c, ":1\r\n", "WAIT", "1", "5000")
+	if err := cluster.Failover(cluster.ReplicaOf(1)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "WAIT is right again", func() bool {
+		want(t, c, "+OK\r\n", "SET", key, "2")
+		return do(t, c, "WAIT", "1", "1000") == ":1\r\n"
+	})
+}

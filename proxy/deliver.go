@@ -9,7 +9,17 @@ import "leash/proxy/upstream"
 func (s *session) deliver(frame []byte) upstream.Flusher {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.deaf {
+	return s.deliverBehindLocked(nil, frame)
+}
+
+// deliverBehindLocked is deliver for a frame that must not come before the
+// reply to c, which the client has not got yet; nil for none.
+func (s *session) deliverBehindLocked(c *call, frame []byte) upstream.Flusher {
+	switch {
+	case s.deaf:
+		return nil
+	case c != nil:
+		c.after = append(c.after, frame...)
 		return nil
 	}
 	if s.corks > 0 || s.head != nil && s.head.begun {

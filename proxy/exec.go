@@ -87,6 +87,9 @@ func (t *transaction) exec() bool {
 		}
 		switch {
 		case !ok:
+			if e.sent() {
+				e.of.await(t.link)
+			}
 			e.end(s, nil)
 			return false
 		case !e.sent():
@@ -148,22 +151,26 @@ func (t *transaction) executed(e *execution) bool {
 		return e.end(s, resp.AppendError(nil, msgUpstreamLost))
 	}
 	s.noteWrite(t.node)
-	own := t.hasOwn()
+	own, untold := t.hasOwn(), !t.tracked
 	t.end(true)
 	if own {
-		ok := s.runQueued(queue, e.reply)
+		ok := s.runQueued(t.node, queue, e.reply)
 		if tr := s.tracking.Load(); tr != nil {
 			tr.forgetAll() // an invalidation may have come before EXEC was answered
 		}
 		return ok
 	}
-	return e.end(s, e.reply)
+	ok := e.end(s, e.reply)
+	if tr := s.tracking.Load(); tr != nil && untold {
+		tr.forgetAll() // what it read is not remembered: keys were watched before tracking began
+	}
+	return ok
 }
 
 // hasOwn reports whether Leash has commands of the transaction to run.
 func (t *transaction) hasOwn() bool {
 	for _, q := range t.queue {
-		if q.command != nil {
+		if q.command != nil || q.amend != nil {
 			return true
 		}
 	}
@@ -182,7 +189,7 @@ func (s *session) runOne(q queued) bool {
 // runQueued runs the commands that Leash has in an executed transaction and
 // answers EXEC with their replies in the place of those of the PINGs. One that
 // Redis refused on its connection (SELECT, AUTH, HELLO) is not run.
-func (s *session) runQueued(queue []queued, reply []byte) bool {
+func (s *session) runQueued(node *upstream.Node, queue []queued, reply []byte) bool {
 	rest, n, ok := arrayHeader(reply)
 	if !ok || n != len(queue)-1 { // nil, or an error
 		return s.answer(reply)
@@ -198,6 +205,9 @@ func (s *session) runQueued(queue []queued, reply []byte) bool {
 		}
 		element := rest[:used]
 		rest = rest[used:]
+		if q.amend != nil {
+			element = q.amend(node, element)
+		}
 		if q.command != nil && element[0] != '-' {
 			element, ok = s.capture(func() bool { return s.runOne(q) })
 			if !ok {

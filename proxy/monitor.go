@@ -43,6 +43,11 @@ func (s *session) monitor(c *command, cmd resp.Command) bool {
 	}
 	ok := s.answer(reply)
 	s.monitoring.Store(true) // lines before the OK were not promised
+	for _, l := range s.monitors {
+		if l.Ended() {
+			s.kill("monitored connection lost", false)
+		}
+	}
 	return ok
 }
 

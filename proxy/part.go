@@ -72,6 +72,9 @@ func (p *part) send(n *upstream.Node, asking bool) {
 		p.call.session.noteWriteElsewhere(n)
 	}
 	p.node, p.Asking = n, asking
+	if asking && p.Prefix != nil {
+		p.forgetCaching()
+	}
 	if p.pin != nil {
 		p.pin.submit(n, &p.Call)
 		return
@@ -81,6 +84,19 @@ func (p *part) send(n *upstream.Node, asking bool) {
 		return
 	}
 	p.call.session.linkTo(n).Submit(&p.Call)
+}
+
+// forgetCaching takes CLIENT CACHING off the command, for Redis takes either
+// that or ASKING along with it, and has the client told behind the reply not to
+// keep it.
+func (p *part) forgetCaching() {
+	s := p.call.session
+	p.Prefix = nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lane.RESP3 {
+		p.call.after = append(p.call.after, invalidateAll...)
+	}
 }
 
 // Reply implements upstream.Sink.

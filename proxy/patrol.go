@@ -44,7 +44,7 @@ func (s *Server) inspect(now time.Time) {
 			continue
 		}
 		if t := one.tracking.Load(); t != nil {
-			t.everywhere()
+			t.look()
 		}
 		if total += int64(size); size > most && !one.noEvict.Load() {
 			largest, most = one, size

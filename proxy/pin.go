@@ -30,10 +30,10 @@ func (p *pin) submit(n *upstream.Node, c *upstream.Call) {
 	if old == nil || old.Node() != n || old.Ended() {
 		p.link = n.Pin(p.session.lane, nil)
 	}
-	link := p.link
+	link, clean := p.link, !p.dirty
 	p.mu.Unlock()
 	if old != nil && old != link {
-		old.Unpin(true) // it has answered with a redirect, or has ended
+		old.Unpin(clean) // it has answered with a redirect, or has ended
 	}
 	link.Submit(c)
 }

@@ -53,11 +53,39 @@ func (s *session) publishTo(cmd resp.Command, kind pubsub.Kind, slot int) bool {
 	p := &part{slot: slot}
 	p.Request = bytes.Clone(cmd.Raw)
 	return s.fan([]*part{p}, []*upstream.Node{node}, 0, len(cmd.Raw), func(f *fanout) []byte {
-		n, ok := integer(f.parts[0].reply)
-		if !ok {
-			return nil
-		}
-		ours, clients := s.server.exchange.Receivers(f.parts[0].node, kind, channel)
-		return resp.AppendInt(nil, max(n-int64(ours), 0)+int64(clients))
+		return s.server.published(f.parts[0].node, kind, channel, f.parts[0].reply)
 	})
+}
+
+// published is the reply to PUBLISH and SPUBLISH with Leash's own subscriptions
+// replaced by its clients; nil when the node's is no number.
+func (s *Server) published(node *upstream.Node, kind pubsub.Kind, channel string, reply []byte) []byte {
+	n, ok := integer(reply)
+	if !ok {
+		return nil
+	}
+	ours, clients := s.exchange.Receivers(node, kind, channel)
+	return resp.AppendInt(nil, max(n-int64(ours), 0)+int64(clients))
+}
+
+// publishedInside corrects the reply to a command inside a transaction, nil
+// when it needs none.
+func (s *session) publishedInside(c *command, cmd resp.Command) func(*upstream.Node, []byte) []byte {
+	kind := pubsub.Channel
+	switch {
+	case c.name == "spublish":
+		kind = pubsub.Shard
+	case c.name != "publish":
+		return nil
+	}
+	if len(cmd.Args) != 3 || !s.server.exchange.Heeds(kind, cmd.Args[1]) {
+		return nil
+	}
+	channel := string(cmd.Args[1])
+	return func(node *upstream.Node, reply []byte) []byte {
+		if corrected := s.server.published(node, kind, channel, reply); corrected != nil {
+			return corrected
+		}
+		return reply
+	}
 }

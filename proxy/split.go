@@ -160,7 +160,7 @@ func (p *part) divide(args [][]byte, how splitting) []*part {
 	for i, key := range p.keys {
 		one := &part{call: p.call, slot: p.slot, node: p.node, keys: []int{key}}
 		one.Sink = one
-		one.Request = how.request(args, []int{i})
+		one.Request, one.Prefix = how.request(args, []int{i}), p.Prefix
 		parts[i] = one
 	}
 	return parts

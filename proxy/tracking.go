@@ -46,6 +46,8 @@ type tracking struct {
 
 	links   map[*upstream.Node]*tracked // guarded by session.mu
 	stopped bool                        // guarded by session.mu
+
+	seen atomic.Pointer[upstream.Topology] // by which the client has been told what is valid
 }
 
 // tracked is the connection to one node.
@@ -115,6 +117,7 @@ func (t *tracking) accept(primary *upstream.Link, args [][]byte, request []byte)
 			t.optOut = true
 		}
 	}
+	t.seen.Store(s.topology)
 	s.mu.Lock()
 	t.commands = append(t.commands, request)
 	var others []*upstream.Link
@@ -159,17 +162,33 @@ func (t *tracking) stop() {
 // restart gives all connections up, because the session's lane or the topology
 // has changed. Only while no call is in flight.
 func (t *tracking) restart() {
+	t.seen.Store(t.session.server.up.Topology())
 	t.close()
 	t.forgetAll()
 	t.everywhere()
 }
 
-// forgetAll tells the client that nothing is valid.
-func (t *tracking) forgetAll() {
-	if !t.session.lane.RESP3 {
-		return
+// look notices what concerns a session that sends nothing: of slots that have
+// moved nothing is told where they were. Of the patrol's goroutine.
+func (t *tracking) look() {
+	now := t.session.server.up.Topology()
+	if t.seen.Swap(now) != now {
+		t.forgetAll()
 	}
-	if f := t.session.deliver([]byte(invalidateAll)); f != nil {
+	t.everywhere()
+}
+
+// forgetAll tells the client that nothing is valid, behind the replies under
+// way. Safe for concurrent use.
+func (t *tracking) forgetAll() {
+	s := t.session
+	s.mu.Lock()
+	var f upstream.Flusher
+	if s.lane.RESP3 && !t.stopped {
+		f = s.deliverBehindLocked(s.tail, []byte(invalidateAll))
+	}
+	s.mu.Unlock()
+	if f != nil {
 		f.Flush()
 	}
 }
@@ -188,6 +207,10 @@ func (t *tracking) close() {
 	t.links = make(map[*upstream.Node]*tracked)
 	s.mu.Unlock()
 	for _, one := range links {
+		if s.tx != nil && s.tx.link == one.link { // on which keys are watched
+			s.tx.tracked, s.tx.altered = false, true
+			continue
+		}
 		one.link.Unpin(false)
 	}
 }
@@ -201,8 +224,11 @@ func (t *tracking) link(n *upstream.Node) *upstream.Link {
 	if t.stopped { // the patrol is late
 		return n.Link(s.lane)
 	}
-	if one := t.links[n]; one != nil && !one.link.Ended() {
-		return one.link
+	if one := t.links[n]; one != nil {
+		if !one.link.Ended() {
+			return one.link
+		}
+		t.lostLocked(n, one) // stray is about to learn of it
 	}
 	one := &tracked{}
 	one.link = n.Pin(s.lane, func(frame []byte) { t.stray(n, one, frame) })
@@ -218,25 +244,29 @@ func (t *tracking) link(n *upstream.Node) *upstream.Link {
 func (t *tracking) stray(n *upstream.Node, one *tracked, frame []byte) {
 	s := t.session
 	s.mu.Lock()
-	ended := frame == nil
-	if ended && t.links[n] == one {
-		delete(t.links, n)
-		one.link.Unpin(false)
-		if s.lane.RESP3 {
-			frame = []byte(invalidateAll)
-		}
-	}
-	behind := one.last
-	if behind != nil && len(frame) > 0 {
-		behind.after = append(behind.after, frame...)
+	var f upstream.Flusher
+	switch {
+	case t.stopped:
+	case frame != nil:
+		f = s.deliverBehindLocked(one.last, frame)
+	case t.links[n] == one:
+		f = t.lostLocked(n, one)
 	}
 	s.mu.Unlock()
-	if behind != nil || len(frame) == 0 {
-		return
-	}
-	if f := s.deliver(frame); f != nil {
+	if f != nil {
 		f.Flush()
 	}
+}
+
+// lostLocked gives up a connection that has ended: nothing that was read on it
+// is valid any more.
+func (t *tracking) lostLocked(n *upstream.Node, one *tracked) upstream.Flusher {
+	delete(t.links, n)
+	one.link.Unpin(false)
+	if !t.session.lane.RESP3 {
+		return nil
+	}
+	return t.session.deliverBehindLocked(one.last, []byte(invalidateAll))
 }
 
 // replied remembers that the call's reply, or part of it, has come from a node.

@@ -23,6 +23,7 @@ const (
 	msgDiscardAlone = "ERR DISCARD without MULTI"
 	msgNestedMulti  = "ERR MULTI calls can not be nested"
 	msgWatchInMulti = "ERR WATCH inside MULTI is not allowed"
+	msgLargeOwn     = "ERR the commands of this transaction that leash executes itself are too large"
 	msgCrossSlot    = "CROSSSLOT Keys in request don't hash to the same slot"
 )
 
@@ -67,11 +68,15 @@ type transaction struct {
 	voided  bool           // they were, and may have changed unseen: EXEC answers nil
 	aborted bool           // Leash refused a command: EXEC answers EXECABORT
 
+	subscribing bool // a command queued begins subscribe mode
+	dropped     bool // the commands are too many bytes to be kept
+
 	queue    []queued // since MULTI, which is the first; empty before it
 	sent     int      // how many are on the link's connection
 	answered int      // how many have been answered
 	size     int      // bytes of those not answered
 	kept     int      // bytes of all
+	own      int      // bytes of those that Leash runs
 	retries  backoff
 }
 
@@ -88,6 +93,8 @@ type queued struct {
 	request []byte
 	command *command // to be run by Leash when EXEC has executed; nil: Redis does it all
 	cmd     resp.Command
+	// amend corrects Redis's element of EXEC's reply; nil: it is right.
+	amend func(node *upstream.Node, element []byte) []byte
 }
 
 // multi begins a transaction. Nothing is sent before it is clear what the
@@ -142,11 +149,15 @@ func (t *transaction) enqueue(c *command, cmd resp.Command) bool {
 		if c != nil && c.name == "script|flush" {
 			t.session.server.scripts.clear() // sooner than need be: what comes before EXEC is only not healed
 		}
-		t.add(queued{request: bytes.Clone(cmd.Raw)})
+		t.add(queued{request: bytes.Clone(cmd.Raw), amend: t.session.publishedInside(c, cmd)})
 	case placeLeash:
 		if refusal := t.refusal(c, cmd); refusal != "" {
 			return t.settle() && t.refuse(refusal)
 		}
+		if t.own += len(cmd.Raw); t.own > maxReplay {
+			return t.settle() && t.refuse(msgLargeOwn)
+		}
+		t.subscribing = t.subscribing || c.class == subscribed
 		t.add(queued{request: ping, command: c, cmd: cloneCommand(cmd)})
 	case placeBoth:
 		own := cloneCommand(cmd)
@@ -239,6 +250,7 @@ func (t *transaction) unanswered(answers []*answer) []*answer {
 	fresh := answers[max(0, len(answers)-(len(t.queue)-t.answered)):]
 	t.answered, t.size = len(t.queue), 0
 	if t.kept > maxReplay {
+		t.dropped = true
 		for i := range t.queue {
 			t.queue[i].request = nil
 		}

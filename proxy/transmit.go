@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"strings"
 	"time"
 
 	"leash/proxy/resp"
@@ -28,8 +29,10 @@ func (t *transaction) place(c *command, cmd resp.Command) place {
 		return placeNowhere
 	case c.name == "ping" && t.subscribes():
 		return placeLeash // whose answer will be another one in RESP2, which HELLO may have been queued for
-	case !c.arityOK(cmd.Args), c.name == "ping", c.name == "echo", c.name == "publish", c.name == "spublish":
+	case !c.arityOK(cmd.Args), c.name == "ping", c.name == "echo", c.name == "publish":
 		return placeRedis
+	case c.name == "client|tracking", c.name == "info", strings.HasPrefix(c.name, "pubsub|"):
+		return placeLeash
 	case c.name == "select", c.name == "hello", c.name == "auth":
 		return placeBoth
 	case c.class == answered, c.class == subscribed:
@@ -57,12 +60,7 @@ func (t *transaction) subscribes() bool {
 	if channels, patterns, shards := t.session.subscribedTo(); channels+patterns+shards > 0 {
 		return true
 	}
-	for _, q := range t.queue {
-		if q.command != nil && q.command.class == subscribed {
-			return true
-		}
-	}
-	return false
+	return t.subscribing
 }
 
 // transmit brings the connection up to date: it sends all commands since MULTI
@@ -71,6 +69,10 @@ func (t *transaction) subscribes() bool {
 // none is a redirect. It is false when the session ends.
 func (t *transaction) transmit(e *execution) ([]*answer, bool) {
 	for {
+		if t.stranded() {
+			t.drop()
+			return t.giveUp(nil, resp.AppendError(nil, msgUpstreamDown)), true
+		}
 		answers, moved := t.attempt(e)
 		switch {
 		case t.session.ctx.Err() != nil:
@@ -115,9 +117,29 @@ func (t *transaction) attempt(e *execution) (answers []*answer, moved []byte) {
 	}
 	if moved != nil && e != nil && e.sent() {
 		e.of.await(t.link) // Redis has refused it, or it is lost with the others
+		if e.lost && e.written && !t.isRedirect(moved) {
+			return unknown(answers), nil
+		}
 		e.of = nil
 	}
 	return answers, moved
+}
+
+// unknown answers commands that Redis may have executed, for EXEC was written
+// behind them.
+func unknown(answers []*answer) []*answer {
+	for _, a := range answers {
+		if a.lost {
+			a.reply = resp.AppendError(nil, msgUpstreamLost)
+		}
+	}
+	return answers
+}
+
+// stranded reports whether the commands would have to be sent again, though
+// they have not been kept.
+func (t *transaction) stranded() bool {
+	return t.dropped && (t.link == nil || t.link.Ended() || t.target() != t.node)
 }
 
 // prefix is CLIENT CACHING, which goes right before MULTI.
@@ -149,14 +171,7 @@ func (t *transaction) connect() bool {
 	if t.link != nil && t.link.Ended() {
 		t.drop()
 	}
-	node := t.node
-	switch {
-	case t.watched:
-	case t.slot != anySlot:
-		node = s.server.up.Topology().Node(uint16(t.slot))
-	case node == nil && s.keyless >= 0:
-		node = s.topology.Masters()[s.keyless]
-	}
+	node := t.target()
 	if node == nil {
 		return false
 	}
@@ -171,6 +186,19 @@ func (t *transaction) connect() bool {
 		t.pinTo(node)
 	}
 	return true
+}
+
+// target is the node where the transaction belongs, nil for none.
+func (t *transaction) target() *upstream.Node {
+	s := t.session
+	switch {
+	case t.watched:
+	case t.slot != anySlot:
+		return s.server.up.Topology().Node(uint16(t.slot))
+	case t.node == nil && s.keyless >= 0:
+		return s.topology.Masters()[s.keyless]
+	}
+	return t.node
 }
 
 // pinTo takes a connection to a node: a session that caches reads on its own.

@@ -28,17 +28,22 @@ func (s *session) noteWriteElsewhere(n *upstream.Node) {
 	}
 }
 
-// writtenNodes are the nodes that the session's writes may have gone to.
-func (s *session) writtenNodes() []*upstream.Node {
+// writtenNodes are the nodes that the session's writes may have gone to. left
+// tells that one is no master any more since it was asked last: what became of
+// the writes to it nobody can say.
+func (s *session) writtenNodes() (nodes []*upstream.Node, left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	nodes := slices.Clone(s.written)
-	for _, n := range s.writtenElsewhere {
-		if !slices.Contains(nodes, n) {
+	masters := s.topology.Masters()
+	for _, n := range append(s.written, s.writtenElsewhere...) {
+		if !slices.Contains(masters, n) {
+			left = true
+		} else if !slices.Contains(nodes, n) {
 			nodes = append(nodes, n)
 		}
 	}
-	return nodes
+	s.written, s.writtenElsewhere = slices.Clone(nodes), nil
+	return nodes, left
 }
 
 // wait runs WAIT and WAITAOF (https://redis.io/docs/latest/commands/wait/).
@@ -56,7 +61,7 @@ func (s *session) wait(c *command, cmd resp.Command) bool {
 		return false
 	}
 	s.Flush()
-	nodes := s.writtenNodes()
+	nodes, left := s.writtenNodes()
 	if len(nodes) == 0 {
 		if s.keyless < 0 {
 			return s.fail(msgSlotUnserved)
@@ -77,7 +82,7 @@ func (s *session) wait(c *command, cmd resp.Command) bool {
 	for _, own := range b.pins {
 		own.release()
 	}
-	return ok && s.answer(leastAnswer(answers))
+	return ok && s.answer(leastAnswer(answers, left))
 }
 
 // waitOn sends PING and request on every connection and waits for the replies.
@@ -94,8 +99,9 @@ func (s *session) waitOn(pins []*pin, request []byte) (answers []*answer) {
 }
 
 // leastAnswer is the reply to WAIT or WAITAOF made of those of all nodes: an
-// error if there is one, otherwise number by number the least.
-func leastAnswer(answers []*answer) []byte {
+// error if there is one, otherwise number by number the least, and nothing but 0
+// when a node has left.
+func leastAnswer(answers []*answer, left bool) []byte {
 	var least []int64
 	var array bool
 	for i, a := range answers {
@@ -124,6 +130,9 @@ func leastAnswer(answers []*answer) []byte {
 		b = resp.AppendArray(b, len(least))
 	}
 	for _, n := range least {
+		if left {
+			n = 0
+		}
 		b = resp.AppendInt(b, n)
 	}
 	return b

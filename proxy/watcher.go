@@ -64,7 +64,7 @@ func (w *watcher) stop() error {
 
 func (w *watcher) run() {
 	defer close(w.done)
-	if err := w.read(); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := w.read(); err != nil {
 		w.gone = err
 		w.cancel()
 	}
@@ -76,6 +76,9 @@ func (w *watcher) read() error {
 	for len(w.ahead) < room {
 		n, err := w.session.conn.receive(buf[:min(len(buf), room-len(w.ahead))])
 		w.ahead = append(w.ahead, buf[:n]...)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			break // stop has set it, or a stop of the server
+		}
 		if err != nil {
 			return err
 		}

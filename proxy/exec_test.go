@@ -1,0 +1,135 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"leash/internal/faultproxy"
+	"leash/internal/redistest"
+)
+
+// TestExecIsNotRepeated: the whole of a transaction went out in one write and
+// was executed, but no reply came back: the outcome is unknown, and said so.
+func TestExecIsNotRepeated(t *testing.T) {
+	redis := redistest.Start(t)
+	p, err := faultproxy.New(redis.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	c := startLeash(t, []string{p.Addr()}).dial(t)
+	p.HoldAfter(faultproxy.Named("MULTI"))
+	if err := c.Send(redistest.Command("MULTI") + redistest.Command("INCR", "k") + redistest.Command("EXEC")); err != nil {
+		t.Fatal(err)
+	}
+	value := func() string { return redis.Client().Get(t.Context(), "k").Val() }
+	eventually(t, "executed", func() bool { return value() == "1" })
+	p.Cut(faultproxy.RST)
+	for range 3 {
+		wantRead(t, c, "-"+msgUpstreamLost+"\r\n")
+	}
+	want(t, c, "$1\r\n1\r\n", "GET", "k")
+}
+
+// TestTransactionsWhileConnectionsDie: every connection to Redis is cut again
+// and again; what was confirmed was executed once, and nothing else was but
+// what is said to be unknown.
+func TestTransactionsWhileConnectionsDie(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	var sure, unsure atomic.Int64
+	var wg sync.WaitGroup
+	end := time.Now().Add(3 * time.Second)
+	for i := range 6 {
+		c := l.dial(t)
+		wg.Go(func() {
+			for n := 0; time.Now().Before(end); n++ {
+				raw := redistest.Command("ECHO", "x")
+				if n%4 == 0 {
+					raw = redistest.Command("WATCH", fmt.Sprint("w", i))
+				}
+				if err := c.Send(raw + redistest.Command("MULTI") + redistest.Command("INCR", "n") + redistest.Command("EXEC")); err != nil {
+					t.Error(err)
+					return
+				}
+				var last string
+				for range 4 {
+					var err error
+					if last, err = c.Read(); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+				switch {
+				case strings.HasPrefix(last, "*1\r\n:"):
+					sure.Add(1)
+				case strings.HasPrefix(last, "-UPSTREAMLOST"):
+					unsure.Add(1)
+				case last == "*-1\r\n", strings.HasPrefix(last, "-EXECABORT"), strings.HasPrefix(last, "-UPSTREAMDOWN"):
+				default:
+					t.Errorf("EXEC: %q", last)
+					return
+				}
+			}
+		})
+	}
+	for time.Now().Before(end) {
+		time.Sleep(20 * time.Millisecond) // between cuts, not for an event
+		_ = redis.Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err()
+	}
+	wg.Wait()
+	n, err := redis.Client().Get(t.Context(), "n").Int64()
+	if err != nil || n < sure.Load() || n > sure.Load()+unsure.Load() || sure.Load() == 0 {
+		t.Errorf("executed %d times, confirmed %d, unknown %d (%v)", n, sure.Load(), unsure.Load(), err)
+	}
+	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+}
+
+// TestTransactionTooLargeToRepeat: nothing of it is executed when its
+// connection is lost, and the session goes on.
+func TestTransactionTooLargeToRepeat(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	c := l.dial(t)
+	want(t, c, "+OK\r\n", "MULTI")
+	for range 9 {
+		want(t, c, "+QUEUED\r\n", "SET", "big", strings.Repeat("v", 8<<20))
+	}
+	if err := redis.Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the loss is noticed", func() bool {
+		list, err := redis.Client().ClientList(t.Context()).Result()
+		return err == nil && !strings.Contains(list, "multi=9")
+	})
+	if got := do(t, c, "SET", "small", "v"); got != "+QUEUED\r\n" && got != "-"+msgUpstreamDown+"\r\n" {
+		t.Fatalf("%q", got)
+	}
+	if got := do(t, c, "EXEC"); got != "-"+msgExecAbort+"\r\n" && got != "-"+msgUpstreamLost+"\r\n" {
+		t.Fatalf("EXEC: %q", got)
+	}
+	want(t, c, ":0\r\n", "EXISTS", "big", "small")
+	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+}
+
+// TestCountsInsideTransactions: PUBLISH and PUBSUB count Leash's clients.
+func TestCountsInsideTransactions(t *testing.T) {
+	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
+		for range 3 {
+			s := l.dial(t)
+			do(t, s, "SUBSCRIBE", "news")
+		}
+		c := l.dial(t)
+		want(t, c, "+OK\r\n", "MULTI")
+		want(t, c, "+QUEUED\r\n", "PUBLISH", "news", "m")
+		want(t, c, "+QUEUED\r\n", "PUBSUB", "NUMSUB", "news")
+		want(t, c, "*2\r\n:3\r\n*2\r\n$4\r\nnews\r\n:3\r\n", "EXEC")
+		want(t, c, "+OK\r\n", "MULTI")
+		want(t, c, "+QUEUED\r\n", "SPUBLISH", "shard", "m")
+		want(t, c, "*1\r\n:0\r\n", "EXEC")
+	})
+}

@@ -1,0 +1,160 @@
+package proxy
+
+import (
+	"strings"
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+// readUntil reads frames until one is as wanted; others must be among those
+// allowed.
+func readUntil(t *testing.T, c *redistest.Client, wanted string, allowed ...string) {
+	t.Helper()
+	for {
+		got, err := c.Read()
+		if err != nil {
+			t.Fatalf("waiting for %q: %v", wanted, err)
+		}
+		if got == wanted {
+			return
+		}
+		ok := false
+		for _, a := range allowed {
+			ok = ok || got == a
+		}
+		if !ok {
+			t.Fatalf("got %q, waiting for %q", got, wanted)
+		}
+	}
+}
+
+// TestTrackingConnectionLostUnderWay: commands on their way when it is lost
+// make a new one at once; the client is told all the same, and none is pinned
+// for nobody.
+func TestTrackingConnectionLostUnderWay(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	for range 10 {
+		c := l.dial(t)
+		do(t, c, "HELLO", "3")
+		want(t, c, "+OK\r\n", "CLIENT", "TRACKING", "ON")
+		want(t, c, "_\r\n", "GET", "cached")
+		sent := make(chan error, 1)
+		go func() {
+			var err error
+			for range 200 {
+				if err = c.Send(strings.Repeat(redistest.Command("STRLEN", "other"), 20)); err != nil {
+					break
+				}
+			}
+			sent <- err
+		}()
+		for range 50 {
+			if _, err := c.Read(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := redis.Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
+			t.Fatal(err)
+		}
+		readUntil(t, c, invalidateAll, ":0\r\n", "-"+msgUpstreamLost+"\r\n")
+		go func() { // the rest
+			for {
+				if _, err := c.Read(); err != nil {
+					return
+				}
+			}
+		}()
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+	}
+	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+}
+
+// TestTrackingAndTransactions in each other's way: nothing read is believed for
+// ever, and nothing fails that Redis would execute.
+func TestTrackingAndTransactions(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	w := l.dial(t)
+	for _, steps := range []string{
+		"WATCH x|CLIENT TRACKING ON|MULTI|GET k|EXEC",
+		"MULTI|CLIENT TRACKING ON|EXEC|GET k",
+		"CLIENT TRACKING ON|MULTI|GET k|EXEC",
+		"CLIENT TRACKING ON|MULTI|CLIENT ID|GET k|EXEC",
+		"CLIENT TRACKING ON|XREAD BLOCK 1 STREAMS k 0",
+	} {
+		want(t, w, "+OK\r\n", "CLIENT", "SETNAME", "writer")
+		do(t, w, "DEL", "k")
+		c := l.dial(t)
+		do(t, c, "HELLO", "3")
+		for _, step := range strings.Split(steps, "|") {
+			if got := do(t, c, strings.Fields(step)...); got == invalidateAll {
+				wantRead(t, c, "_\r\n") // which was pushed before the reply to GET
+			}
+		}
+		do(t, w, "XADD", "k", "*", "f", "v")
+		if got, err := c.Read(); got != invalidation("k") && got != invalidateAll {
+			t.Fatalf("%s: %q %v", steps, got, err)
+		}
+		c.Close()
+	}
+	c := l.dial(t)
+	do(t, c, "HELLO", "3")
+	want(t, c, "+OK\r\n", "CLIENT", "TRACKING", "ON")
+	want(t, c, "+OK\r\n", "WATCH", "x")
+	want(t, c, "+OK\r\n", "CLIENT", "TRACKING", "OFF")
+	want(t, c, "+OK\r\n", "MULTI")
+	want(t, c, "+QUEUED\r\n", "INCR", "n")
+	want(t, c, "*1\r\n:1\r\n", "EXEC")
+	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+}
+
+// TestCachingByChoiceWhileSlotMigrates: CLIENT CACHING and ASKING do not go
+// along with one command; the value comes, and is not to be kept.
+func TestCachingByChoiceWhileSlotMigrates(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+	c := startLeash(t, cluster.Addrs()).dial(t)
+	key := redistest.KeyIn(9, "k")
+	want(t, c, "+OK\r\n", "SET", key, "1")
+	m, err := cluster.BeginMove(9, otherMaster(cluster, 9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.MoveKey(key); err != nil {
+		t.Fatal(err)
+	}
+	do(t, c, "HELLO", "3")
+	want(t, c, "+OK\r\n", "CLIENT", "TRACKING", "ON", "OPTIN")
+	want(t, c, "+OK\r\n", "CLIENT", "CACHING", "YES")
+	want(t, c, "$1\r\n1\r\n", "GET", key)
+	wantRead(t, c, invalidateAll)
+}
+
+// TestIdleClientLearnsThatItsSlotMoved: it sends nothing that would meet the move.
+func TestIdleClientLearnsThatItsSlotMoved(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, cluster.Addrs())
+	c, w := l.dial(t), l.dial(t)
+	key := redistest.KeyIn(9, "k")
+	do(t, c, "HELLO", "3")
+	want(t, c, "+OK\r\n", "CLIENT", "TRACKING", "ON")
+	want(t, c, "_\r\n", "GET", key)
+	if err := cluster.MoveSlot(9, otherMaster(cluster, 9)); err != nil {
+		t.Fatal(err)
+	}
+	want(t, w, "+OK\r\n", "SET", key, "1")
+	wantRead(t, c, invalidateAll)
+}
+
+func otherMaster(c *redistest.Cluster, slot int) *redistest.Node {
+	for _, n := range c.Masters() {
+		if n != c.MasterOf(slot) {
+			return n
+		}
+	}
+	return nil
+}
