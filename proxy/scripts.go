@@ -31,10 +31,13 @@ func scriptTreatments() treatments {
 const healedNote = "a script that the node does not have is loaded again if Leash has seen it"
 
 // eval relays EVAL and EVAL_RO, and keeps the script for an EVALSHA that comes
-// to a node without it.
+// to a node without it. Redis does not keep one that came with a wrong number
+// of keys, nor does Leash.
 func (s *session) eval(c *command, cmd resp.Command) bool {
-	if len(cmd.Args) > 1 && s.authenticated() {
-		s.server.scripts.run.add(cmd.Args[1])
+	if len(cmd.Args) > 2 && s.authenticated() {
+		if n, ok := resp.ParseInt(cmd.Args[2]); ok && n >= 0 && n <= int64(len(cmd.Args)-3) {
+			s.server.scripts.run.add(cmd.Args[1])
+		}
 	}
 	return s.relay(c, cmd)
 }

@@ -304,3 +304,15 @@ func TestFlushInTransactionForgets(t *testing.T) {
 	want(t, c, "*1\r\n+OK\r\n", "EXEC")
 	want(t, c, noScript, "EVALSHA", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "0")
 }
+
+// TestScriptOfAWrongEvalIsNotKept: Redis did not see it either.
+func TestScriptOfAWrongEvalIsNotKept(t *testing.T) {
+	l := startLeash(t, []string{redistest.Start(t).Addr})
+	c := l.dial(t)
+	for _, numkeys := range []string{"1", "-1", "x", "1.5"} {
+		if got := do(t, c, "EVAL", "return 1", numkeys); got[0] != '-' {
+			t.Fatalf("EVAL with %s keys: %q", numkeys, got)
+		}
+		want(t, c, noScript, "EVALSHA", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "0")
+	}
+}
