@@ -56,7 +56,7 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	fs.StringVar(&opt.mode, "mode", "", "standalone or cluster (default both)")
 	fs.BoolVar(&opt.direct, "direct", false, "run against Redis itself")
 	fs.BoolVarP(&opt.verbose, "verbose", "v", false, "show what the programs print, also when all is well")
-	fs.DurationVar(&opt.timeout, "timeout", 2*time.Minute, "for each program")
+	fs.DurationVar(&opt.timeout, "timeout", 5*time.Minute, "for each program")
 	fs.Usage = func() {
 		fmt.Fprint(out, "Interop runs Redis clients through Leash.\n\nUsage: go run ./internal/interop [flags]\n\n", fs.FlagUsages())
 	}
