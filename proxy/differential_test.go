@@ -55,11 +55,11 @@ func TestSameBytesAsRedis(t *testing.T) {
 		gen      commandgen.Options
 		opt      func(*options)
 	}{
-		{"standalone", plain, []*redistest.Server{behind}, 80_000, "2", commandgen.Options{Databases: 3, Transactions: true}, nil},
-		{"standalone RESP3", plain, []*redistest.Server{behind}, 50_000, "3", commandgen.Options{Databases: 3, Transactions: true}, nil},
+		{"standalone", plain, []*redistest.Server{behind}, 60_000, "2", commandgen.Options{Databases: 3, Transactions: true}, nil},
+		{"standalone RESP3", plain, []*redistest.Server{behind}, 40_000, "3", commandgen.Options{Databases: 3, Transactions: true}, nil},
 		// Redis without a cluster says what a command over many slots would be in one.
-		{"cluster", plain, servers(cluster), 50_000, "2", commandgen.Options{Keys: commandgen.OneSlot, Transactions: true}, nil},
-		{"cluster RESP3", plain, servers(cluster), 40_000, "3", commandgen.Options{Keys: commandgen.OneSlot, Transactions: true}, nil},
+		{"cluster", plain, servers(cluster), 40_000, "2", commandgen.Options{Keys: commandgen.OneSlot, Transactions: true}, nil},
+		{"cluster RESP3", plain, servers(cluster), 30_000, "3", commandgen.Options{Keys: commandgen.OneSlot, Transactions: true}, nil},
 		// A cluster of one node says CROSSSLOT as any, and what else a cluster refuses.
 		{"cluster as one node", single.Nodes[0].Server, servers(cluster), 30_000, "2", commandgen.Options{Keys: commandgen.OneSlotIfSplit, Transactions: true}, nil},
 		{"built-in command table", plain, servers(cluster), 10_000, "2", commandgen.Options{Keys: commandgen.OneSlot, Transactions: true}, func(o *options) { o.embedded = true }},
