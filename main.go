@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"runtime"
@@ -94,7 +95,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	log.Info("leash is ready", "listen", cfg.Listen, "upstream", cfg.Upstream, "version", config.Version())
+	log.Info("leash is ready", "listen", addresses(listeners), "upstream", cfg.Upstream, "version", config.Version())
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -104,6 +105,18 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	err = errors.Join(err, stopLocks(), stopRedis())
 	log.Info("leash has stopped")
 	return err
+}
+
+// addresses are where the listeners listen, port 0 replaced by the one found.
+func addresses(listeners []net.Listener) (addrs []string) {
+	for _, ln := range listeners {
+		addr := ln.Addr().String()
+		if ln.Addr().Network() == "unix" {
+			addr = "unix:" + addr
+		}
+		addrs = append(addrs, addr)
+	}
+	return addrs
 }
 
 // background runs f until stop is called; should it fail earlier, that fails

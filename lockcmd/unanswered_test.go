@@ -123,7 +123,7 @@ func TestR7ReleaseThatCameTooLateIsAskedAgain(t *testing.T) {
 }
 
 func TestR25ReleaseElsewhereIsNoLossWhileTheTombstoneIsUnreadable(t *testing.T) {
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
 	a, b, key := connect(t, s), connect(t, straight), newKey()
 	token := a.token(key)
 	look := p.DropBefore(running(renewScript, key), faultproxy.Always())

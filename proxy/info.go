@@ -20,6 +20,8 @@ func (s *session) info(c *command, cmd resp.Command) bool {
 	switch {
 	case !s.ready(c, cmd):
 		return true
+	case len(cmd.Args) == 2 && isWord(cmd.Args[1], "LEASH"):
+		return s.text(string(s.server.infoSection()))
 	case !s.adoptTopology() || !s.admitCall(len(cmd.Raw)):
 		return false
 	case s.keyless < 0:

@@ -53,7 +53,9 @@ func (r *infoReport) merge(f *fanout) []byte {
 
 // unknownSection recognises how the embedded Redis refuses a section that it
 // does not have.
-func unknownSection(reply []byte) bool { return bytes.HasPrefix(reply, []byte("-ERR section ")) }
+func unknownSection(reply []byte) bool {
+	return bytes.HasPrefix(reply, []byte("-ERR section ")) || bytes.HasPrefix(reply, []byte("-section ("))
+}
 
 // infoBody takes the text out of a bulk or verbatim string.
 func infoBody(reply []byte) (text []byte, ok bool) {

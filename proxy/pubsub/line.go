@@ -15,7 +15,10 @@ import (
 var (
 	errSilent  = errors.New("pubsub: node is silent")
 	errUnasked = errors.New("pubsub: a reply that nobody asked for")
-	errNoUse   = errors.New("pubsub: connection not needed any more")
+	// errKept ends a line on which Redis does not let a user unsubscribe, so
+	// that nothing stays subscribed for nobody.
+	errKept  = errors.New("pubsub: redis does not let the user unsubscribe")
+	errNoUse = errors.New("pubsub: connection not needed any more")
 )
 
 // pingEvery is how often a line says something, so that a node that is gone is

@@ -255,6 +255,9 @@ func (l *line) errorLocked(f *frame) error {
 		}
 	}
 	l.answeredLocked(bytes.Clone(f.raw))
+	if !r.join && isLasting(f.raw) {
+		return errKept
+	}
 	return nil
 }
 

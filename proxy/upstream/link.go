@@ -275,7 +275,7 @@ func (l *Link) serve(conn net.Conn) {
 		lost = append(lost, c)
 	}
 	l.mu.Unlock()
-	if len(lost) > 0 {
+	if len(lost) > 0 && !(l.private && errors.Is(cause, ErrClosed)) { // which a client's going ends
 		l.node.up.log.Warn("connection to redis lost", "node", l.node.Addr, "calls", len(lost), "err", cause)
 	}
 	for _, c := range lost {

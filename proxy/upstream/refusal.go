@@ -57,7 +57,7 @@ func (r *refusals) set(k refusalKey, text string) {
 // Redis as the user's own. name is the command's full name, args all of its
 // arguments. As with Permit, Leash's own user may, and so does everybody where
 // Redis cannot be asked. It blocks for a round trip, but remembers the answer
-// for a second.
+// for a second, unless it depends on the arguments, as for channels.
 func (u *Upstream) Refusal(ctx context.Context, lane Lane, name string, args [][]byte) (string, error) {
 	user := lane.User
 	if user == "" {
@@ -66,8 +66,8 @@ func (u *Upstream) Refusal(ctx context.Context, lane Lane, name string, args [][
 	if user == u.serviceUser() {
 		return "", nil
 	}
-	key := refusalKey{user, name}
-	if text, ok := u.refusals.get(key); ok {
+	key, byArguments := refusalKey{user, name}, strings.HasSuffix(name, "subscribe")
+	if text, ok := u.refusals.get(key); ok && !byArguments {
 		return text, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -85,9 +85,16 @@ func (u *Upstream) Refusal(ctx context.Context, lane Lane, name string, args [][
 		return "", err
 	}
 	text := ""
-	if strings.Contains(answer, "no permissions to run") {
+	switch {
+	case strings.Contains(answer, "no permissions to run"):
 		text = "NOPERM " + strings.Replace(answer, "This user", "this user", 1) // DRYRUN begins a sentence
+	case strings.HasSuffix(answer, " channel"):
+		return "NOPERM this user has no permissions to access one of the channels used as arguments", nil
+	case strings.HasSuffix(answer, " key"):
+		return "NOPERM this user has no permissions to access one of the keys used as arguments", nil
 	}
-	u.refusals.set(key, text)
+	if !byArguments {
+		u.refusals.set(key, text)
+	}
 	return text, nil
 }
