@@ -9,7 +9,7 @@
 
 GO           ?= go
 STATICCHECK  ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
-TESTFLAGS    ?= -timeout 15m
+TESTFLAGS    ?= -timeout 25m
 BENCHFLAGS   ?=
 INTEROPFLAGS ?=
 VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null)

@@ -213,7 +213,7 @@ func TestSlowSubscriberIsCutOff(t *testing.T) {
 func TestSubscriberThatLagsForLongIsCutOff(t *testing.T) {
 	redis := redistest.Start(t)
 	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
-	l.audience = audienceLimits{hard: 64 << 20, soft: 1 << 20, over: 2 * time.Second}
+	l.audience = audienceLimits{hard: 64 << 20, soft: 1 << 20, over: 6 * time.Second}
 	l.listening(t, "2", "news")
 	reads := l.listening(t, "2", "news")
 	payload := strings.Repeat("x", 1<<20)

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -116,6 +117,9 @@ func (p *part) pass(b []byte, done bool) upstream.Flusher {
 	c := p.call
 	if c.fan == nil {
 		return c.reply(b, done)
+	}
+	if room := cap(p.reply) - len(p.reply); room < len(b) {
+		p.reply = slices.Grow(p.reply, max(len(p.reply), len(b))) // append would grow by a quarter and copy more often
 	}
 	p.reply = append(p.reply, b...)
 	p.kept += len(b)

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	replyTimeout = 10 * time.Second // of each read and write of a Client, unless its Timeout says otherwise
+	replyTimeout = 30 * time.Second // of each read and write of a Client, unless its Timeout says otherwise
 	maxLength    = 1 << 31          // of an aggregate or a bulk; Redis itself sends less
 )
 
@@ -19,7 +19,7 @@ const (
 // meant for comparing answers byte by byte. It is not safe for concurrent use, except that one goroutine may
 // send while another reads.
 type Client struct {
-	// Timeout bounds each read of a reply and each write; if zero, 10 s.
+	// Timeout bounds each read of a reply and each write; if zero, 30 s.
 	Timeout time.Duration
 
 	conn net.Conn
