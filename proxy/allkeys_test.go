@@ -39,7 +39,7 @@ func TestKeysOfManyAndOfNobody(t *testing.T) {
 	l := startLeash(t, redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs())
 	client := l.dial(t)
 	long := strings.Repeat("x", 1000)
-	const n = 20_000
+	const n = 6_000
 	fill(t, client, long, n)
 	for range 3 {
 		gone := l.dial(t)

@@ -87,7 +87,7 @@ func TestPushesNeverStandWithinReplies(t *testing.T) {
 			}
 		}
 	})
-	const rounds = 300
+	const rounds = 60
 	sent := make(chan error, 1)
 	go func() {
 		pipeline := redistest.Command("GET", "big") + redistest.Command("PING") + redistest.Command("LRANGE", "list", "0", "-1") + redistest.Command("ECHO", "x")
