@@ -158,10 +158,10 @@ func exchangePieces(t testing.TB, addr, raw string, cut int) string {
 	return out.String()
 }
 
-// eventually polls until ok, failing the test after ten seconds.
+// eventually polls until ok, failing the test after thirty seconds.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for !ok() {
 		if time.Now().After(deadline) {
 			t.Fatalf("not in time: %s", what)
