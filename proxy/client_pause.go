@@ -122,29 +122,11 @@ func (p *pause) holds(s *session, c *command, cmd resp.Command) bool {
 	case c == nil:
 		return !isWord(cmd.Args[0], "LOCK.TTL") && !isWord(cmd.Args[0], "LOCK.INFO")
 	}
-	return c.mayPropagate() || c.name == "exec" && s.tx.mayPropagate(s.server.commands)
+	return c.mayPropagate() || c.name == "exec" && s.tx != nil && s.tx.propagates
 }
 
 func (c *command) mayPropagate() bool {
 	return c.write && !strings.HasSuffix(c.name, "_ro") || mayPropagate[c.name]
-}
-
-// mayPropagate reports whether one of the transaction's commands does.
-func (t *transaction) mayPropagate(commands table) bool {
-	if t == nil {
-		return false
-	}
-	for _, q := range t.queue {
-		parser := resp.Parser{Limits: resp.Limits{MaxBulk: 1 << 62, MaxArgs: 1 << 30}}
-		cmd, n, err := parser.Next(q.request)
-		if err != nil || n == 0 {
-			continue
-		}
-		if c := commands.lookup(cmd.Args); c != nil && c.mayPropagate() {
-			return true
-		}
-	}
-	return false
 }
 
 // awaitUnpaused waits while a pause holds the command back. It returns false

@@ -271,9 +271,8 @@ func (p *part) follow(addr string, ask bool) bool {
 // trusted reports whether an error that answers the part can only be Redis's
 // own: a script can answer with any error it likes.
 func (p *part) trusted() bool {
-	parser := resp.Parser{Limits: resp.Limits{MaxBulk: 1 << 62, MaxArgs: 1 << 30}}
-	cmd, n, err := parser.Next(p.Request)
-	if err != nil || n == 0 {
+	cmd, ok := resp.ParseRequest(p.Request)
+	if !ok {
 		return false
 	}
 	c := p.call.session.server.commands.lookup(cmd.Args)

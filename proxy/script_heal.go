@@ -47,9 +47,8 @@ func (p *part) heal() bool {
 
 // missingScript returns the script that the part's EVALSHA names.
 func (p *part) missingScript() (text string, ok bool) {
-	parser := resp.Parser{Limits: resp.Limits{MaxBulk: 1 << 62, MaxArgs: 1 << 30}}
-	cmd, n, err := parser.Next(p.Request)
-	if err != nil || n == 0 || len(cmd.Args) < 3 || !isWord(cmd.Args[0], "EVALSHA") && !isWord(cmd.Args[0], "EVALSHA_RO") {
+	cmd, ok := resp.ParseRequest(p.Request)
+	if !ok || len(cmd.Args) < 3 || !isWord(cmd.Args[0], "EVALSHA") && !isWord(cmd.Args[0], "EVALSHA_RO") {
 		return "", false
 	}
 	text, ok = p.call.session.server.scripts.find(strings.ToLower(string(cmd.Args[1])))

@@ -141,9 +141,8 @@ func (p *part) splitByKey() bool {
 
 // splittable reads the part's request back and says how to split it.
 func (p *part) splittable() (args [][]byte, how splitting, ok bool) {
-	parser := resp.Parser{Limits: resp.Limits{MaxBulk: 1 << 62, MaxArgs: 1 << 30}}
-	cmd, n, err := parser.Next(p.Request)
-	if err != nil || n == 0 {
+	cmd, ok := resp.ParseRequest(p.Request)
+	if !ok {
 		return nil, how, false
 	}
 	c := p.call.session.server.commands.lookup(cmd.Args)

@@ -70,6 +70,7 @@ type transaction struct {
 
 	subscribing bool // a command queued begins subscribe mode
 	dropped     bool // the commands are too many bytes to be kept
+	propagates  bool // a command queued changes what replicas see: a pause of writes holds EXEC back
 
 	queue    []queued // since MULTI, which is the first; empty before it
 	sent     int      // how many are on the link's connection
@@ -149,6 +150,7 @@ func (t *transaction) enqueue(c *command, cmd resp.Command) bool {
 		if c != nil && c.name == "script|flush" {
 			t.session.server.scripts.clear() // sooner than need be: what comes before EXEC is only not healed
 		}
+		t.propagates = t.propagates || c.mayPropagate()
 		t.add(queued{request: bytes.Clone(cmd.Raw), amend: t.session.publishedInside(c, cmd)})
 	case placeLeash:
 		if refusal := t.refusal(c, cmd); refusal != "" {
@@ -294,8 +296,6 @@ func (s *session) nilReply() []byte {
 
 // cloneCommand copies a command out of the buffer it was read into.
 func cloneCommand(cmd resp.Command) resp.Command {
-	raw := bytes.Clone(cmd.Raw)
-	parser := resp.Parser{Limits: resp.Limits{MaxBulk: 1 << 62, MaxArgs: 1 << 30}}
-	clone, _, _ := parser.Next(raw)
+	clone, _ := resp.ParseRequest(bytes.Clone(cmd.Raw))
 	return clone
 }

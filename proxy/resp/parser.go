@@ -113,6 +113,14 @@ func (p *Parser) Next(buf []byte) (cmd Command, n int, err error) {
 	return p.finish(buf)
 }
 
+// ParseRequest reads a whole request back that a Parser has let through, however
+// large; ok is false for anything else. The command's arguments lie in request.
+func ParseRequest(request []byte) (cmd Command, ok bool) {
+	p := Parser{Limits: Limits{MaxBulk: 1 << 62, MaxArgs: 1 << 30}}
+	cmd, n, err := p.Next(request)
+	return cmd, err == nil && n > 0
+}
+
 // Need says how many bytes from the start of the command under way must be
 // there at least before Next can get further.
 func (p *Parser) Need() int {
