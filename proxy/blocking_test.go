@@ -288,3 +288,50 @@ func TestWaitAfterFailover(t *testing.T) {
 		return do(t, c, "WAIT", "1", "1000") == ":1\r\n"
 	})
 }
+
+// TestSilentRedis: whatever a client has on a connection of its own ends in an
+// error when Redis says nothing for the upstream time-out, and it goes on after.
+func TestSilentRedis(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.up.UpstreamTimeout = 4 * time.Second })
+	blocked, waits, queues, watches, tracks := l.dial(t), l.dial(t), l.dial(t), l.dial(t), l.dial(t)
+	if err := blocked.Send(redistest.Command("BLPOP", "list", "0")); err != nil {
+		t.Fatal(err)
+	}
+	want(t, waits, "+OK\r\n", "SET", "k", "v")
+	want(t, queues, "+OK\r\n", "MULTI")
+	want(t, queues, "+QUEUED\r\n", "INCR", "n")
+	want(t, watches, "+OK\r\n", "WATCH", "n")
+	do(t, tracks, "HELLO", "3")
+	want(t, tracks, "+OK\r\n", "CLIENT", "TRACKING", "ON")
+	want(t, tracks, "$1\r\nv\r\n", "GET", "k")
+	awaitBlocked(t, []*redistest.Server{redis}, 1)
+	if err := redis.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		client *redistest.Client
+		args   []string
+	}{{waits, []string{"WAIT", "0", "0"}}, {queues, []string{"EXEC"}}, {watches, []string{"MULTI"}}} {
+		if err := c.client.Send(redistest.Command(c.args...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]*redistest.Client{"BLPOP": blocked, "WAIT": waits, "EXEC": queues} {
+		if got, err := c.Read(); err != nil || !strings.HasPrefix(got, "-UPSTREAM") {
+			t.Errorf("%s: %q %v", name, got, err)
+		}
+	}
+	wantRead(t, tracks, invalidateAll)
+	if err := redis.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "redis serves again", func() bool { return do(t, waits, "SET", "k", "w") == "+OK\r\n" })
+	readUntil(t, watches, "+OK\r\n", "-"+msgUpstreamDown+"\r\n")
+	want(t, queues, "+PONG\r\n", "PING")
+	for _, c := range []*redistest.Client{blocked, waits, queues, watches, tracks} {
+		c.Close()
+	}
+	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	eventually(t, "nobody waits in Redis", func() bool { return blockedUpstream(t, redis) == 0 })
+}

@@ -1,7 +1,10 @@
 package proxy
 
 import (
+	"errors"
+	"io"
 	"strings"
+	"syscall"
 	"testing"
 
 	"leash/internal/redistest"
@@ -48,4 +51,24 @@ func TestMonitorShowsEveryNode(t *testing.T) {
 			want(t, c, "-NOPERM this user has no permissions to run the 'monitor' command\r\n", "MONITOR")
 		}
 	})
+}
+
+// TestMonitorEndsWithANode: less than what is executed is not shown.
+func TestMonitorEndsWithANode(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, cluster.Addrs())
+	m := l.dial(t)
+	want(t, m, "+OK\r\n", "MONITOR")
+	if err := cluster.MasterOf(1).Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := m.Read(); err != nil {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
 }
