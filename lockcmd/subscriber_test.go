@@ -2,7 +2,6 @@ package lockcmd
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,23 +11,7 @@ import (
 // shardSubscribers is how many listen to key's sharded channel, on all nodes.
 func shardSubscribers(t testing.TB, rdb redis.UniversalClient, key string) int64 {
 	t.Helper()
-	var sum atomic.Int64
-	ask := func(ctx context.Context, c *redis.Client) error {
-		counts, err := c.PubSubShardNumSub(ctx, lockChannel(key)).Result()
-		sum.Add(counts[lockChannel(key)])
-		return err
-	}
-	var err error
-	switch c := rdb.(type) {
-	case *redis.ClusterClient:
-		err = c.ForEachMaster(context.Background(), ask)
-	case *redis.Client:
-		err = ask(context.Background(), c)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sum.Load()
+	return countListeners(t, rdb, key, (*redis.Client).PubSubShardNumSub)
 }
 
 // TestR20ListensInTheWaysConfigured: what a Java service publishes wakes, each way.

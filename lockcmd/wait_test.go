@@ -42,9 +42,17 @@ func TestWaiterGetsTheLockFromAnotherLeash(t *testing.T) {
 // subscribers is how many listen to key's channel, on all nodes.
 func subscribers(t testing.TB, rdb redis.UniversalClient, key string) int64 {
 	t.Helper()
+	return countListeners(t, rdb, key, (*redis.Client).PubSubNumSub)
+}
+
+// countListeners asks all nodes with numSub how many listen to key's channel.
+func countListeners(t testing.TB, rdb redis.UniversalClient, key string,
+	numSub func(*redis.Client, context.Context, ...string) *redis.MapStringIntCmd,
+) int64 {
+	t.Helper()
 	var sum atomic.Int64
 	ask := func(ctx context.Context, c *redis.Client) error {
-		counts, err := c.PubSubNumSub(ctx, lockChannel(key)).Result()
+		counts, err := numSub(c, ctx, lockChannel(key)).Result()
 		sum.Add(counts[lockChannel(key)])
 		return err
 	}

@@ -117,19 +117,8 @@ func TestSentinelFailover(t *testing.T) {
 			}
 		})
 	}
-	second, err := g.Failover()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := second.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	third, err := g.AwaitMaster(second, 20*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	killed, third := changeMasterTwice(t, g, l)
 	client := l.dial(t)
-	eventually(t, "the new master serves", func() bool { return do(t, client, "SET", "served", "1") == "+OK\r\n" })
 	stop.Store(true)
 	running.Wait()
 	settled := make([]int, len(writers))
@@ -160,7 +149,7 @@ func TestSentinelFailover(t *testing.T) {
 			t.Errorf("%s is no master, and is written to", server.Addr)
 		}
 	}
-	if err := second.Restart(); err != nil {
+	if err := killed.Restart(); err != nil {
 		t.Fatal(err)
 	}
 	want(t, client, "+OK\r\n", "SET", "after", "1")
@@ -193,19 +182,7 @@ func TestSentinelTransactions(t *testing.T) {
 			}
 		})
 	}
-	second, err := g.Failover()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := second.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	third, err := g.AwaitMaster(second, 20*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := l.dial(t)
-	eventually(t, "the new master serves", func() bool { return do(t, client, "SET", "served", "1") == "+OK\r\n" })
+	_, third := changeMasterTwice(t, g, l)
 	stop.Store(true)
 	running.Wait()
 	direct := dialAddr(t, third.Addr)
@@ -225,6 +202,26 @@ func TestSentinelTransactions(t *testing.T) {
 		}
 		t.Logf("client %d: %d transactions", i, len(a))
 	}
+}
+
+// changeMasterTwice lets another server become master by command and, when it
+// is, a third one by killing that. It returns both when Leash writes to the third.
+func changeMasterTwice(t *testing.T, g *redistest.SentinelGroup, l *leash) (killed, third *redistest.Server) {
+	t.Helper()
+	killed, err := g.Failover()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := killed.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	third, err = g.AwaitMaster(killed, 20*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := l.dial(t)
+	eventually(t, "the new master serves", func() bool { return do(t, client, "SET", "served", "1") == "+OK\r\n" })
+	return killed, third
 }
 
 // writesTo reports whether a client has a connection to a server on which it
