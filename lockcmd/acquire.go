@@ -35,14 +35,14 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	return c.replyAcquire(ctx, dst, t, r)
 }
 
-// enter is the carrier's hold of w's owner, with its gate taken; nil when there is none. It fails when an earlier request
+// enter is the carrier's hold of w's owner and mode, with its gate taken; nil when there is none. It fails when an earlier request
 // about the hold has no answer yet.
 func (c *Carrier) enter(w wish) (own *hold, ok bool) {
 	if w.owner == "" {
 		return nil, true
 	}
 	for until := c.service.deadline(); ; {
-		h := c.newest(func(h *hold) bool { return h.id == w.lock() && h.owner == w.owner })
+		h := c.newest(func(h *hold) bool { return h.id == w.lock() && h.owner == w.owner && h.mode == w.mode })
 		if h == nil {
 			return nil, true
 		}

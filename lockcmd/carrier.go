@@ -1,8 +1,6 @@
 package lockcmd
 
 import (
-	"bytes"
-	"context"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -57,40 +55,6 @@ type Carrier struct {
 func (s *Service) NewCarrier(id int64, h Host) *Carrier {
 	name := s.uuid + ":" + strconv.FormatInt(id, 10) + "." + strconv.FormatInt(s.carriers.Add(1), 10)
 	return &Carrier{service: s, name: name, host: h}
-}
-
-// Do runs one command of LOCK.*, SEM.* or LATCH.* and appends its whole reply, in RESP2, to dst. args[0] is its name in any
-// case; args are not kept. One Do at a time. It blocks as long as the command does: ctx ends when the client is gone (looked
-// at only after Host.Wait) or the session is being closed; then a waiter leaves, and a grant that can no longer be told is
-// given back.
-func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
-	if len(args) == 0 {
-		return appendError(dst, "ERR unknown command")
-	}
-	var name [32]byte
-	verb := bytes.ToUpper(append(name[:0], args[0][:min(len(args[0]), len(name))]...))
-	switch string(verb) {
-	case acquireName:
-		return c.acquire(ctx, dst, args)
-	case releaseName:
-		return c.release(dst, args)
-	case ttlName:
-		return c.ttl(dst, args)
-	case infoName:
-		return c.info(dst, args)
-	}
-	return appendError(dst, msgUnsupported("command '"+cleanName(args[0])+"'"))
-}
-
-// cleanName is a command's name as it may stand in an error.
-func cleanName(name []byte) string {
-	name = name[:min(len(name), 128)]
-	return string(bytes.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return ' '
-		}
-		return r
-	}, name))
 }
 
 // endPatience is how long End waits for Redis.

@@ -58,8 +58,8 @@ func (e *ending) renumber() {
 	doubt := e.request != nil && e.request.doubt
 	e.number = h.carrier.requests.Add(1)
 	e.request = &request{
-		script: releaseScript, db: h.id.db, keys: []string{h.id.key},
-		args:  append(e.args(), lockChannel(h.id.key), s.cfg.publishMode()),
+		script: h.mode.release, db: h.id.db, keys: h.mode.keys(h.id.key, h.owner),
+		args:  append(e.args(), h.mode.channel(h.id.key), s.cfg.publishMode()),
 		doubt: doubt,
 	}
 }
@@ -78,8 +78,8 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 	if e.request == nil {
 		e.renumber()
 	}
-	if !s.draining.Load() {
-		if w := s.queues.claim(e.hold.id); w != nil {
+	if e.hold.mode.handover != nil && !s.draining.Load() {
+		if w := s.queues.claim(e.hold.id, e.hold.mode); w != nil {
 			code, known := e.handOver(w, until)
 			if known && code != tooLate {
 				return e.settle(code), nil
@@ -105,9 +105,10 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 // release, which carries the same number and so acts only if this has not.
 func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
 	s, t := e.service, w.try
+	h := e.hold
 	args := append(e.args(), t.owner, t.carrier.name, t.number)
 	r := &request{
-		script: handoverScript, db: e.hold.id.db, keys: []string{e.hold.id.key, tokenKey(e.hold.id.key)}, args: append(args, t.grantArgs()...),
+		script: h.mode.handover, db: h.id.db, keys: h.mode.keys(h.id.key, h.owner, tokenKey(h.id.key)), args: append(args, t.grantArgs()...),
 	}
 	reply, err := s.ask(r, until)
 	e.request.doubt = e.request.doubt || r.doubt

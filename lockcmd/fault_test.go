@@ -163,7 +163,7 @@ func TestR26UndoLeavesTheHoldItEntered(t *testing.T) {
 func TestR26UndoStopsALateAcquire(t *testing.T) {
 	s, _, _ := faulty(t, Config{WatchdogTimeout: 300 * time.Millisecond})
 	a, key := connect(t, s), newKey()
-	w := wish{key: key, ttl: 300 * time.Millisecond}
+	w := wish{mode: plain, key: key, ttl: 300 * time.Millisecond}
 	late := a.carrier.newTry(w, nil)
 	s.undo(late) // nothing was heard of it
 	eventually(t, time.Second, "the first undo is over", func() bool { return s.Stats().Undone == 1 })

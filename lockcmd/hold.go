@@ -10,6 +10,7 @@ import (
 type hold struct {
 	// Immutable.
 	carrier *Carrier
+	mode    *mode
 	id      lockID
 	slot    int
 	owner   string
@@ -63,7 +64,7 @@ func (h *hold) close() { <-h.gate }
 
 // plan is how the watchdog is to keep h. A lease is looked at as often as others are renewed, if it lasts as long.
 func (h *hold) plan(until time.Time) renewal.Plan {
-	p := renewal.Plan{DB: h.id.db, Slot: h.slot, TTL: h.ttl, Lease: h.lease, Until: until}
+	p := renewal.Plan{DB: h.id.db, Kind: h.mode.id, Slot: h.slot, TTL: h.ttl, Lease: h.lease, Until: until}
 	if p.Lease {
 		p.TTL = min(h.ttl, h.carrier.service.cfg.WatchdogTimeout)
 	}

@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"context"
 	"strconv"
 	"time"
 )
@@ -11,7 +12,7 @@ const (
 )
 
 // ttl is LOCK.TTL, answered from memory: for how many ms from the sending of the question on the hold is certain (R1).
-func (c *Carrier) ttl(dst []byte, args [][]byte) []byte {
+func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) < 2 {
 		return appendError(dst, msgArity(ttlName))
 	}
@@ -72,7 +73,7 @@ func (s *Service) inspect(lock lockID, until time.Time) (look, error) {
 }
 
 // info is LOCK.INFO.
-func (c *Carrier) info(dst []byte, args [][]byte) []byte {
+func (c *Carrier) info(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) != 2 {
 		return appendError(dst, msgArity(infoName))
 	}

@@ -17,8 +17,8 @@ func (c *Carrier) move(t *try, token int64, from string, until time.Time) result
 		channel, news = carrierChannel(from), newsText("moved", token, from, key)
 	}
 	r := &request{
-		script: moveScript, db: t.wish.db,
-		keys: []string{key, tombstoneKey(key, token, from), tombstoneKey(key, token, c.name)},
+		script: t.wish.mode.move, db: t.wish.db,
+		keys: t.wish.mode.keys(key, t.owner, tombstoneKey(key, token, from), tombstoneKey(key, token, c.name)),
 		args: []any{
 			t.owner, token, from, recordID(t.wish.id), c.name, t.number, recordClient(c.host.Client()), keep, channel, news,
 		},

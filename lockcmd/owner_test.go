@@ -116,7 +116,7 @@ func TestR7LateCopiesDoNothing(t *testing.T) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
 		until := time.Now().Add(5 * time.Second)
-		w := wish{key: key, owner: "me", ttl: 30 * time.Second}
+		w := wish{mode: plain, key: key, owner: "me", ttl: 30 * time.Second}
 		token := a.token(key, "OWNER", "me")
 		own, _ := a.carrier.enter(w)
 		late := a.carrier.newTry(w, own) // sent, delayed on its way

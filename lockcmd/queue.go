@@ -141,20 +141,20 @@ func (w *waiter) rouse() {
 }
 
 // claim is the head of the lock's queue, to be granted the lock by a release (R21); nil when there is none, when it looks for itself
-// just now, or when it is the fleet's turn. A claim ends with give or unclaim.
-func (q *queues) claim(lock lockID) *waiter {
+// just now, when it wants to hold it in another mode, or when it is the fleet's turn. A claim ends with give or unclaim.
+func (q *queues) claim(lock lockID, m *mode) *waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	k := q.byLock[lock]
-	if k == nil {
+	line := q.byLock[lock]
+	if line == nil {
 		return nil
 	}
-	w := k.waiters[0]
-	if k.handed >= maxHandovers || w.place != queued || w.try.own != nil {
-		k.handed = 0
+	w := line.waiters[0]
+	if line.handed >= maxHandovers || w.place != queued || w.try.own != nil || w.try.wish.mode != m {
+		line.handed = 0
 		return nil
 	}
-	k.handed++
+	line.handed++
 	w.place = claimed
 	return w
 }

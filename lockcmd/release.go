@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"context"
 	"errors"
 	"time"
 )
@@ -8,11 +9,14 @@ import (
 const releaseName = "LOCK.RELEASE"
 
 // release is LOCK.RELEASE.
-func (c *Carrier) release(dst []byte, args [][]byte) []byte {
+func (c *Carrier) release(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) < 2 {
 		return appendError(dst, msgArity(releaseName))
 	}
 	o, msg := parseOptions(args[2:], releaseOptions)
+	if msg == "" {
+		_, msg = o.asked()
+	}
 	if msg == "" {
 		msg = c.service.keyError(string(args[1]))
 	}
@@ -70,7 +74,7 @@ func (s *Service) releaseLater(h *hold, all bool) (msg string) {
 
 // match reports whether the options mean h.
 func (o options) match(h *hold) bool {
-	return (o.token == 0 || h.token == o.token) && (o.owner == "" || h.owner == o.owner)
+	return (o.token == 0 || h.token == o.token) && (o.owner == "" || h.owner == o.owner) && o.means(h.mode)
 }
 
 // mine is this connection's newest hold of key that the options mean.

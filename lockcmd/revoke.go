@@ -57,6 +57,7 @@ type revocation struct {
 	all     bool
 
 	// Set by read.
+	mode    *mode
 	owner   string
 	carrier string
 	token   int64
@@ -87,7 +88,7 @@ func (v *revocation) read(o options, until time.Time) (found bool, err error) {
 	if r == nil || l.owner == "" || o.token != 0 && r.token != o.token || o.owner != "" && l.owner != o.owner {
 		return false, nil
 	}
-	v.owner, v.carrier, v.token = l.owner, r.carrier, r.token
+	v.mode, v.owner, v.carrier, v.token = plain, l.owner, r.carrier, r.token
 	v.local = s.find(lockID{v.db, v.key}, func(h *hold) bool { return h.token == r.token && h.carrier.name == r.carrier })
 	keep := max(r.ttl, s.cfg.WatchdogTimeout.Milliseconds(), l.left.Milliseconds())
 	channel, news := "", ""
@@ -99,9 +100,9 @@ func (v *revocation) read(o options, until time.Time) (found bool, err error) {
 		all = "all"
 	}
 	v.request = &request{
-		script: revokeScript, db: v.db,
-		keys: []string{v.key, tombstoneKey(v.key, r.token, r.carrier), answerKey(v.key, v.id)},
-		args: []any{v.owner, v.token, v.carrier, all, lockChannel(v.key), s.cfg.publishMode(), keep, channel, news},
+		script: v.mode.revoke, db: v.db,
+		keys: v.mode.keys(v.key, v.owner, tombstoneKey(v.key, r.token, r.carrier), answerKey(v.key, v.id)),
+		args: []any{v.owner, v.token, v.carrier, all, v.mode.channel(v.key), s.cfg.publishMode(), keep, channel, news},
 	}
 	return true, nil
 }
@@ -158,7 +159,9 @@ func tryAgain(err error) bool {
 // carrier finds the hold gone, it must find the reason too.
 func (v *revocation) piecemeal(until time.Time) (int64, error) {
 	s, keep := v.service, v.request.args[6].(int64)
-	if answer, err := s.value(v.db, v.request.keys[2], until); err != nil || answer != "" {
+	own := len(v.request.keys) - 2 // how many keys are the lock's and its kind's
+	tombstone, kept := v.request.keys[own], v.request.keys[own+1]
+	if answer, err := s.value(v.db, kept, until); err != nil || answer != "" {
 		code, _ := strconv.ParseInt(answer, 10, 64)
 		return code, err
 	}
@@ -166,11 +169,11 @@ func (v *revocation) piecemeal(until time.Time) (int64, error) {
 	defer cancel()
 	rdb := s.database(v.db)
 	if v.local == nil {
-		if err := rdb.Set(ctx, v.request.keys[1], "released", millis(keep)).Err(); err != nil {
+		if err := rdb.Set(ctx, tombstone, "released", millis(keep)).Err(); err != nil {
 			return 0, errors.Join(errRefused, err)
 		}
 	}
-	one := &request{script: revokeScript, db: v.db, keys: v.request.keys[:1], args: v.request.args}
+	one := &request{script: v.mode.revoke, db: v.db, keys: v.request.keys[:own], args: v.request.args}
 	reply, err := s.ask(one, until)
 	if err != nil {
 		return 0, err
@@ -180,10 +183,10 @@ func (v *revocation) piecemeal(until time.Time) (int64, error) {
 		code = endedIt
 	}
 	if code != endedIt {
-		rdb.Del(ctx, v.request.keys[1])
+		rdb.Del(ctx, tombstone)
 	}
 	if code != notThere {
-		rdb.Set(ctx, v.request.keys[2], strconv.FormatInt(code, 10), millis(keep))
+		rdb.Set(ctx, kept, strconv.FormatInt(code, 10), millis(keep))
 	}
 	return code, nil
 }

@@ -68,13 +68,14 @@ func (s *store) pipeline(ctx context.Context, verb string, batches []renewal.Bat
 		if b.Lease {
 			ttl = 0
 		}
-		keys, args := make([]string, len(b.Holds)), []any{ttl}
-		for j, w := range b.Holds {
+		var keys []string
+		args := []any{ttl}
+		for _, w := range b.Holds {
 			h := w.Keeper.(*hold)
-			keys[j] = h.id.key
+			keys = append(keys, h.mode.keys(h.id.key, h.owner)...)
 			args = append(args, h.owner, mark(h.token, h.carrier.name))
 		}
-		cmds[i] = renewScript.command(ctx, verb, keys, args)
+		cmds[i] = modes[b.Kind].renew.command(ctx, verb, keys, args)
 		pipe.Process(ctx, cmds[i])
 	}
 	pipe.Exec(ctx) // each command has its own error

@@ -62,7 +62,7 @@ func (t *try) renew() {
 	}
 	args := []any{t.owner, t.carrier.name, t.number, want}
 	t.request = &request{
-		script: acquireScript, db: t.wish.db, keys: []string{t.wish.key, tokenKey(t.wish.key)}, args: append(args, t.grantArgs()...),
+		script: t.wish.mode.acquire, db: t.wish.db, keys: t.wish.mode.keys(t.wish.key, t.owner, tokenKey(t.wish.key)), args: append(args, t.grantArgs()...),
 	}
 }
 
@@ -217,7 +217,7 @@ func (t *try) freshen(r *result) {
 		return
 	}
 	again := &request{
-		script: renewScript, db: t.wish.db, keys: []string{t.wish.key},
+		script: t.wish.mode.renew, db: t.wish.db, keys: t.wish.mode.keys(t.wish.key, t.owner),
 		args: []any{ttl.Milliseconds(), t.owner, mark(r.token, t.carrier.name)},
 	}
 	reply, err := s.ask(again, s.deadline())
@@ -271,7 +271,7 @@ func (t *try) hold(r result) (*hold, time.Time) {
 		return h, until
 	}
 	h := &hold{
-		carrier: c, id: w.lock(), slot: slotOf(w.key), owner: t.owner, named: w.owner != "", token: r.token,
+		carrier: c, mode: w.mode, id: w.lock(), slot: slotOf(w.key), owner: t.owner, named: w.owner != "", token: r.token,
 		gate: make(chan struct{}, 1), count: 1, lease: w.lease, ttl: w.ttl,
 	}
 	h.watch.Keeper = h

@@ -55,9 +55,9 @@ func (s *Service) undoLater(t *try, h *hold) {
 // takeBack sends the undo of t, under a number of its own, until it is answered, or the Service ends.
 func (s *Service) takeBack(t *try, number int64) {
 	r := &request{
-		script: undoScript, db: t.wish.db, keys: []string{t.wish.key},
+		script: t.wish.mode.undo, db: t.wish.db, keys: t.wish.mode.keys(t.wish.key, t.owner),
 		args: []any{
-			t.owner, t.carrier.name, t.number, number, lockChannel(t.wish.key), s.cfg.publishMode(),
+			t.owner, t.carrier.name, t.number, number, t.wish.mode.channel(t.wish.key), s.cfg.publishMode(),
 		},
 	}
 	for {

@@ -21,7 +21,7 @@ func (c *Carrier) wait(ctx context.Context, t *try, seen result) result {
 		c.guard(-1)
 	}()
 	w := s.queues.join(t)
-	channel := lockChannel(t.wish.key)
+	channel := t.wish.mode.channel(t.wish.key)
 	ready := s.ears.listen(channel, t.wish.lock())
 	defer s.ears.leave(channel)
 

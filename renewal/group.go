@@ -7,6 +7,7 @@ import (
 
 type groupKey struct {
 	db    int
+	kind  int
 	slot  int
 	ttl   time.Duration
 	lease bool
@@ -82,7 +83,7 @@ func (g *group) expired(now time.Time) (over []*Hold) {
 // batches are the group's holds as requests.
 func (g *group) batches() (out []Batch) {
 	for part := range slices.Chunk(g.holds, maxBatch) {
-		out = append(out, Batch{DB: g.db, TTL: g.ttl, Lease: g.lease, Holds: slices.Clone(part)})
+		out = append(out, Batch{DB: g.db, Kind: g.kind, TTL: g.ttl, Lease: g.lease, Holds: slices.Clone(part)})
 	}
 	return out
 }

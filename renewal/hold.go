@@ -37,7 +37,8 @@ type Keeper interface {
 // Plan says how a hold is to be kept.
 type Plan struct {
 	DB    int           // the database it lies in
-	Slot  int           // holds of one slot of a database go together; 0 to 16383
+	Kind  int           // what the store asks for in another way; the store's own numbers
+	Slot  int           // holds of one slot, kind and TTL of a database go together; 0 to 16383
 	TTL   time.Duration // what a renewal sets; for a lease, how often to look is a third of it
 	Lease bool          // look after it, but do not renew it: it is over at Until
 	Until time.Time     // it is safe until then
@@ -54,9 +55,10 @@ type Hold struct {
 	lease bool
 }
 
-// Batch is holds of one slot of a database, and of one TTL, that go to the store in one request.
+// Batch is holds of one slot of a database, of one kind and one TTL, that go to the store in one request.
 type Batch struct {
 	DB    int
+	Kind  int
 	TTL   time.Duration
 	Lease bool // look only
 	Holds []*Hold

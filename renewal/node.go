@@ -99,7 +99,7 @@ func (w *Watchdog) ask(ctx context.Context, node string, batches []Batch, timeou
 		results[i] = make([]Outcome, len(b.Holds))
 		singles := make([]Batch, len(b.Holds))
 		for j := range b.Holds {
-			singles[j] = Batch{DB: b.DB, TTL: b.TTL, Lease: b.Lease, Holds: b.Holds[j : j+1]}
+			singles[j] = Batch{DB: b.DB, Kind: b.Kind, TTL: b.TTL, Lease: b.Lease, Holds: b.Holds[j : j+1]}
 		}
 		if len(singles) < 2 || ctx.Err() != nil {
 			continue
@@ -122,7 +122,7 @@ func (w *Watchdog) settle(n *node, groups []*group, batches []Batch, results [][
 	for i, b := range batches {
 		for j, h := range b.Holds {
 			g := h.group
-			if g == nil || g.ttl != b.TTL || g.lease != b.Lease {
+			if g == nil || g.ttl != b.TTL || g.kind != b.Kind || g.lease != b.Lease {
 				continue // removed, or kept by another plan since: this answer is too old for it
 			}
 			switch results[i][j] {

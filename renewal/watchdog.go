@@ -71,7 +71,7 @@ func (w *Watchdog) Add(h *Hold, p Plan) {
 		h.group.remove(h)
 	}
 	h.until, h.lease = p.Until, p.Lease
-	key := groupKey{db: p.DB, slot: p.Slot, ttl: max(p.TTL, 3*time.Millisecond), lease: p.Lease}
+	key := groupKey{db: p.DB, kind: p.Kind, slot: p.Slot, ttl: max(p.TTL, 3*time.Millisecond), lease: p.Lease}
 	g := w.groups[key]
 	if g == nil {
 		g = &group{groupKey: key, index: -1}

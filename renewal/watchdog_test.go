@@ -248,6 +248,38 @@ func TestR24DatabasesApart(t *testing.T) {
 	})
 }
 
+func TestR24KindsApart(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		kinds := make(map[*Hold]int)
+		for kind := range 3 {
+			for range 5 {
+				h, _ := w.grant(7, ttl)
+				w.Remove(h)
+				w.Add(h, Plan{Kind: kind, Slot: 7, TTL: ttl, Until: Until(time.Now(), ttl)})
+				kinds[h] = kind
+			}
+		}
+		rest(ttl / 3)
+		batches := 0
+		for _, c := range w.store.called() {
+			for _, b := range c.batches {
+				batches++
+				for _, h := range b.Holds {
+					if kinds[h] != b.Kind {
+						t.Errorf("a hold of kind %d is in a batch of kind %d", kinds[h], b.Kind)
+					}
+				}
+				if len(b.Holds) != 5 {
+					t.Errorf("got %d holds in a batch, want 5", len(b.Holds))
+				}
+			}
+		}
+		if batches != 3 {
+			t.Errorf("got %d batches, want 3", batches)
+		}
+	})
+}
+
 func TestR24OneCallANodeForWhatIsDueTogether(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		w.store.nodes = 3

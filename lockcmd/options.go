@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // options are the arguments behind a key, as written by the client. A pointer that is nil was not given.
@@ -13,6 +12,7 @@ type options struct {
 	owner, id         string
 	token             int64
 	all               bool
+	mode              string // READ, WRITE or FAIR
 }
 
 // parseOptions reads the options a command allows, in any order; a nonempty message is the error to answer.
@@ -21,7 +21,7 @@ func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 	for i := 0; i < len(args); i++ {
 		name := strings.ToUpper(string(args[i][:min(len(args[i]), 16)]))
 		if !oneOf(name, allowed) {
-			if allowed == acquireOptions && oneOf(name, laterAcquire) || allowed == releaseOptions && oneOf(name, laterRelease) {
+			if allowed == acquireOptions && oneOf(name, laterAcquire) {
 				return o, msgUnsupported("option " + name)
 			}
 			return o, msgSyntax
@@ -30,8 +30,7 @@ func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 			return o, msgSyntax
 		}
 		seen += " " + name
-		if name == "ALL" {
-			o.all = true
+		if o.flag(name) {
 			continue
 		}
 		if i++; i == len(args) {
@@ -47,13 +46,25 @@ func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 	return o, ""
 }
 
+// flag sets an option that has no value. It reports whether name is one.
+func (o *options) flag(name string) bool {
+	switch name {
+	case "ALL":
+		o.all = true
+	case "READ", "WRITE", "FAIR":
+		o.mode += name // two of them make a mode that there is not
+	default:
+		return false
+	}
+	return true
+}
+
 // Options by command, and those of later versions, which are refused by name.
 const (
-	acquireOptions = "BLOCK LEASE TTL OWNER ID"
-	releaseOptions = "TOKEN OWNER ID ALL"
+	acquireOptions = "BLOCK LEASE TTL OWNER ID READ WRITE FAIR"
+	releaseOptions = "TOKEN OWNER ID ALL READ WRITE"
 	ttlOptions     = "TOKEN OWNER"
-	laterAcquire   = "READ WRITE FAIR MAXHOLD REPLICAS ONLOSS ONCLOSE"
-	laterRelease   = "READ WRITE"
+	laterAcquire   = "MAXHOLD REPLICAS ONLOSS ONCLOSE"
 )
 
 func oneOf(name, list string) bool {
@@ -126,68 +137,4 @@ func printable(id string) bool {
 // validOwner refuses what Redisson or Leash keep in the same hash under a name of their own (R4).
 func validOwner(id string) bool {
 	return printable(id) && id != "mode" && !strings.HasPrefix(id, "leash") && !strings.HasSuffix(id, ":write")
-}
-
-// wish is what an ACQUIRE asks for.
-type wish struct {
-	db    int
-	key   string
-	owner string // "" for an owner of its own
-	id    string
-	wait  bool
-	block time.Duration // how long to wait; 0 for ever
-	ttl   time.Duration // the lease
-	lease bool          // not renewed
-}
-
-func (w wish) lock() lockID { return lockID{w.db, w.key} }
-
-const acquireName = "LOCK.ACQUIRE"
-
-func (s *Service) parseAcquire(args [][]byte) (w wish, msg string) {
-	if len(args) < 2 {
-		return w, msgArity(acquireName)
-	}
-	o, msg := parseOptions(args[2:], acquireOptions)
-	if msg != "" {
-		return w, msg
-	}
-	w = wish{key: string(args[1]), owner: o.owner, id: o.id, ttl: s.cfg.WatchdogTimeout}
-	if o.block != nil {
-		if *o.block < 0 {
-			return w, msgBlockNegative
-		}
-		if *o.block > maxTTL.Milliseconds() {
-			return w, "ERR timeout is out of range"
-		}
-		w.wait, w.block = true, time.Duration(*o.block)*time.Millisecond
-	}
-	if o.lease != nil && *o.lease == -1 { // Redisson's word for none
-		o.lease = nil
-	}
-	if o.lease != nil && o.ttl != nil {
-		return w, msgLeaseAndTTL
-	}
-	for _, ms := range []*int64{o.lease, o.ttl} {
-		if ms == nil {
-			continue
-		}
-		if *ms < 1 || *ms > maxTTL.Milliseconds() {
-			return w, msgExpire(acquireName)
-		}
-		w.ttl = time.Duration(*ms) * time.Millisecond
-	}
-	w.lease = o.lease != nil
-	if !w.lease && w.ttl < MinTTL {
-		return w, "ERR invalid TTL, a hold needs at least " + strconv.FormatInt(MinTTL.Milliseconds(), 10) + " ms to be renewed in"
-	}
-	return w, s.keyError(w.key)
-}
-
-// keyError refuses a key whose helpers Redis Cluster would place in another slot (R10).
-func (s *Service) keyError(key string) string {
-	if s.cluster && !oneSlot(key) {
-		return msgSlots
-	}
-	return ""
 }

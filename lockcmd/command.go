@@ -1,0 +1,44 @@
+package lockcmd
+
+import (
+	"bytes"
+	"context"
+)
+
+// run is one command of a carrier's, see Carrier.Do.
+type run func(c *Carrier, ctx context.Context, dst []byte, args [][]byte) []byte
+
+// commands are what Do runs, by name in capitals.
+var commands = map[string]run{
+	acquireName: (*Carrier).acquire,
+	releaseName: (*Carrier).release,
+	ttlName:     (*Carrier).ttl,
+	infoName:    (*Carrier).info,
+}
+
+// Do runs one command of LOCK.*, SEM.* or LATCH.* and appends its whole reply, in RESP2, to dst. args[0] is its name in any
+// case; args are not kept. One Do at a time. It blocks as long as the command does: ctx ends when the client is gone (looked
+// at only after Host.Wait) or the session is being closed; then a waiter leaves, and a grant that can no longer be told is
+// given back.
+func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
+	if len(args) == 0 {
+		return appendError(dst, "ERR unknown command")
+	}
+	var name [32]byte
+	verb := bytes.ToUpper(append(name[:0], args[0][:min(len(args[0]), len(name))]...))
+	if run, ok := commands[string(verb)]; ok {
+		return run(c, ctx, dst, args)
+	}
+	return appendError(dst, msgUnsupported("command '"+cleanName(args[0])+"'"))
+}
+
+// cleanName is a command's name as it may stand in an error.
+func cleanName(name []byte) string {
+	name = name[:min(len(name), 128)]
+	return string(bytes.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return ' '
+		}
+		return r
+	}, name))
+}

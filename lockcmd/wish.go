@@ -1,0 +1,91 @@
+package lockcmd
+
+import (
+	"strconv"
+	"time"
+)
+
+// wish is what an ACQUIRE asks for.
+type wish struct {
+	db    int
+	key   string
+	mode  *mode
+	owner string // "" for an owner of its own
+	id    string
+	wait  bool
+	block time.Duration // how long to wait; 0 for ever
+	ttl   time.Duration // the lease
+	lease bool          // not renewed
+}
+
+func (w wish) lock() lockID { return lockID{w.db, w.key} }
+
+const acquireName = "LOCK.ACQUIRE"
+
+func (s *Service) parseAcquire(args [][]byte) (w wish, msg string) {
+	if len(args) < 2 {
+		return w, msgArity(acquireName)
+	}
+	o, msg := parseOptions(args[2:], acquireOptions)
+	if msg != "" {
+		return w, msg
+	}
+	m, msg := o.asked()
+	if msg != "" {
+		return w, msg
+	}
+	w = wish{key: string(args[1]), mode: m, owner: o.owner, id: o.id, ttl: s.cfg.WatchdogTimeout}
+	if o.block != nil {
+		if *o.block < 0 {
+			return w, msgBlockNegative
+		}
+		if *o.block > maxTTL.Milliseconds() {
+			return w, "ERR timeout is out of range"
+		}
+		w.wait, w.block = true, time.Duration(*o.block)*time.Millisecond
+	}
+	if o.lease != nil && *o.lease == -1 { // Redisson's word for none
+		o.lease = nil
+	}
+	if o.lease != nil && o.ttl != nil {
+		return w, msgLeaseAndTTL
+	}
+	for _, ms := range []*int64{o.lease, o.ttl} {
+		if ms == nil {
+			continue
+		}
+		if *ms < 1 || *ms > maxTTL.Milliseconds() {
+			return w, msgExpire(acquireName)
+		}
+		w.ttl = time.Duration(*ms) * time.Millisecond
+	}
+	w.lease = o.lease != nil
+	if !w.lease && w.ttl < MinTTL {
+		return w, "ERR invalid TTL, a hold needs at least " + strconv.FormatInt(MinTTL.Milliseconds(), 10) + " ms to be renewed in"
+	}
+	return w, s.keyError(w.key)
+}
+
+// asked is the mode that an ACQUIRE's options ask for.
+func (o options) asked() (m *mode, msg string) {
+	for _, m := range modes {
+		if m.option == o.mode {
+			return m, ""
+		}
+	}
+	if oneOf(o.mode, "READ WRITE FAIR") {
+		return nil, msgUnsupported("option " + o.mode)
+	}
+	return nil, msgSyntax
+}
+
+// means reports whether the options of a command about a present hold mean one in mode m: any, if they name none.
+func (o options) means(m *mode) bool { return o.mode == "" || o.mode == m.option }
+
+// keyError refuses a key whose helpers Redis Cluster would place in another slot (R10).
+func (s *Service) keyError(key string) string {
+	if s.cluster && !oneSlot(key) {
+		return msgSlots
+	}
+	return ""
+}
