@@ -93,6 +93,7 @@ func (s *Service) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.watchdog.Run(ctx) })
 	wg.Go(func() { s.ears.run(ctx) })
+	wg.Go(func() { s.warnOfEviction(ctx) })
 	logged := make(chan struct{})
 	go func() { defer close(logged); s.logLosses() }()
 	<-ctx.Done()

@@ -208,10 +208,10 @@ func TestPausedRedis(t *testing.T) {
 	}
 }
 
-// TestReleaseAfterTheData: R15. A pipelined SET and RELEASE on different
+// TestR15ReleaseAfterTheData: R15. A pipelined SET and RELEASE on different
 // nodes: whoever gets the lock next reads what was set, however slow the data
 // node is.
-func TestReleaseAfterTheData(t *testing.T) {
+func TestR15ReleaseAfterTheData(t *testing.T) {
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 20 * time.Second})
 	l := startLeash(t, c.Addrs())
 	stock, order := keyOn(t, c, c.Nodes[0], "stock"), keyOn(t, c, c.Nodes[1], "order")
@@ -251,9 +251,9 @@ func TestReleaseAfterTheData(t *testing.T) {
 	}
 }
 
-// TestResetClientsCallsComeFirst: R15, R16. A client that dies by RST with
+// TestR16ResetClientsCallsComeFirst: R15, R16. A client that dies by RST with
 // output unread does not let its LOCK.RELEASE overtake the SET before it.
-func TestResetClientsCallsComeFirst(t *testing.T) {
+func TestR16ResetClientsCallsComeFirst(t *testing.T) {
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 60 * time.Second})
 	l := startLeash(t, c.Addrs(), func(o *options) { o.up.UpstreamTimeout = 30 * time.Second })
 	other := l.dial(t)

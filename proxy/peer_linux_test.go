@@ -22,9 +22,9 @@ func TestKeepAliveFor(t *testing.T) {
 	}
 }
 
-// TestHoldersAreWatchedClosely: R29. A socket with a hold or a waiter gets
+// TestR29HoldersAreWatchedClosely: R29. A socket with a hold or a waiter gets
 // tight keepalives, and the kernel's usual ones when it has neither.
-func TestHoldersAreWatchedClosely(t *testing.T) {
+func TestR29HoldersAreWatchedClosely(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
 	client := l.dial(t)
