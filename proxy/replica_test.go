@@ -235,7 +235,9 @@ func TestReadFromNearest(t *testing.T) {
 	want(t, l.dial(t), "+OK\r\n", "SET", "k", "v")
 	eventually(t, "all of them are read from, as they are equally near", func() bool {
 		for range 20 {
-			do(t, l.dial(t), "STRLEN", "k")
+			client := l.dial(t)
+			do(t, client, "STRLEN", "k")
+			client.Close()
 		}
 		for _, s := range g.Servers {
 			if calls(t, s, "strlen") == 0 {
