@@ -3,6 +3,8 @@ package lockcmd
 import (
 	"bytes"
 	"context"
+	"maps"
+	"slices"
 )
 
 // run is one command of a carrier's, see Carrier.Do.
@@ -42,3 +44,6 @@ func cleanName(name []byte) string {
 		return r
 	}, name))
 }
+
+// Commands are the names of what Do runs, in capitals.
+func Commands() []string { return slices.Sorted(maps.Keys(commands)) }

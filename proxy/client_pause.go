@@ -109,18 +109,22 @@ func (s *session) clientUnpause(c *command, cmd resp.Command) bool {
 // its transaction has one.
 var mayPropagate = map[string]bool{"fcall": true, "eval": true, "evalsha": true, "pfcount": true, "publish": true, "spublish": true}
 
-// holds reports whether a command is held back: one that Redis would run. c is
-// nil for one that is in no table.
+// holds reports whether a command is held back: one that Redis, or
+// lockcmd, would run. c is nil for one that is in no table of Redis's.
 func (p *pause) holds(s *session, c *command, cmd resp.Command) bool {
+	var own *ownCommand
+	if c == nil {
+		own = ownCommandOf(cmd.Args[0])
+	}
 	switch {
 	case !s.authenticated():
 		return false
-	case c == nil && !isLockCommand(cmd.Args[0]), c != nil && !c.arityOK(cmd.Args):
+	case c == nil && (own == nil || !own.arityOK(cmd.Args)), c != nil && !c.arityOK(cmd.Args):
 		return false
 	case p.all:
 		return true
 	case c == nil:
-		return !isWord(cmd.Args[0], "LOCK.TTL") && !isWord(cmd.Args[0], "LOCK.INFO")
+		return !own.use.reads
 	}
 	return c.mayPropagate() || c.name == "exec" && s.tx != nil && s.tx.propagates
 }

@@ -147,24 +147,34 @@ func contains(names []*ownCommand, o *ownCommand) bool {
 }
 
 // commandGetKeys answers COMMAND GETKEYS and GETKEYSANDFLAGS of Leash's own
-// commands, which have their key first.
+// commands.
 func (s *session) commandGetKeys(c *command, cmd resp.Command) bool {
 	if len(cmd.Args) < 3 {
 		return s.relayAny(c, cmd)
 	}
 	o := ownCommandOf(cmd.Args[2])
-	switch own := cmd.Args[2:]; {
-	case o == nil:
+	if o == nil {
 		return s.relayAny(c, cmd)
+	}
+	keys := o.keysOf(cmd.Args[2:])
+	switch {
 	case !s.ready(c, cmd):
 		return true
-	case len(own) < -o.arity:
+	case o.keys == noKey:
+		return s.fail("ERR The command has no key arguments")
+	case !o.arityOK(cmd.Args[2:]):
 		return s.fail(msgCommandArity)
-	case c.name == "command|getkeys":
-		s.scratch = resp.AppendBulk(resp.AppendArray(s.scratch[:0], 1), own[1])
-	default:
-		s.scratch = resp.AppendBulk(append(s.scratch[:0], "*1\r\n*2\r\n"...), own[1])
-		s.scratch = appendSet(s.scratch, s.lane.RESP3, o.keyFlags...)
+	case len(keys) == 0:
+		return s.fail("ERR Invalid arguments specified for command")
 	}
-	return s.answer(s.scratch)
+	b := resp.AppendArray(s.scratch[:0], len(keys))
+	for _, key := range keys {
+		if c.name == "command|getkeys" {
+			b = resp.AppendBulk(b, key)
+		} else {
+			b = appendSet(resp.AppendBulk(resp.AppendArray(b, 2), key), s.lane.RESP3, o.use.keyFlags...)
+		}
+	}
+	s.scratch = b
+	return s.answer(b)
 }

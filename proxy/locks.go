@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -35,7 +34,11 @@ func (s *session) lock(args [][]byte) bool {
 		return false
 	}
 	s.Flush()
-	if refusal := s.lockRefusal(args); refusal != "" {
+	o := ownCommandOf(args[0])
+	if o != nil && o.name == "lock.help" {
+		return s.lockHelp(o, args)
+	}
+	if refusal := s.lockRefusal(o, args); refusal != "" {
 		return s.fail(refusal)
 	}
 	carrier := s.carrier.Load()
@@ -60,32 +63,39 @@ func (s *session) lock(args [][]byte) bool {
 		return false
 	}
 	if s.lane.RESP3 {
-		reply = lockReplyRESP3(reply, isWord(args[0], "LOCK.INFO"))
+		reply = lockReplyRESP3(reply, o != nil && o.asMap)
 	}
 	return s.answer(reply) && !s.leaveIfDraining()
 }
 
-// lockRefusal is the error for a user who may not do with the key itself what
-// a lock does with it (rule R8), for lock scripts run as Leash's own user;
-// empty when there is none.
-func (s *session) lockRefusal(args [][]byte) string {
-	if len(args) < 2 || isWord(args[0], "LOCK.TTL") {
-		return "" // answered from memory, or an error anyway
+// lockRefusal is the error for a user who may not do with the keys themselves
+// what a lock does with them (rule R8), for lock scripts run as Leash's own
+// user; empty when there is none.
+func (s *session) lockRefusal(o *ownCommand, args [][]byte) string {
+	if o == nil || len(o.use.right) == 0 {
+		return ""
 	}
-	command, more := "HSET", []any{"f", "v"}
-	if isWord(args[0], "LOCK.INFO") {
-		command, more = "HGETALL", nil
+	more := make([]any, len(o.use.right)-1)
+	for i, arg := range o.use.right[1:] {
+		more[i] = arg
 	}
-	err := s.server.up.Permit(s.ctx, s.lane, command, args[1], more...)
+	for _, key := range o.keysOf(args) {
+		if err := s.server.up.Permit(s.ctx, s.lane, o.use.right[0], key, more...); err != nil {
+			return s.lockDenial(o, err)
+		}
+	}
+	return ""
+}
+
+// lockDenial is what to answer when a right is missing, or not known.
+func (s *session) lockDenial(o *ownCommand, err error) string {
 	var denied *upstream.Denied
 	var refusal redis.Error
 	switch {
-	case err == nil:
-		return ""
 	case errors.As(err, &denied) && denied.Key:
 		return "NOPERM this user has no permissions to access one of the keys used as arguments"
 	case errors.As(err, &denied):
-		return "NOPERM this user has no permissions to run the '" + strings.ToLower(string(quoted(args[0], maxQuoted))) + "' command"
+		return "NOPERM this user has no permissions to run the '" + o.name + "' command"
 	}
 	s.server.log.Warn("the rights of a user are not known, no lock for it", "user", s.lane.User, "err", err)
 	if !errors.As(err, &refusal) {
@@ -95,7 +105,7 @@ func (s *session) lockRefusal(args [][]byte) string {
 }
 
 // lockReplyRESP3 turns a reply of lockcmd, which speaks RESP2, into RESP3:
-// nulls, and the map of LOCK.INFO.
+// nulls, and maps.
 func lockReplyRESP3(reply []byte, isMap bool) []byte {
 	if string(reply) == resp.NilBulk {
 		return []byte(resp.Null)

@@ -2,82 +2,121 @@ package proxy
 
 import (
 	"slices"
+	"strings"
 
 	"leash/proxy/resp"
 )
 
-// ownCommand is what COMMAND says of a command that Leash has and Redis has not
-// (https://redis.io/docs/latest/commands/command/). Its key is the first argument.
+// ownCommand is a command that Leash has and Redis has not. What COMMAND,
+// LOCK.HELP, rights, pauses and RESP3 need to know of it comes from here.
 type ownCommand struct {
-	name       string // lower case
-	arity      int    // at least -arity arguments with the name
-	flags      []string
-	categories []string
-	keyFlags   []string
-	summary    string
+	usage   string // as Redis writes it: options in brackets, tokens in capitals; see parseUsage
+	use     *keyUse
+	blocks  bool // may wait
+	asMap   bool // its reply is a map
+	summary string
+
+	// From usage.
+	name    string // lower case
+	arity   int    // at least -arity arguments with the name when negative
+	keys    keyPlace
+	options []argument
 }
 
-// ownCommands are all of them.
-var ownCommands = [...]ownCommand{
-	{"lock.acquire", -2, []string{"write", "denyoom", "noscript", "blocking"}, []string{"@write", "@slow", "@blocking"}, []string{"RW", "access", "update"},
-		"Takes a lock that is renewed while the connection lives"},
-	{"lock.release", -2, []string{"write", "noscript"}, []string{"@write", "@slow"}, []string{"RW", "access", "delete"}, "Releases a lock"},
-	{"lock.ttl", -2, []string{"readonly", "noscript", "fast"}, []string{"@read", "@fast"}, []string{"RO", "access"}, "Returns for how many ms a lock is certainly held"},
-	{"lock.info", -2, []string{"readonly", "noscript"}, []string{"@read", "@slow"}, []string{"RO", "access"}, "Returns who holds a lock"},
+// keyPlace is where a command has its keys.
+type keyPlace int
+
+const (
+	noKey    keyPlace = iota
+	firstKey          // the first argument is the only one
+	numKeys           // the first argument says how many follow
+)
+
+// keyUse is what a command does with its keys.
+type keyUse struct {
+	flags, categories, keyFlags []string
+	reads                       bool // changes nothing, so a pause of writes does not hold it back
+	// right is the command of Redis, with what follows its key, that a user must
+	// be allowed to run with each of the keys (rule R8); empty for none.
+	right []string
 }
+
+// Uses. Locks are hashes, permits and counters strings.
+var (
+	takesHash   = &keyUse{[]string{"write", "denyoom", "noscript"}, []string{"@write", "@slow"}, []string{"RW", "access", "update"}, false, []string{"HSET", "f", "v"}}
+	endsHash    = &keyUse{[]string{"write", "noscript"}, []string{"@write", "@slow"}, []string{"RW", "access", "delete"}, false, []string{"HSET", "f", "v"}}
+	deletesHash = &keyUse{[]string{"write", "noscript"}, []string{"@write", "@slow"}, []string{"RW", "access", "delete"}, false, []string{"DEL"}}
+	readsHash   = &keyUse{[]string{"readonly", "noscript"}, []string{"@read", "@slow"}, []string{"RO", "access"}, true, []string{"HGETALL"}}
+	takesCount  = &keyUse{[]string{"write", "denyoom", "noscript"}, []string{"@write", "@slow"}, []string{"RW", "access", "update"}, false, []string{"SET", "v"}}
+	givesCount  = &keyUse{[]string{"write", "noscript"}, []string{"@write", "@slow"}, []string{"RW", "access", "update"}, false, []string{"SET", "v"}}
+	readsCount  = &keyUse{[]string{"readonly", "noscript"}, []string{"@read", "@slow"}, []string{"RO", "access"}, true, []string{"GET"}}
+	fromMemory  = &keyUse{[]string{"readonly", "noscript", "fast"}, []string{"@read", "@fast"}, []string{"RO", "access"}, true, nil}
+)
+
+// ownCommands are all of them, in the order of LOCK.HELP.
+var ownCommands = parseUsages([]ownCommand{
+	{usage: "LOCK.ACQUIRE key [BLOCK milliseconds] [LEASE milliseconds | TTL milliseconds] [OWNER id [ID request]]",
+		use: takesHash, blocks: true, summary: "Takes a lock that is renewed while the connection lives"},
+	{usage: "LOCK.RELEASE key [TOKEN token | OWNER id [ID request]] [ALL]",
+		use: endsHash, summary: "Releases a lock"},
+	{usage: "LOCK.TTL key [TOKEN token | OWNER id]",
+		use: fromMemory, summary: "Returns for how many ms a lock is certainly held"},
+	{usage: "LOCK.INFO key",
+		use: readsHash, asMap: true, summary: "Returns who holds a lock"},
+	{usage: "LOCK.HELP",
+		use: fromMemory, summary: "Prints this help"},
+})
+
+var ownByName = func() map[string]*ownCommand {
+	m := make(map[string]*ownCommand, len(ownCommands))
+	for i := range ownCommands {
+		m[strings.ToUpper(ownCommands[i].name)] = &ownCommands[i]
+	}
+	return m
+}()
 
 // ownCommandOf finds the command of that name, nil if it is not Leash's own.
 func ownCommandOf(name []byte) *ownCommand {
-	i := slices.IndexFunc(ownCommands[:], func(o ownCommand) bool { return isWord(name, o.name) })
-	if i < 0 {
-		return nil
+	var buf [maxName]byte
+	return ownByName[string(upper(buf[:0], name))]
+}
+
+func (o *ownCommand) hasCategory(name string) bool {
+	return slices.Contains(o.categories(), "@"+name)
+}
+
+// arityOK checks the number of arguments.
+func (o *ownCommand) arityOK(args [][]byte) bool {
+	return len(args) == o.arity || o.arity < 0 && len(args) >= -o.arity
+}
+
+// keysOf are the keys among a command's arguments, none when those are wrong.
+func (o *ownCommand) keysOf(args [][]byte) [][]byte {
+	switch {
+	case !o.arityOK(args):
+	case o.keys == firstKey:
+		return args[1:2]
+	case o.keys == numKeys:
+		if n, ok := resp.ParseInt(args[1]); ok && 0 < n && n <= int64(len(args)-2) {
+			return args[2 : 2+n]
+		}
 	}
-	return &ownCommands[i]
+	return nil
 }
 
-func (o *ownCommand) hasCategory(name string) bool { return slices.Contains(o.categories, "@"+name) }
-
-// info is the command's entry in COMMAND's reply.
-func (o *ownCommand) info(resp3 bool) []byte {
-	b := resp.AppendBulk(resp.AppendArray(nil, modernFields), o.name)
-	b = resp.AppendInt(b, int64(o.arity))
-	b = appendSet(b, resp3, o.flags...)
-	b = append(b, ":1\r\n:1\r\n:1\r\n"...) // the first key is the last
-	b = appendSet(b, resp3, o.categories...)
-	b = appendSet(b, resp3) // tips
-	b = o.keySpecs(b, resp3)
-	return appendSet(b, resp3) // subcommands
-}
-
-func (o *ownCommand) keySpecs(b []byte, resp3 bool) []byte {
-	b = appendSetHeader(b, resp3, 1)
-	b = resp.AppendBulk(appendPairs(b, resp3, 3), "flags")
-	b = appendSet(b, resp3, o.keyFlags...)
-	b = resp.AppendBulk(b, "begin_search")
-	b = appendSpec(b, resp3, "index", 1)
-	b = resp.AppendInt(resp.AppendBulk(b, "index"), 1)
-	b = resp.AppendBulk(b, "find_keys")
-	b = appendSpec(b, resp3, "range", 3)
-	b = resp.AppendInt(resp.AppendBulk(b, "lastkey"), 0)
-	b = resp.AppendInt(resp.AppendBulk(b, "keystep"), 1)
-	return resp.AppendInt(resp.AppendBulk(b, "limit"), 0)
-}
-
-// appendSpec begins a map of a type and of what that type has.
-func appendSpec(b []byte, resp3 bool, kind string, fields int) []byte {
-	b = resp.AppendBulk(resp.AppendBulk(appendPairs(b, resp3, 2), "type"), kind)
-	return appendPairs(resp.AppendBulk(b, "spec"), resp3, fields)
-}
-
-// docs is the command's value in COMMAND DOCS' reply.
-func (o *ownCommand) docs(resp3 bool) []byte {
-	b := appendPairs(nil, resp3, 4)
-	for _, pair := range [...][2]string{{"summary", o.summary}, {"since", "1.0.0"}, {"group", "leash"}} {
-		b = resp.AppendBulk(resp.AppendBulk(b, pair[0]), pair[1])
+// lockHelp answers LOCK.HELP in the form of Redis's own HELP subcommands.
+func (s *session) lockHelp(o *ownCommand, args [][]byte) bool {
+	if !o.arityOK(args) {
+		return s.fail("ERR wrong number of arguments for 'lock.help' command")
 	}
-	b = append(resp.AppendBulk(b, "arguments"), "*1\r\n"...)
-	b = appendPairs(b, resp3, 3)
-	b = resp.AppendBulk(resp.AppendBulk(b, "name"), "key")
-	b = resp.AppendBulk(resp.AppendBulk(b, "type"), "key")
-	return resp.AppendInt(resp.AppendBulk(b, "key_spec_index"), 0)
+	lines := []string{"Leash's own commands. Options may come in any order, times are in milliseconds:"}
+	for _, o := range ownCommands {
+		lines = append(lines, o.usage, "    "+o.summary+".")
+	}
+	b := resp.AppendArray(s.scratch[:0], len(lines))
+	for _, line := range lines {
+		b = resp.AppendStatus(b, line)
+	}
+	s.scratch = b
+	return s.answer(b)
 }

@@ -1,0 +1,162 @@
+package proxy
+
+import (
+	"slices"
+	"strings"
+)
+
+// argument is an argument of a command, as COMMAND DOCS describes it
+// (https://redis.io/docs/latest/develop/reference/command-arguments/).
+type argument struct {
+	name     string
+	kind     string // key, string, integer, pattern, pure-token, block or oneof
+	token    string // that stands before it, or is it
+	optional bool
+	multiple bool
+	parts    []argument // of a block, or the choices of a oneof
+}
+
+// argumentKinds are the types of arguments that are no strings, by name.
+var argumentKinds = map[string]string{
+	"key": "key", "pattern": "pattern", "numkeys": "integer", "milliseconds": "integer", "count": "integer", "token": "integer",
+	"permits": "integer", "replicas": "integer", "quorum": "integer",
+}
+
+// parseUsages fills in what the usages of commands say. It panics when one says
+// nothing.
+func parseUsages(commands []ownCommand) []ownCommand {
+	for i := range commands {
+		o := &commands[i]
+		name, rest, _ := strings.Cut(o.usage, " ")
+		p := &usageParser{words: strings.Fields(strings.NewReplacer("[", " [ ", "]", " ] ").Replace(rest))}
+		o.name, o.options = strings.ToLower(name), p.sequence()
+		if len(p.words) > 0 {
+			panic("proxy: usage of " + o.name + ": what is " + p.words[0])
+		}
+		required, open := 1, false
+		for _, a := range o.options {
+			open = open || a.optional || a.multiple
+			if !a.optional {
+				required += a.length()
+			}
+		}
+		if o.arity = required; open {
+			o.arity = -required
+		}
+		switch {
+		case len(o.options) == 0:
+		case o.options[0].kind == "key":
+			o.keys = firstKey
+		case o.options[0].name == "numkeys":
+			o.keys = numKeys
+		}
+	}
+	return commands
+}
+
+// length is how many words an argument has at least.
+func (a argument) length() int {
+	n := 1
+	switch a.kind {
+	case "block":
+		n = 0
+		for _, p := range a.parts {
+			if !p.optional {
+				n += p.length()
+			}
+		}
+	case "oneof":
+		n = slices.MinFunc(a.parts, func(a, b argument) int { return a.length() - b.length() }).length()
+	case "pure-token":
+		return 1
+	}
+	if a.token != "" {
+		n++
+	}
+	return n
+}
+
+// usageParser reads a usage: words in small letters are arguments, and one in
+// capitals the token of the argument behind it or, where there is none, one by
+// itself; "[…]" may be left out, "a | b" is one of both, "a [a ...]" several,
+// "[a ...]" any number.
+type usageParser struct{ words []string }
+
+func (p *usageParser) next(word string) bool {
+	if len(p.words) == 0 || p.words[0] != word {
+		return false
+	}
+	p.words = p.words[1:]
+	return true
+}
+
+// sequence reads arguments up to the end, a "|" or a "]".
+func (p *usageParser) sequence() (all []argument) {
+	for len(p.words) > 0 && p.words[0] != "|" && p.words[0] != "]" {
+		if p.next("[") {
+			if last := len(all) - 1; last >= 0 && p.repeats(all[last].name) {
+				all[last].multiple = true
+				continue
+			}
+			a := p.choices()
+			a.optional = true
+			all = append(all, a)
+			p.next("]")
+			continue
+		}
+		all = append(all, p.argument())
+	}
+	return all
+}
+
+// repeats reads "name ...]", which says that the argument before may come again.
+func (p *usageParser) repeats(name string) bool {
+	if len(p.words) < 3 || p.words[0] != name || p.words[1] != "..." {
+		return false
+	}
+	p.words = p.words[3:]
+	return true
+}
+
+// choices reads what is in brackets.
+func (p *usageParser) choices() argument {
+	var choices []argument
+	for more := true; more; more = p.next("|") {
+		choices = append(choices, block(p.sequence()))
+	}
+	if len(choices) == 1 {
+		return choices[0]
+	}
+	return argument{name: choices[0].name + "_or_" + choices[len(choices)-1].name, kind: "oneof", parts: choices}
+}
+
+// block makes one argument of several.
+func block(parts []argument) argument {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return argument{name: strings.ToLower(parts[0].token + "_block"), kind: "block", parts: parts}
+}
+
+// argument reads a token, or a name with or without one before it.
+func (p *usageParser) argument() argument {
+	word := p.words[0]
+	p.words = p.words[1:]
+	if word == strings.ToLower(word) {
+		return p.named(word, "")
+	}
+	if len(p.words) > 0 && p.words[0] == strings.ToLower(p.words[0]) && !strings.ContainsAny(p.words[0], "[]|") {
+		name := p.words[0]
+		p.words = p.words[1:]
+		return p.named(name, word)
+	}
+	return argument{name: strings.ToLower(word), kind: "pure-token", token: word}
+}
+
+func (p *usageParser) named(name, token string) argument {
+	kind := argumentKinds[name]
+	if kind == "" {
+		kind = "string"
+	}
+	return argument{name: name, kind: kind, token: token, multiple: p.next("...")}
+}
