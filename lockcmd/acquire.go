@@ -26,7 +26,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	t := c.newTry(w, own)
 	defer t.release()
 	r := result{kind: taken}
-	if own != nil || w.owner != "" || !w.wait || !s.queues.waiting(w.lock()) { // else: behind those who wait already (R18)
+	if own != nil || w.owner != "" || !w.wait || !s.queues.waiting(w.line()) { // else: behind those who wait already (R18)
 		r = t.send(s.deadline())
 	}
 	if w.wait && (r.kind == taken || r.kind == busy) {

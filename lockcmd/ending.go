@@ -79,7 +79,7 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 		e.renumber()
 	}
 	if e.hold.mode.handover != nil && !s.draining.Load() {
-		if w := s.queues.claim(e.hold.id, e.hold.mode); w != nil {
+		if w := s.queues.claim(e.hold); w != nil {
 			code, known := e.handOver(w, until)
 			if known && code != tooLate {
 				return e.settle(code), nil

@@ -7,6 +7,7 @@ type mode struct {
 	id     int    // holds of two modes never share a batch of the watchdog's (renewal.Plan.Kind)
 	name   string // as LOCK.INFO says it
 	option string // of ACQUIRE; "" for none
+	shared bool   // several owners may hold the lock at once
 
 	acquire, release, revoke, move, undo, renew *script
 	handover                                    *script // nil when a release does not grant

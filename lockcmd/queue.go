@@ -7,11 +7,22 @@ import (
 // maxHandovers is how often in a row a lock goes from one waiter of this Leash to the next before other Leashes get a chance.
 const maxHandovers = 16
 
-// queues are the waiters of this Leash, in the order they came, by lock. Only the head of a queue looks at the lock (R18).
+// queues are the waiters of this Leash, in the order they came. Only the head of a queue looks at the lock (R18), and when it got in to
+// share it, the next one does if it wants to share it too.
 type queues struct {
 	mu     sync.Mutex
-	byLock map[lockID]*queue
+	lines  map[lineID]*queue
+	counts map[lockID]int // of waiters, in all lines of a lock
 }
+
+// lineID is what a queue is known by: a lock, and where its releases are told to those who wait. Waiters for another kind of lock on the
+// same key stand apart: they cannot get in before or behind these, only instead of them.
+type lineID struct {
+	lockID
+	channel string
+}
+
+func (w wish) line() lineID { return lineID{w.lock(), w.mode.channel(w.key)} }
 
 type queue struct {
 	waiters []*waiter
@@ -38,26 +49,29 @@ const (
 	left          // not in the queue any more
 )
 
-func newQueues() *queues { return &queues{byLock: make(map[lockID]*queue)} }
-
-// waiting reports whether anybody waits for the lock.
-func (q *queues) waiting(lock lockID) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.byLock[lock] != nil
+func newQueues() *queues {
+	return &queues{lines: make(map[lineID]*queue), counts: make(map[lockID]int)}
 }
 
-// join puts a try at the end of its lock's queue.
+// waiting reports whether anybody stands in a line.
+func (q *queues) waiting(line lineID) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lines[line] != nil
+}
+
+// join puts a try at the end of its queue.
 func (q *queues) join(t *try) *waiter {
 	w := &waiter{try: t, wake: make(chan struct{}, 1), gift: make(chan result, 1)}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	k := q.byLock[t.wish.lock()]
+	k := q.lines[t.wish.line()]
 	if k == nil {
 		k = &queue{}
-		q.byLock[t.wish.lock()] = k
+		q.lines[t.wish.line()] = k
 	}
 	k.waiters = append(k.waiters, w)
+	q.counts[t.wish.lock()]++
 	return w
 }
 
@@ -65,7 +79,7 @@ func (q *queues) join(t *try) *waiter {
 func (q *queues) look(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.byLock[w.try.wish.lock()].waiters[0] != w || w.place != queued {
+	if q.lines[w.try.wish.line()].waiters[0] != w || w.place != queued {
 		return false
 	}
 	select { // whatever woke it until now is served by this look; what comes later deserves another
@@ -85,7 +99,7 @@ func (q *queues) looked(w *waiter) {
 }
 
 // leave takes w out of its queue. It fails while a release may grant it the lock, unless forced: then that grant is given
-// back by whoever makes it. A head that leaves without the lock passes the wake-up on.
+// back by whoever makes it. A head that leaves without the lock passes the wake-up on, and so does one that shares it with the next.
 func (q *queues) leave(w *waiter, took, force bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -95,29 +109,34 @@ func (q *queues) leave(w *waiter, took, force bool) bool {
 	took = took || w.place == given
 	w.try.late = w.try.late || w.late
 	w.place = left
-	lock := w.try.wish.lock()
-	k := q.byLock[lock]
+	line := w.try.wish.line()
+	k := q.lines[line]
 	for i, other := range k.waiters {
 		if other != w {
 			continue
 		}
 		k.waiters = append(k.waiters[:i:i], k.waiters[i+1:]...)
-		if i == 0 && !took && len(k.waiters) > 0 {
+		if i == 0 && len(k.waiters) > 0 && (!took || w.shares() && k.waiters[0].shares()) {
 			k.waiters[0].rouse()
 		}
 		break
 	}
 	if len(k.waiters) == 0 {
-		delete(q.byLock, lock)
+		delete(q.lines, line)
+	}
+	if q.counts[line.lockID]--; q.counts[line.lockID] == 0 {
+		delete(q.counts, line.lockID)
 	}
 	return true
 }
 
-// wake lets the head of the lock's queue look at the lock.
-func (q *queues) wake(lock lockID) {
+func (w *waiter) shares() bool { return w.try.wish.mode.shared }
+
+// wake lets the head of a line look at the lock.
+func (q *queues) wake(line lineID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if k := q.byLock[lock]; k != nil {
+	if k := q.lines[line]; k != nil {
 		k.waiters[0].rouse()
 	}
 }
@@ -126,7 +145,7 @@ func (q *queues) wake(lock lockID) {
 func (q *queues) wakeAll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, k := range q.byLock {
+	for _, k := range q.lines {
 		for _, w := range k.waiters {
 			w.rouse()
 		}
@@ -140,17 +159,20 @@ func (w *waiter) rouse() {
 	}
 }
 
-// claim is the head of the lock's queue, to be granted the lock by a release (R21); nil when there is none, when it looks for itself
-// just now, when it wants to hold it in another mode, or when it is the fleet's turn. A claim ends with give or unclaim.
-func (q *queues) claim(lock lockID, m *mode) *waiter {
+// claim is the head of the line for a hold that is released, to be granted the lock by its release (R21); nil when there is none, when it
+// looks for itself just now, when it wants to hold it in another mode, or when it is the fleet's turn. A claim ends with give or unclaim.
+func (q *queues) claim(h *hold) *waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	line := q.byLock[lock]
+	if q.counts[h.id] == 0 { // as nearly always
+		return nil
+	}
+	line := q.lines[lineID{h.id, h.mode.channel(h.id.key)}]
 	if line == nil {
 		return nil
 	}
 	w := line.waiters[0]
-	if line.handed >= maxHandovers || w.place != queued || w.try.own != nil || w.try.wish.mode != m {
+	if line.handed >= maxHandovers || w.place != queued || w.try.own != nil || w.try.wish.mode != h.mode {
 		line.handed = 0
 		return nil
 	}
@@ -186,12 +208,9 @@ func (q *queues) unclaim(w *waiter, late bool) bool {
 	return true
 }
 
-// length is how many wait for the lock.
+// length is how many wait for the lock, in whatever line.
 func (q *queues) length(lock lockID) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if k := q.byLock[lock]; k != nil {
-		return len(k.waiters)
-	}
-	return 0
+	return q.counts[lock]
 }

@@ -118,6 +118,6 @@ func (l *subscriber) unlocked(channel string) {
 	}
 	l.mu.Unlock()
 	for _, lock := range locks {
-		l.service.queues.wake(lock)
+		l.service.queues.wake(lineID{lock, channel})
 	}
 }

@@ -155,7 +155,7 @@ func TestR18FirstComeFirstServed(t *testing.T) {
 			last, holder = token, conns[i]
 		}
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
-		if exists(t, rdb, key) || s.queues.waiting(lockID{0, key}) {
+		if exists(t, rdb, key) || s.queues.length(lockID{0, key}) != 0 {
 			t.Error("something is left behind")
 		}
 	})
@@ -283,7 +283,7 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 	eventually(t, time.Second, "b has looked when it came and when it listened", func() bool {
 		s.queues.mu.Lock()
 		defer s.queues.mu.Unlock()
-		return looks.Load() == 2 && s.queues.byLock[lockID{0, key}].waiters[0].place == queued
+		return looks.Load() == 2 && s.queues.lines[lineID{lockID{0, key}, lockChannel(key)}].waiters[0].place == queued
 	})
 	late := p.HoldBefore(running(handoverScript, key))
 	began := time.Now()

@@ -15,23 +15,30 @@ local function raise(key, left, ms)
   if left < ms then redis.call('PEXPIRE', key, ms) end
 end
 
--- tell publishes a wake-up on the channel in the ways that mode (p, s) names. It may fail, for Redis before 7 has no SPUBLISH and
--- a user may be denied the channel; what was done stays done, and waiters look again by themselves.
-local function tell(channel, mode)
-  if string.find(mode, 'p', 1, true) then redis.pcall('PUBLISH', channel, '0') end
-  if string.find(mode, 's', 1, true) then redis.pcall('SPUBLISH', channel, '0') end
+-- tell publishes a wake-up on the channel in the ways that mode (p, s) names; word is what Redisson says there, '0' if left out. It may
+-- fail, for Redis before 7 has no SPUBLISH and a user may be denied the channel; what was done stays done, and waiters look again.
+local function tell(channel, mode, word)
+  if string.find(mode, 'p', 1, true) then redis.pcall('PUBLISH', channel, word or '0') end
+  if string.find(mode, 's', 1, true) then redis.pcall('SPUBLISH', channel, word or '0') end
 end
 
--- grant makes a hold of the free key: a token above the last one (R6), the owner's count 1 and the record, in this order,
--- so that Redis refuses at its memory limit before anything has changed. grant = {owner, carrier, req, ttl, opts, token ttl, id, client}
-local function grant(key, counter, g)
+-- mint counts a new token, above the last one (R6), and writes it down for ttl ms, '0' for ever. It returns the token, its text and
+-- Redis's clock in ms as text; or an error.
+local function mint(counter, ttl)
   local last, now = redis.call('GET', counter), redis.call('TIME')
   local token = math.max((tonumber(last or 0) or 0) + 1, tonumber(now[1]) * 1000000 + tonumber(now[2]))
-  if token >= 9007199254740992 then return redis.error_reply('ERR the token counter of this lock is out of range') end
+  if token >= 9007199254740992 then return nil, redis.error_reply('ERR the token counter of this lock is out of range') end
   local text = string.format('%.0f', token)
-  if g[6] == '0' or (last and redis.call('PTTL', counter) == -1) then redis.call('SET', counter, text)
-  else redis.call('SET', counter, text, 'PX', g[6]) end
-  local since = string.format('%.0f', math.floor(now[1] * 1000 + now[2] / 1000))
+  if ttl == '0' or (last and redis.call('PTTL', counter) == -1) then redis.call('SET', counter, text)
+  else redis.call('SET', counter, text, 'PX', ttl) end
+  return token, text, string.format('%.0f', math.floor(now[1] * 1000 + now[2] / 1000))
+end
+
+-- grant makes a hold of the free key: a token, the owner's count 1 and the record, in this order, so that Redis refuses at its memory
+-- limit before anything has changed. grant = {owner, carrier, req, ttl, opts, token ttl, id, client}
+local function grant(key, counter, g)
+  local token, text, since = mint(counter, g[6])
+  if not token then return text end
   redis.call('HSET', key, g[1], '1', 'leash', record({text, g[2], g[3], text, since, g[4], g[5], '-', g[7], g[8]}))
   redis.call('PEXPIRE', key, g[4])
   return {1, token, tonumber(g[4])}
