@@ -10,7 +10,7 @@ import (
 // run is one command of a carrier's, see Carrier.Do.
 type run func(c *Carrier, ctx context.Context, dst []byte, args [][]byte) []byte
 
-// commands are what Do runs, by name in capitals.
+// commands are what Do runs, by name in capitals. What COMMAND, LOCK.HELP and ACLs must know of each is in proxy/own_commands.go.
 var commands = map[string]run{
 	acquireName: (*Carrier).acquire,
 	releaseName: (*Carrier).release,

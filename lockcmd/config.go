@@ -19,6 +19,7 @@ type Config struct {
 	WatchdogTimeout time.Duration // TTL of a hold without LEASE and TTL; if zero, 30 s. At least MinTTL.
 	Publish         string        // PublishBoth, PublishSharded or PublishPlain; if empty, PublishBoth
 	TokenTTL        time.Duration // how long a token counter outlives its last acquire; if zero, for ever
+	MaxWaiters      int           // how many commands may wait at once; if zero, 100,000
 	UpstreamTimeout time.Duration // how long a lock script may take before its outcome counts as unknown; if zero, 10 s
 
 	// Database gives the client of a database other than 0, the same one each time and made as New's is; it does not block. If
@@ -42,6 +43,9 @@ func (c Config) withDefaults() Config {
 	if c.Publish == "" {
 		c.Publish = PublishBoth
 	}
+	if c.MaxWaiters == 0 {
+		c.MaxWaiters = 100000
+	}
 	if c.UpstreamTimeout == 0 {
 		c.UpstreamTimeout = 10 * time.Second
 	}
@@ -54,6 +58,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("lockcmd: watchdog timeout %v, want %v to %v", c.WatchdogTimeout, MinTTL, maxTTL)
 	case c.TokenTTL < 0 || c.TokenTTL > maxTTL || c.TokenTTL > 0 && c.TokenTTL < time.Millisecond:
 		return fmt.Errorf("lockcmd: token TTL %v, want 0 or 1ms to %v", c.TokenTTL, maxTTL)
+	case c.MaxWaiters < 1:
+		return fmt.Errorf("lockcmd: max waiters %d, want at least 1", c.MaxWaiters)
 	case c.UpstreamTimeout < time.Millisecond:
 		return fmt.Errorf("lockcmd: upstream timeout %v, want at least 1ms", c.UpstreamTimeout)
 	case c.Publish != PublishBoth && c.Publish != PublishSharded && c.Publish != PublishPlain:

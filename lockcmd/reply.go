@@ -49,6 +49,7 @@ const (
 	msgNotHeld       = "LOCKNOTHELD there is no such hold"
 	msgElsewhere     = "LOCKELSEWHERE this owner's hold hangs on another connection"
 	msgDeadlock      = "LOCKDEADLOCK this connection holds the key under another owner and would wait for itself"
+	msgLimit         = "LOCKLIMIT as many commands wait on this leash as may, see --max-waiters"
 	msgKind          = "LOCKKIND this owner holds the key in another mode"
 	msgTimeout       = "LOCKTIMEOUT Redis did not answer in time, the outcome is unknown and is being undone"
 	msgReleaseLater  = "LOCKTIMEOUT Redis did not answer in time, the release is being repeated until it does"

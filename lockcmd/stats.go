@@ -15,6 +15,7 @@ type Stats struct {
 	Handovers int64            // of the grants, those made inside a release
 	Renewals  int64            // holds renewed or, for a LEASE, looked at
 	Timeouts  int64            // commands answered with LOCKTIMEOUT
+	Limited   int64            // commands that would have had to wait and were answered with LOCKLIMIT
 	Undone    int64            // acquires of unknown outcome that were taken back
 	Losses    map[string]int64 // holds that ended against their owner's will, by reason
 	Unlogged  int64            // losses that are not in the log, for it was too slow
@@ -22,7 +23,7 @@ type Stats struct {
 
 // counters are the live figures behind Stats.
 type counters struct {
-	holds, waiters, acquires, releases, handovers, timeouts, undone, unlogged atomic.Int64
+	holds, waiters, acquires, releases, handovers, timeouts, limited, undone, unlogged atomic.Int64
 
 	losses [len(lossReasons)]atomic.Int64
 }
@@ -45,7 +46,7 @@ func (s *Service) Stats() Stats {
 	c := &s.stats
 	out := Stats{
 		Holds: c.holds.Load(), Waiters: c.waiters.Load(), Acquires: c.acquires.Load(), Releases: c.releases.Load(),
-		Handovers: c.handovers.Load(), Renewals: s.watchdog.Stats.Renewals.Load(), Timeouts: c.timeouts.Load(),
+		Handovers: c.handovers.Load(), Renewals: s.watchdog.Stats.Renewals.Load(), Timeouts: c.timeouts.Load(), Limited: c.limited.Load(),
 		Undone: c.undone.Load(), Unlogged: c.unlogged.Load(), Losses: make(map[string]int64, len(lossReasons)),
 	}
 	for i, r := range lossReasons {

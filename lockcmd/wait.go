@@ -13,13 +13,10 @@ const graceAfterBlock = time.Second
 // wait queues t until it is granted the lock, its BLOCK is over, or its client is gone. seen is what its last look brought.
 func (c *Carrier) wait(ctx context.Context, t *try, seen result) result {
 	s := c.service
-	c.host.Wait()
-	c.guard(1)
-	s.stats.waiters.Add(1)
-	defer func() {
-		s.stats.waiters.Add(-1)
-		c.guard(-1)
-	}()
+	if !c.beginWait() {
+		return result{kind: failed, text: msgLimit}
+	}
+	defer c.endWait()
 	w := s.queues.join(t)
 	channel := t.wish.mode.channel(t.wish.key)
 	ready := s.ears.listen(channel, t.wish.lock())
@@ -70,6 +67,29 @@ func (c *Carrier) wait(ctx context.Context, t *try, seen result) result {
 		}
 		again.Reset(lookAgain(seen, rand.Float64()))
 	}
+}
+
+// beginWait counts a command of the carrier's that waits from now on, and tells the host. It fails when as many wait as may; else
+// endWait must follow.
+func (c *Carrier) beginWait() bool {
+	s := c.service
+	for n := s.stats.waiters.Load(); ; n = s.stats.waiters.Load() {
+		if n >= int64(s.cfg.MaxWaiters) {
+			s.stats.limited.Add(1)
+			return false
+		}
+		if s.stats.waiters.CompareAndSwap(n, n+1) {
+			break
+		}
+	}
+	c.host.Wait()
+	c.guard(1)
+	return true
+}
+
+func (c *Carrier) endWait() {
+	c.service.stats.waiters.Add(-1)
+	c.guard(-1)
 }
 
 // lookUntil is when a look must be answered.

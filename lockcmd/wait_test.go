@@ -299,3 +299,30 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 		t.Error("the waiter has a hold")
 	}
 }
+
+// TestWaitersAreLimited: who would be one too many is told so and leaves nothing behind, and a place that is left is free again.
+func TestWaitersAreLimited(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{MaxWaiters: 2}), newKey()
+		a, b, c, d := connect(t, s), connect(t, s), connect(t, s), connect(t, s)
+		a.token(key)
+		first := b.await(s, 1, key, "BLOCK", "0")
+		second := c.await(s, 2, key, "BLOCK", "0")
+		wantPrefix(t, d.do("LOCK.ACQUIRE", key, "BLOCK", "0"), "-LOCKLIMIT ")
+		want(t, d.do("LOCK.ACQUIRE", key), "$-1")
+		d.token(newKey(), "BLOCK", "0") // what need not wait is not refused
+		if got := s.Stats(); got.Waiters != 2 || got.Limited != 1 {
+			t.Errorf("got %d waiters and %d refused, want 2 and 1", got.Waiters, got.Limited)
+		}
+		c.gone()
+		wantPrefix(t, receive(t, second, 5*time.Second), "-LOCKTIMEOUT ")
+		third := d.await(s, 2, key, "BLOCK", "0")
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		tokenOf(t, receive(t, first, 5*time.Second))
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+		tokenOf(t, receive(t, third, 5*time.Second))
+		if waits := d.waits.Load(); waits != 1 {
+			t.Errorf("d's host was told of %d waits, want 1", waits)
+		}
+	})
+}

@@ -99,6 +99,7 @@ func (s *Server) infoSection() []byte {
 	locks := s.locks.Stats()
 	line("holds", locks.Holds)
 	line("waiters", locks.Waiters)
+	line("waiters_refused", locks.Limited)
 	subscriptions := s.exchange.Stats()
 	line("subscribers", subscriptions.Listeners)
 	line("upstream_subscriptions", subscriptions.Subscriptions)

@@ -65,6 +65,8 @@ type Config struct {
 	LockPublish string
 	// TokenTTL is how long the counter of a lock's tokens stays after its last use; 0: for ever.
 	TokenTTL time.Duration
+	// MaxWaiters is how many commands may wait for locks at once.
+	MaxWaiters int
 
 	// Threads is how many threads run Go code at once (GOMAXPROCS).
 	Threads int
@@ -94,6 +96,7 @@ func Default() Config {
 		OnDisconnect:    "auto",
 		LockPublish:     "both",
 		TokenTTL:        24 * time.Hour,
+		MaxWaiters:      100000,
 
 		// Not NumCPU: a container that may use two of a machine's 64 cores has two.
 		Threads:   max(1, runtime.GOMAXPROCS(0)/2),

@@ -79,6 +79,7 @@ var everything = []struct{ flag, text string }{
 	{"on-disconnect", "expire"},
 	{"lock-publish", "plain"},
 	{"token-ttl", "0"},
+	{"max-waiters", "9"},
 	{"threads", "3"},
 	{"log-level", "debug"},
 	{"log-format", "json"},
@@ -108,6 +109,7 @@ var everythingParsed = Config{
 	WatchdogTimeout: 3 * time.Second,
 	OnDisconnect:    "expire",
 	LockPublish:     "plain",
+	MaxWaiters:      9,
 
 	Threads:   3,
 	LogLevel:  slog.LevelDebug,

@@ -42,6 +42,7 @@ func (c Config) Validate() error {
 		word("on-disconnect", c.OnDisconnect, onDisconnects),
 		word("lock-publish", c.LockPublish, lockPublishes),
 		c.validateTokenTTL(),
+		within("max-waiters", c.MaxWaiters, 1, 1000000, strconv.Itoa),
 
 		within("threads", c.Threads, 1, 1024, strconv.Itoa),
 		word("log-format", c.LogFormat, logFormats),
