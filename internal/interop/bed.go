@@ -23,6 +23,15 @@ type target struct {
 	leash      *leash              // nil when there is none in between
 }
 
+// upstream has the addresses of what lies behind, as Leash is given them.
+func (t target) upstream() string {
+	var addrs []string
+	for _, s := range t.masters {
+		addrs = append(addrs, s.Addr)
+	}
+	return strings.Join(addrs, ",")
+}
+
 // empty makes every master forget all keys.
 func (t target) empty(ctx context.Context) error {
 	for _, s := range t.masters {
@@ -96,11 +105,25 @@ func (b *bed) add(name, mode, addr string, l *leash, masters ...*redistest.Serve
 	b.targets = append(b.targets, target{name: name, mode: mode, host: host, port: port, masters: masters, leash: l})
 }
 
-// targetsOf are those that the client has a mode for and the options ask for.
+// targetsOf are those that the client has a mode for and the options ask for. Without Leash there is nobody whom peers
+// could meet.
 func (b *bed) targetsOf(c client, opt options) []target {
 	return slices.DeleteFunc(slices.Clone(b.targets), func(t target) bool {
-		return !slices.Contains(c.modes, t.mode) || opt.mode != "" && opt.mode != t.mode
+		return !slices.Contains(c.modes, t.mode) || opt.mode != "" && opt.mode != t.mode || c.peers && t.leash == nil
 	})
+}
+
+// awaitIdle waits until no Leash keeps anything of any program.
+func (b *bed) awaitIdle(ctx context.Context) error {
+	for _, t := range b.targets {
+		if t.leash == nil {
+			continue
+		}
+		if err := t.leash.awaitLines(ctx, idle); err != nil {
+			return fmt.Errorf("%s: %w", t.name, err)
+		}
+	}
+	return nil
 }
 
 // close ends everything, last things first.

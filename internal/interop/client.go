@@ -13,10 +13,19 @@ type client struct {
 	prepare []string // commands that fetch and build what is in dir, run there
 	program string   // the command that runs the program, in dir
 	modes   []string
+
+	// peers says that the program brings clients of Redis itself, and is given the addresses behind Leash too.
+	peers bool
 }
 
 // java spends on a program of seconds no more than the compiler and the collector that start at once.
 const java = "java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+// redisson brings both of its versions: what was compiled with the latest runs with the old one too.
+var redisson = []string{
+	"mvn -q -B compile dependency:copy-dependencies -DoutputDirectory=target/latest",
+	"mvn -q -B dependency:copy-dependencies -Dredisson.version=3.16.8 -Dslf4j.version=1.7.36 -DoutputDirectory=target/old",
+}
 
 // clients are in the order in which they run: what takes long to build is last.
 var clients = []client{
@@ -54,6 +63,16 @@ var clients = []client{
 		name: "lettuce", dir: "lettuce", modes: []string{standalone, cluster},
 		prepare: []string{"mvn -q -B compile dependency:copy-dependencies -DoutputDirectory=target/lib"},
 		program: java + " -cp target/classes:target/lib/* Interop",
+	},
+	{
+		name: "redisson", dir: "redisson", modes: []string{standalone, cluster}, peers: true,
+		prepare: redisson,
+		program: java + " -cp target/classes:target/latest/* Interop",
+	},
+	{
+		name: "redisson-3.16", dir: "redisson", modes: []string{standalone, cluster}, peers: true,
+		prepare: redisson,
+		program: java + " -cp target/classes:target/old/* Interop",
 	},
 	{
 		name: "redis-rs", dir: "redisrs", modes: []string{standalone, cluster},

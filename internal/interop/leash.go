@@ -20,7 +20,7 @@ const (
 	startTries   = 3
 	readyTimeout = 15 * time.Second
 	stopTimeout  = 15 * time.Second
-	idleTimeout  = 5 * time.Second
+	idleTimeout  = 15 * time.Second
 	pollInterval = 10 * time.Millisecond
 )
 
@@ -42,7 +42,8 @@ func startLeash(ctx context.Context, binary, dir, upstream string) (*leash, erro
 			return nil, err
 		}
 		l := &leash{addr: addr, log: filepath.Join(dir, addr+".log"), done: make(chan struct{})}
-		l.cmd = exec.Command(binary, "--listen", addr, "--upstream", upstream)
+		// The counters of tokens stay for ever, since Redisson's RFencedLock uses them too.
+		l.cmd = exec.Command(binary, "--listen", addr, "--upstream", upstream, "--token-ttl", "0")
 		if err := l.start(); err != nil {
 			return nil, err
 		}
@@ -116,20 +117,24 @@ func ping(addr string) error {
 	return err
 }
 
-// idle is what Leash says of itself when it has no client but the one that asks. The subscription is its own.
-var idle = []string{
-	"sessions:1", "pinned_connections:0", "holds:0", "waiters:0", "subscribers:0", "upstream_subscriptions:1",
-	"protocol_errors:0", "panics:0",
+// quiet is what Leash says of itself when it has no client but the one that asks.
+var quiet = []string{
+	"sessions:1", "pinned_connections:0", "holds:0", "waiters:0", "subscribers:0", "protocol_errors:0", "panics:0",
 }
 
-// awaitIdle waits until Leash has noticed that its clients are gone. It is an error when it keeps anything of theirs.
-func (l *leash) awaitIdle(ctx context.Context) error {
+// idle is what it says some seconds later, for it listens to a lock's channel a little longer than anybody waits. The
+// subscription that remains is its own.
+var idle = append([]string{"upstream_subscriptions:1"}, quiet...)
+
+// awaitLines waits until Leash says all that of itself: that it has noticed that its clients are gone. It is an error
+// when it keeps anything of theirs.
+func (l *leash) awaitLines(ctx context.Context, lines []string) error {
 	ctx, cancel := context.WithTimeout(ctx, idleTimeout)
 	defer cancel()
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
-		missing, err := l.missing()
+		missing, err := l.missing(lines)
 		if err != nil || len(missing) == 0 {
 			return err
 		}
@@ -141,15 +146,15 @@ func (l *leash) awaitIdle(ctx context.Context) error {
 	}
 }
 
-// missing returns those lines of idle that INFO leash has not.
-func (l *leash) missing() ([]string, error) {
+// missing returns those of the lines that INFO leash has not.
+func (l *leash) missing(lines []string) ([]string, error) {
 	c, err := redistest.Dial(l.addr)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
 	info, err := c.Do("INFO", "leash")
-	return slices.DeleteFunc(slices.Clone(idle), func(line string) bool {
+	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
 		return strings.Contains(info, "\r\nleash_"+line+"\r\n")
 	}), err
 }

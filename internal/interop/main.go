@@ -7,7 +7,8 @@
 // Each client has a directory beside this file with one short program in its own language, which is called with
 // a host, a port and a mode, "standalone" or "cluster", and tries what the client is used for. It prints a line
 // a step and ends with 0 when all steps went well. A fourth argument, "direct", says that it speaks to Redis
-// itself and so has no locks to try.
+// itself and so has no locks to try. Redisson's programs, whose locks meet Leash's, are given the addresses of
+// Redis in its place, and connect both there and to Leash.
 //
 // The standalone programs go through a Leash before a Redis and through one before a cluster; the cluster
 // programs, whose client asks for the cluster's topology and is shown one node with all slots, through the latter.
@@ -115,12 +116,15 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 				verdict = "FAILED"
 			}
 			fmt.Fprintf(out, "%-7s%-17s%-11sthrough %-22s %5.1f s\n", verdict, c.name, t.mode, t.name, time.Since(began).Seconds())
-			if err != nil || opt.verbose {
-				printOutput(out, output, err)
-			}
+			printOutput(out, output, err, opt.verbose)
 			if errors.Is(err, errNotReady) {
 				break // nor for the next target
 			}
+		}
+	}
+	if failed == 0 {
+		if err := b.awaitIdle(ctx); err != nil {
+			return err
 		}
 	}
 	fmt.Fprintf(out, "interop: %d passed, %d failed\n", passed, failed)
@@ -130,9 +134,12 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	return nil
 }
 
-func printOutput(out io.Writer, output []byte, err error) {
+// printOutput shows what a program that failed has printed, and of one that passed what it has measured.
+func printOutput(out io.Writer, output []byte, err error, verbose bool) {
 	for line := range strings.Lines(strings.TrimSpace(string(output)) + "\n") {
-		fmt.Fprint(out, "        ", line)
+		if err != nil || verbose || strings.HasPrefix(line, "measured ") {
+			fmt.Fprint(out, "        ", line)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(out, "        =>", err)

@@ -87,7 +87,10 @@ func (p *preparations) run(ctx context.Context, c client, t target, opt options)
 		return nil, err
 	}
 	args := append(strings.Fields(c.program), t.host, t.port, t.mode)
-	if opt.direct {
+	switch {
+	case c.peers:
+		args = append(args, t.upstream())
+	case opt.direct:
 		args = append(args, "direct")
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, opt.timeout, fmt.Errorf("killed after %v", opt.timeout))
@@ -96,8 +99,10 @@ func (p *preparations) run(ctx context.Context, c client, t target, opt options)
 	switch {
 	case err != nil && limited.Err() != nil:
 		err = context.Cause(limited)
+	case err == nil && t.leash != nil && c.peers: // it had waiters: the bed looks for their channels in the end
+		err = t.leash.awaitLines(ctx, quiet)
 	case err == nil && t.leash != nil:
-		err = t.leash.awaitIdle(ctx)
+		err = t.leash.awaitLines(ctx, idle)
 	}
 	return output, err
 }

@@ -1,0 +1,81 @@
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.redisson.Redisson;
+import org.redisson.api.RedissonClient;
+import org.redisson.client.codec.StringCodec;
+import org.redisson.config.Config;
+import org.redisson.config.ReadMode;
+
+/** The two sides that meet: Redisson, connected by some route, and connections to Leash. */
+final class Sides implements AutoCloseable {
+  private final String host;
+  private final int port;
+  private final String route;
+  private final boolean cluster;
+  private final String[] addresses;
+  private final Queue<AutoCloseable> opened = new ConcurrentLinkedQueue<>();
+  private final RedissonClient redisson;
+  private final AtomicInteger names = new AtomicInteger();
+
+  /** Redisson connects to the addresses: those of Redis, or that of the Leash at host and port. */
+  Sides(String host, int port, String route, boolean cluster, String... addresses) {
+    this.host = host;
+    this.port = port;
+    this.route = route;
+    this.cluster = cluster;
+    this.addresses = addresses;
+    redisson = connect(30_000);
+  }
+
+  /** Another client of Redisson's, whose watchdog has that time-out. */
+  RedissonClient connect(long watchdogMillis) {
+    Config config = new Config();
+    config.setCodec(StringCodec.INSTANCE).setLockWatchdogTimeout(watchdogMillis).setThreads(4).setNettyThreads(2);
+    if (!cluster) {
+      config.useSingleServer().setAddress("redis://" + addresses[0])
+          .setConnectionMinimumIdleSize(2).setConnectionPoolSize(16);
+      return Redisson.create(config);
+    }
+    // What replicas answer may be old: not what a counter is read from.
+    var servers = config.useClusterServers().setReadMode(ReadMode.MASTER)
+        .setMasterConnectionMinimumIdleSize(2).setMasterConnectionPoolSize(16);
+    for (String address : addresses) {
+      servers.addNodeAddress("redis://" + address);
+    }
+    return Redisson.create(config);
+  }
+
+  RedissonClient redisson() {
+    return redisson;
+  }
+
+  /** A new connection to Leash, which close closes. */
+  Leash leash() {
+    Leash leash = new Leash(host, port);
+    opened.add(leash);
+    return leash;
+  }
+
+  /** A member for a contest, whom close sends home. */
+  <M extends Member> M member(M member) {
+    opened.add(member);
+    return member;
+  }
+
+  /** A name that nobody has used. */
+  String name(String what) {
+    return route.replace(' ', '-') + ":" + what + ":" + names.incrementAndGet();
+  }
+
+  String route() {
+    return route;
+  }
+
+  @Override public void close() throws Exception {
+    for (AutoCloseable each : opened) {
+      each.close();
+    }
+    redisson.shutdown();
+  }
+}

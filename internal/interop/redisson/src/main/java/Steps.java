@@ -1,0 +1,66 @@
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+
+/** What is tried over one route. Most steps wait more than they work, and go together. */
+final class Steps {
+  /** Something that is tried. It returns its figures, or "". */
+  interface Step {
+    String run() throws Exception;
+  }
+
+  private static final int AT_ONCE = 4;
+
+  private final String route;
+  private final Map<String, Step> together = new LinkedHashMap<>();
+  private final Map<String, Step> alone = new LinkedHashMap<>();
+  private boolean passed = true;
+
+  Steps(String route) {
+    this.route = route;
+  }
+
+  /** Adds a step that may run beside others. */
+  void add(String name, Step step) {
+    together.put(name, step);
+  }
+
+  /** Adds a step that measures, and so runs when nothing else does. The harness shows its line always. */
+  void addAlone(String name, Step step) {
+    alone.put(name, step);
+  }
+
+  /** Runs all, and prints a line for each. Returns whether all went well. */
+  boolean run() throws Exception {
+    for (Map.Entry<String, Step> step : alone.entrySet()) {
+      report(attempt("measured", step.getKey(), step.getValue()).call());
+    }
+    ExecutorService threads = Executors.newFixedThreadPool(AT_ONCE);
+    for (Future<String> done : threads.invokeAll(together.entrySet().stream().map(e -> attempt("ok", e.getKey(), e.getValue())).toList())) {
+      report(done.get());
+    }
+    threads.shutdown();
+    return passed;
+  }
+
+  private Callable<String> attempt(String verdict, String name, Step step) {
+    return () -> {
+      long began = System.nanoTime();
+      try {
+        String figures = step.run();
+        double seconds = (System.nanoTime() - began) / 1e9;
+        return String.format("%s %s: %s (%.1f s)%s", verdict, route, name, seconds, figures.isEmpty() ? "" : ": " + figures);
+      } catch (Exception | AssertionError e) {
+        return "FAILED " + route + ": " + name + ": " + e;
+      }
+    };
+  }
+
+  private void report(String line) {
+    passed &= !line.startsWith("FAILED ");
+    System.out.println(line);
+  }
+}
