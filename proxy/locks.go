@@ -75,14 +75,12 @@ func (s *session) lockRefusal(o *ownCommand, args [][]byte) string {
 	if o == nil || len(o.use.right) == 0 {
 		return ""
 	}
-	more := make([]any, len(o.use.right)-1)
-	for i, arg := range o.use.right[1:] {
-		more[i] = arg
+	keys := o.keysOf(args)
+	if len(keys) == 0 && o.keys != noKey {
+		return "" // the arguments are wrong
 	}
-	for _, key := range o.keysOf(args) {
-		if err := s.server.up.Permit(s.ctx, s.lane, o.use.right[0], key, more...); err != nil {
-			return s.lockDenial(o, err)
-		}
+	if err := s.server.up.Permit(s.ctx, s.lane, keys, o.use.right[0], o.use.right[1:]...); err != nil {
+		return s.lockDenial(o, err)
 	}
 	return ""
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -21,42 +24,139 @@ func (d *Denied) Error() string {
 	return "upstream: no permission for the command"
 }
 
-// Permit asks Redis, by ACL DRYRUN on the node of the key, whether a lane's
+// Permit asks Redis, by ACL DRYRUN on the node of each key, whether a lane's
 // user may run a command with it; what Leash does for a client under its own
-// user must be no more than the client may do itself. nil means yes, also for
-// Leash's own user and for a Redis before 7, which cannot be asked. It blocks
-// for a round trip; the error is a *Denied, Redis's own, or one of the network.
-func (u *Upstream) Permit(ctx context.Context, lane Lane, command string, key []byte, more ...any) error {
-	user := lane.User
-	if user == "" {
-		user = "default"
+// user must be no more than the client may do itself. Without keys any node
+// is asked for the command alone. nil means yes, also for Leash's own user and
+// for a Redis before 7, which cannot be asked. It blocks for a round trip; the
+// error is a *Denied, Redis's own, or one of the network. Another node answers
+// for one that is out of reach: who asks for keys of several nodes may be
+// content with those of the others.
+func (u *Upstream) Permit(ctx context.Context, lane Lane, keys [][]byte, command string, more ...string) error {
+	q := question{user: lane.User, command: command, more: more}
+	if q.user == "" {
+		q.user = "default"
 	}
-	if user == u.serviceUser() {
+	if q.user == u.serviceUser() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, u.cfg.UpstreamTimeout)
 	defer cancel()
-	node, err := u.clientFor(ctx, key)
+	if len(keys) == 0 {
+		return q.ask(ctx, u.Client(), [][]byte{nil})
+	}
+	nodes, err := u.byNode(ctx, keys)
 	if err != nil {
 		return fmt.Errorf("acl dryrun: %w", err)
 	}
-	answer, err := node.Do(ctx, append([]any{"ACL", "DRYRUN", user, command, key}, more...)...).Text()
-	var refusal redis.Error
-	switch {
-	case err == nil && answer == "OK":
-		return nil
-	case err == nil:
-		return &Denied{Key: strings.Contains(answer, " key")}
-	case errors.As(err, &refusal) && strings.Contains(strings.ToLower(refusal.Error()), "unknown subcommand"):
-		return nil
+	if len(nodes) == 1 {
+		return q.ask(ctx, nodes[0].client, nodes[0].keys)
 	}
-	return fmt.Errorf("acl dryrun: %w", err)
+	return q.askAll(ctx, nodes)
 }
 
-// clientFor is the client of the master that owns the key's slot.
-func (u *Upstream) clientFor(ctx context.Context, key []byte) (redis.UniversalClient, error) {
-	if cluster, ok := u.Client().(*redis.ClusterClient); ok {
-		return cluster.MasterForKey(ctx, string(key))
+// keysOfNode are keys that one master serves.
+type keysOfNode struct {
+	client redis.UniversalClient
+	keys   [][]byte
+}
+
+// byNode groups keys by the master that owns their slot.
+func (u *Upstream) byNode(ctx context.Context, keys [][]byte) (nodes []keysOfNode, err error) {
+	cluster, ok := u.Client().(*redis.ClusterClient)
+	if !ok {
+		return []keysOfNode{{u.Client(), keys}}, nil
 	}
-	return u.Client(), nil
+	for _, key := range keys {
+		master, err := cluster.MasterForKey(ctx, string(key))
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(nodes, func(n keysOfNode) bool { return n.client == master })
+		if i < 0 {
+			i, nodes = len(nodes), append(nodes, keysOfNode{client: master})
+		}
+		nodes[i].keys = append(nodes[i].keys, key)
+	}
+	return nodes, nil
+}
+
+// question is whether a user may run a command, with a key and what follows it.
+type question struct {
+	user, command string
+	more          []string
+}
+
+// patience is how long a node may keep an answer back that another could give.
+const patience = time.Second
+
+// askAll asks all nodes at once, and those that answered for those that did not.
+func (q question) askAll(ctx context.Context, nodes []keysOfNode) error {
+	soon, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	errs := make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() { errs[i] = q.ask(soon, n.client, n.keys) })
+	}
+	wg.Wait()
+	stand := -1
+	for i, err := range errs {
+		if err != nil && !silent(err) {
+			return err
+		}
+		if err == nil {
+			stand = i
+		}
+	}
+	if stand < 0 {
+		return errs[0]
+	}
+	for i, err := range errs {
+		if err == nil {
+			continue
+		}
+		if err := q.ask(ctx, nodes[stand].client, nodes[i].keys); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// silent reports whether an error says nothing of rights.
+func silent(err error) bool {
+	var denied *Denied
+	var refusal redis.Error
+	return !errors.As(err, &denied) && !errors.As(err, &refusal)
+}
+
+// ask asks one node for keys, nil for none. The error is that of the first
+// that is not permitted.
+func (q question) ask(ctx context.Context, node redis.UniversalClient, keys [][]byte) error {
+	pipe := node.Pipeline()
+	answers := make([]*redis.Cmd, len(keys))
+	for i, key := range keys {
+		args := []any{"ACL", "DRYRUN", q.user, q.command}
+		if key != nil {
+			args = append(args, key)
+		}
+		for _, arg := range q.more {
+			args = append(args, arg)
+		}
+		answers[i] = pipe.Do(ctx, args...)
+	}
+	pipe.Exec(ctx) // each answer has its own error
+	for _, a := range answers {
+		answer, err := a.Text()
+		var refusal redis.Error
+		switch {
+		case err == nil && answer == "OK":
+		case err == nil:
+			return &Denied{Key: strings.Contains(answer, " key")}
+		case errors.As(err, &refusal) && strings.Contains(strings.ToLower(refusal.Error()), "unknown subcommand"):
+		default:
+			return fmt.Errorf("acl dryrun: %w", err)
+		}
+	}
+	return nil
 }

@@ -1,0 +1,141 @@
+package proxy
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/redistest"
+)
+
+// leastArgs are the fewest arguments that a command takes, about key.
+func (o *ownCommand) leastArgs(key string) []string {
+	args := []string{o.name}
+	for _, a := range o.options {
+		switch {
+		case a.optional:
+		case a.kind == "key":
+			args = append(args, key)
+		case a.kind == "integer":
+			args = append(args, tokenOf(a, "1")...)
+		default:
+			args = append(args, tokenOf(a, "x")...)
+		}
+	}
+	return args
+}
+
+func tokenOf(a argument, value string) []string {
+	switch {
+	case a.kind == "pure-token":
+		return []string{a.token}
+	case a.token != "":
+		return []string{a.token, value}
+	}
+	return []string{value}
+}
+
+// contents is everything in a Redis, as DUMP has it, without the times to live,
+// which renewal changes.
+func contents(t *testing.T, rdb *redis.Client) map[string]string {
+	t.Helper()
+	ctx := context.Background()
+	keys, err := rdb.Keys(ctx, "*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]string)
+	for _, key := range keys {
+		if all[key], err = rdb.Dump(ctx, key).Result(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// TestR8NoLockCommandWithoutTheKeysRights: a user who may not write a key can do
+// nothing to its lock with any of the commands, and one who may not read it
+// learns nothing of it.
+func TestR8NoLockCommandWithoutTheKeysRights(t *testing.T) {
+	server := secured(t)
+	admin := dialAddr(t, server.Addr)
+	want(t, admin, "+OK\r\n", "AUTH", "secret")
+	want(t, admin, "+OK\r\n", "ACL", "SETUSER", "reader", "on", ">reads", "~*", "-@all", "+@read", "+@connection")
+	want(t, admin, "+OK\r\n", "ACL", "SETUSER", "looker", "on", ">looks", "%R~*", "+@all")
+	l := startLeash(t, []string{server.Addr}, withPassword)
+	owner, bob, reader, looker := l.dial(t), l.dial(t), l.dial(t), l.dial(t)
+	want(t, owner, "+OK\r\n", "AUTH", "secret")
+	want(t, bob, "+OK\r\n", "AUTH", "bob", "builder")
+	want(t, reader, "+OK\r\n", "AUTH", "reader", "reads")
+	want(t, looker, "+OK\r\n", "AUTH", "looker", "looks")
+	number := token(t, owner, "alice:1")
+	before := contents(t, server.Client())
+
+	const denied = "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"
+	for i := range ownCommands {
+		o := &ownCommands[i]
+		if o.keys == noKey || len(o.use.right) == 0 {
+			continue
+		}
+		for _, key := range []string{"alice:1", "alice:2"} {
+			args := o.leastArgs(key)
+			want(t, bob, denied, args...)
+			if o.keys == numKeys { // one of several is enough
+				want(t, bob, denied, append([]string{o.name, "2", "bob:1", key}, args[3:]...)...)
+			}
+			if o.use.reads {
+				for _, c := range []*redistest.Client{reader, looker} {
+					if got := do(t, c, args...); strings.HasPrefix(got, "-NOPERM") {
+						t.Errorf("%q by one who may read: got %q", args, got)
+					}
+				}
+				continue
+			}
+			want(t, reader, "-NOPERM this user has no permissions to run the '"+o.name+"' command\r\n", args...)
+			want(t, looker, denied, args...)
+		}
+		if o.arity < 0 {
+			want(t, bob, denied, append(o.leastArgs("alice:1"), "TOKEN", number)...)
+		}
+	}
+	if after := contents(t, server.Client()); len(after) != len(before) || after["alice:1"] != before["alice:1"] {
+		t.Errorf("something has changed: before %q, after %q", before, after)
+	}
+	want(t, owner, ":1\r\n", "LOCK.RELEASE", "alice:1")
+}
+
+// TestR8BreakingCanBeDenied: who may not DEL can do with locks everything but
+// end those of others by force.
+func TestR8BreakingCanBeDenied(t *testing.T) {
+	server := secured(t)
+	admin := dialAddr(t, server.Addr)
+	want(t, admin, "+OK\r\n", "AUTH", "secret")
+	want(t, admin, "+OK\r\n", "ACL", "SETUSER", "ann", "on", ">pw", "~*", "+@all", "-del")
+	l := startLeash(t, []string{server.Addr}, withPassword)
+	ann := l.dial(t)
+	want(t, ann, "+OK\r\n", "AUTH", "ann", "pw")
+	for i := range ownCommands {
+		o := &ownCommands[i]
+		args := o.leastArgs("k")
+		if o.use == deletesHash {
+			want(t, ann, "-NOPERM this user has no permissions to run the '"+o.name+"' command\r\n", args...)
+		} else if got := do(t, ann, args...); strings.HasPrefix(got, "-NOPERM") {
+			t.Errorf("%q: got %q", args, got)
+		}
+	}
+}
+
+// TestLockCommandsNeedAuthentication: R8, NOAUTH where Redis would say so.
+func TestLockCommandsNeedAuthentication(t *testing.T) {
+	server := secured(t)
+	l := startLeash(t, []string{server.Addr}, withPassword)
+	client := l.dial(t)
+	for i := range ownCommands {
+		want(t, client, "-NOAUTH Authentication required.\r\n", ownCommands[i].leastArgs("k")...)
+	}
+	if n := len(contents(t, server.Client())); n != 0 {
+		t.Errorf("%d keys were made", n)
+	}
+}

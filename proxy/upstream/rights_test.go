@@ -1,0 +1,66 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// TestPermitWithANodeThatIsSilent: another node tells the rights of keys whose
+// own does not answer, and soon; and one key that is denied is enough.
+func TestPermitWithANodeThatIsSilent(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	for _, n := range cluster.Nodes {
+		if err := n.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", "nopass", "~bob:*", "+@all").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u, err := New(Config{Addrs: cluster.Addrs(), UpstreamTimeout: 20 * time.Second}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := u.Connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- u.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+
+	slots := []int{0, 8000, 16000} // one of each node
+	var mine, foreign [][]byte
+	for _, slot := range slots {
+		mine = append(mine, []byte(redistest.KeyIn(slot, "bob:")))
+		foreign = append(foreign, []byte(redistest.KeyIn(slot, "ann:")))
+	}
+	bob := Lane{User: "bob"}
+	check := func() {
+		t.Helper()
+		if err := u.Permit(t.Context(), bob, mine, "HSET", "f", "v"); err != nil {
+			t.Errorf("his own keys: %v", err)
+		}
+		for i := range slots {
+			keys := append([][]byte{foreign[i]}, mine...)
+			var denied *Denied
+			if err := u.Permit(t.Context(), bob, keys, "HSET", "f", "v"); !errors.As(err, &denied) || !denied.Key {
+				t.Errorf("with another's key in slot %d: %v", slots[i], err)
+			}
+		}
+	}
+	check()
+	if err := u.Permit(t.Context(), bob, nil, "SCAN", "0"); err != nil {
+		t.Errorf("a command without keys: %v", err)
+	}
+	if err := cluster.MasterOf(slots[1]).Pause(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	check()
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
