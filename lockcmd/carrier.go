@@ -12,6 +12,9 @@ type Host interface {
 	// Lost says that the hold of key has ended against its owner's will, and ends the connection. On return nothing more of
 	// the session is written to Redis or to the client.
 	Lost(key []byte, reason string)
+	// Moved says that the hold of key hangs on another connection now, at its owner's wish, and ends this one. The same holds
+	// on return.
+	Moved(key []byte)
 	// Guard asks for tight keepalives: on with the first hold or waiter, off when the last one is gone (R29).
 	Guard(on bool)
 	// Wait says that the command in progress begins to wait. From now on the ctx of Do must end when the client disconnects.
@@ -24,7 +27,7 @@ type Host interface {
 type Ending int
 
 const (
-	Release Ending = iota // the client is done: they are ended, but those with LEASE stay for their lease
+	Release Ending = iota // the client is done: they are ended, but those with LEASE or ONCLOSE EXPIRE stay for their lease
 	Expire                // the client may still be at work: they are left to run out
 )
 
@@ -69,9 +72,9 @@ func (c *Carrier) End(how Ending) {
 	for _, h := range c.holds {
 		switch {
 		case h.state == releasing: // whoever releases it does the rest
-		case h.state == lessening && how == Release && !h.lease:
+		case h.state == lessening && h.endsWithLocked(how):
 			h.state = releasing
-		case how == Release && !h.lease:
+		case h.endsWithLocked(how):
 			h.state = releasing
 			release = append(release, h)
 		default:

@@ -14,6 +14,7 @@ type run func(c *Carrier, ctx context.Context, dst []byte, args [][]byte) []byte
 var commands = map[string]run{
 	acquireName: (*Carrier).acquire,
 	releaseName: (*Carrier).release,
+	attachName:  (*Carrier).attach,
 	ttlName:     (*Carrier).ttl,
 	infoName:    (*Carrier).info,
 }

@@ -161,7 +161,7 @@ func (e *ending) resume() {
 		c.mu.Unlock()
 		return
 	}
-	ended, release := c.ended, c.how == Release && !h.lease
+	ended, release := c.ended, h.endsWithLocked(c.how)
 	if !ended {
 		h.state = held
 		s.watchdog.Add(&h.watch, h.plan(e.until))
@@ -197,8 +197,11 @@ func (e *ending) missing() (lost string, err error) {
 	h, s := e.hold, e.service
 	how, err := s.tombstone(h, s.deadline())
 	switch {
-	case h.ended(), h.leaseOver(e.until), err == nil && (how == renewal.Released || how == renewal.Moved):
+	case h.ended(), h.leaseOver(e.until):
 		h.forget(lessening, releasing)
+		return "", nil
+	case err == nil && rightful(how):
+		h.Ended(how)
 		return "", nil
 	case err != nil:
 		e.resume()

@@ -28,8 +28,8 @@ type hold struct {
 	count int64         // its acquires, as far as this Leash knows
 	last  string        // the ID of the last acquire
 	later bool          // a release waits for the gate
-	lease bool          // not renewed
 	ttl   time.Duration // of the renewal, or the lease
+	terms               // only lease ever changes
 }
 
 type state int
@@ -98,6 +98,9 @@ func (h *hold) is(s state) bool {
 	return h.state == s
 }
 
+// endsWithLocked reports whether the hold is to be released when its connection ends in that way (R28).
+func (h *hold) endsWithLocked(how Ending) bool { return how == Release && !h.lease && !h.stays }
+
 // ended reports whether the connection of h is gone.
 func (h *hold) ended() bool {
 	h.carrier.mu.Lock()
@@ -147,5 +150,11 @@ func (h *hold) Lost(reason string) {
 	h.forget(releasing)
 }
 
-// Ended implements renewal.Keeper: another way of the owner's has ended or moved the hold, or its lease is over.
-func (h *hold) Ended(renewal.Outcome) { h.forget(held, lessening, releasing) }
+// Ended implements renewal.Keeper: another way of the owner's has ended or moved the hold, or its lease is over. The connection that
+// carried a hold which was moved on purpose is closed, if it is still there (R25).
+func (h *hold) Ended(how renewal.Outcome) {
+	there := !h.ended()
+	if h.forget(held, lessening, releasing) && there && how == renewal.Moved {
+		h.carrier.host.Moved([]byte(h.id.key))
+	}
+}

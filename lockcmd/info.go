@@ -45,6 +45,25 @@ type look struct {
 	left   time.Duration // negative: none, or for ever
 	now    int64         // Redis's clock, ms
 	record *record       // nil when Leash does not hold it
+	holds  []found       // those of Leash's, of all owners
+}
+
+// found is a hold as Redis has it.
+type found struct {
+	mode   *mode
+	owner  string
+	record record
+	text   string // the record's bytes
+}
+
+// find is the hold that the options mean.
+func (l look) find(o options) (f found, ok bool) {
+	for _, f := range l.holds {
+		if (o.token == 0 || f.record.token == o.token) && (o.owner == "" || f.owner == o.owner) && o.means(f.mode) {
+			return f, true
+		}
+	}
+	return found{}, false
 }
 
 // inspect reads a lock.
@@ -55,12 +74,13 @@ func (s *Service) inspect(lock lockID, until time.Time) (look, error) {
 	}
 	n := numbers(reply)
 	l := look{mode: "plain", left: millis(n[0]), now: n[1]*1000 + n[2]/1000}
+	text := ""
 	for i := 3; i+1 < len(n); i += 2 {
 		field, value := word(reply, i), word(reply, i+1)
 		switch field {
 		case recordField:
 			if r, ok := parseRecord(value); ok {
-				l.record = &r
+				l.record, text = &r, value
 			}
 		case "mode":
 			l.mode = value
@@ -68,6 +88,9 @@ func (s *Service) inspect(lock lockID, until time.Time) (look, error) {
 			l.owner = field
 			l.count, _ = strconv.ParseInt(value, 10, 64)
 		}
+	}
+	if l.record != nil && l.owner != "" {
+		l.holds = []found{{mode: plain, owner: l.owner, record: *l.record, text: text}}
 	}
 	return l, nil
 }

@@ -98,17 +98,36 @@ func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(
 	for _, p := range prepare {
 		p(s)
 	}
+	kill := live(s)
+	t.Cleanup(kill)
+	return s
+}
+
+// mortal is a Leash that can be killed: it then does nothing more, and says nothing to anybody.
+func mortal(t testing.TB, rdb redis.UniversalClient, cfg Config) (s *Service, kill func()) {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	s, err := New(cfg, rdb, listener(t, rdb, log), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kill = live(s)
+	t.Cleanup(kill)
+	return s, kill
+}
+
+// live runs a Service until stop is called, which waits for its end.
+func live(s *Service) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		s.Run(ctx)
 	}()
-	t.Cleanup(func() {
+	return func() {
 		cancel()
 		<-done
-	})
-	return s
+	}
 }
 
 // listener is the proxy's own subscriber, for the Redis of rdb.
@@ -150,18 +169,20 @@ type conn struct {
 	waits   atomic.Int64
 	guarded atomic.Bool
 	losses  chan string // "key reason"
+	moved   chan string // keys
 }
 
 var lastConn atomic.Int64
 
 func connect(t testing.TB, s *Service) *conn {
-	c := &conn{t: t, losses: make(chan string, 100)}
+	c := &conn{t: t, losses: make(chan string, 100), moved: make(chan string, 100)}
 	c.ctx, c.gone = context.WithCancel(context.Background())
 	c.carrier = s.NewCarrier(lastConn.Add(1), c)
 	return c
 }
 
 func (c *conn) Lost(key []byte, reason string) { c.losses <- string(key) + " " + reason }
+func (c *conn) Moved(key []byte)               { c.moved <- string(key) }
 func (c *conn) Guard(on bool)                  { c.guarded.Store(on) }
 func (c *conn) Wait()                          { c.waits.Add(1) }
 func (c *conn) Client() string                 { return "127.0.0.1:5000 test" }

@@ -4,32 +4,59 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"leash/renewal"
 )
 
-// move hangs the hold of t's owner, which hangs on another carrier, on this one: t repeats the request that was the hold's
-// last (R4). The old carrier is told, and forgets it.
-func (c *Carrier) move(t *try, token int64, from string, until time.Time) result {
-	s, key := c.service, t.wish.key
-	keep := max(t.wish.ttl, s.cfg.WatchdogTimeout).Milliseconds()
-	old := s.find(t.wish.lock(), func(h *hold) bool { return h.token == token && h.carrier.name == from })
-	channel, news := "", ""
-	if old == nil {
-		channel, news = carrierChannel(from), newsText("moved", token, from, key)
+// What a tombstone says of a hold that hangs on another connection now. The old one is closed when its owner has moved it on purpose, and
+// need not know of it when the owner has only repeated an ACQUIRE (R25).
+const (
+	movedText    = "moved"
+	repeatedText = "repeated"
+)
+
+// move is the way of a hold from another carrier to this one, at its owner's wish: by ATTACH, or since try repeats the request that
+// was the hold's last (R4). The old carrier is told.
+type move struct {
+	try     *try
+	old     *hold // when this Leash carries it; its gate is ours while a request is under way, and while its outcome is unknown
+	gate    bool  // is ours
+	request *request
+}
+
+// newMove makes the move of t's owner's hold with that token from a carrier, whose last request about it had the number last, if it
+// is not "".
+func (t *try) newMove(token int64, from, last string) *move {
+	c, w := t.carrier, t.wish
+	s := c.service
+	m := &move{try: t, old: s.find(w.lock(), func(h *hold) bool { return h.token == token && h.carrier.name == from })}
+	text, id := movedText, ""
+	if !w.attaches() {
+		text, id = repeatedText, recordID(w.id)
 	}
-	r := &request{
-		script: t.wish.mode.move, db: t.wish.db,
-		keys: t.wish.mode.keys(key, t.owner, tombstoneKey(key, token, from), tombstoneKey(key, token, c.name)),
+	channel, news := "", ""
+	if m.old == nil {
+		channel, news = carrierChannel(from), newsText(text, token, from, w.key)
+	}
+	m.request = &request{
+		script: w.mode.move, db: w.db,
+		keys: w.mode.keys(w.key, t.owner, tombstoneKey(w.key, token, from), tombstoneKey(w.key, token, c.name)),
 		args: []any{
-			t.owner, token, from, recordID(t.wish.id), c.name, t.number, recordClient(c.host.Client()), keep, channel, news,
+			t.owner, token, from, last, id, c.name, t.number, recordClient(c.host.Client()), text,
+			max(w.ttl, s.cfg.WatchdogTimeout).Milliseconds(), channel, news,
 		},
 	}
-	if old != nil {
-		if !old.open(until) {
+	return m
+}
+
+// send carries the move out.
+func (m *move) send(until time.Time) result {
+	if m.old != nil && !m.gate {
+		if m.gate = m.old.open(until); !m.gate {
 			return result{kind: busy, text: msgRefused}
 		}
-		defer old.close()
 	}
-	reply, err := s.ask(r, until)
+	reply, err := m.try.carrier.service.ask(m.request, until)
 	if err != nil {
 		return failure(err)
 	}
@@ -37,12 +64,20 @@ func (c *Carrier) move(t *try, token int64, from string, until time.Time) result
 	if n[0] != 1 || len(n) < 6 {
 		return result{kind: failed, text: msgElsewhere}
 	}
-	if old != nil {
-		old.forget(held, lessening, releasing)
+	r, _ := parseRecord(word(reply, 5))
+	if m.old != nil && m.request.args[8] == movedText {
+		m.old.Ended(renewal.Moved)
+	} else if m.old != nil {
+		m.old.Ended(renewal.Repeated)
 	}
-	return result{
-		kind: moved, token: n[1], left: millis(n[2]), sent: r.sent, ttl: millis(n[3]), lease: word(reply, 4) != "w",
-		count: n[5],
+	return result{kind: moved, token: n[1], left: millis(n[2]), sent: m.request.sent, count: n[3], age: millis(n[4]), record: r}
+}
+
+// close gives the old hold's gate back.
+func (m *move) close() {
+	if m.gate {
+		m.gate = false
+		m.old.close()
 	}
 }
 

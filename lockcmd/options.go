@@ -12,6 +12,7 @@ type options struct {
 	owner, id         string
 	token             int64
 	all               bool
+	stays             bool   // ONCLOSE EXPIRE
 	mode              string // READ, WRITE or FAIR
 }
 
@@ -40,7 +41,7 @@ func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 			return o, msg
 		}
 	}
-	if o.id != "" && o.owner == "" || o.token != 0 && o.owner != "" {
+	if (o.id != "" || o.stays) && o.owner == "" || o.token != 0 && o.owner != "" && allowed != attachOptions {
 		return o, msgSyntax
 	}
 	return o, ""
@@ -61,10 +62,11 @@ func (o *options) flag(name string) bool {
 
 // Options by command, and those of later versions, which are refused by name.
 const (
-	acquireOptions = "BLOCK LEASE TTL OWNER ID READ WRITE FAIR"
+	acquireOptions = "BLOCK LEASE TTL OWNER ID READ WRITE FAIR ONCLOSE"
+	attachOptions  = "OWNER TOKEN READ WRITE"
 	releaseOptions = "TOKEN OWNER ID ALL READ WRITE"
 	ttlOptions     = "TOKEN OWNER"
-	laterAcquire   = "MAXHOLD REPLICAS ONLOSS ONCLOSE"
+	laterAcquire   = "MAXHOLD REPLICAS ONLOSS"
 )
 
 func oneOf(name, list string) bool {
@@ -90,6 +92,8 @@ func (o *options) set(name string, value []byte) (msg string) {
 			return msgID
 		}
 		return ""
+	case "ONCLOSE":
+		return choose(&o.stays, value, "EXPIRE", "RELEASE")
 	}
 	n, ok := parseInt(value)
 	switch {
@@ -110,6 +114,16 @@ func (o *options) set(name string, value []byte) (msg string) {
 		o.token = n
 	}
 	return ""
+}
+
+// choose sets an option that is one of two words.
+func choose(to *bool, value []byte, yes, no string) (msg string) {
+	switch word := strings.ToUpper(string(value[:min(len(value), 16)])); word {
+	case yes, no:
+		*to = word == yes
+		return ""
+	}
+	return msgSyntax
 }
 
 // parseInt reads an integer as Redis does: decimal, no sign but a minus, no leading zeros, no spaces.

@@ -16,8 +16,9 @@ import (
 //	reply      decimal: what that request was answered, repeated when the request is
 //	since      decimal: Redis's clock at the grant, ms since 1970
 //	ttl        decimal: ms a renewal raises the key's TTL to; for a hold that is not renewed, its lease
-//	options    letters: w renewed, l lease. Later: e expires on close, m may be held for "max" ms at most, …
-//	more       "-", or name=value pairs with "," between them, for what later options need to keep (max=60000, replicas=1)
+//	options    letters: w renewed or l lease, always the first; then e: it stays when its connection ends (ONCLOSE EXPIRE),
+//	           o: its connection stays open when it is lost (ONLOSS ERROR)
+//	more       "-", or name=value pairs with "," between them: max=60000, it may be held for so many ms (MAXHOLD)
 //	id         "=" and the client's ID of the last acquire, or "-"
 //	client     who asked: address, port and connection name, as far as known. The rest of the line
 //
@@ -27,9 +28,11 @@ import (
 type record struct {
 	token   int64
 	carrier string
+	request string
 	since   int64
 	ttl     int64
 	opts    string
+	more    string
 	id      string
 	client  string
 }
@@ -47,7 +50,7 @@ func parseRecord(text string) (r record, ok bool) {
 	if len(f) != 11 || f[0] != "L1" {
 		return record{}, false
 	}
-	r = record{carrier: f[2], opts: f[7], id: f[9], client: f[10]}
+	r = record{carrier: f[2], request: f[3], opts: f[7], more: f[8], id: f[9], client: f[10]}
 	var err [3]error
 	r.token, err[0] = strconv.ParseInt(f[1], 10, 64)
 	r.since, err[1] = strconv.ParseInt(f[5], 10, 64)

@@ -53,6 +53,7 @@ const (
 	msgKind          = "LOCKKIND this owner holds the key in another mode"
 	msgTimeout       = "LOCKTIMEOUT Redis did not answer in time, the outcome is unknown and is being undone"
 	msgReleaseLater  = "LOCKTIMEOUT Redis did not answer in time, the release is being repeated until it does"
+	msgAttachLater   = "LOCKTIMEOUT Redis did not answer in time, the attach is being repeated until it does"
 	msgRefused       = "LOCKTIMEOUT Redis did not take the request in time, nothing was done"
 	msgShort         = "LOCKTIMEOUT the lease was over before the answer came"
 	msgGone          = "LOCKTIMEOUT the connection is gone, the lock was given back"

@@ -84,11 +84,12 @@ func (v *revocation) read(o options, until time.Time) (found bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r := l.record
-	if r == nil || l.owner == "" || o.token != 0 && r.token != o.token || o.owner != "" && l.owner != o.owner {
+	f, found := l.find(o)
+	if !found {
 		return false, nil
 	}
-	v.mode, v.owner, v.carrier, v.token = plain, l.owner, r.carrier, r.token
+	r := f.record
+	v.mode, v.owner, v.carrier, v.token = f.mode, f.owner, r.carrier, r.token
 	v.local = s.find(lockID{v.db, v.key}, func(h *hold) bool { return h.token == r.token && h.carrier.name == r.carrier })
 	keep := max(r.ttl, s.cfg.WatchdogTimeout.Milliseconds(), l.left.Milliseconds())
 	channel, news := "", ""
@@ -243,13 +244,20 @@ func (s *Service) tombstone(h *hold, until time.Time) (renewal.Outcome, error) {
 	return epitaph(text), nil
 }
 
+// rightful reports whether a hold ended, for this Leash, at its owner's wish.
+func rightful(how renewal.Outcome) bool {
+	return how == renewal.Released || how == renewal.Moved || how == renewal.Repeated
+}
+
 // epitaph is a tombstone's meaning.
 func epitaph(text string) renewal.Outcome {
 	switch text {
 	case "released":
 		return renewal.Released
-	case "moved":
+	case movedText:
 		return renewal.Moved
+	case repeatedText:
+		return renewal.Repeated
 	case "broken":
 		return renewal.Broken
 	}

@@ -28,10 +28,12 @@ type result struct {
 	token int64
 	left  time.Duration // for how long the lease lasts, the other's or ours; <= 0 when that is not known
 	sent  time.Time     // from when left counts
-	ttl   time.Duration // moved: the record's TTL
-	lease bool          // moved: the hold is not renewed
-	count int64         // moved: its acquires
 	text  string        // failed: the error to answer
+
+	// Of a hold that was moved:
+	count  int64
+	age    time.Duration
+	record record
 }
 
 type kind int
@@ -68,13 +70,9 @@ func (t *try) renew() {
 
 // grantArgs are what the scripts need to make a hold, from the TTL on.
 func (t *try) grantArgs() []any {
-	s, opts := t.carrier.service, "w"
-	if t.wish.lease {
-		opts = "l"
-	}
+	w, s := t.wish, t.carrier.service
 	return []any{
-		t.wish.ttl.Milliseconds(), opts, s.cfg.TokenTTL.Milliseconds(), recordID(t.wish.id),
-		recordClient(t.carrier.host.Client()),
+		w.ttl.Milliseconds(), w.options(), s.cfg.TokenTTL.Milliseconds(), recordID(w.id), recordClient(t.carrier.host.Client()), w.more(),
 	}
 }
 
@@ -132,21 +130,38 @@ func refusedText(err error) string {
 // elsewhere is what becomes of an owner whose hold hangs on another carrier: its last request, repeated, moves it here (R4).
 func (t *try) elsewhere(token, carrier, id string, until time.Time) result {
 	n, err := strconv.ParseInt(token, 10, 64)
-	if own := t.own; own != nil {
-		if err != nil || own.token != n { // another hold than the one this connection tracks: that one has ended (R26)
-			if r, lost := t.ownGone(until); lost {
-				return r
-			}
-		} else { // it was moved away. Should it come back, it does so as a new hold: the old one's end may be on its way
-			own.Ended(renewal.Moved)
-			t.release()
-			t.renew()
+	back := err == nil && t.wish.id != "" && id == recordID(t.wish.id)
+	if t.own != nil {
+		if r, lost := t.ownElsewhere(n, back, until); lost {
+			return r
 		}
 	}
-	if t.wish.id == "" || id != recordID(t.wish.id) || err != nil {
+	if !back {
 		return result{kind: failed, text: msgElsewhere}
 	}
-	return t.carrier.move(t, n, carrier, until)
+	m := t.newMove(n, carrier, "")
+	defer m.close()
+	return m.send(until)
+}
+
+// ownElsewhere settles the carrier's own hold when its owner's hangs on another connection, with that token (0 if it is unreadable). With
+// another token than its own it has ended, and may have been lost: then the result is to be answered (R26). Else it was moved away;
+// if it is to come back now, it does so as a new hold, for the old one's end may be on its way.
+func (t *try) ownElsewhere(token int64, back bool, until time.Time) (r result, lost bool) {
+	if t.own.token != token {
+		return t.ownGone(until)
+	}
+	how := renewal.Repeated
+	if !back {
+		var err error
+		if how, err = t.carrier.service.tombstone(t.own, until); err != nil {
+			return result{kind: busy, text: msgRefused}, true
+		}
+	}
+	t.own.Ended(how)
+	t.release()
+	t.renew()
+	return result{}, false
 }
 
 // superseded is what becomes of an owner whose hold this connection tracks and Redis does not have: it was ended by another
@@ -166,7 +181,7 @@ func (t *try) ownGone(until time.Time) (r result, lost bool) {
 	if err != nil {
 		return result{kind: busy, text: msgRefused}, true
 	}
-	if how == renewal.Released || how == renewal.Moved {
+	if rightful(how) {
 		h.Ended(how)
 		t.release()
 		t.renew()
@@ -212,8 +227,11 @@ func (t *try) settle(ctx context.Context, r result) (msg string) {
 
 // freshen renews a grant whose answer took long to come, so that it does not begin its life half over.
 func (t *try) freshen(r *result) {
-	s, ttl := t.carrier.service, max(t.wish.ttl, r.ttl)
-	if t.wish.lease || r.lease || time.Until(renewal.Until(r.sent, r.left)) > ttl/2 {
+	s, ttl, lease := t.carrier.service, t.wish.ttl, t.wish.lease
+	if r.kind == moved {
+		ttl, lease = max(ttl, millis(r.record.ttl)), r.record.terms().lease
+	}
+	if lease || time.Until(renewal.Until(r.sent, r.left)) > ttl/2 {
 		return
 	}
 	again := &request{
@@ -272,11 +290,11 @@ func (t *try) hold(r result) (*hold, time.Time) {
 	}
 	h := &hold{
 		carrier: c, mode: w.mode, id: w.lock(), slot: slotOf(w.key), owner: t.owner, named: w.owner != "", token: r.token,
-		gate: make(chan struct{}, 1), count: 1, lease: w.lease, ttl: w.ttl,
+		gate: make(chan struct{}, 1), count: 1, terms: w.terms, ttl: w.ttl,
 	}
 	h.watch.Keeper = h
 	if r.kind == moved {
-		h.lease, h.ttl, h.count = r.lease, r.ttl, r.count
+		h.terms, h.ttl, h.count = r.record.terms(), millis(r.record.ttl), r.count
 	}
 	return h, until
 }

@@ -15,7 +15,8 @@ type wish struct {
 	wait  bool
 	block time.Duration // how long to wait; 0 for ever
 	ttl   time.Duration // the lease
-	lease bool          // not renewed
+	terms
+	token int64 // of the hold to ATTACH; 0 for an ACQUIRE
 }
 
 func (w wish) lock() lockID { return lockID{w.db, w.key} }
@@ -59,7 +60,7 @@ func (s *Service) parseAcquire(args [][]byte) (w wish, msg string) {
 		}
 		w.ttl = time.Duration(*ms) * time.Millisecond
 	}
-	w.lease = o.lease != nil
+	w.lease, w.stays = o.lease != nil, o.stays
 	if !w.lease && w.ttl < MinTTL {
 		return w, "ERR invalid TTL, a hold needs at least " + strconv.FormatInt(MinTTL.Milliseconds(), 10) + " ms to be renewed in"
 	}

@@ -140,6 +140,9 @@ func (h *host) Lost(_ []byte, reason string) {
 	(*session)(h).kill("lock lost: "+reason, true)
 }
 
+// Moved implements lockcmd.Host: the session is cut off as with a loss.
+func (h *host) Moved([]byte) { (*session)(h).kill("lock moved to another connection", true) }
+
 // Guard implements lockcmd.Host.
 func (h *host) Guard(on bool) {
 	s := (*session)(h)

@@ -55,10 +55,12 @@ var (
 
 // ownCommands are all of them, in the order of LOCK.HELP.
 var ownCommands = parseUsages([]ownCommand{
-	{usage: "LOCK.ACQUIRE key [BLOCK milliseconds] [LEASE milliseconds | TTL milliseconds] [OWNER id [ID request]]",
+	{usage: "LOCK.ACQUIRE key [BLOCK milliseconds] [LEASE milliseconds | TTL milliseconds] [OWNER id [ID request]] [ONCLOSE <RELEASE | EXPIRE>]",
 		use: takesHash, blocks: true, summary: "Takes a lock that is renewed while the connection lives"},
 	{usage: "LOCK.RELEASE key [TOKEN token | OWNER id [ID request]] [ALL]",
 		use: endsHash, summary: "Releases a lock"},
+	{usage: "LOCK.ATTACH key OWNER id TOKEN token",
+		use: takesHash, summary: "Carries a hold of another connection on from this one"},
 	{usage: "LOCK.TTL key [TOKEN token | OWNER id]",
 		use: fromMemory, summary: "Returns for how many ms a lock is certainly held"},
 	{usage: "LOCK.INFO key",

@@ -28,7 +28,7 @@ func parseUsages(commands []ownCommand) []ownCommand {
 	for i := range commands {
 		o := &commands[i]
 		name, rest, _ := strings.Cut(o.usage, " ")
-		p := &usageParser{words: strings.Fields(strings.NewReplacer("[", " [ ", "]", " ] ").Replace(rest))}
+		p := &usageParser{words: strings.Fields(strings.NewReplacer("[", " [ ", "]", " ] ", "<", " < ", ">", " > ").Replace(rest))}
 		o.name, o.options = strings.ToLower(name), p.sequence()
 		if len(p.words) > 0 {
 			panic("proxy: usage of " + o.name + ": what is " + p.words[0])
@@ -78,7 +78,7 @@ func (a argument) length() int {
 
 // usageParser reads a usage: words in small letters are arguments, and one in
 // capitals the token of the argument behind it or, where there is none, one by
-// itself; "[…]" may be left out, "a | b" is one of both, "a [a ...]" several,
+// itself; "[…]" may be left out, "a | b" is one of both, as is "TOKEN <A | B>", "a [a ...]" several,
 // "[a ...]" any number.
 type usageParser struct{ words []string }
 
@@ -90,9 +90,9 @@ func (p *usageParser) next(word string) bool {
 	return true
 }
 
-// sequence reads arguments up to the end, a "|" or a "]".
+// sequence reads arguments up to the end, a "|", a "]" or a ">".
 func (p *usageParser) sequence() (all []argument) {
-	for len(p.words) > 0 && p.words[0] != "|" && p.words[0] != "]" {
+	for len(p.words) > 0 && !strings.Contains("|]>", p.words[0]) {
 		if p.next("[") {
 			if last := len(all) - 1; last >= 0 && p.repeats(all[last].name) {
 				all[last].multiple = true
@@ -118,7 +118,7 @@ func (p *usageParser) repeats(name string) bool {
 	return true
 }
 
-// choices reads what is in brackets.
+// choices reads what is between brackets.
 func (p *usageParser) choices() argument {
 	var choices []argument
 	for more := true; more; more = p.next("|") {
@@ -145,7 +145,13 @@ func (p *usageParser) argument() argument {
 	if word == strings.ToLower(word) {
 		return p.named(word, "")
 	}
-	if len(p.words) > 0 && p.words[0] == strings.ToLower(p.words[0]) && !strings.ContainsAny(p.words[0], "[]|") {
+	if p.next("<") {
+		a := p.choices()
+		a.name, a.token = strings.ToLower(word), word
+		p.next(">")
+		return a
+	}
+	if len(p.words) > 0 && p.words[0] == strings.ToLower(p.words[0]) && !strings.ContainsAny(p.words[0], "[]<>|") {
 		name := p.words[0]
 		p.words = p.words[1:]
 		return p.named(name, word)

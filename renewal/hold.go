@@ -12,7 +12,8 @@ const (
 	Unknown  Outcome = iota // no answer, or one that says nothing of the hold
 	Renewed                 // it is ours; unless it is a lease, it now lasts its TTL from when the request was sent
 	Released                // its owner ended it by another way
-	Moved                   // it is ours no more, but its owner's still
+	Moved                   // it is ours no more, but its owner's still, who moved it on purpose
+	Repeated                // it is ours no more, but its owner's still, who asked for it again
 	Broken                  // it was ended on purpose, against its owner's will
 	Gone                    // it is not there, and nobody says why
 	Expired                 // a lease that is over; never said by a Store
@@ -30,7 +31,7 @@ const (
 type Keeper interface {
 	// Lost says that the hold has ended, or may have, against its owner's will. It returns when the owner can do no more harm.
 	Lost(reason string)
-	// Ended says that the hold is over and that nobody need mind: Released, Moved or Expired.
+	// Ended says that the hold is over and that nobody need mind: Released, Moved, Repeated or Expired.
 	Ended(how Outcome)
 }
 

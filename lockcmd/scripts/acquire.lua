@@ -1,7 +1,7 @@
 -- acquire.lua tries once to take a plain lock for an owner.
 -- KEYS 1 the lock · 2 its token counter
 -- ARGV 1 owner · 2 carrier · 3 request number · 4 the token this carrier tracks for the owner, 0 for none
---      5 TTL ms · 6 options: w renewed, l lease · 7 token TTL ms, 0 for none · 8 ID as "=id", or "-" · 9 client
+--      5 TTL ms · 6 options, w or l first · 7 token TTL ms, 0 for none · 8 ID as "=id", or "-" · 9 client · 10 more
 -- Replies {1, token, ms left} granted, entered again, or this very request done before · {0, PTTL} taken
 --      {2, token, carrier, id} the owner's hold hangs elsewhere · {3} the tracked hold is gone · {4} a late copy, nothing done
 --      {5} the owner holds it in another mode
@@ -20,9 +20,9 @@ elseif tonumber(r[REQ]) == req then return {1, tonumber(r[REPLY]), left}
 elseif tonumber(r[REQ]) > req then return {4}
 elseif want == r[TOKEN] then
   if r[ID] ~= '-' and r[ID] == ARGV[8] then return {1, tonumber(r[TOKEN]), left} end
-  if ARGV[6] == 'w' then
-    r[TTL] = r[OPTS] == 'w' and math.max(tonumber(r[TTL]), ttl) or ttl
-    r[OPTS] = 'w'
+  if renewed(ARGV[6]) then -- else, and for what else it was first taken under, it stays as it is
+    r[TTL] = renewed(r[OPTS]) and math.max(tonumber(r[TTL]), ttl) or ttl
+    r[OPTS] = 'w' .. string.sub(r[OPTS], 2)
   end
   r[REQ], r[REPLY], r[ID], r[TTL] = ARGV[3], r[TOKEN], ARGV[8], string.format('%.0f', r[TTL])
   redis.call('HSET', KEYS[1], 'leash', record(r))
@@ -31,5 +31,5 @@ elseif want == r[TOKEN] then
   return {1, tonumber(r[TOKEN]), math.max(left, ttl)}
 elseif want ~= '0' then return {3}
 end -- else: the carrier tracks none, so what lies here was granted to nobody by a late copy; it is replaced
-local made = grant(KEYS[1], KEYS[2], {owner, carrier, ARGV[3], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]})
+local made = grant(KEYS[1], KEYS[2], {owner, carrier, ARGV[3], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]})
 return made

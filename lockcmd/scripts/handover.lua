@@ -1,7 +1,7 @@
 -- handover.lua ends a hold and grants the lock to a waiter of the same Leash (R21).
 -- KEYS 1 the lock · 2 its token counter
 -- ARGV 1 owner · 2 token · 3 carrier · 4 request number · 5 "all" ends it whatever its count
---      6 the waiter's owner · 7 carrier · 8 request number · 9 TTL ms · 10 options · 11 token TTL ms · 12 ID · 13 client
+--      6 the waiter's owner · 7 carrier · 8 request number · 9 TTL ms · 10 options · 11 token TTL ms · 12 ID · 13 client · 14 more
 -- Replies {1, token, ms left} ended and granted, also when this very request was done before · {0} counts remain
 --      {-1} no such hold, nothing granted · {-2} a late copy, nothing done
 -- Atomic: nobody may get in between the end of one hold and the next. HDEL comes first, so at maxmemory the release passes and
@@ -24,4 +24,4 @@ if tonumber(h[1]) > 1 and ARGV[5] ~= 'all' then
   return {0}
 end
 redis.call('HDEL', KEYS[1], ARGV[1])
-return grant(KEYS[1], KEYS[2], {ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13]})
+return grant(KEYS[1], KEYS[2], {ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13], ARGV[14]})

@@ -8,7 +8,16 @@ local function parse(record)
   return {string.match(record, '^L1 (%d+) (%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%S+) (.*)$')}
 end
 
+-- renewed says whether a hold with these options is (w), or is a lease (l).
+local function renewed(opts) return string.sub(opts or '', 1, 1) == 'w' end
+
 local function record(words) return 'L1 ' .. table.concat(words, ' ') end
+
+-- age is for how many ms a hold has been there, by Redis's clock.
+local function age(r)
+  local now = redis.call('TIME')
+  return math.floor(now[1] * 1000 + now[2] / 1000) - tonumber(r[SINCE])
+end
 
 -- raise sets a key's TTL, but never to less than remains (R12).
 local function raise(key, left, ms)
@@ -35,11 +44,11 @@ local function mint(counter, ttl)
 end
 
 -- grant makes a hold of the free key: a token, the owner's count 1 and the record, in this order, so that Redis refuses at its memory
--- limit before anything has changed. grant = {owner, carrier, req, ttl, opts, token ttl, id, client}
+-- limit before anything has changed. grant = {owner, carrier, req, ttl, opts, token ttl, id, client, more}
 local function grant(key, counter, g)
   local token, text, since = mint(counter, g[6])
   if not token then return text end
-  redis.call('HSET', key, g[1], '1', 'leash', record({text, g[2], g[3], text, since, g[4], g[5], '-', g[7], g[8]}))
+  redis.call('HSET', key, g[1], '1', 'leash', record({text, g[2], g[3], text, since, g[4], g[5], g[9] or '-', g[7], g[8]}))
   redis.call('PEXPIRE', key, g[4])
   return {1, token, tonumber(g[4])}
 end

@@ -1,0 +1,271 @@
+package lockcmd
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/faultproxy"
+)
+
+// attach runs an ATTACH that must succeed.
+func (c *conn) attach(key, owner string, token int64) {
+	c.t.Helper()
+	want(c.t, c.do("LOCK.ATTACH", key, "OWNER", owner, "TOKEN", strconv.FormatInt(token, 10)), ":"+strconv.FormatInt(token, 10))
+}
+
+func TestR4AttachMovesTheHold(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		for _, where := range []*Service{s, other} {
+			a, b, key := connect(t, s), connect(t, where), newKey()
+			token := a.token(key, "OWNER", "me")
+			a.token(key, "OWNER", "me")
+			for _, wrong := range [][2]string{{"you", strconv.FormatInt(token, 10)}, {"me", "5"}} {
+				want(t, b.do("LOCK.ATTACH", key, "OWNER", wrong[0], "TOKEN", wrong[1]), "-"+msgNotHeld)
+			}
+			a.attach(key, "me", token) // carries it already
+			if len(a.moved) != 0 || a.carrier.Holds() != 1 {
+				t.Fatal("attaching where it hangs has an effect")
+			}
+			b.attach(key, "me", token)
+			want(t, receive(t, a.moved, 3*time.Second), key) // R25: the old connection is closed
+			a.carrier.End(Expire)
+			eventually(t, time.Second, "the old carrier forgets", func() bool { return a.carrier.Holds() == 0 && !a.guarded.Load() })
+			want(t, count(rdb, key, "me"), "2")
+			want(t, b.do("LOCK.RELEASE", key), ":0")
+			want(t, b.do("LOCK.RELEASE", key), ":1")
+			if len(a.losses)+len(b.losses)+len(b.moved) != 0 {
+				t.Error("told as a loss")
+			}
+			want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", strconv.FormatInt(token, 10)), "-"+msgNotHeld)
+		}
+	})
+}
+
+func TestR28OnCloseExpireLeavesTheHoldForAttach(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		cfg := Config{WatchdogTimeout: time.Second}
+		s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)
+		for _, where := range []*Service{s, other} {
+			a, b, key := connect(t, s), connect(t, where), newKey()
+			token := a.token(key, "OWNER", "me", "ONCLOSE", "EXPIRE")
+			a.carrier.End(Release)
+			if !exists(t, rdb, key) || s.Stats().Holds != 0 {
+				t.Fatal("the hold was released, or is still kept")
+			}
+			b.attach(key, "me", token)
+			<-time.After(1300 * time.Millisecond)
+			if left := rdb.PTTL(context.Background(), key).Val(); left < 200*time.Millisecond {
+				t.Fatalf("the attached hold is not renewed: %v left", left)
+			}
+			b.carrier.End(Release) // its terms have moved along
+			if !exists(t, rdb, key) {
+				t.Fatal("the attached hold was released")
+			}
+			c := connect(t, s)
+			c.attach(key, "me", token)
+			want(t, c.do("LOCK.RELEASE", key), ":1")
+		}
+		a, key := connect(t, s), newKey()
+		a.token(key, "OWNER", "me", "ONCLOSE", "release")
+		a.carrier.End(Release)
+		if exists(t, rdb, key) {
+			t.Error("ONCLOSE RELEASE did not release")
+		}
+	})
+}
+
+func TestR28OnCloseExpireRunsOut(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{WatchdogTimeout: 500 * time.Millisecond}), newKey()
+		a, b := connect(t, s), connect(t, s)
+		a.token(key, "OWNER", "me", "ONCLOSE", "EXPIRE")
+		<-time.After(700 * time.Millisecond)
+		a.carrier.End(Release)
+		b.token(key, "BLOCK", "5000")
+	})
+}
+
+func TestR4AttachOfALease(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, other)
+		token := a.token(key, "OWNER", "me", "LEASE", "1500")
+		b.attach(key, "me", token)
+		if left := rdb.PTTL(context.Background(), key).Val(); left > 1500*time.Millisecond {
+			t.Errorf("attaching has prolonged the lease to %v", left)
+		}
+		eventually(t, 5*time.Second, "the lease is over", func() bool { return !exists(t, rdb, key) })
+		eventually(t, time.Second, "it is forgotten", func() bool { return b.carrier.Holds() == 0 })
+		if len(b.losses) != 0 {
+			t.Error("the end of a lease was told as a loss")
+		}
+	})
+}
+
+func TestR11TheOldCarrierFreesNothing(t *testing.T) {
+	for _, same := range []bool{true, false} {
+		s, straight, p := faulty(t, Config{UpstreamTimeout: 5 * time.Second})
+		where := straight
+		if same {
+			where = s
+		}
+		ctx := context.Background()
+
+		// A FIN of the old connection after ATTACH, before its Leash has heard of it.
+		s.ears.news = "nowhere"
+		a, b, key := connect(t, s), connect(t, where), newKey()
+		token := a.token(key, "OWNER", "me")
+		b.attach(key, "me", token)
+		a.carrier.End(Release)
+		want(t, count(straight.rdb, key, "me"), "1")
+
+		// A release of the old carrier, and a renewal, that were sent before ATTACH and come after it.
+		c, key := connect(t, s), newKey()
+		token = c.token(key, "OWNER", "me")
+		renew := &request{script: renewScript, keys: []string{key}, args: []any{90000, "me", mark(token, c.carrier.name)}}
+		release := &request{
+			script: releaseScript, keys: []string{key}, args: []any{"me", token, c.carrier.name, 99, "all", lockChannel(key), "p"},
+		}
+		d := connect(t, where)
+		d.attach(key, "me", token)
+		for _, late := range []*request{renew, release} {
+			if _, err := straight.ask(late, straight.deadline()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want(t, count(straight.rdb, key, "me"), "1")
+		if left := straight.rdb.PTTL(ctx, key).Val(); left > 30*time.Second {
+			t.Error("a late renewal of the old carrier has taken effect")
+		}
+		want(t, d.do("LOCK.RELEASE", key), ":1")
+
+		// A FIN whose release is on its way while ATTACH is asked for.
+		e, key := connect(t, s), newKey()
+		token = e.token(key, "OWNER", "me")
+		fault := p.HoldBefore(running(releaseScript, key))
+		ended := make(chan struct{})
+		go func() { e.carrier.End(Release); close(ended) }()
+		receive(t, fault.Struck(), time.Second)
+		if !same { // else ATTACH waits for the release
+			f := connect(t, where)
+			f.attach(key, "me", token)
+			fault.Release()
+			<-ended
+			want(t, count(straight.rdb, key, "me"), "1")
+			continue
+		}
+		f := connect(t, where)
+		reply := f.start("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", strconv.FormatInt(token, 10))
+		fault.Release()
+		<-ended
+		want(t, receive(t, reply, 6*time.Second), "-"+msgNotHeld)
+	}
+}
+
+func TestR7LostReplyOfAttach(t *testing.T) {
+	s, straight, p := faulty(t, Config{})
+	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
+		for _, from := range []*Service{s, straight} {
+			a, b, key := connect(t, from), connect(t, s), newKey()
+			token := a.token(key, "OWNER", "me")
+			fault := arm(running(moveScript, key))
+			b.attach(key, "me", token)
+			if fault.Count() != 1 {
+				t.Fatal("nothing was lost")
+			}
+			want(t, receive(t, a.moved, 3*time.Second), key)
+			want(t, b.do("LOCK.RELEASE", key), ":1")
+		}
+	}
+}
+
+func TestR26UnansweredAttachIsRepeated(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
+	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
+		for _, end := range []bool{false, true} {
+			for _, from := range []*Service{s, straight} {
+				a, b, key := connect(t, from), connect(t, s), newKey()
+				token := a.token(key, "OWNER", "me")
+				fault := arm(running(moveScript, key), faultproxy.Always())
+				want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", strconv.FormatInt(token, 10)), "-"+msgAttachLater)
+				if end {
+					b.carrier.End(Release)
+				}
+				fault.Disarm()
+				want(t, receive(t, a.moved, 3*time.Second), key)
+				if end {
+					eventually(t, 3*time.Second, "it ends with its connection", func() bool { return !exists(t, straight.rdb, key) })
+					continue
+				}
+				eventually(t, 3*time.Second, "the hold is carried", func() bool { return b.carrier.Holds() == 1 })
+				b.attach(key, "me", token)
+				want(t, b.do("LOCK.RELEASE", key), ":1")
+			}
+		}
+	}
+}
+
+func TestR7LateAttachDoesNothing(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
+	a, b, key := connect(t, straight), connect(t, s), newKey()
+	token := a.token(key, "OWNER", "me")
+	late := p.HoldBefore(running(moveScript, key))
+	b.attach(key, "me", token) // by its repetition
+	<-late.Struck()
+	a.carrier = straight.NewCarrier(lastConn.Add(1), a)
+	a.attach(key, "me", token)
+	late.Release()
+	<-time.After(100 * time.Millisecond)
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+}
+
+func TestR31AttachAfterTheLeashWasKilled(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		cfg := Config{WatchdogTimeout: time.Second}
+		first, kill := mortal(t, rdb, cfg)
+		second, killSecond := mortal(t, rdb, cfg)
+		third := leash(t, rdb, cfg)
+		a, b, c, key := connect(t, first), connect(t, second), connect(t, third), newKey()
+		token := a.token(key, "OWNER", "me")
+		kill()
+		b.attach(key, "me", token)
+		<-time.After(1300 * time.Millisecond)
+		killSecond()
+		c.attach(key, "me", token)
+		<-time.After(1300 * time.Millisecond)
+		want(t, connect(t, third).do("LOCK.ACQUIRE", key), "$-1")
+		want(t, c.do("LOCK.RELEASE", key), ":1")
+	})
+}
+
+func TestR26AttachFindsItsOldHoldLost(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a := connect(t, s)
+		token := a.token(key, "OWNER", "me")
+		rdb.Del(context.Background(), key)
+		want(t, a.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", strconv.FormatInt(token, 10)), "-"+msgLost(key, "gone"))
+		want(t, receive(t, a.losses, time.Second), key+" gone")
+	})
+}
+
+func TestR4AttachToAndFro(t *testing.T) {
+	rdb := dialServer(t, sharedServer(t).Addr)
+	s1, s2 := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+	a, b, key := connect(t, s1), connect(t, s2), newKey()
+	token := a.token(key, "OWNER", "me")
+	for range 200 {
+		for _, c := range []*conn{b, a} { // the same carriers again and again, as no real connection would
+			c.attach(key, "me", token)
+		}
+	}
+	if len(a.losses)+len(b.losses) > 0 {
+		t.Fatal("a moved hold was told as a loss")
+	}
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+}

@@ -1,0 +1,60 @@
+package lockcmd
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// terms are what a hold is taken under, beside its time. The first acquire decides, but for lease: a hold is renewed when any of its
+// acquires had no LEASE. They go with it to another carrier, for its record has them.
+type terms struct {
+	lease bool          // it is not renewed
+	stays bool          // it stays when its connection ends (ONCLOSE EXPIRE)
+	open  bool          // its connection stays open when it is lost (ONLOSS ERROR)
+	max   time.Duration // for how long it may be held (MAXHOLD); 0 for as long as one likes
+}
+
+// options are the letters of a record.
+func (t terms) options() string {
+	letters := "w"
+	if t.lease {
+		letters = "l"
+	}
+	if t.stays {
+		letters += "e"
+	}
+	if t.open {
+		letters += "o"
+	}
+	return letters
+}
+
+// more is what a record says besides.
+func (t terms) more() string {
+	if t.max == 0 {
+		return "-"
+	}
+	return "max=" + strconv.FormatInt(t.max.Milliseconds(), 10)
+}
+
+// terms are those a record was made with. A Leash of an older or later version may have written it: what is not known is let be.
+func (r record) terms() terms {
+	t := terms{
+		lease: !strings.HasPrefix(r.opts, "w"), stays: strings.Contains(r.opts, "e"), open: strings.Contains(r.opts, "o"),
+	}
+	if ms, ok := parseInt([]byte(r.value("max"))); ok && ms > 0 && ms <= maxTTL.Milliseconds() {
+		t.max = millis(ms)
+	}
+	return t
+}
+
+// value is what a record says of name besides, "" if it says nothing.
+func (r record) value(name string) string {
+	for pair := range strings.SplitSeq(r.more, ",") {
+		if value, ok := strings.CutPrefix(pair, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
