@@ -16,10 +16,11 @@ import (
 
 // A target is something that a load can be put on.
 type target struct {
-	name   string
-	routes []route
-	proxy  int   // process id, 0 when there is none in between
-	redis  []int // process ids
+	name    string
+	routes  []route
+	proxies []int // process ids, none when there is none in between
+	redis   []int // process ids
+	load    int   // the process that sends, 0 when it is this one
 }
 
 // A bed is everything that was started for the measurements.
@@ -171,7 +172,7 @@ func (b *bed) startLeashes(ctx context.Context, opt options, name, upstream stri
 			return err
 		}
 		full := strings.Join(append([]string{name}, extra...), " ")
-		b.targets = append(b.targets, target{name: full, routes: []route{{addr: c.addr}}, proxy: c.pid(), redis: redis})
+		b.targets = append(b.targets, target{name: full, routes: []route{{addr: c.addr}}, proxies: []int{c.pid()}, redis: redis})
 	}
 	return nil
 }

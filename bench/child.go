@@ -80,7 +80,10 @@ func (c *child) start() error {
 		return err
 	}
 	defer log.Close()
-	c.cmd.Stdout, c.cmd.Stderr, c.cmd.SysProcAttr = log, log, childAttr()
+	if c.cmd.Stdout == nil {
+		c.cmd.Stdout = log
+	}
+	c.cmd.Stderr, c.cmd.SysProcAttr = log, childAttr()
 	started := make(chan error, 1)
 	go c.own(started)
 	return <-started

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -14,23 +13,31 @@ import (
 
 // A client is one connection and the batch that is on its way.
 type client struct {
-	id     int
-	file   *os.File
-	fd     int
-	stream *stream
+	id    int
+	file  *os.File
+	fd    int
+	talk  dialogue
+	began time.Time // when the batch was begun
 
-	request []byte // of the batch; the first sent bytes have been written
+	request []byte // what is being written; the first sent bytes have been
 	sent    int
-	reply   []byte // of the batch; the first got bytes have been read
-	got     int
-	began   time.Time // when the batch was written
-	stuck   bool      // the socket has not taken the whole request yet
+	stuck   bool // the socket has not taken the whole request yet
+	heeded  bool // the poller reports when it takes more
+}
+
+// A dialogue is what a client says, batch by batch, and what it must hear.
+type dialogue interface {
+	// begin appends what the next batch begins with to request.
+	begin(request []byte) []byte
+	// hear takes what has come and reports whether the batch is complete. If it is not, what the client must say now is
+	// appended to request.
+	hear(came, request []byte) (newRequest []byte, complete bool, err error)
 }
 
 const dialTimeout = 5 * time.Second
 
 // dial connects. The socket is ours alone from then on: the Go runtime does not poll it.
-func dial(id int, addr string, s *stream) (*client, error) {
+func dial(id int, addr string, talk dialogue) (*client, error) {
 	conn, err := net.DialTimeout("tcp", addr, dialTimeout)
 	if err != nil {
 		return nil, err
@@ -44,13 +51,18 @@ func dial(id int, addr string, s *stream) (*client, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return &client{id: id, file: file, fd: fd, stream: s}, nil
+	return &client{id: id, file: file, fd: fd, talk: talk}, nil
 }
 
-// begin sends the next batch of n commands.
-func (c *client) begin(n int, now time.Time) error {
-	c.request, c.reply = c.stream.next(n, c.request[:0], c.reply[:0])
-	c.sent, c.got, c.began = 0, 0, now
+// begin sends the next batch.
+func (c *client) begin(now time.Time) error {
+	c.request, c.sent, c.began = c.talk.begin(c.request[:0]), 0, now
+	return c.write()
+}
+
+// say sends what was not called for by a reply. Nothing else may be on its way.
+func (c *client) say(request []byte) error {
+	c.request, c.sent = append(c.request[:0], request...), 0
 	return c.write()
 }
 
@@ -73,7 +85,7 @@ func (c *client) write() error {
 	return nil
 }
 
-// read takes what has come, checks it, and reports whether the batch is complete.
+// read takes what has come, says what that calls for, and reports whether the batch is complete.
 func (c *client) read(buf []byte) (complete bool, err error) {
 	n, err := unix.Read(c.fd, buf)
 	switch {
@@ -84,26 +96,42 @@ func (c *client) read(buf []byte) (complete bool, err error) {
 	case n == 0:
 		return false, fmt.Errorf("client %d: %w: the connection was closed", c.id, io.ErrUnexpectedEOF)
 	}
-	rest := c.reply[c.got:]
-	if n > len(rest) || !bytes.Equal(buf[:n], rest[:n]) {
-		return false, c.wrong(buf[:n])
+	if c.sent == len(c.request) {
+		c.request, c.sent = c.request[:0], 0
 	}
-	c.got += n
-	return c.got == len(c.reply), nil
-}
-
-// wrong is the error of a reply that is not the expected one: both from the line before they differ.
-func (c *client) wrong(came []byte) error {
-	rest := c.reply[c.got:]
-	at := 0
-	for at < min(len(came), len(rest)) && came[at] == rest[at] {
-		at++
+	c.request, complete, err = c.talk.hear(buf[:n], c.request)
+	if err != nil {
+		return false, fmt.Errorf("client %d: %w", c.id, err)
 	}
-	from := bytes.LastIndexByte(came[:at], '\n') + 1
-	excerpt := func(b []byte) []byte { return b[min(from, len(b)):min(at+80, len(b))] }
-	return fmt.Errorf("client %d: wrong reply: got %q, want %q", c.id, excerpt(came), excerpt(rest))
+	if c.sent < len(c.request) && !c.stuck {
+		err = c.write()
+	}
+	return complete, err
 }
 
 func (c *client) close() error {
 	return c.file.Close()
+}
+
+// serve goes on with a client that wait has reported, and reports whether its batch is complete.
+func (p *poller) serve(c *client, buf []byte) (complete bool, err error) {
+	if c.stuck {
+		if err := c.write(); err != nil {
+			return false, err
+		}
+	}
+	complete, err = c.read(buf)
+	if err != nil {
+		return false, err
+	}
+	return complete, p.heed(c)
+}
+
+// heed lets wait report c also when it can be written to, as long as it is stuck.
+func (p *poller) heed(c *client) error {
+	if c.stuck == c.heeded {
+		return nil
+	}
+	c.heeded = c.stuck
+	return p.writable(c.fd, c.id, c.stuck)
 }

@@ -3,6 +3,7 @@
 //	go run ./bench                                                   everything, about two minutes
 //	go run ./bench --only redis,leash --leash-flags '--threads 1' --leash-flags '--threads 2'
 //	go run ./bench --gobench --rounds 10 >new.txt                    for benchstat
+//	go run ./bench locks                                             the locks, about five minutes
 //
 // It starts a Redis and a cluster of three masters, builds and starts Leash before each, starts nutcracker
 // (twemproxy) before the Redis where it is installed, and puts the same load on each in turn, several rounds
@@ -26,4 +27,14 @@
 //
 // Each is the median of the rounds. CPU is the time that the kernel has counted for a process, all threads
 // of it, in its own mode and in the kernel's, between the first and the last moment that was measured.
+//
+// # Locks
+//
+// The rows of "bench locks" are said by its --help. Their clients share the one thread, too, and check what they are told: a pair must
+// bring a token and end its hold, and in a race nobody may be granted what another holds. What goes to Redis without Leash is what Leash
+// itself was seen to send, by MONITOR, with other keys and the tokens that come back. Libraries run in processes of their own
+// (bench/peers, bench/redisson), which stay from round to round, and do what their documentation shows: redsync and redislock give
+// a lock of 30 s that nobody renews, Redisson and Leash renew.
+//
+// The share "of scripts" is the median of each round's own, for what disturbs a round meets both. CPU is for a pair or a grant.
 package main

@@ -23,14 +23,19 @@ type load struct {
 	sets      int // percent
 	warmup    time.Duration
 	round     time.Duration
+	// talk is what client number i says on its route; nil: SET and GET as the fields above say.
+	talk func(i int, at route) dialogue
 }
 
 // A sample is what came of it.
 type sample struct {
 	commands int
 	elapsed  time.Duration
-	latency  histogram // of batches
+	latency  histogram     // of batches
+	p50, p99 time.Duration // of batches
 }
+
+func (s *sample) quantiles() { s.p50, s.p99 = s.latency.quantile(0.50), s.latency.quantile(0.99) }
 
 const (
 	// waitTimeout is how often an idle load looks whether it shall end.
@@ -70,6 +75,7 @@ func (l load) run(ctx context.Context, mark func() error) (*sample, error) {
 			return nil, err
 		}
 	}
+	r.sample.quantiles()
 	return &r.sample, nil
 }
 
@@ -78,8 +84,7 @@ func (l load) connect(p *poller) ([]*client, error) {
 	var clients []*client
 	for i := range l.clients {
 		at := l.routes[i%len(l.routes)]
-		keys := keysFor(i, max(1, l.keys/l.clients), at.owns)
-		c, err := dial(i, at.addr, newStream(keys, l.valueSize, l.sets, uint64(i)+1))
+		c, err := dial(i, at.addr, l.dialogue(i, at))
 		if err != nil {
 			return clients, err
 		}
@@ -89,6 +94,14 @@ func (l load) connect(p *poller) ([]*client, error) {
 		}
 	}
 	return clients, nil
+}
+
+func (l load) dialogue(i int, at route) dialogue {
+	if l.talk != nil {
+		return l.talk(i, at)
+	}
+	keys := keysFor(i, max(1, l.keys/l.clients), at.owns)
+	return &batches{stream: newStream(keys, l.valueSize, l.sets, uint64(i)+1), size: l.pipeline}
 }
 
 func closeAll(clients []*client) {
@@ -134,29 +147,16 @@ func (r *running) start(now time.Time) error {
 // send begins the client's next batch.
 func (r *running) send(c *client, now time.Time) error {
 	r.waiting++
-	if err := c.begin(r.pipeline, now); err != nil {
+	if err := c.begin(now); err != nil {
 		return err
 	}
-	if c.stuck {
-		return r.poller.writable(c.fd, c.id, true)
-	}
-	return nil
+	return r.poller.heed(c)
 }
 
 // ready goes on with a client whose socket has replies, or takes bytes again.
 func (r *running) ready(id int) error {
 	c := r.clients[id]
-	if c.stuck {
-		if err := c.write(); err != nil {
-			return err
-		}
-		if !c.stuck {
-			if err := r.poller.writable(c.fd, c.id, false); err != nil {
-				return err
-			}
-		}
-	}
-	complete, err := c.read(r.buf)
+	complete, err := r.poller.serve(c, r.buf)
 	if err != nil || !complete {
 		return err
 	}

@@ -28,6 +28,9 @@ func main() {
 
 // run measures and prints to out. Progress goes to standard error.
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
+	if len(args) > 0 && args[0] == "locks" {
+		return runLocks(ctx, args[1:], out)
+	}
 	opt, err := parseOptions(args, out)
 	if err != nil {
 		return err

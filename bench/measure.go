@@ -12,17 +12,20 @@ import (
 // A measurement is one target under one load, once.
 type measurement struct {
 	commands int
-	rate     float64       // commands a second
-	p50, p99 time.Duration // of a batch
-	proxy    time.Duration // CPU a command; 0 without a proxy
-	redis    time.Duration // CPU a command, all Redis processes together
-	load     time.Duration // CPU a command of this process
+	rate     float64            // commands a second
+	p50, p99 time.Duration      // of a batch
+	proxy    time.Duration      // CPU a command; 0 without a proxy
+	redis    time.Duration      // CPU a command, all Redis processes together
+	load     time.Duration      // CPU a command of the process that sends them
+	calls    map[string]float64 // hand-overs: calls of Redis's commands, for each grant
 }
 
 // A result is all measurements of one target under one load.
 type result struct {
 	target   string
 	pipeline int
+	clients  int    // locks: connections, or contenders
+	note     string // why there is nothing
 	rounds   []measurement
 }
 
@@ -57,8 +60,13 @@ func (t target) measure(ctx context.Context, opt options, pipeline int) (measure
 		routes: t.routes, clients: opt.clients, pipeline: pipeline, valueSize: opt.valueSize,
 		keys: opt.keys, sets: opt.sets, warmup: opt.warmup, round: opt.round,
 	}
+	return t.measured(opt.round, func(mark func() error) (*sample, error) { return l.run(ctx, mark) })
+}
+
+// measured runs a load, which calls mark where the part that counts begins and where it ends.
+func (t target) measured(round time.Duration, run func(mark func() error) (*sample, error)) (measurement, error) {
 	var marks []usage
-	s, err := l.run(ctx, func() error {
+	s, err := run(func() error {
 		u, err := t.usage()
 		marks = append(marks, u)
 		return err
@@ -67,7 +75,7 @@ func (t target) measure(ctx context.Context, opt options, pipeline int) (measure
 		return measurement{}, err
 	}
 	if s.commands == 0 {
-		return measurement{}, fmt.Errorf("no batch was answered within %v: give a longer --round", opt.round)
+		return measurement{}, fmt.Errorf("no batch was answered within %v: give a longer --round", round)
 	}
 	each := func(part func(usage) time.Duration) time.Duration {
 		return (part(marks[1]) - part(marks[0])) / time.Duration(s.commands)
@@ -75,8 +83,8 @@ func (t target) measure(ctx context.Context, opt options, pipeline int) (measure
 	return measurement{
 		commands: s.commands,
 		rate:     float64(s.commands) / s.elapsed.Seconds(),
-		p50:      s.latency.quantile(0.50),
-		p99:      s.latency.quantile(0.99),
+		p50:      s.p50,
+		p99:      s.p99,
 		proxy:    each(func(u usage) time.Duration { return u.proxy }),
 		redis:    each(func(u usage) time.Duration { return u.redis }),
 		load:     each(func(u usage) time.Duration { return u.load }),
@@ -89,22 +97,30 @@ type usage struct {
 }
 
 func (t target) usage() (u usage, err error) {
-	if u.load, err = cpuTime(os.Getpid()); err != nil {
+	load := os.Getpid()
+	if t.load != 0 {
+		load = t.load
+	}
+	if u.load, err = cpuTimes(load); err != nil {
 		return u, err
 	}
-	if t.proxy != 0 {
-		if u.proxy, err = cpuTime(t.proxy); err != nil {
-			return u, err
-		}
+	if u.proxy, err = cpuTimes(t.proxies...); err != nil {
+		return u, err
 	}
-	for _, pid := range t.redis {
+	u.redis, err = cpuTimes(t.redis...)
+	return u, err
+}
+
+// cpuTimes is what processes have used together.
+func cpuTimes(pids ...int) (sum time.Duration, err error) {
+	for _, pid := range pids {
 		one, err := cpuTime(pid)
 		if err != nil {
-			return u, err
+			return 0, err
 		}
-		u.redis += one
+		sum += one
 	}
-	return u, nil
+	return sum, nil
 }
 
 // median is the middle one of the rounds' values, the mean of the two in the middle for an even number.

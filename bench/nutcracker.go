@@ -50,7 +50,7 @@ func (b *bed) startNutcracker(ctx context.Context, opt options, redisAddr string
 	if err != nil {
 		return err
 	}
-	b.targets = append(b.targets, target{name: toNutcracker, routes: []route{{addr: c.addr}}, proxy: c.pid(), redis: redis})
+	b.targets = append(b.targets, target{name: toNutcracker, routes: []route{{addr: c.addr}}, proxies: []int{c.pid()}, redis: redis})
 	return nil
 }
 

@@ -67,33 +67,45 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	return opt, opt.validate()
 }
 
-// The limits keep a run bounded in time and memory.
 func (o options) validate() error {
-	within := func(flag string, v, least, most int) error {
-		if v < least || v > most {
-			return fmt.Errorf("--%s %d: give %d to %d", flag, v, least, most)
-		}
-		return nil
-	}
 	errs := []error{
 		within("clients", o.clients, 1, 10000),
 		within("value-size", o.valueSize, 1, 1<<20),
 		within("keys", o.keys, 1, 1<<20),
 		within("sets", o.sets, 0, 100),
-		within("rounds", o.rounds, 1, 100),
 	}
 	for _, n := range o.pipelines {
 		errs = append(errs, within("pipeline", n, 1, 1024))
 	}
+	return errors.Join(append(errs, o.validateRounds(), someOf("only", o.only, allTargets))...)
+}
+
+// validateRounds looks at what every kind of measurement has.
+func (o options) validateRounds() error {
+	errs := []error{within("rounds", o.rounds, 1, 100)}
 	if o.round < 100*time.Millisecond || o.round > time.Minute {
 		errs = append(errs, fmt.Errorf("--round %v: give 100ms to 1m", o.round))
 	}
 	if o.warmup < 0 || o.warmup > time.Minute {
 		errs = append(errs, fmt.Errorf("--warmup %v: give 0s to 1m", o.warmup))
 	}
-	for _, name := range o.only {
-		if !slices.Contains(allTargets, name) {
-			errs = append(errs, fmt.Errorf("--only %q: give some of %s", name, strings.Join(allTargets, ", ")))
+	return errors.Join(errs...)
+}
+
+// within says that a flag's value is out of bounds, which keep a run bounded in time and memory.
+func within(flag string, v, least, most int) error {
+	if v < least || v > most {
+		return fmt.Errorf("--%s %d: give %d to %d", flag, v, least, most)
+	}
+	return nil
+}
+
+// someOf says which of the names that were given to a flag are unknown.
+func someOf(flag string, names, all []string) error {
+	var errs []error
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			errs = append(errs, fmt.Errorf("--%s %q: give some of %s", flag, name, strings.Join(all, ", ")))
 		}
 	}
 	return errors.Join(errs...)

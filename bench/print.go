@@ -28,6 +28,11 @@ func printTable(w io.Writer, results []*result) {
 			microseconds(median(r, func(m measurement) time.Duration { return m.load })),
 		})
 	}
+	printCells(w, rows)
+}
+
+// printCells prints rows, of which the first is the heading.
+func printCells(w io.Writer, rows [][]string) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {

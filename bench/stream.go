@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 )
@@ -105,4 +106,41 @@ func keysFor(i, n int, owns func(key string) bool) []string {
 		}
 	}
 	return keys
+}
+
+// batches say a stream, some commands at a time.
+type batches struct {
+	*stream
+	size  int
+	reply []byte // to the batch on its way; the first got bytes have come
+	got   int
+}
+
+// begin implements dialogue.
+func (b *batches) begin(request []byte) []byte {
+	request, b.reply = b.next(b.size, request, b.reply[:0])
+	b.got = 0
+	return request
+}
+
+// hear implements dialogue.
+func (b *batches) hear(came, request []byte) ([]byte, bool, error) {
+	rest := b.reply[b.got:]
+	if len(came) > len(rest) || !bytes.Equal(came, rest[:len(came)]) {
+		return request, false, b.wrong(came)
+	}
+	b.got += len(came)
+	return request, b.got == len(b.reply), nil
+}
+
+// wrong is the error of a reply that is not the expected one: both from the line before they differ.
+func (b *batches) wrong(came []byte) error {
+	rest := b.reply[b.got:]
+	at := 0
+	for at < min(len(came), len(rest)) && came[at] == rest[at] {
+		at++
+	}
+	from := bytes.LastIndexByte(came[:at], '\n') + 1
+	excerpt := func(b []byte) []byte { return b[min(from, len(b)):min(at+80, len(b))] }
+	return fmt.Errorf("wrong reply: got %q, want %q", excerpt(came), excerpt(rest))
 }

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+
+	"leash/internal/redistest"
+)
+
+// A ground is a Redis, or a cluster, with everything that takes locks on it.
+type ground struct {
+	bed
+	name   string
+	opt    lockOptions
+	addrs  []string // of all nodes
+	routes []route  // of clients without Leash
+	redis  []int    // process ids
+	pairs  []*lockRow
+	races  []*lockRow
+}
+
+// setUpGround starts what the options ask for. When it fails, it has ended what it had started.
+func setUpGround(ctx context.Context, opt lockOptions, name string) (_ *ground, err error) {
+	g := &ground{name: name, opt: opt}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.close())
+		}
+	}()
+	if g.dir, err = os.MkdirTemp("", "leash-bench-"); err != nil {
+		return nil, err
+	}
+	g.closers = append(g.closers, func() error { return os.RemoveAll(g.dir) })
+	if g.opt.leash, err = g.leashBinary(ctx, opt.options); err != nil {
+		return nil, err
+	}
+	if err := g.startRedis(ctx); err != nil {
+		return nil, err
+	}
+	leashes, err := g.startLeashPairs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	script, err := g.record(leashes[0].addrs[0])
+	if err != nil {
+		return nil, err
+	}
+	peers, err := g.startPeers(ctx, leashes[0].addrs[0])
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range opt.connections {
+		g.addPairs(n, script, leashes, peers)
+	}
+	for _, l := range leashes {
+		g.addRaces(l)
+	}
+	return g, nil
+}
+
+// startRedis starts a Redis or a cluster.
+func (g *ground) startRedis(ctx context.Context) error {
+	if g.name == onRedis {
+		progress("starting a redis")
+		s, err := redistest.Launch(redistest.Options{})
+		if err != nil {
+			return err
+		}
+		g.closers = append(g.closers, s.Close)
+		g.addrs, g.routes, g.redis = []string{s.Addr}, []route{{addr: s.Addr}}, []int{s.Pid()}
+		return nil
+	}
+	progress("starting a cluster")
+	c, err := redistest.LaunchCluster(redistest.ClusterOptions{})
+	if err != nil {
+		return err
+	}
+	g.closers = append(g.closers, c.Close)
+	g.addrs = c.Addrs()
+	for _, n := range c.Nodes {
+		g.redis = append(g.redis, n.Pid())
+	}
+	g.routes, err = clusterRoutes(ctx, c)
+	return err
+}
+
+// leashPair is two Leashes with the same flags.
+type leashPair struct {
+	flags string
+	addrs [2]string
+	pids  [2]int
+}
+
+// suffix tells the pair's rows from those of others.
+func (l leashPair) suffix() string {
+	if l.flags == "" {
+		return ""
+	}
+	return " " + l.flags
+}
+
+// startLeashPairs starts two Leashes for each set of their flags.
+func (g *ground) startLeashPairs(ctx context.Context) (pairs []leashPair, err error) {
+	for _, flags := range g.opt.leashFlags {
+		l := leashPair{flags: strings.TrimSpace(flags)}
+		for i := range l.addrs {
+			c, err := g.startChild(ctx, g.opt.leash, func(port int) ([]string, error) {
+				args := []string{"--listen", "127.0.0.1:" + strconv.Itoa(port), "--upstream", strings.Join(g.addrs, ",")}
+				return append(args, strings.Fields(flags)...), nil
+			})
+			if err != nil {
+				return nil, err
+			}
+			l.addrs[i], l.pids[i] = c.addr, c.pid()
+		}
+		pairs = append(pairs, l)
+	}
+	return pairs, nil
+}
+
+// record records what the Leash at addr sends, and lets every node have the scripts.
+func (g *ground) record(addr string) (*recording, error) {
+	key := func(at route) string { return keysFor(-1, 1, at.owns)[0] }
+	for _, at := range g.routes[1:] {
+		if _, err := takeOnce(addr, key(at)); err != nil {
+			return nil, err
+		}
+	}
+	return recordPair(addr, g.routes[0].addr, key(g.routes[0]))
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"leash/internal/redistest"
+)
+
+// A pair takes one lock and releases it, which is a batch.
+type pair struct {
+	acquire, release []byte // whole requests
+	stamp            []byte // where release has the token, for the scripts; nil for lock commands
+
+	reply integers
+	held  bool
+}
+
+// lockPair is a pair of lock commands, for Leash.
+func lockPair(key string) *pair {
+	return &pair{acquire: command("LOCK.ACQUIRE", key), release: command("LOCK.RELEASE", key)}
+}
+
+// begin implements dialogue.
+func (p *pair) begin(request []byte) []byte {
+	p.held = false
+	return append(request, p.acquire...)
+}
+
+// hear implements dialogue.
+func (p *pair) hear(came, request []byte) (newRequest []byte, complete bool, err error) {
+	whole, err := p.reply.hear(came)
+	switch {
+	case err != nil:
+		return request, false, err
+	case !whole:
+		return request, false, nil
+	case !p.held:
+		request, err = p.took(request)
+		return request, false, err
+	case len(p.reply.list) != 1 || p.reply.list[0] != 1:
+		return request, false, fmt.Errorf("wrong reply to a release: got %d, want 1", p.reply.list)
+	}
+	return request, true, nil
+}
+
+// took says the release.
+func (p *pair) took(request []byte) ([]byte, error) {
+	p.held = true
+	switch got := p.reply.list; {
+	case p.stamp == nil && (len(got) != 1 || got[0] < 1):
+		return request, fmt.Errorf("wrong reply to an acquire: got %d, want a token", got)
+	case p.stamp != nil && (len(got) < 2 || got[0] != 1):
+		return request, fmt.Errorf("wrong reply to the script that acquires: got %d, want 1 and a token", got)
+	case p.stamp != nil:
+		if token := strconv.AppendInt(p.stamp[:0], got[1], 10); len(token) != len(p.stamp) {
+			return request, fmt.Errorf("token %s: want one of %d digits", token, len(p.stamp))
+		}
+	}
+	return append(request, p.release...), nil
+}
+
+// command is one as Redis reads it.
+func command(words ...string) []byte { return []byte(redistest.Command(words...)) }

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+)
+
+// A race is a lock that all want: contenders wait for it, hold it, release it, and wait again.
+type race struct {
+	addrs  []string // of the Leashes; contenders use them in turn
+	count  int
+	hold   time.Duration // how long each holds it
+	key    string
+	warmup time.Duration
+	round  time.Duration
+}
+
+// minRest is the least that a contender must have waited for its grant to count as a hand-over: not one that came because
+// the lock was free.
+const minRest = 50 * time.Microsecond
+
+// A contender is one client of a race.
+type contender struct {
+	race     *racing
+	client   *client
+	addr     string
+	reply    integers
+	acquire  []byte
+	release  []byte
+	asked    time.Time
+	released bool // what is awaited is the reply to a release
+}
+
+// racing is a race while it runs. It belongs to one goroutine.
+type racing struct {
+	race
+	poller     *poller
+	contenders []*contender
+	buf        []byte
+
+	holder   *contender
+	last     *contender // who held it before
+	token    int64
+	due      time.Time // when holder releases
+	released time.Time // when last did
+	phase    phase
+	began    time.Time // when warming or counting did
+	idle     int       // contenders that want no more: draining
+	sample   sample    // its commands are grants, its latencies those of hand-overs
+}
+
+// run lets the race go on for warmup and round, in the calling goroutine, and calls mark as load.run does. A sample is a
+// hand-over: from the sending of a release to the grant's arrival at the next holder. Two holders at a time, or a token that
+// is not above the last one, end it with an error. In the end the lock is free: were a connection closed that has a grant
+// unread, its lease would have to run out.
+func (r race) run(ctx context.Context, mark func() error) (*sample, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	p, err := newPoller()
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	now := time.Now()
+	g := &racing{race: r, poller: p, buf: make([]byte, 4<<10), began: now, released: now}
+	defer g.close()
+	if err := g.connect(); err != nil {
+		return nil, err
+	}
+	if err := g.goOn(ctx, func() bool { return time.Since(g.began) < r.warmup }); err != nil {
+		return nil, err
+	}
+	if err := mark(); err != nil {
+		return nil, err
+	}
+	g.phase, g.began = counting, time.Now()
+	if err := g.goOn(ctx, func() bool { return time.Since(g.began) < r.round }); err != nil {
+		return nil, err
+	}
+	g.phase, g.sample.elapsed = draining, time.Since(g.began)
+	if err := mark(); err != nil {
+		return nil, err
+	}
+	if err := g.goOn(ctx, func() bool { return g.idle < r.count }); err != nil {
+		return nil, err
+	}
+	g.sample.quantiles()
+	return &g.sample, nil
+}
+
+// connect lets all contenders ask for the lock.
+func (g *racing) connect() error {
+	for i := range g.count {
+		c := &contender{
+			race: g, addr: g.addrs[i%len(g.addrs)],
+			acquire: command("LOCK.ACQUIRE", g.key, "BLOCK", "0"), release: command("LOCK.RELEASE", g.key),
+		}
+		var err error
+		if c.client, err = dial(i, c.addr, c); err != nil {
+			return err
+		}
+		g.contenders = append(g.contenders, c)
+		if err := g.poller.add(c.client.fd, i); err != nil {
+			return err
+		}
+		if err := c.client.begin(time.Now()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *racing) close() {
+	for _, c := range g.contenders {
+		_ = c.client.close()
+	}
+}
+
+// goOn goes on as long as more says.
+func (g *racing) goOn(ctx context.Context, more func() bool) error {
+	for more() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		pause := waitTimeout
+		if g.holder != nil {
+			pause = time.Millisecond
+		} else if time.Since(g.released) > stallTimeout {
+			return fmt.Errorf("nobody got the lock for %v", stallTimeout)
+		}
+		if err := g.poller.wait(pause, g.ready); err != nil {
+			return err
+		}
+		if h := g.holder; h != nil && !time.Now().Before(g.due) {
+			if err := h.client.say(h.letGo(nil)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ready goes on with a contender that has a reply.
+func (g *racing) ready(id int) error {
+	c := g.contenders[id].client
+	complete, err := g.poller.serve(c, g.buf)
+	if err != nil || !complete {
+		return err
+	}
+	if g.phase == draining {
+		g.idle++
+		return nil
+	}
+	return c.begin(time.Now())
+}
+
+// begin implements dialogue: a batch is a grant with its release.
+func (c *contender) begin(request []byte) []byte {
+	c.released, c.asked = false, time.Now()
+	return append(request, c.acquire...)
+}
+
+// hear implements dialogue.
+func (c *contender) hear(came, request []byte) (newRequest []byte, complete bool, err error) {
+	whole, err := c.reply.hear(came)
+	switch {
+	case err != nil:
+		return request, false, err
+	case !whole:
+		return request, false, nil
+	case len(c.reply.list) != 1 || c.reply.list[0] < 1:
+		return request, false, fmt.Errorf("wrong reply: got %d, want a positive integer", c.reply.list)
+	case c.released:
+		return request, true, nil
+	}
+	if err := c.race.granted(c, c.reply.list[0], time.Now()); err != nil {
+		return request, false, err
+	}
+	if c.race.hold == 0 {
+		request = c.letGo(request)
+	}
+	return request, false, nil
+}
+
+// letGo says the release.
+func (c *contender) letGo(request []byte) []byte {
+	g := c.race
+	g.holder, g.last, g.released, c.released = nil, c, time.Now(), true
+	return append(request, c.release...)
+}
+
+// granted notes that c holds the lock.
+func (g *racing) granted(c *contender, token int64, now time.Time) error {
+	if g.holder != nil {
+		return fmt.Errorf("granted to %d while %d holds the lock", c.client.id, g.holder.client.id)
+	}
+	if token <= g.token {
+		return fmt.Errorf("granted with token %d after %d", token, g.token)
+	}
+	g.holder, g.token, g.due = c, token, now.Add(g.hold)
+	if g.phase != counting {
+		return nil
+	}
+	g.sample.commands++
+	if g.handedOver(c) {
+		g.sample.latency.add(now.Sub(g.released))
+	}
+	return nil
+}
+
+// handedOver reports whether c, which got the lock, had waited for it when the last holder let it go; with several Leashes, on
+// another one than that.
+func (g *racing) handedOver(c *contender) bool {
+	return g.last != nil && g.released.Sub(c.asked) > minRest && (len(g.addrs) == 1 || g.last.addr != c.addr)
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func testRace(addrs ...string) (g *racing, a, b *contender) {
+	now := time.Now()
+	g = &racing{race: race{addrs: addrs}, phase: counting}
+	a = &contender{race: g, addr: addrs[0], client: &client{id: 1}, asked: now.Add(-time.Second)}
+	b = &contender{race: g, addr: addrs[len(addrs)-1], client: &client{id: 2}, asked: now.Add(-time.Second)}
+	return g, a, b
+}
+
+// TestRaceIsChecked: no two holders, and tokens that rise.
+func TestRaceIsChecked(t *testing.T) {
+	g, a, b := testRace("x")
+	if err := g.granted(a, 5, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.granted(b, 6, time.Now()); err == nil || err.Error() != "granted to 2 while 1 holds the lock" {
+		t.Errorf("got %v", err)
+	}
+	a.letGo(nil)
+	if err := g.granted(b, 5, time.Now()); err == nil || !strings.Contains(err.Error(), "token 5 after 5") {
+		t.Errorf("got %v", err)
+	}
+	if err := g.granted(b, 6, time.Now()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRaceCounts: only what was handed over to one who waited has a latency, across Leashes if there are two.
+func TestRaceCounts(t *testing.T) {
+	g, a, b := testRace("x", "y")
+	pass := func(c *contender) {
+		t.Helper()
+		if err := g.granted(c, g.token+1, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		c.letGo(nil)
+	}
+	pass(a) // nobody held it before
+	pass(b)
+	pass(b) // on the same Leash
+	a.asked = g.released
+	pass(a) // had not waited
+	if g.sample.commands != 4 || g.sample.latency.total != 1 {
+		t.Errorf("got %d grants, %d latencies, want 4 and 1", g.sample.commands, g.sample.latency.total)
+	}
+	g.phase = draining
+	pass(b)
+	if g.sample.commands != 4 {
+		t.Error("a grant counts after the round")
+	}
+}
+
+func TestContenderHears(t *testing.T) {
+	g, a, _ := testRace("x")
+	a.release = []byte("release")
+	if request, complete, err := a.hear([]byte(":7\r\n"), nil); err != nil || complete || string(request) != "release" || g.holder != nil {
+		t.Errorf("granted: got %q, %v, %v", request, complete, err)
+	}
+	if _, complete, err := a.hear([]byte(":1\r\n"), nil); err != nil || !complete {
+		t.Errorf("released: got %v, %v", complete, err)
+	}
+	a.begin(nil)
+	g.hold = time.Hour
+	if request, complete, err := a.hear([]byte(":8\r\n"), nil); err != nil || complete || len(request) > 0 || g.holder != a {
+		t.Errorf("granted, to hold: got %q, %v, %v", request, complete, err)
+	}
+	if _, _, err := a.hear([]byte(":0\r\n"), nil); err == nil {
+		t.Error("no error")
+	}
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"leash/internal/redistest"
+)
+
+// A recording is what Leash sent to Redis to take one lock and to release it, as MONITOR showed it. It can be said again for
+// other keys: the row "scripts" is made of nothing that Leash does not send itself, whatever its scripts look like by now.
+type recording struct {
+	key              string
+	token            string
+	acquire, release []string // the words of both commands
+}
+
+// recordPair takes and releases key through the Leash at addr, before the Redis at node, which must be the one that owns it. It
+// does so twice, for the first time may have to load the scripts.
+func recordPair(addr, node, key string) (*recording, error) {
+	if _, err := takeOnce(addr, key); err != nil {
+		return nil, err
+	}
+	monitor, err := redistest.Dial(node)
+	if err != nil {
+		return nil, err
+	}
+	defer monitor.Close()
+	if reply, err := monitor.Do("MONITOR"); err != nil || reply != "+OK\r\n" {
+		return nil, fmt.Errorf("MONITOR: got %q, %w", reply, err)
+	}
+	token, err := takeOnce(addr, key)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := commandsAbout(monitor, node, key)
+	if err != nil {
+		return nil, err
+	}
+	if len(seen) != 2 || seen[0][0] != "EVALSHA" || seen[1][0] != "EVALSHA" {
+		return nil, fmt.Errorf("to take and release a lock Leash sent %q: want two EVALSHA", seen)
+	}
+	if !slices.Contains(seen[1], token) {
+		return nil, fmt.Errorf("the release that Leash sent has no token %s in it: %q", token, seen[1])
+	}
+	return &recording{key: key, token: token, acquire: seen[0], release: seen[1]}, nil
+}
+
+// takeOnce takes and releases key through the Leash at addr and returns the token it got.
+func takeOnce(addr, key string) (token string, err error) {
+	leash, err := redistest.Dial(addr)
+	if err != nil {
+		return "", err
+	}
+	defer leash.Close()
+	reply, err := leash.Do("LOCK.ACQUIRE", key)
+	if err != nil {
+		return "", err
+	}
+	token = strings.TrimSuffix(strings.TrimPrefix(reply, ":"), "\r\n")
+	if n, err := strconv.ParseInt(token, 10, 64); err != nil || n < 1 {
+		return "", fmt.Errorf("LOCK.ACQUIRE %s: got %q, want a token", key, reply)
+	}
+	if reply, err = leash.Do("LOCK.RELEASE", key); err != nil || reply != ":1\r\n" {
+		return "", fmt.Errorf("LOCK.RELEASE %s: got %q, %w", key, reply, err)
+	}
+	return token, nil
+}
+
+// commandsAbout is what monitor has shown until now of commands that clients sent about key.
+func commandsAbout(monitor *redistest.Client, node, key string) (seen [][]string, err error) {
+	const mark = "bench:end-of-recording"
+	c, err := redistest.Dial(node)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	if _, err := c.Do("ECHO", mark); err != nil {
+		return nil, err
+	}
+	for {
+		line, err := monitor.Read()
+		if err != nil {
+			return nil, err
+		}
+		words, err := monitored(line)
+		if err != nil {
+			return nil, err
+		}
+		if len(words) == 2 && words[1] == mark {
+			return seen, nil
+		}
+		if strings.Contains(strings.Join(words, " "), key) {
+			seen = append(seen, words)
+		}
+	}
+}
+
+// monitored is the command in a line of MONITOR; nil for one that a script ran.
+func monitored(line string) (words []string, err error) {
+	head, rest, ok := strings.Cut(strings.TrimSpace(line), "] ")
+	if !ok {
+		return nil, fmt.Errorf("not a line of MONITOR: %q", line)
+	}
+	if strings.HasSuffix(head, " lua") {
+		return nil, nil
+	}
+	for rest != "" {
+		quoted, err := strconv.QuotedPrefix(rest)
+		if err != nil {
+			return nil, fmt.Errorf("a line of MONITOR, %q: %w", line, err)
+		}
+		word, err := strconv.Unquote(quoted)
+		if err != nil {
+			return nil, fmt.Errorf("a line of MONITOR, %q: %w", line, err)
+		}
+		words = append(words, word)
+		rest = strings.TrimPrefix(rest[len(quoted):], " ")
+	}
+	return words, nil
+}
+
+// pair is the recording for another key. The numbers of its requests stay as they were recorded: Redis compares them only with
+// those of the hold that is there, and there is none when a lock is taken.
+func (r *recording) pair(key string) *pair {
+	request := func(words []string) []byte {
+		var out []string
+		for _, w := range words {
+			out = append(out, strings.ReplaceAll(w, r.key, key))
+		}
+		return command(out...)
+	}
+	p := &pair{acquire: request(r.acquire), release: request(r.release)}
+	at := bytes.Index(p.release, []byte(r.token))
+	p.stamp = p.release[at : at+len(r.token) : at+len(r.token)]
+	return p
+}
