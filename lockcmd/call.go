@@ -22,6 +22,7 @@ type request struct {
 	args   []any
 	sent   time.Time // when it was last sent: the times in an answer count from there
 	doubt  bool      // an attempt's outcome is unknown: a copy of it may still be on its way
+	single bool      // it would act again if it were sent again: once its outcome is unknown, that is the answer
 }
 
 // ask sends r until it is answered or the time is over. The error is errUnknown, errRefused, or Redis's own answer (a
@@ -40,6 +41,9 @@ func (s *Service) ask(r *request, until time.Time) (any, error) {
 			return nil, err
 		case ambiguous:
 			r.doubt = true
+			if r.single {
+				return nil, errors.Join(errUnknown, err)
+			}
 		case refused:
 			if redis.HasErrorPrefix(err, "TRYAGAIN") && len(r.keys) > 1 && !r.doubt {
 				return nil, errors.Join(errRefused, err)

@@ -17,6 +17,13 @@ var commands = map[string]run{
 	attachName:  (*Carrier).attach,
 	ttlName:     (*Carrier).ttl,
 	infoName:    (*Carrier).info,
+
+	takeName:  (*Carrier).take,
+	giveName:  (*Carrier).give,
+	setName:   (*Carrier).setLatch,
+	downName:  (*Carrier).countDown,
+	getName:   (*Carrier).getLatch,
+	awaitName: (*Carrier).awaitLatch,
 }
 
 // Do runs one command of LOCK.*, SEM.* or LATCH.* and appends its whole reply, in RESP2, to dst. args[0] is its name in any

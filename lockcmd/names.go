@@ -25,6 +25,13 @@ func suffixName(key, suffix string) string {
 // lockChannel is where an unlock of key is told, Redisson's RLock included.
 func lockChannel(key string) string { return prefixName("redisson_lock__channel", key) }
 
+// permitChannel is where permits of key that come back are told, Redisson's semaphores of both kinds included.
+func permitChannel(key string) string { return prefixName("redisson_sc", key) }
+
+// latchChannel is where a latch's reaching zero is told. Redisson puts every name in braces here, also one that has some: on a
+// cluster the channel of such a name lies in another slot than the latch, where its scripts cannot publish to shards.
+func latchChannel(key string) string { return "redisson_countdownlatch__channel__{" + key + "}" }
+
 // tokenKey is key's token counter, that of Redisson's RFencedLock.
 func tokenKey(key string) string { return prefixName("redisson_lock_token", key) }
 

@@ -59,7 +59,7 @@ func TestArgumentsAreCheckedBeforeAnyEffect(t *testing.T) {
 		{"LOCK.TTL % ALL", "ERR syntax error"},
 		{"LOCK.EXTEND % 5", "ERR command 'LOCK.EXTEND' is not supported by leash yet"},
 		{"SEM.ACQUIRE %", "ERR command 'SEM.ACQUIRE' is not supported by leash yet"},
-		{"latch.get %", "ERR command 'latch.get' is not supported by leash yet"},
+		{"latch.peek %", "ERR command 'latch.peek' is not supported by leash yet"},
 	} {
 		args := strings.Fields(strings.ReplaceAll(row.command, "%", key))
 		args[0] = strings.Fields(row.command)[0]

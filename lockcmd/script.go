@@ -27,6 +27,10 @@ var (
 	undoScript     = loadScript("undo")
 	renewScript    = loadScript("renew")
 	inspectScript  = loadScript("inspect")
+	takeScript     = loadScript("take")
+	giveScript     = loadScript("give")
+	latchScript    = loadScript("latch")
+	downScript     = loadScript("down")
 )
 
 // loadScript puts the prelude in front of a script. Comments stay here: Redis keeps the text of every script.

@@ -27,6 +27,7 @@ type Service struct {
 	watchdog *renewal.Watchdog
 	ears     *subscriber
 	queues   *queues
+	lines    *lines
 
 	owners   atomic.Int64 // the last ownerless hold's number
 	carriers atomic.Int64 // the last carrier's number
@@ -72,7 +73,7 @@ func New(cfg Config, rdb redis.UniversalClient, ears Subscriber, log *slog.Logge
 		return nil, fmt.Errorf("lockcmd: client is a %T, want *redis.Client or *redis.ClusterClient", rdb)
 	}
 	s.watchdog = renewal.New(&store{s})
-	s.queues = newQueues()
+	s.queues, s.lines = newQueues(), newLines()
 	s.ears = newSubscriber(s, ears)
 	return s, nil
 }
@@ -116,6 +117,7 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) Drain() {
 	s.draining.Store(true)
 	s.queues.wakeAll()
+	s.lines.wakeAll()
 }
 
 // CheckAll asks Redis soon for every hold: the server that has them is another one now, and may not have heard of all. A hold

@@ -45,7 +45,7 @@ func newSubscriber(s *Service, from Subscriber) *subscriber {
 	return &subscriber{service: s, from: from, news: "leash:" + s.uuid, subs: make(map[string]*sub)}
 }
 
-// listen subscribes to a lock's channel, once for all who ask. The result is closed when a message can no longer be missed.
+// listen subscribes to a channel that belongs to a key, once for all who ask. The result is closed when a message can no longer be missed.
 func (l *subscriber) listen(channel string, lock lockID) (ready <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,7 +54,7 @@ func (l *subscriber) listen(channel string, lock lockID) (ready <-chan struct{})
 		c = &sub{}
 		l.subs[channel] = c
 		plain, sharded := l.service.cfg.Publish != PublishSharded, l.service.cfg.Publish != PublishPlain
-		c.ready, c.cancel = l.from.Subscribe(channel, plain, sharded, func([]byte) { l.unlocked(channel) })
+		c.ready, c.cancel = l.from.Subscribe(channel, plain, sharded, func([]byte) { l.heard(channel) })
 	}
 	if !slices.Contains(c.locks, lock) {
 		c.locks = append(c.locks, lock)
@@ -109,8 +109,8 @@ func (l *subscriber) told(message []byte) {
 	}
 }
 
-// unlocked lets those look at the lock who stand first in its queues. A message that may have been missed counts as one.
-func (l *subscriber) unlocked(channel string) {
+// heard lets those look who stand first where its channel is listened to. A message that may have been missed counts as one.
+func (l *subscriber) heard(channel string) {
 	l.mu.Lock()
 	var locks []lockID
 	if c := l.subs[channel]; c != nil {
@@ -119,5 +119,6 @@ func (l *subscriber) unlocked(channel string) {
 	l.mu.Unlock()
 	for _, lock := range locks {
 		l.service.queues.wake(lineID{lock, channel})
+		l.service.lines.wake(lineID{lock, channel})
 	}
 }

@@ -11,7 +11,7 @@ import (
 // shardSubscribers is how many listen to key's sharded channel, on all nodes.
 func shardSubscribers(t testing.TB, rdb redis.UniversalClient, key string) int64 {
 	t.Helper()
-	return countListeners(t, rdb, key, (*redis.Client).PubSubShardNumSub)
+	return countListeners(t, rdb, lockChannel(key), (*redis.Client).PubSubShardNumSub)
 }
 
 // TestR20ListensInTheWaysConfigured: what a Java service publishes wakes, each way.

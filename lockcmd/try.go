@@ -30,6 +30,10 @@ type result struct {
 	sent  time.Time     // from when left counts
 	text  string        // failed: the error to answer
 
+	// Of what a line is for:
+	rest int64 // granted: the permits left for others
+	open bool  // granted: to all who wait, as a latch is
+
 	// Of a hold that was moved:
 	count  int64
 	age    time.Duration

@@ -42,18 +42,24 @@ func TestWaiterGetsTheLockFromAnotherLeash(t *testing.T) {
 // subscribers is how many listen to key's channel, on all nodes.
 func subscribers(t testing.TB, rdb redis.UniversalClient, key string) int64 {
 	t.Helper()
-	return countListeners(t, rdb, key, (*redis.Client).PubSubNumSub)
+	return listeners(t, rdb, lockChannel(key))
 }
 
-// countListeners asks all nodes with numSub how many listen to key's channel.
-func countListeners(t testing.TB, rdb redis.UniversalClient, key string,
+// listeners is how many listen to a channel, on all nodes.
+func listeners(t testing.TB, rdb redis.UniversalClient, channel string) int64 {
+	t.Helper()
+	return countListeners(t, rdb, channel, (*redis.Client).PubSubNumSub)
+}
+
+// countListeners asks all nodes with numSub how many listen to a channel.
+func countListeners(t testing.TB, rdb redis.UniversalClient, channel string,
 	numSub func(*redis.Client, context.Context, ...string) *redis.MapStringIntCmd,
 ) int64 {
 	t.Helper()
 	var sum atomic.Int64
 	ask := func(ctx context.Context, c *redis.Client) error {
-		counts, err := numSub(c, ctx, lockChannel(key)).Result()
-		sum.Add(counts[lockChannel(key)])
+		counts, err := numSub(c, ctx, channel).Result()
+		sum.Add(counts[channel])
 		return err
 	}
 	var err error

@@ -36,14 +36,8 @@ func (s *Service) parseAcquire(args [][]byte) (w wish, msg string) {
 		return w, msg
 	}
 	w = wish{key: string(args[1]), mode: m, owner: o.owner, id: o.id, ttl: s.cfg.WatchdogTimeout}
-	if o.block != nil {
-		if *o.block < 0 {
-			return w, msgBlockNegative
-		}
-		if *o.block > maxTTL.Milliseconds() {
-			return w, "ERR timeout is out of range"
-		}
-		w.wait, w.block = true, time.Duration(*o.block)*time.Millisecond
+	if w.wait, w.block, msg = o.waits(); msg != "" {
+		return w, msg
 	}
 	if o.lease != nil && *o.lease == -1 { // Redisson's word for none
 		o.lease = nil
@@ -65,6 +59,19 @@ func (s *Service) parseAcquire(args [][]byte) (w wish, msg string) {
 		return w, "ERR invalid TTL, a hold needs at least " + strconv.FormatInt(MinTTL.Milliseconds(), 10) + " ms to be renewed in"
 	}
 	return w, s.keyError(w.key)
+}
+
+// waits is whether and how long a command waits; 0 is for ever.
+func (o options) waits() (wait bool, block time.Duration, msg string) {
+	switch {
+	case o.block == nil:
+		return false, 0, ""
+	case *o.block < 0:
+		return false, 0, msgBlockNegative
+	case *o.block > maxTTL.Milliseconds():
+		return false, 0, msgBlockRange
+	}
+	return true, millis(*o.block), ""
 }
 
 // asked is the mode that an ACQUIRE's options ask for.

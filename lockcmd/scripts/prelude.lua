@@ -31,6 +31,20 @@ local function tell(channel, mode, word)
   if string.find(mode, 's', 1, true) then redis.pcall('SPUBLISH', channel, word or '0') end
 end
 
+-- pass lets the rest of a script pass at Redis's memory limit: a first write that Redis allows there and that changes nothing.
+local function pass(key)
+  local left = redis.call('PTTL', key)
+  if left > 0 then redis.call('PEXPIRE', key, left) else redis.call('PERSIST', key) end
+end
+
+-- number reads the number a string holds, 0 for no string; nil and an error to answer when it holds none.
+local function number(key)
+  local v = redis.pcall('GET', key)
+  if type(v) == 'table' and v.err then return nil, v end
+  local n = tonumber(v or 0)
+  return n, not n and redis.error_reply('ERR value is not an integer or out of range')
+end
+
 -- mint counts a new token, above the last one (R6), and writes it down for ttl ms, '0' for ever. It returns the token, its text and
 -- Redis's clock in ms as text; or an error.
 local function mint(counter, ttl)

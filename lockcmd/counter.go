@@ -1,0 +1,150 @@
+package lockcmd
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+)
+
+// The plain counter of Redisson's RSemaphore: permits without owners. Nothing is kept of who has taken some, so a request whose
+// outcome is unknown can neither be repeated nor undone, and that is what the client is told.
+
+const (
+	takeName = "SEM.TAKE"
+	giveName = "SEM.GIVE"
+)
+
+// maxPermits is as many as Redisson, whose counts are 32 bits wide, can read.
+const maxPermits = math.MaxInt32
+
+// parsePermits reads the number behind a command's key, if there is one, and the options behind it. The number is 1 if there is none.
+func (s *Service) parsePermits(name string, args [][]byte, allowed string) (n int64, o options, msg string) {
+	if len(args) < 2 {
+		return 0, o, msgArity(name)
+	}
+	n, rest := 1, args[2:]
+	if len(rest) > 0 && (allowed == "" || len(rest)%2 == 1) {
+		if n, msg = parseCount(rest[0], maxPermits); msg != "" {
+			return 0, o, msg
+		}
+		rest = rest[1:]
+	}
+	if allowed == "" && len(rest) > 0 {
+		return 0, o, msgArity(name)
+	}
+	if o, msg = parseOptions(rest, allowed); msg == "" {
+		msg = s.keyError(string(args[1]))
+	}
+	return n, o, msg
+}
+
+// parseCount reads a number from 0 to most.
+func parseCount(b []byte, most int64) (n int64, msg string) {
+	n, ok := parseInt(b)
+	switch {
+	case !ok || n > most:
+		return 0, msgNotInteger
+	case n < 0:
+		return 0, msgNegative
+	}
+	return n, ""
+}
+
+// take is SEM.TAKE.
+func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
+	s := c.service
+	n, o, msg := s.parsePermits(takeName, args, "BLOCK")
+	wait, block, blockMsg := o.waits()
+	if msg == "" {
+		msg = blockMsg
+	}
+	switch {
+	case msg != "":
+		return appendError(dst, msg)
+	case s.draining.Load():
+		return appendError(dst, msgDraining)
+	case n == 0:
+		return appendInt(dst, 1)
+	}
+	lock := c.id(string(args[1]))
+	line := lineID{lock, permitChannel(lock.key)}
+	look := func(until time.Time) result { return s.takePermits(lock, n, until) }
+	r := result{kind: taken}
+	if !wait || s.lines.waiting(line) == 0 { // else: behind those who wait already (R18)
+		r = look(s.deadline())
+	}
+	if wait && (r.kind == taken || r.kind == busy) {
+		r = c.stand(ctx, line, block, r, look)
+	}
+	if r.kind == granted && !c.present(ctx) {
+		s.spawn(func() { s.givePermits(lock, n, s.deadline()) })
+		r = result{kind: failed, text: msgGone}
+	}
+	return c.replyCount(dst, r)
+}
+
+// takePermits takes n permits once, if there are as many.
+func (s *Service) takePermits(lock lockID, n int64, until time.Time) result {
+	r := &request{script: takeScript, db: lock.db, keys: []string{lock.key}, args: []any{n}, single: true}
+	reply, err := s.ask(r, until)
+	if err != nil {
+		return failure(err)
+	}
+	if got := numbers(reply); len(got) == 2 {
+		return result{kind: granted, rest: got[1]}
+	}
+	return result{kind: taken}
+}
+
+// replyCount answers 1 for what was granted, 0 for what was not, or what is wrong.
+func (c *Carrier) replyCount(dst []byte, r result) []byte {
+	switch {
+	case r.kind == granted:
+		return appendInt(dst, 1)
+	case r.kind == taken, r.kind == busy && r.text == "":
+		return appendInt(dst, 0)
+	case r.kind == failed:
+		return appendError(dst, r.text)
+	case r.kind == busy:
+		return c.timeout(dst, r.text)
+	}
+	return c.timeout(dst, msgUnknown)
+}
+
+// give is SEM.GIVE.
+func (c *Carrier) give(_ context.Context, dst []byte, args [][]byte) []byte {
+	s := c.service
+	n, _, msg := s.parsePermits(giveName, args, "")
+	if msg != "" {
+		return appendError(dst, msg)
+	}
+	count, err := s.givePermits(c.id(string(args[1])), n, s.deadline())
+	return c.replyNumber(dst, count, err)
+}
+
+// givePermits gives n permits to the counter and returns how many there are.
+func (s *Service) givePermits(lock lockID, n int64, until time.Time) (count int64, err error) {
+	r := &request{
+		script: giveScript, db: lock.db, keys: []string{lock.key}, args: []any{n, permitChannel(lock.key), s.cfg.publishMode()},
+		single: n > 0,
+	}
+	reply, err := s.ask(r, until)
+	if err != nil {
+		return 0, err
+	}
+	return numbers(reply)[0], nil
+}
+
+// replyNumber answers a number that a request brought, or what went wrong with it.
+func (c *Carrier) replyNumber(dst []byte, n int64, err error) []byte {
+	switch {
+	case err == nil:
+		return appendInt(dst, n)
+	case errors.Is(err, errUnknown):
+		return c.timeout(dst, msgUnknown)
+	case errors.Is(err, errRefused):
+		return c.timeout(dst, msgRefused)
+	}
+	return appendError(dst, scriptError(err))
+}

@@ -1,0 +1,345 @@
+package lockcmd
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/redistest"
+)
+
+// stands starts a command that waits in line, and returns when it is the n-th there.
+func (c *conn) stands(s *Service, n int, id lineID, args ...string) <-chan string {
+	c.t.Helper()
+	reply := c.start(args...)
+	eventually(c.t, 5*time.Second, "it stands in line", func() bool { return s.lines.waiting(id) == n })
+	return reply
+}
+
+func permitsOf(key string) lineID { return lineID{lockID{0, key}, permitChannel(key)} }
+func latchOf(key string) lineID   { return lineID{lockID{0, key}, latchChannel(key)} }
+
+// listenTo subscribes to a channel as Redisson does, in both ways.
+func listenTo(t testing.TB, rdb redis.UniversalClient, channel string) []*redis.PubSub {
+	t.Helper()
+	both := []*redis.PubSub{rdb.Subscribe(t.Context(), channel), rdb.SSubscribe(t.Context(), channel)}
+	for _, ps := range both {
+		t.Cleanup(func() { ps.Close() })
+		if _, err := ps.Receive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return both
+}
+
+// wantMessage is that a channel brings payload next.
+func wantMessage(t testing.TB, both []*redis.PubSub, payload string) {
+	t.Helper()
+	for _, ps := range both {
+		if got := receive(t, ps.Channel(), 5*time.Second).Payload; got != payload {
+			t.Fatalf("got message %q, want %q", got, payload)
+		}
+	}
+}
+
+// empty is that no more messages have come.
+func empty(t testing.TB, both []*redis.PubSub) {
+	t.Helper()
+	<-time.After(20 * time.Millisecond)
+	for _, ps := range both {
+		if n := len(ps.Channel()); n != 0 {
+			t.Errorf("%d unwanted messages have come, first %q", n, (<-ps.Channel()).Payload)
+		}
+	}
+}
+
+func TestCounterIsRedissonsSemaphore(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
+		a, heard := connect(t, s), listenTo(t, rdb, "redisson_sc:{"+key+"}")
+		want(t, a.do("SEM.TAKE", key), ":0") // nobody has set it
+		want(t, a.do("SEM.TAKE", key, "0"), ":1")
+		want(t, a.do("SEM.GIVE", key, "0"), ":0")
+		if exists(t, rdb, key) {
+			t.Error("nothing was given, and the counter is there")
+		}
+		want(t, a.do("SEM.GIVE", key), ":1")
+		wantMessage(t, heard, "1")
+		want(t, a.do("sem.give", key, "4"), ":5")
+		wantMessage(t, heard, "5")
+		want(t, a.do("SEM.TAKE", key, "6"), ":0")
+		want(t, a.do("SEM.TAKE", key, "3"), ":1")
+		want(t, rdb.Get(ctx, key).Val(), "2")
+		rdb.Set(ctx, key, "-3", time.Minute) // as addPermits(-n) leaves it; a TTL as of trySetPermits(n, ttl)
+		want(t, a.do("SEM.TAKE", key), ":0")
+		want(t, a.do("SEM.GIVE", key, "2"), ":-1")
+		want(t, a.do("SEM.GIVE", key, "2"), ":1")
+		wantMessage(t, heard, "1")
+		want(t, a.do("SEM.TAKE", key), ":1")
+		if left := rdb.PTTL(ctx, key).Val(); left < 50*time.Second || left > time.Minute {
+			t.Errorf("got TTL %v, want what it was", left)
+		}
+		empty(t, heard)
+		rdb.Set(ctx, key, "text", 0)
+		want(t, a.do("SEM.TAKE", key), "-"+msgNotInteger)
+		want(t, a.do("SEM.GIVE", key), "-"+msgNotInteger)
+		rdb.Set(ctx, key, "1.5", 0)
+		want(t, a.do("SEM.TAKE", key), "-"+msgNotInteger)
+		rdb.Del(ctx, key)
+		rdb.RPush(ctx, key, "x")
+		for _, command := range []string{"SEM.TAKE", "SEM.GIVE", "LATCH.DOWN", "LATCH.GET", "LATCH.AWAIT"} {
+			want(t, a.do(command, key), "-WRONGTYPE Operation against a key holding the wrong kind of value")
+		}
+	})
+}
+
+func TestCounterWakesThoseWhoWait(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, other)
+		reply := b.stands(other, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
+		eventually(t, 5*time.Second, "b listens", func() bool { return listeners(t, rdb, permitChannel(key)) == 1 })
+		if b.waits.Load() != 1 || !b.guarded.Load() || other.Stats().Waiters != 1 {
+			t.Error("the host was not told of the wait")
+		}
+		want(t, a.do("SEM.GIVE", key), ":1") // not enough yet
+		select {
+		case r := <-reply:
+			t.Fatalf("got %q with one permit there", r)
+		case <-time.After(50 * time.Millisecond):
+		}
+		began := time.Now()
+		want(t, a.do("SEM.GIVE", key), ":2")
+		want(t, receive(t, reply, 5*time.Second), ":1")
+		if took := time.Since(began); took > 500*time.Millisecond {
+			t.Errorf("the wake-up took %v", took)
+		}
+		if b.guarded.Load() || other.Stats().Waiters != 0 {
+			t.Error("the waiter left something behind")
+		}
+	})
+}
+
+func TestCounterBlockEndsInTime(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a, began := connect(t, s), time.Now()
+		want(t, a.do("SEM.TAKE", key, "BLOCK", "200"), ":0")
+		if took := time.Since(began); took < 200*time.Millisecond || took > 700*time.Millisecond {
+			t.Errorf("BLOCK 200 took %v", took)
+		}
+		if s.lines.waiting(permitsOf(key)) != 0 {
+			t.Error("it still stands in line")
+		}
+	})
+}
+
+// TestR17PermitsAreFoundWithoutAMessage: a lost message costs a second.
+func TestR17PermitsAreFoundWithoutAMessage(t *testing.T) {
+	rdb := dialServer(t, sharedServer(t).Addr)
+	s, permits, latch, ctx := leash(t, rdb, Config{}), newKey(), newKey(), context.Background()
+	rdb.Set(ctx, latch, "1", 0)
+	taken := connect(t, s).stands(s, 1, permitsOf(permits), "SEM.TAKE", permits, "BLOCK", "0")
+	opened := connect(t, s).stands(s, 1, latchOf(latch), "LATCH.AWAIT", latch, "BLOCK", "0")
+	rdb.Set(ctx, permits, "1", 0)
+	rdb.Del(ctx, latch)
+	want(t, receive(t, taken, 3*time.Second), ":1")
+	want(t, receive(t, opened, 3*time.Second), ":1")
+}
+
+func TestR18TwoAreNotStarvedByOne(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		giver := connect(t, s)
+		two := connect(t, s).stands(s, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
+		one := connect(t, s).stands(s, 2, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
+		want(t, giver.do("SEM.GIVE", key), ":1")
+		select {
+		case r := <-one:
+			t.Fatalf("the second in line got %q first", r)
+		case <-time.After(1500 * time.Millisecond): // it has looked around more than once
+		}
+		giver.do("SEM.GIVE", key)
+		want(t, receive(t, two, 5*time.Second), ":1")
+		giver.do("SEM.GIVE", key)
+		want(t, receive(t, one, 5*time.Second), ":1")
+	})
+}
+
+func TestR18OneGiveServesManyInOrder(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		const n = 20
+		order := make(chan int, n)
+		var wg sync.WaitGroup
+		for i := range n {
+			reply := connect(t, s).stands(s, i+1, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
+			wg.Go(func() {
+				<-reply
+				order <- i
+			})
+		}
+		eventually(t, 5*time.Second, "they listen", func() bool { return listeners(t, rdb, permitChannel(key)) == 1 })
+		began := time.Now()
+		connect(t, s).do("SEM.GIVE", key, strconv.Itoa(n))
+		wg.Wait()
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("one message served %d in %v", n, took)
+		}
+		want(t, rdb.Get(t.Context(), key).Val(), "0")
+	})
+}
+
+func TestR19WhoIsGoneLeavesTheLineAndTakesNothing(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, s)
+		gone := a.stands(s, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
+		reply := b.stands(s, 2, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
+		connect(t, s).do("SEM.GIVE", key)
+		a.gone()
+		want(t, receive(t, gone, time.Second), "-"+msgGone)
+		want(t, receive(t, reply, 5*time.Second), ":1") // the next one had its turn at once
+		connect(t, s).do("SEM.GIVE", key)
+		want(t, a.do("SEM.TAKE", key), "-"+msgGone) // granted, and nobody to be told
+		eventually(t, 5*time.Second, "the permit is given back", func() bool { return rdb.Get(t.Context(), key).Val() == "1" })
+	})
+}
+
+func TestR31DrainEndsTheLines(t *testing.T) {
+	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}), newKey()
+	taking := connect(t, s).stands(s, 1, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
+	connect(t, s).do("LATCH.SET", "latch"+key, "1")
+	waiting := connect(t, s).stands(s, 1, latchOf("latch"+key), "LATCH.AWAIT", "latch"+key, "BLOCK", "0")
+	s.Drain()
+	want(t, receive(t, taking, time.Second), "-"+msgDraining)
+	want(t, receive(t, waiting, time.Second), "-"+msgDraining)
+	want(t, connect(t, s).do("SEM.TAKE", key), "-"+msgDraining)
+	want(t, connect(t, s).do("SEM.GIVE", key), ":1")
+}
+
+// TestR7CountersAreNotCountedTwice: an outcome that is unknown stays so, for a repetition would count again.
+func TestR7CountersAreNotCountedTwice(t *testing.T) {
+	s, straight, p := faulty(t, Config{})
+	a, rdb := connect(t, s), straight.rdb
+	for _, after := range []bool{true, false} {
+		key, latch := newKey(), newKey()
+		arm, left := p.DropBefore, "5"
+		if after {
+			arm, left = p.DropAfter, "4"
+		}
+		rdb.Set(t.Context(), key, "5", 0)
+		rdb.Set(t.Context(), latch, "5", 0)
+		for _, row := range []struct {
+			sc      *script
+			command []string
+			key     string
+			left    string
+		}{
+			{takeScript, []string{"SEM.TAKE", key}, key, left}, {giveScript, []string{"SEM.GIVE", key}, key, "5"},
+			{downScript, []string{"LATCH.DOWN", latch}, latch, left},
+		} {
+			want(t, connect(t, straight).do(row.command[0], newKey())[:1], ":") // Redis has the script
+			fault := arm(running(row.sc, row.key))
+			want(t, a.do(row.command...), "-"+msgUnknown)
+			if fault.Count() != 1 {
+				t.Fatal("no reply was lost")
+			}
+			want(t, rdb.Get(t.Context(), row.key).Val(), row.left)
+		}
+	}
+	if s.Stats().Timeouts != 6 {
+		t.Errorf("got %d timeouts, want 6", s.Stats().Timeouts)
+	}
+}
+
+func TestR13WhatOthersWaitForPassesAtTheMemoryLimit(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := dialServer(t, server.Addr)
+	s, key, latch, ctx := leash(t, rdb, Config{}), newKey(), newKey(), context.Background()
+	a := connect(t, s)
+	want(t, a.do("SEM.GIVE", key), ":1")
+	want(t, a.do("LATCH.SET", latch, "2"), ":1")
+	rdb.ConfigSet(ctx, "maxmemory", "1")
+	defer rdb.ConfigSet(ctx, "maxmemory", "0")
+	want(t, a.do("SEM.GIVE", key, "2"), ":3")
+	want(t, a.do("LATCH.DOWN", latch), ":1")
+	want(t, a.do("LATCH.DOWN", latch), ":0")
+	want(t, a.do("SEM.TAKE", key), "-OOM command not allowed when used memory > 'maxmemory'.")
+	want(t, a.do("LATCH.SET", latch, "2"), "-OOM command not allowed when used memory > 'maxmemory'.")
+}
+
+// TestCounterIsExact: two Leashes, 16 connections, two permits.
+func TestCounterIsExact(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		leashes, key := []*Service{leash(t, rdb, Config{}), leash(t, rdb, Config{})}, newKey()
+		want(t, connect(t, leashes[0]).do("SEM.GIVE", key, "2"), ":2")
+		var wg sync.WaitGroup
+		var inside, cycles atomic.Int64
+		for i := range 16 {
+			c := connect(t, leashes[i%2])
+			wg.Go(func() {
+				for range 50 {
+					if got := c.do("SEM.TAKE", key, "BLOCK", "0"); got != ":1" {
+						t.Errorf("got %q", got)
+						return
+					}
+					if n := inside.Add(1); n > 2 {
+						t.Errorf("%d have a permit of 2", n)
+					}
+					inside.Add(-1)
+					cycles.Add(1)
+					c.do("SEM.GIVE", key)
+				}
+			})
+		}
+		wg.Wait()
+		want(t, rdb.Get(t.Context(), key).Val(), "2")
+		if cycles.Load() != 800 {
+			t.Errorf("got %d cycles, want 800", cycles.Load())
+		}
+	})
+}
+
+func TestCounterArguments(t *testing.T) {
+	rdb := dialServer(t, sharedServer(t).Addr)
+	s, key := leash(t, rdb, Config{}), newKey()
+	a := connect(t, s)
+	for _, row := range []struct {
+		want string
+		args []string
+	}{
+		{"ERR wrong number of arguments for 'sem.take' command", []string{"SEM.TAKE"}},
+		{"ERR wrong number of arguments for 'sem.give' command", []string{"SEM.GIVE", key, "1", "2"}},
+		{"ERR wrong number of arguments for 'latch.set' command", []string{"LATCH.SET", key}},
+		{"ERR wrong number of arguments for 'latch.down' command", []string{"LATCH.DOWN", key, "1"}},
+		{"ERR wrong number of arguments for 'latch.get' command", []string{"LATCH.GET"}},
+		{"ERR wrong number of arguments for 'latch.await' command", []string{"LATCH.AWAIT"}},
+		{msgNotInteger, []string{"SEM.TAKE", key, "x"}},
+		{msgNotInteger, []string{"SEM.TAKE", key, "2147483648"}},
+		{msgNegative, []string{"SEM.TAKE", key, "-1"}},
+		{msgNegative, []string{"SEM.GIVE", key, "-1"}},
+		{msgNotInteger, []string{"SEM.GIVE", key, "1.0"}},
+		{msgSyntax, []string{"SEM.TAKE", key, "1", "NOW"}},
+		{msgSyntax, []string{"SEM.TAKE", key, "1", "BLOCK"}},
+		{msgSyntax, []string{"SEM.TAKE", key, "BLOCK", "1", "BLOCK", "1"}},
+		{msgBlockNegative, []string{"SEM.TAKE", key, "BLOCK", "-1"}},
+		{msgBlockNumber, []string{"LATCH.AWAIT", key, "BLOCK", "x"}},
+		{msgBlockRange, []string{"LATCH.AWAIT", key, "BLOCK", "9223372036854775807"}},
+		{msgSyntax, []string{"LATCH.AWAIT", key, "LEASE", "1"}},
+		{msgNegative, []string{"LATCH.SET", key, "-1"}},
+		{msgNotInteger, []string{"LATCH.SET", key, "9007199254740992"}},
+	} {
+		if got := a.do(row.args...); got != "-"+row.want {
+			t.Errorf("%q: got %q, want %q", row.args, got, row.want)
+		}
+	}
+	if exists(t, rdb, key) {
+		t.Error("a refused command had an effect")
+	}
+}

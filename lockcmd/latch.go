@@ -1,0 +1,128 @@
+package lockcmd
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+)
+
+// The latch of Redisson's RCountDownLatch: a count that is set once, counted down by anybody, and gone at zero.
+
+const (
+	setName   = "LATCH.SET"
+	downName  = "LATCH.DOWN"
+	getName   = "LATCH.GET"
+	awaitName = "LATCH.AWAIT"
+)
+
+// maxCount is as far as scripts count exactly.
+const maxCount = 1<<53 - 1
+
+// errNotNumber is Redis's own error for a string that holds no number.
+var errNotNumber = errors.New(msgNotInteger)
+
+// setLatch is LATCH.SET.
+func (c *Carrier) setLatch(_ context.Context, dst []byte, args [][]byte) []byte {
+	s := c.service
+	if len(args) != 3 {
+		return appendError(dst, msgArity(setName))
+	}
+	n, msg := parseCount(args[2], maxCount)
+	if msg == "" {
+		msg = s.keyError(string(args[1]))
+	}
+	if msg != "" {
+		return appendError(dst, msg)
+	}
+	set, err := c.callLatch(latchScript, string(args[1]), n)
+	return c.replyNumber(dst, set, err)
+}
+
+// countDown is LATCH.DOWN.
+func (c *Carrier) countDown(_ context.Context, dst []byte, args [][]byte) []byte {
+	if msg := c.service.onlyKey(downName, args); msg != "" {
+		return appendError(dst, msg)
+	}
+	left, err := c.callLatch(downScript, string(args[1]))
+	return c.replyNumber(dst, left, err)
+}
+
+// callLatch runs a script that changes a latch.
+func (c *Carrier) callLatch(sc *script, key string, args ...any) (int64, error) {
+	s := c.service
+	args = append(args, latchChannel(key), s.cfg.publishMode())
+	reply, err := s.ask(&request{script: sc, db: c.db, keys: []string{key}, args: args, single: true}, s.deadline())
+	if err != nil {
+		return 0, err
+	}
+	return numbers(reply)[0], nil
+}
+
+// onlyKey checks the arguments of a command that takes a key and nothing else.
+func (s *Service) onlyKey(name string, args [][]byte) (msg string) {
+	if len(args) != 2 {
+		return msgArity(name)
+	}
+	return s.keyError(string(args[1]))
+}
+
+// getLatch is LATCH.GET.
+func (c *Carrier) getLatch(_ context.Context, dst []byte, args [][]byte) []byte {
+	s := c.service
+	if msg := s.onlyKey(getName, args); msg != "" {
+		return appendError(dst, msg)
+	}
+	n, err := s.latchCount(c.id(string(args[1])), s.deadline())
+	return c.replyNumber(dst, n, err)
+}
+
+// latchCount reads a latch; 0 when there is none.
+func (s *Service) latchCount(lock lockID, until time.Time) (int64, error) {
+	text, err := s.value(lock.db, lock.key, until)
+	if err != nil || text == "" {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, errNotNumber
+	}
+	return n, nil
+}
+
+// awaitLatch is LATCH.AWAIT.
+func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []byte {
+	s := c.service
+	if len(args) < 2 {
+		return appendError(dst, msgArity(awaitName))
+	}
+	o, msg := parseOptions(args[2:], "BLOCK")
+	wait, block, blockMsg := o.waits()
+	for _, m := range []string{blockMsg, s.keyError(string(args[1]))} {
+		if msg == "" {
+			msg = m
+		}
+	}
+	if msg != "" {
+		return appendError(dst, msg)
+	}
+	lock := c.id(string(args[1]))
+	look := func(until time.Time) result { return s.latchOpen(lock, until) }
+	r := look(s.deadline())
+	if wait && (r.kind == taken || r.kind == busy) {
+		r = c.stand(ctx, lineID{lock, latchChannel(lock.key)}, block, r, look)
+	}
+	return c.replyCount(dst, r)
+}
+
+// latchOpen looks once whether a latch is at zero: then it is granted, to all who wait.
+func (s *Service) latchOpen(lock lockID, until time.Time) result {
+	n, err := s.latchCount(lock, until)
+	switch {
+	case err != nil:
+		return failure(err)
+	case n > 0:
+		return result{kind: taken}
+	}
+	return result{kind: granted, open: true}
+}

@@ -1,0 +1,195 @@
+package lockcmd
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestLatchIsRedissonsCountDownLatch(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
+		a, heard := connect(t, s), listenTo(t, rdb, "redisson_countdownlatch__channel__{"+key+"}")
+		want(t, a.do("LATCH.GET", key), ":0")
+		want(t, a.do("LATCH.DOWN", key), ":0") // what is not there is at zero, and stays there
+		want(t, a.do("LATCH.AWAIT", key), ":1")
+		if exists(t, rdb, key) {
+			t.Error("counting down made a latch")
+		}
+		want(t, a.do("LATCH.SET", key, "2"), ":1")
+		wantMessage(t, heard, "1")
+		want(t, a.do("LATCH.SET", key, "3"), ":0")
+		want(t, rdb.Get(ctx, key).Val(), "2")
+		want(t, a.do("LATCH.GET", key), ":2")
+		want(t, a.do("LATCH.AWAIT", key), ":0")
+		want(t, a.do("LATCH.DOWN", key), ":1")
+		want(t, a.do("LATCH.DOWN", key), ":0")
+		wantMessage(t, heard, "0")
+		if exists(t, rdb, key) {
+			t.Error("the latch is at zero, and still there")
+		}
+		rdb.Set(ctx, key, "-1", 0) // nobody's doing, but Redisson counts on from there
+		want(t, a.do("LATCH.DOWN", key), ":0")
+		want(t, a.do("LATCH.SET", key, "0"), ":1")
+		wantMessage(t, heard, "1")
+		want(t, a.do("LATCH.AWAIT", key), ":1")
+		want(t, a.do("LATCH.SET", key, "1"), ":0")
+		rdb.Set(ctx, key, "text", 0)
+		want(t, a.do("LATCH.GET", key), "-"+msgNotInteger)
+		want(t, a.do("LATCH.DOWN", key), "-"+msgNotInteger)
+		want(t, a.do("LATCH.SET", key, "1"), ":0")
+		empty(t, heard)
+	})
+}
+
+func TestLatchOpensForAllWhoWait(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		leashes, key := []*Service{leash(t, rdb, Config{}), leash(t, rdb, Config{})}, newKey()
+		a := connect(t, leashes[0])
+		want(t, a.do("LATCH.SET", key, "2"), ":1")
+		const each = 20
+		var replies []<-chan string
+		for _, s := range leashes {
+			for i := range each {
+				replies = append(replies, connect(t, s).stands(s, i+1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0"))
+			}
+		}
+		eventually(t, 5*time.Second, "both listen", func() bool { return listeners(t, rdb, latchChannel(key)) == 2 })
+		want(t, a.do("LATCH.DOWN", key), ":1")
+		<-time.After(50 * time.Millisecond)
+		for _, r := range replies {
+			if len(r) != 0 {
+				t.Fatal("a latch at 1 is open")
+			}
+		}
+		began := time.Now()
+		want(t, a.do("LATCH.DOWN", key), ":0")
+		for _, r := range replies {
+			want(t, receive(t, r, 5*time.Second), ":1")
+		}
+		if took := time.Since(began); took > 700*time.Millisecond {
+			t.Errorf("it took %v until all were through", took)
+		}
+		for _, s := range leashes {
+			if s.lines.waiting(latchOf(key)) != 0 || s.Stats().Waiters != 0 {
+				t.Error("somebody still stands in line")
+			}
+		}
+	})
+}
+
+// TestLatchOpenedLooksOnce: a look is good for all who stood there when it was sent, and for nobody who came later.
+func TestLatchOpenedLooksOnce(t *testing.T) {
+	l, id := newLines(), latchOf("k")
+	first, second := l.join(id), l.join(id)
+	if l.look(second) || !l.look(first) {
+		t.Fatal("want the head to look, and nobody else")
+	}
+	third := l.join(id)
+	l.open(first)
+	l.leave(first, false)
+	for i, opened := range []bool{false, true, false} {
+		select {
+		case <-[]*turn{first, second, third}[i].opened:
+			if !opened {
+				t.Errorf("turn %d was let go", i)
+			}
+		default:
+			if opened {
+				t.Errorf("turn %d was not let go", i)
+			}
+		}
+	}
+	if l.waiting(id) != 1 || !l.look(third) {
+		t.Error("want the third to be the head")
+	}
+	l.leave(second, true) // let go already
+	l.leave(third, true)
+	if len(l.byID) != 0 {
+		t.Error("an empty line is kept")
+	}
+}
+
+func TestLatchBlockEndsInTime(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a := connect(t, s)
+		a.do("LATCH.SET", key, "1")
+		began := time.Now()
+		want(t, a.do("LATCH.AWAIT", key, "BLOCK", "300"), ":0")
+		if took := time.Since(began); took < 300*time.Millisecond || took > 900*time.Millisecond {
+			t.Errorf("BLOCK 300 took %v", took)
+		}
+	})
+}
+
+// TestLatchWokenByRedisson: what a Java service does to count down, in its own words.
+func TestLatchWokenByRedisson(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, ctx := leash(t, rdb, Config{}), context.Background()
+		for _, publish := range []func(context.Context, string, any) *redis.IntCmd{rdb.Publish, rdb.SPublish} {
+			key := newKey()
+			rdb.Set(ctx, key, "1", 0)
+			reply := connect(t, s).stands(s, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
+			eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, latchChannel(key)) == 1 })
+			rdb.Del(ctx, key)
+			began := time.Now()
+			publish(ctx, latchChannel(key), "0")
+			want(t, receive(t, reply, 5*time.Second), ":1")
+			if took := time.Since(began); took > 500*time.Millisecond {
+				t.Errorf("the wake-up took %v", took)
+			}
+		}
+	})
+}
+
+// TestLatchOfANameWithBraces: on a cluster the channel lies in another slot than the latch, and still those who wait are woken.
+func TestLatchOfANameWithBraces(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), "{"+newKey()+"}:latch"
+		a := connect(t, s)
+		want(t, a.do("LATCH.SET", key, "1"), ":1")
+		reply := connect(t, other).stands(other, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
+		eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, latchChannel(key)) == 1 })
+		began := time.Now()
+		want(t, a.do("LATCH.DOWN", key), ":0")
+		want(t, receive(t, reply, 5*time.Second), ":1")
+		if took := time.Since(began); took > 500*time.Millisecond {
+			t.Errorf("the wake-up took %v", took)
+		}
+	})
+}
+
+func TestR10LinesHaveKeysOfOneSlot(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{})
+		a := connect(t, s)
+		for i, key := range []string{"a}b", "a{b", "{}a", ""} {
+			for _, args := range [][]string{
+				{"SEM.TAKE", key}, {"SEM.GIVE", key, "0"}, {"LATCH.SET", key, strconv.Itoa(i)}, {"LATCH.DOWN", key}, {"LATCH.GET", key}, {"LATCH.AWAIT", key},
+			} {
+				if got := a.do(args...); (got == "-"+msgSlots) != s.cluster {
+					t.Errorf("%q: got %q", args, got)
+				}
+			}
+			rdb.Del(t.Context(), key)
+		}
+	})
+}
+
+func TestR8CountersLieInTheirDatabase(t *testing.T) {
+	in, key := databases(t), newKey()
+	s := leash(t, in(0), Config{Database: in})
+	a, b := connectTo(t, s, 0), connectTo(t, s, 3)
+	want(t, a.do("SEM.GIVE", key), ":1")
+	want(t, b.do("SEM.TAKE", key), ":0")
+	want(t, b.do("LATCH.SET", "latch"+key, "1"), ":1")
+	want(t, a.do("LATCH.GET", "latch"+key), ":0")
+	reply := b.stands(s, 1, lineID{lockID{3, key}, permitChannel(key)}, "SEM.TAKE", key, "BLOCK", "0")
+	want(t, a.do("SEM.GIVE", key), ":2") // told on the same channel
+	want(t, connectTo(t, s, 3).do("SEM.GIVE", key), ":1")
+	want(t, receive(t, reply, 5*time.Second), ":1")
+}

@@ -1,0 +1,14 @@
+-- down.lua counts a latch down. At zero the key goes; a latch that is not there stays at zero.
+-- KEYS 1 the latch
+-- ARGV 1 channel · 2 ways to publish
+-- Replies the count left
+-- Atomic: exactly one finds that it has come to zero, and "0" tells all who wait. Passes at the memory limit (R13).
+local have, bad = number(KEYS[1])
+if bad then return bad end
+if have == 0 and redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+pass(KEYS[1])
+local left = redis.call('DECR', KEYS[1])
+if left > 0 then return left end
+redis.call('DEL', KEYS[1])
+if left == 0 then tell(ARGV[1], ARGV[2]) end
+return 0

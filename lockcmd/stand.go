@@ -1,0 +1,81 @@
+package lockcmd
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// stand waits in a line until a look brings something else than "not now", the block is over (0 is for ever), or the client is
+// gone. seen is what the last look brought.
+func (c *Carrier) stand(ctx context.Context, id lineID, block time.Duration, seen result, look func(until time.Time) result) result {
+	s := c.service
+	if !c.beginWait() {
+		return result{kind: failed, text: msgLimit}
+	}
+	defer c.endWait()
+	t := s.lines.join(id)
+	more := true // for whoever stands behind, as far as is known
+	defer func() { s.lines.leave(t, more) }()
+	ready := s.ears.listen(id.channel, id.lockID)
+	defer s.ears.leave(id.channel)
+
+	over := make(<-chan time.Time) // never
+	var end time.Time
+	if block > 0 {
+		end = time.Now().Add(block)
+		timer := time.NewTimer(block)
+		defer timer.Stop()
+		over = timer.C
+	}
+	again := time.NewTimer(lookAgain(seen, rand.Float64()))
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return result{kind: failed, text: msgGone}
+		case <-t.opened:
+			return result{kind: granted}
+		case <-over:
+			return t.last(seen)
+		case <-ready: // subscribed: now nothing can be missed, so look once more (R17)
+			ready = nil
+		case <-t.wake:
+		case <-again.C:
+		}
+		if s.draining.Load() {
+			return t.last(result{kind: failed, text: msgDraining})
+		}
+		if s.lines.look(t) {
+			seen = look(lookUntil(s.deadline(), end))
+			if seen.kind != taken && seen.kind != busy {
+				more = seen.kind != granted || seen.rest > 0
+				if seen.kind == granted && seen.open {
+					s.lines.open(t)
+				}
+				return seen
+			}
+		}
+		again.Reset(lookAgain(seen, rand.Float64()))
+	}
+}
+
+// last is the result of a wait that is over, with seen as what its last look brought.
+func (t *turn) last(seen result) result {
+	select {
+	case <-t.opened:
+		return result{kind: granted}
+	default:
+	}
+	if seen.kind == busy {
+		seen.text = "" // the wait is over, and nothing is known against there being nothing
+	}
+	return seen
+}
+
+// present reports whether a grant can still be told. Grant and disconnect are decided under the carrier's mutex (R19).
+func (c *Carrier) present(ctx context.Context) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.ended && ctx.Err() == nil
+}

@@ -1,0 +1,71 @@
+package proxy
+
+import (
+	"strings"
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+// TestR8CountersNeedTheUsersRights: who may only read waits for a latch, and takes no permit.
+func TestR8CountersNeedTheUsersRights(t *testing.T) {
+	redis := secured(t)
+	admin := dialAddr(t, redis.Addr)
+	want(t, admin, "+OK\r\n", "AUTH", "secret")
+	want(t, admin, "+OK\r\n", "ACL", "SETUSER", "reader", "on", ">reads", "~*", "-@all", "+@read", "+@connection")
+	l := startLeash(t, []string{redis.Addr}, withPassword)
+	bob, reader := l.dial(t), l.dial(t)
+	want(t, bob, "-NOAUTH Authentication required.\r\n", "SEM.TAKE", "bob:1")
+	want(t, bob, "+OK\r\n", "AUTH", "bob", "builder")
+	want(t, reader, "+OK\r\n", "AUTH", "reader", "reads")
+	for _, command := range []string{"SEM.TAKE", "SEM.GIVE", "LATCH.SET", "LATCH.DOWN"} {
+		args := []string{command, "bob:1"}
+		if command == "LATCH.SET" {
+			args = append(args, "1")
+		}
+		want(t, reader, "-NOPERM this user has no permissions to run the '"+strings.ToLower(command)+"' command\r\n", args...)
+		args[1] = "alice:1"
+		want(t, bob, "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n", args...)
+	}
+	want(t, admin, ":0\r\n", "EXISTS", "alice:1", "bob:1")
+	want(t, bob, ":1\r\n", "LATCH.SET", "bob:1", "1")
+	want(t, reader, ":1\r\n", "LATCH.GET", "bob:1")
+	want(t, reader, ":0\r\n", "LATCH.AWAIT", "bob:1")
+}
+
+// TestR15CountersAreBarriers: what was sent before is done before those who waited go on; and a connection that waits can be left.
+func TestR15CountersAreBarriers(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, c.Addrs())
+	a, b, gone := l.dial(t), l.dial(t), l.dial(t)
+	for round := range 20 {
+		want(t, a, ":1\r\n", "LATCH.SET", "done", "1")
+		send(t, b, redistest.Command("LATCH.AWAIT", "done", "BLOCK", "0"))
+		stock := strings.Repeat("x", round+1)
+		send(t, a, redistest.Command("SET", "stock", stock)+redistest.Command("LATCH.DOWN", "done"))
+		readReply(t, b, ":1\r\n")
+		want(t, b, redistest.Command(stock)[4:], "GET", "stock")
+		readReply(t, a, "+OK\r\n")
+		readReply(t, a, ":0\r\n")
+	}
+	send(t, gone, redistest.Command("SEM.TAKE", "permits", "BLOCK", "0"))
+	eventually(t, "it waits", func() bool { return l.locks.Stats().Waiters == 1 })
+	gone.Close()
+	eventually(t, "it has left", func() bool { return l.locks.Stats().Waiters == 0 })
+	want(t, a, ":1\r\n", "SEM.GIVE", "permits")
+	want(t, b, ":1\r\n", "SEM.TAKE", "permits", "BLOCK", "0")
+}
+
+func send(t testing.TB, c *redistest.Client, raw string) {
+	t.Helper()
+	if err := c.Send(raw); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readReply(t testing.TB, c *redistest.Client, reply string) {
+	t.Helper()
+	if got, err := c.Read(); err != nil || got != reply {
+		t.Fatalf("got %q, %v, want %q", got, err, reply)
+	}
+}
