@@ -26,11 +26,14 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	t := c.newTry(w, own)
 	defer t.release()
 	r := result{kind: taken}
-	if own != nil || w.owner != "" || !w.wait || !s.queues.waiting(w.line()) { // else: behind those who wait already (R18)
+	if own != nil || w.owner != "" || !w.wait || !s.queues.waiting(t.line()) { // else: behind those who wait already (R18)
 		r = t.send(s.deadline())
 	}
 	if w.wait && (r.kind == taken || r.kind == busy) {
 		r = c.wait(ctx, t, r)
+	}
+	if t.stands() && r.kind != granted && r.kind != moved && r.kind != unknown { // else it is undone
+		s.dequeue(t)
 	}
 	return c.replyAcquire(ctx, dst, t, r)
 }
@@ -42,7 +45,9 @@ func (c *Carrier) enter(w wish) (own *hold, ok bool) {
 		return nil, true
 	}
 	for until := c.service.deadline(); ; {
-		h := c.newest(func(h *hold) bool { return h.id == w.lock() && h.owner == w.owner && h.mode == w.mode })
+		h := c.newest(func(h *hold) bool {
+			return h.id == w.lock() && h.owner == w.owner && h.mode.like(w.mode)
+		})
 		if h == nil {
 			return nil, true
 		}

@@ -19,6 +19,7 @@ type request struct {
 	script *script
 	db     int
 	keys   []string
+	least  int // how many of the keys do in a slot that migrates (R14); 0 for all
 	args   []any
 	sent   time.Time // when it was last sent: the times in an answer count from there
 	doubt  bool      // an attempt's outcome is unknown: a copy of it may still be on its way
@@ -45,7 +46,12 @@ func (s *Service) ask(r *request, until time.Time) (any, error) {
 				return nil, errors.Join(errUnknown, err)
 			}
 		case refused:
-			if redis.HasErrorPrefix(err, "TRYAGAIN") && len(r.keys) > 1 && !r.doubt {
+			migrates := redis.HasErrorPrefix(err, "TRYAGAIN")
+			if migrates && r.least > 0 && len(r.keys) > r.least {
+				r.keys = r.keys[:r.least]
+				continue
+			}
+			if migrates && len(r.keys) > 1 && !r.doubt {
 				return nil, errors.Join(errRefused, err)
 			}
 		}

@@ -58,7 +58,7 @@ func (e *ending) renumber() {
 	doubt := e.request != nil && e.request.doubt
 	e.number = h.carrier.requests.Add(1)
 	e.request = &request{
-		script: h.mode.release, db: h.id.db, keys: h.mode.keys(h.id.key, h.owner),
+		script: h.mode.release, db: h.id.db, keys: h.mode.releaseKeys(h.id.key, h.owner), least: len(h.mode.keys(h.id.key, h.owner)),
 		args:  append(e.args(), h.mode.channel(h.id.key), s.cfg.publishMode()),
 		doubt: doubt,
 	}
@@ -108,7 +108,9 @@ func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
 	h := e.hold
 	args := append(e.args(), t.owner, t.carrier.name, t.number)
 	r := &request{
-		script: h.mode.handover, db: h.id.db, keys: h.mode.keys(h.id.key, h.owner, tokenKey(h.id.key)), args: append(args, t.grantArgs()...),
+		script: h.mode.handover, db: h.id.db, keys: h.mode.endKeys(h.id.key, h.owner, tokenKey(h.id.key)),
+		least: len(h.mode.keys(h.id.key, h.owner)) + 1,
+		args:  append(append(args, t.grantArgs()...), h.mode.channel(h.id.key), s.cfg.publishMode()),
 	}
 	reply, err := s.ask(r, until)
 	e.request.doubt = e.request.doubt || r.doubt

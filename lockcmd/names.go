@@ -35,6 +35,12 @@ func latchChannel(key string) string { return "redisson_countdownlatch__channel_
 // tokenKey is key's token counter, that of Redisson's RFencedLock.
 func tokenKey(key string) string { return prefixName("redisson_lock_token", key) }
 
+// queueKeys are where FAIR waiters of key stand: the list and the zset of Redisson's RedissonFairLock, and our own zset of those who
+// wait through a Leash.
+func queueKeys(key string) []string {
+	return []string{prefixName("redisson_lock_queue", key), prefixName("redisson_lock_timeout", key), suffixName(key, "leash:waiters")}
+}
+
 // tombstoneKey tells carrier that its hold with this token was ended or moved by somebody else.
 func tombstoneKey(key string, token int64, carrier string) string {
 	return suffixName(key, "leash:"+strconv.FormatInt(token, 10)+":"+carrier)

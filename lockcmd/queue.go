@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"slices"
 	"sync"
 )
 
@@ -12,7 +13,8 @@ const maxHandovers = 16
 type queues struct {
 	mu     sync.Mutex
 	lines  map[lineID]*queue
-	counts map[lockID]int // of waiters, in all lines of a lock
+	fair   map[lockID]*queue // all FAIR waiters of a lock, each of whom stands in a line of its owner's too
+	counts map[lockID]int    // of waiters, in all lines of a lock
 }
 
 // lineID is what a queue is known by: a lock, and where its releases are told to those who wait. Waiters for another kind of lock on the
@@ -22,7 +24,14 @@ type lineID struct {
 	channel string
 }
 
-func (w wish) line() lineID { return lineID{w.lock(), w.mode.channel(w.key)} }
+// line is where t's waiter stands. A FAIR one stands with those of its owner only: its place among others is Redis's matter.
+func (t *try) line() lineID {
+	channel := t.wish.mode.channel(t.wish.key)
+	if t.wish.mode.fair {
+		channel += ":" + t.owner
+	}
+	return lineID{t.wish.lock(), channel}
+}
 
 type queue struct {
 	waiters []*waiter
@@ -50,7 +59,7 @@ const (
 )
 
 func newQueues() *queues {
-	return &queues{lines: make(map[lineID]*queue), counts: make(map[lockID]int)}
+	return &queues{lines: make(map[lineID]*queue), fair: make(map[lockID]*queue), counts: make(map[lockID]int)}
 }
 
 // waiting reports whether anybody stands in a line.
@@ -65,21 +74,45 @@ func (q *queues) join(t *try) *waiter {
 	w := &waiter{try: t, wake: make(chan struct{}, 1), gift: make(chan result, 1)}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	k := q.lines[t.wish.line()]
-	if k == nil {
-		k = &queue{}
-		q.lines[t.wish.line()] = k
+	add(q.lines, t.line(), w)
+	if t.wish.mode.fair {
+		add(q.fair, t.wish.lock(), w)
 	}
-	k.waiters = append(k.waiters, w)
 	q.counts[t.wish.lock()]++
 	return w
+}
+
+// add puts w at the end of a line.
+func add[K comparable](lines map[K]*queue, id K, w *waiter) {
+	k := lines[id]
+	if k == nil {
+		k = &queue{}
+		lines[id] = k
+	}
+	k.waiters = append(k.waiters, w)
+}
+
+// drop takes w out of a line in which it may stand. next is who stands first after w did; nil when there is none.
+func drop[K comparable](lines map[K]*queue, id K, w *waiter) (next *waiter) {
+	k := lines[id]
+	if k == nil {
+		return nil
+	}
+	if k.waiters[0] == w && len(k.waiters) > 1 {
+		next = k.waiters[1]
+	}
+	k.waiters = slices.DeleteFunc(k.waiters, func(other *waiter) bool { return other == w })
+	if len(k.waiters) == 0 {
+		delete(lines, id)
+	}
+	return next
 }
 
 // look reports whether w is to look at the lock now: only the head does, and not while a release may grant it the lock.
 func (q *queues) look(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.lines[w.try.wish.line()].waiters[0] != w || w.place != queued {
+	if q.lines[w.try.line()].waiters[0] != w || w.place != queued {
 		return false
 	}
 	select { // whatever woke it until now is served by this look; what comes later deserves another
@@ -109,21 +142,11 @@ func (q *queues) leave(w *waiter, took, force bool) bool {
 	took = took || w.place == given
 	w.try.late = w.try.late || w.late
 	w.place = left
-	line := w.try.wish.line()
-	k := q.lines[line]
-	for i, other := range k.waiters {
-		if other != w {
-			continue
-		}
-		k.waiters = append(k.waiters[:i:i], k.waiters[i+1:]...)
-		if i == 0 && len(k.waiters) > 0 && (!took || w.shares() && k.waiters[0].shares()) {
-			k.waiters[0].rouse()
-		}
-		break
+	line := w.try.line()
+	if next := drop(q.lines, line, w); next != nil && (!took || w.shares() && next.shares()) {
+		next.rouse()
 	}
-	if len(k.waiters) == 0 {
-		delete(q.lines, line)
-	}
+	drop(q.fair, line.lockID, w)
 	if q.counts[line.lockID]--; q.counts[line.lockID] == 0 {
 		delete(q.counts, line.lockID)
 	}
@@ -159,7 +182,7 @@ func (w *waiter) rouse() {
 	}
 }
 
-// claim is the head of the line for a hold that is released, to be granted the lock by its release (R21); nil when there is none, when it
+// claim is the head of the line (if any wait FAIR: who of them came first) for a hold that is released, to be granted the lock by its release (R21); nil when there is none, when it
 // looks for itself just now, when it wants to hold it in another mode, or when it is the fleet's turn. A claim ends with give or unclaim.
 func (q *queues) claim(h *hold) *waiter {
 	q.mu.Lock()
@@ -167,12 +190,15 @@ func (q *queues) claim(h *hold) *waiter {
 	if q.counts[h.id] == 0 { // as nearly always
 		return nil
 	}
-	line := q.lines[lineID{h.id, h.mode.channel(h.id.key)}]
+	line := q.fair[h.id]
+	if line == nil || h.mode.queue == nil {
+		line = q.lines[lineID{h.id, h.mode.channel(h.id.key)}]
+	}
 	if line == nil {
 		return nil
 	}
 	w := line.waiters[0]
-	if line.handed >= maxHandovers || w.place != queued || w.try.own != nil || w.try.wish.mode != h.mode {
+	if line.handed >= maxHandovers || w.place != queued || w.try.own != nil || !w.try.wish.mode.like(h.mode) {
 		line.handed = 0
 		return nil
 	}

@@ -102,7 +102,7 @@ func (v *revocation) read(o options, until time.Time) (found bool, err error) {
 	}
 	v.request = &request{
 		script: v.mode.revoke, db: v.db,
-		keys: v.mode.keys(v.key, v.owner, tombstoneKey(v.key, r.token, r.carrier), answerKey(v.key, v.id)),
+		keys: v.mode.endKeys(v.key, v.owner, tombstoneKey(v.key, r.token, r.carrier), answerKey(v.key, v.id)),
 		args: []any{v.owner, v.token, v.carrier, all, v.mode.channel(v.key), s.cfg.publishMode(), keep, channel, news},
 	}
 	return true, nil
@@ -160,7 +160,7 @@ func tryAgain(err error) bool {
 // carrier finds the hold gone, it must find the reason too.
 func (v *revocation) piecemeal(until time.Time) (int64, error) {
 	s, keep := v.service, v.request.args[6].(int64)
-	own := len(v.request.keys) - 2 // how many keys are the lock's and its kind's
+	own := len(v.mode.keys(v.key, v.owner)) // how many keys are the lock's and its kind's
 	tombstone, kept := v.request.keys[own], v.request.keys[own+1]
 	if answer, err := s.value(v.db, kept, until); err != nil || answer != "" {
 		code, _ := strconv.ParseInt(answer, 10, 64)

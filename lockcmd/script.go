@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -20,23 +21,27 @@ type script struct{ source, sha string }
 
 var (
 	acquireScript  = loadScript("acquire")
-	releaseScript  = loadScript("release")
-	handoverScript = loadScript("handover")
-	revokeScript   = loadScript("revoke")
+	releaseScript  = loadScript("release", "queue")
+	handoverScript = loadScript("handover", "queue")
+	revokeScript   = loadScript("revoke", "queue")
 	moveScript     = loadScript("move")
-	undoScript     = loadScript("undo")
+	undoScript     = loadScript("undo", "queue")
 	renewScript    = loadScript("renew")
 	inspectScript  = loadScript("inspect")
 	takeScript     = loadScript("take")
 	giveScript     = loadScript("give")
 	latchScript    = loadScript("latch")
 	downScript     = loadScript("down")
+
+	acquireFairScript = loadScript("acquire", "queue")
+	leaveScript       = loadScript("leave", "queue")
 )
 
-// loadScript puts the prelude in front of a script. Comments stay here: Redis keeps the text of every script.
-func loadScript(name string) *script {
+// loadScript puts the prelude in front of a script, and behind it the parts that this one needs. Comments stay here: Redis keeps the text
+// of every script.
+func loadScript(name string, parts ...string) *script {
 	var b strings.Builder
-	for _, file := range []string{"prelude", name} {
+	for _, file := range slices.Concat([]string{"prelude"}, parts, []string{name}) {
 		text, err := scriptFiles.ReadFile("scripts/" + file + ".lua")
 		if err != nil {
 			panic("lockcmd: embedded script " + file + ": " + err.Error())

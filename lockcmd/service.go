@@ -23,7 +23,8 @@ type Service struct {
 	rdb      redis.UniversalClient
 	cluster  bool
 	log      *slog.Logger
-	uuid     string // this Leash, in owners and carriers
+	uuid     string        // this Leash, in owners and carriers
+	patience time.Duration // after which a FAIR waiter that was not heard of counts as dead; waitPatience but in tests
 	watchdog *renewal.Watchdog
 	ears     *subscriber
 	queues   *queues
@@ -56,7 +57,7 @@ func New(cfg Config, rdb redis.UniversalClient, ears Subscriber, log *slog.Logge
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, rdb: rdb, log: log, uuid: newUUID(),
+		cfg: cfg, rdb: rdb, log: log, uuid: newUUID(), patience: waitPatience,
 		stop: make(chan struct{}), quiet: make(chan struct{}), losses: make(chan loss, maxLosses), holds: make(map[string][]*hold),
 	}
 	switch c := rdb.(type) {

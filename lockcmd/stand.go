@@ -18,7 +18,7 @@ func (c *Carrier) stand(ctx context.Context, id lineID, block time.Duration, see
 	more := true // for whoever stands behind, as far as is known
 	defer func() { s.lines.leave(t, more) }()
 	ready := s.ears.listen(id.channel, id.lockID)
-	defer s.ears.leave(id.channel)
+	defer s.ears.leave(id.channel, true)
 
 	over := make(<-chan time.Time) // never
 	var end time.Time

@@ -63,13 +63,19 @@ func (l *subscriber) listen(channel string, lock lockID) (ready <-chan struct{})
 	return c.ready
 }
 
-// leave is the end of one listen.
-func (l *subscriber) leave(channel string) {
+// leave is the end of one listen. If another one may follow soon, the channel stays subscribed for a while.
+func (l *subscriber) leave(channel string, linger bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c := l.subs[channel]; c != nil {
-		c.users--
-		c.since = time.Now()
+	c := l.subs[channel]
+	if c == nil {
+		return
+	}
+	c.users--
+	c.since = time.Now()
+	if c.users == 0 && !linger {
+		c.cancel()
+		delete(l.subs, channel)
 	}
 }
 

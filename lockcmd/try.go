@@ -66,9 +66,14 @@ func (t *try) renew() {
 	if t.own != nil {
 		want = strconv.FormatInt(t.own.token, 10)
 	}
-	args := []any{t.owner, t.carrier.name, t.number, want}
+	m, key := t.wish.mode, t.wish.key
 	t.request = &request{
-		script: t.wish.mode.acquire, db: t.wish.db, keys: t.wish.mode.keys(t.wish.key, t.owner, tokenKey(t.wish.key)), args: append(args, t.grantArgs()...),
+		script: m.acquire, db: t.wish.db, keys: m.keys(key, t.owner, tokenKey(key)),
+		args: append([]any{t.owner, t.carrier.name, t.number, want}, t.grantArgs()...),
+	}
+	if m.fair {
+		t.request.keys = append(t.request.keys, m.queue(key)...)
+		t.request.args = append(t.request.args, t.patience(), m.channel(key), t.carrier.service.cfg.publishMode())
 	}
 }
 

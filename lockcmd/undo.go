@@ -55,7 +55,7 @@ func (s *Service) undoLater(t *try, h *hold) {
 // takeBack sends the undo of t, under a number of its own, until it is answered, or the Service ends.
 func (s *Service) takeBack(t *try, number int64) {
 	r := &request{
-		script: t.wish.mode.undo, db: t.wish.db, keys: t.wish.mode.keys(t.wish.key, t.owner),
+		script: t.wish.mode.undo, db: t.wish.db, keys: t.wish.mode.endKeys(t.wish.key, t.owner), least: len(t.wish.mode.keys(t.wish.key, t.owner)),
 		args: []any{
 			t.owner, t.carrier.name, t.number, number, t.wish.mode.channel(t.wish.key), s.cfg.publishMode(),
 		},
@@ -63,10 +63,13 @@ func (s *Service) takeBack(t *try, number int64) {
 	for {
 		_, err := s.ask(r, s.deadline())
 		if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) {
-			return
+			break
 		}
 		if s.stopped(time.Second) {
 			return
 		}
+	}
+	if t.stands() {
+		s.dequeue(t)
 	}
 }

@@ -18,9 +18,9 @@ func (c *Carrier) wait(ctx context.Context, t *try, seen result) result {
 	}
 	defer c.endWait()
 	w := s.queues.join(t)
-	channel := t.wish.mode.channel(t.wish.key)
+	channel := t.line().channel
 	ready := s.ears.listen(channel, t.wish.lock())
-	defer s.ears.leave(channel)
+	defer s.ears.leave(channel, !t.wish.mode.fair)
 
 	over := make(<-chan time.Time) // never
 	var end time.Time

@@ -1,7 +1,8 @@
--- acquire.lua tries once to take a plain lock for an owner.
--- KEYS 1 the lock · 2 its token counter
+-- acquire.lua tries once to take a plain lock for an owner; with queue.lua before it, a FAIR one.
+-- KEYS 1 the lock · 2 its token counter · FAIR: 3 its queue · 4 the queue's timeouts · 5 our waiters
 -- ARGV 1 owner · 2 carrier · 3 request number · 4 the token this carrier tracks for the owner, 0 for none
 --      5 TTL ms · 6 options, w or l first · 7 token TTL ms, 0 for none · 8 ID as "=id", or "-" · 9 client · 10 more
+--      FAIR: 11 for how long it waits at least, ms, "" when it does not wait · 12 channel of the lock's releases · 13 ways to publish
 -- Replies {1, token, ms left} granted, entered again, or this very request done before · {0, PTTL} taken
 --      {2, token, carrier, id} the owner's hold hangs elsewhere · {3} the tracked hold is gone · {4} a late copy, nothing done
 --      {5} the owner holds it in another mode
@@ -13,7 +14,9 @@ local left, r = redis.call('PTTL', KEYS[1]), parse(h[2])
 if not h[1] then
   if want ~= '0' then return {3} end
   local orphan = h[2] and redis.call('HLEN', KEYS[1]) == 1 -- a record whose owner's field was deleted (R11)
-  if left ~= -2 and not orphan then return {0, left} end
+  local free = left == -2 or orphan
+  if KEYS[3] then free = fair(3).turn(free, owner, left, ARGV[11], ARGV[12], ARGV[13]) end
+  if not free then return {0, left} end
 elseif h[3] then return {5}
 elseif r[CARRIER] ~= carrier then return {2, r[TOKEN] or '', r[CARRIER] or '', r[ID] or '-'}
 elseif tonumber(r[REQ]) == req then return {1, tonumber(r[REPLY]), left}
@@ -32,4 +35,5 @@ elseif want == r[TOKEN] then
 elseif want ~= '0' then return {3}
 end -- else: the carrier tracks none, so what lies here was granted to nobody by a late copy; it is replaced
 local made = grant(KEYS[1], KEYS[2], {owner, carrier, ARGV[3], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]})
+if KEYS[3] and made[1] == 1 then fair(3).remove(owner) end
 return made

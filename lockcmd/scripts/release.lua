@@ -1,9 +1,9 @@
 -- release.lua takes a count of a hold back, or ends it, in the name of its carrier.
--- KEYS 1 the lock
+-- KEYS 1 the lock · 2 its queue · FAIR: 3 the queue's timeouts · 4 our waiters; only the first in a slot that migrates (R14)
 -- ARGV 1 owner · 2 token · 3 carrier · 4 request number · 5 "all" ends it whatever its count · 6 channel · 7 ways to publish
 -- Replies 1 ended · 0 counts remain · -1 no such hold · -2 a late copy, nothing done
 -- Atomic: between looking at token and carrier and the DEL, the lock may become somebody else's.
--- One key only, so that it passes in a slot that migrates (R14). Its first write is one that Redis allows at maxmemory (R13).
+-- Its first write is one that Redis allows at maxmemory (R13).
 local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
 if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and -1 or h end
 local r = parse(h[2])
@@ -21,4 +21,5 @@ if tonumber(h[1]) > 1 and ARGV[5] ~= 'all' then
 end
 redis.call('DEL', KEYS[1])
 tell(ARGV[6], ARGV[7])
+if KEYS[2] and redis.call('EXISTS', KEYS[2]) == 1 then fair(2).rouse(ARGV[6], ARGV[7]) end
 return 1

@@ -1,6 +1,7 @@
 -- revoke.lua takes a count of a hold back, or ends it, for somebody who is not its carrier, or under a client's ID.
 -- KEYS 1 the lock · 2 the carrier's tombstone · 3 where the answer to this request lies
---      2 and 3 are left out in a slot that migrates (R14); the caller then sees to them itself
+--      4 its queue · 5 the queue's timeouts · 6 our waiters
+--      all but the first are left out in a slot that migrates (R14); the caller then sees to them itself
 -- ARGV 1 owner · 2 token · 3 carrier · 4 "all" or "" · 5 channel · 6 ways to publish · 7 how long 2 and 3 live, ms
 --      8 the carrier's channel, "" when it need not be told · 9 what to say there
 -- Replies 1 ended · 0 counts remain · -1 no such hold
@@ -23,4 +24,5 @@ if KEYS[2] and ARGV[8] ~= '' then redis.call('SET', KEYS[2], 'released', 'PX', A
 if KEYS[3] then redis.call('SET', KEYS[3], '1', 'PX', ARGV[7]) end
 if ARGV[8] ~= '' then redis.pcall('PUBLISH', ARGV[8], ARGV[9]) end
 tell(ARGV[5], ARGV[6])
+if KEYS[4] then fair(4).rouse(ARGV[5], ARGV[6]) end
 return 1

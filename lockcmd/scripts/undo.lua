@@ -1,5 +1,5 @@
 -- undo.lua takes back what one acquire of a carrier did, if it did it, and keeps a late copy of it from doing it (R26).
--- KEYS 1 the lock
+-- KEYS 1 the lock · 2 its queue · 3 the queue's timeouts · 4 our waiters; only the first in a slot that migrates (R14)
 -- ARGV 1 owner · 2 carrier · 3 the acquire's request number · 4 the undo's own, larger one · 5 channel · 6 ways to publish
 -- Replies 1 the hold it made is ended · 0 a count it took is given back · -1 it had done nothing
 -- Atomic: as release.lua. The carrier's later requests are left alone.
@@ -11,6 +11,7 @@ local last, req = tonumber(r[REQ]), tonumber(ARGV[3])
 if last == req and h[1] == '1' then
   redis.call('DEL', KEYS[1])
   tell(ARGV[5], ARGV[6])
+  if KEYS[2] then fair(2).rouse(ARGV[5], ARGV[6]) end
   return 1
 end
 if last > req then return -1 end

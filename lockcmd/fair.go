@@ -1,0 +1,49 @@
+package lockcmd
+
+import (
+	"errors"
+	"time"
+)
+
+// A FAIR waiter stands in Redis, in the queue that Redisson's RedissonFairLock has, behind whoever came before it through any Leash
+// or from Java. Its first look puts it there, each later one (R17) says that it still waits, and whatever ends its wait takes it
+// out. Who is not heard of for waitPatience, for its Leash has died, is taken out by the next one who looks.
+
+// waitPatience is long enough for looks that Redis answers late, and shorter than a dead holder's lease.
+const waitPatience = 10 * time.Second
+
+// stands reports whether t has, or may have, a place in a queue in Redis while it is neither granted nor over.
+func (t *try) stands() bool { return t.wish.mode.fair && t.wish.wait }
+
+// patience is what a FAIR try's request says of for how long it is to be waited for, in ms; "" for one that does not wait.
+func (t *try) patience() any {
+	if !t.stands() {
+		return ""
+	}
+	return t.carrier.service.patience.Milliseconds()
+}
+
+// dequeue takes t, which has given up, out of the queue in Redis, unless another command of its owner still stands there. It waits
+// for Redis no longer than graceAfterBlock: then it is repeated until Redis answers.
+func (s *Service) dequeue(t *try) {
+	if s.queues.waiting(t.line()) {
+		return
+	}
+	m, key := t.wish.mode, t.wish.key
+	r := &request{
+		script: leaveScript, db: t.wish.db, keys: m.endKeys(key, t.owner),
+		args: []any{t.owner, m.channel(key), s.cfg.publishMode()},
+	}
+	if _, err := s.ask(r, time.Now().Add(graceAfterBlock)); errors.Is(err, errUnknown) || errors.Is(err, errRefused) {
+		s.spawn(func() { s.dequeueLater(r) })
+	}
+}
+
+func (s *Service) dequeueLater(r *request) {
+	for limit := time.Now().Add(maxLate); time.Now().Before(limit); {
+		_, err := s.ask(r, s.deadline())
+		if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) || s.stopped(time.Second) {
+			return
+		}
+	}
+}

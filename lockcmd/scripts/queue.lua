@@ -1,0 +1,80 @@
+-- queue.lua stands behind the prelude of the scripts that know of FAIR waiters: the order in which they came, and who of them lives (R22).
+local WAIT, AHEAD, DAY = 300000, 60000, 86400000 -- ms Redisson adds for each waiter; that our scores stay ahead at least; and a day
+
+-- fair is the queue whose keys stand in KEYS from at on: Redisson's list of owners and its zset of the ms after which each counts as dead;
+-- and our zset of when each that stands there through a Leash counts as dead, unless it is heard of again. With the list alone there is
+-- head, who may be dead then, and rouse. A script pays for one closure while there is no queue.
+local function fair(at)
+  local list, timeouts, waiters = KEYS[at], KEYS[at + 1], KEYS[at + 2]
+  local now = redis.call('TIME')
+  now = now[1] * 1000 + math.floor(now[2] / 1000)
+  local q = {}
+
+  -- remove takes an owner out. Who stands behind it is nearer by what it had added, but not so near that it would be reaped alive.
+  function q.remove(owner)
+    if redis.call('EXISTS', list, waiters) == 0 then return end
+    local place = redis.call('LPOS', list, owner)
+    redis.call('LREM', list, 0, owner) -- the first write is one that Redis allows at maxmemory (R13)
+    redis.call('ZREM', timeouts, owner)
+    redis.call('ZREM', waiters, owner)
+    for _, other in ipairs(place and redis.call('LRANGE', list, place, -1) or {}) do
+      local score = tonumber(redis.call('ZSCORE', timeouts, other))
+      local nearer = score and math.max(score - WAIT, math.min(score, now + AHEAD))
+      if nearer ~= score then redis.call('ZADD', timeouts, nearer, other) end
+    end
+    if redis.call('EXISTS', list) == 0 then redis.call('DEL', timeouts, waiters) end
+  end
+
+  -- head is who stands first and lives; false when nobody does. Who does not is taken out: a waiter of ours that was not heard of, and
+  -- any other when its score has come, as Redisson does, or when it has none: it would stand there for ever.
+  function q.head()
+    local first = redis.call('LINDEX', list, 0)
+    while first and timeouts do
+      local ours, theirs = tonumber(redis.call('ZSCORE', waiters, first)), tonumber(redis.call('ZSCORE', timeouts, first))
+      if ours and ours < now then q.remove(first)
+      elseif not ours and (not theirs or theirs <= now) then
+        redis.call('LPOP', list)
+        redis.call('ZREM', timeouts, first)
+      else break end
+      first = redis.call('LINDEX', list, 0)
+    end
+    return first
+  end
+
+  -- rouse tells who stands first that the lock is free. It never fails: what was done stays done, and waiters look again by themselves.
+  function q.rouse(channel, mode)
+    local ok, first = pcall(q.head)
+    if ok and first then tell(channel .. ':' .. first, mode) end
+  end
+
+  -- stand puts an owner at the end if it is not in the queue, as Redisson does (left is the lock's PTTL), and counts it as alive for
+  -- patience ms. One that lives and is not in the queue was reaped by Java: it stood first, and goes there again.
+  function q.stand(owner, left, patience)
+    local score = tonumber(redis.call('ZSCORE', timeouts, owner))
+    if not redis.call('LPOS', list, owner) then
+      local last = redis.call('LINDEX', list, -1)
+      local before = last and tonumber(redis.call('ZSCORE', timeouts, last))
+      score = (before and before - now or left) + WAIT + now
+      redis.call('ZADD', timeouts, score, owner)
+      local reaped = (tonumber(redis.call('ZSCORE', waiters, owner)) or 0) >= now
+      redis.call(reaped and 'LPUSH' or 'RPUSH', list, owner)
+    end
+    local most = math.max(tonumber(redis.call('ZRANGE', timeouts, -1, -1, 'WITHSCORES')[2]) or 0, now) + DAY
+    redis.call('PEXPIREAT', list, most) -- so the rest passes at maxmemory (R13)
+    redis.call('PEXPIREAT', timeouts, most)
+    if not score or score < now + AHEAD then redis.call('ZADD', timeouts, now + AHEAD, owner) end
+    redis.call('ZADD', waiters, now + patience, owner)
+    redis.call('PEXPIREAT', waiters, most)
+  end
+
+  -- turn says whether a lock that is free is so for an owner: nobody lives who stands before it. If it is not, the owner stands in the
+  -- queue when it waits (patience is not ""), and whose turn it is at a free lock is told, for a lock can become free in silence.
+  function q.turn(free, owner, left, patience, channel, mode)
+    local first = q.head()
+    if free and (not first or first == owner) then return true end
+    if patience ~= '' then q.stand(owner, left, tonumber(patience)) end
+    if free then q.rouse(channel, mode) end
+    return false
+  end
+  return q
+end
