@@ -62,33 +62,37 @@ func (c *Carrier) enter(w wish) (own *hold, ok bool) {
 }
 
 func (c *Carrier) replyAcquire(ctx context.Context, dst []byte, t *try, r result) []byte {
-	switch r.kind {
-	case granted, moved:
-		if msg := t.settle(ctx, r); msg != "" {
-			return c.timeout(dst, msg)
-		}
-		return appendInt(dst, r.token)
-	case taken:
-		if t.late {
-			c.service.undo(t)
-		}
+	h, r := t.conclude(ctx, r)
+	switch {
+	case h != nil:
+		return appendInt(dst, h.token)
+	case r.text == "":
 		return appendNil(dst)
-	case busy:
-		if t.late {
-			c.service.undo(t)
-		}
-		if r.text == "" {
-			return appendNil(dst)
-		}
-		return c.timeout(dst, r.text)
-	case failed:
-		if t.late {
-			c.service.undo(t)
-		}
+	case r.kind == failed:
 		return appendError(dst, r.text)
 	}
-	c.service.undo(t)
-	return c.timeout(dst, msgTimeout)
+	return c.timeout(dst, r.text)
+}
+
+// conclude settles a try whose result is r: a grant becomes a hold of the carrier, what may yet grant is undone. Without a hold the
+// text of the result is what to answer, "" when the lock is taken.
+func (t *try) conclude(ctx context.Context, r result) (*hold, result) {
+	switch r.kind {
+	case granted, moved:
+		h, msg := t.settle(ctx, r)
+		if msg == "" {
+			return h, r
+		}
+		return nil, result{kind: unknown, text: msg}
+	case unknown:
+		t.carrier.service.undo(t)
+		r.text = msgTimeout
+	default:
+		if t.late {
+			t.carrier.service.undo(t)
+		}
+	}
+	return nil, r
 }
 
 // timeout answers with an error and counts it.

@@ -23,7 +23,12 @@ func (c *Carrier) release(_ context.Context, dst []byte, args [][]byte) []byte {
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	key, until := string(args[1]), c.service.deadline()
+	return c.unlock(dst, string(args[1]), o)
+}
+
+// unlock releases the hold of key that the options mean, and answers.
+func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
+	until := c.service.deadline()
 	if o.id != "" {
 		return c.revoke(dst, key, o, until) // the answer must be found by whoever repeats it, wherever
 	}

@@ -215,23 +215,23 @@ func (t *try) release() {
 // settle makes a granted result a hold of the carrier. With a nonempty message, the error to answer, it fails and the grant is given
 // back: it was over before it was known, or nobody can be told of it any more. Grant and disconnect are decided under the carrier's
 // mutex (R19).
-func (t *try) settle(ctx context.Context, r result) (msg string) {
+func (t *try) settle(ctx context.Context, r result) (h *hold, msg string) {
 	s, c := t.carrier.service, t.carrier
 	t.freshen(&r)
 	h, until := t.hold(r)
 	if !time.Now().Before(until) {
 		s.undo(t)
-		return msgShort
+		return nil, msgShort
 	}
 	if !c.hang(ctx, h, t.wish.id, until) {
 		t.giveBack(h)
-		return msgGone
+		return nil, msgGone
 	}
 	s.stats.acquires.Add(1)
 	if t.late {
 		s.spawn(func() { s.undoLater(t, h) })
 	}
-	return ""
+	return h, ""
 }
 
 // freshen renews a grant whose answer took long to come, so that it does not begin its life half over.

@@ -31,11 +31,20 @@ func (s *Service) parseAcquire(args [][]byte) (w wish, msg string) {
 	if msg != "" {
 		return w, msg
 	}
+	if w, msg = s.wishOf(acquireName, o); msg != "" {
+		return w, msg
+	}
+	w.key = string(args[1])
+	return w, s.keyError(w.key)
+}
+
+// wishOf is what the options of a command ask for, of any key.
+func (s *Service) wishOf(command string, o options) (w wish, msg string) {
 	m, msg := o.asked()
 	if msg != "" {
 		return w, msg
 	}
-	w = wish{key: string(args[1]), mode: m, owner: o.owner, id: o.id, ttl: s.cfg.WatchdogTimeout}
+	w = wish{mode: m, owner: o.owner, id: o.id, ttl: s.cfg.WatchdogTimeout}
 	if w.wait, w.block, msg = o.waits(); msg != "" {
 		return w, msg
 	}
@@ -50,7 +59,7 @@ func (s *Service) parseAcquire(args [][]byte) (w wish, msg string) {
 			continue
 		}
 		if *ms < 1 || *ms > maxTTL.Milliseconds() {
-			return w, msgExpire(acquireName)
+			return w, msgExpire(command)
 		}
 		w.ttl = time.Duration(*ms) * time.Millisecond
 	}
@@ -58,7 +67,7 @@ func (s *Service) parseAcquire(args [][]byte) (w wish, msg string) {
 	if !w.lease && w.ttl < MinTTL {
 		return w, "ERR invalid TTL, a hold needs at least " + strconv.FormatInt(MinTTL.Milliseconds(), 10) + " ms to be renewed in"
 	}
-	return w, s.keyError(w.key)
+	return w, ""
 }
 
 // waits is whether and how long a command waits; 0 is for ever.
