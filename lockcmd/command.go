@@ -20,6 +20,9 @@ var commands = map[string]run{
 
 	takeName:  (*Carrier).take,
 	giveName:  (*Carrier).give,
+	initName:  (*Carrier).initSemaphore,
+	sizeName:  (*Carrier).resize,
+	semName:   (*Carrier).semaphoreInfo,
 	setName:   (*Carrier).setLatch,
 	downName:  (*Carrier).countDown,
 	getName:   (*Carrier).getLatch,

@@ -28,6 +28,12 @@ func lockChannel(key string) string { return prefixName("redisson_lock__channel"
 // permitChannel is where permits of key that come back are told, Redisson's semaphores of both kinds included.
 func permitChannel(key string) string { return prefixName("redisson_sc", key) }
 
+// permitsKey has the permits of a semaphore and when their leases end, Redisson's RPermitExpirableSemaphore's included.
+func permitsKey(key string) string { return suffixName(key, "timeout") }
+
+// recordsKey has the records of what is held of key, where Redisson's own layout has no room for them.
+func recordsKey(key string) string { return suffixName(key, "leash") }
+
 // latchChannel is where a latch's reaching zero is told. Redisson puts every name in braces here, also one that has some: on a
 // cluster the channel of such a name lies in another slot than the latch, where its scripts cannot publish to shards.
 func latchChannel(key string) string { return "redisson_countdownlatch__channel__{" + key + "}" }

@@ -18,10 +18,10 @@ func TestR8CountersNeedTheUsersRights(t *testing.T) {
 	want(t, bob, "-NOAUTH Authentication required.\r\n", "SEM.TAKE", "bob:1")
 	want(t, bob, "+OK\r\n", "AUTH", "bob", "builder")
 	want(t, reader, "+OK\r\n", "AUTH", "reader", "reads")
-	for _, command := range []string{"SEM.TAKE", "SEM.GIVE", "LATCH.SET", "LATCH.DOWN"} {
-		args := []string{command, "bob:1"}
-		if command == "LATCH.SET" {
-			args = append(args, "1")
+	for _, command := range []string{"SEM.TAKE", "SEM.GIVE", "SEM.INIT", "SEM.RESIZE", "LATCH.SET", "LATCH.DOWN"} {
+		args := []string{command, "bob:1", "1"}
+		if command == "LATCH.DOWN" {
+			args = args[:2]
 		}
 		want(t, reader, "-NOPERM this user has no permissions to run the '"+strings.ToLower(command)+"' command\r\n", args...)
 		args[1] = "alice:1"
@@ -31,6 +31,11 @@ func TestR8CountersNeedTheUsersRights(t *testing.T) {
 	want(t, bob, ":1\r\n", "LATCH.SET", "bob:1", "1")
 	want(t, reader, ":1\r\n", "LATCH.GET", "bob:1")
 	want(t, reader, ":0\r\n", "LATCH.AWAIT", "bob:1")
+	want(t, reader, "*8\r\n$5\r\ntotal\r\n:1\r\n$9\r\navailable\r\n:1\r\n$4\r\nheld\r\n:0\r\n$7\r\nwaiters\r\n:0\r\n", "SEM.INFO", "bob:1")
+	if hello := do(t, bob, "HELLO", "3"); hello[0] != '%' {
+		t.Fatalf("HELLO: %q", hello)
+	}
+	want(t, bob, "%4\r\n$5\r\ntotal\r\n:1\r\n$9\r\navailable\r\n:1\r\n$4\r\nheld\r\n:0\r\n$7\r\nwaiters\r\n:0\r\n", "SEM.INFO", "bob:1")
 }
 
 // TestR15CountersAreBarriers: what was sent before is done before those who waited go on; and a connection that waits can be left.

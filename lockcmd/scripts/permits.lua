@@ -1,0 +1,47 @@
+-- permits.lua stands behind the prelude in front of the scripts about permits, those of Redisson's RPermitExpirableSemaphore:
+-- KEYS 1 is the semaphore, a string that counts what is available; 2 its zset, permit to the ms since 1970 at which its lease ends;
+-- 3 our hash, permit to record. A permit is 32 hex digits to its owner and in our hash, and 16 bytes in the zset.
+local function bytes(permit)
+  return (string.gsub(permit, '..', function(x) return string.char(tonumber(x, 16)) end))
+end
+
+local function digits(member)
+  return (string.gsub(member, '.', function(c) return string.format('%02x', string.byte(c)) end))
+end
+
+-- clock is Redis's clock in whole ms: Redisson reads the scores as such (R23).
+local function clock()
+  local now = redis.call('TIME')
+  return now[1] * 1000 + math.floor(now[2] / 1000)
+end
+
+local function whole(n) return string.format('%.0f', n) end
+
+-- refusal is the error to answer when the semaphore or its zset is something else; nil when they are as they must be.
+local function refusal()
+  local _, bad = number(KEYS[1])
+  local size = redis.pcall('ZCARD', KEYS[2])
+  return bad or type(size) == 'table' and size or nil
+end
+
+-- back puts n permits back and tells those who wait how many there are.
+local function back(n, channel, ways)
+  local have = redis.call('INCRBY', KEYS[1], n)
+  if have > 0 then tell(channel, ways, whole(have)) end
+  return have
+end
+
+-- reap takes permits back whose lease is over, as every script of Redisson's does, and drops their records; and the records of some that
+-- Redisson has reaped. At most 1000 a call: unpack has a limit.
+local function reap(now, channel, ways)
+  local ended = redis.call('ZRANGEBYSCORE', KEYS[2], 0, whole(now), 'LIMIT', 0, 1000)
+  if #ended > 0 then
+    redis.call('ZREM', KEYS[2], unpack(ended))
+    for _, member in ipairs(ended) do redis.pcall('HDEL', KEYS[3], digits(member)) end
+    back(#ended, channel, ways)
+  end
+  local some = redis.pcall('HRANDFIELD', KEYS[3], 8) -- Redis before 6.2 has it not: then they stay until the hash's TTL is over
+  for _, permit in ipairs(some) do
+    if not redis.call('ZSCORE', KEYS[2], bytes(permit)) then redis.call('HDEL', KEYS[3], permit) end
+  end
+end

@@ -1,0 +1,87 @@
+package lockcmd
+
+import (
+	"context"
+)
+
+// A semaphore: how many permits there are, and where. Redisson's RSemaphore and RPermitExpirableSemaphore begin alike.
+
+const (
+	initName = "SEM.INIT"
+	sizeName = "SEM.RESIZE"
+	semName  = "SEM.INFO"
+)
+
+var (
+	semaphoreScript = loadScript("semaphore")
+	resizeScript    = loadScript("resize", "permits")
+	censusScript    = loadScript("census", "permits")
+)
+
+// semaphoreKeys are the keys of a script about permits.
+func semaphoreKeys(key string) []string { return []string{key, permitsKey(key), recordsKey(key)} }
+
+// parseTotal reads a key and the number behind it.
+func (s *Service) parseTotal(name string, args [][]byte) (n int64, msg string) {
+	if len(args) != 3 {
+		return 0, msgArity(name)
+	}
+	if n, msg = parseCount(args[2], maxPermits); msg == "" {
+		msg = s.keyError(string(args[1]))
+	}
+	return n, msg
+}
+
+// initSemaphore is SEM.INIT.
+func (c *Carrier) initSemaphore(_ context.Context, dst []byte, args [][]byte) []byte {
+	s := c.service
+	n, msg := s.parseTotal(initName, args)
+	if msg != "" {
+		return appendError(dst, msg)
+	}
+	key := string(args[1])
+	r := &request{
+		script: semaphoreScript, db: c.db, keys: []string{key}, args: []any{n, permitChannel(key), s.cfg.publishMode()}, single: true,
+	}
+	return c.replyAsked(dst, r)
+}
+
+// resize is SEM.RESIZE.
+func (c *Carrier) resize(_ context.Context, dst []byte, args [][]byte) []byte {
+	s := c.service
+	n, msg := s.parseTotal(sizeName, args)
+	if msg != "" {
+		return appendError(dst, msg)
+	}
+	key := string(args[1])
+	r := &request{
+		script: resizeScript, db: c.db, keys: semaphoreKeys(key), args: []any{n, permitChannel(key), s.cfg.publishMode()},
+	}
+	return c.replyAsked(dst, r)
+}
+
+// replyAsked answers with the number that a request brings.
+func (c *Carrier) replyAsked(dst []byte, r *request) []byte {
+	reply, err := c.service.ask(r, c.service.deadline())
+	return c.replyNumber(dst, numbers(reply)[0], err)
+}
+
+// semaphoreInfo is SEM.INFO.
+func (c *Carrier) semaphoreInfo(_ context.Context, dst []byte, args [][]byte) []byte {
+	s := c.service
+	if msg := s.onlyKey(semName, args); msg != "" {
+		return appendError(dst, msg)
+	}
+	lock := c.id(string(args[1]))
+	reply, err := s.ask(&request{script: censusScript, db: lock.db, keys: semaphoreKeys(lock.key)}, s.deadline())
+	n := numbers(reply)
+	if err != nil || len(n) != 2 {
+		return c.replyNumber(dst, 0, err)
+	}
+	dst = appendArray(dst, 8)
+	for i, number := range []int64{n[0] + n[1], n[0], n[1], int64(s.lines.waiting(lineID{lock, permitChannel(lock.key)}))} {
+		dst = appendBulk(dst, [...]string{"total", "available", "held", "waiters"}[i])
+		dst = appendInt(dst, number)
+	}
+	return dst
+}

@@ -1,0 +1,111 @@
+package lockcmd
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// census is SEM.INFO of a connection.
+func (c *conn) census(key string) (total, available, held, waiters int) {
+	c.t.Helper()
+	_, err := fmt.Sscanf(c.do("SEM.INFO", key), "*8\r\n$5\r\ntotal\r\n:%d\r\n$9\r\navailable\r\n:%d\r\n$4\r\nheld\r\n:%d\r\n$7\r\nwaiters\r\n:%d",
+		&total, &available, &held, &waiters)
+	if err != nil {
+		c.t.Fatalf("SEM.INFO: %q", c.do("SEM.INFO", key))
+	}
+	return total, available, held, waiters
+}
+
+func (c *conn) wantCensus(key string, total, available, held int) {
+	c.t.Helper()
+	if t, a, h, _ := c.census(key); t != total || a != available || h != held {
+		c.t.Fatalf("got total %d, available %d, held %d, want %d, %d, %d", t, a, h, total, available, held)
+	}
+}
+
+// javaPermit is a permit as Redisson takes one: its lease ends at a time, or never.
+func javaPermit(t testing.TB, rdb redis.UniversalClient, key, permit string, end time.Time) {
+	t.Helper()
+	score := 922337203685477.0
+	if !end.IsZero() {
+		score = float64(end.UnixMilli())
+	}
+	raw, err := hex.DecodeString(permit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	rdb.DecrBy(ctx, key, 1)
+	if err := rdb.ZAdd(ctx, permitsKey(key), redis.Z{Score: score, Member: string(raw)}).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func permitNumber(n int) string { return fmt.Sprintf("%032x", n) }
+
+func TestSemaphoreTotal(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
+		a, heard := connect(t, s), listenTo(t, rdb, "redisson_sc:{"+key+"}")
+		a.wantCensus(key, 0, 0, 0)
+		want(t, a.do("SEM.INIT", key, "3"), ":1")
+		wantMessage(t, heard, "3")
+		want(t, a.do("SEM.INIT", key, "5"), ":0")
+		want(t, rdb.Get(ctx, key).Val(), "3")
+		javaPermit(t, rdb, key, permitNumber(1), time.Time{})
+		javaPermit(t, rdb, key, permitNumber(2), time.Now().Add(time.Hour))
+		a.wantCensus(key, 3, 1, 2)
+		want(t, a.do("SEM.RESIZE", key, "3"), ":1") // as it is: nothing to be told
+		want(t, a.do("SEM.RESIZE", key, "10"), ":8")
+		wantMessage(t, heard, "10")
+		want(t, a.do("SEM.RESIZE", key, "1"), ":-1") // below what is out
+		wantMessage(t, heard, "1")
+		a.wantCensus(key, 1, -1, 2)
+		want(t, a.do("SEM.TAKE", key), ":0")
+		empty(t, heard)
+		fresh := newKey()
+		want(t, a.do("SEM.RESIZE", fresh, "7"), ":7")
+		want(t, rdb.Get(ctx, fresh).Val(), "7")
+		rdb.Del(ctx, key)
+		rdb.RPush(ctx, key, "x")
+		for _, args := range [][]string{{"SEM.INIT", key, "1"}, {"SEM.RESIZE", key, "1"}, {"SEM.INFO", key}} {
+			want(t, a.do(args...), "-WRONGTYPE Operation against a key holding the wrong kind of value")
+		}
+		rdb.Del(ctx, key, permitsKey(key))
+		rdb.Set(ctx, permitsKey(key), "x", 0)
+		want(t, a.do("SEM.RESIZE", key, "1"), "-WRONGTYPE Operation against a key holding the wrong kind of value")
+		if exists(t, rdb, key) {
+			t.Error("a refused command had an effect")
+		}
+	})
+}
+
+// TestSemaphoreTakesBackWhatIsOver: a permit whose lease is over is no longer out, whoever took it.
+func TestSemaphoreTakesBackWhatIsOver(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
+		a := connect(t, s)
+		const total = 1500 // more than one script reaps
+		want(t, a.do("SEM.INIT", key, strconv.Itoa(total)), ":1")
+		rdb.DecrBy(ctx, key, total)
+		for i := range total {
+			rdb.ZAdd(ctx, permitsKey(key), redis.Z{Score: float64(i + 1), Member: fmt.Sprintf("%016d", i)})
+		}
+		heard := listenTo(t, rdb, permitChannel(key))
+		a.wantCensus(key, total, total, 0)
+		want(t, rdb.Get(ctx, key).Val(), "0") // SEM.INFO changes nothing
+		want(t, a.do("SEM.RESIZE", key, strconv.Itoa(total)), ":1000")
+		wantMessage(t, heard, "1000")
+		want(t, a.do("SEM.RESIZE", key, strconv.Itoa(total)), ":1500")
+		wantMessage(t, heard, "1500")
+		if n := rdb.ZCard(ctx, permitsKey(key)).Val(); n != 0 {
+			t.Errorf("%d permits are still out", n)
+		}
+	})
+}
