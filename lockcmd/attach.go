@@ -46,6 +46,8 @@ func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 		switch {
 		case r.kind == granted, r.kind == moved:
 			return appendInt(dst, r.token)
+		case r.kind == none:
+			return c.replyAbsent(dst, w.key, o, until)
 		case r.kind == unknown:
 			return c.timeout(dst, msgAttachLater)
 		case r.kind == busy && r.text == "":
@@ -71,7 +73,7 @@ func (c *Carrier) tryAttach(w wish, o options, until time.Time) (r result, again
 	}
 	f, ok := l.find(o)
 	if !ok {
-		return c.absent(w, o, until), false
+		return result{kind: none}, false
 	}
 	w.mode = f.mode
 	own, ok := c.enter(w)
@@ -156,25 +158,4 @@ func (t *try) carry(r result) (msg string) {
 		c.service.endLoose(h)
 	}
 	return msgGone
-}
-
-// absent is the answer when there is no such hold: it was lost, if this connection believed in it.
-func (c *Carrier) absent(w wish, o options, until time.Time) result {
-	h := c.mine(w.key, o)
-	if h == nil {
-		return result{kind: failed, text: msgNotHeld}
-	}
-	w.mode = h.mode
-	own, ok := c.enter(w)
-	if !ok {
-		return result{kind: busy, text: msgRefused}
-	}
-	t := c.newTry(w, own)
-	defer t.release()
-	if own == h {
-		if r, lost := t.ownGone(until); lost {
-			return r
-		}
-	}
-	return result{kind: failed, text: msgNotHeld}
 }

@@ -15,6 +15,8 @@ var commands = map[string]run{
 	acquireName: (*Carrier).acquire,
 	releaseName: (*Carrier).release,
 	attachName:  (*Carrier).attach,
+	extendName:  (*Carrier).extend,
+	checkName:   (*Carrier).check,
 	ttlName:     (*Carrier).ttl,
 	infoName:    (*Carrier).info,
 

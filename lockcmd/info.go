@@ -106,15 +106,20 @@ func (c *Carrier) info(_ context.Context, dst []byte, args [][]byte) []byte {
 	}
 	l, err := s.inspect(c.id(key), s.deadline())
 	if err != nil {
-		if r := failure(err); r.kind == failed {
-			return appendError(dst, r.text)
-		}
-		return c.timeout(dst, msgRefused)
+		return c.replyFailure(dst, err)
 	}
 	if l.owner == "" {
 		return appendNil(dst)
 	}
 	return l.append(dst, s.queues.length(c.id(key)))
+}
+
+// replyFailure is the answer when Redis could not be asked.
+func (c *Carrier) replyFailure(dst []byte, err error) []byte {
+	if r := failure(err); r.kind == failed {
+		return appendError(dst, r.text)
+	}
+	return c.timeout(dst, msgRefused)
 }
 
 // append writes the map of LOCK.INFO. What is not known of a lock that Redisson holds is nil.

@@ -9,9 +9,11 @@ type mode struct {
 	option string // of ACQUIRE; "" for none
 	shared bool   // several owners may hold the lock at once
 
-	acquire, release, revoke, move, undo, renew *script
-	handover                                    *script // nil when a release does not grant
-	fair                                        bool    // who waits stands in that queue, and is told on a channel of its own
+	acquire, release, revoke, move, undo *script
+	renew                                *script // of a hold that it only looks at it says how long that one lasts (R24)
+	extend                               *script // replaces the record of a lease, if it is as it was read, and sets the lease's own time
+	handover                             *script // nil when a release does not grant
+	fair                                 bool    // who waits stands in that queue, and is told on a channel of its own
 
 	channel func(key string) string          // where its releases are told
 	queue   func(key string) []string        // where FAIR waiters of its locks stand, whom its releases tell too (R22); nil when none do
@@ -21,14 +23,14 @@ type mode struct {
 // plain is an exclusive lock, Redisson's RLock.
 var plain = &mode{
 	id: 0, name: "plain", acquire: acquireScript, release: releaseScript, revoke: revokeScript, move: moveScript, undo: undoScript,
-	renew: renewScript, handover: handoverScript, channel: lockChannel, queue: queueKeys,
+	renew: renewScript, extend: extendScript, handover: handoverScript, channel: lockChannel, queue: queueKeys,
 }
 
 // fair is a plain lock for which waiters stand in one queue, whatever Leash or Java they come from: Redisson's RedissonFairLock. Once it
 // is held it is a plain one.
 var fair = &mode{
 	id: 1, name: "fair", option: "FAIR", acquire: acquireFairScript, release: releaseScript, revoke: revokeScript, move: moveScript,
-	undo: undoScript, renew: renewScript, handover: handoverScript, fair: true, channel: lockChannel, queue: queueKeys,
+	undo: undoScript, renew: renewScript, extend: extendScript, handover: handoverScript, fair: true, channel: lockChannel, queue: queueKeys,
 }
 
 // modes are all of them, by id.

@@ -8,13 +8,6 @@ import (
 	"leash/renewal"
 )
 
-// What a tombstone says of a hold that hangs on another connection now. The old one is closed when its owner has moved it on purpose, and
-// need not know of it when the owner has only repeated an ACQUIRE (R25).
-const (
-	movedText    = "moved"
-	repeatedText = "repeated"
-)
-
 // move is the way of a hold from another carrier to this one, at its owner's wish: by ATTACH, or since try repeats the request that
 // was the hold's last (R4). The old carrier is told.
 type move struct {

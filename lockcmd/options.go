@@ -66,6 +66,7 @@ const (
 	attachOptions  = "OWNER TOKEN READ WRITE"
 	releaseOptions = "TOKEN OWNER ID ALL READ WRITE"
 	ttlOptions     = "TOKEN OWNER"
+	checkOptions   = "TOKEN"
 	laterAcquire   = "MAXHOLD REPLICAS ONLOSS"
 )
 

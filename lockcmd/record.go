@@ -18,7 +18,8 @@ import (
 //	ttl        decimal: ms a renewal raises the key's TTL to; for a hold that is not renewed, its lease
 //	options    letters: w renewed or l lease, always the first; then e: it stays when its connection ends (ONCLOSE EXPIRE),
 //	           o: its connection stays open when it is lost (ONLOSS ERROR)
-//	more       "-", or name=value pairs with "," between them: max=60000, it may be held for so many ms (MAXHOLD)
+//	more       "-", or name=value pairs with "," between them: max=60000, it may be held for so many ms (MAXHOLD);
+//	           extend=<leash uuid>:<n>, the last EXTEND of a lease
 //	id         "=" and the client's ID of the last acquire, or "-"
 //	client     who asked: address, port and connection name, as far as known. The rest of the line
 //

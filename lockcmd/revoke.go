@@ -3,13 +3,10 @@ package lockcmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"leash/renewal"
 )
 
 // revoke ends a hold that this Leash does not carry, or does it under a client's ID. It reads who holds the lock, calls with what
@@ -18,7 +15,7 @@ func (c *Carrier) revoke(dst []byte, key string, o options, until time.Time) []b
 	s := c.service
 	id := o.id
 	if id == "" {
-		id = s.uuid + ":" + strconv.FormatInt(s.owners.Add(1), 10)
+		id = s.mint()
 	}
 	for range 16 {
 		v := s.newRevoke(c.id(key), id, o.all)
@@ -94,7 +91,7 @@ func (v *revocation) read(o options, until time.Time) (found bool, err error) {
 	keep := max(r.ttl, s.cfg.WatchdogTimeout.Milliseconds(), l.left.Milliseconds())
 	channel, news := "", ""
 	if v.local == nil {
-		channel, news = carrierChannel(r.carrier), newsText("released", r.token, r.carrier, v.key)
+		channel, news = carrierChannel(r.carrier), newsText(releasedText, r.token, r.carrier, v.key)
 	}
 	all := ""
 	if v.all {
@@ -170,7 +167,7 @@ func (v *revocation) piecemeal(until time.Time) (int64, error) {
 	defer cancel()
 	rdb := s.database(v.db)
 	if v.local == nil {
-		if err := rdb.Set(ctx, tombstone, "released", millis(keep)).Err(); err != nil {
+		if err := rdb.Set(ctx, tombstone, releasedText, millis(keep)).Err(); err != nil {
 			return 0, errors.Join(errRefused, err)
 		}
 	}
@@ -233,33 +230,4 @@ func (s *Service) get(db int, key string, until time.Time) (string, error) {
 	ctx, cancel := context.WithDeadline(context.Background(), s.within(until))
 	defer cancel()
 	return s.database(db).Get(ctx, key).Result()
-}
-
-// tombstone says why a hold of ours is not there any more. A key that is no string is no tombstone of ours.
-func (s *Service) tombstone(h *hold, until time.Time) (renewal.Outcome, error) {
-	text, err := s.value(h.id.db, tombstoneKey(h.id.key, h.token, h.carrier.name), until)
-	if errors.Is(err, errRefused) {
-		return renewal.Unknown, fmt.Errorf("tombstone of %q: %w", h.id.key, err)
-	}
-	return epitaph(text), nil
-}
-
-// rightful reports whether a hold ended, for this Leash, at its owner's wish.
-func rightful(how renewal.Outcome) bool {
-	return how == renewal.Released || how == renewal.Moved || how == renewal.Repeated
-}
-
-// epitaph is a tombstone's meaning.
-func epitaph(text string) renewal.Outcome {
-	switch text {
-	case "released":
-		return renewal.Released
-	case movedText:
-		return renewal.Moved
-	case repeatedText:
-		return renewal.Repeated
-	case "broken":
-		return renewal.Broken
-	}
-	return renewal.Gone
 }

@@ -27,6 +27,7 @@ var (
 	moveScript     = loadScript("move")
 	undoScript     = loadScript("undo", "queue")
 	renewScript    = loadScript("renew")
+	extendScript   = loadScript("extend")
 	inspectScript  = loadScript("inspect")
 	takeScript     = loadScript("take")
 	giveScript     = loadScript("give")

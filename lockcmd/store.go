@@ -36,6 +36,7 @@ func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch) []
 	if len(batches) == 0 {
 		return nil
 	}
+	sent := time.Now()
 	errs, replies := s.pipeline(ctx, "EVALSHA", batches)
 	out := make([][]renewal.Outcome, len(batches))
 	var missing []int
@@ -44,16 +45,17 @@ func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch) []
 			missing = append(missing, i)
 			continue
 		}
-		out[i] = outcomes(b, replies[i], errs[i])
+		out[i] = s.outcomes(b, replies[i], errs[i], sent)
 	}
 	if len(missing) > 0 {
 		again := make([]renewal.Batch, len(missing))
 		for j, i := range missing {
 			again[j] = batches[i]
 		}
+		sent = time.Now()
 		errs, replies = s.pipeline(ctx, "EVAL", again)
 		for j, i := range missing {
-			out[i] = outcomes(batches[i], replies[j], errs[j])
+			out[i] = s.outcomes(batches[i], replies[j], errs[j], sent)
 		}
 	}
 	s.explain(ctx, batches, out)
@@ -88,8 +90,9 @@ func (s *store) pipeline(ctx context.Context, verb string, batches []renewal.Bat
 	return errs, replies
 }
 
-// outcomes reads a batch's reply; nil when Redis refused the batch as a whole.
-func outcomes(b renewal.Batch, reply any, err error) []renewal.Outcome {
+// outcomes reads a batch's reply; nil when Redis refused the batch as a whole. How long leases last may have been changed from anywhere
+// (EXTEND): the watchdog learns it here.
+func (s *store) outcomes(b renewal.Batch, reply any, err error, sent time.Time) []renewal.Outcome {
 	out := make([]renewal.Outcome, len(b.Holds))
 	var answer redis.Error
 	if errors.As(err, &answer) {
@@ -101,46 +104,16 @@ func outcomes(b renewal.Batch, reply any, err error) []renewal.Outcome {
 	for i, n := range numbers(reply) {
 		switch {
 		case i >= len(out):
-		case n == 1:
+		case n >= 1:
 			out[i] = renewal.Renewed
+			if n > 1 {
+				s.watchdog.Correct(b.Holds[i], renewal.Until(sent, millis(n-1)), sent)
+			}
 		case n == 0:
 			out[i] = renewal.Gone
 		}
 	}
 	return out
-}
-
-// explain looks for the tombstones of holds that are gone. While it cannot, nothing is known of them.
-func (s *store) explain(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome) {
-	type place struct{ batch, hold int }
-	var places []place
-	var cmds []*redis.StringCmd
-	pipe := s.database(batches[0].DB).Pipeline()
-	for i, outcomes := range out {
-		for j, o := range outcomes {
-			if o != renewal.Gone {
-				continue
-			}
-			h := batches[i].Holds[j].Keeper.(*hold)
-			places = append(places, place{i, j})
-			cmds = append(cmds, pipe.Get(ctx, tombstoneKey(h.id.key, h.token, h.carrier.name)))
-		}
-	}
-	if len(cmds) == 0 {
-		return
-	}
-	pipe.Exec(ctx)
-	for i, p := range places {
-		text, err := cmds[i].Result()
-		var answer redis.Error
-		switch {
-		case err == nil, errors.Is(err, redis.Nil):
-			out[p.batch][p.hold] = epitaph(text)
-		case errors.As(err, &answer) && judge(err) == answered: // not a string: no tombstone of ours
-		default:
-			out[p.batch][p.hold] = renewal.Unknown
-		}
-	}
 }
 
 // slotKey is some key of a slot.

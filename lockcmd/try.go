@@ -49,12 +49,13 @@ const (
 	busy                // Redis does not take the request now; nothing was done (R14)
 	unknown             // nobody knows
 	failed              // an error to answer
+	none                // there is no hold to be attached
 )
 
 func (c *Carrier) newTry(w wish, own *hold) *try {
 	t := &try{carrier: c, wish: w, owner: w.owner, number: c.requests.Add(1), own: own}
 	if t.owner == "" {
-		t.owner = c.service.uuid + ":" + strconv.FormatInt(c.service.owners.Add(1), 10)
+		t.owner = c.service.mint()
 	}
 	t.renew()
 	return t
@@ -185,23 +186,15 @@ func (t *try) superseded(until time.Time) result {
 // ownGone settles the carrier's own hold, which is not there any more. It was lost, or nobody can say: then the result is to be
 // answered. Else it was ended by another way of the owner's, and the try goes on without it.
 func (t *try) ownGone(until time.Time) (r result, lost bool) {
-	h := t.own
-	how, err := t.carrier.service.tombstone(h, until)
-	if err != nil {
+	switch reason, err := t.own.fate(until); {
+	case err != nil:
 		return result{kind: busy, text: msgRefused}, true
+	case reason != "":
+		return result{kind: failed, text: msgLost(t.own.id.key, reason)}, true
 	}
-	if rightful(how) {
-		h.Ended(how)
-		t.release()
-		t.renew()
-		return result{}, false
-	}
-	reason := renewal.ReasonGone
-	if how == renewal.Broken {
-		reason = renewal.ReasonBroken
-	}
-	h.Lost(reason)
-	return result{kind: failed, text: msgLost(h.id.key, reason)}, true
+	t.release()
+	t.renew()
+	return result{}, false
 }
 
 // release gives the gate of the hold back, if the try has one.

@@ -16,7 +16,7 @@ const (
 	Repeated                // it is ours no more, but its owner's still, who asked for it again
 	Broken                  // it was ended on purpose, against its owner's will
 	Gone                    // it is not there, and nobody says why
-	Expired                 // a lease that is over; never said by a Store
+	Expired                 // a lease that is over
 )
 
 // Reasons for a loss, a closed set fit for counters.
@@ -54,6 +54,7 @@ type Hold struct {
 	at    int    // index in group.holds
 	until time.Time
 	lease bool
+	known time.Time // what was found out before is older than until
 }
 
 // Batch is holds of one slot of a database, of one kind and one TTL, that go to the store in one request.

@@ -169,7 +169,7 @@ func (h *Hold) settle(said Outcome, sent, now time.Time) (end func()) {
 			h.until = until
 		}
 		return nil
-	case Released, Moved, Repeated:
+	case Released, Moved, Repeated, Expired:
 		return func() { h.Keeper.Ended(said) }
 	case Broken:
 		return func() { h.Keeper.Lost(ReasonBroken) }

@@ -70,7 +70,7 @@ func (w *Watchdog) Add(h *Hold, p Plan) {
 		}
 		h.group.remove(h)
 	}
-	h.until, h.lease = p.Until, p.Lease
+	h.until, h.lease, h.known = p.Until, p.Lease, time.Now()
 	key := groupKey{db: p.DB, kind: p.Kind, slot: p.Slot, ttl: max(p.TTL, 3*time.Millisecond), lease: p.Lease}
 	g := w.groups[key]
 	if g == nil {
@@ -85,6 +85,24 @@ func (w *Watchdog) Add(h *Hold, p Plan) {
 	if g.index == 0 {
 		w.nudge()
 	}
+}
+
+// Correct sets until when a lease is safe, which may be earlier than planned: the store was asked at asked, and says so. What was planned
+// or found out since counts more. It does nothing for a hold that is renewed, or not kept.
+func (w *Watchdog) Correct(h *Hold, until, asked time.Time) {
+	w.mu.Lock()
+	g := h.group
+	if g == nil || !h.lease || asked.Before(h.known) {
+		w.mu.Unlock()
+		return
+	}
+	h.until, h.known = until, asked
+	if until.Before(g.deadline) {
+		g.deadline = until
+		w.place(g)
+		w.nudge()
+	}
+	w.mu.Unlock()
 }
 
 // Remove ends the keeping of h and returns its Until; zero when it was not kept. A renewal on its way does no harm if the

@@ -1,7 +1,8 @@
 -- renew.lua renews holds of one slot, or only looks at them (LEASE). At most 256 a call (R24).
 -- KEYS the locks
 -- ARGV 1 TTL ms, 0 to look only · then for each lock: its owner, and how its record begins ("L1 <token> <carrier> ")
--- Replies for each lock 1 it is ours, and renewed · 0 it is not ours any more · -1 Redis could not say
+-- Replies for each lock 1 it is ours, and renewed; when only looked at, 1 and the ms it still lasts · 0 it is not ours any more
+--      -1 Redis could not say
 -- Atomic: a key that became somebody else's must not get our TTL. Each lock has its own outcome: a key that somebody
 -- overwrote with another type stops none of the others (R25).
 local ttl, out = tonumber(ARGV[1]), {}
@@ -13,8 +14,9 @@ for i, key in ipairs(KEYS) do
   elseif not h[1] or not h[2] or string.sub(h[2], 1, #mark) ~= mark then
     out[i] = 0
   else
-    out[i] = 1
-    if ttl > 0 and redis.call('PTTL', key) < ttl then
+    local left = redis.call('PTTL', key)
+    out[i] = ttl > 0 and 1 or 1 + math.max(left, 0)
+    if left < ttl then
       local set = redis.pcall('PEXPIRE', key, ttl)
       if type(set) == 'table' and set.err then out[i] = -1 end
     end

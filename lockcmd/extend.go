@@ -1,0 +1,177 @@
+package lockcmd
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"leash/renewal"
+)
+
+const (
+	extendName = "LOCK.EXTEND"
+	checkName  = "LOCK.CHECK"
+)
+
+// extend is LOCK.EXTEND: it sets for how long a lease still lasts, on whatever connection it hangs. It reads the hold's record, sends one
+// that replaces it, and starts over if that has changed (R13): a late copy of a request finds another record than it was made for.
+func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
+	if len(args) < 3 {
+		return appendError(dst, msgArity(extendName))
+	}
+	ms, ok := parseInt(args[2])
+	if !ok {
+		return appendError(dst, msgNotInteger)
+	}
+	o, msg := parseOptions(args[3:], ttlOptions)
+	if msg == "" && (ms < 1 || ms > maxTTL.Milliseconds()) {
+		msg = msgExpire(extendName)
+	}
+	if msg == "" {
+		msg = c.service.keyError(string(args[1]))
+	}
+	if msg != "" {
+		return appendError(dst, msg)
+	}
+	key, until := string(args[1]), c.service.deadline()
+	if o.token == 0 && o.owner == "" {
+		h := c.mine(key, o)
+		if h == nil {
+			return appendError(dst, msgNotHeld)
+		}
+		o.token = h.token
+	}
+	for range 16 {
+		left, err := c.tryExtend(c.id(key), o, ms, until)
+		switch {
+		case err == nil && left >= 0:
+			return appendInt(dst, left)
+		case err == nil:
+			continue
+		case errors.Is(err, errAbsent):
+			return c.replyAbsent(dst, key, o, until)
+		case errors.Is(err, errIsRenewed):
+			return appendError(dst, msgIsRenewed)
+		case errors.Is(err, errUnknown):
+			return c.timeout(dst, msgExtendUnknown)
+		case errors.Is(err, errRefused):
+			return c.timeout(dst, msgRefused)
+		}
+		return appendError(dst, scriptError(err))
+	}
+	return c.timeout(dst, msgRefused)
+}
+
+var (
+	errAbsent    = errors.New("lockcmd: no such hold")
+	errIsRenewed = errors.New("lockcmd: the hold is renewed")
+)
+
+// tryExtend extends the hold that the options mean once. What is left is negative when its record has changed since it was read.
+func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (left int64, err error) {
+	s := c.service
+	l, err := s.inspect(lock, until)
+	if err != nil {
+		return 0, err
+	}
+	f, ok := l.find(o)
+	if !ok {
+		return 0, errAbsent
+	}
+	if !f.record.terms().lease {
+		return 0, errIsRenewed
+	}
+	h := s.find(lock, func(h *hold) bool { return h.token == f.record.token && h.carrier.name == f.record.carrier })
+	channel, news := "", ""
+	if h == nil {
+		channel, news = carrierChannel(f.record.carrier), newsText("extended", f.record.token, f.record.carrier, lock.key)
+	}
+	r := &request{
+		script: f.mode.extend, db: lock.db, keys: f.mode.keys(lock.key, f.owner, tombstoneKey(lock.key, f.record.token, f.record.carrier)),
+		args: []any{f.owner, f.text, extended(f.text, ms, s.mint()), ms, channel, news, s.cfg.WatchdogTimeout.Milliseconds()},
+	}
+	if h == nil {
+		return s.number(r, until)
+	}
+	if !h.open(until) {
+		return 0, errRefused
+	}
+	defer h.close()
+	return h.extend(r, millis(ms), until)
+}
+
+// extend sends r about h, whose gate is ours. From before it is sent h is believed for no longer than it may leave.
+func (h *hold) extend(r *request, ttl time.Duration, until time.Time) (left int64, err error) {
+	w, now := h.carrier.service.watchdog, time.Now()
+	if short := renewal.Until(now, ttl); short.Before(w.Until(&h.watch)) {
+		w.Correct(&h.watch, short, now)
+	}
+	left, err = h.carrier.service.number(r, until)
+	switch {
+	case err != nil || left < 0:
+		w.Check(&h.watch) // Redis says how long it lasts
+	default:
+		h.lasts(ttl, renewal.Until(r.sent, millis(left)))
+	}
+	return left, err
+}
+
+// lasts writes down how long a lease lasts.
+func (h *hold) lasts(ttl time.Duration, until time.Time) {
+	w := h.carrier.service.watchdog
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	if !h.lease || h.state != held {
+		return
+	}
+	h.ttl = ttl
+	w.Correct(&h.watch, until, time.Now())
+	w.Add(&h.watch, h.plan(until))
+}
+
+// number asks for a script that answers with a number.
+func (s *Service) number(r *request, until time.Time) (int64, error) {
+	reply, err := s.ask(r, until)
+	return numbers(reply)[0], err
+}
+
+// mint is an id that nobody else has.
+func (s *Service) mint() string { return s.uuid + ":" + strconv.FormatInt(s.owners.Add(1), 10) }
+
+// extended is a record with another lease, and the EXTEND that made it so.
+func extended(record string, ms int64, id string) string {
+	f := strings.SplitN(record, " ", 11)
+	f[6] = strconv.FormatInt(ms, 10)
+	more := []string{"extend=" + id}
+	for pair := range strings.SplitSeq(f[8], ",") {
+		if pair != "-" && !strings.HasPrefix(pair, "extend=") {
+			more = append(more, pair)
+		}
+	}
+	f[8] = strings.Join(more, ",")
+	return strings.Join(f, " ")
+}
+
+// check is LOCK.CHECK: whether a token is that of a present hold, as Redis has it.
+func (c *Carrier) check(_ context.Context, dst []byte, args [][]byte) []byte {
+	if len(args) != 4 {
+		return appendError(dst, msgArity(checkName))
+	}
+	o, msg := parseOptions(args[2:], checkOptions)
+	if msg == "" {
+		msg = c.service.keyError(string(args[1]))
+	}
+	if msg != "" {
+		return appendError(dst, msg)
+	}
+	l, err := c.service.inspect(c.id(string(args[1])), c.service.deadline())
+	if err != nil {
+		return c.replyFailure(dst, err)
+	}
+	if _, ok := l.find(o); !ok {
+		return appendInt(dst, 0)
+	}
+	return appendInt(dst, 1)
+}

@@ -1,0 +1,201 @@
+package lockcmd
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/faultproxy"
+)
+
+// ms runs a command whose reply must be a number of ms up to most, and not much less.
+func (c *conn) ms(most int, args ...string) {
+	c.t.Helper()
+	reply := c.do(args...)
+	if n, err := strconv.Atoi(reply[1:]); err != nil || n > most || n < most*9/10-500 {
+		c.t.Fatalf("%v: got %q, want about %d", args, reply, most)
+	}
+}
+
+func TestR12ExtendSetsALease(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		for _, where := range []*Service{nil, s, other} { // nil: the very connection
+			a, key := connect(t, s), newKey()
+			token := a.token(key, "OWNER", "me", "LEASE", "60000")
+			b, proof := a, []string{}
+			if where != nil {
+				b, proof = connect(t, where), []string{"TOKEN", strconv.FormatInt(token, 10)}
+			}
+			for _, ms := range []int{90000, 20000, 30000} {
+				want(t, b.do(append([]string{"LOCK.EXTEND", key, strconv.Itoa(ms)}, proof...)...), ":"+strconv.Itoa(ms))
+				if left := rdb.PTTL(context.Background(), key).Val().Milliseconds(); left > int64(ms) || left < int64(ms)-1000 {
+					t.Fatalf("got TTL %d ms, want %d", left, ms)
+				}
+				if where == other { // whose news is not there yet
+					eventually(t, 3*time.Second, "the carrier's Leash knows", func() bool {
+						left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:])
+						return left > ms*9/10-500 && left <= ms
+					})
+				} else {
+					a.ms(ms, "LOCK.TTL", key)
+				}
+				want(t, b.do("LOCK.EXTEND", key, "5", "OWNER", "you"), "-"+msgNotHeld)
+				want(t, b.do("LOCK.EXTEND", key, "5", "TOKEN", "7"), "-"+msgNotHeld)
+			}
+			want(t, a.do("LOCK.RELEASE", key), ":1")
+			want(t, a.do("LOCK.EXTEND", key, "5000"), "-"+msgNotHeld)
+		}
+	})
+}
+
+func TestR24ShortenedElsewhereIsLearnedThoughTheNewsGotLost(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		deaf := func(s *Service) { s.ears.news = "nowhere" }
+		s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, deaf), leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, other)
+		token := strconv.FormatInt(a.token(key, "LEASE", "60000"), 10)
+		want(t, b.do("LOCK.EXTEND", key, "5000", "TOKEN", token), ":5000")
+		eventually(t, 2*time.Second, "it is believed for no longer", func() bool {
+			left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:])
+			return left <= 5000
+		})
+		want(t, b.do("LOCK.EXTEND", key, "20000", "TOKEN", token), ":20000")
+		eventually(t, 2*time.Second, "it is believed for longer again", func() bool {
+			left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:])
+			return left > 15000 && left <= 20000
+		})
+		want(t, b.do("LOCK.EXTEND", key, "1", "TOKEN", token), ":1")
+		eventually(t, 2*time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
+		if len(a.losses) != 0 {
+			t.Error("the end of a lease was told as a loss")
+		}
+		token = strconv.FormatInt(a.token(key, "LEASE", "60000"), 10)
+		want(t, b.do("LOCK.EXTEND", key, "50000", "TOKEN", token), ":50000")
+		rdb.Del(context.Background(), key) // but this is one
+		want(t, receive(t, a.losses, 2*time.Second), key+" gone")
+	})
+}
+
+func TestR12ExtendOfARenewedHoldIsRefused(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a := connect(t, s)
+		want(t, a.do("LOCK.EXTEND", key, "5000"), "-"+msgNotHeld)
+		a.token(key, "OWNER", "me", "LEASE", "60000")
+		a.token(key, "OWNER", "me") // from now on renewed
+		want(t, a.do("LOCK.EXTEND", key, "1"), "-"+msgIsRenewed)
+		if left := rdb.PTTL(context.Background(), key).Val(); left < 59*time.Second {
+			t.Errorf("a refused EXTEND has lowered the TTL to %v", left)
+		}
+		rdb.HSet(context.Background(), newKey(), "java:1", "1")
+		want(t, connect(t, s).do("LOCK.EXTEND", newKey(), "5", "OWNER", "java:1"), "-"+msgNotHeld)
+	})
+}
+
+func TestR26ExtendFindsItsHoldLost(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a := connect(t, s)
+		a.token(key, "LEASE", "60000")
+		rdb.Del(context.Background(), key)
+		want(t, a.do("LOCK.EXTEND", key, "5000"), "-"+msgLost(key, "gone"))
+		want(t, receive(t, a.losses, time.Second), key+" gone")
+	})
+}
+
+func TestR7LostReplyOfExtend(t *testing.T) {
+	s, straight, p := faulty(t, Config{})
+	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
+		for _, from := range []*Service{s, straight} {
+			a, b, key := connect(t, from), connect(t, s), newKey()
+			token := strconv.FormatInt(a.token(key, "LEASE", "60000"), 10)
+			fault := arm(running(extendScript, key))
+			b.ms(5000, "LOCK.EXTEND", key, "5000", "TOKEN", token)
+			if fault.Count() != 1 {
+				t.Fatal("nothing was lost")
+			}
+		}
+	}
+}
+
+func TestR7LateExtendDoesNothing(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
+	for _, between := range [][]string{{"LOCK.EXTEND", "%", "60000"}, {"LOCK.ACQUIRE", "%", "OWNER", "me", "LEASE", "60000"}} {
+		a, key := connect(t, s), newKey()
+		a.token(key, "OWNER", "me", "LEASE", "60000")
+		late := p.HoldBefore(running(extendScript, key))
+		a.ms(3000, "LOCK.EXTEND", key, "3000") // by its repetition
+		<-late.Struck()
+		between[1] = key
+		wantPrefix(t, a.do(between...), ":")
+		late.Release()
+		<-time.After(100 * time.Millisecond)
+		if left := straight.rdb.PTTL(t.Context(), key).Val(); left < 55*time.Second {
+			t.Errorf("%s: a late EXTEND left %v", between[0], left)
+		}
+	}
+}
+
+func TestR24UnknownExtendIsNotBelievedForLonger(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: time.Second})
+	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
+		a, key := connect(t, s), newKey()
+		a.token(key, "LEASE", "60000")
+		fault := arm(running(extendScript, key), faultproxy.Always())
+		looks := p.DropBefore(running(renewScript, key), faultproxy.Always())
+		want(t, a.do("LOCK.EXTEND", key, "5000"), "-"+msgExtendUnknown)
+		if left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:]); left > 5000 {
+			t.Errorf("believed for %d ms, when only 5000 may be left", left)
+		}
+		fault.Disarm()
+		looks.Disarm()
+		left := straight.rdb.PTTL(t.Context(), key).Val()
+		eventually(t, 2*time.Second, "Redis is believed", func() bool {
+			ms, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:])
+			return millis(int64(ms)) <= left && millis(int64(ms)) > left-4*time.Second
+		})
+	}
+}
+
+func TestR12ExtendPassesAtMaxmemory(t *testing.T) {
+	rdb, ctx := dialServer(t, sharedServer(t).Addr), context.Background()
+	s, key := leash(t, rdb, Config{}), newKey()
+	a := connect(t, s)
+	a.token(key, "LEASE", "60000")
+	rdb.ConfigSet(ctx, "maxmemory", "1")
+	defer rdb.ConfigSet(ctx, "maxmemory", "0")
+	want(t, a.do("LOCK.EXTEND", key, "5000"), ":5000")
+}
+
+func TestR6CheckTellsAPresentToken(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, other)
+		token := strconv.FormatInt(a.token(key), 10)
+		for _, c := range []*conn{a, b} {
+			want(t, c.do("LOCK.CHECK", key, "TOKEN", token), ":1")
+			want(t, c.do("LOCK.CHECK", key, "TOKEN", "1"), ":0")
+		}
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		want(t, b.do("LOCK.CHECK", key, "TOKEN", token), ":0")
+		next := a.token(key)
+		want(t, b.do("LOCK.CHECK", key, "TOKEN", token), ":0")
+		want(t, b.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(next, 10)), ":1")
+		key = newKey()
+		rdb.Set(context.Background(), key, "text", 0)
+		wantPrefix(t, a.do("LOCK.CHECK", key, "TOKEN", "1"), "-WRONGTYPE")
+	})
+}
+
+func TestR6CheckFailsWithoutRedis(t *testing.T) {
+	s, _, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
+	a, key := connect(t, s), newKey()
+	token := a.token(key)
+	p.Freeze()
+	defer p.Thaw()
+	want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), "-"+msgRefused)
+}

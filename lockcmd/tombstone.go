@@ -1,0 +1,113 @@
+package lockcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/renewal"
+)
+
+// A tombstone tells a carrier why a hold of its is not there any more, when another has ended, moved or shortened it. It says
+//
+//	released       by its owner
+//	moved          to another connection, on purpose: the carrier's is closed (R25)
+//	repeated       to another connection, where its owner has only repeated an ACQUIRE: the carrier's stays
+//	broken         by BREAK
+//	extended <ms>  the lease was set anew, and is over once the tombstone itself has no more than ms left
+const (
+	releasedText = "released"
+	movedText    = "moved"
+	repeatedText = "repeated"
+	brokenText   = "broken"
+	extendedText = "extended"
+)
+
+// tombstone says why a hold of ours is not there any more. A key that is no string is no tombstone of ours.
+func (s *Service) tombstone(h *hold, until time.Time) (renewal.Outcome, error) {
+	text, err := s.value(h.id.db, tombstoneKey(h.id.key, h.token, h.carrier.name), until)
+	if errors.Is(err, errRefused) {
+		return renewal.Unknown, fmt.Errorf("tombstone of %q: %w", h.id.key, err)
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), s.within(until))
+	defer cancel()
+	how := s.epitaph(ctx, h, text)
+	if how == renewal.Unknown {
+		return how, fmt.Errorf("tombstone of %q: %w", h.id.key, errRefused)
+	}
+	return how, nil
+}
+
+// rightful reports whether a hold ended, for this Leash, at its owner's wish.
+func rightful(how renewal.Outcome) bool {
+	return how == renewal.Released || how == renewal.Moved || how == renewal.Repeated || how == renewal.Expired
+}
+
+// epitaph is the meaning of a tombstone for h, which is not there any more.
+func (s *Service) epitaph(ctx context.Context, h *hold, text string) renewal.Outcome {
+	switch text {
+	case releasedText:
+		return renewal.Released
+	case movedText:
+		return renewal.Moved
+	case repeatedText:
+		return renewal.Repeated
+	case brokenText:
+		return renewal.Broken
+	}
+	keep, ok := strings.CutPrefix(text, extendedText+" ")
+	if ms, err := strconv.ParseInt(keep, 10, 64); ok && err == nil {
+		return s.lapsed(ctx, h, millis(ms))
+	}
+	return renewal.Gone
+}
+
+// lapsed reports whether a lease that was set anew is over by itself: its tombstone lives on for keep.
+func (s *Service) lapsed(ctx context.Context, h *hold, keep time.Duration) renewal.Outcome {
+	left, err := s.database(h.id.db).PTTL(ctx, tombstoneKey(h.id.key, h.token, h.carrier.name)).Result()
+	switch {
+	case err != nil:
+		return renewal.Unknown
+	case left <= keep:
+		return renewal.Expired
+	}
+	return renewal.Gone
+}
+
+// explain looks for the tombstones of holds that are gone. While it cannot, nothing is known of them.
+func (s *store) explain(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome) {
+	type place struct{ batch, hold int }
+	var places []place
+	var cmds []*redis.StringCmd
+	pipe := s.database(batches[0].DB).Pipeline()
+	for i, outcomes := range out {
+		for j, o := range outcomes {
+			if o != renewal.Gone {
+				continue
+			}
+			h := batches[i].Holds[j].Keeper.(*hold)
+			places = append(places, place{i, j})
+			cmds = append(cmds, pipe.Get(ctx, tombstoneKey(h.id.key, h.token, h.carrier.name)))
+		}
+	}
+	if len(cmds) == 0 {
+		return
+	}
+	pipe.Exec(ctx)
+	for i, p := range places {
+		text, err := cmds[i].Result()
+		var answer redis.Error
+		switch {
+		case err == nil, errors.Is(err, redis.Nil):
+			out[p.batch][p.hold] = s.epitaph(ctx, batches[p.batch].Holds[p.hold].Keeper.(*hold), text)
+		case errors.As(err, &answer) && judge(err) == answered: // not a string: no tombstone of ours
+		default:
+			out[p.batch][p.hold] = renewal.Unknown
+		}
+	}
+}
