@@ -2,7 +2,7 @@
 #
 #   make test                          format, go.mod, vet, staticcheck, all tests under the race detector
 #   make build                         bin/leash, static, stamped with the version
-#   make interop                       client libraries in five languages, Redisson's locks too, through Leash, real and unmodified
+#   make interop                       client libraries in six languages through Leash, and Redisson beside it
 #   make interop INTEROPFLAGS='--only jedis --verbose'
 #   make bench BENCHFLAGS='--rounds 5' Leash beside direct Redis and other proxies
 #   make go-test TESTFLAGS='-run Lock' tests alone, with flags of your own

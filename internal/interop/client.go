@@ -55,6 +55,10 @@ var clients = []client{
 		program: ".venv/bin/python interop_asyncio.py",
 	},
 	{
+		name: "phpredis", dir: "phpredis", modes: []string{standalone, cluster},
+		program: "php main.php",
+	},
+	{
 		name: "jedis", dir: "jedis", modes: []string{standalone, cluster},
 		prepare: []string{"mvn -q -B compile dependency:copy-dependencies -DoutputDirectory=target/lib"},
 		program: java + " -cp target/classes:target/lib/* Interop",
