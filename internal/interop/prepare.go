@@ -99,10 +99,8 @@ func (p *preparations) run(ctx context.Context, c client, t target, opt options)
 	switch {
 	case err != nil && limited.Err() != nil:
 		err = context.Cause(limited)
-	case err == nil && t.leash != nil && c.peers: // it had waiters: the bed looks for their channels in the end
-		err = t.leash.awaitLines(ctx, quiet)
 	case err == nil && t.leash != nil:
-		err = t.leash.awaitLines(ctx, idle)
+		err = t.leash.awaitLines(ctx, quiet)
 	}
 	return output, err
 }

@@ -37,7 +37,7 @@ func main() {
 	}
 	var skip []string // what Leash adds to Redis
 	if len(os.Args) > 4 && os.Args[4] == "direct" {
-		skip = append(skip, "locks")
+		skip = append(skip, "locks", "lock of the readme")
 		if a.mode == "cluster" {
 			skip = append(skip, "keys over slots")
 		}
@@ -50,7 +50,7 @@ func main() {
 		{"streams", a.streams}, {"keys over slots", a.keysOverSlots}, {"pipeline", a.pipeline},
 		{"transaction", a.transaction}, {"watch", a.watch}, {"pub/sub", a.pubsub}, {"blocking", a.blocking},
 		{"scripts", a.scripts}, {"scan", a.scan}, {"large value", a.largeValue}, {"reconnect", a.reconnect},
-		{"locks", a.locks},
+		{"locks", a.locks}, {"lock of the readme", a.lockOfTheReadme},
 	}
 	failed := 0
 	for _, step := range steps {
@@ -335,4 +335,43 @@ func (a *app) locks() error {
 	taken := a.rdb.Do(a.ctx, "LOCK.ACQUIRE", "order:42").Err()
 	released, err := a.rdb.Do(a.ctx, "LOCK.RELEASE", "order:42", "TOKEN", token).Int64()
 	return errors.Join(want("LOCK.ACQUIRE of a taken lock", taken, nil, redis.Nil), want("LOCK.RELEASE", released, err, int64(1)))
+}
+
+// lockOfTheReadme sees that the lock is held while there is work, and free after it also when that failed, and that the
+// work is told when its connection is lost.
+func (a *app) lockOfTheReadme() error {
+	if a.mode == "cluster" {
+		return nil // its clients have a pool for each node, and so are as the others
+	}
+	release := func() error {
+		if err := a.rdb.Do(a.ctx, "LOCK.ACQUIRE", "order:42").Err(); err != nil {
+			return fmt.Errorf("LOCK.ACQUIRE of what should be free: %w", err)
+		}
+		return a.rdb.Do(a.ctx, "LOCK.RELEASE", "order:42").Err()
+	}
+	works := func(*redis.Conn) error {
+		return want("LOCK.ACQUIRE at work", a.rdb.Do(a.ctx, "LOCK.ACQUIRE", "order:42").Err(), nil, redis.Nil)
+	}
+	if err := errors.Join(locked(a.ctx, a.addr, works), release()); err != nil {
+		return err
+	}
+	failed := errors.New("at work")
+	fails := func(*redis.Conn) error { return failed }
+	if err := errors.Join(want("error", locked(a.ctx, a.addr, fails), nil, failed), release()); err != nil {
+		return err
+	}
+	var told error
+	loses := func(c *redis.Conn) error {
+		id := strconv.FormatInt(c.ClientID(a.ctx).Val(), 10)
+		if err := a.rdb.(*redis.Client).ClientKillByFilter(a.ctx, "ID", id).Err(); err != nil {
+			return err
+		}
+		told = c.Get(a.ctx, "stock:42").Err()
+		return told
+	}
+	err := locked(a.ctx, a.addr, loses)
+	if told == nil || errors.Is(told, redis.Nil) || !errors.Is(err, told) {
+		return fmt.Errorf("the lost connection says %v, and the work ends with %v", told, err)
+	}
+	return a.rdb.Del(a.ctx, "order:42").Err() // Leash leaves it to run out
 }

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Cluster, Redis } from "ioredis";
+import { locked } from "./lock.js";
 
 const [host, port, mode, direct] = process.argv.slice(2);
 const clients = [];
@@ -178,6 +179,25 @@ const steps = {
     assert.ok((await redis.call("LOCK.ACQUIRE", "order:42")) > 0, "a token");
     assert.equal(await redis.call("LOCK.ACQUIRE", "order:42"), null);
     assert.equal(await redis.call("LOCK.RELEASE", "order:42"), 1); // what this connection took last
+  },
+
+  async lockOfTheReadme() {
+    if (direct || mode === "cluster") return;
+    const call = (...args) => redis.call(...args);
+    const freed = async () => {
+      assert.ok((await call("LOCK.ACQUIRE", "order:42", "BLOCK", "5000")) > 0, "it is free");
+      assert.equal(await call("LOCK.RELEASE", "order:42"), 1);
+    };
+    await locked(host, port, async () => assert.equal(await call("LOCK.ACQUIRE", "order:42"), null));
+    await freed();
+    await assert.rejects(locked(host, port, async () => assert.fail("at work")), /at work/);
+    await freed();
+    const lost = locked(host, port, async (c) => {
+      await redis.client("KILL", "ID", await c.client("ID"));
+      await c.get("stock:42");
+    });
+    await assert.rejects(lost, /closed/);
+    await redis.del("order:42"); // Leash leaves it to run out
   },
 };
 

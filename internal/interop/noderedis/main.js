@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient, createCluster, defineScript, RESP_TYPES } from "redis";
+import { locked } from "./lock.js";
 
 const [host, port, mode, direct] = process.argv.slice(2);
 const url = `redis://${host}:${port}`;
@@ -201,6 +202,25 @@ const steps = {
     assert.ok((await call("LOCK.ACQUIRE", "order:42")) > 0, "a token");
     assert.equal(await call("LOCK.ACQUIRE", "order:42"), null);
     assert.equal(await call("LOCK.RELEASE", "order:42"), 1); // what this connection took last
+  },
+
+  async lockOfTheReadme() {
+    if (direct || mode === "cluster") return;
+    const call = (...args) => redis.sendCommand(args);
+    const freed = async () => {
+      assert.ok((await call("LOCK.ACQUIRE", "order:42", "BLOCK", "5000")) > 0, "it is free");
+      assert.equal(await call("LOCK.RELEASE", "order:42"), 1);
+    };
+    await locked(url, async () => assert.equal(await call("LOCK.ACQUIRE", "order:42"), null));
+    await freed();
+    await assert.rejects(locked(url, async () => assert.fail("at work")), /at work/);
+    await freed();
+    const lost = locked(url, async (c) => {
+      await redis.clientKill({ filter: "ID", id: await c.clientId() });
+      await c.get("stock:42");
+    });
+    await assert.rejects(lost, /[Cc]losed/);
+    await redis.del("order:42"); // Leash leaves it to run out
   },
 };
 

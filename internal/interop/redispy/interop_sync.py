@@ -4,6 +4,8 @@ import sys
 import threading
 
 import redis
+from fencing import stale_write
+from lock import locked
 from redis.exceptions import NoScriptError
 
 
@@ -167,12 +169,42 @@ class App:
         expect("LOCK.ACQUIRE of a taken lock", self.r.execute_command("LOCK.ACQUIRE", "order:42"), None)
         expect("LOCK.RELEASE", self.r.execute_command("LOCK.RELEASE", "order:42", "TOKEN", token), 1)
 
+    def lock_of_the_readme(self):
+        if self.mode == "cluster":  # its clients have a pool for each node, and so are as the others
+            return
+        taken = lambda: self.r.execute_command("LOCK.ACQUIRE", "order:42") is None
+        locked(self.host, self.port, lambda c: expect("taken while at work", taken(), True))
+        expect("taken afterwards", taken(), False)
+        expect("LOCK.RELEASE", self.r.execute_command("LOCK.RELEASE", "order:42"), 1)
+
+        def fail(c):
+            raise ValueError
+
+        def lose(c):
+            self.r.client_kill_filter(_id=c.client_id())
+            c.get("stock:42")
+
+        for work, wanted in (fail, ValueError), (lose, redis.ConnectionError):
+            try:
+                locked(self.host, self.port, work)
+                raise AssertionError(f"{wanted.__name__} does not get out of the lock")
+            except wanted:
+                pass
+            expect("taken after an error", taken(), False)
+            expect("LOCK.RELEASE", self.r.execute_command("LOCK.RELEASE", "order:42"), 1)
+
+    def locks_fence(self):
+        refused, first, second, rows = stale_write(self.r)
+        expect("the second token is larger", second > first, True)
+        expect("the refusal", str(refused), f"token {first} is stale")
+        expect("what the table has", rows, [(6, second)])
+
 
 def main(host, port, mode, direct=None):
     app = App(host, int(port), mode)
     failed = False
     for name, step in vars(App).items():
-        if name.startswith("_") or direct and name == "locks":
+        if name.startswith("_") or direct and name.startswith("lock"):
             continue
         try:
             step(app)

@@ -307,6 +307,43 @@ public class Interop {
     expect("LOCK.RELEASE", redis.sendCommand(key, Lock.RELEASE, key, "TOKEN", "" + token), 1L);
   }
 
+  /** The lock is held while there is work, and free after it also when that failed; a lost connection is told. */
+  void lockOfTheReadme() throws Exception {
+    try (RedisClient pool = RedisClient.create(address)) {
+      Locked.run(pool, c -> expect("LOCK.ACQUIRE at work", acquire(), null));
+      releaseFree();
+      try {
+        Locked.run(pool, c -> {
+          throw new IllegalStateException();
+        });
+        throw new AssertionError("the error does not get out of the lock");
+      } catch (IllegalStateException e) {
+        releaseFree();
+      }
+      try {
+        Locked.run(pool, c -> {
+          try (Jedis killer = new Jedis(address)) {
+            killer.clientKill(new ClientKillParams().id("" + c.clientId()));
+          }
+          c.get("stock:42");
+        });
+        throw new AssertionError("the loss does not get out of the lock");
+      } catch (JedisConnectionException e) {
+        redis.del("order:42"); // Leash leaves it to run out
+      }
+    }
+  }
+
+  private Object acquire() {
+    return redis.sendCommand("order:42", Lock.ACQUIRE, "order:42", "BLOCK", "100");
+  }
+
+  private void releaseFree() {
+    Object token = acquire();
+    expect("it is free", token != null, true);
+    redis.sendCommand("order:42", Lock.RELEASE, "order:42", "TOKEN", "" + token);
+  }
+
   boolean run() {
     Map<String, Step> steps = new LinkedHashMap<>();
     steps.put("strings", this::strings);
@@ -331,6 +368,9 @@ public class Interop {
     steps.put("reconnect", this::reconnect);
     if (!direct) {
       steps.put("locks", this::locks);
+      if (!cluster) { // whose client has a pool for each node
+        steps.put("lock of the readme", this::lockOfTheReadme);
+      }
     }
     boolean passed = true;
     for (Map.Entry<String, Step> step : steps.entrySet()) {

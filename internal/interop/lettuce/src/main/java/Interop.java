@@ -4,6 +4,7 @@ import io.lettuce.core.KeyValue;
 import io.lettuce.core.KillArgs;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisCommandExecutionException;
+import io.lettuce.core.RedisException;
 import io.lettuce.core.RedisFuture;
 import io.lettuce.core.RedisNoScriptException;
 import io.lettuce.core.RedisURI;
@@ -293,6 +294,36 @@ public class Interop {
     return redis.dispatch(command, new IntegerOutput<>(StringCodec.UTF8), new CommandArgs<>(StringCodec.UTF8).addKey("order:42"));
   }
 
+  /** The lock is held while there is work, and free after it also when that failed; a lost connection is told. */
+  void lockOfTheReadme() throws Exception {
+    Locked.run(uri, c -> expect("LOCK.ACQUIRE at work", lock(Lock.ACQUIRE), null));
+    releaseFree();
+    try {
+      Locked.run(uri, c -> {
+        throw new IllegalStateException();
+      });
+      throw new AssertionError("the error does not get out of the lock");
+    } catch (IllegalStateException e) {
+      releaseFree();
+    }
+    try {
+      Locked.run(uri, c -> {
+        redis.clientKill(KillArgs.Builder.id(c.clientId()));
+        c.get("stock:42");
+      });
+      throw new AssertionError("the loss does not get out of the lock");
+    } catch (RedisException e) {
+      redis.del("order:42"); // Leash leaves it to run out
+    }
+  }
+
+  private void releaseFree() throws InterruptedException {
+    for (long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(5); lock(Lock.ACQUIRE) == null; Thread.sleep(10)) {
+      expect("in time", System.nanoTime() < end, true);
+    }
+    expect("LOCK.RELEASE", lock(Lock.RELEASE), 1L);
+  }
+
   boolean run() {
     Map<String, Step> steps = new LinkedHashMap<>();
     steps.put("strings", this::strings);
@@ -315,6 +346,9 @@ public class Interop {
     steps.put("reconnect", this::reconnect);
     if (!direct) {
       steps.put("locks", this::locks);
+      if (!cluster) { // whose client has connections to each node
+        steps.put("lock of the readme", this::lockOfTheReadme);
+      }
     }
     boolean passed = true;
     for (Map.Entry<String, Step> step : steps.entrySet()) {

@@ -1,0 +1,25 @@
+import java.util.concurrent.TimeoutException;
+import java.util.function.Consumer;
+import redis.clients.jedis.Jedis;
+import redis.clients.jedis.RedisClient;
+
+/** Holds a lock as the README says. */
+final class Locked {
+  private Locked() {}
+
+  static void run(RedisClient redis, Consumer<Jedis> work) throws TimeoutException {
+    // README
+    try (Jedis c = new Jedis(redis.getPool().getResource())) { // one connection of the pool for all of it
+      Object token = c.sendBlockingCommand("LOCK.ACQUIRE"::getBytes, "order:42", "BLOCK", "10000");
+      if (token == null) {
+        throw new TimeoutException("order:42 is taken");
+      }
+      try {
+        work.accept(c);
+      } finally {
+        c.sendCommand("LOCK.RELEASE"::getBytes, "order:42", "TOKEN", token.toString());
+      }
+    }
+    // end of README
+  }
+}
