@@ -16,8 +16,8 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	if s.draining.Load() {
 		return appendError(dst, msgDraining)
 	}
-	if w.wait && c.newest(func(h *hold) bool { return h.id == w.lock() && h.owner != w.owner && h.state != releasing }) != nil {
-		return appendError(dst, msgDeadlock) // R5
+	if w.wait && c.newest(w.deadlock) != nil {
+		return appendError(dst, msgDeadlock)
 	}
 	own, ok := c.enter(w)
 	if !ok {
@@ -26,7 +26,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	t := c.newTry(w, own)
 	defer t.release()
 	r := result{kind: taken}
-	if own != nil || w.owner != "" || !w.wait || !s.queues.waiting(t.line()) { // else: behind those who wait already (R18)
+	if !w.wait || c.first(w) || !s.queues.waiting(t.line()) { // else: behind those who wait already (R18)
 		r = t.send(s.deadline())
 	}
 	if w.wait && (r.kind == taken || r.kind == busy) {
@@ -36,6 +36,21 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 		s.dequeue(t)
 	}
 	return c.replyAcquire(ctx, dst, t, r)
+}
+
+// deadlock reports whether an ACQUIRE that waits on the connection of h would wait for itself (R5): h is another owner's, and cannot be held
+// together with what w asks for. It is called with the carrier's mu.
+func (w wish) deadlock(h *hold) bool {
+	return h.id == w.lock() && h.owner != w.owner && h.state != releasing && !(h.mode.shared && w.mode.shared)
+}
+
+// first reports whether w is to be tried at once, whoever waits: it may be about a hold that its owner has. For one that shares the lock, such
+// a hold must be known, or readers that come now would overtake a writer that waits.
+func (c *Carrier) first(w wish) bool {
+	if !w.mode.shared {
+		return w.owner != ""
+	}
+	return w.id != "" || c.service.find(w.lock(), func(h *hold) bool { return h.carrier == c || w.owner != "" && h.owner == w.owner }) != nil
 }
 
 // enter is the carrier's hold of w's owner and mode, with its gate taken; nil when there is none. It fails when an earlier request

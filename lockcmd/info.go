@@ -1,8 +1,11 @@
 package lockcmd
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -89,10 +92,56 @@ func (s *Service) inspect(lock lockID, until time.Time) (look, error) {
 			l.count, _ = strconv.ParseInt(value, 10, 64)
 		}
 	}
+	if l.mode == read.name || l.mode == write.name {
+		return s.inspectRW(lock, until)
+	}
 	if l.record != nil && l.owner != "" {
 		l.holds = []found{{mode: plain, owner: l.owner, record: *l.record, text: text}}
 	}
 	return l, nil
+}
+
+// inspectRW reads a read-write lock. It shows the writer, or the reader who has been there for longest, and with several readers the sum
+// of their counts.
+func (s *Service) inspectRW(lock lockID, until time.Time) (look, error) {
+	reply, err := s.ask(&request{script: inspectRWScript, db: lock.db, keys: read.keys(lock.key, "")}, until)
+	if err != nil {
+		return look{}, err
+	}
+	n := numbers(reply)
+	l := look{mode: read.name, left: millis(n[0]), now: n[1]*1000 + n[2]/1000}
+	for i := 3; i+2 < len(n); i += 3 {
+		f := found{mode: read, owner: word(reply, i), text: word(reply, i+2)}
+		count, _ := strconv.ParseInt(word(reply, i+1), 10, 64)
+		if owner, ok := strings.CutSuffix(f.owner, ":write"); ok {
+			f.mode, f.owner = write, owner
+		}
+		r, ours := parseRecord(f.text)
+		if f.record = r; ours {
+			l.holds = append(l.holds, f)
+		}
+		l.show(f, count, ours)
+	}
+	slices.SortFunc(l.holds, func(a, b found) int { return cmp.Compare(b.record.token, a.record.token) }) // the newest first
+	return l, nil
+}
+
+// show lets LOCK.INFO show f, if it goes before what is shown yet.
+func (l *look) show(f found, count int64, ours bool) {
+	writes := f.mode == write
+	if l.mode == write.name && !writes { // a read hold of the writer's
+		return
+	}
+	l.count += count
+	if writes {
+		l.mode, l.count = write.name, count
+	}
+	if l.owner == "" || writes || ours && (l.record == nil || f.record.token < l.record.token) {
+		l.owner, l.record = f.owner, nil
+		if ours {
+			l.record = &f.record
+		}
+	}
 }
 
 // info is LOCK.INFO.

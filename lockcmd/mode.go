@@ -1,5 +1,10 @@
 package lockcmd
 
+import (
+	"slices"
+	"strings"
+)
+
 // mode is a way to hold a lock: where its holds lie in Redis, and which scripts know them. A script of one name takes the same
 // arguments and gives the same replies in every mode, so that the life of a hold is written once. Its keys are the lock's, then the
 // mode's helpers, then what that script needs besides (the token counter, tombstones).
@@ -33,8 +38,26 @@ var fair = &mode{
 	undo: undoScript, renew: renewScript, extend: extendScript, handover: handoverScript, fair: true, channel: lockChannel, queue: queueKeys,
 }
 
-// modes are all of them, by id.
-var modes = [...]*mode{plain, fair}
+// read and write are the two ways to hold a read-write lock, Redisson's RReadWriteLock.
+var (
+	read  = newRWMode(2, "read", true)
+	write = newRWMode(3, "write", false)
+)
+
+func newRWMode(id int, name string, shared bool) *mode {
+	load := func(script string, parts ...string) *script {
+		return loadScript("rw_"+script, slices.Concat([]string{"rw_" + name, "rw"}, parts)...)
+	}
+	return &mode{
+		id: id, name: name, option: strings.ToUpper(name), shared: shared, acquire: load("acquire", "rw_grant"), release: load("release"),
+		revoke: load("revoke"), move: load("move"), undo: load("undo"), renew: load("renew"), extend: load("extend"),
+		channel: rwChannel,
+		helpers: func(key, _ string) []string { return []string{recordsKey(key)} },
+	}
+}
+
+// modes are all of them.
+var modes = [...]*mode{plain, fair, read, write}
 
 // keys are the keys of a script of the mode: those about an owner's hold of key, and more behind them.
 func (m *mode) keys(key, owner string, more ...string) []string {

@@ -47,6 +47,9 @@ func queueKeys(key string) []string {
 	return []string{prefixName("redisson_lock_queue", key), prefixName("redisson_lock_timeout", key), suffixName(key, "leash:waiters")}
 }
 
+// rwChannel is where an unlock of key as a read-write lock is told, Redisson's RReadWriteLock included.
+func rwChannel(key string) string { return prefixName("redisson_rwlock", key) }
+
 // tombstoneKey tells carrier that its hold with this token was ended or moved by somebody else.
 func tombstoneKey(key string, token int64, carrier string) string {
 	return suffixName(key, "leash:"+strconv.FormatInt(token, 10)+":"+carrier)
@@ -67,7 +70,7 @@ func carrierLeash(carrier string) string {
 // oneSlot reports whether all helpers of key lie in key's own slot (R10).
 func oneSlot(key string) bool {
 	s := slotOf(key)
-	return slotOf(tokenKey(key)) == s && slotOf(suffixName(key, "leash")) == s && slotOf(lockChannel(key)) == s
+	return slotOf(tokenKey(key)) == s && slotOf(recordsKey(key)) == s && slotOf(lockChannel(key)) == s
 }
 
 const slots = 16384

@@ -52,7 +52,7 @@ const (
 	msgElsewhere     = "LOCKELSEWHERE this owner's hold hangs on another connection"
 	msgDeadlock      = "LOCKDEADLOCK this connection holds the key under another owner and would wait for itself"
 	msgLimit         = "LOCKLIMIT as many commands wait on this leash as may, see --max-waiters"
-	msgKind          = "LOCKKIND this owner holds the key in another mode"
+	msgKind          = "LOCKKIND this owner holds the key in another mode, and would wait for itself"
 	msgIsRenewed     = "ERR this hold is renewed, only one with LEASE can be extended"
 	msgTimeout       = "LOCKTIMEOUT Redis did not answer in time, the outcome is unknown and is being undone"
 	msgUnknown       = "LOCKTIMEOUT Redis did not answer in time, the outcome is unknown"

@@ -36,6 +36,8 @@ var (
 
 	acquireFairScript = loadScript("acquire", "queue")
 	leaveScript       = loadScript("leave", "queue")
+
+	inspectRWScript = loadScript("rw_inspect", "rw_read", "rw")
 )
 
 // loadScript puts the prelude in front of a script, and behind it the parts that this one needs. Comments stay here: Redis keeps the text

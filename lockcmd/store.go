@@ -77,7 +77,7 @@ func (s *store) pipeline(ctx context.Context, verb string, batches []renewal.Bat
 			keys = append(keys, h.mode.keys(h.id.key, h.owner)...)
 			args = append(args, h.owner, mark(h.token, h.carrier.name))
 		}
-		cmds[i] = modes[b.Kind].renew.command(ctx, verb, keys, args)
+		cmds[i] = b.Holds[0].Keeper.(*hold).mode.renew.command(ctx, verb, keys, args)
 		pipe.Process(ctx, cmds[i])
 	}
 	pipe.Exec(ctx) // each command has its own error

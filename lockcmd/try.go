@@ -241,7 +241,7 @@ func (t *try) freshen(r *result) {
 		args: []any{ttl.Milliseconds(), t.owner, mark(r.token, t.carrier.name)},
 	}
 	reply, err := s.ask(again, s.deadline())
-	if n := numbers(reply); err == nil && len(n) == 1 && n[0] == 1 {
+	if n := numbers(reply); err == nil && len(n) == 1 && n[0] > 0 {
 		r.sent, r.left = again.sent, max(ttl, r.left-again.sent.Sub(r.sent))
 	}
 }

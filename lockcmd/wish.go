@@ -90,9 +90,6 @@ func (o options) asked() (m *mode, msg string) {
 			return m, ""
 		}
 	}
-	if oneOf(o.mode, "READ WRITE FAIR") {
-		return nil, msgUnsupported("option " + o.mode)
-	}
 	return nil, msgSyntax
 }
 

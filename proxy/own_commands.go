@@ -55,11 +55,11 @@ var (
 
 // ownCommands are all of them, in the order of LOCK.HELP.
 var ownCommands = parseUsages([]ownCommand{
-	{usage: "LOCK.ACQUIRE key [BLOCK milliseconds] [LEASE milliseconds | TTL milliseconds] [OWNER id [ID request]] [ONCLOSE <RELEASE | EXPIRE>]",
+	{usage: "LOCK.ACQUIRE key [BLOCK milliseconds] [LEASE milliseconds | TTL milliseconds] [OWNER id [ID request]] [READ | WRITE] [ONCLOSE <RELEASE | EXPIRE>]",
 		use: takesHash, blocks: true, summary: "Takes a lock that is renewed while the connection lives"},
-	{usage: "LOCK.RELEASE key [TOKEN token | OWNER id [ID request]] [ALL]",
+	{usage: "LOCK.RELEASE key [READ | WRITE] [TOKEN token | OWNER id [ID request]] [ALL]",
 		use: endsHash, summary: "Releases a lock"},
-	{usage: "LOCK.ATTACH key OWNER id TOKEN token",
+	{usage: "LOCK.ATTACH key OWNER id TOKEN token [READ | WRITE]",
 		use: takesHash, summary: "Carries a hold of another connection on from this one"},
 	{usage: "LOCK.EXTEND key milliseconds [TOKEN token | OWNER id]",
 		use: takesHash, summary: "Sets for how long a lock with LEASE still lasts"},

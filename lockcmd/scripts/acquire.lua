@@ -8,11 +8,12 @@
 --      {5} the owner holds it in another mode
 -- Atomic: looking, counting the token and granting must be one step, or two owners see a free lock.
 local owner, carrier, req, want, ttl = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
-local h = redis.pcall('HMGET', KEYS[1], owner, 'leash', 'mode')
+local h = redis.pcall('HMGET', KEYS[1], owner, 'leash', 'mode', owner .. ':write')
 if h.err then return h end
 local left, r = redis.call('PTTL', KEYS[1]), parse(h[2])
 if not h[1] then
   if want ~= '0' then return {3} end
+  if h[4] then return {5} end
   local orphan = h[2] and redis.call('HLEN', KEYS[1]) == 1 -- a record whose owner's field was deleted (R11)
   local free = left == -2 or orphan
   if KEYS[3] then free = fair(3).turn(free, owner, left, ARGV[11], ARGV[12], ARGV[13]) end

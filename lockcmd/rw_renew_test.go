@@ -1,0 +1,128 @@
+package lockcmd
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// TestR12ReadAndWriteHoldsAreRenewed: all that a hold consists of, and each of an owner's two for itself. Redisson ends the renewal of a write
+// lock when its owner has released a read lock.
+func TestR12ReadAndWriteHoldsAreRenewed(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{WatchdogTimeout: 900 * time.Millisecond}), newKey(), context.Background()
+		a, b := connect(t, s), connect(t, s)
+		alive := func(counts int) {
+			t.Helper()
+			for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+				lefts := []time.Duration{rdb.PTTL(ctx, key).Val(), rdb.PTTL(ctx, recordsKey(key)).Val()}
+				for i := 1; i <= counts; i++ {
+					lefts = append(lefts, readTimeout(rdb, key, "me", i))
+				}
+				for _, left := range lefts {
+					if left < 300*time.Millisecond {
+						t.Fatalf("got %v left, want more than a third each", lefts)
+					}
+				}
+			}
+			want(t, b.do("LOCK.ACQUIRE", key, "WRITE"), "$-1")
+		}
+		a.token(key, "WRITE", "OWNER", "me")
+		a.token(key, "READ", "OWNER", "me")
+		a.token(key, "READ", "OWNER", "me")
+		alive(2)
+		want(t, a.do("LOCK.RELEASE", key, "READ", "ALL"), ":1")
+		alive(0)
+		want(t, b.do("LOCK.ACQUIRE", key, "READ"), "$-1") // still a write lock
+		a.token(key, "READ", "OWNER", "me")
+		want(t, a.do("LOCK.RELEASE", key, "WRITE"), ":1")
+		alive(1)
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		wantNothing(t, rdb, key, a, b)
+	})
+}
+
+func TestR12ReadReleaseKeepsWhatTheOthersHave(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
+		a, b, j := connect(t, s), connect(t, s), newJavaRW(t, rdb, key, "1")
+		a.token(key, "READ", "OWNER", "me", "LEASE", "5000")
+		a.token(key, "READ", "OWNER", "me", "LEASE", "60000")
+		want(t, a.do("LOCK.RELEASE", key), ":0") // Redisson's numbering lets the second one go
+		if left := readTimeout(rdb, key, "me", 1); left < 59*time.Second {
+			t.Errorf("a release shortened the hold to %v", left)
+		}
+		if left := readTimeout(rdb, key, "me", 2); left > 0 {
+			t.Errorf("the timeout key of the released count has %v left", left)
+		}
+		b.token(key, "READ", "OWNER", "you", "TTL", "20000")
+		j.in(j.read(30 * time.Second))
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		if left := rdb.PTTL(ctx, key).Val(); left < 28*time.Second || left > 30*time.Second {
+			t.Errorf("the lock lasts %v, want as long as java's", left)
+		}
+		if j.unread() != int64(0) {
+			t.Error("java did not see ours")
+		}
+		if left := rdb.PTTL(ctx, key).Val(); left < 18*time.Second || left > 20*time.Second {
+			t.Errorf("the lock lasts %v, want as long as ours", left)
+		}
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+		wantNothing(t, rdb, key, a, b)
+	})
+}
+
+func TestR12TTLOfReadWriteHoldsIsNeverLowered(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, ctx := leash(t, rdb, Config{}), context.Background()
+		for _, mode := range []string{"READ", "WRITE"} {
+			key := newKey()
+			a := connect(t, s)
+			long := func(after string) {
+				t.Helper()
+				for _, k := range []string{key, recordsKey(key)} {
+					if left := rdb.PTTL(ctx, k).Val(); left < 55*time.Second {
+						t.Errorf("%s: %s lowered the TTL of %s to %v", mode, after, k, left)
+					}
+				}
+				if left := readTimeout(rdb, key, "me", 1); mode == "READ" && left < 55*time.Second {
+					t.Errorf("%s lowered the hold's TTL to %v", after, left)
+				}
+			}
+			a.token(key, mode, "OWNER", "me", "LEASE", "60000")
+			a.token(key, mode, "OWNER", "me", "LEASE", "1000")
+			long("entering again")
+			a.token(key, mode, "OWNER", "me", "TTL", "5000") // from now on renewed
+			want(t, a.do("LOCK.RELEASE", key), ":0")
+			long("a release")
+			s.RenewAll(ctx)
+			long("a renewal")
+			want(t, a.do("LOCK.RELEASE", key, "ALL"), ":1")
+			wantNothing(t, rdb, key, a)
+		}
+	})
+}
+
+// TestR12JavaReadersRenewalDoesNotShortenOurs: it sets the lock's TTL plainly, and may then die.
+func TestR12JavaReadersRenewalDoesNotShortenOurs(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, ctx := leash(t, rdb, Config{WatchdogTimeout: 20 * time.Second}), context.Background()
+		for _, option := range []string{"TTL", "LEASE"} {
+			key := newKey()
+			a, j := connect(t, s), newJavaRW(t, rdb, key, "1")
+			a.token(key, "READ", option, "20000")
+			j.in(j.read(time.Second))
+			j.renewReads(time.Second)
+			if left := rdb.PTTL(ctx, key).Val(); left > time.Second {
+				t.Fatalf("java's renewal left %v", left)
+			}
+			s.RenewAll(ctx)
+			if left := rdb.PTTL(ctx, key).Val(); left < 15*time.Second {
+				t.Errorf("%s: the lock lasts %v, less than ours", option, left)
+			}
+			want(t, a.do("LOCK.RELEASE", key), ":1")
+		}
+	})
+}

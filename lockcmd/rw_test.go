@@ -1,0 +1,270 @@
+package lockcmd
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestReadersShareAndWritersDoNot(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		a, b, c := connect(t, s), connect(t, s), connect(t, other)
+		first := a.token(key, "READ", "OWNER", "r1")
+		second := b.token(key, "READ")
+		third := c.token(key, "READ")
+		if !(first < second && second < third) {
+			t.Errorf("got tokens %d, %d, %d, want rising ones", first, second, third)
+		}
+		want(t, c.do("LOCK.ACQUIRE", key, "WRITE"), "$-1")
+		want(t, c.do("LOCK.ACQUIRE", key), "$-1")
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+		want(t, a.do("LOCK.ACQUIRE", key, "WRITE"), "$-1")
+		want(t, a.do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(third, 10), "READ"), ":1")
+		if n := rdb.Exists(context.Background(), key, recordsKey(key)).Val(); n != 0 {
+			t.Errorf("%d keys are still there", n)
+		}
+		if fourth := a.token(key, "WRITE"); fourth <= third {
+			t.Errorf("got token %d after %d", fourth, third)
+		}
+		want(t, b.do("LOCK.ACQUIRE", key, "READ"), "$-1")
+		want(t, b.do("LOCK.ACQUIRE", key, "WRITE"), "$-1")
+		want(t, b.do("LOCK.ACQUIRE", key), "$-1")
+		want(t, a.do("LOCK.RELEASE", key, "READ"), "-"+msgNotHeld)
+		want(t, a.do("LOCK.RELEASE", key, "WRITE"), ":1")
+		eventually(t, 3*time.Second, "all is forgotten", func() bool { return s.Stats().Holds+other.Stats().Holds == 0 })
+		if exists(t, rdb, key) || len(a.losses)+len(b.losses)+len(c.losses) != 0 {
+			t.Error("something is left, or was lost")
+		}
+	})
+}
+
+// inRedis is what Redis has of a read-write lock.
+func inRedis(t testing.TB, rdb redis.UniversalClient, key string) map[string]string {
+	t.Helper()
+	fields, err := rdb.HGetAll(context.Background(), key).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fields
+}
+
+// readTimeout is for how long the i-th count of an owner's read hold lasts.
+func readTimeout(rdb redis.UniversalClient, key, owner string, i int) time.Duration {
+	return rdb.PTTL(context.Background(), suffixName(key, owner+":rwlock_timeout:"+strconv.Itoa(i))).Val()
+}
+
+// wantNothing checks that nothing is left of a read-write lock and its holds.
+func wantNothing(t testing.TB, rdb redis.UniversalClient, key string, conns ...*conn) {
+	t.Helper()
+	if n := rdb.Exists(context.Background(), key, recordsKey(key)).Val(); n != 0 {
+		t.Errorf("%d keys are left: %v", n, inRedis(t, rdb, key))
+	}
+	for _, c := range conns {
+		if c.carrier.Holds() != 0 {
+			t.Errorf("a connection has %d holds", c.carrier.Holds())
+		}
+		if len(c.losses) != 0 {
+			t.Errorf("lost %s", <-c.losses)
+		}
+	}
+}
+
+func TestReadWriteLayoutIsRedissons(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, ctx := leash(t, rdb, Config{}), context.Background()
+		for _, key := range []string{newKey(), "{" + newKey() + "}:x"} {
+			a := connect(t, s)
+			token := a.token(key, "READ", "OWNER", "u:1")
+			a.token(key, "READ", "OWNER", "u:1", "LEASE", "5000")
+			if got := inRedis(t, rdb, key); len(got) != 2 || got["mode"] != "read" || got["u:1"] != "2" {
+				t.Errorf("got %v", got)
+			}
+			base := key
+			if !strings.HasPrefix(key, "{") {
+				base = "{" + key + "}"
+			}
+			for i, least := range []time.Duration{29 * time.Second, 4 * time.Second} {
+				name := base + ":u:1:rwlock_timeout:" + strconv.Itoa(i+1)
+				left, value := rdb.PTTL(ctx, name).Val(), rdb.Get(ctx, name).Val()
+				if left < least || left > least+time.Second || value != "1" {
+					t.Errorf("got %s = %q for %v", name, value, left)
+				}
+			}
+			records := inRedis(t, rdb, base+":leash")
+			if r, ok := parseRecord(records["u:1"]); !ok || len(records) != 1 || r.token != token || r.carrier != a.carrier.name {
+				t.Errorf("got records %q", records)
+			}
+			if left, lock := rdb.PTTL(ctx, base+":leash").Val(), rdb.PTTL(ctx, key).Val(); left < 29*time.Second || lock < 29*time.Second {
+				t.Errorf("the records last %v, the lock %v", left, lock)
+			}
+			want(t, a.do("LOCK.RELEASE", key), ":0")
+			want(t, a.do("LOCK.RELEASE", key), ":1")
+			if n := rdb.Exists(ctx, base+":u:1:rwlock_timeout:1", base+":u:1:rwlock_timeout:2").Val(); n != 0 {
+				t.Errorf("%d timeout keys are left", n)
+			}
+			wantNothing(t, rdb, key, a)
+
+			token = a.token(key, "WRITE", "OWNER", "u:1")
+			if got := inRedis(t, rdb, key); len(got) != 2 || got["mode"] != "write" || got["u:1:write"] != "1" {
+				t.Errorf("got %v", got)
+			}
+			if r, ok := parseRecord(inRedis(t, rdb, base+":leash")["u:1:write"]); !ok || r.token != token {
+				t.Errorf("got record %+v", r)
+			}
+			want(t, a.do("LOCK.RELEASE", key, "ALL"), ":1")
+			wantNothing(t, rdb, key, a)
+		}
+	})
+}
+
+func TestR4ReadAndWriteHoldsAreEnteredAgain(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		for _, mode := range []string{"READ", "WRITE"} {
+			key := newKey()
+			a, b, c := connect(t, s), connect(t, s), connect(t, other)
+			token := a.token(key, mode, "OWNER", "me", "ID", "r1")
+			for _, id := range []string{"r1", "r2", "r2", "r3"} {
+				if again := a.token(key, mode, "OWNER", "me", "ID", id, "BLOCK", "0"); again != token {
+					t.Fatalf("got token %d on entering again, want %d", again, token)
+				}
+			}
+			for _, elsewhere := range []*conn{b, c} {
+				want(t, elsewhere.do("LOCK.ACQUIRE", key, mode, "OWNER", "me"), "-"+msgElsewhere)
+				want(t, elsewhere.do("LOCK.ACQUIRE", key, mode, "OWNER", "me", "BLOCK", "0", "ID", "r2"), "-"+msgElsewhere)
+			}
+			if again := b.token(key, mode, "OWNER", "me", "ID", "r3"); again != token { // within a Leash
+				t.Fatalf("got token %d when repeated elsewhere, want %d", again, token)
+			}
+			if again := c.token(key, mode, "OWNER", "me", "ID", "r3", "BLOCK", "0"); again != token { // to another one
+				t.Fatalf("got token %d when repeated on another Leash, want %d", again, token)
+			}
+			eventually(t, 3*time.Second, "the old carriers forget", func() bool { return a.carrier.Holds()+b.carrier.Holds() == 0 })
+			want(t, c.do("LOCK.RELEASE", key), ":0")
+			want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", mode), ":0") // from any connection
+			want(t, b.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "last"), ":1")
+			want(t, c.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "last"), ":1")
+			eventually(t, 3*time.Second, "its carrier forgets", func() bool { return c.carrier.Holds() == 0 })
+			wantNothing(t, rdb, key, a, b, c)
+		}
+	})
+}
+
+func TestR5ReadWriteDeadlocks(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, s)
+		a.token(key, "READ", "OWNER", "x")
+		a.token(key, "READ", "OWNER", "y", "BLOCK", "0") // no deadlock: both read
+		a.token(key, "READ", "BLOCK", "0")
+		want(t, a.do("LOCK.ACQUIRE", key, "WRITE", "BLOCK", "0"), "-"+msgDeadlock)
+		want(t, a.do("LOCK.ACQUIRE", key, "WRITE", "OWNER", "z", "BLOCK", "0"), "-"+msgDeadlock)
+		want(t, a.do("LOCK.ACQUIRE", key, "BLOCK", "0"), "-"+msgDeadlock)
+
+		// a writer that waits is overtaken by those only who would else wait for it and it for them
+		reply := b.await(s, 1, key, "WRITE", "BLOCK", "0")
+		a.token(key, "READ", "OWNER", "v", "BLOCK", "0")
+		a.token(key, "READ", "OWNER", "x", "BLOCK", "0")
+		for range 4 {
+			want(t, a.do("LOCK.RELEASE", key, "ALL"), ":1")
+		}
+		tokenOf(t, receive(t, reply, 3*time.Second))
+		want(t, b.do("LOCK.ACQUIRE", key, "READ", "BLOCK", "0"), "-"+msgDeadlock)
+		want(t, b.do("LOCK.ACQUIRE", key, "READ"), "$-1")
+		want(t, b.do("LOCK.ACQUIRE", key, "BLOCK", "0"), "-"+msgDeadlock)
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+		wantNothing(t, rdb, key, a, b)
+	})
+}
+
+func TestR9UpgradeIsRefusedAtOnce(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, other)
+		token := a.token(key, "READ", "OWNER", "me")
+		for _, c := range []*conn{a, b} {
+			want(t, c.do("LOCK.ACQUIRE", key, "WRITE", "OWNER", "me"), "-"+msgKind)
+			want(t, c.do("LOCK.ACQUIRE", key, "WRITE", "OWNER", "me", "BLOCK", "0"), "-"+msgKind)
+			want(t, c.do("LOCK.ACQUIRE", key, "OWNER", "me", "BLOCK", "0"), "-"+msgKind)
+		}
+		if r, _ := parseRecord(inRedis(t, rdb, recordsKey(key))["me"]); r.token != token {
+			t.Errorf("got record %+v", r)
+		}
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		wantNothing(t, rdb, key, a, b)
+	})
+}
+
+func TestR9KindsDoNotMix(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, s)
+		a.token(key, "OWNER", "me") // plain
+		for _, mode := range []string{"READ", "WRITE"} {
+			want(t, b.do("LOCK.ACQUIRE", key, mode), "$-1")
+			want(t, b.do("LOCK.ACQUIRE", key, mode, "BLOCK", "50"), "$-1")
+			want(t, b.do("LOCK.ACQUIRE", key, mode, "OWNER", "you"), "$-1")
+			want(t, a.do("LOCK.ACQUIRE", key, mode, "OWNER", "me", "BLOCK", "0"), "-"+msgKind)
+		}
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		for _, mode := range []string{"READ", "WRITE"} {
+			a.token(key, mode, "OWNER", "me")
+			want(t, b.do("LOCK.ACQUIRE", key), "$-1")
+			want(t, b.do("LOCK.ACQUIRE", key, "BLOCK", "50"), "$-1")
+			want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgKind)
+			want(t, a.do("LOCK.RELEASE", key), ":1")
+		}
+		wantNothing(t, rdb, key, a, b)
+		rdb.Set(context.Background(), key, "text", 0)
+		for _, mode := range []string{"READ", "WRITE"} {
+			want(t, b.do("LOCK.ACQUIRE", key, mode), "-WRONGTYPE Operation against a key holding the wrong kind of value")
+		}
+	})
+}
+
+func TestDowngrade(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		a, b, c, d := connect(t, s), connect(t, s), connect(t, other), connect(t, other)
+		wrote := a.token(key, "WRITE", "OWNER", "me")
+		want(t, b.do("LOCK.ACQUIRE", key, "READ", "OWNER", "me"), "-"+msgElsewhere)
+		near := b.await(s, 1, key, "READ", "BLOCK", "0")
+		far := c.await(other, 1, key, "READ", "BLOCK", "0")
+		reads := a.token(key, "READ", "OWNER", "me")
+		if reads <= wrote || a.carrier.Holds() != 2 {
+			t.Errorf("got tokens %d, %d and %d holds", wrote, reads, a.carrier.Holds())
+		}
+		a.token(key, "WRITE", "OWNER", "me") // entered again, with a read hold inside
+		want(t, a.do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(wrote, 10)), ":0")
+		want(t, d.do("LOCK.ACQUIRE", key, "READ"), "$-1")
+		if len(near)+len(far) != 0 {
+			t.Fatal("a reader got in beside a writer")
+		}
+		began := time.Now()
+		want(t, a.do("LOCK.RELEASE", key, "WRITE"), ":1") // waiting readers are woken, which Redisson forgets
+		tokenOf(t, receive(t, near, 5*time.Second))
+		tokenOf(t, receive(t, far, 5*time.Second))
+		if took := time.Since(began); took > 700*time.Millisecond {
+			t.Errorf("the readers got in after %v: nobody woke them", took)
+		}
+		want(t, d.do("LOCK.ACQUIRE", key, "WRITE"), "$-1")
+		want(t, a.do("LOCK.ACQUIRE", key, "WRITE", "OWNER", "me"), "-"+msgKind)
+		for _, reader := range []*conn{a, b, c} {
+			want(t, reader.do("LOCK.RELEASE", key), ":1")
+		}
+		wantNothing(t, rdb, key, a, b, c, d)
+		a.token(key, "WRITE", "OWNER", "me")
+		a.token(key, "READ", "OWNER", "me")
+		want(t, a.do("LOCK.RELEASE", key, "READ"), ":1") // the other way round
+		want(t, d.do("LOCK.ACQUIRE", key, "READ"), "$-1")
+		a.token(key, "READ", "OWNER", "me")
+		a.carrier.End(Release)
+		wantNothing(t, rdb, key, a)
+	})
+}

@@ -1,0 +1,81 @@
+-- rw.lua stands behind prelude.lua, and behind rw_read.lua or rw_write.lua, in front of the scripts of READ and WRITE holds.
+-- Everywhere key is the lock, Redisson's hash of a read-write lock, and leash is {key}:leash, where a hold's record lies in the field that
+-- the hold has in key: extra fields in key itself would break Redisson's write unlock.
+
+-- timeout names the key of Redisson's that lives as long as the i-th count of the read hold in a field.
+local function timeout(leash, field, i) return string.sub(leash, 1, -6) .. field .. ':rwlock_timeout:' .. i end
+
+-- keep makes a timeout key last ms at least.
+local function keep(name, ms)
+  local left = redis.call('PTTL', name)
+  if left == -2 then redis.call('SET', name, '1', 'PX', ms)
+  elseif left < ms then redis.call('PEXPIRE', name, ms) end
+end
+
+-- find reads the hold in a field: its count, 0 when there is none, its record, and the lock's mode. Keys of other types hold nothing.
+local function find(key, leash, field)
+  local h, l = redis.pcall('HMGET', key, field, 'mode'), redis.pcall('HGET', leash, field)
+  local err = h.err and h or type(l) == 'table' and l
+  if err and not string.find(err.err, 'WRONGTYPE', 1, true) then return 0, {}, nil, err end
+  return not err and tonumber(h[1] or 0) or 0, parse(not err and l), h[2]
+end
+
+-- lasts is for how many ms the hold in a field with count n lasts yet, 0 when it is over: a read hold as long as one of its timeout keys,
+-- a write hold as long as the lock, or a lease of ours as its record says. What cannot be seen in a slot that migrates counts as held.
+local function lasts(key, leash, field, n)
+  local left, most = redis.call('PTTL', key), 0
+  if left == -1 then left = 86400000 end
+  if string.sub(field, -6) == ':write' then
+    local r = parse(redis.call('HGET', leash, field))
+    if r[OPTS] and not renewed(r[OPTS]) then left = math.min(left, r[TTL] - age(r)) end
+    return math.max(left, 0)
+  end
+  if n > 10000 then return left end -- no hold of anybody's
+  for i = 1, n do
+    local ms = redis.pcall('PTTL', timeout(leash, field, i))
+    most = math.max(most, type(ms) == 'number' and ms or left)
+  end
+  return most
+end
+
+-- rest is for how long any hold of the lock lasts yet, for how long its writer does, and the writer's field. It looks at every count of
+-- every hold, as Redisson's unlock does.
+local function rest(key, leash)
+  local all, most, writes, writer = redis.call('HGETALL', key), 0, 0, nil
+  for i = 1, #all, 2 do
+    local n = tonumber(all[i + 1])
+    local ms = n and lasts(key, leash, all[i], n) or 0
+    most = math.max(most, ms)
+    if string.sub(all[i], -6) == ':write' then writes, writer = ms, all[i] end
+  end
+  return most, writes, writer
+end
+
+-- lessen takes one of a hold's n counts back, and writes its record down. The timeout key of that count goes, and as long as that one would
+-- have lasted the first one lasts, since Redisson deletes from the end (R12). The first write is one that Redis allows at maxmemory (R13).
+local function lessen(key, leash, field, n, r)
+  local last = MINE == 'read' and timeout(leash, field, n) or key
+  local left = redis.call('PTTL', last)
+  if MINE == 'read' then
+    redis.call('DEL', last)
+    if left > 0 then keep(timeout(leash, field, 1), left) end
+  else redis.call('PEXPIRE', key, left > 0 and left or r[TTL]) end
+  redis.call('HINCRBY', key, field, -1)
+  redis.call('HSET', leash, field, record(r))
+end
+
+-- finish ends the hold in a field, whatever its count n. Nobody else's life is left: the lock goes. A writer's readers are left: it is
+-- a read lock from now on, and readers who wait are told, which Redisson forgets. The lock lasts as long as what is left of it.
+local function finish(key, leash, field, n, channel, ways)
+  redis.call('HDEL', key, field)
+  redis.call('HDEL', leash, field)
+  for i = 1, MINE == 'read' and math.min(n, 10000) or 0 do redis.pcall('DEL', timeout(leash, field, i)) end
+  local most, writes = rest(key, leash)
+  if most == 0 then redis.call('DEL', key, leash)
+  else
+    if writes == 0 and MINE == 'write' then redis.call('HSET', key, 'mode', 'read') end
+    redis.call('PEXPIRE', key, most)
+    redis.call('PEXPIRE', leash, most)
+  end
+  if most == 0 or MINE == 'write' then tell(channel, ways, WORD) end
+end

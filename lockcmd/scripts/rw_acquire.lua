@@ -1,0 +1,39 @@
+-- rw_acquire.lua tries once to take a read-write lock for reading or writing.
+-- KEYS 1 the lock · 2 its records · 3 its token counter
+-- ARGV 1 owner · 2 carrier · 3 request number · 4 the token this carrier tracks for the owner in this mode, 0 for none
+--      5 TTL ms · 6 options, w or l first · 7 token TTL ms, 0 for none · 8 ID as "=id", or "-" · 9 client · 10 more
+-- Replies as acquire.lua's; {5} also when the owner reads and asks to write, for it would wait for itself
+-- Atomic: as acquire.lua; and who else is there must be looked at in the moment of the grant.
+local key, leash, owner, carrier, req, want, ttl = KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
+local field, h = owner .. SUFFIX, redis.pcall('HMGET', key, 'mode', owner, owner .. ':write')
+if h.err then return h end
+local left, n, r = redis.call('PTTL', key), tonumber(h[MINE == 'read' and 2 or 3] or 0) or 0, parse(redis.call('HGET', leash, field))
+if left ~= -2 and not h[1] then return h[2] and {5} or {0, left} end -- a plain lock (R9)
+local fresh, mine = left == -2, n > 0 and lasts(key, leash, field, n) or 0
+if mine > 0 then
+  if r[CARRIER] ~= carrier then return {2, r[TOKEN] or '', r[CARRIER] or '', r[ID] or '-'} end
+  if tonumber(r[REQ]) == req then return {1, tonumber(r[REPLY]), mine} end
+  if tonumber(r[REQ]) > req then return {4} end
+  if want == r[TOKEN] then
+    if r[ID] ~= '-' and r[ID] == ARGV[8] then return {1, tonumber(r[TOKEN]), mine} end
+    return enter(key, leash, field, n, r, mine)
+  end -- else: what lies here was granted to nobody by a late copy; it is replaced
+end
+if want ~= '0' then return {3} end
+if mine == 0 and not fresh then
+  local reads, writes = tonumber(h[2] or 0) or 0, h[3] and lasts(key, leash, owner .. ':write', 1) or 0
+  if MINE == 'write' and reads > 0 and lasts(key, leash, owner, reads) > 0 then return {5} end
+  if writes > 0 then -- the owner writes, and asks to read
+    if parse(redis.call('HGET', leash, owner .. ':write'))[CARRIER] ~= carrier then return {2, '', '', '-'} end
+  elseif MINE == 'write' or h[1] == 'write' then
+    local most, writing, writer = rest(key, leash)
+    if writing > 0 or MINE == 'write' and most > 0 then return {0, most} end
+    fresh = most == 0
+    if fresh then redis.call('DEL', key) -- only the dead were left
+    elseif writer then -- a lease that is over, of an owner whose read hold goes on
+      for _, k in ipairs({key, leash}) do redis.call('HDEL', k, writer) end
+      redis.call('HSET', key, 'mode', 'read')
+    end
+  end
+end
+return admit(key, leash, field, n, fresh)

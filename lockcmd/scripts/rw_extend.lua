@@ -1,0 +1,28 @@
+-- rw_extend.lua sets for how long a READ or WRITE lease still lasts, which may be less than remains (R12: no other script lowers it).
+-- KEYS 1 the lock · 2 its records · 3 its carrier's tombstone
+-- ARGV as extend.lua's. What a record says besides (its words 9) names the EXTEND that made it; the TTL in it counts from the grant here
+-- Replies the ms left, also when this very request was done before · -1 no such hold, or its record is another one by now
+-- Atomic: as extend.lua. What the lock lasts follows from what all its holds do.
+local key, leash, field, ms = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX, tonumber(ARGV[4])
+local n, r, _, err = find(key, leash, field)
+if err then return err end
+local left, made = n > 0 and lasts(key, leash, field, n) or 0, parse(ARGV[3])
+if left > 0 and r[EXT] == made[EXT] then return left end
+if left == 0 or redis.call('HGET', leash, field) ~= ARGV[2] then return -1 end
+for i = 1, MINE == 'read' and n or 0 do
+  local name = timeout(leash, field, i)
+  if i == 1 or redis.call('PTTL', name) > ms then redis.call('PEXPIRE', name, ms) end
+end
+if MINE == 'read' then keep(timeout(leash, field, 1), ms) end
+made[TTL] = string.format('%.0f', age(r) + ms)
+redis.call('HSET', leash, field, record(made))
+raise(key, redis.call('PTTL', key), ms)
+local most = rest(key, leash)
+for _, k in ipairs({key, leash}) do redis.call('PEXPIRE', k, most) end
+if ARGV[5] == '' then
+  redis.call('DEL', KEYS[3])
+else
+  redis.call('SET', KEYS[3], 'extended ' .. ARGV[7], 'PX', string.format('%.0f', ms + ARGV[7]))
+  redis.pcall('PUBLISH', ARGV[5], ARGV[6])
+end
+return ms

@@ -1,0 +1,24 @@
+-- rw_move.lua hangs a READ or WRITE hold on another carrier: by ATTACH, or by an ACQUIRE repeated with the hold's last ID (R4).
+-- KEYS 1 the lock · 2 its records · 3 the old carrier's tombstone · 4 the new carrier's
+-- ARGV as move.lua's
+-- Replies {1, token, ms left, count, the hold's age in ms, its record} it hangs on the new carrier · {-1} no such hold, or not so any more
+-- Atomic: as move.lua.
+local key, leash, field = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX
+local n, r, _, err = find(key, leash, field)
+if err then return err end
+local left = n > 0 and lasts(key, leash, field, n) or 0
+if left == 0 or r[TOKEN] ~= ARGV[2] or (ARGV[5] ~= '' and r[ID] ~= ARGV[5]) then return {-1} end
+if r[CARRIER] == ARGV[6] then return {1, tonumber(r[TOKEN]), left, n, age(r), record(r)} end
+if r[CARRIER] ~= ARGV[3] or (ARGV[4] ~= '' and r[REQ] ~= ARGV[4]) then return {-1} end
+if renewed(r[OPTS]) then
+  left = math.max(left, tonumber(r[TTL]))
+  for i = 1, MINE == 'read' and n or 0 do keep(timeout(leash, field, i), left) end
+end
+r[CARRIER], r[REQ], r[REPLY], r[CLIENT] = ARGV[6], ARGV[7], r[TOKEN], ARGV[8]
+redis.call('HSET', leash, field, record(r))
+raise(key, redis.call('PTTL', key), left)
+raise(leash, redis.call('PTTL', leash), left)
+redis.call('SET', KEYS[3], ARGV[9], 'PX', string.format('%.0f', math.max(tonumber(ARGV[10]), tonumber(r[TTL]))))
+redis.call('DEL', KEYS[4])
+if ARGV[11] ~= '' then redis.pcall('PUBLISH', ARGV[11], ARGV[12]) end
+return {1, tonumber(r[TOKEN]), left, n, age(r), record(r)}

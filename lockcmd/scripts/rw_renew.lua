@@ -1,0 +1,28 @@
+-- rw_renew.lua renews READ or WRITE holds of one slot, or looks at them (LEASE). At most 256 a call (R24).
+-- KEYS for each hold: the lock, its records
+-- ARGV 1 TTL ms, 0 to look only · then for each hold: its owner, and how its record begins ("L1 <token> <carrier> ")
+-- Replies for each hold 1 it is ours, and renewed, and the ms the lock would have lasted; when only looked at, 1 and the ms the hold still lasts
+--      0 it is not ours any more · -1 Redis could not say
+-- Atomic: as renew.lua. Each hold has its own outcome (R25). The lock is made to last as long as a read hold does, a lease too, for a
+-- Java reader's renewal sets the lock's TTL plainly (R12).
+local function renew(key, leash, field, mark, ttl)
+  local n, text = tonumber(redis.call('HGET', key, field) or 0) or 0, redis.call('HGET', leash, field)
+  if n == 0 or not text or string.sub(text, 1, #mark) ~= mark then return 0 end
+  local left, mine = redis.call('PTTL', key), lasts(key, leash, field, n)
+  if mine == 0 and ttl == 0 then return 0 end -- a lease that is over
+  local lock = MINE == 'read' and math.max(ttl, mine) or ttl
+  raise(key, left, lock)
+  raise(leash, redis.call('PTTL', leash), lock)
+  for i = 1, MINE == 'read' and ttl > 0 and math.min(n, 10000) or 0 do keep(timeout(leash, field, i), ttl) end
+  return 1 + (ttl > 0 and math.max(left, 0) or mine)
+end
+local out = {}
+for i = 1, #KEYS / 2 do
+  local ok, said = pcall(renew, KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i] .. SUFFIX, ARGV[2 * i + 1], tonumber(ARGV[1]))
+  if not ok then
+    local text = type(said) == 'table' and said.err or tostring(said)
+    said = string.find(text, 'WRONGTYPE', 1, true) and 0 or -1
+  end
+  out[i] = said
+end
+return out

@@ -1,0 +1,2 @@
+-- rw_write.lua makes a script one for WRITE holds, as rw_read.lua does for READ holds.
+local MINE, SUFFIX, WORD = 'write', ':write', '1'
