@@ -158,7 +158,7 @@ func upstreamConfig(cfg config.Config) upstream.Config {
 func lockConfig(cfg config.Config, up *upstream.Upstream) lockcmd.Config {
 	return lockcmd.Config{
 		WatchdogTimeout: cfg.WatchdogTimeout, Publish: cfg.LockPublish,
-		TokenTTL: cfg.TokenTTL, MaxWaiters: cfg.MaxWaiters, UpstreamTimeout: cfg.UpstreamTimeout,
+		TokenTTL: cfg.TokenTTL, MaxHold: cfg.MaxHold, MaxWaiters: cfg.MaxWaiters, UpstreamTimeout: cfg.UpstreamTimeout,
 		Database: up.Database, Suspect: up.Refresh,
 	}
 }

@@ -43,7 +43,8 @@ type Carrier struct {
 
 	// mu guards the fields below, and the states of the holds.
 	mu    sync.Mutex
-	holds []*hold // oldest first
+	holds []*hold           // oldest first
+	lost  map[lockID]string // reasons of losses that the client has not been told of yet
 	ended bool
 	how   Ending // once ended
 

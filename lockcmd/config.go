@@ -20,6 +20,7 @@ type Config struct {
 	Publish         string        // PublishBoth, PublishSharded or PublishPlain; if empty, PublishBoth
 	TokenTTL        time.Duration // how long a token counter outlives its last acquire; if zero, for ever
 	MaxWaiters      int           // how many commands may wait at once; if zero, 100,000
+	MaxHold         time.Duration // for how long any lock may be held, as if each ACQUIRE said MAXHOLD; if zero, for as long as one likes
 	UpstreamTimeout time.Duration // how long a lock script may take before its outcome counts as unknown; if zero, 10 s
 
 	// Database gives the client of a database other than 0, the same one each time and made as New's is; it does not block. If
@@ -60,6 +61,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("lockcmd: token TTL %v, want 0 or 1ms to %v", c.TokenTTL, maxTTL)
 	case c.MaxWaiters < 1:
 		return fmt.Errorf("lockcmd: max waiters %d, want at least 1", c.MaxWaiters)
+	case c.MaxHold < 0 || c.MaxHold > maxTTL || c.MaxHold > 0 && c.MaxHold < time.Millisecond:
+		return fmt.Errorf("lockcmd: max hold %v, want 0 or 1ms to %v", c.MaxHold, maxTTL)
 	case c.UpstreamTimeout < time.Millisecond:
 		return fmt.Errorf("lockcmd: upstream timeout %v, want at least 1ms", c.UpstreamTimeout)
 	case c.Publish != PublishBoth && c.Publish != PublishSharded && c.Publish != PublishPlain:

@@ -155,7 +155,8 @@ func (e *ending) settle(code int64) int64 {
 	return code
 }
 
-// resume lets the hold, of which counts remain, be kept on. If its connection has ended meanwhile, it is settled as that says.
+// resume lets the hold, of which counts remain, be kept on. If it was evicted, or its connection has ended meanwhile, it is settled as
+// that says.
 func (e *ending) resume() {
 	h, s, c := e.hold, e.service, e.hold.carrier
 	c.mu.Lock()
@@ -163,7 +164,7 @@ func (e *ending) resume() {
 		c.mu.Unlock()
 		return
 	}
-	ended, release := c.ended, h.endsWithLocked(c.how)
+	ended, release := c.ended || h.evicted, h.evicted || h.endsWithLocked(c.how)
 	if !ended {
 		h.state = held
 		s.watchdog.Add(&h.watch, h.plan(e.until))
@@ -177,8 +178,8 @@ func (e *ending) resume() {
 	}
 }
 
-// reply answers the client.
-func (e *ending) reply(dst []byte, code int64) []byte {
+// reply answers the client, on a connection that need not be the hold's.
+func (e *ending) reply(c *Carrier, dst []byte, code int64) []byte {
 	switch code {
 	case endedIt, countsOn:
 		return appendInt(dst, code)
@@ -188,6 +189,7 @@ func (e *ending) reply(dst []byte, code int64) []byte {
 	case err != nil:
 		return e.hold.carrier.timeout(dst, msgRefused)
 	case lost != "":
+		c.told(e.hold)
 		return appendError(dst, msgLost(e.hold.id.key, lost))
 	}
 	return appendError(dst, msgNotHeld)

@@ -16,6 +16,7 @@ type hold struct {
 	owner   string
 	named   bool // the owner was given by the client
 	token   int64
+	limit   time.Time // of MAXHOLD; zero without
 
 	watch renewal.Hold
 
@@ -24,12 +25,14 @@ type hold struct {
 	gate chan struct{}
 
 	// Guarded by carrier.mu.
-	state state
-	count int64         // its acquires, as far as this Leash knows
-	last  string        // the ID of the last acquire
-	later bool          // a release waits for the gate
-	ttl   time.Duration // of the renewal, or the lease
-	terms               // only lease ever changes
+	state   state
+	count   int64         // its acquires, as far as this Leash knows
+	last    string        // the ID of the last acquire
+	later   bool          // a release waits for the gate
+	evicted bool          // it was told as lost, and is to be ended whatever else is under way about it
+	timer   *time.Timer   // for MAXHOLD; nil without
+	ttl     time.Duration // of the renewal, or the lease
+	terms                 // only lease ever changes
 }
 
 type state int
@@ -101,11 +104,11 @@ func (h *hold) is(s state) bool {
 // endsWithLocked reports whether the hold is to be released when its connection ends in that way (R28).
 func (h *hold) endsWithLocked(how Ending) bool { return how == Release && !h.lease && !h.stays }
 
-// ended reports whether the connection of h is gone.
+// ended reports whether nobody needs to be told of h any more: its connection is gone, or knows that it was lost.
 func (h *hold) ended() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	return h.carrier.ended
+	return h.carrier.ended || h.evicted
 }
 
 // lessen counts a release of which counts remain.
@@ -133,6 +136,7 @@ func (h *hold) forget(from ...state) bool {
 // gone takes h, which is over, out of the books.
 func (h *hold) gone() {
 	s := h.carrier.service
+	h.stopTimer()
 	s.watchdog.Remove(&h.watch)
 	s.unindex(h)
 	s.stats.holds.Add(-1)
@@ -141,10 +145,8 @@ func (h *hold) gone() {
 
 // Lost implements renewal.Keeper: the owner is told before anybody else can get the lock (R27).
 func (h *hold) Lost(reason string) {
-	if h.settle(over, held, lessening) {
-		h.carrier.host.Lost([]byte(h.id.key), reason)
+	if _, ok := h.lose(over, reason); ok {
 		h.gone()
-		h.carrier.service.report(h, reason)
 		return
 	}
 	h.forget(releasing)

@@ -1,12 +1,17 @@
 package lockcmd
 
 import (
+	"bytes"
 	"time"
 
 	"leash/renewal"
 )
 
+// reasonMaxHold is the reason for the loss of a hold that was held for as long as MAXHOLD allows.
+const reasonMaxHold = "maxhold"
+
 const (
+	maxUntold   = 1024        // losses that a connection is to be told of; with one more it is closed
 	maxLosses   = 1024        // losses that wait to be logged
 	logPatience = time.Second // how long Run waits for the log in the end
 )
@@ -16,6 +21,65 @@ type loss struct {
 	hold   *hold
 	reason string
 	client string
+}
+
+// lose moves h, which is held, to a new state and tells its owner of the loss: by the end of its connection, or with ONLOSS ERROR
+// by the answer to its next LOCK command for the key (R27). ok is false when h is not held any more.
+func (h *hold) lose(to state, reason string) (from state, ok bool) {
+	c := h.carrier
+	c.mu.Lock()
+	from = h.state
+	if from != held && from != lessening {
+		c.mu.Unlock()
+		return from, false
+	}
+	if h.state, h.evicted = to, to == releasing; to == over {
+		c.dropLocked(h)
+	}
+	closes := !h.answers || len(c.lost) >= maxUntold
+	if !closes {
+		if c.lost == nil {
+			c.lost = make(map[lockID]string)
+		}
+		c.lost[h.id] = reason
+	}
+	c.mu.Unlock()
+	if closes {
+		c.host.Lost([]byte(h.id.key), reason)
+	}
+	c.service.report(h, reason)
+	return from, true
+}
+
+// untold is a loss that the client has not been told of, of one of the keys that a command is about. It is told now.
+func (c *Carrier) untold(verb []byte, args [][]byte) (key, reason string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.lost) == 0 || len(args) == 0 || !bytes.HasPrefix(verb, []byte("LOCK.")) {
+		return "", "", false
+	}
+	keys := args[:1]
+	if bytes.HasPrefix(verb, []byte("LOCK.M")) {
+		n, _ := parseInt(args[0])
+		keys = args[1:max(1, min(n+1, int64(len(args))))]
+	}
+	for _, k := range keys {
+		id := c.id(string(k))
+		if reason, ok := c.lost[id]; ok {
+			delete(c.lost, id)
+			return id.key, reason, true
+		}
+	}
+	return "", "", false
+}
+
+// told says that the answer on its way to c tells of the loss of h.
+func (c *Carrier) told(h *hold) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h.carrier == c {
+		delete(c.lost, h.id)
+	}
 }
 
 // report counts a loss whose owner has been told, and lets it be logged. It does not block: the losses of other holds must be told in
@@ -66,6 +130,7 @@ func (c *Carrier) replyAbsent(dst []byte, key string, o options, until time.Time
 	case err != nil:
 		return c.timeout(dst, msgRefused)
 	case lost != "":
+		c.told(h)
 		return appendError(dst, msgLost(key, lost))
 	}
 	return appendError(dst, msgNotHeld)

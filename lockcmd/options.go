@@ -9,10 +9,12 @@ import (
 // options are the arguments behind a key, as written by the client. A pointer that is nil was not given.
 type options struct {
 	block, lease, ttl *int64
+	max               *int64 // MAXHOLD
 	owner, id         string
 	token             int64
 	all               bool
 	stays             bool   // ONCLOSE EXPIRE
+	answers           bool   // ONLOSS ERROR
 	mode              string // READ, WRITE or FAIR
 }
 
@@ -62,12 +64,12 @@ func (o *options) flag(name string) bool {
 
 // Options by command, and those of later versions, which are refused by name.
 const (
-	acquireOptions = "BLOCK LEASE TTL OWNER ID READ WRITE FAIR ONCLOSE"
+	acquireOptions = "BLOCK LEASE TTL OWNER ID READ WRITE FAIR MAXHOLD ONLOSS ONCLOSE"
 	attachOptions  = "OWNER TOKEN READ WRITE"
 	releaseOptions = "TOKEN OWNER ID ALL READ WRITE"
 	ttlOptions     = "TOKEN OWNER"
 	checkOptions   = "TOKEN"
-	laterAcquire   = "MAXHOLD REPLICAS ONLOSS"
+	laterAcquire   = "REPLICAS"
 )
 
 func oneOf(name, list string) bool {
@@ -95,6 +97,8 @@ func (o *options) set(name string, value []byte) (msg string) {
 		return ""
 	case "ONCLOSE":
 		return choose(&o.stays, value, "EXPIRE", "RELEASE")
+	case "ONLOSS":
+		return choose(&o.answers, value, "ERROR", "CLOSE")
 	}
 	n, ok := parseInt(value)
 	switch {
@@ -108,6 +112,8 @@ func (o *options) set(name string, value []byte) (msg string) {
 		o.lease = &n
 	case name == "TTL":
 		o.ttl = &n
+	case name == "MAXHOLD":
+		o.max = &n
 	case name == "TOKEN":
 		if n <= 0 {
 			return msgNotInteger

@@ -105,6 +105,6 @@ func (c *Carrier) replyRelease(dst []byte, h *hold, all bool, until time.Time) [
 		return appendError(dst, scriptError(err))
 	default:
 		defer h.close()
-		return e.reply(dst, code)
+		return e.reply(c, dst, code)
 	}
 }

@@ -9,10 +9,10 @@ import (
 // terms are what a hold is taken under, beside its time. The first acquire decides, but for lease: a hold is renewed when any of its
 // acquires had no LEASE. They go with it to another carrier, for its record has them.
 type terms struct {
-	lease bool          // it is not renewed
-	stays bool          // it stays when its connection ends (ONCLOSE EXPIRE)
-	open  bool          // its connection stays open when it is lost (ONLOSS ERROR)
-	max   time.Duration // for how long it may be held (MAXHOLD); 0 for as long as one likes
+	lease   bool          // it is not renewed
+	stays   bool          // it stays when its connection ends (ONCLOSE EXPIRE)
+	answers bool          // its loss is an answer to its client, whose connection stays open (ONLOSS ERROR)
+	max     time.Duration // for how long it may be held (MAXHOLD); 0 for as long as one likes
 }
 
 // options are the letters of a record.
@@ -24,7 +24,7 @@ func (t terms) options() string {
 	if t.stays {
 		letters += "e"
 	}
-	if t.open {
+	if t.answers {
 		letters += "o"
 	}
 	return letters
@@ -41,7 +41,7 @@ func (t terms) more() string {
 // terms are those a record was made with. A Leash of an older or later version may have written it: what is not known is let be.
 func (r record) terms() terms {
 	t := terms{
-		lease: !strings.HasPrefix(r.opts, "w"), stays: strings.Contains(r.opts, "e"), open: strings.Contains(r.opts, "o"),
+		lease: !strings.HasPrefix(r.opts, "w"), stays: strings.Contains(r.opts, "e"), answers: strings.Contains(r.opts, "o"),
 	}
 	if ms, ok := parseInt([]byte(r.value("max"))); ok && ms > 0 && ms <= maxTTL.Milliseconds() {
 		t.max = millis(ms)

@@ -190,6 +190,7 @@ func (t *try) ownGone(until time.Time) (r result, lost bool) {
 	case err != nil:
 		return result{kind: busy, text: msgRefused}, true
 	case reason != "":
+		t.carrier.told(t.own)
 		return result{kind: failed, text: msgLost(t.own.id.key, reason)}, true
 	}
 	t.release()
@@ -264,6 +265,7 @@ func (c *Carrier) hang(ctx context.Context, h *hold, id string, until time.Time)
 		h.state = held
 		c.holds = append(c.holds, h)
 		s.index(h)
+		h.startTimerLocked()
 		s.stats.holds.Add(1)
 	}
 	if ok {
@@ -297,6 +299,9 @@ func (t *try) hold(r result) (*hold, time.Time) {
 	h.watch.Keeper = h
 	if r.kind == moved {
 		h.terms, h.ttl, h.count = r.record.terms(), millis(r.record.ttl), r.count
+	}
+	if h.max > 0 {
+		h.limit = r.sent.Add(h.max - r.age)
 	}
 	return h, until
 }

@@ -63,7 +63,15 @@ func (s *Service) wishOf(command string, o options) (w wish, msg string) {
 		}
 		w.ttl = time.Duration(*ms) * time.Millisecond
 	}
-	w.lease, w.stays = o.lease != nil, o.stays
+	w.lease, w.stays, w.answers, w.max = o.lease != nil, o.stays, o.answers, s.cfg.MaxHold
+	if o.max != nil {
+		if *o.max < 1 || *o.max > maxTTL.Milliseconds() {
+			return w, msgExpire(command)
+		}
+		if asked := millis(*o.max); w.max == 0 || asked < w.max {
+			w.max = asked
+		}
+	}
 	if !w.lease && w.ttl < MinTTL {
 		return w, "ERR invalid TTL, a hold needs at least " + strconv.FormatInt(MinTTL.Milliseconds(), 10) + " ms to be renewed in"
 	}

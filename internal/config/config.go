@@ -65,6 +65,8 @@ type Config struct {
 	LockPublish string
 	// TokenTTL is how long the counter of a lock's tokens stays after its last use; 0: for ever.
 	TokenTTL time.Duration
+	// MaxHold is for how long any lock may be held; 0: for as long as one likes.
+	MaxHold time.Duration
 	// MaxWaiters is how many commands may wait for locks at once.
 	MaxWaiters int
 

@@ -131,6 +131,9 @@ func lockOptions(c *Config) []option {
 		{name: "token-ttl", value: duration("duration", &c.TokenTTL),
 			help: "How long the counter of a lock's fencing tokens stays in Redis after its last use. 0 is for ever, and is needed " +
 				"where Redisson's RFencedLock uses the same names. 0, or from watchdog-timeout on."},
+		{name: "max-hold", value: duration("duration", &c.MaxHold),
+			help: "For how long any lock may be held, as MAXHOLD of LOCK.ACQUIRE says for one: then its holder is told that it is lost, " +
+				"and it is released. 0 is for as long as one likes. 0, or 100ms to 8760h."},
 		{name: "max-waiters", value: count("n", &c.MaxWaiters),
 			help: "Commands that may wait for locks, permits and latches at once; one more is answered LOCKLIMIT. 1 to 1000000."},
 	}

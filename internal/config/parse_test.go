@@ -79,6 +79,7 @@ var everything = []struct{ flag, text string }{
 	{"on-disconnect", "expire"},
 	{"lock-publish", "plain"},
 	{"token-ttl", "0"},
+	{"max-hold", "5m"},
 	{"max-waiters", "9"},
 	{"threads", "3"},
 	{"log-level", "debug"},
@@ -109,6 +110,7 @@ var everythingParsed = Config{
 	WatchdogTimeout: 3 * time.Second,
 	OnDisconnect:    "expire",
 	LockPublish:     "plain",
+	MaxHold:         5 * time.Minute,
 	MaxWaiters:      9,
 
 	Threads:   3,

@@ -42,6 +42,7 @@ func (c Config) Validate() error {
 		word("on-disconnect", c.OnDisconnect, onDisconnects),
 		word("lock-publish", c.LockPublish, lockPublishes),
 		c.validateTokenTTL(),
+		c.validateMaxHold(),
 		within("max-waiters", c.MaxWaiters, 1, 1000000, strconv.Itoa),
 
 		within("threads", c.Threads, 1, 1024, strconv.Itoa),
@@ -74,6 +75,13 @@ func (c Config) validateTokenTTL() error {
 	}
 	return fmt.Errorf("--token-ttl %s is shorter than --watchdog-timeout %s: give that much or more, or 0 for ever",
 		formatDuration(c.TokenTTL), formatDuration(c.WatchdogTimeout))
+}
+
+func (c Config) validateMaxHold() error {
+	if c.MaxHold == 0 {
+		return nil
+	}
+	return within("max-hold", c.MaxHold, 100*time.Millisecond, 365*24*time.Hour, formatDuration)
 }
 
 // maxUnixPath is how long a unix socket's path may be on Linux, without the NUL behind it.

@@ -124,6 +124,7 @@ func TestValidate(t *testing.T) {
 			"--token-ttl 29s is shorter than --watchdog-timeout 30s: give that much or more, or 0 for ever"},
 		{"unknown ending", func(c *Config) { c.OnDisconnect = "keep" }, `--on-disconnect "keep" is not one of auto, release, expire`},
 		{"unknown channel", func(c *Config) { c.LockPublish = "" }, `--lock-publish "" is not one of both, sharded, plain`},
+		{"short hold", func(c *Config) { c.MaxHold = time.Millisecond }, "--max-hold 1ms is too little: give 100ms or more"},
 		{"no waiters", func(c *Config) { c.MaxWaiters = 0 }, "--max-waiters 0 is too little: give 1 or more"},
 		{"no threads", func(c *Config) { c.Threads = 0 }, "--threads 0 is too little: give 1 or more"},
 		{"unknown format", func(c *Config) { c.LogFormat = "xml" }, `--log-format "xml" is not one of text, json`},

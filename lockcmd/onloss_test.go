@@ -1,0 +1,195 @@
+package lockcmd
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/faultproxy"
+)
+
+func TestR27OnLossErrorAnswersTheNextCommandOnce(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, ctx := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond}), context.Background()
+		for _, next := range []string{
+			"LOCK.ACQUIRE %", "lock.acquire % NONSENSE", "LOCK.RELEASE %", "LOCK.TTL %", "LOCK.INFO %", "LOCK.EXTEND % 5", "LOCK.CHECK % TOKEN 5",
+			"LOCK.ATTACH % OWNER me TOKEN 5",
+		} {
+			a, key, kept := connect(t, s), newKey(), newKey()
+			a.token(key, "OWNER", "me", "ONLOSS", "ERROR")
+			a.token(kept, "ONLOSS", "ERROR")
+			rdb.Del(ctx, key)
+			eventually(t, 2*time.Second, "the loss is found", func() bool { return a.carrier.Holds() == 1 })
+			want(t, a.do("LOCK.ACQUIRE", kept), "$-1") // another key
+			want(t, connect(t, s).do("LOCK.TTL", key), ":-2")
+			command := strings.Fields(strings.ReplaceAll(next, "%", key))
+			want(t, a.do(command...), "-"+msgLost(key, "gone"))
+			want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+			if len(a.losses) != 0 {
+				t.Fatal("the connection was closed")
+			}
+			a.token(key, "ONLOSS", "ERROR")
+			want(t, a.do("LOCK.RELEASE", key), ":1")
+			want(t, a.do("LOCK.RELEASE", kept), ":1")
+		}
+		if n := s.Stats().Losses["gone"]; n != 8 {
+			t.Errorf("got %d losses counted, want 8", n)
+		}
+	})
+}
+
+func TestR27OnLossErrorIsToldOnceByTheCommandThatFindsIt(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, ctx := leash(t, rdb, Config{}), context.Background()
+		for _, finds := range []string{"LOCK.RELEASE %", "LOCK.ACQUIRE % OWNER me", "LOCK.ATTACH % OWNER me TOKEN "} {
+			a, key := connect(t, s), newKey()
+			token := a.token(key, "OWNER", "me", "ONLOSS", "ERROR")
+			rdb.Del(ctx, key)
+			if strings.HasSuffix(finds, " ") {
+				finds += strconv.FormatInt(token, 10)
+			}
+			want(t, a.do(strings.Fields(strings.ReplaceAll(finds, "%", key))...), "-"+msgLost(key, "gone"))
+			want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+
+			token = a.token(key, "ONLOSS", "ERROR")
+			rdb.Del(ctx, key) // another connection finds it: the holder is still to be told
+			want(t, connect(t, s).do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(token, 10)), "-"+msgLost(key, "gone"))
+			want(t, a.do("LOCK.TTL", key), "-"+msgLost(key, "gone"))
+			want(t, a.do("LOCK.TTL", key), ":-2")
+			if len(a.losses) != 0 {
+				t.Fatal("the connection was closed")
+			}
+		}
+	})
+}
+
+func TestR27OnLossErrorWithoutRoomCloses(t *testing.T) {
+	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
+	a := connect(t, s)
+	for i := range maxUntold + 1 {
+		h := &hold{carrier: a.carrier, id: lockID{0, strconv.Itoa(i)}, state: held, terms: terms{answers: true}}
+		h.lose(over, "gone")
+		if (len(a.losses) > 0) != (i == maxUntold) {
+			t.Fatalf("after %d losses: %d told by closing", i+1, len(a.losses))
+		}
+	}
+}
+
+func TestR27OnLossErrorTellsOfSilenceInTime(t *testing.T) {
+	s, straight, p := faulty(t, Config{WatchdogTimeout: time.Second})
+	a, b, key := connect(t, s), connect(t, straight), newKey()
+	a.token(key, "ONLOSS", "ERROR")
+	reply := b.await(straight, 1, key, "BLOCK", "0")
+	p.Freeze()
+	defer p.Thaw()
+	tokenOf(t, receive(t, reply, 3*time.Second))
+	want(t, a.do("LOCK.TTL", key), "-"+msgLost(key, "silence"))
+	want(t, a.do("LOCK.TTL", key), ":-2")
+}
+
+func TestR28MaxHoldIsToldThenReleased(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{})
+		for _, how := range []string{"CLOSE", "ERROR"} {
+			for _, lease := range []string{"-1", "20000"} {
+				a, b, key := connect(t, s), connect(t, s), newKey()
+				began := time.Now()
+				a.token(key, "OWNER", "me", "MAXHOLD", "700", "ONLOSS", how, "LEASE", lease)
+				<-time.After(300 * time.Millisecond)
+				a.token(key, "OWNER", "me", "MAXHOLD", "5000", "LEASE", lease) // does not prolong it
+				b.token(key, "BLOCK", "5000")
+				if took := time.Since(began); took < 690*time.Millisecond || took > 3*time.Second {
+					t.Errorf("held for %v, want 700 ms", took)
+				}
+				if how == "CLOSE" {
+					if len(a.losses) != 1 {
+						t.Fatal("another has the lock, and its holder was not told")
+					}
+					want(t, <-a.losses, key+" maxhold")
+				} else {
+					want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "maxhold"))
+				}
+				want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+				eventually(t, time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 && !a.guarded.Load() })
+				want(t, b.do("LOCK.RELEASE", key), ":1")
+				if len(a.losses) != 0 {
+					t.Error("told twice")
+				}
+			}
+		}
+		if n := s.Stats().Losses[reasonMaxHold]; n != 4 {
+			t.Errorf("got %d losses counted, want 4", n)
+		}
+	})
+}
+
+func TestR28MaxHoldOfTheLeash(t *testing.T) {
+	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{MaxHold: 400 * time.Millisecond})
+	for _, options := range [][]string{nil, {"MAXHOLD", "60000"}} {
+		a, key := connect(t, s), newKey()
+		a.token(append([]string{key}, options...)...)
+		want(t, receive(t, a.losses, 3*time.Second), key+" maxhold")
+	}
+	a, key := connect(t, s), newKey()
+	a.token(key, "MAXHOLD", "50")
+	want(t, receive(t, a.losses, 350*time.Millisecond), key+" maxhold")
+	a.token(key, "BLOCK", "3000")
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	<-time.After(500 * time.Millisecond)
+	if len(a.losses) != 0 {
+		t.Error("a released hold was told as lost")
+	}
+}
+
+func TestR28MaxHoldGoesAlong(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		first, kill := mortal(t, rdb, Config{})
+		second, key := leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, first), connect(t, second)
+		began := time.Now()
+		token := a.token(key, "OWNER", "me", "MAXHOLD", "1500", "ONLOSS", "ERROR", "ONCLOSE", "EXPIRE")
+		<-time.After(500 * time.Millisecond)
+		kill()
+		b.attach(key, "me", token)
+		eventually(t, 5*time.Second, "it is ended", func() bool { return !exists(t, rdb, key) })
+		if took := time.Since(began); took < 1400*time.Millisecond || took > 4*time.Second {
+			t.Errorf("held for %v, want 1500 ms", took)
+		}
+		want(t, b.do("LOCK.TTL", key), "-"+msgLost(key, "maxhold"))
+		if len(b.losses) != 0 {
+			t.Error("the connection was closed")
+		}
+	})
+}
+
+func TestR28MaxHoldWhileARequestIsUnanswered(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: 10 * time.Second})
+	for _, what := range []*script{releaseScript, acquireScript} {
+		for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
+			a, key := connect(t, s), newKey()
+			for range 3 {
+				a.token(key, "OWNER", "me", "MAXHOLD", "1000")
+			}
+			fault := arm(running(what, key), faultproxy.Always())
+			if what == releaseScript {
+				want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+			} else {
+				want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgTimeout)
+			}
+			want(t, receive(t, a.losses, 3*time.Second), key+" maxhold")
+			if !exists(t, straight.rdb, key) && what == releaseScript {
+				t.Error("released before it was told")
+			}
+			fault.Disarm()
+			eventually(t, 3*time.Second, "it is ended", func() bool { return !exists(t, straight.rdb, key) })
+			eventually(t, 3*time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 && s.Stats().Holds == 0 })
+			if len(a.losses) != 0 {
+				t.Error("told twice")
+			}
+		}
+	}
+}
