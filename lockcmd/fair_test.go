@@ -2,13 +2,15 @@ package lockcmd
 
 import (
 	"context"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-func TestR22FairFirstComeFirstServed(t *testing.T) {
+func TestR22FirstComeFirstServedAcrossLeashes(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		services, key := []*Service{leash(t, rdb, Config{}), leash(t, rdb, Config{})}, newKey()
 		holder := connect(t, services[0])
@@ -17,26 +19,323 @@ func TestR22FairFirstComeFirstServed(t *testing.T) {
 		conns, replies := make([]*conn, n), make([]<-chan string, n)
 		for i := range n {
 			conns[i] = connect(t, services[i/3%2])
-			replies[i] = conns[i].start("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0")
-			eventually(t, 5*time.Second, "it stands in the queue", func() bool {
-				return rdb.LLen(context.Background(), queueKeys(key)[0]).Val() == int64(i+1)
-			})
+			replies[i] = conns[i].stand(rdb, i+1, key, "BLOCK", "0")
 		}
 		last := int64(0)
 		for i := range n {
 			want(t, holder.do("LOCK.RELEASE", key), ":1")
-			token := tokenOf(t, receive(t, replies[i], 500*time.Millisecond))
+			token := tokenOf(t, receive(t, replies[i], 5*time.Second))
 			if token <= last {
 				t.Fatalf("waiter %d got token %d after %d", i, token, last)
 			}
 			last, holder = token, conns[i]
 		}
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
-		for _, k := range append(queueKeys(key), key) {
-			if exists(t, rdb, k) {
-				t.Errorf("%s is left behind", k)
+		wantNothingLeft(t, rdb, key)
+		for _, s := range services {
+			if s.Stats().Waiters != 0 || s.queues.length(lockID{0, key}) != 0 || len(s.queues.fair) != 0 {
+				t.Errorf("a waiter is left behind: %+v", s.Stats())
 			}
 		}
-		t.Log(services[0].Stats(), services[1].Stats())
+	})
+}
+
+func TestR21FairHandOverGoesToTheHeadOnly(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		a, b, c, d := connect(t, s), connect(t, s), connect(t, other), connect(t, s)
+		a.token(key, "FAIR")
+		first := b.stand(rdb, 1, key, "BLOCK", "0")
+		second := c.stand(rdb, 2, key, "BLOCK", "0")
+		third := d.stand(rdb, 3, key, "BLOCK", "0")
+		want(t, a.do("LOCK.RELEASE", key), ":1") // b's: it is the head, and of this Leash
+		tokenOf(t, receive(t, first, 3*time.Second))
+		handed := s.Stats().Handovers
+		want(t, b.do("LOCK.RELEASE", key), ":1") // c's, though d waits on this Leash
+		tokenOf(t, receive(t, second, 3*time.Second))
+		if s.Stats().Handovers != handed || len(third) != 0 {
+			t.Error("the lock was handed to one who is not the head")
+		}
+		want(t, c.do("LOCK.RELEASE", key), ":1")
+		tokenOf(t, receive(t, third, 3*time.Second))
+		want(t, d.do("LOCK.RELEASE", key), ":1")
+		wantNothingLeft(t, rdb, key)
+	})
+}
+
+func TestR21FairHandOverIsBounded(t *testing.T) {
+	rdb := dialServer(t, sharedServer(t).Addr)
+	s, key := leash(t, rdb, Config{}), newKey()
+	holder := connect(t, s)
+	holder.token(key, "FAIR")
+	const n = 2 * maxHandovers
+	conns, replies := make([]*conn, n), make([]<-chan string, n)
+	for i := range n {
+		conns[i] = connect(t, s)
+		replies[i] = conns[i].stand(rdb, i+1, key, "BLOCK", "0")
+	}
+	for i := range n {
+		want(t, holder.do("LOCK.RELEASE", key), ":1")
+		tokenOf(t, receive(t, replies[i], 3*time.Second))
+		holder = conns[i]
+	}
+	if got := s.Stats().Handovers; got == 0 || got >= n {
+		t.Errorf("got %d hand-overs of %d grants, want most but not all", got, n)
+	}
+}
+
+func TestR22TryNeverEnqueues(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, s)
+		a.token(key, "FAIR")
+		want(t, b.do("LOCK.ACQUIRE", key, "FAIR"), "$-1")
+		want(t, b.do("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me"), "$-1")
+		if queue := order(rdb, key); len(queue) != 0 {
+			t.Errorf("got queue %v", queue)
+		}
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		java(t, rdb, key, "java:1").rdb.RPush(context.Background(), queueKeys(key)[0], "java:1")
+		rdb.ZAdd(context.Background(), queueKeys(key)[1], redis.Z{Score: float64(time.Now().UnixMilli() + 60000), Member: "java:1"})
+		want(t, b.do("LOCK.ACQUIRE", key, "FAIR"), "$-1") // free, but another's turn
+		b.token(key)                                      // a plain one barges
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+		want(t, order(rdb, key)[0], "java:1")
+	})
+}
+
+func TestR22WhoGivesUpLeavesAtOnce(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		ctx := context.Background()
+		for what, leave := range map[string]func(c *conn){
+			"block": func(*conn) {}, "disconnect": func(c *conn) { c.gone() }, "drain": func(c *conn) { c.carrier.service.Drain() },
+		} {
+			s, key := leash(t, rdb, Config{}), newKey()
+			rdb.HSet(ctx, key, "java:1", "1")
+			rdb.PExpire(ctx, key, time.Minute)
+			a, block := connect(t, s), "0"
+			if what == "block" {
+				block = "300"
+			}
+			reply := a.stand(rdb, 1, key, "BLOCK", block)
+			next := java(t, rdb, key, "java:2")
+			got := next.lock()
+			if len(order(rdb, key)) != 2 {
+				t.Fatal("java does not wait")
+			}
+			before := score(rdb, key, "java:2")
+			leave(a)
+			answer := receive(t, reply, 3*time.Second)
+			if what == "block" {
+				want(t, answer, "$-1")
+			}
+			if queue := order(rdb, key); !slices.Equal(queue, []string{"java:2"}) {
+				t.Errorf("%s: got queue %v", what, queue)
+			}
+			if after := score(rdb, key, "java:2"); after != before-300000 {
+				t.Errorf("%s: the next one's score went from %d to %d", what, before, after)
+			}
+			java(t, rdb, key, "").run(javaForceUnlock)
+			receive(t, got, 3*time.Second)
+			next.unlock()
+			if s.Stats().Waiters != 0 {
+				t.Errorf("%s: a waiter is left", what)
+			}
+		}
+	})
+}
+
+func TestR22WhoLeavesAFreeLockTellsTheNext(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
+		rdb.HSet(ctx, key, "java:1", "1")
+		rdb.PExpire(ctx, key, time.Minute)
+		a := connect(t, s)
+		reply := a.stand(rdb, 1, key, "BLOCK", "0")
+		next := java(t, rdb, key, "java:2")
+		got := next.lock()
+		rdb.Del(ctx, key) // nobody is told
+		a.gone()
+		a.carrier.End(Release)
+		receive(t, reply, 3*time.Second)
+		receive(t, got, 3*time.Second) // Java alone would wait for a minute
+		next.unlock()
+		wantNothingLeft(t, rdb, key)
+	})
+}
+
+func TestR22EveryReleaseTellsTheHead(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, ctx := leash(t, rdb, Config{}), leash(t, rdb, Config{}), context.Background()
+		ways := map[string]func(a *conn, key string, token int64){
+			"release":    func(a *conn, key string, _ int64) { want(t, a.do("LOCK.RELEASE", key), ":1") },
+			"disconnect": func(a *conn, _ string, _ int64) { a.carrier.End(Release) },
+			"elsewhere": func(_ *conn, key string, token int64) {
+				want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(token, 10)), ":1")
+			},
+			"hand-over": func(a *conn, key string, _ int64) {
+				b := connect(t, s)
+				plain := b.await(s, 1, key, "BLOCK", "200")
+				handed := s.Stats().Handovers
+				want(t, a.do("LOCK.RELEASE", key), ":1")
+				if s.Stats().Handovers != handed {
+					t.Error("a plain waiter was handed the lock before the head of the queue")
+				}
+				if strings := receive(t, plain, 3*time.Second); strings != "$-1" { // it barged in
+					want(t, b.do("LOCK.RELEASE", key), ":1")
+				}
+			},
+			"undo": func(a *conn, key string, _ int64) {
+				r := &request{
+					script: undoScript, keys: plain.endKeys(key, "me"), args: []any{"me", a.carrier.name, 1, 2, lockChannel(key), "ps"},
+				}
+				if _, err := s.ask(r, s.deadline()); err != nil {
+					t.Fatal(err)
+				}
+			},
+		}
+		for what, release := range ways {
+			for _, kind := range [][]string{nil, {"FAIR"}} {
+				key := newKey()
+				a := connect(t, s)
+				token := a.token(append([]string{key, "OWNER", "me"}, kind...)...)
+				head := java(t, rdb, key, "java:1")
+				got := head.lock()
+				began := time.Now()
+				release(a, key, token)
+				if took := receive(t, got, 5*time.Second).Sub(began); took > time.Second {
+					t.Errorf("%s %v: Java was told after %v", what, kind, took)
+				}
+				head.unlock()
+				rdb.Del(ctx, queueKeys(key)...)
+			}
+		}
+	})
+}
+
+func TestR22DeadWaitersAreTakenOut(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, ctx := leash(t, rdb, Config{}), context.Background()
+		now := float64(time.Now().UnixMilli())
+		stand := func(key, who string, score, alive float64) {
+			rdb.RPush(ctx, queueKeys(key)[0], who)
+			if score != 0 {
+				rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: score, Member: who})
+			}
+			if alive != 0 {
+				rdb.ZAdd(ctx, queueKeys(key)[2], redis.Z{Score: alive, Member: who})
+			}
+		}
+		key := newKey()
+		stand(key, "ghost", 0, 0)              // blocks Redisson for ever
+		stand(key, "java:1", now-1, 0)         // its time is over
+		stand(key, "u:1", now+900000, now-1)   // a Leash that died
+		stand(key, "java:2", now+1200000, 0)   // alive
+		stand(key, "u:2", now+1500000, now-10) // dead, but that is for later
+		a := connect(t, s)
+		want(t, a.do("LOCK.ACQUIRE", key, "FAIR"), "$-1")
+		if queue := order(rdb, key); !slices.Equal(queue, []string{"java:2", "u:2"}) {
+			t.Fatalf("got queue %v", queue)
+		}
+		if got := score(rdb, key, "java:2"); got != int64(now)+900000 {
+			t.Errorf("the dead waiter of ours left %d to the next, want 300000 less", got-int64(now))
+		}
+		j := java(t, rdb, key, "java:2")
+		if !j.look() {
+			t.Fatal("java did not get the lock in its turn")
+		}
+		j.unlock()
+		a.token(key, "FAIR")
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		wantNothingLeft(t, rdb, key)
+
+		key = newKey()
+		stand(key, "java:1", now+1000, 0) // dead, but it may be alive as far as anybody knows
+		a.token(key, "FAIR", "BLOCK", "0")
+		if left := time.Now().UnixMilli() - int64(now) - 1000; left < 0 {
+			t.Errorf("a waiter was passed by %d ms before its time was over", -left)
+		}
+	})
+}
+
+func TestR22AWaiterThatLivesIsNotReaped(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
+		holder := java(t, rdb, key, "java:1")
+		holder.tryLock()
+		a, b := connect(t, s), connect(t, s)
+		first := a.stand(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
+		second := b.stand(rdb, 2, key, "OWNER", "me:2", "BLOCK", "0")
+		now := float64(time.Now().UnixMilli())
+		rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: now + 1000, Member: "me:1"}, redis.Z{Score: now + 9e6, Member: "me:2"})
+		eventually(t, 3*time.Second, "its score is raised", func() bool { return score(rdb, key, "me:1") >= int64(now)+60000 })
+		if got := score(rdb, key, "me:2"); got != int64(now)+9e6 {
+			t.Errorf("a score was changed to %d", got)
+		}
+		rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: now, Member: "me:1"})
+		if java(t, rdb, key, "java:2").tryLock(); len(order(rdb, key)) == 1 { // reaped, unless it has looked just now
+			eventually(t, 3*time.Second, "it goes back to its place", func() bool {
+				return slices.Equal(order(rdb, key), []string{"me:1", "me:2"})
+			})
+		}
+		holder.unlock()
+		tokenOf(t, receive(t, first, 3*time.Second))
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		tokenOf(t, receive(t, second, 3*time.Second))
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+		wantNothingLeft(t, rdb, key)
+	})
+}
+
+func TestR22QueueKeysDoNotStayForEver(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
+		connect(t, s).token(key, "FAIR")
+		a := connect(t, s)
+		reply := a.stand(rdb, 1, key, "BLOCK", "0")
+		java(t, rdb, key, "java:1").look()
+		for _, k := range queueKeys(key) {
+			left := rdb.PTTL(ctx, k).Val()
+			if left < 24*time.Hour || left > 24*time.Hour+11*time.Minute {
+				t.Errorf("%s has a TTL of %v", k, left)
+			}
+		}
+		a.gone()
+		receive(t, reply, 3*time.Second)
+	})
+}
+
+func TestFairHoldsArePlainHolds(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, other)
+		token := a.token(key, "FAIR", "OWNER", "me")
+		for _, again := range [][]string{{"FAIR"}, nil, {"FAIR", "BLOCK", "0"}} {
+			if got := a.token(append([]string{key, "OWNER", "me"}, again...)...); got != token {
+				t.Fatalf("got token %d on entering again with %v, want %d", got, again, token)
+			}
+		}
+		want(t, count(rdb, key, "me"), "4")
+		want(t, a.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0"), "-"+msgDeadlock)
+		want(t, b.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0", "OWNER", "me"), "-"+msgElsewhere)
+		want(t, a.do("LOCK.RELEASE", key), ":0")
+		want(t, b.do("LOCK.RELEASE", key, "OWNER", "me"), ":0")
+		if got := tokenOf(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", strconv.FormatInt(token, 10))); got != token {
+			t.Fatalf("got token %d when attached, want %d", got, token)
+		}
+		a = connect(t, s)
+		reply := a.stand(rdb, 1, key, "BLOCK", "0")
+		want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(token, 10), "ALL"), ":1")
+		if next := tokenOf(t, receive(t, reply, 3*time.Second)); next <= token {
+			t.Errorf("got token %d after %d", next, token)
+		}
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+
+		token = a.token(key, "OWNER", "me") // and FAIR may enter a plain one
+		if got := a.token(key, "FAIR", "OWNER", "me"); got != token {
+			t.Fatalf("got token %d on entering a plain hold, want %d", got, token)
+		}
+		want(t, a.do("LOCK.RELEASE", key, "ALL"), ":1")
+		wantNothingLeft(t, rdb, key)
 	})
 }

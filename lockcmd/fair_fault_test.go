@@ -1,0 +1,146 @@
+package lockcmd
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"leash/internal/faultproxy"
+	"leash/internal/redistest"
+)
+
+func TestR22UnknownEnqueueIsUndone(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond})
+	holder, a, key := connect(t, straight), connect(t, s), newKey()
+	holder.token(key)
+	connect(t, straight).token(newKey(), "FAIR") // Redis has the script
+	fault := p.DropAfter(running(acquireFairScript, key), faultproxy.Always())
+	reply := a.start("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0")
+	eventually(t, 2*time.Second, "it stands in the queue", func() bool { return len(order(straight.rdb, key)) == 1 })
+	want(t, receive(t, reply, 3*time.Second), "-"+msgTimeout)
+	fault.Disarm()
+	eventually(t, time.Second, "it has left", func() bool { return len(order(straight.rdb, key)) == 0 })
+	want(t, holder.do("LOCK.RELEASE", key), ":1")
+	wantNothingLeft(t, straight.rdb, key)
+	if fault.Count() < 2 {
+		t.Error("the right answer was not looked for")
+	}
+}
+
+func TestR22LostReplyOfEnqueueKeepsItsPlace(t *testing.T) {
+	s, straight, p := faulty(t, Config{})
+	holder, a, key := connect(t, straight), connect(t, s), newKey()
+	holder.token(key)
+	connect(t, straight).token(newKey(), "FAIR") // Redis has the script
+	fault := p.DropAfter(running(acquireFairScript, key))
+	reply := a.stand(straight.rdb, 1, key, "BLOCK", "0")
+	java(t, straight.rdb, key, "java:1").look()
+	eventually(t, 3*time.Second, "it is asked again", func() bool { return s.Stats().Waiters == 1 })
+	if queue := order(straight.rdb, key); fault.Count() != 1 || len(queue) != 2 || queue[1] != "java:1" {
+		t.Errorf("got queue %v after %d faults", queue, fault.Count())
+	}
+	want(t, holder.do("LOCK.RELEASE", key), ":1")
+	tokenOf(t, receive(t, reply, 3*time.Second))
+}
+
+func TestR22LateCopyOfAnEnqueueIsReaped(t *testing.T) {
+	rdb := dialServer(t, sharedServer(t).Addr)
+	impatient := func(s *Service) { s.patience = 300 * time.Millisecond }
+	s, other, key := leash(t, rdb, Config{}, impatient), leash(t, rdb, Config{}), newKey()
+	holder, a := connect(t, s), connect(t, other)
+	holder.token(key)
+	late := connect(t, s).carrier.newTry(wish{mode: fair, key: key, wait: true, ttl: 30 * time.Second}, nil)
+	late.send(s.deadline()) // whoever sent it knows nothing of it any more
+	if queue := order(rdb, key); !slices.Equal(queue, []string{late.owner}) {
+		t.Fatalf("got queue %v", queue)
+	}
+	reply := a.stand(rdb, 2, key, "BLOCK", "0")
+	<-time.After(400 * time.Millisecond)
+	want(t, holder.do("LOCK.RELEASE", key), ":1")
+	tokenOf(t, receive(t, reply, 3*time.Second))
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	wantNothingLeft(t, rdb, key)
+}
+
+func TestR22WaitersOfADeadLeashAreReaped(t *testing.T) {
+	s, straight, p := faulty(t, Config{})
+	s.patience = 2 * time.Second // nobody looks yet
+	holder, a, b, key := connect(t, straight), connect(t, s), connect(t, straight), newKey()
+	holder.token(key)
+	dead := a.stand(straight.rdb, 1, key, "BLOCK", "0")
+	reply := b.stand(straight.rdb, 2, key, "BLOCK", "0")
+	p.Freeze()
+	began := time.Now()
+	want(t, holder.do("LOCK.RELEASE", key), ":1")
+	tokenOf(t, receive(t, reply, 10*time.Second))
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	p.Thaw() // it was not dead: it stands at the end now
+	want(t, b.do("LOCK.RELEASE", key), ":1")
+	tokenOf(t, receive(t, dead, 10*time.Second))
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	wantNothingLeft(t, straight.rdb, key)
+}
+
+func TestR22WaitersPassAtMaxmemory(t *testing.T) {
+	server := redistest.Start(t)
+	rdb, ctx := dialServer(t, server.Addr), context.Background()
+	s, key := leash(t, rdb, Config{}), newKey()
+	holder, a, b := connect(t, s), connect(t, s), connect(t, s)
+	holder.token(key)
+	reply := a.stand(rdb, 1, key, "OWNER", "me", "BLOCK", "0")
+	rdb.ConfigSet(ctx, "maxmemory", "1")
+	want(t, b.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0"), "-OOM command not allowed when used memory > 'maxmemory'.")
+	heard := rdb.ZScore(ctx, queueKeys(key)[2], "me").Val()
+	eventually(t, 3*time.Second, "it is heard of again", func() bool { return rdb.ZScore(ctx, queueKeys(key)[2], "me").Val() > heard })
+	want(t, holder.do("LOCK.RELEASE", key), ":1") // and hands over
+	tokenOf(t, receive(t, reply, 3*time.Second))
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	wantNothingLeft(t, rdb, key)
+}
+
+func TestR22PausedRedisLeavesNobodyInTheQueue(t *testing.T) {
+	server := redistest.Start(t)
+	rdb, ctx := dialServer(t, server.Addr), context.Background()
+	s, key := leash(t, rdb, Config{UpstreamTimeout: time.Second}), newKey()
+	holder, a := connect(t, s), connect(t, s)
+	holder.token(key)
+	rdb.Do(ctx, "CLIENT", "PAUSE", "2500")
+	if reply := a.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "300"); reply != "-"+msgTimeout && reply != "-"+msgRefused {
+		t.Errorf("got %q", reply)
+	}
+	want(t, holder.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+	<-time.After(1500 * time.Millisecond)
+	wantNothingLeft(t, rdb, key)
+	eventually(t, 5*time.Second, "nothing is held", func() bool { return s.Stats().Holds == 0 })
+}
+
+func TestR14FairInASlotThatMigrates(t *testing.T) {
+	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
+	s := leash(t, rdb, Config{})
+	tag := "{" + newKey() + "}"
+	held, waited := tag+"1", tag+"2"
+	a, b, c := connect(t, s), connect(t, s), connect(t, s)
+	a.token(held, "FAIR")
+	a.token(waited, "FAIR")
+	reply := b.stand(rdb, 1, waited, "BLOCK", "0")
+	m, finish := moving(t, tag)
+	if err := m.MoveKey(held, waited); err != nil {
+		t.Fatal(err)
+	}
+	fresh := c.start("LOCK.ACQUIRE", held, "FAIR", "BLOCK", "0")
+	want(t, a.do("LOCK.RELEASE", held), ":1")
+	want(t, a.do("LOCK.RELEASE", waited), ":1")
+	if exists(t, rdb, held) {
+		t.Error("the lock is still there")
+	}
+	finish()
+	tokenOf(t, receive(t, reply, 5*time.Second))
+	tokenOf(t, receive(t, fresh, 5*time.Second))
+	want(t, b.do("LOCK.RELEASE", waited), ":1")
+	want(t, c.do("LOCK.RELEASE", held), ":1")
+	wantNothingLeft(t, rdb, held)
+	wantNothingLeft(t, rdb, waited)
+}

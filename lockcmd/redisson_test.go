@@ -1,0 +1,268 @@
+package lockcmd
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// javaFair is a thread of a Java program that uses a RedissonFairLock, as far as Redis sees it.
+type javaFair struct {
+	t          testing.TB
+	rdb        redis.UniversalClient
+	key, owner string
+	wait       time.Duration // what it adds to the scores
+	lease      time.Duration
+}
+
+func java(t testing.TB, rdb redis.UniversalClient, key, owner string) *javaFair {
+	return &javaFair{t: t, rdb: rdb, key: key, owner: owner, wait: 300 * time.Second, lease: 30 * time.Second}
+}
+
+// Each of its scripts: KEYS 1 the lock · 2 the queue · 3 the timeouts; ARGV 1 owner · 2 lease · 3 wait · 4 the client's clock, ms · 5 channel.
+const (
+	javaReap = `
+local function reap()
+  while true do
+    local first = redis.call('LINDEX', KEYS[2], 0)
+    local score = first and redis.call('ZSCORE', KEYS[3], first)
+    if not score or tonumber(score) > tonumber(ARGV[4]) then return end
+    redis.call('ZREM', KEYS[3], first)
+    redis.call('LPOP', KEYS[2])
+  end
+end
+local function tell()
+  local first = redis.call('LINDEX', KEYS[2], 0)
+  if first then redis.call('PUBLISH', ARGV[5] .. ':' .. first, '0') end
+end
+reap()
+`
+	javaTake = javaReap + `
+local first = redis.call('LINDEX', KEYS[2], 0)
+if redis.call('EXISTS', KEYS[1]) == 0 and (not first or first == ARGV[1]) then
+  redis.call('LPOP', KEYS[2])
+  redis.call('ZREM', KEYS[3], ARGV[1])
+  for _, other in ipairs(redis.call('ZRANGE', KEYS[3], 0, -1)) do redis.call('ZINCRBY', KEYS[3], -ARGV[3], other) end
+  redis.call('HSET', KEYS[1], ARGV[1], 1)
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return false
+end
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
+  redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return false
+end
+`
+	javaTry  = javaTake + `return 1`
+	javaLock = javaTake + `
+if redis.call('ZSCORE', KEYS[3], ARGV[1]) then return math.max(0, redis.call('PTTL', KEYS[1])) end
+local last = redis.call('LINDEX', KEYS[2], -1)
+local score = last and last ~= ARGV[1] and redis.call('ZSCORE', KEYS[3], last)
+local left = score and tonumber(score) - tonumber(ARGV[4]) or redis.call('PTTL', KEYS[1])
+if redis.call('ZADD', KEYS[3], left + ARGV[3] + ARGV[4], ARGV[1]) == 1 then redis.call('RPUSH', KEYS[2], ARGV[1]) end
+return left`
+	javaGiveUp = `
+local behind = false
+for _, other in ipairs(redis.call('LRANGE', KEYS[2], 0, -1)) do
+  if behind then redis.call('ZINCRBY', KEYS[3], -ARGV[3], other) end
+  behind = behind or other == ARGV[1]
+end
+redis.call('ZREM', KEYS[3], ARGV[1])
+redis.call('LREM', KEYS[2], 0, ARGV[1])
+return 1`
+	javaUnlock = javaReap + `
+if redis.call('EXISTS', KEYS[1]) == 0 then tell() return 1 end
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return false end
+if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then return 0 end
+redis.call('DEL', KEYS[1])
+tell()
+return 1`
+	javaForceUnlock = javaReap + `
+if redis.call('DEL', KEYS[1]) == 0 then return 0 end
+tell()
+return 1`
+)
+
+// run runs one of its scripts; null reports a nil.
+func (j *javaFair) run(script string) (n int64, null bool) {
+	j.t.Helper()
+	n, err := j.rdb.Eval(context.Background(), script, append([]string{j.key}, queueKeys(j.key)[:2]...),
+		j.owner, j.lease.Milliseconds(), j.wait.Milliseconds(), time.Now().UnixMilli(), lockChannel(j.key)).Int64()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		j.t.Fatalf("java: %v", err)
+	}
+	return n, err != nil
+}
+
+// tryLock is tryLock() without a wait.
+func (j *javaFair) tryLock() bool {
+	j.t.Helper()
+	_, null := j.run(javaTry)
+	return null
+}
+
+// look is one attempt of lock() or of tryLock(wait), which puts it in the queue.
+func (j *javaFair) look() (got bool) {
+	j.t.Helper()
+	_, null := j.run(javaLock)
+	return null
+}
+
+func (j *javaFair) giveUp() { j.t.Helper(); j.run(javaGiveUp) }
+
+func (j *javaFair) unlock() {
+	j.t.Helper()
+	if n, null := j.run(javaUnlock); null || n != 1 {
+		j.t.Fatalf("java: unlock: got %d, %v", n, null)
+	}
+}
+
+// lock is lock(): it waits as Redisson does, on its own channel and no longer than the script says. It gives the moment of the grant.
+func (j *javaFair) lock() <-chan time.Time {
+	j.t.Helper()
+	got := make(chan time.Time, 1)
+	sub := j.rdb.Subscribe(context.Background(), lockChannel(j.key)+":"+j.owner)
+	if _, err := sub.Receive(context.Background()); err != nil {
+		j.t.Fatal(err)
+	}
+	left, null := j.run(javaLock)
+	go func() {
+		defer sub.Close()
+		for !null {
+			select {
+			case <-sub.Channel():
+			case <-time.After(time.Duration(left) * time.Millisecond):
+			case <-j.t.Context().Done():
+				return
+			}
+			left, null = j.run(javaLock)
+		}
+		got <- time.Now()
+	}()
+	return got
+}
+
+// order is who stands in a FAIR lock's queue.
+func order(rdb redis.UniversalClient, key string) []string {
+	return rdb.LRange(context.Background(), queueKeys(key)[0], 0, -1).Val()
+}
+
+// score is a waiter's in Redisson's zset, ms; 0 when it is not there.
+func score(rdb redis.UniversalClient, key, owner string) int64 {
+	return int64(rdb.ZScore(context.Background(), queueKeys(key)[1], owner).Val())
+}
+
+// stand starts an ACQUIRE that waits FAIR, and returns when it stands in the queue as the n-th.
+func (c *conn) stand(rdb redis.UniversalClient, n int, key string, options ...string) <-chan string {
+	c.t.Helper()
+	reply := c.start(append([]string{"LOCK.ACQUIRE", key, "FAIR"}, options...)...)
+	eventually(c.t, 5*time.Second, "the waiter stands in the queue", func() bool { return len(order(rdb, key)) >= n })
+	return reply
+}
+
+// wantNothingLeft sees that nobody has left anything of a lock in Redis but its token.
+func wantNothingLeft(t testing.TB, rdb redis.UniversalClient, key string) {
+	t.Helper()
+	for _, k := range append(queueKeys(key), key) {
+		eventually(t, 2*time.Second, k+" is gone", func() bool { return !exists(t, rdb, k) })
+	}
+}
+
+func owners(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = "me:" + strconv.Itoa(i)
+	}
+	return names
+}
+
+func TestR22ScoresAreRedissons(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, name := leash(t, rdb, Config{}), newKey(), owners(4)
+		holder := connect(t, s)
+		holder.token(key, "OWNER", name[0])
+		began := time.Now().UnixMilli()
+		first := connect(t, s).stand(rdb, 1, key, "BLOCK", "0", "OWNER", name[1])
+		j := java(t, rdb, key, "java:1")
+		if j.look() {
+			t.Fatal("java got a lock that is held")
+		}
+		a, b := connect(t, s), connect(t, s)
+		second := a.stand(rdb, 3, key, "BLOCK", "0", "OWNER", name[2])
+		third := b.stand(rdb, 4, key, "BLOCK", "0", "OWNER", name[3])
+		one := score(rdb, key, name[1])
+		if least := began + 330000; one < least-100 || one > least+2000 {
+			t.Errorf("got score %d of the first, want %d: the rest of the lease and 300 s", one, least)
+		}
+		for i, who := range []string{"java:1", name[2], name[3]} {
+			if got, want := score(rdb, key, who), one+int64(i+1)*300000; got != want {
+				t.Errorf("got score %d of %s, want %d", got, who, want)
+			}
+		}
+		want(t, holder.do("LOCK.RELEASE", key), ":1")
+		tokenOf(t, receive(t, first, 3*time.Second))
+		for i, who := range []string{"java:1", name[2], name[3]} { // who got the lock gives its 300 s back
+			if got, want := score(rdb, key, who), one+int64(i)*300000; got != want {
+				t.Errorf("got score %d of %s, want %d", got, who, want)
+			}
+		}
+		a.gone() // and so does who gives up, to those behind it
+		wantPrefix(t, receive(t, second, 3*time.Second), "-LOCKTIMEOUT")
+		eventually(t, 3*time.Second, "it has left", func() bool { return len(order(rdb, key)) == 2 })
+		if one, three := score(rdb, key, "java:1"), score(rdb, key, name[3]); three != one+300000 {
+			t.Errorf("got scores %d and %d, want 300000 between", one, three)
+		}
+		j.giveUp() // who is told nothing of the others
+		if got := score(rdb, key, name[3]); got != one {
+			t.Errorf("got score %d of the last, want %d", got, one)
+		}
+		b.gone()
+		receive(t, third, 3*time.Second)
+		eventually(t, 3*time.Second, "the queue is gone", func() bool { return !exists(t, rdb, queueKeys(key)[0]) })
+	})
+}
+
+func TestR22JavaAndLeashServeInOrder(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		first := java(t, rdb, key, "java:0")
+		if !first.tryLock() {
+			t.Fatal("java did not get a free lock")
+		}
+		a, c := connect(t, s), connect(t, s)
+		mine := a.stand(rdb, 1, key, "BLOCK", "0")
+		second := java(t, rdb, key, "java:1")
+		javas := second.lock()
+		last := c.stand(rdb, 3, key, "BLOCK", "0")
+		want(t, connect(t, s).do("LOCK.ACQUIRE", key, "FAIR"), "$-1")
+
+		began := time.Now()
+		first.unlock()
+		tokenOf(t, receive(t, mine, 5*time.Second))
+		if took := time.Since(began); took > 500*time.Millisecond {
+			t.Errorf("Java's unlock woke us after %v", took)
+		}
+		if len(javas)+len(last) != 0 {
+			t.Fatal("two holders")
+		}
+		began = time.Now()
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		if took := receive(t, javas, 5*time.Second).Sub(began); took > 500*time.Millisecond {
+			t.Errorf("our release woke Java after %v", took)
+		}
+		if len(last) != 0 {
+			t.Fatal("two holders")
+		}
+		second.unlock()
+		tokenOf(t, receive(t, last, 5*time.Second))
+		if java(t, rdb, key, "java:2").tryLock() {
+			t.Fatal("two holders")
+		}
+		want(t, c.do("LOCK.RELEASE", key), ":1")
+		wantNothingLeft(t, rdb, key)
+	})
+}
