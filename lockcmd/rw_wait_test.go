@@ -1,0 +1,261 @@
+package lockcmd
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestR18ReadersGoInTogether(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		w := connect(t, s)
+		w.token(key, "WRITE")
+		var replies []<-chan string
+		var readers []*conn
+		for n := range 8 {
+			where := []*Service{s, other}[n%2]
+			r := connect(t, where)
+			readers = append(readers, r)
+			replies = append(replies, r.await(where, n/2+1, key, "READ", "BLOCK", "0"))
+		}
+		last := connect(t, s)
+		writes := last.await(s, 5, key, "WRITE", "BLOCK", "0")
+		late := connect(t, s)
+		behind := late.await(s, 6, key, "READ", "BLOCK", "0")
+		eventually(t, 5*time.Second, "both listen", func() bool { return listeners(t, rdb, rwChannel(key)) == 2 })
+		began := time.Now()
+		want(t, w.do("LOCK.RELEASE", key), ":1")
+		tokens := make(map[int64]bool)
+		for _, reply := range replies {
+			tokens[tokenOf(t, receive(t, reply, 5*time.Second))] = true
+		}
+		if took := time.Since(began); took > 700*time.Millisecond {
+			t.Errorf("they got in after %v: one waited for another's second look", took)
+		}
+		if len(tokens) != len(replies) {
+			t.Errorf("got tokens %v, want one each", tokens)
+		}
+		for _, r := range readers {
+			if len(writes)+len(behind) != 0 {
+				t.Fatal("a writer got in beside readers, or a reader before a writer who was there first")
+			}
+			want(t, r.do("LOCK.RELEASE", key), ":1")
+		}
+		tokenOf(t, receive(t, writes, 5*time.Second))
+		if len(behind) != 0 {
+			t.Fatal("a reader got in beside a writer")
+		}
+		want(t, last.do("LOCK.RELEASE", key), ":1")
+		tokenOf(t, receive(t, behind, 5*time.Second))
+		want(t, late.do("LOCK.RELEASE", key), ":1")
+		wantNothing(t, rdb, key, append(readers, w, last, late)...)
+	})
+}
+
+// fields reads the map of LOCK.INFO; nil reads as "".
+func fields(t testing.TB, reply string) map[string]string {
+	t.Helper()
+	words := strings.Split(reply, "\r\n")
+	if words[0] != "*22" {
+		t.Fatalf("got %q, want a map", reply)
+	}
+	var values []string
+	for i := 1; i < len(words); i++ {
+		switch {
+		case words[i] == "$-1":
+			values = append(values, "")
+		case words[i][0] == ':':
+			values = append(values, words[i][1:])
+		default:
+			i++
+			values = append(values, words[i])
+		}
+	}
+	out := make(map[string]string)
+	for i := 0; i+1 < len(values); i += 2 {
+		out[values[i]] = values[i+1]
+	}
+	return out
+}
+
+func TestR18WaitingWriterIsNotOvertaken(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a, w, b, c, d := connect(t, s), connect(t, s), connect(t, s), connect(t, s), connect(t, s)
+		a.token(key, "READ", "OWNER", "a")
+		writes := w.await(s, 1, key, "WRITE", "OWNER", "w", "BLOCK", "2000")
+		second := b.await(s, 2, key, "READ", "OWNER", "b", "BLOCK", "0")
+		third := c.await(s, 3, key, "READ", "BLOCK", "0")
+		a.token(key, "READ", "OWNER", "a", "BLOCK", "0") // but whoever is inside may go on
+		d.token(key, "READ")                             // and who does not wait asks Redis
+		want(t, d.do("LOCK.RELEASE", key), ":1")
+		want(t, receive(t, writes, 5*time.Second), "$-1") // the writer gives up
+		began := time.Now()
+		tokenOf(t, receive(t, second, 5*time.Second))
+		tokenOf(t, receive(t, third, 5*time.Second))
+		if took := time.Since(began); took > 700*time.Millisecond {
+			t.Errorf("who stood behind it got in after %v", took)
+		}
+		for _, r := range []*conn{a, b, c} {
+			want(t, r.do("LOCK.RELEASE", key, "ALL"), ":1")
+		}
+		wantNothing(t, rdb, key, a, b, c, d, w)
+	})
+}
+
+func TestR18KindsDoNotStandInEachOthersWay(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a, b, c, d := connect(t, s), connect(t, s), connect(t, s), connect(t, s)
+		a.token(key)
+		reads := b.await(s, 1, key, "READ", "BLOCK", "0")
+		plain := c.await(s, 2, key, "BLOCK", "0")
+		writes := d.await(s, 3, key, "WRITE", "BLOCK", "0")
+		conns := map[<-chan string]*conn{reads: b, plain: c, writes: d}
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		for len(conns) > 0 { // the other kind is not told of a release, but looks by itself
+			var reply string
+			var in *conn
+			select {
+			case reply = <-reads:
+				in = b
+				delete(conns, reads)
+			case reply = <-plain:
+				in = c
+				delete(conns, plain)
+			case reply = <-writes:
+				in = d
+				delete(conns, writes)
+			case <-time.After(5 * time.Second):
+				t.Fatalf("%d wait on", len(conns))
+			}
+			tokenOf(t, reply)
+			want(t, in.do("LOCK.RELEASE", key), ":1")
+		}
+		wantNothing(t, rdb, key, a, b, c, d)
+	})
+}
+
+func TestReadWriteWakesAndIsWokenByRedisson(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
+		a, b, j := connect(t, s), connect(t, s), newJavaRW(t, rdb, key, "1")
+
+		// what Java hears of us
+		plain, sharded := rdb.Subscribe(ctx, rwChannel(key)), rdb.SSubscribe(ctx, rwChannel(key))
+		defer plain.Close()
+		defer sharded.Close()
+		for _, sub := range []*redis.PubSub{plain, sharded} {
+			if _, err := sub.Receive(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hears := func(payload string) {
+			t.Helper()
+			for _, sub := range []*redis.PubSub{plain, sharded} {
+				if m := receive(t, sub.Channel(), 3*time.Second); m.Payload != payload {
+					t.Errorf("java hears %q, want %q", m.Payload, payload)
+				}
+			}
+		}
+		a.token(key, "READ")
+		b.token(key, "READ")
+		want(t, a.do("LOCK.RELEASE", key), ":1") // nobody can get in by that
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+		hears("0")
+		a.token(key, "WRITE", "OWNER", "me")
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		hears("1")
+		a.token(key, "WRITE", "OWNER", "me")
+		a.token(key, "READ", "OWNER", "me")
+		want(t, a.do("LOCK.RELEASE", key, "WRITE"), ":1")
+		hears("1")
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		hears("0")
+
+		// what we hear of Java
+		for _, row := range []struct {
+			option  string
+			take    func(time.Duration) bool
+			release func() any
+		}{{"WRITE", j.read, j.unread}, {"READ", j.write, j.unwrite}, {"WRITE", j.write, j.unwrite}} {
+			j.in(row.take(30 * time.Second))
+			reply := a.await(s, 1, key, row.option, "BLOCK", "0")
+			eventually(t, 5*time.Second, "we listen", func() bool { return listeners(t, rdb, rwChannel(key)) == 2 })
+			<-time.After(50 * time.Millisecond) // the look that follows the subscription is over
+			began := time.Now()
+			row.release()
+			tokenOf(t, receive(t, reply, 5*time.Second))
+			if took := time.Since(began); took > 500*time.Millisecond {
+				t.Errorf("%s got in after %v", row.option, took)
+			}
+			want(t, a.do("LOCK.RELEASE", key), ":1")
+			<-plain.Channel()
+		}
+	})
+}
+
+// TestDeadReaders: whose lease ran out keeps nobody out for longer, and takes nobody with it.
+func TestDeadReaders(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		a, b, c, j := connect(t, s), connect(t, s), connect(t, other), newJavaRW(t, rdb, key, "1")
+		j.in(j.read(300 * time.Millisecond))                  // they die with their leases
+		a.token(key, "READ", "OWNER", "dead", "LEASE", "300") //
+		b.token(key, "READ", "OWNER", "alive")
+		writes := c.await(other, 1, key, "WRITE", "BLOCK", "0")
+		eventually(t, 2*time.Second, "they are over", func() bool {
+			return readTimeout(rdb, key, "dead", 1) < 0 && readTimeout(rdb, key, j.owner, 1) < 0
+		})
+		if got := inRedis(t, rdb, key); got["dead"] != "1" || got[j.owner] != "1" || got["alive"] != "1" {
+			t.Errorf("got %v", got)
+		}
+		info := fields(t, a.do("LOCK.INFO", key))
+		if info["owner"] != "alive" || info["holds"] != "1" {
+			t.Errorf("got %v", info)
+		}
+		eventually(t, 2*time.Second, "the lease is forgotten", func() bool { return a.carrier.Holds() == 0 })
+		want(t, a.do("LOCK.RELEASE", key, "OWNER", "dead"), "-"+msgNotHeld)
+		a.token(key, "READ", "OWNER", "dead") // it may come again
+		want(t, count(rdb, key, "dead"), "1")
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		if len(writes) != 0 {
+			t.Fatal("a writer got in beside a reader")
+		}
+		began := time.Now()
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+		tokenOf(t, receive(t, writes, 5*time.Second))
+		if took := time.Since(began); took > 700*time.Millisecond {
+			t.Errorf("the dead kept the writer out for %v", took)
+		}
+		want(t, c.do("LOCK.RELEASE", key), ":1")
+		wantNothing(t, rdb, key, a, b, c)
+
+		// nobody is left to release: the lock is over with the last lease, whatever TTL it has
+		j.in(j.read(300 * time.Millisecond))
+		rdb.PExpire(context.Background(), key, time.Minute)
+		began = time.Now()
+		c.token(key, "WRITE", "BLOCK", "0")
+		if took := time.Since(began); took < 200*time.Millisecond || took > 900*time.Millisecond {
+			t.Errorf("the writer got in after %v", took)
+		}
+		want(t, c.do("LOCK.RELEASE", key), ":1")
+
+		// a write lease that is over, of an owner who reads on: others may read then
+		a.token(key, "WRITE", "OWNER", "me", "LEASE", "500")
+		a.token(key, "READ", "OWNER", "me")
+		began = time.Now()
+		c.token(key, "READ", "BLOCK", "0")
+		if took := time.Since(began); took < 400*time.Millisecond || took > 2500*time.Millisecond {
+			t.Errorf("the reader got in after %v", took)
+		}
+		want(t, inRedis(t, rdb, key)["mode"], "read")
+		want(t, c.do("LOCK.RELEASE", key), ":1")
+		want(t, a.do("LOCK.RELEASE", key, "READ"), ":1")
+		wantNothing(t, rdb, key, a, b, c)
+	})
+}
