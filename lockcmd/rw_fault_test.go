@@ -1,0 +1,193 @@
+package lockcmd
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"leash/internal/faultproxy"
+)
+
+func TestR7LostRepliesOfReadAndWrite(t *testing.T) {
+	s, straight, p := faulty(t, Config{})
+	rdb := straight.rdb
+	for _, m := range []*mode{read, write} {
+		for _, before := range []bool{false, true} {
+			key, other := newKey(), newKey()
+			a, field := connect(t, s), map[*mode]string{read: "me", write: "me:write"}[m]
+			a.token(other, m.option) // Redis has the script
+			want(t, a.do("LOCK.RELEASE", other), ":1")
+			arm := p.DropAfter
+			if before {
+				arm = p.DropBefore
+			}
+			fault := arm(running(m.acquire, key))
+			token := a.token(key, m.option, "OWNER", "me")
+			if fault.Count() != 1 {
+				t.Fatal("no reply was lost")
+			}
+			want(t, count(rdb, key, field), "1")
+			fault = arm(running(m.acquire, key))
+			if again := a.token(key, m.option, "OWNER", "me"); again != token || fault.Count() != 1 {
+				t.Fatalf("got token %d, want %d", again, token)
+			}
+			want(t, count(rdb, key, field), "2")
+			if left := readTimeout(rdb, key, "me", 3); left > 0 {
+				t.Errorf("a repeated acquire left a third timeout key: %v", left)
+			}
+			fault = arm(running(m.release, key))
+			want(t, a.do("LOCK.RELEASE", key), ":0")
+			want(t, count(rdb, key, field), "1")
+			again := arm(running(m.release, key))
+			want(t, a.do("LOCK.RELEASE", key), ":1")
+			if fault.Count()+again.Count() != 2 {
+				t.Error("no reply was lost")
+			}
+			wantNothing(t, rdb, key, a)
+		}
+	}
+}
+
+func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
+	s, straight, _ := faulty(t, Config{})
+	rdb, until := straight.rdb, time.Now().Add(5*time.Second)
+	for _, m := range []*mode{read, write} {
+		a, key, field := connect(t, s), newKey(), map[*mode]string{read: "me", write: "me:write"}[m]
+		w := wish{mode: m, key: key, owner: "me", ttl: 30 * time.Second}
+		token := a.token(key, m.option, "OWNER", "me")
+		own, _ := a.carrier.enter(w)
+		late := a.carrier.newTry(w, own) // sent, delayed on its way
+		late.release()
+		a.token(key, m.option, "OWNER", "me")
+		if r := late.send(until); r.kind != unknown || count(rdb, key, field) != "2" {
+			t.Errorf("a late acquire changed the count to %s, and said %v", count(rdb, key, field), r)
+		}
+		release := func(token, number int64) *request {
+			return &request{script: m.release, keys: m.keys(key, "me"), args: []any{"me", token, a.carrier.name, number, "", "c", "p"}}
+		}
+		for _, row := range []struct {
+			request *request
+			code    int64
+			left    string
+		}{
+			{release(token, 1), tooLate, "2"},
+			{release(token-1, a.carrier.requests.Add(1)), notThere, "2"},
+			{release(token, a.carrier.requests.Load()), countsOn, "1"},
+			{release(token, a.carrier.requests.Load()), countsOn, "1"},
+		} {
+			reply, err := s.ask(row.request, until)
+			if err != nil || numbers(reply)[0] != row.code || count(rdb, key, field) != row.left {
+				t.Errorf("%v: got %v %v and count %s, want %d and %s", row.request.args, reply, err, count(rdb, key, field), row.code, row.left)
+			}
+		}
+		want(t, a.do("LOCK.RELEASE", key, "ALL"), ":1")
+		wantNothing(t, rdb, key, a)
+	}
+}
+
+func TestR26UnknownReadAndWriteAreUndone(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond})
+	for _, m := range []*mode{read, write} {
+		a, b, c, key := connect(t, s), connect(t, straight), connect(t, straight), newKey()
+		p.DropAfter(running(m.acquire, key), faultproxy.Always())
+		c.token(key, "READ") // somebody reads on
+		want(t, c.do("LOCK.RELEASE", key), ":1")
+		want(t, a.do("LOCK.ACQUIRE", key, m.option, "TTL", "1000"), "-"+msgTimeout)
+		began := time.Now()
+		b.token(key, "WRITE", "BLOCK", "0")
+		if took := time.Since(began); took > 900*time.Millisecond {
+			t.Errorf("the lock was free only after %v", took)
+		}
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+		wantNothing(t, straight.rdb, key, a, b, c)
+	}
+}
+
+// TestR26UndoneReaderLeavesTheOthers: an undo ends what its acquire did, and nobody else's hold.
+func TestR26UndoneReaderLeavesTheOthers(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond})
+	a, b, key := connect(t, s), connect(t, straight), newKey()
+	other := b.token(key, "READ", "OWNER", "other")
+	token := a.token(key, "READ", "OWNER", "me")
+	fault := p.DropAfter(running(read.acquire, key), faultproxy.Always())
+	want(t, a.do("LOCK.ACQUIRE", key, "READ", "OWNER", "me"), "-"+msgTimeout)
+	want(t, a.do("LOCK.ACQUIRE", key, "READ", "OWNER", "you"), "-"+msgTimeout)
+	fault.Disarm()
+	eventually(t, 2*time.Second, "they are undone", func() bool {
+		got := inRedis(t, straight.rdb, key)
+		return got["me"] == "1" && got["you"] == "" && got["other"] == "1"
+	})
+	for owner, n := range map[string]int64{"me": token, "other": other} {
+		if r, _ := parseRecord(inRedis(t, straight.rdb, recordsKey(key))[owner]); r.token != n {
+			t.Errorf("%s has token %d, want %d", owner, r.token, n)
+		}
+		if left := readTimeout(straight.rdb, key, owner, 1); left < 28*time.Second {
+			t.Errorf("%s has %v left", owner, left)
+		}
+	}
+	if left := readTimeout(straight.rdb, key, "me", 2); left > 0 {
+		t.Errorf("what was undone has %v left", left)
+	}
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	want(t, b.do("LOCK.RELEASE", key), ":1")
+	wantNothing(t, straight.rdb, key, a, b)
+}
+
+func TestR26UnansweredReleaseOfReadAndWrite(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: 2 * time.Second})
+	for _, m := range []*mode{read, write} {
+		a, b, key := connect(t, s), connect(t, straight), newKey()
+		a.token(key, m.option, "OWNER", "me")
+		a.token(key, m.option, "OWNER", "me")
+		for range 2 {
+			fault := p.DropBefore(running(m.release, key), faultproxy.Always())
+			want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+			want(t, b.do("LOCK.ACQUIRE", key, "WRITE"), "$-1")
+			fault.Disarm()
+			eventually(t, time.Second, "the release is repeated", func() bool {
+				return inRedis(t, straight.rdb, key)["me"] != "2" && inRedis(t, straight.rdb, key)["me:write"] != "2"
+			})
+		}
+		eventually(t, 2*time.Second, "the hold is over", func() bool { return !exists(t, straight.rdb, key) && a.carrier.Holds() == 0 })
+		wantNothing(t, straight.rdb, key, a)
+	}
+}
+
+func TestR27LossOfReadAndWrite(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: time.Second})
+	for _, m := range []*mode{read, write} {
+		a, b, key := connect(t, s), connect(t, straight), newKey()
+		a.token(key, m.option)
+		straight.rdb.Del(t.Context(), key) // an end forced past Leash, as Java's forceUnlock is
+		want(t, receive(t, a.losses, 3*time.Second), key+" gone")
+		a.token(key, m.option)
+		b.token(newKey(), "READ")
+		p.Freeze()
+		b.token(key, "WRITE", "BLOCK", "0")
+		select { // R27: told before
+		case loss := <-a.losses:
+			want(t, loss, key+" silence")
+		default:
+			t.Error("another writes, and the holder was not told")
+		}
+		p.Thaw()
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+	}
+}
+
+func TestR30ReadAndWriteAreReleasedFromAnotherLeash(t *testing.T) {
+	s, other, p := faulty(t, Config{})
+	for _, m := range []*mode{read, write} {
+		a, b, key := connect(t, s), connect(t, other), newKey()
+		token := strconv.FormatInt(a.token(key, m.option, "OWNER", "me"), 10)
+		a.token(key, m.option, "OWNER", "me")
+		p.DropAfter(running(m.revoke, key))
+		want(t, b.do("LOCK.RELEASE", key, "TOKEN", "5"), "-"+msgNotHeld)
+		want(t, b.do("LOCK.RELEASE", key, "OWNER", "you"), "-"+msgNotHeld)
+		want(t, b.do("LOCK.RELEASE", key, "TOKEN", token), ":0")
+		want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "1"), ":1") // its reply is lost
+		want(t, b.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "1"), ":1")
+		eventually(t, 3*time.Second, "the carrier forgets", func() bool { return a.carrier.Holds() == 0 })
+		wantNothing(t, other.rdb, key, a, b)
+	}
+}
