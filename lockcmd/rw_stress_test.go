@@ -1,0 +1,176 @@
+package lockcmd
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// TestReadersAndWritersUnderLoad: random readers and writers on two Leashes and in Java, who release in every way there is, downgrade, enter
+// again, or are gone. Never a reader with a writer, never two writers, every write counted, tokens rising, nothing left behind.
+func TestReadersAndWritersUnderLoad(t *testing.T) {
+	clients, rounds := 40, 15
+	if testing.Short() {
+		clients, rounds = 12, 8
+	}
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		cfg := Config{WatchdogTimeout: 2 * time.Second}
+		l := &readWriteLoad{t: t, rdb: rdb, key: newKey(), services: []*Service{leash(t, rdb, cfg), leash(t, rdb, cfg)}}
+		var wg sync.WaitGroup
+		for i := range clients {
+			wg.Go(func() {
+				random := rand.New(rand.NewPCG(uint64(i), 11))
+				for range rounds {
+					if i%8 == 0 {
+						l.java(random, strconv.Itoa(i))
+					} else {
+						l.client(random)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if got, _ := rdb.Get(context.Background(), "{"+l.key+"}counter").Int64(); got != l.writes.Load() || l.writes.Load() == 0 || l.reads.Load() == 0 {
+			t.Errorf("got counter %d after %d writes; %d reads", got, l.writes.Load(), l.reads.Load())
+		}
+		eventually(t, 5*time.Second, "nothing is left", func() bool {
+			for _, s := range l.services {
+				if s.Stats().Holds != 0 || s.Stats().Waiters != 0 || s.queues.length(lockID{0, l.key}) != 0 {
+					return false
+				}
+			}
+			return !exists(t, rdb, l.key) && !exists(t, rdb, recordsKey(l.key))
+		})
+		t.Logf("%d reads, up to %d at once, and %d writes", l.reads.Load(), l.most.Load(), l.writes.Load())
+	})
+}
+
+type readWriteLoad struct {
+	t        *testing.T
+	rdb      redis.UniversalClient
+	key      string
+	services []*Service
+
+	inside              sync.RWMutex // by who holds the lock
+	readers, most       atomic.Int64
+	reads, writes, last atomic.Int64
+}
+
+// client is one client's life.
+func (l *readWriteLoad) client(random *rand.Rand) {
+	c := connect(l.t, l.services[random.IntN(2)])
+	defer l.leave(c)
+	dies := random.IntN(4) == 0
+	if dies {
+		time.AfterFunc(time.Duration(random.IntN(20_000))*time.Microsecond, c.gone)
+	}
+	option := []string{"READ", "READ", "WRITE"}[random.IntN(3)]
+	args := []string{"LOCK.ACQUIRE", l.key, option, "BLOCK", "60000"}
+	owner := ""
+	if random.IntN(2) == 0 {
+		owner = "me:" + c.carrier.name
+		args = append(args, "OWNER", owner)
+	}
+	reply := c.do(args...)
+	if !strings.HasPrefix(reply, ":") {
+		if !dies {
+			l.t.Errorf("got %q", reply)
+		}
+		return
+	}
+	token, _ := strconv.ParseInt(reply[1:], 10, 64)
+	if option == "READ" {
+		l.read()
+	} else {
+		l.write(token)
+	}
+	if owner != "" && !dies && random.IntN(3) == 0 { // once more inside
+		if again := c.do("LOCK.ACQUIRE", l.key, option, "OWNER", owner); again != reply {
+			l.t.Errorf("got %q on entering again, want %q", again, reply)
+		}
+		l.release(c, ":0")
+	}
+	if owner != "" && !dies && option == "WRITE" && random.IntN(2) == 0 { // downgrade
+		wantPrefix(l.t, c.do("LOCK.ACQUIRE", l.key, "READ", "OWNER", owner), ":")
+		l.release(c, ":1", "WRITE")
+		l.read()
+		l.release(c, ":1")
+		return
+	}
+	switch random.IntN(3) {
+	case 0: // it just goes
+	case 1:
+		l.release(c, ":1")
+	case 2: // by another connection
+		l.release(connect(l.t, l.services[random.IntN(2)]), ":1", "TOKEN", reply[1:])
+	}
+}
+
+func (l *readWriteLoad) release(c *conn, want string, options ...string) {
+	if reply := c.do(append([]string{"LOCK.RELEASE", l.key}, options...)...); reply != want {
+		l.t.Errorf("release %v: got %q, want %q", options, reply, want)
+	}
+}
+
+func (l *readWriteLoad) leave(c *conn) {
+	c.gone()
+	c.carrier.End(Release)
+	if len(c.losses) != 0 {
+		l.t.Errorf("lost %s", <-c.losses)
+	}
+}
+
+// read is what a reader does inside.
+func (l *readWriteLoad) read() {
+	if !l.inside.TryRLock() {
+		l.t.Error("a reader beside a writer")
+		return
+	}
+	defer l.inside.RUnlock()
+	l.most.Store(max(l.most.Load(), l.readers.Add(1)))
+	defer l.readers.Add(-1)
+	<-time.After(time.Millisecond)
+	l.reads.Add(1)
+}
+
+// write is what a writer does inside: one more than it found.
+func (l *readWriteLoad) write(token int64) {
+	if !l.inside.TryLock() {
+		l.t.Error("a writer beside another one, or beside a reader")
+		return
+	}
+	defer l.inside.Unlock()
+	if before := l.last.Swap(token); token > 0 && token <= before {
+		l.t.Errorf("got token %d after %d", token, before)
+	}
+	ctx, counter := context.Background(), "{"+l.key+"}counter"
+	n, _ := l.rdb.Get(ctx, counter).Int64()
+	if err := l.rdb.Set(ctx, counter, n+1, 0).Err(); err != nil {
+		l.t.Error(err)
+	}
+	l.writes.Add(1)
+}
+
+// java is a Java thread that polls.
+func (l *readWriteLoad) java(random *rand.Rand, thread string) {
+	j := newJavaRW(l.t, l.rdb, l.key, thread)
+	take, work, release := j.read, l.read, j.unread
+	if random.IntN(3) == 0 {
+		take, release = j.write, j.unwrite
+		work = func() { l.write(l.last.Load() + 1) }
+	}
+	for !take(30 * time.Second) {
+		<-time.After(time.Duration(random.IntN(5000)) * time.Microsecond)
+	}
+	work()
+	if release() == nil {
+		l.t.Error("java did not hold what it had taken")
+	}
+}
