@@ -17,6 +17,7 @@ var commands = map[string]run{
 	attachName:  (*Carrier).attach,
 	extendName:  (*Carrier).extend,
 	checkName:   (*Carrier).check,
+	breakName:   (*Carrier).breakLock,
 	ttlName:     (*Carrier).ttl,
 	infoName:    (*Carrier).info,
 

@@ -49,6 +49,7 @@ type look struct {
 	now    int64         // Redis's clock, ms
 	record *record       // nil when Leash does not hold it
 	holds  []found       // those of Leash's, of all owners
+	others []found       // those of others, without a record
 }
 
 // found is a hold as Redis has it.
@@ -95,7 +96,11 @@ func (s *Service) inspect(lock lockID, until time.Time) (look, error) {
 	if l.mode == read.name || l.mode == write.name {
 		return s.inspectRW(lock, until)
 	}
-	if l.record != nil && l.owner != "" {
+	switch {
+	case l.owner == "":
+	case l.record == nil:
+		l.others = []found{{mode: plain, owner: l.owner}}
+	default:
 		l.holds = []found{{mode: plain, owner: l.owner, record: *l.record, text: text}}
 	}
 	return l, nil
@@ -119,6 +124,8 @@ func (s *Service) inspectRW(lock lockID, until time.Time) (look, error) {
 		r, ours := parseRecord(f.text)
 		if f.record = r; ours {
 			l.holds = append(l.holds, f)
+		} else {
+			l.others = append(l.others, f)
 		}
 		l.show(f, count, ours)
 	}

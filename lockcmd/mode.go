@@ -17,6 +17,7 @@ type mode struct {
 	acquire, release, revoke, move, undo *script
 	renew                                *script // of a hold that it only looks at it says how long that one lasts (R24)
 	extend                               *script // replaces the record of a lease, if it is as it was read, and sets the lease's own time
+	breaks                               *script // ends a hold that is not of Leash's
 	handover                             *script // nil when a release does not grant
 	fair                                 bool    // who waits stands in that queue, and is told on a channel of its own
 
@@ -28,14 +29,14 @@ type mode struct {
 // plain is an exclusive lock, Redisson's RLock.
 var plain = &mode{
 	id: 0, name: "plain", acquire: acquireScript, release: releaseScript, revoke: revokeScript, move: moveScript, undo: undoScript,
-	renew: renewScript, extend: extendScript, handover: handoverScript, channel: lockChannel, queue: queueKeys,
+	renew: renewScript, extend: extendScript, breaks: breakScript, handover: handoverScript, channel: lockChannel, queue: queueKeys,
 }
 
 // fair is a plain lock for which waiters stand in one queue, whatever Leash or Java they come from: Redisson's RedissonFairLock. Once it
 // is held it is a plain one.
 var fair = &mode{
 	id: 1, name: "fair", option: "FAIR", acquire: acquireFairScript, release: releaseScript, revoke: revokeScript, move: moveScript,
-	undo: undoScript, renew: renewScript, extend: extendScript, handover: handoverScript, fair: true, channel: lockChannel, queue: queueKeys,
+	undo: undoScript, renew: renewScript, extend: extendScript, breaks: breakScript, handover: handoverScript, fair: true, channel: lockChannel, queue: queueKeys,
 }
 
 // read and write are the two ways to hold a read-write lock, Redisson's RReadWriteLock.
@@ -50,7 +51,7 @@ func newRWMode(id int, name string, shared bool) *mode {
 	}
 	return &mode{
 		id: id, name: name, option: strings.ToUpper(name), shared: shared, acquire: load("acquire", "rw_grant"), release: load("release"),
-		revoke: load("revoke"), move: load("move"), undo: load("undo"), renew: load("renew"), extend: load("extend"),
+		revoke: load("revoke"), move: load("move"), undo: load("undo"), renew: load("renew"), extend: load("extend"), breaks: load("break"),
 		channel: rwChannel,
 		helpers: func(key, _ string) []string { return []string{recordsKey(key)} },
 	}

@@ -81,7 +81,7 @@ func newsText(how string, token int64, carrier, key string) string {
 	return how + " " + strconv.FormatInt(token, 10) + " " + carrier + " " + key
 }
 
-// hear lets the watchdog look at the hold that a piece of news is about.
+// hear lets the watchdog look at the hold that a piece of news is about, or us, when it is to be broken: the watchdog would find it there.
 func (s *Service) hear(news string) {
 	f := strings.SplitN(news, " ", 4)
 	if len(f) != 4 {
@@ -92,7 +92,11 @@ func (s *Service) hear(news string) {
 		return
 	}
 	for _, h := range s.everywhere(f[3]) { // the news does not name the database
-		if h.token == token && h.carrier.name == f[2] {
+		switch {
+		case h.token != token || h.carrier.name != f[2]:
+		case f[0] == brokenText:
+			s.spawn(func() { s.obey(h) })
+		default:
 			s.watchdog.Check(&h.watch)
 		}
 	}

@@ -74,6 +74,8 @@ func TestArgumentsAreCheckedBeforeAnyEffect(t *testing.T) {
 		{"LOCK.EXTEND % 5 TOKEN 1 OWNER me", "ERR syntax error"},
 		{"LOCK.EXTEND % 5 TOKEN", "ERR syntax error"},
 		{"LOCK.EXTEND % 5 ALL", "ERR syntax error"},
+		{"LOCK.BREAK", "ERR wrong number of arguments for 'lock.break' command"},
+		{"LOCK.BREAK % ALL", "ERR wrong number of arguments for 'lock.break' command"},
 		{"LOCK.CHECK %", "ERR wrong number of arguments for 'lock.check' command"},
 		{"LOCK.CHECK % TOKEN", "ERR wrong number of arguments for 'lock.check' command"},
 		{"LOCK.CHECK % TOKEN 0", "ERR value is not an integer or out of range"},

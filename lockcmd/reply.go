@@ -59,6 +59,7 @@ const (
 	msgReleaseLater  = "LOCKTIMEOUT Redis did not answer in time, the release is being repeated until it does"
 	msgAttachLater   = "LOCKTIMEOUT Redis did not answer in time, the attach is being repeated until it does"
 	msgExtendUnknown = "LOCKTIMEOUT Redis did not answer in time, nobody knows how long the lease lasts now"
+	msgBreakUnknown  = "LOCKTIMEOUT Redis did not answer in time, the lock may be broken or not"
 	msgRefused       = "LOCKTIMEOUT Redis did not take the request in time, nothing was done"
 	msgShort         = "LOCKTIMEOUT the lease was over before the answer came"
 	msgGone          = "LOCKTIMEOUT the connection is gone, the lock was given back"

@@ -28,6 +28,8 @@ var (
 	undoScript     = loadScript("undo", "queue")
 	renewScript    = loadScript("renew")
 	extendScript   = loadScript("extend")
+	breakScript    = loadScript("break", "queue")
+	markScript     = loadScript("mark")
 	inspectScript  = loadScript("inspect")
 	takeScript     = loadScript("take")
 	giveScript     = loadScript("give")

@@ -65,6 +65,8 @@ var ownCommands = parseUsages([]ownCommand{
 		use: takesHash, summary: "Sets for how long a lock with LEASE still lasts"},
 	{usage: "LOCK.TTL key [TOKEN token | OWNER id]",
 		use: fromMemory, summary: "Returns for how many ms a lock is certainly held"},
+	{usage: "LOCK.BREAK key",
+		use: deletesHash, summary: "Ends a lock against its holder's will"},
 	{usage: "LOCK.CHECK key TOKEN token",
 		use: readsHash, summary: "Returns whether a token is that of a present hold"},
 	{usage: "LOCK.INFO key",

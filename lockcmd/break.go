@@ -1,0 +1,172 @@
+package lockcmd
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"leash/renewal"
+)
+
+const breakName = "LOCK.BREAK"
+
+// Answers of BREAK.
+const (
+	wasFree   = 0
+	wasTold   = 1 // its holder was told, then it was ended
+	wasForced = 2 // it was ended, and nobody has confirmed that its holder knows
+)
+
+// breakPatience is how long a Leash has to tell the holder and to end the hold by itself.
+const breakPatience = time.Second
+
+// breakLock is LOCK.BREAK.
+func (c *Carrier) breakLock(_ context.Context, dst []byte, args [][]byte) []byte {
+	if len(args) != 2 {
+		return appendError(dst, msgArity(breakName))
+	}
+	s, key := c.service, string(args[1])
+	if msg := s.keyError(key); msg != "" {
+		return appendError(dst, msg)
+	}
+	b := s.newBreaking(c.id(key), s.deadline())
+	err := b.run()
+	switch {
+	case err == nil:
+		return appendInt(dst, b.answer())
+	case errors.Is(err, errUnknown), errors.Is(err, errRefused):
+		if b.begun {
+			return c.timeout(dst, msgBreakUnknown)
+		}
+		return c.timeout(dst, msgRefused)
+	}
+	return appendError(dst, scriptError(err))
+}
+
+// breaking ends all holds of a lock against their owners' will. The order is that of R27: each is marked as broken in Redis, the Leash that
+// carries it hears of it, asks Redis, tells its client, and ends the hold as it ends others. What is still there after breakPatience is
+// ended past it: that Leash finds the mark when it next looks. A hold of Redisson's is ended at once, for there is nobody to tell.
+type breaking struct {
+	service *Service
+	lock    lockID
+	until   time.Time
+	meant   map[int64]bool  // the tokens of the holds to end
+	marked  map[string]bool // those that were marked, by how their records begin: one that moves is marked again
+	patient time.Time       // until when they are left to their Leashes
+
+	begun, told, forced bool
+}
+
+func (s *Service) newBreaking(lock lockID, until time.Time) *breaking {
+	return &breaking{service: s, lock: lock, until: until, meant: make(map[int64]bool), marked: make(map[string]bool)}
+}
+
+func (b *breaking) answer() int64 {
+	switch {
+	case b.forced:
+		return wasForced
+	case b.told:
+		return wasTold
+	}
+	return wasFree
+}
+
+func (b *breaking) run() error {
+	l, err := b.service.inspect(b.lock, b.until)
+	for _, f := range l.others {
+		if err == nil {
+			err = b.forceOther(f)
+		}
+	}
+	for _, f := range l.holds {
+		b.meant[f.record.token] = true
+	}
+	b.patient = time.Now().Add(breakPatience)
+	for pause := 2 * time.Millisecond; err == nil; pause = min(2*pause, 50*time.Millisecond) {
+		var over bool
+		if over, err = b.step(l); over || err != nil {
+			break
+		}
+		if b.service.stopped(pause) || time.Now().After(b.until) {
+			return errRefused
+		}
+		l, err = b.service.inspect(b.lock, b.until)
+	}
+	return err
+}
+
+// step does what is to be done about what was seen. It reports whether the holds that are meant are over.
+func (b *breaking) step(l look) (over bool, err error) {
+	over = true
+	for _, f := range l.holds {
+		if !b.meant[f.record.token] { // somebody got it meanwhile
+			continue
+		}
+		over = false
+		switch mark := mark(f.record.token, f.record.carrier); {
+		case !b.marked[mark]:
+			b.marked[mark] = true
+			err = b.tell(f)
+		case time.Now().After(b.patient):
+			err = b.force(f)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return over, nil
+}
+
+// tell lets the Leash that carries a hold know that it is to be broken.
+func (b *breaking) tell(f found) error {
+	b.begun = true
+	s, token, carrier := b.service, f.record.token, f.record.carrier
+	if h := s.find(b.lock, func(h *hold) bool { return h.token == token && h.carrier.name == carrier }); h != nil {
+		b.told = h.evict(renewal.ReasonBroken) || b.told
+		return nil
+	}
+	n, err := s.number(&request{
+		script: markScript, db: b.lock.db, keys: []string{tombstoneKey(b.lock.key, token, carrier)},
+		args: []any{b.keep(f), carrierChannel(carrier), newsText(brokenText, token, carrier, b.lock.key)},
+	}, b.until)
+	b.told = b.told || n == 1
+	return err
+}
+
+// force ends a hold past the Leash that carries it, which was told. The mark stays, so that it finds out why.
+func (b *breaking) force(f found) error {
+	s, r := b.service, f.record
+	own := f.mode.keys(b.lock.key, f.owner)
+	n, err := s.number(&request{
+		script: f.mode.revoke, db: b.lock.db, least: len(own),
+		keys: f.mode.endKeys(b.lock.key, f.owner, tombstoneKey(b.lock.key, r.token, r.carrier), answerKey(b.lock.key, s.mint())),
+		args: []any{f.owner, r.token, r.carrier, "all", f.mode.channel(b.lock.key), s.cfg.publishMode(), b.keep(f), "", ""},
+	}, b.until)
+	b.forced = b.forced || err == nil && n == endedIt
+	return err
+}
+
+// forceOther ends a hold of Redisson's.
+func (b *breaking) forceOther(f found) error {
+	b.begun = true
+	s := b.service
+	own := f.mode.keys(b.lock.key, f.owner)
+	n, err := s.number(&request{
+		script: f.mode.breaks, db: b.lock.db, least: len(own), keys: f.mode.endKeys(b.lock.key, f.owner, answerKey(b.lock.key, s.mint())),
+		args: []any{f.owner, f.mode.channel(b.lock.key), s.cfg.publishMode(), b.keep(f)},
+	}, b.until)
+	b.forced = b.forced || err == nil && n == endedIt
+	return err
+}
+
+// keep is how long, in ms, marks and answers about a hold live.
+func (b *breaking) keep(f found) int64 {
+	return max(f.record.ttl, b.service.cfg.WatchdogTimeout.Milliseconds())
+}
+
+// obey ends a hold that another Leash says is to be broken, if Redis says so too.
+func (s *Service) obey(h *hold) {
+	if how, err := s.tombstone(h, s.deadline()); err == nil && how == renewal.Broken {
+		h.evict(renewal.ReasonBroken)
+	}
+}

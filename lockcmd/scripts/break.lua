@@ -1,0 +1,16 @@
+-- break.lua ends a hold of Redisson's, as its forceUnlock does.
+-- KEYS 1 the lock · 2 where the answer to this request lies · 3 its queue · 4 the queue's timeouts · 5 our waiters
+--      only the first in a slot that migrates (R14)
+-- ARGV 1 owner · 2 channel · 3 ways to publish · 4 how long 2 lives, ms
+-- Replies 1 ended · 0 this owner does not hold it, or holds it through a Leash
+-- Atomic: between looking at the owner and the DEL, the lock may become somebody else's.
+local again = KEYS[2] and redis.call('GET', KEYS[2])
+if again then return tonumber(again) end
+local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
+if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and 0 or h end
+if not h[1] or parse(h[2])[TOKEN] then return 0 end
+redis.call('DEL', KEYS[1])
+if KEYS[2] then redis.call('SET', KEYS[2], '1', 'PX', ARGV[4]) end
+tell(ARGV[2], ARGV[3])
+if KEYS[3] then fair(3).rouse(ARGV[2], ARGV[3]) end
+return 1

@@ -1,0 +1,14 @@
+-- rw_break.lua ends a READ or WRITE hold of Redisson's, as its forceUnlock does, but leaves the other holds of the lock alone.
+-- KEYS 1 the lock · 2 its records · 3 where the answer to this request lies, left out in a slot that migrates (R14)
+-- ARGV 1 owner · 2 channel · 3 ways to publish · 4 how long 3 lives, ms
+-- Replies 1 ended · 0 this owner does not hold it so, or holds it through a Leash
+-- Atomic: as rw_release.lua.
+local again = KEYS[3] and redis.call('GET', KEYS[3])
+if again then return tonumber(again) end
+local field = ARGV[1] .. SUFFIX
+local n, r, _, err = find(KEYS[1], KEYS[2], field)
+if err then return err end
+if n == 0 or r[TOKEN] then return 0 end
+finish(KEYS[1], KEYS[2], field, n, ARGV[2], ARGV[3])
+if KEYS[3] then redis.call('SET', KEYS[3], '1', 'PX', ARGV[4]) end
+return 1
