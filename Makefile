@@ -4,6 +4,7 @@
 #   make build                         bin/leash, static, stamped with the version
 #   make interop                       client libraries in six languages through Leash, and Redisson beside it
 #   make interop INTEROPFLAGS='--only jedis --verbose'
+#   make nemesis NEMESISFLAGS='--for 1h' faults at random, and a check that no lock ever had two holders
 #   make bench BENCHFLAGS='--rounds 5' Leash beside direct Redis and other proxies
 #   make go-test TESTFLAGS='-run Lock' tests alone, with flags of your own
 
@@ -12,10 +13,11 @@ STATICCHECK  ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
 TESTFLAGS    ?= -timeout 25m
 BENCHFLAGS   ?=
 INTEROPFLAGS ?=
+NEMESISFLAGS ?=
 VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 .DEFAULT_GOAL := build
-.PHONY: build test lint fmt tidy vet staticcheck go-test bench interop tools clean
+.PHONY: build test lint fmt tidy vet staticcheck go-test bench interop nemesis tools clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X leash/internal/config.version=$(VERSION)' -o bin/leash .
@@ -50,6 +52,9 @@ bench: tools
 interop:
 	@.ci/tools interop
 	$(GO) run ./internal/interop $(INTEROPFLAGS)
+
+nemesis: tools
+	$(GO) run ./internal/nemesis $(NEMESISFLAGS)
 
 # The tests run against real Redis servers, and the race detector needs a C compiler.
 # Both are installed only where they are missing.

@@ -1,0 +1,249 @@
+// Package leashtest runs Leash as processes of this machine, for programs that test it from outside as its users do.
+package leashtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+const (
+	startTries   = 3
+	readyTimeout = 15 * time.Second
+	stopTimeout  = 30 * time.Second
+	pollInterval = 10 * time.Millisecond
+)
+
+// Build compiles Leash into dir and returns the binary's path. With race it is built under the race detector.
+func Build(ctx context.Context, dir string, race bool) (binary string, err error) {
+	binary = filepath.Join(dir, "leash")
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-o", binary}
+	if race {
+		args = append(args, "-race")
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, "leash")...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build leash: %w\n%s", err, out)
+	}
+	return binary, nil
+}
+
+// Leash is one Leash, running or not. Its methods are safe for concurrent use, but Kill, Stop, Pause, Resume and Restart wait
+// for one another.
+type Leash struct {
+	Addr string // the same for all its life, restarts included
+	Log  string // the file that has its output, of all its runs
+
+	binary string
+	args   []string
+
+	mu   sync.Mutex
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the process has ended
+}
+
+// Start runs the binary with these arguments at a free port of 127.0.0.1 and returns when it answers. Its log goes to a file
+// in dir. Between the choice of a port and its use another program may take it: Start tries again with another.
+func Start(ctx context.Context, binary, dir string, args ...string) (*Leash, error) {
+	var errs []error
+	for range startTries {
+		addr, err := freeAddr()
+		if err != nil {
+			return nil, err
+		}
+		l := &Leash{Addr: addr, Log: filepath.Join(dir, addr+".log"), binary: binary, args: args}
+		if err := l.Restart(ctx); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		return l, nil
+	}
+	return nil, errors.Join(errs...)
+}
+
+func freeAddr() (string, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer ln.Close()
+	return ln.Addr().String(), nil
+}
+
+// Restart starts Leash, killing it first if it still runs, and returns when it answers.
+func (l *Leash) Restart(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kill()
+	log, err := os.OpenFile(l.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(l.binary, append([]string{"--listen", l.Addr}, l.args...)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	l.cmd, l.done = cmd, done
+	go func() { // ends with the process
+		defer close(done)
+		_ = cmd.Wait()
+	}()
+	if err := l.awaitReady(ctx); err != nil {
+		l.kill()
+		return err
+	}
+	return nil
+}
+
+func (l *Leash) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		err := l.ping()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-l.done:
+			return fmt.Errorf("leash ended at once: %s", l.LogTail())
+		case <-ctx.Done():
+			return fmt.Errorf("leash is not ready: %w; its log: %s", err, l.LogTail())
+		case <-ticker.C:
+		}
+	}
+}
+
+func (l *Leash) ping() error {
+	c, err := redistest.Dial(l.Addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	c.Timeout = readyTimeout
+	reply, err := c.Do("PING")
+	if err == nil && reply != "+PONG\r\n" {
+		err = fmt.Errorf("PING was answered %q", reply)
+	}
+	return err
+}
+
+// kill is Kill. l.mu is held.
+func (l *Leash) kill() {
+	if l.cmd == nil {
+		return
+	}
+	_ = l.cmd.Process.Kill() // it may have ended
+	<-l.done
+	l.cmd = nil
+}
+
+// Kill ends Leash with SIGKILL, as a crash does, and returns when it is gone.
+func (l *Leash) Kill() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kill()
+}
+
+// Stop ends Leash with SIGTERM, as an operator does. It is an error when that was not orderly.
+func (l *Leash) Stop() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cmd == nil {
+		return nil
+	}
+	_ = l.cmd.Process.Signal(syscall.SIGTERM) // it may have ended: told below
+	select {
+	case <-l.done:
+	case <-time.After(stopTimeout):
+		_ = l.cmd.Process.Kill()
+		<-l.done
+	}
+	state := l.cmd.ProcessState
+	l.cmd = nil
+	if !state.Success() {
+		return fmt.Errorf("leash at %s ended with %v; its log: %s", l.Addr, state, l.LogTail())
+	}
+	return nil
+}
+
+// Pause stops Leash with SIGSTOP: it does nothing until Resume, while the kernel goes on to accept connections and bytes for it.
+func (l *Leash) Pause() error { return l.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused Leash go on.
+func (l *Leash) Resume() error { return l.signal(syscall.SIGCONT) }
+
+func (l *Leash) signal(sig syscall.Signal) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cmd == nil {
+		return errors.New("leash does not run")
+	}
+	return l.cmd.Process.Signal(sig)
+}
+
+// Crashed reports whether the process has ended though nobody ended it.
+func (l *Leash) Crashed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cmd == nil {
+		return false
+	}
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// AwaitInfo waits until INFO leash has all these lines ("holds:0") behind "leash_". After timeout it returns which are missing.
+func (l *Leash) AwaitInfo(timeout time.Duration, lines ...string) error {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(pollInterval) {
+		missing, err := l.missing(lines)
+		if err == nil && len(missing) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return errors.Join(err, fmt.Errorf("INFO leash at %s has not: %s", l.Addr, strings.Join(missing, " ")))
+		}
+	}
+}
+
+func (l *Leash) missing(lines []string) (missing []string, err error) {
+	c, err := redistest.Dial(l.Addr)
+	if err != nil {
+		return lines, err
+	}
+	defer c.Close()
+	info, err := c.Do("INFO", "leash")
+	for _, line := range lines {
+		if !strings.Contains(info, "\r\nleash_"+line+"\r\n") {
+			missing = append(missing, line)
+		}
+	}
+	return missing, err
+}
+
+// LogTail is the end of the output, for errors.
+func (l *Leash) LogTail() string {
+	b, err := os.ReadFile(l.Log)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(b[max(0, len(b)-2000):]))
+}
