@@ -159,7 +159,7 @@ func lockConfig(cfg config.Config, up *upstream.Upstream) lockcmd.Config {
 	return lockcmd.Config{
 		WatchdogTimeout: cfg.WatchdogTimeout, Publish: cfg.LockPublish,
 		TokenTTL: cfg.TokenTTL, MaxHold: cfg.MaxHold, MaxWaiters: cfg.MaxWaiters, UpstreamTimeout: cfg.UpstreamTimeout,
-		Database: up.Database, Suspect: up.Refresh,
+		Database: up.Database, Wire: up.Script, Suspect: up.Refresh,
 	}
 }
 

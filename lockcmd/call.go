@@ -81,6 +81,11 @@ func (s *Service) attempt(r *request, until time.Time) (any, error) {
 	r.sent = now
 	ctx, cancel := context.WithDeadline(context.Background(), limit)
 	defer cancel()
+	if s.cfg.Wire != nil && !r.doubt {
+		if reply, err, done := s.runWired(ctx, r); done {
+			return reply, err
+		}
+	}
 	return r.script.run(ctx, s.database(r.db), r.keys, r.args)
 }
 

@@ -26,6 +26,8 @@ type Config struct {
 	// Database gives the client of a database other than 0, the same one each time and made as New's is; it does not block. If
 	// nil, every carrier's locks lie where New's client looks.
 	Database func(db int) redis.UniversalClient
+	// Wire is the fast way of lock scripts to Redis; if nil, they go by the clients of New and Database alone.
+	Wire Wire
 	// Suspect is told when a server does not serve as expected, so that somebody may look which one does; it does not block. If
 	// nil, go-redis's own looking must do.
 	Suspect func()

@@ -24,7 +24,7 @@ func TestOneRoundTripEach(t *testing.T) {
 	t.Cleanup(func() { rdb.Close() })
 	var scripts atomic.Int64
 	rdb.AddHook(recorder{&scripts})
-	s := leash(t, rdb, Config{})
+	s := leash(t, rdb, Config{Wire: overTheClient})
 	a, key := connect(t, s), newKey()
 	a.token(key)
 	want(t, a.do("LOCK.RELEASE", key), ":1")

@@ -91,7 +91,11 @@ func both(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)) {
 func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(*Service)) *Service {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
-	s, err := New(cfg, rdb, listener(t, rdb, log), log)
+	up := upstreamOf(t, rdb, log)
+	if cfg.Wire == nil {
+		cfg.Wire = up.Script
+	}
+	s, err := New(cfg, rdb, pubsub.New(up, log), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,6 +137,12 @@ func live(s *Service) (stop func()) {
 // listener is the proxy's own subscriber, for the Redis of rdb.
 func listener(t testing.TB, rdb redis.UniversalClient, log *slog.Logger) Subscriber {
 	t.Helper()
+	return pubsub.New(upstreamOf(t, rdb, log), log)
+}
+
+// upstreamOf is the proxy's side to the Redis of rdb.
+func upstreamOf(t testing.TB, rdb redis.UniversalClient, log *slog.Logger) *upstream.Upstream {
+	t.Helper()
 	var cfg upstream.Config
 	switch c := rdb.(type) {
 	case *redis.ClusterClient:
@@ -157,7 +167,7 @@ func listener(t testing.TB, rdb redis.UniversalClient, log *slog.Logger) Subscri
 		cancel()
 		<-done
 	})
-	return pubsub.New(up, log)
+	return up
 }
 
 // conn is a client's connection as a test plays it. It implements Host.

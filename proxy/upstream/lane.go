@@ -11,6 +11,10 @@ type Lane struct {
 	RESP3 bool   // replies are in RESP3
 	DB    int    // the database; 0 on a cluster
 
+	// Scripts is set for the connections that only Leash's own lock scripts
+	// use (Upstream.Script), so that they do not wait behind sessions' calls.
+	Scripts bool
+
 	// Replica is set for connections on which a replica is read from. They are
 	// in no session's lane, but belong to the one that is the same without it.
 	Replica bool

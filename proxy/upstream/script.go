@@ -1,0 +1,118 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+)
+
+// errNoLink says that a script's link does not stand just now.
+var errNoLink = errors.New("upstream: no connection for scripts yet")
+
+// Script sends a lock script to the node of a slot, on a link that many
+// scripts share, and waits for its reply or the end of ctx. It follows no
+// redirect and does not dial: without a standing connection it fails at once,
+// but sees to one; so it does while a script that was given up is still without
+// a reply, for those behind it would wait too. Unless sent is set, Redis has
+// not had the command and will not get it.
+func (u *Upstream) Script(ctx context.Context, db, slot int, command []byte) (reply []byte, sent bool, err error) {
+	node := u.Topology().Node(uint16(slot))
+	if node == nil || node.Silent() {
+		return nil, false, errNoLink
+	}
+	lane := u.ServiceLane()
+	lane.DB, lane.Scripts = db, true
+	l := node.Link(lane)
+	if !l.standing() {
+		l.prepare()
+		return nil, false, errNoLink
+	}
+	c := &scriptCall{link: l, ended: make(chan struct{})}
+	c.Request, c.Sink = command, c
+	l.Submit(&c.Call)
+	select {
+	case <-c.ended:
+		return c.reply, c.written, c.err
+	case <-ctx.Done():
+		return nil, !c.abandon(), ctx.Err()
+	}
+}
+
+// standing reports whether the link has a connection that scripts may use.
+func (l *Link) standing() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conn != nil && l.broken == nil && !l.stuck.Load()
+}
+
+// prepare lets the link dial, if nothing does so far.
+func (l *Link) prepare() {
+	l.mu.Lock()
+	due := l.conn == nil && l.pending.len() == 0
+	l.mu.Unlock()
+	if due {
+		l.Submit(&Call{Request: pingInline, Sink: &asked{ended: make(chan struct{})}})
+	}
+}
+
+// scriptCall is one script on its way.
+type scriptCall struct {
+	Call
+	link  *Link
+	state atomic.Int32
+	ended chan struct{} // closed when the fields below are complete
+
+	reply   []byte
+	written bool
+	err     error
+}
+
+// States of a scriptCall.
+const (
+	waiting   = iota
+	taken     // Redis may have it
+	abandoned // nobody wants it any more
+)
+
+// abandon says that nobody waits any more. It reports whether that was in time
+// for Redis not to get the command.
+func (c *scriptCall) abandon() bool {
+	if c.state.CompareAndSwap(waiting, abandoned) {
+		return true
+	}
+	c.link.stuck.Store(true)
+	select {
+	case <-c.ended: // just now, and may have been before stuck was set
+		c.link.stuck.Store(false)
+	default:
+	}
+	return false
+}
+
+// end is the last that comes of a call.
+func (c *scriptCall) end() {
+	close(c.ended)
+	c.link.stuck.Store(false)
+}
+
+// Reply implements Sink.
+func (c *scriptCall) Reply(part []byte, done bool) Flusher {
+	c.reply = append(c.reply, part...)
+	if done {
+		c.written = true
+		c.end()
+	}
+	return nil
+}
+
+// Lost implements Sink.
+func (c *scriptCall) Lost(written bool, cause error) {
+	c.written, c.err = written, cause
+	c.end()
+}
+
+// Dropped implements Sink.
+func (c *scriptCall) Dropped() bool {
+	c.state.CompareAndSwap(waiting, taken)
+	return c.state.Load() == abandoned
+}

@@ -1,0 +1,92 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"leash/proxy/resp"
+)
+
+// standingScripts is an Upstream whose link for scripts of database 0 stands.
+func standingScripts(t *testing.T, answer func(args []string) string) (*Upstream, *fakeRedis) {
+	t.Helper()
+	f := startFake(t, answer)
+	u := startUpstream(t, f.addr, time.Second)
+	if _, sent, err := u.Script(t.Context(), 0, 7, resp.AppendCommand(nil, "ECHO", "first")); sent || !errors.Is(err, errNoLink) {
+		t.Fatalf("without a connection: got sent %v, %v", sent, err)
+	}
+	awaitStanding(t, u.AnyNode().Link(Lane{Scripts: true}))
+	return u, f
+}
+
+func awaitStanding(t *testing.T, l *Link) {
+	t.Helper()
+	for until := time.Now().Add(10 * time.Second); !l.standing(); time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal("no connection that scripts may use")
+		}
+	}
+}
+
+func TestScript(t *testing.T) {
+	u, f := standingScripts(t, echo)
+	for _, word := range []string{"a", "b"} {
+		reply, sent, err := u.Script(t.Context(), 0, 7, resp.AppendCommand(nil, "ECHO", word))
+		if string(reply) != string(resp.AppendBulk(nil, word)) || !sent || err != nil {
+			t.Errorf("got %q, sent %v, %v", reply, sent, err)
+		}
+	}
+	if got := f.commands(); got != "ECHO a|ECHO b" {
+		t.Errorf("sent %q", got)
+	}
+}
+
+// TestScriptIsLost: whether Redis may have run it is told, and the next one finds no connection.
+func TestScriptIsLost(t *testing.T) {
+	u, f := standingScripts(t, func([]string) string { return "" })
+	if _, sent, err := u.Script(t.Context(), 0, 7, resp.AppendCommand(nil, "ECHO", "die")); !sent || err == nil {
+		t.Errorf("got sent %v, %v", sent, err)
+	}
+	if got := f.commands(); got != "ECHO die" {
+		t.Errorf("sent %q", got)
+	}
+}
+
+// TestScriptIsAbandoned: whoever gives up before it is written knows that it will not be, and else that it may have run.
+func TestScriptIsAbandoned(t *testing.T) {
+	hold := make(chan struct{})
+	u, f := standingScripts(t, func(args []string) string { <-hold; return echo(args) })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, sent, err := u.Script(ctx, 0, 7, resp.AppendCommand(nil, "ECHO", "a")); !sent || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("written: got sent %v, %v", sent, err)
+	}
+	if _, sent, err := u.Script(t.Context(), 0, 7, resp.AppendCommand(nil, "ECHO", "b")); sent || !errors.Is(err, errNoLink) {
+		t.Errorf("behind it: got sent %v, %v", sent, err)
+	}
+	close(hold)
+	l := u.AnyNode().Link(Lane{Scripts: true})
+	awaitStanding(t, l)
+	c := &scriptCall{link: l, ended: make(chan struct{})}
+	if !c.state.CompareAndSwap(waiting, abandoned) || !c.Dropped() {
+		t.Error("an abandoned call is written")
+	}
+	c = &scriptCall{link: l, ended: make(chan struct{})}
+	if c.Dropped() || c.Dropped() || c.state.CompareAndSwap(waiting, abandoned) {
+		t.Error("a written call is called unsent")
+	}
+	if got := f.commands(); got != "ECHO a" {
+		t.Errorf("sent %q", got)
+	}
+}
+
+// TestScriptsHaveLinksOfTheirOwn: they do not wait behind what sessions have sent.
+func TestScriptsHaveLinksOfTheirOwn(t *testing.T) {
+	u, _ := standingScripts(t, echo)
+	n := u.AnyNode()
+	if n.Link(Lane{}) == n.Link(Lane{Scripts: true}) {
+		t.Error("one link for both")
+	}
+}
