@@ -3,6 +3,7 @@ package proxy
 import (
 	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -31,6 +32,10 @@ type conn struct {
 	failure error
 	attempt func(fd uintptr) bool
 	patient func(fd uintptr) bool
+
+	// keepMu guards the field below, and is held while the socket is set accordingly.
+	keepMu sync.Mutex
+	tight  bool // keepalives find a vanished peer soon
 }
 
 func newConn(nc net.Conn) (*conn, error) {
@@ -128,4 +133,25 @@ func (c *conn) shut() {
 		_ = syscall.Shutdown(int(fd), syscall.SHUT_RDWR)
 	})
 	_ = c.SetDeadline(time.Unix(1, 0))
+}
+
+// tighten lets keepalives find a vanished peer soon.
+func (c *conn) tighten() {
+	c.keepMu.Lock()
+	defer c.keepMu.Unlock()
+	if !c.tight {
+		c.tight = true
+		c.setKeepAlive(true)
+	}
+}
+
+// loosen gives the socket its usual keepalives back, unless the session has
+// holds or waiters: those have said so before they tighten.
+func (c *conn) loosen() {
+	c.keepMu.Lock()
+	defer c.keepMu.Unlock()
+	if c.tight && !c.session.guarded.Load() {
+		c.tight = false
+		c.setKeepAlive(false)
+	}
 }

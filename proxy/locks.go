@@ -146,9 +146,10 @@ func (h *host) Moved([]byte) { (*session)(h).kill("lock moved to another connect
 // Guard implements lockcmd.Host.
 func (h *host) Guard(on bool) {
 	s := (*session)(h)
-	if s.guarded.Swap(on) != on {
-		s.conn.setKeepAlive(on)
-	}
+	s.guarded.Store(on)
+	if on {
+		s.conn.tighten()
+	} // else the patrol loosens it: many take a lock again soon
 }
 
 // Wait implements lockcmd.Host.

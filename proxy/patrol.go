@@ -53,6 +53,7 @@ func (s *Server) inspect(now time.Time) {
 			s.log.Warn("client with locks does not answer, closing it", "session", one.id, "client", one.conn.RemoteAddr())
 			one.kill("peer timeout", false)
 		}
+		one.conn.loosen()
 	}
 	if total > totalOutput*s.cfg.MaxClientOutput && largest != nil {
 		s.stats.outputLimit.Add(1)
