@@ -27,9 +27,10 @@ type subscriber struct {
 	from    Subscriber
 	news    string // our own channel, leash:<uuid>
 
-	// mu guards the field below and the subs in it.
+	// mu guards the fields below and the subs.
 	mu   sync.Mutex
 	subs map[string]*sub
+	said int64 // rises with each message and each new sub
 }
 
 // sub is a channel listened to.
@@ -39,6 +40,7 @@ type sub struct {
 	since  time.Time // users is 0 since then
 	ready  <-chan struct{}
 	cancel func()
+	last   int64 // subscriber.said at its last message, or its beginning
 }
 
 func newSubscriber(s *Service, from Subscriber) *subscriber {
@@ -51,7 +53,8 @@ func (l *subscriber) listen(channel string, lock lockID) (ready <-chan struct{})
 	defer l.mu.Unlock()
 	c := l.subs[channel]
 	if c == nil {
-		c = &sub{}
+		l.said++
+		c = &sub{last: l.said}
 		l.subs[channel] = c
 		plain, sharded := l.service.cfg.Publish != PublishSharded, l.service.cfg.Publish != PublishPlain
 		c.ready, c.cancel = l.from.Subscribe(channel, plain, sharded, func([]byte) { l.heard(channel) })
@@ -61,6 +64,23 @@ func (l *subscriber) listen(channel string, lock lockID) (ready <-chan struct{})
 	}
 	c.users++
 	return c.ready
+}
+
+// silence stands for what was heard on a channel until now; 0 when messages may be missed. As long as it stays the same, and is not 0,
+// nothing was said.
+func (l *subscriber) silence(channel string) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.subs[channel]
+	if c == nil {
+		return 0
+	}
+	select {
+	case <-c.ready:
+		return c.last
+	default:
+		return 0
+	}
 }
 
 // leave is the end of one listen. If another one may follow soon, the channel stays subscribed for a while.
@@ -120,6 +140,8 @@ func (l *subscriber) heard(channel string) {
 	l.mu.Lock()
 	var locks []lockID
 	if c := l.subs[channel]; c != nil {
+		l.said++
+		c.last = l.said
 		locks = c.locks[:len(c.locks):len(c.locks)] // only ever appended to
 	}
 	l.mu.Unlock()

@@ -60,3 +60,44 @@ func TestChannelsAreGivenUpAfterTheLastWaiter(t *testing.T) {
 		return subscribers(t, rdb, key)+shardSubscribers(t, rdb, key) == 0
 	})
 }
+
+// saidBy is a Subscriber whose channels say what a test wants.
+type saidBy struct {
+	ready chan struct{}
+	hear  func(message []byte)
+}
+
+func (f *saidBy) Subscribe(_ string, _, _ bool, hear func(message []byte)) (ready <-chan struct{}, cancel func()) {
+	f.hear = hear
+	return f.ready, func() {}
+}
+
+// TestR17SilenceIsCertain: only while a channel is listened to all the time, and nothing is said there, a waiter need not look again.
+func TestR17SilenceIsCertain(t *testing.T) {
+	from := &saidBy{ready: make(chan struct{})}
+	l := newSubscriber(&Service{queues: newQueues(), lines: newLines()}, from)
+	if got := l.silence("c"); got != 0 {
+		t.Errorf("nobody listens: got %d", got)
+	}
+	l.listen("c", lockID{key: "k"})
+	if got := l.silence("c"); got != 0 {
+		t.Errorf("not subscribed yet: got %d", got)
+	}
+	close(from.ready)
+	quiet := l.silence("c")
+	if quiet == 0 || l.silence("c") != quiet {
+		t.Errorf("subscribed: got %d, then %d", quiet, l.silence("c"))
+	}
+	for _, message := range [][]byte{[]byte("0"), nil} {
+		from.hear(message)
+		if got := l.silence("c"); got == 0 || got == quiet {
+			t.Errorf("after message %q: got %d, as before it", message, got)
+		}
+		quiet = l.silence("c")
+	}
+	l.leave("c", false)
+	l.listen("c", lockID{key: "k"})
+	if got := l.silence("c"); got == 0 || got == quiet {
+		t.Errorf("after a gap: got %d, as before it", got)
+	}
+}

@@ -20,6 +20,7 @@ type try struct {
 	late    bool  // a copy of it may still reach Redis, after it is over
 	own     *hold // the carrier's hold of this owner, to be entered again; nil for a new one. Its gate is ours
 	request *request
+	silence int64 // on the channel of its line, before it was sent
 }
 
 // result is how a try, or the wait for a lock, went.

@@ -21,6 +21,9 @@ func (c *Carrier) wait(ctx context.Context, t *try, seen result) result {
 	channel := t.line().channel
 	ready := s.ears.listen(channel, t.wish.lock())
 	defer s.ears.leave(channel, !t.wish.mode.fair)
+	if seen.kind == taken && t.silence != 0 && t.silence == s.ears.silence(channel) {
+		ready = nil // nothing was missed since the first look
+	}
 
 	over := make(<-chan time.Time) // never
 	var end time.Time
