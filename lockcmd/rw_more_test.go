@@ -1,0 +1,171 @@
+package lockcmd
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+)
+
+func TestReadWriteEmbedded(t *testing.T) {
+	m := miniredis.RunT(t)
+	rdb := dialServer(t, m.Addr())
+	s := leash(t, rdb, Config{})
+	a, b, key := connect(t, s), connect(t, s), "k"
+	a.token(key, "WRITE", "OWNER", "me")
+	reply := b.await(s, 1, key, "READ", "BLOCK", "0")
+	a.token(key, "READ", "OWNER", "me")
+	a.token(key, "READ", "OWNER", "me")
+	want(t, a.do("LOCK.ACQUIRE", key), "$-1")
+	want(t, a.do("LOCK.RELEASE", key, "WRITE"), ":1")
+	tokenOf(t, receive(t, reply, 3*time.Second))
+	want(t, a.do("LOCK.ACQUIRE", key, "WRITE", "OWNER", "me"), "-"+msgKind)
+	s.RenewAll(context.Background())
+	if info := fields(t, b.do("LOCK.INFO", key)); info["mode"] != "read" || info["holds"] != "3" {
+		t.Errorf("got %v", info)
+	}
+	want(t, a.do("LOCK.RELEASE", key), ":0")
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	want(t, b.do("LOCK.RELEASE", key), ":1")
+	wantNothing(t, rdb, key, a, b)
+}
+
+func TestR13ReadWriteScriptsAreFoundAgainAfterFlush(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond}), newKey()
+		flush := func() {
+			t.Helper()
+			err := rdb.ScriptFlush(context.Background()).Err()
+			if c, ok := rdb.(*redis.ClusterClient); ok {
+				err = c.ForEachMaster(context.Background(), func(ctx context.Context, c *redis.Client) error {
+					return c.ScriptFlush(ctx).Err()
+				})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		a, b := connect(t, s), connect(t, s)
+		flush()
+		a.token(key, "WRITE", "OWNER", "me")
+		flush()
+		a.token(key, "READ", "OWNER", "me")
+		for range 8 {
+			flush()
+			<-time.After(150 * time.Millisecond)
+		}
+		reply := b.await(s, 1, key, "READ", "BLOCK", "0")
+		flush()
+		want(t, a.do("LOCK.RELEASE", key, "WRITE"), ":1")
+		tokenOf(t, receive(t, reply, 2*time.Second))
+		flush()
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		flush()
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+		wantNothing(t, rdb, key, a, b)
+	})
+}
+
+func TestR13ReadWriteReleasePassesAtMaxmemory(t *testing.T) {
+	rdb, ctx := dialServer(t, sharedServer(t).Addr), context.Background()
+	s, other := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond}), leash(t, rdb, Config{})
+	for _, mode := range []string{"READ", "WRITE"} {
+		key, down := newKey(), newKey()
+		a, b, c := connect(t, s), connect(t, s), connect(t, other)
+		for range 4 {
+			a.token(key, mode, "OWNER", "me")
+		}
+		b.token(down, "WRITE", "OWNER", "me")
+		b.token(down, "READ", "OWNER", "me")
+		rdb.ConfigSet(ctx, "maxmemory", "1")
+		want(t, c.do("LOCK.ACQUIRE", newKey(), mode), "-OOM command not allowed when used memory > 'maxmemory'.")
+		want(t, c.do("LOCK.ACQUIRE", down, "READ"), "$-1")
+		want(t, a.do("LOCK.ACQUIRE", key, mode, "OWNER", "me"), "-OOM command not allowed when used memory > 'maxmemory'.")
+		want(t, count(rdb, key, map[string]string{"READ": "me", "WRITE": "me:write"}[mode]), "4")
+		<-time.After(time.Second) // renewal goes on
+		want(t, a.do("LOCK.RELEASE", key), ":0")
+		want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), ":0")
+		want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), ":0")
+		want(t, c.do("LOCK.RELEASE", key, "OWNER", "me"), ":0")
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		want(t, b.do("LOCK.RELEASE", down, "WRITE"), ":1")
+		want(t, b.do("LOCK.RELEASE", down), ":1")
+		rdb.ConfigSet(ctx, "maxmemory", "0")
+		wantNothing(t, rdb, key, a, b)
+	}
+}
+
+func TestR8ReadWriteLocksLiveInTheirDatabase(t *testing.T) {
+	in := databases(t)
+	s := leash(t, in(0), Config{Database: in, WatchdogTimeout: time.Second})
+	key := newKey()
+	a, b, c := connectTo(t, s, 0), connectTo(t, s, 3), connectTo(t, s, 3)
+	a.token(key, "READ")
+	b.token(key, "WRITE")
+	reply := c.start("LOCK.ACQUIRE", key, "READ", "BLOCK", "0")
+	eventually(t, 5*time.Second, "it waits", func() bool { return s.queues.length(lockID{3, key}) == 1 })
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	<-time.After(1500 * time.Millisecond)
+	if len(reply) != 0 || len(b.losses) != 0 {
+		t.Fatal("a lock of another database was taken for this one")
+	}
+	want(t, b.do("LOCK.RELEASE", key), ":1")
+	tokenOf(t, receive(t, reply, 5*time.Second))
+	want(t, c.do("LOCK.RELEASE", key), ":1")
+	wantNothing(t, in(3), key, a, b, c)
+}
+
+func TestAttachExtendAndCheckReadAndWrite(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, ctx := leash(t, rdb, Config{}), leash(t, rdb, Config{}), context.Background()
+		for _, mode := range []string{"READ", "WRITE"} {
+			key := newKey()
+			a, b, c := connect(t, s), connect(t, other), connect(t, s)
+			var beside *conn
+			if mode == "READ" {
+				beside = connect(t, s)
+				beside.token(key, "READ", "LEASE", "3000", "OWNER", "other")
+			}
+			n := a.token(key, mode, "OWNER", "me", "LEASE", "60000")
+			a.token(key, mode, "OWNER", "me", "LEASE", "50000")
+			token := strconv.FormatInt(n, 10)
+			want(t, c.do("LOCK.CHECK", key, "TOKEN", token), ":1")
+			want(t, c.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(n+1, 10)), ":0")
+
+			want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token, mode), ":"+token)
+			eventually(t, 3*time.Second, "its old carrier forgets", func() bool { return a.carrier.Holds() == 0 })
+			a.carrier.End(Release)
+			want(t, b.do("LOCK.RELEASE", key), ":0")
+			want(t, b.do("LOCK.EXTEND", key, "90000"), ":90000")
+			for _, k := range []string{key, recordsKey(key)} {
+				if left := rdb.PTTL(ctx, k).Val(); left < 85*time.Second {
+					t.Errorf("%s: %s lasts %v", mode, k, left)
+				}
+			}
+			want(t, c.do("LOCK.EXTEND", key, "1000", "TOKEN", token), ":1000")
+			left := rdb.PTTL(ctx, key).Val()
+			if most := map[string]time.Duration{"READ": 3 * time.Second, "WRITE": time.Second}[mode]; left > most || left < 500*time.Millisecond {
+				t.Errorf("%s lasts %v, want as long as its longest hold", mode, left)
+			}
+			if left := readTimeout(rdb, key, "me", 1); mode == "READ" && (left > time.Second || left < 500*time.Millisecond) {
+				t.Errorf("the hold lasts %v", left)
+			}
+			eventually(t, 3*time.Second, "the lease is over", func() bool { return c.do("LOCK.CHECK", key, "TOKEN", token) == ":0" })
+			eventually(t, 3*time.Second, "it is forgotten", func() bool { return b.carrier.Holds() == 0 })
+			if len(a.losses)+len(b.losses) != 0 {
+				t.Error("the end of a lease was told as a loss")
+			}
+			if mode == "READ" {
+				want(t, beside.do("LOCK.RELEASE", key), ":1")
+			}
+			eventually(t, time.Second, "nothing is left", func() bool { return !exists(t, rdb, key) && !exists(t, rdb, recordsKey(key)) })
+			wantNothing(t, rdb, key, b, c)
+			c.token(key, mode, "OWNER", "me")
+			want(t, c.do("LOCK.EXTEND", key, "1000"), "-"+msgIsRenewed)
+			want(t, c.do("LOCK.RELEASE", key), ":1")
+		}
+	})
+}

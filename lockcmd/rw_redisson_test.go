@@ -1,0 +1,298 @@
+package lockcmd
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The scenarios of Redisson's own tests of its RReadWriteLock, by the names they have there, with leases a tenth as long. What is about Java
+// objects is left out; what other tests here hold already is: testInCluster and testWR (TestDowngrade), testReadWriteTTL
+// (TestR12ReadAndWriteHoldsAreRenewed), testWriteRead (TestR18ReadersGoInTogether), the testConcurrency ones
+// (TestReadersAndWritersUnderLoad).
+func TestReadWriteScenariosOfRedisson(t *testing.T) {
+	for name, scenario := range map[string]func(*testing.T, *readWriteScene){
+		"testReadLockExpiration":                  testReadLockExpiration,
+		"testReadLockExpirationRenewal":           testReadLockExpirationRenewal,
+		"testName":                                testName,
+		"testWriteLockExpiration":                 testWriteLockExpiration,
+		"testReadLockLeaseTimeoutDiffThreadsWRR":  testReadLockLeaseTimeoutDiffThreadsWRR,
+		"testReadLockLeaseTimeoutDiffThreadsRRW":  testReadLockLeaseTimeoutDiffThreadsRRW,
+		"testReadLockLeaseTimeout":                testReadLockLeaseTimeout,
+		"testWriteReadReentrancy":                 testWriteReadReentrancy,
+		"testWriteLock":                           testWriteLock,
+		"testMultiRead":                           testMultiRead,
+		"testExpireRead":                          testExpireRead,
+		"testExpireWrite":                         testExpireWrite,
+		"testAutoExpire":                          testAutoExpire,
+		"testHoldCount":                           testHoldCount,
+		"testIsHeldByCurrentThreadAndOthers":      testIsHeld,
+		"testUnlockFail":                          testUnlockFail,
+		"testLockUnlockAndReentrancy":             testLockUnlock,
+		"testMultiInstanceReadLockZombieCleanup":  testZombieCleanup,
+		"testMultiInstanceZombieReadLockPerforms": testZombies,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			both(t, func(t *testing.T, rdb redis.UniversalClient) {
+				cfg := Config{WatchdogTimeout: time.Second}
+				sc := &readWriteScene{rdb: rdb, key: newKey(), s: leash(t, rdb, cfg), other: leash(t, rdb, cfg)}
+				sc.a, sc.b, sc.c = connect(t, sc.s), connect(t, sc.s), connect(t, sc.other)
+				scenario(t, sc)
+				eventually(t, 3*time.Second, "the lock is free", func() bool { return !exists(t, rdb, sc.key) })
+				for _, c := range []*conn{sc.a, sc.b, sc.c} {
+					if len(c.losses) != 0 {
+						t.Errorf("lost %s", <-c.losses)
+					}
+				}
+			})
+		})
+	}
+}
+
+// readWriteScene is who takes part: a and b on one Leash, c on another.
+type readWriteScene struct {
+	rdb      redis.UniversalClient
+	key      string
+	s, other *Service
+	a, b, c  *conn
+}
+
+// gets runs an ACQUIRE with BLOCK that must get in between two moments from began on.
+func (sc *readWriteScene) gets(t *testing.T, c *conn, option string, began time.Time, from, to time.Duration) {
+	t.Helper()
+	tokenOf(t, c.do("LOCK.ACQUIRE", sc.key, option, "BLOCK", "5000"))
+	if took := time.Since(began); took < from || took > to {
+		t.Errorf("%s got in after %v, want %v to %v", option, took, from, to)
+	}
+}
+
+func testReadLockExpiration(t *testing.T, sc *readWriteScene) {
+	began := time.Now()
+	sc.a.token(sc.key, "READ", "LEASE", "1000")
+	sc.b.token(sc.key, "READ", "LEASE", "300")
+	sc.gets(t, sc.c, "WRITE", began, 900*time.Millisecond, 2*time.Second)
+	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
+}
+
+func testReadLockExpirationRenewal(t *testing.T, sc *readWriteScene) {
+	var readers []*conn
+	for i := range 50 {
+		c := connect(t, []*Service{sc.s, sc.other}[i%2])
+		c.token(sc.key, "READ", "TTL", "600")
+		readers = append(readers, c)
+	}
+	<-time.After(1500 * time.Millisecond)
+	for _, c := range readers {
+		want(t, c.do("LOCK.RELEASE", sc.key), ":1")
+	}
+}
+
+func testName(t *testing.T, sc *readWriteScene) {
+	for i := range 20 {
+		key := "PREFIX:" + strconv.Itoa(i) + ":{" + sc.key + "}:x"
+		sc.a.token(key, "READ", "OWNER", "me")
+		want(t, sc.c.do("LOCK.ACQUIRE", key, "WRITE"), "$-1")
+		want(t, sc.a.do("LOCK.RELEASE", key), ":1")
+		sc.a.token(key, "WRITE")
+		want(t, sc.c.do("LOCK.ACQUIRE", key, "READ"), "$-1")
+		want(t, sc.a.do("LOCK.RELEASE", key), ":1")
+		wantNothing(t, sc.rdb, key, sc.a, sc.c)
+	}
+}
+
+// Redisson's leases of one writer add up; ours are the longer one (R12).
+func testWriteLockExpiration(t *testing.T, sc *readWriteScene) {
+	began := time.Now()
+	sc.a.token(sc.key, "WRITE", "OWNER", "me", "LEASE", "1000")
+	sc.a.token(sc.key, "WRITE", "OWNER", "me", "LEASE", "100")
+	<-time.After(300 * time.Millisecond)
+	want(t, sc.b.do("LOCK.ACQUIRE", sc.key, "WRITE"), "$-1")
+	want(t, sc.c.do("LOCK.ACQUIRE", sc.key, "READ"), "$-1")
+	sc.gets(t, sc.c, "READ", began, 900*time.Millisecond, 2*time.Second)
+	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
+}
+
+func testReadLockLeaseTimeoutDiffThreadsWRR(t *testing.T, sc *readWriteScene) {
+	began := time.Now()
+	sc.a.token(sc.key, "WRITE", "LEASE", "1000")
+	second := sc.b.start("LOCK.ACQUIRE", sc.key, "READ", "BLOCK", "0")
+	sc.gets(t, sc.c, "READ", began, 900*time.Millisecond, 2*time.Second)
+	tokenOf(t, receive(t, second, 2*time.Second))
+	want(t, sc.b.do("LOCK.RELEASE", sc.key), ":1")
+	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
+}
+
+func testReadLockLeaseTimeoutDiffThreadsRRW(t *testing.T, sc *readWriteScene) {
+	began := time.Now()
+	sc.a.token(sc.key, "READ", "LEASE", "1000")
+	sc.b.token(sc.key, "READ", "LEASE", "5000")
+	want(t, sc.b.do("LOCK.RELEASE", sc.key), ":1")
+	sc.gets(t, sc.c, "WRITE", began, 900*time.Millisecond, 2*time.Second)
+	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
+}
+
+func testReadLockLeaseTimeout(t *testing.T, sc *readWriteScene) {
+	began := time.Now()
+	sc.a.token(sc.key, "READ", "LEASE", "1000")
+	sc.a.token(sc.key, "READ", "LEASE", "1000")
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+	want(t, sc.a.do("LOCK.ACQUIRE", sc.key, "WRITE"), "$-1")
+	eventually(t, 3*time.Second, "the first is over", func() bool { return sc.a.carrier.Holds() == 0 })
+	sc.gets(t, sc.a, "WRITE", began, 900*time.Millisecond, 2500*time.Millisecond)
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+}
+
+func testWriteReadReentrancy(t *testing.T, sc *readWriteScene) {
+	sc.a.token(sc.key, "WRITE", "OWNER", "me")
+	sc.a.token(sc.key, "READ", "OWNER", "me")
+	want(t, sc.a.do("LOCK.RELEASE", sc.key, "READ"), ":1")
+	want(t, sc.c.do("LOCK.ACQUIRE", sc.key, "READ"), "$-1")
+	sc.a.token(sc.key, "READ", "OWNER", "me")
+	want(t, sc.a.do("LOCK.RELEASE", sc.key, "WRITE"), ":1")
+	want(t, fields(t, sc.c.do("LOCK.INFO", sc.key))["mode"], "read")
+	sc.c.token(sc.key, "READ")
+	want(t, sc.b.do("LOCK.ACQUIRE", sc.key, "WRITE"), "$-1")
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
+}
+
+func testWriteLock(t *testing.T, sc *readWriteScene) {
+	sc.a.token(sc.key, "WRITE", "OWNER", "me")
+	sc.a.token(sc.key, "WRITE", "OWNER", "me")
+	want(t, sc.b.do("LOCK.ACQUIRE", sc.key, "WRITE"), "$-1")
+	want(t, sc.c.do("LOCK.ACQUIRE", sc.key, "READ"), "$-1")
+	sc.a.token(sc.key, "READ", "OWNER", "me")
+	want(t, sc.a.do("LOCK.RELEASE", sc.key, "WRITE"), ":0")
+	want(t, sc.a.do("LOCK.RELEASE", sc.key, "WRITE"), ":1")
+	want(t, sc.a.do("LOCK.ACQUIRE", sc.key, "WRITE", "OWNER", "me"), "-"+msgKind)
+	want(t, sc.c.do("LOCK.ACQUIRE", sc.key, "WRITE", "BLOCK", "100"), "$-1")
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+	sc.c.token(sc.key, "WRITE")
+	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
+}
+
+func testMultiRead(t *testing.T, sc *readWriteScene) {
+	sc.a.token(sc.key, "READ")
+	sc.b.token(sc.key, "READ")
+	reply := sc.c.await(sc.other, 1, sc.key, "WRITE", "BLOCK", "0")
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+	want(t, connect(t, sc.s).do("LOCK.ACQUIRE", sc.key, "WRITE", "BLOCK", "50"), "$-1")
+	if len(reply) != 0 {
+		t.Fatal("a writer got in beside a reader")
+	}
+	want(t, sc.b.do("LOCK.RELEASE", sc.key), ":1")
+	tokenOf(t, receive(t, reply, 3*time.Second))
+	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
+}
+
+func testExpireRead(t *testing.T, sc *readWriteScene) {
+	began := time.Now()
+	sc.a.token(sc.key, "READ", "OWNER", "me", "LEASE", "500")
+	sc.gets(t, sc.c, "WRITE", began, 400*time.Millisecond, 1500*time.Millisecond)
+	want(t, sc.a.do("LOCK.RELEASE", sc.key, "OWNER", "me"), "-"+msgNotHeld)
+	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
+}
+
+func testExpireWrite(t *testing.T, sc *readWriteScene) {
+	began := time.Now()
+	sc.a.token(sc.key, "WRITE", "OWNER", "me", "LEASE", "500")
+	sc.gets(t, sc.c, "WRITE", began, 400*time.Millisecond, 1500*time.Millisecond)
+	want(t, sc.a.do("LOCK.RELEASE", sc.key, "OWNER", "me"), "-"+msgNotHeld)
+	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
+}
+
+func testAutoExpire(t *testing.T, sc *readWriteScene) {
+	for _, option := range []string{"READ", "WRITE"} {
+		c := connect(t, sc.s)
+		c.token(sc.key, option)
+		c.carrier.End(Expire) // nobody knows whether it is still at work
+		began := time.Now()
+		sc.gets(t, sc.c, "WRITE", began, 400*time.Millisecond, 2*time.Second)
+		want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
+	}
+}
+
+func testHoldCount(t *testing.T, sc *readWriteScene) {
+	for _, option := range []string{"READ", "WRITE"} {
+		want(t, sc.b.do("LOCK.INFO", sc.key), "$-1")
+		for _, n := range []string{"1", "2"} {
+			sc.a.token(sc.key, option, "OWNER", "me")
+			want(t, fields(t, sc.b.do("LOCK.INFO", sc.key))["holds"], n)
+		}
+		want(t, sc.a.do("LOCK.RELEASE", sc.key), ":0")
+		want(t, fields(t, sc.b.do("LOCK.INFO", sc.key))["holds"], "1")
+		want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+	}
+}
+
+func testIsHeld(t *testing.T, sc *readWriteScene) {
+	for _, option := range []string{"READ", "WRITE"} {
+		token := strconv.FormatInt(sc.a.token(sc.key, option), 10)
+		wantPrefix(t, sc.a.do("LOCK.TTL", sc.key), ":")
+		if left := sc.a.do("LOCK.TTL", sc.key); left == ":-2" {
+			t.Error("its holder does not know of it")
+		}
+		want(t, sc.b.do("LOCK.TTL", sc.key), ":-2")
+		want(t, sc.c.do("LOCK.TTL", sc.key), ":-2")
+		want(t, sc.c.do("LOCK.CHECK", sc.key, "TOKEN", token), ":1")
+		want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+		want(t, sc.a.do("LOCK.TTL", sc.key), ":-2")
+		want(t, sc.c.do("LOCK.CHECK", sc.key, "TOKEN", token), ":0")
+	}
+}
+
+func testUnlockFail(t *testing.T, sc *readWriteScene) {
+	for _, option := range []string{"READ", "WRITE"} {
+		other := map[string]string{"READ": "WRITE", "WRITE": "READ"}[option]
+		sc.a.token(sc.key, option, "OWNER", "me")
+		want(t, sc.b.do("LOCK.RELEASE", sc.key), "-"+msgNotHeld)
+		want(t, sc.c.do("LOCK.RELEASE", sc.key, "OWNER", "you"), "-"+msgNotHeld)
+		want(t, sc.c.do("LOCK.RELEASE", sc.key, "OWNER", "me", other), "-"+msgNotHeld)
+		want(t, sc.a.do("LOCK.RELEASE", sc.key, other), "-"+msgNotHeld)
+		want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+		want(t, sc.a.do("LOCK.RELEASE", sc.key), "-"+msgNotHeld)
+	}
+}
+
+func testLockUnlock(t *testing.T, sc *readWriteScene) {
+	for _, option := range []string{"READ", "WRITE", "READ", "WRITE"} {
+		first := sc.a.token(sc.key, option, "OWNER", "me")
+		if again := sc.a.token(sc.key, option, "OWNER", "me"); again != first {
+			t.Errorf("got token %d, want %d", again, first)
+		}
+		want(t, sc.a.do("LOCK.RELEASE", sc.key), ":0")
+		want(t, sc.c.do("LOCK.ACQUIRE", sc.key, "WRITE"), "$-1")
+		want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+	}
+}
+
+func testZombieCleanup(t *testing.T, sc *readWriteScene) {
+	dead, java := connect(t, sc.s), newJavaRW(t, sc.rdb, sc.key, "1")
+	dead.token(sc.key, "READ")
+	dead.carrier.End(Expire)
+	java.in(java.read(time.Second))
+	sc.c.token(sc.key, "READ", "OWNER", "me")
+	<-time.After(2500 * time.Millisecond)
+	began := time.Now()
+	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
+	sc.gets(t, sc.b, "WRITE", began, 0, 1500*time.Millisecond)
+	want(t, sc.b.do("LOCK.RELEASE", sc.key), ":1")
+}
+
+func testZombies(t *testing.T, sc *readWriteScene) {
+	for i := range 60 {
+		java := newJavaRW(t, sc.rdb, sc.key, strconv.Itoa(i/3))
+		java.in(java.read(500 * time.Millisecond))
+	}
+	began := time.Now()
+	sc.a.token(sc.key, "READ")
+	sc.b.token(sc.key, "READ")
+	<-time.After(700 * time.Millisecond)
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+	want(t, sc.b.do("LOCK.RELEASE", sc.key), ":1")
+	sc.gets(t, sc.c, "WRITE", began, 0, 3*time.Second)
+	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
+}
