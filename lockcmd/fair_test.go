@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -227,11 +228,11 @@ func TestR22DeadWaitersAreTakenOut(t *testing.T) {
 			}
 		}
 		key := newKey()
-		stand(key, "ghost", 0, 0)              // blocks Redisson for ever
-		stand(key, "java:1", now-1, 0)         // its time is over
-		stand(key, "u:1", now+900000, now-1)   // a Leash that died
-		stand(key, "java:2", now+1200000, 0)   // alive
-		stand(key, "u:2", now+1500000, now-10) // dead, but that is for later
+		stand(key, "ghost", 0, 0)                 // blocks Redisson for ever
+		stand(key, "java:1", now-1, 0)            // its time is over
+		stand(key, "u:1", now+900000, now-25000)  // a Leash that died
+		stand(key, "java:2", now+1200000, 0)      // alive
+		stand(key, "u:2", now+1500000, now-25000) // dead, but that is for later
 		a := connect(t, s)
 		want(t, a.do("LOCK.ACQUIRE", key, "FAIR"), "$-1")
 		if queue := order(rdb, key); !slices.Equal(queue, []string{"java:2", "u:2"}) {
@@ -248,6 +249,12 @@ func TestR22DeadWaitersAreTakenOut(t *testing.T) {
 		a.token(key, "FAIR")
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		wantNothingLeft(t, rdb, key)
+
+		key = newKey()
+		stand(key, "u:1", now+900000, now-1)
+		want(t, a.do("LOCK.ACQUIRE", key, "FAIR"), "$-1") // it may be Redis that was away
+		a.token(key, "FAIR", "BLOCK", "2000")             // but who is heard of itself knows better
+		want(t, a.do("LOCK.RELEASE", key), ":1")
 
 		key = newKey()
 		stand(key, "java:1", now+1000, 0) // dead, but it may be alive as far as anybody knows
@@ -337,5 +344,51 @@ func TestFairHoldsArePlainHolds(t *testing.T) {
 		}
 		want(t, a.do("LOCK.RELEASE", key, "ALL"), ":1")
 		wantNothingLeft(t, rdb, key)
+	})
+}
+
+func TestR22OrderOutlivesAnAbsenceOfRedis(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
+		holder := connect(t, s)
+		holder.token(key)
+		const n = 5
+		conns, replies := make([]*conn, n), make([]<-chan string, n)
+		for i := range n {
+			conns[i] = connect(t, s)
+			replies[i] = conns[i].stand(rdb, i+1, key, "BLOCK", "0")
+		}
+		away := `for _, who in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do redis.call('ZINCRBY', KEYS[1], -12000, who) end`
+		rdb.Eval(ctx, away, queueKeys(key)[2:]) // as if nobody had been heard of for long
+		want(t, connect(t, s).do("LOCK.ACQUIRE", key, "FAIR"), "$-1")
+		want(t, holder.do("LOCK.RELEASE", key), ":1")
+		for i := range n {
+			tokenOf(t, receive(t, replies[i], 3*time.Second))
+			want(t, conns[i].do("LOCK.RELEASE", key), ":1")
+		}
+		wantNothingLeft(t, rdb, key)
+	})
+}
+
+func TestInfoShowsFairWaiters(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		a, b, c := connect(t, s), connect(t, other), connect(t, s)
+		a.token(key, "FAIR", "OWNER", "me")
+		fairs := b.stand(rdb, 1, key, "BLOCK", "0")
+		plains := c.await(s, 1, key, "BLOCK", "0")
+		java(t, rdb, key, "java:1").look()
+		for _, who := range []*conn{a, b} {
+			reply := who.do("LOCK.INFO", key)
+			wantPrefix(t, reply, "*22\r\n$5\r\nstate\r\n$4\r\nheld\r\n$4\r\nmode\r\n$4\r\nfair\r\n")
+			waiters := map[*conn]string{a: ":3", b: ":2"}[who] // who waits plainly is known on its own Leash
+			if !strings.HasSuffix(reply, waiters) {
+				t.Errorf("got %q, want waiters %s", reply, waiters)
+			}
+		}
+		b.gone()
+		c.gone()
+		receive(t, fairs, 3*time.Second)
+		receive(t, plains, 3*time.Second)
 	})
 }

@@ -48,6 +48,7 @@ type look struct {
 	left   time.Duration // negative: none, or for ever
 	now    int64         // Redis's clock, ms
 	record *record       // nil when Leash does not hold it
+	queue  int           // how many wait FAIR, here or elsewhere; 0 in a slot that migrates
 	holds  []found       // those of Leash's, of all owners
 	others []found       // those of others, without a record
 }
@@ -72,14 +73,14 @@ func (l look) find(o options) (f found, ok bool) {
 
 // inspect reads a lock.
 func (s *Service) inspect(lock lockID, until time.Time) (look, error) {
-	reply, err := s.ask(&request{script: inspectScript, db: lock.db, keys: []string{lock.key}}, until)
+	reply, err := s.ask(&request{script: inspectScript, db: lock.db, keys: []string{lock.key, queueKeys(lock.key)[0]}, least: 1}, until)
 	if err != nil {
 		return look{}, err
 	}
 	n := numbers(reply)
-	l := look{mode: "plain", left: millis(n[0]), now: n[1]*1000 + n[2]/1000}
+	l := look{mode: "plain", left: millis(n[0]), now: n[1]*1000 + n[2]/1000, queue: int(n[3])}
 	text := ""
-	for i := 3; i+1 < len(n); i += 2 {
+	for i := 4; i+1 < len(n); i += 2 {
 		field, value := word(reply, i), word(reply, i+1)
 		switch field {
 		case recordField:
@@ -101,7 +102,12 @@ func (s *Service) inspect(lock lockID, until time.Time) (look, error) {
 	case l.record == nil:
 		l.others = []found{{mode: plain, owner: l.owner}}
 	default:
-		l.holds = []found{{mode: plain, owner: l.owner, record: *l.record, text: text}}
+		m := plain
+		if l.record.terms().fair {
+			m = fair
+		}
+		l.mode = m.name
+		l.holds = []found{{mode: m, owner: l.owner, record: *l.record, text: text}}
 	}
 	return l, nil
 }
@@ -167,7 +173,7 @@ func (c *Carrier) info(_ context.Context, dst []byte, args [][]byte) []byte {
 	if l.owner == "" {
 		return appendNil(dst)
 	}
-	return l.append(dst, s.queues.length(c.id(key)))
+	return l.append(dst, s.queues.unfair(c.id(key))+l.queue)
 }
 
 // replyFailure is the answer when Redis could not be asked.

@@ -234,6 +234,17 @@ func (q *queues) unclaim(w *waiter, late bool) bool {
 	return true
 }
 
+// unfair is how many wait for the lock but not FAIR.
+func (q *queues) unfair(lock lockID) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := q.counts[lock]
+	if line := q.fair[lock]; line != nil {
+		n -= len(line.waiters)
+	}
+	return n
+}
+
 // length is how many wait for the lock, in whatever line.
 func (q *queues) length(lock lockID) int {
 	q.mu.Lock()

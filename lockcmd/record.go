@@ -17,7 +17,7 @@ import (
 //	since      decimal: Redis's clock at the grant, ms since 1970
 //	ttl        decimal: ms a renewal raises the key's TTL to; for a hold that is not renewed, its lease
 //	options    letters: w renewed or l lease, always the first; then e: it stays when its connection ends (ONCLOSE EXPIRE),
-//	           o: its connection stays open when it is lost (ONLOSS ERROR)
+//	           o: its connection stays open when it is lost (ONLOSS ERROR), f: it was taken FAIR
 //	more       "-", or name=value pairs with "," between them: max=60000, it may be held for so many ms (MAXHOLD);
 //	           extend=<leash uuid>:<n>, the last EXTEND of a lease
 //	id         "=" and the client's ID of the last acquire, or "-"

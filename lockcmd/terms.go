@@ -12,6 +12,7 @@ type terms struct {
 	lease   bool          // it is not renewed
 	stays   bool          // it stays when its connection ends (ONCLOSE EXPIRE)
 	answers bool          // its loss is an answer to its client, whose connection stays open (ONLOSS ERROR)
+	fair    bool          // it was taken FAIR
 	max     time.Duration // for how long it may be held (MAXHOLD); 0 for as long as one likes
 }
 
@@ -26,6 +27,9 @@ func (t terms) options() string {
 	}
 	if t.answers {
 		letters += "o"
+	}
+	if t.fair {
+		letters += "f"
 	}
 	return letters
 }
@@ -42,6 +46,7 @@ func (t terms) more() string {
 func (r record) terms() terms {
 	t := terms{
 		lease: !strings.HasPrefix(r.opts, "w"), stays: strings.Contains(r.opts, "e"), answers: strings.Contains(r.opts, "o"),
+		fair: strings.Contains(r.opts, "f"),
 	}
 	if ms, ok := parseInt([]byte(r.value("max"))); ok && ms > 0 && ms <= maxTTL.Milliseconds() {
 		t.max = millis(ms)

@@ -63,7 +63,7 @@ func (s *Service) wishOf(command string, o options) (w wish, msg string) {
 		}
 		w.ttl = time.Duration(*ms) * time.Millisecond
 	}
-	w.lease, w.stays, w.answers, w.max = o.lease != nil, o.stays, o.answers, s.cfg.MaxHold
+	w.lease, w.stays, w.answers, w.fair, w.max = o.lease != nil, o.stays, o.answers, m.fair, s.cfg.MaxHold
 	if o.max != nil {
 		if *o.max < 1 || *o.max > maxTTL.Milliseconds() {
 			return w, msgExpire(command)

@@ -26,7 +26,7 @@ if tonumber(h[1]) > 1 and ARGV[5] ~= 'all' then
   return {0}
 end
 local q = KEYS[3] and redis.call('EXISTS', KEYS[3]) == 1 and fair(3)
-local first = q and q.head()
+local first = q and q.head(0)
 if first and first ~= ARGV[6] then
   redis.call('DEL', KEYS[1])
   tell(ARGV[15], ARGV[16])

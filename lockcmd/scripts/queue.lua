@@ -1,5 +1,6 @@
 -- queue.lua stands behind the prelude of the scripts that know of FAIR waiters: the order in which they came, and who of them lives (R22).
-local WAIT, AHEAD, DAY = 300000, 60000, 86400000 -- ms Redisson adds for each waiter; that our scores stay ahead at least; and a day
+local WAIT, AHEAD, DAY = 300000, 60000, 86400000 -- ms that Redisson adds for each waiter; that our scores stay ahead at least; of a day
+local GRACE = 20000 -- ms for which a waiter of ours is let be when nobody knows whether Redis was away
 
 -- fair is the queue whose keys stand in KEYS from at on: Redisson's list of owners and its zset of the ms after which each counts as dead;
 -- and our zset of when each that stands there through a Leash counts as dead, unless it is heard of again. With the list alone there is
@@ -26,12 +27,13 @@ local function fair(at)
   end
 
   -- head is who stands first and lives; false when nobody does. Who does not is taken out: a waiter of ours that was not heard of, and
-  -- any other when its score has come, as Redisson does, or when it has none: it would stand there for ever.
-  function q.head()
+  -- any other when its score has come, as Redisson does, or when it has none: it would stand there for ever. before is
+  -- until when ours must be heard of: now, or earlier where nobody knows whether it was Redis that was away.
+  function q.head(before)
     local first = redis.call('LINDEX', list, 0)
     while first and timeouts do
       local ours, theirs = tonumber(redis.call('ZSCORE', waiters, first)), tonumber(redis.call('ZSCORE', timeouts, first))
-      if ours and ours < now then q.remove(first)
+      if ours and ours < before then q.remove(first)
       elseif not ours and (not theirs or theirs <= now) then
         redis.call('LPOP', list)
         redis.call('ZREM', timeouts, first)
@@ -43,7 +45,7 @@ local function fair(at)
 
   -- rouse tells who stands first that the lock is free. It never fails: what was done stays done, and waiters look again by themselves.
   function q.rouse(channel, mode)
-    local ok, first = pcall(q.head)
+    local ok, first = pcall(q.head, now - GRACE)
     if ok and first then tell(channel .. ':' .. first, mode) end
   end
 
@@ -70,7 +72,13 @@ local function fair(at)
   -- turn says whether a lock that is free is so for an owner: nobody lives who stands before it. If it is not, the owner stands in the
   -- queue when it waits (patience is not ""), and whose turn it is at a free lock is told, for a lock can become free in silence.
   function q.turn(free, owner, left, patience, channel, mode)
-    local first = q.head()
+    local heard = patience ~= '' and tonumber(redis.call('ZSCORE', waiters, owner))
+    if heard and heard < now then -- it lives and was not heard of, so Redis was away: who was last heard of with it has some time, too
+      for _, other in ipairs(redis.call('ZRANGEBYSCORE', waiters, heard - patience / 4, now)) do
+        redis.pcall('ZADD', waiters, now + patience / 4, other)
+      end
+    end
+    local first = q.head(heard and now or now - GRACE)
     if free and (not first or first == owner) then return true end
     if patience ~= '' then q.stand(owner, left, tonumber(patience)) end
     if free then q.rouse(channel, mode) end
