@@ -1,0 +1,209 @@
+package lockcmd
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// What Redisson's own tests ask of its fair lock, with shorter times, of ours.
+
+func TestFairLeasesEndInTurn(t *testing.T) { // testLeaseTimeout
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		holder := connect(t, s)
+		holder.token(key, "FAIR", "LEASE", "200")
+		const n = 8
+		tokens, replies := make([]int64, n), make([]<-chan string, n)
+		for i := range n {
+			replies[i] = connect(t, s).stand(rdb, 0, key, "BLOCK", "10000", "LEASE", "200")
+			eventually(t, time.Second, "it waits or has the lock", func() bool { return s.Stats().Waiters+s.Stats().Acquires > int64(i+1) })
+		}
+		began := time.Now()
+		for i := range n {
+			tokens[i] = tokenOf(t, receive(t, replies[i], 5*time.Second))
+		}
+		if took := time.Since(began); !slices.IsSorted(tokens) || took > 8*time.Second {
+			t.Errorf("got tokens %v in %v", tokens, took)
+		}
+		eventually(t, 2*time.Second, "the last lease ends", func() bool { return !exists(t, rdb, key) })
+		wantNothingLeft(t, rdb, key)
+	})
+}
+
+func TestFairManyClientsOneAtATime(t *testing.T) { // testMultipleLocks, testConcurrency_…
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		services, key := []*Service{leash(t, rdb, Config{}), leash(t, rdb, Config{})}, newKey()
+		const clients, rounds = 30, 4
+		var inside, done atomic.Int64
+		var all sync.WaitGroup
+		for i := range clients {
+			all.Go(func() {
+				c := connect(t, services[i%2])
+				for range rounds {
+					if reply := c.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "60000"); !strings.HasPrefix(reply, ":") {
+						t.Errorf("acquire: got %q", reply)
+						return
+					}
+					if inside.Add(1) != 1 {
+						t.Error("two holders")
+					}
+					<-time.After(time.Millisecond)
+					inside.Add(-1)
+					done.Add(1)
+					want(t, c.do("LOCK.RELEASE", key), ":1")
+				}
+			})
+		}
+		all.Wait()
+		if done.Load() != clients*rounds {
+			t.Errorf("got %d turns, want %d", done.Load(), clients*rounds)
+		}
+		wantNothingLeft(t, rdb, key)
+	})
+}
+
+func TestFairScoresDoNotDrift(t *testing.T) { // testWaitTimeoutDrift, testLockAcquiredTimeoutDrift, testFirstThreadDeathTimeoutDrift
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
+		rdb.HSet(ctx, key, "java:1", "1")
+		rdb.PExpire(ctx, key, 30*time.Second)
+		dead := java(t, rdb, key, "java:dead")
+		dead.look()
+		var all sync.WaitGroup
+		for i := range 10 {
+			all.Go(func() {
+				for range 10 {
+					c := connect(t, s)
+					want(t, c.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "50"), "$-1")
+					c.carrier.End(Release)
+				}
+				if i%2 == 0 {
+					j := java(t, rdb, key, "java:"+string(rune('a'+i)))
+					j.look()
+					j.giveUp()
+				}
+			})
+		}
+		all.Wait()
+		if queue := order(rdb, key); !slices.Equal(queue, []string{"java:dead"}) {
+			t.Fatalf("got queue %v", queue)
+		}
+		c := connect(t, s)
+		reply := c.stand(rdb, 2, key, "OWNER", "me", "BLOCK", "0")
+		most := time.Now().UnixMilli() + 30000 + 2*300000
+		if got := score(rdb, key, "me"); got > most {
+			t.Errorf("the score of the second is %d ms too far ahead", got-most)
+		}
+		if got := score(rdb, key, "java:dead"); got > most-300000 {
+			t.Errorf("the score of the first is %d ms too far ahead", got-most+300000)
+		}
+		rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: float64(time.Now().UnixMilli()), Member: "java:dead"}) // its time has come
+		java(t, rdb, key, "java:1").unlock()
+		tokenOf(t, receive(t, reply, 3*time.Second))
+		want(t, c.do("LOCK.RELEASE", key), ":1")
+		wantNothingLeft(t, rdb, key)
+	})
+}
+
+func TestFairAbandonedWaitersArePassed(t *testing.T) { // testAbandonedTimeoutDrift_Descrete, testLockAcquiredBooleanTimeoutDrift_Descrete
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		holder := java(t, rdb, key, "java:1")
+		holder.lease = 300 * time.Millisecond
+		holder.tryLock()
+		for _, name := range []string{"java:2", "java:3", "java:4"} { // who wait for 100 ms more each, and are never heard of again
+			j := java(t, rdb, key, name)
+			j.wait = 100 * time.Millisecond
+			j.look()
+		}
+		c := connect(t, s)
+		began := time.Now()
+		reply := c.stand(rdb, 4, key, "BLOCK", "0")
+		tokenOf(t, receive(t, reply, 5*time.Second))
+		if took := time.Since(began); took < 300*time.Millisecond || took > 3*time.Second {
+			t.Errorf("they were passed after %v", took)
+		}
+		want(t, c.do("LOCK.RELEASE", key), ":1")
+		wantNothingLeft(t, rdb, key)
+	})
+}
+
+func TestFairTryAndBlock(t *testing.T) { // testTryLockNonDelayed, testTryLockWait
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, s)
+		a.token(key, "FAIR")
+		began := time.Now()
+		want(t, b.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "300"), "$-1")
+		if took := time.Since(began); took < 300*time.Millisecond || took > time.Second {
+			t.Errorf("BLOCK 300 took %v", took)
+		}
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		b.token(key, "FAIR")
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+		wantNothingLeft(t, rdb, key)
+	})
+}
+
+func TestFairForcedAndExpired(t *testing.T) { // testForceUnlock, testExpire, testAutoExpire, testUnlockFail
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a, b, c := connect(t, s), connect(t, s), connect(t, s)
+		a.token(key, "FAIR", "LEASE", "300")
+		began := time.Now()
+		reply := b.stand(rdb, 1, key, "BLOCK", "0")
+		tokenOf(t, receive(t, reply, 3*time.Second))
+		if took := time.Since(began); took > 1500*time.Millisecond {
+			t.Errorf("it took %v to get a lock whose lease was over", took)
+		}
+		want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld) // Redisson says nothing here
+		want(t, c.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+		reply = c.stand(rdb, 1, key, "BLOCK", "0")
+		java(t, rdb, key, "").run(javaForceUnlock)
+		tokenOf(t, receive(t, reply, 3*time.Second))
+		want(t, receive(t, b.losses, 12*time.Second), key+" gone")
+		want(t, c.do("LOCK.RELEASE", key), ":1")
+		wantNothingLeft(t, rdb, key)
+	})
+}
+
+func TestFairBesideJavaInTurns(t *testing.T) { // testConcurrency_MultiInstance, with a JVM among them
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		var inside atomic.Int64
+		var all sync.WaitGroup
+		turn := func() {
+			if inside.Add(1) != 1 {
+				t.Error("two holders")
+			}
+			<-time.After(time.Millisecond)
+			inside.Add(-1)
+		}
+		const clients, rounds = 8, 5
+		for i := range clients {
+			all.Go(func() {
+				j, c := java(t, rdb, key, "java:"+string(rune('a'+i))), connect(t, s)
+				for range rounds {
+					if i%2 == 0 {
+						receive(t, j.lock(), time.Minute)
+						turn()
+						j.unlock()
+						continue
+					}
+					c.token(key, "FAIR", "BLOCK", "60000")
+					turn()
+					want(t, c.do("LOCK.RELEASE", key), ":1")
+				}
+			})
+		}
+		all.Wait()
+		wantNothingLeft(t, rdb, key)
+	})
+}
