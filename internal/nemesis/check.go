@@ -18,9 +18,8 @@ import (
 
 const checkTimeout = time.Minute // of one lock's history
 
-// check is an error for each lock whose history fits no order. When Redis may have forgotten locks, what that explains is
-// excepted and counted.
-func (h *history) check(forget bool) error {
+// check is an error for each lock whose history fits no order. What a forgotten lock explains is excepted and counted.
+func (h *history) check() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var errs []error
@@ -28,9 +27,9 @@ func (h *history) check(forget bool) error {
 	for _, key := range slices.Sorted(maps.Keys(h.byKey)) {
 		ops := h.byKey[key]
 		result, info := porcupine.CheckOperationsVerbose(model, ops, checkTimeout)
-		if result == porcupine.Illegal && forget {
+		if result == porcupine.Illegal {
 			excepted++
-			result, info = porcupine.CheckOperationsVerbose(model, excepting(ops, h.forgets), checkTimeout)
+			result, info = porcupine.CheckOperationsVerbose(model, excepting(key, ops, h.forgets), checkTimeout)
 		}
 		switch result {
 		case porcupine.Illegal:
@@ -39,7 +38,7 @@ func (h *history) check(forget bool) error {
 			errs = append(errs, fmt.Errorf("%s: %d operations could not be checked in %v", key, len(ops), checkTimeout))
 		}
 	}
-	fmt.Printf("%d locks checked, %d of them excepted for what Redis forgot\n", len(h.byKey), excepted)
+	fmt.Printf("%d locks checked, %d of them excepted for what was forgotten\n", len(h.byKey), excepted)
 	return errors.Join(errs...)
 }
 

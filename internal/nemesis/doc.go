@@ -10,7 +10,8 @@
 // half a TTL. A belief is two operations: the grant, which happened between the sending of ACQUIRE and its reply, and the end,
 // which happened at some time after the belief was over. If two beliefs overlap, no order of these operations fits the model.
 //
-// What Leash does not promise is excepted and counted: a master that dies, or is flushed, forgets its locks.
+// What Leash does not promise is excepted and counted: a master that dies, or is flushed, forgets its locks, and LOCK.BREAK ends
+// them though nobody confirms that the holder was told.
 //
 // Usage: go run ./internal/nemesis [--for 3m] [--seed n] [--clients n] [--kinds lock,fair,rw,sem] [--forget] [--sabotage]
 package main

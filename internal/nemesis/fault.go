@@ -64,7 +64,7 @@ func (n *nemesis) run(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
 		if f.forget {
-			n.history.forget(from)
+			n.history.forget("", from)
 		}
 		select {
 		case <-ctx.Done():

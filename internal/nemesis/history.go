@@ -42,8 +42,11 @@ type history struct {
 	forgets []span
 }
 
-// span is a time in which Redis may have forgotten locks, ns since the start.
-type span struct{ from, to int64 }
+// span is a time in which a lock may have been forgotten, ns since the start.
+type span struct {
+	key      string // "" for all of them
+	from, to int64
+}
 
 func newHistory() *history {
 	return &history{start: time.Now(), byKey: make(map[string][]porcupine.Operation)}
@@ -72,15 +75,15 @@ func (h *history) add(key string, o op, call, ret time.Time) {
 	})
 }
 
-// forget notes that Redis may have forgotten locks between from and now.
-func (h *history) forget(from time.Time) {
+// forget notes that a lock, or every one if key is "", may have been forgotten between from and now.
+func (h *history) forget(key string, from time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.forgets = append(h.forgets, span{h.at(from), h.at(time.Now())})
+	h.forgets = append(h.forgets, span{key, h.at(from), h.at(time.Now())})
 }
 
-// excepting is ops with every hold ended, as far as the model is concerned, when Redis may have forgotten it.
-func excepting(ops []porcupine.Operation, forgets []span) []porcupine.Operation {
+// excepting is ops on key with every hold ended, as far as the model is concerned, when it may have been forgotten.
+func excepting(key string, ops []porcupine.Operation, forgets []span) []porcupine.Operation {
 	out := append([]porcupine.Operation(nil), ops...)
 	granted := make(map[int]int64)
 	for _, o := range ops {
@@ -94,7 +97,7 @@ func excepting(ops []porcupine.Operation, forgets []span) []porcupine.Operation 
 			continue
 		}
 		for _, f := range forgets {
-			if granted[in.hold] <= f.to && o.Call >= f.from {
+			if (f.key == "" || f.key == key) && granted[in.hold] <= f.to && o.Call >= f.from {
 				out[i].Call = min(out[i].Call, max(f.from, granted[in.hold]))
 				out[i].Return = never
 			}

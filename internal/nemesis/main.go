@@ -85,7 +85,7 @@ func run(ctx context.Context, opt options) (err error) {
 	log.Info("mended, and every client has gone")
 	settled := b.settled()
 	log.Info("checking", "holds", h.holds)
-	return errors.Join(t.verdict(), settled, h.check(opt.forget))
+	return errors.Join(t.verdict(), settled, h.check())
 }
 
 func random(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }

@@ -85,10 +85,12 @@ func TestForgottenHoldsAreExcepted(t *testing.T) {
 		legal   bool
 	}{
 		{nil, false},
-		{[]span{{2 * ms, 3 * ms}}, true},
-		{[]span{{20 * ms, 30 * ms}}, false},
+		{[]span{{"", 2 * ms, 3 * ms}}, true},
+		{[]span{{"k", 2 * ms, 3 * ms}}, true},
+		{[]span{{"other", 2 * ms, 3 * ms}}, false},
+		{[]span{{"", 20 * ms, 30 * ms}}, false},
 	} {
-		if got := porcupine.CheckOperations(model, excepting(clash, row.forgets)); got != row.legal {
+		if got := porcupine.CheckOperations(model, excepting("k", clash, row.forgets)); got != row.legal {
 			t.Errorf("forgotten in %v: got %v, want %v", row.forgets, got, row.legal)
 		}
 	}

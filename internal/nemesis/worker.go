@@ -100,6 +100,9 @@ func (w *worker) leave(c conn) {
 // round takes a lock once, holds and releases it. It returns false when the connection is not to be used any more.
 func (w *worker) round(c conn) (goOn bool) {
 	key := pick(w.rnd, w.keys)
+	if w.rnd.IntN(100) == 0 && !strings.HasPrefix(key, "sem:") {
+		return w.breaks(c, key)
+	}
 	r := w.request(key)
 	reply, sent, err := c.do(time.Now().Add(r.wait+10*time.Second), r.args...)
 	got := time.Now()
@@ -126,7 +129,21 @@ func (w *worker) round(c conn) (goOn bool) {
 	if got.Sub(sent) > ttl/4 && !w.prove(c, b) { // the grant may be old
 		return false
 	}
-	return w.hold(c, b) && w.release(c, b)
+	if !w.hold(c, b) {
+		return false
+	}
+	carrier := c
+	if !b.over && b.owner != "" {
+		if carrier, goOn = w.more(c, b); !goOn {
+			return false
+		}
+	}
+	if carrier != c {
+		w.release(carrier, b)
+		w.leave(carrier)
+		return false
+	}
+	return w.release(c, b)
 }
 
 // errored counts an error reply, and blames Leash for one that no fault explains.
@@ -227,6 +244,91 @@ func (w *worker) hold(c conn, b *belief) bool {
 			return false
 		}
 	}
+	return true
+}
+
+// breaks ends whatever hold of key there is: its holder must have been told before.
+func (w *worker) breaks(c conn, key string) (goOn bool) {
+	reply, sent, err := c.do(time.Now().Add(10*time.Second), "LOCK.BREAK", key)
+	if err != nil || reply == ":2" { // nobody confirmed that the holder was told
+		w.history.forget(key, sent)
+	}
+	switch {
+	case err != nil:
+		w.tally.add("break without reply")
+	case reply[0] == '-':
+		w.errored("break", reply)
+	default:
+		w.tally.add("break " + reply)
+	}
+	return err == nil
+}
+
+// more is what an owner with a name can do beside: take the lock again, or take the hold along to another connection.
+func (w *worker) more(c conn, b *belief) (carrier conn, goOn bool) {
+	if w.rnd.IntN(2) == 0 {
+		return c, w.again(c, b)
+	}
+	other, ok := w.dial()
+	if !ok {
+		return c, true
+	}
+	args := []string{"LOCK.ATTACH", b.key, "OWNER", b.owner, "TOKEN", b.token}
+	if b.mode == "read" || b.mode == "write" {
+		args = append(args, strings.ToUpper(b.mode))
+	}
+	reply, sent, err := other.do(b.until, args...)
+	if err == nil && reply == ":"+b.token {
+		b.proved(sent, ttl/2)
+		w.tally.add("attached")
+		if !w.hold(other, b) {
+			w.leave(other)
+			return c, false
+		}
+		return other, true
+	}
+	other.Close()
+	if err != nil {
+		w.tally.add("attach without reply")
+		b.ends(time.Now().Add(-margin), time.Time{}) // it may hang on the connection that is gone
+		return c, false
+	}
+	w.errored("attach", reply)
+	return c, w.prove(c, b)
+}
+
+// again takes the lock once more, and gives that count back.
+func (w *worker) again(c conn, b *belief) (goOn bool) {
+	args := []string{"LOCK.ACQUIRE", b.key, "OWNER", b.owner}
+	if b.mode != "plain" {
+		args = append(args, strings.ToUpper(b.mode))
+	}
+	if !b.lease.IsZero() {
+		args = append(args, "LEASE", "1000") // which does not shorten what remains
+	}
+	reply, sent, err := c.do(b.until, args...)
+	if err != nil {
+		b.noticed()
+		return false
+	}
+	if reply != ":"+b.token {
+		w.errored("again", reply)
+		return w.prove(c, b)
+	}
+	b.note(again, 0, sent, time.Now())
+	at := time.Now()
+	reply, _, err = c.do(b.until, "LOCK.RELEASE", b.key, "TOKEN", b.token)
+	if err != nil {
+		b.noticed()
+		return false
+	}
+	if reply != ":0" {
+		w.errored("inner release", reply)
+		b.ends(at, time.Time{})
+		return false
+	}
+	b.note(inner, 0, at, time.Now())
+	w.tally.add("entered again")
 	return true
 }
 
