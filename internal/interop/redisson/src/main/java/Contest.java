@@ -4,7 +4,7 @@ import java.util.concurrent.Future;
 import java.util.function.Supplier;
 import org.redisson.api.RLock;
 
-/** Java threads and Leash connections that want one lock of some kind. */
+/** Java threads and Leash connections that want one thing that only one of them can have. */
 final class Contest {
   private static final int ROUNDS = 20;
   private static final int CYCLES = 1000;
@@ -12,18 +12,33 @@ final class Contest {
 
   // A wake-up that fails costs a waiter of Leash's about a second, one of Redisson's the time to live of 30.
   private static final double MEDIAN_MILLIS = 400;
-  private static final double WORST_MILLIS = 10_000;
+  static final double WORST_MILLIS = 10_000;
 
   private final Sides sides;
   private final String counter;
   private final Supplier<Member> java;
   private final Supplier<Member> leash;
+  private int rounds = ROUNDS;
+  private int cycles = CYCLES;
 
-  Contest(Sides sides, String name, Supplier<RLock> lock, String... options) {
+  Contest(Sides sides, String name, Supplier<? extends Member> java, Supplier<? extends Member> leash) {
     this.sides = sides;
     counter = name + ":counter";
-    java = () -> sides.member(new Member.OfRedisson(sides.redisson(), lock.get()));
-    leash = () -> sides.member(new Member.OfLeash(sides.leash(), name, options));
+    this.java = () -> sides.member(java.get());
+    this.leash = () -> sides.member(leash.get());
+  }
+
+  /** A contest for a lock. The options are those of LOCK.ACQUIRE. */
+  static Contest forLock(Sides sides, String name, RLock lock, Object... options) {
+    return new Contest(sides, name,
+        () -> Member.OfRedisson.of(sides.redisson(), lock), () -> Member.OfLeash.of(sides.leash(), name, options));
+  }
+
+  /** For what is like another contest that goes on for longer. */
+  Contest shorter() {
+    rounds = ROUNDS / 2;
+    cycles = CYCLES / 2;
+    return this;
   }
 
   /** Each side waits for the other, in turn. Returns how long wake-ups took. */
@@ -32,7 +47,7 @@ final class Contest {
     Member theirs = java.get();
     List<Double> toJava = new ArrayList<>();
     List<Double> toLeash = new ArrayList<>();
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < rounds; i++) {
       toJava.add(wakeUp(ours, theirs));
       toLeash.add(wakeUp(theirs, ours));
     }
@@ -52,7 +67,7 @@ final class Contest {
     return millis;
   }
 
-  private static String figures(String what, List<Double> millis) {
+  static String figures(String what, List<Double> millis) {
     List<Double> sorted = millis.stream().sorted().toList();
     double median = sorted.get(sorted.size() / 2);
     double worst = sorted.get(sorted.size() - 1);
@@ -72,23 +87,23 @@ final class Contest {
     List<Future<Double>> longest = new ArrayList<>();
     for (int i = 0; i < members.size(); i++) {
       Member member = members.get(i);
-      int cycles = CYCLES / members.size() + (i < CYCLES % members.size() ? 1 : 0);
-      longest.add(member.begin(() -> count(member, cycles)));
+      int share = cycles / members.size() + (i < cycles % members.size() ? 1 : 0);
+      longest.add(member.begin(() -> count(member, share)));
     }
     double worst = 0;
     for (Future<Double> each : longest) {
       worst = Math.max(worst, Member.await(each));
     }
     double seconds = (System.nanoTime() - began) / 1e9;
-    Checks.expect("counter", sides.leash().call("GET", counter), "" + CYCLES);
+    Checks.expect("counter", sides.leash().call("GET", counter), "" + cycles);
     Checks.expectAtMost("longest wait, ms", worst, WORST_MILLIS);
-    return String.format("%d cycles in %.1f s, longest wait %.0f ms", CYCLES, seconds, worst);
+    return String.format("%d cycles in %.1f s, longest wait %.0f ms", cycles, seconds, worst);
   }
 
   /** Returns the longest wait in milliseconds. */
-  private double count(Member member, int cycles) throws Exception {
+  private double count(Member member, int share) throws Exception {
     double longest = 0;
-    for (int i = 0; i < cycles; i++) {
+    for (int i = 0; i < share; i++) {
       long asked = System.nanoTime();
       member.lock();
       longest = Math.max(longest, (System.nanoTime() - asked) / 1e6);

@@ -1,3 +1,5 @@
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -48,56 +50,59 @@ abstract class Member implements AutoCloseable {
     thread.shutdownNow();
   }
 
-  /** A thread of a Java program. */
-  static final class OfRedisson extends Member {
+  /** A thread of a Java program. What it takes, a subclass says. */
+  abstract static class OfRedisson extends Member {
     private final RedissonClient redisson;
-    private final RLock lock;
 
-    OfRedisson(RedissonClient redisson, RLock lock) {
+    OfRedisson(RedissonClient redisson) {
       this.redisson = redisson;
-      this.lock = lock;
     }
 
-    @Override void lock() {
-      lock.lock();
+    static OfRedisson of(RedissonClient redisson, RLock lock) {
+      return new OfRedisson(redisson) {
+        @Override void lock() {
+          lock.lock();
+        }
+
+        @Override void unlock() {
+          lock.unlock();
+        }
+      };
     }
 
-    @Override void unlock() {
-      lock.unlock();
-    }
-
-    @Override void increment(String key) {
+    @Override final void increment(String key) {
       RBucket<String> bucket = redisson.getBucket(key);
       String before = bucket.get();
       bucket.set("" + (before == null ? 1 : Integer.parseInt(before) + 1));
     }
   }
 
-  /** A connection to Leash. */
-  static final class OfLeash extends Member {
-    private final Leash leash;
-    private final Object[] acquire;
-    private final String key;
-    private Object token;
+  /** A connection to Leash. What it says, a subclass says. */
+  abstract static class OfLeash extends Member {
+    final Leash leash;
+
+    OfLeash(Leash leash) {
+      this.leash = leash;
+    }
 
     /** The options are those of LOCK.ACQUIRE. */
-    OfLeash(Leash leash, String key, String... options) {
-      this.leash = leash;
-      this.key = key;
-      this.acquire = new Object[4 + options.length];
-      System.arraycopy(new Object[] {"LOCK.ACQUIRE", key, "BLOCK", 0}, 0, acquire, 0, 4);
-      System.arraycopy(options, 0, acquire, 4, options.length);
+    static OfLeash of(Leash leash, String key, Object... options) {
+      List<Object> acquire = new ArrayList<>(List.of("LOCK.ACQUIRE", key, "BLOCK", 0));
+      acquire.addAll(List.of(options));
+      return new OfLeash(leash) {
+        private Object token;
+
+        @Override void lock() {
+          token = leash.call(acquire.toArray());
+        }
+
+        @Override void unlock() {
+          leash.call("LOCK.RELEASE", key, "TOKEN", token);
+        }
+      };
     }
 
-    @Override void lock() {
-      token = leash.call(acquire);
-    }
-
-    @Override void unlock() {
-      leash.call("LOCK.RELEASE", key, "TOKEN", token);
-    }
-
-    @Override void increment(String key) {
+    @Override final void increment(String key) {
       Object before = leash.call("GET", key);
       leash.call("SET", key, before == null ? 1 : Integer.parseInt((String) before) + 1);
     }
