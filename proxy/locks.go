@@ -38,6 +38,9 @@ func (s *session) lock(args [][]byte) bool {
 	if o != nil && o.name == "lock.help" {
 		return s.lockHelp(o, args)
 	}
+	if o != nil && o.name == "lock.list" {
+		return s.lockList(args)
+	}
 	if refusal := s.lockRefusal(o, args); refusal != "" {
 		return s.fail(refusal)
 	}

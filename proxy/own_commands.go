@@ -50,6 +50,7 @@ var (
 	takesCount  = &keyUse{[]string{"write", "denyoom", "noscript"}, []string{"@write", "@slow"}, []string{"RW", "access", "update"}, false, []string{"SET", "v"}}
 	givesCount  = &keyUse{[]string{"write", "noscript"}, []string{"@write", "@slow"}, []string{"RW", "access", "update"}, false, []string{"SET", "v"}}
 	readsCount  = &keyUse{[]string{"readonly", "noscript"}, []string{"@read", "@slow"}, []string{"RO", "access"}, true, []string{"GET"}}
+	readsKeys   = &keyUse{[]string{"readonly", "noscript"}, []string{"@read", "@slow"}, nil, true, nil} // by SCAN
 	fromMemory  = &keyUse{[]string{"readonly", "noscript", "fast"}, []string{"@read", "@fast"}, []string{"RO", "access"}, true, nil}
 )
 
@@ -89,6 +90,8 @@ var ownCommands = parseUsages([]ownCommand{
 		use: readsCount, summary: "Returns the count of a latch"},
 	{usage: "LATCH.AWAIT key [BLOCK milliseconds]",
 		use: readsCount, blocks: true, summary: "Waits until a latch has come to zero"},
+	{usage: "LOCK.LIST cursor [MATCH pattern] [COUNT count]",
+		use: readsKeys, summary: "Iterates over the names of the locks held through any Leash"},
 	{usage: "LOCK.HELP",
 		use: fromMemory, summary: "Prints this help"},
 })

@@ -45,17 +45,28 @@ func (s *session) scan(c *command, cmd resp.Command) bool {
 		return s.relayAny(c, cmd)
 	}
 	cursor, ok := parseScanCursor(cmd.Args[1])
-	switch {
-	case !ok:
+	if !ok {
 		return s.relayAny(c, cmd) // Redis will say what is wrong
+	}
+	return s.scanFrom(cursor, func(order *scanOrder, stop int, from scanCursor) bool {
+		return s.scanNode(cmd, order, stop, from)
+	})
+}
+
+// visit asks one node for the keys from the cursor's own on, and answers.
+type visit func(order *scanOrder, stop int, from scanCursor) bool
+
+// scanFrom goes on with a scan.
+func (s *session) scanFrom(cursor scanCursor, v visit) bool {
+	switch {
 	case cursor == scanCursor{} && s.server.unsettled.is():
-		return s.beginPass(cmd, scanFirst)
+		return s.beginPass(v, scanFirst)
 	case cursor == scanCursor{}:
-		return s.beginPass(cmd, scanOnce)
+		return s.beginPass(v, scanOnce)
 	case cursor.pass == scanBetween && cursor.local == afterFirst:
-		return s.beginPass(cmd, scanSecond)
+		return s.beginPass(v, scanSecond)
 	case cursor.pass == scanBetween:
-		return s.confirmScan(cmd, cursor)
+		return s.confirmScan(v, cursor)
 	case !s.adoptTopology():
 		return false
 	}
@@ -63,15 +74,15 @@ func (s *session) scan(c *command, cmd resp.Command) bool {
 	stop := order.find(cursor)
 	switch {
 	case stop >= 0:
-		return s.scanNode(cmd, order, stop, cursor)
+		return v(order, stop, cursor)
 	case cursor.pass == scanOnce: // slots have moved
-		return s.beginPass(cmd, scanFirst)
+		return s.beginPass(v, scanFirst)
 	}
-	return s.beginPass(cmd, cursor.pass)
+	return s.beginPass(v, cursor.pass)
 }
 
 // beginPass scans the first node of a pass, by a new look at which there are.
-func (s *session) beginPass(cmd resp.Command, pass scanPass) bool {
+func (s *session) beginPass(v visit, pass scanPass) bool {
 	if pass == scanOnce {
 		s.server.up.Renew(s.ctx, maxAge) // the end will tell whether it was right
 	} else if !s.server.up.Renew(s.ctx, 0) {
@@ -85,10 +96,10 @@ func (s *session) beginPass(cmd resp.Command, pass scanPass) bool {
 	if stop < 0 {
 		return s.fail(msgSlotUnserved)
 	}
-	return s.scanNode(cmd, order, stop, scanCursor{pass: pass})
+	return v(order, stop, scanCursor{pass: pass})
 }
 
-// scanNode asks one node for the keys from the cursor's own on.
+// scanNode is SCAN's visit.
 func (s *session) scanNode(cmd resp.Command, order *scanOrder, stop int, from scanCursor) bool {
 	node := order.stops[stop].node
 	if !s.admitCall(len(cmd.Raw)) || !s.awaitRoom(node) {
@@ -114,7 +125,7 @@ func (s *session) scanNode(cmd resp.Command, order *scanOrder, stop int, from sc
 
 // confirmScan ends a scan if no slot has moved since it began. It waits for an
 // answer of every master.
-func (s *session) confirmScan(cmd resp.Command, c scanCursor) bool {
+func (s *session) confirmScan(v visit, c scanCursor) bool {
 	if !s.adoptTopology() {
 		return false
 	}
@@ -129,7 +140,7 @@ func (s *session) confirmScan(cmd resp.Command, c scanCursor) bool {
 	}
 	if !settled {
 		s.server.unsettled.mark()
-		return s.beginPass(cmd, scanFirst)
+		return s.beginPass(v, scanFirst)
 	}
 	return s.answer(scanReply(0, []byte("*0\r\n")))
 }

@@ -1,0 +1,77 @@
+package lockcmd
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var heldScript = loadScript("held", "rw_read", "rw")
+
+// Locks are the names of the locks and semaphores of a database that somebody holds through a Leash, this one or another, as far as one
+// of keys says so: a plain lock's own, or {name}:leash. It blocks for as long as Redis may take to answer.
+func (s *Service) Locks(ctx context.Context, db int, keys []string) (names []string, err error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithDeadline(ctx, s.deadline())
+	defer cancel()
+	pipe := s.database(db).Pipeline()
+	records, fields := make([]*redis.StringCmd, len(keys)), make([]*redis.IntCmd, len(keys))
+	for i, key := range keys {
+		records[i], fields[i] = pipe.HGet(ctx, key, recordField), pipe.HLen(ctx, key)
+	}
+	pipe.Exec(ctx) // each command has its own error
+	for i, key := range keys {
+		text, err := records[i].Result()
+		switch {
+		case err != nil && !errors.Is(err, redis.Nil) && judge(err) != answered:
+			return nil, err
+		case err != nil:
+		default:
+			if _, ours := parseRecord(text); ours && fields[i].Val() > 1 { // else its owner's field was deleted (R11)
+				names = append(names, key)
+				continue
+			}
+		}
+		for _, name := range recordsOf(key) {
+			switch held, err := s.heldByRecords(lockID{db, name}); {
+			case err != nil:
+				return nil, err
+			case held:
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// recordsOf are the names of locks whose records a key may have, by suffixName.
+func recordsOf(key string) []string {
+	name, ok := strings.CutSuffix(key, ":leash")
+	if !ok || !strings.Contains(name, "{") {
+		return nil
+	}
+	bare, braced := strings.CutPrefix(name, "{")
+	bare, closed := strings.CutSuffix(bare, "}")
+	if braced && closed && !strings.Contains(bare, "{") {
+		return []string{bare, name}
+	}
+	return []string{name}
+}
+
+// heldByRecords reports whether somebody holds the lock, or a permit of the semaphore, whose records lie beside it.
+func (s *Service) heldByRecords(lock lockID) (bool, error) {
+	if s.cluster && !oneSlot(lock.key) {
+		return false, nil
+	}
+	n, err := s.number(&request{
+		script: heldScript, db: lock.db, keys: []string{lock.key, permitsKey(lock.key), recordsKey(lock.key)},
+	}, s.deadline())
+	if tryAgain(err) { // its slot is being moved: that there are records must do
+		return true, nil
+	}
+	return n == 1, err
+}

@@ -1,0 +1,72 @@
+package lockcmd
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/faultproxy"
+)
+
+func TestLocksAreFoundByTheirKeys(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, ctx := leash(t, rdb, Config{}), leash(t, rdb, Config{}), context.Background()
+		a, b := connect(t, s), connect(t, other)
+		plain, fair, read, write, tagged := newKey(), newKey(), newKey(), newKey(), "{"+newKey()+"}:x"
+		a.token(plain)
+		b.token(fair, "FAIR", "LEASE", "60000")
+		b.token(read, "READ")
+		a.token(write, "WRITE", "OWNER", "me")
+		a.token(tagged, "READ")
+		permits, lapsed, text, orphan, java := newKey(), newKey(), newKey(), newKey(), newKey()
+		for _, key := range []string{permits, lapsed} {
+			end := time.Now().Add(time.Minute)
+			if key == lapsed {
+				end = time.Now().Add(-time.Second)
+			}
+			id := "00112233445566778899aabbccddeeff"
+			rdb.Set(ctx, key, "3", 0)
+			rdb.ZAdd(ctx, permitsKey(key), redis.Z{Score: float64(end.UnixMilli()), Member: "\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff"})
+			rdb.HSet(ctx, recordsKey(key), id, "L1 5 x:1.1 1 5 1 30000 w - - c")
+		}
+		rdb.Set(ctx, text, "v", 0)
+		rdb.HSet(ctx, orphan, "leash", "L1 5 x:1.1 1 5 1 30000 w - - c")
+		newJavaRW(t, rdb, java, "7").read(time.Minute)
+		rdb.HSet(ctx, recordsKey(java), "gone", "L1 5 x:1.1 1 5 1 30000 w - - c")
+		keys := []string{
+			plain, fair, read, recordsKey(read), write, recordsKey(write), recordsKey(tagged), permits, recordsKey(permits), recordsKey(lapsed),
+			text, orphan, java, recordsKey(java), newKey(), "x:leash", "a}b{:leash", "{}a:leash",
+		}
+		got, err := s.Locks(ctx, 0, keys)
+		if want := []string{plain, fair, read, write, tagged, permits}; err != nil || !slices.Equal(got, want) {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+		if got, err := s.Locks(ctx, 0, nil); len(got) != 0 || err != nil {
+			t.Errorf("got %q, %v of nothing", got, err)
+		}
+	})
+}
+
+func TestLocksAreNotKnownWithoutRedis(t *testing.T) {
+	s, _, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
+	a, plain, read := connect(t, s), newKey(), newKey()
+	a.token(plain)
+	a.token(read, "READ")
+	for _, keys := range [][]string{{plain}, {recordsKey(read)}} {
+		if got, err := s.Locks(t.Context(), 0, keys); err != nil || len(got) != 1 {
+			t.Fatalf("got %q, %v", got, err)
+		}
+		fault := p.DropAfter(faultproxy.Named("HLEN"), faultproxy.Always())
+		if keys[0] != plain {
+			fault.Disarm()
+			fault = p.DropAfter(running(heldScript, read), faultproxy.Always())
+		}
+		if got, err := s.Locks(t.Context(), 0, keys); err == nil {
+			t.Errorf("got %q, and no error", got)
+		}
+		fault.Disarm()
+	}
+}

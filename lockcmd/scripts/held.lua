@@ -1,0 +1,20 @@
+-- held.lua says whether a read-write lock or a permit is held through a Leash.
+-- KEYS 1 the lock, or the semaphore · 2 the semaphore's zset · 3 our records
+-- Replies 1 some hold with a record lasts yet · 0 none does
+-- Atomic: records and what they are of, of one moment.
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end -- "a" and "{a}" have the same helpers
+local now, cursor = redis.call('TIME'), '0'
+now = now[1] * 1000 + math.floor(now[2] / 1000)
+repeat
+  local page = redis.call('HSCAN', KEYS[3], cursor, 'COUNT', 100)
+  cursor = page[1]
+  for i = 1, #page[2], 2 do
+    local field, n, ends = page[2][i], redis.pcall('HGET', KEYS[1], page[2][i]), false
+    if type(n) == 'string' and tonumber(n) and lasts(KEYS[1], KEYS[3], field, tonumber(n)) > 0 then return 1 end
+    if string.find(field, '^%x+$') then
+      ends = redis.pcall('ZSCORE', KEYS[2], (string.gsub(field, '..', function(x) return string.char(tonumber(x, 16) or 0) end)))
+    end
+    if type(ends) == 'string' and tonumber(ends) > now then return 1 end
+  end
+until cursor == '0'
+return 0

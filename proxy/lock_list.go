@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"strconv"
+
+	"leash/proxy/pubsub"
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// lockListing is a LOCK.LIST: a SCAN of which only those keys are kept that say
+// that a lock is held through a Leash, as the names of those locks. It takes the
+// right to SCAN, and no more than that tells who else may see a name, as in Redis.
+type lockListing struct {
+	cursor  []byte
+	match   string
+	matches bool
+	count   int64
+}
+
+// parseLockList reads the arguments as Redis does those of SCAN.
+func parseLockList(args [][]byte) (l lockListing, problem string) {
+	if len(args) < 2 {
+		return l, "ERR wrong number of arguments for 'lock.list' command"
+	}
+	l = lockListing{cursor: args[1], count: 10}
+	if _, err := strconv.ParseUint(string(l.cursor), 10, 64); err != nil {
+		return l, "ERR invalid cursor"
+	}
+	seen := [2]bool{}
+	for i := 2; i < len(args); i += 2 {
+		if i+1 == len(args) {
+			return l, msgSyntax
+		}
+		value := args[i+1]
+		switch {
+		case isWord(args[i], "MATCH") && !seen[0]:
+			seen[0], l.matches, l.match = true, string(value) != "*", string(value)
+		case isWord(args[i], "COUNT") && !seen[1]:
+			seen[1] = true
+			n, ok := resp.ParseInt(value)
+			if !ok {
+				return l, "ERR value is not an integer or out of range"
+			}
+			if l.count = n; n < 1 {
+				return l, msgSyntax
+			}
+		default:
+			return l, msgSyntax
+		}
+	}
+	return l, ""
+}
+
+// lockList answers LOCK.LIST. Every earlier call of the session has its reply.
+func (s *session) lockList(args [][]byte) bool {
+	l, problem := parseLockList(args)
+	if problem != "" {
+		return s.fail(problem)
+	}
+	if !s.adoptTopology() {
+		return false
+	}
+	if !s.topology.Cluster() {
+		cursor, _ := strconv.ParseUint(string(l.cursor), 10, 64)
+		next, keys, reply := s.listNode(s.topology.Masters()[0], l, cursor)
+		if reply == nil {
+			reply = scanReply(next, keys)
+		}
+		return s.answer(reply)
+	}
+	cursor, ok := parseScanCursor(l.cursor)
+	if !ok {
+		return s.fail("ERR invalid cursor")
+	}
+	return s.scanFrom(cursor, func(order *scanOrder, stop int, from scanCursor) bool {
+		local, keys, reply := s.listNode(order.stops[stop].node, l, from.local)
+		if reply != nil {
+			return s.answer(reply)
+		}
+		next, err := order.cursor(stop, from.pass, local).number()
+		if err != nil {
+			return s.fail(err.Error())
+		}
+		return s.answer(scanReply(next, keys))
+	})
+}
+
+// listNode asks one node for keys, and which of them are of locks: an array of
+// their names. Unless all went well, reply is what to answer.
+func (s *session) listNode(n *upstream.Node, l lockListing, local uint64) (next uint64, names, reply []byte) {
+	command := resp.AppendCommand(nil, "SCAN", strconv.FormatUint(local, 10), "COUNT", strconv.FormatInt(l.count, 10), "TYPE", "hash")
+	reply, err := n.Link(s.lane).Ask(s.ctx, command)
+	if err != nil {
+		s.server.log.Warn("cannot list locks", "session", s.id, "err", err)
+		return 0, nil, resp.AppendError(nil, msgUpstreamDown)
+	}
+	next, list, ok := parseScanReply(reply)
+	if !ok {
+		return 0, nil, reply // an error
+	}
+	all, _ := elements(list)
+	keys := make([]string, len(all))
+	for i, key := range all {
+		keys[i] = string(bulkText(key))
+	}
+	locks, err := s.server.locks.Locks(s.ctx, s.lane.DB, keys)
+	if err != nil {
+		s.server.log.Warn("cannot list locks", "session", s.id, "err", err)
+		return 0, nil, resp.AppendError(nil, msgUpstreamDown)
+	}
+	found := 0
+	for _, name := range locks {
+		if !l.matches || pubsub.Match(l.match, name) {
+			names = resp.AppendBulk(names, name)
+			found++
+		}
+	}
+	return next, append(resp.AppendArray(nil, found), names...), nil
+}

@@ -1,0 +1,143 @@
+package proxy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+// listLocks runs LOCK.LIST to its end and returns the names, sorted, each once.
+func listLocks(t *testing.T, c *redistest.Client, args ...string) []string {
+	t.Helper()
+	var all []string
+	for cursor, i := uint64(0), 0; ; i++ {
+		reply := do(t, c, append([]string{"LOCK.LIST", strconv.FormatUint(cursor, 10)}, args...)...)
+		next, list, ok := parseScanReply([]byte(reply))
+		if !ok || i > 10000 {
+			t.Fatalf("LOCK.LIST %d %q: %.200q", cursor, args, reply)
+		}
+		all = append(all, bulks(string(list))...)
+		if cursor = next; cursor == 0 {
+			slices.Sort(all)
+			return slices.Compact(all)
+		}
+	}
+}
+
+// manyLocks makes locks of all kinds, and keys that are none, and returns the
+// locks' names, sorted.
+func manyLocks(t *testing.T, clients []*redistest.Client) (names []string) {
+	t.Helper()
+	for i := range 30 {
+		c := clients[i%len(clients)]
+		for _, name := range []string{fmt.Sprintf("plain:%d", i), fmt.Sprintf("{tag}:%d", i)} {
+			token(t, c, name)
+			names = append(names, name)
+		}
+		for _, name := range []string{fmt.Sprintf("shared:%d", i), fmt.Sprintf("{r%d}", i), fmt.Sprintf("r{%d}", i)} {
+			token(t, c, name, "READ")
+			names = append(names, name)
+		}
+		do(t, c, "HSET", fmt.Sprintf("java:%d", i), "0a1b:7", "1")
+		do(t, c, "HSET", fmt.Sprintf("hash:%d", i), "leash", "no record")
+		do(t, c, "HSET", fmt.Sprintf("{h%d}:leash", i), "f", "v")
+		do(t, c, "SET", fmt.Sprintf("string:%d:leash", i), "v")
+	}
+	released := token(t, clients[0], "released")
+	want(t, clients[0], ":1\r\n", "LOCK.RELEASE", "released", "TOKEN", released)
+	slices.Sort(names)
+	return names
+}
+
+func wantLocks(t *testing.T, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Fatalf("got %d locks %q\nwant %d %q", len(got), got, len(want), want)
+	}
+}
+
+// TestLockList: LOCK.LIST finds what is held through any Leash, on all nodes, and
+// nothing else.
+func TestLockList(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+	server := redistest.Start(t)
+	for name, addrs := range map[string][]string{"cluster": cluster.Addrs(), "single": {server.Addr}} {
+		t.Run(name, func(t *testing.T) {
+			one, two := startLeash(t, addrs), startLeash(t, addrs)
+			clients := []*redistest.Client{one.dial(t), two.dial(t)}
+			wantLocks(t, listLocks(t, clients[0]), nil)
+			names := manyLocks(t, clients)
+			for _, c := range clients {
+				wantLocks(t, listLocks(t, c), names)
+				wantLocks(t, listLocks(t, c, "COUNT", "1000"), names)
+				wantLocks(t, listLocks(t, c, "MATCH", "*", "COUNT", "7"), names)
+				wantLocks(t, listLocks(t, c, "count", "100", "match", "shared:1?"), matching(names, "shared:1", 9))
+				wantLocks(t, listLocks(t, c, "MATCH", "{tag}:*"), matching(names, "{tag}:", 0))
+			}
+			want(t, clients[0], "+OK\r\n", "CLIENT", "SETNAME", "x")
+			clients[0].Close() // its locks go
+			for i, c := 0, clients[1]; len(listLocks(t, c)) != len(names)/2; i++ {
+				if i == 1000 {
+					t.Fatal("the locks of a client that is gone are still listed")
+				}
+			}
+		})
+	}
+}
+
+// matching are the names that begin with prefix, of so many bytes if length is not 0.
+func matching(names []string, prefix string, length int) (some []string) {
+	for _, name := range names {
+		if strings.HasPrefix(name, prefix) && (length == 0 || len(name) == length) {
+			some = append(some, name)
+		}
+	}
+	return some
+}
+
+// TestLockListArguments: they are refused as SCAN's are.
+func TestLockListArguments(t *testing.T) {
+	server := redistest.Start(t)
+	l := startLeash(t, []string{server.Addr})
+	c := l.dial(t)
+	for _, row := range [][2]string{
+		{"LOCK.LIST", "-ERR wrong number of arguments for 'lock.list' command\r\n"},
+		{"LOCK.LIST x", "-ERR invalid cursor\r\n"},
+		{"LOCK.LIST -1", "-ERR invalid cursor\r\n"},
+		{"LOCK.LIST 0 COUNT", "-ERR syntax error\r\n"},
+		{"LOCK.LIST 0 COUNT 0", "-ERR syntax error\r\n"},
+		{"LOCK.LIST 0 COUNT x", "-ERR value is not an integer or out of range\r\n"},
+		{"LOCK.LIST 0 TYPE hash", "-ERR syntax error\r\n"},
+		{"LOCK.LIST 0 MATCH a MATCH b", "-ERR syntax error\r\n"},
+		{"lock.list 0 match a count 5", "*2\r\n$1\r\n0\r\n*0\r\n"},
+	} {
+		want(t, c, row[1], strings.Fields(row[0])...)
+	}
+}
+
+// TestR8LockListNeedsTheRightToScan: and it lists the locks of the session's own
+// database.
+func TestR8LockListNeedsTheRightToScan(t *testing.T) {
+	server := secured(t)
+	admin := dialAddr(t, server.Addr)
+	want(t, admin, "+OK\r\n", "AUTH", "secret")
+	want(t, admin, "+OK\r\n", "ACL", "SETUSER", "ann", "on", ">pw", "~*", "+@all", "-scan")
+	l := startLeash(t, []string{server.Addr}, withPassword)
+	c, ann := l.dial(t), l.dial(t)
+	want(t, ann, "-NOAUTH Authentication required.\r\n", "LOCK.LIST", "0")
+	want(t, ann, "+OK\r\n", "AUTH", "ann", "pw")
+	want(t, c, "+OK\r\n", "AUTH", "secret")
+	token(t, c, "zero")
+	if got := do(t, ann, "LOCK.LIST", "0"); !strings.HasPrefix(got, "-NOPERM") {
+		t.Errorf("without the right to SCAN: got %q", got)
+	}
+	want(t, c, "+OK\r\n", "SELECT", "3")
+	token(t, c, "three")
+	wantLocks(t, listLocks(t, c), []string{"three"})
+	want(t, c, "+OK\r\n", "SELECT", "0")
+	wantLocks(t, listLocks(t, c), []string{"zero"})
+}
