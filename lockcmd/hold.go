@@ -71,10 +71,30 @@ func (h *hold) plan(until time.Time) renewal.Plan {
 	if p.Lease {
 		p.TTL = min(h.ttl, h.carrier.service.cfg.WatchdogTimeout)
 	}
+	if h.mode.shared {
+		p.Every = readPace
+	}
 	if !h.carrier.service.cluster {
 		p.Slot &^= 0xff // one node: few full requests rather than many small ones
 	}
 	return p
+}
+
+// readPace is how often the lock of a READ hold is looked after, at least. The renewal of a Java reader of it sets the lock's TTL plainly, to 30 s
+// if it is left as it comes, and after its last one the reader may be gone.
+const readPace = 10 * time.Second
+
+// sees lets the watchdog look after the lock of a READ hold more often when less was left of it than our renewals leave: at least three
+// times within that (R12). When nobody shortens it any more, the looks become rarer step by step. Steps of two keep holds together.
+func (h *hold) sees(left time.Duration, b renewal.Batch) {
+	usual := min(readPace, b.TTL/3)
+	pace := min(2*b.Every, usual)
+	if left < b.TTL/2 {
+		for pace = usual; pace > max(left/3, MinTTL/3); {
+			pace /= 2
+		}
+	}
+	h.carrier.service.watchdog.Pace(&h.watch, pace)
 }
 
 // settle moves h to a new state, if it is in one of from.

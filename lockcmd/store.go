@@ -106,7 +106,9 @@ func (s *store) outcomes(b renewal.Batch, reply any, err error, sent time.Time) 
 		case i >= len(out):
 		case n >= 1:
 			out[i] = renewal.Renewed
-			if n > 1 {
+			if h := b.Holds[i].Keeper.(*hold); n > 1 && !b.Lease && h.mode.shared {
+				h.sees(millis(n-1), b)
+			} else if n > 1 {
 				s.watchdog.Correct(b.Holds[i], renewal.Until(sent, millis(n-1)), sent)
 			}
 		case n == 0:

@@ -10,10 +10,11 @@ type groupKey struct {
 	kind  int
 	slot  int
 	ttl   time.Duration
+	every time.Duration // at most a third of ttl
 	lease bool
 }
 
-// group is the holds of one slot of a database with one TTL. All fields are guarded by the Watchdog's mu.
+// group is the holds of one slot of a database with one TTL, asked for equally often. All fields are guarded by the Watchdog's mu.
 type group struct {
 	groupKey
 	holds    []*Hold
@@ -28,11 +29,9 @@ type group struct {
 
 const slotCount = 16384
 
-func (k groupKey) period() time.Duration { return k.ttl / 3 }
-
 // next is the group's first regular due time after now: its phase within the period comes from its slot.
 func (k groupKey) next(start, now time.Time) time.Time {
-	period := k.period()
+	period := k.every
 	phase := time.Duration(int64(period) / slotCount * int64(k.slot%slotCount))
 	rounds := (now.Sub(start) - phase) / period
 	at := start.Add(phase + rounds*period)
@@ -83,7 +82,7 @@ func (g *group) expired(now time.Time) (over []*Hold) {
 // batches are the group's holds as requests.
 func (g *group) batches() (out []Batch) {
 	for part := range slices.Chunk(g.holds, maxBatch) {
-		out = append(out, Batch{DB: g.db, Kind: g.kind, TTL: g.ttl, Lease: g.lease, Holds: slices.Clone(part)})
+		out = append(out, Batch{DB: g.db, Kind: g.kind, TTL: g.ttl, Lease: g.lease, Every: g.every, Holds: slices.Clone(part)})
 	}
 	return out
 }

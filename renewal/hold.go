@@ -42,6 +42,7 @@ type Plan struct {
 	Slot  int           // holds of one slot, kind and TTL of a database go together; 0 to 16383
 	TTL   time.Duration // what a renewal sets; for a lease, how often to look is a third of it
 	Lease bool          // look after it, but do not renew it: it is over at Until
+	Every time.Duration // ask at least so often; if zero, a third of TTL is often enough
 	Until time.Time     // it is safe until then
 }
 
@@ -62,7 +63,8 @@ type Batch struct {
 	DB    int
 	Kind  int
 	TTL   time.Duration
-	Lease bool // look only
+	Lease bool          // look only
+	Every time.Duration // how often it is asked for
 	Holds []*Hold
 }
 

@@ -9,6 +9,7 @@ import (
 )
 
 const (
+	minTTL    = 3 * time.Millisecond
 	maxBatch  = 256                    // holds in one request
 	maxRound  = 8192                   // holds in one call of a node, about
 	lookEvery = 500 * time.Millisecond // how often the clocks are compared
@@ -71,7 +72,16 @@ func (w *Watchdog) Add(h *Hold, p Plan) {
 		h.group.remove(h)
 	}
 	h.until, h.lease, h.known = p.Until, p.Lease, time.Now()
-	key := groupKey{db: p.DB, kind: p.Kind, slot: p.Slot, ttl: max(p.TTL, 3*time.Millisecond), lease: p.Lease}
+	key := groupKey{db: p.DB, kind: p.Kind, slot: p.Slot, ttl: max(p.TTL, minTTL), lease: p.Lease}
+	w.join(h, key, p.Every)
+}
+
+// join puts h into the group of that key that is asked for so often. w.mu is held.
+func (w *Watchdog) join(h *Hold, key groupKey, every time.Duration) {
+	key.every = key.ttl / 3
+	if every > 0 {
+		key.every = max(min(every, key.every), minTTL/3)
+	}
 	g := w.groups[key]
 	if g == nil {
 		g = &group{groupKey: key, index: -1}
@@ -85,6 +95,18 @@ func (w *Watchdog) Add(h *Hold, p Plan) {
 	if g.index == 0 {
 		w.nudge()
 	}
+}
+
+// Pace asks for h as often as Plan.Every says. It does nothing for a hold that is not kept.
+func (w *Watchdog) Pace(h *Hold, every time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	g := h.group
+	if g == nil || g.every == every {
+		return
+	}
+	g.remove(h)
+	w.join(h, g.groupKey, every)
 }
 
 // Correct sets until when a lease is safe, which may be earlier than planned: the store was asked at asked, and says so. What was planned
@@ -257,7 +279,7 @@ func (w *Watchdog) compareClocks() {
 			h.until = h.until.Add(-slept)
 		}
 		g.deadline = g.deadline.Add(-slept)
-		if slept > g.period() {
+		if slept > g.ttl/3 {
 			lost = append(lost, g.holds...)
 			for _, h := range g.holds {
 				h.group = nil

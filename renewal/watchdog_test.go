@@ -226,6 +226,33 @@ func TestR24RenewedEveryThirdOfTheTTL(t *testing.T) {
 	})
 }
 
+func TestR12SomeAreAskedForMoreOften(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		h, o := w.grant(0, 30*time.Second)
+		calls := func(every time.Duration) int {
+			w.Pace(h, every)
+			before := len(w.store.called())
+			rest(time.Minute)
+			return len(w.store.called()) - before
+		}
+		for every, want := range map[time.Duration]int{10 * time.Second: 6, 5 * time.Second: 12, time.Second: 60, time.Hour: 6} {
+			if got := calls(every); got < want-1 || got > want+1 {
+				t.Errorf("every %v: got %d calls in a minute, want %d", every, got, want)
+			}
+		}
+		w.Add(h, Plan{TTL: 30 * time.Second, Every: 2 * time.Second})
+		if got := calls(2 * time.Second); got < 29 || got > 31 {
+			t.Errorf("got %d calls in a minute, want 30", got)
+		}
+		o.want(t, "")
+		w.Remove(h)
+		w.Pace(h, time.Second)
+		if !w.Until(h).IsZero() {
+			t.Error("a hold that was removed is kept again")
+		}
+	})
+}
+
 func TestR24DatabasesApart(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		for db := range 3 {
