@@ -42,7 +42,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 // deadlock reports whether an ACQUIRE that waits on the connection of h would wait for itself (R5): h is another owner's, and cannot be held
 // together with what w asks for. It is called with the carrier's mu.
 func (w wish) deadlock(h *hold) bool {
-	return h.id == w.lock() && h.owner != w.owner && h.state != releasing && !(h.mode.shared && w.mode.shared)
+	return h.id == w.lock() && h.mode != permit && h.owner != w.owner && h.state != releasing && !(h.mode.shared && w.mode.shared)
 }
 
 // first reports whether w is to be tried at once, whoever waits: it may be about a hold that its owner has. For one that shares the lock, such

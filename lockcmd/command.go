@@ -21,15 +21,17 @@ var commands = map[string]run{
 	ttlName:     (*Carrier).ttl,
 	infoName:    (*Carrier).info,
 
-	takeName:  (*Carrier).take,
-	giveName:  (*Carrier).give,
-	initName:  (*Carrier).initSemaphore,
-	sizeName:  (*Carrier).resize,
-	semName:   (*Carrier).semaphoreInfo,
-	setName:   (*Carrier).setLatch,
-	downName:  (*Carrier).countDown,
-	getName:   (*Carrier).getLatch,
-	awaitName: (*Carrier).awaitLatch,
+	takeName:       (*Carrier).take,
+	giveName:       (*Carrier).give,
+	semAcquireName: (*Carrier).acquirePermits,
+	semReleaseName: (*Carrier).releasePermits,
+	initName:       (*Carrier).initSemaphore,
+	sizeName:       (*Carrier).resize,
+	semName:        (*Carrier).semaphoreInfo,
+	setName:        (*Carrier).setLatch,
+	downName:       (*Carrier).countDown,
+	getName:        (*Carrier).getLatch,
+	awaitName:      (*Carrier).awaitLatch,
 }
 
 // Do runs one command of LOCK.*, SEM.* or LATCH.* and appends its whole reply, in RESP2, to dst. args[0] is its name in any

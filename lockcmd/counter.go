@@ -70,13 +70,7 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	lock := c.id(string(args[1]))
 	line := lineID{lock, permitChannel(lock.key)}
 	look := func(until time.Time) result { return s.takePermits(lock, n, until) }
-	r := result{kind: taken}
-	if !wait || s.lines.waiting(line) == 0 { // else: behind those who wait already (R18)
-		r = look(s.deadline())
-	}
-	if wait && (r.kind == taken || r.kind == busy) {
-		r = c.stand(ctx, line, block, r, look)
-	}
+	r := c.lookOrStand(ctx, line, patience{wait, block}, false, look)
 	if r.kind == granted && !c.present(ctx) {
 		s.spawn(func() { s.givePermits(lock, n, s.deadline()) })
 		r = result{kind: failed, text: msgGone}

@@ -108,11 +108,8 @@ func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []b
 	}
 	lock := c.id(string(args[1]))
 	look := func(until time.Time) result { return s.latchOpen(lock, until) }
-	r := look(s.deadline())
-	if wait && (r.kind == taken || r.kind == busy) {
-		r = c.stand(ctx, lineID{lock, latchChannel(lock.key)}, block, r, look)
-	}
-	return c.replyCount(dst, r)
+	line := lineID{lock, latchChannel(lock.key)}
+	return c.replyCount(dst, c.lookOrStand(ctx, line, patience{wait, block}, true, look))
 }
 
 // latchOpen looks once whether a latch is at zero: then it is granted, to all who wait.

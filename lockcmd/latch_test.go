@@ -139,7 +139,7 @@ func TestLatchWokenByRedisson(t *testing.T) {
 			began := time.Now()
 			publish(ctx, latchChannel(key), "0")
 			want(t, receive(t, reply, 5*time.Second), ":1")
-			if took := time.Since(began); took > 500*time.Millisecond {
+			if took := time.Since(began); took > 700*time.Millisecond {
 				t.Errorf("the wake-up took %v", took)
 			}
 		}
@@ -157,7 +157,7 @@ func TestLatchOfANameWithBraces(t *testing.T) {
 		began := time.Now()
 		want(t, a.do("LATCH.DOWN", key), ":0")
 		want(t, receive(t, reply, 5*time.Second), ":1")
-		if took := time.Since(began); took > 500*time.Millisecond {
+		if took := time.Since(began); took > 700*time.Millisecond {
 			t.Errorf("the wake-up took %v", took)
 		}
 	})

@@ -15,6 +15,7 @@ type options struct {
 	all               bool
 	stays             bool   // ONCLOSE EXPIRE
 	answers           bool   // ONLOSS ERROR
+	count             int64  // COUNT, 0 if not given
 	mode              string // READ, WRITE or FAIR
 }
 
@@ -43,7 +44,7 @@ func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 			return o, msg
 		}
 	}
-	if (o.id != "" || o.stays) && o.owner == "" || o.token != 0 && o.owner != "" && allowed != attachOptions {
+	if (o.id != "" && allowed != permitOptions || o.stays) && o.owner == "" || o.token != 0 && o.owner != "" && allowed != attachOptions {
 		return o, msgSyntax
 	}
 	return o, ""
@@ -69,6 +70,7 @@ const (
 	releaseOptions = "TOKEN OWNER ID ALL READ WRITE"
 	ttlOptions     = "TOKEN OWNER"
 	checkOptions   = "TOKEN"
+	permitOptions  = "COUNT BLOCK LEASE TTL ID"
 	laterAcquire   = "REPLICAS"
 )
 
@@ -95,6 +97,12 @@ func (o *options) set(name string, value []byte) (msg string) {
 			return msgID
 		}
 		return ""
+	case "COUNT":
+		o.count, msg = parseCount(value, maxPermits)
+		if msg == "" && (o.count < 1 || o.count > maxCountOption) {
+			msg = msgCount
+		}
+		return msg
 	case "ONCLOSE":
 		return choose(&o.stays, value, "EXPIRE", "RELEASE")
 	case "ONLOSS":

@@ -6,9 +6,32 @@ import (
 	"time"
 )
 
-// stand waits in a line until a look brings something else than "not now", the block is over (0 is for ever), or the client is
-// gone. seen is what the last look brought.
-func (c *Carrier) stand(ctx context.Context, id lineID, block time.Duration, seen result, look func(until time.Time) result) result {
+// patience is whether and how long a command waits; 0 is for ever.
+type patience struct {
+	waits bool
+	block time.Duration
+}
+
+// lookOrStand looks once, and then waits in a line if p says so. first says to look although others stand there already: else those
+// who wait do so behind them (R18).
+func (c *Carrier) lookOrStand(ctx context.Context, id lineID, p patience, first bool, look func(until time.Time) result) result {
+	s := c.service
+	r, silence := result{kind: taken}, int64(0)
+	if first || !p.waits || s.lines.waiting(id) == 0 {
+		silence = s.ears.silence(id.channel)
+		r = look(s.deadline())
+	}
+	if p.waits && (r.kind == taken || r.kind == busy) {
+		r = c.stand(ctx, id, p.block, r, silence, look)
+	}
+	return r
+}
+
+// stand waits in a line until a look brings something else than "not now", the block is over, or the client is gone. seen is what the
+// last look brought, and silence is of before it, 0 if there was none.
+func (c *Carrier) stand(
+	ctx context.Context, id lineID, block time.Duration, seen result, silence int64, look func(until time.Time) result,
+) result {
 	s := c.service
 	if !c.beginWait() {
 		return result{kind: failed, text: msgLimit}
@@ -19,6 +42,9 @@ func (c *Carrier) stand(ctx context.Context, id lineID, block time.Duration, see
 	defer func() { s.lines.leave(t, more) }()
 	ready := s.ears.listen(id.channel, id.lockID)
 	defer s.ears.leave(id.channel, true)
+	if seen.kind == taken && silence != 0 && silence == s.ears.silence(id.channel) {
+		ready = nil // nothing was missed since that look
+	}
 
 	over := make(<-chan time.Time) // never
 	var end time.Time

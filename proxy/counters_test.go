@@ -1,8 +1,11 @@
 package proxy
 
 import (
+	"io"
+	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"leash/internal/redistest"
 )
@@ -18,9 +21,9 @@ func TestR8CountersNeedTheUsersRights(t *testing.T) {
 	want(t, bob, "-NOAUTH Authentication required.\r\n", "SEM.TAKE", "bob:1")
 	want(t, bob, "+OK\r\n", "AUTH", "bob", "builder")
 	want(t, reader, "+OK\r\n", "AUTH", "reader", "reads")
-	for _, command := range []string{"SEM.TAKE", "SEM.GIVE", "SEM.INIT", "SEM.RESIZE", "LATCH.SET", "LATCH.DOWN"} {
+	for _, command := range []string{"SEM.TAKE", "SEM.GIVE", "SEM.INIT", "SEM.RESIZE", "LATCH.SET", "LATCH.DOWN", "SEM.ACQUIRE", "SEM.RELEASE"} {
 		args := []string{command, "bob:1", "1"}
-		if command == "LATCH.DOWN" {
+		if command == "LATCH.DOWN" || command == "SEM.ACQUIRE" || command == "SEM.RELEASE" {
 			args = args[:2]
 		}
 		want(t, reader, "-NOPERM this user has no permissions to run the '"+strings.ToLower(command)+"' command\r\n", args...)
@@ -73,4 +76,49 @@ func readReply(t testing.TB, c *redistest.Client, reply string) {
 	if got, err := c.Read(); err != nil || got != reply {
 		t.Fatalf("got %q, %v, want %q", got, err, reply)
 	}
+}
+
+// TestR28PermitsReturnWithTheConnection: a client that closes, or is killed, gives back what it has; one that is reset may still be at
+// work, and what it has runs out.
+func TestR28PermitsReturnWithTheConnection(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, c.Addrs(), watchdog(time.Second))
+	a := l.dial(t)
+	want(t, a, ":1\r\n", "SEM.INIT", "pool", "3")
+	for _, end := range []func(c *redistest.Client){
+		func(c *redistest.Client) { c.Close() },
+		func(c *redistest.Client) { want(t, c, "+OK\r\n", "QUIT") },
+		func(c *redistest.Client) { want(t, c, "+RESET\r\n", "RESET") },
+		func(c *redistest.Client) { _ = c.Conn().(*net.TCPConn).SetLinger(0); c.Close() },
+	} {
+		holder, waiter := l.dial(t), l.dial(t)
+		if got := do(t, holder, "SEM.ACQUIRE", "pool", "COUNT", "3"); !strings.HasPrefix(got, "*3\r\n$32\r\n") {
+			t.Fatalf("got %q", got)
+		}
+		want(t, a, "$-1\r\n", "SEM.ACQUIRE", "pool")
+		send(t, waiter, redistest.Command("SEM.ACQUIRE", "pool", "COUNT", "3", "BLOCK", "0"))
+		eventually(t, "it waits", func() bool { return l.locks.Stats().Waiters == 1 })
+		end(holder)
+		if got, err := waiter.Read(); err != nil || !strings.HasPrefix(got, "*3\r\n$32\r\n") {
+			t.Fatalf("got %q, %v", got, err)
+		}
+		want(t, waiter, "+RESET\r\n", "RESET")
+	}
+	if lost := l.locks.Stats().Losses["gone"]; lost != 0 {
+		t.Errorf("%d were told as lost", lost)
+	}
+}
+
+// TestR27ALostPermitClosesTheConnection: Redisson gives back, or deletes, what hangs on a connection of ours.
+func TestR27ALostPermitClosesTheConnection(t *testing.T) {
+	server := redistest.Start(t)
+	l := startLeash(t, []string{server.Addr}, watchdog(time.Second))
+	a, admin := l.dial(t), dialAddr(t, server.Addr)
+	want(t, a, ":1\r\n", "SEM.INIT", "pool", "1")
+	do(t, a, "SEM.ACQUIRE", "pool")
+	want(t, admin, ":1\r\n", "DEL", "{pool}:timeout")
+	if got, err := a.Read(); err != io.EOF {
+		t.Fatalf("got %q, %v, want the end of the connection", got, err)
+	}
+	eventually(t, "it is logged", func() bool { return strings.Contains(l.logs.tail(20), "lock lost") })
 }

@@ -17,11 +17,11 @@ end
 
 local function whole(n) return string.format('%.0f', n) end
 
--- refusal is the error to answer when the semaphore or its zset is something else; nil when they are as they must be.
+-- refusal is the error to answer when one of the keys is something else; nil when they are as they must be.
 local function refusal()
   local _, bad = number(KEYS[1])
-  local size = redis.pcall('ZCARD', KEYS[2])
-  return bad or type(size) == 'table' and size or nil
+  local permits, records = redis.pcall('ZCARD', KEYS[2]), redis.pcall('HLEN', KEYS[3])
+  return bad or type(permits) == 'table' and permits or type(records) == 'table' and records or nil
 end
 
 -- back puts n permits back and tells those who wait how many there are.
@@ -42,6 +42,26 @@ local function reap(now, channel, ways)
   end
   local some = redis.pcall('HRANDFIELD', KEYS[3], 8) -- Redis before 6.2 has it not: then they stay until the hash's TTL is over
   for _, permit in ipairs(some) do
-    if not redis.call('ZSCORE', KEYS[2], bytes(permit)) then redis.call('HDEL', KEYS[3], permit) end
+    local ours = string.find(permit, '^%x+$') and #permit == 32
+    if ours and not redis.call('ZSCORE', KEYS[2], bytes(permit)) then redis.call('HDEL', KEYS[3], permit) end
   end
+end
+
+-- free gives one permit back. 1 when it was held; -1 when it was not, or when its lease was over: then it is given back all the same.
+local function free(permit, channel, ways)
+  local ends = redis.call('ZSCORE', KEYS[2], bytes(permit))
+  local member = ends and bytes(permit) or permit -- Redisson before 3.17 has the digits in the zset
+  ends = ends or redis.call('ZSCORE', KEYS[2], permit)
+  redis.call('ZREM', KEYS[2], member)
+  redis.call('HDEL', KEYS[3], permit)
+  if not ends then return -1 end
+  back(1, channel, ways)
+  return tonumber(ends) > clock() and 1 or -1
+end
+
+-- keep lets our hash live as long as a lease that begins now, and, as Redisson does, lets all go when the semaphore itself is to go.
+local function keep(ttl)
+  raise(KEYS[3], redis.call('PTTL', KEYS[3]), ttl)
+  local left = redis.call('PTTL', KEYS[1])
+  for i = 2, left > 0 and 3 or 0 do redis.call('PEXPIRE', KEYS[i], left) end
 end

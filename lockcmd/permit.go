@@ -1,0 +1,57 @@
+package lockcmd
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+)
+
+// permit is the mode in which permits of a semaphore are held, which lie as those of Redisson's RPermitExpirableSemaphore do. The owner
+// of such a hold is the permit itself. It has a token as every hold has, which tells it from another hold of the same permit; that is
+// a number of this Leash's, and fences nothing. Permits are not asked for by LOCK.ACQUIRE, so this is none of modes.
+var permit = &mode{
+	id: 100, name: "permit", option: "PERMIT", shared: true, release: permitReleaseScript, move: permitMoveScript, renew: permitRenewScript,
+	channel: permitChannel, helpers: func(key, _ string) []string { return semaphoreKeys(key)[1:] },
+}
+
+var (
+	permitAcquireScript = loadScript("permit_acquire", "permits")
+	permitReleaseScript = loadScript("permit_release", "permits")
+	permitRevokeScript  = loadScript("permit_revoke", "permits")
+	permitUndoScript    = loadScript("permit_undo", "permits")
+	permitRenewScript   = loadScript("permit_renew", "permits")
+	permitMoveScript    = loadScript("permit_move", "permits")
+)
+
+const permitSize = 16 // bytes
+
+// newPermits are n permits: those that a request with this ID names, the same each time, or new ones.
+func newPermits(key, id string, n int64) []string {
+	permits := make([]string, n)
+	for i := range permits {
+		var raw [permitSize]byte
+		if id == "" {
+			rand.Read(raw[:]) // never fails
+		} else {
+			sum := sha256.Sum256([]byte(key + "\x00" + id + "\x00" + strconv.Itoa(i)))
+			copy(raw[:], sum[:])
+		}
+		permits[i] = hex.EncodeToString(raw[:])
+	}
+	return permits
+}
+
+// parsePermit reads a permit.
+func parsePermit(b []byte) (permit string, ok bool) {
+	raw, err := hex.DecodeString(string(b[:min(len(b), 2*permitSize+1)]))
+	if err != nil || len(raw) != permitSize {
+		return "", false
+	}
+	return hex.EncodeToString(raw), true
+}
+
+// isPermit matches the hold of a permit of a semaphore.
+func isPermit(lock lockID, permitID string) func(*hold) bool {
+	return func(h *hold) bool { return h.mode == permit && h.id == lock && (permitID == "" || h.owner == permitID) }
+}

@@ -1,0 +1,191 @@
+package lockcmd
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"leash/renewal"
+)
+
+// permitTry is one SEM.ACQUIRE on its way: however often it is sent, it acts once.
+type permitTry struct {
+	carrier *Carrier
+	wish    wish     // its owner is nobody's
+	permits []string // all, or none of them
+	number  int64
+	late    bool // a copy of it may still reach Redis, after it is over
+	request *request
+	grants  []int64 // once granted: of each permit its token and for how many ms its lease lasts
+}
+
+func (c *Carrier) newPermitTry(w wish, count int64) *permitTry {
+	s := c.service
+	t := &permitTry{carrier: c, wish: w, permits: newPermits(w.key, w.id, count), number: c.requests.Add(1)}
+	args := []any{
+		c.name, t.number, w.ttl.Milliseconds(), w.options(), recordID(w.id), recordClient(c.host.Client()), permitChannel(w.key),
+		s.cfg.publishMode(),
+	}
+	for _, p := range t.permits {
+		args = append(args, p, s.owners.Add(1))
+	}
+	t.request = &request{script: permitAcquireScript, db: w.db, keys: semaphoreKeys(w.key), args: args}
+	return t
+}
+
+// send looks once whether there are so many permits. Those that hang on another connection, under the same ID, are moved to this one
+// first. What is not known at until is unknown.
+func (t *permitTry) send(until time.Time) result {
+	for range len(t.permits) + 1 {
+		reply, err := t.carrier.service.ask(t.request, until)
+		t.late = t.late || t.request.doubt
+		t.request.doubt = false
+		if err != nil {
+			return failure(err)
+		}
+		n := numbers(reply)
+		switch {
+		case n[0] == 0 && len(n) > 1:
+			return result{kind: taken, left: millis(n[1])}
+		case n[0] == 1 && len(n) == 2+2*len(t.permits):
+			t.grants = n[2:]
+			return result{kind: granted, rest: n[1], sent: t.request.sent}
+		case n[0] != 2:
+			return result{kind: unknown}
+		}
+		if r := t.fetch(word(reply, 1), word(reply, 2), word(reply, 3), until); r.kind != moved {
+			return r
+		}
+	}
+	return result{kind: failed, text: msgElsewhere}
+}
+
+// fetch moves a permit from another carrier to this one. It is a hold of this connection from then on.
+func (t *permitTry) fetch(id, token, carrier string, until time.Time) result {
+	n, err := strconv.ParseInt(token, 10, 64)
+	if err != nil || t.wish.id == "" {
+		return result{kind: failed, text: msgElsewhere}
+	}
+	if own := t.carrier.newest(isPermit(t.wish.lock(), id)); own != nil { // it was moved away from here
+		own.Ended(renewal.Repeated)
+	}
+	one := &try{carrier: t.carrier, wish: t.wish, owner: id, number: t.carrier.requests.Add(1)}
+	m := one.newMove(n, carrier, "")
+	defer m.close()
+	r := m.send(until)
+	if r.kind == moved {
+		if msg := one.carry(r); msg != "" {
+			return result{kind: failed, text: msg}
+		}
+	}
+	return r
+}
+
+// settle makes the permits granted holds of the carrier. With a nonempty message, the error to answer, it fails and they are given back.
+func (t *permitTry) settle(ctx context.Context, sent time.Time) (msg string) {
+	s, c, lock := t.carrier.service, t.carrier, t.wish.lock()
+	var fresh []*hold
+	var until []time.Time
+	for i, p := range t.permits {
+		end := renewal.Until(sent, millis(t.grants[2*i+1]))
+		own := c.newest(isPermit(lock, p))
+		switch {
+		case !time.Now().Before(end):
+			msg = msgShort
+		case own == nil:
+			fresh, until = append(fresh, t.hold(p, t.grants[2*i])), append(until, end)
+		case own.token != t.grants[2*i]: // that hold of it has ended, and nobody had been told (R26)
+			own.Lost(renewal.ReasonGone)
+			msg = msgLost(lock.key, renewal.ReasonGone)
+		}
+	}
+	if msg == "" && !c.hangAll(ctx, fresh, until) {
+		msg = msgGone
+	}
+	if msg != "" {
+		t.undo()
+		return msg
+	}
+	s.stats.acquires.Add(1)
+	if t.late {
+		s.spawn(t.undoLater)
+	}
+	return ""
+}
+
+func (t *permitTry) hold(id string, token int64) *hold {
+	w := t.wish
+	h := &hold{
+		carrier: t.carrier, mode: permit, id: w.lock(), slot: slotOf(w.key), owner: id, token: token, gate: make(chan struct{}, 1), count: 1,
+		last: w.id, terms: w.terms, ttl: w.ttl,
+	}
+	h.watch.Keeper = h
+	return h
+}
+
+// hangAll makes new holds, safe until then, holds of the carrier, unless its client is gone: all or none (R19).
+func (c *Carrier) hangAll(ctx context.Context, holds []*hold, until []time.Time) bool {
+	s := c.service
+	c.guard(len(holds))
+	c.mu.Lock()
+	ok := !c.ended && ctx.Err() == nil
+	for i, h := range holds {
+		if !ok {
+			break
+		}
+		h.state = held
+		c.holds = append(c.holds, h)
+		s.index(h)
+		s.stats.holds.Add(1)
+		s.watchdog.Add(&h.watch, h.plan(until[i]))
+	}
+	c.mu.Unlock()
+	if !ok {
+		c.guard(-len(holds))
+	}
+	return ok
+}
+
+// undo gives back what the try took, or may have taken: at once and until Redis answers, and once more a TTL later, for a late copy of
+// it (R26).
+func (t *permitTry) undo() {
+	s := t.carrier.service
+	s.stats.undone.Add(1)
+	s.spawn(func() {
+		t.takeBack(t.permits)
+		t.undoLater()
+	})
+}
+
+// undoLater gives back what a late copy of the try may have taken: what nobody holds.
+func (t *permitTry) undoLater() {
+	s := t.carrier.service
+	if s.stopped(min(t.wish.ttl, maxLate)) {
+		return
+	}
+	var loose []string
+	for _, p := range t.permits {
+		if s.find(t.wish.lock(), isPermit(t.wish.lock(), p)) == nil {
+			loose = append(loose, p)
+		}
+	}
+	if len(loose) > 0 {
+		t.takeBack(loose)
+	}
+}
+
+func (t *permitTry) takeBack(permits []string) {
+	s := t.carrier.service
+	r := &request{script: permitUndoScript, db: t.wish.db, keys: semaphoreKeys(t.wish.key)}
+	r.args = []any{t.carrier.name, t.number, permitChannel(t.wish.key), s.cfg.publishMode()}
+	for _, p := range permits {
+		r.args = append(r.args, p)
+	}
+	for {
+		_, err := s.ask(r, s.deadline())
+		if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) || s.stopped(time.Second) {
+			return
+		}
+	}
+}

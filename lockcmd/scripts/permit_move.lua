@@ -1,0 +1,25 @@
+-- permit_move.lua hangs a permit on another carrier: an ACQUIRE repeated with its ID from another connection (R7).
+-- KEYS 1 the semaphore · 2 its zset · 3 our hash · 4 the old carrier's tombstone · 5 the new carrier's
+-- ARGV as move.lua's, with the permit for the owner
+-- Replies {1, token, ms left, 1, the hold's age in ms, its record} it hangs on the new carrier · {-1} it is not held, or not so any more
+-- Atomic: as move.lua.
+local bad = refusal()
+if bad then return bad end
+local now, ends, text = clock(), redis.call('ZSCORE', KEYS[2], bytes(ARGV[1])), redis.call('HGET', KEYS[3], ARGV[1])
+local r = parse(text)
+if not ends or tonumber(ends) <= now or r[TOKEN] ~= ARGV[2] or (ARGV[5] ~= '' and r[ID] ~= ARGV[5]) then return {-1} end
+local left = tonumber(ends) - now
+if r[CARRIER] == ARGV[6] then return {1, tonumber(r[TOKEN]), left, 1, age(r), text} end
+if r[CARRIER] ~= ARGV[3] or (ARGV[4] ~= '' and r[REQ] ~= ARGV[4]) then return {-1} end
+local ttl = tonumber(r[TTL])
+if renewed(r[OPTS]) and left < ttl then
+  left = ttl
+  redis.call('ZADD', KEYS[2], whole(now + ttl), bytes(ARGV[1]))
+  keep(ttl)
+end
+r[CARRIER], r[REQ], r[REPLY], r[CLIENT] = ARGV[6], ARGV[7], r[TOKEN], ARGV[8]
+redis.call('HSET', KEYS[3], ARGV[1], record(r))
+redis.call('SET', KEYS[4], ARGV[9], 'PX', whole(math.max(tonumber(ARGV[10]), ttl)))
+redis.call('DEL', KEYS[5])
+if ARGV[11] ~= '' then redis.pcall('PUBLISH', ARGV[11], ARGV[12]) end
+return {1, tonumber(r[TOKEN]), left, 1, age(r), record(r)}
