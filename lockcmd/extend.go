@@ -131,6 +131,38 @@ func (h *hold) lasts(ttl time.Duration, until time.Time) {
 	w.Add(&h.watch, h.plan(until))
 }
 
+// lend makes h, which is renewed and which nobody else knows of yet, a lease. One that was entered again is let be, and one that Redis does
+// not have any more is forgotten.
+func (h *hold) lend(ttl time.Duration, until time.Time) error {
+	s := h.carrier.service
+	if !h.open(until) {
+		return errRefused
+	}
+	defer h.close()
+	if !h.turnsToLease() {
+		return nil
+	}
+	l, err := s.inspect(h.id, until)
+	if err != nil {
+		return err
+	}
+	f, ok := l.find(options{token: h.token})
+	if !ok || f.record.carrier != h.carrier.name {
+		h.forget(held) // it was lost
+		return nil
+	}
+	ms := ttl.Milliseconds()
+	r := &request{
+		script: f.mode.extend, db: h.id.db, keys: f.mode.keys(h.id.key, f.owner, tombstoneKey(h.id.key, f.record.token, f.record.carrier)),
+		args: []any{f.owner, f.text, leased(extended(f.text, ms, s.mint())), ms, "", "", s.cfg.WatchdogTimeout.Milliseconds()},
+	}
+	left, err := h.extend(r, ttl, until)
+	if err == nil && left < 0 {
+		err = errRefused
+	}
+	return err
+}
+
 // number asks for a script that answers with a number.
 func (s *Service) number(r *request, until time.Time) (int64, error) {
 	reply, err := s.ask(r, until)
@@ -151,6 +183,13 @@ func extended(record string, ms int64, id string) string {
 		}
 	}
 	f[8] = strings.Join(more, ",")
+	return strings.Join(f, " ")
+}
+
+// leased is a record of a lease.
+func leased(record string) string {
+	f := strings.SplitN(record, " ", 11)
+	f[7] = "l" + strings.TrimPrefix(f[7], "w")
 	return strings.Join(f, " ")
 }
 

@@ -16,7 +16,6 @@ type hold struct {
 	owner   string
 	named   bool // the owner was given by the client
 	token   int64
-	limit   time.Time // of MAXHOLD; zero without
 
 	watch renewal.Hold
 
@@ -30,8 +29,10 @@ type hold struct {
 	last    string        // the ID of the last acquire
 	later   bool          // a release waits for the gate
 	evicted bool          // it was told as lost, and is to be ended whatever else is under way about it
-	timer   *time.Timer   // for MAXHOLD; nil without
+	limit   time.Time     // of MAXHOLD; zero without
+	timer   *time.Timer   // for limit; nil without
 	ttl     time.Duration // of the renewal, or the lease
+	bundle  *bundle       // it is in with others; nil when it stands for itself
 	terms                 // only lease ever changes
 }
 

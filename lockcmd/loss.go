@@ -16,6 +16,9 @@ const (
 	logPatience = time.Second // how long Run waits for the log in the end
 )
 
+// reasonQuorum is why a hold is lost that was taken together with others, of which too few remain.
+const reasonQuorum = "quorum"
+
 // loss is a hold that was lost, as the log shows it.
 type loss struct {
 	hold   *hold
@@ -36,8 +39,12 @@ func (h *hold) lose(to state, reason string) (from state, ok bool) {
 	if h.state, h.evicted = to, to == releasing; to == over {
 		c.dropLocked(h)
 	}
-	closes := !h.answers || len(c.lost) >= maxUntold
-	if !closes {
+	f := fall{told: true}
+	if h.bundle != nil {
+		f = h.bundle.fallLocked(h, to == releasing)
+	}
+	closes := f.told && (!h.answers || len(c.lost) >= maxUntold)
+	if f.told && !closes {
 		if c.lost == nil {
 			c.lost = make(map[lockID]string)
 		}
@@ -47,7 +54,12 @@ func (h *hold) lose(to state, reason string) (from state, ok bool) {
 	if closes {
 		c.host.Lost([]byte(h.id.key), reason)
 	}
-	c.service.report(h, reason)
+	if !f.secret {
+		c.service.report(h, reason)
+	}
+	for _, other := range f.rest {
+		other.evict(reasonQuorum)
+	}
 	return from, true
 }
 

@@ -10,6 +10,7 @@ import (
 type options struct {
 	block, lease, ttl *int64
 	max               *int64 // MAXHOLD
+	quorum            *int64
 	owner, id         string
 	token             int64
 	all               bool
@@ -25,7 +26,7 @@ func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 	for i := 0; i < len(args); i++ {
 		name := strings.ToUpper(string(args[i][:min(len(args[i]), 16)]))
 		if !oneOf(name, allowed) {
-			if allowed == acquireOptions && oneOf(name, laterAcquire) {
+			if strings.HasPrefix(allowed, takeOptions) && oneOf(name, laterAcquire) {
 				return o, msgUnsupported("option " + name)
 			}
 			return o, msgSyntax
@@ -65,13 +66,15 @@ func (o *options) flag(name string) bool {
 
 // Options by command, and those of later versions, which are refused by name.
 const (
-	acquireOptions = "BLOCK LEASE TTL OWNER ID READ WRITE FAIR MAXHOLD ONLOSS ONCLOSE"
-	attachOptions  = "OWNER TOKEN READ WRITE"
-	releaseOptions = "TOKEN OWNER ID ALL READ WRITE"
-	ttlOptions     = "TOKEN OWNER"
-	checkOptions   = "TOKEN"
-	permitOptions  = "COUNT BLOCK LEASE TTL ID"
-	laterAcquire   = "REPLICAS"
+	takeOptions     = "BLOCK LEASE TTL OWNER ID MAXHOLD ONLOSS ONCLOSE"
+	acquireOptions  = takeOptions + " READ WRITE FAIR"
+	macquireOptions = takeOptions + " QUORUM"
+	attachOptions   = "OWNER TOKEN READ WRITE"
+	releaseOptions  = "TOKEN OWNER ID ALL READ WRITE"
+	ttlOptions      = "TOKEN OWNER"
+	checkOptions    = "TOKEN"
+	permitOptions   = "COUNT BLOCK LEASE TTL ID"
+	laterAcquire    = "REPLICAS"
 )
 
 func oneOf(name, list string) bool {
@@ -120,6 +123,8 @@ func (o *options) set(name string, value []byte) (msg string) {
 		o.lease = &n
 	case name == "TTL":
 		o.ttl = &n
+	case name == "QUORUM":
+		o.quorum = &n
 	case name == "MAXHOLD":
 		o.max = &n
 	case name == "TOKEN":

@@ -144,13 +144,15 @@ func (s *Service) within(until time.Time) time.Time {
 	return until
 }
 
-// spawn runs f as a task of the Service. Once the Service has ended it does nothing: what is still held then runs out.
-func (s *Service) spawn(f func()) {
+// spawn runs f as a task of the Service. Once the Service has ended it does nothing and reports false: what is still held then runs out.
+func (s *Service) spawn(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.closed {
-		s.tasks.Go(f)
+	if s.closed {
+		return false
 	}
+	s.tasks.Go(f)
+	return true
 }
 
 // find is the newest present hold of the lock for which match says yes, nil when there is none.

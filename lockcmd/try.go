@@ -20,7 +20,8 @@ type try struct {
 	late    bool  // a copy of it may still reach Redis, after it is over
 	own     *hold // the carrier's hold of this owner, to be entered again; nil for a new one. Its gate is ours
 	request *request
-	silence int64 // on the channel of its line, before it was sent
+	silence int64   // on the channel of its line, before it was sent
+	bundle  *bundle // of the hold that it makes; nil for none
 }
 
 // result is how a try, or the wait for a lock, went.
@@ -296,12 +297,13 @@ func (t *try) hold(r result) (*hold, time.Time) {
 	h := &hold{
 		carrier: c, mode: w.mode, id: w.lock(), slot: slotOf(w.key), owner: t.owner, named: w.owner != "", token: r.token,
 		gate: make(chan struct{}, 1), count: 1, terms: w.terms, ttl: w.ttl,
+		bundle: t.bundle,
 	}
 	h.watch.Keeper = h
 	if r.kind == moved {
 		h.terms, h.ttl, h.count = r.record.terms(), millis(r.record.ttl), r.count
 	}
-	if h.max > 0 {
+	if h.max > 0 && (h.bundle == nil || r.kind == moved) { // of one that others must be added to it counts when they are
 		h.limit = r.sent.Add(h.max - r.age)
 	}
 	return h, until

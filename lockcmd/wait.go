@@ -12,11 +12,16 @@ const graceAfterBlock = time.Second
 
 // wait queues t until it is granted the lock, its BLOCK is over, or its client is gone. seen is what its last look brought.
 func (c *Carrier) wait(ctx context.Context, t *try, seen result) result {
-	s := c.service
 	if !c.beginWait() {
 		return result{kind: failed, text: msgLimit}
 	}
 	defer c.endWait()
+	return c.await(ctx, t, seen)
+}
+
+// await is wait for a command that waits already.
+func (c *Carrier) await(ctx context.Context, t *try, seen result) result {
+	s := c.service
 	w := s.queues.join(t)
 	channel := t.line().channel
 	ready := s.ears.listen(channel, t.wish.lock())

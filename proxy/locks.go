@@ -108,14 +108,17 @@ func (s *session) lockDenial(o *ownCommand, err error) string {
 // lockReplyRESP3 turns a reply of lockcmd, which speaks RESP2, into RESP3:
 // nulls, and maps.
 func lockReplyRESP3(reply []byte, isMap bool) []byte {
-	if string(reply) == resp.NilBulk {
+	if string(reply) == resp.NilBulk || string(reply) == resp.NilArray {
 		return []byte(resp.Null)
 	}
 	rest, n, ok := arrayHeader(reply)
-	if !ok || !isMap {
+	if !ok {
 		return reply
 	}
-	b := resp.AppendMap(nil, n/2)
+	b := resp.AppendArray(nil, n)
+	if isMap {
+		b = resp.AppendMap(nil, n/2)
+	}
 	for len(rest) > 0 {
 		var scan resp.Scanner
 		used, _, err := scan.Scan(rest)

@@ -7,6 +7,7 @@ const (
 	OK          = "+OK\r\n"
 	Pong        = "+PONG\r\n"
 	NilBulk     = "$-1\r\n"
+	NilArray    = "*-1\r\n"
 	Null        = "_\r\n" // RESP3
 	EmptyArray  = "*0\r\n"
 	asciiCRLF   = "\r\n"

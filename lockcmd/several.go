@@ -1,0 +1,189 @@
+package lockcmd
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Commands over several keys, in any slots.
+
+const (
+	macquireName = "LOCK.MACQUIRE"
+	mreleaseName = "LOCK.MRELEASE"
+)
+
+const (
+	msgNumKeys  = "ERR numkeys should be greater than 0"
+	msgManyKeys = "ERR Number of keys can't be greater than number of args"
+	msgTwice    = "ERR a key is given twice"
+	msgQuorum   = "ERR QUORUM should be greater than 0 and not greater than numkeys"
+)
+
+// parseKeys reads "numkeys key …", and returns what stands behind.
+func (s *Service) parseKeys(command string, args [][]byte) (keys []string, rest [][]byte, msg string) {
+	if len(args) < 3 {
+		return nil, nil, msgArity(command)
+	}
+	n, ok := parseInt(args[1])
+	switch {
+	case !ok || n < 1:
+		return nil, nil, msgNumKeys
+	case n > int64(len(args)-2):
+		return nil, nil, msgManyKeys
+	}
+	seen := make(map[string]bool, n)
+	for _, arg := range args[2 : 2+n] {
+		key := string(arg)
+		if msg := s.keyError(key); msg != "" {
+			return nil, nil, msg
+		}
+		if seen[key] {
+			return nil, nil, msgTwice
+		}
+		seen[key] = true
+		keys = append(keys, key)
+	}
+	return keys, args[2+n:], ""
+}
+
+// macquire is LOCK.MACQUIRE.
+func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byte {
+	s := c.service
+	keys, rest, msg := s.parseKeys(macquireName, args)
+	if msg != "" {
+		return appendError(dst, msg)
+	}
+	o, msg := parseOptions(rest, macquireOptions)
+	if msg != "" {
+		return appendError(dst, msg)
+	}
+	w, msg := s.wishOf(macquireName, o)
+	switch {
+	case msg != "":
+		return appendError(dst, msg)
+	case o.quorum != nil && (*o.quorum < 1 || *o.quorum > int64(len(keys))):
+		return appendError(dst, msgQuorum)
+	case s.draining.Load():
+		return appendError(dst, msgDraining)
+	}
+	bound := 0
+	if o.quorum != nil {
+		bound = int(*o.quorum)
+	}
+	w.db = c.db
+	a := newAssembly(ctx, c, keys, w, bound)
+	if w.wait && a.deadlock() {
+		return appendError(dst, msgDeadlock)
+	}
+	take := a.takeAll
+	if bound > 0 {
+		take = a.takeMost
+	}
+	r := take()
+	a.endWait()
+	if r.kind != granted {
+		a.drop(0)
+	}
+	return a.reply(dst, r, keys)
+}
+
+func (a *assembly) reply(dst []byte, r result, keys []string) []byte {
+	switch {
+	case r.kind == failed:
+		return appendError(dst, r.text)
+	case r.kind != granted && r.text != "":
+		return a.carrier.timeout(dst, r.text)
+	case r.kind != granted:
+		return append(dst, "*-1\r\n"...)
+	}
+	dst = appendArray(dst, len(keys))
+	for _, key := range keys {
+		i, _ := slices.BinarySearchFunc(a.wishes, key, func(w wish, key string) int { return cmp.Compare(w.key, key) })
+		if h := a.holds[i]; h != nil {
+			dst = appendInt(dst, h.token)
+		} else {
+			dst = appendNil(dst)
+		}
+	}
+	return dst
+}
+
+// mrelease is LOCK.MRELEASE.
+func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte {
+	keys, rest, msg := c.service.parseKeys(mreleaseName, args)
+	if msg != "" {
+		return appendError(dst, msg)
+	}
+	each, msg := parseMrelease(len(keys), rest)
+	if msg != "" {
+		return appendError(dst, msg)
+	}
+	replies := make([]string, len(keys))
+	work := make(chan int)
+	var workers sync.WaitGroup
+	for range min(endWorkers, len(keys)) {
+		workers.Go(func() {
+			for i := range work {
+				replies[i] = string(c.unlock(nil, keys[i], each[i]))
+			}
+		})
+	}
+	for i := range keys {
+		work <- i
+	}
+	close(work)
+	workers.Wait()
+	return appendReleased(dst, replies)
+}
+
+// parseMrelease is which hold of each key is meant.
+func parseMrelease(n int, rest [][]byte) (each []options, msg string) {
+	each = make([]options, n)
+	if len(rest) == 0 {
+		return each, ""
+	}
+	switch word := strings.ToUpper(string(rest[0][:min(len(rest[0]), 16)])); {
+	case word == "OWNER" && len(rest) == 2:
+		owner := string(rest[1])
+		if !validOwner(owner) {
+			return nil, msgOwner
+		}
+		for i := range each {
+			each[i].owner = owner
+		}
+		return each, ""
+	case word == "TOKENS" && len(rest) == 1+n:
+		for i := range each {
+			token, ok := parseInt(rest[1+i])
+			if !ok || token < 1 {
+				return nil, msgNotInteger
+			}
+			each[i].token = token
+		}
+		return each, ""
+	}
+	return nil, msgSyntax
+}
+
+// appendReleased answers with how many of the releases have ended a hold, or with the error of one: first those that say that a hold was
+// lost, then those that leave it open. That there was no such hold is none.
+func appendReleased(dst []byte, replies []string) []byte {
+	ended, worst := 0, ""
+	for _, r := range replies {
+		switch {
+		case r == ":1\r\n":
+			ended++
+		case r[0] == ':', strings.HasPrefix(r, "-LOCKNOTHELD "):
+		case worst == "" || strings.HasPrefix(r, "-LOCKLOST ") && !strings.HasPrefix(worst, "-LOCKLOST "):
+			worst = r
+		}
+	}
+	if worst != "" {
+		return append(dst, worst...)
+	}
+	return append(dst, ":"+strconv.Itoa(ended)+"\r\n"...)
+}
