@@ -245,7 +245,8 @@ func (t *try) freshen(r *result) {
 	}
 	reply, err := s.ask(again, s.deadline())
 	if n := numbers(reply); err == nil && len(n) == 1 && n[0] > 0 {
-		r.sent, r.left = again.sent, max(ttl, r.left-again.sent.Sub(r.sent))
+		later := again.sent.Sub(r.sent)
+		r.sent, r.age, r.left = again.sent, r.age+later, max(ttl, r.left-later)
 	}
 }
 

@@ -1,7 +1,7 @@
 -- renew.lua renews holds of one slot, or only looks at them (LEASE). At most 256 a call (R24).
 -- KEYS the locks
 -- ARGV 1 TTL ms, 0 to look only · then for each lock: its owner, and how its record begins ("L1 <token> <carrier> ")
--- Replies for each lock 1 it is ours, and renewed; when only looked at, 1 and the ms it still lasts · 0 it is not ours any more
+-- Replies for each lock 1 it is ours, and renewed; when only looked at, 1 and the ms it still lasts, at least 1 · 0 it is not ours any more
 --      -1 Redis could not say
 -- Atomic: a key that became somebody else's must not get our TTL. Each lock has its own outcome: a key that somebody
 -- overwrote with another type stops none of the others (R25).
@@ -15,7 +15,7 @@ for i, key in ipairs(KEYS) do
     out[i] = 0
   else
     local left = redis.call('PTTL', key)
-    out[i] = ttl > 0 and 1 or 1 + math.max(left, 0)
+    out[i] = (ttl > 0 or left < 0) and 1 or 1 + math.max(left, 1)
     if left < ttl then
       local set = redis.pcall('PEXPIRE', key, ttl)
       if type(set) == 'table' and set.err then out[i] = -1 end
