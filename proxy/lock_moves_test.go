@@ -1,0 +1,117 @@
+package proxy
+
+import (
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// wantClosed checks that Leash has closed a client's connection.
+func wantClosed(t *testing.T, c *redistest.Client) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); ; {
+		if _, err := c.Do("PING"); err != nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("the connection is still open")
+		}
+	}
+}
+
+// TestR28AttachAfterAReconnect: with ONCLOSE EXPIRE a hold stays when its client
+// closes, quits or resets, and goes on with the same token wherever it connects.
+func TestR28AttachAfterAReconnect(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+	one, two := startLeash(t, cluster.Addrs(), watchdog(2*time.Second)), startLeash(t, cluster.Addrs(), watchdog(2*time.Second))
+	for name, end := range map[string]func(c *redistest.Client){
+		"close": func(c *redistest.Client) { c.Close() },
+		"quit":  func(c *redistest.Client) { want(t, c, "+OK\r\n", "QUIT") },
+		"reset": func(c *redistest.Client) { want(t, c, "+RESET\r\n", "RESET") },
+	} {
+		for _, next := range []*leash{one, two} {
+			c := one.dial(t)
+			number := token(t, c, name, "OWNER", "me", "ONCLOSE", "EXPIRE")
+			end(c)
+			again := next.dial(t)
+			if name == "reset" && next == one {
+				again = c
+			}
+			want(t, again, ":"+number+"\r\n", "LOCK.ATTACH", name, "OWNER", "me", "TOKEN", number)
+			time.Sleep(2500 * time.Millisecond) // longer than it lasts if it is not renewed
+			want(t, next.dial(t), "$-1\r\n", "LOCK.ACQUIRE", name)
+			want(t, again, ":1\r\n", "LOCK.RELEASE", name)
+		}
+	}
+}
+
+// TestR25TheOldConnectionIsClosed: by ATTACH on another one, of this Leash or
+// another; its other locks run out.
+func TestR25TheOldConnectionIsClosed(t *testing.T) {
+	server := redistest.Start(t)
+	one, two := startLeash(t, []string{server.Addr}), startLeash(t, []string{server.Addr})
+	for i, next := range []*leash{one, two} {
+		old, new, key := one.dial(t), next.dial(t), []string{"a", "b"}[i]
+		number := token(t, old, key, "OWNER", "me")
+		token(t, old, "other "+key)
+		want(t, new, ":"+number+"\r\n", "LOCK.ATTACH", key, "OWNER", "me", "TOKEN", number)
+		wantClosed(t, old)
+		want(t, new, "$-1\r\n", "LOCK.ACQUIRE", "other "+key)
+		want(t, new, ":1\r\n", "LOCK.CHECK", key, "TOKEN", number)
+		want(t, new, ":1\r\n", "LOCK.RELEASE", key)
+	}
+}
+
+// TestR31AttachGoesOnAfterAStop: what a Leash that stops leaves behind goes on
+// at another one.
+func TestR31AttachGoesOnAfterAStop(t *testing.T) {
+	server := redistest.Start(t)
+	short := func(o *options) { o.front.DrainTimeout = 200 * time.Millisecond }
+	one, two := startLeash(t, []string{server.Addr}, short), startLeash(t, []string{server.Addr})
+	old, new := one.dial(t), two.dial(t)
+	number := token(t, old, "k", "OWNER", "me")
+	one.stop()
+	wantClosed(t, old)
+	want(t, new, ":"+number+"\r\n", "LOCK.ATTACH", "k", "OWNER", "me", "TOKEN", number)
+	want(t, new, ":1\r\n", "LOCK.RELEASE", "k")
+}
+
+// TestR27OnLossErrorKeepsTheConnection: everything but the lost lock goes on, in
+// RESP3 as in RESP2.
+func TestR27OnLossErrorKeepsTheConnection(t *testing.T) {
+	server := redistest.Start(t)
+	l := startLeash(t, []string{server.Addr}, watchdog(time.Second))
+	for _, protocol := range []string{"2", "3"} {
+		c := l.dial(t)
+		do(t, c, "HELLO", protocol)
+		token(t, c, "k", "ONLOSS", "ERROR")
+		token(t, c, "other")
+		want(t, c, ":1\r\n", "DEL", "k")
+		time.Sleep(time.Second) // it is found at the next renewal
+		want(t, c, "+OK\r\n", "SET", "data", "1")
+		want(t, c, ":0\r\n", "LOCK.CHECK", "other", "TOKEN", "1")
+		want(t, c, "-LOCKLOST k gone\r\n", "LOCK.TTL", "k")
+		want(t, c, ":-2\r\n", "LOCK.TTL", "k")
+		want(t, c, ":1\r\n", "LOCK.RELEASE", "other")
+	}
+}
+
+// TestR30BreakEndsTheHoldersConnection: and MAXHOLD does.
+func TestR30BreakEndsTheHoldersConnection(t *testing.T) {
+	server := redistest.Start(t)
+	one, two := startLeash(t, []string{server.Addr}), startLeash(t, []string{server.Addr})
+	c := two.dial(t)
+	for _, where := range []*leash{one, two} {
+		holder := where.dial(t)
+		token(t, holder, "k")
+		want(t, c, ":1\r\n", "LOCK.BREAK", "k")
+		wantClosed(t, holder)
+		want(t, c, ":0\r\n", "LOCK.BREAK", "k")
+	}
+	holder := one.dial(t)
+	token(t, holder, "k", "MAXHOLD", "300")
+	token(t, c, "k", "BLOCK", "5000")
+	wantClosed(t, holder)
+	want(t, c, ":1\r\n", "LOCK.RELEASE", "k")
+}
