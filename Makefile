@@ -5,7 +5,7 @@
 #   make interop                       client libraries in six languages through Leash, and Redisson beside it
 #   make interop INTEROPFLAGS='--only jedis --verbose'
 #   make nemesis NEMESISFLAGS='--for 1h' faults at random, and a check that no lock ever had two holders
-#   make bench BENCHFLAGS='--rounds 5' Leash beside direct Redis and other proxies
+#   make bench BENCHFLAGS='--rounds 5' Leash beside direct Redis and other proxies; BENCHFLAGS=locks for its locks
 #   make go-test TESTFLAGS='-run Lock' tests alone, with flags of your own
 
 GO           ?= go
@@ -62,4 +62,4 @@ tools:
 	@.ci/tools
 
 clean:
-	rm -rf bin internal/interop/*/bin internal/interop/*/node_modules internal/interop/*/target internal/interop/*/.venv
+	rm -rf bin internal/interop/*/bin internal/interop/*/node_modules internal/interop/*/target internal/interop/*/.venv bench/redisson/target
