@@ -20,6 +20,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -39,7 +40,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) < 2 {
-		return fmt.Errorf("usage: peers redsync|redislock|go-redis [cluster] address...")
+		return errors.New("give redsync, redislock or go-redis, perhaps cluster, and addresses")
 	}
 	open, ok := libraries[args[0]]
 	if !ok {

@@ -74,8 +74,10 @@ func TestScriptIsAbandoned(t *testing.T) {
 		t.Error("an abandoned call is written")
 	}
 	c = &scriptCall{link: l, ended: make(chan struct{})}
-	if c.Dropped() || c.Dropped() || c.state.CompareAndSwap(waiting, abandoned) {
-		t.Error("a written call is called unsent")
+	for range 2 { // asked again, it is the same
+		if c.Dropped() || c.state.CompareAndSwap(waiting, abandoned) {
+			t.Error("a written call is called unsent")
+		}
 	}
 	if got := f.commands(); got != "ECHO a" {
 		t.Errorf("sent %q", got)
