@@ -36,5 +36,5 @@ elseif want == r[TOKEN] then
 elseif want ~= '0' then return {3}
 end -- else: the carrier tracks none, so what lies here was granted to nobody by a late copy; it is replaced
 local made = grant(KEYS[1], KEYS[2], {owner, carrier, ARGV[3], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]})
-if KEYS[3] and made[1] == 1 then fair(3).remove(owner) end
+if KEYS[3] and made[1] == 1 then fair(3).took(owner, ARGV[6], ARGV[12], ARGV[13]) end
 return made

@@ -35,5 +35,5 @@ if first and first ~= ARGV[6] then
 end
 redis.call('HDEL', KEYS[1], ARGV[1])
 local made = grant(KEYS[1], KEYS[2], {ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13], ARGV[14]})
-if first and made[1] == 1 then q.remove(first) end
+if first and made[1] == 1 then q.took(first, ARGV[10], ARGV[15], ARGV[16]) end
 return made

@@ -49,6 +49,12 @@ local function fair(at)
     if ok and first then tell(channel .. ':' .. first, mode) end
   end
 
+  -- took is the end of an owner's wait with these options of a hold. Whoever is first now learns when a lease ends, for that is in silence.
+  function q.took(owner, opts, channel, mode)
+    q.remove(owner)
+    if not renewed(opts) then q.rouse(channel, mode) end
+  end
+
   -- stand puts an owner at the end if it is not in the queue, as Redisson does (left is the lock's PTTL), and counts it as alive for
   -- patience ms. One that lives and is not in the queue was reaped by Java: it stood first, and goes there again.
   function q.stand(owner, left, patience)
