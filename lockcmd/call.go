@@ -46,7 +46,7 @@ func (s *Service) ask(r *request, until time.Time) (any, error) {
 				return nil, errors.Join(errUnknown, err)
 			}
 		case refused:
-			migrates := redis.HasErrorPrefix(err, "TRYAGAIN")
+			migrates := migrates(err)
 			if migrates && r.least > 0 && len(r.keys) > r.least {
 				r.keys = r.keys[:r.least]
 				continue

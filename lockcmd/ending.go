@@ -25,6 +25,7 @@ type ending struct {
 	until   time.Time // of the hold
 	number  int64
 	request *request // nil before the first attempt
+	counts  int64    // that the hold has, once it is released with one key a request; else 0
 }
 
 // beginEnding marks a present hold, whose gate is ours, as being released; nil when it is not held any more.
@@ -56,7 +57,7 @@ func (s *Service) newEnding(h *hold, all bool) *ending {
 func (e *ending) renumber() {
 	h, s := e.hold, e.service
 	doubt := e.request != nil && e.request.doubt
-	e.number = h.carrier.requests.Add(1)
+	e.number, e.counts = h.carrier.requests.Add(1), 0
 	e.request = &request{
 		script: h.mode.release, db: h.id.db, keys: h.mode.releaseKeys(h.id.key, h.owner), least: len(h.mode.keys(h.id.key, h.owner)),
 		args:  append(e.args(), h.mode.channel(h.id.key), s.cfg.publishMode()),
@@ -87,11 +88,10 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 		}
 	}
 	for {
-		reply, err := s.ask(e.request, until)
-		if err != nil {
+		if code, err = e.ask(until); err != nil {
 			return 0, err
 		}
-		if code = numbers(reply)[0]; code != tooLate {
+		if code != tooLate {
 			return e.settle(code), nil
 		}
 		if time.Now().After(until) {

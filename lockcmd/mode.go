@@ -18,6 +18,7 @@ type mode struct {
 	renew                                *script // of a hold that it only looks at it says how long that one lasts (R24)
 	extend                               *script // replaces the record of a lease, if it is as it was read, and sets the lease's own time
 	breaks                               *script // ends a hold that is not of Leash's
+	keep, apart                          *script // renew a hold, or release it, one key at a time; nil when it has but one
 	handover                             *script // nil when a release does not grant
 	fair                                 bool    // who waits stands in that queue, and is told on a channel of its own
 
@@ -51,7 +52,7 @@ func newRWMode(id int, name string, shared bool) *mode {
 	}
 	return &mode{
 		id: id, name: name, option: strings.ToUpper(name), shared: shared, acquire: load("acquire", "rw_grant"), release: load("release"),
-		revoke: load("revoke"), move: load("move"), undo: load("undo"), renew: load("renew"), extend: load("extend"), breaks: load("break"),
+		revoke: load("revoke"), move: load("move"), undo: load("undo"), renew: load("renew"), keep: load("keep"), apart: load("apart"), extend: load("extend"), breaks: load("break"),
 		channel: rwChannel,
 		helpers: func(key, _ string) []string { return []string{recordsKey(key)} },
 	}

@@ -150,7 +150,7 @@ func (v *revocation) call(until time.Time) (int64, error) {
 // tryAgain reports whether Redis refused because a slot migrates.
 func tryAgain(err error) bool {
 	var reply redis.Error
-	return errors.Is(err, errRefused) && errors.As(err, &reply) && redis.HasErrorPrefix(reply, "TRYAGAIN")
+	return errors.Is(err, errRefused) && errors.As(err, &reply) && migrates(reply)
 }
 
 // piecemeal does what revoke.lua does with one key a call, for a slot in migration (R14). The tombstone is laid first: if the

@@ -111,9 +111,18 @@ const (
 // transient are the errors Redis gives instead of running a script, for as long as something lasts.
 var transient = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY", "BUSY", "MOVED", "ASK", "NOREPLICAS"}
 
+// migrates reports whether an error of Redis's says that a slot migrates and has not all keys of a script on one node. Redis finds that out
+// before it begins, or where the script touches the key that is missing, see rw.lua.
+func migrates(reply error) bool {
+	return redis.HasErrorPrefix(reply, "TRYAGAIN") || strings.Contains(reply.Error(), "attempted to access a non local key")
+}
+
 func judge(err error) verdict {
 	var reply redis.Error
 	if errors.As(err, &reply) {
+		if migrates(reply) {
+			return refused
+		}
 		for _, code := range transient {
 			if redis.HasErrorPrefix(err, code) {
 				return refused

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -45,7 +46,7 @@ func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch) []
 			missing = append(missing, i)
 			continue
 		}
-		out[i] = s.outcomes(b, replies[i], errs[i], sent)
+		out[i] = s.outcomes(ctx, b, replies[i], errs[i], sent)
 	}
 	if len(missing) > 0 {
 		again := make([]renewal.Batch, len(missing))
@@ -55,7 +56,7 @@ func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch) []
 		sent = time.Now()
 		errs, replies = s.pipeline(ctx, "EVAL", again)
 		for j, i := range missing {
-			out[i] = s.outcomes(batches[i], replies[j], errs[j], sent)
+			out[i] = s.outcomes(ctx, batches[i], replies[j], errs[j], sent)
 		}
 	}
 	s.explain(ctx, batches, out)
@@ -92,16 +93,24 @@ func (s *store) pipeline(ctx context.Context, verb string, batches []renewal.Bat
 
 // outcomes reads a batch's reply; nil when Redis refused the batch as a whole. How long leases last may have been changed from anywhere
 // (EXTEND): the watchdog learns it here.
-func (s *store) outcomes(b renewal.Batch, reply any, err error, sent time.Time) []renewal.Outcome {
+func (s *store) outcomes(ctx context.Context, b renewal.Batch, reply any, err error, sent time.Time) []renewal.Outcome {
 	out := make([]renewal.Outcome, len(b.Holds))
+	several := b.Holds[0].Keeper.(*hold).mode.keep != nil
 	var answer redis.Error
-	if errors.As(err, &answer) {
+	switch {
+	case errors.As(err, &answer) && several && migrates(answer):
+		s.keepApart(ctx, b, out, func(int) bool { return true })
+		return out
+	case errors.As(err, &answer):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return out
 	}
-	for i, n := range numbers(reply) {
+	said := numbers(reply)
+	if several && slices.Contains(said, -1) {
+		s.keepApart(ctx, b, out, func(i int) bool { return i < len(said) && said[i] == -1 })
+	}
+	for i, n := range said {
 		switch {
 		case i >= len(out):
 		case n >= 1:

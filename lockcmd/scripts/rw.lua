@@ -38,15 +38,15 @@ local function lasts(key, leash, field, n)
   return most
 end
 
--- rest is for how long any hold of the lock lasts yet, for how long its writer does, and the writer's field. It looks at every count of
--- every hold, as Redisson's unlock does.
-local function rest(key, leash)
+-- rest is for how long any hold of the lock but that in one field lasts yet, for how long its writer does, and the writer's field. It looks
+-- at every count of every hold, as Redisson's unlock does.
+local function rest(key, leash, but)
   local all, most, writes, writer = redis.call('HGETALL', key), 0, 0, nil
   for i = 1, #all, 2 do
-    local n = tonumber(all[i + 1])
+    local n = all[i] ~= but and tonumber(all[i + 1])
     local ms = n and lasts(key, leash, all[i], n) or 0
     most = math.max(most, ms)
-    if string.sub(all[i], -6) == ':write' then writes, writer = ms, all[i] end
+    if n and string.sub(all[i], -6) == ':write' then writes, writer = ms, all[i] end
   end
   return most, writes, writer
 end
@@ -57,25 +57,29 @@ local function lessen(key, leash, field, n, r)
   local last = MINE == 'read' and timeout(leash, field, n) or key
   local left = redis.call('PTTL', last)
   if MINE == 'read' then
-    redis.call('DEL', last)
+    redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), left, 1))
     if left > 0 then keep(timeout(leash, field, 1), left) end
+    redis.call('DEL', last)
   else redis.call('PEXPIRE', key, left > 0 and left or r[TTL]) end
   redis.call('HINCRBY', key, field, -1)
   redis.call('HSET', leash, field, record(r))
 end
 
--- finish ends the hold in a field, whatever its count n. Nobody else's life is left: the lock goes. A writer's readers are left: it is
--- a read lock from now on, and readers who wait are told, which Redisson forgets. The lock lasts as long as what is left of it.
+-- finish ends the hold in a field, whatever its count n. When nobody else's life is left, the lock goes. When a writer's readers are left, it
+-- is a read lock from now on, and readers who wait are told, which Redisson forgets. The lock lasts as long as what is left of it. Nothing is
+-- touched that may be gone: in a slot that migrates Redis would refuse it, half way.
 local function finish(key, leash, field, n, channel, ways)
-  redis.call('HDEL', key, field)
-  redis.call('HDEL', leash, field)
-  for i = 1, MINE == 'read' and math.min(n, 10000) or 0 do redis.pcall('DEL', timeout(leash, field, i)) end
-  local most, writes = rest(key, leash)
-  if most == 0 then redis.call('DEL', key, leash)
+  local most, writes = rest(key, leash, field)
+  if most == 0 then
+    redis.call('DEL', key)
+    redis.call('DEL', leash)
   else
+    for _, k in ipairs({key, leash}) do
+      redis.call('PEXPIRE', k, most)
+      redis.call('HDEL', k, field)
+    end
     if writes == 0 and MINE == 'write' then redis.call('HSET', key, 'mode', 'read') end
-    redis.call('PEXPIRE', key, most)
-    redis.call('PEXPIRE', leash, most)
   end
+  for i = 1, MINE == 'read' and math.min(n, 10000) or 0 do redis.pcall('DEL', timeout(leash, field, i)) end
   if most == 0 or MINE == 'write' then tell(channel, ways, WORD) end
 end

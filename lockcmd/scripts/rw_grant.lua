@@ -8,8 +8,8 @@ local function enter(key, leash, field, n, r, mine)
     r[OPTS] = 'w' .. string.sub(r[OPTS], 2)
   elseif not renewed(r[OPTS]) then r[TTL] = math.max(tonumber(r[TTL]), age(r) + ttl) end
   r[REQ], r[REPLY], r[ID], r[TTL] = ARGV[3], r[TOKEN], ARGV[8], string.format('%.0f', r[TTL])
+  if MINE == 'read' then redis.call('SET', timeout(leash, field, n + 1), '1', 'PX', ttl) end -- first: a slot that migrates may refuse it
   redis.call('HSET', leash, field, record(r))
-  if MINE == 'read' then redis.call('SET', timeout(leash, field, n + 1), '1', 'PX', ttl) end
   redis.call('HINCRBY', key, field, 1)
   raise(key, redis.call('PTTL', key), ttl)
   raise(leash, redis.call('PTTL', leash), ttl)
@@ -20,11 +20,11 @@ end
 local function admit(key, leash, field, n, fresh)
   local token, text, since = mint(KEYS[3], ARGV[7])
   if not token then return text end
-  if fresh then redis.call('DEL', leash) end
   if MINE == 'read' then
-    for i = 2, math.min(n, 10000) do redis.call('DEL', timeout(leash, field, i)) end
     redis.call('SET', timeout(leash, field, 1), '1', 'PX', ARGV[5])
+    for i = 2, math.min(n, 10000) do redis.pcall('DEL', timeout(leash, field, i)) end
   end
+  if fresh then redis.call('DEL', leash) end
   if fresh then redis.call('HSET', key, 'mode', MINE) end
   redis.call('HSET', key, field, '1')
   redis.call('HSET', leash, field, record({text, ARGV[2], ARGV[3], text, since, ARGV[5], ARGV[6], ARGV[10], ARGV[8], ARGV[9]}))

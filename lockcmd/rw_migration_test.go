@@ -1,0 +1,59 @@
+package lockcmd
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestR14ReadWriteInASlotInMigration(t *testing.T) {
+	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
+	cfg := Config{WatchdogTimeout: 1200 * time.Millisecond}
+	s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)
+	tag := "{" + newKey() + "}"
+	key := func(n int) string { return fmt.Sprint(tag, n) }
+	a, c := connect(t, s), connect(t, other)
+	const locks = 6
+	for n := range locks {
+		for _, option := range []string{"WRITE", "READ", "READ"} {
+			a.token(key(n), option, "OWNER", "me")
+		}
+		want(t, a.do("LOCK.RELEASE", key(n), "WRITE"), ":1")
+	}
+	a.token(key(locks), "WRITE", "OWNER", "me")
+	m, finish := moving(t, tag)
+	timeouts := func(n, i int) string { return suffixName(key(n), fmt.Sprint("me:rwlock_timeout:", i)) }
+	for _, keys := range [][]string{
+		{key(1)}, {recordsKey(key(2))}, {timeouts(3, 1)}, {key(4), recordsKey(key(4)), timeouts(4, 1)},
+		{key(5), recordsKey(key(5)), timeouts(5, 1), timeouts(5, 2)}, {key(locks)},
+	} {
+		if err := m.MoveKey(keys...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range locks {
+		want(t, c.do("LOCK.ACQUIRE", key(n), "WRITE"), "$-1") // what cannot be seen counts as taken
+	}
+	<-time.After(3 * time.Second) // renewals go on, wherever the keys lie
+	if len(a.losses) != 0 {
+		t.Fatalf("lost %s", <-a.losses)
+	}
+	for n := range locks + 1 {
+		if n < locks {
+			want(t, a.do("LOCK.RELEASE", key(n)), ":0")
+		}
+		want(t, a.do("LOCK.RELEASE", key(n)), ":1")
+	}
+	finish()
+	eventually(t, 5*time.Second, "all is free", func() bool {
+		for n := range locks + 1 {
+			if exists(t, rdb, key(n)) {
+				return false
+			}
+		}
+		return a.carrier.Holds() == 0
+	})
+	if len(a.losses) != 0 {
+		t.Errorf("lost %s", <-a.losses)
+	}
+}

@@ -1,0 +1,31 @@
+-- rw_apart.lua does what rw_release.lua does, but to one key, in a slot that migrates and has the hold's keys on two nodes (R14). The records
+-- come first: from then on the hold is Leash's no more, and a count in the lock runs out like that of any dead reader or writer.
+-- KEYS 1 the records, or the lock
+-- ARGV 1 to 7 as rw_release.lua's · 8 how many counts the hold has · 9 "records" or "lock"
+-- Replies as rw_release.lua's; of the lock, 1 also when the hold is not there
+-- Atomic: as rw_release.lua, as far as one key goes.
+local key, field, n, lessens = KEYS[1], ARGV[1] .. SUFFIX, tonumber(ARGV[8]), tonumber(ARGV[8]) > 1 and ARGV[5] ~= 'all'
+if ARGV[9] == 'records' then
+  local r, req = parse(redis.call('HGET', key, field)), tonumber(ARGV[4])
+  if r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
+  if tonumber(r[REQ]) >= req then return tonumber(r[REQ]) == req and tonumber(r[REPLY]) or -2 end
+  if lessens then
+    r[REQ], r[REPLY] = ARGV[4], '0'
+    pass(key)
+    redis.call('HSET', key, field, record(r))
+    return 0
+  end
+  redis.call('HDEL', key, field)
+  return 1
+end
+if lessens then
+  pass(key)
+  if redis.call('HGET', key, field) == ARGV[8] then redis.call('HINCRBY', key, field, -1) end
+  return 0
+end
+if redis.call('HDEL', key, field) == 0 then return 1 end
+local others = redis.call('HLEN', key) > 1
+if not others then redis.call('DEL', key)
+elseif MINE == 'write' then redis.call('HSET', key, 'mode', 'read') end
+if not others or MINE == 'write' then tell(ARGV[6], ARGV[7], WORD) end
+return 1

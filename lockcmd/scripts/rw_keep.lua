@@ -1,0 +1,14 @@
+-- rw_keep.lua renews one key of a READ or WRITE hold by itself, in a slot that migrates and has its keys on two nodes (R14).
+-- KEYS 1 the lock, its records, or one of the hold's timeout keys
+-- ARGV 1 TTL ms, 0 to look only · 2 owner, "" for a timeout key · 3 how the hold's record begins, "" for the lock
+-- Replies for the lock the hold's count, else 1 · 0 the hold is not there
+-- Atomic: as rw_renew.lua, as far as one key goes: a hold lasts while its field is in the lock and its record among the records.
+local key, ttl = KEYS[1], tonumber(ARGV[1])
+if ARGV[2] == '' then
+  keep(key, ttl)
+  return 1
+end
+local h = redis.call('HGET', key, ARGV[2] .. SUFFIX)
+if not h or string.sub(h, 1, #ARGV[3]) ~= ARGV[3] then return 0 end
+raise(key, redis.call('PTTL', key), ttl)
+return ARGV[3] == '' and tonumber(h) or 1
