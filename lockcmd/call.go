@@ -22,8 +22,12 @@ type request struct {
 	least  int // how many of the keys do in a slot that migrates (R14); 0 for all
 	args   []any
 	sent   time.Time // when it was last sent: the times in an answer count from there
+	copies int64     // how many replicas must have a grant; 0 without REPLICAS
 	doubt  bool      // an attempt's outcome is unknown: a copy of it may still be on its way
 	single bool      // it would act again if it were sent again: once its outcome is unknown, that is the answer
+
+	patience time.Duration // how long a grant waits for its copies
+	copied   int64         // how many replicas have it
 }
 
 // ask sends r until it is answered or the time is over. The error is errUnknown, errRefused, or Redis's own answer (a
@@ -81,6 +85,9 @@ func (s *Service) attempt(r *request, until time.Time) (any, error) {
 	r.sent = now
 	ctx, cancel := context.WithDeadline(context.Background(), limit)
 	defer cancel()
+	if r.copies > 0 {
+		return s.runCopied(ctx, r, limit)
+	}
 	if s.cfg.Wire != nil && !r.doubt {
 		if reply, err, done := s.runWired(ctx, r); done {
 			return reply, err

@@ -49,6 +49,7 @@ func (m *move) send(until time.Time) result {
 			return result{kind: busy, text: msgRefused}
 		}
 	}
+	m.request.copies, m.request.patience = m.try.wish.replicas, m.try.replicaPatience()
 	reply, err := m.try.carrier.service.ask(m.request, until)
 	if err != nil {
 		return failure(err)
@@ -63,7 +64,7 @@ func (m *move) send(until time.Time) result {
 	} else if m.old != nil {
 		m.old.Ended(renewal.Repeated)
 	}
-	return result{kind: moved, token: n[1], left: millis(n[2]), sent: m.request.sent, count: n[3], age: millis(n[4]), record: r}
+	return result{kind: moved, token: n[1], left: millis(n[2]), sent: m.request.sent, copied: m.request.copied, count: n[3], age: millis(n[4]), record: r}
 }
 
 // close gives the old hold's gate back.

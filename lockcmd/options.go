@@ -2,6 +2,7 @@ package lockcmd
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -11,6 +12,7 @@ type options struct {
 	block, lease, ttl *int64
 	max               *int64 // MAXHOLD
 	quorum            *int64
+	replicas          int64
 	owner, id         string
 	token             int64
 	all               bool
@@ -26,9 +28,6 @@ func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 	for i := 0; i < len(args); i++ {
 		name := strings.ToUpper(string(args[i][:min(len(args[i]), 16)]))
 		if !oneOf(name, allowed) {
-			if strings.HasPrefix(allowed, takeOptions) && oneOf(name, laterAcquire) {
-				return o, msgUnsupported("option " + name)
-			}
 			return o, msgSyntax
 		}
 		if oneOf(name, seen) {
@@ -64,9 +63,9 @@ func (o *options) flag(name string) bool {
 	return true
 }
 
-// Options by command, and those of later versions, which are refused by name.
+// Options by command.
 const (
-	takeOptions     = "BLOCK LEASE TTL OWNER ID MAXHOLD ONLOSS ONCLOSE"
+	takeOptions     = "BLOCK LEASE TTL OWNER ID MAXHOLD REPLICAS ONLOSS ONCLOSE"
 	acquireOptions  = takeOptions + " READ WRITE FAIR"
 	macquireOptions = takeOptions + " QUORUM"
 	attachOptions   = "OWNER TOKEN READ WRITE"
@@ -74,7 +73,6 @@ const (
 	ttlOptions      = "TOKEN OWNER"
 	checkOptions    = "TOKEN"
 	permitOptions   = "COUNT BLOCK LEASE TTL ID"
-	laterAcquire    = "REPLICAS"
 )
 
 func oneOf(name, list string) bool {
@@ -125,6 +123,11 @@ func (o *options) set(name string, value []byte) (msg string) {
 		o.ttl = &n
 	case name == "QUORUM":
 		o.quorum = &n
+	case name == "REPLICAS":
+		if n < 1 || n > math.MaxInt32 {
+			return msgReplicas
+		}
+		o.replicas = n
 	case name == "MAXHOLD":
 		o.max = &n
 	case name == "TOKEN":

@@ -39,6 +39,7 @@ func appendError(dst []byte, msg string) []byte {
 const (
 	msgSyntax        = "ERR syntax error"
 	msgNotInteger    = "ERR value is not an integer or out of range"
+	msgReplicas      = "ERR value is out of range, must be positive"
 	msgBlockNumber   = "ERR timeout is not an integer or out of range"
 	msgBlockNegative = "ERR timeout is negative"
 	msgBlockRange    = "ERR timeout is out of range"

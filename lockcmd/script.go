@@ -84,8 +84,13 @@ func (sc *script) command(ctx context.Context, verb string, keys []string, args 
 	return once{cmd}
 }
 
+// processor is a client or a connection of go-redis.
+type processor interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
+
 // run executes a script once: by its hash, or by its text where Redis does not have it yet.
-func (sc *script) run(ctx context.Context, rdb redis.UniversalClient, keys []string, args []any) (any, error) {
+func (sc *script) run(ctx context.Context, rdb processor, keys []string, args []any) (any, error) {
 	cmd := sc.command(ctx, "EVALSHA", keys, args)
 	err := rdb.Process(ctx, cmd)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {

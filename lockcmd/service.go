@@ -33,6 +33,7 @@ type Service struct {
 	owners   atomic.Int64 // the last ownerless hold's number
 	carriers atomic.Int64 // the last carrier's number
 	draining atomic.Bool
+	copiers  copiers
 	stats    counters
 
 	// tasks are the goroutines that outlive the command that began them; stop tells them that the Service ends. Run waits.
@@ -106,6 +107,7 @@ func (s *Service) Run(ctx context.Context) error {
 	close(s.stop)
 	wg.Wait()
 	s.tasks.Wait()
+	s.copiers.close()
 	close(s.quiet)
 	select {
 	case <-logged:

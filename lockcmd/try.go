@@ -20,8 +20,9 @@ type try struct {
 	late    bool  // a copy of it may still reach Redis, after it is over
 	own     *hold // the carrier's hold of this owner, to be entered again; nil for a new one. Its gate is ours
 	request *request
-	silence int64   // on the channel of its line, before it was sent
-	bundle  *bundle // of the hold that it makes; nil for none
+	silence int64     // on the channel of its line, before it was sent
+	end     time.Time // of BLOCK; zero when there is none
+	bundle  *bundle   // of the hold that it makes; nil for none
 }
 
 // result is how a try, or the wait for a lock, went.
@@ -31,6 +32,8 @@ type result struct {
 	left  time.Duration // for how long the lease lasts, the other's or ours; <= 0 when that is not known
 	sent  time.Time     // from when left counts
 	text  string        // failed: the error to answer
+
+	copied int64 // granted or moved: how many replicas have it, if that was asked
 
 	// Of what a line is for:
 	rest int64 // granted: the permits left for others
@@ -58,6 +61,9 @@ func (c *Carrier) newTry(w wish, own *hold) *try {
 	t := &try{carrier: c, wish: w, owner: w.owner, number: c.requests.Add(1), own: own}
 	if t.owner == "" {
 		t.owner = c.service.mint()
+	}
+	if w.block > 0 {
+		t.end = time.Now().Add(w.block)
 	}
 	t.renew()
 	return t
@@ -90,7 +96,16 @@ func (t *try) grantArgs() []any {
 
 // send looks once whether the lock can be had. What is not known at until is unknown.
 func (t *try) send(until time.Time) result {
+	r := t.sendOnce(until)
+	if (r.kind == granted || r.kind == moved) && r.copied < t.wish.replicas {
+		return t.uncopied(r)
+	}
+	return r
+}
+
+func (t *try) sendOnce(until time.Time) result {
 	s := t.carrier.service
+	t.request.copies, t.request.patience = t.wish.replicas, t.replicaPatience()
 	reply, err := s.ask(t.request, until)
 	t.late = t.late || t.request.doubt
 	t.request.doubt = false
@@ -102,7 +117,7 @@ func (t *try) send(until time.Time) result {
 	case n[0] == 0 && len(n) > 1:
 		return result{kind: taken, left: millis(n[1])}
 	case n[0] == 1 && len(n) > 2:
-		return result{kind: granted, token: n[1], left: millis(n[2]), sent: t.request.sent}
+		return result{kind: granted, token: n[1], left: millis(n[2]), sent: t.request.sent, copied: t.request.copied}
 	case n[0] == 2:
 		return t.elsewhere(word(reply, 1), word(reply, 2), word(reply, 3), until)
 	case n[0] == 3:
@@ -182,7 +197,7 @@ func (t *try) superseded(until time.Time) result {
 	if r, lost := t.ownGone(until); lost {
 		return r
 	}
-	return t.send(until)
+	return t.sendOnce(until)
 }
 
 // ownGone settles the carrier's own hold, which is not there any more. It was lost, or nobody can say: then the result is to be

@@ -10,19 +10,22 @@ const maxLate = 5 * time.Minute
 
 // undo takes back an acquire of unknown outcome: at once and until Redis answers, and once more a TTL later, for a late copy
 // of it that grants the lock to nobody (R26). Of a hold that was entered again, the gate stays taken until it is known
-// whether the entry counts.
-func (s *Service) undo(t *try) {
+// whether the entry counts. done is closed when Redis has answered.
+func (s *Service) undo(t *try) (done <-chan struct{}) {
 	own := t.own
 	t.own = nil // the task has the gate now
 	s.stats.undone.Add(1)
 	number := t.carrier.requests.Add(1) // before the gate opens: what comes behind it must have a larger one
+	answered := make(chan struct{})
 	s.spawn(func() {
 		s.takeBack(t, number)
 		if own != nil {
 			own.close()
 		}
+		close(answered)
 		s.takeBackLater(t, number)
 	})
+	return answered
 }
 
 // takeBackTwice takes back what a hand-over of unknown outcome may have granted, or may yet, to a waiter that has left.

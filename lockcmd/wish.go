@@ -16,7 +16,8 @@ type wish struct {
 	block time.Duration // how long to wait; 0 for ever
 	ttl   time.Duration // the lease
 	terms
-	token int64 // of the hold to ATTACH; 0 for an ACQUIRE
+	replicas int64 // which must have it
+	token    int64 // of the hold to ATTACH; 0 for an ACQUIRE
 }
 
 func (w wish) lock() lockID { return lockID{w.db, w.key} }
@@ -63,6 +64,7 @@ func (s *Service) wishOf(command string, o options) (w wish, msg string) {
 		}
 		w.ttl = time.Duration(*ms) * time.Millisecond
 	}
+	w.replicas = o.replicas
 	w.lease, w.stays, w.answers, w.fair, w.max = o.lease != nil, o.stays, o.answers, m.fair, s.cfg.MaxHold
 	if o.max != nil {
 		if *o.max < 1 || *o.max > maxTTL.Milliseconds() {

@@ -1,0 +1,191 @@
+package lockcmd
+
+import (
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/redistest"
+)
+
+// copiedCluster is a cluster each of whose masters has a replica.
+func copiedCluster(t *testing.T) (*redistest.Cluster, *redis.ClusterClient) {
+	t.Helper()
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: 30 * time.Second})
+	return cluster, dialCluster(t, cluster.Addrs()...)
+}
+
+// TestR32GrantsCountWhenReplicasHaveThem: on a Redis without replicas there is no such grant, and nothing stays.
+func TestR32NoReplicas(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, s)
+		began := time.Now()
+		want(t, a.do("LOCK.ACQUIRE", key, "REPLICAS", "3"), "-NOREPLICAS 0 of 3 replicas have the lock in time, it was given back")
+		if took := time.Since(began); took < 500*time.Millisecond || took > 3*time.Second {
+			t.Errorf("that took %v", took)
+		}
+		if exists(t, rdb, key) {
+			t.Error("the lock stayed taken")
+		}
+		began = time.Now()
+		wantPrefix(t, a.do("LOCK.ACQUIRE", key, "REPLICAS", "3", "BLOCK", "50"), "-NOREPLICAS 0 of 3 ")
+		if took := time.Since(began); took > 800*time.Millisecond {
+			t.Errorf("with BLOCK 50 it took %v", took)
+		}
+		keys := append(newKeys(2), key)
+		wantPrefix(t, a.do(several("LOCK.MACQUIRE", keys, "REPLICAS", "1")...), "-NOREPLICAS 0 of 1 ")
+		wantPrefix(t, a.do(several("LOCK.MACQUIRE", keys, "REPLICAS", "1", "QUORUM", "2", "BLOCK", "0")...), "-NOREPLICAS 0 of 1 ")
+		for _, key := range keys {
+			if exists(t, rdb, key) {
+				t.Errorf("%s stayed taken", key)
+			}
+		}
+
+		// Of one that was entered again that entry alone is taken back.
+		token := a.token(key, "OWNER", "x")
+		wantPrefix(t, a.do("LOCK.ACQUIRE", key, "OWNER", "x", "REPLICAS", "1", "BLOCK", "20"), "-NOREPLICAS ")
+		if got := a.token(key, "OWNER", "x"); got != token {
+			t.Errorf("got token %d, want %d", got, token)
+		}
+		want(t, a.do("LOCK.RELEASE", key), ":0")
+		want(t, b.do("LOCK.ACQUIRE", key, "REPLICAS", "1"), "$-1") // taken, and nothing to wait for
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+	})
+}
+
+// TestR32GrantsAreCopied: who is told of the grant can rely on a replica's having it.
+func TestR32GrantsAreCopied(t *testing.T) {
+	cluster, rdb := copiedCluster(t)
+	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+	copied := func(key, owner string) {
+		t.Helper()
+		conn := cluster.ReplicaOf(slotOf(key)).Client().Conn()
+		defer conn.Close()
+		if err := conn.ReadOnly(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := conn.HGet(t.Context(), key, owner).Result(); err != nil || n != "1" {
+			t.Errorf("the replica has %q of %s, %v", n, key, err)
+		}
+	}
+	a, b, c := connect(t, s), connect(t, s), connect(t, other)
+	for range 20 {
+		key := newKey()
+		a.token(key, "REPLICAS", "1", "OWNER", "a")
+		copied(key, "a")
+	}
+	wantPrefix(t, a.do("LOCK.ACQUIRE", newKey(), "REPLICAS", "2", "BLOCK", "300"), "-NOREPLICAS 1 of 2 ")
+	keys := newKeys(6)
+	tokensOf(t, a.do(several("LOCK.MACQUIRE", keys, "REPLICAS", "1", "OWNER", "a", "BLOCK", "0")...), 6)
+	for _, key := range keys {
+		copied(key, "a")
+	}
+	want(t, a.do(several("LOCK.MRELEASE", keys)...), ":6")
+
+	// No release grants it in its place: that could not wait for the replica.
+	key := newKey()
+	a.token(key)
+	first := b.await(s, 1, key, "BLOCK", "0", "REPLICAS", "1", "OWNER", "b")
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	tokenOf(t, receive(t, first, 5*time.Second))
+	copied(key, "b")
+	second := c.await(other, 1, key, "BLOCK", "0", "REPLICAS", "1", "OWNER", "c")
+	eventually(t, 5*time.Second, "c listens", func() bool { return subscribers(t, rdb, key) >= 1 })
+	want(t, b.do("LOCK.RELEASE", key), ":1")
+	tokenOf(t, receive(t, second, 5*time.Second))
+	copied(key, "c")
+	if n := s.Stats().Handovers + other.Stats().Handovers; n != 0 {
+		t.Errorf("%d grants were made by releases", n)
+	}
+}
+
+// TestR32ASlowReplicaHoldsUpNobodyElse: while a replica hangs, and more wait for it than connections may, whatever does not ask for
+// it goes on: renewals, acquires, releases.
+func TestR32ASlowReplicaHoldsUpNobodyElse(t *testing.T) {
+	cluster, rdb := copiedCluster(t)
+	s := leash(t, rdb, Config{WatchdogTimeout: time.Second, UpstreamTimeout: 6 * time.Second})
+	key := newKey()
+	slot := slotOf(key)
+	var holders []*conn
+	for n := range 20 {
+		c := connect(t, s)
+		c.token(redistest.KeyIn(slot, "held"+strconv.Itoa(n)))
+		holders = append(holders, c)
+	}
+	replica := cluster.ReplicaOf(slot)
+	if err := replica.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	replies := make(chan string, 2*replicaPool)
+	for n := range cap(replies) {
+		c := connect(t, s)
+		wg.Go(func() {
+			replies <- c.do("LOCK.ACQUIRE", redistest.KeyIn(slot, "copied"+strconv.Itoa(n)), "REPLICAS", "1")
+		})
+	}
+	c := connect(t, s)
+	pairs, slowest := 0, time.Duration(0)
+	for began := time.Now(); time.Since(began) < 3*time.Second; pairs++ {
+		sent := time.Now()
+		c.token(key)
+		want(t, c.do("LOCK.RELEASE", key), ":1")
+		slowest = max(slowest, time.Since(sent))
+	}
+	if pairs < 20 || slowest > 900*time.Millisecond {
+		t.Errorf("%d acquires and releases in 3 s, the slowest took %v", pairs, slowest)
+	}
+	wg.Wait()
+	close(replies)
+	refused := 0
+	for reply := range replies {
+		switch {
+		case reply == "-NOREPLICAS 0 of 1 replicas have the lock in time, it was given back":
+			refused++
+		case reply != "-"+msgRefused: // no connection came free in time
+			t.Errorf("got %q", reply)
+		}
+	}
+	if refused < replicaPool {
+		t.Errorf("%d were told NOREPLICAS", refused)
+	}
+	for _, h := range holders {
+		if n := len(h.losses); n != 0 {
+			t.Fatalf("lost: %s", <-h.losses)
+		}
+	}
+	if left := numberOf(t, holders[0].do("LOCK.TTL", redistest.KeyIn(slot, "held0"))); left < 300 {
+		t.Errorf("a renewed hold is certain for %d ms only", left)
+	}
+	if err := replica.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 10*time.Second, "the replica is back", func() bool {
+		reply := c.do("LOCK.ACQUIRE", key, "REPLICAS", "1")
+		return reply[0] == ':'
+	})
+}
+
+// TestR32RepeatedFromElsewhere: an ACQUIRE that is repeated with its ID on another connection asks the replicas again.
+func TestR32RepeatedFromElsewhere(t *testing.T) {
+	cluster, rdb := copiedCluster(t)
+	s, key := leash(t, rdb, Config{}), newKey()
+	a, b, c := connect(t, s), connect(t, s), connect(t, s)
+	token := a.token(key, "OWNER", "x", "ID", "1", "REPLICAS", "1")
+	if got := b.token(key, "OWNER", "x", "ID", "1", "REPLICAS", "1"); got != token {
+		t.Errorf("got token %d, want %d", got, token)
+	}
+	replica := cluster.ReplicaOf(slotOf(key))
+	if err := replica.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	wantPrefix(t, c.do("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "1", "REPLICAS", "1"), "-NOREPLICAS ")
+	eventually(t, 5*time.Second, "it was given back", func() bool { return !exists(t, rdb, key) })
+	if err := replica.Resume(); err != nil {
+		t.Fatal(err)
+	}
+}
