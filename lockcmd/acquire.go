@@ -23,6 +23,9 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	if !ok {
 		return c.timeout(dst, msgRefused)
 	}
+	if w.lease && own != nil && own.max > 0 {
+		w.ttl = leaseWithin(w.ttl, time.Until(own.limit))
+	}
 	t := c.newTry(w, own)
 	defer t.release()
 	r := result{kind: taken}

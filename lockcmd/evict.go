@@ -17,6 +17,14 @@ func (h *hold) evict(reason string) bool {
 	return true
 }
 
+// spare is by how much a lease outlives MAXHOLD at least, for its holder to be told in time.
+const spare = time.Second
+
+// leaseWithin is a lease that does not outlast MAXHOLD, of which so much is left, by much: should nobody carry it then, it ends all the same.
+func leaseWithin(lease, left time.Duration) time.Duration {
+	return min(lease, max(left, 0)+left/16+spare)
+}
+
 // startTimerLocked begins to count MAXHOLD.
 func (h *hold) startTimerLocked() {
 	if !h.limit.IsZero() {

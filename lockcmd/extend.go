@@ -83,6 +83,9 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 	if !f.record.terms().lease {
 		return 0, errIsRenewed
 	}
+	if most := f.record.terms().max; most > 0 {
+		ms = leaseWithin(millis(ms), most-millis(l.now-f.record.since)).Milliseconds()
+	}
 	h := s.find(lock, func(h *hold) bool { return h.token == f.record.token && h.carrier.name == f.record.carrier })
 	channel, news := "", ""
 	if h == nil {

@@ -193,3 +193,22 @@ func TestR28MaxHoldWhileARequestIsUnanswered(t *testing.T) {
 		}
 	}
 }
+
+func TestR28MaxHoldEndsALeaseThatNobodyCarries(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, other)
+		began := time.Now()
+		token := a.token(key, "OWNER", "me", "LEASE", "60000", "MAXHOLD", "1000")
+		a.token(key, "OWNER", "me", "LEASE", "60000")
+		a.carrier.End(Release) // a lease stays
+		reply := b.do("LOCK.EXTEND", key, "60000", "TOKEN", strconv.FormatInt(token, 10))
+		if left, err := strconv.Atoi(reply[1:]); err != nil || left > 3000 {
+			t.Errorf("EXTEND: got %q, want no more than MAXHOLD leaves", reply)
+		}
+		b.token(key, "BLOCK", "10000")
+		if took := time.Since(began); took < time.Second || took > 6*time.Second {
+			t.Errorf("held for %v", took)
+		}
+	})
+}

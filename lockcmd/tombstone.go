@@ -67,13 +67,16 @@ func (s *Service) epitaph(ctx context.Context, h *hold, text string) renewal.Out
 	return renewal.Gone
 }
 
+// nearly is how much later than the lease its tombstone may have been laid: Redis's clock goes on within a script.
+const nearly = 50 * time.Millisecond
+
 // lapsed reports whether a lease that was set anew is over by itself: its tombstone lives on for keep.
 func (s *Service) lapsed(ctx context.Context, h *hold, keep time.Duration) renewal.Outcome {
 	left, err := s.database(h.id.db).PTTL(ctx, tombstoneKey(h.id.key, h.token, h.carrier.name)).Result()
 	switch {
 	case err != nil:
 		return renewal.Unknown
-	case left <= keep:
+	case left <= keep+nearly:
 		return renewal.Expired
 	}
 	return renewal.Gone

@@ -74,6 +74,9 @@ func (s *Service) wishOf(command string, o options) (w wish, msg string) {
 			w.max = asked
 		}
 	}
+	if w.lease && w.max > 0 {
+		w.ttl = leaseWithin(w.ttl, w.max)
+	}
 	if !w.lease && w.ttl < MinTTL {
 		return w, "ERR invalid TTL, a hold needs at least " + strconv.FormatInt(MinTTL.Milliseconds(), 10) + " ms to be renewed in"
 	}
