@@ -232,8 +232,13 @@ func TestR27PausedRedisIsALossBeforeAnybodyElseGetsTheLock(t *testing.T) {
 	tokenOf(t, receive(t, reply, 5*time.Second))
 }
 
-// TestR16DisconnectsAtRandom lets many clients take one lock in turn, half of them dying at random moments.
-func TestR16DisconnectsAtRandom(t *testing.T) {
+func TestR16DisconnectsAtRandom(t *testing.T) { disconnectAtRandom(t) }
+
+func TestR22DisconnectsAtRandom(t *testing.T) { disconnectAtRandom(t, "FAIR") }
+
+// disconnectAtRandom lets many clients take one lock in turn, half of them dying at random moments.
+func disconnectAtRandom(t *testing.T, options ...string) {
+	t.Helper()
 	s, straight, p := faulty(t, Config{WatchdogTimeout: 2 * time.Second, UpstreamTimeout: 2 * time.Second})
 	const clients, rounds = 40, 6
 	key := newKey()
@@ -259,7 +264,7 @@ func TestR16DisconnectsAtRandom(t *testing.T) {
 				if dies {
 					time.AfterFunc(time.Duration((i*7+round*13)%60)*time.Millisecond, c.gone)
 				}
-				reply := c.do("LOCK.ACQUIRE", key, "BLOCK", "20000")
+				reply := c.do(append([]string{"LOCK.ACQUIRE", key, "BLOCK", "20000"}, options...)...)
 				if strings.HasPrefix(reply, ":") {
 					if !once.TryLock() {
 						t.Error("two holders")
@@ -281,7 +286,9 @@ func TestR16DisconnectsAtRandom(t *testing.T) {
 	}
 	wg.Wait()
 	close(stop)
-	eventually(t, 5*time.Second, "nothing is left", func() bool { return !exists(t, straight.rdb, key) })
+	eventually(t, 5*time.Second, "nothing is left", func() bool {
+		return straight.rdb.Exists(context.Background(), append(queueKeys(key), key)...).Val() == 0
+	})
 	eventually(t, 5*time.Second, "nothing is counted", func() bool {
 		return s.Stats().Holds == 0 && straight.Stats().Holds == 0 && s.Stats().Waiters == 0
 	})
