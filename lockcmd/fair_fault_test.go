@@ -95,6 +95,11 @@ func TestR22WaitersPassAtMaxmemory(t *testing.T) {
 	want(t, b.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0"), "-OOM command not allowed when used memory > 'maxmemory'.")
 	heard := rdb.ZScore(ctx, queueKeys(key)[2], "me").Val()
 	eventually(t, 3*time.Second, "it is heard of again", func() bool { return rdb.ZScore(ctx, queueKeys(key)[2], "me").Val() > heard })
+	eventually(t, time.Second, "the look is over", func() bool {
+		s.queues.mu.Lock()
+		defer s.queues.mu.Unlock()
+		return s.queues.fair[lockID{0, key}].waiters[0].place == queued
+	})
 	want(t, holder.do("LOCK.RELEASE", key), ":1") // and hands over
 	tokenOf(t, receive(t, reply, 3*time.Second))
 	want(t, a.do("LOCK.RELEASE", key), ":1")
