@@ -12,8 +12,8 @@ import (
 	"leash/renewal"
 )
 
-// A hold of a read-write lock has several keys, and while its slot migrates they may lie on two nodes, where no script can touch them all:
-// what must go on then goes on with one key a request (R14).
+// A hold of a read-write lock, or a permit, has several keys, and while its slot migrates they may lie on two nodes, where no script can
+// touch them all: what must go on then goes on with one key a request (R14). A permit's release does not: it waits, or the lease ends.
 
 // apart are the holds of a batch that are kept so.
 type apart struct {
@@ -39,13 +39,14 @@ func (s *store) keepApart(ctx context.Context, b renewal.Batch, out []renewal.Ou
 	}
 }
 
-// keepFields renews the lock and the records of each hold, and returns its count.
+// keepFields renews what each hold is in, the lock or the zset of permits, and the records, and returns its count.
 func (a *apart) keepFields(ctx context.Context) (counts []int64) {
 	var cmds [][2]once
 	pipe := a.store.database(a.batch.DB).Pipeline()
 	for _, h := range a.holds {
-		begins := mark(h.token, h.carrier.name)
-		cmds = append(cmds, [2]once{a.send(ctx, pipe, h, h.id.key, h.owner, ""), a.send(ctx, pipe, h, recordsKey(h.id.key), h.owner, begins)})
+		begins, keys := mark(h.token, h.carrier.name), h.mode.keys(h.id.key, h.owner)
+		lock, records := keys[len(keys)-2], keys[len(keys)-1]
+		cmds = append(cmds, [2]once{a.send(ctx, pipe, h, lock, h.owner, ""), a.send(ctx, pipe, h, records, h.owner, begins)})
 	}
 	pipe.Exec(ctx) // each command has its own error
 	counts = make([]int64, len(a.holds))

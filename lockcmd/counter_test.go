@@ -348,3 +348,26 @@ func TestCounterArguments(t *testing.T) {
 		t.Error("a refused command had an effect")
 	}
 }
+
+// TestPermitsWokenByRedisson: what a Java service does to give permits, in its own words.
+func TestPermitsWokenByRedisson(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, ctx := leash(t, rdb, Config{}), context.Background()
+		for _, publish := range []func(context.Context, string, any) *redis.IntCmd{rdb.Publish, rdb.SPublish} {
+			for _, command := range []string{"SEM.TAKE", "SEM.ACQUIRE"} {
+				key := newKey()
+				reply := connect(t, s).stands(s, 1, permitsOf(key), command, key, "BLOCK", "0")
+				eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, permitChannel(key)) == 1 })
+				rdb.IncrBy(ctx, key, 1)
+				began := time.Now()
+				publish(ctx, permitChannel(key), "1")
+				if got := receive(t, reply, 5*time.Second); got != ":1" && !permitReply.MatchString(got) {
+					t.Fatalf("got reply %q", got)
+				}
+				if took := time.Since(began); took > 700*time.Millisecond {
+					t.Errorf("the wake-up took %v", took)
+				}
+			}
+		}
+	})
+}

@@ -10,6 +10,9 @@
 // acquires, the key's TTL the lease. One more field, "leash", is the hold's record (record.go has its bytes). All changes are
 // made by the scripts in scripts/, one round trip each: an acquire nobody disputes is one, its release is one.
 //
+// Semaphores and latches lie where Redisson's do. A permit is a hold in a mode of its own (permit.go); a plain counter (counter.go) and
+// a latch (latch.go) have no owners, so nothing is held and nothing can be undone.
+//
 // # Outcomes
 //
 // A script's outcome may be unknown: sent, and no reply. Every request has a number, larger than its carrier's last, so it
@@ -19,12 +22,13 @@
 // # Waiting
 //
 // Waiters of one key stand in a queue of this Leash (queue.go), and only its head looks whether the lock is free: when it is
-// woken by a message, when the holder's lease ran out, and every second.
+// woken by a message, when the holder's lease ran out, and every second. Those who wait for permits or latches, which are not handed
+// over, stand in lines of their own (line.go).
 //
 // # Concurrency
 //
 // Everything here is safe for concurrent use, but a Carrier runs one command at a time. Locks are taken in the order
-// Carrier.mu, queues.mu, Service.mu, the watchdog's; none is held across a script, a log line or a call of a Host.
+// Carrier.mu, queues.mu, lines.mu, Service.mu, the watchdog's; none is held across a script, a log line or a call of a Host.
 //
 // # Not promised
 //

@@ -12,7 +12,7 @@ import (
 // a number of this Leash's, and fences nothing. Permits are not asked for by LOCK.ACQUIRE, so this is none of modes.
 var permit = &mode{
 	id: 100, name: "permit", option: "PERMIT", shared: true, release: permitReleaseScript, move: permitMoveScript, renew: permitRenewScript,
-	channel: permitChannel, helpers: func(key, _ string) []string { return semaphoreKeys(key)[1:] },
+	keep: permitKeepScript, channel: permitChannel, helpers: func(key, _ string) []string { return semaphoreKeys(key)[1:] },
 }
 
 var (
@@ -21,6 +21,7 @@ var (
 	permitRevokeScript  = loadScript("permit_revoke", "permits")
 	permitUndoScript    = loadScript("permit_undo", "permits")
 	permitRenewScript   = loadScript("permit_renew", "permits")
+	permitKeepScript    = loadScript("permit_keep", "permits")
 	permitMoveScript    = loadScript("permit_move", "permits")
 )
 

@@ -579,3 +579,88 @@ func TestPermitArguments(t *testing.T) {
 	}
 	a.wantCensus(key, 5, 5, 0)
 }
+
+// TestR14PermitsInASlotInMigration: while a semaphore's keys lie on two nodes its permits are kept, and none is granted or returns.
+func TestR14PermitsInASlotInMigration(t *testing.T) {
+	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
+	s := leash(t, rdb, Config{WatchdogTimeout: 2 * time.Second, UpstreamTimeout: 500 * time.Millisecond})
+	tag := "{" + newKey() + "}"
+	a, c := connect(t, s), connect(t, leash(t, rdb, Config{}))
+	permits := make(map[string]string)
+	for i := range 3 {
+		key := tag + strconv.Itoa(i)
+		want(t, a.do("SEM.INIT", key, "3"), ":1")
+		a.permit(key, "LEASE", "60000")
+		permits[key] = a.permit(key)
+	}
+	m, finish := moving(t, tag)
+	if err := m.MoveKey(tag+"0", permitsKey(tag+"1"), recordsKey(tag+"2")); err != nil {
+		t.Fatal(err)
+	}
+	for key := range permits {
+		want(t, c.do("SEM.ACQUIRE", key), "$-1")
+	}
+	<-time.After(4 * time.Second)
+	if len(a.losses) != 0 {
+		t.Fatalf("lost %s", <-a.losses)
+	}
+	for key, p := range permits {
+		if left := lease(t, rdb, key, p); left <= 0 {
+			t.Errorf("the permit of %s was not renewed", key)
+		}
+	}
+	want(t, a.do("SEM.RELEASE", tag+"0", permits[tag+"0"]), "-"+msgReleaseLater)
+	finish()
+	eventually(t, 10*time.Second, "it is given back", func() bool {
+		_, available, _, _ := c.census(tag + "0")
+		return available == 2
+	})
+	want(t, a.do("SEM.RELEASE", tag+"1"), ":1")
+	a.carrier.End(Release)
+	for key := range permits {
+		c.wantCensus(key, 3, 2, 1)
+	}
+}
+
+// TestPermitLeaseOfRedisson: what updateLeaseTime of a Java service does to a permit of ours.
+func TestPermitLeaseOfRedisson(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{WatchdogTimeout: 2 * time.Second})
+		key, a := semaphore(t, s, 2), connect(t, s)
+		for _, p := range []string{a.permit(key, "LEASE", "2000"), a.permit(key)} {
+			raw, _ := hex.DecodeString(p)
+			rdb.ZAdd(t.Context(), permitsKey(key), redis.Z{Score: 922337203685477, Member: string(raw)})
+		}
+		<-time.After(3500 * time.Millisecond)
+		if a.carrier.Holds() != 2 || len(a.losses) != 0 {
+			t.Error("a prolonged permit was forgotten, or lost")
+		}
+		want(t, a.do("SEM.RELEASE", key), ":1")
+		want(t, a.do("SEM.RELEASE", key), ":1")
+	})
+}
+
+func TestPermitsSurviveAScriptFlush(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{WatchdogTimeout: 2 * time.Second})
+		key, a := semaphore(t, s, 2), connect(t, s)
+		flush := func() {
+			if err := each(rdb, func(c *redis.Client) error { return c.ScriptFlush(t.Context()).Err() }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			a.permit(key)
+			flush()
+		}
+		<-time.After(2500 * time.Millisecond)
+		flush()
+		want(t, a.do("SEM.RELEASE", key), ":1")
+		flush()
+		a.carrier.End(Release)
+		connect(t, s).wantCensus(key, 2, 2, 0)
+		if len(a.losses) != 0 {
+			t.Errorf("lost %s", <-a.losses)
+		}
+	})
+}

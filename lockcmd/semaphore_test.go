@@ -109,3 +109,30 @@ func TestSemaphoreTakesBackWhatIsOver(t *testing.T) {
 		}
 	})
 }
+
+// TestSemaphoreResizedServesThoseWhoWait: one message, as many as there are permits now.
+func TestSemaphoreResizedServesThoseWhoWait(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		key, a := semaphore(t, s, 1), connect(t, s)
+		a.permit(key)
+		var replies []<-chan string
+		for i := range 3 {
+			replies = append(replies, connect(t, other).stands(other, i+1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0"))
+		}
+		eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, permitChannel(key)) == 1 })
+		began := time.Now()
+		want(t, a.do("SEM.RESIZE", key, "3"), ":2")
+		permitOf(t, receive(t, replies[0], 5*time.Second))
+		permitOf(t, receive(t, replies[1], 5*time.Second))
+		if took := time.Since(began); took > 700*time.Millisecond {
+			t.Errorf("it took %v until two were served", took)
+		}
+		_, _, _, waiters := connect(t, other).census(key)
+		if waiters != 1 || len(replies[2]) != 0 {
+			t.Errorf("%d wait, want the third", waiters)
+		}
+		want(t, a.do("SEM.RESIZE", key, "4"), ":1")
+		permitOf(t, receive(t, replies[2], 5*time.Second))
+	})
+}

@@ -1,0 +1,19 @@
+-- permit_keep.lua renews one key of a permit by itself, in a slot that migrates and has its keys on two nodes (R14).
+-- KEYS 1 the zset, or our hash
+-- ARGV 1 TTL ms, 0 to look only · 2 permit · 3 how its record begins, "" for the zset
+-- Replies 1 it is there · 0 it is not
+-- Atomic: as permit_renew.lua, as far as one key goes.
+local key, ttl = KEYS[1], tonumber(ARGV[1])
+if ARGV[3] ~= '' then
+  local r = redis.call('HGET', key, ARGV[2])
+  if not r or string.sub(r, 1, #ARGV[3]) ~= ARGV[3] then return 0 end
+  raise(key, redis.call('PTTL', key), ttl)
+  return 1
+end
+local now, ends = clock(), redis.call('ZSCORE', key, bytes(ARGV[2]))
+if not ends or tonumber(ends) <= now then return 0 end
+if tonumber(ends) < now + ttl then
+  pass(key)
+  redis.call('ZADD', key, whole(now + ttl), bytes(ARGV[2]))
+end
+return 1
