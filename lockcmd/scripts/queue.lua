@@ -18,11 +18,18 @@ local function fair(at)
     redis.call('LREM', list, 0, owner) -- the first write is one that Redis allows at maxmemory (R13)
     redis.call('ZREM', timeouts, owner)
     redis.call('ZREM', waiters, owner)
+    local score, lower = {}, {}
+    local all = place and redis.call('ZRANGE', timeouts, 0, -1, 'WITHSCORES') or {}
+    for i = 1, #all, 2 do score[all[i]] = tonumber(all[i + 1]) end
     for _, other in ipairs(place and redis.call('LRANGE', list, place, -1) or {}) do
-      local score = tonumber(redis.call('ZSCORE', timeouts, other))
-      local nearer = score and math.max(score - WAIT, math.min(score, now + AHEAD))
-      if nearer ~= score then redis.call('ZADD', timeouts, nearer, other) end
+      local old = score[other]
+      local new = old and math.max(old - WAIT, math.min(old, now + AHEAD))
+      if new ~= old then
+        lower[#lower + 1] = new
+        lower[#lower + 1] = other
+      end
     end
+    for i = 1, #lower, 1000 do redis.call('ZADD', timeouts, unpack(lower, i, math.min(i + 999, #lower))) end
     if redis.call('EXISTS', list) == 0 then redis.call('DEL', timeouts, waiters) end
   end
 
