@@ -56,7 +56,7 @@ var (
 
 // ownCommands are all of them, in the order of LOCK.HELP.
 var ownCommands = parseUsages([]ownCommand{
-	{usage: "LOCK.ACQUIRE key [BLOCK milliseconds] [LEASE milliseconds | TTL milliseconds] [OWNER id [ID request]] [READ | WRITE] [MAXHOLD milliseconds] [REPLICAS replicas] [ONLOSS <CLOSE | ERROR>] [ONCLOSE <RELEASE | EXPIRE>]",
+	{usage: "LOCK.ACQUIRE key [BLOCK milliseconds] [LEASE milliseconds | TTL milliseconds] [OWNER id [ID request]] [READ | WRITE | FAIR] [MAXHOLD milliseconds] [REPLICAS replicas] [ONLOSS <CLOSE | ERROR>] [ONCLOSE <RELEASE | EXPIRE>]",
 		use: takesHash, blocks: true, summary: "Takes a lock that is renewed while the connection lives"},
 	{usage: "LOCK.RELEASE key [READ | WRITE] [TOKEN token | OWNER id [ID request]] [ALL]",
 		use: endsHash, summary: "Releases a lock"},

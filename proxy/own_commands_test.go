@@ -7,6 +7,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd"
+	"leash/proxy/resp"
 )
 
 // TestOwnCommandsAreThoseOfLockcmd: what is told of the commands is told of all
@@ -47,7 +48,7 @@ func TestUsage(t *testing.T) {
 	if o.name != "lock.x" || o.arity != -3 || o.keys != numKeys {
 		t.Errorf("got %+v", o)
 	}
-	for usage, arity := range map[string]int{"A": 1, "A key": 2, "A key [X]": -2, "A key AT milliseconds [id ...]": -4, "A [id ...]": -1, "A ON | OFF": 0} {
+	for usage, arity := range map[string]int{"A": 1, "A key": 2, "A key [X]": -2, "A key AT milliseconds [id ...]": -4, "A [id ...]": -1, "A ON | OFF": 0, "A <ON | OFF>": 2, "A ON>": 0, "A key AT <X milliseconds | Y>": 4} {
 		func() {
 			defer func() {
 				if got := recover(); (got != nil) != (arity == 0) {
@@ -58,6 +59,28 @@ func TestUsage(t *testing.T) {
 				t.Errorf("%s: arity %d, want %d", usage, o.arity, arity)
 			}
 		}()
+	}
+}
+
+// TestDocsAreOfRedissForm: what COMMAND DOCS tells of arguments is byte for
+// byte what Redis tells of a command with the same usage.
+func TestDocsAreOfRedissForm(t *testing.T) {
+	redis := dialAddr(t, redistest.Start(t).Addr)
+	for usage, names := range map[string][2]string{ // ours and Redis's name of an argument
+		"LMPOP numkeys key [key ...] <LEFT | RIGHT> [COUNT count]": {"left_or_right", "where"},
+		"SINTERCARD numkeys key [key ...] [LIMIT count]":           {"count", "limit"},
+	} {
+		o := parseUsages([]ownCommand{{usage: usage}})[0]
+		for _, resp3 := range []bool{false, true} {
+			do(t, redis, "HELLO", map[bool]string{false: "2", true: "3"}[resp3])
+			theirs := do(t, redis, "COMMAND", "DOCS", o.name)
+			_, theirs, _ = strings.Cut(theirs, "$9\r\narguments\r\n")
+			ours := string(appendArguments(nil, resp3, o.options))
+			ours = strings.Replace(ours, string(resp.AppendBulk(nil, names[0])), string(resp.AppendBulk(nil, names[1])), 1)
+			if ours != theirs {
+				t.Errorf("%s: got %q, redis has %q", usage, ours, theirs)
+			}
+		}
 	}
 }
 

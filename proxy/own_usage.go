@@ -138,8 +138,13 @@ func block(parts []argument) argument {
 	return argument{name: strings.ToLower(parts[0].token + "_block"), kind: "block", parts: parts}
 }
 
-// argument reads a token, or a name with or without one before it.
+// argument reads a token, or a name or a choice with or without one before it.
 func (p *usageParser) argument() argument {
+	if p.next("<") {
+		a := p.choices()
+		p.next(">")
+		return a
+	}
 	word := p.words[0]
 	p.words = p.words[1:]
 	if word == strings.ToLower(word) {
