@@ -39,7 +39,7 @@ type Link struct {
 	stray    func(frame []byte) // takes frames that answer no call; may be nil
 	clientID atomic.Int64
 
-	stuck atomic.Bool // a script was given up, and none has ended since
+	scripts scripts // of a link for them
 
 	// mu guards the fields below. Never held across I/O or a sink's method,
 	// but for Dropped, which takes no lock.

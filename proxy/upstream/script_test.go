@@ -58,7 +58,7 @@ func TestScriptIsLost(t *testing.T) {
 func TestScriptIsAbandoned(t *testing.T) {
 	hold := make(chan struct{})
 	u, f := standingScripts(t, func(args []string) string { <-hold; return echo(args) })
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), scriptSilence+50*time.Millisecond)
 	defer cancel()
 	if _, sent, err := u.Script(ctx, 0, 7, resp.AppendCommand(nil, "ECHO", "a")); !sent || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("written: got sent %v, %v", sent, err)
