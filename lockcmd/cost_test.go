@@ -2,6 +2,7 @@ package lockcmd
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,17 +26,20 @@ func TestOneRoundTripEach(t *testing.T) {
 	var scripts atomic.Int64
 	rdb.AddHook(recorder{&scripts})
 	s := leash(t, rdb, Config{Wire: overTheClient})
-	a, key := connect(t, s), newKey()
-	a.token(key)
-	want(t, a.do("LOCK.RELEASE", key), ":1")
-	before := scripts.Load()
-	a.token(key, "OWNER", "me", "ID", "1")
-	a.token(key, "OWNER", "me", "ID", "2")
-	want(t, a.do("LOCK.TTL", key)[:1], ":") // from memory
-	want(t, a.do("LOCK.RELEASE", key), ":0")
-	want(t, a.do("LOCK.RELEASE", key), ":1")
-	if n := scripts.Load() - before; n != 4 {
-		t.Errorf("got %d scripts, want one for each", n)
+	for _, mode := range [][]string{nil, {"READ"}, {"WRITE"}} {
+		a, key := connect(t, s), newKey()
+		take := func(options ...string) { a.token(slices.Concat([]string{key}, mode, options)...) }
+		take()
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		before := scripts.Load()
+		take("OWNER", "me", "ID", "1")
+		take("OWNER", "me", "ID", "2")
+		want(t, a.do("LOCK.TTL", key)[:1], ":") // from memory
+		want(t, a.do("LOCK.RELEASE", key), ":0")
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		if n := scripts.Load() - before; n != 4 {
+			t.Errorf("%v: got %d scripts, want one for each", mode, n)
+		}
 	}
 }
 

@@ -10,6 +10,9 @@
 // acquires, the key's TTL the lease. One more field, "leash", is the hold's record (record.go has its bytes). All changes are
 // made by the scripts in scripts/, one round trip each: an acquire nobody disputes is one, its release is one.
 //
+// A read-write lock lies where Redisson's RReadWriteLock lies; the records of its holds are in a hash beside it, {name}:leash. Such a lock
+// lasts as long as any of its holds, and a hold as long as Redisson would say (scripts/rw.lua): what is over is nobody's, though it is there.
+//
 // Semaphores and latches lie where Redisson's do. A permit is a hold in a mode of its own (permit.go); a plain counter (counter.go) and
 // a latch (latch.go) have no owners, so nothing is held and nothing can be undone.
 //

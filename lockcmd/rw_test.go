@@ -268,3 +268,53 @@ func TestDowngrade(t *testing.T) {
 		wantNothing(t, rdb, key, a)
 	})
 }
+
+func TestInfoOfReadersAndWriters(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		a, b, c, j := connect(t, s), connect(t, s), connect(t, other), newJavaRW(t, rdb, key, "1")
+		info := func(want map[string]string) {
+			t.Helper()
+			for _, asked := range []*conn{a, c} {
+				got := fields(t, asked.do("LOCK.INFO", key))
+				for name, value := range want {
+					if got[name] != value {
+						t.Errorf("got %s = %q, want %q of %v", name, got[name], value, got)
+					}
+				}
+			}
+		}
+		j.in(j.write(30 * time.Second))
+		j.in(j.write(30 * time.Second))
+		info(map[string]string{"mode": "write", "owner": j.owner, "holds": "2", "token": "", "leash": "", "client": "", "since-ms": ""})
+		j.unwrite()
+		j.unwrite()
+		want(t, a.do("LOCK.INFO", key), "$-1")
+
+		j.in(j.read(40 * time.Second))
+		info(map[string]string{"mode": "read", "owner": j.owner, "holds": "1", "token": ""})
+		first := strconv.FormatInt(a.token(key, "READ", "OWNER", "z"), 10)
+		a.token(key, "READ", "OWNER", "z")
+		c.token(key, "READ", "OWNER", "a")
+		info(map[string]string{"mode": "read", "owner": "z", "token": first, "holds": "4", "leash": s.uuid, "client": "127.0.0.1:5000 test"})
+		if left, _ := strconv.Atoi(fields(t, a.do("LOCK.INFO", key))["ttl-ms"]); left < 35_000 || left > 40_000 {
+			t.Errorf("got %d ms left, want as long as java's lasts", left)
+		}
+		j.unread()
+		want(t, a.do("LOCK.RELEASE", key, "ALL"), ":1")
+		want(t, c.do("LOCK.RELEASE", key), ":1")
+
+		wrote := strconv.FormatInt(b.token(key, "WRITE", "OWNER", "me"), 10)
+		b.token(key, "READ", "OWNER", "me")
+		info(map[string]string{"mode": "write", "owner": "me", "token": wrote, "holds": "1"})
+		reply := a.await(s, 1, key, "READ", "BLOCK", "0")
+		want(t, fields(t, b.do("LOCK.INFO", key))["waiters"], "1")
+		want(t, b.do("LOCK.RELEASE", key, "WRITE"), ":1")
+		tokenOf(t, receive(t, reply, 3*time.Second))
+		info(map[string]string{"mode": "read", "owner": "me", "holds": "2"})
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+		want(t, a.do("LOCK.INFO", key), "$-1")
+		wantNothing(t, rdb, key, a, b, c)
+	})
+}
