@@ -79,7 +79,7 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 	if e.request == nil {
 		e.renumber()
 	}
-	if e.hold.mode.handover != nil && !s.draining.Load() {
+	if e.hold.mode.handover != nil && !s.draining.Load() && e.frees() {
 		if w := s.queues.claim(e.hold); w != nil {
 			code, known := e.handOver(w, until)
 			if known && code != tooLate {
@@ -101,6 +101,12 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 	}
 }
 
+// frees reports whether the lock is free after the release, as far as this Leash knows.
+func (e *ending) frees() bool {
+	h := e.hold
+	return !h.mode.shared || e.service.find(h.id, func(other *hold) bool { return other != h }) == nil
+}
+
 // handOver ends the hold and grants the lock to w in one script (R21). known is false when it has to be asked again by a plain
 // release, which carries the same number and so acts only if this has not.
 func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
@@ -110,7 +116,7 @@ func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
 	r := &request{
 		script: h.mode.handover, db: h.id.db, keys: h.mode.endKeys(h.id.key, h.owner, tokenKey(h.id.key)),
 		least: len(h.mode.keys(h.id.key, h.owner)) + 1,
-		args:  append(append(args, t.grantArgs()...), h.mode.channel(h.id.key), s.cfg.publishMode()),
+		args:  append(append(args, t.grantArgs()...), h.mode.channel(h.id.key), s.cfg.publishMode(), t.wish.mode.name),
 	}
 	reply, err := s.ask(r, until)
 	e.request.doubt = e.request.doubt || r.doubt

@@ -52,7 +52,8 @@ func newRWMode(id int, name string, shared bool) *mode {
 	}
 	return &mode{
 		id: id, name: name, option: strings.ToUpper(name), shared: shared, acquire: load("acquire", "rw_grant"), release: load("release"),
-		revoke: load("revoke"), move: load("move"), undo: load("undo"), renew: load("renew"), keep: load("keep"), apart: load("apart"), extend: load("extend"), breaks: load("break"),
+		handover: load("handover", "rw_grant"),
+		revoke:   load("revoke"), move: load("move"), undo: load("undo"), renew: load("renew"), keep: load("keep"), apart: load("apart"), extend: load("extend"), breaks: load("break"),
 		channel: rwChannel,
 		helpers: func(key, _ string) []string { return []string{recordsKey(key)} },
 	}
@@ -88,6 +89,9 @@ func (m *mode) releaseKeys(key, owner string) []string {
 	}
 	return keys
 }
+
+// hands reports whether the release of a hold may grant the lock to who waits for it in mode next.
+func (m *mode) hands(next *mode) bool { return m.like(next) || m.helpers != nil && next.helpers != nil }
 
 // like reports whether holds of two modes are the same in Redis: FAIR is a way to wait.
 func (m *mode) like(other *mode) bool { return m == other || m.queue != nil && other.queue != nil }

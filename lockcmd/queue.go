@@ -198,7 +198,7 @@ func (q *queues) claim(h *hold) *waiter {
 		return nil
 	}
 	w := line.waiters[0]
-	if line.handed >= maxHandovers || w.place != queued || w.try.own != nil || w.try.wish.replicas > 0 || !w.try.wish.mode.like(h.mode) {
+	if line.handed >= maxHandovers || w.place != queued || w.try.own != nil || w.try.wish.replicas > 0 || !h.mode.hands(w.try.wish.mode) {
 		line.handed = 0
 		return nil
 	}

@@ -191,3 +191,36 @@ func TestR30ReadAndWriteAreReleasedFromAnotherLeash(t *testing.T) {
 		wantNothing(t, other.rdb, key, a, b)
 	}
 }
+
+func TestR21LostReplyOfReadWriteHandOver(t *testing.T) {
+	for _, options := range [][2]string{{"WRITE", "WRITE"}, {"READ", "WRITE"}, {"WRITE", "READ"}} {
+		for _, before := range []bool{false, true} {
+			for try := 1; !lostReadWriteHandOver(t, options, before); try++ { // a release that finds its waiter looking hands nothing over
+				if try == 50 {
+					t.Fatal("no release hands over")
+				}
+			}
+		}
+	}
+}
+
+func lostReadWriteHandOver(t *testing.T, options [2]string, before bool) bool {
+	t.Helper()
+	s, straight, p := faulty(t, Config{})
+	a, b, key := connect(t, s), connect(t, s), newKey()
+	old := a.token(key, options[0])
+	reply := b.await(s, 1, key, options[1], "BLOCK", "0")
+	arm := p.DropAfter
+	if before {
+		arm = p.DropBefore
+	}
+	m := map[string]*mode{"READ": read, "WRITE": write}[options[0]]
+	fault := arm(running(m.handover, key))
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	if token := tokenOf(t, receive(t, reply, 3*time.Second)); token <= old || fault.Count() > 1 {
+		t.Errorf("got token %d after %d, %d faults", token, old, fault.Count())
+	}
+	want(t, b.do("LOCK.RELEASE", key), ":1")
+	wantNothing(t, straight.rdb, key, a, b)
+	return fault.Count() == 1
+}

@@ -80,6 +80,9 @@ func TestR13ReadWriteReleasePassesAtMaxmemory(t *testing.T) {
 		}
 		b.token(down, "WRITE", "OWNER", "me")
 		b.token(down, "READ", "OWNER", "me")
+		full, d, e := newKey(), connect(t, s), connect(t, s)
+		d.token(full, "WRITE")
+		reply := e.await(s, 1, full, mode, "BLOCK", "0")
 		rdb.ConfigSet(ctx, "maxmemory", "1")
 		want(t, c.do("LOCK.ACQUIRE", newKey(), mode), "-OOM command not allowed when used memory > 'maxmemory'.")
 		want(t, c.do("LOCK.ACQUIRE", down, "READ"), "$-1")
@@ -93,8 +96,11 @@ func TestR13ReadWriteReleasePassesAtMaxmemory(t *testing.T) {
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		want(t, b.do("LOCK.RELEASE", down, "WRITE"), ":1")
 		want(t, b.do("LOCK.RELEASE", down), ":1")
+		want(t, d.do("LOCK.RELEASE", full), ":1") // and the grant with it
+		tokenOf(t, receive(t, reply, 3*time.Second))
+		want(t, e.do("LOCK.RELEASE", full), ":1")
 		rdb.ConfigSet(ctx, "maxmemory", "0")
-		wantNothing(t, rdb, key, a, b)
+		wantNothing(t, rdb, key, a, b, d, e)
 	}
 }
 

@@ -259,3 +259,66 @@ func TestDeadReaders(t *testing.T) {
 		wantNothing(t, rdb, key, a, b, c)
 	})
 }
+
+func TestR21ReadersAndWritersHandOver(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		for _, row := range [][2]string{{"WRITE", "WRITE"}, {"WRITE", "READ"}, {"READ", "WRITE"}} {
+			a, b, c, j := connect(t, s), connect(t, s), connect(t, s), newJavaRW(t, rdb, key, "1")
+			old := a.token(key, row[0], "OWNER", "a")
+			if row[0] == "READ" { // one of the dead
+				j.in(j.read(50 * time.Millisecond))
+			}
+			<-time.After(60 * time.Millisecond)
+			first := b.await(s, 1, key, row[1], "OWNER", "b", "BLOCK", "0")
+			second := c.await(s, 2, key, "READ", "BLOCK", "0")
+			eventually(t, 5*time.Second, "they listen", func() bool { return listeners(t, rdb, rwChannel(key)) == 1 })
+			<-time.After(50 * time.Millisecond) // the look that follows the subscription is over
+			before := s.Stats().Handovers
+			want(t, a.do("LOCK.RELEASE", key), ":1")
+			if token := tokenOf(t, receive(t, first, 3*time.Second)); token <= old {
+				t.Errorf("got token %d after %d", token, old)
+			}
+			if n := s.Stats().Handovers - before; n != 1 {
+				t.Errorf("%v: got %d hand-overs, want one", row, n)
+			}
+			got := inRedis(t, rdb, key)
+			field := map[string]string{"WRITE": "b:write", "READ": "b"}[row[1]]
+			if got["mode"] != strings.ToLower(row[1]) || got[field] != "1" || got["a"]+got["a:write"]+got[j.owner] != "" {
+				t.Errorf("%v: got %v", row, got)
+			}
+			if left := readTimeout(rdb, key, "a", 1); left > 0 {
+				t.Errorf("%v: a timeout key is left for %v", row, left)
+			}
+			if row[1] == "WRITE" {
+				j.out(j.read(time.Second))
+				want(t, b.do("LOCK.RELEASE", key), ":1")
+			}
+			tokenOf(t, receive(t, second, 3*time.Second))
+			if row[1] == "READ" {
+				want(t, b.do("LOCK.RELEASE", key), ":1")
+			}
+			want(t, c.do("LOCK.RELEASE", key), ":1")
+			wantNothing(t, rdb, key, a, b, c)
+		}
+
+		// no hand-over while others read, here or elsewhere, or when the owner reads on
+		a, b, c, j := connect(t, s), connect(t, s), connect(t, s), newJavaRW(t, rdb, key, "1")
+		a.token(key, "WRITE", "OWNER", "me")
+		a.token(key, "READ", "OWNER", "me")
+		first := b.await(s, 1, key, "WRITE", "BLOCK", "0")
+		want(t, a.do("LOCK.RELEASE", key, "WRITE"), ":1")
+		c.token(key, "READ")
+		j.in(j.read(30 * time.Second))
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		want(t, c.do("LOCK.RELEASE", key), ":1")
+		<-time.After(100 * time.Millisecond)
+		if len(first) != 0 {
+			t.Fatal("a writer got in beside a reader")
+		}
+		j.unread()
+		tokenOf(t, receive(t, first, 3*time.Second))
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+		wantNothing(t, rdb, key, a, b, c)
+	})
+}

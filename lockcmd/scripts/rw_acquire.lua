@@ -28,12 +28,11 @@ if mine == 0 and not fresh then
   elseif MINE == 'write' or h[1] == 'write' then
     local most, writing, writer = rest(key, leash)
     if writing > 0 or MINE == 'write' and most > 0 then return {0, most} end
-    fresh = most == 0
-    if fresh then redis.call('DEL', key) -- only the dead were left
-    elseif writer then -- a lease that is over, of an owner whose read hold goes on
+    fresh = most == 0 -- only the dead are left
+    if not fresh and writer then -- a lease that is over, of an owner whose read hold goes on
       for _, k in ipairs({key, leash}) do redis.call('HDEL', k, writer) end
       redis.call('HSET', key, 'mode', 'read')
     end
   end
 end
-return admit(key, leash, field, n, fresh)
+return admit(key, leash, KEYS[3], MINE, field, n, fresh, {owner, carrier, ARGV[3], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]})

@@ -1,6 +1,6 @@
--- rw_grant.lua stands between rw.lua and rw_acquire.lua, whose KEYS and ARGV it reads: what a grant writes.
+-- rw_grant.lua stands behind rw.lua in front of rw_acquire.lua and rw_handover.lua: what a grant writes.
 
--- enter counts one more acquire of a hold that has n and lasts for mine ms yet.
+-- enter counts one more acquire of a hold that has n and lasts for mine ms yet, as rw_acquire.lua's ARGV say.
 local function enter(key, leash, field, n, r, mine)
   local ttl = tonumber(ARGV[5])
   if renewed(ARGV[6]) then
@@ -16,18 +16,23 @@ local function enter(key, leash, field, n, r, mine)
   return {1, tonumber(r[TOKEN]), math.max(mine, ttl)}
 end
 
--- admit makes a new hold, where one with n counts may have been left by the dead. In a fresh lock it is the first one.
-local function admit(key, leash, field, n, fresh)
-  local token, text, since = mint(KEYS[3], ARGV[7])
+-- admit makes a new hold in a field of a mode, where one with n counts may have been left by the dead. In a fresh lock it is the first one,
+-- and whatever else is there is of the dead. g is as grant's in prelude.lua.
+local function admit(key, leash, counter, mode, field, n, fresh, g)
+  local token, text, since = mint(counter, g[6])
   if not token then return text end
-  if MINE == 'read' then
-    redis.call('SET', timeout(leash, field, 1), '1', 'PX', ARGV[5])
+  if mode == 'read' then
+    redis.call('SET', timeout(leash, field, 1), '1', 'PX', g[4]) -- first: a slot that migrates may refuse it
     for i = 2, math.min(n, 10000) do redis.pcall('DEL', timeout(leash, field, i)) end
   end
-  if fresh then redis.call('DEL', leash) end
-  if fresh then redis.call('HSET', key, 'mode', MINE) end
+  if fresh then redis.call('HSET', key, 'mode', mode) end
   redis.call('HSET', key, field, '1')
-  redis.call('HSET', leash, field, record({text, ARGV[2], ARGV[3], text, since, ARGV[5], ARGV[6], ARGV[10], ARGV[8], ARGV[9]}))
-  for _, k in ipairs({key, leash}) do raise(k, redis.call('PTTL', k), tonumber(ARGV[5])) end
-  return {1, token, tonumber(ARGV[5])}
+  redis.call('HSET', leash, field, record({text, g[2], g[3], text, since, g[4], g[5], g[9], g[7], g[8]}))
+  for _, k in ipairs({key, leash}) do
+    for _, other in ipairs(fresh and redis.call('HKEYS', k) or {}) do
+      if other ~= 'mode' and other ~= field then redis.call('HDEL', k, other) end
+    end
+    if fresh then redis.call('PEXPIRE', k, g[4]) else raise(k, redis.call('PTTL', k), tonumber(g[4])) end
+  end
+  return {1, token, tonumber(g[4])}
 end
