@@ -45,7 +45,11 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 	if !h.open(until) {
 		return c.timeout(dst, c.service.releaseLater(h, o.all))
 	}
-	return c.replyRelease(dst, h, o.all, until)
+	reply := c.replyRelease(dst, h, o.all, until)
+	if (o.token != 0 || o.owner != "") && string(reply[len(dst):]) == "-"+msgNotHeld+"\r\n" {
+		return c.revoke(dst, key, o, until) // it has moved, and the news of that is still on its way
+	}
+	return reply
 }
 
 // releaseLater releases h when the request that is under way about it has its answer, as long as h is held, and returns what to

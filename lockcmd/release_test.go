@@ -230,3 +230,23 @@ func TestR26AcquireFindsItsOldHoldLost(t *testing.T) {
 		}
 	})
 }
+
+func TestR30ReleaseFindsAHoldThatHasMoved(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		deaf := func(s *Service) { s.ears.news = "nowhere" }
+		s, other := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{})
+		for _, by := range []string{"TOKEN", "OWNER"} {
+			a, b, key := connect(t, s), connect(t, other), newKey()
+			token := strconv.FormatInt(a.token(key, "OWNER", "me"), 10)
+			tokenOf(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token))
+			want(t, connect(t, s).do("LOCK.RELEASE", key, by, map[string]string{"TOKEN": token, "OWNER": "me"}[by]), ":1")
+			if exists(t, rdb, key) {
+				t.Error("the lock is still there")
+			}
+			eventually(t, 3*time.Second, "the carrier forgets", func() bool { return b.carrier.Holds() == 0 })
+			if len(b.losses) != 0 {
+				t.Errorf("told as a loss: %s", <-b.losses)
+			}
+		}
+	})
+}
