@@ -23,8 +23,8 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	if !ok {
 		return c.timeout(dst, msgRefused)
 	}
-	if w.lease && own != nil && own.max > 0 {
-		w.ttl = leaseWithin(w.ttl, time.Until(own.limit))
+	if w.lease && own != nil {
+		w.ttl = own.leaseWithin(w.ttl)
 	}
 	t := c.newTry(w, own)
 	defer t.release()

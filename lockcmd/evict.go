@@ -25,6 +25,16 @@ func leaseWithin(lease, left time.Duration) time.Duration {
 	return min(lease, max(left, 0)+left/16+spare)
 }
 
+// leaseWithin is a lease of h, which is held, within its own MAXHOLD.
+func (h *hold) leaseWithin(lease time.Duration) time.Duration {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	if h.limit.IsZero() {
+		return lease
+	}
+	return leaseWithin(lease, time.Until(h.limit))
+}
+
 // startTimerLocked begins to count MAXHOLD.
 func (h *hold) startTimerLocked() {
 	if !h.limit.IsZero() {
