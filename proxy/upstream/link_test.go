@@ -58,6 +58,9 @@ func (f *fakeRedis) serve(conn net.Conn) {
 			return
 		}
 		buf = append(buf, b)
+		if buf[0] != '*' {
+			return // inline: the embedded Redis takes that for an error too
+		}
 		cmd, n, err := p.Next(buf)
 		if err != nil {
 			return

@@ -18,8 +18,8 @@ const (
 )
 
 var (
-	errSilent  = errors.New("upstream: node is silent")
-	pingInline = []byte("PING\r\n")
+	errSilent   = errors.New("upstream: node is silent")
+	pingRequest = []byte("*1\r\n$4\r\nPING\r\n")
 )
 
 // Node is one Redis server. Whether it lives is told by one connection of its
@@ -198,7 +198,7 @@ func (n *Node) listen(conn net.Conn) error {
 	for {
 		conn.SetWriteDeadline(time.Now().Add(pingInterval))
 		asked.CompareAndSwap(0, int64(time.Since(start))+1)
-		_, _ = conn.Write(pingInline) // a broken connection ends the reader
+		_, _ = conn.Write(pingRequest) // a broken connection ends the reader
 		select {
 		case err := <-ended:
 			return err

@@ -81,7 +81,7 @@ func (l *Link) prepare() {
 	due := l.conn == nil && l.pending.len() == 0
 	l.mu.Unlock()
 	if due {
-		l.Submit(&Call{Request: pingInline, Sink: &asked{ended: make(chan struct{})}})
+		l.Submit(&Call{Request: pingRequest, Sink: &asked{ended: make(chan struct{})}})
 	}
 }
 
