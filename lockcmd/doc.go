@@ -25,8 +25,9 @@
 // # Waiting
 //
 // Waiters of one key stand in a queue of this Leash (queue.go), and only its head looks whether the lock is free: when it is
-// woken by a message, when the holder's lease ran out, and every second. Those who wait for permits or latches, which are not handed
-// over, stand in lines of their own (line.go).
+// woken by a message, when the holder's lease ran out, and every second. Who waits FAIR stands in a queue in Redis
+// instead and looks for itself (fair.go). Those who wait for permits or latches, which are not handed over, stand in lines of their own
+// (line.go).
 //
 // # Concurrency
 //

@@ -182,8 +182,9 @@ func (w *waiter) rouse() {
 	}
 }
 
-// claim is the head of the line (if any wait FAIR: who of them came first) for a hold that is released, to be granted the lock by its release (R21); nil when there is none, when it
-// looks for itself just now, when it wants to hold it in another mode, or when it is the fleet's turn. A claim ends with give or unclaim.
+// claim is the head of the line for a hold that is released, to be granted the lock by its release (R21); if any wait FAIR, who of them came
+// first. Nil when there is none, when it looks for itself just now, when it wants to hold it in another mode, or when it is the fleet's
+// turn. A claim ends with give or unclaim.
 func (q *queues) claim(h *hold) *waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -36,7 +36,7 @@ var (
 	latchScript    = loadScript("latch")
 	downScript     = loadScript("down")
 
-	acquireFairScript = loadScript("acquire", "queue")
+	acquireFairScript = loadScript("acquire", "queue", "turn")
 	leaveScript       = loadScript("leave", "queue")
 
 	inspectRWScript = loadScript("rw_inspect", "rw_read", "rw")

@@ -1,4 +1,4 @@
--- acquire.lua tries once to take a plain lock for an owner; with queue.lua before it, a FAIR one.
+-- acquire.lua tries once to take a plain lock for an owner; with queue.lua and turn.lua before it, a FAIR one.
 -- KEYS 1 the lock · 2 its token counter · FAIR: 3 its queue · 4 the queue's timeouts · 5 our waiters
 -- ARGV 1 owner · 2 carrier · 3 request number · 4 the token this carrier tracks for the owner, 0 for none
 --      5 TTL ms · 6 options, w or l first · 7 token TTL ms, 0 for none · 8 ID as "=id", or "-" · 9 client · 10 more
@@ -16,7 +16,7 @@ if not h[1] then
   if h[4] then return {5} end
   local orphan = h[2] and redis.call('HLEN', KEYS[1]) == 1 -- a record whose owner's field was deleted (R11)
   local free = left == -2 or orphan
-  if KEYS[3] then free = fair(3).turn(free, owner, left, ARGV[11], ARGV[12], ARGV[13]) end
+  if KEYS[3] then free = turn(fair(3), free, owner, left, ARGV[11], ARGV[12], ARGV[13]) end
   if not free then return {0, left} end
 elseif h[3] then return {5}
 elseif r[CARRIER] ~= carrier then return {2, r[TOKEN] or '', r[CARRIER] or '', r[ID] or '-'}

@@ -9,7 +9,7 @@ local function fair(at)
   local list, timeouts, waiters = KEYS[at], KEYS[at + 1], KEYS[at + 2]
   local now = redis.call('TIME')
   now = now[1] * 1000 + math.floor(now[2] / 1000)
-  local q = {}
+  local q = {list = list, timeouts = timeouts, waiters = waiters, now = now}
 
   -- remove takes an owner out. Who stands behind it is nearer by what it had added, but not so near that it would be reaped alive.
   function q.remove(owner)
@@ -60,42 +60,6 @@ local function fair(at)
   function q.took(owner, opts, channel, mode)
     q.remove(owner)
     if not renewed(opts) then q.rouse(channel, mode) end
-  end
-
-  -- stand puts an owner at the end if it is not in the queue, as Redisson does (left is the lock's PTTL), and counts it as alive for
-  -- patience ms. One that lives and is not in the queue was reaped by Java: it stood first, and goes there again.
-  function q.stand(owner, left, patience)
-    local score = tonumber(redis.call('ZSCORE', timeouts, owner))
-    if not redis.call('LPOS', list, owner) then
-      local last = redis.call('LINDEX', list, -1)
-      local before = last and tonumber(redis.call('ZSCORE', timeouts, last))
-      score = (before and before - now or left) + WAIT + now
-      redis.call('ZADD', timeouts, score, owner)
-      local reaped = (tonumber(redis.call('ZSCORE', waiters, owner)) or 0) >= now
-      redis.call(reaped and 'LPUSH' or 'RPUSH', list, owner)
-    end
-    local most = math.max(tonumber(redis.call('ZRANGE', timeouts, -1, -1, 'WITHSCORES')[2]) or 0, now) + DAY
-    redis.call('PEXPIREAT', list, most) -- so the rest passes at maxmemory (R13)
-    redis.call('PEXPIREAT', timeouts, most)
-    if not score or score < now + AHEAD then redis.call('ZADD', timeouts, now + AHEAD, owner) end
-    redis.call('ZADD', waiters, now + patience, owner)
-    redis.call('PEXPIREAT', waiters, most)
-  end
-
-  -- turn says whether a lock that is free is so for an owner: nobody lives who stands before it. If it is not, the owner stands in the
-  -- queue when it waits (patience is not ""), and whose turn it is at a free lock is told, for a lock can become free in silence.
-  function q.turn(free, owner, left, patience, channel, mode)
-    local heard = patience ~= '' and tonumber(redis.call('ZSCORE', waiters, owner))
-    if heard and heard < now then -- it lives and was not heard of, so Redis was away: who was last heard of with it has some time, too
-      for _, other in ipairs(redis.call('ZRANGEBYSCORE', waiters, heard - patience / 4, now)) do
-        redis.pcall('ZADD', waiters, now + patience / 4, other)
-      end
-    end
-    local first = q.head(heard and now or now - GRACE)
-    if free and (not first or first == owner) then return true end
-    if patience ~= '' then q.stand(owner, left, tonumber(patience)) end
-    if free then q.rouse(channel, mode) end
-    return false
   end
   return q
 end

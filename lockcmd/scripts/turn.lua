@@ -1,0 +1,39 @@
+-- turn.lua stands behind queue.lua in the acquire of FAIR locks: how an owner gets into the queue, and when it is its turn (R22).
+
+-- stand puts an owner at the end if it is not in the queue, as Redisson does (left is the lock's PTTL), and counts it as alive for
+-- patience ms. One that lives and is not in the queue was reaped by Java: it stood first, and goes there again.
+local function stand(q, owner, left, patience)
+  local list, timeouts, waiters, now = q.list, q.timeouts, q.waiters, q.now
+  local score = tonumber(redis.call('ZSCORE', timeouts, owner))
+  if not redis.call('LPOS', list, owner) then
+    local last = redis.call('LINDEX', list, -1)
+    local before = last and tonumber(redis.call('ZSCORE', timeouts, last))
+    score = (before and before - now or left) + WAIT + now
+    redis.call('ZADD', timeouts, score, owner)
+    local reaped = (tonumber(redis.call('ZSCORE', waiters, owner)) or 0) >= now
+    redis.call(reaped and 'LPUSH' or 'RPUSH', list, owner)
+  end
+  local most = math.max(tonumber(redis.call('ZRANGE', timeouts, -1, -1, 'WITHSCORES')[2]) or 0, now) + DAY
+  redis.call('PEXPIREAT', list, most) -- so the rest passes at maxmemory (R13)
+  redis.call('PEXPIREAT', timeouts, most)
+  if not score or score < now + AHEAD then redis.call('ZADD', timeouts, now + AHEAD, owner) end
+  redis.call('ZADD', waiters, now + patience, owner)
+  redis.call('PEXPIREAT', waiters, most)
+end
+
+-- turn says whether a lock that is free is so for an owner: nobody lives who stands before it. If it is not, the owner stands in the
+-- queue when it waits (patience is not ""), and whose turn it is at a free lock is told, for a lock can become free in silence.
+local function turn(q, free, owner, left, patience, channel, mode)
+  local waiters, now = q.waiters, q.now
+  local heard = patience ~= '' and tonumber(redis.call('ZSCORE', waiters, owner))
+  if heard and heard < now then -- it lives and was not heard of, so Redis was away: who was last heard of with it has some time, too
+    for _, other in ipairs(redis.call('ZRANGEBYSCORE', waiters, heard - patience / 4, now)) do
+      redis.pcall('ZADD', waiters, now + patience / 4, other)
+    end
+  end
+  local first = q.head(heard and now or now - GRACE)
+  if free and (not first or first == owner) then return true end
+  if patience ~= '' then stand(q, owner, left, tonumber(patience)) end
+  if free then q.rouse(channel, mode) end
+  return false
+end
