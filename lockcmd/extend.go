@@ -92,7 +92,8 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 		channel, news = carrierChannel(f.record.carrier), newsText("extended", f.record.token, f.record.carrier, lock.key)
 	}
 	r := &request{
-		script: f.mode.extend, db: lock.db, keys: f.mode.keys(lock.key, f.owner, tombstoneKey(lock.key, f.record.token, f.record.carrier)),
+		script: f.mode.extend, db: lock.db, least: len(f.mode.keys(lock.key, f.owner)),
+		keys: f.mode.keys(lock.key, f.owner, tombstoneKey(lock.key, f.record.token, f.record.carrier)),
 		args: []any{f.owner, f.text, extended(f.text, ms, s.mint()), ms, channel, news, s.cfg.WatchdogTimeout.Milliseconds()},
 	}
 	if h == nil {

@@ -86,6 +86,56 @@ func TestR14SlotInMigration(t *testing.T) {
 	}
 }
 
+func TestR14AttachExtendAndBreakInMigration(t *testing.T) {
+	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
+	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+	tag := "{" + newKey() + "}"
+	key := func(n int) string { return fmt.Sprint(tag, n) }
+	a, b, c := connect(t, s), connect(t, other), connect(t, other)
+	var tokens []int64
+	for n := range 4 {
+		tokens = append(tokens, a.token(key(n), "OWNER", "me"))
+	}
+	for n := 4; n < 8; n++ {
+		tokens = append(tokens, c.token(key(n), "LEASE", "60000"))
+	}
+	java := []string{key(8), key(9)}
+	for _, k := range java {
+		rdb.HSet(t.Context(), k, "0a1b:7", "1")
+	}
+	m, finish := moving(t, tag)
+	if err := m.MoveKey(key(0), key(2), key(4), key(6), key(8)); err != nil {
+		t.Fatal(err)
+	}
+	b.attach(key(0), "me", tokens[0])
+	want(t, receive(t, a.moved, 3*time.Second), key(0))
+	b.attach(key(1), "me", tokens[1])
+	d := connect(t, other)
+	d.attach(key(0), "me", tokens[0]) // within one Leash
+	want(t, receive(t, b.moved, time.Second), key(0))
+	for n := 4; n < 6; n++ {
+		want(t, c.do("LOCK.EXTEND", key(n), "20000"), ":20000")
+		want(t, a.do("LOCK.EXTEND", key(n), "10000", "TOKEN", strconv.FormatInt(tokens[n], 10)), ":10000")
+	}
+	want(t, b.do("LOCK.BREAK", key(2)), ":1") // carried by another Leash
+	want(t, receive(t, a.losses, time.Second), key(2)+" broken")
+	want(t, b.do("LOCK.BREAK", key(3)), ":1")
+	want(t, receive(t, a.losses, time.Second), key(3)+" broken")
+	want(t, b.do("LOCK.BREAK", key(6)), ":1")
+	want(t, b.do("LOCK.BREAK", key(7)), ":1")
+	for _, k := range java {
+		want(t, b.do("LOCK.BREAK", k), ":2")
+	}
+	want(t, d.do("LOCK.RELEASE", key(0)), ":1")
+	want(t, b.do("LOCK.RELEASE", key(1)), ":1")
+	finish()
+	for n := range 10 {
+		if exists(t, rdb, key(n)) != (n == 4 || n == 5) {
+			t.Errorf("lock %d: there is %v", n, !(n == 4 || n == 5))
+		}
+	}
+}
+
 func TestSlotsAreRediss(t *testing.T) {
 	rdb := sharedCluster(t).Nodes[0].Client()
 	for _, key := range []string{"", "foo", "{foo}bar", "a{foo}b{bar}", "{}foo", "foo{}", "foo{{bar}}", "a}b{c}", "a{b", "\x00\xff"} {

@@ -1,6 +1,8 @@
 package lockcmd
 
 import (
+	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -51,6 +53,9 @@ func (m *move) send(until time.Time) result {
 	}
 	m.request.copies, m.request.patience = m.try.wish.replicas, m.try.replicaPatience()
 	reply, err := m.try.carrier.service.ask(m.request, until)
+	if tryAgain(err) {
+		reply, err = m.piecemeal(until)
+	}
 	if err != nil {
 		return failure(err)
 	}
@@ -65,6 +70,33 @@ func (m *move) send(until time.Time) result {
 		m.old.Ended(renewal.Repeated)
 	}
 	return result{kind: moved, token: n[1], left: millis(n[2]), sent: m.request.sent, copied: m.request.copied, count: n[3], age: millis(n[4]), record: r}
+}
+
+// piecemeal does what move.lua does with one key a call, for a slot in migration (R14). The old carrier's tombstone is laid first: when it
+// finds the hold gone, it must find the reason too.
+func (m *move) piecemeal(until time.Time) (any, error) {
+	t, all := m.try, m.request.keys
+	own := len(t.wish.mode.keys(t.wish.key, t.owner))
+	if len(all) == own {
+		return nil, errRefused
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), t.carrier.service.within(until))
+	defer cancel()
+	rdb := t.carrier.service.database(t.wish.db)
+	if m.old == nil {
+		if err := rdb.Set(ctx, all[own], m.request.args[8], millis(m.request.args[9].(int64))).Err(); err != nil {
+			return nil, errors.Join(errRefused, err)
+		}
+	}
+	if err := rdb.Del(ctx, all[own+1]).Err(); err != nil {
+		return nil, errors.Join(errRefused, err)
+	}
+	m.request.keys = all[:own]
+	reply, err := t.carrier.service.ask(m.request, until)
+	if m.old == nil && err == nil && numbers(reply)[0] != 1 {
+		rdb.Del(ctx, all[own])
+	}
+	return reply, err
 }
 
 // close gives the old hold's gate back.

@@ -1,5 +1,5 @@
 -- move.lua hangs a hold on another carrier: by ATTACH, or by an ACQUIRE repeated with the hold's last ID from another connection (R4).
--- KEYS 1 the lock · 2 the old carrier's tombstone · 3 the new carrier's
+-- KEYS 1 the lock · 2 the old carrier's tombstone · 3 the new carrier's; only the first in a slot that migrates (R14): the caller sees to the others
 -- ARGV 1 owner · 2 token · 3 old carrier · 4 its last request number, as the record has it, "" for any · 5 the hold's ID as "=id", "" for any
 --      6 new carrier · 7 its request number · 8 client · 9 what the tombstone says · 10 how long it lives at least, ms; else as long as the hold
 --      11 the old carrier's channel, "" when it need not be told · 12 what to say there
@@ -17,7 +17,9 @@ if renewed(r[OPTS]) then
 end
 r[CARRIER], r[REQ], r[REPLY], r[CLIENT] = ARGV[6], ARGV[7], r[TOKEN], ARGV[8]
 redis.call('HSET', KEYS[1], 'leash', record(r))
-redis.call('SET', KEYS[2], ARGV[9], 'PX', string.format('%.0f', math.max(tonumber(ARGV[10]), tonumber(r[TTL]))))
-redis.call('DEL', KEYS[3])
+if KEYS[2] then
+  redis.call('SET', KEYS[2], ARGV[9], 'PX', string.format('%.0f', math.max(tonumber(ARGV[10]), tonumber(r[TTL]))))
+  redis.call('DEL', KEYS[3])
+end
 if ARGV[11] ~= '' then redis.pcall('PUBLISH', ARGV[11], ARGV[12]) end
 return {1, tonumber(r[TOKEN]), left, tonumber(h[1]), age(r), record(r)}

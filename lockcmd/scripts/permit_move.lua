@@ -19,7 +19,9 @@ if renewed(r[OPTS]) and left < ttl then
 end
 r[CARRIER], r[REQ], r[REPLY], r[CLIENT] = ARGV[6], ARGV[7], r[TOKEN], ARGV[8]
 redis.call('HSET', KEYS[3], ARGV[1], record(r))
-redis.call('SET', KEYS[4], ARGV[9], 'PX', whole(math.max(tonumber(ARGV[10]), ttl)))
-redis.call('DEL', KEYS[5])
+if KEYS[4] then -- else in a slot that migrates (R14)
+  redis.call('SET', KEYS[4], ARGV[9], 'PX', whole(math.max(tonumber(ARGV[10]), ttl)))
+  redis.call('DEL', KEYS[5])
+end
 if ARGV[11] ~= '' then redis.pcall('PUBLISH', ARGV[11], ARGV[12]) end
 return {1, tonumber(r[TOKEN]), left, 1, age(r), record(r)}

@@ -1,5 +1,5 @@
 -- rw_extend.lua sets for how long a READ or WRITE lease still lasts, which may be less than remains (R12: no other script lowers it).
--- KEYS 1 the lock · 2 its records · 3 its carrier's tombstone
+-- KEYS 1 the lock · 2 its records · 3 its carrier's tombstone, left out in a slot that migrates (R14)
 -- ARGV as extend.lua's. What a record says besides (its words 9) names the EXTEND that made it; the TTL in it counts from the grant here
 -- Replies the ms left, also when this very request was done before · -1 no such hold, or its record is another one by now
 -- Atomic: as extend.lua. What the lock lasts follows from what all its holds do.
@@ -19,10 +19,9 @@ redis.call('HSET', leash, field, record(made))
 raise(key, redis.call('PTTL', key), ms)
 local most = rest(key, leash)
 for _, k in ipairs({key, leash}) do redis.call('PEXPIRE', k, most) end
-if ARGV[5] == '' then
+if KEYS[3] then
   redis.call('DEL', KEYS[3])
-else
-  redis.call('SET', KEYS[3], 'extended ' .. ARGV[7], 'PX', string.format('%.0f', ms + ARGV[7]))
-  redis.pcall('PUBLISH', ARGV[5], ARGV[6])
+  if ARGV[5] ~= '' then redis.call('SET', KEYS[3], 'extended ' .. ARGV[7], 'PX', string.format('%.0f', ms + ARGV[7])) end
 end
+if ARGV[5] ~= '' then redis.pcall('PUBLISH', ARGV[5], ARGV[6]) end
 return ms

@@ -1,5 +1,5 @@
 -- rw_move.lua hangs a READ or WRITE hold on another carrier: by ATTACH, or by an ACQUIRE repeated with the hold's last ID (R4).
--- KEYS 1 the lock · 2 its records · 3 the old carrier's tombstone · 4 the new carrier's
+-- KEYS 1 the lock · 2 its records · 3 the old carrier's tombstone · 4 the new carrier's; only the first two in a slot that migrates (R14)
 -- ARGV as move.lua's
 -- Replies {1, token, ms left, count, the hold's age in ms, its record} it hangs on the new carrier · {-1} no such hold, or not so any more
 -- Atomic: as move.lua.
@@ -18,7 +18,9 @@ r[CARRIER], r[REQ], r[REPLY], r[CLIENT] = ARGV[6], ARGV[7], r[TOKEN], ARGV[8]
 redis.call('HSET', leash, field, record(r))
 raise(key, redis.call('PTTL', key), left)
 raise(leash, redis.call('PTTL', leash), left)
-redis.call('SET', KEYS[3], ARGV[9], 'PX', string.format('%.0f', math.max(tonumber(ARGV[10]), tonumber(r[TTL]))))
-redis.call('DEL', KEYS[4])
+if KEYS[3] then
+  redis.call('SET', KEYS[3], ARGV[9], 'PX', string.format('%.0f', math.max(tonumber(ARGV[10]), tonumber(r[TTL]))))
+  redis.call('DEL', KEYS[4])
+end
 if ARGV[11] ~= '' then redis.pcall('PUBLISH', ARGV[11], ARGV[12]) end
 return {1, tonumber(r[TOKEN]), left, n, age(r), record(r)}
