@@ -238,3 +238,23 @@ func TestR13BreakPassesAtMaxmemory(t *testing.T) {
 	want(t, c.do("LOCK.BREAK", theirs), ":2")
 	want(t, c.do("LOCK.BREAK", java), ":2")
 }
+
+func TestR30BreakGoesOnThoughTheBreakerWasKilled(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		breaker, kill := mortal(t, rdb, Config{})
+		a := connect(t, s)
+		a.token(key)
+		b := breaker.newBreaking(lockID{0, key}, breaker.deadline())
+		l, err := breaker.inspect(b.lock, b.until)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.tell(l.holds[0]); err != nil || !b.told {
+			t.Fatalf("got %v, told %v", err, b.told)
+		}
+		kill()
+		want(t, receive(t, a.losses, 3*time.Second), key+" broken")
+		eventually(t, 3*time.Second, "the hold is ended", func() bool { return !exists(t, rdb, key) })
+	})
+}
