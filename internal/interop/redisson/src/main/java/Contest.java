@@ -37,7 +37,7 @@ final class Contest {
   /** For what is like another contest that goes on for longer. */
   Contest shorter() {
     rounds = ROUNDS / 2;
-    cycles = CYCLES / 2;
+    cycles = CYCLES / 4;
     return this;
   }
 

@@ -26,6 +26,8 @@ public final class Interop {
     new Locks(sides).addTo(steps);
     new ReadWriteLocks(sides).addTo(steps);
     new FairLocks(sides).addTo(steps);
+    new Semaphores(sides, hasFencedLocks()).addTo(steps);
+    new Latches(sides).addTo(steps);
     if (hasFencedLocks()) {
       new FencedLocks(sides).addTo(steps);
     }

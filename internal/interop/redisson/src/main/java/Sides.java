@@ -9,6 +9,8 @@ import org.redisson.config.ReadMode;
 
 /** The two sides that meet: Redisson, connected by some route, and connections to Leash. */
 final class Sides implements AutoCloseable {
+  static final int BRIEF = 2000;
+
   private final String host;
   private final int port;
   private final String route;
@@ -16,6 +18,7 @@ final class Sides implements AutoCloseable {
   private final String[] addresses;
   private final Queue<AutoCloseable> opened = new ConcurrentLinkedQueue<>();
   private final RedissonClient redisson;
+  private RedissonClient brief;
   private final AtomicInteger names = new AtomicInteger();
 
   /** Redisson connects to the addresses: those of Redis, or that of the Leash at host and port. */
@@ -50,6 +53,14 @@ final class Sides implements AutoCloseable {
     return redisson;
   }
 
+  /** A client whose locks live for BRIEF milliseconds. */
+  synchronized RedissonClient brief() {
+    if (brief == null) {
+      brief = connect(BRIEF);
+    }
+    return brief;
+  }
+
   /** A new connection to Leash, which close closes. */
   Leash leash() {
     Leash leash = new Leash(host, port);
@@ -77,5 +88,8 @@ final class Sides implements AutoCloseable {
       each.close();
     }
     redisson.shutdown();
+    if (brief != null) {
+      brief.shutdown();
+    }
   }
 }

@@ -1,9 +1,12 @@
+import java.util.Iterator;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 
 /** What is tried over one route. Most steps wait more than they work, and go together. */
 final class Steps {
@@ -12,7 +15,8 @@ final class Steps {
     String run() throws Exception;
   }
 
-  private static final int AT_ONCE = 4;
+  private static final int AT_ONCE = 8;
+  private static final int PATIENCE_SECONDS = 90;
 
   private final String route;
   private final Map<String, Step> together = new LinkedHashMap<>();
@@ -39,10 +43,13 @@ final class Steps {
       report(attempt("measured", step.getKey(), step.getValue()).call());
     }
     ExecutorService threads = Executors.newFixedThreadPool(AT_ONCE);
-    for (Future<String> done : threads.invokeAll(together.entrySet().stream().map(e -> attempt("ok", e.getKey(), e.getValue())).toList())) {
-      report(done.get());
+    List<Callable<String>> all = together.entrySet().stream().map(e -> attempt("ok", e.getKey(), e.getValue())).toList();
+    Iterator<String> names = together.keySet().iterator();
+    for (Future<String> done : threads.invokeAll(all, PATIENCE_SECONDS, TimeUnit.SECONDS)) {
+      String name = names.next();
+      report(done.isCancelled() ? "FAILED " + route + ": " + name + ": no end" : done.get());
     }
-    threads.shutdown();
+    threads.shutdownNow();
     return passed;
   }
 
