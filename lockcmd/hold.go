@@ -72,7 +72,7 @@ func (h *hold) plan(until time.Time) renewal.Plan {
 	if p.Lease {
 		p.TTL = min(h.ttl, h.carrier.service.cfg.WatchdogTimeout)
 	}
-	if h.mode.shared {
+	if h.mode == read {
 		p.Every = readPace
 	}
 	if !h.carrier.service.cluster {

@@ -115,7 +115,7 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, reply any, err er
 		case i >= len(out):
 		case n >= 1:
 			out[i] = renewal.Renewed
-			if h := b.Holds[i].Keeper.(*hold); n > 1 && !b.Lease && h.mode.shared {
+			if h := b.Holds[i].Keeper.(*hold); n > 1 && !b.Lease && h.mode == read {
 				h.sees(millis(n-1), b)
 			} else if n > 1 {
 				s.watchdog.Correct(b.Holds[i], renewal.Until(sent, millis(n-1)), sent)
