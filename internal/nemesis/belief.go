@@ -4,10 +4,6 @@ import (
 	"time"
 )
 
-// margin is what a client may be late by in noticing that its connection has ended: the end travels, and the client is one
-// goroutine among many.
-const margin = 250 * time.Millisecond
-
 // belief is a hold that a client believes in.
 type belief struct {
 	history *history
@@ -17,6 +13,7 @@ type belief struct {
 	hold    int
 	token   string
 	lease   time.Time // when it is over by itself; zero when it is renewed
+	last    time.Time // when the last proof was asked for
 	until   time.Time // it is proved until then
 	over    bool
 }
@@ -38,7 +35,7 @@ func (b *belief) note(a action, token int64, call, ret time.Time) {
 
 // proved says that something asked at sent has proved the hold for d from then on.
 func (b *belief) proved(sent time.Time, d time.Duration) {
-	b.until = sent.Add(d)
+	b.last, b.until = sent, sent.Add(d)
 	if !b.lease.IsZero() && b.lease.Before(b.until) {
 		b.until = b.lease
 	}
@@ -56,5 +53,6 @@ func (b *belief) ends(at, done time.Time) {
 	b.note(end, 0, at, done)
 }
 
-// noticed ends the belief of a client that has just seen its connection end, or was told of the loss.
-func (b *belief) noticed() { b.ends(time.Now().Add(-margin), time.Time{}) }
+// noticed ends the belief of a client that finds its connection ended, or is told of the loss. A client that reads all the time would have
+// seen that earlier, at some time after the last proof.
+func (b *belief) noticed() { b.ends(b.last, time.Time{}) }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -26,41 +28,68 @@ func (h *history) check() error {
 	excepted := 0
 	for _, key := range slices.Sorted(maps.Keys(h.byKey)) {
 		ops := h.byKey[key]
-		result, info := porcupine.CheckOperationsVerbose(model, ops, checkTimeout)
+		result := porcupine.CheckOperationsTimeout(model, ops, checkTimeout)
 		if result == porcupine.Illegal {
 			excepted++
-			result, info = porcupine.CheckOperationsVerbose(model, excepting(key, ops, h.forgets), checkTimeout)
+			ops = excepting(key, ops, h.forgets)
+			result = porcupine.CheckOperationsTimeout(model, ops, checkTimeout)
 		}
 		switch result {
 		case porcupine.Illegal:
-			errs = append(errs, fmt.Errorf("%s: two holders, or a token that did not rise:\n%s", key, clash(ops, info)))
+			errs = append(errs, fmt.Errorf("%s: two holders, or a token that did not rise:\n%s", key, clash(ops)))
 		case porcupine.Unknown:
 			errs = append(errs, fmt.Errorf("%s: %d operations could not be checked in %v", key, len(ops), checkTimeout))
 		}
+	}
+	if len(errs) > 0 {
+		fmt.Printf("forgotten in %v\n", h.forgets)
 	}
 	fmt.Printf("%d locks checked, %d of them excepted for what was forgotten\n", len(h.byKey), excepted)
 	return errors.Join(errs...)
 }
 
-// clash is what lies around the place up to which a history can be explained.
-func clash(ops []porcupine.Operation, info porcupine.LinearizationInfo) string {
-	longest := 0
-	for _, partition := range info.PartialLinearizations() {
-		for _, p := range partition {
-			longest = max(longest, len(p))
-		}
+// clash names the operation with which a history cannot be explained any more, and what was known of the lock then.
+func clash(ops []porcupine.Operation) string {
+	byReturn := slices.SortedFunc(slices.Values(ops), func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
+	first := sort.Search(len(byReturn), func(i int) bool {
+		return porcupine.CheckOperationsTimeout(model, until(ops, byReturn[i].Return), checkTimeout) == porcupine.Illegal
+	})
+	if first == len(byReturn) {
+		return "  no part of it is wrong by itself"
 	}
-	sorted := slices.SortedFunc(slices.Values(ops), func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
+	culprit := byReturn[first]
 	var b strings.Builder
-	fmt.Fprintf(&b, "  the first %d of %d operations can be explained\n", longest, len(ops))
-	for _, o := range sorted[max(0, longest-6):min(len(sorted), longest+6)] {
-		done := "?"
-		if o.Return != never {
-			done = time.Duration(o.Return).String()
+	fmt.Fprintf(&b, "  until %v, with\n    %s\n  beside\n", time.Duration(culprit.Return), line(culprit))
+	for _, o := range byReturn {
+		if o.Return >= culprit.Call-int64(2*ttl) && o.Call <= culprit.Return {
+			fmt.Fprintf(&b, "    %s\n", line(o))
 		}
-		fmt.Fprintf(&b, "  %v to %s: %v\n", time.Duration(o.Call), done, o.Input)
 	}
 	return b.String()
+}
+
+// until is what had certainly happened at a time, and the ends that may have.
+func until(ops []porcupine.Operation, at int64) (out []porcupine.Operation) {
+	granted := make(map[int]bool)
+	for _, o := range ops {
+		if in := o.Input.(op); in.action == grant && o.Return <= at {
+			granted[in.hold] = true
+		}
+	}
+	for _, o := range ops {
+		if in := o.Input.(op); o.Return <= at || in.action == end && o.Call <= at && granted[in.hold] {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func line(o porcupine.Operation) string {
+	done := "?"
+	if o.Return != never {
+		done = time.Duration(o.Return).String()
+	}
+	return fmt.Sprintf("%v to %s: %v", time.Duration(o.Call), done, o.Input)
 }
 
 // verdict is an error when something was answered that no fault explains.
@@ -73,7 +102,7 @@ func (t *tally) verdict() error {
 	return fmt.Errorf("%d wrong answers:\n  %s", len(t.wrong), strings.Join(t.wrong[:min(20, len(t.wrong))], "\n  "))
 }
 
-// prepare makes the semaphores.
+// prepare makes the semaphores that are not there.
 func (b *bed) prepare() error {
 	c, err := redistest.Dial(b.leashes[0].Addr)
 	if err != nil {
@@ -84,7 +113,7 @@ func (b *bed) prepare() error {
 		if !strings.HasPrefix(key, "sem:") {
 			continue
 		}
-		if reply, err := c.Do("SEM.INIT", key, strconv.Itoa(permits)); err != nil || reply != ":1\r\n" {
+		if reply, err := c.Do("SEM.INIT", key, strconv.Itoa(permits)); err != nil || reply[0] != ':' {
 			return fmt.Errorf("SEM.INIT: %q %w", reply, err)
 		}
 	}
@@ -106,6 +135,9 @@ func (b *bed) settled() error {
 		if l.Crashed() {
 			return fmt.Errorf("a leash has crashed: %s", l.LogTail())
 		}
+	}
+	if err := b.prepare(); err != nil {
+		return err
 	}
 	c, err := redistest.Dial(b.leashes[0].Addr)
 	if err != nil {

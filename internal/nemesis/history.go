@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -46,6 +47,10 @@ type history struct {
 type span struct {
 	key      string // "" for all of them
 	from, to int64
+}
+
+func (s span) String() string {
+	return fmt.Sprintf("%v to %v %s", time.Duration(s.from), time.Duration(s.to), s.key)
 }
 
 func newHistory() *history {
@@ -99,7 +104,6 @@ func excepting(key string, ops []porcupine.Operation, forgets []span) []porcupin
 		for _, f := range forgets {
 			if (f.key == "" || f.key == key) && granted[in.hold] <= f.to && o.Call >= f.from {
 				out[i].Call = min(out[i].Call, max(f.from, granted[in.hold]))
-				out[i].Return = never
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -113,5 +114,16 @@ func TestBeliefEndsInTime(t *testing.T) {
 	renewed := h.believe("k", "plain", "", "8", 8, 0, sent, sent)
 	if got := renewed.until.Sub(sent); got != ttl/2 {
 		t.Errorf("without a word it is believed in for %v, want half a TTL", got)
+	}
+}
+
+// TestClashNamesTheCulprit: the first operation that cannot be explained, whatever comes after it.
+func TestClashNamesTheCulprit(t *testing.T) {
+	text := clash(scene{
+		granted("plain", 1, 10, 0, 1), ended("plain", 1, 2, 3), granted("plain", 2, 11, 4, 5), granted("plain", 3, 12, 6, 7), ended("plain", 2, 8, 9),
+		ended("plain", 3, 20, 21), granted("plain", 4, 13, 30, 31),
+	})
+	if !strings.Contains(text, "until 7ms, with") {
+		t.Errorf("got %s", text)
 	}
 }

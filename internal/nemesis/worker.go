@@ -290,7 +290,7 @@ func (w *worker) more(c conn, b *belief) (carrier conn, goOn bool) {
 	other.Close()
 	if err != nil {
 		w.tally.add("attach without reply")
-		b.ends(time.Now().Add(-margin), time.Time{}) // it may hang on the connection that is gone
+		b.noticed() // it may hang on the connection that is gone
 		return c, false
 	}
 	w.errored("attach", reply)
