@@ -67,8 +67,8 @@ func (t *permitTry) fetch(id, token, carrier string, until time.Time) result {
 	if err != nil || t.wish.id == "" {
 		return result{kind: failed, text: msgElsewhere}
 	}
-	if own := t.carrier.newest(isPermit(t.wish.lock(), id)); own != nil { // it was moved away from here
-		own.Ended(renewal.Repeated)
+	if msg := t.superseded(id, n, until); msg != "" {
+		return result{kind: failed, text: msg}
 	}
 	one := &try{carrier: t.carrier, wish: t.wish, owner: id, number: t.carrier.requests.Add(1)}
 	m := one.newMove(n, carrier, "")
@@ -82,24 +82,32 @@ func (t *permitTry) fetch(id, token, carrier string, until time.Time) result {
 	return r
 }
 
-// settle makes the permits granted holds of the carrier. With a nonempty message, the error to answer, it fails and they are given back.
-func (t *permitTry) settle(ctx context.Context, sent time.Time) (msg string) {
-	s, c, lock := t.carrier.service, t.carrier, t.wish.lock()
-	var fresh []*hold
-	var until []time.Time
-	for i, p := range t.permits {
-		end := renewal.Until(sent, millis(t.grants[2*i+1]))
-		own := c.newest(isPermit(lock, p))
-		switch {
-		case !time.Now().Before(end):
-			msg = msgShort
-		case own == nil:
-			fresh, until = append(fresh, t.hold(p, t.grants[2*i])), append(until, end)
-		case own.token != t.grants[2*i]: // that hold of it has ended, and nobody had been told (R26)
-			own.Lost(renewal.ReasonGone)
-			msg = msgLost(lock.key, renewal.ReasonGone)
+// superseded settles the hold of a permit in which this connection believes, when Redis has one of it with another token, or on another
+// carrier: it was ended or moved by another way of the owner's; or it is lost, and a nonempty message is the error to answer (R26).
+func (t *permitTry) superseded(id string, token int64, until time.Time) (msg string) {
+	s, own := t.carrier.service, t.carrier.newest(isPermit(t.wish.lock(), id))
+	if own == nil {
+		return ""
+	}
+	how := renewal.Repeated
+	if own.token != token {
+		var err error
+		if how, err = s.tombstone(own, until); err != nil {
+			return msgRefused
 		}
 	}
+	if rightful(how) {
+		own.Ended(how)
+		return ""
+	}
+	own.Lost(renewal.ReasonGone)
+	return msgLost(own.id.key, renewal.ReasonGone)
+}
+
+// settle makes the permits granted holds of the carrier. With a nonempty message, the error to answer, it fails and they are given back.
+func (t *permitTry) settle(ctx context.Context, sent time.Time) (msg string) {
+	s, c := t.carrier.service, t.carrier
+	fresh, until, msg := t.fresh(sent)
 	if msg == "" && !c.hangAll(ctx, fresh, until) {
 		msg = msgGone
 	}
@@ -112,6 +120,26 @@ func (t *permitTry) settle(ctx context.Context, sent time.Time) (msg string) {
 		s.spawn(t.undoLater)
 	}
 	return ""
+}
+
+// fresh are the holds that the grant makes, beside those that the connection has, and until when they are safe.
+func (t *permitTry) fresh(sent time.Time) (holds []*hold, until []time.Time, msg string) {
+	for i, p := range t.permits {
+		token, end := t.grants[2*i], renewal.Until(sent, millis(t.grants[2*i+1]))
+		if !time.Now().Before(end) {
+			return nil, nil, msgShort
+		}
+		if t.wish.id != "" { // else they are new
+			if own := t.carrier.newest(isPermit(t.wish.lock(), p)); own != nil && own.token == token {
+				continue
+			}
+			if msg := t.superseded(p, token, t.carrier.service.deadline()); msg != "" {
+				return nil, nil, msg
+			}
+		}
+		holds, until = append(holds, t.hold(p, token)), append(until, end)
+	}
+	return holds, until, ""
 }
 
 func (t *permitTry) hold(id string, token int64) *hold {

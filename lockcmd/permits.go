@@ -33,10 +33,14 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 	line := lineID{w.lock(), permitChannel(w.key)}
 	r := c.lookOrStand(ctx, line, patience{w.wait, w.block}, w.id != "", t.send)
 	if r.kind == granted {
-		if msg := t.settle(ctx, r.sent); msg != "" {
+		switch msg := t.settle(ctx, r.sent); {
+		case msg == "":
+			return appendPermits(dst, t.permits, count > 0)
+		case msg == msgShort, msg == msgGone, msg == msgRefused:
 			return c.timeout(dst, msg)
+		default:
+			return appendError(dst, msg)
 		}
-		return appendPermits(dst, t.permits, count > 0)
 	}
 	if t.late || r.kind == unknown {
 		t.undo()

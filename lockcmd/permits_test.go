@@ -283,6 +283,58 @@ func TestR7PermitsOfARepeatedRequest(t *testing.T) {
 	})
 }
 
+// TestR26ARepeatedRequestFindsALoss: a permit that was taken back behind our back is not quietly taken again.
+func TestR26ARepeatedRequestFindsALoss(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{})
+		key, a := semaphore(t, s, 5), connect(t, s)
+		two := a.permits(2, key, "COUNT", "2", "ID", "r")
+		raw, _ := hex.DecodeString(two[1])
+		rdb.ZRem(t.Context(), permitsKey(key), string(raw))
+		rdb.Incr(t.Context(), key)
+		want(t, a.do("SEM.ACQUIRE", key, "COUNT", "2", "ID", "r"), "-"+msgLost(key, "gone"))
+		want(t, receive(t, a.losses, time.Second), key+" gone")
+		eventually(t, 5*time.Second, "what was taken anew is given back", func() bool {
+			_, available, held, _ := a.census(key)
+			return available == 4 && held == 1
+		})
+		a.carrier.End(Release)
+		connect(t, s).wantCensus(key, 5, 5, 0)
+	})
+}
+
+// TestR26AReleaseElsewhereIsNoLoss: nor is one whose news has not come yet.
+func TestR26AReleaseElsewhereIsNoLoss(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		deaf := func(s *Service) { s.ears.news = "nowhere" }
+		s, other := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{})
+		key, a, b := semaphore(t, s, 5), connect(t, s), connect(t, other)
+		p := a.permit(key, "ID", "r")
+		want(t, b.do("SEM.RELEASE", key, p), ":1")
+		want(t, p, a.permit(key, "ID", "r"))
+		a.wantCensus(key, 5, 4, 1)
+		want(t, b.do("SEM.RELEASE", key, p), ":1")
+		want(t, p, b.permit(key, "ID", "r"))
+		want(t, p, a.permit(key, "ID", "r")) // and from there back here
+		if a.carrier.Holds() != 1 || len(a.losses) != 0 {
+			t.Errorf("got %d holds, want 1 and no loss", a.carrier.Holds())
+		}
+		want(t, a.do("SEM.RELEASE", key), ":1")
+		a.wantCensus(key, 5, 5, 0)
+	})
+}
+
+func TestPermitWaitersAreLimited(t *testing.T) {
+	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{MaxWaiters: 1})
+	key, a := semaphore(t, s, 1), connect(t, s)
+	p := a.permit(key, "BLOCK", "0") // what need not wait is not refused
+	reply := connect(t, s).stands(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
+	want(t, a.do("SEM.ACQUIRE", key, "BLOCK", "0"), "-"+msgLimit)
+	want(t, a.do("SEM.TAKE", key, "BLOCK", "0"), "-"+msgLimit)
+	want(t, a.do("SEM.RELEASE", key, p), ":1")
+	permitOf(t, receive(t, reply, 5*time.Second))
+}
+
 func TestR7LostRepliesOfPermits(t *testing.T) {
 	s, straight, p := faulty(t, Config{})
 	rdb := straight.rdb
