@@ -69,7 +69,7 @@ func records(rdb redis.UniversalClient, key string) int64 {
 	return rdb.HLen(context.Background(), recordsKey(key)).Val()
 }
 
-func TestPermitsLieAsRedissons(t *testing.T) {
+func TestR23PermitsLieAsRedissons(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
 		key := semaphore(t, s, 2)

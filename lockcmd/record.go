@@ -10,7 +10,7 @@ import (
 // words with one space between them; only the last may hold spaces itself:
 //
 //	L1         the version of this layout. It never reads as a number, for Redisson loops up to numbers it finds
-//	token      decimal, below 2^53
+//	token      decimal, below 2^53; of a permit a number of its carrier's Leash, which only tells one hold of it from another
 //	carrier    <leash uuid>:<session id>.<n>, n minted by the Leash for each carrier
 //	request    decimal: the number of the last request of the carrier that acted on the hold (R7)
 //	reply      decimal: what that request was answered, repeated when the request is
