@@ -374,8 +374,9 @@ func TestR26UnknownPermitsAreUndone(t *testing.T) {
 	p.Freeze()
 	want(t, a.do("SEM.ACQUIRE", key, "COUNT", "2"), "-"+msgTimeout)
 	p.Thaw()
+	<-time.After(2500 * time.Millisecond) // a copy that was held up may come between the first undo and the second
 	eventually(t, 10*time.Second, "it is undone", func() bool { return rdbGet(t, straight, key) == "4" && s.Stats().Undone == 1 })
-	late := a.carrier.newPermitTry(wish{mode: permit, key: key, ttl: 500 * time.Millisecond}, 2)
+	late := a.carrier.newPermitTry(wish{mode: permit, key: key, ttl: 3 * time.Second}, 2)
 	late.undo() // nothing was heard of it
 	<-time.After(100 * time.Millisecond)
 	late.send(time.Now().Add(5 * time.Second)) // and now a copy arrives
