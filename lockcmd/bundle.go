@@ -9,6 +9,9 @@ type bundle struct {
 	least int     // with fewer than that their owner has none
 }
 
+// hidesLocked reports whether nobody has been told of h yet.
+func (b *bundle) hidesLocked(h *hold) bool { return b != nil && !slices.Contains(b.holds, h) }
+
 // fall is how the loss of a hold goes on.
 type fall struct {
 	told   bool    // its owner must hear of it

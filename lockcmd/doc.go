@@ -29,6 +29,12 @@
 // instead and looks for itself (fair.go). Those who wait for permits or latches, which are not handed over, stand in lines of their own
 // (line.go).
 //
+// # Several keys
+//
+// A MACQUIRE is an assembly of holds, each an ordinary one that nobody knows of until there are enough. Without QUORUM it takes
+// them in their order, waiting for one with those before it in hand; with QUORUM it tries all in rounds (round.go, quorum.go), with
+// nothing in hand between them, and its holds stay a bundle (bundle.go): one is missed only when too few are left.
+//
 // # Concurrency
 //
 // Everything here is safe for concurrent use, but a Carrier runs one command at a time. Locks are taken in the order

@@ -122,8 +122,11 @@ func (h *hold) is(s state) bool {
 	return h.state == s
 }
 
-// endsWithLocked reports whether the hold is to be released when its connection ends in that way (R28).
-func (h *hold) endsWithLocked(how Ending) bool { return how == Release && !h.lease && !h.stays }
+// endsWithLocked reports whether the hold is to be released when its connection ends in that way (R28). One that its owner does not know
+// of is, in any case.
+func (h *hold) endsWithLocked(how Ending) bool {
+	return h.bundle.hidesLocked(h) || how == Release && !h.lease && !h.stays
+}
 
 // ended reports whether nobody needs to be told of h any more: its connection is gone, or knows that it was lost.
 func (h *hold) ended() bool {

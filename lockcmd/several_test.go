@@ -405,3 +405,48 @@ func TestMacquireOfUnknownOutcome(t *testing.T) {
 		t.Errorf("%d holds", got)
 	}
 }
+
+// TestR7MacquireRepeated: with the same ID it answers the same tokens and counts no further, and from another connection it moves all
+// of the holds there, or none stays.
+func TestR7MacquireRepeated(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		one, other, keys := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKeys(3)
+		a, b, c := connect(t, one), connect(t, other), connect(t, other)
+		acquire := several("LOCK.MACQUIRE", keys, "OWNER", "x", "ID", "1")
+		tokens := tokensOf(t, a.do(acquire...), 3)
+		if again := tokensOf(t, a.do(acquire...), 3); !slices.Equal(again, tokens) {
+			t.Errorf("got tokens %v, want %v", again, tokens)
+		}
+		if moved := tokensOf(t, b.do(acquire...), 3); !slices.Equal(moved, tokens) {
+			t.Errorf("got tokens %v, want %v", moved, tokens)
+		}
+		eventually(t, 5*time.Second, "the first connection has none", func() bool { return one.Stats().Holds == 0 })
+		want(t, b.do("LOCK.RELEASE", keys[1]), ":1")
+		blocker := connect(t, one)
+		blocker.token(keys[1])
+		want(t, c.do(acquire...), null)
+		for i, key := range keys {
+			if exists(t, rdb, key) != (i == 1) {
+				t.Errorf("%s is taken: %v", key, i != 1)
+			}
+		}
+		want(t, b.do(several("LOCK.MRELEASE", keys)...), ":0")
+	})
+}
+
+// TestMacquireEndsWithItsConnection: what it has in hand is released even where holds are left to run out, for nobody was told of it.
+func TestMacquireEndsWithItsConnection(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, keys := leash(t, rdb, Config{}), newKeys(2)
+		a, b := connect(t, s), connect(t, s)
+		a.token(keys[1])
+		reply := b.start(several("LOCK.MACQUIRE", keys, "BLOCK", "0")...)
+		eventually(t, 5*time.Second, "b waits", func() bool { return s.queues.length(lockID{0, keys[1]}) == 1 })
+		b.carrier.End(Expire)
+		if exists(t, rdb, keys[0]) {
+			t.Error("what was in hand stayed taken")
+		}
+		b.gone()
+		wantPrefix(t, receive(t, reply, 5*time.Second), "-LOCKTIMEOUT ")
+	})
+}

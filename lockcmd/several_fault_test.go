@@ -1,0 +1,128 @@
+package lockcmd
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"leash/internal/faultproxy"
+)
+
+// beliefs are who believes to hold which key.
+type beliefs struct {
+	t      *testing.T
+	mu     sync.Mutex
+	holder map[string]*conn
+}
+
+// begin says that c believes to hold keys from now on.
+func (b *beliefs) begin(c *conn, keys []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, key := range keys {
+		if other := b.holder[key]; other != nil && len(other.losses) == 0 {
+			b.t.Errorf("two hold %s", key)
+		}
+		b.holder[key] = c
+	}
+}
+
+func (b *beliefs) end(keys []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, key := range keys {
+		delete(b.holder, key)
+	}
+}
+
+// TestSeveralLocksOfAFaultyRedis: whatever requests and replies get lost, no two hold a key, and nothing stays taken.
+func TestSeveralLocksOfAFaultyRedis(t *testing.T) {
+	s, straight, p := faulty(t, Config{WatchdogTimeout: 2 * time.Second, UpstreamTimeout: time.Second})
+	rdb, keys := straight.rdb, newKeys(5)
+	believed := &beliefs{t: t, holder: make(map[string]*conn)}
+	end := time.Now().Add(6 * time.Second)
+	var wg sync.WaitGroup
+	struck := 0
+	wg.Go(func() {
+		scripts := faultproxy.Named("EVALSHA", "EVAL")
+		for n := 0; time.Now().Before(end); n++ {
+			arm := []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropBefore, p.DropAfter, p.HoldBefore, p.HoldAfter}[n%4]
+			fault := arm(scripts, faultproxy.Times(1+rand.IntN(12)))
+			<-time.After(time.Duration(rand.IntN(30)) * time.Millisecond)
+			if n%4 >= 2 && n%3 == 0 { // for longer than anybody waits for an answer
+				<-time.After(1200 * time.Millisecond)
+			}
+			fault.Disarm()
+			fault.Release()
+			struck += fault.Count()
+		}
+	})
+	var mu sync.Mutex
+	granted, answers := 0, make(map[string]int)
+	for n := range 8 {
+		service := s
+		if n%4 == 3 {
+			service = straight
+		}
+		wg.Go(func() {
+			for time.Now().Before(end) {
+				c := connect(t, service)
+				mine := slices.Clone(keys)
+				rand.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
+				options := []string{"BLOCK", strconv.Itoa(1 + rand.IntN(500))}
+				if rand.IntN(2) == 0 {
+					options = append(options, "QUORUM", "3")
+				} else {
+					mine = mine[:2+rand.IntN(3)]
+				}
+				switch rand.IntN(4) {
+				case 0:
+					options = options[2:]
+				case 1:
+					options = append(options, "LEASE", "3000")
+				case 2:
+					options = append(options, "OWNER", "o"+strconv.Itoa(n))
+				}
+				reply := c.do(several("LOCK.MACQUIRE", mine, options...)...)
+				if !strings.HasPrefix(reply, "*") || reply == null {
+					mu.Lock()
+					answers[reply]++
+					mu.Unlock()
+					c.carrier.End(Expire)
+					continue
+				}
+				var got []string
+				for i, token := range tokensOf(t, reply, len(mine)) {
+					if token != 0 {
+						got = append(got, mine[i])
+					}
+				}
+				believed.begin(c, got)
+				<-time.After(time.Duration(rand.IntN(5)) * time.Millisecond)
+				believed.end(got)
+				released := c.do(several("LOCK.MRELEASE", got)...)
+				mu.Lock()
+				granted++
+				answers["after a grant: "+released]++
+				mu.Unlock()
+				c.carrier.End(Release)
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d grants, %d faults; %v", granted, struck, answers)
+	if granted < 20 || struck < 20 {
+		t.Errorf("only %d grants and %d faults", granted, struck)
+	}
+	for _, key := range keys {
+		eventually(t, 20*time.Second, key+" is free", func() bool { return !exists(t, rdb, key) })
+	}
+	eventually(t, 5*time.Second, "nothing is held", func() bool { return s.Stats().Holds+straight.Stats().Holds == 0 })
+	if n := s.Stats().Waiters + straight.Stats().Waiters; n != 0 {
+		t.Errorf("%d waiters", n)
+	}
+}
