@@ -24,6 +24,7 @@ public final class Interop {
   private static Steps steps(Sides sides) {
     Steps steps = new Steps(sides.route());
     new Locks(sides).addTo(steps);
+    new Endings(sides).addTo(steps);
     new ReadWriteLocks(sides).addTo(steps);
     new FairLocks(sides).addTo(steps);
     new Semaphores(sides, hasFencedLocks()).addTo(steps);
