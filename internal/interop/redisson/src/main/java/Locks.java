@@ -3,6 +3,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 
@@ -24,6 +25,7 @@ final class Locks {
     steps.add("lock: forceUnlock", this::forceUnlock);
     steps.add("lock: a connection closes", this::disconnect);
     steps.add("lock: watchdogs", this::watchdogs);
+    steps.add("lock: watchdogs of many", this::manyWatchdogs);
     steps.add("lock: spin and multi locks", this::spinAndMulti);
     steps.addAlone("lock: wake-ups", () -> contest().wakeUps());
     steps.addAlone("lock: counter", () -> contest().exactCounter());
@@ -227,6 +229,24 @@ final class Locks {
     double millis = millisSince(began);
     Checks.expectAtMost("ms until Leash had it", millis, 5000);
     return String.format("Leash had the lock %.0f ms after Java ended, whose locks live for 600", millis);
+  }
+
+  /** All of Java's locks are renewed, in whatever slots they lie. */
+  private String manyWatchdogs() throws Exception {
+    List<String> names = IntStream.range(0, 10).mapToObj(i -> sides.name("many")).toList();
+    Leash leash = sides.leash();
+    RedissonClient other = sides.connect(600);
+    try {
+      names.forEach(name -> other.getLock(name).lock());
+      Thread.sleep(900); // for longer than they live
+      for (String name : names) {
+        Checks.expect("LOCK.ACQUIRE of " + name, leash.call("LOCK.ACQUIRE", name), null);
+        other.getLock(name).unlock();
+      }
+    } finally {
+      other.shutdown(0, 1, TimeUnit.SECONDS);
+    }
+    return "";
   }
 
   /** Other locks of Redisson's that keep the same record. */

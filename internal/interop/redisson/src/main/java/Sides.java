@@ -35,6 +35,9 @@ final class Sides implements AutoCloseable {
   RedissonClient connect(long watchdogMillis) {
     Config config = new Config();
     config.setCodec(StringCodec.INSTANCE).setLockWatchdogTimeout(watchdogMillis).setThreads(4).setNettyThreads(2);
+    if (addresses[0].equals(host + ":" + port) && !cluster) {
+      renewOneByOne(config);
+    }
     if (!cluster) {
       config.useSingleServer().setAddress("redis://" + addresses[0])
           .setConnectionMinimumIdleSize(2).setConnectionPoolSize(16);
@@ -47,6 +50,18 @@ final class Sides implements AutoCloseable {
       servers.addNodeAddress("redis://" + address);
     }
     return Redisson.create(config);
+  }
+
+  /**
+   * As a client of a single server, Redisson since 3.44 renews its locks in one script, though it has noticed that there
+   * is a cluster, which refuses that. As a client of a cluster it does it slot by slot.
+   */
+  private static void renewOneByOne(Config config) {
+    try {
+      config.setLockWatchdogBatchSize(1);
+    } catch (NoSuchMethodError e) {
+      // It is older, and renews each lock by itself.
+    }
   }
 
   RedissonClient redisson() {
