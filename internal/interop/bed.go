@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
+	"leash/internal/leashtest"
 	"leash/internal/redistest"
 )
 
@@ -20,7 +19,7 @@ type target struct {
 	mode       string // of the program
 	host, port string
 	masters    []*redistest.Server // what lies behind
-	leash      *leash              // nil when there is none in between
+	leash      *leashtest.Leash    // nil when there is none in between
 }
 
 // upstream has the addresses of what lies behind, as Leash is given them.
@@ -83,24 +82,25 @@ func setUp(ctx context.Context, opt options) (_ *bed, err error) {
 		b.add("nothing", cluster, c.Addrs()[0], nil, masters...)
 		return b, nil
 	}
-	if err := b.buildLeash(ctx); err != nil {
-		return nil, err
-	}
-	beforeRedis, err := b.startLeash(ctx, s.Addr)
+	binary, err := leashtest.Build(ctx, b.dir, false)
 	if err != nil {
 		return nil, err
 	}
-	beforeCluster, err := b.startLeash(ctx, c.Addrs()...)
+	beforeRedis, err := b.startLeash(ctx, binary, s.Addr)
 	if err != nil {
 		return nil, err
 	}
-	b.add("leash before a redis", standalone, beforeRedis.addr, beforeRedis, s)
-	b.add("leash before a cluster", standalone, beforeCluster.addr, beforeCluster, masters...)
-	b.add("leash before a cluster", cluster, beforeCluster.addr, beforeCluster, masters...)
+	beforeCluster, err := b.startLeash(ctx, binary, c.Addrs()...)
+	if err != nil {
+		return nil, err
+	}
+	b.add("leash before a redis", standalone, beforeRedis.Addr, beforeRedis, s)
+	b.add("leash before a cluster", standalone, beforeCluster.Addr, beforeCluster, masters...)
+	b.add("leash before a cluster", cluster, beforeCluster.Addr, beforeCluster, masters...)
 	return b, nil
 }
 
-func (b *bed) add(name, mode, addr string, l *leash, masters ...*redistest.Server) {
+func (b *bed) add(name, mode, addr string, l *leashtest.Leash, masters ...*redistest.Server) {
 	host, port, _ := net.SplitHostPort(addr)
 	b.targets = append(b.targets, target{name: name, mode: mode, host: host, port: port, masters: masters, leash: l})
 }
@@ -114,12 +114,12 @@ func (b *bed) targetsOf(c client, opt options) []target {
 }
 
 // awaitIdle waits until no Leash keeps anything of any program.
-func (b *bed) awaitIdle(ctx context.Context) error {
+func (b *bed) awaitIdle() error {
 	for _, t := range b.targets {
 		if t.leash == nil {
 			continue
 		}
-		if err := t.leash.awaitLines(ctx, idle); err != nil {
+		if err := t.leash.AwaitInfo(idleTimeout, idle...); err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
@@ -136,23 +136,13 @@ func (b *bed) close() error {
 	return errors.Join(errs...)
 }
 
-func (b *bed) buildLeash(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", b.leash(), "leash")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build leash: %w\n%s", err, out)
-	}
-	return nil
-}
-
-func (b *bed) leash() string { return filepath.Join(b.dir, "leash") }
-
-// startLeash starts a Leash before the upstreams and returns when it answers.
-func (b *bed) startLeash(ctx context.Context, upstreams ...string) (*leash, error) {
-	l, err := startLeash(ctx, b.leash(), b.dir, strings.Join(upstreams, ","))
+// startLeash starts a Leash before the upstreams and returns when it answers. The counters of tokens stay for ever, since
+// Redisson's RFencedLock uses them too.
+func (b *bed) startLeash(ctx context.Context, binary string, upstreams ...string) (*leashtest.Leash, error) {
+	l, err := leashtest.Start(ctx, binary, b.dir, "--upstream", strings.Join(upstreams, ","), "--token-ttl", "0")
 	if err != nil {
 		return nil, err
 	}
-	b.closers = append(b.closers, l.stop)
+	b.closers = append(b.closers, l.Stop)
 	return l, nil
 }

@@ -123,7 +123,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		}
 	}
 	if failed == 0 {
-		if err := b.awaitIdle(ctx); err != nil {
+		if err := b.awaitIdle(); err != nil {
 			return err
 		}
 	}

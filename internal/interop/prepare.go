@@ -100,7 +100,7 @@ func (p *preparations) run(ctx context.Context, c client, t target, opt options)
 	case err != nil && limited.Err() != nil:
 		err = context.Cause(limited)
 	case err == nil && t.leash != nil:
-		err = t.leash.awaitLines(ctx, quiet)
+		err = t.leash.AwaitInfo(idleTimeout, quiet...)
 	}
 	return output, err
 }

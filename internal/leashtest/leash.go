@@ -32,6 +32,10 @@ func Build(ctx context.Context, dir string, race bool) (binary string, err error
 		args = append(args, "-race")
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, "leash")...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
+	if !race {
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build leash: %w\n%s", err, out)
 	}
