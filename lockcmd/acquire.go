@@ -120,10 +120,13 @@ func (c *Carrier) timeout(dst []byte, msg string) []byte {
 	return appendError(dst, msg)
 }
 
-// lookAgain is how long a waiter trusts what it has seen: a second, give or take a fifth, so that waiters of many Leashes do
+// lookEvery is how often a waiter looks for itself, whatever it hears.
+const lookEvery = time.Second
+
+// lookAgain is how long a waiter trusts what it has seen: lookEvery, give or take a fifth, so that waiters of many Leashes do
 // not fall into step; less when the holder's lease ends before, or when Redis just does not take requests (R17).
-func lookAgain(r result, random float64) time.Duration {
-	pause := time.Duration((0.8 + 0.4*random) * float64(time.Second))
+func (s *Service) lookAgain(r result, random float64) time.Duration {
+	pause := time.Duration((0.8 + 0.4*random) * float64(s.every))
 	if r.kind == busy {
 		return pause / 10
 	}

@@ -87,7 +87,7 @@ func both(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)) {
 	t.Run("cluster", func(t *testing.T) { test(t, dialCluster(t, sharedCluster(t).Addrs()...)) })
 }
 
-// leash runs a Service for a test. Each of prepare is called before it runs.
+// leash runs a Service for a test, which hears what is said to it when leash returns. Each of prepare is called before it runs.
 func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(*Service)) *Service {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
@@ -104,7 +104,24 @@ func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(
 	}
 	kill := live(s)
 	t.Cleanup(kill)
+	hears(t, s)
 	return s
+}
+
+// patient makes a Service whose waiters look for themselves once a minute only: who gets in before was woken.
+func patient(s *Service) { s.every = time.Minute }
+
+// soon is how long something takes at the most that nothing holds up, on a machine that does much besides. It is much less than a patient
+// waiter's look, or a dead holder's lease, takes.
+const soon = 20 * time.Second
+
+// hears waits until a Service that runs is subscribed to its own channel: what is said there before would be lost.
+func hears(t testing.TB, s *Service) {
+	t.Helper()
+	eventually(t, soon, "the Service hears what is said to it", func() bool {
+		n, err := numListeners(s.rdb, s.ears.news, (*redis.Client).PubSubNumSub)
+		return err == nil && n > 0
+	})
 }
 
 // mortal is a Leash that can be killed: it then does nothing more, and says nothing to anybody.
@@ -117,6 +134,7 @@ func mortal(t testing.TB, rdb redis.UniversalClient, cfg Config) (s *Service, ki
 	}
 	kill = live(s)
 	t.Cleanup(kill)
+	hears(t, s)
 	return s, kill
 }
 
@@ -243,24 +261,27 @@ func wantPrefix(t testing.TB, got, want string) {
 	}
 }
 
-// receive takes what must come within a time.
+// atLeisure is how long a test waits for what a quiet machine has done within a time: it does not fail because others are at work there.
+func atLeisure(within time.Duration) time.Duration { return max(10*within, soon) }
+
+// receive takes what must come. within is what a quiet machine needs for that at the most; it waits for much longer.
 func receive[T any](t testing.TB, c <-chan T, within time.Duration) T {
 	t.Helper()
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(within):
-		t.Fatalf("nothing came within %v", within)
+	case <-time.After(atLeisure(within)):
+		t.Fatalf("nothing came within %v", atLeisure(within))
 		panic("unreachable")
 	}
 }
 
-// eventually polls until ok holds.
+// eventually polls until ok holds. within is what a quiet machine needs for that at the most; it waits for much longer.
 func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(within); !ok(); {
+	for end := time.Now().Add(atLeisure(within)); !ok(); {
 		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", within, what)
+			t.Fatalf("not within %v: %s", atLeisure(within), what)
 		}
 		<-time.After(2 * time.Millisecond)
 	}

@@ -138,6 +138,7 @@ func (a *assembly) judge(looks []got, n int) (r result, again bool) {
 // awaitOne waits at the first key that was taken, for about a second: others may be to be had by then. Where none was taken, Redis did
 // not answer, and it lets a little time pass. It reports whether it has a key in hand.
 func (a *assembly) awaitOne(looks []got) bool {
+	s := a.carrier.service
 	first := -1
 	for _, l := range looks {
 		if l.result.kind == taken && l.hold == nil && (first < 0 || l.index < first) {
@@ -145,10 +146,10 @@ func (a *assembly) awaitOne(looks []got) bool {
 		}
 	}
 	if first < 0 {
-		a.pause(lookAgain(result{kind: busy}, rand.Float64()))
+		a.pause(s.lookAgain(result{kind: busy}, rand.Float64()))
 		return false
 	}
-	block := lookAgain(result{}, rand.Float64())
+	block := s.lookAgain(result{}, rand.Float64())
 	if left := a.left(); left > 0 {
 		block = min(block, left)
 	}

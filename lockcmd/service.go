@@ -25,6 +25,7 @@ type Service struct {
 	log      *slog.Logger
 	uuid     string        // this Leash, in owners and carriers
 	patience time.Duration // after which a FAIR waiter that was not heard of counts as dead; waitPatience but in tests
+	every    time.Duration // how often a waiter looks for itself; lookEvery but in tests
 	watchdog *renewal.Watchdog
 	ears     *subscriber
 	queues   *queues
@@ -58,7 +59,7 @@ func New(cfg Config, rdb redis.UniversalClient, ears Subscriber, log *slog.Logge
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, rdb: rdb, log: log, uuid: newUUID(), patience: waitPatience,
+		cfg: cfg, rdb: rdb, log: log, uuid: newUUID(), patience: waitPatience, every: lookEvery,
 		stop: make(chan struct{}), quiet: make(chan struct{}), losses: make(chan loss, maxLosses), holds: make(map[string][]*hold),
 	}
 	switch c := rdb.(type) {

@@ -54,7 +54,7 @@ func (c *Carrier) stand(
 		defer timer.Stop()
 		over = timer.C
 	}
-	again := time.NewTimer(lookAgain(seen, rand.Float64()))
+	again := time.NewTimer(s.lookAgain(seen, rand.Float64()))
 	defer again.Stop()
 	for {
 		select {
@@ -82,7 +82,7 @@ func (c *Carrier) stand(
 				return seen
 			}
 		}
-		again.Reset(lookAgain(seen, rand.Float64()))
+		again.Reset(s.lookAgain(seen, rand.Float64()))
 	}
 }
 

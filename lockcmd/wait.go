@@ -39,7 +39,7 @@ func (c *Carrier) await(ctx context.Context, t *try, seen result) result {
 		defer timer.Stop()
 		over = timer.C
 	}
-	again := time.NewTimer(lookAgain(seen, rand.Float64()))
+	again := time.NewTimer(s.lookAgain(seen, rand.Float64()))
 	defer again.Stop()
 	for {
 		select {
@@ -73,7 +73,7 @@ func (c *Carrier) await(ctx context.Context, t *try, seen result) result {
 				return seen
 			}
 		}
-		again.Reset(lookAgain(seen, rand.Float64()))
+		again.Reset(s.lookAgain(seen, rand.Float64()))
 	}
 }
 

@@ -56,23 +56,29 @@ func countListeners(t testing.TB, rdb redis.UniversalClient, channel string,
 	numSub func(*redis.Client, context.Context, ...string) *redis.MapStringIntCmd,
 ) int64 {
 	t.Helper()
+	n, err := numListeners(rdb, channel, numSub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func numListeners(rdb redis.UniversalClient, channel string,
+	numSub func(*redis.Client, context.Context, ...string) *redis.MapStringIntCmd,
+) (n int64, err error) {
 	var sum atomic.Int64
 	ask := func(ctx context.Context, c *redis.Client) error {
 		counts, err := numSub(c, ctx, channel).Result()
 		sum.Add(counts[channel])
 		return err
 	}
-	var err error
 	switch c := rdb.(type) {
 	case *redis.ClusterClient:
 		err = c.ForEachMaster(context.Background(), ask)
 	case *redis.Client:
 		err = ask(context.Background(), c)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sum.Load()
+	return sum.Load(), err
 }
 
 func TestBlockEndsInTime(t *testing.T) {
@@ -117,7 +123,7 @@ func TestR17LookAgainEverySecond(t *testing.T) {
 	tokenOf(t, receive(t, reply, 2*time.Second))
 	for range 1000 {
 		for _, random := range []float64{0, 0.999} {
-			if p := lookAgain(result{}, random); p < 800*time.Millisecond || p > 1200*time.Millisecond {
+			if p := s.lookAgain(result{}, random); p < 800*time.Millisecond || p > 1200*time.Millisecond {
 				t.Fatalf("got pause %v", p)
 			}
 		}
