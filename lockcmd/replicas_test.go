@@ -184,7 +184,7 @@ func TestR32RepeatedFromElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantPrefix(t, c.do("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "1", "REPLICAS", "1"), "-NOREPLICAS ")
-	eventually(t, 5*time.Second, "it was given back", func() bool { return !exists(t, rdb, key) })
+	eventually(t, 20*time.Second, "it was given back", func() bool { return !exists(t, rdb, key) })
 	if err := replica.Resume(); err != nil {
 		t.Fatal(err)
 	}
