@@ -12,16 +12,17 @@ type run func(c *Carrier, ctx context.Context, dst []byte, args [][]byte) []byte
 
 // commands are what Do runs, by name in capitals. What COMMAND, LOCK.HELP and ACLs must know of each is in proxy/own_commands.go.
 var commands = map[string]run{
-	acquireName:  (*Carrier).acquire,
-	macquireName: (*Carrier).macquire,
-	mreleaseName: (*Carrier).mrelease,
-	releaseName:  (*Carrier).release,
-	attachName:   (*Carrier).attach,
-	extendName:   (*Carrier).extend,
-	checkName:    (*Carrier).check,
-	breakName:    (*Carrier).breakLock,
-	ttlName:      (*Carrier).ttl,
-	infoName:     (*Carrier).info,
+	acquireName:   (*Carrier).acquire,
+	macquireName:  (*Carrier).macquire,
+	mreleaseName:  (*Carrier).mrelease,
+	releaseName:   (*Carrier).release,
+	attachName:    (*Carrier).attach,
+	extendName:    (*Carrier).extend,
+	checkName:     (*Carrier).check,
+	breakName:     (*Carrier).breakLock,
+	ttlName:       (*Carrier).ttl,
+	awaitLossName: (*Carrier).awaitLoss,
+	infoName:      (*Carrier).info,
 
 	takeName:       (*Carrier).take,
 	giveName:       (*Carrier).give,

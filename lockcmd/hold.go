@@ -28,6 +28,8 @@ type hold struct {
 	count   int64         // its acquires, as far as this Leash knows
 	last    string        // the ID of the last acquire
 	later   bool          // a release waits for the gate
+	vigils  []vigil       // who waits on this Leash for its end
+	watched bool          // somebody on another Leash does
 	evicted bool          // it was told as lost, and is to be ended whatever else is under way about it
 	limit   time.Time     // of MAXHOLD; zero without
 	timer   *time.Timer   // for limit; nil without
@@ -161,6 +163,7 @@ func (h *hold) forget(from ...state) bool {
 func (h *hold) gone() {
 	s := h.carrier.service
 	h.stopTimer()
+	h.tellEnd("")
 	s.watchdog.Remove(&h.watch)
 	s.unindex(h)
 	s.stats.holds.Add(-1)
@@ -180,6 +183,9 @@ func (h *hold) Lost(reason string) {
 // carried a hold which was moved on purpose is closed, if it is still there (R25).
 func (h *hold) Ended(how renewal.Outcome) {
 	there := !h.ended()
+	if how == renewal.Moved || how == renewal.Repeated {
+		h.tellEnd(movedText)
+	}
 	if h.forget(held, lessening, releasing) && there && how == renewal.Moved {
 		h.carrier.host.Moved([]byte(h.id.key))
 	}

@@ -57,6 +57,7 @@ func (h *hold) lose(to state, reason string) (from state, ok bool) {
 	if !f.secret {
 		c.service.report(h, reason)
 	}
+	h.tellEnd(reason)
 	for _, other := range f.rest {
 		other.evict(reasonQuorum)
 	}

@@ -129,6 +129,8 @@ func (s *Service) hear(news string) {
 		case h.token != token || h.carrier.name != f[2]:
 		case f[0] == brokenText:
 			s.spawn(func() { s.obey(h) })
+		case f[0] == watchedText:
+			h.watchedFromAfar()
 		default:
 			s.watchdog.Check(&h.watch)
 		}

@@ -65,14 +65,15 @@ func (o *options) flag(name string) bool {
 
 // Options by command.
 const (
-	takeOptions     = "BLOCK LEASE TTL OWNER ID MAXHOLD REPLICAS ONLOSS ONCLOSE"
-	acquireOptions  = takeOptions + " READ WRITE FAIR"
-	macquireOptions = takeOptions + " QUORUM"
-	attachOptions   = "OWNER TOKEN READ WRITE"
-	releaseOptions  = "TOKEN OWNER ID ALL READ WRITE"
-	ttlOptions      = "TOKEN OWNER"
-	checkOptions    = "TOKEN"
-	permitOptions   = "COUNT BLOCK LEASE TTL ID"
+	takeOptions      = "BLOCK LEASE TTL OWNER ID MAXHOLD REPLICAS ONLOSS ONCLOSE"
+	acquireOptions   = takeOptions + " READ WRITE FAIR"
+	macquireOptions  = takeOptions + " QUORUM"
+	attachOptions    = "OWNER TOKEN READ WRITE"
+	releaseOptions   = "TOKEN OWNER ID ALL READ WRITE"
+	ttlOptions       = "TOKEN OWNER"
+	checkOptions     = "TOKEN"
+	awaitLossOptions = "TOKEN BLOCK"
+	permitOptions    = "COUNT BLOCK LEASE TTL ID"
 )
 
 func oneOf(name, list string) bool {

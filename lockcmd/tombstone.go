@@ -19,6 +19,7 @@ import (
 //	moved          to another connection, on purpose: the carrier's is closed (R25)
 //	repeated       to another connection, where its owner has only repeated an ACQUIRE: the carrier's stays
 //	broken         by BREAK
+//	lost <reason>  for those on other Leashes who wait for it (AWAITLOSS)
 //	extended <ms>  the lease was set anew, and is over once the tombstone itself has no more than ms left
 const (
 	releasedText = "released"
@@ -26,7 +27,11 @@ const (
 	repeatedText = "repeated"
 	brokenText   = "broken"
 	extendedText = "extended"
+	lostText     = "lost"
 )
+
+// watchedText is news to a carrier's Leash: somebody on another one waits for the loss of its hold, and will look for a tombstone.
+const watchedText = "watched"
 
 // tombstone says why a hold of ours is not there any more. A key that is no string is no tombstone of ours.
 func (s *Service) tombstone(h *hold, until time.Time) (renewal.Outcome, error) {

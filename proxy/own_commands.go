@@ -70,6 +70,8 @@ var ownCommands = parseUsages([]ownCommand{
 		use: takesHash, summary: "Sets for how long a lock with LEASE still lasts"},
 	{usage: "LOCK.TTL key [TOKEN token | OWNER id]",
 		use: fromMemory, summary: "Returns for how many ms a lock is certainly held"},
+	{usage: "LOCK.AWAITLOSS key TOKEN token BLOCK milliseconds",
+		use: readsHash, blocks: true, summary: "Waits until a hold is lost, and returns why"},
 	{usage: "LOCK.BREAK key",
 		use: deletesHash, summary: "Ends a lock against its holder's will"},
 	{usage: "LOCK.CHECK key TOKEN token",

@@ -1,0 +1,227 @@
+package lockcmd
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"leash/renewal"
+)
+
+const awaitLossName = "LOCK.AWAITLOSS"
+
+// vigil is who waits for the end of a hold of this Leash. It is told once: the reason of the loss, "" when the hold has ended and
+// nobody need mind, or movedText when it hangs on another connection now.
+type vigil chan string
+
+// awaitLoss is LOCK.AWAITLOSS: it waits until the hold with a token, on whatever connection and Leash it hangs, is lost. A hold that ends
+// as it should ends the wait.
+func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []byte {
+	if len(args) != 6 {
+		return appendError(dst, msgArity(awaitLossName))
+	}
+	o, msg := parseOptions(args[2:], awaitLossOptions)
+	waits, block, wrong := o.waits()
+	if msg == "" {
+		msg = wrong
+	}
+	if msg == "" && (!waits || o.token == 0) {
+		msg = msgSyntax
+	}
+	if msg == "" {
+		msg = c.service.keyError(string(args[1]))
+	}
+	if msg != "" {
+		return appendError(dst, msg)
+	}
+	if !c.beginWait() {
+		return appendError(dst, msgLimit)
+	}
+	defer c.endWait()
+	if block > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, block)
+		defer cancel()
+	}
+	w := &lossWait{service: c.service, lock: c.id(string(args[1])), options: o}
+	reason, ok := w.run(ctx)
+	switch {
+	case !ok:
+		return appendError(dst, msgNotHeld)
+	case reason == "":
+		return appendNil(dst)
+	}
+	return appendBulk(dst, reason)
+}
+
+// lossWait waits for the loss of the hold that its options mean.
+type lossWait struct {
+	service *Service
+	lock    lockID
+	options options
+
+	seen   *found    // the hold as Redis had it last
+	missed bool      // it was not there any more, and nobody said why
+	ends   time.Time // when seen, a lease, is over by itself; zero when it is renewed
+}
+
+// run waits until ctx ends at the latest. ok is false when there never was such a hold; the reason is "" when it was not lost.
+func (w *lossWait) run(ctx context.Context) (reason string, ok bool) {
+	s := w.service
+	for {
+		if h := s.find(w.lock, w.options.match); h != nil {
+			if told := h.watchEnd(); told != nil {
+				select {
+				case reason := <-told:
+					if reason != movedText {
+						return reason, true
+					}
+					w.seen = &found{mode: h.mode, owner: h.owner, record: record{token: h.token, carrier: h.carrier.name}}
+				case <-ctx.Done():
+					h.unwatch(told)
+					return "", true
+				}
+			}
+		}
+		if reason, over, known := w.look(); over {
+			return reason, known
+		}
+		if !s.rest(ctx, w.pause()) {
+			return "", true
+		}
+	}
+}
+
+// pause is how long not to look: a second, or less for a tombstone that lives no longer than the hold's TTL.
+func (w *lossWait) pause() time.Duration {
+	d := w.service.lookAgain(result{}, rand.Float64())
+	if w.seen != nil && w.seen.record.ttl > 0 {
+		d = min(d, millis(w.seen.record.ttl)/4)
+	}
+	return max(d, 10*time.Millisecond)
+}
+
+// look is what Redis says of the hold. It is not over while Redis does not say.
+func (w *lossWait) look() (reason string, over, known bool) {
+	s := w.service
+	until := time.Now().Add(time.Second)
+	l, err := s.inspect(w.lock, until)
+	if err != nil {
+		return "", false, true
+	}
+	f, ok := l.find(w.options)
+	if !ok && w.seen == nil {
+		return "", true, false
+	}
+	if ok {
+		w.seen, w.missed, w.ends = &f, false, time.Time{}
+		if f.record.terms().lease {
+			w.ends = time.Now().Add(l.left)
+		}
+		w.ask()
+		return "", false, true
+	}
+	return w.why(until)
+}
+
+// ask asks the Leash that carries the hold to say in Redis how it ends. The news may be lost, so it is told again at each look.
+func (w *lossWait) ask() {
+	s, r := w.service, w.seen.record
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	s.database(w.lock.db).Publish(ctx, carrierChannel(r.carrier), newsText(watchedText, r.token, r.carrier, w.lock.key))
+}
+
+// why is how a hold has ended that Redis does not have any more: its Leash says so, or is not there to say it. It gets one look's time.
+func (w *lossWait) why(until time.Time) (reason string, over, known bool) {
+	text, err := w.service.value(w.lock.db, tombstoneKey(w.lock.key, w.seen.record.token, w.seen.record.carrier), until)
+	if errors.Is(err, errRefused) {
+		return "", false, true
+	}
+	if reason, ok := strings.CutPrefix(text, lostText+" "); ok {
+		return reason, true, true
+	}
+	switch {
+	case text == brokenText:
+		return renewal.ReasonBroken, true, true
+	case text != "", !w.ends.IsZero() && time.Now().Add(time.Second).After(w.ends):
+		return "", true, true
+	case !w.missed:
+		w.missed = true
+		return "", false, true
+	}
+	return renewal.ReasonGone, true, true
+}
+
+// rest waits for d. It returns false when ctx or the Service ends meanwhile.
+func (s *Service) rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+	case <-s.stop:
+	}
+	return false
+}
+
+// watchEnd tells of the end of h; nil when it is over or lost already.
+func (h *hold) watchEnd() vigil {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	if h.state == over || h.evicted {
+		return nil
+	}
+	v := make(vigil, 1)
+	h.vigils = append(h.vigils, v)
+	return v
+}
+
+func (h *hold) unwatch(v vigil) {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	for i, other := range h.vigils {
+		if other == v {
+			h.vigils = append(h.vigils[:i], h.vigils[i+1:]...)
+			return
+		}
+	}
+}
+
+// watchedFromAfar notes that somebody on another Leash waits for the loss of h.
+func (h *hold) watchedFromAfar() {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	h.watched = true
+}
+
+// tellEnd tells those who watch h how it ended, as a vigil is told; a second time there is nobody left to tell.
+func (h *hold) tellEnd(reason string) {
+	h.carrier.mu.Lock()
+	vigils, watched := h.vigils, h.watched
+	h.vigils, h.watched = nil, false
+	keep := 2 * max(h.ttl, h.carrier.service.cfg.WatchdogTimeout)
+	h.carrier.mu.Unlock()
+	for _, v := range vigils {
+		v <- reason // has room, for each is told once
+	}
+	if watched && reason != movedText {
+		h.carrier.service.spawn(func() { h.engrave(reason, keep) })
+	}
+}
+
+// engrave leaves a tombstone that says to other Leashes how h ended.
+func (h *hold) engrave(reason string, keep time.Duration) {
+	text := releasedText
+	if reason != "" {
+		text = lostText + " " + reason
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), maxAttempt)
+	defer cancel()
+	s := h.carrier.service
+	// Not over one that is there: it says more. Without an answer those who wait find out by themselves, a little less exactly.
+	s.database(h.id.db).SetNX(ctx, tombstoneKey(h.id.key, h.token, h.carrier.name), text, keep)
+}

@@ -1,0 +1,111 @@
+package lockcmd
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// awaiting sends AWAITLOSS on a connection of its own, and returns where the reply comes when it waits.
+func awaiting(t *testing.T, s *Service, key string, token int64, block string) (a *conn, reply <-chan string) {
+	t.Helper()
+	a = connect(t, s)
+	out := make(chan string, 1)
+	go func() { out <- a.do("LOCK.AWAITLOSS", key, "BLOCK", block, "TOKEN", strconv.FormatInt(token, 10)) }()
+	eventually(t, 2*time.Second, "it waits", func() bool { return a.waits.Load() == 1 })
+	return a, out
+}
+
+func TestR27AwaitLossTellsTheReason(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		cfg := Config{WatchdogTimeout: 900 * time.Millisecond}
+		carrier, ctx := leash(t, rdb, cfg), context.Background()
+		for where, s := range map[string]*Service{"here": carrier, "on another Leash": leash(t, rdb, cfg)} {
+			for _, row := range []struct {
+				want    string
+				options []string
+				end     func(a *conn, key string)
+			}{
+				{"$4\r\ngone", nil, func(_ *conn, key string) { rdb.Del(ctx, key) }},
+				{"$6\r\nbroken", nil, func(_ *conn, key string) { want(t, connect(t, s).do("LOCK.BREAK", key), ":1") }},
+				{"$7\r\nmaxhold", []string{"MAXHOLD", "1000"}, func(*conn, string) {}},
+				{"$-1", nil, func(a *conn, key string) { want(t, a.do("LOCK.RELEASE", key), ":1") }},
+				{"$-1", nil, func(a *conn, _ string) { a.carrier.End(Release) }},
+				{"$-1", []string{"LEASE", "1000"}, func(*conn, string) {}},
+			} {
+				a, key := connect(t, carrier), newKey()
+				token := a.token(append([]string{key}, row.options...)...)
+				_, reply := awaiting(t, s, key, token, "0")
+				if s != carrier { // it has asked the carrier's Leash to say how the hold ends
+					h := carrier.find(lockID{0, key}, func(*hold) bool { return true })
+					eventually(t, 5*time.Second, "the carrier's Leash knows", func() bool {
+						h.carrier.mu.Lock()
+						defer h.carrier.mu.Unlock()
+						return h.watched || h.state == over
+					})
+				}
+				row.end(a, key)
+				if got := receive(t, reply, 10*time.Second); got != row.want {
+					t.Errorf("%s, %v: got %q, want %q", where, row.options, got, row.want)
+				}
+			}
+		}
+	})
+}
+
+// TestAwaitLossFollowsTheHold: to another connection and another Leash; and it ends with its time, and with its client.
+func TestAwaitLossFollowsTheHold(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, other)
+		token := a.token(key, "OWNER", "me", "ONCLOSE", "EXPIRE")
+		text := strconv.FormatInt(token, 10)
+		_, reply := awaiting(t, s, key, token, "0")
+		want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", text), ":"+text)
+		select {
+		case got := <-reply:
+			t.Fatalf("moved, and answered %q", got)
+		case <-time.After(100 * time.Millisecond):
+		}
+		want(t, connect(t, other).do("LOCK.BREAK", key), ":1")
+		if got := receive(t, reply, 10*time.Second); got != "$6\r\nbroken" {
+			t.Errorf("got %q", got)
+		}
+
+		want(t, connect(t, s).do("LOCK.AWAITLOSS", key, "TOKEN", text, "BLOCK", "0"), "-"+msgNotHeld)
+		kept := newKey()
+		token = connect(t, s).token(kept)
+		began := time.Now()
+		want(t, connect(t, s).do("LOCK.AWAITLOSS", kept, "TOKEN", strconv.FormatInt(token, 10), "BLOCK", "300"), "$-1")
+		if took := time.Since(began); took < 300*time.Millisecond {
+			t.Errorf("waited for %v, want 300 ms", took)
+		}
+		c, reply := awaiting(t, other, kept, token, "0")
+		c.gone()
+		receive(t, reply, 10*time.Second)
+		if n := other.Stats().Waiters; n != 0 {
+			t.Errorf("%d wait, whose client is gone", n)
+		}
+	})
+}
+
+func TestAwaitLossArguments(t *testing.T) {
+	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
+	a := connect(t, s)
+	for command, reply := range map[string]string{
+		"k":                     "ERR wrong number of arguments for 'lock.awaitloss' command",
+		"k TOKEN 1 BLOCK":       "ERR wrong number of arguments for 'lock.awaitloss' command",
+		"k TOKEN 1 TOKEN 1":     "ERR syntax error",
+		"k TOKEN x BLOCK 1":     "ERR value is not an integer or out of range",
+		"k TOKEN 1 BLOCK -1":    "ERR timeout is negative",
+		"k TOKEN 1 BLOCK x":     "ERR timeout is not an integer or out of range",
+		"k OWNER me BLOCK 1":    "ERR syntax error",
+		"free TOKEN 1 BLOCK 50": msgNotHeld,
+	} {
+		want(t, a.do(append([]string{"LOCK.AWAITLOSS"}, strings.Fields(command)...)...), "-"+reply)
+	}
+}
