@@ -100,7 +100,7 @@ func TestCounterIsRedissonsSemaphore(t *testing.T) {
 
 func TestCounterWakesThoseWhoWait(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		s, other, key := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient), newKey()
 		a, b := connect(t, s), connect(t, other)
 		reply := b.stands(other, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
 		eventually(t, 5*time.Second, "b listens", func() bool { return listeners(t, rdb, permitChannel(key)) == 1 })
@@ -113,12 +113,8 @@ func TestCounterWakesThoseWhoWait(t *testing.T) {
 			t.Fatalf("got %q with one permit there", r)
 		case <-time.After(50 * time.Millisecond):
 		}
-		began := time.Now()
 		want(t, a.do("SEM.GIVE", key), ":2")
-		want(t, receive(t, reply, 5*time.Second), ":1")
-		if took := time.Since(began); took > 700*time.Millisecond {
-			t.Errorf("the wake-up took %v", took)
-		}
+		want(t, woken(t, reply), ":1")
 		if b.guarded.Load() || other.Stats().Waiters != 0 {
 			t.Error("the waiter left something behind")
 		}
@@ -127,10 +123,10 @@ func TestCounterWakesThoseWhoWait(t *testing.T) {
 
 func TestCounterBlockEndsInTime(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}), newKey()
+		s, key := leash(t, rdb, Config{}, patient), newKey()
 		a, began := connect(t, s), time.Now()
 		want(t, a.do("SEM.TAKE", key, "BLOCK", "200"), ":0")
-		if took := time.Since(began); took < 200*time.Millisecond || took > 700*time.Millisecond {
+		if took := time.Since(began); took < 200*time.Millisecond || took > soon {
 			t.Errorf("BLOCK 200 took %v", took)
 		}
 		if s.lines.waiting(permitsOf(key)) != 0 {
@@ -173,7 +169,7 @@ func TestR18TwoAreNotStarvedByOne(t *testing.T) {
 
 func TestR18OneGiveServesManyInOrder(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}), newKey()
+		s, key := leash(t, rdb, Config{}, patient), newKey()
 		const n = 20
 		order := make(chan int, n)
 		var wg sync.WaitGroup
@@ -188,7 +184,7 @@ func TestR18OneGiveServesManyInOrder(t *testing.T) {
 		began := time.Now()
 		connect(t, s).do("SEM.GIVE", key, strconv.Itoa(n))
 		wg.Wait()
-		if took := time.Since(began); took > time.Second {
+		if took := time.Since(began); took > soon {
 			t.Errorf("one message served %d in %v", n, took)
 		}
 		want(t, rdb.Get(t.Context(), key).Val(), "0")
@@ -197,14 +193,14 @@ func TestR18OneGiveServesManyInOrder(t *testing.T) {
 
 func TestR19WhoIsGoneLeavesTheLineAndTakesNothing(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}), newKey()
+		s, key := leash(t, rdb, Config{}, patient), newKey()
 		a, b := connect(t, s), connect(t, s)
 		gone := a.stands(s, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
 		reply := b.stands(s, 2, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
 		connect(t, s).do("SEM.GIVE", key)
 		a.gone()
-		want(t, receive(t, gone, time.Second), "-"+msgGone)
-		want(t, receive(t, reply, 5*time.Second), ":1") // the next one had its turn at once
+		want(t, woken(t, gone), "-"+msgGone)
+		want(t, woken(t, reply), ":1") // the next one had its turn at once
 		connect(t, s).do("SEM.GIVE", key)
 		want(t, a.do("SEM.TAKE", key), "-"+msgGone) // granted, and nobody to be told
 		eventually(t, 5*time.Second, "the permit is given back", func() bool { return rdb.Get(t.Context(), key).Val() == "1" })
@@ -212,13 +208,13 @@ func TestR19WhoIsGoneLeavesTheLineAndTakesNothing(t *testing.T) {
 }
 
 func TestR31DrainEndsTheLines(t *testing.T) {
-	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}), newKey()
+	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}, patient), newKey()
 	taking := connect(t, s).stands(s, 1, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
 	connect(t, s).do("LATCH.SET", "latch"+key, "1")
 	waiting := connect(t, s).stands(s, 1, latchOf("latch"+key), "LATCH.AWAIT", "latch"+key, "BLOCK", "0")
 	s.Drain()
-	want(t, receive(t, taking, time.Second), "-"+msgDraining)
-	want(t, receive(t, waiting, time.Second), "-"+msgDraining)
+	want(t, woken(t, taking), "-"+msgDraining)
+	want(t, woken(t, waiting), "-"+msgDraining)
 	want(t, connect(t, s).do("SEM.TAKE", key), "-"+msgDraining)
 	want(t, connect(t, s).do("SEM.GIVE", key), ":1")
 }
@@ -352,20 +348,16 @@ func TestCounterArguments(t *testing.T) {
 // TestPermitsWokenByRedisson: what a Java service does to give permits, in its own words.
 func TestPermitsWokenByRedisson(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, ctx := leash(t, rdb, Config{}), context.Background()
+		s, ctx := leash(t, rdb, Config{}, patient), context.Background()
 		for _, publish := range []func(context.Context, string, any) *redis.IntCmd{rdb.Publish, rdb.SPublish} {
 			for _, command := range []string{"SEM.TAKE", "SEM.ACQUIRE"} {
 				key := newKey()
 				reply := connect(t, s).stands(s, 1, permitsOf(key), command, key, "BLOCK", "0")
 				eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, permitChannel(key)) == 1 })
 				rdb.IncrBy(ctx, key, 1)
-				began := time.Now()
 				publish(ctx, permitChannel(key), "1")
-				if got := receive(t, reply, 5*time.Second); got != ":1" && !permitReply.MatchString(got) {
+				if got := woken(t, reply); got != ":1" && !permitReply.MatchString(got) {
 					t.Fatalf("got reply %q", got)
-				}
-				if took := time.Since(began); took > 700*time.Millisecond {
-					t.Errorf("the wake-up took %v", took)
 				}
 			}
 		}

@@ -55,7 +55,8 @@ func TestR22LateCopyOfAnEnqueueIsReaped(t *testing.T) {
 	if queue := order(rdb, key); !slices.Equal(queue, []string{late.owner}) {
 		t.Fatalf("got queue %v", queue)
 	}
-	reply := a.stand(rdb, 2, key, "BLOCK", "0")
+	reply := a.start("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0")
+	eventually(t, 5*time.Second, "it waits", func() bool { return other.Stats().Waiters == 1 })
 	<-time.After(400 * time.Millisecond)
 	want(t, holder.do("LOCK.RELEASE", key), ":1")
 	tokenOf(t, receive(t, reply, 3*time.Second))
@@ -74,7 +75,7 @@ func TestR22WaitersOfADeadLeashAreReaped(t *testing.T) {
 	began := time.Now()
 	want(t, holder.do("LOCK.RELEASE", key), ":1")
 	tokenOf(t, receive(t, reply, 10*time.Second))
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > soon {
 		t.Errorf("it took %v", took)
 	}
 	p.Thaw() // it was not dead: it stands at the end now
@@ -87,7 +88,8 @@ func TestR22WaitersOfADeadLeashAreReaped(t *testing.T) {
 func TestR22WaitersPassAtMaxmemory(t *testing.T) {
 	server := redistest.Start(t)
 	rdb, ctx := dialServer(t, server.Addr), context.Background()
-	s, key := leash(t, rdb, Config{}), newKey()
+	seldom := func(s *Service) { s.every = 3 * time.Second } // what follows a look is over before the next one
+	s, key := leash(t, rdb, Config{}, seldom), newKey()
 	holder, a, b := connect(t, s), connect(t, s), connect(t, s)
 	holder.token(key)
 	reply := a.stand(rdb, 1, key, "OWNER", "me", "BLOCK", "0")
@@ -112,11 +114,12 @@ func TestR22PausedRedisLeavesNobodyInTheQueue(t *testing.T) {
 	s, key := leash(t, rdb, Config{UpstreamTimeout: time.Second}), newKey()
 	holder, a := connect(t, s), connect(t, s)
 	holder.token(key)
-	rdb.Do(ctx, "CLIENT", "PAUSE", "2500")
+	rdb.Do(ctx, "CLIENT", "PAUSE", "60000", "WRITE")
 	if reply := a.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "300"); reply != "-"+msgTimeout && reply != "-"+msgRefused {
 		t.Errorf("got %q", reply)
 	}
 	want(t, holder.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+	rdb.Do(ctx, "CLIENT", "UNPAUSE")
 	<-time.After(1500 * time.Millisecond)
 	wantNothingLeft(t, rdb, key)
 	eventually(t, 5*time.Second, "nothing is held", func() bool { return s.Stats().Holds == 0 })

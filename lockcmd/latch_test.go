@@ -47,7 +47,7 @@ func TestLatchIsRedissonsCountDownLatch(t *testing.T) {
 
 func TestLatchOpensForAllWhoWait(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		leashes, key := []*Service{leash(t, rdb, Config{}), leash(t, rdb, Config{})}, newKey()
+		leashes, key := []*Service{leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient)}, newKey()
 		a := connect(t, leashes[0])
 		want(t, a.do("LATCH.SET", key, "2"), ":1")
 		const each = 20
@@ -65,13 +65,9 @@ func TestLatchOpensForAllWhoWait(t *testing.T) {
 				t.Fatal("a latch at 1 is open")
 			}
 		}
-		began := time.Now()
 		want(t, a.do("LATCH.DOWN", key), ":0")
 		for _, r := range replies {
-			want(t, receive(t, r, 5*time.Second), ":1")
-		}
-		if took := time.Since(began); took > 700*time.Millisecond {
-			t.Errorf("it took %v until all were through", took)
+			want(t, woken(t, r), ":1")
 		}
 		for _, s := range leashes {
 			if s.lines.waiting(latchOf(key)) != 0 || s.Stats().Waiters != 0 {
@@ -115,12 +111,12 @@ func TestLatchOpenedLooksOnce(t *testing.T) {
 
 func TestLatchBlockEndsInTime(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}), newKey()
+		s, key := leash(t, rdb, Config{}, patient), newKey()
 		a := connect(t, s)
 		a.do("LATCH.SET", key, "1")
 		began := time.Now()
 		want(t, a.do("LATCH.AWAIT", key, "BLOCK", "300"), ":0")
-		if took := time.Since(began); took < 300*time.Millisecond || took > 900*time.Millisecond {
+		if took := time.Since(began); took < 300*time.Millisecond || took > soon {
 			t.Errorf("BLOCK 300 took %v", took)
 		}
 	})
@@ -129,19 +125,15 @@ func TestLatchBlockEndsInTime(t *testing.T) {
 // TestLatchWokenByRedisson: what a Java service does to count down, in its own words.
 func TestLatchWokenByRedisson(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, ctx := leash(t, rdb, Config{}), context.Background()
+		s, ctx := leash(t, rdb, Config{}, patient), context.Background()
 		for _, publish := range []func(context.Context, string, any) *redis.IntCmd{rdb.Publish, rdb.SPublish} {
 			key := newKey()
 			rdb.Set(ctx, key, "1", 0)
 			reply := connect(t, s).stands(s, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
 			eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, latchChannel(key)) == 1 })
 			rdb.Del(ctx, key)
-			began := time.Now()
 			publish(ctx, latchChannel(key), "0")
-			want(t, receive(t, reply, 5*time.Second), ":1")
-			if took := time.Since(began); took > 700*time.Millisecond {
-				t.Errorf("the wake-up took %v", took)
-			}
+			want(t, woken(t, reply), ":1")
 		}
 	})
 }
@@ -149,17 +141,13 @@ func TestLatchWokenByRedisson(t *testing.T) {
 // TestLatchOfANameWithBraces: on a cluster the channel lies in another slot than the latch, and still those who wait are woken.
 func TestLatchOfANameWithBraces(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), "{"+newKey()+"}:latch"
+		s, other, key := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient), "{"+newKey()+"}:latch"
 		a := connect(t, s)
 		want(t, a.do("LATCH.SET", key, "1"), ":1")
 		reply := connect(t, other).stands(other, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
 		eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, latchChannel(key)) == 1 })
-		began := time.Now()
 		want(t, a.do("LATCH.DOWN", key), ":0")
-		want(t, receive(t, reply, 5*time.Second), ":1")
-		if took := time.Since(began); took > 700*time.Millisecond {
-			t.Errorf("the wake-up took %v", took)
-		}
+		want(t, woken(t, reply), ":1")
 	})
 }
 

@@ -276,6 +276,18 @@ func receive[T any](t testing.TB, c <-chan T, within time.Duration) T {
 	}
 }
 
+// woken takes what a message must bring to who waits: long before a patient waiter's look, or the end of a lease of 30 s, would.
+func woken[T any](t testing.TB, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(soon):
+		t.Fatalf("not woken within %v", soon)
+		panic("unreachable")
+	}
+}
+
 // eventually polls until ok holds. within is what a quiet machine needs for that at the most; it waits for much longer.
 func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
 	t.Helper()

@@ -52,7 +52,7 @@ func TestQuorumWaits(t *testing.T) {
 		tokensOf(t, a.do(several("LOCK.MACQUIRE", keys, "QUORUM", "2")...), 3)
 		began := time.Now()
 		want(t, b.do(several("LOCK.MACQUIRE", keys, "QUORUM", "2", "BLOCK", "300")...), null)
-		if took := time.Since(began); took < 300*time.Millisecond || took > 3*time.Second {
+		if took := time.Since(began); took < 300*time.Millisecond || took > soon {
 			t.Errorf("BLOCK 300 took %v", took)
 		}
 		first := b.start(several("LOCK.MACQUIRE", keys, "QUORUM", "2", "BLOCK", "0")...)
@@ -199,7 +199,7 @@ func TestQuorumReleasedByItsOwner(t *testing.T) {
 func TestQuorumWithoutANode(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	rdb := dialCluster(t, cluster.Addrs()...)
-	s := leash(t, rdb, Config{WatchdogTimeout: 2 * time.Second, UpstreamTimeout: 4 * time.Second})
+	s := leash(t, rdb, Config{WatchdogTimeout: 2 * time.Second, UpstreamTimeout: 6 * time.Second})
 	var keys []string
 	for _, slot := range []int{0, 8000, 16000} {
 		keys = append(keys, redistest.KeyIn(slot, newKey()))
@@ -214,7 +214,7 @@ func TestQuorumWithoutANode(t *testing.T) {
 	}
 	began := time.Now()
 	tokens := tokensOf(t, a.do(several("LOCK.MACQUIRE", keys, "QUORUM", "2")...), 3)
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("the quorum took %v", took)
 	}
 	if howMany(tokens) != 2 || tokens[1] != 0 {

@@ -60,12 +60,12 @@ type readWriteScene struct {
 	a, b, c  *conn
 }
 
-// gets runs an ACQUIRE with BLOCK that must get in between two moments from began on.
-func (sc *readWriteScene) gets(t *testing.T, c *conn, option string, began time.Time, from, to time.Duration) {
+// gets runs an ACQUIRE with BLOCK that must get in soon, but not before a time from began on.
+func (sc *readWriteScene) gets(t *testing.T, c *conn, option string, began time.Time, from time.Duration) {
 	t.Helper()
-	tokenOf(t, c.do("LOCK.ACQUIRE", sc.key, option, "BLOCK", "5000"))
-	if took := time.Since(began); took < from || took > to {
-		t.Errorf("%s got in after %v, want %v to %v", option, took, from, to)
+	tokenOf(t, c.do("LOCK.ACQUIRE", sc.key, option, "BLOCK", "50000"))
+	if took := time.Since(began); took < from || took > soon {
+		t.Errorf("%s got in after %v, want %v at least, and soon", option, took, from)
 	}
 }
 
@@ -73,7 +73,7 @@ func testReadLockExpiration(t *testing.T, sc *readWriteScene) {
 	began := time.Now()
 	sc.a.token(sc.key, "READ", "LEASE", "1000")
 	sc.b.token(sc.key, "READ", "LEASE", "300")
-	sc.gets(t, sc.c, "WRITE", began, 900*time.Millisecond, 2*time.Second)
+	sc.gets(t, sc.c, "WRITE", began, 900*time.Millisecond)
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
 }
 
@@ -81,10 +81,10 @@ func testReadLockExpirationRenewal(t *testing.T, sc *readWriteScene) {
 	var readers []*conn
 	for i := range 50 {
 		c := connect(t, []*Service{sc.s, sc.other}[i%2])
-		c.token(sc.key, "READ", "TTL", "600")
+		c.token(sc.key, "READ", "TTL", "3000")
 		readers = append(readers, c)
 	}
-	<-time.After(1500 * time.Millisecond)
+	<-time.After(4 * time.Second)
 	for _, c := range readers {
 		want(t, c.do("LOCK.RELEASE", sc.key), ":1")
 	}
@@ -106,12 +106,12 @@ func testName(t *testing.T, sc *readWriteScene) {
 // Redisson's leases of one writer add up; ours are the longer one (R12).
 func testWriteLockExpiration(t *testing.T, sc *readWriteScene) {
 	began := time.Now()
-	sc.a.token(sc.key, "WRITE", "OWNER", "me", "LEASE", "1000")
+	sc.a.token(sc.key, "WRITE", "OWNER", "me", "LEASE", "3000")
 	sc.a.token(sc.key, "WRITE", "OWNER", "me", "LEASE", "100")
 	<-time.After(300 * time.Millisecond)
 	want(t, sc.b.do("LOCK.ACQUIRE", sc.key, "WRITE"), "$-1")
 	want(t, sc.c.do("LOCK.ACQUIRE", sc.key, "READ"), "$-1")
-	sc.gets(t, sc.c, "READ", began, 900*time.Millisecond, 2*time.Second)
+	sc.gets(t, sc.c, "READ", began, 2900*time.Millisecond)
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
 }
 
@@ -119,7 +119,7 @@ func testReadLockLeaseTimeoutDiffThreadsWRR(t *testing.T, sc *readWriteScene) {
 	began := time.Now()
 	sc.a.token(sc.key, "WRITE", "LEASE", "1000")
 	second := sc.b.start("LOCK.ACQUIRE", sc.key, "READ", "BLOCK", "0")
-	sc.gets(t, sc.c, "READ", began, 900*time.Millisecond, 2*time.Second)
+	sc.gets(t, sc.c, "READ", began, 900*time.Millisecond)
 	tokenOf(t, receive(t, second, 2*time.Second))
 	want(t, sc.b.do("LOCK.RELEASE", sc.key), ":1")
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
@@ -128,20 +128,20 @@ func testReadLockLeaseTimeoutDiffThreadsWRR(t *testing.T, sc *readWriteScene) {
 func testReadLockLeaseTimeoutDiffThreadsRRW(t *testing.T, sc *readWriteScene) {
 	began := time.Now()
 	sc.a.token(sc.key, "READ", "LEASE", "1000")
-	sc.b.token(sc.key, "READ", "LEASE", "5000")
+	sc.b.token(sc.key, "READ", "LEASE", "60000")
 	want(t, sc.b.do("LOCK.RELEASE", sc.key), ":1")
-	sc.gets(t, sc.c, "WRITE", began, 900*time.Millisecond, 2*time.Second)
+	sc.gets(t, sc.c, "WRITE", began, 900*time.Millisecond)
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
 }
 
 func testReadLockLeaseTimeout(t *testing.T, sc *readWriteScene) {
 	began := time.Now()
-	sc.a.token(sc.key, "READ", "LEASE", "1000")
-	sc.a.token(sc.key, "READ", "LEASE", "1000")
+	sc.a.token(sc.key, "READ", "LEASE", "3000")
+	sc.a.token(sc.key, "READ", "LEASE", "3000")
 	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
 	want(t, sc.a.do("LOCK.ACQUIRE", sc.key, "WRITE"), "$-1")
 	eventually(t, 3*time.Second, "the first is over", func() bool { return sc.a.carrier.Holds() == 0 })
-	sc.gets(t, sc.a, "WRITE", began, 900*time.Millisecond, 2500*time.Millisecond)
+	sc.gets(t, sc.a, "WRITE", began, 2900*time.Millisecond)
 	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
 }
 
@@ -191,7 +191,7 @@ func testMultiRead(t *testing.T, sc *readWriteScene) {
 func testExpireRead(t *testing.T, sc *readWriteScene) {
 	began := time.Now()
 	sc.a.token(sc.key, "READ", "OWNER", "me", "LEASE", "500")
-	sc.gets(t, sc.c, "WRITE", began, 400*time.Millisecond, 1500*time.Millisecond)
+	sc.gets(t, sc.c, "WRITE", began, 400*time.Millisecond)
 	want(t, sc.a.do("LOCK.RELEASE", sc.key, "OWNER", "me"), "-"+msgNotHeld)
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
 }
@@ -199,7 +199,7 @@ func testExpireRead(t *testing.T, sc *readWriteScene) {
 func testExpireWrite(t *testing.T, sc *readWriteScene) {
 	began := time.Now()
 	sc.a.token(sc.key, "WRITE", "OWNER", "me", "LEASE", "500")
-	sc.gets(t, sc.c, "WRITE", began, 400*time.Millisecond, 1500*time.Millisecond)
+	sc.gets(t, sc.c, "WRITE", began, 400*time.Millisecond)
 	want(t, sc.a.do("LOCK.RELEASE", sc.key, "OWNER", "me"), "-"+msgNotHeld)
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
 }
@@ -210,7 +210,7 @@ func testAutoExpire(t *testing.T, sc *readWriteScene) {
 		c.token(sc.key, option)
 		c.carrier.End(Expire) // nobody knows whether it is still at work
 		began := time.Now()
-		sc.gets(t, sc.c, "WRITE", began, 400*time.Millisecond, 2*time.Second)
+		sc.gets(t, sc.c, "WRITE", began, 400*time.Millisecond)
 		want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
 	}
 }
@@ -278,7 +278,7 @@ func testZombieCleanup(t *testing.T, sc *readWriteScene) {
 	<-time.After(2500 * time.Millisecond)
 	began := time.Now()
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
-	sc.gets(t, sc.b, "WRITE", began, 0, 1500*time.Millisecond)
+	sc.gets(t, sc.b, "WRITE", began, 0)
 	want(t, sc.b.do("LOCK.RELEASE", sc.key), ":1")
 }
 
@@ -293,6 +293,6 @@ func testZombies(t *testing.T, sc *readWriteScene) {
 	<-time.After(700 * time.Millisecond)
 	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
 	want(t, sc.b.do("LOCK.RELEASE", sc.key), ":1")
-	sc.gets(t, sc.c, "WRITE", began, 0, 3*time.Second)
+	sc.gets(t, sc.c, "WRITE", began, 0)
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
 }
