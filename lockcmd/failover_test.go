@@ -1,6 +1,8 @@
 package lockcmd
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -38,5 +40,32 @@ func TestMasterDies(t *testing.T) {
 	token := tokenOf(t, receive(t, waiting, 5*time.Second))
 	if token == 0 || len(a.losses)+len(b.losses) != 0 {
 		t.Error("the waiter did not get the lock as it should")
+	}
+}
+
+// TestSickReplicasHoldUpNoScript: before its first command a cluster client of go-redis asks some node, for up to 5 s, what commands there
+// are. Scripts do not wait for that.
+func TestSickReplicasHoldUpNoScript(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
+	var masters []string
+	for _, n := range cluster.Masters() {
+		masters = append(masters, n.Addr)
+	}
+	for _, n := range cluster.Nodes {
+		if slices.Contains(masters, n.Addr) {
+			continue
+		}
+		if err := n.Pause(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 8 { // each client asks nodes at random
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		key := redistest.KeyIn(i*2000, "lock")
+		reply, err := releaseScript.run(ctx, dialCluster(t, masters...), plain.endKeys(key, "me"), []any{"me", 1, "nobody", 1, "", lockChannel(key), "p"})
+		cancel()
+		if err != nil || numbers(reply)[0] != notThere {
+			t.Fatalf("client %d: %v %v", i, reply, err)
+		}
 	}
 }

@@ -81,6 +81,7 @@ func (sc *script) command(ctx context.Context, verb string, keys []string, args 
 	}
 	cmd := redis.NewCmd(ctx, append(all, args...)...)
 	cmd.SetFirstKeyPos(3)
+	cmd.SetStepCount(1) // else go-redis asks some node for COMMAND first, for up to 5 s whatever ctx says
 	return once{cmd}
 }
 

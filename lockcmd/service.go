@@ -98,6 +98,7 @@ func (s *Service) Run(ctx context.Context) error {
 	wg.Go(func() { s.watchdog.Run(ctx) })
 	wg.Go(func() { s.ears.run(ctx) })
 	wg.Go(func() { s.warnOfEviction(ctx) })
+	wg.Go(func() { s.learnCommands(ctx) })
 	logged := make(chan struct{})
 	go func() { defer close(logged); s.logLosses() }()
 	<-ctx.Done()
@@ -115,6 +116,14 @@ func (s *Service) Run(ctx context.Context) error {
 	case <-time.After(logPatience):
 	}
 	return nil
+}
+
+// learnCommands lets the cluster client ask for COMMAND now. It does so before its first command, of some node and for up to 5 s, and
+// until it has an answer everybody else's command waits for that.
+func (s *Service) learnCommands(ctx context.Context) {
+	if c, ok := s.rdb.(*redis.ClusterClient); ok {
+		c.Ping(ctx)
+	}
 }
 
 // Drain ends the granting of locks: ACQUIRE answers an error, and so do those who wait. Everything else goes on.
