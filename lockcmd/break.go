@@ -81,7 +81,7 @@ func (b *breaking) run() error {
 	for _, f := range l.holds {
 		b.meant[f.record.token] = true
 	}
-	b.patient = time.Now().Add(breakPatience)
+	b.patient = time.Now().Add(b.service.confirm)
 	for pause := 2 * time.Millisecond; err == nil; pause = min(2*pause, 50*time.Millisecond) {
 		var over bool
 		if over, err = b.step(l); over || err != nil {

@@ -93,8 +93,8 @@ func (p *person) disbelieve() {
 // while connections to Redis break. Nobody may get the lock before its holder has been told.
 func TestR27BreakAttachAndFaults(t *testing.T) {
 	cfg := Config{WatchdogTimeout: time.Second, UpstreamTimeout: time.Second}
-	one, straight, p := faulty(t, cfg)
-	two := leash(t, dialServer(t, p.Addr()), cfg)
+	one, straight, p := faulty(t, cfg, brief)
+	two := leash(t, dialServer(t, p.Addr()), cfg, brief)
 	services := []*Service{one, two}
 	key, o := newKey(), &oracle{t: t}
 	stop := make(chan struct{})

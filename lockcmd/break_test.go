@@ -59,7 +59,7 @@ func TestR30BreakWithOnLossError(t *testing.T) {
 func TestR30BreakForcesWhatNobodyConfirms(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		deaf := func(s *Service) { s.ears.news = "nowhere" }
-		s, other, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}, patient), newKey()
+		s, other, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}, patient, brief), newKey()
 		a, b := connect(t, s), connect(t, other)
 		a.token(key)
 		reply := b.await(other, 1, key, "BLOCK", "0")
@@ -177,6 +177,7 @@ func TestR30ForgedNewsBreaksNothing(t *testing.T) {
 func TestR7LostReplyOfBreak(t *testing.T) {
 	s, straight, p := faulty(t, Config{})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
+		calm(s)
 		a, key := connect(t, straight), newKey()
 		token := a.token(key)
 		fault := arm(running(markScript, tombstoneKey(key, token, a.carrier.name)))
@@ -190,6 +191,7 @@ func TestR7LostReplyOfBreak(t *testing.T) {
 		b, key := connect(t, dead), newKey()
 		b.token(key)
 		kill()
+		brief(s)
 		fault = arm(running(revokeScript, key))
 		want(t, connect(t, s).do("LOCK.BREAK", key), ":2")
 		if fault.Count() != 1 || exists(t, straight.rdb, key) {
@@ -232,6 +234,7 @@ func TestR13BreakPassesAtMaxmemory(t *testing.T) {
 	defer rdb.ConfigSet(ctx, "maxmemory", "0")
 	c := connect(t, s)
 	want(t, c.do("LOCK.BREAK", mine), ":1")
+	brief(s)
 	want(t, c.do("LOCK.BREAK", theirs), ":2")
 	want(t, c.do("LOCK.BREAK", java), ":2")
 }

@@ -3,6 +3,8 @@ package lockcmd
 import (
 	"testing"
 	"time"
+
+	"leash/internal/faultproxy"
 )
 
 func TestR11CarrierNamesAreNeverUsedAgain(t *testing.T) {
@@ -23,17 +25,18 @@ func TestR11CarrierNamesAreNeverUsedAgain(t *testing.T) {
 }
 
 func TestR11ReleaseOfAnEndedCarrierLeavesTheNextOneAlone(t *testing.T) {
-	s, straight, p := faulty(t, Config{})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Minute})
 	a, key := connect(t, s), newKey()
 	a.token(key, "OWNER", "x")
-	late := p.HoldBefore(running(releaseScript, key))
+	late := p.HoldBefore(running(releaseScript, key), faultproxy.Always())
 	began := time.Now()
 	a.carrier.End(Release)
-	if took := time.Since(began); took < endPatience || took > 2*endPatience {
+	if took := time.Since(began); took < endPatience || took > soon {
 		t.Errorf("the end took %v while Redis was silent, want %v", took, endPatience)
 	}
 	a.carrier = s.NewCarrier(1, a)
 	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "x"), "-"+msgElsewhere)
+	late.Disarm()
 	late.Release()
 	eventually(t, time.Second, "the hold ends", func() bool { return !exists(t, straight.rdb, key) })
 	a.token(key, "OWNER", "x")

@@ -161,19 +161,17 @@ func TestR26UndoLeavesTheHoldItEntered(t *testing.T) {
 }
 
 func TestR26UndoStopsALateAcquire(t *testing.T) {
-	s, _, _ := faulty(t, Config{WatchdogTimeout: 300 * time.Millisecond})
+	s, _, _ := faulty(t, Config{}, patient)
 	a, key := connect(t, s), newKey()
-	w := wish{mode: plain, key: key, ttl: 300 * time.Millisecond}
-	late := a.carrier.newTry(w, nil)
-	s.undo(late) // nothing was heard of it
-	eventually(t, time.Second, "the first undo is over", func() bool { return s.Stats().Undone == 1 })
-	<-time.After(100 * time.Millisecond)
+	late := a.carrier.newTry(wish{mode: plain, key: key, ttl: time.Minute}, nil)
+	late.wish.ttl = 3 * time.Second                      // when the second undo is due, long before what it asks for runs out
+	receive(t, s.undo(late), time.Second)                // nothing was heard of it
 	if r := late.send(s.deadline()); r.kind != granted { // and now it comes
 		t.Fatalf("got %+v", r)
 	}
 	began := time.Now()
 	connect(t, s).token(key, "BLOCK", "0")
-	if took := time.Since(began); took > 290*time.Millisecond {
+	if took := time.Since(began); took > soon {
 		t.Errorf("the second undo did not come: %v", took)
 	}
 }

@@ -99,6 +99,7 @@ func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(
 	if err != nil {
 		t.Fatal(err)
 	}
+	calm(s)
 	for _, p := range prepare {
 		p(s)
 	}
@@ -110,6 +111,12 @@ func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(
 
 // patient makes a Service whose waiters look for themselves once a minute only: who gets in before was woken.
 func patient(s *Service) { s.every = time.Minute }
+
+// calm makes a Service whose BREAK is confirmed on a busy machine too.
+func calm(s *Service) { s.confirm = 5 * time.Second }
+
+// brief makes a Service whose BREAK does not wait for longer than it does in use.
+func brief(s *Service) { s.confirm = breakPatience }
 
 // soon is how long something takes at the most that nothing holds up, on a machine that does much besides. It is much less than a patient
 // waiter's look, or a dead holder's lease, takes.
@@ -263,6 +270,43 @@ func wantPrefix(t testing.TB, got, want string) {
 
 // atLeisure is how long a test waits for what a quiet machine has done within a time: it does not fail because others are at work there.
 func atLeisure(within time.Duration) time.Duration { return max(10*within, soon) }
+
+// onTime runs a test of exact times, and runs it again when it failed and the machine had stalled: that proves nothing.
+func onTime(t testing.TB, test func() error) {
+	t.Helper()
+	const tick, stall = 10 * time.Millisecond, 200 * time.Millisecond
+	for try := 1; ; try++ {
+		var longest time.Duration
+		stop, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			for last := time.Now(); ; last = time.Now() {
+				select {
+				case <-stop:
+					return
+				case <-time.After(tick):
+					longest = max(longest, time.Since(last))
+				}
+			}
+		}()
+		err := test()
+		close(stop)
+		<-done
+		if err == nil {
+			return
+		}
+		if longest < stall || try == 10 {
+			t.Fatalf("%v, and the machine stalled for %v at the most", err, longest)
+		}
+		t.Logf("once more, for the machine stalled for %v: %v", longest, err)
+	}
+}
+
+// listens makes s listen to a lock's channel already: who waits there then need not look once more when it is subscribed.
+func listens(t testing.TB, s *Service, channel, key string) {
+	t.Helper()
+	receive(t, s.ears.listen(channel, lockID{0, key}), 5*time.Second)
+}
 
 // receive takes what must come. within is what a quiet machine needs for that at the most; it waits for much longer.
 func receive[T any](t testing.TB, c <-chan T, within time.Duration) T {

@@ -98,12 +98,12 @@ func TestR28MaxHoldIsToldThenReleased(t *testing.T) {
 			for _, lease := range []string{"-1", "20000"} {
 				a, b, key := connect(t, s), connect(t, s), newKey()
 				began := time.Now()
-				a.token(key, "OWNER", "me", "MAXHOLD", "700", "ONLOSS", how, "LEASE", lease)
-				<-time.After(300 * time.Millisecond)
-				a.token(key, "OWNER", "me", "MAXHOLD", "5000", "LEASE", lease) // does not prolong it
-				b.token(key, "BLOCK", "5000")
-				if took := time.Since(began); took < 690*time.Millisecond || took > 3*time.Second {
-					t.Errorf("held for %v, want 700 ms", took)
+				a.token(key, "OWNER", "me", "MAXHOLD", "2500", "ONLOSS", how, "LEASE", lease)
+				<-time.After(100 * time.Millisecond)
+				a.token(key, "OWNER", "me", "MAXHOLD", "60000", "LEASE", lease) // does not prolong it
+				b.token(key, "BLOCK", "50000")
+				if took := time.Since(began); took < 2490*time.Millisecond || took > soon {
+					t.Errorf("held for %v, want 2.5 s", took)
 				}
 				if how == "CLOSE" {
 					if len(a.losses) != 1 {

@@ -199,7 +199,7 @@ func TestQuorumReleasedByItsOwner(t *testing.T) {
 func TestQuorumWithoutANode(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	rdb := dialCluster(t, cluster.Addrs()...)
-	s := leash(t, rdb, Config{WatchdogTimeout: 2 * time.Second, UpstreamTimeout: 6 * time.Second})
+	s := leash(t, rdb, Config{WatchdogTimeout: 6 * time.Second, UpstreamTimeout: 6 * time.Second})
 	var keys []string
 	for _, slot := range []int{0, 8000, 16000} {
 		keys = append(keys, redistest.KeyIn(slot, newKey()))

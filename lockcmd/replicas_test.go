@@ -107,7 +107,7 @@ func TestR32GrantsAreCopied(t *testing.T) {
 // it goes on: renewals, acquires, releases.
 func TestR32ASlowReplicaHoldsUpNobodyElse(t *testing.T) {
 	cluster, rdb := copiedCluster(t)
-	s := leash(t, rdb, Config{WatchdogTimeout: time.Second, UpstreamTimeout: 6 * time.Second})
+	s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second, UpstreamTimeout: 6 * time.Second})
 	key := newKey()
 	slot := slotOf(key)
 	var holders []*conn
@@ -121,24 +121,31 @@ func TestR32ASlowReplicaHoldsUpNobodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	replies := make(chan string, 2*replicaPool)
-	for n := range cap(replies) {
-		c := connect(t, s)
+	const waiting = 2 * replicaPool
+	replies, over := make(chan string, 100*waiting), make(chan struct{})
+	for n := range waiting {
+		c, key := connect(t, s), redistest.KeyIn(slot, "copied"+strconv.Itoa(n))
 		wg.Go(func() {
-			replies <- c.do("LOCK.ACQUIRE", redistest.KeyIn(slot, "copied"+strconv.Itoa(n)), "REPLICAS", "1")
+			for {
+				replies <- c.do("LOCK.ACQUIRE", key, "REPLICAS", "1")
+				select {
+				case <-over:
+					return
+				default:
+				}
+			}
 		})
 	}
 	c := connect(t, s)
-	pairs, slowest := 0, time.Duration(0)
-	for began := time.Now(); time.Since(began) < 3*time.Second; pairs++ {
-		sent := time.Now()
+	began := time.Now()
+	for pairs := 0; pairs < 50 || time.Since(began) < 4*time.Second; pairs++ { // longer than a hold lasts that is not renewed
 		c.token(key)
 		want(t, c.do("LOCK.RELEASE", key), ":1")
-		slowest = max(slowest, time.Since(sent))
+		if pairs == 50 && time.Since(began) > soon { // in line with those who wait for the replica each would take a second or two
+			t.Errorf("50 acquires and releases took %v", time.Since(began))
+		}
 	}
-	if pairs < 20 || slowest > 900*time.Millisecond {
-		t.Errorf("%d acquires and releases in 3 s, the slowest took %v", pairs, slowest)
-	}
+	close(over)
 	wg.Wait()
 	close(replies)
 	refused := 0
@@ -158,9 +165,9 @@ func TestR32ASlowReplicaHoldsUpNobodyElse(t *testing.T) {
 			t.Fatalf("lost: %s", <-h.losses)
 		}
 	}
-	if left := numberOf(t, holders[0].do("LOCK.TTL", redistest.KeyIn(slot, "held0"))); left < 300 {
-		t.Errorf("a renewed hold is certain for %d ms only", left)
-	}
+	eventually(t, time.Second, "a renewed hold is certain for half of its TTL", func() bool {
+		return numberOf(t, holders[0].do("LOCK.TTL", redistest.KeyIn(slot, "held0"))) >= 1500
+	})
 	if err := replica.Resume(); err != nil {
 		t.Fatal(err)
 	}

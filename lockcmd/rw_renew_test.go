@@ -2,6 +2,8 @@ package lockcmd
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -130,27 +132,32 @@ func TestR12JavaReadersRenewalDoesNotShortenOurs(t *testing.T) {
 // TestR12ShorterRenewalsOfJavaAreOutlived: a Java reader whose watchdog sets less than ours, and that then dies, takes nobody with it.
 func TestR12ShorterRenewalsOfJavaAreOutlived(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key, ctx := leash(t, rdb, Config{WatchdogTimeout: 12 * time.Second}), newKey(), context.Background()
-		a, j := connect(t, s), newJavaRW(t, rdb, key, "1")
-		a.token(key, "READ")
-		j.in(j.read(2 * time.Second))
-		j.renewReads(2 * time.Second)
-		s.RenewAll(ctx) // finds out
-		for range 4 {
-			<-time.After(667 * time.Millisecond)
+		s, ctx := leash(t, rdb, Config{WatchdogTimeout: 12 * time.Second}), context.Background()
+		onTime(t, func() error {
+			key := newKey()
+			a, j := connect(t, s), newJavaRW(t, rdb, key, "1")
+			defer a.carrier.End(Release)
+			a.token(key, "READ")
+			j.in(j.read(2 * time.Second))
 			j.renewReads(2 * time.Second)
-		}
-		<-time.After(2500 * time.Millisecond)
-		if !exists(t, rdb, key) || len(a.losses) != 0 {
-			t.Fatal("the lock has gone with java")
-		}
-		before := s.Stats().Renewals
-		s.RenewAll(ctx) // alone again: no hurry any more
-		<-time.After(2 * time.Second)
-		if n := s.Stats().Renewals - before; n > 8 {
-			t.Errorf("got %d renewals of a lock of 12 s in 2 s", n)
-		}
-		want(t, a.do("LOCK.RELEASE", key), ":1")
-		wantNothing(t, rdb, key, a)
+			s.RenewAll(ctx) // finds out
+			for range 4 {
+				<-time.After(667 * time.Millisecond)
+				j.renewReads(2 * time.Second)
+			}
+			<-time.After(2500 * time.Millisecond)
+			if !exists(t, rdb, key) || len(a.losses) != 0 {
+				return errors.New("the lock has gone with java")
+			}
+			before := s.Stats().Renewals
+			s.RenewAll(ctx) // alone again: no hurry any more
+			<-time.After(2 * time.Second)
+			if n := s.Stats().Renewals - before; n > 8 {
+				return fmt.Errorf("got %d renewals of a lock of 12 s in 2 s", n)
+			}
+			want(t, a.do("LOCK.RELEASE", key), ":1")
+			wantNothing(t, rdb, key, a)
+			return nil
+		})
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/internal/faultproxy"
 )
 
 // await starts an ACQUIRE that waits, and returns when it stands in the queue with n others or fewer before it.
@@ -210,7 +212,8 @@ func TestR19AWaiterThatIsGoneIsNeverGranted(t *testing.T) {
 
 func TestR21HandOverIsBounded(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}), newKey()
+		s, key := leash(t, rdb, Config{}, patient), newKey()
+		listens(t, s, lockChannel(key), key)
 		holder := connect(t, s)
 		holder.token(key)
 		const n = 2 * maxHandovers
@@ -277,7 +280,7 @@ func TestInfoShowsHolders(t *testing.T) {
 }
 
 func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
-	s, straight, p := faulty(t, Config{})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Minute}, patient)
 	a, b, key := connect(t, s), connect(t, s), newKey()
 	a.token(key)
 	var looks atomic.Int64
@@ -287,19 +290,21 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 		}
 		return false
 	})
-	reply := b.await(s, 1, key, "BLOCK", "500")
+	reply := b.await(s, 1, key, "BLOCK", "3000")
 	eventually(t, time.Second, "b has looked when it came and when it listened", func() bool {
 		s.queues.mu.Lock()
 		defer s.queues.mu.Unlock()
-		return looks.Load() == 2 && s.queues.lines[lineID{lockID{0, key}, lockChannel(key)}].waiters[0].place == queued
+		line := s.queues.lines[lineID{lockID{0, key}, lockChannel(key)}]
+		return looks.Load() == 2 && line != nil && len(line.waiters) == 1 && line.waiters[0].place == queued
 	})
-	late := p.HoldBefore(running(handoverScript, key))
+	late := p.HoldBefore(running(handoverScript, key), faultproxy.Always())
 	began := time.Now()
 	released := a.start("LOCK.RELEASE", key)
 	want(t, receive(t, reply, 5*time.Second), "$-1")
 	if took := time.Since(began); took > soon {
-		t.Errorf("BLOCK 500 was answered after %v", took)
+		t.Errorf("BLOCK 3000 was answered after %v", took)
 	}
+	late.Disarm()
 	late.Release()
 	want(t, receive(t, released, 5*time.Second), ":1")
 	eventually(t, 2*time.Second, "the grant is given back", func() bool { return !exists(t, straight.rdb, key) })
