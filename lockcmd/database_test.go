@@ -37,8 +37,8 @@ func connectTo(t testing.TB, s *Service, db int) *conn {
 // TestR8LocksLiveInTheirDatabase: one key in two databases is two locks, in all that is done with them.
 func TestR8LocksLiveInTheirDatabase(t *testing.T) {
 	in := databases(t)
-	s := leash(t, in(0), Config{Database: in, WatchdogTimeout: time.Second})
-	other := leash(t, in(0), Config{Database: in, WatchdogTimeout: time.Second})
+	s := leash(t, in(0), Config{Database: in, WatchdogTimeout: 3 * time.Second})
+	other := leash(t, in(0), Config{Database: in, WatchdogTimeout: 3 * time.Second})
 	key := newKey()
 	a, b := connectTo(t, s, 0), connectTo(t, s, 3)
 	a.token(key)
@@ -62,8 +62,8 @@ func TestR8LocksLiveInTheirDatabase(t *testing.T) {
 		t.Fatalf("got %q while the lock was held", <-reply)
 	}
 
-	// Both are renewed, for several times their TTL.
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
+	// Both are renewed, for longer than their TTL.
+	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
 		if !exists(t, in(0), key) || !exists(t, in(3), key) {
 			t.Fatal("a lock has run out")
 		}

@@ -23,7 +23,7 @@ func TestR27LossIsToldHoweverSlowTheLogIs(t *testing.T) {
 	t.Cleanup(func() { close(free) })
 	stuck := func(s *Service) { s.log = slog.New(stuckLog{s.log.Handler(), free}) }
 	rdb := dialServer(t, sharedServer(t).Addr)
-	s := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond}, stuck)
+	s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}, stuck)
 	for range maxLosses + 3 { // the log holds one
 		s.report(&hold{carrier: connect(t, s).carrier}, "gone")
 	}

@@ -36,7 +36,7 @@ func moving(t *testing.T, key string) (*redistest.Move, func()) {
 
 func TestR14SlotInMigration(t *testing.T) {
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
-	cfg := Config{WatchdogTimeout: 900 * time.Millisecond}
+	cfg := Config{WatchdogTimeout: 3 * time.Second}
 	s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)
 	tag := "{" + newKey() + "}"
 	key := func(n int) string { return fmt.Sprint(tag, n) }
@@ -54,7 +54,7 @@ func TestR14SlotInMigration(t *testing.T) {
 	}
 	want(t, c.do("LOCK.ACQUIRE", key(0)), "$-1") // counts as taken
 	fresh := c.start("LOCK.ACQUIRE", key(0), "BLOCK", "0")
-	<-time.After(2 * time.Second) // renewals go on, on both sides
+	<-time.After(4 * time.Second) // renewals go on, on both sides
 	if len(a.losses) != 0 {
 		t.Fatalf("lost %s", <-a.losses)
 	}

@@ -79,7 +79,7 @@ func TestR12EveryModeIsExtended(t *testing.T) {
 		})
 		want(t, b.do("LOCK.CHECK", key, "TOKEN", token), ":1")
 		want(t, b.do("LOCK.EXTEND", key, "1", "TOKEN", token), ":1")
-		connect(t, other).token(key, "BLOCK", "5000")
+		connect(t, other).token(key, "BLOCK", "50000")
 		want(t, b.do("LOCK.CHECK", key, "TOKEN", token), ":0")
 		eventually(t, 3*time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
 		if len(a.losses) != 0 {
@@ -95,7 +95,7 @@ func TestR27EveryModeIsToldOfItsLoss(t *testing.T) {
 		want(t, b.do("LOCK.BREAK", key), ":1")
 		want(t, a.do("LOCK.TTL", key), "-"+msgLost(key, "broken"))
 		a.hold(key, mode, "ONLOSS", "ERROR", "MAXHOLD", "300")
-		b.token(key, "BLOCK", "5000")
+		b.token(key, "BLOCK", "50000")
 		want(t, a.do("LOCK.TTL", key), "-"+msgLost(key, "maxhold"))
 		want(t, b.do("LOCK.RELEASE", key), ":1")
 		a.hold(key, mode, "ONLOSS", "ERROR", "OWNER", "me")

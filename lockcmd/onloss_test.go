@@ -14,7 +14,7 @@ import (
 
 func TestR27OnLossErrorAnswersTheNextCommandOnce(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, ctx := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond}), context.Background()
+		s, ctx := leash(t, rdb, Config{}), context.Background()
 		for _, next := range []string{
 			"LOCK.ACQUIRE %", "lock.acquire % NONSENSE", "LOCK.RELEASE %", "LOCK.TTL %", "LOCK.INFO %", "LOCK.EXTEND % 5", "LOCK.CHECK % TOKEN 5",
 			"LOCK.ATTACH % OWNER me TOKEN 5",
@@ -23,6 +23,7 @@ func TestR27OnLossErrorAnswersTheNextCommandOnce(t *testing.T) {
 			a.token(key, "OWNER", "me", "ONLOSS", "ERROR")
 			a.token(kept, "ONLOSS", "ERROR")
 			rdb.Del(ctx, key)
+			s.RenewAll(ctx)
 			eventually(t, 2*time.Second, "the loss is found", func() bool { return a.carrier.Holds() == 1 })
 			want(t, a.do("LOCK.ACQUIRE", kept), "$-1") // another key
 			want(t, connect(t, s).do("LOCK.TTL", key), ":-2")

@@ -131,7 +131,7 @@ func TestQuorumIsOneHolder(t *testing.T) {
 // released.
 func TestQuorumAndLosses(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, keys := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond}), newKeys(5)
+		s, keys := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKeys(5)
 		for _, ownersWay := range []string{"CLOSE", "ERROR"} {
 			c := connect(t, s)
 			tokensOf(t, c.do(several("LOCK.MACQUIRE", keys, "QUORUM", "3", "ONLOSS", ownersWay)...), 5)
@@ -147,7 +147,7 @@ func TestQuorumAndLosses(t *testing.T) {
 			select {
 			case loss := <-c.losses:
 				t.Fatalf("told of the loss of %s", loss)
-			case <-time.After(300 * time.Millisecond):
+			case <-time.After(1200 * time.Millisecond):
 			}
 			want(t, c.do("LOCK.RELEASE", keys[0]), "-"+msgNotHeld)
 			for _, key := range keys[1:4] {
@@ -179,7 +179,7 @@ func TestQuorumAndLosses(t *testing.T) {
 // TestQuorumReleasedByItsOwner: what the owner releases is no loss, and counts no more.
 func TestQuorumReleasedByItsOwner(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, keys := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond}), newKeys(3)
+		s, keys := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKeys(3)
 		c := connect(t, s)
 		tokensOf(t, c.do(several("LOCK.MACQUIRE", keys, "QUORUM", "2")...), 3)
 		want(t, c.do("LOCK.RELEASE", keys[0]), ":1")

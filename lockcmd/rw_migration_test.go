@@ -8,7 +8,7 @@ import (
 
 func TestR14ReadWriteInASlotInMigration(t *testing.T) {
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
-	cfg := Config{WatchdogTimeout: 1200 * time.Millisecond}
+	cfg := Config{WatchdogTimeout: 3 * time.Second}
 	s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)
 	tag := "{" + newKey() + "}"
 	key := func(n int) string { return fmt.Sprint(tag, n) }
@@ -34,7 +34,7 @@ func TestR14ReadWriteInASlotInMigration(t *testing.T) {
 	for n := range locks {
 		want(t, c.do("LOCK.ACQUIRE", key(n), "WRITE"), "$-1") // what cannot be seen counts as taken
 	}
-	<-time.After(3 * time.Second) // renewals go on, wherever the keys lie
+	<-time.After(4 * time.Second) // renewals go on, wherever the keys lie
 	if len(a.losses) != 0 {
 		t.Fatalf("lost %s", <-a.losses)
 	}

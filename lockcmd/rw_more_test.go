@@ -35,7 +35,7 @@ func TestReadWriteEmbedded(t *testing.T) {
 
 func TestR13ReadWriteScriptsAreFoundAgainAfterFlush(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond}), newKey()
+		s, key := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKey()
 		flush := func() {
 			t.Helper()
 			err := rdb.ScriptFlush(context.Background()).Err()
@@ -55,7 +55,7 @@ func TestR13ReadWriteScriptsAreFoundAgainAfterFlush(t *testing.T) {
 		a.token(key, "READ", "OWNER", "me")
 		for range 8 {
 			flush()
-			<-time.After(150 * time.Millisecond)
+			<-time.After(500 * time.Millisecond)
 		}
 		reply := b.await(s, 1, key, "READ", "BLOCK", "0")
 		flush()
@@ -71,7 +71,7 @@ func TestR13ReadWriteScriptsAreFoundAgainAfterFlush(t *testing.T) {
 
 func TestR13ReadWriteReleasePassesAtMaxmemory(t *testing.T) {
 	rdb, ctx := dialServer(t, sharedServer(t).Addr), context.Background()
-	s, other := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond}), leash(t, rdb, Config{})
+	s, other := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), leash(t, rdb, Config{})
 	for _, mode := range []string{"READ", "WRITE"} {
 		key, down := newKey(), newKey()
 		a, b, c := connect(t, s), connect(t, s), connect(t, other)
@@ -88,7 +88,7 @@ func TestR13ReadWriteReleasePassesAtMaxmemory(t *testing.T) {
 		want(t, c.do("LOCK.ACQUIRE", down, "READ"), "$-1")
 		want(t, a.do("LOCK.ACQUIRE", key, mode, "OWNER", "me"), "-OOM command not allowed when used memory > 'maxmemory'.")
 		want(t, count(rdb, key, map[string]string{"READ": "me", "WRITE": "me:write"}[mode]), "4")
-		<-time.After(time.Second) // renewal goes on
+		<-time.After(4 * time.Second) // renewal goes on
 		want(t, a.do("LOCK.RELEASE", key), ":0")
 		want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), ":0")
 		want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), ":0")
@@ -106,7 +106,7 @@ func TestR13ReadWriteReleasePassesAtMaxmemory(t *testing.T) {
 
 func TestR8ReadWriteLocksLiveInTheirDatabase(t *testing.T) {
 	in := databases(t)
-	s := leash(t, in(0), Config{Database: in, WatchdogTimeout: time.Second})
+	s := leash(t, in(0), Config{Database: in, WatchdogTimeout: 3 * time.Second})
 	key := newKey()
 	a, b, c := connectTo(t, s, 0), connectTo(t, s, 3), connectTo(t, s, 3)
 	a.token(key, "READ")
@@ -114,7 +114,7 @@ func TestR8ReadWriteLocksLiveInTheirDatabase(t *testing.T) {
 	reply := c.start("LOCK.ACQUIRE", key, "READ", "BLOCK", "0")
 	eventually(t, 5*time.Second, "it waits", func() bool { return s.queues.length(lockID{3, key}) == 1 })
 	want(t, a.do("LOCK.RELEASE", key), ":1")
-	<-time.After(1500 * time.Millisecond)
+	<-time.After(3500 * time.Millisecond)
 	if len(reply) != 0 || len(b.losses) != 0 {
 		t.Fatal("a lock of another database was taken for this one")
 	}

@@ -37,7 +37,7 @@ func TestReadWriteScenariosOfRedisson(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			both(t, func(t *testing.T, rdb redis.UniversalClient) {
-				cfg := Config{WatchdogTimeout: time.Second}
+				cfg := Config{WatchdogTimeout: 3 * time.Second}
 				sc := &readWriteScene{rdb: rdb, key: newKey(), s: leash(t, rdb, cfg), other: leash(t, rdb, cfg)}
 				sc.a, sc.b, sc.c = connect(t, sc.s), connect(t, sc.s), connect(t, sc.other)
 				scenario(t, sc)
@@ -275,7 +275,7 @@ func testZombieCleanup(t *testing.T, sc *readWriteScene) {
 	dead.carrier.End(Expire)
 	java.in(java.read(time.Second))
 	sc.c.token(sc.key, "READ", "OWNER", "me")
-	<-time.After(2500 * time.Millisecond)
+	<-time.After(4 * time.Second)
 	began := time.Now()
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
 	sc.gets(t, sc.b, "WRITE", began, 0)

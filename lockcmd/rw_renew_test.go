@@ -14,35 +14,47 @@ import (
 // lock when its owner has released a read lock.
 func TestR12ReadAndWriteHoldsAreRenewed(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key, ctx := leash(t, rdb, Config{WatchdogTimeout: 900 * time.Millisecond}), newKey(), context.Background()
-		a, b := connect(t, s), connect(t, s)
-		alive := func(counts int) {
-			t.Helper()
-			for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
-				lefts := []time.Duration{rdb.PTTL(ctx, key).Val(), rdb.PTTL(ctx, recordsKey(key)).Val()}
-				for i := 1; i <= counts; i++ {
-					lefts = append(lefts, readTimeout(rdb, key, "me", i))
-				}
-				for _, left := range lefts {
-					if left < 300*time.Millisecond {
-						t.Fatalf("got %v left, want more than a third each", lefts)
+		s, ctx := leash(t, rdb, Config{WatchdogTimeout: 900 * time.Millisecond}), context.Background()
+		onTime(t, func() error {
+			key := newKey()
+			a, b := connect(t, s), connect(t, s)
+			alive := func(counts int) error {
+				for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+					lefts := []time.Duration{rdb.PTTL(ctx, key).Val(), rdb.PTTL(ctx, recordsKey(key)).Val()}
+					for i := 1; i <= counts; i++ {
+						lefts = append(lefts, readTimeout(rdb, key, "me", i))
+					}
+					for _, left := range lefts {
+						if left < 300*time.Millisecond {
+							return fmt.Errorf("got %v left, want more than a third each", lefts)
+						}
 					}
 				}
+				if reply := b.do("LOCK.ACQUIRE", key, "WRITE"); reply != "$-1" {
+					return fmt.Errorf("a writer got in: %q", reply)
+				}
+				return nil
 			}
-			want(t, b.do("LOCK.ACQUIRE", key, "WRITE"), "$-1")
-		}
-		a.token(key, "WRITE", "OWNER", "me")
-		a.token(key, "READ", "OWNER", "me")
-		a.token(key, "READ", "OWNER", "me")
-		alive(2)
-		want(t, a.do("LOCK.RELEASE", key, "READ", "ALL"), ":1")
-		alive(0)
-		want(t, b.do("LOCK.ACQUIRE", key, "READ"), "$-1") // still a write lock
-		a.token(key, "READ", "OWNER", "me")
-		want(t, a.do("LOCK.RELEASE", key, "WRITE"), ":1")
-		alive(1)
-		want(t, a.do("LOCK.RELEASE", key), ":1")
-		wantNothing(t, rdb, key, a, b)
+			a.token(key, "WRITE", "OWNER", "me")
+			a.token(key, "READ", "OWNER", "me")
+			a.token(key, "READ", "OWNER", "me")
+			if err := alive(2); err != nil {
+				return err
+			}
+			want(t, a.do("LOCK.RELEASE", key, "READ", "ALL"), ":1")
+			if err := alive(0); err != nil {
+				return err
+			}
+			want(t, b.do("LOCK.ACQUIRE", key, "READ"), "$-1") // still a write lock
+			a.token(key, "READ", "OWNER", "me")
+			want(t, a.do("LOCK.RELEASE", key, "WRITE"), ":1")
+			if err := alive(1); err != nil {
+				return err
+			}
+			want(t, a.do("LOCK.RELEASE", key), ":1")
+			wantNothing(t, rdb, key, a, b)
+			return nil
+		})
 	})
 }
 

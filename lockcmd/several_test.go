@@ -290,7 +290,7 @@ func TestMrelease(t *testing.T) {
 // TestMacquireTellsOfNothingHalfMade: a key that was in hand and is lost while another is waited for is taken again, and no loss.
 func TestMacquireTellsOfNothingHalfMade(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, keys := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond}), newKeys(2)
+		s, keys := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKeys(2)
 		a, b := connect(t, s), connect(t, s)
 		a.token(keys[1])
 		reply := b.start(several("LOCK.MACQUIRE", keys, "BLOCK", "0")...)

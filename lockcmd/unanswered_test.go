@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"errors"
 	"strconv"
 	"testing"
 	"time"
@@ -12,29 +13,32 @@ import (
 
 func TestR27UnansweredReleaseOfACountIsALossInTime(t *testing.T) {
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: time.Second})
-	a, b, key := connect(t, s), connect(t, straight), newKey()
-	a.token(key, "OWNER", "me")
-	a.token(key, "OWNER", "me")
-	p.Freeze()
-	defer p.Thaw()
-	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
-	b.token(key, "BLOCK", "0")
-	select {
-	case loss := <-a.losses:
-		want(t, loss, key+" silence")
-	default:
-		t.Error("another has the lock, and the holder of the remaining count was not told")
-	}
+	onTime(t, func() error {
+		a, b, key := connect(t, s), connect(t, straight), newKey()
+		a.token(key, "OWNER", "me")
+		a.token(key, "OWNER", "me")
+		p.Freeze()
+		defer p.Thaw()
+		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+		b.token(key, "BLOCK", "0")
+		select {
+		case loss := <-a.losses:
+			want(t, loss, key+" silence")
+		default:
+			return errors.New("another has the lock, and the holder of the remaining count was not told")
+		}
+		return nil
+	})
 }
 
 func TestR26UnansweredReleaseOfACountKeepsTheRest(t *testing.T) {
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: 3 * time.Second})
 	a, key := connect(t, s), newKey()
 	a.token(key, "OWNER", "me")
 	a.token(key, "OWNER", "me")
 	fault := p.DropBefore(running(releaseScript, key), faultproxy.Always())
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
-	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+	for end := time.Now().Add(3500 * time.Millisecond); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
 		if a.do("LOCK.TTL", key) == ":-2" || !exists(t, straight.rdb, key) {
 			t.Fatal("the rest is not kept")
 		}
