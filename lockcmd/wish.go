@@ -66,6 +66,9 @@ func (s *Service) wishOf(command string, o options) (w wish, msg string) {
 	}
 	w.replicas = o.replicas
 	w.lease, w.stays, w.answers, w.fair, w.max = o.lease != nil, o.stays, o.answers, m.fair, s.cfg.MaxHold
+	if command == semAcquireName {
+		w.max = 0 // which is for locks
+	}
 	if o.max != nil {
 		if *o.max < 1 || *o.max > maxTTL.Milliseconds() {
 			return w, msgExpire(command)

@@ -123,7 +123,7 @@ func lockOptions(c *Config) []option {
 				"whose Leash or whose Redis is gone ends after it. As Redisson's lockWatchdogTimeout. 1s to 24h."},
 		{name: "on-disconnect", value: choice(&c.OnDisconnect, onDisconnects...),
 			help: "What becomes of a connection's locks when it ends. auto releases them when the client closed it " +
-				"and lets them run out when it broke; release and expire do the one or the other in both cases. " +
+				"and lets them run out when it broke; release and expire do the one or the other in both cases. A client that says QUIT is done: then they are released. " +
 				"The locks of a connection that Leash closes always run out."},
 		{name: "lock-publish", value: choice(&c.LockPublish, lockPublishes...),
 			help: "Channels that waiters in other processes are woken through. plain is PUBLISH, sharded is SPUBLISH (Redis 7), " +
@@ -132,7 +132,7 @@ func lockOptions(c *Config) []option {
 			help: "How long the counter of a lock's fencing tokens stays in Redis after its last use. 0 is for ever, and is needed " +
 				"where Redisson's RFencedLock uses the same names. 0, or from watchdog-timeout on."},
 		{name: "max-hold", value: duration("duration", &c.MaxHold),
-			help: "For how long any lock may be held, as MAXHOLD of LOCK.ACQUIRE says for one: then its holder is told that it is lost, " +
+			help: "For how long any lock, which a permit is not, may be held, as MAXHOLD of LOCK.ACQUIRE says for one: then its holder is told that it is lost, " +
 				"and it is released. 0 is for as long as one likes. 0, or 100ms to 8760h."},
 		{name: "max-waiters", value: count("n", &c.MaxWaiters),
 			help: "Commands that may wait for locks, permits and latches at once; one more is answered LOCKLIMIT. 1 to 1000000."},

@@ -4,7 +4,7 @@
 --      6 the waiter's owner · 7 carrier · 8 request number · 9 TTL ms · 10 options · 11 token TTL ms · 12 ID · 13 client · 14 more
 --      15 channel · 16 ways to publish
 -- Replies {1, token, ms left} ended and granted, also when this very request was done before · {0} counts remain
---      {1} ended, and the FAIR waiter was told
+--      {1} ended, and those who wait were told: a FAIR waiter stands before it, or no token can be counted
 --      {-1} no such hold, nothing granted · {-2} a late copy, nothing done
 -- Atomic: nobody may get in between the end of one hold and the next. HDEL comes first, so at maxmemory the release passes and
 -- the grant with it (R13). Not DEL: in a slot that migrates, Redis would refuse the HSET of a key that is gone, half way.
@@ -27,10 +27,10 @@ if tonumber(h[1]) > 1 and ARGV[5] ~= 'all' then
 end
 local q = KEYS[3] and redis.call('EXISTS', KEYS[3]) == 1 and fair(3)
 local first = q and q.head(0)
-if first and first ~= ARGV[6] then
+if first and first ~= ARGV[6] or not mints(KEYS[2]) then
   redis.call('DEL', KEYS[1])
   tell(ARGV[15], ARGV[16])
-  tell(ARGV[15] .. ':' .. first, ARGV[16])
+  if first then tell(ARGV[15] .. ':' .. first, ARGV[16]) end
   return {1}
 end
 redis.call('HDEL', KEYS[1], ARGV[1])

@@ -19,9 +19,10 @@ local function age(r)
   return math.floor(now[1] * 1000 + now[2] / 1000) - tonumber(r[SINCE])
 end
 
--- raise sets a key's TTL, but never to less than remains (R12).
+-- raise sets a key's TTL, but never to less than remains (R12). A key that somebody has made to last for ever gets its TTL back; with 0 ms,
+-- which is to look only, nothing is done.
 local function raise(key, left, ms)
-  if left < ms then redis.call('PEXPIRE', key, ms) end
+  if ms > 0 and left < ms then redis.call('PEXPIRE', key, ms) end
 end
 
 -- tell publishes a wake-up on the channel in the ways that mode (p, s) names; word is what Redisson says there, '0' if left out. It may
@@ -34,7 +35,7 @@ end
 -- pass lets the rest of a script pass at Redis's memory limit: a first write that Redis allows there and that changes nothing.
 local function pass(key)
   local left = redis.call('PTTL', key)
-  if left > 0 then redis.call('PEXPIRE', key, left) else redis.call('PERSIST', key) end
+  if left >= 0 then redis.call('PEXPIRE', key, math.max(left, 1)) else redis.call('PERSIST', key) end
 end
 
 -- number reads the number a string holds, 0 for no string; nil and an error to answer when it holds none.
@@ -43,6 +44,12 @@ local function number(key)
   if type(v) == 'table' and v.err then return nil, v end
   local n = tonumber(v or 0)
   return n, not n and redis.error_reply('ERR value is not an integer or out of range')
+end
+
+-- mints says whether mint will count a token there: whoever ends a hold first asks before.
+local function mints(counter)
+  local last = redis.pcall('GET', counter)
+  return type(last) ~= 'table' and (tonumber(last or 0) or 0) < 9007199254740991
 end
 
 -- mint counts a new token, above the last one (R6), and writes it down for ttl ms, '0' for ever. It returns the token, its text and

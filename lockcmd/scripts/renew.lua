@@ -16,7 +16,7 @@ for i, key in ipairs(KEYS) do
   else
     local left = redis.call('PTTL', key)
     out[i] = (ttl > 0 or left < 0) and 1 or 1 + math.max(left, 1)
-    if left < ttl then
+    if ttl > 0 and left < ttl then
       local set = redis.pcall('PEXPIRE', key, ttl)
       if type(set) == 'table' and set.err then out[i] = -1 end
     end

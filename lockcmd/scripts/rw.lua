@@ -7,6 +7,7 @@ local function timeout(leash, field, i) return string.sub(leash, 1, -6) .. field
 
 -- keep makes a timeout key last ms at least.
 local function keep(name, ms)
+  if ms <= 0 then return end
   local left = redis.call('PTTL', name)
   if left == -2 then redis.call('SET', name, '1', 'PX', ms)
   elseif left < ms then redis.call('PEXPIRE', name, ms) end

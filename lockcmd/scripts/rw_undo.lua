@@ -14,6 +14,7 @@ if last == req and n == 1 then
 end
 r[REQ], r[REPLY] = ARGV[4], '0'
 if last == req then
+  r[ID] = '-' -- a repetition under that ID counts again (R7)
   lessen(key, leash, field, n, r)
   return 0
 end

@@ -17,7 +17,10 @@ end
 if last > req then return -1 end
 local left = redis.call('PTTL', KEYS[1])
 redis.call('PEXPIRE', KEYS[1], left > 0 and left or r[TTL])
-if last == req then redis.call('HINCRBY', KEYS[1], ARGV[1], -1) end
+if last == req then
+  redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
+  r[ID] = '-' -- a repetition under that ID counts again (R7)
+end
 r[REQ], r[REPLY] = ARGV[4], '0'
 redis.call('HSET', KEYS[1], 'leash', record(r))
 return last == req and 0 or -1

@@ -1,0 +1,143 @@
+package lockcmd
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// TestR24ALookEndsNoLockWithoutATTL: somebody made a lease last for ever. To look after it is not to end it.
+func TestR24ALookEndsNoLockWithoutATTL(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		ctx := context.Background()
+		for _, option := range []string{"", "WRITE", "READ"} {
+			s := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond})
+			a, key := connect(t, s), newKey()
+			args := []string{key, "LEASE", "60000"}
+			if option != "" {
+				args = append(args, option)
+			}
+			a.token(args...)
+			if !rdb.Persist(ctx, key).Val() {
+				t.Fatal("not made to last")
+			}
+			looks := s.Stats().Renewals
+			eventually(t, 5*time.Second, "it is looked after", func() bool { return s.Stats().Renewals > looks+2 })
+			if !exists(t, rdb, key) || len(a.losses) != 0 {
+				t.Errorf("%q: a look has ended the lock", option)
+			}
+		}
+	})
+}
+
+// TestR7AnUndoneEntryIsNoEntryUnderItsID: the request that was taken back counts when it is repeated.
+func TestR7AnUndoneEntryIsNoEntryUnderItsID(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{})
+		for _, m := range []*mode{plain, read, write} {
+			a, key := connect(t, s), newKey()
+			args := []string{key, "OWNER", "me"}
+			if m != plain {
+				args = append(args, m.option)
+			}
+			a.token(args...)
+			first := s.find(lockID{0, key}, func(*hold) bool { return true })
+			w, msg := s.parseAcquire(append([][]byte{[]byte("LOCK.ACQUIRE")}, bulk(append(args, "ID", "again"))...))
+			if msg != "" {
+				t.Fatal(msg)
+			}
+			if !first.open(s.deadline()) {
+				t.Fatal("the gate is taken")
+			}
+			entry := a.carrier.newTry(w, first)
+			if r := entry.send(s.deadline()); r.kind != granted {
+				t.Fatalf("got %v", r)
+			}
+			number := a.carrier.requests.Add(1)
+			s.takeBack(entry, number)
+			entry.release()
+			a.token(append(args, "ID", "again")...)
+			want(t, a.do("LOCK.RELEASE", key), ":0")
+			want(t, a.do("LOCK.RELEASE", key), ":1")
+		}
+	})
+}
+
+func bulk(args []string) (out [][]byte) {
+	for _, arg := range args {
+		out = append(out, []byte(arg))
+	}
+	return out
+}
+
+// TestR21NoHandOverWithoutAToken: the counter of a lock is broken. A release ends the lock all the same, and those who wait are told why.
+func TestR21NoHandOverWithoutAToken(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		ctx := context.Background()
+		for _, counter := range []string{"9007199254740991", "list"} {
+			for _, option := range []string{"", "WRITE"} {
+				s := leash(t, rdb, Config{})
+				a, b, key := connect(t, s), connect(t, s), newKey()
+				args := []string{key}
+				if option != "" {
+					args = append(args, option)
+				}
+				a.token(args...)
+				waiting := b.await(s, 1, key, append(args[1:], "BLOCK", "0")...)
+				rdb.Del(ctx, tokenKey(key))
+				if counter == "list" {
+					rdb.RPush(ctx, tokenKey(key), "x")
+				} else {
+					rdb.Set(ctx, tokenKey(key), counter, 0)
+				}
+				want(t, a.do("LOCK.RELEASE", key), ":1")
+				if got := receive(t, waiting, 5*time.Second); got[0] != '-' {
+					t.Errorf("%s %s: got %q, want an error", counter, option, got)
+				}
+				if exists(t, rdb, key) {
+					t.Errorf("%s %s: the lock is still there: %v", counter, option, rdb.HGetAll(ctx, key))
+				}
+			}
+		}
+	})
+}
+
+// TestR27ExtendLeavesTheMarkOfABreak: whose holder is about to be told.
+func TestR27ExtendLeavesTheMarkOfABreak(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		ctx := context.Background()
+		s := leash(t, rdb, Config{UpstreamTimeout: time.Second})
+		for _, option := range []string{"", "WRITE", "READ"} {
+			a, key := connect(t, s), newKey()
+			args := []string{key, "LEASE", "60000"}
+			if option != "" {
+				args = append(args, option)
+			}
+			token := a.token(args...)
+			mark := tombstoneKey(key, token, a.carrier.name)
+			rdb.Set(ctx, mark, brokenText, time.Minute)
+			want(t, connect(t, s).do("LOCK.EXTEND", key, "30000", "TOKEN", strconv.FormatInt(token, 10)), "-"+msgRefused)
+			if got := rdb.Get(ctx, mark).Val(); got != brokenText {
+				t.Errorf("%q: the mark says %q", option, got)
+			}
+		}
+	})
+}
+
+// TestMaxHoldIsForLocks: permits last as long as they say.
+func TestMaxHoldIsForLocks(t *testing.T) {
+	rdb := dialServer(t, sharedServer(t).Addr)
+	s, key := leash(t, rdb, Config{MaxHold: 2 * time.Second}), newKey()
+	a := connect(t, s)
+	want(t, a.do("SEM.INIT", key, "1"), ":1")
+	if got := a.do("SEM.ACQUIRE", key, "LEASE", "600000"); got[0] != '$' || got == "$-1" {
+		t.Fatalf("got %q", got)
+	}
+	ends := rdb.ZRangeWithScores(context.Background(), suffixName(key, "timeout"), 0, -1).Val()
+	if len(ends) != 1 || time.Until(time.UnixMilli(int64(ends[0].Score))) < 500*time.Second {
+		t.Errorf("got %v, want one that ends in 600 s", ends)
+	}
+}
