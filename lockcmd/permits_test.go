@@ -186,14 +186,14 @@ func TestR28PermitsReturnWithTheirConnection(t *testing.T) {
 
 func TestR24PermitsAreRenewed(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := leash(t, rdb, Config{WatchdogTimeout: 2 * time.Second})
+		s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second})
 		key, a := semaphore(t, s, 400), connect(t, s)
 		kept := a.permits(300, key, "COUNT", "300") // more than one batch
 		longer := a.permit(key, "TTL", "30000")
 		leased := a.permit(key, "LEASE", "1500")
-		<-time.After(2500 * time.Millisecond)
+		<-time.After(3500 * time.Millisecond)
 		for _, p := range kept {
-			if left := lease(t, rdb, key, p); left <= 0 || left > 2100*time.Millisecond {
+			if left := lease(t, rdb, key, p); left <= 0 || left > 3100*time.Millisecond {
 				t.Fatalf("a renewed permit has %v left", left)
 			}
 		}
@@ -508,14 +508,14 @@ func TestRecordsOfReapedPermitsAreDropped(t *testing.T) {
 
 func TestR13PermitsComeBackAtTheMemoryLimit(t *testing.T) {
 	rdb, ctx := dialServer(t, sharedServer(t).Addr), context.Background()
-	s := leash(t, rdb, Config{WatchdogTimeout: 2 * time.Second})
+	s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second})
 	key, a := semaphore(t, s, 5), connect(t, s)
 	held := a.permits(3, key, "COUNT", "3")
 	other := connect(t, leash(t, rdb, Config{}))
 	rdb.ConfigSet(ctx, "maxmemory", "1")
 	defer rdb.ConfigSet(ctx, "maxmemory", "0")
 	want(t, a.do("SEM.ACQUIRE", key), "-OOM command not allowed when used memory > 'maxmemory'.")
-	<-time.After(2500 * time.Millisecond) // renewal goes on
+	<-time.After(3500 * time.Millisecond) // renewal goes on
 	want(t, a.do("SEM.RELEASE", key, held[0]), ":1")
 	want(t, other.do("SEM.RELEASE", key, held[1]), ":1")
 	a.carrier.End(Release)
@@ -632,7 +632,7 @@ func TestPermitArguments(t *testing.T) {
 // TestR14PermitsInASlotInMigration: while a semaphore's keys lie on two nodes its permits are kept, and none is granted or returns.
 func TestR14PermitsInASlotInMigration(t *testing.T) {
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
-	s := leash(t, rdb, Config{WatchdogTimeout: 2 * time.Second, UpstreamTimeout: 500 * time.Millisecond})
+	s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second, UpstreamTimeout: 500 * time.Millisecond})
 	tag := "{" + newKey() + "}"
 	a, c := connect(t, s), connect(t, leash(t, rdb, Config{}))
 	permits := make(map[string]string)
@@ -691,7 +691,7 @@ func TestPermitLeaseOfRedisson(t *testing.T) {
 
 func TestPermitsSurviveAScriptFlush(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := leash(t, rdb, Config{WatchdogTimeout: 2 * time.Second})
+		s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second})
 		key, a := semaphore(t, s, 2), connect(t, s)
 		flush := func() {
 			if err := each(rdb, func(c *redis.Client) error { return c.ScriptFlush(t.Context()).Err() }); err != nil {
@@ -702,7 +702,7 @@ func TestPermitsSurviveAScriptFlush(t *testing.T) {
 			a.permit(key)
 			flush()
 		}
-		<-time.After(2500 * time.Millisecond)
+		<-time.After(3500 * time.Millisecond)
 		flush()
 		want(t, a.do("SEM.RELEASE", key), ":1")
 		flush()
