@@ -24,12 +24,13 @@ type assembly struct {
 
 	holds   []*hold // what is in hand, by wish
 	counted []bool  // an acquire of it is ours to take back
+	moved   []bool  // it came from another connection, by its ID
 }
 
 func newAssembly(ctx context.Context, c *Carrier, keys []string, w wish, bound int) *assembly {
 	a := &assembly{
 		carrier: c, ctx: ctx, bound: bound, wishes: make([]wish, len(keys)), bundle: &bundle{},
-		holds: make([]*hold, len(keys)), counted: make([]bool, len(keys)),
+		holds: make([]*hold, len(keys)), counted: make([]bool, len(keys)), moved: make([]bool, len(keys)),
 	}
 	for i, key := range keys {
 		a.wishes[i] = w
@@ -156,7 +157,7 @@ func (a *assembly) keep(g got) result {
 	if g.hold == nil {
 		return g.result
 	}
-	a.holds[g.index], a.counted[g.index] = g.hold, g.counted
+	a.holds[g.index], a.counted[g.index], a.moved[g.index] = g.hold, g.counted, g.result.kind == moved
 	return result{kind: granted}
 }
 
@@ -206,7 +207,7 @@ func (a *assembly) complete(enough int) result {
 			a.holds[i] = nil
 		default:
 			n++
-			if h.bundle == a.bundle {
+			if h.bundle == a.bundle || a.bound > 0 && a.moved[i] && h.count == 1 { // one moved is this command's, if it has no other acquire
 				fresh = append(fresh, h)
 			}
 		}
@@ -225,6 +226,9 @@ func (a *assembly) complete(enough int) result {
 	}
 	if a.bound > 0 {
 		a.bundle.least, a.bundle.holds = enough-(n-len(fresh)), fresh
+		for _, h := range fresh {
+			h.bundle = a.bundle
+		}
 		return result{kind: granted}
 	}
 	for _, h := range fresh {

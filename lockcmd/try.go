@@ -316,10 +316,10 @@ func (t *try) hold(r result) (*hold, time.Time) {
 		bundle: t.bundle,
 	}
 	h.watch.Keeper = h
-	if r.kind == moved {
-		h.terms, h.ttl, h.count = r.record.terms(), millis(r.record.ttl), r.count
+	if r.kind == moved { // its owner has known of it for long
+		h.terms, h.ttl, h.count, h.bundle = r.record.terms(), millis(r.record.ttl), r.count, nil
 	}
-	if h.max > 0 && (h.bundle == nil || r.kind == moved) { // of one that others must be added to it counts when they are
+	if h.max > 0 && h.bundle == nil { // of one that others must be added to it counts when they are
 		h.limit = r.sent.Add(h.max - r.age)
 	}
 	return h, until

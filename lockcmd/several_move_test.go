@@ -1,0 +1,92 @@
+package lockcmd
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// What becomes of a hold of several acquires that a MACQUIRE, repeated with the last one's ID on another connection, moves there.
+
+// twice takes a key twice, the second time with ID 2.
+func (c *conn) twice(key string, options ...string) int64 {
+	c.t.Helper()
+	c.token(append([]string{key, "OWNER", "x", "ID", "1"}, options...)...)
+	return c.token(append([]string{key, "OWNER", "x", "ID", "2"}, options...)...)
+}
+
+// TestR27LossOfAMovedHoldIsTold: its owner has known of it before, whether the MACQUIRE that moved it fails or not.
+func TestR27LossOfAMovedHoldIsTold(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, keys := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond}), newKeys(2)
+		a, b, c := connect(t, s), connect(t, s), connect(t, s)
+		a.twice(keys[0])
+		c.token(keys[1])
+		want(t, b.do(several("LOCK.MACQUIRE", keys, "OWNER", "x", "ID", "2")...), null)
+		eventually(t, 5*time.Second, "the acquire is given back", func() bool { return count(rdb, keys[0], "x") == "1" })
+		rdb.Del(t.Context(), keys[0])
+		want(t, receive(t, b.losses, 5*time.Second), keys[0]+" gone")
+
+		// While it is in the making, too.
+		keys = newKeys(2)
+		a.twice(keys[0])
+		c.token(keys[1])
+		b.start(several("LOCK.MACQUIRE", keys, "OWNER", "x", "ID", "2", "BLOCK", "0")...)
+		eventually(t, 5*time.Second, "b waits", func() bool { return s.queues.length(lockID{0, keys[1]}) == 1 })
+		rdb.Del(t.Context(), keys[0])
+		want(t, receive(t, b.losses, 5*time.Second), keys[0]+" gone")
+		b.gone()
+	})
+}
+
+// TestR28MovedHoldKeepsItsTerms: while the MACQUIRE that has moved it waits it ends with its connection as it would have before, and
+// it does not become a lease with the others.
+func TestR28MovedHoldKeepsItsTerms(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, keys := leash(t, rdb, Config{WatchdogTimeout: time.Second}), newKeys(2)
+		a, b, c, d := connect(t, s), connect(t, s), connect(t, s), connect(t, s)
+		a.twice(keys[0], "ONCLOSE", "EXPIRE")
+		c.token(keys[1])
+		acquire := several("LOCK.MACQUIRE", keys, "OWNER", "x", "ID", "2", "BLOCK", "0", "LEASE", "300")
+		reply := b.start(acquire...)
+		eventually(t, 5*time.Second, "b waits", func() bool { return s.queues.length(lockID{0, keys[1]}) == 1 })
+		b.carrier.End(Release)
+		b.gone()
+		wantPrefix(t, receive(t, reply, 5*time.Second), "-LOCKTIMEOUT ")
+		want(t, count(rdb, keys[0], "x"), "2")
+
+		reply = d.start(acquire...)
+		eventually(t, 5*time.Second, "d waits", func() bool { return s.queues.length(lockID{0, keys[1]}) == 1 })
+		want(t, c.do("LOCK.RELEASE", keys[1]), ":1")
+		tokensOf(t, receive(t, reply, 5*time.Second), 2)
+		eventually(t, 5*time.Second, "the lease is over", func() bool { return !exists(t, rdb, keys[1]) })
+		<-time.After(1200 * time.Millisecond)
+		want(t, count(rdb, keys[0], "x"), "2")
+		want(t, d.do("LOCK.RELEASE", keys[0]), ":0")
+		want(t, d.do("LOCK.RELEASE", keys[0]), ":1")
+	})
+}
+
+// TestR7QuorumMovesAsOne: holds that are bound to one another stay so when a repetition moves them.
+func TestR7QuorumMovesAsOne(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, keys := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond}), newKeys(3)
+		a, b := connect(t, s), connect(t, s)
+		acquire := several("LOCK.MACQUIRE", keys, "OWNER", "x", "ID", "1", "QUORUM", "2")
+		for _, c := range []*conn{a, b} {
+			if slices.Contains(tokensOf(t, c.do(acquire...), 3), 0) {
+				t.Skip("the machine stalled: the quorum did not wait for the third")
+			}
+		}
+		rdb.Del(t.Context(), keys[0])
+		eventually(t, 5*time.Second, "the watchdog sees it", func() bool { return s.Stats().Holds == 2 })
+		if len(b.losses) != 0 {
+			t.Errorf("told of %q, and the others are enough", <-b.losses)
+		}
+		rdb.Del(t.Context(), keys[1])
+		want(t, receive(t, b.losses, 5*time.Second), keys[1]+" gone")
+		eventually(t, 5*time.Second, "the third is ended", func() bool { return !exists(t, rdb, keys[2]) })
+	})
+}
