@@ -250,7 +250,7 @@ func (a *assembly) drop(from int) {
 		}
 		dropped = true
 		back.Add(1)
-		if !s.spawn(func() { defer back.Done(); s.putBack(h) }) {
+		if !s.spawn(func() { defer back.Done(); s.putBack(h, a.wishes[i].id) }) {
 			back.Done()
 		}
 	}
@@ -267,13 +267,15 @@ func (a *assembly) drop(from int) {
 	}
 }
 
-// putBack releases one acquire of a hold, until Redis answers.
-func (s *Service) putBack(h *hold) {
+// putBack releases one acquire of a hold, until Redis answers. When that is done its ID has not been used: a repetition of the command
+// counts again.
+func (s *Service) putBack(h *hold, id string) {
 	if !h.open(s.deadline()) {
-		s.releaseLater(h, false)
+		s.releaseLater(h, false, recordID(id))
 		return
 	}
 	if e := s.beginEnding(h, false); e != nil {
+		e.back = recordID(id)
 		e.finish() // it has the gate
 		return
 	}

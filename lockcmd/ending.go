@@ -21,6 +21,7 @@ type ending struct {
 	service *Service
 	hold    *hold
 	all     bool
+	back    string    // as a record has it, the ID of the acquire that is put back, which then has not been; "" for an owner's release
 	inner   bool      // counts remain, as far as this Leash knows: the hold is in state lessening, and kept; else in releasing
 	until   time.Time // of the hold
 	number  int64
@@ -66,11 +67,11 @@ func (e *ending) renumber() {
 }
 
 func (e *ending) args() []any {
-	all := ""
+	what := e.back
 	if e.all {
-		all = "all"
+		what = "all"
 	}
-	return []any{e.hold.owner, e.hold.token, e.hold.carrier.name, e.number, all}
+	return []any{e.hold.owner, e.hold.token, e.hold.carrier.name, e.number, what}
 }
 
 // send carries the release out, and settles the hold when it knows how: the answer is endedIt, countsOn or notThere.
@@ -147,7 +148,7 @@ func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
 func (e *ending) settle(code int64) int64 {
 	h := e.hold
 	if code == countsOn {
-		h.lessen()
+		h.lessen(e.back)
 		e.resume()
 		return code
 	}

@@ -137,11 +137,14 @@ func (h *hold) ended() bool {
 	return h.carrier.ended || h.evicted
 }
 
-// lessen counts a release of which counts remain.
-func (h *hold) lessen() {
+// lessen counts a release of which counts remain. One that puts an acquire back names its ID, as a record has it.
+func (h *hold) lessen(back string) {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	h.count = max(h.count-1, 1)
+	if recordID(h.last) == back {
+		h.last = ""
+	}
 }
 
 func (h *hold) noLater() {

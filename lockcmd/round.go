@@ -75,7 +75,7 @@ func (r *round) work() {
 			continue
 		}
 		if l.hold != nil && l.counted {
-			a.carrier.service.putBack(l.hold)
+			a.carrier.service.putBack(l.hold, a.wishes[i].id)
 		}
 		return
 	}

@@ -90,3 +90,60 @@ func TestR7QuorumMovesAsOne(t *testing.T) {
 		eventually(t, 5*time.Second, "the third is ended", func() bool { return !exists(t, rdb, keys[2]) })
 	})
 }
+
+// TestR7PutBackIDCountsAgain: a MACQUIRE that failed has not been, so its repetition enters again what it had entered.
+func TestR7PutBackIDCountsAgain(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, keys := leash(t, rdb, Config{}), newKeys(2)
+		a, b := connect(t, s), connect(t, s)
+		token := a.token(keys[0], "OWNER", "x", "ID", "1")
+		b.token(keys[1])
+		acquire := several("LOCK.MACQUIRE", keys, "OWNER", "x", "ID", "2")
+		want(t, a.do(acquire...), null)
+		eventually(t, 5*time.Second, "it is given back", func() bool { return count(rdb, keys[0], "x") == "1" })
+		want(t, b.do("LOCK.RELEASE", keys[1]), ":1")
+		for range 2 { // the second time is a repetition
+			if tokens := tokensOf(t, a.do(acquire...), 2); tokens[0] != token {
+				t.Errorf("got token %d, want %d", tokens[0], token)
+			}
+			want(t, count(rdb, keys[0], "x"), "2")
+		}
+		want(t, a.do("LOCK.RELEASE", keys[0]), ":0") // an owner's own release leaves the ID
+		if tokens := tokensOf(t, a.do(acquire...), 2); tokens[0] != token || count(rdb, keys[0], "x") != "1" {
+			t.Errorf("got tokens %v, want %d repeated", tokens, token)
+		}
+	})
+}
+
+// TestR7PutBackOfEachMode: so it is with every script that takes an acquire back.
+func TestR7PutBackOfEachMode(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{})
+		for _, m := range []*mode{plain, read, write} {
+			a, key := connect(t, s), newKey()
+			acquire := func(id string) int64 {
+				args := []string{key, "OWNER", "x", "ID", id}
+				if m.option != "" {
+					args = append(args, m.option)
+				}
+				return a.token(args...)
+			}
+			field := "x"
+			if m == write {
+				field = "x:write"
+			}
+			acquire("1")
+			acquire("2")
+			s.putBack(a.carrier.holds[0], "1") // that one is not the last
+			acquire("2")
+			want(t, count(rdb, key, field), "1")
+			acquire("3")
+			s.putBack(a.carrier.holds[0], "3")
+			acquire("3")
+			want(t, count(rdb, key, field), "2")
+			if n := a.carrier.holds[0].count; n != 2 {
+				t.Errorf("%s: got count %d, want 2", m.name, n)
+			}
+		}
+	})
+}

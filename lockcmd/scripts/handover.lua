@@ -1,6 +1,6 @@
 -- handover.lua ends a hold and grants the lock to a waiter of the same Leash (R21), unless a FAIR waiter stands before it.
 -- KEYS 1 the lock · 2 its token counter · 3 its queue · 4 the queue's timeouts · 5 our waiters; only the first two in a slot that migrates (R14)
--- ARGV 1 owner · 2 token · 3 carrier · 4 request number · 5 "all" ends it whatever its count
+-- ARGV 1 owner · 2 token · 3 carrier · 4 request number · 5 as release.lua's
 --      6 the waiter's owner · 7 carrier · 8 request number · 9 TTL ms · 10 options · 11 token TTL ms · 12 ID · 13 client · 14 more
 --      15 channel · 16 ways to publish
 -- Replies {1, token, ms left} ended and granted, also when this very request was done before · {0} counts remain
@@ -21,7 +21,7 @@ if tonumber(h[1]) > 1 and ARGV[5] ~= 'all' then
   local left = redis.call('PTTL', KEYS[1])
   redis.call('PEXPIRE', KEYS[1], left > 0 and left or r[TTL])
   redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
-  r[REQ], r[REPLY] = ARGV[4], '0'
+  r[REQ], r[REPLY], r[ID] = ARGV[4], '0', r[ID] ~= ARGV[5] and r[ID] or '-'
   redis.call('HSET', KEYS[1], 'leash', record(r))
   return {0}
 end

@@ -1,6 +1,8 @@
 -- release.lua takes a count of a hold back, or ends it, in the name of its carrier.
 -- KEYS 1 the lock · 2 its queue · FAIR: 3 the queue's timeouts · 4 our waiters; only the first in a slot that migrates (R14)
--- ARGV 1 owner · 2 token · 3 carrier · 4 request number · 5 "all" ends it whatever its count · 6 channel · 7 ways to publish
+-- ARGV 1 owner · 2 token · 3 carrier · 4 request number
+--      5 "all" ends it whatever its count; "=id" or "-" puts the acquire of that ID back, which then has not been
+--      6 channel · 7 ways to publish
 -- Replies 1 ended · 0 counts remain · -1 no such hold · -2 a late copy, nothing done
 -- Atomic: between looking at token and carrier and the DEL, the lock may become somebody else's.
 -- Its first write is one that Redis allows at maxmemory (R13).
@@ -15,7 +17,7 @@ if tonumber(h[1]) > 1 and ARGV[5] ~= 'all' then
   local left = redis.call('PTTL', KEYS[1])
   redis.call('PEXPIRE', KEYS[1], left > 0 and left or r[TTL])
   redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
-  r[REQ], r[REPLY] = ARGV[4], '0'
+  r[REQ], r[REPLY], r[ID] = ARGV[4], '0', r[ID] ~= ARGV[5] and r[ID] or '-'
   redis.call('HSET', KEYS[1], 'leash', record(r))
   return 0
 end

@@ -10,7 +10,7 @@ if ARGV[9] == 'records' then
   if r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
   if tonumber(r[REQ]) >= req then return tonumber(r[REQ]) == req and tonumber(r[REPLY]) or -2 end
   if lessens then
-    r[REQ], r[REPLY] = ARGV[4], '0'
+    r[REQ], r[REPLY], r[ID] = ARGV[4], '0', r[ID] ~= ARGV[5] and r[ID] or '-'
     pass(key)
     redis.call('HSET', key, field, record(r))
     return 0

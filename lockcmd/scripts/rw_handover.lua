@@ -1,6 +1,6 @@
 -- rw_handover.lua ends a READ or WRITE hold and, when that frees the lock, grants it to a waiter of the same Leash, in either mode (R21).
 -- KEYS 1 the lock · 2 its records · 3 its token counter
--- ARGV 1 owner · 2 token · 3 carrier · 4 request number · 5 "all" ends it whatever its count
+-- ARGV 1 owner · 2 token · 3 carrier · 4 request number · 5 as rw_release.lua's
 --      6 the waiter's owner · 7 carrier · 8 request number · 9 TTL ms · 10 options · 11 token TTL ms · 12 ID · 13 client · 14 more
 --      15 channel · 16 ways to publish · 17 the waiter's mode
 -- Replies {1, token, ms left} ended and granted, also when this very request was done before · {1} ended, and others hold the lock yet, or no token can be counted
@@ -18,7 +18,7 @@ local last, req = tonumber(r[REQ]), tonumber(ARGV[4])
 if last == req then return {tonumber(r[REPLY])} end
 if last > req then return {-2} end
 if n > 1 and ARGV[5] ~= 'all' then
-  r[REQ], r[REPLY] = ARGV[4], '0'
+  r[REQ], r[REPLY], r[ID] = ARGV[4], '0', r[ID] ~= ARGV[5] and r[ID] or '-'
   lessen(key, leash, field, n, r)
   return {0}
 end

@@ -1,6 +1,8 @@
 -- rw_release.lua takes a count of a READ or WRITE hold back, or ends it, in the name of its carrier.
 -- KEYS 1 the lock · 2 its records
--- ARGV 1 owner · 2 token · 3 carrier · 4 request number · 5 "all" ends it whatever its count · 6 channel · 7 ways to publish
+-- ARGV 1 owner · 2 token · 3 carrier · 4 request number
+--      5 "all" ends it whatever its count; "=id" or "-" puts the acquire of that ID back, which then has not been
+--      6 channel · 7 ways to publish
 -- Replies 1 ended, whoever else holds the lock yet · 0 counts remain · -1 no such hold · -2 a late copy, nothing done
 -- Atomic: as release.lua; and whether anybody is left must be seen in the moment this one goes.
 -- The first write is HDEL, DEL or PEXPIRE, so that it passes at maxmemory (R13).
@@ -12,7 +14,7 @@ local last, req = tonumber(r[REQ]), tonumber(ARGV[4])
 if last == req then return tonumber(r[REPLY]) end
 if last > req then return -2 end
 if n > 1 and ARGV[5] ~= 'all' then
-  r[REQ], r[REPLY] = ARGV[4], '0'
+  r[REQ], r[REPLY], r[ID] = ARGV[4], '0', r[ID] ~= ARGV[5] and r[ID] or '-'
   lessen(key, leash, field, n, r)
   return 0
 end
