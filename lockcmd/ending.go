@@ -23,6 +23,7 @@ type ending struct {
 	all     bool
 	back    string    // as a record has it, the ID of the acquire that is put back, which then has not been; "" for an owner's release
 	inner   bool      // counts remain, as far as this Leash knows: the hold is in state lessening, and kept; else in releasing
+	late    bool      // the client has its answer already
 	until   time.Time // of the hold
 	number  int64
 	request *request // nil before the first attempt
@@ -84,7 +85,7 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 		if w := s.queues.claim(e.hold); w != nil {
 			code, known := e.handOver(w, until)
 			if known && code != tooLate {
-				return e.settle(code), nil
+				return e.conclude(code, until)
 			}
 		}
 	}
@@ -93,7 +94,7 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 			return 0, err
 		}
 		if code != tooLate {
-			return e.settle(code), nil
+			return e.conclude(code, until)
 		}
 		if time.Now().After(until) {
 			return 0, errRefused
@@ -144,6 +145,21 @@ func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
 	return n[0], true
 }
 
+// conclude settles the hold. One that is not there, while copies of a release of one of its counts are about, may have been ended by one:
+// others may have taken counts unheard. It has been so, unless a tombstone says otherwise, as long as the client hears in the answer that the hold
+// has ended; one that was told to wait would go on believing in the rest, and hears of a loss.
+func (e *ending) conclude(code int64, until time.Time) (int64, error) {
+	if code == notThere && e.inner && e.request.doubt && !e.late {
+		switch how, err := e.service.tombstone(e.hold, until); {
+		case err != nil:
+			return 0, err
+		case how == renewal.Gone, how == renewal.Released:
+			code = endedIt
+		}
+	}
+	return e.settle(code), nil
+}
+
 // settle brings the hold up to date with the answer.
 func (e *ending) settle(code int64) int64 {
 	h := e.hold
@@ -171,6 +187,8 @@ func (e *ending) resume() {
 		c.mu.Unlock()
 		return
 	}
+	missed := h.missed
+	h.missed = false
 	ended, release := c.ended || h.evicted, h.evicted || h.endsWithLocked(c.how)
 	if !ended {
 		h.state = held
@@ -182,6 +200,8 @@ func (e *ending) resume() {
 		s.endAll([]*hold{h})
 	case ended:
 		h.forget(lessening, releasing)
+	case missed:
+		s.watchdog.Check(&h.watch)
 	}
 }
 
@@ -223,9 +243,13 @@ func (e *ending) missing() (lost string, err error) {
 	default:
 		lost = renewal.ReasonGone
 	}
-	h.settle(held, lessening, releasing)
-	h.Lost(lost)
+	e.lose(lost)
 	return lost, nil
+}
+
+func (e *ending) lose(reason string) {
+	e.hold.settle(held, lessening, releasing)
+	e.hold.Lost(reason)
 }
 
 // leaseOver reports whether h was a lease that has run out by itself.
@@ -239,6 +263,7 @@ func (h *hold) leaseOver(until time.Time) bool {
 func (e *ending) finish() {
 	h, s := e.hold, e.service
 	defer h.close()
+	e.late = true
 	for e.goesOn() {
 		code, err := e.send(s.deadline())
 		switch {
@@ -262,6 +287,9 @@ func (e *ending) finish() {
 		}
 		break
 	}
+	if h.is(lessening) { // it was missed, and nobody says whether it was lost
+		e.lose(renewal.ReasonGone)
+	}
 	h.forget(lessening, releasing)
 }
 
@@ -269,8 +297,10 @@ func (e *ending) finish() {
 func (e *ending) goesOn() bool {
 	h := e.hold
 	if h.is(lessening) {
-		e.until = e.service.watchdog.Until(&h.watch)
-		return true
+		if until := e.service.watchdog.Until(&h.watch); !until.IsZero() {
+			e.until = until
+		}
+		return !h.wasMissed() || time.Now().Before(e.until)
 	}
 	return time.Now().Before(e.until.Add(e.service.cfg.WatchdogTimeout)) && !(e.inner && h.is(over))
 }

@@ -30,6 +30,7 @@ type hold struct {
 	later   bool          // a release waits for the gate
 	vigils  []vigil       // who waits on this Leash for its end
 	watched bool          // somebody on another Leash does
+	missed  bool          // the watchdog has not found it while it was lessening: whoever releases the count says why
 	evicted bool          // it was told as lost, and is to be ended whatever else is under way about it
 	limit   time.Time     // of MAXHOLD; zero without
 	timer   *time.Timer   // for limit; nil without
@@ -175,11 +176,46 @@ func (h *hold) gone() {
 
 // Lost implements renewal.Keeper: the owner is told before anybody else can get the lock (R27).
 func (h *hold) Lost(reason string) {
+	if reason == renewal.ReasonGone && h.misses() {
+		return
+	}
 	if _, ok := h.lose(over, reason); ok {
 		h.gone()
 		return
 	}
 	h.forget(releasing)
+}
+
+// misses reports whether h is not there while a release of one of its counts is under way. That may have been the last count, if others were
+// released by another way: whether it is a loss the answer will tell.
+func (h *hold) misses() bool {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	h.missed = h.missed || h.state == lessening
+	return h.state == lessening
+}
+
+func (h *hold) wasMissed() bool {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	return h.missed
+}
+
+// recount lowers the count of h to that in Redis: another Leash says that it has released some.
+func (h *hold) recount() {
+	s := h.carrier.service
+	if !h.open(s.deadline()) {
+		return
+	}
+	defer h.close()
+	l, err := s.inspect(h.id, s.deadline())
+	f, ok := l.find(options{token: h.token})
+	if err != nil || !ok || f.record.carrier != h.carrier.name {
+		return
+	}
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	h.count = max(min(h.count, f.count), 1)
 }
 
 // Ended implements renewal.Keeper: another way of the owner's has ended or moved the hold, or its lease is over. The connection that

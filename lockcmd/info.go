@@ -57,6 +57,7 @@ type look struct {
 type found struct {
 	mode   *mode
 	owner  string
+	count  int64
 	record record
 	text   string // the record's bytes
 }
@@ -107,7 +108,7 @@ func (s *Service) inspect(lock lockID, until time.Time) (look, error) {
 			m = fair
 		}
 		l.mode = m.name
-		l.holds = []found{{mode: m, owner: l.owner, record: *l.record, text: text}}
+		l.holds = []found{{mode: m, owner: l.owner, count: l.count, record: *l.record, text: text}}
 	}
 	return l, nil
 }
@@ -123,7 +124,7 @@ func (s *Service) inspectRW(lock lockID, until time.Time) (look, error) {
 	l := look{mode: read.name, left: millis(n[0]), now: n[1]*1000 + n[2]/1000}
 	for i := 3; i+2 < len(n); i += 3 {
 		f := found{mode: read, owner: word(reply, i), text: word(reply, i+2)}
-		count, _ := strconv.ParseInt(word(reply, i+1), 10, 64)
+		f.count, _ = strconv.ParseInt(word(reply, i+1), 10, 64)
 		if owner, ok := strings.CutSuffix(f.owner, ":write"); ok {
 			f.mode, f.owner = write, owner
 		}
@@ -133,21 +134,21 @@ func (s *Service) inspectRW(lock lockID, until time.Time) (look, error) {
 		} else {
 			l.others = append(l.others, f)
 		}
-		l.show(f, count, ours)
+		l.show(f, ours)
 	}
 	slices.SortFunc(l.holds, func(a, b found) int { return cmp.Compare(b.record.token, a.record.token) }) // the newest first
 	return l, nil
 }
 
 // show lets LOCK.INFO show f, if it goes before what is shown yet.
-func (l *look) show(f found, count int64, ours bool) {
+func (l *look) show(f found, ours bool) {
 	writes := f.mode == write
 	if l.mode == write.name && !writes { // a read hold of the writer's
 		return
 	}
-	l.count += count
+	l.count += f.count
 	if writes {
-		l.mode, l.count = write.name, count
+		l.mode, l.count = write.name, f.count
 	}
 	if l.owner == "" || writes || ours && (l.record == nil || f.record.token < l.record.token) {
 		l.owner, l.record = f.owner, nil

@@ -131,6 +131,8 @@ func (s *Service) hear(news string) {
 			s.spawn(func() { s.obey(h) })
 		case f[0] == watchedText:
 			h.watchedFromAfar()
+		case f[0] == lessenedText:
+			s.spawn(h.recount)
 		default:
 			s.watchdog.Check(&h.watch)
 		}

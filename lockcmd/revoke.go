@@ -89,9 +89,10 @@ func (v *revocation) read(o options, until time.Time) (found bool, err error) {
 	v.mode, v.owner, v.carrier, v.token = f.mode, f.owner, r.carrier, r.token
 	v.local = s.find(lockID{v.db, v.key}, func(h *hold) bool { return h.token == r.token && h.carrier.name == r.carrier })
 	keep := max(r.ttl, s.cfg.WatchdogTimeout.Milliseconds(), l.left.Milliseconds())
-	channel, news := "", ""
+	channel, ended, lessened := "", "", ""
 	if v.local == nil {
-		channel, news = carrierChannel(r.carrier), newsText(releasedText, r.token, r.carrier, v.key)
+		channel = carrierChannel(r.carrier)
+		ended, lessened = newsText(releasedText, r.token, r.carrier, v.key), newsText(lessenedText, r.token, r.carrier, v.key)
 	}
 	all := ""
 	if v.all {
@@ -100,7 +101,7 @@ func (v *revocation) read(o options, until time.Time) (found bool, err error) {
 	v.request = &request{
 		script: v.mode.revoke, db: v.db,
 		keys: v.mode.endKeys(v.key, v.owner, tombstoneKey(v.key, r.token, r.carrier), answerKey(v.key, v.id)),
-		args: []any{v.owner, v.token, v.carrier, all, v.mode.channel(v.key), s.cfg.publishMode(), keep, channel, news},
+		args: []any{v.owner, v.token, v.carrier, all, v.mode.channel(v.key), s.cfg.publishMode(), keep, channel, ended, lessened},
 	}
 	return true, nil
 }

@@ -33,6 +33,9 @@ const (
 // watchedText is news to a carrier's Leash: somebody on another one waits for the loss of its hold, and will look for a tombstone.
 const watchedText = "watched"
 
+// lessenedText is news to a carrier's Leash: counts of its hold were released by another way, and some remain.
+const lessenedText = "lessened"
+
 // tombstone says why a hold of ours is not there any more. A key that is no string is no tombstone of ours.
 func (s *Service) tombstone(h *hold, until time.Time) (renewal.Outcome, error) {
 	text, err := s.value(h.id.db, tombstoneKey(h.id.key, h.token, h.carrier.name), until)

@@ -3,7 +3,7 @@
 --      4 its queue · 5 the queue's timeouts · 6 our waiters
 --      all but the first are left out in a slot that migrates (R14); the caller then sees to them itself
 -- ARGV 1 owner · 2 token · 3 carrier · 4 "all" or "" · 5 channel · 6 ways to publish · 7 how long 2 and 3 live, ms
---      8 the carrier's channel, "" when it need not be told · 9 what to say there
+--      8 the carrier's channel, "" when it need not be told · 9 what to say there of the end · 10 and when counts remain
 -- Replies 1 ended · 0 counts remain · -1 no such hold
 -- Atomic: as release.lua; and the answer must be there exactly when the deed is done, or a repetition takes another count (R7).
 local again = KEYS[3] and redis.call('GET', KEYS[3])
@@ -17,6 +17,7 @@ if tonumber(h[1]) > 1 and ARGV[4] ~= 'all' then
   redis.call('PEXPIRE', KEYS[1], left > 0 and left or r[TTL])
   redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
   if KEYS[3] then redis.call('SET', KEYS[3], '0', 'PX', ARGV[7]) end
+  if ARGV[8] ~= '' then redis.pcall('PUBLISH', ARGV[8], ARGV[10]) end
   return 0
 end
 redis.call('DEL', KEYS[1])

@@ -2,7 +2,7 @@
 -- KEYS 1 the lock · 2 its records · 3 the carrier's tombstone · 4 where the answer to this request lies
 --      3 and 4 are left out in a slot that migrates (R14); the caller then sees to them itself
 -- ARGV 1 owner · 2 token · 3 carrier · 4 "all" or "" · 5 channel · 6 ways to publish · 7 how long 3 and 4 live, ms
---      8 the carrier's channel, "" when it need not be told · 9 what to say there
+--      8 the carrier's channel, "" when it need not be told · 9 what to say there of the end · 10 and when counts remain
 -- Replies 1 ended · 0 counts remain · -1 no such hold
 -- Atomic: as rw_release.lua; and the answer must be there exactly when the deed is done, or a repetition takes another count (R7).
 local again = KEYS[4] and redis.call('GET', KEYS[4])
@@ -14,6 +14,7 @@ if n == 0 or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
 if n > 1 and ARGV[4] ~= 'all' then
   lessen(key, leash, field, n, r)
   if KEYS[4] then redis.call('SET', KEYS[4], '0', 'PX', ARGV[7]) end
+  if ARGV[8] ~= '' then redis.pcall('PUBLISH', ARGV[8], ARGV[10]) end
   return 0
 end
 finish(key, leash, field, n, ARGV[5], ARGV[6])

@@ -1,0 +1,130 @@
+package lockcmd
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/faultproxy"
+)
+
+// enterTwice takes a lock twice and lets one count go unheard, as when another Leash has released it and the news of that was lost.
+func enterTwice(t testing.TB, a *conn, rdb redis.UniversalClient, key string, options ...string) (token int64) {
+	t.Helper()
+	a.token(append([]string{key, "OWNER", "me"}, options...)...)
+	token = a.token(append([]string{key, "OWNER", "me"}, options...)...)
+	field := "me"
+	if len(options) > 0 && options[0] == "WRITE" {
+		field = "me:write"
+	}
+	if n, err := rdb.HIncrBy(context.Background(), key, field, -1).Result(); err != nil || n != 1 {
+		t.Fatalf("got count %d, %v", n, err)
+	}
+	return token
+}
+
+func TestR26LostReplyOfALastReleaseTakenForOneOfSeveral(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
+	for mode, script := range map[string]*script{"": releaseScript, "WRITE": write.release} {
+		var options []string
+		if mode != "" {
+			options = []string{mode}
+		}
+		a, key := connect(t, s), newKey()
+		a.token(append([]string{key}, options...)...) // Redis has the script then
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		enterTwice(t, a, straight.rdb, key, options...)
+		fault := p.DropAfter(running(script, key))
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		if fault.Count() != 1 || len(a.losses) != 0 || a.carrier.Holds() != 0 {
+			t.Fatalf("%s: %d faults, %d losses, %d holds", mode, fault.Count(), len(a.losses), a.carrier.Holds())
+		}
+
+		token := enterTwice(t, a, straight.rdb, key, options...)
+		straight.rdb.Set(context.Background(), tombstoneKey(key, token, a.carrier.name), brokenText, time.Minute)
+		p.DropAfter(running(script, key))
+		want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "broken"))
+		want(t, receive(t, a.losses, time.Second), key+" broken")
+	}
+}
+
+func TestR26RenewalBesideALastReleaseTakenForOneOfSeveral(t *testing.T) {
+	s, straight, p := faulty(t, Config{})
+	ctx := context.Background()
+	a, key := connect(t, s), newKey()
+	during := func(arm func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault, lose bool) string {
+		t.Helper()
+		fault := arm(running(releaseScript, key))
+		reply := a.start("LOCK.RELEASE", key)
+		receive(t, fault.Struck(), time.Second)
+		if lose {
+			straight.rdb.Del(ctx, key)
+		}
+		s.RenewAll(ctx)
+		if len(a.losses) != 0 {
+			t.Fatalf("told of a loss while the release was under way: %s", <-a.losses)
+		}
+		fault.Release()
+		return receive(t, reply, time.Second)
+	}
+	enterTwice(t, a, straight.rdb, key)
+	want(t, during(p.HoldAfter, false), ":1")
+	if len(a.losses) != 0 || a.carrier.Holds() != 0 {
+		t.Fatal("told as a loss, or kept")
+	}
+
+	a.token(key, "OWNER", "me")
+	a.token(key, "OWNER", "me")
+	want(t, during(p.HoldBefore, true), "-"+msgLost(key, "gone")) // the release did not end it
+	want(t, receive(t, a.losses, time.Second), key+" gone")
+
+	a = connect(t, s)
+	a.token(key, "OWNER", "me")
+	a.token(key, "OWNER", "me")
+	want(t, during(p.HoldAfter, true), ":0") // and then it was lost
+	want(t, receive(t, a.losses, time.Second), key+" gone")
+	eventually(t, time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
+}
+
+// TestR25LossBesideAReleaseOfUnknownOutcomeIsToldInTime: a hold that is gone is not waited for beyond its lease.
+func TestR25LossBesideAReleaseOfUnknownOutcomeIsToldInTime(t *testing.T) {
+	s, straight, p := faulty(t, Config{WatchdogTimeout: time.Second, UpstreamTimeout: 200 * time.Millisecond})
+	a, key := connect(t, s), newKey()
+	a.token(key, "OWNER", "me")
+	a.token(key, "OWNER", "me")
+	p.DropBefore(running(releaseScript, key), faultproxy.Always())
+	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+	straight.rdb.Del(context.Background(), key)
+	want(t, receive(t, a.losses, 2*time.Second), key+" gone")
+	eventually(t, time.Second, "it is forgotten", func() bool { return s.Stats().Holds == 0 })
+}
+
+func TestR30ReleaseOfACountIsToldToTheCarrier(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		for _, mode := range []string{"FAIR", "READ", "WRITE"} {
+			a, b, key := connect(t, s), connect(t, other), newKey()
+			var token int64
+			for range 3 {
+				token = a.token(key, "OWNER", "me", mode)
+			}
+			h := a.carrier.newest(func(*hold) bool { return true })
+			for n := int64(2); n > 0; n-- {
+				want(t, b.do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(token, 10)), ":0")
+				eventually(t, time.Second, "the carrier's Leash knows", func() bool {
+					a.carrier.mu.Lock()
+					defer a.carrier.mu.Unlock()
+					return h.count == n
+				})
+			}
+			s.hear(newsText(lessenedText, token, a.carrier.name, key)) // which nobody has done
+			want(t, a.do("LOCK.RELEASE", key), ":1")
+			if len(a.losses) != 0 {
+				t.Error("told as a loss")
+			}
+		}
+	})
+}
