@@ -108,7 +108,7 @@ func (t *try) attach(f found, until time.Time) (r result, again bool) {
 		t.carrier.service.spawn(func() { m.finish(time.Now().Add(max(millis(f.record.ttl), t.wish.ttl))) })
 		return r, false
 	case moved:
-		if msg := t.carry(r); msg != "" {
+		if _, msg := t.carry(r); msg != "" {
 			r = result{kind: busy, text: msg}
 		}
 	case failed:
@@ -120,8 +120,8 @@ func (t *try) attach(f found, until time.Time) (r result, again bool) {
 	return r, again
 }
 
-// finish repeats the move until Redis answers, or the hold must be over.
-func (m *move) finish(limit time.Time) {
+// finish repeats the move until Redis answers, or the hold must be over. It returns the hold, nil when it is not carried here.
+func (m *move) finish(limit time.Time) *hold {
 	defer m.close()
 	s := m.try.carrier.service
 	for time.Now().Before(limit) {
@@ -129,27 +129,29 @@ func (m *move) finish(limit time.Time) {
 		switch r.kind {
 		case unknown, busy:
 			if s.stopped(100 * time.Millisecond) {
-				return
+				return nil
 			}
 			continue
 		case moved:
-			m.try.carry(r)
+			h, _ := m.try.carry(r)
+			return h
 		}
-		return
+		return nil
 	}
+	return nil
 }
 
 // carry makes a hold that has moved here one of the carrier's. If its connection has ended meanwhile, it is settled as that says. A
-// nonempty message is the error to answer.
-func (t *try) carry(r result) (msg string) {
+// nonempty message is the error to answer, and there is no hold.
+func (t *try) carry(r result) (h *hold, msg string) {
 	c := t.carrier
 	t.freshen(&r)
 	h, until := t.hold(r)
 	if !time.Now().Before(until) {
-		return msgShort
+		return nil, msgShort
 	}
 	if c.hang(context.Background(), h, strings.TrimPrefix(r.record.id, "="), until) {
-		return ""
+		return h, ""
 	}
 	c.mu.Lock()
 	ends := h.endsWithLocked(c.how)
@@ -157,5 +159,5 @@ func (t *try) carry(r result) (msg string) {
 	if ends {
 		c.service.endLoose(h)
 	}
-	return msgGone
+	return nil, msgGone
 }

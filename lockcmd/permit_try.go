@@ -75,7 +75,7 @@ func (t *permitTry) fetch(id, token, carrier string, until time.Time) result {
 	defer m.close()
 	r := m.send(until)
 	if r.kind == moved {
-		if msg := one.carry(r); msg != "" {
+		if _, msg := one.carry(r); msg != "" {
 			return result{kind: failed, text: msg}
 		}
 	}

@@ -99,17 +99,17 @@ func (t *try) replicaPatience() time.Duration {
 // uncopied takes back a grant that too few replicas have.
 func (t *try) uncopied(r result) result {
 	s := t.carrier.service
+	timer := time.NewTimer(endPatience)
+	defer timer.Stop()
+	undo := s.undo
 	if r.kind == moved {
-		h, _ := t.hold(r)
-		s.endLoose(h)
-	} else {
-		timer := time.NewTimer(endPatience)
-		defer timer.Stop()
-		select {
-		case <-s.undo(t):
-		case <-timer.C:
-		case <-s.stop:
-		}
+		h, _ := t.carry(r)
+		undo = func(t *try) <-chan struct{} { return s.undoMoved(t, func() *hold { return h }) }
+	}
+	select {
+	case <-undo(t):
+	case <-timer.C:
+	case <-s.stop:
 	}
 	return result{kind: failed, text: msgNoReplicas(r.copied, t.wish.replicas)}
 }

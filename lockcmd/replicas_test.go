@@ -200,3 +200,26 @@ func TestR32RepeatedFromElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestR32RepetitionIsUndoneAlone: of a hold that an ACQUIRE repeated with its ID moves, the other acquires stay when the replicas do
+// not have it in time.
+func TestR32RepetitionIsUndoneAlone(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, s)
+		token := a.twice(key)
+		wantPrefix(t, b.do("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "2", "REPLICAS", "1"), "-NOREPLICAS 0 of 1 ")
+		eventually(t, 5*time.Second, "that acquire is given back", func() bool { return count(rdb, key, "x") == "1" })
+		if a.carrier.Holds() != 0 || b.carrier.Holds() != 1 {
+			t.Errorf("got %d and %d holds, want 0 and 1", a.carrier.Holds(), b.carrier.Holds())
+		}
+		if again := b.token(key, "OWNER", "x", "ID", "2"); again != token { // it counts again
+			t.Errorf("got token %d, want %d", again, token)
+		}
+		want(t, b.do("LOCK.RELEASE", key), ":0")
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+		if len(a.losses)+len(b.losses) != 0 {
+			t.Error("told as a loss")
+		}
+	})
+}

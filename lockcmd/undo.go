@@ -28,6 +28,32 @@ func (s *Service) undo(t *try) (done <-chan struct{}) {
 	return answered
 }
 
+// undoMoved takes back an acquire that moves the hold its ID names here: that one acquire, for the others are the owner's. carry makes the
+// hold one of the carrier's, if it can. done is closed when Redis has answered.
+func (s *Service) undoMoved(t *try, carry func() *hold) (done <-chan struct{}) {
+	s.stats.undone.Add(1)
+	late := t.late
+	t.late = false // a late copy is seen to here
+	answered := make(chan struct{})
+	s.spawn(func() {
+		h := carry()
+		if h != nil {
+			s.putBack(h, t.wish.id)
+		}
+		if t.stands() {
+			s.dequeue(t)
+		}
+		close(answered)
+		switch {
+		case late && h != nil:
+			s.undoLater(t, h)
+		case late:
+			s.takeBackTwice(t)
+		}
+	})
+	return answered
+}
+
 // takeBackTwice takes back what a hand-over of unknown outcome may have granted, or may yet, to a waiter that has left.
 func (s *Service) takeBackTwice(t *try) {
 	number := t.carrier.requests.Add(1)
