@@ -104,7 +104,12 @@ func (t *try) conclude(ctx context.Context, r result) (*hold, result) {
 		}
 		return nil, result{kind: unknown, text: msg}
 	case unknown:
-		t.carrier.service.undo(t)
+		if m := t.move; m != nil {
+			s := t.carrier.service
+			s.undoMoved(t, func() *hold { return m.finish(time.Now().Add(max(t.wish.ttl, maxLate))) })
+		} else {
+			t.carrier.service.undo(t)
+		}
 		r.text = msgTimeout
 	default:
 		if t.late {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/internal/faultproxy"
 )
 
 // What becomes of a hold of several acquires that a MACQUIRE, repeated with the last one's ID on another connection, moves there.
@@ -146,4 +148,40 @@ func TestR7PutBackOfEachMode(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestR26UnansweredMoveIsFinished: an ACQUIRE repeated with its ID that is not answered is undone alone, and what it has moved, or will,
+// is carried on.
+func TestR26UnansweredMoveIsFinished(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
+	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
+		for _, from := range []*Service{s, straight} {
+			for _, command := range [][]string{{"LOCK.ACQUIRE"}, {"LOCK.MACQUIRE", "1"}} {
+				for _, before := range []int{1, 0} {
+					a, b, key := connect(t, from), connect(t, s), newKey()
+					if before == 1 {
+						a.token(key, "OWNER", "x", "ID", "1")
+					}
+					token := a.token(key, "OWNER", "x", "ID", "2")
+					fault := arm(running(moveScript, key), faultproxy.Always())
+					want(t, b.do(append(command, key, "OWNER", "x", "ID", "2")...), "-"+msgTimeout)
+					fault.Disarm()
+					if before == 0 {
+						eventually(t, 3*time.Second, "the acquire is undone", func() bool { return !exists(t, straight.rdb, key) })
+						continue
+					}
+					eventually(t, 3*time.Second, "the acquire is undone", func() bool { return count(straight.rdb, key, "x") == "1" })
+					eventually(t, 3*time.Second, "the hold has moved", func() bool { return a.carrier.Holds() == 0 && b.carrier.Holds() == 1 })
+					if again := b.token(key, "OWNER", "x", "ID", "2"); again != token {
+						t.Errorf("got token %d, want %d", again, token)
+					}
+					want(t, b.do("LOCK.RELEASE", key), ":0")
+					want(t, b.do("LOCK.RELEASE", key), ":1")
+					if len(a.losses)+len(b.losses) != 0 {
+						t.Error("told as a loss")
+					}
+				}
+			}
+		}
+	}
 }

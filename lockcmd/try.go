@@ -23,6 +23,7 @@ type try struct {
 	silence int64     // on the channel of its line, before it was sent
 	end     time.Time // of BLOCK; zero when there is none
 	bundle  *bundle   // of the hold that it makes; nil for none
+	move    *move     // of unknown outcome, of the hold that its ID names; else nil
 }
 
 // result is how a try, or the wait for a lock, went.
@@ -155,7 +156,7 @@ func refusedText(err error) string {
 }
 
 // elsewhere is what becomes of an owner whose hold hangs on another carrier: its last request, repeated, moves it here (R4).
-func (t *try) elsewhere(token, carrier, id string, until time.Time) result {
+func (t *try) elsewhere(token, carrier, id string, until time.Time) (r result) {
 	n, err := strconv.ParseInt(token, 10, 64)
 	back := err == nil && t.wish.id != "" && id == recordID(t.wish.id)
 	if t.own != nil {
@@ -167,8 +168,12 @@ func (t *try) elsewhere(token, carrier, id string, until time.Time) result {
 		return result{kind: failed, text: msgElsewhere}
 	}
 	m := t.newMove(n, carrier, "")
-	defer m.close()
-	return m.send(until)
+	if r = m.send(until); r.kind == unknown {
+		t.move = m // which is to be finished
+		return r
+	}
+	m.close()
+	return r
 }
 
 // ownElsewhere settles the carrier's own hold when its owner's hangs on another connection, with that token (0 if it is unreadable). With
