@@ -2,6 +2,7 @@ package lockcmd
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -16,7 +17,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	if s.draining.Load() {
 		return appendError(dst, msgDraining)
 	}
-	if w.wait && c.newest(w.deadlock) != nil {
+	if w.wait && c.waitsForItself(w) {
 		return appendError(dst, msgDeadlock)
 	}
 	own, ok := c.enter(w)
@@ -46,6 +47,32 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 // together with what w asks for. It is called with the carrier's mu.
 func (w wish) deadlock(h *hold) bool {
 	return h.id == w.lock() && h.mode != permit && h.owner != w.owner && h.state != releasing && !(h.mode.shared && w.mode.shared)
+}
+
+// waitsForItself reports whether a wait for w's lock would be for a hold of this very connection. Redis is asked, for another connection, of
+// another Leash, may have released that hold a moment ago.
+func (c *Carrier) waitsForItself(w wish) bool {
+	var ended []*hold
+	for {
+		h := c.newest(func(h *hold) bool { return w.deadlock(h) && !slices.Contains(ended, h) })
+		if h == nil || c.service.present(h) {
+			return h != nil
+		}
+		ended = append(ended, h)
+	}
+}
+
+// present reports whether Redis has h; also when it does not say.
+func (s *Service) present(h *hold) bool {
+	l, err := s.inspect(h.id, s.deadline())
+	if err != nil {
+		return true
+	}
+	_, ok := l.find(options{token: h.token})
+	if !ok {
+		s.watchdog.Check(&h.watch)
+	}
+	return ok
 }
 
 // first reports whether w is to be tried at once, whoever waits: it may be about a hold that its owner has. For one that shares the lock, such

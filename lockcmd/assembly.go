@@ -45,7 +45,7 @@ func newAssembly(ctx context.Context, c *Carrier, keys []string, w wish, bound i
 
 // deadlock reports whether the connection holds one of the keys under another owner: it would wait for itself (R5).
 func (a *assembly) deadlock() bool {
-	return slices.ContainsFunc(a.wishes, func(w wish) bool { return a.carrier.newest(w.deadlock) != nil })
+	return slices.ContainsFunc(a.wishes, func(w wish) bool { return a.carrier.waitsForItself(w) })
 }
 
 // takeAll takes all the keys: granted, or why not.

@@ -3,8 +3,6 @@ package lockcmd
 import (
 	"context"
 	"errors"
-	"strconv"
-	"strings"
 	"time"
 
 	"leash/renewal"
@@ -104,37 +102,5 @@ func (m *move) close() {
 	if m.gate {
 		m.gate = false
 		m.old.close()
-	}
-}
-
-// News is what Leashes tell one another on their channels of holds they ended or moved: how, token, carrier and key, with one
-// space between. It may be lost or forged; Redis is asked before anything is done about it (R25).
-
-func newsText(how string, token int64, carrier, key string) string {
-	return how + " " + strconv.FormatInt(token, 10) + " " + carrier + " " + key
-}
-
-// hear lets the watchdog look at the hold that a piece of news is about, or us, when it is to be broken: the watchdog would find it there.
-func (s *Service) hear(news string) {
-	f := strings.SplitN(news, " ", 4)
-	if len(f) != 4 {
-		return
-	}
-	token, err := strconv.ParseInt(f[1], 10, 64)
-	if err != nil {
-		return
-	}
-	for _, h := range s.everywhere(f[3]) { // the news does not name the database
-		switch {
-		case h.token != token || h.carrier.name != f[2]:
-		case f[0] == brokenText:
-			s.spawn(func() { s.obey(h) })
-		case f[0] == watchedText:
-			h.watchedFromAfar()
-		case f[0] == lessenedText:
-			s.spawn(h.recount)
-		default:
-			s.watchdog.Check(&h.watch)
-		}
 	}
 }

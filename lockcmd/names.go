@@ -55,7 +55,7 @@ func tombstoneKey(key string, token int64, carrier string) string {
 	return suffixName(key, "leash:"+strconv.FormatInt(token, 10)+":"+carrier)
 }
 
-// answerKey keeps the answer to a release that carried this ID.
+// answerKey keeps the answer to a release with this ID: "<owner>:<the client's ID>", or one of Leash's own.
 func answerKey(key, id string) string { return suffixName(key, "leash:req:"+id) }
 
 // carrierChannel is where the Leash of a carrier listens for what others did to its holds.

@@ -105,7 +105,7 @@ func TestR7ReleaseByIDIsRepeatable(t *testing.T) {
 		if exists(t, rdb, key) || a.carrier.Holds() != 0 || len(a.losses) != 0 {
 			t.Error("the released hold is still there, or was told as a loss")
 		}
-		if left := rdb.PTTL(context.Background(), answerKey(key, "r3")).Val(); left < time.Second || left > 30*time.Second {
+		if left := rdb.PTTL(context.Background(), answerKey(key, "me:r3")).Val(); left < time.Second || left > 30*time.Second {
 			t.Errorf("got an answer's TTL %v, want one TTL", left)
 		}
 	})

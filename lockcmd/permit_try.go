@@ -164,15 +164,19 @@ func (c *Carrier) hangAll(ctx context.Context, holds []*hold, until []time.Time)
 		}
 		h.state = held
 		c.holds = append(c.holds, h)
-		s.index(h)
 		s.stats.holds.Add(1)
 		s.watchdog.Add(&h.watch, h.plan(until[i]))
+		s.index(h) // last: from now on news of it is heeded
 	}
 	c.mu.Unlock()
 	if !ok {
 		c.guard(-len(holds))
+		return false
 	}
-	return ok
+	for _, h := range holds {
+		s.catchUp(h)
+	}
+	return true
 }
 
 // undo gives back what the try took, or may have taken: at once and until Redis answers, and once more a TTL later, for a late copy of

@@ -14,7 +14,9 @@ import (
 func (c *Carrier) revoke(dst []byte, key string, o options, until time.Time) []byte {
 	s := c.service
 	id := o.id
-	if id == "" {
+	if id != "" {
+		id = o.owner + ":" + id // an ID is its owner's
+	} else {
 		id = s.mint()
 	}
 	for range 16 {

@@ -49,6 +49,7 @@ type Service struct {
 	// mu guards the fields below.
 	mu     sync.Mutex
 	holds  map[string][]*hold // the present holds of this Leash by key, whatever the database
+	early  map[heardOf]early  // what was heard of holds that are not among them yet
 	closed bool               // no more tasks begin
 }
 
@@ -61,7 +62,7 @@ func New(cfg Config, rdb redis.UniversalClient, ears Subscriber, log *slog.Logge
 	}
 	s := &Service{
 		cfg: cfg, rdb: rdb, log: log, uuid: newUUID(), patience: waitPatience, every: lookEvery, confirm: breakPatience,
-		stop: make(chan struct{}), quiet: make(chan struct{}), losses: make(chan loss, maxLosses), holds: make(map[string][]*hold),
+		stop: make(chan struct{}), quiet: make(chan struct{}), losses: make(chan loss, maxLosses), holds: make(map[string][]*hold), early: make(map[heardOf]early),
 	}
 	switch c := rdb.(type) {
 	case *redis.ClusterClient:
@@ -179,13 +180,6 @@ func (s *Service) find(lock lockID, match func(*hold) bool) *hold {
 		}
 	}
 	return nil
-}
-
-// everywhere is the present holds of key, whatever the database.
-func (s *Service) everywhere(key string) []*hold {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.holds[key])
 }
 
 func (s *Service) index(h *hold) {

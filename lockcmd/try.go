@@ -287,14 +287,19 @@ func (c *Carrier) hang(ctx context.Context, h *hold, id string, until time.Time)
 	if ok && fresh {
 		h.state = held
 		c.holds = append(c.holds, h)
-		s.index(h)
 		h.startTimerLocked()
 		s.stats.holds.Add(1)
 	}
 	if ok {
 		s.watchdog.Add(&h.watch, h.plan(until))
 	}
+	if ok && fresh {
+		s.index(h) // last: from now on news of it is heeded
+	}
 	c.mu.Unlock()
+	if ok && fresh {
+		s.catchUp(h)
+	}
 	if !ok || !fresh {
 		c.guard(-1)
 	}

@@ -19,10 +19,10 @@ end
 -- admit makes a new hold in a field of a mode, where one with n counts may have been left by the dead. In a fresh lock it is the first one,
 -- and whatever else is there is of the dead. g is as grant's in prelude.lua.
 local function admit(key, leash, counter, mode, field, n, fresh, g)
+  if mode == 'read' then redis.call('SET', timeout(leash, field, 1), '1', 'PX', g[4]) end -- first: a slot that migrates may refuse it
   local token, text, since = mint(counter, g[6])
   if not token then return text end
   if mode == 'read' then
-    redis.call('SET', timeout(leash, field, 1), '1', 'PX', g[4]) -- first: a slot that migrates may refuse it
     for i = 2, math.min(n, 10000) do redis.pcall('DEL', timeout(leash, field, i)) end
   end
   if fresh then redis.call('HSET', key, 'mode', mode) end

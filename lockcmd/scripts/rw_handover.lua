@@ -3,7 +3,7 @@
 -- ARGV 1 owner · 2 token · 3 carrier · 4 request number · 5 as rw_release.lua's
 --      6 the waiter's owner · 7 carrier · 8 request number · 9 TTL ms · 10 options · 11 token TTL ms · 12 ID · 13 client · 14 more
 --      15 channel · 16 ways to publish · 17 the waiter's mode
--- Replies {1, token, ms left} ended and granted, also when this very request was done before · {1} ended, and others hold the lock yet, or no token can be counted
+-- Replies {1, token, ms left} ended and granted, also when this very request was done before · {1} ended, and others hold the lock yet, or it cannot be granted here
 --      {0} counts remain · {-1} no such hold, nothing granted · {-2} a late copy, nothing done
 -- Atomic: nobody may get in between the end of one hold and the next. HDEL comes first, so at maxmemory the release passes (R13).
 local key, leash, field, theirs = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX, ARGV[6] .. (ARGV[17] == 'write' and ':write' or '')
@@ -23,6 +23,12 @@ if n > 1 and ARGV[5] ~= 'all' then
   return {0}
 end
 if rest(key, leash, field) > 0 or not mints(KEYS[3]) then
+  finish(key, leash, field, n, ARGV[15], ARGV[16])
+  return {1}
+end
+pass(key)
+local first = ARGV[17] == 'read' and redis.pcall('SET', timeout(leash, theirs, 1), '1', 'PX', ARGV[9])
+if type(first) == 'table' and first.err then -- a slot that migrates takes no new key here, and would refuse the grant half way
   finish(key, leash, field, n, ARGV[15], ARGV[16])
   return {1}
 end
