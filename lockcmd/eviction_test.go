@@ -61,15 +61,10 @@ func TestR2EvictionIsWarnedOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(context.Background())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			s.Run(ctx)
-		}()
+		stop := live(s)
+		t.Cleanup(stop)
 		eventually(t, 30*time.Second, "the warnings", func() bool { return log.count(warning) == want })
-		cancel()
-		<-done
+		stop()
 	}
 }
 
