@@ -153,8 +153,7 @@ func (l *Link) run(ctx context.Context) {
 			continue
 		}
 		if errors.Is(err, ErrRefused) {
-			l.node.up.refuse(l.lane, l.node)
-			l.losePending(ErrRefused)
+			l.beRefused()
 			continue
 		}
 		if no, ok := errors.AsType[*NoDatabase](err); ok {
@@ -287,18 +286,33 @@ func (l *Link) serve(conn net.Conn) {
 
 // losePending takes all calls that were not written off the link, in order.
 func (l *Link) losePending(cause error) {
-	for {
-		l.mu.Lock()
-		c := l.pending.pop()
-		if c != nil {
-			l.pendingBytes -= len(c.Request)
-		}
-		l.freeRoomLocked()
-		l.mu.Unlock()
-		if c == nil {
-			return
-		}
+	for c := l.nextPending(); c != nil; c = l.nextPending() {
 		c.Sink.Lost(false, cause)
+	}
+}
+
+// nextPending takes the first call that was not written off the link; nil when there is none.
+func (l *Link) nextPending() *Call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.pending.pop()
+	if c != nil {
+		l.pendingBytes -= len(c.Request)
+	}
+	l.freeRoomLocked()
+	return c
+}
+
+// beRefused tells the lane's sessions that Redis refuses their credential, and loses their calls. A call that comes once they
+// are told is of a session that has authenticated since, and waits for the next dial.
+func (l *Link) beRefused() {
+	var refused []*Call
+	for c := l.nextPending(); c != nil; c = l.nextPending() {
+		refused = append(refused, c)
+	}
+	l.node.up.refuse(l.lane, l.node)
+	for _, c := range refused {
+		c.Sink.Lost(false, ErrRefused)
 	}
 }
 
