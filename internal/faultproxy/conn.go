@@ -17,14 +17,15 @@ const lingerTimeout = time.Second
 // conn is one client's connection and the one to the target that belongs to it. Each direction has a goroutine
 // that reads and one that writes, with a queue between them.
 type conn struct {
-	proxy  *Proxy
-	client *net.TCPConn
-	up     *queue          // to the target
-	down   *queue          // to the client
-	ctx    context.Context // ends when the connection is to end
-	cancel context.CancelFunc
-	done   <-chan struct{} // of ctx
-	exempt atomic.Bool     // a replica's connection: no fault touches it
+	proxy   *Proxy
+	client  *net.TCPConn
+	up      *queue          // to the target
+	down    *queue          // to the client
+	ctx     context.Context // ends when the connection is to end
+	cancel  context.CancelFunc
+	done    <-chan struct{} // of ctx
+	exempt  atomic.Bool     // a replica's connection: no fault touches it
+	severed atomic.Bool     // one side is gone, and the other is not told
 
 	// mu guards the fields below. Taken before the proxy's mutex and a queue's; never held across I/O, but for closing.
 	mu     sync.Mutex
@@ -45,7 +46,7 @@ func newConn(p *Proxy, client *net.TCPConn) *conn {
 func (c *conn) serve() {
 	defer c.proxy.remove(c)
 	defer c.abandon()
-	if !c.awaitFlow() || !c.dial() {
+	if !c.awaitFlow(ToTarget) || !c.awaitFlow(ToClient) || !c.dial() {
 		return
 	}
 	var wg sync.WaitGroup
@@ -99,6 +100,22 @@ func (c *conn) cut(how Ending) bool {
 	return true
 }
 
+// sever resets one side and silences the other. It reports whether the connection had both.
+func (c *conn) sever(side Side) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended || c.server == nil || c.severed.Swap(true) {
+		return false
+	}
+	gone := c.client
+	if side == TargetSide {
+		gone = c.server
+	}
+	_ = gone.SetLinger(0)
+	_ = gone.Close()
+	return true
+}
+
 // abandon closes both sides at once, whatever was done before.
 func (c *conn) abandon() {
 	c.mu.Lock()
@@ -117,14 +134,16 @@ func (c *conn) closeLocked() {
 	}
 }
 
-// readRequests reads from the client until that ends. After a cut it only discards, for lingerTimeout at most.
+// readRequests reads from the client until that ends. After a cut it only discards, for lingerTimeout at most; so it does when the
+// target's side is gone.
 func (c *conn) readRequests() {
 	r := requests{conn: c}
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := c.client.Read(buf)
-		if !c.awaitFlow() {
+		if !c.awaitFlow(ToTarget) {
 			if err != nil {
+				c.endSevered(err)
 				return
 			}
 			continue
@@ -144,8 +163,12 @@ func (c *conn) readReplies() {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := c.server.Read(buf)
-		if !c.awaitFlow() {
-			return
+		if !c.awaitFlow(ToClient) {
+			if err != nil {
+				c.endSevered(err)
+				return
+			}
+			continue
 		}
 		c.takeReplies(buf[:n])
 		if err != nil {
@@ -155,6 +178,13 @@ func (c *conn) readReplies() {
 		if !c.down.awaitRoom(c.done) {
 			return
 		}
+	}
+}
+
+// endSevered ends a connection whose remaining side has ended with err.
+func (c *conn) endSevered(err error) {
+	if c.severed.Load() && !errors.Is(err, net.ErrClosed) {
+		c.cut(RST)
 	}
 }
 
@@ -175,22 +205,19 @@ func (c *conn) segment(data []byte, end endOf) segment {
 	return s
 }
 
-func (c *conn) writeRequests() { c.write(c.up, c.server, &c.proxy.stats.toTarget) }
+func (c *conn) writeRequests() { c.write(ToTarget, c.up, c.server, &c.proxy.stats.toTarget) }
 
-func (c *conn) writeReplies() { c.write(c.down, c.client, &c.proxy.stats.toClient) }
+func (c *conn) writeReplies() { c.write(ToClient, c.down, c.client, &c.proxy.stats.toClient) }
 
 // write writes the segments of q to dst until the connection ends. When dst takes no more, the rest of the
 // stream is discarded: the goroutine that reads from dst learns the reason and ends the connection.
-func (c *conn) write(q *queue, dst *net.TCPConn, count *atomic.Int64) {
+func (c *conn) write(way Way, q *queue, dst *net.TCPConn, count *atomic.Int64) {
 	for {
 		s, ok := q.pop(c.done)
-		if !ok || !c.admit(s) {
+		if !ok || !c.admit(way, s) {
 			return
 		}
-		if len(s.data) > 0 {
-			n, _ := dst.Write(s.data)
-			count.Add(int64(n))
-		}
+		c.throttled(s.data, dst.Write, count)
 		switch s.end {
 		case halfClose:
 			_ = dst.CloseWrite()
@@ -207,60 +234,5 @@ func (c *conn) write(q *queue, dst *net.TCPConn, count *atomic.Int64) {
 				c.proxy.stats.dropped.Add(1)
 			}
 		}
-	}
-}
-
-// admit waits until s may be written. It returns false when the connection ends first.
-func (c *conn) admit(s segment) bool {
-	if s.gate != nil && !c.await(s.gate) {
-		return false
-	}
-	if c.exempt.Load() {
-		return true
-	}
-	if wait := time.Until(s.due); wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-c.done:
-			return false
-		}
-	}
-	return c.awaitFlow()
-}
-
-// awaitFlow waits while the proxy is frozen. It returns false when the connection ends.
-func (c *conn) awaitFlow() bool {
-	if c.exempt.Load() {
-		return !c.isDone()
-	}
-	for {
-		flowing := c.proxy.flowing()
-		if !c.await(flowing) {
-			return false
-		}
-		if flowing == c.proxy.flowing() {
-			return true
-		}
-	}
-}
-
-func (c *conn) isDone() bool {
-	select {
-	case <-c.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// await waits for ch to be closed. It returns false when the connection ends.
-func (c *conn) await(ch <-chan struct{}) bool {
-	select {
-	case <-ch:
-		return !c.isDone()
-	case <-c.done:
-		return false
 	}
 }

@@ -36,7 +36,8 @@ type Proxy struct {
 	conns  map[*conn]struct{}
 	faults []*Fault // replaced, never edited
 	delay  time.Duration
-	thawed chan struct{} // closed while bytes may pass
+	rate   int              // bytes a second, each way of each connection; 0 for any
+	thawed [2]chan struct{} // by Way, closed while bytes may pass
 	closed bool
 }
 
@@ -51,10 +52,11 @@ func Listen(addr, target string) (*Proxy, error) {
 		return nil, fmt.Errorf("faultproxy: %w", err)
 	}
 	p := &Proxy{
-		addr: ln.Addr().String(), target: target, ln: ln,
-		conns: map[*conn]struct{}{}, thawed: make(chan struct{}),
+		addr: ln.Addr().String(), target: target, ln: ln, conns: map[*conn]struct{}{},
+		thawed: [2]chan struct{}{make(chan struct{}), make(chan struct{})},
 	}
-	close(p.thawed)
+	close(p.thawed[ToTarget])
+	close(p.thawed[ToClient])
 	p.wg.Go(func() { p.accept(ln) })
 	return p, nil
 }
@@ -107,68 +109,6 @@ func (p *Proxy) stopListeningLocked() error {
 	err := p.ln.Close()
 	p.ln = nil
 	return err
-}
-
-// Freeze stops all bytes in both directions, while connections stay and new ones are still accepted. What is
-// sent after Freeze has returned does not arrive before Thaw; what the proxy had already read may.
-func (p *Proxy) Freeze() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.isThawedLocked() {
-		p.thawed = make(chan struct{})
-	}
-}
-
-// Thaw lets the bytes go on that Freeze has stopped.
-func (p *Proxy) Thaw() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.isThawedLocked() {
-		close(p.thawed)
-	}
-}
-
-func (p *Proxy) isThawedLocked() bool {
-	select {
-	case <-p.thawed:
-		return true
-	default:
-		return false
-	}
-}
-
-// flowing returns a channel that is closed once bytes may pass.
-func (p *Proxy) flowing() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.thawed
-}
-
-// Delay makes all bytes read from now on arrive later by d, each way; 0 ends it. It does not limit how many
-// bytes are on their way, up to 1 MiB a direction.
-func (p *Proxy) Delay(d time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.delay = d
-}
-
-func (p *Proxy) currentDelay() time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.delay
-}
-
-// Cut ends all connections there are, on both sides, frozen or not, and returns how many. Bytes on their way
-// are lost.
-func (p *Proxy) Cut(how Ending) int {
-	n := 0
-	for _, c := range p.open() {
-		if !c.exempt.Load() && c.cut(how) {
-			n++
-		}
-	}
-	p.stats.cut.Add(int64(n))
-	return n
 }
 
 // open returns the connections there are.
