@@ -40,14 +40,18 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 		return appendError(dst, msgLimit)
 	}
 	defer c.endWait()
-	if block > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, block)
-		defer cancel()
+	if block == 0 {
+		block = maxTTL
 	}
+	ctx, cancel := context.WithTimeout(ctx, block)
+	defer cancel()
+	c.onUnblock(cancel)
 	w := &lossWait{service: c.service, lock: c.id(string(args[1])), options: o}
 	reason, ok := w.run(ctx)
+	fails := c.leaveStay()
 	switch {
+	case fails && ok && reason == "":
+		return appendError(dst, msgUnblocked)
 	case !ok:
 		return appendError(dst, msgNotHeld)
 	case reason == "":

@@ -47,6 +47,7 @@ type Carrier struct {
 	lost  map[lockID]string // reasons of losses that the client has not been told of yet
 	ended bool
 	how   Ending // once ended
+	stay  *stay  // the wait of the command under way; nil while it does not wait
 
 	// guardMu is held while Host.Guard is called, so that on and off come in order. Taken alone.
 	guardMu sync.Mutex

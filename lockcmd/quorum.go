@@ -67,7 +67,9 @@ func (a *assembly) line() lineID {
 	return lineID{lockID{a.wishes[0].db, set.String()}, "quorum"}
 }
 
-func (a *assembly) over() bool { return !a.end.IsZero() && !time.Now().Before(a.end) }
+func (a *assembly) over() bool {
+	return !a.end.IsZero() && !time.Now().Before(a.end) || a.carrier.isUnblocked()
+}
 
 // awaitTurn waits to be the first in the line.
 func (a *assembly) awaitTurn(t *turn) result {
@@ -100,6 +102,7 @@ func (a *assembly) rest(wake <-chan struct{}, d time.Duration) result {
 	case <-a.ctx.Done():
 		return result{kind: failed, text: msgGone}
 	case <-wake:
+	case <-a.carrier.unblocked():
 	case <-timer.C:
 	}
 	if a.carrier.service.draining.Load() {

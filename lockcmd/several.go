@@ -84,6 +84,9 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 		take = a.takeMost
 	}
 	r := take()
+	if a.waits {
+		r = c.awaited(r)
+	}
 	a.endWait()
 	if r.kind != granted {
 		a.drop(0)

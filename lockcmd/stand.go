@@ -21,10 +21,14 @@ func (c *Carrier) lookOrStand(ctx context.Context, id lineID, p patience, first 
 		silence = s.ears.silence(id.channel)
 		r = look(s.deadline())
 	}
-	if p.waits && (r.kind == taken || r.kind == busy) {
-		r = c.stand(ctx, id, p.block, r, silence, look)
+	if !p.waits || !r.mayPass() {
+		return r
 	}
-	return r
+	if !c.beginWait() {
+		return result{kind: failed, text: msgLimit}
+	}
+	defer c.endWait()
+	return c.awaited(c.stand(ctx, id, p.block, r, silence, look))
 }
 
 // stand waits in a line until a look brings something else than "not now", the block is over, or the client is gone. seen is what the
@@ -33,10 +37,6 @@ func (c *Carrier) stand(
 	ctx context.Context, id lineID, block time.Duration, seen result, silence int64, look func(until time.Time) result,
 ) result {
 	s := c.service
-	if !c.beginWait() {
-		return result{kind: failed, text: msgLimit}
-	}
-	defer c.endWait()
 	t := s.lines.join(id)
 	more := true // for whoever stands behind, as far as is known
 	defer func() { s.lines.leave(t, more) }()
@@ -63,6 +63,8 @@ func (c *Carrier) stand(
 		case <-t.opened:
 			return result{kind: granted}
 		case <-over:
+			return t.last(seen)
+		case <-c.unblocked():
 			return t.last(seen)
 		case <-ready: // subscribed: now nothing can be missed, so look once more (R17)
 			ready = nil

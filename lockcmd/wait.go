@@ -16,7 +16,7 @@ func (c *Carrier) wait(ctx context.Context, t *try, seen result) result {
 		return result{kind: failed, text: msgLimit}
 	}
 	defer c.endWait()
-	return c.await(ctx, t, seen)
+	return c.awaited(c.await(ctx, t, seen))
 }
 
 // await is wait for a command that waits already.
@@ -31,6 +31,7 @@ func (c *Carrier) await(ctx context.Context, t *try, seen result) result {
 	}
 
 	over := make(<-chan time.Time) // never
+	unblocked := c.unblocked()
 	var end time.Time
 	ended := false // the time is over, but for the grace
 	if t.wish.block > 0 {
@@ -49,6 +50,12 @@ func (c *Carrier) await(ctx context.Context, t *try, seen result) result {
 			if s.queues.leave(w, false, ended) {
 				return w.last(seen)
 			} // else: a release is about to say whether the lock is ours
+			ended, over = true, time.After(graceAfterBlock)
+			continue
+		case <-unblocked:
+			if unblocked = nil; s.queues.leave(w, false, false) {
+				return w.last(seen)
+			}
 			ended, over = true, time.After(graceAfterBlock)
 			continue
 		case r := <-w.gift:
@@ -90,12 +97,14 @@ func (c *Carrier) beginWait() bool {
 			break
 		}
 	}
+	c.enterStay()
 	c.host.Wait()
 	c.guard(1)
 	return true
 }
 
 func (c *Carrier) endWait() {
+	c.leaveStay()
 	c.service.stats.waiters.Add(-1)
 	c.guard(-1)
 }

@@ -14,7 +14,7 @@ func blockingTreatments() treatments {
 		"WAIT":       {(*session).wait, pinnedConn, "for the writes of this connection on every node; the least answer"},
 		"WAITAOF":    {(*session).wait, pinnedConn, "for the writes of this connection on every node; the least answers"},
 
-		"CLIENT|UNBLOCK": {(*session).unblock, answered, ""},
+		"CLIENT|UNBLOCK": {(*session).unblock, answered, "also of commands that wait for a lock, a permit or a latch"},
 	}
 }
 
@@ -116,7 +116,7 @@ func parseStreamRead(args [][]byte) (streams int, blocks bool) {
 
 // unblock answers CLIENT UNBLOCK id [TIMEOUT|ERROR]
 // (https://redis.io/docs/latest/commands/client-unblock/): Redis ends the
-// blocking command itself, in its own words.
+// blocking command itself, in its own words, and lockcmd one that waits there.
 func (s *session) unblock(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
@@ -134,9 +134,16 @@ func (s *session) unblock(c *command, cmd resp.Command) bool {
 	if !ok {
 		return s.fail(msgNotInteger)
 	}
+	one := s.server.sessionOf(id)
+	if one == nil {
+		return s.answer([]byte(":0\r\n"))
+	}
+	if carrier := one.carrier.Load(); carrier != nil && carrier.Unblock(reason == "ERROR") {
+		return s.answer([]byte(":1\r\n"))
+	}
 	var parts []*part
 	var to []*upstream.Node
-	for _, own := range s.server.blockedPins(id) {
+	for _, own := range one.blockedPins() {
 		n, client := own.target()
 		if n == nil {
 			continue
@@ -151,11 +158,20 @@ func (s *session) unblock(c *command, cmd resp.Command) bool {
 	return s.admitCall(len(cmd.Raw)) && s.fan(parts, to, 0, len(cmd.Raw), mergeMax)
 }
 
-// blockedPins are the connections on which the session with that id waits.
-func (s *Server) blockedPins(id int64) []*pin {
+// blockedPins are the connections on which the session waits, seen from
+// another's goroutine.
+func (s *session) blockedPins() []*pin {
+	if b := s.blocked.Load(); b != nil {
+		return b.pins
+	}
+	return nil
+}
+
+// sessionOf returns the session with that id, nil if there is none.
+func (s *Server) sessionOf(id int64) *session {
 	for _, one := range s.all() {
-		if b := one.blocked.Load(); one.id == id && b != nil {
-			return b.pins
+		if one.id == id {
+			return one
 		}
 	}
 	return nil

@@ -199,6 +199,30 @@ func TestClientUnblock(t *testing.T) {
 	})
 }
 
+// TestClientUnblockOfALockCommand: and the connection goes on, in either
+// protocol, with what the client has sent behind the command.
+func TestClientUnblockOfALockCommand(t *testing.T) {
+	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
+		holder, c, other := l.dial(t), l.dial(t), l.dial(t)
+		token(t, holder, "k")
+		id := strings.Trim(do(t, c, "CLIENT", "ID"), ":\r\n")
+		for _, tc := range []struct{ protocol, reason, reply string }{
+			{"2", "TIMEOUT", "$-1\r\n"}, {"2", "ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"}, {"3", "TIMEOUT", "_\r\n"},
+		} {
+			do(t, c, "HELLO", tc.protocol)
+			if err := c.Send(redistest.Command("LOCK.ACQUIRE", "k", "BLOCK", "0") + redistest.Command("PING")); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "unblocked", func() bool { return do(t, other, "CLIENT", "UNBLOCK", id, tc.reason) == ":1\r\n" })
+			wantRead(t, c, tc.reply)
+			wantRead(t, c, "+PONG\r\n")
+			want(t, other, ":0\r\n", "CLIENT", "UNBLOCK", id)
+		}
+		want(t, holder, ":1\r\n", "LOCK.RELEASE", "k")
+		token(t, other, "k")
+	})
+}
+
 // TestBlockedCommandFollowsItsSlot: Redis unblocks it with MOVED, and the
 // client does not see that.
 func TestBlockedCommandFollowsItsSlot(t *testing.T) {

@@ -1,0 +1,176 @@
+package lockcmd
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/faultproxy"
+)
+
+// unblocked ends the wait of a command that a has under way.
+func (a *conn) unblock(fail bool) {
+	a.t.Helper()
+	eventually(a.t, 5*time.Second, "it waits", func() bool { return a.carrier.Unblock(fail) })
+	if a.carrier.Unblock(fail) {
+		a.t.Error("unblocked twice")
+	}
+}
+
+// TestUnblock: every command that waits is answered as if its time were over, or with the error; and nothing is left of its wait.
+func TestUnblock(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{}, patient)
+		holder, lock, five, permits, counter, latch := connect(t, s), newKey(), newKey(), newKey(), newKey(), newKey()
+		token := strconv.FormatInt(holder.token(lock), 10)
+		holder.token(five)
+		want(t, holder.do("SEM.INIT", permits, "0"), ":1")
+		want(t, holder.do("LATCH.SET", latch, "1"), ":1")
+		for _, block := range []string{"0", "600000"} {
+			for _, row := range []struct{ command, timeout string }{
+				{"LOCK.ACQUIRE " + lock, "$-1"},
+				{"LOCK.ACQUIRE " + lock + " FAIR", "$-1"},
+				{"LOCK.ACQUIRE " + lock + " READ", "$-1"},
+				{"LOCK.ACQUIRE " + lock + " OWNER me ID 1", "$-1"},
+				{"LOCK.MACQUIRE 2 " + newKey() + " " + lock, "*-1"},
+				{"LOCK.MACQUIRE 3 " + newKey() + " " + lock + " " + five + " QUORUM 2", "*-1"},
+				{"SEM.ACQUIRE " + permits, "$-1"},
+				{"SEM.TAKE " + counter, ":0"},
+				{"LATCH.AWAIT " + latch, ":0"},
+				{"LOCK.AWAITLOSS " + lock + " TOKEN " + token, "$-1"},
+			} {
+				a := connect(t, s)
+				if a.carrier.Unblock(false) {
+					t.Fatal("unblocked, and nothing waits")
+				}
+				for fail, reply := range map[bool]string{false: row.timeout, true: "-" + msgUnblocked} {
+					got := a.start(strings.Fields(row.command + " BLOCK " + block)...)
+					a.unblock(fail)
+					if got := woken(t, got); got != reply {
+						t.Errorf("%s, error %v: got %q, want %q", row.command, fail, got, reply)
+					}
+				}
+				if a.carrier.Unblock(false) || a.guarded.Load() || a.carrier.Holds() != 0 {
+					t.Errorf("%s: something is left of the wait", row.command)
+				}
+			}
+		}
+		if n := s.Stats().Waiters; n != 0 || s.queues.length(lockID{0, lock}) != 0 {
+			t.Errorf("%d wait", n)
+		}
+		want(t, connect(t, s).do("LOCK.ACQUIRE", lock), "$-1")
+		want(t, holder.do("LOCK.RELEASE", lock), ":1")
+		connect(t, s).token(lock)
+	})
+}
+
+// TestUnblockPassesTheTurnOn: who stood behind gets in when the lock is free.
+func TestUnblockPassesTheTurnOn(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{}, patient)
+		for _, options := range [][]string{nil, {"FAIR"}} {
+			a, b, c, key := connect(t, s), connect(t, s), connect(t, s), newKey()
+			a.token(key)
+			first := b.await(s, 1, key, append(options, "BLOCK", "0")...)
+			second := c.await(s, 2, key, append(options, "BLOCK", "0")...)
+			b.unblock(false)
+			want(t, woken(t, first), "$-1")
+			want(t, a.do("LOCK.RELEASE", key), ":1")
+			tokenOf(t, woken(t, second))
+		}
+	})
+}
+
+// TestR19UnblockAndGrant: a grant that comes in the moment of CLIENT UNBLOCK is the client's, or the lock is free.
+func TestR19UnblockAndGrant(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient)
+		for what, options := range map[string][]string{"plain": nil, "fair": {"FAIR"}, "write": {"WRITE"}, "owner": {"OWNER", "me"}} {
+			for _, from := range []*Service{s, other} {
+				granted, ended, key := 0, 0, newKey()
+				mode := options
+				if what == "owner" {
+					mode = nil
+				}
+				for i := range 60 {
+					a, b := connect(t, from), connect(t, s)
+					a.token(append([]string{key}, mode...)...)
+					reply := b.await(s, 1, key, append([]string{"BLOCK", "0"}, options...)...)
+					release := a.start("LOCK.RELEASE", key)
+					<-time.After(time.Duration(i%20) * 50 * time.Microsecond)
+					b.carrier.Unblock(i%2 == 0)
+					want(t, receive(t, release, 5*time.Second), ":1")
+					switch got := woken(t, reply); {
+					case got[0] == ':':
+						granted++
+						want(t, b.do("LOCK.RELEASE", key), ":1")
+					case i%2 == 0:
+						ended++
+						want(t, got, "-"+msgUnblocked)
+					default:
+						ended++
+						want(t, got, "$-1")
+					}
+					c := connect(t, s)
+					tokenOf(t, woken(t, c.start(append([]string{"LOCK.ACQUIRE", key, "BLOCK", "0"}, mode...)...))) // free, long before a lease is over
+					want(t, c.do("LOCK.RELEASE", key), ":1")
+				}
+				t.Logf("%s: %d granted, %d unblocked", what, granted, ended)
+			}
+		}
+	})
+}
+
+// TestR19UnblockAndPermits: nor is a permit, or what was taken from a counter, lost with a wait that ends.
+func TestR19UnblockAndPermits(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, sem, counter := leash(t, rdb, Config{}), newKey(), newKey()
+		give := connect(t, s)
+		want(t, give.do("SEM.INIT", sem, "1"), ":1")
+		for i := range 60 {
+			a := connect(t, s)
+			permit := a.do("SEM.ACQUIRE", sem)
+			wantPrefix(t, permit, "$32")
+			b, c := connect(t, s), connect(t, s)
+			one, two := b.start("SEM.ACQUIRE", sem, "BLOCK", "0"), c.start("SEM.TAKE", counter, "BLOCK", "0")
+			eventually(t, 5*time.Second, "both wait", func() bool { return b.waits.Load() == 1 && c.waits.Load() == 1 })
+			release, given := a.start("SEM.RELEASE", sem), give.start("SEM.GIVE", counter)
+			<-time.After(time.Duration(i%20) * 50 * time.Microsecond)
+			b.carrier.Unblock(i%2 == 0)
+			c.carrier.Unblock(i%2 == 0)
+			want(t, receive(t, release, 5*time.Second), ":1")
+			wantPrefix(t, receive(t, given, 5*time.Second), ":")
+			if woken(t, one)[0] == '$' && b.carrier.Holds() > 0 {
+				want(t, b.do("SEM.RELEASE", sem), ":1")
+			}
+			if woken(t, two) != ":1" {
+				want(t, connect(t, s).do("SEM.TAKE", counter), ":1")
+			}
+			census := give.do("SEM.INFO", sem)
+			if !strings.Contains(census, "available\r\n:1\r\n") {
+				t.Fatalf("got %q, want one permit available", census)
+			}
+		}
+	})
+}
+
+// TestR19UnblockWhileAHandOverIsUnanswered: the wait ends soon, and the lock is free once Redis answers.
+func TestR19UnblockWhileAHandOverIsUnanswered(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 20 * time.Second})
+	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
+		a, b, key := connect(t, s), connect(t, s), newKey()
+		a.token(key)
+		reply := b.await(s, 1, key, "BLOCK", "0")
+		fault := arm(running(handoverScript, key), faultproxy.Always())
+		release := a.start("LOCK.RELEASE", key)
+		eventually(t, 5*time.Second, "the hand-over is on its way", func() bool { return fault.Count() > 0 })
+		b.unblock(true)
+		want(t, receive(t, reply, 5*time.Second), "-"+msgUnblocked)
+		fault.Disarm()
+		receive(t, release, 30*time.Second)
+		eventually(t, 5*time.Second, "the lock is free", func() bool { return !exists(t, straight.rdb, key) })
+	}
+}
