@@ -167,6 +167,6 @@ func proxyConfig(cfg config.Config) proxy.Config {
 	return proxy.Config{
 		Listen: cfg.Listen, MaxClients: cfg.MaxClients, MaxBulk: cfg.MaxBulk, MaxArgs: cfg.MaxArgs,
 		MaxClientOutput: cfg.MaxClientOutput, PeerTimeout: cfg.PeerTimeout, DrainTimeout: cfg.DrainTimeout,
-		OnDisconnect: cfg.OnDisconnect, TrustClients: cfg.TrustClients, Version: config.Version(), Announce: cfg.Announce,
+		OnDisconnect: cfg.OnDisconnect, ProxyProtocol: cfg.ProxyProtocol, TrustClients: cfg.TrustClients, Version: config.Version(), Announce: cfg.Announce,
 	}
 }

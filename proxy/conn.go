@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"leash/proxy/origin"
 )
 
 // tick is all that redcon's command reader ever sees of a connection: one
@@ -20,8 +22,10 @@ const tick = "*1\r\n$4\r\nTICK\r\n"
 // written without.
 type conn struct {
 	net.Conn
-	raw     syscall.RawConn
-	session *session
+	raw      syscall.RawConn
+	session  *session
+	balanced bool                          // a balancer passes it on, and says so first
+	from     atomic.Pointer[origin.Origin] // what it says; nil: nothing, or that it speaks for itself
 
 	ticked bool        // redcon's goroutine only
 	ended  atomic.Bool // the session has ended: Close closes the socket

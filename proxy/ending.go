@@ -110,7 +110,7 @@ func (s *session) ending() lockcmd.Ending {
 		return lockcmd.Release
 	case s.server.cfg.OnDisconnect == "expire":
 		return lockcmd.Expire
-	case s.cause == endFIN:
+	case s.cause == endFIN && !s.conn.balanced: // a balancer closes also when it has lost its client
 		return lockcmd.Release
 	}
 	return lockcmd.Expire

@@ -16,14 +16,16 @@ const maxAcceptDelay = time.Second
 // accepting stops, keeps redcon in Accept until the sessions have ended.
 type listener struct {
 	net.Listener
-	server  *Server
-	stopped atomic.Bool
-	stop    sync.Once
-	release chan struct{} // closed by finish
+	server   *Server
+	balanced bool // its connections begin with a header of the PROXY protocol
+	stopped  atomic.Bool
+	stop     sync.Once
+	release  chan struct{} // closed by finish
 }
 
 func newListener(ln net.Listener, s *Server) *listener {
-	return &listener{Listener: ln, server: s, release: make(chan struct{})}
+	balanced := s.cfg.ProxyProtocol && ln.Addr().Network() != "unix"
+	return &listener{Listener: ln, server: s, balanced: balanced, release: make(chan struct{})}
 }
 
 // Accept returns the next client. Once accepting has stopped it blocks until
@@ -34,7 +36,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		nc, err := l.Listener.Accept()
 		switch {
 		case err == nil:
-			if c := l.server.admit(nc); c != nil {
+			if c := l.server.admit(nc, l.balanced); c != nil {
 				return c, nil
 			}
 			delay = 0
@@ -66,13 +68,14 @@ func (l *listener) Close() error {
 
 // admit makes a session of an accepted connection, or refuses it in Redis's
 // words when there are too many.
-func (s *Server) admit(nc net.Conn) *conn {
+func (s *Server) admit(nc net.Conn, balanced bool) *conn {
 	c, err := newConn(nc)
 	if err != nil {
 		s.log.Error("connection refused", "err", err)
 		nc.Close()
 		return nil
 	}
+	c.balanced = balanced
 	c.session = newSession(s, c)
 	if !s.add(c.session) {
 		_, _ = c.try([]byte("-ERR max number of clients reached\r\n"))

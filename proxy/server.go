@@ -44,6 +44,8 @@ type Config struct {
 	PeerTimeout     time.Duration // after which a silent peer with locks is dead; if zero, 11 s
 	DrainTimeout    time.Duration // for holders at stop; if zero, they are not waited for
 	OnDisconnect    string        // auto (also if empty), release or expire: rule R28
+	ProxyProtocol   bool          // TCP connections come from balancers, which say for whom
+	HeaderTimeout   time.Duration // for a balancer to say it; if zero, 10 s
 	TrustClients    bool          // clients start as the upstream user
 	Version         string        // of Leash, for INFO
 	Announce        string        // host:port that cluster clients are told; if empty, where they connected
@@ -51,22 +53,23 @@ type Config struct {
 
 // Server serves clients. Make one with New, run it once with Run.
 type Server struct {
-	cfg       Config
-	announce  face // of Config.Announce
-	firstPort face // for clients of unix sockets; set by Serve
-	log       *slog.Logger
-	up        *upstream.Upstream
-	locks     *lockcmd.Service
-	exchange  *pubsub.Exchange
-	audience  audienceLimits
-	commands  table
-	unsettled unsettled
-	pauses    pauses
-	scripts   seenScripts
-	scanning  atomic.Pointer[scanOrder] // for the newest topology that was scanned
-	stats     stats
-	clock     atomic.Int64 // seconds since started, kept by the patrol
-	started   time.Time
+	cfg          Config
+	announce     face // of Config.Announce
+	firstPort    face // for clients of unix sockets; set by Serve
+	log          *slog.Logger
+	up           *upstream.Upstream
+	locks        *lockcmd.Service
+	exchange     *pubsub.Exchange
+	audience     audienceLimits
+	commands     table
+	unsettled    unsettled
+	pauses       pauses
+	scripts      seenScripts
+	headerWarned damper
+	scanning     atomic.Pointer[scanOrder] // for the newest topology that was scanned
+	stats        stats
+	clock        atomic.Int64 // seconds since started, kept by the patrol
+	started      time.Time
 
 	ctx     context.Context // done when the server has stopped
 	cancel  context.CancelFunc
@@ -113,6 +116,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxArgs, 1<<20)
 	setDefault(&c.MaxClientOutput, 256<<20)
 	setDefault(&c.PeerTimeout, 11*time.Second)
+	setDefault(&c.HeaderTimeout, 10*time.Second)
 	return c
 }
 

@@ -142,6 +142,10 @@ func (s *session) run() {
 	s.lane = lane
 	s.mu.Unlock()
 	s.refreshLimits()
+	if err := s.readOrigin(); err != nil {
+		s.refuseOrigin(err)
+		return
+	}
 	s.serve()
 }
 

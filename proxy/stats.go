@@ -12,6 +12,7 @@ type stats struct {
 	refused        atomic.Int64 // connections over --max-clients, or while stopping
 	inBytes        atomic.Int64 // read from clients
 	protocolErrors atomic.Int64 // sessions ended by a protocol error
+	badHeaders     atomic.Int64 // connections without a valid header of the PROXY protocol
 	outputLimit    atomic.Int64 // sessions closed because their output was not read
 	audienceLimit  atomic.Int64 // subscribers closed because their messages were not read
 	panics         atomic.Int64 // sessions ended by a bug of ours
@@ -37,6 +38,7 @@ func (s *stats) lines(line func(name string, value any)) {
 	line("rejected_connections", s.refused.Load())
 	line("input_bytes", s.inBytes.Load())
 	line("protocol_errors", s.protocolErrors.Load())
+	line("proxy_header_errors", s.badHeaders.Load())
 	line("output_limit_disconnections", s.outputLimit.Load())
 	line("subscriber_limit_disconnections", s.audienceLimit.Load())
 	line("panics", s.panics.Load())

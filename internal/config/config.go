@@ -20,6 +20,8 @@ type Config struct {
 	Listen []string
 	// Announce is "host:port" that cluster clients are told; empty: where they connected.
 	Announce string
+	// ProxyProtocol makes TCP connections begin with a header of the PROXY protocol, from a balancer.
+	ProxyProtocol bool
 	// MaxClients is how many client connections are served at once.
 	MaxClients int
 	// MaxBulk is the largest argument of a command in bytes.

@@ -50,6 +50,10 @@ func clientOptions(c *Config) []option {
 				"owns every slot. Needed where clients reach Leash by another address than its own, as through a load " +
 				"balancer or a port of a container's host. A name is told as it is.",
 			unset: "the address that the client connected to"},
+		{name: "proxy-protocol", value: boolean(&c.ProxyProtocol),
+			help: "Clients come through load balancers that say in front of each connection, by the PROXY protocol (version 1 or 2), " +
+				"whose it is. Counts for every host:port of --listen, not for unix sockets; a connection that does not begin so is " +
+				"closed, and whoever reaches the port can name any address, so let only balancers reach it."},
 		{name: "max-clients", value: count("n", &c.MaxClients),
 			help: "Client connections served at once; more are answered as Redis does, with an error, and closed. 1 to 1000000."},
 		{name: "max-bulk", value: size("size", &c.MaxBulk),
@@ -123,7 +127,8 @@ func lockOptions(c *Config) []option {
 				"whose Leash or whose Redis is gone ends after it. As Redisson's lockWatchdogTimeout. 1s to 24h."},
 		{name: "on-disconnect", value: choice(&c.OnDisconnect, onDisconnects...),
 			help: "What becomes of a connection's locks when it ends. auto releases them when the client closed it " +
-				"and lets them run out when it broke; release and expire do the one or the other in both cases. A client that says QUIT is done: then they are released. " +
+				"and lets them run out when it broke; with --proxy-protocol it lets them run out in both cases, for a balancer " +
+				"closes as well when it has lost its client. release and expire do the one or the other in both cases. A client that says QUIT is done: then they are released. " +
 				"The locks of a connection that Leash closes always run out."},
 		{name: "lock-publish", value: choice(&c.LockPublish, lockPublishes...),
 			help: "Channels that waiters in other processes are woken through. plain is PUBLISH, sharded is SPUBLISH (Redis 7), " +

@@ -58,6 +58,7 @@ func TestParseNothingIsDefault(t *testing.T) {
 var everything = []struct{ flag, text string }{
 	{"listen", "0.0.0.0:7000,unix:/run/leash.sock"},
 	{"announce", "leash.example.com:6379"},
+	{"proxy-protocol", "true"},
 	{"max-clients", "12"},
 	{"max-bulk", "16mb"},
 	{"max-args", "2048"},
@@ -89,6 +90,7 @@ var everything = []struct{ flag, text string }{
 var everythingParsed = Config{
 	Listen:          []string{"0.0.0.0:7000", "unix:/run/leash.sock"},
 	Announce:        "leash.example.com:6379",
+	ProxyProtocol:   true,
 	MaxClients:      12,
 	MaxBulk:         16 << 20,
 	MaxArgs:         2048,

@@ -18,6 +18,7 @@ func (c Config) Validate() error {
 	return errors.Join(
 		c.validateListen(),
 		c.validateAnnounce(),
+		c.validateProxyProtocol(),
 		c.validateUpstream(),
 		c.validateCredentials(),
 		c.validateSentinel(),
@@ -132,6 +133,14 @@ func (c Config) validateAnnounce() error {
 		return fmt.Errorf("--announce %q is no address to connect to: give the one that clients use", c.Announce)
 	}
 	return nil
+}
+
+func (c Config) validateProxyProtocol() error {
+	isTCP := func(addr string) bool { return !strings.HasPrefix(addr, "unix:") }
+	if !c.ProxyProtocol || slices.ContainsFunc(c.Listen, isTCP) {
+		return nil
+	}
+	return errors.New("--proxy-protocol is for TCP, and --listen has unix sockets only: give a host:port, or drop the flag")
 }
 
 func unfitForHost(r rune) bool { return r <= ' ' || r == ',' || r == '@' || r == '/' || r > '~' }

@@ -1,0 +1,219 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// The same client and address of the balancer in both versions of the header.
+const (
+	header1 = "PROXY TCP4 203.0.113.7 198.51.100.1 54321 6379\r\n"
+	header2 = "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x11" + "\xcb\x00\x71\x07" + "\xc6\x33\x64\x01" + "\xd4\x31\x18\xeb" + "\x04\x00\x02hi"
+	// headerLocal is a health check's.
+	headerLocal = "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"
+
+	headerClient, headerServer = "203.0.113.7:54321", "198.51.100.1:6379"
+)
+
+func balanced(o *options) { o.front.ProxyProtocol = true }
+
+// through dials as a balancer does that sends this header.
+func (l *leash) through(t testing.TB, header string) *redistest.Client {
+	t.Helper()
+	c := l.dial(t)
+	if err := c.Send(header); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestBalancerSaysWhoTheClientIs: wherever a client's address shows.
+func TestBalancerSaysWhoTheClientIs(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, balanced)
+	for _, header := range []string{header1, header2} {
+		c := l.through(t, header)
+		own := fields(text(t, do(t, c, "CLIENT", "INFO")))
+		if own["addr"] != headerClient || own["laddr"] != headerServer || own["flags"] != "N" {
+			t.Errorf("CLIENT INFO: %v", own)
+		}
+		token(t, c, "k")
+		if info := do(t, c, "LOCK.INFO", "k"); !strings.Contains(info, "\r\n"+headerClient+"\r\n") {
+			t.Errorf("LOCK.INFO: %q", info)
+		}
+		other := l.through(t, headerLocal)
+		if listed(t, other, headerClient) == nil || listed(t, other, addrOf(other)) == nil {
+			t.Errorf("CLIENT LIST: %s", text(t, do(t, other, "CLIENT", "LIST")))
+		}
+		want(t, c, ":1\r\n", "LOCK.RELEASE", "k")
+		want(t, other, ":1\r\n", "CLIENT", "KILL", "ADDR", headerClient)
+		wantClosed(t, c)
+	}
+	if !strings.Contains(l.logs.String(), "client="+headerClient) {
+		t.Error("the log does not name the client")
+	}
+}
+
+// TestBalancerHeaderInPieces: and what comes with it in one write.
+func TestBalancerHeaderInPieces(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, balanced)
+	for _, header := range []string{header1, header2, headerLocal, "PROXY UNKNOWN\r\n"} {
+		raw := header + redistest.Command("PING")
+		for _, cut := range []int{0, 1, 5, 12, len(header) - 1, len(header), len(header) + 1} {
+			if got := exchangePieces(t, l.addr, raw, cut); got != "+PONG\r\n" {
+				t.Errorf("%q cut at %d: got %q", header, cut, got)
+			}
+		}
+	}
+}
+
+// TestBalancerIsNeeded: who does not begin with a header is closed without an
+// answer, counted, and warned of once.
+func TestBalancerIsNeeded(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, balanced)
+	strangers := []string{"PING\r\n", redistest.Command("PING"), "PROXY TCP4 1.2.3.4 nowhere 1 2\r\nPING\r\n", header1[:20], header2[:14], header2[:30]}
+	for _, raw := range strangers {
+		if got := exchange(t, l.addr, raw); got != "" {
+			t.Errorf("%q: got %q", raw, got)
+		}
+	}
+	if got := exchange(t, l.addr, ""); got != "" { // a health check
+		t.Errorf("got %q", got)
+	}
+	info := text(t, do(t, l.through(t, headerLocal), "INFO", "leash"))
+	if got := infoLine(info, "leash_proxy_header_errors"); got != strconv.Itoa(len(strangers)) {
+		t.Errorf("%q counted", got)
+	}
+	if n := strings.Count(l.logs.String(), "level=WARN"); n != 1 {
+		t.Errorf("%d warnings", n)
+	}
+}
+
+// TestBalancerThatIsSilent is closed in time.
+func TestBalancerThatIsSilent(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, balanced, func(o *options) { o.front.HeaderTimeout = 200 * time.Millisecond })
+	for _, c := range []*redistest.Client{l.through(t, ""), l.through(t, "P"), l.through(t, header2[:20])} {
+		if got, err := c.Read(); err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("got %q %v, want the end", got, err)
+		}
+	}
+	if n := l.stats.badHeaders.Load(); n != 3 {
+		t.Errorf("%d counted", n)
+	}
+}
+
+// TestBalancerThatIsSilentHoldsNobodyUp: each connection's header is its own.
+func TestBalancerThatIsSilentHoldsNobodyUp(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, balanced, func(o *options) { o.front.HeaderTimeout = time.Hour })
+	for range 20 {
+		l.through(t, header2[:20])
+	}
+	want(t, l.through(t, header2), "+PONG\r\n", "PING")
+}
+
+// TestStopWhileABalancerIsSilent: no header is waited for, and none is an error.
+func TestStopWhileABalancerIsSilent(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, balanced, func(o *options) {
+		o.front.DrainTimeout, o.front.HeaderTimeout = time.Hour, time.Hour
+	})
+	for range 5 {
+		l.through(t, "PROXY")
+	}
+	eventually(t, "they are accepted", func() bool { return l.sessionCount() == 5 })
+	start := time.Now()
+	l.stop()
+	if d := time.Since(start); d > 20*time.Second {
+		t.Errorf("stopped after %v", d)
+	}
+	if n := l.stats.badHeaders.Load(); n != 0 {
+		t.Errorf("%d counted", n)
+	}
+}
+
+// TestR28BalancersCloseIsNotTheClients: R28. A balancer closes as well when its
+// client's host has vanished, so locks run out, unless the client said QUIT.
+// On a unix socket the client speaks for itself.
+func TestR28BalancersCloseIsNotTheClients(t *testing.T) {
+	redis := redistest.Start(t)
+	socket := "unix:" + t.TempDir() + "/leash.sock"
+	for _, row := range []struct {
+		setting, last string
+		unix          bool
+		stays         bool
+	}{
+		{setting: "auto", stays: true},
+		{setting: "expire", stays: true},
+		{setting: "release"},
+		{setting: "auto", last: "QUIT"},
+		{setting: "auto", last: "RESET"},
+		{setting: "auto", unix: true},
+	} {
+		l := startLeash(t, []string{redis.Addr}, balanced, func(o *options) {
+			o.front.OnDisconnect, o.front.Listen = row.setting, append(o.front.Listen, socket)
+		})
+		c := l.through(t, header2)
+		if row.unix {
+			nc, err := net.Dial("unix", strings.TrimPrefix(socket, "unix:"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+			c = redistest.NewClient(nc)
+		}
+		token(t, c, "k")
+		if row.last != "" {
+			do(t, c, row.last)
+		}
+		c.Close()
+		eventually(t, "the session ends", func() bool { return l.sessionCount() == 0 })
+		l.stop() // what is released has been
+		if stays := redis.Client().Exists(t.Context(), "k").Val() == 1; stays != row.stays {
+			t.Errorf("%+v: stays %v", row, stays)
+		}
+		redis.Client().Del(t.Context(), "k")
+	}
+}
+
+// TestBalancerNamesTheNode: a cluster client is told the address that it
+// connected to, which is the balancer's.
+func TestBalancerNamesTheNode(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, c.Addrs(), balanced)
+	if got := do(t, l.through(t, header2), "CLUSTER", "SLOTS"); !strings.Contains(got, "\r\n198.51.100.1\r\n:6379\r\n") {
+		t.Errorf("CLUSTER SLOTS: %q", got)
+	}
+}
+
+func TestDamper(t *testing.T) {
+	var d damper
+	var due sync.Map
+	var all sync.WaitGroup
+	now := time.Now()
+	for i := range 10 {
+		all.Go(func() {
+			if d.due(now, time.Minute) {
+				due.Store(i, true)
+			}
+		})
+	}
+	all.Wait()
+	n := 0
+	due.Range(func(any, any) bool { n++; return true })
+	if n != 1 || d.due(now.Add(59*time.Second), time.Minute) || !d.due(now.Add(time.Minute), time.Minute) {
+		t.Errorf("%d at once, or not in time", n)
+	}
+}

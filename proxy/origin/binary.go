@@ -1,0 +1,101 @@
+package origin
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/netip"
+)
+
+// Version 2 has behind the signature: a byte of version (high four bits) and
+// command, a byte of family (high) and transport, and two of the length of all
+// that follows: the addresses, then what else the balancer has to tell (TLVs).
+const (
+	version2     = 0x20
+	commandLocal = 0x0 // the balancer's own connection
+	commandProxy = 0x1
+
+	familyUnknown = 0x00
+	familyTCP4    = 0x11
+	familyTCP6    = 0x21
+	familyUnix    = 0x31 // stream
+
+	unixPath = 108
+
+	// maxRest bounds the length. What balancers tell besides (a name of TLS, an
+	// id) takes some hundred bytes; the protocol would allow 64 KiB.
+	maxRest = 4 << 10
+)
+
+// readBinary reads on behind the signature.
+func readBinary(r io.Reader) (Origin, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return Origin{}, unexpected(err)
+	}
+	length := binary.BigEndian.Uint16(head[2:])
+	switch {
+	case head[0] != version2|commandLocal && head[0] != version2|commandProxy:
+		return Origin{}, invalid("its version or command is unknown")
+	case length > maxRest:
+		return Origin{}, invalid("it is too long")
+	}
+	rest := make([]byte, length)
+	if _, err := io.ReadFull(r, rest); err != nil {
+		return Origin{}, unexpected(err)
+	}
+	if head[0] == version2|commandLocal {
+		return Origin{}, nil // whatever follows
+	}
+	return parseBinary(head[1], rest)
+}
+
+func parseBinary(family byte, rest []byte) (Origin, error) {
+	switch family {
+	case familyUnknown:
+		return Origin{}, nil
+	case familyTCP4:
+		return parseTCP(rest, net.IPv4len)
+	case familyTCP6:
+		return parseTCP(rest, net.IPv6len)
+	case familyUnix:
+		return parseUnix(rest)
+	}
+	return Origin{}, invalid("its family is unknown, or not of a stream")
+}
+
+// parseTCP takes two addresses of size bytes each, then two ports.
+func parseTCP(b []byte, size int) (Origin, error) {
+	if len(b) < 2*size+4 {
+		return Origin{}, invalid("its addresses are incomplete")
+	}
+	end := func(i int) net.Addr {
+		ip, _ := netip.AddrFromSlice(b[i*size : (i+1)*size])
+		return net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, binary.BigEndian.Uint16(b[2*size+2*i:])))
+	}
+	return Origin{Client: end(0), Server: end(1)}, nil
+}
+
+// parseUnix takes two paths, filled up with NULs. A balancer whose socket has
+// none, or one that begins with NUL, does not know.
+func parseUnix(b []byte) (Origin, error) {
+	if len(b) < 2*unixPath {
+		return Origin{}, invalid("its addresses are incomplete")
+	}
+	var ends [2]*net.UnixAddr
+	for i := range ends {
+		path, _, _ := bytes.Cut(b[i*unixPath:(i+1)*unixPath], []byte{0})
+		if bytes.ContainsFunc(path, unfit) {
+			return Origin{}, invalid("a path has a space or a byte that does not print")
+		}
+		ends[i] = &net.UnixAddr{Name: string(path), Net: "unix"}
+	}
+	if ends[1].Name == "" {
+		return Origin{}, nil
+	}
+	return Origin{Client: ends[0], Server: ends[1]}, nil
+}
+
+// unfit is what would break a line of CLIENT LIST.
+func unfit(r rune) bool { return r < '!' || r > '~' }

@@ -1,0 +1,69 @@
+// Package origin reads who a connection comes from, as a balancer says it in
+// front of what it passes on: a header of the PROXY protocol, version 1 or 2
+// (https://www.haproxy.org/download/2.8/doc/proxy-protocol.txt).
+//
+// The header is taken by that text and nothing else is: a stranger who could
+// choose how it is read could choose who he is. Read takes not one byte more
+// than the header has, so what follows can be anything, TLS as well. It keeps
+// no state and is safe for concurrent use on different readers.
+package origin
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strings"
+)
+
+// ErrHeader is matched by every error of Read that is about what was read.
+var ErrHeader = errors.New("no valid PROXY protocol header")
+
+// Origin is what the header says.
+type Origin struct {
+	// Client is who connected to the balancer, Server where: TCP addresses, or
+	// those of unix sockets. Both are nil when the balancer speaks for itself,
+	// as in a health check, or does not know.
+	Client, Server net.Addr
+}
+
+// signature begins each header of version 2, and nothing that Redis's clients
+// say.
+const signature = "\r\n\r\n\x00\r\nQUIT\n"
+
+// Read reads one header. The error is io.EOF when r ends before the first
+// byte, one that matches ErrHeader when what came is no valid header, and
+// otherwise that of r.
+func Read(r io.Reader) (Origin, error) {
+	var start [len(signature)]byte // less than the shortest header has
+	for n := 0; n < len(start); {
+		got, err := r.Read(start[n:])
+		n += got
+		switch begun := string(start[:n]); {
+		case !strings.HasPrefix(signature, begun) && !strings.HasPrefix(begun, textPrefix[:min(n, len(textPrefix))]):
+			return Origin{}, invalid("it does not begin with one")
+		case n == len(start): // should r have ended, the next read tells
+		case err != nil && n > 0:
+			return Origin{}, unexpected(err)
+		case err != nil:
+			return Origin{}, err
+		}
+	}
+	if string(start[:]) == signature {
+		return readBinary(r)
+	}
+	return readText(r, start[:])
+}
+
+// unexpected is an error in the middle of a header.
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// invalid is an ErrHeader with what is wrong.
+type invalid string
+
+func (e invalid) Error() string        { return ErrHeader.Error() + ": " + string(e) }
+func (e invalid) Is(target error) bool { return target == ErrHeader }

@@ -1,0 +1,60 @@
+package origin
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// Version 1 is one line: "PROXY", the family, the addresses of client and
+// server, their ports, divided by single spaces and ended by CRLF.
+const (
+	textPrefix  = "PROXY "
+	maxTextLine = 107 // with its end
+)
+
+// readText reads on behind start, which begins as it should. It does so byte by byte, for only the line's
+// end tells how long it is.
+func readText(r io.Reader, start []byte) (Origin, error) {
+	line := append(make([]byte, 0, maxTextLine), start...)
+	for !bytes.HasSuffix(line, []byte("\r\n")) {
+		n := len(line)
+		if n == maxTextLine || line[n-1] == '\n' {
+			return Origin{}, invalid("its line does not end")
+		}
+		if _, err := io.ReadFull(r, line[n:n+1]); err != nil {
+			return Origin{}, unexpected(err)
+		}
+		line = line[:n+1]
+	}
+	return parseText(string(line[len(textPrefix) : len(line)-2]))
+}
+
+func parseText(s string) (Origin, error) {
+	fields := strings.Split(s, " ")
+	if fields[0] == "UNKNOWN" {
+		return Origin{}, nil // whatever follows
+	}
+	if len(fields) != 5 || fields[0] != "TCP4" && fields[0] != "TCP6" {
+		return Origin{}, invalid("its family or the number of its fields is wrong")
+	}
+	var ends [2]net.Addr
+	for i := range ends {
+		ip, err := netip.ParseAddr(fields[1+i])
+		port, ok := parsePort(fields[3+i])
+		if err != nil || ip.Zone() != "" || ip.Is4() != (fields[0] == "TCP4") || !ok {
+			return Origin{}, invalid("an address or a port is wrong")
+		}
+		ends[i] = net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, port))
+	}
+	return Origin{Client: ends[0], Server: ends[1]}, nil
+}
+
+// parsePort takes digits alone, without leading zeros.
+func parsePort(s string) (uint16, bool) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return uint16(n), err == nil && strconv.FormatUint(n, 10) == s
+}
