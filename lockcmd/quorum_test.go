@@ -2,6 +2,7 @@ package lockcmd
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -233,4 +234,25 @@ func TestQuorumWithoutANode(t *testing.T) {
 	}
 	eventually(t, 20*time.Second, "what the stopped node granted is undone", func() bool { return !exists(t, rdb, keys[1]) })
 	want(t, b.do(several("LOCK.MRELEASE", keys)...), ":2")
+}
+
+// TestQuorumHidesWhatComesLate: what a MACQUIRE got when it was over, and gives back, is nothing that its client could release.
+func TestQuorumHidesWhatComesLate(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		c := connect(t, s)
+		token := c.token(key)
+		h := c.carrier.newest(func(*hold) bool { return true })
+		c.carrier.mu.Lock()
+		h.bundle = &bundle{}
+		c.carrier.mu.Unlock()
+		for _, line := range []string{"LOCK.RELEASE " + key, "LOCK.EXTEND " + key + " 1000"} {
+			wantPrefix(t, c.do(strings.Fields(line)...), "-LOCKNOTHELD ")
+		}
+		want(t, c.do("LOCK.TTL", key), ":-2")
+		want(t, c.do("LOCK.MRELEASE", "1", key), ":0")
+		want(t, c.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), ":1")
+		s.putBack(h, "")
+		eventually(t, soon, "it is given back", func() bool { return !exists(t, rdb, key) })
+	})
 }

@@ -87,9 +87,10 @@ func (o options) match(h *hold) bool {
 	return (o.token == 0 || h.token == o.token) && (o.owner == "" || h.owner == o.owner) && o.means(h.mode)
 }
 
-// mine is this connection's newest hold of key that the options mean.
+// mine is this connection's newest hold of key that the options mean, and of which its client has been told: a MACQUIRE that is over can
+// have something to give back still.
 func (c *Carrier) mine(key string, o options) *hold {
-	return c.newest(func(h *hold) bool { return h.id == c.id(key) && o.match(h) })
+	return c.newest(func(h *hold) bool { return h.id == c.id(key) && o.match(h) && !h.bundle.hidesLocked(h) })
 }
 
 // replyRelease releases h, whose gate it closes, and answers.
