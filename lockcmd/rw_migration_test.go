@@ -21,11 +21,14 @@ func TestR14ReadWriteInASlotInMigration(t *testing.T) {
 		want(t, a.do("LOCK.RELEASE", key(n), "WRITE"), ":1")
 	}
 	a.token(key(locks), "WRITE", "OWNER", "me")
+	for _, option := range []string{"WRITE", "READ"} {
+		a.token(key(locks+1), option, "OWNER", "me")
+	}
 	m, finish := moving(t, tag)
 	timeouts := func(n, i int) string { return suffixName(key(n), fmt.Sprint("me:rwlock_timeout:", i)) }
 	for _, keys := range [][]string{
 		{key(1)}, {recordsKey(key(2))}, {timeouts(3, 1)}, {key(4), recordsKey(key(4)), timeouts(4, 1)},
-		{key(5), recordsKey(key(5)), timeouts(5, 1), timeouts(5, 2)}, {key(locks)},
+		{key(5), recordsKey(key(5)), timeouts(5, 1), timeouts(5, 2)}, {key(locks)}, {key(locks + 1)},
 	} {
 		if err := m.MoveKey(keys...); err != nil {
 			t.Fatal(err)
@@ -45,8 +48,12 @@ func TestR14ReadWriteInASlotInMigration(t *testing.T) {
 		want(t, a.do("LOCK.RELEASE", key(n)), ":1")
 	}
 	finish()
+	want(t, c.do("LOCK.ACQUIRE", key(locks+1), "READ"), "$-1") // it is still written
+	for _, option := range []string{"READ", "WRITE"} {
+		want(t, a.do("LOCK.RELEASE", key(locks+1), option), ":1")
+	}
 	eventually(t, 5*time.Second, "all is free", func() bool {
-		for n := range locks + 1 {
+		for n := range locks + 2 {
 			if exists(t, rdb, key(n)) {
 				return false
 			}

@@ -21,15 +21,29 @@ local function find(key, leash, field)
   return not err and tonumber(h[1] or 0) or 0, parse(not err and l), h[2]
 end
 
+-- ends is at what age in ms a write hold is over though the lock may last longer, with its owner's read hold: a lease of ours by its TTL, a
+-- renewed hold of ours by "until=" in the record (words EXT). nil when it lasts as long as the lock.
+local function ends(r)
+  if not r[OPTS] then return nil end
+  return tonumber(renewed(r[OPTS]) and (string.match(r[EXT], 'until=(%d+)')) or not renewed(r[OPTS]) and r[TTL] or nil)
+end
+
+-- good writes into the record of a renewed write hold that it lasts for ms from now on, at least.
+local function good(r, ms)
+  local rest = string.gsub(r[EXT], ',?until=%d+', '')
+  r[EXT] = ((rest == '' or rest == '-') and '' or rest .. ',') .. 'until=' .. string.format('%.0f', math.max(age(r) + ms, ends(r) or 0))
+  return r
+end
+
 -- lasts is for how many ms the hold in a field with count n lasts yet, 0 when it is over: a read hold as long as one of its timeout keys,
--- a write hold as long as the lock, or a lease of ours as its record says. What cannot be seen in a slot that migrates counts as held.
+-- a write hold as long as the lock, or as its record says. What cannot be seen in a slot that migrates counts as held.
 local function lasts(key, leash, field, n)
   local left, most = redis.call('PTTL', key), 0
   if left == -1 then left = 86400000 end
   if string.sub(field, -6) == ':write' then
     local r = parse(redis.call('HGET', leash, field))
-    if r[OPTS] and not renewed(r[OPTS]) then left = math.min(left, r[TTL] - age(r)) end
-    return math.max(left, 0)
+    local over = ends(r)
+    return math.max(over and math.min(left, over - age(r)) or left, 0)
   end
   if n > 10000 then return left end -- no hold of anybody's
   for i = 1, n do
@@ -50,6 +64,12 @@ local function rest(key, leash, but)
     if n and string.sub(all[i], -6) == ':write' then writes, writer = ms, all[i] end
   end
   return most, writes, writer
+end
+
+-- bury takes the write hold in a field away, which is over while its owner's read hold goes on: readers get in again, Redisson's too.
+local function bury(key, leash, field)
+  for _, k in ipairs({key, leash}) do redis.call('HDEL', k, field) end
+  redis.call('HSET', key, 'mode', 'read')
 end
 
 -- lessen takes one of a hold's n counts back, and writes its record down. The timeout key of that count goes, and as long as that one would

@@ -24,15 +24,14 @@ if mine == 0 and not fresh then
   local reads, writes = tonumber(h[2] or 0) or 0, h[3] and lasts(key, leash, owner .. ':write', 1) or 0
   if MINE == 'write' and reads > 0 and lasts(key, leash, owner, reads) > 0 then return {5} end
   if writes > 0 then -- the owner writes, and asks to read
-    if parse(redis.call('HGET', leash, owner .. ':write'))[CARRIER] ~= carrier then return {2, '', '', '-'} end
+    local w = parse(redis.call('HGET', leash, owner .. ':write'))
+    if w[CARRIER] ~= carrier then return {2, '', '', '-'} end
+    if renewed(w[OPTS]) then redis.call('HSET', leash, owner .. ':write', record(good(w, writes))) end
   elseif MINE == 'write' or h[1] == 'write' then
     local most, writing, writer = rest(key, leash)
     if writing > 0 or MINE == 'write' and most > 0 then return {0, most} end
     fresh = most == 0 -- only the dead are left
-    if not fresh and writer then -- a lease that is over, of an owner whose read hold goes on
-      for _, k in ipairs({key, leash}) do redis.call('HDEL', k, writer) end
-      redis.call('HSET', key, 'mode', 'read')
-    end
+    if not fresh and writer then bury(key, leash, writer) end
   end
 end
 return admit(key, leash, KEYS[3], MINE, field, n, fresh, {owner, carrier, ARGV[3], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]})

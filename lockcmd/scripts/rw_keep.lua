@@ -11,4 +11,8 @@ end
 local h = redis.call('HGET', key, ARGV[2] .. SUFFIX)
 if not h or string.sub(h, 1, #ARGV[3]) ~= ARGV[3] then return 0 end
 raise(key, redis.call('PTTL', key), ttl)
+if MINE == 'write' and ARGV[3] ~= '' and ttl > 0 and string.find(h, 'until=', 1, true) then
+  pass(key)
+  redis.call('HSET', key, ARGV[2] .. SUFFIX, record(good(parse(h), ttl)))
+end
 return ARGV[3] == '' and tonumber(h) or 1

@@ -12,6 +12,7 @@ if r[CARRIER] == ARGV[6] then return {1, tonumber(r[TOKEN]), left, n, age(r), re
 if r[CARRIER] ~= ARGV[3] or (ARGV[4] ~= '' and r[REQ] ~= ARGV[4]) then return {-1} end
 if renewed(r[OPTS]) then
   left = math.max(left, tonumber(r[TTL]))
+  if MINE == 'write' and ends(r) then good(r, left) end
   for i = 1, MINE == 'read' and n or 0 do keep(timeout(leash, field, i), left) end
 end
 r[CARRIER], r[REQ], r[REPLY], r[CLIENT] = ARGV[6], ARGV[7], r[TOKEN], ARGV[8]
