@@ -44,6 +44,8 @@ func (c *connection) Lost(_ []byte, _ string) { c.cut(); c.disbelieve(); c.oracl
 func (c *connection) Moved([]byte)            { c.cut() }
 func (c *connection) Guard(bool)              {}
 func (c *connection) Wait()                   {}
+func (c *connection) Pushes() bool            { return false }
+func (c *connection) Push([]byte)             {}
 func (c *connection) Client() string          { return "127.0.0.1:1 " + c.name }
 
 func (p *person) connect(s *Service) *connection {

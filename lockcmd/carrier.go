@@ -19,6 +19,11 @@ type Host interface {
 	Guard(on bool)
 	// Wait says that the command in progress begins to wait. From now on the ctx of Do must end when the client disconnects.
 	Wait()
+	// Pushes reports whether the client's protocol has frames that answer no command, as RESP3 has.
+	Pushes() bool
+	// Push gives the client such a frame, written as an array, behind what it has been given. It is dropped if the protocol has none. A
+	// Lost or Moved behind it does not overtake it, as far as the socket takes it at once.
+	Push(frame []byte)
 	// Client is "addr:port name", for people.
 	Client() string
 }
@@ -40,6 +45,7 @@ type Carrier struct {
 
 	db       int          // of the commands; belongs to whoever calls Do
 	requests atomic.Int64 // the last request's number
+	notifies atomic.Bool  // LOCK.NOTIFY is on; changed with mu held
 
 	// mu guards the fields below, and the states of the holds.
 	mu    sync.Mutex
@@ -48,6 +54,11 @@ type Carrier struct {
 	ended bool
 	how   Ending // once ended
 	stay  *stay  // the wait of the command under way; nil while it does not wait
+
+	// With LOCK.NOTIFY.
+	answering bool     // a Do is under way, or its answer is
+	young     []*hold  // those that the answer tells of, or that are to be looked at behind it
+	unsaid    [][]byte // notices to be pushed behind it
 
 	// guardMu is held while Host.Guard is called, so that on and off come in order. Taken alone.
 	guardMu sync.Mutex
@@ -85,6 +96,7 @@ func (c *Carrier) End(how Ending) {
 		}
 	}
 	c.holds = nil
+	c.muteLocked()
 	c.mu.Unlock()
 	for _, h := range forget {
 		h.gone()

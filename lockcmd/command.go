@@ -22,6 +22,7 @@ var commands = map[string]run{
 	breakName:     (*Carrier).breakLock,
 	ttlName:       (*Carrier).ttl,
 	awaitLossName: (*Carrier).awaitLoss,
+	notifyName:    (*Carrier).notify,
 	infoName:      (*Carrier).info,
 
 	takeName:       (*Carrier).take,
@@ -47,6 +48,7 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 	}
 	var name [32]byte
 	verb := bytes.ToUpper(append(name[:0], args[0][:min(len(args[0]), len(name))]...))
+	c.beginAnswer()
 	if run, ok := commands[string(verb)]; ok {
 		if key, reason, ok := c.untold(verb, args[1:]); ok {
 			return appendError(dst, msgLost(key, reason))

@@ -32,6 +32,8 @@ type hold struct {
 	watched bool          // somebody on another Leash does
 	missed  bool          // the watchdog has not found it while it was lessening: whoever releases the count says why
 	evicted bool          // it was told as lost, and is to be ended whatever else is under way about it
+	young   bool          // its owner has not been answered yet (LOCK.NOTIFY)
+	wanted  bool          // its owner was told that somebody waits for it
 	limit   time.Time     // of MAXHOLD; zero without
 	timer   *time.Timer   // for limit; nil without
 	ttl     time.Duration // of the renewal, or the lease
@@ -225,7 +227,11 @@ func (h *hold) Ended(how renewal.Outcome) {
 	if how == renewal.Moved || how == renewal.Repeated {
 		h.tellEnd(movedText)
 	}
-	if h.forget(held, lessening, releasing) && there && how == renewal.Moved {
+	if !h.forget(held, lessening, releasing) || !there || how != renewal.Moved && how != renewal.Repeated {
+		return
+	}
+	h.say(grantedNotice, h.token)
+	if how == renewal.Moved {
 		h.carrier.host.Moved([]byte(h.id.key))
 	}
 }

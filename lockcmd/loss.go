@@ -51,8 +51,14 @@ func (h *hold) lose(to state, reason string) (from state, ok bool) {
 		c.lost[h.id] = reason
 	}
 	c.mu.Unlock()
-	if closes {
+	if f.told {
+		h.say(lostNotice, h.token)
+	}
+	switch {
+	case closes:
 		c.host.Lost([]byte(h.id.key), reason)
+	case f.told:
+		c.service.bereave(h)
 	}
 	if !f.secret {
 		c.service.report(h, reason)
@@ -68,7 +74,7 @@ func (h *hold) lose(to state, reason string) (from state, ok bool) {
 func (c *Carrier) untold(verb []byte, args [][]byte) (key, reason string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.lost) == 0 || len(args) == 0 || !bytes.HasPrefix(verb, []byte("LOCK.")) {
+	if len(c.lost) == 0 || len(args) == 0 || !bytes.HasPrefix(verb, []byte("LOCK.")) || string(verb) == notifyName {
 		return "", "", false
 	}
 	keys := args[:1]

@@ -205,12 +205,14 @@ type conn struct {
 	guarded atomic.Bool
 	losses  chan string // "key reason"
 	moved   chan string // keys
+	pushes  chan string // "word key token", for RESP3 only
+	resp3   bool
 }
 
 var lastConn atomic.Int64
 
 func connect(t testing.TB, s *Service) *conn {
-	c := &conn{t: t, losses: make(chan string, 100), moved: make(chan string, 100)}
+	c := &conn{t: t, losses: make(chan string, 100), moved: make(chan string, 100), pushes: make(chan string, 1000)}
 	c.ctx, c.gone = context.WithCancel(context.Background())
 	c.carrier = s.NewCarrier(lastConn.Add(1), c)
 	return c
@@ -221,6 +223,17 @@ func (c *conn) Moved(key []byte)               { c.moved <- string(key) }
 func (c *conn) Guard(on bool)                  { c.guarded.Store(on) }
 func (c *conn) Wait()                          { c.waits.Add(1) }
 func (c *conn) Client() string                 { return "127.0.0.1:5000 test" }
+func (c *conn) Pushes() bool                   { return c.resp3 }
+
+// Push implements Host: it keeps the words of a notice, without lengths.
+func (c *conn) Push(frame []byte) {
+	lines := strings.Split(string(frame), "\r\n")
+	if lines[0] != "*4" || lines[2] != "lock" {
+		c.t.Errorf("pushed %q", frame)
+		return
+	}
+	c.pushes <- lines[4] + " " + lines[6] + " " + strings.TrimPrefix(strings.Join(lines[7:len(lines)-1], " "), ":")
+}
 
 // do runs a command and returns its reply without the last line end.
 func (c *conn) do(args ...string) string {
@@ -229,6 +242,7 @@ func (c *conn) do(args ...string) string {
 	for i, a := range args {
 		raw[i] = []byte(a)
 	}
+	defer c.carrier.Answered()
 	return strings.TrimSuffix(string(c.carrier.Do(c.ctx, nil, raw)), "\r\n")
 }
 

@@ -55,7 +55,7 @@ func (s *Service) heard(how string, of heardOf, key string) *hold {
 			return h
 		}
 	}
-	if carrierLeash(of.carrier) != s.uuid {
+	if carrierLeash(of.carrier) != s.uuid || how == wantedText { // which is said again
 		return nil
 	}
 	for known, e := range s.early {
@@ -91,6 +91,8 @@ func (s *Service) heed(h *hold, how string) {
 		s.spawn(func() { s.obey(h) })
 	case watchedText:
 		h.watchedFromAfar()
+	case wantedText:
+		h.want()
 	case lessenedText:
 		s.spawn(h.recount)
 	default:

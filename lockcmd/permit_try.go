@@ -175,6 +175,7 @@ func (c *Carrier) hangAll(ctx context.Context, holds []*hold, until []time.Time)
 	}
 	for _, h := range holds {
 		s.catchUp(h)
+		c.greet(h)
 	}
 	return true
 }

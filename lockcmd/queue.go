@@ -124,6 +124,14 @@ func (q *queues) look(w *waiter) bool {
 	return true
 }
 
+// first reports whether w stands first in its line.
+func (q *queues) first(w *waiter) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	line := q.lines[w.try.line()]
+	return line != nil && line.waiters[0] == w
+}
+
 // looked says that w's look is over.
 func (q *queues) looked(w *waiter) {
 	q.mu.Lock()

@@ -58,6 +58,7 @@ const (
 	msgLimit         = "LOCKLIMIT as many commands wait on this leash as may, see --max-waiters"
 	msgKind          = "LOCKKIND this owner holds the key in another mode, and would wait for itself"
 	msgIsRenewed     = "ERR this hold is renewed, only one with LEASE can be extended"
+	msgNoPushes      = "ERR LOCK.NOTIFY pushes, which RESP2 cannot: say HELLO 3 before, or wait in LOCK.AWAITLOSS"
 	msgTimeout       = "LOCKTIMEOUT Redis did not answer in time, the outcome is unknown and is being undone"
 	msgUnknown       = "LOCKTIMEOUT Redis did not answer in time, the outcome is unknown"
 	msgReleaseLater  = "LOCKTIMEOUT Redis did not answer in time, the release is being repeated until it does"

@@ -35,6 +35,8 @@ type Service struct {
 	owners   atomic.Int64 // the last ownerless hold's number
 	carriers atomic.Int64 // the last carrier's number
 	draining atomic.Bool
+	notified atomic.Int64 // carriers with LOCK.NOTIFY
+	grieving atomic.Int64 // holds in bereft; changed with mu held
 	copiers  copiers
 	stats    counters
 
@@ -50,6 +52,7 @@ type Service struct {
 	mu     sync.Mutex
 	holds  map[string][]*hold // the present holds of this Leash by key, whatever the database
 	early  map[heardOf]early  // what was heard of holds that are not among them yet
+	bereft map[lockID][]*hold // lost holds whose clients are to be told who gets the lock next
 	closed bool               // no more tasks begin
 }
 
@@ -63,6 +66,7 @@ func New(cfg Config, rdb redis.UniversalClient, ears Subscriber, log *slog.Logge
 	s := &Service{
 		cfg: cfg, rdb: rdb, log: log, uuid: newUUID(), patience: waitPatience, every: lookEvery, confirm: breakPatience,
 		stop: make(chan struct{}), quiet: make(chan struct{}), losses: make(chan loss, maxLosses), holds: make(map[string][]*hold), early: make(map[heardOf]early),
+		bereft: make(map[lockID][]*hold),
 	}
 	switch c := rdb.(type) {
 	case *redis.ClusterClient:

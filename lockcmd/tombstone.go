@@ -33,6 +33,9 @@ const (
 // watchedText is news to a carrier's Leash: somebody on another one waits for the loss of its hold, and will look for a tombstone.
 const watchedText = "watched"
 
+// wantedText is news to a carrier's Leash: somebody on another one waits for the lock of its hold.
+const wantedText = "wanted"
+
 // lessenedText is news to a carrier's Leash: counts of its hold were released by another way, and some remain.
 const lessenedText = "lessened"
 

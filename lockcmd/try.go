@@ -299,6 +299,8 @@ func (c *Carrier) hang(ctx context.Context, h *hold, id string, until time.Time)
 	c.mu.Unlock()
 	if ok && fresh {
 		s.catchUp(h)
+		c.greet(h)
+		s.inherit(h)
 	}
 	if !ok || !fresh {
 		c.guard(-1)

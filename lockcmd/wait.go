@@ -23,6 +23,9 @@ func (c *Carrier) wait(ctx context.Context, t *try, seen result) result {
 func (c *Carrier) await(ctx context.Context, t *try, seen result) result {
 	s := c.service
 	w := s.queues.join(t)
+	s.want(t.wish.lock())
+	news := s.newWanting(w)
+	defer news.timer.Stop()
 	channel := t.line().channel
 	ready := s.ears.listen(channel, t.wish.lock())
 	defer s.ears.leave(channel, !t.wish.mode.fair)
@@ -43,9 +46,13 @@ func (c *Carrier) await(ctx context.Context, t *try, seen result) result {
 	again := time.NewTimer(s.lookAgain(seen, rand.Float64()))
 	defer again.Stop()
 	for {
+		woken := false
 		select {
 		case <-ctx.Done():
 			return w.abandon(s)
+		case <-news.timer.C:
+			news.tell()
+			continue
 		case <-over:
 			if s.queues.leave(w, false, ended) {
 				return w.last(seen)
@@ -64,6 +71,7 @@ func (c *Carrier) await(ctx context.Context, t *try, seen result) result {
 		case <-ready: // subscribed: now a release cannot be missed, so look once more (R17)
 			ready = nil
 		case <-w.wake:
+			woken = true
 		case <-again.C:
 		}
 		if s.draining.Load() && s.queues.leave(w, false, false) {
@@ -79,6 +87,7 @@ func (c *Carrier) await(ctx context.Context, t *try, seen result) result {
 				s.queues.leave(w, seen.kind == granted || seen.kind == moved, true)
 				return seen
 			}
+			news.looked(woken)
 		}
 		again.Reset(s.lookAgain(seen, rand.Float64()))
 	}

@@ -29,6 +29,20 @@ func (a *audience) Message(frame []byte) upstream.Flusher {
 	s := (*session)(a)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.messageLocked(frame)
+}
+
+// notice delivers a frame as Message does, but to a client of RESP3 only.
+func (s *session) notice(frame []byte) upstream.Flusher {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.lane.RESP3 {
+		return nil
+	}
+	return s.messageLocked(frame)
+}
+
+func (s *session) messageLocked(frame []byte) upstream.Flusher {
 	if s.deaf {
 		return nil
 	}

@@ -68,7 +68,11 @@ func (s *session) lock(args [][]byte) bool {
 	if s.lane.RESP3 {
 		reply = lockReplyRESP3(reply, o != nil && o.asMap)
 	}
-	return s.answer(reply) && !s.leaveIfDraining()
+	if !s.answer(reply) {
+		return false
+	}
+	carrier.Answered()
+	return !s.leaveIfDraining()
 }
 
 // lockRefusal is the error for a user who may not do with the keys themselves
@@ -162,6 +166,25 @@ func (h *host) Guard(on bool) {
 func (h *host) Wait() {
 	if w := (*session)(h).watcher.Load(); w != nil {
 		w.start()
+	}
+}
+
+// Pushes implements lockcmd.Host.
+func (h *host) Pushes() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lane.RESP3
+}
+
+// Push implements lockcmd.Host. A client that leaves too many unread is closed,
+// as a subscriber is.
+func (h *host) Push(frame []byte) {
+	s := (*session)(h)
+	switch f := s.notice(frame).(type) {
+	case *laggard:
+		s.server.start(f.Flush) // it logs
+	default:
+		s.Flush()
 	}
 }
 

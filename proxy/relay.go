@@ -156,6 +156,9 @@ func (s *session) changeLane(lane upstream.Lane) {
 	s.server.up.Leave(old)
 	s.refreshLimits()
 	s.enterSubscribed()
+	if carrier := s.carrier.Load(); carrier != nil && !lane.RESP3 {
+		carrier.Mute()
+	}
 	if t := s.tracking.Load(); t != nil {
 		t.restart()
 	}

@@ -1,0 +1,168 @@
+package lockcmd
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+const notifyName = "LOCK.NOTIFY"
+
+// What a client is told of its holds after LOCK.NOTIFY ON, as a push: "lock", one of these words, the key, and a token. Of a permit of a
+// semaphore, which has none, the permit stands in its place.
+const (
+	lostNotice    = "lost"    // the hold with this token was lost
+	grantedNotice = "granted" // another connection has the lock now: by moving the hold, which has this token still, or after a loss
+	wantedNotice  = "wanted"  // somebody waits for the lock that the hold with this token keeps; said once of each hold
+)
+
+// notify is LOCK.NOTIFY. Of holds that somebody waits for already it tells behind its answer.
+func (c *Carrier) notify(_ context.Context, dst []byte, args [][]byte) []byte {
+	if len(args) != 2 {
+		return appendError(dst, msgArity(notifyName))
+	}
+	switch strings.ToUpper(string(args[1][:min(len(args[1]), 16)])) {
+	case "OFF":
+		c.Mute()
+	case "ON":
+		if !c.host.Pushes() {
+			return appendError(dst, msgNoPushes)
+		}
+		c.mu.Lock()
+		if !c.notifies.Swap(true) {
+			c.service.notified.Add(1)
+		}
+		c.answering, c.young = true, slices.Clone(c.holds)
+		for _, h := range c.young {
+			h.young, h.wanted = true, false
+		}
+		c.mu.Unlock()
+	default:
+		return appendError(dst, msgSyntax)
+	}
+	return append(dst, "+OK\r\n"...)
+}
+
+// Mute ends what LOCK.NOTIFY ON has begun. The host calls it when the client's protocol has no pushes any more.
+func (c *Carrier) Mute() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.muteLocked()
+}
+
+func (c *Carrier) muteLocked() {
+	if c.notifies.Swap(false) {
+		c.service.notified.Add(-1)
+	}
+	c.unsaid = nil
+}
+
+// beginAnswer says that from now on holds are made of which the client has not heard yet.
+func (c *Carrier) beginAnswer() {
+	if !c.notifies.Load() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answering = true
+}
+
+// Answered says that the client has been given the reply of the last Do: what there is to be told of the holds that it made comes
+// behind it. A Host that pushes must call it after each Do.
+func (c *Carrier) Answered() {
+	if !c.notifies.Load() {
+		return
+	}
+	c.mu.Lock()
+	unsaid, young := c.unsaid, c.young
+	c.answering, c.unsaid, c.young = false, nil, nil
+	for _, h := range young {
+		h.young = false
+	}
+	c.mu.Unlock()
+	for _, frame := range unsaid {
+		c.host.Push(frame)
+	}
+	for _, h := range young {
+		h.lookIfWanted()
+	}
+}
+
+// greet sees to it that the client is told of h, which has just become one of the carrier's, in its time.
+func (c *Carrier) greet(h *hold) {
+	if !c.notifies.Load() {
+		return
+	}
+	c.mu.Lock()
+	answering := c.answering
+	if answering {
+		h.young = true
+		c.young = append(c.young, h)
+	}
+	c.mu.Unlock()
+	if !answering {
+		h.lookIfWanted()
+	}
+}
+
+// lookIfWanted tells the owner of h if somebody waits for the lock on this Leash.
+func (h *hold) lookIfWanted() {
+	if h.carrier.service.queues.length(h.id) > 0 {
+		h.want()
+	}
+}
+
+// want tells the owner of h that somebody waits for the lock, unless it has been told.
+func (h *hold) want() {
+	c := h.carrier
+	if !c.notifies.Load() {
+		return
+	}
+	c.mu.Lock()
+	say := !h.wanted && !h.young && (h.state == held || h.state == lessening) && h.mode != permit // a young one is looked at again
+	say = say && !h.bundle.hidesLocked(h)
+	h.wanted = h.wanted || say
+	c.mu.Unlock()
+	if say {
+		h.say(wantedNotice, h.token)
+	}
+}
+
+// say pushes a notice about h, behind the answer that tells of h. It is not called with the carrier's mu.
+func (h *hold) say(what string, token int64) {
+	c := h.carrier
+	if !c.notifies.Load() {
+		return
+	}
+	frame := appendBulk(appendBulk(appendArray(nil, 4), "lock"), what)
+	frame = appendBulk(frame, h.id.key)
+	if h.mode == permit {
+		frame = appendBulk(frame, h.owner)
+	} else {
+		frame = appendInt(frame, token)
+	}
+	c.mu.Lock()
+	later := h.young
+	if later {
+		c.unsaid = append(c.unsaid, frame)
+	}
+	c.mu.Unlock()
+	if !later {
+		c.host.Push(frame)
+	}
+}
+
+// want tells those who hold a lock through this Leash that somebody waits for it.
+func (s *Service) want(lock lockID) {
+	if s.notified.Load() == 0 {
+		return
+	}
+	s.mu.Lock()
+	holds := slices.Clone(s.holds[lock.key])
+	s.mu.Unlock()
+	for _, h := range holds {
+		if h.id == lock {
+			h.want()
+		}
+	}
+}

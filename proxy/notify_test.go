@@ -1,0 +1,169 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// notified opens a connection that is told of its locks.
+func (l *leash) notified(t *testing.T) *redistest.Client {
+	t.Helper()
+	c := l.dial(t)
+	do(t, c, "HELLO", "3")
+	want(t, c, "+OK\r\n", "LOCK.NOTIFY", "ON")
+	return c
+}
+
+func notice(word, key, token string) string {
+	return fmt.Sprintf(">4\r\n$4\r\nlock\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n:%s\r\n", len(word), word, len(key), key, token)
+}
+
+// wanting lets a client wait for a lock; it does when it returns.
+func (l *leash) wanting(t *testing.T, key string) *redistest.Client {
+	t.Helper()
+	c, before := l.dial(t), l.locks.Stats().Waiters
+	if err := c.Send(redistest.Command("LOCK.ACQUIRE", key, "BLOCK", "0")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it waits", func() bool { return l.locks.Stats().Waiters > before })
+	return c
+}
+
+func TestNotifyPushes(t *testing.T) {
+	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
+		c := l.notified(t)
+		first := token(t, c, "k")
+		waiter := l.wanting(t, "k")
+		wantRead(t, c, notice("wanted", "k", first))
+		want(t, c, ":1\r\n", "LOCK.RELEASE", "k")
+		if _, err := waiter.Read(); err != nil {
+			t.Fatal(err)
+		}
+		waiter.Close()
+
+		// Who gets a lock that others wait for is told behind its reply.
+		holder := l.dial(t)
+		token(t, holder, "k", "BLOCK", "0")
+		if err := c.Send(redistest.Command("LOCK.ACQUIRE", "k", "BLOCK", "0") + redistest.Command("PING")); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it waits", func() bool { return l.locks.Stats().Waiters == 1 })
+		l.wanting(t, "k")
+		want(t, holder, ":1\r\n", "LOCK.RELEASE", "k")
+		reply, err := c.Read()
+		if err != nil || reply[0] != ':' {
+			t.Fatalf("%q %v", reply, err)
+		}
+		second := strings.TrimSpace(reply[1:])
+		wantRead(t, c, notice("wanted", "k", second))
+		wantRead(t, c, "+PONG\r\n")
+
+		// A connection that is closed for a loss is told first.
+		want(t, l.dial(t), ":1\r\n", "LOCK.BREAK", "k")
+		wantRead(t, c, notice("lost", "k", second))
+		if got, err := c.Read(); !errors.Is(err, io.EOF) {
+			t.Fatalf("%q %v, want the end", got, err)
+		}
+	})
+}
+
+// TestNotifyWhileItWaits: a client that waits for one lock hears of another.
+func TestNotifyWhileItWaits(t *testing.T) {
+	l := startLeash(t, []string{redistest.Start(t).Addr})
+	holder, c := l.dial(t), l.notified(t)
+	token(t, holder, "other")
+	own := token(t, c, "own", "ONLOSS", "ERROR")
+	if err := c.Send(redistest.Command("LOCK.ACQUIRE", "other", "BLOCK", "0")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it waits", func() bool { return l.locks.Stats().Waiters == 1 })
+	want(t, l.dial(t), ":1\r\n", "LOCK.BREAK", "own")
+	wantRead(t, c, notice("lost", "own", own))
+	heir := token(t, l.dial(t), "own")
+	wantRead(t, c, notice("granted", "own", heir))
+	want(t, holder, ":1\r\n", "LOCK.RELEASE", "other")
+	if got, err := c.Read(); err != nil || got[0] != ':' {
+		t.Fatalf("%q %v", got, err)
+	}
+}
+
+// TestNotifyEnds: with RESP2, with RESET, and when it is said.
+func TestNotifyEnds(t *testing.T) {
+	l := startLeash(t, []string{redistest.Start(t).Addr})
+	c := l.dial(t)
+	if got := do(t, c, "LOCK.NOTIFY", "ON"); !strings.HasPrefix(got, "-ERR ") {
+		t.Fatalf("in RESP2: %q", got)
+	}
+	want(t, c, "+OK\r\n", "MULTI")
+	want(t, c, "-ERR 'LOCK.NOTIFY' is not allowed inside MULTI: a lock is not part of a transaction\r\n", "LOCK.NOTIFY", "ON")
+	want(t, c, "+OK\r\n", "DISCARD")
+	for i, end := range [][]string{{"HELLO", "2"}, {"RESET"}, {"LOCK.NOTIFY", "OFF"}} {
+		do(t, c, "HELLO", "3")
+		want(t, c, "+OK\r\n", "LOCK.NOTIFY", "ON")
+		do(t, c, end...)
+		do(t, c, "HELLO", "3")
+		key := "k" + strconv.Itoa(i)
+		token(t, c, key, "ONLOSS", "ERROR")
+		waiter := l.wanting(t, key)
+		want(t, l.dial(t), ":1\r\n", "LOCK.BREAK", key)
+		if got, err := waiter.Read(); err != nil || got[0] != ':' {
+			t.Fatalf("%q %v", got, err)
+		}
+		want(t, c, "+PONG\r\n", "PING")
+		want(t, c, "-LOCKLOST "+key+" broken\r\n", "LOCK.TTL", key)
+	}
+}
+
+// TestNoticesNeverStandWithinReplies: those that come while large replies are
+// on their way to a client that reads slowly.
+func TestNoticesNeverStandWithinReplies(t *testing.T) {
+	l := startLeash(t, []string{redistest.Start(t).Addr})
+	c, other := l.notified(t), l.dial(t)
+	big := strings.Repeat("0123456789", 400_000)
+	do(t, other, "SET", "big", big)
+	const locks = 20
+	tokens := make(map[string]bool)
+	for i := range locks {
+		key := "k" + strconv.Itoa(i)
+		tokens[notice("lost", key, token(t, c, key, "ONLOSS", "ERROR"))] = true
+		if err := c.Send(strings.Repeat(redistest.Command("GET", "big"), 2)); err != nil {
+			t.Fatal(err)
+		}
+		replies := 2
+		want(t, other, ":1\r\n", "LOCK.BREAK", key)
+		for told := false; replies > 0 || !told; {
+			switch got, err := c.Read(); {
+			case err != nil:
+				t.Fatal(err)
+			case tokens[got]:
+				told = true
+			case got == fmt.Sprintf("$%d\r\n%s\r\n", len(big), big):
+				replies--
+			default:
+				t.Fatalf("got %.100q", got)
+			}
+		}
+	}
+}
+
+// TestNoticesAreBounded: a client that does not read them is closed.
+func TestNoticesAreBounded(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, watchdog(3*time.Second))
+	l.audience.hard = 1 << 20
+	c, other := l.notified(t), l.dial(t)
+	for i := range 400 {
+		token(t, c, strings.Repeat("k", 50_000)+strconv.Itoa(i), "ONLOSS", "ERROR")
+	}
+	want(t, other, "+OK\r\n", "FLUSHALL")
+	eventually(t, "it is closed", func() bool {
+		return strings.Contains(do(t, other, "INFO", "leash"), "leash_holds:0\r\n") && strings.Contains(l.logs.String(), "does not read its messages")
+	})
+}
