@@ -56,8 +56,8 @@ interop:
 nemesis: tools
 	$(GO) run ./internal/nemesis $(NEMESISFLAGS)
 
-# The tests run against real Redis servers, and the race detector needs a C compiler.
-# Both are installed only where they are missing.
+# The tests run against real Redis servers, the race detector needs a C compiler,
+# and one needs haproxy. All are installed only where they are missing.
 tools:
 	@.ci/tools
 

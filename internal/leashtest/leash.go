@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -132,8 +133,20 @@ func (l *Leash) awaitReady(ctx context.Context) error {
 	}
 }
 
-func (l *Leash) ping() error {
+// dial connects as a client of this Leash does, or with --proxy-protocol as a balancer that checks it.
+func (l *Leash) dial() (*redistest.Client, error) {
 	c, err := redistest.Dial(l.Addr)
+	if err != nil || !slices.Contains(l.args, "--proxy-protocol") {
+		return c, err
+	}
+	if err := c.Send("PROXY UNKNOWN\r\n"); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (l *Leash) ping() error {
+	c, err := l.dial()
 	if err != nil {
 		return err
 	}
@@ -229,7 +242,7 @@ func (l *Leash) AwaitInfo(timeout time.Duration, lines ...string) error {
 }
 
 func (l *Leash) missing(lines []string) (missing []string, err error) {
-	c, err := redistest.Dial(l.Addr)
+	c, err := l.dial()
 	if err != nil {
 		return lines, err
 	}

@@ -1,0 +1,166 @@
+package leashtest
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// HAProxy is a balancer before some Leashes, set up as the README says.
+type HAProxy struct {
+	Addr string // where its clients connect
+
+	log    string
+	socket string // where it is asked how it is
+	cmd    *exec.Cmd
+	done   chan struct{} // closed when the process has ended
+}
+
+// StartHAProxy runs haproxy at a free port of 127.0.0.1 before the Leashes at these addresses and returns when it has all of
+// them up. Its settings are those in the README, a file, but for the addresses; its files are in dir.
+func StartHAProxy(ctx context.Context, readme, dir string, leashes ...string) (*HAProxy, error) {
+	text, err := os.ReadFile(readme)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for range startTries {
+		h, err := startHAProxy(ctx, string(text), dir, leashes)
+		if err == nil {
+			return h, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+func startHAProxy(ctx context.Context, readme, dir string, leashes []string) (*HAProxy, error) {
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	h := &HAProxy{Addr: addr, log: filepath.Join(dir, "haproxy.log"), socket: filepath.Join(dir, "haproxy.sock"), done: make(chan struct{})}
+	settings, err := h.settings(readme, leashes)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "haproxy.cfg")
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(h.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	h.cmd = exec.Command(haproxy(), "-db", "-f", file)
+	h.cmd.Stdout, h.cmd.Stderr = log, log
+	if err := h.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { // ends with the process
+		defer close(h.done)
+		_ = h.cmd.Wait()
+	}()
+	if err := h.AwaitUp(ctx, len(leashes)); err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// haproxy is where its package puts it if it is not on the PATH, which for others than root has no sbin.
+func haproxy() string {
+	if path, err := exec.LookPath("haproxy"); err == nil {
+		return path
+	}
+	return "/usr/sbin/haproxy"
+}
+
+var (
+	settingsPattern = regexp.MustCompile(`(?m)^    defaults\n(?:    .*\n|\n)+`)
+	bindPattern     = regexp.MustCompile(`(?m)^( *bind )\S+`)
+	serverPattern   = regexp.MustCompile(`(?m)^ *server \S+ \S+\n`)
+)
+
+// settings are the README's, with addresses of this machine.
+func (h *HAProxy) settings(readme string, leashes []string) (string, error) {
+	text := settingsPattern.FindString(readme)
+	if !bindPattern.MatchString(text) || !serverPattern.MatchString(text) {
+		return "", errors.New("the README has no settings of HAProxy")
+	}
+	text = bindPattern.ReplaceAllString(text, "${1}"+h.Addr)
+	text = strings.TrimRight(serverPattern.ReplaceAllString(text, ""), "\n") + "\n"
+	for i, addr := range leashes {
+		text += fmt.Sprintf("    server leash-%d %s\n", i+1, addr)
+	}
+	return "global\n    stats socket " + h.socket + "\n\n" + text, nil
+}
+
+// AwaitUp waits until HAProxy has n Leashes up.
+func (h *HAProxy) AwaitUp(ctx context.Context, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		up, err := h.up()
+		if err == nil && up == n {
+			return nil
+		}
+		select {
+		case <-h.done:
+			return fmt.Errorf("haproxy ended: %s", h.LogTail())
+		case <-ctx.Done():
+			return errors.Join(err, fmt.Errorf("haproxy has %d up, not %d: %s", up, n, h.LogTail()))
+		case <-ticker.C:
+		}
+	}
+}
+
+// up asks HAProxy how many Leashes it takes to be there: of its table, the rows of servers whose status is UP.
+func (h *HAProxy) up() (n int, err error) {
+	conn, err := net.Dial("unix", h.socket)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(readyTimeout))
+	if _, err := io.WriteString(conn, "show stat -1 4 -1\n"); err != nil {
+		return 0, err
+	}
+	table := csv.NewReader(conn)
+	table.FieldsPerRecord = -1
+	rows, err := table.ReadAll()
+	for _, row := range rows {
+		const status = 17
+		if len(row) > status && row[status] == "UP" {
+			n++
+		}
+	}
+	return n, err
+}
+
+// Close ends the process and returns when it is gone.
+func (h *HAProxy) Close() {
+	_ = h.cmd.Process.Kill() // it may have ended
+	<-h.done
+}
+
+// LogTail is the end of its output, for errors.
+func (h *HAProxy) LogTail() string {
+	b, err := os.ReadFile(h.log)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(b[max(0, len(b)-2000):]))
+}
