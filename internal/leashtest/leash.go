@@ -198,15 +198,25 @@ func (l *Leash) Stop() error {
 	return nil
 }
 
-// Pause stops Leash with SIGSTOP: it does nothing until Resume, while the kernel goes on to accept connections and bytes for it.
-func (l *Leash) Pause() error { return l.signal(syscall.SIGSTOP) }
-
-// Resume lets a paused Leash go on.
-func (l *Leash) Resume() error { return l.signal(syscall.SIGCONT) }
-
-func (l *Leash) signal(sig syscall.Signal) error {
+// Pause stops Leash with SIGSTOP and returns when it has stopped: it does nothing until Resume, while the kernel goes on to
+// accept connections and bytes for it.
+func (l *Leash) Pause() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := l.signalLocked(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return redistest.AwaitStopped(l.cmd.Process.Pid)
+}
+
+// Resume lets a paused Leash go on.
+func (l *Leash) Resume() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.signalLocked(syscall.SIGCONT)
+}
+
+func (l *Leash) signalLocked(sig syscall.Signal) error {
 	if l.cmd == nil {
 		return errors.New("leash does not run")
 	}

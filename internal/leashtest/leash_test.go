@@ -23,7 +23,7 @@ func TestLeashRunsAndEnds(t *testing.T) {
 	if err := l.AwaitInfo(20*time.Second, "sessions:1", "holds:0"); err != nil {
 		t.Error(err)
 	}
-	if err := l.AwaitInfo(0, "sessions:1", "holds:7"); err == nil || !strings.Contains(err.Error(), "has not: holds:7") {
+	if err := l.AwaitInfo(0, "sessions:1", "holds:7"); err == nil || !strings.Contains(err.Error(), "holds:7") {
 		t.Errorf("got %v", err)
 	}
 	if err := l.Pause(); err != nil {

@@ -74,7 +74,7 @@ func (p *process) pause() error {
 		return err
 	}
 	p.paused = true
-	return awaitStopped(p.pid())
+	return AwaitStopped(p.pid())
 }
 
 func (p *process) resume() error {

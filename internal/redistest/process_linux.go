@@ -12,9 +12,9 @@ func ownedAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// awaitStopped blocks until the child has stopped with all its threads. A signal is only a request: without the
-// wait Redis could still run a command after Pause has returned.
-func awaitStopped(pid int) error {
+// AwaitStopped blocks until a child of this process has stopped with all its threads. A signal is only a request: without the
+// wait it could still do something after Pause has returned.
+func AwaitStopped(pid int) error {
 	for {
 		var info unix.Siginfo
 		err := unix.Waitid(unix.P_PID, pid, &info, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
