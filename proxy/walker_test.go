@@ -131,8 +131,17 @@ func (w *walker) exec() []string {
 func (w *walker) batch() (batch [][]string) {
 	for range 1 + w.rng.IntN(40) {
 		batch = append(batch, steps[w.rng.IntN(len(steps))](w))
+		if !w.multi && w.rng.IntN(20) == 0 {
+			batch = append(batch, w.gossip()...)
+		}
 	}
 	return append(batch, w.rest()...)
+}
+
+// gossip is a message to oneself.
+func (w *walker) gossip() [][]string {
+	channel := w.channel()
+	return [][]string{{"HELLO", "3"}, {"SUBSCRIBE", channel}, {"PUBLISH", channel, w.mark()}}
 }
 
 // rest brings the connection to where PING is answered, and sends one.

@@ -2,7 +2,8 @@
 // a channel, Redis has one subscription of each user who may.
 //
 // An Exchange has a hub for each user. A hub has a line, a connection of its
-// own, to each node it needs: plain channels and patterns on one home node, what
+// own, to each node it needs: plain channels and patterns on one home node, the
+// same for all users, what
 // can bring keyspace events on every master as well, sharded channels on the
 // owner of their slot. Clients come as Listeners. A Listener's subscription is
 // always asked of Redis, as its user, so Redis's ACLs decide; Redis counts it

@@ -197,9 +197,17 @@ func (h *hub) homeLocked() *line {
 }
 
 // newHomeLocked chooses a master that answers and is not the one given, or any
-// if none is given and none answers; nil when none can be dialled now.
+// if none is given and none answers; nil when none can be dialled now. All users
+// have the same home if they can: nodes hear of a message one after the other,
+// and who leaves a channel and joins it as another user must not hear it twice.
 func (h *hub) newHomeLocked(not *upstream.Node) *line {
-	candidates := append([]*upstream.Node{h.x.up.AnyNode()}, h.topology.Masters()...)
+	var candidates []*upstream.Node
+	for _, other := range h.x.hubs {
+		if other.home != nil && slices.Contains(h.topology.Masters(), other.home.node) {
+			candidates = append(candidates, other.home.node)
+		}
+	}
+	candidates = append(append(candidates, h.x.up.AnyNode()), h.topology.Masters()...)
 	for _, n := range candidates {
 		if n == nil || n == not || n.Suspect() {
 			continue
