@@ -3,11 +3,11 @@
 //
 // An Exchange has a hub for each user. A hub has a line, a connection of its
 // own, to each node it needs: plain channels and patterns on one home node, the
-// same for all users, what
-// can bring keyspace events on every master as well, sharded channels on the
-// owner of their slot. Clients come as Listeners. A Listener's subscription is
-// always asked of Redis, as its user, so Redis's ACLs decide; Redis counts it
-// once. The hub's keeper moves subscriptions when nodes come and go.
+// same for all users, what can bring keyspace events on every master as well,
+// sharded channels on the owner of their slot. Clients come as Listeners. A
+// Listener's subscription is always asked of Redis, as its user, so Redis's ACLs
+// decide; Redis counts it once. The hub's keeper moves subscriptions when nodes
+// come and go.
 //
 // Concurrency: everything is guarded by Exchange.mu, which is never held across
 // I/O. Lines have a goroutine that writes and one that reads; the one that
