@@ -131,11 +131,13 @@ func (t *try) conclude(ctx context.Context, r result) (*hold, result) {
 		}
 		return nil, result{kind: unknown, text: msg}
 	case unknown:
-		if m := t.move; m != nil {
-			s := t.carrier.service
+		switch m, s := t.move, t.carrier.service; {
+		case m != nil:
 			s.undoMoved(t, func() *hold { return m.finish(time.Now().Add(max(t.wish.ttl, maxLate))) })
-		} else {
-			t.carrier.service.undo(t)
+		case t.repeats():
+			s.undoRepeated(t)
+		default:
+			s.undo(t)
 		}
 		r.text = msgTimeout
 	default:

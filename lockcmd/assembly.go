@@ -22,15 +22,14 @@ type assembly struct {
 	bound   int  // QUORUM; 0 for all
 	waits   bool // the command is counted among those that wait
 
-	holds   []*hold // what is in hand, by wish
-	counted []bool  // an acquire of it is ours to take back
-	moved   []bool  // it came from another connection, by its ID
+	holds []*hold // what is in hand, by wish
+	moved []bool  // it came from another connection, by its ID
 }
 
 func newAssembly(ctx context.Context, c *Carrier, keys []string, w wish, bound int) *assembly {
 	a := &assembly{
 		carrier: c, ctx: ctx, bound: bound, wishes: make([]wish, len(keys)), bundle: &bundle{},
-		holds: make([]*hold, len(keys)), counted: make([]bool, len(keys)), moved: make([]bool, len(keys)),
+		holds: make([]*hold, len(keys)), moved: make([]bool, len(keys)),
 	}
 	for i, key := range keys {
 		a.wishes[i] = w
@@ -138,18 +137,15 @@ func (a *assembly) begin(i int, until time.Time) (*try, result) {
 
 // got is what came of one key.
 type got struct {
-	index   int
-	hold    *hold  // nil when it was not got
-	counted bool   // an acquire of it is ours to take back; not if this one repeats its last
-	result  result // as conclude has it
+	index  int
+	hold   *hold  // nil when it was not got
+	result result // as conclude has it
 }
 
 // settle ends a try.
 func (a *assembly) settle(i int, t *try, r result) got {
-	own := t.own
-	again := own != nil && t.wish.id != "" && own.lastID() == t.wish.id
 	h, r := t.conclude(a.ctx, r)
-	return got{index: i, hold: h, counted: h != own || !again, result: r}
+	return got{index: i, hold: h, result: r}
 }
 
 // keep takes what came of a key in hand.
@@ -157,7 +153,7 @@ func (a *assembly) keep(g got) result {
 	if g.hold == nil {
 		return g.result
 	}
-	a.holds[g.index], a.counted[g.index], a.moved[g.index] = g.hold, g.counted, g.result.kind == moved
+	a.holds[g.index], a.moved[g.index] = g.hold, g.result.kind == moved
 	return result{kind: granted}
 }
 
@@ -237,7 +233,8 @@ func (a *assembly) complete(enough int) result {
 	return result{kind: granted}
 }
 
-// drop gives back what is in hand of the wishes from one on. It returns when Redis has it, or after endPatience.
+// drop gives back what is in hand of the wishes from one on: also what an earlier command of the same ID took, for this one answers in its
+// place. It returns when Redis has it, or after endPatience.
 func (a *assembly) drop(from int) {
 	s := a.carrier.service
 	var back sync.WaitGroup
@@ -245,7 +242,7 @@ func (a *assembly) drop(from int) {
 	for i := from; i < len(a.holds); i++ {
 		h := a.holds[i]
 		a.holds[i] = nil
-		if h == nil || !a.counted[i] {
+		if h == nil {
 			continue
 		}
 		dropped = true
@@ -270,10 +267,16 @@ func (a *assembly) drop(from int) {
 // putBack releases one acquire of a hold, until Redis answers. When that is done its ID has not been used: a repetition of the command
 // counts again.
 func (s *Service) putBack(h *hold, id string) {
-	if !h.open(s.deadline()) {
-		s.releaseLater(h, false, recordID(id))
-		return
+	for !h.open(s.deadline()) {
+		if h.is(over) || s.stopped(0) {
+			return
+		}
 	}
+	s.putBackOpen(h, id)
+}
+
+// putBackOpen is putBack of a hold whose gate is ours. It gives it back.
+func (s *Service) putBackOpen(h *hold, id string) {
 	if e := s.beginEnding(h, false); e != nil {
 		e.back = recordID(id)
 		e.finish() // it has the gate

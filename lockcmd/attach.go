@@ -2,7 +2,6 @@ package lockcmd
 
 import (
 	"context"
-	"strings"
 	"time"
 )
 
@@ -150,7 +149,7 @@ func (t *try) carry(r result) (h *hold, msg string) {
 	if !time.Now().Before(until) {
 		return nil, msgShort
 	}
-	if c.hang(context.Background(), h, strings.TrimPrefix(r.record.id, "="), until) {
+	if c.hang(context.Background(), h, r.record.lastID(), until) {
 		return h, ""
 	}
 	c.mu.Lock()

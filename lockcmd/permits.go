@@ -141,7 +141,7 @@ func (s *Service) releasePermit(c *Carrier, lock lockID, id string, until time.T
 	}
 	if !h.open(until) {
 		s.stats.timeouts.Add(1)
-		return false, s.releaseLater(h, true, "")
+		return false, s.releaseLater(h, true)
 	}
 	e := s.beginEnding(h, true)
 	if e == nil {

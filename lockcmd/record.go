@@ -68,6 +68,14 @@ func recordID(id string) string {
 	return "=" + id
 }
 
+// lastID is the client's ID of the last acquire, "" when it had none.
+func (r record) lastID() string {
+	if id, ok := strings.CutPrefix(r.id, "="); ok {
+		return id
+	}
+	return ""
+}
+
 // recordClient makes a client's description fit for the end of a record.
 func recordClient(client string) string {
 	if client == "" {

@@ -43,7 +43,7 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 		return appendError(dst, msgNotHeld)
 	}
 	if !h.open(until) {
-		return c.timeout(dst, c.service.releaseLater(h, o.all, ""))
+		return c.timeout(dst, c.service.releaseLater(h, o.all))
 	}
 	reply := c.replyRelease(dst, h, o.all, until)
 	if (o.token != 0 || o.owner != "") && string(reply[len(dst):]) == "-"+msgNotHeld+"\r\n" {
@@ -54,7 +54,7 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 
 // releaseLater releases h when the request that is under way about it has its answer, as long as h is held, and returns what to
 // tell the client.
-func (s *Service) releaseLater(h *hold, all bool, back string) (msg string) {
+func (s *Service) releaseLater(h *hold, all bool) (msg string) {
 	c := h.carrier
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,12 +68,11 @@ func (s *Service) releaseLater(h *hold, all bool, back string) (msg string) {
 	s.spawn(func() {
 		defer h.noLater()
 		for !h.open(time.Now().Add(100 * time.Millisecond)) {
-			if !h.is(held) || s.stopped(0) {
+			if h.is(over) || s.stopped(0) {
 				return
 			}
 		}
 		if e := s.beginEnding(h, all); e != nil {
-			e.back = back
 			e.finish()
 			return
 		}

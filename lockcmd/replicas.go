@@ -102,9 +102,12 @@ func (t *try) uncopied(r result) result {
 	timer := time.NewTimer(endPatience)
 	defer timer.Stop()
 	undo := s.undo
-	if r.kind == moved {
+	switch {
+	case r.kind == moved:
 		h, _ := t.carry(r)
 		undo = func(t *try) <-chan struct{} { return s.undoMoved(t, func() *hold { return h }) }
+	case t.repeats():
+		undo = s.undoRepeated
 	}
 	select {
 	case <-undo(t):

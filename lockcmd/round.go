@@ -74,7 +74,7 @@ func (r *round) work() {
 		if r.tell(l) {
 			continue
 		}
-		if l.hold != nil && l.counted {
+		if l.hold != nil {
 			a.carrier.service.putBack(l.hold, a.wishes[i].id)
 		}
 		return

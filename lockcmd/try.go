@@ -220,6 +220,9 @@ func (t *try) ownGone(until time.Time) (r result, lost bool) {
 	return result{}, false
 }
 
+// repeats reports whether t repeats the last acquire of the carrier's own hold: that one has counted, and this one does not.
+func (t *try) repeats() bool { return t.own != nil && t.wish.id != "" && t.own.lastID() == t.wish.id }
+
 // release gives the gate of the hold back, if the try has one.
 func (t *try) release() {
 	if t.own != nil {

@@ -54,6 +54,23 @@ func (s *Service) undoMoved(t *try, carry func() *hold) (done <-chan struct{}) {
 	return answered
 }
 
+// undoRepeated takes back the acquire that t repeats, the last one of the carrier's own hold: it has counted, whether t has come to anything or
+// not. The gate stays taken until Redis has answered, which done tells.
+func (s *Service) undoRepeated(t *try) (done <-chan struct{}) {
+	own := t.own
+	t.own = nil // the task has the gate now
+	s.stats.undone.Add(1)
+	answered := make(chan struct{})
+	s.spawn(func() {
+		defer close(answered)
+		s.putBackOpen(own, t.wish.id)
+		if t.stands() {
+			s.dequeue(t)
+		}
+	})
+	return answered
+}
+
 // takeBackTwice takes back what a hand-over of unknown outcome may have granted, or may yet, to a waiter that has left.
 func (s *Service) takeBackTwice(t *try) {
 	number := t.carrier.requests.Add(1)

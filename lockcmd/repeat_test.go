@@ -1,0 +1,125 @@
+package lockcmd
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/faultproxy"
+)
+
+// What becomes of a hold whose last ACQUIRE is repeated with its ID on the connection that carries it. The repetition answers in the place of
+// the first one: what that counted is undone when this one fails.
+
+// TestR32RepetitionOnItsConnectionIsUndone: the replicas do not have it.
+func TestR32RepetitionOnItsConnectionIsUndone(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a := connect(t, s)
+		for _, mode := range []string{"", "READ", "WRITE", "FAIR"} {
+			var options []string
+			field := "x"
+			if mode != "" {
+				options = []string{mode}
+			}
+			if mode == "WRITE" {
+				field = "x:write"
+			}
+			again := append([]string{"LOCK.ACQUIRE", key, "OWNER", "x", "ID", "2", "REPLICAS", "1", "BLOCK", "20"}, options...)
+			token := a.twice(key, options...)
+			wantPrefix(t, a.do(again...), "-NOREPLICAS 0 of 1 ")
+			want(t, count(rdb, key, field), "1")
+			wantPrefix(t, a.do(again...), "-NOREPLICAS 0 of 1 ") // it counted, and was undone
+			want(t, count(rdb, key, field), "1")
+			if got := a.token(append([]string{key, "OWNER", "x", "ID", "2"}, options...)...); got != token { // and counts again
+				t.Errorf("%s: got token %d, want %d", mode, got, token)
+			}
+			want(t, count(rdb, key, field), "2")
+			want(t, a.do("LOCK.RELEASE", key), ":0")
+			wantPrefix(t, a.do(again...), "-NOREPLICAS 0 of 1 ") // it is the last one still
+			wantNothing(t, rdb, key, a)
+		}
+	})
+}
+
+// TestR7RepeatedMacquireThatFailsIsUndone: what it took the first time it has not, for now one of the keys is taken.
+func TestR7RepeatedMacquireThatFailsIsUndone(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, keys := leash(t, rdb, Config{}), newKeys(3)
+		a, b := connect(t, s), connect(t, s)
+		acquire := several("LOCK.MACQUIRE", keys, "OWNER", "x", "ID", "2")
+		a.token(keys[0], "OWNER", "x", "ID", "1")
+		tokensOf(t, a.do(acquire...), 3)
+		want(t, a.do("LOCK.RELEASE", keys[2]), ":1")
+		b.token(keys[2])
+		want(t, a.do(acquire...), null)
+		eventually(t, time.Second, "it is undone", func() bool { return count(rdb, keys[0], "x") == "1" && !exists(t, rdb, keys[1]) })
+		want(t, b.do("LOCK.RELEASE", keys[2]), ":1")
+		tokensOf(t, a.do(acquire...), 3)
+		want(t, count(rdb, keys[0], "x"), "2")
+		want(t, a.do(several("LOCK.MRELEASE", keys)...), ":2")
+		want(t, a.do("LOCK.RELEASE", keys[0]), ":1")
+	})
+}
+
+// TestR26UnansweredRepetitionIsUndone: its client is told that the acquire is being undone, and has no other answer to it.
+func TestR26UnansweredRepetitionIsUndone(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
+	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
+		for _, command := range [][]string{{"LOCK.ACQUIRE"}, {"LOCK.MACQUIRE", "1"}} {
+			a, key := connect(t, s), newKey()
+			token := a.twice(key)
+			again := append(command, key, "OWNER", "x", "ID", "2")
+			fault := arm(running(acquireScript, key), faultproxy.Always())
+			want(t, a.do(again...), "-"+msgTimeout)
+			fault.Disarm()
+			eventually(t, 3*time.Second, "the acquire is undone", func() bool { return count(straight.rdb, key, "x") == "1" })
+			if got := a.token(key, "OWNER", "x", "ID", "2"); got != token {
+				t.Errorf("got token %d, want %d", got, token)
+			}
+			want(t, a.do("LOCK.RELEASE", key), ":0")
+			fault = arm(running(acquireScript, key), faultproxy.Always())
+			want(t, a.do(again...), "-"+msgTimeout)
+			fault.Disarm()
+			eventually(t, 3*time.Second, "it was the last one", func() bool { return !exists(t, straight.rdb, key) && a.carrier.Holds() == 0 })
+			wantNothing(t, straight.rdb, key, a)
+		}
+	}
+}
+
+// TestR7MovedHoldWithoutID: that its last acquire had none is no ID that another could repeat.
+func TestR7MovedHoldWithoutID(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, s)
+		b.attach(key, "x", a.token(key, "OWNER", "x"))
+		b.token(key, "OWNER", "x", "ID", "-")
+		if h := b.carrier.holds[0]; h.count != 2 {
+			t.Errorf("got count %d, want 2", h.count)
+		}
+		want(t, count(rdb, key, "x"), "2")
+		want(t, b.do("LOCK.RELEASE", key), ":0")
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+	})
+}
+
+// TestR26PutBackBesideARelease: what is to be put back is, though a release of its owner's waits for the same answer of Redis's.
+func TestR26PutBackBesideARelease(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{UpstreamTimeout: 200 * time.Millisecond}), newKey()
+		a := connect(t, s)
+		a.twice(key)
+		h := a.carrier.holds[0]
+		if !h.open(s.deadline()) {
+			t.Fatal("a request is under way")
+		}
+		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+		back := make(chan struct{})
+		go func() { defer close(back); s.putBack(h, "2") }()
+		<-time.After(300 * time.Millisecond) // longer than it waits for the answer
+		h.close()
+		receive(t, back, 5*time.Second)
+		eventually(t, 5*time.Second, "both are released", func() bool { return !exists(t, rdb, key) && a.carrier.Holds() == 0 })
+	})
+}
