@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,6 +93,7 @@ func (s *Server) infoSection() []byte {
 	line("uptime_in_seconds", strconv.Itoa(int(s.uptime().Seconds())))
 	line("upstream_mode", s.up.Mode())
 	line("upstream_masters", len(s.up.Topology().Masters()))
+	line("goroutines", runtime.NumGoroutine())
 	line("sessions", s.sessionCount())
 	line("pinned_connections", s.up.Pinned())
 	line("max_clients", s.cfg.MaxClients)

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,14 +20,16 @@ const ttl = 3 * time.Second
 // bed is what is tested: a cluster whose nodes are reached through proxies, and two Leashes before it, with a proxy
 // before each.
 type bed struct {
-	keys    []string // of the locks
-	cluster *redistest.Cluster
-	leashes []*leashtest.Leash
-	fronts  []*faultproxy.Proxy // where clients connect to, one a Leash
-	closers []func() error
+	keys      []string // of the locks
+	cluster   *redistest.Cluster
+	leashes   []*leashtest.Leash
+	fronts    []*faultproxy.Proxy // where clients connect to, one a Leash
+	processes processes
+	closers   []func() error
 }
 
-func setUp(ctx context.Context, keys []string, race bool) (_ *bed, err error) {
+// setUp builds Leash, broken as sabotage says, and starts everything.
+func setUp(ctx context.Context, keys []string, race bool, sabotage *sabotage) (_ *bed, err error) {
 	b := &bed{keys: keys}
 	defer func() {
 		if err != nil {
@@ -37,12 +41,18 @@ func setUp(ctx context.Context, keys []string, race bool) (_ *bed, err error) {
 		return nil, err
 	}
 	b.closers = append(b.closers, func() error { return os.RemoveAll(dir) })
-	binary, err := leashtest.Build(ctx, dir, race)
+	overlay, err := sabotage.overlay(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	// A node that is silent for less than this is not failed over: what Redis forgets is then our doing.
-	b.cluster, err = redistest.LaunchCluster(redistest.ClusterOptions{Replicas: 1, NodeTimeout: 15 * time.Second, FaultProxy: true})
+	binary, err := leashtest.BuildWith(ctx, dir, leashtest.BuildOptions{Race: race, Overlay: overlay})
+	if err != nil {
+		return nil, err
+	}
+	// A node that is silent for less than the node timeout is not failed over: what Redis forgets is then our doing.
+	b.cluster, err = redistest.LaunchCluster(redistest.ClusterOptions{
+		Replicas: 1, NodeTimeout: 15 * time.Second, FaultProxy: true, Args: []string{"--enable-debug-command", "yes"},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +72,7 @@ func setUp(ctx context.Context, keys []string, race bool) (_ *bed, err error) {
 		b.fronts = append(b.fronts, front)
 		b.closers = append(b.closers, front.Close)
 	}
-	return b, nil
+	return b, b.prepare()
 }
 
 // close ends everything, last things first.
@@ -73,4 +83,42 @@ func (b *bed) close() error {
 	}
 	b.closers = nil
 	return errors.Join(errs...)
+}
+
+// prepare makes the semaphores that are not there.
+func (b *bed) prepare() error {
+	c, err := redistest.Dial(b.leashes[0].Addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for _, key := range b.keys {
+		if kindOf(key) != "sem" {
+			continue
+		}
+		if reply, err := c.Do("SEM.INIT", key, strconv.Itoa(permits)); err != nil || reply[0] != ':' {
+			return errors.Join(err, fmt.Errorf("SEM.INIT was answered %q", reply))
+		}
+	}
+	return nil
+}
+
+// addrs are where clients connect to.
+func (b *bed) addrs() (addrs []string) {
+	for _, f := range b.fronts {
+		addrs = append(addrs, f.Addr())
+	}
+	return addrs
+}
+
+// realKeys are the names in Redis of the locks.
+func (b *bed) realKeys() (keys []string) {
+	for _, key := range b.keys {
+		if key == quorumKey {
+			keys = append(keys, quorumKeys...)
+			continue
+		}
+		keys = append(keys, key)
+	}
+	return keys
 }

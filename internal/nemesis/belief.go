@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -8,36 +11,97 @@ import (
 type belief struct {
 	history *history
 	key     string
-	mode    string
-	owner   string
-	hold    int
+	mode    string // plain, fair, read, write, permit or quorum
+	owner   string // "" for an owner of its own
 	token   string
+	hold    int
+	parts   []*kept // what is in Redis of it
+	since   time.Time
+	ttl     time.Duration
+	silent  bool      // ONLOSS ERROR: that the connection is open proves nothing
+	count   int       // of its owner's acquires; 0 when nobody knows
 	lease   time.Time // when it is over by itself; zero when it is renewed
-	last    time.Time // when the last proof was asked for
-	until   time.Time // it is proved until then
+	limit   time.Time // when MAXHOLD is over; zero without
+	last    time.Time // when the last question was sent that was answered as to a holder
+	certain time.Time // what Leash has said, or the lease, is good until then
+	until   time.Time // and what a sign of life is good for
 	over    bool
+	told    atomic.Pointer[news] // of its end
 }
 
 // believe notes a grant that happened between sent and got, and begins the belief in it.
-func (h *history) believe(key, mode, owner, token string, number int64, lease time.Duration, sent, got time.Time) *belief {
-	b := &belief{history: h, key: key, mode: mode, owner: owner, hold: h.newHold(), token: token}
-	if lease > 0 {
-		b.lease = sent.Add(lease)
+func (h *history) believe(r *request, key, token string, number int64, sent, got time.Time) *belief {
+	b := &belief{
+		history: h, key: key, mode: r.mode, owner: r.owner, token: token, ttl: r.ttl, silent: r.silent, count: 1,
+		since: sent, last: sent, certain: sent.Add(r.ttl), until: sent.Add(r.ttl / 2),
 	}
+	if r.lease > 0 {
+		b.lease = sent.Add(r.lease)
+		b.until, b.certain = b.lease, b.lease
+	}
+	if r.most > 0 {
+		b.limit = sent.Add(r.most)
+	}
+	b.hold = h.newHold()
+	if number != 0 || r.mode == "permit" {
+		b.keep(r, key, token, sent, got)
+	}
+	b.cap()
 	b.note(grant, number, sent, got)
-	b.proved(got, ttl/2)
+	b.tell("%s", strings.Join(r.args, " "))
 	return b
 }
 
-func (b *belief) note(a action, token int64, call, ret time.Time) {
-	b.history.add(b.key, op{action: a, mode: b.mode, hold: b.hold, owner: b.owner, token: token}, call, ret)
+// keep says that the hold, or a part of it, is in Redis under a key.
+func (b *belief) keep(r *request, key, token string, sent, got time.Time) {
+	b.parts = append(b.parts, b.history.keep(key, token, b.hold, max(r.ttl, r.lease), r.replicas, sent, got))
 }
 
-// proved says that something asked at sent has proved the hold for d from then on.
-func (b *belief) proved(sent time.Time, d time.Duration) {
-	b.last, b.until = sent, sent.Add(d)
-	if !b.lease.IsZero() && b.lease.Before(b.until) {
-		b.until = b.lease
+// tell writes down what happened to the hold, for whoever looks for the reason of a clash.
+func (b *belief) tell(format string, args ...any) {
+	b.history.tell(b.hold, fmt.Sprintf(format, args...))
+}
+
+func (b *belief) note(a action, token int64, call, ret time.Time) {
+	b.history.add(b.key, op{action: a, mode: b.mode, hold: b.hold, owner: b.owner, token: token, counted: a == end && b.count == 1}, call, ret)
+}
+
+func (b *belief) cap() {
+	for _, limit := range []time.Time{b.lease, b.limit} {
+		if !limit.IsZero() {
+			b.until, b.certain = earlier(b.until, limit), earlier(b.certain, limit)
+		}
+	}
+}
+
+// lives says that a question sent at a time was answered on the connection that carries the hold: it lasts for half a TTL more (R1).
+func (b *belief) lives(sent time.Time) {
+	b.last = sent
+	if until := sent.Add(b.ttl / 2); until.After(b.until) {
+		b.until = until
+	}
+	b.cap()
+}
+
+// assured says that LOCK.TTL, asked at a time, said for how long the hold is certain. A lease lasts from the grant on, which may have been
+// long after the question.
+func (b *belief) assured(sent time.Time, d time.Duration) {
+	b.last, b.certain, b.until = sent, sent.Add(d), sent.Add(d)
+	b.tell("asked %v ago, certain for %v", time.Since(sent), d)
+	if !b.lease.IsZero() {
+		b.lease = later(b.lease, b.certain)
+	}
+	b.cap()
+}
+
+// extended says that EXTEND set the lease at some time after sent.
+func (b *belief) extended(sent time.Time, d time.Duration) {
+	b.last, b.lease = sent, sent.Add(d)
+	b.tell("extended %v ago, for %v", time.Since(sent), d)
+	b.certain, b.until = b.lease, b.lease
+	b.cap()
+	for _, k := range b.parts {
+		k.base = max(k.base, d)
 	}
 }
 
@@ -47,12 +111,40 @@ func (b *belief) ends(at, done time.Time) {
 		return
 	}
 	b.over = true
-	if b.until.Before(at) {
-		at = b.until
+	b.tell("not believed in since %v ago", time.Since(at))
+	if b.until.Before(at) && b.certain.Before(at) {
+		at = later(b.until, b.certain)
 	}
 	b.note(end, 0, at, done)
+	for _, k := range b.parts {
+		b.history.settle(k, at, done)
+	}
 }
 
 // noticed ends the belief of a client that finds its connection ended, or is told of the loss. A client that reads all the time would have
 // seen that earlier, at some time after the last proof.
 func (b *belief) noticed() { b.ends(b.last, time.Time{}) }
+
+// lapses ends the belief of a client that has heard nothing for too long. A sign of life is good for half a TTL only while Redis answers
+// Leash (R1); what Leash has said for certain is good in any case.
+func (b *belief) lapses() {
+	at := b.until
+	if !b.history.weather.answering(b.last.Add(-b.ttl), b.until) && b.certain.Before(at) {
+		at = later(b.certain, b.last)
+	}
+	b.ends(earlier(at, time.Now()), time.Time{})
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

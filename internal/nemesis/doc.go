@@ -1,17 +1,37 @@
 // Nemesis is a program that tries to make two clients believe that they hold the same lock. It runs a Redis Cluster with
-// replicas and two Leashes, lets dozens of clients take, hold and release locks in every mode, and meanwhile breaks whatever
-// can be broken: connections, the network, Redis, the Leashes. What the clients saw becomes histories of operations, which
-// Porcupine (https://github.com/anishathalye/porcupine) checks against models of locks.
+// replicas and two Leashes, lets dozens of clients take, hold and release locks in every way there is, and meanwhile breaks
+// whatever can be broken: connections, the network, Redis, the Leashes, the clients. What the clients saw becomes histories of
+// operations, which Porcupine (https://github.com/anishathalye/porcupine) checks against models of a mutex, a re-entrant one, a
+// read-write lock, a semaphore, and of tokens that rise.
 //
 // # Beliefs
 //
 // A client believes that it holds a lock from the reply with the token until the first of: it sends the release; it sees its
-// connection end; a reply says LOCKLOST; its LEASE is over, counted from when it sent ACQUIRE; nothing has proved the hold for
-// half a TTL. A belief is two operations: the grant, which happened between the sending of ACQUIRE and its reply, and the end,
-// which happened at some time after the belief was over. If two beliefs overlap, no order of these operations fits the model.
+// connection end; a reply says LOCKLOST; its LEASE or MAXHOLD is over, counted from when it sent ACQUIRE; nothing has proved the hold for
+// half a TTL, or for as long as LOCK.TTL said. A belief is two operations: the grant, which happened between the sending of ACQUIRE and its
+// reply, and the end, which happened at some time after the belief was over. If two beliefs overlap, no order of these operations fits
+// the model.
 //
-// What Leash does not promise is excepted and counted: a master that dies, or is flushed, forgets its locks, and LOCK.BREAK ends
-// them though nobody confirms that the holder was told.
+// What Leash does not promise is excepted and counted, but only for as long as it may take to tell: a master that dies forgets what no
+// replica has confirmed, one that is flushed forgets everything, and LOCK.BREAK ends locks though nobody confirms that the holder was told. A
+// sign of life is good for half a TTL only while Redis answers Leash, and while this machine runs.
 //
-// Usage: go run ./internal/nemesis [--for 3m] [--seed n] [--clients n] [--kinds lock,fair,rw,sem] [--forget] [--sabotage]
+// # What else must hold
+//
+// An auditor reads the locks in Redis itself, past Leash: what was released never comes back, nothing stays for longer than its lease
+// after its holder's end, and no lock is free while somebody waits for it; time in which something was broken does not count, so there is
+// a calm after each storm. What LOCK.TTL and AWAITLOSS say is compared with what becomes of the hold. When all clients have gone every
+// lock can be had, and the Leashes use as little as before.
+//
+// # The check is checked
+//
+// With --sabotage Leash is built with a script that is deliberately broken, and the run fails when that is not found out.
+//
+// # Not broken
+//
+// Clocks: Redis's is the machine's, and stepping that would hurt whoever else runs on it. Hosts that vanish without a word: the kernel
+// behind a proxy answers keepalives, so a client that is cut off here holds its lock until the proxy says that it is gone.
+//
+// Usage: go run ./internal/nemesis [--for 3m] [--seed n] [--clients n] [--kinds lock,fair,rw,sem,quo] [--faults word,...] [--forget]
+// [--sabotage owner,renew,permits,token|all]
 package main

@@ -23,11 +23,12 @@ func (a action) String() string { return [...]string{"grant", "again", "inner", 
 
 // op is one operation on a lock, as a client saw it.
 type op struct {
-	action action
-	mode   string // plain, fair, read, write or permit
-	hold   int    // numbers the holds of a run, from 1
-	owner  string // "" for an owner of its own
-	token  int64  // of a grant
+	action  action
+	mode    string // as a belief's
+	hold    int    // numbers the holds of a run, from 1
+	owner   string // "" for an owner of its own
+	token   int64  // of a grant; 0 for none
+	counted bool   // of an end: it was the last of the owner's counts
 }
 
 // never is when an operation returned of which nobody knows that it has.
@@ -35,26 +36,39 @@ const never = math.MaxInt64 / 2
 
 // history is what happened to the locks of a run. It is safe for concurrent use.
 type history struct {
-	start time.Time
+	start   time.Time
+	weather *weather
 
 	mu      sync.Mutex
-	holds   int
 	byKey   map[string][]porcupine.Operation
-	forgets []span
+	kept    map[string]*kept // by key and token
+	forgets []*span
+	holds   int
+	trails  map[int][]string // by hold, what happened to it
+}
+
+// kept is how a hold went, for comparison with what is in Redis.
+type kept struct {
+	hold       int
+	key, token string
+	base       time.Duration // for how long it may be in Redis by itself
+	replicas   bool          // taken with REPLICAS
+	sent, got  time.Time     // of the grant
+	ended      time.Time     // nobody believes in it any more
+	released   time.Time     // and Redis does not have it any more; zero when that is not known
+	seen, back time.Time     // by the auditor, last and when it should not have been
 }
 
 // span is a time in which a lock may have been forgotten, ns since the start.
 type span struct {
 	key      string // "" for all of them
 	from, to int64
+	told     bool // nothing is forgotten: whoever held it was told before
+	failover bool // what replicas have confirmed is not forgotten
 }
 
-func (s span) String() string {
-	return fmt.Sprintf("%v to %v %s", time.Duration(s.from), time.Duration(s.to), s.key)
-}
-
-func newHistory() *history {
-	return &history{start: time.Now(), byKey: make(map[string][]porcupine.Operation)}
+func newHistory(w *weather) *history {
+	return &history{start: time.Now(), weather: w, byKey: make(map[string][]porcupine.Operation), kept: make(map[string]*kept), trails: make(map[int][]string)}
 }
 
 func (h *history) at(t time.Time) int64 { return int64(t.Sub(h.start)) }
@@ -65,6 +79,56 @@ func (h *history) newHold() int {
 	defer h.mu.Unlock()
 	h.holds++
 	return h.holds
+}
+
+// keep writes down what a hold has in Redis.
+func (h *history) keep(key, token string, hold int, base time.Duration, replicas bool, sent, got time.Time) *kept {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	k := &kept{hold: hold, key: key, token: token, base: base, replicas: replicas, sent: sent, got: got}
+	if was := h.kept[key+" "+token]; was != nil {
+		k.seen = was.seen
+	}
+	h.kept[key+" "+token] = k
+	return k
+}
+
+func (h *history) settle(k *kept, ended, released time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	k.ended, k.released = ended, released
+}
+
+// sight notes that Redis, asked at a time, had a hold.
+func (h *history) sight(key, token string, asked time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	k := h.kept[key+" "+token]
+	if k == nil {
+		k = &kept{key: key, token: token}
+		h.kept[key+" "+token] = k
+	}
+	if k.hold == 0 && k.sent.IsZero() {
+		k.sent = asked // nobody has been told of it, yet
+	}
+	if !k.released.IsZero() && asked.After(k.released) && k.back.IsZero() {
+		k.back = asked
+	}
+	k.seen = asked
+}
+
+// maxTrail bounds what is kept of one hold.
+const maxTrail = 40
+
+// tell writes down what happened to a hold. The latest counts.
+func (h *history) tell(hold int, text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	trail := append(h.trails[hold], fmt.Sprintf("%v %s", time.Duration(h.at(time.Now())), text))
+	if len(trail) > maxTrail {
+		trail = append(trail[:1], trail[len(trail)-maxTrail/2:]...)
+	}
+	h.trails[hold] = trail
 }
 
 // add notes an operation on key that happened between call and ret; a zero ret is never.
@@ -80,32 +144,28 @@ func (h *history) add(key string, o op, call, ret time.Time) {
 	})
 }
 
-// forget notes that a lock, or every one if key is "", may have been forgotten between from and now.
-func (h *history) forget(key string, from time.Time) {
+// forget notes that from now on, until done is called, a lock, or every one if key is "", may be forgotten; by a failover, what no replica
+// had. If told then, its holders were told before.
+func (h *history) forget(key string, failover bool) (done func(told bool)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.forgets = append(h.forgets, span{key, h.at(from), h.at(time.Now())})
+	s := &span{key: key, from: h.at(time.Now()), to: never, failover: failover}
+	h.forgets = append(h.forgets, s)
+	return func(told bool) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		s.to, s.told = h.at(time.Now()), told
+	}
 }
 
-// excepting is ops on key with every hold ended, as far as the model is concerned, when it may have been forgotten.
-func excepting(key string, ops []porcupine.Operation, forgets []span) []porcupine.Operation {
-	out := append([]porcupine.Operation(nil), ops...)
-	granted := make(map[int]int64)
-	for _, o := range ops {
-		if in := o.Input.(op); in.action == grant {
-			granted[in.hold] = o.Call
+// explained reports whether something may have ended a hold of key by force between from and to.
+func (h *history) explained(key string, from, to time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, f := range h.forgets {
+		if (f.key == "" || f.key == key) && h.at(from) <= f.to && h.at(to) >= f.from {
+			return true
 		}
 	}
-	for i, o := range out {
-		in := o.Input.(op)
-		if in.action != end {
-			continue
-		}
-		for _, f := range forgets {
-			if (f.key == "" || f.key == key) && granted[in.hold] <= f.to && o.Call >= f.from {
-				out[i].Call = min(out[i].Call, max(f.from, granted[in.hold]))
-			}
-		}
-	}
-	return out
+	return false
 }

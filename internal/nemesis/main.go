@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -22,70 +25,147 @@ type options struct {
 	seed     uint64
 	clients  int
 	kinds    []string
+	faults   []string
 	forget   bool
-	sabotage bool
+	sabotage []string
 	race     bool
 	verbose  bool
 }
 
 func main() {
+	if addr := os.Getenv(relayVariable); addr != "" {
+		if relay(addr) != nil {
+			os.Exit(1)
+		}
+		return
+	}
 	var opt options
 	pflag.DurationVar(&opt.length, "for", 3*time.Minute, "for how long to break things")
 	pflag.Uint64Var(&opt.seed, "seed", 0, "of the random choices; 0 takes one from the clock")
 	pflag.IntVar(&opt.clients, "clients", 40, "how many clients take locks")
-	pflag.StringSliceVar(&opt.kinds, "kinds", []string{"lock", "fair", "rw", "sem"}, "of locks")
+	pflag.StringSliceVar(&opt.kinds, "kinds", []string{"lock", "fair", "rw", "sem", quorumKey}, "of locks")
+	pflag.StringSliceVar(&opt.faults, "faults", nil, "only those whose names hold one of these words")
 	pflag.BoolVar(&opt.forget, "forget", false, "also break what makes Redis forget locks: FLUSHALL, masters that die")
-	pflag.BoolVar(&opt.sabotage, "sabotage", false, "delete locks behind Leash's back: the check must fail")
+	pflag.StringSliceVar(&opt.sabotage, "sabotage", nil, "check the check instead, with a script that is broken: owner, renew, permits, token, or all")
 	pflag.BoolVar(&opt.race, "race", false, "build Leash under the race detector")
 	pflag.BoolVarP(&opt.verbose, "verbose", "v", false, "tell of each fault")
 	pflag.Parse()
 	opt.seed = cmp.Or(opt.seed, uint64(time.Now().UnixNano()))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, opt); err != nil {
+	if err := run(ctx, opt, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "nemesis:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, opt options) (err error) {
+func run(ctx context.Context, opt options, out io.Writer) error {
 	level := slog.LevelInfo
 	if opt.verbose {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	if len(opt.sabotage) > 0 {
+		return checkCheck(ctx, opt, log, out)
+	}
 	log.Info("nemesis", "seed", opt.seed, "for", opt.length, "clients", opt.clients)
-	b, err := setUp(ctx, keysOf(opt.kinds), opt.race)
+	b, err := setUp(ctx, keysOf(opt.kinds), opt.race, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.close()) }()
-	h, t := newHistory(), &tally{count: make(map[string]int)}
-	if err := b.prepare(); err != nil {
+	return errors.Join(trial(ctx, opt, b, log, out), b.close())
+}
+
+// trial lets clients take locks while everything breaks, and then judges what they saw.
+func trial(ctx context.Context, opt options, b *bed, log *slog.Logger, out io.Writer) error {
+	sky := &weather{}
+	h, t := newHistory(sky), newTally()
+	a := newAudit(b, h, t)
+	n := &nemesis{bed: b, history: h, weather: sky, log: log, faults: chosen(opt.faults, opt.forget), seed: opt.seed, struck: make(map[string]int)}
+	before, err := b.usage()
+	if err != nil {
 		return err
 	}
-	n := &nemesis{bed: b, rnd: random(opt.seed, 0), history: h, log: log, forget: opt.forget, struck: make(map[string]int)}
+	looking, stopLooking := context.WithCancel(ctx)
+	defer stopLooking()
+	var lookers sync.WaitGroup
+	lookers.Go(func() { sky.watchStalls(looking) })
+	lookers.Go(func() { a.run(looking) })
 
 	running, cancel := context.WithTimeout(ctx, opt.length)
 	defer cancel()
 	var workers sync.WaitGroup
 	for i := range opt.clients {
-		w := &worker{number: i, addrs: b.addrs(), keys: b.keys, rnd: random(opt.seed, uint64(i)+1), history: h, tally: t}
+		w := &worker{number: i, bed: b, rnd: random(opt.seed, uint64(i)+1), history: h, tally: t, audit: a}
 		workers.Go(func() { w.run(running) })
-	}
-	if opt.sabotage {
-		workers.Go(func() { n.sabotage(running) })
 	}
 	broken := n.run(running)
 	workers.Wait()
-	if broken != nil {
-		return broken
-	}
-	report(os.Stdout, n, t)
 	log.Info("mended, and every client has gone")
-	settled := b.settled()
-	log.Info("checking", "holds", h.holds)
-	return errors.Join(t.verdict(), settled, h.check())
+	settled := cmp.Or(broken, b.settled(before))
+	stopLooking()
+	lookers.Wait()
+
+	fmt.Fprintf(out, "seed %d\nfaults\n%soperations\n%s", opt.seed, n, t)
+	fmt.Fprintf(out, "the machine stalled %d times\n", sky.stalls)
+	stayed, lingered := h.lingered()
+	fmt.Fprintf(out, "a lock stayed for %v at most after its holder's end, and was free for %v at most while somebody waited\n", round(stayed), round(a.longest))
+	if after, err := b.usage(); err == nil {
+		fmt.Fprintf(out, "before the clients: %v\nafter them: %v\n", before, after)
+	}
+	return errors.Join(t.verdict(), settled, lingered, h.check(out))
+}
+
+// checkCheck lets Leash run with broken scripts, and returns an error when that is not found out.
+func checkCheck(ctx context.Context, opt options, log *slog.Logger, out io.Writer) error {
+	names := opt.sabotage
+	if names[0] == "all" {
+		names = nil
+		for _, s := range sabotages {
+			names = append(names, s.name)
+		}
+	}
+	for _, name := range names {
+		s, err := sabotageNamed(name)
+		if err != nil {
+			return err
+		}
+		if err := s.find(ctx, opt, log, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	sabotageLength = 8 * time.Second // of a trial
+	sabotageTrials = 10
+)
+
+// find runs trials of the sabotage until one finds it out.
+func (s *sabotage) find(ctx context.Context, opt options, log *slog.Logger, out io.Writer) error {
+	opt.length, opt.kinds, opt.faults = sabotageLength, s.kinds, s.faults
+	b, err := setUp(ctx, keysOf(s.kinds), opt.race, s)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	for try := range sabotageTrials {
+		opt.seed++
+		verdict := trial(ctx, opt, b, log, io.Discard)
+		if s.catches(verdict) {
+			fmt.Fprintf(out, "sabotage %s: caught in trial %d\n", s.name, try+1)
+			log.Debug("caught", "by", verdict)
+			return nil
+		}
+		log.Debug("not caught yet", "verdict", verdict)
+	}
+	return fmt.Errorf("sabotage %s: not caught in %d trials", s.name, sabotageTrials)
+}
+
+// catches reports whether a verdict is about this sabotage.
+func (s *sabotage) catches(verdict error) bool {
+	return verdict != nil && slices.ContainsFunc(s.caught, func(text string) bool { return strings.Contains(verdict.Error(), text) })
 }
 
 func random(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }

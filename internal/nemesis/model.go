@@ -12,48 +12,125 @@ import (
 // permits is how many permits every semaphore of a run has.
 const permits = 3
 
-// state is a lock between two operations. It is comparable.
+// aspect is one thing that is true of a lock, and the operations that it is about.
+type aspect struct {
+	name  string
+	about func(op) bool
+	model porcupine.Model
+}
+
+// state is a lock between two operations, as far as a model minds. It is comparable.
 type state struct {
 	holder  int    // of the exclusive hold, 0 for none
 	owner   string // its owner
+	count   int    // of its acquires
 	readers string // the read holds' numbers in rising order, each with a space behind it
 	out     int    // permits that are out
 	token   int64  // the last one
 }
 
-// model says which operations a lock allows.
-var model = porcupine.Model{
-	Init: func() any { return state{} },
-	Step: func(s, input, _ any) (bool, any) {
-		next, ok := s.(state).step(input.(op))
-		return ok, next
-	},
-	DescribeOperation: func(input, _ any) string { return input.(op).String() },
-	DescribeState:     func(s any) string { return fmt.Sprintf("%+v", s) },
+func newAspect(name string, about func(op) bool, step func(state, op) (state, bool)) aspect {
+	return aspect{name, about, porcupine.Model{
+		Init: func() any { return state{} },
+		Step: func(s, input, _ any) (bool, any) {
+			next, ok := step(s.(state), input.(op))
+			return ok, next
+		},
+		DescribeOperation: func(input, _ any) string { return input.(op).String() },
+		DescribeState:     func(s any) string { return fmt.Sprintf("%+v", s) },
+	}}
 }
 
 func (o op) String() string {
 	return fmt.Sprintf("%s %s of hold %d owner %q token %d", o.action, o.mode, o.hold, o.owner, o.token)
 }
 
-// step is the state after o; ok is false when o cannot happen in s.
-func (s state) step(o op) (next state, ok bool) {
-	if o.action == grant && o.mode != "permit" {
-		if o.token <= s.token {
-			return s, false
+func anything(op) bool { return true }
+
+func grantsAndEnds(o op) bool { return o.action == grant || o.action == end }
+
+func tokens(o op) bool { return o.action == grant && o.token != 0 }
+
+var (
+	mutex     = newAspect("mutex", grantsAndEnds, state.exclusive)
+	reentrant = newAspect("re-entrant mutex", anything, state.reentrant)
+	readWrite = newAspect("read-write lock", anything, state.readWrite)
+	semaphore = newAspect("semaphore", grantsAndEnds, state.permit)
+	fence     = newAspect("fencing tokens", tokens, state.fence)
+)
+
+// aspectsOf are those of the lock with a name.
+func aspectsOf(key string) []aspect {
+	switch kindOf(key) {
+	case "rw":
+		return []aspect{fence, readWrite}
+	case "sem":
+		return []aspect{semaphore}
+	case "quo":
+		if key != quorumKey {
+			return []aspect{fence} // it is held by whoever has it and two more
 		}
-		s.token = o.token
+		return []aspect{mutex}
+	case "fair":
+		return []aspect{fence, mutex, reentrant}
 	}
-	switch o.mode {
-	case "permit":
-		return s.permit(o)
-	case "read":
-		return s.read(o)
-	}
-	return s.exclusive(o)
+	return []aspect{fence, mutex, reentrant}
 }
 
-func (s state) exclusive(o op) (state, bool) {
+func kindOf(key string) string {
+	kind, _, _ := strings.Cut(key, ":")
+	return kind
+}
+
+// fence: each token is above all before it.
+func (s state) fence(o op) (next state, ok bool) {
+	if o.token <= s.token {
+		return s, false
+	}
+	s.token = o.token
+	return s, true
+}
+
+// exclusive: one holder at a time.
+func (s state) exclusive(o op) (next state, ok bool) {
+	if o.action == grant {
+		if s.holder != 0 {
+			return s, false
+		}
+		s.holder = o.hold
+		return s, true
+	}
+	if s.holder != o.hold {
+		return s, false
+	}
+	return state{}, true
+}
+
+// reentrant: as exclusive, and the last release is that of the last count.
+func (s state) reentrant(o op) (next state, ok bool) {
+	switch {
+	case o.action != grant && s.holder != o.hold:
+		return s, false
+	case o.action == again:
+		s.count++
+		return s, true
+	case o.action == inner:
+		s.count--
+		return s, s.count > 0
+	case o.action == end && o.counted && s.count != 1:
+		return s, false
+	}
+	if s, ok = s.exclusive(o); ok && o.action == grant {
+		s.count = 1
+	}
+	return s, ok
+}
+
+// readWrite: one writer, or any number of readers; the writer's owner may read, too.
+func (s state) readWrite(o op) (next state, ok bool) {
+	if o.mode == "read" {
+		return s.read(o)
+	}
 	switch o.action {
 	case grant:
 		if s.holder != 0 || s.readers != "" {
@@ -94,14 +171,12 @@ func (s state) read(o op) (state, bool) {
 	return s, true
 }
 
+// permit: no more are out than there are.
 func (s state) permit(o op) (state, bool) {
-	switch o.action {
-	case grant:
+	if o.action == grant {
 		s.out++
 		return s, s.out <= permits
-	case end:
-		s.out--
-		return s, s.out >= 0
 	}
-	return s, false
+	s.out--
+	return s, s.out >= 0
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,10 @@ func ended(mode string, hold int, call, ret int64) porcupine.Operation {
 	return at(op{action: end, mode: mode, hold: hold}, call, ret)
 }
 
+func counted(a action, hold int, call, ret int64) porcupine.Operation {
+	return at(op{action: a, mode: "plain", hold: hold, counted: a == end}, call, ret)
+}
+
 func owned(o porcupine.Operation, owner string) porcupine.Operation {
 	in := o.Input.(op)
 	in.owner = owner
@@ -33,97 +38,131 @@ func owned(o porcupine.Operation, owner string) porcupine.Operation {
 	return o
 }
 
-func TestModel(t *testing.T) {
+// TestModels: what each kind of lock allows, and what a broken script would do to it.
+func TestModels(t *testing.T) {
 	for _, row := range []struct {
-		name  string
-		legal bool
-		scene scene
+		aspect aspect
+		name   string
+		legal  bool
+		scene  scene
 	}{
-		{"one after the other", true, scene{
+		{mutex, "one after the other", true, scene{
 			granted("plain", 1, 10, 0, 1), ended("plain", 1, 5, 6), granted("plain", 2, 11, 3, 8), ended("plain", 2, 9, never),
 		}},
-		{"granted while another believes", false, scene{
-			granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 2, 3), ended("plain", 1, 5, 6), ended("plain", 2, 9, never),
-		}},
-		{"granted when nobody knows whether the first is gone", true, scene{
+		{mutex, "granted when nobody knows whether the first is gone", true, scene{
 			granted("plain", 1, 10, 0, 1), ended("plain", 1, 5, never), granted("plain", 2, 11, 5, 50),
 		}},
-		{"a token that does not rise", false, scene{
-			granted("plain", 1, 10, 0, 1), ended("plain", 1, 2, 3), granted("plain", 2, 10, 4, 5),
+		{mutex, "no owner check: a release ended another's hold, and a third was let in", false, scene{
+			granted("plain", 1, 10, 0, 1), ended("plain", 1, 2, never), granted("plain", 2, 11, 3, 4), granted("plain", 3, 12, 6, 7), ended("plain", 2, 9, 10),
 		}},
-		{"readers together", true, scene{
+		{mutex, "granted while another believes", false, scene{
+			granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 2, 3), ended("plain", 1, 5, 6), ended("plain", 2, 9, never),
+		}},
+		{fence, "tokens rise", true, scene{granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 0, 5), granted("plain", 3, 12, 2, 6)}},
+		{fence, "a token that does not rise", false, scene{granted("plain", 1, 10, 0, 1), granted("plain", 2, 10, 4, 5)}},
+		{fence, "a token that falls", false, scene{granted("plain", 1, 11, 0, 1), granted("plain", 2, 10, 4, 5)}},
+		{fence, "waited for side by side", true, scene{granted("plain", 1, 11, 0, 9), granted("plain", 2, 10, 1, 8)}},
+		{reentrant, "as many releases as acquires", true, scene{
+			granted("plain", 1, 10, 0, 1), counted(again, 1, 2, 3), counted(inner, 1, 4, 5), counted(end, 1, 6, 7), granted("plain", 2, 11, 7, 8),
+		}},
+		{reentrant, "a release too few ends it", false, scene{
+			granted("plain", 1, 10, 0, 1), counted(again, 1, 2, 3), counted(end, 1, 6, 7),
+		}},
+		{reentrant, "an acquire that was not counted", false, scene{
+			granted("plain", 1, 10, 0, 1), counted(inner, 1, 4, 5), counted(end, 1, 6, 7),
+		}},
+		{reentrant, "entered after its end", false, scene{
+			granted("plain", 1, 10, 0, 1), counted(end, 1, 2, 3), counted(again, 1, 4, 5),
+		}},
+		{readWrite, "readers together", true, scene{
 			granted("read", 1, 10, 0, 1), granted("read", 2, 11, 0, 2), ended("read", 1, 5, 6), ended("read", 2, 5, 6), granted("write", 3, 12, 6, 8),
 		}},
-		{"a writer beside a reader", false, scene{
+		{readWrite, "a writer beside a reader", false, scene{
 			granted("read", 1, 10, 0, 1), granted("write", 2, 11, 2, 3), ended("read", 1, 5, 6),
 		}},
-		{"a writer reads too, and keeps that", true, scene{
+		{readWrite, "a writer reads too, and keeps that", true, scene{
 			owned(granted("write", 1, 10, 0, 1), "me"), owned(granted("read", 2, 11, 2, 3), "me"), owned(ended("write", 1, 4, 5), "me"),
 			granted("read", 3, 12, 6, 7),
 		}},
-		{"a reader beside another's write", false, scene{
+		{readWrite, "a reader beside another's write", false, scene{
 			owned(granted("write", 1, 10, 0, 1), "me"), owned(granted("read", 2, 11, 2, 3), "you"), owned(ended("write", 1, 4, 5), "me"),
 		}},
-		{"permits up to their number", true, scene{
+		{semaphore, "permits up to their number", true, scene{
 			granted("permit", 1, 0, 0, 1), granted("permit", 2, 0, 0, 1), granted("permit", 3, 0, 0, 1), ended("permit", 2, 2, 3), granted("permit", 4, 0, 2, 9),
 		}},
-		{"one permit too many", false, scene{
+		{semaphore, "one permit too many", false, scene{
 			granted("permit", 1, 0, 0, 1), granted("permit", 2, 0, 0, 1), granted("permit", 3, 0, 0, 1), granted("permit", 4, 0, 2, 9), ended("permit", 2, 10, 11),
 		}},
+		{semaphore, "two permits too many, of those who still have theirs", false, scene{
+			granted("permit", 1, 0, 0, 1), granted("permit", 2, 0, 0, 1), granted("permit", 3, 0, 0, 1), granted("permit", 4, 0, 2, 3), granted("permit", 5, 0, 2, 3),
+		}},
 	} {
-		if got := porcupine.CheckOperations(model, row.scene); got != row.legal {
+		if got := row.aspect.check(row.aspect.of(row.scene)) == porcupine.Ok; got != row.legal {
+			t.Errorf("%s: %s: got %v, want %v", row.aspect.name, row.name, got, row.legal)
+		}
+	}
+}
+
+// TestCrowd counts those that are certainly there at once.
+func TestCrowd(t *testing.T) {
+	for _, row := range []struct {
+		want  int
+		scene scene
+	}{
+		{0, nil},
+		{1, scene{granted("permit", 1, 0, 0, 1), ended("permit", 1, 5, 6), granted("permit", 2, 0, 2, 5)}},
+		{2, scene{granted("permit", 1, 0, 0, 1), ended("permit", 1, 5, never), granted("permit", 2, 0, 2, 4)}},
+		{1, scene{granted("permit", 1, 0, 0, 9), ended("permit", 1, 5, never), granted("permit", 2, 0, 2, 4)}}, // the first's end may have come first
+		{3, scene{granted("permit", 1, 0, 0, 1), granted("permit", 2, 0, 0, 2), granted("permit", 3, 0, 0, 3), ended("permit", 1, 4, 5), granted("permit", 4, 0, 4, 6)}},
+	} {
+		if got := crowd(row.scene); got != row.want {
+			t.Errorf("%v: got %d, want %d", row.scene, got, row.want)
+		}
+	}
+}
+
+// TestForgottenHoldsAreExcepted: what Redis forgot is no holder, but only what was held then, and only until its client must know.
+func TestForgottenHoldsAreExcepted(t *testing.T) {
+	ms := int64(time.Millisecond)
+	clash := scene{granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 5, 6), ended("plain", 1, 8, never), ended("plain", 2, 9, never)}
+	late := scene{granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 5, 6), ended("plain", 1, 60_000, never), ended("plain", 2, 60_001, never)}
+	flush, other := &span{from: 2 * ms, to: 3 * ms}, &span{key: "other", from: 2 * ms, to: 3 * ms}
+	failover := &span{from: 2 * ms, to: 3 * ms, failover: true}
+	for _, row := range []struct {
+		name     string
+		forget   *span
+		replicas bool
+		scene    scene
+		legal    bool
+	}{
+		{"nothing", other, false, clash, false},
+		{"flushed", flush, false, clash, true},
+		{"this one alone", &span{key: "k", from: 2 * ms, to: 3 * ms}, false, clash, true},
+		{"later", &span{from: 20 * ms, to: 30 * ms}, false, clash, false},
+		{"broken, and told", &span{from: 2 * ms, to: 3 * ms, told: true}, false, clash, false},
+		{"failed over", failover, false, clash, true},
+		{"failed over, and a replica had it", failover, true, clash, false},
+		{"flushed, with replicas", flush, true, clash, true},
+		{"never told", flush, false, late, false},
+	} {
+		h := newHistory(&weather{})
+		h.forgets = []*span{row.forget}
+		h.kept["k 10"] = &kept{hold: 1, key: "k", token: "10", base: time.Second, replicas: row.replicas}
+		ops, _ := h.excepting("k", row.scene)
+		if got := mutex.check(ops) == porcupine.Ok; got != row.legal {
 			t.Errorf("%s: got %v, want %v", row.name, got, row.legal)
 		}
 	}
 }
 
-// TestForgottenHoldsAreExcepted: what Redis forgot is no holder, but only what was held then.
-func TestForgottenHoldsAreExcepted(t *testing.T) {
-	ms := int64(time.Millisecond)
-	clash := scene{granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 5, 6), ended("plain", 1, 8, never), ended("plain", 2, 9, never)}
-	for _, row := range []struct {
-		forgets []span
-		legal   bool
-	}{
-		{nil, false},
-		{[]span{{"", 2 * ms, 3 * ms}}, true},
-		{[]span{{"k", 2 * ms, 3 * ms}}, true},
-		{[]span{{"other", 2 * ms, 3 * ms}}, false},
-		{[]span{{"", 20 * ms, 30 * ms}}, false},
-	} {
-		if got := porcupine.CheckOperations(model, excepting("k", clash, row.forgets)); got != row.legal {
-			t.Errorf("forgotten in %v: got %v, want %v", row.forgets, got, row.legal)
-		}
-	}
-}
-
-// TestBeliefEndsInTime: by its lease, by silence, and not twice.
-func TestBeliefEndsInTime(t *testing.T) {
-	h := newHistory()
-	sent := time.Now()
-	b := h.believe("k", "plain", "", "7", 7, time.Second, sent, sent.Add(10*time.Millisecond))
-	if got := b.until.Sub(sent); got != time.Second {
-		t.Errorf("a lease of 1 s is believed in for %v", got)
-	}
-	b.ends(sent.Add(2*time.Second), time.Time{})
-	b.ends(sent, time.Time{})
-	ops := h.byKey["k"]
-	if len(ops) != 2 || ops[1].Call != h.at(sent.Add(time.Second)) || ops[1].Return != never {
-		t.Errorf("got %v, want one end, at the lease's", ops)
-	}
-	renewed := h.believe("k", "plain", "", "8", 8, 0, sent, sent)
-	if got := renewed.until.Sub(sent); got != ttl/2 {
-		t.Errorf("without a word it is believed in for %v, want half a TTL", got)
-	}
-}
-
 // TestClashNamesTheCulprit: the first operation that cannot be explained, whatever comes after it.
 func TestClashNamesTheCulprit(t *testing.T) {
-	text := clash(scene{
+	h := newHistory(&weather{})
+	h.byKey["lock:1"] = scene{
 		granted("plain", 1, 10, 0, 1), ended("plain", 1, 2, 3), granted("plain", 2, 11, 4, 5), granted("plain", 3, 12, 6, 7), ended("plain", 2, 8, 9),
 		ended("plain", 3, 20, 21), granted("plain", 4, 13, 30, 31),
-	})
-	if !strings.Contains(text, "until 7ms, with") {
-		t.Errorf("got %s", text)
+	}
+	if err := h.check(io.Discard); err == nil || !strings.Contains(err.Error(), "lock:1 is no mutex:\n  until 7ms, with") {
+		t.Errorf("got %v", err)
 	}
 }

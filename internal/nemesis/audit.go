@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/redistest"
+)
+
+const (
+	auditEvery = 100 * time.Millisecond
+	// idleSlack is for how long a lock may be free while somebody waits for it, beside what was broken: waiters look every 1.2 s.
+	idleSlack = 4 * time.Second
+	// fairSlack is the same where the first in the queue may be the waiter of a Leash that was killed, who counts for 10 s.
+	fairSlack = 15 * time.Second
+)
+
+// audit looks into Redis, past Leash and its network, and compares what is there with who waits and with who has ended. It is safe for
+// concurrent use.
+type audit struct {
+	bed     *bed
+	history *history
+	tally   *tally
+
+	mu      sync.Mutex
+	waits   map[string]map[int]time.Time // by lock, since when each waits
+	next    int                          // numbers those who wait
+	free    map[string]time.Time         // by lock, since when it is free
+	longest time.Duration                // for which a lock was free while somebody waited, and nothing was broken
+}
+
+func newAudit(b *bed, h *history, t *tally) *audit {
+	return &audit{bed: b, history: h, tally: t, waits: make(map[string]map[int]time.Time), free: make(map[string]time.Time)}
+}
+
+// waiting notes that somebody waits for a lock, until done is called.
+func (a *audit) waiting(key string) (done func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.next++
+	n := a.next
+	if a.waits[key] == nil {
+		a.waits[key] = make(map[int]time.Time)
+	}
+	a.waits[key][n] = time.Now()
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.waits[key], n)
+	}
+}
+
+// run looks until ctx ends, at each node by itself: one that does not answer holds nobody up.
+func (a *audit) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, n := range a.bed.cluster.Nodes {
+		wg.Go(func() {
+			ticker := time.NewTicker(auditEvery)
+			defer ticker.Stop()
+			for ctx.Err() == nil {
+				a.look(ctx, n)
+				select {
+				case <-ctx.Done():
+				case <-ticker.C:
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// look asks a node for all locks. For those that are not its own, or when it does not answer, there is an error and nothing is said.
+func (a *audit) look(ctx context.Context, n *redistest.Node) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	asked := time.Now()
+	pipe := n.Client().Pipeline()
+	var reads []func()
+	for _, key := range a.bed.realKeys() {
+		switch kindOf(key) {
+		case "rw":
+			lock, records := pipe.Exists(ctx, key), pipe.HVals(ctx, "{"+key+"}:leash")
+			reads = append(reads, func() { a.saw(key, asked, lock.Val() == 0, records.Val(), lock.Err(), records.Err()) })
+		case "sem":
+			available := pipe.Get(ctx, key)
+			out := pipe.ZRangeByScore(ctx, "{"+key+"}:timeout", &redis.ZRangeBy{Min: strconv.FormatInt(time.Now().UnixMilli(), 10), Max: "+inf"})
+			reads = append(reads, func() { a.sawPermits(key, asked, available, out) })
+		default:
+			record := pipe.HGet(ctx, key, "leash")
+			reads = append(reads, func() {
+				if err := record.Err(); err == redis.Nil {
+					a.saw(key, asked, true, nil)
+				} else {
+					a.saw(key, asked, false, []string{record.Val()}, err)
+				}
+			})
+		}
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	for _, read := range reads {
+		read()
+	}
+}
+
+func (a *audit) sawPermits(key string, asked time.Time, available *redis.StringCmd, out *redis.StringSliceCmd) {
+	n, err := available.Int()
+	var tokens []string
+	for _, member := range out.Val() {
+		tokens = append(tokens, hex.EncodeToString([]byte(member)))
+	}
+	a.sighted(key, asked, n > 0, tokens, err, out.Err())
+}
+
+// saw reads the records of a lock.
+func (a *audit) saw(key string, asked time.Time, free bool, records []string, errs ...error) {
+	var tokens []string
+	for _, r := range records {
+		if f := strings.Fields(r); len(f) > 2 && f[0] == "L1" {
+			tokens = append(tokens, f[1])
+		}
+	}
+	a.sighted(key, asked, free, tokens, errs...)
+}
+
+// sighted notes what Redis, asked at a time, had of a lock.
+func (a *audit) sighted(key string, asked time.Time, free bool, tokens []string, errs ...error) {
+	for _, err := range errs {
+		if err != nil {
+			return
+		}
+	}
+	for _, token := range tokens {
+		a.history.sight(key, token, asked)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !free {
+		delete(a.free, key)
+		return
+	}
+	if _, ok := a.free[key]; !ok {
+		a.free[key] = asked
+	}
+	since, waits := a.free[key], false
+	first := asked
+	for _, began := range a.waits[key] {
+		first, waits = earlier(first, began), true
+	}
+	since = later(since, first)
+	if !waits {
+		return
+	}
+	idle, slack := asked.Sub(since)-a.history.weather.rough(since, asked), idleSlack
+	if kindOf(key) == "fair" {
+		slack = fairSlack
+	}
+	a.longest = max(a.longest, idle)
+	if idle > slack {
+		a.tally.blame("%s has been free for %v while somebody waits, at %v", key, round(asked.Sub(since)), time.Duration(a.history.at(asked)))
+		a.free[key] = asked // once is enough
+	}
+}
+
+// lingerSlack is for how long a lock may be in Redis after its lease must be over, beside what was broken.
+const lingerSlack = 2 * time.Second
+
+// lingered compares the ends of holds with when Redis had them last: nothing that was released comes back, and nothing stays for longer
+// than its lease. It returns the longest time that a lock stayed after its holder's end.
+func (h *history) lingered() (longest time.Duration, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var wrong []string
+	for _, k := range h.kept {
+		forgotten := false
+		for _, f := range h.forgets {
+			forgotten = forgotten || f.failover && h.at(k.sent) <= f.to
+		}
+		if !k.back.IsZero() && !forgotten { // a failover may also forget releases
+			wrong = append(wrong, fmt.Sprintf("hold %d of %s, token %s, was released before %v and is in Redis at %v", k.hold, k.key, k.token,
+				time.Duration(h.at(k.released)), time.Duration(h.at(k.back))))
+		}
+		from, base := k.ended, k.base
+		if k.hold == 0 { // nobody was told of it: it is taken back, or runs out
+			from, base = k.sent, 2*ttl
+		}
+		if from.IsZero() || !k.seen.After(from) {
+			continue
+		}
+		stayed := k.seen.Sub(from)
+		longest = max(longest, stayed)
+		if stayed > base+lingerSlack+h.weather.rough(from, k.seen) {
+			wrong = append(wrong, fmt.Sprintf("hold %d of %s, token %s, ended at %v and is in Redis %v later", k.hold, k.key, k.token,
+				time.Duration(h.at(from)), round(stayed)))
+		}
+	}
+	if len(wrong) > 0 {
+		err = fmt.Errorf("%d locks stayed too long:\n  %s", len(wrong), strings.Join(wrong[:min(20, len(wrong))], "\n  "))
+	}
+	return longest, err
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func fresh(t *testing.T, r *request) (*history, *belief, time.Time) {
+	t.Helper()
+	h := newHistory(&weather{})
+	sent := time.Now()
+	if r.ttl == 0 {
+		r.ttl = ttl
+	}
+	return h, h.believe(r, "lock:1", "7", 7, sent, sent.Add(10*time.Millisecond)), sent
+}
+
+// TestBeliefEnds: by its lease, by MAXHOLD, by silence, by what LOCK.TTL said, and not twice.
+func TestBeliefEnds(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		r    *request
+		with func(b *belief, sent time.Time)
+		want time.Duration // after the grant was asked for
+	}{
+		{"a lease", &request{lease: time.Second}, func(*belief, time.Time) {}, time.Second},
+		{"MAXHOLD", &request{most: time.Second}, func(*belief, time.Time) {}, time.Second},
+		{"a grant without a word more", &request{}, func(*belief, time.Time) {}, ttl},
+		{"a sign of life", &request{}, func(b *belief, sent time.Time) { b.lives(sent.Add(2 * time.Second)) }, 2*time.Second + ttl/2},
+		{"LOCK.TTL", &request{}, func(b *belief, sent time.Time) { b.assured(sent.Add(time.Second), 500*time.Millisecond) }, 1500 * time.Millisecond},
+		{"a lease that was made shorter", &request{lease: time.Minute}, func(b *belief, sent time.Time) { b.extended(sent.Add(time.Second), time.Second) }, 2 * time.Second},
+		{"a lease and a sign of life", &request{lease: time.Second}, func(b *belief, sent time.Time) { b.lives(sent) }, time.Second},
+	} {
+		h, b, sent := fresh(t, row.r)
+		row.with(b, sent)
+		b.ends(sent.Add(time.Hour), time.Time{})
+		b.ends(sent, time.Time{})
+		ops := h.byKey["lock:1"]
+		if len(ops) != 2 || ops[1].Call != h.at(sent.Add(row.want)) || ops[1].Return != never {
+			t.Errorf("%s: got %v, want one end after %v", row.name, ops, row.want)
+		}
+	}
+}
+
+// TestBeliefOfWhoIsCutOff: a sign of life is good for half a TTL, but not while Redis is broken; what LOCK.TTL said is.
+func TestBeliefOfWhoIsCutOff(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		broken bool
+		want   time.Duration
+	}{{"redis answers", false, 2*time.Second + ttl/2}, {"redis may not answer", true, ttl}} {
+		h, b, sent := fresh(t, &request{})
+		sent = sent.Add(-time.Hour) // so that it is over now
+		b.since, b.last, b.certain, b.until = sent, sent, sent.Add(ttl), sent.Add(ttl/2)
+		if row.broken {
+			h.weather.spells = []*spell{{upstream: true, from: sent.Add(time.Second), to: sent.Add(time.Second)}}
+		}
+		b.lives(sent.Add(2 * time.Second))
+		b.lapses()
+		if got := h.byKey["lock:1"][1].Call; got != h.at(sent.Add(row.want)) {
+			t.Errorf("%s: got %v, want %v", row.name, time.Duration(got-h.at(sent)), row.want)
+		}
+	}
+}
+
+// TestRough adds up the times in which something was broken, each once.
+func TestRough(t *testing.T) {
+	start := time.Now()
+	after := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	w := &weather{spells: []*spell{{from: after(10), to: after(12)}, {from: after(11), to: after(13)}, {upstream: true, from: after(30)}}}
+	for _, row := range [][3]int{{0, 5, 0}, {0, 20, 5}, {11, 12, 1}, {14, 20, 1}, {0, 40, 15}, {35, 40, 5}} {
+		if got := w.rough(after(row[0]), after(row[1])); got != time.Duration(row[2])*time.Second {
+			t.Errorf("from %d to %d: got %v, want %d s", row[0], row[1], got, row[2])
+		}
+	}
+	if !w.answering(after(0), after(29)) || w.answering(after(0), after(31)) || w.answering(after(40), after(41)) {
+		t.Error("redis was silent from 30 s on, and only then")
+	}
+}
+
+// TestLingered: what was released must not come back, as a renewal without a look at the owner brings it; and nothing outlives its lease.
+func TestLingered(t *testing.T) {
+	start := time.Now()
+	after := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	for _, row := range []struct {
+		name     string
+		k        kept
+		seen     []int
+		failover bool
+		want     string
+	}{
+		{"released, and gone", kept{ended: after(1), released: after(2)}, []int{0, 1}, false, ""},
+		{"renew after release", kept{ended: after(1), released: after(2)}, []int{1, 3}, false, "was released before"},
+		{"a failover forgot the release", kept{ended: after(1), released: after(2)}, []int{1, 3}, true, ""},
+		{"runs out", kept{ended: after(1)}, []int{1, 3, 4}, false, ""},
+		{"never ends", kept{ended: after(1)}, []int{1, 4, 8}, false, "is in Redis 7s later"},
+	} {
+		h := newHistory(&weather{})
+		if row.failover {
+			h.forgets = []*span{{to: never, failover: true}}
+		}
+		row.k.hold, row.k.base = 1, ttl
+		h.kept["lock:1 7"] = &row.k
+		for _, s := range row.seen {
+			h.sight("lock:1", "7", after(s))
+		}
+		_, err := h.lingered()
+		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
+			t.Errorf("%s: got %v, want %q", row.name, err, row.want)
+		}
+	}
+}
+
+// TestOrphanRunsOut: of what nobody was told it is asked, too, that it goes.
+func TestOrphanRunsOut(t *testing.T) {
+	h := newHistory(&weather{})
+	start := time.Now()
+	h.sight("lock:1", "9", start)
+	h.sight("lock:1", "9", start.Add(ttl))
+	if _, err := h.lingered(); err != nil {
+		t.Error(err)
+	}
+	h.sight("lock:1", "9", start.Add(time.Minute))
+	if _, err := h.lingered(); err == nil {
+		t.Error("it was there for a minute")
+	}
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"net"
+	"strings"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// client is a connection of a worker's, from this process or from one of its own.
+type client struct {
+	*redistest.Client
+	process *process // nil for this one
+}
+
+// do sends a command, and waits for its reply no longer than until.
+func (c *client) do(until time.Time, args ...string) (reply string, sent time.Time, err error) {
+	c.Timeout = max(time.Until(until), time.Millisecond)
+	sent = time.Now()
+	reply, err = c.Do(args...)
+	return strings.TrimSuffix(reply, "\r\n"), sent, err
+}
+
+// dial connects to some Leash. It returns nil after a while when that is not possible.
+func (w *worker) dial() *client {
+	addr := pick(w.rnd, w.bed.addrs())
+	if w.rnd.IntN(12) == 0 {
+		if p, conn, err := startProcess(addr); err == nil {
+			w.bed.processes.add(p)
+			return &client{redistest.NewClient(conn), p}
+		}
+	}
+	c, err := dialClient(addr)
+	if err != nil {
+		w.tally.add("connect", "refused")
+		time.Sleep(50 * time.Millisecond)
+		return nil
+	}
+	return c
+}
+
+func dialClient(addr string) (*client, error) {
+	c, err := redistest.Dial(addr)
+	if err != nil {
+		return nil, err
+	}
+	return &client{c, nil}, nil
+}
+
+// leave ends a connection: in order, now and then by RST, or with kill -9.
+func (w *worker) leave(c *client) {
+	if c.process != nil {
+		w.bed.processes.remove(c.process)
+		if w.rnd.IntN(2) == 0 {
+			c.process.kill()
+			w.tally.add("leave", "kill -9")
+		}
+		_ = c.Close()
+		c.process.kill() // it may be stopped
+		return
+	}
+	if tcp, ok := c.Conn().(*net.TCPConn); ok && w.rnd.IntN(8) == 0 {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.Close()
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"leash/internal/faultproxy"
+)
+
+// What happens to the network between Leash and Redis.
+var networkFaults = []fault{
+	{"network: cut", true, false, func(l *lane) error { return l.freeze(l.master().Proxy, faultproxy.ToTarget, faultproxy.ToClient) }},
+	{"network: cut to redis", true, false, func(l *lane) error { return l.freeze(l.master().Proxy, faultproxy.ToTarget) }},
+	{"network: cut from redis", true, false, func(l *lane) error { return l.freeze(l.master().Proxy, faultproxy.ToClient) }},
+	{"network: connections closed", true, false, func(l *lane) error { l.master().Proxy.Cut(faultproxy.FIN); return nil }},
+	{"network: connections reset", true, false, func(l *lane) error { l.master().Proxy.Cut(faultproxy.RST); return nil }},
+	{"network: half-open, redis gone", true, false, func(l *lane) error { return l.sever(l.master().Proxy, faultproxy.TargetSide) }},
+	{"network: half-open, leash gone", true, false, func(l *lane) error { return l.sever(l.master().Proxy, faultproxy.ClientSide) }},
+	{"network: refused", true, false, (*lane).refuse},
+	{"network: slow", true, false, func(l *lane) error { return l.slow(l.master().Proxy, 200*time.Millisecond) }},
+	{"network: narrow", true, false, func(l *lane) error { return l.narrow(l.master().Proxy, 5_000) }},
+	{"network: scripts lost", true, false, (*lane).loseScripts},
+	{"network: replies of scripts lost", true, false, (*lane).loseReplies},
+	{"network: scripts late", true, false, (*lane).delayScripts},
+	{"network: replies of scripts late", true, false, (*lane).delayReplies},
+}
+
+// What happens to Redis.
+var redisFaults = []fault{
+	{"redis: stopped", true, false, (*lane).pauseRedis},
+	{"redis: client pause", true, false, (*lane).pauseClients},
+	{"redis: debug sleep", true, false, (*lane).sleepRedis},
+	{"redis: script flush", true, false, (*lane).flushScripts},
+	{"redis: slot moved", true, false, (*lane).moveSlot},
+	{"redis: failover by command", true, false, (*lane).failover},
+	{"redis: replica killed", true, false, (*lane).killReplica},
+	{"redis: flushall", true, true, (*lane).flushAll},
+	{"redis: master killed", true, true, (*lane).killMaster},
+}
+
+var scripts = faultproxy.Named("EVALSHA", "EVAL")
+
+func (l *lane) some() faultproxy.Option { return faultproxy.Times(1 + l.rnd.IntN(5)) }
+
+func (l *lane) refuse() error {
+	p := l.master().Proxy
+	if err := p.Refuse(true); err != nil {
+		return err
+	}
+	p.Cut(faultproxy.RST)
+	l.flickers()
+	return p.Refuse(false)
+}
+
+func (l *lane) loseScripts() error {
+	f := l.master().Proxy.DropBefore(scripts, l.some(), faultproxy.EndBy(faultproxy.RST))
+	time.Sleep(l.between(200*time.Millisecond, time.Second))
+	f.Disarm()
+	return nil
+}
+
+func (l *lane) loseReplies() error {
+	f := l.master().Proxy.DropAfter(scripts, l.some())
+	time.Sleep(l.between(200*time.Millisecond, time.Second))
+	f.Disarm()
+	return nil
+}
+
+// delayScripts lets scripts come to Redis when nobody waits for their replies any more.
+func (l *lane) delayScripts() error {
+	f := l.master().Proxy.HoldBefore(scripts, l.some())
+	l.lasts()
+	f.Release()
+	return nil
+}
+
+func (l *lane) delayReplies() error {
+	f := l.master().Proxy.HoldAfter(scripts, l.some())
+	l.lasts()
+	f.Release()
+	return nil
+}
+
+func (l *lane) pauseRedis() error {
+	node := l.master()
+	if err := node.Pause(); err != nil {
+		return err
+	}
+	l.lasts()
+	return node.Resume()
+}
+
+func (l *lane) pauseClients() error {
+	d := l.between(200*time.Millisecond, 5*time.Second)
+	args := []any{"CLIENT", "PAUSE", d.Milliseconds(), pick(l.rnd, []string{"ALL", "WRITE"})}
+	err := l.master().Client().Do(context.Background(), args...).Err()
+	time.Sleep(d)
+	return err
+}
+
+// sleepRedis lets Redis do nothing for a while, as a slow script does. It answers afterwards.
+func (l *lane) sleepRedis() error {
+	d := l.between(200*time.Millisecond, 4*time.Second)
+	c, err := l.master().Dial()
+	if err != nil {
+		return err
+	}
+	_, err = c.Do("DEBUG", "SLEEP", strconv.FormatFloat(d.Seconds(), 'f', 2, 64))
+	return errors.Join(err, c.Close())
+}
+
+func (l *lane) flushScripts() error {
+	for _, node := range l.bed.cluster.Masters() {
+		if err := node.Client().ScriptFlush(context.Background()).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moveSlot moves the slot of one of the locks to another master, with a moment in which it is at both.
+func (l *lane) moveSlot() error {
+	slot := l.slot()
+	from, to := l.bed.cluster.MasterOf(slot), l.master()
+	if from == to || from == nil {
+		return nil
+	}
+	m, err := l.bed.cluster.BeginMove(slot, to)
+	if err != nil {
+		return err
+	}
+	time.Sleep(l.between(0, 500*time.Millisecond))
+	for {
+		if moved, err := m.MoveKeys(100); err != nil || moved == 0 {
+			return errors.Join(err, m.Finish())
+		}
+	}
+}
+
+// failover makes a replica the master as an operator does: the master waits until the replica has all it has.
+func (l *lane) failover() error {
+	replica := l.bed.cluster.ReplicaOf(l.slot())
+	if replica == nil {
+		return nil
+	}
+	if err := l.bed.cluster.Failover(replica); err != nil { // Redis may refuse: the replica is behind
+		l.log.Debug("no failover", "err", err)
+	}
+	return nil
+}
+
+// killReplica kills a replica. It comes back empty, and copies its master.
+func (l *lane) killReplica() error {
+	replica := l.bed.cluster.ReplicaOf(l.slot())
+	if replica == nil {
+		return nil
+	}
+	if err := replica.Kill(); err != nil {
+		return err
+	}
+	l.flickers()
+	return replica.Restart()
+}
+
+func (l *lane) flushAll() error {
+	defer l.history.forget("", false)(false)
+	return l.master().Client().FlushAll(context.Background()).Err()
+}
+
+// killMaster kills a master and lets its replica, which has all but the last of what it had, take over.
+func (l *lane) killMaster() error {
+	if err := l.bed.cluster.AwaitStable(10 * time.Second); err != nil {
+		l.log.Debug("no kill", "err", err)
+		return nil
+	}
+	slot := l.slot()
+	master, replica := l.bed.cluster.MasterOf(slot), l.bed.cluster.ReplicaOf(slot)
+	if master == nil || replica == nil {
+		return nil
+	}
+	defer l.history.forget("", true)(false)
+	if err := master.Kill(); err != nil {
+		return err
+	}
+	if err := l.bed.cluster.Failover(replica, "TAKEOVER"); err != nil {
+		return err
+	}
+	return master.Restart()
+}

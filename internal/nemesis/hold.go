@@ -1,0 +1,191 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// grip is what a client holds together, on one connection.
+type grip []*belief
+
+func (g grip) noticed() {
+	for _, b := range g {
+		b.noticed()
+	}
+}
+
+func (g grip) lapses() {
+	for _, b := range g {
+		b.lapses()
+	}
+}
+
+func (g grip) lives(sent time.Time) {
+	for _, b := range g {
+		if !b.silent {
+			b.lives(sent)
+		}
+	}
+}
+
+func (g grip) ends(at, done time.Time) {
+	for _, b := range g {
+		b.ends(at, done)
+	}
+}
+
+// runsOut reports whether some of it is over by itself.
+func (g grip) runsOut() bool {
+	for _, b := range g {
+		if now := time.Now(); !b.lease.IsZero() && now.After(b.lease) || !b.limit.IsZero() && now.After(b.limit) {
+			return true
+		}
+	}
+	return false
+}
+
+// hold keeps the locks for a while, now and then for longer than a TTL. It reports whether they are still believed in.
+func (w *worker) hold(g grip) bool {
+	length := w.millis(0, 400)
+	if w.one(10) {
+		length += ttl + time.Second
+	}
+	for stop := time.Now().Add(length); time.Now().Before(stop); {
+		time.Sleep(w.millis(5, 60))
+		if g.runsOut() {
+			g.lapses()
+			w.tally.add("hold", "lease over")
+			w.late(g)
+			return false
+		}
+		if !w.prove(g) {
+			return false
+		}
+	}
+	return true
+}
+
+// late is what a client may do that does not know that its lease is over: it releases the lock all the same, or goes.
+func (w *worker) late(g grip) {
+	b := g[0]
+	if !w.one(2) || b.mode == "permit" || b.mode == "quorum" || len(g) > 1 {
+		w.drop()
+		return
+	}
+	reply, _, err := w.conn.do(time.Now().Add(replyPatience), "LOCK.RELEASE", b.key, "TOKEN", b.token, "ALL")
+	switch {
+	case err != nil:
+		w.drop()
+	case reply[0] == '-':
+		w.tally.errored("late release", reply)
+	default:
+		w.tally.add("late release", reply)
+	}
+}
+
+// question is how a client asks whether it still holds b.
+func (w *worker) question(b *belief) []string {
+	if b.mode == "permit" || b.mode == "quorum" {
+		return []string{"PING"}
+	}
+	switch n := w.rnd.IntN(8); {
+	case n == 0:
+		return []string{"LOCK.CHECK", b.key, "TOKEN", b.token}
+	case n < 4 || b.silent:
+		return []string{"LOCK.TTL", b.key, "TOKEN", b.token}
+	}
+	return []string{"PING"}
+}
+
+// prove asks for a proof of the hold. It returns false when the belief is over, and with it, as a rule, the connection.
+func (w *worker) prove(g grip) bool {
+	b := pick(w.rnd, g)
+	args := w.question(b)
+	patience := b.ttl / 2
+	if args[0] == "LOCK.CHECK" { // it asks Redis
+		patience = 5 * time.Second
+	}
+	reply, sent, err := w.conn.do(time.Now().Add(patience), args...)
+	switch {
+	case isTimeout(err):
+		g.lapses()
+		w.tally.add("hold", "lost: nothing heard")
+		w.drop()
+		return false
+	case err != nil:
+		w.drop()
+		return w.reattach(g)
+	case args[0] == "LOCK.TTL":
+		if n, err := strconv.ParseInt(strings.TrimPrefix(reply, ":"), 10, 64); err == nil && n > 0 {
+			w.contradict(b, sent)
+			g.lives(sent)
+			b.assured(sent, time.Duration(n)*time.Millisecond)
+			return true
+		}
+		return w.lost(g, b, args[0], reply)
+	case args[0] == "LOCK.CHECK" && reply == ":0", strings.HasPrefix(reply, "-LOCKLOST"):
+		return w.lost(g, b, args[0], reply)
+	}
+	w.contradict(b, sent)
+	g.lives(sent)
+	return true
+}
+
+// lost ends the beliefs of a client that is told so. Before its time that needs an explanation.
+func (w *worker) lost(g grip, b *belief, what, reply string) bool {
+	word, _, _ := strings.Cut(strings.TrimPrefix(reply, "-"), " ")
+	w.tally.add("hold", "lost: "+what+" "+word)
+	w.premature(b, what, reply)
+	g.noticed()
+	w.drop()
+	return false
+}
+
+// margin is by how much Leash lets go of a hold before Redis does, at most, with the leases that are taken here.
+const margin = 120 * time.Millisecond
+
+// premature blames Leash for the loss of a hold that it said was certain, unless somebody has broken it.
+func (w *worker) premature(b *belief, what, reply string) {
+	if now := time.Now(); !b.over && now.Add(margin).Before(b.certain) && !w.history.explained(b.key, b.since, now) {
+		w.tally.blame("hold %d of %s was certain for %v more, and %s was answered %s at %v", b.hold, b.key, round(b.certain.Sub(now)), what, reply,
+			time.Duration(w.history.at(now)))
+	}
+}
+
+// reattach is what the owner of a hold does whose connection is gone: it may find the hold, and goes on, on another connection.
+func (w *worker) reattach(g grip) bool {
+	if b := g[0]; len(g) == 1 && b.owner != "" && b.mode != "permit" && !w.one(3) {
+		if w.conn = w.dial(); w.conn != nil {
+			if w.attach(w.conn, b, "reattach") {
+				return true
+			}
+			w.drop()
+		}
+	}
+	g.noticed()
+	w.tally.add("hold", "lost: connection ended")
+	return false
+}
+
+// attach makes c the connection that carries b.
+func (w *worker) attach(c *client, b *belief, what string) bool {
+	args := []string{"LOCK.ATTACH", b.key, "OWNER", b.owner, "TOKEN", b.token}
+	if b.mode == "read" || b.mode == "write" {
+		args = append(args, strings.ToUpper(b.mode))
+	}
+	reply, sent, err := c.do(time.Now().Add(5*time.Second), args...)
+	switch {
+	case err != nil:
+		w.tally.add(what, "no reply")
+	case reply == ":"+b.token:
+		w.contradict(b, sent)
+		b.lives(sent)
+		b.tell("%s", what)
+		w.tally.add(what, "attached")
+		return true
+	default:
+		w.tally.errored(what, reply)
+	}
+	return false
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"leash/internal/faultproxy"
+	"leash/internal/redistest"
+)
+
+const (
+	stormLength = 20 * time.Second // in which things are broken
+	calmLength  = 6 * time.Second  // after each: then everything must go on as if nothing had been
+)
+
+// fault is one way to break something, and to mend it again before it returns.
+type fault struct {
+	name     string
+	upstream bool // Redis may not answer Leash meanwhile
+	forget   bool // Redis may forget locks by it
+	strike   func(l *lane) error
+}
+
+// nemesis breaks things: the clients and the Leashes in one lane, Redis and the way to it in another.
+type nemesis struct {
+	bed     *bed
+	history *history
+	weather *weather
+	log     *slog.Logger
+	faults  []fault // those to choose from
+	seed    uint64
+
+	mu     sync.Mutex
+	struck map[string]int
+}
+
+// lane strikes one fault after the other.
+type lane struct {
+	*nemesis
+	rnd    *rand.Rand
+	faults []fault
+}
+
+// chosen are the faults whose names hold one of these words; all if there are none. Those by which Redis forgets are among them only when
+// that is wanted.
+func chosen(words []string, forget bool) (faults []fault) {
+	for _, f := range slices.Concat(clientFaults, leashFaults, networkFaults, redisFaults) {
+		named := slices.ContainsFunc(words, func(word string) bool { return strings.Contains(f.name, word) })
+		if (named || len(words) == 0) && (forget || !f.forget) {
+			faults = append(faults, f)
+		}
+	}
+	return faults
+}
+
+// run breaks things until ctx ends: storms, with a calm after each. Everything is mended then.
+func (n *nemesis) run(ctx context.Context) error {
+	front := &lane{nemesis: n, rnd: random(n.seed, 1<<32)}
+	back := &lane{nemesis: n, rnd: random(n.seed, 1<<32+1)}
+	for _, f := range n.faults {
+		if f.upstream {
+			back.faults = append(back.faults, f)
+		} else {
+			front.faults = append(front.faults, f)
+		}
+	}
+	for ctx.Err() == nil {
+		storm, cancel := context.WithTimeout(ctx, stormLength)
+		errs := make(chan error, 2)
+		for _, l := range []*lane{front, back} {
+			go func() { errs <- l.run(storm) }()
+		}
+		err := cmp.Or(<-errs, <-errs)
+		cancel()
+		if err != nil {
+			return err
+		}
+		rest(ctx, calmLength)
+	}
+	return nil
+}
+
+// run strikes until ctx ends.
+func (l *lane) run(ctx context.Context) error {
+	for ctx.Err() == nil && len(l.faults) > 0 {
+		f := l.faults[l.rnd.IntN(len(l.faults))]
+		l.log.Debug("fault", "name", f.name, "at", time.Duration(l.history.at(time.Now())))
+		l.mu.Lock()
+		l.struck[f.name]++
+		l.mu.Unlock()
+		mended := l.weather.begin(f.upstream)
+		err := f.strike(l)
+		mended()
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+		rest(ctx, l.between(200*time.Millisecond, 1500*time.Millisecond))
+	}
+	return nil
+}
+
+// rest waits for d, or until ctx ends.
+func rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+func (l *lane) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(l.rnd.Int64N(int64(most-least)))
+}
+
+// lasts is for how long something stays broken: often for less than a lease, often for more.
+func (l *lane) lasts() { time.Sleep(l.between(200*time.Millisecond, 5*time.Second)) }
+
+// flickers is for how long something small stays broken.
+func (l *lane) flickers() { time.Sleep(l.between(200*time.Millisecond, 3*time.Second)) }
+
+func pick[T any](rnd *rand.Rand, list []T) T { return list[rnd.IntN(len(list))] }
+
+func (l *lane) front() *faultproxy.Proxy { return pick(l.rnd, l.bed.fronts) }
+
+// master is some master, and the way to it.
+func (l *lane) master() *redistest.Node { return pick(l.rnd, l.bed.cluster.Masters()) }
+
+// slot is that of some lock.
+func (l *lane) slot() int { return redistest.Slot(pick(l.rnd, l.bed.realKeys())) }
+
+func (n *nemesis) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(n.struck)) {
+		fmt.Fprintf(&b, "  %5d %s\n", n.struck[name], name)
+	}
+	return b.String()
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// more is what a client can do beside with a lock that it holds.
+func (w *worker) more(b *belief) {
+	switch {
+	case !b.lease.IsZero() && w.one(2):
+		w.extend(b)
+	case b.owner == "" || w.conn == nil:
+	case b.mode == "write" && w.one(2):
+		w.downgrade(b)
+	case w.one(2):
+		w.enter(b)
+	case w.one(2):
+		w.carry(b)
+	}
+}
+
+// extend sets how long a lease lasts: more, or less.
+func (w *worker) extend(b *belief) {
+	d := w.millis(200, 2000)
+	reply, sent, err := w.conn.do(time.Now().Add(5*time.Second), "LOCK.EXTEND", b.key, ms(d), "TOKEN", b.token)
+	left, wrong := strconv.ParseInt(strings.TrimPrefix(reply, ":"), 10, 64)
+	switch {
+	case err == nil && wrong == nil && left > 0:
+		w.tally.add("extend", "done")
+		b.extended(sent, time.Duration(left)*time.Millisecond)
+		w.hold(grip{b})
+		return
+	case err == nil:
+		w.tally.errored("extend", reply)
+		w.premature(b, "LOCK.EXTEND", reply)
+	default:
+		w.tally.add("extend", "no reply")
+		w.drop()
+	}
+	b.lease = earlier(b.lease, sent.Add(d)) // it may have been extended, and that may have made it shorter
+	b.cap()
+	if w.conn == nil {
+		b.noticed()
+	}
+}
+
+// enter takes the lock once more, or twice, and gives those counts back but now and then one.
+func (w *worker) enter(b *belief) {
+	args := []string{"LOCK.ACQUIRE", b.key, "OWNER", b.owner}
+	if b.mode != "plain" {
+		args = append(args, strings.ToUpper(b.mode))
+	}
+	if !b.lease.IsZero() {
+		args = append(args, "LEASE", "300") // which does not shorten what remains
+	}
+	for range 1 + w.rnd.IntN(2) {
+		if !w.counts(b, again, ":"+b.token, args...) {
+			return
+		}
+	}
+	if !w.hold(grip{b}) {
+		return
+	}
+	for b.count > 1 && !w.one(4) {
+		if !w.counts(b, inner, ":0", "LOCK.RELEASE", b.key, "TOKEN", b.token) {
+			return
+		}
+	}
+}
+
+// counts sends what changes the count of a hold. It returns false when nobody knows whether it has; then the count is not known.
+func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
+	name := "enter"
+	if a == inner {
+		name = "inner release"
+	}
+	if w.conn == nil || b.over {
+		return false
+	}
+	was := b.count
+	b.count = 0
+	reply, sent, err := w.conn.do(time.Now().Add(5*time.Second), args...)
+	switch {
+	case err != nil:
+		w.tally.add(name, "no reply")
+		w.drop()
+		w.reattach(grip{b})
+		return false
+	case reply != want && reply[0] != '-':
+		w.tally.blame("hold %d of %s: %v was answered %s, not %s", b.hold, b.key, args, reply, want)
+		return false
+	case reply != want:
+		w.tally.errored(name, reply)
+		if !strings.HasPrefix(reply, "-LOCKTIMEOUT") {
+			w.premature(b, args[0], reply)
+			b.noticed()
+			w.drop()
+		}
+		return false
+	}
+	w.tally.add(name, "done")
+	b.note(a, 0, sent, time.Now())
+	b.tell("%s", strings.Join(args, " "))
+	w.contradict(b, sent)
+	b.lives(sent)
+	b.count = was + 1
+	if a == inner {
+		b.count = was - 1
+	}
+	return true
+}
+
+// carry takes the hold along to another connection, which is the worker's from then on.
+func (w *worker) carry(b *belief) {
+	other := w.dial()
+	if other == nil {
+		return
+	}
+	if w.attach(other, b, "attach") {
+		w.drop() // Leash closes it, too
+		w.conn = other
+		w.hold(grip{b})
+		return
+	}
+	w.leave(other)
+	w.prove(grip{b})
+}
+
+// downgrade takes the lock for reading, too, and gives the writing up.
+func (w *worker) downgrade(b *belief) {
+	r := &request{mode: "read", owner: b.owner, ttl: ttl, key: b.key}
+	reply, sent, err := w.conn.do(time.Now().Add(5*time.Second), "LOCK.ACQUIRE", b.key, "READ", "OWNER", b.owner)
+	got := time.Now()
+	switch {
+	case err != nil:
+		w.tally.add("downgrade", "no reply")
+		b.noticed()
+		w.drop()
+		return
+	case reply[0] != ':':
+		w.tally.errored("downgrade", reply)
+		return
+	}
+	number, _ := strconv.ParseInt(reply[1:], 10, 64)
+	reads := w.history.believe(r, b.key, reply[1:], number, sent, got)
+	w.tally.add("downgrade", "done")
+	w.give(w.conn, grip{b}, "LOCK.RELEASE", b.key, "WRITE", "OWNER", b.owner)
+	b.ends(time.Now(), time.Time{})
+	if w.conn == nil {
+		reads.noticed()
+		return
+	}
+	if g := (grip{reads}); w.hold(g) {
+		if w.one(4) && w.conn != nil {
+			w.upgrade(reads)
+		}
+		w.release(g)
+	}
+}
+
+// upgrade asks what is refused: who reads would wait for itself.
+func (w *worker) upgrade(b *belief) {
+	reply, _, err := w.conn.do(time.Now().Add(5*time.Second), "LOCK.ACQUIRE", b.key, "WRITE", "OWNER", b.owner)
+	switch {
+	case err != nil:
+		b.noticed()
+		w.drop()
+	case strings.HasPrefix(reply, ":"):
+		w.tally.blame("a reader of %s was let write: %s", b.key, reply)
+	default:
+		word, _, _ := strings.Cut(reply, " ")
+		w.tally.add("upgrade", word)
+	}
+}
+
+// nextID is an ID that no request had.
+func (w *worker) nextID() string {
+	w.owners++
+	return fmt.Sprintf("request:%d", w.owners)
+}

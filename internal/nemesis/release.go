@@ -1,0 +1,121 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// release ends what is held in one of the ways there are.
+func (w *worker) release(g grip) {
+	b := g[0]
+	if b.over || w.conn == nil {
+		g.noticed()
+		return
+	}
+	if w.one(6) {
+		g.ends(time.Now(), time.Time{})
+		w.tally.add("release", "by closing")
+		w.drop()
+		return
+	}
+	args := w.releaseArgs(g)
+	if portable(args) && w.one(4) { // from another connection, perhaps of the other Leash
+		other := w.dial()
+		if other != nil {
+			w.give(other, g, args...)
+			w.leave(other)
+			return
+		}
+	}
+	w.give(w.conn, g, args...)
+}
+
+// portable reports whether a release may come from any connection.
+func portable(args []string) bool {
+	return args[0] == "SEM.RELEASE" || slices.Contains(args, "TOKEN") || slices.Contains(args, "TOKENS") || slices.Contains(args, "OWNER")
+}
+
+// releaseArgs is a command that releases g.
+func (w *worker) releaseArgs(g grip) []string {
+	b := g[0]
+	switch {
+	case b.mode == "permit":
+		args := []string{"SEM.RELEASE", b.key}
+		for _, b := range g {
+			args = append(args, b.token)
+		}
+		return args
+	case b.mode == "quorum" || len(g) > 1:
+		return w.mrelease(g)
+	}
+	args := []string{"LOCK.RELEASE", b.key}
+	if b.mode == "read" || b.mode == "write" {
+		args = append(args, strings.ToUpper(b.mode))
+	}
+	switch {
+	case b.owner != "" && w.one(2):
+		args = append(args, "OWNER", b.owner)
+		if w.one(2) {
+			args = append(args, "ID", w.nextID())
+		}
+	case !w.one(3) || b.count != 1:
+		args = append(args, "TOKEN", b.token)
+	}
+	if b.count != 1 {
+		args = append(args, "ALL")
+	}
+	return args
+}
+
+// give sends a release on c, with an ID more than once if need be. The belief is over when it is sent.
+func (w *worker) give(c *client, g grip, args ...string) {
+	b, at := g[0], time.Now()
+	b.last = later(b.last, at) // it is believed in until then
+	reply, _, err := c.do(at.Add(replyPatience), args...)
+	for range 2 {
+		if err == nil || len(args) < 5 || args[len(args)-2] != "ID" && args[len(args)-3] != "ID" {
+			break
+		}
+		other := w.dial()
+		if other == nil {
+			break
+		}
+		w.tally.add("release", "repeated")
+		reply, _, err = other.do(time.Now().Add(replyPatience), args...)
+		w.leave(other)
+	}
+	got := time.Now()
+	want := ":" + strconv.Itoa(released(g))
+	switch {
+	case err != nil:
+		w.tally.add("release", "no reply")
+		if c == w.conn {
+			w.drop()
+		}
+	case reply == want:
+		w.tally.add("release", "done")
+		g.ends(at, got)
+		return
+	case reply[0] == '-':
+		w.tally.errored("release", reply)
+		if strings.HasPrefix(reply, "-LOCKLOST") || strings.HasPrefix(reply, "-LOCKNOTHELD") {
+			w.premature(b, args[0], reply)
+		}
+	default:
+		w.tally.add("release", reply)
+		if b.mode != "quorum" && len(g) == 1 && b.mode != "permit" {
+			w.tally.blame("hold %d of %s with count %d: %v was answered %s", b.hold, b.key, b.count, args, reply)
+		}
+	}
+	g.ends(at, time.Time{})
+}
+
+// released is what a release of g is answered.
+func released(g grip) int {
+	if g[0].mode == "quorum" {
+		return len(g[0].parts)
+	}
+	return len(g)
+}

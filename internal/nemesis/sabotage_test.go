@@ -1,0 +1,29 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSabotagesFit: each changes the script that there is, and the build takes it in its place.
+func TestSabotagesFit(t *testing.T) {
+	for _, s := range sabotages {
+		path, err := s.overlay(t.Context(), t.TempDir())
+		if err != nil {
+			t.Errorf("%s: %v", s.name, err)
+			continue
+		}
+		list, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(list), filepath.Join("lockcmd", "scripts", s.file)) {
+			t.Errorf("%s: got %s, %v", s.name, list, err)
+		}
+	}
+	if path, err := (*sabotage)(nil).overlay(t.Context(), t.TempDir()); path != "" || err != nil {
+		t.Errorf("no sabotage: got %q, %v", path, err)
+	}
+	if _, err := sabotageNamed("none"); err == nil {
+		t.Error("there is a sabotage of any name")
+	}
+}

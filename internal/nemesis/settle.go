@@ -1,0 +1,147 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// settleTimeout is for how long Leash may take to put everything away once the last client has gone.
+const settleTimeout = 20 * time.Second
+
+// settled is an error when, everything mended and every client gone, a lock cannot be had within the TTL of whoever had it
+// last, or a Leash keeps anything of its clients'.
+func (b *bed) settled(before usage) error {
+	for _, l := range b.leashes {
+		if l.Crashed() {
+			return fmt.Errorf("a leash has crashed: %s", l.LogTail())
+		}
+	}
+	if err := b.prepare(); err != nil {
+		return err
+	}
+	if err := b.takeAll(); err != nil {
+		return err
+	}
+	var errs []error
+	for _, l := range b.leashes {
+		errs = append(errs, l.AwaitInfo(settleTimeout, "sessions:1", "pinned_connections:0", "holds:0", "waiters:0", "panics:0"))
+	}
+	return errors.Join(append(errs, b.leaks(before))...)
+}
+
+// takeAll takes every lock once, one after the other.
+func (b *bed) takeAll() error {
+	c, err := redistest.Dial(b.leashes[0].Addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for _, key := range b.realKeys() {
+		args := []string{"LOCK.ACQUIRE", key, "BLOCK", ms(3 * ttl)}
+		switch kindOf(key) {
+		case "sem":
+			args[0] = "SEM.ACQUIRE"
+			args = append(args, "COUNT", strconv.Itoa(permits))
+		case "rw":
+			args = append(args, "WRITE")
+		case "fair":
+			args = append(args, "FAIR")
+		}
+		if reply, err := c.Do(args...); err != nil || len(tokensOf(reply)) == 0 || tokensOf(reply)[0] == "" {
+			return errors.Join(err, fmt.Errorf("%s cannot be had any more: %q", key, reply))
+		}
+	}
+	return nil
+}
+
+// usage is what the Leashes use while they have no clients.
+type usage struct {
+	goroutines []int // of each Leash
+	upstream   []int // connections at each node of the cluster
+}
+
+func (u usage) String() string {
+	return fmt.Sprintf("goroutines %v, connections at Redis %v", u.goroutines, u.upstream)
+}
+
+var (
+	goroutinesLine = regexp.MustCompile(`leash_goroutines:(\d+)`)
+	clientLine     = regexp.MustCompile(`(?m)^id=.* flags=[NP] `)
+)
+
+func (b *bed) usage() (u usage, err error) {
+	for _, l := range b.leashes {
+		n, err := ask(l.Addr, goroutinesLine, "INFO", "leash")
+		if err != nil {
+			return u, err
+		}
+		u.goroutines = append(u.goroutines, n)
+	}
+	for _, n := range b.cluster.Nodes {
+		c, err := redistest.Dial(n.Server.Addr)
+		if err != nil {
+			return u, err
+		}
+		reply, err := c.Do("CLIENT", "LIST")
+		if err = errors.Join(err, c.Close()); err != nil {
+			return u, err
+		}
+		u.upstream = append(u.upstream, len(clientLine.FindAllString(reply, -1)))
+	}
+	return u, nil
+}
+
+// ask is the number that a pattern finds in the reply to a command.
+func ask(addr string, pattern *regexp.Regexp, args ...string) (int, error) {
+	c, err := redistest.Dial(addr)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	reply, err := c.Do(args...)
+	if err != nil {
+		return 0, err
+	}
+	m := pattern.FindStringSubmatch(reply)
+	if m == nil {
+		return 0, fmt.Errorf("%v was answered %q", args, reply)
+	}
+	return strconv.Atoi(m[1])
+}
+
+const (
+	goroutineSlack = 30 // more than before: each connection that is kept for later has one or two
+	upstreamSlack  = 40 // each Leash keeps up to so many connections to a node for later, as its client library does
+)
+
+// leaks is an error when the Leashes use more than before they had clients.
+func (b *bed) leaks(before usage) error {
+	for deadline := time.Now().Add(settleTimeout); ; time.Sleep(200 * time.Millisecond) {
+		now, err := b.usage()
+		if err == nil && !now.exceeds(before) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return errors.Join(err, fmt.Errorf("leaked: before the clients came %v; now that they have gone %v", before, now))
+		}
+	}
+}
+
+func (u usage) exceeds(before usage) bool {
+	for i, n := range u.goroutines {
+		if n > before.goroutines[i]+goroutineSlack {
+			return true
+		}
+	}
+	for i, n := range u.upstream {
+		if n > before.upstream[i]+upstreamSlack {
+			return true
+		}
+	}
+	return false
+}

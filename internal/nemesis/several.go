@@ -1,0 +1,146 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// several takes more than one lock, all or none.
+func (w *worker) several() {
+	var keys []string
+	for _, key := range w.bed.keys {
+		if kindOf(key) == "lock" && !w.one(3) {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return
+	}
+	w.rnd.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	r := &request{key: keys[0], mode: "several", ttl: ttl, args: append([]string{"LOCK.MACQUIRE", strconv.Itoa(len(keys))}, keys...)}
+	w.terms(r)
+	if w.one(3) {
+		r.owner = "several:" + strconv.Itoa(w.number) + "." + w.nextID()
+		r.with("OWNER", r.owner)
+	}
+	reply, sent, got := w.acquire(r)
+	tokens := tokensOf(reply)
+	if len(tokens) == 0 {
+		return
+	}
+	if len(tokens) != len(keys) {
+		w.tally.blame("%v was answered %q", r.args, reply)
+		return
+	}
+	var g grip
+	for i, token := range tokens {
+		number, err := strconv.ParseInt(token, 10, 64)
+		if err != nil {
+			w.tally.blame("%v was answered %q", r.args, reply)
+			continue
+		}
+		part := *r
+		part.mode = "plain"
+		g = append(g, w.history.believe(&part, keys[i], token, number, sent, got))
+	}
+	if w.begin(g) {
+		w.release(g)
+	}
+}
+
+// quorum takes most of the locks that are there for that. What it holds then is one thing: nobody else may have a quorum.
+func (w *worker) quorum() {
+	keys := append([]string(nil), quorumKeys...)
+	w.rnd.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	need := len(keys)/2 + 1
+	r := &request{key: quorumKey, mode: "quorum", ttl: ttl, args: append([]string{"LOCK.MACQUIRE", strconv.Itoa(len(keys))}, keys...)}
+	r.with("QUORUM", strconv.Itoa(need))
+	if !w.one(4) {
+		r.wait = w.millis(1, 4000)
+		r.with("BLOCK", ms(r.wait))
+	}
+	reply, sent, got := w.acquire(r)
+	tokens := tokensOf(reply)
+	if len(tokens) == 0 {
+		return
+	}
+	b := w.history.believe(r, quorumKey, "", 0, sent, got)
+	for i, token := range tokens {
+		number, err := strconv.ParseInt(token, 10, 64)
+		if err != nil {
+			continue // a nil
+		}
+		w.history.add(keys[i], op{action: grant, mode: r.mode, hold: b.hold, token: number}, sent, got)
+		b.keep(r, keys[i], token, sent, got)
+	}
+	if len(b.parts) < need {
+		w.tally.blame("%v was answered %q", r.args, reply)
+	}
+	if g := (grip{b}); w.begin(g) {
+		w.release(g)
+	}
+}
+
+// mrelease is a command that releases several locks.
+func (w *worker) mrelease(g grip) []string {
+	var keys, tokens []string
+	for _, b := range g {
+		for _, k := range b.parts {
+			keys, tokens = append(keys, k.key), append(tokens, k.token)
+		}
+	}
+	args := append([]string{"LOCK.MRELEASE", strconv.Itoa(len(keys))}, keys...)
+	switch {
+	case g[0].owner != "" && w.one(2):
+		return append(args, "OWNER", g[0].owner)
+	case g[0].mode != "quorum" && w.one(4):
+		return args
+	}
+	return append(append(args, "TOKENS"), tokens...)
+}
+
+// watch waits on another connection, perhaps of the other Leash, for the loss of b.
+func (w *worker) watch(b *belief) {
+	addr := pick(w.rnd, w.bed.addrs())
+	block := w.millis(500, 5000)
+	w.watches.Go(func() {
+		c, err := dialClient(addr)
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		reply, sent, err := c.do(time.Now().Add(block+replyPatience), "LOCK.AWAITLOSS", b.key, "TOKEN", b.token, "BLOCK", ms(block))
+		got := time.Now()
+		switch {
+		case err != nil:
+			w.tally.add("awaitloss", "no reply")
+			return
+		case strings.HasPrefix(reply, "-"):
+			w.tally.errored("awaitloss", reply)
+			return
+		case reply == "$-1" && got.Sub(sent) >= block:
+			w.tally.add("awaitloss", "in time")
+			return
+		case reply == "$-1":
+			reply = "ended"
+		default:
+			reply = "lost: " + tokensOf(reply)[0]
+		}
+		w.tally.add("awaitloss", reply)
+		b.told.Store(&news{reply, got})
+	})
+}
+
+// news is how a hold has ended, as AWAITLOSS said.
+type news struct {
+	what string
+	at   time.Time
+}
+
+// contradict blames Leash when it said that b has ended, and what was asked at sent proves b.
+func (w *worker) contradict(b *belief, sent time.Time) {
+	if n := b.told.Load(); n != nil && sent.After(n.at) {
+		w.tally.blame("hold %d of %s has ended, said AWAITLOSS (%s), and %v later it was there", b.hold, b.key, n.what, sent.Sub(n.at))
+	}
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// tally counts what the workers met. It is safe for concurrent use.
+type tally struct {
+	mu    sync.Mutex
+	count map[string]map[string]int // by kind of operation and outcome
+	waits []time.Duration           // of those who had to wait for a grant
+	wrong []string                  // what no fault explains
+}
+
+func newTally() *tally { return &tally{count: make(map[string]map[string]int)} }
+
+func (t *tally) add(kind, outcome string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.count[kind] == nil {
+		t.count[kind] = make(map[string]int)
+	}
+	t.count[kind][outcome]++
+}
+
+func (t *tally) waited(d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waits = append(t.waits, d)
+}
+
+func (t *tally) blame(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wrong = append(t.wrong, fmt.Sprintf(format, args...))
+}
+
+// errored counts an error reply, and blames Leash for one that no fault explains.
+func (t *tally) errored(kind, reply string) {
+	word, _, _ := strings.Cut(strings.TrimPrefix(reply, "-"), " ")
+	t.add(kind, word)
+	if word == "ERR" && !strings.Contains(reply, "shutting down") || word == "WRONGTYPE" || word == "CROSSSLOT" || word == "LOCKKIND" {
+		t.blame("%s was answered %s", kind, reply)
+	}
+}
+
+// verdict is an error when something was answered that no fault explains.
+func (t *tally) verdict() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.wrong) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d wrong answers:\n  %s", len(t.wrong), strings.Join(t.wrong[:min(20, len(t.wrong))], "\n  "))
+}
+
+// String is the counts, a line for each kind, and how long those waited who had to.
+func (t *tally) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var b strings.Builder
+	for _, kind := range slices.Sorted(maps.Keys(t.count)) {
+		fmt.Fprintf(&b, "  %-14s", kind)
+		for _, outcome := range slices.Sorted(maps.Keys(t.count[kind])) {
+			fmt.Fprintf(&b, " %s %d,", outcome, t.count[kind][outcome])
+		}
+		b.WriteString("\n")
+	}
+	if n := len(t.waits); n > 0 {
+		slices.Sort(t.waits)
+		fmt.Fprintf(&b, "  %d waited for a grant: half of them %v, 99 of 100 %v, the longest %v\n", n, round(t.waits[n/2]), round(t.waits[n*99/100]), round(t.waits[n-1]))
+	}
+	return strings.ReplaceAll(b.String(), ",\n", "\n")
+}
+
+func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
