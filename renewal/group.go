@@ -18,25 +18,27 @@ type groupKey struct {
 type group struct {
 	groupKey
 	holds    []*Hold
-	due      time.Time // when to ask the store next; not looked at while busy
-	deadline time.Time // the earliest until of its holds, or an earlier moment: looking once too often does no harm
-	busy     bool      // on its way to the store, or in a node's line
-	again    bool      // asked for while busy
-	waiting  []func()  // to be called after the round that is under way
-	later    []func()  // to be called after the round that follows it
-	index    int       // in the heap, -1 outside
+	due      moment   // when to ask the store next; not looked at while busy
+	deadline moment   // the earliest until of its holds, or an earlier moment: looking once too often does no harm
+	busy     bool     // on its way to the store, or in a node's line
+	again    bool     // asked for while busy
+	waiting  []func() // to be called after the round that is under way
+	later    []func() // to be called after the round that follows it
+	index    int      // in the heap, -1 outside
 }
 
-const slotCount = 16384
+const (
+	slotCount = 16384
+	stride    = 6367 // odd, so that all phases are in use, and those of one node's slots, which are neighbours, lie far apart
+	steps     = 256  // of a period: slots of one step are due together, so that a node gets few full requests
+)
 
 // next is the group's first regular due time after now: its phase within the period comes from its slot.
-func (k groupKey) next(start, now time.Time) time.Time {
-	period := k.every
-	phase := time.Duration(int64(period) / slotCount * int64(k.slot%slotCount))
-	rounds := (now.Sub(start) - phase) / period
-	at := start.Add(phase + rounds*period)
-	for !at.After(now) {
-		at = at.Add(period)
+func (k groupKey) next(now moment) moment {
+	phase := k.every / steps * moment(k.slot*stride%slotCount*steps/slotCount)
+	at := now - (now-phase)%k.every
+	for at <= now {
+		at += k.every
 	}
 	return at
 }
@@ -44,7 +46,7 @@ func (k groupKey) next(start, now time.Time) time.Time {
 func (g *group) add(h *Hold) {
 	h.group, h.at = g, len(g.holds)
 	g.holds = append(g.holds, h)
-	if h.until.Before(g.deadline) || len(g.holds) == 1 {
+	if h.until < g.deadline || len(g.holds) == 1 {
 		g.deadline = h.until
 	}
 }
@@ -59,24 +61,27 @@ func (g *group) remove(h *Hold) {
 }
 
 // wake is when the group next needs a look.
-func (g *group) wake() time.Time {
-	if !g.busy && g.due.Before(g.deadline) {
-		return g.due
+func (g *group) wake() moment {
+	if g.busy {
+		return g.deadline
 	}
-	return g.deadline
+	return min(g.due, g.deadline)
 }
 
-// expired are the holds whose time is over. It sets the deadline anew.
-func (g *group) expired(now time.Time) (over []*Hold) {
-	g.deadline = now.Add(g.ttl)
-	for _, h := range g.holds {
-		if !now.Before(h.until) {
-			over = append(over, h)
-		} else if h.until.Before(g.deadline) {
-			g.deadline = h.until
+// expire takes out the holds whose time is over, and returns how to tell of each. It sets the deadline anew.
+func (g *group) expire(now moment) (tell []func()) {
+	g.deadline = now + g.ttl
+	for i := 0; i < len(g.holds); {
+		h := g.holds[i]
+		if now >= h.until {
+			g.remove(h) // another one is in its place now
+			tell = append(tell, h.over(g.lease))
+			continue
 		}
+		g.deadline = min(g.deadline, h.until)
+		i++
 	}
-	return over
+	return tell
 }
 
 // batches are the group's holds as requests.
@@ -91,7 +96,7 @@ func (g *group) batches() (out []Batch) {
 type groupHeap []*group
 
 func (q groupHeap) Len() int           { return len(q) }
-func (q groupHeap) Less(i, j int) bool { return q[i].wake().Before(q[j].wake()) }
+func (q groupHeap) Less(i, j int) bool { return q[i].wake() < q[j].wake() }
 func (q groupHeap) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
 	q[i].index, q[j].index = i, j

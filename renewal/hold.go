@@ -53,9 +53,8 @@ type Hold struct {
 	// Guarded by the Watchdog's mu.
 	group *group // nil when not kept
 	at    int    // index in group.holds
-	until time.Time
-	lease bool
-	known time.Time // what was found out before is older than until
+	until moment
+	known moment // what was found out before is older than until
 }
 
 // Batch is holds of one slot of a database, of one kind and one TTL, that go to the store in one request.
@@ -79,6 +78,6 @@ type Store interface {
 
 // Until is how long a hold is safe that was granted or renewed by a request sent at sent. The margin covers clocks that run
 // unequally and the time it takes to tell the owner.
-func Until(sent time.Time, ttl time.Duration) time.Time {
-	return sent.Add(ttl - min(ttl/50+20*time.Millisecond, ttl/4))
-}
+func Until(sent time.Time, ttl time.Duration) time.Time { return sent.Add(safe(ttl)) }
+
+func safe(ttl time.Duration) time.Duration { return ttl - min(ttl/50+20*time.Millisecond, ttl/4) }

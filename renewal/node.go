@@ -12,7 +12,8 @@ type node struct {
 	nodeKey
 	line    []*group
 	running bool
-	backoff time.Duration // after a round that brought no answer
+	backoff time.Duration // after a round in which an answer was missing
+	room    int           // for holds in a round; less after one that brought no answer at all, for it may have been too much
 }
 
 // nodeKey keeps long TTLs and short ones apart: what a short one must take for silence, a long one can wait for.
@@ -29,33 +30,39 @@ const (
 	maxWait      = 5 * time.Second // for an answer, and so for the end of Run
 )
 
-// enqueue puts g in its node's line.
-func (w *Watchdog) enqueue(ctx context.Context, name string, g *group) {
+// send puts groups in the lines of their nodes.
+func (w *Watchdog) send(ctx context.Context, due []*group) {
+	names := make([]string, len(due))
+	for i, g := range due {
+		names[i] = w.store.Node(g.db, g.slot)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	key := nodeKey{name, classOf(g.ttl)}
-	n := w.nodes[key]
-	if n == nil {
-		n = &node{nodeKey: key}
-		w.nodes[key] = n
-	}
-	n.line = append(n.line, g)
-	if !n.running {
-		n.running = true
-		w.wg.Go(func() { w.serve(ctx, n) })
+	for i, g := range due {
+		key := nodeKey{names[i], classOf(g.ttl)}
+		n := w.nodes[key]
+		if n == nil {
+			n = &node{nodeKey: key, room: maxRound}
+			w.nodes[key] = n
+		}
+		n.line = append(n.line, g)
+		if !n.running {
+			n.running = true
+			w.wg.Go(func() { w.serve(ctx, n) })
+		}
 	}
 }
 
 // serve sends n's line to the store, round by round, and ends when the line is empty.
 func (w *Watchdog) serve(ctx context.Context, n *node) {
 	for {
-		groups, batches, timeout := w.take(n)
-		if groups == nil {
+		r := w.take(n)
+		if r == nil {
 			return
 		}
-		sent := time.Now()
-		results := w.ask(ctx, n.name, batches, timeout)
-		told := w.settle(n, groups, batches, results, sent)
+		r.sent = w.now()
+		r.results = w.ask(ctx, n.name, r.batches, r.timeout)
+		told := w.settle(n, r)
 		for _, tell := range told {
 			tell()
 		}
@@ -63,8 +70,18 @@ func (w *Watchdog) serve(ctx context.Context, n *node) {
 	}
 }
 
-// take is the next round of n: no groups when there is none, and n is then no longer running.
-func (w *Watchdog) take(n *node) (groups []*group, batches []Batch, timeout time.Duration) {
+// round is one call of a node.
+type round struct {
+	groups  []*group
+	batches []Batch
+	timeout time.Duration
+	slept   time.Duration // the Watchdog's, no later than sent
+	sent    moment
+	results [][]Outcome
+}
+
+// take is the next round of n; nil when there is none, and n is then no longer running.
+func (w *Watchdog) take(n *node) *round {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(n.line) == 0 {
@@ -72,18 +89,18 @@ func (w *Watchdog) take(n *node) (groups []*group, batches []Batch, timeout time
 		if n.backoff == 0 { // else it is remembered until a good round
 			delete(w.nodes, n.nodeKey)
 		}
-		return nil, nil, 0
+		return nil
 	}
-	holds := 0
-	for len(n.line) > 0 && holds < maxRound {
+	r := &round{slept: w.slept}
+	for holds := 0; len(n.line) > 0 && holds < n.room; {
 		g := n.line[0]
 		n.line = n.line[1:]
-		groups = append(groups, g)
-		batches = append(batches, g.batches()...)
+		r.groups = append(r.groups, g)
+		r.batches = append(r.batches, g.batches()...)
 		holds += len(g.holds)
-		timeout = max(timeout, min(g.ttl/6, maxWait), 10*time.Millisecond)
+		r.timeout = max(r.timeout, min(g.ttl/6, maxWait), 10*time.Millisecond)
 	}
-	return groups, batches, timeout
+	return r
 }
 
 // ask renews batches at one node. Those that were refused as a whole are sent again one hold at a time, so that one hold
@@ -114,44 +131,43 @@ func (w *Watchdog) ask(ctx context.Context, node string, batches []Batch, timeou
 }
 
 // settle writes down what a round brought and returns whom to tell.
-func (w *Watchdog) settle(n *node, groups []*group, batches []Batch, results [][]Outcome, sent time.Time) (tell []func()) {
+func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := time.Now()
-	unknown := make(map[groupKey]bool)
-	for i, b := range batches {
+	now := w.now()
+	sent := r.sent - max(w.slept-r.slept, 0) // for the store, the time slept through since then has passed
+	unknown, answered := make(map[groupKey]bool), false
+	for i, b := range r.batches {
 		for j, h := range b.Holds {
 			g := h.group
 			if g == nil || g.ttl != b.TTL || g.kind != b.Kind || g.lease != b.Lease {
 				continue // removed, or kept by another plan since: this answer is too old for it
 			}
-			switch results[i][j] {
+			answered = answered || r.results[i][j] != Unknown
+			switch r.results[i][j] {
 			case Unknown:
 				unknown[g.groupKey] = true
 				w.Stats.Unknowns.Add(1)
 			case Renewed:
 				w.Stats.Renewals.Add(1)
 			}
-			if end := h.settle(results[i][j], sent, now); end != nil {
+			if end := h.settle(r.results[i][j], sent, now); end != nil {
 				g.remove(h)
 				tell = append(tell, end)
 			}
 		}
 	}
-	n.pace(len(unknown) > 0)
-	for _, g := range groups {
+	n.pace(len(unknown) > 0, answered)
+	for _, g := range r.groups {
 		g.busy = false
-		g.due = g.next(w.start, now)
+		g.due = g.next(now)
 		if unknown[g.groupKey] {
-			g.due = now.Add(min(n.backoff, g.ttl/12))
+			g.due = now + min(n.backoff, g.ttl/12)
 		}
 		if g.again {
 			g.again, g.due = false, now
 		}
-		for _, h := range g.expired(now) {
-			g.remove(h)
-			tell = append(tell, h.over)
-		}
+		tell = append(tell, g.expire(now)...)
 		g.finish()
 		w.place(g)
 	}
@@ -159,14 +175,15 @@ func (w *Watchdog) settle(n *node, groups []*group, batches []Batch, results [][
 }
 
 // settle applies what the store said of h. A nonnil end is to be called once h is no longer kept.
-func (h *Hold) settle(said Outcome, sent, now time.Time) (end func()) {
+func (h *Hold) settle(said Outcome, sent, now moment) (end func()) {
+	lease := h.group.lease
 	switch said {
 	case Renewed:
-		if !now.Before(h.until) {
-			return h.over // too late: it may have been somebody else's for a moment
+		if now >= h.until {
+			return h.over(lease) // too late: it may have been somebody else's for a moment
 		}
-		if until := Until(sent, h.group.ttl); !h.lease && until.After(h.until) {
-			h.until = until
+		if !lease {
+			h.until = max(h.until, sent+safe(h.group.ttl))
 		}
 		return nil
 	case Released, Moved, Repeated, Expired:
@@ -174,16 +191,29 @@ func (h *Hold) settle(said Outcome, sent, now time.Time) (end func()) {
 	case Broken:
 		return func() { h.Keeper.Lost(ReasonBroken) }
 	case Gone:
-		if h.lease && !now.Before(h.until) {
-			return h.over
+		if lease && now >= h.until {
+			return h.over(lease)
 		}
 		return func() { h.Keeper.Lost(ReasonGone) }
 	}
 	return nil
 }
 
-// pace slows n down while it does not answer.
-func (n *node) pace(silent bool) {
+// over tells of a hold whose Until has come.
+func (h *Hold) over(lease bool) func() {
+	if lease {
+		return func() { h.Keeper.Ended(Expired) }
+	}
+	return func() { h.Keeper.Lost(ReasonSilence) }
+}
+
+// pace slows n down while it does not answer, and lets it have less at once.
+func (n *node) pace(silent, answered bool) {
+	if answered {
+		n.room = min(n.room+maxBatch, maxRound)
+	} else if silent {
+		n.room = max(n.room/2, maxBatch)
+	}
 	if !silent {
 		n.backoff = 0
 		return

@@ -1,33 +1,40 @@
 package renewal
 
 import (
-	"context"
 	"testing"
 	"time"
 )
 
-// slow is a Store that answers after a time.
-type slow struct {
-	*memory
-	delay time.Duration
-}
-
-func (s slow) Renew(ctx context.Context, node string, batches []Batch) [][]Outcome {
-	select {
-	case <-time.After(s.delay):
-		return s.memory.Renew(ctx, node, batches)
-	case <-ctx.Done():
-		out := make([][]Outcome, len(batches))
-		for i, b := range batches {
-			out[i] = make([]Outcome, len(b.Holds))
+func TestR24ASilentNodeHoldsUpNobodyElse(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		w.store.nodes = 2
+		var sick, well *owner
+		var alive *Hold
+		for slot := range 200 {
+			_, o := w.grant(2*slot, ttl)
+			sick = o
+			alive, well = w.grant(2*slot+1, ttl)
 		}
-		return out
-	}
+		w.store.set(func(node string) fault {
+			if node == "node0" {
+				return hangs
+			}
+			return fine
+		})
+		for range 60 {
+			rest(time.Second)
+			if left := w.store.left(alive); left < ttl*2/3-time.Second {
+				t.Fatalf("got %v left on the node that answers", left)
+			}
+		}
+		sick.want(t, "lost: "+ReasonSilence)
+		well.want(t, "")
+	})
 }
 
 func TestR24ShortTTLsDoNotStarveLongOnes(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
-		w.Watchdog.store = slow{w.store, 40 * time.Millisecond}
+		w.store.delay = map[string]time.Duration{"node0": 40 * time.Millisecond}
 		long, o := w.grant(5, 2*time.Second)
 		for range 800 { // 8 s
 			w.lease(5, 200*time.Millisecond) // has 33 ms for a round
@@ -56,6 +63,24 @@ func TestR24BackOffGrowsWhileTheStoreIsSilent(t *testing.T) {
 		defer w.mu.Unlock()
 		if len(w.nodes) != 0 {
 			t.Error("a node that answers is still remembered")
+		}
+	})
+}
+
+func TestR24ANodeThatIsAskedForTooMuchIsAskedForLess(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		w.store.each = 700 * time.Microsecond // of all holds 6.3 s, of a period's 10 s; nobody waits so long for an answer
+		var owners []*owner
+		for slot := range 9000 {
+			_, o := w.grant(slot, ttl)
+			owners = append(owners, o)
+		}
+		for range 5 {
+			w.CheckAll()
+			rest(ttl)
+		}
+		for _, o := range owners {
+			o.want(t, "")
 		}
 	})
 }

@@ -19,10 +19,10 @@ const (
 type Watchdog struct {
 	// Immutable after New.
 	store Store
-	start time.Time // from where phases count
+	start time.Time // from where moments count
 	kick  chan struct{}
-	// drift is by how much the wall clock ran ahead of the monotonic one since the last call. Tests replace it.
-	drift func() time.Duration
+	// ahead is by how much the wall clock has run ahead of the monotonic one since the start. Tests replace it.
+	ahead func() time.Duration
 
 	wg sync.WaitGroup // node rounds; Run waits for them
 
@@ -31,6 +31,7 @@ type Watchdog struct {
 	groups map[groupKey]*group
 	queue  groupHeap
 	nodes  map[nodeKey]*node
+	slept  time.Duration // what ahead said last
 
 	// Stats can be read at any time.
 	Stats Stats
@@ -44,20 +45,10 @@ type Stats struct {
 
 // New makes a Watchdog that keeps its holds in store. It starts nothing.
 func New(store Store) *Watchdog {
+	start := time.Now()
 	return &Watchdog{
-		store: store, start: time.Now(), kick: make(chan struct{}, 1), drift: newDrift(),
+		store: store, start: start, kick: make(chan struct{}, 1), ahead: func() time.Duration { return aheadSince(start) },
 		groups: make(map[groupKey]*group), nodes: make(map[nodeKey]*node),
-	}
-}
-
-// newDrift compares the clocks. A wall clock set back is not a suspend.
-func newDrift() func() time.Duration {
-	last := time.Now()
-	return func() time.Duration {
-		now := time.Now()
-		drift := now.Round(0).Sub(last.Round(0)) - now.Sub(last)
-		last = now
-		return max(drift, 0)
 	}
 }
 
@@ -65,13 +56,12 @@ func newDrift() func() time.Duration {
 func (w *Watchdog) Add(h *Hold, p Plan) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	until := w.moment(p.Until)
 	if h.group != nil {
-		if h.until.After(p.Until) {
-			p.Until = h.until
-		}
+		until = max(until, h.until)
 		h.group.remove(h)
 	}
-	h.until, h.lease, h.known = p.Until, p.Lease, time.Now()
+	h.until, h.known = until, w.now()
 	key := groupKey{db: p.DB, kind: p.Kind, slot: p.Slot, ttl: max(p.TTL, minTTL), lease: p.Lease}
 	w.join(h, key, p.Every)
 }
@@ -88,7 +78,7 @@ func (w *Watchdog) join(h *Hold, key groupKey, every time.Duration) {
 		w.groups[key] = g
 	}
 	if len(g.holds) == 0 && !g.busy {
-		g.due = key.next(w.start, time.Now())
+		g.due = key.next(w.now())
 	}
 	g.add(h)
 	w.place(g)
@@ -113,18 +103,17 @@ func (w *Watchdog) Pace(h *Hold, every time.Duration) {
 // or found out since counts more. It does nothing for a hold that is renewed, or not kept.
 func (w *Watchdog) Correct(h *Hold, until, asked time.Time) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	g := h.group
-	if g == nil || !h.lease || asked.Before(h.known) {
-		w.mu.Unlock()
+	if g == nil || !g.lease || w.moment(asked) < h.known {
 		return
 	}
-	h.until, h.known = until, asked
-	if until.Before(g.deadline) {
-		g.deadline = until
+	h.until, h.known = w.moment(until), w.moment(asked)
+	if h.until < g.deadline {
+		g.deadline = h.until
 		w.place(g)
 		w.nudge()
 	}
-	w.mu.Unlock()
 }
 
 // Remove ends the keeping of h and returns its Until; zero when it was not kept. A renewal on its way does no harm if the
@@ -136,7 +125,7 @@ func (w *Watchdog) Remove(h *Hold) time.Time {
 		return time.Time{}
 	}
 	h.group.remove(h)
-	return h.until
+	return w.start.Add(h.until)
 }
 
 // Until is how long h is safe as far as is known; zero when it is not kept.
@@ -146,55 +135,7 @@ func (w *Watchdog) Until(h *Hold) time.Time {
 	if h.group == nil {
 		return time.Time{}
 	}
-	return h.until
-}
-
-// Check asks the store soon whether h is still there.
-func (w *Watchdog) Check(h *Hold) {
-	w.mu.Lock()
-	if g := h.group; g != nil {
-		w.hurry(g)
-	}
-	w.mu.Unlock()
-	w.nudge()
-}
-
-// CheckAll asks the store soon whether every hold is still there. It does not wait.
-func (w *Watchdog) CheckAll() {
-	w.mu.Lock()
-	for _, g := range w.groups {
-		w.hurry(g)
-	}
-	w.mu.Unlock()
-	w.nudge()
-}
-
-// RenewAll renews every hold now and returns when the store has been asked for each, or ctx has ended. Run must be running.
-func (w *Watchdog) RenewAll(ctx context.Context) {
-	var asked sync.WaitGroup
-	w.mu.Lock()
-	for _, g := range w.groups {
-		asked.Add(1)
-		if g.busy {
-			g.later = append(g.later, asked.Done)
-		} else {
-			g.waiting = append(g.waiting, asked.Done)
-		}
-		w.hurry(g)
-	}
-	w.mu.Unlock()
-	w.nudge()
-	done := make(chan struct{})
-	go closeAfter(&asked, done) // ends at the latest when the last round under way does
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
-}
-
-func closeAfter(wg *sync.WaitGroup, done chan struct{}) {
-	wg.Wait()
-	close(done)
+	return w.start.Add(h.until - max(w.ahead()-w.slept, 0))
 }
 
 // Run keeps the holds until ctx ends, and returns when every goroutine it started has.
@@ -227,17 +168,16 @@ func (w *Watchdog) abandon() {
 
 // step does what is due and returns for how long to wait.
 func (w *Watchdog) step(ctx context.Context) time.Duration {
-	now := time.Now()
+	now := w.now()
 	var due []*group
-	var over []*Hold
+	var tell []func()
 	w.mu.Lock()
-	for len(w.queue) > 0 && !w.queue[0].wake().After(now) {
+	for len(w.queue) > 0 && w.queue[0].wake() <= now {
 		g := w.queue[0]
-		for _, h := range g.expired(now) {
-			g.remove(h)
-			over = append(over, h)
+		if g.deadline <= now {
+			tell = append(tell, g.expire(now)...)
 		}
-		if !g.busy && !g.due.After(now) {
+		if !g.busy && g.due <= now {
 			g.busy = true
 			due = append(due, g)
 		}
@@ -245,63 +185,14 @@ func (w *Watchdog) step(ctx context.Context) time.Duration {
 	}
 	pause := lookEvery
 	if len(w.queue) > 0 {
-		pause = min(pause, max(w.queue[0].wake().Sub(now), 0))
+		pause = min(pause, max(w.queue[0].wake()-now, 0))
 	}
 	w.mu.Unlock()
-	for _, h := range over {
-		h.over()
+	for _, end := range tell {
+		end()
 	}
-	for _, g := range due {
-		w.enqueue(ctx, w.store.Node(g.db, g.slot), g)
-	}
+	w.send(ctx, due)
 	return pause
-}
-
-// over tells of a hold whose Until has come.
-func (h *Hold) over() {
-	if h.lease {
-		h.Keeper.Ended(Expired)
-		return
-	}
-	h.Keeper.Lost(ReasonSilence)
-}
-
-// compareClocks finds out about a suspend: the time slept through has passed for the store (R31).
-func (w *Watchdog) compareClocks() {
-	slept := w.drift()
-	if slept < 10*time.Millisecond {
-		return
-	}
-	var lost []*Hold
-	w.mu.Lock()
-	for _, g := range w.groups {
-		for _, h := range g.holds {
-			h.until = h.until.Add(-slept)
-		}
-		g.deadline = g.deadline.Add(-slept)
-		if slept > g.ttl/3 {
-			lost = append(lost, g.holds...)
-			for _, h := range g.holds {
-				h.group = nil
-			}
-			g.holds = nil
-		}
-		w.place(g)
-	}
-	w.mu.Unlock()
-	for _, h := range lost {
-		h.Keeper.Lost(ReasonSuspended)
-	}
-}
-
-// hurry makes g due now. w.mu is held.
-func (w *Watchdog) hurry(g *group) {
-	if g.busy {
-		g.again = true
-		return
-	}
-	g.due = time.Now()
-	w.place(g)
 }
 
 // place puts g where it belongs in the heap, or drops it when there is nothing left to do for it. w.mu is held.

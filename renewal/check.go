@@ -1,0 +1,64 @@
+package renewal
+
+import (
+	"context"
+	"sync"
+)
+
+// Check asks the store soon whether h is still there.
+func (w *Watchdog) Check(h *Hold) {
+	w.mu.Lock()
+	if g := h.group; g != nil {
+		w.hurry(g)
+	}
+	w.mu.Unlock()
+	w.nudge()
+}
+
+// CheckAll asks the store soon whether every hold is still there. It does not wait.
+func (w *Watchdog) CheckAll() {
+	w.mu.Lock()
+	for _, g := range w.groups {
+		w.hurry(g)
+	}
+	w.mu.Unlock()
+	w.nudge()
+}
+
+// RenewAll renews every hold now and returns when the store has been asked for each, or ctx has ended. Run must be running.
+func (w *Watchdog) RenewAll(ctx context.Context) {
+	var asked sync.WaitGroup
+	w.mu.Lock()
+	for _, g := range w.groups {
+		asked.Add(1)
+		if g.busy {
+			g.later = append(g.later, asked.Done)
+		} else {
+			g.waiting = append(g.waiting, asked.Done)
+		}
+		w.hurry(g)
+	}
+	w.mu.Unlock()
+	w.nudge()
+	done := make(chan struct{})
+	go closeAfter(&asked, done) // ends at the latest when the last round under way does
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+func closeAfter(wg *sync.WaitGroup, done chan struct{}) {
+	wg.Wait()
+	close(done)
+}
+
+// hurry makes g due now. w.mu is held.
+func (w *Watchdog) hurry(g *group) {
+	if g.busy {
+		g.again = true
+		return
+	}
+	g.due = w.now()
+	w.place(g)
+}

@@ -1,0 +1,173 @@
+package renewal
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+func TestR24RenewedEveryThirdOfTheTTL(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		h, o := w.grant(5000, ttl)
+		for range 600 {
+			rest(time.Second)
+			if left := w.store.left(h); left < ttl*2/3-time.Second {
+				t.Fatalf("got %v left in the store, want two thirds of %v", left, ttl)
+			}
+		}
+		o.want(t, "")
+		if n := len(w.store.called()); n < 59 || n > 61 {
+			t.Errorf("got %d calls in 600 s, want 60", n)
+		}
+	})
+}
+
+func TestR12SomeAreAskedForMoreOften(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		h, o := w.grant(0, 30*time.Second)
+		calls := func(every time.Duration) int {
+			w.Pace(h, every)
+			before := len(w.store.called())
+			rest(time.Minute)
+			return len(w.store.called()) - before
+		}
+		for every, want := range map[time.Duration]int{10 * time.Second: 6, 5 * time.Second: 12, time.Second: 60, time.Hour: 6} {
+			if got := calls(every); got < want-1 || got > want+1 {
+				t.Errorf("every %v: got %d calls in a minute, want %d", every, got, want)
+			}
+		}
+		w.Add(h, Plan{TTL: 30 * time.Second, Every: 2 * time.Second})
+		if got := calls(2 * time.Second); got < 29 || got > 31 {
+			t.Errorf("got %d calls in a minute, want 30", got)
+		}
+		o.want(t, "")
+		w.Remove(h)
+		w.Pace(h, time.Second)
+		if !w.Until(h).IsZero() {
+			t.Error("a hold that was removed is kept again")
+		}
+	})
+}
+
+func TestR24DatabasesApart(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		for db := range 3 {
+			for range 5 {
+				h, _ := w.grant(7, ttl)
+				w.Remove(h)
+				w.Add(h, Plan{DB: db, Slot: 7, TTL: ttl, Until: Until(time.Now(), ttl)})
+			}
+		}
+		rest(ttl / 3)
+		calls := w.store.called()
+		if len(calls) != 3 {
+			t.Fatalf("got %d calls, want one a database", len(calls))
+		}
+		for _, c := range calls {
+			if len(c.batches) != 1 || len(c.batches[0].Holds) != 5 || c.node != w.store.Node(c.batches[0].DB, 7) {
+				t.Errorf("%s got %v", c.node, c.batches)
+			}
+		}
+	})
+}
+
+func TestR24KindsApart(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		kinds := make(map[*Hold]int)
+		for kind := range 3 {
+			for range 5 {
+				h, _ := w.grant(7, ttl)
+				w.Remove(h)
+				w.Add(h, Plan{Kind: kind, Slot: 7, TTL: ttl, Until: Until(time.Now(), ttl)})
+				kinds[h] = kind
+			}
+		}
+		rest(ttl / 3)
+		batches := 0
+		for _, c := range w.store.called() {
+			for _, b := range c.batches {
+				batches++
+				for _, h := range b.Holds {
+					if kinds[h] != b.Kind {
+						t.Errorf("a hold of kind %d is in a batch of kind %d", kinds[h], b.Kind)
+					}
+				}
+				if len(b.Holds) != 5 {
+					t.Errorf("got %d holds in a batch, want 5", len(b.Holds))
+				}
+			}
+		}
+		if batches != 3 {
+			t.Errorf("got %d batches, want 3", batches)
+		}
+	})
+}
+
+func TestR24OneCallANodeForWhatIsDueTogether(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		w.store.nodes = 3
+		var slots []int // that are due together
+		for slot := range slotCount {
+			if (groupKey{slot: slot, every: ttl / 3}).next(0) == ttl/6 {
+				slots = append(slots, slot)
+			}
+		}
+		for _, slot := range slots {
+			for range 600 {
+				w.grant(slot, ttl)
+			}
+		}
+		rest(ttl / 4)
+		calls := w.store.called()
+		if len(slots) != slotCount/steps || len(calls) != 3+3 { // some node has more than a call can hold
+			t.Fatalf("got %d calls for %d slots, want two a node", len(calls), len(slots))
+		}
+		for _, c := range calls {
+			for i, b := range c.batches {
+				if want := []int{256, 256, 88}[i%3]; len(b.Holds) != want {
+					t.Errorf("got a batch of %d holds, want %d", len(b.Holds), want)
+				}
+			}
+		}
+	})
+}
+
+func TestR24AMassAcquireDoesNotRenewInWaves(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		w.store.nodes = 3
+		random := rand.New(rand.NewPCG(1, 2))
+		for range 30_000 { // at one moment
+			w.grant(random.IntN(slotCount), ttl)
+		}
+		rest(ttl)
+		perSecond := make([]int, 1+ttl/time.Second)
+		for _, c := range w.store.called() {
+			for _, b := range c.batches {
+				perSecond[c.at.Sub(w.start)/time.Second] += len(b.Holds)
+			}
+		}
+		for second, n := range perSecond[:ttl/time.Second] {
+			if n < 2700 || n > 3300 {
+				t.Errorf("second %d: %d holds were renewed, want about 3000", second, n)
+			}
+		}
+	})
+}
+
+func TestR24SlotsAreSpreadOverTheThird(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		for slot := 0; slot < slotCount; slot += 64 {
+			w.grant(slot, ttl)
+		}
+		rest(10 * time.Second)
+		perSecond := make(map[int]int)
+		for _, c := range w.store.called() {
+			perSecond[int(c.at.Sub(w.start)/time.Second)] += len(c.batches)
+		}
+		for second := range 10 {
+			if n := perSecond[second]; n < 24 || n > 28 {
+				t.Errorf("second %d: got %d slots, want 25 or 26", second, n)
+			}
+		}
+	})
+}

@@ -1,0 +1,127 @@
+package renewal
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestR25AmbiguousFailures(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		fault fault
+	}{
+		{"failed and did not apply", notDone},
+		{"failed but did apply", butDone},
+		{"hung and did not apply", hangs},
+		{"hung but did apply", hangsBut},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *bench) {
+				h, o := w.grant(1, ttl)
+				w.store.set(always(row.fault))
+				rest(15 * time.Second)
+				o.want(t, "") // it may still be renewed in time
+				w.store.set(nil)
+				rest(5 * time.Second)
+				if left := w.store.left(h); left < ttl*2/3 {
+					t.Errorf("got %v left after the store came back", left)
+				}
+				o.want(t, "")
+				granted := time.Now()
+				w.store.set(always(row.fault))
+				rest(2 * ttl)
+				o.want(t, "lost: "+ReasonSilence)
+				if since := o.at.Sub(granted); since > ttl {
+					t.Errorf("the loss was told %v after the last good renewal, want within %v", since, ttl)
+				}
+			})
+		})
+	}
+}
+
+func TestR25LossIsToldBeforeTheLeaseIsOver(t *testing.T) {
+	for _, ttl := range []time.Duration{100 * time.Millisecond, time.Second, 3 * time.Second, 30 * time.Second, time.Hour} {
+		t.Run(ttl.String(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *bench) {
+				h, o := w.grant(1234, ttl)
+				rest(ttl * 2)
+				w.store.set(always(hangs))
+				expiry := time.Now().Add(w.store.left(h))
+				rest(2 * ttl)
+				o.want(t, "lost: "+ReasonSilence)
+				if !o.at.Before(expiry) {
+					t.Errorf("told %v after the lease was over", o.at.Sub(expiry))
+				}
+			})
+		})
+	}
+}
+
+func TestR25AnAnswerThatComesTooLateIsALoss(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		h, o := w.grant(1, ttl)
+		w.mu.Lock()
+		h.until = w.now() + time.Millisecond
+		w.mu.Unlock()
+		end := h.settle(Renewed, w.now(), w.now()+2*time.Millisecond)
+		if end == nil {
+			t.Fatal("the hold was taken for renewed")
+		}
+		end()
+		o.want(t, "lost: "+ReasonSilence)
+	})
+}
+
+func TestR25ThreeOutcomes(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		var owners []*owner
+		for _, how := range []Outcome{Unknown, Released, Moved, Broken} {
+			h, o := w.grant(1, ttl)
+			w.store.end(h, how)
+			owners = append(owners, o)
+		}
+		_, kept := w.grant(1, ttl)
+		rest(11 * time.Second)
+		owners[0].want(t, "lost: "+ReasonGone)
+		owners[1].want(t, fmt.Sprint("ended: ", Released))
+		owners[2].want(t, fmt.Sprint("ended: ", Moved))
+		owners[3].want(t, "lost: "+ReasonBroken)
+		kept.want(t, "")
+	})
+}
+
+func TestR25OneHoldHarmsNoOther(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		t.Run(fmt.Sprint("whole=", whole), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *bench) {
+				bad, badOwner := w.grant(1, ttl)
+				good, goodOwner := w.grant(1, ttl)
+				w.store.mu.Lock()
+				w.store.poison = func(h *Hold) (bool, bool) { return whole && h == bad, h == bad }
+				w.store.mu.Unlock()
+				for range 50 {
+					rest(time.Second)
+					if left := w.store.left(good); left < ttl*2/3-time.Second {
+						t.Fatalf("got %v left of the good hold", left)
+					}
+				}
+				goodOwner.want(t, "")
+				badOwner.want(t, "lost: "+ReasonSilence)
+			})
+		})
+	}
+}
+
+func TestR24LeasesAreLookedAtAndNotRenewed(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		_, o := w.lease(1, ttl)
+		gone, goneOwner := w.lease(1, ttl)
+		w.store.end(gone, Unknown)
+		rest(11 * time.Second)
+		goneOwner.want(t, "lost: "+ReasonGone)
+		o.want(t, "")
+		rest(ttl)
+		o.want(t, fmt.Sprint("ended: ", Expired))
+	})
+}

@@ -1,0 +1,160 @@
+package renewal
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// memory is a Store that ages its leases by the bubble's clock and fails as it is told.
+type memory struct {
+	mu     sync.Mutex
+	expiry map[*Hold]time.Time
+	how    map[*Hold]Outcome // why a hold is not there
+	calls  []call
+	nodes  int                                 // slots go to nodes by slot%nodes
+	fault  func(node string) fault             // nil: none
+	each   time.Duration                       // what a hold takes
+	delay  map[string]time.Duration            // of each answer, by node: half of it before it is carried out
+	poison func(h *Hold) (whole, unknown bool) // nil: none
+}
+
+type call struct {
+	at      time.Time
+	node    string
+	batches []Batch
+}
+
+// fault is how a call fails.
+type fault int
+
+const (
+	fine     fault = iota
+	notDone        // it failed and did not apply
+	butDone        // it failed, but did apply
+	hangs          // no answer until the time is over, not applied
+	hangsBut       // no answer until the time is over, but applied
+)
+
+func (m *memory) Node(db, slot int) string {
+	node := fmt.Sprint("node", slot%max(m.nodes, 1))
+	if db > 0 {
+		node += fmt.Sprint("db", db)
+	}
+	return node
+}
+
+func (m *memory) Renew(ctx context.Context, node string, batches []Batch) [][]Outcome {
+	m.mu.Lock()
+	m.calls = append(m.calls, call{time.Now(), node, batches})
+	f, delay := fine, m.delay[node]
+	for _, b := range batches {
+		delay += m.each * time.Duration(len(b.Holds))
+	}
+	if m.fault != nil {
+		f = m.fault(node)
+	}
+	m.mu.Unlock()
+	if !wait(ctx, delay/2) {
+		f = hangs
+	}
+	out := make([][]Outcome, len(batches))
+	for i, b := range batches {
+		out[i] = make([]Outcome, len(b.Holds))
+		if f != notDone && f != hangs {
+			out[i] = m.apply(b)
+		}
+		if f != fine {
+			out[i] = make([]Outcome, len(b.Holds))
+		}
+	}
+	if !wait(ctx, delay/2) {
+		f = hangsBut
+	}
+	if f == hangs || f == hangsBut {
+		<-ctx.Done()
+		for i := range out {
+			clear(out[i])
+		}
+	}
+	return out
+}
+
+// wait is false when ctx ends first.
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+func (m *memory) apply(b Batch) []Outcome {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := make([]Outcome, len(b.Holds))
+	for i, h := range b.Holds {
+		if m.poison != nil {
+			whole, unknown := m.poison(h)
+			if whole {
+				return nil
+			}
+			if unknown {
+				continue
+			}
+		}
+		switch {
+		case m.expiry[h].After(time.Now()) && m.how[h] == Unknown:
+			out[i] = Renewed
+			if !b.Lease {
+				m.expiry[h] = time.Now().Add(b.TTL)
+			}
+		case m.how[h] != Unknown:
+			out[i] = m.how[h]
+		default:
+			out[i] = Gone
+		}
+	}
+	return out
+}
+
+// age lets time pass for the store alone, as it does while this machine is suspended.
+func (m *memory) age(d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for h, at := range m.expiry {
+		m.expiry[h] = at.Add(-d)
+	}
+}
+
+// left is how long a hold lasts in the store.
+func (m *memory) left(h *Hold) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return time.Until(m.expiry[h])
+}
+
+func (m *memory) set(f func(string) fault) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fault = f
+}
+
+func always(f fault) func(string) fault { return func(string) fault { return f } }
+
+func (m *memory) end(h *Hold, how Outcome) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.how[h] = how
+	if how == Unknown {
+		delete(m.expiry, h)
+	}
+}
+
+func (m *memory) called() []call {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]call(nil), m.calls...)
+}

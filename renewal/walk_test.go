@@ -1,0 +1,230 @@
+package renewal
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestR1NeverBelievedLongerThanKept walks at random: at every moment a hold nobody was told the end of is there in the store, and while its
+// node is well nobody loses it, nor asks for it more often than is good.
+func TestR1NeverBelievedLongerThanKept(t *testing.T) {
+	for seed := range uint64(30) {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *bench) {
+				k := newWalk(w, seed)
+				for range 400 {
+					k.step(t)
+				}
+				k.leave(t)
+			})
+		})
+	}
+}
+
+// The nodes of a walk: one that is always well, one that is well but slow, and two that are not.
+const (
+	wellNode = iota
+	slowNode
+	poorNodes
+	walkNodes = 4
+)
+
+// A walk is what happens to a Watchdog and its store.
+type walk struct {
+	*bench
+	random *rand.Rand
+	ails   [walkNodes]fault // how a node answers; guarded by the store's mu
+	moody  [walkNodes]bool  // it answers each time in another way; guarded by the store's mu
+	mood   *rand.Rand       // guarded by the store's mu
+	holds  []*believer      // that are not over
+	sleeps int              // suspends so far
+	checks int              // times at which somebody asked for all or one of them
+}
+
+// believer is a Keeper who believes in its hold until it is told of its end.
+type believer struct {
+	walk    *walk
+	hold    *Hold
+	node    int
+	ttl     time.Duration
+	lease   bool
+	granted time.Time
+	slept   int // of the walk, at the grant
+	checked int
+	asked   int // for it, so far
+
+	mu   sync.Mutex
+	told string
+	left time.Duration // for how long the store still had it then
+}
+
+func (b *believer) Lost(reason string) { b.note(reason) }
+func (b *believer) Ended(how Outcome)  { b.note(fmt.Sprint("ended: ", how)) }
+
+func (b *believer) note(text string) {
+	left := b.walk.store.left(b.hold)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.told, b.left = b.told+text, left
+}
+
+func newWalk(w *bench, seed uint64) *walk {
+	k := &walk{bench: w, random: rand.New(rand.NewPCG(seed, 1)), mood: rand.New(rand.NewPCG(seed, 2))}
+	w.store.nodes = walkNodes
+	w.store.delay = map[string]time.Duration{fmt.Sprint("node", slowNode): 30 * time.Millisecond}
+	w.store.set(func(node string) fault {
+		for n := range walkNodes {
+			if node == w.store.Node(0, n) && k.moody[n] {
+				return fault(k.mood.IntN(5))
+			} else if node == w.store.Node(0, n) {
+				return k.ails[n]
+			}
+		}
+		return fine
+	})
+	return k
+}
+
+// step lets one thing happen, and some time pass.
+func (k *walk) step(t *testing.T) {
+	switch n := k.random.IntN(100); {
+	case n < 40:
+		k.take()
+	case n < 55:
+		k.drop()
+	case n < 70:
+		k.ail()
+	case n < 72:
+		k.suspend(time.Duration(k.random.Int64N(int64(ttl))))
+	case n < 78:
+		k.check()
+	}
+	k.look(t)
+	for range k.random.IntN(12) {
+		rest(time.Duration(k.random.IntN(40)) * time.Millisecond)
+		k.look(t)
+	}
+}
+
+func (k *walk) take() {
+	slot := k.random.IntN(slotCount)
+	b := &believer{
+		walk: k, node: slot % walkNodes, granted: time.Now(), slept: k.sleeps, checked: k.checks, lease: k.random.IntN(5) == 0,
+		ttl: []time.Duration{500 * time.Millisecond, 3 * time.Second, ttl}[k.random.IntN(3)],
+	}
+	b.hold = &Hold{Keeper: b}
+	k.store.mu.Lock()
+	k.store.expiry[b.hold] = b.granted.Add(b.ttl)
+	k.store.mu.Unlock()
+	k.Add(b.hold, Plan{Slot: slot, TTL: b.ttl, Lease: b.lease, Until: Until(b.granted, b.ttl)})
+	k.holds = append(k.holds, b)
+}
+
+// some is one of the holds.
+func (k *walk) some() *believer {
+	if len(k.holds) == 0 {
+		return nil
+	}
+	return k.holds[k.random.IntN(len(k.holds))]
+}
+
+// drop releases a hold.
+func (k *walk) drop() {
+	if b := k.some(); b != nil {
+		k.Remove(b.hold)
+		k.store.end(b.hold, Unknown)
+		k.holds = slices.DeleteFunc(k.holds, func(other *believer) bool { return other == b })
+	}
+}
+
+// ail makes a node well or ill.
+func (k *walk) ail() {
+	k.store.mu.Lock()
+	defer k.store.mu.Unlock()
+	n := poorNodes + k.random.IntN(walkNodes-poorNodes)
+	k.ails[n], k.moody[n] = fault(k.random.IntN(5)), k.random.IntN(3) == 0
+	k.store.delay[k.store.Node(0, n)] = time.Duration(k.random.IntN(5000)) * time.Millisecond
+	if k.random.IntN(2) == 0 {
+		k.ails[n], k.moody[n] = fine, false
+	}
+}
+
+// suspend is a machine that sleeps: time has passed for the store, and when it wakes up so have the timers that were near.
+func (k *walk) suspend(d time.Duration) {
+	k.sleeps++
+	k.store.age(d)
+	k.slept.Add(int64(d))
+	k.nudge()
+	synctest.Wait()
+}
+
+func (k *walk) check() {
+	k.checks++
+	if b := k.some(); b != nil && k.random.IntN(2) == 0 {
+		k.Check(b.hold)
+	} else {
+		k.CheckAll()
+	}
+}
+
+// look compares what is believed with what is true.
+func (k *walk) look(t *testing.T) {
+	t.Helper()
+	k.count()
+	believed := k.holds[:0]
+	for _, b := range k.holds {
+		b.mu.Lock()
+		told, left := b.told, b.left
+		b.mu.Unlock()
+		well := b.node < poorNodes && b.slept == k.sleeps
+		switch {
+		case told == "":
+			believed = append(believed, b)
+			if until, left := time.Until(k.Until(b.hold)), k.store.left(b.hold); left <= 0 || until > left {
+				t.Fatalf("a hold is believed in for %v that the store has for %v", until, left)
+			}
+		case left <= 0 && b.slept == k.sleeps:
+			t.Fatalf("the end (%s) was told %v after the store had let go", told, -left)
+		case told != ReasonSilence && told != ReasonSuspended && told != ReasonGone && told != fmt.Sprint("ended: ", Expired):
+			t.Fatalf("told %q", told)
+		case well && told != fmt.Sprint("ended: ", Expired):
+			t.Fatalf("lost (%s), though its node is well", told)
+		}
+		if most := int(3*time.Since(b.granted)/b.ttl) + 2 + k.checks - b.checked; well && b.asked > most {
+			t.Fatalf("asked for %d times, want %d at most", b.asked, most)
+		}
+	}
+	k.holds = believed
+}
+
+// count counts how often holds were asked for since the last count.
+func (k *walk) count() {
+	k.store.mu.Lock()
+	defer k.store.mu.Unlock()
+	for _, c := range k.store.calls {
+		for _, batch := range c.batches {
+			for _, h := range batch.Holds {
+				h.Keeper.(*believer).asked++
+			}
+		}
+	}
+	k.store.calls = nil
+}
+
+// leave ends the Watchdog amid all of it: what it has started, and who waits for it, must end too, or the bubble does not.
+func (k *walk) leave(t *testing.T) {
+	k.store.set(always(hangs))
+	k.CheckAll()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	go func() {
+		defer cancel()
+		k.RenewAll(ctx)
+	}()
+	synctest.Wait()
+}
