@@ -46,7 +46,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 // deadlock reports whether an ACQUIRE that waits on the connection of h would wait for itself (R5): h is another owner's, and cannot be held
 // together with what w asks for. It is called with the carrier's mu.
 func (w wish) deadlock(h *hold) bool {
-	return h.id == w.lock() && h.mode != permit && h.owner != w.owner && h.state != releasing && !(h.mode.shared && w.mode.shared)
+	return h.id == w.lock() && h.mode != permit && !h.isOf(w.owner) && h.state != releasing && !(h.mode.shared && w.mode.shared)
 }
 
 // waitsForItself reports whether a wait for w's lock would be for a hold of this very connection. Redis is asked, for another connection, of
@@ -81,7 +81,7 @@ func (c *Carrier) first(w wish) bool {
 	if !w.mode.shared {
 		return w.owner != ""
 	}
-	return w.id != "" || c.service.find(w.lock(), func(h *hold) bool { return h.carrier == c || w.owner != "" && h.owner == w.owner }) != nil
+	return w.id != "" || c.service.find(w.lock(), func(h *hold) bool { return h.carrier == c || h.isOf(w.owner) }) != nil
 }
 
 // enter is the carrier's hold of w's owner and mode, with its gate taken; nil when there is none. It fails when an earlier request
@@ -92,7 +92,7 @@ func (c *Carrier) enter(w wish) (own *hold, ok bool) {
 	}
 	for until := c.service.deadline(); ; {
 		h := c.newest(func(h *hold) bool {
-			return h.id == w.lock() && h.owner == w.owner && h.mode.like(w.mode)
+			return h.id == w.lock() && h.isOf(w.owner) && h.mode.like(w.mode)
 		})
 		if h == nil {
 			return nil, true

@@ -44,9 +44,9 @@ func (a *apart) keepFields(ctx context.Context) (counts []int64) {
 	var cmds [][2]once
 	pipe := a.store.database(a.batch.DB).Pipeline()
 	for _, h := range a.holds {
-		begins, keys := mark(h.token, h.carrier.name), h.mode.keys(h.id.key, h.owner)
+		begins, keys := mark(h.token, h.carrier.name), h.mode.keys(h.id.key, h.owner())
 		lock, records := keys[len(keys)-2], keys[len(keys)-1]
-		cmds = append(cmds, [2]once{a.send(ctx, pipe, h, lock, h.owner, ""), a.send(ctx, pipe, h, records, h.owner, begins)})
+		cmds = append(cmds, [2]once{a.send(ctx, pipe, h, lock, h.owner(), ""), a.send(ctx, pipe, h, records, h.owner(), begins)})
 	}
 	pipe.Exec(ctx) // each command has its own error
 	counts = make([]int64, len(a.holds))
@@ -72,7 +72,7 @@ func (a *apart) keepTimeouts(ctx context.Context, counts []int64) {
 			continue
 		}
 		for n := range counts[i] {
-			cmds[i] = append(cmds[i], a.send(ctx, pipe, h, timeoutKey(h.id.key, h.owner, n+1), "", ""))
+			cmds[i] = append(cmds[i], a.send(ctx, pipe, h, timeoutKey(h.id.key, h.owner(), n+1), "", ""))
 		}
 	}
 	pipe.Exec(ctx)
@@ -118,7 +118,7 @@ func (e *ending) ask(until time.Time) (code int64, err error) {
 			return code, err
 		}
 		m, id := e.hold.mode, e.hold.id
-		look := &request{script: m.keep, db: id.db, keys: []string{id.key}, args: []any{0, e.hold.owner, ""}}
+		look := &request{script: m.keep, db: id.db, keys: []string{id.key}, args: []any{0, e.hold.owner(), ""}}
 		if e.counts, err = e.service.number(look, until); err != nil {
 			return 0, err
 		}
@@ -158,10 +158,10 @@ func (e *ending) dropTimeouts(all bool, until time.Time) {
 	defer cancel()
 	rdb := s.database(h.id.db)
 	for n := e.counts; n > 0; n-- {
-		last := timeoutKey(h.id.key, h.owner, n)
+		last := timeoutKey(h.id.key, h.owner(), n)
 		if !all { // the first one lasts as long as this one would have (R12)
 			if left := rdb.PTTL(ctx, last).Val(); left > 0 {
-				s.ask(&request{script: h.mode.keep, db: h.id.db, keys: []string{timeoutKey(h.id.key, h.owner, 1)}, args: []any{left.Milliseconds(), "", ""}}, until)
+				s.ask(&request{script: h.mode.keep, db: h.id.db, keys: []string{timeoutKey(h.id.key, h.owner(), 1)}, args: []any{left.Milliseconds(), "", ""}}, until)
 			}
 		}
 		if err := rdb.Del(ctx, last).Err(); err != nil || !all {

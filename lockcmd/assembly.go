@@ -203,7 +203,7 @@ func (a *assembly) complete(enough int) result {
 			a.holds[i] = nil
 		default:
 			n++
-			if h.bundle == a.bundle || a.bound > 0 && a.moved[i] && h.count == 1 { // one moved is this command's, if it has no other acquire
+			if h.rare().bundle == a.bundle || a.bound > 0 && a.moved[i] && h.count == 1 { // one moved is this command's, if it has no other acquire
 				fresh = append(fresh, h)
 			}
 		}
@@ -215,20 +215,20 @@ func (a *assembly) complete(enough int) result {
 		return result{kind: taken}
 	}
 	for _, h := range fresh {
-		if h.max > 0 && h.limit.IsZero() {
-			h.limit = time.Now().Add(h.max)
+		if x := h.rare(); x.max > 0 && x.limit.IsZero() {
+			h.extra.limit = time.Now().Add(x.max)
 			h.startTimerLocked()
 		}
 	}
 	if a.bound > 0 {
 		a.bundle.least, a.bundle.holds = enough-(n-len(fresh)), fresh
 		for _, h := range fresh {
-			h.bundle = a.bundle
+			h.more().bundle = a.bundle
 		}
 		return result{kind: granted}
 	}
 	for _, h := range fresh {
-		h.bundle = nil
+		h.unbundle()
 	}
 	return result{kind: granted}
 }
@@ -304,7 +304,7 @@ func (a *assembly) endWait() {
 func (h *hold) turnsToLease() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	if h.bundle == nil || h.lease || h.state != held {
+	if h.rare().bundle == nil || h.lease || h.state != held {
 		return false
 	}
 	h.lease = true
@@ -315,5 +315,5 @@ func (h *hold) turnsToLease() bool {
 func (h *hold) lastID() string {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	return h.last
+	return h.rare().last
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,7 +83,7 @@ func (w *lossWait) run(ctx context.Context) (reason string, ok bool) {
 					if reason != movedText {
 						return reason, true
 					}
-					w.seen = &found{mode: h.mode, owner: h.owner, record: record{token: h.token, carrier: h.carrier.name}}
+					w.seen = &found{mode: h.mode, owner: h.owner(), record: record{token: h.token, carrier: h.carrier.name}}
 				case <-ctx.Done():
 					h.unwatch(told)
 					return "", true
@@ -180,16 +181,16 @@ func (h *hold) watchEnd() vigil {
 		return nil
 	}
 	v := make(vigil, 1)
-	h.vigils = append(h.vigils, v)
+	h.more().vigils = append(h.more().vigils, v)
 	return v
 }
 
 func (h *hold) unwatch(v vigil) {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	for i, other := range h.vigils {
+	for i, other := range h.rare().vigils {
 		if other == v {
-			h.vigils = append(h.vigils[:i], h.vigils[i+1:]...)
+			h.extra.vigils = slices.Delete(h.extra.vigils, i, i+1)
 			return
 		}
 	}
@@ -205,8 +206,11 @@ func (h *hold) watchedFromAfar() {
 // tellEnd tells those who watch h how it ended, as a vigil is told; a second time there is nobody left to tell.
 func (h *hold) tellEnd(reason string) {
 	h.carrier.mu.Lock()
-	vigils, watched := h.vigils, h.watched
-	h.vigils, h.watched = nil, false
+	vigils, watched := h.rare().vigils, h.watched
+	h.watched = false
+	if vigils != nil {
+		h.extra.vigils = nil
+	}
 	keep := 2 * max(h.ttl, h.carrier.service.cfg.WatchdogTimeout)
 	h.carrier.mu.Unlock()
 	for _, v := range vigils {

@@ -9,8 +9,18 @@ type bundle struct {
 	least int     // with fewer than that their owner has none
 }
 
-// hidesLocked reports whether nobody has been told of h yet.
-func (b *bundle) hidesLocked(h *hold) bool { return b != nil && !slices.Contains(b.holds, h) }
+// hiddenLocked reports whether nobody has been told of h yet.
+func (h *hold) hiddenLocked() bool {
+	b := h.rare().bundle
+	return b != nil && !slices.Contains(b.holds, h)
+}
+
+// unbundle lets h stand for itself. carrier.mu is held.
+func (h *hold) unbundle() {
+	if h.extra != nil {
+		h.extra.bundle = nil
+	}
+}
 
 // fall is how the loss of a hold goes on.
 type fall struct {
@@ -33,7 +43,7 @@ func (b *bundle) fallLocked(h *hold, evicted bool) fall {
 	}
 	b.holds = nil
 	for _, other := range rest {
-		other.bundle = nil
+		other.unbundle()
 	}
 	return fall{told: true, rest: rest}
 }

@@ -61,7 +61,7 @@ func (e *ending) renumber() {
 	doubt := e.request != nil && e.request.doubt
 	e.number, e.counts = h.carrier.requests.Add(1), 0
 	e.request = &request{
-		script: h.mode.release, db: h.id.db, keys: h.mode.releaseKeys(h.id.key, h.owner), least: len(h.mode.keys(h.id.key, h.owner)),
+		script: h.mode.release, db: h.id.db, keys: h.mode.releaseKeys(h.id.key, h.owner()), least: len(h.mode.keys(h.id.key, h.owner())),
 		args:  append(e.args(), h.mode.channel(h.id.key), s.cfg.publishMode()),
 		doubt: doubt,
 	}
@@ -72,7 +72,7 @@ func (e *ending) args() []any {
 	if e.all {
 		what = "all"
 	}
-	return []any{e.hold.owner, e.hold.token, e.hold.carrier.name, e.number, what}
+	return []any{e.hold.owner(), e.hold.token, e.hold.carrier.name, e.number, what}
 }
 
 // send carries the release out, and settles the hold when it knows how: the answer is endedIt, countsOn or notThere.
@@ -116,8 +116,8 @@ func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
 	h := e.hold
 	args := append(e.args(), t.owner, t.carrier.name, t.number)
 	r := &request{
-		script: h.mode.handover, db: h.id.db, keys: h.mode.endKeys(h.id.key, h.owner, tokenKey(h.id.key)),
-		least: len(h.mode.keys(h.id.key, h.owner)) + 1,
+		script: h.mode.handover, db: h.id.db, keys: h.mode.endKeys(h.id.key, h.owner(), tokenKey(h.id.key)),
+		least: len(h.mode.keys(h.id.key, h.owner())) + 1,
 		args:  append(append(args, t.grantArgs()...), h.mode.channel(h.id.key), s.cfg.publishMode(), t.wish.mode.name),
 	}
 	reply, err := s.ask(r, until)
@@ -309,7 +309,7 @@ func (e *ending) goesOn() bool {
 func (s *Service) endLoose(h *hold) {
 	h.state = over // nobody else knows it
 	e := s.newEnding(h, true)
-	h.gate <- struct{}{}
+	h.busy = true
 	s.spawn(e.finish)
 }
 

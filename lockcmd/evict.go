@@ -29,24 +29,25 @@ func leaseWithin(lease, left time.Duration) time.Duration {
 func (h *hold) leaseWithin(lease time.Duration) time.Duration {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	if h.limit.IsZero() {
+	limit := h.rare().limit
+	if limit.IsZero() {
 		return lease
 	}
-	return leaseWithin(lease, time.Until(h.limit))
+	return leaseWithin(lease, time.Until(limit))
 }
 
 // startTimerLocked begins to count MAXHOLD.
 func (h *hold) startTimerLocked() {
-	if !h.limit.IsZero() {
-		h.timer = time.AfterFunc(time.Until(h.limit), h.overstay)
+	if limit := h.rare().limit; !limit.IsZero() {
+		h.extra.timer = time.AfterFunc(time.Until(limit), h.overstay)
 	}
 }
 
 func (h *hold) stopTimer() {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	if h.timer != nil {
-		h.timer.Stop()
+	if timer := h.rare().timer; timer != nil {
+		timer.Stop()
 	}
 }
 

@@ -174,7 +174,14 @@ func (s *Service) number(r *request, until time.Time) (int64, error) {
 }
 
 // mint is an id that nobody else has.
-func (s *Service) mint() string { return s.uuid + ":" + strconv.FormatInt(s.owners.Add(1), 10) }
+func (s *Service) mint() string { return s.ownerName(s.owners.Add(1)) }
+
+// ownerName is the owner of that number, which this Leash has minted.
+func (s *Service) ownerName(n int64) string { return string(s.appendOwnerName(nil, n)) }
+
+func (s *Service) appendOwnerName(dst []byte, n int64) []byte {
+	return strconv.AppendInt(append(append(dst, s.uuid...), ':'), n, 10)
+}
 
 // extended is a record with another lease, and the EXTEND that made it so.
 func extended(record string, ms int64, id string) string {

@@ -1,47 +1,92 @@
 package lockcmd
 
 import (
+	"math"
 	"time"
 
 	"leash/renewal"
 )
 
-// hold is a lock that somebody has through this Leash.
+// hold is a lock that somebody has through this Leash. There may be a million of them, so what only few have is in extra, and what follows from
+// something else is not kept at all.
 type hold struct {
 	// Immutable.
 	carrier *Carrier
 	mode    *mode
 	id      lockID
-	slot    int
-	owner   string
-	named   bool // the owner was given by the client
+	name    string // of the owner, as the client gave it; "" for an owner of its own
+	number  int64  // of an owner of its own
 	token   int64
 
 	watch renewal.Hold
-
-	// gate is held by whoever has a request about the hold under way, so that requests reach Redis in the order of their
-	// numbers. A channel, for it may be held for long and be waited for with a time limit.
-	gate chan struct{}
+	older *hold // the one of the same key that came before, of any database; guarded by the Service's mu
 
 	// Guarded by carrier.mu.
-	state   state
-	count   int64         // its acquires, as far as this Leash knows
-	last    string        // the ID of the last acquire
-	later   bool          // a release waits for the gate
-	vigils  []vigil       // who waits on this Leash for its end
-	watched bool          // somebody on another Leash does
-	missed  bool          // the watchdog has not found it while it was lessening: whoever releases the count says why
-	evicted bool          // it was told as lost, and is to be ended whatever else is under way about it
-	young   bool          // its owner has not been answered yet (LOCK.NOTIFY)
-	wanted  bool          // its owner was told that somebody waits for it
-	limit   time.Time     // of MAXHOLD; zero without
-	timer   *time.Timer   // for limit; nil without
+	extra   *extra
 	ttl     time.Duration // of the renewal, or the lease
-	bundle  *bundle       // it is in with others; nil when it stands for itself
-	terms                 // only lease ever changes
+	count   int32         // its acquires, as far as this Leash knows
+	manner                // only lease ever changes
+	state   state
+	busy    bool // the gate is taken
+	later   bool // a release waits for the gate
+	watched bool // somebody on another Leash waits for its end
+	missed  bool // the watchdog has not found it while it was lessening: whoever releases the count says why
+	evicted bool // it was told as lost, and is to be ended whatever else is under way about it
+	young   bool // its owner has not been answered yet (LOCK.NOTIFY)
+	wanted  bool // its owner was told that somebody waits for it
 }
 
-type state int
+// extra is what only few holds have.
+type extra struct {
+	last   string          // the ID of the last acquire
+	line   []chan struct{} // who waits for the gate; closed when it is theirs
+	vigils []vigil         // who waits on this Leash for the end
+	max    time.Duration   // MAXHOLD; zero without
+	limit  time.Time       // when that is over, once it has begun to count
+	timer  *time.Timer     // for limit
+	bundle *bundle         // the hold is in with others; nil when it stands for itself
+}
+
+// rare is what h has of extra, to be read. carrier.mu is held.
+func (h *hold) rare() extra {
+	if h.extra == nil {
+		return extra{}
+	}
+	return *h.extra
+}
+
+// more is extra, to be written to. carrier.mu is held, or nobody else knows h yet.
+func (h *hold) more() *extra {
+	if h.extra == nil {
+		h.extra = &extra{}
+	}
+	return h.extra
+}
+
+// owner is the field of the hold in Redis.
+func (h *hold) owner() string {
+	if h.name != "" {
+		return h.name
+	}
+	return h.carrier.service.ownerName(h.number)
+}
+
+func (h *hold) appendOwner(dst []byte) []byte {
+	if h.name != "" {
+		return append(dst, h.name...)
+	}
+	return h.carrier.service.appendOwnerName(dst, h.number)
+}
+
+// isOf reports whether h is that owner's.
+func (h *hold) isOf(owner string) bool {
+	if h.name != "" || owner == "" {
+		return h.name == owner && h.name != ""
+	}
+	return h.owner() == owner
+}
+
+type state uint8
 
 const (
 	granting state = iota // nobody knows of it yet
@@ -51,29 +96,9 @@ const (
 	over
 )
 
-// open takes the gate, but waits no longer than until.
-func (h *hold) open(until time.Time) bool {
-	s := h.carrier.service
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
-	for stop := s.stop; ; {
-		select {
-		case h.gate <- struct{}{}:
-			return true
-		case <-timer.C:
-			return false
-		case <-stop:
-			stop = nil
-			timer.Reset(time.Until(s.within(until)))
-		}
-	}
-}
-
-func (h *hold) close() { <-h.gate }
-
 // plan is how the watchdog is to keep h. A lease is looked at as often as others are renewed, if it lasts as long.
 func (h *hold) plan(until time.Time) renewal.Plan {
-	p := renewal.Plan{DB: h.id.db, Kind: h.mode.id, Slot: h.slot, TTL: h.ttl, Lease: h.lease, Until: until}
+	p := renewal.Plan{DB: h.id.db, Kind: h.mode.id, Slot: slotOf(h.id.key), TTL: h.ttl, Lease: h.lease, Until: until}
 	if p.Lease {
 		p.TTL = min(h.ttl, h.carrier.service.cfg.WatchdogTimeout)
 	}
@@ -130,7 +155,7 @@ func (h *hold) is(s state) bool {
 // endsWithLocked reports whether the hold is to be released when its connection ends in that way (R28). One that its owner does not know
 // of is, in any case.
 func (h *hold) endsWithLocked(how Ending) bool {
-	return h.bundle.hidesLocked(h) || how == Release && !h.lease && !h.stays
+	return h.hiddenLocked() || how == Release && !h.lease && !h.stays
 }
 
 // ended reports whether nobody needs to be told of h any more: its connection is gone, or knows that it was lost.
@@ -145,8 +170,8 @@ func (h *hold) lessen(back string) {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	h.count = max(h.count-1, 1)
-	if recordID(h.last) == back {
-		h.last = ""
+	if h.extra != nil && recordID(h.extra.last) == back {
+		h.extra.last = ""
 	}
 }
 
@@ -203,6 +228,9 @@ func (h *hold) wasMissed() bool {
 	return h.missed
 }
 
+// counted is a count as a hold has it. One that high is as good as any lower one.
+func counted(n int64) int32 { return int32(min(n, math.MaxInt32)) }
+
 // recount lowers the count of h to that in Redis: another Leash says that it has released some.
 func (h *hold) recount() {
 	s := h.carrier.service
@@ -217,7 +245,7 @@ func (h *hold) recount() {
 	}
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	h.count = max(min(h.count, f.count), 1)
+	h.count = counted(max(min(int64(h.count), f.count), 1))
 }
 
 // Ended implements renewal.Keeper: another way of the owner's has ended or moved the hold, or its lease is over. The connection that

@@ -117,7 +117,7 @@ func TestR30ReleaseOfACountIsToldToTheCarrier(t *testing.T) {
 				eventually(t, time.Second, "the carrier's Leash knows", func() bool {
 					a.carrier.mu.Lock()
 					defer a.carrier.mu.Unlock()
-					return h.count == n
+					return int64(h.count) == n
 				})
 			}
 			s.hear(newsText(lessenedText, token, a.carrier.name, key)) // which nobody has done

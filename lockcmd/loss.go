@@ -40,8 +40,8 @@ func (h *hold) lose(to state, reason string) (from state, ok bool) {
 		c.dropLocked(h)
 	}
 	f := fall{told: true}
-	if h.bundle != nil {
-		f = h.bundle.fallLocked(h, to == releasing)
+	if b := h.rare().bundle; b != nil {
+		f = b.fallLocked(h, to == releasing)
 	}
 	closes := f.told && (!h.answers || len(c.lost) >= maxUntold)
 	if f.told && !closes {
@@ -177,5 +177,5 @@ func (s *Service) logLosses() {
 
 func (s *Service) logLoss(l loss) {
 	h := l.hold
-	s.log.Warn("lock lost", "key", h.id.key, "db", h.id.db, "owner", h.owner, "token", h.token, "reason", l.reason, "client", l.client)
+	s.log.Warn("lock lost", "key", h.id.key, "db", h.id.db, "owner", h.owner(), "token", h.token, "reason", l.reason, "client", l.client)
 }

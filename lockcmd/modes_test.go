@@ -41,8 +41,8 @@ func TestR4EveryModeIsAttached(t *testing.T) {
 				t.Fatal("it does not hang here")
 			}
 			h := b.carrier.holds[0]
-			if !h.stays || h.lease || h.answers || h.max != time.Minute || h.count != 2 || time.Until(h.limit) > time.Minute {
-				t.Errorf("got terms %+v, count %d, limit %v", h.terms, h.count, h.limit)
+			if !h.stays || h.lease || h.answers || h.rare().max != time.Minute || h.count != 2 || time.Until(h.rare().limit) > time.Minute {
+				t.Errorf("got terms %+v and %+v, count %d", h.manner, h.rare(), h.count)
 			}
 			if !a.carrier.ended {
 				want(t, receive(t, a.moved, 3*time.Second), key)

@@ -120,7 +120,7 @@ func (h *hold) want() {
 	}
 	c.mu.Lock()
 	say := !h.wanted && !h.young && (h.state == held || h.state == lessening) && h.mode != permit // a young one is looked at again
-	say = say && !h.bundle.hidesLocked(h)
+	say = say && !h.hiddenLocked()
 	h.wanted = h.wanted || say
 	c.mu.Unlock()
 	if say {
@@ -137,7 +137,7 @@ func (h *hold) say(what string, token int64) {
 	frame := appendBulk(appendBulk(appendArray(nil, 4), "lock"), what)
 	frame = appendBulk(frame, h.id.key)
 	if h.mode == permit {
-		frame = appendBulk(frame, h.owner)
+		frame = appendBulk(frame, h.owner())
 	} else {
 		frame = appendInt(frame, token)
 	}
@@ -157,12 +157,15 @@ func (s *Service) want(lock lockID) {
 	if s.notified.Load() == 0 {
 		return
 	}
+	var holds []*hold
 	s.mu.Lock()
-	holds := slices.Clone(s.holds[lock.key])
+	for h := s.holds[lock.key]; h != nil; h = h.older {
+		if h.id == lock {
+			holds = append(holds, h)
+		}
+	}
 	s.mu.Unlock()
 	for _, h := range holds {
-		if h.id == lock {
-			h.want()
-		}
+		h.want()
 	}
 }

@@ -54,5 +54,5 @@ func parsePermit(b []byte) (permit string, ok bool) {
 
 // isPermit matches the hold of a permit of a semaphore.
 func isPermit(lock lockID, permitID string) func(*hold) bool {
-	return func(h *hold) bool { return h.mode == permit && h.id == lock && (permitID == "" || h.owner == permitID) }
+	return func(h *hold) bool { return h.mode == permit && h.id == lock && (permitID == "" || h.isOf(permitID)) }
 }

@@ -126,7 +126,7 @@ func (t *permitTry) settle(ctx context.Context, sent time.Time) (msg string) {
 func (t *permitTry) fresh(sent time.Time) (holds []*hold, until []time.Time, msg string) {
 	for i, p := range t.permits {
 		token, end := t.grants[2*i], renewal.Until(sent, millis(t.grants[2*i+1]))
-		if !time.Now().Before(end) {
+		if renewal.Left(end) <= 0 {
 			return nil, nil, msgShort
 		}
 		if t.wish.id != "" { // else they are new
@@ -145,8 +145,10 @@ func (t *permitTry) fresh(sent time.Time) (holds []*hold, until []time.Time, msg
 func (t *permitTry) hold(id string, token int64) *hold {
 	w := t.wish
 	h := &hold{
-		carrier: t.carrier, mode: permit, id: w.lock(), slot: slotOf(w.key), owner: id, token: token, gate: make(chan struct{}, 1), count: 1,
-		last: w.id, terms: w.terms, ttl: w.ttl,
+		carrier: t.carrier, mode: permit, id: w.lock(), name: id, token: token, count: 1, manner: w.manner, ttl: w.ttl,
+	}
+	if w.id != "" {
+		h.more().last = w.id
 	}
 	h.watch.Keeper = h
 	return h

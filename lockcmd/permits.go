@@ -115,7 +115,7 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 		if h == nil {
 			return appendError(dst, msgNoPermit)
 		}
-		permits = []string{h.owner}
+		permits = []string{h.owner()}
 	}
 	given, until := int64(0), s.deadline()
 	for _, p := range permits {

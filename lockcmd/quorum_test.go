@@ -244,7 +244,7 @@ func TestQuorumHidesWhatComesLate(t *testing.T) {
 		token := c.token(key)
 		h := c.carrier.newest(func(*hold) bool { return true })
 		c.carrier.mu.Lock()
-		h.bundle = &bundle{}
+		h.more().bundle = &bundle{}
 		c.carrier.mu.Unlock()
 		for _, line := range []string{"LOCK.RELEASE " + key, "LOCK.EXTEND " + key + " 1000"} {
 			wantPrefix(t, c.do(strings.Fields(line)...), "-LOCKNOTHELD ")

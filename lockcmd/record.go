@@ -42,8 +42,11 @@ type record struct {
 const recordField = "leash"
 
 // mark is how the record of a hold begins.
-func mark(token int64, carrier string) string {
-	return "L1 " + strconv.FormatInt(token, 10) + " " + carrier + " "
+func mark(token int64, carrier string) string { return string(appendMark(nil, token, carrier)) }
+
+func appendMark(dst []byte, token int64, carrier string) []byte {
+	dst = strconv.AppendInt(append(dst, "L1 "...), token, 10)
+	return append(append(append(dst, ' '), carrier...), ' ')
 }
 
 // parseRecord reads a record; ok is false for bytes that are none.

@@ -70,16 +70,25 @@ type once struct{ *redis.Cmd }
 func (once) NoRetry() bool { return true }
 
 func (sc *script) command(ctx context.Context, verb string, keys []string, args []any) once {
-	body := sc.sha
-	if verb == "EVAL" {
-		body = sc.source
-	}
 	all := make([]any, 0, 3+len(keys)+len(args))
-	all = append(all, verb, body, len(keys))
+	all = append(all, verb, sc.body(verb), len(keys))
 	for _, k := range keys {
 		all = append(all, k)
 	}
-	cmd := redis.NewCmd(ctx, append(all, args...)...)
+	return scriptCommand(ctx, append(all, args...))
+}
+
+// body is what the script is called by.
+func (sc *script) body(verb string) string {
+	if verb == "EVAL" {
+		return sc.source
+	}
+	return sc.sha
+}
+
+// scriptCommand is a call of a script, of all its words.
+func scriptCommand(ctx context.Context, all []any) once {
+	cmd := redis.NewCmd(ctx, all...)
 	cmd.SetFirstKeyPos(3)
 	cmd.SetStepCount(1) // else go-redis asks some node for COMMAND first, for up to 5 s whatever ctx says
 	return once{cmd}

@@ -67,18 +67,7 @@ func (s *store) pipeline(ctx context.Context, verb string, batches []renewal.Bat
 	pipe := s.database(batches[0].DB).Pipeline()
 	cmds := make([]once, len(batches))
 	for i, b := range batches {
-		ttl := b.TTL.Milliseconds()
-		if b.Lease {
-			ttl = 0
-		}
-		var keys []string
-		args := []any{ttl}
-		for _, w := range b.Holds {
-			h := w.Keeper.(*hold)
-			keys = append(keys, h.mode.keys(h.id.key, h.owner)...)
-			args = append(args, h.owner, mark(h.token, h.carrier.name))
-		}
-		cmds[i] = b.Holds[0].Keeper.(*hold).mode.renew.command(ctx, verb, keys, args)
+		cmds[i] = keepAlive(ctx, verb, b)
 		pipe.Process(ctx, cmds[i])
 	}
 	pipe.Exec(ctx) // each command has its own error
@@ -91,6 +80,40 @@ func (s *store) pipeline(ctx context.Context, verb string, batches []renewal.Bat
 	return errs, replies
 }
 
+// keepAlive is the script that renews a batch. Its words are pointers into one piece of text, since each string of its own would be two more
+// allocations, and there may be 100,000 holds to be renewed a second.
+func keepAlive(ctx context.Context, verb string, b renewal.Batch) once {
+	m := b.Holds[0].Keeper.(*hold).mode
+	ttl := b.TTL.Milliseconds()
+	if b.Lease {
+		ttl = 0
+	}
+	all := make([]any, 3, 4+4*len(b.Holds))
+	var text []byte
+	ends := make([]int, 0, 2*len(b.Holds))
+	for _, w := range b.Holds {
+		h := w.Keeper.(*hold)
+		all = append(all, &h.id.key)
+		if m.helpers != nil {
+			for _, key := range m.helpers(h.id.key, h.owner()) {
+				all = append(all, key)
+			}
+		}
+		text = h.appendOwner(text)
+		ends = append(ends, len(text))
+		text = appendMark(text, h.token, h.carrier.name)
+		ends = append(ends, len(text))
+	}
+	all[0], all[1], all[2] = verb, m.renew.body(verb), len(all)-3
+	all = append(all, ttl)
+	words, whole, begin := make([]string, len(ends)), string(text), 0
+	for i, end := range ends {
+		words[i], begin = whole[begin:end], end
+		all = append(all, &words[i])
+	}
+	return scriptCommand(ctx, all)
+}
+
 // outcomes reads a batch's reply; nil when Redis refused the batch as a whole. How long leases last may have been changed from anywhere
 // (EXTEND): the watchdog learns it here.
 func (s *store) outcomes(ctx context.Context, b renewal.Batch, reply any, err error, sent time.Time) []renewal.Outcome {
@@ -101,9 +124,9 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, reply any, err er
 	case errors.As(err, &answer) && several && migrates(answer):
 		s.keepApart(ctx, b, out, func(int) bool { return true })
 		return out
-	case errors.As(err, &answer):
+	case errors.As(err, &answer) && (judge(err) == answered || migrates(answer)):
 		return nil
-	case err != nil:
+	case err != nil: // nothing is known of any of them, and asking one by one would only be more of what Redis does not take now
 		return out
 	}
 	said := numbers(reply)

@@ -9,11 +9,16 @@ import (
 // terms are what a hold is taken under, beside its time. The first acquire decides, but for lease: a hold is renewed when any of its
 // acquires had no LEASE. They go with it to another carrier, for its record has them.
 type terms struct {
-	lease   bool          // it is not renewed
-	stays   bool          // it stays when its connection ends (ONCLOSE EXPIRE)
-	answers bool          // its loss is an answer to its client, whose connection stays open (ONLOSS ERROR)
-	fair    bool          // it was taken FAIR
-	max     time.Duration // for how long it may be held (MAXHOLD); 0 for as long as one likes
+	manner
+	max time.Duration // for how long it may be held (MAXHOLD); 0 for as long as one likes
+}
+
+// manner is the terms that are no number.
+type manner struct {
+	lease   bool // it is not renewed
+	stays   bool // it stays when its connection ends (ONCLOSE EXPIRE)
+	answers bool // its loss is an answer to its client, whose connection stays open (ONLOSS ERROR)
+	fair    bool // it was taken FAIR
 }
 
 // options are the letters of a record.
@@ -44,10 +49,10 @@ func (t terms) more() string {
 
 // terms are those a record was made with. A Leash of an older or later version may have written it: what is not known is let be.
 func (r record) terms() terms {
-	t := terms{
+	t := terms{manner: manner{
 		lease: !strings.HasPrefix(r.opts, "w"), stays: strings.Contains(r.opts, "e"), answers: strings.Contains(r.opts, "o"),
 		fair: strings.Contains(r.opts, "f"),
-	}
+	}}
 	if ms, ok := parseInt([]byte(r.value("max"))); ok && ms > 0 && ms <= maxTTL.Milliseconds() {
 		t.max = millis(ms)
 	}

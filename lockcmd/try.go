@@ -16,6 +16,7 @@ type try struct {
 	carrier *Carrier
 	wish    wish
 	owner   string
+	minted  int64 // the owner's number, if it is one of its own; else 0
 	number  int64
 	late    bool  // a copy of it may still reach Redis, after it is over
 	own     *hold // the carrier's hold of this owner, to be entered again; nil for a new one. Its gate is ours
@@ -61,7 +62,8 @@ const (
 func (c *Carrier) newTry(w wish, own *hold) *try {
 	t := &try{carrier: c, wish: w, owner: w.owner, number: c.requests.Add(1), own: own}
 	if t.owner == "" {
-		t.owner = c.service.mint()
+		t.minted = c.service.owners.Add(1)
+		t.owner = c.service.ownerName(t.minted)
 	}
 	if w.block > 0 {
 		t.end = time.Now().Add(w.block)
@@ -238,7 +240,7 @@ func (t *try) settle(ctx context.Context, r result) (h *hold, msg string) {
 	s, c := t.carrier.service, t.carrier
 	t.freshen(&r)
 	h, until := t.hold(r)
-	if !time.Now().Before(until) {
+	if renewal.Left(until) <= 0 {
 		s.undo(t)
 		return nil, msgShort
 	}
@@ -259,7 +261,7 @@ func (t *try) freshen(r *result) {
 	if r.kind == moved {
 		ttl, lease = max(ttl, millis(r.record.ttl)), r.record.terms().lease
 	}
-	if lease || time.Until(renewal.Until(r.sent, r.left)) > ttl/2 {
+	if lease || renewal.Left(renewal.Until(r.sent, r.left)) > ttl/2 {
 		return
 	}
 	again := &request{
@@ -281,11 +283,12 @@ func (c *Carrier) hang(ctx context.Context, h *hold, id string, until time.Time)
 	c.mu.Lock()
 	fresh := h.state == granting
 	ok := !c.ended && ctx.Err() == nil && (fresh || h.state == held)
-	if ok && !fresh && (h.last == "" || h.last != id) {
-		h.count++
+	last := h.rare().last
+	if ok && !fresh && (last == "" || last != id) {
+		h.count = counted(int64(h.count) + 1)
 	}
-	if ok {
-		h.last = id
+	if ok && last != id {
+		h.more().last = id
 	}
 	if ok && fresh {
 		h.state = held
@@ -326,16 +329,22 @@ func (t *try) hold(r result) (*hold, time.Time) {
 		return h, until
 	}
 	h := &hold{
-		carrier: c, mode: w.mode, id: w.lock(), slot: slotOf(w.key), owner: t.owner, named: w.owner != "", token: r.token,
-		gate: make(chan struct{}, 1), count: 1, terms: w.terms, ttl: w.ttl,
-		bundle: t.bundle,
+		carrier: c, mode: w.mode, id: w.lock(), number: t.minted, token: r.token, count: 1, manner: w.manner, ttl: w.ttl,
+	}
+	if t.minted == 0 {
+		h.name = t.owner
 	}
 	h.watch.Keeper = h
+	x := extra{max: w.max, bundle: t.bundle}
 	if r.kind == moved { // its owner has known of it for long
-		h.terms, h.ttl, h.count, h.bundle = r.record.terms(), millis(r.record.ttl), r.count, nil
+		terms := r.record.terms()
+		h.manner, h.ttl, h.count, x = terms.manner, millis(r.record.ttl), counted(r.count), extra{max: terms.max}
 	}
-	if h.max > 0 && h.bundle == nil { // of one that others must be added to it counts when they are
-		h.limit = r.sent.Add(h.max - r.age)
+	if x.max > 0 && x.bundle == nil { // of one that others must be added to it counts when they are
+		x.limit = r.sent.Add(x.max - r.age)
+	}
+	if x.max > 0 || x.bundle != nil {
+		h.extra = &x
 	}
 	return h, until
 }
