@@ -29,8 +29,14 @@ func (c *conn) setKeepAlive(tight bool) {
 	_ = tcp.SetKeepAliveConfig(cfg)
 }
 
-// acknowledged reports whether sent data lacks its ACK and how long ago the
-// last ACK came.
+// unansweredProbes is how many probes in a row must go without an answer to be
+// a sign, as of keepalives; one alone may have been lost on its way.
+const unansweredProbes = 3
+
+// acknowledged reports whether the peer owes an ACK and how long ago the last
+// one came. It owes one for data that was sent, and while data waits because
+// the peer has no room for it (it does not read), for the kernel's probes of
+// that: meanwhile there are no keepalives, and it would probe for a quarter of an hour.
 func (c *conn) acknowledged() (unacked bool, ackAge time.Duration) {
 	if _, ok := c.Conn.(*net.TCPConn); !ok {
 		return false, 0
@@ -38,7 +44,7 @@ func (c *conn) acknowledged() (unacked bool, ackAge time.Duration) {
 	_ = c.raw.Control(func(fd uintptr) {
 		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 		if err == nil {
-			unacked = info.Unacked > 0
+			unacked = info.Unacked > 0 || info.Probes >= unansweredProbes
 			ackAge = time.Duration(info.Last_ack_recv) * time.Millisecond
 		}
 	})

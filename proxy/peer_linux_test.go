@@ -1,6 +1,10 @@
 package proxy
 
 import (
+	"errors"
+	"net"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,4 +53,121 @@ func TestR29HoldersAreWatchedClosely(t *testing.T) {
 	if got := idle(); got != 5 {
 		t.Errorf("keepalives of a holder once more after %d s, want 5", got)
 	}
+}
+
+// mutePeer is a client connection whose host can vanish: it sends nothing by itself.
+func (l *leash) mutePeer(t *testing.T) (*redistest.Client, *net.TCPConn) {
+	t.Helper()
+	conn, err := (&net.Dialer{KeepAlive: -1}).Dial("tcp", l.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return redistest.NewClient(conn), conn.(*net.TCPConn)
+}
+
+// vanish makes the kernel drop all that comes for the connection before TCP
+// sees it: as far as the other end can tell, its host is gone.
+func vanish(t *testing.T, conn *net.TCPConn) {
+	t.Helper()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dropAll := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}
+	if err := errors.Join(raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &dropAll[0]})
+	}), err); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestR29LocksOfAVanishedHostRunOut: R28, R29. Whatever the connection was at
+// when the host vanished, its locks do not stay, and neither does it wait.
+func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, watchdog(3*time.Second), func(o *options) { o.front.PeerTimeout = 4 * time.Second })
+	other := l.dial(t)
+	want(t, other, ":33554432\r\n", "SETRANGE", "big", strconv.Itoa(32<<20-1), "x")
+	token(t, other, "taken")
+	start := time.Now()
+	waiters := make(map[string]*redistest.Client)
+	for name, then := range map[string]func(c *redistest.Client, conn *net.TCPConn){
+		"idle": func(_ *redistest.Client, conn *net.TCPConn) { vanish(t, conn) },
+		"with a reply on its way": func(c *redistest.Client, conn *net.TCPConn) {
+			if err := c.Send(redistest.Command("BLPOP", "list", "0")); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "it blocks", func() bool { return strings.Contains(text(t, do(t, other, "CLIENT", "LIST")), "cmd=blpop") })
+			vanish(t, conn)
+			want(t, other, ":1\r\n", "LPUSH", "list", "x")
+		},
+		"having stopped to read": func(c *redistest.Client, conn *net.TCPConn) {
+			if err := c.Send(redistest.Command("GET", "big")); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "its kernel has no more room", func() bool { return l.waitsForWindow() })
+			vanish(t, conn)
+		},
+		"waiting for another lock": func(c *redistest.Client, conn *net.TCPConn) {
+			if err := c.Send(redistest.Command("LOCK.ACQUIRE", "taken", "BLOCK", "0")); err != nil {
+				t.Fatal(err)
+			}
+			vanish(t, conn)
+		},
+	} {
+		c, conn := l.mutePeer(t)
+		token(t, c, name)
+		then(c, conn)
+		waiter := l.dial(t)
+		waiter.Timeout = 60 * time.Second
+		if err := waiter.Send(redistest.Command("LOCK.ACQUIRE", name, "BLOCK", "0")); err != nil {
+			t.Fatal(err)
+		}
+		waiters[name] = waiter
+	}
+	for name, waiter := range waiters {
+		got, err := waiter.Read()
+		if err != nil || got[0] != ':' {
+			t.Errorf("%s: got %q %v", name, got, err)
+		}
+		t.Logf("%s: granted after %v", name, time.Since(start))
+	}
+	eventually(t, "nobody waits any more", func() bool { return l.locks.Stats().Waiters == 0 })
+	want(t, other, ":1\r\n", "LOCK.RELEASE", "taken")
+	want(t, other, ":0\r\n", "EXISTS", "taken")
+}
+
+// waitsForWindow reports whether a session has given its socket what the
+// client's kernel has no room for.
+func (l *leash) waitsForWindow() (waits bool) {
+	for _, s := range l.all() {
+		_ = s.conn.raw.Control(func(fd uintptr) {
+			info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+			waits = waits || err == nil && info.Notsent_bytes > 0 && info.Unacked == 0 && info.Backoff > 1 // it probes
+		})
+	}
+	return waits
+}
+
+// TestR29ClientThatDoesNotReadKeepsItsLock: R29. A process that is stopped, or
+// busy, while its kernel answers is not dead, for however long.
+func TestR29ClientThatDoesNotReadKeepsItsLock(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.PeerTimeout = 4 * time.Second })
+	other := l.dial(t)
+	want(t, other, ":33554432\r\n", "SETRANGE", "big", strconv.Itoa(32<<20-1), "x")
+	c, _ := l.mutePeer(t)
+	number := token(t, c, "k")
+	if err := c.Send(redistest.Command("GET", "big")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its kernel has no more room", func() bool { return l.waitsForWindow() })
+	for start := time.Now(); time.Since(start) < 15*time.Second; time.Sleep(20 * time.Millisecond) { // between looks
+		want(t, other, ":1\r\n", "LOCK.CHECK", "k", "TOKEN", number)
+	}
+	if got, err := c.Read(); err != nil || len(got) < 32<<20 {
+		t.Fatalf("%d bytes, %v", len(got), err)
+	}
+	want(t, c, ":1\r\n", "LOCK.RELEASE", "k")
 }
