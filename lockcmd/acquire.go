@@ -90,7 +90,11 @@ func (c *Carrier) enter(w wish) (own *hold, ok bool) {
 	if w.owner == "" {
 		return nil, true
 	}
-	for until := c.service.deadline(); ; {
+	until := c.service.deadline()
+	if !c.awaitSettled(w.lock(), w.mode, w.owner, until) {
+		return nil, false
+	}
+	for {
 		h := c.newest(func(h *hold) bool {
 			return h.id == w.lock() && h.isOf(w.owner) && h.mode.like(w.mode)
 		})

@@ -104,7 +104,11 @@ func (t *try) attach(f found, until time.Time) (r result, again bool) {
 	r = m.send(until)
 	switch r.kind {
 	case unknown:
-		t.carrier.service.spawn(func() { m.finish(time.Now().Add(max(millis(f.record.ttl), t.wish.ttl))) })
+		settled := t.carrier.unsettle(t.wish.lock(), t.wish.mode, t.owner)
+		t.carrier.service.spawn(func() {
+			defer settled()
+			m.finish(time.Now().Add(max(millis(f.record.ttl), t.wish.ttl)))
+		})
 		return r, false
 	case moved:
 		if _, msg := t.carry(r); msg != "" {

@@ -48,12 +48,13 @@ type Carrier struct {
 	notifies atomic.Bool  // LOCK.NOTIFY is on; changed with mu held
 
 	// mu guards the fields below, and the states of the holds.
-	mu    sync.Mutex
-	holds []*hold           // oldest first
-	lost  map[lockID]string // reasons of losses that the client has not been told of yet
-	ended bool
-	how   Ending // once ended
-	stay  *stay  // the wait of the command under way; nil while it does not wait
+	mu        sync.Mutex
+	holds     []*hold           // oldest first
+	unsettled []*unsettled      // what of them is on its way here
+	lost      map[lockID]string // reasons of losses that the client has not been told of yet
+	ended     bool
+	how       Ending // once ended
+	stay      *stay  // the wait of the command under way; nil while it does not wait
 
 	// With LOCK.NOTIFY.
 	answering bool     // a Do is under way, or its answer is

@@ -34,12 +34,14 @@ func (s *Service) undoMoved(t *try, carry func() *hold) (done <-chan struct{}) {
 	s.stats.undone.Add(1)
 	late := t.late
 	t.late = false // a late copy is seen to here
+	settled := t.carrier.unsettle(t.wish.lock(), t.wish.mode, t.owner)
 	answered := make(chan struct{})
 	s.spawn(func() {
 		h := carry()
 		if h != nil {
 			s.putBack(h, t.wish.id)
 		}
+		settled()
 		if t.stands() {
 			s.dequeue(t)
 		}
