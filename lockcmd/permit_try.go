@@ -17,6 +17,7 @@ type permitTry struct {
 	number  int64
 	late    bool // a copy of it may still reach Redis, after it is over
 	request *request
+	moved   []*hold // from other connections, by the ID
 	grants  []int64 // once granted: of each permit its token and for how many ms its lease lasts
 }
 
@@ -72,14 +73,31 @@ func (t *permitTry) fetch(id, token, carrier string, until time.Time) result {
 	}
 	one := &try{carrier: t.carrier, wish: t.wish, owner: id, number: t.carrier.requests.Add(1)}
 	m := one.newMove(n, carrier, "")
-	defer m.close()
 	r := m.send(until)
+	if r.kind == unknown {
+		t.undoMove(m)
+		return r
+	}
+	defer m.close()
 	if r.kind == moved {
-		if _, msg := one.carry(r); msg != "" {
+		h, msg := one.carry(r)
+		if msg != "" {
 			return result{kind: failed, text: msg}
 		}
+		t.moved = append(t.moved, h)
 	}
 	return r
+}
+
+// undoMove finishes the move of a permit, whose outcome is unknown, and gives it back.
+func (t *permitTry) undoMove(m *move) {
+	s, settled := t.carrier.service, t.carrier.unsettle(t.wish.lock(), permit, m.try.owner)
+	s.spawn(func() {
+		defer settled()
+		if h := m.finish(time.Now().Add(max(t.wish.ttl, maxLate))); h != nil {
+			s.putBack(h, "")
+		}
+	})
 }
 
 // superseded settles the hold of a permit in which this connection believes, when Redis has one of it with another token, or on another
@@ -182,11 +200,18 @@ func (c *Carrier) hangAll(ctx context.Context, holds []*hold, until []time.Time)
 	return true
 }
 
-// undo gives back what the try took, or may have taken: at once and until Redis answers, and once more a TTL later, for a late copy of
-// it (R26).
+// undo gives back what the try took, or may have taken, and what it has moved here: at once and until Redis answers, and once more a TTL
+// later, for a late copy of it (R26).
 func (t *permitTry) undo() {
 	s := t.carrier.service
 	s.stats.undone.Add(1)
+	for _, h := range t.moved {
+		settled := t.carrier.unsettle(t.wish.lock(), permit, h.owner())
+		s.spawn(func() {
+			defer settled()
+			s.putBack(h, "")
+		})
+	}
 	s.spawn(func() {
 		t.takeBack(t.permits)
 		t.undoLater()

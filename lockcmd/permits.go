@@ -42,7 +42,7 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 			return appendError(dst, msg)
 		}
 	}
-	if t.late || r.kind == unknown {
+	if t.late || r.kind == unknown || len(t.moved) > 0 {
 		t.undo()
 	}
 	switch {
@@ -72,9 +72,13 @@ func (s *Service) parsePermitWish(args [][]byte) (w wish, count int64, msg strin
 	return w, o.count, s.keyError(w.key)
 }
 
-// unsettled reports whether a release of one of the permits, which this connection took under the same ID, is still under way.
+// unsettled reports whether a release or a move of one of the permits, which this connection took under the same ID, is still under way.
 func (t *permitTry) unsettled() bool {
+	until := t.carrier.service.deadline()
 	for _, p := range t.permits {
+		if !t.carrier.awaitSettled(t.wish.lock(), permit, p, until) {
+			return true
+		}
 		if h := t.carrier.newest(isPermit(t.wish.lock(), p)); h != nil && !h.is(held) {
 			return true
 		}

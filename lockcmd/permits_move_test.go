@@ -1,0 +1,58 @@
+package lockcmd
+
+import (
+	"testing"
+	"time"
+
+	"leash/internal/faultproxy"
+)
+
+// What becomes of permits whose ACQUIRE is repeated with its ID on another connection.
+
+// TestR26UnansweredMoveOfPermitsIsUndone: an ACQUIRE repeated with its ID that is not answered is undone, whatever it has moved, or will.
+func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 800 * time.Millisecond})
+	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
+		for _, from := range []*Service{s, straight} {
+			a, b, key := connect(t, from), connect(t, s), newKey()
+			want(t, b.do("SEM.INIT", key, "3"), ":1")
+			acquire := []string{"SEM.ACQUIRE", key, "ID", "1", "COUNT", "2"}
+			permits := a.do(acquire...)
+			fault := arm(running(permitMoveScript, key), faultproxy.Always())
+			want(t, b.do(acquire...), "-"+msgTimeout)
+			want(t, b.do(acquire...), "-"+msgRefused)
+			fault.Disarm()
+			eventually(t, 3*time.Second, "it is undone", func() bool {
+				return straight.rdb.ZCard(t.Context(), permitsKey(key)).Val() <= 1 && b.carrier.Holds() == 0
+			})
+			want(t, b.insist(acquire...), permits)
+			eventually(t, 3*time.Second, "they have moved", func() bool { return a.carrier.Holds() == 0 && b.carrier.Holds() == 2 })
+			want(t, straight.rdb.Get(t.Context(), key).Val(), "1")
+			b.carrier.End(Release)
+			want(t, straight.rdb.Get(t.Context(), key).Val(), "3")
+			if len(a.losses)+len(b.losses)+len(a.moved)+len(b.moved) != 0 {
+				t.Error("told as a loss")
+			}
+		}
+	}
+}
+
+// TestR7PermitsMovedInVainAreGivenBack: an ACQUIRE repeated with its ID that does not get all of its permits any more has none.
+func TestR7PermitsMovedInVainAreGivenBack(t *testing.T) {
+	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
+	a, b, c, key := connect(t, s), connect(t, s), connect(t, s), newKey()
+	want(t, a.do("SEM.INIT", key, "2"), ":1")
+	acquire := []string{"SEM.ACQUIRE", key, "ID", "1", "COUNT", "2"}
+	permits := newPermits(key, "1", 2)
+	wantPrefix(t, a.do(acquire...), "*2")
+	want(t, a.do("SEM.RELEASE", key, permits[1]), ":1")
+	wantPrefix(t, c.do("SEM.ACQUIRE", key), "$32")
+	for range 3 {
+		want(t, b.do(acquire...), "$-1")
+	}
+	eventually(t, 3*time.Second, "the other is given back", func() bool {
+		return s.rdb.Get(t.Context(), key).Val() == "1" && a.carrier.Holds()+b.carrier.Holds() == 0
+	})
+	want(t, c.do("SEM.RELEASE", key), ":1")
+	wantPrefix(t, b.do(acquire...), "*2")
+}
