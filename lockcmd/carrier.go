@@ -24,6 +24,8 @@ type Host interface {
 	// Push gives the client such a frame, written as an array, behind what it has been given. It is dropped if the protocol has none. A
 	// Lost or Moved behind it does not overtake it, as far as the socket takes it at once.
 	Push(frame []byte)
+	// Silent is since when nothing has come from the client and no answer is owed to it; zero while a command of its is under way.
+	Silent() time.Time
 	// Client is "addr:port name", for people.
 	Client() string
 }
@@ -55,6 +57,10 @@ type Carrier struct {
 	ended     bool
 	how       Ending // once ended
 	stay      *stay  // the wait of the command under way; nil while it does not wait
+
+	// With IDLE.
+	idler   *time.Timer // nil before the first hold with it
+	looksAt time.Time   // when the idler is over; zero when it is not set
 
 	// With LOCK.NOTIFY.
 	answering bool     // a Do is under way, or its answer is
@@ -98,6 +104,7 @@ func (c *Carrier) End(how Ending) {
 	}
 	c.holds = nil
 	c.muteLocked()
+	c.stopIdlerLocked()
 	c.mu.Unlock()
 	for _, h := range forget {
 		h.gone()

@@ -44,6 +44,8 @@ type extra struct {
 	max    time.Duration   // MAXHOLD; zero without
 	limit  time.Time       // when that is over, once it has begun to count
 	timer  *time.Timer     // for limit
+	idle   time.Duration   // IDLE; zero without
+	lapsed bool            // it is over
 	bundle *bundle         // the hold is in with others; nil when it stands for itself
 }
 
@@ -155,7 +157,7 @@ func (h *hold) is(s state) bool {
 // endsWithLocked reports whether the hold is to be released when its connection ends in that way (R28). One that its owner does not know
 // of is, in any case.
 func (h *hold) endsWithLocked(how Ending) bool {
-	return h.hiddenLocked() || how == Release && !h.lease && !h.stays
+	return h.hiddenLocked() || h.rare().lapsed || how == Release && !h.lease && !h.stays
 }
 
 // ended reports whether nobody needs to be told of h any more: its connection is gone, or knows that it was lost.

@@ -33,7 +33,7 @@ func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
 	if h == nil {
 		return appendInt(dst, -2)
 	}
-	left := time.Until(c.service.watchdog.Until(&h.watch)).Milliseconds()
+	left := h.certain().Milliseconds()
 	if left <= 0 {
 		return appendInt(dst, -2)
 	}

@@ -207,6 +207,7 @@ type conn struct {
 	moved   chan string // keys
 	pushes  chan string // "word key token", for RESP3 only
 	resp3   bool
+	silence atomic.Pointer[time.Time] // since when its client is silent; nil while it is not
 }
 
 var lastConn atomic.Int64
@@ -224,6 +225,22 @@ func (c *conn) Guard(on bool)                  { c.guarded.Store(on) }
 func (c *conn) Wait()                          { c.waits.Add(1) }
 func (c *conn) Client() string                 { return "127.0.0.1:5000 test" }
 func (c *conn) Pushes() bool                   { return c.resp3 }
+
+// Silent implements Host.
+func (c *conn) Silent() time.Time {
+	if at := c.silence.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
+}
+
+// hush makes the client silent from now on, and speak lets it say something all the time.
+func (c *conn) hush() {
+	now := time.Now()
+	c.silence.Store(&now)
+}
+
+func (c *conn) speak() { c.silence.Store(nil) }
 
 // Push implements Host: it keeps the words of a notice, without lengths.
 func (c *conn) Push(frame []byte) {

@@ -10,7 +10,7 @@ import (
 // options are the arguments behind a key, as written by the client. A pointer that is nil was not given.
 type options struct {
 	block, lease, ttl *int64
-	max               *int64 // MAXHOLD
+	max, idle         *int64 // MAXHOLD and IDLE
 	quorum            *int64
 	replicas          int64
 	owner, id         string
@@ -65,7 +65,7 @@ func (o *options) flag(name string) bool {
 
 // Options by command.
 const (
-	takeOptions      = "BLOCK LEASE TTL OWNER ID MAXHOLD REPLICAS ONLOSS ONCLOSE"
+	takeOptions      = "BLOCK LEASE TTL OWNER ID MAXHOLD IDLE REPLICAS ONLOSS ONCLOSE"
 	acquireOptions   = takeOptions + " READ WRITE FAIR"
 	macquireOptions  = takeOptions + " QUORUM"
 	attachOptions    = "OWNER TOKEN READ WRITE"
@@ -131,6 +131,8 @@ func (o *options) set(name string, value []byte) (msg string) {
 		o.replicas = n
 	case name == "MAXHOLD":
 		o.max = &n
+	case name == "IDLE":
+		o.idle = &n
 	case name == "TOKEN":
 		if n <= 0 {
 			return msgNotInteger

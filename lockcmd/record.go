@@ -19,6 +19,7 @@ import (
 //	options    letters: w renewed or l lease, always the first; then e: it stays when its connection ends (ONCLOSE EXPIRE),
 //	           o: its connection stays open when it is lost (ONLOSS ERROR), f: it was taken FAIR
 //	more       "-", or name=value pairs with "," between them: max=60000, it may be held for so many ms (MAXHOLD);
+//	           idle=5000, its client may be silent for so many (IDLE);
 //	           extend=<leash uuid>:<n>, the last EXTEND of a lease; until=5000, a renewed WRITE hold beside its owner's
 //	           READ hold is over so many ms after the grant, unless it is renewed
 //	id         "=" and the client's ID of the last acquire, or "-"

@@ -30,7 +30,7 @@ type counters struct {
 
 // lossReasons is the closed set of reasons for a loss.
 var lossReasons = [...]string{
-	renewal.ReasonGone, renewal.ReasonBroken, renewal.ReasonSilence, renewal.ReasonSuspended, reasonMaxHold, reasonQuorum,
+	renewal.ReasonGone, renewal.ReasonBroken, renewal.ReasonSilence, renewal.ReasonSuspended, reasonMaxHold, reasonIdle, reasonQuorum,
 }
 
 func (c *counters) lost(reason string) {

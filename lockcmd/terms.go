@@ -10,7 +10,8 @@ import (
 // acquires had no LEASE. They go with it to another carrier, for its record has them.
 type terms struct {
 	manner
-	max time.Duration // for how long it may be held (MAXHOLD); 0 for as long as one likes
+	max  time.Duration // for how long it may be held (MAXHOLD); 0 for as long as one likes
+	idle time.Duration // for how long its client may be silent (IDLE); 0 for as long as it likes
 }
 
 // manner is the terms that are no number.
@@ -41,10 +42,19 @@ func (t terms) options() string {
 
 // more is what a record says besides.
 func (t terms) more() string {
-	if t.max == 0 {
+	var pairs []string
+	for _, p := range [...]struct {
+		name string
+		time time.Duration
+	}{{"max", t.max}, {"idle", t.idle}} {
+		if p.time > 0 {
+			pairs = append(pairs, p.name+"="+strconv.FormatInt(p.time.Milliseconds(), 10))
+		}
+	}
+	if pairs == nil {
 		return "-"
 	}
-	return "max=" + strconv.FormatInt(t.max.Milliseconds(), 10)
+	return strings.Join(pairs, ",")
 }
 
 // terms are those a record was made with. A Leash of an older or later version may have written it: what is not known is let be.
@@ -53,10 +63,16 @@ func (r record) terms() terms {
 		lease: !strings.HasPrefix(r.opts, "w"), stays: strings.Contains(r.opts, "e"), answers: strings.Contains(r.opts, "o"),
 		fair: strings.Contains(r.opts, "f"),
 	}}
-	if ms, ok := parseInt([]byte(r.value("max"))); ok && ms > 0 && ms <= maxTTL.Milliseconds() {
-		t.max = millis(ms)
-	}
+	t.max, t.idle = r.time("max"), r.time("idle")
 	return t
+}
+
+// time is a time that a record says, 0 if it says none.
+func (r record) time(name string) time.Duration {
+	if ms, ok := parseInt([]byte(r.value(name))); ok && ms > 0 && ms <= maxTTL.Milliseconds() {
+		return millis(ms)
+	}
+	return 0
 }
 
 // value is what a record says of name besides, "" if it says nothing.

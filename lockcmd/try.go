@@ -294,6 +294,7 @@ func (c *Carrier) hang(ctx context.Context, h *hold, id string, until time.Time)
 		h.state = held
 		c.holds = append(c.holds, h)
 		h.startTimerLocked()
+		c.watchIdleLocked(h)
 		s.stats.holds.Add(1)
 	}
 	if ok {
@@ -335,15 +336,15 @@ func (t *try) hold(r result) (*hold, time.Time) {
 		h.name = t.owner
 	}
 	h.watch.Keeper = h
-	x := extra{max: w.max, bundle: t.bundle}
+	x := extra{max: w.max, idle: w.idle, bundle: t.bundle}
 	if r.kind == moved { // its owner has known of it for long
 		terms := r.record.terms()
-		h.manner, h.ttl, h.count, x = terms.manner, millis(r.record.ttl), counted(r.count), extra{max: terms.max}
+		h.manner, h.ttl, h.count, x = terms.manner, millis(r.record.ttl), counted(r.count), extra{max: terms.max, idle: terms.idle}
 	}
 	if x.max > 0 && x.bundle == nil { // of one that others must be added to it counts when they are
 		x.limit = r.sent.Add(x.max - r.age)
 	}
-	if x.max > 0 || x.bundle != nil {
+	if x.max > 0 || x.idle > 0 || x.bundle != nil {
 		h.extra = &x
 	}
 	return h, until

@@ -77,6 +77,12 @@ func (s *Service) wishOf(command string, o options) (w wish, msg string) {
 			w.max = asked
 		}
 	}
+	if o.idle != nil {
+		if *o.idle < 1 || *o.idle > maxTTL.Milliseconds() {
+			return w, msgExpire(command)
+		}
+		w.idle = millis(*o.idle)
+	}
 	if w.lease && w.max > 0 {
 		w.ttl = leaseWithin(w.ttl, w.max)
 	}

@@ -41,7 +41,9 @@ func (s *session) read() error {
 	if s.leaving.Load() {
 		return errLeaving
 	}
+	s.beginSilence()
 	n, err := s.conn.receive(s.in.buf[s.in.filled:])
+	s.endSilence()
 	s.in.filled += n
 	if n > 0 {
 		s.server.stats.inBytes.Add(int64(n))

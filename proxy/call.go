@@ -131,6 +131,9 @@ func (s *session) retireLocked() {
 			s.showLocked(next)
 		}
 	}
+	if s.calls == 0 {
+		s.prolongSilence()
+	}
 	s.wakeLocked()
 }
 

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strconv"
@@ -102,6 +103,9 @@ func (s *Server) infoSection() []byte {
 	line("holds", locks.Holds)
 	line("waiters", locks.Waiters)
 	line("waiters_refused", locks.Limited)
+	for _, reason := range slices.Sorted(maps.Keys(locks.Losses)) {
+		line("locks_lost_"+reason, locks.Losses[reason])
+	}
 	subscriptions := s.exchange.Stats()
 	line("subscribers", subscriptions.Listeners)
 	line("upstream_subscriptions", subscriptions.Subscriptions)

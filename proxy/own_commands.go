@@ -56,11 +56,11 @@ var (
 
 // ownCommands are all of them, in the order of LOCK.HELP.
 var ownCommands = parseUsages([]ownCommand{
-	{usage: "LOCK.ACQUIRE key [BLOCK milliseconds] [LEASE milliseconds | TTL milliseconds] [OWNER id [ID request]] [READ | WRITE | FAIR] [MAXHOLD milliseconds] [REPLICAS replicas] [ONLOSS <CLOSE | ERROR>] [ONCLOSE <RELEASE | EXPIRE>]",
+	{usage: "LOCK.ACQUIRE key [BLOCK milliseconds] [LEASE milliseconds | TTL milliseconds] [OWNER id [ID request]] [READ | WRITE | FAIR] [MAXHOLD milliseconds] [IDLE milliseconds] [REPLICAS replicas] [ONLOSS <CLOSE | ERROR>] [ONCLOSE <RELEASE | EXPIRE>]",
 		use: takesHash, blocks: true, summary: "Takes a lock, and without LEASE keeps it while the connection lives"},
 	{usage: "LOCK.RELEASE key [READ | WRITE] [TOKEN token | OWNER id [ID request]] [ALL]",
 		use: endsHash, summary: "Releases a lock"},
-	{usage: "LOCK.MACQUIRE numkeys key [key ...] [BLOCK milliseconds] [LEASE milliseconds | TTL milliseconds] [OWNER id [ID request]] [MAXHOLD milliseconds] [REPLICAS replicas] [ONLOSS <CLOSE | ERROR>] [ONCLOSE <RELEASE | EXPIRE>] [QUORUM count]",
+	{usage: "LOCK.MACQUIRE numkeys key [key ...] [BLOCK milliseconds] [LEASE milliseconds | TTL milliseconds] [OWNER id [ID request]] [MAXHOLD milliseconds] [IDLE milliseconds] [REPLICAS replicas] [ONLOSS <CLOSE | ERROR>] [ONCLOSE <RELEASE | EXPIRE>] [QUORUM count]",
 		use: takesHash, blocks: true, summary: "Takes several locks, all of them or QUORUM, or none"},
 	{usage: "LOCK.MRELEASE numkeys key [key ...] [TOKENS token [token ...] | OWNER id]",
 		use: endsHash, summary: "Releases several locks"},

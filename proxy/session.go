@@ -71,6 +71,7 @@ type session struct {
 	unackedSince time.Time
 
 	carrier atomic.Pointer[lockcmd.Carrier] // nil until the first lock command
+	silence atomic.Int64                    // see silence.go
 	leaving atomic.Bool                     // the loop shall read no more
 	killed  atomic.Bool                     // what is not written to Redis stays unwritten
 

@@ -1,0 +1,93 @@
+package lockcmd
+
+import "time"
+
+// reasonIdle is the reason for the loss of a hold whose client was silent for longer than IDLE allows.
+const reasonIdle = "idle"
+
+// IDLE catches clients that are frozen, or gone behind a balancer, while their connections live on. A carrier has one timer for all its
+// holds with IDLE. It is set for when the first of them may be over, and looks then: what the client sends meanwhile costs nothing here.
+
+// watchIdleLocked sees to it that h ends when its client is silent.
+func (c *Carrier) watchIdleLocked(h *hold) {
+	idle := h.rare().idle
+	if idle == 0 {
+		return
+	}
+	switch at := time.Now().Add(idle); {
+	case c.idler == nil:
+		c.idler = time.AfterFunc(idle, c.lookIfIdle)
+		c.looksAt = at
+	case c.looksAt.IsZero(), at.Before(c.looksAt):
+		c.idler.Reset(idle)
+		c.looksAt = at
+	}
+}
+
+// stopIdlerLocked ends the watch with the connection.
+func (c *Carrier) stopIdlerLocked() {
+	if c.idler != nil {
+		c.idler.Stop()
+	}
+}
+
+// lookIfIdle ends the holds for whose IDLE the client has been silent. All of them are marked before the first is told, which may end the
+// connection: they are to be released then, for the client has agreed to it, and not to run out (R28).
+func (c *Carrier) lookIfIdle() {
+	silent := c.host.Silent()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looksAt = time.Time{}
+	if c.ended {
+		return
+	}
+	var next time.Duration
+	var over []*hold
+	for _, h := range c.holds {
+		x := h.rare()
+		if x.idle == 0 || x.lapsed {
+			continue
+		}
+		left := idleLeft(x.idle, silent)
+		if left <= 0 {
+			h.extra.lapsed = true
+			over = append(over, h)
+			continue
+		}
+		if next == 0 || left < next {
+			next = left
+		}
+	}
+	if next > 0 {
+		c.looksAt = time.Now().Add(next)
+		c.idler.Reset(next)
+	}
+	for _, h := range over {
+		c.service.spawn(func() { h.evict(reasonIdle) })
+	}
+}
+
+// idleLeft is for how long a client, silent since then, may go on so. One of which a command is under way cannot speak: its silence
+// begins behind the answer, and that time is zero.
+func idleLeft(idle time.Duration, silent time.Time) time.Duration {
+	if silent.IsZero() {
+		return idle
+	}
+	return idle - time.Since(silent)
+}
+
+// certain is for how long h cannot be lost, but by BREAK and what is done past Leash.
+func (h *hold) certain() time.Duration {
+	c := h.carrier
+	left := time.Until(c.service.watchdog.Until(&h.watch))
+	c.mu.Lock()
+	x := h.rare()
+	c.mu.Unlock()
+	if x.idle > 0 {
+		left = min(left, idleLeft(x.idle, c.host.Silent()))
+	}
+	if !x.limit.IsZero() {
+		left = min(left, time.Until(x.limit))
+	}
+	return left
+}

@@ -1,0 +1,46 @@
+package proxy
+
+import "time"
+
+// For how long a client has been silent matters to holds taken with IDLE, so it
+// is kept for sessions that use locks: since when the loop waits for bytes, or
+// since the last reply that came while it did, as nanoseconds since the server
+// was started; 0 while the loop is at work. A client with a command under way
+// waits for its answer and cannot be expected to send.
+
+// beginSilence is called when the loop is about to wait for bytes.
+func (s *session) beginSilence() {
+	if s.carrier.Load() != nil {
+		s.silence.Store(s.server.sinceStart())
+	}
+}
+
+// endSilence is called when bytes have come.
+func (s *session) endSilence() {
+	if s.silence.Load() != 0 {
+		s.silence.Store(0)
+	}
+}
+
+// prolongSilence lets it begin anew: the client has got the last of its replies.
+func (s *session) prolongSilence() {
+	if at := s.silence.Load(); at != 0 {
+		s.silence.CompareAndSwap(at, s.server.sinceStart())
+	}
+}
+
+// sinceStart is never 0.
+func (s *Server) sinceStart() int64 { return max(int64(time.Since(s.started)), 1) }
+
+// Silent implements lockcmd.Host.
+func (h *host) Silent() time.Time {
+	s := (*session)(h)
+	s.mu.Lock()
+	owed := s.calls > 0
+	s.mu.Unlock()
+	at := s.silence.Load()
+	if owed || at == 0 {
+		return time.Time{}
+	}
+	return s.server.started.Add(time.Duration(at))
+}

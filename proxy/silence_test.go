@@ -1,0 +1,134 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// TestIdleFrozenClient: R28. The lock of a client that is stopped, whose kernel
+// keeps the connection alive, is had by the next one when IDLE is over.
+func TestIdleFrozenClient(t *testing.T) {
+	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
+		cli, reply := redisCLI(t, l.addr, "LOCK.ACQUIRE k IDLE 1500 BLOCK 0")
+		number64(t, reply)
+		other := l.dial(t)
+		other.Timeout = time.Minute
+		began := time.Now()
+		if err := cli.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		token(t, other, "k", "BLOCK", "0")
+		took := time.Since(began)
+		t.Logf("had by another after %v", took)
+		if took > 15*time.Second {
+			t.Error("as late as without IDLE")
+		}
+		want(t, other, ":1\r\n", "LOCK.RELEASE", "k")
+		eventually(t, "the log says why", func() bool { return strings.Contains(l.logs.String(), "reason=idle") })
+		if info := do(t, other, "INFO", "leash"); !strings.Contains(info, "leash_locks_lost_idle:1\r\n") {
+			t.Errorf("INFO does not count it: %q", info)
+		}
+	})
+}
+
+// TestIdleSignsOfLife: whatever the client sends, and a command that it waits
+// for. Each of these lasts for two IDLE times. Then it is silent.
+func TestIdleSignsOfLife(t *testing.T) {
+	const idle = 3 * time.Second
+	for name, live := range map[string]func(redis *redistest.Server, c *redistest.Client) (reply string, err error){
+		"PING": func(_ *redistest.Server, c *redistest.Client) (reply string, err error) {
+			for end := time.Now().Add(2 * idle); time.Now().Before(end) && err == nil; <-time.After(idle / 20) {
+				reply, err = c.Do("PING")
+			}
+			return reply, err
+		},
+		"half a command": func(_ *redistest.Server, c *redistest.Client) (string, error) {
+			command := redistest.Command("ECHO", strings.Repeat("x", 40))
+			for i := range command {
+				if err := c.Send(command[i : i+1]); err != nil {
+					return "", err
+				}
+				<-time.After(2 * idle / time.Duration(len(command)))
+			}
+			return c.Read()
+		},
+		"waits for a lock": func(_ *redistest.Server, c *redistest.Client) (string, error) {
+			return c.Do("LOCK.ACQUIRE", "taken", "BLOCK", "6000")
+		},
+		"waits in Redis": func(_ *redistest.Server, c *redistest.Client) (string, error) { return c.Do("BLPOP", "nothing", "6") },
+		"waits for Redis": func(redis *redistest.Server, c *redistest.Client) (string, error) {
+			if err := redis.Pause(); err != nil {
+				return "", err
+			}
+			if err := c.Send(redistest.Command("GET", "nothing")); err != nil {
+				return "", err
+			}
+			<-time.After(2 * idle)
+			if err := redis.Resume(); err != nil {
+				return "", err
+			}
+			return c.Read()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			redis := redistest.Start(t)
+			l := startLeash(t, []string{redis.Addr}, watchdog(time.Minute))
+			token(t, l.dial(t), "taken", "LEASE", "600000")
+			unstalled(t, func() error {
+				c := l.dial(t)
+				c.Timeout = time.Minute
+				token(t, c, "k", "IDLE", "3000", "ONLOSS", "ERROR")
+				if reply, err := live(redis, c); err != nil {
+					return fmt.Errorf("%q %w", reply, err)
+				}
+				began := time.Now()
+				if got := do(t, c, "LOCK.CHECK", "k", "TOKEN", "1"); got != ":0\r\n" {
+					return fmt.Errorf("got %q, want it held", got)
+				}
+				eventually(t, "it is lost", func() bool { return redis.Client().Exists(t.Context(), "k").Val() == 0 })
+				if took := time.Since(began); took < idle {
+					return fmt.Errorf("lost after %v of silence", took)
+				}
+				want(t, c, "-LOCKLOST k idle\r\n", "LOCK.TTL", "k")
+				return nil
+			})
+		})
+	}
+}
+
+// unstalled runs a test in which the test itself must be in time, and runs it
+// again when it failed while the machine stalled.
+func unstalled(t *testing.T, test func() error) {
+	t.Helper()
+	for try := 1; ; try++ {
+		longest, stop := time.Duration(0), make(chan struct{})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for last := time.Now(); ; last = time.Now() {
+				select {
+				case <-stop:
+					return
+				case <-time.After(10 * time.Millisecond):
+					longest = max(longest, time.Since(last))
+				}
+			}
+		}()
+		err := test()
+		close(stop)
+		<-done
+		if err == nil {
+			return
+		}
+		if longest < 500*time.Millisecond || try == 5 {
+			t.Fatalf("%v, and the machine stalled for %v at the most", err, longest)
+		}
+		t.Logf("once more, for the machine stalled for %v: %v", longest, err)
+	}
+}
