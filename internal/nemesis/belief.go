@@ -101,7 +101,7 @@ func (b *belief) extended(sent time.Time, d time.Duration) {
 	b.certain, b.until = b.lease, b.lease
 	b.cap()
 	for _, k := range b.parts {
-		k.base = max(k.base, d)
+		b.history.lengthen(k, d)
 	}
 }
 

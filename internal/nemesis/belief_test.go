@@ -105,7 +105,7 @@ func TestLingered(t *testing.T) {
 		for _, s := range row.seen {
 			h.sight("lock:1", "7", after(s))
 		}
-		_, err := h.lingered()
+		_, _, err := h.lingered()
 		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 			t.Errorf("%s: got %v, want %q", row.name, err, row.want)
 		}
@@ -118,11 +118,11 @@ func TestOrphanRunsOut(t *testing.T) {
 	start := time.Now()
 	h.sight("lock:1", "9", start)
 	h.sight("lock:1", "9", start.Add(ttl))
-	if _, err := h.lingered(); err != nil {
+	if _, _, err := h.lingered(); err != nil {
 		t.Error(err)
 	}
 	h.sight("lock:1", "9", start.Add(time.Minute))
-	if _, err := h.lingered(); err == nil {
+	if _, _, err := h.lingered(); err == nil {
 		t.Error("it was there for a minute")
 	}
 }

@@ -166,7 +166,14 @@ func (l *lane) killReplica() error {
 
 func (l *lane) flushAll() error {
 	defer l.history.forget("", false)(false)
-	return l.master().Client().FlushAll(context.Background()).Err()
+	master := l.master()
+	err := master.Client().FlushAll(context.Background()).Err()
+	for _, key := range l.bed.realKeys() {
+		if kindOf(key) == "sem" {
+			_ = master.Client().SetNX(context.Background(), key, permits, 0).Err() // MOVED at the others
+		}
+	}
+	return err
 }
 
 // killMaster kills a master and lets its replica, which has all but the last of what it had, take over.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -99,6 +100,23 @@ func (h *history) settle(k *kept, ended, released time.Time) {
 	k.ended, k.released = ended, released
 }
 
+// goneBy is when a hold must be over in Redis, whatever happens; zero while it is believed in.
+func (h *history) goneBy(k *kept) time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if k.ended.IsZero() {
+		return time.Time{}
+	}
+	return k.ended.Add(k.base)
+}
+
+// lengthen says that a hold may be in Redis for so long by itself.
+func (h *history) lengthen(k *kept, d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	k.base = max(k.base, d)
+}
+
 // sight notes that Redis, asked at a time, had a hold.
 func (h *history) sight(key, token string, asked time.Time) {
 	h.mu.Lock()
@@ -129,6 +147,13 @@ func (h *history) tell(hold int, text string) {
 		trail = append(trail[:1], trail[len(trail)-maxTrail/2:]...)
 	}
 	h.trails[hold] = trail
+}
+
+// trail is what happened to a hold.
+func (h *history) trail(hold int) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Join(h.trails[hold], "\n      ")
 }
 
 // add notes an operation on key that happened between call and ret; a zero ret is never.

@@ -147,9 +147,12 @@ const margin = 120 * time.Millisecond
 
 // premature blames Leash for the loss of a hold that it said was certain, unless somebody has broken it.
 func (w *worker) premature(b *belief, what, reply string) {
+	if strings.HasPrefix(reply, "-") && !strings.HasPrefix(reply, "-LOCKLOST") && !strings.HasPrefix(reply, "-LOCKNOTHELD") {
+		return // another answer, or none
+	}
 	if now := time.Now(); !b.over && now.Add(margin).Before(b.certain) && !w.history.explained(b.key, b.since, now) {
-		w.tally.blame("hold %d of %s was certain for %v more, and %s was answered %s at %v", b.hold, b.key, round(b.certain.Sub(now)), what, reply,
-			time.Duration(w.history.at(now)))
+		w.tally.blame("hold %d of %s was certain for %v more, and %s was answered %s at %v:\n      %s", b.hold, b.key, round(b.certain.Sub(now)),
+			what, reply, time.Duration(w.history.at(now)), w.history.trail(b.hold))
 	}
 }
 

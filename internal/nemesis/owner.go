@@ -94,7 +94,10 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 		return false
 	case reply != want:
 		w.tally.errored(name, reply)
-		if !strings.HasPrefix(reply, "-LOCKTIMEOUT") {
+		switch {
+		case strings.HasPrefix(reply, "-ERR"), strings.HasPrefix(reply, "-NOREPLICAS"): // nothing was done
+			b.count = was
+		case !strings.HasPrefix(reply, "-LOCKTIMEOUT"):
 			w.premature(b, args[0], reply)
 			b.noticed()
 			w.drop()

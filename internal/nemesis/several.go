@@ -1,10 +1,6 @@
 package main
 
-import (
-	"strconv"
-	"strings"
-	"time"
-)
+import "strconv"
 
 // several takes more than one lock, all or none.
 func (w *worker) several() {
@@ -98,49 +94,4 @@ func (w *worker) mrelease(g grip) []string {
 		return args
 	}
 	return append(append(args, "TOKENS"), tokens...)
-}
-
-// watch waits on another connection, perhaps of the other Leash, for the loss of b.
-func (w *worker) watch(b *belief) {
-	addr := pick(w.rnd, w.bed.addrs())
-	block := w.millis(500, 5000)
-	w.watches.Go(func() {
-		c, err := dialClient(addr)
-		if err != nil {
-			return
-		}
-		defer c.Close()
-		reply, sent, err := c.do(time.Now().Add(block+replyPatience), "LOCK.AWAITLOSS", b.key, "TOKEN", b.token, "BLOCK", ms(block))
-		got := time.Now()
-		switch {
-		case err != nil:
-			w.tally.add("awaitloss", "no reply")
-			return
-		case strings.HasPrefix(reply, "-"):
-			w.tally.errored("awaitloss", reply)
-			return
-		case reply == "$-1" && got.Sub(sent) >= block:
-			w.tally.add("awaitloss", "in time")
-			return
-		case reply == "$-1":
-			reply = "ended"
-		default:
-			reply = "lost: " + tokensOf(reply)[0]
-		}
-		w.tally.add("awaitloss", reply)
-		b.told.Store(&news{reply, got})
-	})
-}
-
-// news is how a hold has ended, as AWAITLOSS said.
-type news struct {
-	what string
-	at   time.Time
-}
-
-// contradict blames Leash when it said that b has ended, and what was asked at sent proves b.
-func (w *worker) contradict(b *belief, sent time.Time) {
-	if n := b.told.Load(); n != nil && sent.After(n.at) {
-		w.tally.blame("hold %d of %s has ended, said AWAITLOSS (%s), and %v later it was there", b.hold, b.key, n.what, sent.Sub(n.at))
-	}
 }

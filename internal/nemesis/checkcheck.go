@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+)
+
+// checkCheck lets Leash run with broken scripts, and returns an error when that is not found out.
+func checkCheck(ctx context.Context, opt options, log *slog.Logger, out io.Writer) error {
+	names := opt.sabotage
+	if names[0] == "all" {
+		names = nil
+		for _, s := range sabotages {
+			names = append(names, s.name)
+		}
+	}
+	for _, name := range names {
+		s, err := sabotageNamed(name)
+		if err != nil {
+			return err
+		}
+		if err := s.find(ctx, opt, log, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	sabotageLength = 8 * time.Second // of a trial
+	sabotageTrials = 10
+)
+
+// find runs trials of the sabotage until one finds it out.
+func (s *sabotage) find(ctx context.Context, opt options, log *slog.Logger, out io.Writer) error {
+	opt.length, opt.kinds, opt.faults = sabotageLength, s.kinds, s.faults
+	b, err := setUp(ctx, keysOf(s.kinds), opt.race, s)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	for try := range sabotageTrials {
+		opt.seed++
+		verdict := trial(ctx, opt, b, log, io.Discard)
+		if s.catches(verdict) {
+			fmt.Fprintf(out, "sabotage %s: caught in trial %d\n", s.name, try+1)
+			log.Debug("caught", "by", verdict)
+			return nil
+		}
+		log.Debug("not caught yet", "verdict", verdict)
+	}
+	return fmt.Errorf("sabotage %s: not caught in %d trials", s.name, sabotageTrials)
+}
+
+// catches reports whether a verdict is about this sabotage.
+func (s *sabotage) catches(verdict error) bool {
+	return verdict != nil && slices.ContainsFunc(s.caught, func(text string) bool { return strings.Contains(verdict.Error(), text) })
+}
