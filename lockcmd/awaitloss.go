@@ -205,20 +205,38 @@ func (h *hold) watchedFromAfar() {
 
 // tellEnd tells those who watch h how it ended, as a vigil is told; a second time there is nobody left to tell.
 func (h *hold) tellEnd(reason string) {
-	h.carrier.mu.Lock()
-	vigils, watched := h.rare().vigils, h.watched
-	h.watched = false
-	if vigils != nil {
-		h.extra.vigils = nil
-	}
-	keep := 2 * max(h.ttl, h.carrier.service.cfg.WatchdogTimeout)
-	h.carrier.mu.Unlock()
+	vigils, watched, keep := h.dismiss()
 	for _, v := range vigils {
 		v <- reason // has room, for each is told once
 	}
 	if watched && reason != movedText {
 		h.carrier.service.spawn(func() { h.engrave(reason, keep) })
 	}
+}
+
+// tellLeft tells those who watch h that its connection is gone, and that it is left to run out. Its owner may yet take it over, so they
+// look in Redis from now on; when it is not there any more they find that nobody minds.
+func (h *hold) tellLeft() {
+	vigils, watched, keep := h.dismiss()
+	for _, v := range vigils {
+		v <- movedText
+	}
+	if watched || len(vigils) > 0 {
+		h.carrier.service.spawn(func() { h.engrave("", keep) })
+	}
+}
+
+// dismiss is who watches h on this Leash, whether somebody does on another, and for how long to keep for them how it ended. From now on nobody
+// does.
+func (h *hold) dismiss() (vigils []vigil, watched bool, keep time.Duration) {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	vigils, watched = h.rare().vigils, h.watched
+	h.watched = false
+	if vigils != nil {
+		h.extra.vigils = nil
+	}
+	return vigils, watched, 2 * max(h.ttl, h.carrier.service.cfg.WatchdogTimeout)
 }
 
 // engrave leaves a tombstone that says to other Leashes how h ended.

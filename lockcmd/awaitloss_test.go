@@ -20,6 +20,17 @@ func awaiting(t *testing.T, s *Service, key string, token int64, block string) (
 	return a, out
 }
 
+// heeded waits until the hold's Leash has been asked, from another, to say how it ends.
+func heeded(t *testing.T, s *Service, key string) {
+	t.Helper()
+	h := s.find(lockID{0, key}, func(*hold) bool { return true })
+	eventually(t, 5*time.Second, "the carrier's Leash knows", func() bool {
+		h.carrier.mu.Lock()
+		defer h.carrier.mu.Unlock()
+		return h.watched || h.state == over
+	})
+}
+
 func TestR27AwaitLossTellsTheReason(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := Config{WatchdogTimeout: 900 * time.Millisecond}
@@ -40,13 +51,8 @@ func TestR27AwaitLossTellsTheReason(t *testing.T) {
 				a, key := connect(t, carrier), newKey()
 				token := a.token(append([]string{key}, row.options...)...)
 				_, reply := awaiting(t, s, key, token, "0")
-				if s != carrier { // it has asked the carrier's Leash to say how the hold ends
-					h := carrier.find(lockID{0, key}, func(*hold) bool { return true })
-					eventually(t, 5*time.Second, "the carrier's Leash knows", func() bool {
-						h.carrier.mu.Lock()
-						defer h.carrier.mu.Unlock()
-						return h.watched || h.state == over
-					})
+				if s != carrier {
+					heeded(t, carrier, key)
 				}
 				row.end(a, key)
 				if got := receive(t, reply, 10*time.Second); got != row.want {
@@ -89,6 +95,41 @@ func TestAwaitLossFollowsTheHold(t *testing.T) {
 		receive(t, reply, 10*time.Second)
 		if n := other.Stats().Waiters; n != 0 {
 			t.Errorf("%d wait, whose client is gone", n)
+		}
+	})
+}
+
+// TestAwaitLossOutlivesTheConnection: a hold that its connection leaves to run out has not ended. Its owner takes it over and it is lost then, or
+// nobody does and it ends as it should.
+func TestAwaitLossOutlivesTheConnection(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		for where, watching := range map[string]*Service{"here": s, "on another Leash": other} {
+			key, left := newKey(), newKey()
+			a, b := connect(t, s), connect(t, s)
+			token := a.token(key, "OWNER", "me", "ONCLOSE", "EXPIRE")
+			text := strconv.FormatInt(token, 10)
+			_, reply := awaiting(t, watching, key, token, "0")
+			_, over := awaiting(t, watching, left, a.token(left, "OWNER", "me", "ONCLOSE", "EXPIRE", "TTL", "1500"), "0")
+			if watching != s {
+				heeded(t, s, key)
+				heeded(t, s, left)
+			}
+			a.carrier.End(Release)
+			want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", text), ":"+text)
+			if got := receive(t, over, 10*time.Second); got != "$-1" {
+				t.Errorf("%s: nobody took it over: got %q", where, got)
+			}
+			select {
+			case got := <-reply:
+				t.Errorf("%s: taken over, and answered %q", where, got)
+				continue
+			default:
+			}
+			want(t, connect(t, other).do("LOCK.BREAK", key), ":1")
+			if got := receive(t, reply, 10*time.Second); got != "$6\r\nbroken" {
+				t.Errorf("%s: got %q", where, got)
+			}
 		}
 	})
 }

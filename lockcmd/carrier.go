@@ -107,6 +107,7 @@ func (c *Carrier) End(how Ending) {
 	c.stopIdlerLocked()
 	c.mu.Unlock()
 	for _, h := range forget {
+		h.tellLeft()
 		h.gone()
 	}
 	if len(release) == 0 {
