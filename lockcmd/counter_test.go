@@ -302,6 +302,37 @@ func TestCounterIsExact(t *testing.T) {
 	})
 }
 
+// TestCountersThatAreNone: what Redis does not count as an integer, and what scripts cannot count exactly.
+func TestCountersThatAreNone(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a := connect(t, s)
+		for _, value := range []string{"1.5", "1e3", "0x10", " 1", "01", "-0", "+1", "inf", "nan", "9223372036854775808", "99999999999999999999"} {
+			rdb.Set(t.Context(), key, value, 0)
+			for _, command := range []string{"SEM.TAKE", "SEM.GIVE", "SEM.INFO", "SEM.ACQUIRE", "LATCH.DOWN", "LATCH.GET", "LATCH.AWAIT"} {
+				if got := a.do(command, key); got != "-"+msgNotInteger {
+					t.Errorf("%s of %q: got %q", command, value, got)
+				}
+			}
+			for _, command := range []string{"SEM.INIT", "SEM.RESIZE"} {
+				if got := a.do(command, key, "1"); got != "-"+msgNotInteger {
+					t.Errorf("%s of %q: got %q", command, value, got)
+				}
+			}
+			want(t, rdb.Get(t.Context(), key).Val(), value)
+		}
+		rdb.Set(t.Context(), key, "9007199254740993", 0) // Lua would tell another number
+		for _, command := range []string{"SEM.TAKE", "SEM.GIVE", "SEM.INFO", "SEM.ACQUIRE", "LATCH.DOWN"} {
+			want(t, a.do(command, key), "-"+msgNotInteger)
+		}
+		want(t, a.do("LATCH.GET", key), ":9007199254740993")
+		rdb.Set(t.Context(), key, "9007199254740991", 0)
+		want(t, a.do("LATCH.DOWN", key), ":9007199254740990")
+		rdb.Set(t.Context(), key, "-3", 0)
+		want(t, a.do("SEM.GIVE", key, "2"), ":-1")
+	})
+}
+
 func TestCounterArguments(t *testing.T) {
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{}), newKey()

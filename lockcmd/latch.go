@@ -3,7 +3,6 @@ package lockcmd
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 )
 
@@ -83,8 +82,8 @@ func (s *Service) latchCount(lock lockID, until time.Time) (int64, error) {
 	if err != nil || text == "" {
 		return 0, err
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
+	n, ok := parseInt([]byte(text))
+	if !ok {
 		return 0, errNotNumber
 	}
 	return n, nil

@@ -221,6 +221,12 @@ func TestR9KindsDoNotMix(t *testing.T) {
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 		}
 		wantNothing(t, rdb, key, a, b)
+		rdb.HSet(context.Background(), key, "mode", "upgrade") // nobody knows what that is
+		for _, mode := range []string{"READ", "WRITE", "FAIR"} {
+			want(t, b.do("LOCK.ACQUIRE", key, mode), "$-1")
+			want(t, b.do("LOCK.ACQUIRE", key, mode, "OWNER", "me"), "$-1")
+		}
+		want(t, b.do("LOCK.ACQUIRE", key), "$-1")
 		rdb.Set(context.Background(), key, "text", 0)
 		for _, mode := range []string{"READ", "WRITE"} {
 			want(t, b.do("LOCK.ACQUIRE", key, mode), "-WRONGTYPE Operation against a key holding the wrong kind of value")

@@ -38,12 +38,13 @@ local function pass(key)
   if left >= 0 then redis.call('PEXPIRE', key, math.max(left, 1)) else redis.call('PERSIST', key) end
 end
 
--- number reads the number a string holds, 0 for no string; nil and an error to answer when it holds none.
+-- number reads the integer a string holds, 0 for no string; nil and an error to answer when it holds none, or one that Lua cannot count.
 local function number(key)
   local v = redis.pcall('GET', key)
   if type(v) == 'table' and v.err then return nil, v end
-  local n = tonumber(v or 0)
-  return n, not n and redis.error_reply('ERR value is not an integer or out of range')
+  local n = (not v or v == '0') and 0 or tonumber((string.match(v, '^%-?[1-9]%d*$')))
+  if n and math.abs(n) < 9007199254740992 then return n end
+  return nil, redis.error_reply('ERR value is not an integer or out of range')
 end
 
 -- mints says whether mint will count a token there: whoever ends a hold first asks before.

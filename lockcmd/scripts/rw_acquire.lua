@@ -8,7 +8,7 @@ local key, leash, owner, carrier, req, want, ttl = KEYS[1], KEYS[2], ARGV[1], AR
 local field, h = owner .. SUFFIX, redis.pcall('HMGET', key, 'mode', owner, owner .. ':write')
 if h.err then return h end
 local left, n, r = redis.call('PTTL', key), tonumber(h[MINE == 'read' and 2 or 3] or 0) or 0, parse(redis.call('HGET', leash, field))
-if left ~= -2 and not h[1] then return h[2] and {5} or {0, left} end -- a plain lock (R9)
+if left ~= -2 and h[1] ~= 'read' and h[1] ~= 'write' then return h[2] and {5} or {0, left} end -- a lock of another kind (R9)
 local fresh, mine = left == -2, n > 0 and lasts(key, leash, field, n) or 0
 if mine > 0 then
   if r[CARRIER] ~= carrier then return {2, r[TOKEN] or '', r[CARRIER] or '', r[ID] or '-'} end
