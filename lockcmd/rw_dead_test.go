@@ -27,6 +27,16 @@ func downgraded(t testing.TB, key string, from, to *conn, moved, brief string, t
 	to.attach(key, "me", tokens[moved])
 }
 
+// rwRecords are those of a read-write lock, by field.
+func rwRecords(t testing.TB, rdb redis.UniversalClient, key string) map[string]record {
+	t.Helper()
+	all := make(map[string]record)
+	for field, text := range inRedis(t, rdb, recordsKey(key)) {
+		all[field], _ = parseRecord(text)
+	}
+	return all
+}
+
 // TestR31NobodyRenewsADeadWriterForItsReader: and the other way round. What hung on the Leash that dies ends by itself.
 func TestR31NobodyRenewsADeadWriterForItsReader(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -126,8 +136,7 @@ func TestR13WriterBesideItsReaderIsRenewedAtMaxmemory(t *testing.T) {
 	a.token(key, "WRITE", "OWNER", "me")
 	a.token(key, "READ", "OWNER", "me", "TTL", "60000") // longer: the lock's own TTL is as it must be
 	until := func() int {
-		r, _ := parseRecord(inRedis(t, rdb, recordsKey(key))["me:write"])
-		n, _ := strconv.Atoi(r.value("until"))
+		n, _ := strconv.Atoi(rwRecords(t, rdb, key)["me:write"].value("until"))
 		return n
 	}
 	before := until()

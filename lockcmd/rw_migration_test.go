@@ -8,8 +8,7 @@ import (
 
 func TestR14ReadWriteInASlotInMigration(t *testing.T) {
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
-	cfg := Config{WatchdogTimeout: 3 * time.Second}
-	s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)
+	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 	tag := "{" + newKey() + "}"
 	key := func(n int) string { return fmt.Sprint(tag, n) }
 	a, c := connect(t, s), connect(t, other)
@@ -37,7 +36,22 @@ func TestR14ReadWriteInASlotInMigration(t *testing.T) {
 	for n := range locks {
 		want(t, c.do("LOCK.ACQUIRE", key(n), "WRITE"), "$-1") // what cannot be seen counts as taken
 	}
-	<-time.After(4 * time.Second) // renewals go on, wherever the keys lie
+	var all []string // wherever they lie
+	for n := range locks + 2 {
+		all = append(all, key(n), recordsKey(key(n)))
+		if n != locks {
+			all = append(all, timeouts(n, 1))
+		}
+		if n < locks {
+			all = append(all, timeouts(n, 2))
+		}
+	}
+	until := func() string { return rwRecords(t, rdb, key(locks+1))["me:write"].value("until") }
+	before := until()
+	renews(t, s, all...)
+	if until() == before {
+		t.Error("the write hold beside a read hold was not renewed")
+	}
 	if len(a.losses) != 0 {
 		t.Fatalf("lost %s", <-a.losses)
 	}
