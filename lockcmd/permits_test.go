@@ -57,12 +57,17 @@ func semaphore(t testing.TB, s *Service, n int) (key string) {
 // lease is for how long a permit's lease lasts, by its score.
 func lease(t testing.TB, rdb redis.UniversalClient, key, permit string) time.Duration {
 	t.Helper()
+	return time.Until(time.UnixMilli(int64(permitScore(t, rdb, key, permit))))
+}
+
+func permitScore(t testing.TB, rdb redis.UniversalClient, key, permit string) float64 {
+	t.Helper()
 	raw, _ := hex.DecodeString(permit)
-	score, err := rdb.ZScore(context.Background(), permitsKey(key), string(raw)).Result()
+	ends, err := rdb.ZScore(context.Background(), permitsKey(key), string(raw)).Result()
 	if err != nil {
 		t.Fatalf("permit %s: %v", permit, err)
 	}
-	return time.Until(time.UnixMilli(int64(score)))
+	return ends
 }
 
 func records(rdb redis.UniversalClient, key string) int64 {
@@ -629,10 +634,26 @@ func TestPermitArguments(t *testing.T) {
 	a.wantCensus(key, 5, 5, 0)
 }
 
+// renewsPermits checks that a Leash renews the permits of some keys when it is asked to.
+func (s *Service) renewsPermits(t *testing.T, permits map[string]string) {
+	t.Helper()
+	before := make(map[string]float64)
+	for key, p := range permits {
+		before[key] = permitScore(t, s.rdb, key, p)
+	}
+	<-time.After(2 * time.Millisecond) // scores are whole ms
+	s.RenewAll(t.Context())
+	for key, p := range permits {
+		if permitScore(t, s.rdb, key, p) <= before[key] {
+			t.Errorf("the permit of %s was not renewed", key)
+		}
+	}
+}
+
 // TestR14PermitsInASlotInMigration: while a semaphore's keys lie on two nodes its permits are kept, and none is granted or returns.
 func TestR14PermitsInASlotInMigration(t *testing.T) {
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
-	s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second, UpstreamTimeout: 500 * time.Millisecond})
+	s := leash(t, rdb, Config{UpstreamTimeout: 500 * time.Millisecond})
 	tag := "{" + newKey() + "}"
 	a, c := connect(t, s), connect(t, leash(t, rdb, Config{}))
 	permits := make(map[string]string)
@@ -649,14 +670,9 @@ func TestR14PermitsInASlotInMigration(t *testing.T) {
 	for key := range permits {
 		want(t, c.do("SEM.ACQUIRE", key), "$-1")
 	}
-	<-time.After(4 * time.Second)
+	s.renewsPermits(t, permits)
 	if len(a.losses) != 0 {
 		t.Fatalf("lost %s", <-a.losses)
-	}
-	for key, p := range permits {
-		if left := lease(t, rdb, key, p); left <= 0 {
-			t.Errorf("the permit of %s was not renewed", key)
-		}
 	}
 	want(t, a.do("SEM.RELEASE", tag+"0", permits[tag+"0"]), "-"+msgReleaseLater)
 	finish()
@@ -674,12 +690,13 @@ func TestR14PermitsInASlotInMigration(t *testing.T) {
 // TestPermitLeaseOfRedisson: what updateLeaseTime of a Java service does to a permit of ours.
 func TestPermitLeaseOfRedisson(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := leash(t, rdb, Config{WatchdogTimeout: 2 * time.Second})
+		s := leash(t, rdb, Config{})
 		key, a := semaphore(t, s, 2), connect(t, s)
-		for _, p := range []string{a.permit(key, "LEASE", "2000"), a.permit(key)} {
+		for _, p := range []string{a.permit(key, "LEASE", "3000"), a.permit(key)} {
 			raw, _ := hex.DecodeString(p)
 			rdb.ZAdd(t.Context(), permitsKey(key), redis.Z{Score: 922337203685477, Member: string(raw)})
 		}
+		s.RenewAll(t.Context())
 		<-time.After(3500 * time.Millisecond)
 		if a.carrier.Holds() != 2 || len(a.losses) != 0 {
 			t.Error("a prolonged permit was forgotten, or lost")
@@ -691,7 +708,7 @@ func TestPermitLeaseOfRedisson(t *testing.T) {
 
 func TestPermitsSurviveAScriptFlush(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second})
+		s := leash(t, rdb, Config{})
 		key, a := semaphore(t, s, 2), connect(t, s)
 		flush := func() {
 			if err := each(rdb, func(c *redis.Client) error { return c.ScriptFlush(t.Context()).Err() }); err != nil {
@@ -699,10 +716,10 @@ func TestPermitsSurviveAScriptFlush(t *testing.T) {
 			}
 		}
 		for range 2 {
-			a.permit(key)
+			p := a.permit(key)
 			flush()
+			s.renewsPermits(t, map[string]string{key: p})
 		}
-		<-time.After(3500 * time.Millisecond)
 		flush()
 		want(t, a.do("SEM.RELEASE", key), ":1")
 		flush()
