@@ -1,0 +1,193 @@
+package lockcmd
+
+import (
+	"context"
+	"encoding/hex"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// What a semaphore's keys go through: TTLs, memory limits, migrations, Redisson.
+
+// TestPermitsOfAKeyWithTTL: when the semaphore itself goes, all of it goes.
+func TestPermitsOfAKeyWithTTL(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, ctx := leash(t, rdb, Config{}), context.Background()
+		key, a := semaphore(t, s, 2), connect(t, s)
+		rdb.PExpire(ctx, key, 5*time.Second)
+		p := a.permit(key)
+		for _, k := range []string{key, permitsKey(key), recordsKey(key)} {
+			if left := rdb.PTTL(ctx, k).Val(); left < time.Second || left > 5*time.Second {
+				t.Errorf("%s lives for %v, want 5 s", k, left)
+			}
+		}
+		want(t, a.do("SEM.RELEASE", key, p), ":1")
+		if left := rdb.PTTL(ctx, key).Val(); left < time.Second || left > 5*time.Second {
+			t.Errorf("the semaphore lives for %v, want 5 s", left)
+		}
+	})
+}
+
+// TestRecordsOfReapedPermitsAreDropped: Redisson takes a permit back whose lease is over, and does not know of our record.
+func TestRecordsOfReapedPermitsAreDropped(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, ctx := leash(t, rdb, Config{}), context.Background()
+		key, a := semaphore(t, s, 4), connect(t, s)
+		for range 3 {
+			a.permit(key, "LEASE", "60000")
+		}
+		rdb.Del(ctx, permitsKey(key))
+		rdb.IncrBy(ctx, key, 3)
+		a.permit(key)
+		if n := records(rdb, key); n != 1 {
+			t.Errorf("got %d records, want that of the permit that is out", n)
+		}
+	})
+}
+
+func TestR13PermitsComeBackAtTheMemoryLimit(t *testing.T) {
+	rdb, ctx := dialServer(t, sharedServer(t).Addr), context.Background()
+	s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second})
+	key, a := semaphore(t, s, 5), connect(t, s)
+	held := a.permits(3, key, "COUNT", "3")
+	other := connect(t, leash(t, rdb, Config{}))
+	rdb.ConfigSet(ctx, "maxmemory", "1")
+	defer rdb.ConfigSet(ctx, "maxmemory", "0")
+	want(t, a.do("SEM.ACQUIRE", key), "-OOM command not allowed when used memory > 'maxmemory'.")
+	<-time.After(3500 * time.Millisecond) // renewal goes on
+	want(t, a.do("SEM.RELEASE", key, held[0]), ":1")
+	want(t, other.do("SEM.RELEASE", key, held[1]), ":1")
+	a.carrier.End(Release)
+	other.wantCensus(key, 5, 5, 0)
+	if len(a.losses) != 0 {
+		t.Errorf("told as a loss: %s", <-a.losses)
+	}
+}
+
+func TestPermitsAreNoLocks(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{})
+		key, a := semaphore(t, s, 2), connect(t, s)
+		p := a.permit(key)
+		want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+		want(t, a.do("LOCK.TTL", key), ":-2")
+		want(t, a.do("LOCK.ACQUIRE", key, "BLOCK", "10"), "-WRONGTYPE Operation against a key holding the wrong kind of value")
+		a.token(p)
+		want(t, a.do("SEM.ACQUIRE", p), "-WRONGTYPE Operation against a key holding the wrong kind of value")
+		want(t, a.do("SEM.RELEASE", p, p), "-WRONGTYPE Operation against a key holding the wrong kind of value")
+		want(t, a.do("SEM.RELEASE", key), ":1")
+	})
+}
+
+func TestR8PermitsLieInTheirDatabase(t *testing.T) {
+	in := databases(t)
+	s := leash(t, in(0), Config{Database: in, WatchdogTimeout: 2 * time.Second})
+	key, a := semaphore(t, s, 1), connectTo(t, s, 0)
+	b := connectTo(t, s, 3)
+	want(t, b.do("SEM.INIT", key, "1"), ":1")
+	p, q := a.permit(key), b.permit(key)
+	want(t, a.do("SEM.RELEASE", key, q), "-"+msgNoPermit)
+	<-time.After(2500 * time.Millisecond) // both are renewed
+	want(t, b.do("SEM.RELEASE", key, q), ":1")
+	want(t, a.do("SEM.RELEASE", key, p), ":1")
+}
+
+// renewsPermits checks that a Leash renews the permits of some keys when it is asked to.
+func (s *Service) renewsPermits(t *testing.T, permits map[string]string) {
+	t.Helper()
+	before := make(map[string]float64)
+	for key, p := range permits {
+		before[key] = permitScore(t, s.rdb, key, p)
+	}
+	<-time.After(2 * time.Millisecond) // scores are whole ms
+	s.RenewAll(t.Context())
+	for key, p := range permits {
+		if permitScore(t, s.rdb, key, p) <= before[key] {
+			t.Errorf("the permit of %s was not renewed", key)
+		}
+	}
+}
+
+// TestR14PermitsInASlotInMigration: while a semaphore's keys lie on two nodes its permits are kept, and none is granted or returns.
+func TestR14PermitsInASlotInMigration(t *testing.T) {
+	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
+	s := leash(t, rdb, Config{UpstreamTimeout: 500 * time.Millisecond})
+	tag := "{" + newKey() + "}"
+	a, c := connect(t, s), connect(t, leash(t, rdb, Config{}))
+	permits := make(map[string]string)
+	for i := range 3 {
+		key := tag + strconv.Itoa(i)
+		want(t, a.do("SEM.INIT", key, "3"), ":1")
+		a.permit(key, "LEASE", "60000")
+		permits[key] = a.permit(key)
+	}
+	m, finish := moving(t, tag)
+	if err := m.MoveKey(tag+"0", permitsKey(tag+"1"), recordsKey(tag+"2")); err != nil {
+		t.Fatal(err)
+	}
+	for key := range permits {
+		want(t, c.do("SEM.ACQUIRE", key), "$-1")
+	}
+	s.renewsPermits(t, permits)
+	if len(a.losses) != 0 {
+		t.Fatalf("lost %s", <-a.losses)
+	}
+	want(t, a.do("SEM.RELEASE", tag+"0", permits[tag+"0"]), "-"+msgReleaseLater)
+	finish()
+	eventually(t, 10*time.Second, "it is given back", func() bool {
+		_, available, _, _ := c.census(tag + "0")
+		return available == 2
+	})
+	want(t, a.do("SEM.RELEASE", tag+"1"), ":1")
+	a.carrier.End(Release)
+	for key := range permits {
+		c.wantCensus(key, 3, 2, 1)
+	}
+}
+
+// TestPermitLeaseOfRedisson: what updateLeaseTime of a Java service does to a permit of ours.
+func TestPermitLeaseOfRedisson(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{})
+		key, a := semaphore(t, s, 2), connect(t, s)
+		for _, p := range []string{a.permit(key, "LEASE", "3000"), a.permit(key)} {
+			raw, _ := hex.DecodeString(p)
+			rdb.ZAdd(t.Context(), permitsKey(key), redis.Z{Score: 922337203685477, Member: string(raw)})
+		}
+		s.RenewAll(t.Context())
+		<-time.After(3500 * time.Millisecond)
+		if a.carrier.Holds() != 2 || len(a.losses) != 0 {
+			t.Error("a prolonged permit was forgotten, or lost")
+		}
+		want(t, a.do("SEM.RELEASE", key), ":1")
+		want(t, a.do("SEM.RELEASE", key), ":1")
+	})
+}
+
+func TestPermitsSurviveAScriptFlush(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{})
+		key, a := semaphore(t, s, 2), connect(t, s)
+		flush := func() {
+			if err := each(rdb, func(c *redis.Client) error { return c.ScriptFlush(t.Context()).Err() }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			p := a.permit(key)
+			flush()
+			s.renewsPermits(t, map[string]string{key: p})
+		}
+		flush()
+		want(t, a.do("SEM.RELEASE", key), ":1")
+		flush()
+		a.carrier.End(Release)
+		connect(t, s).wantCensus(key, 2, 2, 0)
+		if len(a.losses) != 0 {
+			t.Errorf("lost %s", <-a.losses)
+		}
+	})
+}

@@ -1,0 +1,143 @@
+package lockcmd
+
+import (
+	"encoding/hex"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestR7PermitsOfARepeatedRequest(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		key, a, b, c := semaphore(t, s, 10), connect(t, s), connect(t, s), connect(t, other)
+		first := a.permits(3, key, "COUNT", "3", "ID", "r1")
+		if again := a.permits(3, key, "COUNT", "3", "ID", "r1"); strings.Join(again, " ") != strings.Join(first, " ") {
+			t.Fatalf("got %v when repeated, want %v", again, first)
+		}
+		a.wantCensus(key, 10, 7, 3)
+		if p := a.permit(key, "ID", "r2"); p == first[0] {
+			t.Error("two requests got one permit")
+		}
+		for i, who := range []*conn{b, c} { // within a Leash, and to another one
+			if again := who.permits(3, key, "COUNT", "3", "ID", "r1", "BLOCK", "0"); strings.Join(again, " ") != strings.Join(first, " ") {
+				t.Fatalf("got %v when repeated elsewhere, want %v", again, first)
+			}
+			if who.carrier.Holds() != 3 {
+				t.Fatalf("got %d holds, want 3", who.carrier.Holds())
+			}
+			eventually(t, 3*time.Second, "the old carrier forgets", func() bool { return []*conn{a, b}[i].carrier.Holds() == 1-i })
+		}
+		if len(a.losses)+len(b.losses)+len(a.moved)+len(b.moved) != 0 {
+			t.Error("a moved permit was told as a loss")
+		}
+		b.carrier.End(Release) // R11: nothing of its own is left to be given back
+		want(t, a.do("SEM.RELEASE", key), ":1")
+		c.wantCensus(key, 10, 7, 3)
+		want(t, c.do("SEM.RELEASE", key, first[1]), ":1")
+		c.permits(3, key, "COUNT", "3", "ID", "r1") // what is missing is taken anew
+		c.wantCensus(key, 10, 7, 3)
+		if n := c.carrier.Holds(); n != 3 {
+			t.Errorf("got %d holds, want 3", n)
+		}
+		c.carrier.End(Release)
+		a.wantCensus(key, 10, 10, 0)
+	})
+}
+
+// TestR26ARepeatedRequestFindsALoss: a permit that was taken back behind our back is not quietly taken again.
+func TestR26ARepeatedRequestFindsALoss(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{})
+		key, a := semaphore(t, s, 5), connect(t, s)
+		two := a.permits(2, key, "COUNT", "2", "ID", "r")
+		raw, _ := hex.DecodeString(two[1])
+		rdb.ZRem(t.Context(), permitsKey(key), string(raw))
+		rdb.Incr(t.Context(), key)
+		want(t, a.do("SEM.ACQUIRE", key, "COUNT", "2", "ID", "r"), "-"+msgLost(key, "gone"))
+		want(t, receive(t, a.losses, time.Second), key+" gone")
+		eventually(t, 5*time.Second, "what was taken anew is given back", func() bool {
+			_, available, held, _ := a.census(key)
+			return available == 4 && held == 1
+		})
+		a.carrier.End(Release)
+		connect(t, s).wantCensus(key, 5, 5, 0)
+	})
+}
+
+// TestR26AReleaseElsewhereIsNoLoss: nor is one whose news has not come yet.
+func TestR26AReleaseElsewhereIsNoLoss(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		deaf := func(s *Service) { s.ears.news = "nowhere" }
+		s, other := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{})
+		key, a, b := semaphore(t, s, 5), connect(t, s), connect(t, other)
+		p := a.permit(key, "ID", "r")
+		want(t, b.do("SEM.RELEASE", key, p), ":1")
+		want(t, p, a.permit(key, "ID", "r"))
+		a.wantCensus(key, 5, 4, 1)
+		want(t, b.do("SEM.RELEASE", key, p), ":1")
+		want(t, p, b.permit(key, "ID", "r"))
+		want(t, p, a.permit(key, "ID", "r")) // and from there back here
+		if a.carrier.Holds() != 1 || len(a.losses) != 0 {
+			t.Errorf("got %d holds, want 1 and no loss", a.carrier.Holds())
+		}
+		want(t, a.do("SEM.RELEASE", key), ":1")
+		a.wantCensus(key, 5, 5, 0)
+	})
+}
+
+func TestR7LostRepliesOfPermits(t *testing.T) {
+	s, straight, p := faulty(t, Config{})
+	rdb := straight.rdb
+	for _, before := range []bool{false, true} {
+		key, a := semaphore(t, straight, 5), connect(t, s)
+		want(t, a.do("SEM.RELEASE", key, a.permit(key)), ":1") // Redis has the scripts
+		arm := p.DropAfter
+		if before {
+			arm = p.DropBefore
+		}
+		fault := arm(running(permitAcquireScript, key))
+		got := a.permits(2, key, "COUNT", "2")
+		if fault.Count() != 1 {
+			t.Fatal("no reply was lost")
+		}
+		a.wantCensus(key, 5, 3, 2)
+		fault = arm(running(permitReleaseScript, key))
+		want(t, a.do("SEM.RELEASE", key, got[0]), ":1")
+		if fault.Count() != 1 {
+			t.Fatal("no reply was lost")
+		}
+		a.wantCensus(key, 5, 4, 1)
+		foreign := connect(t, straight).permit(key)
+		fault = arm(running(permitRevokeScript, key))
+		want(t, a.do("SEM.RELEASE", key, foreign), ":1")
+		if fault.Count() != 1 {
+			t.Fatal("no reply was lost")
+		}
+		want(t, rdb.Get(t.Context(), key).Val(), "4")
+	}
+}
+
+func TestR26UnknownPermitsAreUndone(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second, WatchdogTimeout: 2 * time.Second})
+	key, a := semaphore(t, straight, 5), connect(t, s)
+	a.permit(key, "ID", "kept")
+	p.Freeze()
+	want(t, a.do("SEM.ACQUIRE", key, "COUNT", "2"), "-"+msgTimeout)
+	p.Thaw()
+	<-time.After(2500 * time.Millisecond) // a copy that was held up may come between the first undo and the second
+	eventually(t, 10*time.Second, "it is undone", func() bool { return rdbGet(t, straight, key) == "4" && s.Stats().Undone == 1 })
+	late := a.carrier.newPermitTry(wish{mode: permit, key: key, ttl: 3 * time.Second}, 2)
+	late.undo() // nothing was heard of it
+	<-time.After(100 * time.Millisecond)
+	late.send(time.Now().Add(5 * time.Second)) // and now a copy arrives
+	connect(t, straight).wantCensus(key, 5, 2, 3)
+	eventually(t, 10*time.Second, "the copy is undone too", func() bool { return rdbGet(t, straight, key) == "4" })
+	if a.carrier.Holds() != 1 || len(a.losses) != 0 {
+		t.Error("what was held was touched")
+	}
+}
+
+func rdbGet(t testing.TB, s *Service, key string) string { return s.rdb.Get(t.Context(), key).Val() }

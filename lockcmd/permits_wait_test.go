@@ -1,0 +1,148 @@
+package lockcmd
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestPermitWaitersAreLimited(t *testing.T) {
+	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{MaxWaiters: 1})
+	key, a := semaphore(t, s, 1), connect(t, s)
+	p := a.permit(key, "BLOCK", "0") // what need not wait is not refused
+	reply := connect(t, s).stands(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
+	want(t, a.do("SEM.ACQUIRE", key, "BLOCK", "0"), "-"+msgLimit)
+	want(t, a.do("SEM.TAKE", key, "BLOCK", "0"), "-"+msgLimit)
+	want(t, a.do("SEM.RELEASE", key, p), ":1")
+	permitOf(t, receive(t, reply, 5*time.Second))
+}
+
+func TestPermitWaitersAreWoken(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient)
+		key, a, b := semaphore(t, s, 1), connect(t, s), connect(t, other)
+		p := a.permit(key)
+		reply := b.stands(other, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
+		eventually(t, 5*time.Second, "b listens", func() bool { return listeners(t, rdb, permitChannel(key)) == 1 })
+		want(t, a.do("SEM.RELEASE", key, p), ":1")
+		q := permitOf(t, woken(t, reply))
+		if _, _, _, waiters := b.census(key); waiters != 0 || q == p {
+			t.Error("the waiter still stands there, or got the old permit")
+		}
+		began := time.Now()
+		want(t, a.do("SEM.ACQUIRE", key, "BLOCK", "200"), "$-1")
+		if took := time.Since(began); took < 200*time.Millisecond || took > soon {
+			t.Errorf("BLOCK 200 took %v", took)
+		}
+		b.carrier.End(Release)
+		a.permit(key)
+	})
+}
+
+// TestR17APermitIsTakenWhenItsLeaseEnds: no message will come from a JVM that died.
+func TestR17APermitIsTakenWhenItsLeaseEnds(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{}, patient)
+		key := semaphore(t, s, 1)
+		began := time.Now()
+		javaPermit(t, rdb, key, permitNumber(1), began.Add(400*time.Millisecond))
+		connect(t, s).permit(key, "BLOCK", "0")
+		if took := time.Since(began); took < 350*time.Millisecond || took > soon {
+			t.Errorf("it took %v, want the rest of the lease", took)
+		}
+		if n := rdb.ZCard(t.Context(), permitsKey(key)).Val(); n != 1 {
+			t.Errorf("%d permits are out, want 1", n)
+		}
+	})
+}
+
+func TestR18PermitsAndCountersStandInOneLine(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{})
+		key, a := semaphore(t, s, 2), connect(t, s)
+		held := a.permits(2, key, "COUNT", "2")
+		two := connect(t, s).stands(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "COUNT", "2", "BLOCK", "0")
+		one := connect(t, s).stands(s, 2, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
+		plain := connect(t, s).stands(s, 3, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
+		want(t, a.do("SEM.RELEASE", key, held[0]), ":1")
+		select {
+		case r := <-one:
+			t.Fatalf("the second in line got %q first", r)
+		case <-time.After(1500 * time.Millisecond):
+		}
+		want(t, a.do("SEM.RELEASE", key, held[1]), ":1")
+		wantPrefix(t, receive(t, two, 5*time.Second), "*2")
+		want(t, a.do("SEM.GIVE", key, "2"), ":2") // one message serves both
+		permitOf(t, receive(t, one, 5*time.Second))
+		want(t, receive(t, plain, 5*time.Second), ":1")
+	})
+}
+
+func TestR19APermitThatCannotBeToldIsGivenBack(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{})
+		key, a, b := semaphore(t, s, 1), connect(t, s), connect(t, s)
+		p := b.permit(key)
+		reply := a.stands(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
+		a.gone()
+		want(t, receive(t, reply, time.Second), "-"+msgGone)
+		if s.lines.waiting(permitsOf(key)) != 0 {
+			t.Error("it still stands in line")
+		}
+		want(t, b.do("SEM.RELEASE", key, p), ":1")
+		want(t, a.do("SEM.ACQUIRE", key), "-"+msgGone)
+		b.permit(key, "BLOCK", "5000")
+		if a.carrier.Holds() != 0 || a.guarded.Load() {
+			t.Error("who is gone holds a permit")
+		}
+	})
+}
+
+// TestPermitsAreExact: two Leashes, 12 connections that want one or two of three permits, some of which vanish while they hold them.
+func TestPermitsAreExact(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		leashes := []*Service{leash(t, rdb, Config{}), leash(t, rdb, Config{})}
+		key := semaphore(t, leashes[0], 3)
+		var wg sync.WaitGroup
+		var inside atomic.Int64
+		for i := range 12 {
+			wg.Go(func() {
+				c, n := connect(t, leashes[i%2]), i%3/2+1
+				for round := range 25 {
+					got := c.permits(n, key, "COUNT", strconv.Itoa(n), "BLOCK", "0")
+					if all := inside.Add(int64(n)); all > 3 {
+						t.Errorf("%d permits of 3 are out", all)
+					}
+					inside.Add(-int64(n))
+					if round%5 == 4 {
+						c.carrier.End(Release)
+						c = connect(t, leashes[i%2])
+					} else if reply := c.do(append([]string{"SEM.RELEASE", key}, got...)...); reply != ":"+strconv.Itoa(n) {
+						t.Errorf("got %q on release", reply)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		a := connect(t, leashes[0])
+		eventually(t, 5*time.Second, "all are back", func() bool { _, available, _, _ := a.census(key); return available == 3 })
+		if records(rdb, key) != 0 || leashes[0].Stats().Holds+leashes[1].Stats().Holds != 0 {
+			t.Error("something is left behind")
+		}
+	})
+}
+
+func TestR31DrainGrantsNoMorePermits(t *testing.T) {
+	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
+	key, a := semaphore(t, s, 1), connect(t, s)
+	p := a.permit(key)
+	waiting := connect(t, s).stands(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
+	s.Drain()
+	want(t, receive(t, waiting, time.Second), "-"+msgDraining)
+	want(t, a.do("SEM.ACQUIRE", key), "-"+msgDraining)
+	want(t, a.do("SEM.RELEASE", key, p), ":1")
+}
