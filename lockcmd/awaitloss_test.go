@@ -44,6 +44,7 @@ func TestR27AwaitLossTellsTheReason(t *testing.T) {
 				{"$4\r\ngone", nil, func(_ *conn, key string) { rdb.Del(ctx, key) }},
 				{"$6\r\nbroken", nil, func(_ *conn, key string) { want(t, connect(t, s).do("LOCK.BREAK", key), ":1") }},
 				{"$7\r\nmaxhold", []string{"MAXHOLD", "1000"}, func(*conn, string) {}},
+				{"$4\r\nidle", []string{"IDLE", "100"}, func(a *conn, _ string) { a.hush() }},
 				{"$-1", nil, func(a *conn, key string) { want(t, a.do("LOCK.RELEASE", key), ":1") }},
 				{"$-1", nil, func(a *conn, _ string) { a.carrier.End(Release) }},
 				{"$-1", []string{"LEASE", "1000"}, func(*conn, string) {}},
