@@ -135,6 +135,29 @@ func TestAwaitLossOutlivesTheConnection(t *testing.T) {
 	})
 }
 
+// TestAwaitLossFollowsUnheardMove: the connection that carried a hold ends before its Leash hears that the hold hangs elsewhere.
+func TestAwaitLossFollowsUnheardMove(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}, func(s *Service) { s.ears.news = "nowhere" }), leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, other)
+		token := a.token(key, "OWNER", "me")
+		text := strconv.FormatInt(token, 10)
+		_, reply := awaiting(t, s, key, token, "0")
+		want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", text), ":"+text)
+		a.carrier.End(Release)
+		eventually(t, 10*time.Second, "its Leash has nothing to do with it any more", func() bool { return s.Stats().Holds == 0 })
+		select {
+		case got := <-reply:
+			t.Fatalf("moved, and answered %q", got)
+		case <-time.After(100 * time.Millisecond):
+		}
+		want(t, connect(t, other).do("LOCK.BREAK", key), ":1")
+		if got := receive(t, reply, 10*time.Second); got != "$6\r\nbroken" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
 func TestAwaitLossArguments(t *testing.T) {
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	a := connect(t, s)

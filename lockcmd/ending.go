@@ -284,6 +284,8 @@ func (e *ending) finish() {
 			return
 		case err != nil:
 			s.log.Warn("release refused", "key", h.id.key, "err", err)
+		case code == notThere && !e.request.doubt: // it may hang elsewhere, unheard: who watches it is to look
+			h.tellEnd(movedText)
 		}
 		break
 	}
