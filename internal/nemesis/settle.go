@@ -115,8 +115,8 @@ func ask(addr string, pattern *regexp.Regexp, args ...string) (int, error) {
 }
 
 const (
-	goroutineSlack = 30 // more than before: each connection that is kept for later has one or two
-	upstreamSlack  = 40 // each Leash keeps up to so many connections to a node for later, as its client library does
+	goroutineSlack = 30     // more than before: those of connections that are kept for later
+	upstreamSlack  = 2 * 64 // each Leash keeps up to so many connections to a node for its scripts
 )
 
 // leaks is an error when the Leashes use more than before they had clients.
