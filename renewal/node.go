@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// node is one server of the store and the groups of one class of TTLs that wait for it. At most one round of each is under way.
-// All fields are guarded by the Watchdog's mu.
+// node is one server of the store and the groups of one class of TTLs that wait for it. One round of each is under way, or several while it
+// answers but lags behind. All fields are guarded by the Watchdog's mu.
 type node struct {
 	nodeKey
 	line    []*group
-	running bool
+	rounds  int           // under way
 	backoff time.Duration // after a round in which an answer was missing
 	room    int           // for holds in a round; less after one that brought no answer at all, for it may have been too much
 }
@@ -28,6 +28,7 @@ const (
 	firstBackoff = 10 * time.Millisecond
 	maxBackoff   = time.Second
 	maxWait      = 5 * time.Second // for an answer, and so for the end of Run
+	maxRounds    = 4               // of a node at once
 )
 
 // send puts groups in the lines of their nodes.
@@ -46,11 +47,17 @@ func (w *Watchdog) send(ctx context.Context, due []*group) {
 			w.nodes[key] = n
 		}
 		n.line = append(n.line, g)
-		if !n.running {
-			n.running = true
+		if n.rounds == 0 || n.rounds < maxRounds && n.lags(w.now()) {
+			n.rounds++
 			w.wg.Go(func() { w.serve(ctx, n) })
 		}
 	}
+}
+
+// lags reports whether n answers, but not in time for what comes after.
+func (n *node) lags(now moment) bool {
+	g := n.line[0]
+	return n.backoff == 0 && now-g.due > 2*g.every/steps
 }
 
 // serve sends n's line to the store, round by round, and ends when the line is empty.
@@ -80,13 +87,13 @@ type round struct {
 	results [][]Outcome
 }
 
-// take is the next round of n; nil when there is none, and n is then no longer running.
+// take is the next round of n; nil when there is none, and nobody is then to wait for one.
 func (w *Watchdog) take(n *node) *round {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(n.line) == 0 {
-		n.running = false
-		if n.backoff == 0 { // else it is remembered until a good round
+		n.rounds--
+		if n.rounds == 0 && n.backoff == 0 { // else it is remembered until a good round
 			delete(w.nodes, n.nodeKey)
 		}
 		return nil

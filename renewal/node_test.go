@@ -84,3 +84,22 @@ func TestR24ANodeThatIsAskedForTooMuchIsAskedForLess(t *testing.T) {
 		}
 	})
 }
+
+func TestR24ANodeThatLagsIsAskedForMoreAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		w.store.each = 2 * time.Millisecond // 500 holds a second in one call, where 1200 are due
+		var holds []*Hold
+		for n := range 12_000 {
+			h, _ := w.grant(n, ttl)
+			holds = append(holds, h)
+		}
+		for range 6 {
+			rest(ttl / 3)
+			for _, h := range holds {
+				if left := w.store.left(h); left < ttl/2 {
+					t.Fatalf("got %v left of a hold, want half of %v at least", left, ttl)
+				}
+			}
+		}
+	})
+}

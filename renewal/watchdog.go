@@ -11,7 +11,7 @@ import (
 const (
 	minTTL    = 3 * time.Millisecond
 	maxBatch  = 256                    // holds in one request
-	maxRound  = 8192                   // holds in one call of a node, about
+	maxRound  = 2048                   // holds in one call of a node, about
 	lookEvery = 500 * time.Millisecond // how often the clocks are compared
 )
 
