@@ -44,3 +44,11 @@ func (h *histogram) quantile(q float64) time.Duration {
 	}
 	return 0
 }
+
+// merge adds what other has counted.
+func (h *histogram) merge(other *histogram) {
+	for i, n := range other.counts {
+		h.counts[i] += n
+	}
+	h.total += other.total
+}

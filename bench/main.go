@@ -28,8 +28,11 @@ func main() {
 
 // run measures and prints to out. Progress goes to standard error.
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	if len(args) > 0 && args[0] == "locks" {
+	switch {
+	case len(args) > 0 && args[0] == "locks":
 		return runLocks(ctx, args[1:], out)
+	case len(args) > 0 && args[0] == "watchdog":
+		return runWatchdog(ctx, args[1:], out)
 	}
 	opt, err := parseOptions(args, out)
 	if err != nil {

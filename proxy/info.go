@@ -101,6 +101,7 @@ func (s *Server) infoSection() []byte {
 	s.stats.lines(line)
 	locks := s.locks.Stats()
 	line("holds", locks.Holds)
+	line("renewals", locks.Renewals)
 	line("waiters", locks.Waiters)
 	line("waiters_refused", locks.Limited)
 	for _, reason := range slices.Sorted(maps.Keys(locks.Losses)) {

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"leash/internal/redistest"
+)
+
+// A crowd is connections that take locks and keep them.
+type crowd struct {
+	members []*redistest.Client
+	holds   int
+}
+
+// crowdPipeline is how many locks a member asks for at once. More would measure the buffers of connections, too.
+const crowdPipeline = 16
+
+// newCrowd connects. Each member has taken a few locks already and released them, so that Leash has for it what a connection needs.
+func newCrowd(addr string, connections int) (*crowd, error) {
+	c := &crowd{}
+	for i := range connections {
+		m, err := redistest.Dial(addr)
+		if err != nil {
+			return nil, errors.Join(err, c.close())
+		}
+		c.members = append(c.members, m)
+		var numbers []int
+		for n := range crowdPipeline {
+			numbers = append(numbers, -1-i*crowdPipeline-n)
+		}
+		for _, name := range []string{"LOCK.ACQUIRE", "LOCK.RELEASE"} {
+			if err := ask(m, name, numbers); err != nil {
+				return nil, errors.Join(err, c.close())
+			}
+		}
+	}
+	return c, nil
+}
+
+func (c *crowd) close() error {
+	var errs []error
+	for _, m := range c.members {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// take lets the crowd have so many locks in all. taken is called for each that is new, by its number.
+func (c *crowd) take(ctx context.Context, holds int, taken func(numbers []int)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	for i, m := range c.members {
+		var numbers []int
+		for n := c.holds + i; n < holds; n += len(c.members) {
+			numbers = append(numbers, n)
+		}
+		wg.Go(func() {
+			for len(numbers) > 0 && ctx.Err() == nil {
+				some := numbers[:min(crowdPipeline, len(numbers))]
+				numbers = numbers[len(some):]
+				if err := ask(m, "LOCK.ACQUIRE", some); err != nil {
+					cancel(err)
+					return
+				}
+				taken(some)
+			}
+		})
+	}
+	wg.Wait()
+	c.holds = max(c.holds, holds)
+	return context.Cause(ctx)
+}
+
+// ask sends a command for each lock at once. The replies must be integers above 0: tokens, or that the lock is free.
+func ask(m *redistest.Client, command string, numbers []int) error {
+	var request strings.Builder
+	for _, n := range numbers {
+		request.WriteString(redistest.Command(command, holdKey(n)))
+	}
+	if err := m.Send(request.String()); err != nil {
+		return err
+	}
+	for _, n := range numbers {
+		reply, err := m.Read()
+		if err != nil {
+			return err
+		}
+		if reply[0] != ':' || reply == ":0\r\n" {
+			return fmt.Errorf("%s %s was answered %q", command, holdKey(n), reply)
+		}
+	}
+	return nil
+}
+
+func holdKey(n int) string { return fmt.Sprintf("bench:hold:%07d", n) }

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// steadyClients share the rate of measureSteady.
+const steadyClients = 10
+
+// measureSteady takes a lock rate times a second, and releases it at once. How long an acquire took counts from when it was due, whether or not
+// the one before it had been answered by then.
+func measureSteady(ctx context.Context, addr string, rate int, lasts time.Duration) (*histogram, error) {
+	samples := make([]histogram, steadyClients)
+	errs := make([]error, steadyClients)
+	every := steadyClients * time.Second / time.Duration(rate)
+	var wg sync.WaitGroup
+	for i := range samples {
+		wg.Go(func() {
+			errs[i] = takeSteadily(ctx, addr, i, every, lasts, &samples[i])
+		})
+	}
+	wg.Wait()
+	sum := &samples[0]
+	for i := range samples[1:] {
+		sum.merge(&samples[i+1])
+	}
+	return sum, errors.Join(errs...)
+}
+
+// takeSteadily is one of the clients, number i.
+func takeSteadily(ctx context.Context, addr string, i int, every, lasts time.Duration, h *histogram) error {
+	c, err := redistest.Dial(addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	began := time.Now().Add(every * time.Duration(i) / steadyClients)
+	for due, n := began, i; due.Sub(began) < lasts; due, n = due.Add(every), n+steadyClients {
+		if err := pause(ctx, time.Until(due)); err != nil {
+			return err
+		}
+		if err := ask(c, "LOCK.ACQUIRE", []int{-1 - n}); err != nil {
+			return err
+		}
+		h.add(time.Since(due))
+		if err := ask(c, "LOCK.RELEASE", []int{-1 - n}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// runWatchdog is "bench watchdog": it measures and prints to out.
+func runWatchdog(ctx context.Context, args []string, out io.Writer) (err error) {
+	opt, err := parseWatchOptions(args, out)
+	if err != nil {
+		return err
+	}
+	w, err := setUpWatch(ctx, opt)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	rows, err := w.measureAll(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s\n", machine(append([]string{"watchdog"}, args...)))
+	printWatch(out, rows)
+	return nil
+}
+
+// A watch is a Leash before a cluster, and those who hold locks through it.
+type watch struct {
+	bed
+	opt    watchOptions
+	nodes  []*redistest.Node
+	leash  *child
+	crowd  *crowd
+	sentry *sentry
+	empty  memory // of Leash with all connections and no hold
+}
+
+// setUpWatch starts what the options ask for. When it fails, it has ended what it had started.
+func setUpWatch(ctx context.Context, opt watchOptions) (_ *watch, err error) {
+	w := &watch{opt: opt}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close())
+		}
+	}()
+	if w.dir, err = os.MkdirTemp("", "leash-bench-"); err != nil {
+		return nil, err
+	}
+	w.closers = append(w.closers, func() error { return os.RemoveAll(w.dir) })
+	binary, err := w.leashBinary(ctx, opt.options)
+	if err != nil {
+		return nil, err
+	}
+	progress("starting a cluster")
+	c, err := redistest.LaunchCluster(redistest.ClusterOptions{NodeTimeout: 15 * time.Second}) // Redis's default: the load must not look like a failure
+	if err != nil {
+		return nil, err
+	}
+	w.closers = append(w.closers, c.Close)
+	w.nodes = c.Nodes
+	w.leash, err = w.startChild(ctx, "env", func(port int) ([]string, error) { // its log then tells of each garbage collection
+		argv := []string{"GODEBUG=gctrace=1", binary, "--listen", "127.0.0.1:" + strconv.Itoa(port), "--upstream", strings.Join(c.Addrs(), ",")}
+		argv = append(argv, "--watchdog-timeout", opt.ttl.String())
+		return append(argv, strings.Fields(opt.leashFlags[0])...), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	routes, err := clusterRoutes(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	w.sentry = newSentry(routes, opt)
+	w.closers = append(w.closers, w.sentry.close)
+	w.crowd, err = newCrowd(w.leash.addr, opt.connections)
+	if err != nil {
+		return nil, err
+	}
+	w.closers = append(w.closers, w.crowd.close)
+	return w, nil
+}
+
+// A watchRow is what so many holds came to.
+type watchRow struct {
+	holds    int
+	seen     sight
+	lost     int
+	took     time.Duration // to acquire those that the row before has not
+	core     float64       // Leash's share of one
+	leash    time.Duration // CPU for each renewal
+	redis    time.Duration // CPU for each renewal, within the scripts
+	memory   memory        // of all holds together
+	p50, p99 time.Duration // of acquires beside them
+}
+
+// measureAll goes from no holds to the most.
+func (w *watch) measureAll(ctx context.Context) (rows []*watchRow, err error) {
+	if w.empty, err = w.leash.memory(); err != nil {
+		return nil, err
+	}
+	for _, holds := range append([]int{0}, w.opt.holds...) {
+		r, err := w.measure(ctx, holds)
+		if err != nil {
+			return nil, fmt.Errorf("%d holds: %w; the log of Leash ends:\n%s", holds, err, w.leash.lastWords())
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+func (w *watch) measure(ctx context.Context, holds int) (*watchRow, error) {
+	r := &watchRow{holds: holds}
+	progress(fmt.Sprintf("taking %d holds", holds))
+	began := time.Now()
+	if err := w.crowd.take(ctx, holds, w.sentry.watch); err != nil {
+		return nil, err
+	}
+	r.took = time.Since(began)
+	lasts := time.Duration(w.opt.periods) * w.opt.period()
+	progress(fmt.Sprintf("keeping %d holds for %v", holds, lasts))
+	if err := w.keep(ctx, r, lasts); err != nil {
+		return nil, err
+	}
+	progress(fmt.Sprintf("acquiring beside %d holds for %v", holds, lasts))
+	h, err := measureSteady(ctx, w.leash.addr, w.opt.rate, lasts)
+	if err != nil {
+		return nil, err
+	}
+	r.p50, r.p99 = h.quantile(0.50), h.quantile(0.99)
+	info, err := figures(w.leash.addr, "leash", "leash_")
+	if err != nil {
+		return nil, err
+	}
+	r.seen, err = w.sentry.report()
+	for name, n := range info {
+		if strings.HasPrefix(name, "locks_lost_") {
+			r.lost += int(n)
+		}
+	}
+	r.lost = max(r.lost, holds-int(info["holds"]), r.seen.missing)
+	return r, err
+}
+
+// keep measures what the holds cost while nothing else goes on.
+func (w *watch) keep(ctx context.Context, r *watchRow, lasts time.Duration) error {
+	before, err := w.costs()
+	if err != nil {
+		return err
+	}
+	if err := pause(ctx, lasts); err != nil {
+		return err
+	}
+	after, err := w.costs()
+	if err != nil {
+		return err
+	}
+	r.core = (after.leash - before.leash).Seconds() / after.at.Sub(before.at).Seconds()
+	if n := after.renewals - before.renewals; n > 0 {
+		r.leash = (after.leash - before.leash) / time.Duration(n)
+		r.redis = (after.scripts - before.scripts) / time.Duration(n)
+	}
+	m, err := w.leash.memory()
+	r.memory = memory{heap: m.heap - w.empty.heap, resident: m.resident - w.empty.resident}
+	return err
+}
+
+// costs are what has been used since the start.
+type costs struct {
+	at       time.Time
+	leash    time.Duration // CPU
+	scripts  time.Duration // CPU of Redis
+	renewals int64
+}
+
+func (w *watch) costs() (c costs, err error) {
+	info, err := figures(w.leash.addr, "leash", "leash_")
+	if err != nil {
+		return c, err
+	}
+	c.renewals = info["renewals"]
+	for _, n := range w.nodes {
+		stats, err := figures(n.Addr, "commandstats", "cmdstat_")
+		if err != nil {
+			return c, err
+		}
+		c.scripts += time.Duration(stats["evalsha"]) * time.Microsecond
+	}
+	c.at = time.Now()
+	c.leash, err = cpuTimes(w.leash.pid())
+	return c, err
+}
+
+// figures are the lines of a section of INFO that begin with prefix, as far as they are numbers: for commands their time in µs.
+func figures(addr, section, prefix string) (map[string]int64, error) {
+	c, err := redistest.Dial(addr)
+	if err != nil {
+		return nil, err
+	}
+	text, err := c.Do("INFO", section)
+	if err := errors.Join(err, c.Close()); err != nil {
+		return nil, err
+	}
+	out := make(map[string]int64)
+	for line := range strings.Lines(text) {
+		name, value, ok := strings.Cut(strings.TrimSpace(strings.TrimPrefix(line, prefix)), ":")
+		if !ok || !strings.HasPrefix(line, prefix) {
+			continue
+		}
+		if _, usec, ok := strings.Cut(value, "usec="); ok {
+			value, _, _ = strings.Cut(usec, ",")
+		}
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+			out[name] = n
+		}
+	}
+	return out, nil
+}
+
+// pause waits for d, or for the end of ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
