@@ -144,6 +144,48 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// TestR31SecondSignalEndsAtOnce: whoever sends it does not want to wait for holders; their locks run out.
+func TestR31SecondSignalEndsAtOnce(t *testing.T) {
+	server := redistest.Start(t)
+	bin := filepath.Join(t.TempDir(), "leash")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	socket := filepath.Join(t.TempDir(), "leash.sock")
+	cmd := exec.CommandContext(t.Context(), bin, "--listen", "unix:"+socket, "--upstream", server.Addr, "--drain-timeout", "1h")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	if got, err := dialUnix(t, socket).Do("LOCK.ACQUIRE", "k"); err != nil || got[0] != ':' {
+		t.Fatal(got, err)
+	}
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for sent, start := 0, time.Now(); ; {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err == nil {
+			sent++
+		}
+		select {
+		case <-tick.C: // for the next one, should this one have come before Leash had heeded the first
+			if time.Since(start) > time.Minute {
+				t.Fatalf("%d signals, and it runs", sent)
+			}
+			continue
+		case <-ended:
+		}
+		status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		if sent < 2 || status.Signal() != syscall.SIGTERM {
+			t.Errorf("%d signals, ended with %v", sent, cmd.ProcessState)
+		}
+		break
+	}
+	if server.Client().Exists(t.Context(), "k").Val() != 1 {
+		t.Error("the lock is free although its holder may be at work")
+	}
+}
+
 // safeBuffer is a bytes.Buffer for several goroutines.
 type safeBuffer struct {
 	mu sync.Mutex

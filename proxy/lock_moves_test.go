@@ -64,17 +64,49 @@ func TestR25TheOldConnectionIsClosed(t *testing.T) {
 }
 
 // TestR31AttachGoesOnAfterAStop: what a Leash that stops leaves behind goes on
-// at another one.
+// at another one, and has all of its time to live for the way there.
 func TestR31AttachGoesOnAfterAStop(t *testing.T) {
 	server := redistest.Start(t)
 	short := func(o *options) { o.front.DrainTimeout = 200 * time.Millisecond }
 	one, two := startLeash(t, []string{server.Addr}, short), startLeash(t, []string{server.Addr})
 	old, new := one.dial(t), two.dial(t)
 	number := token(t, old, "k", "OWNER", "me")
+	if err := server.Client().PExpire(t.Context(), "k", 10*time.Second).Err(); err != nil {
+		t.Fatal(err)
+	}
 	one.stop()
 	wantClosed(t, old)
+	if ttl := server.Client().PTTL(t.Context(), "k").Val(); ttl < 20*time.Second {
+		t.Errorf("it was left with %v", ttl)
+	}
 	want(t, new, ":"+number+"\r\n", "LOCK.ATTACH", "k", "OWNER", "me", "TOKEN", number)
 	want(t, new, ":1\r\n", "LOCK.RELEASE", "k")
+}
+
+// TestR31StopGivesHoldersTime: while a Leash stops, who has a lock goes on with
+// everything but taking more, and the stop is over when the last one is done.
+func TestR31StopGivesHoldersTime(t *testing.T) {
+	server := redistest.Start(t)
+	l := startLeash(t, []string{server.Addr}, func(o *options) { o.front.DrainTimeout = time.Hour })
+	holder := l.dial(t)
+	token(t, holder, "k", "OWNER", "me")
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); l.stop() }()
+	eventually(t, "it stops", l.isDraining)
+	const draining = "-ERR this leash is shutting down and grants no locks\r\n"
+	for _, args := range [][]string{{"other"}, {"other", "BLOCK", "0"}, {"other", "OWNER", "me"}} {
+		want(t, holder, draining, append([]string{"LOCK.ACQUIRE"}, args...)...)
+	}
+	want(t, holder, draining, "LOCK.MACQUIRE", "2", "a", "b")
+	want(t, holder, "+OK\r\n", "SET", "stock", "6")
+	want(t, holder, ":0\r\n", "EXISTS", "other", "a", "b")
+	want(t, holder, ":1\r\n", "LOCK.RELEASE", "k")
+	wantClosed(t, holder)
+	select {
+	case <-stopped:
+	case <-time.After(30 * time.Second):
+		t.Error("nobody has a lock any more, and it still waits")
+	}
 }
 
 // TestR27OnLossErrorKeepsTheConnection: everything but the lost lock goes on, in
