@@ -50,25 +50,32 @@ func TestR28OnCloseExpireLeavesTheHoldForAttach(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := Config{WatchdogTimeout: 3 * time.Second}
 		s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)
-		for _, where := range []*Service{s, other} {
-			a, b, key := connect(t, s), connect(t, where), newKey()
-			token := a.token(key, "OWNER", "me", "ONCLOSE", "EXPIRE")
-			a.carrier.End(Release)
-			if !exists(t, rdb, key) || s.Stats().Holds != 0 {
-				t.Fatal("the hold was released, or is still kept")
+		tests := make(map[string]func(*testing.T))
+		for name, where := range map[string]*Service{"here": s, "elsewhere": other} {
+			tests[name] = func(t *testing.T) {
+				a, b, key := connect(t, s), connect(t, where), newKey()
+				token := a.token(key, "OWNER", "me", "ONCLOSE", "EXPIRE")
+				a.carrier.End(Release)
+				if !exists(t, rdb, key) || a.carrier.Holds() != 0 {
+					t.Fatal("the hold was released, or is still kept")
+				}
+				b.attach(key, "me", token)
+				<-time.After(3500 * time.Millisecond)
+				eventually(t, time.Second, "the attached hold is renewed", func() bool {
+					return rdb.PTTL(context.Background(), key).Val() >= 1500*time.Millisecond
+				})
+				b.carrier.End(Release) // its terms have moved along
+				if !exists(t, rdb, key) {
+					t.Fatal("the attached hold was released")
+				}
+				c := connect(t, s)
+				c.attach(key, "me", token)
+				want(t, c.do("LOCK.RELEASE", key), ":1")
 			}
-			b.attach(key, "me", token)
-			<-time.After(3500 * time.Millisecond)
-			eventually(t, time.Second, "the attached hold is renewed", func() bool {
-				return rdb.PTTL(context.Background(), key).Val() >= 1500*time.Millisecond
-			})
-			b.carrier.End(Release) // its terms have moved along
-			if !exists(t, rdb, key) {
-				t.Fatal("the attached hold was released")
-			}
-			c := connect(t, s)
-			c.attach(key, "me", token)
-			want(t, c.do("LOCK.RELEASE", key), ":1")
+		}
+		atOnce(t, tests)
+		if n := s.Stats().Holds + other.Stats().Holds; n != 0 {
+			t.Errorf("%d holds are kept", n)
 		}
 		a, key := connect(t, s), newKey()
 		a.token(key, "OWNER", "me", "ONCLOSE", "release")

@@ -33,34 +33,38 @@ func heeded(t *testing.T, s *Service, key string) {
 
 func TestR27AwaitLossTellsTheReason(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		cfg := Config{WatchdogTimeout: 900 * time.Millisecond}
-		carrier, ctx := leash(t, rdb, cfg), context.Background()
-		for where, s := range map[string]*Service{"here": carrier, "on another Leash": leash(t, rdb, cfg)} {
-			for _, row := range []struct {
+		cfg := Config{WatchdogTimeout: 3 * time.Second}
+		carrier, other, ctx := leash(t, rdb, cfg), leash(t, rdb, cfg), context.Background()
+		tests := make(map[string]func(*testing.T))
+		for where, s := range map[string]*Service{"here": carrier, "on another Leash": other} {
+			for name, row := range map[string]struct {
 				want    string
 				options []string
-				end     func(a *conn, key string)
+				end     func(t *testing.T, a *conn, key string)
 			}{
-				{"$4\r\ngone", nil, func(_ *conn, key string) { rdb.Del(ctx, key) }},
-				{"$6\r\nbroken", nil, func(_ *conn, key string) { want(t, connect(t, s).do("LOCK.BREAK", key), ":1") }},
-				{"$7\r\nmaxhold", []string{"MAXHOLD", "1000"}, func(*conn, string) {}},
-				{"$4\r\nidle", []string{"IDLE", "100"}, func(a *conn, _ string) { a.hush() }},
-				{"$-1", nil, func(a *conn, key string) { want(t, a.do("LOCK.RELEASE", key), ":1") }},
-				{"$-1", nil, func(a *conn, _ string) { a.carrier.End(Release) }},
-				{"$-1", []string{"LEASE", "1000"}, func(*conn, string) {}},
+				"gone":     {"$4\r\ngone", nil, func(_ *testing.T, _ *conn, key string) { rdb.Del(ctx, key) }},
+				"broken":   {"$6\r\nbroken", nil, func(t *testing.T, _ *conn, key string) { want(t, connect(t, s).do("LOCK.BREAK", key), ":1") }},
+				"maxhold":  {"$7\r\nmaxhold", []string{"MAXHOLD", "2500"}, func(*testing.T, *conn, string) {}},
+				"idle":     {"$4\r\nidle", []string{"IDLE", "100"}, func(_ *testing.T, a *conn, _ string) { a.hush() }},
+				"released": {"$-1", nil, func(t *testing.T, a *conn, key string) { want(t, a.do("LOCK.RELEASE", key), ":1") }},
+				"closed":   {"$-1", nil, func(_ *testing.T, a *conn, _ string) { a.carrier.End(Release) }},
+				"over":     {"$-1", []string{"LEASE", "2500"}, func(*testing.T, *conn, string) {}},
 			} {
-				a, key := connect(t, carrier), newKey()
-				token := a.token(append([]string{key}, row.options...)...)
-				_, reply := awaiting(t, s, key, token, "0")
-				if s != carrier {
-					heeded(t, carrier, key)
-				}
-				row.end(a, key)
-				if got := receive(t, reply, 10*time.Second); got != row.want {
-					t.Errorf("%s, %v: got %q, want %q", where, row.options, got, row.want)
+				tests[name+" "+where] = func(t *testing.T) {
+					a, key := connect(t, carrier), newKey()
+					token := a.token(append([]string{key}, row.options...)...)
+					_, reply := awaiting(t, s, key, token, "0")
+					if s != carrier {
+						heeded(t, carrier, key)
+					}
+					row.end(t, a, key)
+					if got := receive(t, reply, 10*time.Second); got != row.want {
+						t.Errorf("%v: got %q, want %q", row.options, got, row.want)
+					}
 				}
 			}
 		}
+		atOnce(t, tests)
 	})
 }
 

@@ -246,7 +246,7 @@ func TestR22DisconnectsAtRandom(t *testing.T) { disconnectAtRandom(t, "FAIR") }
 func disconnectAtRandom(t *testing.T, options ...string) {
 	t.Helper()
 	s, straight, p := faulty(t, Config{WatchdogTimeout: 2 * time.Second, UpstreamTimeout: 2 * time.Second})
-	const clients, rounds = 40, 6
+	const clients, rounds = 40, 4
 	key := newKey()
 	var wg sync.WaitGroup
 	var once sync.Mutex // held by who holds the lock: TryLock fails for a second holder

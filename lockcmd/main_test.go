@@ -81,10 +81,24 @@ func dialCluster(t testing.TB, addrs ...string) *redis.ClusterClient {
 	return rdb
 }
 
-// both runs a test on a single Redis and on a cluster.
+// both runs a test on a single Redis and on a cluster, at once.
 func both(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)) {
-	t.Run("single", func(t *testing.T) { test(t, dialServer(t, sharedServer(t).Addr)) })
-	t.Run("cluster", func(t *testing.T) { test(t, dialCluster(t, sharedCluster(t).Addrs()...)) })
+	t.Helper()
+	server, cluster := sharedServer(t), sharedCluster(t)
+	atOnce(t, map[string]func(t *testing.T){
+		"single":  func(t *testing.T) { test(t, dialServer(t, server.Addr)) },
+		"cluster": func(t *testing.T) { test(t, dialCluster(t, cluster.Addrs()...)) },
+	})
+}
+
+// atOnce runs tests side by side, for most of a test is waiting, and returns when all are over.
+func atOnce(t *testing.T, tests map[string]func(t *testing.T)) {
+	t.Helper()
+	var all sync.WaitGroup
+	for name, test := range tests {
+		all.Go(func() { t.Run(name, test) })
+	}
+	all.Wait()
 }
 
 // leash runs a Service for a test, which hears what is said to it when leash returns. Each of prepare is called before it runs.

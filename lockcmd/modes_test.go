@@ -12,9 +12,11 @@ import (
 // everyMode runs a test for each way to hold a lock, on a single Redis and on a cluster, with two Leashes.
 func everyMode(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient, s, other *Service, mode string)) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		tests := make(map[string]func(*testing.T))
 		for _, m := range modes {
-			t.Run(m.name, func(t *testing.T) { test(t, rdb, leash(t, rdb, Config{}), leash(t, rdb, Config{}), m.option) })
+			tests[m.name] = func(t *testing.T) { test(t, rdb, leash(t, rdb, Config{}), leash(t, rdb, Config{}), m.option) }
 		}
+		atOnce(t, tests)
 	})
 }
 

@@ -61,7 +61,7 @@ func TestR30NewsThatOvertakesTheGrant(t *testing.T) {
 // TestEarlyNewsIsBounded: nobody can fill a Leash with news of holds that never come.
 func TestEarlyNewsIsBounded(t *testing.T) {
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
-	for i := range 3 * maxEarly {
+	for i := range maxEarly + 100 {
 		s.hear(newsText(movedText, int64(i+1), s.uuid+":1.1", "key"))
 		s.hear(newsText(movedText, 1, "another:"+strconv.Itoa(i), "key"))
 	}

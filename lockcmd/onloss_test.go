@@ -95,37 +95,43 @@ func TestR27OnLossErrorTellsOfSilenceInTime(t *testing.T) {
 func TestR28MaxHoldIsToldThenReleased(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
+		tests := make(map[string]func(*testing.T))
 		for _, how := range []string{"CLOSE", "ERROR"} {
 			for _, lease := range []string{"-1", "20000"} {
-				a, b, key := connect(t, s), connect(t, s), newKey()
-				began := time.Now()
-				a.token(key, "OWNER", "me", "MAXHOLD", "2500", "ONLOSS", how, "LEASE", lease)
-				<-time.After(100 * time.Millisecond)
-				a.token(key, "OWNER", "me", "MAXHOLD", "60000", "LEASE", lease) // does not prolong it
-				b.token(key, "BLOCK", "50000")
-				if took := time.Since(began); took < 2490*time.Millisecond || took > soon {
-					t.Errorf("held for %v, want 2.5 s", took)
-				}
-				if how == "CLOSE" {
-					if len(a.losses) != 1 {
-						t.Fatal("another has the lock, and its holder was not told")
-					}
-					want(t, <-a.losses, key+" maxhold")
-				} else {
-					want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "maxhold"))
-				}
-				want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
-				eventually(t, time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 && !a.guarded.Load() })
-				want(t, b.do("LOCK.RELEASE", key), ":1")
-				if len(a.losses) != 0 {
-					t.Error("told twice")
-				}
+				tests[how+lease] = func(t *testing.T) { maxHoldIsToldThenReleased(t, s, how, lease) }
 			}
 		}
+		atOnce(t, tests)
 		if n := s.Stats().Losses[reasonMaxHold]; n != 4 {
 			t.Errorf("got %d losses counted, want 4", n)
 		}
 	})
+}
+
+func maxHoldIsToldThenReleased(t *testing.T, s *Service, how, lease string) {
+	a, b, key := connect(t, s), connect(t, s), newKey()
+	began := time.Now()
+	a.token(key, "OWNER", "me", "MAXHOLD", "2500", "ONLOSS", how, "LEASE", lease)
+	<-time.After(100 * time.Millisecond)
+	a.token(key, "OWNER", "me", "MAXHOLD", "60000", "LEASE", lease) // does not prolong it
+	b.token(key, "BLOCK", "50000")
+	if took := time.Since(began); took < 2490*time.Millisecond || took > soon {
+		t.Errorf("held for %v, want 2.5 s", took)
+	}
+	if how == "CLOSE" {
+		if len(a.losses) != 1 {
+			t.Fatal("another has the lock, and its holder was not told")
+		}
+		want(t, <-a.losses, key+" maxhold")
+	} else {
+		want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "maxhold"))
+	}
+	want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+	eventually(t, time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 && !a.guarded.Load() })
+	want(t, b.do("LOCK.RELEASE", key), ":1")
+	if len(a.losses) != 0 {
+		t.Error("told twice")
+	}
 }
 
 func TestR28MaxHoldOfTheLeash(t *testing.T) {
@@ -169,30 +175,39 @@ func TestR28MaxHoldGoesAlong(t *testing.T) {
 }
 
 func TestR28MaxHoldWhileARequestIsUnanswered(t *testing.T) {
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: 10 * time.Second})
-	for _, what := range []*script{releaseScript, acquireScript} {
-		for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
-			a, key := connect(t, s), newKey()
-			for range 3 {
-				a.token(key, "OWNER", "me", "MAXHOLD", "2500")
-			}
-			fault := arm(running(what, key), faultproxy.Always())
-			if what == releaseScript {
-				want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
-			} else {
-				want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgTimeout)
-			}
-			want(t, receive(t, a.losses, 3*time.Second), key+" maxhold")
-			if !exists(t, straight.rdb, key) && what == releaseScript {
-				t.Error("released before it was told")
-			}
-			fault.Disarm()
-			eventually(t, 3*time.Second, "it is ended", func() bool { return !exists(t, straight.rdb, key) })
-			eventually(t, 3*time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 && s.Stats().Holds == 0 })
-			if len(a.losses) != 0 {
-				t.Error("told twice")
-			}
+	tests := make(map[string]func(*testing.T))
+	for name, what := range map[string]*script{"release": releaseScript, "acquire": acquireScript} {
+		for _, ran := range []bool{true, false} {
+			tests[name+" "+strconv.FormatBool(ran)] = func(t *testing.T) { maxHoldWhileARequestIsUnanswered(t, what, ran) }
 		}
+	}
+	atOnce(t, tests)
+}
+
+func maxHoldWhileARequestIsUnanswered(t *testing.T, what *script, ran bool) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: 10 * time.Second})
+	a, key, arm := connect(t, s), newKey(), p.DropBefore
+	if ran {
+		arm = p.DropAfter
+	}
+	for range 3 {
+		a.token(key, "OWNER", "me", "MAXHOLD", "2500")
+	}
+	fault := arm(running(what, key), faultproxy.Always())
+	if what == releaseScript {
+		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+	} else {
+		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgTimeout)
+	}
+	want(t, receive(t, a.losses, 3*time.Second), key+" maxhold")
+	if !exists(t, straight.rdb, key) && what == releaseScript {
+		t.Error("released before it was told")
+	}
+	fault.Disarm()
+	eventually(t, 3*time.Second, "it is ended", func() bool { return !exists(t, straight.rdb, key) })
+	eventually(t, 3*time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 && s.Stats().Holds == 0 })
+	if len(a.losses) != 0 {
+		t.Error("told twice")
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+
+	"leash/internal/redistest"
 )
 
 func TestReadWriteEmbedded(t *testing.T) {
@@ -70,38 +72,44 @@ func TestR13ReadWriteScriptsAreFoundAgainAfterFlush(t *testing.T) {
 }
 
 func TestR13ReadWriteReleasePassesAtMaxmemory(t *testing.T) {
-	rdb, ctx := dialServer(t, sharedServer(t).Addr), context.Background()
-	s, other := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), leash(t, rdb, Config{})
+	tests := make(map[string]func(*testing.T))
 	for _, mode := range []string{"READ", "WRITE"} {
-		key, down := newKey(), newKey()
-		a, b, c := connect(t, s), connect(t, s), connect(t, other)
-		for range 4 {
-			a.token(key, mode, "OWNER", "me")
-		}
-		b.token(down, "WRITE", "OWNER", "me")
-		b.token(down, "READ", "OWNER", "me")
-		full, d, e := newKey(), connect(t, s), connect(t, s)
-		d.token(full, "WRITE")
-		reply := e.await(s, 1, full, mode, "BLOCK", "0")
-		rdb.ConfigSet(ctx, "maxmemory", "1")
-		want(t, c.do("LOCK.ACQUIRE", newKey(), mode), "-OOM command not allowed when used memory > 'maxmemory'.")
-		want(t, c.do("LOCK.ACQUIRE", down, "READ"), "$-1")
-		want(t, a.do("LOCK.ACQUIRE", key, mode, "OWNER", "me"), "-OOM command not allowed when used memory > 'maxmemory'.")
-		want(t, count(rdb, key, map[string]string{"READ": "me", "WRITE": "me:write"}[mode]), "4")
-		<-time.After(4 * time.Second) // renewal goes on
-		want(t, a.do("LOCK.RELEASE", key), ":0")
-		want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), ":0")
-		want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), ":0")
-		want(t, c.do("LOCK.RELEASE", key, "OWNER", "me"), ":0")
-		want(t, a.do("LOCK.RELEASE", key), ":1")
-		want(t, b.do("LOCK.RELEASE", down, "WRITE"), ":1")
-		want(t, b.do("LOCK.RELEASE", down), ":1")
-		want(t, d.do("LOCK.RELEASE", full), ":1") // and the grant with it
-		tokenOf(t, receive(t, reply, 3*time.Second))
-		want(t, e.do("LOCK.RELEASE", full), ":1")
-		rdb.ConfigSet(ctx, "maxmemory", "0")
-		wantNothing(t, rdb, key, a, b, d, e)
+		tests[mode] = func(t *testing.T) { readWriteReleasePassesAtMaxmemory(t, mode) }
 	}
+	atOnce(t, tests)
+}
+
+func readWriteReleasePassesAtMaxmemory(t *testing.T, mode string) {
+	rdb, ctx := dialServer(t, redistest.Start(t).Addr), context.Background()
+	s, other := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), leash(t, rdb, Config{})
+	key, down := newKey(), newKey()
+	a, b, c := connect(t, s), connect(t, s), connect(t, other)
+	for range 4 {
+		a.token(key, mode, "OWNER", "me")
+	}
+	b.token(down, "WRITE", "OWNER", "me")
+	b.token(down, "READ", "OWNER", "me")
+	full, d, e := newKey(), connect(t, s), connect(t, s)
+	d.token(full, "WRITE")
+	reply := e.await(s, 1, full, mode, "BLOCK", "0")
+	rdb.ConfigSet(ctx, "maxmemory", "1")
+	want(t, c.do("LOCK.ACQUIRE", newKey(), mode), "-OOM command not allowed when used memory > 'maxmemory'.")
+	want(t, c.do("LOCK.ACQUIRE", down, "READ"), "$-1")
+	want(t, a.do("LOCK.ACQUIRE", key, mode, "OWNER", "me"), "-OOM command not allowed when used memory > 'maxmemory'.")
+	want(t, count(rdb, key, map[string]string{"READ": "me", "WRITE": "me:write"}[mode]), "4")
+	<-time.After(4 * time.Second) // renewal goes on
+	want(t, a.do("LOCK.RELEASE", key), ":0")
+	want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), ":0")
+	want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), ":0")
+	want(t, c.do("LOCK.RELEASE", key, "OWNER", "me"), ":0")
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	want(t, b.do("LOCK.RELEASE", down, "WRITE"), ":1")
+	want(t, b.do("LOCK.RELEASE", down), ":1")
+	want(t, d.do("LOCK.RELEASE", full), ":1") // and the grant with it
+	tokenOf(t, receive(t, reply, 3*time.Second))
+	want(t, e.do("LOCK.RELEASE", full), ":1")
+	rdb.ConfigSet(ctx, "maxmemory", "0")
+	wantNothing(t, rdb, key, a, b, d, e)
 }
 
 func TestR8ReadWriteLocksLiveInTheirDatabase(t *testing.T) {
