@@ -1,0 +1,371 @@
+package lockcmd
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The scenarios of Redisson's own tests of its RLock and of a fair one, by the names they have there, with leases a tenth as long. What is
+// about Java objects is left out; what other tests here hold already is: testTryLockWait (TestBlockEndsInTime, TestFairTryAndBlock),
+// testRemainTimeToLive (TestR3HoldsAreRenewedAtAThird, TestR12ExtendSetsALease), testForceUnlock (TestR30BreakTellsTheHolderFirst,
+// TestR27ForcedEndIsToldAsLoss), testLockListener (TestR27AwaitLossTellsTheReason), testLockFailoverInCluster (TestMasterDies),
+// testLockIsNotRenewedAfterInterruptedTryLock (TestR16DisconnectsAtRandom), the testConcurrency ones (TestR19ManyClientsOneLock,
+// TestFairManyClientsOneAtATime).
+func TestLockScenariosOfRedisson(t *testing.T) {
+	scenarios := map[string]func(*testing.T, *lockScene){
+		"testSubscriptionsPerConnection":         testSubscriptionsPerConnection,
+		"testSinglePubSub":                       testSinglePubSub,
+		"testRemainTimeToLive2":                  testRemainTimeToLive2,
+		"testExpire":                             testExpire,
+		"testAutoExpire":                         testLockAutoExpire,
+		"testGetHoldCount":                       testGetHoldCount,
+		"testIsHeldByCurrentThreadAndIsLocked":   testIsHeldAndIsLocked,
+		"testUnlockFail":                         testLockUnlockFail,
+		"testLockUnlockAndReentrancy":            testReentrancy,
+		"testConcurrencyTryLockUnLock":           testConcurrencyTryLockUnLock,
+		"testLockReentrantRenew":                 testLockReentrantRenew,
+		"testSameThreadReacquireThrows":          testSameThreadReacquireThrows,
+		"testCrossInstanceSameThreadReentry":     testCrossInstanceReentry,
+		"testContendingThreadBlocksAndAcquires":  testContendingThread,
+		"RedissonLockHeavyTest.lockUnlockRLock":  testHeavy,
+		"RedissonSpinLockTest.testTryLockAsync*": testTryAtOnce,
+	}
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		tests, s, other := make(map[string]func(*testing.T)), leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		for name, scenario := range scenarios {
+			for _, m := range []*mode{plain, fair} {
+				tests[name+" "+m.name] = func(t *testing.T) {
+					sc := &lockScene{rdb: rdb, key: newKey(), mode: m.option, s: s, other: other}
+					sc.a, sc.b, sc.c = connect(t, sc.s), connect(t, sc.s), connect(t, sc.other)
+					scenario(t, sc)
+					wantNothingLeft(t, rdb, sc.key)
+					wantNothing(t, rdb, sc.key, sc.a, sc.b, sc.c)
+				}
+			}
+		}
+		atOnce(t, tests)
+		if n := s.Stats().Holds + other.Stats().Holds + s.Stats().Waiters + other.Stats().Waiters; n != 0 {
+			t.Errorf("%d holds and waiters are left", n)
+		}
+	})
+}
+
+// lockScene is who takes part: a and b on one Leash, c on another.
+type lockScene struct {
+	rdb      redis.UniversalClient
+	key      string
+	mode     string
+	s, other *Service
+	a, b, c  *conn
+}
+
+// take begins the words of an ACQUIRE of a key in the scene's mode.
+func (sc *lockScene) take(key string, options ...string) []string {
+	args := []string{"LOCK.ACQUIRE", key}
+	if sc.mode != "" {
+		args = append(args, sc.mode)
+	}
+	return append(args, options...)
+}
+
+// held is what LOCK.INFO says of the lock to somebody else.
+func (sc *lockScene) held(t *testing.T) map[string]string {
+	t.Helper()
+	return fields(t, sc.c.do("LOCK.INFO", sc.key))
+}
+
+// Redisson has 5000 jobs on 5 names here, over one subscription connection.
+func testSubscriptionsPerConnection(t *testing.T, sc *lockScene) {
+	const clients, rounds = 8, 10
+	var keys []string
+	for range 3 {
+		keys = append(keys, newKey())
+	}
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Go(func() {
+			c := connect(t, []*Service{sc.s, sc.other}[i%2])
+			for round := range rounds {
+				key := keys[(i+round)%len(keys)]
+				if reply := c.do(sc.take(key, "BLOCK", "60000")...); !strings.HasPrefix(reply, ":") {
+					t.Errorf("acquire: got %q", reply)
+					return
+				}
+				if reply := c.do("LOCK.RELEASE", key); reply != ":1" {
+					t.Errorf("release: got %q", reply)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, key := range keys {
+		wantNothingLeft(t, sc.rdb, key)
+	}
+	eventually(t, subLinger+2*sweepEvery, "no channel is listened to", func() bool {
+		for _, key := range keys {
+			if subscribers(t, sc.rdb, key)+shardSubscribers(t, sc.rdb, key) != 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func testSinglePubSub(t *testing.T, sc *lockScene) {
+	keys := []string{newKey(), newKey()}
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			c, key := connect(t, sc.s), keys[i%2]
+			if reply := c.do(sc.take(key, "BLOCK", "20000")...); !strings.HasPrefix(reply, ":") {
+				t.Errorf("got %q", reply)
+			}
+			<-time.After(20 * time.Millisecond)
+			c.do("LOCK.RELEASE", key)
+		})
+	}
+	all.Wait()
+}
+
+func testRemainTimeToLive2(t *testing.T, sc *lockScene) {
+	for range 3 {
+		tokenOf(t, sc.a.do(sc.take(sc.key, "OWNER", "me", "LEASE", "60000")...))
+	}
+	for range 2 {
+		want(t, sc.a.do("LOCK.RELEASE", sc.key), ":0")
+	}
+	sc.a.ms(60000, "LOCK.TTL", sc.key)
+	if left := sc.rdb.PTTL(t.Context(), sc.key).Val(); left < 30*time.Second || left > time.Minute {
+		t.Errorf("got TTL %v, want the lease", left)
+	}
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+	want(t, sc.a.do("LOCK.TTL", sc.key), ":-2")
+}
+
+func testExpire(t *testing.T, sc *lockScene) {
+	began := time.Now()
+	first := tokenOf(t, sc.a.do(sc.take(sc.key, "OWNER", "me", "LEASE", "300")...))
+	token := tokenOf(t, sc.c.do(sc.take(sc.key, "BLOCK", "50000")...))
+	if took := time.Since(began); took < 300*time.Millisecond || took > soon || token <= first {
+		t.Errorf("got token %d after %v, want one above %d when the lease is over", token, took, first)
+	}
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), "-"+msgNotHeld)
+	want(t, sc.b.do("LOCK.RELEASE", sc.key, "OWNER", "me"), "-"+msgNotHeld)
+	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
+}
+
+func testLockAutoExpire(t *testing.T, sc *lockScene) {
+	tokenOf(t, sc.a.do(sc.take(sc.key, "TTL", "3000")...))
+	sc.a.carrier.End(Expire) // nobody knows whether it is still at work
+	want(t, sc.b.do(sc.take(sc.key)...), "$-1")
+	tokenOf(t, sc.c.do(sc.take(sc.key, "BLOCK", "50000")...))
+	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
+}
+
+func testGetHoldCount(t *testing.T, sc *lockScene) {
+	for range 2 {
+		want(t, sc.c.do("LOCK.INFO", sc.key), "$-1")
+		for _, n := range []string{"1", "2"} {
+			tokenOf(t, sc.a.do(sc.take(sc.key, "OWNER", "me")...))
+			want(t, sc.held(t)["holds"], n)
+		}
+		want(t, sc.a.do("LOCK.RELEASE", sc.key), ":0")
+		want(t, sc.held(t)["holds"], "1")
+		want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+	}
+}
+
+func testIsHeldAndIsLocked(t *testing.T, sc *lockScene) {
+	token := strconv.FormatInt(tokenOf(t, sc.a.do(sc.take(sc.key)...)), 10)
+	if left := sc.a.do("LOCK.TTL", sc.key); left == ":-2" {
+		t.Error("its holder does not know of it")
+	}
+	for _, c := range []*conn{sc.b, sc.c} {
+		want(t, c.do("LOCK.TTL", sc.key), ":-2") // it is not theirs
+		want(t, c.do("LOCK.CHECK", sc.key, "TOKEN", token), ":1")
+		want(t, fields(t, c.do("LOCK.INFO", sc.key))["token"], token)
+	}
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+	for _, c := range []*conn{sc.a, sc.b, sc.c} {
+		want(t, c.do("LOCK.TTL", sc.key), ":-2")
+		want(t, c.do("LOCK.CHECK", sc.key, "TOKEN", token), ":0")
+		want(t, c.do("LOCK.INFO", sc.key), "$-1")
+	}
+}
+
+func testLockUnlockFail(t *testing.T, sc *lockScene) {
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), "-"+msgNotHeld)
+	token := tokenOf(t, sc.a.do(sc.take(sc.key, "OWNER", "me")...))
+	for _, c := range []*conn{sc.b, sc.c} {
+		want(t, c.do("LOCK.RELEASE", sc.key), "-"+msgNotHeld)
+		want(t, c.do("LOCK.RELEASE", sc.key, "OWNER", "you"), "-"+msgNotHeld)
+		want(t, c.do("LOCK.RELEASE", sc.key, "TOKEN", strconv.FormatInt(token-1, 10)), "-"+msgNotHeld)
+	}
+	want(t, sc.held(t)["holds"], "1")
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), "-"+msgNotHeld)
+}
+
+func testReentrancy(t *testing.T, sc *lockScene) {
+	for range 2 {
+		token := tokenOf(t, sc.a.do(sc.take(sc.key, "OWNER", "me")...))
+		if again := tokenOf(t, sc.a.do(sc.take(sc.key, "OWNER", "me", "BLOCK", "0")...)); again != token {
+			t.Errorf("got token %d on entering again, want %d", again, token)
+		}
+		want(t, sc.a.do("LOCK.RELEASE", sc.key), ":0")
+		for _, c := range []*conn{sc.b, sc.c} {
+			want(t, c.do(sc.take(sc.key)...), "$-1")
+		}
+		want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+	}
+}
+
+// While somebody holds the lock it is kept: the watchdog never misses one that was taken and released in haste.
+func testConcurrencyTryLockUnLock(t *testing.T, sc *lockScene) {
+	const clients, rounds = 8, 50
+	var inside, done atomic.Int64
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Go(func() {
+			c := connect(t, []*Service{sc.s, sc.other}[i%2])
+			for range rounds {
+				if reply := c.do(sc.take(sc.key)...); reply == "$-1" {
+					continue
+				} else if !strings.HasPrefix(reply, ":") {
+					t.Errorf("got %q", reply)
+					return
+				}
+				if inside.Add(1) != 1 {
+					t.Error("two holders")
+				}
+				if left := c.do("LOCK.TTL", sc.key); left == ":-2" || !strings.HasPrefix(left, ":") || c.carrier.Holds() != 1 {
+					t.Errorf("LOCK.TTL of a held lock: %q", left)
+				}
+				done.Add(1)
+				inside.Add(-1)
+				if reply := c.do("LOCK.RELEASE", sc.key); reply != ":1" {
+					t.Errorf("release: got %q", reply)
+				}
+			}
+			if n := c.carrier.Holds(); n != 0 {
+				t.Errorf("a connection has %d holds", n)
+			}
+		})
+	}
+	all.Wait()
+	if done.Load() == 0 {
+		t.Error("nobody got in")
+	}
+}
+
+func testLockReentrantRenew(t *testing.T, sc *lockScene) {
+	for range 2 {
+		tokenOf(t, sc.a.do(sc.take(sc.key, "OWNER", "me", "TTL", "3000")...))
+	}
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":0")
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+	tokenOf(t, sc.a.do(sc.take(sc.key, "OWNER", "me", "TTL", "3000")...))
+	<-time.After(3500 * time.Millisecond)
+	want(t, sc.c.do(sc.take(sc.key)...), "$-1")
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+}
+
+// Without OWNER no acquire is like another, even on one connection.
+func testSameThreadReacquireThrows(t *testing.T, sc *lockScene) {
+	tokenOf(t, sc.a.do(sc.take(sc.key)...))
+	want(t, sc.a.do(sc.take(sc.key, "BLOCK", "0")...), "-"+msgDeadlock)
+	want(t, sc.a.do(sc.take(sc.key)...), "$-1")
+	want(t, sc.held(t)["holds"], "1")
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+}
+
+func testCrossInstanceReentry(t *testing.T, sc *lockScene) {
+	tokenOf(t, sc.a.do(sc.take(sc.key, "OWNER", "me")...))
+	for _, c := range []*conn{sc.b, sc.c} {
+		want(t, c.do(sc.take(sc.key, "OWNER", "me")...), "-"+msgElsewhere)
+		want(t, c.do(sc.take(sc.key, "OWNER", "me", "BLOCK", "0")...), "-"+msgElsewhere)
+	}
+	want(t, sc.held(t)["holds"], "1")
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+}
+
+func testContendingThread(t *testing.T, sc *lockScene) {
+	tokenOf(t, sc.a.do(sc.take(sc.key)...))
+	near, far := sc.b.start(sc.take(sc.key, "BLOCK", "0")...), sc.c.start(sc.take(sc.key, "BLOCK", "0")...)
+	eventually(t, 5*time.Second, "both wait", func() bool { return sc.b.waits.Load() == 1 && sc.c.waits.Load() == 1 })
+	if len(near)+len(far) != 0 {
+		t.Fatal("two holders")
+	}
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
+	for range 2 {
+		select {
+		case reply := <-near:
+			tokenOf(t, reply)
+			want(t, sc.b.do("LOCK.RELEASE", sc.key), ":1")
+		case reply := <-far:
+			tokenOf(t, reply)
+			want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
+		case <-time.After(soon):
+			t.Fatal("nobody was woken")
+		}
+	}
+}
+
+// Many locks at once, and a permit in each.
+func testHeavy(t *testing.T, sc *lockScene) {
+	const clients, names = 6, 40
+	permits := semaphore(t, sc.s, clients)
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Go(func() {
+			c := connect(t, []*Service{sc.s, sc.other}[i%2])
+			for n := range names {
+				key := sc.key + ":" + strconv.Itoa(i) + ":" + strconv.Itoa(n)
+				for _, step := range []struct{ begin, args string }{
+					{":", "LOCK.ACQUIRE " + key + " " + sc.mode}, {"$32", "SEM.ACQUIRE " + permits}, {":1", "SEM.RELEASE " + permits},
+				} {
+					if reply := c.do(strings.Fields(step.args)...); !strings.HasPrefix(reply, step.begin) {
+						t.Errorf("%s: got %q", step.args, reply)
+						return
+					}
+				}
+			}
+			if n := c.carrier.Holds(); n != names {
+				t.Errorf("a connection has %d holds, want %d", n, names)
+			}
+			for n := range names {
+				if reply := c.do("LOCK.RELEASE", sc.key+":"+strconv.Itoa(i)+":"+strconv.Itoa(n)); reply != ":1" {
+					t.Errorf("release: got %q", reply)
+				}
+			}
+		})
+	}
+	all.Wait()
+	sc.a.wantCensus(permits, clients, clients, 0)
+}
+
+// Of many who try at once one gets in, and the others are told at once.
+func testTryAtOnce(t *testing.T, sc *lockScene) {
+	replies := make(chan string, 10)
+	for i := range cap(replies) {
+		c := connect(t, []*Service{sc.s, sc.other}[i%2])
+		go func() { replies <- c.do(sc.take(sc.key, "LEASE", "60000")...) }()
+	}
+	var token string
+	for range cap(replies) {
+		switch reply := receive(t, replies, 5*time.Second); {
+		case reply == "$-1":
+		case token != "":
+			t.Fatalf("got %q, and %s before", reply, token)
+		default:
+			token = strconv.FormatInt(tokenOf(t, reply), 10)
+		}
+	}
+	want(t, sc.c.do("LOCK.RELEASE", sc.key, "TOKEN", token), ":1")
+}
