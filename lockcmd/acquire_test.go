@@ -3,6 +3,7 @@ package lockcmd
 import (
 	"context"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +75,59 @@ func TestR6TokensRise(t *testing.T) {
 		wantPrefix(t, a.do("LOCK.ACQUIRE", key), "-ERR the token counter")
 		if exists(t, rdb, key) {
 			t.Error("an acquire without a token left a lock")
+		}
+	})
+}
+
+// TestR6TokensRiseWhateverTheWay: one lock's tokens rise over every way to get it, here, on another Leash and in Java, and a hold that is
+// entered again has its own. (Redisson: RedissonFencedLockTest.)
+func TestR6TokensRiseWhateverTheWay(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		last := int64(0)
+		rises := func(what string, token int64) {
+			t.Helper()
+			if token <= last {
+				t.Errorf("%s: got token %d after %d", what, token, last)
+			}
+			last = token
+		}
+		for round, s := range []*Service{s, other, s} {
+			for _, options := range []string{"", "LEASE 60000", "BLOCK 0", "FAIR", "FAIR BLOCK 0", "READ", "WRITE LEASE 60000", "OWNER me", "OWNER me READ"} {
+				c, args := connect(t, s), append([]string{key}, strings.Fields(options)...)
+				token := c.token(args...)
+				rises(options, token)
+				if strings.HasPrefix(options, "OWNER") && c.token(args...) != token {
+					t.Errorf("%s: entered again, it has another token", options)
+				}
+				want(t, c.do("LOCK.RELEASE", key, "ALL"), ":1")
+			}
+			c := connect(t, s)
+			rises("MACQUIRE", tokensOf(t, c.do("LOCK.MACQUIRE", "2", key, newKey()), 2)[0])
+			near, far := connect(t, s), connect(t, other)
+			first := near.await(s, 1, key, "BLOCK", "0")
+			want(t, c.do("LOCK.RELEASE", key), ":1")
+			rises("handed over", tokenOf(t, receive(t, first, 5*time.Second)))
+			second := far.start("LOCK.ACQUIRE", key, "BLOCK", "0")
+			eventually(t, 5*time.Second, "it waits", func() bool { return far.waits.Load() == 1 })
+			want(t, near.do("LOCK.RELEASE", key), ":1")
+			rises("woken", tokenOf(t, receive(t, second, 5*time.Second)))
+			want(t, far.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(last, 10)), ":1")
+			want(t, far.do("LOCK.RELEASE", key), ":1")
+			want(t, far.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(last, 10)), ":0")
+			java, err := rdb.Incr(t.Context(), tokenKey(key)).Result() // as RFencedLock counts
+			if err != nil {
+				t.Fatal(err)
+			}
+			rises("java", java)
+			if readers := []*conn{connect(t, s), connect(t, other)}; round == 0 { // each reader has a token of its own
+				for _, reader := range readers {
+					rises("reader", reader.token(key, "READ"))
+				}
+				for _, reader := range readers {
+					want(t, reader.do("LOCK.RELEASE", key), ":1")
+				}
+			}
 		}
 	})
 }

@@ -181,3 +181,34 @@ func TestR8CountersLieInTheirDatabase(t *testing.T) {
 	want(t, connectTo(t, s, 3).do("SEM.GIVE", key), ":1")
 	want(t, receive(t, reply, 5*time.Second), ":1")
 }
+
+// TestLatchOfManyCounters: as many count down as wait, on two Leashes and all at once; exactly one of them opens it. (Redisson:
+// RedissonCountDownLatchConcurrentTest.)
+func TestLatchOfManyCounters(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		leashes, key := []*Service{leash(t, rdb, Config{}), leash(t, rdb, Config{})}, newKey()
+		const n = 24
+		want(t, connect(t, leashes[0]).do("LATCH.SET", key, strconv.Itoa(n)), ":1")
+		replies, opened := make(chan string, n), make(chan string, n)
+		for i := range n {
+			c, counter := connect(t, leashes[i%2]), connect(t, leashes[i/2%2])
+			go func() { opened <- c.do("LATCH.AWAIT", key, "BLOCK", "50000") }()
+			go func() { replies <- counter.do("LATCH.DOWN", key) }()
+		}
+		counts := make(map[string]int)
+		for range n {
+			counts[receive(t, replies, 5*time.Second)]++
+		}
+		for i := range n {
+			if counts[":"+strconv.Itoa(i)] != 1 {
+				t.Fatalf("got counts %v, want each from 0 to %d once", counts, n-1)
+			}
+		}
+		for range n {
+			want(t, receive(t, opened, 5*time.Second), ":1")
+		}
+		if exists(t, rdb, key) {
+			t.Error("the latch is still there")
+		}
+	})
+}

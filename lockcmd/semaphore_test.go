@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -130,5 +132,47 @@ func TestSemaphoreResizedServesThoseWhoWait(t *testing.T) {
 		}
 		want(t, a.do("SEM.RESIZE", key, "4"), ":1")
 		permitOf(t, receive(t, replies[2], 5*time.Second))
+	})
+}
+
+// TestSemaphoreOfNoneAndOfAll: no permits, and as many as Redisson can count. (testZero, testConcurrencyLoopMax_MultiInstance)
+func TestSemaphoreOfNoneAndOfAll(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		leashes := []*Service{leash(t, rdb, Config{}), leash(t, rdb, Config{})}
+		none, a := semaphore(t, leashes[0], 0), connect(t, leashes[0])
+		a.wantCensus(none, 0, 0, 0)
+		want(t, a.do("SEM.INIT", none, "1"), ":0")
+		want(t, a.do("SEM.ACQUIRE", none), "$-1")
+		want(t, a.do("SEM.TAKE", none), ":0")
+		reply := a.stands(leashes[0], 1, permitsOf(none), "SEM.ACQUIRE", none, "BLOCK", "0")
+		want(t, connect(t, leashes[1]).do("SEM.RESIZE", none, "1"), ":1")
+		permitOf(t, receive(t, reply, 5*time.Second))
+		a.wantCensus(none, 1, 0, 1)
+
+		const all = math.MaxInt32
+		most := semaphore(t, leashes[0], all)
+		want(t, a.do("SEM.ACQUIRE", most, "COUNT", "1001"), "-"+msgCount)
+		var clients sync.WaitGroup
+		for i := range 4 {
+			clients.Go(func() {
+				c := connect(t, leashes[i%2])
+				for range 10 {
+					if reply := c.do("SEM.ACQUIRE", most, "BLOCK", "0"); !permitReply.MatchString(reply) {
+						t.Errorf("got %q", reply)
+					}
+					if reply := c.do("SEM.TAKE", most, "1000000"); reply != ":1" {
+						t.Errorf("got %q", reply)
+					}
+					c.do("SEM.GIVE", most, "1000000")
+					if reply := c.do("SEM.RELEASE", most); reply != ":1" {
+						t.Errorf("got %q", reply)
+					}
+				}
+			})
+		}
+		clients.Wait()
+		a.wantCensus(most, all, all, 0)
+		want(t, a.do("SEM.TAKE", most, strconv.Itoa(all)), ":1")
+		want(t, a.do("SEM.TAKE", most), ":0")
 	})
 }

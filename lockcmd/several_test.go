@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -152,6 +153,34 @@ func TestMacquireEntersAgain(t *testing.T) {
 		want(t, a.do(several("LOCK.MRELEASE", keys, "OWNER", "x")...), ":2")
 		want(t, a.do("LOCK.RELEASE", keys[0]), ":1")
 		want(t, a.do("LOCK.RELEASE", keys[0]), "-"+msgNotHeld)
+	})
+}
+
+// TestMacquireAtOnce: of many who try for the same keys, named in any order, one gets them, and nobody else a part. (Redisson:
+// RedissonMultiLockTest.testWaitAndLeaseTimeouts.)
+func TestMacquireAtOnce(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		leashes, keys := []*Service{leash(t, rdb, Config{}), leash(t, rdb, Config{})}, newKeys(3)
+		replies := make(chan string, 10)
+		for i := range cap(replies) {
+			c, mine := connect(t, leashes[i%2]), slices.Clone(keys)
+			if i%3 == 0 {
+				slices.Reverse(mine)
+			}
+			go func() {
+				replies <- c.do(several("LOCK.MACQUIRE", mine, "LEASE", "60000", "OWNER", "me:"+strconv.Itoa(i))...)
+			}()
+		}
+		got := 0
+		for range cap(replies) {
+			if reply := receive(t, replies, 5*time.Second); reply != null {
+				tokensOf(t, reply, len(keys))
+				got++
+			}
+		}
+		if held := leashes[0].Stats().Holds + leashes[1].Stats().Holds; got != 1 || held != int64(len(keys)) {
+			t.Errorf("%d got them, and %d keys are held, want 1 and %d", got, held, len(keys))
+		}
 	})
 }
 

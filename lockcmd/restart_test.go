@@ -1,0 +1,93 @@
+package lockcmd
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/redistest"
+)
+
+// TestR27LocksOfARedisThatStartsAnew: a Redis that comes back empty has lost all locks. Their holders are told, and what is taken then is
+// kept as ever. (Redisson: testLockAfterTimeout, testReadLockAfterTimeout, testWriteLockAfterTimeout.)
+func TestR27LocksOfARedisThatStartsAnew(t *testing.T) {
+	atOnce(t, map[string]func(*testing.T){
+		"single": func(t *testing.T) {
+			server := redistest.Start(t)
+			startsAnew(t, dialServer(t, server.Addr), server.Restart)
+		},
+		"cluster": func(t *testing.T) {
+			cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+			startsAnew(t, dialCluster(t, cluster.Addrs()...), func() error {
+				var errs []error
+				for _, node := range cluster.Masters() {
+					errs = append(errs, node.Restart())
+				}
+				return errors.Join(append(errs, cluster.AwaitStable(soon))...)
+			})
+		},
+	})
+}
+
+func startsAnew(t *testing.T, rdb redis.UniversalClient, restart func() error) {
+	s := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second}) // longer than Redis is away
+	holders, keys := make(map[*mode]*conn), make(map[*mode]string)
+	for _, m := range modes {
+		holders[m], keys[m] = connect(t, s), newKey()
+		holders[m].hold(keys[m], m.option, "OWNER", "me")
+	}
+	permits, holder := semaphore(t, s, 1), connect(t, s)
+	holder.permit(permits)
+	if err := restart(); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range modes {
+		want(t, receive(t, holders[m].losses, 5*time.Second), keys[m]+" gone")
+		want(t, holders[m].do("LOCK.RELEASE", keys[m], "OWNER", "me"), "-"+msgNotHeld)
+	}
+	want(t, receive(t, holder.losses, 5*time.Second), permits+" gone")
+	for _, m := range modes {
+		holders[m] = connect(t, s)
+		holders[m].hold(keys[m], m.option, "TTL", "3000")
+	}
+	<-time.After(3500 * time.Millisecond)
+	for _, m := range modes {
+		want(t, connect(t, s).do(append([]string{"LOCK.ACQUIRE", keys[m]}, alone(m)...)...), "$-1")
+		want(t, holders[m].do("LOCK.RELEASE", keys[m]), ":1")
+		wantNothing(t, rdb, keys[m], holders[m])
+	}
+}
+
+// TestARedisThatIsDeadIsToldInTime: no command hangs. (Redisson: testRedisFailed.)
+func TestARedisThatIsDeadIsToldInTime(t *testing.T) {
+	server := redistest.Start(t)
+	s := leash(t, dialServer(t, server.Addr), Config{UpstreamTimeout: time.Second})
+	holder, key := connect(t, s), newKey()
+	token := strconv.FormatInt(holder.token(key, "OWNER", "me"), 10)
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	tests := make(map[string]func(*testing.T))
+	for _, command := range []string{
+		"LOCK.ACQUIRE other", "LOCK.ACQUIRE other BLOCK 300", "LOCK.ACQUIRE other FAIR BLOCK 300", "LOCK.ACQUIRE other READ", "LOCK.ACQUIRE other WRITE",
+		"LOCK.MACQUIRE 2 other another", "LOCK.MACQUIRE 3 a b c QUORUM 2", "LOCK.RELEASE " + key + " OWNER you", "LOCK.ATTACH " + key + " OWNER me TOKEN " + token,
+		"LOCK.CHECK other TOKEN 1", "LOCK.INFO " + key, "LOCK.BREAK " + key, "LOCK.EXTEND other 1000 TOKEN 1", "LOCK.MRELEASE 1 " + key + " OWNER you",
+		"SEM.INIT s 1", "SEM.RESIZE s 1", "SEM.ACQUIRE s", "SEM.ACQUIRE s BLOCK 300", "SEM.RELEASE s " + permitNumber(1), "SEM.INFO s", "SEM.TAKE s",
+		"SEM.TAKE s BLOCK 300", "SEM.GIVE s", "LATCH.SET l 1", "LATCH.DOWN l", "LATCH.GET l", "LATCH.AWAIT l BLOCK 300",
+	} {
+		tests[command] = func(t *testing.T) {
+			began := time.Now()
+			reply := connect(t, s).do(strings.Fields(command)...)
+			waited := strings.Contains(command, " BLOCK ") && (reply == "$-1" || reply == ":0") // it was not to be had in that time
+			if took := time.Since(began); !waited && !strings.HasPrefix(reply, "-LOCKTIMEOUT ") || took > soon {
+				t.Errorf("got %q after %v", reply, took)
+			}
+		}
+	}
+	atOnce(t, tests)
+	want(t, holder.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+}
