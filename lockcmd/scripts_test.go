@@ -1,0 +1,268 @@
+package lockcmd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/redistest"
+)
+
+// TestR13ScriptsRefuseWhatIsNotSo: what a script answers to a call about a hold that is another one by now, hangs on another carrier, or has
+// had a later request; and that it then changes nothing.
+func TestR13ScriptsRefuseWhatIsNotSo(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{})
+		for _, m := range modes {
+			c, key := connect(t, s), newKey()
+			token := c.hold(key, m.option, "OWNER", "me")
+			c.hold(key, m.option, "OWNER", "me")
+			h := &heldBy{t: t, rdb: rdb, mode: m, key: key, token: token, carrier: c.carrier.name, last: c.carrier.requests.Load()}
+			h.refuse()
+			h.refuseToMove()
+			h.refuseAcquires()
+			h.refuseOneKey()
+			h.call("[0]", m.handover, m.endKeys(key, "me", tokenKey(key)), append(h.hand(token, h.carrier, c.carrier.requests.Add(1)), m.name)...) // a count remains
+			want(t, c.do("LOCK.RELEASE", key), ":1")
+		}
+	})
+}
+
+// heldBy is a hold of the owner me, with two counts.
+type heldBy struct {
+	t       *testing.T
+	rdb     redis.UniversalClient
+	mode    *mode
+	key     string
+	token   int64
+	carrier string
+	last    int64 // request of the carrier
+}
+
+// call runs a script, which must answer so.
+func (h *heldBy) call(want string, sc *script, keys []string, args ...any) {
+	h.t.Helper()
+	reply, err := sc.run(context.Background(), h.rdb.(processor), keys, args)
+	if got := fmt.Sprint(reply); err != nil || got != want {
+		h.t.Errorf("%s: got %s, %v, want %s", h.mode.name, got, err, want)
+	}
+}
+
+// refused is call of what must change nothing.
+func (h *heldBy) refused(want string, sc *script, keys []string, args ...any) {
+	h.t.Helper()
+	state := func() string { return fmt.Sprint(inRedis(h.t, h.rdb, h.key), inRedis(h.t, h.rdb, recordsKey(h.key))) }
+	before := state()
+	if h.call(want, sc, keys, args...); state() != before {
+		h.t.Errorf("%s: it was refused, and %s became %s", h.mode.name, before, state())
+	}
+}
+
+// hand are the arguments of a hand-over, but the last.
+func (h *heldBy) hand(token int64, carrier string, number int64) []any {
+	return []any{"me", token, carrier, number, "", "you", "x:1.1", 1, 30000, "w", 0, "-", "client", "-", h.mode.channel(h.key), "p"}
+}
+
+// refuse calls the scripts that end a hold, in the names of others and too late.
+func (h *heldBy) refuse() {
+	m, key, channel := h.mode, h.key, h.mode.channel(h.key)
+	ends, hands, revokes := m.releaseKeys(key, "me"), m.endKeys(key, "me", tokenKey(key)), m.endKeys(key, "me", "{"+key+"}:t", "{"+key+"}:a")
+	for _, other := range []struct {
+		token   int64
+		carrier string
+	}{{h.token - 1, h.carrier}, {h.token, "x:1.1"}} {
+		h.refused("-1", m.release, ends, "me", other.token, other.carrier, h.last+9, "all", channel, "p")
+		h.refused("[-1]", m.handover, hands, append(h.hand(other.token, other.carrier, h.last+9), m.name)...)
+		h.refused("-1", m.revoke, revokes, "me", other.token, other.carrier, "all", channel, "p", 1000, "", "", "")
+		h.refused("[0]", m.renew, m.keys(key, "me"), 60000, "me", mark(other.token, other.carrier))
+	}
+	h.refused("-2", m.release, ends, "me", h.token, h.carrier, h.last-1, "all", channel, "p")
+	h.refused("[-2]", m.handover, hands, append(h.hand(h.token, h.carrier, h.last-1), m.name)...)
+	h.refused("-1", m.undo, m.endKeys(key, "me"), "me", "x:1.1", h.last, h.last+1, channel, "p")
+	for _, owner := range []string{"me", "you"} { // held through a Leash, and not at all
+		h.refused("0", m.breaks, m.endKeys(key, owner, "{"+key+"}:a"), owner, channel, "p", 1000)
+	}
+	if n := h.rdb.Exists(context.Background(), "{"+key+"}:t", "{"+key+"}:a").Val(); n != 0 {
+		h.t.Errorf("%s: %d answers were left about what was not done", m.name, n)
+	}
+}
+
+// refuseToMove calls the scripts that change who carries a hold, or for how long it lasts.
+func (h *heldBy) refuseToMove() {
+	m, key := h.mode, h.key
+	keys := m.keys(key, "me", "{"+key+"}:t", "{"+key+"}:n")
+	for _, row := range [][]any{
+		{h.token - 1, h.carrier, "", ""}, {h.token, "x:1.1", "", ""}, {h.token, h.carrier, h.last + 1, ""}, {h.token, h.carrier, "", "=another"},
+	} {
+		h.refused("[-1]", m.move, keys, append(append([]any{"me"}, row...), "y:1.1", 1, "client", movedText, 1000, "", "")...)
+	}
+	record := "L1 5 x:1.1 1 5 1 30000 l - - c"
+	h.refused("-1", m.extend, m.keys(key, "me", "{"+key+"}:t"), "me", record, extended(record, 90000, "x:1"), 90000, "", "", 1000)
+	if exists(h.t, h.rdb, "{"+key+"}:t") {
+		h.t.Errorf("%s: a tombstone was left of what was not done", m.name)
+	}
+}
+
+// refuseAcquires calls the script that takes the lock.
+func (h *heldBy) refuseAcquires() {
+	acquire := func(want string, m *mode, key, owner, carrier string, number, tracked any) {
+		h.t.Helper()
+		keys, args := m.keys(key, owner, tokenKey(key)), []any{owner, carrier, number, tracked, 30000, "w", 0, "-", "client", "-"}
+		if m.fair {
+			keys, args = append(keys, m.queue(key)...), append(args, "", m.channel(key), "p")
+		}
+		h.refused(want, m.acquire, keys, args...)
+	}
+	acquire("[4]", h.mode, h.key, "me", h.carrier, h.last-1, h.token)
+	acquire(fmt.Sprintf("[2 %d %s -]", h.token, h.carrier), h.mode, h.key, "me", "x:1.1", 1, 0)
+	acquire("[3]", h.mode, newKey(), "me", h.carrier, h.last+1, h.token)
+	if h.mode.helpers == nil {
+		acquire("[5]", write, h.key, "me", h.carrier, h.last+1, 0)
+	} else {
+		acquire("[5]", plain, h.key, "me", h.carrier, h.last+1, 0)
+		acquire("[5]", fair, h.key, "me", h.carrier, h.last+1, 0)
+	}
+}
+
+// refuseOneKey calls the scripts that do with one key of a hold what others do with all.
+func (h *heldBy) refuseOneKey() {
+	m, key, channel := h.mode, h.key, h.mode.channel(h.key)
+	if m.apart == nil {
+		return
+	}
+	records := []string{recordsKey(key)}
+	h.refused("-1", m.apart, records, "me", h.token-1, h.carrier, h.last+9, "all", channel, "p", 2, "records")
+	h.refused("-2", m.apart, records, "me", h.token, h.carrier, h.last-1, "all", channel, "p", 2, "records")
+	h.refused("0", m.keep, records, 90000, "me", mark(h.token-1, h.carrier))
+	h.refused("0", m.keep, []string{key}, 90000, "you", "")
+}
+
+// TestR13PermitScriptsRefuseWhatIsNotSo: as those of locks do.
+func TestR13PermitScriptsRefuseWhatIsNotSo(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{})
+		key, c := semaphore(t, s, 2), connect(t, s)
+		p, tag := c.permit(key), "{"+key+"}"
+		r, ok := parseRecord(rdb.HGet(t.Context(), recordsKey(key), p).Val())
+		if !ok {
+			t.Fatal("the permit has no record")
+		}
+		h := &heldBy{t: t, rdb: rdb, mode: permit, key: key, token: r.token, carrier: r.carrier}
+		keys := semaphoreKeys(key)
+		for token, carrier := range map[int64]string{r.token - 1: r.carrier, r.token: "x:1.1"} {
+			h.call("-1", permitReleaseScript, keys, p, token, carrier, "", "", permitChannel(key), "p")
+			h.call(fmt.Sprintf("[-2 %d %s %d]", r.token, r.carrier, r.ttl), permitRevokeScript, append(keys, tag+":t"), p, token, carrier, permitChannel(key), "p", 1000, "", "")
+			h.call("[-1]", permitMoveScript, append(keys, tag+":t", tag+":n"), p, token, carrier, "", "", "y:1.1", 1, "client", movedText, 1000, "", "")
+			h.call("[0]", permitRenewScript, keys, 90000, p, mark(token, carrier))
+			h.call("0", permitKeepScript, keys[2:], 90000, p, mark(token, carrier))
+		}
+		h.call("0", permitUndoScript, keys, r.carrier, 1_000_000, permitChannel(key), "p", p)
+		h.call("0", permitKeepScript, keys[1:2], 90000, permitNumber(1), "")
+		h.call("[0 -1]", permitAcquireScript, semaphoreKeys(newKey()), "x:1.1", 1, 30000, "w", "-", "client", "channel", "p", permitNumber(2), 1)
+		c.wantCensus(key, 2, 1, 1)
+		if exists(t, rdb, tag+":t") {
+			t.Error("a tombstone was left of what was not done")
+		}
+		want(t, c.do("SEM.RELEASE", key), ":1")
+	})
+}
+
+// TestR25RedisCannotSay: what a renewal answers of a hold, and of a permit, when Redis refuses a command about it.
+func TestR25RedisCannotSay(t *testing.T) {
+	rdb := dialServer(t, redistest.Start(t).Addr)
+	s := leash(t, rdb, Config{})
+	without := func(denied string) redis.UniversalClient { // a user who may do all but this
+		if err := rdb.Do(t.Context(), "ACL", "SETUSER", denied, "on", ">pw", "~*", "&*", "+@all", "-"+denied).Err(); err != nil {
+			t.Fatal(err)
+		}
+		opt := *rdb.Options()
+		opt.Username, opt.Password = denied, "pw"
+		limited := redis.NewClient(&opt)
+		t.Cleanup(func() { limited.Close() })
+		return limited
+	}
+	for _, limited := range []redis.UniversalClient{without("hmget"), without("pexpire")} {
+		for _, m := range modes {
+			c, key := connect(t, s), newKey()
+			h := &heldBy{t: t, rdb: limited, mode: m, key: key}
+			h.call("[-1]", m.renew, m.keys(key, "me"), 90000, "me", mark(c.hold(key, m.option, "OWNER", "me"), c.carrier.name))
+		}
+	}
+	c, key := connect(t, s), semaphore(t, s, 1)
+	p := c.permit(key)
+	r, ok := parseRecord(rdb.HGet(t.Context(), recordsKey(key), p).Val())
+	if !ok {
+		t.Fatal("the permit has no record")
+	}
+	for _, limited := range []redis.UniversalClient{without("hget"), without("zadd")} {
+		h := &heldBy{t: t, rdb: limited, mode: permit}
+		h.call("[-1]", permitRenewScript, semaphoreKeys(key), 90000, p, mark(r.token, r.carrier))
+	}
+}
+
+// TestR13NoCommandNeedsAScriptThatIsThere: SCRIPT FLUSH before each command, in the middle of a hold of every kind.
+func TestR13NoCommandNeedsAScriptThatIsThere(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		flush := func() {
+			t.Helper()
+			if err := each(rdb, func(c *redis.Client) error { return c.ScriptFlush(t.Context()).Err() }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a, b := connect(t, s), connect(t, other)
+		does := func(c *conn, reply string, args ...string) {
+			t.Helper()
+			flush()
+			want(t, c.do(args...), reply)
+		}
+		for _, m := range modes {
+			key := newKey()
+			flush()
+			token := strconv.FormatInt(a.hold(key, m.option, "OWNER", "me", "LEASE", "60000"), 10)
+			does(a, ":"+token, append([]string{"LOCK.ACQUIRE", key, "OWNER", "me", "LEASE", "60000"}, strings.Fields(m.option)...)...)
+			does(a, ":90000", "LOCK.EXTEND", key, "90000")
+			does(b, ":1", "LOCK.CHECK", key, "TOKEN", token)
+			does(b, ":"+token, "LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token)
+			does(a, ":0", "LOCK.RELEASE", key, "TOKEN", token)
+			does(b, ":1", "LOCK.RELEASE", key)
+
+			flush()
+			c, w := connect(t, s), connect(t, other)
+			c.hold(key, m.option)
+			flush()
+			reply := w.start(append(append([]string{"LOCK.ACQUIRE", key}, alone(m)...), "BLOCK", "0")...)
+			eventually(t, 5*time.Second, "it waits", func() bool { return w.waits.Load() == 1 })
+			s.RenewAll(t.Context())
+			does(b, ":1", "LOCK.BREAK", key)
+			tokenOf(t, receive(t, reply, 5*time.Second))
+			does(w, ":1", "LOCK.RELEASE", key)
+		}
+		keys, semaphore, counter, latch := newKeys(2), newKey(), newKey(), newKey()
+		flush()
+		tokensOf(t, a.do(several("LOCK.MACQUIRE", keys)...), 2)
+		does(b, null, several("LOCK.MACQUIRE", keys)...)
+		does(a, ":2", several("LOCK.MRELEASE", keys)...)
+		does(a, ":1", "SEM.INIT", semaphore, "1")
+		flush()
+		p := a.permit(semaphore, "ID", "r")
+		does(b, "$32\r\n"+p, "SEM.ACQUIRE", semaphore, "ID", "r") // which moves it
+		s.RenewAll(t.Context())
+		does(b, "$-1", "SEM.ACQUIRE", semaphore)
+		does(a, ":1", "SEM.RELEASE", semaphore, p)
+		does(a, ":3", "SEM.RESIZE", semaphore, "3")
+		does(a, ":2", "SEM.GIVE", counter, "2")
+		does(a, ":1", "SEM.TAKE", counter)
+		does(a, ":1", "LATCH.SET", latch, "1")
+		does(a, ":0", "LATCH.DOWN", latch)
+		does(a, ":1", "LATCH.AWAIT", latch)
+		if len(b.losses) != 0 {
+			t.Errorf("lost %s", <-b.losses)
+		}
+	})
+}
