@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+	"time"
 
 	"leash/internal/config"
 	"leash/internal/embedded"
@@ -159,8 +160,17 @@ func lockConfig(cfg config.Config, up *upstream.Upstream) lockcmd.Config {
 	return lockcmd.Config{
 		WatchdogTimeout: cfg.WatchdogTimeout, Publish: cfg.LockPublish,
 		TokenTTL: cfg.TokenTTL, MaxHold: cfg.MaxHold, MaxWaiters: cfg.MaxWaiters, UpstreamTimeout: cfg.UpstreamTimeout,
+		FailoverGrace: grace(cfg), Owners: up.Owners,
 		Database: up.Database, Wire: up.Script, Suspect: up.Refresh,
 	}
+}
+
+// grace is --failover-grace as the locks take it.
+func grace(cfg config.Config) time.Duration {
+	if cfg.FailoverGrace == config.Auto {
+		return lockcmd.GraceAuto
+	}
+	return cfg.FailoverGrace
 }
 
 func proxyConfig(cfg config.Config) proxy.Config {

@@ -45,6 +45,8 @@ func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 		switch {
 		case r.kind == granted, r.kind == moved:
 			return appendInt(dst, r.token)
+		case r.kind == none && s.graces.left(w.key) > 0 && !s.stopped(restorePatience): // a new master may have forgotten it
+			continue
 		case r.kind == none:
 			return c.replyAbsent(dst, w.key, o, until)
 		case r.kind == unknown:

@@ -153,6 +153,8 @@ func (w *lossWait) why(until time.Time) (reason string, over, known bool) {
 		return renewal.ReasonBroken, true, true
 	case text != "", !w.ends.IsZero() && time.Now().Add(time.Second).After(w.ends):
 		return "", true, true
+	case w.service.graces.left(w.lock.key) > 0: // a new master may have forgotten it, then it is put back
+		return "", false, true
 	case !w.missed:
 		w.missed = true
 		return "", false, true

@@ -23,6 +23,11 @@ type Config struct {
 	MaxHold         time.Duration // for how long any lock may be held, as if each ACQUIRE said MAXHOLD; if zero, for as long as one likes
 	UpstreamTimeout time.Duration // how long a lock script may take before its outcome counts as unknown; if zero, 10 s
 
+	FailoverGrace time.Duration // for how long nothing is granted on a new master; GraceAuto: as long as must be; if zero, not at all
+
+	// Owners says of each slot of a cluster which of its masters serves it, as a small number; -1 for none. Needed for FailoverGrace; it
+	// does not block.
+	Owners func() []int
 	// Database gives the client of a database other than 0, the same one each time and made as New's is; it does not block. If
 	// nil, every carrier's locks lie where New's client looks.
 	Database func(db int) redis.UniversalClient
@@ -67,6 +72,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("lockcmd: max hold %v, want 0 or 1ms to %v", c.MaxHold, maxTTL)
 	case c.UpstreamTimeout < time.Millisecond:
 		return fmt.Errorf("lockcmd: upstream timeout %v, want at least 1ms", c.UpstreamTimeout)
+	case c.FailoverGrace != GraceAuto && c.FailoverGrace != 0 && c.FailoverGrace < c.WatchdogTimeout:
+		return fmt.Errorf("lockcmd: failover grace %v, want 0 or at least the watchdog timeout %v", c.FailoverGrace, c.WatchdogTimeout)
 	case c.Publish != PublishBoth && c.Publish != PublishSharded && c.Publish != PublishPlain:
 		return fmt.Errorf("lockcmd: publish %q, want %s, %s or %s", c.Publish, PublishBoth, PublishSharded, PublishPlain)
 	}

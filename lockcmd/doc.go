@@ -42,6 +42,6 @@
 //
 // # Not promised
 //
-// A failover of Redis can forget a lock, and so can an evicting maxmemory-policy; what lies in Redis can be deleted by
+// A failover of Redis can forget a lock, which a grace (grace.go) can make up for, and so can an evicting maxmemory-policy; what lies in Redis can be deleted by
 // anybody. The token orders holds at the resource where that matters.
 package lockcmd

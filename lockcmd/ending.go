@@ -18,16 +18,17 @@ const (
 
 // ending is a release of a hold by its own Leash, on its way. The hold's gate is ours when it is sent.
 type ending struct {
-	service *Service
-	hold    *hold
-	all     bool
-	back    string    // as a record has it, the ID of the acquire that is put back, which then has not been; "" for an owner's release
-	inner   bool      // counts remain, as far as this Leash knows: the hold is in state lessening, and kept; else in releasing
-	late    bool      // the client has its answer already
-	until   time.Time // of the hold
-	number  int64
-	request *request // nil before the first attempt
-	counts  int64    // that the hold has, once it is released with one key a request; else 0
+	service  *Service
+	hold     *hold
+	all      bool
+	back     string    // as a record has it, the ID of the acquire that is put back, which then has not been; "" for an owner's release
+	inner    bool      // counts remain, as far as this Leash knows: the hold is in state lessening, and kept; else in releasing
+	late     bool      // the client has its answer already
+	until    time.Time // of the hold
+	number   int64
+	request  *request // nil before the first attempt
+	restored bool     // the hold was put back once, for it to be released
+	counts   int64    // that the hold has, once it is released with one key a request; else 0
 }
 
 // beginEnding marks a present hold, whose gate is ours, as being released; nil when it is not held any more.
@@ -84,7 +85,7 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 	if e.hold.mode.handover != nil && !s.draining.Load() && e.frees() {
 		if w := s.queues.claim(e.hold); w != nil {
 			code, known := e.handOver(w, until)
-			if known && code != tooLate {
+			if known && code != tooLate && (code != notThere || s.graces == nil) {
 				return e.conclude(code, until)
 			}
 		}
@@ -92,6 +93,11 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 	for {
 		if code, err = e.ask(until); err != nil {
 			return 0, err
+		}
+		if code == notThere && !e.restored && s.restore(e.hold, until) { // it was forgotten, and nobody got it meanwhile
+			e.restored = true
+			e.renumber()
+			continue
 		}
 		if code != tooLate {
 			return e.conclude(code, until)

@@ -40,8 +40,12 @@ func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
 	return appendInt(dst, left)
 }
 
+// graceState is that of a free lock which its new master does not grant yet.
+const graceState = "grace"
+
 // look is what Redis has of a lock.
 type look struct {
+	state  string // "" for held
 	owner  string // "" when it is free
 	mode   string // Redisson's: plain, read, write
 	count  int64
@@ -171,7 +175,9 @@ func (c *Carrier) info(_ context.Context, dst []byte, args [][]byte) []byte {
 	if err != nil {
 		return c.replyFailure(dst, err)
 	}
-	if l.owner == "" {
+	if left := s.graces.left(key); l.owner == "" && left > 0 {
+		l.left, l.state = left, graceState
+	} else if l.owner == "" {
 		return appendNil(dst)
 	}
 	return l.append(dst, s.queues.unfair(c.id(key))+l.queue)
@@ -209,9 +215,10 @@ func (l look) append(dst []byte, waiters int) []byte {
 	if !known {
 		r = &record{}
 	}
-	text("state", "held", true)
-	text("mode", l.mode, true)
-	text("owner", l.owner, true)
+	held := l.state == ""
+	text("state", cmp.Or(l.state, "held"), true)
+	text("mode", l.mode, held)
+	text("owner", l.owner, held)
 	number("token", r.token, known)
 	number("holds", l.count, true)
 	number("since-ms", r.since, known)

@@ -128,8 +128,11 @@ func (h *hold) fate(until time.Time) (lost string, err error) {
 		return "", nil
 	}
 	lost = renewal.ReasonGone
-	if how == renewal.Broken {
+	switch {
+	case how == renewal.Broken:
 		lost = renewal.ReasonBroken
+	case s.restore(h, until):
+		return "", errRestored
 	}
 	h.Lost(lost)
 	return lost, nil

@@ -109,6 +109,7 @@ func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(
 	if cfg.Wire == nil {
 		cfg.Wire = up.Script
 	}
+	cfg.Owners = up.Owners
 	s, err := New(cfg, rdb, pubsub.New(up, log), log)
 	if err != nil {
 		t.Fatal(err)

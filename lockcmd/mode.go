@@ -18,6 +18,7 @@ type mode struct {
 	renew                                *script // of a hold that it only looks at it says how long that one lasts (R24)
 	extend                               *script // replaces the record of a lease, if it is as it was read, and sets the lease's own time
 	breaks                               *script // ends a hold that is not of Leash's
+	restore                              *script // puts holds back that a new master does not have
 	keep, apart                          *script // renew a hold, or release it, one key at a time; nil when it has but one
 	handover                             *script // nil when a release does not grant
 	fair                                 bool    // who waits stands in that queue, and is told on a channel of its own
@@ -30,14 +31,14 @@ type mode struct {
 // plain is an exclusive lock, Redisson's RLock.
 var plain = &mode{
 	id: 0, name: "plain", acquire: acquireScript, release: releaseScript, revoke: revokeScript, move: moveScript, undo: undoScript,
-	renew: renewScript, extend: extendScript, breaks: breakScript, handover: handoverScript, channel: lockChannel, queue: queueKeys,
+	renew: renewScript, restore: restoreScript, extend: extendScript, breaks: breakScript, handover: handoverScript, channel: lockChannel, queue: queueKeys,
 }
 
 // fair is a plain lock for which waiters stand in one queue, whatever Leash or Java they come from: Redisson's RedissonFairLock. Once it
 // is held it is a plain one.
 var fair = &mode{
 	id: 1, name: "fair", option: "FAIR", acquire: acquireFairScript, release: releaseScript, revoke: revokeScript, move: moveScript,
-	undo: undoScript, renew: renewScript, extend: extendScript, breaks: breakScript, handover: handoverScript, fair: true, channel: lockChannel, queue: queueKeys,
+	undo: undoScript, renew: renewScript, restore: restoreScript, extend: extendScript, breaks: breakScript, handover: handoverScript, fair: true, channel: lockChannel, queue: queueKeys,
 }
 
 // read and write are the two ways to hold a read-write lock, Redisson's RReadWriteLock.
@@ -51,9 +52,9 @@ func newRWMode(id int, name string, shared bool) *mode {
 		return loadScript("rw_"+script, slices.Concat([]string{"rw_" + name, "rw"}, parts)...)
 	}
 	return &mode{
-		id: id, name: name, option: strings.ToUpper(name), shared: shared, acquire: load("acquire", "rw_grant"), release: load("release"),
-		handover: load("handover", "rw_grant"),
-		revoke:   load("revoke"), move: load("move"), undo: load("undo"), renew: load("renew"), keep: load("keep"), apart: load("apart"), extend: load("extend"), breaks: load("break"),
+		id: id, name: name, option: strings.ToUpper(name), shared: shared, acquire: load("acquire", "rw_grant", "master"), release: load("release"),
+		handover: load("handover", "rw_grant", "master"),
+		revoke:   load("revoke"), move: load("move"), undo: load("undo"), renew: load("renew"), restore: load("restore", "master"), keep: load("keep"), apart: load("apart"), extend: load("extend"), breaks: load("break"),
 		channel: rwChannel,
 		helpers: func(key, _ string) []string { return []string{recordsKey(key)} },
 	}

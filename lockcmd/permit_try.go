@@ -26,7 +26,7 @@ func (c *Carrier) newPermitTry(w wish, count int64) *permitTry {
 	t := &permitTry{carrier: c, wish: w, permits: newPermits(w.key, w.id, count), number: c.requests.Add(1)}
 	args := []any{
 		c.name, t.number, w.ttl.Milliseconds(), w.options(), recordID(w.id), recordClient(c.host.Client()), permitChannel(w.key),
-		s.cfg.publishMode(),
+		s.cfg.publishMode(), s.graces.may(w.key),
 	}
 	for _, p := range t.permits {
 		args = append(args, p, s.owners.Add(1))
@@ -35,10 +35,14 @@ func (c *Carrier) newPermitTry(w wish, count int64) *permitTry {
 	return t
 }
 
+// permitMayArg is as mayArg, for permits.
+const permitMayArg = 8
+
 // send looks once whether there are so many permits. Those that hang on another connection, under the same ID, are moved to this one
 // first. What is not known at until is unknown.
 func (t *permitTry) send(until time.Time) result {
-	for range len(t.permits) + 1 {
+	for range len(t.permits) + 1 + maxBars {
+		t.request.args[permitMayArg] = t.carrier.service.graces.may(t.wish.key)
 		reply, err := t.carrier.service.ask(t.request, until)
 		t.late = t.late || t.request.doubt
 		t.request.doubt = false
@@ -52,6 +56,11 @@ func (t *permitTry) send(until time.Time) result {
 		case n[0] == 1 && len(n) == 2+2*len(t.permits):
 			t.grants = n[2:]
 			return result{kind: granted, rest: n[1], sent: t.request.sent}
+		case n[0] == 6:
+			if r, again := t.carrier.service.bar(t.wish.key, word(reply, 1), until); !again {
+				return r
+			}
+			continue
 		case n[0] != 2:
 			return result{kind: unknown}
 		}

@@ -23,6 +23,9 @@ func (c *Carrier) revoke(dst []byte, key string, o options, until time.Time) []b
 		v := s.newRevoke(c.id(key), id, o.all)
 		found, err := v.read(o, until)
 		if err == nil && !found && v.answer == "" {
+			if s.graces.left(key) > 0 && !s.stopped(restorePatience) { // a new master may have forgotten it
+				continue
+			}
 			return appendError(dst, msgNotHeld)
 		}
 		code := int64(notThere)

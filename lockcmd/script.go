@@ -20,13 +20,14 @@ var scriptFiles embed.FS
 type script struct{ source, sha string }
 
 var (
-	acquireScript  = loadScript("acquire")
+	acquireScript  = loadScript("acquire", "master")
 	releaseScript  = loadScript("release", "queue")
-	handoverScript = loadScript("handover", "queue")
+	handoverScript = loadScript("handover", "queue", "master")
 	revokeScript   = loadScript("revoke", "queue")
 	moveScript     = loadScript("move")
 	undoScript     = loadScript("undo", "queue")
 	renewScript    = loadScript("renew")
+	restoreScript  = loadScript("restore", "master")
 	extendScript   = loadScript("extend")
 	breakScript    = loadScript("break", "queue")
 	markScript     = loadScript("mark")
@@ -36,7 +37,7 @@ var (
 	latchScript    = loadScript("latch")
 	downScript     = loadScript("down")
 
-	acquireFairScript = loadScript("acquire", "queue", "turn")
+	acquireFairScript = loadScript("acquire", "queue", "turn", "master")
 	leaveScript       = loadScript("leave", "queue")
 
 	inspectRWScript = loadScript("rw_inspect", "rw_read", "rw")

@@ -38,6 +38,7 @@ type Service struct {
 	notified atomic.Int64 // carriers with LOCK.NOTIFY
 	grieving atomic.Int64 // holds in bereft; changed with mu held
 	copiers  copiers
+	graces   *graces // nil without Config.FailoverGrace
 	stats    counters
 
 	// tasks are the goroutines that outlive the command that began them; stop tells them that the Service ends. Run waits.
@@ -82,6 +83,7 @@ func New(cfg Config, rdb redis.UniversalClient, ears Subscriber, log *slog.Logge
 		return nil, fmt.Errorf("lockcmd: client is a %T, want *redis.Client or *redis.ClusterClient", rdb)
 	}
 	s.watchdog = renewal.New(&store{s})
+	s.graces = newGraces(s)
 	s.queues, s.lines = newQueues(), newLines()
 	s.ears = newSubscriber(s, ears)
 	return s, nil
@@ -105,6 +107,9 @@ func (s *Service) Run(ctx context.Context) error {
 	wg.Go(func() { s.ears.run(ctx) })
 	wg.Go(func() { s.warnOfEviction(ctx) })
 	wg.Go(func() { s.learnCommands(ctx) })
+	if s.graces != nil {
+		wg.Go(func() { s.graces.watch(ctx) })
+	}
 	logged := make(chan struct{})
 	go func() { defer close(logged); s.logLosses() }()
 	<-ctx.Done()

@@ -2,6 +2,7 @@ package lockcmd
 
 import (
 	"sync/atomic"
+	"time"
 
 	"leash/renewal"
 )
@@ -18,12 +19,15 @@ type Stats struct {
 	Limited   int64            // commands that would have had to wait and were answered with LOCKLIMIT
 	Undone    int64            // acquires of unknown outcome that were taken back
 	Losses    map[string]int64 // holds that ended against their owner's will, by reason
+	Restored  int64            // holds put back where a new master did not have them
+	Grace     time.Duration    // for how long yet some new master grants nothing; 0 if none does not
+	Graced    int64            // masters of which that is so
 	Unlogged  int64            // losses that are not in the log, for it was too slow
 }
 
 // counters are the live figures behind Stats.
 type counters struct {
-	holds, waiters, acquires, releases, handovers, timeouts, limited, undone, unlogged atomic.Int64
+	holds, waiters, acquires, releases, handovers, timeouts, limited, undone, unlogged, restored atomic.Int64
 
 	losses [len(lossReasons)]atomic.Int64
 }
@@ -47,8 +51,11 @@ func (s *Service) Stats() Stats {
 	out := Stats{
 		Holds: c.holds.Load(), Waiters: c.waiters.Load(), Acquires: c.acquires.Load(), Releases: c.releases.Load(),
 		Handovers: c.handovers.Load(), Renewals: s.watchdog.Stats.Renewals.Load(), Timeouts: c.timeouts.Load(), Limited: c.limited.Load(),
-		Undone: c.undone.Load(), Unlogged: c.unlogged.Load(), Losses: make(map[string]int64, len(lossReasons)),
+		Restored: c.restored.Load(),
+		Undone:   c.undone.Load(), Unlogged: c.unlogged.Load(), Losses: make(map[string]int64, len(lossReasons)),
 	}
+	masters, longest := s.graces.ongoing()
+	out.Graced, out.Grace = int64(masters), longest
 	for i, r := range lossReasons {
 		out.Losses[r] = c.losses[i].Load()
 	}

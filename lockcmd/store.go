@@ -37,7 +37,8 @@ func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch) []
 	if len(batches) == 0 {
 		return nil
 	}
-	sent := time.Now()
+	began := time.Now()
+	sent := began
 	errs, replies := s.pipeline(ctx, "EVALSHA", batches)
 	out := make([][]renewal.Outcome, len(batches))
 	var missing []int
@@ -60,6 +61,7 @@ func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch) []
 		}
 	}
 	s.explain(ctx, batches, out)
+	s.restore(ctx, batches, out, began)
 	return out
 }
 

@@ -23,6 +23,7 @@ type try struct {
 	request *request
 	silence int64     // on the channel of its line, before it was sent
 	end     time.Time // of BLOCK; zero when there is none
+	bars    int       // how often it met a master that might grant by then
 	bundle  *bundle   // of the hold that it makes; nil for none
 	move    *move     // of unknown outcome, of the hold that its ID names; else nil
 }
@@ -94,8 +95,12 @@ func (t *try) grantArgs() []any {
 	w, s := t.wish, t.carrier.service
 	return []any{
 		w.ttl.Milliseconds(), w.options(), s.cfg.TokenTTL.Milliseconds(), recordID(w.id), recordClient(t.carrier.host.Client()), w.more(),
+		s.graces.may(w.key),
 	}
 }
+
+// mayArg is the place of the master that may grant among the arguments of an acquire.
+const mayArg = 10
 
 // send looks once whether the lock can be had. What is not known at until is unknown.
 func (t *try) send(until time.Time) result {
@@ -109,6 +114,7 @@ func (t *try) send(until time.Time) result {
 func (t *try) sendOnce(until time.Time) result {
 	s := t.carrier.service
 	t.request.copies, t.request.patience = t.wish.replicas, t.replicaPatience()
+	t.request.args[mayArg] = s.graces.may(t.wish.key)
 	reply, err := s.ask(t.request, until)
 	t.late = t.late || t.request.doubt
 	t.request.doubt = false
@@ -127,9 +133,27 @@ func (t *try) sendOnce(until time.Time) result {
 		return t.superseded(until)
 	case n[0] == 5:
 		return result{kind: failed, text: msgKind}
+	case n[0] == 6:
+		return t.barred(word(reply, 1), until)
 	}
 	return result{kind: unknown}
 }
+
+// barred is what becomes of a try at a free lock that the master with that replication id may not grant, as far as was known.
+func (t *try) barred(replid string, until time.Time) result {
+	r, again := t.carrier.service.bar(t.wish.key, replid, until)
+	if !again {
+		return r
+	}
+	if t.bars++; t.bars > maxBars {
+		t.bars = 0
+		return result{kind: busy, text: msgRefused}
+	}
+	return t.sendOnce(until)
+}
+
+// maxBars is how often in a row a try may meet a master that it has to get to know.
+const maxBars = 3
 
 func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
@@ -201,6 +225,12 @@ func (t *try) ownElsewhere(token int64, back bool, until time.Time) (r result, l
 // superseded is what becomes of an owner whose hold this connection tracks and Redis does not have: it was ended by another
 // way of the owner's, and then this try is one for a new hold; or it is lost.
 func (t *try) superseded(until time.Time) result {
+	if t.bars < maxBars && !t.late && t.carrier.service.restore(t.own, until) { // a new master had forgotten it
+		t.bars++
+		t.number = t.carrier.requests.Add(1) // above that of the hold's record
+		t.renew()
+		return t.sendOnce(until)
+	}
 	if r, lost := t.ownGone(until); lost {
 		return r
 	}

@@ -107,6 +107,9 @@ func (s *Server) infoSection() []byte {
 	for _, reason := range slices.Sorted(maps.Keys(locks.Losses)) {
 		line("locks_lost_"+reason, locks.Losses[reason])
 	}
+	line("masters_in_grace", locks.Graced)
+	line("grace_ms", locks.Grace.Milliseconds())
+	line("holds_restored", locks.Restored)
 	subscriptions := s.exchange.Stats()
 	line("subscribers", subscriptions.Listeners)
 	line("upstream_subscriptions", subscriptions.Subscriptions)

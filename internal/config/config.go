@@ -69,6 +69,8 @@ type Config struct {
 	TokenTTL time.Duration
 	// MaxHold is for how long any lock may be held; 0: for as long as one likes.
 	MaxHold time.Duration
+	// FailoverGrace is for how long no locks are granted on a new master; 0: it makes no difference. Auto: as long as it must be.
+	FailoverGrace time.Duration
 	// MaxWaiters is how many commands may wait for locks at once.
 	MaxWaiters int
 

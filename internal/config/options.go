@@ -139,6 +139,11 @@ func lockOptions(c *Config) []option {
 		{name: "max-hold", value: duration("duration", &c.MaxHold),
 			help: "For how long any lock, which a permit is not, may be held, as MAXHOLD of LOCK.ACQUIRE says for one: then its holder is told that it is lost, " +
 				"and it is released. 0 is for as long as one likes. 0, or 100ms to 8760h."},
+		{name: "failover-grace", value: graceValue(&c.FailoverGrace),
+			help: "After a failover, and after a restart of Redis, for how long no locks and permits are granted on the new master: a lock that it " +
+				"may have forgotten is then over, or put back by its Leash. auto is watchdog-timeout and as long as an old master may serve on: " +
+				"cluster-node-timeout, or min-replicas-max-lag without a cluster. 0 is not at all: a failover can then give a lock to two. All Leashes before " +
+				"one Redis must have the same. 0, auto, or from watchdog-timeout on, to 48h."},
 		{name: "max-waiters", value: count("n", &c.MaxWaiters),
 			help: "Commands that may wait for locks, permits and latches at once; one more is answered LOCKLIMIT. 1 to 1000000."},
 	}

@@ -81,6 +81,7 @@ var everything = []struct{ flag, text string }{
 	{"lock-publish", "plain"},
 	{"token-ttl", "0"},
 	{"max-hold", "5m"},
+	{"failover-grace", "auto"},
 	{"max-waiters", "9"},
 	{"threads", "3"},
 	{"log-level", "debug"},
@@ -113,6 +114,7 @@ var everythingParsed = Config{
 	OnDisconnect:    "expire",
 	LockPublish:     "plain",
 	MaxHold:         5 * time.Minute,
+	FailoverGrace:   Auto,
 	MaxWaiters:      9,
 
 	Threads:   3,

@@ -44,6 +44,7 @@ func (c Config) Validate() error {
 		word("lock-publish", c.LockPublish, lockPublishes),
 		c.validateTokenTTL(),
 		c.validateMaxHold(),
+		c.validateFailoverGrace(),
 		within("max-waiters", c.MaxWaiters, 1, 1000000, strconv.Itoa),
 
 		within("threads", c.Threads, 1, 1024, strconv.Itoa),
@@ -83,6 +84,22 @@ func (c Config) validateMaxHold() error {
 		return nil
 	}
 	return within("max-hold", c.MaxHold, 100*time.Millisecond, 365*24*time.Hour, formatDuration)
+}
+
+// validateFailoverGrace: a lease must be over when the grace is.
+func (c Config) validateFailoverGrace() error {
+	switch {
+	case c.FailoverGrace == 0:
+		return nil
+	case c.Embedded():
+		return errors.New("--failover-grace needs --upstream: the embedded Redis has no failover")
+	case c.FailoverGrace == Auto:
+		return nil
+	case c.FailoverGrace < c.WatchdogTimeout:
+		return fmt.Errorf("--failover-grace %s is shorter than --watchdog-timeout %s: give that much and as long as an old master may serve on, or auto",
+			formatDuration(c.FailoverGrace), formatDuration(c.WatchdogTimeout))
+	}
+	return within("failover-grace", c.FailoverGrace, 0, 48*time.Hour, formatDuration)
 }
 
 // maxUnixPath is how long a unix socket's path may be on Linux, without the NUL behind it.

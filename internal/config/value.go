@@ -118,6 +118,30 @@ func duration(kind string, p *time.Duration) value {
 	return bind(kind, p, parseDuration, formatDuration)
 }
 
+// Auto is a duration that Leash finds out by itself.
+const Auto = time.Duration(-1)
+
+// graceValue is a duration, or auto.
+func graceValue(p *time.Duration) value {
+	parse := func(s string) (time.Duration, error) {
+		if s == "auto" {
+			return Auto, nil
+		}
+		d, err := parseDuration(s)
+		if err == nil && d < 0 {
+			err = errors.New("is less than nothing")
+		}
+		return d, err
+	}
+	format := func(d time.Duration) string {
+		if d == Auto {
+			return "auto"
+		}
+		return formatDuration(d)
+	}
+	return bind("auto|duration", p, parse, format)
+}
+
 func parseDuration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err == nil {

@@ -1,11 +1,11 @@
 -- acquire.lua tries once to take a plain lock for an owner; with queue.lua and turn.lua before it, a FAIR one.
 -- KEYS 1 the lock · 2 its token counter · FAIR: 3 its queue · 4 the queue's timeouts · 5 our waiters
 -- ARGV 1 owner · 2 carrier · 3 request number · 4 the token this carrier tracks for the owner, 0 for none
---      5 TTL ms · 6 options, w or l first · 7 token TTL ms, 0 for none · 8 ID as "=id", or "-" · 9 client · 10 more
---      FAIR: 11 for how long it waits at least, ms, "" when it does not wait · 12 channel of the lock's releases · 13 ways to publish
+--      5 TTL ms · 6 options, w or l first · 7 token TTL ms, 0 for none · 8 ID as "=id", or "-" · 9 client · 10 more · 11 the master that may grant
+--      FAIR: 12 for how long it waits at least, ms, "" when it does not wait · 13 channel of the lock's releases · 14 ways to publish
 -- Replies {1, token, ms left} granted, entered again, or this very request done before · {0, PTTL} taken
 --      {2, token, carrier, id} the owner's hold hangs elsewhere · {3} the tracked hold is gone · {4} a late copy, nothing done
---      {5} the owner holds it in another mode
+--      {5} the owner holds it in another mode · {6, replication id} it is free, but this master may not grant it
 -- Atomic: looking, counting the token and granting must be one step, or two owners see a free lock.
 local owner, carrier, req, want, ttl = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
 local h = redis.pcall('HMGET', KEYS[1], owner, 'leash', 'mode', owner .. ':write')
@@ -16,7 +16,9 @@ if not h[1] then
   if h[4] then return {5} end
   local orphan = h[2] and redis.call('HLEN', KEYS[1]) == 1 -- a record whose owner's field was deleted (R11)
   local free = left == -2 or orphan
-  if KEYS[3] then free = turn(fair(3), free, owner, left, ARGV[11], ARGV[12], ARGV[13]) end
+  local bar = free and barred(ARGV[11])
+  if KEYS[3] then free = turn(fair(3), free and not bar, owner, left, ARGV[12], ARGV[13], ARGV[14]) end
+  if bar then return {6, bar} end
   if not free then return {0, left} end
 elseif h[3] then return {5}
 elseif r[CARRIER] ~= carrier then return {2, r[TOKEN] or '', r[CARRIER] or '', r[ID] or '-'}
@@ -35,6 +37,8 @@ elseif want == r[TOKEN] then
   return {1, tonumber(r[TOKEN]), math.max(left, ttl)}
 elseif want ~= '0' then return {3}
 end -- else: the carrier tracks none, so what lies here was granted to nobody by a late copy; it is replaced
+local bar = h[1] and barred(ARGV[11])
+if bar then return {6, bar} end
 local made = grant(KEYS[1], KEYS[2], {owner, carrier, ARGV[3], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]})
-if KEYS[3] and made[1] == 1 then fair(3).took(owner, ARGV[6], ARGV[12], ARGV[13]) end
+if KEYS[3] and made[1] == 1 then fair(3).took(owner, ARGV[6], ARGV[13], ARGV[14]) end
 return made

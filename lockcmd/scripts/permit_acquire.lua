@@ -1,22 +1,23 @@
 -- permit_acquire.lua takes permits of a semaphore for a carrier, all or none. Those of them that the carrier has already it keeps, so a
 -- request may be repeated, and one with an ID from another request too (R7).
 -- KEYS 1 the semaphore · 2 its zset · 3 our hash
--- ARGV 1 carrier · 2 request number · 3 TTL ms · 4 options · 5 ID as "=id", or "-" · 6 client · 7 channel · 8 ways to publish
+-- ARGV 1 carrier · 2 request number · 3 TTL ms · 4 options · 5 ID as "=id", or "-" · 6 client · 7 channel · 8 ways to publish · 9 the master that may grant
 --      then for each permit: its 32 digits, and the token of this hold of it
 -- Replies {1, available, then for each permit its token and for how many ms its lease lasts} granted
 --      {0, ms until the earliest lease ends, 60000 at most, or -1} there are not so many · {2, permit, token, carrier} it hangs on another carrier
+--      {6, replication id} there are as many, but this master may not grant them
 -- Atomic: looking and taking must be one step, or two take the last permit. DECRBY comes first of what takes, so at the memory limit
 -- Redis refuses before anything is taken.
 local bad = refusal()
 if bad then return bad end
 local now, ttl, missing, out = clock(), tonumber(ARGV[3]), {}, {1, 0}
 reap(now, ARGV[7], ARGV[8])
-for i = 9, #ARGV, 2 do
+for i = 10, #ARGV, 2 do
   local ends, r = redis.call('ZSCORE', KEYS[2], bytes(ARGV[i])), parse(redis.call('HGET', KEYS[3], ARGV[i]))
   if ends and r[CARRIER] ~= ARGV[1] then return {2, ARGV[i], r[TOKEN] or '', r[CARRIER] or ''} end
   if not ends then missing[#missing + 1] = i end
-  out[i - 6] = ends and tonumber(r[TOKEN]) or tonumber(ARGV[i + 1])
-  out[i - 5] = ends and math.max(tonumber(ends) - now, 0) or ttl
+  out[i - 7] = ends and tonumber(r[TOKEN]) or tonumber(ARGV[i + 1])
+  out[i - 6] = ends and math.max(tonumber(ends) - now, 0) or ttl
 end
 local have = number(KEYS[1])
 if have < #missing then
@@ -25,6 +26,8 @@ if have < #missing then
 end
 out[2] = have - #missing
 if #missing == 0 then return out end
+local bar = barred(ARGV[9])
+if bar then return {6, bar} end
 redis.call('DECRBY', KEYS[1], #missing)
 for _, i in ipairs(missing) do
   redis.call('ZADD', KEYS[2], whole(now + ttl), bytes(ARGV[i]))

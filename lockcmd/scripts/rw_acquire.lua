@@ -1,7 +1,7 @@
 -- rw_acquire.lua tries once to take a read-write lock for reading or writing.
 -- KEYS 1 the lock · 2 its records · 3 its token counter
 -- ARGV 1 owner · 2 carrier · 3 request number · 4 the token this carrier tracks for the owner in this mode, 0 for none
---      5 TTL ms · 6 options, w or l first · 7 token TTL ms, 0 for none · 8 ID as "=id", or "-" · 9 client · 10 more
+--      5 TTL ms · 6 options, w or l first · 7 token TTL ms, 0 for none · 8 ID as "=id", or "-" · 9 client · 10 more · 11 the master that may grant
 -- Replies as acquire.lua's; {5} also when the owner reads and asks to write, for it would wait for itself
 -- Atomic: as acquire.lua; and who else is there must be looked at in the moment of the grant.
 local key, leash, owner, carrier, req, want, ttl = KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
@@ -34,4 +34,6 @@ if mine == 0 and not fresh then
     if not fresh and writer then bury(key, leash, writer) end
   end
 end
+local bar = barred(ARGV[11])
+if bar then return {6, bar} end
 return admit(key, leash, KEYS[3], MINE, field, n, fresh, {owner, carrier, ARGV[3], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]})

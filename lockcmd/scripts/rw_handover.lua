@@ -1,12 +1,12 @@
 -- rw_handover.lua ends a READ or WRITE hold and, when that frees the lock, grants it to a waiter of the same Leash, in either mode (R21).
 -- KEYS 1 the lock · 2 its records · 3 its token counter
 -- ARGV 1 owner · 2 token · 3 carrier · 4 request number · 5 as rw_release.lua's
---      6 the waiter's owner · 7 carrier · 8 request number · 9 TTL ms · 10 options · 11 token TTL ms · 12 ID · 13 client · 14 more
---      15 channel · 16 ways to publish · 17 the waiter's mode
+--      6 the waiter's owner · 7 carrier · 8 request number · 9 TTL ms · 10 options · 11 token TTL ms · 12 ID · 13 client · 14 more · 15 the master that may grant
+--      16 channel · 17 ways to publish · 18 the waiter's mode
 -- Replies {1, token, ms left} ended and granted, also when this very request was done before · {1} ended, and others hold the lock yet, or it cannot be granted here
 --      {0} counts remain · {-1} no such hold, nothing granted · {-2} a late copy, nothing done
 -- Atomic: nobody may get in between the end of one hold and the next. HDEL comes first, so at maxmemory the release passes (R13).
-local key, leash, field, theirs = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX, ARGV[6] .. (ARGV[17] == 'write' and ':write' or '')
+local key, leash, field, theirs = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX, ARGV[6] .. (ARGV[18] == 'write' and ':write' or '')
 local has, w = find(key, leash, theirs)
 if has > 0 and w[CARRIER] == ARGV[7] and w[REQ] == ARGV[8] then
   return {1, tonumber(w[REPLY]), lasts(key, leash, theirs, has)}
@@ -22,19 +22,19 @@ if n > 1 and ARGV[5] ~= 'all' then
   lessen(key, leash, field, n, r)
   return {0}
 end
-if rest(key, leash, field) > 0 or not mints(KEYS[3]) then
-  finish(key, leash, field, n, ARGV[15], ARGV[16])
+if rest(key, leash, field) > 0 or not mints(KEYS[3]) or barred(ARGV[15]) then
+  finish(key, leash, field, n, ARGV[16], ARGV[17])
   return {1}
 end
 pass(key)
-local first = ARGV[17] == 'read' and redis.pcall('SET', timeout(leash, theirs, 1), '1', 'PX', ARGV[9])
+local first = ARGV[18] == 'read' and redis.pcall('SET', timeout(leash, theirs, 1), '1', 'PX', ARGV[9])
 if type(first) == 'table' and first.err then -- a slot that migrates takes no new key here, and would refuse the grant half way
-  finish(key, leash, field, n, ARGV[15], ARGV[16])
+  finish(key, leash, field, n, ARGV[16], ARGV[17])
   return {1}
 end
 redis.call('HDEL', key, field)
 for i = 1, MINE == 'read' and math.min(n, 10000) or 0 do redis.pcall('DEL', timeout(leash, field, i)) end
 local g = {ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13], ARGV[14]}
-local made = admit(key, leash, KEYS[3], ARGV[17], theirs, has, true, g)
-if MINE == 'write' and ARGV[17] == 'read' then tell(ARGV[15], ARGV[16], WORD) end -- readers elsewhere get in with this one
+local made = admit(key, leash, KEYS[3], ARGV[18], theirs, has, true, g)
+if MINE == 'write' and ARGV[18] == 'read' then tell(ARGV[16], ARGV[17], WORD) end -- readers elsewhere get in with this one
 return made

@@ -51,6 +51,20 @@ func (t *Topology) Node(slot uint16) *Node {
 	return nil
 }
 
+// Owners says of each slot which of the masters serves it now, as a number; -1
+// for none. It is nil for a single Redis.
+func (u *Upstream) Owners() []int {
+	t := u.Topology()
+	if !t.cluster {
+		return nil
+	}
+	owners := make([]int, SlotCount)
+	for slot := range owners {
+		owners[slot] = t.Owner(uint16(slot))
+	}
+	return owners
+}
+
 // standalone is the topology of a single Redis.
 func standalone(n *Node) *Topology { return &Topology{masters: []*Node{n}} }
 

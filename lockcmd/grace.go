@@ -1,0 +1,411 @@
+package lockcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The grace (Config.FailoverGrace) is for what a new master may have forgotten. Redis replicates behind the client's back, so a replica
+// that becomes the master lacks the last writes of the old one, and a server that comes back may lack all: locks that somebody believes
+// in are free there. From the moment such a master is first looked at, for as long as an old lease may last, nothing is granted there;
+// whoever holds a lock goes on, and what is missing of it is put back (restore.go).
+//
+// The argument. Let a belief come from the old master. It ends a TTL after the last request that the old one answered was sent (R25), so at the
+// latest a TTL after the old one stopped. The grace begins at the first look at the new master, which is after its promotion, and lasts
+// for a TTL and as long as an old master may serve on beside it. So when it is over, every such belief is, or its hold is on the new
+// master, where it was renewed or put back. And no script grants unless it runs on a master that this Leash has seen out of grace: it
+// compares the replication id itself. So nobody needs to notice in time for that; who notices late only loses a hold. Package
+// internal/failover searches a model of this.
+//
+// Which master it is. A promoted replica keeps its run_id, and a server that comes back has another one; its replication id is new in both
+// cases. It is also new when the first replica joins a master, or an hour after the last one has left; but then there is no second
+// id, which remembers the one before a promotion. So: without a second id, a master is one since its process began, of which Redis says
+// when. With one, it was promoted, nobody knows when, and the first look leaves a mark with the time in the server itself. A first
+// lock on an empty Redis, a connection that breaks, and a slot that moves begin no grace.
+//
+// A slot that moves from a master in grace to another takes its grace along, as far as this Leash has seen it there.
+//
+// What it needs:
+//   - No renewed TTL is longer than the grace less the time that an old master may serve on. Longer leases are put back, if their
+//     connection lives and its Leash reaches the new master within the grace; else they are not covered.
+//   - An old master that is cut off stops in that time, and before the leases that it has are over: a hold may be renewed at the new master alone,
+//     run out at the old one, and be granted there. Redis Cluster's stops after cluster-node-timeout, a single Redis with
+//     sentinels after min-replicas-max-lag if min-replicas-to-write is 1. One that was frozen, and wakes up, may grant until it hears of the other.
+//   - Everybody who grants obeys it. Redisson's clients do not, nor a Leash without the flag.
+//   - The clocks of the servers do not step by a lease (R2).
+//   - A replica that never had a copy is not promoted.
+//
+// Plain counters and latches are no leases: nobody's belief in them ends, so there is nothing to wait for, and they go on as they are.
+
+// GraceAuto is a FailoverGrace as long as the watchdog's timeout and what Redis's configuration says of an old master.
+const GraceAuto = time.Duration(-1)
+
+const (
+	graceEvery = time.Second        // how often masters are looked at
+	lookTime   = time.Second        // for one look
+	markTTL    = 7 * 24 * time.Hour // of a mark that nobody looks at any more
+	manyKnown  = 64                 // masters; those that were not seen of late are then forgotten
+)
+
+var lookScript = loadScript("look")
+
+// graces is what this Leash knows of the masters. A nil one knows of no grace.
+type graces struct {
+	service *Service
+	lasts   atomic.Int64  // the grace in nanoseconds; 0 before it is known
+	turn    chan struct{} // size 1: somebody looks
+
+	// mu guards the fields below.
+	mu     sync.Mutex
+	known  map[string]*incumbent // by replication id
+	bonds  []bond                // who serves each slot; one for a single Redis
+	looked time.Time             // when the last look began that all masters answered
+}
+
+// incumbent is a server as a master, since its promotion or its start.
+type incumbent struct {
+	replid string
+	id     string    // run id and replication id
+	addr   string    // where it was seen
+	since  int64     // when it became one, or was first looked at, by its clock, ms
+	until  int64     // of its grace, by its clock, ms
+	ends   time.Time // of its grace, by ours
+	seen   time.Time
+	fresh  bool // its grace was begun and not yet told to be over
+}
+
+// bond is who serves a slot.
+type bond struct {
+	by   *incumbent
+	from time.Time // a grace that it brought along from another master ends then
+}
+
+func newGraces(s *Service) *graces {
+	if s.cfg.FailoverGrace == 0 {
+		return nil
+	}
+	g := &graces{service: s, turn: make(chan struct{}, 1), known: make(map[string]*incumbent), bonds: make([]bond, 1)}
+	if s.cluster {
+		g.bonds = make([]bond, slots)
+	}
+	if s.cfg.FailoverGrace > 0 {
+		g.lasts.Store(int64(s.cfg.FailoverGrace))
+	}
+	return g
+}
+
+// slot is where a key's bond is.
+func (g *graces) slot(key string) int {
+	if len(g.bonds) == 1 {
+		return 0
+	}
+	return slotOf(key)
+}
+
+// may is the replication id of the master that may grant a key, as the scripts take it: "-" for none, "" for any.
+func (g *graces) may(key string) string {
+	if g == nil {
+		return ""
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	b := &g.bonds[g.slot(key)]
+	if b.by == nil || b.left() > 0 {
+		return "-"
+	}
+	return b.by.replid
+}
+
+// left is for how long nothing is granted.
+func (b *bond) left() time.Duration {
+	if b.by == nil {
+		return 0
+	}
+	return max(time.Until(b.by.ends), time.Until(b.from))
+}
+
+// bindLocked says that a slot is served by m. The grace of who did before counts on.
+func (g *graces) bindLocked(slot int, m *incumbent) {
+	b := &g.bonds[slot]
+	if b.by != nil && b.by != m && b.by.ends.After(b.from) {
+		b.from = b.by.ends
+	}
+	b.by = m
+}
+
+// meet says for how long the master with that replication id, which serves a key, grants nothing there. ok is false when it is not known.
+func (g *graces) meet(key, replid string) (left time.Duration, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	m := g.known[replid]
+	if m == nil {
+		return 0, false
+	}
+	g.bindLocked(g.slot(key), m)
+	return g.bonds[g.slot(key)].left(), true
+}
+
+// bar is what becomes of a look at key's lock that this master may not grant. again says that it may by now.
+func (s *Service) bar(key, replid string, until time.Time) (r result, again bool) {
+	left, ok := s.graces.meet(key, replid)
+	if !ok {
+		s.graces.look(time.Now(), until)
+		left, ok = s.graces.meet(key, replid)
+	}
+	switch {
+	case !ok:
+		s.suspect(refused)
+		return result{kind: busy, text: msgRefused}, false
+	case left > 0:
+		return result{kind: taken, left: left}, false
+	}
+	return result{}, true
+}
+
+// watch looks at the masters again and again until ctx ends.
+func (g *graces) watch(ctx context.Context) {
+	tick := time.NewTicker(graceEvery)
+	defer tick.Stop()
+	for {
+		g.look(time.Now(), time.Now().Add(lookTime))
+		g.tellEnds()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// look looks at all masters, unless that has been done since. It blocks until they have answered, or for as long as a look may take.
+func (g *graces) look(since, until time.Time) {
+	s := g.service
+	ctx, cancel := context.WithDeadline(context.Background(), s.within(until))
+	defer cancel()
+	select {
+	case g.turn <- struct{}{}:
+		defer func() { <-g.turn }()
+	case <-ctx.Done():
+		return
+	}
+	g.mu.Lock()
+	done := g.looked.After(since)
+	g.mu.Unlock()
+	if done {
+		return
+	}
+	ctx, cancel = context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	began, complete := time.Now(), true
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	owned := g.owned()
+	for _, own := range owned {
+		wg.Go(func() {
+			err := g.lookAt(ctx, own)
+			if err != nil {
+				s.suspect(judge(err))
+				s.log.Debug("a look at a master failed", "err", err)
+			}
+			mu.Lock()
+			complete = complete && err == nil
+			mu.Unlock()
+		})
+	}
+	wg.Wait()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if complete {
+		g.looked = began
+	}
+	for replid, m := range g.known {
+		if len(g.known) > manyKnown && began.Sub(m.seen) > time.Hour {
+			delete(g.known, replid)
+		}
+	}
+}
+
+// owned are the slots of each master.
+func (g *graces) owned() [][]int {
+	if len(g.bonds) == 1 || g.service.cfg.Owners == nil {
+		return [][]int{{0}}
+	}
+	var all [][]int
+	for slot, owner := range g.service.cfg.Owners() {
+		for owner >= len(all) {
+			all = append(all, nil)
+		}
+		if owner >= 0 {
+			all[owner] = append(all[owner], slot)
+		}
+	}
+	return all
+}
+
+// errNoMaster says that a server is none.
+var errNoMaster = errors.New("lockcmd: not a master")
+
+// lookAt looks at the master of these slots. Its mark is in the first of them that is not on its way to another.
+func (g *graces) lookAt(ctx context.Context, own []int) error {
+	if len(own) == 0 {
+		return nil
+	}
+	node, err := g.node(ctx, own[0])
+	if err != nil {
+		return err
+	}
+	if g.lasts.Load() == 0 {
+		g.measure(ctx, node)
+	}
+	g.mu.Lock()
+	id, since := "", int64(0)
+	if m := g.bonds[own[0]].by; m != nil {
+		id, since = m.id, m.since
+	}
+	g.mu.Unlock()
+	args := []any{id, since, markTTL.Milliseconds()}
+	var reply any
+	for _, slot := range append(own[:min(len(own), 3):min(len(own), 3)], -1) {
+		var keys []string
+		if slot >= 0 {
+			keys = []string{g.markKey(slot)}
+		}
+		reply, err = lookScript.run(ctx, node, keys, args)
+		if err == nil || judge(err) != refused {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", node.Options().Addr, err)
+	}
+	n := numbers(reply)
+	if len(n) != 4 {
+		return fmt.Errorf("%s: %w", node.Options().Addr, errNoMaster)
+	}
+	g.note(node.Options().Addr, word(reply, 0), word(reply, 1), n[2], n[3], own)
+	return nil
+}
+
+func (g *graces) node(ctx context.Context, slot int) (*redis.Client, error) {
+	switch c := g.service.rdb.(type) {
+	case *redis.ClusterClient:
+		return c.MasterForKey(ctx, slotKey(slot))
+	case *redis.Client:
+		return c, nil
+	}
+	return nil, errRefused
+}
+
+// markKey is where the mark of a master lies that has this slot.
+func (g *graces) markKey(slot int) string {
+	if len(g.bonds) == 1 {
+		return "leash:master"
+	}
+	return "leash:master:" + slotKey(slot)
+}
+
+// note writes down what a look has found.
+func (g *graces) note(addr, id, replid string, since, now int64, own []int) {
+	s := g.service
+	g.mu.Lock()
+	m := g.known[replid]
+	fresh := m == nil
+	if fresh {
+		m = &incumbent{replid: replid, id: id}
+		g.known[replid] = m
+	}
+	if fresh || since < m.since {
+		m.since, m.until = since, since+time.Duration(g.lasts.Load()).Milliseconds()
+		m.ends = time.Now().Add(millis(m.until - now))
+	}
+	m.addr, m.seen = addr, time.Now()
+	left := time.Until(m.ends)
+	m.fresh = m.fresh || fresh && left > 0
+	for _, slot := range own {
+		g.bindLocked(slot, m)
+	}
+	g.mu.Unlock()
+	if fresh && left > 0 {
+		s.log.Warn("a master is new, no locks are granted there until those that it may have forgotten are over", "node", addr, "for", left.Round(time.Millisecond))
+		s.watchdog.CheckAll()
+	}
+}
+
+// tellEnds logs the ends of graces.
+func (g *graces) tellEnds() {
+	var over []string
+	g.mu.Lock()
+	for _, m := range g.known {
+		if m.fresh && time.Now().After(m.ends) {
+			m.fresh = false
+			over = append(over, m.addr)
+		}
+	}
+	g.mu.Unlock()
+	for _, addr := range over {
+		g.service.log.Info("a new master grants locks from now on", "node", addr)
+	}
+}
+
+// measure finds out how long the grace must be: as long as a lease, and as an old master may serve on.
+func (g *graces) measure(ctx context.Context, node *redis.Client) {
+	name, each, overlap := "min-replicas-max-lag", time.Second, 10*time.Second
+	if g.service.cluster {
+		name, each, overlap = "cluster-node-timeout", time.Millisecond, 15*time.Second
+	}
+	config, err := node.ConfigGet(ctx, name).Result()
+	if n, ok := parseInt([]byte(config[name])); ok && err == nil {
+		overlap = time.Duration(n) * each
+	}
+	lasts := g.service.cfg.WatchdogTimeout + overlap
+	if g.lasts.CompareAndSwap(0, int64(lasts)) {
+		g.service.log.Info("after a failover no locks are granted for a while", "for", lasts, name, strings.TrimSpace(config[name]))
+	}
+}
+
+// ongoing is how many masters grant nothing now, and for how long the last of them does.
+func (g *graces) ongoing() (masters int, longest time.Duration) {
+	if g == nil {
+		return 0, 0
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, m := range g.known {
+		if left := time.Until(m.ends); left > 0 {
+			masters++
+			longest = max(longest, left)
+		}
+	}
+	return masters, longest
+}
+
+// left is for how long nothing is granted of a key, as far as is known.
+func (g *graces) left(key string) time.Duration {
+	if g == nil {
+		return 0
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return max(g.bonds[g.slot(key)].left(), 0)
+}
+
+// incumbent is the master of a key while it is in grace itself: what it lacks may be put back. It has been looked at since then.
+func (g *graces) incumbent(key string, since, until time.Time) (m incumbent, ok bool) {
+	if g == nil {
+		return m, false
+	}
+	g.look(since, until)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if by := g.bonds[g.slot(key)].by; by != nil && time.Now().Before(by.ends) {
+		return *by, true
+	}
+	return m, false
+}

@@ -1,0 +1,217 @@
+package lockcmd
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/redistest"
+)
+
+// graceTTL is the leases' length where a master fails: long enough for a hold to be renewed however busy the machine is.
+const graceTTL = 15 * time.Second
+
+// forgetful kills the master of a slot, and lets its replica take over without what was written since cut.
+type forgetful struct {
+	t       testing.TB
+	cluster *redistest.Cluster
+	slot    int
+	replica *redistest.Node
+}
+
+// cutReplica keeps the replica of the master of key from hearing any more of it.
+func cutReplica(t testing.TB, cluster *redistest.Cluster, key string) *forgetful {
+	t.Helper()
+	f := &forgetful{t: t, cluster: cluster, slot: slotOf(key), replica: cluster.ReplicaOf(slotOf(key))}
+	c := f.replica.Client()
+	if err := c.ConfigSet(t.Context(), "masterauth", "wrong").Err(); err != nil { // it gets no more connections
+		t.Fatal(err)
+	}
+	eventually(t, soon, "the replica is cut off", func() bool {
+		c.Do(t.Context(), "CLIENT", "KILL", "TYPE", "master")
+		info, err := c.Info(t.Context(), "replication").Result()
+		return err == nil && infoField(info, "master_link_status") == "down"
+	})
+	return f
+}
+
+// fail makes the replica the master.
+func (f *forgetful) fail() {
+	f.t.Helper()
+	if err := f.cluster.MasterOf(f.slot).Kill(); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := f.cluster.Failover(f.replica, "TAKEOVER"); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// TestR2FailoverForgets: what happens without the grace. The new master grants a lock that somebody believes in.
+func TestR2FailoverForgets(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})
+	rdb := dialCluster(t, cluster.Addrs()...)
+	cfg := Config{WatchdogTimeout: 10 * time.Minute} // nothing is renewed meanwhile
+	a, b := connect(t, leash(t, rdb, cfg)), connect(t, leash(t, rdb, cfg))
+	key := newKey()
+	f := cutReplica(t, cluster, key)
+	a.token(key)
+	f.fail()
+	eventually(t, soon, "the other one has it too", func() bool { return b.do("LOCK.ACQUIRE", key)[0] == ':' })
+	if ttl := a.do("LOCK.TTL", key); ttl == ":-2" || len(a.losses) > 0 {
+		t.Errorf("the first does not believe in it any more: %s", ttl)
+	}
+}
+
+// TestR2Grace: with the grace a new master grants nothing that somebody may believe in, and has what it forgot put back.
+func TestR2Grace(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})
+	rdb := dialCluster(t, cluster.Addrs()...)
+	cfg := Config{WatchdogTimeout: graceTTL, FailoverGrace: graceTTL}
+	s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)
+	a, b := connect(t, s), connect(t, other)
+	key := newKey()
+	settle(t, s)
+	settle(t, other)
+	f := cutReplica(t, cluster, key)
+	token := a.token(key)
+	start := time.Now()
+	f.fail()
+	waiting := b.await(other, 1, key, "BLOCK", "0")
+	eventually(t, soon, "the hold is put back", func() bool { return s.Stats().Restored == 1 })
+	want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), ":1")
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	if next := tokenOf(t, receive(t, waiting, 2*graceTTL)); next <= token {
+		t.Errorf("token %d after %d", next, token)
+	}
+	if waited := time.Since(start); waited < graceTTL {
+		t.Errorf("granted after %v", waited)
+	}
+	if len(a.losses) != 0 {
+		t.Errorf("lost %s", <-a.losses)
+	}
+}
+
+// TestR2GraceGrantsNothingNew: while a master is new, what is free there counts as taken, and what is held goes on.
+func TestR2GraceGrantsNothingNew(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, graceConfig(), graceful)
+		a, b, key := connect(t, s), connect(t, s), newKey()
+		held, sem, counter := "{"+key+"}held", "{"+key+"}sem", "{"+key+"}counter"
+		token := strconv.FormatInt(a.token(held, "OWNER", "me"), 10)
+		a.do("SEM.INIT", sem, "2")
+		end := s.graces.begin(t, key)
+		for _, mode := range []string{"", "FAIR", "READ", "WRITE"} {
+			args := []string{"LOCK.ACQUIRE", key}
+			if mode != "" {
+				args = append(args, mode)
+			}
+			want(t, b.do(args...), "$-1")
+			want(t, b.do(append(args, "BLOCK", "20")...), "$-1")
+		}
+		want(t, b.do("LOCK.MACQUIRE", "2", key, "{"+key+"}2"), "*-1")
+		want(t, b.do("LOCK.MACQUIRE", "2", key, "{"+key+"}2", "QUORUM", "1"), "*-1")
+		want(t, b.do("SEM.ACQUIRE", sem), "$-1")
+		if info := b.do("LOCK.INFO", key); !strings.Contains(info, graceState) {
+			t.Errorf("LOCK.INFO says %q", info)
+		}
+		if stats := s.Stats(); stats.Graced != 1 || stats.Grace <= 0 {
+			t.Errorf("%d masters in grace for %v", stats.Graced, stats.Grace)
+		}
+		want(t, b.do("SEM.GIVE", counter, "1"), ":1")
+		want(t, b.do("SEM.TAKE", counter), ":1")
+		want(t, b.do("LATCH.SET", key+"latch", "1"), ":1")
+
+		want(t, a.do("LOCK.ACQUIRE", held, "OWNER", "me"), ":"+token)
+		want(t, a.do("LOCK.RELEASE", held), ":0")
+		want(t, b.do("LOCK.ATTACH", held, "OWNER", "me", "TOKEN", token), ":"+token)
+		freed := a.await(s, 1, held, "BLOCK", "0")
+		free := connect(t, s).await(s, 1, key, "BLOCK", "0")
+		fair := connect(t, s).await(s, 2, key, "FAIR", "BLOCK", "0")
+		permits := connect(t, s).start("SEM.ACQUIRE", sem, "BLOCK", "0")
+		eventually(t, soon, "it waits", func() bool { return s.Stats().Waiters == 4 })
+		want(t, b.do("LOCK.RELEASE", held), ":1")
+		select {
+		case r := <-freed:
+			t.Errorf("granted in grace: %s", r)
+		case r := <-free:
+			t.Errorf("granted in grace: %s", r)
+		case <-time.After(50 * time.Millisecond):
+		}
+		end()
+		tokenOf(t, receive(t, freed, soon))
+		wantPrefix(t, receive(t, permits, soon), "$32")
+		select {
+		case r := <-free:
+			tokenOf(t, r)
+		case r := <-fair:
+			tokenOf(t, r)
+		case <-time.After(soon):
+			t.Error("a free lock is not granted when the grace is over")
+		}
+	})
+}
+
+// TestR2GraceGoesWithItsSlot: a slot that moves takes the grace of its master along, and a slot that moves begins none.
+func TestR2GraceGoesWithItsSlot(t *testing.T) {
+	s := leash(t, dialCluster(t, sharedCluster(t).Addrs()...), graceConfig(), graceful)
+	key := newKey()
+	end := s.graces.begin(t, key)
+	defer end()
+	elsewhere := redistest.KeyIn((slotOf(key)+slots/3)%slots, "other")
+	connect(t, s).token(elsewhere)
+	s.graces.mu.Lock()
+	other := s.graces.bonds[slotOf(elsewhere)].by
+	s.graces.bindLocked(slotOf(key), other)
+	s.graces.mu.Unlock()
+	if left := s.graces.left(key); left < time.Minute || s.graces.may(key) != "-" {
+		t.Errorf("the slot's grace is over in %v, and %q may grant", left, s.graces.may(key))
+	}
+	s.graces.mu.Lock()
+	s.graces.bindLocked(slotOf(elsewhere), s.graces.bonds[(slotOf(elsewhere)+slots/3)%slots].by)
+	s.graces.mu.Unlock()
+	if left := s.graces.left(elsewhere); left > 0 {
+		t.Errorf("a slot that moved is in grace for %v", left)
+	}
+}
+
+// TestR2GraceOfARestart: a server that comes back without its data has a grace, one whose connections broke has none.
+func TestR2GraceOfARestart(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := dialServer(t, server.Addr)
+	cfg := Config{WatchdogTimeout: graceTTL, FailoverGrace: graceTTL}
+	s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)
+	settle(t, s)
+	settle(t, other)
+	a, b, key := connect(t, s), connect(t, other), newKey()
+	token := a.token(key)
+	rdb.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	token = a.token(key)
+	killed := time.Now()
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	waiting := b.await(other, 1, key, "BLOCK", "0")
+	eventually(t, soon, "the hold is put back", func() bool { return s.Stats().Restored == 1 })
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	if next := tokenOf(t, receive(t, waiting, 2*graceTTL)); next <= token || time.Since(killed) < graceTTL || len(a.losses) > 0 {
+		t.Errorf("token %d after %d, after %v", next, token, time.Since(killed))
+	}
+}
+
+// settle ends the graces of the masters that a Leash finds at its start.
+func settle(t testing.TB, s *Service) {
+	t.Helper()
+	s.graces.look(time.Now(), time.Now().Add(soon))
+	s.graces.mu.Lock()
+	defer s.graces.mu.Unlock()
+	if len(s.graces.known) == 0 {
+		t.Fatal("no master is known")
+	}
+	for _, m := range s.graces.known {
+		m.since, m.ends = 0, time.Now() // which no look changes
+	}
+}

@@ -1,0 +1,167 @@
+package lockcmd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"leash/renewal"
+)
+
+// A hold that is missing on a new master, while that is in grace, has been forgotten there: it is put back as it was. The
+// hold's gate is ours when that is asked for, so no release of it is under way, and none can be overtaken.
+
+// errRestored says that a hold was put back in the middle of a request about it, which may be sent again.
+var errRestored = fmt.Errorf("%w: the hold had to be put back", errRefused)
+
+// restorePatience is how long to wait, some times, for another Leash to put a hold back.
+const restorePatience = 100 * time.Millisecond
+
+// Answers of the scripts that put holds back.
+const (
+	restored  = 1  // it is there
+	displaced = 0  // another one is there
+	undecided = -1 // nothing was done
+)
+
+// recordText is the hold's record, under the number of the request that writes it.
+func (h *hold) recordText(number int64) string {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	x := h.rare()
+	t := terms{manner: h.manner, max: x.max, idle: x.idle}
+	since := h.token / 1000 // a token is Redis's clock in µs at the grant, or a little more
+	if h.mode == permit {
+		since = time.Now().UnixMilli()
+	}
+	return mark(h.token, h.carrier.name) + strconv.FormatInt(number, 10) + " " + strconv.FormatInt(h.token, 10) + " " +
+		strconv.FormatInt(since, 10) + " " + strconv.FormatInt(h.ttl.Milliseconds(), 10) + " " + t.options() + " " + t.more() + " " +
+		recordID(x.last) + " " + recordClient(h.carrier.host.Client())
+}
+
+// lasting is for how long the hold is to last where it is put back: a lease for what is left of it.
+func (h *hold) lasting() time.Duration {
+	until := h.carrier.service.watchdog.Until(&h.watch)
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	if h.lease && !until.IsZero() { // else it is being released
+		return time.Until(until) + h.ttl/50 + 20*time.Millisecond // the watchdog counts with a margin
+	}
+	return h.ttl
+}
+
+// restoreRequest is for holds of one slot and mode, whose gates are ours.
+func (s *Service) restoreRequest(m incumbent, holds []*hold) *request {
+	r := &request{script: holds[0].mode.restore, db: holds[0].id.db, args: []any{m.replid, m.until, s.cfg.TokenTTL.Milliseconds()}}
+	for _, h := range holds {
+		number := h.carrier.requests.Add(1)
+		h.carrier.mu.Lock()
+		count := h.count
+		h.carrier.mu.Unlock()
+		r.keys = append(r.keys, h.mode.keys(h.id.key, h.owner())...)
+		if h.mode != permit {
+			r.keys = append(r.keys, tokenKey(h.id.key))
+		}
+		r.keys = append(r.keys, tombstoneKey(h.id.key, h.token, h.carrier.name))
+		r.args = append(r.args, h.owner(), int64(count), max(h.lasting().Milliseconds(), 1), h.recordText(number))
+	}
+	return r
+}
+
+// restore puts one hold back, whose gate is ours, if its master is in grace. It reports whether the hold is there now.
+func (s *Service) restore(h *hold, until time.Time) bool {
+	if s.graces == nil || h.ended() {
+		return false
+	}
+	m, ok := s.graces.incumbent(h.id.key, time.Now(), until)
+	if !ok {
+		return false
+	}
+	reply, err := s.ask(s.restoreRequest(m, []*hold{h}), until)
+	if err != nil || numbers(reply)[0] != restored {
+		return false
+	}
+	s.stats.restored.Add(1)
+	return true
+}
+
+// restore puts back what a round has not found, where a master is in grace: it is renewed then. While that is not known, nothing is.
+func (s *store) restore(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome, sent time.Time) {
+	if s.graces == nil {
+		return
+	}
+	for i, outcomes := range out {
+		var missing []int
+		for j, o := range outcomes {
+			if o == renewal.Gone {
+				missing = append(missing, j)
+			}
+		}
+		if len(missing) > 0 {
+			s.restoreSome(ctx, batches[i].Holds, missing, out[i], sent)
+		}
+	}
+}
+
+func (s *store) restoreSome(ctx context.Context, all []*renewal.Hold, missing []int, out []renewal.Outcome, sent time.Time) {
+	deadline, _ := ctx.Deadline()
+	parts := make(map[string][]int) // by replication id
+	masters := make(map[string]incumbent)
+	for _, j := range missing {
+		h := all[j].Keeper.(*hold)
+		m, ok := s.graces.incumbent(h.id.key, sent, deadline)
+		switch {
+		case !ok && !s.graces.lookedSince(sent):
+			out[j] = renewal.Unknown
+		case !ok: // it is lost
+		case !h.tryOpen():
+			out[j] = renewal.Unknown
+		default:
+			defer h.close()
+			out[j] = renewal.Unknown
+			masters[m.replid] = m
+			parts[m.replid] = append(parts[m.replid], j)
+		}
+	}
+	for id, part := range parts {
+		holds := make([]*hold, len(part))
+		for k, j := range part {
+			holds[k] = all[j].Keeper.(*hold)
+		}
+		r := s.restoreRequest(masters[id], holds)
+		reply, err := r.script.run(ctx, s.database(r.db), r.keys, r.args)
+		if err != nil {
+			s.suspect(judge(err))
+			continue
+		}
+		for k, code := range numbers(reply) {
+			switch {
+			case k >= len(part):
+			case code == restored:
+				out[part[k]] = renewal.Renewed
+				s.stats.restored.Add(1)
+			case code == displaced:
+				out[part[k]] = renewal.Gone
+			}
+		}
+	}
+}
+
+// lookedSince reports whether all masters were looked at since then.
+func (g *graces) lookedSince(t time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.looked.After(t)
+}
+
+// tryOpen takes the gate of a hold if it is free, and nothing else is being done about the hold.
+func (h *hold) tryOpen() bool {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	if h.busy || h.state != held {
+		return false
+	}
+	h.busy = true
+	return true
+}

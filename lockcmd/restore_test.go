@@ -1,0 +1,318 @@
+package lockcmd
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/renewal"
+)
+
+// graceful is a Service for which every master is out of grace, however young it is.
+func graceful(s *Service) { s.graces.lasts.Store(int64(-time.Hour)) }
+
+func graceConfig() Config { return Config{FailoverGrace: time.Hour} }
+
+// begin lets a Leash believe that the master of key is new, until end is called.
+func (g *graces) begin(t testing.TB, key string) (end func()) {
+	t.Helper()
+	g.look(time.Now(), time.Now().Add(soon))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	m := g.bonds[g.slot(key)].by
+	if m == nil {
+		t.Fatal("nobody serves the key")
+		return nil
+	}
+	m.since, m.ends, m.until = 0, time.Now().Add(time.Hour), time.Now().Add(time.Hour).UnixMilli() // which no look changes
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		m.ends, m.until = time.Now(), time.Now().UnixMilli()
+		g.service.queues.wakeAll()
+		g.service.lines.wakeAll()
+	}
+}
+
+// forget deletes what is in Redis of a lock.
+func forget(t testing.TB, rdb redis.UniversalClient, key string) {
+	t.Helper()
+	for _, k := range keysOf(t, rdb, key) {
+		if err := rdb.Del(context.Background(), k).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// keysOf are the keys of a lock and its helpers.
+func keysOf(t testing.TB, rdb redis.UniversalClient, key string) (keys []string) {
+	t.Helper()
+	var mu sync.Mutex
+	scan := func(ctx context.Context, c *redis.Client) error {
+		for _, pattern := range []string{key, "*{" + key + "}*"} {
+			found, err := c.Keys(ctx, pattern).Result()
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			keys = append(keys, found...)
+			mu.Unlock()
+		}
+		return nil
+	}
+	var err error
+	switch c := rdb.(type) {
+	case *redis.ClusterClient:
+		err = c.ForEachMaster(context.Background(), scan)
+	case *redis.Client:
+		err = scan(context.Background(), c)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+var untilText = regexp.MustCompile(`^until=\d+$`)
+
+// stateOf is what is in Redis of a lock: types and fields, and of each record what a restored one must have again.
+func stateOf(t testing.TB, rdb redis.UniversalClient, key string) (lines []string) {
+	t.Helper()
+	ctx := context.Background()
+	for _, k := range keysOf(t, rdb, key) {
+		line := k
+		switch kind := rdb.Type(ctx, k).Val(); kind {
+		case "hash":
+			for field, value := range rdb.HGetAll(ctx, k).Val() {
+				if r, ok := parseRecord(value); ok {
+					more := untilText.ReplaceAllString(r.more, "-") // which moves on by itself
+					value = strings.Join([]string{strconv.FormatInt(r.token, 10), r.carrier, strconv.FormatInt(r.ttl, 10), r.opts, more, r.id, r.client}, " ")
+				}
+				lines = append(lines, k+" "+field+" "+value)
+			}
+			continue
+		case "string":
+			line += " " + rdb.Get(ctx, k).Val()
+		case "zset":
+			line += " " + strings.Join(rdb.ZRange(ctx, k, 0, -1).Val(), " ")
+		}
+		lines = append(lines, line)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// TestR2RestoreOfEachMode: what a new master does not have is put back as it was, with its tokens.
+func TestR2RestoreOfEachMode(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, graceConfig(), graceful)
+		for _, c := range []struct {
+			name  string
+			takes [][]string
+			holds int64
+		}{
+			{"plain", [][]string{{"LOCK.ACQUIRE", "K"}}, 1},
+			{"entered again", [][]string{{"LOCK.ACQUIRE", "K", "OWNER", "me"}, {"LOCK.ACQUIRE", "K", "OWNER", "me", "ID", "7", "MAXHOLD", "100000"}}, 1},
+			{"with all its terms", [][]string{{"LOCK.ACQUIRE", "K", "OWNER", "me", "MAXHOLD", "100000", "ONLOSS", "ERROR", "ONCLOSE", "EXPIRE"}}, 1},
+			{"a lease", [][]string{{"LOCK.ACQUIRE", "K", "LEASE", "60000"}}, 1},
+			{"fair", [][]string{{"LOCK.ACQUIRE", "K", "FAIR"}}, 1},
+			{"read", [][]string{{"LOCK.ACQUIRE", "K", "READ"}, {"LOCK.ACQUIRE", "K", "READ", "OWNER", "me"}, {"LOCK.ACQUIRE", "K", "READ", "OWNER", "me"}}, 2},
+			{"write", [][]string{{"LOCK.ACQUIRE", "K", "WRITE"}}, 1},
+			{"write and read", [][]string{{"LOCK.ACQUIRE", "K", "WRITE", "OWNER", "me"}, {"LOCK.ACQUIRE", "K", "READ", "OWNER", "me"}}, 2},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				a, key := connect(t, s), newKey()
+				for _, take := range c.takes {
+					take[1] = key
+					tokenOf(t, a.do(take...))
+				}
+				before, restored := stateOf(t, rdb, key), s.Stats().Restored
+				end := s.graces.begin(t, key)
+				forget(t, rdb, key)
+				s.watchdog.CheckAll()
+				eventually(t, soon, "it is put back", func() bool { return s.Stats().Restored == restored+c.holds })
+				end()
+				if after := stateOf(t, rdb, key); !slices.Equal(before, after) {
+					t.Errorf("before:\n%s\nafter:\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+				}
+				if left := rdb.PTTL(t.Context(), key).Val(); left < 20*time.Second || left > time.Minute+2*time.Second {
+					t.Errorf("it lasts for %v", left)
+				}
+				for range c.takes {
+					wantPrefix(t, a.do("LOCK.RELEASE", key), ":")
+				}
+				if len(a.losses) > 0 {
+					t.Errorf("lost %s", <-a.losses)
+				}
+				if exists(t, rdb, key) {
+					t.Error("it is held by nobody, and there")
+				}
+			})
+		}
+	})
+}
+
+// TestR2RestoreOfPermits: permits too, unless their semaphore is forgotten as well.
+func TestR2RestoreOfPermits(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, graceConfig(), graceful)
+		a, b, key := connect(t, s), connect(t, s), newKey()
+		want(t, a.do("SEM.INIT", key, "3"), ":1")
+		wantPrefix(t, a.do("SEM.ACQUIRE", key, "COUNT", "2"), "*2")
+		before := stateOf(t, rdb, key)
+		end := s.graces.begin(t, key)
+		rdb.Del(t.Context(), permitsKey(key))
+		rdb.Del(t.Context(), recordsKey(key))
+		rdb.Set(t.Context(), key, 3, 0)
+		want(t, b.do("SEM.ACQUIRE", key), "$-1")
+		s.watchdog.CheckAll()
+		eventually(t, soon, "they are put back", func() bool { return s.Stats().Restored == 2 })
+		if after := stateOf(t, rdb, key); !slices.Equal(before, after) {
+			t.Errorf("before:\n%s\nafter:\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+		}
+		want(t, a.do("SEM.RELEASE", key), ":1")
+		want(t, b.do("SEM.ACQUIRE", key), "$-1")
+		forget(t, rdb, key)
+		s.watchdog.CheckAll()
+		want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonGone)
+		end()
+	})
+}
+
+// TestR2RestoreIsNotWaitedFor: a command about a hold that a new master has forgotten finds it, before the watchdog has.
+func TestR2RestoreIsNotWaitedFor(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		cfg := graceConfig()
+		cfg.WatchdogTimeout = 10 * time.Minute
+		s := leash(t, rdb, cfg, graceful)
+		for _, mode := range []string{"", "FAIR", "READ", "WRITE"} {
+			t.Run("mode "+mode, func(t *testing.T) {
+				a, key := connect(t, s), newKey()
+				take := []string{"LOCK.ACQUIRE", key, "OWNER", "me"}
+				if mode != "" {
+					take = append(take, mode)
+				}
+				token := tokenOf(t, a.do(take...))
+				defer s.graces.begin(t, key)()
+				forget(t, rdb, key)
+				want(t, a.do(take...), ":"+strconv.FormatInt(token, 10))
+				want(t, connect(t, s).do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), ":1")
+				forget(t, rdb, key)
+				want(t, a.do("LOCK.RELEASE", key), ":0")
+				forget(t, rdb, key)
+				want(t, a.do("LOCK.RELEASE", key), ":1")
+				if exists(t, rdb, key) || len(a.losses) > 0 {
+					t.Error("it was not released as it should")
+				}
+			})
+		}
+		a, key := connect(t, s), newKey()
+		a.token(key, "LEASE", "60000")
+		defer s.graces.begin(t, key)()
+		forget(t, rdb, key)
+		want(t, a.do("LOCK.EXTEND", key, "90000"), "-"+msgRefused)
+		want(t, a.do("LOCK.EXTEND", key, "90000"), ":90000")
+	})
+}
+
+// TestR2RestoreYields: what is there by right is not overwritten, and what was ended is not put back.
+func TestR2RestoreYields(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, graceConfig(), graceful)
+		ctx := context.Background()
+		for _, mode := range []string{"", "READ", "WRITE"} {
+			for _, c := range []struct {
+				name string
+				put  func(h *hold)
+				lost string // the reason
+			}{
+				{"an older hold", func(h *hold) { s.putOther(h, h.token-1) }, ""},
+				{"a later hold", func(h *hold) { s.putOther(h, h.token+1) }, renewal.ReasonGone},
+				{"a hold of Redisson's", func(h *hold) { s.putOther(h, 0) }, renewal.ReasonGone},
+				{"a string", func(h *hold) { rdb.Set(ctx, h.id.key, "x", time.Minute) }, renewal.ReasonGone},
+				{"broken", func(h *hold) {
+					rdb.Set(ctx, tombstoneKey(h.id.key, h.token, h.carrier.name), brokenText, time.Minute)
+				}, renewal.ReasonBroken},
+			} {
+				t.Run(mode+" "+c.name, func(t *testing.T) {
+					a, key := connect(t, s), newKey()
+					take := []string{"LOCK.ACQUIRE", key}
+					if mode != "" {
+						take = append(take, mode)
+					}
+					token := tokenOf(t, a.do(take...))
+					h := a.carrier.newest(func(*hold) bool { return true })
+					end := s.graces.begin(t, key)
+					defer end()
+					forget(t, rdb, key)
+					c.put(h)
+					restored := s.Stats().Restored
+					s.watchdog.CheckAll()
+					if c.lost != "" {
+						want(t, receive(t, a.losses, soon), key+" "+c.lost)
+						return
+					}
+					eventually(t, soon, "it is put back", func() bool { return s.Stats().Restored > restored })
+					want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), ":1")
+					want(t, a.do("LOCK.RELEASE", key), ":1")
+				})
+			}
+		}
+	})
+}
+
+// putOther puts a hold of another owner where h was, in a mode that does not go with h's; with token 0 one of Redisson's.
+func (s *Service) putOther(h *hold, token int64) {
+	ctx, rdb, key := context.Background(), s.rdb, h.id.key
+	text := mark(token, "other:1.1") + "1 1 " + strconv.FormatInt(time.Now().UnixMilli(), 10) + " 60000 w - - -"
+	if h.mode == plain {
+		rdb.HSet(ctx, key, "other", "1")
+		if token > 0 {
+			rdb.HSet(ctx, key, recordField, text)
+		}
+	} else {
+		rdb.HSet(ctx, key, "mode", "write", "other:write", "1")
+		if token > 0 {
+			rdb.HSet(ctx, recordsKey(key), "other:write", text)
+			rdb.PExpire(ctx, recordsKey(key), time.Minute)
+		}
+	}
+	rdb.PExpire(ctx, key, time.Minute)
+}
+
+// TestR2NothingIsRestoredOutOfGrace: then somebody may have had it.
+func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, graceConfig(), graceful)
+		a, key := connect(t, s), newKey()
+		a.token(key)
+		h := a.carrier.newest(func(*hold) bool { return true })
+		end := s.graces.begin(t, key)
+		m, ok := s.graces.incumbent(key, time.Time{}, time.Now().Add(soon))
+		if !ok {
+			t.Fatal("the master is in no grace")
+		}
+		end()
+		for _, late := range []func(){
+			func() { m.until = time.Now().UnixMilli() - 1 },
+			func() { m.until, m.replid = time.Now().Add(time.Hour).UnixMilli(), "another" },
+		} {
+			forget(t, rdb, key)
+			late()
+			reply, err := s.ask(s.restoreRequest(m, []*hold{h}), s.deadline())
+			if err != nil || numbers(reply)[0] != undecided || exists(t, rdb, key) {
+				t.Errorf("a late copy was answered %v %v", reply, err)
+			}
+		}
+		s.watchdog.CheckAll()
+		want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonGone)
+	})
+}

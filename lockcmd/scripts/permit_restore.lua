@@ -1,0 +1,24 @@
+-- permit_restore.lua puts permits back that a new master does not have, while it is in grace (grace.go).
+-- KEYS for each permit 1 the semaphore · 2 its zset · 3 our hash · 4 its carrier's tombstone
+-- ARGV, replies as restore.lua's, with the permit for the owner; a semaphore that is not there cannot have it back
+-- Atomic: as restore.lua. What is available may fall below zero, until permits that were given back and are there again run out.
+-- DEL comes first, so it passes at the memory limit.
+local now, out, late = clock(), {}, barred(ARGV[1])
+late = late or now >= tonumber(ARGV[2])
+local function put(count, zset, hash, stone, permit, _, ms, text)
+  if late or redis.call('EXISTS', stone) == 1 then return -1 end
+  local r, ends, mine = redis.pcall('HGET', hash, permit), redis.pcall('ZSCORE', zset, bytes(permit)), parse(text)
+  if type(r) == 'table' or type(ends) == 'table' or not number(count) or redis.call('EXISTS', count) == 0 then return 0 end
+  r = parse(r)
+  if ends and tonumber(ends) > now then return r[TOKEN] == mine[TOKEN] and r[CARRIER] == mine[CARRIER] and 1 or 0 end
+  redis.call('DEL', stone)
+  if not ends then redis.call('DECRBY', count, 1) end
+  redis.call('ZADD', zset, whole(now + ms), bytes(permit))
+  redis.call('HSET', hash, permit, text)
+  raise(hash, redis.call('PTTL', hash), tonumber(ms))
+  return 1
+end
+for i = 1, #KEYS / 4 do
+  out[i] = put(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], KEYS[4 * i], unpack(ARGV, 4 * i, 4 * i + 3))
+end
+return out
