@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -25,12 +26,13 @@ type bed struct {
 	leashes   []*leashtest.Leash
 	fronts    []*faultproxy.Proxy // where clients connect to, one a Leash
 	processes processes
+	log       *slog.Logger
 	closers   []func() error
 }
 
 // setUp builds Leash, broken as sabotage says, and starts everything.
-func setUp(ctx context.Context, keys []string, race bool, sabotage *sabotage) (_ *bed, err error) {
-	b := &bed{keys: keys}
+func setUp(ctx context.Context, keys []string, race bool, sabotage *sabotage, log *slog.Logger) (_ *bed, err error) {
+	b := &bed{keys: keys, log: log}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.close())

@@ -18,13 +18,14 @@ type belief struct {
 	parts   []*kept // what is in Redis of it
 	since   time.Time
 	ttl     time.Duration
-	silent  bool      // ONLOSS ERROR: that the connection is open proves nothing
-	count   int       // of its owner's acquires; 0 when nobody knows
-	lease   time.Time // when it is over by itself; zero when it is renewed
-	limit   time.Time // when MAXHOLD is over; zero without
-	last    time.Time // when the last question was sent that was answered as to a holder
-	certain time.Time // what Leash has said, or the lease, is good until then
-	until   time.Time // and what a sign of life is good for
+	silent  bool          // ONLOSS ERROR: that the connection is open proves nothing
+	count   int           // of its owner's acquires; 0 when nobody knows
+	lease   time.Time     // when it is over by itself; zero when it is renewed
+	limit   time.Time     // when MAXHOLD is over; zero without
+	idle    time.Duration // 0 for none: then it is over without a word to Leash
+	last    time.Time     // when the last question was sent that was answered as to a holder
+	certain time.Time     // what Leash has said, or the lease, is good until then
+	until   time.Time     // and what a sign of life is good for
 	over    bool
 	told    atomic.Pointer[news] // of its end
 }
@@ -32,7 +33,7 @@ type belief struct {
 // believe notes a grant that happened between sent and got, and begins the belief in it.
 func (h *history) believe(r *request, key, token string, number int64, sent, got time.Time) *belief {
 	b := &belief{
-		history: h, key: key, mode: r.mode, owner: r.owner, token: token, ttl: r.ttl, silent: r.silent, count: 1,
+		history: h, key: key, mode: r.mode, owner: r.owner, token: token, ttl: r.ttl, silent: r.silent, count: 1, idle: r.idle,
 		since: sent, last: sent, certain: sent.Add(r.ttl), until: sent.Add(r.ttl / 2),
 	}
 	if r.lease > 0 {
@@ -71,6 +72,10 @@ func (b *belief) cap() {
 		if !limit.IsZero() {
 			b.until, b.certain = earlier(b.until, limit), earlier(b.certain, limit)
 		}
+	}
+	if b.idle > 0 {
+		limit := b.last.Add(b.idle)
+		b.until, b.certain = earlier(b.until, limit), earlier(b.certain, limit)
 	}
 }
 

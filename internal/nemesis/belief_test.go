@@ -26,6 +26,7 @@ func TestBeliefEnds(t *testing.T) {
 	}{
 		{"a lease", &request{lease: time.Second}, func(*belief, time.Time) {}, time.Second},
 		{"MAXHOLD", &request{most: time.Second}, func(*belief, time.Time) {}, time.Second},
+		{"IDLE", &request{idle: time.Second}, func(b *belief, sent time.Time) { b.lives(sent.Add(time.Second)) }, 2 * time.Second},
 		{"a grant without a word more", &request{}, func(*belief, time.Time) {}, ttl},
 		{"a sign of life", &request{}, func(b *belief, sent time.Time) { b.lives(sent.Add(2 * time.Second)) }, 2*time.Second + ttl/2},
 		{"LOCK.TTL", &request{}, func(b *belief, sent time.Time) { b.assured(sent.Add(time.Second), 500*time.Millisecond) }, 1500 * time.Millisecond},

@@ -32,21 +32,21 @@ func checkCheck(ctx context.Context, opt options, log *slog.Logger, out io.Write
 }
 
 const (
-	sabotageLength = 8 * time.Second // of a trial
+	sabotageLength = 6 * time.Second // of a trial
 	sabotageTrials = 10
 )
 
 // find runs trials of the sabotage until one finds it out.
 func (s *sabotage) find(ctx context.Context, opt options, log *slog.Logger, out io.Writer) error {
 	opt.length, opt.kinds, opt.faults = sabotageLength, s.kinds, s.faults
-	b, err := setUp(ctx, keysOf(s.kinds), opt.race, s)
+	b, err := setUp(ctx, keysOf(s.kinds), opt.race, s, log)
 	if err != nil {
 		return err
 	}
 	defer b.close()
 	for try := range sabotageTrials {
 		opt.seed++
-		verdict := trial(ctx, opt, b, log, io.Discard)
+		verdict := trial(ctx, opt, b, b.rested, log, io.Discard)
 		if s.catches(verdict) {
 			fmt.Fprintf(out, "sabotage %s: caught in trial %d\n", s.name, try+1)
 			log.Debug("caught", "by", verdict)

@@ -7,7 +7,8 @@
 // # Beliefs
 //
 // A client believes that it holds a lock from the reply with the token until the first of: it sends the release; it sees its
-// connection end; a reply says LOCKLOST; its LEASE or MAXHOLD is over, counted from when it sent ACQUIRE; nothing has proved the hold for
+// connection end; a reply says LOCKLOST; its LEASE or MAXHOLD is over, counted from when it sent ACQUIRE, or its IDLE since it last sent
+// anything; nothing has proved the hold for
 // half a TTL, or for as long as LOCK.TTL said. A belief is two operations: the grant, which happened between the sending of ACQUIRE and its
 // reply, and the end, which happened at some time after the belief was over. If two beliefs overlap, no order of these operations fits
 // the model.

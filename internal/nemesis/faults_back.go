@@ -40,6 +40,8 @@ var redisFaults = []fault{
 	{"redis: master killed", true, true, (*lane).killMaster},
 }
 
+var errNone = errors.New("there is no such node now")
+
 var scripts = faultproxy.Named("EVALSHA", "EVAL")
 
 func (l *lane) some() faultproxy.Option { return faultproxy.Times(1 + l.rnd.IntN(5)) }
@@ -125,37 +127,39 @@ func (l *lane) moveSlot() error {
 	slot := l.slot()
 	from, to := l.bed.cluster.MasterOf(slot), l.master()
 	if from == to || from == nil {
-		return nil
+		return errNone
 	}
 	m, err := l.bed.cluster.BeginMove(slot, to)
 	if err != nil {
 		return err
 	}
 	time.Sleep(l.between(0, 500*time.Millisecond))
-	for {
-		if moved, err := m.MoveKeys(100); err != nil || moved == 0 {
-			return errors.Join(err, m.Finish())
-		}
+	for moved := 1; moved > 0 && err == nil; {
+		moved, err = m.MoveKeys(100)
 	}
+	if err == nil {
+		err = m.Finish()
+	}
+	if err != nil {
+		return errors.Join(err, m.Abort())
+	}
+	return nil
 }
 
 // failover makes a replica the master as an operator does: the master waits until the replica has all it has.
 func (l *lane) failover() error {
 	replica := l.bed.cluster.ReplicaOf(l.slot())
 	if replica == nil {
-		return nil
+		return errNone
 	}
-	if err := l.bed.cluster.Failover(replica); err != nil { // Redis may refuse: the replica is behind
-		l.log.Debug("no failover", "err", err)
-	}
-	return nil
+	return l.bed.cluster.Failover(replica) // Redis may refuse: the replica is behind
 }
 
 // killReplica kills a replica. It comes back empty, and copies its master.
 func (l *lane) killReplica() error {
 	replica := l.bed.cluster.ReplicaOf(l.slot())
 	if replica == nil {
-		return nil
+		return errNone
 	}
 	if err := replica.Kill(); err != nil {
 		return err
@@ -179,20 +183,16 @@ func (l *lane) flushAll() error {
 // killMaster kills a master and lets its replica, which has all but the last of what it had, take over.
 func (l *lane) killMaster() error {
 	if err := l.bed.cluster.AwaitStable(10 * time.Second); err != nil {
-		l.log.Debug("no kill", "err", err)
-		return nil
+		return err
 	}
 	slot := l.slot()
 	master, replica := l.bed.cluster.MasterOf(slot), l.bed.cluster.ReplicaOf(slot)
 	if master == nil || replica == nil {
-		return nil
+		return errNone
 	}
 	defer l.history.forget("", true)(false)
 	if err := master.Kill(); err != nil {
 		return err
 	}
-	if err := l.bed.cluster.Failover(replica, "TAKEOVER"); err != nil {
-		return err
-	}
-	return master.Restart()
+	return errors.Join(l.bed.cluster.Failover(replica, "TAKEOVER"), master.Restart())
 }

@@ -69,23 +69,24 @@ func run(ctx context.Context, opt options, out io.Writer) error {
 		return checkCheck(ctx, opt, log, out)
 	}
 	log.Info("nemesis", "seed", opt.seed, "for", opt.length, "clients", opt.clients)
-	b, err := setUp(ctx, keysOf(opt.kinds), opt.race, nil)
+	b, err := setUp(ctx, keysOf(opt.kinds), opt.race, nil, log)
 	if err != nil {
 		return err
 	}
-	return errors.Join(trial(ctx, opt, b, log, out), b.close())
+	before, err := b.usage()
+	if err != nil {
+		return errors.Join(err, b.close())
+	}
+	settled := func() error { return b.settled(before) }
+	return errors.Join(trial(ctx, opt, b, settled, log, out), b.close())
 }
 
-// trial lets clients take locks while everything breaks, and then judges what they saw.
-func trial(ctx context.Context, opt options, b *bed, log *slog.Logger, out io.Writer) error {
+// trial lets clients take locks while everything breaks, and then judges what they saw, and whether it has settled.
+func trial(ctx context.Context, opt options, b *bed, settled func() error, log *slog.Logger, out io.Writer) error {
 	sky := &weather{}
 	h, t := newHistory(sky), newTally()
 	a := newAudit(b, h, t)
 	n := &nemesis{bed: b, history: h, weather: sky, log: log, faults: chosen(opt.faults, opt.forget), seed: opt.seed, struck: make(map[string]int)}
-	before, err := b.usage()
-	if err != nil {
-		return err
-	}
 	looking, stopLooking := context.WithCancel(ctx)
 	defer stopLooking()
 	var lookers sync.WaitGroup
@@ -102,7 +103,7 @@ func trial(ctx context.Context, opt options, b *bed, log *slog.Logger, out io.Wr
 	broken := n.run(running)
 	workers.Wait()
 	log.Info("mended, and every client has gone")
-	settled := cmp.Or(broken, b.settled(before))
+	still := cmp.Or(broken, settled())
 	stopLooking()
 	lookers.Wait()
 
@@ -111,10 +112,7 @@ func trial(ctx context.Context, opt options, b *bed, log *slog.Logger, out io.Wr
 	stayed, smooth, lingered := h.lingered()
 	fmt.Fprintf(out, "a lock stayed for %v at most after its holder's end, for %v if what was broken does not count,\nand was free for %v at most while somebody waited\n",
 		round(stayed), round(smooth), round(a.longest))
-	if after, err := b.usage(); err == nil {
-		fmt.Fprintf(out, "before the clients: %v\nafter them: %v\n", before, after)
-	}
-	return errors.Join(t.verdict(), settled, lingered, h.check(out))
+	return errors.Join(t.verdict(), still, lingered, h.check(out))
 }
 
 func random(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }

@@ -34,6 +34,7 @@ type request struct {
 	ttl      time.Duration // of the renewal
 	lease    time.Duration // 0 for none
 	most     time.Duration // MAXHOLD, 0 for none
+	idle     time.Duration // 0 for none
 	wait     time.Duration
 	replicas bool
 	silent   bool // ONLOSS ERROR
@@ -111,6 +112,10 @@ func (w *worker) terms(r *request) {
 	if w.one(16) {
 		r.most = w.millis(300, 3000)
 		r.with("MAXHOLD", ms(r.most))
+	}
+	if w.one(16) {
+		r.idle = w.millis(400, 2000)
+		r.with("IDLE", ms(r.idle))
 	}
 	if w.one(12) {
 		r.replicas = true

@@ -34,6 +34,12 @@ func (b *bed) settled(before usage) error {
 	return errors.Join(append(errs, b.leaks(before))...)
 }
 
+// rested lets leases of the last trial run out before the next.
+func (b *bed) rested() error {
+	time.Sleep(ttl)
+	return nil
+}
+
 // takeAll takes every lock once, one after the other.
 func (b *bed) takeAll() error {
 	c, err := redistest.Dial(b.leashes[0].Addr)
@@ -124,6 +130,7 @@ func (b *bed) leaks(before usage) error {
 	for deadline := time.Now().Add(settleTimeout); ; time.Sleep(200 * time.Millisecond) {
 		now, err := b.usage()
 		if err == nil && !now.exceeds(before) {
+			b.log.Info("nothing leaked", "before the clients came", before, "now", now)
 			return nil
 		}
 		if time.Now().After(deadline) {

@@ -94,7 +94,7 @@ func (w *worker) single(r *request) {
 
 // begin holds what was granted for a while. It reports whether it is still believed in.
 func (w *worker) begin(g grip) bool {
-	if time.Now().After(g[0].last.Add(g[0].ttl/4)) && !w.prove(g) { // the grant may be old
+	if now := time.Now(); (now.After(g[0].last.Add(g[0].ttl/4)) || now.After(g[0].until)) && !w.prove(g) { // the grant may be old
 		return false
 	}
 	if g[0].mode != "permit" && g[0].mode != "quorum" && w.one(8) {
