@@ -47,6 +47,9 @@ func (w *worker) extend(b *belief) {
 	}
 }
 
+// enterLease is the lease with which a lease is taken once more.
+const enterLease = 300 * time.Millisecond
+
 // enter takes the lock once more, or twice, and gives those counts back but now and then one.
 func (w *worker) enter(b *belief) {
 	args := []string{"LOCK.ACQUIRE", b.key, "OWNER", b.owner}
@@ -54,7 +57,7 @@ func (w *worker) enter(b *belief) {
 		args = append(args, strings.ToUpper(b.mode))
 	}
 	if !b.lease.IsZero() {
-		args = append(args, "LEASE", "300") // which does not shorten what remains
+		args = append(args, "LEASE", ms(enterLease)) // which does not shorten what remains
 	}
 	for range 1 + w.rnd.IntN(2) {
 		if !w.counts(b, again, ":"+b.token, args...) {
@@ -89,6 +92,9 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 		w.drop()
 		w.reattach(grip{b})
 		return false
+	case a == again && reply[0] == ':' && reply != want && time.Now().Add(margin).After(b.certain):
+		w.anew(b, reply, sent)
+		return false
 	case reply != want && reply[0] != '-':
 		w.tally.blame("hold %d of %s: %v was answered %s, not %s", b.hold, b.key, args, reply, want)
 		return false
@@ -114,6 +120,18 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 		b.count = was - 1
 	}
 	return true
+}
+
+// anew is what an owner does that took a lock once more when its lease was just over, and so has a new hold: it gives it back.
+func (w *worker) anew(b *belief, reply string, sent time.Time) {
+	b.noticed()
+	w.tally.add("enter", "anew")
+	number, _ := strconv.ParseInt(reply[1:], 10, 64)
+	r := &request{mode: b.mode, owner: b.owner, ttl: ttl}
+	if !b.lease.IsZero() {
+		r.lease = enterLease
+	}
+	w.release(grip{w.history.believe(r, b.key, reply[1:], number, sent, time.Now())})
 }
 
 // carry takes the hold along to another connection, which is the worker's from then on.
@@ -179,8 +197,8 @@ func (w *worker) upgrade(b *belief) {
 	}
 }
 
-// nextID is an ID that no request had.
+// nextID is an ID that no request of any worker had.
 func (w *worker) nextID() string {
 	w.owners++
-	return fmt.Sprintf("request:%d", w.owners)
+	return fmt.Sprintf("request:%d.%d", w.number, w.owners)
 }

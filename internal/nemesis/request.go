@@ -73,12 +73,16 @@ func (w *worker) request(key string) *request {
 		r.with("READ")
 	}
 	w.terms(r)
+	if r.mode == "permit" && w.one(3) {
+		r.id = w.nextID()
+		r.with("ID", r.id)
+	}
 	if r.mode != "permit" && w.one(3) {
 		w.owners++
 		r.owner = fmt.Sprintf("worker:%d.%d", w.number, w.owners)
 		r.with("OWNER", r.owner)
 		if w.one(2) {
-			r.id = fmt.Sprintf("request:%d", w.owners)
+			r.id = w.nextID()
 			r.with("ID", r.id)
 		}
 		if r.lease == 0 && w.one(3) {

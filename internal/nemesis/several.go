@@ -17,7 +17,7 @@ func (w *worker) several() {
 	r := &request{key: keys[0], mode: "several", ttl: ttl, args: append([]string{"LOCK.MACQUIRE", strconv.Itoa(len(keys))}, keys...)}
 	w.terms(r)
 	if w.one(3) {
-		r.owner = "several:" + strconv.Itoa(w.number) + "." + w.nextID()
+		r.owner = "several:" + w.nextID()
 		r.with("OWNER", r.owner)
 	}
 	reply, sent, got := w.acquire(r)
