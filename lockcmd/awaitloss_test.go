@@ -82,6 +82,7 @@ func TestAwaitLossFollowsTheHold(t *testing.T) {
 			t.Fatalf("moved, and answered %q", got)
 		case <-time.After(100 * time.Millisecond):
 		}
+		heeded(t, other, key)
 		want(t, connect(t, other).do("LOCK.BREAK", key), ":1")
 		if got := receive(t, reply, 10*time.Second); got != "$6\r\nbroken" {
 			t.Errorf("got %q", got)
