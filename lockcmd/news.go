@@ -55,7 +55,7 @@ func (s *Service) heard(how string, of heardOf, key string) *hold {
 			return h
 		}
 	}
-	if carrierLeash(of.carrier) != s.uuid || how == wantedText { // which is said again
+	if carrierLeash(of.carrier) != s.uuid || how == wantedText && s.notified.Load() == 0 {
 		return nil
 	}
 	for known, e := range s.early {

@@ -88,26 +88,17 @@ func (c *Carrier) Answered() {
 	}
 }
 
-// greet sees to it that the client is told of h, which has just become one of the carrier's, in its time.
-func (c *Carrier) greet(h *hold) {
-	if !c.notifies.Load() {
-		return
-	}
-	c.mu.Lock()
-	answering := c.answering
-	if answering {
+// greetLocked keeps what is to be told of h, which becomes one of the carrier's, until the answer under way has been given.
+func (c *Carrier) greetLocked(h *hold) {
+	if c.answering && c.notifies.Load() {
 		h.young = true
 		c.young = append(c.young, h)
-	}
-	c.mu.Unlock()
-	if !answering {
-		h.lookIfWanted()
 	}
 }
 
 // lookIfWanted tells the owner of h if somebody waits for the lock on this Leash.
 func (h *hold) lookIfWanted() {
-	if h.carrier.service.queues.length(h.id) > 0 {
+	if h.carrier.notifies.Load() && h.carrier.service.queues.length(h.id) > 0 {
 		h.want()
 	}
 }
@@ -119,8 +110,7 @@ func (h *hold) want() {
 		return
 	}
 	c.mu.Lock()
-	say := !h.wanted && !h.young && (h.state == held || h.state == lessening) && h.mode != permit // a young one is looked at again
-	say = say && !h.hiddenLocked()
+	say := !h.wanted && (h.state == held || h.state == lessening) && h.mode != permit && !h.hiddenLocked() // it is looked at again then
 	h.wanted = h.wanted || say
 	c.mu.Unlock()
 	if say {

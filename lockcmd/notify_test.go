@@ -228,6 +228,31 @@ func TestNotifyAnswersFirst(t *testing.T) {
 	b.gone()
 }
 
+// TestNotifyKeepsNewsThatOvertakesTheGrant: of who waits on another Leash.
+func TestNotifyKeepsNewsThatOvertakesTheGrant(t *testing.T) {
+	rdb := dialServer(t, sharedServer(t).Addr)
+	s, key, ctx := leash(t, rdb, Config{}, patient), newKey(), context.Background()
+	a := notified(t, s)
+	token := int64(1) << 52
+	rdb.Set(ctx, tokenKey(key), token-1, 0)
+	s.hear(newsText(wantedText, token, a.carrier.name, key)) // the hold is not in the books
+	reply := string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(key)}))
+	want(t, reply, ":"+strconv.FormatInt(token, 10)+"\r\n")
+	a.toldNothing()
+	a.carrier.Answered()
+	a.told("wanted", key, token)
+
+	key = newKey()
+	reply = string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(key)}))
+	token = tokenOf(t, reply[:len(reply)-2])
+	s.hear(newsText(wantedText, token, a.carrier.name, key)) // and here it is, but its client has no answer
+	a.toldNothing()
+	a.carrier.Answered()
+	a.told("wanted", key, token)
+	s.hear(newsText(wantedText, token, a.carrier.name, key))
+	a.toldNothing()
+}
+
 // TestNotifyMacquire: who waits for one of the locks is told of when all are there, and what went back is no news.
 func TestNotifyMacquire(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

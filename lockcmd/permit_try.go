@@ -195,6 +195,7 @@ func (c *Carrier) hangAll(ctx context.Context, holds []*hold, until []time.Time)
 		c.holds = append(c.holds, h)
 		s.stats.holds.Add(1)
 		s.watchdog.Add(&h.watch, h.plan(until[i]))
+		c.greetLocked(h)
 		s.index(h) // last: from now on news of it is heeded
 	}
 	c.mu.Unlock()
@@ -204,7 +205,6 @@ func (c *Carrier) hangAll(ctx context.Context, holds []*hold, until []time.Time)
 	}
 	for _, h := range holds {
 		s.catchUp(h)
-		c.greet(h)
 	}
 	return true
 }

@@ -325,6 +325,7 @@ func (c *Carrier) hang(ctx context.Context, h *hold, id string, until time.Time)
 		c.holds = append(c.holds, h)
 		h.startTimerLocked()
 		c.watchIdleLocked(h)
+		c.greetLocked(h)
 		s.stats.holds.Add(1)
 	}
 	if ok {
@@ -336,7 +337,7 @@ func (c *Carrier) hang(ctx context.Context, h *hold, id string, until time.Time)
 	c.mu.Unlock()
 	if ok && fresh {
 		s.catchUp(h)
-		c.greet(h)
+		h.lookIfWanted()
 		s.inherit(h)
 	}
 	if !ok || !fresh {

@@ -8,27 +8,32 @@ import (
 
 const (
 	wantAfter = 20 * time.Millisecond // so long a wait is worth two requests to Redis
-	wantAgain = 10                    // looks later it is told again, for news may be lost
+	wantAgain = 8                     // looks later, at the most, it is told again, for news may be lost
 )
 
 // wanting lets the Leashes that carry the holds of a lock know that a command waits for it here (LOCK.NOTIFY). Only the head of a queue
-// tells, when it has waited for a little while; then when the lock was free in between, for others hold it then; and now and then.
+// tells, when it has waited for a little while; again when the lock was free in between, for others hold it then; and as it goes on
+// looking, more and more rarely.
 type wanting struct {
 	service *Service
 	waiter  *waiter
 	timer   *time.Timer
 	looks   int // since it was told
+	pace    int // looks until it is told again
 	due     bool
 	busy    atomic.Bool // it is being told
 }
 
 func (s *Service) newWanting(w *waiter) *wanting {
-	return &wanting{service: s, waiter: w, timer: time.NewTimer(wantAfter), due: true}
+	return &wanting{service: s, waiter: w, timer: time.NewTimer(wantAfter), due: true, pace: 1}
 }
 
 // looked notes that the lock was found taken, and whether a message said before that it was free.
 func (n *wanting) looked(woken bool) {
-	if n.looks++; !n.due && (woken || n.looks >= wantAgain) {
+	if woken {
+		n.pace = 1
+	}
+	if n.looks++; !n.due && (woken || n.looks >= n.pace) {
 		n.due = true
 		n.timer.Reset(wantAfter)
 	}
@@ -37,26 +42,33 @@ func (n *wanting) looked(woken bool) {
 // tell is for when the timer is over. It does not block.
 func (n *wanting) tell() {
 	s := n.service
-	n.due, n.looks = false, 0
+	n.due, n.looks, n.pace = false, 0, min(2*n.pace, wantAgain)
 	if !s.queues.first(n.waiter) || n.busy.Swap(true) {
 		return
 	}
-	lock := n.waiter.try.wish.lock()
-	begun := s.spawn(func() {
-		defer n.busy.Store(false)
-		s.wantAfar(lock)
-	})
-	if !begun {
+	if !s.spawn(n.tellAfar) {
 		n.busy.Store(false)
 	}
 }
 
-// wantAfar says on the channels of other Leashes that somebody waits for a lock that they carry holds of.
-func (s *Service) wantAfar(lock lockID) {
+// tellAfar looks who holds the lock. While it is free, somebody is about to take it: it looks again then.
+func (n *wanting) tellAfar() {
+	defer n.busy.Store(false)
+	s, lock := n.service, n.waiter.try.wish.lock()
+	for pause := wantAfter; pause < s.every; pause *= 2 {
+		if s.wantAfar(lock) || !s.rest(context.Background(), pause) || !s.queues.first(n.waiter) {
+			return
+		}
+	}
+}
+
+// wantAfar says on the channels of other Leashes that somebody waits for a lock that they carry holds of. It reports whether anybody holds it,
+// as far as Redis says.
+func (s *Service) wantAfar(lock lockID) (held bool) {
 	until := time.Now().Add(time.Second)
 	l, err := s.inspect(lock, until)
 	if err != nil {
-		return
+		return true
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), s.within(until))
 	defer cancel()
@@ -65,4 +77,5 @@ func (s *Service) wantAfar(lock lockID) {
 			s.database(lock.db).Publish(ctx, carrierChannel(f.record.carrier), newsText(wantedText, f.record.token, f.record.carrier, lock.key))
 		}
 	}
+	return len(l.holds)+len(l.others) > 0
 }
