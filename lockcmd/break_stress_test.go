@@ -95,6 +95,7 @@ func (p *person) disbelieve() {
 // TestR27BreakAttachAndFaults lets clients on two Leashes take one lock, carry it from connection to connection, break it and cut its lease,
 // while connections to Redis break. Nobody may get the lock before its holder has been told.
 func TestR27BreakAttachAndFaults(t *testing.T) {
+	t.Parallel()
 	cfg := Config{WatchdogTimeout: time.Second, UpstreamTimeout: time.Second}
 	one, straight, p := faulty(t, cfg, brief)
 	two := leash(t, dialServer(t, p.Addr()), cfg, brief)

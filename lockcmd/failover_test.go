@@ -12,6 +12,7 @@ import (
 // TestMasterDies: the holds of a dead master go on at its replica, which has them; what it did not hold is served by the others
 // meanwhile.
 func TestMasterDies(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	rdb := dialCluster(t, cluster.Addrs()...)
 	s := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second, UpstreamTimeout: 2 * time.Second})

@@ -154,7 +154,7 @@ func TestFairTryAndBlock(t *testing.T) { // testTryLockNonDelayed, testTryLockWa
 
 func TestFairForcedAndExpired(t *testing.T) { // testForceUnlock, testExpire, testAutoExpire, testUnlockFail
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}, patient), newKey()
+		s, key := leash(t, rdb, Config{WatchdogTimeout: 6 * time.Second}, patient), newKey()
 		a, b, c := connect(t, s), connect(t, s), connect(t, s)
 		a.token(key, "FAIR", "LEASE", "300")
 		began := time.Now()

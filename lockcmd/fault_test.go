@@ -240,7 +240,10 @@ func TestR27PausedRedisIsALossBeforeAnybodyElseGetsTheLock(t *testing.T) {
 
 func TestR16DisconnectsAtRandom(t *testing.T) { disconnectAtRandom(t) }
 
-func TestR22DisconnectsAtRandom(t *testing.T) { disconnectAtRandom(t, "FAIR") }
+func TestR22DisconnectsAtRandom(t *testing.T) {
+	t.Parallel()
+	disconnectAtRandom(t, "FAIR")
+}
 
 // disconnectAtRandom lets many clients take one lock in turn, half of them dying at random moments.
 func disconnectAtRandom(t *testing.T, options ...string) {

@@ -18,6 +18,7 @@ import (
 // testLockIsNotRenewedAfterInterruptedTryLock (TestR16DisconnectsAtRandom), the testConcurrency ones (TestR19ManyClientsOneLock,
 // TestFairManyClientsOneAtATime).
 func TestLockScenariosOfRedisson(t *testing.T) {
+	t.Parallel()
 	scenarios := map[string]func(*testing.T, *lockScene){
 		"testSubscriptionsPerConnection":         testSubscriptionsPerConnection,
 		"testSinglePubSub":                       testSinglePubSub,

@@ -175,6 +175,7 @@ func TestR28MaxHoldGoesAlong(t *testing.T) {
 }
 
 func TestR28MaxHoldWhileARequestIsUnanswered(t *testing.T) {
+	t.Parallel()
 	tests := make(map[string]func(*testing.T))
 	for name, what := range map[string]*script{"release": releaseScript, "acquire": acquireScript} {
 		for _, ran := range []bool{true, false} {

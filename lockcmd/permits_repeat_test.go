@@ -121,6 +121,7 @@ func TestR7LostRepliesOfPermits(t *testing.T) {
 }
 
 func TestR26UnknownPermitsAreUndone(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second, WatchdogTimeout: 2 * time.Second})
 	key, a := semaphore(t, straight, 5), connect(t, s)
 	a.permit(key, "ID", "kept")

@@ -198,6 +198,7 @@ func TestQuorumReleasedByItsOwner(t *testing.T) {
 // TestQuorumWithoutANode: a master that does not answer keeps nobody from a lock over the others, nor for long, and what it may have
 // granted is undone.
 func TestQuorumWithoutANode(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	rdb := dialCluster(t, cluster.Addrs()...)
 	s := leash(t, rdb, Config{WatchdogTimeout: 6 * time.Second, UpstreamTimeout: 6 * time.Second})

@@ -63,6 +63,7 @@ func TestR32NoReplicas(t *testing.T) {
 
 // TestR32GrantsAreCopied: who is told of the grant can rely on a replica's having it.
 func TestR32GrantsAreCopied(t *testing.T) {
+	t.Parallel()
 	cluster, rdb := copiedCluster(t)
 	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 	copied := func(key, owner string) {
@@ -183,6 +184,7 @@ func TestR32ASlowReplicaHoldsUpNobodyElse(t *testing.T) {
 
 // TestR32RepeatedFromElsewhere: an ACQUIRE that is repeated with its ID on another connection asks the replicas again.
 func TestR32RepeatedFromElsewhere(t *testing.T) {
+	t.Parallel()
 	cluster, rdb := copiedCluster(t)
 	s, key := leash(t, rdb, Config{}), newKey()
 	a, b, c := connect(t, s), connect(t, s), connect(t, s)

@@ -15,6 +15,7 @@ import (
 // TestR27LocksOfARedisThatStartsAnew: a Redis that comes back empty has lost all locks. Their holders are told, and what is taken then is
 // kept as ever. (Redisson: testLockAfterTimeout, testReadLockAfterTimeout, testWriteLockAfterTimeout.)
 func TestR27LocksOfARedisThatStartsAnew(t *testing.T) {
+	t.Parallel()
 	atOnce(t, map[string]func(*testing.T){
 		"single": func(t *testing.T) {
 			server := redistest.Start(t)

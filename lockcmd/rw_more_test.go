@@ -72,6 +72,7 @@ func TestR13ReadWriteScriptsAreFoundAgainAfterFlush(t *testing.T) {
 }
 
 func TestR13ReadWriteReleasePassesAtMaxmemory(t *testing.T) {
+	t.Parallel()
 	tests := make(map[string]func(*testing.T))
 	for _, mode := range []string{"READ", "WRITE"} {
 		tests[mode] = func(t *testing.T) { readWriteReleasePassesAtMaxmemory(t, mode) }

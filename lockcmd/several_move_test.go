@@ -153,6 +153,7 @@ func TestR7PutBackOfEachMode(t *testing.T) {
 // TestR26UnansweredMoveIsFinished: an ACQUIRE repeated with its ID that is not answered is undone alone, and what it has moved, or will,
 // is carried on.
 func TestR26UnansweredMoveIsFinished(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		for _, from := range []*Service{s, straight} {

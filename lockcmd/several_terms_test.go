@@ -76,6 +76,7 @@ func TestMacquireMaxHoldBeginsWithTheLastKey(t *testing.T) {
 
 // TestMacquireOfUnknownOutcome: when a node does not say whether it granted its key, nothing stays taken anywhere.
 func TestMacquireOfUnknownOutcome(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	rdb := dialCluster(t, cluster.Addrs()...)
 	s := leash(t, rdb, Config{UpstreamTimeout: time.Second})

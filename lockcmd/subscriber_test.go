@@ -44,6 +44,7 @@ func TestR20ListensInTheWaysConfigured(t *testing.T) {
 }
 
 func TestChannelsAreGivenUpAfterTheLastWaiter(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{}), newKey()
 	a, b := connect(t, s), connect(t, s)
