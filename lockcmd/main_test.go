@@ -228,7 +228,7 @@ type conn struct {
 var lastConn atomic.Int64
 
 func connect(t testing.TB, s *Service) *conn {
-	c := &conn{t: t, losses: make(chan string, 100), moved: make(chan string, 100), pushes: make(chan string, 1000)}
+	c := &conn{t: t, losses: make(chan string, 1000), moved: make(chan string, 1000), pushes: make(chan string, 1000)}
 	c.ctx, c.gone = context.WithCancel(context.Background())
 	c.carrier = s.NewCarrier(lastConn.Add(1), c)
 	return c
