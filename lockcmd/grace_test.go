@@ -186,10 +186,10 @@ func TestR2GraceOfARestart(t *testing.T) {
 	settle(t, s)
 	settle(t, other)
 	a, b, key := connect(t, s), connect(t, other), newKey()
-	token := a.token(key)
+	a.token(key)
 	rdb.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 	want(t, a.do("LOCK.RELEASE", key), ":1")
-	token = a.token(key)
+	token := a.token(key)
 	killed := time.Now()
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
