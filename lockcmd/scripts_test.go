@@ -20,8 +20,8 @@ func TestR13ScriptsRefuseWhatIsNotSo(t *testing.T) {
 		s := leash(t, rdb, Config{})
 		for _, m := range modes {
 			c, key := connect(t, s), newKey()
-			token := c.hold(key, m.option, "OWNER", "me")
-			c.hold(key, m.option, "OWNER", "me")
+			token := c.hold(key, m.option, "OWNER", "me", "LEASE", "600000") // which no renewal changes meanwhile
+			c.hold(key, m.option, "OWNER", "me", "LEASE", "600000")
 			h := &heldBy{t: t, rdb: rdb, mode: m, key: key, token: token, carrier: c.carrier.name, last: c.carrier.requests.Load()}
 			h.refuse()
 			h.refuseToMove()
