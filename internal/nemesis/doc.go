@@ -13,6 +13,9 @@
 // reply, and the end, which happened at some time after the belief was over. If two beliefs overlap, no order of these operations fits
 // the model.
 //
+// Who repeats an ACQUIRE by its ID does not believe in what is granted: the first copy may come to Leash after the second, and takes the hold
+// along to the connection that is gone. Leash cannot tell the two apart.
+//
 // What Leash does not promise is excepted and counted, but only for as long as it may take to tell: a master that dies forgets what no
 // replica has confirmed, one that is flushed forgets everything, and LOCK.BREAK ends locks though nobody confirms that the holder was told. A
 // sign of life is good for half a TTL only while Redis answers Leash, and while this machine runs.

@@ -92,8 +92,11 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 		w.drop()
 		w.reattach(grip{b})
 		return false
-	case a == again && reply[0] == ':' && reply != want && time.Now().Add(margin).After(b.certain):
-		w.anew(b, reply, sent)
+	case a == again && reply[0] != '-' && reply != want && time.Now().Add(margin).After(b.certain): // its lease was over
+		b.noticed()
+		if reply[0] == ':' {
+			w.anew(b, reply, sent)
+		}
 		return false
 	case reply != want && reply[0] != '-':
 		w.tally.blame("hold %d of %s: %v was answered %s, not %s", b.hold, b.key, args, reply, want)
@@ -124,7 +127,6 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 
 // anew is what an owner does that took a lock once more when its lease was just over, and so has a new hold: it gives it back.
 func (w *worker) anew(b *belief, reply string, sent time.Time) {
-	b.noticed()
 	w.tally.add("enter", "anew")
 	number, _ := strconv.ParseInt(reply[1:], 10, 64)
 	r := &request{mode: b.mode, owner: b.owner, ttl: ttl}

@@ -38,6 +38,7 @@ type request struct {
 	wait     time.Duration
 	replicas bool
 	silent   bool // ONLOSS ERROR
+	repeated bool // under its ID
 }
 
 // one is true once in n times.
