@@ -155,7 +155,7 @@ func (t *try) carry(r result) (h *hold, msg string) {
 	if !time.Now().Before(until) {
 		return nil, msgShort
 	}
-	if c.hang(context.Background(), h, r.record.lastID(), until) {
+	if c.hang(context.Background(), h, r.record.lastID(), true, until) {
 		return h, ""
 	}
 	c.mu.Lock()

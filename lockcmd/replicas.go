@@ -106,7 +106,7 @@ func (t *try) uncopied(r result) result {
 	case r.kind == moved:
 		h, _ := t.carry(r)
 		undo = func(t *try) <-chan struct{} { return s.undoMoved(t, func() *hold { return h }) }
-	case t.repeats():
+	case r.again:
 		undo = s.undoRepeated
 	}
 	select {

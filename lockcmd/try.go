@@ -37,6 +37,7 @@ type result struct {
 	text  string        // failed: the error to answer
 
 	copied int64 // granted or moved: how many replicas have it, if that was asked
+	again  bool  // granted: an earlier request with the same ID has counted, and this one does not
 
 	// Of what a line is for:
 	rest int64 // granted: the permits left for others
@@ -126,7 +127,8 @@ func (t *try) sendOnce(until time.Time) result {
 	case n[0] == 0 && len(n) > 1:
 		return result{kind: taken, left: millis(n[1])}
 	case n[0] == 1 && len(n) > 2:
-		return result{kind: granted, token: n[1], left: millis(n[2]), sent: t.request.sent, copied: t.request.copied}
+		again := len(n) > 3 && n[3] == 1
+		return result{kind: granted, token: n[1], left: millis(n[2]), sent: t.request.sent, copied: t.request.copied, again: again}
 	case n[0] == 2:
 		return t.elsewhere(word(reply, 1), word(reply, 2), word(reply, 3), until)
 	case n[0] == 3:
@@ -252,7 +254,8 @@ func (t *try) ownGone(until time.Time) (r result, lost bool) {
 	return result{}, false
 }
 
-// repeats reports whether t repeats the last acquire of the carrier's own hold: that one has counted, and this one does not.
+// repeats reports whether t, of which no answer is known, repeats the last acquire of the carrier's own hold: that one has counted, and
+// this one does not.
 func (t *try) repeats() bool { return t.own != nil && t.wish.id != "" && t.own.lastID() == t.wish.id }
 
 // release gives the gate of the hold back, if the try has one.
@@ -274,7 +277,7 @@ func (t *try) settle(ctx context.Context, r result) (h *hold, msg string) {
 		s.undo(t)
 		return nil, msgShort
 	}
-	if !c.hang(ctx, h, t.wish.id, until) {
+	if !c.hang(ctx, h, t.wish.id, !r.again, until) {
 		t.giveBack(h)
 		return nil, msgGone
 	}
@@ -306,18 +309,17 @@ func (t *try) freshen(r *result) {
 }
 
 // hang makes h, granted or entered again by an acquire of that ID and safe until then, a hold of the carrier, unless its client is
-// gone. An entry that repeats the last one's ID has not been counted.
-func (c *Carrier) hang(ctx context.Context, h *hold, id string, until time.Time) bool {
+// gone. counts says whether an entry is one more acquire, and no repetition of the last.
+func (c *Carrier) hang(ctx context.Context, h *hold, id string, counts bool, until time.Time) bool {
 	s := c.service
 	c.guard(1)
 	c.mu.Lock()
 	fresh := h.state == granting
 	ok := !c.ended && ctx.Err() == nil && (fresh || h.state == held)
-	last := h.rare().last
-	if ok && !fresh && (last == "" || last != id) {
+	if ok && !fresh && counts {
 		h.count = counted(int64(h.count) + 1)
 	}
-	if ok && last != id {
+	if ok && h.rare().last != id {
 		h.more().last = id
 	}
 	if ok && fresh {
@@ -353,6 +355,9 @@ func (t *try) hold(r result) (*hold, time.Time) {
 	if h := t.own; h != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		if r.again {
+			return h, until
+		}
 		if !w.lease && h.lease {
 			h.lease, h.ttl = false, w.ttl
 		} else if w.lease == h.lease {

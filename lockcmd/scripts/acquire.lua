@@ -3,7 +3,8 @@
 -- ARGV 1 owner · 2 carrier · 3 request number · 4 the token this carrier tracks for the owner, 0 for none
 --      5 TTL ms · 6 options, w or l first · 7 token TTL ms, 0 for none · 8 ID as "=id", or "-" · 9 client · 10 more · 11 the master that may grant
 --      FAIR: 12 for how long it waits at least, ms, "" when it does not wait · 13 channel of the lock's releases · 14 ways to publish
--- Replies {1, token, ms left} granted, entered again, or this very request done before · {0, PTTL} taken
+-- Replies {1, token, ms left} granted, entered again, or this very request done before; and 1 when another did it, under the same ID
+--      {0, PTTL} taken
 --      {2, token, carrier, id} the owner's hold hangs elsewhere · {3} the tracked hold is gone · {4} a late copy, nothing done
 --      {5} the owner holds it in another mode · {6, replication id} it is free, but this master may not grant it
 -- Atomic: looking, counting the token and granting must be one step, or two owners see a free lock.
@@ -25,7 +26,7 @@ elseif r[CARRIER] ~= carrier then return {2, r[TOKEN] or '', r[CARRIER] or '', r
 elseif tonumber(r[REQ]) == req then return {1, tonumber(r[REPLY]), left}
 elseif tonumber(r[REQ]) > req then return {4}
 elseif want == r[TOKEN] then
-  if r[ID] ~= '-' and r[ID] == ARGV[8] then return {1, tonumber(r[TOKEN]), left} end
+  if r[ID] ~= '-' and r[ID] == ARGV[8] then return {1, tonumber(r[TOKEN]), left, 1} end
   if renewed(ARGV[6]) then -- else, and for what else it was first taken under, it stays as it is
     r[TTL] = renewed(r[OPTS]) and math.max(tonumber(r[TTL]), ttl) or ttl
     r[OPTS] = 'w' .. string.sub(r[OPTS], 2)

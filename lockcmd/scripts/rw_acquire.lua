@@ -15,7 +15,7 @@ if mine > 0 then
   if tonumber(r[REQ]) == req then return {1, tonumber(r[REPLY]), mine} end
   if tonumber(r[REQ]) > req then return {4} end
   if want == r[TOKEN] then
-    if r[ID] ~= '-' and r[ID] == ARGV[8] then return {1, tonumber(r[TOKEN]), mine} end
+    if r[ID] ~= '-' and r[ID] == ARGV[8] then return {1, tonumber(r[TOKEN]), mine, 1} end
     return enter(key, leash, field, n, r, mine)
   end -- else: what lies here was granted to nobody by a late copy; it is replaced
 end

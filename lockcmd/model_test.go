@@ -1,0 +1,208 @@
+package lockcmd
+
+import (
+	"slices"
+	"strconv"
+)
+
+// model is one lock as the rules have it, for walks that compare it with what two Leashes answer. Nothing in it runs out by itself.
+type model struct {
+	holds   []*modelHold
+	answers map[string]string // to releases with an ID, by owner and ID
+	clock   int               // counts what hangs a hold on a connection
+}
+
+type modelHold struct {
+	mode   string // "", "FAIR", "READ" or "WRITE"
+	owner  string // "" for one of its own
+	token  int64
+	count  int
+	last   string // the ID of the last acquire
+	at     *walker
+	hung   int // when it was hung there
+	leased bool
+	stays  bool
+}
+
+// question is what a command asks for.
+type question struct {
+	from     *walker
+	mode     string
+	owner    string
+	id       string
+	token    int64
+	leased   bool
+	stays    bool
+	waits    bool
+	replicas bool
+	all      bool
+}
+
+const newToken = "a new token"
+
+func (h *modelHold) plain() bool { return h.mode == "" || h.mode == "FAIR" }
+
+func (h *modelHold) like(mode string) bool {
+	return h.mode == mode || h.plain() && (mode == "" || mode == "FAIR")
+}
+
+// find is the hold for which match says yes that comes last in the order of by; nil when there is none.
+func (m *model) find(by func(*modelHold) int64, match func(*modelHold) bool) (found *modelHold) {
+	for _, h := range m.holds {
+		if match(h) && (found == nil || by(h) > by(found)) {
+			found = h
+		}
+	}
+	return found
+}
+
+func byToken(h *modelHold) int64 { return h.token }
+func byTime(h *modelHold) int64  { return int64(h.hung) }
+
+func (m *model) hang(h *modelHold, at *walker) {
+	m.clock++
+	h.at, h.hung = at, m.clock
+}
+
+func (m *model) end(h *modelHold) {
+	m.holds = slices.DeleteFunc(m.holds, func(other *modelHold) bool { return other == h })
+}
+
+// acquire is the reply to an ACQUIRE. When that is newToken, granted follows.
+func (m *model) acquire(q question) (reply string) {
+	if q.waits && m.find(byTime, func(h *modelHold) bool {
+		return h.at == q.from && (q.owner == "" || h.owner != q.owner) && !(h.mode == "READ" && q.mode == "READ")
+	}) != nil {
+		return "-" + msgDeadlock
+	}
+	own := m.find(byToken, func(h *modelHold) bool { return q.owner != "" && h.owner == q.owner && h.like(q.mode) })
+	if own == nil {
+		return m.obstacle(q)
+	}
+	again := q.id != "" && q.id == own.last
+	switch {
+	case own.at != q.from && !again:
+		return "-" + msgElsewhere
+	case own.at != q.from:
+		m.hang(own, q.from)
+	case !again:
+		own.count++
+		own.last, own.leased = q.id, own.leased && q.leased
+	}
+	if q.replicas {
+		m.release(own, false)
+		own.last = "" // of an acquire that has not been
+		return "-" + msgNoReplicas(0, 1)
+	}
+	return tokenReply(own)
+}
+
+// obstacle is the reply to an ACQUIRE of an owner that has no such hold.
+func (m *model) obstacle(q question) string {
+	kin := m.find(byToken, func(h *modelHold) bool { return q.owner != "" && h.owner == q.owner })
+	writer := m.find(byToken, func(h *modelHold) bool { return h.mode == "WRITE" })
+	other := m.find(byToken, func(h *modelHold) bool { return h.mode != "READ" })
+	switch {
+	case kin != nil && kin == writer && q.mode == "READ" && kin.at != q.from:
+		return "-" + msgElsewhere
+	case kin != nil && kin == writer && q.mode == "READ":
+	case kin != nil:
+		return "-" + msgKind
+	case len(m.holds) > 0 && (q.mode != "READ" || other != nil):
+		return "$-1"
+	}
+	if q.replicas {
+		return "-" + msgNoReplicas(0, 1)
+	}
+	return newToken
+}
+
+func (m *model) granted(q question, token int64) {
+	h := &modelHold{mode: q.mode, owner: q.owner, token: token, count: 1, last: q.id, leased: q.leased, stays: q.stays}
+	m.holds = append(m.holds, h)
+	m.hang(h, q.from)
+}
+
+func tokenReply(h *modelHold) string { return ":" + strconv.FormatInt(h.token, 10) }
+
+// means reports whether the options of a command about a present hold mean h.
+func (q question) means(h *modelHold) bool {
+	return (q.token == 0 || h.token == q.token) && (q.owner == "" || h.owner == q.owner) && (q.mode == "" || h.mode == q.mode)
+}
+
+// unlock is the reply to a RELEASE.
+func (m *model) unlock(q question) (reply string) {
+	answer := q.owner + ":" + q.id
+	if q.id != "" && m.answers[answer] != "" {
+		return m.answers[answer]
+	}
+	var h *modelHold
+	if q.id == "" {
+		h = m.find(byTime, func(h *modelHold) bool { return h.at == q.from && q.means(h) })
+	}
+	if h == nil && q.id == "" && (q.token != 0 || q.owner != "") {
+		h = m.find(byTime, func(h *modelHold) bool { return h.at.alive && h.at.service == q.from.service && q.means(h) })
+	}
+	if h == nil && (q.token != 0 || q.owner != "") {
+		h = m.find(byToken, q.means)
+	}
+	if h == nil {
+		return "-" + msgNotHeld
+	}
+	reply = m.release(h, q.all)
+	if q.id != "" {
+		m.answers[answer] = reply
+	}
+	return reply
+}
+
+// release takes a count of a hold back, or ends it.
+func (m *model) release(h *modelHold, all bool) (reply string) {
+	if h.count > 1 && !all {
+		h.count--
+		return ":0"
+	}
+	m.end(h)
+	return ":1"
+}
+
+// attach is the reply to an ATTACH, and the connection that is to be closed since it does not carry the hold any more.
+func (m *model) attach(q question) (reply string, closed *walker) {
+	h := m.find(byToken, q.means)
+	if h == nil {
+		return "-" + msgNotHeld, nil
+	}
+	if h.at != q.from {
+		closed = h.at
+		m.hang(h, q.from)
+	}
+	return tokenReply(h), closed
+}
+
+// extend is the reply to an EXTEND.
+func (m *model) extend(q question, ms int64) string {
+	if q.token == 0 && q.owner == "" {
+		h := m.find(byTime, func(h *modelHold) bool { return h.at == q.from })
+		if h == nil {
+			return "-" + msgNotHeld
+		}
+		q.token = h.token
+	}
+	q.mode = ""
+	switch h := m.find(byToken, q.means); {
+	case h == nil:
+		return "-" + msgNotHeld
+	case !h.leased:
+		return "-" + msgIsRenewed
+	}
+	return ":" + strconv.FormatInt(ms, 10)
+}
+
+// closed ends a connection.
+func (m *model) closed(w *walker, how Ending) {
+	for _, h := range slices.Clone(m.holds) {
+		if h.at == w && how == Release && !h.leased && !h.stays {
+			m.end(h)
+		}
+	}
+}
