@@ -24,6 +24,9 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	if !ok {
 		return c.timeout(dst, msgRefused)
 	}
+	if own == nil {
+		s.giveWay(ctx)
+	}
 	if w.lease && own != nil {
 		w.ttl = own.leaseWithin(w.ttl)
 	}
@@ -42,6 +45,17 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	}
 	return c.replyAcquire(ctx, dst, t, r)
 }
+
+// giveWay lets the holds that there are be renewed before others are taken: while renewals lag behind, an acquire waits for a part of
+// that, the more the longer. Who takes locks as fast as Leash grants them could else have so many that it loses some.
+func (s *Service) giveWay(ctx context.Context) {
+	if lag := time.Duration(s.watchdog.Stats.Lag.Load()); lag > tolerable {
+		s.rest(ctx, min(lag/5, time.Second))
+	}
+}
+
+// tolerable is how late renewals may be before somebody has to wait for that.
+const tolerable = 250 * time.Millisecond
 
 // deadlock reports whether an ACQUIRE that waits on the connection of h would wait for itself (R5): h is another owner's, and cannot be held
 // together with what w asks for. It is called with the carrier's mu.

@@ -6,7 +6,7 @@ import (
 )
 
 // Outcome is what the store says of one hold.
-type Outcome int
+type Outcome uint8
 
 const (
 	Unknown  Outcome = iota // no answer, or one that says nothing of the hold

@@ -47,17 +47,19 @@ func (w *Watchdog) send(ctx context.Context, due []*group) {
 			w.nodes[key] = n
 		}
 		n.line = append(n.line, g)
-		if n.rounds == 0 || n.rounds < maxRounds && n.lags(w.now()) {
+		if n.rounds == 0 || n.rounds < maxRounds && n.lag(w.now()) > 2*n.line[0].every/steps {
 			n.rounds++
 			w.wg.Go(func() { w.serve(ctx, n) })
 		}
 	}
 }
 
-// lags reports whether n answers, but not in time for what comes after.
-func (n *node) lags(now moment) bool {
-	g := n.line[0]
-	return n.backoff == 0 && now-g.due > 2*g.every/steps
+// lag is for how long the first in line has been due, though n answers.
+func (n *node) lag(now moment) time.Duration {
+	if len(n.line) == 0 || n.backoff > 0 {
+		return 0
+	}
+	return now - n.line[0].due
 }
 
 // serve sends n's line to the store, round by round, and ends when the line is empty.

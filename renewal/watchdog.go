@@ -41,6 +41,10 @@ type Watchdog struct {
 type Stats struct {
 	Renewals atomic.Int64 // holds renewed, or looked at and found ours
 	Unknowns atomic.Int64 // holds for which a round brought no answer
+
+	// Lag is for how many ns renewals have been due that a node has not been asked for, though it answers: there are more holds than can be
+	// renewed, and nobody should take others.
+	Lag atomic.Int64
 }
 
 // New makes a Watchdog that keeps its holds in store. It starts nothing.
@@ -187,6 +191,11 @@ func (w *Watchdog) step(ctx context.Context) time.Duration {
 	if len(w.queue) > 0 {
 		pause = min(pause, max(w.queue[0].wake()-now, 0))
 	}
+	lag := moment(0)
+	for _, n := range w.nodes {
+		lag = max(lag, n.lag(now))
+	}
+	w.Stats.Lag.Store(int64(lag))
 	w.mu.Unlock()
 	for _, end := range tell {
 		end()

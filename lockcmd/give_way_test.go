@@ -1,0 +1,36 @@
+package lockcmd
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"leash/renewal"
+)
+
+// TestR24RenewalsGoBeforeAcquires: while renewals lag behind nobody takes many locks, and nobody waits for long.
+func TestR24RenewalsGoBeforeAcquires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Service{watchdog: renewal.New(nil), stop: make(chan struct{})}
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		for _, row := range []struct {
+			ctx       context.Context
+			lag, want time.Duration
+		}{
+			{t.Context(), 0, 0},
+			{t.Context(), tolerable, 0},
+			{t.Context(), 2 * time.Second, 400 * time.Millisecond},
+			{t.Context(), time.Hour, time.Second},
+			{gone, time.Hour, 0},
+		} {
+			s.watchdog.Stats.Lag.Store(int64(row.lag))
+			began := time.Now()
+			s.giveWay(row.ctx)
+			if took := time.Since(began); took != row.want {
+				t.Errorf("a lag of %v: waited for %v, want %v", row.lag, took, row.want)
+			}
+		}
+	})
+}
