@@ -82,7 +82,7 @@ func New(cfg Config, rdb redis.UniversalClient, ears Subscriber, log *slog.Logge
 	default:
 		return nil, fmt.Errorf("lockcmd: client is a %T, want *redis.Client or *redis.ClusterClient", rdb)
 	}
-	s.watchdog = renewal.New(&store{s})
+	s.watchdog = renewal.New(&store{Service: s})
 	s.graces = newGraces(s)
 	s.queues, s.lines = newQueues(), newLines()
 	s.ears = newSubscriber(s, ears)

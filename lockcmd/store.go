@@ -15,7 +15,10 @@ import (
 )
 
 // store is Redis as the watchdog sees it.
-type store struct{ *Service }
+type store struct {
+	*Service
+	papers sync.Pool // of *paper
+}
 
 // Node implements renewal.Store. Each database has a line of its own, since a connection is in one of them.
 func (s *store) Node(db, slot int) string {
@@ -66,10 +69,16 @@ func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch) []
 }
 
 func (s *store) pipeline(ctx context.Context, verb string, batches []renewal.Batch) (errs []error, replies []any) {
+	p, _ := s.papers.Get().(*paper)
+	if p == nil {
+		p = &paper{}
+	}
+	defer s.papers.Put(p)
+	defer p.clear()
 	pipe := s.database(batches[0].DB).Pipeline()
 	cmds := make([]once, len(batches))
 	for i, b := range batches {
-		cmds[i] = keepAlive(ctx, verb, b)
+		cmds[i] = p.keepAlive(ctx, verb, b)
 		pipe.Process(ctx, cmds[i])
 	}
 	pipe.Exec(ctx) // each command has its own error
@@ -80,40 +89,6 @@ func (s *store) pipeline(ctx context.Context, verb string, batches []renewal.Bat
 		}
 	}
 	return errs, replies
-}
-
-// keepAlive is the script that renews a batch. Its words are pointers into one piece of text, since each string of its own would be two more
-// allocations, and there may be 100,000 holds to be renewed a second.
-func keepAlive(ctx context.Context, verb string, b renewal.Batch) once {
-	m := b.Holds[0].Keeper.(*hold).mode
-	ttl := b.TTL.Milliseconds()
-	if b.Lease {
-		ttl = 0
-	}
-	all := make([]any, 3, 4+4*len(b.Holds))
-	var text []byte
-	ends := make([]int, 0, 2*len(b.Holds))
-	for _, w := range b.Holds {
-		h := w.Keeper.(*hold)
-		all = append(all, &h.id.key)
-		if m.helpers != nil {
-			for _, key := range m.helpers(h.id.key, h.owner()) {
-				all = append(all, key)
-			}
-		}
-		text = h.appendOwner(text)
-		ends = append(ends, len(text))
-		text = appendMark(text, h.token, h.carrier.name)
-		ends = append(ends, len(text))
-	}
-	all[0], all[1], all[2] = verb, m.renew.body(verb), len(all)-3
-	all = append(all, ttl)
-	words, whole, begin := make([]string, len(ends)), string(text), 0
-	for i, end := range ends {
-		words[i], begin = whole[begin:end], end
-		all = append(all, &words[i])
-	}
-	return scriptCommand(ctx, all)
 }
 
 // outcomes reads a batch's reply; nil when Redis refused the batch as a whole. How long leases last may have been changed from anywhere

@@ -14,7 +14,7 @@ func TestR25WhatRedisDoesNotTakeIsNotSentInPieces(t *testing.T) {
 	h := &hold{mode: plain}
 	h.watch.Keeper = h
 	b := renewal.Batch{Holds: []*renewal.Hold{&h.watch}}
-	s := &store{&Service{}}
+	s := &store{Service: &Service{}}
 	for _, row := range []struct {
 		err    error
 		pieces bool
