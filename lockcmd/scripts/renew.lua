@@ -4,7 +4,8 @@
 -- Replies for each lock 1 it is ours, and renewed; when only looked at, 1 and the ms it still lasts, at least 1 · 0 it is not ours any more
 --      -1 Redis could not say
 -- Atomic: a key that became somebody else's must not get our TTL. Each lock has its own outcome: a key that somebody
--- overwrote with another type stops none of the others (R25).
+-- overwrote with another type stops none of the others (R25). Redis 7 raises a TTL in one call; one before it does not know how, and a key
+-- that lasts longer, or for ever, is looked at.
 local ttl, out = tonumber(ARGV[1]), {}
 for i, key in ipairs(KEYS) do
   local owner, mark = ARGV[2 * i], ARGV[2 * i + 1]
@@ -13,6 +14,8 @@ for i, key in ipairs(KEYS) do
     out[i] = string.find(h.err, 'WRONGTYPE', 1, true) and 0 or -1
   elseif not h[1] or not h[2] or string.sub(h[2], 1, #mark) ~= mark then
     out[i] = 0
+  elseif ttl > 0 and redis.pcall('PEXPIRE', key, ttl, 'GT') == 1 then
+    out[i] = 1
   else
     local left = redis.call('PTTL', key)
     out[i] = (ttl > 0 or left < 0) and 1 or 1 + math.max(left, 1)
