@@ -57,7 +57,7 @@ nemesis: tools
 	$(GO) run ./internal/nemesis $(NEMESISFLAGS)
 
 # The tests run against real Redis servers, the race detector needs a C compiler,
-# and one needs haproxy. All are installed only where they are missing.
+# and some need haproxy or ip (iproute2). All are installed only where they are missing.
 tools:
 	@.ci/tools
 

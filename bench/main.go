@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
+
+	"leash/bench/detection"
 )
 
 func main() {
@@ -28,11 +30,19 @@ func main() {
 
 // run measures and prints to out. Progress goes to standard error.
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	switch {
-	case len(args) > 0 && args[0] == "locks":
-		return runLocks(ctx, args[1:], out)
-	case len(args) > 0 && args[0] == "watchdog":
-		return runWatchdog(ctx, args[1:], out)
+	if len(args) > 0 {
+		switch args[0] {
+		case "locks":
+			return runLocks(ctx, args[1:], out)
+		case "watchdog":
+			return runWatchdog(ctx, args[1:], out)
+		case "detection":
+			return runDetection(ctx, args[1:], out)
+		case inRoom:
+			return runInRoom(ctx, args[1:], out)
+		case detection.HolderCommand:
+			return detection.Holder(args[1], args[2], args[3:]...)
+		}
 	}
 	opt, err := parseOptions(args, out)
 	if err != nil {

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"leash/bench/detection"
+)
+
+// inRoom is the word by which "bench detection" calls itself in its room.
+const inRoom = "detection-room"
+
+// runDetection is "bench detection": it builds Leash, and the rest happens in a room of its own.
+func runDetection(ctx context.Context, args []string, out io.Writer) (err error) {
+	opt, err := detection.ParseOptions(args, out)
+	if err != nil {
+		return err
+	}
+	b := &bed{}
+	defer func() { err = errors.Join(err, b.close()) }()
+	if b.dir, err = os.MkdirTemp("", "leash-bench-"); err != nil {
+		return err
+	}
+	b.closers = append(b.closers, func() error { return os.RemoveAll(b.dir) })
+	binary, err := b.leashBinary(ctx, options{leash: opt.Leash})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, machine(append([]string{"detection"}, args...)))
+	return detection.Enter(ctx, out, append([]string{inRoom, "--leash", binary}, args...)...)
+}
+
+// runInRoom measures and prints the table.
+func runInRoom(ctx context.Context, args []string, out io.Writer) error {
+	opt, err := detection.ParseOptions(args, out)
+	if err != nil {
+		return err
+	}
+	table, err := detection.Measure(ctx, opt)
+	if err != nil {
+		return err
+	}
+	printCells(out, table)
+	return nil
+}

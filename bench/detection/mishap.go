@@ -1,0 +1,258 @@
+package detection
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+
+	"leash/internal/leashtest"
+	"leash/internal/redistest"
+)
+
+// A mishap is one way in which a holder is gone.
+type mishap struct {
+	name     string
+	by       string // what frees the lock
+	redisson bool   // whether Redisson's lock has to run out then
+	// stage makes somebody hold the lock.
+	stage func(ctx context.Context, s *scene, key string) (*play, error)
+}
+
+// A play is a mishap that has its holder.
+type play struct {
+	far    *leashtest.Leash // where the next one waits
+	atOnce bool             // it has to be struck right after the grant
+	strike func() error
+	end    func() // brings everything back; after strike, or instead of it
+}
+
+// mishaps are the rows of the table, in their order.
+func mishaps() []mishap {
+	return []mishap{
+		{"connection closed", "FIN", false, closed},
+		{"kill -9", "FIN of the kernel", true, killed},
+		{"connection reset", "the lease", false, reset},
+		{"SIGSTOP, MAXHOLD", "MAXHOLD, from the grant on", true, stopped},
+		{"host vanished, idle", "keepalives, then the lease", true, vanished},
+		{"host vanished, a reply on its way", "age of the last ACK, then the lease", true, vanishedBusy},
+		{"cable cut", "keepalives, then the lease", true, cut},
+		{"Leash killed", "the lease", false, leashKilled},
+		{"Redis killed, connection closed", "failover, then the release", true, redisKilled},
+	}
+}
+
+// hold takes the lock on a connection.
+func hold(conn net.Conn, key string, options ...string) (*redistest.Client, error) {
+	c := redistest.NewClient(conn)
+	reply, err := c.Do(append([]string{"LOCK.ACQUIRE", key}, options...)...)
+	if err == nil && reply[0] != ':' {
+		err = fmt.Errorf("LOCK.ACQUIRE %s was answered %q", key, reply)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func holdAt(addr, key string, options ...string) (*redistest.Client, error) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return hold(conn, key, options...)
+}
+
+func closed(_ context.Context, s *scene, key string) (*play, error) {
+	c, err := holdAt(s.near.Addr, key)
+	if err != nil {
+		return nil, err
+	}
+	return &play{far: s.far, strike: c.Close, end: func() { c.Close() }}, nil
+}
+
+func reset(_ context.Context, s *scene, key string) (*play, error) {
+	c, err := holdAt(s.near.Addr, key)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Conn().(*net.TCPConn).SetLinger(0); err != nil {
+		return nil, err
+	}
+	return &play{far: s.far, strike: c.Close, end: func() { c.Close() }}, nil
+}
+
+// HolderCommand is the word after which Holder is to be called with the arguments behind it.
+const HolderCommand = "detection-holder"
+
+// Holder is a process of its own that holds a lock, key, through the Leash at addr until it is killed or has lost it.
+func Holder(addr, key string, options ...string) error {
+	c, err := holdAt(addr, key, options...)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	fmt.Println("held")
+	_, _ = c.Conn().Read(make([]byte, 1)) // nothing comes but the end
+	return nil
+}
+
+// process starts a Holder and returns when it holds.
+func process(s *scene, key string, options ...string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, append([]string{HolderCommand, s.near.Addr, key}, options...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	var word string
+	if _, err := fmt.Fscanln(out, &word); err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return nil, fmt.Errorf("a holder of %s ended at once", key)
+	}
+	return cmd, nil
+}
+
+func killed(_ context.Context, s *scene, key string) (*play, error) {
+	cmd, err := process(s, key)
+	if err != nil {
+		return nil, err
+	}
+	return &play{far: s.far, strike: cmd.Process.Kill, end: func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }}, nil
+}
+
+func stopped(_ context.Context, s *scene, key string) (*play, error) {
+	cmd, err := process(s, key, "MAXHOLD", strconv.FormatInt(s.opt.MaxHold.Milliseconds(), 10))
+	if err != nil {
+		return nil, err
+	}
+	return &play{
+		far: s.far, atOnce: true,
+		strike: func() error { return cmd.Process.Signal(syscall.SIGSTOP) },
+		end:    func() { _ = cmd.Process.Kill(); _ = cmd.Wait() },
+	}, nil
+}
+
+func vanished(_ context.Context, s *scene, key string) (*play, error) {
+	l := s.lans[lanIdle]
+	conn, err := l.dial(lanPort)
+	if err != nil {
+		return nil, err
+	}
+	c, err := hold(conn, key)
+	if err != nil {
+		return nil, err
+	}
+	return &play{far: s.far, strike: l.vanish, end: func() { c.Close(); _ = l.appear() }}, nil
+}
+
+// vanishedBusy: its last command is answered when it is no longer there.
+func vanishedBusy(_ context.Context, s *scene, key string) (*play, error) {
+	l := s.lans[lanBusy]
+	conn, err := l.dial(lanPort)
+	if err != nil {
+		return nil, err
+	}
+	c, err := hold(conn, key)
+	if err != nil {
+		return nil, err
+	}
+	list := "list:" + key
+	if err := c.Send(redistest.Command("BLPOP", list, "0")); err != nil {
+		return nil, err
+	}
+	strike := func() error {
+		if err := l.vanish(); err != nil {
+			return err
+		}
+		other, err := redistest.Dial(s.near.Addr)
+		if err != nil {
+			return err
+		}
+		defer other.Close()
+		_, err = other.Do("LPUSH", list, "work")
+		return err
+	}
+	return &play{far: s.far, strike: strike, end: func() { c.Close(); _ = l.appear() }}, nil
+}
+
+func cut(_ context.Context, s *scene, key string) (*play, error) {
+	l := s.lans[lanCut]
+	conn, err := l.dial(lanPort)
+	if err != nil {
+		return nil, err
+	}
+	c, err := hold(conn, key)
+	if err != nil {
+		return nil, err
+	}
+	return &play{far: s.far, strike: l.cut, end: func() { c.Close(); _ = l.mend() }}, nil
+}
+
+func leashKilled(ctx context.Context, s *scene, key string) (*play, error) {
+	c, err := holdAt(s.doomed.Addr, key)
+	if err != nil {
+		return nil, err
+	}
+	return &play{
+		far:    s.far,
+		strike: func() error { s.doomed.Kill(); return nil },
+		end:    func() { c.Close(); _ = s.doomed.Restart(ctx) }, // should it fail, the next round says so
+	}, nil
+}
+
+// redisKilled has a cluster for each time, whose master of the lock is killed at the moment when the client closes.
+func redisKilled(ctx context.Context, s *scene, key string) (_ *play, err error) {
+	p := &play{end: func() {}}
+	defer func() {
+		if err != nil {
+			p.end()
+		}
+	}()
+	later := func(f func()) {
+		end := p.end
+		p.end = func() { f(); end() }
+	}
+	cluster, err := redistest.LaunchCluster(redistest.ClusterOptions{Replicas: 1, NodeTimeout: s.opt.NodeTimeout})
+	if err != nil {
+		return nil, err
+	}
+	later(func() { _ = cluster.Close() })
+	near, err := s.leash(ctx, cluster.Addrs())
+	if err != nil {
+		return nil, err
+	}
+	later(near.Kill)
+	if p.far, err = s.leash(ctx, cluster.Addrs()); err != nil {
+		return nil, err
+	}
+	later(p.far.Kill)
+	c, err := holdAt(near.Addr, key)
+	if err != nil {
+		return nil, err
+	}
+	later(func() { c.Close() })
+	master := cluster.MasterOf(redistest.Slot(key))
+	if master == nil {
+		return nil, fmt.Errorf("no master has %s", key)
+	}
+	p.strike = func() error {
+		if err := master.Kill(); err != nil {
+			return err
+		}
+		return c.Close()
+	}
+	return p, nil
+}

@@ -1,0 +1,87 @@
+package leashtest
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"leash/internal/redistest"
+)
+
+// TestR28LocksBehindHAProxy: R28. HAProxy, set up as the README says, finds a client whose host has vanished, and its closing of the
+// connection lets the locks run out; a client's own close it passes on in the same way, but QUIT releases at once.
+func TestR28LocksBehindHAProxy(t *testing.T) {
+	dir := t.TempDir()
+	redis := redistest.Start(t)
+	binary, err := Build(t.Context(), dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Start(t.Context(), binary, dir, "--upstream", redis.Addr, "--proxy-protocol", "--watchdog-timeout", "5s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Kill)
+	balancer, err := StartHAProxy(t.Context(), "../../README.md", dir, l.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(balancer.Close)
+
+	waiters := make(map[string]*redistest.Client)
+	for name, end := range map[string]func(c *redistest.Client) error{
+		"vanished": func(c *redistest.Client) error { return vanish(c.Conn().(*net.TCPConn)) },
+		"closed":   func(c *redistest.Client) error { return c.Close() },
+		"quit":     func(c *redistest.Client) error { _, err := c.Do("QUIT"); return err },
+	} {
+		c, waiter := dialMute(t, balancer.Addr), dialMute(t, balancer.Addr)
+		if got, err := c.Do("LOCK.ACQUIRE", name); err != nil || got[0] != ':' {
+			t.Fatal(got, err)
+		}
+		if err := waiter.Send(redistest.Command("LOCK.ACQUIRE", name, "BLOCK", "0")); err != nil {
+			t.Fatal(err)
+		}
+		if err := end(c); err != nil {
+			t.Fatal(err)
+		}
+		waiter.Timeout = time.Minute
+		waiters[name] = waiter
+	}
+	start := time.Now()
+	for _, name := range []string{"quit", "closed", "vanished"} {
+		if got, err := waiters[name].Read(); err != nil || got[0] != ':' {
+			t.Errorf("%s: got %q %v", name, got, err)
+		}
+		t.Logf("%s: granted after %v", name, time.Since(start))
+	}
+}
+
+// dialMute connects as a client whose host can vanish: it sends nothing by itself.
+func dialMute(t *testing.T, addr string) *redistest.Client {
+	t.Helper()
+	conn, err := (&net.Dialer{KeepAlive: -1}).Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return redistest.NewClient(conn)
+}
+
+// vanish makes the kernel drop all that comes for the connection: as far as the other end can tell, its host is gone.
+func vanish(conn *net.TCPConn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	dropAll := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}
+	var refused error
+	err = raw.Control(func(fd uintptr) {
+		refused = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &dropAll[0]})
+	})
+	if err != nil {
+		return err
+	}
+	return refused
+}
