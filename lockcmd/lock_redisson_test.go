@@ -151,9 +151,9 @@ func testRemainTimeToLive2(t *testing.T, sc *lockScene) {
 
 func testExpire(t *testing.T, sc *lockScene) {
 	began := time.Now()
-	first := tokenOf(t, sc.a.do(sc.take(sc.key, "OWNER", "me", "LEASE", "300")...))
+	first := tokenOf(t, sc.a.do(sc.take(sc.key, "OWNER", "me", "LEASE", "2500")...))
 	token := tokenOf(t, sc.c.do(sc.take(sc.key, "BLOCK", "50000")...))
-	if took := time.Since(began); took < 300*time.Millisecond || took > soon || token <= first {
+	if took := time.Since(began); took < 2500*time.Millisecond || took > soon || token <= first {
 		t.Errorf("got token %d after %v, want one above %d when the lease is over", token, took, first)
 	}
 	want(t, sc.a.do("LOCK.RELEASE", sc.key), "-"+msgNotHeld)
