@@ -215,3 +215,49 @@ func settle(t testing.TB, s *Service) {
 		m.since, m.ends = 0, time.Now() // which no look changes
 	}
 }
+
+// TestR2NoGraceWithoutAFailover: neither a first replica, which gives a master a new replication id, nor a slot that moves begins a grace.
+func TestR2NoGraceWithoutAFailover(t *testing.T) {
+	cfg := Config{WatchdogTimeout: 2 * time.Second, FailoverGrace: 2 * time.Second}
+	t.Run("first replica", func(t *testing.T) {
+		server, replica := redistest.Start(t), redistest.Start(t)
+		s := leash(t, dialServer(t, server.Addr), cfg)
+		a := connect(t, s)
+		a.token(newKey(), "BLOCK", "0") // the server is young
+		before := s.graces.may("")
+		host, port, _ := strings.Cut(server.Addr, ":")
+		if err := replica.Client().Do(t.Context(), "REPLICAOF", host, port).Err(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, soon, "the master has a new id", func() bool {
+			a.token(newKey())
+			return s.graces.may("") != before
+		})
+	})
+	t.Run("slot", func(t *testing.T) {
+		cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+		s := leash(t, dialCluster(t, cluster.Addrs()...), cfg)
+		a, key := connect(t, s), newKey()
+		for i := range 3 { // the servers are young
+			a.token(redistest.KeyIn(i*slots/3+1, "young"), "BLOCK", "0")
+		}
+		from := cluster.MasterOf(slotOf(key))
+		for _, n := range cluster.Masters() {
+			if n == from {
+				continue
+			}
+			m, err := cluster.BeginMove(slotOf(key), n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Finish(); err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+		a.token(key)
+		if masters, left := s.graces.ongoing(); masters > 0 {
+			t.Errorf("%d masters are in grace for %v", masters, left)
+		}
+	})
+}

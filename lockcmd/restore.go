@@ -75,7 +75,7 @@ func (s *Service) restore(h *hold, until time.Time) bool {
 		return false
 	}
 	m, ok := s.graces.incumbent(h.id.key, time.Now(), until)
-	if !ok {
+	if !ok || !m.graced() {
 		return false
 	}
 	reply, err := s.ask(s.restoreRequest(m, []*hold{h}), until)
@@ -104,55 +104,41 @@ func (s *store) restore(ctx context.Context, batches []renewal.Batch, out [][]re
 	}
 }
 
+// restoreSome does so for a batch, whose holds have one master.
 func (s *store) restoreSome(ctx context.Context, all []*renewal.Hold, missing []int, out []renewal.Outcome, sent time.Time) {
 	deadline, _ := ctx.Deadline()
-	parts := make(map[string][]int) // by replication id
-	masters := make(map[string]incumbent)
+	m, ok := s.graces.incumbent(all[missing[0]].Keeper.(*hold).id.key, sent, deadline)
+	if ok && !m.graced() {
+		return // they are lost
+	}
+	var places []int
+	var holds []*hold
 	for _, j := range missing {
-		h := all[j].Keeper.(*hold)
-		m, ok := s.graces.incumbent(h.id.key, sent, deadline)
-		switch {
-		case !ok && !s.graces.lookedSince(sent):
-			out[j] = renewal.Unknown
-		case !ok: // it is lost
-		case !h.tryOpen():
-			out[j] = renewal.Unknown
-		default:
+		out[j] = renewal.Unknown
+		if h := all[j].Keeper.(*hold); ok && h.tryOpen() {
 			defer h.close()
-			out[j] = renewal.Unknown
-			masters[m.replid] = m
-			parts[m.replid] = append(parts[m.replid], j)
+			places, holds = append(places, j), append(holds, h)
 		}
 	}
-	for id, part := range parts {
-		holds := make([]*hold, len(part))
-		for k, j := range part {
-			holds[k] = all[j].Keeper.(*hold)
-		}
-		r := s.restoreRequest(masters[id], holds)
-		reply, err := r.script.run(ctx, s.database(r.db), r.keys, r.args)
-		if err != nil {
-			s.suspect(judge(err))
-			continue
-		}
-		for k, code := range numbers(reply) {
-			switch {
-			case k >= len(part):
-			case code == restored:
-				out[part[k]] = renewal.Renewed
-				s.stats.restored.Add(1)
-			case code == displaced:
-				out[part[k]] = renewal.Gone
-			}
+	if len(holds) == 0 {
+		return
+	}
+	r := s.restoreRequest(m, holds)
+	reply, err := r.script.run(ctx, s.database(r.db), r.keys, r.args)
+	if err != nil {
+		s.suspect(judge(err))
+		return
+	}
+	for k, code := range numbers(reply) {
+		switch {
+		case k >= len(places):
+		case code == restored:
+			out[places[k]] = renewal.Renewed
+			s.stats.restored.Add(1)
+		case code == displaced:
+			out[places[k]] = renewal.Gone
 		}
 	}
-}
-
-// lookedSince reports whether all masters were looked at since then.
-func (g *graces) lookedSince(t time.Time) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.looked.After(t)
 }
 
 // tryOpen takes the gate of a hold if it is free, and nothing else is being done about the hold.

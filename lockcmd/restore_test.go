@@ -297,7 +297,7 @@ func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
 		h := a.carrier.newest(func(*hold) bool { return true })
 		end := s.graces.begin(t, key)
 		m, ok := s.graces.incumbent(key, time.Time{}, time.Now().Add(soon))
-		if !ok {
+		if !ok || !m.graced() {
 			t.Fatal("the master is in no grace")
 		}
 		end()

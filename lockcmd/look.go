@@ -1,0 +1,224 @@
+package lockcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	graceEvery = time.Second        // how often masters are looked at
+	lookTime   = time.Second        // for one look
+	markTTL    = 7 * 24 * time.Hour // of a mark that nobody looks at any more
+	manyKnown  = 64                 // masters; those that were not seen of late are then forgotten
+)
+
+var lookScript = loadScript("look")
+
+// watch looks at the masters again and again until ctx ends.
+func (g *graces) watch(ctx context.Context) {
+	tick := time.NewTicker(graceEvery)
+	defer tick.Stop()
+	for {
+		g.look(time.Now(), time.Now().Add(lookTime))
+		g.tellEnds()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// look looks at all masters, unless a round has begun since. It blocks until they have answered, or for as long as a look may take.
+func (g *graces) look(since, until time.Time) {
+	s := g.service
+	ctx, cancel := context.WithDeadline(context.Background(), s.within(until))
+	defer cancel()
+	select {
+	case g.turn <- struct{}{}:
+		defer func() { <-g.turn }()
+	case <-ctx.Done():
+		return
+	}
+	g.mu.Lock()
+	done := g.looked.After(since)
+	g.mu.Unlock()
+	if done {
+		return
+	}
+	ctx, cancel = context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	began := time.Now()
+	owned := g.owned()
+	errs := make([]error, len(owned))
+	var wg sync.WaitGroup
+	for i, own := range owned {
+		wg.Go(func() { errs[i] = g.lookAt(ctx, own) })
+	}
+	wg.Wait()
+	g.complain(errors.Join(errs...))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.looked = began
+	for replid, m := range g.known {
+		if len(g.known) > manyKnown && began.Sub(m.seen) > time.Hour {
+			delete(g.known, replid)
+		}
+	}
+}
+
+// complain is about a round of looks that failed in part: it is logged when that begins.
+func (g *graces) complain(err error) {
+	if err != nil {
+		g.service.suspect(unsent)
+		if !g.failing {
+			g.service.log.Warn("not every master tells which one it is, those grant no locks that they did not grant before", "err", err)
+		}
+	}
+	g.failing = err != nil
+}
+
+// owned are the slots of each master.
+func (g *graces) owned() [][]int {
+	if len(g.bonds) == 1 || g.service.cfg.Owners == nil {
+		return [][]int{{0}}
+	}
+	var all [][]int
+	for slot, owner := range g.service.cfg.Owners() {
+		for owner >= len(all) {
+			all = append(all, nil)
+		}
+		if owner >= 0 {
+			all[owner] = append(all[owner], slot)
+		}
+	}
+	return all
+}
+
+// errNoMaster says that a server is none.
+var errNoMaster = errors.New("lockcmd: not a master")
+
+// lookAt looks at the master of these slots. Its mark is in the first of them that is not on its way to another.
+func (g *graces) lookAt(ctx context.Context, own []int) error {
+	if len(own) == 0 {
+		return nil
+	}
+	node, err := g.node(ctx, own[0])
+	if err != nil {
+		return err
+	}
+	if g.lasts.Load() == 0 {
+		g.measure(ctx, node)
+	}
+	g.mu.Lock()
+	id, since := "", int64(0)
+	if m := g.bonds[own[0]].by; m != nil {
+		id, since = m.id, m.since
+	}
+	g.mu.Unlock()
+	args := []any{id, since, markTTL.Milliseconds()}
+	var reply any
+	sent := time.Now()
+	for _, slot := range append(own[:min(len(own), 3):min(len(own), 3)], -1) {
+		var keys []string
+		if slot >= 0 {
+			keys = []string{g.markKey(slot)}
+		}
+		reply, err = lookScript.run(ctx, node, keys, args)
+		if err == nil || judge(err) != refused {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", node.Options().Addr, err)
+	}
+	n := numbers(reply)
+	if len(n) != 4 {
+		return fmt.Errorf("%s: %w", node.Options().Addr, errNoMaster)
+	}
+	g.note(node.Options().Addr, word(reply, 0), word(reply, 1), n[2], n[3], own, sent)
+	return nil
+}
+
+func (g *graces) node(ctx context.Context, slot int) (*redis.Client, error) {
+	switch c := g.service.rdb.(type) {
+	case *redis.ClusterClient:
+		return c.MasterForKey(ctx, slotKey(slot))
+	case *redis.Client:
+		return c, nil
+	}
+	return nil, errRefused
+}
+
+// markKey is where the mark of a master lies that has this slot.
+func (g *graces) markKey(slot int) string {
+	if len(g.bonds) == 1 {
+		return "leash:master"
+	}
+	return "leash:master:" + slotKey(slot)
+}
+
+// note writes down what a look has found.
+func (g *graces) note(addr, id, replid string, since, now int64, own []int, sent time.Time) {
+	s := g.service
+	g.mu.Lock()
+	m := g.known[replid]
+	fresh := m == nil
+	if fresh {
+		m = &incumbent{replid: replid, id: id}
+		g.known[replid] = m
+	}
+	if fresh || since < m.since {
+		m.since, m.until = since, since+time.Duration(g.lasts.Load()).Milliseconds()
+		m.ends = time.Now().Add(millis(m.until - now))
+	}
+	m.addr, m.seen = addr, sent
+	left := time.Until(m.ends)
+	m.fresh = m.fresh || fresh && left > 0
+	for _, slot := range own {
+		g.bindLocked(slot, m)
+	}
+	g.mu.Unlock()
+	if fresh && left > 0 {
+		s.log.Warn("a master is new, no locks are granted there until those that it may have forgotten are over", "node", addr, "for", left.Round(time.Millisecond))
+		s.watchdog.CheckAll()
+	}
+}
+
+// tellEnds logs the ends of graces.
+func (g *graces) tellEnds() {
+	var over []string
+	g.mu.Lock()
+	for _, m := range g.known {
+		if m.fresh && time.Now().After(m.ends) {
+			m.fresh = false
+			over = append(over, m.addr)
+		}
+	}
+	g.mu.Unlock()
+	for _, addr := range over {
+		g.service.log.Info("a new master grants locks from now on", "node", addr)
+	}
+}
+
+// measure finds out how long the grace must be: as long as a lease, and as an old master may serve on.
+func (g *graces) measure(ctx context.Context, node *redis.Client) {
+	name, each, overlap := "min-replicas-max-lag", time.Second, 10*time.Second
+	if g.service.cluster {
+		name, each, overlap = "cluster-node-timeout", time.Millisecond, 15*time.Second
+	}
+	config, err := node.ConfigGet(ctx, name).Result()
+	if n, ok := parseInt([]byte(config[name])); ok && err == nil {
+		overlap = time.Duration(n) * each
+	}
+	lasts := g.service.cfg.WatchdogTimeout + overlap
+	if g.lasts.CompareAndSwap(0, int64(lasts)) {
+		g.service.log.Info("after a failover no locks are granted for a while", "for", lasts, name, strings.TrimSpace(config[name]))
+	}
+}
