@@ -261,3 +261,20 @@ func TestR2NoGraceWithoutAFailover(t *testing.T) {
 		}
 	})
 }
+
+// TestR2GraceAuto: the grace is a lease and what Redis's configuration says of an old master.
+func TestR2GraceAuto(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{WatchdogTimeout: time.Minute, FailoverGrace: GraceAuto})
+		more := 10 * time.Second // min-replicas-max-lag
+		if s.cluster {
+			n, err := sharedCluster(t).Nodes[0].Client().ConfigGet(t.Context(), "cluster-node-timeout").Result()
+			ms, ok := parseInt([]byte(n["cluster-node-timeout"]))
+			if err != nil || !ok {
+				t.Fatal(n, err)
+			}
+			more = millis(ms)
+		}
+		eventually(t, soon, "the grace is known", func() bool { return time.Duration(s.graces.lasts.Load()) == time.Minute+more })
+	})
+}

@@ -217,8 +217,13 @@ func (g *graces) measure(ctx context.Context, node *redis.Client) {
 	if n, ok := parseInt([]byte(config[name])); ok && err == nil {
 		overlap = time.Duration(n) * each
 	}
-	lasts := g.service.cfg.WatchdogTimeout + overlap
-	if g.lasts.CompareAndSwap(0, int64(lasts)) {
-		g.service.log.Info("after a failover no locks are granted for a while", "for", lasts, name, strings.TrimSpace(config[name]))
+	s := g.service
+	lasts := s.cfg.WatchdogTimeout + overlap
+	if !g.lasts.CompareAndSwap(0, int64(lasts)) {
+		return
 	}
+	if s.cluster && overlap > s.cfg.WatchdogTimeout*2/3 {
+		s.log.Warn("an old master that is cut off may outlive a lease: give a longer watchdog timeout, or Redis a shorter node timeout", name, overlap)
+	}
+	s.log.Info("after a failover no locks are granted for a while", "for", lasts, name, strings.TrimSpace(config[name]))
 }
