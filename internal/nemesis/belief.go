@@ -19,6 +19,7 @@ type belief struct {
 	since   time.Time
 	ttl     time.Duration
 	silent  bool          // ONLOSS ERROR: that the connection is open proves nothing
+	vague   bool          // Leash may deny it though Redis has it
 	count   int           // of its owner's acquires; 0 when nobody knows
 	lease   time.Time     // when it is over by itself; zero when it is renewed
 	limit   time.Time     // when MAXHOLD is over; zero without

@@ -150,7 +150,7 @@ func (w *worker) premature(b *belief, what, reply string) {
 	if strings.HasPrefix(reply, "-") && !strings.HasPrefix(reply, "-LOCKLOST") && !strings.HasPrefix(reply, "-LOCKNOTHELD") {
 		return // another answer, or none
 	}
-	if now := time.Now(); !b.over && now.Add(margin).Before(b.certain) && !w.history.explained(b.key, b.since, now) {
+	if now := time.Now(); !b.over && !b.vague && now.Add(margin).Before(b.certain) && !w.history.explained(b.key, b.since, now) {
 		w.tally.blame("hold %d of %s was certain for %v more, and %s was answered %s at %v:\n      %s", b.hold, b.key, round(b.certain.Sub(now)),
 			what, reply, time.Duration(w.history.at(now)), w.history.trail(b.hold))
 	}

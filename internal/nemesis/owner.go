@@ -30,6 +30,7 @@ func (w *worker) extend(b *belief) {
 	switch {
 	case err == nil && wrong == nil && left > 0:
 		w.tally.add("extend", "done")
+		b.vague = b.vague || sent.Add(margin).After(b.lease) // Leash had let go of it, and Redis had not
 		b.extended(sent, time.Duration(left)*time.Millisecond)
 		w.hold(grip{b})
 		return
