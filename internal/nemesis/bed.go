@@ -30,8 +30,8 @@ type bed struct {
 	closers   []func() error
 }
 
-// setUp builds Leash, broken as sabotage says, and starts everything.
-func setUp(ctx context.Context, keys []string, race bool, sabotage *sabotage, log *slog.Logger) (_ *bed, err error) {
+// setUp builds Leash, broken as sabotage says, and starts everything, each Leash with some flags more.
+func setUp(ctx context.Context, keys []string, race bool, sabotage *sabotage, log *slog.Logger, extra ...string) (_ *bed, err error) {
 	b := &bed{keys: keys, log: log}
 	defer func() {
 		if err != nil {
@@ -60,8 +60,8 @@ func setUp(ctx context.Context, keys []string, race bool, sabotage *sabotage, lo
 	}
 	b.closers = append(b.closers, b.cluster.Close)
 	for range 2 {
-		l, err := leashtest.Start(ctx, binary, dir, "--upstream", strings.Join(b.cluster.Addrs(), ","),
-			"--watchdog-timeout", ttl.String(), "--upstream-timeout", "3s", "--drain-timeout", "1s")
+		l, err := leashtest.Start(ctx, binary, dir, append(extra, "--upstream", strings.Join(b.cluster.Addrs(), ","),
+			"--watchdog-timeout", ttl.String(), "--upstream-timeout", "3s", "--drain-timeout", "1s")...)
 		if err != nil {
 			return nil, err
 		}

@@ -190,7 +190,7 @@ func (l *lane) killMaster() error {
 	if master == nil || replica == nil {
 		return errNone
 	}
-	defer l.history.forget("", true)(false)
+	defer l.history.forget("", true)(l.grace) // with a grace the holds are put back
 	if err := master.Kill(); err != nil {
 		return err
 	}

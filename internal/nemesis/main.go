@@ -26,6 +26,7 @@ type options struct {
 	kinds    []string
 	faults   []string
 	forget   bool
+	grace    bool
 	sabotage []string
 	race     bool
 	verbose  bool
@@ -45,6 +46,7 @@ func main() {
 	pflag.StringSliceVar(&opt.kinds, "kinds", []string{"lock", "fair", "rw", "sem", quorumKey}, "of locks")
 	pflag.StringSliceVar(&opt.faults, "faults", nil, "only those whose names hold one of these words")
 	pflag.BoolVar(&opt.forget, "forget", false, "also break what makes Redis forget locks: FLUSHALL, masters that die")
+	pflag.BoolVar(&opt.grace, "grace", false, "let Leash grant nothing for a while after a failover: then nothing of one is excepted")
 	pflag.StringSliceVar(&opt.sabotage, "sabotage", nil, "check the check instead, with a script that is broken: owner, renew, permits, token, or all")
 	pflag.BoolVar(&opt.race, "race", false, "build Leash under the race detector")
 	pflag.BoolVarP(&opt.verbose, "verbose", "v", false, "tell of each fault")
@@ -69,7 +71,11 @@ func run(ctx context.Context, opt options, out io.Writer) error {
 		return checkCheck(ctx, opt, log, out)
 	}
 	log.Info("nemesis", "seed", opt.seed, "for", opt.length, "clients", opt.clients)
-	b, err := setUp(ctx, keysOf(opt.kinds), opt.race, nil, log)
+	var flags []string
+	if opt.grace {
+		flags = []string{"--failover-grace", longestTTL.String()}
+	}
+	b, err := setUp(ctx, keysOf(opt.kinds), opt.race, nil, log, flags...)
 	if err != nil {
 		return err
 	}
@@ -86,7 +92,7 @@ func trial(ctx context.Context, opt options, b *bed, settled func() error, log *
 	sky := &weather{}
 	h, t := newHistory(sky), newTally()
 	a := newAudit(b, h, t)
-	n := &nemesis{bed: b, history: h, weather: sky, log: log, faults: chosen(opt.faults, opt.forget), seed: opt.seed, struck: make(map[string]int)}
+	n := &nemesis{bed: b, history: h, weather: sky, log: log, faults: chosen(opt.faults, opt.forget), grace: opt.grace, seed: opt.seed, struck: make(map[string]int)}
 	looking, stopLooking := context.WithCancel(ctx)
 	defer stopLooking()
 	var lookers sync.WaitGroup

@@ -36,6 +36,7 @@ type nemesis struct {
 	weather *weather
 	log     *slog.Logger
 	faults  []fault // those to choose from
+	grace   bool    // a failover makes nobody forget a lock
 	seed    uint64
 
 	mu     sync.Mutex

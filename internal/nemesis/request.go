@@ -23,6 +23,9 @@ func keysOf(kinds []string) (keys []string) {
 	return keys
 }
 
+// longestTTL is the longest lease of any hold.
+const longestTTL = 5 * time.Second
+
 // request is an ACQUIRE to be sent.
 type request struct {
 	args     []string
@@ -104,7 +107,7 @@ func (w *worker) terms(r *request) {
 		r.lease = w.millis(200, 2200)
 		r.with("LEASE", ms(r.lease))
 	case 2:
-		r.ttl = w.millis(1000, 5000)
+		r.ttl = w.millis(1000, int(longestTTL.Milliseconds()))
 		r.with("TTL", ms(r.ttl))
 	}
 	if r.mode == "permit" {
