@@ -258,3 +258,27 @@ func TestR30ReleaseFindsAHoldThatHasMoved(t *testing.T) {
 		}
 	})
 }
+
+// TestR30ReleaseElsewhereEndsTheTTL: LOCK.TTL is answered from memory, and news of the release comes long before the next renewal.
+func TestR30ReleaseElsewhereEndsTheTTL(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		cfg := Config{WatchdogTimeout: time.Hour}
+		s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)
+		for _, mode := range []string{"", "READ", "WRITE", "FAIR"} {
+			a, b, key := connect(t, s), connect(t, other), newKey()
+			args := []string{key}
+			if mode != "" {
+				args = append(args, mode)
+			}
+			token := strconv.FormatInt(a.token(args...), 10)
+			if n := numberOf(t, a.do("LOCK.TTL", key)); n < 1 {
+				t.Errorf("got %d ms", n)
+			}
+			want(t, b.do("LOCK.RELEASE", key, "TOKEN", token), ":1")
+			eventually(t, time.Second, "it has heard of that", func() bool { return a.do("LOCK.TTL", key) == ":-2" })
+			if len(a.losses) != 0 {
+				t.Error("told as a loss")
+			}
+		}
+	})
+}
