@@ -35,6 +35,12 @@
 // them in their order, waiting for one with those before it in hand; with QUORUM it tries all in rounds (round.go, quorum.go), with
 // nothing in hand between them, and its holds stay a bundle (bundle.go): one is missed only when too few are left.
 //
+// # What a client is told
+//
+// A loss is told by the end of the connection or by an answer (loss.go), by LOCK.AWAITLOSS to who waits for it, and by pushes to who has asked
+// for them (notify.go): those also say who got a lock instead (heir.go) and that somebody waits for one, on whatever Leash (wanting.go).
+// What a client has agreed to ends a hold as a loss does: the time of MAXHOLD (evict.go), or its own silence (idle.go).
+//
 // # Concurrency
 //
 // Everything here is safe for concurrent use, but a Carrier runs one command at a time. Locks are taken in the order
