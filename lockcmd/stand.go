@@ -46,6 +46,7 @@ func (c *Carrier) stand(
 		ready = nil // nothing was missed since that look
 	}
 
+	known := seen.kind == taken
 	over := make(<-chan time.Time) // never
 	var end time.Time
 	if block > 0 {
@@ -63,19 +64,20 @@ func (c *Carrier) stand(
 		case <-t.opened:
 			return result{kind: granted}
 		case <-over:
-			return t.last(seen)
+			return t.last(seen, known)
 		case <-c.unblocked():
-			return t.last(seen)
+			return t.last(seen, known)
 		case <-ready: // subscribed: now nothing can be missed, so look once more (R17)
 			ready = nil
 		case <-t.wake:
 		case <-again.C:
 		}
 		if s.draining.Load() {
-			return t.last(result{kind: failed, text: msgDraining})
+			return t.last(result{kind: failed, text: msgDraining}, true)
 		}
 		if s.lines.look(t) {
 			seen = look(lookUntil(s.deadline(), end))
+			known = known || seen.kind == taken
 			if seen.kind != taken && seen.kind != busy {
 				more = seen.kind != granted || seen.rest > 0
 				if seen.kind == granted && seen.open {
@@ -88,15 +90,16 @@ func (c *Carrier) stand(
 	}
 }
 
-// last is the result of a wait that is over, with seen as what its last look brought.
-func (t *turn) last(seen result) result {
+// last is the result of a wait that is over, with seen as what its last look brought. known says that Redis has answered since the
+// wait began.
+func (t *turn) last(seen result, known bool) result {
 	select {
 	case <-t.opened:
 		return result{kind: granted}
 	default:
 	}
-	if seen.kind == busy {
-		seen.text = "" // the wait is over, and nothing is known against there being nothing
+	if seen.kind == busy && known {
+		seen.text = "" // the wait is over, and nothing is known against there being nothing still
 	}
 	return seen
 }

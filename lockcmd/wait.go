@@ -33,6 +33,7 @@ func (c *Carrier) await(ctx context.Context, t *try, seen result) result {
 		ready = nil // nothing was missed since the first look
 	}
 
+	known := seen.kind == taken
 	over := make(<-chan time.Time) // never
 	unblocked := c.unblocked()
 	var end time.Time
@@ -55,13 +56,13 @@ func (c *Carrier) await(ctx context.Context, t *try, seen result) result {
 			continue
 		case <-over:
 			if s.queues.leave(w, false, ended) {
-				return w.last(seen)
+				return w.last(seen, known)
 			} // else: a release is about to say whether the lock is ours
 			ended, over = true, time.After(graceAfterBlock)
 			continue
 		case <-unblocked:
 			if unblocked = nil; s.queues.leave(w, false, false) {
-				return w.last(seen)
+				return w.last(seen, known)
 			}
 			ended, over = true, time.After(graceAfterBlock)
 			continue
@@ -78,10 +79,11 @@ func (c *Carrier) await(ctx context.Context, t *try, seen result) result {
 			return w.drained()
 		}
 		if ended && s.queues.leave(w, false, false) {
-			return w.last(seen)
+			return w.last(seen, known)
 		}
 		if s.queues.look(w) {
 			seen = t.send(lookUntil(s.deadline(), end))
+			known = known || seen.kind == taken
 			s.queues.looked(w)
 			if seen.kind != taken && seen.kind != busy {
 				s.queues.leave(w, seen.kind == granted || seen.kind == moved, true)
@@ -126,21 +128,22 @@ func lookUntil(deadline, end time.Time) time.Time {
 	return deadline
 }
 
-// last is the result of a wait that is over: the lock, if it was given in the last moment.
-func (w *waiter) last(seen result) result {
+// last is the result of a wait that is over: the lock, if it was given in the last moment. known says that Redis has called it taken
+// since the wait began; if it never answered, that is the answer.
+func (w *waiter) last(seen result, known bool) result {
 	select {
 	case r := <-w.gift:
 		return r
 	default:
 	}
-	if seen.kind == busy {
-		seen.text = "" // the wait is over, and nothing is known against the lock's being taken
+	if seen.kind == busy && known {
+		seen.text = "" // the wait is over, and nothing is known against the lock's being taken still
 	}
 	return seen
 }
 
 func (w *waiter) drained() result {
-	if r := w.last(result{kind: taken}); r.kind == granted {
+	if r := w.last(result{kind: taken}, true); r.kind == granted {
 		return r
 	}
 	return result{kind: failed, text: msgDraining}
@@ -150,7 +153,7 @@ func (w *waiter) drained() result {
 // same ctx.
 func (w *waiter) abandon(s *Service) result {
 	s.queues.leave(w, false, true)
-	if r := w.last(result{kind: taken}); r.kind == granted {
+	if r := w.last(result{kind: taken}, true); r.kind == granted {
 		return r
 	}
 	return result{kind: failed, text: msgGone}
