@@ -95,7 +95,7 @@ func TestBalancerIsNeeded(t *testing.T) {
 	if got := infoLine(info, "leash_proxy_header_errors"); got != strconv.Itoa(len(strangers)) {
 		t.Errorf("%q counted", got)
 	}
-	if n := strings.Count(l.logs.String(), "level=WARN"); n != 1 {
+	if n := strings.Count(l.logs.String(), `level=WARN msg="connection without the header`); n != 1 {
 		t.Errorf("%d warnings", n)
 	}
 }
