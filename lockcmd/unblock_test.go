@@ -159,9 +159,10 @@ func TestR19UnblockAndPermits(t *testing.T) {
 
 // TestR19UnblockWhileAHandOverIsUnanswered: the wait ends soon, and the lock is free once Redis answers.
 func TestR19UnblockWhileAHandOverIsUnanswered(t *testing.T) {
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 20 * time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 20 * time.Second}, patient)
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		a, b, key := connect(t, s), connect(t, s), newKey()
+		listens(t, s, lockChannel(key), key) // so b does not look again, and is not passed over while it does
 		a.token(key)
 		reply := b.await(s, 1, key, "BLOCK", "0")
 		fault := arm(running(handoverScript, key), faultproxy.Always())
