@@ -33,7 +33,7 @@ func checkCheck(ctx context.Context, opt options, log *slog.Logger, out io.Write
 
 const (
 	sabotageLength = 6 * time.Second // of a trial
-	sabotageTrials = 10
+	sabotageTrials = 30              // two or three are enough, as a rule
 )
 
 // find runs trials of the sabotage until one finds it out.

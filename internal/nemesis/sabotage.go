@@ -28,7 +28,7 @@ var sabotages = []sabotage{
 		name: "owner", file: "release.lua", // whoever holds it: a copy that comes late or twice ends another's hold
 		from:  "if not h[1] or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end",
 		to:    "if not h[2] then return -1 end h[1] = h[1] or '1'",
-		kinds: []string{"lock"}, faults: []string{"scripts"}, caught: []string{"is no mutex", "was certain for"},
+		kinds: []string{"lock"}, faults: []string{"replies of scripts lost", "scripts late"}, caught: []string{"is no mutex", "was certain for"},
 	},
 	{
 		name: "renew", file: "renew.lua", // renews what is not there any more: a renewal that comes late brings a released lock back
