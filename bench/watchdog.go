@@ -25,12 +25,9 @@ func runWatchdog(ctx context.Context, args []string, out io.Writer) (err error) 
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
 	rows, err := w.measureAll(ctx)
-	if err != nil {
-		return err
-	}
 	fmt.Fprintf(out, "%s\n", machine(append([]string{"watchdog"}, args...)))
-	printWatch(out, rows)
-	return nil
+	printWatch(out, rows) // also those before an error: they took long
+	return err
 }
 
 // A watch is a Leash before a cluster, and those who hold locks through it.
@@ -110,7 +107,7 @@ func (w *watch) measureAll(ctx context.Context) (rows []*watchRow, err error) {
 	for _, holds := range append([]int{0}, w.opt.holds...) {
 		r, err := w.measure(ctx, holds)
 		if err != nil {
-			return nil, fmt.Errorf("%d holds: %w; the log of Leash ends:\n%s", holds, err, w.leash.lastWords())
+			return rows, fmt.Errorf("%d holds: %w; the log of Leash ends:\n%s", holds, err, w.leash.lastWords())
 		}
 		rows = append(rows, r)
 	}

@@ -2,9 +2,10 @@
 // that cannot be done any more.
 //
 // A [Watchdog] is given [Hold]s, and asks a [Store] to renew them. Holds of one slot with one TTL form a group, and a group
-// has the due times, not a hold: a third of the TTL apart, spread over that third by the slot's number, so that the store's
+// has the due times, not a hold: a third of the TTL apart, spread over that third in steps by the slot's number, so that the store's
 // nodes see an even stream of few, full requests. Groups that are due together go to their nodes in parallel, in one call
-// a node (and class of TTLs, for they cannot wait equally long), and a node that does not answer holds up nobody but itself.
+// a node (and class of TTLs, for they cannot wait equally long), and a node that does not answer holds up nobody but itself. One
+// that answers, but lags behind, gets several calls at once; Stats.Lag tells by how much.
 //
 // Each renewal of a hold has one of three outcomes. Renewed: it is safe for its TTL again, counted from before the request was
 // sent. Ended: the store says that it is not ours any more. Unknown: nothing was heard; it is asked again soon, until the
