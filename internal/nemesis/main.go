@@ -47,7 +47,7 @@ func main() {
 	pflag.StringSliceVar(&opt.faults, "faults", nil, "only those whose names hold one of these words")
 	pflag.BoolVar(&opt.forget, "forget", false, "also break what makes Redis forget locks: FLUSHALL, masters that die")
 	pflag.BoolVar(&opt.grace, "grace", false, "let Leash grant nothing for a while after a failover: then nothing of one is excepted")
-	pflag.StringSliceVar(&opt.sabotage, "sabotage", nil, "check the check instead, with a script that is broken: owner, renew, permits, token, or all")
+	pflag.StringSliceVar(&opt.sabotage, "sabotage", nil, "check the check instead, with a script that is broken: owner, release, renew, permits, token, or all")
 	pflag.BoolVar(&opt.race, "race", false, "build Leash under the race detector")
 	pflag.BoolVarP(&opt.verbose, "verbose", "v", false, "tell of each fault")
 	pflag.Parse()

@@ -25,7 +25,13 @@ type sabotage struct {
 // sabotages are the mistakes that those make who write such scripts for the first time.
 var sabotages = []sabotage{
 	{
-		name: "owner", file: "release.lua", // whoever holds it: a copy that comes late or twice ends another's hold
+		name: "owner", file: "acquire.lua", // never mind who holds it
+		from:  "local free = left == -2 or orphan",
+		to:    "local free = true",
+		kinds: []string{"lock"}, faults: []string{"network: slow"}, caught: []string{"is no mutex", "was certain for"},
+	},
+	{
+		name: "release", file: "release.lua", // whoever holds it: a copy that comes late or twice ends another's hold
 		from:  "if not h[1] or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end",
 		to:    "if not h[2] then return -1 end h[1] = h[1] or '1'",
 		kinds: []string{"lock"}, faults: []string{"replies of scripts lost", "scripts late"}, caught: []string{"is no mutex", "was certain for"},
