@@ -4,6 +4,7 @@
 //	go run ./bench --only redis,leash --leash-flags '--threads 1' --leash-flags '--threads 2'
 //	go run ./bench --gobench --rounds 10 >new.txt                    for benchstat
 //	go run ./bench locks                                             the locks, about five minutes
+//	go run ./bench watchdog                                          a million locks kept, some ten minutes
 //	go run ./bench detection                                         holders that are gone, about five minutes
 //
 // It starts a Redis and a cluster of three masters, builds and starts Leash before each, starts nutcracker

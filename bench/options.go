@@ -56,7 +56,9 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	fs.StringArrayVar(&opt.leashFlags, "leash-flags", []string{""}, "`flags` of Leash; repeat to compare several sets of them")
 	fs.BoolVar(&opt.gobench, "gobench", false, "print each measurement in the format of Go's benchmarks, too")
 	fs.Usage = func() {
-		fmt.Fprint(out, "Bench compares Leash with direct access to Redis and with other proxies.\n\nUsage: go run ./bench [flags]\n\n", fs.FlagUsages())
+		fmt.Fprint(out, "Bench compares Leash with direct access to Redis and with other proxies.\n\n"+
+			"Usage: go run ./bench [flags]\n"+
+			"       go run ./bench locks|watchdog|detection [flags]   what locks cost, what keeping them costs, how soon the dead lose them\n\n", fs.FlagUsages())
 	}
 	if err := fs.Parse(args); err != nil {
 		return options{}, err
