@@ -3,19 +3,21 @@
 -- ARGV 1 an identity, "" for none · 2 since when it has been here at the latest, ms · 3 how long a mark lives, ms
 -- Replies {identity, its replication id, since when, ms, now, ms} · {} it is no master
 -- Atomic: an identity and its mark. The first look at a master that was promoted is the latest moment at which that can have been.
+-- DEL comes first, so it passes at the memory limit.
 local info = redis.call('INFO', 'server') .. redis.call('INFO', 'replication')
 local function field(name) return string.match(info, '\n' .. name .. ':([^\r\n]*)') or '' end
 if field('role') ~= 'master' then return {} end
 local time, replid = redis.call('TIME'), field('master_replid')
 local id, now = field('run_id') .. ':' .. replid, time[1] * 1000 + math.floor(time[2] / 1000)
 local since = (time[1] - (tonumber(field('uptime_in_seconds')) or 0) + 1) * 1000 -- it counts whole seconds
+local mark = KEYS[1] and redis.pcall('GET', KEYS[1])
+local marked, at = string.match(type(mark) == 'string' and mark or '', '^(%S+) (%d+)$')
 if string.find(field('master_replid2'), '[1-9a-f]') then -- it was a replica, or has come back with its data
-  local mark = KEYS[1] and redis.pcall('GET', KEYS[1])
-  local marked, at = string.match(type(mark) == 'string' and mark or '', '^(%S+) (%d+)$')
   since = now
   if marked == id then since = math.min(since, tonumber(at)) end
   if ARGV[1] == id then since = math.min(since, tonumber(ARGV[2])) end
   if KEYS[1] and (marked ~= id or since < tonumber(at)) then
+    redis.call('DEL', KEYS[1])
     redis.call('SET', KEYS[1], id .. string.format(' %.0f', since), 'PX', ARGV[3])
   end
 end
