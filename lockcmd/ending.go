@@ -94,10 +94,14 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 		if code, err = e.ask(until); err != nil {
 			return 0, err
 		}
-		if code == notThere && !e.restored && s.restore(e.hold, until) { // it was forgotten, and nobody got it meanwhile
-			e.restored = true
-			e.renumber()
-			continue
+		if code == notThere && !e.restored {
+			if e.restored, err = s.restore(e.hold, until); err != nil {
+				return 0, err
+			}
+			if e.restored { // it was forgotten, and nobody got it meanwhile
+				e.renumber()
+				continue
+			}
 		}
 		if code != tooLate {
 			return e.conclude(code, until)

@@ -127,12 +127,15 @@ func (h *hold) fate(until time.Time) (lost string, err error) {
 		h.Ended(renewal.Expired)
 		return "", nil
 	}
-	lost = renewal.ReasonGone
-	switch {
-	case how == renewal.Broken:
-		lost = renewal.ReasonBroken
-	case s.restore(h, until):
-		return "", errRestored
+	lost = renewal.ReasonBroken
+	if how != renewal.Broken {
+		lost = renewal.ReasonGone
+		switch there, err := s.restore(h, until); {
+		case err != nil:
+			return "", err
+		case there:
+			return "", errRestored
+		}
 	}
 	h.Lost(lost)
 	return lost, nil

@@ -2,6 +2,7 @@ package lockcmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -20,9 +21,11 @@ const restorePatience = 100 * time.Millisecond
 
 // Answers of the scripts that put holds back.
 const (
-	restored  = 1  // it is there
+	present   = 2  // it was there
+	restored  = 1  // it is there again
 	displaced = 0  // another one is there
-	undecided = -1 // nothing was done
+	undecided = -1 // nothing was done: it is another master by now, or in no grace
+	buried    = -2 // nothing was done: the hold was ended or extended by another way
 )
 
 // recordText is the hold's record, under the number of the request that writes it.
@@ -69,21 +72,33 @@ func (s *Service) restoreRequest(m incumbent, holds []*hold) *request {
 	return r
 }
 
-// restore puts one hold back, whose gate is ours, if its master is in grace. It reports whether the hold is there now.
-func (s *Service) restore(h *hold, until time.Time) bool {
+// restore puts one hold back, whose gate is ours, if its master is in grace. It reports whether the hold is there now; the error, errRefused,
+// is that of not knowing.
+func (s *Service) restore(h *hold, until time.Time) (there bool, err error) {
 	if s.graces == nil || h.ended() {
-		return false
+		return false, nil
 	}
 	m, ok := s.graces.incumbent(h.id.key, time.Now(), until)
-	if !ok || !m.graced() {
-		return false
+	if !ok {
+		return false, errRefused
+	}
+	if !m.graced() {
+		return false, nil
 	}
 	reply, err := s.ask(s.restoreRequest(m, []*hold{h}), until)
-	if err != nil || numbers(reply)[0] != restored {
-		return false
+	if err != nil {
+		return false, errors.Join(errRefused, err)
 	}
-	s.stats.restored.Add(1)
-	return true
+	switch numbers(reply)[0] {
+	case restored:
+		s.stats.restored.Add(1)
+		return true, nil
+	case present:
+		return true, nil
+	case undecided:
+		return false, errRefused
+	}
+	return false, nil
 }
 
 // restore puts back what a round has not found, where a master is in grace: it is renewed then. While that is not known, nothing is.
@@ -132,9 +147,9 @@ func (s *store) restoreSome(ctx context.Context, all []*renewal.Hold, missing []
 	for k, code := range numbers(reply) {
 		switch {
 		case k >= len(places):
-		case code == restored:
+		case code == restored, code == present:
 			out[places[k]] = renewal.Renewed
-			s.stats.restored.Add(1)
+			s.stats.restored.Add(code & 1)
 		case code == displaced:
 			out[places[k]] = renewal.Gone
 		}

@@ -316,3 +316,32 @@ func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
 		want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonGone)
 	})
 }
+
+// TestR2RestoreIsNotGuessed: while nobody knows whether a hold that is missing can be put back, it is neither lost nor released.
+func TestR2RestoreIsNotGuessed(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		cfg := graceConfig()
+		cfg.WatchdogTimeout, cfg.UpstreamTimeout = 10*time.Minute, time.Second
+		s := leash(t, rdb, cfg, graceful)
+		a, key := connect(t, s), newKey()
+		lease := "{" + key + "}lease"
+		a.token(key)
+		a.token(lease, "LEASE", "600000")
+		defer s.graces.begin(t, key)()
+		forget(t, rdb, key)
+		s.graces.turn <- struct{}{} // no master answers a look
+		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+		<-s.graces.turn
+		eventually(t, soon, "it is put back and released", func() bool { return s.Stats().Releases == 1 })
+		if exists(t, rdb, key) || len(a.losses) > 0 {
+			t.Error("it was not released as it should")
+		}
+		forget(t, rdb, lease)
+		s.graces.turn <- struct{}{}
+		want(t, a.do("LOCK.EXTEND", lease, "900000"), "-"+msgRefused)
+		<-s.graces.turn
+		if len(a.losses) > 0 {
+			t.Errorf("lost %s", <-a.losses)
+		}
+	})
+}

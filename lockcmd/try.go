@@ -227,11 +227,16 @@ func (t *try) ownElsewhere(token int64, back bool, until time.Time) (r result, l
 // superseded is what becomes of an owner whose hold this connection tracks and Redis does not have: it was ended by another
 // way of the owner's, and then this try is one for a new hold; or it is lost.
 func (t *try) superseded(until time.Time) result {
-	if t.bars < maxBars && !t.late && t.carrier.service.restore(t.own, until) { // a new master had forgotten it
-		t.bars++
-		t.number = t.carrier.requests.Add(1) // above that of the hold's record
-		t.renew()
-		return t.sendOnce(until)
+	if t.bars < maxBars && !t.late {
+		switch there, err := t.carrier.service.restore(t.own, until); {
+		case err != nil:
+			return result{kind: busy, text: msgRefused}
+		case there: // a new master had forgotten it
+			t.bars++
+			t.number = t.carrier.requests.Add(1) // above that of the hold's record
+			t.renew()
+			return t.sendOnce(until)
+		}
 	}
 	if r, lost := t.ownGone(until); lost {
 		return r

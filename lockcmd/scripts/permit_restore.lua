@@ -6,11 +6,12 @@
 local now, out, late = clock(), {}, barred(ARGV[1])
 late = late or now >= tonumber(ARGV[2])
 local function put(count, zset, hash, stone, permit, _, ms, text)
-  if late or redis.call('EXISTS', stone) == 1 then return -1 end
+  if late then return -1 end
+  if redis.call('EXISTS', stone) == 1 then return -2 end
   local r, ends, mine = redis.pcall('HGET', hash, permit), redis.pcall('ZSCORE', zset, bytes(permit)), parse(text)
   if type(r) == 'table' or type(ends) == 'table' or not number(count) or redis.call('EXISTS', count) == 0 then return 0 end
   r = parse(r)
-  if ends and tonumber(ends) > now then return r[TOKEN] == mine[TOKEN] and r[CARRIER] == mine[CARRIER] and 1 or 0 end
+  if ends and tonumber(ends) > now then return r[TOKEN] == mine[TOKEN] and r[CARRIER] == mine[CARRIER] and 2 or 0 end
   redis.call('DEL', stone)
   if not ends then redis.call('DECRBY', count, 1) end
   redis.call('ZADD', zset, whole(now + ms), bytes(permit))

@@ -2,7 +2,8 @@
 -- KEYS for each hold: the lock, its token counter, its carrier's tombstone
 -- ARGV 1 the master's replication id · 2 until when it is in grace, ms · 3 token TTL ms, 0 for none
 --      then for each hold: its owner, its count, for how many ms it lasts, its record
--- Replies for each hold 1 it is there · 0 another one is there · -1 nothing done: another master, no grace any more, or the hold was ended
+-- Replies for each hold 2 it is there · 1 it is there again · 0 another one is there
+--      -1 nothing done: another master, or no grace any more · -2 nothing done: it has a tombstone
 -- Atomic: what is not there must not have come when this one is put there. A hold with a smaller token had ended before this one was granted,
 -- only its end was forgotten. The counter rises with it, so that the next token is larger. DEL comes first, so it passes at the memory limit.
 local now, out, late = redis.call('TIME'), {}, barred(ARGV[1])
@@ -13,10 +14,10 @@ for i = 1, late and 0 or #KEYS / 3 do
   local there, other = redis.call('EXISTS', key) == 1, not h.err and parse(h[2]) or {}
   local older = h[2] and not h[3] and tonumber(other[TOKEN] or r[TOKEN]) < tonumber(r[TOKEN])
   out[i] = 0
-  if redis.call('EXISTS', KEYS[3 * i]) == 1 then out[i] = -1
+  if redis.call('EXISTS', KEYS[3 * i]) == 1 then out[i] = -2
   elseif h[1] and other[TOKEN] == r[TOKEN] then
-    out[i] = other[CARRIER] == r[CARRIER] and 1 or 0
-    if out[i] == 1 then raise(key, redis.call('PTTL', key), tonumber(ms)) end
+    out[i] = other[CARRIER] == r[CARRIER] and 2 or 0
+    if out[i] == 2 then raise(key, redis.call('PTTL', key), tonumber(ms)) end
   elseif not there or older then
     redis.call('DEL', key)
     redis.call('HSET', key, owner, count, 'leash', text)

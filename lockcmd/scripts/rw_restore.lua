@@ -5,11 +5,13 @@
 -- granted, and goes; anything else keeps this one out. DEL comes first, so it passes at the memory limit.
 local late = barred(ARGV[1]) or age({[SINCE] = ARGV[2]}) >= 0
 local function put(key, leash, counter, stone, owner, count, ms, text)
-  if late or redis.call('EXISTS', stone) == 1 then return -1 end
+  if late then return -1 end
+  if redis.call('EXISTS', stone) == 1 then return -2 end
   local field, r = owner .. SUFFIX, parse(text)
   local n, there, mode, err = find(key, leash, field)
   if err then return -1 end
   if redis.call('EXISTS', key) == 1 and not mode then return 0 end
+  local same = n > 0 and there[TOKEN] == r[TOKEN] and there[CARRIER] == r[CARRIER]
   redis.call('DEL', stone)
   local stale, writes = {}, MINE == 'write'
   for _, other in ipairs(mode and redis.call('HKEYS', key) or {}) do
@@ -35,7 +37,7 @@ local function put(key, leash, counter, stone, owner, count, ms, text)
   redis.call('HSET', leash, field, record(r))
   for _, k in ipairs({key, leash}) do raise(k, redis.call('PTTL', k), tonumber(ms)) end
   lift(counter, r[TOKEN], ARGV[3])
-  return 1
+  return same and 2 or 1
 end
 local out = {}
 for i = 1, #KEYS / 4 do out[i] = put(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], KEYS[4 * i], unpack(ARGV, 4 * i, 4 * i + 3)) end
