@@ -80,6 +80,9 @@ func (e *ending) args() []any {
 func (e *ending) send(until time.Time) (code int64, err error) {
 	s := e.service
 	if e.request == nil {
+		if err = s.reassert(e.hold, until); err != nil {
+			return 0, err
+		}
 		e.renumber()
 	}
 	if e.hold.mode.handover != nil && !s.draining.Load() && e.frees() {

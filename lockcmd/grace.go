@@ -65,6 +65,8 @@ type incumbent struct {
 	ends   time.Time // of its grace, by ours
 	seen   time.Time // when the last look was sent that it answered
 	fresh  bool      // its grace was begun and not yet told to be over
+
+	told map[*hold]struct{} // the holds that it knows as we do; nil when it is in no grace
 }
 
 // bond is who serves a slot.
@@ -198,3 +200,32 @@ func (g *graces) incumbent(key string, since, until time.Time) (m incumbent, ok 
 
 // graced reports whether m is in grace itself: what it lacks may be put back.
 func (m incumbent) graced() bool { return time.Now().Before(m.ends) }
+
+// owes reports whether the master of h, which is in grace, may know less of h than we do: an older count, or a shorter time.
+func (g *graces) owes(h *hold) bool {
+	if g == nil {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	m := g.bonds[g.slot(h.id.key)].by
+	if m == nil || !m.graced() {
+		return false
+	}
+	_, told := m.told[h]
+	return !told
+}
+
+// knows says that the master with that replication id knows h as we do.
+func (g *graces) knows(replid string, h *hold) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	m := g.known[replid]
+	if m == nil || !m.graced() {
+		return
+	}
+	if m.told == nil {
+		m.told = make(map[*hold]struct{})
+	}
+	m.told[h] = struct{}{}
+}

@@ -196,6 +196,9 @@ func (g *graces) tellEnds() {
 	var over []string
 	g.mu.Lock()
 	for _, m := range g.known {
+		if !m.graced() {
+			m.told = nil
+		}
 		if m.fresh && time.Now().After(m.ends) {
 			m.fresh = false
 			over = append(over, m.addr)

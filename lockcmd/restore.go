@@ -92,8 +92,10 @@ func (s *Service) restore(h *hold, until time.Time) (there bool, err error) {
 	switch numbers(reply)[0] {
 	case restored:
 		s.stats.restored.Add(1)
+		s.graces.knows(m.replid, h)
 		return true, nil
 	case present:
+		s.graces.knows(m.replid, h)
 		return true, nil
 	case undecided:
 		return false, errRefused
@@ -101,35 +103,48 @@ func (s *Service) restore(h *hold, until time.Time) (there bool, err error) {
 	return false, nil
 }
 
-// restore puts back what a round has not found, where a master is in grace: it is renewed then. While that is not known, nothing is.
+// reassert makes the master of h, whose gate is ours, know of it what we do, if it is in grace and may have forgotten some of it. An error
+// is errRefused.
+func (s *Service) reassert(h *hold, until time.Time) error {
+	if !s.graces.owes(h) {
+		return nil
+	}
+	_, err := s.restore(h, until)
+	return err
+}
+
+// restore puts back what a round has not found, where a master is in grace, and puts right once what it has: it is renewed then. While that is
+// not known, nothing is known of what is missing.
 func (s *store) restore(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome, sent time.Time) {
 	if s.graces == nil {
 		return
 	}
 	for i, outcomes := range out {
-		var missing []int
+		var some []int
 		for j, o := range outcomes {
-			if o == renewal.Gone {
-				missing = append(missing, j)
+			if o == renewal.Gone || o == renewal.Renewed && s.graces.owes(batches[i].Holds[j].Keeper.(*hold)) {
+				some = append(some, j)
 			}
 		}
-		if len(missing) > 0 {
-			s.restoreSome(ctx, batches[i].Holds, missing, out[i], sent)
+		if len(some) > 0 {
+			s.restoreSome(ctx, batches[i].Holds, some, out[i], sent)
 		}
 	}
 }
 
 // restoreSome does so for a batch, whose holds have one master.
-func (s *store) restoreSome(ctx context.Context, all []*renewal.Hold, missing []int, out []renewal.Outcome, sent time.Time) {
+func (s *store) restoreSome(ctx context.Context, all []*renewal.Hold, some []int, out []renewal.Outcome, sent time.Time) {
 	deadline, _ := ctx.Deadline()
-	m, ok := s.graces.incumbent(all[missing[0]].Keeper.(*hold).id.key, sent, deadline)
+	m, ok := s.graces.incumbent(all[some[0]].Keeper.(*hold).id.key, sent, deadline)
 	if ok && !m.graced() {
-		return // they are lost
+		return // what is missing is lost
 	}
 	var places []int
 	var holds []*hold
-	for _, j := range missing {
-		out[j] = renewal.Unknown
+	for _, j := range some {
+		if out[j] == renewal.Gone {
+			out[j] = renewal.Unknown
+		}
 		if h := all[j].Keeper.(*hold); ok && h.tryOpen() {
 			defer h.close()
 			places, holds = append(places, j), append(holds, h)
@@ -145,15 +160,28 @@ func (s *store) restoreSome(ctx context.Context, all []*renewal.Hold, missing []
 		return
 	}
 	for k, code := range numbers(reply) {
-		switch {
-		case k >= len(places):
-		case code == restored, code == present:
-			out[places[k]] = renewal.Renewed
-			s.stats.restored.Add(code & 1)
-		case code == displaced:
-			out[places[k]] = renewal.Gone
+		if k < len(places) {
+			out[places[k]] = s.putRight(m, holds[k], code, out[places[k]])
 		}
 	}
+}
+
+// putRight is what is known of a hold by the answer, which before was that.
+func (s *store) putRight(m incumbent, h *hold, code int64, before renewal.Outcome) renewal.Outcome {
+	switch code {
+	case restored, present:
+		s.stats.restored.Add(code & 1)
+		s.graces.knows(m.replid, h)
+		return renewal.Renewed
+	case displaced:
+		return renewal.Gone
+	case buried:
+		s.graces.knows(m.replid, h)
+		if before == renewal.Renewed { // it was extended by another way, and lasts as long as the master says
+			s.watchdog.Check(&h.watch)
+		}
+	}
+	return before
 }
 
 // tryOpen takes the gate of a hold if it is free, and nothing else is being done about the hold.

@@ -115,9 +115,10 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, reply any, err er
 		case i >= len(out):
 		case n >= 1:
 			out[i] = renewal.Renewed
-			if h := b.Holds[i].Keeper.(*hold); n > 1 && !b.Lease && h.mode == read {
+			h := b.Holds[i].Keeper.(*hold)
+			if n > 1 && !b.Lease && h.mode == read {
 				h.sees(millis(n-1), b)
-			} else if n > 1 {
+			} else if n > 1 && !s.graces.owes(h) { // else it is to be put right
 				s.watchdog.Correct(b.Holds[i], renewal.Until(sent, millis(n-1)), sent)
 			}
 		case n == 0:

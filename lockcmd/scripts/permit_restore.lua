@@ -11,13 +11,14 @@ local function put(count, zset, hash, stone, permit, _, ms, text)
   local r, ends, mine = redis.pcall('HGET', hash, permit), redis.pcall('ZSCORE', zset, bytes(permit)), parse(text)
   if type(r) == 'table' or type(ends) == 'table' or not number(count) or redis.call('EXISTS', count) == 0 then return 0 end
   r = parse(r)
-  if ends and tonumber(ends) > now then return r[TOKEN] == mine[TOKEN] and r[CARRIER] == mine[CARRIER] and 2 or 0 end
+  local held, same = ends and tonumber(ends) > now, r[TOKEN] == mine[TOKEN] and r[CARRIER] == mine[CARRIER]
+  if held and (not same or tonumber(ends) >= now + ms) then return same and 2 or 0 end
   redis.call('DEL', stone)
   if not ends then redis.call('DECRBY', count, 1) end
   redis.call('ZADD', zset, whole(now + ms), bytes(permit))
   redis.call('HSET', hash, permit, text)
   raise(hash, redis.call('PTTL', hash), tonumber(ms))
-  return 1
+  return held and 2 or 1
 end
 for i = 1, #KEYS / 4 do
   out[i] = put(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], KEYS[4 * i], unpack(ARGV, 4 * i, 4 * i + 3))

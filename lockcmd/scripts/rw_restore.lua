@@ -12,6 +12,7 @@ local function put(key, leash, counter, stone, owner, count, ms, text)
   if err then return -1 end
   if redis.call('EXISTS', key) == 1 and not mode then return 0 end
   local same = n > 0 and there[TOKEN] == r[TOKEN] and there[CARRIER] == r[CARRIER]
+  if same and tonumber(there[REQ]) >= tonumber(r[REQ]) then return 2 end
   redis.call('DEL', stone)
   local stale, writes = {}, MINE == 'write'
   for _, other in ipairs(mode and redis.call('HKEYS', key) or {}) do
