@@ -35,7 +35,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	r := result{kind: taken}
 	if !w.wait || c.first(w) || !s.queues.waiting(t.line()) { // else: behind those who wait already (R18)
 		t.silence = s.ears.silence(t.line().channel)
-		r = t.send(s.deadline())
+		r = t.send(lookUntil(s.deadline(), t.end))
 	}
 	if w.wait && (r.kind == taken || r.kind == busy) {
 		r = c.wait(ctx, t, r)

@@ -47,6 +47,7 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	ctx, cancel := context.WithTimeout(ctx, block)
 	defer cancel()
 	c.onUnblock(cancel)
+	defer context.AfterFunc(c.service.dismissed, cancel)()
 	w := &lossWait{service: c.service, lock: c.id(string(args[1])), options: o}
 	reason, ok := w.run(ctx)
 	fails := c.leaveStay()
@@ -55,6 +56,8 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 		return appendError(dst, msgUnblocked)
 	case !ok:
 		return appendError(dst, msgNotHeld)
+	case reason == "" && c.service.dismissed.Err() != nil:
+		return appendError(dst, msgDraining)
 	case reason == "":
 		return appendNil(dst)
 	}

@@ -2,6 +2,7 @@ package lockcmd
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"leash/renewal"
@@ -70,7 +71,8 @@ func (h *hold) lose(to state, reason string) (from state, ok bool) {
 	return from, true
 }
 
-// untold is a loss that the client has not been told of, of one of the keys that a command is about. It is told now.
+// untold is a loss that the client has not been told of, of one of the keys that a command is about. It is told now. A command that names
+// by its token another hold that the connection has is done instead: the answer would be taken for that one's end.
 func (c *Carrier) untold(verb []byte, args [][]byte) (key, reason string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,14 +84,36 @@ func (c *Carrier) untold(verb []byte, args [][]byte) (key, reason string, ok boo
 		n, _ := parseInt(args[0])
 		keys = args[1:max(1, min(n+1, int64(len(args))))]
 	}
-	for _, k := range keys {
+	for i, k := range keys {
 		id := c.id(string(k))
-		if reason, ok := c.lost[id]; ok {
+		reason, lost := c.lost[id]
+		if token := tokenNamed(args, i, len(keys)); lost && !c.hasLocked(id, token) {
 			delete(c.lost, id)
 			return id.key, reason, true
 		}
 	}
 	return "", "", false
+}
+
+// hasLocked reports whether a present hold of the connection has that token.
+func (c *Carrier) hasLocked(id lockID, token int64) bool {
+	return slices.ContainsFunc(c.holds, func(h *hold) bool { return h.id == id && h.token == token && h.state == held })
+}
+
+// tokenNamed is the token that a command over some keys names for one of them, by TOKEN or TOKENS; 0 for none.
+func tokenNamed(args [][]byte, key, keys int) (token int64) {
+	for i, arg := range args {
+		at := i + 1
+		if bytes.EqualFold(arg, []byte("TOKENS")) {
+			at += key
+		} else if keys > 1 || !bytes.EqualFold(arg, []byte("TOKEN")) {
+			continue
+		}
+		if at < len(args) {
+			token, _ = parseInt(args[at])
+		}
+	}
+	return token
 }
 
 // told says that the answer on its way to c tells of the loss of h.

@@ -230,3 +230,25 @@ func TestR28MaxHoldEndsALeaseThatNobodyCarries(t *testing.T) {
 		}
 	})
 }
+
+// TestR27OnLossErrorAndAnotherHold: what a command asks of a hold that lives is done, and the loss of another one is told later.
+func TestR27OnLossErrorAndAnotherHold(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, ctx := leash(t, rdb, Config{}), context.Background()
+		a, key := connect(t, s), newKey()
+		lost := a.token(key, "READ", "OWNER", "one", "ONLOSS", "ERROR")
+		lives := a.token(key, "READ", "OWNER", "two", "ONLOSS", "ERROR")
+		if err := rdb.HDel(ctx, key, "one").Err(); err != nil {
+			t.Fatal(err)
+		}
+		s.RenewAll(ctx)
+		eventually(t, 2*time.Second, "the loss is found", func() bool { return a.carrier.Holds() == 1 })
+		if left := a.do("LOCK.TTL", key, "TOKEN", strconv.FormatInt(lives, 10)); left[0] != ':' || left == ":-2" {
+			t.Errorf("got TTL %s of the hold that lives", left)
+		}
+		want(t, a.do("LOCK.MRELEASE", "1", key, "TOKENS", strconv.FormatInt(lives, 10)), ":1")
+		want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(lost, 10)), "-"+msgLost(key, "gone"))
+		want(t, a.do("LOCK.TTL", key), ":-2")
+		wantNothing(t, rdb, key, a)
+	})
+}

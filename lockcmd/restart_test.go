@@ -91,3 +91,23 @@ func TestARedisThatIsDeadIsToldInTime(t *testing.T) {
 	atOnce(t, tests)
 	want(t, holder.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 }
+
+// TestBlockIsKeptWhileRedisIsSilent: the first look at a lock lasts no longer than the wait, and what an answer may take.
+func TestBlockIsKeptWhileRedisIsSilent(t *testing.T) {
+	server := redistest.Start(t)
+	s := leash(t, dialServer(t, server.Addr), Config{UpstreamTimeout: 10 * time.Minute})
+	connect(t, s).token(newKey()) // the scripts are known
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	tests := make(map[string]func(*testing.T))
+	for _, command := range []string{"LOCK.ACQUIRE other BLOCK 100", "SEM.ACQUIRE s BLOCK 100", "SEM.TAKE s BLOCK 100", "LATCH.AWAIT l BLOCK 100"} {
+		tests[command] = func(t *testing.T) {
+			wantPrefix(t, receive(t, connect(t, s).start(strings.Fields(command)...), soon), "-LOCKTIMEOUT ")
+		}
+	}
+	atOnce(t, tests)
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -35,11 +35,14 @@ type Service struct {
 	owners   atomic.Int64 // the last ownerless hold's number
 	carriers atomic.Int64 // the last carrier's number
 	draining atomic.Bool
-	notified atomic.Int64 // carriers with LOCK.NOTIFY
-	grieving atomic.Int64 // holds in bereft; changed with mu held
-	copiers  copiers
-	graces   *graces // nil without Config.FailoverGrace
-	stats    counters
+	// dismissed ends by Dismiss.
+	dismissed context.Context
+	dismiss   context.CancelFunc
+	notified  atomic.Int64 // carriers with LOCK.NOTIFY
+	grieving  atomic.Int64 // holds in bereft; changed with mu held
+	copiers   copiers
+	graces    *graces // nil without Config.FailoverGrace
+	stats     counters
 
 	// tasks are the goroutines that outlive the command that began them; stop tells them that the Service ends. Run waits.
 	tasks sync.WaitGroup
@@ -85,6 +88,7 @@ func New(cfg Config, rdb redis.UniversalClient, ears Subscriber, log *slog.Logge
 	s.watchdog = renewal.New(&store{Service: s})
 	s.graces = newGraces(s)
 	s.queues, s.lines = newQueues(), newLines()
+	s.dismissed, s.dismiss = context.WithCancel(context.Background())
 	s.ears = newSubscriber(s, ears)
 	return s, nil
 }
@@ -102,6 +106,7 @@ func newUUID() string {
 func (s *Service) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer s.dismiss()
 	var wg sync.WaitGroup
 	wg.Go(func() { s.watchdog.Run(ctx) })
 	wg.Go(func() { s.ears.run(ctx) })
@@ -143,6 +148,9 @@ func (s *Service) Drain() {
 	s.queues.wakeAll()
 	s.lines.wakeAll()
 }
+
+// Dismiss lets those answer who wait in AWAITLOSS, which goes on through Drain: the connection is about to be closed.
+func (s *Service) Dismiss() { s.dismiss() }
 
 // CheckAll asks Redis soon for every hold: the server that has them is another one now, and may not have heard of all. A hold
 // that it does not have is told as lost then, not when it would next be renewed. It does not block.

@@ -17,9 +17,13 @@ type patience struct {
 func (c *Carrier) lookOrStand(ctx context.Context, id lineID, p patience, first bool, look func(until time.Time) result) result {
 	s := c.service
 	r, silence := result{kind: taken}, int64(0)
+	var end time.Time
+	if p.waits && p.block > 0 {
+		end = time.Now().Add(p.block)
+	}
 	if first || !p.waits || s.lines.waiting(id) == 0 {
 		silence = s.ears.silence(id.channel)
-		r = look(s.deadline())
+		r = look(lookUntil(s.deadline(), end))
 	}
 	if !p.waits || !r.mayPass() {
 		return r

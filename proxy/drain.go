@@ -31,6 +31,7 @@ func (s *Server) drain() {
 		ctx, cancel := context.WithTimeout(context.Background(), lastRenewal)
 		s.locks.RenewAll(ctx)
 		cancel()
+		s.locks.Dismiss()
 		for _, one := range s.all() {
 			one.leave()
 		}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -107,6 +108,24 @@ func TestR31StopGivesHoldersTime(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Error("nobody has a lock any more, and it still waits")
 	}
+}
+
+// TestR31StopAnswersAwaitLoss: who waits for a loss hears that Leash ends, and
+// does not hold up the stop.
+func TestR31StopAnswersAwaitLoss(t *testing.T) {
+	server := redistest.Start(t)
+	one := startLeash(t, []string{server.Addr}, func(o *options) { o.front.DrainTimeout = 200 * time.Millisecond })
+	holder, watcher, other := one.dial(t), one.dial(t), one.dial(t)
+	number := token(t, holder, "k")
+	if err := watcher.Send(redistest.Command("LOCK.AWAITLOSS", "k", "TOKEN", number, "BLOCK", "0")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it waits", func() bool { return strings.Contains(do(t, other, "INFO", "leash"), "leash_waiters:1\r\n") })
+	one.stop()
+	if reply, err := watcher.Read(); err != nil || reply != "-ERR this leash is shutting down and grants no locks\r\n" {
+		t.Errorf("got %q %v", reply, err)
+	}
+	wantClosed(t, watcher)
 }
 
 // TestR27OnLossErrorKeepsTheConnection: everything but the lost lock goes on, in
