@@ -6,7 +6,8 @@ import "time"
 // is kept for sessions that use locks: since when the loop waits for bytes, or
 // since the last reply that came while it did, as nanoseconds since the server
 // was started; 0 while the loop is at work. A client with a command under way
-// waits for its answer and cannot be expected to send.
+// waits for its answer and cannot be expected to send; but one that does not
+// take its answers is silent for as long as its socket has taken nothing.
 
 // beginSilence is called when the loop is about to wait for bytes.
 func (s *session) beginSilence() {
@@ -37,6 +38,10 @@ func (h *host) Silent() time.Time {
 	s := (*session)(h)
 	s.mu.Lock()
 	owed := s.calls > 0
+	if s.writing && s.fullLocked() && !s.progress.IsZero() {
+		defer s.mu.Unlock()
+		return s.progress
+	}
 	s.mu.Unlock()
 	at := s.silence.Load()
 	if owed || at == 0 {

@@ -132,3 +132,23 @@ func unstalled(t *testing.T, test func() error) {
 		t.Logf("once more, for the machine stalled for %v: %v", longest, err)
 	}
 }
+
+// TestR28IdleWhileNothingIsRead: a client that was stopped in the middle of its
+// replies is as silent as one that was stopped between them, though some of
+// them are still on their way.
+func TestR28IdleWhileNothingIsRead(t *testing.T) {
+	server := redistest.Start(t)
+	l := startLeash(t, []string{server.Addr})
+	c, next := l.dial(t), l.dial(t)
+	want(t, c, "+OK\r\n", "SET", "big", strings.Repeat("x", 1<<20))
+	token(t, c, "k", "IDLE", "1000")
+	if err := c.Send(strings.Repeat(redistest.Command("GET", "big"), 300)); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	next.Timeout = 60 * time.Second
+	token(t, next, "k", "BLOCK", "0")
+	if took := time.Since(began); took < 900*time.Millisecond {
+		t.Errorf("it was taken away after %v", took)
+	}
+}
