@@ -301,3 +301,18 @@ func TestKilledWaiterTakesNothing(t *testing.T) {
 		t.Errorf("the lock of nobody: %q", got)
 	}
 }
+
+// TestClientListShowsLockCommands as any others.
+func TestClientListShowsLockCommands(t *testing.T) {
+	l := startLeash(t, []string{redistest.Start(t).Addr})
+	c, other := l.dial(t), l.dial(t)
+	want(t, c, "$-1\r\n", "GET", "a")
+	token(t, c, "k")
+	if list := do(t, other, "CLIENT", "LIST"); !strings.Contains(list, " cmd=lock.acquire ") {
+		t.Errorf("got %q", list)
+	}
+	want(t, c, "$-1\r\n", "GET", "a")
+	if list := do(t, other, "CLIENT", "LIST"); strings.Contains(list, " cmd=lock.acquire ") {
+		t.Errorf("got %q", list)
+	}
+}

@@ -35,6 +35,9 @@ func (s *session) lock(args [][]byte) bool {
 	}
 	s.Flush()
 	o := ownCommandOf(args[0])
+	if o != nil {
+		s.lastCommand.Store(o.shown)
+	}
 	if o != nil && o.name == "lock.help" {
 		return s.lockHelp(o, args)
 	}

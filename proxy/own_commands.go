@@ -21,6 +21,7 @@ type ownCommand struct {
 	arity   int    // at least -arity arguments with the name when negative
 	keys    keyPlace
 	options []argument
+	shown   *command // for CLIENT LIST
 }
 
 // keyPlace is where a command has its keys.
@@ -111,6 +112,7 @@ var ownCommands = parseUsages([]ownCommand{
 var ownByName = func() map[string]*ownCommand {
 	m := make(map[string]*ownCommand, len(ownCommands))
 	for i := range ownCommands {
+		ownCommands[i].shown = &command{name: ownCommands[i].name}
 		m[strings.ToUpper(ownCommands[i].name)] = &ownCommands[i]
 	}
 	return m
