@@ -114,7 +114,9 @@ func (g *graces) lookAt(ctx context.Context, own []int) error {
 		return err
 	}
 	if g.lasts.Load() == 0 {
-		g.measure(ctx, node)
+		if err := g.measure(ctx, node); err != nil {
+			return fmt.Errorf("configuration of %s: %w", node.Options().Addr, err)
+		}
 	}
 	g.mu.Lock()
 	id, since := "", int64(0)
@@ -210,23 +212,32 @@ func (g *graces) tellEnds() {
 	}
 }
 
-// measure finds out how long the grace must be: as long as a lease, and as an old master may serve on.
-func (g *graces) measure(ctx context.Context, node *redis.Client) {
+// measure finds out how long the grace must be: as long as a lease, and as an old master may serve on. A Redis that does not tell that is
+// taken to be set up as usual. An error is that of not knowing yet.
+func (g *graces) measure(ctx context.Context, node *redis.Client) error {
 	name, each, overlap := "min-replicas-max-lag", time.Second, 10*time.Second
 	if g.service.cluster {
 		name, each, overlap = "cluster-node-timeout", time.Millisecond, 15*time.Second
 	}
 	config, err := node.ConfigGet(ctx, name).Result()
-	if n, ok := parseInt([]byte(config[name])); ok && err == nil {
+	if err != nil && judge(err) != answered {
+		return err
+	}
+	n, told := parseInt([]byte(config[name]))
+	if told = told && err == nil; told {
 		overlap = time.Duration(n) * each
 	}
 	s := g.service
 	lasts := s.cfg.WatchdogTimeout + overlap
 	if !g.lasts.CompareAndSwap(0, int64(lasts)) {
-		return
+		return nil
+	}
+	if !told {
+		s.log.Warn("Redis does not tell how long an old master may serve on, so that is guessed", name, overlap, "err", err)
 	}
 	if s.cluster && overlap > s.cfg.WatchdogTimeout*2/3 {
 		s.log.Warn("an old master that is cut off may outlive a lease: give a longer watchdog timeout, or Redis a shorter node timeout", name, overlap)
 	}
 	s.log.Info("after a failover no locks are granted for a while", "for", lasts, name, strings.TrimSpace(config[name]))
+	return nil
 }

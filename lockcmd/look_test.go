@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -68,5 +69,19 @@ func TestR2GraceOfAMasterWithoutReplicas(t *testing.T) {
 	}
 	if now := since(second); now < before {
 		t.Errorf("a master since %d is one since %d for another Leash", before, now)
+	}
+}
+
+// TestR2GraceIsNotGuessed: a configuration that could not be read for now is read again.
+func TestR2GraceIsNotGuessed(t *testing.T) {
+	node := dialServer(t, redistest.Start(t).Addr)
+	g := &graces{service: leash(t, node, Config{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := g.measure(ctx, node); err == nil || g.lasts.Load() != 0 {
+		t.Errorf("error %v, the grace lasts %v", err, time.Duration(g.lasts.Load()))
+	}
+	if err := g.measure(t.Context(), node); err != nil || g.lasts.Load() == 0 {
+		t.Errorf("error %v, the grace lasts %v", err, time.Duration(g.lasts.Load()))
 	}
 }
