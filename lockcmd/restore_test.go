@@ -431,3 +431,35 @@ func TestR2GracePutsLeasesRight(t *testing.T) {
 		}
 	})
 }
+
+// TestR2RestoreDisplacedWritesNothing: a READ hold that cannot be put back leaves its owner's WRITE hold as it was.
+func TestR2RestoreDisplacedWritesNothing(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, graceConfig(), graceful)
+		a, key := connect(t, s), newKey()
+		a.token(key, "WRITE", "OWNER", "me")
+		before := writeRecord(t, rdb, key)
+		a.token(key, "READ", "OWNER", "me")
+		h := a.carrier.newest(func(h *hold) bool { return h.mode == read })
+		defer s.graces.begin(t, key)()
+		m, _ := s.graces.incumbent(key, time.Time{}, time.Now().Add(soon))
+		rdb.HDel(t.Context(), key, "me") // forgotten, and what was written then
+		rdb.HSet(t.Context(), recordsKey(key), "me:write", before)
+		s.putOther(h, h.token+1)
+		r := s.restoreRequest(m, []*hold{h})
+		reply, err := s.ask(r, s.deadline())
+		if after := writeRecord(t, rdb, key); err != nil || numbers(reply)[0] != displaced || before != after {
+			t.Errorf("answered %v %v, the write hold was %q and is %q", reply, err, before, after)
+		}
+	})
+}
+
+// writeRecord is that of a WRITE hold of "me".
+func writeRecord(t testing.TB, rdb redis.UniversalClient, key string) string {
+	t.Helper()
+	text, err := rdb.HGet(t.Context(), recordsKey(key), "me:write").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

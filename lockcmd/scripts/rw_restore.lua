@@ -5,35 +5,34 @@
 -- granted, and goes; anything else keeps this one out. DEL comes first, so it passes at the memory limit.
 local late = barred(ARGV[1]) or age({[SINCE] = ARGV[2]}) >= 0
 local function put(key, leash, counter, stone, owner, count, ms, text)
-  if late then return -1 end
-  if redis.call('EXISTS', stone) == 1 then return -2 end
+  if late or redis.call('EXISTS', stone) == 1 then return late and -1 or -2 end
   local field, r = owner .. SUFFIX, parse(text)
   local n, there, mode, err = find(key, leash, field)
-  if err then return -1 end
-  if redis.call('EXISTS', key) == 1 and not mode then return 0 end
+  if err or redis.call('EXISTS', key) == 1 and not mode then return err and -1 or 0 end
   local same = n > 0 and there[TOKEN] == r[TOKEN] and there[CARRIER] == r[CARRIER]
   if same and tonumber(there[REQ]) >= tonumber(r[REQ]) then return 2 end
   redis.call('DEL', stone)
-  local stale, writes = {}, MINE == 'write'
+  local stale, writes, kept = {}, MINE == 'write', nil
   for _, other in ipairs(mode and redis.call('HKEYS', key) or {}) do
     local own, writer = other == owner or other == owner .. ':write', string.sub(other, -6) == ':write'
     local m = other ~= 'mode' and tonumber(redis.call('HGET', key, other))
     local token = m and tonumber(parse(redis.call('HGET', leash, other))[TOKEN])
     if m and other ~= field and own then
       local w = writer and parse(redis.call('HGET', leash, other)) or {}
-      if renewed(w[OPTS]) then redis.call('HSET', leash, other, record(good(w, lasts(key, leash, other, m)))) end
+      kept = renewed(w[OPTS]) and {other, good(w, lasts(key, leash, other, m))} or kept
       writes = writes or writer
     elseif m and (other == field or MINE == 'write' or writer) and lasts(key, leash, other, m) > 0 then
       if not token or token > tonumber(r[TOKEN]) or (token == tonumber(r[TOKEN]) and there[CARRIER] ~= r[CARRIER]) then return 0 end
       if other ~= field then stale[#stale + 1] = other end
     end
   end
+  if kept then redis.call('HSET', leash, kept[1], record(kept[2])) end
   for _, other in ipairs(stale) do
     for _, k in ipairs({key, leash}) do redis.call('HDEL', k, other) end
   end
   if not renewed(r[OPTS]) then r[TTL] = string.format('%.0f', age(r) + ms)
   elseif MINE == 'write' then good(r, tonumber(ms)) end
-  for i = 1, MINE == 'read' and count or 0 do keep(timeout(leash, field, i), tonumber(ms)) end
+  for i = 1, MINE == 'read' and math.min(count, 10000) or 0 do keep(timeout(leash, field, i), tonumber(ms)) end
   redis.call('HSET', key, 'mode', writes and 'write' or 'read', field, count)
   redis.call('HSET', leash, field, record(r))
   for _, k in ipairs({key, leash}) do raise(k, redis.call('PTTL', k), tonumber(ms)) end
