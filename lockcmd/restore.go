@@ -30,6 +30,7 @@ const (
 
 // recordText is the hold's record, under the number of the request that writes it.
 func (h *hold) recordText(number int64) string {
+	client := recordClient(h.carrier.host.Client()) // first: a host has a lock of its own
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	x := h.rare()
@@ -40,7 +41,7 @@ func (h *hold) recordText(number int64) string {
 	}
 	return mark(h.token, h.carrier.name) + strconv.FormatInt(number, 10) + " " + strconv.FormatInt(h.token, 10) + " " +
 		strconv.FormatInt(since, 10) + " " + strconv.FormatInt(h.ttl.Milliseconds(), 10) + " " + t.options() + " " + t.more() + " " +
-		recordID(x.last) + " " + recordClient(h.carrier.host.Client())
+		recordID(x.last) + " " + client
 }
 
 // lasting is for how long the hold is to last where it is put back: a lease for what is left of it.
