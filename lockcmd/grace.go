@@ -36,6 +36,11 @@ import (
 //   - The clocks of the servers do not step by a lease (R2).
 //   - A replica that never had a copy is not promoted.
 //
+// What a new master has in an older state is put right once, by its carrier's Leash, as soon as that has met the master: its count, and for how long it
+// lasts. Not so its carrier: a move in the last moment before a failover leaves it with neither of the two. Nor is what reaches the new
+// master before: a release of one of two counts may end a hold of which the second was forgotten. A restore of unknown outcome may arrive late, after
+// the release of the hold, which is there then for nobody until its TTL is over. Package internal/failover models none of these.
+//
 // Plain counters and latches are no leases: nobody's belief in them ends, so there is nothing to wait for, and they go on as they are.
 
 // GraceAuto is a FailoverGrace as long as the watchdog's timeout and what Redis's configuration says of an old master.
