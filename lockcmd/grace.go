@@ -37,7 +37,7 @@ import (
 //   - A replica that never had a copy is not promoted.
 //
 // What a new master has in an older state is put right once, by its carrier's Leash, as soon as that has met the master: its count, and for how long it
-// lasts. Not so its carrier: a move in the last moment before a failover leaves it with neither of the two. Nor is what reaches the new
+// lasts, unless a look at a lease came before and was believed: an EXTEND in the last moment may be lost so. Not so its carrier: a move in the last moment before a failover leaves it with neither of the two. Nor is what reaches the new
 // master before: a release of one of two counts may end a hold of which the second was forgotten. A restore of unknown outcome may arrive late, after
 // the release of the hold, which is there then for nobody until its TTL is over. Package internal/failover models none of these.
 //
