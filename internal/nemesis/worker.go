@@ -178,11 +178,14 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// breaks ends whatever hold of key there is: its holder must have been told before.
+// breaks ends whatever hold of key there is: its holder must have been told before. What Leash has told a holder may not arrive, or not
+// at once, while something is broken.
 func (w *worker) breaks(key string) {
+	began := time.Now()
 	done := w.history.forget(key, false)
-	reply, _, err := w.conn.do(time.Now().Add(replyPatience), "LOCK.BREAK", key)
-	done(err == nil && (reply == ":0" || reply == ":1")) // else nobody confirmed that the holder was told
+	reply, _, err := w.conn.do(began.Add(replyPatience), "LOCK.BREAK", key)
+	arrived := w.history.weather.rough(began.Add(-tellSlack), time.Now()) == 0
+	done(err == nil && (reply == ":0" || reply == ":1" && arrived)) // else nobody confirmed that the holder was told
 	switch {
 	case err != nil:
 		w.tally.add("break", "no reply")
