@@ -1,0 +1,101 @@
+package proxy
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// TestR15ReleaseAfterTheData: R15. A pipelined SET and RELEASE on different
+// nodes: whoever gets the lock next reads what was set, however slow the data
+// node is.
+func TestR15ReleaseAfterTheData(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 20 * time.Second})
+	l := startLeash(t, c.Addrs())
+	stock, order := keyOn(t, c, c.Nodes[0], "stock"), keyOn(t, c, c.Nodes[1], "order")
+	holder, next := l.dial(t), l.dial(t)
+	for i := range 10 {
+		token(t, holder, order)
+		if err := next.Send(redistest.Command("LOCK.ACQUIRE", order, "BLOCK", "0") + redistest.Command("GET", stock)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it waits", func() bool { return l.locks.Stats().Waiters == 1 })
+		if err := c.Nodes[0].Pause(); err != nil {
+			t.Fatal(err)
+		}
+		value := strconv.Itoa(i)
+		if err := holder.Send(redistest.Command("SET", stock, value) + redistest.Command("LOCK.RELEASE", order)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond) // a chance to go wrong; the lock must not be free yet
+		if n := l.locks.Stats().Waiters; n != 1 {
+			t.Fatalf("%d waiters while the data is not written", n)
+		}
+		if err := c.Nodes[0].Resume(); err != nil {
+			t.Fatal(err)
+		}
+		for _, wanted := range []string{"+OK\r\n", ":1\r\n"} {
+			if got, err := holder.Read(); got != wanted {
+				t.Fatalf("got %q %v, want %q", got, err, wanted)
+			}
+		}
+		if got, err := next.Read(); err != nil || got[0] != ':' {
+			t.Fatalf("got %q %v", got, err)
+		}
+		if got, err := next.Read(); got != fmt.Sprintf("$1\r\n%s\r\n", value) {
+			t.Fatalf("round %d: next holder reads %q %v", i, got, err)
+		}
+		want(t, next, ":1\r\n", "LOCK.RELEASE", order)
+	}
+}
+
+// TestR16ResetClientsCallsComeFirst: R15, R16. A client that dies by RST with
+// output unread does not let its LOCK.RELEASE overtake the SET before it.
+func TestR16ResetClientsCallsComeFirst(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 60 * time.Second})
+	l := startLeash(t, c.Addrs(), func(o *options) { o.up.UpstreamTimeout = 30 * time.Second })
+	other := l.dial(t)
+	order, big, stock := keyOn(t, c, c.Nodes[0], "order"), keyOn(t, c, c.Nodes[0], "big"), keyOn(t, c, c.Nodes[1], "stock")
+	want(t, other, "+OK\r\n", "SET", big, strings.Repeat("v", 16<<20))
+	conn, err := net.Dial("tcp", l.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder := redistest.NewClient(conn)
+	token(t, holder, order)
+	if err := c.Nodes[1].Pause(); err != nil { // the data node is slow
+		t.Fatal(err)
+	}
+	if err := holder.Send(redistest.Command("GET", big) + redistest.Command("SET", stock, "6") + redistest.Command("LOCK.RELEASE", order)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "output waits for the client", func() bool {
+		for _, s := range l.all() {
+			if size, _, _ := s.backlog(time.Now()); size > 1<<20 {
+				return true
+			}
+		}
+		return false
+	})
+	_ = conn.(*net.TCPConn).SetLinger(0)
+	conn.Close()
+	eventually(t, "Leash has noticed", func() bool {
+		for _, s := range l.all() {
+			if size, _, _ := s.backlog(time.Now()); size > 1<<20 {
+				return false
+			}
+		}
+		return true
+	})
+	want(t, other, "$-1\r\n", "LOCK.ACQUIRE", order)
+	if err := c.Nodes[1].Resume(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the data arrives", func() bool { return do(t, other, "GET", stock) == "$1\r\n6\r\n" })
+	want(t, other, "$-1\r\n", "LOCK.ACQUIRE", order) // R28: a reset lets it run out
+}

@@ -1,0 +1,181 @@
+package proxy
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// TestTransactionFollowsItsSlot: a move in any gap of it reaches no client;
+// with a watched key it is as if that had changed.
+func TestTransactionFollowsItsSlot(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, cluster.Addrs())
+	c := l.dial(t)
+	slot := 0
+	move := func() {
+		t.Helper()
+		from := cluster.MasterOf(slot)
+		for _, n := range cluster.Masters() {
+			if n != from {
+				if err := cluster.MoveSlot(slot, n); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+		}
+	}
+	for gap := range 5 {
+		for _, watched := range []bool{false, true} {
+			slot++
+			key := redistest.KeyIn(slot, "k")
+			want(t, c, "+OK\r\n", "SET", key, "1")
+			executed := "*2\r\n:2\r\n:3\r\n"
+			if watched {
+				want(t, c, "+OK\r\n", "WATCH", key)
+				executed = "*-1\r\n"
+			}
+			for i, step := range [][]string{
+				{"+OK\r\n", "MULTI"}, {"+QUEUED\r\n", "INCR", key}, {"+QUEUED\r\n", "INCR", key}, {executed, "EXEC"},
+			} {
+				if gap == i {
+					move()
+				}
+				if gap == 4 && i == 0 && watched { // away and back: the key was gone for a moment
+					move()
+					move()
+				}
+				if gap == 4 && !watched {
+					executed = "*2\r\n:2\r\n:3\r\n"
+				}
+				want(t, c, step[0], step[1:]...)
+			}
+		}
+	}
+	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+}
+
+// TestTransactionWhileSlotMigrates: its keys on their way are waited for; when
+// it takes too long the error is Redis's, and nothing is executed.
+func TestTransactionWhileSlotMigrates(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+	l := startLeash(t, cluster.Addrs(), func(o *options) { o.up.RedirectTimeout = 700 * time.Millisecond })
+	c := l.dial(t)
+	key := redistest.KeyIn(5, "k")
+	want(t, c, "+OK\r\n", "SET", key, "1")
+	from := cluster.MasterOf(5)
+	var to *redistest.Node
+	for _, n := range cluster.Masters() {
+		if n != from {
+			to = n
+		}
+	}
+	m, err := cluster.BeginMove(5, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.MoveKeys(-1); err != nil {
+		t.Fatal(err)
+	}
+	want(t, c, "+OK\r\n", "MULTI")
+	want(t, c, "-TRYAGAIN Multiple keys request during rehashing of slot\r\n", "INCR", key)
+	want(t, c, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
+	want(t, c, "$1\r\n1\r\n", "GET", key)
+
+	want(t, c, "+OK\r\n", "MULTI")
+	if err := c.Send(redistest.Command("INCR", key) + redistest.Command("EXEC")); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []string{"+QUEUED\r\n", "*1\r\n:2\r\n"} {
+		if got, err := c.Read(); err != nil || got != w {
+			t.Fatalf("%q %v, want %q", got, err, w)
+		}
+	}
+}
+
+// TestTransactionOfAClientThatLeaves: whatever it had begun is not executed,
+// and its connection comes back.
+func TestTransactionOfAClientThatLeaves(t *testing.T) {
+	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
+		for _, begun := range []string{"WATCH k", "MULTI", "MULTI|SET k 1", "WATCH k|MULTI|SET k 1"} {
+			c := l.dial(t)
+			for _, cmd := range strings.Split(begun, "|") {
+				do(t, c, strings.Fields(cmd)...)
+			}
+			c.Close()
+		}
+		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+		want(t, l.dial(t), ":0\r\n", "EXISTS", "k")
+	})
+}
+
+// TestTransactionOnALostConnection: not executed when it was not sent, nil
+// when keys were watched.
+func TestTransactionOnALostConnection(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr})
+	kill := func() {
+		t.Helper()
+		if err := redis.Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := l.dial(t)
+	want(t, c, "+OK\r\n", "MULTI")
+	want(t, c, "+QUEUED\r\n", "INCR", "k")
+	kill()
+	want(t, c, "+QUEUED\r\n", "INCR", "k")
+	want(t, c, "*2\r\n:1\r\n:2\r\n", "EXEC")
+	want(t, c, "+OK\r\n", "WATCH", "k")
+	kill()
+	want(t, c, "+OK\r\n", "MULTI")
+	want(t, c, "+QUEUED\r\n", "INCR", "k")
+	want(t, c, "*-1\r\n", "EXEC")
+	want(t, c, "$1\r\n2\r\n", "GET", "k")
+	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+}
+
+// TestLargeTransaction: thousands of commands in one pipeline, and a reply of
+// many megabytes.
+func TestLargeTransaction(t *testing.T) {
+	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
+		c := l.dial(t)
+		value := strings.Repeat("v", 100_000)
+		want(t, c, "+OK\r\n", "SET", "big", value)
+		const n = 5000
+		var raw strings.Builder
+		raw.WriteString(redistest.Command("MULTI"))
+		for i := range n {
+			if i%50 == 0 {
+				raw.WriteString(redistest.Command("GET", "big"))
+			} else {
+				raw.WriteString(redistest.Command("INCR", "{big}n"))
+			}
+		}
+		raw.WriteString(redistest.Command("EXEC"))
+		sent := make(chan error, 1)
+		go func() { sent <- c.Send(raw.String()) }()
+		for i := range n + 1 {
+			w := "+QUEUED\r\n"
+			if i == 0 {
+				w = "+OK\r\n"
+			}
+			if got, err := c.Read(); err != nil || got != w {
+				t.Fatalf("%d: %q %v", i, got, err)
+			}
+		}
+		got, err := c.Read()
+		if err != nil || !strings.HasPrefix(got, "*5000\r\n$100000\r\nvvv") || len(got) < 100*100_000 {
+			t.Fatalf("%.50q %d %v", got, len(got), err)
+		}
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+		want(t, c, "+PONG\r\n", "PING")
+	})
+}
