@@ -145,13 +145,18 @@ func stopped(_ context.Context, s *scene, key string) (*play, error) {
 	}, nil
 }
 
-func vanished(_ context.Context, s *scene, key string) (*play, error) {
-	l := s.lans[lanIdle]
+// hold takes key from the LAN's own host, by the Leash at its other end.
+func (l *lan) hold(key string) (*redistest.Client, error) {
 	conn, err := l.dial(lanPort)
 	if err != nil {
 		return nil, err
 	}
-	c, err := hold(conn, key)
+	return hold(conn, key)
+}
+
+func vanished(_ context.Context, s *scene, key string) (*play, error) {
+	l := s.lans[lanIdle]
+	c, err := l.hold(key)
 	if err != nil {
 		return nil, err
 	}
@@ -161,11 +166,7 @@ func vanished(_ context.Context, s *scene, key string) (*play, error) {
 // vanishedBusy: its last command is answered when it is no longer there.
 func vanishedBusy(_ context.Context, s *scene, key string) (*play, error) {
 	l := s.lans[lanBusy]
-	conn, err := l.dial(lanPort)
-	if err != nil {
-		return nil, err
-	}
-	c, err := hold(conn, key)
+	c, err := l.hold(key)
 	if err != nil {
 		return nil, err
 	}
@@ -190,11 +191,7 @@ func vanishedBusy(_ context.Context, s *scene, key string) (*play, error) {
 
 func cut(_ context.Context, s *scene, key string) (*play, error) {
 	l := s.lans[lanCut]
-	conn, err := l.dial(lanPort)
-	if err != nil {
-		return nil, err
-	}
-	c, err := hold(conn, key)
+	c, err := l.hold(key)
 	if err != nil {
 		return nil, err
 	}
