@@ -2,7 +2,6 @@ package lockcmd
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 )
 
@@ -21,77 +20,12 @@ func (c *Carrier) wait(ctx context.Context, t *try, seen result) result {
 
 // await is wait for a command that waits already.
 func (c *Carrier) await(ctx context.Context, t *try, seen result) result {
-	s := c.service
-	w := s.queues.join(t)
-	s.want(t.wish.lock())
-	news := s.newWanting(w)
-	defer news.timer.Stop()
-	channel := t.line().channel
-	ready := s.ears.listen(channel, t.wish.lock())
-	defer s.ears.leave(channel, !t.wish.mode.fair)
-	if seen.kind == taken && t.silence != 0 && t.silence == s.ears.silence(channel) {
-		ready = nil // nothing was missed since the first look
-	}
-
-	known := seen.kind == taken
-	over := make(<-chan time.Time) // never
-	unblocked := c.unblocked()
-	var end time.Time
-	ended := false // the time is over, but for the grace
-	if t.wish.block > 0 {
-		end = time.Now().Add(t.wish.block)
-		timer := time.NewTimer(t.wish.block)
-		defer timer.Stop()
-		over = timer.C
-	}
-	again := time.NewTimer(s.lookAgain(seen, rand.Float64()))
-	defer again.Stop()
+	v := c.newSojourn(t, seen)
+	defer v.close()
 	for {
-		woken := false
-		select {
-		case <-ctx.Done():
-			return w.abandon(s)
-		case <-news.timer.C:
-			news.tell()
-			continue
-		case <-over:
-			if s.queues.leave(w, false, ended) {
-				return w.last(seen, known)
-			} // else: a release is about to say whether the lock is ours
-			ended, over = true, time.After(graceAfterBlock)
-			continue
-		case <-unblocked:
-			if unblocked = nil; s.queues.leave(w, false, false) {
-				return w.last(seen, known)
-			}
-			ended, over = true, time.After(graceAfterBlock)
-			continue
-		case r := <-w.gift:
-			s.queues.leave(w, true, false)
+		if r, over := v.next(ctx); over {
 			return r
-		case <-ready: // subscribed: now a release cannot be missed, so look once more (R17)
-			ready = nil
-		case <-w.wake:
-			woken = true
-		case <-again.C:
 		}
-		if s.draining.Load() && s.queues.leave(w, false, false) {
-			return w.drained()
-		}
-		if ended && s.queues.leave(w, false, false) {
-			return w.last(seen, known)
-		}
-		if s.queues.look(w) {
-			seen = t.send(lookUntil(s.deadline(), end))
-			known = known || seen.kind == taken
-			s.queues.looked(w)
-			if seen.kind != taken && seen.kind != busy {
-				s.queues.leave(w, seen.kind == granted || seen.kind == moved, true)
-				return seen
-			}
-			news.looked(woken)
-		}
-		again.Reset(s.lookAgain(seen, rand.Float64()))
 	}
 }
 

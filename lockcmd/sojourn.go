@@ -1,0 +1,117 @@
+package lockcmd
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// sojourn is a try's stay in the queue: what may wake it, and what is known so far. One goroutine's.
+type sojourn struct {
+	service *Service
+	try     *try
+	waiter  *waiter
+	news    *wanting
+	channel string
+	end     time.Time // of BLOCK; zero when there is none
+	seen    result    // what the last look brought
+	known   bool      // Redis has called the lock taken since the wait began
+	ended   bool      // the time is over, but for the grace
+
+	over      <-chan time.Time
+	unblocked <-chan struct{}
+	ready     <-chan struct{} // the channel is listened to
+	block     *time.Timer     // nil when there is no end
+	again     *time.Timer
+}
+
+// newSojourn queues t; close must follow.
+func (c *Carrier) newSojourn(t *try, seen result) *sojourn {
+	s := c.service
+	v := &sojourn{service: s, try: t, waiter: s.queues.join(t), channel: t.line().channel, seen: seen, known: seen.kind == taken}
+	s.want(t.wish.lock())
+	v.news = s.newWanting(v.waiter)
+	v.ready = s.ears.listen(v.channel, t.wish.lock())
+	if seen.kind == taken && t.silence != 0 && t.silence == s.ears.silence(v.channel) {
+		v.ready = nil // nothing was missed since the first look
+	}
+	v.unblocked = c.unblocked()
+	if t.wish.block > 0 {
+		v.end = time.Now().Add(t.wish.block)
+		v.block = time.NewTimer(t.wish.block)
+		v.over = v.block.C
+	}
+	v.again = time.NewTimer(s.lookAgain(seen, rand.Float64()))
+	return v
+}
+
+func (v *sojourn) close() {
+	v.again.Stop()
+	if v.block != nil {
+		v.block.Stop()
+	}
+	v.service.ears.leave(v.channel, !v.try.wish.mode.fair)
+	v.news.timer.Stop()
+}
+
+// next waits for whatever comes first, and looks then, if there is something to be seen. It reports whether the wait is over, and how.
+func (v *sojourn) next(ctx context.Context) (r result, over bool) {
+	s, w, woken := v.service, v.waiter, false
+	select {
+	case <-ctx.Done():
+		return w.abandon(s), true
+	case <-v.news.timer.C:
+		v.news.tell()
+		return r, false
+	case <-v.over:
+		return v.finish(v.ended)
+	case <-v.unblocked:
+		v.unblocked = nil
+		return v.finish(false)
+	case r := <-w.gift:
+		s.queues.leave(w, true, false)
+		return r, true
+	case <-v.ready: // subscribed: now a release cannot be missed, so look once more (R17)
+		v.ready = nil
+	case <-w.wake:
+		woken = true
+	case <-v.again.C:
+	}
+	if r, over = v.look(woken); !over {
+		v.again.Reset(s.lookAgain(v.seen, rand.Float64()))
+	}
+	return r, over
+}
+
+// finish leaves the queue at the end of the time. While a release is about to say whether the lock is ours it stays for the grace, unless
+// it must.
+func (v *sojourn) finish(must bool) (r result, over bool) {
+	if v.service.queues.leave(v.waiter, false, must) {
+		return v.waiter.last(v.seen, v.known), true
+	}
+	v.ended, v.over = true, time.After(graceAfterBlock)
+	return r, false
+}
+
+// look asks Redis, if it is the waiter's turn to.
+func (v *sojourn) look(woken bool) (r result, over bool) {
+	s, w := v.service, v.waiter
+	if s.draining.Load() && s.queues.leave(w, false, false) {
+		return w.drained(), true
+	}
+	if v.ended && s.queues.leave(w, false, false) {
+		return w.last(v.seen, v.known), true
+	}
+	if !s.queues.look(w) {
+		return r, false
+	}
+	v.seen = v.try.send(lookUntil(s.deadline(), v.end))
+	v.known = v.known || v.seen.kind == taken
+	s.queues.looked(w)
+	if v.seen.kind != taken && v.seen.kind != busy {
+		s.queues.leave(w, v.seen.kind == granted || v.seen.kind == moved, true)
+		return v.seen, true
+	}
+	v.news.looked(woken)
+	return r, false
+}
