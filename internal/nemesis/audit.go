@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,10 +35,19 @@ type audit struct {
 	next    int                          // numbers those who wait
 	free    map[string]time.Time         // by lock, since when it is free
 	longest time.Duration                // for which a lock was free while somebody waited, and nothing was broken
+	sights  map[string]*sight            // by lock, the latest
+}
+
+// sight is what some node had of a lock, as long as that is the same.
+type sight struct {
+	what  string
+	again bool          // more than once
+	at    time.Time     // last
+	left  time.Duration // how much longer the lock would have lasted by itself then
 }
 
 func newAudit(b *bed, h *history, t *tally) *audit {
-	return &audit{bed: b, history: h, tally: t, waits: make(map[string]map[int]time.Time), free: make(map[string]time.Time)}
+	return &audit{bed: b, history: h, tally: t, waits: make(map[string]map[int]time.Time), free: make(map[string]time.Time), sights: make(map[string]*sight)}
 }
 
 // waiting notes that somebody waits for a lock, until done is called.
@@ -83,21 +94,22 @@ func (a *audit) look(ctx context.Context, n *redistest.Node) {
 	pipe := n.Client().Pipeline()
 	var reads []func()
 	for _, key := range a.bed.realKeys() {
+		left := pipe.PTTL(ctx, key)
 		switch kindOf(key) {
 		case "rw":
 			lock, records := pipe.Exists(ctx, key), pipe.HVals(ctx, "{"+key+"}:leash")
-			reads = append(reads, func() { a.saw(key, asked, lock.Val() == 0, records.Val(), lock.Err(), records.Err()) })
+			reads = append(reads, func() { a.saw(seen{n, key, asked, left, lock.Val() == 0}, records.Val(), lock.Err(), records.Err()) })
 		case "sem":
 			available := pipe.Get(ctx, key)
 			out := pipe.ZRangeByScore(ctx, "{"+key+"}:timeout", &redis.ZRangeBy{Min: strconv.FormatInt(time.Now().UnixMilli(), 10), Max: "+inf"})
-			reads = append(reads, func() { a.sawPermits(key, asked, available, out) })
+			reads = append(reads, func() { a.sawPermits(seen{node: n, key: key, asked: asked, left: left}, available, out) })
 		default:
 			record := pipe.HGet(ctx, key, "leash")
 			reads = append(reads, func() {
 				if err := record.Err(); err == redis.Nil {
-					a.saw(key, asked, true, nil)
+					a.saw(seen{n, key, asked, left, true}, nil)
 				} else {
-					a.saw(key, asked, false, []string{record.Val()}, err)
+					a.saw(seen{n, key, asked, left, false}, []string{record.Val()}, err)
 				}
 			})
 		}
@@ -108,39 +120,51 @@ func (a *audit) look(ctx context.Context, n *redistest.Node) {
 	}
 }
 
-func (a *audit) sawPermits(key string, asked time.Time, available *redis.StringCmd, out *redis.StringSliceCmd) {
+// seen is what a node, asked at a time, had of a lock.
+type seen struct {
+	node  *redistest.Node
+	key   string
+	asked time.Time
+	left  *redis.DurationCmd
+	free  bool
+}
+
+func (a *audit) sawPermits(s seen, available *redis.StringCmd, out *redis.StringSliceCmd) {
 	n, err := available.Int()
+	s.free = n > 0
 	var tokens []string
 	for _, member := range out.Val() {
 		tokens = append(tokens, hex.EncodeToString([]byte(member)))
 	}
-	a.sighted(key, asked, n > 0, tokens, err, out.Err())
+	a.sighted(s, tokens, err, out.Err())
 }
 
 // saw reads the records of a lock.
-func (a *audit) saw(key string, asked time.Time, free bool, records []string, errs ...error) {
+func (a *audit) saw(s seen, records []string, errs ...error) {
 	var tokens []string
 	for _, r := range records {
 		if f := strings.Fields(r); len(f) > 2 && f[0] == "L1" {
 			tokens = append(tokens, f[1])
 		}
 	}
-	a.sighted(key, asked, free, tokens, errs...)
+	a.sighted(s, tokens, errs...)
 }
 
-// sighted notes what Redis, asked at a time, had of a lock.
-func (a *audit) sighted(key string, asked time.Time, free bool, tokens []string, errs ...error) {
+// sighted notes what Redis had.
+func (a *audit) sighted(s seen, tokens []string, errs ...error) {
 	for _, err := range errs {
 		if err != nil {
 			return
 		}
 	}
+	key, asked := s.key, s.asked
 	for _, token := range tokens {
 		a.history.sight(key, token, asked)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !free {
+	a.recount(s, tokens)
+	if !s.free {
 		delete(a.free, key)
 		return
 	}
@@ -162,7 +186,23 @@ func (a *audit) sighted(key string, asked time.Time, free bool, tokens []string,
 	}
 	a.longest = max(a.longest, idle)
 	if idle > slack {
-		a.tally.blame("%s has been free for %v while somebody waits, at %v", key, round(asked.Sub(since)), time.Duration(a.history.at(asked)))
+		a.tally.blame(key, 0, "%s has been free for %v while somebody waits", key, round(asked.Sub(since)))
 		a.free[key] = asked // once is enough
 	}
+}
+
+// recount mentions what was seen of a lock if that is not what was seen before, which it mentions too. a.mu is held.
+func (a *audit) recount(s seen, tokens []string) {
+	slices.Sort(tokens)
+	what := fmt.Sprintf("redis at %s has of %s: %v, and it lasts for", s.node.Announced(), s.key, tokens)
+	was := a.sights[s.key]
+	if was == nil || was.what != what {
+		if was != nil && was.again {
+			a.history.mention(s.key, was.at, "%s %v", was.what, was.left)
+		}
+		a.history.mention(s.key, s.asked, "%s %v", what, s.left.Val())
+		a.sights[s.key] = &sight{what: what}
+		return
+	}
+	was.again, was.at, was.left = true, s.asked, s.left.Val()
 }

@@ -105,12 +105,12 @@ func (b *bed) prepare() error {
 	return nil
 }
 
-// addrs are where clients connect to.
-func (b *bed) addrs() (addrs []string) {
-	for _, f := range b.fronts {
-		addrs = append(addrs, f.Addr())
+// logs are the files of the Leashes' logs.
+func (b *bed) logs() (files []string) {
+	for _, l := range b.leashes {
+		files = append(files, l.Log)
 	}
-	return addrs
+	return files
 }
 
 // realKeys are the names in Redis of the locks.

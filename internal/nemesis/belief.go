@@ -50,7 +50,7 @@ func (h *history) believe(r *request, key, token string, number int64, sent, got
 	}
 	b.cap()
 	b.note(grant, number, sent, got)
-	b.tell("%s", strings.Join(r.args, " "))
+	b.tell("token %s for %q, asked %v ago by %s", token, strings.Join(r.args, " "), got.Sub(sent), r.by)
 	return b
 }
 
@@ -117,10 +117,11 @@ func (b *belief) ends(at, done time.Time) {
 		return
 	}
 	b.over = true
-	b.tell("not believed in since %v ago", time.Since(at))
 	if b.until.Before(at) && b.certain.Before(at) {
 		at = later(b.until, b.certain)
 	}
+	b.tell("not believed in from %v on; last answered when asked at %v, then good until %v, certain until %v", b.history.when(at),
+		b.history.when(b.last), b.history.when(b.until), b.history.when(b.certain))
 	b.note(end, 0, at, done)
 	for _, k := range b.parts {
 		b.history.settle(k, at, done)

@@ -17,9 +17,8 @@ import (
 const checkTimeout = time.Minute // of one aspect of one lock's history
 
 // check is an error for each aspect of a lock whose history fits no order. What a forgotten lock explains is excepted and counted.
+// Whoever wrote the history must have ended.
 func (h *history) check(out io.Writer) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	var errs []error
 	excepted, moved := 0, 0
 	for _, key := range slices.Sorted(maps.Keys(h.byKey)) {
@@ -36,7 +35,7 @@ func (h *history) check(out io.Writer) error {
 			}
 			switch result {
 			case porcupine.Illegal:
-				errs = append(errs, fmt.Errorf("%s is no %s:\n%s", key, a.name, h.clash(a, ops)))
+				errs = append(errs, fmt.Errorf("%s is no %s:\n%s", key, a.name, h.clash(key, a, ops)))
 			case porcupine.Unknown:
 				errs = append(errs, fmt.Errorf("%s: %d operations could not be checked in %v", key, len(ops), checkTimeout))
 			}
@@ -90,8 +89,11 @@ func crowd(ops []porcupine.Operation) (most int) {
 	return most
 }
 
-// clash names the operation with which a history cannot be explained any more, and what is known of the holds beside it.
-func (h *history) clash(a aspect, ops []porcupine.Operation) string {
+// besides is for how long before a clash a hold is of interest that was over by then.
+const besides = 3 * time.Second
+
+// clash names the operation with which a history cannot be explained any more, the holds beside it, and what happened then.
+func (h *history) clash(key string, a aspect, ops []porcupine.Operation) string {
 	byReturn := slices.SortedFunc(slices.Values(ops), func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
 	first := sort.Search(len(byReturn), func(i int) bool { return a.check(until(ops, byReturn[i].Return)) == porcupine.Illegal })
 	if first == len(byReturn) {
@@ -100,19 +102,30 @@ func (h *history) clash(a aspect, ops []porcupine.Operation) string {
 	culprit := byReturn[first]
 	var b strings.Builder
 	fmt.Fprintf(&b, "  until %v, with\n    %s\n  beside\n", time.Duration(culprit.Return), line(culprit))
-	told := make(map[int]bool)
+	holds := beside(culprit, ops)
 	for _, o := range byReturn {
-		hold := o.Input.(op).hold
-		if o.Return < culprit.Call-int64(2*ttl) || o.Call > culprit.Return {
-			continue
-		}
-		fmt.Fprintf(&b, "    %s\n", line(o))
-		if o.Return != never && !told[hold] {
-			told[hold] = true
-			fmt.Fprintf(&b, "      %s\n", strings.Join(h.trails[hold], "\n      "))
+		if slices.Contains(holds, o.Input.(op).hold) {
+			fmt.Fprintf(&b, "    %s\n", line(o))
 		}
 	}
+	fmt.Fprintf(&b, "  in the order of time\n%s", h.story(key, holds, culprit.Call-int64(storyBefore), culprit.Return+int64(storyAfter)))
 	return b.String()
+}
+
+// beside are the holds that had not been over for long when o began, and had begun when it was over.
+func beside(o porcupine.Operation, ops []porcupine.Operation) (holds []int) {
+	long := make(map[int]bool) // over by then
+	for _, other := range ops {
+		if in := other.Input.(op); in.action == end && other.Call < o.Call-int64(besides) {
+			long[in.hold] = true
+		}
+	}
+	for _, other := range ops {
+		if in := other.Input.(op); in.action == grant && other.Call <= o.Return && !long[in.hold] {
+			holds = append(holds, in.hold)
+		}
+	}
+	return holds
 }
 
 // until is what had certainly happened at a time, and the ends that may have.

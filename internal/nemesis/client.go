@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"strings"
 	"time"
@@ -12,6 +13,14 @@ import (
 type client struct {
 	*redistest.Client
 	process *process // nil for this one
+	leash   string   // that it goes to, for stories
+}
+
+func (c *client) String() string {
+	if c.process != nil {
+		return "a process of its own at " + c.leash
+	}
+	return fmt.Sprintf("%v at %s", c.Conn().LocalAddr(), c.leash)
 }
 
 // do sends a command, and waits for its reply no longer than until.
@@ -24,14 +33,14 @@ func (c *client) do(until time.Time, args ...string) (reply string, sent time.Ti
 
 // dial connects to some Leash. It returns nil after a while when that is not possible.
 func (w *worker) dial() *client {
-	addr := pick(w.rnd, w.bed.addrs())
+	i := w.rnd.IntN(len(w.bed.fronts))
 	if w.rnd.IntN(12) == 0 {
-		if p, conn, err := startProcess(addr); err == nil {
+		if p, conn, err := startProcess(w.bed.fronts[i].Addr()); err == nil {
 			w.bed.processes.add(p)
-			return &client{redistest.NewClient(conn), p}
+			return &client{redistest.NewClient(conn), p, leashName(i)}
 		}
 	}
-	c, err := dialClient(addr)
+	c, err := w.bed.dial(i)
 	if err != nil {
 		w.tally.add("connect", "refused")
 		time.Sleep(50 * time.Millisecond)
@@ -40,12 +49,13 @@ func (w *worker) dial() *client {
 	return c
 }
 
-func dialClient(addr string) (*client, error) {
-	c, err := redistest.Dial(addr)
+// dial connects to the Leash with an index.
+func (b *bed) dial(i int) (*client, error) {
+	c, err := redistest.Dial(b.fronts[i].Addr())
 	if err != nil {
 		return nil, err
 	}
-	return &client{c, nil}, nil
+	return &client{c, nil, leashName(i)}, nil
 }
 
 // leave ends a connection: in order, now and then by RST, or with kill -9.

@@ -76,7 +76,7 @@ func (l *lane) stopClients() error {
 }
 
 func (l *lane) pauseLeash() error {
-	leash := pick(l.rnd, l.bed.leashes)
+	leash := l.leash()
 	if err := leash.Pause(); err != nil {
 		return err
 	}
@@ -85,14 +85,14 @@ func (l *lane) pauseLeash() error {
 }
 
 func (l *lane) killLeash() error {
-	leash := pick(l.rnd, l.bed.leashes)
+	leash := l.leash()
 	leash.Kill()
 	time.Sleep(l.between(0, 2*time.Second))
 	return leash.Restart(context.Background())
 }
 
 func (l *lane) restartLeash() error {
-	leash := pick(l.rnd, l.bed.leashes)
+	leash := l.leash()
 	if err := leash.Stop(); err != nil {
 		return err
 	}

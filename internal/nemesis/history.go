@@ -1,9 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"math"
-	"strings"
 	"sync"
 	"time"
 
@@ -39,13 +37,15 @@ const never = math.MaxInt64 / 2
 type history struct {
 	start   time.Time
 	weather *weather
+	logs    []string // files of the Leashes'
 
 	mu      sync.Mutex
 	byKey   map[string][]porcupine.Operation
 	kept    map[string]*kept // by key and token
 	forgets []*span
 	holds   int
-	trails  map[int][]string // by hold, what happened to it
+	trails  map[int][]event    // by hold, what happened to it
+	words   map[string][]event // by lock, what happened to it, whoever held it
 }
 
 // kept is how a hold went, for comparison with what is in Redis.
@@ -68,11 +68,17 @@ type span struct {
 	failover bool // what replicas have confirmed is not forgotten
 }
 
-func newHistory(w *weather) *history {
-	return &history{start: time.Now(), weather: w, byKey: make(map[string][]porcupine.Operation), kept: make(map[string]*kept), trails: make(map[int][]string)}
+func newHistory(w *weather, logs ...string) *history {
+	return &history{
+		start: time.Now(), weather: w, logs: logs, byKey: make(map[string][]porcupine.Operation), kept: make(map[string]*kept),
+		trails: make(map[int][]event), words: make(map[string][]event),
+	}
 }
 
 func (h *history) at(t time.Time) int64 { return int64(t.Sub(h.start)) }
+
+// when is a time as it is printed.
+func (h *history) when(t time.Time) time.Duration { return time.Duration(h.at(t)) }
 
 // newHold numbers a hold.
 func (h *history) newHold() int {
@@ -133,27 +139,6 @@ func (h *history) sight(key, token string, asked time.Time) {
 		k.back = asked
 	}
 	k.seen = asked
-}
-
-// maxTrail bounds what is kept of one hold.
-const maxTrail = 40
-
-// tell writes down what happened to a hold. The latest counts.
-func (h *history) tell(hold int, text string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	trail := append(h.trails[hold], fmt.Sprintf("%v %s", time.Duration(h.at(time.Now())), text))
-	if len(trail) > maxTrail {
-		trail = append(trail[:1], trail[len(trail)-maxTrail/2:]...)
-	}
-	h.trails[hold] = trail
-}
-
-// trail is what happened to a hold.
-func (h *history) trail(hold int) string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return strings.Join(h.trails[hold], "\n      ")
 }
 
 // add notes an operation on key that happened between call and ret; a zero ret is never.

@@ -151,8 +151,7 @@ func (w *worker) premature(b *belief, what, reply string) {
 		return // another answer, or none
 	}
 	if now := time.Now(); !b.over && !b.vague && now.Add(margin).Before(b.certain) && !w.history.explained(b.key, b.since, now) {
-		w.tally.blame("hold %d of %s was certain for %v more, and %s was answered %s at %v:\n      %s", b.hold, b.key, round(b.certain.Sub(now)),
-			what, reply, time.Duration(w.history.at(now)), w.history.trail(b.hold))
+		w.tally.blame(b.key, b.hold, "hold %d of %s was certain for %v more, and %s was answered %s", b.hold, b.key, round(b.certain.Sub(now)), what, reply)
 	}
 }
 
@@ -184,7 +183,7 @@ func (w *worker) attach(c *client, b *belief, what string) bool {
 	case reply == ":"+b.token:
 		w.contradict(b, sent)
 		b.lives(sent)
-		b.tell("%s", what)
+		b.tell("%s by %s", what, c)
 		w.tally.add(what, "attached")
 		return true
 	default:

@@ -11,18 +11,23 @@ const lingerSlack = 2 * time.Second
 
 // lingered compares the ends of holds with when Redis had them last: nothing that was released comes back, and nothing stays for longer
 // than its lease. It returns the longest time that a lock stayed after its holder's end, and the longest when what was broken does not count.
+// Whoever wrote the history must have ended.
 func (h *history) lingered() (longest, smooth time.Duration, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	var wrong []string
+	blame := func(k *kept, from time.Time, format string, args ...any) {
+		text := fmt.Sprintf("hold %d of %s, token %s, ", k.hold, k.key, k.token) + fmt.Sprintf(format, args...)
+		if len(wrong) < storiesTold {
+			text += "\n    in the order of time\n" + h.story(k.key, []int{k.hold}, h.at(from.Add(-time.Second)), h.at(k.seen.Add(storyAfter)))
+		}
+		wrong = append(wrong, text)
+	}
 	for _, k := range h.kept {
 		forgotten := kindOf(k.key) == "sem" // a late copy of an acquire takes the same permit again, and is undone
 		for _, f := range h.forgets {
 			forgotten = forgotten || f.failover && h.at(k.sent) <= f.to
 		}
 		if !k.back.IsZero() && !forgotten { // a failover may also forget releases
-			wrong = append(wrong, fmt.Sprintf("hold %d of %s, token %s, was released before %v and is in Redis at %v", k.hold, k.key, k.token,
-				time.Duration(h.at(k.released)), time.Duration(h.at(k.back))))
+			blame(k, k.released, "was released before %v and is in Redis at %v", h.when(k.released), h.when(k.back))
 		}
 		from, base := k.ended, k.base
 		if k.hold == 0 { // nobody was told of it: it is taken back, or runs out
@@ -36,8 +41,8 @@ func (h *history) lingered() (longest, smooth time.Duration, err error) {
 		rough := h.weather.rough(from, k.seen)
 		smooth = max(smooth, stayed-rough)
 		if stayed > base+lingerSlack+rough {
-			wrong = append(wrong, fmt.Sprintf("hold %d of %s, token %s, ended at %v and is in Redis %v later", k.hold, k.key, k.token,
-				time.Duration(h.at(from)), round(stayed)))
+			blame(k, from, "ended at %v and is in Redis %v later, which is %v too long beside the %v in which something was broken", h.when(from),
+				round(stayed), round(stayed-base-lingerSlack-rough), round(rough))
 		}
 	}
 	if len(wrong) > 0 {

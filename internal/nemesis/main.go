@@ -90,7 +90,7 @@ func run(ctx context.Context, opt options, out io.Writer) error {
 // trial lets clients take locks while everything breaks, and then judges what they saw, and whether it has settled.
 func trial(ctx context.Context, opt options, b *bed, settled func() error, log *slog.Logger, out io.Writer) error {
 	sky := &weather{}
-	h, t := newHistory(sky), newTally()
+	h, t := newHistory(sky, b.logs()...), newTally()
 	a := newAudit(b, h, t)
 	n := &nemesis{bed: b, history: h, weather: sky, log: log, faults: chosen(opt.faults, opt.forget), grace: opt.grace, seed: opt.seed, struck: make(map[string]int)}
 	looking, stopLooking := context.WithCancel(ctx)
@@ -118,7 +118,7 @@ func trial(ctx context.Context, opt options, b *bed, settled func() error, log *
 	stayed, smooth, lingered := h.lingered()
 	fmt.Fprintf(out, "a lock stayed for %v at most after its holder's end, for %v if what was broken does not count,\nand was free for %v at most while somebody waited\n",
 		round(stayed), round(smooth), round(a.longest))
-	return errors.Join(t.verdict(), still, lingered, h.check(out))
+	return errors.Join(t.verdict(h), still, lingered, h.check(out))
 }
 
 func random(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"leash/internal/faultproxy"
+	"leash/internal/leashtest"
 	"leash/internal/redistest"
 )
 
@@ -48,6 +49,7 @@ type lane struct {
 	*nemesis
 	rnd    *rand.Rand
 	faults []fault
+	spell  *spell // of the fault that it strikes
 }
 
 // chosen are the faults whose names hold one of these words; all if there are none. Those by which Redis forgets are among them only when
@@ -94,9 +96,9 @@ func (l *lane) run(ctx context.Context) error {
 	for ctx.Err() == nil && len(l.faults) > 0 {
 		f := l.faults[l.rnd.IntN(len(l.faults))]
 		l.log.Debug("fault", "name", f.name, "at", time.Duration(l.history.at(time.Now())))
-		mended := l.weather.begin(f.upstream)
+		l.spell = l.weather.begin(f.name, f.upstream)
 		err := f.strike(l)
-		mended()
+		l.weather.mended(l.spell)
 		switch {
 		case err == nil:
 			l.count(f.name)
@@ -137,13 +139,33 @@ func (l *lane) flickers() { time.Sleep(l.between(200*time.Millisecond, 3*time.Se
 
 func pick[T any](rnd *rand.Rand, list []T) T { return list[rnd.IntN(len(list))] }
 
-func (l *lane) front() *faultproxy.Proxy { return pick(l.rnd, l.bed.fronts) }
+// front is the way to some Leash.
+func (l *lane) front() *faultproxy.Proxy {
+	i := l.rnd.IntN(len(l.bed.fronts))
+	l.weather.at(l.spell, leashName(i))
+	return l.bed.fronts[i]
+}
+
+// leash is some Leash.
+func (l *lane) leash() *leashtest.Leash {
+	i := l.rnd.IntN(len(l.bed.leashes))
+	l.weather.at(l.spell, leashName(i))
+	return l.bed.leashes[i]
+}
 
 // master is some master, and the way to it.
-func (l *lane) master() *redistest.Node { return pick(l.rnd, l.bed.cluster.Masters()) }
+func (l *lane) master() *redistest.Node {
+	n := pick(l.rnd, l.bed.cluster.Masters())
+	l.weather.at(l.spell, n.Announced())
+	return n
+}
 
 // slot is that of some lock.
-func (l *lane) slot() int { return redistest.Slot(pick(l.rnd, l.bed.realKeys())) }
+func (l *lane) slot() int {
+	key := pick(l.rnd, l.bed.realKeys())
+	l.weather.at(l.spell, "the slot of "+key)
+	return redistest.Slot(key)
+}
 
 func (n *nemesis) String() string {
 	n.mu.Lock()

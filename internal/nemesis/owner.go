@@ -100,7 +100,7 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 		}
 		return false
 	case reply != want && reply[0] != '-':
-		w.tally.blame("hold %d of %s: %v was answered %s, not %s", b.hold, b.key, args, reply, want)
+		w.tally.blame(b.key, b.hold, "hold %d of %s: %v was answered %s, not %s", b.hold, b.key, args, reply, want)
 		return false
 	case reply != want:
 		w.tally.errored(name, reply)
@@ -193,7 +193,7 @@ func (w *worker) upgrade(b *belief) {
 		b.noticed()
 		w.drop()
 	case strings.HasPrefix(reply, ":"):
-		w.tally.blame("a reader of %s was let write: %s", b.key, reply)
+		w.tally.blame(b.key, b.hold, "a reader of %s was let write: %s", b.key, reply)
 	default:
 		word, _, _ := strings.Cut(reply, " ")
 		w.tally.add("upgrade", word)

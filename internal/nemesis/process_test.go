@@ -33,7 +33,7 @@ func TestClientInAProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.kill()
-	here := &client{redistest.NewClient(conn), p}
+	here := &client{redistest.NewClient(conn), p, leashName(0)}
 	defer here.Close()
 	accepted, err := ln.Accept()
 	if err != nil {

@@ -73,6 +73,7 @@ func (w *worker) releaseArgs(g grip) []string {
 func (w *worker) give(c *client, g grip, args ...string) {
 	b, at := g[0], time.Now()
 	b.last = later(b.last, at) // it is believed in until then
+	b.tell("released by %s with %q", c, args)
 	reply, _, err := c.do(at.Add(replyPatience), args...)
 	for range 2 {
 		if err == nil || len(args) < 5 || args[len(args)-2] != "ID" && args[len(args)-3] != "ID" {
@@ -87,6 +88,7 @@ func (w *worker) give(c *client, g grip, args ...string) {
 		w.leave(other)
 	}
 	got := time.Now()
+	b.tell("that was answered %q, %v", reply, err)
 	want := ":" + strconv.Itoa(released(g))
 	switch {
 	case err != nil:
@@ -106,7 +108,7 @@ func (w *worker) give(c *client, g grip, args ...string) {
 	default:
 		w.tally.add("release", reply)
 		if b.mode != "quorum" && len(g) == 1 && b.mode != "permit" {
-			w.tally.blame("hold %d of %s with count %d: %v was answered %s", b.hold, b.key, b.count, args, reply)
+			w.tally.blame(b.key, b.hold, "hold %d of %s with count %d: %v was answered %s", b.hold, b.key, b.count, args, reply)
 		}
 	}
 	g.ends(at, time.Time{})

@@ -40,8 +40,9 @@ type request struct {
 	idle     time.Duration // 0 for none
 	wait     time.Duration
 	replicas bool
-	silent   bool // ONLOSS ERROR
-	repeated bool // under its ID
+	silent   bool   // ONLOSS ERROR
+	repeated bool   // under its ID
+	by       string // whose connection it was granted on, for stories
 }
 
 // one is true once in n times.

@@ -26,14 +26,14 @@ func (w *worker) several() {
 		return
 	}
 	if len(tokens) != len(keys) {
-		w.tally.blame("%v was answered %q", r.args, reply)
+		w.tally.blame(r.key, 0, "%v was answered %q", r.args, reply)
 		return
 	}
 	var g grip
 	for i, token := range tokens {
 		number, err := strconv.ParseInt(token, 10, 64)
 		if err != nil {
-			w.tally.blame("%v was answered %q", r.args, reply)
+			w.tally.blame(r.key, 0, "%v was answered %q", r.args, reply)
 			continue
 		}
 		part := *r
@@ -71,7 +71,7 @@ func (w *worker) quorum() {
 		b.keep(r, keys[i], token, sent, got)
 	}
 	if len(b.parts) < need {
-		w.tally.blame("%v was answered %q", r.args, reply)
+		w.tally.blame(r.key, 0, "%v was answered %q", r.args, reply)
 	}
 	if g := (grip{b}); w.begin(g) {
 		w.release(g)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,7 +15,7 @@ type tally struct {
 	mu    sync.Mutex
 	count map[string]map[string]int // by kind of operation and outcome
 	waits []time.Duration           // of those who had to wait for a grant
-	wrong []string                  // what no fault explains
+	wrong []charge                  // what no fault explains
 }
 
 func newTally() *tally { return &tally{count: make(map[string]map[string]int)} }
@@ -34,10 +35,19 @@ func (t *tally) waited(d time.Duration) {
 	t.waits = append(t.waits, d)
 }
 
-func (t *tally) blame(format string, args ...any) {
+// charge is something that no fault explains.
+type charge struct {
+	at   time.Time
+	key  string // "" for none
+	hold int    // 0 for none
+	text string
+}
+
+// blame notes what no fault explains, of a lock and a hold, if it is of any.
+func (t *tally) blame(key string, hold int, format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.wrong = append(t.wrong, fmt.Sprintf(format, args...))
+	t.wrong = append(t.wrong, charge{time.Now(), key, hold, fmt.Sprintf(format, args...)})
 }
 
 // errored counts an error reply, and blames Leash for one that no fault explains.
@@ -45,18 +55,29 @@ func (t *tally) errored(kind, reply string) {
 	word, _, _ := strings.Cut(strings.TrimPrefix(reply, "-"), " ")
 	t.add(kind, word)
 	if word == "ERR" && !strings.Contains(reply, "shutting down") || word == "WRONGTYPE" || word == "CROSSSLOT" || word == "LOCKKIND" {
-		t.blame("%s was answered %s", kind, reply)
+		t.blame("", 0, "%s was answered %s", kind, reply)
 	}
 }
 
-// verdict is an error when something was answered that no fault explains.
-func (t *tally) verdict() error {
+// verdict is an error when something was answered that no fault explains, with the stories of the first.
+func (t *tally) verdict(h *history) error {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.wrong) == 0 {
+	wrong := slices.Clone(t.wrong)
+	t.mu.Unlock()
+	if len(wrong) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d wrong answers:\n  %s", len(t.wrong), strings.Join(t.wrong[:min(20, len(t.wrong))], "\n  "))
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d wrong answers:", len(wrong))
+	for i, c := range wrong[:min(20, len(wrong))] {
+		at := h.at(c.at)
+		fmt.Fprintf(&b, "\n  at %v: %s", time.Duration(at), c.text)
+		if i < storiesTold {
+			others := h.granted(c.key, at-int64(storyAfter), at+int64(storyAfter))
+			fmt.Fprintf(&b, "\n    in the order of time\n%s", h.story(c.key, append(others, c.hold), at-int64(storyBefore), at+int64(storyAfter)))
+		}
+	}
+	return errors.New(b.String())
 }
 
 // String is the counts, a line for each kind, and how long those waited who had to.

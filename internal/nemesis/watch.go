@@ -7,10 +7,10 @@ import (
 
 // watch waits on another connection, perhaps of the other Leash, for the loss of b.
 func (w *worker) watch(b *belief) {
-	addr := pick(w.rnd, w.bed.addrs())
+	leash := w.rnd.IntN(len(w.bed.fronts))
 	block := w.millis(500, 5000)
 	w.watches.Go(func() {
-		c, err := dialClient(addr)
+		c, err := w.bed.dial(leash)
 		if err != nil {
 			return
 		}
@@ -55,7 +55,7 @@ func (w *worker) overdue(b *belief, sent, got time.Time, block time.Duration) {
 	}
 	since = later(since, sent)
 	if late := got.Sub(since) - replySlack; late > w.history.weather.rough(since, got) {
-		w.tally.blame("hold %d of %s: AWAITLOSS was late by %v", b.hold, b.key, round(got.Sub(since)))
+		w.tally.blame(b.key, b.hold, "hold %d of %s: AWAITLOSS was late by %v", b.hold, b.key, round(got.Sub(since)))
 	}
 }
 
@@ -63,7 +63,6 @@ func (w *worker) overdue(b *belief, sent, got time.Time, block time.Duration) {
 // Redis does is none.
 func (w *worker) contradict(b *belief, sent time.Time) {
 	if n := b.told.Load(); n != nil && sent.After(n.at) && n.at.Add(margin).Before(b.certain) && b.told.CompareAndSwap(n, nil) {
-		w.tally.blame("hold %d of %s has ended, said AWAITLOSS (%s), and %v later it was there:\n      %s", b.hold, b.key, n.what, sent.Sub(n.at),
-			w.history.trail(b.hold))
+		w.tally.blame(b.key, b.hold, "hold %d of %s has ended, said AWAITLOSS (%s), and %v later it was there", b.hold, b.key, n.what, sent.Sub(n.at))
 	}
 }

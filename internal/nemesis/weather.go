@@ -24,21 +24,32 @@ type weather struct {
 
 // spell is a time in which something was broken.
 type spell struct {
-	upstream bool // Redis may not have answered Leash
+	name     string
+	where    []string // which Leash or node, as far as it is known
+	upstream bool     // Redis may not have answered Leash
 	from, to time.Time
 }
 
-// begin says that something is broken from now on, until mended is called.
-func (w *weather) begin(upstream bool) (mended func()) {
-	s := &spell{upstream: upstream, from: time.Now()}
+// begin says that something is broken from now on, until it is mended.
+func (w *weather) begin(name string, upstream bool) *spell {
+	s := &spell{name: name, upstream: upstream, from: time.Now()}
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.spells = append(w.spells, s)
-	w.mu.Unlock()
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		s.to = time.Now()
-	}
+	return s
+}
+
+// at says where a spell is.
+func (w *weather) at(s *spell, where string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.where = append(s.where, where)
+}
+
+func (w *weather) mended(s *spell) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.to = time.Now()
 }
 
 // rough is for how long between from and to something was broken, or had just been mended.
@@ -86,7 +97,7 @@ func (w *weather) watchStalls(ctx context.Context) {
 		if now := time.Now(); now.Sub(last) > stallLeast {
 			w.mu.Lock()
 			w.stalls++
-			w.spells = append(w.spells, &spell{upstream: true, from: last, to: now})
+			w.spells = append(w.spells, &spell{name: "this machine stalled", upstream: true, from: last, to: now})
 			w.mu.Unlock()
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -79,7 +80,7 @@ func (w *worker) single(r *request) {
 		if r.mode == "permit" {
 			number = 0
 		} else if number <= 0 {
-			w.tally.blame("%v was answered %q", r.args, reply)
+			w.tally.blame(r.key, 0, "%v was answered %q", r.args, reply)
 		}
 		g = append(g, w.history.believe(r, r.key, token, number, sent, got))
 	}
@@ -138,9 +139,10 @@ func (w *worker) acquire(r *request) (reply string, sent, got time.Time) {
 		reply, at, err := w.conn.do(time.Now().Add(r.wait+replyPatience), r.args...)
 		got = time.Now()
 		if late := got.Sub(at) - r.wait - replySlack; late > 0 && late > w.history.weather.rough(at, got) && (err == nil || isTimeout(err)) {
-			w.tally.blame("%v was not answered for %v", r.args, round(got.Sub(at)))
+			w.tally.blame(r.key, 0, "%v was not answered for %v", r.args, round(got.Sub(at)))
 		}
 		if err == nil {
+			r.by = fmt.Sprintf("worker %d, %s", w.number, w.conn)
 			return w.granted(r, reply, at, got), sent, got
 		}
 		w.tally.add(r.kind(), "no reply")
@@ -181,11 +183,12 @@ func isTimeout(err error) bool {
 // breaks ends whatever hold of key there is: its holder must have been told before. What Leash has told a holder may not arrive, or not
 // at once, while something is broken.
 func (w *worker) breaks(key string) {
-	began := time.Now()
+	began, by := time.Now(), w.conn.String()
 	done := w.history.forget(key, false)
 	reply, _, err := w.conn.do(began.Add(replyPatience), "LOCK.BREAK", key)
 	arrived := w.history.weather.rough(began.Add(-tellSlack), time.Now()) == 0
 	done(err == nil && (reply == ":0" || reply == ":1" && arrived)) // else nobody confirmed that the holder was told
+	w.history.mention(key, began, "LOCK.BREAK by %s is sent; %v later: %q, %v", by, time.Since(began), reply, err)
 	switch {
 	case err != nil:
 		w.tally.add("break", "no reply")

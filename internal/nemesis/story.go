@@ -1,0 +1,133 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	storyBefore = 6 * time.Second // for which a story begins before what it is told for, and
+	storyAfter  = time.Second     // goes on after it
+	storyLines  = 400             // of one story at most
+	storiesTold = 3               // of all that is wrong in one way
+)
+
+// event is something that happened, for whoever looks for the reason of what is wrong.
+type event struct {
+	at   int64 // ns since the start
+	what string
+}
+
+// maxTrail bounds what is kept of one hold.
+const maxTrail = 40
+
+// tell writes down what happened to a hold. The latest counts.
+func (h *history) tell(hold int, text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	trail := append(h.trails[hold], event{h.at(time.Now()), fmt.Sprintf("hold %d: %s", hold, text)})
+	if len(trail) > maxTrail {
+		trail = append(trail[:1], trail[len(trail)-maxTrail/2:]...)
+	}
+	h.trails[hold] = trail
+}
+
+// mention writes down what happened to a lock, whoever held it.
+func (h *history) mention(key string, at time.Time, format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.words[key] = append(h.words[key], event{h.at(at), fmt.Sprintf(format, args...)})
+}
+
+// story is what happened about a lock between two times: to some of its holds, which is told from their beginning on, to the lock, in
+// Redis, and what was broken. It is in the order of time. h.mu is not held.
+func (h *history) story(key string, holds []int, from, to int64) string {
+	keys := []string{key}
+	if key == quorumKey {
+		keys = append(keys, quorumKeys...)
+	}
+	h.mu.Lock()
+	var events []event
+	for _, key := range keys {
+		for _, e := range h.words[key] {
+			if from <= e.at && e.at <= to {
+				events = append(events, e)
+			}
+		}
+	}
+	slices.Sort(holds)
+	for _, hold := range slices.Compact(holds) {
+		events = append(events, h.trails[hold]...)
+	}
+	h.mu.Unlock()
+	events = append(events, h.weather.events(h.start, from, to)...)
+	for i, file := range h.logs {
+		events = append(events, h.logged(leashName(i), file, keys, from, to)...)
+	}
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	var b strings.Builder
+	for _, e := range events[max(0, len(events)-storyLines):] {
+		fmt.Fprintf(&b, "      %-14v %s\n", time.Duration(e.at).Round(10*time.Microsecond), e.what)
+	}
+	return b.String()
+}
+
+// granted are the holds of a lock that somebody was told of between two times.
+func (h *history) granted(key string, from, to int64) (holds []int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, o := range h.byKey[key] {
+		if in := o.Input.(op); in.action == grant && from <= o.Return && o.Return <= to {
+			holds = append(holds, in.hold)
+		}
+	}
+	return holds
+}
+
+// events are what was broken between two times, and when it was mended.
+func (w *weather) events(start time.Time, from, to int64) (events []event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.spells {
+		began, ended := int64(s.from.Sub(start)), int64(never)
+		if !s.to.IsZero() {
+			ended = int64(s.to.Sub(start))
+		}
+		if began > to || ended < from {
+			continue
+		}
+		name := strings.Join(append([]string{s.name}, s.where...), ", ")
+		events = append(events, event{began, "FAULT " + name})
+		if ended <= to {
+			events = append(events, event{ended, "MENDED " + name})
+		}
+	}
+	return events
+}
+
+// logged is what a Leash wrote into its log between two times, but for what it wrote of other locks.
+func (h *history) logged(name, file string, keys []string, from, to int64) (events []event) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return []event{{from, fmt.Sprintf("%s has no log: %v", name, err)}}
+	}
+	for line := range strings.Lines(string(text)) {
+		stamp, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "time="), " ")
+		t, err := time.Parse(time.RFC3339, stamp)
+		of := func(key string) bool { return strings.Contains(rest, " key="+key+" ") }
+		if err != nil || strings.Contains(rest, " key=") && !slices.ContainsFunc(keys, of) {
+			continue
+		}
+		if at := h.at(t); from <= at && at <= to {
+			events = append(events, event{at, name + " logs: " + rest})
+		}
+	}
+	return events
+}
+
+// leashName is what a story calls the Leash with an index.
+func leashName(i int) string { return fmt.Sprintf("leash %d", i+1) }

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// TestStory: what is wrong is told with all that was going on, in the order of time, and without what was long ago or elsewhere.
+func TestStory(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	sky := &weather{}
+	h := newHistory(sky, log)
+	at := func(ms int) time.Time { return h.start.Add(time.Duration(ms) * time.Millisecond) }
+	stamp := func(ms int) string { return "time=" + at(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+	err := os.WriteFile(log, []byte(stamp(10_400)+" level=WARN msg=\"lock lost\" key=k db=0 reason=broken\n"+
+		stamp(10_401)+" level=WARN msg=\"lock lost\" key=other db=0 reason=gone\n"+stamp(20_000)+" level=INFO msg=later\n"), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sky.spells = []*spell{
+		{name: "long mended", from: at(1000), to: at(2000)},
+		{name: "network cut", where: []string{"leash 1"}, from: at(3000), to: at(10_600)},
+		{name: "much later", from: at(20_000)},
+	}
+	h.mention("k", at(10_300), "LOCK.BREAK")
+	h.mention("other", at(10_300), "another's")
+	h.trails[1] = []event{{h.at(at(500)), "granted long ago"}, {h.at(at(10_500)), "ended"}}
+	h.byKey["k"] = []porcupine.Operation{granted("plain", 1, 10, 500, 501), granted("plain", 2, 11, 10_450, 10_450), ended("plain", 1, 10_500, never)}
+
+	err = h.check(io.Discard)
+	if err == nil {
+		t.Fatal("there is nothing wrong")
+	}
+	_, story, _ := strings.Cut(err.Error(), "in the order of time")
+	last := -1
+	for _, want := range []string{"granted long ago", "FAULT network cut, leash 1", "LOCK.BREAK", "leash 1 logs: level=WARN", "ended", "MENDED network cut"} {
+		i := strings.Index(story, want)
+		if i <= last {
+			t.Errorf("%q is not there, or not in its place", want)
+		}
+		last = i
+	}
+	for _, not := range []string{"long mended", "much later", "another's", "key=other", "msg=later"} {
+		if strings.Contains(story, not) {
+			t.Errorf("it has %q", not)
+		}
+	}
+	if t.Failed() {
+		t.Log(err)
+	}
+}
