@@ -278,3 +278,29 @@ func TestR2GraceAuto(t *testing.T) {
 		eventually(t, soon, "the grace is known", func() bool { return time.Duration(s.graces.lasts.Load()) == time.Minute+more })
 	})
 }
+
+// TestR2GraceOfOlderHolds: a failover forgets an EXTEND and a second acquire, and both are put right before anybody can tell.
+func TestR2GraceOfOlderHolds(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})
+	rdb := dialCluster(t, cluster.Addrs()...)
+	s := leash(t, rdb, Config{WatchdogTimeout: graceTTL, FailoverGrace: graceTTL})
+	a, key := connect(t, s), newKey()
+	twice := redistest.KeyIn(slotOf(key), "twice")
+	settle(t, s)
+	a.token(key, "LEASE", "60000")
+	a.token(twice, "OWNER", "me")
+	replica := cluster.ReplicaOf(slotOf(key)).Client()
+	eventually(t, soon, "the replica has both", func() bool { return replica.DBSize(t.Context()).Val() >= 4 })
+	f := cutReplica(t, cluster, key)
+	want(t, a.do("LOCK.EXTEND", key, "600000"), ":600000")
+	a.token(twice, "OWNER", "me")
+	f.fail()
+	eventually(t, soon, "the lease is as long as it was", func() bool { return rdb.PTTL(t.Context(), key).Val() > 5*time.Minute })
+	eventually(t, soon, "the count is as it was", func() bool { return rdb.HGet(t.Context(), twice, "me").Val() == "2" })
+	want(t, a.do("LOCK.RELEASE", twice), ":0")
+	want(t, a.do("LOCK.RELEASE", twice), ":1")
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	if len(a.losses) > 0 {
+		t.Errorf("lost %s", <-a.losses)
+	}
+}
