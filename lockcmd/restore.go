@@ -195,3 +195,15 @@ func (h *hold) tryOpen() bool {
 	h.busy = true
 	return true
 }
+
+// older reports whether a look, sent then, at a lease that lasts until then may have found what a new master has in an older state.
+func (s *Service) older(h *hold, until, sent time.Time) bool {
+	if s.graces == nil || s.graces.owes(h) {
+		return s.graces != nil
+	}
+	if until.After(s.watchdog.Until(&h.watch).Add(-time.Second)) {
+		return false
+	}
+	_, ok := s.graces.incumbent(h.id.key, sent, time.Now().Add(lookTime)) // it may be new, and not be known yet
+	return !ok || s.graces.owes(h)
+}
