@@ -196,14 +196,18 @@ func (h *hold) tryOpen() bool {
 	return true
 }
 
-// older reports whether a look, sent then, at a lease that lasts until then may have found what a new master has in an older state.
-func (s *Service) older(h *hold, until, sent time.Time) bool {
-	if s.graces == nil || s.graces.owes(h) {
-		return s.graces != nil
-	}
-	if until.After(s.watchdog.Until(&h.watch).Add(-time.Second)) {
+// older reports whether a look, sent then, that found so much left of a lease may have found what a new master has in an older state. One
+// that takes nothing away is believed; else its master may be new, and not be known yet.
+func (s *store) older(ctx context.Context, h *hold, left time.Duration, sent time.Time) bool {
+	switch {
+	case s.graces == nil:
+		return false
+	case s.graces.owes(h):
+		return true
+	case !sent.Add(left).Before(s.watchdog.Until(&h.watch)):
 		return false
 	}
-	_, ok := s.graces.incumbent(h.id.key, sent, time.Now().Add(lookTime)) // it may be new, and not be known yet
+	deadline, _ := ctx.Deadline()
+	_, ok := s.graces.incumbent(h.id.key, sent, deadline)
 	return !ok || s.graces.owes(h)
 }

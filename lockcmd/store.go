@@ -118,7 +118,7 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, reply any, err er
 			h := b.Holds[i].Keeper.(*hold)
 			if n > 1 && !b.Lease && h.mode == read {
 				h.sees(millis(n-1), b)
-			} else if n > 1 && !s.older(h, renewal.Until(sent, millis(n-1)), sent) { // else it is to be put right
+			} else if n > 1 && !s.older(ctx, h, millis(n-1), sent) { // else it is to be put right
 				s.watchdog.Correct(b.Holds[i], renewal.Until(sent, millis(n-1)), sent)
 			}
 		case n == 0:
