@@ -28,6 +28,7 @@ type ending struct {
 	number   int64
 	request  *request // nil before the first attempt
 	restored bool     // the hold was put back once, for it to be released
+	moved    bool     // the hold hangs on another carrier by now, and no tombstone says so
 	counts   int64    // that the hold has, once it is released with one key a request; else 0
 }
 
@@ -98,10 +99,12 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 			return 0, err
 		}
 		if code == notThere && !e.restored {
-			if e.restored, err = s.restore(e.hold, until); err != nil {
+			how, err := s.restore(e.hold, until)
+			if err != nil {
 				return 0, err
 			}
-			if e.restored { // it was forgotten, and nobody got it meanwhile
+			e.moved = how == renewal.Moved
+			if e.restored = how == renewal.Renewed; e.restored { // it was forgotten, and nobody got it meanwhile
 				e.renumber()
 				continue
 			}
@@ -246,6 +249,9 @@ func (e *ending) missing() (lost string, err error) {
 		return "", nil
 	case err == nil && rightful(how):
 		h.Ended(how)
+		return "", nil
+	case e.moved:
+		h.Ended(renewal.Moved)
 		return "", nil
 	case err != nil:
 		e.resume()

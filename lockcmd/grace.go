@@ -36,8 +36,9 @@ import (
 //   - The clocks of the servers do not step by a lease (R2).
 //   - A replica that never had a copy is not promoted.
 //
-// What a new master has in an older state is put right once, by its carrier's Leash, as soon as that has met the master: its count, and for how long it
-// lasts, unless a look at a lease came before and was believed: an EXTEND in the last moment may be lost so. Not so its carrier: a move in the last moment before a failover leaves it with neither of the two. Nor is what reaches the new
+// What a new master has in an older state is put right once, by its carrier's Leash, as soon as that has met the master: its count, for how long it
+// lasts, and its carrier: its record counts how often it was moved, and the later one has it. A look that takes from a lease what its owner was told is
+// believed only once the master is known. Not put right is what reaches the new
 // master before: a release of one of two counts may end a hold of which the second was forgotten. A restore of unknown outcome may arrive late, after
 // the release of the hold, which is there then for nobody until its TTL is over. Package internal/failover models none of these.
 //
@@ -188,8 +189,8 @@ func (g *graces) left(key string) time.Duration {
 	return max(g.bonds[g.slot(key)].left(), 0)
 }
 
-// incumbent is the master of a key, which has been looked at since then; ok is false when it does not answer.
-func (g *graces) incumbent(key string, since, until time.Time) (m incumbent, ok bool) {
+// serves is the master of a key, which has been looked at since then; ok is false when it does not answer.
+func (g *graces) serves(key string, since, until time.Time) (m incumbent, ok bool) {
 	for looked := false; ; looked = true {
 		g.mu.Lock()
 		if by := g.bonds[g.slot(key)].by; by != nil {

@@ -46,6 +46,8 @@ type extra struct {
 	timer  *time.Timer     // for limit
 	idle   time.Duration   // IDLE; zero without
 	lapsed bool            // it is over
+	moves  int64           // how often it was moved to another carrier
+	doubt  bool            // a request that puts it back on a new master may still be on its way
 	bundle *bundle         // the hold is in with others; nil when it stands for itself
 }
 

@@ -154,11 +154,14 @@ func (h *hold) fate(until time.Time) (lost string, err error) {
 	lost = renewal.ReasonBroken
 	if how != renewal.Broken {
 		lost = renewal.ReasonGone
-		switch there, err := s.restore(h, until); {
+		switch how, err := s.restore(h, until); {
 		case err != nil:
 			return "", err
-		case there:
+		case how == renewal.Renewed:
 			return "", errRestored
+		case how == renewal.Moved:
+			h.Ended(how)
+			return "", nil
 		}
 	}
 	h.Lost(lost)

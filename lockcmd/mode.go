@@ -54,7 +54,7 @@ func newRWMode(id int, name string, shared bool) *mode {
 	return &mode{
 		id: id, name: name, option: strings.ToUpper(name), shared: shared, acquire: load("acquire", "rw_grant", "master"), release: load("release"),
 		handover: load("handover", "rw_grant", "master"),
-		revoke:   load("revoke"), move: load("move"), undo: load("undo"), renew: load("renew"), restore: load("restore", "master"), keep: load("keep"), apart: load("apart"), extend: load("extend"), breaks: load("break"),
+		revoke:   load("revoke"), move: load("move", "hang"), undo: load("undo"), renew: load("renew"), restore: load("restore", "master"), keep: load("keep"), apart: load("apart"), extend: load("extend"), breaks: load("break"),
 		channel: rwChannel,
 		helpers: func(key, _ string) []string { return []string{recordsKey(key)} },
 	}

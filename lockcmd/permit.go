@@ -23,7 +23,7 @@ var (
 	permitRenewScript   = loadScript("permit_renew", "permits")
 	permitRestoreScript = loadScript("permit_restore", "permits", "master")
 	permitKeepScript    = loadScript("permit_keep", "permits")
-	permitMoveScript    = loadScript("permit_move", "permits")
+	permitMoveScript    = loadScript("permit_move", "permits", "hang")
 )
 
 const permitSize = 16 // bytes

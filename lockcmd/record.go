@@ -20,7 +20,7 @@ import (
 //	           o: its connection stays open when it is lost (ONLOSS ERROR), f: it was taken FAIR
 //	more       "-", or name=value pairs with "," between them: max=60000, it may be held for so many ms (MAXHOLD);
 //	           idle=5000, its client may be silent for so many (IDLE);
-//	           extend=<leash uuid>:<n>, the last EXTEND of a lease; until=5000, a renewed WRITE hold beside its owner's
+//	           extend=<leash uuid>:<n>, the last EXTEND of a lease; moves=2, it was moved to another carrier so often; until=5000, a renewed WRITE hold beside its owner's
 //	           READ hold is over so many ms after the grant, unless it is renewed
 //	id         "=" and the client's ID of the last acquire, or "-"
 //	client     who asked: address, port and connection name, as far as known. The rest of the line

@@ -1,10 +1,10 @@
 package lockcmd
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"leash/renewal"
@@ -35,12 +35,16 @@ func (h *hold) recordText(number int64) string {
 	defer h.carrier.mu.Unlock()
 	x := h.rare()
 	t := terms{manner: h.manner, max: x.max, idle: x.idle}
+	more := t.more()
+	if x.moves > 0 {
+		more = strings.TrimPrefix(more+",moves="+strconv.FormatInt(x.moves, 10), "-,")
+	}
 	since := h.token / 1000 // a token is Redis's clock in µs at the grant, or a little more
 	if h.mode == permit {
 		since = time.Now().UnixMilli()
 	}
 	return mark(h.token, h.carrier.name) + strconv.FormatInt(number, 10) + " " + strconv.FormatInt(h.token, 10) + " " +
-		strconv.FormatInt(since, 10) + " " + strconv.FormatInt(h.ttl.Milliseconds(), 10) + " " + t.options() + " " + t.more() + " " +
+		strconv.FormatInt(since, 10) + " " + strconv.FormatInt(h.ttl.Milliseconds(), 10) + " " + t.options() + " " + more + " " +
 		recordID(x.last) + " " + client
 }
 
@@ -73,35 +77,84 @@ func (s *Service) restoreRequest(m incumbent, holds []*hold) *request {
 	return r
 }
 
-// restore puts one hold back, whose gate is ours, if its master is in grace. It reports whether the hold is there now; the error, errRefused,
-// is that of not knowing.
-func (s *Service) restore(h *hold, until time.Time) (there bool, err error) {
+// restore puts one hold back, whose gate is ours, if its master is in grace. It is Renewed if it is there now, Moved if it hangs on another carrier
+// since, else Gone; the error, errRefused, is that of not knowing.
+func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
 	if s.graces == nil || h.ended() {
-		return false, nil
+		return renewal.Gone, nil
 	}
-	m, ok := s.graces.incumbent(h.id.key, time.Now(), until)
+	m, ok := s.graces.serves(h.id.key, time.Now(), until)
 	if !ok {
-		return false, errRefused
+		return renewal.Unknown, errRefused
 	}
 	if !m.graced() {
-		return false, nil
+		return renewal.Gone, nil
 	}
-	reply, err := s.ask(s.restoreRequest(m, []*hold{h}), until)
-	if err != nil {
-		return false, errors.Join(errRefused, err)
+	for range maxBars {
+		r := s.restoreRequest(m, []*hold{h})
+		reply, err := s.ask(r, until)
+		if r.doubt {
+			h.doubted()
+		}
+		if err != nil {
+			return renewal.Unknown, errors.Join(errRefused, err)
+		}
+		how := s.restored(m, h, reply, 0)
+		if how != renewal.Unknown {
+			return how, nil
+		}
+		if text := word(reply, 0); text == "" || !s.follow(h, text, until) {
+			break
+		}
 	}
-	switch numbers(reply)[0] {
-	case restored:
-		s.stats.restored.Add(1)
+	return renewal.Unknown, errRefused
+}
+
+// restored is what the i-th answer of a script that puts holds back says of h: Unknown if it hangs on an earlier carrier, or nothing was done.
+func (s *Service) restored(m incumbent, h *hold, reply any, i int) renewal.Outcome {
+	if r, ok := parseRecord(word(reply, i)); ok {
+		if r.moves() >= h.moves() { // with as many, it was moved on without a count, or in grace
+			return renewal.Moved
+		}
+		return renewal.Unknown
+	}
+	switch code := numbers(reply)[i]; code {
+	case restored, present:
+		s.stats.restored.Add(code & 1)
 		s.graces.knows(m.replid, h)
-		return true, nil
-	case present:
-		s.graces.knows(m.replid, h)
-		return true, nil
+		return renewal.Renewed
 	case undecided:
-		return false, errRefused
+		return renewal.Unknown
+	case buried:
+		s.graces.knows(m.replid, h)
 	}
-	return false, nil
+	return renewal.Gone
+}
+
+// moves is how often h was moved before it came here.
+func (h *hold) moves() int64 {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	return h.rare().moves
+}
+
+// follow moves h, whose gate is ours, once more from the earlier carrier on which it hangs by that record: a new master has forgotten the move.
+func (s *Service) follow(h *hold, text string, until time.Time) bool {
+	r, ok := parseRecord(text)
+	if !ok {
+		return false
+	}
+	w := wish{db: h.id.db, key: h.id.key, mode: h.mode, owner: h.owner(), token: h.token, ttl: s.cfg.WatchdogTimeout}
+	m := h.carrier.newTry(w, nil).newMove(h.token, r.carrier, r.request)
+	defer m.close()
+	return m.send(until).kind == moved
+}
+
+// doubted says that a request which puts h back may still be on its way.
+func (h *hold) doubted() {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	h.more().doubt = true
 }
 
 // reassert makes the master of h, whose gate is ours, know of it what we do, if it is in grace and may have forgotten some of it. An error
@@ -112,102 +165,4 @@ func (s *Service) reassert(h *hold, until time.Time) error {
 	}
 	_, err := s.restore(h, until)
 	return err
-}
-
-// restore puts back what a round has not found, where a master is in grace, and puts right once what it has: it is renewed then. While that is
-// not known, nothing is known of what is missing.
-func (s *store) restore(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome, sent time.Time) {
-	if s.graces == nil {
-		return
-	}
-	for i, outcomes := range out {
-		var some []int
-		for j, o := range outcomes {
-			if o == renewal.Gone || o == renewal.Renewed && s.graces.owes(batches[i].Holds[j].Keeper.(*hold)) {
-				some = append(some, j)
-			}
-		}
-		if len(some) > 0 {
-			s.restoreSome(ctx, batches[i].Holds, some, out[i], sent)
-		}
-	}
-}
-
-// restoreSome does so for a batch, whose holds have one master.
-func (s *store) restoreSome(ctx context.Context, all []*renewal.Hold, some []int, out []renewal.Outcome, sent time.Time) {
-	deadline, _ := ctx.Deadline()
-	m, ok := s.graces.incumbent(all[some[0]].Keeper.(*hold).id.key, sent, deadline)
-	if ok && !m.graced() {
-		return // what is missing is lost
-	}
-	var places []int
-	var holds []*hold
-	for _, j := range some {
-		if out[j] == renewal.Gone {
-			out[j] = renewal.Unknown
-		}
-		if h := all[j].Keeper.(*hold); ok && h.tryOpen() {
-			defer h.close()
-			places, holds = append(places, j), append(holds, h)
-		}
-	}
-	if len(holds) == 0 {
-		return
-	}
-	r := s.restoreRequest(m, holds)
-	reply, err := r.script.run(ctx, s.database(r.db), r.keys, r.args)
-	if err != nil {
-		s.suspect(judge(err))
-		return
-	}
-	for k, code := range numbers(reply) {
-		if k < len(places) {
-			out[places[k]] = s.putRight(m, holds[k], code, out[places[k]])
-		}
-	}
-}
-
-// putRight is what is known of a hold by the answer, which before was that.
-func (s *store) putRight(m incumbent, h *hold, code int64, before renewal.Outcome) renewal.Outcome {
-	switch code {
-	case restored, present:
-		s.stats.restored.Add(code & 1)
-		s.graces.knows(m.replid, h)
-		return renewal.Renewed
-	case displaced:
-		return renewal.Gone
-	case buried:
-		s.graces.knows(m.replid, h)
-		if before == renewal.Renewed { // it was extended by another way, and lasts as long as the master says
-			s.watchdog.Check(&h.watch)
-		}
-	}
-	return before
-}
-
-// tryOpen takes the gate of a hold if it is free, and nothing else is being done about the hold.
-func (h *hold) tryOpen() bool {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	if h.busy || h.state != held {
-		return false
-	}
-	h.busy = true
-	return true
-}
-
-// older reports whether a look, sent then, that found so much left of a lease may have found what a new master has in an older state. One
-// that takes nothing away is believed; else its master may be new, and not be known yet.
-func (s *store) older(ctx context.Context, h *hold, left time.Duration, sent time.Time) bool {
-	switch {
-	case s.graces == nil:
-		return false
-	case s.graces.owes(h):
-		return true
-	case !sent.Add(left).Before(s.watchdog.Until(&h.watch)):
-		return false
-	}
-	deadline, _ := ctx.Deadline()
-	_, ok := s.graces.incumbent(h.id.key, sent, deadline)
-	return !ok || s.graces.owes(h)
 }

@@ -296,7 +296,7 @@ func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
 		a.token(key)
 		h := a.carrier.newest(func(*hold) bool { return true })
 		end := s.graces.begin(t, key)
-		m, ok := s.graces.incumbent(key, time.Time{}, time.Now().Add(soon))
+		m, ok := s.graces.serves(key, time.Time{}, time.Now().Add(soon))
 		if !ok || !m.graced() {
 			t.Fatal("the master is in no grace")
 		}
@@ -442,7 +442,7 @@ func TestR2RestoreDisplacedWritesNothing(t *testing.T) {
 		a.token(key, "READ", "OWNER", "me")
 		h := a.carrier.newest(func(h *hold) bool { return h.mode == read })
 		defer s.graces.begin(t, key)()
-		m, _ := s.graces.incumbent(key, time.Time{}, time.Now().Add(soon))
+		m, _ := s.graces.serves(key, time.Time{}, time.Now().Add(soon))
 		rdb.HDel(t.Context(), key, "me") // forgotten, and what was written then
 		rdb.HSet(t.Context(), recordsKey(key), "me:write", before)
 		s.putOther(h, h.token+1)

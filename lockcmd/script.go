@@ -24,7 +24,7 @@ var (
 	releaseScript  = loadScript("release", "queue")
 	handoverScript = loadScript("handover", "queue", "master")
 	revokeScript   = loadScript("revoke", "queue")
-	moveScript     = loadScript("move")
+	moveScript     = loadScript("move", "hang")
 	undoScript     = loadScript("undo", "queue")
 	renewScript    = loadScript("renew")
 	restoreScript  = loadScript("restore", "master")

@@ -64,7 +64,7 @@ func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch) []
 		}
 	}
 	s.explain(ctx, batches, out)
-	s.restore(ctx, batches, out, began)
+	s.mend(ctx, batches, out, began)
 	return out
 }
 

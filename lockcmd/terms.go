@@ -67,6 +67,12 @@ func (r record) terms() terms {
 	return t
 }
 
+// moves is how often the hold was moved to another carrier, as far as the Leashes that did so count that.
+func (r record) moves() int64 {
+	n, _ := parseInt([]byte(r.value("moves")))
+	return n
+}
+
 // time is a time that a record says, 0 if it says none.
 func (r record) time(name string) time.Duration {
 	if ms, ok := parseInt([]byte(r.value(name))); ok && ms > 0 && ms <= maxTTL.Milliseconds() {

@@ -211,12 +211,18 @@ func (t *try) ownElsewhere(token int64, back bool, until time.Time) (r result, l
 	if t.own.token != token {
 		return t.ownGone(until)
 	}
-	how := renewal.Repeated
+	s, how, err := t.carrier.service, renewal.Repeated, error(nil)
 	if !back {
-		var err error
-		if how, err = t.carrier.service.tombstone(t.own, until); err != nil {
-			return result{kind: busy, text: msgRefused}, true
-		}
+		how, err = s.tombstone(t.own, until)
+	}
+	if err == nil && !rightful(how) && t.bars < maxBars && !t.late {
+		how, err = s.restore(t.own, until)
+	}
+	switch {
+	case err != nil:
+		return result{kind: busy, text: msgRefused}, true
+	case how == renewal.Renewed: // a new master had forgotten that it was moved here
+		return t.sendAfresh(until), true
 	}
 	t.own.Ended(how)
 	t.release()
@@ -228,19 +234,24 @@ func (t *try) ownElsewhere(token int64, back bool, until time.Time) (r result, l
 // way of the owner's, and then this try is one for a new hold; or it is lost.
 func (t *try) superseded(until time.Time) result {
 	if t.bars < maxBars && !t.late {
-		switch there, err := t.carrier.service.restore(t.own, until); {
+		switch how, err := t.carrier.service.restore(t.own, until); {
 		case err != nil:
 			return result{kind: busy, text: msgRefused}
-		case there: // a new master had forgotten it
-			t.bars++
-			t.number = t.carrier.requests.Add(1) // above that of the hold's record
-			t.renew()
-			return t.sendOnce(until)
+		case how == renewal.Renewed: // a new master had forgotten it
+			return t.sendAfresh(until)
 		}
 	}
 	if r, lost := t.ownGone(until); lost {
 		return r
 	}
+	return t.sendOnce(until)
+}
+
+// sendAfresh sends a try about a hold that has been put back meanwhile, under a number above that of its record.
+func (t *try) sendAfresh(until time.Time) result {
+	t.bars++
+	t.number = t.carrier.requests.Add(1)
+	t.renew()
 	return t.sendOnce(until)
 }
 
@@ -380,12 +391,12 @@ func (t *try) hold(r result) (*hold, time.Time) {
 	x := extra{max: w.max, idle: w.idle, bundle: t.bundle}
 	if r.kind == moved { // its owner has known of it for long
 		terms := r.record.terms()
-		h.manner, h.ttl, h.count, x = terms.manner, millis(r.record.ttl), counted(r.count), extra{max: terms.max, idle: terms.idle}
+		h.manner, h.ttl, h.count, x = terms.manner, millis(r.record.ttl), counted(r.count), extra{max: terms.max, idle: terms.idle, moves: r.record.moves()}
 	}
 	if x.max > 0 && x.bundle == nil { // of one that others must be added to it counts when they are
 		x.limit = r.sent.Add(x.max - r.age)
 	}
-	if x.max > 0 || x.idle > 0 || x.bundle != nil {
+	if x.max > 0 || x.idle > 0 || x.moves > 0 || x.bundle != nil {
 		h.extra = &x
 	}
 	return h, until

@@ -15,11 +15,11 @@ if renewed(r[OPTS]) then
   raise(KEYS[1], left, tonumber(r[TTL]))
   left = math.max(left, tonumber(r[TTL]))
 end
-r[CARRIER], r[REQ], r[REPLY], r[CLIENT] = ARGV[6], ARGV[7], r[TOKEN], ARGV[8]
-redis.call('HSET', KEYS[1], 'leash', record(r))
+local text = hang(r, ARGV[6], ARGV[7], ARGV[8])
+redis.call('HSET', KEYS[1], 'leash', text)
 if KEYS[2] then
   redis.call('SET', KEYS[2], ARGV[9], 'PX', string.format('%.0f', math.max(tonumber(ARGV[10]), tonumber(r[TTL]))))
   redis.call('DEL', KEYS[3])
 end
 if ARGV[11] ~= '' then redis.pcall('PUBLISH', ARGV[11], ARGV[12]) end
-return {1, tonumber(r[TOKEN]), left, tonumber(h[1]), age(r), record(r)}
+return {1, tonumber(r[TOKEN]), left, tonumber(h[1]), age(r), text}

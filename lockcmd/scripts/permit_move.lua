@@ -17,11 +17,11 @@ if renewed(r[OPTS]) and left < ttl then
   redis.call('ZADD', KEYS[2], whole(now + ttl), bytes(ARGV[1]))
   keep(ttl)
 end
-r[CARRIER], r[REQ], r[REPLY], r[CLIENT] = ARGV[6], ARGV[7], r[TOKEN], ARGV[8]
-redis.call('HSET', KEYS[3], ARGV[1], record(r))
+text = hang(r, ARGV[6], ARGV[7], ARGV[8])
+redis.call('HSET', KEYS[3], ARGV[1], text)
 if KEYS[4] then -- else in a slot that migrates (R14)
   redis.call('SET', KEYS[4], ARGV[9], 'PX', whole(math.max(tonumber(ARGV[10]), ttl)))
   redis.call('DEL', KEYS[5])
 end
 if ARGV[11] ~= '' then redis.pcall('PUBLISH', ARGV[11], ARGV[12]) end
-return {1, tonumber(r[TOKEN]), left, 1, age(r), record(r)}
+return {1, tonumber(r[TOKEN]), left, 1, age(r), text}

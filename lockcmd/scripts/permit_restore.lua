@@ -12,7 +12,8 @@ local function put(count, zset, hash, stone, permit, _, ms, text)
   if type(r) == 'table' or type(ends) == 'table' or not number(count) or redis.call('EXISTS', count) == 0 then return 0 end
   r = parse(r)
   local held, same = ends and tonumber(ends) > now, r[TOKEN] == mine[TOKEN] and r[CARRIER] == mine[CARRIER]
-  if held and (not same or tonumber(ends) >= now + ms) then return same and 2 or 0 end
+  if held and not same then return r[TOKEN] == mine[TOKEN] and record(r) or 0 end
+  if held and tonumber(ends) >= now + ms then return 2 end
   redis.call('DEL', stone)
   if not ends then redis.call('DECRBY', count, 1) end
   redis.call('ZADD', zset, whole(now + ms), bytes(permit))

@@ -13,6 +13,16 @@ local function renewed(opts) return string.sub(opts or '', 1, 1) == 'w' end
 
 local function record(words) return 'L1 ' .. table.concat(words, ' ') end
 
+-- say writes name=value among the words that a record has of it in more (EXT), in the place of what was said of that before.
+local function say(more, name, value)
+  local pairs = {}
+  for pair in string.gmatch(more, '[^,]+') do
+    if pair ~= '-' and string.sub(pair, 1, #name + 1) ~= name .. '=' then pairs[#pairs + 1] = pair end
+  end
+  pairs[#pairs + 1] = name .. '=' .. string.format('%.0f', value)
+  return table.concat(pairs, ',')
+end
+
 -- age is for how many ms a hold has been there, by Redis's clock.
 local function age(r)
   local now = redis.call('TIME')

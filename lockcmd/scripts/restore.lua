@@ -2,7 +2,7 @@
 -- KEYS for each hold: the lock, its token counter, its carrier's tombstone
 -- ARGV 1 the master's replication id · 2 until when it is in grace, ms · 3 token TTL ms, 0 for none
 --      then for each hold: its owner, its count, for how many ms it lasts, its record
--- Replies for each hold 2 it is there · 1 it is there again · 0 another one is there
+-- Replies for each hold 2 it is there · 1 it is there again · 0 another one is there · its record, if it is there and hangs on another carrier
 --      -1 nothing done: another master, or no grace any more · -2 nothing done: it has a tombstone
 -- Atomic: what is not there must not have come when this one is put there. A hold with a smaller token had ended before this one was granted,
 -- only its end was forgotten. The counter rises with it, so that the next token is larger. DEL comes first, so it passes at the memory limit.
@@ -16,7 +16,7 @@ for i = 1, late and 0 or #KEYS / 3 do
   out[i] = 0
   if redis.call('EXISTS', KEYS[3 * i]) == 1 then out[i] = -2
   elseif h[1] and other[TOKEN] == r[TOKEN] then
-    out[i] = other[CARRIER] == r[CARRIER] and 2 or 0
+    out[i] = other[CARRIER] == r[CARRIER] and 2 or h[2]
     if out[i] == 2 and tonumber(other[REQ]) < tonumber(r[REQ]) then
       pass(key)
       redis.call('HSET', key, owner, count, 'leash', text)

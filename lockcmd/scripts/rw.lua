@@ -30,8 +30,7 @@ end
 
 -- good writes into the record of a renewed write hold that it lasts for ms from now on, at least.
 local function good(r, ms)
-  local rest = string.gsub(r[EXT], ',?until=%d+', '')
-  r[EXT] = ((rest == '' or rest == '-') and '' or rest .. ',') .. 'until=' .. string.format('%.0f', math.max(age(r) + ms, ends(r) or 0))
+  r[EXT] = say(r[EXT], 'until', math.max(age(r) + ms, ends(r) or 0))
   return r
 end
 

@@ -15,8 +15,8 @@ if renewed(r[OPTS]) then
   if MINE == 'write' and ends(r) then good(r, left) end
   for i = 1, MINE == 'read' and n or 0 do keep(timeout(leash, field, i), left) end
 end
-r[CARRIER], r[REQ], r[REPLY], r[CLIENT] = ARGV[6], ARGV[7], r[TOKEN], ARGV[8]
-redis.call('HSET', leash, field, record(r))
+local text = hang(r, ARGV[6], ARGV[7], ARGV[8])
+redis.call('HSET', leash, field, text)
 raise(key, redis.call('PTTL', key), left)
 raise(leash, redis.call('PTTL', leash), left)
 if KEYS[3] then
@@ -24,4 +24,4 @@ if KEYS[3] then
   redis.call('DEL', KEYS[4])
 end
 if ARGV[11] ~= '' then redis.pcall('PUBLISH', ARGV[11], ARGV[12]) end
-return {1, tonumber(r[TOKEN]), left, n, age(r), record(r)}
+return {1, tonumber(r[TOKEN]), left, n, age(r), text}

@@ -9,8 +9,10 @@ local function put(key, leash, counter, stone, owner, count, ms, text)
   local field, r = owner .. SUFFIX, parse(text)
   local n, there, mode, err = find(key, leash, field)
   if err or redis.call('EXISTS', key) == 1 and not mode then return err and -1 or 0 end
-  local same = n > 0 and there[TOKEN] == r[TOKEN] and there[CARRIER] == r[CARRIER]
-  if same and tonumber(there[REQ]) >= tonumber(r[REQ]) then return 2 end
+  local same = n > 0 and there[TOKEN] == r[TOKEN]
+  local mine = same and there[CARRIER] == r[CARRIER]
+  if same and not mine and lasts(key, leash, field, n) > 0 then return record(there) end
+  if mine and tonumber(there[REQ]) >= tonumber(r[REQ]) then return 2 end
   redis.call('DEL', stone)
   local stale, writes, kept = {}, MINE == 'write', nil
   for _, other in ipairs(mode and redis.call('HKEYS', key) or {}) do
@@ -22,7 +24,7 @@ local function put(key, leash, counter, stone, owner, count, ms, text)
       kept = renewed(w[OPTS]) and {other, good(w, lasts(key, leash, other, m))} or kept
       writes = writes or writer
     elseif m and (other == field or MINE == 'write' or writer) and lasts(key, leash, other, m) > 0 then
-      if not token or token > tonumber(r[TOKEN]) or (token == tonumber(r[TOKEN]) and there[CARRIER] ~= r[CARRIER]) then return 0 end
+      if not token or token > tonumber(r[TOKEN]) then return 0 end
       if other ~= field then stale[#stale + 1] = other end
     end
   end

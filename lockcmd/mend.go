@@ -1,0 +1,111 @@
+package lockcmd
+
+import (
+	"context"
+	"time"
+
+	"leash/renewal"
+)
+
+// mend puts back what a round has not found, where a master is in grace, and puts right once what it has: it is renewed then. While that is
+// not known, nothing is known of what is missing.
+func (s *store) mend(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome, sent time.Time) {
+	if s.graces == nil {
+		return
+	}
+	for i, outcomes := range out {
+		var some []int
+		for j, o := range outcomes {
+			if o == renewal.Gone || o == renewal.Renewed && s.graces.owes(batches[i].Holds[j].Keeper.(*hold)) {
+				some = append(some, j)
+			}
+		}
+		if len(some) > 0 {
+			s.mendSome(ctx, batches[i].Holds, some, out[i], sent)
+		}
+	}
+}
+
+// mendSome does so for a batch, whose holds have one master.
+func (s *store) mendSome(ctx context.Context, all []*renewal.Hold, some []int, out []renewal.Outcome, sent time.Time) {
+	deadline, _ := ctx.Deadline()
+	m, ok := s.graces.serves(all[some[0]].Keeper.(*hold).id.key, sent, deadline)
+	if ok && !m.graced() {
+		return // what is missing is lost
+	}
+	var places []int
+	var holds []*hold
+	for _, j := range some {
+		if out[j] == renewal.Gone {
+			out[j] = renewal.Unknown
+		}
+		if h := all[j].Keeper.(*hold); ok && h.tryOpen() {
+			defer h.close()
+			places, holds = append(places, j), append(holds, h)
+		}
+	}
+	if len(holds) == 0 {
+		return
+	}
+	r := s.restoreRequest(m, holds)
+	reply, err := r.script.run(ctx, s.database(r.db), r.keys, r.args)
+	if err != nil {
+		v := judge(err)
+		s.suspect(v)
+		for _, h := range holds {
+			if v == ambiguous {
+				h.doubted()
+			}
+		}
+		return
+	}
+	for k := range min(len(places), len(numbers(reply))) {
+		out[places[k]] = s.mended(m, holds[k], reply, k, out[places[k]], deadline)
+	}
+}
+
+// mended is what is known of a hold by the k-th answer, which before was that.
+func (s *store) mended(m incumbent, h *hold, reply any, k int, before renewal.Outcome, deadline time.Time) renewal.Outcome {
+	code := numbers(reply)[k]
+	if text := word(reply, k); text != "" {
+		if how := s.restored(m, h, reply, k); how != renewal.Unknown {
+			return how
+		}
+		s.follow(h, text, deadline) // the next round finds it, and puts the rest of it right
+		return renewal.Unknown
+	}
+	switch how := s.restored(m, h, reply, k); {
+	case how == renewal.Renewed, code == displaced:
+		return how
+	case code == buried && before == renewal.Renewed: // it was extended by another way, and lasts as long as the master says
+		s.watchdog.Check(&h.watch)
+	}
+	return before
+}
+
+// tryOpen takes the gate of a hold if it is free, and nothing else is being done about the hold.
+func (h *hold) tryOpen() bool {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	if h.busy || h.state != held {
+		return false
+	}
+	h.busy = true
+	return true
+}
+
+// older reports whether a look, sent then, that found so much left of a lease may have found what a new master has in an older state. One
+// that takes nothing away is believed; else its master may be new, and not be known yet.
+func (s *store) older(ctx context.Context, h *hold, left time.Duration, sent time.Time) bool {
+	switch {
+	case s.graces == nil:
+		return false
+	case s.graces.owes(h):
+		return true
+	case !sent.Add(left).Before(s.watchdog.Until(&h.watch)):
+		return false
+	}
+	deadline, _ := ctx.Deadline()
+	_, ok := s.graces.serves(h.id.key, sent, deadline)
+	return !ok || s.graces.owes(h)
+}
