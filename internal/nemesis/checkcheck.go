@@ -14,10 +14,7 @@ import (
 func checkCheck(ctx context.Context, opt options, log *slog.Logger, out io.Writer) error {
 	names := opt.sabotage
 	if names[0] == "all" {
-		names = nil
-		for _, s := range sabotages {
-			names = append(names, s.name)
-		}
+		names = sabotageNames()
 	}
 	for _, name := range names {
 		s, err := sabotageNamed(name)

@@ -36,6 +36,5 @@
 // Clocks: Redis's is the machine's, and stepping that would hurt whoever else runs on it. Hosts that vanish without a word: the kernel
 // behind a proxy answers keepalives, so a client that is cut off here holds its lock until the proxy says that it is gone.
 //
-// Usage: go run ./internal/nemesis [--for 3m] [--seed n] [--clients n] [--kinds lock,fair,rw,sem,quo] [--faults word,...] [--forget] [--grace]
-// [--sabotage owner,renew,permits,token|all]
+// Usage: go run ./internal/nemesis [flags], which --help lists, with the faults.
 package main

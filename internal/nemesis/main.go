@@ -12,25 +12,10 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/pflag"
 )
-
-// options are the command line.
-type options struct {
-	length   time.Duration
-	seed     uint64
-	clients  int
-	kinds    []string
-	faults   []string
-	forget   bool
-	grace    bool
-	sabotage []string
-	race     bool
-	verbose  bool
-}
 
 func main() {
 	if addr := os.Getenv(relayVariable); addr != "" {
@@ -39,22 +24,13 @@ func main() {
 		}
 		return
 	}
-	var opt options
-	pflag.DurationVar(&opt.length, "for", 3*time.Minute, "for how long to break things")
-	pflag.Uint64Var(&opt.seed, "seed", 0, "of the random choices; 0 takes one from the clock")
-	pflag.IntVar(&opt.clients, "clients", 40, "how many clients take locks")
-	pflag.StringSliceVar(&opt.kinds, "kinds", []string{"lock", "fair", "rw", "sem", quorumKey}, "of locks")
-	pflag.StringSliceVar(&opt.faults, "faults", nil, "only those whose names hold one of these words")
-	pflag.BoolVar(&opt.forget, "forget", false, "also break what makes Redis forget locks: FLUSHALL, masters that die")
-	pflag.BoolVar(&opt.grace, "grace", false, "let Leash grant nothing for a while after a failover: then nothing of one is excepted")
-	pflag.StringSliceVar(&opt.sabotage, "sabotage", nil, "check the check instead, with a script that is broken: owner, release, renew, permits, token, or all")
-	pflag.BoolVar(&opt.race, "race", false, "build Leash under the race detector")
-	pflag.BoolVarP(&opt.verbose, "verbose", "v", false, "tell of each fault")
-	pflag.Parse()
-	opt.seed = cmp.Or(opt.seed, uint64(time.Now().UnixNano()))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, opt, os.Stdout); err != nil {
+	context.AfterFunc(ctx, stop) // the second signal kills at once
+	opt, err := parseOptions(os.Args[1:], os.Stdout)
+	if err == nil {
+		err = run(ctx, opt, os.Stdout)
+	}
+	if err != nil && !errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "nemesis:", err)
 		os.Exit(1)
 	}

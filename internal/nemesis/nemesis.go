@@ -52,10 +52,12 @@ type lane struct {
 	spell  *spell // of the fault that it strikes
 }
 
+func allFaults() []fault { return slices.Concat(clientFaults, leashFaults, networkFaults, redisFaults) }
+
 // chosen are the faults whose names hold one of these words; all if there are none. Those by which Redis forgets are among them only when
 // that is wanted.
 func chosen(words []string, forget bool) (faults []fault) {
-	for _, f := range slices.Concat(clientFaults, leashFaults, networkFaults, redisFaults) {
+	for _, f := range allFaults() {
 		named := slices.ContainsFunc(words, func(word string) bool { return strings.Contains(f.name, word) })
 		if (named || len(words) == 0) && (forget || !f.forget) {
 			faults = append(faults, f)
@@ -131,8 +133,11 @@ func (l *lane) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(l.rnd.Int64N(int64(most-least)))
 }
 
+// longest is for how long anything stays broken at most.
+const longest = 5 * time.Second
+
 // lasts is for how long something stays broken: often for less than a lease, often for more.
-func (l *lane) lasts() { time.Sleep(l.between(200*time.Millisecond, 5*time.Second)) }
+func (l *lane) lasts() { time.Sleep(l.between(200*time.Millisecond, longest)) }
 
 // flickers is for how long something small stays broken.
 func (l *lane) flickers() { time.Sleep(l.between(200*time.Millisecond, 3*time.Second)) }

@@ -13,6 +13,9 @@ const quorumKey = "quo"
 
 var quorumKeys = []string{"quo:1", "quo:2", "quo:3", "quo:4", "quo:5"}
 
+// allKinds are the kinds of locks that there are.
+var allKinds = []string{"lock", "fair", "rw", "sem", quorumKey}
+
 // keysOf are the locks of a run, of these kinds: few, so that they are contended.
 func keysOf(kinds []string) (keys []string) {
 	for _, key := range []string{"lock:1", "lock:2", "lock:3", "lock:4", "fair:1", "fair:2", "rw:1", "rw:2", "sem:1", "sem:2", quorumKey} {

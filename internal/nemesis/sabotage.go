@@ -60,6 +60,13 @@ return out
 	},
 }
 
+func sabotageNames() (names []string) {
+	for _, s := range sabotages {
+		names = append(names, s.name)
+	}
+	return names
+}
+
 // sabotageNamed is the one of that name.
 func sabotageNamed(name string) (*sabotage, error) {
 	i := slices.IndexFunc(sabotages, func(s sabotage) bool { return s.name == name })

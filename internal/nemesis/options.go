@@ -1,0 +1,102 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// options are the command line.
+type options struct {
+	length   time.Duration
+	seed     uint64
+	clients  int
+	kinds    []string
+	faults   []string
+	forget   bool
+	grace    bool
+	sabotage []string
+	race     bool
+	verbose  bool
+}
+
+const usageText = `Nemesis tries to make two clients believe that they hold the same lock.
+
+It starts a Redis Cluster with replicas and two Leashes on this machine, lets clients take, hold and release locks in every way there is,
+and breaks meanwhile whatever can be broken. Then it checks what the clients saw against models of the locks. It fails when two may have
+believed at once, a token did not rise, a lock stayed longer than it may, was free while somebody waited, or Leash keeps what it should not;
+and tells then what was going on. redis-server must be on the PATH, and go, which builds Leash.
+
+Usage: go run ./internal/nemesis [flags]
+
+`
+
+// parseOptions returns pflag.ErrHelp when it has printed the help to out.
+func parseOptions(args []string, out io.Writer) (options, error) {
+	var opt options
+	fs := pflag.NewFlagSet("nemesis", pflag.ContinueOnError)
+	fs.SortFlags = false
+	fs.DurationVar(&opt.length, "for", 3*time.Minute, "for how long to break things")
+	fs.Uint64Var(&opt.seed, "seed", 0, "of the random choices; 0 takes one from the clock")
+	fs.IntVar(&opt.clients, "clients", 40, "how many `clients` take locks")
+	fs.StringSliceVar(&opt.kinds, "kinds", allKinds, "`kinds` of locks: plain, fair, read-write, semaphores, a quorum of several")
+	fs.StringSliceVar(&opt.faults, "faults", nil, "only those below whose names hold one of these `words`")
+	fs.BoolVar(&opt.forget, "forget", false, "also break what makes Redis forget locks: FLUSHALL, masters that die; what that explains is excepted, and counted")
+	fs.BoolVar(&opt.grace, "grace", false, "let Leash grant nothing for a while after a failover: then nothing of one is excepted")
+	fs.StringSliceVar(&opt.sabotage, "sabotage", nil, "check the check instead: it must find out scripts that are broken; `names`: "+strings.Join(sabotageNames(), ", ")+", or all")
+	fs.BoolVar(&opt.race, "race", false, "build Leash under the race detector")
+	fs.BoolVarP(&opt.verbose, "verbose", "v", false, "tell of each fault")
+	fs.Usage = func() {
+		fmt.Fprint(out, usageText, fs.FlagUsages(), "\nFaults:\n")
+		for _, f := range allFaults() {
+			fmt.Fprint(out, "  ", f.name, only(f.forget, " (with --forget)"), "\n")
+		}
+	}
+	if err := fs.Parse(args); err != nil {
+		return options{}, err
+	}
+	if fs.NArg() > 0 {
+		return options{}, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	opt.seed = cmp.Or(opt.seed, uint64(time.Now().UnixNano()))
+	return opt, opt.validate()
+}
+
+func only(when bool, text string) string {
+	if when {
+		return text
+	}
+	return ""
+}
+
+func (o options) validate() error {
+	var errs []error
+	if o.length <= 0 {
+		errs = append(errs, fmt.Errorf("--for %v: give a time above 0", o.length))
+	}
+	if o.clients < 1 || o.clients > 1000 {
+		errs = append(errs, fmt.Errorf("--clients %d: give 1 to 1000", o.clients))
+	}
+	for _, kind := range o.kinds {
+		if !slices.Contains(allKinds, kind) {
+			errs = append(errs, fmt.Errorf("--kinds %q: give some of %s", kind, strings.Join(allKinds, ", ")))
+		}
+	}
+	for _, word := range o.faults {
+		if len(chosen([]string{word}, o.forget)) == 0 {
+			errs = append(errs, fmt.Errorf("--faults %q: no fault has that in its name; --help lists them", word))
+		}
+	}
+	for _, name := range o.sabotage {
+		if name != "all" && !slices.Contains(sabotageNames(), name) {
+			errs = append(errs, fmt.Errorf("--sabotage %q: give some of %s, or all", name, strings.Join(sabotageNames(), ", ")))
+		}
+	}
+	return errors.Join(errs...)
+}
