@@ -117,9 +117,7 @@ func (b *belief) ends(at, done time.Time) {
 		return
 	}
 	b.over = true
-	if b.until.Before(at) && b.certain.Before(at) {
-		at = later(b.until, b.certain)
-	}
+	at = earlier(at, b.proved(at))
 	b.tell("not believed in from %v on; last answered when asked at %v, then good until %v, certain until %v", b.history.when(at),
 		b.history.when(b.last), b.history.when(b.until), b.history.when(b.certain))
 	b.note(end, 0, at, done)
@@ -132,14 +130,18 @@ func (b *belief) ends(at, done time.Time) {
 // seen that earlier, at some time after the last proof.
 func (b *belief) noticed() { b.ends(b.last, time.Time{}) }
 
-// lapses ends the belief of a client that has heard nothing for too long. A sign of life is good for half a TTL only while Redis answers
-// Leash (R1); what Leash has said for certain is good in any case.
-func (b *belief) lapses() {
-	at := b.until
-	if !b.history.weather.answering(b.last.Add(-b.ttl), b.until) && b.certain.Before(at) {
-		at = later(b.certain, b.last)
+// lapses ends the belief of a client that has heard nothing for too long.
+func (b *belief) lapses() { b.ends(earlier(b.until, time.Now()), time.Time{}) }
+
+// proved is until when a client that believes until a time could, by what it had heard. A sign of life is good for half a TTL only while
+// Redis answers Leash (R1): else Leash gives the hold up when its lease may be over, and the end of the connection, by which it tells, may
+// still be on its way while the client sends a release. What Leash has said for certain is good in any case.
+func (b *belief) proved(at time.Time) time.Time {
+	end := later(b.until, b.certain)
+	if !b.history.weather.answering(b.last.Add(-b.ttl), earlier(at, end)) {
+		return later(b.certain, b.last)
 	}
-	b.ends(earlier(at, time.Now()), time.Time{})
+	return end
 }
 
 func later(a, b time.Time) time.Time {

@@ -44,13 +44,20 @@ func TestBeliefEnds(t *testing.T) {
 	}
 }
 
-// TestBeliefOfWhoIsCutOff: a sign of life is good for half a TTL, but not while Redis is broken; what LOCK.TTL said is.
+// TestBeliefOfWhoIsCutOff: a sign of life is good for half a TTL, but not while Redis is broken; what LOCK.TTL said is. It is the same for one
+// who hears nothing and for one who releases.
 func TestBeliefOfWhoIsCutOff(t *testing.T) {
 	for _, row := range []struct {
-		name   string
-		broken bool
-		want   time.Duration
-	}{{"redis answers", false, 2*time.Second + ttl/2}, {"redis may not answer", true, ttl}} {
+		name     string
+		broken   bool
+		releases bool
+		want     time.Duration
+	}{
+		{"redis answers", false, false, 2*time.Second + ttl/2},
+		{"redis may not answer", true, false, ttl},
+		{"redis answers, and it is released", false, true, 2*time.Second + ttl/2},
+		{"redis may not answer, and it is released", true, true, ttl},
+	} {
 		h, b, sent := fresh(t, &request{})
 		sent = sent.Add(-time.Hour) // so that it is over now
 		b.since, b.last, b.certain, b.until = sent, sent, sent.Add(ttl), sent.Add(ttl/2)
@@ -58,7 +65,11 @@ func TestBeliefOfWhoIsCutOff(t *testing.T) {
 			h.weather.spells = []*spell{{upstream: true, from: sent.Add(time.Second), to: sent.Add(time.Second)}}
 		}
 		b.lives(sent.Add(2 * time.Second))
-		b.lapses()
+		if row.releases {
+			b.ends(sent.Add(2*time.Second+ttl/2), time.Time{})
+		} else {
+			b.lapses()
+		}
 		if got := h.byKey["lock:1"][1].Call; got != h.at(sent.Add(row.want)) {
 			t.Errorf("%s: got %v, want %v", row.name, time.Duration(got-h.at(sent)), row.want)
 		}

@@ -72,7 +72,6 @@ func (w *worker) releaseArgs(g grip) []string {
 // give sends a release on c, with an ID more than once if need be. The belief is over when it is sent.
 func (w *worker) give(c *client, g grip, args ...string) {
 	b, at := g[0], time.Now()
-	b.last = later(b.last, at) // it is believed in until then
 	b.tell("released by %s with %q", c, args)
 	reply, _, err := c.do(at.Add(replyPatience), args...)
 	for range 2 {
