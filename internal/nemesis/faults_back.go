@@ -95,7 +95,7 @@ func (l *lane) pauseRedis() error {
 }
 
 func (l *lane) pauseClients() error {
-	d := l.between(200*time.Millisecond, 5*time.Second)
+	d := l.between(200*time.Millisecond, longest)
 	args := []any{"CLIENT", "PAUSE", d.Milliseconds(), pick(l.rnd, []string{"ALL", "WRITE"})}
 	err := l.master().Client().Do(context.Background(), args...).Err()
 	time.Sleep(d)
@@ -169,7 +169,7 @@ func (l *lane) killReplica() error {
 }
 
 func (l *lane) flushAll() error {
-	defer l.history.forget("", false)(false)
+	defer l.history.forget("", false)(false, 0)
 	master := l.master()
 	err := master.Client().FlushAll(context.Background()).Err()
 	for _, key := range l.bed.realKeys() {
@@ -190,7 +190,7 @@ func (l *lane) killMaster() error {
 	if master == nil || replica == nil {
 		return errNone
 	}
-	defer l.history.forget("", true)(l.grace) // with a grace the holds are put back
+	defer l.history.forget("", true)(l.grace, 0) // with a grace the holds are put back
 	if err := master.Kill(); err != nil {
 		return err
 	}

@@ -155,16 +155,16 @@ func (h *history) add(key string, o op, call, ret time.Time) {
 }
 
 // forget notes that from now on, until done is called, a lock, or every one if key is "", may be forgotten; by a failover, what no replica
-// had. If told then, its holders were told before.
-func (h *history) forget(key string, failover bool) (done func(told bool)) {
+// had. If told then, its holders were told before; else it may still be forgotten within late.
+func (h *history) forget(key string, failover bool) (done func(told bool, late time.Duration)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &span{key: key, from: h.at(time.Now()), to: never, failover: failover}
 	h.forgets = append(h.forgets, s)
-	return func(told bool) {
+	return func(told bool, late time.Duration) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		s.to, s.told = h.at(time.Now()), told
+		s.to, s.told = h.at(time.Now().Add(late)), told
 	}
 }
 

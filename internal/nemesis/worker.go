@@ -181,13 +181,19 @@ func isTimeout(err error) bool {
 }
 
 // breaks ends whatever hold of key there is: its holder must have been told before. What Leash has told a holder may not arrive, or not
-// at once, while something is broken.
+// at once, while something is broken: its connection is cut one way, say, and it goes on to believe what LOCK.TTL said before. When Leash
+// does not know whether the break was carried out, a copy of it may come to Redis when what holds it up is mended.
 func (w *worker) breaks(key string) {
 	began, by := time.Now(), w.conn.String()
 	done := w.history.forget(key, false)
 	reply, _, err := w.conn.do(began.Add(replyPatience), "LOCK.BREAK", key)
 	arrived := w.history.weather.rough(began.Add(-tellSlack), time.Now()) == 0
-	done(err == nil && (reply == ":0" || reply == ":1" && arrived)) // else nobody confirmed that the holder was told
+	switch {
+	case err != nil || reply[0] == '-':
+		done(false, longest)
+	default:
+		done(reply == ":0" || reply == ":1" && arrived, 0) // else nobody confirmed that the holder was told
+	}
 	w.history.mention(key, began, "LOCK.BREAK by %s is sent; %v later: %q, %v", by, time.Since(began), reply, err)
 	switch {
 	case err != nil:
