@@ -34,7 +34,9 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	defer t.release()
 	r := result{kind: taken}
 	if !w.wait || c.first(w) || !s.queues.waiting(t.line()) { // else: behind those who wait already (R18)
-		t.silence = s.ears.silence(t.line().channel)
+		if w.wait {
+			t.silence = s.ears.silence(t.line().channel)
+		}
 		r = t.send(lookUntil(s.deadline(), t.end))
 	}
 	if w.wait && (r.kind == taken || r.kind == busy) {

@@ -91,7 +91,7 @@ func (a *apart) send(ctx context.Context, pipe redis.Pipeliner, h *hold, key, ow
 	if a.batch.Lease {
 		ttl = 0
 	}
-	cmd := h.mode.keep.command(ctx, "EVAL", []string{key}, []any{int64(ttl), owner, begins})
+	cmd := h.mode.keep.command(ctx, "EVAL", []string{key}, words(int64(ttl), owner, begins))
 	pipe.Process(ctx, cmd)
 	return cmd
 }
@@ -118,7 +118,7 @@ func (e *ending) ask(until time.Time) (code int64, err error) {
 			return code, err
 		}
 		m, id := e.hold.mode, e.hold.id
-		look := &request{script: m.keep, db: id.db, keys: []string{id.key}, args: []any{0, e.hold.owner(), ""}}
+		look := &request{script: m.keep, db: id.db, keys: []string{id.key}, args: words(0, e.hold.owner(), "")}
 		if e.counts, err = e.service.number(look, until); err != nil {
 			return 0, err
 		}
@@ -144,7 +144,7 @@ func (e *ending) ask(until time.Time) (code int64, err error) {
 // askOne sends the part of the release that is about one key.
 func (e *ending) askOne(key, what string, until time.Time) (int64, error) {
 	r := &request{
-		script: e.hold.mode.apart, db: e.hold.id.db, keys: []string{key}, args: slices.Concat(e.request.args, []any{e.counts, what}),
+		script: e.hold.mode.apart, db: e.hold.id.db, keys: []string{key}, args: slices.Concat(e.request.args, words(e.counts, what)),
 	}
 	code, err := e.service.number(r, until)
 	e.request.doubt = e.request.doubt || r.doubt
@@ -161,7 +161,7 @@ func (e *ending) dropTimeouts(all bool, until time.Time) {
 		last := timeoutKey(h.id.key, h.owner(), n)
 		if !all { // the first one lasts as long as this one would have (R12)
 			if left := rdb.PTTL(ctx, last).Val(); left > 0 {
-				s.ask(&request{script: h.mode.keep, db: h.id.db, keys: []string{timeoutKey(h.id.key, h.owner(), 1)}, args: []any{left.Milliseconds(), "", ""}}, until)
+				s.ask(&request{script: h.mode.keep, db: h.id.db, keys: []string{timeoutKey(h.id.key, h.owner(), 1)}, args: words(left.Milliseconds(), "", "")}, until)
 			}
 		}
 		if err := rdb.Del(ctx, last).Err(); err != nil || !all {

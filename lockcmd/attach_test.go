@@ -134,9 +134,9 @@ func TestR11TheOldCarrierFreesNothing(t *testing.T) {
 		// A release of the old carrier, and a renewal, that were sent before ATTACH and come after it.
 		c, key := connect(t, s), newKey()
 		token = c.token(key, "OWNER", "me")
-		renew := &request{script: renewScript, keys: []string{key}, args: []any{90000, "me", mark(token, c.carrier.name)}}
+		renew := &request{script: renewScript, keys: []string{key}, args: words(90000, "me", mark(token, c.carrier.name))}
 		release := &request{
-			script: releaseScript, keys: []string{key}, args: []any{"me", token, c.carrier.name, 99, "all", lockChannel(key), "p"},
+			script: releaseScript, keys: []string{key}, args: words("me", token, c.carrier.name, 99, "all", lockChannel(key), "p"),
 		}
 		d := connect(t, where)
 		d.attach(key, "me", token)

@@ -127,7 +127,7 @@ func (b *breaking) tell(f found) error {
 	}
 	n, err := s.number(&request{
 		script: markScript, db: b.lock.db, keys: []string{tombstoneKey(b.lock.key, token, carrier)},
-		args: []any{b.keep(f), carrierChannel(carrier), newsText(brokenText, token, carrier, b.lock.key)},
+		args: words(b.keep(f), carrierChannel(carrier), newsText(brokenText, token, carrier, b.lock.key)),
 	}, b.until)
 	b.told = b.told || n == 1
 	return err
@@ -140,7 +140,7 @@ func (b *breaking) force(f found) error {
 	n, err := s.number(&request{
 		script: f.mode.revoke, db: b.lock.db, least: len(own),
 		keys: f.mode.endKeys(b.lock.key, f.owner, tombstoneKey(b.lock.key, r.token, r.carrier), answerKey(b.lock.key, s.mint())),
-		args: []any{f.owner, r.token, r.carrier, "all", f.mode.channel(b.lock.key), s.cfg.publishMode(), b.keep(f), "", ""},
+		args: words(f.owner, r.token, r.carrier, "all", f.mode.channel(b.lock.key), s.cfg.publishMode(), b.keep(f), "", ""),
 	}, b.until)
 	b.forced = b.forced || err == nil && n == endedIt
 	return err
@@ -153,7 +153,7 @@ func (b *breaking) forceOther(f found) error {
 	own := f.mode.keys(b.lock.key, f.owner)
 	n, err := s.number(&request{
 		script: f.mode.breaks, db: b.lock.db, least: len(own), keys: f.mode.endKeys(b.lock.key, f.owner, answerKey(b.lock.key, s.mint())),
-		args: []any{f.owner, f.mode.channel(b.lock.key), s.cfg.publishMode(), b.keep(f)},
+		args: words(f.owner, f.mode.channel(b.lock.key), s.cfg.publishMode(), b.keep(f)),
 	}, b.until)
 	b.forced = b.forced || err == nil && n == endedIt
 	return err

@@ -3,6 +3,8 @@ package lockcmd
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -20,7 +22,7 @@ type request struct {
 	db     int
 	keys   []string
 	least  int // how many of the keys do in a slot that migrates (R14); 0 for all
-	args   []any
+	args   []string
 	sent   time.Time // when it was last sent: the times in an answer count from there
 	copies int64     // how many replicas must have a grant; 0 without REPLICAS
 	doubt  bool      // an attempt's outcome is unknown: a copy of it may still be on its way
@@ -83,15 +85,15 @@ func (s *Service) attempt(r *request, until time.Time) (any, error) {
 		return nil, errRefused // and not sent
 	}
 	r.sent = now
+	if s.cfg.Wire != nil && !r.doubt && r.copies == 0 {
+		if reply, err, done := s.runWired(limit, r); done {
+			return reply, err
+		}
+	}
 	ctx, cancel := context.WithDeadline(context.Background(), limit)
 	defer cancel()
 	if r.copies > 0 {
 		return s.runCopied(ctx, r, limit)
-	}
-	if s.cfg.Wire != nil && !r.doubt {
-		if reply, err, done := s.runWired(ctx, r); done {
-			return reply, err
-		}
 	}
 	return r.script.run(ctx, s.database(r.db), r.keys, r.args)
 }
@@ -122,8 +124,35 @@ func (s *Service) stopped(d time.Duration) bool {
 	}
 }
 
+// words are the arguments of a script: text, and integers as text.
+func words(args ...any) []string {
+	list := make([]string, len(args))
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			list[i] = arg
+		case int64:
+			list[i] = decimal(arg)
+		case int:
+			list[i] = decimal(arg)
+		default:
+			panic(fmt.Sprintf("lockcmd: a script's argument is a %T", arg))
+		}
+	}
+	return list
+}
+
+// decimal is an integer as scripts take it.
+func decimal[N int | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
+
+// millisText is a time in ms as scripts take it.
+func millisText(d time.Duration) string { return decimal(d.Milliseconds()) }
+
 // numbers reads a script's reply as integers; what is no integer there reads as 0.
 func numbers(reply any) []int64 {
+	if list, ok := reply.([]int64); ok {
+		return list
+	}
 	items, ok := reply.([]any)
 	if !ok {
 		n, _ := reply.(int64)

@@ -82,5 +82,11 @@ func (c Config) validate() error {
 
 // publishMode is Publish as the scripts take it.
 func (c Config) publishMode() string {
-	return map[string]string{PublishBoth: "ps", PublishSharded: "s", PublishPlain: "p"}[c.Publish]
+	switch c.Publish {
+	case PublishSharded:
+		return "s"
+	case PublishPlain:
+		return "p"
+	}
+	return "ps"
 }

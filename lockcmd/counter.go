@@ -80,7 +80,7 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 
 // takePermits takes n permits once, if there are as many.
 func (s *Service) takePermits(lock lockID, n int64, until time.Time) result {
-	r := &request{script: takeScript, db: lock.db, keys: []string{lock.key}, args: []any{n}, single: true}
+	r := &request{script: takeScript, db: lock.db, keys: []string{lock.key}, args: words(n), single: true}
 	reply, err := s.ask(r, until)
 	if err != nil {
 		return failure(err)
@@ -120,7 +120,7 @@ func (c *Carrier) give(_ context.Context, dst []byte, args [][]byte) []byte {
 // givePermits gives n permits to the counter and returns how many there are.
 func (s *Service) givePermits(lock lockID, n int64, until time.Time) (count int64, err error) {
 	r := &request{
-		script: giveScript, db: lock.db, keys: []string{lock.key}, args: []any{n, permitChannel(lock.key), s.cfg.publishMode()},
+		script: giveScript, db: lock.db, keys: []string{lock.key}, args: words(n, permitChannel(lock.key), s.cfg.publishMode()),
 		single: n > 0,
 	}
 	reply, err := s.ask(r, until)

@@ -60,21 +60,21 @@ func (s *Service) newEnding(h *hold, all bool) *ending {
 // renumber makes the request, with a number above those of all that had the gate before.
 func (e *ending) renumber() {
 	h, s := e.hold, e.service
-	doubt := e.request != nil && e.request.doubt
+	doubt, owner := e.request != nil && e.request.doubt, h.owner()
 	e.number, e.counts = h.carrier.requests.Add(1), 0
 	e.request = &request{
-		script: h.mode.release, db: h.id.db, keys: h.mode.releaseKeys(h.id.key, h.owner()), least: len(h.mode.keys(h.id.key, h.owner())),
-		args:  append(e.args(), h.mode.channel(h.id.key), s.cfg.publishMode()),
+		script: h.mode.release, db: h.id.db, keys: h.mode.releaseKeys(h.id.key, owner), least: h.mode.least(h.id.key, owner),
+		args:  append(e.args(owner), h.mode.channel(h.id.key), s.cfg.publishMode()),
 		doubt: doubt,
 	}
 }
 
-func (e *ending) args() []any {
+func (e *ending) args(owner string) []string {
 	what := e.back
 	if e.all {
 		what = "all"
 	}
-	return []any{e.hold.owner(), e.hold.token, e.hold.carrier.name, e.number, what}
+	return append(make([]string, 0, 7), owner, decimal(e.hold.token), e.hold.carrier.name, decimal(e.number), what)
 }
 
 // send carries the release out, and settles the hold when it knows how: the answer is endedIt, countsOn or notThere.
@@ -130,11 +130,12 @@ func (e *ending) frees() bool {
 func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
 	s, t := e.service, w.try
 	h := e.hold
-	args := append(e.args(), t.owner, t.carrier.name, t.number)
+	owner := h.owner()
+	args := append(e.args(owner), t.owner, t.carrier.name, decimal(t.number))
 	r := &request{
-		script: h.mode.handover, db: h.id.db, keys: h.mode.endKeys(h.id.key, h.owner(), tokenKey(h.id.key)),
-		least: len(h.mode.keys(h.id.key, h.owner())) + 1,
-		args:  append(append(args, t.grantArgs()...), h.mode.channel(h.id.key), s.cfg.publishMode(), t.wish.mode.name),
+		script: h.mode.handover, db: h.id.db, keys: h.mode.endKeys(h.id.key, owner, tokenKey(h.id.key)),
+		least: h.mode.least(h.id.key, owner) + 1,
+		args:  append(t.appendGrantArgs(args), h.mode.channel(h.id.key), s.cfg.publishMode(), t.wish.mode.name),
 	}
 	reply, err := s.ask(r, until)
 	e.request.doubt = e.request.doubt || r.doubt

@@ -94,7 +94,7 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 	r := &request{
 		script: f.mode.extend, db: lock.db, least: len(f.mode.keys(lock.key, f.owner)),
 		keys: f.mode.keys(lock.key, f.owner, tombstoneKey(lock.key, f.record.token, f.record.carrier)),
-		args: []any{f.owner, f.text, extended(f.text, ms, s.mint()), ms, channel, news, s.cfg.WatchdogTimeout.Milliseconds()},
+		args: words(f.owner, f.text, extended(f.text, ms, s.mint()), ms, channel, news, s.cfg.WatchdogTimeout.Milliseconds()),
 	}
 	if h == nil {
 		return s.number(r, until)
@@ -158,7 +158,7 @@ func (h *hold) lend(ttl time.Duration, until time.Time) error {
 	ms := ttl.Milliseconds()
 	r := &request{
 		script: f.mode.extend, db: h.id.db, keys: f.mode.keys(h.id.key, f.owner, tombstoneKey(h.id.key, f.record.token, f.record.carrier)),
-		args: []any{f.owner, f.text, leased(extended(f.text, ms, s.mint())), ms, "", "", s.cfg.WatchdogTimeout.Milliseconds()},
+		args: words(f.owner, f.text, leased(extended(f.text, ms, s.mint())), ms, "", "", s.cfg.WatchdogTimeout.Milliseconds()),
 	}
 	left, err := h.extend(r, ttl, until)
 	if err == nil && left < 0 {
@@ -177,7 +177,10 @@ func (s *Service) number(r *request, until time.Time) (int64, error) {
 func (s *Service) mint() string { return s.ownerName(s.owners.Add(1)) }
 
 // ownerName is the owner of that number, which this Leash has minted.
-func (s *Service) ownerName(n int64) string { return string(s.appendOwnerName(nil, n)) }
+func (s *Service) ownerName(n int64) string {
+	var name [64]byte
+	return string(s.appendOwnerName(name[:0], n))
+}
 
 func (s *Service) appendOwnerName(dst []byte, n int64) []byte {
 	return strconv.AppendInt(append(append(dst, s.uuid...), ':'), n, 10)

@@ -63,7 +63,7 @@ func TestSickReplicasHoldUpNoScript(t *testing.T) {
 	for i := range 8 { // each client asks nodes at random
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		key := redistest.KeyIn(i*2000, "lock")
-		reply, err := releaseScript.run(ctx, dialCluster(t, masters...), plain.endKeys(key, "me"), []any{"me", 1, "nobody", 1, "", lockChannel(key), "p"})
+		reply, err := releaseScript.run(ctx, dialCluster(t, masters...), plain.endKeys(key, "me"), words("me", 1, "nobody", 1, "", lockChannel(key), "p"))
 		cancel()
 		if err != nil || numbers(reply)[0] != notThere {
 			t.Fatalf("client %d: %v %v", i, reply, err)

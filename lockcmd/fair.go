@@ -16,11 +16,11 @@ const waitPatience = 10 * time.Second
 func (t *try) stands() bool { return t.wish.mode.fair && t.wish.wait }
 
 // patience is what a FAIR try's request says of for how long it is to be waited for, in ms; "" for one that does not wait.
-func (t *try) patience() any {
+func (t *try) patience() string {
 	if !t.stands() {
 		return ""
 	}
-	return t.carrier.service.patience.Milliseconds()
+	return millisText(t.carrier.service.patience)
 }
 
 // dequeue takes t, which has given up, out of the queue in Redis, unless another command of its owner still stands there. It waits
@@ -32,7 +32,7 @@ func (s *Service) dequeue(t *try) {
 	m, key := t.wish.mode, t.wish.key
 	r := &request{
 		script: leaveScript, db: t.wish.db, keys: m.endKeys(key, t.owner),
-		args: []any{t.owner, m.channel(key), s.cfg.publishMode()},
+		args: words(t.owner, m.channel(key), s.cfg.publishMode()),
 	}
 	if _, err := s.ask(r, time.Now().Add(graceAfterBlock)); errors.Is(err, errUnknown) || errors.Is(err, errRefused) {
 		s.spawn(func() { s.dequeueLater(r) })

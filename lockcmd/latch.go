@@ -50,8 +50,10 @@ func (c *Carrier) countDown(_ context.Context, dst []byte, args [][]byte) []byte
 // callLatch runs a script that changes a latch.
 func (c *Carrier) callLatch(sc *script, key string, args ...any) (int64, error) {
 	s := c.service
-	args = append(args, latchChannel(key), s.cfg.publishMode())
-	reply, err := s.ask(&request{script: sc, db: c.db, keys: []string{key}, args: args, single: true}, s.deadline())
+	r := &request{
+		script: sc, db: c.db, keys: []string{key}, args: words(append(args, latchChannel(key), s.cfg.publishMode())...), single: true,
+	}
+	reply, err := s.ask(r, s.deadline())
 	if err != nil {
 		return 0, err
 	}

@@ -124,7 +124,7 @@ func (g *graces) lookAt(ctx context.Context, own []int) error {
 		id, since = m.id, m.since
 	}
 	g.mu.Unlock()
-	args := []any{id, since, markTTL.Milliseconds()}
+	args := words(id, since, markTTL.Milliseconds())
 	var reply any
 	sent := time.Now()
 	for _, slot := range append(own[:min(len(own), 3):min(len(own), 3)], -1) {

@@ -12,8 +12,9 @@ import (
 // was the hold's last (R4). The old carrier is told.
 type move struct {
 	try     *try
-	old     *hold // when this Leash carries it; its gate is ours while a request is under way, and while its outcome is unknown
-	gate    bool  // is ours
+	old     *hold         // when this Leash carries it; its gate is ours while a request is under way, and while its outcome is unknown
+	gate    bool          // is ours
+	keep    time.Duration // of the old carrier's tombstone
 	request *request
 }
 
@@ -23,6 +24,7 @@ func (t *try) newMove(token int64, from, last string) *move {
 	c, w := t.carrier, t.wish
 	s := c.service
 	m := &move{try: t, old: s.find(w.lock(), func(h *hold) bool { return h.token == token && h.carrier.name == from })}
+	m.keep = max(w.ttl, s.cfg.WatchdogTimeout)
 	text, id := movedText, ""
 	if !w.attaches() {
 		text, id = repeatedText, recordID(w.id)
@@ -34,10 +36,10 @@ func (t *try) newMove(token int64, from, last string) *move {
 	m.request = &request{
 		script: w.mode.move, db: w.db,
 		keys: w.mode.keys(w.key, t.owner, tombstoneKey(w.key, token, from), tombstoneKey(w.key, token, c.name)),
-		args: []any{
+		args: words(
 			t.owner, token, from, last, id, c.name, t.number, recordClient(c.host.Client()), text,
-			max(w.ttl, s.cfg.WatchdogTimeout).Milliseconds(), channel, news,
-		},
+			m.keep.Milliseconds(), channel, news,
+		),
 	}
 	return m
 }
@@ -82,7 +84,7 @@ func (m *move) piecemeal(until time.Time) (any, error) {
 	defer cancel()
 	rdb := t.carrier.service.database(t.wish.db)
 	if m.old == nil {
-		if err := rdb.Set(ctx, all[own], m.request.args[8], millis(m.request.args[9].(int64))).Err(); err != nil {
+		if err := rdb.Set(ctx, all[own], m.request.args[8], m.keep).Err(); err != nil {
 			return nil, errors.Join(errRefused, err)
 		}
 	}

@@ -44,8 +44,11 @@ func tokenKey(key string) string { return prefixName("redisson_lock_token", key)
 // queueKeys are where FAIR waiters of key stand: the list and the zset of Redisson's RedissonFairLock, and our own zset of those who
 // wait through a Leash.
 func queueKeys(key string) []string {
-	return []string{prefixName("redisson_lock_queue", key), prefixName("redisson_lock_timeout", key), suffixName(key, "leash:waiters")}
+	return []string{queueKey(key), prefixName("redisson_lock_timeout", key), suffixName(key, "leash:waiters")}
 }
+
+// queueKey is the first of them: who waits.
+func queueKey(key string) string { return prefixName("redisson_lock_queue", key) }
 
 // rwChannel is where an unlock of key as a read-write lock is told, Redisson's RReadWriteLock included.
 func rwChannel(key string) string { return prefixName("redisson_rwlock", key) }
@@ -67,8 +70,11 @@ func carrierLeash(carrier string) string {
 	return leash
 }
 
-// oneSlot reports whether all helpers of key lie in key's own slot (R10).
+// oneSlot reports whether all helpers of key lie in key's own slot (R10). Without braces they do.
 func oneSlot(key string) bool {
+	if key != "" && !strings.ContainsAny(key, "{}") {
+		return true
+	}
 	s := slotOf(key)
 	return slotOf(tokenKey(key)) == s && slotOf(recordsKey(key)) == s && slotOf(lockChannel(key)) == s
 }

@@ -127,18 +127,18 @@ func TestR7LateCopiesDoNothing(t *testing.T) {
 		if r := late.send(until); r.kind != unknown || count(rdb, key, "me") != "2" {
 			t.Errorf("a late acquire changed the count to %s, and said %v", count(rdb, key, "me"), r)
 		}
-		old := &request{script: releaseScript, keys: []string{key}, args: []any{"me", token, a.carrier.name, 1, "", "c", "p"}}
+		old := &request{script: releaseScript, keys: []string{key}, args: words("me", token, a.carrier.name, 1, "", "c", "p")}
 		if reply, err := s.ask(old, until); err != nil || numbers(reply)[0] != -2 || count(rdb, key, "me") != "2" {
 			t.Errorf("a late release took a count: %v %v", reply, err)
 		}
 		last := a.carrier.requests.Add(1)
-		again := &request{script: releaseScript, keys: []string{key}, args: []any{"me", token, a.carrier.name, last, "", "c", "p"}}
+		again := &request{script: releaseScript, keys: []string{key}, args: words("me", token, a.carrier.name, last, "", "c", "p")}
 		for range 3 {
 			if reply, err := s.ask(again, until); err != nil || numbers(reply)[0] != 0 || count(rdb, key, "me") != "1" {
 				t.Fatalf("a repeated release: %v %v, count %s", reply, err, count(rdb, key, "me"))
 			}
 		}
-		other := &request{script: releaseScript, keys: []string{key}, args: []any{"me", token - 1, a.carrier.name, last + 9, "", "c", "p"}}
+		other := &request{script: releaseScript, keys: []string{key}, args: words("me", token-1, a.carrier.name, last+9, "", "c", "p")}
 		if reply, err := s.ask(other, until); err != nil || numbers(reply)[0] != -1 {
 			t.Errorf("a release of another token: %v %v", reply, err)
 		}

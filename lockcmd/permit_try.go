@@ -24,12 +24,12 @@ type permitTry struct {
 func (c *Carrier) newPermitTry(w wish, count int64) *permitTry {
 	s := c.service
 	t := &permitTry{carrier: c, wish: w, permits: newPermits(w.key, w.id, count), number: c.requests.Add(1)}
-	args := []any{
+	args := words(
 		c.name, t.number, w.ttl.Milliseconds(), w.options(), recordID(w.id), recordClient(c.host.Client()), permitChannel(w.key),
 		s.cfg.publishMode(), s.graces.may(w.key),
-	}
+	)
 	for _, p := range t.permits {
-		args = append(args, p, s.owners.Add(1))
+		args = append(args, p, decimal(s.owners.Add(1)))
 	}
 	t.request = &request{script: permitAcquireScript, db: w.db, keys: semaphoreKeys(w.key), args: args}
 	return t
@@ -247,7 +247,7 @@ func (t *permitTry) undoLater() {
 func (t *permitTry) takeBack(permits []string) {
 	s := t.carrier.service
 	r := &request{script: permitUndoScript, db: t.wish.db, keys: semaphoreKeys(t.wish.key)}
-	r.args = []any{t.carrier.name, t.number, permitChannel(t.wish.key), s.cfg.publishMode()}
+	r.args = words(t.carrier.name, t.number, permitChannel(t.wish.key), s.cfg.publishMode())
 	for _, p := range permits {
 		r.args = append(r.args, p)
 	}

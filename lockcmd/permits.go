@@ -184,13 +184,13 @@ func (s *Service) revokePermit(lock lockID, id string, until time.Time) (given b
 	token, carrier, ttl := "", "", int64(0)
 	for range 16 {
 		n, _ := strconv.ParseInt(token, 10, 64)
-		r.keys, r.args = semaphoreKeys(lock.key), []any{id, token, carrier, permitChannel(lock.key), s.cfg.publishMode()}
+		r.keys, r.args = semaphoreKeys(lock.key), words(id, token, carrier, permitChannel(lock.key), s.cfg.publishMode())
 		if carrier != "" {
 			r.keys = append(r.keys, tombstoneKey(lock.key, n, carrier))
 			keep := max(ttl, s.cfg.WatchdogTimeout.Milliseconds())
-			r.args = append(r.args, keep, carrierChannel(carrier), newsText("released", n, carrier, lock.key))
+			r.args = append(r.args, decimal(keep), carrierChannel(carrier), newsText("released", n, carrier, lock.key))
 		} else {
-			r.args = append(r.args, 0, "", "")
+			r.args = append(r.args, "0", "", "")
 		}
 		reply, err := s.ask(r, until)
 		if err != nil {

@@ -61,7 +61,7 @@ func (h *hold) lasting() time.Duration {
 
 // restoreRequest is for holds of one slot and mode, whose gates are ours.
 func (s *Service) restoreRequest(m incumbent, holds []*hold) *request {
-	r := &request{script: holds[0].mode.restore, db: holds[0].id.db, args: []any{m.replid, m.until, s.cfg.TokenTTL.Milliseconds()}}
+	r := &request{script: holds[0].mode.restore, db: holds[0].id.db, args: words(m.replid, m.until, s.cfg.TokenTTL.Milliseconds())}
 	for _, h := range holds {
 		number := h.carrier.requests.Add(1)
 		h.carrier.mu.Lock()
@@ -72,7 +72,7 @@ func (s *Service) restoreRequest(m incumbent, holds []*hold) *request {
 			r.keys = append(r.keys, tokenKey(h.id.key))
 		}
 		r.keys = append(r.keys, tombstoneKey(h.id.key, h.token, h.carrier.name))
-		r.args = append(r.args, h.owner(), int64(count), max(h.lasting().Milliseconds(), 1), h.recordText(number))
+		r.args = append(r.args, words(h.owner(), int64(count), max(h.lasting().Milliseconds(), 1), h.recordText(number))...)
 	}
 	return r
 }

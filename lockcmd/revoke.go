@@ -64,6 +64,7 @@ type revocation struct {
 	carrier string
 	token   int64
 	answer  string // what this request was answered when it came before
+	keep    int64  // ms for which the answer is kept, and the tombstone
 	request *request
 	local   *hold // the hold, when this Leash carries it
 
@@ -93,7 +94,7 @@ func (v *revocation) read(o options, until time.Time) (found bool, err error) {
 	r := f.record
 	v.mode, v.owner, v.carrier, v.token = f.mode, f.owner, r.carrier, r.token
 	v.local = s.find(lockID{v.db, v.key}, func(h *hold) bool { return h.token == r.token && h.carrier.name == r.carrier })
-	keep := max(r.ttl, s.cfg.WatchdogTimeout.Milliseconds(), l.left.Milliseconds())
+	v.keep = max(r.ttl, s.cfg.WatchdogTimeout.Milliseconds(), l.left.Milliseconds())
 	channel, ended, lessened := "", "", ""
 	if v.local == nil {
 		channel = carrierChannel(r.carrier)
@@ -106,7 +107,7 @@ func (v *revocation) read(o options, until time.Time) (found bool, err error) {
 	v.request = &request{
 		script: v.mode.revoke, db: v.db,
 		keys: v.mode.endKeys(v.key, v.owner, tombstoneKey(v.key, r.token, r.carrier), answerKey(v.key, v.id)),
-		args: []any{v.owner, v.token, v.carrier, all, v.mode.channel(v.key), s.cfg.publishMode(), keep, channel, ended, lessened},
+		args: words(v.owner, v.token, v.carrier, all, v.mode.channel(v.key), s.cfg.publishMode(), v.keep, channel, ended, lessened),
 	}
 	return true, nil
 }
@@ -162,7 +163,7 @@ func tryAgain(err error) bool {
 // piecemeal does what revoke.lua does with one key a call, for a slot in migration (R14). The tombstone is laid first: if the
 // carrier finds the hold gone, it must find the reason too.
 func (v *revocation) piecemeal(until time.Time) (int64, error) {
-	s, keep := v.service, v.request.args[6].(int64)
+	s := v.service
 	own := len(v.mode.keys(v.key, v.owner)) // how many keys are the lock's and its kind's
 	tombstone, kept := v.request.keys[own], v.request.keys[own+1]
 	if answer, err := s.value(v.db, kept, until); err != nil || answer != "" {
@@ -173,7 +174,7 @@ func (v *revocation) piecemeal(until time.Time) (int64, error) {
 	defer cancel()
 	rdb := s.database(v.db)
 	if v.local == nil {
-		if err := rdb.Set(ctx, tombstone, releasedText, millis(keep)).Err(); err != nil {
+		if err := rdb.Set(ctx, tombstone, releasedText, millis(v.keep)).Err(); err != nil {
 			return 0, errors.Join(errRefused, err)
 		}
 	}
@@ -190,7 +191,7 @@ func (v *revocation) piecemeal(until time.Time) (int64, error) {
 		rdb.Del(ctx, tombstone)
 	}
 	if code != notThere {
-		rdb.Set(ctx, kept, strconv.FormatInt(code, 10), millis(keep))
+		rdb.Set(ctx, kept, strconv.FormatInt(code, 10), millis(v.keep))
 	}
 	return code, nil
 }
@@ -198,7 +199,7 @@ func (v *revocation) piecemeal(until time.Time) (int64, error) {
 // finish repeats the request until Redis answers, or the hold's lease must be over (R26).
 func (v *revocation) finish() {
 	s := v.service
-	for limit := time.Now().Add(millis(v.request.args[6].(int64))); time.Now().Before(limit); {
+	for limit := time.Now().Add(millis(v.keep)); time.Now().Before(limit); {
 		_, err := v.send(s.deadline())
 		if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) || s.stopped(100*time.Millisecond) {
 			break

@@ -63,7 +63,7 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 			t.Errorf("a late acquire changed the count to %s, and said %v", count(rdb, key, field), r)
 		}
 		release := func(token, number int64) *request {
-			return &request{script: m.release, keys: m.keys(key, "me"), args: []any{"me", token, a.carrier.name, number, "", "c", "p"}}
+			return &request{script: m.release, keys: m.keys(key, "me"), args: words("me", token, a.carrier.name, number, "", "c", "p")}
 		}
 		for _, row := range []struct {
 			request *request

@@ -70,13 +70,15 @@ type once struct{ *redis.Cmd }
 // NoRetry implements redis.Cmder.
 func (once) NoRetry() bool { return true }
 
-func (sc *script) command(ctx context.Context, verb string, keys []string, args []any) once {
+func (sc *script) command(ctx context.Context, verb string, keys, args []string) once {
 	all := make([]any, 0, 3+len(keys)+len(args))
 	all = append(all, verb, sc.body(verb), len(keys))
-	for _, k := range keys {
-		all = append(all, k)
+	for _, words := range [...][]string{keys, args} {
+		for _, word := range words {
+			all = append(all, word)
+		}
 	}
-	return scriptCommand(ctx, append(all, args...))
+	return scriptCommand(ctx, all)
 }
 
 // body is what the script is called by.
@@ -101,7 +103,7 @@ type processor interface {
 }
 
 // run executes a script once: by its hash, or by its text where Redis does not have it yet.
-func (sc *script) run(ctx context.Context, rdb processor, keys []string, args []any) (any, error) {
+func (sc *script) run(ctx context.Context, rdb processor, keys, args []string) (any, error) {
 	cmd := sc.command(ctx, "EVALSHA", keys, args)
 	err := rdb.Process(ctx, cmd)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {

@@ -47,7 +47,7 @@ type heldBy struct {
 // call runs a script, which must answer so.
 func (h *heldBy) call(want string, sc *script, keys []string, args ...any) {
 	h.t.Helper()
-	reply, err := sc.run(context.Background(), h.rdb.(processor), keys, args)
+	reply, err := sc.run(context.Background(), h.rdb.(processor), keys, words(args...))
 	if got := fmt.Sprint(reply); err != nil || got != want {
 		h.t.Errorf("%s: got %s, %v, want %s", h.mode.name, got, err, want)
 	}

@@ -41,7 +41,7 @@ func (c *Carrier) initSemaphore(_ context.Context, dst []byte, args [][]byte) []
 	}
 	key := string(args[1])
 	r := &request{
-		script: semaphoreScript, db: c.db, keys: []string{key}, args: []any{n, permitChannel(key), s.cfg.publishMode()}, single: true,
+		script: semaphoreScript, db: c.db, keys: []string{key}, args: words(n, permitChannel(key), s.cfg.publishMode()), single: true,
 	}
 	return c.replyAsked(dst, r)
 }
@@ -55,7 +55,7 @@ func (c *Carrier) resize(_ context.Context, dst []byte, args [][]byte) []byte {
 	}
 	key := string(args[1])
 	r := &request{
-		script: resizeScript, db: c.db, keys: semaphoreKeys(key), args: []any{n, permitChannel(key), s.cfg.publishMode()},
+		script: resizeScript, db: c.db, keys: semaphoreKeys(key), args: words(n, permitChannel(key), s.cfg.publishMode()),
 	}
 	return c.replyAsked(dst, r)
 }

@@ -83,7 +83,7 @@ func (t *try) renew() {
 	m, key := t.wish.mode, t.wish.key
 	t.request = &request{
 		script: m.acquire, db: t.wish.db, keys: m.keys(key, t.owner, tokenKey(key)),
-		args: append([]any{t.owner, t.carrier.name, t.number, want}, t.grantArgs()...),
+		args: t.appendGrantArgs(append(make([]string, 0, 11), t.owner, t.carrier.name, decimal(t.number), want)),
 	}
 	if m.fair {
 		t.request.keys = append(t.request.keys, m.queue(key)...)
@@ -91,13 +91,13 @@ func (t *try) renew() {
 	}
 }
 
-// grantArgs are what the scripts need to make a hold, from the TTL on.
-func (t *try) grantArgs() []any {
-	w, s := t.wish, t.carrier.service
-	return []any{
-		w.ttl.Milliseconds(), w.options(), s.cfg.TokenTTL.Milliseconds(), recordID(w.id), recordClient(t.carrier.host.Client()), w.more(),
+// appendGrantArgs appends what the scripts need to make a hold, from the TTL on.
+func (t *try) appendGrantArgs(args []string) []string {
+	w, s := &t.wish, t.carrier.service
+	return append(args,
+		millisText(w.ttl), w.options(), millisText(s.cfg.TokenTTL), recordID(w.id), recordClient(t.carrier.host.Client()), w.more(),
 		s.graces.may(w.key),
-	}
+	)
 }
 
 // mayArg is the place of the master that may grant among the arguments of an acquire.
@@ -315,7 +315,7 @@ func (t *try) freshen(r *result) {
 	}
 	again := &request{
 		script: t.wish.mode.renew, db: t.wish.db, keys: t.wish.mode.keys(t.wish.key, t.owner),
-		args: []any{ttl.Milliseconds(), t.owner, mark(r.token, t.carrier.name)},
+		args: words(ttl.Milliseconds(), t.owner, mark(r.token, t.carrier.name)),
 	}
 	reply, err := s.ask(again, s.deadline())
 	if n := numbers(reply); err == nil && len(n) == 1 && n[0] > 0 {

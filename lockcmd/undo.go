@@ -104,9 +104,9 @@ func (s *Service) undoLater(t *try, h *hold) {
 func (s *Service) takeBack(t *try, number int64) {
 	r := &request{
 		script: t.wish.mode.undo, db: t.wish.db, keys: t.wish.mode.endKeys(t.wish.key, t.owner), least: len(t.wish.mode.keys(t.wish.key, t.owner)),
-		args: []any{
+		args: words(
 			t.owner, t.carrier.name, t.number, number, t.wish.mode.channel(t.wish.key), s.cfg.publishMode(),
-		},
+		),
 	}
 	for {
 		_, err := s.ask(r, s.deadline())

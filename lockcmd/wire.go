@@ -1,32 +1,52 @@
 package lockcmd
 
 import (
-	"context"
+	"bytes"
 	"errors"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// Wire sends a command, in RESP2, to the node that owns a slot, among other callers' commands on one connection, and returns Redis's
-// reply. It does not look for another node, nor wait for a connection. Unless sent is set, Redis has not had the command and will not get it.
-// It blocks until ctx ends at the latest.
-type Wire func(ctx context.Context, db, slot int, command []byte) (reply []byte, sent bool, err error)
+// Wire sends a command, in RESP2, to the node that owns a slot, among other callers' commands on one connection, and appends Redis's
+// reply to dst. It does not look for another node, nor wait for a connection. Unless sent is set, Redis has not had the command and will not
+// get it. It blocks until the time given at the latest, and does not keep the command.
+type Wire func(until time.Time, db, slot int, command, dst []byte) (reply []byte, sent bool, err error)
+
+// slip is what a script's command is written on, and its reply.
+type slip struct{ command, reply []byte }
+
+// slips are for reuse: the buffers of one command were a third of all that it allocated.
+var slips = sync.Pool{New: func() any { return &slip{command: make([]byte, 0, 512)} }}
+
+// keptSlip is how large a slip's buffers are kept.
+const keptSlip = 4 << 10
+
+func (p *slip) free() {
+	if cap(p.command) <= keptSlip && cap(p.reply) <= keptSlip {
+		slips.Put(p)
+	}
+}
 
 // runWired runs r's script over the wire. It reports done unless Redis certainly has not run it: then it is the client's turn, which
 // dials, follows redirects and brings the text of scripts.
-func (s *Service) runWired(ctx context.Context, r *request) (reply any, err error, done bool) {
-	command, ok := r.encode()
-	if !ok {
-		return nil, nil, false
-	}
-	text, sent, err := s.cfg.Wire(ctx, r.db, slotOf(r.keys[0]), command)
+func (s *Service) runWired(until time.Time, r *request) (reply any, err error, done bool) {
+	p := slips.Get().(*slip)
+	defer p.free()
+	p.command = r.append(p.command[:0])
+	text, sent, err := s.cfg.Wire(until, r.db, slotOf(r.keys[0]), p.command, p.reply[:0])
+	p.reply = text
 	switch {
-	case err != nil && !sent && ctx.Err() != nil:
+	case err != nil && !sent && !time.Now().Before(until):
 		return nil, errRefused, true // and no time is left
 	case err != nil:
 		return nil, err, sent
+	}
+	if n, ok := integers(text); ok {
+		return n, nil, true
 	}
 	reply, rest, err := decode(string(text))
 	switch {
@@ -39,27 +59,36 @@ func (s *Service) runWired(ctx context.Context, r *request) (reply any, err erro
 	return reply, nil, true
 }
 
-// encode is r as EVALSHA. It knows text and integers only.
-func (r *request) encode() (command []byte, ok bool) {
-	b := appendArray(make([]byte, 0, 512), 3+len(r.keys)+len(r.args))
-	b = appendBulk(appendBulk(b, "EVALSHA"), r.script.sha)
-	b = appendBulk(b, strconv.Itoa(len(r.keys)))
+// append writes r as EVALSHA behind dst.
+func (r *request) append(dst []byte) []byte {
+	dst = appendArray(dst, 3+len(r.keys)+len(r.args))
+	dst = appendBulk(appendBulk(dst, "EVALSHA"), r.script.sha)
+	dst = appendBulk(dst, decimal(len(r.keys)))
 	for _, key := range r.keys {
-		b = appendBulk(b, key)
+		dst = appendBulk(dst, key)
 	}
 	for _, arg := range r.args {
-		switch arg := arg.(type) {
-		case string:
-			b = appendBulk(b, arg)
-		case int64:
-			b = appendBulk(b, strconv.FormatInt(arg, 10))
-		case int:
-			b = appendBulk(b, strconv.Itoa(arg))
-		default:
+		dst = appendBulk(dst, arg)
+	}
+	return dst
+}
+
+// integers reads a reply that is an array of integers, as nearly all are; else ok is false.
+func integers(text []byte) (list []int64, ok bool) {
+	line, rest, _ := bytes.Cut(text, []byte("\r\n"))
+	if len(line) != 2 || line[0] != '*' || line[1] < '1' || line[1] > '9' {
+		return nil, false
+	}
+	list = make([]int64, line[1]-'0')
+	for i := range list {
+		if line, rest, ok = bytes.Cut(rest, []byte("\r\n")); !ok || len(line) == 0 || line[0] != ':' {
+			return nil, false
+		}
+		if list[i], ok = parseInt(line[1:]); !ok {
 			return nil, false
 		}
 	}
-	return b, true
+	return list, len(rest) == 0
 }
 
 // replyError is an error that Redis answered with.

@@ -3,10 +3,13 @@ package lockcmd
 import (
 	"context"
 	"errors"
+	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -49,50 +52,70 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func TestEncode(t *testing.T) {
-	r := &request{script: &script{sha: "abc"}, keys: []string{"k", "{k}:x"}, args: []any{"me", int64(-5), 7}}
-	want := "*8\r\n$7\r\nEVALSHA\r\n$3\r\nabc\r\n$1\r\n2\r\n$1\r\nk\r\n$5\r\n{k}:x\r\n$2\r\nme\r\n$2\r\n-5\r\n$1\r\n7\r\n"
-	if got, ok := r.encode(); !ok || string(got) != want {
-		t.Errorf("got %q, %v, want %q", got, ok, want)
+func TestIntegers(t *testing.T) {
+	for text, want := range map[string][]int64{
+		"*1\r\n:0\r\n": {0},
+		"*3\r\n:1\r\n:1766000000000000\r\n:-2\r\n": {1, 1766000000000000, -2},
+	} {
+		got, ok := integers([]byte(text))
+		if !ok || !slices.Equal(got, want) {
+			t.Errorf("%q: got %v, %v, want %v", text, got, ok, want)
+		}
+		for i := range text {
+			if got, ok := integers([]byte(text[:i])); ok {
+				t.Errorf("%q cut after %d: got %v", text, i, got)
+			}
+		}
 	}
-	r.args = append(r.args, 1.5)
-	if got, ok := r.encode(); ok {
-		t.Errorf("a fraction: got %q", got)
+	for _, text := range []string{
+		":1\r\n", "*0\r\n", "*-1\r\n", "*x\r\n", "*1\r\n$1\r\n1\r\n", "*1\r\n:\r\n", "*1\r\n:x\r\n", "*1\r\n:1\r\n:2\r\n", "*10\r\n:1\r\n",
+		"*1\r\n:99999999999999999999\r\n", "-ERR no\r\n", "\r\n:1\r\n",
+	} {
+		if got, ok := integers([]byte(text)); ok {
+			t.Errorf("%q: got %v", text, got)
+		}
+	}
+}
+
+func TestEncode(t *testing.T) {
+	r := &request{script: &script{sha: "abc"}, keys: []string{"k", "{k}:x"}, args: words("me", int64(-5), 7)}
+	want := "*8\r\n$7\r\nEVALSHA\r\n$3\r\nabc\r\n$1\r\n2\r\n$1\r\nk\r\n$5\r\n{k}:x\r\n$2\r\nme\r\n$2\r\n-5\r\n$1\r\n7\r\n"
+	if got := r.append([]byte("+OK\r\n")); string(got) != "+OK\r\n"+want {
+		t.Errorf("got %q, want %q behind what was there", got, want)
 	}
 }
 
 // TestR7WhatTheWireLeavesToTheClient: a script goes a second way only when Redis certainly has not run it.
 func TestR7WhatTheWireLeavesToTheClient(t *testing.T) {
 	broken := errors.New("broken")
-	over, cancel := context.WithCancel(context.Background())
-	cancel()
+	soon, over := time.Now().Add(time.Minute), time.Now()
 	for _, c := range []struct {
 		name  string
-		ctx   context.Context
+		until time.Time
 		reply string
 		sent  bool
 		err   error
 		done  bool
 		want  error // of runWired; nil for none
 	}{
-		{"answered", t.Context(), ":1\r\n", true, nil, true, nil},
-		{"an error of the script", t.Context(), "-WRONGTYPE no\r\n", true, nil, true, replyError("WRONGTYPE no")},
-		{"out of memory", t.Context(), "-OOM no\r\n", true, nil, true, replyError("OOM no")},
-		{"no such script", t.Context(), "-NOSCRIPT no\r\n", true, nil, false, nil},
-		{"moved", t.Context(), "-MOVED 1 127.0.0.1:1\r\n", true, nil, false, nil},
-		{"on its way", t.Context(), "-ASK 1 127.0.0.1:1\r\n", true, nil, false, nil},
-		{"loading", t.Context(), "-LOADING no\r\n", true, nil, false, nil},
-		{"not sent", t.Context(), "", false, broken, false, nil},
-		{"not sent, and no time left", over, "", false, context.Canceled, true, errRefused},
-		{"sent and lost", t.Context(), "", true, broken, true, broken},
-		{"no reply of Redis", t.Context(), "what\r\n", true, nil, true, errUnknown},
-		{"more than a reply", t.Context(), ":1\r\n:2\r\n", true, nil, true, errUnknown},
+		{"answered", soon, ":1\r\n", true, nil, true, nil},
+		{"an error of the script", soon, "-WRONGTYPE no\r\n", true, nil, true, replyError("WRONGTYPE no")},
+		{"out of memory", soon, "-OOM no\r\n", true, nil, true, replyError("OOM no")},
+		{"no such script", soon, "-NOSCRIPT no\r\n", true, nil, false, nil},
+		{"moved", soon, "-MOVED 1 127.0.0.1:1\r\n", true, nil, false, nil},
+		{"on its way", soon, "-ASK 1 127.0.0.1:1\r\n", true, nil, false, nil},
+		{"loading", soon, "-LOADING no\r\n", true, nil, false, nil},
+		{"not sent", soon, "", false, broken, false, nil},
+		{"not sent, and no time left", over, "", false, os.ErrDeadlineExceeded, true, errRefused},
+		{"sent and lost", soon, "", true, broken, true, broken},
+		{"no reply of Redis", soon, "what\r\n", true, nil, true, errUnknown},
+		{"more than a reply", soon, ":1\r\n:2\r\n", true, nil, true, errUnknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &Service{cfg: Config{Wire: func(context.Context, int, int, []byte) ([]byte, bool, error) {
-				return []byte(c.reply), c.sent, c.err
+			s := &Service{cfg: Config{Wire: func(_ time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
+				return append(dst, c.reply...), c.sent, c.err
 			}}}
-			_, err, done := s.runWired(c.ctx, &request{script: releaseScript, keys: []string{"k"}})
+			_, err, done := s.runWired(c.until, &request{script: releaseScript, keys: []string{"k"}})
 			if done != c.done || done && !errors.Is(err, c.want) {
 				t.Errorf("got %v, done %v, want %v, %v", err, done, c.want, c.done)
 			}
@@ -104,8 +127,8 @@ func TestR7WhatTheWireLeavesToTheClient(t *testing.T) {
 }
 
 // overTheClient is a wire that takes nothing.
-func overTheClient(context.Context, int, int, []byte) ([]byte, bool, error) {
-	return nil, false, errors.New("no wire")
+func overTheClient(_ time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
+	return dst, false, errors.New("no wire")
 }
 
 // TestOverTheWire: locks go by the wire as soon as there is one, and redirects and missing scripts do no harm.
@@ -114,8 +137,8 @@ func TestOverTheWire(t *testing.T) {
 		var wired atomic.Int64
 		s := leash(t, rdb, Config{}, func(s *Service) {
 			wire := s.cfg.Wire
-			s.cfg.Wire = func(ctx context.Context, db, slot int, command []byte) ([]byte, bool, error) {
-				reply, sent, err := wire(ctx, db, slot, command)
+			s.cfg.Wire = func(until time.Time, db, slot int, command, dst []byte) ([]byte, bool, error) {
+				reply, sent, err := wire(until, db, slot, command, dst)
 				if sent && err == nil {
 					wired.Add(1)
 				}

@@ -1,8 +1,9 @@
 package upstream
 
 import (
-	"context"
 	"errors"
+	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -11,33 +12,36 @@ import (
 var errNoLink = errors.New("upstream: no connection for scripts yet")
 
 // Script sends a lock script to the node of a slot, on a link that many
-// scripts share, and waits for its reply or the end of ctx. It follows no
-// redirect and does not dial: without a standing connection it fails at once,
-// but sees to one; so it does while nothing has come for scriptSilence of those
-// that are under way, for whoever is behind them would wait too. Unless sent is set, Redis has
-// not had the command and will not get it.
-func (u *Upstream) Script(ctx context.Context, db, slot int, command []byte) (reply []byte, sent bool, err error) {
+// scripts share, waits for its reply, until the time given at the latest, and
+// appends it to dst. It follows no redirect and does not dial: without a
+// standing connection it fails at once, but sees to one; so it does while
+// nothing has come for scriptSilence of those that are under way, for whoever
+// is behind them would wait too. Unless sent is set, Redis has not had the
+// command and will not get it. The command is not kept.
+func (u *Upstream) Script(until time.Time, db, slot int, command, dst []byte) (reply []byte, sent bool, err error) {
 	node := u.Topology().Node(uint16(slot))
 	if node == nil || node.Silent() {
-		return nil, false, errNoLink
+		return dst, false, errNoLink
 	}
 	lane := u.ServiceLane()
 	lane.DB, lane.Scripts = db, true
 	l := node.Link(lane)
 	if !l.standing() {
 		l.prepare()
-		return nil, false, errNoLink
+		return dst, false, errNoLink
 	}
-	c := &scriptCall{link: l, ended: make(chan struct{})}
-	c.Request, c.Sink = command, c
+	c := newScriptCall(l, command)
 	l.scripts.begun()
 	l.Submit(&c.Call)
+	c.timer.Reset(time.Until(until))
 	select {
 	case <-c.ended:
-		return c.reply, c.written, c.err
-	case <-ctx.Done():
-		return nil, !c.state.CompareAndSwap(waiting, abandoned), ctx.Err()
+	case <-c.timer.C: // the link has c still
+		return dst, !c.state.CompareAndSwap(waiting, abandoned), os.ErrDeadlineExceeded
 	}
+	dst, sent, err = append(dst, c.reply...), c.written, c.err
+	c.free()
+	return dst, sent, err
 }
 
 // scriptSilence is for how long the scripts on a link may wait for a word.
@@ -90,11 +94,43 @@ type scriptCall struct {
 	Call
 	link  *Link
 	state atomic.Int32
-	ended chan struct{} // closed when the fields below are complete
+	ended chan struct{} // size 1: the fields below are complete
+	timer *time.Timer   // stopped, but while somebody waits
 
 	reply   []byte
 	written bool
 	err     error
+}
+
+// scriptCalls are those that have ended, for reuse.
+var scriptCalls = sync.Pool{New: func() any {
+	c := &scriptCall{ended: make(chan struct{}, 1), timer: time.NewTimer(0)}
+	c.timer.Stop()
+	c.Sink = c
+	return c
+}}
+
+// newScriptCall is a call of a copy of command.
+func newScriptCall(l *Link, command []byte) *scriptCall {
+	c := scriptCalls.Get().(*scriptCall)
+	c.link = l
+	c.Request = append(c.Request[:0], command...)
+	return c
+}
+
+// keptScript is how large the buffers of a call are kept. Requests as small
+// are copied when they are written, so nobody reads them any more.
+const keptScript = 4 << 10
+
+// free gives c back, which has ended.
+func (c *scriptCall) free() {
+	c.timer.Stop()
+	if cap(c.Request) > keptScript || cap(c.reply) > keptScript {
+		return
+	}
+	c.state.Store(waiting)
+	c.link, c.reply, c.written, c.err = nil, c.reply[:0], false, nil
+	scriptCalls.Put(c)
 }
 
 // States of a scriptCall.
@@ -104,10 +140,10 @@ const (
 	abandoned // nobody wants it any more
 )
 
-// end is the last that comes of a call.
+// end is the last that comes of a call: it belongs to whoever waits for it.
 func (c *scriptCall) end() {
-	close(c.ended)
 	c.link.scripts.ended()
+	c.ended <- struct{}{}
 }
 
 // Reply implements Sink.

@@ -1,8 +1,8 @@
 package upstream
 
 import (
-	"context"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -14,12 +14,15 @@ func standingScripts(t *testing.T, answer func(args []string) string) (*Upstream
 	t.Helper()
 	f := startFake(t, answer)
 	u := startUpstream(t, f.addr, time.Second)
-	if _, sent, err := u.Script(t.Context(), 0, 7, resp.AppendCommand(nil, "ECHO", "first")); sent || !errors.Is(err, errNoLink) {
+	if _, sent, err := u.Script(soon(), 0, 7, resp.AppendCommand(nil, "ECHO", "first"), nil); sent || !errors.Is(err, errNoLink) {
 		t.Fatalf("without a connection: got sent %v, %v", sent, err)
 	}
 	awaitStanding(t, u.AnyNode().Link(Lane{Scripts: true}))
 	return u, f
 }
+
+// soon is when a script must have its reply.
+func soon() time.Time { return time.Now().Add(10 * time.Second) }
 
 func awaitStanding(t *testing.T, l *Link) {
 	t.Helper()
@@ -33,7 +36,7 @@ func awaitStanding(t *testing.T, l *Link) {
 func TestScript(t *testing.T) {
 	u, f := standingScripts(t, echo)
 	for _, word := range []string{"a", "b"} {
-		reply, sent, err := u.Script(t.Context(), 0, 7, resp.AppendCommand(nil, "ECHO", word))
+		reply, sent, err := u.Script(soon(), 0, 7, resp.AppendCommand(nil, "ECHO", word), nil)
 		if string(reply) != string(resp.AppendBulk(nil, word)) || !sent || err != nil {
 			t.Errorf("got %q, sent %v, %v", reply, sent, err)
 		}
@@ -46,7 +49,7 @@ func TestScript(t *testing.T) {
 // TestScriptIsLost: whether Redis may have run it is told, and the next one finds no connection.
 func TestScriptIsLost(t *testing.T) {
 	u, f := standingScripts(t, func([]string) string { return "" })
-	if _, sent, err := u.Script(t.Context(), 0, 7, resp.AppendCommand(nil, "ECHO", "die")); !sent || err == nil {
+	if _, sent, err := u.Script(soon(), 0, 7, resp.AppendCommand(nil, "ECHO", "die"), nil); !sent || err == nil {
 		t.Errorf("got sent %v, %v", sent, err)
 	}
 	if got := f.commands(); got != "ECHO die" {
@@ -58,22 +61,21 @@ func TestScriptIsLost(t *testing.T) {
 func TestScriptIsAbandoned(t *testing.T) {
 	hold := make(chan struct{})
 	u, f := standingScripts(t, func(args []string) string { <-hold; return echo(args) })
-	ctx, cancel := context.WithTimeout(t.Context(), scriptSilence+50*time.Millisecond)
-	defer cancel()
-	if _, sent, err := u.Script(ctx, 0, 7, resp.AppendCommand(nil, "ECHO", "a")); !sent || !errors.Is(err, context.DeadlineExceeded) {
+	until := time.Now().Add(scriptSilence + 50*time.Millisecond)
+	if _, sent, err := u.Script(until, 0, 7, resp.AppendCommand(nil, "ECHO", "a"), nil); !sent || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("written: got sent %v, %v", sent, err)
 	}
-	if _, sent, err := u.Script(t.Context(), 0, 7, resp.AppendCommand(nil, "ECHO", "b")); sent || !errors.Is(err, errNoLink) {
+	if _, sent, err := u.Script(soon(), 0, 7, resp.AppendCommand(nil, "ECHO", "b"), nil); sent || !errors.Is(err, errNoLink) {
 		t.Errorf("behind it: got sent %v, %v", sent, err)
 	}
 	close(hold)
 	l := u.AnyNode().Link(Lane{Scripts: true})
 	awaitStanding(t, l)
-	c := &scriptCall{link: l, ended: make(chan struct{})}
+	c := newScriptCall(l, nil)
 	if !c.state.CompareAndSwap(waiting, abandoned) || !c.Dropped() {
 		t.Error("an abandoned call is written")
 	}
-	c = &scriptCall{link: l, ended: make(chan struct{})}
+	c = newScriptCall(l, nil)
 	for range 2 { // asked again, it is the same
 		if c.Dropped() || c.state.CompareAndSwap(waiting, abandoned) {
 			t.Error("a written call is called unsent")
