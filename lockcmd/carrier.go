@@ -17,7 +17,7 @@ type Host interface {
 	Moved(key []byte)
 	// Guard asks for tight keepalives: on with the first hold or waiter, off when the last one is gone (R29).
 	Guard(on bool)
-	// Wait says that the command in progress begins to wait. From now on the ctx of Do must end when the client disconnects.
+	// Wait says that the command in progress begins to wait: Do calls it itself. From now on its ctx must end when the client disconnects.
 	Wait()
 	// Pushes reports whether the client's protocol has frames that answer no command, as RESP3 has.
 	Pushes() bool

@@ -75,6 +75,8 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 		bound = int(*o.quorum)
 	}
 	w.db = c.db
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // looks that come too late take nothing
 	a := newAssembly(ctx, c, keys, w, bound)
 	if w.wait && a.deadlock() {
 		return appendError(dst, msgDeadlock)

@@ -144,7 +144,7 @@ func (s *session) setInfo(c *command, cmd resp.Command) bool {
 
 func (s *session) rename(name string) {
 	s.mu.Lock()
-	s.name = name
+	s.name, s.shownAs = name, ""
 	s.mu.Unlock()
 }
 

@@ -41,6 +41,7 @@ type session struct {
 	wasReset bool             // reading failed, and not by the client's closing
 	tx       *transaction     // from MULTI or WATCH on, nil without
 	caching  []byte           // CLIENT CACHING, for the next command
+	sentry   *watcher         // for the next lock command; nil before the first
 	monitors []*upstream.Link // on which Redis tells what it executes
 	modes    modes            // what makes a command more than ordinary
 	lane     upstream.Lane    // changed only while no call is in flight
@@ -104,6 +105,7 @@ type session struct {
 	cut              bool  // the session was ended from outside; it is deaf too
 	killedBy         string
 	name             string // CLIENT SETNAME
+	shownAs          string // with its locks; "": not known yet
 	libName          string // CLIENT SETINFO
 	libVersion       string
 	since            time.Time

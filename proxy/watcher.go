@@ -23,6 +23,7 @@ const (
 // first at the session's next read.
 type watcher struct {
 	session *session
+	ctx     context.Context // of a lock command, ended by cancel
 	cancel  context.CancelFunc
 
 	once    sync.Once
