@@ -14,70 +14,17 @@ type Model struct {
 	Loose     bool // the script that grants does not look at which master it runs on
 	Trusting  bool // a master that nobody has looked at counts as settled, also when it was promoted
 	Outlives  bool // an old master may serve on for longer than the lease, or the grace, lasts that it had when it was replaced
+
+	// What owners may do besides, and the rules for that. Each is searched by itself: together they are too many states.
+	Counts   bool  // they enter the lock again, once, and release one by one
+	Recounts bool  // a master in grace is told the count
+	Compares bool  // a release that left more or less than it should looks whether the master is in grace
+	Moves    bool  // they move the hold to the other Leash, and back
+	Follows  bool  // of two carriers, a master in grace takes the one to which the hold was moved later
+	Extends  uint8 // they make a lease of the hold, of that length; 0 for not
+	Doubts   bool  // a look that takes from a lease what its owner was told is believed only of a master that is in no grace
+	Buries   bool  // a release, while a request that puts the hold back is on its way, keeps that from doing so
 }
-
-const (
-	servers = 2
-	leashes = 2
-	owners  = 3
-)
-
-// state is everything at one moment. Times are what is left, so equal situations are equal states whenever they come.
-type state struct {
-	servers   [servers]server
-	owners    [owners]owner
-	settled   [leashes][servers]uint8 // the identity that a Leash last saw there out of grace; 0 for none
-	failovers uint8
-}
-
-type role uint8
-
-const (
-	master role = iota
-	ghost       // was the master, and serves on
-	replica
-)
-
-type server struct {
-	role     role
-	serves   uint8 // a ghost: how many ticks it sees yet
-	identity uint8
-	promoted bool // as its replication says
-	data     data
-}
-
-// data is what is replicated.
-type data struct {
-	holder uint8 // the owner's number; none if the lock is free
-	token  uint8
-	lasts  uint8
-	marked uint8 // the identity that somebody has looked at; 0 for none
-	grace  uint8 // of that master: how long yet
-}
-
-const none = 255
-
-// home is the Leash of an owner.
-func home(owner int) int { return min(owner, leashes-1) }
-
-// owner is one that wants the lock, and its one request at a time.
-type owner struct {
-	belief   uint8 // for how long it may believe in the lock yet; 0: it does not
-	token    uint8 // of the hold that it believes in, or that its request is about
-	kind     kind
-	to       uint8 // server
-	identity uint8 // that the request names
-	age      uint8 // since it was sent, up to TTL
-}
-
-type kind uint8
-
-const (
-	nothing kind = iota
-	acquire
-	renew
-	reassert
-)
 
 // start is the lock free on a master that has long been one, with its replica.
 func (m Model) start() state {
@@ -125,25 +72,52 @@ const (
 // run is an owner's request at the server.
 func (m Model) run(o *owner, number int, s *server, fresh uint8) answer {
 	d := &s.data
-	mine := !d.free() && d.holder == uint8(number) && d.token == o.token
+	mine := d.has(o, number)
+	earlier := m.Follows && !d.free() && d.holder == uint8(number) && d.token == o.token && d.moves < o.moves
 	switch {
 	case o.kind == acquire && d.free() && (m.Grace == 0 || m.Loose || o.identity == s.identity):
-		o.token = fresh
+		o.token, o.count, o.home, o.moves, o.lease = fresh, 1, home(number), 0, false
+		d.count, d.home, d.moves = 1, o.home, 0
+	case o.kind == renew && mine && o.lease:
+		return yes
 	case o.kind == renew && mine:
 	case o.kind == reassert && (o.identity != s.identity || d.marked != s.identity || d.grace == 0):
 		return later
-	case o.kind == reassert && (mine || d.free() || d.token < o.token): // an older hold had ended before this one was granted
+	case o.kind == reassert && d.graves&(1<<number) != 0:
+		return no
+	case o.kind == reassert && mine && !m.Recounts: // it is only raised
+	case o.kind == reassert && (mine || earlier || d.free() || d.token < o.token): // an older hold had ended before this one was granted
+		d.count, d.home, d.moves = o.count, o.home, o.moves
 	default:
 		return no
 	}
-	d.holder, d.token, d.lasts = uint8(number), o.token, m.TTL
+	d.holder, d.token = uint8(number), o.token
+	if lasts := m.lasting(o); lasts > d.lasts || !o.lease {
+		d.lasts = lasts
+	}
 	return yes
+}
+
+// lasting is for how long an owner's hold is to last from a request on.
+func (m Model) lasting(o *owner) uint8 {
+	if o.lease && o.kind == reassert {
+		return max(o.trust, 1)
+	}
+	return m.TTL
+}
+
+// has reports whether a server has an owner's hold, as its Leash carries it.
+func (d *data) has(o *owner, number int) bool {
+	return !d.free() && d.holder == uint8(number) && d.token == o.token && d.home == o.home
 }
 
 // promote makes a replica the master, and its master a ghost.
 func (m Model) promote(s *state, i int) {
 	s.servers[i].role, s.servers[i].promoted, s.servers[i].identity = master, true, m.identity(i, s.failovers)
 	s.failovers++
+	for j := range s.owners {
+		s.owners[j].told, s.owners[j].met = false, false
+	}
 	old := &s.servers[1-i]
 	old.role, old.serves = ghost, m.Overlap+1
 	for _, left := range [...]uint8{old.data.lasts, old.data.grace} {
@@ -163,17 +137,55 @@ func (m Model) tick(s *state) {
 			v.role = replica
 		}
 		if v.data.free() {
-			v.data.holder, v.data.token = none, 0
+			v.data.end()
 		}
 	}
 	for i := range s.owners {
 		o := &s.owners[i]
 		fade(&o.belief)
+		fade(&o.trust)
+		o.told = o.told && m.graced(s)
+		o.met = o.met && (s.servers[0].role == ghost || s.servers[1].role == ghost)
 		if o.kind != nothing {
 			o.age = min(o.age+1, m.TTL)
 		}
 	}
 }
+
+// end is the end of a hold at a server.
+func (d *data) end() {
+	d.holder, d.token, d.lasts, d.count, d.home, d.moves = none, 0, 0, 0, 0, 0
+}
+
+// graced reports whether the master is in grace.
+func (m Model) graced(s *state) bool {
+	for i := range s.servers {
+		if v := &s.servers[i]; v.role == master && v.data.grace > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hangs reports whether time must wait: a master is about to leave its grace, and an owner's Leash, which would reach it, has not told it of a hold
+// that it has, or of a lease.
+func (m Model) hangs(s *state) bool {
+	for i := range s.servers {
+		v := &s.servers[i]
+		if v.role != master || v.data.grace != 1 || v.data.marked != v.identity {
+			continue
+		}
+		for j := range s.owners {
+			if o := &s.owners[j]; m.asks() && o.belief > 0 && !o.told && (o.lease || v.data.holder == uint8(j) && v.data.token == o.token) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// asks reports whether owners do more than to take the lock and to release it.
+func (m Model) asks() bool { return m.Counts || m.Moves || m.Extends > 0 }
 
 func fade(n *uint8) {
 	if *n > 0 {
@@ -183,67 +195,3 @@ func fade(n *uint8) {
 
 // over reports whether there are no more failovers to come.
 func (m Model) over(s *state) bool { return int(s.failovers) == m.Failovers }
-
-// retire forgets a server that will never serve again.
-func (m Model) retire(s *state) {
-	for i := range s.servers {
-		if s.servers[i].role != replica || !m.over(s) {
-			continue
-		}
-		s.servers[i] = server{role: replica}
-		for leash := range s.settled {
-			s.settled[leash][i] = 0
-		}
-		for j := range s.owners {
-			if o := &s.owners[j]; o.kind != nothing && int(o.to) == i {
-				o.kind = nothing
-			}
-		}
-	}
-}
-
-// tidy makes states equal that differ in nothing that matters: tokens count by their order only.
-func (s *state) tidy() {
-	var used [8]bool
-	tokens := s.tokens()
-	for _, t := range tokens {
-		used[*t] = true
-	}
-	var rank [8]uint8
-	next := uint8(1)
-	for t := 1; t < len(used); t++ {
-		if used[t] {
-			rank[t] = next
-			next++
-		}
-	}
-	for _, t := range tokens {
-		*t = rank[*t]
-	}
-}
-
-// tokens are those there are. An owner that neither believes nor asks has none.
-func (s *state) tokens() (all [servers + owners]*uint8) {
-	for i := range s.servers {
-		all[i] = &s.servers[i].data.token
-	}
-	for i := range s.owners {
-		o := &s.owners[i]
-		if o.kind == nothing {
-			o.to, o.identity, o.age = 0, 0, 0
-			if o.belief == 0 {
-				o.token = 0
-			}
-		}
-		all[servers+i] = &o.token
-	}
-	return all
-}
-
-// fresh is a token above all others.
-func (s *state) fresh() (t uint8) {
-	for _, other := range s.tokens() {
-		t = max(t, *other)
-	}
-	return t + 1
-}

@@ -12,6 +12,8 @@ type Promise uint8
 const (
 	OneBeliever Promise = 1 << iota // no two believe in the lock at the same time
 	NoneLost                        // no owner is told of a loss while it may believe in the lock
+	CountsKept                      // a release ends the hold exactly when it is the last one
+	NoneLeft                        // nothing is put back that was released
 )
 
 // Result is what a search has found.
@@ -108,8 +110,10 @@ func (w *search) breach(p Promise, last event) {
 // expand finds all that may happen next.
 func (w *search) expand(s state) {
 	next := s
-	w.tick(&next)
-	w.reach(next, "time passes")
+	if !w.hangs(&s) {
+		w.tick(&next)
+		w.reach(next, "time passes")
+	}
 	for i := range s.servers {
 		w.replicate(s, i)
 		for leash := range s.settled {
@@ -147,93 +151,4 @@ func (w *search) glance(s state, leash, i int) {
 		next.settled[leash][i] = next.servers[i].identity
 	}
 	w.reach(next, "leash %d looks at server %d, grace %d", leash, i, int(grace))
-}
-
-// act is what an owner, or its Leash for it, may begin.
-func (w *search) act(s state, i int) {
-	o := s.owners[i]
-	if o.belief > 0 {
-		w.leave(s, i)
-	}
-	if o.kind != nothing {
-		return
-	}
-	for to := range s.servers {
-		next := s
-		known := s.settled[home(i)][to]
-		switch {
-		case o.belief > 0:
-			next.owners[i].kind, next.owners[i].to = renew, uint8(to)
-			w.reach(next, "owner %d renews at server %d", i, to)
-		case w.Grace == 0 || known != 0:
-			next.owners[i] = owner{kind: acquire, to: uint8(to), identity: known}
-			w.reach(next, "owner %d asks server %d", i, to)
-		}
-	}
-}
-
-// leave is the end of a hold at its owner's wish, which a server hears of.
-func (w *search) leave(s state, i int) {
-	for to := range s.servers {
-		d := s.servers[to].data
-		if !s.servers[to].active() || d.free() || d.holder != uint8(i) || d.token != s.owners[i].token {
-			continue
-		}
-		next := s
-		next.owners[i].belief = 0
-		next.servers[to].data.holder, next.servers[to].data.token, next.servers[to].data.lasts = none, 0, 0
-		w.reach(next, "owner %d releases at server %d", i, to)
-	}
-}
-
-// travel is what may become of an owner's request. An answer comes at once or never: one that is late changes nothing but that its owner
-// believes in it for less long.
-func (w *search) travel(s state, i int) {
-	if s.owners[i].kind == nothing {
-		return
-	}
-	next := s
-	next.owners[i].kind = nothing
-	w.reach(next, "what owner %d asked is lost", i)
-	next = s
-	o := &next.owners[i]
-	if !next.servers[o.to].active() {
-		return
-	}
-	said := w.run(o, i, &next.servers[o.to], s.fresh())
-	unheard := next
-	unheard.owners[i].kind = nothing
-	w.reach(unheard, "server %d serves owner %d, who does not hear of it", int(o.to), i)
-	w.hear(next, i, said)
-}
-
-// hear is the arrival of an answer.
-func (w *search) hear(s state, i int, said answer) {
-	o := &s.owners[i]
-	kind := o.kind
-	o.kind = nothing
-	switch {
-	case kind == acquire && said == yes:
-		o.belief = w.TTL - o.age
-		w.reach(s, "owner %d has the lock of server %d", i, int(o.to))
-	case said == yes && o.belief > 0:
-		o.belief = max(o.belief, w.TTL-o.age)
-		w.reach(s, "owner %d is renewed by server %d", i, int(o.to))
-	case kind == renew && said == no && o.belief > 0:
-		w.miss(s, i)
-	case kind == reassert && said == no && o.belief > 0:
-		w.lose(s, i)
-	}
-}
-
-// miss is what a Leash does about a hold that is not there: it looks whether the server is in grace.
-func (w *search) miss(s state, i int) {
-	o := &s.owners[i]
-	v := &s.servers[o.to]
-	if w.Grace > 0 && w.look(v) > 0 && w.Reassert {
-		o.kind, o.age, o.identity = reassert, 0, v.identity
-		w.reach(s, "owner %d is to be put back at server %d", i, int(o.to))
-		return
-	}
-	w.lose(s, i)
 }
