@@ -29,6 +29,8 @@ type ending struct {
 	request  *request // nil before the first attempt
 	restored bool     // the hold was put back once, for it to be released
 	moved    bool     // the hold hangs on another carrier by now, and no tombstone says so
+	lessened bool     // the count was taken from the hold, though the master took another one
+	buried   bool     // a tombstone keeps late requests from putting the hold back
 	counts   int64    // that the hold has, once it is released with one key a request; else 0
 }
 
@@ -84,13 +86,19 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 		if err = s.reassert(e.hold, until); err != nil {
 			return 0, err
 		}
+		if err = e.bury(until); err != nil {
+			return 0, err
+		}
 		e.renumber()
 	}
+	sent := time.Now()
 	if e.hold.mode.handover != nil && !s.draining.Load() && e.frees() {
 		if w := s.queues.claim(e.hold); w != nil {
 			code, known := e.handOver(w, until)
 			if known && code != tooLate && (code != notThere || s.graces == nil) {
-				return e.conclude(code, until)
+				if code, err = e.right(code, sent, until); err != nil || code != tooLate {
+					return e.conclude(code, until, err)
+				}
 			}
 		}
 	}
@@ -105,12 +113,21 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 			}
 			e.moved = how == renewal.Moved
 			if e.restored = how == renewal.Renewed; e.restored { // it was forgotten, and nobody got it meanwhile
+				if err = e.bury(until); err != nil {
+					return 0, err
+				}
 				e.renumber()
 				continue
 			}
 		}
+		if code == notThere && e.buried { // nor will it be
+			code = endedIt
+		}
 		if code != tooLate {
-			return e.conclude(code, until)
+			code, err = e.right(code, sent, until)
+		}
+		if err != nil || code != tooLate {
+			return e.conclude(code, until, err)
 		}
 		if time.Now().After(until) {
 			return 0, errRefused
@@ -165,7 +182,10 @@ func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
 // conclude settles the hold. One that is not there, while copies of a release of one of its counts are about, may have been ended by one:
 // others may have taken counts unheard. It has been so, unless a tombstone says otherwise, as long as the client hears in the answer that the hold
 // has ended; one that was told to wait would go on believing in the rest, and hears of a loss.
-func (e *ending) conclude(code int64, until time.Time) (int64, error) {
+func (e *ending) conclude(code int64, until time.Time, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
 	if code == notThere && e.inner && e.request.doubt && !e.late {
 		switch how, err := e.service.tombstone(e.hold, until); {
 		case err != nil:
@@ -181,7 +201,9 @@ func (e *ending) conclude(code int64, until time.Time) (int64, error) {
 func (e *ending) settle(code int64) int64 {
 	h := e.hold
 	if code == countsOn {
-		h.lessen(e.back)
+		if !e.lessened {
+			h.lessen(e.back)
+		}
 		e.resume()
 		return code
 	}
@@ -203,6 +225,9 @@ func (e *ending) resume() {
 	if h.state == over { // it was lost meanwhile
 		c.mu.Unlock()
 		return
+	}
+	if e.buried {
+		s.spawn(e.exhume)
 	}
 	missed := h.missed
 	h.missed = false

@@ -30,17 +30,26 @@ import (
 //   - No renewed TTL is longer than the grace less the time that an old master may serve on. Longer leases are put back, if their
 //     connection lives and its Leash reaches the new master within the grace; else they are not covered.
 //   - An old master that is cut off stops in that time, and before the leases that it has are over: a hold may be renewed at the new master alone,
-//     run out at the old one, and be granted there. Redis Cluster's stops after cluster-node-timeout, a single Redis with
+//     run out at the old one, and be granted there. It was renewed there a third of its TTL before, so two thirds are left. Redis Cluster's stops
+//     after cluster-node-timeout and up to half of that more, since it may have heard from the others just before; a single Redis with
 //     sentinels after min-replicas-max-lag if min-replicas-to-write is 1. One that was frozen, and wakes up, may grant until it hears of the other.
+//     For holders to keep their locks, the promotion must fit in those two thirds, too; else they are told of a loss (silence), and all is safe.
+//   - A Leash that the new master has answered asks the old one no more: what it does there then is not put right.
 //   - Everybody who grants obeys it. Redisson's clients do not, nor a Leash without the flag.
 //   - The clocks of the servers do not step by a lease (R2).
 //   - A replica that never had a copy is not promoted.
 //
-// What a new master has in an older state is put right once, by its carrier's Leash, as soon as that has met the master: its count, for how long it
-// lasts, and its carrier: its record counts how often it was moved, and the later one has it. A look that takes from a lease what its owner was told is
-// believed only once the master is known. Not put right is what reaches the new
-// master before: a release of one of two counts may end a hold of which the second was forgotten. A restore of unknown outcome may arrive late, after
-// the release of the hold, which is there then for nobody until its TTL is over. Package internal/failover models none of these.
+// Beside what is missing, what a new master has in an older state is put right once, by its carrier's Leash, as soon as that has met the master, within
+// the grace: its count, for how long it lasts, and its carrier (its record counts how often it was moved, and the later one has it; the other one is
+// told that it was moved). What reaches the new master before that is made good: a look that takes from a lease what its owner was told is believed, and so
+// is a release that finds another count than this Leash knows of, only once the master was looked at since. A request that puts a hold back and whose
+// answer was lost may arrive late; a release then leaves a tombstone first, and it does nothing.
+//
+// What it does not cover. A release by another connection's Leash, or a move on the new master, before the carrier's Leash has met that: it
+// goes by the state that it finds, so a release of one of two counts may end a hold of which the second was forgotten; and of a move that was forgotten
+// and one that was made on the new master instead, the connection that was moved to more often has the hold. A release by another connection that
+// was forgotten: the hold is there again, and renewed if its carrier's Leash has not heard of it either. Tombstones and answers under an ID
+// that were forgotten: so a hold that was broken may be put back, if its carrier's Leash was not told.
 //
 // Plain counters and latches are no leases: nobody's belief in them ends, so there is nothing to wait for, and they go on as they are.
 
@@ -50,15 +59,15 @@ const GraceAuto = time.Duration(-1)
 // graces is what this Leash knows of the masters. A nil one knows of no grace.
 type graces struct {
 	service *Service
-	lasts   atomic.Int64  // the grace in nanoseconds; 0 before it is known
-	turn    chan struct{} // size 1: somebody looks
-	failing bool          // the last round failed in part; belongs to who looks
+	lasts   atomic.Int64 // the grace in nanoseconds; 0 before it is known
+	failing bool         // the last round failed in part; belongs to watch
 
 	// mu guards the fields below.
-	mu     sync.Mutex
-	known  map[string]*incumbent // by replication id
-	bonds  []bond                // who serves each slot; one for a single Redis
-	looked time.Time             // when the last round of looks began
+	mu       sync.Mutex
+	known    map[string]*incumbent // by replication id
+	bonds    []bond                // who serves each slot; one for a single Redis
+	turns    map[int]chan struct{} // of size 1, by a master's first slot: somebody looks at it
+	measured map[string]bool       // the addresses whose configuration has been read, or does not tell (GraceAuto)
 }
 
 // incumbent is a server as a master, since its promotion or its start.
@@ -85,7 +94,10 @@ func newGraces(s *Service) *graces {
 	if s.cfg.FailoverGrace == 0 {
 		return nil
 	}
-	g := &graces{service: s, turn: make(chan struct{}, 1), known: make(map[string]*incumbent), bonds: make([]bond, 1)}
+	g := &graces{
+		service: s, known: make(map[string]*incumbent), bonds: make([]bond, 1),
+		turns: make(map[int]chan struct{}), measured: make(map[string]bool),
+	}
 	if s.cluster {
 		g.bonds = make([]bond, slots)
 	}
@@ -150,7 +162,7 @@ func (g *graces) meet(key, replid string) (left time.Duration, ok bool) {
 func (s *Service) bar(key, replid string, until time.Time) (r result, again bool) {
 	left, ok := s.graces.meet(key, replid)
 	if !ok {
-		s.graces.look(time.Now(), until)
+		s.graces.lookFor(key, time.Now(), until)
 		left, ok = s.graces.meet(key, replid)
 	}
 	switch {
@@ -200,7 +212,7 @@ func (g *graces) serves(key string, since, until time.Time) (m incumbent, ok boo
 		if ok = m.seen.After(since); ok || looked {
 			return m, ok
 		}
-		g.look(since, until)
+		g.lookFor(key, since, until)
 	}
 }
 

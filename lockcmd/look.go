@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -35,42 +36,77 @@ func (g *graces) watch(ctx context.Context) {
 	}
 }
 
-// look looks at all masters, unless a round has begun since. It blocks until they have answered, or for as long as a look may take.
+// look looks at all masters. It blocks until they have answered, or for as long as a look may take.
 func (g *graces) look(since, until time.Time) {
-	s := g.service
-	ctx, cancel := context.WithDeadline(context.Background(), s.within(until))
-	defer cancel()
-	select {
-	case g.turn <- struct{}{}:
-		defer func() { <-g.turn }()
-	case <-ctx.Done():
-		return
-	}
-	g.mu.Lock()
-	done := g.looked.After(since)
-	g.mu.Unlock()
-	if done {
-		return
-	}
-	ctx, cancel = context.WithTimeout(ctx, lookTime)
-	defer cancel()
 	began := time.Now()
 	owned := g.owned()
 	errs := make([]error, len(owned))
 	var wg sync.WaitGroup
 	for i, own := range owned {
-		wg.Go(func() { errs[i] = g.lookAt(ctx, own) })
+		wg.Go(func() { errs[i] = g.lookOnce(own, since, until) })
 	}
 	wg.Wait()
 	g.complain(errors.Join(errs...))
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.looked = began
 	for replid, m := range g.known {
 		if len(g.known) > manyKnown && began.Sub(m.seen) > time.Hour {
 			delete(g.known, replid)
 		}
 	}
+}
+
+// lookFor looks at the master of a key, whatever becomes of the others.
+func (g *graces) lookFor(key string, since, until time.Time) {
+	if err := g.lookOnce(g.ownedWith(g.slot(key)), since, until); err != nil {
+		g.service.suspect(unsent)
+	}
+}
+
+// ownedWith are the slots of the master that has this one; none when nobody has it.
+func (g *graces) ownedWith(slot int) []int {
+	for _, own := range g.owned() {
+		if slices.Contains(own, slot) {
+			return own
+		}
+	}
+	return nil
+}
+
+// lookOnce looks at the master of these slots, unless somebody has since.
+func (g *graces) lookOnce(own []int, since, until time.Time) error {
+	if len(own) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), g.service.within(until))
+	defer cancel()
+	turn := g.turn(own[0])
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	g.mu.Lock()
+	m := g.bonds[own[0]].by
+	done := m != nil && m.seen.After(since)
+	g.mu.Unlock()
+	if done {
+		return nil
+	}
+	ctx, cancel = context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	return g.lookAt(ctx, own)
+}
+
+// turn is whose turn it is to look at the master whose first slot that is.
+func (g *graces) turn(slot int) chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.turns[slot] == nil {
+		g.turns[slot] = make(chan struct{}, 1)
+	}
+	return g.turns[slot]
 }
 
 // complain is about a round of looks that failed in part: it is logged when that begins.
@@ -106,17 +142,12 @@ var errNoMaster = errors.New("lockcmd: not a master")
 
 // lookAt looks at the master of these slots. Its mark is in the first of them that is not on its way to another.
 func (g *graces) lookAt(ctx context.Context, own []int) error {
-	if len(own) == 0 {
-		return nil
-	}
 	node, err := g.node(ctx, own[0])
 	if err != nil {
 		return err
 	}
-	if g.lasts.Load() == 0 {
-		if err := g.measure(ctx, node); err != nil {
-			return fmt.Errorf("configuration of %s: %w", node.Options().Addr, err)
-		}
+	if err := g.measure(ctx, node); err != nil {
+		return fmt.Errorf("configuration of %s: %w", node.Options().Addr, err)
 	}
 	g.mu.Lock()
 	id, since := "", int64(0)
@@ -173,23 +204,26 @@ func (g *graces) note(addr, id, replid string, since, now int64, own []int, sent
 	m := g.known[replid]
 	fresh := m == nil
 	if fresh {
-		m = &incumbent{replid: replid, id: id}
+		m = &incumbent{replid: replid, id: id, since: since}
 		g.known[replid] = m
 	}
-	if fresh || since < m.since {
-		m.since, m.until = since, since+time.Duration(g.lasts.Load()).Milliseconds()
+	if lasts := time.Duration(g.lasts.Load()).Milliseconds(); fresh || since < m.since || m.since > 0 && lasts > m.until-m.since {
+		m.since = min(since, m.since)
+		m.until = m.since + lasts
 		m.ends = time.Now().Add(millis(m.until - now))
 	}
 	m.addr, m.seen = addr, sent
 	left := time.Until(m.ends)
 	m.fresh = m.fresh || fresh && left > 0
+	served := make(map[int]bool, len(own))
 	for _, slot := range own {
 		g.bindLocked(slot, m)
+		served[slot] = fresh
 	}
 	g.mu.Unlock()
 	if fresh && left > 0 {
 		s.log.Warn("a master is new, no locks are granted there until those that it may have forgotten are over", "node", addr, "for", left.Round(time.Millisecond))
-		s.watchdog.CheckAll()
+		s.watchdog.CheckSome(func(slot int) bool { return len(g.bonds) == 1 || served[slot] })
 	}
 }
 
@@ -212,11 +246,18 @@ func (g *graces) tellEnds() {
 	}
 }
 
-// measure finds out how long the grace must be: as long as a lease, and as an old master may serve on. A Redis that does not tell that is
-// taken to be set up as usual. An error is that of not knowing yet.
+// measure finds out how long the grace must be by one more master: as long as a lease, and as an old master may serve on, by whichever of
+// them says most. One that does not tell is taken to be set up as usual. An error is that of not knowing yet.
 func (g *graces) measure(ctx context.Context, node *redis.Client) error {
+	s, addr := g.service, node.Options().Addr
+	g.mu.Lock()
+	done := s.cfg.FailoverGrace != GraceAuto || g.measured[addr]
+	g.mu.Unlock()
+	if done {
+		return nil
+	}
 	name, each, overlap := "min-replicas-max-lag", time.Second, 10*time.Second
-	if g.service.cluster {
+	if s.cluster {
 		name, each, overlap = "cluster-node-timeout", time.Millisecond, 15*time.Second
 	}
 	config, err := node.ConfigGet(ctx, name).Result()
@@ -227,17 +268,23 @@ func (g *graces) measure(ctx context.Context, node *redis.Client) error {
 	if told = told && err == nil; told {
 		overlap = time.Duration(n) * each
 	}
-	s := g.service
 	lasts := s.cfg.WatchdogTimeout + overlap
-	if !g.lasts.CompareAndSwap(0, int64(lasts)) {
+	g.mu.Lock()
+	g.measured[addr] = true
+	longer := int64(lasts) > g.lasts.Load()
+	if longer {
+		g.lasts.Store(int64(lasts))
+	}
+	g.mu.Unlock()
+	if !told {
+		s.log.Warn("Redis does not tell how long an old master may serve on, so that is guessed", "node", addr, name, overlap, "err", err)
+	}
+	if !longer {
 		return nil
 	}
-	if !told {
-		s.log.Warn("Redis does not tell how long an old master may serve on, so that is guessed", name, overlap, "err", err)
+	if s.cluster && overlap > s.cfg.WatchdogTimeout*4/9 { // it serves on for up to half as long again, and two thirds of a lease are left
+		s.log.Warn("an old master that is cut off may outlive a lease: give a longer watchdog timeout, or Redis a shorter node timeout", "node", addr, name, overlap)
 	}
-	if s.cluster && overlap > s.cfg.WatchdogTimeout*2/3 {
-		s.log.Warn("an old master that is cut off may outlive a lease: give a longer watchdog timeout, or Redis a shorter node timeout", name, overlap)
-	}
-	s.log.Info("after a failover no locks are granted for a while", "for", lasts, name, strings.TrimSpace(config[name]))
+	s.log.Info("after a failover no locks are granted for a while", "for", lasts, "node", addr, name, strings.TrimSpace(config[name]))
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"leash/internal/redistest"
 )
 
@@ -72,16 +74,59 @@ func TestR2GraceOfAMasterWithoutReplicas(t *testing.T) {
 	}
 }
 
-// TestR2GraceIsNotGuessed: a configuration that could not be read for now is read again.
+// TestR2GraceIsNotGuessed: a configuration that could not be read for now is read again, and what the masters say most counts.
 func TestR2GraceIsNotGuessed(t *testing.T) {
-	node := dialServer(t, redistest.Start(t).Addr)
-	g := &graces{service: leash(t, node, Config{})}
+	nodes := make([]*redis.Client, 3)
+	for i, lag := range []string{"20", "40", "30"} {
+		nodes[i] = dialServer(t, redistest.Start(t).Addr)
+		nodes[i].ConfigSet(t.Context(), "min-replicas-max-lag", lag)
+	}
+	g := newGraces(leash(t, nodes[0], Config{WatchdogTimeout: time.Minute, FailoverGrace: GraceAuto}))
+	lasts := func() time.Duration { return time.Duration(g.lasts.Load()) }
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := g.measure(ctx, node); err == nil || g.lasts.Load() != 0 {
-		t.Errorf("error %v, the grace lasts %v", err, time.Duration(g.lasts.Load()))
+	if err := g.measure(ctx, nodes[0]); err == nil || lasts() != 0 {
+		t.Errorf("error %v, the grace lasts %v", err, lasts())
 	}
-	if err := g.measure(t.Context(), node); err != nil || g.lasts.Load() == 0 {
-		t.Errorf("error %v, the grace lasts %v", err, time.Duration(g.lasts.Load()))
+	for i, want := range []time.Duration{80 * time.Second, 100 * time.Second, 100 * time.Second} {
+		if err := g.measure(t.Context(), nodes[i]); err != nil || lasts() != want {
+			t.Errorf("error %v, the grace lasts %v, want %v", err, lasts(), want)
+		}
+	}
+	silent := dialServer(t, redistest.Start(t).Addr)
+	silent.Do(t.Context(), "ACL", "SETUSER", "default", "-config")
+	if err := g.measure(t.Context(), silent); err != nil || lasts() != 100*time.Second || !g.measured[silent.Options().Addr] {
+		t.Errorf("error %v, the grace lasts %v", err, lasts())
+	}
+}
+
+// TestR2GraceGrowsWithAMaster: a master that says more than those before lengthens a grace that has begun.
+func TestR2GraceGrowsWithAMaster(t *testing.T) {
+	s := leash(t, dialServer(t, redistest.Start(t).Addr), Config{FailoverGrace: time.Hour})
+	g := newGraces(s)
+	now := time.Now().UnixMilli()
+	for i, lasts := range []time.Duration{time.Minute, 2 * time.Minute, time.Minute} {
+		g.lasts.Store(int64(lasts))
+		g.note("addr", "id", "replid", now, now, []int{0}, time.Now())
+		if left := g.left("key"); (left > time.Minute) != (i > 0) {
+			t.Errorf("nothing is granted for %v", left)
+		}
+	}
+}
+
+// TestR2GraceLooksAtEachMaster: one that does not answer keeps nobody from another one.
+func TestR2GraceLooksAtEachMaster(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+	s := leash(t, dialCluster(t, cluster.Addrs()...), graceConfig(), graceful)
+	key := newKey()
+	elsewhere := redistest.KeyIn((slotOf(key)+slots/2)%slots, "other")
+	turn := s.graces.turn(s.graces.ownedWith(slotOf(elsewhere))[0])
+	turn <- struct{}{} // it does not answer
+	defer func() { <-turn }()
+	if _, ok := s.graces.serves(elsewhere, time.Now(), time.Now().Add(100*time.Millisecond)); ok {
+		t.Error("a master that does not answer was looked at")
+	}
+	if _, ok := s.graces.serves(key, time.Now(), time.Now().Add(soon)); !ok {
+		t.Error("another one was not")
 	}
 }

@@ -329,17 +329,18 @@ func TestR2RestoreIsNotGuessed(t *testing.T) {
 		a.token(lease, "LEASE", "600000")
 		defer s.graces.begin(t, key)()
 		forget(t, rdb, key)
-		s.graces.turn <- struct{}{} // no master answers a look
+		turn := s.graces.turn(s.graces.ownedWith(s.graces.slot(key))[0])
+		turn <- struct{}{} // no master answers a look
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
-		<-s.graces.turn
+		<-turn
 		eventually(t, soon, "it is put back and released", func() bool { return s.Stats().Releases == 1 })
 		if exists(t, rdb, key) || len(a.losses) > 0 {
 			t.Error("it was not released as it should")
 		}
 		forget(t, rdb, lease)
-		s.graces.turn <- struct{}{}
+		turn <- struct{}{}
 		want(t, a.do("LOCK.EXTEND", lease, "900000"), "-"+msgRefused)
-		<-s.graces.turn
+		<-turn
 		if len(a.losses) > 0 {
 			t.Errorf("lost %s", <-a.losses)
 		}

@@ -128,7 +128,10 @@ func (v *revocation) send(until time.Time) (code int64, err error) {
 			return notThere, nil
 		}
 	}
-	code, err = v.call(until)
+	err = v.ending.bury(until)
+	if err == nil {
+		code, err = v.call(until)
+	}
 	switch {
 	case errors.Is(err, errUnknown):
 		return code, err

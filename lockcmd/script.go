@@ -31,6 +31,7 @@ var (
 	extendScript   = loadScript("extend")
 	breakScript    = loadScript("break", "queue")
 	markScript     = loadScript("mark")
+	buryScript     = loadScript("bury")
 	inspectScript  = loadScript("inspect")
 	takeScript     = loadScript("take")
 	giveScript     = loadScript("give")

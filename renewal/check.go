@@ -16,10 +16,15 @@ func (w *Watchdog) Check(h *Hold) {
 }
 
 // CheckAll asks the store soon whether every hold is still there. It does not wait.
-func (w *Watchdog) CheckAll() {
+func (w *Watchdog) CheckAll() { w.CheckSome(func(int) bool { return true }) }
+
+// CheckSome asks the store soon whether the holds of those slots are still there. It does not wait.
+func (w *Watchdog) CheckSome(has func(slot int) bool) {
 	w.mu.Lock()
-	for _, g := range w.groups {
-		w.hurry(g)
+	for key, g := range w.groups {
+		if has(key.slot) {
+			w.hurry(g)
+		}
 	}
 	w.mu.Unlock()
 	w.nudge()

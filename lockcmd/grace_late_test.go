@@ -1,0 +1,134 @@
+package lockcmd
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/faultproxy"
+	"leash/internal/redistest"
+)
+
+// TestR2GraceLateRestore: a request that puts a hold back, and reaches Redis when that has been released, does nothing.
+func TestR2GraceLateRestore(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		take    []string
+		meet    []string // what finds the hold forgotten; the watchdog if empty
+		release []string
+	}{
+		{"plain", []string{"LOCK.ACQUIRE", "K", "OWNER", "me"}, []string{"LOCK.ACQUIRE", "K", "OWNER", "me"}, []string{"LOCK.RELEASE", "K", "ALL"}},
+		{"read", []string{"LOCK.ACQUIRE", "K", "READ", "OWNER", "me"}, []string{"LOCK.ACQUIRE", "K", "READ", "OWNER", "me"}, []string{"LOCK.RELEASE", "K", "ALL"}},
+		{"write", []string{"LOCK.ACQUIRE", "K", "WRITE", "OWNER", "me"}, nil, []string{"LOCK.RELEASE", "K"}},
+		{"with an ID", []string{"LOCK.ACQUIRE", "K", "OWNER", "me"}, nil, []string{"LOCK.RELEASE", "K", "OWNER", "me", "ID", "7"}},
+		{"released meanwhile", []string{"LOCK.ACQUIRE", "K", "OWNER", "me"}, []string{"LOCK.RELEASE", "K"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			p, err := faultproxy.New(server.Addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			cfg := graceConfig()
+			cfg.WatchdogTimeout, cfg.UpstreamTimeout = 10*time.Minute, 20*time.Second // nothing is renewed unasked
+			s, rdb, key := leash(t, dialServer(t, p.Addr()), cfg, graceful), dialServer(t, server.Addr), newKey()
+			a := connect(t, s)
+			ask := func(words []string) string {
+				words = slices.Clone(words)
+				words[1] = key
+				return a.do(words...)
+			}
+			tokenOf(t, ask(c.take))
+			h := a.carrier.newest(func(*hold) bool { return true })
+			restore := h.mode.restore
+			rdb.ScriptLoad(t.Context(), restore.source)
+			rdb.ConfigSet(t.Context(), "slowlog-log-slower-than", "0")
+			rdb.ConfigSet(t.Context(), "slowlog-max-len", "10000")
+			defer s.graces.begin(t, key)()
+			forget(t, rdb, key)
+			late := p.HoldBefore(running(restore, key))
+			defer late.Release()
+			if c.meet == nil {
+				s.watchdog.CheckAll()
+				eventually(t, soon, "it is put back", func() bool { return s.Stats().Restored == 1 })
+			} else {
+				wantPrefix(t, ask(c.meet), ":")
+			}
+			if c.release != nil {
+				want(t, ask(c.release), ":1")
+			}
+			if late.Count() != 1 || exists(t, rdb, key) || ran(t, rdb, restore) != 1 {
+				t.Fatalf("%d requests are late, %d came", late.Count(), ran(t, rdb, restore))
+			}
+			late.Release()
+			eventually(t, soon, "the late one comes", func() bool { return ran(t, rdb, restore) == 2 })
+			if exists(t, rdb, key) || len(a.losses) > 0 {
+				t.Error("it is there again, for nobody")
+			}
+		})
+	}
+}
+
+// ran is how often a script ran by its hash, as the slow log has it.
+func ran(t testing.TB, rdb *redis.Client, sc *script) (n int) {
+	t.Helper()
+	entries, err := rdb.SlowLogGet(t.Context(), -1).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if len(e.Args) > 1 && strings.EqualFold(e.Args[0], "EVALSHA") && e.Args[1] == sc.sha {
+			n++
+		}
+	}
+	return n
+}
+
+// TestR2GraceReleaseMeetsTheMaster: a release that is the first to meet a new master, which has another count, is the one that was meant.
+func TestR2GraceReleaseMeetsTheMaster(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		cfg := graceConfig()
+		cfg.WatchdogTimeout = 10 * time.Minute // nothing is renewed unasked
+		for _, mode := range []string{"", "READ", "WRITE"} {
+			t.Run(mode, func(t *testing.T) {
+				s := leash(t, rdb, cfg, graceful)
+				a, more, less, modes := connect(t, s), newKey(), newKey(), strings.Fields(mode)
+				field := "me"
+				if mode == "WRITE" {
+					field = "me:write"
+				}
+				for _, key := range []string{more, more, less, less} {
+					a.token(append([]string{key, "OWNER", "me"}, modes...)...)
+				}
+				want(t, a.do("LOCK.RELEASE", less), ":0")
+				rdb.HSet(t.Context(), more, field, 1) // the second acquire is forgotten
+				rdb.HSet(t.Context(), less, field, 2) // the release is
+				defer s.graces.meetAgain(t, more)()
+				want(t, a.do("LOCK.RELEASE", more), ":0")
+				eventually(t, soon, "the other acquire counts", func() bool { return rdb.HGet(t.Context(), more, field).Val() == "1" })
+				want(t, a.do("LOCK.RELEASE", more), ":1")
+				defer s.graces.meetAgain(t, less)()
+				want(t, a.do("LOCK.RELEASE", less), ":1")
+				if exists(t, rdb, more) || exists(t, rdb, less) || len(a.losses) > 0 {
+					t.Error("it was not released as it should")
+				}
+			})
+		}
+	})
+}
+
+// meetAgain lets a Leash find the master of a key to be in grace when it looks there next, until end is called.
+func (g *graces) meetAgain(t testing.TB, key string) (end func()) {
+	t.Helper()
+	end = g.begin(t, key)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	b := &g.bonds[g.slot(key)]
+	b.by = &incumbent{replid: "before", id: "before:before"} // the next look finds the one that is in grace
+	return end
+}
