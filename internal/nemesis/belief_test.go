@@ -107,6 +107,7 @@ func TestLingered(t *testing.T) {
 		{"a failover forgot the release", kept{ended: after(1), released: after(2)}, []int{1, 3}, true, ""},
 		{"runs out", kept{ended: after(1)}, []int{1, 3, 4}, false, ""},
 		{"never ends", kept{ended: after(1)}, []int{1, 4, 8}, false, "is in Redis 7s later"},
+		{"waited for until long after the last that its client heard", kept{ended: after(1), got: after(4)}, []int{4, 8}, false, ""},
 	} {
 		h := newHistory(&weather{})
 		if row.failover {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -35,7 +36,7 @@ const (
 
 // find runs trials of the sabotage until one finds it out.
 func (s *sabotage) find(ctx context.Context, opt options, log *slog.Logger, out io.Writer) error {
-	opt.length, opt.kinds, opt.faults = sabotageLength, s.kinds, s.faults
+	opt.length, opt.kinds, opt.faults = cmp.Or(s.length, sabotageLength), s.kinds, s.faults
 	b, err := setUp(ctx, keysOf(s.kinds), opt.race, s, log)
 	if err != nil {
 		return err

@@ -60,6 +60,15 @@ type kept struct {
 	seen, back time.Time     // by the auditor, last and when it should not have been
 }
 
+// over is from when on the hold may be in Redis for its base yet; zero while it is believed in. Who hears nothing after the grant ends the
+// belief in it at the question, which may have been long before: Redis counts from the grant on.
+func (k *kept) over() time.Time {
+	if k.ended.IsZero() {
+		return k.ended
+	}
+	return later(k.ended, k.got)
+}
+
 // span is a time in which a lock may have been forgotten, ns since the start.
 type span struct {
 	key      string // "" for all of them
@@ -113,7 +122,7 @@ func (h *history) goneBy(k *kept) time.Time {
 	if k.ended.IsZero() {
 		return time.Time{}
 	}
-	return k.ended.Add(k.base)
+	return k.over().Add(k.base)
 }
 
 // lengthen says that a hold may be in Redis for so long by itself.

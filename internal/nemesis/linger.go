@@ -29,7 +29,7 @@ func (h *history) lingered() (longest, smooth time.Duration, err error) {
 		if !k.back.IsZero() && !forgotten { // a failover may also forget releases
 			blame(k, k.released, "was released before %v and is in Redis at %v", h.when(k.released), h.when(k.back))
 		}
-		from, base := k.ended, k.base
+		from, base := k.over(), k.base
 		if k.hold == 0 { // nobody was told of it: it is taken back, or runs out
 			from, base = k.sent, 2*ttl
 		}

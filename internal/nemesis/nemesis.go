@@ -19,7 +19,7 @@ import (
 
 const (
 	stormLength = 20 * time.Second // in which things are broken
-	calmLength  = 6 * time.Second  // after each: then everything must go on as if nothing had been
+	calmLength  = 8 * time.Second  // after each: then everything must go on as if nothing had been
 )
 
 // fault is one way to break something, and to mend it again before it returns.

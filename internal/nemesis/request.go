@@ -42,6 +42,7 @@ type request struct {
 	most     time.Duration // MAXHOLD, 0 for none
 	idle     time.Duration // 0 for none
 	wait     time.Duration
+	endless  bool // BLOCK 0: wait is for how long its client does
 	replicas bool
 	silent   bool   // ONLOSS ERROR
 	repeated bool   // under its ID
@@ -102,7 +103,12 @@ func (w *worker) request(key string) *request {
 
 // terms adds how long to wait, and how the hold is kept.
 func (w *worker) terms(r *request) {
-	if !w.one(4) {
+	switch {
+	case w.one(4):
+	case r.mode != "several" && w.one(12): // several may have some in hand while they wait for the rest
+		r.wait, r.endless = endlessPatience, true
+		r.with("BLOCK", "0")
+	default:
 		r.wait = w.millis(1, 4000)
 		r.with("BLOCK", ms(r.wait))
 	}
@@ -133,6 +139,14 @@ func (w *worker) terms(r *request) {
 		r.replicas = true
 		r.with("REPLICAS", "1")
 	}
+}
+
+// slack is for how long the request may be unanswered, beside what was broken.
+func (r *request) slack() time.Duration {
+	if r.endless {
+		return endlessSlack
+	}
+	return r.wait + replySlack
 }
 
 // kind is what the tally calls the request.

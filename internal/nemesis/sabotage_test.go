@@ -16,7 +16,7 @@ func TestSabotagesFit(t *testing.T) {
 			continue
 		}
 		list, err := os.ReadFile(path)
-		if err != nil || !strings.Contains(string(list), filepath.Join("lockcmd", "scripts", s.file)) {
+		if err != nil || !strings.Contains(string(list), filepath.Join("lockcmd", filepath.FromSlash(s.edits[0].file))) {
 			t.Errorf("%s: got %s, %v", s.name, list, err)
 		}
 	}

@@ -15,6 +15,9 @@ import (
 const (
 	replyPatience = 10 * time.Second // beyond the BLOCK of a request: then its client gives up
 	replySlack    = 4 * time.Second  // for which a reply may be late, beside what was broken
+
+	endlessPatience = 50 * time.Second // of one who waits without end
+	endlessSlack    = 20 * time.Second // for which that may be, beside what was broken: when the others go, it must end
 )
 
 // worker is a client that takes, holds and releases locks until it is told to stop.
@@ -131,14 +134,14 @@ func tokensOf(reply string) (tokens []string) {
 // acquire sends r and returns a reply that grants something, or "". One with an ID it may repeat on another connection; sent is when it was
 // sent first.
 func (w *worker) acquire(r *request) (reply string, sent, got time.Time) {
-	if r.wait > 0 && r.mode != "quorum" && r.count == 0 {
+	if r.wait > 0 && r.mode != "quorum" && r.mode != "several" && r.count == 0 { // else it may wait though this one is free
 		defer w.audit.waiting(r.key)()
 	}
 	sent = time.Now()
 	for range 3 {
 		reply, at, err := w.conn.do(time.Now().Add(r.wait+replyPatience), r.args...)
 		got = time.Now()
-		if late := got.Sub(at) - r.wait - replySlack; late > 0 && late > w.history.weather.rough(at, got) && (err == nil || isTimeout(err)) {
+		if late := got.Sub(at) - r.slack(); late > 0 && late > w.history.weather.rough(at, got) && (err == nil || isTimeout(err)) {
 			w.tally.blame(r.key, 0, "%v was not answered for %v", r.args, round(got.Sub(at)))
 		}
 		if err == nil {
