@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
@@ -17,10 +18,29 @@ func (u *Upstream) ask(ctx context.Context, addr string, f func(context.Context,
 		DialTimeout: askTimeout, ContextTimeoutEnabled: true, DialerRetries: 1,
 	})
 	defer c.Close()
-	if err := f(ctx, c); err != nil {
+	err := f(ctx, c)
+	u.noteAnswer(addr, err == nil || isReply(err))
+	if err != nil {
 		return fmt.Errorf("%s: %w", addr, err)
 	}
 	return nil
+}
+
+// noteAnswer remembers whether a node answered when it was asked last.
+func (u *Upstream) noteAnswer(addr string, answered bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if answered {
+		delete(u.mute, addr)
+	} else {
+		u.mute[addr] = true
+	}
+}
+
+// isReply reports whether an error is what Redis said.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
 }
 
 // Client is the go-redis client for lock scripts and what else is not on the

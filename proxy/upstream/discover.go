@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -92,7 +93,7 @@ func (u *Upstream) probe(ctx context.Context) (err error) {
 			return err
 		})
 		if err != nil {
-			if u.isSentinel(ctx, addr) {
+			if isReply(err) && u.isSentinel(ctx, addr) {
 				return fmt.Errorf("%s: %w", addr, errIsSentinel)
 			}
 			continue
@@ -216,7 +217,7 @@ func (u *Upstream) candidates() []string {
 }
 
 func (u *Upstream) silentLocked(addr string) int {
-	if n := u.nodes[addr]; n != nil && n.suspect.Load() {
+	if n := u.nodes[addr]; u.mute[addr] || n != nil && n.suspect.Load() {
 		return 1
 	}
 	return 0
@@ -247,6 +248,9 @@ func (u *Upstream) parseSlots(slots []redis.ClusterSlot, nodes, asked string) *T
 	}
 	u.mu.Lock()
 	u.peers = peers
+	maps.DeleteFunc(u.mute, func(addr string, _ bool) bool {
+		return !slices.Contains(peers, addr) && !slices.Contains(u.cfg.Addrs, addr)
+	})
 	u.mu.Unlock()
 	t := clusterOf(ranges)
 	for _, addr := range slotless(nodes, asked) {

@@ -73,7 +73,8 @@ type Upstream struct {
 	// mu guards the fields below. Never held across I/O.
 	mu       sync.Mutex
 	nodes    map[string]*Node
-	peers    []string // every address that may know the topology
+	peers    []string        // every address that may know the topology
+	mute     map[string]bool // those that did not answer when they were asked last
 	sessions map[Lane]int
 	users    map[string]int // sessions of each user, whatever the lane
 	running  sync.WaitGroup
@@ -110,6 +111,7 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 		nodes:      make(map[string]*Node),
 		sessions:   make(map[Lane]int),
 		users:      make(map[string]int),
+		mute:       make(map[string]bool),
 		clients:    make(map[int]redis.UniversalClient),
 		peers:      cfg.Addrs,
 	}
