@@ -83,6 +83,7 @@ func trial(ctx context.Context, opt options, b *bed, settled func() error, log *
 		workers.Go(func() { w.run(running) })
 	}
 	broken := n.run(running)
+	cancel() // with an error there are no more faults, and perhaps a Leash less
 	workers.Wait()
 	log.Info("mended, and every client has gone")
 	still := cmp.Or(broken, settled())

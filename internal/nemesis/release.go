@@ -90,11 +90,9 @@ func (w *worker) give(c *client, g grip, args ...string) {
 	b.tell("that was answered %q, %v", reply, err)
 	want := ":" + strconv.Itoa(released(g))
 	switch {
-	case err != nil:
+	case err != nil: // if it was not carried out, the hold lasts as long as the connection that carries it
 		w.tally.add("release", "no reply")
-		if c == w.conn {
-			w.drop()
-		}
+		w.drop()
 	case reply == want:
 		w.tally.add("release", "done")
 		g.ends(at, got)
