@@ -19,7 +19,7 @@ func counting() Model {
 
 func moving() Model {
 	m := whole()
-	m.Failovers, m.Moves, m.Recounts, m.Follows = 1, true, true, true
+	m.Failovers, m.Overlap, m.Grace, m.Moves, m.Recounts, m.Follows = 1, 0, 2, true, true, true
 	return m
 }
 
