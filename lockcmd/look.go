@@ -215,15 +215,16 @@ func (g *graces) note(addr, id, replid string, since, now int64, own []int, sent
 	m.addr, m.seen = addr, sent
 	left := time.Until(m.ends)
 	m.fresh = m.fresh || fresh && left > 0
-	served := make(map[int]bool, len(own))
 	for _, slot := range own {
 		g.bindLocked(slot, m)
-		served[slot] = fresh
 	}
 	g.mu.Unlock()
 	if fresh && left > 0 {
 		s.log.Warn("a master is new, no locks are granted there until those that it may have forgotten are over", "node", addr, "for", left.Round(time.Millisecond))
-		s.watchdog.CheckSome(func(slot int) bool { return len(g.bonds) == 1 || served[slot] })
+		s.watchdog.CheckSome(func(slot int) bool {
+			_, served := slices.BinarySearch(own, slot)
+			return served || len(g.bonds) == 1
+		})
 	}
 }
 
