@@ -81,12 +81,23 @@ func (u *Upstream) newClient(addrs []string, db int) redis.UniversalClient {
 			ContextTimeoutEnabled: true, DialerRetries: 1,
 		})
 	}
-	return redis.NewClusterClient(&redis.ClusterOptions{
+	c := redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: addrs, Username: u.cfg.User, Password: u.cfg.Password,
 		Protocol: 2, DisableIdentity: true, MaxRetries: -1, MaxRedirects: 8, PoolSize: clientPool,
 		DialTimeout: u.cfg.RedirectTimeout, ReadTimeout: u.cfg.UpstreamTimeout,
 		ContextTimeoutEnabled: true, DialerRetries: 1,
 	})
+	c.OnNewNode(func(n *redis.Client) { n.AddHook(slotsHook{u}) })
+	return c
+}
+
+// reloadLocked tells the clients of a new topology. It does not block.
+func (u *Upstream) reloadLocked() {
+	for _, c := range u.clients {
+		if c, ok := c.(*redis.ClusterClient); ok {
+			c.ReloadState(u.ctx) // in the background, and no more often than every 200 ms
+		}
+	}
 }
 
 // clientPool is how many lock scripts run at once on one node.

@@ -312,6 +312,7 @@ func (u *Upstream) adopt(t *Topology) {
 	u.mu.Lock()
 	if old := u.Topology(); !t.same(old) {
 		u.topology.Store(t)
+		u.reloadLocked()
 		u.log.Info("topology changed", "masters", len(t.masters), "replicas", t.replicaCount(), "cluster", t.cluster)
 	}
 	nodes := u.nodesLocked()

@@ -271,6 +271,7 @@ func (u *Upstream) Moved(slot uint16, n *Node) {
 	defer u.mu.Unlock()
 	if t := u.Topology(); t.cluster && t.Node(slot) != n {
 		u.topology.Store(t.with(slot, n))
+		u.reloadLocked()
 	}
 }
 

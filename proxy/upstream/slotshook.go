@@ -1,0 +1,49 @@
+package upstream
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// slotsHook answers go-redis's CLUSTER SLOTS with the topology that is known
+// here. On its own it asks the nodes one after the other, in any order, and
+// waits for UpstreamTimeout at one that is frozen: for so long scripts, and with
+// them renewals, would go on to that one although a replica has been promoted.
+// (The option ClusterSlots is no way: with it go-redis takes the host out of
+// loopback addresses.)
+type slotsHook struct{ up *Upstream }
+
+// DialHook implements redis.Hook.
+func (slotsHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (h slotsHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd, ok := cmd.(*redis.ClusterSlotsCmd); ok {
+			cmd.SetVal(h.up.Topology().clusterSlots())
+			return nil
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (slotsHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// clusterSlots is the topology as CLUSTER SLOTS tells it, without replicas.
+func (t *Topology) clusterSlots() (slots []redis.ClusterSlot) {
+	for first := 0; first < SlotCount; {
+		n, last := t.Node(uint16(first)), first
+		for last+1 < SlotCount && t.Node(uint16(last+1)) == n {
+			last++
+		}
+		if n != nil {
+			slots = append(slots, redis.ClusterSlot{Start: first, End: last, Nodes: []redis.ClusterNode{{Addr: n.Addr}}})
+		}
+		first = last + 1
+	}
+	return slots
+}
