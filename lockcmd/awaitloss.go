@@ -71,8 +71,9 @@ type lossWait struct {
 	options options
 
 	seen   *found    // the hold as Redis had it last
-	missed bool      // it was not there any more, and nobody said why
 	ends   time.Time // when seen, a lease, is over by itself; zero when it is renewed
+	missed bool      // it was not there any more, and nobody said why
+	lapsed bool      // when it was missed, it was a lease that may have been over by itself
 }
 
 // run waits until ctx ends at the latest. ok is false when there never was such a hold; the reason is "" when it was not lost.
@@ -142,25 +143,52 @@ func (w *lossWait) ask() {
 	s.database(w.lock.db).Publish(ctx, carrierChannel(r.carrier), newsText(watchedText, r.token, r.carrier, w.lock.key))
 }
 
-// why is how a hold has ended that Redis does not have any more: its Leash says so, or is not there to say it. It gets one look's time.
+// why is how a hold has ended that Redis does not have any more: its Leash says so, or is not there to say it. It gets one look's time. Who
+// carried it last says so: one that was moved since it was seen is followed from carrier to carrier.
 func (w *lossWait) why(until time.Time) (reason string, over, known bool) {
-	text, err := w.service.value(w.lock.db, tombstoneKey(w.lock.key, w.seen.record.token, w.seen.record.carrier), until)
-	if errors.Is(err, errRefused) {
-		return "", false, true
+	s, r := w.service, &w.seen.record
+	for time.Now().Before(until) {
+		key := tombstoneKey(w.lock.key, r.token, r.carrier)
+		text, err := s.value(w.lock.db, key, until)
+		if errors.Is(err, errRefused) {
+			break
+		}
+		how, more, _ := strings.Cut(text, " ")
+		switch {
+		case how == lostText:
+			return more, true, true
+		case how == brokenText:
+			return renewal.ReasonBroken, true, true
+		case how == releasedText:
+			return "", true, true
+		case how == movedText, how == repeatedText:
+			r.carrier, w.missed, w.ends = more, false, time.Time{}
+			continue
+		case how == extendedText:
+			ctx, cancel := context.WithDeadline(context.Background(), until)
+			outcome := s.lapsed(ctx, w.lock.db, key, more)
+			cancel()
+			if outcome != renewal.Gone {
+				return "", outcome == renewal.Expired, true
+			}
+			w.ends = time.Time{} // was that of an earlier lease
+		}
+		return w.unsaid()
 	}
-	if reason, ok := strings.CutPrefix(text, lostText+" "); ok {
-		return reason, true, true
-	}
+	return "", false, true
+}
+
+// unsaid is how a hold has ended of which no tombstone says so. It is looked for twice, for the end comes first; then it was a lease that is
+// over by itself, or it is lost.
+func (w *lossWait) unsaid() (reason string, over, known bool) {
 	switch {
-	case text == brokenText:
-		return renewal.ReasonBroken, true, true
-	case text != "", !w.ends.IsZero() && time.Now().Add(time.Second).After(w.ends):
-		return "", true, true
 	case w.service.graces.left(w.lock.key) > 0: // a new master may have forgotten it, then it is put back
 		return "", false, true
 	case !w.missed:
-		w.missed = true
+		w.missed, w.lapsed = true, !w.ends.IsZero() && time.Now().Add(time.Second).After(w.ends)
 		return "", false, true
+	case w.lapsed:
+		return "", true, true
 	}
 	return renewal.ReasonGone, true, true
 }
@@ -250,9 +278,8 @@ func (h *hold) engrave(reason string, keep time.Duration) {
 	if reason != "" {
 		text = lostText + " " + reason
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), maxAttempt)
-	defer cancel()
-	s := h.carrier.service
-	// Not over one that is there: it says more. Without an answer those who wait find out by themselves, a little less exactly.
-	s.database(h.id.db).SetNX(ctx, tombstoneKey(h.id.key, h.token, h.carrier.name), text, keep)
+	// Without an answer those who wait find out by themselves, a little less exactly.
+	h.carrier.service.number(&request{
+		script: engraveScript, db: h.id.db, keys: []string{tombstoneKey(h.id.key, h.token, h.carrier.name)}, args: words(text, keep.Milliseconds()),
+	}, time.Now().Add(maxAttempt))
 }

@@ -179,3 +179,106 @@ func TestAwaitLossArguments(t *testing.T) {
 		want(t, a.do(append([]string{"LOCK.AWAITLOSS"}, strings.Fields(command)...)...), "-"+reply)
 	}
 }
+
+// TestR27AwaitLossAfterMoves: a hold that is lost before those who wait for that have seen where it was moved to.
+func TestR27AwaitLossAfterMoves(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		slow := func(s *Service) { s.every = 5 * time.Second }
+		s, other, third := leash(t, rdb, Config{}, slow), leash(t, rdb, Config{}, slow), leash(t, rdb, Config{}, slow)
+		attach := []string{"LOCK.ATTACH"}
+		tests := make(map[string]func(*testing.T))
+		for name, row := range map[string]struct {
+			watching *Service
+			path     []*Service
+			by       []string
+			end      string
+			want     string
+		}{
+			"broken, seen from the new Leash":   {s, []*Service{s}, attach, "break", "$6\r\nbroken"},
+			"broken, seen from the old Leash":   {other, []*Service{s}, attach, "break", "$6\r\nbroken"},
+			"broken, seen from a third Leash":   {third, []*Service{s}, attach, "break", "$6\r\nbroken"},
+			"broken, moved on its own Leash":    {s, []*Service{other}, attach, "break", "$6\r\nbroken"},
+			"broken, moved twice":               {other, []*Service{s, third}, attach, "break", "$6\r\nbroken"},
+			"broken, moved there and back":      {other, []*Service{s, other}, attach, "break", "$6\r\nbroken"},
+			"broken, moved by its ID":           {third, []*Service{s}, []string{"LOCK.ACQUIRE", "ID", "r"}, "break", "$6\r\nbroken"},
+			"held for too long":                 {third, []*Service{s}, attach, "maxhold", "$7\r\nmaxhold"},
+			"deleted":                           {third, []*Service{s}, attach, "delete", "$4\r\ngone"},
+			"released":                          {third, []*Service{s}, attach, "release", "$-1"},
+			"released past its connection":      {third, []*Service{s}, attach, "release elsewhere", "$-1"},
+			"released, moved on its own Leash":  {s, []*Service{other}, attach, "release", "$-1"},
+			"released, and its connection ends": {third, []*Service{s}, attach, "close", "$-1"},
+		} {
+			tests[name] = func(t *testing.T) {
+				a, key := connect(t, other), newKey()
+				ask := []string{key, "OWNER", "me", "TTL", "30000"}
+				if row.by[0] == "LOCK.ACQUIRE" {
+					ask = append(ask, row.by[1:]...)
+				}
+				if row.end == "maxhold" {
+					ask = append(ask, "MAXHOLD", "2000")
+				}
+				token := a.token(ask...)
+				text := strconv.FormatInt(token, 10)
+				_, reply := awaiting(t, row.watching, key, token, "0")
+				if row.watching != other {
+					heeded(t, other, key)
+				}
+				for _, to := range row.path {
+					a = connect(t, to)
+					if row.by[0] == "LOCK.ACQUIRE" {
+						want(t, a.do(append([]string{"LOCK.ACQUIRE"}, ask...)...), ":"+text)
+					} else {
+						a.attach(key, "me", token)
+					}
+				}
+				switch row.end {
+				case "break":
+					want(t, connect(t, third).do("LOCK.BREAK", key), ":1")
+				case "delete":
+					rdb.Del(t.Context(), key)
+					row.path[len(row.path)-1].watchdog.CheckAll()
+				case "release":
+					want(t, a.do("LOCK.RELEASE", key), ":1")
+				case "release elsewhere":
+					want(t, connect(t, third).do("LOCK.RELEASE", key, "TOKEN", text), ":1")
+				case "close":
+					a.carrier.End(Release)
+				}
+				if got := receive(t, reply, 10*time.Second); got != row.want {
+					t.Errorf("got %q, want %q", got, row.want)
+				}
+			}
+		}
+		atOnce(t, tests)
+	})
+}
+
+// TestR27AwaitLossOfALeaseSetAnew: that another Leash has extended a lease does not say how it ended.
+func TestR27AwaitLossOfALeaseSetAnew(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, func(s *Service) { s.every = 5 * time.Second })
+		tests := make(map[string]func(*testing.T))
+		for name, row := range map[string]struct {
+			lease string
+			end   func(t *testing.T, key string)
+			want  string
+		}{
+			"broken":  {"60000", func(t *testing.T, key string) { want(t, connect(t, s).do("LOCK.BREAK", key), ":1") }, "$6\r\nbroken"},
+			"deleted": {"60000", func(t *testing.T, key string) { rdb.Del(t.Context(), key) }, "$4\r\ngone"},
+			"over":    {"500", func(*testing.T, string) {}, "$-1"},
+		} {
+			tests[name] = func(t *testing.T) {
+				a, key := connect(t, s), newKey()
+				token := a.token(key, "LEASE", "6000")
+				_, reply := awaiting(t, other, key, token, "0")
+				heeded(t, s, key)
+				want(t, connect(t, other).do("LOCK.EXTEND", key, row.lease, "TOKEN", strconv.FormatInt(token, 10)), ":"+row.lease)
+				row.end(t, key)
+				if got := receive(t, reply, 20*time.Second); got != row.want {
+					t.Errorf("got %q, want %q", got, row.want)
+				}
+			}
+		}
+		atOnce(t, tests)
+	})
+}

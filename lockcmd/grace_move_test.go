@@ -157,7 +157,7 @@ func TestR2GraceCountsMoves(t *testing.T) {
 							r, _ := recordOf(t, rdb, h)
 							return r.carrier == a.carrier.name
 						})
-						want(t, rdb.Get(t.Context(), tombstoneKey(key, token, "other:1.1")).Val(), movedText)
+						want(t, rdb.Get(t.Context(), tombstoneKey(key, token, "other:1.1")).Val(), movedText+" "+a.carrier.name)
 					} else if exists(t, rdb, key) {
 						t.Error("it is there")
 					}

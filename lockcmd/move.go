@@ -37,7 +37,7 @@ func (t *try) newMove(token int64, from, last string) *move {
 		script: w.mode.move, db: w.db,
 		keys: w.mode.keys(w.key, t.owner, tombstoneKey(w.key, token, from), tombstoneKey(w.key, token, c.name)),
 		args: words(
-			t.owner, token, from, last, id, c.name, t.number, recordClient(c.host.Client()), text,
+			t.owner, token, from, last, id, c.name, t.number, recordClient(c.host.Client()), text+" "+c.name,
 			m.keep.Milliseconds(), channel, news,
 		),
 	}
@@ -64,9 +64,11 @@ func (m *move) send(until time.Time) result {
 		return result{kind: failed, text: msgElsewhere}
 	}
 	r, _ := parseRecord(word(reply, 5))
-	if m.old != nil && m.request.args[8] == movedText {
+	switch {
+	case m.old == nil:
+	case m.try.wish.attaches():
 		m.old.Ended(renewal.Moved)
-	} else if m.old != nil {
+	default:
 		m.old.Ended(renewal.Repeated)
 	}
 	return result{kind: moved, token: n[1], left: millis(n[2]), sent: m.request.sent, copied: m.request.copied, count: n[3], age: millis(n[4]), record: r}
@@ -93,8 +95,11 @@ func (m *move) piecemeal(until time.Time) (any, error) {
 	}
 	m.request.keys = all[:own]
 	reply, err := t.carrier.service.ask(m.request, until)
-	if m.old == nil && err == nil && numbers(reply)[0] != 1 {
+	switch moved := err == nil && numbers(reply)[0] == 1; {
+	case m.old == nil && err == nil && !moved:
 		rdb.Del(ctx, all[own])
+	case m.old != nil && moved: // for those on other Leashes who wait for its loss
+		rdb.Set(ctx, all[own], m.request.args[8], m.keep)
 	}
 	return reply, err
 }

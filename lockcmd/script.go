@@ -32,6 +32,7 @@ var (
 	breakScript    = loadScript("break", "queue")
 	markScript     = loadScript("mark")
 	buryScript     = loadScript("bury")
+	engraveScript  = loadScript("engrave")
 	inspectScript  = loadScript("inspect")
 	takeScript     = loadScript("take")
 	giveScript     = loadScript("give")

@@ -16,8 +16,8 @@ import (
 // A tombstone tells a carrier why a hold of its is not there any more, when another has ended, moved or shortened it. It says
 //
 //	released       by its owner
-//	moved          to another connection, on purpose: the carrier's is closed (R25)
-//	repeated       to another connection, where its owner has only repeated an ACQUIRE: the carrier's stays
+//	moved <to>     to another carrier, on purpose: this one's connection is closed (R25)
+//	repeated <to>  to another carrier, where its owner has only repeated an ACQUIRE: this one's connection stays
 //	broken         by BREAK
 //	lost <reason>  for those on other Leashes who wait for it (AWAITLOSS)
 //	extended <ms>  the lease was set anew, and is over once the tombstone itself has no more than ms left
@@ -61,7 +61,8 @@ func rightful(how renewal.Outcome) bool {
 
 // epitaph is the meaning of a tombstone for h, which is not there any more.
 func (s *Service) epitaph(ctx context.Context, h *hold, text string) renewal.Outcome {
-	switch text {
+	how, more, _ := strings.Cut(text, " ")
+	switch how {
 	case releasedText:
 		return renewal.Released
 	case movedText:
@@ -70,10 +71,8 @@ func (s *Service) epitaph(ctx context.Context, h *hold, text string) renewal.Out
 		return renewal.Repeated
 	case brokenText:
 		return renewal.Broken
-	}
-	keep, ok := strings.CutPrefix(text, extendedText+" ")
-	if ms, err := strconv.ParseInt(keep, 10, 64); ok && err == nil {
-		return s.lapsed(ctx, h, millis(ms))
+	case extendedText:
+		return s.lapsed(ctx, h.id.db, tombstoneKey(h.id.key, h.token, h.carrier.name), more)
 	}
 	return renewal.Gone
 }
@@ -81,13 +80,17 @@ func (s *Service) epitaph(ctx context.Context, h *hold, text string) renewal.Out
 // nearly is how much later than the lease its tombstone may have been laid: Redis's clock goes on within a script.
 const nearly = 50 * time.Millisecond
 
-// lapsed reports whether a lease that was set anew is over by itself: its tombstone lives on for keep.
-func (s *Service) lapsed(ctx context.Context, h *hold, keep time.Duration) renewal.Outcome {
-	left, err := s.database(h.id.db).PTTL(ctx, tombstoneKey(h.id.key, h.token, h.carrier.name)).Result()
+// lapsed reports whether a lease that was set anew is over by itself: its tombstone lives on for keep, in ms.
+func (s *Service) lapsed(ctx context.Context, db int, tombstone, keep string) renewal.Outcome {
+	ms, err := strconv.ParseInt(keep, 10, 64)
+	if err != nil {
+		return renewal.Gone
+	}
+	left, err := s.database(db).PTTL(ctx, tombstone).Result()
 	switch {
 	case err != nil:
 		return renewal.Unknown
-	case left <= keep+nearly:
+	case left <= millis(ms)+nearly:
 		return renewal.Expired
 	}
 	return renewal.Gone
