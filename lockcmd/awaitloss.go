@@ -49,13 +49,15 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	c.onUnblock(cancel)
 	defer context.AfterFunc(c.service.dismissed, cancel)()
 	w := &lossWait{service: c.service, lock: c.id(string(args[1])), options: o}
-	reason, ok := w.run(ctx)
+	reason, err := w.run(ctx)
 	fails := c.leaveStay()
 	switch {
-	case fails && ok && reason == "":
-		return appendError(dst, msgUnblocked)
-	case !ok:
+	case errors.Is(err, errAbsent):
 		return appendError(dst, msgNotHeld)
+	case err != nil:
+		return appendError(dst, scriptError(err))
+	case fails && reason == "":
+		return appendError(dst, msgUnblocked)
 	case reason == "" && c.service.dismissed.Err() != nil:
 		return appendError(dst, msgDraining)
 	case reason == "":
@@ -76,8 +78,9 @@ type lossWait struct {
 	lapsed bool      // when it was missed, it was a lease that may have been over by itself
 }
 
-// run waits until ctx ends at the latest. ok is false when there never was such a hold; the reason is "" when it was not lost.
-func (w *lossWait) run(ctx context.Context) (reason string, ok bool) {
+// run waits until ctx ends at the latest. The reason is "" when the hold was not lost. The error, when there never was such a hold, is
+// errAbsent or Redis's answer about the key.
+func (w *lossWait) run(ctx context.Context) (reason string, err error) {
 	s := w.service
 	for {
 		if h := s.find(w.lock, w.options.match); h != nil {
@@ -85,20 +88,20 @@ func (w *lossWait) run(ctx context.Context) (reason string, ok bool) {
 				select {
 				case reason := <-told:
 					if reason != movedText {
-						return reason, true
+						return reason, nil
 					}
 					w.seen = &found{mode: h.mode, owner: h.owner(), record: record{token: h.token, carrier: h.carrier.name}}
 				case <-ctx.Done():
 					h.unwatch(told)
-					return "", true
+					return "", nil
 				}
 			}
 		}
-		if reason, over, known := w.look(); over {
-			return reason, known
+		if reason, over, err := w.look(); over {
+			return reason, err
 		}
 		if !s.rest(ctx, w.pause()) {
-			return "", true
+			return "", nil
 		}
 	}
 }
@@ -112,27 +115,29 @@ func (w *lossWait) pause() time.Duration {
 	return max(d, 10*time.Millisecond)
 }
 
-// look is what Redis says of the hold. It is not over while Redis does not say.
-func (w *lossWait) look() (reason string, over, known bool) {
-	s := w.service
+// look is what Redis says of the hold. It is not over while Redis does not say; a key of another type has no hold (R25).
+func (w *lossWait) look() (reason string, over bool, err error) {
 	until := time.Now().Add(time.Second)
-	l, err := s.inspect(w.lock, until)
-	if err != nil {
-		return "", false, true
-	}
+	l, err := w.service.inspect(w.lock, until)
+	silent := err != nil && !strings.HasPrefix(scriptError(err), "WRONGTYPE")
 	f, ok := l.find(w.options)
-	if !ok && w.seen == nil {
-		return "", true, false
+	switch {
+	case w.seen == nil && err != nil:
+		return "", !errors.Is(err, errUnknown) && !errors.Is(err, errRefused), err
+	case silent:
+		return "", false, nil
+	case !ok && w.seen == nil:
+		return "", true, errAbsent
+	case !ok:
+		reason, over = w.why(until)
+		return reason, over, nil
 	}
-	if ok {
-		w.seen, w.missed, w.ends = &f, false, time.Time{}
-		if f.record.terms().lease {
-			w.ends = time.Now().Add(l.left)
-		}
-		w.ask()
-		return "", false, true
+	w.seen, w.missed, w.ends = &f, false, time.Time{}
+	if f.record.terms().lease {
+		w.ends = time.Now().Add(l.left)
 	}
-	return w.why(until)
+	w.ask()
+	return "", false, nil
 }
 
 // ask asks the Leash that carries the hold to say in Redis how it ends. The news may be lost, so it is told again at each look.
@@ -145,7 +150,7 @@ func (w *lossWait) ask() {
 
 // why is how a hold has ended that Redis does not have any more: its Leash says so, or is not there to say it. It gets one look's time. Who
 // carried it last says so: one that was moved since it was seen is followed from carrier to carrier.
-func (w *lossWait) why(until time.Time) (reason string, over, known bool) {
+func (w *lossWait) why(until time.Time) (reason string, over bool) {
 	s, r := w.service, &w.seen.record
 	for time.Now().Before(until) {
 		key := tombstoneKey(w.lock.key, r.token, r.carrier)
@@ -156,11 +161,11 @@ func (w *lossWait) why(until time.Time) (reason string, over, known bool) {
 		how, more, _ := strings.Cut(text, " ")
 		switch {
 		case how == lostText:
-			return more, true, true
+			return more, true
 		case how == brokenText:
-			return renewal.ReasonBroken, true, true
+			return renewal.ReasonBroken, true
 		case how == releasedText:
-			return "", true, true
+			return "", true
 		case how == movedText, how == repeatedText:
 			r.carrier, w.missed, w.ends = more, false, time.Time{}
 			continue
@@ -169,28 +174,28 @@ func (w *lossWait) why(until time.Time) (reason string, over, known bool) {
 			outcome := s.lapsed(ctx, w.lock.db, key, more)
 			cancel()
 			if outcome != renewal.Gone {
-				return "", outcome == renewal.Expired, true
+				return "", outcome == renewal.Expired
 			}
 			w.ends = time.Time{} // was that of an earlier lease
 		}
 		return w.unsaid()
 	}
-	return "", false, true
+	return "", false
 }
 
 // unsaid is how a hold has ended of which no tombstone says so. It is looked for twice, for the end comes first; then it was a lease that is
 // over by itself, or it is lost.
-func (w *lossWait) unsaid() (reason string, over, known bool) {
+func (w *lossWait) unsaid() (reason string, over bool) {
 	switch {
 	case w.service.graces.left(w.lock.key) > 0: // a new master may have forgotten it, then it is put back
-		return "", false, true
+		return "", false
 	case !w.missed:
 		w.missed, w.lapsed = true, !w.ends.IsZero() && time.Now().Add(time.Second).After(w.ends)
-		return "", false, true
+		return "", false
 	case w.lapsed:
-		return "", true, true
+		return "", true
 	}
-	return renewal.ReasonGone, true, true
+	return renewal.ReasonGone, true
 }
 
 // rest waits for d. It returns false when ctx or the Service ends meanwhile.

@@ -282,3 +282,34 @@ func TestR27AwaitLossOfALeaseSetAnew(t *testing.T) {
 		atOnce(t, tests)
 	})
 }
+
+// TestR25AwaitLossOfAnOverwrittenKey: a key of another type has no hold.
+func TestR25AwaitLossOfAnOverwrittenKey(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		text := newKey()
+		rdb.Set(t.Context(), text, "x", 0)
+		for _, block := range []string{"0", "50"} {
+			wantPrefix(t, connect(t, s).do("LOCK.AWAITLOSS", text, "TOKEN", "1", "BLOCK", block), "-WRONGTYPE ")
+		}
+		tests := make(map[string]func(*testing.T))
+		for _, mode := range []string{"", "READ", "WRITE"} {
+			for where, watching := range map[string]*Service{"here": s, "on another Leash": other} {
+				tests[mode+" "+where] = func(t *testing.T) {
+					a, key := connect(t, s), newKey()
+					token := a.token(append([]string{key}, strings.Fields(mode)...)...)
+					_, reply := awaiting(t, watching, key, token, "0")
+					if watching != s {
+						heeded(t, s, key)
+					}
+					rdb.Set(t.Context(), key, "x", 0)
+					s.watchdog.CheckAll()
+					if got := receive(t, reply, 10*time.Second); got != "$4\r\ngone" {
+						t.Errorf("got %q", got)
+					}
+				}
+			}
+		}
+		atOnce(t, tests)
+	})
+}
