@@ -64,6 +64,6 @@ func (w *Watchdog) hurry(g *group) {
 		g.again = true
 		return
 	}
-	g.due = w.now()
+	g.due, g.regular = w.now(), false
 	w.place(g)
 }

@@ -18,8 +18,9 @@ type groupKey struct {
 type group struct {
 	groupKey
 	holds    []*Hold
-	due      moment   // when to ask the store next; not looked at while busy
+	due      moment   // when to ask the store next; while busy, when it was to be asked
 	deadline moment   // the earliest until of its holds, or an earlier moment: looking once too often does no harm
+	regular  bool     // due is a time of its rhythm, not one at which to try again
 	busy     bool     // on its way to the store, or in a node's line
 	again    bool     // asked for while busy
 	waiting  []func() // to be called after the round that is under way
@@ -29,19 +30,24 @@ type group struct {
 
 const (
 	slotCount = 16384
-	stride    = 6367 // odd, so that all phases are in use, and those of one node's slots, which are neighbours, lie far apart
-	steps     = 256  // of a period: slots of one step are due together, so that a node gets few full requests
+	run       = 32 // neighbouring slots whose turns come one after the other: they are of one node as a rule, so that a call has many of them
+	runs      = slotCount / run
+	stride    = 317 // the golden section of runs, and odd: each has a turn, and those of one node are spread evenly
 )
 
 // next is the group's first regular due time after now: its phase within the period comes from its slot.
 func (k groupKey) next(now moment) moment {
-	phase := k.every / steps * moment(k.slot*stride%slotCount*steps/slotCount)
+	turn := k.slot/run*stride%runs*run + k.slot%run
+	phase := k.every / slotCount * moment(turn)
 	at := now - (now-phase)%k.every
 	for at <= now {
 		at += k.every
 	}
 	return at
 }
+
+// expect sets when g is due next in its rhythm.
+func (g *group) expect(now moment) { g.due, g.regular = g.next(now), true }
 
 func (g *group) add(h *Hold) {
 	h.group, h.at = g, len(g.holds)

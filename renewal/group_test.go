@@ -1,6 +1,8 @@
 package renewal
 
 import (
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -105,35 +107,85 @@ func TestR24KindsApart(t *testing.T) {
 
 func TestR24OneCallANodeForWhatIsDueTogether(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
-		w.store.nodes = 3
-		var slots []int // that are due together
-		for slot := range slotCount {
-			if (groupKey{slot: slot, every: ttl / 3}).next(0) == ttl/6 {
-				slots = append(slots, slot)
+		w.store.nodes = 2
+		for slot := range 4 { // two of each node, whose turns come one after the other
+			for range 60 {
+				w.grant(run+slot, ttl)
 			}
 		}
-		perNode := make(map[int]int)
-		for _, slot := range slots {
-			perNode[slot%3]++
-			for range 600 {
-				w.grant(slot, ttl)
-			}
-		}
-		want := 0
-		for _, n := range perNode {
-			want += (n + 3) / 4 // slots of 600 are more than a call is to hold
-		}
-		rest(ttl / 4)
+		rest(ttl / 3)
 		calls := w.store.called()
-		if len(slots) != slotCount/steps || len(calls) != want {
-			t.Fatalf("got %d calls for %d slots, want %d", len(calls), len(slots), want)
+		if len(calls) != 2 {
+			t.Fatalf("got %d calls, want one a node", len(calls))
 		}
 		for _, c := range calls {
-			for i, b := range c.batches {
-				if want := []int{256, 256, 88}[i%3]; len(b.Holds) != want {
-					t.Errorf("got a batch of %d holds, want %d", len(b.Holds), want)
+			if len(c.batches) != 2 || len(c.batches[0].Holds) != 60 || c.at != calls[0].at {
+				t.Errorf("%s got %d batches %v after the other node, want 2 at once", c.node, len(c.batches), c.at.Sub(calls[0].at))
+			}
+		}
+	})
+}
+
+func TestR24NoCallIsLargeWhileTheNodeKeepsUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		w.store.delay = map[string]time.Duration{"node0": 3 * time.Millisecond}
+		for slot := range run { // their turns take 20 ms, the calls for them longer
+			for range 100 {
+				w.grant(run+slot, ttl)
+			}
+		}
+		for range 600 {
+			w.grant(0, ttl)
+		}
+		rest(ttl/3 + time.Second)
+		got := make(map[string]int)
+		for _, c := range w.store.called() {
+			size := ""
+			for _, b := range c.batches {
+				size += fmt.Sprint(" ", len(b.Holds))
+			}
+			got[size]++
+		}
+		if want := map[string]int{" 100 100": run / 2, " 256 256 88": 1}; !maps.Equal(got, want) { // one slot is not divided
+			t.Errorf("got calls of so many holds: %v, want %v", got, want)
+		}
+	})
+}
+
+func TestR24LongTTLsHaveARhythm(t *testing.T) {
+	for _, every := range []time.Duration{minTTL / 3, time.Second, 100 * 365 * 24 * time.Hour} {
+		for slot := range slotCount {
+			k := groupKey{slot: slot, every: every}
+			if first := k.next(0); first <= 0 || first > every || k.next(first) != first+every {
+				t.Fatalf("slot %d, every %v: got %v and then %v", slot, every, first, k.next(first))
+			}
+		}
+	}
+}
+
+func TestR24FewHoldsAreRenewedInCompany(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		var holds []*Hold
+		for n := range 1000 {
+			h, _ := w.grant(n*16, ttl)
+			holds = append(holds, h)
+		}
+		for range 60 {
+			rest(time.Second)
+			for _, h := range holds {
+				if left := w.store.left(h); left < ttl*2/3-ttl/90 {
+					t.Fatalf("got %v left in the store, want two thirds of %v, or a little less the first time", left, ttl)
 				}
 			}
+		}
+		renewed := 0
+		for _, c := range w.store.called() {
+			for _, b := range c.batches {
+				renewed += len(b.Holds)
+			}
+		}
+		if calls := len(w.store.called()); renewed < 5900 || renewed > 6100 || calls > 60*4 {
+			t.Errorf("got %d renewals in %d calls in a minute, want 6000 in 200 or less", renewed, calls)
 		}
 	})
 }
@@ -163,7 +215,9 @@ func TestR24AMassAcquireDoesNotRenewInWaves(t *testing.T) {
 func TestR24SlotsAreSpreadOverTheThird(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		for slot := 0; slot < slotCount; slot += 64 {
-			w.grant(slot, ttl)
+			for range 200 { // so many that they need no company
+				w.grant(slot, ttl)
+			}
 		}
 		rest(10 * time.Second)
 		perSecond := make(map[int]int)

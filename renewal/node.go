@@ -47,7 +47,7 @@ func (w *Watchdog) send(ctx context.Context, due []*group) {
 			w.nodes[key] = n
 		}
 		n.line = append(n.line, g)
-		if n.rounds == 0 || n.rounds < maxRounds && n.lag(w.now()) > 2*n.line[0].every/steps {
+		if n.rounds == 0 || n.rounds < maxRounds && n.behind(w.now()) {
 			n.rounds++
 			w.wg.Go(func() { w.serve(ctx, n) })
 		}
@@ -61,6 +61,9 @@ func (n *node) lag(now moment) time.Duration {
 	}
 	return now - n.line[0].due
 }
+
+// behind reports whether n has to do more at once.
+func (n *node) behind(now moment) bool { return len(n.line) > 0 && n.lag(now) > n.line[0].every/128 }
 
 // serve sends n's line to the store, round by round, and ends when the line is empty.
 func (w *Watchdog) serve(ctx context.Context, n *node) {
@@ -101,7 +104,11 @@ func (w *Watchdog) take(n *node) *round {
 		return nil
 	}
 	r := &round{slept: w.slept}
-	for holds := 0; len(n.line) > 0 && holds < n.room; {
+	room := maxBatch // others wait for Redis, too
+	if n.behind(w.now()) {
+		room = n.room
+	}
+	for holds := 0; len(n.line) > 0 && (holds == 0 || holds+len(n.line[0].holds) <= room); {
 		g := n.line[0]
 		n.line = n.line[1:]
 		r.groups = append(r.groups, g)
@@ -169,12 +176,12 @@ func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 	n.pace(len(unknown) > 0, answered)
 	for _, g := range r.groups {
 		g.busy = false
-		g.due = g.next(now)
+		g.expect(max(now, g.due)) // which was later, if g was in company
 		if unknown[g.groupKey] {
-			g.due = now + min(n.backoff, g.ttl/12)
+			g.due, g.regular = now+min(n.backoff, g.ttl/12), false
 		}
 		if g.again {
-			g.again, g.due = false, now
+			g.again, g.due, g.regular = false, now, false
 		}
 		tell = append(tell, g.expire(now)...)
 		g.finish()

@@ -10,8 +10,8 @@ import (
 
 const (
 	minTTL    = 3 * time.Millisecond
-	maxBatch  = 256                    // holds in one request
-	maxRound  = 2048                   // holds in one call of a node, about
+	maxBatch  = 256                    // holds in one request, and in one call of a node, about
+	maxRound  = 2048                   // holds in one call of a node that lags behind, about
 	lookEvery = 500 * time.Millisecond // how often the clocks are compared
 )
 
@@ -82,7 +82,7 @@ func (w *Watchdog) join(h *Hold, key groupKey, every time.Duration) {
 		w.groups[key] = g
 	}
 	if len(g.holds) == 0 && !g.busy {
-		g.due = key.next(w.now())
+		g.expect(w.now())
 	}
 	g.add(h)
 	w.place(g)
@@ -187,6 +187,7 @@ func (w *Watchdog) step(ctx context.Context) time.Duration {
 		}
 		w.place(g)
 	}
+	due = w.company(due, now)
 	pause := lookEvery
 	if len(w.queue) > 0 {
 		pause = min(pause, max(w.queue[0].wake()-now, 0))
@@ -202,6 +203,26 @@ func (w *Watchdog) step(ctx context.Context) time.Duration {
 	}
 	w.send(ctx, due)
 	return pause
+}
+
+// company adds to what is due, when that is little, what will be soon: a call of a node costs more than a renewal in it. Both keep their rhythm.
+// w.mu is held.
+func (w *Watchdog) company(due []*group, now moment) []*group {
+	holds := 0
+	for _, g := range due {
+		holds += len(g.holds)
+	}
+	for len(due) > 0 && len(w.queue) > 0 {
+		g := w.queue[0]
+		holds += len(g.holds)
+		if holds > maxBatch || g.busy || !g.regular || g.deadline < g.due || g.due > now+g.every/32 {
+			break
+		}
+		g.busy = true
+		due = append(due, g)
+		w.place(g)
+	}
+	return due
 }
 
 // place puts g where it belongs in the heap, or drops it when there is nothing left to do for it. w.mu is held.
