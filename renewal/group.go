@@ -98,26 +98,31 @@ func (g *group) batches() (out []Batch) {
 	return out
 }
 
-// groupHeap orders groups by wake; container/heap's Interface.
-type groupHeap []*group
+// groupHeap orders groups by wake; container/heap's Interface. Each place has its group's wake at hand: the groups lie all over the memory.
+type groupHeap []place
+
+type place struct {
+	wake  moment // the group's when it was put here
+	group *group
+}
 
 func (q groupHeap) Len() int           { return len(q) }
-func (q groupHeap) Less(i, j int) bool { return q[i].wake() < q[j].wake() }
+func (q groupHeap) Less(i, j int) bool { return q[i].wake < q[j].wake }
 func (q groupHeap) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].index, q[j].index = i, j
+	q[i].group.index, q[j].group.index = i, j
 }
 
 func (q *groupHeap) Push(x any) {
 	g := x.(*group)
 	g.index = len(*q)
-	*q = append(*q, g)
+	*q = append(*q, place{g.wake(), g})
 }
 
 func (q *groupHeap) Pop() any {
 	old := *q
-	g := old[len(old)-1]
-	old[len(old)-1] = nil
+	g := old[len(old)-1].group
+	old[len(old)-1] = place{}
 	*q = old[:len(old)-1]
 	g.index = -1
 	return g

@@ -104,7 +104,7 @@ func (w *Watchdog) take(n *node) *round {
 		return nil
 	}
 	r := &round{slept: w.slept}
-	room := maxBatch // others wait for Redis, too
+	room := min(maxCall, n.room) // others wait for Redis, too
 	if n.behind(w.now()) {
 		room = n.room
 	}

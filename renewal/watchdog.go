@@ -10,7 +10,8 @@ import (
 
 const (
 	minTTL    = 3 * time.Millisecond
-	maxBatch  = 256                    // holds in one request, and in one call of a node, about
+	maxBatch  = 256                    // holds in one request
+	maxCall   = 512                    // holds in one call of a node: few more are asked for at once while all is in time
 	maxRound  = 2048                   // holds in one call of a node that lags behind, about
 	lookEvery = 500 * time.Millisecond // how often the clocks are compared
 )
@@ -176,8 +177,8 @@ func (w *Watchdog) step(ctx context.Context) time.Duration {
 	var due []*group
 	var tell []func()
 	w.mu.Lock()
-	for len(w.queue) > 0 && w.queue[0].wake() <= now {
-		g := w.queue[0]
+	for len(w.queue) > 0 && w.queue[0].wake <= now {
+		g := w.queue[0].group
 		if g.deadline <= now {
 			tell = append(tell, g.expire(now)...)
 		}
@@ -190,7 +191,7 @@ func (w *Watchdog) step(ctx context.Context) time.Duration {
 	due = w.company(due, now)
 	pause := lookEvery
 	if len(w.queue) > 0 {
-		pause = min(pause, max(w.queue[0].wake()-now, 0))
+		pause = min(pause, max(w.queue[0].wake-now, 0))
 	}
 	lag := moment(0)
 	for _, n := range w.nodes {
@@ -213,9 +214,9 @@ func (w *Watchdog) company(due []*group, now moment) []*group {
 		holds += len(g.holds)
 	}
 	for len(due) > 0 && len(w.queue) > 0 {
-		g := w.queue[0]
+		g := w.queue[0].group
 		holds += len(g.holds)
-		if holds > maxBatch || g.busy || !g.regular || g.deadline < g.due || g.due > now+g.every/32 {
+		if holds > maxCall || g.busy || !g.regular || g.deadline < g.due || g.due > now+g.every/32 {
 			break
 		}
 		g.busy = true
@@ -233,6 +234,7 @@ func (w *Watchdog) place(g *group) {
 		heap.Remove(&w.queue, g.index)
 	case idle:
 	case g.index >= 0:
+		w.queue[g.index].wake = g.wake()
 		heap.Fix(&w.queue, g.index)
 	default:
 		heap.Push(&w.queue, g)
