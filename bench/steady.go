@@ -32,6 +32,48 @@ func measureSteady(ctx context.Context, addr string, rate int, lasts time.Durati
 	return sum, errors.Join(errs...)
 }
 
+// measureDirect asks the nodes themselves, rate times a second in all, by a script that looks at one key. Where an acquire waits for a busy node, or
+// for a core, so does this.
+func measureDirect(ctx context.Context, routes []route, rate int, lasts time.Duration) (*histogram, error) {
+	samples := make([]histogram, len(routes))
+	errs := make([]error, len(routes))
+	every := time.Duration(len(routes)) * time.Second / time.Duration(rate)
+	var wg sync.WaitGroup
+	for i, at := range routes {
+		wg.Go(func() { errs[i] = lookSteadily(ctx, at, every, lasts, &samples[i]) })
+	}
+	wg.Wait()
+	sum := &samples[0]
+	for i := range samples[1:] {
+		sum.merge(&samples[i+1])
+	}
+	return sum, errors.Join(errs...)
+}
+
+// lookSteadily asks one node.
+func lookSteadily(ctx context.Context, at route, every, lasts time.Duration, h *histogram) error {
+	c, err := redistest.Dial(at.addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	key := 0
+	for !at.owns(holdKey(key)) {
+		key++
+	}
+	began := time.Now()
+	for due := began; due.Sub(began) < lasts; due = due.Add(every) {
+		if err := pause(ctx, time.Until(due)); err != nil {
+			return err
+		}
+		if _, err := c.Do("EVAL", "return redis.call('PTTL', KEYS[1])", "1", holdKey(key)); err != nil {
+			return err
+		}
+		h.add(time.Since(due))
+	}
+	return nil
+}
+
 // takeSteadily is one of the clients, number i.
 func takeSteadily(ctx context.Context, addr string, i int, every, lasts time.Duration, h *histogram) error {
 	c, err := redistest.Dial(addr)

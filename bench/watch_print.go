@@ -8,7 +8,7 @@ import (
 // printWatch prints a row for each number of holds.
 func printWatch(w io.Writer, rows []*watchRow) {
 	table := [][]string{{
-		"holds", "least TTL s", "late", "lost", "of a core", "leash CPU µs", "redis CPU µs", "heap B", "RSS B", "p50 ms", "p99 ms", "taken in s",
+		"holds", "least TTL s", "late", "lost", "of a core", "leash CPU µs", "redis CPU µs", "heap B", "RSS B", "p50 ms", "p99 ms", "direct p99 ms", "taken in s",
 	}}
 	for _, r := range rows {
 		line := []string{fmt.Sprint(r.holds), "", "", "", fmt.Sprintf("%.1f %%", 100*r.core), "", "", "", ""}
@@ -18,7 +18,7 @@ func printWatch(w io.Writer, rows []*watchRow) {
 			line[5], line[6] = microseconds(r.leash), microseconds(r.redis)
 			line[7], line[8] = each(r.memory.heap, r.holds), each(r.memory.resident, r.holds)
 		}
-		table = append(table, append(line, milliseconds(r.p50), milliseconds(r.p99), fmt.Sprintf("%.0f", r.took.Seconds())))
+		table = append(table, append(line, milliseconds(r.p50), milliseconds(r.p99), milliseconds(r.direct), fmt.Sprintf("%.0f", r.took.Seconds())))
 	}
 	printCells(w, table)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"leash/internal/redistest"
@@ -97,6 +98,7 @@ type watchRow struct {
 	redis    time.Duration // CPU for each renewal, within the scripts
 	memory   memory        // of all holds together
 	p50, p99 time.Duration // of acquires beside them
+	direct   time.Duration // p99 of scripts sent to Redis meanwhile
 }
 
 // measureAll goes from no holds to the most.
@@ -128,10 +130,16 @@ func (w *watch) measure(ctx context.Context, holds int) (*watchRow, error) {
 		return nil, err
 	}
 	progress(fmt.Sprintf("acquiring beside %d holds for %v", holds, lasts))
-	h, err := measureSteady(ctx, w.leash.addr, w.opt.rate, lasts)
-	if err != nil {
+	var h, direct *histogram
+	var errs [2]error
+	var wg sync.WaitGroup
+	wg.Go(func() { h, errs[0] = measureSteady(ctx, w.leash.addr, w.opt.rate, lasts) })
+	wg.Go(func() { direct, errs[1] = measureDirect(ctx, w.sentry.routes, max(w.opt.rate/2, 3), lasts) })
+	wg.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
+	r.direct = direct.quantile(0.99)
 	r.p50, r.p99 = h.quantile(0.50), h.quantile(0.99)
 	info, err := figures(w.leash.addr, "leash", "leash_")
 	if err != nil {
