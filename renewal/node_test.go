@@ -111,9 +111,9 @@ func TestR24ANodeThatLagsIsAskedForMoreAtOnce(t *testing.T) {
 
 func TestCheckSomeAsksForThoseSlots(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
-		here, _ := w.grant(1, time.Hour)
-		w.grant(2, time.Hour)
-		w.CheckSome(func(slot int) bool { return slot == 1 })
+		here, _ := w.grant(8001, time.Hour) // whose turns are not near
+		w.grant(8002, time.Hour)
+		w.CheckSome(func(slot int) bool { return slot == 8001 })
 		rest(time.Second)
 		calls := w.store.called()
 		if len(calls) != 1 || len(calls[0].batches) != 1 || calls[0].batches[0].Holds[0] != here {

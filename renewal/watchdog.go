@@ -206,14 +206,18 @@ func (w *Watchdog) step(ctx context.Context) time.Duration {
 	return pause
 }
 
-// company adds to what is due, when that is little, what will be soon: a call of a node costs more than a renewal in it. Both keep their rhythm.
+// company adds to what is due in its rhythm, when that is little, what will be soon: a call of a node costs more than a renewal in it. Both keep
+// their rhythm.
 // w.mu is held.
 func (w *Watchdog) company(due []*group, now moment) []*group {
+	if len(due) == 0 || !due[0].regular {
+		return due
+	}
 	holds := 0
 	for _, g := range due {
 		holds += len(g.holds)
 	}
-	for len(due) > 0 && len(w.queue) > 0 {
+	for len(w.queue) > 0 {
 		g := w.queue[0].group
 		holds += len(g.holds)
 		if holds > maxCall || g.busy || !g.regular || g.deadline < g.due || g.due > now+g.every/32 {
