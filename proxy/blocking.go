@@ -51,12 +51,15 @@ func (s *session) blockOn(cmd resp.Command, slot int) bool {
 	} else if !p.retryLater() {
 		p.fail(msgSlotUnserved)
 	}
-	open := true
+	open, lostAt := true, s.lastLoss()
 	ok := s.whileWatched(&blocked{[]*pin{own}}, own.abort, func() {
 		if open = s.barrier(); !open {
 			own.abort()
 		}
 	})
+	if !ok && s.lastLoss() != lostAt {
+		s.buryOrphan(own, lostAt)
+	}
 	own.release()
 	if t := s.tracking.Load(); t != nil && !s.current.write {
 		t.forgetAll() // Redis remembers what was read for another connection

@@ -98,6 +98,13 @@ func (s *session) endCarrier(how lockcmd.Ending) {
 	carrier.End(how)
 }
 
+// lastLoss is when the session last lost a call that was written; zero for never.
+func (s *session) lastLoss() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lostAt
+}
+
 // stragglerTime is for how long Redis may still execute a command from a
 // connection that is lost.
 const stragglerTime = 10 * time.Second

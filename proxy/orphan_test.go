@@ -1,0 +1,60 @@
+package proxy
+
+import (
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// TestR16LocksOfAClientGoneWhileItBlocks: R16, R28. Redis ends the blocking command at once, and then the locks are free.
+func TestR16LocksOfAClientGoneWhileItBlocks(t *testing.T) {
+	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
+		for _, command := range [][]string{
+			{"BLPOP", "jobs", "0"}, {"XREAD", "BLOCK", "0", "STREAMS", "jobs", "$"}, {"BZPOPMIN", "jobs", "0"},
+		} {
+			holder, next := l.dial(t), l.dial(t)
+			token(t, holder, "order")
+			if err := holder.Send(redistest.Command(command...)); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "it blocks", func() bool { return blockedIn(t, nodes...) == 1 })
+			before := time.Now()
+			holder.Close()
+			next.Timeout = 25 * time.Second // and a TTL is 30
+			token(t, next, "order", "BLOCK", "20000")
+			t.Logf("%s: free after %v", command[0], time.Since(before))
+			want(t, next, ":1\r\n", "LOCK.RELEASE", "order")
+		}
+	})
+}
+
+func blockedIn(t testing.TB, nodes ...*redistest.Server) (n int) {
+	for _, one := range nodes {
+		n += blockedUpstream(t, one)
+	}
+	return n
+}
+
+// TestR16OrphanOfAFrozenRedis: while Redis may yet execute what the client has left, its locks are not given to the next.
+func TestR16OrphanOfAFrozenRedis(t *testing.T) {
+	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: time.Minute})
+	l := startLeash(t, c.Addrs())
+	order, jobs := keyOn(t, c, c.Nodes[0], "order"), keyOn(t, c, c.Nodes[1], "jobs")
+	holder := l.dial(t)
+	token(t, holder, order)
+	want(t, holder, "+PONG\r\n", "PING")
+	if err := holder.Send(redistest.Command("BLPOP", jobs, "0")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it blocks", func() bool { return blockedUpstream(t, c.Nodes[1].Server) == 1 })
+	if err := c.Nodes[1].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Nodes[1].Resume()
+	holder.Close()
+	eventually(t, "the session is over", func() bool { return l.locks.Stats().Holds == 0 })
+	if n := c.Nodes[0].Client().Exists(t.Context(), order).Val(); n != 1 {
+		t.Error("the lock was released")
+	}
+}
