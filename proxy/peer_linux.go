@@ -9,11 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepAliveFor finds a vanished peer within d: probes begin after 5/11 of it,
-// and three, each 2/11 apart, go unanswered. The kernel counts in seconds.
+// keepAliveFor finds a vanished peer when it has been silent for d, rounded up
+// to seconds, in which the kernel counts, and no sooner: the last of three
+// probes, about 2/11 of it apart, is given up then. d is at least 4 s.
 func keepAliveFor(d time.Duration) net.KeepAliveConfig {
-	seconds := func(d time.Duration) time.Duration { return max(d.Truncate(time.Second), time.Second) }
-	return net.KeepAliveConfig{Enable: true, Idle: seconds(d * 5 / 11), Interval: seconds(d * 2 / 11), Count: 3}
+	whole := (d + time.Second - 1).Truncate(time.Second)
+	apart := max((whole * 2 / 11).Truncate(time.Second), time.Second)
+	return net.KeepAliveConfig{Enable: true, Idle: whole - 3*apart, Interval: apart, Count: 3}
 }
 
 // setKeepAlive makes the kernel find a vanished peer soon, or in its usual time.
