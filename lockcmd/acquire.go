@@ -43,7 +43,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 		r = c.wait(ctx, t, r)
 	}
 	if t.stands() && r.kind != granted && r.kind != moved && r.kind != unknown { // else it is undone
-		s.dequeue(t)
+		s.awaitLeft(ctx, t)
 	}
 	return c.replyAcquire(ctx, dst, t, r)
 }

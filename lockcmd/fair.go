@@ -1,9 +1,6 @@
 package lockcmd
 
-import (
-	"errors"
-	"time"
-)
+import "time"
 
 // A FAIR waiter stands in Redis, in the queue that Redisson's RedissonFairLock has, behind whoever came before it through any Leash
 // or from Java. Its first look puts it there, each later one (R17) says that it still waits, and whatever ends its wait takes it
@@ -21,29 +18,4 @@ func (t *try) patience() string {
 		return ""
 	}
 	return millisText(t.carrier.service.patience)
-}
-
-// dequeue takes t, which has given up, out of the queue in Redis, unless another command of its owner still stands there. It waits
-// for Redis no longer than graceAfterBlock: then it is repeated until Redis answers.
-func (s *Service) dequeue(t *try) {
-	if s.queues.waiting(t.line()) {
-		return
-	}
-	m, key := t.wish.mode, t.wish.key
-	r := &request{
-		script: leaveScript, db: t.wish.db, keys: m.endKeys(key, t.owner),
-		args: words(t.owner, m.channel(key), s.cfg.publishMode()),
-	}
-	if _, err := s.ask(r, time.Now().Add(graceAfterBlock)); errors.Is(err, errUnknown) || errors.Is(err, errRefused) {
-		s.spawn(func() { s.dequeueLater(r) })
-	}
-}
-
-func (s *Service) dequeueLater(r *request) {
-	for limit := time.Now().Add(maxLate); time.Now().Before(limit); {
-		_, err := s.ask(r, s.deadline())
-		if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) || s.stopped(time.Second) {
-			return
-		}
-	}
 }

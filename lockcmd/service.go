@@ -31,6 +31,7 @@ type Service struct {
 	ears     *subscriber
 	queues   *queues
 	lines    *lines
+	leavers  leavers
 
 	owners   atomic.Int64 // the last ownerless hold's number
 	carriers atomic.Int64 // the last carrier's number
@@ -88,6 +89,7 @@ func New(cfg Config, rdb redis.UniversalClient, ears Subscriber, log *slog.Logge
 	s.watchdog = renewal.New(&store{Service: s})
 	s.graces = newGraces(s)
 	s.queues, s.lines = newQueues(), newLines()
+	s.leavers.lists = make(map[lockID][]*leaver)
 	s.dismissed, s.dismiss = context.WithCancel(context.Background())
 	s.ears = newSubscriber(s, ears)
 	return s, nil

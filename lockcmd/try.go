@@ -17,6 +17,7 @@ type try struct {
 	wish    wish
 	owner   string
 	minted  int64 // the owner's number, if it is one of its own; else 0
+	came    int64 // FAIR, and it waits: the later it came the higher; else 0
 	number  int64
 	late    bool  // a copy of it may still reach Redis, after it is over
 	own     *hold // the carrier's hold of this owner, to be entered again; nil for a new one. Its gate is ours
@@ -66,6 +67,9 @@ func (c *Carrier) newTry(w wish, own *hold) *try {
 	if t.owner == "" {
 		t.minted = c.service.owners.Add(1)
 		t.owner = c.service.ownerName(t.minted)
+	}
+	if t.stands() {
+		t.came = c.service.leavers.came.Add(1)
 	}
 	if w.block > 0 {
 		t.end = time.Now().Add(w.block)
@@ -137,6 +141,8 @@ func (t *try) sendOnce(until time.Time) result {
 		return result{kind: failed, text: msgKind}
 	case n[0] == 6:
 		return t.barred(word(reply, 1), until)
+	case n[0] == 7: // each time fewer dead wait
+		return t.sendOnce(until)
 	}
 	return result{kind: unknown}
 }

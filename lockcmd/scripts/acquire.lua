@@ -7,6 +7,7 @@
 --      {0, PTTL} taken
 --      {2, token, carrier, id} the owner's hold hangs elsewhere · {3} the tracked hold is gone · {4} a late copy, nothing done
 --      {5} the owner holds it in another mode · {6, replication id} it is free, but this master may not grant it
+--      {7} FAIR: it is free, but so many dead wait for it that only some of them were taken out: ask again
 -- Atomic: looking, counting the token and granting must be one step, or two owners see a free lock.
 local owner, carrier, req, want, ttl = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
 local h = redis.pcall('HMGET', KEYS[1], owner, 'leash', 'mode', owner .. ':write')
@@ -18,7 +19,9 @@ if not h[1] then
   local orphan = h[2] and redis.call('HLEN', KEYS[1]) == 1 -- a record whose owner's field was deleted (R11)
   local free = left == -2 or orphan
   local bar = free and barred(ARGV[11])
-  if KEYS[3] then free = turn(fair(3), free and not bar, owner, left, ARGV[12], ARGV[13], ARGV[14]) end
+  local more
+  if KEYS[3] then free, more = turn(fair(3), free and not bar, owner, left, ARGV[12], ARGV[13], ARGV[14]) end
+  if more then return {7} end
   if bar then return {6, bar} end
   if not free then return {0, left} end
 elseif h[3] then return {5}

@@ -1,6 +1,7 @@
 -- queue.lua stands behind the prelude of the scripts that know of FAIR waiters: the order in which they came, and who of them lives (R22).
 local WAIT, AHEAD, DAY = 300000, 60000, 86400000 -- ms that Redisson adds for each waiter; that our scores stay ahead at least; of a day
 local GRACE = 20000 -- ms for which a waiter of ours is let be when nobody knows whether Redis was away
+local STEP, REAP = 500, 1000 -- how many are read at once; how many dead one call takes out at the most: it must not keep Redis for long
 
 -- fair is the queue whose keys stand in KEYS from at on: Redisson's list of owners and its zset of the ms after which each counts as dead;
 -- and our zset of when each that stands there through a Leash counts as dead, unless it is heard of again. With the list alone there is
@@ -11,43 +12,111 @@ local function fair(at)
   now = now[1] * 1000 + math.floor(now[2] / 1000)
   local q = {list = list, timeouts = timeouts, waiters = waiters, now = now}
 
-  -- remove takes an owner out. Who stands behind it is nearer by what it had added, but not so near that it would be reaped alive.
-  function q.remove(owner)
-    if redis.call('EXISTS', list, waiters) == 0 then return end
-    local place = redis.call('LPOS', list, owner)
-    redis.call('LREM', list, 0, owner) -- the first write is one that Redis allows at maxmemory (R13)
-    redis.call('ZREM', timeouts, owner)
-    redis.call('ZREM', waiters, owner)
-    local score, lower = {}, {}
-    local all = place and redis.call('ZRANGE', timeouts, 0, -1, 'WITHSCORES') or {}
-    for i = 1, #all, 2 do score[all[i]] = tonumber(all[i + 1]) end
-    for _, other in ipairs(place and redis.call('LRANGE', list, place, -1) or {}) do
-      local old = score[other]
-      local new = old and math.max(old - WAIT, math.min(old, now + AHEAD))
+  -- scores are those that some have in a zset, false for who is not there.
+  local function scores(zset, who)
+    local all = {}
+    for i = 1, #who, STEP do
+      for _, score in ipairs(redis.call('ZMSCORE', zset, unpack(who, i, math.min(i + STEP - 1, #who)))) do all[#all + 1] = score end
+    end
+    return all
+  end
+
+  -- each calls a command of a key with all words, some at a time.
+  local function each(command, key, words)
+    for i = 1, #words, 2 * STEP do redis.call(command, key, unpack(words, i, math.min(i + 2 * STEP - 1, #words))) end
+  end
+
+  -- nearer lowers the scores of some by what as many as by says had added, who stood before them and are gone: but not so far that one of
+  -- them would be reaped alive.
+  local function nearer(who, by)
+    local lower = {}
+    for i, old in ipairs(scores(timeouts, who)) do
+      old = tonumber(old)
+      local new = old and math.max(old - by[i] * WAIT, math.min(old, now + AHEAD))
       if new ~= old then
         lower[#lower + 1] = new
-        lower[#lower + 1] = other
+        lower[#lower + 1] = who[i]
       end
     end
-    for i = 1, #lower, 1000 do redis.call('ZADD', timeouts, unpack(lower, i, math.min(i + 999, #lower))) end
+    each('ZADD', timeouts, lower)
+  end
+
+  -- back is the list from its end on, as far as the first of those who leave; all of it when it does not agree with the scores.
+  local function back(leaves, missing)
+    local who, last = {}, redis.call('LLEN', list)
+    if last ~= redis.call('ZCARD', timeouts) then missing = last + missing end
+    while last > 0 and missing > 0 do
+      local part = redis.call('LRANGE', list, math.max(last - STEP, 0), last - 1)
+      for i = #part, 1, -1 do
+        who[#who + 1] = part[i]
+        if leaves[part[i]] then missing = missing - 1 end
+      end
+      last = last - #part
+    end
+    return who
+  end
+
+  -- remove takes owners out, as one by one would go. Who stands behind them is nearer by what they had added. It costs as much as there
+  -- stand behind the first of them.
+  function q.remove(owners)
+    if redis.call('EXISTS', list, waiters) == 0 then return end
+    local leaves, behind, by, gone, cut = {}, {}, {}, 0, 0
+    for _, owner in ipairs(owners) do leaves[owner] = true end
+    local who = back(leaves, #owners)
+    each('ZREM', timeouts, owners) -- the first write is one that Redis allows at maxmemory (R13)
+    each('ZREM', waiters, owners)
+    for i = #who, 1, -1 do
+      local other = who[i]
+      if leaves[other] then
+        if leaves[other] ~= 'gone' then gone, leaves[other] = gone + 1, 'gone' end
+        cut = cut + 1
+        redis.call('LSET', list, -i, '')
+      elseif gone > 0 then
+        behind[#behind + 1] = other
+        by[#behind] = gone
+      end
+    end
+    if cut > 0 then redis.call('LREM', list, -cut, '') end
+    nearer(behind, by)
     if redis.call('EXISTS', list) == 0 then redis.call('DEL', timeouts, waiters) end
   end
 
-  -- head is who stands first and lives; false when nobody does. Who does not is taken out: a waiter of ours that was not heard of, and
-  -- any other when its score has come, as Redisson does, or when it has none: it would stand there for ever. before is
-  -- until when ours must be heard of: now, or earlier where nobody knows whether it was Redis that was away.
+  -- dead is who of those that stand first does not live: a waiter of ours that was not heard of, and any other when its score has come, as
+  -- Redisson does, or when it has none: it would stand there for ever. ours is how many of them are ours.
+  local function dead(before)
+    local who, ours, size = {}, 0, 1
+    while #who < REAP do
+      local some = redis.call('LRANGE', list, #who, #who + size - 1)
+      local heard, theirs = scores(waiters, some), scores(timeouts, some)
+      for i, owner in ipairs(some) do
+        local alive, score = tonumber(heard[i]), tonumber(theirs[i])
+        if alive and alive >= before or not alive and score and score > now then return who, ours end
+        who[#who + 1] = owner
+        if alive then ours = ours + 1 end
+      end
+      if #some < size then break end
+      size = 100
+    end
+    return who, ours
+  end
+
+  -- head is who stands first and lives; false when nobody does. Who does not is taken out. before is until when ours must be heard of: now,
+  -- or earlier where nobody knows whether it was Redis that was away. more says that so many were dead that the next one may be, too.
   function q.head(before)
     local first = redis.call('LINDEX', list, 0)
-    while first and timeouts do
-      local ours, theirs = tonumber(redis.call('ZSCORE', waiters, first)), tonumber(redis.call('ZSCORE', timeouts, first))
-      if ours and ours < before then q.remove(first)
-      elseif not ours and (not theirs or theirs <= now) then
-        redis.call('LPOP', list)
-        redis.call('ZREM', timeouts, first)
-      else break end
-      first = redis.call('LINDEX', list, 0)
+    local who, ours = {}, 0
+    if first and timeouts then who, ours = dead(before) end
+    if #who == 0 then return first end
+    redis.call('LTRIM', list, #who, -1) -- a write that Redis allows at maxmemory, as above
+    each('ZREM', timeouts, who)
+    if ours > 0 then
+      each('ZREM', waiters, who)
+      local behind, by = redis.call('LRANGE', list, 0, -1), {}
+      for i = 1, #behind do by[i] = ours end
+      nearer(behind, by)
+      if #behind == 0 then redis.call('DEL', timeouts, waiters) end
     end
-    return first
+    return redis.call('LINDEX', list, 0), #who >= REAP
   end
 
   -- rouse tells who stands first that the lock is free. It never fails: what was done stays done, and waiters look again by themselves.
@@ -58,7 +127,7 @@ local function fair(at)
 
   -- took is the end of an owner's wait with these options of a hold. Whoever is first now learns when a lease ends, for that is in silence.
   function q.took(owner, opts, channel, mode)
-    q.remove(owner)
+    q.remove({owner})
     if not renewed(opts) then q.rouse(channel, mode) end
   end
   return q

@@ -1,11 +1,17 @@
 -- turn.lua stands behind queue.lua in the acquire of FAIR locks: how an owner gets into the queue, and when it is its turn (R22).
 
+-- stands says whether an owner with this score is in the list. To look through that takes long; who has a score is there, when as many have.
+local function stands(q, owner, score)
+  if redis.call('LLEN', q.list) == redis.call('ZCARD', q.timeouts) then return score end
+  return redis.call('LPOS', q.list, owner)
+end
+
 -- stand puts an owner at the end if it is not in the queue, as Redisson does (left is the lock's PTTL), and counts it as alive for
 -- patience ms. One that lives and is not in the queue was reaped by Java: it stood first, and goes there again.
 local function stand(q, owner, left, patience)
   local list, timeouts, waiters, now = q.list, q.timeouts, q.waiters, q.now
   local score = tonumber(redis.call('ZSCORE', timeouts, owner))
-  if not redis.call('LPOS', list, owner) then
+  if not stands(q, owner, score) then
     local last = redis.call('LINDEX', list, -1)
     local before = last and tonumber(redis.call('ZSCORE', timeouts, last))
     score = (before and before - now or left) + WAIT + now
@@ -22,7 +28,8 @@ local function stand(q, owner, left, patience)
 end
 
 -- turn says whether a lock that is free is so for an owner: nobody lives who stands before it. If it is not, the owner stands in the
--- queue when it waits (patience is not ""), and whose turn it is at a free lock is told, for a lock can become free in silence.
+-- queue when it waits (patience is not ""), and whose turn it is at a free lock is told, for a lock can become free in silence. more says that
+-- nobody knows yet, for so many dead stand before it that some were left: then it is to ask again.
 local function turn(q, free, owner, left, patience, channel, mode)
   local waiters, now = q.waiters, q.now
   local heard = patience ~= '' and tonumber(redis.call('ZSCORE', waiters, owner))
@@ -31,7 +38,8 @@ local function turn(q, free, owner, left, patience, channel, mode)
       redis.pcall('ZADD', waiters, now + patience / 4, other)
     end
   end
-  local first = q.head(heard and now or now - GRACE)
+  local first, more = q.head(heard and now or now - GRACE)
+  if free and first and more then return false, true end
   if free and (not first or first == owner) then return true end
   if patience ~= '' then stand(q, owner, left, tonumber(patience)) end
   if free then q.rouse(channel, mode) end
