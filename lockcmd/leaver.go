@@ -13,8 +13,10 @@ import (
 // so of each queue one call of a script at a time takes out several, those who came last first. Thousands who vanish at once
 // would else keep Redis for many seconds.
 
-// maxLeavers is how many leave in one call.
-const maxLeavers = 200
+const (
+	maxLeavers = 500                   // how many leave in one call: this many cost Redis a millisecond, whoever stands behind them apart
+	maxRest    = 50 * time.Millisecond // the pause between two calls, at the most
+)
 
 // leavers are those who have given up and may still stand in a queue in Redis.
 type leavers struct {
@@ -81,17 +83,20 @@ func (l *leavers) take(lock lockID) []*leaver {
 	return next
 }
 
-// letLeave takes those out of a queue who have given up, until there are none.
+// letLeave takes those out of a queue who have given up, until there are none. After each call it rests for as long as that took, so that Redis
+// has time for others, and more can leave together.
 func (s *Service) letLeave(lock lockID) {
 	for {
 		list := s.leavers.take(lock)
 		if list == nil {
 			return
 		}
+		began := time.Now()
 		s.leave(lock, list)
 		for _, l := range list {
 			close(l.left)
 		}
+		s.stopped(min(time.Since(began), maxRest))
 	}
 }
 

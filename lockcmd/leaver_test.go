@@ -219,7 +219,7 @@ func TestR22LeaversGoInBatchesTheLastFirst(t *testing.T) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		lock := lockID{0, key}
 		connect(t, s).token(key)
-		names := owners(2*maxLeavers + 50)
+		names := owners(maxLeavers + 50)
 		leaving(t, s, key, names...)
 		for rest := len(names) - maxLeavers; ; rest -= maxLeavers {
 			batch := s.leavers.take(lock)
