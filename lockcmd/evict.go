@@ -27,13 +27,20 @@ func leaseWithin(lease, left time.Duration) time.Duration {
 
 // leaseWithin is a lease of h, which is held, within its own MAXHOLD.
 func (h *hold) leaseWithin(lease time.Duration) time.Duration {
+	if left := h.unspent(time.Now()); left < maxTTL {
+		return leaseWithin(lease, left)
+	}
+	return lease
+}
+
+// unspent is what MAXHOLD leaves of h from now on; maxTTL for as long as one likes.
+func (h *hold) unspent(now time.Time) time.Duration {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	limit := h.rare().limit
-	if limit.IsZero() {
-		return lease
+	if limit := h.rare().limit; !limit.IsZero() {
+		return limit.Sub(now)
 	}
-	return leaseWithin(lease, time.Until(limit))
+	return maxTTL
 }
 
 // startTimerLocked begins to count MAXHOLD.

@@ -69,9 +69,10 @@ var (
 	errIsRenewed = errors.New("lockcmd: the hold is renewed")
 )
 
-// tryExtend extends the hold that the options mean once. What is left is negative when its record has changed since it was read.
+// tryExtend extends the hold that the options mean once. What is left, of its lease or of MAXHOLD, which ends earlier than that, is negative when
+// its record has changed since it was read.
 func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (left int64, err error) {
-	s := c.service
+	s, asked := c.service, time.Now()
 	l, err := s.inspect(lock, until)
 	if err != nil {
 		return 0, err
@@ -83,8 +84,10 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 	if !f.record.terms().lease {
 		return 0, errIsRenewed
 	}
+	rest := maxTTL
 	if most := f.record.terms().max; most > 0 {
-		ms = leaseWithin(millis(ms), most-millis(l.now-f.record.since)).Milliseconds()
+		rest = most - millis(l.now-f.record.since)
+		ms = leaseWithin(millis(ms), rest).Milliseconds()
 	}
 	h := s.find(lock, func(h *hold) bool { return h.token == f.record.token && h.carrier.name == f.record.carrier })
 	channel, news := "", ""
@@ -96,14 +99,20 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 		keys: f.mode.keys(lock.key, f.owner, tombstoneKey(lock.key, f.record.token, f.record.carrier)),
 		args: words(f.owner, f.text, extended(f.text, ms, s.mint()), ms, channel, news, s.cfg.WatchdogTimeout.Milliseconds()),
 	}
-	if h == nil {
-		return s.number(r, until)
-	}
-	if !h.open(until) {
+	switch {
+	case h == nil:
+		left, err = s.number(r, until)
+	case !h.open(until):
 		return 0, errRefused
+	default:
+		defer h.close()
+		rest = min(rest, h.unspent(asked))
+		left, err = h.extend(r, millis(ms), until)
 	}
-	defer h.close()
-	return h.extend(r, millis(ms), until)
+	if rest < maxTTL {
+		left = min(left, max(rest-time.Since(asked), 0).Milliseconds())
+	}
+	return left, err
 }
 
 // extend sends r about h, whose gate is ours. From before it is sent h is believed for no longer than it may leave.

@@ -3,6 +3,7 @@ package lockcmd
 import (
 	"context"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -198,4 +199,27 @@ func TestR6CheckFailsWithoutRedis(t *testing.T) {
 	p.Freeze()
 	defer p.Thaw()
 	want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), "-"+msgRefused)
+}
+
+// TestR12ExtendEndsWithMaxHold: the answer is for how long the lock is held, not for how long Redis keeps it if nobody releases it.
+func TestR12ExtendEndsWithMaxHold(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		for where, by := range map[string]*Service{"its connection": nil, "its Leash": s, "another Leash": other} {
+			for _, mode := range []string{"", "WRITE"} {
+				a, key := connect(t, s), newKey()
+				began := time.Now()
+				token := strconv.FormatInt(a.token(append([]string{key, "LEASE", "20000", "MAXHOLD", "30000"}, strings.Fields(mode)...)...), 10)
+				b := a
+				if by != nil {
+					b = connect(t, by)
+				}
+				left, err := strconv.Atoi(b.do("LOCK.EXTEND", key, "600000", "TOKEN", token)[1:])
+				if took := time.Since(began); err != nil || left > 30000 || left < 29000-int(took.Milliseconds()) {
+					t.Errorf("by %s: got %d ms after %v, %v", where, left, took, err)
+				}
+				want(t, b.do("LOCK.EXTEND", key, "300", "TOKEN", token), ":300")
+			}
+		}
+	})
 }
