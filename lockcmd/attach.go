@@ -42,6 +42,9 @@ func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 	until := s.deadline()
 	for range 16 {
 		r, again := c.tryAttach(w, o, until)
+		for isApart(r) && time.Now().Before(until) && !s.stopped(together) {
+			r, again = c.tryAttach(w, o, until)
+		}
 		switch {
 		case r.kind == granted, r.kind == moved:
 			return appendInt(dst, r.token)
@@ -51,7 +54,7 @@ func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 			return c.replyAbsent(dst, w.key, o, until)
 		case r.kind == unknown:
 			return c.timeout(dst, msgAttachLater)
-		case r.kind == busy && r.text == "":
+		case isApart(r):
 			return c.timeout(dst, msgRefused)
 		case r.kind == busy:
 			return c.timeout(dst, r.text)
@@ -64,6 +67,9 @@ func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 	}
 	return appendError(dst, msgNotHeld)
 }
+
+// isApart reports whether a slot's migration kept the keys of a request apart.
+func isApart(r result) bool { return r.kind == busy && r.text == "" }
 
 // tryAttach attaches once. again says that what was read has changed meanwhile.
 func (c *Carrier) tryAttach(w wish, o options, until time.Time) (r result, again bool) {

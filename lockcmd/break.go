@@ -137,7 +137,7 @@ func (b *breaking) tell(f found) error {
 func (b *breaking) force(f found) error {
 	s, r := b.service, f.record
 	own := f.mode.keys(b.lock.key, f.owner)
-	n, err := s.number(&request{
+	n, err := s.numberTogether(&request{
 		script: f.mode.revoke, db: b.lock.db, least: len(own),
 		keys: f.mode.endKeys(b.lock.key, f.owner, tombstoneKey(b.lock.key, r.token, r.carrier), answerKey(b.lock.key, s.mint())),
 		args: words(f.owner, r.token, r.carrier, "all", f.mode.channel(b.lock.key), s.cfg.publishMode(), b.keep(f), "", ""),
@@ -151,7 +151,7 @@ func (b *breaking) forceOther(f found) error {
 	b.begun = true
 	s := b.service
 	own := f.mode.keys(b.lock.key, f.owner)
-	n, err := s.number(&request{
+	n, err := s.numberTogether(&request{
 		script: f.mode.breaks, db: b.lock.db, least: len(own), keys: f.mode.endKeys(b.lock.key, f.owner, answerKey(b.lock.key, s.mint())),
 		args: words(f.owner, f.mode.channel(b.lock.key), s.cfg.publishMode(), b.keep(f)),
 	}, b.until)

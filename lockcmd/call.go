@@ -71,6 +71,19 @@ func (s *Service) ask(r *request, until time.Time) (any, error) {
 	}
 }
 
+// together is how long who asks for keys that a slot's migration keeps on two nodes waits for them to come together.
+const together = 50 * time.Millisecond
+
+// insist asks for r, which cannot do with one key a call, again while its slot's migration keeps its keys apart (R14).
+func (s *Service) insist(r *request, until time.Time) (any, error) {
+	for {
+		reply, err := s.ask(r, until)
+		if !tryAgain(err) || s.stopped(together) || time.Now().After(until) {
+			return reply, err
+		}
+	}
+}
+
 // maxAttempt is how long one attempt may take. It is also for how long the end of the Service may have to wait for one.
 const maxAttempt = 2 * time.Second
 

@@ -101,7 +101,7 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 	}
 	switch {
 	case h == nil:
-		left, err = s.number(r, until)
+		left, err = s.numberTogether(r, until)
 	case !h.open(until):
 		return 0, errRefused
 	default:
@@ -121,7 +121,7 @@ func (h *hold) extend(r *request, ttl time.Duration, until time.Time) (left int6
 	if short := renewal.Until(now, ttl); short.Before(w.Until(&h.watch)) {
 		w.Correct(&h.watch, short, now)
 	}
-	left, err = h.carrier.service.number(r, until)
+	left, err = h.carrier.service.numberTogether(r, until)
 	switch {
 	case err != nil || left < 0:
 		w.Check(&h.watch) // Redis says how long it lasts
@@ -179,6 +179,12 @@ func (h *hold) lend(ttl time.Duration, until time.Time) error {
 // number asks for a script that answers with a number.
 func (s *Service) number(r *request, until time.Time) (int64, error) {
 	reply, err := s.ask(r, until)
+	return numbers(reply)[0], err
+}
+
+// numberTogether asks so for a script that cannot do with one key a call (R14).
+func (s *Service) numberTogether(r *request, until time.Time) (int64, error) {
+	reply, err := s.insist(r, until)
 	return numbers(reply)[0], err
 }
 

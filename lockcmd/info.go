@@ -120,7 +120,7 @@ func (s *Service) inspect(lock lockID, until time.Time) (look, error) {
 // inspectRW reads a read-write lock. It shows the writer, or the reader who has been there for longest, and with several readers the sum
 // of their counts.
 func (s *Service) inspectRW(lock lockID, until time.Time) (look, error) {
-	reply, err := s.ask(&request{script: inspectRWScript, db: lock.db, keys: read.keys(lock.key, "")}, until)
+	reply, err := s.insist(&request{script: inspectRWScript, db: lock.db, keys: read.keys(lock.key, "")}, until)
 	if err != nil {
 		return look{}, err
 	}

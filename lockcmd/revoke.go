@@ -182,7 +182,7 @@ func (v *revocation) piecemeal(until time.Time) (int64, error) {
 		}
 	}
 	one := &request{script: v.mode.revoke, db: v.db, keys: v.request.keys[:own], args: v.request.args}
-	reply, err := s.ask(one, until)
+	reply, err := s.insist(one, until)
 	if err != nil {
 		return 0, err
 	}

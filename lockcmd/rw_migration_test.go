@@ -2,6 +2,8 @@ package lockcmd
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -76,5 +78,51 @@ func TestR14ReadWriteInASlotInMigration(t *testing.T) {
 	})
 	if len(a.losses) != 0 {
 		t.Errorf("lost %s", <-a.losses)
+	}
+}
+
+// TestR14ReadWriteHoldsWaitForTheirKeys: what is asked of a hold whose keys a migration keeps apart is done when they are together, and is not
+// refused before its time is over.
+func TestR14ReadWriteHoldsWaitForTheirKeys(t *testing.T) {
+	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
+	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{UpstreamTimeout: time.Minute})
+	hasty := leash(t, rdb, Config{UpstreamTimeout: 300 * time.Millisecond})
+	tag := "{" + newKey() + "}"
+	asked := []struct{ command, want string }{
+		{"LOCK.CHECK %k TOKEN %t", ":1"},
+		{"LOCK.EXTEND %k 300000 TOKEN %t", ":300000"},
+		{"LOCK.ATTACH %k OWNER me TOKEN %t", ":%t"},
+		{"LOCK.RELEASE %k TOKEN %t", ":1"},
+		{"LOCK.BREAK %k", ":1"},
+		{"LOCK.AWAITLOSS %k TOKEN %t BLOCK 2000", "$-1"},
+	}
+	for _, option := range []string{"READ", "WRITE"} {
+		key := func(i int) string { return fmt.Sprint(tag, option, i) }
+		tokens := make([]string, len(asked))
+		for i := range asked {
+			tokens[i] = strconv.FormatInt(connect(t, s).token(key(i), option, "OWNER", "me", "LEASE", "600000"), 10)
+		}
+		filled := func(i int, text string) string {
+			return strings.NewReplacer("%k", key(i), "%t", tokens[i]).Replace(text)
+		}
+		m, finish := moving(t, tag)
+		replies := make([]<-chan string, len(asked))
+		for i, a := range asked {
+			if err := m.MoveKey(key(i)); err != nil {
+				t.Fatal(err)
+			}
+			replies[i] = connect(t, other).start(strings.Fields(filled(i, a.command))...)
+		}
+		began := time.Now()
+		want(t, connect(t, hasty).do("LOCK.CHECK", key(0), "TOKEN", tokens[0]), "-"+msgRefused)
+		if took := time.Since(began); took < 200*time.Millisecond {
+			t.Errorf("refused after %v", took)
+		}
+		finish()
+		for i, a := range asked {
+			if got, want := receive(t, replies[i], soon), filled(i, a.want); got != want {
+				t.Errorf("%s %s: got %q, want %q", option, a.command, got, want)
+			}
+		}
 	}
 }
