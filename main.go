@@ -78,10 +78,15 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := up.Connect(ctx); err != nil {
+	defer up.CloseClients()
+	err = up.Connect(ctx)
+	if ctx.Err() != nil {
+		log.Info("leash has stopped before it was ready")
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("--upstream: %w", err)
 	}
-	defer up.CloseClients()
 	exchange := pubsub.New(up, log)
 	locks, err := lockcmd.New(lockConfig(cfg, up), up.Client(), exchange, log)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -43,6 +44,33 @@ func TestUpstreamThatIsNotThere(t *testing.T) {
 	err := run(t.Context(), []string{"--upstream", "127.0.0.1:1", "--upstream-timeout", "2s", "--redirect-timeout", "100ms"}, environment(nil), &out, &out)
 	if exitCode(err) != 1 || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Errorf("exit code %d: %v", exitCode(err), err)
+	}
+}
+
+// TestStopBeforeReady: a stop that comes while Redis does not answer yet is a planned end, too.
+func TestStopBeforeReady(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if c, err := ln.Accept(); err == nil {
+			defer c.Close()
+			stop()
+			io.Copy(io.Discard, c)
+		}
+	}()
+	defer func() {
+		ln.Close()
+		<-done
+	}()
+	var out bytes.Buffer
+	err = run(ctx, []string{"--upstream", ln.Addr().String(), "--upstream-timeout", "1m"}, environment(nil), &out, &out)
+	if exitCode(err) != 0 || !strings.Contains(out.String(), "leash has stopped before it was ready") {
+		t.Errorf("exit code %d: %v; it said %s", exitCode(err), err, out.String())
 	}
 }
 
