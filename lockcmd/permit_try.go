@@ -248,9 +248,7 @@ func (t *permitTry) takeBack(permits []string) {
 	s := t.carrier.service
 	r := &request{script: permitUndoScript, db: t.wish.db, keys: semaphoreKeys(t.wish.key)}
 	r.args = words(t.carrier.name, t.number, permitChannel(t.wish.key), s.cfg.publishMode())
-	for _, p := range permits {
-		r.args = append(r.args, p)
-	}
+	r.args = append(r.args, permits...)
 	for {
 		_, err := s.ask(r, s.deadline())
 		if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) || s.stopped(time.Second) {
