@@ -234,11 +234,12 @@ func (h *hold) unwatch(v vigil) {
 	}
 }
 
-// watchedFromAfar notes that somebody on another Leash waits for the loss of h.
+// watchedFromAfar notes that somebody on another Leash waits for the loss of h. When it is lost already that comes too late: the end of its
+// release, which is yet to come, is not how it ended.
 func (h *hold) watchedFromAfar() {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	h.watched = true
+	h.watched = h.watched || h.state != over && !h.evicted
 }
 
 // tellEnd tells those who watch h how it ended, as a vigil is told; a second time there is nobody left to tell.

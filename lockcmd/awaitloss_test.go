@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/renewal"
 )
 
 // awaiting sends AWAITLOSS on a connection of its own, and returns where the reply comes when it waits.
@@ -160,6 +162,31 @@ func TestAwaitLossFollowsUnheardMove(t *testing.T) {
 		if got := receive(t, reply, 10*time.Second); got != "$6\r\nbroken" {
 			t.Errorf("got %q", got)
 		}
+	})
+}
+
+// TestR27AwaitLossAskedForTooLate: a hold that is lost, and is being released, is not said to have ended as it should.
+func TestR27AwaitLossAskedForTooLate(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a := connect(t, s)
+		token := a.token(key)
+		h := s.find(lockID{0, key}, func(*hold) bool { return true })
+		if !h.open(s.deadline()) {
+			t.Fatal("its gate is taken")
+		}
+		if !h.evict(renewal.ReasonBroken) {
+			t.Fatal("it is not held")
+		}
+		s.hear(newsText(watchedText, token, a.carrier.name, key)) // while its release waits for the gate
+		h.carrier.mu.Lock()
+		watched := h.watched
+		h.carrier.mu.Unlock()
+		h.close()
+		if watched {
+			t.Error("its release would be told")
+		}
+		eventually(t, soon, "it is forgotten", func() bool { return s.Stats().Holds == 0 })
 	})
 }
 
