@@ -124,14 +124,11 @@ func (q *queues) look(w *waiter) bool {
 	return true
 }
 
-// first reports whether w stands first in its line, or, FAIR, whether it came first of all who wait so.
+// first reports whether w stands first in its line.
 func (q *queues) first(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line := q.lines[w.try.line()]
-	if w.try.wish.mode.fair {
-		line = q.fair[w.try.wish.lock()]
-	}
 	return line != nil && line.waiters[0] == w
 }
 
