@@ -67,7 +67,6 @@ func TestClientKnowsTheTopologyWithoutAsking(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	defer cancel()
-	//lint:ignore SA1019 it is what go-redis sends
 	if slots, err := c.ClusterSlots(ctx).Result(); err != nil || len(slots) == 0 {
 		t.Errorf("nobody answers: %v, %v", slots, err)
 	}
