@@ -2,9 +2,11 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"slices"
 	"sort"
@@ -17,8 +19,8 @@ import (
 const checkTimeout = time.Minute // of one aspect of one lock's history
 
 // check is an error for each aspect of a lock whose history fits no order. What a forgotten lock explains is excepted and counted.
-// Whoever wrote the history must have ended.
-func (h *history) check(out io.Writer) error {
+// Whoever wrote the history must have ended. What is excepted is logged with its story, for whoever wants to know all.
+func (h *history) check(out io.Writer, log *slog.Logger) error {
 	var errs []error
 	excepted, moved := 0, 0
 	for _, key := range slices.Sorted(maps.Keys(h.byKey)) {
@@ -28,9 +30,13 @@ func (h *history) check(out io.Writer) error {
 			result := a.check(ops)
 			if result == porcupine.Illegal {
 				var n int
+				clash := ops
 				if ops, n = h.excepting(key, ops); n > 0 {
 					excepted, moved = excepted+1, moved+n
 					result = a.check(ops)
+				}
+				if result == porcupine.Ok && log.Enabled(context.Background(), slog.LevelDebug) {
+					log.Debug("excepted", "lock", key, "is no", a.name, "story", h.clash(key, a, clash))
 				}
 			}
 			switch result {

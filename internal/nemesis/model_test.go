@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -162,7 +163,7 @@ func TestClashNamesTheCulprit(t *testing.T) {
 		granted("plain", 1, 10, 0, 1), ended("plain", 1, 2, 3), granted("plain", 2, 11, 4, 5), granted("plain", 3, 12, 6, 7), ended("plain", 2, 8, 9),
 		ended("plain", 3, 20, 21), granted("plain", 4, 13, 30, 31),
 	}
-	if err := h.check(io.Discard); err == nil || !strings.Contains(err.Error(), "lock:1 is no mutex:\n  until 7ms, with") {
+	if err := h.check(io.Discard, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "lock:1 is no mutex:\n  until 7ms, with") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,7 +34,7 @@ func TestStory(t *testing.T) {
 	h.trails[1] = []event{{h.at(at(500)), "granted long ago"}, {h.at(at(10_500)), "ended"}}
 	h.byKey["k"] = []porcupine.Operation{granted("plain", 1, 10, 500, 501), granted("plain", 2, 11, 10_450, 10_450), ended("plain", 1, 10_500, never)}
 
-	err = h.check(io.Discard)
+	err = h.check(io.Discard, slog.New(slog.DiscardHandler))
 	if err == nil {
 		t.Fatal("there is nothing wrong")
 	}
