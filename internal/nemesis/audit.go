@@ -35,6 +35,7 @@ type audit struct {
 	next    int                          // numbers those who wait
 	free    map[string]time.Time         // by lock, since when it is free
 	longest time.Duration                // for which a lock was free while somebody waited, and nothing was broken
+	fairest time.Duration                // the same of those with fairSlack
 	sights  map[string]*sight            // by lock, the latest
 }
 
@@ -197,11 +198,11 @@ func (a *audit) sighted(s seen, tokens []string, errs ...error) {
 	if !waits {
 		return
 	}
-	idle, slack := asked.Sub(since)-a.history.weather.rough(since, asked), idleSlack
+	idle, slack, longest := asked.Sub(since)-a.history.weather.rough(since, asked), idleSlack, &a.longest
 	if kindOf(key) == "fair" {
-		slack = fairSlack
+		slack, longest = fairSlack, &a.fairest
 	}
-	a.longest = max(a.longest, idle)
+	*longest = max(*longest, idle)
 	if idle > slack {
 		a.tally.blame(key, 0, "%s has been free for %v while somebody waits", key, round(asked.Sub(since)))
 		a.free[key] = asked // once is enough

@@ -17,19 +17,24 @@
 // along to the connection that is gone. Leash cannot tell the two apart.
 //
 // What Leash does not promise is excepted and counted, but only for as long as it may take to tell: a master that dies forgets what no
-// replica has confirmed, one that is flushed forgets everything, and LOCK.BREAK ends locks though nobody confirms that the holder was told. A
-// sign of life is good for half a TTL only while Redis answers Leash, and while this machine runs.
+// replica has confirmed, one that is flushed forgets everything, and LOCK.BREAK ends locks though nobody confirms that the holder was told,
+// or the word cannot come to it. A sign of life is good for half a TTL only while Redis answers Leash, and while this machine runs.
 //
 // # What else must hold
 //
 // An auditor reads the locks in Redis itself, past Leash: what was released never comes back, nothing stays for longer than its lease
 // after its holder's end, and no lock is free while somebody waits for it; time in which something was broken does not count, so there is
-// a calm after each storm. What LOCK.TTL and AWAITLOSS say is compared with what becomes of the hold. When all clients have gone every
+// a calm after each storm, and some wait without end. What LOCK.TTL and AWAITLOSS say is compared with what becomes of the hold. When all clients have gone every
 // lock can be had, and the Leashes use as little as before.
 //
 // # The check is checked
 //
-// With --sabotage Leash is built with a script that is deliberately broken, and the run fails when that is not found out.
+// With --sabotage Leash is built with a script, or code, that is deliberately broken, and the run fails when that is not found out.
+//
+// # Reports
+//
+// What is wrong is told with its story, so that it can be judged from the output alone: the holds beside it, with what their clients sent
+// and heard and until when they might believe, the faults, each LOCK.BREAK, what Redis had of the lock, and what the Leashes logged.
 //
 // # Not broken
 //

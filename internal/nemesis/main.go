@@ -93,8 +93,8 @@ func trial(ctx context.Context, opt options, b *bed, settled func() error, log *
 	fmt.Fprintf(out, "seed %d\nfaults\n%soperations\n%s", opt.seed, n, t)
 	fmt.Fprintf(out, "the machine stalled %d times\n", sky.stalls)
 	stayed, smooth, lingered := h.lingered()
-	fmt.Fprintf(out, "a lock stayed for %v at most after its holder's end, for %v if what was broken does not count,\nand was free for %v at most while somebody waited\n",
-		round(stayed), round(smooth), round(a.longest))
+	fmt.Fprintf(out, "a lock stayed for %v at most after its holder's end, for %v if what was broken does not count,\nand was free for %v at most while somebody waited, a fair one for %v\n",
+		round(stayed), round(smooth), round(a.longest), round(a.fairest))
 	return errors.Join(t.verdict(h), still, lingered, h.check(out, log))
 }
 
