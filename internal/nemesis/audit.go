@@ -29,6 +29,7 @@ type audit struct {
 	bed     *bed
 	history *history
 	tally   *tally
+	grace   time.Duration // for which Leash grants nothing after a failover, at most
 
 	mu      sync.Mutex
 	waits   map[string]map[int]time.Time // by lock, since when each waits
@@ -61,8 +62,11 @@ for i = 1, #held, 2 do
 end
 return out`
 
-func newAudit(b *bed, h *history, t *tally) *audit {
-	return &audit{bed: b, history: h, tally: t, waits: make(map[string]map[int]time.Time), free: make(map[string]time.Time), sights: make(map[string]*sight)}
+func newAudit(b *bed, h *history, t *tally, grace time.Duration) *audit {
+	return &audit{
+		bed: b, history: h, tally: t, grace: grace,
+		waits: make(map[string]map[int]time.Time), free: make(map[string]time.Time), sights: make(map[string]*sight),
+	}
 }
 
 // waiting notes that somebody waits for a lock, until done is called.
@@ -203,7 +207,7 @@ func (a *audit) sighted(s seen, tokens []string, errs ...error) {
 		slack, longest = fairSlack, &a.fairest
 	}
 	*longest = max(*longest, idle)
-	if idle > slack {
+	if idle > slack+a.grace {
 		a.tally.blame(key, 0, "%s has been free for %v while somebody waits", key, round(asked.Sub(since)))
 		a.free[key] = asked // once is enough
 	}

@@ -49,7 +49,7 @@ func run(ctx context.Context, opt options, out io.Writer) error {
 	log.Info("nemesis", "seed", opt.seed, "for", opt.length, "clients", opt.clients)
 	var flags []string
 	if opt.grace {
-		flags = []string{"--failover-grace", longestTTL.String()}
+		flags = []string{"--failover-grace", opt.graceTime().String()}
 	}
 	b, err := setUp(ctx, keysOf(opt.kinds), opt.race, nil, log, flags...)
 	if err != nil {
@@ -67,7 +67,7 @@ func run(ctx context.Context, opt options, out io.Writer) error {
 func trial(ctx context.Context, opt options, b *bed, settled func() error, log *slog.Logger, out io.Writer) error {
 	sky := &weather{}
 	h, t := newHistory(sky, b.logs()...), newTally()
-	a := newAudit(b, h, t)
+	a := newAudit(b, h, t, opt.graceTime())
 	n := &nemesis{bed: b, history: h, weather: sky, log: log, faults: chosen(opt.faults, opt.forget), grace: opt.grace, seed: opt.seed, struck: make(map[string]int)}
 	looking, stopLooking := context.WithCancel(ctx)
 	defer stopLooking()

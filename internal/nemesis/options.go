@@ -68,6 +68,14 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	return opt, opt.validate()
 }
 
+// graceTime is Leash's --failover-grace; 0 without.
+func (o options) graceTime() time.Duration {
+	if !o.grace {
+		return 0
+	}
+	return longestTTL
+}
+
 func only(when bool, text string) string {
 	if when {
 		return text
