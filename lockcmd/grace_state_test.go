@@ -1,0 +1,127 @@
+package lockcmd
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// TestR2GracePutsCountsRight: a new master that has a hold in an older state is told of the count that it has.
+func TestR2GracePutsCountsRight(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		for _, mode := range []string{"", "READ", "WRITE"} {
+			for _, meets := range []string{"the watchdog", "a release"} {
+				t.Run(mode+" "+meets, func(t *testing.T) {
+					cfg := graceConfig()
+					cfg.WatchdogTimeout = 10 * time.Minute // nothing is renewed unasked
+					s := leash(t, rdb, cfg, graceful)
+					a, key, other := connect(t, s), newKey(), newKey()
+					field := "me"
+					if mode == "WRITE" {
+						field = "me:write"
+					}
+					take := func(key string) {
+						args := []string{"LOCK.ACQUIRE", key, "OWNER", "me"}
+						if mode != "" {
+							args = append(args, mode)
+						}
+						tokenOf(t, a.do(args...))
+						tokenOf(t, a.do(args...))
+					}
+					take(key)
+					take(other)
+					want(t, a.do("LOCK.RELEASE", other), ":0")
+					defer s.graces.begin(t, key)()
+					defer s.graces.begin(t, other)()
+					rdb.HSet(t.Context(), key, field, 1)   // the second acquire is forgotten
+					rdb.HSet(t.Context(), other, field, 2) // the release is
+					if meets == "the watchdog" {
+						s.watchdog.CheckAll()
+						eventually(t, soon, "the counts are right", func() bool {
+							return rdb.HGet(t.Context(), key, field).Val() == "2" && rdb.HGet(t.Context(), other, field).Val() == "1"
+						})
+					}
+					want(t, a.do("LOCK.RELEASE", key), ":0")
+					want(t, a.do("LOCK.RELEASE", key), ":1")
+					want(t, a.do("LOCK.RELEASE", other), ":1")
+					if exists(t, rdb, key) || exists(t, rdb, other) || len(a.losses) > 0 || s.Stats().Restored != 0 {
+						t.Errorf("losses %d, put back %d", len(a.losses), s.Stats().Restored)
+					}
+				})
+			}
+		}
+	})
+}
+
+// TestR2GracePutsLeasesRight: a lease lasts on a new master as long as its owner believes, however old the one is that it has.
+func TestR2GracePutsLeasesRight(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		cfg := graceConfig()
+		cfg.WatchdogTimeout = 10 * time.Minute // nothing is looked at unasked
+		s, other := leash(t, rdb, cfg, graceful), leash(t, rdb, cfg, graceful)
+		for _, mode := range []string{"", "READ", "WRITE"} {
+			t.Run(mode, func(t *testing.T) {
+				a, key := connect(t, s), newKey()
+				args := []string{"LOCK.ACQUIRE", key, "OWNER", "me", "LEASE", "600000"}
+				if mode != "" {
+					args = append(args, mode)
+				}
+				token := tokenOf(t, a.do(args...))
+				defer s.graces.begin(t, key)()
+				for _, k := range keysOf(t, rdb, key) {
+					if k != tokenKey(key) {
+						rdb.PExpire(t.Context(), k, 10*time.Second)
+					}
+				}
+				s.watchdog.CheckAll()
+				eventually(t, soon, "the lease is right", func() bool { return rdb.PTTL(t.Context(), key).Val() > 5*time.Minute })
+				h := a.carrier.newest(func(*hold) bool { return true })
+				if left := time.Until(s.watchdog.Until(&h.watch)); left < 5*time.Minute {
+					t.Errorf("it is believed in for %v", left)
+				}
+				want(t, connect(t, other).do("LOCK.EXTEND", key, "60000", "TOKEN", strconv.FormatInt(token, 10)), ":60000")
+				eventually(t, soon, "what another has set counts", func() bool {
+					s.watchdog.CheckAll()
+					return time.Until(s.watchdog.Until(&h.watch)) < 2*time.Minute
+				})
+				if left := rdb.PTTL(t.Context(), key).Val(); left > 2*time.Minute {
+					t.Errorf("it lasts for %v", left)
+				}
+			})
+		}
+	})
+}
+
+// TestR2RestoreDisplacedWritesNothing: a READ hold that cannot be put back leaves its owner's WRITE hold as it was.
+func TestR2RestoreDisplacedWritesNothing(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, graceConfig(), graceful)
+		a, key := connect(t, s), newKey()
+		a.token(key, "WRITE", "OWNER", "me")
+		before := writeRecord(t, rdb, key)
+		a.token(key, "READ", "OWNER", "me")
+		h := a.carrier.newest(func(h *hold) bool { return h.mode == read })
+		defer s.graces.begin(t, key)()
+		m, _ := s.graces.serves(key, time.Time{}, time.Now().Add(soon))
+		rdb.HDel(t.Context(), key, "me") // forgotten, and what was written then
+		rdb.HSet(t.Context(), recordsKey(key), "me:write", before)
+		s.putOther(h, h.token+1)
+		r := s.restoreRequest(m, []*hold{h})
+		reply, err := s.ask(r, s.deadline())
+		if after := writeRecord(t, rdb, key); err != nil || numbers(reply)[0] != displaced || before != after {
+			t.Errorf("answered %v %v, the write hold was %q and is %q", reply, err, before, after)
+		}
+	})
+}
+
+// writeRecord is that of a WRITE hold of "me".
+func writeRecord(t testing.TB, rdb redis.UniversalClient, key string) string {
+	t.Helper()
+	text, err := rdb.HGet(t.Context(), recordsKey(key), "me:write").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
