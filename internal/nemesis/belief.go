@@ -139,7 +139,7 @@ func (b *belief) lapses() { b.ends(earlier(b.until, time.Now()), time.Time{}) }
 func (b *belief) proved(at time.Time) time.Time {
 	end := later(b.until, b.certain)
 	if !b.history.weather.answering(b.last.Add(-b.ttl), earlier(at, end)) {
-		return later(b.certain, b.last)
+		return earlier(end, later(b.certain, b.last)) // what was answered after the end of a lease is no proof
 	}
 	return end
 }

@@ -76,6 +76,17 @@ func TestBeliefOfWhoIsCutOff(t *testing.T) {
 	}
 }
 
+// TestBeliefEndsWithItsLease: also when its client hears something later, and Redis is broken.
+func TestBeliefEndsWithItsLease(t *testing.T) {
+	h, b, sent := fresh(t, &request{lease: time.Second})
+	h.weather.spells = []*spell{{upstream: true, from: sent, to: sent.Add(time.Minute)}}
+	b.lives(sent.Add(3 * time.Second))
+	b.ends(sent.Add(4*time.Second), time.Time{})
+	if got := h.byKey["lock:1"][1].Call; got != h.at(sent.Add(time.Second)) {
+		t.Errorf("got %v, want 1s", time.Duration(got-h.at(sent)))
+	}
+}
+
 // TestRough adds up the times in which something was broken, each once.
 func TestRough(t *testing.T) {
 	start := time.Now()
