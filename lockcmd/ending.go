@@ -220,13 +220,13 @@ func (e *ending) settle(code int64) int64 {
 // that says.
 func (e *ending) resume() {
 	h, s, c := e.hold, e.service, e.hold.carrier
+	if e.buried {
+		e.exhume()
+	}
 	c.mu.Lock()
 	if h.state == over { // it was lost meanwhile
 		c.mu.Unlock()
 		return
-	}
-	if e.buried {
-		s.spawn(e.exhume)
 	}
 	missed := h.missed
 	h.missed = false

@@ -132,3 +132,33 @@ func (g *graces) meetAgain(t testing.TB, key string) (end func()) {
 	b.by = &incumbent{replid: "before", id: "before:before"} // the next look finds the one that is in grace
 	return end
 }
+
+// TestR26BuriesNothingElse: a tombstone that says how the hold has ended stays, whether ours is laid or taken away.
+func TestR26BuriesNothingElse(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{})
+		for _, c := range []struct {
+			there, ms, left string
+			code            int64
+		}{
+			{"", "60000", buriedText, 1},
+			{"extended 5", "60000", buriedText, 1},
+			{buriedText, "60000", buriedText, 1},
+			{brokenText, "60000", brokenText, 0},
+			{movedText + " other:1.1", "60000", movedText + " other:1.1", 0},
+			{buriedText, "0", "", 1},
+			{"", "0", "", 1},
+			{"extended 5", "0", "extended 5", 0},
+			{releasedText, "0", releasedText, 0},
+		} {
+			key := newKey()
+			if c.there != "" {
+				rdb.Set(t.Context(), key, c.there, 0)
+			}
+			code, err := s.number(&request{script: buryScript, keys: []string{key}, args: words(buriedText, c.ms)}, s.deadline())
+			if text := rdb.Get(t.Context(), key).Val(); err != nil || code != c.code || text != c.left {
+				t.Errorf("over %q, for %s ms: %d, %v, and it says %q", c.there, c.ms, code, err, text)
+			}
+		}
+	})
+}

@@ -47,7 +47,7 @@ type extra struct {
 	idle   time.Duration   // IDLE; zero without
 	lapsed bool            // it is over
 	moves  int64           // how often it was moved to another carrier
-	doubt  bool            // a request that puts it back on a new master may still be on its way
+	doubt  time.Time       // until then a request that puts it back on a new master may still come
 	bundle *bundle         // the hold is in with others; nil when it stands for itself
 }
 

@@ -152,9 +152,10 @@ func (s *Service) follow(h *hold, text string, until time.Time) bool {
 
 // doubted says that a request which puts h back may still be on its way.
 func (h *hold) doubted() {
+	until := time.Now().Add(h.carrier.service.graces.left(h.id.key) + maxAttempt)
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	h.more().doubt = true
+	h.more().doubt = until
 }
 
 // reassert makes the master of h, whose gate is ours, know of it what we do, if it is in grace and may have forgotten some of it. An error

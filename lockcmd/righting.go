@@ -1,7 +1,6 @@
 package lockcmd
 
 import (
-	"context"
 	"time"
 
 	"leash/renewal"
@@ -33,28 +32,35 @@ func (e *ending) right(code int64, sent, until time.Time) (int64, error) {
 	return code, err
 }
 
-// bury lays a tombstone before the hold is released, if a request of unknown outcome has put it back on a new master: a late copy of that would
-// put it back once more, for nobody.
+// buriedText is the tombstone of a hold that is about to be released.
+const buriedText = releasedText + " here"
+
+// bury lays a tombstone before the hold is released, if a request of unknown outcome that has put it back on a new master may still come: it
+// would put it back once more, for nobody. Another tombstone does as much, and says how the hold has ended.
 func (e *ending) bury(until time.Time) error {
 	h, s := e.hold, e.service
 	h.carrier.mu.Lock()
-	doubt := h.rare().doubt
+	left := time.Until(h.rare().doubt)
 	h.carrier.mu.Unlock()
-	if !doubt || e.inner || e.buried {
+	if left <= 0 || e.inner || e.buried {
 		return nil
 	}
-	lasts := s.graces.left(h.id.key) + maxAttempt // then that request does nothing any more
-	_, err := s.ask(&request{
-		script: buryScript, db: h.id.db, keys: []string{tombstoneKey(h.id.key, h.token, h.carrier.name)}, args: words(releasedText, lasts.Milliseconds()),
-	}, until)
-	e.buried = err == nil
+	n, err := s.number(e.burial(left), until)
+	e.buried = n == 1
 	return err
 }
 
-// exhume takes the tombstone away again: the hold goes on.
+// exhume takes the tombstone away again: the hold goes on. It waits for Redis; what it cannot do by its deadline is left to time.
 func (e *ending) exhume() {
-	h, s := e.hold, e.service
-	ctx, cancel := context.WithDeadline(context.Background(), s.within(s.deadline()))
-	defer cancel()
-	s.database(h.id.db).Del(ctx, tombstoneKey(h.id.key, h.token, h.carrier.name))
+	if _, err := e.service.number(e.burial(0), e.service.deadline()); err == nil {
+		e.buried = false
+	}
+}
+
+// burial is the request to lay a tombstone for so long; zero takes it away.
+func (e *ending) burial(lasts time.Duration) *request {
+	h := e.hold
+	return &request{
+		script: buryScript, db: h.id.db, keys: []string{tombstoneKey(h.id.key, h.token, h.carrier.name)}, args: words(buriedText, lasts.Milliseconds()),
+	}
 }

@@ -1,8 +1,12 @@
--- bury.lua lays a carrier's tombstone before its hold is released: a late request that puts the hold back does nothing then (grace.go).
+-- bury.lua lays a carrier's tombstone before its hold is released, so that a late request that puts the hold back does nothing then (grace.go), or
+-- takes it away again, for the hold goes on.
 -- KEYS 1 the tombstone
--- ARGV 1 what it says · 2 how long it lives, ms
--- Replies 1
--- Atomic: DEL comes first, so it passes at the memory limit (R13).
-redis.call('DEL', KEYS[1])
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+-- ARGV 1 what it says · 2 how long it lives, ms; 0 to take it away
+-- Replies 1 done · 0 another one is there: that one says how the hold has ended
+-- Atomic: another one that somebody lays meanwhile must stay, but for that of an EXTEND, which does not say how the hold has ended.
+local text = redis.pcall('GET', KEYS[1])
+local other = type(text) == 'string' and text ~= ARGV[1]
+if other and (ARGV[2] == '0' or not string.find(text, '^extended ')) then return 0 end
+redis.call('DEL', KEYS[1]) -- first, for Redis allows it at maxmemory (R13)
+if ARGV[2] ~= '0' then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 return 1
