@@ -112,7 +112,7 @@ func (s *Service) attempt(r *request, until time.Time) (any, error) {
 }
 
 // suspect looks for a new topology when a node does not serve as expected: for a command it may not send again go-redis does
-// that only when its interval (10 s) is over, which is late for a lease.
+// that only when its interval (60 s) is over, which is late for a lease.
 func (s *Service) suspect(v verdict) {
 	if v == answered {
 		return

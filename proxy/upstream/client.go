@@ -10,7 +10,8 @@ import (
 
 // ask runs f with a short-lived client of the upstream user for one node.
 func (u *Upstream) ask(ctx context.Context, addr string, f func(context.Context, *redis.Client) error) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	outer := ctx
+	ctx, cancel := context.WithTimeout(outer, askTimeout)
 	defer cancel()
 	c := redis.NewClient(&redis.Options{
 		Addr: addr, Username: u.cfg.User, Password: u.cfg.Password,
@@ -19,7 +20,9 @@ func (u *Upstream) ask(ctx context.Context, addr string, f func(context.Context,
 	})
 	defer c.Close()
 	err := f(ctx, c)
-	u.noteAnswer(addr, err == nil || isReply(err))
+	if answered := err == nil || isReply(err); answered || outer.Err() == nil { // else it had no time to
+		u.noteAnswer(addr, answered)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", addr, err)
 	}

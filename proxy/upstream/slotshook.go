@@ -11,7 +11,8 @@ import (
 // waits for UpstreamTimeout at one that is frozen: for so long scripts, and with
 // them renewals, would go on to that one although a replica has been promoted.
 // (The option ClusterSlots is no way: with it go-redis takes the host out of
-// loopback addresses.)
+// loopback addresses.) Where go-redis meets a MOVED, which it follows unheard,
+// the topology is looked at.
 type slotsHook struct{ up *Upstream }
 
 // DialHook implements redis.Hook.
@@ -24,13 +25,27 @@ func (h slotsHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			cmd.SetVal(h.up.Topology().clusterSlots())
 			return nil
 		}
-		return next(ctx, cmd)
+		err := next(ctx, cmd)
+		h.heed(err)
+		return err
 	}
 }
 
 // ProcessPipelineHook implements redis.Hook.
-func (slotsHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+func (h slotsHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			h.heed(cmd.Err())
+		}
+		return err
+	}
+}
+
+func (h slotsHook) heed(err error) {
+	if err != nil && redis.HasErrorPrefix(err, "MOVED") {
+		h.up.Refresh()
+	}
 }
 
 // clusterSlots is the topology as CLUSTER SLOTS tells it, without replicas.

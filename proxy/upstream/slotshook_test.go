@@ -7,23 +7,15 @@ import (
 	"time"
 
 	"leash/internal/redistest"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // TestClientKnowsTheTopologyWithoutAsking: the client of scripts follows a
 // failover as soon as Leash does, though a frozen node answers nobody.
 func TestClientKnowsTheTopologyWithoutAsking(t *testing.T) {
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})
-	u, err := New(Config{Addrs: cluster.Addrs(), Mode: "cluster"}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := u.Connect(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	running, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- u.Run(running) }()
-	t.Cleanup(func() { u.CloseClients(); stop(); <-done })
+	u := runBefore(t, cluster)
 	key := "k"
 	c, slot := u.Client(), redistest.Slot(key)
 	if err := c.Set(t.Context(), key, "1", 0).Err(); err != nil {
@@ -53,7 +45,7 @@ func TestClientKnowsTheTopologyWithoutAsking(t *testing.T) {
 		if err == nil {
 			break
 		}
-		if time.Since(began) > 8*time.Second { // after 10 go-redis looks in any case
+		if time.Since(began) > 8*time.Second {
 			t.Fatalf("the client has not followed: %v", err)
 		}
 	}
@@ -70,4 +62,55 @@ func TestClientKnowsTheTopologyWithoutAsking(t *testing.T) {
 	if slots, err := c.ClusterSlots(ctx).Result(); err != nil || len(slots) == 0 {
 		t.Errorf("nobody answers: %v, %v", slots, err)
 	}
+}
+
+// TestMovedSlotIsLookedFor: go-redis follows a MOVED unheard; that Leash looks where the slot is spares the next ones the way round.
+func TestMovedSlotIsLookedFor(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	u := runBefore(t, cluster)
+	for i, send := range []func(key string) error{
+		func(key string) error { return u.Client().Set(t.Context(), key, "1", 0).Err() },
+		func(key string) error {
+			_, err := u.Client().Pipelined(t.Context(), func(p redis.Pipeliner) error { return p.Set(t.Context(), key, "1", 0).Err() })
+			return err
+		},
+	} {
+		slot := 100 + i
+		key, from := redistest.KeyIn(slot, "k"), cluster.MasterOf(slot)
+		to := cluster.Nodes[0]
+		if to == from {
+			to = cluster.Nodes[1]
+		}
+		if err := cluster.MoveSlot(slot, to); err != nil {
+			t.Fatal(err)
+		}
+		if n := u.Topology().Node(uint16(slot)); n.Addr != from.Announced() {
+			t.Fatalf("slot %d is known to be on %s before anybody has said so", slot, n.Addr)
+		}
+		if err := send(key); err != nil {
+			t.Fatal(err)
+		}
+		for until := time.Now().Add(15 * time.Second); u.Topology().Node(uint16(slot)).Addr != to.Announced(); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(until) { // it looks every 30 s in any case
+				t.Fatalf("slot %d is not found", slot)
+			}
+		}
+	}
+}
+
+// runBefore is an Upstream of a cluster, with all that keeps it up to date.
+func runBefore(t *testing.T, cluster *redistest.Cluster) *Upstream {
+	t.Helper()
+	u, err := New(Config{Addrs: cluster.Addrs(), Mode: "cluster"}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := u.Connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	running, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- u.Run(running) }()
+	t.Cleanup(func() { u.CloseClients(); stop(); <-done })
+	return u
 }
