@@ -57,7 +57,7 @@ func TestR7AnUndoneEntryIsNoEntryUnderItsID(t *testing.T) {
 				t.Fatalf("got %v", r)
 			}
 			number := a.carrier.requests.Add(1)
-			s.takeBack(entry, number)
+			s.takeBack(entry, number, 0)
 			entry.release()
 			a.token(append(args, "ID", "again")...)
 			want(t, a.do("LOCK.RELEASE", key), ":0")

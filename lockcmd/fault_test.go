@@ -177,6 +177,55 @@ func TestR26UndoStopsALateAcquire(t *testing.T) {
 	}
 }
 
+// TestR28LateUndoLeavesWhatRunsOut: a hold whose acquire was sent twice, and whose connection breaks, is left to run out: that a copy of the
+// acquire may come late does not end it before. What such a copy grants is taken back.
+func TestR28LateUndoLeavesWhatRunsOut(t *testing.T) {
+	for _, m := range []*mode{plain, fair, read, write} {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			s, straight, _ := faulty(t, Config{}, patient)
+			a, key := connect(t, s), newKey()
+			late := a.carrier.newTry(wish{mode: m, key: key, ttl: time.Minute}, nil)
+			late.wish.ttl, late.late = time.Second, true // when the undo is due, long before the hold runs out
+			h, msg := late.settle(t.Context(), late.send(s.deadline()))
+			if msg != "" {
+				t.Fatal(msg)
+			}
+			a.carrier.End(Expire)
+			<-time.After(1500 * time.Millisecond)
+			if left := straight.rdb.PTTL(t.Context(), key).Val(); left < 30*time.Second {
+				t.Fatalf("it has %v left", left)
+			}
+			straight.rdb.Del(t.Context(), key, recordsKey(key)) // as if it had run out
+			if r := late.send(s.deadline()); r.kind != granted {
+				t.Fatalf("the copy: got %+v", r)
+			}
+			s.undoLater(late, h)
+			if exists(t, straight.rdb, key) {
+				t.Error("the copy's grant stays")
+			}
+		})
+	}
+}
+
+func TestR28LateUndoLeavesPermitsThatRunOut(t *testing.T) {
+	t.Parallel()
+	s, straight, _ := faulty(t, Config{}, patient)
+	key, a := semaphore(t, straight, 5), connect(t, s)
+	late := a.carrier.newPermitTry(wish{mode: permit, key: key, ttl: time.Minute}, 2)
+	late.wish.ttl, late.late = time.Second, true
+	sent := time.Now()
+	late.send(s.deadline())
+	if msg := late.settle(t.Context(), sent); msg != "" {
+		t.Fatal(msg)
+	}
+	a.carrier.End(Expire)
+	<-time.After(1500 * time.Millisecond)
+	if left := rdbGet(t, straight, key); left != "3" {
+		t.Errorf("%s are available", left)
+	}
+}
+
 func TestR26UnknownReleaseIsRepeated(t *testing.T) {
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
 	a, key := connect(t, s), newKey()

@@ -144,7 +144,7 @@ func (t *permitTry) settle(ctx context.Context, sent time.Time) (msg string) {
 	}
 	s.stats.acquires.Add(1)
 	if t.late {
-		s.spawn(t.undoLater)
+		s.spawn(func() { t.undoLater(t.newest()) })
 	}
 	return ""
 }
@@ -222,13 +222,22 @@ func (t *permitTry) undo() {
 		})
 	}
 	s.spawn(func() {
-		t.takeBack(t.permits)
-		t.undoLater()
+		t.takeBack(t.permits, 0)
+		t.undoLater(0)
 	})
 }
 
-// undoLater gives back what a late copy of the try may have taken: what nobody holds.
-func (t *permitTry) undoLater() {
+// newest is the largest token of what was granted.
+func (t *permitTry) newest() (token int64) {
+	for i := 0; i+1 < len(t.grants); i += 2 {
+		token = max(token, t.grants[i])
+	}
+	return token
+}
+
+// undoLater gives back what a late copy of the try may have taken: what nobody holds. What was granted with the token keep, or one before,
+// stays: when the connection broke it was left to run out (R28).
+func (t *permitTry) undoLater(keep int64) {
 	s := t.carrier.service
 	if s.stopped(min(t.wish.ttl, maxLate)) {
 		return
@@ -240,14 +249,14 @@ func (t *permitTry) undoLater() {
 		}
 	}
 	if len(loose) > 0 {
-		t.takeBack(loose)
+		t.takeBack(loose, keep)
 	}
 }
 
-func (t *permitTry) takeBack(permits []string) {
+func (t *permitTry) takeBack(permits []string, keep int64) {
 	s := t.carrier.service
 	r := &request{script: permitUndoScript, db: t.wish.db, keys: semaphoreKeys(t.wish.key)}
-	r.args = words(t.carrier.name, t.number, permitChannel(t.wish.key), s.cfg.publishMode())
+	r.args = words(t.carrier.name, t.number, permitChannel(t.wish.key), s.cfg.publishMode(), keep)
 	r.args = append(r.args, permits...)
 	for {
 		_, err := s.ask(r, s.deadline())

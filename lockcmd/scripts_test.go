@@ -83,7 +83,7 @@ func (h *heldBy) refuse() {
 	}
 	h.refused("-2", m.release, ends, "me", h.token, h.carrier, h.last-1, "all", channel, "p")
 	h.refused("[-2]", m.handover, hands, append(h.hand(h.token, h.carrier, h.last-1), m.name)...)
-	h.refused("-1", m.undo, m.endKeys(key, "me"), "me", "x:1.1", h.last, h.last+1, channel, "p")
+	h.refused("-1", m.undo, m.endKeys(key, "me"), "me", "x:1.1", h.last, h.last+1, channel, "p", 0)
 	for _, owner := range []string{"me", "you"} { // held through a Leash, and not at all
 		h.refused("0", m.breaks, m.endKeys(key, owner, "{"+key+"}:a"), owner, channel, "p", 1000)
 	}
@@ -161,7 +161,7 @@ func TestR13PermitScriptsRefuseWhatIsNotSo(t *testing.T) {
 			h.call("[0]", permitRenewScript, keys, 90000, p, mark(token, carrier))
 			h.call("0", permitKeepScript, keys[2:], 90000, p, mark(token, carrier))
 		}
-		h.call("0", permitUndoScript, keys, r.carrier, 1_000_000, permitChannel(key), "p", p)
+		h.call("0", permitUndoScript, keys, r.carrier, 1_000_000, permitChannel(key), "p", 0, p)
 		h.call("0", permitKeepScript, keys[1:2], 90000, permitNumber(1), "")
 		h.call("[0 -1]", permitAcquireScript, semaphoreKeys(newKey()), "x:1.1", 1, 30000, "w", "-", "client", "channel", "p", permitNumber(2), 1)
 		c.wantCensus(key, 2, 1, 1)

@@ -114,7 +114,7 @@ func TestR7ReleaseThatCameTooLateIsAskedAgain(t *testing.T) {
 	reply := a.start("LOCK.RELEASE", key)
 	receive(t, late.Struck(), time.Second)
 	undo := &request{
-		script: undoScript, keys: []string{key}, args: words("me", a.carrier.name, 1000, a.carrier.requests.Add(1), "c", "p"),
+		script: undoScript, keys: []string{key}, args: words("me", a.carrier.name, 1000, a.carrier.requests.Add(1), "c", "p", 0),
 	}
 	if _, err := straight.ask(undo, s.deadline()); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func (s *Service) undo(t *try) (done <-chan struct{}) {
 	number := t.carrier.requests.Add(1) // before the gate opens: what comes behind it must have a larger one
 	answered := make(chan struct{})
 	s.spawn(func() {
-		s.takeBack(t, number)
+		s.takeBack(t, number, 0)
 		if own != nil {
 			own.close()
 		}
@@ -76,17 +76,18 @@ func (s *Service) undoRepeated(t *try) (done <-chan struct{}) {
 // takeBackTwice takes back what a hand-over of unknown outcome may have granted, or may yet, to a waiter that has left.
 func (s *Service) takeBackTwice(t *try) {
 	number := t.carrier.requests.Add(1)
-	s.takeBack(t, number)
+	s.takeBack(t, number, 0)
 	s.takeBackLater(t, number)
 }
 
 func (s *Service) takeBackLater(t *try, number int64) {
 	if !s.stopped(min(t.wish.ttl, maxLate)) {
-		s.takeBack(t, number)
+		s.takeBack(t, number, 0)
 	}
 }
 
-// undoLater takes back what a late copy of an acquire may have granted after the hold it made, h, was over again.
+// undoLater takes back what a late copy of an acquire may have granted after the hold it made, h, was over again: another hold. What is
+// left of h itself stays: whoever had it may still believe in it, for it was left to run out when the connection broke (R28).
 func (s *Service) undoLater(t *try, h *hold) {
 	number := t.carrier.requests.Add(1)
 	if s.stopped(min(t.wish.ttl, maxLate)) {
@@ -96,16 +97,17 @@ func (s *Service) undoLater(t *try, h *hold) {
 	gone := h.state == over
 	h.carrier.mu.Unlock()
 	if gone {
-		s.takeBack(t, number)
+		s.takeBack(t, number, h.token)
 	}
 }
 
-// takeBack sends the undo of t, under a number of its own, until it is answered, or the Service ends.
-func (s *Service) takeBack(t *try, number int64) {
+// takeBack sends the undo of t, under a number of its own, until it is answered, or the Service ends. The hold with the token keep stays; 0
+// for none.
+func (s *Service) takeBack(t *try, number, keep int64) {
 	r := &request{
 		script: t.wish.mode.undo, db: t.wish.db, keys: t.wish.mode.endKeys(t.wish.key, t.owner), least: len(t.wish.mode.keys(t.wish.key, t.owner)),
 		args: words(
-			t.owner, t.carrier.name, t.number, number, t.wish.mode.channel(t.wish.key), s.cfg.publishMode(),
+			t.owner, t.carrier.name, t.number, number, t.wish.mode.channel(t.wish.key), s.cfg.publishMode(), keep,
 		),
 	}
 	for {

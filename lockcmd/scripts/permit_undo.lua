@@ -1,13 +1,15 @@
 -- permit_undo.lua gives back what one acquire of a carrier took, if it took it (R26).
 -- KEYS 1 the semaphore · 2 its zset · 3 our hash
--- ARGV 1 carrier · 2 the acquire's request number · 3 channel · 4 ways to publish · then its permits
+-- ARGV 1 carrier · 2 the acquire's request number · 3 channel · 4 ways to publish · 5 what was granted with this token, or one before, stays
+--      then its permits
 -- Replies how many were given back
 -- Atomic: as permit_release.lua. Permits that the carrier had before that acquire are left alone.
 local bad = refusal()
 if bad then return bad end
 local n = 0
-for i = 5, #ARGV do
+for i = 6, #ARGV do
   local r = parse(redis.call('HGET', KEYS[3], ARGV[i]))
-  if r[CARRIER] == ARGV[1] and r[REQ] == ARGV[2] and free(ARGV[i], ARGV[3], ARGV[4]) == 1 then n = n + 1 end
+  local its = r[CARRIER] == ARGV[1] and r[REQ] == ARGV[2] and tonumber(r[TOKEN]) > tonumber(ARGV[5])
+  if its and free(ARGV[i], ARGV[3], ARGV[4]) == 1 then n = n + 1 end
 end
 return n

@@ -1,12 +1,13 @@
 -- undo.lua takes back what one acquire of a carrier did, if it did it, and keeps a late copy of it from doing it (R26).
 -- KEYS 1 the lock · 2 its queue · 3 the queue's timeouts · 4 our waiters; only the first in a slot that migrates (R14)
 -- ARGV 1 owner · 2 carrier · 3 the acquire's request number · 4 the undo's own, larger one · 5 channel · 6 ways to publish
+--      7 the token of the hold that the acquire is known to have made, and that stays; 0 for none
 -- Replies 1 the hold it made is ended · 0 a count it took is given back · -1 it had done nothing
 -- Atomic: as release.lua. The carrier's later requests are left alone.
 local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
 if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and -1 or h end
 local r = parse(h[2])
-if not h[1] or r[CARRIER] ~= ARGV[2] then return -1 end
+if not h[1] or r[CARRIER] ~= ARGV[2] or r[TOKEN] == ARGV[7] then return -1 end
 local last, req = tonumber(r[REQ]), tonumber(ARGV[3])
 if last == req and h[1] == '1' then
   redis.call('DEL', KEYS[1])
