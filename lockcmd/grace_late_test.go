@@ -155,7 +155,7 @@ func TestR26BuriesNothingElse(t *testing.T) {
 			if c.there != "" {
 				rdb.Set(t.Context(), key, c.there, 0)
 			}
-			code, err := s.number(&request{script: buryScript, keys: []string{key}, args: words(buriedText, c.ms)}, s.deadline())
+			code, err := s.number(&request{script: engraveScript, keys: []string{key}, args: words(buriedText, c.ms)}, s.deadline())
 			if text := rdb.Get(t.Context(), key).Val(); err != nil || code != c.code || text != c.left {
 				t.Errorf("over %q, for %s ms: %d, %v, and it says %q", c.there, c.ms, code, err, text)
 			}

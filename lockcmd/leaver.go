@@ -33,7 +33,7 @@ type leaver struct {
 }
 
 // dequeue takes t, which has given up, out of the queue in Redis, unless another command of its owner still stands there: that is
-// repeated until Redis answers. It does not block. left is closed when t has left.
+// repeated until Redis answers. It blocks only at the end of the Service. left is closed when t has left.
 func (s *Service) dequeue(t *try) (left <-chan struct{}) {
 	l := &leaver{try: t, left: make(chan struct{})}
 	if lock := t.wish.lock(); s.leavers.add(l, lock) {

@@ -61,6 +61,6 @@ func (e *ending) exhume() {
 func (e *ending) burial(lasts time.Duration) *request {
 	h := e.hold
 	return &request{
-		script: buryScript, db: h.id.db, keys: []string{tombstoneKey(h.id.key, h.token, h.carrier.name)}, args: words(buriedText, lasts.Milliseconds()),
+		script: engraveScript, db: h.id.db, keys: []string{tombstoneKey(h.id.key, h.token, h.carrier.name)}, args: words(buriedText, lasts.Milliseconds()),
 	}
 }

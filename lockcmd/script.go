@@ -31,7 +31,6 @@ var (
 	extendScript   = loadScript("extend")
 	breakScript    = loadScript("break", "queue")
 	markScript     = loadScript("mark")
-	buryScript     = loadScript("bury")
 	engraveScript  = loadScript("engrave")
 	inspectScript  = loadScript("inspect")
 	takeScript     = loadScript("take")

@@ -15,7 +15,7 @@ import (
 
 // A tombstone tells a carrier why a hold of its is not there any more, when another has ended, moved or shortened it. It says
 //
-//	released       by its owner
+//	released       by its owner (with "here" behind it: about to be, by this Leash itself)
 //	moved <to>     to another carrier, on purpose: this one's connection is closed (R25)
 //	repeated <to>  to another carrier, where its owner has only repeated an ACQUIRE: this one's connection stays
 //	broken         by BREAK
