@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -97,4 +98,29 @@ func (u *Upstream) Refusal(ctx context.Context, lane Lane, name string, args [][
 		u.refusals.set(key, text)
 	}
 	return text, nil
+}
+
+// refuse tells the lane's sessions that their credential no longer holds. That
+// a replica has other users than its master is no reason, nor that a node which
+// has just joined has none yet.
+func (u *Upstream) refuse(lane Lane, by *Node) {
+	if lane.Replica || slices.Contains(u.Topology().slotless, by) {
+		return
+	}
+	u.log.Warn("redis refuses a user's credential", "user", lane.User)
+	if u.onRefused != nil {
+		u.onRefused(lane)
+	}
+}
+
+// closeAnonymous ends the links on which nobody has authenticated: Redis wants
+// that now from new connections, and only keeps the old ones as they were.
+func (u *Upstream) closeAnonymous() {
+	u.mu.Lock()
+	nodes := u.nodesLocked()
+	u.mu.Unlock()
+	u.log.Warn("redis wants clients to authenticate now")
+	for _, n := range nodes {
+		n.dropLinks(func(lane Lane) bool { return lane.User == "" })
+	}
 }
