@@ -87,11 +87,9 @@ func TestR2GraceOfMoves(t *testing.T) {
 func (s *Service) heldIn(slot int) (holds []*hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, h := range s.holds {
-		for ; h != nil; h = h.older {
-			if slotOf(h.id.key) == slot {
-				holds = append(holds, h)
-			}
+	for h := range s.holds.all() {
+		if slotOf(h.id.key) == slot {
+			holds = append(holds, h)
 		}
 	}
 	return holds

@@ -19,7 +19,7 @@ type hold struct {
 	token   int64
 
 	watch renewal.Hold
-	older *hold // the one of the same key that came before, of any database; guarded by the Service's mu
+	older *hold // in the index: one that came before, of this key or another; guarded by the Service's mu
 
 	// Guarded by carrier.mu.
 	extra   *extra

@@ -50,7 +50,7 @@ func (s *Service) hear(news string) {
 func (s *Service) heard(how string, of heardOf, key string) *hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for h := s.holds[key]; h != nil; h = h.older {
+	for h := range s.holds.of(key) {
 		if h.token == of.token && h.carrier.name == of.carrier {
 			return h
 		}

@@ -149,7 +149,7 @@ func (s *Service) want(lock lockID) {
 	}
 	var holds []*hold
 	s.mu.Lock()
-	for h := s.holds[lock.key]; h != nil; h = h.older {
+	for h := range s.holds.of(lock.key) {
 		if h.id == lock {
 			holds = append(holds, h)
 		}

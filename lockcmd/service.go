@@ -55,7 +55,7 @@ type Service struct {
 
 	// mu guards the fields below.
 	mu     sync.Mutex
-	holds  map[string]*hold   // the present holds of this Leash by key, whatever the database: the newest, which leads to the older
+	holds  *index             // the present holds of this Leash
 	early  map[heardOf]early  // what was heard of holds that are not among them yet
 	bereft map[lockID][]*hold // lost holds whose clients are to be told who gets the lock next
 	closed bool               // no more tasks begin
@@ -70,7 +70,7 @@ func New(cfg Config, rdb redis.UniversalClient, ears Subscriber, log *slog.Logge
 	}
 	s := &Service{
 		cfg: cfg, rdb: rdb, log: log, uuid: newUUID(), patience: waitPatience, every: lookEvery, confirm: breakPatience,
-		stop: make(chan struct{}), quiet: make(chan struct{}), losses: make(chan loss, maxLosses), holds: make(map[string]*hold), early: make(map[heardOf]early),
+		stop: make(chan struct{}), quiet: make(chan struct{}), losses: make(chan loss, maxLosses), holds: newIndex(), early: make(map[heardOf]early),
 		bereft: make(map[lockID][]*hold),
 	}
 	switch c := rdb.(type) {
@@ -192,7 +192,7 @@ func (s *Service) spawn(f func()) bool {
 func (s *Service) find(lock lockID, match func(*hold) bool) *hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for h := s.holds[lock.key]; h != nil; h = h.older {
+	for h := range s.holds.of(lock.key) {
 		if h.id == lock && match(h) {
 			return h
 		}
@@ -203,27 +203,13 @@ func (s *Service) find(lock lockID, match func(*hold) bool) *hold {
 func (s *Service) index(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h.older = s.holds[h.id.key]
-	s.holds[h.id.key] = h
+	s.holds.add(h)
 }
 
 func (s *Service) unindex(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	newest := s.holds[h.id.key]
-	switch {
-	case newest != h:
-		for newer := newest; newer != nil; newer = newer.older {
-			if newer.older == h {
-				newer.older = h.older
-			}
-		}
-	case h.older == nil:
-		delete(s.holds, h.id.key)
-	default:
-		s.holds[h.id.key] = h.older
-	}
-	h.older = nil
+	s.holds.remove(h)
 }
 
 // without takes h out of list, in place.
