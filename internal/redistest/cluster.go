@@ -21,9 +21,10 @@ type ClusterOptions struct {
 	// NodeTimeout is cluster-node-timeout; if zero, 2 s. A failover takes about as long again, and a machine
 	// that stalls for longer sees failovers nobody asked for.
 	NodeTimeout time.Duration
-	// Args and Password are those of Options, for every node.
+	// Args, Password and Clock are those of Options, for every node.
 	Args     []string
 	Password string
+	Clock    bool
 	// FaultProxy puts a proxy before each node and makes the cluster announce the proxies' addresses. Replicas
 	// connect to their masters through them too; the cluster bus and the kit itself do not.
 	FaultProxy bool

@@ -5,7 +5,7 @@
 // at its end. [Client] speaks RESP over a bare socket and hands back replies as the bytes that came.
 //
 // Every server is a process of its own in a temporary directory of its own, without persistence, bound to
-// 127.0.0.1. None outlives the test: on Linux the kernel kills it when the process that started it dies.
+// 127.0.0.1, and if wanted with a wall clock of its own, which can be stepped ([Clock]). None outlives the test: on Linux the kernel kills it when the process that started it dies.
 // Ports lie in 10000-19999, so that the port of the cluster bus (10000 higher) is below 30000 and neither can
 // be taken by the local end of some outgoing connection.
 //

@@ -65,7 +65,7 @@ func launchNodeOnce(opt *ClusterOptions) (*Node, error) {
 			"--cluster-announce-port", strconv.Itoa(n.proxyPort.number),
 			"--cluster-announce-bus-port", strconv.Itoa(p.number+busOffset))
 	}
-	n.Server, err = launchAt(p, Options{Args: append(args, opt.Args...), Password: opt.Password})
+	n.Server, err = launchAt(p, Options{Args: append(args, opt.Args...), Password: opt.Password, Clock: opt.Clock})
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
 	}

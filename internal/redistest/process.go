@@ -24,8 +24,8 @@ type process struct {
 	paused bool
 }
 
-// startProcess starts redis-server with args in dir; its output is appended to dir/redis.log.
-func startProcess(dir string, args []string) (*process, error) {
+// startProcess starts redis-server with args in dir, with env beside our environment; its output is appended to dir/redis.log.
+func startProcess(dir string, args, env []string) (*process, error) {
 	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -33,6 +33,7 @@ func startProcess(dir string, args []string) (*process, error) {
 	defer log.Close()
 	p := &process{cmd: exec.Command("redis-server", args...), done: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, log, log
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.SysProcAttr = ownedAttr()
 	started := make(chan error, 1)
 	go p.own(started)

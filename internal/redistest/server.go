@@ -27,11 +27,14 @@ type Options struct {
 	// Password, if not empty, is the default user's (requirepass, and masterauth for replicas). Set it here and
 	// not in Args: the kit itself has to log in.
 	Password string
+	// Clock gives the server a wall clock of its own (Server.Clock). That needs Linux and a C compiler: see ClocksWork.
+	Clock bool
 }
 
 // Server is one redis-server. Its data is lost when it ends.
 type Server struct {
-	Addr string // 127.0.0.1:port, the same for all its life, restarts included
+	Addr  string // 127.0.0.1:port, the same for all its life, restarts included
+	Clock *Clock // nil without Options.Clock
 
 	port     *port
 	dir      string
@@ -86,7 +89,13 @@ func launchAt(p *port, opt Options) (*Server, error) {
 		p.release()
 		return nil, err
 	}
-	if err := s.start(); err != nil {
+	if opt.Clock {
+		s.Clock, err = newClock(s.dir)
+	}
+	if err == nil {
+		err = s.start()
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -94,7 +103,7 @@ func launchAt(p *port, opt Options) (*Server, error) {
 
 // start runs redis-server and waits until it answers.
 func (s *Server) start() error {
-	proc, err := startProcess(s.dir, s.args())
+	proc, err := startProcess(s.dir, s.args(), s.Clock.env())
 	if err != nil {
 		return err
 	}
