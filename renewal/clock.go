@@ -52,7 +52,7 @@ func (g *group) sleep(slept time.Duration) (lost []*Hold) {
 	if slept <= g.ttl/3 {
 		return nil
 	}
-	lost, g.holds = g.holds, nil
+	lost, g.holds, g.known = g.holds, nil, nil
 	for _, h := range lost {
 		h.group = nil
 	}

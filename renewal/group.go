@@ -18,14 +18,15 @@ type groupKey struct {
 type group struct {
 	groupKey
 	holds    []*Hold
-	due      moment   // when to ask the store next; while busy, when it was to be asked
-	deadline moment   // the earliest until of its holds, or an earlier moment: looking once too often does no harm
-	regular  bool     // due is a time of its rhythm, not one at which to try again
-	busy     bool     // on its way to the store, or in a node's line
-	again    bool     // asked for while busy
-	waiting  []func() // to be called after the round that is under way
-	later    []func() // to be called after the round that follows it
-	index    int      // in the heap, -1 outside
+	known    map[*Hold]moment // of leases: what was found out before is older than until. Others do without, there may be a million of them
+	due      moment           // when to ask the store next; while busy, when it was to be asked
+	deadline moment           // the earliest until of its holds, or an earlier moment: looking once too often does no harm
+	regular  bool             // due is a time of its rhythm, not one at which to try again
+	busy     bool             // on its way to the store, or in a node's line
+	again    bool             // asked for while busy
+	waiting  []func()         // to be called after the round that is under way
+	later    []func()         // to be called after the round that follows it
+	index    int              // in the heap, -1 outside
 }
 
 const (
@@ -49,15 +50,28 @@ func (k groupKey) next(now moment) moment {
 // expect sets when g is due next in its rhythm.
 func (g *group) expect(now moment) { g.due, g.regular = g.next(now), true }
 
-func (g *group) add(h *Hold) {
-	h.group, h.at = g, len(g.holds)
+// add takes h in, of which nothing that was found out before known is news.
+func (g *group) add(h *Hold, known moment) {
+	h.group, h.at = g, int32(len(g.holds))
 	g.holds = append(g.holds, h)
+	if g.lease {
+		g.learn(h, known)
+	}
 	if h.until < g.deadline || len(g.holds) == 1 {
 		g.deadline = h.until
 	}
 }
 
+// learn says that what is found out before known is older than the until of h, a lease.
+func (g *group) learn(h *Hold, known moment) {
+	if g.known == nil {
+		g.known = make(map[*Hold]moment)
+	}
+	g.known[h] = known
+}
+
 func (g *group) remove(h *Hold) {
+	delete(g.known, h)
 	last := len(g.holds) - 1
 	g.holds[h.at] = g.holds[last]
 	g.holds[h.at].at = h.at

@@ -52,9 +52,8 @@ type Hold struct {
 
 	// Guarded by the Watchdog's mu.
 	group *group // nil when not kept
-	at    int    // index in group.holds
 	until moment
-	known moment // what was found out before is older than until
+	at    int32 // index in group.holds
 }
 
 // Batch is holds of one slot of a database, of one kind and one TTL, that go to the store in one request.

@@ -66,13 +66,13 @@ func (w *Watchdog) Add(h *Hold, p Plan) {
 		until = max(until, h.until)
 		h.group.remove(h)
 	}
-	h.until, h.known = until, w.now()
+	h.until = until
 	key := groupKey{db: p.DB, kind: p.Kind, slot: p.Slot, ttl: max(p.TTL, minTTL), lease: p.Lease}
-	w.join(h, key, p.Every)
+	w.join(h, w.now(), key, p.Every)
 }
 
-// join puts h into the group of that key that is asked for so often. w.mu is held.
-func (w *Watchdog) join(h *Hold, key groupKey, every time.Duration) {
+// join puts h, with what is known of it, into the group of that key that is asked for so often. w.mu is held.
+func (w *Watchdog) join(h *Hold, known moment, key groupKey, every time.Duration) {
 	key.every = key.ttl / 3
 	if every > 0 {
 		key.every = max(min(every, key.every), minTTL/3)
@@ -85,7 +85,7 @@ func (w *Watchdog) join(h *Hold, key groupKey, every time.Duration) {
 	if len(g.holds) == 0 && !g.busy {
 		g.expect(w.now())
 	}
-	g.add(h)
+	g.add(h, known)
 	w.place(g)
 	if g.index == 0 {
 		w.nudge()
@@ -100,8 +100,9 @@ func (w *Watchdog) Pace(h *Hold, every time.Duration) {
 	if g == nil || g.every == every {
 		return
 	}
+	known := g.known[h]
 	g.remove(h)
-	w.join(h, g.groupKey, every)
+	w.join(h, known, g.groupKey, every)
 }
 
 // Correct sets until when a lease is safe, which may be earlier than planned: the store was asked at asked, and says so. What was planned
@@ -110,10 +111,11 @@ func (w *Watchdog) Correct(h *Hold, until, asked time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	g := h.group
-	if g == nil || !g.lease || w.moment(asked) < h.known {
+	if g == nil || !g.lease || w.moment(asked) < g.known[h] {
 		return
 	}
-	h.until, h.known = w.moment(until), w.moment(asked)
+	h.until = w.moment(until)
+	g.learn(h, w.moment(asked))
 	if h.until < g.deadline {
 		g.deadline = h.until
 		w.place(g)
