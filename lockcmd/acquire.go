@@ -62,7 +62,7 @@ const tolerable = 250 * time.Millisecond
 // deadlock reports whether an ACQUIRE that waits on the connection of h would wait for itself (R5): h is another owner's, and cannot be held
 // together with what w asks for. It is called with the carrier's mu.
 func (w wish) deadlock(h *hold) bool {
-	return h.id == w.lock() && h.mode != permit && !h.isOf(w.owner) && h.state != releasing && !(h.mode.shared && w.mode.shared)
+	return h.lock() == w.lock() && h.mode() != permit && !h.isOf(w.owner) && h.state != releasing && !(h.mode().shared && w.mode.shared)
 }
 
 // waitsForItself reports whether a wait for w's lock would be for a hold of this very connection. Redis is asked, for another connection, of
@@ -80,7 +80,7 @@ func (c *Carrier) waitsForItself(w wish) bool {
 
 // present reports whether Redis has h; also when it does not say.
 func (s *Service) present(h *hold) bool {
-	l, err := s.inspect(h.id, s.deadline())
+	l, err := s.inspect(h.lock(), s.deadline())
 	if err != nil {
 		return true
 	}
@@ -112,7 +112,7 @@ func (c *Carrier) enter(w wish) (own *hold, ok bool) {
 	}
 	for {
 		h := c.newest(func(h *hold) bool {
-			return h.id == w.lock() && h.isOf(w.owner) && h.mode.like(w.mode)
+			return h.lock() == w.lock() && h.isOf(w.owner) && h.mode().like(w.mode)
 		})
 		if h == nil {
 			return nil, true

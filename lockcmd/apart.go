@@ -44,7 +44,7 @@ func (a *apart) keepFields(ctx context.Context) (counts []int64) {
 	var cmds [][2]once
 	pipe := a.store.database(a.batch.DB).Pipeline()
 	for _, h := range a.holds {
-		begins, keys := mark(h.token, h.carrier.name), h.mode.keys(h.id.key, h.owner())
+		begins, keys := mark(h.token, h.carrier.name), h.mode().keys(h.key(), h.owner())
 		lock, records := keys[len(keys)-2], keys[len(keys)-1]
 		cmds = append(cmds, [2]once{a.send(ctx, pipe, h, lock, h.owner(), ""), a.send(ctx, pipe, h, records, h.owner(), begins)})
 	}
@@ -68,11 +68,11 @@ func (a *apart) keepTimeouts(ctx context.Context, counts []int64) {
 	cmds := make([][]once, len(a.holds))
 	pipe := a.store.database(a.batch.DB).Pipeline()
 	for i, h := range a.holds {
-		if h.mode != read || a.batch.Lease || a.out[i] != renewal.Renewed {
+		if h.mode() != read || a.batch.Lease || a.out[i] != renewal.Renewed {
 			continue
 		}
 		for n := range counts[i] {
-			cmds[i] = append(cmds[i], a.send(ctx, pipe, h, timeoutKey(h.id.key, h.owner(), n+1), "", ""))
+			cmds[i] = append(cmds[i], a.send(ctx, pipe, h, timeoutKey(h.key(), h.owner(), n+1), "", ""))
 		}
 	}
 	pipe.Exec(ctx)
@@ -91,7 +91,7 @@ func (a *apart) send(ctx context.Context, pipe redis.Pipeliner, h *hold, key, ow
 	if a.batch.Lease {
 		ttl = 0
 	}
-	cmd := h.mode.keep.command(ctx, "EVAL", []string{key}, words(int64(ttl), owner, begins))
+	cmd := h.mode().keep.command(ctx, "EVAL", []string{key}, words(int64(ttl), owner, begins))
 	pipe.Process(ctx, cmd)
 	return cmd
 }
@@ -114,17 +114,17 @@ func outcome(cmd once) renewal.Outcome {
 func (e *ending) ask(until time.Time) (code int64, err error) {
 	if e.counts == 0 {
 		code, err = e.service.number(e.request, until)
-		if e.hold.mode.apart == nil || !tryAgain(err) {
+		if e.hold.mode().apart == nil || !tryAgain(err) {
 			return code, err
 		}
-		m, id := e.hold.mode, e.hold.id
+		m, id := e.hold.mode(), e.hold.lock()
 		look := &request{script: m.keep, db: id.db, keys: []string{id.key}, args: words(0, e.hold.owner(), "")}
 		if e.counts, err = e.service.number(look, until); err != nil {
 			return 0, err
 		}
 		e.counts = max(e.counts, 1)
 	}
-	code, err = e.askOne(recordsKey(e.hold.id.key), "records", until)
+	code, err = e.askOne(recordsKey(e.hold.key()), "records", until)
 	if err == nil && code == notThere && e.request.doubt {
 		code = endedIt // an earlier copy has done it
 	}
@@ -132,10 +132,10 @@ func (e *ending) ask(until time.Time) (code int64, err error) {
 		return code, err
 	}
 	e.request.doubt = true
-	if _, err = e.askOne(e.hold.id.key, "lock", until); err != nil {
+	if _, err = e.askOne(e.hold.key(), "lock", until); err != nil {
 		return 0, err
 	}
-	if e.hold.mode == read {
+	if e.hold.mode() == read {
 		e.dropTimeouts(code == endedIt, until)
 	}
 	return code, nil
@@ -144,7 +144,7 @@ func (e *ending) ask(until time.Time) (code int64, err error) {
 // askOne sends the part of the release that is about one key.
 func (e *ending) askOne(key, what string, until time.Time) (int64, error) {
 	r := &request{
-		script: e.hold.mode.apart, db: e.hold.id.db, keys: []string{key}, args: slices.Concat(e.request.args, words(e.counts, what)),
+		script: e.hold.mode().apart, db: int(e.hold.db), keys: []string{key}, args: slices.Concat(e.request.args, words(e.counts, what)),
 	}
 	code, err := e.service.number(r, until)
 	e.request.doubt = e.request.doubt || r.doubt
@@ -156,12 +156,12 @@ func (e *ending) dropTimeouts(all bool, until time.Time) {
 	h, s := e.hold, e.service
 	ctx, cancel := context.WithDeadline(context.Background(), s.within(until))
 	defer cancel()
-	rdb := s.database(h.id.db)
+	rdb := s.database(int(h.db))
 	for n := e.counts; n > 0; n-- {
-		last := timeoutKey(h.id.key, h.owner(), n)
+		last := timeoutKey(h.key(), h.owner(), n)
 		if !all { // the first one lasts as long as this one would have (R12)
 			if left := rdb.PTTL(ctx, last).Val(); left > 0 {
-				s.ask(&request{script: h.mode.keep, db: h.id.db, keys: []string{timeoutKey(h.id.key, h.owner(), 1)}, args: words(left.Milliseconds(), "", "")}, until)
+				s.ask(&request{script: h.mode().keep, db: int(h.db), keys: []string{timeoutKey(h.key(), h.owner(), 1)}, args: words(left.Milliseconds(), "", "")}, until)
 			}
 		}
 		if err := rdb.Del(ctx, last).Err(); err != nil || !all {

@@ -90,7 +90,7 @@ func (w *lossWait) run(ctx context.Context) (reason string, err error) {
 					if reason != movedText {
 						return reason, nil
 					}
-					w.seen = &found{mode: h.mode, owner: h.owner(), record: record{token: h.token, carrier: h.carrier.name}}
+					w.seen = &found{mode: h.mode(), owner: h.owner(), record: record{token: h.token, carrier: h.carrier.name}}
 				case <-ctx.Done():
 					h.unwatch(told)
 					return "", nil
@@ -286,6 +286,6 @@ func (h *hold) engrave(reason string, keep time.Duration) {
 	}
 	// Without an answer those who wait find out by themselves, a little less exactly.
 	h.carrier.service.number(&request{
-		script: engraveScript, db: h.id.db, keys: []string{tombstoneKey(h.id.key, h.token, h.carrier.name)}, args: words(text, keep.Milliseconds()),
+		script: engraveScript, db: int(h.db), keys: []string{tombstoneKey(h.key(), h.token, h.carrier.name)}, args: words(text, keep.Milliseconds()),
 	}, time.Now().Add(maxAttempt))
 }

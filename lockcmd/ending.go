@@ -64,8 +64,8 @@ func (e *ending) renumber() {
 	doubt, owner := e.request != nil && e.request.doubt, h.owner()
 	e.number, e.counts = h.carrier.requests.Add(1), 0
 	e.request = &request{
-		script: h.mode.release, db: h.id.db, keys: h.mode.releaseKeys(h.id.key, owner), least: h.mode.least(h.id.key, owner),
-		args:  append(e.args(owner), h.mode.channel(h.id.key), s.cfg.publishMode()),
+		script: h.mode().release, db: int(h.db), keys: h.mode().releaseKeys(h.key(), owner), least: h.mode().least(h.key(), owner),
+		args:  append(e.args(owner), h.mode().channel(h.key()), s.cfg.publishMode()),
 		doubt: doubt,
 	}
 }
@@ -91,7 +91,7 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 		e.renumber()
 	}
 	sent := time.Now()
-	if e.hold.mode.handover != nil && !s.draining.Load() && e.frees() {
+	if e.hold.mode().handover != nil && !s.draining.Load() && e.frees() {
 		if w := s.queues.claim(e.hold); w != nil {
 			code, known := e.handOver(w, until)
 			if known && code != tooLate && (code != notThere || s.graces == nil) {
@@ -138,7 +138,7 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 // frees reports whether the lock is free after the release, as far as this Leash knows.
 func (e *ending) frees() bool {
 	h := e.hold
-	return !h.mode.shared || e.service.find(h.id, func(other *hold) bool { return other != h }) == nil
+	return !h.mode().shared || e.service.find(h.lock(), func(other *hold) bool { return other != h }) == nil
 }
 
 // handOver ends the hold and grants the lock to w in one script (R21). known is false when it has to be asked again by a plain
@@ -149,9 +149,9 @@ func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
 	owner := h.owner()
 	args := append(e.args(owner), t.owner, t.carrier.name, decimal(t.number))
 	r := &request{
-		script: h.mode.handover, db: h.id.db, keys: h.mode.endKeys(h.id.key, owner, tokenKey(h.id.key)),
-		least: h.mode.least(h.id.key, owner) + 1,
-		args:  append(t.appendGrantArgs(args), h.mode.channel(h.id.key), s.cfg.publishMode(), t.wish.mode.name),
+		script: h.mode().handover, db: int(h.db), keys: h.mode().endKeys(h.key(), owner, tokenKey(h.key())),
+		least: h.mode().least(h.key(), owner) + 1,
+		args:  append(t.appendGrantArgs(args), h.mode().channel(h.key()), s.cfg.publishMode(), t.wish.mode.name),
 	}
 	reply, err := s.ask(r, until)
 	e.request.doubt = e.request.doubt || r.doubt
@@ -258,7 +258,7 @@ func (e *ending) reply(c *Carrier, dst []byte, code int64) []byte {
 		return e.hold.carrier.timeout(dst, msgRefused)
 	case lost != "":
 		c.told(e.hold)
-		return appendError(dst, msgLost(e.hold.id.key, lost))
+		return appendError(dst, msgLost(e.hold.key(), lost))
 	}
 	return appendError(dst, msgNotHeld)
 }
@@ -323,11 +323,11 @@ func (e *ending) finish() {
 			e.missing()
 			return
 		case err != nil && e.inner: // the count that was to go stays
-			s.log.Warn("release refused", "key", h.id.key, "err", err)
+			s.log.Warn("release refused", "key", h.key(), "err", err)
 			e.resume()
 			return
 		case err != nil:
-			s.log.Warn("release refused", "key", h.id.key, "err", err)
+			s.log.Warn("release refused", "key", h.key(), "err", err)
 		case code == notThere && !e.request.doubt: // it may hang elsewhere, unheard: who watches it is to look
 			h.tellEnd(movedText)
 		}

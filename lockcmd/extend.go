@@ -155,7 +155,7 @@ func (h *hold) lend(ttl time.Duration, until time.Time) error {
 	if !h.turnsToLease() {
 		return nil
 	}
-	l, err := s.inspect(h.id, until)
+	l, err := s.inspect(h.lock(), until)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (h *hold) lend(ttl time.Duration, until time.Time) error {
 	}
 	ms := ttl.Milliseconds()
 	r := &request{
-		script: f.mode.extend, db: h.id.db, keys: f.mode.keys(h.id.key, f.owner, tombstoneKey(h.id.key, f.record.token, f.record.carrier)),
+		script: f.mode.extend, db: int(h.db), keys: f.mode.keys(h.key(), f.owner, tombstoneKey(h.key(), f.record.token, f.record.carrier)),
 		args: words(f.owner, f.text, leased(extended(f.text, ms, s.mint())), ms, "", "", s.cfg.WatchdogTimeout.Milliseconds()),
 	}
 	left, err := h.extend(r, ttl, until)

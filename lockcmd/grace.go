@@ -226,7 +226,7 @@ func (g *graces) owes(h *hold) bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	m := g.bonds[g.slot(h.id.key)].by
+	m := g.bonds[g.slot(h.key())].by
 	if m == nil || !m.graced() {
 		return false
 	}

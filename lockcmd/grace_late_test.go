@@ -45,7 +45,7 @@ func TestR2GraceLateRestore(t *testing.T) {
 			}
 			tokenOf(t, ask(c.take))
 			h := a.carrier.newest(func(*hold) bool { return true })
-			restore := h.mode.restore
+			restore := h.mode().restore
 			rdb.ScriptLoad(t.Context(), restore.source)
 			rdb.ConfigSet(t.Context(), "slowlog-log-slower-than", "0")
 			rdb.ConfigSet(t.Context(), "slowlog-max-len", "10000")

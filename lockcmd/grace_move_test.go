@@ -88,7 +88,7 @@ func (s *Service) heldIn(slot int) (holds []*hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for h := range s.holds.all() {
-		if slotOf(h.id.key) == slot {
+		if slotOf(h.key()) == slot {
 			holds = append(holds, h)
 		}
 	}
@@ -98,12 +98,12 @@ func (s *Service) heldIn(slot int) (holds []*hold) {
 // recordOf is what Redis has of a hold.
 func recordOf(t testing.TB, rdb redis.UniversalClient, h *hold) (record, bool) {
 	t.Helper()
-	key, field := recordsKey(h.id.key), h.owner()
-	switch h.mode {
+	key, field := recordsKey(h.key()), h.owner()
+	switch h.mode() {
 	case write:
 		field += ":write"
 	case plain, fair:
-		key, field = h.id.key, recordField
+		key, field = h.key(), recordField
 	}
 	return parseRecord(rdb.HGet(t.Context(), key, field).Val())
 }
@@ -176,12 +176,12 @@ func putMoved(t testing.TB, rdb redis.UniversalClient, h *hold, moves string) {
 		t.Fatal("no record")
 	}
 	text := mark(r.token, "other:1.1") + "1 1 " + strconv.FormatInt(r.since, 10) + " " + strconv.FormatInt(r.ttl, 10) + " " + r.opts + " " + moves + " - -"
-	key, field := recordsKey(h.id.key), h.owner()
-	switch h.mode {
+	key, field := recordsKey(h.key()), h.owner()
+	switch h.mode() {
 	case write:
 		field += ":write"
 	case plain:
-		key, field = h.id.key, recordField
+		key, field = h.key(), recordField
 	}
 	if err := rdb.HSet(context.Background(), key, field, text).Err(); err != nil {
 		t.Fatal(err)

@@ -102,7 +102,7 @@ func TestR2RestoreDisplacedWritesNothing(t *testing.T) {
 		a.token(key, "WRITE", "OWNER", "me")
 		before := writeRecord(t, rdb, key)
 		a.token(key, "READ", "OWNER", "me")
-		h := a.carrier.newest(func(h *hold) bool { return h.mode == read })
+		h := a.carrier.newest(func(h *hold) bool { return h.mode() == read })
 		defer s.graces.begin(t, key)()
 		m, _ := s.graces.serves(key, time.Time{}, time.Now().Add(soon))
 		rdb.HDel(t.Context(), key, "me") // forgotten, and what was written then

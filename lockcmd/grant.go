@@ -107,10 +107,10 @@ func (t *try) hold(r result) (*hold, time.Time) {
 		return h, until
 	}
 	h := &hold{
-		carrier: c, mode: w.mode, id: w.lock(), number: t.minted, token: r.token, count: 1, manner: w.manner, ttl: w.ttl,
+		carrier: c, kind: w.mode.id, db: int32(w.db), naming: numbered(w.key, t.minted), token: r.token, count: 1, manner: w.manner, ttl: w.ttl,
 	}
 	if t.minted == 0 {
-		h.name = t.owner
+		h.naming = named(w.key, t.owner)
 	}
 	h.watch.Keeper = h
 	x := extra{max: w.max, idle: w.idle, bundle: t.bundle}

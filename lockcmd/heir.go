@@ -16,14 +16,14 @@ const (
 
 // bereave notes that h was lost, and looks for who gets the lock.
 func (s *Service) bereave(h *hold) {
-	if !h.carrier.notifies.Load() || h.mode == permit {
+	if !h.carrier.notifies.Load() || h.mode() == permit {
 		return
 	}
 	s.mu.Lock()
 	room := s.grieving.Load() < maxBereft
 	if room {
 		s.grieving.Add(1)
-		s.bereft[h.id] = append(s.bereft[h.id], h)
+		s.bereft[h.lock()] = append(s.bereft[h.lock()], h)
 	}
 	s.mu.Unlock()
 	if room && !s.spawn(func() { s.seekHeir(h) }) {
@@ -35,16 +35,16 @@ func (s *Service) bereave(h *hold) {
 func (s *Service) console(h *hold) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := s.bereft[h.id]
+	list := s.bereft[h.lock()]
 	i := slices.Index(list, h)
 	if i < 0 {
 		return false
 	}
 	s.grieving.Add(-1)
 	if list = slices.Delete(list, i, i+1); len(list) == 0 {
-		delete(s.bereft, h.id)
+		delete(s.bereft, h.lock())
 	} else {
-		s.bereft[h.id] = list
+		s.bereft[h.lock()] = list
 	}
 	return true
 }
@@ -55,7 +55,7 @@ func (s *Service) inherit(h *hold) {
 		return
 	}
 	s.mu.Lock()
-	lost := slices.Clone(s.bereft[h.id])
+	lost := slices.Clone(s.bereft[h.lock()])
 	s.mu.Unlock()
 	for _, l := range lost {
 		if h.succeeds(l) && s.console(l) && l.carrier != h.carrier {
@@ -65,7 +65,7 @@ func (s *Service) inherit(h *hold) {
 }
 
 // succeeds reports whether l, which was lost, could not be held together with h.
-func (h *hold) succeeds(l *hold) bool { return !(h.mode.shared && l.mode.shared) }
+func (h *hold) succeeds(l *hold) bool { return !(h.mode().shared && l.mode().shared) }
 
 // seekHeir looks in Redis who has got the lock after h, once a second.
 func (s *Service) seekHeir(h *hold) {
@@ -74,7 +74,7 @@ func (s *Service) seekHeir(h *hold) {
 		if !s.rest(context.Background(), s.lookAgain(result{}, 0.5)) || !s.seeksHeir(h) {
 			return
 		}
-		l, err := s.inspect(h.id, time.Now().Add(time.Second))
+		l, err := s.inspect(h.lock(), time.Now().Add(time.Second))
 		if err != nil {
 			continue
 		}
@@ -94,18 +94,18 @@ func (s *Service) seeksHeir(h *hold) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Contains(s.bereft[h.id], h)
+	return slices.Contains(s.bereft[h.lock()], h)
 }
 
 // heir is the token of who holds the lock in place of h, 0 for one who has none, as a client of Redisson's.
 func (l look) heir(h *hold) (token int64, ok bool) {
 	for _, f := range l.holds {
-		if f.record.token > h.token && f.record.carrier != h.carrier.name && !(f.mode.shared && h.mode.shared) {
+		if f.record.token > h.token && f.record.carrier != h.carrier.name && !(f.mode.shared && h.mode().shared) {
 			return f.record.token, true
 		}
 	}
 	for _, f := range l.others {
-		if !(f.mode.shared && h.mode.shared) {
+		if !(f.mode.shared && h.mode().shared) {
 			return 0, true
 		}
 	}

@@ -12,11 +12,10 @@ import (
 type hold struct {
 	// Immutable.
 	carrier *Carrier
-	mode    *mode
-	id      lockID
-	name    string // of the owner, as the client gave it; "" for an owner of its own
-	number  int64  // of an owner of its own
-	token   int64
+	naming
+	token int64
+	db    int32
+	kind  uint8 // its mode's id
 
 	watch renewal.Hold
 	older *hold // in the index: one that came before, of this key or another; guarded by the Service's mu
@@ -25,8 +24,8 @@ type hold struct {
 	extra   *extra
 	ttl     time.Duration // of the renewal, or the lease
 	count   int32         // its acquires, as far as this Leash knows
-	manner                // only lease ever changes
 	state   state
+	manner       // only lease ever changes
 	busy    bool // the gate is taken
 	later   bool // a release waits for the gate
 	watched bool // somebody on another Leash waits for its end, or may: it was moved here
@@ -67,25 +66,29 @@ func (h *hold) more() *extra {
 	return h.extra
 }
 
+func (h *hold) mode() *mode { return modeOf(h.kind) }
+
+func (h *hold) lock() lockID { return lockID{int(h.db), h.key()} }
+
 // owner is the field of the hold in Redis.
 func (h *hold) owner() string {
-	if h.name != "" {
-		return h.name
+	if name := h.name(); name != "" {
+		return name
 	}
 	return h.carrier.service.ownerName(h.number)
 }
 
 func (h *hold) appendOwner(dst []byte) []byte {
-	if h.name != "" {
-		return append(dst, h.name...)
+	if name := h.name(); name != "" {
+		return append(dst, name...)
 	}
 	return h.carrier.service.appendOwnerName(dst, h.number)
 }
 
 // isOf reports whether h is that owner's.
 func (h *hold) isOf(owner string) bool {
-	if h.name != "" || owner == "" {
-		return h.name == owner && h.name != ""
+	if name := h.name(); name != "" || owner == "" {
+		return name == owner && name != ""
 	}
 	return h.owner() == owner
 }
@@ -102,11 +105,11 @@ const (
 
 // plan is how the watchdog is to keep h. A lease is looked at as often as others are renewed, if it lasts as long.
 func (h *hold) plan(until time.Time) renewal.Plan {
-	p := renewal.Plan{DB: h.id.db, Kind: h.mode.id, Slot: slotOf(h.id.key), TTL: h.ttl, Lease: h.lease, Until: until}
+	p := renewal.Plan{DB: int(h.db), Kind: int(h.kind), Slot: slotOf(h.key()), TTL: h.ttl, Lease: h.lease, Until: until}
 	if p.Lease {
 		p.TTL = min(h.ttl, h.carrier.service.cfg.WatchdogTimeout)
 	}
-	if h.mode == read {
+	if h.mode() == read {
 		p.Every = readPace
 	}
 	if !h.carrier.service.cluster {
@@ -242,7 +245,7 @@ func (h *hold) recount() {
 		return
 	}
 	defer h.close()
-	l, err := s.inspect(h.id, s.deadline())
+	l, err := s.inspect(h.lock(), s.deadline())
 	f, ok := l.find(options{token: h.token})
 	if err != nil || !ok || f.record.carrier != h.carrier.name {
 		return
@@ -264,6 +267,6 @@ func (h *hold) Ended(how renewal.Outcome) {
 	}
 	h.say(grantedNotice, h.token)
 	if how == renewal.Moved {
-		h.carrier.host.Moved([]byte(h.id.key))
+		h.carrier.host.Moved([]byte(h.key()))
 	}
 }

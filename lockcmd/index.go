@@ -34,7 +34,7 @@ func (x *index) of(key string) iter.Seq[*hold] {
 			return
 		}
 		for h := *p.chain(hash); h != nil; h = h.older {
-			if h.id.key == key && !yield(h) {
+			if h.key() == key && !yield(h) {
 				return
 			}
 		}
@@ -43,7 +43,7 @@ func (x *index) of(key string) iter.Seq[*hold] {
 
 // add takes h, which is newer than the others of its key.
 func (x *index) add(h *hold) {
-	p, hash := x.place(h.id.key)
+	p, hash := x.place(h.key())
 	if p.holds++; p.holds > chainHolds*len(p.chains) {
 		x.grow(p)
 	}
@@ -53,7 +53,7 @@ func (x *index) add(h *hold) {
 
 // remove takes h out, if it is in.
 func (x *index) remove(h *hold) {
-	p, hash := x.place(h.id.key)
+	p, hash := x.place(h.key())
 	if p.chains == nil {
 		return
 	}
@@ -83,7 +83,7 @@ func (x *index) grow(p *indexPart) {
 		ends := [2]**hold{&p.chains[i], &p.chains[i+len(old)]}
 		for ; h != nil; h = h.older {
 			half := 0
-			if _, hash := x.place(h.id.key); hash&uint64(len(old)) != 0 {
+			if _, hash := x.place(h.key()); hash&uint64(len(old)) != 0 {
 				half = 1
 			}
 			*ends[half], ends[half] = h, &h.older

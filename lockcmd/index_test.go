@@ -16,7 +16,7 @@ func TestIndexIsAMapOfStacks(t *testing.T) {
 	for range 100_000 {
 		key := strconv.Itoa(r.IntN(20_000))
 		if len(all) == 0 || r.IntN(3) > 0 {
-			h := &hold{id: lockID{r.IntN(2), key}}
+			h := &hold{naming: numbered(key, 1)}
 			x.add(h)
 			all, present[key] = append(all, h), append(present[key], h)
 			continue
@@ -25,7 +25,7 @@ func TestIndexIsAMapOfStacks(t *testing.T) {
 		h := all[i]
 		x.remove(h)
 		x.remove(h) // does nothing
-		all, present[h.id.key] = slices.Delete(all, i, i+1), without(present[h.id.key], h)
+		all, present[h.key()] = slices.Delete(all, i, i+1), without(present[h.key()], h)
 	}
 	for i := range 20_000 {
 		key := strconv.Itoa(i)
@@ -53,7 +53,7 @@ func TestR24AnIndexTakesLittle(t *testing.T) {
 	x := newIndex()
 	const holds = 100_000
 	for i := range holds {
-		x.add(&hold{id: lockID{0, strconv.Itoa(i)}})
+		x.add(&hold{naming: numbered(strconv.Itoa(i), 1)})
 	}
 	chains := 0
 	for i := range x.parts {
@@ -68,13 +68,13 @@ func BenchmarkIndex(b *testing.B) {
 	x := newIndex()
 	holds := make([]*hold, 1_000_000)
 	for i := range holds {
-		holds[i] = &hold{id: lockID{0, strconv.Itoa(i)}}
+		holds[i] = &hold{naming: numbered(strconv.Itoa(i), 1)}
 		x.add(holds[i])
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		h := holds[i*7919%len(holds)]
-		for range x.of(h.id.key) {
+		for range x.of(h.key()) {
 		}
 		x.remove(h)
 		x.add(h)

@@ -49,7 +49,7 @@ func (h *hold) lose(to state, reason string) (from state, ok bool) {
 		if c.lost == nil {
 			c.lost = make(map[lockID]string)
 		}
-		c.lost[h.id] = reason
+		c.lost[h.lock()] = reason
 	}
 	c.mu.Unlock()
 	if f.told {
@@ -57,7 +57,7 @@ func (h *hold) lose(to state, reason string) (from state, ok bool) {
 	}
 	switch {
 	case closes:
-		c.host.Lost([]byte(h.id.key), reason)
+		c.host.Lost([]byte(h.key()), reason)
 	case f.told:
 		c.service.bereave(h)
 	}
@@ -97,7 +97,7 @@ func (c *Carrier) untold(verb []byte, args [][]byte) (key, reason string, ok boo
 
 // hasLocked reports whether a present hold of the connection has that token.
 func (c *Carrier) hasLocked(id lockID, token int64) bool {
-	return slices.ContainsFunc(c.holds, func(h *hold) bool { return h.id == id && h.token == token && h.state == held })
+	return slices.ContainsFunc(c.holds, func(h *hold) bool { return h.lock() == id && h.token == token && h.state == held })
 }
 
 // tokenNamed is the token that a command over some keys names for one of them, by TOKEN or TOKENS; 0 for none.
@@ -121,7 +121,7 @@ func (c *Carrier) told(h *hold) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if h.carrier == c {
-		delete(c.lost, h.id)
+		delete(c.lost, h.lock())
 	}
 }
 
@@ -210,5 +210,5 @@ func (s *Service) logLosses() {
 
 func (s *Service) logLoss(l loss) {
 	h := l.hold
-	s.log.Warn("lock lost", "key", h.id.key, "db", h.id.db, "owner", h.owner(), "token", h.token, "reason", l.reason, "client", l.client)
+	s.log.Warn("lock lost", "key", h.key(), "db", int(h.db), "owner", h.owner(), "token", h.token, "reason", l.reason, "client", l.client)
 }

@@ -29,7 +29,7 @@ func (s *store) mend(ctx context.Context, batches []renewal.Batch, out [][]renew
 // mendSome does so for a batch, whose holds have one master.
 func (s *store) mendSome(ctx context.Context, all []*renewal.Hold, some []int, out []renewal.Outcome, sent time.Time) {
 	deadline, _ := ctx.Deadline()
-	m, ok := s.graces.serves(all[some[0]].Keeper.(*hold).id.key, sent, deadline)
+	m, ok := s.graces.serves(all[some[0]].Keeper.(*hold).key(), sent, deadline)
 	if ok && !m.graced() {
 		return // what is missing is lost
 	}
@@ -106,6 +106,6 @@ func (s *store) older(ctx context.Context, h *hold, left time.Duration, sent tim
 		return false
 	}
 	deadline, _ := ctx.Deadline()
-	_, ok := s.graces.serves(h.id.key, sent, deadline)
+	_, ok := s.graces.serves(h.key(), sent, deadline)
 	return !ok || s.graces.owes(h)
 }

@@ -9,7 +9,7 @@ import (
 // arguments and gives the same replies in every mode, so that the life of a hold is written once. Its keys are the lock's, then the
 // mode's helpers, then what that script needs besides (the token counter, tombstones).
 type mode struct {
-	id     int    // holds of two modes never share a batch of the watchdog's (renewal.Plan.Kind)
+	id     uint8  // holds of two modes never share a batch of the watchdog's (renewal.Plan.Kind)
 	name   string // as LOCK.INFO says it
 	option string // of ACQUIRE; "" for none
 	shared bool   // several owners may hold the lock at once
@@ -47,7 +47,7 @@ var (
 	write = newRWMode(3, "write", false)
 )
 
-func newRWMode(id int, name string, shared bool) *mode {
+func newRWMode(id uint8, name string, shared bool) *mode {
 	load := func(script string, parts ...string) *script {
 		return loadScript("rw_"+script, slices.Concat([]string{"rw_" + name, "rw"}, parts)...)
 	}
@@ -60,8 +60,16 @@ func newRWMode(id int, name string, shared bool) *mode {
 	}
 }
 
-// modes are all of them.
+// modes are all of them, by their ids, but permit.
 var modes = [...]*mode{plain, fair, read, write}
+
+// modeOf is the mode with that id.
+func modeOf(id uint8) *mode {
+	if id == permit.id {
+		return permit
+	}
+	return modes[id]
+}
 
 // keys are the keys of a script of the mode: those about an owner's hold of key, and more behind them.
 func (m *mode) keys(key, owner string, more ...string) []string {

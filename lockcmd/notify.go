@@ -98,7 +98,7 @@ func (c *Carrier) greetLocked(h *hold) {
 
 // lookIfWanted tells the owner of h if somebody waits for the lock on this Leash.
 func (h *hold) lookIfWanted() {
-	if h.carrier.notifies.Load() && h.carrier.service.queues.length(h.id) > 0 {
+	if h.carrier.notifies.Load() && h.carrier.service.queues.length(h.lock()) > 0 {
 		h.want()
 	}
 }
@@ -110,7 +110,7 @@ func (h *hold) want() {
 		return
 	}
 	c.mu.Lock()
-	say := !h.wanted && (h.state == held || h.state == lessening) && h.mode != permit && !h.hiddenLocked() // it is looked at again then
+	say := !h.wanted && (h.state == held || h.state == lessening) && h.mode() != permit && !h.hiddenLocked() // it is looked at again then
 	h.wanted = h.wanted || say
 	c.mu.Unlock()
 	if say {
@@ -125,8 +125,8 @@ func (h *hold) say(what string, token int64) {
 		return
 	}
 	frame := appendBulk(appendBulk(appendArray(nil, 4), "lock"), what)
-	frame = appendBulk(frame, h.id.key)
-	if h.mode == permit {
+	frame = appendBulk(frame, h.key())
+	if h.mode() == permit {
 		frame = appendBulk(frame, h.owner())
 	} else {
 		frame = appendInt(frame, token)
@@ -150,7 +150,7 @@ func (s *Service) want(lock lockID) {
 	var holds []*hold
 	s.mu.Lock()
 	for h := range s.holds.of(lock.key) {
-		if h.id == lock {
+		if h.lock() == lock {
 			holds = append(holds, h)
 		}
 	}

@@ -72,7 +72,7 @@ func TestR27OnLossErrorWithoutRoomCloses(t *testing.T) {
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	a := connect(t, s)
 	for i := range maxUntold + 1 {
-		h := &hold{carrier: a.carrier, id: lockID{0, strconv.Itoa(i)}, state: held, manner: manner{answers: true}}
+		h := &hold{carrier: a.carrier, naming: numbered(strconv.Itoa(i), 1), state: held, manner: manner{answers: true}}
 		h.lose(over, "gone")
 		if (len(a.losses) > 0) != (i == maxUntold) {
 			t.Fatalf("after %d losses: %d told by closing", i+1, len(a.losses))

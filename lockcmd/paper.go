@@ -22,7 +22,7 @@ func (w *piece) MarshalBinary() ([]byte, error) { return *w, nil }
 
 // keepAlive is the script that renews a batch. It must have been sent before the paper is cleared.
 func (p *paper) keepAlive(ctx context.Context, verb string, b renewal.Batch) once {
-	m := b.Holds[0].Keeper.(*hold).mode
+	m := b.Holds[0].Keeper.(*hold).mode()
 	ttl := b.TTL.Milliseconds()
 	if b.Lease {
 		ttl = 0
@@ -31,9 +31,9 @@ func (p *paper) keepAlive(ctx context.Context, verb string, b renewal.Batch) onc
 	p.args = append(p.args, verb, m.renew.body(verb), 0)
 	for _, w := range b.Holds {
 		h := w.Keeper.(*hold)
-		p.args = append(p.args, &h.id.key)
+		p.add(append(p.text, h.key()...))
 		if m.helpers != nil {
-			for _, key := range m.helpers(h.id.key, h.owner()) {
+			for _, key := range m.helpers(h.key(), h.owner()) {
 				p.args = append(p.args, key)
 			}
 		}

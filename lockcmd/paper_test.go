@@ -13,7 +13,7 @@ import (
 func plainBatch(s *Service, n int) (b renewal.Batch) {
 	c := s.NewCarrier(1, nil)
 	for i := range n {
-		h := &hold{carrier: c, mode: plain, id: lockID{0, "key" + strconv.Itoa(i)}, number: int64(i + 1), token: 1e15}
+		h := &hold{carrier: c, naming: numbered("key"+strconv.Itoa(i), int64(i+1)), token: 1e15}
 		h.watch.Keeper = h
 		b.Holds = append(b.Holds, &h.watch)
 	}

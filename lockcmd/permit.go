@@ -55,5 +55,7 @@ func parsePermit(b []byte) (permit string, ok bool) {
 
 // isPermit matches the hold of a permit of a semaphore.
 func isPermit(lock lockID, permitID string) func(*hold) bool {
-	return func(h *hold) bool { return h.mode == permit && h.id == lock && (permitID == "" || h.isOf(permitID)) }
+	return func(h *hold) bool {
+		return h.mode() == permit && h.lock() == lock && (permitID == "" || h.isOf(permitID))
+	}
 }

@@ -128,7 +128,7 @@ func (t *permitTry) superseded(id string, token int64, until time.Time) (msg str
 		return ""
 	}
 	own.Lost(renewal.ReasonGone)
-	return msgLost(own.id.key, renewal.ReasonGone)
+	return msgLost(own.key(), renewal.ReasonGone)
 }
 
 // settle makes the permits granted holds of the carrier. With a nonempty message, the error to answer, it fails and they are given back.
@@ -172,7 +172,7 @@ func (t *permitTry) fresh(sent time.Time) (holds []*hold, until []time.Time, msg
 func (t *permitTry) hold(id string, token int64) *hold {
 	w := t.wish
 	h := &hold{
-		carrier: t.carrier, mode: permit, id: w.lock(), name: id, token: token, count: 1, manner: w.manner, ttl: w.ttl,
+		carrier: t.carrier, kind: permit.id, db: int32(w.db), naming: named(w.key, id), token: token, count: 1, manner: w.manner, ttl: w.ttl,
 	}
 	if w.id != "" {
 		h.more().last = w.id

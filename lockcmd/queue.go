@@ -196,18 +196,18 @@ func (w *waiter) rouse() {
 func (q *queues) claim(h *hold) *waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.counts[h.id] == 0 { // as nearly always
+	if q.counts[h.lock()] == 0 { // as nearly always
 		return nil
 	}
-	line := q.fair[h.id]
-	if line == nil || h.mode.queue == nil {
-		line = q.lines[lineID{h.id, h.mode.channel(h.id.key)}]
+	line := q.fair[h.lock()]
+	if line == nil || h.mode().queue == nil {
+		line = q.lines[lineID{h.lock(), h.mode().channel(h.key())}]
 	}
 	if line == nil {
 		return nil
 	}
 	w := line.waiters[0]
-	if line.handed >= maxHandovers || w.place != queued || w.try.own != nil || w.try.wish.replicas > 0 || !h.mode.hands(w.try.wish.mode) {
+	if line.handed >= maxHandovers || w.place != queued || w.try.own != nil || w.try.wish.replicas > 0 || !h.mode().hands(w.try.wish.mode) {
 		line.handed = 0
 		return nil
 	}

@@ -83,13 +83,13 @@ func (s *Service) releaseLater(h *hold, all bool) (msg string) {
 
 // match reports whether the options mean h.
 func (o options) match(h *hold) bool {
-	return (o.token == 0 || h.token == o.token) && (o.owner == "" || h.isOf(o.owner)) && o.means(h.mode)
+	return (o.token == 0 || h.token == o.token) && (o.owner == "" || h.isOf(o.owner)) && o.means(h.mode())
 }
 
 // mine is this connection's newest hold of key that the options mean, and of which its client has been told: a MACQUIRE that is over can
 // have something to give back still.
 func (c *Carrier) mine(key string, o options) *hold {
-	return c.newest(func(h *hold) bool { return h.id == c.id(key) && o.match(h) && !h.hiddenLocked() })
+	return c.newest(func(h *hold) bool { return h.lock() == c.id(key) && o.match(h) && !h.hiddenLocked() })
 }
 
 // replyRelease releases h, whose gate it closes, and answers.

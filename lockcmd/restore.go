@@ -40,7 +40,7 @@ func (h *hold) recordText(number int64) string {
 		more = strings.TrimPrefix(more+",moves="+strconv.FormatInt(x.moves, 10), "-,")
 	}
 	since := h.token / 1000 // a token is Redis's clock in µs at the grant, or a little more
-	if h.mode == permit {
+	if h.mode() == permit {
 		since = time.Now().UnixMilli()
 	}
 	return mark(h.token, h.carrier.name) + strconv.FormatInt(number, 10) + " " + strconv.FormatInt(h.token, 10) + " " +
@@ -61,17 +61,17 @@ func (h *hold) lasting() time.Duration {
 
 // restoreRequest is for holds of one slot and mode, whose gates are ours.
 func (s *Service) restoreRequest(m incumbent, holds []*hold) *request {
-	r := &request{script: holds[0].mode.restore, db: holds[0].id.db, args: words(m.replid, m.until, s.cfg.TokenTTL.Milliseconds())}
+	r := &request{script: holds[0].mode().restore, db: int(holds[0].db), args: words(m.replid, m.until, s.cfg.TokenTTL.Milliseconds())}
 	for _, h := range holds {
 		number := h.carrier.requests.Add(1)
 		h.carrier.mu.Lock()
 		count := h.count
 		h.carrier.mu.Unlock()
-		r.keys = append(r.keys, h.mode.keys(h.id.key, h.owner())...)
-		if h.mode != permit {
-			r.keys = append(r.keys, tokenKey(h.id.key))
+		r.keys = append(r.keys, h.mode().keys(h.key(), h.owner())...)
+		if h.mode() != permit {
+			r.keys = append(r.keys, tokenKey(h.key()))
 		}
-		r.keys = append(r.keys, tombstoneKey(h.id.key, h.token, h.carrier.name))
+		r.keys = append(r.keys, tombstoneKey(h.key(), h.token, h.carrier.name))
 		r.args = append(r.args, words(h.owner(), int64(count), max(h.lasting().Milliseconds(), 1), h.recordText(number))...)
 	}
 	return r
@@ -83,7 +83,7 @@ func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
 	if s.graces == nil || h.ended() {
 		return renewal.Gone, nil
 	}
-	m, ok := s.graces.serves(h.id.key, time.Now(), until)
+	m, ok := s.graces.serves(h.key(), time.Now(), until)
 	if !ok {
 		return renewal.Unknown, errRefused
 	}
@@ -144,7 +144,7 @@ func (s *Service) follow(h *hold, text string, until time.Time) bool {
 	if !ok {
 		return false
 	}
-	w := wish{db: h.id.db, key: h.id.key, mode: h.mode, owner: h.owner(), token: h.token, ttl: s.cfg.WatchdogTimeout}
+	w := wish{db: int(h.db), key: h.key(), mode: h.mode(), owner: h.owner(), token: h.token, ttl: s.cfg.WatchdogTimeout}
 	m := h.carrier.newTry(w, nil).newMove(h.token, r.carrier, r.request)
 	defer m.close()
 	return m.send(until).kind == moved
@@ -152,7 +152,7 @@ func (s *Service) follow(h *hold, text string, until time.Time) bool {
 
 // doubted says that a request which puts h back may still be on its way.
 func (h *hold) doubted() {
-	until := time.Now().Add(h.carrier.service.graces.left(h.id.key) + maxAttempt)
+	until := time.Now().Add(h.carrier.service.graces.left(h.key()) + maxAttempt)
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	h.more().doubt = until

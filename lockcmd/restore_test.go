@@ -237,9 +237,9 @@ func TestR2RestoreYields(t *testing.T) {
 				{"an older hold", func(h *hold) { s.putOther(h, h.token-1) }, ""},
 				{"a later hold", func(h *hold) { s.putOther(h, h.token+1) }, renewal.ReasonGone},
 				{"a hold of Redisson's", func(h *hold) { s.putOther(h, 0) }, renewal.ReasonGone},
-				{"a string", func(h *hold) { rdb.Set(ctx, h.id.key, "x", time.Minute) }, renewal.ReasonGone},
+				{"a string", func(h *hold) { rdb.Set(ctx, h.key(), "x", time.Minute) }, renewal.ReasonGone},
 				{"broken", func(h *hold) {
-					rdb.Set(ctx, tombstoneKey(h.id.key, h.token, h.carrier.name), brokenText, time.Minute)
+					rdb.Set(ctx, tombstoneKey(h.key(), h.token, h.carrier.name), brokenText, time.Minute)
 				}, renewal.ReasonBroken},
 			} {
 				t.Run(mode+" "+c.name, func(t *testing.T) {
@@ -271,9 +271,9 @@ func TestR2RestoreYields(t *testing.T) {
 
 // putOther puts a hold of another owner where h was, in a mode that does not go with h's; with token 0 one of Redisson's.
 func (s *Service) putOther(h *hold, token int64) {
-	ctx, rdb, key := context.Background(), s.rdb, h.id.key
+	ctx, rdb, key := context.Background(), s.rdb, h.key()
 	text := mark(token, "other:1.1") + "1 1 " + strconv.FormatInt(time.Now().UnixMilli(), 10) + " 60000 w - - -"
-	if h.mode == plain {
+	if h.mode() == plain {
 		rdb.HSet(ctx, key, "other", "1")
 		if token > 0 {
 			rdb.HSet(ctx, key, recordField, text)

@@ -15,7 +15,7 @@ func (e *ending) right(code int64, sent, until time.Time) (int64, error) {
 	if s.graces == nil || !ended && !counts || e.request.doubt {
 		return code, nil
 	}
-	if _, ok := s.graces.serves(h.id.key, sent, until); !ok || !s.graces.owes(h) {
+	if _, ok := s.graces.serves(h.key(), sent, until); !ok || !s.graces.owes(h) {
 		return code, nil
 	}
 	if ended {
@@ -61,6 +61,6 @@ func (e *ending) exhume() {
 func (e *ending) burial(lasts time.Duration) *request {
 	h := e.hold
 	return &request{
-		script: engraveScript, db: h.id.db, keys: []string{tombstoneKey(h.id.key, h.token, h.carrier.name)}, args: words(buriedText, lasts.Milliseconds()),
+		script: engraveScript, db: int(h.db), keys: []string{tombstoneKey(h.key(), h.token, h.carrier.name)}, args: words(buriedText, lasts.Milliseconds()),
 	}
 }

@@ -193,7 +193,7 @@ func (s *Service) find(lock lockID, match func(*hold) bool) *hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for h := range s.holds.of(lock.key) {
-		if h.id == lock && match(h) {
+		if h.lock() == lock && match(h) {
 			return h
 		}
 	}

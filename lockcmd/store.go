@@ -95,7 +95,7 @@ func (s *store) pipeline(ctx context.Context, verb string, batches []renewal.Bat
 // (EXTEND): the watchdog learns it here.
 func (s *store) outcomes(ctx context.Context, b renewal.Batch, reply any, err error, sent time.Time) []renewal.Outcome {
 	out := make([]renewal.Outcome, len(b.Holds))
-	several := b.Holds[0].Keeper.(*hold).mode.keep != nil
+	several := b.Holds[0].Keeper.(*hold).mode().keep != nil
 	var answer redis.Error
 	switch {
 	case errors.As(err, &answer) && several && migrates(answer):
@@ -116,7 +116,7 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, reply any, err er
 		case n >= 1:
 			out[i] = renewal.Renewed
 			h := b.Holds[i].Keeper.(*hold)
-			if n > 1 && !b.Lease && h.mode == read {
+			if n > 1 && !b.Lease && h.mode() == read {
 				h.sees(millis(n-1), b)
 			} else if n > 1 && !s.older(ctx, h, millis(n-1), sent) { // else it is to be put right
 				s.watchdog.Correct(b.Holds[i], renewal.Until(sent, millis(n-1)), sent)

@@ -11,7 +11,7 @@ import (
 // TestR25WhatRedisDoesNotTakeIsNotSentInPieces: a batch that comes to a server which serves nothing just now is unknown, and only one that
 // holds something bad is asked for one by one.
 func TestR25WhatRedisDoesNotTakeIsNotSentInPieces(t *testing.T) {
-	h := &hold{mode: plain}
+	h := &hold{kind: plain.id}
 	h.watch.Keeper = h
 	b := renewal.Batch{Holds: []*renewal.Hold{&h.watch}}
 	s := &store{Service: &Service{}}

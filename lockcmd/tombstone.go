@@ -41,15 +41,15 @@ const lessenedText = "lessened"
 
 // tombstone says why a hold of ours is not there any more. A key that is no string is no tombstone of ours.
 func (s *Service) tombstone(h *hold, until time.Time) (renewal.Outcome, error) {
-	text, err := s.value(h.id.db, tombstoneKey(h.id.key, h.token, h.carrier.name), until)
+	text, err := s.value(int(h.db), tombstoneKey(h.key(), h.token, h.carrier.name), until)
 	if errors.Is(err, errRefused) {
-		return renewal.Unknown, fmt.Errorf("tombstone of %q: %w", h.id.key, err)
+		return renewal.Unknown, fmt.Errorf("tombstone of %q: %w", h.key(), err)
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), s.within(until))
 	defer cancel()
 	how := s.epitaph(ctx, h, text)
 	if how == renewal.Unknown {
-		return how, fmt.Errorf("tombstone of %q: %w", h.id.key, errRefused)
+		return how, fmt.Errorf("tombstone of %q: %w", h.key(), errRefused)
 	}
 	return how, nil
 }
@@ -72,7 +72,7 @@ func (s *Service) epitaph(ctx context.Context, h *hold, text string) renewal.Out
 	case brokenText:
 		return renewal.Broken
 	case extendedText:
-		return s.lapsed(ctx, h.id.db, tombstoneKey(h.id.key, h.token, h.carrier.name), more)
+		return s.lapsed(ctx, int(h.db), tombstoneKey(h.key(), h.token, h.carrier.name), more)
 	}
 	return renewal.Gone
 }
@@ -109,7 +109,7 @@ func (s *store) explain(ctx context.Context, batches []renewal.Batch, out [][]re
 			}
 			h := batches[i].Holds[j].Keeper.(*hold)
 			places = append(places, place{i, j})
-			cmds = append(cmds, pipe.Get(ctx, tombstoneKey(h.id.key, h.token, h.carrier.name)))
+			cmds = append(cmds, pipe.Get(ctx, tombstoneKey(h.key(), h.token, h.carrier.name)))
 		}
 	}
 	if len(cmds) == 0 {

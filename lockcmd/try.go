@@ -268,7 +268,7 @@ func (t *try) ownGone(until time.Time) (r result, lost bool) {
 		return result{kind: busy, text: msgRefused}, true
 	case reason != "":
 		t.carrier.told(t.own)
-		return result{kind: failed, text: msgLost(t.own.id.key, reason)}, true
+		return result{kind: failed, text: msgLost(t.own.key(), reason)}, true
 	}
 	t.release()
 	t.renew()
