@@ -17,7 +17,8 @@ import (
 
 const (
 	auditEvery = 100 * time.Millisecond
-	// idleSlack is for how long a lock may be free while somebody waits for it, beside what was broken: waiters look every 1.2 s.
+	// idleSlack is for how long a lock may be free while somebody waits for it, beside what was broken and the graces of new masters: waiters look every
+	// 1.2 s.
 	idleSlack = 4 * time.Second
 	// fairSlack is the same where the first in the queue may be the waiter of a Leash that was killed, who counts for 10 s.
 	fairSlack = 15 * time.Second
@@ -202,12 +203,12 @@ func (a *audit) sighted(s seen, tokens []string, errs ...error) {
 	if !waits {
 		return
 	}
-	idle, slack, longest := asked.Sub(since)-a.history.weather.rough(since, asked), idleSlack, &a.longest
+	idle, slack, longest := asked.Sub(since)-a.history.weather.barred(since, asked, a.grace), idleSlack, &a.longest
 	if kindOf(key) == "fair" {
 		slack, longest = fairSlack, &a.fairest
 	}
 	*longest = max(*longest, idle)
-	if idle > slack+a.grace {
+	if idle > slack {
 		a.tally.blame(key, 0, "%s has been free for %v while somebody waits", key, round(asked.Sub(since)))
 		a.free[key] = asked // once is enough
 	}

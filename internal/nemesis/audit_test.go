@@ -5,8 +5,32 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"leash/internal/redistest"
 )
+
+// TestIdle: with a grace, too, a lock is not free for long while somebody waits, but after a failover.
+func TestIdle(t *testing.T) {
+	for _, crowned := range []bool{false, true} {
+		start := time.Now()
+		sky := &weather{spells: []*spell{{crowns: crowned, from: start, to: start}}}
+		a := newAudit(&bed{}, newHistory(sky), newTally(), 5*time.Second)
+		defer a.waiting("lock:1")()
+		node := &redistest.Node{Server: &redistest.Server{}}
+		look := func(s int) int {
+			a.saw(seen{node, "lock:1", start.Add(time.Duration(s) * time.Second), redis.NewDurationCmd(t.Context(), 0), true}, nil)
+			return len(a.tally.wrong)
+		}
+		look(0)
+		if n := look(7); crowned && n > 0 || !crowned && n == 0 {
+			t.Errorf("a master is new: %v; a lock that is free for 7s is blamed %d times", crowned, n)
+		}
+		if look(12) == 0 {
+			t.Errorf("a master is new: %v; a lock that is free for 12s is not blamed", crowned)
+		}
+	}
+}
 
 // TestLiving: of a read-write lock those count who hold it, and no reader whose time is over while others go on to read.
 func TestLiving(t *testing.T) {

@@ -102,6 +102,31 @@ func TestRough(t *testing.T) {
 	}
 }
 
+// TestBarred adds the grace of a new master, which begins when Leash has looked at it: not before what else is broken is mended.
+func TestBarred(t *testing.T) {
+	start := time.Now()
+	after := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	for _, row := range []struct {
+		name     string
+		spells   []*spell
+		from, to int
+		want     int
+	}{
+		{"no master is new", []*spell{{from: after(10), to: after(12)}}, 0, 40, 4},
+		{"one is", []*spell{{crowns: true, from: after(10), to: after(12)}}, 0, 40, 9},
+		{"and its grace is over", []*spell{{crowns: true, from: after(10), to: after(12)}}, 19, 40, 0},
+		{"it does not answer until 18", []*spell{{crowns: true, from: after(10), to: after(12)}, {from: after(13), to: after(18)}}, 0, 40, 15},
+		{"and once more not from 24", []*spell{{crowns: true, from: after(10), to: after(12)}, {from: after(13), to: after(18)}, {from: after(24), to: after(26)}}, 0, 40, 19},
+		{"it does not answer yet", []*spell{{crowns: true, from: after(10), to: after(12)}, {from: after(13)}}, 0, 40, 30},
+		{"there is none yet", []*spell{{crowns: true, from: after(10)}}, 0, 40, 30},
+	} {
+		w := &weather{spells: row.spells}
+		if got := w.barred(after(row.from), after(row.to), 5*time.Second); got != time.Duration(row.want)*time.Second {
+			t.Errorf("%s: got %v, want %d s", row.name, got, row.want)
+		}
+	}
+}
+
 // TestLingered: what was released must not come back, as a renewal without a look at the owner brings it; and nothing outlives its lease.
 func TestLingered(t *testing.T) {
 	start := time.Now()

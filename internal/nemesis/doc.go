@@ -24,7 +24,7 @@
 //
 // An auditor reads the locks in Redis itself, past Leash: what was released never comes back, nothing stays for longer than its lease
 // after its holder's end, and no lock is free while somebody waits for it; time in which something was broken does not count, so there is
-// a calm after each storm, and some wait without end. What LOCK.TTL and AWAITLOSS say is compared with what becomes of the hold. When all clients have gone every
+// a calm after each storm, nor the grace of a new master; and some wait without end. What LOCK.TTL and AWAITLOSS say is compared with what becomes of the hold. When all clients have gone every
 // lock can be had, and the Leashes use as little as before.
 //
 // # The check is checked

@@ -152,6 +152,7 @@ func (l *lane) failover() error {
 	if replica == nil {
 		return errNone
 	}
+	l.weather.crowned(l.spell)
 	return l.bed.cluster.Failover(replica) // Redis may refuse: the replica is behind
 }
 
@@ -190,6 +191,7 @@ func (l *lane) killMaster() error {
 	if master == nil || replica == nil {
 		return errNone
 	}
+	l.weather.crowned(l.spell)
 	defer l.history.forget("", true)(l.grace, 0) // with a grace the holds are put back
 	if err := master.Kill(); err != nil {
 		return err

@@ -66,6 +66,11 @@ func run(ctx context.Context, opt options, out io.Writer) error {
 // trial lets clients take locks while everything breaks, and then judges what they saw, and whether it has settled.
 func trial(ctx context.Context, opt options, b *bed, settled func() error, log *slog.Logger, out io.Writer) error {
 	sky := &weather{}
+	if opt.grace { // a master may be new because it has just been started
+		s := sky.begin("redis: started", false)
+		sky.crowned(s)
+		sky.mended(s)
+	}
 	h, t := newHistory(sky, b.logs()...), newTally()
 	a := newAudit(b, h, t, opt.graceTime())
 	n := &nemesis{bed: b, history: h, weather: sky, log: log, faults: chosen(opt.faults, opt.forget), grace: opt.grace, seed: opt.seed, struck: make(map[string]int)}

@@ -88,9 +88,17 @@ func (n *nemesis) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		rest(ctx, calmLength)
+		rest(ctx, n.calm())
 	}
 	return nil
+}
+
+// calm is for how long nothing is broken after a storm: for longer where nothing may be granted at first.
+func (n *nemesis) calm() time.Duration {
+	if n.grace {
+		return calmLength + longestTTL
+	}
+	return calmLength
 }
 
 // run strikes until ctx ends.

@@ -27,6 +27,7 @@ type spell struct {
 	name     string
 	where    []string // which Leash or node, as far as it is known
 	upstream bool     // Redis may not have answered Leash
+	crowns   bool     // a master was new by it
 	from, to time.Time
 }
 
@@ -52,18 +53,63 @@ func (w *weather) mended(s *spell) {
 	s.to = time.Now()
 }
 
-// rough is for how long between from and to something was broken, or had just been mended.
-func (w *weather) rough(from, to time.Time) (sum time.Duration) {
+// crowned says that by a spell a master is new: with a grace nothing is granted there for a while.
+func (w *weather) crowned(s *spell) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	slices.SortFunc(w.spells, func(a, b *spell) int { return a.from.Compare(b.from) })
+	s.crowns = true
+}
+
+// rough is for how long between from and to something was broken, or had just been mended.
+func (w *weather) rough(from, to time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return covered(w.roughLocked(), from, to)
+}
+
+// barred is rough with the graces of new masters, in which Leash grants nothing. Leash looks at a master before it counts the grace, and can
+// do neither while something is broken: a grace is over when the weather was not rough for as long.
+func (w *weather) barred(from, to time.Time, grace time.Duration) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	rough := w.roughLocked()
+	barred := slices.Clone(rough)
 	for _, s := range w.spells {
-		a, b := s.from, to
-		if !s.to.IsZero() && s.to.Add(aftermath).Before(to) {
-			b = s.to.Add(aftermath)
+		if !s.crowns || s.to.IsZero() {
+			continue
 		}
-		if a.Before(from) {
-			a = from
+		over := s.to.Add(grace)
+		for was := s.to; over.After(was) && over.Before(to); {
+			was, over = over, s.to.Add(grace+covered(rough, s.to, over))
+		}
+		barred = append(barred, stretch{s.to, over})
+	}
+	slices.SortFunc(barred, func(a, b stretch) int { return a.from.Compare(b.from) })
+	return covered(barred, from, to)
+}
+
+// stretch is a time from one moment to another; a zero to is none yet.
+type stretch struct{ from, to time.Time }
+
+// roughLocked are the times in which something was broken, or had just been mended, by their beginnings. w.mu is held.
+func (w *weather) roughLocked() (all []stretch) {
+	for _, s := range w.spells {
+		r := stretch{from: s.from}
+		if !s.to.IsZero() {
+			r.to = s.to.Add(aftermath)
+		}
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b stretch) int { return a.from.Compare(b.from) })
+	return all
+}
+
+// covered is how much of the time between from and to lies in one of these stretches, which are in the order of their beginnings.
+func covered(stretches []stretch, from, to time.Time) (sum time.Duration) {
+	for _, s := range stretches {
+		a, b := later(s.from, from), to
+		if !s.to.IsZero() {
+			b = earlier(s.to, to)
 		}
 		if a.Before(b) {
 			sum += b.Sub(a)
