@@ -17,8 +17,8 @@ import (
 
 const (
 	auditEvery = 100 * time.Millisecond
-	// idleSlack is for how long a lock may be free while somebody waits for it, beside what was broken and the graces of new masters: waiters look every
-	// 1.2 s.
+	// idleSlack is for how long a lock may be free while somebody waits for it, beside what was broken and the graces of new masters:
+	// waiters look every 1.2 s.
 	idleSlack = 4 * time.Second
 	// fairSlack is the same where the first in the queue may be the waiter of a Leash that was killed, who counts for 10 s.
 	fairSlack = 15 * time.Second
@@ -113,7 +113,7 @@ func (a *audit) look(ctx context.Context, n *redistest.Node) {
 	asked := time.Now()
 	pipe := n.Client().Pipeline()
 	var reads []func()
-	for _, key := range a.bed.realKeys() {
+	for _, key := range append(a.bed.realKeys(), a.bed.counters.keys()...) {
 		left := pipe.PTTL(ctx, key)
 		switch kindOf(key) {
 		case "rw":
@@ -121,6 +121,13 @@ func (a *audit) look(ctx context.Context, n *redistest.Node) {
 			reads = append(reads, func() {
 				all, err := records.StringSlice()
 				a.saw(seen{n, key, asked, left, lock.Val() == 0}, all, lock.Err(), err)
+			})
+		case "latch":
+		case "count":
+			count := pipe.Get(ctx, key)
+			reads = append(reads, func() {
+				have, err := count.Int()
+				a.saw(seen{n, key, asked, left, have > 0}, nil, err)
 			})
 		case "sem":
 			available := pipe.Get(ctx, key)

@@ -2,7 +2,7 @@
 // replicas and two Leashes, lets dozens of clients take, hold and release locks in every way there is, and meanwhile breaks
 // whatever can be broken: connections, the network, Redis, the Leashes, the clients. What the clients saw becomes histories of
 // operations, which Porcupine (https://github.com/anishathalye/porcupine) checks against models of a mutex, a re-entrant one, a
-// read-write lock, a semaphore, and of tokens that rise.
+// read-write lock, a semaphore, of tokens that rise, of a counter (SEM.TAKE) and of a latch.
 //
 // # Beliefs
 //
@@ -24,8 +24,11 @@
 //
 // An auditor reads the locks in Redis itself, past Leash: what was released never comes back, nothing stays for longer than its lease
 // after its holder's end, and no lock is free while somebody waits for it; time in which something was broken does not count, so there is
-// a calm after each storm, nor the grace of a new master; and some wait without end. What LOCK.TTL and AWAITLOSS say is compared with what becomes of the hold. When all clients have gone every
-// lock can be had, and the Leashes use as little as before.
+// a calm after each storm, nor the grace of a new master; and some wait without end. What LOCK.TTL and AWAITLOSS say is compared with what
+// becomes of the hold. When all clients have gone every lock can be had, and the Leashes use as little as before.
+//
+// Counters and latches have no holders: what is given and taken must add up. A request that was not answered was done once or not at all, at
+// some time, and nobody can ask; so there is soon another counter, and no history has more than a few such requests.
 //
 // # The check is checked
 //

@@ -16,18 +16,33 @@ const (
 	again               // the owner took it once more
 	inner               // the owner gave one count back
 	end                 // the hold is over
+
+	// Those of counters and latches.
+	set   // gave it a count
+	give  // added to it
+	take  // took from it
+	back  // gave back what was taken for a client that had gone
+	read  // asked for it
+	down  // counted a latch down
+	await // found a latch at zero
 )
 
-func (a action) String() string { return [...]string{"grant", "again", "inner", "end"}[a] }
+func (a action) String() string {
+	return [...]string{"grant", "again", "inner", "end", "set", "give", "take", "back", "read", "down", "await"}[a]
+}
 
 // op is one operation on a lock, as a client saw it.
 type op struct {
 	action  action
 	mode    string // as a belief's
-	hold    int    // numbers the holds of a run, from 1
+	hold    int    // numbers the holds of a run, from 1; of counters and latches, the requests
 	owner   string // "" for an owner of its own
 	token   int64  // of a grant; 0 for none
 	counted bool   // of an end: it was the last of the owner's counts
+
+	n       int64 // as many were given, taken or set
+	left    int64 // what a request about a counter was answered
+	unknown bool  // nobody knows whether it was done
 }
 
 // never is when an operation returned of which nobody knows that it has.
@@ -39,13 +54,14 @@ type history struct {
 	weather *weather
 	logs    []string // files of the Leashes'
 
-	mu      sync.Mutex
-	byKey   map[string][]porcupine.Operation
-	kept    map[string]*kept // by key and token
-	forgets []*span
-	holds   int
-	trails  map[int][]event    // by hold, what happened to it
-	words   map[string][]event // by lock, what happened to it, whoever held it
+	mu       sync.Mutex
+	byKey    map[string][]porcupine.Operation
+	kept     map[string]*kept // by key and token
+	forgets  []*span
+	holds    int
+	requests int                // about counters and latches
+	trails   map[int][]event    // by hold, what happened to it
+	words    map[string][]event // by lock, what happened to it, whoever held it
 }
 
 // kept is how a hold went, for comparison with what is in Redis.
@@ -95,6 +111,14 @@ func (h *history) newHold() int {
 	defer h.mu.Unlock()
 	h.holds++
 	return h.holds
+}
+
+// newRequest numbers a request about a counter or a latch.
+func (h *history) newRequest() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.requests++
+	return h.requests
 }
 
 // keep writes down what a hold has in Redis.

@@ -73,6 +73,7 @@ func trial(ctx context.Context, opt options, b *bed, settled func() error, log *
 	}
 	h, t := newHistory(sky, b.logs()...), newTally()
 	a := newAudit(b, h, t, opt.graceTime())
+	b.counters.renew()
 	n := &nemesis{bed: b, history: h, weather: sky, log: log, faults: chosen(opt.faults, opt.forget), grace: opt.grace, seed: opt.seed, struck: make(map[string]int)}
 	looking, stopLooking := context.WithCancel(ctx)
 	defer stopLooking()

@@ -27,6 +27,10 @@ type state struct {
 	readers string // the read holds' numbers in rising order, each with a space behind it
 	out     int    // permits that are out
 	token   int64  // the last one
+
+	there bool   // a counter or a latch
+	left  int64  // its count
+	lent  string // the numbers of those takes of which nobody knows, each with a space behind it
 }
 
 func newAspect(name string, about func(op) bool, step func(state, op) (state, bool)) aspect {
@@ -42,6 +46,9 @@ func newAspect(name string, about func(op) bool, step func(state, op) (state, bo
 }
 
 func (o op) String() string {
+	if o.action > end {
+		return o.describe()
+	}
 	return fmt.Sprintf("%s %s of hold %d owner %q token %d", o.action, o.mode, o.hold, o.owner, o.token)
 }
 
@@ -71,6 +78,10 @@ func aspectsOf(key string) []aspect {
 			return []aspect{fence} // it is held by whoever has it and two more
 		}
 		return []aspect{mutex}
+	case "count":
+		return []aspect{counting}
+	case "latch":
+		return []aspect{latching}
 	case "fair":
 		return []aspect{fence, mutex, reentrant}
 	}

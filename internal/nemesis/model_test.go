@@ -39,6 +39,16 @@ func owned(o porcupine.Operation, owner string) porcupine.Operation {
 	return o
 }
 
+// asked is a request about a counter or a latch that was answered.
+func asked(a action, n, left, call, ret int64) porcupine.Operation {
+	return at(op{action: a, n: n, left: left}, call, ret)
+}
+
+// unknown is one of which nobody knows what became.
+func unknown(a action, number int, n, call int64) porcupine.Operation {
+	return at(op{action: a, hold: number, n: n, unknown: true}, call, never)
+}
+
 // TestModels: what each kind of lock allows, and what a broken script would do to it.
 func TestModels(t *testing.T) {
 	for _, row := range []struct {
@@ -75,6 +85,36 @@ func TestModels(t *testing.T) {
 		{reentrant, "entered after its end", false, scene{
 			granted("plain", 1, 10, 0, 1), counted(end, 1, 2, 3), counted(again, 1, 4, 5),
 		}},
+		{counting, "what is given can be taken", true, scene{
+			asked(set, 2, 1, 0, 1), asked(take, 2, 1, 2, 3), asked(give, 1, 1, 4, 8), asked(take, 1, 1, 4, 6), asked(read, 0, 0, 9, 10),
+		}},
+		{counting, "set again", true, scene{asked(set, 2, 1, 0, 1), asked(set, 5, 0, 2, 3), asked(read, 0, 2, 4, 5)}},
+		{counting, "set again, which had an effect", false, scene{asked(set, 2, 1, 0, 1), asked(set, 5, 0, 2, 3), asked(read, 0, 5, 4, 5)}},
+		{counting, "more is taken than there is", false, scene{asked(set, 1, 1, 0, 1), asked(take, 1, 1, 2, 3), asked(take, 1, 1, 2, 3)}},
+		{counting, "given twice", false, scene{asked(set, 1, 1, 0, 1), asked(give, 1, 3, 2, 3)}},
+		{counting, "nobody knows, and it was not done", true, scene{
+			asked(set, 1, 1, 0, 1), unknown(give, 7, 1, 2), unknown(take, 8, 1, 2), asked(read, 0, 1, 4, 5),
+		}},
+		{counting, "nobody knows, and it was done late", true, scene{
+			asked(set, 1, 1, 0, 1), unknown(give, 7, 1, 2), asked(read, 0, 1, 4, 5), asked(read, 0, 2, 6, 7),
+		}},
+		{counting, "nobody knows, and it was done twice", false, scene{asked(set, 1, 1, 0, 1), unknown(give, 7, 1, 2), asked(read, 0, 3, 4, 5)}},
+		{counting, "taken for one who had gone, and given back", true, scene{
+			asked(set, 1, 1, 0, 1), unknown(take, 7, 1, 2), unknown(back, 7, 1, 2), asked(read, 0, 0, 4, 5), asked(read, 0, 1, 6, 7),
+		}},
+		{counting, "given back, and not taken", false, scene{
+			asked(set, 1, 1, 0, 1), unknown(take, 7, 1, 2), unknown(back, 7, 1, 2), asked(read, 0, 2, 4, 5),
+		}},
+		{latching, "counted down, and set anew", true, scene{
+			asked(set, 2, 1, 0, 1), asked(down, 0, 1, 2, 3), asked(await, 0, 1, 2, 6), asked(down, 0, 0, 4, 5), asked(set, 3, 1, 7, 8), asked(read, 0, 3, 9, 10),
+		}},
+		{latching, "not below zero", true, scene{asked(set, 1, 1, 0, 1), asked(down, 0, 0, 2, 3), asked(down, 0, 0, 4, 5), asked(set, 1, 1, 6, 7)}},
+		{latching, "gone on before zero", false, scene{
+			asked(set, 2, 1, 0, 1), asked(down, 0, 1, 2, 3), asked(await, 0, 1, 2, 4), asked(down, 0, 0, 5, 6),
+		}},
+		{latching, "one down counts twice", false, scene{asked(set, 2, 1, 0, 1), asked(down, 0, 0, 2, 3)}},
+		{latching, "two find the same count", false, scene{asked(set, 3, 1, 0, 1), asked(down, 0, 2, 2, 5), asked(down, 0, 2, 2, 5)}},
+		{latching, "set while there is a count", false, scene{asked(set, 3, 1, 0, 1), asked(set, 2, 1, 2, 3)}},
 		{readWrite, "readers together", true, scene{
 			granted("read", 1, 10, 0, 1), granted("read", 2, 11, 0, 2), ended("read", 1, 5, 6), ended("read", 2, 5, 6), granted("write", 3, 12, 6, 8),
 		}},

@@ -173,9 +173,9 @@ func (l *lane) master() *redistest.Node {
 	return n
 }
 
-// slot is that of some lock.
+// slot is that of some lock, counter or latch.
 func (l *lane) slot() int {
-	key := pick(l.rnd, l.bed.realKeys())
+	key := pick(l.rnd, append(l.bed.realKeys(), l.bed.counters.keys()...))
 	l.weather.at(l.spell, "the slot of "+key)
 	return redistest.Slot(key)
 }

@@ -30,8 +30,8 @@ const usageText = `Nemesis tries to make two clients believe that they hold the 
 
 It starts a Redis Cluster with replicas and two Leashes on this machine, lets clients take, hold and release locks in every way there is,
 and breaks meanwhile whatever can be broken. Then it checks what the clients saw against models of the locks. It fails when two may have
-believed at once, a token did not rise, a lock stayed longer than it may, was free while somebody waited, or Leash keeps what it should not;
-and tells then what was going on. redis-server must be on the PATH, and go, which builds Leash.
+believed at once, a token did not rise, a lock stayed longer than it may, was free while somebody waited, a counter or a latch does not add up,
+or Leash keeps what it should not; and tells then what was going on. redis-server must be on the PATH, and go, which builds Leash.
 
 Usage: go run ./internal/nemesis [flags]
 
@@ -45,7 +45,7 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	fs.DurationVar(&opt.length, "for", 3*time.Minute, "for how long to break things")
 	fs.Uint64Var(&opt.seed, "seed", 0, "of the random choices; 0 takes one from the clock")
 	fs.IntVar(&opt.clients, "clients", 40, "how many `clients` take locks")
-	fs.StringSliceVar(&opt.kinds, "kinds", allKinds, "`kinds` of locks: plain, fair, read-write, semaphores, a quorum of several")
+	fs.StringSliceVar(&opt.kinds, "kinds", allKinds, "`kinds` of locks: plain, fair, read-write, semaphores, a quorum of several; counters and latches")
 	fs.StringSliceVar(&opt.faults, "faults", nil, "only those below whose names hold one of these `words`")
 	fs.BoolVar(&opt.forget, "forget", false, "also break what makes Redis forget locks: FLUSHALL, masters that die; what that explains is excepted, and counted")
 	fs.BoolVar(&opt.grace, "grace", false, "let Leash grant nothing for a while after a failover: then nothing of one is excepted")

@@ -14,11 +14,11 @@ const quorumKey = "quo"
 var quorumKeys = []string{"quo:1", "quo:2", "quo:3", "quo:4", "quo:5"}
 
 // allKinds are the kinds of locks that there are.
-var allKinds = []string{"lock", "fair", "rw", "sem", quorumKey}
+var allKinds = append([]string{"lock", "fair", "rw", "sem", quorumKey}, counterKinds...)
 
 // keysOf are the locks of a run, of these kinds: few, so that they are contended.
 func keysOf(kinds []string) (keys []string) {
-	for _, key := range []string{"lock:1", "lock:2", "lock:3", "lock:4", "fair:1", "fair:2", "rw:1", "rw:2", "sem:1", "sem:2", quorumKey} {
+	for _, key := range []string{"lock:1", "lock:2", "lock:3", "lock:4", "fair:1", "fair:2", "rw:1", "rw:2", "sem:1", "sem:2", quorumKey, "count", "latch"} {
 		if slices.Contains(kinds, kindOf(key)) {
 			keys = append(keys, key)
 		}

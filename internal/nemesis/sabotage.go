@@ -69,6 +69,16 @@ return out
 		kinds: []string{"lock"}, faults: []string{"network: slow"}, caught: []string{"is no fencing tokens"},
 	},
 	{
+		name:  "again", // sends once more what was not answered, though that counts twice
+		edits: []edit{{"call.go", "			if r.single {", "			if s == nil {"}},
+		kinds: []string{"count"}, faults: []string{"replies of scripts lost"}, caught: []string{"is no counter"},
+	},
+	{
+		name:  "latch", // opens before its time
+		edits: []edit{{"latch.go", "	case n > 0:", "	case n > 1:"}},
+		kinds: []string{"latch"}, faults: []string{"network: slow"}, caught: []string{"is no latch"},
+	},
+	{
 		name: "waiter", // tells the waiters of other Leashes nothing, and lets nobody look again
 		edits: []edit{
 			{"scripts/prelude.lua", "local function tell(channel, mode, word)", "local function tell(channel, mode, word) mode = ''"},

@@ -64,6 +64,8 @@ func (w *worker) round() {
 		w.quorum()
 	case kind == "lock" && w.one(6):
 		w.several()
+	case isCounter(key):
+		w.count(kind)
 	case kind != "sem" && w.one(80):
 		w.breaks(key)
 	default:
@@ -141,9 +143,7 @@ func (w *worker) acquire(r *request) (reply string, sent, got time.Time) {
 	for range 3 {
 		reply, at, err := w.conn.do(time.Now().Add(r.wait+replyPatience), r.args...)
 		got = time.Now()
-		if late := got.Sub(at) - r.slack(); late > 0 && late > w.history.weather.rough(at, got) && (err == nil || isTimeout(err)) {
-			w.tally.blame(r.key, 0, "%v was not answered for %v", r.args, round(got.Sub(at)))
-		}
+		w.punctual(r.key, r.args, r.slack(), at, got, err)
 		if err == nil {
 			r.by = fmt.Sprintf("worker %d, %s", w.number, w.conn)
 			return w.granted(r, reply, at, got), sent, got
@@ -159,6 +159,13 @@ func (w *worker) acquire(r *request) (reply string, sent, got time.Time) {
 		r.repeated = true
 	}
 	return "", sent, got
+}
+
+// punctual blames Leash when what was sent at a time was not answered within slack, beside what was broken.
+func (w *worker) punctual(key string, args []string, slack time.Duration, sent, got time.Time, err error) {
+	if late := got.Sub(sent) - slack; late > 0 && late > w.history.weather.rough(sent, got) && (err == nil || isTimeout(err)) {
+		w.tally.blame(key, 0, "%v was not answered for %v", args, round(got.Sub(sent)))
+	}
 }
 
 // granted is reply if it grants something, else "".
