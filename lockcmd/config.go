@@ -33,6 +33,8 @@ type Config struct {
 	Database func(db int) redis.UniversalClient
 	// Wire is the fast way of lock scripts to Redis; if nil, they go by the clients of New and Database alone.
 	Wire Wire
+	// Wires is so for the renewals.
+	Wires Wires
 	// Suspect is told when a server does not serve as expected, so that somebody may look which one does; it does not block. If
 	// nil, go-redis's own looking must do.
 	Suspect func()

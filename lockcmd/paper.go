@@ -1,63 +1,100 @@
 package lockcmd
 
 import (
-	"context"
+	"bytes"
 
 	"leash/renewal"
 )
 
-// paper is what the requests of one renewal round are written on. It is used again for another one: there may be 100,000 holds to be renewed a
-// second, and the garbage of that would have the collector look at a million holds every few seconds.
+// paper is what the requests of one renewal round and their replies are written on. It is used again for another one: there may be 100,000
+// holds to be renewed a second, and the garbage of that would have the collector look at a million holds every few seconds.
 type paper struct {
-	text  []byte
-	words []piece
-	args  []any
+	commands, replies []byte
+	said              []int64 // of one batch
 }
 
-// piece is a part of a paper's text. As a pointer it is an argument of go-redis that needs no memory of its own.
-type piece []byte
+// keptPaper is how large its buffers are kept.
+const keptPaper = 256 << 10
 
-// MarshalBinary implements encoding.BinaryMarshaler.
-func (w *piece) MarshalBinary() ([]byte, error) { return *w, nil }
-
-// keepAlive is the script that renews a batch. It must have been sent before the paper is cleared.
-func (p *paper) keepAlive(ctx context.Context, verb string, b renewal.Batch) once {
-	m := b.Holds[0].Keeper.(*hold).mode()
-	ttl := b.TTL.Milliseconds()
-	if b.Lease {
-		ttl = 0
+func (s *store) newPaper() *paper {
+	p, _ := s.papers.Get().(*paper)
+	if p == nil {
+		p = &paper{}
 	}
-	begin := len(p.args)
-	p.args = append(p.args, verb, m.renew.body(verb), 0)
+	p.commands, p.replies = p.commands[:0], p.replies[:0]
+	return p
+}
+
+func (s *store) free(p *paper) {
+	if cap(p.commands) <= keptPaper && cap(p.replies) <= keptPaper {
+		s.papers.Put(p)
+	}
+}
+
+// keepAlive adds the script that renews a batch.
+func (p *paper) keepAlive(b renewal.Batch) {
+	first := b.Holds[0].Keeper.(*hold)
+	m := first.mode()
+	keys := len(b.Holds) * m.least(first.key(), "")
+	c := appendArray(p.commands, 3+keys+1+2*len(b.Holds))
+	c = appendDecimal(appendBulk(appendBulk(c, "EVALSHA"), m.renew.sha), int64(keys))
 	for _, w := range b.Holds {
 		h := w.Keeper.(*hold)
-		p.add(append(p.text, h.key()...))
+		c = appendBulk(c, h.key())
 		if m.helpers != nil {
 			for _, key := range m.helpers(h.key(), h.owner()) {
-				p.args = append(p.args, key)
+				c = appendBulk(c, key)
 			}
 		}
 	}
-	p.args[begin+2] = len(p.args) - begin - 3
-	p.args = append(p.args, ttl)
+	c = appendDecimal(c, renewedTTL(b))
+	var word [192]byte
 	for _, w := range b.Holds {
 		h := w.Keeper.(*hold)
-		p.add(h.appendOwner(p.text))
-		p.add(appendMark(p.text, h.token, h.carrier.name))
+		c = appendBulk(c, h.appendOwner(word[:0]))
+		c = appendBulk(c, appendMark(word[:0], h.token, h.carrier.name))
 	}
-	return scriptCommand(ctx, p.args[begin:len(p.args):len(p.args)])
+	p.commands = c
 }
 
-// add takes what was appended to the text as an argument.
-func (p *paper) add(text []byte) {
-	p.words = append(p.words, piece(text[len(p.text):len(text):len(text)]))
-	p.args = append(p.args, &p.words[len(p.words)-1])
-	p.text = text
+// renewedTTL is what a batch's script sets, in ms; 0 to look only.
+func renewedTTL(b renewal.Batch) int64 {
+	if b.Lease {
+		return 0
+	}
+	return b.TTL.Milliseconds()
 }
 
-// clear makes the paper ready for other requests, and lets go what is on it.
-func (p *paper) clear() {
-	clear(p.args)
-	clear(p.words)
-	p.text, p.words, p.args = p.text[:0], p.words[:0], p.args[:0]
+// renewals are the keys and arguments of the script that renews a batch.
+func renewals(b renewal.Batch) (keys, args []string) {
+	args = words(renewedTTL(b))
+	for _, w := range b.Holds {
+		h := w.Keeper.(*hold)
+		owner := h.owner()
+		keys = append(keys, h.mode().keys(h.key(), owner)...)
+		args = append(args, owner, mark(h.token, h.carrier.name))
+	}
+	return keys, args
+}
+
+// next reads the next reply, which is an array of integers unless it is an error. It is good until the next call. The rest is what follows.
+func (p *paper) next(text []byte) (said []int64, rest []byte, err error) {
+	line, rest, _ := bytes.Cut(text, []byte("\r\n"))
+	if len(line) > 0 && line[0] == '-' {
+		return nil, rest, replyError(line[1:])
+	}
+	n, ok := integer(line, '*')
+	if !ok || n < 0 || n > int64(len(rest)) {
+		return nil, nil, errReply
+	}
+	p.said = p.said[:0]
+	for range n {
+		line, rest, _ = bytes.Cut(rest, []byte("\r\n"))
+		one, ok := integer(line, ':')
+		if !ok {
+			return nil, nil, errReply
+		}
+		p.said = append(p.said, one)
+	}
+	return p.said, rest, nil
 }

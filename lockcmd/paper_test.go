@@ -1,10 +1,11 @@
 package lockcmd
 
 import (
-	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"leash/renewal"
 )
@@ -20,53 +21,81 @@ func plainBatch(s *Service, n int) (b renewal.Batch) {
 	return b
 }
 
-// TestR24RenewalsLeaveLittleGarbage: of what go-redis makes for each command.
+// TestR24RenewalsLeaveLittleGarbage: none, on a paper that has been used before.
 func TestR24RenewalsLeaveLittleGarbage(t *testing.T) {
-	b, p := plainBatch(&Service{uuid: newUUID()}, 256), &paper{}
+	b, s := plainBatch(&Service{uuid: newUUID()}, 256), &store{}
+	p := s.newPaper()
+	answer := []byte("*256\r\n" + strings.Repeat(":1\r\n", 256))
 	n := testing.AllocsPerRun(100, func() {
-		p.keepAlive(t.Context(), "EVALSHA", b)
-		p.clear()
+		p.commands = p.commands[:0]
+		p.keepAlive(b)
+		p.next(answer)
 	})
-	if n > 20 {
-		t.Errorf("%v allocations for 256 holds, want 20 at most", n)
+	if n > 0 {
+		t.Errorf("%v allocations for 256 holds, want none", n)
 	}
 }
 
-// TestPaperSaysWhatTheScriptReads, also when it has to grow beneath what was written.
+// TestPaperSaysWhatTheScriptReads: as the client does, command for command.
 func TestPaperSaysWhatTheScriptReads(t *testing.T) {
-	s, p := &Service{uuid: newUUID()}, &paper{}
-	for range 2 { // the second time it is used again
-		var cmds []once
-		var want []string
+	for _, m := range append(modes[:], permit) {
+		s, p := &Service{uuid: newUUID()}, &paper{}
+		var want []byte
 		for n := range 40 {
 			b := plainBatch(s, n+1)
-			cmds = append(cmds, p.keepAlive(t.Context(), "EVALSHA", b))
-			words := []string{"EVALSHA", renewScript.sha, strconv.Itoa(n + 1)}
-			for i := range b.Holds {
-				words = append(words, "key"+strconv.Itoa(i))
-			}
-			words = append(words, "0")
+			b.Lease = n%2 == 1
+			b.TTL = 12345 * time.Millisecond
 			for i, w := range b.Holds {
-				words = append(words, s.ownerName(int64(i+1)), mark(1e15, w.Keeper.(*hold).carrier.name))
-			}
-			want = append(want, strings.Join(words, "|"))
-		}
-		for i, cmd := range cmds {
-			var words []string
-			for _, arg := range cmd.Args() {
-				switch arg := arg.(type) {
-				case *string:
-					words = append(words, *arg)
-				case *piece:
-					words = append(words, string(*arg))
-				default:
-					words = append(words, fmt.Sprint(arg))
+				h := w.Keeper.(*hold)
+				if h.kind = m.id; i%3 == 0 {
+					h.naming = named(h.key(), strings.Repeat("o", 128))
 				}
 			}
-			if got := strings.Join(words, "|"); got != want[i] {
-				t.Fatalf("got %s, want %s", got, want[i])
-			}
+			p.keepAlive(b)
+			keys, args := renewals(b)
+			want = (&request{script: m.renew, keys: keys, args: args}).append(want)
 		}
-		p.clear()
+		if string(p.commands) != string(want) {
+			t.Errorf("%s: got %q, want %q", m.name, p.commands, want)
+		}
+	}
+}
+
+// TestRenewalsNameEachHold holds the order of words that scripts/renew.lua reads.
+func TestRenewalsNameEachHold(t *testing.T) {
+	s := &Service{uuid: newUUID()}
+	b := plainBatch(s, 2)
+	keys, args := renewals(b)
+	carrier := b.Holds[0].Keeper.(*hold).carrier.name
+	if want := []string{"key0", "key1"}; !slices.Equal(keys, want) {
+		t.Errorf("keys: got %q, want %q", keys, want)
+	}
+	if want := []string{"0", s.ownerName(1), mark(1e15, carrier), s.ownerName(2), mark(1e15, carrier)}; !slices.Equal(args, want) {
+		t.Errorf("arguments: got %q, want %q", args, want)
+	}
+}
+
+// TestPaperReadsReplies, one behind the other.
+func TestPaperReadsReplies(t *testing.T) {
+	p := &paper{}
+	text := []byte("*3\r\n:1\r\n:0\r\n:-1\r\n-MOVED 1 127.0.0.1:1\r\n*0\r\n*1\r\n:30001\r\n")
+	for _, want := range []struct {
+		said   []int64
+		failed error
+	}{{said: []int64{1, 0, -1}}, {failed: replyError("MOVED 1 127.0.0.1:1")}, {}, {said: []int64{30001}}} {
+		var said []int64
+		var failed error
+		said, text, failed = p.next(text)
+		if !slices.Equal(said, want.said) || failed != want.failed {
+			t.Errorf("got %v, %v, want %v, %v", said, failed, want.said, want.failed)
+		}
+	}
+	if len(text) > 0 {
+		t.Errorf("%q is left", text)
+	}
+	for _, bad := range []string{"", "*", "*1\r\n", "*1\r\n:\r\n", "*2\r\n:1\r\n", "*1\r\n+OK\r\n", "*-1\r\n", "*9999999999999\r\n:1\r\n", ":1\r\n", "*1\r\n:1x\r\n"} {
+		if said, _, failed := p.next([]byte(bad)); failed == nil {
+			t.Errorf("%q reads as %v", bad, said)
+		}
 	}
 }

@@ -15,12 +15,18 @@ func appendInt(dst []byte, n int64) []byte {
 
 func appendNil(dst []byte) []byte { return append(dst, "$-1\r\n"...) }
 
-func appendBulk(dst []byte, text string) []byte {
+func appendBulk[T string | []byte](dst []byte, text T) []byte {
 	dst = append(dst, '$')
 	dst = strconv.AppendInt(dst, int64(len(text)), 10)
 	dst = append(dst, '\r', '\n')
 	dst = append(dst, text...)
 	return append(dst, '\r', '\n')
+}
+
+// appendDecimal appends an integer as a bulk string.
+func appendDecimal(dst []byte, n int64) []byte {
+	var digits [20]byte
+	return appendBulk(dst, strconv.AppendInt(digits[:0], n, 10))
 }
 
 func appendArray(dst []byte, n int) []byte {

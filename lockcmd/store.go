@@ -35,65 +35,98 @@ func (s *store) Node(db, slot int) string {
 	return node.Options().Addr
 }
 
-// Renew implements renewal.Store: one pipeline, one script a batch.
+// Renew implements renewal.Store: one script a batch.
 func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch) [][]renewal.Outcome {
 	if len(batches) == 0 {
 		return nil
 	}
 	began := time.Now()
-	sent := began
-	errs, replies := s.pipeline(ctx, "EVALSHA", batches)
 	out := make([][]renewal.Outcome, len(batches))
-	var missing []int
-	for i, b := range batches {
-		if redis.HasErrorPrefix(errs[i], "NOSCRIPT") {
-			missing = append(missing, i)
-			continue
-		}
-		out[i] = s.outcomes(ctx, b, replies[i], errs[i], sent)
-	}
-	if len(missing) > 0 {
-		again := make([]renewal.Batch, len(missing))
-		for j, i := range missing {
-			again[j] = batches[i]
-		}
-		sent = time.Now()
-		errs, replies = s.pipeline(ctx, "EVAL", again)
-		for j, i := range missing {
-			out[i] = s.outcomes(ctx, batches[i], replies[j], errs[j], sent)
-		}
-	}
+	late := s.renewWired(ctx, batches, out)
+	late = s.renewBy(ctx, "EVALSHA", batches, out, late)
+	s.renewBy(ctx, "EVAL", batches, out, late)
 	s.explain(ctx, batches, out)
 	s.mend(ctx, batches, out, began)
 	return out
 }
 
-func (s *store) pipeline(ctx context.Context, verb string, batches []renewal.Batch) (errs []error, replies []any) {
-	p, _ := s.papers.Get().(*paper)
-	if p == nil {
-		p = &paper{}
+// renewWired renews batches over the wire, and returns which of them Redis has certainly not renewed: it is the client's turn.
+func (s *store) renewWired(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome) (late []int) {
+	until, ok := ctx.Deadline()
+	if s.cfg.Wires == nil || !ok {
+		return all(batches)
 	}
-	defer s.papers.Put(p)
-	defer p.clear()
-	pipe := s.database(batches[0].DB).Pipeline()
-	cmds := make([]once, len(batches))
+	p := s.newPaper()
+	defer s.free(p)
+	for _, b := range batches {
+		p.keepAlive(b)
+	}
+	sent := time.Now()
+	text, written, err := s.cfg.Wires(until, batches[0].DB, batches[0].Slot, len(batches), p.commands, p.replies)
+	p.replies = text
+	if err != nil && !written && ctx.Err() == nil {
+		return all(batches)
+	}
 	for i, b := range batches {
-		cmds[i] = p.keepAlive(ctx, verb, b)
-		pipe.Process(ctx, cmds[i])
+		var said []int64
+		failed := err
+		if err == nil {
+			said, text, failed = p.next(text)
+		}
+		if elsewhere(failed) {
+			late = append(late, i)
+			continue
+		}
+		out[i] = s.outcomes(ctx, b, said, failed, sent)
+	}
+	return late
+}
+
+func all(batches []renewal.Batch) []int {
+	list := make([]int, len(batches))
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// elsewhere reports whether a script has not run where it came, but may by another node or with its text.
+func elsewhere(err error) bool {
+	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") || redis.HasErrorPrefix(err, "NOSCRIPT")
+}
+
+// renewBy renews some of the batches by the client, and returns those that Redis does not have the script for.
+func (s *store) renewBy(ctx context.Context, verb string, batches []renewal.Batch, out [][]renewal.Outcome, some []int) (late []int) {
+	if len(some) == 0 {
+		return nil
+	}
+	sent := time.Now()
+	pipe := s.database(batches[0].DB).Pipeline()
+	cmds := make([]once, len(some))
+	for k, i := range some {
+		m := batches[i].Holds[0].Keeper.(*hold).mode()
+		keys, args := renewals(batches[i])
+		cmds[k] = m.renew.command(ctx, verb, keys, args)
+		pipe.Process(ctx, cmds[k])
 	}
 	pipe.Exec(ctx) // each command has its own error
-	errs, replies = make([]error, len(batches)), make([]any, len(batches))
-	for i, cmd := range cmds {
-		if replies[i], errs[i] = cmd.Result(); errs[i] != nil {
-			s.suspect(judge(errs[i]))
+	for k, i := range some {
+		reply, err := cmds[k].Result()
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			late = append(late, i)
+			continue
 		}
+		out[i] = s.outcomes(ctx, batches[i], numbers(reply), err, sent)
 	}
-	return errs, replies
+	return late
 }
 
 // outcomes reads a batch's reply; nil when Redis refused the batch as a whole. How long leases last may have been changed from anywhere
 // (EXTEND): the watchdog learns it here.
-func (s *store) outcomes(ctx context.Context, b renewal.Batch, reply any, err error, sent time.Time) []renewal.Outcome {
+func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err error, sent time.Time) []renewal.Outcome {
+	if err != nil {
+		s.suspect(judge(err))
+	}
 	out := make([]renewal.Outcome, len(b.Holds))
 	several := b.Holds[0].Keeper.(*hold).mode().keep != nil
 	var answer redis.Error
@@ -106,7 +139,6 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, reply any, err er
 	case err != nil: // nothing is known of any of them, and asking one by one would only be more of what Redis does not take now
 		return out
 	}
-	said := numbers(reply)
 	if several && slices.Contains(said, -1) {
 		s.keepApart(ctx, b, out, func(i int) bool { return i < len(said) && said[i] == -1 })
 	}

@@ -1,9 +1,16 @@
 package lockcmd
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"leash/renewal"
 )
@@ -35,4 +42,82 @@ func TestR25WhatRedisDoesNotTakeIsNotSentInPieces(t *testing.T) {
 			t.Errorf("%v: got %v, want it unknown", row.err, out)
 		}
 	}
+}
+
+// TestRenewalsOverTheWire: what Redis certainly has not renewed is the client's turn, and of what it may have renewed nothing is known.
+func TestRenewalsOverTheWire(t *testing.T) {
+	yes, broken := "*1\r\n:1\r\n", errors.New("broken")
+	for _, c := range []struct {
+		name  string
+		reply string
+		sent  bool
+		err   error
+		late  []int
+		want  [2]renewal.Outcome // of each batch, but the late ones
+	}{
+		{"answered", yes + "*1\r\n:0\r\n", true, nil, nil, [2]renewal.Outcome{renewal.Renewed, renewal.Gone}},
+		{"one has moved", "-MOVED 7 127.0.0.1:1\r\n" + yes, true, nil, []int{0}, [2]renewal.Outcome{1: renewal.Renewed}},
+		{"one is on its way", yes + "-ASK 7 127.0.0.1:1\r\n", true, nil, []int{1}, [2]renewal.Outcome{renewal.Renewed}},
+		{"no such script", strings.Repeat("-NOSCRIPT no\r\n", 2), true, nil, []int{0, 1}, [2]renewal.Outcome{}},
+		{"not served", "-CLUSTERDOWN no\r\n" + yes, true, nil, nil, [2]renewal.Outcome{renewal.Unknown, renewal.Renewed}},
+		{"not sent", "", false, broken, []int{0, 1}, [2]renewal.Outcome{}},
+		{"sent and lost", "", true, broken, nil, [2]renewal.Outcome{}},
+		{"a reply too few", yes, true, nil, nil, [2]renewal.Outcome{renewal.Renewed}},
+		{"no replies of Redis", "what\r\n" + yes, true, nil, nil, [2]renewal.Outcome{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &store{Service: &Service{uuid: newUUID(), cfg: Config{Wires: func(_ time.Time, _, _, n int, _, dst []byte) ([]byte, bool, error) {
+				if n != 2 {
+					t.Errorf("got %d commands, want 2", n)
+				}
+				return append(dst, c.reply...), c.sent, c.err
+			}}}}
+			batches, out := []renewal.Batch{plainBatch(s.Service, 1), plainBatch(s.Service, 1)}, make([][]renewal.Outcome, 2)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if late := s.renewWired(ctx, batches, out); !slices.Equal(late, c.late) {
+				t.Errorf("late: got %v, want %v", late, c.late)
+			}
+			for i, outcomes := range out {
+				if slices.Contains(c.late, i) {
+					continue
+				}
+				if len(outcomes) != 1 || outcomes[0] != c.want[i] {
+					t.Errorf("batch %d: got %v, want %v", i, outcomes, c.want[i])
+				}
+			}
+		})
+	}
+}
+
+// TestRenewalsGoByTheWire, on real Redis, also after its scripts were flushed.
+func TestRenewalsGoByTheWire(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		var wired atomic.Int64
+		s := leash(t, rdb, Config{WatchdogTimeout: 300 * time.Millisecond}, func(s *Service) {
+			wires := s.cfg.Wires
+			s.cfg.Wires = func(until time.Time, db, slot, n int, commands, dst []byte) ([]byte, bool, error) {
+				reply, sent, err := wires(until, db, slot, n, commands, dst)
+				if err == nil && !bytes.Contains(reply, []byte("-")) {
+					wired.Add(1)
+				}
+				return reply, sent, err
+			}
+		})
+		a := connect(t, s)
+		keys := []string{newKey(), newKey(), newKey()}
+		for _, key := range keys {
+			a.token(key)
+		}
+		for range 2 {
+			was := wired.Load()
+			eventually(t, 20*time.Second, "renewals go by the wire", func() bool { return wired.Load() > was+5 })
+			if err := each(rdb, func(c *redis.Client) error { return c.ScriptFlush(t.Context()).Err() }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, key := range keys {
+			want(t, a.do("LOCK.RELEASE", key), ":1")
+		}
+	})
 }

@@ -16,6 +16,10 @@ import (
 // get it. It blocks until the time given at the latest, and does not keep the command.
 type Wire func(until time.Time, db, slot int, command, dst []byte) (reply []byte, sent bool, err error)
 
+// Wires is Wire for n commands at once, one behind the other in commands, of keys that should be of one node. It appends their n replies to
+// dst. They need not be on the connection of those that Wire sends.
+type Wires func(until time.Time, db, slot, n int, commands, dst []byte) (replies []byte, sent bool, err error)
+
 // slip is what a script's command is written on, and its reply.
 type slip struct{ command, reply []byte }
 
@@ -81,14 +85,23 @@ func integers(text []byte) (list []int64, ok bool) {
 	}
 	list = make([]int64, line[1]-'0')
 	for i := range list {
-		if line, rest, ok = bytes.Cut(rest, []byte("\r\n")); !ok || len(line) == 0 || line[0] != ':' {
-			return nil, false
-		}
-		if list[i], ok = parseInt(line[1:]); !ok {
+		line, rest, _ = bytes.Cut(rest, []byte("\r\n"))
+		if list[i], ok = integer(line, ':'); !ok {
 			return nil, false
 		}
 	}
 	return list, len(rest) == 0
+}
+
+// integer reads a line that begins with kind, as an integer and an array's length do.
+func integer(line []byte, kind byte) (int64, bool) {
+	if len(line) < 2 || line[0] != kind {
+		return 0, false
+	}
+	if len(line) == 2 && '0' <= line[1] && line[1] <= '9' { // nearly all are
+		return int64(line[1] - '0'), true
+	}
+	return parseInt(line[1:])
 }
 
 // replyError is an error that Redis answered with.

@@ -107,7 +107,7 @@ func (g *group) expire(now moment) (tell []func()) {
 // batches are the group's holds as requests.
 func (g *group) batches() (out []Batch) {
 	for part := range slices.Chunk(g.holds, maxBatch) {
-		out = append(out, Batch{DB: g.db, Kind: g.kind, TTL: g.ttl, Lease: g.lease, Every: g.every, Holds: slices.Clone(part)})
+		out = append(out, Batch{DB: g.db, Kind: g.kind, Slot: g.slot, TTL: g.ttl, Lease: g.lease, Every: g.every, Holds: slices.Clone(part)})
 	}
 	return out
 }

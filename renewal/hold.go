@@ -60,6 +60,7 @@ type Hold struct {
 type Batch struct {
 	DB    int
 	Kind  int
+	Slot  int
 	TTL   time.Duration
 	Lease bool          // look only
 	Every time.Duration // how often it is asked for

@@ -132,7 +132,7 @@ func (w *Watchdog) ask(ctx context.Context, node string, batches []Batch, timeou
 		results[i] = make([]Outcome, len(b.Holds))
 		singles := make([]Batch, len(b.Holds))
 		for j := range b.Holds {
-			singles[j] = Batch{DB: b.DB, Kind: b.Kind, TTL: b.TTL, Lease: b.Lease, Every: b.Every, Holds: b.Holds[j : j+1]}
+			singles[j] = Batch{DB: b.DB, Kind: b.Kind, Slot: b.Slot, TTL: b.TTL, Lease: b.Lease, Every: b.Every, Holds: b.Holds[j : j+1]}
 		}
 		if len(singles) < 2 || ctx.Err() != nil {
 			continue

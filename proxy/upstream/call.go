@@ -19,13 +19,18 @@ var (
 // Call is one command for one node and the place its reply goes. It belongs to
 // the link from Submit until its sink has got the last of the reply or Lost.
 type Call struct {
-	Request []byte // one whole command; not changed until the reply
+	Request []byte // a whole command; not changed until the reply
 	Asking  bool   // send ASKING right before it and swallow its +OK
 	Sink    Sink
 
 	Prefix []byte // a command to send right before it, whose reply is swallowed; nil: none
 
+	// Replies is how many replies it has, when Request is several commands, one behind the other; 0 counts as one. Its sink gets
+	// them as if they were one.
+	Replies int
+
 	awaited int // replies to swallow before its own
+	answers int // its own that have been read whole
 }
 
 // Sink takes what comes of a call. Its methods are called by the link's

@@ -14,6 +14,8 @@ type Lane struct {
 	// Scripts is set for the connections that only Leash's own lock scripts
 	// use (Upstream.Script), so that they do not wait behind sessions' calls.
 	Scripts bool
+	// Bulk is set beside it where they are sent many at once (Upstream.Scripts).
+	Bulk bool
 
 	// Replica is set for connections on which a replica is read from. They are
 	// in no session's lane, but belong to the one that is the same without it.

@@ -124,6 +124,10 @@ func (r *replyReader) part(p []byte, done bool) error {
 		r.errBuf = nil
 	}
 	if done {
+		c.answers++
+		done = c.answers >= c.Replies
+	}
+	if done {
 		r.current = nil
 	}
 	if f := c.Sink.Reply(p, done); f != nil {

@@ -78,7 +78,7 @@ func (w *requestWriter) take() {
 			w.dropped = append(w.dropped, c)
 			continue
 		}
-		c.awaited = 0
+		c.awaited, c.answers = 0, 0
 		if c.Asking {
 			c.awaited++
 			w.buf = append(w.buf, asking...)

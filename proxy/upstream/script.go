@@ -19,18 +19,27 @@ var errNoLink = errors.New("upstream: no connection for scripts yet")
 // is behind them would wait too. Unless sent is set, Redis has not had the
 // command and will not get it. The command is not kept.
 func (u *Upstream) Script(until time.Time, db, slot int, command, dst []byte) (reply []byte, sent bool, err error) {
+	return u.script(until, Lane{DB: db, Scripts: true}, slot, 1, command, dst)
+}
+
+// Scripts is Script for n commands at once, one behind the other, and their n
+// replies. They go on a link that single scripts do not wait on.
+func (u *Upstream) Scripts(until time.Time, db, slot, n int, commands, dst []byte) (replies []byte, sent bool, err error) {
+	return u.script(until, Lane{DB: db, Scripts: true, Bulk: true}, slot, n, commands, dst)
+}
+
+func (u *Upstream) script(until time.Time, lane Lane, slot, n int, commands, dst []byte) (replies []byte, sent bool, err error) {
 	node := u.Topology().Node(uint16(slot))
 	if node == nil || node.Silent() {
 		return dst, false, errNoLink
 	}
-	lane := u.ServiceLane()
-	lane.DB, lane.Scripts = db, true
-	l := node.Link(lane)
+	l := node.Link(lane.As(u.ServiceLane().User))
 	if !l.standing() {
 		l.prepare()
 		return dst, false, errNoLink
 	}
-	c := newScriptCall(l, command)
+	c := newScriptCall(l, commands)
+	c.Replies = n
 	l.scripts.begun()
 	l.Submit(&c.Call)
 	c.timer.Reset(time.Until(until))
@@ -120,7 +129,7 @@ func newScriptCall(l *Link, command []byte) *scriptCall {
 
 // keptScript is how large the buffers of a call are kept. Requests as small
 // are copied when they are written, so nobody reads them any more.
-const keptScript = 4 << 10
+const keptScript = referenced - 1
 
 // free gives c back, which has ended.
 func (c *scriptCall) free() {

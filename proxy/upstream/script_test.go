@@ -94,3 +94,50 @@ func TestScriptsHaveLinksOfTheirOwn(t *testing.T) {
 		t.Error("one link for both")
 	}
 }
+
+// TestScriptsAtOnce: several commands have as many replies, in order, whatever they are, on a link of their own.
+func TestScriptsAtOnce(t *testing.T) {
+	u, f := standingScripts(t, func(args []string) string {
+		if args[1] == "no" {
+			return "-ERR no\r\n"
+		}
+		return "*2\r\n" + echo(args) + ":1\r\n"
+	})
+	var commands []byte
+	for _, word := range []string{"a", "no", "b"} {
+		commands = resp.AppendCommand(commands, "ECHO", word)
+	}
+	if _, sent, err := u.Scripts(soon(), 0, 7, 3, commands, nil); sent || !errors.Is(err, errNoLink) {
+		t.Fatalf("without a connection: got sent %v, %v", sent, err)
+	}
+	awaitStanding(t, u.AnyNode().Link(Lane{Scripts: true, Bulk: true}))
+	for range 2 {
+		replies, sent, err := u.Scripts(soon(), 0, 7, 3, commands, []byte("before "))
+		if want := "before *2\r\n$1\r\na\r\n:1\r\n-ERR no\r\n*2\r\n$1\r\nb\r\n:1\r\n"; string(replies) != want || !sent || err != nil {
+			t.Errorf("got %q, sent %v, %v, want %q", replies, sent, err, want)
+		}
+		reply, _, err := u.Script(soon(), 0, 7, resp.AppendCommand(nil, "ECHO", "c"), nil)
+		if want := "*2\r\n$1\r\nc\r\n:1\r\n"; string(reply) != want || err != nil {
+			t.Errorf("got %q, %v, want %q", reply, err, want)
+		}
+	}
+	if got, want := f.commands(), "ECHO a|ECHO no|ECHO b|ECHO c"; got != want+"|"+want {
+		t.Errorf("sent %q", got)
+	}
+}
+
+// TestScriptsAreLost: when the connection ends after some replies, all are lost.
+func TestScriptsAreLost(t *testing.T) {
+	u, _ := standingScripts(t, func(args []string) string {
+		if args[1] == "die" {
+			return ""
+		}
+		return echo(args)
+	})
+	u.Scripts(soon(), 0, 7, 1, resp.AppendCommand(nil, "ECHO", "a"), nil)
+	awaitStanding(t, u.AnyNode().Link(Lane{Scripts: true, Bulk: true}))
+	commands := resp.AppendCommand(resp.AppendCommand(nil, "ECHO", "a"), "ECHO", "die")
+	if _, sent, err := u.Scripts(soon(), 0, 7, 2, commands, nil); !sent || err == nil {
+		t.Errorf("got sent %v, %v", sent, err)
+	}
+}
