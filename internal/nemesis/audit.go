@@ -213,6 +213,7 @@ func (a *audit) sighted(s seen, tokens []string, errs ...error) {
 	idle, slack, longest := asked.Sub(since)-a.history.weather.barred(since, asked, a.grace), idleSlack, &a.longest
 	if kindOf(key) == "fair" {
 		slack, longest = fairSlack, &a.fairest
+		idle -= a.history.lengthened(key, since.Add(-fairSlack), asked) // such a waiter, too, counts by Redis's clock
 	}
 	*longest = max(*longest, idle)
 	if idle > slack {

@@ -56,7 +56,7 @@ func (h *history) believe(r *request, key, token string, number int64, sent, got
 
 // keep says that the hold, or a part of it, is in Redis under a key.
 func (b *belief) keep(r *request, key, token string, sent, got time.Time) {
-	b.parts = append(b.parts, b.history.keep(key, token, b.hold, max(r.ttl, r.lease), r.replicas, sent, got))
+	b.parts = append(b.parts, b.history.keep(r, key, token, b.hold, sent, got))
 }
 
 // tell writes down what happened to the hold, for whoever looks for the reason of a clash.

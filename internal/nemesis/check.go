@@ -22,20 +22,22 @@ const checkTimeout = time.Minute // of one aspect of one lock's history
 // Whoever wrote the history must have ended. What is excepted is logged with its story, for whoever wants to know all.
 func (h *history) check(out io.Writer, log *slog.Logger) error {
 	var errs []error
-	excepted, moved := 0, 0
+	excepted, moved := 0, shortened{}
 	for _, key := range slices.Sorted(maps.Keys(h.byKey)) {
 		all := h.byKey[key]
 		for _, a := range aspectsOf(key) {
 			ops := a.of(all)
 			result := a.check(ops)
 			if result == porcupine.Illegal {
-				var n int
+				var n shortened
 				clash := ops
 				if isCounter(key) && h.lostCount(ops) {
 					excepted++
 					result = porcupine.Ok
-				} else if ops, n = h.excepting(key, ops); n > 0 {
-					excepted, moved = excepted+1, moved+n
+				} else if ops, n = h.excepting(key, ops); n != (shortened{}) {
+					excepted++
+					moved.forgotten += n.forgotten
+					moved.stepped += n.stepped
 					result = a.check(ops)
 				}
 				if result == porcupine.Ok && log.Enabled(context.Background(), slog.LevelDebug) {
@@ -50,8 +52,8 @@ func (h *history) check(out io.Writer, log *slog.Logger) error {
 			}
 		}
 	}
-	fmt.Fprintf(out, "%d locks, counters and latches checked, %d beliefs and %d requests; for what was forgotten %d histories are excepted, with %d beliefs that ended early\n",
-		len(h.byKey), h.holds, h.requests, excepted, moved)
+	fmt.Fprintf(out, "%d locks, counters and latches checked, %d beliefs and %d requests; %d histories are excepted, with %d beliefs that ended early as they were forgotten, and %d as a clock was stepped forward\n",
+		len(h.byKey), h.holds, h.requests, excepted, moved.forgotten, moved.stepped)
 	return errors.Join(errs...)
 }
 

@@ -1,6 +1,6 @@
 // Nemesis is a program that tries to make two clients believe that they hold the same lock. It runs a Redis Cluster with
 // replicas and two Leashes, lets dozens of clients take, hold and release locks in every way there is, and meanwhile breaks
-// whatever can be broken: connections, the network, Redis, the Leashes, the clients. What the clients saw becomes histories of
+// whatever can be broken: connections, the network, Redis and its clocks, the Leashes, the clients. What the clients saw becomes histories of
 // operations, which Porcupine (https://github.com/anishathalye/porcupine) checks against models of a mutex, a re-entrant one, a
 // read-write lock, a semaphore, of tokens that rise, of a counter (SEM.TAKE) and of a latch.
 //
@@ -17,8 +17,9 @@
 // along to the connection that is gone. Leash cannot tell the two apart.
 //
 // What Leash does not promise is excepted and counted, but only for as long as it may take to tell: a master that dies forgets what no
-// replica has confirmed, one that is flushed forgets everything, and LOCK.BREAK ends locks though nobody confirms that the holder was told,
-// or the word cannot come to it. A sign of life is good for half a TTL only while Redis answers Leash, and while this machine runs.
+// replica has confirmed, one that is flushed forgets everything, LOCK.BREAK ends locks though nobody confirms that the holder was told,
+// or the word cannot come to it, and a clock of Redis that is stepped forward ends locks before their time (except.go). A sign of life is
+// good for half a TTL only while Redis answers Leash, and while this machine runs.
 //
 // # What else must hold
 //
@@ -41,8 +42,8 @@
 //
 // # Not broken
 //
-// Clocks: Redis's is the machine's, and stepping that would hurt whoever else runs on it. Hosts that vanish without a word: the kernel
-// behind a proxy answers keepalives, so a client that is cut off here holds its lock until the proxy says that it is gone.
+// The clocks of the Leashes' hosts, and how fast a clock runs. Hosts that vanish without a word: the kernel behind a proxy answers keepalives,
+// so a client that is cut off here holds its lock until the proxy says that it is gone.
 //
 // Usage: go run ./internal/nemesis [flags], which --help lists, with the faults.
 package main

@@ -58,6 +58,7 @@ type history struct {
 	byKey    map[string][]porcupine.Operation
 	kept     map[string]*kept // by key and token
 	forgets  []*span
+	jumps    []*jump // in the order of time
 	holds    int
 	requests int                // about counters and latches
 	trails   map[int][]event    // by hold, what happened to it
@@ -70,6 +71,7 @@ type kept struct {
 	key, token string
 	base       time.Duration // for how long it may be in Redis by itself
 	replicas   bool          // taken with REPLICAS
+	lease      bool          // it is not renewed
 	sent, got  time.Time     // of the grant
 	ended      time.Time     // nobody believes in it any more
 	released   time.Time     // and Redis does not have it any more; zero when that is not known
@@ -122,10 +124,10 @@ func (h *history) newRequest() int {
 }
 
 // keep writes down what a hold has in Redis.
-func (h *history) keep(key, token string, hold int, base time.Duration, replicas bool, sent, got time.Time) *kept {
+func (h *history) keep(r *request, key, token string, hold int, sent, got time.Time) *kept {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	k := &kept{hold: hold, key: key, token: token, base: base, replicas: replicas, sent: sent, got: got}
+	k := &kept{hold: hold, key: key, token: token, base: max(r.ttl, r.lease), replicas: r.replicas, lease: r.lease > 0, sent: sent, got: got}
 	if was := h.kept[key+" "+token]; was != nil {
 		k.seen = was.seen
 	}
@@ -146,7 +148,7 @@ func (h *history) goneBy(k *kept) time.Time {
 	if k.ended.IsZero() {
 		return time.Time{}
 	}
-	return k.over().Add(k.base)
+	return k.over().Add(k.base + longer(h.jumpsLocked(k.key, h.at(k.sent), never)))
 }
 
 // lengthen says that a hold may be in Redis for so long by itself.
@@ -201,7 +203,7 @@ func (h *history) forget(key string, failover bool) (done func(told bool, late t
 	}
 }
 
-// explained reports whether something may have ended a hold of key by force between from and to.
+// explained reports whether something may have ended a hold of key before its time between from and to: by force, or by a step of the clock.
 func (h *history) explained(key string, from, to time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -210,5 +212,6 @@ func (h *history) explained(key string, from, to time.Time) bool {
 			return true
 		}
 	}
-	return false
+	by, _ := shorter(h.jumpsLocked(key, h.at(from), h.at(to)))
+	return by > moment
 }

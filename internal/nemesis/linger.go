@@ -38,10 +38,10 @@ func (h *history) lingered() (longest, smooth time.Duration, err error) {
 		}
 		stayed := k.seen.Sub(from)
 		longest = max(longest, stayed)
-		rough := h.weather.rough(from, k.seen)
+		rough := h.weather.rough(from, k.seen) + h.lengthened(k.key, k.sent, k.seen)
 		smooth = max(smooth, stayed-rough)
 		if stayed > base+lingerSlack+rough {
-			blame(k, from, "ended at %v and is in Redis %v later, which is %v too long beside the %v in which something was broken", h.when(from),
+			blame(k, from, "ended at %v and is in Redis %v later, which is %v too long beside the %v in which something was broken, or by which a clock was set back", h.when(from),
 				round(stayed), round(stayed-base-lingerSlack-rough), round(rough))
 		}
 	}

@@ -52,7 +52,9 @@ type lane struct {
 	spell  *spell // of the fault that it strikes
 }
 
-func allFaults() []fault { return slices.Concat(clientFaults, leashFaults, networkFaults, redisFaults) }
+func allFaults() []fault {
+	return slices.Concat(clientFaults, leashFaults, networkFaults, redisFaults, clockFaults)
+}
 
 // chosen are the faults whose names hold one of these words; all if there are none. Those by which Redis forgets are among them only when
 // that is wanted.

@@ -29,9 +29,10 @@ type options struct {
 const usageText = `Nemesis tries to make two clients believe that they hold the same lock.
 
 It starts a Redis Cluster with replicas and two Leashes on this machine, lets clients take, hold and release locks in every way there is,
-and breaks meanwhile whatever can be broken. Then it checks what the clients saw against models of the locks. It fails when two may have
-believed at once, a token did not rise, a lock stayed longer than it may, was free while somebody waited, a counter or a latch does not add up,
-or Leash keeps what it should not; and tells then what was going on. redis-server must be on the PATH, and go, which builds Leash.
+and breaks meanwhile whatever can be broken: Redis's clocks, too, which takes Linux and a C compiler. Then it checks what the clients saw
+against models of the locks. It fails when two may have believed at once, a token did not rise, a lock stayed longer than it may, was free
+while somebody waited, a counter or a latch does not add up, or Leash keeps what it should not; and tells then what was going on.
+redis-server must be on the PATH, and go, which builds Leash.
 
 Usage: go run ./internal/nemesis [flags]
 

@@ -34,7 +34,7 @@ func TestHelp(t *testing.T) {
 	if _, err := parseOptions([]string{"--help"}, &out); !errors.Is(err, pflag.ErrHelp) {
 		t.Errorf("got %v", err)
 	}
-	for _, want := range []string{"two clients believe", "--sabotage", "\n  network: cut\n", "\n  redis: flushall (with --forget)\n"} {
+	for _, want := range []string{"two clients believe", "--sabotage", "\n  network: cut\n", "\n  redis: flushall (with --forget)\n", "\n  clock: stepped\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it has no %q: %s", want, out.String())
 		}

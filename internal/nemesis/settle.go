@@ -14,7 +14,7 @@ import (
 const settleTimeout = 20 * time.Second
 
 // settled is an error when, everything mended and every client gone, a lock cannot be had within the TTL of whoever had it
-// last, or a Leash keeps anything of its clients'.
+// last, and what a clock that was set back added to it, or a Leash keeps anything of its clients'.
 func (b *bed) settled(before usage) error {
 	for _, l := range b.leashes {
 		if l.Crashed() {
@@ -48,7 +48,7 @@ func (b *bed) takeAll() error {
 	}
 	defer c.Close()
 	for _, key := range b.realKeys() {
-		args := []string{"LOCK.ACQUIRE", key, "BLOCK", ms(3 * ttl)}
+		args := []string{"LOCK.ACQUIRE", key, "BLOCK", ms(3*ttl + farthest)}
 		switch kindOf(key) {
 		case "sem":
 			args[0] = "SEM.ACQUIRE"

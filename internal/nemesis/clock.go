@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// What happens to the clocks of Redis's hosts. Each is set right again by a step to the other side, as a time service does it.
+var clockFaults = []fault{
+	{"clock: a moment off", true, false, func(l *lane) error {
+		return l.offWhile(l.anyNode(), l.between(time.Millisecond, moment), (*lane).flickers)
+	}},
+	{"clock: stepped", true, false, func(l *lane) error {
+		return l.offWhile(l.anyNode(), l.between(100*time.Millisecond, farthest), (*lane).lasts)
+	}},
+	{"clock: an hour back", true, false, (*lane).hourBack},
+	{"clock: failover to another one", true, false, (*lane).failoverToOther},
+}
+
+const (
+	// moment is a step that is within what Leash holds back of a lease (renewal.Until), for the shortest there is: nothing excuses it.
+	moment = 20 * time.Millisecond
+	// farthest is the longest step but that of an hour: for so long a lock may stay when everything has been mended.
+	farthest = 2 * ttl
+)
+
+// anyNode is mostly a master, and now and then some node.
+func (l *lane) anyNode() *redistest.Node {
+	if l.rnd.IntN(4) > 0 {
+		return l.master()
+	}
+	n := pick(l.rnd, l.bed.cluster.Nodes)
+	l.weather.at(l.spell, n.Announced())
+	return n
+}
+
+// either is d, or the same back.
+func either(rnd *rand.Rand, d time.Duration) time.Duration {
+	return []time.Duration{d, -d}[rnd.IntN(2)]
+}
+
+// offWhile lets a node's clock be off by d, to one side or the other.
+func (l *lane) offWhile(n *redistest.Node, d time.Duration, while func(*lane)) error {
+	d = either(l.rnd, d)
+	if err := l.step(n, d); err != nil {
+		return err
+	}
+	while(l)
+	return l.step(n, -d)
+}
+
+// hourBack sets a clock back and forth, not forth and back: what was done meanwhile would last for an hour. When an hour passes at once Redis
+// takes the others of the cluster for dead until it hears of them.
+func (l *lane) hourBack() error {
+	n := l.anyNode()
+	if err := l.step(n, -time.Hour); err != nil {
+		return err
+	}
+	l.lasts()
+	return errors.Join(l.step(n, time.Hour), l.bed.cluster.AwaitStable(20*time.Second))
+}
+
+// failoverToOther makes a replica the master whose clock is ahead or behind, and sets it right then.
+func (l *lane) failoverToOther() error {
+	slot := l.slot()
+	master, replica := l.bed.cluster.MasterOf(slot), l.bed.cluster.ReplicaOf(slot)
+	if master == nil || replica == nil || replica.Clock == nil {
+		return errNone
+	}
+	d := either(l.rnd, l.between(100*time.Millisecond, farthest))
+	if err := l.step(replica, d); err != nil {
+		return err
+	}
+	passed := l.history.jump(l.served(master), d)
+	err := l.bed.cluster.Failover(replica) // Redis may refuse
+	passed(err == nil || l.bed.cluster.MasterOf(slot) == replica)
+	l.flickers()
+	return errors.Join(err, l.step(replica, -d))
+}
+
+// step sets a node's clock forward by d, or back.
+func (l *lane) step(n *redistest.Node, d time.Duration) error {
+	if n.Clock == nil {
+		return errNone
+	}
+	l.weather.at(l.spell, fmt.Sprintf("by %v", d))
+	done := l.history.jump(l.served(n), d)
+	err := n.Clock.Step(d)
+	done(err == nil)
+	return err
+}
+
+// served are the locks that a node serves.
+func (l *lane) served(n *redistest.Node) (keys []string) {
+	for _, key := range l.bed.realKeys() {
+		if l.bed.cluster.MasterOf(redistest.Slot(key)) == n {
+			keys = append(keys, key)
+		}
+	}
+	if slices.ContainsFunc(quorumKeys, func(key string) bool { return slices.Contains(keys, key) }) {
+		keys = append(keys, quorumKey)
+	}
+	return keys
+}
