@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -145,10 +146,13 @@ func (w *worker) lost(g grip, b *belief, what, reply string) bool {
 // margin is by how much Leash lets go of a hold before Redis does, at most, with the leases that are taken here.
 const margin = 120 * time.Millisecond
 
+// losses are the errors that say that a hold is over.
+var losses = []string{"-LOCKLOST", "-LOCKNOTHELD", "-SEMNOTHELD"}
+
 // premature blames Leash for the loss of a hold that it said was certain, unless somebody has broken it.
 func (w *worker) premature(b *belief, what, reply string) {
-	if strings.HasPrefix(reply, "-") && !strings.HasPrefix(reply, "-LOCKLOST") && !strings.HasPrefix(reply, "-LOCKNOTHELD") {
-		return // another answer, or none
+	if word, _, _ := strings.Cut(reply, " "); reply[0] == '-' && !slices.Contains(losses, word) {
+		return // another answer
 	}
 	if now := time.Now(); !b.over && !b.vague && now.Add(margin).Before(b.certain) && !w.history.explained(b.key, b.since, now) {
 		w.tally.blame(b.key, b.hold, "hold %d of %s was certain for %v more, and %s was answered %s", b.hold, b.key, round(b.certain.Sub(now)), what, reply)

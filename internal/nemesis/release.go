@@ -99,11 +99,12 @@ func (w *worker) give(c *client, g grip, args ...string) {
 		return
 	case reply[0] == '-':
 		w.tally.errored("release", reply)
-		if strings.HasPrefix(reply, "-LOCKLOST") || strings.HasPrefix(reply, "-LOCKNOTHELD") {
-			w.premature(b, args[0], reply)
-		}
+		w.premature(b, args[0], reply)
 	default:
 		w.tally.add("release", reply)
+		if b.mode == "permit" { // fewer than there were
+			w.premature(b, args[0], reply)
+		}
 		if b.mode != "quorum" && len(g) == 1 && b.mode != "permit" {
 			w.tally.blame(b.key, b.hold, "hold %d of %s with count %d: %v was answered %s", b.hold, b.key, b.count, args, reply)
 		}

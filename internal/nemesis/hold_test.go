@@ -1,0 +1,38 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+// TestPremature: a hold that was certain must not be denied, whatever kind it is of, but by force.
+func TestPremature(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		mode   string
+		age    time.Duration
+		broken bool
+		reply  string
+		want   int
+	}{
+		{"lost", "plain", 0, false, "-LOCKLOST lock:1 gone", 1},
+		{"not held", "plain", 0, false, "-LOCKNOTHELD no such hold", 1},
+		{"not held, says LOCK.CHECK", "plain", 0, false, ":0", 1},
+		{"no such permit", "permit", 0, false, "-SEMNOTHELD there is no such permit", 1},
+		{"a permit too few", "permit", 0, false, ":1", 1},
+		{"nobody knows", "permit", 0, false, "-LOCKTIMEOUT Redis did not answer", 0},
+		{"in its last moment", "permit", ttl, false, "-SEMNOTHELD there is no such permit", 0},
+		{"broken", "plain", 0, true, "-LOCKLOST lock:1 broken", 0},
+	} {
+		now := time.Now()
+		w := &worker{tally: newTally(), history: newHistory(&weather{})}
+		b := w.history.believe(&request{mode: row.mode, ttl: ttl}, "lock:1", "7", 7, now.Add(-row.age), now)
+		if row.broken {
+			w.history.forget("lock:1", false)(false, 0)
+		}
+		w.premature(b, "a question", row.reply)
+		if got := len(w.tally.wrong); got != row.want {
+			t.Errorf("%s: blamed %d times, want %d", row.name, got, row.want)
+		}
+	}
+}
