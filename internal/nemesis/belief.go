@@ -27,6 +27,7 @@ type belief struct {
 	last    time.Time     // when the last question was sent that was answered as to a holder
 	certain time.Time     // what Leash has said, or the lease, is good until then
 	until   time.Time     // and what a sign of life is good for
+	revived time.Time     // when its owner took it up anew, whose connection had ended when it was not certain any more; zero for never
 	over    bool
 	told    atomic.Pointer[news] // of its end
 }

@@ -163,7 +163,11 @@ func (w *worker) premature(b *belief, what, reply string) {
 func (w *worker) reattach(g grip) bool {
 	if b := g[0]; len(g) == 1 && b.owner != "" && b.mode != "permit" && !w.one(3) {
 		if w.conn = w.dial(); w.conn != nil {
+			at, certain := time.Now(), b.certain
 			if w.attach(w.conn, b, "reattach") {
+				if at.Add(margin).After(certain) {
+					b.revived = at
+				}
 				return true
 			}
 			w.drop()

@@ -59,11 +59,19 @@ func (w *worker) overdue(b *belief, sent, got time.Time, block time.Duration) {
 	}
 }
 
+// silent is how AWAITLOSS tells of a hold that Leash let go of since Redis did not answer until its lease might be over.
+const silent = "lost: silence"
+
 // contradict blames Leash when it said that b has ended, and what was asked at sent proves b. That Leash lets go of a lease a little before
-// Redis does is none.
+// Redis does is none; nor is it that the owner, whose connection Leash closed then, took the hold up anew in that moment, with which it is
+// certain for longer again.
 func (w *worker) contradict(b *belief, sent time.Time) {
 	n := b.told.Load()
 	if n == nil || !sent.After(n.at) || w.history.explained(b.key, b.since, sent) { // it may have been late by a clock, and in time by the next step
+		return
+	}
+	if n.what == silent && !b.revived.IsZero() && n.at.Sub(b.revived) < tellSlack+w.history.weather.rough(b.revived, n.at) {
+		b.told.CompareAndSwap(n, nil)
 		return
 	}
 	if n.at.Add(margin).Before(b.certain) && b.told.CompareAndSwap(n, nil) {
