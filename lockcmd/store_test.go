@@ -121,3 +121,43 @@ func TestRenewalsGoByTheWire(t *testing.T) {
 		}
 	})
 }
+
+// strays counts the commands of pipelines that come to a node that has not their slot.
+type strays struct{ atomic.Int64 }
+
+func (*strays) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (*strays) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (n *strays) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			if redis.HasErrorPrefix(cmd.Err(), "MOVED") {
+				n.Add(1)
+			}
+		}
+		return err
+	}
+}
+
+// TestRenewalsByTheClientGoStraight: without a link renewals are go-redis's turn, and it must read in them which node they are for. It would send
+// those of which it cannot to any node, and by its MOVED to the right one: all works then, and every hold is lost when a single node is silent.
+func TestRenewalsByTheClientGoStraight(t *testing.T) {
+	rdb, astray := dialCluster(t, sharedCluster(t).Addrs()...), &strays{}
+	if err := each(rdb, func(c *redis.Client) error { c.AddHook(astray); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	s := leash(t, rdb, Config{WatchdogTimeout: 300 * time.Millisecond}, func(s *Service) {
+		s.cfg.Wires = func(_ time.Time, _, _, _ int, _, dst []byte) ([]byte, bool, error) {
+			return dst, false, errors.New("no link")
+		}
+	})
+	a := connect(t, s)
+	for range 9 {
+		a.token(newKey())
+	}
+	eventually(t, 20*time.Second, "the holds are renewed", func() bool { return s.watchdog.Stats.Renewals.Load() > 50 })
+	if n := astray.Load(); n > 0 {
+		t.Errorf("%d renewals went to a wrong node first", n)
+	}
+}
