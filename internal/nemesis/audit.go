@@ -39,6 +39,7 @@ type audit struct {
 	longest time.Duration                // for which a lock was free while somebody waited, and nothing was broken
 	fairest time.Duration                // the same of those with fairSlack
 	sights  map[string]*sight            // by lock, the latest
+	seats   map[string][]seat            // by lock, which master had it
 }
 
 // sight is what some node had of a lock, as long as that is the same.
@@ -67,6 +68,7 @@ func newAudit(b *bed, h *history, t *tally, grace time.Duration) *audit {
 	return &audit{
 		bed: b, history: h, tally: t, grace: grace,
 		waits: make(map[string]map[int]time.Time), free: make(map[string]time.Time), sights: make(map[string]*sight),
+		seats: make(map[string][]seat),
 	}
 }
 
@@ -194,6 +196,9 @@ func (a *audit) sighted(s seen, tokens []string, errs ...error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.recount(s, tokens)
+	if seats := a.seats[key]; len(seats) == 0 || seats[len(seats)-1].node != s.node.Announced() {
+		a.seats[key] = append(seats, seat{s.node.Announced(), asked})
+	}
 	if !s.free {
 		delete(a.free, key)
 		return

@@ -26,7 +26,7 @@
 // An auditor reads the locks in Redis itself, past Leash: what was released never comes back, nothing stays for longer than its lease
 // after its holder's end, and no lock is free while somebody waits for it; time in which something was broken does not count, so there is
 // a calm after each storm, nor the grace of a new master; and some wait without end. What LOCK.TTL and AWAITLOSS say is compared with what
-// becomes of the hold. When all clients have gone every lock can be had, and the Leashes use as little as before.
+// becomes of the hold. A lock may be lost for silence only where something was broken: not at one master because another is silent. When all clients have gone every lock can be had, and the Leashes use as little as before.
 //
 // Counters and latches have no holders: what is given and taken must add up. A request that was not answered was done once or not at all, at
 // some time, and nobody can ask; so there is soon another counter, and no history has more than a few such requests.

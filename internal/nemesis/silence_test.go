@@ -1,0 +1,52 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestSilenced: a lock may be lost by silence only where something was broken.
+func TestSilenced(t *testing.T) {
+	start := time.Now().Truncate(time.Second)
+	after := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	cut := func(name string, upstream bool, where ...string) *spell {
+		return &spell{name: name, upstream: upstream, where: where, from: after(15), to: after(18)}
+	}
+	log := filepath.Join(t.TempDir(), "log")
+	line := "time=" + after(20).Format(time.RFC3339) + ` level=WARN msg="lock lost" key=lock:1 db=0 owner=me token=7 reason=silence client=127.0.0.1:1` + "\n"
+	if err := os.WriteFile(log, []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stayed := []seat{{"here", start}}
+	for _, row := range []struct {
+		name   string
+		seats  []seat
+		spells []*spell
+		wrong  bool
+	}{
+		{"nothing was broken", stayed, nil, true},
+		{"its master", stayed, []*spell{cut("network: cut", true, "here")}, false},
+		{"another master", stayed, []*spell{cut("network: cut", true, "there")}, true},
+		{"another, and its own", stayed, []*spell{cut("network: cut", true, "there"), cut("redis: stopped", true, "here")}, false},
+		{"long before", stayed, []*spell{{upstream: true, where: []string{"here"}, from: after(1), to: after(14)}}, false},
+		{"too long before", stayed, []*spell{{upstream: true, where: []string{"here"}, from: after(1), to: after(2)}}, true},
+		{"nobody knows where", stayed, []*spell{cut("this machine stalled", true)}, false},
+		{"a slot", stayed, []*spell{cut("redis: slot moved", true, "the slot of lock:2", "there")}, false},
+		{"its Leash", stayed, []*spell{cut("leash: stopped", false, "leash 1")}, false},
+		{"another Leash", stayed, []*spell{cut("leash: stopped", false, "leash 2")}, true},
+		{"its clients", stayed, []*spell{cut("clients: network cut", false, "leash 1")}, true},
+		{"it was elsewhere before", []seat{{"there", start}, {"here", after(18)}}, nil, false},
+		{"it has been elsewhere since", []seat{{"here", start}, {"there", after(21)}}, []*spell{cut("network: cut", true, "there")}, true},
+		{"it was never seen", nil, nil, false},
+	} {
+		h := newHistory(&weather{spells: row.spells}, log)
+		if err := h.silenced(map[string][]seat{"lock:1": row.seats}); (err != nil) != row.wrong {
+			t.Errorf("%s: got %v", row.name, err)
+		}
+	}
+	if _, _, ok := lostBySilence(`time=2026-01-02T03:04:05Z level=WARN msg="lock lost" key=a db=0 reason=gone client=1`); ok {
+		t.Error("gone is no silence")
+	}
+}
