@@ -72,17 +72,18 @@ func (s *sentry) report() (sight, error) {
 	return seen, s.err
 }
 
-// sentryParts is into how many parts a patrol is divided, with pauses between.
-const sentryParts = 100
+// sentryPause is between two requests of a patrol. Few at a time are asked for, so that acquires do not wait for them.
+const sentryPause = 10 * time.Millisecond
 
 // patrol goes round the holds of a node.
 func (s *sentry) patrol(ctx context.Context, node int) {
 	c, err := redistest.Dial(s.routes[node].addr)
 	if err == nil {
 		defer c.Close()
-		ticker := time.NewTicker(s.opt.period() / sentryParts)
+		ticker := time.NewTicker(sentryPause)
 		defer ticker.Stop()
-		for part := 0; err == nil; part = (part + 1) % sentryParts {
+		parts := int(s.opt.period() / sentryPause)
+		for part := 0; err == nil; part = (part + 1) % parts {
 			select {
 			case <-ctx.Done():
 				return
@@ -91,7 +92,7 @@ func (s *sentry) patrol(ctx context.Context, node int) {
 			s.mu.Lock()
 			all := s.numbers[node]
 			s.mu.Unlock()
-			err = s.look(c, all[len(all)*part/sentryParts:len(all)*(part+1)/sentryParts])
+			err = s.look(c, all[len(all)*part/parts:len(all)*(part+1)/parts])
 		}
 	}
 	s.mu.Lock()

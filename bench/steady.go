@@ -12,8 +12,7 @@ import (
 // steadyClients share the rate of measureSteady.
 const steadyClients = 10
 
-// measureSteady takes a lock rate times a second, and releases it at once. How long an acquire took counts from when it was due, whether or not
-// the one before it had been answered by then.
+// measureSteady takes a lock rate times a second, and releases it at once. How long an acquire took counts from when it was sent, see beat.
 func measureSteady(ctx context.Context, addr string, rate int, lasts time.Duration) (*histogram, error) {
 	samples := make([]histogram, steadyClients)
 	errs := make([]error, steadyClients)
@@ -61,17 +60,14 @@ func lookSteadily(ctx context.Context, at route, every, lasts time.Duration, h *
 	for !at.owns(holdKey(key)) {
 		key++
 	}
-	began := time.Now()
-	for due := began; due.Sub(began) < lasts; due = due.Add(every) {
-		if err := pause(ctx, time.Until(due)); err != nil {
-			return err
-		}
+	b := newBeat(time.Now(), every, lasts)
+	for b.next(ctx) {
 		if _, err := c.Do("EVAL", "return redis.call('PTTL', KEYS[1])", "1", holdKey(key)); err != nil {
 			return err
 		}
-		h.add(time.Since(due))
+		h.add(time.Since(b.from))
 	}
-	return nil
+	return context.Cause(ctx)
 }
 
 // takeSteadily is one of the clients, number i.
@@ -81,18 +77,15 @@ func takeSteadily(ctx context.Context, addr string, i int, every, lasts time.Dur
 		return err
 	}
 	defer c.Close()
-	began := time.Now().Add(every * time.Duration(i) / steadyClients)
-	for due, n := began, i; due.Sub(began) < lasts; due, n = due.Add(every), n+steadyClients {
-		if err := pause(ctx, time.Until(due)); err != nil {
-			return err
-		}
+	b := newBeat(time.Now().Add(every*time.Duration(i)/steadyClients), every, lasts)
+	for n := i; b.next(ctx); n += steadyClients {
 		if err := ask(c, "LOCK.ACQUIRE", []int{-1 - n}); err != nil {
 			return err
 		}
-		h.add(time.Since(due))
+		h.add(time.Since(b.from))
 		if err := ask(c, "LOCK.RELEASE", []int{-1 - n}); err != nil {
 			return err
 		}
 	}
-	return nil
+	return context.Cause(ctx)
 }

@@ -31,7 +31,8 @@ third of the TTL). The columns of a row, each for so many holds that are kept at
   leash CPU µs, redis CPU µs
                   for each renewal of a hold: of Leash as the kernel counts it, of Redis as it counts the scripts itself
   heap B, RSS B   of Leash for each hold: what the garbage collector found in use, and what the process has got from the kernel
-  p50 ms, p99 ms  of LOCK.ACQUIRE, sent at a steady rate by ten other connections, from the moment at which it was due
+  p50 ms, p99 ms  of LOCK.ACQUIRE, sent at a steady rate by ten other connections; what was late because the one before it was still under way
+                  counts from when it was due
   direct p99 ms   of a script that looks at one key, sent to Redis itself meanwhile: so much of it is the time of Redis and of the machine
 
 Usage: go run ./bench watchdog [flags]
