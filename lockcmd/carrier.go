@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -139,6 +140,14 @@ func (c *Carrier) newest(match func(*hold) bool) *hold {
 		}
 	}
 	return nil
+}
+
+// takeLocked makes h the newest of the carrier's holds.
+func (c *Carrier) takeLocked(h *hold) {
+	if len(c.holds) == cap(c.holds) { // an eighth to spare: append would have up to as much again
+		c.holds = append(slices.Grow([]*hold(nil), len(c.holds)+len(c.holds)/8+1), c.holds...)
+	}
+	c.holds = append(c.holds, h)
 }
 
 func (c *Carrier) dropLocked(h *hold) { c.holds = without(c.holds, h) }

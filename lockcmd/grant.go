@@ -65,7 +65,7 @@ func (c *Carrier) hang(ctx context.Context, h *hold, id string, counts bool, unt
 	}
 	if ok && fresh {
 		h.state = held
-		c.holds = append(c.holds, h)
+		c.takeLocked(h)
 		h.startTimerLocked()
 		c.watchIdleLocked(h)
 		c.greetLocked(h)

@@ -192,7 +192,7 @@ func (c *Carrier) hangAll(ctx context.Context, holds []*hold, until []time.Time)
 			break
 		}
 		h.state = held
-		c.holds = append(c.holds, h)
+		c.takeLocked(h)
 		s.stats.holds.Add(1)
 		s.watchdog.Add(&h.watch, h.plan(until[i]))
 		c.greetLocked(h)

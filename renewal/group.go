@@ -53,6 +53,9 @@ func (g *group) expect(now moment) { g.due, g.regular = g.next(now), true }
 // add takes h in, of which nothing that was found out before known is news.
 func (g *group) add(h *Hold, known moment) {
 	h.group, h.at = g, int32(len(g.holds))
+	if len(g.holds) == cap(g.holds) { // an eighth to spare: append would have up to as much again
+		g.holds = append(slices.Grow([]*Hold(nil), len(g.holds)+len(g.holds)/8+1), g.holds...)
+	}
 	g.holds = append(g.holds, h)
 	if g.lease {
 		g.learn(h, known)
