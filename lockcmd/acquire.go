@@ -62,7 +62,7 @@ const tolerable = 250 * time.Millisecond
 // deadlock reports whether an ACQUIRE that waits on the connection of h would wait for itself (R5): h is another owner's, and cannot be held
 // together with what w asks for. It is called with the carrier's mu.
 func (w wish) deadlock(h *hold) bool {
-	return h.lock() == w.lock() && h.mode() != permit && !h.isOf(w.owner) && h.state != releasing && !(h.mode().shared && w.mode.shared)
+	return h.mode() != permit && !h.isOf(w.owner) && h.state != releasing && !(h.mode().shared && w.mode.shared)
 }
 
 // waitsForItself reports whether a wait for w's lock would be for a hold of this very connection. Redis is asked, for another connection, of
@@ -70,7 +70,7 @@ func (w wish) deadlock(h *hold) bool {
 func (c *Carrier) waitsForItself(w wish) bool {
 	var ended []*hold
 	for {
-		h := c.newest(func(h *hold) bool { return w.deadlock(h) && !slices.Contains(ended, h) })
+		h := c.newest(w.lock(), func(h *hold) bool { return w.deadlock(h) && !slices.Contains(ended, h) })
 		if h == nil || c.service.present(h) {
 			return h != nil
 		}
@@ -111,16 +111,14 @@ func (c *Carrier) enter(w wish) (own *hold, ok bool) {
 		return nil, false
 	}
 	for {
-		h := c.newest(func(h *hold) bool {
-			return h.lock() == w.lock() && h.isOf(w.owner) && h.mode().like(w.mode)
-		})
+		h := c.newest(w.lock(), func(h *hold) bool { return h.isOf(w.owner) && h.mode().like(w.mode) })
 		if h == nil {
 			return nil, true
 		}
 		if !h.open(until) {
 			return nil, false
 		}
-		if c.newest(func(other *hold) bool { return other == h }) != nil {
+		if c.newest(w.lock(), func(other *hold) bool { return other == h }) != nil {
 			return h, true
 		}
 		h.close() // it ended meanwhile

@@ -130,13 +130,19 @@ func (c *Carrier) Holds() int {
 	return len(c.holds)
 }
 
-// newest is the carrier's newest hold for which match says yes, nil when there is none.
-func (c *Carrier) newest(match func(*hold) bool) *hold {
+// newest is the carrier's newest hold of the lock for which match says yes, nil when there is none. A connection may have 100,000 holds, and
+// a semaphore as many permits: the holds of the key are looked through, or the connection's if they are fewer. match is called with the mutexes
+// of both.
+func (c *Carrier) newest(lock lockID, match func(*hold) bool) *hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := len(c.holds) - 1; i >= 0; i-- {
-		if match(c.holds[i]) {
-			return c.holds[i]
+	own := func(h *hold) bool { return h.carrier == c && h.state != over && h.lock() == lock && match(h) }
+	if h, ok := c.service.findAmong(lock.key, len(c.holds), own); ok {
+		return h
+	}
+	for _, h := range slices.Backward(c.holds) {
+		if own(h) {
+			return h
 		}
 	}
 	return nil

@@ -1,6 +1,8 @@
 package lockcmd
 
 import (
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -41,4 +43,78 @@ func TestR11ReleaseOfAnEndedCarrierLeavesTheNextOneAlone(t *testing.T) {
 	eventually(t, time.Second, "the hold ends", func() bool { return !exists(t, straight.rdb, key) })
 	a.token(key, "OWNER", "x")
 	want(t, connect(t, straight).do("LOCK.ACQUIRE", key), "$-1")
+}
+
+// TestNewestIsOfTheConnectionAndTheKey, whether its holds or those of the key are looked through.
+func TestNewestIsOfTheConnectionAndTheKey(t *testing.T) {
+	s := idleService(t)
+	a, b, until := connect(t, s), connect(t, s), time.Now().Add(time.Minute)
+	take := func(c *conn, key string, db int) *hold {
+		w := wish{key: key, db: db, mode: read, ttl: time.Minute}
+		h, _ := c.carrier.newTry(w, nil).hold(result{kind: granted, token: 1, left: w.ttl, sent: time.Now()})
+		if !c.carrier.hang(t.Context(), h, "", true, until) {
+			t.Fatal("it is not held")
+		}
+		return h
+	}
+	const key = "popular"
+	any := func(*hold) bool { return true }
+	newest := func(c *conn, want *hold) {
+		t.Helper()
+		if got := c.carrier.newest(lockID{0, key}, any); got != want {
+			t.Errorf("got %p, want %p", got, want)
+		}
+	}
+	newest(a, nil)
+	first := take(a, key, 0)
+	second := take(a, key, 0)
+	take(a, key, 1)
+	others := []*hold{take(b, key, 0)}
+	newest(a, second)
+	for range 100 { // more of the key than of the connection
+		others = append(others, take(b, key, 0))
+	}
+	newest(a, second)
+	for i := range 1000 { // fewer
+		take(a, strconv.Itoa(i), 0)
+	}
+	newest(a, second)
+	second.settle(over, held) // though it is in the books still
+	newest(a, first)
+	newest(b, others[len(others)-1])
+	a.carrier.End(Expire)
+	newest(a, nil)
+}
+
+// last is the carrier's newest hold for which match says yes, of whatever lock.
+func (c *Carrier) last(match func(*hold) bool) *hold {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, h := range slices.Backward(c.holds) {
+		if match(h) {
+			return h
+		}
+	}
+	return nil
+}
+
+// BenchmarkNewest is how long a connection looks for its hold of a key.
+func BenchmarkNewest(b *testing.B) {
+	for _, holds := range []int{1, 1000, 100_000} {
+		b.Run(strconv.Itoa(holds), func(b *testing.B) {
+			s := idleService(b)
+			c := connect(b, s)
+			for i := range holds {
+				w := wish{key: strconv.Itoa(i), mode: plain, ttl: time.Minute}
+				h, until := c.carrier.newTry(w, nil).hold(result{kind: granted, token: 1, left: w.ttl, sent: time.Now()})
+				c.carrier.hang(b.Context(), h, "", true, until)
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if c.carrier.mine(strconv.Itoa(i%holds), options{}) == nil {
+					b.Fatal("there is none")
+				}
+			}
+		})
+	}
 }

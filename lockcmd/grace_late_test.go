@@ -44,7 +44,7 @@ func TestR2GraceLateRestore(t *testing.T) {
 				return a.do(words...)
 			}
 			tokenOf(t, ask(c.take))
-			h := a.carrier.newest(func(*hold) bool { return true })
+			h := a.carrier.last(func(*hold) bool { return true })
 			restore := h.mode().restore
 			rdb.ScriptLoad(t.Context(), restore.source)
 			rdb.ConfigSet(t.Context(), "slowlog-log-slower-than", "0")

@@ -133,7 +133,7 @@ func TestR2GraceCountsMoves(t *testing.T) {
 					modes := strings.Fields(mode)
 					token := first.token(append([]string{key, "OWNER", "me"}, modes...)...)
 					a.attach(key, "me", token)
-					h := a.carrier.newest(func(*hold) bool { return true })
+					h := a.carrier.last(func(*hold) bool { return true })
 					if n := h.moves(); n != 1 {
 						t.Fatalf("it was moved %d times", n)
 					}

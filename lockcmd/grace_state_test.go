@@ -77,7 +77,7 @@ func TestR2GracePutsLeasesRight(t *testing.T) {
 				}
 				s.watchdog.CheckAll()
 				eventually(t, soon, "the lease is right", func() bool { return rdb.PTTL(t.Context(), key).Val() > 5*time.Minute })
-				h := a.carrier.newest(func(*hold) bool { return true })
+				h := a.carrier.last(func(*hold) bool { return true })
 				if left := time.Until(s.watchdog.Until(&h.watch)); left < 5*time.Minute {
 					t.Errorf("it is believed in for %v", left)
 				}
@@ -102,7 +102,7 @@ func TestR2RestoreDisplacedWritesNothing(t *testing.T) {
 		a.token(key, "WRITE", "OWNER", "me")
 		before := writeRecord(t, rdb, key)
 		a.token(key, "READ", "OWNER", "me")
-		h := a.carrier.newest(func(h *hold) bool { return h.mode() == read })
+		h := a.carrier.last(func(h *hold) bool { return h.mode() == read })
 		defer s.graces.begin(t, key)()
 		m, _ := s.graces.serves(key, time.Time{}, time.Now().Add(soon))
 		rdb.HDel(t.Context(), key, "me") // forgotten, and what was written then

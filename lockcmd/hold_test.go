@@ -19,12 +19,7 @@ func TestR24AMillionHoldsFit(t *testing.T) {
 // TestR24AHoldTakesLittle: all that is kept of a hold, with a key of 18 bytes, counts. Of the 400 bytes that a hold may cost the process as
 // a whole, the garbage collector's headroom has the rest.
 func TestR24AHoldTakesLittle(t *testing.T) {
-	rdb := dialServer(t, sharedServer(t).Addr)
-	log := slog.New(slog.DiscardHandler)
-	s, err := New(Config{}, rdb, listener(t, rdb, log), log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := idleService(t)
 	const carriers, each = 100, 1000
 	for _, row := range []struct {
 		name, owner string
@@ -56,6 +51,16 @@ func TestR24AHoldTakesLittle(t *testing.T) {
 			c.carrier.End(Expire)
 		}
 	}
+}
+
+// idleService is a Service that does nothing by itself.
+func idleService(t testing.TB) *Service {
+	rdb, log := dialServer(t, sharedServer(t).Addr), slog.New(slog.DiscardHandler)
+	s, err := New(Config{}, rdb, listener(t, rdb, log), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // heapInUse is how many bytes can be reached.

@@ -111,7 +111,7 @@ func TestR30ReleaseOfACountIsToldToTheCarrier(t *testing.T) {
 			for range 3 {
 				token = a.token(key, "OWNER", "me", mode)
 			}
-			h := a.carrier.newest(func(*hold) bool { return true })
+			h := a.carrier.last(func(*hold) bool { return true })
 			for n := int64(2); n > 0; n-- {
 				want(t, b.do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(token, 10)), ":0")
 				eventually(t, time.Second, "the carrier's Leash knows", func() bool {

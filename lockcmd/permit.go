@@ -53,9 +53,7 @@ func parsePermit(b []byte) (permit string, ok bool) {
 	return hex.EncodeToString(raw), true
 }
 
-// isPermit matches the hold of a permit of a semaphore.
-func isPermit(lock lockID, permitID string) func(*hold) bool {
-	return func(h *hold) bool {
-		return h.mode() == permit && h.lock() == lock && (permitID == "" || h.isOf(permitID))
-	}
+// isPermit matches the hold of that permit of a semaphore, or of any.
+func isPermit(permitID string) func(*hold) bool {
+	return func(h *hold) bool { return h.mode() == permit && (permitID == "" || h.isOf(permitID)) }
 }

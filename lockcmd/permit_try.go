@@ -112,7 +112,7 @@ func (t *permitTry) undoMove(m *move) {
 // superseded settles the hold of a permit in which this connection believes, when Redis has one of it with another token, or on another
 // carrier: it was ended or moved by another way of the owner's; or it is lost, and a nonempty message is the error to answer (R26).
 func (t *permitTry) superseded(id string, token int64, until time.Time) (msg string) {
-	s, own := t.carrier.service, t.carrier.newest(isPermit(t.wish.lock(), id))
+	s, own := t.carrier.service, t.carrier.newest(t.wish.lock(), isPermit(id))
 	if own == nil {
 		return ""
 	}
@@ -157,7 +157,7 @@ func (t *permitTry) fresh(sent time.Time) (holds []*hold, until []time.Time, msg
 			return nil, nil, msgShort
 		}
 		if t.wish.id != "" { // else they are new
-			if own := t.carrier.newest(isPermit(t.wish.lock(), p)); own != nil && own.token == token {
+			if own := t.carrier.newest(t.wish.lock(), isPermit(p)); own != nil && own.token == token {
 				continue
 			}
 			if msg := t.superseded(p, token, t.carrier.service.deadline()); msg != "" {
@@ -244,7 +244,7 @@ func (t *permitTry) undoLater(keep int64) {
 	}
 	var loose []string
 	for _, p := range t.permits {
-		if s.find(t.wish.lock(), isPermit(t.wish.lock(), p)) == nil {
+		if s.find(t.wish.lock(), isPermit(p)) == nil {
 			loose = append(loose, p)
 		}
 	}

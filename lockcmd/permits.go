@@ -79,7 +79,7 @@ func (t *permitTry) unsettled() bool {
 		if !t.carrier.awaitSettled(t.wish.lock(), permit, p, until) {
 			return true
 		}
-		if h := t.carrier.newest(isPermit(t.wish.lock(), p)); h != nil && !h.is(held) {
+		if h := t.carrier.newest(t.wish.lock(), isPermit(p)); h != nil && !h.is(held) {
 			return true
 		}
 	}
@@ -115,7 +115,7 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 		return appendError(dst, msg)
 	}
 	if len(permits) == 0 {
-		h := c.newest(isPermit(lock, ""))
+		h := c.newest(lock, isPermit(""))
 		if h == nil {
 			return appendError(dst, msgNoPermit)
 		}
@@ -139,7 +139,7 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 
 // releasePermit gives one permit back, whoever holds it. A nonempty message is the error to answer.
 func (s *Service) releasePermit(c *Carrier, lock lockID, id string, until time.Time) (given bool, msg string) {
-	h := s.find(lock, isPermit(lock, id))
+	h := s.find(lock, isPermit(id))
 	if h == nil {
 		return s.revokePermit(lock, id, until)
 	}

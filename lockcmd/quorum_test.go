@@ -243,7 +243,7 @@ func TestQuorumHidesWhatComesLate(t *testing.T) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		c := connect(t, s)
 		token := c.token(key)
-		h := c.carrier.newest(func(*hold) bool { return true })
+		h := c.carrier.last(func(*hold) bool { return true })
 		c.carrier.mu.Lock()
 		h.more().bundle = &bundle{}
 		c.carrier.mu.Unlock()

@@ -249,7 +249,7 @@ func TestR2RestoreYields(t *testing.T) {
 						take = append(take, mode)
 					}
 					token := tokenOf(t, a.do(take...))
-					h := a.carrier.newest(func(*hold) bool { return true })
+					h := a.carrier.last(func(*hold) bool { return true })
 					end := s.graces.begin(t, key)
 					defer end()
 					forget(t, rdb, key)
@@ -294,7 +294,7 @@ func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
 		s := leash(t, rdb, graceConfig(), graceful)
 		a, key := connect(t, s), newKey()
 		a.token(key)
-		h := a.carrier.newest(func(*hold) bool { return true })
+		h := a.carrier.last(func(*hold) bool { return true })
 		end := s.graces.begin(t, key)
 		m, ok := s.graces.serves(key, time.Time{}, time.Now().Add(soon))
 		if !ok || !m.graced() {

@@ -200,6 +200,22 @@ func (s *Service) find(lock lockID, match func(*hold) bool) *hold {
 	return nil
 }
 
+// findAmong is the newest present hold of key for which match says yes, nil when there is none. ok is false when it was not among that many,
+// and there are more.
+func (s *Service) findAmong(key string, most int, match func(*hold) bool) (found *hold, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for h := range s.holds.of(key) {
+		if most--; most < 0 {
+			return nil, false
+		}
+		if match(h) {
+			return h, true
+		}
+	}
+	return nil, true
+}
+
 func (s *Service) index(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

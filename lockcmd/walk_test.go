@@ -307,7 +307,7 @@ func (w *walk) difference() string {
 				continue
 			}
 			n++
-			own := c.carrier.newest(func(own *hold) bool { return own.token == h.token })
+			own := c.carrier.last(func(own *hold) bool { return own.token == h.token })
 			if own == nil {
 				return fmt.Sprintf("%s does not know of its hold %d", c.name, h.token)
 			}
