@@ -33,15 +33,16 @@ func standingIn(rdb redis.UniversalClient, key string) standing {
 	return standing{order(rdb, key), scores(queueKeys(key)[1]), scores(queueKeys(key)[2])}
 }
 
-// line puts n into the queue of a key, every third of them not through a Leash; its names say who. step is what each adds to the scores.
-func line(rdb redis.UniversalClient, key string, n int, first, step float64) (names []string) {
+// line puts n into the queue of a key, every third of them not through a Leash; its names say who. step is what each adds to the scores; a Leash's count
+// as alive until alive.
+func line(rdb redis.UniversalClient, key string, n int, alive, first, step float64) (names []string) {
 	ctx, keys, pipe := context.Background(), queueKeys(key), rdb.Pipeline()
 	for i := range n {
 		name := "me:" + strconv.Itoa(i)
 		if i%3 == 2 {
 			name = "java:" + strconv.Itoa(i)
 		} else {
-			pipe.ZAdd(ctx, keys[2], redis.Z{Score: first, Member: name})
+			pipe.ZAdd(ctx, keys[2], redis.Z{Score: alive, Member: name})
 		}
 		pipe.RPush(ctx, keys[0], name)
 		pipe.ZAdd(ctx, keys[1], redis.Z{Score: first + float64(i)*step, Member: name})
@@ -63,12 +64,12 @@ func leave(t *testing.T, rdb redis.UniversalClient, key string, owners ...string
 // Redisson or through Leash.
 func TestR22SeveralLeaveAsOneByOne(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		now := float64(time.Now().UnixMilli())
 		for _, n := range []int{1, 2, 7, 60, 1300} {
 			for _, many := range []int{1, n / 2, n} {
+				now := float64(time.Now().UnixMilli())
 				ours, javas := newKey(), newKey()
 				for _, key := range []string{ours, javas} {
-					line(rdb, key, n, now+600e6, 300e3) // so far ahead that no score comes near the least
+					line(rdb, key, n, now+19e3, now+600e6, 300e3) // so far ahead that no score comes near the least
 				}
 				gone := slices.Clone(order(rdb, ours))
 				rand.Shuffle(n, func(i, j int) { gone[i], gone[j] = gone[j], gone[i] })
@@ -96,7 +97,7 @@ func TestR22SeveralWhoLeaveReapNobody(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		began, together, single := time.Now().UnixMilli(), newKey(), newKey()
 		for _, key := range []string{together, single} {
-			line(rdb, key, 40, float64(began-5000), 100e3) // the first of them would be dead for Redisson
+			line(rdb, key, 40, float64(began-5000), float64(began-5000), 100e3) // the first of them would be dead for Redisson
 		}
 		gone := []string{"me:3", "me:7", "java:8", "me:0", "me:30", "java:29"}
 		leave(t, rdb, together, gone...)
@@ -268,7 +269,7 @@ func TestR22ThousandsOfDeadAreTakenOutInParts(t *testing.T) {
 		s, ctx, now := leash(t, rdb, Config{Wire: overTheClient}), context.Background(), float64(time.Now().UnixMilli())
 		for _, waits := range [][]string{nil, {"BLOCK", "0"}} {
 			key, a, before := newKey(), connect(t, s), calls.calls.Load()
-			dead := line(rdb, key, n, now-600e3, 1)
+			dead := line(rdb, key, n, now-600e3, now-600e3, 1)
 			rdb.RPush(ctx, queueKeys(key)[0], "java:alive")
 			rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: now + 3600e6, Member: "java:alive"})
 			want(t, a.do("LOCK.ACQUIRE", key, "FAIR"), "$-1")
@@ -285,7 +286,7 @@ func TestR22ThousandsOfDeadAreTakenOutInParts(t *testing.T) {
 				t.Errorf("the score behind them is %d, want %d", got, want)
 			}
 			rdb.Del(ctx, queueKeys(key)...)
-			line(rdb, key, n, now-600e3, 1)
+			line(rdb, key, n, now-600e3, now-600e3, 1)
 			a.token(append([]string{key, "FAIR"}, waits...)...)
 			if got := calls.calls.Load() - before; got < 6 { // more where the machine stalls
 				t.Errorf("got %d calls, want 3 each", got)

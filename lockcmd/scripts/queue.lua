@@ -1,6 +1,6 @@
 -- queue.lua stands behind the prelude of the scripts that know of FAIR waiters: the order in which they came, and who of them lives (R22).
 local WAIT, AHEAD, DAY = 300000, 60000, 86400000 -- ms that Redisson adds for each waiter; that our scores stay ahead at least; of a day
-local GRACE = 20000 -- ms for which a waiter of ours is let be when nobody knows whether Redis was away
+local GRACE = 20000 -- ms for which a waiter of ours is let be when nobody knows whether Redis was away; none says that it lives for longer
 local STEP, REAP = 500, 1000 -- how many are read at once; how many dead one call takes out at the most: it must not keep Redis for long
 
 -- fair is the queue whose keys stand in KEYS from at on: Redisson's list of owners and its zset of the ms after which each counts as dead;
@@ -81,6 +81,18 @@ local function fair(at)
     if redis.call('EXISTS', list) == 0 then redis.call('DEL', timeouts, waiters) end
   end
 
+  -- sober lets nobody of ours count as alive for longer than any says of itself: Redis's clock has been set back since, and who is dead would
+  -- stand there for as long. Who lives is heard of again.
+  local function sober()
+    local later = {}
+    for _, owner in ipairs(redis.call('ZRANGEBYSCORE', waiters, now + GRACE, '+inf')) do
+      later[#later + 1] = now + GRACE
+      later[#later + 1] = owner
+    end
+    pass(waiters)
+    each('ZADD', waiters, later)
+  end
+
   -- dead is who of those that stand first does not live: a waiter of ours that was not heard of, and any other when its score has come, as
   -- Redisson does, or when it has none: it would stand there for ever. ours is how many of them are ours.
   local function dead(before)
@@ -90,6 +102,7 @@ local function fair(at)
       local heard, theirs = scores(waiters, some), scores(timeouts, some)
       for i, owner in ipairs(some) do
         local alive, score = tonumber(heard[i]), tonumber(theirs[i])
+        if alive and alive > now + GRACE then sober() end
         if alive and alive >= before or not alive and score and score > now then return who, ours end
         who[#who + 1] = owner
         if alive then ours = ours + 1 end
