@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -71,6 +72,61 @@ func TestR22LiveWaitersKeepTheirOrder(t *testing.T) {
 				want(t, conns[i].do("LOCK.RELEASE", key), ":1")
 			}
 			wantNothingLeft(t, rdb, key)
+		})
+	}
+}
+
+// TestR25StepsOfTheClock: a hold goes on over steps of Redis's clock that leave it some time, and is as easily released after them. One that leaves it
+// none ends it: another gets in, and its holder is told.
+func TestR25StepsOfTheClock(t *testing.T) {
+	const ttl = 9 * time.Second // after a renewal, a third of it passes until the next
+	for name, row := range map[string]struct {
+		steps []time.Duration
+		lost  bool
+	}{
+		"within what is left":  {[]time.Duration{4 * time.Second}, false},
+		"an hour back":         {[]time.Duration{-time.Hour}, false},
+		"an hour back, forth":  {[]time.Duration{-time.Hour, time.Hour}, false},
+		"forth, back":          {[]time.Duration{4 * time.Second, -4 * time.Second}, false},
+		"forward by more":      {[]time.Duration{ttl}, true},
+		"an hour forward":      {[]time.Duration{time.Hour}, true},
+		"an hour forth, back":  {[]time.Duration{time.Hour, -time.Hour}, true},
+		"a moment, many times": {slices.Repeat([]time.Duration{20 * time.Millisecond}, 10), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rdb, step := stepped(t)
+			s := leash(t, rdb, Config{WatchdogTimeout: ttl})
+			holders, keys := make(map[*mode]*conn), make(map[*mode]string)
+			for _, m := range modes {
+				holders[m], keys[m] = connect(t, s), newKey()
+				holders[m].hold(keys[m], m.option, "OWNER", "me")
+			}
+			permits, holder := semaphore(t, s, 1), connect(t, s)
+			permit := holder.permit(permits)
+			for _, d := range row.steps {
+				step(d)
+				for _, m := range modes { // what is over is found to be so
+					rdb.Exists(t.Context(), keys[m])
+				}
+				connect(t, s).do("SEM.ACQUIRE", permits)
+			}
+			renewed := s.watchdog.Stats.Renewals.Load()
+			if row.lost {
+				for _, m := range modes {
+					want(t, receive(t, holders[m].losses, ttl/3+time.Second), keys[m]+" gone")
+				}
+				want(t, receive(t, holder.losses, ttl/3+time.Second), permits+" gone")
+				return
+			}
+			eventually(t, 2*ttl, "all are renewed twice", func() bool { return s.watchdog.Stats.Renewals.Load() > renewed+int64(2*len(modes)+2) })
+			for _, m := range modes {
+				want(t, connect(t, s).do(append([]string{"LOCK.ACQUIRE", keys[m]}, alone(m)...)...), "$-1")
+				want(t, holders[m].do("LOCK.RELEASE", keys[m], "OWNER", "me"), ":1")
+				wantNothing(t, rdb, keys[m], holders[m])
+			}
+			want(t, connect(t, s).do("SEM.ACQUIRE", permits), "$-1")
+			want(t, holder.do("SEM.RELEASE", permits, permit), ":1")
 		})
 	}
 }
