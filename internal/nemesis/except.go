@@ -79,7 +79,7 @@ func (h *history) forgotten(key string, k *kept, granted, ended int64) int64 {
 			continue
 		case f.failover && k != nil && k.replicas:
 			continue
-		case k != nil && ended > h.told(f.to, k.base*3/2):
+		case k != nil && ended > h.told(f, k):
 			continue
 		}
 		at = min(at, max(f.from, granted))
@@ -95,7 +95,7 @@ func (h *history) cut(key string, k *kept, granted, ended int64) int64 {
 	h.mu.Lock()
 	jumps := h.jumpsLocked(key, granted, ended)
 	h.mu.Unlock()
-	for len(jumps) > 0 && ended > h.told(jumps[0].to, k.base) {
+	for len(jumps) > 0 && ended > jumps[0].to+int64(k.base+tellSlack) { // whatever was broken
 		jumps = jumps[1:]
 	}
 	by, since := shorter(jumps)
@@ -106,9 +106,9 @@ func (h *history) cut(key string, k *kept, granted, ended int64) int64 {
 	return max(since, granted, ended-int64(by))
 }
 
-// told is when a client that is told of a loss within d must have been told, or must have stopped believing.
-func (h *history) told(at int64, d time.Duration) int64 {
-	to := h.start.Add(time.Duration(at))
-	limit := to.Add(d + tellSlack)
+// told is when the client of a hold that was forgotten must have been told, or must have stopped believing.
+func (h *history) told(f *span, k *kept) int64 {
+	to := h.start.Add(time.Duration(f.to))
+	limit := to.Add(k.base*3/2 + tellSlack)
 	return h.at(limit.Add(h.weather.rough(to, limit)))
 }
