@@ -11,7 +11,7 @@ import (
 const (
 	minTTL    = 3 * time.Millisecond
 	maxBatch  = 256                    // holds in one request
-	maxCall   = 512                    // holds in one call of a node: few more are asked for at once while all is in time
+	maxCall   = 128                    // holds in one call of a node: few more are asked for at once while all is in time
 	maxRound  = 2048                   // holds in one call of a node that lags behind, about
 	lookEvery = 500 * time.Millisecond // how often the clocks are compared
 )
