@@ -17,6 +17,7 @@ import (
 
 	"leash/internal/config"
 	"leash/internal/embedded"
+	"leash/internal/slack"
 	"leash/lockcmd"
 	"leash/proxy"
 	"leash/proxy/pubsub"
@@ -24,6 +25,7 @@ import (
 )
 
 func main() {
+	slack.Widen()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal kills at once
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)

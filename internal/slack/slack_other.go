@@ -1,0 +1,6 @@
+//go:build !linux
+
+package slack
+
+// Widen does nothing here.
+func Widen() {}
