@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -24,8 +25,15 @@ import (
 	"leash/proxy/upstream"
 )
 
+// gcPercent is Go's GOGC where nobody sets it: how much garbage there may be, against what is in use. Relaying makes next to none, and a million
+// locks are much that is in use.
+const gcPercent = 50
+
 func main() {
 	slack.Widen()
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal kills at once
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
