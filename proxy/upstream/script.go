@@ -23,7 +23,8 @@ func (u *Upstream) Script(until time.Time, db, slot int, command, dst []byte) (r
 }
 
 // Scripts is Script for n commands at once, one behind the other, and their n
-// replies. They go on a link that single scripts do not wait on.
+// replies. They go on a link that single scripts do not wait on, and may wait
+// there for longer; only behind one that was given up they do not.
 func (u *Upstream) Scripts(until time.Time, db, slot, n int, commands, dst []byte) (replies []byte, sent bool, err error) {
 	return u.script(until, Lane{DB: db, Scripts: true, Bulk: true}, slot, n, commands, dst)
 }
@@ -46,6 +47,7 @@ func (u *Upstream) script(until time.Time, lane Lane, slot, n int, commands, dst
 	select {
 	case <-c.ended:
 	case <-c.timer.C: // the link has c still
+		l.scripts.overdue.Store(true)
 		return dst, !c.state.CompareAndSwap(waiting, abandoned), os.ErrDeadlineExceeded
 	}
 	dst, sent, err = append(dst, c.reply...), c.written, c.err
@@ -58,8 +60,9 @@ const scriptSilence = 200 * time.Millisecond
 
 // scripts is how it goes with the scripts on a link. Safe for concurrent use.
 type scripts struct {
-	number atomic.Int64 // under way
-	heard  atomic.Int64 // when one ended, or the first of them began: nanoseconds since scriptClock
+	number  atomic.Int64 // under way
+	heard   atomic.Int64 // when one ended, or the first of them began: nanoseconds since scriptClock
+	overdue atomic.Bool  // nothing has been heard since somebody gave up
 }
 
 var scriptClock = time.Now()
@@ -72,20 +75,28 @@ func (s *scripts) begun() {
 
 func (s *scripts) ended() {
 	s.heard.Store(int64(time.Since(scriptClock)))
+	s.overdue.Store(false)
 	s.number.Add(-1)
 }
 
-// silent reports whether those under way have waited for too long. It may be
-// wrong about the first one just as it begins, which costs nothing.
-func (s *scripts) silent() bool {
-	return s.number.Load() > 0 && time.Since(scriptClock)-time.Duration(s.heard.Load()) > scriptSilence
+// silent reports whether those under way have waited for too long: single ones
+// for scriptSilence, and many at once, which may take long, until one was given
+// up. It may be wrong about the first one just as it begins, which costs nothing.
+func (s *scripts) silent(bulk bool) bool {
+	switch {
+	case s.number.Load() == 0:
+		return false
+	case bulk:
+		return s.overdue.Load()
+	}
+	return time.Since(scriptClock)-time.Duration(s.heard.Load()) > scriptSilence
 }
 
 // standing reports whether the link has a connection that scripts may use.
 func (l *Link) standing() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.conn != nil && l.broken == nil && !l.scripts.silent()
+	return l.conn != nil && l.broken == nil && !l.scripts.silent(l.lane.Bulk)
 }
 
 // prepare lets the link dial, if nothing does so far.

@@ -141,3 +141,48 @@ func TestScriptsAreLost(t *testing.T) {
 		t.Errorf("got sent %v, %v", sent, err)
 	}
 }
+
+// TestScriptsAtOnceMayTakeLong: others go behind them all the same, unless one of them was given up and nothing has come since.
+func TestScriptsAtOnceMayTakeLong(t *testing.T) {
+	hold := make(chan struct{})
+	u, f := standingScripts(t, func(args []string) string {
+		if args[1] == "slow" {
+			<-hold
+		}
+		return echo(args)
+	})
+	ask := func(until time.Time, word string) (sent bool, err error) {
+		_, sent, err = u.Scripts(until, 0, 7, 1, resp.AppendCommand(nil, "ECHO", word), nil)
+		return sent, err
+	}
+	ask(soon(), "first")
+	l := u.AnyNode().Link(Lane{Scripts: true, Bulk: true})
+	awaitStanding(t, l)
+	behind := make(chan error)
+	if sent, err := ask(time.Now().Add(scriptSilence+100*time.Millisecond), "slow"); !sent || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("one that takes too long: got sent %v, %v", sent, err)
+	}
+	if sent, err := ask(soon(), "after that"); sent || !errors.Is(err, errNoLink) {
+		t.Errorf("behind it: got sent %v, %v", sent, err)
+	}
+	hold <- struct{}{}
+	awaitStanding(t, l)
+	go func() { _, err := ask(soon(), "slow"); behind <- err }()
+	for until := time.Now().Add(10 * time.Second); l.scripts.number.Load() == 0 && time.Now().Before(until); {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(scriptSilence + 50*time.Millisecond) // of silence, that is
+	go func() { _, err := ask(soon(), "behind"); behind <- err }()
+	for until := time.Now().Add(10 * time.Second); l.scripts.number.Load() < 2 && time.Now().Before(until); {
+		time.Sleep(time.Millisecond)
+	}
+	close(hold)
+	for range 2 {
+		if err := <-behind; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := f.commands(); got != "ECHO slow|ECHO slow|ECHO behind" {
+		t.Errorf("sent %q", got)
+	}
+}
