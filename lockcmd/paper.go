@@ -1,8 +1,6 @@
 package lockcmd
 
 import (
-	"bytes"
-
 	"leash/renewal"
 )
 
@@ -79,7 +77,7 @@ func renewals(b renewal.Batch) (keys, args []string) {
 
 // next reads the next reply, which is an array of integers unless it is an error. It is good until the next call. The rest is what follows.
 func (p *paper) next(text []byte) (said []int64, rest []byte, err error) {
-	line, rest, _ := bytes.Cut(text, []byte("\r\n"))
+	line, rest := cutLine(text)
 	if len(line) > 0 && line[0] == '-' {
 		return nil, rest, replyError(line[1:])
 	}
@@ -89,7 +87,7 @@ func (p *paper) next(text []byte) (said []int64, rest []byte, err error) {
 	}
 	p.said = p.said[:0]
 	for range n {
-		line, rest, _ = bytes.Cut(rest, []byte("\r\n"))
+		line, rest = cutLine(rest)
 		one, ok := integer(line, ':')
 		if !ok {
 			return nil, nil, errReply

@@ -93,7 +93,7 @@ func TestPaperReadsReplies(t *testing.T) {
 	if len(text) > 0 {
 		t.Errorf("%q is left", text)
 	}
-	for _, bad := range []string{"", "*", "*1\r\n", "*1\r\n:\r\n", "*2\r\n:1\r\n", "*1\r\n+OK\r\n", "*-1\r\n", "*9999999999999\r\n:1\r\n", ":1\r\n", "*1\r\n:1x\r\n"} {
+	for _, bad := range []string{"", "*", "*1\r\n", "*1\r\n:\r\n", "*2\r\n:1\r\n", "*1\r\n:1", "*2\r\n:1\r\n:1\r", "-ERR no", "*1\r\n+OK\r\n", "*-1\r\n", "*9999999999999\r\n:1\r\n", ":1\r\n", "*1\r\n:1x\r\n"} {
 		if said, _, failed := p.next([]byte(bad)); failed == nil {
 			t.Errorf("%q reads as %v", bad, said)
 		}

@@ -79,18 +79,27 @@ func (r *request) append(dst []byte) []byte {
 
 // integers reads a reply that is an array of integers, as nearly all are; else ok is false.
 func integers(text []byte) (list []int64, ok bool) {
-	line, rest, _ := bytes.Cut(text, []byte("\r\n"))
+	line, rest := cutLine(text)
 	if len(line) != 2 || line[0] != '*' || line[1] < '1' || line[1] > '9' {
 		return nil, false
 	}
 	list = make([]int64, line[1]-'0')
 	for i := range list {
-		line, rest, _ = bytes.Cut(rest, []byte("\r\n"))
+		line, rest = cutLine(rest)
 		if list[i], ok = integer(line, ':'); !ok {
 			return nil, false
 		}
 	}
 	return list, len(rest) == 0
+}
+
+// cutLine divides text behind its first line, which is nil when it has no end.
+func cutLine(text []byte) (line, rest []byte) {
+	line, rest, ok := bytes.Cut(text, []byte("\r\n"))
+	if !ok {
+		return nil, text
+	}
+	return line, rest
 }
 
 // integer reads a line that begins with kind, as an integer and an array's length do.
