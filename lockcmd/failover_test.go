@@ -15,7 +15,7 @@ func TestMasterDies(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	rdb := dialCluster(t, cluster.Addrs()...)
-	s := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second, UpstreamTimeout: 2 * time.Second})
+	s := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second, UpstreamTimeout: 2 * time.Second}, patient) // a look that the kill cuts off ends in LOCKTIMEOUT
 	key := newKey()
 	elsewhere := redistest.KeyIn((slotOf(key)+slots/3)%slots, "other")
 	a, b := connect(t, s), connect(t, s)
