@@ -6,6 +6,9 @@
 // second: a goroutine is preempted after 11 ms rather than 10, and one in a system call gives its turn away after 1 ms rather than 0.02, which a
 // program waits for that reads and writes nothing but sockets only when it writes its log.
 //
+// Threads that the runtime had started before main, and those that they start, have the wide slack too: a timer may be up to 1 ms late there, which
+// is what Go rounds its waiting for sockets and timers to in any case.
+//
 // A thread can set its own slack alone, but hands it on to those that it starts, and to the program that it executes; the monitor is started
 // before any code of ours. So the program sets it and executes itself.
 package slack

@@ -14,8 +14,8 @@ const (
 	wide  = 1_000_000 // what the monitor thread is to have
 )
 
-// Widen starts the program anew, in the same process, so that its monitor thread has a wide timer slack; then it returns, and every thread
-// that the calling one starts has the usual one. Where that cannot be done, and where somebody has set such a slack already, it changes
+// Widen starts the program anew, in the same process, so that its monitor thread has a wide timer slack; then it returns, and the calling
+// thread has the usual one, as those have that it starts. Where that cannot be done, and where somebody has set such a slack already, it changes
 // nothing else. Call it first of all, and from main.
 func Widen() {
 	runtime.LockOSThread() // slack is a thread's own
