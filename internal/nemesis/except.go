@@ -75,7 +75,9 @@ func (h *history) forgotten(key string, k *kept, granted, ended int64) int64 {
 	at := ended
 	for _, f := range h.forgets {
 		switch {
-		case f.told, f.key != "" && f.key != key, granted > f.to, ended < f.from:
+		case f.told && (k == nil || !k.silent): // who hears only when he asks may end his belief before he has
+			continue
+		case f.key != "" && f.key != key, granted > f.to, ended < f.from:
 			continue
 		case f.failover && k != nil && k.replicas:
 			continue

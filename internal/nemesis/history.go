@@ -72,6 +72,7 @@ type kept struct {
 	base       time.Duration // for how long it may be in Redis by itself
 	replicas   bool          // taken with REPLICAS
 	lease      bool          // it is not renewed
+	silent     bool          // its client is told of a loss when it asks, and not before (ONLOSS ERROR)
 	sent, got  time.Time     // of the grant
 	ended      time.Time     // nobody believes in it any more
 	released   time.Time     // and Redis does not have it any more; zero when that is not known
@@ -127,7 +128,7 @@ func (h *history) newRequest() int {
 func (h *history) keep(r *request, key, token string, hold int, sent, got time.Time) *kept {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	k := &kept{hold: hold, key: key, token: token, base: max(r.ttl, r.lease), replicas: r.replicas, lease: r.lease > 0, sent: sent, got: got}
+	k := &kept{hold: hold, key: key, token: token, base: max(r.ttl, r.lease), replicas: r.replicas, lease: r.lease > 0, silent: r.silent, sent: sent, got: got}
 	if was := h.kept[key+" "+token]; was != nil {
 		k.seen = was.seen
 	}
