@@ -14,6 +14,9 @@ const (
 	wide  = 1_000_000 // what the monitor thread is to have
 )
 
+// second is set in the environment of the second start: there is no third, whatever becomes of the slack.
+const second = "LEASH_STARTED_ANEW"
+
 // Widen starts the program anew, in the same process, so that its monitor thread has a wide timer slack; then it returns, and the calling
 // thread has the usual one, as those have that it starts. Where that cannot be done, and where somebody has set such a slack already, it changes
 // nothing else. Call it first of all, and from main.
@@ -24,7 +27,8 @@ func Widen() {
 	if err != nil {
 		return
 	}
-	if was >= wide { // this is the second start
+	if os.Getenv(second) != "" || was >= wide {
+		os.Unsetenv(second)
 		set(usual)
 		return
 	}
@@ -32,7 +36,9 @@ func Widen() {
 	if err != nil || set(wide) != nil {
 		return
 	}
-	syscall.Exec(path, os.Args, os.Environ()) // what comes back has failed
+	if now, err := get(); err == nil && now == wide { // a real-time thread has none, and says that it was set
+		syscall.Exec(path, os.Args, append(os.Environ(), second+"=1")) // what comes back has failed
+	}
 	set(was)
 }
 
