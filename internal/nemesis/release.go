@@ -15,9 +15,7 @@ func (w *worker) release(g grip) {
 		return
 	}
 	if w.one(6) {
-		g.ends(time.Now(), time.Time{})
-		w.tally.add("release", "by closing")
-		w.drop()
+		w.part(g)
 		return
 	}
 	args := w.releaseArgs(g)
@@ -30,6 +28,29 @@ func (w *worker) release(g grip) {
 		}
 	}
 	w.give(w.conn, g, args...)
+}
+
+// part ends what is held with the connection, or with all that it had (RESET).
+func (w *worker) part(g grip) {
+	g.ends(time.Now(), time.Time{})
+	word := pick(w.rnd, []string{"", "QUIT", "RESET"})
+	if word == "" {
+		w.tally.add("release", "by closing")
+		w.drop()
+		return
+	}
+	reply, _, err := w.conn.do(time.Now().Add(replyPatience), word)
+	switch {
+	case err != nil:
+		w.tally.add("release", "by "+word+", no reply")
+	case reply != "+OK" && reply != "+RESET":
+		w.tally.errored("release", reply)
+	default:
+		w.tally.add("release", "by "+word)
+	}
+	if err != nil || word == "QUIT" {
+		w.drop()
+	}
 }
 
 // portable reports whether a release may come from any connection.

@@ -68,6 +68,8 @@ func (w *worker) round() {
 		w.count(kind)
 	case kind != "sem" && w.one(80):
 		w.breaks(key)
+	case w.one(12):
+		w.meddle()
 	default:
 		w.single(w.request(key))
 	}
