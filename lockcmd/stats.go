@@ -15,6 +15,7 @@ type Stats struct {
 	Releases  int64            // holds ended by their owners, disconnects included
 	Handovers int64            // of the grants, those made inside a release
 	Renewals  int64            // holds renewed or, for a LEASE, looked at
+	Lag       time.Duration    // for how long renewals have been due that Redis, though it answers, has not been asked for
 	Timeouts  int64            // commands answered with LOCKTIMEOUT
 	Limited   int64            // commands that would have had to wait and were answered with LOCKLIMIT
 	Undone    int64            // acquires of unknown outcome that were taken back
@@ -50,9 +51,9 @@ func (s *Service) Stats() Stats {
 	c := &s.stats
 	out := Stats{
 		Holds: c.holds.Load(), Waiters: c.waiters.Load(), Acquires: c.acquires.Load(), Releases: c.releases.Load(),
-		Handovers: c.handovers.Load(), Renewals: s.watchdog.Stats.Renewals.Load(), Timeouts: c.timeouts.Load(), Limited: c.limited.Load(),
-		Restored: c.restored.Load(),
-		Undone:   c.undone.Load(), Unlogged: c.unlogged.Load(), Losses: make(map[string]int64, len(lossReasons)),
+		Handovers: c.handovers.Load(), Renewals: s.watchdog.Stats.Renewals.Load(),
+		Lag: time.Duration(s.watchdog.Stats.Lag.Load()), Timeouts: c.timeouts.Load(), Limited: c.limited.Load(),
+		Restored: c.restored.Load(), Undone: c.undone.Load(), Unlogged: c.unlogged.Load(), Losses: make(map[string]int64, len(lossReasons)),
 	}
 	masters, longest := s.graces.ongoing()
 	out.Graced, out.Grace = int64(masters), longest

@@ -102,6 +102,7 @@ func (s *Server) infoSection() []byte {
 	locks := s.locks.Stats()
 	line("holds", locks.Holds)
 	line("renewals", locks.Renewals)
+	line("renewal_lag_ms", locks.Lag.Milliseconds())
 	line("waiters", locks.Waiters)
 	line("waiters_refused", locks.Limited)
 	for _, reason := range slices.Sorted(maps.Keys(locks.Losses)) {
