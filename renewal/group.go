@@ -107,14 +107,6 @@ func (g *group) expire(now moment) (tell []func()) {
 	return tell
 }
 
-// batches are the group's holds as requests.
-func (g *group) batches() (out []Batch) {
-	for part := range slices.Chunk(g.holds, maxBatch) {
-		out = append(out, Batch{DB: g.db, Kind: g.kind, Slot: g.slot, TTL: g.ttl, Lease: g.lease, Every: g.every, Holds: slices.Clone(part)})
-	}
-	return out
-}
-
 // groupHeap orders groups by wake; container/heap's Interface. Each place has its group's wake at hand: the groups lie all over the memory.
 type groupHeap []place
 

@@ -72,7 +72,7 @@ type Store interface {
 	// Node names the node that serves slot now. Databases that cannot be asked in one go have nodes of their own.
 	Node(db, slot int) string
 	// Renew sends all batches, which are of one database, to node at once and returns an outcome for each hold, in order; nil for a batch that was
-	// refused as a whole, whose holds are then asked for one by one. It returns when ctx ends.
+	// refused as a whole, whose holds are then asked for one by one. It returns when ctx ends, and keeps nothing of batches.
 	Renew(ctx context.Context, node string, batches []Batch) [][]Outcome
 }
 

@@ -3,6 +3,7 @@ package renewal
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -45,9 +46,18 @@ func (m *memory) Node(db, slot int) string {
 	return node
 }
 
+// copied is a copy, for a round's batches are used again.
+func copied(batches []Batch) []Batch {
+	out := slices.Clone(batches)
+	for i := range out {
+		out[i].Holds = slices.Clone(out[i].Holds)
+	}
+	return out
+}
+
 func (m *memory) Renew(ctx context.Context, node string, batches []Batch) [][]Outcome {
 	m.mu.Lock()
-	m.calls = append(m.calls, call{time.Now(), node, batches})
+	m.calls = append(m.calls, call{time.Now(), node, copied(batches)})
 	f, delay := fine, m.delay[node]
 	for _, b := range batches {
 		delay += m.each * time.Duration(len(b.Holds))

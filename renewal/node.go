@@ -67,11 +67,12 @@ func (n *node) behind(now moment) bool { return len(n.line) > 0 && n.lag(now) > 
 
 // serve sends n's line to the store, round by round, and ends when the line is empty.
 func (w *Watchdog) serve(ctx context.Context, n *node) {
-	for {
-		r := w.take(n)
-		if r == nil {
-			return
-		}
+	r, _ := w.rounds.Get().(*round)
+	if r == nil {
+		r = &round{}
+	}
+	defer w.rounds.Put(r)
+	for w.take(n, r) {
 		r.sent = w.now()
 		r.results = w.ask(ctx, n.name, r.batches, r.timeout)
 		told := w.settle(n, r)
@@ -82,18 +83,8 @@ func (w *Watchdog) serve(ctx context.Context, n *node) {
 	}
 }
 
-// round is one call of a node.
-type round struct {
-	groups  []*group
-	batches []Batch
-	timeout time.Duration
-	slept   time.Duration // the Watchdog's, no later than sent
-	sent    moment
-	results [][]Outcome
-}
-
-// take is the next round of n; nil when there is none, and nobody is then to wait for one.
-func (w *Watchdog) take(n *node) *round {
+// take makes r the next round of n; false when there is none, and nobody is then to wait for one.
+func (w *Watchdog) take(n *node, r *round) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(n.line) == 0 {
@@ -101,9 +92,10 @@ func (w *Watchdog) take(n *node) *round {
 		if n.rounds == 0 && n.backoff == 0 { // else it is remembered until a good round
 			delete(w.nodes, n.nodeKey)
 		}
-		return nil
+		r.reset(0)
+		return false
 	}
-	r := &round{slept: w.slept}
+	r.reset(w.slept)
 	room := min(maxCall, n.room) // others wait for Redis, too
 	if n.behind(w.now()) {
 		room = n.room
@@ -111,12 +103,10 @@ func (w *Watchdog) take(n *node) *round {
 	for holds := 0; len(n.line) > 0 && (holds == 0 || holds+len(n.line[0].holds) <= room); {
 		g := n.line[0]
 		n.line = n.line[1:]
-		r.groups = append(r.groups, g)
-		r.batches = append(r.batches, g.batches()...)
+		r.add(g)
 		holds += len(g.holds)
-		r.timeout = max(r.timeout, min(g.ttl/6, maxWait), 10*time.Millisecond)
 	}
-	return r
+	return true
 }
 
 // ask renews batches at one node. Those that were refused as a whole are sent again one hold at a time, so that one hold

@@ -11,7 +11,7 @@ import (
 const (
 	minTTL    = 3 * time.Millisecond
 	maxBatch  = 256                    // holds in one request
-	maxCall   = 128                    // holds in one call of a node: few more are asked for at once while all is in time
+	maxCall   = 64                     // holds in one call of a node: few more are asked for at once while all is in time
 	maxRound  = 2048                   // holds in one call of a node that lags behind, about
 	lookEvery = 500 * time.Millisecond // how often the clocks are compared
 )
@@ -25,7 +25,8 @@ type Watchdog struct {
 	// ahead is by how much the wall clock has run ahead of the monotonic one since the start. Tests replace it.
 	ahead func() time.Duration
 
-	wg sync.WaitGroup // node rounds; Run waits for them
+	wg     sync.WaitGroup // node rounds; Run waits for them
+	rounds sync.Pool      // of *round, for reuse
 
 	// mu guards the fields below, the groups and the holds in them. Never held across the store or a Keeper.
 	mu     sync.Mutex

@@ -1,0 +1,37 @@
+package renewal
+
+import (
+	"slices"
+	"time"
+)
+
+// round is one call of a node. It is used again for others: there may be a thousand a second.
+type round struct {
+	groups  []*group
+	batches []Batch
+	holds   []*Hold // of all batches
+	timeout time.Duration
+	slept   time.Duration // the Watchdog's, no later than sent
+	sent    moment
+	results [][]Outcome
+}
+
+// reset empties r, and leaves nothing in it that would be kept from the garbage collector.
+func (r *round) reset(slept time.Duration) {
+	clear(r.groups)
+	clear(r.batches)
+	clear(r.holds)
+	*r = round{groups: r.groups[:0], batches: r.batches[:0], holds: r.holds[:0], slept: slept}
+}
+
+// add takes the holds of g in.
+func (r *round) add(g *group) {
+	r.groups = append(r.groups, g)
+	r.timeout = max(r.timeout, min(g.ttl/6, maxWait), 10*time.Millisecond)
+	for part := range slices.Chunk(g.holds, maxBatch) {
+		first := len(r.holds)
+		r.holds = append(r.holds, part...) // a copy: g may change meanwhile
+		holds := r.holds[first:len(r.holds):len(r.holds)]
+		r.batches = append(r.batches, Batch{DB: g.db, Kind: g.kind, Slot: g.slot, TTL: g.ttl, Lease: g.lease, Every: g.every, Holds: holds})
+	}
+}
