@@ -1,8 +1,6 @@
 package lockcmd
 
-import (
-	"leash/renewal"
-)
+import "leash/renewal"
 
 // paper is what the requests of one renewal round and their replies are written on. It is used again for another one: there may be 100,000
 // holds to be renewed a second, and the garbage of that would have the collector look at a million holds every few seconds.
@@ -11,8 +9,8 @@ type paper struct {
 	said              []int64 // of one batch
 }
 
-// keptPaper is how large its buffers are kept.
-const keptPaper = 256 << 10
+// keptPaper is how large its buffers are kept: a round of a node that lags behind fits, for garbage would make it lag more.
+const keptPaper = 1 << 20
 
 func (s *store) newPaper() *paper {
 	p, _ := s.papers.Get().(*paper)

@@ -10,7 +10,8 @@ const (
 	batchBytes = 256 << 10
 	// referenced is the size from which a request is not copied into the batch.
 	referenced = 32 << 10
-	// keptBuffer is how large a batch buffer is kept between writes.
+	// keptBuffer is how large a batch buffer is kept between writes, but for a
+	// bulk link's.
 	keptBuffer = 64 << 10
 )
 
@@ -122,8 +123,16 @@ func (w *requestWriter) flush() (err error) {
 		w.segments = w.segments[:0]
 	}
 	w.buf, w.from = w.buf[:0], 0
-	if cap(w.buf) > keptBuffer {
+	if cap(w.buf) > w.kept() {
 		w.buf = nil
 	}
 	return err
+}
+
+// kept is how large the buffer is kept between writes.
+func (w *requestWriter) kept() int {
+	if w.link.lane.Bulk { // a link of these is never idle for long
+		return batchBytes
+	}
+	return keptBuffer
 }

@@ -39,8 +39,7 @@ func (u *Upstream) script(until time.Time, lane Lane, slot, n int, commands, dst
 		l.prepare()
 		return dst, false, errNoLink
 	}
-	c := newScriptCall(l, commands)
-	c.Replies = n
+	c := newScriptCall(l, n, commands)
 	l.scripts.begun()
 	l.Submit(&c.Call)
 	c.timer.Reset(time.Until(until))
@@ -112,6 +111,7 @@ func (l *Link) prepare() {
 // scriptCall is one script on its way.
 type scriptCall struct {
 	Call
+	pool  *callPool
 	link  *Link
 	state atomic.Int32
 	ended chan struct{} // size 1: the fields below are complete
@@ -122,35 +122,51 @@ type scriptCall struct {
 	err     error
 }
 
-// scriptCalls are those that have ended, for reuse.
-var scriptCalls = sync.Pool{New: func() any {
-	c := &scriptCall{ended: make(chan struct{}, 1), timer: time.NewTimer(0)}
+// callPool is calls that have ended, for reuse, with their buffers.
+type callPool struct {
+	sync.Pool
+	kept int // how large a buffer is kept
+}
+
+// Calls on bulk links are kept apart, or in time all would have their large
+// buffers.
+var (
+	singleCalls = &callPool{kept: 32 << 10}
+	bulkCalls   = &callPool{kept: 1 << 20}
+)
+
+func (p *callPool) get() *scriptCall {
+	if c, ok := p.Get().(*scriptCall); ok {
+		return c
+	}
+	c := &scriptCall{pool: p, ended: make(chan struct{}, 1), timer: time.NewTimer(0)}
 	c.timer.Stop()
 	c.Sink = c
 	return c
-}}
+}
 
-// newScriptCall is a call of a copy of command.
-func newScriptCall(l *Link, command []byte) *scriptCall {
-	c := scriptCalls.Get().(*scriptCall)
-	c.link = l
-	c.Request = append(c.Request[:0], command...)
+// newScriptCall is a call of a copy of n commands.
+func newScriptCall(l *Link, n int, commands []byte) *scriptCall {
+	pool := singleCalls
+	if l.lane.Bulk {
+		pool = bulkCalls
+	}
+	c := pool.get()
+	c.link, c.Replies = l, n
+	c.Request = append(c.Request[:0], commands...)
 	return c
 }
 
-// keptScript is how large the buffers of a call are kept. Requests as small
-// are copied when they are written, so nobody reads them any more.
-const keptScript = referenced - 1
-
-// free gives c back, which has ended.
+// free gives c back, which has ended. Without its replies a large request may
+// still be in a write, which does not copy it.
 func (c *scriptCall) free() {
 	c.timer.Stop()
-	if cap(c.Request) > keptScript || cap(c.reply) > keptScript {
+	if max(cap(c.Request), cap(c.reply)) > c.pool.kept || c.err != nil && len(c.Request) >= referenced {
 		return
 	}
 	c.state.Store(waiting)
 	c.link, c.reply, c.written, c.err = nil, c.reply[:0], false, nil
-	scriptCalls.Put(c)
+	c.pool.Put(c)
 }
 
 // States of a scriptCall.

@@ -71,11 +71,11 @@ func TestScriptIsAbandoned(t *testing.T) {
 	close(hold)
 	l := u.AnyNode().Link(Lane{Scripts: true})
 	awaitStanding(t, l)
-	c := newScriptCall(l, nil)
+	c := newScriptCall(l, 1, nil)
 	if !c.state.CompareAndSwap(waiting, abandoned) || !c.Dropped() {
 		t.Error("an abandoned call is written")
 	}
-	c = newScriptCall(l, nil)
+	c = newScriptCall(l, 1, nil)
 	for range 2 { // asked again, it is the same
 		if c.Dropped() || c.state.CompareAndSwap(waiting, abandoned) {
 			t.Error("a written call is called unsent")
