@@ -123,7 +123,8 @@ func (t *try) hold(r result) (*hold, time.Time) {
 		x.limit = r.sent.Add(x.max - r.age)
 	}
 	if x.max > 0 || x.idle > 0 || x.moves > 0 || x.bundle != nil {
-		h.extra = &x
+		kept := x // or every x would be on the heap
+		h.extra = &kept
 	}
 	return h, until
 }

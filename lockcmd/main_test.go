@@ -107,7 +107,7 @@ func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	up := upstreamOf(t, rdb, log)
 	if cfg.Wire == nil {
-		cfg.Wire, cfg.Wires = up.Script, up.Scripts
+		cfg.Wire, cfg.Wires, cfg.Server = up.Script, up.Scripts, up.Server
 	}
 	cfg.Owners = up.Owners
 	s, err := New(cfg, rdb, pubsub.New(up, log), log)

@@ -23,14 +23,17 @@ type store struct {
 // Node implements renewal.Store. Each database has a line of its own, since a connection is in one of them.
 func (s *store) Node(db, slot int) string {
 	c, ok := s.rdb.(*redis.ClusterClient)
-	if !ok {
+	switch {
+	case !ok:
 		return strconv.Itoa(db)
+	case s.cfg.Server != nil:
+		return s.cfg.Server(slot)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond) // the topology is at hand
 	defer cancel()
 	node, err := c.MasterForKey(ctx, slotKey(slot))
 	if err != nil {
-		return "?"
+		return ""
 	}
 	return node.Options().Addr
 }
@@ -73,7 +76,7 @@ func (s *store) renewWired(ctx context.Context, batches []renewal.Batch, out [][
 		if err == nil {
 			said, text, failed = p.next(text)
 		}
-		if elsewhere(failed) {
+		if failed != nil && elsewhere(failed) {
 			late = append(late, i)
 			continue
 		}

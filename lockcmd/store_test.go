@@ -90,6 +90,26 @@ func TestRenewalsOverTheWire(t *testing.T) {
 	}
 }
 
+// TestR24OneLineAServer: what is to be renewed waits in the line of the server that has it, whoever is asked which one that is.
+func TestR24OneLineAServer(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := &store{Service: leash(t, rdb, Config{})}
+		asked := &store{Service: &Service{rdb: rdb}}
+		lines := make(map[string]bool)
+		for range 50 {
+			slot := slotOf(newKey())
+			node, want := s.Node(3, slot), asked.Node(3, slot)
+			if node != want || node == "" {
+				t.Fatalf("slot %d: got %q, the client says %q", slot, node, want)
+			}
+			lines[node] = true
+		}
+		if _, cluster := rdb.(*redis.ClusterClient); len(lines) == 1 == cluster {
+			t.Errorf("got lines %v", lines)
+		}
+	})
+}
+
 // TestRenewalsGoByTheWire, on real Redis, also after its scripts were flushed.
 func TestRenewalsGoByTheWire(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -49,7 +49,8 @@ func startLeash(t *testing.T, addrs []string, opts ...func(*options)) *leash {
 	if err := up.Connect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	o.locks.Database, o.locks.Wire, o.locks.Wires, o.locks.Suspect, o.locks.Owners = up.Database, up.Script, up.Scripts, up.Refresh, up.Owners
+	o.locks.Database, o.locks.Wire, o.locks.Wires = up.Database, up.Script, up.Scripts
+	o.locks.Suspect, o.locks.Owners, o.locks.Server = up.Refresh, up.Owners, up.Server
 	exchange := pubsub.New(up, log)
 	locks, err := lockcmd.New(o.locks, up.Client(), exchange, log)
 	if err != nil {

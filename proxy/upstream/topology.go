@@ -51,6 +51,14 @@ func (t *Topology) Node(slot uint16) *Node {
 	return nil
 }
 
+// Server is the address of the node that serves a slot now, "" for none.
+func (u *Upstream) Server(slot int) string {
+	if n := u.Topology().Node(uint16(slot)); n != nil {
+		return n.Addr
+	}
+	return ""
+}
+
 // Owners says of each slot which of the masters serves it now, as a number; -1
 // for none. It is nil for a single Redis.
 func (u *Upstream) Owners() []int {
