@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"leash/internal/redistest"
@@ -19,6 +20,8 @@ type sentry struct {
 	routes []route
 	cancel context.CancelFunc
 	rounds sync.WaitGroup // one goroutine a node
+
+	rare atomic.Bool // it is to look at a tenth of the holds in that time
 
 	mu      sync.Mutex
 	numbers [][]int32 // of the holds, by node
@@ -83,11 +86,14 @@ func (s *sentry) patrol(ctx context.Context, node int) {
 		ticker := time.NewTicker(sentryPause)
 		defer ticker.Stop()
 		parts := int(s.opt.period() / sentryPause)
-		for part := 0; err == nil; part = (part + 1) % parts {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
+		for part, tick := 0, 0; err == nil; part = (part + 1) % parts {
+			for wait := true; wait; tick++ {
+				select {
+				case <-ctx.Done():
+					return
+				case <-ticker.C:
+				}
+				wait = s.rare.Load() && tick%10 != 0
 			}
 			s.mu.Lock()
 			all := s.numbers[node]
