@@ -18,7 +18,6 @@ type hold struct {
 	kind  uint8 // its mode's id
 
 	watch renewal.Hold
-	older *hold // in the index: one that came before, of this key or another; guarded by the Service's mu
 
 	// Guarded by carrier.mu.
 	extra   *extra

@@ -25,7 +25,7 @@ func TestR24AHoldTakesLittle(t *testing.T) {
 		name, owner string
 		most        int64
 	}{
-		{"an owner of its own", "", 180},
+		{"an owner of its own", "", 190},
 		{"a named owner", "16 bytes of name", 195},
 	} {
 		conns := make([]*conn, carriers)

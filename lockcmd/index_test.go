@@ -3,6 +3,7 @@ package lockcmd
 import (
 	"iter"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
@@ -37,14 +38,23 @@ func TestIndexIsAMapOfStacks(t *testing.T) {
 	}
 	for _, h := range all {
 		x.remove(h)
-		if h.older != nil {
-			t.Fatal("a hold that was taken out leads to another")
-		}
 	}
 	for i := range x.parts {
 		if n := x.parts[i].holds; n != 0 {
 			t.Fatalf("a part counts %d holds, but all are gone", n)
 		}
+	}
+	for _, l := range x.leaves {
+		if l.holds != [leafHolds]*hold{} {
+			t.Fatal("a hold that was taken out is kept from the garbage collector")
+		}
+	}
+	given := x.given
+	for range given {
+		x.add(&hold{naming: numbered("again", 1)})
+	}
+	if x.given != given {
+		t.Errorf("%d holds had numbers, and as many others need %d", given, x.given)
 	}
 }
 
@@ -59,8 +69,9 @@ func TestR24AnIndexTakesLittle(t *testing.T) {
 	for i := range x.parts {
 		chains += len(x.parts[i].chains)
 	}
-	if each := float64(8*chains) / holds; each > 9 {
-		t.Errorf("an index takes %.1f bytes a hold, want 8 at most, or little more", each)
+	leaves := len(x.leaves) * int(reflect.TypeFor[indexLeaf]().Size())
+	if each := float64(4*chains+leaves) / holds; each > 17 {
+		t.Errorf("an index takes %.1f bytes a hold, want 16 at most, or little more", each)
 	}
 }
 
@@ -85,9 +96,9 @@ func BenchmarkIndex(b *testing.B) {
 func (x *index) all() iter.Seq[*hold] {
 	return func(yield func(*hold) bool) {
 		for i := range x.parts {
-			for _, h := range x.parts[i].chains {
-				for ; h != nil; h = h.older {
-					if !yield(h) {
+			for _, n := range x.parts[i].chains {
+				for ; n != 0; n = *x.older(n) {
+					if !yield(*x.hold(n)) {
 						return
 					}
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -98,6 +99,9 @@ func (s *Service) lapsed(ctx context.Context, db int, tombstone, keep string) re
 
 // explain looks for the tombstones of holds that are gone. While it cannot, nothing is known of them.
 func (s *store) explain(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome) {
+	if !slices.ContainsFunc(out, func(outcomes []renewal.Outcome) bool { return slices.Contains(outcomes, renewal.Gone) }) {
+		return // as nearly always
+	}
 	type place struct{ batch, hold int }
 	var places []place
 	var cmds []*redis.StringCmd
@@ -111,9 +115,6 @@ func (s *store) explain(ctx context.Context, batches []renewal.Batch, out [][]re
 			places = append(places, place{i, j})
 			cmds = append(cmds, pipe.Get(ctx, tombstoneKey(h.key(), h.token, h.carrier.name)))
 		}
-	}
-	if len(cmds) == 0 {
-		return
 	}
 	pipe.Exec(ctx)
 	for i, p := range places {

@@ -33,9 +33,13 @@ const (
 
 // send puts groups in the lines of their nodes.
 func (w *Watchdog) send(ctx context.Context, due []*group) {
-	names := make([]string, len(due))
-	for i, g := range due {
-		names[i] = w.store.Node(g.db, g.slot)
+	if len(due) == 0 {
+		return
+	}
+	var few [32]string
+	names := few[:0]
+	for _, g := range due {
+		names = append(names, w.store.Node(g.db, g.slot))
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -25,6 +25,8 @@ type Watchdog struct {
 	// ahead is by how much the wall clock has run ahead of the monotonic one since the start. Tests replace it.
 	ahead func() time.Duration
 
+	due []*group // Run's own: what the last step found due, for reuse
+
 	wg     sync.WaitGroup // node rounds; Run waits for them
 	rounds sync.Pool      // of *round, for reuse
 
@@ -177,7 +179,7 @@ func (w *Watchdog) abandon() {
 // step does what is due and returns for how long to wait.
 func (w *Watchdog) step(ctx context.Context) time.Duration {
 	now := w.now()
-	var due []*group
+	due := w.due[:0]
 	var tell []func()
 	w.mu.Lock()
 	for len(w.queue) > 0 && w.queue[0].wake <= now {
@@ -206,6 +208,8 @@ func (w *Watchdog) step(ctx context.Context) time.Duration {
 		end()
 	}
 	w.send(ctx, due)
+	clear(due)
+	w.due = due
 	return pause
 }
 
