@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ type belief struct {
 	since   time.Time
 	ttl     time.Duration
 	silent  bool          // ONLOSS ERROR: that the connection is open proves nothing
+	stays   bool          // ONCLOSE EXPIRE
 	vague   bool          // Leash may deny it though Redis has it
 	count   int           // of its owner's acquires; 0 when nobody knows
 	lease   time.Time     // when it is over by itself; zero when it is renewed
@@ -36,6 +38,7 @@ type belief struct {
 func (h *history) believe(r *request, key, token string, number int64, sent, got time.Time) *belief {
 	b := &belief{
 		history: h, key: key, mode: r.mode, owner: r.owner, token: token, ttl: r.ttl, silent: r.silent, count: 1, idle: r.idle,
+		stays: slices.Contains(r.args, "ONCLOSE"),
 		since: sent, last: sent, certain: sent.Add(r.ttl), until: sent.Add(r.ttl / 2),
 	}
 	if r.lease > 0 {

@@ -21,9 +21,6 @@
 // or the word cannot come to it, and a clock of Redis that is stepped forward ends locks before their time (except.go). A sign of life is
 // good for half a TTL only while Redis answers Leash, and while this machine runs.
 //
-// Clients also end each other's waits and connections (CLIENT UNBLOCK, CLIENT KILL): whether a grant or the end comes first, the client and
-// Redis must agree.
-//
 // # What else must hold
 //
 // An auditor reads the locks in Redis itself, past Leash: what was released never comes back, nothing stays for longer than its lease
@@ -33,6 +30,9 @@
 //
 // Counters and latches have no holders: what is given and taken must add up. A request that was not answered was done once or not at all, at
 // some time, and nobody can ask; so there is soon another counter, and no history has more than a few such requests.
+//
+// Clients also end each other's waits and connections (CLIENT UNBLOCK, CLIENT KILL): whether a grant or the end comes first, the client and
+// Redis must agree. They leave by closing, QUIT, RESET, RST or kill -9.
 //
 // # The check is checked
 //

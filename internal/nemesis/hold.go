@@ -36,6 +36,16 @@ func (g grip) ends(at, done time.Time) {
 	}
 }
 
+// stays reports whether some of it outlives its connection.
+func (g grip) stays() bool {
+	for _, b := range g {
+		if b.stays || !b.lease.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
 // runsOut reports whether some of it is over by itself.
 func (g grip) runsOut() bool {
 	for _, b := range g {

@@ -2,12 +2,14 @@ package main
 
 import (
 	"regexp"
-	"strings"
 	"time"
 )
 
 // idOf finds the id and the last command of a client in what CLIENT LIST says.
 var idOf = regexp.MustCompile(`(?m)^id=(\d+) .* cmd=(\S+)`)
+
+// waits are the commands of clients that may be waiting.
+var waits = regexp.MustCompile(`acquire|await|sem\.take`)
 
 // meddle does to some other client of the same Leash what an operator may: it ends its wait, or its connection.
 func (w *worker) meddle() {
@@ -17,19 +19,27 @@ func (w *worker) meddle() {
 		w.drop()
 		return
 	}
-	var waiting []string // or so it seems
+	if list[0] == '-' {
+		w.tally.errored("meddle", list)
+		return
+	}
+	var waiting [][]string // or so it seems
 	for _, m := range idOf.FindAllStringSubmatch(list, -1) {
-		if strings.Contains(m[2], "acquire") || strings.Contains(m[2], "await") {
-			waiting = append(waiting, m[1])
+		if waits.MatchString(m[2]) {
+			waiting = append(waiting, m)
 		}
 	}
 	if len(waiting) == 0 {
 		w.tally.add("meddle", "nobody")
 		return
 	}
-	args := []string{"CLIENT", "UNBLOCK", pick(w.rnd, waiting), pick(w.rnd, []string{"TIMEOUT", "ERROR"})}
-	if w.one(4) {
-		args = []string{"CLIENT", "KILL", "ID", args[2]}
+	m := pick(w.rnd, waiting)
+	args := []string{"CLIENT", "UNBLOCK", m[1], "ERROR"}
+	switch {
+	case w.one(4):
+		args = []string{"CLIENT", "KILL", "ID", m[1]}
+	case w.one(2) && m[2] != "lock.awaitloss": // which would be told of the end of a hold that goes on
+		args[3] = "TIMEOUT"
 	}
 	reply, _, err := w.conn.do(time.Now().Add(replyPatience), args...)
 	switch {

@@ -32,26 +32,37 @@ func (w *worker) release(g grip) {
 
 // part ends what is held with the connection, or with all that it had (RESET).
 func (w *worker) part(g grip) {
-	g.ends(time.Now(), time.Time{})
-	word := pick(w.rnd, []string{"", "QUIT", "RESET"})
+	at, word := time.Now(), pick(w.rnd, []string{"", "QUIT", "RESET"})
 	if word == "" {
+		g.ends(at, time.Time{})
 		w.tally.add("release", "by closing")
 		w.drop()
 		return
 	}
-	reply, _, err := w.conn.do(time.Now().Add(replyPatience), word)
-	switch {
+	want := map[string]string{"QUIT": "+OK", "RESET": "+RESET"}[word]
+	reply, _, err := w.conn.do(at.Add(replyPatience), word)
+	var done time.Time
+	switch got := time.Now(); {
 	case err != nil:
 		w.tally.add("release", "by "+word+", no reply")
-	case reply != "+OK" && reply != "+RESET":
+	case reply[0] == '-':
 		w.tally.errored("release", reply)
+	case reply != want:
+		w.tally.blame(g[0].key, g[0].hold, "%s was answered %q", word, reply)
 	default:
 		w.tally.add("release", "by "+word)
+		if word == "RESET" && got.Sub(at) < resetSoon && !g.stays() && w.history.weather.rough(at, got) == 0 {
+			done = got
+		}
 	}
+	g.ends(at, done)
 	if err != nil || word == "QUIT" {
 		w.drop()
 	}
 }
+
+// resetSoon is how soon RESET is answered by a Leash that need not give up waiting for the releases.
+const resetSoon = 500 * time.Millisecond
 
 // portable reports whether a release may come from any connection.
 func portable(args []string) bool {
