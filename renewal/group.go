@@ -83,6 +83,9 @@ func (g *group) remove(h *Hold) {
 	h.group = nil
 }
 
+// work is how much the store has to do for the group, in holds.
+func (g *group) work() int { return len(g.holds) + (len(g.holds)+maxBatch-1)/maxBatch*batchWork }
+
 // wake is when the group next needs a look.
 func (g *group) wake() moment {
 	if g.busy {

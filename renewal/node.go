@@ -13,7 +13,7 @@ type node struct {
 	line    []*group
 	rounds  int           // under way
 	backoff time.Duration // after a round in which an answer was missing
-	room    int           // for holds in a round; less after one that brought no answer at all, for it may have been too much
+	room    int           // for work in a round; less after one that brought no answer at all, for it may have been too much
 }
 
 // nodeKey keeps long TTLs and short ones apart: what a short one must take for silence, a long one can wait for.
@@ -53,7 +53,8 @@ func (w *Watchdog) send(ctx context.Context, due []*group) {
 		n.line = append(n.line, g)
 		if n.rounds == 0 || n.rounds < maxRounds && n.behind(w.now()) {
 			n.rounds++
-			w.wg.Go(func() { w.serve(ctx, n) })
+			r := w.spareRound()
+			w.wg.Go(func() { w.serve(ctx, n, r) })
 		}
 	}
 }
@@ -69,13 +70,8 @@ func (n *node) lag(now moment) time.Duration {
 // behind reports whether n has to do more at once.
 func (n *node) behind(now moment) bool { return len(n.line) > 0 && n.lag(now) > n.line[0].every/128 }
 
-// serve sends n's line to the store, round by round, and ends when the line is empty.
-func (w *Watchdog) serve(ctx context.Context, n *node) {
-	r, _ := w.rounds.Get().(*round)
-	if r == nil {
-		r = &round{}
-	}
-	defer w.rounds.Put(r)
+// serve sends n's line to the store, round by round, which it writes on r, and ends when the line is empty.
+func (w *Watchdog) serve(ctx context.Context, n *node, r *round) {
 	for w.take(n, r) {
 		r.sent = w.now()
 		r.results = w.ask(ctx, n.name, r.batches, r.timeout)
@@ -97,18 +93,19 @@ func (w *Watchdog) take(n *node, r *round) bool {
 			delete(w.nodes, n.nodeKey)
 		}
 		r.reset(0)
+		w.spare = append(w.spare, r)
 		return false
 	}
 	r.reset(w.slept)
-	room := min(maxCall, n.room) // others wait for Redis, too
+	room := min(maxCall, n.room)
 	if n.behind(w.now()) {
 		room = n.room
 	}
-	for holds := 0; len(n.line) > 0 && (holds == 0 || holds+len(n.line[0].holds) <= room); {
+	for work := 0; len(n.line) > 0 && (work == 0 || work+n.line[0].work() <= room); {
 		g := n.line[0]
 		n.line = n.line[1:]
 		r.add(g)
-		holds += len(g.holds)
+		work += g.work()
 	}
 	return true
 }

@@ -16,8 +16,27 @@ type round struct {
 	results [][]Outcome
 }
 
+// keptHolds is for how many holds a round's room is kept.
+const keptHolds = 2 * maxRound
+
+// spareRound is an empty round. w.mu is held.
+func (w *Watchdog) spareRound() *round {
+	last := len(w.spare) - 1
+	if last < 0 {
+		return &round{}
+	}
+	r := w.spare[last]
+	w.spare[last] = nil
+	w.spare = w.spare[:last]
+	return r
+}
+
 // reset empties r, and leaves nothing in it that would be kept from the garbage collector.
 func (r *round) reset(slept time.Duration) {
+	if cap(r.holds) > keptHolds {
+		*r = round{slept: slept}
+		return
+	}
 	clear(r.groups)
 	clear(r.batches)
 	clear(r.holds)
