@@ -35,9 +35,9 @@ type Config struct {
 	Wire Wire
 	// Wires is so for the renewals.
 	Wires Wires
-	// Server is the address of the server of a cluster that has a slot, as Wires sees it, "" for none; it does not block. If nil, New's client
-	// is asked.
-	Server func(slot int) string
+	// NodeAddr is the address of the node of a cluster to which Wires sends what belongs to a slot, "" for none; it does not block. If nil,
+	// New's client is asked.
+	NodeAddr func(slot int) string
 	// Suspect is told when a server does not serve as expected, so that somebody may look which one does; it does not block. If
 	// nil, go-redis's own looking must do.
 	Suspect func()

@@ -34,3 +34,19 @@ func TestR24RenewalsGoBeforeAcquires(t *testing.T) {
 		}
 	})
 }
+
+// TestR24WhateverTakesLocksGivesWay: one, several or permits.
+func TestR24WhateverTakesLocksGivesWay(t *testing.T) {
+	s := idleService(t)
+	a := connect(t, s)
+	s.watchdog.Stats.Lag.Store(int64(time.Second)) // nobody sets it back: the watchdog does not run
+	for _, args := range [][]string{{"LOCK.ACQUIRE", newKey()}, {"LOCK.MACQUIRE", "2", "{a}" + newKey(), "{a}" + newKey()}, {"SEM.ACQUIRE", newKey()}} {
+		began := time.Now()
+		if reply := a.do(args...); reply[0] == '-' {
+			t.Errorf("%v: got %s", args, reply)
+		}
+		if took := time.Since(began); took < 200*time.Millisecond {
+			t.Errorf("%v took %v, want a fifth of the lag at least", args, took)
+		}
+	}
+}

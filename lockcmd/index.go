@@ -39,7 +39,7 @@ const (
 
 func newIndex() *index { return &index{seed: maphash.MakeSeed()} }
 
-// of are the holds of key, the newest first.
+// of are the holds of key, the newest first. None may be taken out meanwhile.
 func (x *index) of(key string) iter.Seq[*hold] {
 	return func(yield func(*hold) bool) {
 		p, hash := x.place(key)

@@ -107,7 +107,7 @@ func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	up := upstreamOf(t, rdb, log)
 	if cfg.Wire == nil {
-		cfg.Wire, cfg.Wires, cfg.Server = up.Script, up.Scripts, up.Server
+		cfg.Wire, cfg.Wires, cfg.NodeAddr = up.Script, up.Scripts, up.NodeAddr
 	}
 	cfg.Owners = up.Owners
 	s, err := New(cfg, rdb, pubsub.New(up, log), log)

@@ -26,6 +26,7 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 	case s.draining.Load():
 		return appendError(dst, msgDraining)
 	}
+	s.giveWay(ctx)
 	t := c.newPermitTry(w, max(count, 1))
 	if w.id != "" && t.unsettled() {
 		return c.timeout(dst, msgRefused)

@@ -70,6 +70,7 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 	case s.draining.Load():
 		return appendError(dst, msgDraining)
 	}
+	s.giveWay(ctx)
 	bound := 0
 	if o.quorum != nil {
 		bound = int(*o.quorum)

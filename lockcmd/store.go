@@ -26,8 +26,8 @@ func (s *store) Node(db, slot int) string {
 	switch {
 	case !ok:
 		return strconv.Itoa(db)
-	case s.cfg.Server != nil:
-		return s.cfg.Server(slot)
+	case s.cfg.NodeAddr != nil:
+		return s.cfg.NodeAddr(slot)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond) // the topology is at hand
 	defer cancel()

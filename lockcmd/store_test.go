@@ -90,8 +90,8 @@ func TestRenewalsOverTheWire(t *testing.T) {
 	}
 }
 
-// TestR24OneLineAServer: what is to be renewed waits in the line of the server that has it, whoever is asked which one that is.
-func TestR24OneLineAServer(t *testing.T) {
+// TestR24OneLineANode: what is to be renewed waits in the line of the node that has it, whoever is asked which one that is.
+func TestR24OneLineANode(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := &store{Service: leash(t, rdb, Config{})}
 		asked := &store{Service: &Service{rdb: rdb}}

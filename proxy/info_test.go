@@ -32,7 +32,7 @@ func TestInfoIsRedis(t *testing.T) {
 		}
 	}
 	info := parseInfo([]byte(text(t, do(t, client, "INFO")))).values
-	for name, value := range map[string]string{"connected_clients": "1", "maxclients": "10000", "tcp_port": l.addr[strings.LastIndexByte(l.addr, ':')+1:], "role": "master", "redis_mode": "standalone"} {
+	for name, value := range map[string]string{"connected_clients": "1", "maxclients": "10000", "tcp_port": l.addr[strings.LastIndexByte(l.addr, ':')+1:], "role": "master", "redis_mode": "standalone", "leash_renewal_lag_ms": "0"} {
 		if info[name] != value {
 			t.Errorf("%s: got %q, want %q", name, info[name], value)
 		}

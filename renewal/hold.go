@@ -69,7 +69,7 @@ type Batch struct {
 
 // Store is where the holds live.
 type Store interface {
-	// Node names the node that serves slot now. Databases that cannot be asked in one go have nodes of their own.
+	// Node names the node that serves slot now, "" if none does. Databases that cannot be asked in one go have nodes of their own.
 	Node(db, slot int) string
 	// Renew sends all batches, which are of one database, to node at once and returns an outcome for each hold, in order; nil for a batch that was
 	// refused as a whole, whose holds are then asked for one by one. It returns when ctx ends, and keeps nothing of batches.

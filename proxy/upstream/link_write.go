@@ -131,7 +131,7 @@ func (w *requestWriter) flush() (err error) {
 
 // kept is how large the buffer is kept between writes.
 func (w *requestWriter) kept() int {
-	if w.link.lane.Bulk { // a link of these is never idle for long
+	if w.link.lane.Bulk { // there are few of these
 		return batchBytes
 	}
 	return keptBuffer

@@ -124,8 +124,8 @@ type scriptCall struct {
 
 // callPool is calls that have ended, for reuse, with their buffers.
 type callPool struct {
-	sync.Pool
-	kept int // how large a buffer is kept
+	calls sync.Pool
+	kept  int // how large a buffer is kept
 }
 
 // Calls on bulk links are kept apart, or in time all would have their large
@@ -136,13 +136,19 @@ var (
 )
 
 func (p *callPool) get() *scriptCall {
-	if c, ok := p.Get().(*scriptCall); ok {
+	if c, ok := p.calls.Get().(*scriptCall); ok {
 		return c
 	}
 	c := &scriptCall{pool: p, ended: make(chan struct{}, 1), timer: time.NewTimer(0)}
 	c.timer.Stop()
 	c.Sink = c
 	return c
+}
+
+func (p *callPool) put(c *scriptCall) {
+	if max(cap(c.Request), cap(c.reply)) <= p.kept {
+		p.calls.Put(c)
+	}
 }
 
 // newScriptCall is a call of a copy of n commands.
@@ -157,16 +163,15 @@ func newScriptCall(l *Link, n int, commands []byte) *scriptCall {
 	return c
 }
 
-// free gives c back, which has ended. Without its replies a large request may
-// still be in a write, which does not copy it.
+// free gives c back, which has ended. A large request was written without being
+// copied, and its write may not have returned; but it was replied to, so Redis
+// has had the last byte of it, or was lost with the connection, whose writer
+// ends first.
 func (c *scriptCall) free() {
 	c.timer.Stop()
-	if max(cap(c.Request), cap(c.reply)) > c.pool.kept || c.err != nil && len(c.Request) >= referenced {
-		return
-	}
 	c.state.Store(waiting)
 	c.link, c.reply, c.written, c.err = nil, c.reply[:0], false, nil
-	c.pool.Put(c)
+	c.pool.put(c)
 }
 
 // States of a scriptCall.

@@ -3,6 +3,9 @@ package upstream
 import (
 	"errors"
 	"os"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -124,6 +127,28 @@ func TestScriptsAtOnce(t *testing.T) {
 	if got, want := f.commands(), "ECHO a|ECHO no|ECHO b|ECHO c"; got != want+"|"+want {
 		t.Errorf("sent %q", got)
 	}
+}
+
+// TestScriptsAreNotMixedUp: large ones are written from where they lie, and those places are used again for others.
+func TestScriptsAreNotMixedUp(t *testing.T) {
+	u, _ := standingScripts(t, echo)
+	if _, sent, err := u.Scripts(soon(), 0, 7, 1, resp.AppendCommand(nil, "ECHO", "first"), nil); sent || !errors.Is(err, errNoLink) {
+		t.Fatalf("without a connection: got sent %v, %v", sent, err)
+	}
+	awaitStanding(t, u.AnyNode().Link(Lane{Scripts: true, Bulk: true}))
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for n := range 25 {
+				word := strings.Repeat(strconv.Itoa(10*n+i)+" ", (1+i)*referenced/3)
+				reply, _, err := u.Scripts(soon(), 0, 7, 1, resp.AppendCommand(nil, "ECHO", word), nil)
+				if want := string(resp.AppendBulk(nil, word)); string(reply) != want || err != nil {
+					t.Errorf("got %d bytes, %v, want %d that are as they were sent", len(reply), err, len(want))
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // TestScriptsAreLost: when the connection ends after some replies, all are lost.

@@ -51,8 +51,8 @@ func (t *Topology) Node(slot uint16) *Node {
 	return nil
 }
 
-// Server is the address of the node that serves a slot now, "" for none.
-func (u *Upstream) Server(slot int) string {
+// NodeAddr is the address of the node that serves a slot now, "" for none.
+func (u *Upstream) NodeAddr(slot int) string {
 	if n := u.Topology().Node(uint16(slot)); n != nil {
 		return n.Addr
 	}

@@ -1,0 +1,39 @@
+package renewal
+
+import "testing"
+
+// TestARoundIsUsedAgain: with the room that it has, unless that is much, and with nothing left in it of what it was used for.
+func TestARoundIsUsedAgain(t *testing.T) {
+	groups := make([]*group, 3)
+	for i := range groups {
+		groups[i] = &group{}
+		for range 40 {
+			groups[i].add(&Hold{}, 0)
+		}
+	}
+	r := &round{}
+	if n := testing.AllocsPerRun(100, func() {
+		r.reset(0)
+		for _, g := range groups {
+			r.add(g)
+		}
+	}); n > 0 {
+		t.Errorf("got %v allocations a round, want none", n)
+	}
+	if len(r.batches) != 3 || len(r.batches[2].Holds) != 40 || r.batches[2].Holds[39] != groups[2].holds[39] {
+		t.Errorf("got %d batches %v", len(r.batches), r.batches)
+	}
+	r.reset(0)
+	for _, h := range r.holds[:cap(r.holds)] {
+		if h != nil {
+			t.Fatal("a hold is kept from the garbage collector")
+		}
+	}
+	for range keptHolds {
+		groups[0].add(&Hold{}, 0)
+	}
+	r.add(groups[0])
+	if r.reset(0); r.holds != nil {
+		t.Errorf("room for %d holds is kept", cap(r.holds))
+	}
+}
