@@ -14,14 +14,14 @@ import (
 	"leash/internal/redistest"
 )
 
-// A sentry asks Redis for the remaining TTL of every hold, again and again, each once a renewal period.
+// A sentry asks Redis for the remaining TTL of every hold, again and again, each once a renewal period, or once in ten while it is rare.
 type sentry struct {
 	opt    watchOptions
 	routes []route
 	cancel context.CancelFunc
 	rounds sync.WaitGroup // one goroutine a node
 
-	rare atomic.Bool // it is to look at a tenth of the holds in that time
+	rare atomic.Bool // what it does is to disturb nobody
 
 	mu      sync.Mutex
 	numbers [][]int32 // of the holds, by node
