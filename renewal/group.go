@@ -84,7 +84,7 @@ func (g *group) remove(h *Hold) {
 }
 
 // work is how much the store has to do for the group, in holds.
-func (g *group) work() int { return len(g.holds) + (len(g.holds)+maxBatch-1)/maxBatch*batchWork }
+func (g *group) work() int { return len(g.holds) + (len(g.holds)+calmBatch-1)/calmBatch*batchWork }
 
 // wake is when the group next needs a look.
 func (g *group) wake() moment {

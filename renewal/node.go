@@ -74,7 +74,7 @@ func (n *node) behind(now moment) bool { return len(n.line) > 0 && n.lag(now) > 
 func (w *Watchdog) serve(ctx context.Context, n *node, r *round) {
 	for w.take(n, r) {
 		r.sent = w.now()
-		r.results = w.ask(ctx, n.name, r.batches, r.timeout)
+		w.ask(ctx, n.name, r)
 		told := w.settle(n, r)
 		for _, tell := range told {
 			tell()
@@ -97,9 +97,10 @@ func (w *Watchdog) take(n *node, r *round) bool {
 		return false
 	}
 	r.reset(w.slept)
-	room := min(maxCall, n.room)
-	if n.behind(w.now()) {
-		room = n.room
+	r.calm = !n.behind(w.now()) && n.line[0].work() <= maxRound // small calls for more would take too long
+	room := n.room
+	if r.calm {
+		room = min(calmRound, room)
 	}
 	for work := 0; len(n.line) > 0 && (work == 0 || work+n.line[0].work() <= room); {
 		g := n.line[0]
@@ -110,11 +111,18 @@ func (w *Watchdog) take(n *node, r *round) bool {
 	return true
 }
 
-// ask renews batches at one node. Those that were refused as a whole are sent again one hold at a time, so that one hold
-// cannot harm the others (R25).
-func (w *Watchdog) ask(ctx context.Context, node string, batches []Batch, timeout time.Duration) [][]Outcome {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+// ask sends r to the store, in one call if the node lags behind. A calm round is sent in some, one after the other.
+func (w *Watchdog) ask(ctx context.Context, node string, r *round) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
+	for some := range r.calls() {
+		r.results = append(r.results, w.call(ctx, node, some)...)
+	}
+}
+
+// call renews batches at one node. Those that were refused as a whole are sent again one hold at a time, so that one hold
+// cannot harm the others (R25).
+func (w *Watchdog) call(ctx context.Context, node string, batches []Batch) [][]Outcome {
 	results := w.store.Renew(ctx, node, batches)
 	for i, b := range batches {
 		if results[i] != nil {

@@ -1,15 +1,17 @@
 package renewal
 
 import (
+	"iter"
 	"slices"
 	"time"
 )
 
-// round is one call of a node. It is used again for others: there may be a thousand a second.
+// round is what a node is asked for at a time. It is used again for others: there may be a thousand a second.
 type round struct {
 	groups  []*group
 	batches []Batch
 	holds   []*Hold // of all batches
+	calm    bool    // the node keeps up
 	timeout time.Duration
 	slept   time.Duration // the Watchdog's, no later than sent
 	sent    moment
@@ -47,10 +49,40 @@ func (r *round) reset(slept time.Duration) {
 func (r *round) add(g *group) {
 	r.groups = append(r.groups, g)
 	r.timeout = max(r.timeout, min(g.ttl/6, maxWait), 10*time.Millisecond)
-	for part := range slices.Chunk(g.holds, maxBatch) {
+	most := maxBatch
+	if r.calm {
+		most = calmBatch
+	}
+	for part := range slices.Chunk(g.holds, most) {
 		first := len(r.holds)
 		r.holds = append(r.holds, part...) // a copy: g may change meanwhile
 		holds := r.holds[first:len(r.holds):len(r.holds)]
 		r.batches = append(r.batches, Batch{DB: g.db, Kind: g.kind, Slot: g.slot, TTL: g.ttl, Lease: g.lease, Every: g.every, Holds: holds})
 	}
+}
+
+// calls are the batches that go to the store together.
+func (r *round) calls() iter.Seq[[]Batch] {
+	return func(yield func([]Batch) bool) {
+		for rest := r.batches; len(rest) > 0; {
+			n := len(rest)
+			if r.calm {
+				n = calmOnes(rest)
+			}
+			if !yield(rest[:n]) {
+				return
+			}
+			rest = rest[n:]
+		}
+	}
+}
+
+// calmOnes is how many of batches, one at least, go in a calm round's call.
+func calmOnes(batches []Batch) (n int) {
+	for work := 0; n < len(batches); n++ {
+		if work += len(batches[n].Holds) + batchWork; n > 0 && work > calmCall {
+			break
+		}
+	}
+	return n
 }

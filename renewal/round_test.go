@@ -1,6 +1,9 @@
 package renewal
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // TestARoundIsUsedAgain: with the room that it has, unless that is much, and with nothing left in it of what it was used for.
 func TestARoundIsUsedAgain(t *testing.T) {
@@ -35,5 +38,41 @@ func TestARoundIsUsedAgain(t *testing.T) {
 	r.add(groups[0])
 	if r.reset(0); r.holds != nil {
 		t.Errorf("room for %d holds is kept", cap(r.holds))
+	}
+}
+
+// TestACalmRoundIsSentInSmallCalls: who waits for the store waits for one of them.
+func TestACalmRoundIsSentInSmallCalls(t *testing.T) {
+	for _, c := range []struct {
+		calm  bool
+		holds []int // of each group
+		want  string
+	}{
+		{true, []int{1, 1, 1}, "[1 1 1]"},
+		{true, []int{16, 15, 1, 1}, "[16 15][1 1]"},
+		{true, []int{100}, "[32][32][32][4]"},
+		{true, []int{33, 1}, "[32][1 1]"},
+		{true, nil, ""},
+		{false, []int{300, 1, 1}, "[256 44 1 1]"},
+	} {
+		r := &round{calm: c.calm}
+		for _, n := range c.holds {
+			g := &group{}
+			for range n {
+				g.add(&Hold{}, 0)
+			}
+			r.add(g)
+		}
+		got := ""
+		for some := range r.calls() {
+			var sizes []int
+			for _, b := range some {
+				sizes = append(sizes, len(b.Holds))
+			}
+			got += fmt.Sprint(sizes)
+		}
+		if got != c.want {
+			t.Errorf("calm %v, groups of %v: got calls of %s, want %s", c.calm, c.holds, got, c.want)
+		}
 	}
 }

@@ -11,8 +11,10 @@ import (
 const (
 	minTTL    = 3 * time.Millisecond
 	maxBatch  = 256                    // holds in one request
-	maxCall   = 64                     // work in one call of a node while all is in time, about: others wait for the store, too
-	maxRound  = 2048                   // work in one call of a node that lags behind, about
+	maxRound  = 2048                   // work in one round of a node that lags behind, about, which is one call
+	calmRound = 64                     // work in one round of a node that keeps up
+	calmBatch = 32                     // holds in one request to it
+	calmCall  = 33                     // work in one call of it, about: others wait for the store, too
 	batchWork = 1                      // beside a hold's, which is 1: a request of one hold took Redis 12 µs, and one of 60 about 6 µs a hold
 	lookEvery = 500 * time.Millisecond // how often the clocks are compared
 )
@@ -228,7 +230,7 @@ func (w *Watchdog) company(due []*group, now moment) []*group {
 	for len(w.queue) > 0 {
 		g := w.queue[0].group
 		work += g.work()
-		if work > maxCall || g.busy || !g.regular || g.deadline < g.due || g.due > now+g.every/32 {
+		if work > calmRound || g.busy || !g.regular || g.deadline < g.due || g.due > now+g.every/32 {
 			break
 		}
 		g.busy = true
