@@ -192,6 +192,10 @@ func (w *worker) upgrade(b *belief) {
 	case err != nil:
 		b.noticed()
 		w.drop()
+	case strings.HasPrefix(reply, ":") && w.history.explained(b.key, b.since, time.Now()): // it was no reader any more
+		w.tally.add("upgrade", "anew")
+		b.noticed()
+		w.drop()
 	case strings.HasPrefix(reply, ":"):
 		w.tally.blame(b.key, b.hold, "a reader of %s was let write: %s", b.key, reply)
 	default:
