@@ -22,6 +22,7 @@ func TestContradict(t *testing.T) {
 		{"nothing was heard, and it was taken up anew", "lost: silence", time.Second, time.Second + time.Millisecond, 2 * time.Second, 0},
 		{"that was told late", "lost: silence", time.Second + time.Millisecond, time.Second, 2 * time.Second, 0},
 		{"nothing was heard since then", "lost: silence", 2*time.Second + time.Millisecond, time.Second, 3 * time.Second, 1},
+		{"its lease was nearly over, and was extended", "extended", time.Second, 0, 2 * time.Second, 0},
 		{"it has ended, and was taken up anew", "ended", time.Second, time.Second + time.Millisecond, 2 * time.Second, 1},
 	} {
 		start := time.Now()
@@ -30,6 +31,7 @@ func TestContradict(t *testing.T) {
 		if row.revived > 0 {
 			b.revived = start.Add(row.revived)
 		}
+		b.vague = row.what == "extended"
 		b.told.Store(&news{row.what, start.Add(row.at)})
 		w.contradict(b, start.Add(row.asked))
 		w.contradict(b, start.Add(row.asked))
