@@ -21,7 +21,7 @@ type sentry struct {
 	cancel context.CancelFunc
 	rounds sync.WaitGroup // one goroutine a node
 
-	rare atomic.Bool // what it does is to disturb nobody
+	rare atomic.Bool // it looks a tenth as often
 
 	mu      sync.Mutex
 	numbers [][]int32 // of the holds, by node
