@@ -44,6 +44,9 @@ func (c *conn) acknowledged() (unacked bool, ackAge time.Duration) {
 		return false, 0
 	}
 	_ = c.raw.Control(func(fd uintptr) {
+		if n, err := unix.IoctlGetInt(int(fd), unix.SIOCOUTQ); err == nil && n == 0 {
+			return // it has acknowledged everything that there is, as nearly always; a TCPInfo is 250 bytes of garbage
+		}
 		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 		if err == nil {
 			unacked = info.Unacked > 0 || info.Probes >= unansweredProbes
