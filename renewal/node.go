@@ -68,7 +68,17 @@ func (n *node) lag(now moment) time.Duration {
 }
 
 // behind reports whether n has to do more at once.
-func (n *node) behind(now moment) bool { return len(n.line) > 0 && n.lag(now) > n.line[0].every/128 }
+func (n *node) behind(now moment) bool { return len(n.line) > 0 && n.lag(now) > n.tolerates() }
+
+// tolerates is what n may lag behind as if it kept up.
+func (n *node) tolerates() time.Duration { return max(n.line[0].every/128, 1) }
+
+// portion is how much work is for one round of n: the more the longer it lags behind, and no more than helps, for others wait for the store
+// meanwhile. A node that is far away soon has as many holds on their way as it needs; with one that has no CPU left large rounds help little.
+func (n *node) portion(now moment) int {
+	longer := float64(n.lag(now)) / float64(n.tolerates())
+	return int(min(max(longer*longer, 1)*calmRound, maxRound))
+}
 
 // serve sends n's line to the store, round by round, which it writes on r, and ends when the line is empty.
 func (w *Watchdog) serve(ctx context.Context, n *node, r *round) {
@@ -97,10 +107,11 @@ func (w *Watchdog) take(n *node, r *round) bool {
 		return false
 	}
 	r.reset(w.slept)
-	r.calm = !n.behind(w.now()) && n.line[0].work() <= maxRound // small calls for more would take too long
-	room := n.room
-	if r.calm {
-		room = min(calmRound, room)
+	now, large := w.now(), n.line[0].work() > maxRound // for which small calls would take too long
+	room := min(n.room, n.portion(now))
+	r.calm, r.most = !large && !n.behind(now), maxBatch
+	if !large {
+		r.most = min(max(room/2, calmBatch), maxBatch)
 	}
 	for work := 0; len(n.line) > 0 && (work == 0 || work+n.line[0].work() <= room); {
 		g := n.line[0]

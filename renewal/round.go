@@ -12,6 +12,7 @@ type round struct {
 	batches []Batch
 	holds   []*Hold // of all batches
 	calm    bool    // the node keeps up
+	most    int     // holds in a batch
 	timeout time.Duration
 	slept   time.Duration // the Watchdog's, no later than sent
 	sent    moment
@@ -49,11 +50,7 @@ func (r *round) reset(slept time.Duration) {
 func (r *round) add(g *group) {
 	r.groups = append(r.groups, g)
 	r.timeout = max(r.timeout, min(g.ttl/6, maxWait), 10*time.Millisecond)
-	most := maxBatch
-	if r.calm {
-		most = calmBatch
-	}
-	for part := range slices.Chunk(g.holds, most) {
+	for part := range slices.Chunk(g.holds, r.most) {
 		first := len(r.holds)
 		r.holds = append(r.holds, part...) // a copy: g may change meanwhile
 		holds := r.holds[first:len(r.holds):len(r.holds)]

@@ -15,11 +15,15 @@ func TestARoundIsUsedAgain(t *testing.T) {
 		}
 	}
 	r := &round{}
-	if n := testing.AllocsPerRun(100, func() {
-		r.reset(0)
+	fill := func() {
+		r.most = maxBatch
 		for _, g := range groups {
 			r.add(g)
 		}
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		r.reset(0)
+		fill()
 	}); n > 0 {
 		t.Errorf("got %v allocations a round, want none", n)
 	}
@@ -35,7 +39,7 @@ func TestARoundIsUsedAgain(t *testing.T) {
 	for range keptHolds {
 		groups[0].add(&Hold{}, 0)
 	}
-	r.add(groups[0])
+	fill()
 	if r.reset(0); r.holds != nil {
 		t.Errorf("room for %d holds is kept", cap(r.holds))
 	}
@@ -55,7 +59,10 @@ func TestACalmRoundIsSentInSmallCalls(t *testing.T) {
 		{true, nil, ""},
 		{false, []int{300, 1, 1}, "[256 44 1 1]"},
 	} {
-		r := &round{calm: c.calm}
+		r := &round{calm: c.calm, most: maxBatch}
+		if c.calm {
+			r.most = calmBatch
+		}
 		for _, n := range c.holds {
 			g := &group{}
 			for range n {
