@@ -39,18 +39,16 @@ func (s *store) Node(db, slot int) string {
 }
 
 // Renew implements renewal.Store: one script a batch.
-func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch) [][]renewal.Outcome {
+func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch, out [][]renewal.Outcome) {
 	if len(batches) == 0 {
-		return nil
+		return
 	}
 	began := time.Now()
-	out := make([][]renewal.Outcome, len(batches))
 	late := s.renewWired(ctx, batches, out)
 	late = s.renewBy(ctx, "EVALSHA", batches, out, late)
 	s.renewBy(ctx, "EVAL", batches, out, late)
 	s.explain(ctx, batches, out)
 	s.mend(ctx, batches, out, began)
-	return out
 }
 
 // renewWired renews batches over the wire, and returns which of them Redis has certainly not renewed: it is the client's turn.
@@ -80,7 +78,9 @@ func (s *store) renewWired(ctx context.Context, batches []renewal.Batch, out [][
 			late = append(late, i)
 			continue
 		}
-		out[i] = s.outcomes(ctx, b, said, failed, sent)
+		if !s.outcomes(ctx, b, said, failed, sent, out[i]) {
+			out[i] = nil
+		}
 	}
 	return late
 }
@@ -119,28 +119,30 @@ func (s *store) renewBy(ctx context.Context, verb string, batches []renewal.Batc
 			late = append(late, i)
 			continue
 		}
-		out[i] = s.outcomes(ctx, batches[i], numbers(reply), err, sent)
+		if !s.outcomes(ctx, batches[i], numbers(reply), err, sent, out[i]) {
+			out[i] = nil
+		}
 	}
 	return late
 }
 
-// outcomes reads a batch's reply; nil when Redis refused the batch as a whole. How long leases last may have been changed from anywhere
-// (EXTEND): the watchdog learns it here.
-func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err error, sent time.Time) []renewal.Outcome {
+// outcomes reads a batch's reply and writes it down in out; false when Redis refused the batch as a whole. How long leases last may have been
+// changed from anywhere (EXTEND): the watchdog learns it here.
+func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err error, sent time.Time, out []renewal.Outcome) (ok bool) {
 	if err != nil {
 		s.suspect(judge(err))
 	}
-	out := make([]renewal.Outcome, len(b.Holds))
 	several := b.Holds[0].Keeper.(*hold).mode().keep != nil
 	var answer redis.Error
 	switch {
+	case err == nil:
 	case errors.As(err, &answer) && several && migrates(answer):
 		s.keepApart(ctx, b, out, func(int) bool { return true })
-		return out
+		return true
 	case errors.As(err, &answer) && (judge(err) == answered || migrates(answer)):
-		return nil
-	case err != nil: // nothing is known of any of them, and asking one by one would only be more of what Redis does not take now
-		return out
+		return false
+	default: // nothing is known of any of them, and asking one by one would only be more of what Redis does not take now
+		return true
 	}
 	if several && slices.Contains(said, -1) {
 		s.keepApart(ctx, b, out, func(i int) bool { return i < len(said) && said[i] == -1 })
@@ -160,7 +162,7 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err
 			out[i] = renewal.Gone
 		}
 	}
-	return out
+	return true
 }
 
 // slotKey is some key of a slot.

@@ -34,11 +34,11 @@ func TestR25WhatRedisDoesNotTakeIsNotSentInPieces(t *testing.T) {
 		{replyError("NOPERM No permissions to access a key"), true},
 		{replyError("ERR Error running script"), true},
 	} {
-		out := s.outcomes(t.Context(), b, nil, row.err, time.Now())
-		if pieces := out == nil; pieces != row.pieces {
+		out := make([]renewal.Outcome, 1)
+		if pieces := !s.outcomes(t.Context(), b, nil, row.err, time.Now(), out); pieces != row.pieces {
 			t.Errorf("%v: in pieces: %v, want %v", row.err, pieces, row.pieces)
 		}
-		if !row.pieces && (len(out) != 1 || out[0] != renewal.Unknown) {
+		if out[0] != renewal.Unknown {
 			t.Errorf("%v: got %v, want it unknown", row.err, out)
 		}
 	}
@@ -72,7 +72,8 @@ func TestRenewalsOverTheWire(t *testing.T) {
 				}
 				return append(dst, c.reply...), c.sent, c.err
 			}}}}
-			batches, out := []renewal.Batch{plainBatch(s.Service, 1), plainBatch(s.Service, 1)}, make([][]renewal.Outcome, 2)
+			batches := []renewal.Batch{plainBatch(s.Service, 1), plainBatch(s.Service, 1)}
+			out := [][]renewal.Outcome{make([]renewal.Outcome, 1), make([]renewal.Outcome, 1)}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if late := s.renewWired(ctx, batches, out); !slices.Equal(late, c.late) {

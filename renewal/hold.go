@@ -71,9 +71,10 @@ type Batch struct {
 type Store interface {
 	// Node names the node that serves slot now, "" if none does. Databases that cannot be asked in one go have nodes of their own.
 	Node(db, slot int) string
-	// Renew sends all batches, which are of one database, to node at once and returns an outcome for each hold, in order; nil for a batch that was
-	// refused as a whole, whose holds are then asked for one by one. It returns when ctx ends, and keeps nothing of batches.
-	Renew(ctx context.Context, node string, batches []Batch) [][]Outcome
+	// Renew sends all batches, which are of one database, to node at once and writes what it says of each hold, in order, in out, which has room
+	// for it, all Unknown: for batches[i] in out[i]. It makes out[i] nil for a batch that was refused as a whole, whose holds are then asked for one
+	// by one. It returns when ctx ends, and keeps nothing of batches and out.
+	Renew(ctx context.Context, node string, batches []Batch, out [][]Outcome)
 }
 
 // Until is how long a hold is safe that was granted or renewed by a request sent at sent. The margin covers clocks that run

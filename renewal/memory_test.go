@@ -55,7 +55,7 @@ func copied(batches []Batch) []Batch {
 	return out
 }
 
-func (m *memory) Renew(ctx context.Context, node string, batches []Batch) [][]Outcome {
+func (m *memory) Renew(ctx context.Context, node string, batches []Batch, out [][]Outcome) {
 	m.mu.Lock()
 	m.calls = append(m.calls, call{time.Now(), node, copied(batches)})
 	f, delay := fine, m.delay[node]
@@ -69,14 +69,17 @@ func (m *memory) Renew(ctx context.Context, node string, batches []Batch) [][]Ou
 	if !wait(ctx, delay/2) {
 		f = hangs
 	}
-	out := make([][]Outcome, len(batches))
 	for i, b := range batches {
-		out[i] = make([]Outcome, len(b.Holds))
-		if f != notDone && f != hangs {
-			out[i] = m.apply(b)
+		if f == notDone || f == hangs {
+			continue
 		}
-		if f != fine {
-			out[i] = make([]Outcome, len(b.Holds))
+		said := m.apply(b)
+		switch {
+		case f != fine:
+		case said == nil:
+			out[i] = nil
+		default:
+			copy(out[i], said)
 		}
 	}
 	if !wait(ctx, delay/2) {
@@ -85,10 +88,12 @@ func (m *memory) Renew(ctx context.Context, node string, batches []Batch) [][]Ou
 	if f == hangs || f == hangsBut {
 		<-ctx.Done()
 		for i := range out {
+			if out[i] == nil {
+				out[i] = make([]Outcome, len(batches[i].Holds))
+			}
 			clear(out[i])
 		}
 	}
-	return out
 }
 
 // wait is false when ctx ends first. It makes no timer that is over at once: in a bubble such a one crashes the race detector now and then

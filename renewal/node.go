@@ -124,36 +124,32 @@ func (w *Watchdog) take(n *node, r *round) bool {
 
 // ask sends r to the store, in one call if the node lags behind. A calm round is sent in some, one after the other.
 func (w *Watchdog) ask(ctx context.Context, node string, r *round) {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	for some := range r.calls() {
-		r.results = append(r.results, w.call(ctx, node, some)...)
+	p := newPatience(ctx, time.Now().Add(r.timeout))
+	defer p.end()
+	for some, results := range r.calls() {
+		w.call(p, node, some, results)
 	}
 }
 
-// call renews batches at one node. Those that were refused as a whole are sent again one hold at a time, so that one hold
+// call renews batches at one node and writes down in results what it says of them. Those that were refused as a whole are sent again one hold at a time, so that one hold
 // cannot harm the others (R25).
-func (w *Watchdog) call(ctx context.Context, node string, batches []Batch) [][]Outcome {
-	results := w.store.Renew(ctx, node, batches)
+func (w *Watchdog) call(ctx context.Context, node string, batches []Batch, results [][]Outcome) {
+	w.store.Renew(ctx, node, batches, results)
 	for i, b := range batches {
 		if results[i] != nil {
 			continue
 		}
 		results[i] = make([]Outcome, len(b.Holds))
-		singles := make([]Batch, len(b.Holds))
-		for j := range b.Holds {
-			singles[j] = Batch{DB: b.DB, Kind: b.Kind, Slot: b.Slot, TTL: b.TTL, Lease: b.Lease, Every: b.Every, Holds: b.Holds[j : j+1]}
-		}
-		if len(singles) < 2 || ctx.Err() != nil {
+		if len(b.Holds) < 2 || ctx.Err() != nil {
 			continue
 		}
-		for j, one := range w.store.Renew(ctx, node, singles) {
-			if one != nil {
-				results[i][j] = one[0]
-			}
+		singles, each := make([]Batch, len(b.Holds)), make([][]Outcome, len(b.Holds))
+		for j := range b.Holds {
+			singles[j] = Batch{DB: b.DB, Kind: b.Kind, Slot: b.Slot, TTL: b.TTL, Lease: b.Lease, Every: b.Every, Holds: b.Holds[j : j+1]}
+			each[j] = results[i][j : j+1]
 		}
+		w.store.Renew(ctx, node, singles, each) // those that are refused stay Unknown
 	}
-	return results
 }
 
 // settle writes down what a round brought and returns whom to tell.

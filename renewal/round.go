@@ -16,7 +16,9 @@ type round struct {
 	timeout time.Duration
 	slept   time.Duration // the Watchdog's, no later than sent
 	sent    moment
-	results [][]Outcome
+
+	results  [][]Outcome // of the batches
+	outcomes []Outcome   // of all holds, which results point into
 }
 
 // keptHolds is for how many holds a round's room is kept.
@@ -43,7 +45,8 @@ func (r *round) reset(slept time.Duration) {
 	clear(r.groups)
 	clear(r.batches)
 	clear(r.holds)
-	*r = round{groups: r.groups[:0], batches: r.batches[:0], holds: r.holds[:0], slept: slept}
+	clear(r.results)
+	*r = round{groups: r.groups[:0], batches: r.batches[:0], holds: r.holds[:0], outcomes: r.outcomes[:0], results: r.results[:0], slept: slept}
 }
 
 // add takes the holds of g in.
@@ -54,22 +57,26 @@ func (r *round) add(g *group) {
 		first := len(r.holds)
 		r.holds = append(r.holds, part...) // a copy: g may change meanwhile
 		holds := r.holds[first:len(r.holds):len(r.holds)]
+		for range part {
+			r.outcomes = append(r.outcomes, Unknown)
+		}
+		r.results = append(r.results, r.outcomes[first:len(r.outcomes):len(r.outcomes)])
 		r.batches = append(r.batches, Batch{DB: g.db, Kind: g.kind, Slot: g.slot, TTL: g.ttl, Lease: g.lease, Every: g.every, Holds: holds})
 	}
 }
 
-// calls are the batches that go to the store together.
-func (r *round) calls() iter.Seq[[]Batch] {
-	return func(yield func([]Batch) bool) {
-		for rest := r.batches; len(rest) > 0; {
+// calls are the batches that go to the store together, and the room for what it says of them.
+func (r *round) calls() iter.Seq2[[]Batch, [][]Outcome] {
+	return func(yield func([]Batch, [][]Outcome) bool) {
+		for rest, results := r.batches, r.results; len(rest) > 0; {
 			n := len(rest)
 			if r.calm {
 				n = calmOnes(rest)
 			}
-			if !yield(rest[:n]) {
+			if !yield(rest[:n], results[:n]) {
 				return
 			}
-			rest = rest[n:]
+			rest, results = rest[n:], results[n:]
 		}
 	}
 }

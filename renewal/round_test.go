@@ -2,6 +2,7 @@ package renewal
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -29,6 +30,14 @@ func TestARoundIsUsedAgain(t *testing.T) {
 	}
 	if len(r.batches) != 3 || len(r.batches[2].Holds) != 40 || r.batches[2].Holds[39] != groups[2].holds[39] {
 		t.Errorf("got %d batches %v", len(r.batches), r.batches)
+	}
+	r.results[0][3], r.results[1], r.results[2][39] = Gone, nil, Renewed
+	r.reset(0)
+	fill()
+	for i, b := range r.batches {
+		if !slices.Equal(r.results[i], make([]Outcome, len(b.Holds))) {
+			t.Errorf("batch %d: got %v, want nothing known of %d holds", i, r.results[i], len(b.Holds))
+		}
 	}
 	r.reset(0)
 	for _, h := range r.holds[:cap(r.holds)] {
@@ -71,10 +80,13 @@ func TestACalmRoundIsSentInSmallCalls(t *testing.T) {
 			r.add(g)
 		}
 		got := ""
-		for some := range r.calls() {
+		for some, results := range r.calls() {
 			var sizes []int
-			for _, b := range some {
+			for i, b := range some {
 				sizes = append(sizes, len(b.Holds))
+				if len(results[i]) != len(b.Holds) {
+					t.Errorf("room for the outcomes of %d holds, want of %d", len(results[i]), len(b.Holds))
+				}
 			}
 			got += fmt.Sprint(sizes)
 		}
