@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"leash/internal/slack"
 )
 
 const (
@@ -95,6 +97,7 @@ func (c *child) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(c.done)
+	slack.Narrow() // whatever ours is
 	err := c.cmd.Start()
 	started <- err
 	if err == nil {

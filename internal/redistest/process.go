@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+
+	"leash/internal/slack"
 )
 
 // ErrNotRunning is returned when a signal is meant for a server that does not run.
@@ -49,6 +51,7 @@ func (p *process) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(p.done)
+	slack.Narrow() // whatever ours is
 	err := p.cmd.Start()
 	started <- err
 	if err == nil {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -48,5 +49,20 @@ func TestWiden(t *testing.T) {
 		if !strings.Contains(strings.Join(lines[1:], "\n"), fmt.Sprint(wide)) {
 			t.Errorf("no thread has the wide slack: %q", lines[1:])
 		}
+	}
+}
+
+// TestNarrow: what a thread starts has the slack that the thread has.
+func TestNarrow(t *testing.T) {
+	runtime.LockOSThread() // and not unlocked: the thread ends with this goroutine
+	if err := set(wide); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{wide, usual} {
+		out, err := exec.Command("cat", "/proc/self/timerslack_ns").Output()
+		if got := strings.TrimSpace(string(out)); err != nil || got != fmt.Sprint(want) {
+			t.Errorf("a child has a slack of %s ns, %v, want %d", got, err, want)
+		}
+		Narrow()
 	}
 }

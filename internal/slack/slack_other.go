@@ -4,3 +4,6 @@ package slack
 
 // Widen does nothing here.
 func Widen() {}
+
+// Narrow does nothing here.
+func Narrow() {}
