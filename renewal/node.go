@@ -110,8 +110,8 @@ func (w *Watchdog) take(n *node, r *round) bool {
 	now, large := w.now(), n.line[0].work() > maxRound // for which small calls would take too long
 	room := min(n.room, n.portion(now))
 	r.calm, r.most = !large && !n.behind(now), maxBatch
-	if !large {
-		r.most = min(max(room/2, calmBatch), maxBatch)
+	if r.calm {
+		r.most = calmBatch
 	}
 	for work := 0; len(n.line) > 0 && (work == 0 || work+n.line[0].work() <= room); {
 		g := n.line[0]

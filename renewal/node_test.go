@@ -139,7 +139,7 @@ func TestR24TheMoreANodeLagsTheMoreItIsAskedForAtOnce(t *testing.T) {
 		{4 * tolerable, 1, 512, 1, 512, false},
 		{time.Minute, 1, 1024, 1, 1024, false},
 		{0, 62, 62, 2, 1, true},
-		{2 * tolerable, 200, 224, 1, 26, false}, // the first in batches of 128 and 72
+		{2 * tolerable, 200, 224, 1, 25, false},
 		{0, 2100, 2100, 1, 9, false},
 	} {
 		w, n := New(nil), &node{room: maxRound}
