@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"leash/internal/slack"
 )
 
 // A race is a lock that all want: contenders wait for it, hold it, release it, and wait again.
@@ -58,6 +60,7 @@ type racing struct {
 func (r race) run(ctx context.Context, mark func() error) (*sample, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	slack.Narrow() // a holder lets go after 1 ms
 	p, err := newPoller()
 	if err != nil {
 		return nil, err

@@ -29,6 +29,9 @@ const (
 	maxBackoff   = time.Second
 	maxWait      = 5 * time.Second // for an answer, and so for the end of Run
 	maxRounds    = 4               // of a node at once
+
+	// mostTolerated is so little that a node that is far away is asked for enough before others have to wait for renewals that lag.
+	mostTolerated = 80 * time.Millisecond
 )
 
 // send puts groups in the lines of their nodes.
@@ -59,19 +62,19 @@ func (w *Watchdog) send(ctx context.Context, due []*group) {
 	}
 }
 
-// lag is for how long the first in line has been due, though n answers.
+// lag is for how long the first in line has been due, though n answers. What is not due yet is in line as company.
 func (n *node) lag(now moment) time.Duration {
 	if len(n.line) == 0 || n.backoff > 0 {
 		return 0
 	}
-	return now - n.line[0].due
+	return max(now-n.line[0].due, 0)
 }
 
 // behind reports whether n has to do more at once.
 func (n *node) behind(now moment) bool { return len(n.line) > 0 && n.lag(now) > n.tolerates() }
 
-// tolerates is what n may lag behind as if it kept up.
-func (n *node) tolerates() time.Duration { return max(n.line[0].every/128, 1) }
+// tolerates is by how much n may lag behind as if it kept up.
+func (n *node) tolerates() time.Duration { return min(max(n.line[0].every/128, 1), mostTolerated) }
 
 // portion is how much work is for one round of n: the more the longer it lags behind, and no more than helps, for others wait for the store
 // meanwhile. A node that is far away soon has as many holds on their way as it needs; with one that has no CPU left large rounds help little.
@@ -131,8 +134,8 @@ func (w *Watchdog) ask(ctx context.Context, node string, r *round) {
 	}
 }
 
-// call renews batches at one node and writes down in results what it says of them. Those that were refused as a whole are sent again one hold at a time, so that one hold
-// cannot harm the others (R25).
+// call renews batches at one node and writes down in results what it says of them. Those that were refused as a whole are sent again one hold
+// at a time, so that one hold cannot harm the others (R25).
 func (w *Watchdog) call(ctx context.Context, node string, batches []Batch, results [][]Outcome) {
 	w.store.Renew(ctx, node, batches, results)
 	for i, b := range batches {

@@ -2,6 +2,7 @@ package renewal
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -124,41 +125,44 @@ func TestCheckSomeAsksForThoseSlots(t *testing.T) {
 
 // TestR24TheMoreANodeLagsTheMoreItIsAskedForAtOnce: who waits for the store waits for a round, so that it has what is needed and no more.
 func TestR24TheMoreANodeLagsTheMoreItIsAskedForAtOnce(t *testing.T) {
-	const tolerable = time.Second
-	now := moment(time.Hour)
+	const ms = time.Millisecond
 	for _, c := range []struct {
-		lag                 time.Duration
+		every, lag          time.Duration
 		first               int // holds of the first group; the others have one
-		holds, calls, batch int
+		holds, calls, batch int // batch: the most batches of a call
 		calm                bool
 	}{
-		{0, 1, 32, 2, 16, true},
-		{tolerable / 2, 1, 32, 2, 16, true},
-		{tolerable, 1, 32, 1, 32, false},
-		{2 * tolerable, 1, 128, 1, 128, false},
-		{4 * tolerable, 1, 512, 1, 512, false},
-		{time.Minute, 1, 1024, 1, 1024, false},
-		{0, 62, 62, 2, 1, true},
-		{2 * tolerable, 200, 224, 1, 25, false},
-		{0, 2100, 2100, 1, 9, false},
+		{1280 * ms, 0, 1, 32, 2, 16, true},
+		{1280 * ms, 10 * ms, 1, 32, 2, 16, true},
+		{1280 * ms, 10*ms + 1, 1, 32, 1, 32, false},
+		{1280 * ms, 20 * ms, 1, 128, 1, 128, false},
+		{1280 * ms, 40 * ms, 1, 512, 1, 512, false},
+		{1280 * ms, time.Minute, 1, 1024, 1, 1024, false},
+		{1280 * ms, -40 * ms, 1, 32, 2, 16, true}, // company
+		{1280 * ms, 0, 62, 62, 2, 1, true},
+		{1280 * ms, 20 * ms, 200, 224, 1, 25, false},
+		{1280 * ms, 0, 2100, 2100, 1, 9, false},
+		{time.Hour, 160 * ms, 1, 128, 1, 128, false}, // before acquires give way
+		{1, 0, 1, 32, 2, 16, true},
 	} {
-		w, n := New(nil), &node{room: maxRound}
-		w.start = w.start.Add(-time.Duration(now))
-		for i := range maxRound {
-			g := &group{groupKey: groupKey{every: 128 * tolerable}, due: w.now() - moment(c.lag)}
-			for range map[bool]int{true: c.first, false: 1}[i == 0] {
-				g.add(&Hold{}, 0)
+		synctest.Test(t, func(t *testing.T) {
+			w, n := New(nil), &node{room: maxRound}
+			for i := range maxRound {
+				g := &group{groupKey: groupKey{every: c.every}, due: w.now() - moment(c.lag)}
+				for range map[bool]int{true: c.first, false: 1}[i == 0] {
+					g.add(&Hold{}, 0)
+				}
+				n.line = append(n.line, g)
 			}
-			n.line = append(n.line, g)
-		}
-		r := &round{}
-		w.take(n, r)
-		calls, batch := 0, 0
-		for some := range r.calls() {
-			calls, batch = calls+1, max(batch, len(some))
-		}
-		if len(r.holds) != c.holds || calls != c.calls || batch != c.batch || r.calm != c.calm {
-			t.Errorf("a lag of %v, %d holds first: got %d holds in %d calls of up to %d batches, calm %v, want %+v", c.lag, c.first, len(r.holds), calls, batch, r.calm, c)
-		}
+			r := &round{}
+			w.take(n, r)
+			calls, batch := 0, 0
+			for some := range r.calls() {
+				calls, batch = calls+1, max(batch, len(some))
+			}
+			if len(r.holds) != c.holds || calls != c.calls || batch != c.batch || r.calm != c.calm {
+				t.Errorf("got %d holds in %d calls of up to %d batches, calm %v, want %+v", len(r.holds), calls, batch, r.calm, c)
+			}
+		})
 	}
 }

@@ -11,8 +11,8 @@ import (
 const (
 	minTTL    = 3 * time.Millisecond
 	maxBatch  = 256                    // holds in one request
-	maxRound  = 2048                   // work in one round of a node that lags behind, about, which is one call
-	calmRound = 64                     // work in one round of a node that keeps up
+	maxRound  = 2048                   // work in one round of a node that lags far behind, about, which is one call
+	calmRound = 64                     // work in one round of a node that keeps up, and of one that hardly lags
 	calmBatch = 32                     // holds in one request to it
 	calmCall  = 33                     // work in one call of it, about: others wait for the store, too
 	batchWork = 1                      // beside a hold's, which is 1: a request of one hold took Redis 12 µs, and one of 60 about 6 µs a hold
