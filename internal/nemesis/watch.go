@@ -63,8 +63,8 @@ func (w *worker) overdue(b *belief, sent, got time.Time, block time.Duration) {
 const silent = "lost: silence"
 
 // contradict blames Leash when it said that b has ended, and what was asked at sent proves b. That Leash lets go of a lease a little before
-// Redis does is none, also when the lease is extended in that moment (vague); nor is it that the owner, whose connection Leash closed then, took the hold up anew in that moment, with which it is
-// certain for longer again.
+// Redis does is none, also when the lease is extended in that moment (vague); nor is it that the owner, whose connection Leash closed then,
+// took the hold up anew in that moment, with which it is certain for longer again.
 func (w *worker) contradict(b *belief, sent time.Time) {
 	n := b.told.Load()
 	if n == nil || b.vague || !sent.After(n.at) || w.history.explained(b.key, b.since, sent) { // it may have been late by a clock, and in time by the next step
