@@ -48,16 +48,14 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	return c.replyAcquire(ctx, dst, t, r)
 }
 
-// giveWay lets the holds that there are be renewed before others are taken: while renewals lag behind, an acquire waits for a part of
-// that, the more the longer. Who takes locks as fast as Leash grants them could else have so many that it loses some.
+// giveWay lets the holds that there are be renewed before others are taken: while renewals lag behind by more than does no harm, an acquire
+// waits for half of what is more, but for a second at most. Who takes locks as fast as Leash grants them could else have so many that it loses
+// some.
 func (s *Service) giveWay(ctx context.Context) {
-	if lag := time.Duration(s.watchdog.Stats.Lag.Load()); lag > tolerable {
-		s.rest(ctx, min(lag/5, time.Second))
+	if excess := time.Duration(s.watchdog.Stats.Excess.Load()); excess > 0 {
+		s.rest(ctx, min(excess/2, time.Second))
 	}
 }
-
-// tolerable is how late renewals may be before somebody has to wait for that.
-const tolerable = 250 * time.Millisecond
 
 // deadlock reports whether an ACQUIRE that waits on the connection of h would wait for itself (R5): h is another owner's, and cannot be held
 // together with what w asks for. It is called with the carrier's mu.

@@ -52,7 +52,7 @@ type Carrier struct {
 
 	// mu guards the fields below, and the states of the holds.
 	mu        sync.Mutex
-	holds     []*hold           // oldest first
+	holds     []uint32          // by their entries, oldest first
 	unsettled []*unsettled      // what of them is on its way here
 	lost      map[lockID]string // reasons of losses that the client has not been told of yet
 	ended     bool
@@ -90,7 +90,7 @@ func (c *Carrier) End(how Ending) {
 	c.mu.Lock()
 	c.ended, c.how = true, how
 	var forget, release []*hold
-	for _, h := range c.holds {
+	for _, h := range c.listLocked() {
 		switch {
 		case h.state == releasing: // whoever releases it does the rest
 		case h.state == lessening && h.endsWithLocked(how):
@@ -140,7 +140,7 @@ func (c *Carrier) newest(lock lockID, match func(*hold) bool) *hold {
 	if h, ok := c.service.findAmong(lock.key, len(c.holds), own); ok {
 		return h
 	}
-	for _, h := range slices.Backward(c.holds) {
+	for _, h := range slices.Backward(c.listLocked()) {
 		if own(h) {
 			return h
 		}
@@ -151,12 +151,16 @@ func (c *Carrier) newest(lock lockID, match func(*hold) bool) *hold {
 // takeLocked makes h the newest of the carrier's holds.
 func (c *Carrier) takeLocked(h *hold) {
 	if len(c.holds) == cap(c.holds) { // an eighth to spare: append would have up to as much again
-		c.holds = append(slices.Grow([]*hold(nil), len(c.holds)+len(c.holds)/8+1), c.holds...)
+		c.holds = append(slices.Grow([]uint32(nil), len(c.holds)+len(c.holds)/8+1), c.holds...)
 	}
-	c.holds = append(c.holds, h)
+	c.service.enroll(h)
+	c.holds = append(c.holds, h.entry)
 }
 
-func (c *Carrier) dropLocked(h *hold) { c.holds = without(c.holds, h) }
+func (c *Carrier) dropLocked(h *hold) { c.holds = without(c.holds, h.entry) }
+
+// listLocked are the carrier's holds, oldest first.
+func (c *Carrier) listLocked() []*hold { return c.service.enrolled(c.holds) }
 
 // guard counts holds and waiters and keeps the host's guard as it must be.
 func (c *Carrier) guard(delta int) {

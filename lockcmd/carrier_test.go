@@ -90,7 +90,7 @@ func TestNewestIsOfTheConnectionAndTheKey(t *testing.T) {
 func (c *Carrier) last(match func(*hold) bool) *hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, h := range slices.Backward(c.holds) {
+	for _, h := range slices.Backward(c.listLocked()) {
 		if match(h) {
 			return h
 		}
@@ -117,4 +117,11 @@ func BenchmarkNewest(b *testing.B) {
 			}
 		})
 	}
+}
+
+// oldest is the carrier's oldest hold.
+func (c *Carrier) oldest() *hold {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.listLocked()[0]
 }

@@ -17,6 +17,8 @@ type hold struct {
 	db    int32
 	kind  uint8 // its mode's id
 
+	entry uint32 // its number in the index, from when it is its carrier's until it is gone
+
 	watch renewal.Hold
 
 	// Guarded by carrier.mu.

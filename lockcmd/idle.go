@@ -43,7 +43,7 @@ func (c *Carrier) lookIfIdle() {
 	}
 	var next time.Duration
 	var over []*hold
-	for _, h := range c.holds {
+	for _, h := range c.listLocked() {
 		x := h.rare()
 		if x.idle == 0 || x.lapsed {
 			continue

@@ -3,10 +3,11 @@ package lockcmd
 import (
 	"iter"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strconv"
 	"testing"
+
+	"leash/internal/roster"
 )
 
 // TestIndexIsAMapOfStacks compares an index with what it stands for, while holds come and go.
@@ -17,7 +18,7 @@ func TestIndexIsAMapOfStacks(t *testing.T) {
 	for range 100_000 {
 		key := strconv.Itoa(r.IntN(20_000))
 		if len(all) == 0 || r.IntN(3) > 0 {
-			h := &hold{naming: numbered(key, 1)}
+			h := enrolled(x, key)
 			x.add(h)
 			all, present[key] = append(all, h), append(present[key], h)
 			continue
@@ -26,6 +27,7 @@ func TestIndexIsAMapOfStacks(t *testing.T) {
 		h := all[i]
 		x.remove(h)
 		x.remove(h) // does nothing
+		x.roll.Remove(h.entry)
 		all, present[h.key()] = slices.Delete(all, i, i+1), without(present[h.key()], h)
 	}
 	for i := range 20_000 {
@@ -44,18 +46,13 @@ func TestIndexIsAMapOfStacks(t *testing.T) {
 			t.Fatalf("a part counts %d holds, but all are gone", n)
 		}
 	}
-	for _, l := range x.leaves {
-		if l.holds != [leafHolds]*hold{} {
-			t.Fatal("a hold that was taken out is kept from the garbage collector")
-		}
-	}
-	given := x.given
-	for range given {
-		x.add(&hold{naming: numbered("again", 1)})
-	}
-	if x.given != given {
-		t.Errorf("%d holds had numbers, and as many others need %d", given, x.given)
-	}
+}
+
+// enrolled is a hold of that key that has an entry in x.
+func enrolled(x *index, key string) *hold {
+	h := &hold{naming: numbered(key, 1)}
+	h.entry = x.roll.Add(h)
+	return h
 }
 
 // TestR24AnIndexTakesLittle: 46 bytes a hold, as a map takes, would be too much.
@@ -63,14 +60,13 @@ func TestR24AnIndexTakesLittle(t *testing.T) {
 	x := newIndex()
 	const holds = 100_000
 	for i := range holds {
-		x.add(&hold{naming: numbered(strconv.Itoa(i), 1)})
+		x.add(enrolled(x, strconv.Itoa(i)))
 	}
 	chains := 0
 	for i := range x.parts {
 		chains += len(x.parts[i].chains)
 	}
-	leaves := len(x.leaves) * int(reflect.TypeFor[indexLeaf]().Size())
-	if each := float64(4*chains+leaves) / holds; each > 17 {
+	if each := float64(4*chains+4*roster.Leaf*len(x.links)+8*holds) / holds; each > 17 {
 		t.Errorf("an index takes %.1f bytes a hold, want 16 at most, or little more", each)
 	}
 }
@@ -79,7 +75,7 @@ func BenchmarkIndex(b *testing.B) {
 	x := newIndex()
 	holds := make([]*hold, 1_000_000)
 	for i := range holds {
-		holds[i] = &hold{naming: numbered(strconv.Itoa(i), 1)}
+		holds[i] = enrolled(x, strconv.Itoa(i))
 		x.add(holds[i])
 	}
 	b.ReportAllocs()
@@ -98,7 +94,7 @@ func (x *index) all() iter.Seq[*hold] {
 		for i := range x.parts {
 			for _, n := range x.parts[i].chains {
 				for ; n != 0; n = *x.older(n) {
-					if !yield(*x.hold(n)) {
+					if !yield(x.roll.At(n)) {
 						return
 					}
 				}

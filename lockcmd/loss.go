@@ -97,7 +97,7 @@ func (c *Carrier) untold(verb []byte, args [][]byte) (key, reason string, ok boo
 
 // hasLocked reports whether a present hold of the connection has that token.
 func (c *Carrier) hasLocked(id lockID, token int64) bool {
-	return slices.ContainsFunc(c.holds, func(h *hold) bool { return h.lock() == id && h.token == token && h.state == held })
+	return slices.ContainsFunc(c.listLocked(), func(h *hold) bool { return h.lock() == id && h.token == token && h.state == held })
 }
 
 // tokenNamed is the token that a command over some keys names for one of them, by TOKEN or TOKENS; 0 for none.

@@ -42,7 +42,7 @@ func TestR4EveryModeIsAttached(t *testing.T) {
 			if len(b.carrier.holds) != 1 {
 				t.Fatal("it does not hang here")
 			}
-			h := b.carrier.holds[0]
+			h := b.carrier.oldest()
 			if !h.stays || h.lease || h.answers || h.rare().max != time.Minute || h.count != 2 || time.Until(h.rare().limit) > time.Minute {
 				t.Errorf("got terms %+v and %+v, count %d", h.manner, h.rare(), h.count)
 			}

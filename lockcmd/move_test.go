@@ -49,11 +49,11 @@ func TestR4MoveTakesTheCountAlong(t *testing.T) {
 	a.token(key, "OWNER", "x", "ID", "1")
 	a.token(key, "OWNER", "x", "ID", "2")
 	a.token(key, "OWNER", "x", "ID", "2")
-	if h := a.carrier.holds[0]; h.count != 2 {
+	if h := a.carrier.oldest(); h.count != 2 {
 		t.Errorf("got count %d, want 2", h.count)
 	}
 	b.token(key, "OWNER", "x", "ID", "2")
-	if h := b.carrier.holds[0]; h.count != 2 {
+	if h := b.carrier.oldest(); h.count != 2 {
 		t.Errorf("got count %d, want 2", h.count)
 	}
 	want(t, b.do("LOCK.RELEASE", key), ":0")

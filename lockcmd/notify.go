@@ -2,7 +2,6 @@ package lockcmd
 
 import (
 	"context"
-	"slices"
 	"strings"
 )
 
@@ -32,7 +31,7 @@ func (c *Carrier) notify(_ context.Context, dst []byte, args [][]byte) []byte {
 		if !c.notifies.Swap(true) {
 			c.service.notified.Add(1)
 		}
-		c.answering, c.young = true, slices.Clone(c.holds)
+		c.answering, c.young = true, c.listLocked()
 		for _, h := range c.young {
 			h.young, h.wanted = true, false
 		}

@@ -95,7 +95,7 @@ func TestR7MovedHoldWithoutID(t *testing.T) {
 		a, b := connect(t, s), connect(t, s)
 		b.attach(key, "x", a.token(key, "OWNER", "x"))
 		b.token(key, "OWNER", "x", "ID", "-")
-		if h := b.carrier.holds[0]; h.count != 2 {
+		if h := b.carrier.oldest(); h.count != 2 {
 			t.Errorf("got count %d, want 2", h.count)
 		}
 		want(t, count(rdb, key, "x"), "2")
@@ -110,7 +110,7 @@ func TestR26PutBackBesideARelease(t *testing.T) {
 		s, key := leash(t, rdb, Config{UpstreamTimeout: 200 * time.Millisecond}), newKey()
 		a := connect(t, s)
 		a.twice(key)
-		h := a.carrier.holds[0]
+		h := a.carrier.oldest()
 		if !h.open(s.deadline()) {
 			t.Fatal("a request is under way")
 		}

@@ -222,15 +222,37 @@ func (s *Service) index(h *hold) {
 	s.holds.add(h)
 }
 
+// unindex takes h out, of which no carrier knows any more. Its entry may be another one's from now on.
 func (s *Service) unindex(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.holds.remove(h)
+	if s.holds.roll.At(h.entry) == h {
+		s.holds.remove(h)
+		s.holds.roll.Remove(h.entry)
+	}
 }
 
-// without takes h out of list, in place.
-func without(list []*hold, h *hold) []*hold {
-	if i := slices.Index(list, h); i >= 0 {
+// enroll gives h its entry.
+func (s *Service) enroll(h *hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.entry = s.holds.roll.Add(h)
+}
+
+// enrolled are the holds of those entries.
+func (s *Service) enrolled(entries []uint32) (holds []*hold) {
+	holds = make([]*hold, len(entries))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, n := range entries {
+		holds[i] = s.holds.roll.At(n)
+	}
+	return holds
+}
+
+// without takes x out of list, in place.
+func without[T comparable](list []T, x T) []T {
+	if i := slices.Index(list, x); i >= 0 {
 		return slices.Delete(list, i, i+1)
 	}
 	return list

@@ -136,14 +136,14 @@ func TestR7PutBackOfEachMode(t *testing.T) {
 			}
 			acquire("1")
 			acquire("2")
-			s.putBack(a.carrier.holds[0], "1") // that one is not the last
+			s.putBack(a.carrier.oldest(), "1") // that one is not the last
 			acquire("2")
 			want(t, count(rdb, key, field), "1")
 			acquire("3")
-			s.putBack(a.carrier.holds[0], "3")
+			s.putBack(a.carrier.oldest(), "3")
 			acquire("3")
 			want(t, count(rdb, key, field), "2")
-			if n := a.carrier.holds[0].count; n != 2 {
+			if n := a.carrier.oldest().count; n != 2 {
 				t.Errorf("%s: got count %d, want 2", m.name, n)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 // Check asks the store soon whether h is still there.
 func (w *Watchdog) Check(h *Hold) {
 	w.mu.Lock()
-	if g := h.group; g != nil {
+	if g := w.groupOf(h); g != nil {
 		w.hurry(g)
 	}
 	w.mu.Unlock()

@@ -1,6 +1,9 @@
 package renewal
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // moment is a time of the monotonic clock, as passed since the Watchdog was made: a third of the size of a time.Time.
 type moment = time.Duration
@@ -45,16 +48,16 @@ func (w *Watchdog) compareClocks() {
 
 // sleep takes the time slept through from the group's holds. Those that were to be renewed meanwhile are lost: all of them, or none.
 func (g *group) sleep(slept time.Duration) (lost []*Hold) {
-	for _, h := range g.holds {
+	for h := range g.all() {
 		h.until -= slept
 	}
 	g.deadline -= slept
 	if slept <= g.ttl/3 {
 		return nil
 	}
-	lost, g.holds, g.known = g.holds, nil, nil
+	lost = slices.AppendSeq(make([]*Hold, 0, len(g.holds)), g.all())
 	for _, h := range lost {
-		h.group = nil
+		g.remove(h)
 	}
 	return lost
 }

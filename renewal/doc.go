@@ -8,7 +8,7 @@
 // while it is small. While the node keeps up a round is sent in small calls, one after the other: others wait for the node, too.
 // Nodes are asked in parallel, those of a class of TTLs apart (for they cannot wait equally long), and one that does not answer
 // holds up nobody but itself. One that answers, but lags behind, gets larger rounds, the more it lags, each in one call, and several at once;
-// Stats.Lag tells by how much.
+// Stats tells by how much.
 //
 // Each renewal of a hold has one of three outcomes. Renewed: it is safe for its TTL again, counted from before the request was
 // sent. Ended: the store says that it is not ours any more. Unknown: nothing was heard; it is asked again soon, until the

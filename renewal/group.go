@@ -1,8 +1,11 @@
 package renewal
 
 import (
+	"iter"
 	"slices"
 	"time"
+
+	"leash/internal/roster"
 )
 
 type groupKey struct {
@@ -17,16 +20,18 @@ type groupKey struct {
 // group is the holds of one slot of a database with one TTL, asked for equally often. All fields are guarded by the Watchdog's mu.
 type group struct {
 	groupKey
-	holds    []*Hold
-	known    map[*Hold]moment // of leases: what was found out before is older than until. Others do without, there may be a million of them
-	due      moment           // when to ask the store next; while busy, when it was to be asked
-	deadline moment           // the earliest until of its holds, or an earlier moment: looking once too often does no harm
-	regular  bool             // due is a time of its rhythm, not one at which to try again
-	busy     bool             // on its way to the store, or in a node's line
-	again    bool             // asked for while busy
-	waiting  []func()         // to be called after the round that is under way
-	later    []func()         // to be called after the round that follows it
-	index    int              // in the heap, -1 outside
+	number   uint32               // in the Watchdog's lists
+	roll     *roster.Roster[Hold] // the Watchdog's
+	holds    []uint32             // by their entries in roll
+	known    map[*Hold]moment     // of leases: what was found out before is older than until. Others do without, there may be a million of them
+	due      moment               // when to ask the store next; while busy, when it was to be asked
+	deadline moment               // the earliest until of its holds, or an earlier moment: looking once too often does no harm
+	regular  bool                 // due is a time of its rhythm, not one at which to try again
+	busy     bool                 // on its way to the store, or in a node's line
+	again    bool                 // asked for while busy
+	waiting  []func()             // to be called after the round that is under way
+	later    []func()             // to be called after the round that follows it
+	index    int                  // in the heap, -1 outside
 }
 
 const (
@@ -52,11 +57,11 @@ func (g *group) expect(now moment) { g.due, g.regular = g.next(now), true }
 
 // add takes h in, of which nothing that was found out before known is news.
 func (g *group) add(h *Hold, known moment) {
-	h.group, h.at = g, int32(len(g.holds))
+	h.group, h.entry, h.at = g.number, g.roll.Add(h), int32(len(g.holds))
 	if len(g.holds) == cap(g.holds) { // an eighth to spare: append would have up to as much again
-		g.holds = append(slices.Grow([]*Hold(nil), len(g.holds)+len(g.holds)/8+1), g.holds...)
+		g.holds = append(slices.Grow([]uint32(nil), len(g.holds)+len(g.holds)/8+1), g.holds...)
 	}
-	g.holds = append(g.holds, h)
+	g.holds = append(g.holds, h.entry)
 	if g.lease {
 		g.learn(h, known)
 	}
@@ -77,10 +82,21 @@ func (g *group) remove(h *Hold) {
 	delete(g.known, h)
 	last := len(g.holds) - 1
 	g.holds[h.at] = g.holds[last]
-	g.holds[h.at].at = h.at
-	g.holds[last] = nil
+	g.roll.At(g.holds[last]).at = h.at
 	g.holds = g.holds[:last]
-	h.group = nil
+	g.roll.Remove(h.entry)
+	h.group = 0
+}
+
+// all are the holds of g. None may be taken out meanwhile.
+func (g *group) all() iter.Seq[*Hold] {
+	return func(yield func(*Hold) bool) {
+		for _, n := range g.holds {
+			if !yield(g.roll.At(n)) {
+				return
+			}
+		}
+	}
 }
 
 // work is how much the store has to do for the group, in holds.
@@ -98,7 +114,7 @@ func (g *group) wake() moment {
 func (g *group) expire(now moment) (tell []func()) {
 	g.deadline = now + g.ttl
 	for i := 0; i < len(g.holds); {
-		h := g.holds[i]
+		h := g.roll.At(g.holds[i])
 		if now >= h.until {
 			g.remove(h) // another one is in its place now
 			tell = append(tell, h.over(g.lease))

@@ -51,9 +51,10 @@ type Hold struct {
 	Keeper Keeper
 
 	// Guarded by the Watchdog's mu.
-	group *group // nil when not kept
 	until moment
-	at    int32 // index in group.holds
+	group uint32 // its group's number in the Watchdog's lists; 0 when it is not kept
+	entry uint32 // its own in the Watchdog's roll
+	at    int32  // index in group.holds
 }
 
 // Batch is holds of one slot of a database, of one kind and one TTL, that go to the store in one request.

@@ -63,8 +63,9 @@ func TestR25AnAnswerThatComesTooLateIsALoss(t *testing.T) {
 		h, o := w.grant(1, ttl)
 		w.mu.Lock()
 		h.until = w.now() + time.Millisecond
+		g := w.groupOf(h)
 		w.mu.Unlock()
-		end := h.settle(Renewed, w.now(), w.now()+2*time.Millisecond)
+		end := g.settle(h, Renewed, w.now(), w.now()+2*time.Millisecond)
 		if end == nil {
 			t.Fatal("the hold was taken for renewed")
 		}

@@ -164,7 +164,7 @@ func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 	unknown, answered := make(map[groupKey]bool), false
 	for i, b := range r.batches {
 		for j, h := range b.Holds {
-			g := h.group
+			g := w.groupOf(h)
 			if g == nil || g.ttl != b.TTL || g.kind != b.Kind || g.lease != b.Lease {
 				continue // removed, or kept by another plan since: this answer is too old for it
 			}
@@ -176,7 +176,7 @@ func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 			case Renewed:
 				w.Stats.Renewals.Add(1)
 			}
-			if end := h.settle(r.results[i][j], sent, now); end != nil {
+			if end := g.settle(h, r.results[i][j], sent, now); end != nil {
 				g.remove(h)
 				tell = append(tell, end)
 			}
@@ -199,16 +199,15 @@ func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 	return tell
 }
 
-// settle applies what the store said of h. A nonnil end is to be called once h is no longer kept.
-func (h *Hold) settle(said Outcome, sent, now moment) (end func()) {
-	lease := h.group.lease
+// settle applies what the store said of h, which is in g. A nonnil end is to be called once h is no longer kept.
+func (g *group) settle(h *Hold, said Outcome, sent, now moment) (end func()) {
 	switch said {
 	case Renewed:
 		if now >= h.until {
-			return h.over(lease) // too late: it may have been somebody else's for a moment
+			return h.over(g.lease) // too late: it may have been somebody else's for a moment
 		}
-		if !lease {
-			h.until = max(h.until, sent+safe(h.group.ttl))
+		if !g.lease {
+			h.until = max(h.until, sent+safe(g.ttl))
 		}
 		return nil
 	case Released, Moved, Repeated, Expired:
@@ -216,8 +215,8 @@ func (h *Hold) settle(said Outcome, sent, now moment) (end func()) {
 	case Broken:
 		return func() { h.Keeper.Lost(ReasonBroken) }
 	case Gone:
-		if lease && now >= h.until {
-			return h.over(lease)
+		if g.lease && now >= h.until {
+			return h.over(g.lease)
 		}
 		return func() { h.Keeper.Lost(ReasonGone) }
 	}

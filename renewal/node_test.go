@@ -110,6 +110,29 @@ func TestR24ANodeThatLagsIsAskedForMoreAtOnce(t *testing.T) {
 	})
 }
 
+// TestR24ALittleLagDoesNoHarm: nobody need wait for renewals that are a little late, and what that is depends on how often they are due.
+func TestR24ALittleLagDoesNoHarm(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		rest(time.Minute)
+		for _, c := range []struct{ every, late, backoff, lag, excess time.Duration }{
+			{16 * time.Second, -time.Second, 0, 0, 0}, // in line as company
+			{16 * time.Second, time.Second, 0, time.Second, 0},
+			{16 * time.Second, 3 * time.Second, 0, 3 * time.Second, 2 * time.Second},
+			{160 * time.Millisecond, 30 * time.Millisecond, 0, 30 * time.Millisecond, 20 * time.Millisecond},
+			{16 * time.Second, 3 * time.Second, time.Second, 0, 0}, // it does not answer
+		} {
+			g := newTestGroup()
+			g.every, g.due = c.every, w.now()-c.late
+			w.nodes = map[nodeKey]*node{{name: "a"}: {line: []*group{g}, backoff: c.backoff}, {name: "b"}: {}}
+			w.measureLag(w.now())
+			if lag, excess := time.Duration(w.Stats.Lag.Load()), time.Duration(w.Stats.Excess.Load()); lag != c.lag || excess != c.excess {
+				t.Errorf("%+v: got a lag of %v, too much by %v", c, lag, excess)
+			}
+		}
+		w.nodes = make(map[nodeKey]*node)
+	})
+}
+
 func TestCheckSomeAsksForThoseSlots(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		here, _ := w.grant(8001, time.Hour) // whose turns are not near
@@ -148,7 +171,8 @@ func TestR24TheMoreANodeLagsTheMoreItIsAskedForAtOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, n := New(nil), &node{room: maxRound}
 			for i := range maxRound {
-				g := &group{groupKey: groupKey{every: c.every}, due: w.now() - moment(c.lag)}
+				g := newTestGroup()
+				g.every, g.due = c.every, w.now()-moment(c.lag)
 				for range map[bool]int{true: c.first, false: 1}[i == 0] {
 					g.add(&Hold{}, 0)
 				}

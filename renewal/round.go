@@ -55,7 +55,9 @@ func (r *round) add(g *group) {
 	r.timeout = max(r.timeout, min(g.ttl/6, maxWait), 10*time.Millisecond)
 	for part := range slices.Chunk(g.holds, r.most) {
 		first := len(r.holds)
-		r.holds = append(r.holds, part...) // a copy: g may change meanwhile
+		for _, n := range part {
+			r.holds = append(r.holds, g.roll.At(n))
+		}
 		holds := r.holds[first:len(r.holds):len(r.holds)]
 		for range part {
 			r.outcomes = append(r.outcomes, Unknown)

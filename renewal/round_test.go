@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"leash/internal/roster"
 )
 
 // TestARoundIsUsedAgain: with the room that it has, unless that is much, and with nothing left in it of what it was used for.
 func TestARoundIsUsedAgain(t *testing.T) {
 	groups := make([]*group, 3)
 	for i := range groups {
-		groups[i] = &group{}
+		groups[i] = newTestGroup()
 		for range 40 {
 			groups[i].add(&Hold{}, 0)
 		}
@@ -28,7 +30,7 @@ func TestARoundIsUsedAgain(t *testing.T) {
 	}); n > 0 {
 		t.Errorf("got %v allocations a round, want none", n)
 	}
-	if len(r.batches) != 3 || len(r.batches[2].Holds) != 40 || r.batches[2].Holds[39] != groups[2].holds[39] {
+	if len(r.batches) != 3 || len(r.batches[2].Holds) != 40 || r.batches[2].Holds[39] != groups[2].roll.At(groups[2].holds[39]) {
 		t.Errorf("got %d batches %v", len(r.batches), r.batches)
 	}
 	r.results[0][3], r.results[1], r.results[2][39] = Gone, nil, Renewed
@@ -54,6 +56,9 @@ func TestARoundIsUsedAgain(t *testing.T) {
 	}
 }
 
+// newTestGroup is an empty group of no Watchdog.
+func newTestGroup() *group { return &group{roll: &roster.Roster[Hold]{}} }
+
 // TestACalmRoundIsSentInSmallCalls: who waits for the store waits for one of them.
 func TestACalmRoundIsSentInSmallCalls(t *testing.T) {
 	for _, c := range []struct {
@@ -73,7 +78,7 @@ func TestACalmRoundIsSentInSmallCalls(t *testing.T) {
 			r.most = calmBatch
 		}
 		for _, n := range c.holds {
-			g := &group{}
+			g := newTestGroup()
 			for range n {
 				g.add(&Hold{}, 0)
 			}

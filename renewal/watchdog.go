@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"leash/internal/roster"
 )
 
 const (
@@ -17,6 +19,7 @@ const (
 	calmCall  = 33                     // work in one call of it, about: others wait for the store, too
 	batchWork = 1                      // beside a hold's, which is 1: a request of one hold took Redis 12 µs, and one of 60 about 6 µs a hold
 	lookEvery = 500 * time.Millisecond // how often the clocks are compared
+	harmless  = 16                     // such a part of the time between two renewals they may come late, see Stats.Excess
 )
 
 // Watchdog keeps holds. Make one with New, and let Run run.
@@ -34,6 +37,8 @@ type Watchdog struct {
 
 	// mu guards the fields below, the groups and the holds in them. Never held across the store or a Keeper.
 	mu     sync.Mutex
+	roll   roster.Roster[Hold]  // the holds that are kept, and the groups, so that they know of each other by numbers:
+	lists  roster.Roster[group] // two million pointers more would be the garbage collector's to follow
 	groups map[groupKey]*group
 	queue  groupHeap
 	nodes  map[nodeKey]*node
@@ -49,9 +54,9 @@ type Stats struct {
 	Renewals atomic.Int64 // holds renewed, or looked at and found ours
 	Unknowns atomic.Int64 // holds for which a round brought no answer
 
-	// Lag is for how many ns renewals have been due that a node has not been asked for, though it answers: there are more holds than can be
-	// renewed, and nobody should take others.
-	Lag atomic.Int64
+	// Lag is for how many ns renewals have been due that a node has not been asked for, though it answers. Excess is by how many ns that is more
+	// than does no harm, a sixteenth of the time between two renewals: there are more holds than can be renewed, and nobody should take others.
+	Lag, Excess atomic.Int64
 }
 
 // New makes a Watchdog that keeps its holds in store. It starts nothing.
@@ -68,9 +73,9 @@ func (w *Watchdog) Add(h *Hold, p Plan) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	until := w.moment(p.Until)
-	if h.group != nil {
+	if g := w.groupOf(h); g != nil {
 		until = max(until, h.until)
-		h.group.remove(h)
+		g.remove(h)
 	}
 	h.until = until
 	key := groupKey{db: p.DB, kind: p.Kind, slot: p.Slot, ttl: max(p.TTL, minTTL), lease: p.Lease}
@@ -85,7 +90,8 @@ func (w *Watchdog) join(h *Hold, known moment, key groupKey, every time.Duration
 	}
 	g := w.groups[key]
 	if g == nil {
-		g = &group{groupKey: key, index: -1}
+		g = &group{groupKey: key, roll: &w.roll, index: -1}
+		g.number = w.lists.Add(g)
 		w.groups[key] = g
 	}
 	if len(g.holds) == 0 && !g.busy {
@@ -102,7 +108,7 @@ func (w *Watchdog) join(h *Hold, known moment, key groupKey, every time.Duration
 func (w *Watchdog) Pace(h *Hold, every time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	g := h.group
+	g := w.groupOf(h)
 	if g == nil || g.every == every {
 		return
 	}
@@ -116,7 +122,7 @@ func (w *Watchdog) Pace(h *Hold, every time.Duration) {
 func (w *Watchdog) Correct(h *Hold, until, asked time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	g := h.group
+	g := w.groupOf(h)
 	if g == nil || !g.lease || w.moment(asked) < g.known[h] {
 		return
 	}
@@ -134,10 +140,11 @@ func (w *Watchdog) Correct(h *Hold, until, asked time.Time) {
 func (w *Watchdog) Remove(h *Hold) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if h.group == nil {
+	g := w.groupOf(h)
+	if g == nil {
 		return time.Time{}
 	}
-	h.group.remove(h)
+	g.remove(h)
 	return w.start.Add(h.until)
 }
 
@@ -145,7 +152,7 @@ func (w *Watchdog) Remove(h *Hold) time.Time {
 func (w *Watchdog) Until(h *Hold) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if h.group == nil {
+	if h.group == 0 {
 		return time.Time{}
 	}
 	return w.start.Add(h.until - max(w.ahead()-w.slept, 0))
@@ -201,11 +208,7 @@ func (w *Watchdog) step(ctx context.Context) time.Duration {
 	if len(w.queue) > 0 {
 		pause = min(pause, max(w.queue[0].wake-now, 0))
 	}
-	lag := moment(0)
-	for _, n := range w.nodes {
-		lag = max(lag, n.lag(now))
-	}
-	w.Stats.Lag.Store(int64(lag))
+	w.measureLag(now)
 	w.mu.Unlock()
 	for _, end := range tell {
 		end()
@@ -214,6 +217,18 @@ func (w *Watchdog) step(ctx context.Context) time.Duration {
 	clear(due)
 	w.due = due
 	return pause
+}
+
+// measureLag writes down by how much the nodes lag behind. w.mu is held.
+func (w *Watchdog) measureLag(now moment) {
+	var most, excess time.Duration
+	for _, n := range w.nodes {
+		if lag := n.lag(now); lag > 0 {
+			most, excess = max(most, lag), max(excess, lag-n.line[0].every/harmless)
+		}
+	}
+	w.Stats.Lag.Store(int64(most))
+	w.Stats.Excess.Store(int64(excess))
 }
 
 // company adds to what is due in its rhythm, when that is little, what will be soon: a call of a node costs more than a renewal in it. Both keep
@@ -253,9 +268,18 @@ func (w *Watchdog) place(g *group) {
 	default:
 		heap.Push(&w.queue, g)
 	}
-	if idle {
+	if idle && w.groups[g.groupKey] == g {
 		delete(w.groups, g.groupKey)
+		w.lists.Remove(g.number)
 	}
+}
+
+// groupOf is the group that h is in, nil when it is not kept. w.mu is held.
+func (w *Watchdog) groupOf(h *Hold) *group {
+	if h.group == 0 {
+		return nil
+	}
+	return w.lists.At(h.group)
 }
 
 func (w *Watchdog) nudge() {
