@@ -47,8 +47,11 @@ func TestPaperSaysWhatTheScriptReads(t *testing.T) {
 			b.TTL = 12345 * time.Millisecond
 			for i, w := range b.Holds {
 				h := w.Keeper.(*hold)
-				if h.kind = m.id; i%3 == 0 {
+				switch h.kind = m.id; {
+				case i%3 == 0:
 					h.naming = named(h.key(), strings.Repeat("o", 128))
+				case i%7 == 1:
+					h.naming = numbered("", int64(i+1)) // Redis's keys may be empty
 				}
 			}
 			p.keepAlive(b)
