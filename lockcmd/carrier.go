@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"iter"
 	"slices"
 	"strconv"
 	"sync"
@@ -140,7 +141,7 @@ func (c *Carrier) newest(lock lockID, match func(*hold) bool) *hold {
 	if h, ok := c.service.findAmong(lock.key, len(c.holds), own); ok {
 		return h
 	}
-	for _, h := range slices.Backward(c.listLocked()) {
+	for h := range c.backwardLocked() {
 		if own(h) {
 			return h
 		}
@@ -161,6 +162,17 @@ func (c *Carrier) dropLocked(h *hold) { c.holds = without(c.holds, h.entry) }
 
 // listLocked are the carrier's holds, oldest first.
 func (c *Carrier) listLocked() []*hold { return c.service.enrolled(c.holds) }
+
+// backwardLocked are the same, newest first and one by one, for those who seldom look at all of them.
+func (c *Carrier) backwardLocked() iter.Seq[*hold] {
+	return func(yield func(*hold) bool) {
+		for i := len(c.holds) - 1; i >= 0; i-- {
+			if !yield(c.service.entered(c.holds[i])) {
+				return
+			}
+		}
+	}
+}
 
 // guard counts holds and waiters and keeps the host's guard as it must be.
 func (c *Carrier) guard(delta int) {

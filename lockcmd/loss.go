@@ -2,7 +2,6 @@ package lockcmd
 
 import (
 	"bytes"
-	"slices"
 	"time"
 
 	"leash/renewal"
@@ -97,7 +96,12 @@ func (c *Carrier) untold(verb []byte, args [][]byte) (key, reason string, ok boo
 
 // hasLocked reports whether a present hold of the connection has that token.
 func (c *Carrier) hasLocked(id lockID, token int64) bool {
-	return slices.ContainsFunc(c.listLocked(), func(h *hold) bool { return h.lock() == id && h.token == token && h.state == held })
+	for h := range c.backwardLocked() {
+		if h.lock() == id && h.token == token && h.state == held {
+			return true
+		}
+	}
+	return false
 }
 
 // tokenNamed is the token that a command over some keys names for one of them, by TOKEN or TOKENS; 0 for none.

@@ -197,6 +197,15 @@ func TestR25RedisCannotSay(t *testing.T) {
 			h.call("[-1]", m.renew, m.keys(key, "me"), 90000, "me", mark(c.hold(key, m.option, "OWNER", "me"), c.carrier.name))
 		}
 	}
+	for _, m := range []*mode{plain, fair} { // to be allowed PEXPIRE is enough
+		c, key := connect(t, s), newKey()
+		h := &heldBy{t: t, rdb: without("pexpireat"), mode: m, key: key}
+		token := c.hold(key, m.option, "OWNER", "me")
+		h.call("[1]", m.renew, m.keys(key, "me"), 90000, "me", mark(token, c.carrier.name))
+		if left := rdb.PTTL(t.Context(), m.keys(key, "me")[0]).Val(); left < 80*time.Second {
+			t.Errorf("%s: %v are left, want 90 s", m.name, left)
+		}
+	}
 	c, key := connect(t, s), semaphore(t, s, 1)
 	p := c.permit(key)
 	r, ok := parseRecord(rdb.HGet(t.Context(), recordsKey(key), p).Val())

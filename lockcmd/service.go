@@ -239,6 +239,13 @@ func (s *Service) enroll(h *hold) {
 	h.entry = s.holds.roll.Add(h)
 }
 
+// entered is the hold of that entry.
+func (s *Service) entered(entry uint32) *hold {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.holds.roll.At(entry)
+}
+
 // enrolled are the holds of those entries.
 func (s *Service) enrolled(entries []uint32) (holds []*hold) {
 	holds = make([]*hold, len(entries))

@@ -19,7 +19,7 @@ const (
 	calmCall  = 33                     // work in one call of it, about: others wait for the store, too
 	batchWork = 1                      // beside a hold's, which is 1: a request of one hold took Redis 12 µs, and one of 60 about 6 µs a hold
 	lookEvery = 500 * time.Millisecond // how often the clocks are compared
-	harmless  = 16                     // such a part of the time between two renewals they may come late, see Stats.Excess
+	harmless  = 16                     // such a part of the usual time between two renewals they may come late, see Stats.Excess
 )
 
 // Watchdog keeps holds. Make one with New, and let Run run.
@@ -55,7 +55,7 @@ type Stats struct {
 	Unknowns atomic.Int64 // holds for which a round brought no answer
 
 	// Lag is for how many ns renewals have been due that a node has not been asked for, though it answers. Excess is by how many ns that is more
-	// than does no harm, a sixteenth of the time between two renewals: there are more holds than can be renewed, and nobody should take others.
+	// than does no harm, a sixteenth of a third of the TTL: there are more holds than can be renewed, and nobody should take others.
 	Lag, Excess atomic.Int64
 }
 
@@ -224,7 +224,7 @@ func (w *Watchdog) measureLag(now moment) {
 	var most, excess time.Duration
 	for _, n := range w.nodes {
 		if lag := n.lag(now); lag > 0 {
-			most, excess = max(most, lag), max(excess, lag-n.line[0].every/harmless)
+			most, excess = max(most, lag), max(excess, lag-n.line[0].ttl/3/harmless)
 		}
 	}
 	w.Stats.Lag.Store(int64(most))

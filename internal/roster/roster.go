@@ -30,7 +30,7 @@ func (r *Roster[T]) Add(p *T) (number uint32) {
 	return number
 }
 
-// At is what has that number, which Add gave; nil if it has gone.
+// At is what has that number, which Add gave: nil once that has gone, until another one has it.
 func (r *Roster[T]) At(number uint32) *T { return *r.place(number) }
 
 // Remove takes out what has that number, which something else may have from now on. It must be there.
