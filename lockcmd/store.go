@@ -150,12 +150,14 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err
 	for i, n := range said {
 		switch {
 		case i >= len(out):
-		case n >= 1:
+		case n == 1:
+			out[i] = renewal.Renewed
+		case n > 1:
 			out[i] = renewal.Renewed
 			h := b.Holds[i].Keeper.(*hold)
-			if n > 1 && !b.Lease && h.mode() == read {
+			if !b.Lease && h.mode() == read {
 				h.sees(millis(n-1), b)
-			} else if n > 1 && !s.older(ctx, h, millis(n-1), sent) { // else it is to be put right
+			} else if !s.older(ctx, h, millis(n-1), sent) { // else it is to be put right
 				s.watchdog.Correct(b.Holds[i], renewal.Until(sent, millis(n-1)), sent)
 			}
 		case n == 0:

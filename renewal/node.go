@@ -162,6 +162,7 @@ func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 	now := w.now()
 	sent := r.sent - max(w.slept-r.slept, 0) // for the store, the time slept through since then has passed
 	unknown, answered := make(map[groupKey]bool), false
+	r.fetch()
 	for i, b := range r.batches {
 		for j, h := range b.Holds {
 			g := w.groupOf(h)

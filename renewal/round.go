@@ -19,6 +19,7 @@ type round struct {
 
 	results  [][]Outcome // of the batches
 	outcomes []Outcome   // of all holds, which results point into
+	fetched  uint32      // of no use, see fetch
 }
 
 // keptHolds is for how many holds a round's room is kept.
@@ -64,6 +65,14 @@ func (r *round) add(g *group) {
 		}
 		r.results = append(r.results, r.outcomes[first:len(r.outcomes):len(r.outcomes)])
 		r.batches = append(r.batches, Batch{DB: g.db, Kind: g.kind, Slot: g.slot, TTL: g.ttl, Lease: g.lease, Every: g.every, Holds: holds})
+	}
+}
+
+// fetch has the processor read the holds, which lie all over the memory: it waits for many such reads in little more time than for one, unless
+// all the work for a hold comes between. w.mu is held.
+func (r *round) fetch() {
+	for _, h := range r.holds {
+		r.fetched += h.group
 	}
 }
 
