@@ -45,6 +45,9 @@ func appendCommands(commands *[]*command, entry any, known map[string]*command) 
 	if !ok {
 		return errCommandReply
 	}
+	if isHTTP([]byte(name)) {
+		return nil // Redis 6 and before list it, and close the connection
+	}
 	c := &command{name: strings.ToLower(name), arity: number(fields[1])}
 	flags := words(fields[2])
 	c.setFlags(flags)

@@ -84,6 +84,9 @@ func (c *command) refusal() string {
 	return "ERR '" + c.name + "' is refused by leash: " + reason
 }
 
+// isHTTP reports whether a command is a line of HTTP that a browser cannot leave out.
+func isHTTP(name []byte) bool { return isWord(name, "POST") || isWord(name, "HOST:") }
+
 // maxQuoted is how much of a name or of arguments Redis repeats in an error.
 const maxQuoted = 128
 
@@ -93,7 +96,7 @@ const maxQuoted = 128
 // looks like HTTP ends the session, as in Redis: a browser may send it for
 // somebody who cannot reach this port himself.
 func (s *session) unknown(cmd resp.Command) bool {
-	if isWord(cmd.Args[0], "POST") || isWord(cmd.Args[0], "HOST:") {
+	if isHTTP(cmd.Args[0]) {
 		s.server.log.Warn("a client speaks HTTP, somebody may have been tricked into it; closing it", "client", s.conn.RemoteAddr())
 		s.cause = endRefused
 		return false

@@ -179,6 +179,23 @@ func TestHTTPIsNoRedis(t *testing.T) {
 	want(t, l.dial(t), "$-1\r\n", "GET", "a")
 }
 
+// TestRedis6ListsHTTP: as commands, which it answers as others do not.
+func TestRedis6ListsHTTP(t *testing.T) {
+	legacy := func(name string) []any {
+		return []any{name, int64(-1), []any{"loading", "stale"}, int64(0), int64(0), int64(0)}
+	}
+	commands, err := parseCommandReply([]any{legacy("post"), legacy("host:"), legacy("role")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := newTable(commands)
+	for name, want := range map[string]bool{"post": false, "Host:": false, "role": true} {
+		if got := table.lookup([][]byte{[]byte(name), []byte("x")}) != nil; got != want {
+			t.Errorf("%s is a command: %v, want %v", name, got, want)
+		}
+	}
+}
+
 // TestRefusedInMulti: what is refused for its arguments is refused there too,
 // where commands otherwise go to Redis as they are.
 func TestRefusedInMulti(t *testing.T) {
