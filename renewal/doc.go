@@ -4,8 +4,9 @@
 // A [Watchdog] is given [Hold]s, and asks a [Store] to renew them. Holds of one slot with one TTL form a group, and a group
 // has the due times, not a hold: a third of the TTL apart, spread over that third by the slot's number. Neighbouring slots, which are of one
 // node as a rule, have their turns one after the other, 32 of them, and then slots of another node: so a node sees full requests, few of them
-// at once, and pauses between. What is due goes to its node in one round, which takes along what will be due soon
-// while it is small. While the node keeps up a round is sent in small calls, one after the other: others wait for the node, too.
+// at once, and pauses between. What is due goes to its node in rounds, which take along what will be due soon while they are
+// small. While the node keeps up a round is one small call, for others wait for the node, too; but all holds of a slot go in one, unless they are
+// far more than usual, for each call costs the node, and this process, more than a few renewals.
 // Nodes are asked in parallel, those of a class of TTLs apart (for they cannot wait equally long), and one that does not answer
 // holds up nobody but itself. One that answers, but lags behind, gets larger rounds, the more it lags, each in one call, and several at once;
 // Stats tells by how much.

@@ -125,7 +125,7 @@ func (w *Watchdog) take(n *node, r *round) bool {
 	return true
 }
 
-// ask sends r to the store, in one call if the node lags behind. A calm round is sent in some, one after the other.
+// ask sends r to the store, call by call.
 func (w *Watchdog) ask(ctx context.Context, node string, r *round) {
 	p := newPatience(ctx, time.Now().Add(r.timeout))
 	defer p.end()

@@ -2,7 +2,6 @@ package renewal
 
 import (
 	"iter"
-	"slices"
 	"time"
 )
 
@@ -54,7 +53,9 @@ func (r *round) reset(slept time.Duration) {
 func (r *round) add(g *group) {
 	r.groups = append(r.groups, g)
 	r.timeout = max(r.timeout, min(g.ttl/6, maxWait), 10*time.Millisecond)
-	for part := range slices.Chunk(g.holds, r.most) {
+	parts := (len(g.holds) + r.most - 1) / r.most
+	for i := range parts { // equally large
+		part := g.holds[len(g.holds)*i/parts : len(g.holds)*(i+1)/parts]
 		first := len(r.holds)
 		for _, n := range part {
 			r.holds = append(r.holds, g.roll.At(n))
@@ -76,28 +77,18 @@ func (r *round) fetch() {
 	}
 }
 
-// calls are the batches that go to the store together, and the room for what it says of them.
+// calls are the batches that go to the store together, and the room for what it says of them: all of them, or, of a group that is too large for
+// a call of a node that keeps up, one after the other.
 func (r *round) calls() iter.Seq2[[]Batch, [][]Outcome] {
 	return func(yield func([]Batch, [][]Outcome) bool) {
-		for rest, results := r.batches, r.results; len(rest) > 0; {
-			n := len(rest)
-			if r.calm {
-				n = calmOnes(rest)
-			}
-			if !yield(rest[:n], results[:n]) {
+		some := len(r.batches)
+		if r.calm && len(r.groups) == 1 {
+			some = 1
+		}
+		for i := 0; i < len(r.batches); i += some {
+			if !yield(r.batches[i:i+some], r.results[i:i+some]) {
 				return
 			}
-			rest, results = rest[n:], results[n:]
 		}
 	}
-}
-
-// calmOnes is how many of batches, one at least, go in a calm round's call.
-func calmOnes(batches []Batch) (n int) {
-	for work := 0; n < len(batches); n++ {
-		if work += len(batches[n].Holds) + batchWork; n > 0 && work > calmCall {
-			break
-		}
-	}
-	return n
 }

@@ -67,11 +67,12 @@ func TestACalmRoundIsSentInSmallCalls(t *testing.T) {
 		want  string
 	}{
 		{true, []int{1, 1, 1}, "[1 1 1]"},
-		{true, []int{16, 15, 1, 1}, "[16 15][1 1]"},
-		{true, []int{100}, "[32][32][32][4]"},
-		{true, []int{33, 1}, "[32][1 1]"},
+		{true, []int{16, 15}, "[16 15]"},
+		{true, []int{80}, "[80]"},
+		{true, []int{81}, "[40][41]"},
+		{true, []int{300}, "[75][75][75][75]"},
 		{true, nil, ""},
-		{false, []int{300, 1, 1}, "[256 44 1 1]"},
+		{false, []int{300, 1, 1}, "[150 150 1 1]"},
 	} {
 		r := &round{calm: c.calm, most: maxBatch}
 		if c.calm {
