@@ -86,19 +86,20 @@ func (s *sentry) patrol(ctx context.Context, node int) {
 		ticker := time.NewTicker(sentryPause)
 		defer ticker.Stop()
 		parts := int(s.opt.period() / sentryPause)
-		for part, tick := 0, 0; err == nil; part = (part + 1) % parts {
-			for wait := true; wait; tick++ {
-				select {
-				case <-ctx.Done():
-					return
-				case <-ticker.C:
-				}
-				wait = s.rare.Load() && tick%10 != 0
+		for tick := 0; err == nil; tick++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
 			}
 			s.mu.Lock()
 			all := s.numbers[node]
 			s.mu.Unlock()
-			err = s.look(c, all[len(all)*part/parts:len(all)*(part+1)/parts])
+			part, of := tick%parts, parts
+			if s.rare.Load() { // a tenth of that part, in each period another one: more at once would be in the way of acquires
+				part, of = part*10+tick/parts%10, of*10
+			}
+			err = s.look(c, all[len(all)*part/of:len(all)*(part+1)/of])
 		}
 	}
 	s.mu.Lock()
