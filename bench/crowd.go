@@ -41,11 +41,13 @@ func newCrowd(addr string, connections int) (*crowd, error) {
 	return c, nil
 }
 
+// close ends the connections, and so releases what they hold.
 func (c *crowd) close() error {
 	var errs []error
 	for _, m := range c.members {
 		errs = append(errs, m.Close())
 	}
+	c.members = nil
 	return errors.Join(errs...)
 }
 

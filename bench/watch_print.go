@@ -12,6 +12,9 @@ func printWatch(w io.Writer, rows []*watchRow) {
 	}}
 	for _, r := range rows {
 		line := []string{fmt.Sprint(r.holds), "", "", "", fmt.Sprintf("%.1f %%", 100*r.core), "", "", "", ""}
+		if r.after {
+			line[0] += ", after"
+		}
 		if r.holds > 0 {
 			line[1] = fmt.Sprintf("%.1f", r.seen.least.Seconds())
 			line[2], line[3] = fmt.Sprint(r.seen.late), fmt.Sprint(r.lost)

@@ -90,6 +90,7 @@ func setUpWatch(ctx context.Context, opt watchOptions) (_ *watch, err error) {
 // A watchRow is what so many holds came to.
 type watchRow struct {
 	holds    int
+	after    bool // it is the last: the crowd has gone
 	seen     sight
 	lost     int
 	took     time.Duration // to acquire those that the row before has not
@@ -101,7 +102,8 @@ type watchRow struct {
 	direct   time.Duration // p99 of scripts sent to Redis meanwhile
 }
 
-// measureAll goes from no holds to the most.
+// measureAll goes from no holds to the most, and then looks at none again: what it measures beside holds is compared with that, and machines change
+// their pace within minutes.
 func (w *watch) measureAll(ctx context.Context) (rows []*watchRow, err error) {
 	if w.empty, err = w.leash.memory(); err != nil {
 		return nil, err
@@ -113,7 +115,32 @@ func (w *watch) measureAll(ctx context.Context) (rows []*watchRow, err error) {
 		}
 		rows = append(rows, r)
 	}
-	return rows, nil
+	if err := w.dismiss(ctx); err != nil {
+		return rows, err
+	}
+	r, err := w.measure(ctx, 0)
+	if err != nil {
+		return rows, fmt.Errorf("no holds any more: %w", err)
+	}
+	r.after = true
+	return append(rows, r), nil
+}
+
+// dismiss lets the crowd go, and waits until Leash has released what it held.
+func (w *watch) dismiss(ctx context.Context) error {
+	progress("releasing all holds")
+	if err := errors.Join(w.sentry.close(), w.crowd.close()); err != nil { // the sentry first: nothing is there to be looked at
+		return err
+	}
+	for {
+		info, err := figures(w.leash.addr, "leash", "leash_")
+		if err != nil || info["holds"] == 0 {
+			return err
+		}
+		if err := pause(ctx, 10*pollInterval); err != nil {
+			return err
+		}
+	}
 }
 
 func (w *watch) measure(ctx context.Context, holds int) (*watchRow, error) {

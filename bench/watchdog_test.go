@@ -23,6 +23,7 @@ func TestRunWatchdog(t *testing.T) {
 		`\| 0 +\| +\| +\| +\| +\d+\.\d %`,
 		`\| 30 +\| +\d\.\d \| +\d+ \| +\d+ \| +\d+\.\d %`,
 		`\| 300 +\| +\d\.\d \| +\d+ \| +\d+ \| +\d+\.\d %`,
+		`\| 0, after +\| +\| +\| +\| +\d+\.\d %`,
 		`go run ./bench watchdog --holds 30,300`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
