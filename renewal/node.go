@@ -79,8 +79,11 @@ func (n *node) tolerates() time.Duration { return min(max(n.line[0].every/128, 1
 // portion is how much work is for one round of n: the more the longer it lags behind, and no more than helps, for others wait for the store
 // meanwhile. A node that is far away soon has as many holds on their way as it needs; with one that has no CPU left large rounds help little.
 func (n *node) portion(now moment) int {
+	if !n.behind(now) {
+		return calmRound
+	}
 	longer := float64(n.lag(now)) / float64(n.tolerates())
-	return int(min(max(longer*longer, 1)*calmRound, maxRound))
+	return int(min(longer*longer*lagRound, maxRound))
 }
 
 // serve sends n's line to the store, round by round, which it writes on r, and ends when the line is empty.
@@ -125,11 +128,12 @@ func (w *Watchdog) take(n *node, r *round) bool {
 	return true
 }
 
-// ask sends r to the store, call by call.
+// ask sends r to the store, call by call; all of them have r's time together.
 func (w *Watchdog) ask(ctx context.Context, node string, r *round) {
 	p := newPatience(ctx, time.Now().Add(r.timeout))
 	defer p.end()
-	for some, results := range r.calls() {
+	late := func() bool { return w.now() > r.sent+r.timeout/2 }
+	for some, results := range r.calls(late) {
 		w.call(p, node, some, results)
 	}
 }

@@ -78,17 +78,19 @@ func (r *round) fetch() {
 }
 
 // calls are the batches that go to the store together, and the room for what it says of them: all of them, or, of a group that is too large for
-// a call of a node that keeps up, one after the other.
-func (r *round) calls() iter.Seq2[[]Batch, [][]Outcome] {
+// a call of a node that keeps up, one after the other. As soon as late says that this takes too long, those that are left go together.
+func (r *round) calls(late func() bool) iter.Seq2[[]Batch, [][]Outcome] {
 	return func(yield func([]Batch, [][]Outcome) bool) {
-		some := len(r.batches)
-		if r.calm && len(r.groups) == 1 {
-			some = 1
-		}
-		for i := 0; i < len(r.batches); i += some {
-			if !yield(r.batches[i:i+some], r.results[i:i+some]) {
+		small := r.calm && len(r.holds) > calmBatch
+		for rest, results := r.batches, r.results; len(rest) > 0; {
+			n := len(rest)
+			if small && !late() {
+				n = 1
+			}
+			if !yield(rest[:n], results[:n]) {
 				return
 			}
+			rest, results = rest[n:], results[n:]
 		}
 	}
 }

@@ -71,6 +71,7 @@ func TestACalmRoundIsSentInSmallCalls(t *testing.T) {
 		{true, []int{80}, "[80]"},
 		{true, []int{81}, "[40][41]"},
 		{true, []int{300}, "[75][75][75][75]"},
+		{true, []int{0, 300}, "[75][75][75][75]"},
 		{true, nil, ""},
 		{false, []int{300, 1, 1}, "[150 150 1 1]"},
 	} {
@@ -86,7 +87,7 @@ func TestACalmRoundIsSentInSmallCalls(t *testing.T) {
 			r.add(g)
 		}
 		got := ""
-		for some, results := range r.calls() {
+		for some, results := range r.calls(func() bool { return false }) {
 			var sizes []int
 			for i, b := range some {
 				sizes = append(sizes, len(b.Holds))
@@ -99,5 +100,21 @@ func TestACalmRoundIsSentInSmallCalls(t *testing.T) {
 		if got != c.want {
 			t.Errorf("calm %v, groups of %v: got calls of %s, want %s", c.calm, c.holds, got, c.want)
 		}
+	}
+}
+
+// TestACalmRoundHurriesInTheEnd: what is left when half of its time is over goes in one call.
+func TestACalmRoundHurriesInTheEnd(t *testing.T) {
+	r, g := &round{calm: true, most: calmBatch}, newTestGroup()
+	for range 300 {
+		g.add(&Hold{}, 0)
+	}
+	r.add(g)
+	var got []int
+	for some := range r.calls(func() bool { return len(got) == 2 }) {
+		got = append(got, len(some))
+	}
+	if want := []int{1, 1, 2}; !slices.Equal(got, want) {
+		t.Errorf("got calls of %v batches, want %v", got, want)
 	}
 }
