@@ -111,24 +111,34 @@ func (w *watch) measureAll(ctx context.Context) (rows []*watchRow, err error) {
 	for _, holds := range append([]int{0}, w.opt.holds...) {
 		r, err := w.measure(ctx, holds)
 		if err != nil {
-			return rows, fmt.Errorf("%d holds: %w; the log of Leash ends:\n%s", holds, err, w.leash.lastWords())
+			return rows, w.failed(fmt.Sprintf("%d holds", holds), err)
 		}
 		rows = append(rows, r)
 	}
 	if err := w.dismiss(ctx); err != nil {
-		return rows, err
+		return rows, w.failed("releasing all", err)
 	}
 	r, err := w.measure(ctx, 0)
 	if err != nil {
-		return rows, fmt.Errorf("no holds any more: %w", err)
+		return rows, w.failed("no holds any more", err)
 	}
 	r.after = true
 	return append(rows, r), nil
 }
 
+// failed is err, with what was done and what Leash said last.
+func (w *watch) failed(what string, err error) error {
+	return fmt.Errorf("%s: %w; the log of Leash ends:\n%s", what, err, w.leash.lastWords())
+}
+
+// releaseTimeout is for how long a million holds may take to be released, several times as long as they did.
+const releaseTimeout = 5 * time.Minute
+
 // dismiss lets the crowd go, and waits until Leash has released what it held.
 func (w *watch) dismiss(ctx context.Context) error {
 	progress("releasing all holds")
+	ctx, cancel := context.WithTimeoutCause(ctx, releaseTimeout, fmt.Errorf("some holds were left after %v", releaseTimeout))
+	defer cancel()
 	if err := errors.Join(w.sentry.close(), w.crowd.close()); err != nil { // the sentry first: nothing is there to be looked at
 		return err
 	}
