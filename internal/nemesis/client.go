@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"syscall"
 	"time"
 
 	"leash/internal/redistest"
@@ -29,6 +30,23 @@ func (c *client) do(until time.Time, args ...string) (reply string, sent time.Ti
 	sent = time.Now()
 	reply, err = c.Do(args...)
 	return strings.TrimSuffix(reply, "\r\n"), sent, err
+}
+
+// ended reports whether the other side has ended the connection, as a client knows that reads all the time.
+func (c *client) ended() (yes bool) {
+	socket, ok := c.Conn().(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return true
+	}
+	err = raw.Control(func(fd uintptr) {
+		n, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		yes = err == nil && n == 0 || err != nil && err != syscall.EAGAIN && err != syscall.EINTR
+	})
+	return yes || err != nil
 }
 
 // dial connects to some Leash. It returns nil after a while when that is not possible.

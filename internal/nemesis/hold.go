@@ -65,6 +65,9 @@ func (w *worker) hold(g grip) bool {
 	for stop := time.Now().Add(length); time.Now().Before(stop); {
 		time.Sleep(w.millis(5, 60))
 		if g.runsOut() {
+			if w.conn.ended() { // before the lease, it may be
+				g.noticed()
+			}
 			g.lapses()
 			w.tally.add("hold", "lease over")
 			w.late(g)
