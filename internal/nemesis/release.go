@@ -131,7 +131,9 @@ func (w *worker) give(c *client, g grip, args ...string) {
 		return
 	case reply[0] == '-':
 		w.tally.errored("release", reply)
-		w.premature(b, args[0], reply)
+		if c == w.conn || !strings.HasPrefix(reply, "-LOCKNOTHELD") || !w.conn.ended() { // if it has, its own Leash has released the hold
+			w.premature(b, args[0], reply)
+		}
 	default:
 		w.tally.add("release", reply)
 		if b.mode == "permit" { // fewer than there were
