@@ -2,6 +2,7 @@ package lockcmd
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -128,5 +129,30 @@ func TestR25StepsOfTheClock(t *testing.T) {
 			want(t, connect(t, s).do("SEM.ACQUIRE", permits), "$-1")
 			want(t, holder.do("SEM.RELEASE", permits, permit), ":1")
 		})
+	}
+}
+
+// TestR12ALeaseIsExtendedAfterAStepBack to before its grant: it is what it was, for the new time.
+func TestR12ALeaseIsExtendedAfterAStepBack(t *testing.T) {
+	for _, m := range modes {
+		for ms, back := range map[string]bool{"600": false, "5000": true, "20000": true} {
+			t.Run(m.option+" to "+ms, func(t *testing.T) {
+				rdb, step := stepped(t)
+				s := leash(t, rdb, Config{})
+				step(10 * time.Second)
+				a, key := connect(t, s), newKey()
+				token := strconv.FormatInt(a.hold(key, m.option, "LEASE", "30000"), 10)
+				step(-10 * time.Second)
+				want(t, a.do("LOCK.EXTEND", key, ms), ":"+ms)
+				want(t, connect(t, s).do("LOCK.CHECK", key, "TOKEN", token), ":1")
+				want(t, connect(t, s).do(append([]string{"LOCK.ACQUIRE", key}, alone(m)...)...), "$-1")
+				if back {
+					want(t, connect(t, s).do("LOCK.RELEASE", key, "TOKEN", token), ":1")
+					wantNothing(t, rdb, key, a)
+					return
+				}
+				connect(t, s).token(append([]string{key, "BLOCK", "5000"}, alone(m)...)...) // it ends by itself
+			})
+		}
 	}
 }

@@ -2,11 +2,10 @@
 -- record.go describes the record's bytes; these are the places of its words.
 local TOKEN, CARRIER, REQ, REPLY, SINCE, TTL, OPTS, EXT, ID, CLIENT = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 
--- parse splits a record into its words; no record, or bytes that are none, give an empty table. A TTL below 0 is one of a lease that was extended
--- after the clock had gone back to before its grant (rw_extend.lua).
+-- parse splits a record into its words; no record, or bytes that are none, give an empty table.
 local function parse(record)
   if not record then return {} end
-  return {string.match(record, '^L1 (%d+) (%S+) (%d+) (%d+) (%d+) (%-?%d+) (%S+) (%S+) (%S+) (.*)$')}
+  return {string.match(record, '^L1 (%d+) (%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%S+) (.*)$')}
 end
 
 -- renewed says whether a hold with these options is (w), or is a lease (l).

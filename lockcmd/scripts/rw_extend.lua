@@ -15,7 +15,7 @@ for i = 1, MINE == 'read' and n or 0 do
   if i == 1 or redis.call('PTTL', name) > ms then redis.call('PEXPIRE', name, ms) end
 end
 if MINE == 'read' then keep(timeout(leash, field, 1), ms) end
-made[TTL] = string.format('%.0f', age(r) + ms)
+lease(made, ms)
 redis.call('HSET', leash, field, record(made))
 raise(key, redis.call('PTTL', key), ms)
 local most = rest(key, leash)

@@ -32,7 +32,7 @@ local function put(key, leash, counter, stone, owner, count, ms, text)
   for _, other in ipairs(stale) do
     for _, k in ipairs({key, leash}) do redis.call('HDEL', k, other) end
   end
-  if not renewed(r[OPTS]) then r[TTL] = string.format('%.0f', age(r) + ms)
+  if not renewed(r[OPTS]) then lease(r, ms)
   elseif MINE == 'write' then good(r, tonumber(ms)) end
   for i = 1, MINE == 'read' and math.min(count, 10000) or 0 do keep(timeout(leash, field, i), tonumber(ms)) end
   redis.call('HSET', key, 'mode', writes and 'write' or 'read', field, count)
