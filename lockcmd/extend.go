@@ -72,11 +72,12 @@ var (
 // tryExtend extends the hold that the options mean once. What is left, of its lease or of MAXHOLD, which ends earlier than that, is negative when
 // its record has changed since it was read.
 func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (left int64, err error) {
-	s, asked := c.service, time.Now()
+	s := c.service
 	l, err := s.inspect(lock, until)
 	if err != nil {
 		return 0, err
 	}
+	heard := time.Now()
 	f, ok := l.find(o)
 	if !ok {
 		return 0, errAbsent
@@ -106,11 +107,11 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 		return 0, errRefused
 	default:
 		defer h.close()
-		rest = min(rest, h.unspent(asked))
+		rest = min(rest, h.unspent(heard))
 		left, err = h.extend(r, millis(ms), until)
 	}
 	if rest < maxTTL {
-		left = min(left, max(rest-time.Since(asked), 0).Milliseconds())
+		left = min(left, max(rest-time.Since(heard), 0).Milliseconds())
 	}
 	return left, err
 }

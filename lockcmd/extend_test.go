@@ -223,3 +223,26 @@ func TestR12ExtendEndsWithMaxHold(t *testing.T) {
 		}
 	})
 }
+
+// TestR12ExtendKnowsWhatMaxHoldLeaves though Redis answered late.
+func TestR12ExtendKnowsWhatMaxHoldLeaves(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 4 * time.Second})
+	for where, from := range map[string]*Service{"its connection": s, "another Leash": straight} {
+		a, b, key := connect(t, from), connect(t, s), newKey()
+		if from == s {
+			b = a
+		}
+		began := time.Now()
+		token := strconv.FormatInt(a.token(key, "LEASE", "20000", "MAXHOLD", "10000"), 10)
+		late := p.HoldBefore(running(inspectScript, key))
+		go func() {
+			<-late.Struck()
+			time.Sleep(time.Second) // so late
+			late.Release()
+		}()
+		left, err := strconv.Atoi(b.do("LOCK.EXTEND", key, "600000", "TOKEN", token)[1:])
+		if took := time.Since(began).Milliseconds(); err != nil || took < 1000 || int64(left)+took < 9998 {
+			t.Errorf("by %s: %d ms of 10000 are left after %d, %v", where, left, took, err)
+		}
+	}
+}
