@@ -3,6 +3,7 @@ package lockcmd
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -154,5 +155,42 @@ func TestR12ALeaseIsExtendedAfterAStepBack(t *testing.T) {
 				connect(t, s).token(append([]string{key, "BLOCK", "5000"}, alone(m)...)...) // it ends by itself
 			})
 		}
+	}
+}
+
+// TestR2GraceOverAStepBack: a clock that was set back to before the server was there begins no grace where one is over, and none that is longer than
+// any other.
+func TestR2GraceOverAStepBack(t *testing.T) {
+	for _, was := range []string{"master", "replica"} {
+		t.Run(was, func(t *testing.T) {
+			rdb, step := stepped(t)
+			if was == "replica" {
+				host, port, _ := strings.Cut(redistest.Start(t).Addr, ":")
+				rdb.Do(t.Context(), "REPLICAOF", host, port)
+				eventually(t, soon, "it is one", func() bool {
+					return infoField(rdb.Info(t.Context(), "replication").Val(), "master_link_status") == "up"
+				})
+				rdb.Do(t.Context(), "REPLICAOF", "NO", "ONE")
+			}
+			left := func(s *Service) time.Duration {
+				s.graces.look(time.Now(), time.Now().Add(soon))
+				_, left := s.graces.ongoing()
+				return left
+			}
+			const grace = time.Second
+			cfg := Config{WatchdogTimeout: grace, FailoverGrace: grace}
+			s := leash(t, rdb, cfg)
+			eventually(t, soon, "the server is known not to be new", func() bool { return left(s) == 0 && s.graces.may("") != "-" })
+			step(-time.Hour)
+			if left := left(s); left > 0 {
+				t.Errorf("nothing is granted for %v", left)
+			}
+			if left := left(leash(t, rdb, cfg)); left <= 0 || left > grace+time.Second {
+				t.Errorf("a new Leash, for whom that may have been just now, grants nothing for %v", left)
+			}
+			if left := left(s); left > 0 {
+				t.Errorf("when another Leash has looked, nothing is granted for %v", left)
+			}
+		})
 	}
 }

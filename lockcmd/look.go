@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	graceEvery = time.Second        // how often masters are looked at
-	lookTime   = time.Second        // for one look
-	markTTL    = 7 * 24 * time.Hour // of a mark that nobody looks at any more
-	manyKnown  = 64                 // masters; those that were not seen of late are then forgotten
+	graceEvery  = time.Second        // how often masters are looked at
+	lookTime    = time.Second        // for one look
+	markTTL     = 7 * 24 * time.Hour // of a mark that nobody looks at any more
+	wholeSecond = 1000               // ms by which Redis may tell too late since when it runs
+	manyKnown   = 64                 // masters; those that were not seen of late are then forgotten
 )
 
 var lookScript = loadScript("look")
@@ -204,13 +205,19 @@ func (g *graces) note(addr, id, replid string, since, now int64, own []int, sent
 	m := g.known[replid]
 	fresh := m == nil
 	if fresh {
+		since = min(since, now+wholeSecond) // if that is to come, its clock went back, and it may have become one just now
 		m = &incumbent{replid: replid, id: id, since: since}
 		g.known[replid] = m
 	}
-	if lasts := time.Duration(g.lasts.Load()).Milliseconds(); fresh || since < m.since || m.since > 0 && lasts > m.until-m.since {
+	lasts := time.Duration(g.lasts.Load()).Milliseconds()
+	longer := fresh || m.since > 0 && lasts > m.until-m.since
+	if longer || since < m.since {
 		m.since = min(since, m.since)
 		m.until = m.since + lasts
-		m.ends = time.Now().Add(millis(m.until - now))
+		ends := time.Now().Add(millis(min(m.until-now, wholeSecond+lasts)))
+		if longer || ends.Before(m.ends) { // a clock that went back begins no grace anew
+			m.ends = ends
+		}
 	}
 	m.addr, m.seen = addr, sent
 	left := time.Until(m.ends)
