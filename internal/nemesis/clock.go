@@ -76,6 +76,7 @@ func (l *lane) failoverToOther() error {
 	if err := l.step(replica, d); err != nil {
 		return err
 	}
+	l.weather.crowned(l.spell)
 	passed := l.history.jump(l.served(master), d)
 	err := l.bed.cluster.Failover(replica) // Redis may refuse
 	passed(err == nil || l.bed.cluster.MasterOf(slot) == replica)

@@ -87,6 +87,7 @@ func (l *lane) pauseLeash() error {
 func (l *lane) killLeash() error {
 	leash := l.leash()
 	leash.Kill()
+	l.weather.crowned(l.spell)
 	time.Sleep(l.between(0, 2*time.Second))
 	return leash.Restart(context.Background())
 }
@@ -96,6 +97,7 @@ func (l *lane) restartLeash() error {
 	if err := leash.Stop(); err != nil {
 		return err
 	}
+	l.weather.crowned(l.spell)
 	time.Sleep(l.between(0, 500*time.Millisecond))
 	return leash.Restart(context.Background())
 }

@@ -27,7 +27,7 @@ type spell struct {
 	name     string
 	where    []string // which Leash or node, as far as it is known
 	upstream bool     // Redis may not have answered Leash
-	crowns   bool     // a master was new by it
+	crowns   bool     // a master was new by it, or may have been for some Leash
 	from, to time.Time
 }
 
@@ -53,7 +53,8 @@ func (w *weather) mended(s *spell) {
 	s.to = time.Now()
 }
 
-// crowned says that by a spell a master is new: with a grace nothing is granted there for a while.
+// crowned says that by a spell a master is new, or may be for a Leash that starts while a clock is set back: with a grace nothing is granted
+// there for a while.
 func (w *weather) crowned(s *spell) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
