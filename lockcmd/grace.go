@@ -21,8 +21,9 @@ import (
 // Which master it is. A promoted replica keeps its run_id, and a server that comes back has another one; its replication id is new in both
 // cases. It is also new when the first replica joins a master, or an hour after the last one has left; but then there is no second
 // id, which remembers the one before a promotion. So: without a second id, a master is one since its process began, of which Redis says
-// when. With one, it was promoted, nobody knows when, and the first look leaves a mark with the time in the server itself. A first
-// lock on an empty Redis, a connection that breaks, and a slot that moves begin no grace.
+// when. With one, it was promoted, nobody knows when, and the first look leaves a mark with the time in the server itself. Where
+// either is yet to come by its clock, that went back, and the first look counts. A first lock on an empty Redis, a connection that breaks, and
+// a slot that moves begin no grace.
 //
 // A slot that moves from a master in grace to another takes its grace along, as far as this Leash has seen it there.
 //
