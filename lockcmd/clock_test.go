@@ -194,3 +194,24 @@ func TestR2GraceOverAStepBack(t *testing.T) {
 		})
 	}
 }
+
+// TestR2ALeaseIsPutBackWhereTheClockIsBehind that of the master which granted it.
+func TestR2ALeaseIsPutBackWhereTheClockIsBehind(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.option, func(t *testing.T) {
+			rdb, step := stepped(t)
+			s := leash(t, rdb, graceConfig(), graceful)
+			step(10 * time.Second)
+			a, key := connect(t, s), newKey()
+			token := strconv.FormatInt(a.hold(key, m.option, "LEASE", "5000"), 10)
+			step(-10 * time.Second)
+			defer s.graces.begin(t, key)()
+			forget(t, rdb, key)
+			s.watchdog.CheckAll()
+			eventually(t, soon, "it is put back", func() bool { return rdb.PTTL(t.Context(), key).Val() > 0 })
+			want(t, connect(t, s).do("LOCK.CHECK", key, "TOKEN", token), ":1")
+			want(t, connect(t, s).do("LOCK.RELEASE", key, "TOKEN", token), ":1")
+			wantNothing(t, rdb, key, a)
+		})
+	}
+}
