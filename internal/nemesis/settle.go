@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"leash/internal/redistest"
@@ -134,9 +136,19 @@ func (b *bed) leaks(before usage) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return errors.Join(err, fmt.Errorf("leaked: before the clients came %v; now that they have gone %v", before, now))
+			return errors.Join(err, fmt.Errorf("leaked: before the clients came %v; now that they have gone %v%s", before, now, b.goroutines()))
 		}
 	}
+}
+
+// goroutines ends the Leashes, and says what each of their goroutines was at.
+func (b *bed) goroutines() string {
+	var text strings.Builder
+	for i, l := range b.leashes {
+		said, err := l.Goroutines()
+		fmt.Fprintf(&text, "\n%s\n%s", leashName(i), cmp.Or(said, fmt.Sprint(err)))
+	}
+	return text.String()
 }
 
 func (u usage) exceeds(before usage) bool {
