@@ -34,6 +34,9 @@ func (h *history) check(out io.Writer, log *slog.Logger) error {
 				if isCounter(key) && h.lostCount(ops) {
 					excepted++
 					result = porcupine.Ok
+				} else if risen, changed := h.recounted(key, ops); a.name == fence.name && changed {
+					excepted++
+					result = a.check(risen)
 				} else if ops, n = h.excepting(key, ops); n != (shortened{}) {
 					excepted++
 					moved.forgotten += n.forgotten

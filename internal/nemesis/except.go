@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -27,8 +28,8 @@ import (
 // any more it may stay for its time, the usual slack, and d; but only if it was told its time before the step (longer). As every clock is set
 // right in the end, that is d after one that was ahead.
 //
-// No token may fall behind by it: they count on from the last one. What is asked for by a monotonic clock, ours or Leash's, is as it was:
-// waits and their ends, MAXHOLD, IDLE.
+// No token may fall behind by it: they count on from the last one, unless that is forgotten while the clock is behind what it was (recounted).
+// What is asked for by a monotonic clock, ours or Leash's, is as it was: waits and their ends, MAXHOLD, IDLE.
 
 // tellSlack is what a client that is told late of a loss may have been late by, beside what was broken.
 const tellSlack = time.Second
@@ -113,4 +114,27 @@ func (h *history) told(f *span, k *kept) int64 {
 	to := h.start.Add(time.Duration(f.to))
 	limit := to.Add(k.base*3/2 + tellSlack)
 	return h.at(limit.Add(h.weather.rough(to, limit)))
+}
+
+// recounted is ops with the tokens raised that were given after their counter was forgotten, by as much as its clock had gone back until then:
+// Leash has nothing but that clock to go on from (R6). A grant in that very moment is left out. changed is false when there was no such moment.
+func (h *history) recounted(key string, ops []porcupine.Operation) (out []porcupine.Operation, changed bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out = append(out, ops...)
+	for _, f := range h.forgets {
+		back := longer(h.jumpsLocked(key, 0, f.to))
+		if f.key != "" || back == 0 { // LOCK.BREAK leaves the counter
+			continue
+		}
+		changed = true
+		out = slices.DeleteFunc(out, func(o porcupine.Operation) bool { return o.Call <= f.to && o.Return >= f.from })
+		for i, o := range out {
+			if in := o.Input.(op); o.Call > f.to {
+				in.token += back.Microseconds()
+				out[i].Input = in
+			}
+		}
+	}
+	return out, changed
 }

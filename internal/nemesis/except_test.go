@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+	"log/slog"
 	"testing"
 	"time"
 )
@@ -23,6 +25,41 @@ func TestForgottenAndTold(t *testing.T) {
 		ops, _ := h.excepting("k", scene{granted("plain", 1, 10, 0, 1), ended("plain", 1, 800, never)})
 		if got := ops[1].Call; got != row.want*ms {
 			t.Errorf("%s: the belief ends at %v, want %v", row.name, time.Duration(got), time.Duration(row.want*ms))
+		}
+	}
+}
+
+// TestForgottenTokens: a token may be below an earlier one only where the counter was forgotten since, and by as much as the clock had gone back.
+func TestForgottenTokens(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	step := func(at int64, by time.Duration) *jump {
+		return &jump{keys: []string{"k"}, by: by, from: at * ms, to: (at + 1) * ms}
+	}
+	forth, back := step(10, 3*time.Second), step(60, -3*time.Second)
+	flush := &span{from: 100 * ms, to: 101 * ms}
+	for _, row := range []struct {
+		name    string
+		jumps   []*jump
+		forgets []*span
+		second  int64 // the token at 200 ms, in ms; at 50 it was 3050
+		ok      bool
+	}{
+		{"nothing happened", nil, nil, 200, false},
+		{"forgotten, by a clock that was not stepped", nil, []*span{flush}, 200, false},
+		{"stepped, and not forgotten", []*jump{forth, back}, nil, 200, false},
+		{"stepped back and forgotten", []*jump{forth, back}, []*span{flush}, 200, true},
+		{"that explains no more", []*jump{forth, back}, []*span{flush}, 50, false},
+		{"the clock is still ahead", []*jump{forth}, []*span{flush}, 200, false},
+		{"stepped back later", []*jump{forth, step(150, -3*time.Second)}, []*span{flush}, 200, false},
+		{"forgotten before", []*jump{forth, back}, []*span{{from: ms, to: 2 * ms}}, 200, false},
+		{"another lock's clock", []*jump{{keys: []string{"other"}, by: time.Second, to: ms}, {keys: []string{"other"}, by: -time.Second, to: ms}}, []*span{flush}, 200, false},
+		{"broken", []*jump{forth, back}, []*span{{key: "k", from: 100 * ms, to: 101 * ms}}, 200, false},
+	} {
+		h := newHistory(&weather{})
+		h.jumps, h.forgets = row.jumps, row.forgets
+		h.byKey["k"] = scene{granted("plain", 1, 3050_000, 50, 51), ended("plain", 1, 60, 61), granted("plain", 2, row.second*1000, 200, 201)}
+		if err := h.check(io.Discard, slog.New(slog.DiscardHandler)); (err == nil) != row.ok {
+			t.Errorf("%s: %v", row.name, err)
 		}
 	}
 }
