@@ -215,3 +215,50 @@ func TestR2ALeaseIsPutBackWhereTheClockIsBehind(t *testing.T) {
 		})
 	}
 }
+
+// TestR2ReleaseWhenRedisEndsTheGrace before Leash does, for its clock was set forward: nothing can be put right there, and nothing is waited for.
+func TestR2ReleaseWhenRedisEndsTheGrace(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.option, func(t *testing.T) {
+			rdb, step := stepped(t)
+			s := leash(t, rdb, graceConfig(), graceful)
+			a, lost, key := connect(t, s), connect(t, s), newKey()
+			a.hold(key, m.option, "LEASE", "36000000")
+			lost.hold(key+" lost", m.option)
+			defer s.graces.begin(t, key)()
+			step(2 * time.Hour)
+			want(t, a.do("LOCK.RELEASE", key), ":1")
+			wantNothing(t, rdb, key, a)
+			s.watchdog.CheckAll()
+			want(t, receive(t, lost.losses, soon), key+" lost gone")
+			if masters, _ := s.graces.ongoing(); masters != 1 {
+				t.Error("the grace is over for who wants a lock")
+			}
+		})
+	}
+}
+
+// TestR2WhatIsPutBackBeganBeforeNow though its token, which goes on from a clock that was ahead, says otherwise.
+func TestR2WhatIsPutBackBeganBeforeNow(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.option, func(t *testing.T) {
+			rdb, step := stepped(t)
+			s, key := leash(t, rdb, graceConfig(), graceful), newKey()
+			step(time.Hour)
+			ahead := connect(t, s)
+			ahead.hold(key, m.option)
+			want(t, ahead.do("LOCK.RELEASE", key), ":1")
+			step(-time.Hour)
+			a := connect(t, s)
+			a.hold(key, m.option)
+			defer s.graces.begin(t, key)()
+			forget(t, rdb, key)
+			s.watchdog.CheckAll()
+			eventually(t, soon, "it is put back", func() bool { return rdb.PTTL(t.Context(), key).Val() > 0 })
+			r, ok := recordOf(t, rdb, a.carrier.last(func(*hold) bool { return true }))
+			if now := rdb.Time(t.Context()).Val().UnixMilli(); !ok || r.since > now || r.since < now-60_000 {
+				t.Errorf("it is said to have begun %d ms from now", r.since-now)
+			}
+		})
+	}
+}

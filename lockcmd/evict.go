@@ -22,7 +22,8 @@ const spare = time.Second
 
 // leaseWithin is a lease that does not outlast MAXHOLD, of which so much is left, by much: should nobody carry it then, it ends all the same.
 func leaseWithin(lease, left time.Duration) time.Duration {
-	return min(lease, max(left, 0)+left/16+spare)
+	left = max(left, 0)
+	return min(lease, left+left/16+spare)
 }
 
 // leaseWithin is a lease of h, which is held, within its own MAXHOLD.

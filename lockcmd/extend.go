@@ -86,11 +86,15 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 		return 0, errIsRenewed
 	}
 	rest := maxTTL
-	if most := f.record.terms().max; most > 0 {
-		rest = most - millis(l.now-f.record.since)
+	h := s.find(lock, func(h *hold) bool { return h.token == f.record.token && h.carrier.name == f.record.carrier })
+	if most := f.record.terms().max; h != nil {
+		rest = h.unspent(heard)
+	} else if most > 0 {
+		rest = most - max(millis(l.now-f.record.since), 0) // below 0 after a step back of Redis's clock
+	}
+	if rest < maxTTL {
 		ms = leaseWithin(millis(ms), rest).Milliseconds()
 	}
-	h := s.find(lock, func(h *hold) bool { return h.token == f.record.token && h.carrier.name == f.record.carrier })
 	channel, news := "", ""
 	if h == nil {
 		channel, news = carrierChannel(f.record.carrier), newsText("extended", f.record.token, f.record.carrier, lock.key)
@@ -107,7 +111,6 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 		return 0, errRefused
 	default:
 		defer h.close()
-		rest = min(rest, h.unspent(heard))
 		left, err = h.extend(r, millis(ms), until)
 	}
 	if rest < maxTTL {

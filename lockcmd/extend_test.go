@@ -246,3 +246,22 @@ func TestR12ExtendKnowsWhatMaxHoldLeaves(t *testing.T) {
 		}
 	}
 }
+
+// TestR12ExtendOfOneOfSeveral: its MAXHOLD counts from when all of them were there.
+func TestR12ExtendOfOneOfSeveral(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{})
+		a, other, key := connect(t, s), connect(t, s), newKey()
+		other.token(key + ":2")
+		reply := a.start("LOCK.MACQUIRE", "2", key+":1", key+":2", "BLOCK", "0", "LEASE", "60000", "MAXHOLD", "1000")
+		eventually(t, soon, "it has the first one", func() bool { return rdb.Exists(t.Context(), key+":1").Val() == 1 })
+		time.Sleep(1500 * time.Millisecond) // for longer than MAXHOLD
+		began := time.Now()
+		want(t, other.do("LOCK.RELEASE", key+":2"), ":1")
+		wantPrefix(t, receive(t, reply, soon), "*2")
+		left, err := strconv.Atoi(a.do("LOCK.EXTEND", key+":1", "60000")[1:])
+		if took := time.Since(began).Milliseconds(); err != nil || left > 1000 || int64(left)+took < 998 {
+			t.Errorf("%d ms of 1000 are left after %d, %v", left, took, err)
+		}
+	})
+}

@@ -81,6 +81,7 @@ type incumbent struct {
 	ends   time.Time // of its grace, by ours
 	seen   time.Time // when the last look was sent that it answered
 	fresh  bool      // its grace was begun and not yet told to be over
+	shut   bool      // nothing is put back any more, though that may not be over
 
 	told map[*hold]struct{} // the holds that it knows as we do; nil when it is in no grace
 }
@@ -218,7 +219,16 @@ func (g *graces) serves(key string, since, until time.Time) (m incumbent, ok boo
 }
 
 // graced reports whether m is in grace itself: what it lacks may be put back.
-func (m incumbent) graced() bool { return time.Now().Before(m.ends) }
+func (m incumbent) graced() bool { return !m.shut && time.Now().Before(m.ends) }
+
+// shut says that the master with that replication id takes nothing back any more. It grants nothing, though, for as long as it was to.
+func (g *graces) shut(replid string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if m := g.known[replid]; m != nil {
+		m.shut = true
+	}
+}
 
 // owes reports whether the master of h, which is in grace, may know less of h than we do: an older count, or a shorter time.
 func (g *graces) owes(h *hold) bool {

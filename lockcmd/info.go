@@ -222,7 +222,7 @@ func (l look) append(dst []byte, waiters int) []byte {
 	number("token", r.token, known)
 	number("holds", l.count, true)
 	number("since-ms", r.since, known)
-	number("age-ms", l.now-r.since, known)
+	number("age-ms", max(l.now-r.since, 0), known)
 	number("ttl-ms", l.left.Milliseconds(), true)
 	text("client", r.client, known && r.client != "-")
 	text("leash", carrierLeash(r.carrier), known)

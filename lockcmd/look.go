@@ -216,7 +216,7 @@ func (g *graces) note(addr, id, replid string, since, now int64, own []int, sent
 		m.until = m.since + lasts
 		ends := time.Now().Add(millis(min(m.until-now, wholeSecond+lasts)))
 		if longer || ends.Before(m.ends) { // a clock that went back begins no grace anew
-			m.ends = ends
+			m.ends, m.shut = ends, m.shut && !longer
 		}
 	}
 	m.addr, m.seen = addr, sent

@@ -64,6 +64,10 @@ func (m *move) send(until time.Time) result {
 		return result{kind: failed, text: msgElsewhere}
 	}
 	r, _ := parseRecord(word(reply, 5))
+	age := max(millis(n[4]), 0) // below 0 after a step back of Redis's clock
+	if left := m.unspent(); left < maxTTL {
+		age = r.terms().max - left
+	}
 	switch {
 	case m.old == nil:
 	case m.try.wish.attaches():
@@ -71,7 +75,15 @@ func (m *move) send(until time.Time) result {
 	default:
 		m.old.Ended(renewal.Repeated)
 	}
-	return result{kind: moved, token: n[1], left: millis(n[2]), sent: m.request.sent, copied: m.request.copied, count: n[3], age: millis(n[4]), record: r}
+	return result{kind: moved, token: n[1], left: millis(n[2]), sent: m.request.sent, copied: m.request.copied, count: n[3], age: age, record: r}
+}
+
+// unspent is what MAXHOLD leaves of the old hold, if that hangs on a connection of this Leash; else maxTTL.
+func (m *move) unspent() time.Duration {
+	if m.old == nil {
+		return maxTTL
+	}
+	return m.old.unspent(m.request.sent)
 }
 
 // piecemeal does what move.lua does with one key a call, for a slot in migration (R14). The old carrier's tombstone is laid first: when it

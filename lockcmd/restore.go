@@ -24,8 +24,9 @@ const (
 	present   = 2  // it was there
 	restored  = 1  // it is there again
 	displaced = 0  // another one is there
-	undecided = -1 // nothing was done: it is another master by now, or in no grace
+	undecided = -1 // nothing was done: it is another master by now
 	buried    = -2 // nothing was done: the hold was ended or extended by another way
+	overdue   = -3 // nothing was done: by its own clock, which may have been set forward, it is in no grace any more
 )
 
 // recordText is the hold's record, under the number of the request that writes it.
@@ -127,6 +128,8 @@ func (s *Service) restored(m incumbent, h *hold, reply any, i int) renewal.Outco
 		return renewal.Unknown
 	case buried:
 		s.graces.knows(m.replid, h)
+	case overdue:
+		s.graces.shut(m.replid)
 	}
 	return renewal.Gone
 }

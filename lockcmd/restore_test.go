@@ -301,14 +301,11 @@ func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
 			t.Fatal("the master is in no grace")
 		}
 		end()
-		for _, late := range []func(){
-			func() { m.until = time.Now().UnixMilli() - 1 },
-			func() { m.until, m.replid = time.Now().Add(time.Hour).UnixMilli(), "another" },
-		} {
+		now := time.Now().UnixMilli()
+		for want, late := range map[int64]incumbent{overdue: {replid: m.replid, until: now - 1}, undecided: {replid: "another", until: now + 60_000}} {
 			forget(t, rdb, key)
-			late()
-			reply, err := s.ask(s.restoreRequest(m, []*hold{h}), s.deadline())
-			if err != nil || numbers(reply)[0] != undecided || exists(t, rdb, key) {
+			reply, err := s.ask(s.restoreRequest(late, []*hold{h}), s.deadline())
+			if err != nil || numbers(reply)[0] != want || exists(t, rdb, key) {
 				t.Errorf("a late copy was answered %v %v", reply, err)
 			}
 		}

@@ -3,10 +3,10 @@
 -- ARGV, replies as restore.lua's, with the permit for the owner; a semaphore that is not there cannot have it back
 -- Atomic: as restore.lua. What is available may fall below zero, until permits that were given back and are there again run out.
 -- DEL comes first, so it passes at the memory limit.
-local now, out, late = clock(), {}, barred(ARGV[1])
-late = late or now >= tonumber(ARGV[2])
+local now, out = clock(), {}
+local late = barred(ARGV[1]) and -1 or now >= tonumber(ARGV[2]) and -3
 local function put(count, zset, hash, stone, permit, _, ms, text)
-  if late then return -1 end
+  if late then return late end
   if redis.call('EXISTS', stone) == 1 then return -2 end
   local r, ends, mine = redis.pcall('HGET', hash, permit), redis.pcall('ZSCORE', zset, bytes(permit)), parse(text)
   if type(r) == 'table' or type(ends) == 'table' or not number(count) or redis.call('EXISTS', count) == 0 then return 0 end

@@ -29,6 +29,13 @@ local function age(r)
   return math.floor(now[1] * 1000 + now[2] / 1000) - tonumber(r[SINCE])
 end
 
+-- begun is age, but at least 0: when the clock has gone back to before the grant, the record says from here on that the hold began now.
+local function begun(r)
+  local past = age(r)
+  if past < 0 then r[SINCE] = string.format('%.0f', r[SINCE] + past) end
+  return math.max(past, 0)
+end
+
 -- raise sets a key's TTL, but never to less than remains (R12). A key that somebody has made to last for ever gets its TTL back; with 0 ms,
 -- which is to look only, nothing is done.
 local function raise(key, left, ms)

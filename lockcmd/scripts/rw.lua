@@ -34,13 +34,8 @@ local function good(r, ms)
   return r
 end
 
--- lease writes into a lease's record that it lasts for ms from now on. The TTL in it counts from the grant; when the clock has gone back to
--- before that, the grant counts as made now, for a TTL is never below 0.
-local function lease(r, ms)
-  local past = age(r)
-  if past < 0 then r[SINCE], past = string.format('%.0f', r[SINCE] + past), 0 end
-  r[TTL] = string.format('%.0f', past + ms)
-end
+-- lease writes into a lease's record that it lasts for ms from now on. The TTL in it, which is never below 0, counts from the grant.
+local function lease(r, ms) r[TTL] = string.format('%.0f', begun(r) + ms) end
 
 -- lasts is for how many ms the hold in a field with count n lasts yet, 0 when it is over: a read hold as long as one of its timeout keys,
 -- a write hold as long as the lock, or as its record says. What cannot be seen in a slot that migrates counts as held.

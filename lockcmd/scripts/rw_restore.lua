@@ -3,10 +3,11 @@
 -- ARGV, replies as restore.lua's
 -- Atomic: as restore.lua. A writer and other owners' holds do not go together: what has a smaller token had ended before this one was
 -- granted, and goes; anything else keeps this one out. DEL comes first, so it passes at the memory limit.
-local late = barred(ARGV[1]) or age({[SINCE] = ARGV[2]}) >= 0
+local late = barred(ARGV[1]) and -1 or age({[SINCE] = ARGV[2]}) >= 0 and -3
 local function put(key, leash, counter, stone, owner, count, ms, text)
-  if late or redis.call('EXISTS', stone) == 1 then return late and -1 or -2 end
+  if late or redis.call('EXISTS', stone) == 1 then return late or -2 end
   local field, r = owner .. SUFFIX, parse(text)
+  begun(r)
   local n, there, mode, err = find(key, leash, field)
   if err or redis.call('EXISTS', key) == 1 and not mode then return err and -1 or 0 end
   local same = n > 0 and there[TOKEN] == r[TOKEN]

@@ -1,0 +1,52 @@
+package lockcmd
+
+import (
+	"strconv"
+	"testing"
+	"time"
+)
+
+// TestR12ExtendIsNeverForLessThanNothing: when MAXHOLD is long over by Redis's clock the lock lasts for a moment, and goes as others do.
+func TestR12ExtendIsNeverForLessThanNothing(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.option, func(t *testing.T) {
+			rdb, step := stepped(t)
+			s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+			a, key := connect(t, s), newKey()
+			token := strconv.FormatInt(a.hold(key, m.option, "LEASE", "7200000", "MAXHOLD", "3600000"), 10)
+			step(time.Hour + 50*time.Second)
+			want(t, a.do("LOCK.EXTEND", key, "60000"), ":60000") // its own Leash does not count by that clock
+			want(t, connect(t, other).do("LOCK.EXTEND", key, "60000", "TOKEN", token), ":0")
+			want(t, connect(t, s).do(append([]string{"LOCK.ACQUIRE", key}, alone(m)...)...), "$-1")
+			connect(t, s).token(append([]string{key, "BLOCK", "5000"}, alone(m)...)...)
+		})
+	}
+}
+
+// TestR28MaxHoldIsNotOfRedissClock: a step of it, back or forward, makes MAXHOLD no longer when a lock is moved or extended, and no shorter
+// on its own Leash.
+func TestR28MaxHoldIsNotOfRedissClock(t *testing.T) {
+	for _, d := range []time.Duration{-time.Hour, 25 * time.Second} {
+		t.Run(d.String(), func(t *testing.T) {
+			rdb, step := stepped(t)
+			s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+			for _, to := range []*Service{s, other} {
+				a, b, key := connect(t, s), connect(t, to), newKey()
+				args := []string{"OWNER", "me", "ONCLOSE", "EXPIRE", "MAXHOLD", "60000"}
+				token := strconv.FormatInt(a.token(append([]string{key}, args...)...), 10)
+				lent := strconv.FormatInt(a.token(key+" lent", "LEASE", "50000", "MAXHOLD", "60000"), 10)
+				step(d)
+				want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token), ":"+token)
+				left := b.carrier.last(func(*hold) bool { return true }).unspent(time.Now())
+				if least := time.Minute - max(d, 0); left > time.Minute || left < least-2*time.Second || to == s && left < 55*time.Second {
+					t.Errorf("%v are left of a minute", left)
+				}
+				ms, err := strconv.Atoi(b.do("LOCK.EXTEND", key+" lent", "600000", "TOKEN", lent)[1:])
+				if err != nil || ms > 60000 || ms < 30000 || to == s && ms < 55000 {
+					t.Errorf("%d ms are left of 60000, %v", ms, err)
+				}
+				step(-d)
+			}
+		})
+	}
+}
