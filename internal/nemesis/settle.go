@@ -123,13 +123,14 @@ func ask(addr string, pattern *regexp.Regexp, args ...string) (int, error) {
 }
 
 const (
-	goroutineSlack = 30     // more than before: those of connections that are kept for later
-	upstreamSlack  = 2 * 64 // each Leash keeps up to so many connections to a node for its scripts
+	goroutineSlack = 30               // more than before: those of connections that are kept for later
+	upstreamSlack  = 2 * 64           // each Leash keeps up to so many connections to a node for its scripts
+	leakTimeout    = 45 * time.Second // for Leash to end connections, too, that it keeps for 30 s for who wants one to himself
 )
 
 // leaks is an error when the Leashes use more than before they had clients.
 func (b *bed) leaks(before usage) error {
-	for deadline := time.Now().Add(settleTimeout); ; time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(leakTimeout); ; time.Sleep(200 * time.Millisecond) {
 		now, err := b.usage()
 		if err == nil && !now.exceeds(before) {
 			b.log.Info("nothing leaked", "before the clients came", before, "now", now)
