@@ -173,7 +173,9 @@ func TestR2GraceOverAStepBack(t *testing.T) {
 				rdb.Do(t.Context(), "REPLICAOF", "NO", "ONE")
 			}
 			left := func(s *Service) time.Duration {
-				s.graces.look(time.Now(), time.Now().Add(soon))
+				if _, ok := s.graces.serves("", time.Now(), time.Now().Add(soon)); !ok {
+					t.Error("the master does not answer")
+				}
 				_, left := s.graces.ongoing()
 				return left
 			}
