@@ -132,7 +132,7 @@ func (q *queues) first(w *waiter) bool {
 	return line != nil && line.waiters[0] == w
 }
 
-// looked says that w's look is over.
+// looked says that w's look is over, and that w waits on.
 func (q *queues) looked(w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -2,6 +2,7 @@ package lockcmd
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -307,5 +308,38 @@ func TestR21ReadersAndWritersHandOver(t *testing.T) {
 		tokenOf(t, receive(t, first, 3*time.Second))
 		want(t, b.do("LOCK.RELEASE", key), ":1")
 		wantNothing(t, rdb, key, a, b, c)
+	})
+}
+
+// TestR21HandOverToAReaderWhoHasGotIn by the look that he had sent: nothing is taken for done that is not.
+func TestR21HandOverToAReaderWhoHasGotIn(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, s)
+		token := a.token(key, "READ", "OWNER", "me", "LEASE", "600000")
+		a.token(key, "READ", "OWNER", "me", "LEASE", "600000")
+		waits := b.carrier.newTry(wish{mode: read, key: key, ttl: time.Minute}, nil)
+		got := waits.send(s.deadline())
+		defer func() { // nobody was told of it
+			h, _ := waits.hold(got)
+			s.endLoose(h)
+		}()
+		h := &heldBy{t: t, rdb: rdb, mode: read, key: key, token: token, carrier: a.carrier.name}
+		keys := read.endKeys(key, "me", tokenKey(key))
+		hand := func(number int64) []any {
+			args := h.hand(token, h.carrier, number)
+			args[5], args[6], args[7] = waits.owner, b.carrier.name, waits.number
+			return append(args, read.name)
+		}
+		first, second := a.carrier.requests.Add(1), a.carrier.requests.Add(1)
+		h.call("[0]", read.handover, keys, hand(first)...)
+		h.call("[0]", read.handover, keys, hand(first)...)
+		h.call("[1]", read.handover, keys, hand(second)...)
+		want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), ":0")
+		reply, err := read.handover.run(t.Context(), rdb.(processor), keys, words(hand(second)...))
+		if n := numbers(reply); err != nil || n[0] != endedIt || n[1] != got.token {
+			t.Errorf("a repetition was answered %v, %v", reply, err)
+		}
+		want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(got.token, 10)), ":1")
 	})
 }

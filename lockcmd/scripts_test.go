@@ -65,7 +65,7 @@ func (h *heldBy) refused(want string, sc *script, keys []string, args ...any) {
 
 // hand are the arguments of a hand-over, but the last.
 func (h *heldBy) hand(token int64, carrier string, number int64) []any {
-	return []any{"me", token, carrier, number, "", "you", "x:1.1", 1, 30000, "w", 0, "-", "client", "-", h.mode.channel(h.key), "p"}
+	return []any{"me", token, carrier, number, "", "you", "x:1.1", 1, 30000, "w", 0, "-", "client", "-", "", h.mode.channel(h.key), "p"}
 }
 
 // refuse calls the scripts that end a hold, in the names of others and too late.

@@ -107,11 +107,11 @@ func (v *sojourn) look(woken bool) (r result, over bool) {
 	}
 	v.seen = v.try.send(lookUntil(s.deadline(), v.end))
 	v.known = v.known || v.seen.kind == taken
-	s.queues.looked(w)
-	if v.seen.kind != taken && v.seen.kind != busy {
+	if v.seen.kind != taken && v.seen.kind != busy { // and nobody may claim w before it has left
 		s.queues.leave(w, v.seen.kind == granted || v.seen.kind == moved, true)
 		return v.seen, true
 	}
+	s.queues.looked(w)
 	v.news.looked(woken)
 	return r, false
 }

@@ -8,12 +8,12 @@
 -- Atomic: nobody may get in between the end of one hold and the next. HDEL comes first, so at maxmemory the release passes (R13).
 local key, leash, field, theirs = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX, ARGV[6] .. (ARGV[18] == 'write' and ':write' or '')
 local has, w = find(key, leash, theirs)
-if has > 0 and w[CARRIER] == ARGV[7] and w[REQ] == ARGV[8] then
-  return {1, tonumber(w[REPLY]), lasts(key, leash, theirs, has)}
-end
 local n, r, _, err = find(key, leash, field)
 if err then return err end
-if n == 0 or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return {-1} end
+if n == 0 or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then
+  local granted = has > 0 and w[CARRIER] == ARGV[7] and w[REQ] == ARGV[8]
+  return granted and {1, tonumber(w[REPLY]), lasts(key, leash, theirs, has)} or {-1}
+end -- else, though the waiter may have got in by itself, to share it, nothing is done yet
 local last, req = tonumber(r[REQ]), tonumber(ARGV[4])
 if last == req then return {tonumber(r[REPLY])} end
 if last > req then return {-2} end
