@@ -277,6 +277,7 @@ func (t *transaction) end(clean bool) {
 	t.unpin(clean)
 	t.session.tx = nil
 	t.session.modes &^= modeMulti
+	t.session.publish() // before anybody can have read the answer
 }
 
 // endTransaction closes what the session has under way, if anything.
