@@ -35,16 +35,28 @@ type ending struct {
 
 // beginEnding marks a present hold, whose gate is ours, as being released; nil when it is not held any more.
 func (s *Service) beginEnding(h *hold, all bool) *ending {
-	h.carrier.mu.Lock()
-	inner := !all && h.count > 1
-	h.carrier.mu.Unlock()
-	if inner && h.settle(lessening, held) {
+	switch h.beginEnding(all) {
+	case lessening:
 		return &ending{service: s, hold: h, inner: true, until: s.watchdog.Until(&h.watch)}
+	case releasing:
+		return s.newEnding(h, all)
 	}
-	if inner || !h.settle(releasing, held) {
-		return nil
+	return nil
+}
+
+// beginEnding returns the state that h is in now: lessening, if counts of it remain, or releasing; over when it is not held any more.
+func (h *hold) beginEnding(all bool) state {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	switch {
+	case h.state != held || h.rare().expired:
+		return over
+	case !all && h.count > 1:
+		h.state = lessening
+	default:
+		h.state = releasing
 	}
-	return s.newEnding(h, all)
+	return h.state
 }
 
 // newEnding takes h, which is in state releasing, from the watchdog before anything is sent: release beats renewal (R26).

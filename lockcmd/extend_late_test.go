@@ -1,0 +1,101 @@
+package lockcmd
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"leash/internal/faultproxy"
+)
+
+// lagging is a connection with a lease of a second on a lock of that key, which Redis counts from a second after the time when it was sent.
+// That we look how long it lasts does not reach Redis.
+func lagging(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mode ...string) (a *conn, sent time.Time, looks *faultproxy.Fault) {
+	a = connect(t, s)
+	a.token(append([]string{key + ":first", "LEASE", "20000"}, mode...)...) // from now on Redis has the scripts
+	a.ms(20000, "LOCK.EXTEND", key+":first", "20000")
+	want(t, a.do("LOCK.RELEASE", key+":first"), ":1")
+	script, look := acquireScript, renewScript
+	if len(mode) > 0 {
+		script, look = read.acquire, read.renew
+	}
+	looks = p.HoldBefore(running(look, key), faultproxy.Always())
+	late := p.HoldBefore(running(script, key))
+	sent = time.Now()
+	reply := a.start(append([]string{"LOCK.ACQUIRE", key, "OWNER", "me", "LEASE", "2000"}, mode...)...)
+	<-late.Struck()
+	time.Sleep(time.Second)
+	late.Release()
+	wantPrefix(t, receive(t, reply, soon), ":")
+	return a, sent, looks
+}
+
+// TestR24LateAnswerOfWhatMakesALeaseLast: Redis was slow as it granted, so it counts the lease from later than we do. A request that makes it
+// last is done in time and answered when the lease is over by our count.
+func TestR24LateAnswerOfWhatMakesALeaseLast(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 4 * time.Second})
+	for _, mode := range [][]string{nil, {"READ"}} {
+		for name, args := range map[string][]string{"extended": {"LOCK.EXTEND", "", "20000"}, "entered again": {"LOCK.ACQUIRE", "", "OWNER", "me", "LEASE", "20000"}} {
+			t.Run(name, func(t *testing.T) {
+				key := newKey()
+				a, sent, _ := lagging(t, s, p, key, mode...)
+				args[1] = key
+				script := extendScript
+				switch {
+				case args[0] == "LOCK.ACQUIRE" && mode == nil:
+					script = acquireScript
+				case args[0] == "LOCK.ACQUIRE":
+					script, args = read.acquire, append(args[:len(args):len(args)], "READ")
+				case mode != nil:
+					script = read.extend
+				}
+				late := p.HoldAfter(running(script, key))
+				reply := a.start(args...)
+				<-late.Struck()
+				time.Sleep(time.Until(sent.Add(2100 * time.Millisecond)))
+				if left := straight.rdb.PTTL(t.Context(), key).Val(); left < 15*time.Second {
+					t.Fatalf("Redis has not done it: %v left", left)
+				}
+				late.Release()
+				wantPrefix(t, receive(t, reply, soon), ":")
+				if left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:]); left < 15000 {
+					t.Errorf("%d ms are left", left)
+				}
+				if n := a.carrier.Holds(); n != 1 {
+					t.Errorf("the connection has %d holds", n)
+				}
+				want(t, a.do("LOCK.RELEASE", key, "ALL"), ":1")
+				if n := straight.rdb.Exists(t.Context(), key).Val(); n != 0 {
+					t.Error("the lock was not released")
+				}
+			})
+		}
+	}
+}
+
+// TestR24UnknownExtendOfALeaseThatIsOver by our count: Redis is asked whether it was done.
+func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 2200 * time.Millisecond})
+	for name, arm := range map[string]func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{"done": p.HoldAfter, "not done": p.HoldBefore} {
+		t.Run(name, func(t *testing.T) {
+			key := newKey()
+			a, _, looks := lagging(t, s, p, key)
+			fault := arm(running(extendScript, key), faultproxy.Always())
+			want(t, a.do("LOCK.EXTEND", key, "20000"), "-"+msgExtendUnknown)
+			want(t, a.do("LOCK.TTL", key), ":-2") // nobody can say
+			fault.Disarm()
+			looks.Disarm()
+			if name == "done" {
+				eventually(t, soon, "Redis is believed", func() bool { return a.do("LOCK.TTL", key) > ":15000" })
+				want(t, a.do("LOCK.RELEASE", key), ":1")
+				if n := straight.rdb.Exists(t.Context(), key).Val(); n != 0 {
+					t.Error("the lock was not released")
+				}
+			}
+			eventually(t, soon, "nothing is left", func() bool { return a.carrier.Holds() == 0 })
+			if len(a.losses) != 0 {
+				t.Error("the end of a lease was told as a loss")
+			}
+		})
+	}
+}
