@@ -221,10 +221,29 @@ func (t *permitTry) undo() {
 			s.putBack(h, "")
 		})
 	}
+	settled := t.unsettle()
 	s.spawn(func() {
 		t.takeBack(t.permits, 0)
+		settled()
 		t.undoLater(0)
 	})
+}
+
+// unsettle makes acquires of the same ID by this connection wait until settled is called: the permit that such a one would find in Redis,
+// and so have, is the one that is given back.
+func (t *permitTry) unsettle() (settled func()) {
+	if t.wish.id == "" {
+		return func() {}
+	}
+	all := make([]func(), len(t.permits))
+	for i, p := range t.permits {
+		all[i] = t.carrier.unsettle(t.wish.lock(), permit, p)
+	}
+	return func() {
+		for _, settled := range all {
+			settled()
+		}
+	}
 }
 
 // newest is the largest token of what was granted.

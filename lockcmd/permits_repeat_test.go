@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/internal/faultproxy"
 )
 
 func TestR7PermitsOfARepeatedRequest(t *testing.T) {
@@ -142,3 +144,29 @@ func TestR26UnknownPermitsAreUndone(t *testing.T) {
 }
 
 func rdbGet(t testing.TB, s *Service, key string) string { return s.rdb.Get(t.Context(), key).Val() }
+
+// TestR26ARepeatedIDWaitsForTheUndo of the request before it: else it would have the permit that is about to be given back.
+func TestR26ARepeatedIDWaitsForTheUndo(t *testing.T) {
+	t.Parallel()
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 500 * time.Millisecond})
+	key, a := semaphore(t, straight, 1), connect(t, s)
+	a.permit(key) // from now on Redis has the scripts
+	want(t, a.do("SEM.RELEASE", key), ":1")
+	undo := p.HoldBefore(running(permitUndoScript, key), faultproxy.Always())
+	unheard := p.HoldAfter(running(permitAcquireScript, key), faultproxy.Always())
+	want(t, a.do("SEM.ACQUIRE", key, "ID", "r"), "-"+msgTimeout)
+	unheard.Disarm()
+	<-undo.Struck()
+	want(t, a.do("SEM.ACQUIRE", key, "ID", "r"), "-"+msgRefused)
+	undo.Disarm()
+	undo.Release()
+	var reply string
+	eventually(t, soon, "it has a permit", func() bool { reply = a.do("SEM.ACQUIRE", key, "ID", "r"); return reply[0] == '$' })
+	b := connect(t, straight)
+	for range 20 { // what was held up arrives
+		want(t, b.do("SEM.ACQUIRE", key), "$-1")
+		time.Sleep(10 * time.Millisecond)
+	}
+	want(t, a.do("SEM.RELEASE", key), ":1")
+	b.permit(key)
+}
