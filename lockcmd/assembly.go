@@ -101,6 +101,7 @@ func (a *assembly) missing() int {
 
 // take takes one key, waiting for it for block if that may be.
 func (a *assembly) take(i int, block time.Duration) result {
+	end := time.Now().Add(block)
 	t, r := a.begin(i, a.deadline())
 	if t == nil {
 		return r
@@ -110,7 +111,9 @@ func (a *assembly) take(i int, block time.Duration) result {
 		if !a.beginWait() {
 			return a.keep(a.settle(i, t, result{kind: failed, text: msgLimit}))
 		}
-		t.wish.block = block
+		if t.wish.block = block; block > 0 {
+			t.end = end
+		}
 		r = a.carrier.await(a.ctx, t, r)
 	}
 	return a.keep(a.settle(i, t, r))

@@ -37,8 +37,8 @@ func (c *Carrier) newSojourn(t *try, seen result) *sojourn {
 	}
 	v.unblocked = c.unblocked()
 	if t.wish.block > 0 {
-		v.end = time.Now().Add(t.wish.block)
-		v.block = time.NewTimer(t.wish.block)
+		v.end = t.end
+		v.block = time.NewTimer(time.Until(t.end))
 		v.over = v.block.C
 	}
 	v.again = time.NewTimer(s.lookAgain(seen, rand.Float64()))

@@ -32,13 +32,13 @@ func (c *Carrier) lookOrStand(ctx context.Context, id lineID, p patience, first 
 		return result{kind: failed, text: msgLimit}
 	}
 	defer c.endWait()
-	return c.awaited(c.stand(ctx, id, p.block, r, silence, look))
+	return c.awaited(c.stand(ctx, id, end, r, silence, look))
 }
 
-// stand waits in a line until a look brings something else than "not now", the block is over, or the client is gone. seen is what the
+// stand waits in a line until a look brings something else than "not now", the end of BLOCK has come, if it has one, or the client is gone. seen is what the
 // last look brought, and silence is of before it, 0 if there was none.
 func (c *Carrier) stand(
-	ctx context.Context, id lineID, block time.Duration, seen result, silence int64, look func(until time.Time) result,
+	ctx context.Context, id lineID, end time.Time, seen result, silence int64, look func(until time.Time) result,
 ) result {
 	s := c.service
 	t := s.lines.join(id)
@@ -52,10 +52,8 @@ func (c *Carrier) stand(
 
 	known := seen.kind == taken
 	over := make(<-chan time.Time) // never
-	var end time.Time
-	if block > 0 {
-		end = time.Now().Add(block)
-		timer := time.NewTimer(block)
+	if !end.IsZero() {
+		timer := time.NewTimer(time.Until(end))
 		defer timer.Stop()
 		over = timer.C
 	}

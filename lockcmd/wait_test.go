@@ -339,3 +339,24 @@ func TestWaitersAreLimited(t *testing.T) {
 		}
 	})
 }
+
+// TestR17BlockCountsOnce: also what the first look took, which Redis refused all that time.
+func TestR17BlockCountsOnce(t *testing.T) {
+	s, _, p := faulty(t, Config{})
+	if err := p.Refuse(true); err != nil {
+		t.Fatal(err)
+	}
+	p.Cut(faultproxy.FIN)
+	for _, command := range [][]string{
+		{"LOCK.ACQUIRE", newKey(), "BLOCK", "5000"}, {"LOCK.MACQUIRE", "1", newKey(), "BLOCK", "5000"}, {"SEM.ACQUIRE", newKey(), "BLOCK", "5000"},
+	} {
+		t.Run(command[0], func(t *testing.T) {
+			t.Parallel()
+			a, began := connect(t, s), time.Now()
+			wantPrefix(t, a.do(command...), "-LOCKTIMEOUT")
+			if took := time.Since(began); took < 4900*time.Millisecond || took > 9*time.Second {
+				t.Errorf("%s: answered after %v, want 5 to 7 s", command[0], took)
+			}
+		})
+	}
+}
