@@ -33,7 +33,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	t := c.newTry(w, own)
 	defer t.release()
 	r := result{kind: taken}
-	if !w.wait || c.first(w) || !s.queues.waiting(t.line()) { // else: behind those who wait already (R18)
+	if !w.wait || !s.queues.waiting(t.line()) || c.first(w) { // else: behind those who wait already (R18)
 		if w.wait {
 			t.silence = s.ears.silence(t.line().channel)
 		}
@@ -90,12 +90,19 @@ func (s *Service) present(h *hold) bool {
 }
 
 // first reports whether w is to be tried at once, whoever waits: it may be about a hold that its owner has. For one that shares the lock, such
-// a hold must be known, or readers that come now would overtake a writer that waits.
+// a hold must be known, here or to Redis, or readers that come now would overtake a writer that waits.
 func (c *Carrier) first(w wish) bool {
 	if !w.mode.shared {
 		return w.owner != ""
 	}
-	return w.id != "" || c.service.find(w.lock(), func(h *hold) bool { return h.carrier == c || h.isOf(w.owner) }) != nil
+	own := c.service.find(w.lock(), func(h *hold) bool { return h.carrier == c || h.isOf(w.owner) })
+	return own != nil || w.id != "" && c.service.mayOwn(w)
+}
+
+// mayOwn reports whether w's owner has a hold of the lock, which w then repeats as a rule; also when Redis does not say.
+func (s *Service) mayOwn(w wish) bool {
+	l, err := s.inspect(w.lock(), s.deadline())
+	return err != nil || slices.ContainsFunc(l.holds, func(f found) bool { return f.owner == w.owner })
 }
 
 // enter is the carrier's hold of w's owner and mode, with its gate taken; nil when there is none. It fails when an earlier request

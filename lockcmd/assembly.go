@@ -132,7 +132,7 @@ func (a *assembly) begin(i int, until time.Time) (*try, result) {
 	}
 	t := c.newTry(w, own)
 	t.bundle = a.bundle
-	if !w.wait || c.first(w) || !c.service.queues.waiting(t.line()) {
+	if !w.wait || !c.service.queues.waiting(t.line()) || c.first(w) {
 		return t, t.send(until)
 	}
 	return t, result{kind: taken}

@@ -32,7 +32,8 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 		return c.timeout(dst, msgRefused)
 	}
 	line := lineID{w.lock(), permitChannel(w.key)}
-	r := c.lookOrStand(ctx, line, patience{w.wait, w.block}, w.id != "", t.send)
+	first := w.id != "" && s.lines.waiting(line) > 0 && t.mayHave(ctx)
+	r := c.lookOrStand(ctx, line, patience{w.wait, w.block}, first, t.send)
 	if r.kind == granted {
 		switch msg := t.settle(ctx, r.sent); {
 		case msg == "":
@@ -71,6 +72,16 @@ func (s *Service) parsePermitWish(args [][]byte) (w wish, count int64, msg strin
 	}
 	w.key, w.mode = string(args[1]), permit
 	return w, o.count, s.keyError(w.key)
+}
+
+// mayHave reports whether Redis has the permits that the try's ID stands for, which it then repeats; also when it does not say. All others wait
+// behind those who wait already.
+func (t *permitTry) mayHave(ctx context.Context) bool {
+	s := t.carrier.service
+	ctx, cancel := context.WithDeadline(ctx, s.deadline())
+	defer cancel()
+	has, err := s.database(t.wish.db).HExists(ctx, semaphoreKeys(t.wish.key)[2], t.permits[0]).Result()
+	return err != nil || has
 }
 
 // unsettled reports whether a release or a move of one of the permits, which this connection took under the same ID, is still under way.

@@ -66,7 +66,8 @@ func TestR18PermitsAndCountersStandInOneLine(t *testing.T) {
 		key, a := semaphore(t, s, 2), connect(t, s)
 		held := a.permits(2, key, "COUNT", "2")
 		two := connect(t, s).stands(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "COUNT", "2", "BLOCK", "0")
-		one := connect(t, s).stands(s, 2, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
+		named := connect(t, s)
+		one := named.stands(s, 2, permitsOf(key), "SEM.ACQUIRE", key, "ID", "one", "BLOCK", "0") // its ID is new
 		plain := connect(t, s).stands(s, 3, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
 		want(t, a.do("SEM.RELEASE", key, held[0]), ":1")
 		select {
@@ -77,8 +78,14 @@ func TestR18PermitsAndCountersStandInOneLine(t *testing.T) {
 		want(t, a.do("SEM.RELEASE", key, held[1]), ":1")
 		wantPrefix(t, receive(t, two, 5*time.Second), "*2")
 		want(t, a.do("SEM.GIVE", key, "2"), ":2") // one message serves both
-		permitOf(t, receive(t, one, 5*time.Second))
+		p := permitOf(t, receive(t, one, 5*time.Second))
 		want(t, receive(t, plain, 5*time.Second), ":1")
+		last := connect(t, s).stands(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
+		if again := named.permit(key, "ID", "one", "BLOCK", "0"); again != p { // and now it is not
+			t.Errorf("got %s when repeated, want %s", again, p)
+		}
+		want(t, named.do("SEM.RELEASE", key), ":1")
+		permitOf(t, receive(t, last, 5*time.Second))
 	})
 }
 

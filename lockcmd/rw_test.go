@@ -183,6 +183,24 @@ func TestR5ReadWriteDeadlocks(t *testing.T) {
 	})
 }
 
+// TestR18AWriterIsNotOvertakenByNewRequests that say which they are: only by one that was answered, and has got in.
+func TestR18AWriterIsNotOvertakenByNewRequests(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}, patient), newKey()
+		a, w, b, c := connect(t, s), connect(t, s), connect(t, s), connect(t, s)
+		a.token(key, "READ", "OWNER", "a", "ID", "1")
+		writer := w.await(s, 1, key, "WRITE", "BLOCK", "0")
+		reader := b.await(s, 2, key, "READ", "OWNER", "b", "ID", "1", "BLOCK", "0")
+		c.token(key, "READ", "OWNER", "a", "ID", "1", "BLOCK", "0") // repeated, on another connection
+		want(t, c.do("LOCK.RELEASE", key), ":1")
+		tokenOf(t, receive(t, writer, soon))
+		want(t, w.do("LOCK.RELEASE", key), ":1")
+		tokenOf(t, receive(t, reader, soon))
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+		wantNothing(t, rdb, key, a, b, c, w)
+	})
+}
+
 func TestR9UpgradeIsRefusedAtOnce(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
