@@ -35,28 +35,16 @@ type ending struct {
 
 // beginEnding marks a present hold, whose gate is ours, as being released; nil when it is not held any more.
 func (s *Service) beginEnding(h *hold, all bool) *ending {
-	switch h.beginEnding(all) {
-	case lessening:
-		return &ending{service: s, hold: h, inner: true, until: s.watchdog.Until(&h.watch)}
-	case releasing:
-		return s.newEnding(h, all)
-	}
-	return nil
-}
-
-// beginEnding returns the state that h is in now: lessening, if counts of it remain, or releasing; over when it is not held any more.
-func (h *hold) beginEnding(all bool) state {
 	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	switch {
-	case h.state != held || h.rare().expired:
-		return over
-	case !all && h.count > 1:
-		h.state = lessening
-	default:
-		h.state = releasing
+	inner := !all && h.count > 1
+	h.carrier.mu.Unlock()
+	if inner && h.settle(lessening, held) {
+		return &ending{service: s, hold: h, inner: true, until: s.watchdog.Until(&h.watch)}
 	}
-	return h.state
+	if inner || !h.settle(releasing, held) {
+		return nil
+	}
+	return s.newEnding(h, all)
 }
 
 // newEnding takes h, which is in state releasing, from the watchdog before anything is sent: release beats renewal (R26).
@@ -306,6 +294,12 @@ func (e *ending) missing() (lost string, err error) {
 func (e *ending) lose(reason string) {
 	e.hold.settle(held, lessening, releasing)
 	e.hold.Lost(reason)
+}
+
+// hasRunOut reports whether h is a lease that is over as far as is known, but not forgotten yet. It is no longer to be put back.
+func (s *Service) hasRunOut(h *hold) bool {
+	until := s.watchdog.Until(&h.watch)
+	return !until.IsZero() && h.leaseOver(until)
 }
 
 // leaseOver reports whether h was a lease that has run out by itself.

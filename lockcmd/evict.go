@@ -6,6 +6,10 @@ import "time"
 // not block. It reports false when h is not held any more.
 func (h *hold) evict(reason string) bool {
 	s := h.carrier.service
+	if h.lapses() {
+		h.gone()
+		return false
+	}
 	switch from, ok := h.lose(releasing, reason); {
 	case !ok:
 		return false
@@ -14,6 +18,20 @@ func (h *hold) evict(reason string) bool {
 	default:
 		s.endAll([]*hold{h})
 	}
+	return true
+}
+
+// lapses ends h for this Leash if it is a lease that is over as far as we know, and no answer is to come that may say more: nobody loses anything.
+// If somebody has made it last unheard, it still does.
+func (h *hold) lapses() bool {
+	c, until := h.carrier, h.carrier.service.watchdog.Until(&h.watch)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h.state != held || h.busy || !h.lease || until.IsZero() || time.Now().Before(until) {
+		return false
+	}
+	h.state = over
+	c.dropLocked(h)
 	return true
 }
 

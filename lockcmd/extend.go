@@ -110,11 +110,8 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 	case !h.open(until):
 		return 0, errRefused
 	default:
+		defer h.close()
 		left, err = h.extend(r, millis(ms), until)
-		if !(err == nil && left >= 0 || errors.Is(err, errRefused)) && s.spawn(func() { h.learn(millis(ms)) }) {
-			return left, err // it has the gate
-		}
-		h.close()
 	}
 	if rest < maxTTL {
 		left = min(left, max(rest-time.Since(heard), 0).Milliseconds())
@@ -148,26 +145,7 @@ func (h *hold) lasts(ttl time.Duration, until time.Time) {
 	}
 	h.ttl = ttl
 	w.Correct(&h.watch, until, time.Now())
-	h.keepLocked(until)
-}
-
-// learn asks until Redis says how long h lasts, whose gate is ours and closed then: a request of unknown outcome may have made it last that long,
-// also when it is over by our count.
-func (h *hold) learn(ttl time.Duration) {
-	defer h.close()
-	s, owner := h.carrier.service, h.owner()
-	for limit := time.Now().Add(ttl); time.Now().Before(limit) && h.is(held); {
-		look := &request{
-			script: h.mode().renew, db: int(h.db), keys: h.mode().keys(h.key(), owner), args: words(0, owner, mark(h.token, h.carrier.name)),
-		}
-		left, err := s.numberTogether(look, s.deadline())
-		if err == nil && left > 1 {
-			h.lasts(ttl, renewal.Until(look.sent, millis(left-1)))
-		}
-		if err == nil && left >= 0 || s.stopped(100*time.Millisecond) {
-			return // one that is not there the watchdog finds, unless it is over
-		}
-	}
+	w.Add(&h.watch, h.plan(until))
 }
 
 // lend makes h, which is renewed and which nobody else knows of yet, a lease. One that was entered again is let be, and one that Redis does

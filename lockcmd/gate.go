@@ -54,28 +54,16 @@ func (h *hold) leaveQueue(turn chan struct{}) bool {
 	return i >= 0
 }
 
-// close gives the gate to the next in line. A lease that was over meanwhile ends.
+// close gives the gate to the next in line.
 func (h *hold) close() {
-	if h.passGate() {
-		h.gone()
-	}
-}
-
-// passGate does so. ends is true when h is over, and to be taken out of the books.
-func (h *hold) passGate() (ends bool) {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	if ends = h.rare().expired && h.state == held; ends {
-		h.state = over
-		h.carrier.dropLocked(h)
-	}
 	line := h.rare().line
 	if len(line) == 0 {
 		h.busy = false
-		return ends
+		return
 	}
 	next := line[0]
 	h.extra.line = slices.Delete(line, 0, 1)
 	close(next)
-	return ends
 }

@@ -72,7 +72,7 @@ func (c *Carrier) hang(ctx context.Context, h *hold, id string, counts bool, unt
 		s.stats.holds.Add(1)
 	}
 	if ok {
-		h.keepLocked(until)
+		s.watchdog.Add(&h.watch, h.plan(until))
 	}
 	if ok && fresh {
 		s.index(h) // last: from now on news of it is heeded

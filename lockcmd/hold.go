@@ -49,8 +49,6 @@ type extra struct {
 	moves  int64           // how often it was moved to another carrier
 	doubt  time.Time       // until then a request that puts it back on a new master may still come
 	bundle *bundle         // the hold is in with others; nil when it stands for itself
-
-	expired bool // the lease is over by our count, but who has the gate may learn that it was made to last
 }
 
 // rare is what h has of extra, to be read. carrier.mu is held.
@@ -261,9 +259,6 @@ func (h *hold) recount() {
 // Ended implements renewal.Keeper: another way of the owner's has ended or moved the hold, or its lease is over. The connection that
 // carried a hold which was moved on purpose is closed, if it is still there (R25).
 func (h *hold) Ended(how renewal.Outcome) {
-	if how == renewal.Expired && h.mayLast() {
-		return
-	}
 	there := !h.ended()
 	if how == renewal.Moved || how == renewal.Repeated {
 		h.tellEnd(movedText)
@@ -275,35 +270,4 @@ func (h *hold) Ended(how renewal.Outcome) {
 	if how == renewal.Moved {
 		h.carrier.host.Moved([]byte(h.key()))
 	}
-}
-
-// mayLast reports whether h, a lease that is over by our count, may last all the same. Our count begins before Redis's, so a request that makes
-// it last may be done in time and answered only now: when the gate closes it is over, unless such an answer has come.
-func (h *hold) mayLast() bool {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	switch {
-	case h.state != held:
-		return false
-	case !h.carrier.service.watchdog.Until(&h.watch).IsZero(): // such an answer came in this moment
-		return true
-	}
-	if h.busy {
-		h.more().expired = true
-	}
-	return h.busy
-}
-
-func (h *hold) hasExpired() bool {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	return h.rare().expired
-}
-
-// keepLocked lets the watchdog keep h, which Redis has until then. carrier.mu is held.
-func (h *hold) keepLocked(until time.Time) {
-	if h.extra != nil {
-		h.extra.expired = false
-	}
-	h.carrier.service.watchdog.Add(&h.watch, h.plan(until))
 }

@@ -152,7 +152,7 @@ func (h *hold) fate(until time.Time) (lost string, err error) {
 		h.Ended(how)
 		return "", nil
 	case h.leaseOver(s.watchdog.Until(&h.watch)):
-		h.forget(held, lessening, releasing)
+		h.Ended(renewal.Expired)
 		return "", nil
 	}
 	lost = renewal.ReasonBroken

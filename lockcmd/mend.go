@@ -16,7 +16,8 @@ func (s *store) mend(ctx context.Context, batches []renewal.Batch, out [][]renew
 	for i, outcomes := range out {
 		var some []int
 		for j, o := range outcomes {
-			if o == renewal.Gone || o == renewal.Renewed && s.graces.owes(batches[i].Holds[j].Keeper.(*hold)) {
+			h := batches[i].Holds[j].Keeper.(*hold)
+			if o == renewal.Gone && !s.hasRunOut(h) || o == renewal.Renewed && s.graces.owes(h) {
 				some = append(some, j)
 			}
 		}

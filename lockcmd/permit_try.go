@@ -123,8 +123,12 @@ func (t *permitTry) superseded(id string, token int64, until time.Time) (msg str
 			return msgRefused
 		}
 	}
-	if rightful(how) {
+	switch {
+	case rightful(how):
 		own.Ended(how)
+		return ""
+	case own.leaseOver(s.watchdog.Until(&own.watch)):
+		own.Ended(renewal.Expired)
 		return ""
 	}
 	own.Lost(renewal.ReasonGone)

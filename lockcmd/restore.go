@@ -54,7 +54,7 @@ func (h *hold) lasting() time.Duration {
 	until := h.carrier.service.watchdog.Until(&h.watch)
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	if h.lease && !until.IsZero() { // else it is being released
+	if h.lease && h.state != releasing {
 		return time.Until(until) + h.ttl/50 + 20*time.Millisecond // the watchdog counts with a margin
 	}
 	return h.ttl
@@ -81,7 +81,7 @@ func (s *Service) restoreRequest(m incumbent, holds []*hold) *request {
 // restore puts one hold back, whose gate is ours, if its master is in grace. It is Renewed if it is there now, Moved if it hangs on another carrier
 // since, else Gone; the error, errRefused, is that of not knowing.
 func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
-	if s.graces == nil || h.ended() || h.hasExpired() {
+	if s.graces == nil || h.ended() || s.hasRunOut(h) {
 		return renewal.Gone, nil
 	}
 	m, ok := s.graces.serves(h.key(), time.Now(), until)

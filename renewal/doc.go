@@ -15,6 +15,9 @@
 // sent. Ended: the store says that it is not ours any more. Unknown: nothing was heard; it is asked again soon, until the
 // moment the lease could be over at the store (Until). Then it is lost, even if the store answers a moment later.
 //
+// A hold with a lease (Plan.Lease) is looked at and not renewed. It is believed in until its Until, and over when the store says so, which it is asked
+// often from then on: an answer that makes the lease last may be on its way, and its end is nobody's loss.
+//
 // A Hold's [Keeper] is told of its end once at most, from a goroutine of the Watchdog, with no lock held. It must not block:
 // the others wait behind it. After Remove it may still be told of an end that was found before.
 //

@@ -110,21 +110,42 @@ func (g *group) wake() moment {
 	return min(g.due, g.deadline)
 }
 
-// expire takes out the holds whose time is over, and returns how to tell of each. It sets the deadline anew.
-func (g *group) expire(now moment) (tell []func()) {
+// expire deals with the holds whose time is over, and returns how to tell of each that is lost. It sets the deadline anew. A lease that is over as
+// far as is known may have been made to last since, and lasts longer in the store at any rate: from then on the store is asked often, and says when
+// it is over. w.mu is held.
+func (w *Watchdog) expire(g *group, now moment) (tell []func()) {
 	g.deadline = now + g.ttl
+	often := g.ending()
 	for i := 0; i < len(g.holds); {
 		h := g.roll.At(g.holds[i])
-		if now >= h.until {
+		switch {
+		case now < h.until:
+			g.deadline = min(g.deadline, h.until)
+			i++
+		case !g.lease:
 			g.remove(h) // another one is in its place now
-			tell = append(tell, h.over(g.lease))
-			continue
+			tell = append(tell, func() { h.Keeper.Lost(ReasonSilence) })
+		case g.every > often:
+			known := g.known[h]
+			g.remove(h)
+			w.join(h, known, g.groupKey, often)
+		default:
+			i++
 		}
-		g.deadline = min(g.deadline, h.until)
-		i++
 	}
 	return tell
 }
+
+// canWait is for how long the group can wait with what the store did not say: leases that are over need no haste.
+func (k groupKey) canWait() time.Duration {
+	if k.lease && k.every <= k.ending() {
+		return maxBackoff
+	}
+	return k.ttl / 12
+}
+
+// ending is how often leases of the group are looked at that are over as far as is known.
+func (k groupKey) ending() time.Duration { return max(min(k.ttl/12, lookEvery), minTTL/3) }
 
 // groupHeap orders groups by wake; container/heap's Interface. Each place has its group's wake at hand: the groups lie all over the memory.
 type groupHeap []place

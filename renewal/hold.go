@@ -41,7 +41,7 @@ type Plan struct {
 	Kind  int           // what the store asks for in another way; the store's own numbers
 	Slot  int           // holds of one slot, kind and TTL of a database go together; 0 to 16383
 	TTL   time.Duration // what a renewal sets; for a lease, how often to look is a third of it
-	Lease bool          // look after it, but do not renew it: it is over at Until
+	Lease bool          // look after it, but do not renew it: from Until on it may be over, and is when the store says so
 	Every time.Duration // ask at least so often; if zero, a third of TTL is often enough
 	Until time.Time     // it is safe until then
 }

@@ -126,3 +126,41 @@ func TestR24LeasesAreLookedAtAndNotRenewed(t *testing.T) {
 		o.want(t, fmt.Sprint("ended: ", Expired))
 	})
 }
+
+// TestR24ALeaseIsOverWhenTheStoreSaysSo: it may have been made to last, by an answer that is still on its way or by somebody else. Until then
+// nothing is believed, and nothing is told.
+func TestR24ALeaseIsOverWhenTheStoreSaysSo(t *testing.T) {
+	for _, ttl := range []time.Duration{300 * time.Millisecond, ttl, time.Hour} {
+		inBubble(t, func(t *testing.T, w *bench) {
+			h, o := w.lease(1, ttl)
+			other, otherOwner := w.lease(1, ttl)
+			rest(time.Until(w.Until(h)) - time.Millisecond)
+			w.store.mu.Lock()
+			w.store.expiry[h] = w.store.expiry[h].Add(ttl)
+			ends := w.store.expiry[h]
+			w.store.mu.Unlock()
+			rest(ttl * 3 / 4)
+			otherOwner.want(t, fmt.Sprint("ended: ", Expired))
+			if until := w.Until(other); !until.IsZero() {
+				t.Errorf("a lease that is over is kept until %v", until)
+			}
+			o.want(t, "")
+			if left := time.Until(w.Until(h)); left > 0 {
+				t.Errorf("it is believed in for %v more", left)
+			}
+			w.store.set(always(notDone)) // it does not say
+			rest(ttl)
+			o.want(t, "")
+			w.store.set(nil)
+			before := w.store.count(h)
+			rest(time.Minute)
+			o.want(t, fmt.Sprint("ended: ", Expired))
+			if o.at.Before(ends) {
+				t.Errorf("the end was told %v too early", ends.Sub(o.at))
+			}
+			if n := w.store.count(h) - before; n != 1 {
+				t.Errorf("asked %d times for a lease that is over, want once", n)
+			}
+		})
+	}
+}

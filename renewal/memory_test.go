@@ -177,3 +177,15 @@ func (m *memory) called() []call {
 	defer m.mu.Unlock()
 	return append([]call(nil), m.calls...)
 }
+
+// count is how often the store was asked for a hold.
+func (m *memory) count(h *Hold) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.calls {
+		for _, b := range c.batches {
+			n += len(slices.DeleteFunc(slices.Clone(b.Holds), func(other *Hold) bool { return other != h }))
+		}
+	}
+	return n
+}

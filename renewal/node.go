@@ -192,12 +192,12 @@ func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 		g.busy = false
 		g.expect(max(now, g.due)) // which was later, if g was in company
 		if unknown[g.groupKey] {
-			g.due, g.regular = now+min(n.backoff, g.ttl/12), false
+			g.due, g.regular = now+min(n.backoff, g.canWait()), false
 		}
 		if g.again {
 			g.again, g.due, g.regular = false, now, false
 		}
-		tell = append(tell, g.expire(now)...)
+		tell = append(tell, w.expire(g, now)...)
 		g.finish()
 		w.place(g)
 	}
@@ -208,10 +208,11 @@ func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 func (g *group) settle(h *Hold, said Outcome, sent, now moment) (end func()) {
 	switch said {
 	case Renewed:
-		if now >= h.until {
-			return h.over(g.lease) // too late: it may have been somebody else's for a moment
-		}
-		if !g.lease {
+		switch {
+		case g.lease:
+		case now >= h.until: // too late: it may have been somebody else's for a moment
+			return func() { h.Keeper.Lost(ReasonSilence) }
+		default:
 			h.until = max(h.until, sent+safe(g.ttl))
 		}
 		return nil
@@ -221,19 +222,11 @@ func (g *group) settle(h *Hold, said Outcome, sent, now moment) (end func()) {
 		return func() { h.Keeper.Lost(ReasonBroken) }
 	case Gone:
 		if g.lease && now >= h.until {
-			return h.over(g.lease)
+			return func() { h.Keeper.Ended(Expired) }
 		}
 		return func() { h.Keeper.Lost(ReasonGone) }
 	}
 	return nil
-}
-
-// over tells of a hold whose Until has come.
-func (h *Hold) over(lease bool) func() {
-	if lease {
-		return func() { h.Keeper.Ended(Expired) }
-	}
-	return func() { h.Keeper.Lost(ReasonSilence) }
 }
 
 // pace slows n down while it does not answer, and lets it have less at once.

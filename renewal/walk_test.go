@@ -183,20 +183,31 @@ func (k *walk) look(t *testing.T) {
 		told, left := b.told, b.left
 		b.mu.Unlock()
 		well := b.node < poorNodes && b.slept == k.sleeps
+		most := int(3*time.Since(b.granted)/b.ttl) + 2 + k.checks - b.checked
 		switch {
 		case told == "":
 			believed = append(believed, b)
-			if until, left := time.Until(k.Until(b.hold)), k.store.left(b.hold); left <= 0 || until > left {
+			until, left := time.Until(k.Until(b.hold)), k.store.left(b.hold)
+			if (left <= 0 && !b.lease) || until > max(left, 0) {
 				t.Fatalf("a hold is believed in for %v that the store has for %v", until, left)
 			}
+			if well && left < -2*time.Second {
+				t.Fatalf("a lease is in the books that was over %v ago", -left)
+			}
+			most += int(max(-until, 0)/groupKey{ttl: b.ttl}.ending()) + 1
+		case told == fmt.Sprint("ended: ", Expired):
+			if left > 0 {
+				t.Fatalf("a lease ended that the store had for %v more", left)
+			}
+			continue
 		case left <= 0 && b.slept == k.sleeps:
 			t.Fatalf("the end (%s) was told %v after the store had let go", told, -left)
-		case told != ReasonSilence && told != ReasonSuspended && told != ReasonGone && told != fmt.Sprint("ended: ", Expired):
+		case told != ReasonSilence && told != ReasonSuspended && told != ReasonGone:
 			t.Fatalf("told %q", told)
-		case well && told != fmt.Sprint("ended: ", Expired):
+		case well:
 			t.Fatalf("lost (%s), though its node is well", told)
 		}
-		if most := int(3*time.Since(b.granted)/b.ttl) + 2 + k.checks - b.checked; well && b.asked > most {
+		if well && b.asked > most {
 			t.Fatalf("asked for %d times, want %d at most", b.asked, most)
 		}
 	}

@@ -195,7 +195,7 @@ func (w *Watchdog) step(ctx context.Context) time.Duration {
 	for len(w.queue) > 0 && w.queue[0].wake <= now {
 		g := w.queue[0].group
 		if g.deadline <= now {
-			tell = append(tell, g.expire(now)...)
+			tell = append(tell, w.expire(g, now)...)
 		}
 		if !g.busy && g.due <= now {
 			g.busy = true
