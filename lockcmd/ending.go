@@ -92,7 +92,7 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 	}
 	sent := time.Now()
 	if e.hold.mode().handover != nil && !s.draining.Load() && e.frees() {
-		if w := s.queues.claim(e.hold); w != nil {
+		if w := s.queues.claim(e.hold, e.hold.handed()); w != nil {
 			code, known := e.handOver(w, until)
 			if known && code != tooLate && (code != notThere || s.graces == nil) {
 				if code, err = e.right(code, sent, until); err != nil || code != tooLate {
@@ -159,7 +159,7 @@ func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
 	given := err == nil && n[0] == endedIt && len(n) > 2
 	var present bool
 	if given {
-		grant := result{kind: granted, token: n[1], left: millis(n[2]), sent: r.sent}
+		grant := result{kind: granted, token: n[1], left: millis(n[2]), sent: r.sent, handed: h.handed() + 1}
 		s.stats.handovers.Add(1)
 		if present = s.queues.give(w, grant, r.doubt); !present {
 			h, _ := t.hold(grant)

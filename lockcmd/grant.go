@@ -113,7 +113,7 @@ func (t *try) hold(r result) (*hold, time.Time) {
 		h.naming = named(w.key, t.owner)
 	}
 	h.watch.Keeper = h
-	x := extra{max: w.max, idle: w.idle, bundle: t.bundle}
+	x := extra{max: w.max, idle: w.idle, bundle: t.bundle, handed: r.handed}
 	if r.kind == moved { // its owner has known of it for long
 		terms := r.record.terms()
 		h.watched = w.mode != permit
@@ -122,7 +122,7 @@ func (t *try) hold(r result) (*hold, time.Time) {
 	if x.max > 0 && x.bundle == nil { // of one that others must be added to it counts when they are
 		x.limit = r.sent.Add(x.max - r.age)
 	}
-	if x.max > 0 || x.idle > 0 || x.moves > 0 || x.bundle != nil {
+	if x.max > 0 || x.idle > 0 || x.moves > 0 || x.handed > 0 || x.bundle != nil {
 		kept := x // or every x would be on the heap
 		h.extra = &kept
 	}

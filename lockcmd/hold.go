@@ -49,6 +49,7 @@ type extra struct {
 	moves  int64           // how often it was moved to another carrier
 	doubt  time.Time       // until then a request that puts it back on a new master may still come
 	bundle *bundle         // the hold is in with others; nil when it stands for itself
+	handed int             // of how many grants in a row it is the last that releases of this Leash made within; 0 when the lock was free
 }
 
 // rare is what h has of extra, to be read. carrier.mu is held.
@@ -92,6 +93,13 @@ func (h *hold) isOf(owner string) bool {
 		return name == owner && name != ""
 	}
 	return h.owner() == owner
+}
+
+// handed is how often in a row the lock was handed over by releases of this Leash, and so came to h.
+func (h *hold) handed() int {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	return h.rare().handed
 }
 
 type state uint8

@@ -35,7 +35,6 @@ func (t *try) line() lineID {
 
 type queue struct {
 	waiters []*waiter
-	handed  int // grants within releases since the last release that was published
 }
 
 // waiter is one command that waits.
@@ -192,8 +191,8 @@ func (w *waiter) rouse() {
 
 // claim is the head of the line for a hold that is released, to be granted the lock by its release (R21); if any wait FAIR, who of them came
 // first. Nil when there is none, when it looks for itself just now, when it wants to hold it in another mode, or when it is the fleet's
-// turn. A claim ends with give or unclaim.
-func (q *queues) claim(h *hold) *waiter {
+// turn: handed is how many releases in a row have granted it within, up to this hold. A claim ends with give or unclaim.
+func (q *queues) claim(h *hold, handed int) *waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.counts[h.lock()] == 0 { // as nearly always
@@ -207,11 +206,9 @@ func (q *queues) claim(h *hold) *waiter {
 		return nil
 	}
 	w := line.waiters[0]
-	if line.handed >= maxHandovers || w.place != queued || w.try.own != nil || w.try.wish.replicas > 0 || !h.mode().hands(w.try.wish.mode) {
-		line.handed = 0
+	if handed >= maxHandovers || w.place != queued || w.try.own != nil || w.try.wish.replicas > 0 || !h.mode().hands(w.try.wish.mode) {
 		return nil
 	}
-	line.handed++
 	w.place = claimed
 	return w
 }

@@ -38,6 +38,7 @@ type result struct {
 
 	copied int64 // granted or moved: how many replicas have it, if that was asked
 	again  bool  // granted: an earlier request with the same ID has counted, and this one does not
+	handed int   // granted: within how many releases in a row, of which this one was the last
 
 	// Of what a line is for:
 	rest int64 // granted: the permits left for others

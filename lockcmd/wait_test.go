@@ -245,6 +245,32 @@ func TestR21HandOverIsBounded(t *testing.T) {
 	})
 }
 
+// TestR21HandOverIsBoundedForTwo: who hands the lock over comes back for it, so the queue is empty between any two of them.
+func TestR21HandOverIsBoundedForTwo(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}), newKey()
+		listens(t, s, lockChannel(key), key)
+		a, b := connect(t, s), connect(t, s)
+		a.token(key)
+		elsewhere := connect(t, other).await(other, 1, key, "BLOCK", "0")
+		for range 10 * maxHandovers {
+			reply := b.await(s, 1, key, "BLOCK", "0")
+			want(t, a.do("LOCK.RELEASE", key), ":1")
+			select {
+			case r := <-elsewhere:
+				tokenOf(t, r)
+				return
+			case r := <-reply:
+				tokenOf(t, r)
+			case <-time.After(soon):
+				t.Fatal("nobody got the lock")
+			}
+			a, b = b, a
+		}
+		t.Errorf("who waits on another Leash has not got it while it was handed over %d times", s.Stats().Handovers)
+	})
+}
+
 func TestR31DrainGrantsNothingMore(t *testing.T) {
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{}, patient), newKey()
