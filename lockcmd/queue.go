@@ -143,7 +143,10 @@ func (q *queues) looked(w *waiter) {
 func (q *queues) leave(w *waiter, took, force bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if w.place == claimed && !force {
+	switch {
+	case w.place == left:
+		return true
+	case w.place == claimed && !force:
 		return false
 	}
 	took = took || w.place == given

@@ -45,7 +45,9 @@ func (c *Carrier) newSojourn(t *try, seen result) *sojourn {
 	return v
 }
 
+// close also takes a waiter out of its queue that has not left: a look has panicked, and all behind it would wait for it for ever.
 func (v *sojourn) close() {
+	v.service.queues.leave(v.waiter, false, true)
 	v.again.Stop()
 	if v.block != nil {
 		v.block.Stop()

@@ -386,3 +386,14 @@ func TestR17BlockCountsOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestR18WhoseLookPanickedLeaves the queue, though it does not get as far as to leave it: others stand behind.
+func TestR18WhoseLookPanickedLeaves(t *testing.T) {
+	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}), newKey()
+	a, b := connect(t, s), connect(t, s)
+	try := a.carrier.newTry(wish{key: key, mode: plain, wait: true, ttl: time.Second}, nil)
+	ghost := a.carrier.newSojourn(try, result{kind: taken})
+	reply := b.await(s, 2, key, "BLOCK", "0")
+	ghost.close()
+	tokenOf(t, receive(t, reply, soon))
+}
