@@ -129,8 +129,8 @@ func (t *try) hold(r result) (*hold, time.Time) {
 	return h, until
 }
 
-// giveBack ends a grant that nobody can be told of: a new hold is released; of one that was entered again, one count is taken
-// back, or all of it goes the way its connection's end has decided.
+// giveBack ends a grant that nobody can be told of: a new hold is released, and what a late copy of its acquire may take later; of one that was
+// entered again, one count is taken back, or all of it goes the way its connection's end has decided.
 func (t *try) giveBack(h *hold) {
 	s := t.carrier.service
 	if h == t.own {
@@ -138,4 +138,7 @@ func (t *try) giveBack(h *hold) {
 		return
 	}
 	s.endLoose(h)
+	if t.late {
+		s.spawn(func() { s.undoLater(t, h) })
+	}
 }
