@@ -377,26 +377,3 @@ func TestR26UnknownRevocationIsRepeated(t *testing.T) {
 		}
 	}
 }
-
-// TestR26ALateCopyOfWhatWasGivenBack is taken back, too: its client went before it could be told of the grant.
-func TestR26ALateCopyOfWhatWasGivenBack(t *testing.T) {
-	t.Parallel()
-	s, straight, p := faulty(t, Config{})
-	a, key := connect(t, s), newKey()
-	late := p.HoldBefore(running(acquireScript, key))
-	reply := a.start("LOCK.ACQUIRE", key, "LEASE", "8000")
-	<-late.Struck()
-	a.gone()
-	want(t, receive(t, reply, soon), "-"+msgGone)
-	given := time.Now()
-	exists := func() bool { return straight.rdb.Exists(t.Context(), key).Val() == 1 }
-	eventually(t, soon, "it is given back", func() bool { return !exists() })
-	time.Sleep(time.Until(given.Add(6 * time.Second)))
-	late.Release()
-	eventually(t, soon, "the copy has come", exists)
-	ends := time.Now().Add(straight.rdb.PTTL(t.Context(), key).Val())
-	eventually(t, soon, "it is given back", func() bool { return !exists() })
-	if left := time.Until(ends); left < time.Second {
-		t.Errorf("the copy ran out by itself")
-	}
-}
