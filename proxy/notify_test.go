@@ -156,7 +156,7 @@ func TestNoticesNeverStandWithinReplies(t *testing.T) {
 // TestNoticesAreBounded: a client that does not read them is closed.
 func TestNoticesAreBounded(t *testing.T) {
 	redis := redistest.Start(t)
-	l := startLeash(t, []string{redis.Addr}, watchdog(3*time.Second))
+	l := startLeash(t, []string{redis.Addr}, watchdog(12*time.Second)) // a busy machine is to lose none of them before
 	l.audience.hard = 1 << 20
 	c, other := l.notified(t), l.dial(t)
 	for i := range 400 {
