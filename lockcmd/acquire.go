@@ -27,10 +27,12 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	if own == nil {
 		s.giveWay(ctx)
 	}
+	asked := w.ttl
 	if w.lease && own != nil {
 		w.ttl = own.leaseWithin(w.ttl)
 	}
 	t := c.newTry(w, own)
+	t.asked = asked
 	defer t.release()
 	r := result{kind: taken}
 	if !w.wait || !s.queues.waiting(t.line()) || c.first(w) { // else: behind those who wait already (R18)
@@ -76,11 +78,11 @@ func (c *Carrier) waitsForItself(w wish) bool {
 	}
 }
 
-// present reports whether Redis has h; also when it does not say.
+// present reports whether Redis has h; also when it does not say, unless h is a lease that is over as far as we know.
 func (s *Service) present(h *hold) bool {
 	l, err := s.inspect(h.lock(), s.deadline())
 	if err != nil {
-		return true
+		return !h.spent()
 	}
 	_, ok := l.find(options{token: h.token})
 	if !ok {
@@ -122,6 +124,9 @@ func (c *Carrier) enter(w wish) (own *hold, ok bool) {
 		}
 		if !h.open(until) {
 			return nil, false
+		}
+		if h.spent() && !h.revived(until) {
+			h.forget(held) // what Redis still has of it the grant replaces
 		}
 		if c.newest(w.lock(), func(other *hold) bool { return other == h }) != nil {
 			return h, true

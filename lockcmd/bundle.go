@@ -37,7 +37,9 @@ func (b *bundle) fallLocked(h *hold, evicted bool) fall {
 		return fall{secret: true}
 	}
 	b.holds = slices.Delete(slices.Clone(b.holds), i, i+1)
-	rest := slices.DeleteFunc(slices.Clone(b.holds), func(other *hold) bool { return other.state != held && other.state != lessening })
+	rest := slices.DeleteFunc(slices.Clone(b.holds), func(other *hold) bool {
+		return other.state != lessening && (other.state != held || other.spentLocked())
+	})
 	if len(rest) >= b.least {
 		return fall{told: evicted}
 	}

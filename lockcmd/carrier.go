@@ -149,6 +149,14 @@ func (c *Carrier) newest(lock lockID, match func(*hold) bool) *hold {
 	return nil
 }
 
+// newestLasting is the newest one whose lease is not spent, if there is one.
+func (c *Carrier) newestLasting(lock lockID, match func(*hold) bool) *hold {
+	if h := c.newest(lock, func(h *hold) bool { return match(h) && !h.spentLocked() }); h != nil {
+		return h
+	}
+	return c.newest(lock, match)
+}
+
 // takeLocked makes h the newest of the carrier's holds.
 func (c *Carrier) takeLocked(h *hold) {
 	if len(c.holds) == cap(c.holds) { // an eighth to spare: append would have up to as much again

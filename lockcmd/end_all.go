@@ -43,7 +43,11 @@ func (s *Service) endEach(endings []*ending) {
 
 func endFrom(line <-chan *ending) {
 	for e := range line {
-		if e.hold.open(e.until) { // and only now it gets its number: above that of an undo which had the gate
+		until := e.service.deadline()
+		if until.Before(e.until) {
+			until = e.until
+		}
+		if e.hold.open(until) { // and only now it gets its number: above that of an undo which had the gate
 			e.finish()
 		} else {
 			e.hold.forget(releasing)

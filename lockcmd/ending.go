@@ -296,12 +296,6 @@ func (e *ending) lose(reason string) {
 	e.hold.Lost(reason)
 }
 
-// hasRunOut reports whether h is a lease that is over as far as is known, but not forgotten yet. It is no longer to be put back.
-func (s *Service) hasRunOut(h *hold) bool {
-	until := s.watchdog.Until(&h.watch)
-	return !until.IsZero() && h.leaseOver(until)
-}
-
 // leaseOver reports whether h was a lease that has run out by itself.
 func (h *hold) leaseOver(until time.Time) bool {
 	h.carrier.mu.Lock()

@@ -21,20 +21,6 @@ func (h *hold) evict(reason string) bool {
 	return true
 }
 
-// lapses ends h for this Leash if it is a lease that is over as far as we know, and no answer is to come that may say more: nobody loses anything.
-// If somebody has made it last unheard, it still does.
-func (h *hold) lapses() bool {
-	c, until := h.carrier, h.carrier.service.watchdog.Until(&h.watch)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if h.state != held || h.busy || !h.lease || until.IsZero() || time.Now().Before(until) {
-		return false
-	}
-	h.state = over
-	c.dropLocked(h)
-	return true
-}
-
 // spare is by how much a lease outlives MAXHOLD at least, for its holder to be told in time.
 const spare = time.Second
 

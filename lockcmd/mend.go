@@ -17,7 +17,7 @@ func (s *store) mend(ctx context.Context, batches []renewal.Batch, out [][]renew
 		var some []int
 		for j, o := range outcomes {
 			h := batches[i].Holds[j].Keeper.(*hold)
-			if o == renewal.Gone && !s.hasRunOut(h) || o == renewal.Renewed && s.graces.owes(h) {
+			if (o == renewal.Gone || o == renewal.Renewed && s.graces.owes(h)) && !h.done() {
 				some = append(some, j)
 			}
 		}

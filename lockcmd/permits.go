@@ -127,7 +127,7 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 		return appendError(dst, msg)
 	}
 	if len(permits) == 0 {
-		h := c.newest(lock, isPermit(""))
+		h := c.newestLasting(lock, isPermit(""))
 		if h == nil {
 			return appendError(dst, msgNoPermit)
 		}

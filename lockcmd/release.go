@@ -89,7 +89,7 @@ func (o options) match(h *hold) bool {
 // mine is this connection's newest hold of key that the options mean, and of which its client has been told: a MACQUIRE that is over can
 // have something to give back still.
 func (c *Carrier) mine(key string, o options) *hold {
-	return c.newest(c.id(key), func(h *hold) bool { return o.match(h) && !h.hiddenLocked() })
+	return c.newestLasting(c.id(key), func(h *hold) bool { return o.match(h) && !h.hiddenLocked() })
 }
 
 // replyRelease releases h, whose gate it closes, and answers.

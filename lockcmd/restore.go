@@ -81,7 +81,7 @@ func (s *Service) restoreRequest(m incumbent, holds []*hold) *request {
 // restore puts one hold back, whose gate is ours, if its master is in grace. It is Renewed if it is there now, Moved if it hangs on another carrier
 // since, else Gone; the error, errRefused, is that of not knowing.
 func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
-	if s.graces == nil || h.ended() || s.hasRunOut(h) {
+	if s.graces == nil || h.ended() || h.spent() {
 		return renewal.Gone, nil
 	}
 	m, ok := s.graces.serves(h.key(), time.Now(), until)

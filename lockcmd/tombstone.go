@@ -73,6 +73,9 @@ func (s *Service) epitaph(ctx context.Context, h *hold, text string) renewal.Out
 	case brokenText:
 		return renewal.Broken
 	case extendedText:
+		if h.spent() {
+			return renewal.Expired
+		}
 		return s.lapsed(ctx, int(h.db), tombstoneKey(h.key(), h.token, h.carrier.name), more)
 	}
 	return renewal.Gone

@@ -18,8 +18,9 @@ type try struct {
 	minted  int64 // the owner's number, if it is one of its own; else 0
 	came    int64 // FAIR, and it waits: the later it came the higher; else 0
 	number  int64
-	late    bool  // a copy of it may still reach Redis, after it is over
-	own     *hold // the carrier's hold of this owner, to be entered again; nil for a new one. Its gate is ours
+	late    bool          // a copy of it may still reach Redis, after it is over
+	asked   time.Duration // TTL or LEASE; the wish's may be less, for a lease is not to outlast own's MAXHOLD
+	own     *hold         // the carrier's hold of this owner, to be entered again; nil for a new one. Its gate is ours
 	request *request
 	silence int64     // on the channel of its line, before it was sent
 	end     time.Time // of BLOCK; zero when there is none
@@ -63,7 +64,7 @@ const (
 )
 
 func (c *Carrier) newTry(w wish, own *hold) *try {
-	t := &try{carrier: c, wish: w, owner: w.owner, number: c.requests.Add(1), own: own}
+	t := &try{carrier: c, wish: w, owner: w.owner, number: c.requests.Add(1), own: own, asked: w.ttl}
 	if t.owner == "" {
 		t.minted = c.service.owners.Add(1)
 		t.owner = c.service.ownerName(t.minted)
@@ -231,8 +232,7 @@ func (t *try) ownElsewhere(token int64, back bool, until time.Time) (r result, l
 		return t.sendAfresh(until), true
 	}
 	t.own.Ended(how)
-	t.release()
-	t.renew()
+	t.disown()
 	return result{}, false
 }
 
@@ -271,14 +271,20 @@ func (t *try) ownGone(until time.Time) (r result, lost bool) {
 		t.carrier.told(t.own)
 		return result{kind: failed, text: msgLost(t.own.key(), reason)}, true
 	}
-	t.release()
-	t.renew()
+	t.disown()
 	return result{}, false
 }
 
 // repeats reports whether t, of which no answer is known, repeats the last acquire of the carrier's own hold: that one has counted, and
 // this one does not.
 func (t *try) repeats() bool { return t.own != nil && t.wish.id != "" && t.own.lastID() == t.wish.id }
+
+// disown makes the try one for a new hold: its own is over.
+func (t *try) disown() {
+	t.release()
+	t.wish.ttl = t.asked
+	t.renew()
+}
 
 // release gives the gate of the hold back, if the try has one.
 func (t *try) release() {

@@ -1,9 +1,6 @@
 package renewal
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // moment is a time of the monotonic clock, as passed since the Watchdog was made: a third of the size of a time.Time.
 type moment = time.Duration
@@ -36,7 +33,7 @@ func (w *Watchdog) compareClocks() {
 	var lost []*Hold
 	if slept >= 10*time.Millisecond {
 		for _, g := range w.groups {
-			lost = append(lost, g.sleep(slept)...)
+			lost = append(lost, g.sleep(slept, w.now())...)
 			w.place(g)
 		}
 	}
@@ -46,16 +43,17 @@ func (w *Watchdog) compareClocks() {
 	}
 }
 
-// sleep takes the time slept through from the group's holds. Those that were to be renewed meanwhile are lost: all of them, or none.
-func (g *group) sleep(slept time.Duration) (lost []*Hold) {
+// sleep takes the time slept through from the group's holds. Those that were to be renewed meanwhile are lost: all of them, or none; but no
+// lease that was over before.
+func (g *group) sleep(slept time.Duration, now moment) (lost []*Hold) {
+	long := slept > g.ttl/3
 	for h := range g.all() {
+		if long && (!g.lease || h.until > now) {
+			lost = append(lost, h)
+		}
 		h.until -= slept
 	}
 	g.deadline -= slept
-	if slept <= g.ttl/3 {
-		return nil
-	}
-	lost = slices.AppendSeq(make([]*Hold, 0, len(g.holds)), g.all())
 	for _, h := range lost {
 		g.remove(h)
 	}

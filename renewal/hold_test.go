@@ -164,3 +164,29 @@ func TestR24ALeaseIsOverWhenTheStoreSaysSo(t *testing.T) {
 		})
 	}
 }
+
+// TestR24ALeaseThatWasMadeToLastIsAskedForAsUsual again, once the store has said so; and it is the suspend's no more than others'.
+func TestR24ALeaseThatWasMadeToLastIsAskedForAsUsual(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		h, o := w.lease(1, ttl)
+		w.store.set(always(notDone)) // it does not say that it is over
+		rest(ttl)
+		w.mu.Lock()
+		often := w.groupOf(h).every
+		w.mu.Unlock()
+		if often > lookEvery {
+			t.Errorf("asked every %v for a lease that is over", often)
+		}
+		w.slept.Store(int64(ttl))
+		w.nudge()
+		rest(time.Second)
+		o.want(t, "") // it was over before
+		w.Correct(h, time.Now().Add(ttl), time.Now())
+		w.mu.Lock()
+		usual := w.groupOf(h).every
+		w.mu.Unlock()
+		if usual != ttl/3 {
+			t.Errorf("asked every %v, want %v", usual, ttl/3)
+		}
+	})
+}

@@ -128,7 +128,11 @@ func (w *Watchdog) Correct(h *Hold, until, asked time.Time) {
 	}
 	h.until = w.moment(until)
 	g.learn(h, w.moment(asked))
-	if h.until < g.deadline {
+	switch {
+	case g.every <= g.ending() && h.until > w.now(): // somebody has made it last
+		g.remove(h)
+		w.join(h, w.moment(asked), g.groupKey, 0)
+	case h.until < g.deadline:
 		g.deadline = h.until
 		w.place(g)
 		w.nudge()
