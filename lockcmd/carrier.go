@@ -53,9 +53,9 @@ type Carrier struct {
 
 	// mu guards the fields below, and the states of the holds.
 	mu        sync.Mutex
-	holds     []uint32          // by their entries, oldest first
-	unsettled []*unsettled      // what of them is on its way here
-	lost      map[lockID]string // reasons of losses that the client has not been told of yet
+	holds     []uint32     // by their entries, oldest first
+	unsettled []*unsettled // what of them is on its way here
+	lost      []fallen     // losses that the client has not been told of yet, in their order
 	ended     bool
 	how       Ending // once ended
 	stay      *stay  // the wait of the command under way; nil while it does not wait

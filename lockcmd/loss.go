@@ -1,7 +1,6 @@
 package lockcmd
 
 import (
-	"bytes"
 	"time"
 
 	"leash/renewal"
@@ -45,10 +44,7 @@ func (h *hold) lose(to state, reason string) (from state, ok bool) {
 	}
 	closes := f.told && (!h.answers || len(c.lost) >= maxUntold)
 	if f.told && !closes {
-		if c.lost == nil {
-			c.lost = make(map[lockID]string)
-		}
-		c.lost[h.lock()] = reason
+		c.lost = append(c.lost, fallen{h.lock(), h.owner(), h.token, reason})
 	}
 	c.mu.Unlock()
 	if f.told {
@@ -68,65 +64,6 @@ func (h *hold) lose(to state, reason string) (from state, ok bool) {
 		other.evict(reasonQuorum)
 	}
 	return from, true
-}
-
-// untold is a loss that the client has not been told of, of one of the keys that a command is about. It is told now. A command that names
-// by its token another hold that the connection has is done instead: the answer would be taken for that one's end.
-func (c *Carrier) untold(verb []byte, args [][]byte) (key, reason string, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.lost) == 0 || len(args) == 0 || !bytes.HasPrefix(verb, []byte("LOCK.")) || string(verb) == notifyName {
-		return "", "", false
-	}
-	keys := args[:1]
-	if bytes.HasPrefix(verb, []byte("LOCK.M")) {
-		n, _ := parseInt(args[0])
-		keys = args[1:max(1, min(n+1, int64(len(args))))]
-	}
-	for i, k := range keys {
-		id := c.id(string(k))
-		reason, lost := c.lost[id]
-		if token := tokenNamed(args, i, len(keys)); lost && !c.hasLocked(id, token) {
-			delete(c.lost, id)
-			return id.key, reason, true
-		}
-	}
-	return "", "", false
-}
-
-// hasLocked reports whether a present hold of the connection has that token.
-func (c *Carrier) hasLocked(id lockID, token int64) bool {
-	for h := range c.backwardLocked() {
-		if h.lock() == id && h.token == token && h.state == held {
-			return true
-		}
-	}
-	return false
-}
-
-// tokenNamed is the token that a command over some keys names for one of them, by TOKEN or TOKENS; 0 for none.
-func tokenNamed(args [][]byte, key, keys int) (token int64) {
-	for i, arg := range args {
-		at := i + 1
-		if bytes.EqualFold(arg, []byte("TOKENS")) {
-			at += key
-		} else if keys > 1 || !bytes.EqualFold(arg, []byte("TOKEN")) {
-			continue
-		}
-		if at < len(args) {
-			token, _ = parseInt(args[at])
-		}
-	}
-	return token
-}
-
-// told says that the answer on its way to c tells of the loss of h.
-func (c *Carrier) told(h *hold) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if h.carrier == c {
-		delete(c.lost, h.lock())
-	}
 }
 
 // report counts a loss whose owner has been told, and lets it be logged. It does not block: the losses of other holds must be told in

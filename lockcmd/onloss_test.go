@@ -232,6 +232,50 @@ func TestR28MaxHoldEndsALeaseThatNobodyCarries(t *testing.T) {
 }
 
 // TestR27OnLossErrorAndAnotherHold: what a command asks of a hold that lives is done, and the loss of another one is told later.
+// TestR27OnLossErrorTellsEachOwner on one connection of its own loss.
+func TestR27OnLossErrorTellsEachOwner(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, ctx := leash(t, rdb, Config{}), context.Background()
+		a, key := connect(t, s), newKey()
+		for _, owner := range []string{"one", "two", "three"} {
+			a.token(key, "READ", "OWNER", owner, "ONLOSS", "ERROR")
+		}
+		if err := rdb.HDel(ctx, key, "one", "two").Err(); err != nil {
+			t.Fatal(err)
+		}
+		s.RenewAll(ctx)
+		eventually(t, 2*time.Second, "the losses are found", func() bool { return a.carrier.Holds() == 1 })
+		want(t, a.do("LOCK.RELEASE", key, "READ", "OWNER", "three"), ":1")
+		want(t, a.do("LOCK.ACQUIRE", key, "READ", "OWNER", "two"), "-"+msgLost(key, "gone"))
+		a.token(key, "READ", "OWNER", "two") // anew
+		want(t, a.do("LOCK.RELEASE", key, "OWNER", "two"), ":1")
+		want(t, a.do("LOCK.RELEASE", key, "OWNER", "one"), "-"+msgLost(key, "gone"))
+		want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+		wantNothing(t, rdb, key, a)
+	})
+}
+
+// TestR27OnLossErrorOfOneOfSeveral: the others are released, whoever has found the loss.
+func TestR27OnLossErrorOfOneOfSeveral(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{})
+		for _, found := range []bool{false, true} {
+			a, keys := connect(t, s), []string{newKey(), newKey(), newKey()}
+			wantPrefix(t, a.do("LOCK.MACQUIRE", "3", keys[0], keys[1], keys[2], "ONLOSS", "ERROR"), "*3")
+			rdb.Del(t.Context(), keys[1])
+			if found {
+				s.RenewAll(t.Context())
+				eventually(t, soon, "the loss is found", func() bool { return a.carrier.Holds() == 2 })
+			}
+			want(t, a.do("LOCK.MRELEASE", "3", keys[0], keys[1], keys[2]), "-"+msgLost(keys[1], "gone"))
+			want(t, a.do("LOCK.MRELEASE", "3", keys[0], keys[1], keys[2]), ":0")
+			for _, key := range keys {
+				wantNothing(t, rdb, key, a)
+			}
+		}
+	})
+}
+
 func TestR27OnLossErrorAndAnotherHold(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()

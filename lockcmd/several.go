@@ -118,7 +118,7 @@ func (a *assembly) reply(dst []byte, r result, keys []string) []byte {
 	return dst
 }
 
-// mrelease is LOCK.MRELEASE.
+// mrelease is LOCK.MRELEASE. An error is about one of the keys: what of the others could be released has been.
 func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte {
 	keys, rest, msg := c.service.parseKeys(mreleaseName, args)
 	if msg != "" {
@@ -128,6 +128,7 @@ func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte 
 	if msg != "" {
 		return appendError(dst, msg)
 	}
+	key, reason, lost := c.untold([]byte(mreleaseName), args[1:])
 	replies := make([]string, len(keys))
 	work := make(chan int)
 	var workers sync.WaitGroup
@@ -143,6 +144,9 @@ func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte 
 	}
 	close(work)
 	workers.Wait()
+	if lost {
+		return appendError(dst, msgLost(key, reason))
+	}
 	return appendReleased(dst, replies)
 }
 
