@@ -254,13 +254,16 @@ func (h *hold) tellEnd(reason string) {
 }
 
 // tellLeft tells those who watch h that its connection is gone, and that it is left to run out. Its owner may yet take it over, so they
-// look in Redis from now on; when it is not there any more they find that nobody minds.
+// look in Redis from now on; when it is not there any more they find that nobody minds. A lease goes on as it was: how it ends they see.
 func (h *hold) tellLeft() {
 	vigils, watched, keep := h.dismiss()
 	for _, v := range vigils {
 		v <- movedText
 	}
-	if watched || len(vigils) > 0 {
+	h.carrier.mu.Lock()
+	lease := h.lease
+	h.carrier.mu.Unlock()
+	if !lease && (watched || len(vigils) > 0) {
 		h.carrier.service.spawn(func() { h.engrave("", keep) })
 	}
 }

@@ -142,6 +142,31 @@ func TestAwaitLossOutlivesTheConnection(t *testing.T) {
 	})
 }
 
+// TestAwaitLossOfALeaseOutlivesTheConnection: the lease goes on, and can be lost.
+func TestAwaitLossOfALeaseOutlivesTheConnection(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		for where, watching := range map[string]*Service{"here": s, "on another Leash": other} {
+			key, runsOut := newKey(), newKey()
+			a := connect(t, s)
+			_, reply := awaiting(t, watching, key, a.token(key, "LEASE", "60000"), "0")
+			_, over := awaiting(t, watching, runsOut, a.token(runsOut, "LEASE", "3000"), "0")
+			if watching != s {
+				heeded(t, s, key)
+				heeded(t, s, runsOut)
+			}
+			a.carrier.End(Release)
+			if got := receive(t, over, 20*time.Second); got != "$-1" {
+				t.Errorf("%s: it was over by itself: got %q", where, got)
+			}
+			wantPrefix(t, connect(t, other).do("LOCK.BREAK", key), ":")
+			if got := receive(t, reply, 20*time.Second); got != "$6\r\nbroken" {
+				t.Errorf("%s: got %q", where, got)
+			}
+		}
+	})
+}
+
 // TestAwaitLossFollowsUnheardMove: the connection that carried a hold ends before its Leash hears that the hold hangs elsewhere.
 func TestAwaitLossFollowsUnheardMove(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
