@@ -19,7 +19,11 @@ func (t *try) settle(ctx context.Context, r result) (h *hold, msg string) {
 		return nil, msgShort
 	}
 	if !c.hang(ctx, h, t.wish.id, !r.again, until) {
-		t.giveBack(h)
+		if r.kind == moved { // its other acquires are the owner's
+			s.undoMoved(t, func() *hold { h, _ := t.carry(r); return h })
+		} else {
+			t.giveBack(h)
+		}
 		return nil, msgGone
 	}
 	s.stats.acquires.Add(1)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"leash/internal/faultproxy"
 )
 
@@ -183,4 +185,30 @@ func TestR26ALateCopyOfWhatWasGivenBack(t *testing.T) {
 	if left := time.Until(ends); left < time.Second {
 		t.Errorf("the copy ran out by itself")
 	}
+}
+
+// TestR28AHoldMovedToWhoIsGoneIsNotEnded: its client repeated an acquire that was not answered, and has gone since; but it was told of another.
+func TestR28AHoldMovedToWhoIsGoneIsNotEnded(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		for _, ended := range []bool{false, true} {
+			s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+			a, b := connect(t, s), connect(t, other)
+			token := a.token(key, "OWNER", "me", "LEASE", "60000")
+			a.token(key, "OWNER", "me", "LEASE", "60000", "ID", "x")
+			b.gone()
+			if ended {
+				b.carrier.End(Expire)
+			}
+			want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "me", "LEASE", "60000", "ID", "x"), "-"+msgGone)
+			if !ended {
+				eventually(t, soon, "the one acquire is put back", func() bool { return inRedis(t, rdb, key)["me"] == "1" })
+				b.carrier.End(Expire)
+			}
+			eventually(t, soon, "its first connection knows", func() bool { return s.Stats().Holds == 0 })
+			l, err := other.inspect(lockID{0, key}, other.deadline())
+			if f, ok := l.find(options{token: token}); err != nil || !ok || l.left < 50*time.Second {
+				t.Errorf("ended: %v, got %+v, %v", ended, f, err)
+			}
+		}
+	})
 }
