@@ -120,6 +120,7 @@ func (w *worker) give(c *client, g grip, args ...string) {
 	}
 	got := time.Now()
 	b.tell("that was answered %q, %v", reply, err)
+	ended := c != w.conn && w.conn.ended() // then its own Leash has released the hold
 	want := ":" + strconv.Itoa(released(g))
 	switch {
 	case err != nil: // if it was not carried out, the hold lasts as long as the connection that carries it
@@ -131,12 +132,12 @@ func (w *worker) give(c *client, g grip, args ...string) {
 		return
 	case reply[0] == '-':
 		w.tally.errored("release", reply)
-		if c == w.conn || !strings.HasPrefix(reply, "-LOCKNOTHELD") || !w.conn.ended() { // if it has, its own Leash has released the hold
+		if !ended || !strings.HasPrefix(reply, "-LOCKNOTHELD") && !strings.HasPrefix(reply, "-SEMNOTHELD") {
 			w.premature(b, args[0], reply)
 		}
 	default:
 		w.tally.add("release", reply)
-		if b.mode == "permit" { // fewer than there were
+		if b.mode == "permit" && !ended { // fewer than there were
 			w.premature(b, args[0], reply)
 		}
 		if b.mode != "quorum" && len(g) == 1 && b.mode != "permit" {
