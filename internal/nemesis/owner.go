@@ -99,6 +99,10 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 			w.anew(b, reply, sent)
 		}
 		return false
+	case a == again && reply == "$-1" && w.history.weather.moving(b.key, sent, time.Now()): // nothing was done
+		w.tally.add(name, "nil while the slot moves")
+		b.count = was
+		return false
 	case reply != want && reply[0] != '-':
 		w.tally.blame(b.key, b.hold, "hold %d of %s: %v was answered %s, not %s", b.hold, b.key, args, reply, want)
 		return false

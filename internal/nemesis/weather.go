@@ -132,6 +132,16 @@ func (w *weather) answering(from, to time.Time) bool {
 	return true
 }
 
+// moving reports whether the slot of key was being moved at some time between from and to, or just had been: then what needs keys that are not all
+// on one node is answered as if the lock were taken.
+func (w *weather) moving(key string, from, to time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.spells, func(s *spell) bool {
+		return slices.Contains(s.where, "the slot of "+key) && s.from.Before(to) && (s.to.IsZero() || s.to.Add(aftermath).After(from))
+	})
+}
+
 // watchStalls notes when this machine, or what else runs on it, does not let us run: what Leash does late then is not its fault.
 func (w *weather) watchStalls(ctx context.Context) {
 	ticker := time.NewTicker(stallTick)
