@@ -41,8 +41,8 @@ var commands = map[string]run{
 // Do runs one command of LOCK.*, SEM.* or LATCH.* and appends its whole reply, in RESP2, to dst. args[0] is its name in any
 // case; args are not kept. One Do at a time. It blocks as long as the command does: ctx ends when the client is gone (looked
 // at only after Host.Wait) or the session is being closed; then a waiter leaves, and a grant that can no longer be told is
-// given back. It may go on for the next Do. What ONLOSS ERROR has left to be told is the answer to the next LOCK command for its key, whichever that is, but for one that names
-// another hold.
+// given back. It may go on for the next Do. What ONLOSS ERROR has left to be told is the answer to the next LOCK command for its key,
+// whichever that is, but for one that names another hold.
 func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) == 0 {
 		return appendError(dst, "ERR unknown command")

@@ -35,8 +35,8 @@ func (c *Carrier) lookOrStand(ctx context.Context, id lineID, p patience, first 
 	return c.awaited(c.stand(ctx, id, end, r, silence, look))
 }
 
-// stand waits in a line until a look brings something else than "not now", the end of BLOCK has come, if it has one, or the client is gone. seen is what the
-// last look brought, and silence is of before it, 0 if there was none.
+// stand waits in a line until a look brings something else than "not now", the end has come, which is zero when there is none, or the client is
+// gone. seen is what the last look brought, and silence is of before it, 0 if there was none.
 func (c *Carrier) stand(
 	ctx context.Context, id lineID, end time.Time, seen result, silence int64, look func(until time.Time) result,
 ) result {

@@ -145,7 +145,7 @@ func (k groupKey) canWait() time.Duration {
 }
 
 // ending is how often leases of the group are looked at that are over as far as is known.
-func (k groupKey) ending() time.Duration { return max(min(k.ttl/12, lookEvery), minTTL/3) }
+func (k groupKey) ending() time.Duration { return max(min(k.ttl/12, endingEvery), minTTL/3) }
 
 // groupHeap orders groups by wake; container/heap's Interface. Each place has its group's wake at hand: the groups lie all over the memory.
 type groupHeap []place

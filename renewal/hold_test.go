@@ -174,7 +174,7 @@ func TestR24ALeaseThatWasMadeToLastIsAskedForAsUsual(t *testing.T) {
 		w.mu.Lock()
 		often := w.groupOf(h).every
 		w.mu.Unlock()
-		if often > lookEvery {
+		if often > endingEvery {
 			t.Errorf("asked every %v for a lease that is over", often)
 		}
 		w.slept.Store(int64(ttl))

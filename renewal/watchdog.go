@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	minTTL    = 3 * time.Millisecond
-	maxBatch  = 256                    // holds in one request
-	maxRound  = 2048                   // work in one round of a node that lags far behind, about, which is one call
-	lagRound  = 64                     // work in one round of a node that hardly lags, which is one call
-	calmRound = 32                     // work in one round of a node that keeps up, about, which is one call: others wait for the store, too
-	calmBatch = 80                     // holds in one request to it, and in one call: all of a slot's when a million are spread over all slots
-	batchWork = 1                      // beside a hold's, which is 1: a request of one hold took Redis 12 µs, and one of 60 about 6 µs a hold
-	lookEvery = 500 * time.Millisecond // how often the clocks are compared
-	harmless  = 16                     // such a part of the usual time between two renewals they may come late, see Stats.Excess
+	minTTL      = 3 * time.Millisecond
+	maxBatch    = 256                    // holds in one request
+	maxRound    = 2048                   // work in one round of a node that lags far behind, about, which is one call
+	lagRound    = 64                     // work in one round of a node that hardly lags, which is one call
+	calmRound   = 32                     // work in one round of a node that keeps up, about, which is one call: others wait for the store, too
+	calmBatch   = 80                     // holds in one request to it, and in one call: all of a slot's when a million are spread over all slots
+	batchWork   = 1                      // beside a hold's, which is 1: a request of one hold took Redis 12 µs, and one of 60 about 6 µs a hold
+	lookEvery   = 500 * time.Millisecond // how often the clocks are compared
+	endingEvery = 500 * time.Millisecond // how often a lease is looked at that is over as far as is known, at least
+	harmless    = 16                     // such a part of the usual time between two renewals they may come late, see Stats.Excess
 )
 
 // Watchdog keeps holds. Make one with New, and let Run run.
