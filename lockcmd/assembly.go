@@ -91,7 +91,7 @@ func (a *assembly) left() time.Duration {
 // missing is the first wish without a hold, -1 when there is none. A hold that is not there any more is none.
 func (a *assembly) missing() int {
 	for i, h := range a.holds {
-		if h == nil || !h.is(held) || h.spent() {
+		if h == nil || !h.remains() {
 			a.holds[i] = nil
 			return i
 		}
@@ -202,7 +202,7 @@ func (a *assembly) complete(enough int) result {
 	for i, h := range a.holds {
 		switch {
 		case h == nil:
-		case h.state != held || h.spentLocked():
+		case !h.remainsLocked():
 			a.holds[i] = nil
 		default:
 			n++

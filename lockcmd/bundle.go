@@ -37,9 +37,7 @@ func (b *bundle) fallLocked(h *hold, evicted bool) fall {
 		return fall{secret: true}
 	}
 	b.holds = slices.Delete(slices.Clone(b.holds), i, i+1)
-	rest := slices.DeleteFunc(slices.Clone(b.holds), func(other *hold) bool {
-		return other.state != lessening && (other.state != held || other.spentLocked())
-	})
+	rest := slices.DeleteFunc(slices.Clone(b.holds), func(other *hold) bool { return !other.remainsLocked() })
 	if len(rest) >= b.least {
 		return fall{told: evicted}
 	}

@@ -165,3 +165,30 @@ func TestMacquireEndsWithItsConnection(t *testing.T) {
 		wantPrefix(t, receive(t, reply, 5*time.Second), "-LOCKTIMEOUT ")
 	})
 }
+
+// TestMacquireBesideAReleaseOfACount: a hold that was entered again stays while one of its counts is being released.
+func TestMacquireBesideAReleaseOfACount(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, keys := leash(t, rdb, Config{}), newKeys(2)
+		slices.Sort(keys)
+		a, holder := connect(t, s), connect(t, s)
+		token := a.token(keys[0], "OWNER", "me")
+		holder.token(keys[1])
+		reply := a.start(several("LOCK.MACQUIRE", keys, "OWNER", "me", "BLOCK", "0")...)
+		eventually(t, soon, "it waits", func() bool { return s.queues.length(lockID{0, keys[1]}) == 1 })
+		h := s.find(lockID{0, keys[0]}, func(*hold) bool { return true })
+		if !h.open(s.deadline()) {
+			t.Fatal("a request about the hold is under way")
+		}
+		release := s.beginEnding(h, false) // one that is on its way
+		want(t, holder.do("LOCK.RELEASE", keys[1]), ":1")
+		if got := tokensOf(t, receive(t, reply, 3*time.Second), 2); got[0] != token {
+			t.Errorf("got token %d, want the hold's %d", got[0], token)
+		}
+		release.finish()
+		if n := rdb.HGet(t.Context(), keys[0], "me").Val(); n != "1" {
+			t.Errorf("got count %s", n)
+		}
+		want(t, a.do(several("LOCK.MRELEASE", keys, "OWNER", "me")...), ":2")
+	})
+}

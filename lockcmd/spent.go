@@ -24,6 +24,17 @@ func (h *hold) spent() bool {
 	return h.spentLocked()
 }
 
+// remains reports whether h is there, and is still when a release of a count that is under way is over.
+func (h *hold) remains() bool {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	return h.remainsLocked()
+}
+
+func (h *hold) remainsLocked() bool {
+	return h.state == lessening || h.state == held && !h.spentLocked()
+}
+
 // done reports whether h is spent and no request about it is under way, whose answer may make it last.
 func (h *hold) done() bool {
 	h.carrier.mu.Lock()
