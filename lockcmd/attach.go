@@ -48,8 +48,6 @@ func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 		switch {
 		case r.kind == granted, r.kind == moved:
 			return appendInt(dst, r.token)
-		case r.kind == none && s.graces.left(w.key) > 0 && !s.stopped(restorePatience): // a new master may have forgotten it
-			continue
 		case r.kind == none:
 			return c.replyAbsent(dst, w.key, o, until)
 		case r.kind == unknown:
@@ -74,11 +72,10 @@ func isApart(r result) bool { return r.kind == busy && r.text == "" }
 // tryAttach attaches once. again says that what was read has changed meanwhile.
 func (c *Carrier) tryAttach(w wish, o options, until time.Time) (r result, again bool) {
 	s := c.service
-	l, err := s.inspect(w.lock(), until)
+	_, f, ok, err := s.seek(w.lock(), o, until)
 	if err != nil {
 		return failure(err), false
 	}
-	f, ok := l.find(o)
 	if !ok {
 		return result{kind: none}, false
 	}

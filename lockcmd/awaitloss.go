@@ -73,6 +73,7 @@ type lossWait struct {
 	options options
 
 	seen   *found    // the hold as Redis had it last
+	seeks  int       // looks that have not found it, as none has yet
 	ends   time.Time // when seen, a lease, is over by itself; zero when it is renewed
 	missed bool      // it was not there any more, and nobody said why
 	lapsed bool      // when it was missed, it was a lease that may have been over by itself
@@ -109,6 +110,9 @@ func (w *lossWait) run(ctx context.Context) (reason string, err error) {
 // pause is how long not to look: a second, or less for a tombstone that lives no longer than the hold's TTL.
 func (w *lossWait) pause() time.Duration {
 	d := w.service.lookAgain(result{}, rand.Float64())
+	if w.seeks > 0 && w.seen == nil {
+		d = restorePatience
+	}
 	if w.seen != nil && w.seen.record.ttl > 0 {
 		d = min(d, millis(w.seen.record.ttl)/4)
 	}
@@ -127,7 +131,8 @@ func (w *lossWait) look() (reason string, over bool, err error) {
 	case silent:
 		return "", false, nil
 	case !ok && w.seen == nil:
-		return "", true, errAbsent
+		w.seeks++ // a new master may have forgotten it
+		return "", w.service.graces.left(w.lock.key) <= 0 || w.seeks == maxSeeks, errAbsent
 	case !ok:
 		reason, over = w.why(until)
 		return reason, over, nil

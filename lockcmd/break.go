@@ -72,7 +72,7 @@ func (b *breaking) answer() int64 {
 }
 
 func (b *breaking) run() error {
-	l, err := b.service.inspect(b.lock, b.until)
+	l, _, _, err := b.service.seek(b.lock, options{}, b.until)
 	for _, f := range l.others {
 		if err == nil {
 			err = b.forceOther(f)

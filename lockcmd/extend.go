@@ -73,12 +73,11 @@ var (
 // its record has changed since it was read.
 func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (left int64, err error) {
 	s := c.service
-	l, err := s.inspect(lock, until)
+	l, f, ok, err := s.seek(lock, o, until)
 	if err != nil {
 		return 0, err
 	}
 	heard := time.Now()
-	f, ok := l.find(o)
 	if !ok {
 		return 0, errAbsent
 	}
@@ -238,11 +237,10 @@ func (c *Carrier) check(_ context.Context, dst []byte, args [][]byte) []byte {
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	l, err := c.service.inspect(c.id(string(args[1])), c.service.deadline())
-	if err != nil {
+	switch _, _, ok, err := c.service.seek(c.id(string(args[1])), o, c.service.deadline()); {
+	case err != nil:
 		return c.replyFailure(dst, err)
-	}
-	if _, ok := l.find(o); !ok {
+	case !ok:
 		return appendInt(dst, 0)
 	}
 	return appendInt(dst, 1)

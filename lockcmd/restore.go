@@ -16,8 +16,23 @@ import (
 // errRestored says that a hold was put back in the middle of a request about it, which may be sent again.
 var errRestored = fmt.Errorf("%w: the hold had to be put back", errRefused)
 
-// restorePatience is how long to wait, some times, for another Leash to put a hold back.
-const restorePatience = 100 * time.Millisecond
+// A new master may have forgotten a hold that another Leash is about to put back: it is looked for so often, so far apart.
+const (
+	maxSeeks        = 16
+	restorePatience = 100 * time.Millisecond
+)
+
+// seek reads a lock, and finds the hold there that the options mean. One that its master, in grace, may have forgotten is waited for.
+func (s *Service) seek(lock lockID, o options, until time.Time) (l look, f found, ok bool, err error) {
+	for range maxSeeks {
+		l, err = s.inspect(lock, until)
+		f, ok = l.find(o)
+		if err != nil || ok || s.graces.left(lock.key) <= 0 || time.Now().After(until) || s.stopped(restorePatience) {
+			break
+		}
+	}
+	return l, f, ok, err
+}
 
 // Answers of the scripts that put holds back.
 const (

@@ -23,9 +23,6 @@ func (c *Carrier) revoke(dst []byte, key string, o options, until time.Time) []b
 		v := s.newRevoke(c.id(key), id, o.all)
 		found, err := v.read(o, until)
 		if err == nil && !found && v.answer == "" {
-			if s.graces.left(key) > 0 && !s.stopped(restorePatience) { // a new master may have forgotten it
-				continue
-			}
 			return appendError(dst, msgNotHeld)
 		}
 		code := int64(notThere)
@@ -83,13 +80,9 @@ func (v *revocation) read(o options, until time.Time) (found bool, err error) {
 			return false, err
 		}
 	}
-	l, err := s.inspect(lockID{v.db, v.key}, until)
-	if err != nil {
+	l, f, found, err := s.seek(lockID{v.db, v.key}, o, until)
+	if err != nil || !found {
 		return false, err
-	}
-	f, found := l.find(o)
-	if !found {
-		return false, nil
 	}
 	r := f.record
 	v.mode, v.owner, v.carrier, v.token = f.mode, f.owner, r.carrier, r.token

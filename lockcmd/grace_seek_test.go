@@ -1,0 +1,52 @@
+package lockcmd
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// TestR2GraceSeeksWhatIsForgotten: who asks on another Leash about a hold that a new master has forgotten is not told that it is gone, for
+// it is put back.
+func TestR2GraceSeeksWhatIsForgotten(t *testing.T) {
+	for name, c := range map[string]struct {
+		take []string
+		ask  func(key, token string) []string
+		want string
+	}{
+		"CHECK": {nil, func(key, token string) []string { return []string{"LOCK.CHECK", key, "TOKEN", token} }, ":1"},
+		"EXTEND": {[]string{"LEASE", "60000"}, func(key, token string) []string {
+			return []string{"LOCK.EXTEND", key, "90000", "TOKEN", token}
+		}, ":90000"},
+		"ATTACH": {nil, func(key, token string) []string {
+			return []string{"LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token}
+		}, ":"},
+		"RELEASE": {nil, func(key, token string) []string { return []string{"LOCK.RELEASE", key, "TOKEN", token} }, ":1"},
+		"BREAK":   {nil, func(key, _ string) []string { return []string{"LOCK.BREAK", key} }, ":1"},
+		"AWAITLOSS": {nil, func(key, token string) []string {
+			return []string{"LOCK.AWAITLOSS", key, "TOKEN", token, "BLOCK", "2500"}
+		}, "$-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			both(t, func(t *testing.T, rdb redis.UniversalClient) {
+				looks := &counting{script: inspectScript}
+				rdb.(interface{ AddHook(redis.Hook) }).AddHook(looks)
+				s, other, key := leash(t, rdb, graceConfig(), graceful), leash(t, rdb, Config{FailoverGrace: graceConfig().FailoverGrace, Wire: overTheClient}, graceful), newKey()
+				a, b := connect(t, s), connect(t, other)
+				token := strconv.FormatInt(a.token(append([]string{key, "OWNER", "me"}, c.take...)...), 10)
+				defer other.graces.begin(t, key)()
+				forget(t, rdb, key)
+				before := looks.calls.Load()
+				reply := b.start(c.ask(key, token)...)
+				eventually(t, soon, "it has looked, and looks again", func() bool { return looks.calls.Load() > before+1 })
+				defer s.graces.begin(t, key)()
+				s.watchdog.CheckAll()
+				wantPrefix(t, receive(t, reply, soon), c.want)
+				if name != "BREAK" && len(a.losses) > 0 {
+					t.Error("it was lost")
+				}
+			})
+		})
+	}
+}
