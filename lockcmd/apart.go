@@ -113,7 +113,9 @@ func outcome(cmd once) renewal.Outcome {
 // and the lock do not agree.
 func (e *ending) ask(until time.Time) (code int64, err error) {
 	if e.counts == 0 {
-		code, err = e.service.number(e.request, until)
+		reply, err := e.service.ask(e.request, until)
+		n := numbers(reply)
+		code, e.alone = n[0], err == nil && len(n) > 1 && n[1] <= 1
 		if e.hold.mode().apart == nil || !tryAgain(err) {
 			return code, err
 		}

@@ -30,6 +30,7 @@ type ending struct {
 	moved    bool     // the hold hangs on another carrier by now, and no tombstone says so
 	lessened bool     // the count was taken from the hold, though the master took another one
 	buried   bool     // a tombstone keeps late requests from putting the hold back
+	alone    bool     // no other Leash, nor any client of Redisson's, has heard that the lock is free
 	counts   int64    // that the hold has, once it is released with one key a request; else 0
 }
 
@@ -92,7 +93,11 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 	}
 	sent := time.Now()
 	if e.hold.mode().handover != nil && !s.draining.Load() && e.frees() {
-		if w := s.queues.claim(e.hold, e.hold.handed()); w != nil {
+		w, claimed := s.queues.claim(e.hold, e.hold.handed())
+		if w != nil && !claimed {
+			defer func() { s.queues.goOn(w, e.alone) }()
+		}
+		if claimed {
 			code, known := e.handOver(w, until)
 			if known && code != tooLate && (code != notThere || s.graces == nil) {
 				if code, err = e.right(code, sent, until); err != nil || code != tooLate {

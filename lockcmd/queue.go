@@ -3,10 +3,13 @@ package lockcmd
 import (
 	"slices"
 	"sync"
+	"time"
 )
 
-// maxHandovers is how often in a row a lock goes from one waiter of this Leash to the next before other Leashes get a chance.
-const maxHandovers = 16
+const (
+	maxHandovers = 16                   // how often in a row a lock goes from one waiter of this Leash to the next before other Leashes get a chance
+	courtesy     = 2 * time.Millisecond // for how long the next one then does not look, if there are others: they hear of it as late as we do
+)
 
 // queues are the waiters of this Leash, in the order they came. Only the head of a queue looks at the lock (R18), and when it got in to
 // share it, the next one does if it wants to share it too.
@@ -15,6 +18,8 @@ type queues struct {
 	lines  map[lineID]*queue
 	fair   map[lockID]*queue // all FAIR waiters of a lock, each of whom stands in a line of its owner's too
 	counts map[lockID]int    // of waiters, in all lines of a lock
+
+	courtesy time.Duration // immutable; courtesy but in tests
 }
 
 // lineID is what a queue is known by: a lock, and where its releases are told to those who wait. Waiters for another kind of lock on the
@@ -44,7 +49,8 @@ type waiter struct {
 	gift chan result   // size 1: the one grant made inside a release
 	// Guarded by queues.mu.
 	place place
-	late  bool // a copy of a hand-over to it may still be on its way
+	late  bool      // a copy of a hand-over to it may still be on its way
+	pause time.Time // until when it does not look: it is the turn of those on other Leashes
 }
 
 type place int
@@ -58,7 +64,7 @@ const (
 )
 
 func newQueues() *queues {
-	return &queues{lines: make(map[lineID]*queue), fair: make(map[lockID]*queue), counts: make(map[lockID]int)}
+	return &queues{lines: make(map[lineID]*queue), fair: make(map[lockID]*queue), counts: make(map[lockID]int), courtesy: courtesy}
 }
 
 // waiting reports whether anybody stands in a line.
@@ -107,11 +113,11 @@ func drop[K comparable](lines map[K]*queue, id K, w *waiter) (next *waiter) {
 	return next
 }
 
-// look reports whether w is to look at the lock now: only the head does, and not while a release may grant it the lock.
+// look reports whether w is to look at the lock now: only the head does, and not in a pause, nor while a release may grant it the lock.
 func (q *queues) look(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.lines[w.try.line()].waiters[0] != w || w.place != queued {
+	if q.lines[w.try.line()].waiters[0] != w || w.place != queued || time.Now().Before(w.pause) {
 		return false
 	}
 	select { // whatever woke it until now is served by this look; what comes later deserves another
@@ -193,27 +199,51 @@ func (w *waiter) rouse() {
 }
 
 // claim is the head of the line for a hold that is released, to be granted the lock by its release (R21); if any wait FAIR, who of them came
-// first. Nil when there is none, when it looks for itself just now, when it wants to hold it in another mode, or when it is the fleet's
-// turn: handed is how many releases in a row have granted it within, up to this hold. A claim ends with give or unclaim.
-func (q *queues) claim(h *hold, handed int) *waiter {
+// first. It is not claimed, and nil as a rule, when there is none, when it looks for itself just now, when it wants to hold it in another mode,
+// or when it is the fleet's turn: handed is how many releases in a row have granted it within, up to this hold. Then it pauses, until goOn. A
+// claim ends with give or unclaim.
+func (q *queues) claim(h *hold, handed int) (w *waiter, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.counts[h.lock()] == 0 { // as nearly always
-		return nil
+		return nil, false
 	}
 	line := q.fair[h.lock()]
 	if line == nil || h.mode().queue == nil {
 		line = q.lines[lineID{h.lock(), h.mode().channel(h.key())}]
 	}
 	if line == nil {
-		return nil
+		return nil, false
 	}
-	w := line.waiters[0]
-	if handed >= maxHandovers || w.place != queued || w.try.own != nil || w.try.wish.replicas > 0 || !h.mode().hands(w.try.wish.mode) {
-		return nil
+	w = line.waiters[0]
+	switch {
+	case w.place != queued || w.try.own != nil || w.try.wish.replicas > 0 || !h.mode().hands(w.try.wish.mode):
+		return nil, false
+	case handed >= maxHandovers && w.try.wish.mode.fair: // whose turn it is Redis says
+		return nil, false
+	case handed >= maxHandovers:
+		w.pause = time.Now().Add(q.courtesy)
+		return w, false
 	}
 	w.place = claimed
-	return w
+	return w, true
+}
+
+// goOn ends the pause of a waiter, at once if it lets nobody go before it.
+func (q *queues) goOn(w *waiter, alone bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if alone && w.place == queued {
+		w.pause = time.Time{}
+		w.rouse()
+	}
+}
+
+// rest is for how long w does not look.
+func (q *queues) rest(w *waiter) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return time.Until(w.pause)
 }
 
 // give hands a grant to a claimed waiter. It fails when the waiter has left: the grant is then nobody's. late says that a copy of

@@ -80,9 +80,17 @@ func (v *sojourn) next(ctx context.Context) (r result, over bool) {
 	case <-v.again.C:
 	}
 	if r, over = v.look(woken); !over {
-		v.again.Reset(s.lookAgain(v.seen, rand.Float64()))
+		v.again.Reset(v.pause())
 	}
 	return r, over
+}
+
+// pause is until it looks next, if nothing wakes it.
+func (v *sojourn) pause() time.Duration {
+	if rest := v.service.queues.rest(v.waiter); rest > 0 {
+		return rest
+	}
+	return v.service.lookAgain(v.seen, rand.Float64())
 }
 
 // finish leaves the queue at the end of the time. While a release is about to say whether the lock is ours it stays for the grace, unless

@@ -248,12 +248,12 @@ func TestR21HandOverIsBounded(t *testing.T) {
 // TestR21HandOverIsBoundedForTwo: who hands the lock over comes back for it, so the queue is empty between any two of them.
 func TestR21HandOverIsBoundedForTwo(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}), newKey()
+		s, other, key := leash(t, rdb, Config{}, patient, courteous), leash(t, rdb, Config{}), newKey()
 		listens(t, s, lockChannel(key), key)
 		a, b := connect(t, s), connect(t, s)
 		a.token(key)
 		elsewhere := connect(t, other).await(other, 1, key, "BLOCK", "0")
-		for range 10 * maxHandovers {
+		for range maxHandovers + 1 {
 			reply := b.await(s, 1, key, "BLOCK", "0")
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 			select {
@@ -268,6 +268,28 @@ func TestR21HandOverIsBoundedForTwo(t *testing.T) {
 			a, b = b, a
 		}
 		t.Errorf("who waits on another Leash has not got it while it was handed over %d times", s.Stats().Handovers)
+	})
+}
+
+// courteous lets others get in for sure, if there are any.
+func courteous(s *Service) { s.queues.courtesy = time.Hour }
+
+func TestR21NobodyWaitsForNobody(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		for _, mode := range [][]string{nil, {"WRITE"}} {
+			s, key := leash(t, rdb, Config{}, patient, courteous), newKey()
+			a, b := connect(t, s), connect(t, s)
+			a.token(append([]string{key}, mode...)...)
+			for range 3 * maxHandovers {
+				reply := b.await(s, 1, key, append([]string{"BLOCK", "0"}, mode...)...)
+				want(t, a.do("LOCK.RELEASE", key), ":1")
+				tokenOf(t, receive(t, reply, soon))
+				a, b = b, a
+			}
+			if got := s.Stats().Handovers; got >= 3*maxHandovers || got < 2*maxHandovers {
+				t.Errorf("%s: got %d hand-overs", mode, got)
+			}
+		}
 	})
 }
 

@@ -43,10 +43,12 @@ local function raise(key, left, ms)
 end
 
 -- tell publishes a wake-up on the channel in the ways that mode (p, s) names; word is what Redisson says there, '0' if left out. It may
--- fail, for Redis before 7 has no SPUBLISH and a user may be denied the channel; what was done stays done, and waiters look again.
+-- fail, for Redis before 7 has no SPUBLISH and a user may be denied the channel; what was done stays done, and waiters look again. It returns
+-- how many have heard it, as far as this server knows.
 local function tell(channel, mode, word)
-  if string.find(mode, 'p', 1, true) then redis.pcall('PUBLISH', channel, word or '0') end
-  if string.find(mode, 's', 1, true) then redis.pcall('SPUBLISH', channel, word or '0') end
+  local plain = string.find(mode, 'p', 1, true) and redis.pcall('PUBLISH', channel, word or '0')
+  local sharded = string.find(mode, 's', 1, true) and redis.pcall('SPUBLISH', channel, word or '0')
+  return math.max(type(plain) == 'number' and plain or 0, type(sharded) == 'number' and sharded or 0)
 end
 
 -- pass lets the rest of a script pass at Redis's memory limit: a first write that Redis allows there and that changes nothing.
