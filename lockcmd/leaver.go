@@ -110,9 +110,9 @@ func (s *Service) leave(lock lockID, list []*leaver) {
 	}
 }
 
-// leaveOnce is one call. Who stands there for another command of its owner by now stays.
+// leaveOnce is one call. Who stands there for another command of its owner by now stays, through whatever Leash.
 func (s *Service) leaveOnce(lock lockID, list []*leaver) error {
-	args := words(fair.channel(lock.key), s.cfg.publishMode())
+	args := words(fair.channel(lock.key), s.cfg.publishMode(), s.way)
 	named := len(args)
 	for _, l := range list {
 		if owner := l.try.owner; !s.queues.waiting(l.try.line()) && !slices.Contains(args[named:], owner) {

@@ -55,7 +55,7 @@ func line(rdb redis.UniversalClient, key string, n int, alive, first, step float
 // leave runs the script for owners at once.
 func leave(t *testing.T, rdb redis.UniversalClient, key string, owners ...string) {
 	t.Helper()
-	if _, err := leaveScript.run(context.Background(), rdb.(processor), fair.endKeys(key, ""), append(words(lockChannel(key), "p"), owners...)); err != nil {
+	if _, err := leaveScript.run(context.Background(), rdb.(processor), fair.endKeys(key, ""), append(words(lockChannel(key), "p", 1), owners...)); err != nil {
 		t.Error(err)
 	}
 }

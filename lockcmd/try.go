@@ -92,7 +92,7 @@ func (t *try) renew() {
 	}
 	if m.fair {
 		t.request.keys = append(t.request.keys, m.queue(key)...)
-		t.request.args = append(t.request.args, t.patience(), m.channel(key), t.carrier.service.cfg.publishMode())
+		t.request.args = append(t.request.args, t.patience(), m.channel(key), t.carrier.service.cfg.publishMode(), t.carrier.service.way)
 	}
 }
 

@@ -2,7 +2,8 @@
 -- KEYS 1 the lock · 2 its token counter · FAIR: 3 its queue · 4 the queue's timeouts · 5 our waiters
 -- ARGV 1 owner · 2 carrier · 3 request number · 4 the token this carrier tracks for the owner, 0 for none
 --      5 TTL ms · 6 options, w or l first · 7 token TTL ms, 0 for none · 8 ID as "=id", or "-" · 9 client · 10 more · 11 the master that may grant
---      FAIR: 12 for how long it waits at least, ms, "" when it does not wait · 13 channel of the lock's releases · 14 ways to publish
+--      FAIR: 12 for how long it waits at least, ms, "" when it does not wait · 13 channel of the lock's releases · 14 ways to publish · 15 this Leash's bit among the ways
+--            by which waiters are heard of
 -- Replies {1, token, ms left} granted, entered again, or this very request done before; and 1 when another did it, under the same ID
 --      {0, PTTL} taken
 --      {2, token, carrier, id} the owner's hold hangs elsewhere · {3} the tracked hold is gone · {4} a late copy, nothing done
@@ -20,7 +21,7 @@ if not h[1] then
   local free = left == -2 or orphan
   local bar = free and barred(ARGV[11])
   local more
-  if KEYS[3] then free, more = turn(fair(3), free and not bar, owner, left, ARGV[12], ARGV[13], ARGV[14]) end
+  if KEYS[3] then free, more = turn(fair(3), free and not bar, owner, left, ARGV[12], ARGV[13], ARGV[14], ARGV[15]) end
   if more then return {7} end
   if bar then return {6, bar} end
   if not free then return {0, left} end

@@ -1,7 +1,14 @@
 -- queue.lua stands behind the prelude of the scripts that know of FAIR waiters: the order in which they came, and who of them lives (R22).
 local WAIT, AHEAD, DAY = 300000, 60000, 86400000 -- ms that Redisson adds for each waiter; that our scores stay ahead at least; of a day
 local GRACE = 20000 -- ms for which a waiter of ours is let be when nobody knows whether Redis was away; none says that it lives for longer
+local WAYS = 1024 -- a score among our waiters is the ms until which one counts as alive, and in 1024ths the ways by which it is heard of
 local STEP, REAP = 500, 1000 -- how many are read at once; how many dead one call takes out at the most: it must not keep Redis for long
+
+-- ways are the Leashes through which a waiter with this score is heard of, a bit each: its client may have gone on through another one.
+local function ways(score) return score % 1 * WAYS end
+
+-- without is ways but this one.
+local function without(all, way) return math.floor(all / way) % 2 == 1 and all - way or all end
 
 -- fair is the queue whose keys stand in KEYS from at on: Redisson's list of owners and its zset of the ms after which each counts as dead;
 -- and our zset of when each that stands there through a Leash counts as dead, unless it is heard of again. With the list alone there is
@@ -81,13 +88,31 @@ local function fair(at)
     if redis.call('EXISTS', list) == 0 then redis.call('DEL', timeouts, waiters) end
   end
 
+  -- leave takes out owners whose wait through a Leash is over. Who is heard of through another one stays where it is.
+  function q.leave(owners, way)
+    local gone, stay = {}, {}
+    for i, score in ipairs(scores(waiters, owners)) do
+      score = tonumber(score)
+      local others = score and score >= now and without(ways(score), way) or 0
+      if others == 0 then gone[#gone + 1] = owners[i]
+      else
+        stay[#stay + 1] = math.floor(score) + others / WAYS
+        stay[#stay + 1] = owners[i]
+      end
+    end
+    if #stay > 0 then pass(waiters) end
+    each('ZADD', waiters, stay)
+    if #gone > 0 then q.remove(gone) end
+  end
+
   -- sober lets nobody of ours count as alive for longer than any says of itself: Redis's clock has been set back since, and who is dead would
   -- stand there for as long. Who lives is heard of again.
   local function sober()
     local later = {}
-    for _, owner in ipairs(redis.call('ZRANGEBYSCORE', waiters, now + GRACE, '+inf')) do
-      later[#later + 1] = now + GRACE
-      later[#later + 1] = owner
+    local most = redis.call('ZRANGEBYSCORE', waiters, now + GRACE, '+inf', 'WITHSCORES')
+    for i = 1, #most, 2 do
+      later[#later + 1] = now + GRACE + ways(most[i + 1]) / WAYS
+      later[#later + 1] = most[i]
     end
     pass(waiters)
     each('ZADD', waiters, later)
@@ -102,7 +127,7 @@ local function fair(at)
       local heard, theirs = scores(waiters, some), scores(timeouts, some)
       for i, owner in ipairs(some) do
         local alive, score = tonumber(heard[i]), tonumber(theirs[i])
-        if alive and alive > now + GRACE then sober() end
+        if alive and alive >= now + GRACE + 1 then sober() end
         if alive and alive >= before or not alive and score and score > now then return who, ours end
         who[#who + 1] = owner
         if alive then ours = ours + 1 end

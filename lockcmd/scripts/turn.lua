@@ -7,8 +7,8 @@ local function stands(q, owner, score)
 end
 
 -- stand puts an owner at the end if it is not in the queue, as Redisson does (left is the lock's PTTL), and counts it as alive for
--- patience ms. One that lives and is not in the queue was reaped by Java: it stood first, and goes there again.
-local function stand(q, owner, left, patience)
+-- patience ms, as heard of by one way more. One that lives and is not in the queue was reaped by Java: it stood first, and goes there again.
+local function stand(q, owner, left, patience, way)
   local list, timeouts, waiters, now = q.list, q.timeouts, q.waiters, q.now
   local score = tonumber(redis.call('ZSCORE', timeouts, owner))
   if not stands(q, owner, score) then
@@ -23,25 +23,27 @@ local function stand(q, owner, left, patience)
   redis.call('PEXPIREAT', list, most) -- so the rest passes at maxmemory (R13)
   redis.call('PEXPIREAT', timeouts, most)
   if not score or score < now + AHEAD then redis.call('ZADD', timeouts, now + AHEAD, owner) end
-  redis.call('ZADD', waiters, now + patience, owner)
+  local heard = ways(tonumber(redis.call('ZSCORE', waiters, owner)) or 0)
+  redis.call('ZADD', waiters, now + patience + (without(heard, way) + way) / WAYS, owner)
   redis.call('PEXPIREAT', waiters, most)
 end
 
 -- turn says whether a lock that is free is so for an owner: nobody lives who stands before it. If it is not, the owner stands in the
 -- queue when it waits (patience is not ""), and whose turn it is at a free lock is told, for a lock can become free in silence. more says that
 -- nobody knows yet, for so many dead stand before it that some were left: then it is to ask again.
-local function turn(q, free, owner, left, patience, channel, mode)
+local function turn(q, free, owner, left, patience, channel, mode, way)
   local waiters, now = q.waiters, q.now
   local heard = patience ~= '' and tonumber(redis.call('ZSCORE', waiters, owner))
   if heard and heard < now then -- it lives and was not heard of, so Redis was away: who was last heard of with it has some time, too
-    for _, other in ipairs(redis.call('ZRANGEBYSCORE', waiters, heard - patience / 4, now)) do
-      redis.pcall('ZADD', waiters, now + patience / 4, other)
+    local others = redis.call('ZRANGEBYSCORE', waiters, heard - patience / 4, now, 'WITHSCORES')
+    for i = 1, #others, 2 do
+      redis.pcall('ZADD', waiters, now + math.floor(patience / 4) + ways(others[i + 1]) / WAYS, others[i])
     end
   end
   local first, more = q.head(heard and now or now - GRACE)
   if free and first and more then return false, true end
   if free and (not first or first == owner) then return true end
-  if patience ~= '' then stand(q, owner, left, tonumber(patience)) end
+  if patience ~= '' then stand(q, owner, left, tonumber(patience), tonumber(way)) end
   if free then q.rouse(channel, mode) end
   return false
 end

@@ -1,0 +1,93 @@
+package lockcmd
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func through(way string) func(*Service) { return func(s *Service) { s.way = way } }
+
+// heardThrough are the ways by which a FAIR waiter is heard of, by its score.
+func heardThrough(rdb redis.UniversalClient, key, owner string) float64 {
+	_, part := math.Modf(rdb.ZScore(context.Background(), queueKeys(key)[2], owner).Val())
+	return part * 1024
+}
+
+// TestR22WhoGoesOnThroughAnotherLeashKeepsThePlace: a client whose connection is cut waits on through another Leash, and the first one learns of
+// it then.
+func TestR22WhoGoesOnThroughAnotherLeashKeepsThePlace(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}, through("512")), leash(t, rdb, Config{}, through("1")), newKey()
+		holder, a, b, c := connect(t, other), connect(t, s), connect(t, other), connect(t, other)
+		holder.token(key)
+		cut := a.stand(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
+		behind := b.stand(rdb, 2, key, "OWNER", "me:2", "BLOCK", "0")
+		reply := c.start("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:1", "BLOCK", "0")
+		eventually(t, 5*time.Second, "it is heard of through both", func() bool { return heardThrough(rdb, key, "me:1") == 513 })
+		a.gone()
+		a.carrier.End(Release)
+		receive(t, cut, 3*time.Second)
+		eventually(t, 5*time.Second, "it is heard of through one", func() bool { return heardThrough(rdb, key, "me:1") == 1 })
+		if got := order(rdb, key); !slices.Equal(got, []string{"me:1", "me:2"}) {
+			t.Errorf("got queue %v", got)
+		}
+		want(t, holder.do("LOCK.RELEASE", key), ":1")
+		tokenOf(t, receive(t, reply, 3*time.Second))
+		want(t, c.do("LOCK.RELEASE", key), ":1")
+		tokenOf(t, receive(t, behind, 3*time.Second))
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+		wantNothingLeft(t, rdb, key)
+	})
+}
+
+func TestR22WhoWaitsThroughTwoLeashesLeavesWithTheLast(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}, through("2")), leash(t, rdb, Config{}, through("8")), newKey()
+		holder, a, b := connect(t, s), connect(t, s), connect(t, other)
+		holder.token(key)
+		first := a.stand(rdb, 1, key, "OWNER", "me:1", "BLOCK", "600")
+		second := b.start("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:1", "BLOCK", "1200")
+		want(t, receive(t, first, 3*time.Second), "$-1")
+		if got := order(rdb, key); !slices.Equal(got, []string{"me:1"}) || heardThrough(rdb, key, "me:1") != 8 {
+			t.Errorf("got queue %v, heard through %v", got, heardThrough(rdb, key, "me:1"))
+		}
+		want(t, receive(t, second, 3*time.Second), "$-1")
+		wantNothingLeft(t, rdb, queueKeys(key)[0])
+		want(t, holder.do("LOCK.RELEASE", key), ":1")
+		wantNothingLeft(t, rdb, key)
+	})
+}
+
+// TestR22WhatTheClockDoesToAScoreLeavesItsWays: scores that are lowered after a clock was set back, or raised after Redis was away.
+func TestR22WhatTheClockDoesToAScoreLeavesItsWays(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{}, through("4")), newKey(), context.Background()
+		holder, a := connect(t, s), connect(t, s)
+		holder.token(key)
+		reply := a.stand(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
+		waiters, now := queueKeys(key)[2], float64(time.Now().UnixMilli())
+		rdb.RPush(ctx, queueKeys(key)[0], "me:2")
+		rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: now + 600000, Member: "me:2"})
+		rdb.ZAdd(ctx, waiters, redis.Z{Score: now + 3.6e6 + 0.75, Member: "me:1"}, redis.Z{Score: now + 3.6e6 + 0.5, Member: "me:2"})
+		connect(t, s).do("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:3") // looks at who stands first
+		if got := heardThrough(rdb, key, "me:2"); got != 512 || rdb.ZScore(ctx, waiters, "me:2").Val() > now+60000 {
+			t.Errorf("lowered, got ways %v", got)
+		}
+		rdb.ZAdd(ctx, waiters, redis.Z{Score: now - 1000, Member: "me:1"}, redis.Z{Score: now - 900.75, Member: "me:2"})
+		eventually(t, 5*time.Second, "who was last heard of with it is given some time", func() bool {
+			return rdb.ZScore(ctx, waiters, "me:2").Val() > now
+		})
+		if got := heardThrough(rdb, key, "me:2"); got != 256 {
+			t.Errorf("raised, got ways %v", got)
+		}
+		a.gone()
+		a.carrier.End(Release)
+		receive(t, reply, 3*time.Second)
+		rdb.Del(ctx, queueKeys(key)...)
+	})
+}
