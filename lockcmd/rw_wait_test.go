@@ -242,6 +242,7 @@ func TestDeadReaders(t *testing.T) {
 		want(t, inRedis(t, rdb, key)["mode"], "read")
 		want(t, d.do("LOCK.RELEASE", key), ":1")
 		want(t, a.do("LOCK.RELEASE", key, "READ"), ":1")
+		eventually(t, 2*time.Second, "the lease is forgotten", func() bool { return a.carrier.Holds() == 0 })
 		wantNothing(t, rdb, key, a, b, c, d)
 	})
 }
