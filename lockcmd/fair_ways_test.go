@@ -50,15 +50,39 @@ func TestR22WhoWaitsThroughTwoLeashesLeavesWithTheLast(t *testing.T) {
 		s, other, key := leash(t, rdb, Config{}, through("2")), leash(t, rdb, Config{}, through("8")), newKey()
 		holder, a, b := connect(t, s), connect(t, s), connect(t, other)
 		holder.token(key)
-		first := a.stand(rdb, 1, key, "OWNER", "me:1", "BLOCK", "600")
-		second := b.start("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:1", "BLOCK", "1200")
-		want(t, receive(t, first, 3*time.Second), "$-1")
-		if got := order(rdb, key); !slices.Equal(got, []string{"me:1"}) || heardThrough(rdb, key, "me:1") != 8 {
-			t.Errorf("got queue %v, heard through %v", got, heardThrough(rdb, key, "me:1"))
+		a.stand(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
+		b.start("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:1", "BLOCK", "0")
+		eventually(t, 5*time.Second, "it is heard of through both", func() bool { return heardThrough(rdb, key, "me:1") == 10 })
+		b.gone()
+		eventually(t, 5*time.Second, "it is heard of through one", func() bool { return heardThrough(rdb, key, "me:1") == 2 })
+		if got := order(rdb, key); !slices.Equal(got, []string{"me:1"}) {
+			t.Errorf("got queue %v", got)
 		}
-		want(t, receive(t, second, 3*time.Second), "$-1")
+		a.gone()
 		wantNothingLeft(t, rdb, queueKeys(key)[0])
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
+		wantNothingLeft(t, rdb, key)
+	})
+}
+
+// TestR22ALeashThatDiedKeepsNoPlace: who was heard of through one that died, too, and gives up, is let be for a moment only.
+func TestR22ALeashThatDiedKeepsNoPlace(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{}, through("4")), newKey(), context.Background()
+		holder, a, b := connect(t, s), connect(t, s), connect(t, s)
+		holder.token(key)
+		a.stand(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
+		reply := b.stand(rdb, 2, key, "OWNER", "me:2", "BLOCK", "0")
+		rdb.ZIncrBy(ctx, queueKeys(key)[2], 0.5, "me:1")
+		eventually(t, 5*time.Second, "it is heard of again", func() bool { return heardThrough(rdb, key, "me:1") == 516 })
+		a.gone()
+		eventually(t, 5*time.Second, "it has left", func() bool { return heardThrough(rdb, key, "me:1") == 512 })
+		if left := rdb.ZScore(ctx, queueKeys(key)[2], "me:1").Val() - float64(rdb.Time(ctx).Val().UnixMilli()); left > 3001 {
+			t.Errorf("it stands there for %v ms yet", left)
+		}
+		want(t, holder.do("LOCK.RELEASE", key), ":1")
+		tokenOf(t, receive(t, reply, 5*time.Second))
+		want(t, b.do("LOCK.RELEASE", key), ":1")
 		wantNothingLeft(t, rdb, key)
 	})
 }

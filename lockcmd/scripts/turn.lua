@@ -23,8 +23,9 @@ local function stand(q, owner, left, patience, way)
   redis.call('PEXPIREAT', list, most) -- so the rest passes at maxmemory (R13)
   redis.call('PEXPIREAT', timeouts, most)
   if not score or score < now + AHEAD then redis.call('ZADD', timeouts, now + AHEAD, owner) end
-  local heard = ways(tonumber(redis.call('ZSCORE', waiters, owner)) or 0)
-  redis.call('ZADD', waiters, now + patience + (without(heard, way) + way) / WAYS, owner)
+  local heard = tonumber(redis.call('ZSCORE', waiters, owner)) or 0
+  local others = heard >= now and without(ways(heard), way) or 0
+  redis.call('ZADD', waiters, now + patience + (others + way) / WAYS, owner)
   redis.call('PEXPIREAT', waiters, most)
 end
 
