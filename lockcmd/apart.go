@@ -115,7 +115,7 @@ func (e *ending) ask(until time.Time) (code int64, err error) {
 	if e.counts == 0 {
 		reply, err := e.service.ask(e.request, until)
 		n := numbers(reply)
-		code, e.alone = n[0], err == nil && len(n) > 1 && n[1] <= 1
+		code, e.alone = n[0], len(n) > 2 && max(n[1], n[2]) <= 1 && (n[2] >= 0 || !e.service.cluster) // a plain PUBLISH counts one node's only
 		if e.hold.mode().apart == nil || !tryAgain(err) {
 			return code, err
 		}

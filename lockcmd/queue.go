@@ -9,6 +9,7 @@ import (
 const (
 	maxHandovers = 16                   // how often in a row a lock goes from one waiter of this Leash to the next before other Leashes get a chance
 	courtesy     = 2 * time.Millisecond // for how long the next one then does not look, if there are others: they hear of it as late as we do
+	longPause    = time.Second          // until goOn
 )
 
 // queues are the waiters of this Leash, in the order they came. Only the head of a queue looks at the lock (R18), and when it got in to
@@ -113,12 +114,16 @@ func drop[K comparable](lines map[K]*queue, id K, w *waiter) (next *waiter) {
 	return next
 }
 
-// look reports whether w is to look at the lock now: only the head does, and not in a pause, nor while a release may grant it the lock.
-func (q *queues) look(w *waiter) bool {
+// look reports whether w is to look at the lock now: only the head does, and not while a release may grant it the lock, nor in a pause, of which
+// rest is what is left.
+func (q *queues) look(w *waiter) (ok bool, rest time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.lines[w.try.line()].waiters[0] != w || w.place != queued || time.Now().Before(w.pause) {
-		return false
+	if q.lines[w.try.line()].waiters[0] != w || w.place != queued {
+		return false, 0
+	}
+	if rest = time.Until(w.pause); rest > 0 {
+		return false, rest
 	}
 	select { // whatever woke it until now is served by this look; what comes later deserves another
 	case <-w.wake:
@@ -126,7 +131,7 @@ func (q *queues) look(w *waiter) bool {
 	}
 	w.place = looking
 	w.try.late = w.try.late || w.late
-	return true
+	return true, 0
 }
 
 // first reports whether w stands first in its line.
@@ -222,28 +227,22 @@ func (q *queues) claim(h *hold, handed int) (w *waiter, ok bool) {
 	case handed >= maxHandovers && w.try.wish.mode.fair: // whose turn it is Redis says
 		return nil, false
 	case handed >= maxHandovers:
-		w.pause = time.Now().Add(q.courtesy)
+		w.pause = time.Now().Add(longPause)
 		return w, false
 	}
 	w.place = claimed
 	return w, true
 }
 
-// goOn ends the pause of a waiter, at once if it lets nobody go before it.
+// goOn ends the pause of a waiter, as soon as others have had time to look; at once if there are none.
 func (q *queues) goOn(w *waiter, alone bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if alone && w.place == queued {
-		w.pause = time.Time{}
-		w.rouse()
+	w.pause = time.Now()
+	if !alone {
+		w.pause = w.pause.Add(q.courtesy)
 	}
-}
-
-// rest is for how long w does not look.
-func (q *queues) rest(w *waiter) time.Duration {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return time.Until(w.pause)
+	w.rouse()
 }
 
 // give hands a grant to a claimed waiter. It fails when the waiter has left: the grant is then nobody's. late says that a copy of

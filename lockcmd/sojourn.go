@@ -13,10 +13,11 @@ type sojourn struct {
 	waiter  *waiter
 	news    *wanting
 	channel string
-	end     time.Time // of BLOCK; zero when there is none
-	seen    result    // what the last look brought
-	known   bool      // Redis has called the lock taken since the wait began
-	ended   bool      // the time is over, but for the grace
+	end     time.Time     // of BLOCK; zero when there is none
+	seen    result        // what the last look brought
+	known   bool          // Redis has called the lock taken since the wait began
+	ended   bool          // the time is over, but for the grace
+	rest    time.Duration // for how long it is not to look
 
 	over      <-chan time.Time
 	unblocked <-chan struct{}
@@ -87,8 +88,8 @@ func (v *sojourn) next(ctx context.Context) (r result, over bool) {
 
 // pause is until it looks next, if nothing wakes it.
 func (v *sojourn) pause() time.Duration {
-	if rest := v.service.queues.rest(v.waiter); rest > 0 {
-		return rest
+	if v.rest > 0 {
+		return v.rest
 	}
 	return v.service.lookAgain(v.seen, rand.Float64())
 }
@@ -112,7 +113,8 @@ func (v *sojourn) look(woken bool) (r result, over bool) {
 	if v.ended && s.queues.leave(w, false, false) {
 		return w.last(v.seen, v.known), true
 	}
-	if !s.queues.look(w) {
+	ok := false
+	if ok, v.rest = s.queues.look(w); !ok {
 		return r, false
 	}
 	v.seen = v.try.send(lookUntil(s.deadline(), v.end))

@@ -251,6 +251,7 @@ func TestR21HandOverIsBoundedForTwo(t *testing.T) {
 		s, other, key := leash(t, rdb, Config{}, patient, courteous), leash(t, rdb, Config{}), newKey()
 		listens(t, s, lockChannel(key), key)
 		a, b := connect(t, s), connect(t, s)
+		listens(t, other, lockChannel(key), key)
 		a.token(key)
 		elsewhere := connect(t, other).await(other, 1, key, "BLOCK", "0")
 		for range maxHandovers + 1 {

@@ -44,11 +44,11 @@ end
 
 -- tell publishes a wake-up on the channel in the ways that mode (p, s) names; word is what Redisson says there, '0' if left out. It may
 -- fail, for Redis before 7 has no SPUBLISH and a user may be denied the channel; what was done stays done, and waiters look again. It returns
--- how many have heard it, as far as this server knows.
+-- how many have heard it in each way, -1 where it was not said.
 local function tell(channel, mode, word)
   local plain = string.find(mode, 'p', 1, true) and redis.pcall('PUBLISH', channel, word or '0')
   local sharded = string.find(mode, 's', 1, true) and redis.pcall('SPUBLISH', channel, word or '0')
-  return math.max(type(plain) == 'number' and plain or 0, type(sharded) == 'number' and sharded or 0)
+  return type(plain) == 'number' and plain or -1, type(sharded) == 'number' and sharded or -1
 end
 
 -- pass lets the rest of a script pass at Redis's memory limit: a first write that Redis allows there and that changes nothing.

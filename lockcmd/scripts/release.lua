@@ -3,7 +3,7 @@
 -- ARGV 1 owner · 2 token · 3 carrier · 4 request number
 --      5 "all" ends it whatever its count; "=id" or "-" puts the acquire of that ID back, which then has not been
 --      6 channel · 7 ways to publish
--- Replies {1, how many have heard of it} ended · 0 counts remain · -1 no such hold · -2 a late copy, nothing done
+-- Replies {1, how many have heard of it in each way} ended · 0 counts remain · -1 no such hold · -2 a late copy, nothing done
 -- Atomic: between looking at token and carrier and the DEL, the lock may become somebody else's.
 -- Its first write is one that Redis allows at maxmemory (R13).
 local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
@@ -22,6 +22,6 @@ if tonumber(h[1]) > 1 and ARGV[5] ~= 'all' then
   return 0
 end
 redis.call('DEL', KEYS[1])
-local heard = tell(ARGV[6], ARGV[7])
+local plain, sharded = tell(ARGV[6], ARGV[7])
 if KEYS[2] and redis.call('EXISTS', KEYS[2]) == 1 then fair(2).rouse(ARGV[6], ARGV[7]) end
-return {1, heard}
+return {1, plain, sharded}

@@ -90,7 +90,7 @@ end
 
 -- finish ends the hold in a field, whatever its count n. When nobody else's life is left, the lock goes. When a writer's readers are left, it
 -- is a read lock from now on, and readers who wait are told, which Redisson forgets. The lock lasts as long as what is left of it. Nothing is
--- touched that may be gone: in a slot that migrates Redis would refuse it, half way. It returns how many have heard of it.
+-- touched that may be gone: in a slot that migrates Redis would refuse it, half way. It returns what tell does.
 local function finish(key, leash, field, n, channel, ways)
   local most, writes = rest(key, leash, field)
   if most == 0 then
@@ -104,5 +104,5 @@ local function finish(key, leash, field, n, channel, ways)
     if writes == 0 and MINE == 'write' then redis.call('HSET', key, 'mode', 'read') end
   end
   for i = 1, MINE == 'read' and math.min(n, 10000) or 0 do redis.pcall('DEL', timeout(leash, field, i)) end
-  return (most == 0 or MINE == 'write') and tell(channel, ways, WORD) or 0
+  if most == 0 or MINE == 'write' then return tell(channel, ways, WORD) end
 end

@@ -3,7 +3,7 @@
 -- ARGV 1 owner · 2 token · 3 carrier · 4 request number
 --      5 "all" ends it whatever its count; "=id" or "-" puts the acquire of that ID back, which then has not been
 --      6 channel · 7 ways to publish
--- Replies {1, how many have heard of it} ended, whoever else holds the lock yet · 0 counts remain · -1 no such hold · -2 a late copy, nothing done
+-- Replies {1, how many have heard of it in each way} ended, whoever else holds the lock yet · 0 counts remain · -1 no such hold · -2 a late copy, nothing done
 -- Atomic: as release.lua; and whether anybody is left must be seen in the moment this one goes.
 -- The first write is HDEL, DEL or PEXPIRE, so that it passes at maxmemory (R13).
 local key, leash, field = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX
