@@ -303,6 +303,13 @@ func (a *assembly) endWait() {
 	}
 }
 
+// isNew reports whether h is of an assembly that goes on.
+func (h *hold) isNew() bool {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	return h.rare().bundle != nil
+}
+
 // turnsToLease makes a hold of an assembly that is renewed one that is not.
 func (h *hold) turnsToLease() bool {
 	h.carrier.mu.Lock()

@@ -151,6 +151,9 @@ func (h *hold) lasts(ttl time.Duration, until time.Time) {
 // not have any more is forgotten.
 func (h *hold) lend(ttl time.Duration, until time.Time) error {
 	s := h.carrier.service
+	if !h.isNew() {
+		return nil
+	}
 	if !h.open(until) {
 		return errRefused
 	}

@@ -32,7 +32,7 @@ func (h *hold) remains() bool {
 }
 
 func (h *hold) remainsLocked() bool {
-	return h.state == lessening || h.state == held && !h.spentLocked()
+	return (h.state == held || h.state == lessening && !h.missed) && !h.spentLocked()
 }
 
 // done reports whether h is spent and no request about it is under way, whose answer may make it last.
