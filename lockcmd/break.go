@@ -72,7 +72,10 @@ func (b *breaking) answer() int64 {
 }
 
 func (b *breaking) run() error {
-	l, _, _, err := b.service.seek(b.lock, options{}, b.until)
+	l, err := b.service.inspect(b.lock, b.until)
+	if err == nil && l.owner == "" {
+		l, _, _, err = b.service.seek(b.lock, options{}, b.until)
+	}
 	for _, f := range l.others {
 		if err == nil {
 			err = b.forceOther(f)

@@ -3,6 +3,7 @@ package lockcmd
 import (
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -32,7 +33,11 @@ func TestR2GraceSeeksWhatIsForgotten(t *testing.T) {
 			both(t, func(t *testing.T, rdb redis.UniversalClient) {
 				looks := &counting{script: inspectScript}
 				rdb.(interface{ AddHook(redis.Hook) }).AddHook(looks)
-				s, other, key := leash(t, rdb, graceConfig(), graceful), leash(t, rdb, Config{FailoverGrace: graceConfig().FailoverGrace, Wire: overTheClient}, graceful), newKey()
+				cfg := graceConfig()
+				cfg.WatchdogTimeout = 10 * time.Minute // nothing is renewed unasked
+				s := leash(t, rdb, cfg, graceful)
+				cfg.Wire = overTheClient
+				other, key := leash(t, rdb, cfg, graceful), newKey()
 				a, b := connect(t, s), connect(t, other)
 				token := strconv.FormatInt(a.token(append([]string{key, "OWNER", "me"}, c.take...)...), 10)
 				defer other.graces.begin(t, key)()

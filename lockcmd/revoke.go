@@ -81,6 +81,9 @@ func (v *revocation) read(o options, until time.Time) (found bool, err error) {
 		}
 	}
 	l, f, found, err := s.seek(lockID{v.db, v.key}, o, until)
+	if err == nil && !found && o.id != "" { // which may have come meanwhile
+		v.answer, err = s.value(v.db, answerKey(v.key, v.id), until)
+	}
 	if err != nil || !found {
 		return false, err
 	}
