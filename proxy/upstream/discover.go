@@ -99,7 +99,7 @@ func (u *Upstream) probe(ctx context.Context) (err error) {
 			continue
 		}
 		u.version = infoField(info, "redis_version")
-		if err := u.setMode(infoField(info, "redis_mode")); err != nil {
+		if err := u.setMode(modeOf(info)); err != nil {
 			return fmt.Errorf("%s: %w", addr, err)
 		}
 		return u.probeAuth(ctx, addr)
@@ -133,7 +133,7 @@ func (u *Upstream) isSentinel(ctx context.Context, addr string) bool {
 	c := u.sentinelClient(addr)
 	defer c.Close()
 	info, err := c.Info(ctx, "server").Result()
-	return err == nil && infoField(info, "redis_mode") == "sentinel"
+	return err == nil && modeOf(info) == "sentinel"
 }
 
 // defaultMaxBulk is Redis's proto-max-bulk-len where it cannot be asked.
@@ -354,6 +354,20 @@ func completeAddr(addr, asked string) string {
 	}
 	host, _, _ = net.SplitHostPort(asked)
 	return net.JoinHostPort(host, port)
+}
+
+// modeOf is what a server says it is: Redis calls that its redis_mode, Valkey its server_mode. One that says neither, for some services leave lines
+// out, still says whether it is in a cluster.
+func modeOf(info string) string {
+	for _, name := range []string{"redis_mode", "server_mode"} {
+		if mode := infoField(info, name); mode != "" {
+			return mode
+		}
+	}
+	if infoField(info, "cluster_enabled") == "1" {
+		return "cluster"
+	}
+	return ""
 }
 
 func infoField(info, name string) string {

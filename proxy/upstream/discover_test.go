@@ -21,6 +21,21 @@ func TestCompleteAddr(t *testing.T) {
 	}
 }
 
+func TestModeOf(t *testing.T) {
+	for info, want := range map[string]string{
+		"# Server\r\nredis_version:7.0.15\r\nredis_mode:cluster\r\n":                                   "cluster",
+		"redis_version:7.0.15\r\nredis_mode:standalone\r\n# Cluster\r\ncluster_enabled:0\r\n":          "standalone",
+		"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\nserver_mode:cluster\r\n": "cluster",
+		"redis_version:7.2.4\r\nserver_name:valkey\r\nserver_mode:sentinel\r\n":                        "sentinel",
+		"redis_version:7.0.7\r\n# Cluster\r\ncluster_enabled:1\r\n":                                    "cluster",
+		"redis_version:6.2.0\r\n": "",
+	} {
+		if got := modeOf(info); got != want {
+			t.Errorf("%q: got %q, want %q", info, got, want)
+		}
+	}
+}
+
 func TestParseNodes(t *testing.T) {
 	reply := "07c3 127.0.0.1:30004@31004,hostname4 slave e7d1 0 1426238317239 4 connected\n" +
 		"67ed 127.0.0.1:30002@31002,,shard-id=1 master - 0 1426238316232 2 connected 5461-10922\n" +
