@@ -223,15 +223,15 @@ func (s *session) runQueued(node *upstream.Node, queue []queued, reply []byte) b
 // noLongerAllowed puts the refusal of a command that was allowed when it was
 // queued, and is not now, as Redis does.
 func noLongerAllowed(reply []byte) []byte {
-	lost, refused := bytes.CutPrefix(reply, []byte("-NOPERM this user has no permissions to "))
-	if !refused {
+	if !bytes.HasPrefix(reply, []byte("-NOPERM ")) {
 		return reply
 	}
 	reason := "no permission to execute the command or subcommand"
-	switch {
-	case bytes.Contains(lost, []byte("the keys")):
+	switch { // Redis 7.0 speaks of "one of the keys used", later ones of "a key"
+	case bytes.Contains(reply, []byte(" to run the ")):
+	case bytes.Contains(reply, []byte(" the keys ")), bytes.Contains(reply, []byte(" a key\r\n")):
 		reason = "no permission to touch the specified keys"
-	case bytes.Contains(lost, []byte("the channels")):
+	case bytes.Contains(reply, []byte(" the channels ")), bytes.Contains(reply, []byte(" a channel\r\n")):
 		reason = "no permission to access one of the channels used as arguments to the command"
 	}
 	return resp.AppendError(nil, "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. "+

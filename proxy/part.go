@@ -196,7 +196,7 @@ func (p *part) redirected(b []byte) bool {
 	if p.replica {
 		return p.unserved(b)
 	}
-	if string(b) == noScript {
+	if string(b) == noScript || string(b) == noScriptOfValkey {
 		return p.heal()
 	}
 	if !s.server.up.Topology().Cluster() {

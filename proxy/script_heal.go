@@ -8,8 +8,12 @@ import (
 	"leash/proxy/upstream"
 )
 
-// noScript is how Redis answers EVALSHA when it does not have the script.
-const noScript = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
+// noScript is how Redis answers EVALSHA when it does not have the script, and
+// noScriptOfValkey how Valkey does from 8.1 on.
+const (
+	noScript         = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
+	noScriptOfValkey = "-NOSCRIPT No matching script.\r\n"
+)
 
 // heal answers NOSCRIPT of a node that joined or was restarted after the script
 // was loaded: it loads the script there, in the session's own lane, so that Redis

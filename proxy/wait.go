@@ -8,9 +8,6 @@ import (
 	"leash/proxy/upstream"
 )
 
-// ping moves a connection's replication offset to where its node is now.
-var ping = resp.AppendCommand(nil, "PING")
-
 // noteWrite remembers a node that the session writes to.
 func (s *session) noteWrite(n *upstream.Node) {
 	if n != nil && !slices.Contains(s.written, n) {
@@ -49,8 +46,8 @@ func (s *session) writtenNodes() (nodes []*upstream.Node, left bool) {
 // wait runs WAIT and WAITAOF (https://redis.io/docs/latest/commands/wait/).
 // Redis answers them for the connection's own writes, and the session's went
 // out on links that it shares; so each node it wrote to is asked on a private
-// connection whose offset a PING has moved past those writes. The least of the
-// answers is true of all. It counts everything that those nodes had written
+// connection of Leash's own user whose offset has been moved past those writes
+// (offset.go). The least of the answers is true of all. It counts everything that those nodes had written
 // before, others' writes too, so it may say less than a connection of one's own,
 // never more.
 func (s *session) wait(c *command, cmd resp.Command) bool {
@@ -70,7 +67,7 @@ func (s *session) wait(c *command, cmd resp.Command) bool {
 	}
 	b := &blocked{}
 	for _, n := range nodes {
-		b.pins = append(b.pins, &pin{session: s, link: n.Pin(s.lane, nil)})
+		b.pins = append(b.pins, &pin{session: s, link: n.Pin(s.server.up.ServiceLane(), nil)})
 	}
 	abort := func() {
 		for _, own := range b.pins {
@@ -78,19 +75,44 @@ func (s *session) wait(c *command, cmd resp.Command) bool {
 		}
 	}
 	var answers []*answer
-	ok := s.whileWatched(b, abort, func() { answers = s.waitOn(b.pins, bytes.Clone(cmd.Raw)) })
+	ok := s.whileWatched(b, abort, func() { answers = s.waitOn(b.pins, nodes, bytes.Clone(cmd.Raw)) })
 	for _, own := range b.pins {
 		own.release()
 	}
 	return ok && s.answer(leastAnswer(answers, left))
 }
 
-// waitOn sends PING and request on every connection and waits for the replies.
-func (s *session) waitOn(pins []*pin, request []byte) (answers []*answer) {
+// waitOn sends request on every connection, each to one of nodes, when its
+// offset has been moved, and waits for the replies. Where that failed the answer
+// is why.
+func (s *session) waitOn(pins []*pin, nodes []*upstream.Node, request []byte) (answers []*answer) {
+	failed := s.moveOffsets(pins, nodes)
+	for _, a := range failed {
+		if a == nil {
+			continue
+		}
+		if isRedirect(a.reply) {
+			a.reply = resp.AppendError(nil, tryAgain) // the client has asked for no slot
+		}
+		return []*answer{a}
+	}
+	for _, a := range s.askPins(pins, func(int) [][]byte { return [][]byte{request} }) {
+		answers = append(answers, a...)
+	}
+	return answers
+}
+
+// isRedirect reports whether a reply is about where a slot is.
+func isRedirect(reply []byte) bool {
+	return bytes.HasPrefix(reply, []byte("-MOVED ")) || bytes.HasPrefix(reply, []byte("-ASK "))
+}
+
+// askPins sends requests on every connection, and waits for all replies.
+func (s *session) askPins(pins []*pin, requests func(i int) [][]byte) (answers [][]*answer) {
 	var all []*gathering
-	for _, own := range pins {
-		g, a := s.submit(own.link, [][]byte{ping, request})
-		all, answers = append(all, g), append(answers, a...)
+	for i, own := range pins {
+		g, a := s.submit(own.link, requests(i))
+		all, answers = append(all, g), append(answers, a)
 	}
 	for i, g := range all {
 		g.await(pins[i].link)
@@ -104,14 +126,12 @@ func (s *session) waitOn(pins []*pin, request []byte) (answers []*answer) {
 func leastAnswer(answers []*answer, left bool) []byte {
 	var least []int64
 	var array bool
-	for i, a := range answers {
+	for _, a := range answers {
 		switch {
 		case a.lost:
 			return resp.AppendError(nil, msgUpstreamLost)
 		case a.isError():
 			return a.reply
-		case i%2 == 0: // the PING
-			continue
 		}
 		numbers, ok := integers(a.reply)
 		if !ok {

@@ -1,0 +1,99 @@
+package proxy
+
+import (
+	"bytes"
+	"crypto/rand"
+	"strconv"
+
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// WAIT answers for what its connection has written. Before Redis 7.2 any command
+// moves a connection's replication offset to where its node is now; later only
+// one that is replicated does, and WAIT on a connection that has written nothing
+// says at once that every replica has it (seen with Redis 8.0 and Valkey 8.1).
+// So a key of Leash's own is written there and deleted.
+
+// offsetTries is how often that is tried: a slot that is being moved takes no
+// new key.
+const offsetTries = 3
+
+var (
+	infoServer = resp.AppendCommand(nil, "INFO", "server")
+	ping       = resp.AppendCommand(nil, "PING")
+)
+
+// moveOffsets moves the replication offset of each connection to where its node
+// is now. failed has the answer that says why not, for each, or nil.
+func (s *session) moveOffsets(pins []*pin, nodes []*upstream.Node) (failed []*answer) {
+	failed = make([]*answer, len(pins))
+	writes := make([]bool, len(pins))
+	for i, a := range s.askPins(pins, func(int) [][]byte { return [][]byte{infoServer} }) {
+		writes[i] = !movesByReading(a[0].reply)
+	}
+	left := make([]int, len(pins)) // the places of those that are to be moved
+	for i := range left {
+		left[i] = i
+	}
+	for range offsetTries {
+		some := make([]*pin, len(left))
+		for k, i := range left {
+			some[k] = pins[i]
+		}
+		answers := s.askPins(some, func(k int) [][]byte {
+			if !writes[left[k]] {
+				return [][]byte{ping}
+			}
+			return writeNothing(s.topology, nodes[left[k]])
+		})
+		var again []int
+		for k, i := range left {
+			if failed[i] = firstFailure(answers[k]); failed[i] != nil {
+				again = append(again, i)
+			}
+		}
+		if left = again; len(left) == 0 {
+			break
+		}
+	}
+	return failed
+}
+
+// firstFailure is the first answer that is an error, or is lost; nil when there
+// is none.
+func firstFailure(answers []*answer) *answer {
+	for _, a := range answers {
+		if a.lost || a.isError() {
+			return a
+		}
+	}
+	return nil
+}
+
+// movesByReading reports whether a server moves a connection's offset by
+// commands that are not replicated, by its INFO.
+func movesByReading(info []byte) bool {
+	_, version, ok := bytes.Cut(info, []byte("\nredis_version:"))
+	if !ok {
+		return false
+	}
+	major, rest, _ := bytes.Cut(version, []byte("."))
+	minor, _, _ := bytes.Cut(rest, []byte("."))
+	m, err := strconv.Atoi(string(major))
+	if err != nil {
+		return false
+	}
+	n, err := strconv.Atoi(string(minor))
+	return err == nil && (m < 7 || m == 7 && n < 2)
+}
+
+// writeNothing is two commands that are replicated and leave nothing behind on
+// n: a key that nobody else has is written, for a second at most, and deleted.
+func writeNothing(t *upstream.Topology, n *upstream.Node) [][]byte {
+	key := []byte("leash:wait:" + rand.Text())
+	for i := 0; i < 1<<16 && t.Cluster() && t.Node(upstream.Slot(key)) != n; i++ { // most often after as many tries as there are masters
+		key = []byte("leash:wait:" + rand.Text())
+	}
+	return [][]byte{resp.AppendCommand(nil, "SET", string(key), "", "PX", "1000"), resp.AppendCommand(nil, "DEL", string(key))}
+}

@@ -1,0 +1,47 @@
+package proxy
+
+import (
+	"strings"
+	"testing"
+
+	"leash/internal/redistest"
+	"leash/proxy/resp"
+)
+
+func TestMovesByReading(t *testing.T) {
+	for info, want := range map[string]bool{
+		"$99\r\n# Server\r\nredis_version:7.0.15\r\n": true, "# Server\r\nredis_version:6.2.0\r\n": true,
+		"# Server\r\nredis_version:7.2.4\r\n": false, "# Server\r\nredis_version:8.0.2\r\n": false, "# Server\r\nredis_version:10.0.0\r\n": false,
+		"# Server\r\nredis_version:odd\r\n": false, "-NOPERM no\r\n": false, "": false,
+	} {
+		if got := movesByReading([]byte(info)); got != want {
+			t.Errorf("%q: got %v", info, got)
+		}
+	}
+}
+
+// TestWriteNothing: what moves a node's replication offset is taken by that node, and leaves nothing behind.
+func TestWriteNothing(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
+	l := startLeash(t, cluster.Addrs())
+	topology := l.up.Topology()
+	for _, n := range topology.Masters() {
+		node := dialAddr(t, n.Addr)
+		offset := func() string { return infoLine(do(t, node, "INFO", "replication"), "master_repl_offset") }
+		before := offset()
+		for _, request := range writeNothing(topology, n) {
+			cmd, _ := resp.ParseRequest(request)
+			args := make([]string, len(cmd.Args))
+			for i, a := range cmd.Args {
+				args[i] = string(a)
+			}
+			if reply := do(t, node, args...); strings.HasPrefix(reply, "-") {
+				t.Errorf("%q: got %q", args, reply)
+			}
+		}
+		if offset() == before {
+			t.Error("the offset is where it was")
+		}
+		want(t, node, ":0\r\n", "DBSIZE")
+	}
+}
