@@ -3,6 +3,7 @@ package lockcmd
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -224,4 +225,31 @@ func TestR32RepetitionIsUndoneAlone(t *testing.T) {
 			t.Error("told as a loss")
 		}
 	})
+}
+
+// TestR32WhatIsRepeatedIsWritten: since Redis 7.2 WAIT goes by what its own connection has written, so a repetition writes, too.
+func TestR32WhatIsRepeatedIsWritten(t *testing.T) {
+	t.Parallel()
+	rdb := dialServer(t, redistest.Start(t).Addr)
+	expired := func() (n int) {
+		_, after, _ := strings.Cut(rdb.Info(t.Context(), "commandstats").Val(), "cmdstat_pexpire:calls=")
+		fmt.Sscan(strings.Split(after, ",")[0], &n)
+		return n
+	}
+	for _, mode := range [][]string{nil, {"READ"}, {"WRITE"}} {
+		s, key := leash(t, rdb, Config{WatchdogTimeout: 10 * time.Minute}), newKey() // nothing is renewed meanwhile
+		a := connect(t, s)
+		token := a.token(append([]string{key, "OWNER", "x", "ID", "1"}, mode...)...)
+		left, before := rdb.PTTL(t.Context(), key).Val(), expired()
+		if got := a.token(append([]string{key, "OWNER", "x", "ID", "1"}, mode...)...); got != token {
+			t.Errorf("%s: got token %d, want %d", mode, got, token)
+		}
+		if n := expired() - before; n != 1 {
+			t.Errorf("%s: %d writes", mode, n)
+		}
+		if now := rdb.PTTL(t.Context(), key).Val(); now > left || now < left-time.Minute {
+			t.Errorf("%s: it lasts for %v, and did for %v", mode, now, left)
+		}
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+	}
 }
