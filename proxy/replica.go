@@ -14,14 +14,15 @@ import (
 // path at a time: either every call in flight is a read on its way to replicas,
 // or none is. It takes the path to the replicas when nothing is in flight, and
 // leaves it behind a barrier when something else than a read comes. Reads that
-// follow a write in a pipeline therefore go to the master, as the write does,
-// and see it. Nothing more is promised: a replica lags behind.
+// follow a write in a pipeline go to the master, as the write does, also when
+// that has been answered by then, and see it. Nothing more is promised: a replica lags behind.
 //
 // A session that holds or awaits a lock, that watches keys or caches what it
 // reads (CLIENT TRACKING) reads from masters, and so do all while slots are seen moving: the replica of a slot's
 // old master would answer nil for a key that has moved.
 type reads struct {
 	wanted   bool             // by the configuration
+	wrote    bool             // something else than reads stood in the pipeline before the current command
 	replicas bool             // the path taken
 	links    []*upstream.Link // by master's index, nil until used
 	chosen   time.Time        // when links were begun
@@ -86,7 +87,7 @@ func (s *session) takeReplicas() bool {
 	s.mu.Lock()
 	busy := s.calls > 0
 	s.mu.Unlock()
-	if busy {
+	if busy || s.reads.wrote {
 		return false
 	}
 	s.reads.replicas = true

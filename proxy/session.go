@@ -183,6 +183,7 @@ func (s *session) process() bool {
 			return false
 		}
 		if n == 0 {
+			s.reads.wrote = s.reads.wrote && len(s.in.unparsed()) > 0 // the pipeline goes on behind half a command
 			s.publish()
 			return s.tx == nil || s.tx.settle()
 		}
@@ -197,8 +198,11 @@ func (s *session) process() bool {
 func (s *session) dispatch(cmd resp.Command) bool {
 	c := s.server.commands.lookup(cmd.Args)
 	s.current = c
-	if s.reads.replicas && !(c != nil && c.readable) && !s.leaveReplicas() {
-		return false
+	if reads := c != nil && c.readable; !reads {
+		s.reads.wrote = true
+		if s.reads.replicas && !s.leaveReplicas() {
+			return false
+		}
 	}
 	if s.server.pauses.current.Load() != nil && !s.awaitUnpaused(c, cmd) {
 		return false
