@@ -32,7 +32,7 @@ func withPassword(o *options) { o.up.Password = "secret" }
 func TestPasswordProtectedRedisIsNotOpened(t *testing.T) {
 	l := startLeash(t, []string{secured(t).Addr}, withPassword)
 	client := l.dial(t)
-	for _, cmd := range []string{"GET a", "SET a 1", "MGET a b", "PING", "ECHO x", "DBSIZE", "INFO", "CLIENT ID", "SELECT 0", "SCRIPT LOAD x", "COMMAND", "PUBLISH a b", "LOCK.ACQUIRE a", "LOCK.INFO a", "BLPOP a 0", "CLIENT SETINFO LIB-NAME x"} {
+	for _, cmd := range []string{"GET a", "SET a 1", "MGET a b", "PING", "ECHO x", "DBSIZE", "INFO", "CLIENT ID", "SELECT 0", "SCRIPT LOAD x", "COMMAND", "PUBLISH a b", "LOCK.ACQUIRE a", "LOCK.INFO a", "BLPOP a 0", "WAIT 0 0", "CLIENT SETINFO LIB-NAME x"} {
 		want(t, client, "-NOAUTH Authentication required.\r\n", strings.Fields(cmd)...)
 	}
 	if got := do(t, client, "AUTH", "wrong"); !strings.HasPrefix(got, "-WRONGPASS ") {

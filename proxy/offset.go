@@ -2,8 +2,10 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"strconv"
+	"strings"
 
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -24,14 +26,28 @@ var (
 	ping       = resp.AppendCommand(nil, "PING")
 )
 
+// offset is how a connection's replication offset is moved.
+type offset struct {
+	node   *upstream.Node
+	lane   upstream.Lane // of the connection: the session's, or Leash's own where it writes
+	writes bool
+}
+
+// offsetOf finds out what moves offsets on n. It blocks for a round trip.
+func (s *session) offsetOf(n *upstream.Node) offset {
+	ctx, cancel := context.WithTimeout(s.ctx, permitTimeout)
+	defer cancel()
+	own := s.server.up.ServiceLane()
+	if info, err := n.Link(own).Ask(ctx, infoServer); err == nil && movesByReading(info) {
+		return offset{node: n, lane: s.lane}
+	}
+	return offset{node: n, lane: own, writes: true}
+}
+
 // moveOffsets moves the replication offset of each connection to where its node
 // is now. failed has the answer that says why not, for each, or nil.
-func (s *session) moveOffsets(pins []*pin, nodes []*upstream.Node) (failed []*answer) {
+func (s *session) moveOffsets(pins []*pin, offsets []offset) (failed []*answer) {
 	failed = make([]*answer, len(pins))
-	writes := make([]bool, len(pins))
-	for i, a := range s.askPins(pins, func(int) [][]byte { return [][]byte{infoServer} }) {
-		writes[i] = !movesByReading(a[0].reply)
-	}
 	left := make([]int, len(pins)) // the places of those that are to be moved
 	for i := range left {
 		left[i] = i
@@ -42,10 +58,10 @@ func (s *session) moveOffsets(pins []*pin, nodes []*upstream.Node) (failed []*an
 			some[k] = pins[i]
 		}
 		answers := s.askPins(some, func(k int) [][]byte {
-			if !writes[left[k]] {
+			if !offsets[left[k]].writes {
 				return [][]byte{ping}
 			}
-			return writeNothing(s.topology, nodes[left[k]])
+			return writeNothing(s.topology, offsets[left[k]].node)
 		})
 		var again []int
 		for k, i := range left {
@@ -75,18 +91,23 @@ func firstFailure(answers []*answer) *answer {
 // commands that are not replicated, by its INFO.
 func movesByReading(info []byte) bool {
 	_, version, ok := bytes.Cut(info, []byte("\nredis_version:"))
-	if !ok {
-		return false
-	}
-	major, rest, _ := bytes.Cut(version, []byte("."))
-	minor, _, _ := bytes.Cut(rest, []byte("."))
-	m, err := strconv.Atoi(string(major))
+	return ok && isBefore72(string(version))
+}
+
+// isBefore72 reports whether a version is one before Redis 7.2.
+func isBefore72(version string) bool {
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	m, err := strconv.Atoi(major)
 	if err != nil {
 		return false
 	}
-	n, err := strconv.Atoi(string(minor))
+	n, err := strconv.Atoi(minor)
 	return err == nil && (m < 7 || m == 7 && n < 2)
 }
+
+// waits reports whether a command is WAIT or WAITAOF.
+func (c *command) waits() bool { return c.name == "wait" || c.name == "waitaof" }
 
 // writeNothing is two commands that are replicated and leave nothing behind on
 // n: a key that nobody else has is written, for a second at most, and deleted.

@@ -215,6 +215,8 @@ func (t *transaction) complain(c *command, cmd resp.Command) bool {
 		return s.unknown(cmd)
 	case c.class == refused, c.refusalOf(cmd.Args) != "":
 		return c.run(s, c, cmd)
+	case c.waits():
+		return s.fail("ERR '" + c.name + "' is not allowed inside MULTI: since Redis 7.2 it tells nothing there of what this connection has written before")
 	}
 	return s.fail("ERR '" + c.name + "' is not allowed inside MULTI before a cluster, whose nodes have no common transaction")
 }

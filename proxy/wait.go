@@ -46,12 +46,11 @@ func (s *session) writtenNodes() (nodes []*upstream.Node, left bool) {
 // wait runs WAIT and WAITAOF (https://redis.io/docs/latest/commands/wait/).
 // Redis answers them for the connection's own writes, and the session's went
 // out on links that it shares; so each node it wrote to is asked on a private
-// connection of Leash's own user whose offset has been moved past those writes
-// (offset.go). The least of the answers is true of all. It counts everything that those nodes had written
+// connection whose offset has been moved past those writes (offset.go). The least of the answers is true of all. It counts everything that those nodes had written
 // before, others' writes too, so it may say less than a connection of one's own,
 // never more.
 func (s *session) wait(c *command, cmd resp.Command) bool {
-	if !s.mayRun(c, cmd) {
+	if !s.ready(c, cmd) {
 		return true
 	}
 	if !s.adoptTopology() || !s.barrier() {
@@ -66,8 +65,10 @@ func (s *session) wait(c *command, cmd resp.Command) bool {
 		nodes = append(nodes, s.topology.Masters()[s.keyless])
 	}
 	b := &blocked{}
-	for _, n := range nodes {
-		b.pins = append(b.pins, &pin{session: s, link: n.Pin(s.server.up.ServiceLane(), nil)})
+	offsets := make([]offset, len(nodes))
+	for i, n := range nodes {
+		offsets[i] = s.offsetOf(n)
+		b.pins = append(b.pins, &pin{session: s, link: n.Pin(offsets[i].lane, nil)})
 	}
 	abort := func() {
 		for _, own := range b.pins {
@@ -75,36 +76,34 @@ func (s *session) wait(c *command, cmd resp.Command) bool {
 		}
 	}
 	var answers []*answer
-	ok := s.whileWatched(b, abort, func() { answers = s.waitOn(b.pins, nodes, bytes.Clone(cmd.Raw)) })
+	ok := s.whileWatched(b, abort, func() {
+		var stuck bool
+		answers, stuck = s.waitOn(b.pins, offsets, bytes.Clone(cmd.Raw))
+		left = left || stuck
+	})
 	for _, own := range b.pins {
 		own.release()
 	}
 	return ok && s.answer(leastAnswer(answers, left))
 }
 
-// waitOn sends request on every connection, each to one of nodes, when its
-// offset has been moved, and waits for the replies. Where that failed the answer
-// is why.
-func (s *session) waitOn(pins []*pin, nodes []*upstream.Node, request []byte) (answers []*answer) {
-	failed := s.moveOffsets(pins, nodes)
-	for _, a := range failed {
-		if a == nil {
-			continue
+// waitOn sends request on every connection, when its offset has been moved, and
+// waits for the replies. stuck tells that one could not be moved: what its node
+// says is then no news of the session's writes.
+func (s *session) waitOn(pins []*pin, offsets []offset, request []byte) (answers []*answer, stuck bool) {
+	for _, a := range s.moveOffsets(pins, offsets) {
+		switch {
+		case a == nil:
+		case a.lost, bytes.HasPrefix(a.reply, []byte("-NOPERM ")), bytes.HasPrefix(a.reply, []byte("-NOAUTH ")):
+			return []*answer{a}, true
+		default: // no write is taken there now, for one of Redis's reasons
+			stuck = true
 		}
-		if isRedirect(a.reply) {
-			a.reply = resp.AppendError(nil, tryAgain) // the client has asked for no slot
-		}
-		return []*answer{a}
 	}
 	for _, a := range s.askPins(pins, func(int) [][]byte { return [][]byte{request} }) {
 		answers = append(answers, a...)
 	}
-	return answers
-}
-
-// isRedirect reports whether a reply is about where a slot is.
-func isRedirect(reply []byte) bool {
-	return bytes.HasPrefix(reply, []byte("-MOVED ")) || bytes.HasPrefix(reply, []byte("-ASK "))
+	return answers, stuck
 }
 
 // askPins sends requests on every connection, and waits for all replies.
