@@ -61,10 +61,10 @@ const GraceAuto = time.Duration(-1)
 type graces struct {
 	service *Service
 	lasts   atomic.Int64 // the grace in nanoseconds; 0 before it is known
-	failing bool         // the last round failed in part; belongs to watch
 
 	// mu guards the fields below.
 	mu       sync.Mutex
+	failing  bool                  // the last round failed in part
 	known    map[string]*incumbent // by replication id
 	bonds    []bond                // who serves each slot; one for a single Redis
 	turns    map[int]chan struct{} // of size 1, by a master's first slot: somebody looks at it

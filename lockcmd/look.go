@@ -112,13 +112,16 @@ func (g *graces) turn(slot int) chan struct{} {
 
 // complain is about a round of looks that failed in part: it is logged when that begins.
 func (g *graces) complain(err error) {
+	g.mu.Lock()
+	begins := err != nil && !g.failing
+	g.failing = err != nil
+	g.mu.Unlock()
 	if err != nil {
 		g.service.suspect(unsent)
-		if !g.failing {
-			g.service.log.Warn("not every master tells which one it is, those grant no locks that they did not grant before", "err", err)
-		}
 	}
-	g.failing = err != nil
+	if begins {
+		g.service.log.Warn("not every master tells which one it is, those grant no locks that they did not grant before", "err", err)
+	}
 }
 
 // owned are the slots of each master.
