@@ -174,7 +174,7 @@ func (a *assembly) lend() result {
 	for i, h := range a.holds {
 		room <- struct{}{}
 		wg.Go(func() {
-			errs[i] = h.lend(a.wishes[i].ttl, a.deadline())
+			errs[i] = h.lend(a.bundle, a.wishes[i].ttl, a.deadline())
 			<-room
 		})
 	}
@@ -303,18 +303,18 @@ func (a *assembly) endWait() {
 	}
 }
 
-// isNew reports whether h is of an assembly that goes on.
-func (h *hold) isNew() bool {
+// isIn reports whether h was taken for that bundle.
+func (h *hold) isIn(b *bundle) bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	return h.rare().bundle != nil
+	return h.rare().bundle == b
 }
 
 // turnsToLease makes a hold of an assembly that is renewed one that is not.
-func (h *hold) turnsToLease() bool {
+func (h *hold) turnsToLease(of *bundle) bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	if h.rare().bundle == nil || h.lease || h.state != held {
+	if h.rare().bundle != of || h.lease || h.state != held {
 		return false
 	}
 	h.lease = true

@@ -73,7 +73,7 @@ func (b *breaking) answer() int64 {
 
 func (b *breaking) run() error {
 	l, err := b.service.inspect(b.lock, b.until)
-	if err == nil && l.owner == "" {
+	if err == nil && len(l.holds) == 0 && (l.owner == "" || l.mode != plain.name) { // beside Java's readers there may be ours
 		l, _, _, err = b.service.seek(b.lock, options{}, b.until)
 	}
 	for _, f := range l.others {

@@ -149,16 +149,16 @@ func (h *hold) lasts(ttl time.Duration, until time.Time) {
 
 // lend makes h, which is renewed and which nobody else knows of yet, a lease. One that was entered again is let be, and one that Redis does
 // not have any more is forgotten.
-func (h *hold) lend(ttl time.Duration, until time.Time) error {
+func (h *hold) lend(of *bundle, ttl time.Duration, until time.Time) error {
 	s := h.carrier.service
-	if !h.isNew() {
+	if !h.isIn(of) {
 		return nil
 	}
 	if !h.open(until) {
 		return errRefused
 	}
 	defer h.close()
-	if !h.turnsToLease() {
+	if !h.turnsToLease(of) {
 		return nil
 	}
 	l, err := s.inspect(h.lock(), until)
