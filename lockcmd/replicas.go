@@ -81,11 +81,17 @@ func (s *Service) runCopied(ctx context.Context, r *request, limit time.Time) (a
 	if redis.HasErrorPrefix(err, "ASK") {
 		return r.script.run(ctx, rdb, r.keys, r.args)
 	}
-	if err == nil && numbers(reply)[0] == 1 {
+	if err == nil && numbers(reply)[0] == 1 && s.isCopyable(ctx, conn, r.keys[0]) {
 		patience := max(min(r.patience, time.Until(limit)-replicaMargin), time.Millisecond)
 		r.copied = conn.Wait(ctx, int(r.copies), patience).Val() // none, if it does not say
 	}
 	return reply, err
+}
+
+// isCopyable lets WAIT on this connection speak of what is known of a lock by now, and reports whether that was done.
+func (s *Service) isCopyable(ctx context.Context, conn processor, key string) bool {
+	reply, err := copiedScript.run(ctx, conn, []string{key}, nil)
+	return err == nil && numbers(reply)[0] == 1
 }
 
 // patience is how long a grant of t waits for replicas.

@@ -40,6 +40,7 @@ var (
 
 	acquireFairScript = loadScript("acquire", "queue", "turn", "master")
 	leaveScript       = loadScript("leave", "queue")
+	copiedScript      = loadScript("copied")
 
 	inspectRWScript = loadScript("rw_inspect", "rw_read", "rw")
 )

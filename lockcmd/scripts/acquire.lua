@@ -27,15 +27,10 @@ if not h[1] then
   if not free then return {0, left} end
 elseif h[3] then return {5}
 elseif r[CARRIER] ~= carrier then return {2, r[TOKEN] or '', r[CARRIER] or '', r[ID] or '-'}
-elseif tonumber(r[REQ]) == req then
-  again(KEYS[1])
-  return {1, tonumber(r[REPLY]), left}
+elseif tonumber(r[REQ]) == req then return {1, tonumber(r[REPLY]), left}
 elseif tonumber(r[REQ]) > req then return {4}
 elseif want == r[TOKEN] then
-  if r[ID] ~= '-' and r[ID] == ARGV[8] then
-    again(KEYS[1])
-    return {1, tonumber(r[TOKEN]), left, 1}
-  end
+  if r[ID] ~= '-' and r[ID] == ARGV[8] then return {1, tonumber(r[TOKEN]), left, 1} end
   if renewed(ARGV[6]) then -- else, and for what else it was first taken under, it stays as it is
     r[TTL] = renewed(r[OPTS]) and math.max(tonumber(r[TTL]), ttl) or ttl
     r[OPTS] = 'w' .. string.sub(r[OPTS], 2)

@@ -9,10 +9,7 @@ local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
 if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and {-1} or h end
 local left, r = redis.call('PTTL', KEYS[1]), parse(h[2])
 if not h[1] or r[TOKEN] ~= ARGV[2] or (ARGV[5] ~= '' and r[ID] ~= ARGV[5]) then return {-1} end
-if r[CARRIER] == ARGV[6] then
-  again(KEYS[1])
-  return {1, tonumber(r[TOKEN]), left, tonumber(h[1]), age(r), h[2]}
-end
+if r[CARRIER] == ARGV[6] then return {1, tonumber(r[TOKEN]), left, tonumber(h[1]), age(r), h[2]} end
 if r[CARRIER] ~= ARGV[3] or (ARGV[4] ~= '' and r[REQ] ~= ARGV[4]) then return {-1} end
 if renewed(r[OPTS]) then
   raise(KEYS[1], left, tonumber(r[TTL]))

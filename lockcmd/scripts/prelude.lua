@@ -57,10 +57,6 @@ local function pass(key)
   if left >= 0 then redis.call('PEXPIRE', key, math.max(left, 1)) else redis.call('PERSIST', key) end
 end
 
--- again lets WAIT on this connection count what an earlier request has done, which came on another one: since Redis 7.2 it goes by what its own
--- connection has written.
-local function again(key) pass(key) end
-
 -- number reads the integer a string holds, 0 for no string; nil and an error to answer when it holds none, or one that Lua cannot count.
 local function number(key)
   local v = redis.pcall('GET', key)

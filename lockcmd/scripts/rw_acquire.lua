@@ -12,16 +12,10 @@ if left ~= -2 and h[1] ~= 'read' and h[1] ~= 'write' then return h[2] and {5} or
 local fresh, mine = left == -2, n > 0 and lasts(key, leash, field, n) or 0
 if mine > 0 then
   if r[CARRIER] ~= carrier then return {2, r[TOKEN] or '', r[CARRIER] or '', r[ID] or '-'} end
-  if tonumber(r[REQ]) == req then
-    again(key)
-    return {1, tonumber(r[REPLY]), mine}
-  end
+  if tonumber(r[REQ]) == req then return {1, tonumber(r[REPLY]), mine} end
   if tonumber(r[REQ]) > req then return {4} end
   if want == r[TOKEN] then
-    if r[ID] ~= '-' and r[ID] == ARGV[8] then
-      again(key)
-      return {1, tonumber(r[TOKEN]), mine, 1}
-    end
+    if r[ID] ~= '-' and r[ID] == ARGV[8] then return {1, tonumber(r[TOKEN]), mine, 1} end
     return enter(key, leash, field, n, r, mine)
   end -- else: what lies here was granted to nobody by a late copy; it is replaced
 end

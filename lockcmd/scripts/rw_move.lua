@@ -8,10 +8,7 @@ local n, r, _, err = find(key, leash, field)
 if err then return err end
 local left = n > 0 and lasts(key, leash, field, n) or 0
 if left == 0 or r[TOKEN] ~= ARGV[2] or (ARGV[5] ~= '' and r[ID] ~= ARGV[5]) then return {-1} end
-if r[CARRIER] == ARGV[6] then
-  again(key)
-  return {1, tonumber(r[TOKEN]), left, n, age(r), record(r)}
-end
+if r[CARRIER] == ARGV[6] then return {1, tonumber(r[TOKEN]), left, n, age(r), record(r)} end
 if r[CARRIER] ~= ARGV[3] or (ARGV[4] ~= '' and r[REQ] ~= ARGV[4]) then return {-1} end
 if renewed(r[OPTS]) then
   left = math.max(left, tonumber(r[TTL]))
