@@ -46,9 +46,10 @@ func (s *session) writtenNodes() (nodes []*upstream.Node, left bool) {
 // wait runs WAIT and WAITAOF (https://redis.io/docs/latest/commands/wait/).
 // Redis answers them for the connection's own writes, and the session's went
 // out on links that it shares; so each node it wrote to is asked on a private
-// connection whose offset has been moved past those writes (offset.go). The least of the answers is true of all. It counts everything that those nodes had written
-// before, others' writes too, so it may say less than a connection of one's own,
-// never more.
+// connection whose offset has been moved past those writes (offset.go). The
+// least of the answers is true of all. It counts everything that those nodes had
+// written before, others' writes too, so it may say less than a connection of
+// one's own, never more.
 func (s *session) wait(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
