@@ -33,15 +33,17 @@ type offset struct {
 	writes bool
 }
 
-// offsetOf finds out what moves offsets on n. It blocks for a round trip.
-func (s *session) offsetOf(n *upstream.Node) offset {
+// offsetOf finds out what moves offsets on n; ok is false when n does not
+// answer. It blocks for a round trip.
+func (s *session) offsetOf(n *upstream.Node) (o offset, ok bool) {
 	ctx, cancel := context.WithTimeout(s.ctx, permitTimeout)
 	defer cancel()
 	own := s.server.up.ServiceLane()
-	if info, err := n.Link(own).Ask(ctx, infoServer); err == nil && movesByReading(info) {
-		return offset{node: n, lane: s.lane}
+	info, err := n.Link(own).Ask(ctx, infoServer)
+	if err == nil && movesByReading(info) {
+		return offset{node: n, lane: s.lane}, true
 	}
-	return offset{node: n, lane: own, writes: true}
+	return offset{node: n, lane: own, writes: true}, err == nil
 }
 
 // moveOffsets moves the replication offset of each connection to where its node

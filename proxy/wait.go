@@ -65,11 +65,16 @@ func (s *session) wait(c *command, cmd resp.Command) bool {
 		}
 		nodes = append(nodes, s.topology.Masters()[s.keyless])
 	}
-	b := &blocked{}
 	offsets := make([]offset, len(nodes))
 	for i, n := range nodes {
-		offsets[i] = s.offsetOf(n)
-		b.pins = append(b.pins, &pin{session: s, link: n.Pin(offsets[i].lane, nil)})
+		var ok bool
+		if offsets[i], ok = s.offsetOf(n); !ok {
+			return s.fail(msgUpstreamDown)
+		}
+	}
+	b := &blocked{}
+	for _, o := range offsets {
+		b.pins = append(b.pins, &pin{session: s, link: o.node.Pin(o.lane, nil)})
 	}
 	abort := func() {
 		for _, own := range b.pins {
