@@ -23,7 +23,7 @@ func TestRecordedPair(t *testing.T) {
 		if want := command("EVALSHA", "b", "1", "bench:5:0", "me", token); err != nil || complete || string(got) != string(want) {
 			t.Errorf("got %q, %v, %v, want %q", got, complete, err, want)
 		}
-		if got, complete, err := p.hear([]byte(":1\r\n"), nil); err != nil || !complete || len(got) > 0 {
+		if got, complete, err := p.hear([]byte("*3\r\n:1\r\n:0\r\n:0\r\n"), nil); err != nil || !complete || len(got) > 0 {
 			t.Errorf("got %q, %v, %v", got, complete, err)
 		}
 	}
@@ -38,10 +38,12 @@ func TestPairIsChecked(t *testing.T) {
 		{lockPair("k"), []string{"$-1\r\n"}, "got a nil"},
 		{lockPair("k"), []string{":0\r\n"}, "got [0], want a token"},
 		{lockPair("k"), []string{":5\r\n", ":0\r\n"}, "got [0], want 1"},
+		{lockPair("k"), []string{":5\r\n", "*3\r\n:1\r\n:0\r\n:0\r\n"}, "got [1 0 0], want 1"},
 		{lockPair("k"), []string{":5\r\n", "-LOCKNOTHELD no\r\n"}, "LOCKNOTHELD"},
 		{lockPair("k"), []string{":5\r\n:1\r\n"}, "behind it"},
 		{recorded.pair("k"), []string{"*2\r\n:0\r\n:30000\r\n"}, "got [0 30000], want 1 and a token"},
 		{recorded.pair("k"), []string{"*3\r\n:1\r\n:5\r\n:30000\r\n"}, "token 5: want one of 16 digits"},
+		{recorded.pair("k"), []string{"*3\r\n:1\r\n:1700000000000009\r\n:30000\r\n", ":-1\r\n"}, "got [-1], want 1"},
 	} {
 		c.pair.begin(nil)
 		var err error
