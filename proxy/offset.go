@@ -46,32 +46,17 @@ func (s *session) offsetOf(n *upstream.Node) (o offset, ok bool) {
 	return offset{node: n, lane: own, writes: true}, err == nil
 }
 
-// moveOffsets moves the replication offset of each connection to where its node
-// is now. failed has the answer that says why not, for each, or nil.
-func (s *session) moveOffsets(pins []*pin, offsets []offset) (failed []*answer) {
-	failed = make([]*answer, len(pins))
-	left := make([]int, len(pins)) // the places of those that are to be moved
-	for i := range left {
-		left[i] = i
-	}
+// moveOffset moves the replication offset of a private connection to where its
+// node is now. failed is the answer that says why not, or nil.
+func (s *session) moveOffset(own *pin, o offset) (failed *answer) {
 	for range offsetTries {
-		some := make([]*pin, len(left))
-		for k, i := range left {
-			some[k] = pins[i]
+		requests := [][]byte{ping}
+		if o.writes {
+			requests = writeNothing(s.topology, o.node)
 		}
-		answers := s.askPins(some, func(k int) [][]byte {
-			if !offsets[left[k]].writes {
-				return [][]byte{ping}
-			}
-			return writeNothing(s.topology, offsets[left[k]].node)
-		})
-		var again []int
-		for k, i := range left {
-			if failed[i] = firstFailure(answers[k]); failed[i] != nil {
-				again = append(again, i)
-			}
-		}
-		if left = again; len(left) == 0 {
+		g, answers := s.submit(own.link, requests)
+		g.await(own.link)
+		if failed = firstFailure(answers); failed == nil || failed.lost {
 			break
 		}
 	}

@@ -97,8 +97,8 @@ func (s *session) wait(c *command, cmd resp.Command) bool {
 // waits for the replies. stuck tells that one could not be moved: what its node
 // says is then no news of the session's writes.
 func (s *session) waitOn(pins []*pin, offsets []offset, request []byte) (answers []*answer, stuck bool) {
-	for _, a := range s.moveOffsets(pins, offsets) {
-		switch {
+	for i, own := range pins {
+		switch a := s.moveOffset(own, offsets[i]); {
 		case a == nil:
 		case a.lost, bytes.HasPrefix(a.reply, []byte("-NOPERM ")), bytes.HasPrefix(a.reply, []byte("-NOAUTH ")):
 			return []*answer{a}, true
@@ -106,23 +106,15 @@ func (s *session) waitOn(pins []*pin, offsets []offset, request []byte) (answers
 			stuck = true
 		}
 	}
-	for _, a := range s.askPins(pins, func(int) [][]byte { return [][]byte{request} }) {
-		answers = append(answers, a...)
-	}
-	return answers, stuck
-}
-
-// askPins sends requests on every connection, and waits for all replies.
-func (s *session) askPins(pins []*pin, requests func(i int) [][]byte) (answers [][]*answer) {
 	var all []*gathering
-	for i, own := range pins {
-		g, a := s.submit(own.link, requests(i))
-		all, answers = append(all, g), append(answers, a)
+	for _, own := range pins {
+		g, a := s.submit(own.link, [][]byte{request})
+		all, answers = append(all, g), append(answers, a...)
 	}
 	for i, g := range all {
 		g.await(pins[i].link)
 	}
-	return answers
+	return answers, stuck
 }
 
 // leastAnswer is the reply to WAIT or WAITAOF made of those of all nodes: an
