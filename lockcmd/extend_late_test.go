@@ -99,3 +99,36 @@ func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
 		})
 	}
 }
+
+// TestR24ALookThatComesLateDoesNotShortenALease: it waited on its way to Redis, which says what is left when it comes. Nothing is known to have
+// changed, and LOCK.TTL must not deny the lease's last second.
+func TestR24ALookThatComesLateDoesNotShortenALease(t *testing.T) {
+	s, _, p := faulty(t, Config{UpstreamTimeout: 10 * time.Second})
+	for _, mode := range [][]string{nil, {"READ"}} {
+		a, key, look := connect(t, s), newKey(), renewScript
+		if mode != nil {
+			look = read.renew
+		}
+		a.token(append([]string{key, "LEASE", "60000"}, mode...)...)
+		h := a.carrier.mine(key, options{})
+		var safe time.Time
+		asked := func(meanwhile func()) {
+			looks := s.watchdog.Stats.Renewals.Load()
+			safe = s.watchdog.Until(&h.watch)
+			s.watchdog.Check(&h.watch)
+			meanwhile()
+			eventually(t, soon, "Redis has said how long it lasts", func() bool { return s.watchdog.Stats.Renewals.Load() > looks })
+		}
+		asked(func() {}) // from now on Redis has the script
+		late := p.HoldBefore(running(look, key))
+		asked(func() {
+			<-late.Struck()
+			time.Sleep(2 * time.Second)
+			late.Release()
+		})
+		if lost := safe.Sub(s.watchdog.Until(&h.watch)); lost > time.Second {
+			t.Errorf("%v: the lease ends %v earlier", mode, lost)
+		}
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+	}
+}

@@ -158,7 +158,7 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err
 			if !b.Lease && h.mode() == read {
 				h.sees(millis(n-1), b)
 			} else if !s.older(ctx, h, millis(n-1), sent) { // else it is to be put right
-				s.watchdog.Correct(b.Holds[i], renewal.Until(sent, millis(n-1)), sent)
+				s.watchdog.Heard(b.Holds[i], millis(n-1), sent)
 			}
 		case n == 0:
 			out[i] = renewal.Gone

@@ -24,6 +24,7 @@ type group struct {
 	roll     *roster.Roster[Hold] // the Watchdog's
 	holds    []uint32             // by their entries in roll
 	known    map[*Hold]moment     // of leases: what was found out before is older than until. Others do without, there may be a million of them
+	doubted  map[*Hold]bool       // of leases: the last answer was too slow to say whether until is true still
 	due      moment               // when to ask the store next; while busy, when it was to be asked
 	deadline moment               // the earliest until of its holds, or an earlier moment: looking once too often does no harm
 	regular  bool                 // due is a time of its rhythm, not one at which to try again
@@ -70,16 +71,9 @@ func (g *group) add(h *Hold, known moment) {
 	}
 }
 
-// learn says that what is found out before known is older than the until of h, a lease.
-func (g *group) learn(h *Hold, known moment) {
-	if g.known == nil {
-		g.known = make(map[*Hold]moment)
-	}
-	g.known[h] = known
-}
-
 func (g *group) remove(h *Hold) {
 	delete(g.known, h)
+	delete(g.doubted, h)
 	last := len(g.holds) - 1
 	g.holds[h.at] = g.holds[last]
 	g.roll.At(g.holds[last]).at = h.at
@@ -143,9 +137,6 @@ func (k groupKey) canWait() time.Duration {
 	}
 	return k.ttl / 12
 }
-
-// ending is how often leases of the group are looked at that are over as far as is known.
-func (k groupKey) ending() time.Duration { return max(min(k.ttl/12, endingEvery), minTTL/3) }
 
 // groupHeap orders groups by wake; container/heap's Interface. Each place has its group's wake at hand: the groups lie all over the memory.
 type groupHeap []place

@@ -118,28 +118,6 @@ func (w *Watchdog) Pace(h *Hold, every time.Duration) {
 	w.join(h, known, g.groupKey, every)
 }
 
-// Correct sets until when a lease is safe, which may be earlier than planned: the store was asked at asked, and says so. What was planned
-// or found out since counts more. It does nothing for a hold that is renewed, or not kept.
-func (w *Watchdog) Correct(h *Hold, until, asked time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	g := w.groupOf(h)
-	if g == nil || !g.lease || w.moment(asked) < g.known[h] {
-		return
-	}
-	h.until = w.moment(until)
-	g.learn(h, w.moment(asked))
-	switch {
-	case g.every <= g.ending() && h.until > w.now(): // somebody has made it last
-		g.remove(h)
-		w.join(h, w.moment(asked), g.groupKey, 0)
-	case h.until < g.deadline:
-		g.deadline = h.until
-		w.place(g)
-		w.nudge()
-	}
-}
-
 // Remove ends the keeping of h and returns its Until; zero when it was not kept. A renewal on its way does no harm if the
 // store looks whose hold it renews.
 func (w *Watchdog) Remove(h *Hold) time.Time {

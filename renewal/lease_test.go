@@ -1,0 +1,68 @@
+package renewal
+
+import (
+	"testing"
+	"time"
+)
+
+// TestR24ASlowAnswerAboutALease may have come from the store when it was asked or just now: unless it proves that somebody has shortened the lease,
+// the store is asked once more before less is believed.
+func TestR24ASlowAnswerAboutALease(t *testing.T) {
+	const slow = 850 * time.Millisecond
+	for _, row := range []struct {
+		name    string
+		left    time.Duration // as the store has said
+		takes   time.Duration // from when it was asked
+		answers int           // that are needed to believe it
+	}{
+		{"slow on its way there", ttl - slow, slow, 2},
+		{"slow on its way back", ttl, slow, 1},
+		{"hardly slow", ttl - slowAnswer/2, slowAnswer / 2, 1},
+		{"shortened by as much as it was slow", ttl - 2*slow, slow, 1},
+		{"shortened by much", ttl / 2, slow, 1},
+		{"made to last", ttl * 2, slow, 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *bench) {
+				h, o := w.lease(1, ttl)
+				before := w.Until(h)
+				for n := 1; n <= row.answers; n++ {
+					asked := time.Now()
+					rest(row.takes)
+					count := w.store.count(h)
+					w.Heard(h, row.left, asked)
+					rest(time.Millisecond)
+					want, more := Until(asked, row.left), 0
+					if n < row.answers {
+						want, more = before, 1
+					}
+					if got := w.Until(h); !got.Equal(want) {
+						t.Errorf("after answer %d it is safe for %v longer than it was, want %v", n, got.Sub(before), want.Sub(before))
+					}
+					if got := w.store.count(h) - count; got != more {
+						t.Errorf("after answer %d the store was asked %d times, want %d", n, got, more)
+					}
+					row.left -= row.takes
+				}
+				o.want(t, "")
+			})
+		})
+	}
+}
+
+// TestHeardOfAHoldThatIsRenewed or is not kept: it does nothing.
+func TestHeardOfAHoldThatIsRenewed(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *bench) {
+		h, _ := w.grant(1, ttl)
+		before := w.Until(h)
+		w.Heard(h, time.Second, time.Now())
+		if got := w.Until(h); !got.Equal(before) {
+			t.Errorf("it is safe for %v longer", got.Sub(before))
+		}
+		w.Remove(h)
+		w.Heard(h, time.Second, time.Now())
+		if got := w.Until(h); !got.IsZero() {
+			t.Errorf("it is kept until %v", got)
+		}
+	})
+}
