@@ -278,6 +278,20 @@ func (l *Leash) missing(lines []string) (missing []string, err error) {
 	return missing, err
 }
 
+// Said is the first line of the log, of all its runs, that has one of these words; "" when none has.
+func (l *Leash) Said(words ...string) (line string, err error) {
+	b, err := os.ReadFile(l.Log)
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(b)) {
+		if slices.ContainsFunc(words, func(word string) bool { return strings.Contains(line, word) }) {
+			return strings.TrimSpace(line), nil
+		}
+	}
+	return "", nil
+}
+
 // LogTail is the end of the output, for errors.
 func (l *Leash) LogTail() string {
 	b, err := os.ReadFile(l.Log)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"syscall"
 	"time"
 
@@ -86,6 +87,9 @@ func (l *lane) pauseLeash() error {
 
 func (l *lane) killLeash() error {
 	leash := l.leash()
+	if leash.Crashed() {
+		return fmt.Errorf("it had crashed: %s", leash.LogTail())
+	}
 	leash.Kill()
 	l.weather.crowned(l.spell)
 	time.Sleep(l.between(0, 2*time.Second))

@@ -74,7 +74,7 @@ func trial(ctx context.Context, opt options, b *bed, settled func() error, log *
 	h, t := newHistory(sky, b.logs()...), newTally()
 	a := newAudit(b, h, t, opt.graceTime())
 	b.counters.renew()
-	n := &nemesis{bed: b, history: h, weather: sky, log: log, faults: chosen(opt.faults, opt.forget), grace: opt.grace, seed: opt.seed, struck: make(map[string]int)}
+	n := newNemesis(b, h, opt, log)
 	looking, stopLooking := context.WithCancel(ctx)
 	defer stopLooking()
 	var lookers sync.WaitGroup
@@ -101,7 +101,7 @@ func trial(ctx context.Context, opt options, b *bed, settled func() error, log *
 	stayed, smooth, lingered := h.lingered()
 	fmt.Fprintf(out, "a lock stayed for %v at most after its holder's end, for %v if what was broken does not count,\nand was free for %v at most while somebody waited, a fair one for %v\n",
 		round(stayed), round(smooth), round(a.longest), round(a.fairest))
-	return errors.Join(t.verdict(h), still, lingered, h.silenced(a.seats), h.check(out, log))
+	return errors.Join(t.verdict(h), still, lingered, h.silenced(a.seats), h.check(out, log), h.worth(opt, n.missed()))
 }
 
 func random(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -40,16 +39,29 @@ type nemesis struct {
 	grace   bool    // a failover makes nobody forget a lock
 	seed    uint64
 
-	mu     sync.Mutex
-	struck map[string]int
+	mu      sync.Mutex
+	struck  map[string]int // how often, by name
+	refused map[string]int // how often one could not be struck: the machine is too busy, or Redis will not
+}
+
+func newNemesis(b *bed, h *history, opt options, log *slog.Logger) *nemesis {
+	return &nemesis{
+		bed: b, history: h, weather: h.weather, log: log, faults: chosen(opt.faults, opt.forget), grace: opt.grace, seed: opt.seed,
+		struck: make(map[string]int), refused: make(map[string]int),
+	}
 }
 
 // lane strikes one fault after the other.
 type lane struct {
 	*nemesis
-	rnd    *rand.Rand
-	faults []fault
-	spell  *spell // of the fault that it strikes
+	rnd   *rand.Rand
+	deck  deck
+	spell *spell // of the fault that it strikes
+}
+
+func (n *nemesis) lane(number uint64) *lane {
+	rnd := random(n.seed, 1<<32+number)
+	return &lane{nemesis: n, rnd: rnd, deck: deck{rnd: rnd}}
 }
 
 func allFaults() []fault {
@@ -70,13 +82,12 @@ func chosen(words []string, forget bool) (faults []fault) {
 
 // run breaks things until ctx ends: storms, with a calm after each. Everything is mended then.
 func (n *nemesis) run(ctx context.Context) error {
-	front := &lane{nemesis: n, rnd: random(n.seed, 1<<32)}
-	back := &lane{nemesis: n, rnd: random(n.seed, 1<<32+1)}
+	front, back := n.lane(0), n.lane(1)
 	for _, f := range n.faults {
 		if f.upstream {
-			back.faults = append(back.faults, f)
+			back.deck.all = append(back.deck.all, f)
 		} else {
-			front.faults = append(front.faults, f)
+			front.deck.all = append(front.deck.all, f)
 		}
 	}
 	for ctx.Err() == nil {
@@ -105,19 +116,20 @@ func (n *nemesis) calm() time.Duration {
 
 // run strikes until ctx ends.
 func (l *lane) run(ctx context.Context) error {
-	for ctx.Err() == nil && len(l.faults) > 0 {
-		f := l.faults[l.rnd.IntN(len(l.faults))]
+	for ctx.Err() == nil && len(l.deck.all) > 0 {
+		f := l.deck.next()
 		l.log.Debug("fault", "name", f.name, "at", time.Duration(l.history.at(time.Now())))
 		l.spell = l.weather.begin(f.name, f.upstream)
 		err := f.strike(l)
 		l.weather.mended(l.spell)
 		switch {
 		case err == nil:
-			l.count(f.name)
+			l.count(l.struck, f)
 		case strings.HasPrefix(f.name, "leash"): // it must end in order, and start
 			return fmt.Errorf("%s: %w", f.name, err)
-		default: // the machine is too busy, or Redis will not
-			l.count("(refused) " + f.name)
+		default:
+			l.deck.refused(f)
+			l.count(l.refused, f)
 			l.log.Debug("refused", "fault", f.name, "err", err)
 		}
 		rest(ctx, l.between(200*time.Millisecond, 1500*time.Millisecond))
@@ -125,10 +137,26 @@ func (l *lane) run(ctx context.Context) error {
 	return nil
 }
 
-func (n *nemesis) count(name string) {
+func (n *nemesis) count(how map[string]int, f fault) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.struck[name]++
+	how[f.name]++
+}
+
+// missedTries is how often a fault must have been refused before it is told that it never struck.
+const missedTries = 1 + redeals
+
+// missed are the faults that were tried and never struck: a run is worth less without them.
+func (n *nemesis) missed() (names []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for name, times := range n.refused {
+		if times >= missedTries && n.struck[name] == 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // rest waits for d, or until ctx ends.
@@ -186,8 +214,10 @@ func (n *nemesis) String() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(n.struck)) {
-		fmt.Fprintf(&b, "  %5d %s\n", n.struck[name], name)
+	for _, f := range n.faults {
+		if struck, refused := n.struck[f.name], n.refused[f.name]; struck+refused > 0 {
+			fmt.Fprintf(&b, "  %5d %s%s\n", struck, f.name, only(refused > 0, fmt.Sprintf(" (refused %d times)", refused)))
+		}
 	}
 	return b.String()
 }

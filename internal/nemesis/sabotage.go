@@ -57,6 +57,11 @@ return out
 		kinds: []string{"lock", "fair"}, faults: []string{"scripts"}, caught: []string{"was released before"},
 	},
 	{
+		name:  "writer", // is let in beside readers
+		edits: []edit{{"scripts/rw_acquire.lua", "if writing > 0 or MINE == 'write' and most > 0 then", "if writing > 0 then"}},
+		kinds: []string{"rw"}, faults: []string{"network: slow"}, caught: []string{"is no read-write lock", "was certain for"},
+	},
+	{
 		name:  "permits", // two more than there are
 		edits: []edit{{"scripts/permit_acquire.lua", "if have < #missing then", "if have + 2 < #missing then"}},
 		kinds: []string{"sem"}, faults: []string{"network: slow"}, caught: []string{"is no semaphore"},

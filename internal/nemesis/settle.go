@@ -22,6 +22,9 @@ func (b *bed) settled(before usage) error {
 		if l.Crashed() {
 			return fmt.Errorf("a leash has crashed: %s", l.LogTail())
 		}
+		if said, err := l.Said("panic", "DATA RACE"); err != nil || said != "" { // also before it was restarted
+			return errors.Join(err, fmt.Errorf("a leash has said: %s", said))
+		}
 	}
 	if err := b.prepare(); err != nil {
 		return err

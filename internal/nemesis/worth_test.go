@@ -1,0 +1,34 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestWorth: a run in which nothing happened is no proof.
+func TestWorth(t *testing.T) {
+	h := newHistory(&weather{})
+	for i := range 20 {
+		h.add("lock:1", op{action: grant, hold: i}, h.start, h.start)
+		h.add("sem:1", op{action: end, hold: i}, h.start, h.start) // which is nobody's grant
+	}
+	h.add("count:7", op{action: take}, h.start, h.start)
+	opt := options{length: time.Minute, kinds: []string{"lock"}}
+	if err := h.worth(opt, nil); err != nil {
+		t.Errorf("20 grants in a minute: %v", err)
+	}
+	opt.kinds = []string{"lock", "sem", "count", "rw"}
+	err := h.worth(opt, []string{"network: cut"})
+	if err == nil {
+		t.Fatal("a run with nothing of three kinds is worth something")
+	}
+	for _, want := range []string{`0 times somebody had something of the kind "sem"`, `1 times somebody had something of the kind "count"`, `of the kind "rw"`, `"network: cut" was tried`} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	if strings.Contains(err.Error(), `"lock"`) {
+		t.Errorf("got %v", err)
+	}
+}
