@@ -1,0 +1,53 @@
+package main
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// answering is a connection on which every command has the same answer.
+func answering(t *testing.T, reply string) *client {
+	mine, its := net.Pipe()
+	done := make(chan struct{})
+	t.Cleanup(func() { mine.Close(); <-done })
+	go func() { // ends with the connection
+		defer close(done)
+		defer its.Close()
+		for commands := redistest.NewClient(its); ; { // which have the form of replies
+			if _, err := commands.Read(); err != nil {
+				return
+			}
+			if _, err := its.Write([]byte(reply + "\r\n")); err != nil {
+				return
+			}
+		}
+	}()
+	return &client{Client: redistest.NewClient(mine)}
+}
+
+// TestInnerRelease: who gives one of several counts back keeps the rest, unless the lease was over when that was answered.
+func TestInnerRelease(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		lease time.Duration // since the grant, a second ago; 0 for none
+		reply string
+		want  int
+	}{
+		{"done", time.Minute, ":0", 0},
+		{"ended, it says", time.Minute, ":1", 1},
+		{"over by then", time.Second / 2, ":1", 0},
+		{"a renewed one ended, it says", 0, ":1", 1},
+	} {
+		now := time.Now()
+		w := &worker{tally: newTally(), history: newHistory(&weather{}), conn: answering(t, row.reply)}
+		b := w.history.believe(&request{mode: "plain", ttl: time.Minute, lease: row.lease}, "lock:1", "7", 7, now.Add(-time.Second), now)
+		b.count = 2
+		done := w.counts(b, inner, ":0", "LOCK.RELEASE", "lock:1", "TOKEN", "7")
+		if got := len(w.tally.wrong); got != row.want || done != (row.reply == ":0") || b.over != (row.reply == ":1" && row.want == 0) {
+			t.Errorf("%s: blamed %d times, done %v, over %v", row.name, got, done, b.over)
+		}
+	}
+}
