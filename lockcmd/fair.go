@@ -13,6 +13,9 @@ import (
 // waitPatience is long enough for looks that Redis answers late, and shorter than a dead holder's lease.
 const waitPatience = 10 * time.Second
 
+// soonHeard is how soon a Leash lets hear of its waiters, though one of its looks is answered late.
+const soonHeard = 6 * time.Second
+
 // newWay is a bit that stands for one Leash in the scores of our waiters, which have room for ten. A waiter whose client has gone on through
 // another Leash keeps its place when the first one notices; with one in ten pairs of Leashes, who have the same bit, it does not.
 func newWay() string { return strconv.Itoa(1 << rand.IntN(10)) }

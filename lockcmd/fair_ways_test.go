@@ -77,12 +77,68 @@ func TestR22ALeashThatDiedKeepsNoPlace(t *testing.T) {
 		eventually(t, 5*time.Second, "it is heard of again", func() bool { return heardThrough(rdb, key, "me:1") == 516 })
 		a.gone()
 		eventually(t, 5*time.Second, "it has left", func() bool { return heardThrough(rdb, key, "me:1") == 512 })
-		if left := rdb.ZScore(ctx, queueKeys(key)[2], "me:1").Val() - float64(rdb.Time(ctx).Val().UnixMilli()); left > 3001 {
+		if left := rdb.ZScore(ctx, queueKeys(key)[2], "me:1").Val() - float64(rdb.Time(ctx).Val().UnixMilli()); left > soonHeard.Seconds()*1000+1 {
 			t.Errorf("it stands there for %v ms yet", left)
 		}
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
 		tokenOf(t, receive(t, reply, 5*time.Second))
 		want(t, b.do("LOCK.RELEASE", key), ":1")
+		wantNothingLeft(t, rdb, key)
+	})
+}
+
+// TestR22ADeadLeashKeepsNoPlaceBeforeJava: as above, where only Redisson's waiters stand behind, who do not look by themselves: they are told.
+func TestR22ADeadLeashKeepsNoPlaceBeforeJava(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := leash(t, rdb, Config{}, through("4"), func(s *Service) { s.soon = 200 * time.Millisecond }), newKey(), context.Background()
+		holder, a := connect(t, s), connect(t, s)
+		holder.token(key)
+		reply := a.stand(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
+		queue, timeouts, waiters := queueKeys(key)[0], queueKeys(key)[1], queueKeys(key)[2]
+		java := rdb.Subscribe(ctx, lockChannel(key)+":java:1")
+		defer java.Close()
+		if _, err := java.Receive(ctx); err != nil {
+			t.Fatal(err)
+		}
+		rdb.RPush(ctx, queue, "java:1")
+		rdb.ZAdd(ctx, timeouts, redis.Z{Score: float64(time.Now().UnixMilli() + 600000), Member: "java:1"})
+		rdb.ZIncrBy(ctx, waiters, 0.5, "me:1")
+		a.gone()
+		a.carrier.End(Release)
+		receive(t, reply, 3*time.Second)
+		want(t, holder.do("LOCK.RELEASE", key), ":1") // which calls who is dead
+		eventually(t, 5*time.Second, "it has left", func() bool { return slices.Equal(order(rdb, key), []string{"java:1"}) })
+		select {
+		case <-java.Channel():
+		case <-time.After(5 * time.Second):
+			t.Error("Redisson's waiter was not told")
+		}
+		rdb.Del(ctx, queueKeys(key)...)
+	})
+}
+
+// TestR22WhoIsHeardOfStaysWhereItIs: another Leash that lives lets hear of its waiter in time.
+func TestR22WhoIsHeardOfStaysWhereItIs(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		quick := func(s *Service) { s.soon = 2 * time.Second }
+		asked := &counting{script: leaveScript}
+		rdb.(interface{ AddHook(redis.Hook) }).AddHook(asked)
+		s, other, key := leash(t, rdb, Config{Wire: overTheClient}, through("4"), quick), leash(t, rdb, Config{}, through("1"), quick), newKey()
+		holder, a, b, c := connect(t, s), connect(t, s), connect(t, s), connect(t, other)
+		holder.token(key)
+		a.stand(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
+		b.stand(rdb, 2, key, "OWNER", "me:2", "BLOCK", "0")
+		reply := c.start("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:1", "BLOCK", "0")
+		eventually(t, 5*time.Second, "it is heard of through both", func() bool { return heardThrough(rdb, key, "me:1") == 5 })
+		a.gone()
+		eventually(t, 8*time.Second, "it is asked for twice", func() bool { return asked.calls.Load() >= 2 })
+		want(t, holder.do("LOCK.RELEASE", key), ":1")
+		tokenOf(t, receive(t, reply, 5*time.Second))
+		if got := order(rdb, key); !slices.Equal(got, []string{"me:2"}) {
+			t.Errorf("got queue %v", got)
+		}
+		b.gone()
+		want(t, c.do("LOCK.RELEASE", key), ":1")
 		wantNothingLeft(t, rdb, key)
 	})
 }

@@ -92,7 +92,9 @@ func (s *Service) letLeave(lock lockID) {
 			return
 		}
 		began := time.Now()
-		s.leave(lock, list)
+		if s.leave(lock, list, s.soon) {
+			s.spawn(func() { s.leaveAgain(lock, list) })
+		}
 		for _, l := range list {
 			close(l.left)
 		}
@@ -100,19 +102,28 @@ func (s *Service) letLeave(lock lockID) {
 	}
 }
 
-// leave takes some out of a queue, in one call, which is repeated until Redis answers.
-func (s *Service) leave(lock lockID, list []*leaver) {
+// leaveAgain takes those out who stayed since they were heard of through another Leash, which was dead: there may be nobody behind them but
+// Redisson's waiters, who do not look by themselves for minutes.
+func (s *Service) leaveAgain(lock lockID, list []*leaver) {
+	if !s.stopped(s.soon + s.soon/8) { // Redis's clock may be slower
+		s.leave(lock, list, 0)
+	}
+}
+
+// leave takes some out of a queue, in one call, which is repeated until Redis answers. It reports whether any stay, for they are heard of through
+// another Leash; it has soon to let hear of them, and when soon is 0 it has had that.
+func (s *Service) leave(lock lockID, list []*leaver, soon time.Duration) (stay bool) {
 	for limit := time.Now().Add(maxLate); ; {
-		err := s.leaveOnce(lock, list)
+		stay, err := s.leaveOnce(lock, list, soon)
 		if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) || time.Now().After(limit) || s.stopped(time.Second) {
-			return
+			return stay
 		}
 	}
 }
 
 // leaveOnce is one call. Who stands there for another command of its owner by now stays, through whatever Leash.
-func (s *Service) leaveOnce(lock lockID, list []*leaver) error {
-	args := words(fair.channel(lock.key), s.cfg.publishMode(), s.way)
+func (s *Service) leaveOnce(lock lockID, list []*leaver, soon time.Duration) (stay bool, err error) {
+	args := words(fair.channel(lock.key), s.cfg.publishMode(), s.way, soon.Milliseconds())
 	named := len(args)
 	for _, l := range list {
 		if owner := l.try.owner; !s.queues.waiting(l.try.line()) && !slices.Contains(args[named:], owner) {
@@ -120,8 +131,8 @@ func (s *Service) leaveOnce(lock lockID, list []*leaver) error {
 		}
 	}
 	if len(args) == named {
-		return nil
+		return false, nil
 	}
-	_, err := s.ask(&request{script: leaveScript, db: lock.db, keys: fair.endKeys(lock.key, ""), args: args}, s.deadline())
-	return err
+	reply, err := s.ask(&request{script: leaveScript, db: lock.db, keys: fair.endKeys(lock.key, ""), args: args}, s.deadline())
+	return err == nil && reply == int64(0), err
 }

@@ -55,7 +55,7 @@ func line(rdb redis.UniversalClient, key string, n int, alive, first, step float
 // leave runs the script for owners at once.
 func leave(t *testing.T, rdb redis.UniversalClient, key string, owners ...string) {
 	t.Helper()
-	if _, err := leaveScript.run(context.Background(), rdb.(processor), fair.endKeys(key, ""), append(words(lockChannel(key), "p", 1), owners...)); err != nil {
+	if _, err := leaveScript.run(context.Background(), rdb.(processor), fair.endKeys(key, ""), append(words(lockChannel(key), "p", 1, soonHeard.Milliseconds()), owners...)); err != nil {
 		t.Error(err)
 	}
 }
@@ -224,7 +224,7 @@ func TestR22LeaversGoInBatchesTheLastFirst(t *testing.T) {
 		leaving(t, s, key, names...)
 		for rest := len(names) - maxLeavers; ; rest -= maxLeavers {
 			batch := s.leavers.take(lock)
-			if err := s.leaveOnce(lock, batch); err != nil {
+			if _, err := s.leaveOnce(lock, batch, soonHeard); err != nil {
 				t.Fatal(err)
 			}
 			if got := order(rdb, key); !slices.Equal(got, names[:max(rest, 0)]) {

@@ -25,6 +25,7 @@ type Service struct {
 	log      *slog.Logger
 	uuid     string        // this Leash, in owners and carriers
 	way      string        // this Leash, among those through which FAIR waiters are heard of
+	soon     time.Duration // in which another Leash must let hear of a waiter of its that has left through this one; soonHeard but in tests
 	patience time.Duration // after which a FAIR waiter that was not heard of counts as dead; waitPatience but in tests
 	confirm  time.Duration // for how long BREAK leaves it to the holder's Leash to end a hold; breakPatience but in tests
 	every    time.Duration // how often a waiter looks for itself; lookEvery but in tests
@@ -70,7 +71,7 @@ func New(cfg Config, rdb redis.UniversalClient, ears Subscriber, log *slog.Logge
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, rdb: rdb, log: log, uuid: newUUID(), way: newWay(), patience: waitPatience, every: lookEvery, confirm: breakPatience,
+		cfg: cfg, rdb: rdb, log: log, uuid: newUUID(), way: newWay(), patience: waitPatience, soon: soonHeard, every: lookEvery, confirm: breakPatience,
 		stop: make(chan struct{}), quiet: make(chan struct{}), losses: make(chan loss, maxLosses), holds: newIndex(), early: make(map[heardOf]early),
 		bereft: make(map[lockID][]*hold),
 	}

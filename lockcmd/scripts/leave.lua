@@ -1,10 +1,12 @@
 -- leave.lua takes waiters that have given up out of a FAIR lock's queue (R22), as if they left one by one; but not who is heard of
 -- through another Leash, too.
 -- KEYS 1 the lock · 2 its queue · 3 the queue's timeouts · 4 our waiters
--- ARGV 1 channel of the lock's releases · 2 ways to publish · 3 this Leash's bit · 4... their owners, each once
--- Replies 1
+-- ARGV 1 channel of the lock's releases · 2 ways to publish · 3 this Leash's bit
+--      4 ms in which other Leashes must have let hear of those whom they let wait; 0 when these have passed since they were asked to leave
+--      5... their owners, each once
+-- Replies 1 all have left · 0 some stay, for the time being
 -- Atomic: a lock that was free for one of them is told to the next one, or nobody takes it.
 local q = fair(2)
-q.leave({unpack(ARGV, 4)}, tonumber(ARGV[3]))
+local stays = q.leave({unpack(ARGV, 5)}, tonumber(ARGV[3]), tonumber(ARGV[4]))
 if redis.call('EXISTS', KEYS[1]) == 0 then q.rouse(ARGV[1], ARGV[2]) end
-return 1
+return stays and 0 or 1

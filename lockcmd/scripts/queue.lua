@@ -1,7 +1,6 @@
 -- queue.lua stands behind the prelude of the scripts that know of FAIR waiters: the order in which they came, and who of them lives (R22).
 local WAIT, AHEAD, DAY = 300000, 60000, 86400000 -- ms that Redisson adds for each waiter; that our scores stay ahead at least; of a day
 local GRACE = 20000 -- ms for which a waiter of ours is let be when nobody knows whether Redis was away; none says that it lives for longer
-local SOON = 3000 -- ms in which a Leash lets hear of its waiters twice
 local WAYS = 1024 -- a score among our waiters is the ms until which one counts as alive, and in 1024ths the ways by which it is heard of
 local STEP, REAP = 500, 1000 -- how many are read at once; how many dead one call takes out at the most: it must not keep Redis for long
 
@@ -90,21 +89,24 @@ local function fair(at)
   end
 
   -- leave takes out owners whose wait through a Leash is over. Who is heard of through another one stays where it is; but that one, which
-  -- may be dead, has to be heard of soon.
-  function q.leave(owners, way)
-    local gone, stay = {}, {}
+  -- may be dead, has to be heard of within soon ms. When soon is 0 it should have been. It says whether anybody stays.
+  function q.leave(owners, way, soon)
+    local gone, stay, before = {}, {}, soon > 0 and now - GRACE or now
     for i, score in ipairs(scores(waiters, owners)) do
       score = tonumber(score)
-      local others = score and score >= now - GRACE and without(ways(score), way) or 0
+      local others = score and score >= before and without(ways(score), way) or 0
       if others == 0 then gone[#gone + 1] = owners[i]
       else
-        stay[#stay + 1] = math.min(math.floor(score), now + SOON) + others / WAYS
+        stay[#stay + 1] = math.min(math.floor(score), now + soon) + others / WAYS
         stay[#stay + 1] = owners[i]
       end
     end
-    if #stay > 0 then pass(waiters) end
-    each('ZADD', waiters, stay)
+    if soon > 0 and #stay > 0 then
+      pass(waiters)
+      each('ZADD', waiters, stay)
+    end
     if #gone > 0 then q.remove(gone) end
+    return #stay > 0
   end
 
   -- sober lets nobody of ours count as alive for longer than any says of itself: Redis's clock has been set back since, and who is dead would
