@@ -14,13 +14,14 @@ func (w *Watchdog) Correct(h *Hold, until, asked time.Time) {
 }
 
 // Heard is Correct with what the store, asked at asked, has just said: that h has left to live. It said so at some time since asked, and asked is
-// what counts; but an answer that was slow and leaves open whether somebody has shortened the lease changes nothing, once: the store is asked again.
+// what counts; but an answer that was slow and leaves open whether somebody has shortened the lease changes nothing yet: the store is asked again,
+// and unless it answers the earlier end counts.
 func (w *Watchdog) Heard(h *Hold, left time.Duration, asked time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	until, known := w.moment(Until(asked, left)), w.moment(asked)
 	if g := w.groupOf(h); g != nil && g.lease && known >= g.known[h] && g.leavesOpen(h, until, w.now()+left) {
-		g.doubt(h)
+		g.doubt(h, until)
 		w.hurry(g)
 		w.nudge()
 		return
@@ -59,14 +60,24 @@ func (g *group) learn(h *Hold, known moment) {
 // leavesOpen reports whether h may end when it is thought to, or considerably earlier: at the earliest by the first bound, which is a cautious one,
 // and at the latest by the second.
 func (g *group) leavesOpen(h *Hold, earliest, latest moment) bool {
-	return !g.doubted[h] && earliest+slowAnswer < h.until && h.until <= latest
+	_, doubted := g.doubted[h]
+	return !doubted && earliest+slowAnswer < h.until && h.until <= latest
 }
 
-func (g *group) doubt(h *Hold) {
+// doubt says that h may be over by then.
+func (g *group) doubt(h *Hold, then moment) {
 	if g.doubted == nil {
-		g.doubted = make(map[*Hold]bool)
+		g.doubted = make(map[*Hold]moment)
 	}
-	g.doubted[h] = true
+	g.doubted[h] = then
+}
+
+// unanswered is when the store was asked for h and did not answer: what was in doubt is no more.
+func (g *group) unanswered(h *Hold) {
+	if then, ok := g.doubted[h]; ok {
+		h.until = min(h.until, then)
+		delete(g.doubted, h)
+	}
 }
 
 // ending is how often leases of the group are looked at that are over as far as is known.

@@ -50,6 +50,32 @@ func TestR24ASlowAnswerAboutALease(t *testing.T) {
 	}
 }
 
+// TestR25ADoubtThatIsNotAnsweredCounts: the store is asked once more and says nothing, so what may be is believed: the lease ends earlier.
+func TestR25ADoubtThatIsNotAnsweredCounts(t *testing.T) {
+	const slow, cut = 2 * time.Second, 1900 * time.Millisecond
+	for name, f := range map[string]fault{"failed and did not apply": notDone, "failed, but did apply": butDone, "no answer": hangs, "its answer is lost": hangsBut} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *bench) {
+				h, o := w.lease(1, ttl)
+				before, asked := w.Until(h), time.Now()
+				rest(slow)
+				w.store.mu.Lock()
+				w.store.fault = func(string) fault { return f }
+				w.store.mu.Unlock()
+				w.Heard(h, ttl-cut, asked) // somebody has cut it, or the question was slow on its way there
+				if got := w.Until(h); !got.Equal(before) {
+					t.Errorf("before the store is asked again it ends %v earlier", before.Sub(got))
+				}
+				rest(maxWait + time.Second)
+				if got, want := w.Until(h), Until(asked, ttl-cut); !got.Equal(want) {
+					t.Errorf("it is safe for %v longer than what may be", got.Sub(want))
+				}
+				o.want(t, "")
+			})
+		})
+	}
+}
+
 // TestHeardOfAHoldThatIsRenewed or is not kept: it does nothing.
 func TestHeardOfAHoldThatIsRenewed(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {

@@ -207,6 +207,8 @@ func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 // settle applies what the store said of h, which is in g. A nonnil end is to be called once h is no longer kept.
 func (g *group) settle(h *Hold, said Outcome, sent, now moment) (end func()) {
 	switch said {
+	case Unknown:
+		g.unanswered(h)
 	case Renewed:
 		switch {
 		case g.lease:

@@ -52,7 +52,9 @@ func (r *round) reset(slept time.Duration) {
 // add takes the holds of g in.
 func (r *round) add(g *group) {
 	r.groups = append(r.groups, g)
-	r.timeout = max(r.timeout, min(g.ttl/6, maxWait), 10*time.Millisecond)
+	if t := max(min(g.ttl/6, maxWait), 10*time.Millisecond); r.timeout == 0 || t < r.timeout { // the shortest TTL can wait the least
+		r.timeout = t
+	}
 	parts := (len(g.holds) + r.most - 1) / r.most
 	for i := range parts { // equally large
 		part := g.holds[len(g.holds)*i/parts : len(g.holds)*(i+1)/parts]

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"leash/internal/roster"
 )
@@ -53,6 +54,30 @@ func TestARoundIsUsedAgain(t *testing.T) {
 	fill()
 	if r.reset(0); r.holds != nil {
 		t.Errorf("room for %d holds is kept", cap(r.holds))
+	}
+}
+
+// TestR24ARoundWaitsForNoLongerThanItsShortestTTLCan: TTLs of one class go together, and differ by up to a factor of two.
+func TestR24ARoundWaitsForNoLongerThanItsShortestTTLCan(t *testing.T) {
+	for _, row := range []struct {
+		ttls []time.Duration
+		want time.Duration
+	}{
+		{[]time.Duration{9 * time.Second}, 1500 * time.Millisecond},
+		{[]time.Duration{9 * time.Second, 16 * time.Second}, 1500 * time.Millisecond},
+		{[]time.Duration{16 * time.Second, 9 * time.Second, 12 * time.Second}, 1500 * time.Millisecond},
+		{[]time.Duration{time.Hour, 2 * time.Hour}, maxWait},
+		{[]time.Duration{minTTL}, 10 * time.Millisecond},
+	} {
+		r := &round{most: maxBatch}
+		for _, ttl := range row.ttls {
+			g := newTestGroup()
+			g.ttl = ttl
+			r.add(g)
+		}
+		if r.timeout != row.want {
+			t.Errorf("%v: got %v, want %v", row.ttls, r.timeout, row.want)
+		}
 	}
 }
 
