@@ -5,6 +5,6 @@
 -- Atomic: for a key that lasts for ever, that it does again.
 local left = redis.call('PTTL', KEYS[1])
 if left == -2 then return 0 end
-redis.call('PEXPIRE', KEYS[1], left > 0 and left or 60000)
+redis.call('PEXPIRE', KEYS[1], left == -1 and 60000 or math.max(left, 1))
 if left == -1 then redis.call('PERSIST', KEYS[1]) end
 return 1
