@@ -52,14 +52,16 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	reason, err := w.run(ctx)
 	fails := c.leaveStay()
 	switch {
-	case errors.Is(err, errAbsent):
-		return appendError(dst, msgNotHeld)
-	case err != nil:
-		return appendError(dst, scriptError(err))
 	case fails && reason == "":
 		return appendError(dst, msgUnblocked)
 	case reason == "" && c.service.dismissed.Err() != nil:
 		return appendError(dst, msgDraining)
+	case errors.Is(err, errAbsent):
+		return appendError(dst, msgNotHeld)
+	case errors.Is(err, errUnknown), errors.Is(err, errRefused):
+		return c.timeout(dst, msgRefused)
+	case err != nil:
+		return appendError(dst, scriptError(err))
 	case reason == "":
 		return appendNil(dst)
 	}
@@ -74,13 +76,14 @@ type lossWait struct {
 
 	seen   *found    // the hold as Redis had it last
 	seeks  int       // looks that have not found it, as none has yet
+	unseen error     // what the last of them came to: errAbsent, or Redis has not said
 	ends   time.Time // when seen, a lease, is over by itself; zero when it is renewed
 	missed bool      // it was not there any more, and nobody said why
 	lapsed bool      // when it was missed, it was a lease that may have been over by itself
 }
 
-// run waits until ctx ends at the latest. The reason is "" when the hold was not lost. The error, when there never was such a hold, is
-// errAbsent or Redis's answer about the key.
+// run waits until ctx ends at the latest. The reason is "" when the hold was not lost. The error, when it was not seen at all, is errAbsent,
+// errUnknown, errRefused or Redis's answer about the key.
 func (w *lossWait) run(ctx context.Context) (reason string, err error) {
 	s := w.service
 	for {
@@ -101,7 +104,10 @@ func (w *lossWait) run(ctx context.Context) (reason string, err error) {
 		if reason, over, err := w.look(); over {
 			return reason, err
 		}
-		if !s.rest(ctx, w.pause()) {
+		switch rested := s.rest(ctx, w.pause()); {
+		case !rested && w.seen == nil:
+			return "", w.unseen
+		case !rested:
 			return "", nil
 		}
 	}
@@ -127,12 +133,14 @@ func (w *lossWait) look() (reason string, over bool, err error) {
 	f, ok := l.find(w.options)
 	switch {
 	case w.seen == nil && err != nil:
+		w.unseen = err
 		return "", !errors.Is(err, errUnknown) && !errors.Is(err, errRefused), err
 	case silent:
 		return "", false, nil
 	case !ok && w.seen == nil:
 		w.seeks++ // a new master may have forgotten it
-		return "", w.service.graces.left(w.lock.key) <= 0 || w.seeks == maxSeeks, errAbsent
+		w.unseen = errAbsent
+		return "", w.service.graces.left(w.lock.key) <= 0 || w.seeks >= w.service.seeks || l.excludes(w.options), errAbsent
 	case !ok:
 		reason, over = w.why(until)
 		return reason, over, nil

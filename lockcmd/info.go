@@ -76,6 +76,12 @@ func (l look) find(o options) (f found, ok bool) {
 	return found{}, false
 }
 
+// excludes reports whether the hold that the options mean by its token was over before one that is there was granted: then no new master has
+// forgotten it.
+func (l look) excludes(o options) bool {
+	return o.token != 0 && slices.ContainsFunc(l.holds, func(f found) bool { return !f.mode.shared && f.record.token > o.token })
+}
+
 // inspect reads a lock.
 func (s *Service) inspect(lock lockID, until time.Time) (look, error) {
 	reply, err := s.ask(&request{script: inspectScript, db: lock.db, keys: []string{lock.key, queueKeys(lock.key)[0]}, least: 1}, until)

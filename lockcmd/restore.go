@@ -24,10 +24,10 @@ const (
 
 // seek reads a lock, and finds the hold there that the options mean. One that its master, in grace, may have forgotten is waited for.
 func (s *Service) seek(lock lockID, o options, until time.Time) (l look, f found, ok bool, err error) {
-	for left := maxSeeks - 1; ; left-- {
+	for left := s.seeks - 1; ; left-- {
 		l, err = s.inspect(lock, until)
 		f, ok = l.find(o)
-		if err != nil || ok || left == 0 || s.graces.left(lock.key) <= 0 {
+		if err != nil || ok || left <= 0 || l.excludes(o) || s.graces.left(lock.key) <= 0 {
 			return l, f, ok, err
 		}
 		if time.Until(until) < 2*restorePatience || s.stopped(restorePatience) {

@@ -28,6 +28,7 @@ type Service struct {
 	soon     time.Duration // in which another Leash must let hear of a waiter of its that has left through this one; soonHeard but in tests
 	patience time.Duration // after which a FAIR waiter that was not heard of counts as dead; waitPatience but in tests
 	confirm  time.Duration // for how long BREAK leaves it to the holder's Leash to end a hold; breakPatience but in tests
+	seeks    int           // looks for a hold that a new master may have forgotten; maxSeeks but in tests
 	every    time.Duration // how often a waiter looks for itself; lookEvery but in tests
 	watchdog *renewal.Watchdog
 	ears     *subscriber
@@ -71,7 +72,7 @@ func New(cfg Config, rdb redis.UniversalClient, ears Subscriber, log *slog.Logge
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, rdb: rdb, log: log, uuid: newUUID(), way: newWay(), patience: waitPatience, soon: soonHeard, every: lookEvery, confirm: breakPatience,
+		cfg: cfg, rdb: rdb, log: log, uuid: newUUID(), way: newWay(), patience: waitPatience, soon: soonHeard, every: lookEvery, confirm: breakPatience, seeks: maxSeeks,
 		stop: make(chan struct{}), quiet: make(chan struct{}), losses: make(chan loss, maxLosses), holds: newIndex(), early: make(map[heardOf]early),
 		bereft: make(map[lockID][]*hold),
 	}
