@@ -30,7 +30,7 @@ type ending struct {
 	moved    bool     // the hold hangs on another carrier by now, and no tombstone says so
 	lessened bool     // the count was taken from the hold, though the master took another one
 	buried   bool     // a tombstone keeps late requests from putting the hold back
-	alone    bool     // no other Leash, nor any client of Redisson's, has heard that the lock is free
+	alone    bool     // who was told that the lock is free is this Leash, over the one subscription that all its clients share
 	counts   int64    // that the hold has, once it is released with one key a request; else 0
 }
 

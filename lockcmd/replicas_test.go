@@ -1,10 +1,13 @@
 package lockcmd
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -227,6 +230,23 @@ func TestR32RepetitionIsUndoneAlone(t *testing.T) {
 	})
 }
 
+// writes are how many the masters have carried out since their start, or their last snapshot.
+func writes(t *testing.T, rdb redis.UniversalClient) int64 {
+	t.Helper()
+	var sum atomic.Int64
+	if err := each(rdb, func(c *redis.Client) error {
+		text, err := c.Info(t.Context(), "persistence").Result()
+		_, value, _ := strings.Cut(text, "rdb_changes_since_last_save:")
+		value, _, _ = strings.Cut(value, "\r\n")
+		n, wrong := strconv.ParseInt(value, 10, 64)
+		sum.Add(n)
+		return errors.Join(err, wrong)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return sum.Load()
+}
+
 // TestR32WhatIsRepeatedIsCounted: since Redis 7.2 WAIT goes by what its own connection has written, so that is done before, and changes nothing.
 func TestR32WhatIsRepeatedIsCounted(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -239,9 +259,12 @@ func TestR32WhatIsRepeatedIsCounted(t *testing.T) {
 				if forever {
 					rdb.Persist(t.Context(), key)
 				}
-				left := rdb.PTTL(t.Context(), key).Val()
+				left, written := rdb.PTTL(t.Context(), key).Val(), writes(t, rdb)
 				if reply, err := copiedScript.run(t.Context(), rdb.(processor), []string{key}, nil); err != nil || numbers(reply)[0] != 1 {
 					t.Errorf("%s: answered %v %v", mode, reply, err)
+				}
+				if writes(t, rdb) == written {
+					t.Errorf("%s: nothing was written", mode)
 				}
 				if now := rdb.PTTL(t.Context(), key).Val(); now > left || now < left-time.Minute {
 					t.Errorf("%s: it lasts for %v, and did for %v", mode, now, left)

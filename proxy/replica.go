@@ -14,8 +14,9 @@ import (
 // path at a time: either every call in flight is a read on its way to replicas,
 // or none is. It takes the path to the replicas when nothing is in flight, and
 // leaves it behind a barrier when something else than a read comes. Reads that
-// follow a write in a pipeline go to the master, as the write does, also when
-// that has been answered by then, and see it. Nothing more is promised: a replica lags behind.
+// came together with a write before them go to the master, as the write does, also
+// when that has been answered by then, and see it. Nothing more is promised: a replica
+// lags behind, and a pipeline may come in pieces.
 //
 // A session that holds or awaits a lock, that watches keys or caches what it
 // reads (CLIENT TRACKING) reads from masters, and so do all while slots are seen moving: the replica of a slot's
