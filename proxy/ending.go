@@ -60,6 +60,9 @@ func (s *session) causeOf(err error) endCause {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
+	case s.killedBy == peerTimeout: // the kernel would have found it by itself, later
+		s.wasReset = true
+		return endBroken
 	case s.cut, s.leaving.Load():
 		return endKilled
 	case errors.Is(err, io.EOF) && !s.deaf:
@@ -90,7 +93,7 @@ func (s *session) endCarrier(how lockcmd.Ending) {
 		return
 	}
 	s.mu.Lock()
-	unsure := s.cut || !s.lostAt.IsZero() && time.Since(s.lostAt) < stragglerTime
+	unsure := s.cut && s.killedBy != peerTimeout || !s.lostAt.IsZero() && time.Since(s.lostAt) < stragglerTime
 	s.mu.Unlock()
 	if unsure {
 		how = lockcmd.Expire

@@ -9,6 +9,8 @@ const (
 	stallTimeout = 10 * time.Second
 	// totalOutput is how many times Config.MaxClientOutput may wait in all.
 	totalOutput = 4
+	// peerTimeout is why a session is killed whose host has vanished.
+	peerTimeout = "peer timeout"
 )
 
 // patrol looks at all sessions once a second: for clients that do not read
@@ -51,7 +53,7 @@ func (s *Server) inspect(now time.Time) {
 		}
 		if one.guarded.Load() && one.peerSilent(now, s.cfg.PeerTimeout) {
 			s.log.Warn("client with locks does not answer, closing it", "session", one.id, "client", one.conn.RemoteAddr())
-			one.kill("peer timeout", false)
+			one.kill(peerTimeout, false)
 		}
 		one.conn.loosen()
 	}

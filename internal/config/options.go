@@ -127,9 +127,9 @@ func lockOptions(c *Config) []option {
 				"whose Leash or whose Redis is gone ends after it. As Redisson's lockWatchdogTimeout. 1s to 24h."},
 		{name: "on-disconnect", value: choice(&c.OnDisconnect, onDisconnects...),
 			help: "What becomes of a connection's locks when it ends. auto releases them when the client closed it " +
-				"and lets them run out when it broke; with --proxy-protocol it lets them run out in both cases, for a balancer " +
+				"and lets them run out when it broke, or the client's host was silent for --peer-timeout; with --proxy-protocol it lets them run out in both cases, for a balancer " +
 				"closes as well when it has lost its client. release and expire do the one or the other in both cases. A client that says QUIT is done: then they are released. " +
-				"The locks of a connection that Leash closes always run out, and so do those with LEASE or ONCLOSE EXPIRE."},
+				"The locks of a connection that Leash closes for another reason always run out, and so do those with LEASE or ONCLOSE EXPIRE."},
 		{name: "lock-publish", value: choice(&c.LockPublish, lockPublishes...),
 			help: "Channels that waiters in other processes are woken through. plain is PUBLISH, sharded is SPUBLISH (Redis 7), " +
 				"which Redisson uses on a cluster; both serves all."},
