@@ -49,12 +49,13 @@ func (f *forgetful) fail() {
 	}
 }
 
-// TestR2FailoverForgets: what happens without the grace. The new master grants a lock that somebody believes in.
+// TestR2FailoverForgets: what happens without the grace. The new master grants a lock that somebody believes in, who is told at the next renewal.
 func TestR2FailoverForgets(t *testing.T) {
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})
 	rdb := dialCluster(t, cluster.Addrs()...)
 	cfg := Config{WatchdogTimeout: 10 * time.Minute} // nothing is renewed meanwhile
-	a, b := connect(t, leash(t, rdb, cfg)), connect(t, leash(t, rdb, cfg))
+	s := leash(t, rdb, cfg)
+	a, b := connect(t, s), connect(t, leash(t, rdb, cfg))
 	key := newKey()
 	f := cutReplica(t, cluster, key)
 	a.token(key)
@@ -63,6 +64,9 @@ func TestR2FailoverForgets(t *testing.T) {
 	if ttl := a.do("LOCK.TTL", key); ttl == ":-2" || len(a.losses) > 0 {
 		t.Errorf("the first does not believe in it any more: %s", ttl)
 	}
+	s.watchdog.CheckAll()
+	want(t, receive(t, a.losses, soon), key+" gone")
+	want(t, a.do("LOCK.TTL", key), ":-2")
 }
 
 // TestR2Grace: with the grace a new master grants nothing that somebody may believe in, and has what it forgot put back.

@@ -158,8 +158,9 @@ func (l *leash) waitsForWindow() (waits bool) {
 // TestR29ClientThatDoesNotReadKeepsItsLock: R29. A process that is stopped, or
 // busy, while its kernel answers is not dead, for however long.
 func TestR29ClientThatDoesNotReadKeepsItsLock(t *testing.T) {
+	t.Parallel() // it takes time and nothing else
 	redis := redistest.Start(t)
-	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.PeerTimeout = 4 * time.Second })
+	l := startLeash(t, []string{redis.Addr}, watchdog(3*time.Second), func(o *options) { o.front.PeerTimeout = 4 * time.Second })
 	other := l.dial(t)
 	want(t, other, ":33554432\r\n", "SETRANGE", "big", strconv.Itoa(32<<20-1), "x")
 	c, _ := l.mutePeer(t)
@@ -168,7 +169,7 @@ func TestR29ClientThatDoesNotReadKeepsItsLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "its kernel has no more room", func() bool { return l.waitsForWindow() })
-	for start := time.Now(); time.Since(start) < 15*time.Second; time.Sleep(20 * time.Millisecond) { // between looks
+	for start := time.Now(); time.Since(start) < 30*time.Second; time.Sleep(20 * time.Millisecond) { // between looks
 		want(t, other, ":1\r\n", "LOCK.CHECK", "k", "TOKEN", number)
 	}
 	if got, err := c.Read(); err != nil || len(got) < 32<<20 {

@@ -1,0 +1,103 @@
+package lockcmd
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/redistest"
+)
+
+// transientCase is a word of Redis's for what passes.
+type transientCase struct {
+	begin, stop [][]any // what makes Redis say it
+	at          *redis.Client
+	rdb         redis.UniversalClient
+}
+
+// TestR7NobodyIsToldToRepeat: client libraries send a command again, blindly, that is answered with one of Redis's words for what passes. Where Redis
+// says one of these to Leash, for longer than Leash tries, its clients hear LOCKTIMEOUT, or that the lock is taken, and later all is as it was.
+func TestR7NobodyIsToldToRepeat(t *testing.T) {
+	const key = "k"
+	masterless := [][]any{{"REPLICAOF", "127.0.0.1", "1"}}
+	cases := map[string]transientCase{
+		"READONLY":   {begin: masterless, stop: [][]any{{"REPLICAOF", "NO", "ONE"}}},
+		"MASTERDOWN": {begin: append([][]any{{"CONFIG", "SET", "replica-serve-stale-data", "no"}}, masterless...), stop: [][]any{{"REPLICAOF", "NO", "ONE"}}},
+	}
+	for word, c := range cases {
+		server := redistest.Start(t)
+		c.at, c.rdb = server.Client(), dialServer(t, server.Addr)
+		cases[word] = c
+	}
+	cluster, slot := redistest.StartCluster(t, redistest.ClusterOptions{}), int(slotOf(key))
+	cases["CLUSTERDOWN"] = transientCase{
+		begin: [][]any{{"CLUSTER", "DELSLOTS", slot}}, stop: [][]any{{"CLUSTER", "ADDSLOTS", slot}}, at: cluster.MasterOf(slot).Client(), rdb: dialCluster(t, cluster.Addrs()...),
+	}
+	tests := make(map[string]func(*testing.T))
+	for word, c := range cases {
+		tests[word] = func(t *testing.T) {
+			s := leash(t, c.rdb, Config{UpstreamTimeout: 500 * time.Millisecond})
+			a, b := connect(t, s), connect(t, s)
+			sem := "{" + key + "}sem"
+			eventually(t, soon, "Redis takes a lock", func() bool { return b.do("LOCK.ACQUIRE", key, "OWNER", "other", "LEASE", "600000")[0] == ':' })
+			held := map[string]string{} // by what it is called in the requests below
+			held["plain"] = decimal(a.token("{"+key+"}plain", "OWNER", "me", "LEASE", "600000"))
+			held["read"] = decimal(a.token("{"+key+"}read", "READ", "LEASE", "600000"))
+			want(t, a.do("SEM.INIT", sem, "3"), ":1")
+			tell := func(commands [][]any) {
+				for _, args := range commands {
+					if err := c.at.Do(context.Background(), args...).Err(); err != nil {
+						t.Fatalf("%v: %v", args, err)
+					}
+				}
+			}
+			tell(c.begin)
+			eventually(t, soon, "it says so", func() bool {
+				err := c.at.Eval(context.Background(), "return redis.call('SET', KEYS[1], '1')", []string{"{" + key + "}other"}).Err()
+				return redis.HasErrorPrefix(err, word)
+			})
+			for _, args := range [][]string{
+				{"LOCK.ACQUIRE", key},
+				{"LOCK.ACQUIRE", key, "BLOCK", "100"},
+				{"LOCK.ACQUIRE", key, "FAIR", "BLOCK", "100"},
+				{"LOCK.ACQUIRE", "{" + key + "}rw", "READ"},
+				{"LOCK.ACQUIRE", "{" + key + "}rw", "WRITE", "OWNER", "me"},
+				{"LOCK.MACQUIRE", "2", "{" + key + "}1", "{" + key + "}2"},
+				{"LOCK.EXTEND", "{" + key + "}plain", "700000", "TOKEN", held["plain"]},
+				{"LOCK.ATTACH", "{" + key + "}plain", "OWNER", "me", "TOKEN", held["plain"]},
+				{"LOCK.TTL", "{" + key + "}plain"},
+				{"LOCK.CHECK", "{" + key + "}plain", "TOKEN", "7"},
+				{"LOCK.INFO", "{" + key + "}plain"},
+				{"LOCK.BREAK", "{" + key + "}free"},
+				{"LOCK.AWAITLOSS", "{" + key + "}plain", "TOKEN", "7", "BLOCK", "100"},
+				{"LOCK.RELEASE", "{" + key + "}read"},
+				{"LOCK.RELEASE", "{" + key + "}plain", "TOKEN", held["plain"]},
+				{"SEM.ACQUIRE", sem},
+				{"SEM.ACQUIRE", sem, "BLOCK", "100"},
+				{"SEM.INIT", "{" + key + "}new", "1"},
+				{"SEM.RESIZE", sem, "4"},
+				{"SEM.INFO", sem},
+				{"SEM.TAKE", "{" + key + "}count"},
+				{"SEM.GIVE", "{" + key + "}count"},
+				{"LATCH.SET", "{" + key + "}latch", "1"},
+				{"LATCH.DOWN", "{" + key + "}latch"},
+				{"LATCH.GET", "{" + key + "}latch"},
+				{"LATCH.AWAIT", "{" + key + "}latch", "BLOCK", "100"},
+			} {
+				reply := receive(t, a.start(args...), soon)
+				first, _, _ := strings.Cut(strings.TrimPrefix(reply, "-"), " ")
+				if slices.Contains(transient, first) || first == "ERR" {
+					t.Errorf("%v was answered %q", args, reply)
+				}
+			}
+			tell(c.stop)
+			eventually(t, soon, "all is as it was", func() bool { return b.do("LOCK.RELEASE", key, "OWNER", "other")[0] != '-' })
+			wantNothingLeft(t, c.rdb, key)
+		}
+	}
+	atOnce(t, tests)
+}
