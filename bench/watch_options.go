@@ -26,7 +26,7 @@ The connections take the locks and stay. Meanwhile every lock is asked for its r
 third of the TTL), and a tenth of them while acquires are measured, for nobody has such a watch beside the locks. At the end all are released, and
 acquires are measured once more beside none: a machine may have become slower. The columns of a row, each for so many holds that are kept at once:
   least TTL s     the least that was seen of any lock, also while they were taken; aim: never under half the TTL
-  late            how often less than two thirds of the TTL, and half a second, was seen
+  late            how often less than two thirds of the TTL, and half a second, was seen: while they were taken, as fast as possible, and since
   lost            holds that were lost; aim: 0
   of a core       the CPU that Leash used beside nothing but the holds
   leash CPU µs, redis CPU µs
@@ -35,6 +35,7 @@ acquires are measured once more beside none: a machine may have become slower. T
   p50 ms, p99 ms  of LOCK.ACQUIRE, sent at a steady rate by ten other connections; what was late because the one before it was still under way
                   counts from when it was due
   direct p99 ms   of a script that looks at one key, sent to Redis itself meanwhile: so much of it is the time of Redis and of the machine
+  ×               how many times what it is beside no holds, of which there are two measurements; aim: at most twice
 
 Usage: go run ./bench watchdog [flags]
 

@@ -3,27 +3,50 @@ package main
 import (
 	"fmt"
 	"io"
+	"time"
 )
 
 // printWatch prints a row for each number of holds.
 func printWatch(w io.Writer, rows []*watchRow) {
 	table := [][]string{{
-		"holds", "least TTL s", "late", "lost", "of a core", "leash CPU µs", "redis CPU µs", "heap B", "RSS B", "p50 ms", "p99 ms", "direct p99 ms", "taken in s",
+		"holds", "least TTL s", "late, taking", "late", "lost", "of a core", "leash CPU µs", "redis CPU µs", "heap B", "RSS B",
+		"p50 ms", "p99 ms", "×", "direct p99 ms", "×", "taken in s",
 	}}
+	alone, directAlone := besideNone(rows)
 	for _, r := range rows {
-		line := []string{fmt.Sprint(r.holds), "", "", "", fmt.Sprintf("%.1f %%", 100*r.core), "", "", "", ""}
+		line := []string{fmt.Sprint(r.holds), "", "", "", "", fmt.Sprintf("%.1f %%", 100*r.core), "", "", "", ""}
+		times, directTimes := "", ""
 		if r.after {
 			line[0] += ", after"
 		}
 		if r.holds > 0 {
-			line[1] = fmt.Sprintf("%.1f", r.seen.least.Seconds())
-			line[2], line[3] = fmt.Sprint(r.seen.late), fmt.Sprint(r.lost)
-			line[5], line[6] = microseconds(r.leash), microseconds(r.redis)
-			line[7], line[8] = each(r.memory.heap, r.holds), each(r.memory.resident, r.holds)
+			line[1] = fmt.Sprintf("%.1f", min(r.taking.least, r.seen.least).Seconds())
+			line[2], line[3], line[4] = fmt.Sprint(r.taking.late), fmt.Sprint(r.seen.late), fmt.Sprint(r.lost)
+			line[6], line[7] = microseconds(r.leash), microseconds(r.redis)
+			line[8], line[9] = each(r.memory.heap, r.holds), each(r.memory.resident, r.holds)
+			times, directTimes = ratio(r.p99, alone), ratio(r.direct, directAlone)
 		}
-		table = append(table, append(line, milliseconds(r.p50), milliseconds(r.p99), milliseconds(r.direct), fmt.Sprintf("%.0f", r.took.Seconds())))
+		table = append(table, append(line, milliseconds(r.p50), milliseconds(r.p99), times, milliseconds(r.direct), directTimes, fmt.Sprintf("%.0f", r.took.Seconds())))
 	}
 	printCells(w, table)
+}
+
+// besideNone is the mean p99 of acquires, and of scripts sent to Redis itself, in the rows of no holds: the first, and, unless it is missing, the last.
+func besideNone(rows []*watchRow) (p99, direct time.Duration) {
+	n := time.Duration(0)
+	for _, r := range rows {
+		if r.holds == 0 {
+			p99, direct, n = p99+r.p99, direct+r.direct, n+1
+		}
+	}
+	return p99 / max(n, 1), direct / max(n, 1)
+}
+
+func ratio(d, base time.Duration) string {
+	if base == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f", d.Seconds()/base.Seconds())
 }
 
 // each is a share of bytes; empty where megabytes, to which they are known, would say nothing.

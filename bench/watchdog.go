@@ -90,8 +90,9 @@ func setUpWatch(ctx context.Context, opt watchOptions) (_ *watch, err error) {
 // A watchRow is what so many holds came to.
 type watchRow struct {
 	holds    int
-	after    bool // it is the last: the crowd has gone
-	seen     sight
+	after    bool  // it is the last: the crowd has gone
+	taking   sight // while they were taken
+	seen     sight // since
 	lost     int
 	took     time.Duration // to acquire those that the row before has not
 	core     float64       // Leash's share of one
@@ -161,6 +162,10 @@ func (w *watch) measure(ctx context.Context, holds int) (*watchRow, error) {
 		return nil, err
 	}
 	r.took = time.Since(began)
+	var err error
+	if r.taking, err = w.sentry.report(); err != nil {
+		return nil, err
+	}
 	lasts := time.Duration(w.opt.periods) * w.opt.period()
 	progress(fmt.Sprintf("keeping %d holds for %v", holds, lasts))
 	if err := w.keep(ctx, r, lasts); err != nil {
@@ -190,7 +195,7 @@ func (w *watch) measure(ctx context.Context, holds int) (*watchRow, error) {
 			r.lost += int(n)
 		}
 	}
-	r.lost = max(r.lost, holds-int(info["holds"]), r.seen.missing)
+	r.lost = max(r.lost, holds-int(info["holds"]), r.taking.missing, r.seen.missing)
 	return r, err
 }
 

@@ -20,10 +20,10 @@ func TestRunWatchdog(t *testing.T) {
 	}
 	for _, want := range []string{
 		`\| holds +\| least TTL s \|`,
-		`\| 0 +\| +\| +\| +\| +\d+\.\d %`,
-		`\| 30 +\| +\d\.\d \| +\d+ \| +\d+ \| +\d+\.\d %`,
-		`\| 300 +\| +\d\.\d \| +\d+ \| +\d+ \| +\d+\.\d %`,
-		`\| 0, after +\| +\| +\| +\| +\d+\.\d %`,
+		`\| 0 +\| +\| +\| +\| +\| +\d+\.\d %`,
+		`\| 30 +\| +\d\.\d \| +\d+ \| +\d+ \| +\d+ \| +\d+\.\d %`,
+		`\| 300 +\| +\d\.\d \| +\d+ \| +\d+ \| +\d+ \| +\d+\.\d %`,
+		`\| 0, after +\| +\| +\| +\| +\| +\d+\.\d %`,
 		`go run ./bench watchdog --holds 30,300`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
@@ -62,6 +62,19 @@ func TestLastHeap(t *testing.T) {
 	}
 	if got := lastHeap(""); got != 0 {
 		t.Errorf("got %d MB of no trace, want 0", got)
+	}
+}
+
+// TestPrintWatch: what is measured beside holds is compared with the mean of what it was beside none, before and after.
+func TestPrintWatch(t *testing.T) {
+	var out strings.Builder
+	printWatch(&out, []*watchRow{
+		{p99: time.Millisecond, direct: time.Millisecond},
+		{holds: 7, p99: 3 * time.Millisecond, direct: time.Millisecond, taking: sight{least: 5 * time.Second, late: 11}, seen: sight{least: 6 * time.Second, late: 2}, lost: 1},
+		{after: true, p99: 2 * time.Millisecond, direct: 3 * time.Millisecond},
+	})
+	if got, want := strings.Join(strings.Fields(strings.Split(out.String(), "\n")[3]), ""), "|7|5.0|11|2|1|0.0%||||"+"|0.00|3.00|2.0|1.00|0.5|0|"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
