@@ -87,6 +87,7 @@ func TestR28OnCloseExpireLeavesTheHoldForAttach(t *testing.T) {
 }
 
 func TestR28OnCloseExpireRunsOut(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKey()
 		a, b := connect(t, s), connect(t, s)
@@ -232,6 +233,7 @@ func TestR7LateAttachDoesNothing(t *testing.T) {
 }
 
 func TestR31AttachAfterTheLeashWasKilled(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := Config{WatchdogTimeout: 3 * time.Second}
 		first, kill := mortal(t, rdb, cfg)

@@ -144,6 +144,7 @@ func TestAwaitLossOutlivesTheConnection(t *testing.T) {
 
 // TestAwaitLossOfALeaseOutlivesTheConnection: the lease goes on, and can be lost.
 func TestAwaitLossOfALeaseOutlivesTheConnection(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for where, watching := range map[string]*Service{"here": s, "on another Leash": other} {

@@ -33,6 +33,7 @@ func lagging(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mode ...
 // TestR24LateAnswerOfWhatMakesALeaseLast: Redis was slow as it granted, so it counts the lease from later than we do. A request that makes it
 // last is done in time and answered when the lease is over by our count.
 func TestR24LateAnswerOfWhatMakesALeaseLast(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 4 * time.Second})
 	for _, mode := range [][]string{nil, {"READ"}} {
 		for name, args := range map[string][]string{"extended": {"LOCK.EXTEND", "", "20000"}, "entered again": {"LOCK.ACQUIRE", "", "OWNER", "me", "LEASE", "20000"}} {
@@ -75,6 +76,7 @@ func TestR24LateAnswerOfWhatMakesALeaseLast(t *testing.T) {
 
 // TestR24UnknownExtendOfALeaseThatIsOver by our count: Redis is asked whether it was done.
 func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 2200 * time.Millisecond})
 	for name, arm := range map[string]func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{"done": p.HoldAfter, "not done": p.HoldBefore} {
 		t.Run(name, func(t *testing.T) {
@@ -103,6 +105,7 @@ func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
 // TestR24ALookThatComesLateDoesNotShortenALease: it waited on its way to Redis, which says what is left when it comes. Nothing is known to have
 // changed, and LOCK.TTL must not deny the lease's last second.
 func TestR24ALookThatComesLateDoesNotShortenALease(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	s, _, p := faulty(t, Config{UpstreamTimeout: 10 * time.Second})
 	for _, mode := range [][]string{nil, {"READ"}} {
 		a, key, look := connect(t, s), newKey(), renewScript

@@ -14,6 +14,7 @@ import (
 
 // TestR2GraceOfMoves: a failover forgets that holds were moved to another connection, and they hang there again before anybody can tell.
 func TestR2GraceOfMoves(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})
 	rdb := dialCluster(t, cluster.Addrs()...)
 	cfg := Config{WatchdogTimeout: graceTTL, FailoverGrace: graceTTL}

@@ -51,6 +51,7 @@ func (f *forgetful) fail() {
 
 // TestR2FailoverForgets: what happens without the grace. The new master grants a lock that somebody believes in, who is told at the next renewal.
 func TestR2FailoverForgets(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})
 	rdb := dialCluster(t, cluster.Addrs()...)
 	cfg := Config{WatchdogTimeout: 10 * time.Minute} // nothing is renewed meanwhile
@@ -71,6 +72,7 @@ func TestR2FailoverForgets(t *testing.T) {
 
 // TestR2Grace: with the grace a new master grants nothing that somebody may believe in, and has what it forgot put back.
 func TestR2Grace(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})
 	rdb := dialCluster(t, cluster.Addrs()...)
 	cfg := Config{WatchdogTimeout: graceTTL, FailoverGrace: graceTTL}
@@ -183,6 +185,7 @@ func TestR2GraceGoesWithItsSlot(t *testing.T) {
 
 // TestR2GraceOfARestart: a server that comes back without its data has a grace, one whose connections broke has none.
 func TestR2GraceOfARestart(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	server := redistest.Start(t)
 	rdb := dialServer(t, server.Addr)
 	cfg := Config{WatchdogTimeout: graceTTL, FailoverGrace: graceTTL}
@@ -222,6 +225,7 @@ func settle(t testing.TB, s *Service) {
 
 // TestR2NoGraceWithoutAFailover: neither a first replica, which gives a master a new replication id, nor a slot that moves begins a grace.
 func TestR2NoGraceWithoutAFailover(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	cfg := Config{WatchdogTimeout: 2 * time.Second, FailoverGrace: 2 * time.Second}
 	t.Run("first replica", func(t *testing.T) {
 		server, replica := redistest.Start(t), redistest.Start(t)
@@ -285,6 +289,7 @@ func TestR2GraceAuto(t *testing.T) {
 
 // TestR2GraceOfOlderHolds: a failover forgets an EXTEND and a second acquire, and both are put right before anybody can tell.
 func TestR2GraceOfOlderHolds(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})
 	rdb := dialCluster(t, cluster.Addrs()...)
 	s := leash(t, rdb, Config{WatchdogTimeout: graceTTL, FailoverGrace: graceTTL})

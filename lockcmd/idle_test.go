@@ -11,6 +11,7 @@ import (
 )
 
 func TestR28IdleIsToldThenReleased(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{}, patient)
 		for _, how := range []string{"CLOSE", "ERROR"} {

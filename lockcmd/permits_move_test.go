@@ -11,6 +11,7 @@ import (
 
 // TestR26UnansweredMoveOfPermitsIsUndone: an ACQUIRE repeated with its ID that is not answered is undone, whatever it has moved, or will.
 func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 800 * time.Millisecond})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		for _, from := range []*Service{s, straight} {

@@ -15,6 +15,7 @@ import (
 
 // TestMacquireLeaseBeginsWithTheLastKey: what is in hand while others are waited for is kept, however short the LEASE is to be.
 func TestMacquireLeaseBeginsWithTheLastKey(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{}), newKeys(3)
 		a, b := connect(t, s), connect(t, s)

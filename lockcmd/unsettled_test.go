@@ -22,6 +22,7 @@ func (c *conn) insist(args ...string) (reply string) {
 // TestR7AcquireBesideAnUnsettledMove: while nobody knows whether a hold has moved here, its owner's next request about it waits. It would
 // find a hold of this connection that nobody here knows of, and take another one in its place.
 func TestR7AcquireBesideAnUnsettledMove(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 800 * time.Millisecond})
 	for i, from := range []*Service{s, straight} {
 		for j, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {

@@ -125,6 +125,7 @@ func TestHugeReply(t *testing.T) {
 // TestSlowReaderIsCutOff: output beyond the limit that the socket does not
 // take ends the session.
 func TestSlowReaderIsCutOff(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	if testing.Short() {
 		t.Skip("takes the stall time-out")
 	}

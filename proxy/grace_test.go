@@ -10,6 +10,7 @@ import (
 
 // TestR2SentinelGrace: behind sentinels, too, a lock that the new master has forgotten is put back, and nobody else gets it.
 func TestR2SentinelGrace(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	const ttl = 15 * time.Second
 	g := redistest.StartSentinel(t)
 	grace := func(o *options) { o.locks.WatchdogTimeout, o.locks.FailoverGrace = ttl, ttl }

@@ -24,6 +24,7 @@ func wantClosed(t *testing.T, c *redistest.Client) {
 // TestR28AttachAfterAReconnect: with ONCLOSE EXPIRE a hold stays when its client
 // closes, quits or resets, and goes on with the same token wherever it connects.
 func TestR28AttachAfterAReconnect(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	one, two := startLeash(t, cluster.Addrs(), watchdog(2*time.Second)), startLeash(t, cluster.Addrs(), watchdog(2*time.Second))
 	for name, end := range map[string]func(c *redistest.Client){

@@ -60,6 +60,7 @@ func number64(t testing.TB, s string) int64 {
 // TestWatchdogKeepsTheLease: R3. A lock held for five times its TTL is at no
 // look below half of it, as its own Redis says.
 func TestWatchdogKeepsTheLease(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, watchdog(3*time.Second))
 	holder := l.dial(t)

@@ -90,6 +90,7 @@ func vanish(t *testing.T, conn *net.TCPConn) {
 // TestR29LocksOfAVanishedHostRunOut: R28, R29. Whatever the connection was at
 // when the host vanished, its locks do not stay, and neither does it wait.
 func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, watchdog(3*time.Second), func(o *options) { o.front.PeerTimeout = 4 * time.Second })
 	other := l.dial(t)

@@ -118,6 +118,7 @@ func TestReplyCutOffBehindAnother(t *testing.T) {
 // TestNewNodeWithoutSlots: the target of a migration owns no slot for as long
 // as that takes; it is known all the same and not given up.
 func TestNewNodeWithoutSlots(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs(), func(o *options) { o.up.UpstreamTimeout = 2 * time.Second })
 	n, err := c.AddMaster()

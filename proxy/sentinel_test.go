@@ -99,6 +99,7 @@ func listLines(reply string) string {
 // by its death. No reply is wrong, no order changes, nothing is executed twice,
 // and nobody hears READONLY.
 func TestSentinelFailover(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	g := redistest.StartSentinel(t)
 	l := startBehindSentinels(t, g)
 	var stop atomic.Bool
