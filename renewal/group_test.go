@@ -146,7 +146,7 @@ func TestR24NoCallIsLargeWhileTheNodeKeepsUp(t *testing.T) {
 			}
 			got[size]++
 		}
-		if want := map[string]int{" 12 12": 16, " 75": 8}; !maps.Equal(got, want) {
+		if want := map[string]int{" 12 12": 16, " 31": 8, " 32": 11}; !maps.Equal(got, want) {
 			t.Errorf("got calls of so many holds: %v, want %v", got, want)
 		}
 	})

@@ -73,6 +73,9 @@ func (n *node) lag(now moment) time.Duration {
 // behind reports whether n has to do more at once.
 func (n *node) behind(now moment) bool { return len(n.line) > 0 && n.lag(now) > n.tolerates() }
 
+// prompt reports whether n is done with each slot by the time that the next one is due.
+func (n *node) prompt(now moment) bool { return n.lag(now) <= n.line[0].every/slotCount }
+
 // tolerates is by how much n may lag behind as if it kept up.
 func (n *node) tolerates() time.Duration { return min(max(n.line[0].every/128, 1), mostTolerated) }
 
@@ -116,7 +119,10 @@ func (w *Watchdog) take(n *node, r *round) bool {
 	now, large := w.now(), n.line[0].work() > maxRound // for which small calls would take too long
 	room := min(n.room, n.portion(now))
 	r.calm, r.most = !large && !n.behind(now), maxBatch
-	if r.calm {
+	switch {
+	case r.calm && n.prompt(now):
+		r.most = promptBatch
+	case r.calm:
 		r.most = calmBatch
 	}
 	for work := 0; len(n.line) > 0 && (work == 0 || work+n.line[0].work() <= room); {

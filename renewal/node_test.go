@@ -181,8 +181,13 @@ func TestR24TheMoreANodeLagsTheMoreItIsAskedForAtOnce(t *testing.T) {
 		{1280 * ms, 40 * ms, 1, 512, 1, 512, false},
 		{1280 * ms, time.Minute, 1, 1024, 1, 1024, false},
 		{1280 * ms, -40 * ms, 1, 16, 1, 16, true}, // company
-		{1280 * ms, 0, 62, 62, 1, 1, true},
-		{1280 * ms, 0, 120, 120, 2, 1, true},
+		{1280 * ms, 0, 32, 32, 1, 1, true},
+		{1280 * ms, 0, 62, 62, 2, 1, true},
+		{1280 * ms, 78125, 62, 62, 2, 1, true},
+		{1280 * ms, 78126, 62, 62, 1, 1, true}, // the next slot is due before it is done
+		{1280 * ms, -40 * ms, 62, 62, 2, 1, true},
+		{1280 * ms, 0, 120, 120, 4, 1, true},
+		{1280 * ms, ms, 120, 120, 2, 1, true},
 		{1280 * ms, 20 * ms, 200, 226, 1, 27, false},
 		{1280 * ms, 0, 2100, 2100, 1, 9, false},
 		{time.Hour, 160 * ms, 1, 128, 1, 128, false}, // before acquires give way

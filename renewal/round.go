@@ -83,7 +83,7 @@ func (r *round) fetch() {
 // a call of a node that keeps up, one after the other. As soon as late says that this takes too long, those that are left go together.
 func (r *round) calls(late func() bool) iter.Seq2[[]Batch, [][]Outcome] {
 	return func(yield func([]Batch, [][]Outcome) bool) {
-		small := r.calm && len(r.holds) > calmBatch
+		small := r.calm && len(r.holds) > r.most
 		for rest, results := r.batches, r.results; len(rest) > 0; {
 			n := len(rest)
 			if small && !late() {

@@ -88,22 +88,24 @@ func newTestGroup() *group { return &group{roll: &roster.Roster[Hold]{}} }
 func TestACalmRoundIsSentInSmallCalls(t *testing.T) {
 	for _, c := range []struct {
 		calm  bool
+		most  int
 		holds []int // of each group
 		want  string
 	}{
-		{true, []int{1, 1, 1}, "[1 1 1]"},
-		{true, []int{16, 15}, "[16 15]"},
-		{true, []int{80}, "[80]"},
-		{true, []int{81}, "[40][41]"},
-		{true, []int{300}, "[75][75][75][75]"},
-		{true, []int{0, 300}, "[75][75][75][75]"},
-		{true, nil, ""},
-		{false, []int{300, 1, 1}, "[150 150 1 1]"},
+		{true, promptBatch, []int{1, 1, 1}, "[1 1 1]"},
+		{true, promptBatch, []int{16, 15}, "[16 15]"},
+		{true, promptBatch, []int{32}, "[32]"},
+		{true, promptBatch, []int{61}, "[30][31]"},
+		{true, calmBatch, []int{1, 1, 1}, "[1 1 1]"},
+		{true, calmBatch, []int{16, 15}, "[16 15]"},
+		{true, calmBatch, []int{80}, "[80]"},
+		{true, calmBatch, []int{81}, "[40][41]"},
+		{true, calmBatch, []int{300}, "[75][75][75][75]"},
+		{true, calmBatch, []int{0, 300}, "[75][75][75][75]"},
+		{true, calmBatch, nil, ""},
+		{false, maxBatch, []int{300, 1, 1}, "[150 150 1 1]"},
 	} {
-		r := &round{calm: c.calm, most: maxBatch}
-		if c.calm {
-			r.most = calmBatch
-		}
+		r := &round{calm: c.calm, most: c.most}
 		for _, n := range c.holds {
 			g := newTestGroup()
 			for range n {

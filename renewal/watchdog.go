@@ -17,6 +17,7 @@ const (
 	lagRound    = 64                     // work in one round of a node that hardly lags, which is one call
 	calmRound   = 32                     // work in one round of a node that keeps up, about, which is one call: others wait for the store, too
 	calmBatch   = 80                     // holds in one request to it, and in one call: all of a slot's when a million are spread over all slots
+	promptBatch = 32                     // while it keeps up so well that twice as many calls do no harm: 31 holds kept Redis for 0.2 ms, 61 for 0.35
 	batchWork   = 1                      // beside a hold's, which is 1: a request of one hold took Redis 12 µs, and one of 60 about 6 µs a hold
 	lookEvery   = 500 * time.Millisecond // how often the clocks are compared
 	endingEvery = 500 * time.Millisecond // how often a lease is looked at that is over as far as is known, at least
