@@ -23,6 +23,7 @@ const ttl = 3 * time.Second
 type bed struct {
 	keys      []string // of the locks
 	cluster   *redistest.Cluster
+	clocks    bool // can be stepped
 	leashes   []*leashtest.Leash
 	fronts    []*faultproxy.Proxy // where clients connect to, one a Leash
 	processes processes
@@ -57,8 +58,9 @@ func setUp(ctx context.Context, keys []string, race bool, sabotage *sabotage, lo
 	if noClocks != nil {
 		log.Warn("no clock can be stepped here", "err", noClocks)
 	}
+	b.clocks = noClocks == nil
 	b.cluster, err = redistest.LaunchCluster(redistest.ClusterOptions{
-		Replicas: 1, NodeTimeout: 15 * time.Second, FaultProxy: true, Clock: noClocks == nil, Args: []string{"--enable-debug-command", "yes"},
+		Replicas: 1, NodeTimeout: 15 * time.Second, FaultProxy: true, Clock: b.clocks, Args: []string{"--enable-debug-command", "yes"},
 	})
 	if err != nil {
 		return nil, err

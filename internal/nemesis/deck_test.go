@@ -47,3 +47,12 @@ func TestMissed(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+// TestNoClocks: what cannot be done on this machine is not tried.
+func TestNoClocks(t *testing.T) {
+	h := newHistory(&weather{})
+	all, some := newNemesis(&bed{clocks: true}, h, options{}, nil).faults, newNemesis(&bed{}, h, options{}, nil).faults
+	if got := len(all) - len(some); got != len(clockFaults) {
+		t.Errorf("%d faults are left out, want %d", got, len(clockFaults))
+	}
+}

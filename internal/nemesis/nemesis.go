@@ -45,8 +45,9 @@ type nemesis struct {
 }
 
 func newNemesis(b *bed, h *history, opt options, log *slog.Logger) *nemesis {
+	faults := slices.DeleteFunc(chosen(opt.faults, opt.forget), func(f fault) bool { return !b.clocks && strings.HasPrefix(f.name, "clock:") })
 	return &nemesis{
-		bed: b, history: h, weather: h.weather, log: log, faults: chosen(opt.faults, opt.forget), grace: opt.grace, seed: opt.seed,
+		bed: b, history: h, weather: h.weather, log: log, faults: faults, grace: opt.grace, seed: opt.seed,
 		struck: make(map[string]int), refused: make(map[string]int),
 	}
 }
