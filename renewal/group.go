@@ -24,7 +24,7 @@ type group struct {
 	roll     *roster.Roster[Hold] // the Watchdog's
 	holds    []uint32             // by their entries in roll
 	known    map[*Hold]moment     // of leases: what was found out before is older than until. Others do without, there may be a million of them
-	doubted  map[*Hold]moment     // of leases: the last answer was too slow to say whether until is true still, or this is
+	doubted  map[*Hold]doubt      // of leases: the last answer was too slow to say whether until is true still, or this is
 	due      moment               // when to ask the store next; while busy, when it was to be asked
 	deadline moment               // the earliest until of its holds, or an earlier moment: looking once too often does no harm
 	regular  bool                 // due is a time of its rhythm, not one at which to try again
@@ -108,7 +108,7 @@ func (g *group) wake() moment {
 // far as is known may have been made to last since, and lasts longer in the store at any rate: from then on the store is asked often, and says when
 // it is over. w.mu is held.
 func (w *Watchdog) expire(g *group, now moment) (tell []func()) {
-	g.deadline = now + g.ttl
+	g.deadline = g.overdue(now)
 	often := g.ending()
 	for i := 0; i < len(g.holds); {
 		h := g.roll.At(g.holds[i])

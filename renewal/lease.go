@@ -15,14 +15,15 @@ func (w *Watchdog) Correct(h *Hold, until, asked time.Time) {
 
 // Heard is Correct with what the store, asked at asked, has just said: that h has left to live. It said so at some time since asked, and asked is
 // what counts; but an answer that was slow and leaves open whether somebody has shortened the lease changes nothing yet: the store is asked again,
-// and unless it answers the earlier end counts.
+// and unless it answers soon the earlier end counts.
 func (w *Watchdog) Heard(h *Hold, left time.Duration, asked time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	until, known := w.moment(Until(asked, left)), w.moment(asked)
 	if g := w.groupOf(h); g != nil && g.lease && known >= g.known[h] && g.leavesOpen(h, until, w.now()+left) {
-		g.doubt(h, until)
+		g.doubt(h, until, w.now())
 		w.hurry(g)
+		w.place(g)
 		w.nudge()
 		return
 	}
@@ -64,20 +65,38 @@ func (g *group) leavesOpen(h *Hold, earliest, latest moment) bool {
 	return !doubted && earliest+slowAnswer < h.until && h.until <= latest
 }
 
+// doubt is when a lease may be over, and from when on that counts if the store has not said more.
+type doubt struct{ until, counts moment }
+
 // doubt says that h may be over by then.
-func (g *group) doubt(h *Hold, then moment) {
+func (g *group) doubt(h *Hold, then, now moment) {
 	if g.doubted == nil {
-		g.doubted = make(map[*Hold]moment)
+		g.doubted = make(map[*Hold]doubt)
 	}
-	g.doubted[h] = then
+	d := doubt{then, now + min(g.ttl/6, maxWait)}
+	g.doubted[h] = d
+	g.deadline = min(g.deadline, d.counts)
 }
 
-// unanswered is when the store was asked for h and did not answer: what was in doubt is no more.
+// unanswered is when the store has not answered what was asked of h: what was in doubt is no more.
 func (g *group) unanswered(h *Hold) {
-	if then, ok := g.doubted[h]; ok {
-		h.until = min(h.until, then)
+	if d, ok := g.doubted[h]; ok {
+		h.until = min(h.until, d.until)
 		delete(g.doubted, h)
 	}
+}
+
+// overdue ends the doubts that the store has had time to end, and returns when the next one is to.
+func (g *group) overdue(now moment) (next moment) {
+	next = now + g.ttl
+	for h, d := range g.doubted {
+		if now >= d.counts {
+			g.unanswered(h)
+		} else {
+			next = min(next, d.counts)
+		}
+	}
+	return next
 }
 
 // ending is how often leases of the group are looked at that are over as far as is known.

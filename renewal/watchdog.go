@@ -115,6 +115,7 @@ func (w *Watchdog) Pace(h *Hold, every time.Duration) {
 		return
 	}
 	known := g.known[h]
+	g.unanswered(h)
 	g.remove(h)
 	w.join(h, known, g.groupKey, every)
 }
