@@ -74,7 +74,9 @@ func (n *node) lag(now moment) time.Duration {
 func (n *node) behind(now moment) bool { return len(n.line) > 0 && n.lag(now) > n.tolerates() }
 
 // prompt reports whether n is done with each slot by the time that the next one is due.
-func (n *node) prompt(now moment) bool { return n.lag(now) <= n.line[0].every/slotCount }
+func (n *node) prompt(now moment) bool {
+	return n.backoff == 0 && n.lag(now) <= n.line[0].every/slotCount
+}
 
 // tolerates is by how much n may lag behind as if it kept up.
 func (n *node) tolerates() time.Duration { return min(max(n.line[0].every/128, 1), mostTolerated) }
