@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
 	"leash/internal/faultproxy"
+	"leash/internal/redistest"
 )
 
 // What happens to the network between Leash and Redis.
@@ -125,10 +127,13 @@ func (l *lane) flushScripts() error {
 // moveSlot moves the slot of one of the locks to another master, with a moment in which it is at both.
 func (l *lane) moveSlot() error {
 	slot := l.slot()
-	from, to := l.bed.cluster.MasterOf(slot), l.master()
-	if from == to || from == nil {
+	from := l.bed.cluster.MasterOf(slot)
+	others := slices.DeleteFunc(l.bed.cluster.Masters(), func(n *redistest.Node) bool { return n == from })
+	if from == nil || len(others) == 0 {
 		return errNone
 	}
+	to := pick(l.rnd, others)
+	l.weather.at(l.spell, to.Announced())
 	m, err := l.bed.cluster.BeginMove(slot, to)
 	if err != nil {
 		return err

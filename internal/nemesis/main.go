@@ -101,7 +101,11 @@ func trial(ctx context.Context, opt options, b *bed, settled func() error, log *
 	stayed, smooth, lingered := h.lingered()
 	fmt.Fprintf(out, "a lock stayed for %v at most after its holder's end, for %v if what was broken does not count,\nand was free for %v at most while somebody waited, a fair one for %v\n",
 		round(stayed), round(smooth), round(a.longest), round(a.fairest))
-	return errors.Join(t.verdict(h), still, lingered, h.silenced(a.seats), h.check(out, log), h.worth(opt, n.missed()))
+	verdict := errors.Join(t.verdict(h), still, lingered, h.silenced(a.seats), h.check(out, log))
+	if broken == nil && ctx.Err() == nil { // else it has not run for as long as it should
+		verdict = errors.Join(verdict, h.worth(opt, n.missed()))
+	}
+	return verdict
 }
 
 func random(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }
