@@ -61,15 +61,22 @@ func TestR2GraceSeeksWhatIsForgotten(t *testing.T) {
 // was not there, however short the wait.
 func TestR2GraceSeeksNothingThatCannotComeBack(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, graceConfig(), graceful, func(s *Service) { s.seeks = 1000 }), newKey()
+		looks, cfg := &counting{script: inspectScript}, graceConfig()
+		rdb.(interface{ AddHook(redis.Hook) }).AddHook(looks)
+		cfg.Wire = overTheClient
+		s, key := leash(t, rdb, cfg, graceful), newKey()
 		a, b := connect(t, s), connect(t, s)
 		stale := strconv.FormatInt(a.token(key), 10)
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		b.token(key)
 		defer s.graces.begin(t, key)()
-		want(t, receive(t, a.start("LOCK.CHECK", key, "TOKEN", stale), soon), ":0")
-		wantPrefix(t, receive(t, a.start("LOCK.RELEASE", key, "TOKEN", stale), soon), "-LOCKNOTHELD")
-		wantPrefix(t, receive(t, a.start("LOCK.AWAITLOSS", key, "TOKEN", stale, "BLOCK", "0"), soon), "-LOCKNOTHELD")
-		wantPrefix(t, a.do("LOCK.AWAITLOSS", newKey(), "TOKEN", stale, "BLOCK", "50"), "-LOCKNOTHELD")
+		before := looks.calls.Load()
+		want(t, a.do("LOCK.CHECK", key, "TOKEN", stale), ":0")
+		wantPrefix(t, a.do("LOCK.RELEASE", key, "TOKEN", stale), "-LOCKNOTHELD")
+		wantPrefix(t, a.do("LOCK.AWAITLOSS", key, "TOKEN", stale, "BLOCK", "0"), "-LOCKNOTHELD")
+		if n := looks.calls.Load() - before; n != 3 {
+			t.Errorf("Redis was asked %d times by three commands", n)
+		}
+		wantPrefix(t, a.do("LOCK.AWAITLOSS", key+"none", "TOKEN", stale, "BLOCK", "50"), "-LOCKNOTHELD")
 	})
 }

@@ -66,7 +66,9 @@ func TestLocksOfAMonitor(t *testing.T) {
 			break
 		}
 	}
-	c.Close()
+	if err := c.Send(redistest.Command("QUIT")); err != nil { // what is unread would make closing a reset
+		t.Fatal(err)
+	}
 	eventually(t, "it is released with the connection", func() bool { return do(t, other, "LOCK.ACQUIRE", "k")[0] == ':' })
 }
 

@@ -161,7 +161,7 @@ func (l *leash) waitsForWindow() (waits bool) {
 func TestR29ClientThatDoesNotReadKeepsItsLock(t *testing.T) {
 	t.Parallel() // it takes time and nothing else
 	redis := redistest.Start(t)
-	l := startLeash(t, []string{redis.Addr}, watchdog(3*time.Second), func(o *options) { o.front.PeerTimeout = 4 * time.Second })
+	l := startLeash(t, []string{redis.Addr}, watchdog(6*time.Second), func(o *options) { o.front.PeerTimeout = 4 * time.Second })
 	other := l.dial(t)
 	want(t, other, ":33554432\r\n", "SETRANGE", "big", strconv.Itoa(32<<20-1), "x")
 	c, _ := l.mutePeer(t)
