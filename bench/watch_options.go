@@ -23,7 +23,7 @@ type watchOptions struct {
 const watchUsage = `Bench watchdog lets one Leash before a cluster of three masters keep many locks alive, and looks at what that costs.
 
 The connections take the locks and stay. Meanwhile every lock is asked for its remaining TTL, at Redis itself, once a renewal period (a
-third of the TTL), and a tenth of them while acquires are measured, for nobody has such a watch beside the locks. At the end all are released, and
+third of the TTL), and a hundredth of them while acquires are measured, for nobody has such a watch beside the locks. At the end all are released, and
 acquires are measured once more beside none: a machine may have become slower. The columns of a row, each for so many holds that are kept at once:
   least TTL s     the least that was seen of any lock, also while they were taken; aim: never under half the TTL
   late            how often less than two thirds of the TTL, and half a second, was seen: while they were taken, as fast as possible, and since

@@ -172,7 +172,7 @@ func (w *watch) measure(ctx context.Context, holds int) (*watchRow, error) {
 		return nil, err
 	}
 	progress(fmt.Sprintf("acquiring beside %d holds for %v", holds, lasts))
-	w.sentry.rare.Store(true) // nobody has one beside the locks; its looks cost Redis nearly half as much as the renewals
+	w.sentry.rare.Store(true) // nobody has one beside the locks; all its looks cost Redis nearly half as much as the renewals
 	defer w.sentry.rare.Store(false)
 	var h, direct *histogram
 	var errs [2]error
