@@ -19,6 +19,7 @@ import (
 	"leash/internal/config"
 	"leash/internal/embedded"
 	"leash/internal/slack"
+	"leash/internal/timeslice"
 	"leash/lockcmd"
 	"leash/proxy"
 	"leash/proxy/pubsub"
@@ -68,6 +69,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 	runtime.GOMAXPROCS(cfg.Threads)
 	log := newLogger(cfg, stderr)
+	if err := timeslice.Shorten(); err != nil {
+		log.Debug("the kernel gives no short time slices", "error", err)
+	}
 	if cfg.Embedded() {
 		redis, err := embedded.Start(context.WithoutCancel(ctx))
 		if err != nil {
