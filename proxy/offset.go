@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"fmt"
+	mathrand "math/rand/v2"
 	"strconv"
 	"strings"
 
@@ -99,9 +101,20 @@ func (c *command) waits() bool { return c.name == "wait" || c.name == "waitaof" 
 // writeNothing is two commands that are replicated and leave nothing behind on
 // n: a key that nobody else has is written, for a second at most, and deleted.
 func writeNothing(t *upstream.Topology, n *upstream.Node) [][]byte {
-	key := []byte("leash:wait:" + rand.Text())
-	for i := 0; i < 1<<16 && t.Cluster() && t.Node(upstream.Slot(key)) != n; i++ { // most often after as many tries as there are masters
-		key = []byte("leash:wait:" + rand.Text())
+	key := ownKey(func(slot uint16) bool { return !t.Cluster() || t.Node(slot) == n })
+	return [][]byte{resp.AppendCommand(nil, "SET", key, "", "PX", "1000"), resp.AppendCommand(nil, "DEL", key)}
+}
+
+// ownKey is a key that nobody else has, in a slot that fits if there is one:
+// each time in another one, if several do.
+func ownKey(fits func(slot uint16) bool) string {
+	name, from := rand.Text(), mathrand.Uint32()
+	var key []byte
+	for i := range uint32(1 << 20) { // most often there are as many tries as masters; 214,485 were the most for one slot
+		key = fmt.Appendf(key[:0], "leash:wait:{%d}%s", from+i, name)
+		if fits(upstream.Slot(key)) {
+			break
+		}
 	}
-	return [][]byte{resp.AppendCommand(nil, "SET", string(key), "", "PX", "1000"), resp.AppendCommand(nil, "DEL", string(key))}
+	return string(key)
 }

@@ -1,11 +1,13 @@
 package proxy
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"leash/internal/redistest"
 	"leash/proxy/resp"
+	"leash/proxy/upstream"
 )
 
 func TestMovesByReading(t *testing.T) {
@@ -16,6 +18,17 @@ func TestMovesByReading(t *testing.T) {
 	} {
 		if got := movesByReading([]byte(info)); got != want {
 			t.Errorf("%q: got %v", info, got)
+		}
+	}
+}
+
+// TestOwnKey: a node may have no more than one slot.
+func TestOwnKey(t *testing.T) {
+	for i := range 100 {
+		want := uint16(rand.N(upstream.SlotCount))
+		key := ownKey(func(slot uint16) bool { return slot == want })
+		if got := upstream.Slot([]byte(key)); got != want {
+			t.Errorf("key %d, %q, is in slot %d, want %d", i, key, got, want)
 		}
 	}
 }
