@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,6 +150,48 @@ func TestR14AttachExtendAndBreakInMigration(t *testing.T) {
 	for n := range 10 {
 		if exists(t, rdb, key(n)) != (n == 4 || n == 5) {
 			t.Errorf("lock %d: there is %v", n, !(n == 4 || n == 5))
+		}
+	}
+}
+
+// TestR14TombstonesOfReleasesInMigration: a release that ends nothing leaves no tombstone behind, and leaves that of the one that did.
+func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
+	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
+	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+	tag := "{" + newKey() + "}"
+	ended, lessened := tag+"ended", tag+"lessened"
+	a := connect(t, s)
+	token := a.token(ended, "OWNER", "me")
+	text := strconv.FormatInt(a.token(lessened, "OWNER", "me"), 10)
+	want(t, a.do("LOCK.ACQUIRE", lessened, "OWNER", "me"), ":"+text)
+	m, finish := moving(t, tag)
+	defer finish()
+	if err := m.MoveKey(ended, lessened); err != nil {
+		t.Fatal(err)
+	}
+	until := time.Now().Add(10 * time.Second)
+	revocations := make(map[string][]*revocation)
+	for _, key := range []string{ended, ended, lessened} {
+		v := other.newRevoke(lockID{0, key}, other.mint(), false)
+		if found, err := v.read(options{owner: "me"}, until); !found || err != nil {
+			t.Fatalf("%s: found %v, %v", key, found, err)
+		}
+		revocations[key] = append(revocations[key], v)
+	}
+	for n, code := range []int64{endedIt, notThere} {
+		if got, err := revocations[ended][n].send(until); got != code || err != nil {
+			t.Errorf("release %d was answered %d, %v, want %d", n, got, err, code)
+		}
+	}
+	if got, err := revocations[lessened][0].send(until); got != countsOn || err != nil {
+		t.Errorf("the release of a count was answered %d, %v, want %d", got, err, countsOn)
+	}
+	if got := rdb.Get(t.Context(), tombstoneKey(ended, token, a.carrier.name)).Val(); !strings.HasPrefix(got, releasedText) {
+		t.Errorf("the tombstone says %q, want %s", got, releasedText)
+	}
+	for _, v := range revocations[lessened] {
+		if exists(t, rdb, v.tombstone(0).keys[0]) {
+			t.Error("a tombstone says that a hold of which a count remains has ended")
 		}
 	}
 }

@@ -66,6 +66,8 @@ type revocation struct {
 	local   *hold // the hold, when this Leash carries it
 
 	ending *ending // of local, while the outcome is unknown
+	laid   bool    // a tombstone says that it has ended, which was laid before it has
+	doubt  bool    // it was asked for with one key a call, and the outcome was unknown
 }
 
 func (s *Service) newRevoke(lock lockID, id string, all bool) *revocation {
@@ -141,16 +143,21 @@ func (v *revocation) send(until time.Time) (code int64, err error) {
 	return code, err
 }
 
-func (v *revocation) call(until time.Time) (int64, error) {
-	s := v.service
-	reply, err := s.ask(v.request, until)
-	if tryAgain(err) {
-		return v.piecemeal(until)
+func (v *revocation) call(until time.Time) (code int64, err error) {
+	reply, err := v.service.ask(v.request, until)
+	switch {
+	case tryAgain(err):
+		code, err = v.piecemeal(until)
+	case err == nil:
+		code = numbers(reply)[0]
 	}
-	if err != nil {
-		return 0, err
+	if err == nil && code == notThere && v.doubt {
+		code = endedIt
 	}
-	return numbers(reply)[0], nil
+	if v.laid && (err == nil && code != endedIt || err != nil && !v.doubt && !v.request.doubt) {
+		v.unlay()
+	}
+	return code, err
 }
 
 // tryAgain reports whether Redis refused because a slot migrates.
@@ -164,35 +171,43 @@ func tryAgain(err error) bool {
 func (v *revocation) piecemeal(until time.Time) (int64, error) {
 	s := v.service
 	own := len(v.mode.keys(v.key, v.owner)) // how many keys are the lock's and its kind's
-	tombstone, kept := v.request.keys[own], v.request.keys[own+1]
+	kept := v.request.keys[own+1]
 	if answer, err := s.value(v.db, kept, until); err != nil || answer != "" {
 		code, _ := strconv.ParseInt(answer, 10, 64)
 		return code, err
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), until)
-	defer cancel()
-	rdb := s.database(v.db)
 	if v.local == nil {
-		if err := rdb.Set(ctx, tombstone, releasedText, millis(v.keep)).Err(); err != nil {
+		if _, err := s.number(v.tombstone(v.keep), until); err != nil {
 			return 0, errors.Join(errRefused, err)
 		}
+		v.laid = true
 	}
 	one := &request{script: v.mode.revoke, db: v.db, keys: v.request.keys[:own], args: v.request.args}
 	reply, err := s.insist(one, until)
+	v.doubt = v.doubt || one.doubt
 	if err != nil {
 		return 0, err
 	}
 	code := numbers(reply)[0]
-	if code == notThere && one.doubt {
-		code = endedIt
-	}
-	if code != endedIt {
-		rdb.Del(ctx, tombstone)
-	}
 	if code != notThere {
-		rdb.Set(ctx, kept, strconv.FormatInt(code, 10), millis(v.keep))
+		ctx, cancel := context.WithDeadline(context.Background(), s.within(until))
+		defer cancel()
+		s.database(v.db).Set(ctx, kept, strconv.FormatInt(code, 10), millis(v.keep))
 	}
 	return code, nil
+}
+
+// tombstone is the request to lay one for so many ms, which is this revocation's and no other's; with 0, to take it away. One that says more stays.
+func (v *revocation) tombstone(keep int64) *request {
+	own := len(v.mode.keys(v.key, v.owner))
+	return &request{script: engraveScript, db: v.db, keys: v.request.keys[own : own+1], args: words(releasedText+" "+v.id, keep)}
+}
+
+// unlay takes the tombstone away again: the hold has not ended, or not by this. It waits for Redis; what it cannot do by its deadline is left to time.
+func (v *revocation) unlay() {
+	if _, err := v.service.number(v.tombstone(0), v.service.deadline()); err == nil {
+		v.laid = false
+	}
 }
 
 // finish repeats the request until Redis answers, or the hold's lease must be over (R26).
