@@ -177,7 +177,7 @@ func (w *lossWait) why(until time.Time) (reason string, over bool) {
 			return more, true
 		case how == brokenText:
 			return renewal.ReasonBroken, true
-		case how == releasedText:
+		case how == releasedText, how == leftText:
 			return "", true
 		case how == movedText, how == repeatedText:
 			r.carrier, w.missed, w.ends = more, false, time.Time{}
@@ -262,12 +262,17 @@ func (h *hold) tellEnd(reason string) {
 		v <- reason // has room, for each is told once
 	}
 	if watched && reason != movedText {
-		h.carrier.service.spawn(func() { h.engrave(reason, keep) })
+		text := releasedText
+		if reason != "" {
+			text = lostText + " " + reason
+		}
+		h.carrier.service.spawn(func() { h.engrave(text, keep) })
 	}
 }
 
 // tellLeft tells those who watch h that its connection is gone, and that it is left to run out. Its owner may yet take it over, so they
-// look in Redis from now on; when it is not there any more they find that nobody minds. A lease goes on as it was: how it ends they see.
+// look in Redis from now on; when it is not there any more they find that nobody minds, unless BREAK says so. A lease goes on as it was: how it
+// ends they see.
 func (h *hold) tellLeft() {
 	vigils, watched, keep := h.dismiss()
 	for _, v := range vigils {
@@ -277,7 +282,7 @@ func (h *hold) tellLeft() {
 	lease := h.lease
 	h.carrier.mu.Unlock()
 	if !lease && (watched || len(vigils) > 0) {
-		h.carrier.service.spawn(func() { h.engrave("", keep) })
+		h.carrier.service.spawn(func() { h.engrave(leftText, keep) })
 	}
 }
 
@@ -295,11 +300,7 @@ func (h *hold) dismiss() (vigils []vigil, watched bool, keep time.Duration) {
 }
 
 // engrave leaves a tombstone that says to other Leashes how h ended.
-func (h *hold) engrave(reason string, keep time.Duration) {
-	text := releasedText
-	if reason != "" {
-		text = lostText + " " + reason
-	}
+func (h *hold) engrave(text string, keep time.Duration) {
 	// Without an answer those who wait find out by themselves, a little less exactly.
 	h.carrier.service.number(&request{
 		script: engraveScript, db: int(h.db), keys: []string{tombstoneKey(h.key(), h.token, h.carrier.name)}, args: words(text, keep.Milliseconds()),

@@ -142,6 +142,32 @@ func TestAwaitLossOutlivesTheConnection(t *testing.T) {
 	})
 }
 
+// TestAwaitLossOfALeftHoldThatIsBroken: its connection has left it to run out, and it is broken before it has.
+func TestAwaitLossOfALeftHoldThatIsBroken(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		for where, watching := range map[string]*Service{"here": s, "on another Leash": other} {
+			key := newKey()
+			a := connect(t, s)
+			token := a.token(key, "OWNER", "me", "ONCLOSE", "EXPIRE")
+			_, reply := awaiting(t, watching, key, token, "0")
+			if watching != s {
+				heeded(t, s, key)
+			}
+			a.carrier.End(Release)
+			tombstone := tombstoneKey(key, token, a.carrier.name)
+			eventually(t, 5*time.Second, "the tombstone says that it was left", func() bool {
+				return rdb.Get(t.Context(), tombstone).Val() == leftText
+			})
+			wantPrefix(t, connect(t, other).do("LOCK.BREAK", key), ":")
+			if got := receive(t, reply, 20*time.Second); got != "$6\r\nbroken" {
+				t.Errorf("%s: got %q", where, got)
+			}
+		}
+	})
+}
+
 // TestAwaitLossOfALeaseOutlivesTheConnection: the lease goes on, and can be lost.
 func TestAwaitLossOfALeaseOutlivesTheConnection(t *testing.T) {
 	t.Parallel() // it waits most of the time
