@@ -183,8 +183,8 @@ func TestR24TheMoreANodeLagsTheMoreItIsAskedForAtOnce(t *testing.T) {
 		{1280 * ms, -40 * ms, 1, 16, 1, 16, true}, // company
 		{1280 * ms, 0, 32, 32, 1, 1, true},
 		{1280 * ms, 0, 62, 62, 2, 1, true},
-		{1280 * ms, 78125, 62, 62, 2, 1, true},
-		{1280 * ms, 78126, 62, 62, 1, 1, true}, // the next slot is due before it is done
+		{1280 * ms, 625_000, 62, 62, 2, 1, true},
+		{1280 * ms, 625_001, 62, 62, 1, 1, true}, // the eighth slot after it is due before it is done
 		{1280 * ms, -40 * ms, 62, 62, 2, 1, true},
 		{1280 * ms, 0, 120, 120, 4, 1, true},
 		{1280 * ms, ms, 120, 120, 2, 1, true},
