@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -154,46 +153,60 @@ func TestR14AttachExtendAndBreakInMigration(t *testing.T) {
 	}
 }
 
-// TestR14TombstonesOfReleasesInMigration: a release that ends nothing leaves no tombstone behind, and leaves that of the one that did.
+// TestR14TombstonesOfReleasesInMigration: a release that ends nothing leaves no tombstone behind, and leaves those of others.
 func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
 	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 	tag := "{" + newKey() + "}"
-	ended, lessened := tag+"ended", tag+"lessened"
+	once, twice, alone := tag+"once", tag+"twice", tag+"alone"
 	a := connect(t, s)
-	token := a.token(ended, "OWNER", "me")
-	text := strconv.FormatInt(a.token(lessened, "OWNER", "me"), 10)
-	want(t, a.do("LOCK.ACQUIRE", lessened, "OWNER", "me"), ":"+text)
+	tokens := make(map[string]int64)
+	for key, count := range map[string]int{once: 1, twice: 2, alone: 2} {
+		for range count {
+			tokens[key] = a.token(key, "OWNER", "me")
+		}
+	}
 	m, finish := moving(t, tag)
 	defer finish()
-	if err := m.MoveKey(ended, lessened); err != nil {
+	if err := m.MoveKey(once, twice, alone); err != nil {
 		t.Fatal(err)
 	}
-	until := time.Now().Add(10 * time.Second)
-	revocations := make(map[string][]*revocation)
-	for _, key := range []string{ended, ended, lessened} {
+	until := time.Now().Add(20 * time.Second)
+	release := func(key string) *revocation {
 		v := other.newRevoke(lockID{0, key}, other.mint(), false)
 		if found, err := v.read(options{owner: "me"}, until); !found || err != nil {
 			t.Fatalf("%s: found %v, %v", key, found, err)
 		}
-		revocations[key] = append(revocations[key], v)
+		return v
 	}
-	for n, code := range []int64{endedIt, notThere} {
-		if got, err := revocations[ended][n].send(until); got != code || err != nil {
-			t.Errorf("release %d was answered %d, %v, want %d", n, got, err, code)
+	send := func(v *revocation, code int64, says string) {
+		t.Helper()
+		if got, err := v.send(until); got != code || err != nil {
+			t.Errorf("the release of %s was answered %d, %v, want %d", v.key, got, err, code)
+		}
+		if got := rdb.Get(t.Context(), tombstoneKey(v.key, tokens[v.key], a.carrier.name)).Val(); got != says {
+			t.Errorf("then the tombstone says %q, want %q", got, says)
 		}
 	}
-	if got, err := revocations[lessened][0].send(until); got != countsOn || err != nil {
-		t.Errorf("the release of a count was answered %d, %v, want %d", got, err, countsOn)
-	}
-	if got := rdb.Get(t.Context(), tombstoneKey(ended, token, a.carrier.name)).Val(); !strings.HasPrefix(got, releasedText) {
-		t.Errorf("the tombstone says %q, want %s", got, releasedText)
-	}
-	for _, v := range revocations[lessened] {
-		if exists(t, rdb, v.tombstone(0).keys[0]) {
-			t.Error("a tombstone says that a hold of which a count remains has ended")
+	lay := func(v *revocation) {
+		t.Helper()
+		if n, err := other.number(v.tombstone(v.keep), until); n != 1 || err != nil {
+			t.Errorf("a tombstone was laid: %d, %v", n, err)
 		}
 	}
+
+	first, second := release(once), release(once)
+	rdb.Set(t.Context(), tombstoneKey(once, tokens[once], a.carrier.name), brokenText, time.Minute) // by a BREAK that it is too late for
+	send(first, endedIt, releasedText)
+	send(second, notThere, releasedText)
+
+	first, second = release(twice), release(twice)
+	lay(second)
+	lay(first)
+	send(first, countsOn, releasedText+" "+second.word)
+	send(second, endedIt, releasedText)
+
+	send(release(alone), countsOn, "")
 }
 
 func TestSlotsAreRediss(t *testing.T) {

@@ -66,12 +66,13 @@ type revocation struct {
 	local   *hold // the hold, when this Leash carries it
 
 	ending *ending // of local, while the outcome is unknown
-	laid   bool    // a tombstone says that it has ended, which was laid before it has
+	word   string  // which no other has, for a tombstone that is laid before the hold has ended
+	laid   bool    // one may say so
 	doubt  bool    // it was asked for with one key a call, and the outcome was unknown
 }
 
 func (s *Service) newRevoke(lock lockID, id string, all bool) *revocation {
-	return &revocation{service: s, db: lock.db, key: lock.key, id: id, all: all}
+	return &revocation{service: s, db: lock.db, key: lock.key, id: id, all: all, word: s.mint()}
 }
 
 // read finds out whom the request is about. found is false when there is no such hold.
@@ -177,10 +178,10 @@ func (v *revocation) piecemeal(until time.Time) (int64, error) {
 		return code, err
 	}
 	if v.local == nil {
+		v.laid = true
 		if _, err := s.number(v.tombstone(v.keep), until); err != nil {
 			return 0, errors.Join(errRefused, err)
 		}
-		v.laid = true
 	}
 	one := &request{script: v.mode.revoke, db: v.db, keys: v.request.keys[:own], args: v.request.args}
 	reply, err := s.insist(one, until)
@@ -189,18 +190,22 @@ func (v *revocation) piecemeal(until time.Time) (int64, error) {
 		return 0, err
 	}
 	code := numbers(reply)[0]
+	ctx, cancel := context.WithDeadline(context.Background(), s.within(until))
+	defer cancel()
+	rdb := s.database(v.db)
+	if code == endedIt && v.local == nil {
+		rdb.Set(ctx, v.request.keys[own], releasedText, millis(v.keep)) // whatever it says
+	}
 	if code != notThere {
-		ctx, cancel := context.WithDeadline(context.Background(), s.within(until))
-		defer cancel()
-		s.database(v.db).Set(ctx, kept, strconv.FormatInt(code, 10), millis(v.keep))
+		rdb.Set(ctx, kept, strconv.FormatInt(code, 10), millis(v.keep))
 	}
 	return code, nil
 }
 
-// tombstone is the request to lay one for so many ms, which is this revocation's and no other's; with 0, to take it away. One that says more stays.
+// tombstone is the request to lay one for so many ms, or with 0 to take it away. That of others, and one that says more, stays.
 func (v *revocation) tombstone(keep int64) *request {
 	own := len(v.mode.keys(v.key, v.owner))
-	return &request{script: engraveScript, db: v.db, keys: v.request.keys[own : own+1], args: words(releasedText+" "+v.id, keep)}
+	return &request{script: layScript, db: v.db, keys: v.request.keys[own : own+1], args: words(v.word, keep)}
 }
 
 // unlay takes the tombstone away again: the hold has not ended, or not by this. It waits for Redis; what it cannot do by its deadline is left to time.

@@ -32,6 +32,7 @@ var (
 	breakScript    = loadScript("break", "queue")
 	markScript     = loadScript("mark")
 	engraveScript  = loadScript("engrave")
+	layScript      = loadScript("lay")
 	inspectScript  = loadScript("inspect")
 	takeScript     = loadScript("take")
 	giveScript     = loadScript("give")

@@ -16,7 +16,7 @@ import (
 
 // A tombstone tells a carrier why a hold of its is not there any more, when another has ended, moved or shortened it. It says
 //
-//	released       by its owner (with "here" behind it: about to be, by this Leash itself; with an ID: by that request, which has one key a call)
+//	released       by its owner (with "here" behind it: about to be, by this Leash itself; with other words: by requests with one key a call)
 //	left           it is still there, and runs out: its connection has ended (for AWAITLOSS on other Leashes)
 //	moved <to>     to another carrier, on purpose: this one's connection is closed (R25)
 //	repeated <to>  to another carrier, where its owner has only repeated an ACQUIRE: this one's connection stays

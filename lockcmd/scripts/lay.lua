@@ -1,0 +1,18 @@
+-- lay.lua leaves a tombstone before a hold is released with one key a call (R14), or takes it away again, for that has not ended the hold. Several
+-- may be about it at a time: the tombstone stays while one of them needs it.
+-- KEYS 1 the tombstone
+-- ARGV 1 a word that no other release has · 2 how long it lives at least, ms; 0 to take it away
+-- Replies 1 done · 0 a tombstone is there that says more, or none of ours
+-- Atomic: a word that another adds meanwhile must stay.
+local text = redis.pcall('GET', KEYS[1])
+if type(text) ~= 'string' then text = '' end
+local ours = string.sub(text, 1, 9) == 'released ' and text ~= 'released here'
+if not ours and (ARGV[2] == '0' or text ~= '' and text ~= 'left' and not string.find(text, '^extended ')) then return 0 end
+local words, left = {}, math.max(ours and redis.call('PTTL', KEYS[1]) or 0, tonumber(ARGV[2]))
+for word in string.gmatch(ours and string.sub(text, 10) or '', '%S+') do
+  if word ~= ARGV[1] then words[#words + 1] = word end
+end
+if ARGV[2] ~= '0' then words[#words + 1] = ARGV[1] end
+redis.call('DEL', KEYS[1]) -- first, for Redis allows it at maxmemory (R13)
+if #words > 0 and left > 0 then redis.call('SET', KEYS[1], 'released ' .. table.concat(words, ' '), 'PX', string.format('%.0f', left)) end
+return 1
