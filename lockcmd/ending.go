@@ -245,6 +245,7 @@ func (e *ending) resume() {
 	case ended && release:
 		s.endAll([]*hold{h})
 	case ended:
+		h.tellLeft()
 		h.forget(lessening, releasing)
 	case missed:
 		s.watchdog.Check(&h.watch)
