@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"leash/internal/collector"
 	"leash/internal/config"
 	"leash/internal/embedded"
 	"leash/internal/slack"
@@ -67,7 +68,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if err != nil {
 		return err
 	}
-	runtime.GOMAXPROCS(cfg.Threads)
+	cores := runtime.GOMAXPROCS(cfg.Threads) // that this process may use, so far
+	defer background(func(ctx context.Context) error { collector.Run(ctx, cores); return nil }, nil)()
 	log := newLogger(cfg, stderr)
 	if err := timeslice.Shorten(); err != nil {
 		log.Debug("the kernel gives no short time slices", "error", err)

@@ -153,7 +153,7 @@ func processOptions(c *Config) []option {
 	return []option{
 		{name: "threads", value: count("n", &c.Threads),
 			help: "Threads that work at once. One costs the least CPU a command and is enough for one Redis; more carry more. " +
-				"1 to 1024. The default is half of the cores this process may use, at least 1."},
+				"1 to 1024. The default is half of the cores this process may use, at least 1. While the garbage of much memory is collected, there are up to 4."},
 		{name: "log-level", value: level(&c.LogLevel),
 			help: "Least level that is logged, to standard error."},
 		{name: "log-format", value: choice(&c.LogFormat, logFormats...),
