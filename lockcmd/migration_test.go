@@ -209,6 +209,55 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 	send(release(alone), countsOn, "")
 }
 
+// TestR14TombstonesOfMovesInMigration: a move that comes too late leaves no tombstone behind, and leaves those of others; one that moves the hold says so,
+// whatever the tombstone said before.
+func TestR14TombstonesOfMovesInMigration(t *testing.T) {
+	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
+	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+	tag := "{" + newKey() + "}"
+	a, b := connect(t, s), connect(t, other)
+	texts := []string{"", leftText, brokenText, releasedText + " x:1"}
+	var tokens []int64
+	key := func(i int) string { return fmt.Sprint(tag, i) }
+	for i := range texts {
+		tokens = append(tokens, a.token(key(i), "OWNER", "me"))
+	}
+	m, finish := moving(t, tag)
+	defer finish()
+	for i := range texts {
+		if err := m.MoveKey(key(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until := time.Now().Add(20 * time.Second)
+	for i, text := range texts {
+		stone := tombstoneKey(key(i), tokens[i], a.carrier.name)
+		if text != "" {
+			rdb.Set(t.Context(), stone, text, time.Minute)
+		}
+		says := func(want string) {
+			t.Helper()
+			if got := rdb.Get(t.Context(), stone).Val(); got != want {
+				t.Errorf("the tombstone of %s says %q, want %q", key(i), got, want)
+			}
+		}
+		move := func(last string) result {
+			w := wish{key: key(i), owner: "me", token: tokens[i], ttl: s.cfg.WatchdogTimeout, mode: plain}
+			try := b.carrier.newTry(w, nil)
+			defer try.release()
+			return try.newMove(tokens[i], a.carrier.name, last).send(until)
+		}
+		if r := move("999"); r.kind != failed { // as when the hold's last request is another by now
+			t.Errorf("a move that comes too late is %v", r.kind)
+		}
+		says(text)
+		if r := move(""); r.kind != moved {
+			t.Errorf("a move is %v", r.kind)
+		}
+		says(movedText + " " + b.carrier.name)
+	}
+}
+
 func TestSlotsAreRediss(t *testing.T) {
 	rdb := sharedCluster(t).Nodes[0].Client()
 	for _, key := range []string{"", "foo", "{foo}bar", "a{foo}b{bar}", "{}foo", "foo{}", "foo{{bar}}", "a}b{c}", "a{b", "\x00\xff"} {

@@ -16,6 +16,9 @@ type move struct {
 	gate    bool          // is ours
 	keep    time.Duration // of the old carrier's tombstone
 	request *request
+
+	stones []string // the old carrier's tombstone and the new one's, once there was a request with one key a call
+	laid   bool     // the old carrier's says that the hold has moved, though nobody knows so yet
 }
 
 // newMove makes the move of t's owner's hold with that token from a carrier, whose last request about it had the number last, if it
@@ -56,6 +59,7 @@ func (m *move) send(until time.Time) result {
 	if tryAgain(err) {
 		reply, err = m.piecemeal(until)
 	}
+	m.settleStones(reply, err)
 	if err != nil {
 		return failure(err)
 	}
@@ -94,26 +98,46 @@ func (m *move) piecemeal(until time.Time) (any, error) {
 	if len(all) == own {
 		return nil, errRefused
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), t.carrier.service.within(until))
-	defer cancel()
-	rdb := t.carrier.service.database(t.wish.db)
+	s := t.carrier.service
+	m.stones = all[own:]
 	if m.old == nil {
-		if err := rdb.Set(ctx, all[own], m.request.args[8], m.keep).Err(); err != nil {
+		n, err := s.number(m.tombstone(m.keep), until)
+		if m.laid = n == 1; err != nil {
 			return nil, errors.Join(errRefused, err)
 		}
 	}
-	if err := rdb.Del(ctx, all[own+1]).Err(); err != nil {
+	ctx, cancel := context.WithDeadline(context.Background(), s.within(until))
+	defer cancel()
+	if err := s.database(t.wish.db).Del(ctx, m.stones[1]).Err(); err != nil {
 		return nil, errors.Join(errRefused, err)
 	}
 	m.request.keys = all[:own]
-	reply, err := t.carrier.service.ask(m.request, until)
-	switch moved := err == nil && numbers(reply)[0] == 1; {
-	case m.old == nil && err == nil && !moved:
-		rdb.Del(ctx, all[own])
-	case m.old != nil && moved: // for those on other Leashes who wait for its loss
-		rdb.Set(ctx, all[own], m.request.args[8], m.keep)
+	return s.ask(m.request, until)
+}
+
+// tombstone is the request to lay the old carrier's for so long, or with 0 to take it away. Another one stays.
+func (m *move) tombstone(keep time.Duration) *request {
+	return &request{script: engraveScript, db: m.try.wish.db, keys: m.stones[:1], args: words(m.request.args[8], keep.Milliseconds())}
+}
+
+// settleStones leaves the old carrier's tombstone as it is to stay, after a request with one key a call: it says that the hold has moved, whatever it
+// said before, also for those on other Leashes who wait for the hold's loss; or nothing of it, when the hold has not. What it cannot do by its deadline is
+// left to time.
+func (m *move) settleStones(reply any, err error) {
+	if m.stones == nil {
+		return
 	}
-	return reply, err
+	s := m.try.carrier.service
+	switch {
+	case err == nil && numbers(reply)[0] == 1:
+		ctx, cancel := context.WithDeadline(context.Background(), s.deadline())
+		defer cancel()
+		s.database(m.try.wish.db).Set(ctx, m.stones[0], m.request.args[8], m.keep)
+	case m.laid && (err == nil || !m.request.doubt):
+		if _, err := s.number(m.tombstone(0), s.deadline()); err == nil {
+			m.laid = false
+		}
+	}
 }
 
 // close gives the old hold's gate back.
