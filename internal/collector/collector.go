@@ -8,6 +8,7 @@ package collector
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"runtime/metrics"
 	"time"
@@ -21,70 +22,96 @@ const (
 	worthwhile = 32 << 20
 
 	// The runtime collects at the latest when so much time has passed (runtime/proc.go, forcegcperiod), and not before seven tenths of the room for
-	// garbage are full. Here it is done a little sooner.
+	// garbage are full. Here it is done a little sooner: half as often again where there is little garbage.
 	longest = 110 * time.Second
 	eighths = 5
 
 	interval = 100 * time.Millisecond
+	rarely   = time.Second // while too little is in use
 )
 
-// Run collects garbage whenever the runtime would do so soon, with as many threads as help, at most with most of them. It returns when ctx ends, or at
-// once when the process has as many already, and is for one goroutine of a process. A collection that the runtime begins by itself nevertheless, where
-// garbage comes very fast, is one as usual.
-func Run(ctx context.Context, most int) { run(ctx, most, runtime.GC) }
+// Run collects garbage whenever the runtime would do so soon, with as many threads as help, at most with one for each of the cores that the process may
+// use, as the runtime counts them at the start. It returns when ctx ends, or at once when the process has as many already, and is for one goroutine of a
+// process. A collection that the runtime begins by itself nevertheless, where garbage comes very fast, is one as usual.
+//
+// It does nothing where there may be a quota of less than two cores, which the runtime takes for two: marking with two would use that up, and the kernel
+// then stops the whole process until its next period.
+func Run(ctx context.Context, cores int) {
+	if !scant(cores, runtime.NumCPU()) {
+		run(ctx, cores, runtime.GC)
+	}
+}
 
-func run(ctx context.Context, most int, collect func()) {
-	threads := min(most, enough)
+// scant reports whether a process that may use so many of a machine's CPUs may have a quota of less.
+func scant(cores, cpus int) bool { return cores <= 2 && cores < cpus }
+
+func run(ctx context.Context, cores int, collect func()) {
+	threads := min(cores, enough)
 	if runtime.GOMAXPROCS(0) >= threads {
 		return
 	}
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for last, since := look(), time.Now(); ; {
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	last := look()
+	last.allocated = 0 // at the start there is little
+	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-timer.C:
 		}
 		h := look()
 		if h.cycles != last.cycles {
-			since = time.Now()
+			last = h
 		}
-		last = h
-		if !h.due(time.Since(since)) {
-			continue
+		if h.due(last, time.Since(last.at)) {
+			usual := runtime.GOMAXPROCS(threads) // it waits for the end of a collection that is under way
+			if look().cycles == h.cycles {
+				collect()
+				last = look()
+			}
+			runtime.GOMAXPROCS(usual)
 		}
-		usual := runtime.GOMAXPROCS(threads) // it waits for the end of a collection that is under way
-		if look().cycles == h.cycles {
-			collect()
-		}
-		runtime.GOMAXPROCS(usual)
+		timer.Reset(h.patience())
 	}
 }
 
 // heap is how full it is, in bytes.
 type heap struct {
-	cycles  uint64 // collections that are over
-	live    uint64 // what the last one found in use
-	objects uint64 // that, and what came since
-	goal    uint64 // when a collection is to be over
+	at        time.Time
+	cycles    uint64 // collections that are over
+	live      uint64 // what the last one found in use
+	goal      uint64 // when a collection is to be over
+	allocated uint64 // ever
+	percent   uint64 // GOGC; the largest number when it is off
 }
 
 func look() heap {
 	samples := [...]metrics.Sample{
 		{Name: "/gc/cycles/total:gc-cycles"},
 		{Name: "/gc/heap/live:bytes"},
-		{Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/gc/heap/goal:bytes"},
+		{Name: "/gc/heap/allocs:bytes"},
+		{Name: "/gc/gogc:percent"},
 	}
 	metrics.Read(samples[:])
-	return heap{samples[0].Value.Uint64(), samples[1].Value.Uint64(), samples[2].Value.Uint64(), samples[3].Value.Uint64()}
+	n := func(i int) uint64 { return samples[i].Value.Uint64() }
+	return heap{at: time.Now(), cycles: n(0), live: n(1), goal: n(2), allocated: n(3), percent: n(4)}
 }
 
-// due reports whether it is time to collect, when the last collection was so long ago.
-func (h heap) due(past time.Duration) bool {
-	if h.live < worthwhile || h.goal <= h.live { // the latter at a memory limit, which is the runtime's to keep
+// due reports whether it is time to collect, as the heap was after the last collection and so long ago. What has been allocated since is counted, for
+// what is garbage is known only when all has been swept.
+func (h heap) due(last heap, past time.Duration) bool {
+	if h.live < worthwhile || h.goal <= h.live || h.percent == math.MaxUint64 { // the second at a memory limit, which is the runtime's to keep
 		return false
 	}
-	return past >= longest || h.objects >= h.live+(h.goal-h.live)/8*eighths
+	return past >= longest || h.allocated-last.allocated >= (h.goal-h.live)/8*eighths
+}
+
+// patience is until when to look again.
+func (h heap) patience() time.Duration {
+	if h.live < worthwhile {
+		return rarely
+	}
+	return interval
 }
