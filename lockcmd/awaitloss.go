@@ -180,7 +180,7 @@ func (w *lossWait) why(until time.Time) (reason string, over bool) {
 		case how == releasedText, how == leftText:
 			return "", true
 		case how == movedText, how == repeatedText:
-			r.carrier, w.missed, w.ends = more, false, time.Time{}
+			r.carrier, w.missed, w.ends = strings.TrimSuffix(more, perhaps), false, time.Time{}
 			continue
 		case how == extendedText:
 			ctx, cancel := context.WithDeadline(context.Background(), until)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
+	"leash/renewal"
 )
 
 // moving is a slot on its way, with the lock keys of a test in it.
@@ -254,7 +255,38 @@ func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 		if r := move(""); r.kind != moved {
 			t.Errorf("a move is %v", r.kind)
 		}
-		says(movedText + " " + b.carrier.name)
+		eventually(t, 3*time.Second, "the tombstone says that the hold has moved", func() bool {
+			return rdb.Get(t.Context(), stone).Val() == movedText+" "+b.carrier.name
+		})
+	}
+}
+
+// TestR14AMoveUnderWayHidesNothing: who ends the hold, while its move is under way with one key a call, says so.
+func TestR14AMoveUnderWayHidesNothing(t *testing.T) {
+	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
+	s := leash(t, rdb, Config{})
+	key := newKey()
+	text := movedText + " x:1.1" + perhaps
+	for _, c := range []struct {
+		what *request
+		says string
+	}{
+		{&request{script: layScript, args: words("w", 60000)}, releasedText + " w"},
+		{&request{script: markScript, args: words(60000, "channel", "news")}, brokenText},
+		{&request{script: engraveScript, args: words(buriedText, 60000)}, buriedText},
+	} {
+		c.what.keys = []string{key}
+		for _, before := range []string{text, movedText + " x:1.1"} {
+			rdb.Set(t.Context(), key, before, time.Minute)
+			n, err := s.number(c.what, s.deadline())
+			says := rdb.Get(t.Context(), key).Val()
+			if under := before == text; err != nil || (n == 1) != under || under && says != c.says || !under && says != before {
+				t.Errorf("%q: got %d, %v, and it says %q", before, n, err, says)
+			}
+		}
+	}
+	if how := s.epitaph(t.Context(), &hold{}, text); how != renewal.Moved {
+		t.Errorf("to the old carrier it means %v, want moved", how)
 	}
 }
 

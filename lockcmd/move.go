@@ -18,7 +18,7 @@ type move struct {
 	request *request
 
 	stones []string // the old carrier's tombstone and the new one's, once there was a request with one key a call
-	laid   bool     // the old carrier's says that the hold has moved, though nobody knows so yet
+	laid   bool     // the old carrier's may say that the hold has moved, though nobody knows so yet
 }
 
 // newMove makes the move of t's owner's hold with that token from a carrier, whose last request about it had the number last, if it
@@ -99,12 +99,9 @@ func (m *move) piecemeal(until time.Time) (any, error) {
 		return nil, errRefused
 	}
 	s := t.carrier.service
-	m.stones = all[own:]
-	if m.old == nil {
-		n, err := s.number(m.tombstone(m.keep), until)
-		if m.laid = n == 1; err != nil {
-			return nil, errors.Join(errRefused, err)
-		}
+	m.stones, m.laid = all[own:], true
+	if _, err := s.number(m.tombstone(m.keep), until); err != nil {
+		return nil, errors.Join(errRefused, err)
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), s.within(until))
 	defer cancel()
@@ -115,26 +112,31 @@ func (m *move) piecemeal(until time.Time) (any, error) {
 	return s.ask(m.request, until)
 }
 
-// tombstone is the request to lay the old carrier's for so long, or with 0 to take it away. Another one stays.
+// tombstone is the request to lay the old carrier's for so long, saying that the hold may have moved, or with 0 to take it away. Another one that says
+// more stays.
 func (m *move) tombstone(keep time.Duration) *request {
-	return &request{script: engraveScript, db: m.try.wish.db, keys: m.stones[:1], args: words(m.request.args[8], keep.Milliseconds())}
+	return &request{script: engraveScript, db: m.try.wish.db, keys: m.stones[:1], args: words(m.text()+perhaps, keep.Milliseconds())}
 }
 
-// settleStones leaves the old carrier's tombstone as it is to stay, after a request with one key a call: it says that the hold has moved, whatever it
-// said before, also for those on other Leashes who wait for the hold's loss; or nothing of it, when the hold has not. What it cannot do by its deadline is
-// left to time.
+// text is what the old carrier's tombstone says once the hold has moved.
+func (m *move) text() string { return m.request.args[8] }
+
+// settleStones leaves the old carrier's tombstone as it is to stay after a request with one key a call. If the hold has moved, it says so whatever it
+// said before, also for those on other Leashes who wait for the hold's loss; unless it is gone, for the hold has come back since. Else it says nothing of
+// that. What cannot be done soon is left to time.
 func (m *move) settleStones(reply any, err error) {
-	if m.stones == nil {
-		return
-	}
 	s := m.try.carrier.service
 	switch {
+	case !m.laid:
 	case err == nil && numbers(reply)[0] == 1:
-		ctx, cancel := context.WithDeadline(context.Background(), s.deadline())
-		defer cancel()
-		s.database(m.try.wish.db).Set(ctx, m.stones[0], m.request.args[8], m.keep)
-	case m.laid && (err == nil || !m.request.doubt):
-		if _, err := s.number(m.tombstone(0), s.deadline()); err == nil {
+		m.laid = false
+		s.spawn(func() {
+			ctx, cancel := context.WithDeadline(context.Background(), s.deadline())
+			defer cancel()
+			s.database(m.try.wish.db).SetXX(ctx, m.stones[0], m.text(), m.keep)
+		})
+	case err == nil || !m.request.doubt:
+		if _, err := s.number(m.tombstone(0), time.Now().Add(unlayPatience)); err == nil {
 			m.laid = false
 		}
 	}

@@ -18,7 +18,8 @@ import (
 //
 //	released       by its owner (with "here" behind it: about to be, by this Leash itself; with other words: by requests with one key a call)
 //	left           it is still there, and runs out: its connection has ended (for AWAITLOSS on other Leashes)
-//	moved <to>     to another carrier, on purpose: this one's connection is closed (R25)
+//	moved <to>     to another carrier, on purpose: this one's connection is closed (R25); with "perhaps" behind it, by requests with one key a call
+//	               that are under way: whoever ends the hold meanwhile writes over it
 //	repeated <to>  to another carrier, where its owner has only repeated an ACQUIRE: this one's connection stays
 //	broken         by BREAK
 //	lost <reason>  for those on other Leashes who wait for it (AWAITLOSS)
@@ -32,6 +33,9 @@ const (
 	extendedText = "extended"
 	lostText     = "lost"
 )
+
+// perhaps stands behind what a tombstone says of a move whose outcome nobody knows yet.
+const perhaps = " perhaps"
 
 // watchedText is news to a carrier's Leash: somebody on another one waits for the loss of its hold, and will look for a tombstone.
 const watchedText = "watched"
