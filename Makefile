@@ -10,7 +10,7 @@
 
 GO           ?= go
 STATICCHECK  ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
-TESTFLAGS    ?= -timeout 25m
+TESTFLAGS    ?= -timeout 25m -parallel 4
 BENCHFLAGS   ?=
 INTEROPFLAGS ?=
 NEMESISFLAGS ?=

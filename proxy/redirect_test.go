@@ -84,6 +84,7 @@ func TestRedirectsWithoutEnd(t *testing.T) {
 // TestReplyCutOffBehindAnother: half a reply that nobody has seen yet becomes
 // an error; the one before it arrives.
 func TestReplyCutOffBehindAnother(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	a, b := newFakeNode(t), newFakeNode(t)
 	half, answered := make(chan struct{}), make(chan struct{})
 	a.start(t, slots(a, b), func([]string) string { <-answered; return "$1\r\na\r\n" })

@@ -160,6 +160,7 @@ func TestSentinelFailover(t *testing.T) {
 // TestSentinelTransactions: a transaction is executed once and whole, or not at
 // all, while the master changes.
 func TestSentinelTransactions(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	g := redistest.StartSentinel(t)
 	l := startBehindSentinels(t, g)
 	var stop atomic.Bool
@@ -268,6 +269,7 @@ func TestSentinelReadOnly(t *testing.T) {
 // TestSentinelLocks: a hold outlives a failover, or its loss is told; the new
 // master grants it to nobody else meanwhile.
 func TestSentinelLocks(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	g := redistest.StartSentinel(t)
 	l := startBehindSentinels(t, g, func(o *options) { o.locks.WatchdogTimeout = 8 * time.Second })
 	holder, rival := l.dial(t), l.dial(t)

@@ -37,6 +37,7 @@ func hearsAgain(t *testing.T, l *leash, subscriber *redistest.Client, proto, cha
 }
 
 func TestSubscribersOutliveEveryMaster(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
 	l := startLeash(t, cluster.Addrs())
 	two, three := l.listening(t, "2", "news"), l.listening(t, "3", "other")
@@ -62,6 +63,7 @@ func TestSubscribersOutliveEveryMaster(t *testing.T) {
 }
 
 func TestSubscribersFollowSentinels(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	g := redistest.StartSentinel(t)
 	l := startBehindSentinels(t, g)
 	two, three := l.listening(t, "2", "news"), l.listening(t, "3", "other")
