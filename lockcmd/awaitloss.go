@@ -179,8 +179,10 @@ func (w *lossWait) why(until time.Time) (reason string, over bool) {
 			return renewal.ReasonBroken, true
 		case how == releasedText, how == leftText:
 			return "", true
+		case strings.HasSuffix(more, perhaps): // soon it says more, or less
+			return "", false
 		case how == movedText, how == repeatedText:
-			r.carrier, w.missed, w.ends = strings.TrimSuffix(more, perhaps), false, time.Time{}
+			r.carrier, w.missed, w.ends = more, false, time.Time{}
 			continue
 		case how == extendedText:
 			ctx, cancel := context.WithDeadline(context.Background(), until)

@@ -122,21 +122,17 @@ func (m *move) tombstone(keep time.Duration) *request {
 func (m *move) text() string { return m.request.args[8] }
 
 // settleStones leaves the old carrier's tombstone as it is to stay after a request with one key a call. If the hold has moved, it says so whatever it
-// said before, also for those on other Leashes who wait for the hold's loss; unless it is gone, for the hold has come back since. Else it says nothing of
-// that. What cannot be done soon is left to time.
+// said before, also for those on other Leashes who wait for the hold's loss. Else it says nothing of that. What cannot be done soon is left to time.
 func (m *move) settleStones(reply any, err error) {
 	s := m.try.carrier.service
 	switch {
-	case !m.laid:
+	case m.stones == nil:
 	case err == nil && numbers(reply)[0] == 1:
-		m.laid = false
-		s.spawn(func() {
-			ctx, cancel := context.WithDeadline(context.Background(), s.deadline())
-			defer cancel()
-			s.database(m.try.wish.db).SetXX(ctx, m.stones[0], m.text(), m.keep)
-		})
-	case err == nil || !m.request.doubt:
-		if _, err := s.number(m.tombstone(0), time.Now().Add(unlayPatience)); err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), s.stonePatience())
+		defer cancel()
+		s.database(m.try.wish.db).Set(ctx, m.stones[0], m.text(), m.keep)
+	case m.laid && (err == nil || !m.request.doubt):
+		if _, err := s.number(m.tombstone(0), time.Now().Add(s.stonePatience())); err == nil {
 			m.laid = false
 		}
 	}

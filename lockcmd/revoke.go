@@ -208,12 +208,9 @@ func (v *revocation) tombstone(keep int64) *request {
 	return &request{script: layScript, db: v.db, keys: v.request.keys[own : own+1], args: words(v.word, keep)}
 }
 
-// unlayPatience is for how long Redis may take to let a tombstone be taken away again: whoever asked is answered afterwards.
-const unlayPatience = time.Second
-
 // unlay takes the tombstone away again: the hold has not ended, or not by this. What cannot be done soon is left to time.
 func (v *revocation) unlay() {
-	if _, err := v.service.number(v.tombstone(0), time.Now().Add(unlayPatience)); err == nil {
+	if _, err := v.service.number(v.tombstone(0), time.Now().Add(v.service.stonePatience())); err == nil {
 		v.laid = false
 	}
 }

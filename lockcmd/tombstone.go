@@ -37,6 +37,9 @@ const (
 // perhaps stands behind what a tombstone says of a move whose outcome nobody knows yet.
 const perhaps = " perhaps"
 
+// stonePatience is for how long Redis may take to have a tombstone put right after a request: whoever asked is answered afterwards.
+func (s *Service) stonePatience() time.Duration { return min(s.cfg.UpstreamTimeout, time.Second) }
+
 // watchedText is news to a carrier's Leash: somebody on another one waits for the loss of its hold, and will look for a tombstone.
 const watchedText = "watched"
 
