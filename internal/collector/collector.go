@@ -34,8 +34,8 @@ const (
 // use, as the runtime counts them at the start. It returns when ctx ends, or at once when the process has as many already, and is for one goroutine of a
 // process. A collection that the runtime begins by itself nevertheless, where garbage comes very fast, is one as usual.
 //
-// It does nothing where there may be a quota of less than two cores, which the runtime takes for two: marking with two would use that up, and the kernel
-// then stops the whole process until its next period.
+// It does nothing where there may be a quota of less than two of a machine's many cores, which the runtime takes for two: marking with two would use that
+// up, and the kernel then stops the whole process until its next period. Such a quota on a machine of two cores it does not see.
 func Run(ctx context.Context, cores int) {
 	if !scant(cores, runtime.NumCPU()) {
 		run(ctx, cores, runtime.GC)
