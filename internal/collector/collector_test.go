@@ -79,7 +79,7 @@ func TestRun(t *testing.T) {
 }
 
 // Where there are threads enough, the collector is left alone.
-func TestRunHasNothingToDo(t *testing.T) {
+func TestRunWithThreadsEnough(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(enough))
 	run(t.Context(), 64, nil)
 }
