@@ -71,36 +71,10 @@ func (a aspect) of(ops []porcupine.Operation) (out []porcupine.Operation) {
 }
 
 func (a aspect) check(ops []porcupine.Operation) porcupine.CheckResult {
-	if a.name == semaphore.name && crowd(ops) > permits { // which the search would find by trying everything
-		return porcupine.Illegal
+	if a.keepsOut {
+		ops = briefest(ops)
 	}
 	return porcupine.CheckOperationsTimeout(a.model, ops, checkTimeout)
-}
-
-// crowd is how many holds there certainly were at once: from the reply to the grant to the earliest end.
-func crowd(ops []porcupine.Operation) (most int) {
-	from, to := make(map[int]int64), make(map[int]int64)
-	for _, o := range ops {
-		switch in := o.Input.(op); in.action {
-		case grant:
-			from[in.hold] = o.Return
-		case end:
-			to[in.hold] = o.Call
-		}
-	}
-	for hold, at := range from {
-		n := 0
-		for other, began := range from {
-			ends, ended := to[other]
-			if other == hold || began <= at && (!ended || at < ends) {
-				n++
-			}
-		}
-		if ends, ended := to[hold]; !ended || at < ends {
-			most = max(most, n)
-		}
-	}
-	return most
 }
 
 // besides is for how long before a clash a hold is of interest that was over by then.

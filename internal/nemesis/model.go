@@ -14,9 +14,10 @@ const permits = 3
 
 // aspect is one thing that is true of a lock, and the operations that it is about.
 type aspect struct {
-	name  string
-	about func(op) bool
-	model porcupine.Model
+	name     string
+	about    func(op) bool
+	model    porcupine.Model
+	keepsOut bool // all that a hold does is to keep others out
 }
 
 // state is a lock between two operations, as far as a model minds. It is comparable.
@@ -34,7 +35,7 @@ type state struct {
 }
 
 func newAspect(name string, about func(op) bool, step func(state, op) (state, bool)) aspect {
-	return aspect{name, about, porcupine.Model{
+	return aspect{name: name, about: about, model: porcupine.Model{
 		Init: func() any { return state{} },
 		Step: func(s, input, _ any) (bool, any) {
 			next, ok := step(s.(state), input.(op))
@@ -43,6 +44,13 @@ func newAspect(name string, about func(op) bool, step func(state, op) (state, bo
 		DescribeOperation: func(input, _ any) string { return input.(op).String() },
 		DescribeState:     func(s any) string { return fmt.Sprintf("%+v", s) },
 	}}
+}
+
+// keepingOut is an aspect of holds that do nothing but keep others out.
+func keepingOut(name string, about func(op) bool, step func(state, op) (state, bool)) aspect {
+	a := newAspect(name, about, step)
+	a.keepsOut = true
+	return a
 }
 
 func (o op) String() string {
@@ -59,10 +67,10 @@ func grantsAndEnds(o op) bool { return o.action == grant || o.action == end }
 func tokens(o op) bool { return o.action == grant && o.token != 0 }
 
 var (
-	mutex     = newAspect("mutex", grantsAndEnds, state.exclusive)
-	reentrant = newAspect("re-entrant mutex", anything, state.reentrant)
-	readWrite = newAspect("read-write lock", anything, state.readWrite)
-	semaphore = newAspect("semaphore", grantsAndEnds, state.permit)
+	mutex     = keepingOut("mutex", grantsAndEnds, state.exclusive)
+	reentrant = keepingOut("re-entrant mutex", anything, state.reentrant)
+	readWrite = keepingOut("read-write lock", anything, state.readWrite)
+	semaphore = keepingOut("semaphore", grantsAndEnds, state.permit)
 	fence     = newAspect("fencing tokens", tokens, state.fence)
 )
 

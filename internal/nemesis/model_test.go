@@ -144,24 +144,6 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestCrowd counts those that are certainly there at once.
-func TestCrowd(t *testing.T) {
-	for _, row := range []struct {
-		want  int
-		scene scene
-	}{
-		{0, nil},
-		{1, scene{granted("permit", 1, 0, 0, 1), ended("permit", 1, 5, 6), granted("permit", 2, 0, 2, 5)}},
-		{2, scene{granted("permit", 1, 0, 0, 1), ended("permit", 1, 5, never), granted("permit", 2, 0, 2, 4)}},
-		{1, scene{granted("permit", 1, 0, 0, 9), ended("permit", 1, 5, never), granted("permit", 2, 0, 2, 4)}}, // the first's end may have come first
-		{3, scene{granted("permit", 1, 0, 0, 1), granted("permit", 2, 0, 0, 2), granted("permit", 3, 0, 0, 3), ended("permit", 1, 4, 5), granted("permit", 4, 0, 4, 6)}},
-	} {
-		if got := crowd(row.scene); got != row.want {
-			t.Errorf("%v: got %d, want %d", row.scene, got, row.want)
-		}
-	}
-}
-
 // TestForgottenHoldsAreExcepted: what Redis forgot is no holder, but only what was held then, and only until its client must know.
 func TestForgottenHoldsAreExcepted(t *testing.T) {
 	ms := int64(time.Millisecond)

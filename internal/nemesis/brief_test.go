@@ -1,0 +1,97 @@
+package main
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// TestBriefHoldsChangeNoVerdict: whatever the history, fitting or not.
+func TestBriefHoldsChangeNoVerdict(t *testing.T) {
+	for _, row := range []struct {
+		aspect aspect
+		modes  []string
+		most   int // holds
+	}{
+		{mutex, []string{"plain"}, 6},
+		{reentrant, []string{"plain"}, 4},
+		{readWrite, []string{"read", "read", "write"}, 6},
+		{semaphore, []string{"permit"}, 12},
+	} {
+		rnd, fits := rand.New(rand.NewPCG(5, 5)), 0
+		const histories = 3000
+		for range histories {
+			ops := row.aspect.of(anyScene(rnd, row.modes, 1+rnd.IntN(row.most)))
+			want := porcupine.CheckOperations(row.aspect.model, ops)
+			if got := porcupine.CheckOperations(row.aspect.model, briefest(ops)); got != want {
+				t.Fatalf("%s: got %v, want %v, of\n%s", row.aspect.name, got, want, lines(ops))
+			}
+			if want {
+				fits++
+			}
+		}
+		if fits < histories/10 || fits > histories*9/10 {
+			t.Errorf("%s: %d of %d histories fit: give more of the other kind", row.aspect.name, fits, histories)
+		}
+	}
+}
+
+// anyScene is a few holds at times so close together that many orders fit, or none.
+func anyScene(rnd *rand.Rand, modes []string, holds int) (s scene) {
+	length := 8 + rnd.Int64N(40)
+	within := func(from, to int64) int64 { return from + rnd.Int64N(max(1, to-from+1)) }
+	for hold := range holds {
+		mode, owner := pick(rnd, modes), pick(rnd, []string{"", "me", "you"})
+		sent := within(0, length)
+		got := within(sent, sent+length/3)
+		add := func(a action, call, ret int64) {
+			s = append(s, owned(at(op{action: a, mode: mode, hold: hold + 1, counted: rnd.IntN(2) == 0}, call, ret), owner))
+		}
+		add(grant, sent, got)
+		over := got
+		for range rnd.IntN(3) {
+			over += within(0, 3)
+			add(pick(rnd, []action{again, inner}), over, over+within(0, 2))
+		}
+		switch over = within(over, over+length/3); rnd.IntN(8) {
+		case 0: // it is held to the end
+		case 1, 2, 3:
+			add(end, within(sent, over), never)
+		default:
+			add(end, over, within(over, over+4))
+		}
+	}
+	return s
+}
+
+func lines(ops []porcupine.Operation) (text string) {
+	for _, o := range ops {
+		text += line(o) + "\n"
+	}
+	return text
+}
+
+// TestManyReadersAreChecked: forty at a time that had waited, and went without a word, before each writer. A search would have a
+// trillion states to try.
+func TestManyReadersAreChecked(t *testing.T) {
+	const readers, writers = 40, 20
+	var s scene
+	for w := range int64(writers) {
+		from := w * 1000
+		for r := range int64(readers) {
+			hold := int(w*(readers+1) + r + 1)
+			s = append(s, granted("read", hold, 0, from, from+100+r), ended("read", hold, from+200+r, never))
+		}
+		hold := int((w + 1) * (readers + 1))
+		s = append(s, granted("write", hold, 0, from+100, from+500), ended("write", hold, from+900, never))
+	}
+	if got := readWrite.check(s); got != porcupine.Ok {
+		t.Errorf("got %v, want %v", got, porcupine.Ok)
+	}
+	last := len(s) - 2 // the last writer's grant, before the last reader can have gone
+	s[last] = granted("write", writers*(readers+1), 0, (writers-1)*1000+100, (writers-1)*1000+200)
+	if got := readWrite.check(s); got != porcupine.Illegal {
+		t.Errorf("with a writer beside readers: got %v, want %v", got, porcupine.Illegal)
+	}
+}
