@@ -28,7 +28,7 @@ func (h *history) check(out io.Writer, log *slog.Logger) error {
 		for _, a := range aspectsOf(key) {
 			ops := a.of(all)
 			result := a.check(ops)
-			if result == porcupine.Illegal {
+			if result != porcupine.Ok { // a search that does not end may be one of what does not fit
 				var n shortened
 				clash := ops
 				if isCounter(key) && h.lostCount(ops) {
