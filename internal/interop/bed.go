@@ -105,10 +105,10 @@ func (b *bed) add(name, mode, addr string, l *leashtest.Leash, masters ...*redis
 	b.targets = append(b.targets, target{name: name, mode: mode, host: host, port: port, masters: masters, leash: l})
 }
 
-// targetsOf are those that the client has a mode for and the options ask for. Without Leash there is nobody whom peers
+// targetsOf are those of some targets that the client has a mode for and the options ask for. Without Leash there is nobody whom peers
 // could meet.
-func (b *bed) targetsOf(c client, opt options) []target {
-	return slices.DeleteFunc(slices.Clone(b.targets), func(t target) bool {
+func targetsOf(targets []target, c client, opt options) []target {
+	return slices.DeleteFunc(slices.Clone(targets), func(t target) bool {
 		return !slices.Contains(c.modes, t.mode) || opt.mode != "" && opt.mode != t.mode || c.peers && t.leash == nil
 	})
 }

@@ -100,27 +100,9 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 
-	passed, failed := 0, 0
-	for _, c := range wanted {
-		for _, t := range b.targetsOf(c, opt) {
-			began := time.Now()
-			output, err := ready.run(ctx, c, t, opt)
-			if ctx.Err() != nil {
-				return errors.New("interrupted")
-			}
-			verdict := "ok"
-			if err == nil {
-				passed++
-			} else {
-				failed++
-				verdict = "FAILED"
-			}
-			fmt.Fprintf(out, "%-7s%-17s%-11sthrough %-22s %5.1f s\n", verdict, c.name, t.mode, t.name, time.Since(began).Seconds())
-			printOutput(out, output, err, opt.verbose)
-			if errors.Is(err, errNotReady) {
-				break // nor for the next target
-			}
-		}
+	passed, failed := b.runAll(ctx, wanted, ready, opt, out)
+	if ctx.Err() != nil {
+		return errors.New("interrupted")
 	}
 	if failed == 0 {
 		if err := b.awaitIdle(); err != nil {
@@ -132,16 +114,4 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return fmt.Errorf("%d of %d programs failed", failed, passed+failed)
 	}
 	return nil
-}
-
-// printOutput shows what a program that failed has printed, and of one that passed what it has measured.
-func printOutput(out io.Writer, output []byte, err error, verbose bool) {
-	for line := range strings.Lines(strings.TrimSpace(string(output)) + "\n") {
-		if err != nil || verbose || strings.HasPrefix(line, "measured ") {
-			fmt.Fprint(out, "        ", line)
-		}
-	}
-	if err != nil {
-		fmt.Fprintln(out, "        =>", err)
-	}
 }
