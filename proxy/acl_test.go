@@ -72,6 +72,51 @@ func TestUserGoes(t *testing.T) {
 	}
 }
 
+// TestUserWhoOnlyLocksGoes: lock scripts are sent as Leash's own user, and still a
+// user who is deleted loses the connections, with what they hold and wait for.
+func TestUserWhoOnlyLocksGoes(t *testing.T) {
+	bothUpstreams(t, func(t *testing.T, l *leash, masters []*redistest.Server) {
+		for _, redis := range masters {
+			do(t, dialAddr(t, redis.Addr), "ACL", "SETUSER", "locker", "on", ">pw", "~*", "&*", "+@all")
+		}
+		holder, waiter, late, other := l.dial(t), l.dial(t), l.dial(t), l.dial(t)
+		for _, c := range []*redistest.Client{holder, waiter, late} {
+			want(t, c, "+OK\r\n", "AUTH", "locker", "pw")
+		}
+		token(t, holder, "theirs")
+		mine := token(t, other, "ours")
+		if err := waiter.Send(redistest.Command("LOCK.ACQUIRE", "ours", "BLOCK", "0")); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "somebody waits", func() bool { return strings.Contains(do(t, other, "INFO", "leash"), "leash_waiters:1\r\n") })
+		for _, redis := range masters {
+			do(t, dialAddr(t, redis.Addr), "ACL", "DELUSER", "locker")
+		}
+		for _, c := range []*redistest.Client{holder, waiter, late} {
+			if reply, err := c.Read(); err == nil {
+				t.Errorf("a session of the user that is no more got %q", reply)
+			}
+		}
+		want(t, other, ":1\r\n", "LOCK.RELEASE", "ours", "TOKEN", mine)
+		token(t, other, "ours", "BLOCK", "5000") // the waiter may yet be leaving
+	})
+}
+
+// TestUserIsGoneBeforeTheFirstLock: Leash finds out when it asks for the rights.
+func TestUserIsGoneBeforeTheFirstLock(t *testing.T) {
+	redis := redistest.Start(t, strings.Fields("--user locker on >pw ~* &* +@all")...)
+	l := startLeash(t, []string{redis.Addr})
+	c := l.dial(t)
+	want(t, c, "+OK\r\n", "AUTH", "locker", "pw")
+	want(t, dialAddr(t, redis.Addr), ":1\r\n", "ACL", "DELUSER", "locker")
+	if err := c.Send(redistest.Command("LOCK.ACQUIRE", "k")); err != nil {
+		t.Fatal(err)
+	}
+	if reply, err := c.Read(); err == nil {
+		t.Errorf("a session of the user that is no more got %q", reply)
+	}
+}
+
 // TestUserChanges: rights that are taken are gone at once, and a password
 // that changes ends nobody until the connection is dialled anew.
 func TestUserChanges(t *testing.T) {

@@ -108,6 +108,9 @@ func (s *session) lockRefusal(o *ownCommand, args [][]byte) string {
 	if err := s.server.up.Permit(s.ctx, s.lane, keys, o.use.right[0], o.use.right[1:]...); err != nil {
 		return s.lockDenial(o, err)
 	}
+	for _, key := range keys { // lock scripts are sent as Leash's own user
+		s.server.up.Watch(s.lane, key)
+	}
 	return ""
 }
 
@@ -120,6 +123,9 @@ func (s *session) lockDenial(o *ownCommand, err error) string {
 		return "NOPERM this user has no permissions to access one of the keys used as arguments"
 	case errors.As(err, &denied):
 		return "NOPERM this user has no permissions to run the '" + o.name + "' command"
+	case errors.Is(err, upstream.ErrRefused): // as Redis does with the connections of a user who is deleted
+		s.server.refuseLane(s.lane)
+		return "NOPERM there is no such user any more"
 	}
 	s.server.log.Warn("the rights of a user are not known, no lock for it", "user", s.lane.User, "err", err)
 	if !errors.As(err, &refusal) {

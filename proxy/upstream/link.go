@@ -26,7 +26,7 @@ const (
 // written in the order of Submit and their replies come in that order. When
 // the connection breaks, calls already written are lost (Sink.Lost with
 // written set, never repeated), those not yet written go out on the next
-// connection. A Link dials when the first call comes.
+// connection. A Link dials when the first call comes, or Open is called.
 //
 // All methods are safe for concurrent use and do not block.
 type Link struct {
@@ -49,6 +49,7 @@ type Link struct {
 	pendingBytes int
 	room         chan struct{} // closed when there is room again; nil: nobody waits
 	idle         bool          // the owner waits for wake
+	wanted       bool          // to be dialled without a call
 	conn         net.Conn      // nil while not connected
 	broken       error         // why conn can not be used any more
 	closing      error         // set by close; the owner then ends
@@ -73,6 +74,21 @@ func (l *Link) Submit(c *Call) {
 	l.pendingBytes += len(c.Request)
 	idle := l.idle
 	l.idle = false
+	l.mu.Unlock()
+	if idle {
+		l.signal()
+	}
+}
+
+// Open dials, if there is no connection, without a call. On a connection one
+// hears of its end: Redis ends those of a user who is deleted.
+func (l *Link) Open() {
+	l.mu.Lock()
+	l.wanted = l.conn == nil && l.closing == nil
+	idle := l.idle && l.wanted
+	if idle {
+		l.idle = false
+	}
 	l.mu.Unlock()
 	if idle {
 		l.signal()
@@ -205,12 +221,13 @@ func (l *Link) mayBeRefused() bool {
 	return l.closing == nil && l.lane.User != "" && !l.lane.Replica
 }
 
-// awaitCall blocks until there is something to write; false when closed.
+// awaitCall blocks until there is something to write, or a connection is wanted
+// without; false when closed.
 func (l *Link) awaitCall() bool {
 	for {
 		l.mu.Lock()
-		closing, some := l.closing != nil, l.pending.len() > 0
-		l.idle = !closing && !some
+		closing, some := l.closing != nil, l.pending.len() > 0 || l.wanted
+		l.idle, l.wanted = !closing && !some, false
 		l.mu.Unlock()
 		if closing || some {
 			return !closing

@@ -29,7 +29,8 @@ func (d *Denied) Error() string {
 // user must be no more than the client may do itself. Without keys any node
 // is asked for the command alone. nil means yes, also for Leash's own user and
 // for a Redis before 7, which cannot be asked. It blocks for a round trip; the
-// error is a *Denied, Redis's own, or one of the network. Another node answers
+// error is a *Denied, ErrRefused when there is no such user any more, Redis's
+// own, or one of the network. Another node answers
 // for one that is out of reach: who asks for keys of several nodes may be
 // content with those of the others.
 func (u *Upstream) Permit(ctx context.Context, lane Lane, keys [][]byte, command string, more ...string) error {
@@ -53,6 +54,19 @@ func (u *Upstream) Permit(ctx context.Context, lane Lane, keys [][]byte, command
 		return q.ask(ctx, nodes[0].client, nodes[0].keys)
 	}
 	return q.askAll(ctx, nodes)
+}
+
+// Watch sees to it that Leash hears when a lane's user is deleted, from the
+// node of a key, though nothing of the user's is sent there: Redis ends the
+// connections of such a user, and OnRefused's function is told. It does not
+// block.
+func (u *Upstream) Watch(lane Lane, key []byte) {
+	if lane.User == "" || lane.User == u.serviceUser() {
+		return
+	}
+	if n := u.Topology().Node(Slot(key)); n != nil {
+		n.Link(lane).Open()
+	}
 }
 
 // keysOfNode are keys that one master serves.
@@ -154,6 +168,8 @@ func (q question) ask(ctx context.Context, node redis.UniversalClient, keys [][]
 		case err == nil:
 			return &Denied{Key: strings.Contains(answer, " key")}
 		case errors.As(err, &refusal) && strings.Contains(strings.ToLower(refusal.Error()), "unknown subcommand"):
+		case errors.As(err, &refusal) && strings.HasSuffix(refusal.Error(), "' not found"): // User 'x' not found
+			return fmt.Errorf("acl dryrun: %w: %w", ErrRefused, err)
 		default:
 			return fmt.Errorf("acl dryrun: %w", err)
 		}
