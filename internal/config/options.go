@@ -70,7 +70,7 @@ func clientOptions(c *Config) []option {
 				"so an idle client is not silent. 4s to 10m."},
 		{name: "drain-timeout", value: duration("duration", &c.DrainTimeout),
 			help: "After SIGTERM, how long clients with commands in flight or locks held may go on before they are closed. " +
-				"0 (at once) to 1h."},
+				"A command that blocks in Redis is not waited for. 0 (at once) to 1h."},
 	}
 }
 
