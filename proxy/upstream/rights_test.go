@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"leash/internal/redistest"
 )
 
@@ -54,6 +56,13 @@ func TestPermitWithANodeThatIsSilent(t *testing.T) {
 	check()
 	if err := u.Permit(t.Context(), bob, nil, "SCAN", "0"); err != nil {
 		t.Errorf("a command without keys: %v", err)
+	}
+	if err := u.Permit(t.Context(), Lane{User: "ann"}, mine, "HSET", "f", "v"); !errors.Is(err, ErrRefused) {
+		t.Errorf("a user who is not there: %v", err)
+	}
+	var refusal redis.Error
+	if err := u.Permit(t.Context(), bob, mine, "NOPE"); !errors.As(err, &refusal) || errors.Is(err, ErrRefused) {
+		t.Errorf("a command that is not there: %v", err)
 	}
 	if err := cluster.MasterOf(slots[1]).Pause(); err != nil {
 		t.Fatal(err)
