@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,10 +12,6 @@ import (
 )
 
 const awaitLossName = "LOCK.AWAITLOSS"
-
-// vigil is who waits for the end of a hold of this Leash. It is told once: the reason of the loss, "" when the hold has ended and
-// nobody need mind, or movedText when it hangs on another connection now.
-type vigil chan string
 
 // awaitLoss is LOCK.AWAITLOSS: it waits until the hold with a token, on whatever connection and Leash it hangs, is lost. A hold that ends
 // as it should ends the wait.
@@ -149,16 +145,16 @@ func (w *lossWait) look() (reason string, over bool, err error) {
 	if f.record.terms().lease {
 		w.ends = time.Now().Add(l.left)
 	}
-	w.ask()
+	w.ask(watchedText, w.lock.key) // at each look, for news may be lost
 	return "", false, nil
 }
 
-// ask asks the Leash that carries the hold to say in Redis how it ends. The news may be lost, so it is told again at each look.
-func (w *lossWait) ask() {
+// ask asks the Leash that carries the hold to say in Redis how it ends, or has ended.
+func (w *lossWait) ask(what, where string) {
 	s, r := w.service, w.seen.record
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	s.database(w.lock.db).Publish(ctx, carrierChannel(r.carrier), newsText(watchedText, r.token, r.carrier, w.lock.key))
+	s.database(w.lock.db).Publish(ctx, carrierChannel(r.carrier), newsText(what, r.token, r.carrier, where))
 }
 
 // why is how a hold has ended that Redis does not have any more: its Leash says so, or is not there to say it. It gets one look's time. Who
@@ -177,7 +173,7 @@ func (w *lossWait) why(until time.Time) (reason string, over bool) {
 			return more, true
 		case how == brokenText:
 			return renewal.ReasonBroken, true
-		case how == releasedText, how == leftText:
+		case how == releasedText, how == leftText, how == overText:
 			return "", true
 		case strings.HasSuffix(more, perhaps): // soon it says more, or less
 			return "", false
@@ -198,14 +194,15 @@ func (w *lossWait) why(until time.Time) (reason string, over bool) {
 	return "", false
 }
 
-// unsaid is how a hold has ended of which no tombstone says so. It is looked for twice, for the end comes first; then it was a lease that is
-// over by itself, or it is lost.
+// unsaid is how a hold has ended of which no tombstone says so. It is looked for twice, for the end comes first, and its Leash may have heard too late
+// that somebody wants to know; then it was a lease that is over by itself, or it is lost.
 func (w *lossWait) unsaid() (reason string, over bool) {
 	switch {
 	case w.service.graces.left(w.lock.key) > 0: // a new master may have forgotten it, then it is put back
 		return "", false
 	case !w.missed:
 		w.missed, w.lapsed = true, !w.ends.IsZero() && time.Now().Add(time.Second).After(w.ends)
+		w.ask(missedText, strconv.Itoa(w.lock.db)+" "+w.lock.key)
 		return "", false
 	case w.lapsed:
 		return "", true
@@ -224,87 +221,4 @@ func (s *Service) rest(ctx context.Context, d time.Duration) bool {
 	case <-s.stop:
 	}
 	return false
-}
-
-// watchEnd tells of the end of h; nil when it is over or lost already.
-func (h *hold) watchEnd() vigil {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	if h.state == over || h.evicted {
-		return nil
-	}
-	v := make(vigil, 1)
-	h.more().vigils = append(h.more().vigils, v)
-	return v
-}
-
-func (h *hold) unwatch(v vigil) {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	for i, other := range h.rare().vigils {
-		if other == v {
-			h.extra.vigils = slices.Delete(h.extra.vigils, i, i+1)
-			return
-		}
-	}
-}
-
-// watchedFromAfar notes that somebody on another Leash waits for the loss of h. When it is lost already that comes too late: the end of its
-// release, which is yet to come, is not how it ended.
-func (h *hold) watchedFromAfar() {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	h.watched = h.watched || h.state != over && !h.evicted
-}
-
-// tellEnd tells those who watch h how it ended, as a vigil is told; a second time there is nobody left to tell.
-func (h *hold) tellEnd(reason string) {
-	vigils, watched, keep := h.dismiss()
-	for _, v := range vigils {
-		v <- reason // has room, for each is told once
-	}
-	if watched && reason != movedText {
-		text := releasedText
-		if reason != "" {
-			text = lostText + " " + reason
-		}
-		h.carrier.service.spawn(func() { h.engrave(text, keep) })
-	}
-}
-
-// tellLeft tells those who watch h that its connection is gone, and that it is left to run out. Its owner may yet take it over, so they
-// look in Redis from now on; when it is not there any more they find that nobody minds, unless BREAK says so. A lease goes on as it was: how it
-// ends they see.
-func (h *hold) tellLeft() {
-	vigils, watched, keep := h.dismiss()
-	for _, v := range vigils {
-		v <- movedText
-	}
-	h.carrier.mu.Lock()
-	lease := h.lease
-	h.carrier.mu.Unlock()
-	if !lease && (watched || len(vigils) > 0) {
-		h.carrier.service.spawn(func() { h.engrave(leftText, keep) })
-	}
-}
-
-// dismiss is who watches h on this Leash, whether somebody does on another, and for how long to keep for them how it ended. From now on nobody
-// does.
-func (h *hold) dismiss() (vigils []vigil, watched bool, keep time.Duration) {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	vigils, watched = h.rare().vigils, h.watched
-	h.watched = false
-	if vigils != nil {
-		h.extra.vigils = nil
-	}
-	return vigils, watched, 2 * max(h.ttl, h.carrier.service.cfg.WatchdogTimeout)
-}
-
-// engrave leaves a tombstone that says to other Leashes how h ended.
-func (h *hold) engrave(text string, keep time.Duration) {
-	// Without an answer those who wait find out by themselves, a little less exactly.
-	h.carrier.service.number(&request{
-		script: engraveScript, db: int(h.db), keys: []string{tombstoneKey(h.key(), h.token, h.carrier.name)}, args: words(text, keep.Milliseconds()),
-	}, time.Now().Add(maxAttempt))
 }

@@ -35,6 +35,7 @@ func (h *hold) lose(to state, reason string) (from state, ok bool) {
 		c.mu.Unlock()
 		return from, false
 	}
+	c.service.lately.add(heardOf{h.token, c.name}, reason)
 	if h.state, h.evicted = to, to == releasing; to == over {
 		c.dropLocked(h)
 	}

@@ -40,7 +40,12 @@ func (s *Service) hear(news string) {
 	if err != nil {
 		return
 	}
-	if h := s.heard(f[0], heardOf{token, f[2]}, f[3]); h != nil {
+	of, key := heardOf{token, f[2]}, f[3]
+	if f[0] == missedText {
+		s.missed(of, key)
+		return
+	}
+	if h := s.heard(f[0], of, key); h != nil {
 		s.heed(h, f[0])
 	}
 }
@@ -91,6 +96,9 @@ func (s *Service) heed(h *hold, how string) {
 		s.spawn(func() { s.obey(h) })
 	case watchedText:
 		h.watchedFromAfar()
+	case missedText:
+		h.watchedFromAfar()
+		s.watchdog.Check(&h.watch)
 	case wantedText:
 		h.want()
 	case lessenedText:

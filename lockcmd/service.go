@@ -46,6 +46,8 @@ type Service struct {
 	grieving  atomic.Int64 // holds in bereft; changed with mu held
 	copiers   copiers
 	graces    *graces // nil without Config.FailoverGrace
+	lately    lately
+	inquiries atomic.Int64 // answers under way to other Leashes, about holds that have ended
 	stats     counters
 
 	// tasks are the goroutines that outlive the command that began them; stop tells them that the Service ends. Run waits.
