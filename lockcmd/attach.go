@@ -166,6 +166,8 @@ func (t *try) carry(r result) (h *hold, msg string) {
 	c.mu.Unlock()
 	if ends {
 		c.service.endLoose(h)
+	} else {
+		c.service.endAtLimit([]*hold{h})
 	}
 	return nil, msgGone
 }

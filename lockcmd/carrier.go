@@ -112,6 +112,7 @@ func (c *Carrier) End(how Ending) {
 		h.tellLeft()
 		h.gone()
 	}
+	c.service.endAtLimit(forget)
 	if len(release) == 0 {
 		return
 	}

@@ -1,6 +1,10 @@
 package lockcmd
 
-import "sync"
+import (
+	"slices"
+	"sync"
+	"time"
+)
 
 // endWorkers is how many releases of one connection are under way at once.
 const endWorkers = 16
@@ -13,7 +17,7 @@ func (s *Service) endLoose(h *hold) {
 	s.spawn(e.finish)
 }
 
-// endAll ends the holds of a connection that is gone, when their gates are open. They are in state releasing. done is closed
+// endAll ends the holds of a connection that is gone, when their gates are open. They are in state releasing, or over. done is closed
 // when each has ended.
 func (s *Service) endAll(holds []*hold) (done <-chan struct{}) {
 	endings := make([]*ending, len(holds))
@@ -26,6 +30,37 @@ func (s *Service) endAll(holds []*hold) (done <-chan struct{}) {
 		s.endEach(endings)
 	})
 	return ended
+}
+
+// endAtLimit ends holds that are left to run out, and that nobody keeps any more, when their MAXHOLD is over before that: for longer nobody believes
+// in them, and their client has agreed to it (R28). What their owner has taken over elsewhere meanwhile hangs on another carrier, and stays. Each
+// has a request at that time, and no goroutine until then.
+func (s *Service) endAtLimit(holds []*hold) {
+	type limited struct {
+		hold *hold
+		at   time.Time
+	}
+	var left []limited
+	for _, h := range holds {
+		h.carrier.mu.Lock()
+		if limit := h.rare().limit; !limit.IsZero() && time.Until(limit) < h.ttl {
+			left = append(left, limited{h, limit})
+		}
+		h.carrier.mu.Unlock()
+	}
+	if len(left) == 0 {
+		return
+	}
+	slices.SortFunc(left, func(a, b limited) int { return a.at.Compare(b.at) })
+	s.spawn(func() {
+		for len(left) > 0 && !s.stopped(time.Until(left[0].at)) {
+			var due []*hold
+			for now := time.Now(); len(left) > 0 && !left[0].at.After(now); left = left[1:] {
+				due = append(due, left[0].hold)
+			}
+			s.endAll(due)
+		}
+	})
 }
 
 func (s *Service) endEach(endings []*ending) {

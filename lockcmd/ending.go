@@ -247,6 +247,7 @@ func (e *ending) resume() {
 	case ended:
 		h.tellLeft()
 		h.forget(lessening, releasing)
+		s.endAtLimit([]*hold{h})
 	case missed:
 		s.watchdog.Check(&h.watch)
 	}
