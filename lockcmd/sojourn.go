@@ -31,7 +31,7 @@ func (c *Carrier) newSojourn(t *try, seen result) *sojourn {
 	s := c.service
 	v := &sojourn{service: s, try: t, waiter: s.queues.join(t), channel: t.line().channel, seen: seen, known: seen.kind == taken}
 	s.want(t.wish.lock())
-	v.news = s.newWanting(v.waiter)
+	v.news = s.newWanting(v.waiter, seen.token)
 	v.ready = s.ears.listen(v.channel, t.wish.lock())
 	if seen.kind == taken && t.silence != 0 && t.silence == s.ears.silence(v.channel) {
 		v.ready = nil // nothing was missed since the first look
@@ -124,6 +124,6 @@ func (v *sojourn) look(woken bool) (r result, over bool) {
 		return v.seen, true
 	}
 	s.queues.looked(w)
-	v.news.looked(woken)
+	v.news.looked(woken, v.seen.token)
 	return r, false
 }

@@ -32,7 +32,7 @@ type try struct {
 // result is how a try, or the wait for a lock, went.
 type result struct {
 	kind  kind
-	token int64
+	token int64         // taken: that of who got it last, 0 when that is not known
 	left  time.Duration // for how long the lease lasts, the other's or ours; <= 0 when that is not known
 	sent  time.Time     // from when left counts
 	text  string        // failed: the error to answer
@@ -130,7 +130,11 @@ func (t *try) sendOnce(until time.Time) result {
 	n := numbers(reply)
 	switch {
 	case n[0] == 0 && len(n) > 1:
-		return result{kind: taken, left: millis(n[1])}
+		r := result{kind: taken, left: millis(n[1])}
+		if len(n) > 2 {
+			r.token = n[2]
+		}
+		return r
 	case n[0] == 1 && len(n) > 2:
 		again := len(n) > 3 && n[3] == 1
 		return result{kind: granted, token: n[1], left: millis(n[2]), sent: t.request.sent, copied: t.request.copied, again: again}

@@ -12,11 +12,12 @@ const (
 )
 
 // wanting lets the Leashes that carry the holds of a lock know that a command waits for it here (LOCK.NOTIFY). Only the head of a queue
-// tells, when it has waited for a little while; again when the lock was free in between, for others hold it then; and as it goes on
-// looking, more and more rarely.
+// tells, when it has waited for a little while; again when the lock was free in between, or was handed over, for others hold it then; and as it
+// goes on looking, more and more rarely.
 type wanting struct {
 	service *Service
 	waiter  *waiter
+	token   int64 // of who has got the lock last, as far as is known
 	timer   *time.Timer
 	looks   int // since it was told
 	pace    int // looks until it is told again
@@ -24,16 +25,20 @@ type wanting struct {
 	busy    atomic.Bool // it is being told
 }
 
-func (s *Service) newWanting(w *waiter) *wanting {
-	return &wanting{service: s, waiter: w, timer: time.NewTimer(wantAfter), due: true, pace: 1}
+func (s *Service) newWanting(w *waiter, token int64) *wanting {
+	return &wanting{service: s, waiter: w, token: token, timer: time.NewTimer(wantAfter), due: true, pace: 1}
 }
 
-// looked notes that the lock was found taken, and whether a message said before that it was free.
-func (n *wanting) looked(woken bool) {
-	if woken {
+// looked notes that the lock was found taken, by whom, and whether a message said before that it was free.
+func (n *wanting) looked(woken bool, token int64) {
+	others := woken || token != 0 && token != n.token
+	if others {
 		n.pace = 1
 	}
-	if n.looks++; !n.due && (woken || n.looks >= n.pace) {
+	if token != 0 {
+		n.token = token
+	}
+	if n.looks++; !n.due && (others || n.looks >= n.pace) {
 		n.due = true
 		n.timer.Reset(wantAfter)
 	}

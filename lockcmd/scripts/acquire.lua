@@ -5,7 +5,7 @@
 --      FAIR: 12 for how long it waits at least, ms, "" when it does not wait · 13 channel of the lock's releases · 14 ways to publish · 15 this Leash's bit among the ways
 --            by which waiters are heard of
 -- Replies {1, token, ms left} granted, entered again, or this very request done before; and 1 when another did it, under the same ID
---      {0, PTTL} taken
+--      {0, PTTL, token} taken; without the token when that is not known
 --      {2, token, carrier, id} the owner's hold hangs elsewhere · {3} the tracked hold is gone · {4} a late copy, nothing done
 --      {5} the owner holds it in another mode · {6, replication id} it is free, but this master may not grant it
 --      {7} FAIR: it is free, but so many dead wait for it that only some of them were taken out: ask again
@@ -24,7 +24,7 @@ if not h[1] then
   if KEYS[3] then free, more = turn(fair(3), free and not bar, owner, left, ARGV[12], ARGV[13], ARGV[14], ARGV[15]) end
   if more then return {7} end
   if bar then return {6, bar} end
-  if not free then return {0, left} end
+  if not free then return {0, left, tonumber(r[TOKEN])} end
 elseif h[3] then return {5}
 elseif r[CARRIER] ~= carrier then return {2, r[TOKEN] or '', r[CARRIER] or '', r[ID] or '-'}
 elseif tonumber(r[REQ]) == req then return {1, tonumber(r[REPLY]), left}

@@ -2,7 +2,7 @@
 -- KEYS 1 the lock · 2 its records · 3 its token counter
 -- ARGV 1 owner · 2 carrier · 3 request number · 4 the token this carrier tracks for the owner in this mode, 0 for none
 --      5 TTL ms · 6 options, w or l first · 7 token TTL ms, 0 for none · 8 ID as "=id", or "-" · 9 client · 10 more · 11 the master that may grant
--- Replies as acquire.lua's; {5} also when the owner reads and asks to write, for it would wait for itself
+-- Replies as acquire.lua's, where taken names the last token granted; {5} also when the owner reads and asks to write, for it would wait for itself
 -- Atomic: as acquire.lua; and who else is there must be looked at in the moment of the grant.
 local key, leash, owner, carrier, req, want, ttl = KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
 local field, h = owner .. SUFFIX, redis.pcall('HMGET', key, 'mode', owner, owner .. ':write')
@@ -29,7 +29,7 @@ if mine == 0 and not fresh then
     if renewed(w[OPTS]) then redis.call('HSET', leash, owner .. ':write', record(good(w, writes))) end
   elseif MINE == 'write' or h[1] == 'write' then
     local most, writing, writer = rest(key, leash)
-    if writing > 0 or MINE == 'write' and most > 0 then return {0, most} end
+    if writing > 0 or MINE == 'write' and most > 0 then return {0, most, (number(KEYS[3]))} end
     fresh = most == 0 -- only the dead are left
     if not fresh and writer then bury(key, leash, writer) end
   end
