@@ -238,7 +238,7 @@ func (g *graces) note(addr, id, replid string, since, now int64, own []int, sent
 	}
 }
 
-// tellEnds logs the ends of graces.
+// tellEnds logs the ends of graces, of masters that have been there since: one may have died in its own.
 func (g *graces) tellEnds() {
 	var over []string
 	g.mu.Lock()
@@ -246,7 +246,7 @@ func (g *graces) tellEnds() {
 		if !m.graced() {
 			m.told = nil
 		}
-		if m.fresh && time.Now().After(m.ends) {
+		if m.fresh && m.seen.After(m.ends) {
 			m.fresh = false
 			over = append(over, m.addr)
 		}

@@ -2,6 +2,7 @@ package lockcmd
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -111,6 +112,25 @@ func TestR2GraceGrowsWithAMaster(t *testing.T) {
 		if left := g.left("key"); (left > time.Minute) != (i > 0) {
 			t.Errorf("nothing is granted for %v", left)
 		}
+	}
+}
+
+// TestR2GraceThatItsMasterDidNotSeeTheEndOf: one that has died in its grace is not said to grant locks, before it comes back.
+func TestR2GraceThatItsMasterDidNotSeeTheEndOf(t *testing.T) {
+	s := leash(t, dialServer(t, redistest.Start(t).Addr), Config{FailoverGrace: time.Hour})
+	log := &logbook{}
+	g := newGraces(&Service{cfg: s.cfg, log: slog.New(slog.NewTextHandler(log, nil)), watchdog: s.watchdog})
+	g.lasts.Store(int64(time.Minute))
+	now, began := time.Now().UnixMilli(), time.Now()
+	g.note("addr", "id", "replid", now, now, []int{0}, began)
+	g.known["replid"].ends = began.Add(time.Millisecond)
+	<-time.After(2 * time.Millisecond)
+	for i, said := range []int{0, 1, 1} {
+		g.tellEnds()
+		if n := log.count("grants locks from now on"); n != said {
+			t.Errorf("%d: said %d times, want %d", i, n, said)
+		}
+		g.note("addr", "id", "replid", now, now, []int{0}, time.Now())
 	}
 }
 
