@@ -119,8 +119,8 @@ func TestTheMainJob(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("it does not stop")
 	}
-	if _, err := client.Read(); err == nil {
-		t.Error("the connection is still open")
+	if err := client.AwaitEnd(); err != nil {
+		t.Error(err)
 	}
 	if log := out.String(); !strings.Contains(log, "embedded Redis") || !strings.Contains(log, "leash is ready") {
 		t.Errorf("it said %q", log)

@@ -61,8 +61,8 @@ func TestUserGoes(t *testing.T) {
 	want(t, anonymous, "+OK\r\n", "SET", "a", "1")
 	want(t, direct, ":1\r\n", "ACL", "DELUSER", "few")
 	for i, c := range gone {
-		if reply, err := c.Read(); err == nil {
-			t.Errorf("session %d of the user that is no more got %q", i, reply)
+		if err := c.AwaitEnd(); err != nil {
+			t.Errorf("session %d of the user that is no more: %v", i, err)
 		}
 	}
 	want(t, other, "$1\r\n1\r\n", "GET", "a")
@@ -93,12 +93,48 @@ func TestUserWhoOnlyLocksGoes(t *testing.T) {
 			do(t, dialAddr(t, redis.Addr), "ACL", "DELUSER", "locker")
 		}
 		for _, c := range []*redistest.Client{holder, waiter, late} {
-			if reply, err := c.Read(); err == nil {
-				t.Errorf("a session of the user that is no more got %q", reply)
+			if err := c.AwaitEnd(); err != nil {
+				t.Errorf("a session of the user that is no more: %v", err)
 			}
 		}
 		want(t, other, ":1\r\n", "LOCK.RELEASE", "ours", "TOKEN", mine)
 		token(t, other, "ours", "BLOCK", "5000") // the waiter may yet be leaving
+	})
+}
+
+// TestUserWhoOnlyBlocksGoes: the connection that Redis ends was one command's own, and
+// nothing else of the user's is sent.
+func TestUserWhoOnlyBlocksGoes(t *testing.T) {
+	bothUpstreams(t, func(t *testing.T, l *leash, masters []*redistest.Server) {
+		for _, redis := range masters {
+			do(t, dialAddr(t, redis.Addr), "ACL", "SETUSER", "blocker", "on", ">pw", "~*", "&*", "+@all")
+		}
+		clients := []*redistest.Client{l.dial(t), l.dial(t), l.dial(t)}
+		for i, command := range []string{"BLPOP list 0", "XREAD BLOCK 0 STREAMS stream $", "BZPOPMIN zset 0"} {
+			want(t, clients[i], "+OK\r\n", "AUTH", "blocker", "pw")
+			if err := clients[i].Send(redistest.Command(strings.Fields(command)...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		blocked := func() (n int) {
+			for _, redis := range masters {
+				n += strings.Count(do(t, dialAddr(t, redis.Addr), "CLIENT", "LIST"), "flags=b ")
+			}
+			return n
+		}
+		eventually(t, "all of them block", func() bool { return blocked() == len(clients) })
+		for _, redis := range masters {
+			do(t, dialAddr(t, redis.Addr), "ACL", "DELUSER", "blocker")
+		}
+		for i, c := range clients {
+			err := c.AwaitEnd()
+			if err != nil && strings.Contains(err.Error(), "UPSTREAMLOST") { // what became of its command comes first, or not at all
+				err = c.AwaitEnd()
+			}
+			if err != nil {
+				t.Errorf("session %d of the user that is no more: %v", i, err)
+			}
+		}
 	})
 }
 
@@ -112,8 +148,8 @@ func TestUserIsGoneBeforeTheFirstLock(t *testing.T) {
 	if err := c.Send(redistest.Command("LOCK.ACQUIRE", "k")); err != nil {
 		t.Fatal(err)
 	}
-	if reply, err := c.Read(); err == nil {
-		t.Errorf("a session of the user that is no more got %q", reply)
+	if err := c.AwaitEnd(); err != nil {
+		t.Errorf("a session of the user that is no more: %v", err)
 	}
 }
 
@@ -131,8 +167,8 @@ func TestUserChanges(t *testing.T) {
 	want(t, direct, "+OK\r\n", "ACL", "SETUSER", "few", "resetpass", ">new")
 	want(t, c, "$1\r\n1\r\n", "GET", "few:a")
 	want(t, direct, ":1\r\n", "CLIENT", "KILL", "USER", "few")
-	if reply, err := c.Read(); err == nil {
-		t.Errorf("got %q, want the end", reply)
+	if err := c.AwaitEnd(); err != nil {
+		t.Error(err)
 	}
 	again := l.dial(t)
 	want(t, again, "+OK\r\n", "AUTH", "few", "new")

@@ -172,8 +172,8 @@ func TestClientKillsItself(t *testing.T) {
 			t.Fatalf("got %q, %v; want %q", got, err, reply)
 		}
 	}
-	if got, err := client.Read(); err == nil {
-		t.Errorf("after its end: %q", got)
+	if err := client.AwaitEnd(); err != nil {
+		t.Error(err)
 	}
 	want(t, l.dial(t), "$1\r\n1\r\n", "GET", "a")
 }

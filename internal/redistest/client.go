@@ -3,9 +3,11 @@ package redistest
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strconv"
 	"time"
 )
@@ -101,6 +103,19 @@ func (c *Client) Read() (string, error) {
 		err = io.ErrUnexpectedEOF
 	}
 	return frame.String(), err
+}
+
+// AwaitEnd waits until the server has ended the connection. The error is that it
+// said something more, or did neither in time.
+func (c *Client) AwaitEnd() error {
+	frame, err := c.Read()
+	if err == nil {
+		return fmt.Errorf("got %q, want the end", frame)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	return nil
 }
 
 // readFrame appends one frame to dst, whatever part of it came.

@@ -161,6 +161,9 @@ func (l *Link) run(ctx context.Context) {
 			downSince, backoff = time.Time{}, minBackoff
 			l.serve(conn)
 			if l.private {
+				if l.mayBeRefused() {
+					l.node.Link(l.lane).Open()
+				}
 				l.close(ErrClosed)
 				continue
 			}
@@ -214,7 +217,7 @@ func (l *Link) dial(ctx context.Context) (net.Conn, error) {
 
 // mayBeRefused reports whether Redis may have closed the connection because
 // there is no such user any more: then the sessions shall hear of it without
-// another call.
+// another call. That of a private link is not dialled again, so the lane's is.
 func (l *Link) mayBeRefused() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
