@@ -167,7 +167,7 @@ func (t *try) carry(r result) (h *hold, msg string) {
 	if ends {
 		c.service.endLoose(h)
 	} else {
-		c.service.endAtLimit([]*hold{h})
+		c.service.limits.leave(c, []*hold{h}, time.Time{})
 	}
 	return nil, msgGone
 }

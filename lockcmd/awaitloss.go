@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"time"
 
@@ -145,16 +144,16 @@ func (w *lossWait) look() (reason string, over bool, err error) {
 	if f.record.terms().lease {
 		w.ends = time.Now().Add(l.left)
 	}
-	w.ask(watchedText, w.lock.key) // at each look, for news may be lost
+	w.ask()
 	return "", false, nil
 }
 
-// ask asks the Leash that carries the hold to say in Redis how it ends, or has ended.
-func (w *lossWait) ask(what, where string) {
+// ask asks the Leash that carries the hold to say in Redis how it ends, or has ended. The news may be lost, so it is told again at each look.
+func (w *lossWait) ask() {
 	s, r := w.service, w.seen.record
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	s.database(w.lock.db).Publish(ctx, carrierChannel(r.carrier), newsText(what, r.token, r.carrier, where))
+	s.database(w.lock.db).Publish(ctx, carrierChannel(r.carrier), newsText(watchedText, r.token, r.carrier, w.lock.key))
 }
 
 // why is how a hold has ended that Redis does not have any more: its Leash says so, or is not there to say it. It gets one look's time. Who
@@ -173,7 +172,7 @@ func (w *lossWait) why(until time.Time) (reason string, over bool) {
 			return more, true
 		case how == brokenText:
 			return renewal.ReasonBroken, true
-		case how == releasedText, how == leftText, how == overText:
+		case how == releasedText, how == leftText:
 			return "", true
 		case strings.HasSuffix(more, perhaps): // soon it says more, or less
 			return "", false
@@ -202,7 +201,7 @@ func (w *lossWait) unsaid() (reason string, over bool) {
 		return "", false
 	case !w.missed:
 		w.missed, w.lapsed = true, !w.ends.IsZero() && time.Now().Add(time.Second).After(w.ends)
-		w.ask(missedText, strconv.Itoa(w.lock.db)+" "+w.lock.key)
+		w.ask()
 		return "", false
 	case w.lapsed:
 		return "", true

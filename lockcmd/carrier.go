@@ -85,9 +85,15 @@ func (s *Service) NewCarrier(id int64, h Host) *Carrier {
 // endPatience is how long End waits for Redis.
 const endPatience = time.Second
 
-// End settles the holds of a connection that is gone. Call it once. It returns when Redis has answered each release, or after
+// End settles the holds of a connection that is gone. Call it, or EndUnsure, once. It returns when Redis has answered each release, or after
 // endPatience: what must be repeated then goes on in the Service.
-func (c *Carrier) End(how Ending) {
+func (c *Carrier) End(how Ending) { c.end(how, time.Time{}) }
+
+// EndUnsure is End for a connection of which Redis may still execute a command, until then at the latest: its holds are left to run out, and no sooner
+// are they released because their MAXHOLD is over (R16).
+func (c *Carrier) EndUnsure(until time.Time) { c.end(Expire, until) }
+
+func (c *Carrier) end(how Ending, unsure time.Time) {
 	c.mu.Lock()
 	c.ended, c.how = true, how
 	var forget, release []*hold
@@ -112,7 +118,7 @@ func (c *Carrier) End(how Ending) {
 		h.tellLeft()
 		h.gone()
 	}
-	c.service.endAtLimit(forget)
+	c.service.limits.leave(c, forget, unsure)
 	if len(release) == 0 {
 		return
 	}

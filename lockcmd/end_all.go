@@ -1,10 +1,6 @@
 package lockcmd
 
-import (
-	"slices"
-	"sync"
-	"time"
-)
+import "sync"
 
 // endWorkers is how many releases of one connection are under way at once.
 const endWorkers = 16
@@ -30,37 +26,6 @@ func (s *Service) endAll(holds []*hold) (done <-chan struct{}) {
 		s.endEach(endings)
 	})
 	return ended
-}
-
-// endAtLimit ends holds that are left to run out, and that nobody keeps any more, when their MAXHOLD is over before that: for longer nobody believes
-// in them, and their client has agreed to it (R28). What their owner has taken over elsewhere meanwhile hangs on another carrier, and stays. Each
-// has a request at that time, and no goroutine until then.
-func (s *Service) endAtLimit(holds []*hold) {
-	type limited struct {
-		hold *hold
-		at   time.Time
-	}
-	var left []limited
-	for _, h := range holds {
-		h.carrier.mu.Lock()
-		if limit := h.rare().limit; !limit.IsZero() && time.Until(limit) < h.ttl {
-			left = append(left, limited{h, limit})
-		}
-		h.carrier.mu.Unlock()
-	}
-	if len(left) == 0 {
-		return
-	}
-	slices.SortFunc(left, func(a, b limited) int { return a.at.Compare(b.at) })
-	s.spawn(func() {
-		for len(left) > 0 && !s.stopped(time.Until(left[0].at)) {
-			var due []*hold
-			for now := time.Now(); len(left) > 0 && !left[0].at.After(now); left = left[1:] {
-				due = append(due, left[0].hold)
-			}
-			s.endAll(due)
-		}
-	})
 }
 
 func (s *Service) endEach(endings []*ending) {

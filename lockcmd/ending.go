@@ -247,7 +247,7 @@ func (e *ending) resume() {
 	case ended:
 		h.tellLeft()
 		h.forget(lessening, releasing)
-		s.endAtLimit([]*hold{h})
+		s.limits.leave(c, []*hold{h}, time.Time{})
 	case missed:
 		s.watchdog.Check(&h.watch)
 	}

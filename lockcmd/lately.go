@@ -1,87 +1,51 @@
 package lockcmd
 
-import (
-	"strconv"
-	"strings"
-	"sync"
-	"time"
-)
+import "sync"
 
-const (
-	latelyFor = 10 * time.Second // a question about a hold that has ended comes sooner
-	maxLately = 4096
-)
+// maxLately is how many ends are remembered: with 10,000 a second, those of most of the last one.
+const maxLately = 8192
 
-// lately is what holds of this Leash were lost for, in the last while. Somebody on another Leash who has just begun to wait for the end of a hold may
-// ask when it is over already; with what is not here all was well, for losses are few and other ends are many. Safe for concurrent use.
+// lately is how the last holds of this Leash have ended. Somebody on another one who has just begun to wait for the end of a hold may be heard of
+// when it is over already, and is told then. Of what is not here nothing is said. Safe for concurrent use; its mutex is taken behind a carrier's.
 type lately struct {
-	mu    sync.Mutex
-	lost  map[heardOf]lateLoss
-	blind time.Time // until then losses may be missing here, for there were too many
+	mu   sync.Mutex
+	ends []lateEnd // the oldest is at next, once there are as many as there may be
+	next int
 }
 
-type lateLoss struct {
-	reason string
-	at     time.Time
+// lateEnd is a tombstone that nobody has asked for, as yet.
+type lateEnd struct {
+	lock lockID
+	of   heardOf
+	text string
 }
 
-// add notes a loss.
-func (l *lately) add(of heardOf, reason string) {
-	now := time.Now()
+func (l *lately) add(e lateEnd) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.lost) >= maxLately && now.After(l.blind) {
-		for other, loss := range l.lost {
-			if now.Sub(loss.at) > latelyFor {
-				delete(l.lost, other)
-			}
+	if len(l.ends) < maxLately {
+		l.ends = append(l.ends, e)
+		return
+	}
+	l.ends[l.next] = e
+	l.next = (l.next + 1) % maxLately
+}
+
+// find looks through all of them: few ask too late.
+func (l *lately) find(of heardOf) (e lateEnd, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.ends {
+		if e.of == of {
+			return e, true
 		}
 	}
-	if len(l.lost) >= maxLately {
-		l.blind = now.Add(latelyFor)
-		return
-	}
-	if l.lost == nil {
-		l.lost = make(map[heardOf]lateLoss)
-	}
-	l.lost[of] = lateLoss{reason, now}
+	return e, false
 }
 
-// reason is why a hold of this Leash that is not there any more was lost, "" when it was not. known is false when nobody can say.
-func (l *lately) reason(of heardOf) (reason string, known bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	loss, ok := l.lost[of]
-	return loss.reason, ok || time.Now().After(l.blind)
-}
-
-// maxInquiries is how many that ask too late are answered at once; others find out by themselves, a little less exactly.
-const maxInquiries = 1024
-
-// missed answers those on another Leash who miss a hold of this one that has ended here as well. One that has not is looked for.
-func (s *Service) missed(of heardOf, where string) {
-	number, key, _ := strings.Cut(where, " ")
-	db, err := strconv.ParseUint(number, 10, 31)
-	if err != nil || carrierLeash(of.carrier) != s.uuid {
-		return
-	}
-	if h := s.heard(missedText, of, key); h != nil && h.watchedFromAfar() {
-		s.watchdog.Check(&h.watch)
-		return
-	}
-	reason, known := s.lately.reason(of)
-	if !known {
-		return
-	}
-	text := overText
-	if reason != "" {
-		text = lostText + " " + reason
-	}
-	answer := func() {
-		defer s.inquiries.Add(-1)
-		s.engrave(lockID{int(db), key}, of, text, 2*s.cfg.WatchdogTimeout)
-	}
-	if s.inquiries.Add(1) > maxInquiries || !s.spawn(answer) {
-		s.inquiries.Add(-1)
+// tellLate leaves a tombstone for who has asked too late how a hold ends, if that is known yet.
+func (s *Service) tellLate(of heardOf) {
+	if e, ok := s.lately.find(of); ok {
+		s.spawn(func() { s.engrave(e.lock, of, e.text, 2*s.cfg.WatchdogTimeout) })
 	}
 }

@@ -2,9 +2,8 @@ package lockcmd
 
 import (
 	"context"
-	"strconv"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,27 +15,39 @@ func TestR27AwaitLossHeardTooLate(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		carrier, other, ctx := leash(t, rdb, Config{}), leash(t, rdb, Config{}), context.Background()
 		tests := make(map[string]func(*testing.T))
+		released := func(t *testing.T, a *conn, key string) { want(t, a.do("LOCK.RELEASE", key), ":1") }
+		ends := func(how Ending) func(*testing.T, *conn, string) {
+			return func(_ *testing.T, a *conn, _ string) { a.carrier.End(how) }
+		}
+		broken := func(reply string) func(*testing.T, *conn, string) {
+			return func(t *testing.T, _ *conn, key string) { want(t, connect(t, carrier).do("LOCK.BREAK", key), reply) }
+		}
+		deleted := func(_ *testing.T, _ *conn, key string) { rdb.Del(ctx, key) }
+		extended := func(t *testing.T, a *conn, key string) { want(t, a.do("LOCK.EXTEND", key, "60000"), ":60000") }
 		for name, row := range map[string]struct {
 			want    string
-			options []string
-			end     func(t *testing.T, a *conn, key string)
+			options string
+			ends    []func(t *testing.T, a *conn, key string)
+			stays   bool // for a while
 		}{
-			"released":     {"", nil, func(t *testing.T, a *conn, key string) { want(t, a.do("LOCK.RELEASE", key), ":1") }},
-			"closed":       {"", nil, func(_ *testing.T, a *conn, _ string) { a.carrier.End(Release) }},
-			"left":         {"", []string{"TTL", "1000"}, func(_ *testing.T, a *conn, _ string) { a.carrier.End(Expire) }},
-			"over":         {"", []string{"LEASE", "500"}, func(*testing.T, *conn, string) {}},
-			"maxhold":      {reasonMaxHold, []string{"MAXHOLD", "300"}, func(*testing.T, *conn, string) {}},
-			"maxhold kept": {reasonMaxHold, []string{"MAXHOLD", "300", "ONLOSS", "ERROR"}, func(*testing.T, *conn, string) {}},
-			"broken":       {renewal.ReasonBroken, nil, func(t *testing.T, _ *conn, key string) { want(t, connect(t, carrier).do("LOCK.BREAK", key), ":1") }},
-			"broken left": {renewal.ReasonBroken, nil, func(t *testing.T, a *conn, key string) {
-				a.carrier.End(Expire)
-				want(t, connect(t, carrier).do("LOCK.BREAK", key), ":2")
-			}},
-			"gone": {renewal.ReasonGone, nil, func(_ *testing.T, _ *conn, key string) { rdb.Del(ctx, key) }},
+			"released":                         {want: "", ends: list(released)},
+			"closed":                           {want: "", ends: list(ends(Release))},
+			"left":                             {want: "", options: "TTL 3000", ends: list(ends(Expire)), stays: true},
+			"over":                             {want: "", options: "LEASE 3000"},
+			"maxhold":                          {want: reasonMaxHold, options: "MAXHOLD 3000"},
+			"maxhold kept":                     {want: reasonMaxHold, options: "MAXHOLD 3000 ONLOSS ERROR"},
+			"left, till its maxhold":           {want: "", options: "MAXHOLD 4000", ends: list(ends(Expire)), stays: true},
+			"broken":                           {want: renewal.ReasonBroken, ends: list(broken(":1"))},
+			"broken when left":                 {want: renewal.ReasonBroken, ends: list(ends(Expire), broken(":2"))},
+			"gone":                             {want: renewal.ReasonGone, ends: list(deleted)},
+			"gone and closed":                  {want: renewal.ReasonGone, ends: list(deleted, ends(Release))},
+			"gone and left":                    {want: renewal.ReasonGone, ends: list(deleted, ends(Expire))},
+			"a lease, gone when left":          {want: renewal.ReasonGone, options: "LEASE 60000", ends: list(ends(Release), deleted)},
+			"a lease set anew, gone when left": {want: renewal.ReasonGone, options: "LEASE 30000", ends: list(extended, ends(Release), deleted)},
 		} {
 			tests[name] = func(t *testing.T) {
 				a, key := connect(t, carrier), newKey()
-				token := a.token(append([]string{key}, row.options...)...)
+				token := a.token(append([]string{key}, strings.Fields(row.options)...)...)
 				w := &lossWait{service: other, lock: lockID{0, key}, options: options{token: token}}
 				l, err := other.inspect(w.lock, other.deadline())
 				f, ok := l.find(w.options)
@@ -44,9 +55,13 @@ func TestR27AwaitLossHeardTooLate(t *testing.T) {
 					t.Fatalf("the hold is not seen: %v", err)
 				}
 				w.seen = &f
-				row.end(t, a, key)
-				eventually(t, 5*time.Second, "it is not there any more", func() bool { return rdb.Exists(ctx, key).Val() == 0 })
-				ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+				for _, end := range row.ends {
+					end(t, a, key)
+				}
+				if !row.stays {
+					eventually(t, soon, "it is not there any more", func() bool { return rdb.Exists(ctx, key).Val() == 0 })
+				}
+				ctx, cancel := context.WithTimeout(ctx, soon)
 				defer cancel()
 				reason, err := w.run(ctx)
 				if err != nil || reason != row.want || ctx.Err() != nil {
@@ -55,65 +70,41 @@ func TestR27AwaitLossHeardTooLate(t *testing.T) {
 			}
 		}
 		atOnce(t, tests)
-		eventually(t, soon, "nobody is being answered", func() bool { return carrier.inquiries.Load() == 0 })
 	})
 }
 
-// TestMissedHoldsOfOthers: what is not this Leash's, or not well said, is not answered; nor is anything while losses may have been forgotten.
-func TestMissedHoldsOfOthers(t *testing.T) {
+func list[T any](all ...T) []T { return all }
+
+// TestR27WatchedTooLate: how a hold has ended is told at once, and what is not known is not.
+func TestR27WatchedTooLate(t *testing.T) {
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{}), newKey()
-	a := connect(t, s)
-	said := func(of heardOf, where string) bool {
-		t.Helper()
-		s.hear(newsText(missedText, of.token, of.carrier, where))
-		eventually(t, soon, "nobody is being answered", func() bool { return s.inquiries.Load() == 0 })
-		return rdb.Exists(context.Background(), tombstoneKey(key, of.token, of.carrier)).Val() == 1
-	}
-	asked := int64(maxLately + 2)
-	for where, answers := range map[string]bool{"0 " + key: true, key: false, "x " + key: false, "-1 " + key: false, "99999999999 " + key: false} {
-		asked++
-		if got := said(heardOf{asked, a.carrier.name}, where); got != answers {
-			t.Errorf("%q: answered %v, want %v", where, got, answers)
-		}
-	}
-	if said(heardOf{1, newUUID() + ":1.1"}, "0 "+key) {
-		t.Error("another Leash's hold was answered for")
-	}
+	a, ctx := connect(t, s), context.Background()
 	token := a.token(key)
-	if said(heardOf{token, a.carrier.name}, "0 "+key) {
-		t.Error("a present hold is said to be over")
+	of := heardOf{token, a.carrier.name}
+	stone := tombstoneKey(key, token, a.carrier.name)
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	s.hear(newsText(watchedText, token+1, a.carrier.name, key))
+	s.hear(newsText(watchedText, token, newUUID()+":1.1", key))
+	s.hear(newsText(watchedText, token, a.carrier.name, key))
+	eventually(t, soon, "it is told", func() bool { return rdb.Get(ctx, stone).Val() == releasedText })
+	if keys := rdb.Keys(ctx, "*"+key+"*leash*").Val(); len(keys) != 1 {
+		t.Errorf("told %q", keys)
 	}
-	for n := range maxLately + 1 {
-		s.lately.add(heardOf{int64(n), a.carrier.name}, renewal.ReasonGone)
+	if ttl := rdb.PTTL(ctx, stone).Val(); ttl <= 0 || ttl > 2*s.cfg.WatchdogTimeout {
+		t.Errorf("for %v", ttl)
 	}
-	if said(heardOf{maxLately + 1, a.carrier.name}, "0 "+key) {
-		t.Error("it was answered, though not all losses are known")
+	for range maxLately - 1 {
+		s.lately.add(lateEnd{lockID{0, key}, heardOf{1, "another"}, releasedText})
 	}
-	if !said(heardOf{7, a.carrier.name}, "0 "+key) {
-		t.Error("a loss that is known was not told")
+	if _, ok := s.lately.find(of); !ok {
+		t.Error("it is forgotten too soon")
 	}
-	if got := rdb.Get(context.Background(), tombstoneKey(key, 7, a.carrier.name)).Val(); got != lostText+" "+renewal.ReasonGone {
-		t.Errorf("it was told as %q", got)
+	s.lately.add(lateEnd{lockID{0, key}, heardOf{2, "another"}, leftText})
+	if e, ok := s.lately.find(of); ok || len(s.lately.ends) != maxLately {
+		t.Errorf("%d ends are kept, with %v", len(s.lately.ends), e)
 	}
-}
-
-// TestLatelyForgets: losses make room when they are old.
-func TestLatelyForgets(t *testing.T) {
-	var l lately
-	of := func(n int) heardOf { return heardOf{int64(n), "c" + strconv.Itoa(n)} }
-	for n := range maxLately {
-		l.add(of(n), "x")
-	}
-	for k, loss := range l.lost {
-		loss.at = loss.at.Add(-2 * latelyFor)
-		l.lost[k] = loss
-	}
-	l.add(of(maxLately), "new")
-	if _, known := l.reason(of(0)); !known || len(l.lost) != 1 {
-		t.Errorf("%d losses are kept, and known is %v", len(l.lost), known)
-	}
-	if reason, _ := l.reason(of(maxLately)); reason != "new" {
-		t.Errorf("got %q", reason)
+	if e, ok := s.lately.find(heardOf{2, "another"}); !ok || e.text != leftText {
+		t.Errorf("the last one is %v, %v", e, ok)
 	}
 }

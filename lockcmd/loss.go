@@ -35,7 +35,6 @@ func (h *hold) lose(to state, reason string) (from state, ok bool) {
 		c.mu.Unlock()
 		return from, false
 	}
-	c.service.lately.add(heardOf{h.token, c.name}, reason)
 	if h.state, h.evicted = to, to == releasing; to == over {
 		c.dropLocked(h)
 	}

@@ -40,13 +40,12 @@ func (s *Service) hear(news string) {
 	if err != nil {
 		return
 	}
-	of, key := heardOf{token, f[2]}, f[3]
-	if f[0] == missedText {
-		s.missed(of, key)
-		return
-	}
-	if h := s.heard(f[0], of, key); h != nil {
+	of := heardOf{token, f[2]}
+	switch h := s.heard(f[0], of, f[3]); {
+	case h != nil:
 		s.heed(h, f[0])
+	case f[0] == watchedText:
+		s.tellLate(of)
 	}
 }
 
@@ -95,10 +94,9 @@ func (s *Service) heed(h *hold, how string) {
 	case brokenText:
 		s.spawn(func() { s.obey(h) })
 	case watchedText:
-		h.watchedFromAfar()
-	case missedText:
-		h.watchedFromAfar()
-		s.watchdog.Check(&h.watch)
+		if !h.watchedFromAfar() {
+			s.tellLate(heardOf{h.token, h.carrier.name})
+		}
 	case wantedText:
 		h.want()
 	case lessenedText:

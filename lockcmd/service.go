@@ -47,7 +47,7 @@ type Service struct {
 	copiers   copiers
 	graces    *graces // nil without Config.FailoverGrace
 	lately    lately
-	inquiries atomic.Int64 // answers under way to other Leashes, about holds that have ended
+	limits    *limits
 	stats     counters
 
 	// tasks are the goroutines that outlive the command that began them; stop tells them that the Service ends. Run waits.
@@ -92,7 +92,7 @@ func New(cfg Config, rdb redis.UniversalClient, ears Subscriber, log *slog.Logge
 		return nil, fmt.Errorf("lockcmd: client is a %T, want *redis.Client or *redis.ClusterClient", rdb)
 	}
 	s.watchdog = renewal.New(&store{Service: s})
-	s.graces = newGraces(s)
+	s.graces, s.limits = newGraces(s), newLimits(s)
 	s.queues, s.lines = newQueues(), newLines()
 	s.leavers.lists = make(map[lockID][]*leaver)
 	s.dismissed, s.dismiss = context.WithCancel(context.Background())
@@ -117,6 +117,7 @@ func (s *Service) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.watchdog.Run(ctx) })
 	wg.Go(func() { s.ears.run(ctx) })
+	wg.Go(func() { s.limits.run(ctx) })
 	wg.Go(func() { s.warnOfEviction(ctx) })
 	wg.Go(func() { s.learnCommands(ctx) })
 	if s.graces != nil {

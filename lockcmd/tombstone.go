@@ -23,7 +23,6 @@ import (
 //	repeated <to>  to another carrier, where its owner has only repeated an ACQUIRE: this one's connection stays
 //	broken         by BREAK
 //	lost <reason>  for those on other Leashes who wait for it (AWAITLOSS)
-//	over           likewise, when they have asked too late: it was not lost, as far as its Leash knows
 //	extended <ms>  the lease was set anew, and is over once the tombstone itself has no more than ms left
 const (
 	releasedText = "released"
@@ -33,7 +32,6 @@ const (
 	brokenText   = "broken"
 	extendedText = "extended"
 	lostText     = "lost"
-	overText     = "over"
 )
 
 // perhaps stands behind what a tombstone says of a move whose outcome nobody knows yet.
@@ -44,10 +42,6 @@ func (s *Service) stonePatience() time.Duration { return min(s.cfg.UpstreamTimeo
 
 // watchedText is news to a carrier's Leash: somebody on another one waits for the loss of its hold, and will look for a tombstone.
 const watchedText = "watched"
-
-// missedText is news to a carrier's Leash: somebody on another one waited for the loss of its hold, which is not there any more, and no tombstone says
-// why. In the place of the key it has the number of the database, a space and the key.
-const missedText = "missed"
 
 // wantedText is news to a carrier's Leash: somebody on another one waits for the lock of its hold.
 const wantedText = "wanted"

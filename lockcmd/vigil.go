@@ -32,28 +32,31 @@ func (h *hold) unwatch(v vigil) {
 	}
 }
 
-// watchedFromAfar notes that somebody on another Leash waits for the loss of h. It returns false when h is over or lost already, for then that comes
-// too late: the end of its release, which is yet to come, is not how it ended.
+// watchedFromAfar notes that somebody on another Leash waits for the loss of h. It returns false when that comes too late: it has been told how h
+// ended, or is about to, though the release of one that was lost may be yet to come.
 func (h *hold) watchedFromAfar() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	there := h.state != over && !h.evicted
-	h.watched = h.watched || there
-	return there
+	h.watched = h.watched || !h.told
+	return !h.told
 }
 
 // tellEnd tells those who watch h how it ended, as a vigil is told; a second time there is nobody left to tell.
 func (h *hold) tellEnd(reason string) {
-	vigils, watched, keep := h.dismiss()
+	text := releasedText
+	switch reason {
+	case "":
+	case movedText:
+		text = "" // who has moved it says so
+	default:
+		text = lostText + " " + reason
+	}
+	vigils, watched := h.dismiss(text)
 	for _, v := range vigils {
 		v <- reason // has room, for each is told once
 	}
-	if watched && reason != movedText {
-		text := releasedText
-		if reason != "" {
-			text = lostText + " " + reason
-		}
-		h.carrier.service.spawn(func() { h.engrave(text, keep) })
+	if watched {
+		h.engrave(text)
 	}
 }
 
@@ -61,39 +64,61 @@ func (h *hold) tellEnd(reason string) {
 // look in Redis from now on; when it is not there any more they find that nobody minds, unless BREAK says so. A lease goes on as it was: how it
 // ends they see.
 func (h *hold) tellLeft() {
-	vigils, watched, keep := h.dismiss()
-	for _, v := range vigils {
-		v <- movedText
-	}
 	h.carrier.mu.Lock()
 	lease := h.lease
 	h.carrier.mu.Unlock()
-	if !lease && (watched || len(vigils) > 0) {
-		h.carrier.service.spawn(func() { h.engrave(leftText, keep) })
+	text := leftText
+	if lease {
+		text = ""
+	}
+	vigils, watched := h.dismiss(text)
+	for _, v := range vigils {
+		v <- movedText
+	}
+	if watched || text != "" && len(vigils) > 0 {
+		h.engrave(text)
 	}
 }
 
-// dismiss is who watches h on this Leash, whether somebody does on another, and for how long to keep for them how it ended. From now on nobody
-// does.
-func (h *hold) dismiss() (vigils []vigil, watched bool, keep time.Duration) {
+// dismiss is who watches h on this Leash, and whether somebody on another is to find the text; not if it is "". From now on nobody watches it, and who
+// asks later is told the text as well.
+func (h *hold) dismiss(text string) (vigils []vigil, watched bool) {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	vigils, watched = h.rare().vigils, h.watched
-	h.watched = false
+	if h.told {
+		return nil, false
+	}
+	h.told = true
+	if text != "" && h.mode() != permit {
+		h.carrier.service.lately.add(lateEnd{h.lock(), heardOf{h.token, h.carrier.name}, text})
+	}
+	vigils = h.rare().vigils
 	if vigils != nil {
 		h.extra.vigils = nil
 	}
-	return vigils, watched, 2 * max(h.ttl, h.carrier.service.cfg.WatchdogTimeout)
+	return vigils, h.watched && text != ""
 }
 
-// engrave leaves a tombstone that says to other Leashes how h ended.
-func (h *hold) engrave(text string, keep time.Duration) {
-	h.carrier.service.engrave(h.lock(), heardOf{h.token, h.carrier.name}, text, keep)
+// engrave leaves a tombstone that says to other Leashes how h ended, while the caller goes on.
+func (h *hold) engrave(text string) {
+	s := h.carrier.service
+	h.carrier.mu.Lock()
+	keep := 2 * max(h.ttl, s.cfg.WatchdogTimeout)
+	h.carrier.mu.Unlock()
+	s.spawn(func() { s.engrave(h.lock(), heardOf{h.token, h.carrier.name}, text, keep) })
 }
 
-// engrave leaves a tombstone. Without an answer those who wait find out by themselves, a little less exactly.
+// engrave leaves a tombstone. Without an answer those who wait find out by themselves, a little less exactly. A hold that is said to be left to run
+// out must be there: one that was ended before was lost, though its Leash has not found that out.
 func (s *Service) engrave(lock lockID, of heardOf, text string, keep time.Duration) {
+	until := time.Now().Add(maxAttempt)
+	if text == leftText {
+		l, err := s.inspect(lock, until)
+		if f, ok := l.find(options{token: of.token}); err != nil || !ok || f.record.carrier != of.carrier {
+			return
+		}
+	}
 	s.number(&request{
 		script: engraveScript, db: lock.db, keys: []string{tombstoneKey(lock.key, of.token, of.carrier)}, args: words(text, keep.Milliseconds()),
-	}, time.Now().Add(maxAttempt))
+	}, until)
 }

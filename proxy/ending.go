@@ -93,12 +93,19 @@ func (s *session) endCarrier(how lockcmd.Ending) {
 		return
 	}
 	s.mu.Lock()
-	unsure := s.cut && s.killedBy != peerTimeout || !s.lostAt.IsZero() && time.Since(s.lostAt) < stragglerTime
-	s.mu.Unlock()
-	if unsure {
-		how = lockcmd.Expire
+	cut, unsure := s.cut && s.killedBy != peerTimeout, time.Time{}
+	if !s.lostAt.IsZero() {
+		unsure = s.lostAt.Add(stragglerTime)
 	}
-	carrier.End(how)
+	s.mu.Unlock()
+	switch {
+	case time.Now().Before(unsure):
+		carrier.EndUnsure(unsure)
+	case cut:
+		carrier.End(lockcmd.Expire)
+	default:
+		carrier.End(how)
+	}
 }
 
 // lastLoss is when the session last lost a call that was written; zero for never.

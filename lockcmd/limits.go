@@ -1,0 +1,138 @@
+package lockcmd
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// maxLimits is for how many holds it is remembered when their MAXHOLD is over, once nobody keeps them. More run out as if they had none.
+const maxLimits = 100_000
+
+// limits ends holds that are left to run out, and that nobody keeps any more, when their MAXHOLD is over before that: for longer nobody believes in
+// them, and their client has agreed to it (R28). What their owner has taken over elsewhere meanwhile hangs on another carrier, and stays. A LEASE
+// is within its MAXHOLD anyway, see leaseWithin. Safe for concurrent use; one goroutine runs it.
+type limits struct {
+	service *Service
+	wake    chan struct{} // size 1: what comes first has changed
+	ending  atomic.Int64  // batches that are under way
+
+	mu    sync.Mutex
+	holds limitHeap
+}
+
+// limited is a hold, and when it is to be ended.
+type limited struct {
+	hold *hold
+	at   time.Time
+}
+
+func newLimits(s *Service) *limits { return &limits{service: s, wake: make(chan struct{}, 1)} }
+
+// leave takes holds of a carrier that is gone, whose watch has ended. None of them is released before notBefore. What is kept of them does not
+// keep the connection.
+func (l *limits) leave(c *Carrier, holds []*hold, notBefore time.Time) {
+	now := time.Now()
+	var left []limited
+	for _, h := range holds {
+		c.mu.Lock()
+		limit, ttl, lease := h.rare().limit, h.ttl, h.lease
+		c.mu.Unlock()
+		if at := later(limit, notBefore); !limit.IsZero() && !lease && at.Before(now.Add(ttl)) {
+			left = append(left, limited{h, at})
+		}
+	}
+	if left == nil {
+		return
+	}
+	stand := &Carrier{service: l.service, name: c.name, ended: true, how: Expire}
+	stand.requests.Store(c.requests.Load())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, x := range left {
+		if len(l.holds) < maxLimits {
+			h := x.hold
+			heap.Push(&l.holds, limited{&hold{carrier: stand, naming: h.naming, token: h.token, db: h.db, kind: h.kind, ttl: h.ttl, count: 1, state: over}, x.at})
+		}
+	}
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// limitPause is for how long each batch that is under way holds the next one up: while Redis does not answer they are few, and large.
+const limitPause = 20 * time.Millisecond
+
+// run ends each hold at its time, until ctx ends: then what is left runs out.
+func (l *limits) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var last time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-l.wake:
+		}
+		if pause := time.Duration(l.ending.Load())*limitPause - time.Since(last); pause > 0 {
+			timer.Reset(pause)
+			continue
+		}
+		due, next := l.due(time.Now())
+		if len(due) > 0 {
+			last = time.Now()
+			l.end(due)
+		}
+		if !next.IsZero() {
+			timer.Reset(time.Until(next))
+		}
+	}
+}
+
+// end ends holds as one batch. It does not block.
+func (l *limits) end(holds []*hold) {
+	l.ending.Add(1)
+	ended := l.service.endAll(holds)
+	if !l.service.spawn(func() { <-ended; l.ending.Add(-1) }) {
+		l.ending.Add(-1)
+	}
+}
+
+// due takes those out whose time has come. next is when that of others does; zero when there are none.
+func (l *limits) due(now time.Time) (holds []*hold, next time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.holds) > 0 {
+		if next = l.holds[0].at; next.After(now) {
+			return holds, next
+		}
+		holds = append(holds, heap.Pop(&l.holds).(limited).hold)
+	}
+	return holds, time.Time{}
+}
+
+// limitHeap is a heap.Interface: who is to be ended first is first.
+type limitHeap []limited
+
+func (l limitHeap) Len() int           { return len(l) }
+func (l limitHeap) Less(i, j int) bool { return l[i].at.Before(l[j].at) }
+func (l limitHeap) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+func (l *limitHeap) Push(x any)        { *l = append(*l, x.(limited)) }
+func (l *limitHeap) Pop() any {
+	last := len(*l) - 1
+	x := (*l)[last]
+	(*l)[last] = limited{}
+	*l = (*l)[:last]
+	return x
+}

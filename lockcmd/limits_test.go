@@ -1,0 +1,171 @@
+package lockcmd
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// TestR28MaxHoldEndsWhatIsLeft: a hold whose connection has ended, and which is left to run out, goes at its MAXHOLD all the same. What has none stays,
+// and so does what has some left.
+func TestR28MaxHoldEndsWhatIsLeft(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		tests := make(map[string]func(*testing.T))
+		for name, row := range map[string]struct {
+			options string
+			how     Ending
+			counts  int
+		}{
+			"a lock": {"", Expire, 1}, "reading": {"READ", Expire, 1}, "writing": {"WRITE", Expire, 1}, "fair": {"FAIR", Expire, 1},
+			"staying": {"OWNER me ONCLOSE EXPIRE", Release, 1}, "taken twice": {"OWNER me", Expire, 2},
+		} {
+			tests[name] = func(t *testing.T) {
+				a, keys := connect(t, s), newKeys(4)
+				began := time.Now()
+				for key, maxHold := range map[string]string{keys[0]: "MAXHOLD 1000", keys[1]: "MAXHOLD 4000", keys[2]: "", keys[3]: "MAXHOLD 29000"} {
+					for range row.counts {
+						a.token(append([]string{key}, strings.Fields(maxHold+" "+row.options)...)...)
+					}
+				}
+				receive(t, a.losses, soon)
+				a.carrier.End(row.how)
+				if !exists(t, rdb, keys[1]) && time.Since(began) < 4*time.Second {
+					t.Fatal("the second has ended with the first")
+				}
+				connect(t, other).token(keys[1], "BLOCK", "25000")
+				if took := time.Since(began); took < 4*time.Second || took > 20*time.Second {
+					t.Errorf("it was to be had %v after the grant", took)
+				}
+				if !exists(t, rdb, keys[2]) || !exists(t, rdb, keys[3]) {
+					t.Error("what had no MAXHOLD, or has some left, is gone")
+				}
+			}
+		}
+		atOnce(t, tests)
+	})
+}
+
+// wait is how long the next hold is left, whose time is taken to have come: it is ended before wait returns.
+func (l *limits) wait(t *testing.T) time.Duration {
+	t.Helper()
+	l.mu.Lock()
+	if len(l.holds) != 1 {
+		l.mu.Unlock()
+		t.Fatalf("%d holds have a limit, want 1", len(l.holds))
+	}
+	left := time.Until(l.holds[0].at)
+	l.mu.Unlock()
+	due, _ := l.due(time.Now().Add(left))
+	receive(t, l.service.endAll(due), soon)
+	return left
+}
+
+// TestR28MaxHoldSparesWhatWasTakenOver: when the time of a hold that was left comes, it may hang on another carrier.
+func TestR28MaxHoldSparesWhatWasTakenOver(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		for _, to := range []*Service{s, other, nil} {
+			key := newKey()
+			a := connect(t, s)
+			token := strconv.FormatInt(a.token(key, "OWNER", "me", "MAXHOLD", "25000"), 10)
+			a.carrier.End(Expire)
+			if to != nil {
+				want(t, connect(t, to).do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token), ":"+token)
+			}
+			if left := s.limits.wait(t); left > 25*time.Second {
+				t.Errorf("it has %v left", left)
+			}
+			if there := exists(t, rdb, key); there != (to != nil) {
+				t.Errorf("taken over %v, there %v", to != nil, there)
+			}
+		}
+	})
+}
+
+// TestR28MaxHoldOfWhatCouldNotBeKept: a hold may be left to run out by who has just moved it, or released a count of it, when the connection has ended
+// meanwhile.
+func TestR28MaxHoldOfWhatCouldNotBeKept(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+		a, gone := connect(t, other), connect(t, s)
+		token := strconv.FormatInt(a.token(key, "OWNER", "me", "MAXHOLD", "25000"), 10)
+		gone.carrier.End(Expire)
+		want(t, gone.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token), "-"+msgGone)
+		s.limits.wait(t)
+		if exists(t, rdb, key) {
+			t.Error("moved: it is still there")
+		}
+
+		key = newKey()
+		b := connect(t, s)
+		b.token(key, "OWNER", "me", "MAXHOLD", "25000")
+		rdb.HIncrBy(context.Background(), key, "me", 1) // an acquire that is not known of here
+		h := s.find(lockID{0, key}, func(*hold) bool { return true })
+		if !h.open(s.deadline()) {
+			t.Fatal("its gate is taken")
+		}
+		e := s.beginEnding(h, false)
+		b.carrier.End(Expire)
+		if code, err := e.send(s.deadline()); code != countsOn || err != nil {
+			t.Fatalf("released: %d, %v", code, err)
+		}
+		h.close()
+		s.limits.wait(t)
+		if exists(t, rdb, key) {
+			t.Error("released: it is still there")
+		}
+	})
+}
+
+// TestR16MaxHoldWaitsForCommands: while Redis may still execute one of the connection's, what it held is not released.
+func TestR16MaxHoldWaitsForCommands(t *testing.T) {
+	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
+	a := connect(t, s)
+	a.token(newKey(), "MAXHOLD", "100")
+	a.token(newKey(), "MAXHOLD", "20000")
+	a.token(newKey(), "LEASE", "29000", "MAXHOLD", "20000")
+	receive(t, a.losses, soon)
+	a.carrier.EndUnsure(time.Now().Add(25 * time.Second))
+	if left := s.limits.wait(t); left < 24*time.Second || left > 25*time.Second {
+		t.Errorf("it is released in %v, want 25 s", left)
+	}
+	b := connect(t, s)
+	b.token(newKey(), "MAXHOLD", "20000")
+	b.carrier.EndUnsure(time.Now().Add(35 * time.Second))
+	if n := s.limits.holds.Len(); n != 0 {
+		t.Errorf("%d are to be released when they have run out", n)
+	}
+}
+
+// TestLimitsAreForgotten: when there are too many, and when the Service ends, what is left runs out.
+func TestLimitsAreForgotten(t *testing.T) {
+	rdb := dialServer(t, sharedServer(t).Addr)
+	s, kill := mortal(t, rdb, Config{})
+	a, key := connect(t, s), newKey()
+	a.token(key, "MAXHOLD", "25000")
+	a.carrier.End(Expire)
+	h := &hold{carrier: a.carrier, naming: numbered(key, 1), ttl: time.Hour, extra: &extra{limit: time.Now().Add(time.Minute)}}
+	for range 3 {
+		many := make([]*hold, maxLimits/2)
+		for i := range many {
+			many[i] = h
+		}
+		s.limits.leave(a.carrier, many, time.Time{})
+	}
+	if n := s.limits.holds.Len(); n != maxLimits {
+		t.Errorf("%d are kept, want %d", n, maxLimits)
+	}
+	began := time.Now()
+	kill()
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v to end", took)
+	}
+	if !exists(t, rdb, key) {
+		t.Error("the hold has ended")
+	}
+}
