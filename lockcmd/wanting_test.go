@@ -17,6 +17,7 @@ func TestWantingTellsWhoGotTheLock(t *testing.T) {
 		due := n.due
 		if due {
 			n.tell()
+			eventually(t, soon, "they are told", func() bool { return !n.busy.Load() })
 		}
 		return due
 	}
@@ -31,15 +32,21 @@ func TestWantingTellsWhoGotTheLock(t *testing.T) {
 	if n.looked(false, 0); told() {
 		t.Error("told again, though nobody knows of another holder")
 	}
-	if n.looked(false, 8); !told() {
-		t.Error("another holder is not told")
+	if n.looked(false, 8); n.after != 7 || !told() {
+		t.Errorf("of others, those are to be told who got it after %d, want 7", n.after)
 	}
 	if n.looked(false, 8); told() {
 		t.Error("it is told again at once")
 	}
-	if n.looked(true, 8); !told() {
-		t.Error("the lock was free in between, and nobody is told")
+	if n.looked(true, 9); n.after != 0 || !told() {
+		t.Error("the lock was free in between, and not all are told")
 	}
+	n.busy.Store(true)
+	n.looked(false, 10)
+	if n.tell(); !n.due || n.after != 9 {
+		t.Error("who came while others were being told will not be told")
+	}
+	n.busy.Store(false)
 }
 
 // TestTakenNamesTheToken: of who has got the lock last.
