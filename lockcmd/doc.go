@@ -39,12 +39,14 @@
 //
 // A loss is told by the end of the connection or by an answer (loss.go), by LOCK.AWAITLOSS to who waits for it, and by pushes to who has asked
 // for them (notify.go): those also say who got a lock instead (heir.go) and that somebody waits for one, on whatever Leash (wanting.go).
-// What a client has agreed to ends a hold as a loss does: the time of MAXHOLD (evict.go), or its own silence (idle.go).
+// What a client has agreed to ends a hold as a loss does: the time of MAXHOLD (evict.go; limits.go when its connection has ended before), or its own
+// silence (idle.go). Who waits on another Leash finds how a hold has ended in a tombstone (vigil.go), also if it was heard of too late (lately.go).
 //
 // # Concurrency
 //
 // Everything here is safe for concurrent use, but a Carrier runs one command at a time. Locks are taken in the order
-// Carrier.mu, queues.mu, lines.mu, Service.mu, the watchdog's; none is held across a script, a log line or a call of a Host.
+// Carrier.mu, queues.mu, lines.mu, Service.mu, the watchdog's; none is held across a script, a log line or a call of a Host. Those of lately and
+// limits are taken last.
 //
 // # Not promised
 //

@@ -34,33 +34,37 @@ func newLimits(s *Service) *limits { return &limits{service: s, wake: make(chan 
 // leave takes holds of a carrier that is gone, whose watch has ended. None of them is released before notBefore. What is kept of them does not
 // keep the connection.
 func (l *limits) leave(c *Carrier, holds []*hold, notBefore time.Time) {
-	now := time.Now()
-	var left []limited
-	for _, h := range holds {
-		c.mu.Lock()
-		limit, ttl, lease := h.rare().limit, h.ttl, h.lease
-		c.mu.Unlock()
-		if at := later(limit, notBefore); !limit.IsZero() && !lease && at.Before(now.Add(ttl)) {
-			left = append(left, limited{h, at})
-		}
-	}
+	left := c.standIns(holds, notBefore)
 	if left == nil {
 		return
 	}
-	stand := &Carrier{service: l.service, name: c.name, ended: true, how: Expire}
-	stand.requests.Store(c.requests.Load())
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, x := range left {
 		if len(l.holds) < maxLimits {
-			h := x.hold
-			heap.Push(&l.holds, limited{&hold{carrier: stand, naming: h.naming, token: h.token, db: h.db, kind: h.kind, ttl: h.ttl, count: 1, state: over}, x.at})
+			heap.Push(&l.holds, x)
 		}
 	}
+	l.mu.Unlock()
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
+}
+
+// standIns stand for those of the holds that outlast their MAXHOLD, and for their carrier.
+func (c *Carrier) standIns(holds []*hold, notBefore time.Time) (left []limited) {
+	now := time.Now()
+	stand := &Carrier{service: c.service, name: c.name, ended: true, how: Expire}
+	stand.requests.Store(c.requests.Load())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, h := range holds {
+		limit := h.rare().limit
+		if at := later(limit, notBefore); !limit.IsZero() && !h.lease && at.Before(now.Add(h.ttl)) {
+			left = append(left, limited{&hold{carrier: stand, naming: h.naming, token: h.token, db: h.db, kind: h.kind, ttl: h.ttl, count: 1, state: over}, at})
+		}
+	}
+	return left
 }
 
 func later(a, b time.Time) time.Time {
