@@ -29,7 +29,7 @@ func heeded(t *testing.T, s *Service, key string) {
 	eventually(t, 5*time.Second, "the carrier's Leash knows", func() bool {
 		h.carrier.mu.Lock()
 		defer h.carrier.mu.Unlock()
-		return h.watched || h.state == over
+		return h.afar != unwatched || h.state == over
 	})
 }
 
@@ -232,10 +232,10 @@ func TestR27AwaitLossAskedForTooLate(t *testing.T) {
 		}
 		s.hear(newsText(watchedText, token, a.carrier.name, key)) // while its release waits for the gate
 		h.carrier.mu.Lock()
-		watched := h.watched
+		afar := h.afar
 		h.carrier.mu.Unlock()
 		h.close()
-		if watched {
+		if afar == watched {
 			t.Error("its release would be told")
 		}
 		eventually(t, soon, "it is forgotten", func() bool { return s.Stats().Holds == 0 })

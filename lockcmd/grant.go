@@ -120,7 +120,9 @@ func (t *try) hold(r result) (*hold, time.Time) {
 	x := extra{max: w.max, idle: w.idle, bundle: t.bundle, handed: r.handed}
 	if r.kind == moved { // its owner has known of it for long
 		terms := r.record.terms()
-		h.watched = w.mode != permit
+		if w.mode != permit {
+			h.afar = watched // perhaps
+		}
 		h.manner, h.ttl, h.count, x = terms.manner, millis(r.record.ttl), counted(r.count), extra{max: terms.max, idle: terms.idle, moves: r.record.moves()}
 	}
 	if x.max > 0 && x.bundle == nil { // of one that others must be added to it counts when they are

@@ -29,8 +29,7 @@ type hold struct {
 	manner       // only lease ever changes
 	busy    bool // the gate is taken
 	later   bool // a release waits for the gate
-	watched bool // somebody on another Leash waits for its end, or may: it was moved here
-	told    bool // how it ended: nobody watches it any more
+	afar    afar // who waits for its end on other Leashes
 	missed  bool // the watchdog has not found it while it was lessening: whoever releases the count says why
 	evicted bool // it was told as lost, and is to be ended whatever else is under way about it
 	young   bool // its owner has not been answered yet (LOCK.NOTIFY)

@@ -9,6 +9,15 @@ import (
 // nobody need mind, or movedText when it hangs on another connection now.
 type vigil chan string
 
+// afar is what is known of those who wait on other Leashes for the end of a hold.
+type afar uint8
+
+const (
+	unwatched afar = iota
+	watched        // somebody does
+	told           // it has been said how the hold ended, or is about to be: who comes now is too late
+)
+
 // watchEnd tells of the end of h; nil when it is over or lost already.
 func (h *hold) watchEnd() vigil {
 	h.carrier.mu.Lock()
@@ -32,13 +41,13 @@ func (h *hold) unwatch(v vigil) {
 	}
 }
 
-// watchedFromAfar notes that somebody on another Leash waits for the loss of h. It returns false when that comes too late: it has been told how h
-// ended, or is about to, though the release of one that was lost may be yet to come.
+// watchedFromAfar notes that somebody on another Leash waits for the loss of h. It returns false when that comes too late; the release of one that
+// was lost may be yet to come.
 func (h *hold) watchedFromAfar() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	h.watched = h.watched || !h.told
-	return !h.told
+	h.afar = max(h.afar, watched)
+	return h.afar == watched
 }
 
 // tellEnd tells those who watch h how it ended, as a vigil is told; a second time there is nobody left to tell.
@@ -51,11 +60,11 @@ func (h *hold) tellEnd(reason string) {
 	default:
 		text = lostText + " " + reason
 	}
-	vigils, watched := h.dismiss(text)
+	vigils, seeks := h.dismiss(text)
 	for _, v := range vigils {
 		v <- reason // has room, for each is told once
 	}
-	if watched {
+	if seeks {
 		h.engrave(text)
 	}
 }
@@ -71,24 +80,25 @@ func (h *hold) tellLeft() {
 	if lease {
 		text = ""
 	}
-	vigils, watched := h.dismiss(text)
+	vigils, seeks := h.dismiss(text)
 	for _, v := range vigils {
 		v <- movedText
 	}
-	if watched || text != "" && len(vigils) > 0 {
+	if seeks || text != "" && len(vigils) > 0 {
 		h.engrave(text)
 	}
 }
 
-// dismiss is who watches h on this Leash, and whether somebody on another is to find the text; not if it is "". From now on nobody watches it, and who
+// dismiss is who watches h on this Leash, and whether somebody on another seeks the text; not if it is "". From now on nobody watches it, and who
 // asks later is told the text as well.
-func (h *hold) dismiss(text string) (vigils []vigil, watched bool) {
+func (h *hold) dismiss(text string) (vigils []vigil, seeks bool) {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	if h.told {
+	before := h.afar
+	if before == told {
 		return nil, false
 	}
-	h.told = true
+	h.afar = told
 	if text != "" && h.mode() != permit {
 		h.carrier.service.lately.add(lateEnd{h.lock(), heardOf{h.token, h.carrier.name}, text})
 	}
@@ -96,7 +106,7 @@ func (h *hold) dismiss(text string) (vigils []vigil, watched bool) {
 	if vigils != nil {
 		h.extra.vigils = nil
 	}
-	return vigils, h.watched && text != ""
+	return vigils, before == watched && text != ""
 }
 
 // engrave leaves a tombstone that says to other Leashes how h ended, while the caller goes on.
