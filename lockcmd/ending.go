@@ -217,6 +217,7 @@ func (e *ending) settle(code int64) int64 {
 	if code == endedIt {
 		e.service.stats.releases.Add(1)
 		h.forget(lessening, releasing)
+		h.tellEnd("") // if it was in nobody's books any more
 	}
 	return code
 }

@@ -31,16 +31,16 @@ func (l *lately) add(e lateEnd) {
 	l.next = (l.next + 1) % maxLately
 }
 
-// find looks through all of them: few ask too late.
+// find looks through all of them, the newest first: few ask too late.
 func (l *lately) find(of heardOf) (e lateEnd, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, e := range l.ends {
-		if e.of == of {
+	for i := range l.ends {
+		if e = l.ends[(l.next+len(l.ends)-1-i)%len(l.ends)]; e.of == of {
 			return e, true
 		}
 	}
-	return e, false
+	return lateEnd{}, false
 }
 
 // tellLate leaves a tombstone for who has asked too late how a hold ends, if that is known yet.

@@ -37,6 +37,7 @@ func TestR27AwaitLossHeardTooLate(t *testing.T) {
 			"maxhold":                          {want: reasonMaxHold, options: "MAXHOLD 3000"},
 			"maxhold kept":                     {want: reasonMaxHold, options: "MAXHOLD 3000 ONLOSS ERROR"},
 			"left, till its maxhold":           {want: "", options: "MAXHOLD 4000", ends: list(ends(Expire)), stays: true},
+			"left, and over by its maxhold":    {want: "", options: "MAXHOLD 3000", ends: list(ends(Expire))},
 			"broken":                           {want: renewal.ReasonBroken, ends: list(broken(":1"))},
 			"broken when left":                 {want: renewal.ReasonBroken, ends: list(ends(Expire), broken(":2"))},
 			"gone":                             {want: renewal.ReasonGone, ends: list(deleted)},
@@ -104,7 +105,12 @@ func TestR27WatchedTooLate(t *testing.T) {
 	if e, ok := s.lately.find(of); ok || len(s.lately.ends) != maxLately {
 		t.Errorf("%d ends are kept, with %v", len(s.lately.ends), e)
 	}
-	if e, ok := s.lately.find(heardOf{2, "another"}); !ok || e.text != leftText {
+	s.lately.add(lateEnd{lockID{0, key}, heardOf{2, "another"}, releasedText})
+	if e, ok := s.lately.find(heardOf{2, "another"}); !ok || e.text != releasedText {
 		t.Errorf("the last one is %v, %v", e, ok)
+	}
+	s.lately.ends, s.lately.next = nil, 0
+	if e, ok := s.lately.find(of); ok {
+		t.Errorf("before the first there is %v", e)
 	}
 }

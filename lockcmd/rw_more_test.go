@@ -82,7 +82,7 @@ func TestR13ReadWriteReleasePassesAtMaxmemory(t *testing.T) {
 
 func readWriteReleasePassesAtMaxmemory(t *testing.T, mode string) {
 	rdb, ctx := dialServer(t, redistest.Start(t).Addr), context.Background()
-	s, other := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), leash(t, rdb, Config{})
+	s, other := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}, patient), leash(t, rdb, Config{})
 	key, down := newKey(), newKey()
 	a, b, c := connect(t, s), connect(t, s), connect(t, other)
 	for range 4 {
@@ -91,7 +91,7 @@ func readWriteReleasePassesAtMaxmemory(t *testing.T, mode string) {
 	b.token(down, "WRITE", "OWNER", "me")
 	b.token(down, "READ", "OWNER", "me")
 	full, d, e := newKey(), connect(t, s), connect(t, s)
-	d.token(full, "WRITE")
+	d.token(full, "WRITE", "TTL", "60000") // a look of the waiter's that met the release would find no memory
 	reply := e.await(s, 1, full, mode, "BLOCK", "0")
 	rdb.ConfigSet(ctx, "maxmemory", "1")
 	want(t, c.do("LOCK.ACQUIRE", newKey(), mode), "-OOM command not allowed when used memory > 'maxmemory'.")
