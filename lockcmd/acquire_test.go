@@ -11,6 +11,7 @@ import (
 )
 
 func TestAcquireAndReleaseOfAPlainLock(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{TokenTTL: time.Hour}), newKey(), context.Background()
 		a, b := connect(t, s), connect(t, s)

@@ -47,6 +47,7 @@ func TestR4AttachMovesTheHold(t *testing.T) {
 }
 
 func TestR28OnCloseExpireLeavesTheHoldForAttach(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := Config{WatchdogTimeout: 3 * time.Second}
 		s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)
@@ -99,6 +100,7 @@ func TestR28OnCloseExpireRunsOut(t *testing.T) {
 }
 
 func TestR4AttachOfALease(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
@@ -193,6 +195,7 @@ func TestR7LostReplyOfAttach(t *testing.T) {
 }
 
 func TestR26UnansweredAttachIsRepeated(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		for _, end := range []bool{false, true} {
@@ -219,6 +222,7 @@ func TestR26UnansweredAttachIsRepeated(t *testing.T) {
 }
 
 func TestR7LateAttachDoesNothing(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
 	a, b, key := connect(t, straight), connect(t, s), newKey()
 	token := a.token(key, "OWNER", "me")

@@ -34,6 +34,7 @@ func heeded(t *testing.T, s *Service, key string) {
 }
 
 func TestR27AwaitLossTellsTheReason(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := Config{WatchdogTimeout: 3 * time.Second}
 		carrier, other, ctx := leash(t, rdb, cfg), leash(t, rdb, cfg), context.Background()
@@ -110,6 +111,7 @@ func TestAwaitLossFollowsTheHold(t *testing.T) {
 // TestAwaitLossOutlivesTheConnection: a hold that its connection leaves to run out has not ended. Its owner takes it over and it is lost then, or
 // nobody does and it ends as it should.
 func TestAwaitLossOutlivesTheConnection(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for where, watching := range map[string]*Service{"here": s, "on another Leash": other} {
@@ -196,6 +198,7 @@ func TestAwaitLossOfALeaseOutlivesTheConnection(t *testing.T) {
 
 // TestAwaitLossFollowsUnheardMove: the connection that carried a hold ends before its Leash hears that the hold hangs elsewhere.
 func TestAwaitLossFollowsUnheardMove(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}, func(s *Service) { s.ears.news = "nowhere" }), leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
@@ -261,6 +264,7 @@ func TestAwaitLossArguments(t *testing.T) {
 
 // TestR27AwaitLossAfterMoves: a hold that is lost before those who wait for that have seen where it was moved to.
 func TestR27AwaitLossAfterMoves(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		slow := func(s *Service) { s.every = 5 * time.Second }
 		s, other, third := leash(t, rdb, Config{}, slow), leash(t, rdb, Config{}, slow), leash(t, rdb, Config{}, slow)
@@ -334,6 +338,7 @@ func TestR27AwaitLossAfterMoves(t *testing.T) {
 
 // TestR27AwaitLossOfALeaseSetAnew: that another Leash has extended a lease does not say how it ended.
 func TestR27AwaitLossOfALeaseSetAnew(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, func(s *Service) { s.every = 5 * time.Second })
 		tests := make(map[string]func(*testing.T))
@@ -364,6 +369,7 @@ func TestR27AwaitLossOfALeaseSetAnew(t *testing.T) {
 
 // TestR25AwaitLossOfAnOverwrittenKey: a key of another type has no hold.
 func TestR25AwaitLossOfAnOverwrittenKey(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		text := newKey()

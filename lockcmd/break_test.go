@@ -175,6 +175,7 @@ func TestR30ForgedNewsBreaksNothing(t *testing.T) {
 }
 
 func TestR7LostReplyOfBreak(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		calm(s)

@@ -8,6 +8,7 @@ import (
 
 // TestR12ExtendIsNeverForLessThanNothing: when MAXHOLD is long over by Redis's clock the lock lasts for a moment, and goes as others do.
 func TestR12ExtendIsNeverForLessThanNothing(t *testing.T) {
+	t.Parallel()
 	for _, m := range modes {
 		t.Run(m.option, func(t *testing.T) {
 			rdb, step := stepped(t)

@@ -31,6 +31,7 @@ func stepped(t *testing.T) (rdb *redis.Client, step func(time.Duration)) {
 // TestR22ADeadWaiterDoesNotOutliveAStepBack: when Redis's clock is set back, who died in the queue before is taken out all the same, and as soon
 // as if it had died then.
 func TestR22ADeadWaiterDoesNotOutliveAStepBack(t *testing.T) {
+	t.Parallel()
 	rdb, step := stepped(t)
 	s, key := leash(t, rdb, Config{}), newKey()
 	holder, a := connect(t, s), connect(t, s)
@@ -135,6 +136,7 @@ func TestR25StepsOfTheClock(t *testing.T) {
 
 // TestR12ALeaseIsExtendedAfterAStepBack to before its grant: it is what it was, for the new time.
 func TestR12ALeaseIsExtendedAfterAStepBack(t *testing.T) {
+	t.Parallel()
 	for _, m := range modes {
 		for ms, back := range map[string]bool{"600": false, "5000": true, "20000": true} {
 			t.Run(m.option+" to "+ms, func(t *testing.T) {
@@ -161,6 +163,7 @@ func TestR12ALeaseIsExtendedAfterAStepBack(t *testing.T) {
 // TestR2GraceOverAStepBack: a clock that was set back to before the server was there begins no grace where one is over, and none that is longer than
 // any other.
 func TestR2GraceOverAStepBack(t *testing.T) {
+	t.Parallel()
 	for _, was := range []string{"master", "replica"} {
 		t.Run(was, func(t *testing.T) {
 			rdb, step := stepped(t)

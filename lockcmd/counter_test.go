@@ -137,6 +137,7 @@ func TestCounterBlockEndsInTime(t *testing.T) {
 
 // TestR17PermitsAreFoundWithoutAMessage: a lost message costs a second.
 func TestR17PermitsAreFoundWithoutAMessage(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, permits, latch, ctx := leash(t, rdb, Config{}), newKey(), newKey(), context.Background()
 	rdb.Set(ctx, latch, "1", 0)
@@ -149,6 +150,7 @@ func TestR17PermitsAreFoundWithoutAMessage(t *testing.T) {
 }
 
 func TestR18TwoAreNotStarvedByOne(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		giver := connect(t, s)

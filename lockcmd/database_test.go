@@ -36,6 +36,7 @@ func connectTo(t testing.TB, s *Service, db int) *conn {
 
 // TestR8LocksLiveInTheirDatabase: one key in two databases is two locks, in all that is done with them.
 func TestR8LocksLiveInTheirDatabase(t *testing.T) {
+	t.Parallel()
 	in := databases(t)
 	s := leash(t, in(0), Config{Database: in, WatchdogTimeout: 3 * time.Second})
 	other := leash(t, in(0), Config{Database: in, WatchdogTimeout: 3 * time.Second})

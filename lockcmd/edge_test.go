@@ -11,6 +11,7 @@ import (
 
 // TestR24ALookEndsNoLockWithoutATTL: somebody made a lease last for ever. To look after it is not to end it.
 func TestR24ALookEndsNoLockWithoutATTL(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		ctx := context.Background()
 		for _, option := range []string{"", "WRITE", "READ"} {

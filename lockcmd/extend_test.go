@@ -54,6 +54,7 @@ func TestR12ExtendSetsALease(t *testing.T) {
 }
 
 func TestR24ShortenedElsewhereIsLearnedThoughTheNewsGotLost(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		deaf := func(s *Service) { s.ears.news = "nowhere" }
 		s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, deaf), leash(t, rdb, Config{}), newKey()
@@ -124,6 +125,7 @@ func TestR7LostReplyOfExtend(t *testing.T) {
 }
 
 func TestR7LateExtendDoesNothing(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
 	for _, between := range [][]string{{"LOCK.EXTEND", "%", "60000"}, {"LOCK.ACQUIRE", "%", "OWNER", "me", "LEASE", "60000"}} {
 		a, key := connect(t, s), newKey()
@@ -226,6 +228,7 @@ func TestR12ExtendEndsWithMaxHold(t *testing.T) {
 
 // TestR12ExtendKnowsWhatMaxHoldLeaves though Redis answered late.
 func TestR12ExtendKnowsWhatMaxHoldLeaves(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 4 * time.Second})
 	for where, from := range map[string]*Service{"its connection": s, "another Leash": straight} {
 		a, b, key := connect(t, from), connect(t, s), newKey()

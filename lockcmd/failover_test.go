@@ -51,6 +51,7 @@ func TestMasterDies(t *testing.T) {
 // TestSickReplicasHoldUpNoScript: before its first command a cluster client of go-redis asks some node, for up to 5 s, what commands there
 // are. Scripts do not wait for that.
 func TestSickReplicasHoldUpNoScript(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
 	var masters []string
 	for _, n := range cluster.Masters() {

@@ -65,6 +65,7 @@ func TestR22LateCopyOfAnEnqueueIsReaped(t *testing.T) {
 }
 
 func TestR22WaitersOfADeadLeashAreReaped(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{})
 	s.patience = 2 * time.Second // nobody looks yet
 	holder, a, b, key := connect(t, straight), connect(t, s), connect(t, straight), newKey()

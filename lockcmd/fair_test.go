@@ -216,6 +216,7 @@ func TestR22EveryReleaseTellsTheHead(t *testing.T) {
 }
 
 func TestR22DeadWaitersAreTakenOut(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
 		now := float64(time.Now().UnixMilli())
@@ -267,6 +268,7 @@ func TestR22DeadWaitersAreTakenOut(t *testing.T) {
 }
 
 func TestR22AWaiterThatLivesIsNotReaped(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		holder := java(t, rdb, key, "java:1")

@@ -67,6 +67,7 @@ func TestR22WhoWaitsThroughTwoLeashesLeavesWithTheLast(t *testing.T) {
 
 // TestR22ALeashThatDiedKeepsNoPlace: who was heard of through one that died, too, and gives up, is let be for a moment only.
 func TestR22ALeashThatDiedKeepsNoPlace(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}, through("4")), newKey(), context.Background()
 		holder, a, b := connect(t, s), connect(t, s), connect(t, s)
@@ -119,6 +120,7 @@ func TestR22ADeadLeashKeepsNoPlaceBeforeJava(t *testing.T) {
 
 // TestR22WhoIsHeardOfStaysWhereItIs: another Leash that lives lets hear of its waiter in time.
 func TestR22WhoIsHeardOfStaysWhereItIs(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		quick := func(s *Service) { s.soon = 4 * time.Second } // looks come once a second
 		asked := &counting{script: leaveScript}

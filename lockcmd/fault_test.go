@@ -162,6 +162,7 @@ func TestR26UndoLeavesTheHoldItEntered(t *testing.T) {
 }
 
 func TestR26UndoStopsALateAcquire(t *testing.T) {
+	t.Parallel()
 	s, _, _ := faulty(t, Config{}, patient)
 	a, key := connect(t, s), newKey()
 	late := a.carrier.newTry(wish{mode: plain, key: key, ttl: time.Minute}, nil)
@@ -244,6 +245,7 @@ func TestR26UnknownReleaseIsRepeated(t *testing.T) {
 }
 
 func TestR25SilentRedisIsALossInTime(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{WatchdogTimeout: time.Second})
 	onTime(t, func() error {
 		a, b, key := connect(t, s), connect(t, straight), newKey()
@@ -263,6 +265,7 @@ func TestR25SilentRedisIsALossInTime(t *testing.T) {
 }
 
 func TestR27PausedRedisIsALossBeforeAnybodyElseGetsTheLock(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s := leash(t, dialServer(t, server.Addr), Config{WatchdogTimeout: time.Second})
 	other := leash(t, dialServer(t, server.Addr), Config{WatchdogTimeout: time.Second})
@@ -353,6 +356,7 @@ func disconnectAtRandom(t *testing.T, options ...string) {
 }
 
 func TestR26UnknownRevocationIsRepeated(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		for count, code := range map[int]string{1: ":1", 2: ":0"} {

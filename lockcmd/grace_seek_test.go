@@ -11,6 +11,7 @@ import (
 // TestR2GraceSeeksWhatIsForgotten: who asks on another Leash about a hold that a new master has forgotten is not told that it is gone, for
 // it is put back.
 func TestR2GraceSeeksWhatIsForgotten(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		take []string
 		ask  func(key, token string) []string

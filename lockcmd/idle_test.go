@@ -107,6 +107,7 @@ func TestIdleTimer(t *testing.T) {
 }
 
 func TestIdleGoesAlong(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		first, kill := mortal(t, rdb, Config{})
 		second := leash(t, rdb, Config{})
@@ -129,6 +130,7 @@ func TestIdleGoesAlong(t *testing.T) {
 }
 
 func TestIdleOfMacquire(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{}, patient)
 		for _, quorum := range [][]string{nil, {"QUORUM", "1"}} {

@@ -12,6 +12,7 @@ import (
 
 // TestIndexIsAMapOfStacks compares an index with what it stands for, while holds come and go.
 func TestIndexIsAMapOfStacks(t *testing.T) {
+	t.Parallel()
 	x, present := newIndex(), make(map[string][]*hold)
 	var all []*hold
 	r := rand.New(rand.NewPCG(1, 2))

@@ -63,6 +63,7 @@ func leave(t *testing.T, rdb redis.UniversalClient, key string, owners ...string
 // TestR22SeveralLeaveAsOneByOne: those who leave together leave behind what would be there if they had left one after the other, through
 // Redisson or through Leash.
 func TestR22SeveralLeaveAsOneByOne(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, n := range []int{1, 2, 7, 60, 1300} {
 			for _, many := range []int{1, n / 2, n} {

@@ -91,6 +91,7 @@ func TestR26RenewalBesideALastReleaseTakenForOneOfSeveral(t *testing.T) {
 
 // TestR25LossBesideAReleaseOfUnknownOutcomeIsToldInTime: a hold that is gone is not waited for beyond its lease.
 func TestR25LossBesideAReleaseOfUnknownOutcomeIsToldInTime(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{WatchdogTimeout: time.Second, UpstreamTimeout: 200 * time.Millisecond})
 	a, key := connect(t, s), newKey()
 	a.token(key, "OWNER", "me")

@@ -13,6 +13,7 @@ import (
 // TestR28MaxHoldEndsWhatIsLeft: a hold whose connection has ended, and which is left to run out, goes at its MAXHOLD all the same. What has none stays,
 // and so does what has some left.
 func TestR28MaxHoldEndsWhatIsLeft(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		tests := make(map[string]func(*testing.T))

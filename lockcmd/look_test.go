@@ -50,6 +50,7 @@ func TestR13GraceAtTheMemoryLimit(t *testing.T) {
 
 // TestR2GraceOfAMasterWithoutReplicas: Redis forgets that a master was promoted when its last replica has been gone for long.
 func TestR2GraceOfAMasterWithoutReplicas(t *testing.T) {
+	t.Parallel()
 	server := promoted(t)
 	c := server.Client()
 	first, second := leash(t, dialServer(t, server.Addr), graceConfig()), leash(t, dialServer(t, server.Addr), graceConfig())
@@ -136,6 +137,7 @@ func TestR2GraceThatItsMasterDidNotSeeTheEndOf(t *testing.T) {
 
 // TestR2GraceLooksAtEachMaster: one that does not answer keeps nobody from another one.
 func TestR2GraceLooksAtEachMaster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	s := leash(t, dialCluster(t, cluster.Addrs()...), graceConfig(), graceful)
 	key := newKey()

@@ -19,6 +19,7 @@ func (l stuckLog) Handle(context.Context, slog.Record) error {
 }
 
 func TestR27LossIsToldHoweverSlowTheLogIs(t *testing.T) {
+	t.Parallel()
 	free := make(chan struct{})
 	t.Cleanup(func() { close(free) })
 	stuck := func(s *Service) { s.log = slog.New(stuckLog{s.log.Handler(), free}) }

@@ -54,6 +54,7 @@ func renews(t *testing.T, s *Service, keys ...string) {
 }
 
 func TestR14SlotInMigration(t *testing.T) {
+	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
 	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 	tag := "{" + newKey() + "}"

@@ -91,6 +91,7 @@ func TestR12EveryModeIsExtended(t *testing.T) {
 }
 
 func TestR27EveryModeIsToldOfItsLoss(t *testing.T) {
+	t.Parallel()
 	everyMode(t, func(t *testing.T, rdb redis.UniversalClient, s, other *Service, mode string) {
 		key, a, b := newKey(), connect(t, s), connect(t, other)
 		a.hold(key, mode, "ONLOSS", "ERROR", "OWNER", "me")

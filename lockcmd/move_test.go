@@ -7,6 +7,7 @@ import (
 )
 
 func TestR4HoldMovesToAndFro(t *testing.T) {
+	t.Parallel()
 	for _, pause := range []int{0, 300, 2000} {
 		rdb := dialServer(t, sharedServer(t).Addr)
 		s1, s2 := leash(t, rdb, Config{}), leash(t, rdb, Config{})

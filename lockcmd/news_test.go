@@ -60,6 +60,7 @@ func TestR30NewsThatOvertakesTheGrant(t *testing.T) {
 
 // TestEarlyNewsIsBounded: nobody can fill a Leash with news of holds that never come.
 func TestEarlyNewsIsBounded(t *testing.T) {
+	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	for i := range maxEarly + 100 {
 		s.hear(newsText(movedText, int64(i+1), s.uuid+":1.1", "key"))
@@ -114,6 +115,7 @@ func TestR7AnIDIsItsOwners(t *testing.T) {
 
 // TestR14AWriterMakesRoomForAReaderInASlotThatMigrates: where the grant to the reader is refused, the release is none the less whole.
 func TestR14AWriterMakesRoomForAReaderInASlotThatMigrates(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	s := leash(t, dialCluster(t, cluster.Addrs()...), Config{})
 	key := newKey()

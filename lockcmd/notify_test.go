@@ -88,6 +88,7 @@ func TestR27NotifyTellsOfALossBeforeTheConnectionCloses(t *testing.T) {
 
 // TestR27NotifyWithOnLossError: the connection stays, is told, and is answered all the same.
 func TestR27NotifyWithOnLossError(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a, quiet := notified(t, s), connect(t, s)
@@ -278,6 +279,7 @@ func TestNotifyMacquire(t *testing.T) {
 
 // TestNotifyTellsWhoHasTheLockInstead: by moving the hold, or after a loss, through this Leash, another one, or Redisson.
 func TestNotifyTellsWhoHasTheLockInstead(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, afar := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for _, other := range []*Service{s, afar} {

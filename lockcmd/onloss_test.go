@@ -81,6 +81,7 @@ func TestR27OnLossErrorWithoutRoomCloses(t *testing.T) {
 }
 
 func TestR27OnLossErrorTellsOfSilenceInTime(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{WatchdogTimeout: time.Second})
 	a, b, key := connect(t, s), connect(t, straight), newKey()
 	a.token(key, "ONLOSS", "ERROR")
@@ -93,6 +94,7 @@ func TestR27OnLossErrorTellsOfSilenceInTime(t *testing.T) {
 }
 
 func TestR28MaxHoldIsToldThenReleased(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		tests := make(map[string]func(*testing.T))
@@ -135,6 +137,7 @@ func maxHoldIsToldThenReleased(t *testing.T, s *Service, how, lease string) {
 }
 
 func TestR28MaxHoldOfTheLeash(t *testing.T) {
+	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{MaxHold: 400 * time.Millisecond})
 	for _, options := range [][]string{nil, {"MAXHOLD", "60000"}} {
 		a, key := connect(t, s), newKey()
@@ -154,6 +157,7 @@ func TestR28MaxHoldOfTheLeash(t *testing.T) {
 }
 
 func TestR28MaxHoldGoesAlong(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		first, kill := mortal(t, rdb, Config{})
 		second, key := leash(t, rdb, Config{}), newKey()
@@ -213,6 +217,7 @@ func maxHoldWhileARequestIsUnanswered(t *testing.T, what *script, ran bool) {
 }
 
 func TestR28MaxHoldEndsALeaseThatNobodyCarries(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)

@@ -83,6 +83,7 @@ func TestPermitsAreNoLocks(t *testing.T) {
 }
 
 func TestR8PermitsLieInTheirDatabase(t *testing.T) {
+	t.Parallel()
 	in := databases(t)
 	s := leash(t, in(0), Config{Database: in, WatchdogTimeout: 2 * time.Second})
 	key, a := semaphore(t, s, 1), connectTo(t, s, 0)
@@ -150,6 +151,7 @@ func TestR14PermitsInASlotInMigration(t *testing.T) {
 
 // TestPermitLeaseOfRedisson: what updateLeaseTime of a Java service does to a permit of ours.
 func TestPermitLeaseOfRedisson(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		key, a := semaphore(t, s, 2), connect(t, s)

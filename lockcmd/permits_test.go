@@ -163,6 +163,7 @@ func TestPermitsAreReleasedFromAnywhere(t *testing.T) {
 }
 
 func TestR28PermitsReturnWithTheirConnection(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{WatchdogTimeout: 2 * time.Second})
 		key, a, b := semaphore(t, s, 5), connect(t, s), connect(t, s)
@@ -188,6 +189,7 @@ func TestR28PermitsReturnWithTheirConnection(t *testing.T) {
 }
 
 func TestR24PermitsAreRenewed(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{WatchdogTimeout: 8 * time.Second})
 		key, a := semaphore(t, s, 400), connect(t, s)
@@ -216,6 +218,7 @@ func TestR24PermitsAreRenewed(t *testing.T) {
 }
 
 func TestR27ALostPermitIsTold(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{WatchdogTimeout: 2 * time.Second}), context.Background()
 		for _, how := range []string{"released by Redisson", "flushed", "overwritten", "record gone"} {

@@ -61,6 +61,7 @@ func TestR17APermitIsTakenWhenItsLeaseEnds(t *testing.T) {
 }
 
 func TestR18PermitsAndCountersStandInOneLine(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		key, a := semaphore(t, s, 2), connect(t, s)

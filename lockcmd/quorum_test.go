@@ -131,6 +131,7 @@ func TestQuorumIsOneHolder(t *testing.T) {
 // TestQuorumAndLosses: what is lost above the quorum is no loss of the connection; what is lost below it is told, and then the rest is
 // released.
 func TestQuorumAndLosses(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKeys(5)
 		for _, ownersWay := range []string{"CLOSE", "ERROR"} {

@@ -57,6 +57,7 @@ func TestR30TombstoneServesWhenTheNewsGotLost(t *testing.T) {
 }
 
 func TestR27ForcedEndIsToldAsLoss(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), context.Background()
 		a, b := connect(t, s), connect(t, s)
@@ -82,6 +83,7 @@ func TestR27ForcedEndIsToldAsLoss(t *testing.T) {
 }
 
 func TestR28EndOfConnection(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{WatchdogTimeout: time.Second}), context.Background()
 		plain, leased, entered := newKey(), newKey(), newKey()

@@ -14,6 +14,7 @@ import (
 
 // TestR32RepetitionOnItsConnectionIsUndone: the replicas do not have it.
 func TestR32RepetitionOnItsConnectionIsUndone(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
@@ -65,6 +66,7 @@ func TestR7RepeatedMacquireThatFailsIsUndone(t *testing.T) {
 
 // TestR26UnansweredRepetitionIsUndone: its client is told that the acquire is being undone, and has no other answer to it.
 func TestR26UnansweredRepetitionIsUndone(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		for _, command := range [][]string{{"LOCK.ACQUIRE"}, {"LOCK.MACQUIRE", "1"}} {

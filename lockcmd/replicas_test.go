@@ -25,6 +25,7 @@ func copiedCluster(t *testing.T) (*redistest.Cluster, *redis.ClusterClient) {
 
 // TestR32GrantsCountWhenReplicasHaveThem: on a Redis without replicas there is no such grant, and nothing stays.
 func TestR32NoReplicas(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, s)
@@ -115,6 +116,7 @@ func TestR32GrantsAreCopied(t *testing.T) {
 // TestR32ASlowReplicaHoldsUpNobodyElse: while a replica hangs, and more wait for it than connections may, whatever does not ask for
 // it goes on: renewals, acquires, releases.
 func TestR32ASlowReplicaHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
 	cluster, rdb := copiedCluster(t)
 	s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second, UpstreamTimeout: 6 * time.Second})
 	key := newKey()
@@ -210,6 +212,7 @@ func TestR32RepeatedFromElsewhere(t *testing.T) {
 // TestR32RepetitionIsUndoneAlone: of a hold that an ACQUIRE repeated with its ID moves, the other acquires stay when the replicas do
 // not have it in time.
 func TestR32RepetitionIsUndoneAlone(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, s)

@@ -65,6 +65,7 @@ func startsAnew(t *testing.T, rdb redis.UniversalClient, restart func() error) {
 
 // TestARedisThatIsDeadIsToldInTime: no command hangs. (Redisson: testRedisFailed.)
 func TestARedisThatIsDeadIsToldInTime(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s := leash(t, dialServer(t, server.Addr), Config{UpstreamTimeout: time.Second})
 	holder, key := connect(t, s), newKey()
@@ -94,6 +95,7 @@ func TestARedisThatIsDeadIsToldInTime(t *testing.T) {
 
 // TestBlockIsKeptWhileRedisIsSilent: the first look at a lock lasts no longer than the wait, and what an answer may take.
 func TestBlockIsKeptWhileRedisIsSilent(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s := leash(t, dialServer(t, server.Addr), Config{UpstreamTimeout: 10 * time.Minute})
 	connect(t, s).token(newKey()) // the scripts are known

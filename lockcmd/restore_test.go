@@ -317,6 +317,7 @@ func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
 
 // TestR2RestoreIsNotGuessed: while nobody knows whether a hold that is missing can be put back, it is neither lost nor released.
 func TestR2RestoreIsNotGuessed(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := graceConfig()
 		cfg.WatchdogTimeout, cfg.UpstreamTimeout = 10*time.Minute, time.Second

@@ -39,6 +39,7 @@ func rwRecords(t testing.TB, rdb redis.UniversalClient, key string) map[string]r
 
 // TestR31NobodyRenewsADeadWriterForItsReader: and the other way round. What hung on the Leash that dies ends by itself.
 func TestR31NobodyRenewsADeadWriterForItsReader(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		mortal, kill := mortal(t, rdb, Config{})
 		s, read, written := leash(t, rdb, Config{}), newKey(), newKey() // what goes on of each
@@ -67,6 +68,7 @@ func TestR31NobodyRenewsADeadWriterForItsReader(t *testing.T) {
 
 // TestR28WriterRunsOutBesideItsReadLease: a connection that breaks leaves both. Somebody else reads when the write hold is over.
 func TestR28WriterRunsOutBesideItsReadLease(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, s)
@@ -92,6 +94,7 @@ func TestR28WriterRunsOutBesideItsReadLease(t *testing.T) {
 
 // TestR12WriterAndItsReaderGoOnApart: while both are renewed, each on a Leash of its own, nobody gets in.
 func TestR12WriterAndItsReaderGoOnApart(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for _, moved := range []string{"READ", "WRITE"} {

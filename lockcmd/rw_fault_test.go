@@ -105,6 +105,7 @@ func TestR26UnknownReadAndWriteAreUndone(t *testing.T) {
 
 // TestR26UndoneReaderLeavesTheOthers: an undo ends what its acquire did, and nobody else's hold.
 func TestR26UndoneReaderLeavesTheOthers(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond})
 	a, b, key := connect(t, s), connect(t, straight), newKey()
 	other := b.token(key, "READ", "OWNER", "other")
@@ -134,6 +135,7 @@ func TestR26UndoneReaderLeavesTheOthers(t *testing.T) {
 }
 
 func TestR26UnansweredReleaseOfReadAndWrite(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: 2 * time.Second})
 	for _, m := range []*mode{read, write} {
 		a, b, key := connect(t, s), connect(t, straight), newKey()
@@ -154,6 +156,7 @@ func TestR26UnansweredReleaseOfReadAndWrite(t *testing.T) {
 }
 
 func TestR27LossOfReadAndWrite(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: time.Second})
 	for _, m := range []*mode{read, write} {
 		a, b, key := connect(t, s), connect(t, straight), newKey()

@@ -114,6 +114,7 @@ func readWriteReleasePassesAtMaxmemory(t *testing.T, mode string) {
 }
 
 func TestR8ReadWriteLocksLiveInTheirDatabase(t *testing.T) {
+	t.Parallel()
 	in := databases(t)
 	s := leash(t, in(0), Config{Database: in, WatchdogTimeout: 3 * time.Second})
 	key := newKey()
@@ -134,6 +135,7 @@ func TestR8ReadWriteLocksLiveInTheirDatabase(t *testing.T) {
 }
 
 func TestAttachExtendAndCheckReadAndWrite(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, ctx := leash(t, rdb, Config{}), leash(t, rdb, Config{}), context.Background()
 		for _, mode := range []string{"READ", "WRITE"} {

@@ -13,6 +13,7 @@ import (
 // TestR12ReadAndWriteHoldsAreRenewed: all that a hold consists of, and each of an owner's two for itself. Redisson ends the renewal of a write
 // lock when its owner has released a read lock.
 func TestR12ReadAndWriteHoldsAreRenewed(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{WatchdogTimeout: 2 * time.Second}), context.Background()
 		onTime(t, func() error {
@@ -149,6 +150,7 @@ func TestR12JavaReadersRenewalDoesNotShortenOurs(t *testing.T) {
 
 // TestR12ShorterRenewalsOfJavaAreOutlived: a Java reader whose watchdog sets less than ours, and that then dies, takes nobody with it.
 func TestR12ShorterRenewalsOfJavaAreOutlived(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{WatchdogTimeout: 12 * time.Second}), context.Background()
 		onTime(t, func() error {

@@ -80,6 +80,7 @@ func fields(t testing.TB, reply string) map[string]string {
 }
 
 func TestR18WaitingWriterIsNotOvertaken(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}, patient), newKey()
 		a, w, b, c, d := connect(t, s), connect(t, s), connect(t, s), connect(t, s), connect(t, s)
@@ -101,6 +102,7 @@ func TestR18WaitingWriterIsNotOvertaken(t *testing.T) {
 }
 
 func TestR18KindsDoNotStandInEachOthersWay(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a, b, c, d := connect(t, s), connect(t, s), connect(t, s), connect(t, s)
@@ -190,6 +192,7 @@ func TestReadWriteWakesAndIsWokenByRedisson(t *testing.T) {
 
 // TestDeadReaders: whose lease ran out keeps nobody out for longer, and takes nobody with it.
 func TestDeadReaders(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}, patient), newKey()
 		a, b, c, j := connect(t, s), connect(t, s), connect(t, other), newJavaRW(t, rdb, key, "1")

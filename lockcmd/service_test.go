@@ -10,6 +10,7 @@ import (
 )
 
 func TestR31StopWhileRedisIsSilent(t *testing.T) {
+	t.Parallel()
 	p, err := faultproxy.New(sharedServer(t).Addr)
 	if err != nil {
 		t.Fatal(err)

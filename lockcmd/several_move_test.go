@@ -46,6 +46,7 @@ func TestR27LossOfAMovedHoldIsTold(t *testing.T) {
 // TestR28MovedHoldKeepsItsTerms: while the MACQUIRE that has moved it waits it ends with its connection as it would have before, and
 // it does not become a lease with the others.
 func TestR28MovedHoldKeepsItsTerms(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{WatchdogTimeout: time.Second}), newKeys(2)
 		a, b, c, d := connect(t, s), connect(t, s), connect(t, s), connect(t, s)

@@ -122,6 +122,7 @@ func TestMacquireNeverDeadlocks(t *testing.T) {
 
 // TestMacquireTellsOfNothingHalfMade: a key that was in hand and is lost while another is waited for is taken again, and no loss.
 func TestMacquireTellsOfNothingHalfMade(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKeys(2)
 		a, b := connect(t, s), connect(t, s)

@@ -21,6 +21,7 @@ func spent(t *testing.T, mode ...string) (s *Service, a *conn, key string) {
 }
 
 func TestASpentLeaseIsNotEnteredAgain(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		for _, mode := range [][]string{nil, {"READ"}} {
@@ -69,6 +70,7 @@ func TestASpentLeaseThatWasExtendedIsEnteredAgain(t *testing.T) {
 }
 
 func TestASpentLeaseIsReleased(t *testing.T) {
+	t.Parallel()
 	s, a, key := spent(t)
 	want(t, a.do("LOCK.RELEASE", key), ":1") // Redis had it
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
@@ -79,6 +81,7 @@ func TestASpentLeaseIsReleased(t *testing.T) {
 
 // TestASpentLeaseHidesNoOther of its connection's on that lock.
 func TestASpentLeaseHidesNoOther(t *testing.T) {
+	t.Parallel()
 	_, a, key := spent(t, "READ")
 	first := a.carrier.newest(lockID{0, key}, func(*hold) bool { return true })
 	token := a.token(key, "READ", "LEASE", "60000")
@@ -96,6 +99,7 @@ func TestASpentLeaseHidesNoOther(t *testing.T) {
 
 // TestASpentLeaseIsNoLoss whatever else would take it away.
 func TestASpentLeaseIsNoLoss(t *testing.T) {
+	t.Parallel()
 	_, a, key := spent(t)
 	h := a.carrier.newest(lockID{0, key}, func(*hold) bool { return true })
 	if h.evict(reasonIdle) || len(a.losses) != 0 || a.carrier.Holds() != 0 {

@@ -15,6 +15,7 @@ import (
 // TestR19ManyClientsOneLock is mutual exclusion under load: many clients on two Leashes, half of them leaving at random moments in
 // every way there is. Never two holders, nothing left behind.
 func TestR19ManyClientsOneLock(t *testing.T) {
+	t.Parallel()
 	clients, rounds := 100, 10
 	if testing.Short() {
 		clients, rounds = 20, 5

@@ -14,6 +14,7 @@ import (
 // What becomes of a hold while Redis does not answer a request about it.
 
 func TestR27UnansweredReleaseOfACountIsALossInTime(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: time.Second})
 	onTime(t, func() error {
 		a, b, key := connect(t, s), connect(t, straight), newKey()
@@ -34,6 +35,7 @@ func TestR27UnansweredReleaseOfACountIsALossInTime(t *testing.T) {
 }
 
 func TestR26UnansweredReleaseOfACountKeepsTheRest(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: 3 * time.Second})
 	a, key := connect(t, s), newKey()
 	a.token(key, "OWNER", "me")
@@ -61,6 +63,7 @@ func TestR26UnansweredReleaseOfACountKeepsTheRest(t *testing.T) {
 }
 
 func TestR28EndWhileTheReleaseOfACountIsUnanswered(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: time.Second})
 	for _, how := range []Ending{Release, Expire} {
 		a, key := connect(t, s), newKey()
@@ -79,6 +82,7 @@ func TestR28EndWhileTheReleaseOfACountIsUnanswered(t *testing.T) {
 }
 
 func TestR26ReleaseBehindAnUndoIsCarriedOut(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: 4 * time.Second})
 	a, key := connect(t, s), newKey()
 	a.token(key, "OWNER", "me")
@@ -96,6 +100,7 @@ func TestR26ReleaseBehindAnUndoIsCarriedOut(t *testing.T) {
 }
 
 func TestR7ReleaseIsNumberedAboveAPendingUndo(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: 10 * time.Second})
 	for range 5 {
 		a, key := connect(t, s), newKey()
@@ -129,6 +134,7 @@ func TestR7ReleaseThatCameTooLateIsAskedAgain(t *testing.T) {
 }
 
 func TestR25ReleaseElsewhereIsNoLossWhileTheTombstoneIsUnreadable(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
 	a, b, key := connect(t, s), connect(t, straight), newKey()
 	token := a.token(key)

@@ -86,6 +86,7 @@ func TestUnblockPassesTheTurnOn(t *testing.T) {
 
 // TestR19UnblockAndGrant: a grant that comes in the moment of CLIENT UNBLOCK is the client's, or the lock is free.
 func TestR19UnblockAndGrant(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient)
 		for what, options := range map[string][]string{"plain": nil, "fair": {"FAIR"}, "write": {"WRITE"}, "owner": {"OWNER", "me"}} {
@@ -159,6 +160,7 @@ func TestR19UnblockAndPermits(t *testing.T) {
 
 // TestR19UnblockWhileAHandOverIsUnanswered: the wait ends soon, and the lock is free once Redis answers.
 func TestR19UnblockWhileAHandOverIsUnanswered(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 20 * time.Second}, patient)
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		a, b, key := connect(t, s), connect(t, s), newKey()

@@ -329,6 +329,7 @@ func TestInfoShowsHolders(t *testing.T) {
 }
 
 func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Minute}, patient)
 	a, b, key := connect(t, s), connect(t, s), newKey()
 	a.token(key)

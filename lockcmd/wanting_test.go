@@ -10,6 +10,7 @@ import (
 
 // TestWantingTellsWhoGotTheLock: that the lock was handed over within another Leash is not heard here, but seen by its token.
 func TestWantingTellsWhoGotTheLock(t *testing.T) {
+	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	w := connect(t, s).carrier.newTry(wish{key: newKey(), mode: plain}, nil)
 	n := s.newWanting(s.queues.join(w), 7)

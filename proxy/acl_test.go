@@ -75,6 +75,7 @@ func TestUserGoes(t *testing.T) {
 // TestUserWhoOnlyLocksGoes: lock scripts are sent as Leash's own user, and still a
 // user who is deleted loses the connections, with what they hold and wait for.
 func TestUserWhoOnlyLocksGoes(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, masters []*redistest.Server) {
 		for _, redis := range masters {
 			do(t, dialAddr(t, redis.Addr), "ACL", "SETUSER", "locker", "on", ">pw", "~*", "&*", "+@all")
@@ -105,6 +106,7 @@ func TestUserWhoOnlyLocksGoes(t *testing.T) {
 // TestUserWhoOnlyBlocksGoes: the connection that Redis ends was one command's own, and
 // nothing else of the user's is sent.
 func TestUserWhoOnlyBlocksGoes(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, masters []*redistest.Server) {
 		for _, redis := range masters {
 			do(t, dialAddr(t, redis.Addr), "ACL", "SETUSER", "blocker", "on", ">pw", "~*", "&*", "+@all")

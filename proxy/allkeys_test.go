@@ -11,6 +11,7 @@ import (
 // TestKeysKeepsItsPlace: KEYS goes another way than what is around it in a
 // pipeline, and yet comes behind what was before and before what follows.
 func TestKeysKeepsItsPlace(t *testing.T) {
+	t.Parallel()
 	for name, addrs := range map[string][]string{
 		"cluster":    redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs(),
 		"standalone": {redistest.Start(t).Addr},
@@ -36,6 +37,7 @@ func TestKeysKeepsItsPlace(t *testing.T) {
 // TestKeysOfManyAndOfNobody: a reply of many megabytes comes whole, and a
 // client that goes while it comes leaves nothing behind.
 func TestKeysOfManyAndOfNobody(t *testing.T) {
+	t.Parallel()
 	l := startLeash(t, redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs())
 	client := l.dial(t)
 	long := strings.Repeat("x", 1000)

@@ -37,6 +37,7 @@ func mark(proto string) string {
 }
 
 func TestMessagesInBothProtocols(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
 	var all []*redistest.Client
@@ -69,6 +70,7 @@ func TestMessagesInBothProtocols(t *testing.T) {
 // TestPushesNeverStandWithinReplies reads large and small replies, pipelined,
 // while messages pour in.
 func TestPushesNeverStandWithinReplies(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
 	big := strings.Repeat("0123456789", 60_000)

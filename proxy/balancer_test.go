@@ -191,6 +191,7 @@ func TestR28BalancersCloseIsNotTheClients(t *testing.T) {
 // TestBalancerNamesTheNode: a cluster client is told the address that it
 // connected to, which is the balancer's.
 func TestBalancerNamesTheNode(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs(), balanced)
 	if got := do(t, l.through(t, header2), "CLUSTER", "SLOTS"); !strings.Contains(got, "\r\n198.51.100.1\r\n:6379\r\n") {

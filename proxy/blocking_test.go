@@ -60,6 +60,7 @@ func awaitBlocked(t *testing.T, nodes []*redistest.Server, n int) {
 // TestEveryBlockingCommandWaits: each blocks, is served when an element comes,
 // and gives what Redis gives when its time is over.
 func TestEveryBlockingCommandWaits(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
 		plain := redistest.Start(t)
 		for _, tc := range []struct{ block, feed []string }{
@@ -125,6 +126,7 @@ func withTimeout(args []string, seconds, ms string) []string {
 // TestClientThatLeavesTakesNoElement: with much pipelined behind the blocking
 // command too.
 func TestClientThatLeavesTakesNoElement(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
 		feeder := l.dial(t)
 		for _, behind := range []int{0, 400_000} {
@@ -145,6 +147,7 @@ func TestClientThatLeavesTakesNoElement(t *testing.T) {
 
 // TestThousandsBlockAtOnce: nobody waits behind them, and each gets one element.
 func TestThousandsBlockAtOnce(t *testing.T) {
+	t.Parallel()
 	const waiters = 1500
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
 		clients := make([]*redistest.Client, waiters)
@@ -175,6 +178,7 @@ func TestThousandsBlockAtOnce(t *testing.T) {
 
 // TestClientUnblock: by time-out and by error, as Redis words it.
 func TestClientUnblock(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
 		c, other := l.dial(t), l.dial(t)
 		id := strings.Trim(do(t, c, "CLIENT", "ID"), ":\r\n")
@@ -202,6 +206,7 @@ func TestClientUnblock(t *testing.T) {
 // TestClientUnblockOfALockCommand: and the connection goes on, in either
 // protocol, with what the client has sent behind the command.
 func TestClientUnblockOfALockCommand(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
 		holder, c, other := l.dial(t), l.dial(t), l.dial(t)
 		token(t, holder, "k")
@@ -226,6 +231,7 @@ func TestClientUnblockOfALockCommand(t *testing.T) {
 // TestBlockedCommandFollowsItsSlot: Redis unblocks it with MOVED, and the
 // client does not see that.
 func TestBlockedCommandFollowsItsSlot(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, cluster.Addrs())
 	key := redistest.KeyIn(100, "list")
@@ -253,6 +259,7 @@ func TestBlockedCommandFollowsItsSlot(t *testing.T) {
 // TestWaitCountsTheSessionsOwnWrites: with a stopped replica of the node that
 // was written to the truth is 0, whatever the others say.
 func TestWaitCountsTheSessionsOwnWrites(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: 30 * time.Second})
 	l := startLeash(t, cluster.Addrs())
 	c := l.dial(t)
@@ -299,6 +306,7 @@ func TestStopDoesNotWaitForBlockedCommands(t *testing.T) {
 // TestWaitAfterFailover: of writes to a master that is none any more nothing
 // is known; after that WAIT speaks of the new one's.
 func TestWaitAfterFailover(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
 	c := startLeash(t, cluster.Addrs()).dial(t)
 	key := redistest.KeyIn(1, "k")
@@ -316,6 +324,7 @@ func TestWaitAfterFailover(t *testing.T) {
 // TestSilentRedis: whatever a client has on a connection of its own ends in an
 // error when Redis says nothing for the upstream time-out, and it goes on after.
 func TestSilentRedis(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.up.UpstreamTimeout = 4 * time.Second })
 	blocked, waits, queues, watches, tracks := l.dial(t), l.dial(t), l.dial(t), l.dial(t), l.dial(t)

@@ -143,6 +143,7 @@ func TestPauseEndsWithLeash(t *testing.T) {
 
 // TestLocksAreRenewedInAPause: renewals are no client's commands.
 func TestLocksAreRenewedInAPause(t *testing.T) {
+	t.Parallel()
 	l := startLeash(t, []string{redistest.Start(t).Addr}, func(o *options) { o.locks.WatchdogTimeout = time.Second })
 	admin := l.dial(t)
 	if got := do(t, admin, "LOCK.ACQUIRE", "k"); got[0] != ':' {

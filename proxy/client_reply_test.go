@@ -9,6 +9,7 @@ import (
 
 // TestClientReplyAsRedis sends everything at once, for it says little.
 func TestClientReplyAsRedis(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	upstreams := []*leash{startLeash(t, []string{server.Addr}), startLeash(t, redistest.StartCluster(t).Addrs())}
 	for _, script := range []string{
@@ -46,6 +47,7 @@ func TestClientReplyAsRedis(t *testing.T) {
 // TestMutedLargeReplies: what is dropped is not kept either, and does not stop
 // the session.
 func TestMutedLargeReplies(t *testing.T) {
+	t.Parallel()
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	client := l.dial(t)
 	want(t, client, "+OK\r\n", "SET", "big", strings.Repeat("v", 1<<20))

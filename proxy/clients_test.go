@@ -54,6 +54,7 @@ func names(line string) (names []string) {
 // TestClientListIsRedis: the fields are those of Redis, in its order, with the
 // two that newer ones have.
 func TestClientListIsRedis(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr})
 	redis, client, other := dialAddr(t, server.Addr), l.dial(t), l.dial(t)

@@ -32,6 +32,7 @@ func likeOneNode(reply, addr string) string {
 // TestClusterOfOneNode compares what Leash says of itself with what a cluster
 // says that has one node for all slots.
 func TestClusterOfOneNode(t *testing.T) {
+	t.Parallel()
 	one := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1})
 	three := redistest.StartCluster(t)
 	l := startLeash(t, three.Addrs())
@@ -67,6 +68,7 @@ func TestClusterOfOneNode(t *testing.T) {
 
 // TestClusterCannotBeChanged: what would change one node behind Leash.
 func TestClusterCannotBeChanged(t *testing.T) {
+	t.Parallel()
 	l := startLeash(t, redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1}).Addrs())
 	client := l.dial(t)
 	for _, cmd := range []string{"CLUSTER ADDSLOTS 1", "CLUSTER FAILOVER", "CLUSTER MEET 127.0.0.1 1", "CLUSTER RESET", "CLUSTER SETSLOT 1 STABLE", "CLUSTER FLUSHSLOTS"} {
@@ -88,6 +90,7 @@ func TestNoCluster(t *testing.T) {
 
 // TestKeysInSlotWhileItMoves: they are on two nodes, and all of them count.
 func TestKeysInSlotWhileItMoves(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 2})
 	l := startLeash(t, cluster.Addrs())
 	client := l.dial(t)
@@ -113,6 +116,7 @@ func TestKeysInSlotWhileItMoves(t *testing.T) {
 
 // TestAnnounce: what cluster clients are told is an address of the user's.
 func TestAnnounce(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1})
 	l := startLeash(t, cluster.Addrs(), func(o *options) { o.front.Announce = "leash.example:7777" })
 	client := l.dial(t)
@@ -131,6 +135,7 @@ func TestAnnounce(t *testing.T) {
 
 // TestUnixClientIsToldTheFirstPort: it connected to no address of use.
 func TestUnixClientIsToldTheFirstPort(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1})
 	path := filepath.Join(t.TempDir(), "leash")
 	l := startLeash(t, cluster.Addrs(), func(o *options) { o.front.Listen = []string{"0.0.0.0:0", "unix:" + path} })
@@ -151,6 +156,7 @@ func TestUnixClientIsToldTheFirstPort(t *testing.T) {
 
 // TestClusterClient: one that asks for the slots sends everything here.
 func TestClusterClient(t *testing.T) {
+	t.Parallel()
 	l := startLeash(t, redistest.StartCluster(t).Addrs())
 	for _, protocol := range []int{2, 3} {
 		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{l.addr}, Protocol: protocol, ReadOnly: true})

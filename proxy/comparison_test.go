@@ -22,9 +22,10 @@ var loosely = []struct {
 	{"the same, also within a library", sameInAnyOrder, "FUNCTION|LIST"},
 	{"picked by chance", sameCount, "SRANDMEMBER HRANDFIELD ZRANDMEMBER RANDOMKEY"},
 	{"tells of times, which are a little later on the other server", nearly,
-		"TTL PTTL EXPIRETIME PEXPIRETIME OBJECT|IDLETIME XPENDING XINFO|CONSUMERS XINFO|STREAM"},
+		"TTL PTTL EXPIRETIME PEXPIRETIME XPENDING XINFO|CONSUMERS XINFO|STREAM"},
 	{"holds hash tables in their order", sameKind, "DUMP FUNCTION|DUMP"},
 	{"depends on how the request came in pieces", sameKind, "MEMORY|USAGE"},
+	{"of a small integer it is that of an object which all keys of a server share", sameKind, "OBJECT|IDLETIME"},
 }
 
 var loose = func() map[string]func(redis, leash frame) bool {

@@ -135,6 +135,7 @@ func TestRevokedCredential(t *testing.T) {
 
 // TestCommandsWithoutKeys: those that Leash answers or sends where they belong.
 func TestCommandsWithoutKeys(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs())
 	client := l.dial(t)
@@ -170,6 +171,7 @@ func TestCommandsWithoutKeys(t *testing.T) {
 
 // TestClusterErrorsPassThrough: what Redis says of keys in several slots.
 func TestClusterErrorsPassThrough(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs())
 	client := l.dial(t)
@@ -300,6 +302,7 @@ func TestFullRedisRefusesNoCredential(t *testing.T) {
 // TestPasswordSetLater: once Redis wants a password from new connections,
 // Leash serves nobody without.
 func TestPasswordSetLater(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
 	client := l.dial(t)
@@ -315,6 +318,7 @@ func TestPasswordSetLater(t *testing.T) {
 // TestProtocolsSideBySide: RESP2 and RESP3 on one port, each session in its
 // own, and back by RESET.
 func TestProtocolsSideBySide(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs())
 	two, three := l.dial(t), l.dial(t)

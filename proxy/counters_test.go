@@ -43,6 +43,7 @@ func TestR8CountersNeedTheUsersRights(t *testing.T) {
 
 // TestR15CountersAreBarriers: what was sent before is done before those who waited go on; and a connection that waits can be left.
 func TestR15CountersAreBarriers(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs())
 	a, b, gone := l.dial(t), l.dial(t), l.dial(t)
@@ -81,6 +82,7 @@ func readReply(t testing.TB, c *redistest.Client, reply string) {
 // TestR28PermitsReturnWithTheConnection: a client that closes, or is killed, gives back what it has; one that is reset may still be at
 // work, and what it has runs out.
 func TestR28PermitsReturnWithTheConnection(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs(), watchdog(time.Second))
 	a := l.dial(t)

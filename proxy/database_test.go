@@ -159,6 +159,7 @@ func TestSelectThenBound(t *testing.T) {
 
 // TestSelectOnCluster: a cluster has database 0 only.
 func TestSelectOnCluster(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs())
 	lines := []string{"SELECT 1", "SELECT -1", "SELECT x", "SELECT 0", "SELECT 99999999999", "PING"}

@@ -37,6 +37,7 @@ var neverDone = map[string]string{
 // answers, byte for byte but for the list in comparison_test.go. LEASH_SEED
 // makes the commands of an earlier run again.
 func TestSameBytesAsRedis(t *testing.T) {
+	t.Parallel()
 	often := []string{"--hz", "500"} // it looks so often for what has blocked long enough
 	plain, behind := redistest.Start(t, often...), redistest.Start(t, often...)
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Args: often})

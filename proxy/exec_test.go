@@ -39,6 +39,7 @@ func TestExecIsNotRepeated(t *testing.T) {
 // and again; what was confirmed was executed once, and nothing else was but
 // what is said to be unknown.
 func TestTransactionsWhileConnectionsDie(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
 	var sure, unsure atomic.Int64
@@ -92,6 +93,7 @@ func TestTransactionsWhileConnectionsDie(t *testing.T) {
 // TestTransactionTooLargeToRepeat: nothing of it is executed when its
 // connection is lost, and the session goes on.
 func TestTransactionTooLargeToRepeat(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
 	c := l.dial(t)
@@ -118,6 +120,7 @@ func TestTransactionTooLargeToRepeat(t *testing.T) {
 
 // TestCountsInsideTransactions: PUBLISH and PUBSUB count Leash's clients.
 func TestCountsInsideTransactions(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
 		for range 3 {
 			s := l.dial(t)

@@ -26,6 +26,7 @@ func keyOn(t *testing.T, c *redistest.Cluster, n *redistest.Node, prefix string)
 // TestMasterKilled: keys of the dead master give a clear error or wait, the
 // others are served all the time, and after the failover all work again.
 func TestMasterKilled(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
 	l := startLeash(t, c.Addrs())
 	client, other := l.dial(t), l.dial(t)
@@ -67,6 +68,7 @@ func TestMasterKilled(t *testing.T) {
 // TestHangingNode: a node that says nothing is noticed; its calls end with an
 // error and nobody else's do.
 func TestHangingNode(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 30 * time.Second})
 	l := startLeash(t, c.Addrs(), func(o *options) { o.up.UpstreamTimeout = 2 * time.Second; o.up.RedirectTimeout = time.Second })
 	client, other := l.dial(t), l.dial(t)

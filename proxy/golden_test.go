@@ -53,6 +53,7 @@ func goldenServers(t *testing.T) (all []golden) {
 // TestGoldenTranscripts holds testdata against Redis itself, which proves that
 // it says what Redis says, and against Leash before each kind of upstream.
 func TestGoldenTranscripts(t *testing.T) {
+	t.Parallel()
 	targets := goldenServers(t)
 	for _, path := range transcriptFiles(t) {
 		text, err := os.ReadFile(path)

@@ -57,6 +57,7 @@ func layout(text string) string {
 
 // TestInfoOfAllMasters: what can be added up is.
 func TestInfoOfAllMasters(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	l := startLeash(t, cluster.Addrs())
 	client := l.dial(t)

@@ -44,6 +44,7 @@ func fill(t testing.TB, c *redistest.Client, prefix string, n int) (keys []strin
 
 // TestWholeKeyspace: the commands over all keys speak for all masters.
 func TestWholeKeyspace(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs())
 	for _, proto := range []string{"2", "3"} {
@@ -80,6 +81,7 @@ func TestWholeKeyspace(t *testing.T) {
 // TestRandomKey: a key of any node, more often of one that has more, and never
 // nil while there is one.
 func TestRandomKey(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs())
 	client := l.dial(t)
@@ -118,6 +120,7 @@ func TestRandomKey(t *testing.T) {
 
 // TestKeyspaceErrors: what is wrong with a command is said as Redis says it.
 func TestKeyspaceErrors(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1})
 	single := redistest.Start(t)
 	for name, at := range map[string]struct{ leash, redis string }{
@@ -159,6 +162,7 @@ func TestSwapDB(t *testing.T) {
 // as the others do; and that this node has other users is no reason to end the
 // sessions of one.
 func TestKeysUnderWay(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	for _, n := range c.Nodes {
 		if err := n.Client().Do(t.Context(), "ACL", "SETUSER", "u", "on", ">p", "~*", "+@all").Err(); err != nil {

@@ -10,6 +10,7 @@ import (
 )
 
 func TestLargeAndBinaryValues(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs())
 	client := l.dial(t)
@@ -32,6 +33,7 @@ func TestLargeAndBinaryValues(t *testing.T) {
 // TestOneByteAtATime: a large value that comes byte by byte needs no more
 // than its size.
 func TestOneByteAtATime(t *testing.T) {
+	t.Parallel()
 	plain := redistest.Start(t)
 	l := startLeash(t, []string{plain.Addr})
 	client := l.dial(t)

@@ -63,6 +63,7 @@ func wantLocks(t *testing.T, got, want []string) {
 // TestLockList: LOCK.LIST finds what is held through any Leash, on all nodes, and
 // nothing else.
 func TestLockList(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	server := redistest.Start(t)
 	for name, addrs := range map[string][]string{"cluster": cluster.Addrs(), "single": {server.Addr}} {

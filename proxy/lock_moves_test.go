@@ -132,6 +132,7 @@ func TestR31StopAnswersAwaitLoss(t *testing.T) {
 // TestR27OnLossErrorKeepsTheConnection: everything but the lost lock goes on, in
 // RESP3 as in RESP2.
 func TestR27OnLossErrorKeepsTheConnection(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr}, watchdog(time.Second))
 	for _, protocol := range []string{"2", "3"} {

@@ -15,6 +15,7 @@ import (
 // nodes: whoever gets the lock next reads what was set, however slow the data
 // node is.
 func TestR15ReleaseAfterTheData(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 20 * time.Second})
 	l := startLeash(t, c.Addrs())
 	stock, order := keyOn(t, c, c.Nodes[0], "stock"), keyOn(t, c, c.Nodes[1], "order")
@@ -57,6 +58,7 @@ func TestR15ReleaseAfterTheData(t *testing.T) {
 // TestR16ResetClientsCallsComeFirst: R15, R16. A client that dies by RST with
 // output unread does not let its LOCK.RELEASE overtake the SET before it.
 func TestR16ResetClientsCallsComeFirst(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 60 * time.Second})
 	l := startLeash(t, c.Addrs(), func(o *options) { o.up.UpstreamTimeout = 30 * time.Second })
 	other := l.dial(t)

@@ -11,6 +11,7 @@ import (
 
 // TestLocksOfASubscriber: in RESP2's subscribe mode lock commands are refused as others are, and what is held is kept; a RESP3 connection goes on.
 func TestLocksOfASubscriber(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
 		c, other := l.dial(t), l.dial(t)
 		token(t, c, "k")

@@ -15,6 +15,7 @@ import (
 // TestPausedRedis: R25 and R27. When Redis is away for longer than the TTL the
 // holder's connection is closed before anybody else gets the lock.
 func TestPausedRedis(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, watchdog(2*time.Second))
 	other := startLeash(t, []string{redis.Addr}, watchdog(2*time.Second))

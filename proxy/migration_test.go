@@ -30,6 +30,7 @@ func keysIn(slots int) []string {
 // error reaches a client, no reply is shifted, and each client's commands on
 // a key keep their order.
 func TestSlotsMoveUnderLoad(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 15 * time.Second})
 	l := startLeash(t, c.Addrs())
 	const slots = 1000
@@ -159,6 +160,7 @@ func transcript(client *redistest.Client, commands [][]string, replies []string)
 // TestInTheMiddleOfAMigration stands still where a slot's keys are partly
 // here and partly there.
 func TestInTheMiddleOfAMigration(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 15 * time.Second})
 	l := startLeash(t, c.Addrs())
 	client := l.dial(t)
@@ -214,6 +216,7 @@ func TestInTheMiddleOfAMigration(t *testing.T) {
 
 // TestAskInAPipeline: the +OK of ASKING is nobody's reply.
 func TestAskInAPipeline(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 15 * time.Second})
 	l := startLeash(t, c.Addrs())
 	client := l.dial(t)

@@ -12,6 +12,7 @@ import (
 
 // TestMonitorShowsEveryNode: what is executed anywhere, until RESET.
 func TestMonitorShowsEveryNode(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
 		m, c := l.dial(t), l.dial(t)
 		want(t, m, "+OK\r\n", "MONITOR")
@@ -55,6 +56,7 @@ func TestMonitorShowsEveryNode(t *testing.T) {
 
 // TestMonitorEndsWithANode: less than what is executed is not shown.
 func TestMonitorEndsWithANode(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, cluster.Addrs())
 	m := l.dial(t)

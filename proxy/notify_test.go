@@ -37,6 +37,7 @@ func (l *leash) wanting(t *testing.T, key string) *redistest.Client {
 }
 
 func TestNotifyPushes(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
 		c := l.notified(t)
 		first := token(t, c, "k")
@@ -124,6 +125,7 @@ func TestNotifyEnds(t *testing.T) {
 // TestNoticesNeverStandWithinReplies: those that come while large replies are
 // on their way to a client that reads slowly.
 func TestNoticesNeverStandWithinReplies(t *testing.T) {
+	t.Parallel()
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	c, other := l.notified(t), l.dial(t)
 	big := strings.Repeat("0123456789", 400_000)
@@ -155,6 +157,7 @@ func TestNoticesNeverStandWithinReplies(t *testing.T) {
 
 // TestNoticesAreBounded: a client that does not read them is closed.
 func TestNoticesAreBounded(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, watchdog(12*time.Second)) // a busy machine is to lose none of them before
 	l.audience.hard = 1 << 20

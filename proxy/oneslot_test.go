@@ -61,6 +61,7 @@ func plainCluster(t *testing.T, config ...string) *redistest.Client {
 // keys works when they are in one slot, and gives Redis's error when not. On a
 // single Redis it works in any case.
 func TestEveryCommandOnManyKeys(t *testing.T) {
+	t.Parallel()
 	single := redistest.Start(t)
 	reply, err := single.Client().Do(t.Context(), "COMMAND").Slice()
 	if err != nil {
@@ -150,6 +151,7 @@ var manyKeyForms = []string{
 // TestManyKeyForms: commands in full, with their effects, as one Redis answers
 // them: the keys in one slot, then each in its own.
 func TestManyKeyForms(t *testing.T) {
+	t.Parallel()
 	cluster := startLeash(t, redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs())
 	standalone := startLeash(t, []string{redistest.Start(t).Addr})
 	for _, hello := range []string{"2", "3"} {

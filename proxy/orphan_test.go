@@ -9,6 +9,7 @@ import (
 
 // TestR16LocksOfAClientGoneWhileItBlocks: R16, R28. Redis ends the blocking command at once, and then the locks are free.
 func TestR16LocksOfAClientGoneWhileItBlocks(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
 		for _, command := range [][]string{
 			{"BLPOP", "jobs", "0"}, {"XREAD", "BLOCK", "0", "STREAMS", "jobs", "$"}, {"BZPOPMIN", "jobs", "0"},
@@ -38,6 +39,7 @@ func blockedIn(t testing.TB, nodes ...*redistest.Server) (n int) {
 
 // TestR16OrphanOfAFrozenRedis: while Redis may yet execute what the client has left, its locks are not given to the next.
 func TestR16OrphanOfAFrozenRedis(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: time.Minute})
 	l := startLeash(t, c.Addrs())
 	order, jobs := keyOn(t, c, c.Nodes[0], "order"), keyOn(t, c, c.Nodes[1], "jobs")

@@ -34,6 +34,7 @@ func TestKeepAliveFor(t *testing.T) {
 // TestR29HoldersAreWatchedClosely: R29. A socket with a hold or a waiter gets
 // tight keepalives, and the kernel's usual ones when it has neither.
 func TestR29HoldersAreWatchedClosely(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
 	client := l.dial(t)

@@ -116,6 +116,7 @@ func TestNoise(t *testing.T) {
 
 // TestPipelineSplitEverywhere sends one pipeline cut in two at every byte.
 func TestPipelineSplitEverywhere(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs())
 	raw := redistest.Command("MSET", "a", "1", "b", "2", "c", "3") + redistest.Command("GET", "a") +
@@ -131,6 +132,7 @@ func TestPipelineSplitEverywhere(t *testing.T) {
 }
 
 func TestHalfCloseAndQuit(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs())
 	client := l.dial(t)

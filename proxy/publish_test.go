@@ -10,6 +10,7 @@ import (
 // TestCountsAreThoseOfOneRedis compares what is told of subscribers with what a
 // single Redis tells of the same ones.
 func TestCountsAreThoseOfOneRedis(t *testing.T) {
+	t.Parallel()
 	redis, single, cluster := redistest.Start(t), redistest.Start(t), redistest.StartCluster(t)
 	questions := []string{
 		"PUBLISH a x", "PUBLISH b x", "PUBLISH none x", "PUBLISH __keyevent@0__:set x", "SPUBLISH s x", "SPUBLISH none x", "PUBSUB NUMSUB a b none __keyevent@0__:set",
@@ -52,6 +53,7 @@ func closeAll(t *testing.T, s *redistest.Server) {
 
 // TestCountsWithOthersAndLocks has subscribers past Leash, and Leash's own.
 func TestCountsWithOthersAndLocks(t *testing.T) {
+	t.Parallel()
 	for _, addrs := range [][]string{{redistest.Start(t).Addr}, redistest.StartCluster(t).Addrs()} {
 		l := startLeash(t, addrs)
 		c, past := l.dial(t), dialAddr(t, addrs[0])

@@ -12,6 +12,7 @@ import (
 // TestForgedRedirect: a script can answer with any error. What it says of
 // slots moves nobody else's commands, and no server of its choice gets any.
 func TestForgedRedirect(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	for _, n := range c.Nodes {
 		if err := n.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">hunter2", "~*", "+@all").Err(); err != nil {
@@ -42,6 +43,7 @@ func TestForgedRedirect(t *testing.T) {
 // TestScriptsOwnErrorRunsItOnce: TRYAGAIN in words that are not Redis's is an
 // answer like any other.
 func TestScriptsOwnErrorRunsItOnce(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	client := startLeash(t, c.Addrs()).dial(t)
 	for _, word := range []string{"TRYAGAIN", "CLUSTERDOWN", "ASK", "MOVED"} {

@@ -32,6 +32,7 @@ func askCLI(t *testing.T, l *leash, stdin string, args ...string) string {
 
 // TestRedisCLI runs redis-cli in its modes before a cluster.
 func TestRedisCLI(t *testing.T) {
+	t.Parallel()
 	l := startLeash(t, redistest.StartCluster(t).Addrs())
 	var fill strings.Builder
 	for i := range 1000 {
@@ -79,6 +80,7 @@ func TestRedisCLI(t *testing.T) {
 
 // TestRedisCLIThatGoesOn runs the modes that end only when they are stopped.
 func TestRedisCLIThatGoesOn(t *testing.T) {
+	t.Parallel()
 	l := startLeash(t, redistest.StartCluster(t).Addrs())
 	_, port, _ := net.SplitHostPort(l.addr)
 	client := l.dial(t)

@@ -71,6 +71,7 @@ func firstSlot(t *testing.T, c *redistest.Cluster, n *redistest.Node) int {
 
 // TestReadFromReplica: reads go to replicas, everything else to masters.
 func TestReadFromReplica(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t)
 	l := startLeash(t, c.Addrs(), readFrom(upstream.ReadReplica))
 	client := l.dial(t)
@@ -120,6 +121,7 @@ func TestReadFromReplica(t *testing.T) {
 // TestReadFromReplicaInOrder: in a pipeline a read sees the writes before it,
 // whatever the replicas lag.
 func TestReadFromReplicaInOrder(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t)
 	l := startLeash(t, c.Addrs(), readFrom(upstream.ReadReplica))
 	var running sync.WaitGroup
@@ -251,6 +253,7 @@ func TestReadFromNearest(t *testing.T) {
 // TestReadFromReplicaWhileSlotsMove: a key that has moved is not missed, though
 // nobody asks a master.
 func TestReadFromReplicaWhileSlotsMove(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t)
 	l := startLeash(t, c.Addrs(), readFrom(upstream.ReadReplica))
 	client := l.dial(t)

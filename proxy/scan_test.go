@@ -64,6 +64,7 @@ func wantKeys(t testing.TB, seen map[string]int, keys []string) {
 // TestScan: every key comes once while nothing moves, whichever Leash is asked
 // for the next step.
 func TestScan(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	first, second := startLeash(t, c.Addrs()), startLeash(t, c.Addrs())
 	clients := []*redistest.Client{first.dial(t), second.dial(t), second.dial(t)}
@@ -91,6 +92,7 @@ func TestScan(t *testing.T) {
 
 // TestScanErrors: what is wrong with a SCAN is said as Redis says it.
 func TestScanErrors(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1})
 	l := startLeash(t, c.Addrs())
 	client, redis := l.dial(t), dialAddr(t, c.Addrs()[0])
@@ -146,6 +148,7 @@ func nodeAt(t *testing.T, c *redistest.Cluster, n *upstream.Node) *redistest.Nod
 // TestScanFindsKeysThatMoveBehindIt: once SCAN is through with a node, slots
 // move to it from one that it has not come to, wholly or in part.
 func TestScanFindsKeysThatMoveBehindIt(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"finished", "under way", "to a node without slots"} {
 		t.Run(how, func(t *testing.T) {
 			c := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -196,6 +199,7 @@ func TestScanFindsKeysThatMoveBehindIt(t *testing.T) {
 // TestScanWhileSlotsMove: slots move to and fro between all nodes while scans
 // run; each of them returns every key.
 func TestScanWhileSlotsMove(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 15 * time.Second})
 	l := startLeash(t, c.Addrs())
 	client := l.dial(t)
@@ -235,6 +239,7 @@ func TestScanWhileSlotsMove(t *testing.T) {
 
 // TestScanNamesAreUnique: two nodes whose addresses hash alike are told apart.
 func TestScanNamesAreUnique(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs())
 	order := l.Server.scanOrder(l.up.Topology())
@@ -261,6 +266,7 @@ func TestScanNamesAreUnique(t *testing.T) {
 // TestScanThroughAFailover: a replica takes the place of the node that is being
 // scanned; its keys stand in another order there.
 func TestScanThroughAFailover(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
 	l := startLeash(t, c.Addrs())
 	client := l.dial(t)

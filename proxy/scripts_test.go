@@ -15,6 +15,7 @@ func digest(script string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(scr
 
 // TestScripts: what is loaded, is loaded everywhere.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs())
 	client := l.dial(t)
@@ -57,6 +58,7 @@ func TestScripts(t *testing.T) {
 
 // TestFunctions: a library is on every master, and goes from every one.
 func TestFunctions(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs())
 	client := l.dial(t)
@@ -90,6 +92,7 @@ func TestFunctions(t *testing.T) {
 // TestScriptKill: a script that does not end is killed on whichever node it
 // runs, though links wait behind it; one that has written is not.
 func TestScriptKill(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{Args: []string{"--busy-reply-threshold", "100"}})
 	single := redistest.Start(t, "--busy-reply-threshold", "100")
 	for name, addrs := range map[string][]string{"cluster": c.Addrs(), "standalone": {single.Addr}} {
@@ -148,6 +151,7 @@ func TestKilledMerges(t *testing.T) {
 // TestMissingScriptIsHealed: a node that joined later or was restarted gets a
 // script that Leash has seen, and none that was flushed.
 func TestMissingScriptIsHealed(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs())
 	client := l.dial(t)
@@ -177,6 +181,7 @@ func TestMissingScriptIsHealed(t *testing.T) {
 // TestHealingKeepsTheOrder: an EVALSHA is not run behind a later command on its
 // slot.
 func TestHealingKeepsTheOrder(t *testing.T) {
+	t.Parallel()
 	for name, addrs := range map[string][]string{
 		"cluster":    redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs(),
 		"standalone": {redistest.Start(t).Addr},
@@ -266,6 +271,7 @@ func TestScriptCacheIsBounded(t *testing.T) {
 
 // TestLateNodeGetsScripts: slots move to a node that joined after SCRIPT LOAD.
 func TestLateNodeGetsScripts(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 15 * time.Second})
 	l := startLeash(t, c.Addrs())
 	client := l.dial(t)

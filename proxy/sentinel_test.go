@@ -246,6 +246,7 @@ func writesTo(t *testing.T, s *redistest.Server) bool {
 // TestSentinelReadOnly: a write that a demoted master refuses waits for a
 // master and is executed there; the client hears of nothing.
 func TestSentinelReadOnly(t *testing.T) {
+	t.Parallel()
 	g := redistest.StartSentinel(t)
 	l := startBehindSentinels(t, g)
 	c := l.dial(t)
@@ -318,6 +319,7 @@ func TestSentinelLocks(t *testing.T) {
 // TestSentinelForgetsLock: a hold that the new master never heard of is told as
 // lost when the master changes, not when it would next be renewed.
 func TestSentinelForgetsLock(t *testing.T) {
+	t.Parallel()
 	g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Args: []string{"--replica-read-only", "no"}})
 	l := startBehindSentinels(t, g, func(o *options) { o.locks.WatchdogTimeout = 10 * time.Minute })
 	holder := l.dial(t)
@@ -340,6 +342,7 @@ func TestSentinelForgetsLock(t *testing.T) {
 
 // TestSentinelCredentials: sentinels and servers have passwords of their own.
 func TestSentinelCredentials(t *testing.T) {
+	t.Parallel()
 	g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Password: "pw", SentinelPassword: "secret"})
 	l := startBehindSentinels(t, g, func(o *options) {
 		o.up.Password, o.up.SentinelPassword = "pw", "secret"

@@ -61,6 +61,7 @@ func TestRefusedWithTheReason(t *testing.T) {
 
 // TestServerCommandsOnEveryMaster: what is said once is done everywhere.
 func TestServerCommandsOnEveryMaster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	l := startLeash(t, cluster.Addrs())
 	client := l.dial(t)
@@ -142,6 +143,7 @@ func hashIn(t *testing.T, client *redistest.Client) string {
 
 // TestPartFailureOfAServerCommand: with a master down nothing is called done.
 func TestPartFailureOfAServerCommand(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 30 * time.Second})
 	l := startLeash(t, cluster.Addrs(), func(o *options) { o.up.RedirectTimeout = 300 * time.Millisecond })
 	client := l.dial(t)

@@ -11,6 +11,7 @@ import (
 // TestSeveralLocks: MACQUIRE and MRELEASE through real connections, on a
 // cluster, in both protocols.
 func TestSeveralLocks(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	l := startLeash(t, cluster.Addrs())
 	one, other := l.dial(t), l.dial(t)

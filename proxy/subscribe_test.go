@@ -32,6 +32,7 @@ var subscriptionCases = []string{
 }
 
 func TestSubscriptionsAsRedisHasThem(t *testing.T) {
+	t.Parallel()
 	redis, single, cluster := redistest.Start(t), redistest.Start(t), redistest.StartCluster(t, redistest.ClusterOptions{})
 	for name, addrs := range map[string][]string{"standalone": {single.Addr}, "cluster": cluster.Addrs()} {
 		l := startLeash(t, addrs)
@@ -60,6 +61,7 @@ var pipelinedCases = []string{
 }
 
 func TestPipelinedSubscriptionsAsRedisHasThem(t *testing.T) {
+	t.Parallel()
 	redis, single, cluster := redistest.Start(t), redistest.Start(t), redistest.StartCluster(t)
 	for name, addrs := range map[string][]string{"standalone": {single.Addr}, "cluster": cluster.Addrs()} {
 		l := startLeash(t, addrs)

@@ -116,6 +116,7 @@ func TestTrackingAndTransactions(t *testing.T) {
 // TestCachingByChoiceWhileSlotMigrates: CLIENT CACHING and ASKING do not go
 // along with one command; the value comes, and is not to be kept.
 func TestCachingByChoiceWhileSlotMigrates(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	c := startLeash(t, cluster.Addrs()).dial(t)
 	key := redistest.KeyIn(9, "k")
@@ -136,6 +137,7 @@ func TestCachingByChoiceWhileSlotMigrates(t *testing.T) {
 
 // TestIdleClientLearnsThatItsSlotMoved: it sends nothing that would meet the move.
 func TestIdleClientLearnsThatItsSlotMoved(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, cluster.Addrs())
 	c, w := l.dial(t), l.dial(t)

@@ -25,6 +25,7 @@ func wantRead(t testing.TB, c *redistest.Client, w string) {
 // TestTrackingOptionsAsOneRedis compares what Redis says of options, of the
 // next command's caching and of itself.
 func TestTrackingOptionsAsOneRedis(t *testing.T) {
+	t.Parallel()
 	texts := []string{
 		"CLIENT TRACKING FOO\nCLIENT TRACKING\nCLIENT TRACKING ON OPTIN OPTOUT\nCLIENT CACHING YES\nCLIENT TRACKING ON\nCLIENT TRACKING ON BCAST\nCLIENT TRACKINGINFO\nCLIENT GETREDIR\nCLIENT TRACKING OFF\nCLIENT GETREDIR",
 		"CLIENT TRACKING ON PREFIX a\nCLIENT TRACKING ON BCAST PREFIX a PREFIX ab\nCLIENT TRACKING ON BCAST PREFIX a\nCLIENT TRACKING ON BCAST PREFIX b\nCLIENT TRACKINGINFO\nCLIENT TRACKING OFF\nCLIENT TRACKINGINFO",
@@ -48,6 +49,7 @@ func TestTrackingOptionsAsOneRedis(t *testing.T) {
 // TestInvalidations: of keys on every node, by other sessions' writes, by one's
 // own but with NOLOOP, of keys that begin with a prefix, and by choice.
 func TestInvalidations(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
 		writer := l.dial(t)
 		keys := []string{redistest.KeyIn(1, "k"), redistest.KeyIn(7000, "k"), redistest.KeyIn(16000, "k")}
@@ -104,6 +106,7 @@ func TestInvalidations(t *testing.T) {
 // Leash for an earlier one of another, and the key is written meanwhile. A
 // client that heard of that before it got the value would keep it for ever.
 func TestInvalidationDoesNotOvertakeItsReply(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{FaultProxy: true})
 	l := startLeash(t, cluster.Addrs())
 	slow, fast := redistest.KeyIn(1, "slow"), redistest.KeyIn(16000, "fast")
@@ -135,6 +138,7 @@ func TestInvalidationDoesNotOvertakeItsReply(t *testing.T) {
 // TestNothingStaleInTheCache: a client that caches by the rules, pipelined
 // reads over all nodes beside a writer, ends with nothing but what Redis has.
 func TestNothingStaleInTheCache(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
 		const keys, rounds = 30, 150
 		rng := rand.New(rand.NewPCG(seed(t), 1))
@@ -215,6 +219,7 @@ func TestNothingStaleInTheCache(t *testing.T) {
 // TestTrackingConnectionLost: the client is told that nothing is valid, and
 // goes on.
 func TestTrackingConnectionLost(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
 		c, writer := l.dial(t), l.dial(t)
 		do(t, c, "HELLO", "3")
@@ -254,6 +259,7 @@ func TestTrackingConnectionLost(t *testing.T) {
 
 // TestTrackingFollowsSlots: a key that moves with its slot is not believed.
 func TestTrackingFollowsSlots(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, cluster.Addrs())
 	c, writer := l.dial(t), l.dial(t)

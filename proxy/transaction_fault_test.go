@@ -11,6 +11,7 @@ import (
 // TestTransactionFollowsItsSlot: a move in any gap of it reaches no client;
 // with a watched key it is as if that had changed.
 func TestTransactionFollowsItsSlot(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, cluster.Addrs())
 	c := l.dial(t)
@@ -60,6 +61,7 @@ func TestTransactionFollowsItsSlot(t *testing.T) {
 // TestTransactionWhileSlotMigrates: its keys on their way are waited for; when
 // it takes too long the error is Redis's, and nothing is executed.
 func TestTransactionWhileSlotMigrates(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, cluster.Addrs(), func(o *options) { o.up.RedirectTimeout = 700 * time.Millisecond })
 	c := l.dial(t)
@@ -101,6 +103,7 @@ func TestTransactionWhileSlotMigrates(t *testing.T) {
 // TestTransactionOfAClientThatLeaves: whatever it had begun is not executed,
 // and its connection comes back.
 func TestTransactionOfAClientThatLeaves(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
 		for _, begun := range []string{"WATCH k", "MULTI", "MULTI|SET k 1", "WATCH k|MULTI|SET k 1"} {
 			c := l.dial(t)
@@ -143,6 +146,7 @@ func TestTransactionOnALostConnection(t *testing.T) {
 // TestLargeTransaction: thousands of commands in one pipeline, and a reply of
 // many megabytes.
 func TestLargeTransaction(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
 		c := l.dial(t)
 		value := strings.Repeat("v", 100_000)

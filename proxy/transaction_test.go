@@ -55,6 +55,7 @@ var transcripts = map[string]string{
 
 // TestTransactionsAsOneRedis compares every transcript.
 func TestTransactionsAsOneRedis(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
 		args := []string{}
 		cluster := len(nodes) > 1
@@ -159,6 +160,7 @@ func TestTransactionSelects(t *testing.T) {
 // TestTransactionChangesTheSession: HELLO and AUTH inside MULTI take effect
 // with EXEC, on its connection and in the session.
 func TestTransactionChangesTheSession(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
 		for _, n := range nodes {
 			if err := n.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", ">pw", "~*", "&*", "+@all", "-incr").Err(); err != nil {
@@ -191,6 +193,7 @@ func TestTransactionChangesTheSession(t *testing.T) {
 
 // TestTransactionOfTwoSlots: Redis Cluster cannot do it, and says so.
 func TestTransactionOfTwoSlots(t *testing.T) {
+	t.Parallel()
 	l := startLeash(t, redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs())
 	c := l.dial(t)
 	a, b := redistest.KeyIn(1, "k"), redistest.KeyIn(16000, "k")
@@ -219,6 +222,7 @@ func TestTransactionOfTwoSlots(t *testing.T) {
 // TestContendedCounter: sessions increment one counter by WATCH, GET, MULTI,
 // SET, EXEC, and none is lost.
 func TestContendedCounter(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
 		const sessions, rounds = 8, 40
 		var wg sync.WaitGroup

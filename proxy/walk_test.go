@@ -288,6 +288,7 @@ func (ws *walks) explain(f *failure) string {
 // pipelined, replies are Redis's and in their places; nothing hangs; and when
 // all clients are gone, some of them half way, nothing is left behind.
 func TestWalkThroughStates(t *testing.T) {
+	t.Parallel()
 	const walkers, batches, intruders = 8, 60, 60
 	often := []string{"--hz", "500"}
 	single := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1, Args: often})
