@@ -170,6 +170,10 @@ func (w *lossWait) why(until time.Time) (reason string, over bool) {
 		switch {
 		case how == lostText:
 			return more, true
+		case how == brokenText && !w.missed: // unless its owner was first: then its Leash is about to say so
+			w.missed = true
+			w.ask()
+			return "", false
 		case how == brokenText:
 			return renewal.ReasonBroken, true
 		case how == releasedText, how == leftText:

@@ -3,6 +3,7 @@ package lockcmd
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"leash/renewal"
@@ -44,26 +45,29 @@ func (c *Carrier) breakLock(_ context.Context, dst []byte, args [][]byte) []byte
 }
 
 // breaking ends all holds of a lock against their owners' will. The order is that of R27: each is marked as broken in Redis, the Leash that
-// carries it hears of it, asks Redis, tells its client, and ends the hold as it ends others. What is still there after breakPatience is
-// ended past it: that Leash finds the mark when it next looks. A hold of Redisson's is ended at once, for there is nobody to tell.
+// carries it hears of it, asks Redis, tells its client, and ends the hold as it ends others; where the mark was, it says how the hold has ended,
+// for its owner may have released it in that moment. What is still there after breakPatience is ended past it: that Leash finds the mark when it
+// next looks. A hold of Redisson's is ended at once, for there is nobody to tell.
 type breaking struct {
 	service *Service
 	lock    lockID
 	until   time.Time
-	meant   map[int64]bool  // the tokens of the holds to end
-	marked  map[string]bool // those that were marked, by how their records begin: one that moves is marked again
-	patient time.Time       // until when they are left to their Leashes
+	meant   map[int64]bool   // the tokens of the holds to end
+	marked  map[string]bool  // those that were marked, by how their records begin: one that moves is marked again
+	asked   map[int64]string // where other Leashes are to say how the holds have ended, by their tokens
+	patient time.Time        // until when they are left to their Leashes
 
 	begun, told, forced bool
+	unsaid              bool // how one of them has ended
 }
 
 func (s *Service) newBreaking(lock lockID, until time.Time) *breaking {
-	return &breaking{service: s, lock: lock, until: until, meant: make(map[int64]bool), marked: make(map[string]bool)}
+	return &breaking{service: s, lock: lock, until: until, meant: make(map[int64]bool), marked: make(map[string]bool), asked: make(map[int64]string)}
 }
 
 func (b *breaking) answer() int64 {
 	switch {
-	case b.forced:
+	case b.forced, b.unsaid:
 		return wasForced
 	case b.told:
 		return wasTold
@@ -87,7 +91,9 @@ func (b *breaking) run() error {
 	b.patient = time.Now().Add(b.service.confirm)
 	for pause := 2 * time.Millisecond; err == nil; pause = min(2*pause, 50*time.Millisecond) {
 		var over bool
-		if over, err = b.step(l); over || err != nil {
+		if over, err = b.step(l); over && err == nil {
+			return b.confirm()
+		} else if err != nil {
 			break
 		}
 		if b.service.stopped(pause) || time.Now().After(b.until) {
@@ -126,14 +132,42 @@ func (b *breaking) tell(f found) error {
 	s, token, carrier := b.service, f.record.token, f.record.carrier
 	if h := s.find(b.lock, func(h *hold) bool { return h.token == token && h.carrier.name == carrier }); h != nil {
 		b.told = h.evict(renewal.ReasonBroken) || b.told
+		delete(b.asked, token) // it was another Leash's before
 		return nil
 	}
+	stone := tombstoneKey(b.lock.key, token, carrier)
 	n, err := s.number(&request{
-		script: markScript, db: b.lock.db, keys: []string{tombstoneKey(b.lock.key, token, carrier)},
+		script: markScript, db: b.lock.db, keys: []string{stone},
 		args: words(b.keep(f), carrierChannel(carrier), newsText(brokenText, token, carrier, b.lock.key)),
 	}, b.until)
-	b.told = b.told || n == 1
+	if n == 1 {
+		b.asked[token] = stone
+	}
 	return err
+}
+
+// confirm waits until the Leashes that were told have said how the holds, which are over, have ended.
+func (b *breaking) confirm() error {
+	for pause := time.Millisecond; len(b.asked) > 0; pause = min(2*pause, 50*time.Millisecond) {
+		for token, stone := range b.asked {
+			text, err := b.service.value(b.lock.db, stone, b.until)
+			if err != nil {
+				return err
+			}
+			switch {
+			case strings.HasPrefix(text, lostText):
+				b.told = true
+			case text == "", text == brokenText, strings.HasSuffix(text, perhaps):
+				continue
+			} // else its owner was first
+			delete(b.asked, token)
+		}
+		if len(b.asked) > 0 && (time.Now().After(b.patient) || b.service.stopped(pause)) {
+			b.unsaid = true
+			return nil
+		}
+	}
+	return nil
 }
 
 // force ends a hold past the Leash that carries it, which was told. The mark stays, so that it finds out why.
@@ -145,7 +179,10 @@ func (b *breaking) force(f found) error {
 		keys: f.mode.endKeys(b.lock.key, f.owner, tombstoneKey(b.lock.key, r.token, r.carrier), answerKey(b.lock.key, s.mint())),
 		args: words(f.owner, r.token, r.carrier, "all", f.mode.channel(b.lock.key), s.cfg.publishMode(), b.keep(f), "", ""),
 	}, b.until)
-	b.forced = b.forced || err == nil && n == endedIt
+	if err == nil && n == endedIt {
+		b.forced = true
+		delete(b.asked, r.token)
+	}
 	return err
 }
 
@@ -167,9 +204,13 @@ func (b *breaking) keep(f found) int64 {
 	return max(f.record.ttl, b.service.cfg.WatchdogTimeout.Milliseconds())
 }
 
-// obey ends a hold that another Leash says is to be broken, if Redis says so too.
+// obey ends a hold that another Leash says is to be broken, if Redis says so too, and says there how it has ended.
 func (s *Service) obey(h *hold) {
-	if how, err := s.tombstone(h, s.deadline()); err == nil && how == renewal.Broken {
-		h.evict(renewal.ReasonBroken)
+	if how, err := s.tombstone(h, s.deadline()); err != nil || how != renewal.Broken {
+		return
 	}
+	if !h.watchedFromAfar() {
+		s.tellLate(heardOf{h.token, h.carrier.name})
+	}
+	h.evict(renewal.ReasonBroken)
 }

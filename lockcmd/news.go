@@ -44,7 +44,7 @@ func (s *Service) hear(news string) {
 	switch h := s.heard(f[0], of, f[3]); {
 	case h != nil:
 		s.heed(h, f[0])
-	case f[0] == watchedText:
+	case f[0] == watchedText, f[0] == brokenText: // too late
 		s.tellLate(of)
 	}
 }

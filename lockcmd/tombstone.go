@@ -21,8 +21,8 @@ import (
 //	moved <to>     to another carrier, on purpose: this one's connection is closed (R25); with "perhaps" behind it, by requests with one key a call
 //	               that are under way: whoever ends the hold meanwhile writes over it
 //	repeated <to>  to another carrier, where its owner has only repeated an ACQUIRE: this one's connection stays
-//	broken         by BREAK
-//	lost <reason>  for those on other Leashes who wait for it (AWAITLOSS)
+//	broken         by BREAK, until the carrier's Leash says how the hold has ended: its owner may be first
+//	lost <reason>  for those on other Leashes who wait for it (AWAITLOSS), or have broken it
 //	extended <ms>  the lease was set anew, and is over once the tombstone itself has no more than ms left
 const (
 	releasedText = "released"

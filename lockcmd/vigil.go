@@ -41,7 +41,7 @@ func (h *hold) unwatch(v vigil) {
 	}
 }
 
-// watchedFromAfar notes that somebody on another Leash waits for the loss of h. It returns false when that comes too late; the release of one that
+// watchedFromAfar notes that somebody on another Leash waits for the end of h, or has broken it. It returns false when that comes too late; the release of one that
 // was lost may be yet to come.
 func (h *hold) watchedFromAfar() bool {
 	h.carrier.mu.Lock()
