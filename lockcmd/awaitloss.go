@@ -74,6 +74,7 @@ type lossWait struct {
 	unseen error     // what the last of them came to: errAbsent, or Redis has not said
 	ends   time.Time // when seen, a lease, is over by itself; zero when it is renewed
 	missed bool      // it was not there any more, and nobody said why
+	broken bool      // it was to be broken, and was not there any more when last looked for
 	lapsed bool      // when it was missed, it was a lease that may have been over by itself
 }
 
@@ -102,6 +103,8 @@ func (w *lossWait) run(ctx context.Context) (reason string, err error) {
 		switch rested := s.rest(ctx, w.pause()); {
 		case !rested && w.seen == nil:
 			return "", w.unseen
+		case !rested && w.broken:
+			return renewal.ReasonBroken, nil
 		case !rested:
 			return "", nil
 		}
@@ -140,7 +143,7 @@ func (w *lossWait) look() (reason string, over bool, err error) {
 		reason, over = w.why(until)
 		return reason, over, nil
 	}
-	w.seen, w.missed, w.ends = &f, false, time.Time{}
+	w.seen, w.missed, w.broken, w.ends = &f, false, false, time.Time{}
 	if f.record.terms().lease {
 		w.ends = time.Now().Add(l.left)
 	}
@@ -170,8 +173,8 @@ func (w *lossWait) why(until time.Time) (reason string, over bool) {
 		switch {
 		case how == lostText:
 			return more, true
-		case how == brokenText && !w.missed: // unless its owner was first: then its Leash is about to say so
-			w.missed = true
+		case how == brokenText && !w.broken: // unless its owner was first: then its Leash is about to say so
+			w.broken = true
 			w.ask()
 			return "", false
 		case how == brokenText:

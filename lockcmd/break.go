@@ -21,6 +21,9 @@ const (
 // breakPatience is how long a Leash has to tell the holder and to end the hold by itself.
 const breakPatience = time.Second
 
+// confirmSlack is how much later a last look may be, after a hold was ended at the end of that time.
+const confirmSlack = 100 * time.Millisecond
+
 // breakLock is LOCK.BREAK.
 func (c *Carrier) breakLock(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) != 2 {
@@ -91,15 +94,16 @@ func (b *breaking) run() error {
 	b.patient = time.Now().Add(b.service.confirm)
 	for pause := 2 * time.Millisecond; err == nil; pause = min(2*pause, 50*time.Millisecond) {
 		var over bool
-		if over, err = b.step(l); over && err == nil {
-			return b.confirm()
-		} else if err != nil {
+		if over, err = b.step(l); over || err != nil {
 			break
 		}
 		if b.service.stopped(pause) || time.Now().After(b.until) {
 			return errRefused
 		}
 		l, err = b.service.inspect(b.lock, b.until)
+	}
+	if err == nil {
+		b.confirm()
 	}
 	return err
 }
@@ -131,7 +135,7 @@ func (b *breaking) tell(f found) error {
 	b.begun = true
 	s, token, carrier := b.service, f.record.token, f.record.carrier
 	if h := s.find(b.lock, func(h *hold) bool { return h.token == token && h.carrier.name == carrier }); h != nil {
-		b.told = h.evict(renewal.ReasonBroken) || b.told
+		b.told = h.evict(renewal.ReasonBroken) || h.wasEvicted() || b.told
 		delete(b.asked, token) // it was another Leash's before
 		return nil
 	}
@@ -146,28 +150,26 @@ func (b *breaking) tell(f found) error {
 	return err
 }
 
-// confirm waits until the Leashes that were told have said how the holds, which are over, have ended.
-func (b *breaking) confirm() error {
+// confirm waits until the Leashes that were told have said how the holds, which are over, have ended. While Redis does not say, nobody has.
+func (b *breaking) confirm() {
 	for pause := time.Millisecond; len(b.asked) > 0; pause = min(2*pause, 50*time.Millisecond) {
 		for token, stone := range b.asked {
-			text, err := b.service.value(b.lock.db, stone, b.until)
-			if err != nil {
-				return err
-			}
+			text, err := b.service.value(b.lock.db, stone, b.patient.Add(confirmSlack))
+			how, _, _ := strings.Cut(text, " ")
 			switch {
-			case strings.HasPrefix(text, lostText):
+			case err != nil || strings.HasSuffix(text, perhaps):
+			case how == lostText:
 				b.told = true
-			case text == "", text == brokenText, strings.HasSuffix(text, perhaps):
-				continue
-			} // else its owner was first
-			delete(b.asked, token)
+				delete(b.asked, token)
+			case how == releasedText, how == movedText, how == repeatedText: // its owner was first
+				delete(b.asked, token)
+			}
 		}
 		if len(b.asked) > 0 && (time.Now().After(b.patient) || b.service.stopped(pause)) {
 			b.unsaid = true
-			return nil
+			return
 		}
 	}
-	return nil
 }
 
 // force ends a hold past the Leash that carries it, which was told. The mark stays, so that it finds out why.
@@ -207,6 +209,11 @@ func (b *breaking) keep(f found) int64 {
 // obey ends a hold that another Leash says is to be broken, if Redis says so too, and says there how it has ended.
 func (s *Service) obey(h *hold) {
 	if how, err := s.tombstone(h, s.deadline()); err != nil || how != renewal.Broken {
+		return
+	}
+	if h.lapses() { // as far as is known here; it may be there still
+		h.tellEnd(movedText)
+		h.gone()
 		return
 	}
 	if !h.watchedFromAfar() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/redistest"
 	"leash/renewal"
 )
 
@@ -38,8 +39,8 @@ func TestR30BreakBehindARelease(t *testing.T) {
 			if over, err := b.step(seen); over || err != nil || len(b.asked) != 1 {
 				t.Fatalf("%s: it is not marked: %v, %v", mode, over, err)
 			}
-			if err := b.confirm(); err != nil || b.answer() != wasFree {
-				t.Errorf("%s: BREAK says %d, %v, want %d", mode, b.answer(), err, wasFree)
+			if b.confirm(); b.answer() != wasFree {
+				t.Errorf("%s: BREAK says %d, want %d", mode, b.answer(), wasFree)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), soon)
 			if reason, err := w.run(ctx); reason != "" || err != nil || ctx.Err() != nil {
@@ -62,8 +63,8 @@ func TestR30BreakThatNobodyAnswers(t *testing.T) {
 			t.Fatal(over, err)
 		}
 		want(t, a.do("LOCK.RELEASE", key), ":1")
-		if err := b.confirm(); err != nil || b.answer() != wasForced {
-			t.Errorf("BREAK says %d, %v, want %d", b.answer(), err, wasForced)
+		if b.confirm(); b.answer() != wasForced {
+			t.Errorf("BREAK says %d, want %d", b.answer(), wasForced)
 		}
 	})
 }
@@ -99,4 +100,65 @@ func TestR30BreakAndReleaseAtOnce(t *testing.T) {
 		}
 		t.Logf("%d releases came first", first)
 	})
+}
+
+// TestR30BreakOfWhatIsBeingEnded: the holder has been told of a loss, but its lock waits to be ended. Whoever ends it then, a second BREAK or its
+// owner through another Leash, does not make the loss undone.
+func TestR30BreakOfWhatIsBeingEnded(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		for _, mode := range []string{"", "READ", "WRITE"} {
+			s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+			a := connect(t, s)
+			token := a.token(append([]string{key}, strings.Fields(mode)...)...)
+			h := s.find(lockID{0, key}, func(*hold) bool { return true })
+			if !h.open(s.deadline()) { // so that it cannot be ended
+				t.Fatal("its gate is taken")
+			}
+			far, seen := breakInSteps(t, other, key)
+			near, _ := breakInSteps(t, s, key)
+			if over, err := far.step(seen); over || err != nil {
+				t.Fatal(over, err)
+			}
+			want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonBroken)
+			stone := tombstoneKey(key, token, a.carrier.name)
+			eventually(t, soon, "it is written down", func() bool { return rdb.Get(t.Context(), stone).Val() == "lost broken" })
+			if how, err := s.tombstone(h, s.deadline()); how != renewal.Broken || err != nil {
+				t.Errorf("%s: the Leash that carries it reads %v, %v", mode, how, err)
+			}
+			if over, err := near.step(seen); over || err != nil || near.answer() != wasTold {
+				t.Errorf("%s: a second BREAK says %d, %v, want %d", mode, near.answer(), err, wasTold)
+			}
+			want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", fmt.Sprint(token)), ":1")
+			if far.confirm(); far.answer() != wasTold {
+				t.Errorf("%s: BREAK says %d, want %d", mode, far.answer(), wasTold)
+			}
+			want(t, rdb.Get(t.Context(), stone).Val(), "lost broken")
+			h.close()
+			eventually(t, soon, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
+		}
+	})
+}
+
+// TestR30BreakWhileRedisIsSilent: a BREAK whose holds are over is answered though nobody can say how they ended.
+func TestR30BreakWhileRedisIsSilent(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	rdb := dialServer(t, server.Addr)
+	s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}, brief), newKey()
+	a := connect(t, s)
+	a.token(key)
+	b, seen := breakInSteps(t, other, key)
+	b.meant = nil // over
+	b.asked[seen.holds[0].record.token] = tombstoneKey(key, 1, "x")
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Resume() })
+	b.confirm()
+	if b.answer() != wasForced {
+		t.Errorf("BREAK says %d, want %d", b.answer(), wasForced)
+	}
+	if late := time.Since(b.patient); late > 5*time.Second {
+		t.Errorf("BREAK waits for Redis %v longer than for a Leash", late)
+	}
 }

@@ -62,7 +62,13 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 		if key, reason, ok := c.untold(verb, args[1:]); ok {
 			return appendError(dst, msgLost(key, reason))
 		}
-		return run(c, ctx, dst, args)
+		reply := run(c, ctx, dst, args)
+		if string(reply[len(dst):]) == notHeldReply {
+			if key, reason, ok := c.untold(verb, args[1:]); ok { // in this moment
+				return appendError(dst, msgLost(key, reason))
+			}
+		}
+		return reply
 	}
 	return appendError(dst, msgUnsupported("command '"+cleanName(args[0])+"'"))
 }

@@ -21,6 +21,13 @@ func (h *hold) evict(reason string) bool {
 	return true
 }
 
+// wasEvicted reports whether h was taken from its owner, who has been told.
+func (h *hold) wasEvicted() bool {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	return h.evicted
+}
+
 // spare is by how much a lease outlives MAXHOLD at least, for its holder to be told in time.
 const spare = time.Second
 

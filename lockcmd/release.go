@@ -46,7 +46,7 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 		return c.timeout(dst, c.service.releaseLater(h, o.all))
 	}
 	reply := c.replyRelease(dst, h, o.all, until)
-	if (o.token != 0 || o.owner != "") && string(reply[len(dst):]) == "-"+msgNotHeld+"\r\n" {
+	if (o.token != 0 || o.owner != "") && string(reply[len(dst):]) == notHeldReply {
 		return c.revoke(dst, key, o, until) // it has moved, and the news of that is still on its way
 	}
 	return reply

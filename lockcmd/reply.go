@@ -76,6 +76,9 @@ const (
 	msgGone          = "LOCKTIMEOUT the connection is gone, the lock was given back"
 )
 
+// notHeldReply is a whole reply.
+const notHeldReply = "-" + msgNotHeld + "\r\n"
+
 func msgArity(command string) string {
 	return "ERR wrong number of arguments for '" + strings.ToLower(command) + "' command"
 }

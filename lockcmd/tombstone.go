@@ -81,6 +81,10 @@ func (s *Service) epitaph(ctx context.Context, h *hold, text string) renewal.Out
 		return renewal.Repeated
 	case brokenText:
 		return renewal.Broken
+	case lostText:
+		if more == renewal.ReasonBroken {
+			return renewal.Broken
+		}
 	case extendedText:
 		if h.spent() {
 			return renewal.Expired

@@ -55,6 +55,9 @@ func (h *hold) tellEnd(reason string) {
 	text := releasedText
 	switch reason {
 	case "":
+		if h.wasEvicted() { // whoever has done that says so
+			return
+		}
 	case movedText:
 		text = "" // who has moved it says so
 	default:

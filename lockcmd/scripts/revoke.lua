@@ -21,7 +21,11 @@ if tonumber(h[1]) > 1 and ARGV[4] ~= 'all' then
   return 0
 end
 redis.call('DEL', KEYS[1])
-if KEYS[2] and ARGV[8] ~= '' then redis.call('SET', KEYS[2], 'released', 'PX', ARGV[7]) end
+if KEYS[2] and ARGV[8] ~= '' then
+  local stone = redis.pcall('GET', KEYS[2])
+  local told = type(stone) == 'string' and string.find(stone, '^lost ') -- its holder knows of a loss already
+  if not told then redis.call('SET', KEYS[2], 'released', 'PX', ARGV[7]) end
+end
 if KEYS[3] then redis.call('SET', KEYS[3], '1', 'PX', ARGV[7]) end
 if ARGV[8] ~= '' then redis.pcall('PUBLISH', ARGV[8], ARGV[9]) end
 tell(ARGV[5], ARGV[6])

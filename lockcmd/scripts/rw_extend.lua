@@ -10,7 +10,7 @@ local left, made = n > 0 and lasts(key, leash, field, n) or 0, parse(ARGV[3])
 if left > 0 and r[EXT] == made[EXT] then return left end
 if left == 0 or redis.call('HGET', leash, field) ~= ARGV[2] then return -1 end
 local stone = KEYS[3] and redis.pcall('GET', KEYS[3])
-if type(stone) == 'string' and string.find(stone, 'broken$') then return -1 end
+if type(stone) == 'string' and (stone == 'broken' or string.find(stone, '^lost ')) then return -1 end
 for i = 1, MINE == 'read' and n or 0 do
   local name = timeout(leash, field, i)
   if i == 1 or redis.call('PTTL', name) > ms then redis.call('PEXPIRE', name, ms) end

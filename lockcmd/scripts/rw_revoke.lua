@@ -18,7 +18,11 @@ if n > 1 and ARGV[4] ~= 'all' then
   return 0
 end
 finish(key, leash, field, n, ARGV[5], ARGV[6])
-if KEYS[3] and ARGV[8] ~= '' then redis.call('SET', KEYS[3], 'released', 'PX', ARGV[7]) end
+if KEYS[3] and ARGV[8] ~= '' then
+  local stone = redis.pcall('GET', KEYS[3])
+  local told = type(stone) == 'string' and string.find(stone, '^lost ') -- its holder knows of a loss already
+  if not told then redis.call('SET', KEYS[3], 'released', 'PX', ARGV[7]) end
+end
 if KEYS[4] then redis.call('SET', KEYS[4], '1', 'PX', ARGV[7]) end
 if ARGV[8] ~= '' then redis.pcall('PUBLISH', ARGV[8], ARGV[9]) end
 return 1
