@@ -18,7 +18,7 @@ func (c *conn) attach(key, owner string, token int64) {
 }
 
 func TestR4AttachMovesTheHold(t *testing.T) {
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for _, where := range []*Service{s, other} {
 			a, b, key := connect(t, s), connect(t, where), newKey()
@@ -101,7 +101,7 @@ func TestR28OnCloseExpireRunsOut(t *testing.T) {
 
 func TestR4AttachOfALease(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
 		token := a.token(key, "OWNER", "me", "LEASE", "3000")

@@ -72,7 +72,7 @@ func TestR30BreakThatNobodyAnswers(t *testing.T) {
 // TestR30BreakAndReleaseAtOnce: one of them has ended the hold, and who waits for its loss is told by which.
 func TestR30BreakAndReleaseAtOnce(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, third := leash(t, rdb, Config{}), leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		a, b, c := connect(t, s), connect(t, other), connect(t, third)
 		first := 0 // releases

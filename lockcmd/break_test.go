@@ -12,7 +12,7 @@ import (
 )
 
 func TestR30BreakTellsTheHolderFirst(t *testing.T) {
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for _, where := range []*Service{s, other} {
 			for _, waits := range []*Service{s, other} {

@@ -108,7 +108,7 @@ func TestIdleTimer(t *testing.T) {
 
 func TestIdleGoesAlong(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		first, kill := mortal(t, rdb, Config{})
 		second := leash(t, rdb, Config{})
 		for _, options := range [][]string{{"MAXHOLD", "600000"}, {"WRITE"}, {"LEASE", "60000"}} {

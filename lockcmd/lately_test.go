@@ -13,7 +13,7 @@ import (
 // TestR27AwaitLossHeardTooLate: who waits on another Leash has seen the hold, and that it is watched is heard when it has ended.
 func TestR27AwaitLossHeardTooLate(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		carrier, other, ctx := leash(t, rdb, Config{}), leash(t, rdb, Config{}), context.Background()
 		tests := make(map[string]func(*testing.T))
 		released := func(t *testing.T, a *conn, key string) { want(t, a.do("LOCK.RELEASE", key), ":1") }

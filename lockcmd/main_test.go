@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/embedded"
 	"leash/internal/redistest"
 	"leash/proxy/pubsub"
 	"leash/proxy/upstream"
@@ -88,6 +89,23 @@ func both(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)) {
 	atOnce(t, map[string]func(t *testing.T){
 		"single":  func(t *testing.T) { test(t, dialServer(t, server.Addr)) },
 		"cluster": func(t *testing.T) { test(t, dialCluster(t, cluster.Addrs()...)) },
+	})
+}
+
+// everywhere is both, and on an embedded Redis as well: its Lua is another one, to which a failed match gives nothing rather than nil, and which
+// formats no text as a number.
+func everywhere(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)) {
+	t.Helper()
+	server, cluster := sharedServer(t), sharedCluster(t)
+	inside, err := embedded.Start(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(inside.Close)
+	atOnce(t, map[string]func(t *testing.T){
+		"single":   func(t *testing.T) { test(t, dialServer(t, server.Addr)) },
+		"cluster":  func(t *testing.T) { test(t, dialCluster(t, cluster.Addrs()...)) },
+		"embedded": func(t *testing.T) { test(t, dialServer(t, inside.Addr())) },
 	})
 }
 

@@ -50,7 +50,7 @@ func TestR4OwnerEntersAgainOnItsCarrierOnly(t *testing.T) {
 }
 
 func TestR4RepeatedAcquireByIDMovesTheHold(t *testing.T) {
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b, c := connect(t, s), connect(t, s), connect(t, other)
 		token := a.token(key, "OWNER", "me", "ID", "r1")
@@ -88,7 +88,7 @@ func TestR5WaitingForOneselfIsRefused(t *testing.T) {
 }
 
 func TestR7ReleaseByIDIsRepeatable(t *testing.T) {
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b, c := connect(t, s), connect(t, s), connect(t, other)
 		for range 3 {
@@ -112,7 +112,7 @@ func TestR7ReleaseByIDIsRepeatable(t *testing.T) {
 }
 
 func TestR7LateCopiesDoNothing(t *testing.T) {
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
 		until := time.Now().Add(5 * time.Second)
@@ -146,7 +146,7 @@ func TestR7LateCopiesDoNothing(t *testing.T) {
 }
 
 func TestR12TTLIsNeverLowered(t *testing.T) {
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		a := connect(t, s)
 		a.token(key, "OWNER", "me", "LEASE", "60000")

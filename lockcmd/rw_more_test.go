@@ -136,7 +136,7 @@ func TestR8ReadWriteLocksLiveInTheirDatabase(t *testing.T) {
 
 func TestAttachExtendAndCheckReadAndWrite(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, ctx := leash(t, rdb, Config{}), leash(t, rdb, Config{}), context.Background()
 		for _, mode := range []string{"READ", "WRITE"} {
 			key := newKey()

@@ -76,7 +76,7 @@ func wantNothing(t testing.TB, rdb redis.UniversalClient, key string, conns ...*
 }
 
 func TestReadWriteLayoutIsRedissons(t *testing.T) {
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
 		for _, key := range []string{newKey(), "{" + newKey() + "}:x"} {
 			a := connect(t, s)

@@ -51,7 +51,7 @@ func TestASpentLeaseIsNotEnteredAgain(t *testing.T) {
 
 // TestASpentLeaseThatWasExtendedIsEnteredAgain though we have not heard of it: whoever extended it believes in it.
 func TestASpentLeaseThatWasExtendedIsEnteredAgain(t *testing.T) {
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}, func(s *Service) { s.ears.news = "nowhere" }), leash(t, rdb, Config{})
 		for _, mode := range [][]string{nil, {"READ"}} {
 			a, key := connect(t, s), newKey()

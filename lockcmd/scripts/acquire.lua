@@ -35,7 +35,7 @@ elseif want == r[TOKEN] then
     r[TTL] = renewed(r[OPTS]) and math.max(tonumber(r[TTL]), ttl) or ttl
     r[OPTS] = 'w' .. string.sub(r[OPTS], 2)
   end
-  r[REQ], r[REPLY], r[ID], r[TTL] = ARGV[3], r[TOKEN], ARGV[8], string.format('%.0f', r[TTL])
+  r[REQ], r[REPLY], r[ID], r[TTL] = ARGV[3], r[TOKEN], ARGV[8], string.format('%.0f', tonumber(r[TTL]))
   redis.call('HSET', KEYS[1], 'leash', record(r))
   redis.call('HINCRBY', KEYS[1], owner, 1)
   raise(KEYS[1], left, ttl)

@@ -7,7 +7,7 @@ local function enter(key, leash, field, n, r, mine)
     r[TTL] = renewed(r[OPTS]) and math.max(tonumber(r[TTL]), ttl) or ttl
     r[OPTS] = 'w' .. string.sub(r[OPTS], 2)
   elseif not renewed(r[OPTS]) then r[TTL] = math.max(tonumber(r[TTL]), age(r) + ttl) end
-  r[REQ], r[REPLY], r[ID], r[TTL] = ARGV[3], r[TOKEN], ARGV[8], string.format('%.0f', r[TTL])
+  r[REQ], r[REPLY], r[ID], r[TTL] = ARGV[3], r[TOKEN], ARGV[8], string.format('%.0f', tonumber(r[TTL]))
   if MINE == 'write' and renewed(r[OPTS]) then good(r, math.max(mine, ttl)) end
   if MINE == 'read' then redis.call('SET', timeout(leash, field, n + 1), '1', 'PX', ttl) end -- first: a slot that migrates may refuse it
   redis.call('HSET', leash, field, record(r))
