@@ -73,15 +73,21 @@ type lossWait struct {
 	seeks  int       // looks that have not found it, as none has yet
 	unseen error     // what the last of them came to: errAbsent, or Redis has not said
 	ends   time.Time // when seen, a lease, is over by itself; zero when it is renewed
-	missed bool      // it was not there any more, and nobody said why
+	missed time.Time // since then it has not been there any more, and nobody has said why
 	broken bool      // it was to be broken, and was not there any more when last looked for
 	lapsed bool      // when it was missed, it was a lease that may have been over by itself
+
+	looked time.Time       // last
+	ready  <-chan struct{} // from then on nothing that is said on the lock's channel is missed; nil afterwards
+	wake   <-chan struct{} // something was said there
+	leave  func()          // the channel; nil before the hold was seen
 }
 
 // run waits until ctx ends at the latest. The reason is "" when the hold was not lost. The error, when it was not seen at all, is errAbsent,
 // errUnknown, errRefused or Redis's answer about the key.
 func (w *lossWait) run(ctx context.Context) (reason string, err error) {
 	s := w.service
+	defer w.deafen()
 	for {
 		if h := s.find(w.lock, w.options.match); h != nil {
 			if told := h.watchEnd(); told != nil {
@@ -100,7 +106,7 @@ func (w *lossWait) run(ctx context.Context) (reason string, err error) {
 		if reason, over, err := w.look(); over {
 			return reason, err
 		}
-		switch rested := s.rest(ctx, w.pause()); {
+		switch rested := w.rest(ctx); {
 		case !rested && w.seen == nil:
 			return "", w.unseen
 		case !rested && w.broken:
@@ -111,21 +117,65 @@ func (w *lossWait) run(ctx context.Context) (reason string, err error) {
 	}
 }
 
-// pause is how long not to look: a second, or less for a tombstone that lives no longer than the hold's TTL.
+// lossPause is the least time between two looks.
+const lossPause = 10 * time.Millisecond
+
+// pause is how long not to look, if nothing is said: until its Leash must have said how the hold has ended, if it is not there any more.
 func (w *lossWait) pause() time.Duration {
-	d := w.service.lookAgain(result{}, rand.Float64())
-	if w.seeks > 0 && w.seen == nil {
-		d = restorePatience
+	switch {
+	case !w.missed.IsZero():
+		return max(min(time.Since(w.missed), w.patience()), lossPause)
+	case w.seeks > 0 && w.seen == nil:
+		return restorePatience
 	}
+	return w.patience()
+}
+
+// patience is a second or so, or less for a tombstone that lives no longer than the hold's TTL.
+func (w *lossWait) patience() time.Duration {
+	d := w.service.lookAgain(result{}, rand.Float64())
 	if w.seen != nil && w.seen.record.ttl > 0 {
 		d = min(d, millis(w.seen.record.ttl)/4)
 	}
-	return max(d, 10*time.Millisecond)
+	return max(d, lossPause)
+}
+
+// rest waits until it is time to look. It returns false when ctx or the Service ends meanwhile. A lock that many readers release is not looked at for
+// each of them.
+func (w *lossWait) rest(ctx context.Context) bool {
+	timer := time.NewTimer(w.pause())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-w.ready:
+		w.ready = nil
+	case <-w.wake:
+	case <-ctx.Done():
+		return false
+	case <-w.service.stop:
+		return false
+	}
+	return w.service.rest(ctx, max(10*lossPause-time.Since(w.looked), 0))
+}
+
+// attend has us woken when the lock is released, which may be the end of the hold.
+func (w *lossWait) attend() {
+	if w.leave == nil {
+		w.ready, w.wake, w.leave = w.service.ears.attend(w.seen.mode.channel(w.lock.key), w.lock)
+	}
+}
+
+func (w *lossWait) deafen() {
+	if w.leave != nil {
+		w.leave()
+	}
 }
 
 // look is what Redis says of the hold. It is not over while Redis does not say; a key of another type has no hold (R25).
 func (w *lossWait) look() (reason string, over bool, err error) {
-	until := time.Now().Add(time.Second)
+	w.looked = time.Now()
+	until := w.looked.Add(time.Second)
 	l, err := w.service.inspect(w.lock, until)
 	silent := err != nil && !strings.HasPrefix(scriptError(err), "WRONGTYPE")
 	f, ok := l.find(w.options)
@@ -143,10 +193,11 @@ func (w *lossWait) look() (reason string, over bool, err error) {
 		reason, over = w.why(until)
 		return reason, over, nil
 	}
-	w.seen, w.missed, w.broken, w.ends = &f, false, false, time.Time{}
+	w.seen, w.missed, w.broken, w.ends = &f, time.Time{}, false, time.Time{}
 	if f.record.terms().lease {
 		w.ends = time.Now().Add(l.left)
 	}
+	w.attend()
 	w.ask()
 	return "", false, nil
 }
@@ -173,18 +224,15 @@ func (w *lossWait) why(until time.Time) (reason string, over bool) {
 		switch {
 		case how == lostText:
 			return more, true
-		case how == brokenText && !w.broken: // unless its owner was first: then its Leash is about to say so
+		case how == brokenText: // unless its owner was first: then its Leash is about to say so
 			w.broken = true
-			w.ask()
-			return "", false
-		case how == brokenText:
-			return renewal.ReasonBroken, true
+			return renewal.ReasonBroken, w.waited()
 		case how == releasedText, how == leftText:
 			return "", true
 		case strings.HasSuffix(more, perhaps): // soon it says more, or less
 			return "", false
 		case how == movedText, how == repeatedText:
-			r.carrier, w.missed, w.ends = more, false, time.Time{}
+			r.carrier, w.missed, w.broken, w.ends = more, time.Time{}, false, time.Time{}
 			continue
 		case how == extendedText:
 			ctx, cancel := context.WithDeadline(context.Background(), until)
@@ -206,14 +254,22 @@ func (w *lossWait) unsaid() (reason string, over bool) {
 	switch {
 	case w.service.graces.left(w.lock.key) > 0: // a new master may have forgotten it, then it is put back
 		return "", false
-	case !w.missed:
-		w.missed, w.lapsed = true, !w.ends.IsZero() && time.Now().Add(time.Second).After(w.ends)
-		w.ask()
+	case !w.waited():
 		return "", false
 	case w.lapsed:
 		return "", true
 	}
 	return renewal.ReasonGone, true
+}
+
+// waited reports whether the Leash that carried a hold which is not there any more has had its time to say why.
+func (w *lossWait) waited() bool {
+	if w.missed.IsZero() {
+		w.missed, w.lapsed = time.Now(), !w.ends.IsZero() && time.Now().Add(time.Second).After(w.ends)
+		w.ask()
+		return false
+	}
+	return time.Since(w.missed) >= w.patience()
 }
 
 // rest waits for d. It returns false when ctx or the Service ends meanwhile.

@@ -398,3 +398,50 @@ func TestR25AwaitLossOfAnOverwrittenKey(t *testing.T) {
 		atOnce(t, tests)
 	})
 }
+
+// TestR27AwaitLossElsewhereHearsOfTheEnd: who waits on another Leash need not wait for its next look.
+func TestR27AwaitLossElsewhereHearsOfTheEnd(t *testing.T) {
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+		carrier, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, patient)
+		for name, end := range map[string]func(a *conn, key string) string{
+			"":                   func(a *conn, key string) string { return a.do("LOCK.RELEASE", key) },
+			renewal.ReasonBroken: func(a *conn, key string) string { return connect(t, other).do("LOCK.BREAK", key) },
+			reasonMaxHold:        func(*conn, string) string { return ":1" },
+		} {
+			for _, mode := range []string{"", "READ", "WRITE", "FAIR"} {
+				a, key := connect(t, carrier), newKey()
+				terms := append([]string{key, "TTL", "600000"}, strings.Fields(mode)...) // of a minute or more it does not look by itself
+				if name == reasonMaxHold {
+					terms = append(terms, "MAXHOLD", "300")
+				}
+				token := a.token(terms...)
+				reply := connect(t, other).start("LOCK.AWAITLOSS", key, "TOKEN", decimal(token), "BLOCK", "0")
+				eventually(t, soon, "it listens", func() bool { return other.ears.silence(lockMode(mode).channel(key)) != 0 })
+				if got := end(a, key); got != ":1" {
+					t.Fatalf("%s %s: %s", name, mode, got)
+				}
+				answer := "$-1"
+				if name != "" {
+					answer = name
+				}
+				if got := receive(t, reply, soon); !strings.Contains(got, answer) {
+					t.Errorf("%s %s: got %q", name, mode, got)
+				}
+			}
+		}
+		eventually(t, soon, "nobody listens any more", func() bool {
+			other.ears.mu.Lock()
+			defer other.ears.mu.Unlock()
+			return len(other.ears.subs) == 0
+		})
+	})
+}
+
+func lockMode(option string) *mode {
+	for _, m := range modes {
+		if m.option == option {
+			return m
+		}
+	}
+	return nil
+}

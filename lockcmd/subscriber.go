@@ -40,7 +40,8 @@ type sub struct {
 	since  time.Time // users is 0 since then
 	ready  <-chan struct{}
 	cancel func()
-	last   int64 // subscriber.said at its last message, or its beginning
+	last   int64                      // subscriber.said at its last message, or its beginning
+	wakes  map[chan struct{}]struct{} // of those who look at each message
 }
 
 func newSubscriber(s *Service, from Subscriber) *subscriber {
@@ -64,6 +65,29 @@ func (l *subscriber) listen(channel string, lock lockID) (ready <-chan struct{})
 	}
 	c.users++
 	return c.ready
+}
+
+// attend is listen for one who looks at each message: wake has one when there were some, or some may have been missed. leave ends it.
+func (l *subscriber) attend(channel string, lock lockID) (ready <-chan struct{}, wake <-chan struct{}, leave func()) {
+	ready = l.listen(channel, lock)
+	own := make(chan struct{}, 1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.subs[channel] // it stays while we use it, or is given up with all others at the end
+	if c != nil {
+		if c.wakes == nil {
+			c.wakes = make(map[chan struct{}]struct{})
+		}
+		c.wakes[own] = struct{}{}
+	}
+	return ready, own, func() {
+		l.mu.Lock()
+		if c != nil {
+			delete(c.wakes, own)
+		}
+		l.mu.Unlock()
+		l.leave(channel, false)
+	}
 }
 
 // silence stands for what was heard on a channel until now; 0 when messages may be missed. As long as it stays the same, and is not 0,
@@ -143,6 +167,12 @@ func (l *subscriber) heard(channel string) {
 		l.said++
 		c.last = l.said
 		locks = c.locks[:len(c.locks):len(c.locks)] // only ever appended to
+		for wake := range c.wakes {
+			select {
+			case wake <- struct{}{}:
+			default: // it has not looked yet
+			}
+		}
 	}
 	l.mu.Unlock()
 	for _, lock := range locks {
