@@ -134,20 +134,19 @@ func (b *breaking) step(l look) (over bool, err error) {
 func (b *breaking) tell(f found) error {
 	b.begun = true
 	s, token, carrier := b.service, f.record.token, f.record.carrier
-	if h := s.find(b.lock, func(h *hold) bool { return h.token == token && h.carrier.name == carrier }); h != nil {
-		b.told = h.evict(renewal.ReasonBroken) || h.wasEvicted() || b.told
-		delete(b.asked, token) // it was another Leash's before
-		return nil
-	}
 	stone := tombstoneKey(b.lock.key, token, carrier)
 	n, err := s.number(&request{
 		script: markScript, db: b.lock.db, keys: []string{stone},
 		args: words(b.keep(f), carrierChannel(carrier), newsText(brokenText, token, carrier, b.lock.key)),
 	}, b.until)
-	if n == 1 {
-		b.asked[token] = stone
+	if n != 1 {
+		return err
 	}
-	return err
+	b.asked[token] = stone
+	if h := s.find(b.lock, func(h *hold) bool { return h.token == token && h.carrier.name == carrier }); h != nil {
+		s.obey(h) // without waiting for the news, which comes as well
+	}
+	return nil
 }
 
 // confirm waits until the Leashes that were told have said how the holds, which are over, have ended. While Redis does not say, nobody has.
@@ -179,7 +178,7 @@ func (b *breaking) force(f found) error {
 	n, err := s.numberTogether(&request{
 		script: f.mode.revoke, db: b.lock.db, least: len(own),
 		keys: f.mode.endKeys(b.lock.key, f.owner, tombstoneKey(b.lock.key, r.token, r.carrier), answerKey(b.lock.key, s.mint())),
-		args: words(f.owner, r.token, r.carrier, "all", f.mode.channel(b.lock.key), s.cfg.publishMode(), b.keep(f), "", ""),
+		args: words(f.owner, r.token, r.carrier, "all", f.mode.channel(b.lock.key), s.cfg.publishMode(), b.keep(f), "", "", "", brokenText),
 	}, b.until)
 	if err == nil && n == endedIt {
 		b.forced = true
@@ -211,13 +210,28 @@ func (s *Service) obey(h *hold) {
 	if how, err := s.tombstone(h, s.deadline()); err != nil || how != renewal.Broken {
 		return
 	}
-	if h.lapses() { // as far as is known here; it may be there still
+	if h.lapses() { // as far as is known here
 		h.tellEnd(movedText)
 		h.gone()
+		s.spawn(func() { s.expired(h) })
 		return
 	}
 	if !h.watchedFromAfar() {
 		s.tellLate(heardOf{h.token, h.carrier.name})
 	}
 	h.evict(renewal.ReasonBroken)
+}
+
+// expired says of a lease that was to be broken that it has run out by itself, if it is not there any more before BREAK ends it.
+func (s *Service) expired(h *hold) {
+	for until := time.Now().Add(breakPatience); time.Now().Before(until) && !s.stopped(lossPause); {
+		l, err := s.inspect(h.lock(), until)
+		if err != nil {
+			continue
+		}
+		if f, ok := l.find(options{token: h.token}); !ok || f.record.carrier != h.carrier.name {
+			h.engrave(releasedText)
+			return
+		}
+	}
 }

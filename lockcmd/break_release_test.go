@@ -102,8 +102,8 @@ func TestR30BreakAndReleaseAtOnce(t *testing.T) {
 	})
 }
 
-// TestR30BreakOfWhatIsBeingEnded: the holder has been told of a loss, but its lock waits to be ended. Whoever ends it then, a second BREAK or its
-// owner through another Leash, does not make the loss undone.
+// TestR30BreakOfWhatIsBeingEnded: the holder has been told of a loss, but its lock waits to be ended. A second BREAK, or its owner through another
+// Leash, does not make the loss undone.
 func TestR30BreakOfWhatIsBeingEnded(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, mode := range []string{"", "READ", "WRITE"} {
@@ -125,16 +125,17 @@ func TestR30BreakOfWhatIsBeingEnded(t *testing.T) {
 			if how, err := s.tombstone(h, s.deadline()); how != renewal.Broken || err != nil {
 				t.Errorf("%s: the Leash that carries it reads %v, %v", mode, how, err)
 			}
-			if over, err := near.step(seen); over || err != nil || near.answer() != wasTold {
-				t.Errorf("%s: a second BREAK says %d, %v, want %d", mode, near.answer(), err, wasTold)
+			if over, err := near.step(seen); over || err != nil {
+				t.Fatal(over, err)
 			}
-			want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", fmt.Sprint(token)), ":1")
-			if far.confirm(); far.answer() != wasTold {
-				t.Errorf("%s: BREAK says %d, want %d", mode, far.answer(), wasTold)
+			want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", fmt.Sprint(token)), "-"+msgNotHeld)
+			h.close()
+			eventually(t, soon, "it is ended", func() bool { return a.carrier.Holds() == 0 && !exists(t, rdb, key) })
+			near.confirm()
+			if far.confirm(); far.answer() != wasTold || near.answer() != wasTold {
+				t.Errorf("%s: BREAKs say %d and %d, want %d", mode, far.answer(), near.answer(), wasTold)
 			}
 			want(t, rdb.Get(t.Context(), stone).Val(), "lost broken")
-			h.close()
-			eventually(t, soon, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
 		}
 	})
 }
@@ -161,4 +162,62 @@ func TestR30BreakWhileRedisIsSilent(t *testing.T) {
 	if late := time.Since(b.patient); late > 5*time.Second {
 		t.Errorf("BREAK waits for Redis %v longer than for a Leash", late)
 	}
+}
+
+// TestR30BreakAndReleaseFromAfar: as TestR30BreakAndReleaseAtOnce, but the owner releases through another Leash than the hold's, and BREAK comes from
+// there, from the hold's own, or from a third.
+func TestR30BreakAndReleaseFromAfar(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, third := leash(t, rdb, Config{}), leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		a, c, first := connect(t, s), connect(t, other), 0
+		for i := range 60 {
+			b, key := connect(t, []*Service{s, other, third}[i%3]), newKey()
+			token := a.token(key, "ONLOSS", "ERROR", "OWNER", "me")
+			broken := b.start("LOCK.BREAK", key)
+			<-time.After(time.Duration(i%15) * 100 * time.Microsecond) // so that either is first at times
+			released := c.do("LOCK.RELEASE", key, "TOKEN", decimal(token))
+			how := fmt.Sprintf("RELEASE %s, BREAK %s", released, receive(t, broken, soon))
+			eventually(t, soon, "it is ended", func() bool { return a.carrier.Holds() == 0 })
+			switch how += ", " + a.do("LOCK.CHECK", key, "TOKEN", decimal(token)); how {
+			case "RELEASE :1, BREAK :0, :0":
+				first++
+			case "RELEASE -" + msgNotHeld + ", BREAK :1, -" + msgLost(key, renewal.ReasonBroken):
+			default:
+				t.Fatal(how)
+			}
+		}
+		t.Logf("%d releases came first", first)
+	})
+}
+
+// TestR30BreakOfALeaseThatEnds: a lease that is over by itself, before BREAK has ended it, was free.
+func TestR30BreakOfALeaseThatEnds(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		for _, mode := range []string{"", "READ", "WRITE"} {
+			a, key := connect(t, s), newKey()
+			token := a.token(append([]string{key, "LEASE", "200", "OWNER", "me"}, strings.Fields(mode)...)...)
+			b, seen := breakInSteps(t, other, key)
+			h := s.find(b.lock, func(*hold) bool { return true })
+			eventually(t, soon, "it is over as far as its Leash knows", func() bool {
+				h.carrier.mu.Lock()
+				defer h.carrier.mu.Unlock()
+				return h.state == over || h.spentLocked()
+			})
+			b.patient = time.Now().Add(other.confirm)
+			if _, err := b.step(seen); err != nil {
+				t.Fatal(err)
+			}
+			if b.confirm(); b.answer() != wasFree {
+				t.Errorf("%s: BREAK says %d, want %d", mode, b.answer(), wasFree)
+			}
+			if text := rdb.Get(t.Context(), tombstoneKey(key, token, a.carrier.name)).Val(); text != releasedText {
+				t.Errorf("%s: the tombstone says %q", mode, text)
+			}
+			if len(a.losses) != 0 {
+				t.Errorf("%s: it is told as lost", mode)
+			}
+		}
+	})
 }

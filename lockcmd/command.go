@@ -63,8 +63,9 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 			return appendError(dst, msgLost(key, reason))
 		}
 		reply := run(c, ctx, dst, args)
-		if string(reply[len(dst):]) == notHeldReply {
-			if key, reason, ok := c.untold(verb, args[1:]); ok { // in this moment
+		switch string(reply[len(dst):]) {
+		case notHeldReply, refusedReply, goneReply: // nothing was done; perhaps because of a loss in this moment
+			if key, reason, ok := c.untold(verb, args[1:]); ok {
 				return appendError(dst, msgLost(key, reason))
 			}
 		}

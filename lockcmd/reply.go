@@ -76,8 +76,12 @@ const (
 	msgGone          = "LOCKTIMEOUT the connection is gone, the lock was given back"
 )
 
-// notHeldReply is a whole reply.
-const notHeldReply = "-" + msgNotHeld + "\r\n"
+// Whole replies.
+const (
+	notHeldReply = "-" + msgNotHeld + "\r\n"
+	refusedReply = "-" + msgRefused + "\r\n"
+	goneReply    = "-" + msgGone + "\r\n"
+)
 
 func msgArity(command string) string {
 	return "ERR wrong number of arguments for '" + strings.ToLower(command) + "' command"

@@ -138,6 +138,9 @@ func (v *revocation) send(until time.Time) (code int64, err error) {
 		v.ending.settle(code)
 	default:
 		v.ending.resume()
+		if err == nil { // it may be because it is to be broken, which found it marked as being released
+			v.service.spawn(func() { v.service.obey(h) })
+		}
 	}
 	v.ending = nil
 	h.close()
