@@ -96,6 +96,7 @@ func (w *lossWait) run(ctx context.Context) (reason string, err error) {
 					if reason != movedText {
 						return reason, nil
 					}
+					w.missed, w.broken, w.ends = time.Time{}, false, time.Time{}
 					w.seen = &found{mode: h.mode(), owner: h.owner(), record: record{token: h.token, carrier: h.carrier.name}}
 				case <-ctx.Done():
 					h.unwatch(told)
@@ -140,8 +141,8 @@ func (w *lossWait) patience() time.Duration {
 	return max(d, lossPause)
 }
 
-// rest waits until it is time to look. It returns false when ctx or the Service ends meanwhile. A lock that many readers release is not looked at for
-// each of them.
+// rest waits until it is time to look. It returns false when ctx or the Service ends meanwhile. A lock of which much is said is not looked at each
+// time.
 func (w *lossWait) rest(ctx context.Context) bool {
 	timer := time.NewTimer(w.pause())
 	defer timer.Stop()
@@ -198,6 +199,11 @@ func (w *lossWait) look() (reason string, over bool, err error) {
 		w.ends = time.Now().Add(l.left)
 	}
 	w.attend()
+	if text, err := w.service.value(w.lock.db, tombstoneKey(w.lock.key, f.record.token, f.record.carrier), until); err == nil {
+		if how, reason, _ := strings.Cut(text, " "); how == lostText { // its holder knows, and it is about to be ended
+			return reason, true, nil
+		}
+	}
 	w.ask()
 	return "", false, nil
 }
@@ -224,9 +230,11 @@ func (w *lossWait) why(until time.Time) (reason string, over bool) {
 		switch {
 		case how == lostText:
 			return more, true
-		case how == brokenText: // unless its owner was first: then its Leash is about to say so
+		case text == brokenText: // unless its owner was first: then its Leash is about to say so
 			w.broken = true
 			return renewal.ReasonBroken, w.waited()
+		case how == brokenText:
+			return renewal.ReasonBroken, true
 		case how == releasedText, how == leftText:
 			return "", true
 		case strings.HasSuffix(more, perhaps): // soon it says more, or less
@@ -248,7 +256,7 @@ func (w *lossWait) why(until time.Time) (reason string, over bool) {
 	return "", false
 }
 
-// unsaid is how a hold has ended of which no tombstone says so. It is looked for twice, for the end comes first, and its Leash may have heard too late
+// unsaid is how a hold has ended of which no tombstone says so. It is looked for until its Leash has had its time, for the end comes first, and its Leash may have heard too late
 // that somebody wants to know; then it was a lease that is over by itself, or it is lost.
 func (w *lossWait) unsaid() (reason string, over bool) {
 	switch {

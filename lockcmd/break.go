@@ -57,7 +57,7 @@ type breaking struct {
 	until   time.Time
 	meant   map[int64]bool   // the tokens of the holds to end
 	marked  map[string]bool  // those that were marked, by how their records begin: one that moves is marked again
-	asked   map[int64]string // where other Leashes are to say how the holds have ended, by their tokens
+	asked   map[int64]string // where the Leashes that carry them are to say how the holds have ended, by their tokens
 	patient time.Time        // until when they are left to their Leashes
 
 	begun, told, forced bool
@@ -157,6 +157,9 @@ func (b *breaking) confirm() {
 			how, _, _ := strings.Cut(text, " ")
 			switch {
 			case err != nil || strings.HasSuffix(text, perhaps):
+			case text == forcedText: // by another BREAK
+				b.forced = true
+				delete(b.asked, token)
 			case how == lostText:
 				b.told = true
 				delete(b.asked, token)
@@ -171,7 +174,7 @@ func (b *breaking) confirm() {
 	}
 }
 
-// force ends a hold past the Leash that carries it, which was told. The mark stays, so that it finds out why.
+// force ends a hold past the Leash that carries it, which was told. The mark stays, with a word that makes it final, so that it finds out why.
 func (b *breaking) force(f found) error {
 	s, r := b.service, f.record
 	own := f.mode.keys(b.lock.key, f.owner)
@@ -205,9 +208,10 @@ func (b *breaking) keep(f found) int64 {
 	return max(f.record.ttl, b.service.cfg.WatchdogTimeout.Milliseconds())
 }
 
-// obey ends a hold that another Leash says is to be broken, if Redis says so too, and says there how it has ended.
+// obey ends a hold of which it is said that it is to be broken, if Redis says so too, and says there how it has ended.
 func (s *Service) obey(h *hold) {
-	if how, err := s.tombstone(h, s.deadline()); err != nil || how != renewal.Broken {
+	text, err := s.value(int(h.db), tombstoneKey(h.key(), h.token, h.carrier.name), s.deadline())
+	if err != nil || text != brokenText {
 		return
 	}
 	if h.lapses() { // as far as is known here

@@ -191,7 +191,7 @@ func TestR30BreakAndReleaseFromAfar(t *testing.T) {
 	})
 }
 
-// TestR30BreakOfALeaseThatEnds: a lease that is over by itself, before BREAK has ended it, was free.
+// TestR30BreakOfALeaseThatEnds: a lease that is over by itself, before BREAK has ended it, was free, as a rule: it is never waited for.
 func TestR30BreakOfALeaseThatEnds(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
@@ -209,15 +209,57 @@ func TestR30BreakOfALeaseThatEnds(t *testing.T) {
 			if _, err := b.step(seen); err != nil {
 				t.Fatal(err)
 			}
-			if b.confirm(); b.answer() != wasFree {
-				t.Errorf("%s: BREAK says %d, want %d", mode, b.answer(), wasFree)
+			b.confirm()
+			text := rdb.Get(t.Context(), tombstoneKey(key, token, a.carrier.name)).Val()
+			switch how := fmt.Sprintf("BREAK %d, %q, %d losses", b.answer(), text, len(a.losses)); how {
+			case `BREAK 0, "released", 0 losses`:
+			case `BREAK 1, "lost broken", 1 losses`: // it was looked at in that moment, so that its end had to be told
+			default:
+				t.Errorf("%s: %s", mode, how)
 			}
-			if text := rdb.Get(t.Context(), tombstoneKey(key, token, a.carrier.name)).Val(); text != releasedText {
-				t.Errorf("%s: the tombstone says %q", mode, text)
+		}
+	})
+}
+
+// TestR30ReleaseOfWhatIsLostFreesTheLock: a hold that its holder was told of as lost, though Redis has it, ends when its owner releases it through
+// another Leash. The answer is that it held none.
+func TestR30ReleaseOfWhatIsLostFreesTheLock(t *testing.T) {
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+		for _, mode := range []string{"", "READ", "WRITE"} {
+			s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+			a := connect(t, s)
+			var token int64
+			for range 2 {
+				token = a.token(append([]string{key, "OWNER", "me"}, strings.Fields(mode)...)...)
 			}
-			if len(a.losses) != 0 {
-				t.Errorf("%s: it is told as lost", mode)
+			stone := tombstoneKey(key, token, a.carrier.name)
+			rdb.Set(t.Context(), stone, lostText+" "+renewal.ReasonSilence, time.Minute)
+			want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", decimal(token)), "-"+msgNotHeld)
+			if exists(t, rdb, key) {
+				t.Errorf("%s: the lock is still taken", mode)
 			}
+			want(t, rdb.Get(t.Context(), stone).Val(), lostText+" "+renewal.ReasonSilence)
+		}
+	})
+}
+
+// TestR30ForcedBreakIsFinal: who waits for the loss of a hold that BREAK has ended past its Leash need not wait for that one.
+func TestR30ForcedBreakIsFinal(t *testing.T) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		deaf := func(s *Service) { s.ears.news = "nowhere" }
+		for _, mode := range []string{"", "READ", "WRITE"} {
+			s, other, third, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}, brief), leash(t, rdb, Config{}, patient), newKey()
+			a := connect(t, s)
+			token := a.token(append([]string{key, "TTL", "600000"}, strings.Fields(mode)...)...)
+			reply := connect(t, third).start("LOCK.AWAITLOSS", key, "TOKEN", decimal(token), "BLOCK", "0")
+			eventually(t, soon, "it listens", func() bool { return third.ears.silence(lockMode(mode).channel(key)) != 0 })
+			want(t, connect(t, other).do("LOCK.BREAK", key), ":2")
+			if got := receive(t, reply, soon); !strings.Contains(got, renewal.ReasonBroken) {
+				t.Errorf("%s: got %q", mode, got)
+			}
+			want(t, rdb.Get(t.Context(), tombstoneKey(key, token, a.carrier.name)).Val(), forcedText)
+			s.RenewAll(t.Context())
+			want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonBroken)
 		}
 	})
 }

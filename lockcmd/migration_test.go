@@ -160,17 +160,17 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
 	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 	tag := "{" + newKey() + "}"
-	once, twice, alone := tag+"once", tag+"twice", tag+"alone"
+	once, twice, alone, broken := tag+"once", tag+"twice", tag+"alone", tag+"broken"
 	a := connect(t, s)
 	tokens := make(map[string]int64)
-	for key, count := range map[string]int{once: 1, twice: 2, alone: 2} {
+	for key, count := range map[string]int{once: 1, twice: 2, alone: 2, broken: 1} {
 		for range count {
 			tokens[key] = a.token(key, "OWNER", "me")
 		}
 	}
 	m, finish := moving(t, tag)
 	defer finish()
-	if err := m.MoveKey(once, twice, alone); err != nil {
+	if err := m.MoveKey(once, twice, alone, broken); err != nil {
 		t.Fatal(err)
 	}
 	until := time.Now().Add(20 * time.Second)
@@ -198,7 +198,6 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 	}
 
 	first, second := release(once), release(once)
-	rdb.Set(t.Context(), tombstoneKey(once, tokens[once], a.carrier.name), brokenText, time.Minute) // by a BREAK that it is too late for
 	send(first, endedIt, releasedText)
 	send(second, notThere, releasedText)
 
@@ -209,6 +208,15 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 	send(second, endedIt, releasedText)
 
 	send(release(alone), countsOn, "")
+
+	v, stone := release(broken), tombstoneKey(broken, tokens[broken], a.carrier.name)
+	rdb.Set(t.Context(), stone, brokenText, time.Minute) // by a BREAK whose news was lost
+	if got, err := v.send(until); got != notThere || err != nil {
+		t.Errorf("the release of what is being broken was answered %d, %v, want %d", got, err, notThere)
+	}
+	want(t, receive(t, a.losses, soon), broken+" "+renewal.ReasonBroken) // by what the release has said
+	eventually(t, soon, "it is ended", func() bool { return !exists(t, rdb, broken) })
+	want(t, rdb.Get(t.Context(), stone).Val(), lostText+" "+renewal.ReasonBroken)
 }
 
 // TestR14TombstonesOfMovesInMigration: a move that comes too late leaves no tombstone behind, and leaves those of others; one that moves the hold says so,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,7 +20,7 @@ func (c *Carrier) revoke(dst []byte, key string, o options, until time.Time) []b
 	} else {
 		id = s.mint()
 	}
-	for range 16 {
+	for i := range 16 {
 		v := s.newRevoke(c.id(key), id, o.all)
 		found, err := v.read(o, until)
 		if err == nil && !found && v.answer == "" {
@@ -42,6 +43,8 @@ func (c *Carrier) revoke(dst []byte, key string, o options, until time.Time) []b
 			return appendError(dst, scriptError(err))
 		case code != notThere:
 			return appendInt(dst, code)
+		case s.stopped(time.Duration(i) * time.Millisecond): // which its Leash has to end it, if it is to be broken
+			return c.timeout(dst, msgRefused)
 		}
 	}
 	return appendError(dst, msgNotHeld)
@@ -116,7 +119,10 @@ func (v *revocation) read(o options, until time.Time) (found bool, err error) {
 func (v *revocation) send(until time.Time) (code int64, err error) {
 	h := v.local
 	if h == nil {
-		return v.call(until)
+		if code, err = v.call(until); err == nil && code == notThere {
+			v.remind()
+		}
+		return code, err
 	}
 	if v.ending == nil {
 		if !h.open(until) {
@@ -147,6 +153,21 @@ func (v *revocation) send(until time.Time) (code int64, err error) {
 	return code, err
 }
 
+// remind tells the Leash of a hold that was not to be released that it may have to be broken: it may not have heard so. It asks Redis itself.
+func (v *revocation) remind() {
+	ctx, cancel := context.WithDeadline(context.Background(), v.service.within(time.Now().Add(time.Second)))
+	defer cancel()
+	v.service.database(v.db).Publish(ctx, carrierChannel(v.carrier), newsText(brokenText, v.token, v.carrier, v.key))
+}
+
+// lost reports whether the hold's holder is being told of a loss, or has been.
+func (v *revocation) lost(until time.Time) bool {
+	own := len(v.mode.keys(v.key, v.owner))
+	text, _ := v.service.value(v.db, v.request.keys[own], until)
+	how, _, _ := strings.Cut(text, " ")
+	return how == brokenText || how == lostText
+}
+
 func (v *revocation) call(until time.Time) (code int64, err error) {
 	reply, err := v.service.ask(v.request, until)
 	switch {
@@ -155,7 +176,7 @@ func (v *revocation) call(until time.Time) (code int64, err error) {
 	case err == nil:
 		code = numbers(reply)[0]
 	}
-	if err == nil && code == notThere && v.doubt {
+	if err == nil && code == notThere && v.doubt && !v.lost(until) {
 		code = endedIt
 	}
 	if v.laid && (err == nil && code != endedIt || err != nil && !v.doubt && !v.request.doubt) {
@@ -185,6 +206,9 @@ func (v *revocation) piecemeal(until time.Time) (int64, error) {
 		if _, err := s.number(v.tombstone(v.keep), until); err != nil {
 			return 0, errors.Join(errRefused, err)
 		}
+	}
+	if !v.doubt && v.lost(until) {
+		return notThere, nil
 	}
 	one := &request{script: v.mode.revoke, db: v.db, keys: v.request.keys[:own], args: v.request.args}
 	reply, err := s.insist(one, until)

@@ -86,7 +86,7 @@ func (l *subscriber) attend(channel string, lock lockID) (ready <-chan struct{},
 			delete(c.wakes, own)
 		}
 		l.mu.Unlock()
-		l.leave(channel, false)
+		l.leave(channel, true)
 	}
 }
 

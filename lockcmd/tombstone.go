@@ -21,7 +21,7 @@ import (
 //	moved <to>     to another carrier, on purpose: this one's connection is closed (R25); with "perhaps" behind it, by requests with one key a call
 //	               that are under way: whoever ends the hold meanwhile writes over it
 //	repeated <to>  to another carrier, where its owner has only repeated an ACQUIRE: this one's connection stays
-//	broken         by BREAK, until the carrier's Leash says how the hold has ended: its owner may be first
+//	broken         by BREAK, until the carrier's Leash says how the hold has ended: its owner may be first; with "forced" behind it, past that Leash
 //	lost <reason>  for those on other Leashes who wait for it (AWAITLOSS), or have broken it
 //	extended <ms>  the lease was set anew, and is over once the tombstone itself has no more than ms left
 const (
@@ -33,6 +33,9 @@ const (
 	extendedText = "extended"
 	lostText     = "lost"
 )
+
+// forcedText is the whole tombstone of a hold that BREAK has ended past its Leash.
+const forcedText = brokenText + " forced"
 
 // perhaps stands behind what a tombstone says of a move whose outcome nobody knows yet.
 const perhaps = " perhaps"

@@ -41,7 +41,7 @@ func (h *hold) unwatch(v vigil) {
 	}
 }
 
-// watchedFromAfar notes that somebody on another Leash waits for the end of h, or has broken it. It returns false when that comes too late; the release of one that
+// watchedFromAfar notes that somebody waits for the end of h and will look for a tombstone: on another Leash, or because he breaks it. It returns false when that comes too late; the release of one that
 // was lost may be yet to come.
 func (h *hold) watchedFromAfar() bool {
 	h.carrier.mu.Lock()
@@ -112,18 +112,21 @@ func (h *hold) dismiss(text string) (vigils []vigil, seeks bool) {
 	return vigils, before == watched && text != ""
 }
 
-// engrave leaves a tombstone that says to other Leashes how h ended, while the caller goes on.
+// engrave leaves a tombstone that says to other Leashes how h ended, or is about to, while the caller goes on; and has them look, for who ends a hold
+// by giving it to the next one says nothing on its channel.
 func (h *hold) engrave(text string) {
 	s := h.carrier.service
 	h.carrier.mu.Lock()
 	keep := 2 * max(h.ttl, s.cfg.WatchdogTimeout)
 	h.carrier.mu.Unlock()
-	s.spawn(func() { s.engrave(h.lock(), heardOf{h.token, h.carrier.name}, text, keep) })
+	s.spawn(func() {
+		s.engrave(h.lock(), heardOf{h.token, h.carrier.name}, text, keep, h.mode().channel(h.key()), s.cfg.publishMode())
+	})
 }
 
-// engrave leaves a tombstone. Without an answer those who wait find out by themselves, a little less exactly. A hold that is said to be left to run
+// engrave leaves a tombstone, and tells on a channel, in ways to publish, that it is there. Without an answer those who wait find out by themselves, a little less exactly. A hold that is said to be left to run
 // out must be there: one that was ended before was lost, though its Leash has not found that out.
-func (s *Service) engrave(lock lockID, of heardOf, text string, keep time.Duration) {
+func (s *Service) engrave(lock lockID, of heardOf, text string, keep time.Duration, tells ...string) {
 	until := time.Now().Add(maxAttempt)
 	if text == leftText {
 		l, err := s.inspect(lock, until)
@@ -132,6 +135,7 @@ func (s *Service) engrave(lock lockID, of heardOf, text string, keep time.Durati
 		}
 	}
 	s.number(&request{
-		script: engraveScript, db: lock.db, keys: []string{tombstoneKey(lock.key, of.token, of.carrier)}, args: words(text, keep.Milliseconds()),
+		script: engraveScript, db: lock.db, keys: []string{tombstoneKey(lock.key, of.token, of.carrier)},
+		args: append(words(text, keep.Milliseconds()), tells...),
 	}, until)
 }

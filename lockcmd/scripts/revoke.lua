@@ -4,8 +4,8 @@
 --      all but the first are left out in a slot that migrates (R14); the caller then sees to them itself
 -- ARGV 1 owner · 2 token · 3 carrier · 4 "all" or "" · 5 channel · 6 ways to publish · 7 how long 2 and 3 live, ms
 --      8 the carrier's channel, "" when it need not be told · 9 what to say there of the end · 10 and when counts remain
---      11 "broken" ends one that is to be broken, too
--- Replies 1 ended · 0 counts remain · -1 no such hold, or it is being broken
+--      11 "broken" ends one that is to be broken, and says so in 2
+-- Replies 1 ended · 0 counts remain · -1 no such hold, or its holder is being told that it is broken, or knows of its loss, which ends it
 -- Atomic: as release.lua; and the answer must be there exactly when the deed is done, or a repetition takes another count (R7).
 local again = KEYS[3] and redis.call('GET', KEYS[3])
 if again then return tonumber(again) end
@@ -13,9 +13,10 @@ local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
 if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and -1 or h end
 local r = parse(h[2])
 if not h[1] or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
-local stone = KEYS[2] and ARGV[11] ~= 'broken' and redis.pcall('GET', KEYS[2]) -- its holder is being told, or has been, of a loss
-if type(stone) == 'string' and (stone == 'broken' or string.find(stone, '^lost ')) then return -1 end
-if tonumber(h[1]) > 1 and ARGV[4] ~= 'all' then
+local stone, breaks = KEYS[2] and redis.pcall('GET', KEYS[2]), ARGV[11] == 'broken'
+if stone == 'broken' and not breaks then return -1 end -- its holder is being told of a loss
+local lost = not breaks and type(stone) == 'string' and string.find(stone, '^lost ') -- and has been: what is left of it is ended all the same
+if tonumber(h[1]) > 1 and ARGV[4] ~= 'all' and not lost then
   local left = redis.call('PTTL', KEYS[1])
   redis.call('PEXPIRE', KEYS[1], left > 0 and left or r[TTL])
   redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
@@ -24,9 +25,10 @@ if tonumber(h[1]) > 1 and ARGV[4] ~= 'all' then
   return 0
 end
 redis.call('DEL', KEYS[1])
-if KEYS[2] and ARGV[8] ~= '' then redis.call('SET', KEYS[2], 'released', 'PX', ARGV[7]) end
-if KEYS[3] then redis.call('SET', KEYS[3], '1', 'PX', ARGV[7]) end
+local says = breaks and 'broken forced' or not lost and ARGV[8] ~= '' and 'released'
+if KEYS[2] and says then redis.call('SET', KEYS[2], says, 'PX', ARGV[7]) end
+if KEYS[3] and not lost then redis.call('SET', KEYS[3], '1', 'PX', ARGV[7]) end
 if ARGV[8] ~= '' then redis.pcall('PUBLISH', ARGV[8], ARGV[9]) end
 tell(ARGV[5], ARGV[6])
 if KEYS[4] then fair(4).rouse(ARGV[5], ARGV[6]) end
-return 1
+return lost and -1 or 1
