@@ -1,0 +1,70 @@
+package lockcmd
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/renewal"
+)
+
+// TestR27AwaitLossElsewhereHearsOfTheEnd: who waits on another Leash need not wait for its next look.
+func TestR27AwaitLossElsewhereHearsOfTheEnd(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+		carrier, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, patient)
+		for name, end := range map[string]func(a *conn, key string) string{
+			"":                   func(a *conn, key string) string { return a.do("LOCK.RELEASE", key) },
+			renewal.ReasonBroken: func(a *conn, key string) string { return connect(t, other).do("LOCK.BREAK", key) },
+			reasonMaxHold:        func(*conn, string) string { return ":1" },
+		} {
+			for _, mode := range []string{"", "READ", "WRITE", "FAIR"} {
+				a, key := connect(t, carrier), newKey()
+				terms := append([]string{key, "TTL", "600000"}, strings.Fields(mode)...) // of a minute or more it does not look by itself
+				if name == reasonMaxHold {
+					terms = append(terms, "MAXHOLD", "2000")
+				}
+				token := a.token(terms...)
+				reply := connect(t, other).start("LOCK.AWAITLOSS", key, "TOKEN", decimal(token), "BLOCK", "0")
+				var next <-chan string // gets the lock by a hand-over, which says nothing on the channel, as a reader's end beside another one
+				switch b := connect(t, carrier); mode {
+				case "READ":
+					b.token(key, mode)
+				case "WRITE":
+					next = b.await(carrier, 1, key, "BLOCK", "0", mode)
+				default:
+					next = b.await(carrier, 1, key, "BLOCK", "0")
+				}
+				eventually(t, soon, "it listens", func() bool { return other.ears.silence(lockMode(mode).channel(key)) != 0 })
+				if got := end(a, key); got != ":1" {
+					t.Fatalf("%s %s: %s", name, mode, got)
+				}
+				answer := "$-1"
+				if name != "" {
+					answer = name
+				}
+				if got := receive(t, reply, soon); !strings.Contains(got, answer) {
+					t.Errorf("%s %s: got %q", name, mode, got)
+				}
+				if next != nil {
+					tokenOf(t, receive(t, next, soon))
+				}
+			}
+		}
+		eventually(t, soon, "nobody listens any more", func() bool {
+			other.ears.mu.Lock()
+			defer other.ears.mu.Unlock()
+			return len(other.ears.subs) == 0
+		})
+	})
+}
+
+func lockMode(option string) *mode {
+	for _, m := range modes {
+		if m.option == option {
+			return m
+		}
+	}
+	return nil
+}
