@@ -19,6 +19,7 @@ import (
 	"leash/internal/collector"
 	"leash/internal/config"
 	"leash/internal/embedded"
+	"leash/internal/guard"
 	"leash/internal/slack"
 	"leash/internal/timeslice"
 	"leash/lockcmd"
@@ -37,7 +38,7 @@ func main() {
 		debug.SetGCPercent(gcPercent)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal kills at once
+	context.AfterFunc(ctx, guard.Func(nil, "signal", stop)) // the second signal kills at once
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "leash:", err)
@@ -71,6 +72,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	cores := runtime.GOMAXPROCS(cfg.Threads) // that this process may use, so far
 	defer background(func(ctx context.Context) error { collector.Run(ctx, cores); return nil }, nil)()
 	log := newLogger(cfg, stderr)
+	slog.SetDefault(log) // for panics where no logger is at hand
 	if err := timeslice.Shorten(); err != nil {
 		log.Debug("the kernel gives no short time slices", "error", err)
 	}
@@ -147,7 +149,7 @@ func background(f func(context.Context) error, fail context.CancelCauseFunc) (st
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		err := f(ctx)
+		err := guard.Call(nil, "main", func() error { return f(ctx) })
 		if err != nil {
 			fail(err)
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"leash/internal/guard"
 )
 
 // assembly is the holds of one MACQUIRE in the making. What it gets are holds of the carrier at once, so the watchdog keeps them, but
@@ -174,7 +176,9 @@ func (a *assembly) lend() result {
 	for i, h := range a.holds {
 		room <- struct{}{}
 		wg.Go(func() {
-			errs[i] = h.lend(a.bundle, a.wishes[i].ttl, a.deadline())
+			errs[i] = guard.Call(a.carrier.service.log, "lease", func() error {
+				return h.lend(a.bundle, a.wishes[i].ttl, a.deadline())
+			})
 			<-room
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"leash/internal/guard"
 	"leash/renewal"
 )
 
@@ -42,7 +43,7 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	ctx, cancel := context.WithTimeout(ctx, block)
 	defer cancel()
 	c.onUnblock(cancel)
-	defer context.AfterFunc(c.service.dismissed, cancel)()
+	defer context.AfterFunc(c.service.dismissed, guard.Func(c.service.log, "end of a wait", cancel))()
 	w := &lossWait{service: c.service, lock: c.id(string(args[1])), options: o}
 	reason, err := w.run(ctx)
 	fails := c.leaveStay()

@@ -1,6 +1,10 @@
 package lockcmd
 
-import "sync"
+import (
+	"sync"
+
+	"leash/internal/guard"
+)
 
 // endWorkers is how many releases of one connection are under way at once.
 const endWorkers = 16
@@ -32,7 +36,7 @@ func (s *Service) endEach(endings []*ending) {
 	line := make(chan *ending)
 	var workers sync.WaitGroup
 	for range min(endWorkers, len(endings)) {
-		workers.Go(func() { endFrom(line) })
+		workers.Go(func() { s.endFrom(line) })
 	}
 	for _, e := range endings {
 		line <- e
@@ -41,16 +45,21 @@ func (s *Service) endEach(endings []*ending) {
 	workers.Wait()
 }
 
-func endFrom(line <-chan *ending) {
+func (s *Service) endFrom(line <-chan *ending) {
 	for e := range line {
-		until := e.service.deadline()
-		if until.Before(e.until) {
-			until = e.until
-		}
-		if e.hold.open(until) { // and only now it gets its number: above that of an undo which had the gate
-			e.finish()
-		} else {
-			e.hold.forget(releasing)
-		}
+		_ = guard.Do(s.log, "end of a hold", e.finishInTurn)
+	}
+}
+
+// finishInTurn waits for the hold's gate and ends it.
+func (e *ending) finishInTurn() {
+	until := e.service.deadline()
+	if until.Before(e.until) {
+		until = e.until
+	}
+	if e.hold.open(until) { // and only now it gets its number: above that of an undo which had the gate
+		e.finish()
+	} else {
+		e.hold.forget(releasing)
 	}
 }

@@ -1,6 +1,10 @@
 package lockcmd
 
-import "time"
+import (
+	"time"
+
+	"leash/internal/guard"
+)
 
 // evict takes a hold from its owner: it is told of the loss first, then the hold is ended, whatever else is under way about it. It does
 // not block. It reports false when h is not held any more.
@@ -58,7 +62,7 @@ func (h *hold) unspent(now time.Time) time.Duration {
 // startTimerLocked begins to count MAXHOLD.
 func (h *hold) startTimerLocked() {
 	if limit := h.rare().limit; !limit.IsZero() {
-		h.extra.timer = time.AfterFunc(time.Until(limit), h.overstay)
+		h.extra.timer = time.AfterFunc(time.Until(limit), guard.Func(h.carrier.service.log, "MAXHOLD", h.overstay))
 	}
 }
 

@@ -1,6 +1,10 @@
 package lockcmd
 
-import "time"
+import (
+	"time"
+
+	"leash/internal/guard"
+)
 
 // reasonIdle is the reason for the loss of a hold whose client was silent for longer than IDLE allows.
 const reasonIdle = "idle"
@@ -16,7 +20,7 @@ func (c *Carrier) watchIdleLocked(h *hold) {
 	}
 	switch at := time.Now().Add(idle); {
 	case c.idler == nil:
-		c.idler = time.AfterFunc(idle, c.lookIfIdle)
+		c.idler = time.AfterFunc(idle, guard.Func(c.service.log, "IDLE", c.lookIfIdle))
 		c.looksAt = at
 	case c.looksAt.IsZero(), at.Before(c.looksAt):
 		c.idler.Reset(idle)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/internal/guard"
 )
 
 const (
@@ -44,7 +46,9 @@ func (g *graces) look(since, until time.Time) {
 	errs := make([]error, len(owned))
 	var wg sync.WaitGroup
 	for i, own := range owned {
-		wg.Go(func() { errs[i] = g.lookOnce(own, since, until) })
+		wg.Go(func() {
+			errs[i] = guard.Call(g.service.log, "look at a master", func() error { return g.lookOnce(own, since, until) })
+		})
 	}
 	wg.Wait()
 	g.complain(errors.Join(errs...))

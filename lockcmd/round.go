@@ -3,6 +3,8 @@ package lockcmd
 import (
 	"sync"
 	"time"
+
+	"leash/internal/guard"
 )
 
 // roundWorkers is how many keys of one command are looked at at once.
@@ -65,12 +67,8 @@ func (a *assembly) look(enough int, until time.Time) []got {
 func (r *round) work() {
 	a := r.assembly
 	for i := range r.line {
-		t, res := a.begin(i, r.until)
-		l := got{index: i, result: res}
-		if t != nil {
-			l = a.settle(i, t, res)
-			t.release()
-		}
+		l := got{index: i, result: result{kind: unknown, text: msgRefused}} // if the look panics
+		_ = guard.Do(a.carrier.service.log, "look at a key", func() { l = r.lookAt(i) })
 		if r.tell(l) {
 			continue
 		}
@@ -79,6 +77,17 @@ func (r *round) work() {
 		}
 		return
 	}
+}
+
+// lookAt looks at one key.
+func (r *round) lookAt(i int) got {
+	a := r.assembly
+	t, res := a.begin(i, r.until)
+	if t == nil {
+		return got{index: i, result: res}
+	}
+	defer t.release()
+	return a.settle(i, t, res)
 }
 
 // refuse answers for what nobody looks at.

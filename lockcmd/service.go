@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/guard"
 	"leash/renewal"
 )
 
@@ -92,6 +93,7 @@ func New(cfg Config, rdb redis.UniversalClient, ears Subscriber, log *slog.Logge
 		return nil, fmt.Errorf("lockcmd: client is a %T, want *redis.Client or *redis.ClusterClient", rdb)
 	}
 	s.watchdog = renewal.New(&store{Service: s})
+	s.watchdog.Log = log
 	s.graces, s.limits = newGraces(s), newLimits(s)
 	s.queues, s.lines = newQueues(), newLines()
 	s.leavers.lists = make(map[lockID][]*leaver)
@@ -115,16 +117,22 @@ func (s *Service) Run(ctx context.Context) error {
 	defer cancel()
 	defer s.dismiss()
 	var wg sync.WaitGroup
-	wg.Go(func() { s.watchdog.Run(ctx) })
-	wg.Go(func() { s.ears.run(ctx) })
-	wg.Go(func() { s.limits.run(ctx) })
-	wg.Go(func() { s.warnOfEviction(ctx) })
-	wg.Go(func() { s.learnCommands(ctx) })
+	loop := func(what string, run func(context.Context)) {
+		wg.Go(func() { guard.Repeat(ctx, s.log, what, func() { run(ctx) }) })
+	}
+	loop("watchdog", func(ctx context.Context) { s.watchdog.Run(ctx) })
+	loop("lock subscriptions", s.ears.run)
+	loop("limits of holds", s.limits.run)
+	loop("eviction warning", s.warnOfEviction)
+	loop("question for commands", s.learnCommands)
 	if s.graces != nil {
-		wg.Go(func() { s.graces.watch(ctx) })
+		loop("grace periods", s.graces.watch)
 	}
 	logged := make(chan struct{})
-	go func() { defer close(logged); s.logLosses() }()
+	go func() {
+		defer close(logged)
+		guard.Repeat(context.Background(), s.log, "log of losses", s.logLosses)
+	}()
 	<-ctx.Done()
 	s.mu.Lock()
 	s.closed = true
@@ -190,7 +198,7 @@ func (s *Service) spawn(f func()) bool {
 	if s.closed {
 		return false
 	}
-	s.tasks.Go(f)
+	s.tasks.Go(guard.Func(s.log, "lock task", f))
 	return true
 }
 

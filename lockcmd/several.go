@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"leash/internal/guard"
 )
 
 // Commands over several keys, in any slots.
@@ -135,7 +137,7 @@ func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte 
 	for range min(endWorkers, len(keys)) {
 		workers.Go(func() {
 			for i := range work {
-				replies[i] = string(c.unlock(nil, keys[i], each[i]))
+				replies[i] = c.unlockGuarded(keys[i], each[i])
 			}
 		})
 	}
@@ -148,6 +150,15 @@ func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte 
 		return appendError(dst, msgLost(key, reason))
 	}
 	return appendReleased(dst, replies)
+}
+
+// unlockGuarded is unlock for one of several keys.
+func (c *Carrier) unlockGuarded(key string, o options) (reply string) {
+	s := c.service
+	if guard.Do(s.log, "release", func() { reply = string(c.unlock(nil, key, o)) }) != nil {
+		return string(c.timeout(nil, msgRefused))
+	}
+	return reply
 }
 
 // parseMrelease is which hold of each key is meant.

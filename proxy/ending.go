@@ -3,27 +3,31 @@ package proxy
 import (
 	"errors"
 	"io"
-	"runtime/debug"
 	"syscall"
 	"time"
 
+	"leash/internal/guard"
 	"leash/lockcmd"
 )
 
 // close settles everything once the loop has ended: calls in flight get their
 // replies and those leave, locks are released or left to run out, the socket
-// closes.
+// closes. A panic in one step does not keep the others from being done.
 func (s *session) close() {
-	s.dropSubscriptions()
-	s.Flush()
-	s.drainCalls()
-	s.endTransaction()
-	s.endTracking()
-	s.endMonitor()
-	s.settleLocks()
-	s.drainOutput()
-	s.server.up.Leave(s.lane)
-	s.logEnd()
+	for _, step := range []func(){
+		s.dropSubscriptions,
+		s.Flush,
+		s.drainCalls,
+		s.endTransaction,
+		s.endTracking,
+		s.endMonitor,
+		s.settleLocks,
+		s.drainOutput,
+		func() { s.server.up.Leave(s.lane) },
+		s.logEnd,
+	} {
+		s.guard("end of a session", step)
+	}
 	s.stop()
 	s.conn.ended.Store(true)
 	s.conn.Conn.Close()
@@ -36,7 +40,7 @@ func (s *session) drainCalls() {
 	defer s.mu.Unlock()
 	s.over = true
 	s.waiting, s.wakeAt = true, 0
-	for s.calls > 0 {
+	for s.calls > 0 && !s.faulty {
 		s.wake.Wait()
 	}
 	s.waiting = false
@@ -49,7 +53,7 @@ func (s *session) drainOutput() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting, s.wakeAt = true, 0
-	for s.out.size > 0 && !s.deaf || s.writing {
+	for (s.out.size > 0 && !s.deaf || s.writing) && !s.faulty {
 		s.wake.Wait()
 	}
 	s.waiting = false
@@ -133,13 +137,20 @@ func (s *session) ending() lockcmd.Ending {
 	return lockcmd.Expire
 }
 
-// recover keeps one session's panic from ending the process.
-func (s *session) recover() {
-	if r := recover(); r != nil {
-		s.server.stats.panics.Add(1)
-		s.server.log.Error("panic in a session", "session", s.id, "panic", r, "stack", string(debug.Stack()))
-		s.kill("internal error", true)
+// guard runs f, which serves the session; a panic in it ends the session alone.
+func (s *session) guard(what string, f func()) {
+	if guard.Do(s.server.log, what, f, "session", s.id) != nil {
+		s.endFaulty()
 	}
+}
+
+// endFaulty ends a session that has panicked. Its calls under way may never be answered, so nobody
+// waits for them, and its locks run out as if they were lost.
+func (s *session) endFaulty() {
+	s.mu.Lock()
+	s.faulty, s.lostAt = true, time.Now()
+	s.mu.Unlock()
+	s.kill("internal error", true)
 }
 
 func (s *session) logEnd() {

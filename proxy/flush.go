@@ -29,7 +29,7 @@ func (s *session) Flush() {
 			break
 		}
 	}
-	if s.writing && !s.server.start(s.writer) {
+	if s.writing && !s.server.start("writer", func() { s.guard("writer", s.writer) }) {
 		s.writing = false
 	}
 	s.mu.Unlock()

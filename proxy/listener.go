@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"leash/internal/guard"
 )
 
 const maxAcceptDelay = time.Second
@@ -36,7 +38,11 @@ func (l *listener) Accept() (net.Conn, error) {
 		nc, err := l.Listener.Accept()
 		switch {
 		case err == nil:
-			if c := l.server.admit(nc, l.balanced); c != nil {
+			var c *conn
+			if guard.Do(l.server.log, "accepting", func() { c = l.server.admit(nc, l.balanced) }) != nil {
+				nc.Close()
+			}
+			if c != nil {
 				return c, nil
 			}
 			delay = 0

@@ -207,7 +207,7 @@ func (h *host) Push(frame []byte) {
 	s := (*session)(h)
 	switch f := s.notice(frame).(type) {
 	case *laggard:
-		s.server.start(f.Flush) // it logs
+		s.server.start("flush", f.Flush) // it logs
 	default:
 		s.Flush()
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"leash/internal/guard"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -136,6 +137,10 @@ func (p *part) Dropped() bool { return p.call.session.killed.Load() }
 // Lost implements upstream.Sink.
 func (p *part) Lost(written bool, cause error) {
 	s := p.call.session
+	if _, ok := errors.AsType[*guard.Panic](cause); ok {
+		s.endFaulty()
+		return
+	}
 	if p.replica && !p.begun && !errors.Is(cause, upstream.ErrDropped) {
 		p.node.Unfit()
 		p.readFromMaster()
@@ -305,7 +310,7 @@ func (p *part) retryLater() bool {
 	}
 	s.held++
 	s.mu.Unlock()
-	time.AfterFunc(min(max(elapsed, minRetry), maxRetry), p.retry)
+	time.AfterFunc(min(max(elapsed, minRetry), maxRetry), func() { s.guard("retry", p.retry) })
 	return true
 }
 

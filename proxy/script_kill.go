@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"sync"
 
+	"leash/internal/guard"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -24,7 +25,8 @@ func (s *session) killScript(c *command, cmd resp.Command) bool {
 	replies := make([][]byte, len(masters))
 	var asking sync.WaitGroup
 	for i, n := range masters {
-		asking.Go(func() { replies[i] = s.urgent(n, cmd.Raw) })
+		replies[i] = resp.AppendError(nil, msgUpstreamDown) // unless it answers
+		asking.Go(guard.Func(s.server.log, "kill of a script", func() { replies[i] = s.urgent(n, cmd.Raw) }))
 	}
 	asking.Wait()
 	return s.answer(killed(replies))

@@ -29,6 +29,7 @@ import (
 
 	"github.com/tidwall/redcon"
 
+	"leash/internal/guard"
 	"leash/lockcmd"
 	"leash/proxy/pubsub"
 	"leash/proxy/upstream"
@@ -152,7 +153,7 @@ func (s *Server) Listen() ([]net.Listener, error) {
 // ended. It closes the listeners.
 func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
 	s.firstPort = firstPort(lns)
-	if !s.start(s.patrol) {
+	if !s.start("patrol", func() { guard.Repeat(s.ctx, s.log, "patrol", s.patrol) }) {
 		return errors.New("proxy: server has been closed")
 	}
 	var serving sync.WaitGroup
@@ -161,7 +162,7 @@ func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
 	for i, ln := range lns {
 		l := newListener(ln, s)
 		wrapped[i] = l
-		serving.Go(func() { failed <- redcon.Serve(l, serveTick, nil, nil) })
+		serving.Go(func() { failed <- s.serve(l) })
 	}
 	var err error
 	select {
@@ -184,19 +185,26 @@ func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
 	return err
 }
 
+// serve lets redcon accept from l until it is closed.
+func (s *Server) serve(l *listener) error {
+	return guard.Call(s.log, "accepting", func() error { return redcon.Serve(l, serveTick, nil, nil) })
+}
+
 // serveTick is redcon's handler: it runs the whole session.
 func serveTick(rc redcon.Conn, _ redcon.Command) {
 	rc.NetConn().(*conn).session.run()
 }
 
 // start runs f as a goroutine that Serve waits for; false once it has stopped.
-func (s *Server) start(f func()) bool {
+// f looks after its own panics, by guard or Session.guard, if they leave
+// something to be ended.
+func (s *Server) start(what string, f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
-	s.running.Go(f)
+	s.running.Go(guard.Func(s.log, what, f))
 	return true
 }
 

@@ -90,6 +90,7 @@ type session struct {
 	largest          int              // recent reply, decaying by an eighth a reply
 	over             bool             // the loop has ended
 	lostAt           time.Time        // when a written call was last lost: Redis may still run it
+	faulty           bool             // it panicked: a call may be in the list that nobody will answer
 	parked           int              // bytes of replies that wait behind an older call's
 	out              chunks           // replies in order, for the socket
 	replies          *chunks          // where they go: out, but for a moment (capture)
@@ -138,7 +139,11 @@ func newSession(srv *Server, c *conn) *session {
 func (s *session) run() {
 	defer s.server.remove(s)
 	defer s.close()
-	defer s.recover()
+	s.guard("session", s.live)
+}
+
+// live is what run guards.
+func (s *session) live() {
 	lane := s.server.startLane()
 	s.server.up.Join(lane)
 	s.mu.Lock()

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"leash/internal/guard"
 )
 
 // stats are counters since start. Safe for concurrent use.
@@ -15,7 +17,6 @@ type stats struct {
 	badHeaders     atomic.Int64 // connections without a valid header of the PROXY protocol
 	outputLimit    atomic.Int64 // sessions closed because their output was not read
 	audienceLimit  atomic.Int64 // subscribers closed because their messages were not read
-	panics         atomic.Int64 // sessions ended by a bug of ours
 
 	mu      sync.Mutex
 	reasons map[string]int64 // ended sessions by kind of reason
@@ -41,5 +42,5 @@ func (s *stats) lines(line func(name string, value any)) {
 	line("proxy_header_errors", s.badHeaders.Load())
 	line("output_limit_disconnections", s.outputLimit.Load())
 	line("subscriber_limit_disconnections", s.audienceLimit.Load())
-	line("panics", s.panics.Load())
+	line("panics", guard.Panics())
 }

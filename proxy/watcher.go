@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"leash/internal/guard"
 )
 
 // aheadMax is how much of what a client sends behind a blocking command is
@@ -39,7 +41,7 @@ func (w *watcher) start() {
 	w.once.Do(func() {
 		w.started = true
 		w.stopped, w.done = make(chan struct{}), make(chan struct{})
-		if !w.session.server.start(w.run) {
+		if !w.session.server.start("disconnect watcher", w.run) {
 			close(w.done)
 		}
 	})
@@ -65,7 +67,8 @@ func (w *watcher) stop() error {
 
 func (w *watcher) run() {
 	defer close(w.done)
-	if err := w.read(); err != nil {
+	s := w.session
+	if err := guard.Call(s.server.log, "disconnect watcher", w.read, "session", s.id); err != nil {
 		w.gone = err
 		w.cancel()
 	}

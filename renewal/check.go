@@ -3,6 +3,8 @@ package renewal
 import (
 	"context"
 	"sync"
+
+	"leash/internal/guard"
 )
 
 // Check asks the store soon whether h is still there.
@@ -46,7 +48,7 @@ func (w *Watchdog) RenewAll(ctx context.Context) {
 	w.mu.Unlock()
 	w.nudge()
 	done := make(chan struct{})
-	go closeAfter(&asked, done) // ends at the latest when the last round under way does
+	go guard.Func(w.Log, "last renewal", func() { closeAfter(&asked, done) })() // ends at the latest when the last round under way does
 	select {
 	case <-done:
 	case <-ctx.Done():

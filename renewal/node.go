@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/bits"
 	"time"
+
+	"leash/internal/guard"
 )
 
 // node is one server of the store and the groups of one class of TTLs that wait for it. One round of each is under way, or several while it
@@ -62,7 +64,7 @@ func (w *Watchdog) send(ctx context.Context, due []*group) {
 		if n.rounds == 0 || n.rounds < maxRounds && n.behind(w.now()) {
 			n.rounds++
 			r := w.spareRound()
-			w.wg.Go(func() { w.serve(ctx, n, r) })
+			w.wg.Go(guard.Func(w.Log, "renewal", func() { w.serve(ctx, n, r) }))
 		}
 	}
 }
@@ -100,10 +102,12 @@ func (n *node) portion(now moment) int {
 func (w *Watchdog) serve(ctx context.Context, n *node, r *round) {
 	for w.take(n, r) {
 		r.sent = w.now()
-		w.ask(ctx, n.name, r)
+		if guard.Do(w.Log, "renewal", func() { w.ask(ctx, n.name, r) }) != nil {
+			r.forget()
+		}
 		told := w.settle(n, r)
 		for _, tell := range told {
-			tell()
+			_ = guard.Do(w.Log, "end of a hold", tell)
 		}
 		w.nudge()
 	}

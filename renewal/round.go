@@ -71,6 +71,19 @@ func (r *round) add(g *group) {
 	}
 }
 
+// forget makes every outcome Unknown: the store panicked.
+func (r *round) forget() {
+	for i := range r.outcomes {
+		r.outcomes[i] = Unknown
+	}
+	first := 0
+	for i, b := range r.batches {
+		next := first + len(b.Holds)
+		r.results[i] = r.outcomes[first:next:next]
+		first = next
+	}
+}
+
 // fetch has the processor read the holds, which lie all over the memory: it waits for many such reads in little more time than for one, unless
 // all the work for a hold comes between. w.mu is held.
 func (r *round) fetch() {

@@ -3,10 +3,12 @@ package renewal
 import (
 	"container/heap"
 	"context"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"leash/internal/guard"
 	"leash/internal/roster"
 )
 
@@ -46,6 +48,9 @@ type Watchdog struct {
 	nodes  map[nodeKey]*node
 	spare  []*round      // for reuse: no more than there were under way at once
 	slept  time.Duration // what ahead said last
+
+	// Log is told of panics; if nil, slog.Default is. Not changed after Run.
+	Log *slog.Logger
 
 	// Stats can be read at any time.
 	Stats Stats
@@ -145,14 +150,19 @@ func (w *Watchdog) Until(h *Hold) time.Time {
 
 // Run keeps the holds until ctx ends, and returns when every goroutine it started has.
 func (w *Watchdog) Run(ctx context.Context) error {
-	timer := time.NewTimer(lookEvery)
-	defer timer.Stop()
 	defer w.abandon()
 	defer w.wg.Wait()
+	guard.Repeat(ctx, w.Log, "watchdog", func() { w.watch(ctx) })
+	return nil
+}
+
+func (w *Watchdog) watch(ctx context.Context) {
+	timer := time.NewTimer(lookEvery)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-w.kick:
 		case <-timer.C:
 		}
@@ -173,10 +183,21 @@ func (w *Watchdog) abandon() {
 
 // step does what is due and returns for how long to wait.
 func (w *Watchdog) step(ctx context.Context) time.Duration {
-	now := w.now()
-	due := w.due[:0]
-	var tell []func()
+	due, tell, pause := w.plan(w.now())
+	for _, end := range tell {
+		_ = guard.Do(w.Log, "end of a hold", end)
+	}
+	w.send(ctx, due)
+	clear(due)
+	w.due = due
+	return pause
+}
+
+// plan returns what is to be sent, whom to tell of ends, and for how long to wait.
+func (w *Watchdog) plan(now moment) (due []*group, tell []func(), pause time.Duration) {
+	due = w.due[:0]
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	for len(w.queue) > 0 && w.queue[0].wake <= now {
 		g := w.queue[0].group
 		if g.deadline <= now {
@@ -189,19 +210,12 @@ func (w *Watchdog) step(ctx context.Context) time.Duration {
 		w.place(g)
 	}
 	due = w.company(due, now)
-	pause := lookEvery
+	pause = lookEvery
 	if len(w.queue) > 0 {
 		pause = min(pause, max(w.queue[0].wake-now, 0))
 	}
 	w.measureLag(now)
-	w.mu.Unlock()
-	for _, end := range tell {
-		end()
-	}
-	w.send(ctx, due)
-	clear(due)
-	w.due = due
-	return pause
+	return due, tell, pause
 }
 
 // measureLag writes down by how much the nodes lag behind. w.mu is held.

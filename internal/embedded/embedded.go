@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+
+	panics "leash/internal/guard"
 )
 
 // Tick is how often keys age. It is longer while there are so many keys that ageing them takes long.
@@ -40,7 +42,7 @@ func Start(ctx context.Context) (*Server, error) {
 	install(redis)
 	ctx, stop := context.WithCancel(ctx)
 	s := &Server{redis: redis, addr: redis.Addr(), stop: stop, done: make(chan struct{})}
-	go s.run(ctx)
+	go panics.Func(nil, "embedded redis", func() { s.run(ctx) })()
 	return s, nil
 }
 

@@ -75,7 +75,7 @@ func (x *Exchange) hubLocked(user string) *hub {
 		x.hubs[user] = h
 		x.up.Join(h.lane)
 		h.topology = x.up.Topology()
-		if !x.up.Go(h.keep) {
+		if !x.up.Go("subscriptions", h.keep) {
 			h.over = true
 		}
 	}

@@ -181,7 +181,7 @@ func (h *hub) lineLocked(n *upstream.Node) *line {
 		return nil
 	}
 	l := newLine(h, n)
-	if !h.x.up.Go(l.run) {
+	if !h.x.up.Go("subscriber", l.run) {
 		return nil
 	}
 	h.lines[n] = l

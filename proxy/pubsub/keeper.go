@@ -46,8 +46,21 @@ func (h *hub) keep(ctx context.Context) {
 // look is one round of the keeper. missing asks for another one soon; over says
 // that the hub has ended.
 func (h *hub) look() (missing, over bool) {
+	missing, over, victims := h.lookHeld()
+	for _, then := range victims {
+		then()
+	}
+	if over {
+		h.x.up.Leave(h.lane)
+	}
+	return missing, over
+}
+
+// lookHeld is look as far as it holds mu.
+func (h *hub) lookHeld() (missing, over bool, victims []victim) {
 	x := h.x
 	x.mu.Lock()
+	defer x.mu.Unlock()
 	h.adoptLocked(x.up.Topology())
 	if !h.later.IsZero() && time.Now().After(h.later) {
 		h.later, h.dirty = time.Time{}, true
@@ -63,16 +76,9 @@ func (h *hub) look() (missing, over bool) {
 		h.over = true
 		delete(x.hubs, h.lane.User)
 	}
-	victims := h.victims
+	victims = h.victims
 	h.victims = nil
-	x.mu.Unlock()
-	for _, then := range victims {
-		then()
-	}
-	if over {
-		x.up.Leave(h.lane)
-	}
-	return missing, over
+	return missing, over, victims
 }
 
 // end gives everything up, for Leash stops.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"leash/internal/guard"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -143,20 +144,33 @@ func (l *line) hangUpLocked() {
 // run is the line's life: it dials, and writes what is asked for until the
 // connection ends.
 func (l *line) run(ctx context.Context) {
+	log := l.hub.x.log
 	defer l.stop()
-	defer context.AfterFunc(ctx, l.stop)()
-	conn, err := l.hub.x.up.Dial(l.ctx, l.node, l.hub.lane)
-	if err != nil {
-		l.end(err, false)
-		return
-	}
-	defer context.AfterFunc(l.ctx, func() { conn.Close() })()
+	defer context.AfterFunc(ctx, guard.Func(log, "end of a subscriber", l.stop))()
+	wasUp := false
+	err := guard.Call(log, "subscriber", func() error {
+		conn, err := l.hub.x.up.Dial(l.ctx, l.node, l.hub.lane)
+		if err != nil {
+			return err
+		}
+		wasUp = true
+		return l.serve(conn)
+	}, "node", l.node.Addr)
+	l.end(err, wasUp)
+}
+
+// serve uses conn until it ends, and returns why.
+func (l *line) serve(conn net.Conn) error {
+	log := l.hub.x.log
+	defer context.AfterFunc(l.ctx, guard.Func(log, "end of a subscriber", func() { conn.Close() }))()
 	read := make(chan error, 1)
-	go func() { read <- l.reader(conn) }()
-	err = l.write(conn, read)
+	go func() {
+		read <- guard.Call(log, "subscription reader", func() error { return l.reader(conn) }, "node", l.node.Addr)
+	}()
+	err := l.write(conn, read)
 	conn.Close()
 	<-read
-	l.end(err, true)
+	return err
 }
 
 // write writes until the connection ends, and returns why. read has the
@@ -215,6 +229,7 @@ func (l *line) end(cause error, wasUp bool) {
 		x.up.Refresh()
 	}
 	x.mu.Lock()
+	defer x.mu.Unlock()
 	l.over = true
 	h.lostLocked(l, wasUp)
 	for _, r := range l.waiting {
@@ -228,5 +243,4 @@ func (l *line) end(cause error, wasUp bool) {
 			}
 		}
 	}
-	x.mu.Unlock()
 }

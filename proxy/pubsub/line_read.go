@@ -71,10 +71,19 @@ func keep(buf []byte, start, filled, scanned int) ([]byte, int, int) {
 
 // act does what one frame wants done; it appends who is to be flushed to touched.
 func (l *line) act(f *frame, touched []upstream.Flusher) ([]upstream.Flusher, error) {
+	touched, then, err := l.actHeld(f, touched)
+	for _, call := range then {
+		call()
+	}
+	return touched, err
+}
+
+// actHeld is act as far as it holds mu. It appends who is to be flushed to touched, and returns what
+// is to be called.
+func (l *line) actHeld(f *frame, touched []upstream.Flusher) (_ []upstream.Flusher, then []func(), err error) {
 	x := l.hub.x
 	x.mu.Lock()
-	var then []func()
-	var err error
+	defer x.mu.Unlock()
 	switch f.form {
 	case formMessage:
 		touched = l.fanOutLocked(f, touched)
@@ -93,11 +102,7 @@ func (l *line) act(f *frame, touched []upstream.Flusher) ([]upstream.Flusher, er
 	default:
 		err = errUnasked
 	}
-	x.mu.Unlock()
-	for _, call := range then {
-		call()
-	}
-	return touched, err
+	return touched, then, err
 }
 
 // fanOutLocked gives a message to all who listen, unless it is one that

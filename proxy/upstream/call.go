@@ -1,6 +1,10 @@
 package upstream
 
-import "errors"
+import (
+	"errors"
+
+	"leash/internal/guard"
+)
 
 // Reasons for which a call gets no reply from Redis; see Sink.Lost.
 var (
@@ -33,6 +37,11 @@ type Call struct {
 	answers int // its own that have been read whole
 }
 
+// lost says that no (further) reply will come, to a sink that may panic.
+func (c *Call) lost(l *Link, written bool, cause error) {
+	_ = guard.Do(l.node.up.log, "lost call", func() { c.Sink.Lost(written, cause) }, "node", l.node.Addr)
+}
+
 // Sink takes what comes of a call. Its methods are called by the link's
 // goroutines, never two at once for one call; they must not block, for all
 // who share the link would wait.
@@ -43,7 +52,8 @@ type Sink interface {
 	// all that was read from Redis at a time has been handed out.
 	Reply(part []byte, done bool) Flusher
 	// Lost says that no (further) reply will come. written tells whether
-	// Redis may have received the command and may have executed it.
+	// Redis may have received the command and may have executed it. If cause is
+	// a *guard.Panic, that came from the sink itself, in Reply.
 	Lost(written bool, cause error)
 	// Dropped is asked before the command is written; true means that nobody
 	// wants it executed any more.

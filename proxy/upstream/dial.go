@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"leash/internal/guard"
 	"leash/proxy/resp"
 )
 
@@ -53,12 +54,18 @@ func (u *Upstream) connect(ctx context.Context, addr string) (net.Conn, error) {
 }
 
 func (u *Upstream) setUp(ctx context.Context, conn net.Conn, lane Lane) error {
-	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	stop := endWith(ctx, conn)
 	err := u.greet(conn, lane)
 	if !stop() && err == nil {
 		err = context.Cause(ctx) // the deadline may have been set already
 	}
 	return err
+}
+
+// endWith ends what conn waits for when ctx is done. stop ends that, and reports whether ctx was not
+// done before.
+func endWith(ctx context.Context, conn net.Conn) (stop func() bool) {
+	return context.AfterFunc(ctx, guard.Func(nil, "deadline", func() { _ = conn.SetDeadline(time.Unix(1, 0)) }))
 }
 
 func (u *Upstream) greet(conn net.Conn, lane Lane) error {
@@ -164,7 +171,7 @@ func (u *Upstream) Authenticate(ctx context.Context, command []byte, user string
 		return nil, false, err
 	}
 	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	stop := endWith(ctx, conn)
 	defer stop()
 	reply, err = roundTrip(conn, command)
 	if err != nil {

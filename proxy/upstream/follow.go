@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"time"
+
+	"leash/internal/guard"
 )
 
 // dialMaster dials, for go-redis, the one master there is. The connection ends
@@ -24,7 +26,7 @@ func (u *Upstream) dialMaster(ctx context.Context, _, _ string) (net.Conn, error
 		}
 	}
 	b := &boundConn{TCPConn: conn.(*net.TCPConn)}
-	b.unbind = context.AfterFunc(n.ctx, func() { b.TCPConn.Close() })
+	b.unbind = context.AfterFunc(n.ctx, guard.Func(u.log, "end of a node", func() { b.TCPConn.Close() }))
 	return b, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"leash/internal/guard"
 	"leash/proxy/resp"
 )
 
@@ -67,7 +68,7 @@ func (l *Link) Submit(c *Call) {
 	if l.dead {
 		cause := l.closing
 		l.mu.Unlock()
-		c.Sink.Lost(false, cause)
+		c.lost(l, false, cause)
 		return
 	}
 	l.pending.push(c)
@@ -148,7 +149,7 @@ func (l *Link) signal() {
 // run owns the link: it dials, writes, and ends everything. It returns when
 // the link is closed or ctx is done.
 func (l *Link) run(ctx context.Context) {
-	stop := context.AfterFunc(ctx, func() { l.close(ErrClosed) })
+	stop := context.AfterFunc(ctx, guard.Func(l.node.up.log, "end of a link", func() { l.close(ErrClosed) }))
 	defer stop()
 	var downSince time.Time
 	backoff := minBackoff
@@ -156,7 +157,11 @@ func (l *Link) run(ctx context.Context) {
 	for again || l.awaitCall() {
 		again = false
 		start := time.Now()
-		conn, err := l.dial(ctx)
+		var conn net.Conn
+		err := guard.Call(l.node.up.log, "dial", func() (err error) {
+			conn, err = l.dial(ctx)
+			return err
+		}, "node", l.node.Addr)
 		if err == nil {
 			downSince, backoff = time.Time{}, minBackoff
 			l.serve(conn)
@@ -199,7 +204,7 @@ func (l *Link) dial(ctx context.Context) (net.Conn, error) {
 	if err != nil || !l.private {
 		return conn, err
 	}
-	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	stop := endWith(ctx, conn)
 	defer stop()
 	_ = conn.SetDeadline(time.Now().Add(l.node.up.cfg.UpstreamTimeout))
 	reply, err := roundTrip(conn, resp.AppendCommand(nil, "CLIENT", "ID"))
@@ -279,9 +284,16 @@ func (l *Link) serve(conn net.Conn) {
 	}
 	r := newReplyReader(l, conn)
 	var reading sync.WaitGroup
-	reading.Go(r.run)
+	log, node := l.node.up.log, l.node.Addr
+	reading.Go(func() {
+		if err := guard.Do(log, "link reader", r.run, "node", node); err != nil {
+			r.giveUp(err)
+		}
+	})
 	w := requestWriter{link: l, conn: conn}
-	w.run()
+	if err := guard.Do(log, "link writer", w.run, "node", node); err != nil {
+		l.breakConn(err)
+	}
 	conn.Close()
 	reading.Wait()
 
@@ -300,14 +312,14 @@ func (l *Link) serve(conn net.Conn) {
 		l.node.up.log.Warn("connection to redis lost", "node", l.node.Addr, "calls", len(lost), "err", cause)
 	}
 	for _, c := range lost {
-		c.Sink.Lost(true, cause)
+		c.lost(l, true, cause)
 	}
 }
 
 // losePending takes all calls that were not written off the link, in order.
 func (l *Link) losePending(cause error) {
 	for c := l.nextPending(); c != nil; c = l.nextPending() {
-		c.Sink.Lost(false, cause)
+		c.lost(l, false, cause)
 	}
 }
 
@@ -332,7 +344,7 @@ func (l *Link) beRefused() {
 	}
 	l.node.up.refuse(l.lane, l.node)
 	for _, c := range refused {
-		c.Sink.Lost(false, ErrRefused)
+		c.lost(l, false, ErrRefused)
 	}
 }
 

@@ -20,6 +20,9 @@ const maxErrorReply = 1 << 20
 // errUnasked says that Redis sent a reply that no call waits for.
 var errUnasked = errors.New("upstream: a reply that nobody asked for")
 
+// errInternal says that reading from a connection panicked.
+var errInternal = errors.New("upstream: internal error")
+
 // replyReader finds the ends of the replies on a connection and hands their
 // bytes to the calls, in order. Its fields belong to its goroutine until it
 // has ended.
@@ -29,6 +32,7 @@ type replyReader struct {
 
 	calls   queue // taken over from link.written
 	current *Call // whose reply is being read
+	handed  *Call // whose sink is being given a piece of its reply
 	scan    resp.Scanner
 	kind    byte   // first byte of the reply under way, 0 between replies
 	isStray bool   // it answers no call
@@ -130,10 +134,24 @@ func (r *replyReader) part(p []byte, done bool) error {
 	if done {
 		r.current = nil
 	}
-	if f := c.Sink.Reply(p, done); f != nil {
+	r.handed = c
+	f := c.Sink.Reply(p, done)
+	r.handed = nil
+	if f != nil {
 		r.touched = append(r.touched, f)
 	}
 	return nil
+}
+
+// giveUp ends what run did when it panicked. A sink that did so is told: it may be in any state.
+func (r *replyReader) giveUp(cause error) {
+	if c := r.handed; c != nil {
+		if r.current == c {
+			r.current = nil
+		}
+		c.lost(r.link, true, cause)
+	}
+	r.link.breakConn(errInternal)
 }
 
 // stray hands on a frame that answers no call, when it is complete. On a

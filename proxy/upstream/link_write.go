@@ -39,7 +39,7 @@ func (w *requestWriter) run() {
 		w.take()
 		for i, c := range w.dropped {
 			w.dropped[i] = nil
-			c.Sink.Lost(false, ErrDropped)
+			c.lost(w.link, false, ErrDropped)
 		}
 		w.dropped = w.dropped[:0]
 		if err := w.flush(); err != nil {

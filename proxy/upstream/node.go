@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"leash/internal/guard"
 )
 
 // Liveness: a PING a second; a node that says nothing for suspectAfter is
@@ -52,7 +54,7 @@ func (n *Node) Link(lane Lane) *Link {
 	if l == nil {
 		l = newLink(n, lane)
 		n.links[lane] = l
-		if !n.up.start(func() { l.run(n.ctx) }) {
+		if !n.up.start("link", func() { l.run(n.ctx) }) {
 			l.closing, l.dead = ErrClosed, true
 		}
 	}
@@ -180,16 +182,18 @@ func (n *Node) listen(conn net.Conn) error {
 	var heard atomic.Int64 // since start, monotonic
 	start := time.Now()
 	ended := make(chan error, 1)
-	stop := context.AfterFunc(n.ctx, func() { conn.Close() })
+	stop := context.AfterFunc(n.ctx, guard.Func(n.up.log, "end of a node", func() { conn.Close() }))
 	defer stop()
 	var asked atomic.Int64 // when the last PING was sent, 0 once it has been answered
 	go func() {
-		ended <- readAll(conn, func() {
-			now := int64(time.Since(start))
-			heard.Store(now)
-			if sent := asked.Swap(0); sent != 0 {
-				n.measured(time.Duration(now - sent))
-			}
+		ended <- guard.Call(n.up.log, "liveness reader", func() error {
+			return readAll(conn, func() {
+				now := int64(time.Since(start))
+				heard.Store(now)
+				if sent := asked.Swap(0); sent != 0 {
+					n.measured(time.Duration(now - sent))
+				}
+			})
 		})
 	}()
 

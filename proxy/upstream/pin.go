@@ -53,7 +53,7 @@ func (n *Node) Pin(lane Lane, stray func(frame []byte)) *Link {
 		n.pins.all, n.pins.idle = make(map[*Link]struct{}), make(map[Lane][]idleLink)
 	}
 	n.pins.all[l] = struct{}{}
-	if !n.up.start(func() { l.live(n.ctx) }) {
+	if !n.up.start("private link", func() { l.live(n.ctx) }) {
 		delete(n.pins.all, l)
 		l.closing, l.dead = ErrClosed, true
 	}

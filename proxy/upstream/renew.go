@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/internal/guard"
 )
 
 // renewalTime is for how long Renew waits.
@@ -58,7 +60,9 @@ func (u *Upstream) Settled(ctx context.Context, t *Topology) (bool, error) {
 	nodes := t.Holders()
 	answers := make(chan error, len(nodes))
 	for _, n := range nodes {
-		go func() { answers <- u.confirm(ctx, t, n) }()
+		go func() {
+			answers <- guard.Call(u.log, "question for slots", func() error { return u.confirm(ctx, t, n) })
+		}()
 	}
 	settled := true
 	var failed error

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/internal/guard"
 )
 
 // Denied says what Redis would not let a user do.
@@ -111,7 +113,9 @@ func (q question) askAll(ctx context.Context, nodes []keysOfNode) error {
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
 	for i, n := range nodes {
-		wg.Go(func() { errs[i] = q.ask(soon, n.client, n.keys) })
+		wg.Go(func() {
+			errs[i] = guard.Call(nil, "question for rights", func() error { return q.ask(soon, n.client, n.keys) })
+		})
 	}
 	wg.Wait()
 	stand := -1

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/internal/guard"
 )
 
 // Sentinels (https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/)
@@ -118,9 +120,13 @@ func (u *Upstream) askSentinels(ctx context.Context) (newest sentinelView, err e
 	answers := make(chan answer, len(u.sentinels.addrs))
 	asked := 0
 	for _, addr := range u.sentinels.addrs {
-		if u.start(func() {
-			v, err := u.askSentinel(ctx, addr)
-			answers <- answer{v, err}
+		if u.start("question to a sentinel", func() {
+			var a answer
+			a.err = guard.Call(u.log, "question to a sentinel", func() (err error) {
+				a.view, err = u.askSentinel(ctx, addr)
+				return err
+			})
+			answers <- a
 		}) {
 			asked++
 		}
@@ -210,7 +216,7 @@ func (u *Upstream) watchSentinels() {
 			continue
 		}
 		ctx, stop := context.WithCancel(u.ctx)
-		if u.start(func() { u.listenSentinel(ctx, addr) }) {
+		if u.start("sentinel listener", func() { u.listenSentinel(ctx, addr) }) {
 			s.watched[addr] = stop
 		} else {
 			stop()

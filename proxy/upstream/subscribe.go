@@ -17,9 +17,10 @@ func (u *Upstream) Dial(ctx context.Context, n *Node, lane Lane) (net.Conn, erro
 }
 
 // Go runs f as one of the goroutines that Run waits for; false when the
-// Upstream has stopped. f ends when ctx, which it gets, is done.
-func (u *Upstream) Go(f func(ctx context.Context)) bool {
-	return u.start(func() { f(u.ctx) })
+// Upstream has stopped. f ends when ctx, which it gets, is done. When f panics it
+// is started again.
+func (u *Upstream) Go(what string, f func(ctx context.Context)) bool {
+	return u.start(what, func() { f(u.ctx) })
 }
 
 // Suspect reports whether the node has been silent or out of reach for some

@@ -28,6 +28,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/internal/guard"
 )
 
 // Config says where Redis is and how patient to be with it. Not changed after New.
@@ -139,9 +141,9 @@ func (u *Upstream) OnSwitch(f func()) { u.onSwitch = f }
 // Then it closes every link and returns when all has ended. Connect comes first.
 func (u *Upstream) Run(ctx context.Context) error {
 	defer u.end()
-	u.start(u.watchAuth)
+	u.start("watch of authentication", u.watchAuth)
 	if u.ReadsReplicas() && u.cfg.Mode == "cluster" {
-		u.start(u.watchMoves)
+		u.start("watch of moving slots", u.watchMoves)
 	}
 	regular, least := refreshInterval, minRefresh
 	if u.followsSentinels() {
@@ -158,7 +160,7 @@ func (u *Upstream) Run(ctx context.Context) error {
 		case <-u.refreshing:
 		case <-u.sentinels.urgent:
 		}
-		err := u.discover(ctx)
+		err := u.refresh(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
 			u.log.Warn("topology refresh failed", "err", err)
 		}
@@ -171,6 +173,11 @@ func (u *Upstream) Run(ctx context.Context) error {
 			u.Refresh()
 		}
 	}
+}
+
+// refresh is discover, guarded: what a node says must not end the loop.
+func (u *Upstream) refresh(ctx context.Context) error {
+	return guard.Call(u.log, "topology refresh", func() error { return u.discover(ctx) })
 }
 
 // watchAuth asks every probeInterval whether clients must authenticate.
@@ -200,15 +207,19 @@ func (u *Upstream) end() {
 }
 
 // start runs f as one of the goroutines that end waits for; false when the
-// Upstream has stopped.
-func (u *Upstream) start(f func()) bool {
+// Upstream has stopped. When f panics it is started again.
+func (u *Upstream) start(what string, f func()) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.stopped {
 		return false
 	}
-	u.running.Go(f)
+	u.startLocked(what, f)
 	return true
+}
+
+func (u *Upstream) startLocked(what string, f func()) {
+	u.running.Go(func() { guard.Repeat(u.ctx, u.log, what, f) })
 }
 
 // Topology returns the newest snapshot.
@@ -364,7 +375,7 @@ func (u *Upstream) node(addr string) *Node {
 	n.ctx, n.cancel = context.WithCancelCause(u.ctx)
 	u.nodes[addr] = n
 	if !u.stopped {
-		u.running.Go(n.watch)
+		u.startLocked("liveness", n.watch)
 	}
 	return n
 }

@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"fmt"
-	"time"
 )
 
 // Urgent sends one command on a connection made for it, in the lane of a
@@ -19,7 +18,7 @@ func (n *Node) Urgent(ctx context.Context, lane Lane, command []byte) ([]byte, e
 		return nil, fmt.Errorf("%s: %w", n.Addr, err)
 	}
 	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	stop := endWith(ctx, conn)
 	defer stop()
 	reply, err := roundTrip(conn, command)
 	if err != nil {
