@@ -47,9 +47,10 @@ type Carrier struct {
 	name    string // "<leash uuid>:<id>.<n>"; n is never used again
 	host    Host
 
-	db       int          // of the commands; belongs to whoever calls Do
-	requests atomic.Int64 // the last request's number
-	notifies atomic.Bool  // LOCK.NOTIFY is on; changed with mu held
+	db       int                       // of the commands; belongs to whoever calls Do
+	until    atomic.Pointer[time.Time] // see Until; changed with mu held
+	requests atomic.Int64              // the last request's number
+	notifies atomic.Bool               // LOCK.NOTIFY is on; changed with mu held
 
 	// mu guards the fields below, and the states of the holds.
 	mu        sync.Mutex

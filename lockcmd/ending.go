@@ -240,6 +240,7 @@ func (e *ending) resume() {
 	if !ended {
 		h.state = held
 		s.watchdog.Add(&h.watch, h.plan(e.until))
+		c.expectLocked(h, e.until)
 	}
 	c.mu.Unlock()
 	switch {

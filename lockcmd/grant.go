@@ -77,6 +77,7 @@ func (c *Carrier) hang(ctx context.Context, h *hold, id string, counts bool, unt
 	}
 	if ok {
 		s.watchdog.Add(&h.watch, h.plan(until))
+		c.expectLocked(h, until)
 	}
 	if ok && fresh {
 		s.index(h) // last: from now on news of it is heeded

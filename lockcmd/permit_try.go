@@ -199,6 +199,7 @@ func (c *Carrier) hangAll(ctx context.Context, holds []*hold, until []time.Time)
 		c.takeLocked(h)
 		s.stats.holds.Add(1)
 		s.watchdog.Add(&h.watch, h.plan(until[i]))
+		c.expectLocked(h, until[i])
 		c.greetLocked(h)
 		s.index(h) // last: from now on news of it is heeded
 	}

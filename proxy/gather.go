@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"sync/atomic"
+	"time"
 
 	"leash/proxy/upstream"
 )
@@ -87,6 +88,12 @@ func (a *answer) Lost(written bool, _ error) {
 
 // Dropped implements upstream.Sink.
 func (a *answer) Dropped() bool { return a.of.session.killed.Load() }
+
+// Until implements upstream.Sink.
+func (a *answer) Until() *time.Time { return a.of.session.holdsUntil() }
+
+// Overdue implements upstream.Sink.
+func (a *answer) Overdue() { a.of.session.settleHolds() }
 
 func (g *gathering) finished() {
 	if g.left.Add(-1) == 0 {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -162,6 +163,23 @@ func lockReplyRESP3(reply []byte, isMap bool) []byte {
 		rest = rest[used:]
 	}
 	return b
+}
+
+// holdsUntil is until when the session's locks are safe as far as is known; nil
+// when it has none. It takes no lock.
+func (s *session) holdsUntil() *time.Time {
+	if carrier := s.carrier.Load(); carrier != nil {
+		return carrier.Until()
+	}
+	return nil
+}
+
+// settleHolds looks again until when they are safe, and ends the session if one
+// of them is over.
+func (s *session) settleHolds() {
+	if carrier := s.carrier.Load(); carrier != nil {
+		carrier.Settle()
+	}
 }
 
 // host is the session as its carrier sees it.

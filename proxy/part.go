@@ -134,6 +134,13 @@ func (p *part) pass(b []byte, done bool) upstream.Flusher {
 // Dropped implements upstream.Sink: a session that lost a lock sends nothing more.
 func (p *part) Dropped() bool { return p.call.session.killed.Load() }
 
+// Until implements upstream.Sink: behind the end of a lock that the session
+// believes in nothing more is sent (rule R27).
+func (p *part) Until() *time.Time { return p.call.session.holdsUntil() }
+
+// Overdue implements upstream.Sink.
+func (p *part) Overdue() { p.call.session.settleHolds() }
+
 // Lost implements upstream.Sink.
 func (p *part) Lost(written bool, cause error) {
 	s := p.call.session

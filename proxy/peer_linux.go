@@ -56,6 +56,15 @@ func (c *conn) acknowledged() (unacked bool, ackAge time.Duration) {
 	return unacked, ackAge
 }
 
+// hasUnread reports whether bytes of the client wait in the socket.
+func (c *conn) hasUnread() (some bool) {
+	_ = c.raw.Control(func(fd uintptr) {
+		n, err := unix.IoctlGetInt(int(fd), unix.SIOCINQ)
+		some = err == nil && n > 0
+	})
+	return some
+}
+
 // peerGone asks the socket whether the peer has closed (io.EOF) or reset
 // (ECONNRESET) the connection, however much unread data lies before that; nil
 // when it has not.

@@ -17,4 +17,6 @@ func (c *conn) setKeepAlive(tight bool) {
 
 func (c *conn) acknowledged() (unacked bool, ackAge time.Duration) { return false, 0 }
 
+func (c *conn) hasUnread() bool { return false }
+
 func (c *conn) peerGone() error { return nil }

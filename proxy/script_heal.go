@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"strings"
+	"time"
 
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -87,3 +88,9 @@ func (l *reload) Lost(bool, error) {}
 
 // Dropped implements upstream.Sink.
 func (l *reload) Dropped() bool { return l.session.killed.Load() }
+
+// Until implements upstream.Sink.
+func (l *reload) Until() *time.Time { return l.session.holdsUntil() }
+
+// Overdue implements upstream.Sink.
+func (l *reload) Overdue() { l.session.settleHolds() }

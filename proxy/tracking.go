@@ -280,7 +280,7 @@ func (t *tracking) replied(n *upstream.Node, c *call) {
 }
 
 // ignored is the sink of commands whose replies nobody needs.
-type ignored struct{}
+type ignored struct{ upstream.Unlimited }
 
 func (ignored) Reply([]byte, bool) upstream.Flusher { return nil }
 func (ignored) Lost(bool, error)                    {}

@@ -4,6 +4,7 @@ import "context"
 
 // asked is the sink of a command that Leash itself sends on a link.
 type asked struct {
+	Unlimited
 	ended chan struct{} // closed when reply and err are complete
 	reply []byte
 	err   error

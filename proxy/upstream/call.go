@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"errors"
+	"time"
 
 	"leash/internal/guard"
 )
@@ -58,7 +59,23 @@ type Sink interface {
 	// Dropped is asked before the command is written; true means that nobody
 	// wants it executed any more.
 	Dropped() bool
+	// Until is asked as well: the time from which the command must not be
+	// written any more; nil means that there is none. What it points to does
+	// not change.
+	Until() *time.Time
+	// Overdue says that this time has come with the command unwritten. Its
+	// answer to Dropped, or to Until, is another one afterwards.
+	Overdue()
 }
+
+// Unlimited is embedded in sinks whose commands may be written at any time.
+type Unlimited struct{}
+
+// Until implements Sink.
+func (Unlimited) Until() *time.Time { return nil }
+
+// Overdue implements Sink.
+func (Unlimited) Overdue() {}
 
 // Flusher passes on what sinks have gathered; it must not block.
 type Flusher interface{ Flush() }

@@ -126,6 +126,7 @@ func startUpstream(t *testing.T, addr string, patience time.Duration) *Upstream 
 
 // sink is a test's call: what came of it, in order of arrival among its kind.
 type sink struct {
+	Unlimited
 	name    string
 	results chan<- result
 	reply   []byte

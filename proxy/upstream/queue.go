@@ -1,5 +1,7 @@
 package upstream
 
+import "slices"
+
 // queue is a first-in first-out list of calls that keeps its memory.
 type queue struct {
 	calls []*Call
@@ -29,4 +31,9 @@ func (q *queue) pop() *Call {
 		q.calls, q.head = q.calls[:0], 0
 	}
 	return c
+}
+
+// putBack puts calls before all others, in their order.
+func (q *queue) putBack(calls []*Call) {
+	q.calls, q.head = slices.Concat(calls, q.calls[q.head:]), 0
 }

@@ -111,6 +111,7 @@ func (l *Link) prepare() {
 // scriptCall is one script on its way.
 type scriptCall struct {
 	Call
+	Unlimited
 	pool  *callPool
 	link  *Link
 	state atomic.Int32
