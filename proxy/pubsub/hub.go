@@ -22,6 +22,8 @@ type hub struct {
 	later    time.Time // when refused subscriptions of Leash's own are tried again; zero: there are none
 	backoff  map[*upstream.Node]*backoff
 	victims  []victim
+
+	refusals, badCredentials damper
 }
 
 // entry is something that is listened to. It stays while anybody does, or asks
@@ -30,11 +32,14 @@ type entry struct {
 	hub       *hub
 	kind      Kind
 	name      string
-	keyspace  bool      // wanted at every master
-	source    *line     // whose messages count, but for keyspace events; nil: none has it
-	wanted    int       // requests under way
-	notBefore time.Time // it is not tried again, for Redis refused it
-	clients   int       // of the receivers
+	keyspace  bool           // wanted at every master
+	source    *line          // whose messages count, but for keyspace events; nil: none has it
+	node      *upstream.Node // of the last source; nil: there was none
+	history   history        // of what was handed out
+	repeats   repeats        // what source may bring again
+	wanted    int            // requests under way
+	notBefore time.Time      // it is not tried again, for Redis refused it
+	clients   int            // of the receivers
 	receivers map[receiver]struct{}
 }
 
@@ -203,7 +208,7 @@ func (h *hub) homeLocked() *line {
 func (h *hub) newHomeLocked(not *upstream.Node) *line {
 	var candidates []*upstream.Node
 	for _, other := range h.x.hubs {
-		if other.home != nil && slices.Contains(h.topology.Masters(), other.home.node) {
+		if other.home != nil && h.x.up.Hears(other.home.node) {
 			candidates = append(candidates, other.home.node)
 		}
 	}

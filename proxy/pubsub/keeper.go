@@ -89,15 +89,17 @@ func (h *hub) end() {
 }
 
 // adoptLocked takes over a new topology, and another home when the present one
-// is no master any more or is silent.
+// has left or is silent. One that has become a replica stays: a cluster's
+// messages reach every node.
 func (h *hub) adoptLocked(t *upstream.Topology) {
 	if t != h.topology {
 		h.topology, h.dirty = t, true
+		h.promoteLocked()
 	}
 	if h.home == nil {
 		return
 	}
-	if n := h.home.node; !slices.Contains(t.Masters(), n) || n.Suspect() {
+	if n := h.home.node; !h.x.up.Hears(n) || n.Suspect() {
 		if other := h.newHomeLocked(n); other != nil {
 			h.home, h.dirty = other, true
 		}
@@ -154,7 +156,7 @@ func (h *hub) placedLocked(r *request) {
 		}
 	default:
 		if e := h.entries[r.kind][r.names[0]]; e != nil {
-			h.x.log.Warn("redis refuses a subscription", "user", h.lane.User, "err", string(bytes.TrimSpace(r.refusal)))
+			h.refusals.warnLocked(h, "redis refuses a subscription", "kind", e.kind.Joined(), "channel", e.name, "err", string(bytes.TrimSpace(r.refusal)))
 			h.refuseLocked(e, "subscription refused: "+string(bytes.TrimSpace(r.refusal[1:])))
 		}
 	}

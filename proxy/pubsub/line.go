@@ -40,6 +40,7 @@ type line struct {
 	heard atomic.Int64 // when Redis last said something, since began; atomic
 
 	receivers []receiver // of the message being handed out; of the reader
+	readAt    time.Time  // when the reader read last; of the reader
 
 	began   time.Time // immutable
 	out     []byte    // commands to be written
@@ -48,6 +49,7 @@ type line struct {
 	state   [kinds]map[string]state // by name; none for what Redis does not have
 	idle    time.Time               // since when nothing is on it; zero: something is
 	over    bool
+	master  bool // the node is a master, and its keyspace events count
 }
 
 // state is what is known of a subscription on a line.
@@ -68,6 +70,7 @@ type request struct {
 	join    bool
 	kind    Kind
 	names   []string
+	asked   time.Time
 	had     int            // names that were confirmed
 	refusal []byte         // the error that answered it
 	lost    error          // why there was no answer
@@ -76,7 +79,7 @@ type request struct {
 }
 
 func newLine(h *hub, n *upstream.Node) *line {
-	l := &line{hub: h, node: n, wake: make(chan struct{}, 1), began: time.Now()}
+	l := &line{hub: h, node: n, wake: make(chan struct{}, 1), began: time.Now(), master: h.isMasterLocked(n)}
 	for kind := range l.state {
 		l.state[kind] = make(map[string]state)
 	}
@@ -103,7 +106,7 @@ func (l *line) leaveLocked(kind Kind, names []string) *request {
 }
 
 func (l *line) submitLocked(r *request) *request {
-	r.line, r.done = l, make(chan struct{})
+	r.line, r.asked, r.done = l, time.Now(), make(chan struct{})
 	if l.over {
 		l.finishLocked(r, errNoUse)
 		return r
@@ -222,9 +225,7 @@ func (l *line) ping() {
 // end settles what was under way and lets the hub go on without the line.
 func (l *line) end(cause error, wasUp bool) {
 	h, x := l.hub, l.hub.x
-	if errors.Is(cause, upstream.ErrRefused) {
-		x.log.Warn("redis refuses a subscriber's credential", "user", h.lane.User)
-	} else if l.ctx.Err() == nil {
+	if l.ctx.Err() == nil && !errors.Is(cause, upstream.ErrRefused) {
 		x.log.Debug("subscriber's connection ended", "node", l.node.Addr, "err", cause)
 		x.up.Refresh()
 	}
@@ -237,6 +238,7 @@ func (l *line) end(cause error, wasUp bool) {
 	}
 	l.waiting = nil
 	if errors.Is(cause, upstream.ErrRefused) {
+		h.badCredentials.warnLocked(h, "redis refuses a subscriber's credential")
 		for _, entries := range h.entries {
 			for _, e := range entries {
 				h.refuseLocked(e, "credential refused")

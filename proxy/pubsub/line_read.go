@@ -26,7 +26,8 @@ func (l *line) reader(conn net.Conn) error {
 		if err != nil {
 			return err
 		}
-		l.heard.Store(int64(time.Since(l.began)))
+		l.readAt = time.Now()
+		l.heard.Store(int64(l.readAt.Sub(l.began)))
 		filled += n
 		start := 0
 		for scanned < filled {
@@ -112,7 +113,7 @@ func (l *line) actHeld(f *frame, touched []upstream.Flusher) (_ []upstream.Flush
 func (l *line) fanOutLocked(f *frame, touched []upstream.Flusher) []upstream.Flusher {
 	h := l.hub
 	e := h.entries[f.kind][string(f.name)]
-	if e == nil || e.source != l && !l.bringsLocked(e, f) {
+	if e == nil || !e.acceptsLocked(l, f, l.readAt) {
 		return touched
 	}
 	for r := range e.receivers {
@@ -135,20 +136,6 @@ func (l *line) fanOutLocked(f *frame, touched []upstream.Flusher) []upstream.Flu
 	return touched
 }
 
-// bringsLocked reports whether a message is an event of the line's own node,
-// which no other line brings. A replica has them too, and does not count.
-func (l *line) bringsLocked(e *entry, f *frame) bool {
-	if !e.keyspace || !isKeyspace(f.channel) {
-		return false
-	}
-	for _, n := range l.hub.topology.Masters() {
-		if n == l.node {
-			return true
-		}
-	}
-	return false
-}
-
 // joinedLocked takes a confirmation.
 func (l *line) joinedLocked(f *frame) (then []func(), err error) {
 	name := string(f.name)
@@ -165,7 +152,7 @@ func (l *line) joinedLocked(f *frame) (then []func(), err error) {
 			if e.source != nil {
 				h.touchLocked() // the other line need not bring it any more
 			}
-			e.source = l
+			e.moveLocked(l, l.waiting[0].asked)
 			for r := range e.receivers {
 				if call := r.confirmed(anew); call != nil {
 					then = append(then, call)

@@ -227,13 +227,14 @@ func (u *Upstream) silentLocked(addr string) int {
 // NODES. The latter also tells of nodes that own no slot yet.
 func (u *Upstream) parseSlots(slots []redis.ClusterSlot, nodes, asked string) *Topology {
 	ranges := make([]slotRange, 0, len(slots))
-	peers := parseNodes(nodes, asked)
+	peers, members := parseNodes(nodes, asked), make(map[string]bool)
 	for _, s := range slots {
 		if len(s.Nodes) == 0 || s.Start < 0 || s.End >= SlotCount || s.Start > s.End {
 			continue
 		}
 		for _, n := range s.Nodes {
-			if addr := completeAddr(n.Addr, asked); !slices.Contains(peers, addr) {
+			addr := completeAddr(n.Addr, asked)
+			if members[addr] = true; !slices.Contains(peers, addr) {
 				peers = append(peers, addr)
 			}
 		}
@@ -246,16 +247,17 @@ func (u *Upstream) parseSlots(slots []redis.ClusterSlot, nodes, asked string) *T
 		}
 		ranges = append(ranges, r)
 	}
+	t := clusterOf(ranges)
+	for _, addr := range slotless(nodes, asked) {
+		t.slotless = append(t.slotless, u.node(addr))
+		members[addr] = true
+	}
 	u.mu.Lock()
-	u.peers = peers
+	u.peers, u.members = peers, members
 	maps.DeleteFunc(u.mute, func(addr string, _ bool) bool {
 		return !slices.Contains(peers, addr) && !slices.Contains(u.cfg.Addrs, addr)
 	})
 	u.mu.Unlock()
-	t := clusterOf(ranges)
-	for _, addr := range slotless(nodes, asked) {
-		t.slotless = append(t.slotless, u.node(addr))
-	}
 	return t
 }
 

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,4 +37,19 @@ func (u *Upstream) HasShardedChannels() bool {
 	major, _, _ := strings.Cut(u.version, ".")
 	n, err := strconv.Atoi(major)
 	return err == nil && n >= 7
+}
+
+// Hears reports whether a node gets what is published: a master, or a replica that a cluster says is
+// well. It keeps the node from being closed for a while, so that a subscriber may stay there.
+func (u *Upstream) Hears(n *Node) bool {
+	if slices.Contains(u.Topology().masters, n) {
+		return true
+	}
+	u.mu.Lock()
+	member := u.members[n.Addr] && u.nodes[n.Addr] == n
+	u.mu.Unlock()
+	if member {
+		n.use()
+	}
+	return member
 }

@@ -76,6 +76,7 @@ type Upstream struct {
 	mu       sync.Mutex
 	nodes    map[string]*Node
 	peers    []string        // every address that may know the topology
+	members  map[string]bool // of a cluster: the addresses of its masters and replicas that are well
 	mute     map[string]bool // those that did not answer when they were asked last
 	sessions map[Lane]int
 	users    map[string]int // sessions of each user, whatever the lane

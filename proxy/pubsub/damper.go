@@ -1,0 +1,33 @@
+package pubsub
+
+import (
+	"cmp"
+	"time"
+)
+
+// warnEvery is how often a hub repeats a warning.
+const warnEvery = time.Minute
+
+// damper logs a warning at most once per warnEvery, and then says how often it was left out. The
+// zero value is ready.
+type damper struct {
+	last    time.Time
+	skipped int
+}
+
+// warnLocked logs a warning about a hub's user. What is logged is kept for the keeper, which logs
+// without mu.
+func (d *damper) warnLocked(h *hub, message string, attrs ...any) {
+	now := time.Now()
+	if !d.last.IsZero() && now.Sub(d.last) < warnEvery {
+		d.skipped++
+		return
+	}
+	attrs = append([]any{"user", cmp.Or(h.lane.User, "default")}, attrs...)
+	if d.skipped > 0 {
+		attrs = append(attrs, "more", d.skipped)
+	}
+	d.last, d.skipped = now, 0
+	h.victims = append(h.victims, func() { h.x.log.Warn(message, attrs...) })
+	h.kickLocked()
+}

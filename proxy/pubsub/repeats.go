@@ -1,0 +1,142 @@
+package pubsub
+
+import (
+	"hash/maphash"
+	"time"
+
+	"leash/proxy/upstream"
+)
+
+// The nodes of a cluster get a message one after the other. So when the subscription of an entry
+// moves to another node, that node may bring messages again that the earlier one has brought.
+// Messages have no names: an entry remembers what was handed out lately, by its hash, and leaves out
+// as many equal ones after the change. A message that somebody publishes again with the same bytes
+// right then may be lost, but none comes twice.
+const (
+	repeatWindow = time.Second // how much later than another node a node may bring a message
+	maxSightings = 1 << 15     // at most so many messages are remembered, twice
+)
+
+var digestSeed = maphash.MakeSeed()
+
+// sighting is a message that was handed out.
+type sighting struct {
+	digest uint64 // of its frame
+	at     time.Time
+}
+
+// history is what an entry has handed out in the last repeatWindow, or somewhat more.
+type history struct {
+	recent, older []sighting
+	since         time.Time // of the oldest of recent
+}
+
+// note adds a message.
+func (h *history) note(digest uint64, now time.Time) {
+	if now.Sub(h.since) > repeatWindow || len(h.recent) >= maxSightings {
+		spare := h.older[:0]
+		if cap(spare) > 4*len(h.recent)+64 {
+			spare = nil
+		}
+		h.older, h.recent, h.since = h.recent, spare, now
+	}
+	h.recent = append(h.recent, sighting{digest, now})
+}
+
+// after counts the messages that were handed out after a time.
+func (h *history) after(t time.Time) map[uint64]int {
+	counts := make(map[uint64]int)
+	for _, list := range [][]sighting{h.older, h.recent} {
+		for _, s := range list {
+			if s.at.After(t) {
+				counts[s.digest]++
+			}
+		}
+	}
+	return counts
+}
+
+// repeats are messages that the node of an entry's subscription may bring although another node
+// has brought them. The zero value has none.
+type repeats struct {
+	left  map[uint64]int // by digest
+	until time.Time
+}
+
+// take reports whether a message is one of them, and counts it.
+func (r *repeats) take(digest uint64, now time.Time) bool {
+	if r.left == nil {
+		return false
+	}
+	if now.After(r.until) {
+		r.left = nil
+		return false
+	}
+	if r.left[digest] == 0 {
+		return false
+	}
+	r.left[digest]--
+	return true
+}
+
+// moveLocked makes l the line whose messages count. asked is when Redis was asked for the
+// subscription there.
+func (e *entry) moveLocked(l *line, asked time.Time) {
+	if e.node != nil && e.node != l.node && e.mayRepeatLocked() {
+		e.repeats = repeats{e.history.after(asked.Add(-repeatWindow)), time.Now().Add(repeatWindow)}
+	}
+	e.source, e.node = l, l.node
+}
+
+// mayRepeatLocked reports whether another node can bring what e.node has brought. A message of a
+// sharded channel reaches the owner of the slot and its replicas. While the owner is a master
+// still, the slot has gone to a node that has none of these messages.
+func (e *entry) mayRepeatLocked() bool {
+	return e.hub.topology.Cluster() && !(e.kind == Shard && e.hub.isMasterLocked(e.node))
+}
+
+// acceptsLocked reports whether a message that l has brought at now is to be handed out. A cluster's
+// keyspace events count from each master, for no node passes them on. A replica has those of its
+// master too; they do not count.
+func (e *entry) acceptsLocked(l *line, f *frame, now time.Time) bool {
+	if !e.hub.topology.Cluster() {
+		return e.source == l
+	}
+	if f.kind != Shard && isKeyspace(f.channel) {
+		return l.master
+	}
+	if e.source != l {
+		return false
+	}
+	digest := maphash.Bytes(digestSeed, f.raw)
+	if e.repeats.take(digest, now) {
+		return false
+	}
+	e.history.note(digest, now)
+	return true
+}
+
+func (h *hub) isMasterLocked(n *upstream.Node) bool {
+	for _, m := range h.topology.Masters() {
+		if m == n {
+			return true
+		}
+	}
+	return false
+}
+
+// promoteLocked brings up to date which lines lead to masters. The events of a node that has become
+// one count from its answer to a PING on: those before it are of the time when it was a replica, and
+// its master's line has brought them.
+func (h *hub) promoteLocked() {
+	for _, l := range h.lines {
+		switch master := h.isMasterLocked(l.node); {
+		case !master:
+			l.master = false
+		case !l.master:
+			l.submitLocked(&request{ping: true, after: func(r *request) {
+				l.master = r.lost == nil && h.isMasterLocked(l.node)
+			}})
+		}
+	}
+}

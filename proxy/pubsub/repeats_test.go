@@ -1,0 +1,214 @@
+package pubsub
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// TestNoMessageComesTwiceWhenTheHomeNodeChanges has the next home get a message after it got the
+// subscription, though the present home has brought the message before.
+func TestNoMessageComesTwiceWhenTheHomeNodeChanges(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: time.Minute})
+	x := startExchange(t, cluster.Addrs())
+	c := x.client(t)
+	c.join(Pattern, "__key*") // has a connection to each master
+	c.join(Channel, "news")
+	c.join(Pattern, "n?ws")
+	eventually(t, "each master has the pattern", func() bool { return x.Stats().Subscriptions == 5 })
+	for round := range 3 {
+		home := homeOf(t, x, cluster)
+		next := cluster.Nodes[(slices.Index(cluster.Nodes, home)+1)%3]
+		if err := next.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		defer next.Resume()
+		x.mu.Lock()
+		h := x.hubs[""]
+		var l *line
+		for n, other := range h.lines {
+			if n.Addr == next.Announced() {
+				l = other
+			}
+		}
+		h.home = l
+		h.touchLocked()
+		x.mu.Unlock()
+		eventually(t, "the next home is asked", func() bool {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			return l.state[Channel]["news"] == asked && l.state[Pattern]["n?ws"] == asked && len(l.out) == 0
+		})
+		once := fmt.Sprint("once", round)
+		ask(t, home.Server, "PUBLISH", "news", once)
+		eventually(t, "the present home brings the message", func() bool { return count(c.messages(), "news "+once) == 2 })
+		if err := next.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		last := fmt.Sprint("last", round)
+		eventually(t, "the subscriptions have moved", func() bool {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			return h.entries[Channel]["news"].source == l && h.entries[Pattern]["n?ws"].source == l
+		})
+		ask(t, home.Server, "PUBLISH", "news", last)
+		eventually(t, "the next home brings messages", func() bool { return count(c.messages(), "news "+last) == 2 })
+		if n := count(c.messages(), "news "+once); n != 2 {
+			t.Errorf("a channel and a pattern have brought a message %d times", n)
+		}
+	}
+}
+
+func count(all []string, one string) (n int) {
+	for _, m := range all {
+		if m == one {
+			n++
+		}
+	}
+	return n
+}
+
+// TestSubscribersStayAtAHomeThatBecomesAReplica: a cluster's messages reach replicas too, so a planned
+// failover costs subscribers nothing.
+func TestSubscribersStayAtAHomeThatBecomesAReplica(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
+	x := startExchange(t, cluster.Addrs())
+	c := x.client(t)
+	c.join(Channel, "news", "__keyevent@0__:set")
+	home := homeOf(t, x, cluster)
+	slot := slotOf(t, home)
+	replica := cluster.ReplicaOf(slot)
+	ctx, stop := context.WithCancel(t.Context())
+	var publishing sync.WaitGroup
+	published := 0
+	publishing.Go(func() {
+		for ctx.Err() == nil {
+			ask(t, cluster.Nodes[published%len(cluster.Nodes)].Server, "PUBLISH", "news", fmt.Sprint(published))
+			published++
+			<-time.After(time.Millisecond) // some hundred a second
+		}
+	})
+	if err := cluster.Failover(replica); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "events of the new master are asked for", func() bool {
+		x.up.Refresh()
+		return held(t, "NUMSUB", "__keyevent@0__:set", replica.Server) == 1
+	})
+	stop()
+	publishing.Wait()
+	c.await(fmt.Sprint("news ", published-1))
+	if now := homeOf(t, x, cluster); now != home {
+		t.Error("the home has changed")
+	}
+	for i := range published {
+		if n := count(c.messages(), fmt.Sprint("news ", i)); n != 1 {
+			t.Errorf("message %d of %d has come %d times", i, published, n)
+		}
+	}
+	for _, n := range servers(cluster.Nodes) {
+		ask(t, n, "CONFIG", "SET", "notify-keyspace-events", "KEA")
+	}
+	key := redistest.KeyIn(slot, "k")
+	eventually(t, "an event of the new master is heard", func() bool {
+		ask(t, replica.Server, "SET", key, "v")
+		return count(c.messages(), "__keyevent@0__:set "+key) > 0
+	})
+	before := count(c.messages(), "__keyevent@0__:set "+key)
+	for range 10 {
+		ask(t, replica.Server, "SET", key, "v")
+	}
+	ask(t, replica.Server, "WAIT", "1", "10000") // the replica, which is home, has executed all
+	ask(t, replica.Server, "PUBLISH", "news", "end")
+	c.await("news end")
+	if n := count(c.messages(), "__keyevent@0__:set "+key) - before; n != 10 {
+		t.Errorf("10 events have come as %d", n)
+	}
+}
+
+// TestNoMessageComesTwiceThroughFailovers publishes at all nodes while masters are demoted, killed and
+// come back, and subscribers' connections to Redis are killed.
+func TestNoMessageComesTwiceThroughFailovers(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
+	x := startExchange(t, cluster.Addrs())
+	c := x.client(t)
+	c.join(Channel, "news")
+	c.join(Pattern, "[n]ews")
+	slots := []int{100, 8000, 16000}
+	for _, slot := range slots {
+		c.join(Shard, redistest.KeyIn(slot, "shard"))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var publishing sync.WaitGroup
+	for i, n := range cluster.Nodes {
+		publishing.Go(func() {
+			for seq := 0; ctx.Err() == nil; seq++ {
+				m := fmt.Sprintf("%d-%d", i, seq)
+				_ = n.Client().Publish(ctx, "news", m).Err() // a node that is down loses it
+				_ = n.Client().SPublish(ctx, redistest.KeyIn(slots[i%3], "shard"), m).Err()
+				<-time.After(time.Millisecond) // some hundred a second
+			}
+		})
+	}
+	for round := range 3 {
+		home := homeOf(t, x, cluster)
+		ask(t, home.Server, "CLIENT", "KILL", "TYPE", "pubsub")
+		slot := slots[round]
+		if err := cluster.Failover(cluster.ReplicaOf(slot)); err != nil {
+			t.Error(err)
+		}
+		eventually(t, "there is a home", func() bool {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			return x.hubs[""].home != nil
+		})
+	}
+	home := homeOf(t, x, cluster)
+	if err := home.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "there is another home", func() bool {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		h := x.hubs[""].home
+		return h != nil && h.node.Addr != home.Announced() && h.state[Channel]["news"] == joined
+	})
+	c.await("news " + again(t, cluster, home))
+	stop()
+	publishing.Wait()
+	times := make(map[string]int)
+	for _, m := range c.messages() {
+		times[m]++
+	}
+	for m, n := range times {
+		limit := 1
+		if strings.HasPrefix(m, "news ") {
+			limit = 2 // a channel and a pattern
+		}
+		if n > limit {
+			t.Errorf("%q has come %d times", m, n)
+		}
+	}
+	if len(times) < 100 {
+		t.Errorf("only %d messages have come", len(times))
+	}
+}
+
+// again publishes at a node that is not the one given.
+func again(t *testing.T, cluster *redistest.Cluster, not *redistest.Node) string {
+	t.Helper()
+	for _, n := range cluster.Nodes {
+		if n != not && n.Running() {
+			ask(t, n.Server, "PUBLISH", "news", "after")
+			return "after"
+		}
+	}
+	t.Fatal("no node runs")
+	return ""
+}
