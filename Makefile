@@ -1,5 +1,6 @@
 # Leash: `make test` is the whole check, `make build` the binary.
 #
+#   make quick                         what a change is likely to break, in a minute: no race detector, no cluster
 #   make test                          format, go.mod, vet, staticcheck, all tests under the race detector
 #   make build                         bin/leash, static, stamped with the version
 #   make interop                       client libraries in six languages through Leash, and Redisson beside it
@@ -10,19 +11,25 @@
 
 GO           ?= go
 STATICCHECK  ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
-TESTFLAGS    ?= -timeout 25m -parallel 4
+TESTFLAGS    ?= -timeout 25m -parallel 16
+QUICKFLAGS   ?= -timeout 5m -parallel 16
 BENCHFLAGS   ?=
 INTEROPFLAGS ?=
 NEMESISFLAGS ?=
 VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 .DEFAULT_GOAL := build
-.PHONY: build test lint fmt tidy vet staticcheck go-test bench interop nemesis tools clean
+.PHONY: build quick test lint fmt tidy vet staticcheck go-test bench interop nemesis tools clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X leash/internal/config.version=$(VERSION)' -o bin/leash .
 
 test: lint go-test
+
+# The quick run leaves out the tests that start whole programs, clusters or sentinels, and the slowest ones.
+quick: fmt tools
+	$(GO) vet ./...
+	$(GO) test -short $(QUICKFLAGS) $$($(GO) list ./... | grep -v -e "^leash$$" -e /bench -e /internal/interop -e /internal/leashtest)
 
 lint: fmt tidy vet staticcheck
 

@@ -44,6 +44,7 @@ func TestAcquireAndReleaseOfAPlainLock(t *testing.T) {
 }
 
 func TestR6TokensRise(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		a := connect(t, s)
@@ -83,6 +84,7 @@ func TestR6TokensRise(t *testing.T) {
 // TestR6TokensRiseWhateverTheWay: one lock's tokens rise over every way to get it, here, on another Leash and in Java, and a hold that is
 // entered again has its own. (Redisson: RedissonFencedLockTest.)
 func TestR6TokensRiseWhateverTheWay(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		last := int64(0)

@@ -18,6 +18,7 @@ func (c *conn) attach(key, owner string, token int64) {
 }
 
 func TestR4AttachMovesTheHold(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for _, where := range []*Service{s, other} {
@@ -89,6 +90,7 @@ func TestR28OnCloseExpireLeavesTheHoldForAttach(t *testing.T) {
 
 func TestR28OnCloseExpireRunsOut(t *testing.T) {
 	t.Parallel() // it waits most of the time
+	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKey()
 		a, b := connect(t, s), connect(t, s)
@@ -118,6 +120,7 @@ func TestR4AttachOfALease(t *testing.T) {
 }
 
 func TestR11TheOldCarrierFreesNothing(t *testing.T) {
+	t.Parallel()
 	for _, same := range []bool{true, false} {
 		s, straight, p := faulty(t, Config{UpstreamTimeout: 5 * time.Second})
 		where := straight
@@ -178,6 +181,7 @@ func TestR11TheOldCarrierFreesNothing(t *testing.T) {
 }
 
 func TestR7LostReplyOfAttach(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		for _, from := range []*Service{s, straight} {
@@ -238,6 +242,7 @@ func TestR7LateAttachDoesNothing(t *testing.T) {
 
 func TestR31AttachAfterTheLeashWasKilled(t *testing.T) {
 	t.Parallel() // it waits most of the time
+	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := Config{WatchdogTimeout: 3 * time.Second}
 		first, kill := mortal(t, rdb, cfg)
@@ -257,6 +262,7 @@ func TestR31AttachAfterTheLeashWasKilled(t *testing.T) {
 }
 
 func TestR26AttachFindsItsOldHoldLost(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
@@ -268,6 +274,7 @@ func TestR26AttachFindsItsOldHoldLost(t *testing.T) {
 }
 
 func TestR4AttachToAndFro(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s1, s2 := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 	a, b, key := connect(t, s1), connect(t, s2), newKey()

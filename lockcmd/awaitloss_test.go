@@ -73,6 +73,7 @@ func TestR27AwaitLossTellsTheReason(t *testing.T) {
 
 // TestAwaitLossFollowsTheHold: to another connection and another Leash; and it ends with its time, and with its client.
 func TestAwaitLossFollowsTheHold(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
@@ -147,6 +148,7 @@ func TestAwaitLossOutlivesTheConnection(t *testing.T) {
 // TestAwaitLossOfALeftHoldThatIsBroken: its connection has left it to run out, and it is broken before it has.
 func TestAwaitLossOfALeftHoldThatIsBroken(t *testing.T) {
 	t.Parallel() // it waits most of the time
+	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for where, watching := range map[string]*Service{"here": s, "on another Leash": other} {
@@ -173,6 +175,7 @@ func TestAwaitLossOfALeftHoldThatIsBroken(t *testing.T) {
 // TestAwaitLossOfALeaseOutlivesTheConnection: the lease goes on, and can be lost.
 func TestAwaitLossOfALeaseOutlivesTheConnection(t *testing.T) {
 	t.Parallel() // it waits most of the time
+	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for where, watching := range map[string]*Service{"here": s, "on another Leash": other} {
@@ -222,6 +225,7 @@ func TestAwaitLossFollowsUnheardMove(t *testing.T) {
 
 // TestR27AwaitLossAskedForTooLate: a hold that is lost, and is being released, is not said to have ended as it should.
 func TestR27AwaitLossAskedForTooLate(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
@@ -246,6 +250,7 @@ func TestR27AwaitLossAskedForTooLate(t *testing.T) {
 }
 
 func TestAwaitLossArguments(t *testing.T) {
+	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	a := connect(t, s)
 	for command, reply := range map[string]string{

@@ -12,6 +12,7 @@ import (
 // TestR27AwaitLossElsewhereHearsOfTheEnd: who waits on another Leash need not wait for its next look.
 func TestR27AwaitLossElsewhereHearsOfTheEnd(t *testing.T) {
 	t.Parallel()
+	takesLong(t)
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		carrier, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, patient)
 		for name, end := range map[string]func(a *conn, key string) string{

@@ -28,6 +28,7 @@ func breakInSteps(t *testing.T, s *Service, key string) (b *breaking, seen look)
 
 // TestR30BreakBehindARelease: the mark of a BREAK that saw the hold, and lays it when its owner has released it, is no end of it.
 func TestR30BreakBehindARelease(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, mode := range []string{"", "READ", "WRITE", "FAIR"} {
 			s, other, third, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
@@ -53,6 +54,7 @@ func TestR30BreakBehindARelease(t *testing.T) {
 
 // TestR30BreakThatNobodyAnswers: the Leash that carried the hold says nothing of its end, so nobody knows what its holder knows.
 func TestR30BreakThatNobodyAnswers(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		deaf := func(s *Service) { s.ears.news = "nowhere" }
 		s, other, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}, brief), newKey()
@@ -105,6 +107,7 @@ func TestR30BreakAndReleaseAtOnce(t *testing.T) {
 // TestR30BreakOfWhatIsBeingEnded: the holder has been told of a loss, but its lock waits to be ended. A second BREAK, or its owner through another
 // Leash, does not make the loss undone.
 func TestR30BreakOfWhatIsBeingEnded(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, mode := range []string{"", "READ", "WRITE"} {
 			s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
@@ -193,6 +196,7 @@ func TestR30BreakAndReleaseFromAfar(t *testing.T) {
 
 // TestR30BreakOfALeaseThatEnds: a lease that is over by itself, before BREAK has ended it, was free, as a rule: it is never waited for.
 func TestR30BreakOfALeaseThatEnds(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for _, mode := range []string{"", "READ", "WRITE"} {
@@ -224,6 +228,7 @@ func TestR30BreakOfALeaseThatEnds(t *testing.T) {
 // TestR30ReleaseOfWhatIsLostFreesTheLock: a hold that its holder was told of as lost, though Redis has it, ends when its owner releases it through
 // another Leash. The answer is that it held none.
 func TestR30ReleaseOfWhatIsLostFreesTheLock(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, mode := range []string{"", "READ", "WRITE"} {
 			s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
@@ -245,6 +250,7 @@ func TestR30ReleaseOfWhatIsLostFreesTheLock(t *testing.T) {
 
 // TestR30ForcedBreakIsFinal: who waits for the loss of a hold that BREAK has ended past its Leash need not wait for that one.
 func TestR30ForcedBreakIsFinal(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		deaf := func(s *Service) { s.ears.news = "nowhere" }
 		for _, mode := range []string{"", "READ", "WRITE"} {

@@ -96,6 +96,7 @@ func (p *person) disbelieve() {
 // while connections to Redis break. Nobody may get the lock before its holder has been told.
 func TestR27BreakAttachAndFaults(t *testing.T) {
 	t.Parallel()
+	takesLong(t)
 	cfg := Config{WatchdogTimeout: time.Second, UpstreamTimeout: time.Second}
 	one, straight, p := faulty(t, cfg, brief)
 	two := leash(t, dialServer(t, p.Addr()), cfg, brief)

@@ -12,6 +12,7 @@ import (
 )
 
 func TestR30BreakTellsTheHolderFirst(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for _, where := range []*Service{s, other} {
@@ -40,6 +41,7 @@ func TestR30BreakTellsTheHolderFirst(t *testing.T) {
 }
 
 func TestR30BreakWithOnLossError(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for _, where := range []*Service{s, other} {
@@ -57,6 +59,7 @@ func TestR30BreakWithOnLossError(t *testing.T) {
 }
 
 func TestR30BreakForcesWhatNobodyConfirms(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		deaf := func(s *Service) { s.ears.news = "nowhere" }
 		s, other, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}, patient, brief), newKey()
@@ -82,6 +85,7 @@ func TestR30BreakForcesWhatNobodyConfirms(t *testing.T) {
 }
 
 func TestR30BreakOfRedissonsHold(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key, ctx := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient), newKey(), context.Background()
 		rdb.HSet(ctx, key, "0a1b:7", "2")
@@ -96,6 +100,7 @@ func TestR30BreakOfRedissonsHold(t *testing.T) {
 }
 
 func TestR30BreakOfReadersAndWriters(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		a, b, c, w := connect(t, s), connect(t, other), connect(t, other), connect(t, s)
@@ -126,6 +131,7 @@ func TestR30BreakOfReadersAndWriters(t *testing.T) {
 }
 
 func TestR30BreakFollowsAHoldThatMoves(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	deaf := func(s *Service) { s.ears.news = "nowhere" }
 	s, other, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}), newKey()
@@ -139,6 +145,7 @@ func TestR30BreakFollowsAHoldThatMoves(t *testing.T) {
 }
 
 func TestR30BreakOfWhatIsReleasedIsNoLoss(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	deaf := func(s *Service) { s.ears.news = "nowhere" }
 	s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, deaf), leash(t, rdb, Config{}), newKey()
@@ -160,6 +167,7 @@ func TestR30BreakOfWhatIsReleasedIsNoLoss(t *testing.T) {
 }
 
 func TestR30ForgedNewsBreaksNothing(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{}), newKey()
 	a := connect(t, s)
@@ -210,6 +218,7 @@ func TestR7LostReplyOfBreak(t *testing.T) {
 }
 
 func TestR30UnansweredBreak(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
 	a, b, key := connect(t, s), connect(t, s), newKey()
 	a.token(key)
@@ -241,6 +250,7 @@ func TestR13BreakPassesAtMaxmemory(t *testing.T) {
 }
 
 func TestR30BreakGoesOnThoughTheBreakerWasKilled(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		breaker, kill := mortal(t, rdb, Config{})

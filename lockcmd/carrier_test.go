@@ -10,6 +10,7 @@ import (
 )
 
 func TestR11CarrierNamesAreNeverUsedAgain(t *testing.T) {
+	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	for range 100 {
 		key := newKey()
@@ -27,6 +28,7 @@ func TestR11CarrierNamesAreNeverUsedAgain(t *testing.T) {
 }
 
 func TestR11ReleaseOfAnEndedCarrierLeavesTheNextOneAlone(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Minute})
 	a, key := connect(t, s), newKey()
 	a.token(key, "OWNER", "x")
@@ -47,6 +49,7 @@ func TestR11ReleaseOfAnEndedCarrierLeavesTheNextOneAlone(t *testing.T) {
 
 // TestNewestIsOfTheConnectionAndTheKey, whether its holds or those of the key are looked through.
 func TestNewestIsOfTheConnectionAndTheKey(t *testing.T) {
+	t.Parallel()
 	s := idleService(t)
 	a, b, until := connect(t, s), connect(t, s), time.Now().Add(time.Minute)
 	take := func(c *conn, key string, db int) *hold {

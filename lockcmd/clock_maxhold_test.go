@@ -27,6 +27,7 @@ func TestR12ExtendIsNeverForLessThanNothing(t *testing.T) {
 // TestR28MaxHoldIsNotOfRedissClock: a step of it, back or forward, makes MAXHOLD no longer when a lock is moved or extended, and no shorter
 // on its own Leash.
 func TestR28MaxHoldIsNotOfRedissClock(t *testing.T) {
+	t.Parallel()
 	for _, d := range []time.Duration{-time.Hour, 25 * time.Second} {
 		t.Run(d.String(), func(t *testing.T) {
 			rdb, step := stepped(t)

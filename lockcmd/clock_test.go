@@ -54,6 +54,7 @@ func TestR22ADeadWaiterDoesNotOutliveAStepBack(t *testing.T) {
 
 // TestR22LiveWaitersKeepTheirOrder over steps of Redis's clock.
 func TestR22LiveWaitersKeepTheirOrder(t *testing.T) {
+	t.Parallel()
 	for name, d := range map[string]time.Duration{"an hour forward": time.Hour, "an hour back": -time.Hour, "by less than they count for": 5 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			rdb, step := stepped(t)
@@ -202,6 +203,7 @@ func TestR2GraceOverAStepBack(t *testing.T) {
 
 // TestR2ALeaseIsPutBackWhereTheClockIsBehind that of the master which granted it.
 func TestR2ALeaseIsPutBackWhereTheClockIsBehind(t *testing.T) {
+	t.Parallel()
 	for _, m := range modes {
 		t.Run(m.option, func(t *testing.T) {
 			rdb, step := stepped(t)
@@ -223,6 +225,7 @@ func TestR2ALeaseIsPutBackWhereTheClockIsBehind(t *testing.T) {
 
 // TestR2ReleaseWhenRedisEndsTheGrace before Leash does, for its clock was set forward: nothing can be put right there, and nothing is waited for.
 func TestR2ReleaseWhenRedisEndsTheGrace(t *testing.T) {
+	t.Parallel()
 	for _, m := range modes {
 		t.Run(m.option, func(t *testing.T) {
 			rdb, step := stepped(t)
@@ -245,6 +248,7 @@ func TestR2ReleaseWhenRedisEndsTheGrace(t *testing.T) {
 
 // TestR2WhatIsPutBackBeganBeforeNow though its token, which goes on from a clock that was ahead, says otherwise.
 func TestR2WhatIsPutBackBeganBeforeNow(t *testing.T) {
+	t.Parallel()
 	for _, m := range modes {
 		t.Run(m.option, func(t *testing.T) {
 			rdb, step := stepped(t)

@@ -16,6 +16,7 @@ import (
 
 // TestOneRoundTripEach holds what an undisputed lock costs: one command to Redis to take it, and one to give it back.
 func TestOneRoundTripEach(t *testing.T) {
+	t.Parallel()
 	p, err := faultproxy.New(sharedServer(t).Addr)
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +64,7 @@ func (r recorder) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 
 // TestEmbedded: the scripts also run on the in-memory Redis that serves for a try, which knows less of Lua.
 func TestEmbedded(t *testing.T) {
+	t.Parallel()
 	m := miniredis.RunT(t)
 	s := leash(t, dialServer(t, m.Addr()), Config{})
 	a, b, key := connect(t, s), connect(t, s), "k"

@@ -59,6 +59,7 @@ func empty(t testing.TB, both []*redis.PubSub) {
 }
 
 func TestCounterIsRedissonsSemaphore(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		a, heard := connect(t, s), listenTo(t, rdb, "redisson_sc:{"+key+"}")
@@ -99,6 +100,7 @@ func TestCounterIsRedissonsSemaphore(t *testing.T) {
 }
 
 func TestCounterWakesThoseWhoWait(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient), newKey()
 		a, b := connect(t, s), connect(t, other)
@@ -122,6 +124,7 @@ func TestCounterWakesThoseWhoWait(t *testing.T) {
 }
 
 func TestCounterBlockEndsInTime(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}, patient), newKey()
 		a, began := connect(t, s), time.Now()
@@ -170,6 +173,7 @@ func TestR18TwoAreNotStarvedByOne(t *testing.T) {
 }
 
 func TestR18OneGiveServesManyInOrder(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}, patient), newKey()
 		const n = 20
@@ -194,6 +198,7 @@ func TestR18OneGiveServesManyInOrder(t *testing.T) {
 }
 
 func TestR19WhoIsGoneLeavesTheLineAndTakesNothing(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}, patient), newKey()
 		a, b := connect(t, s), connect(t, s)
@@ -210,6 +215,7 @@ func TestR19WhoIsGoneLeavesTheLineAndTakesNothing(t *testing.T) {
 }
 
 func TestR31DrainEndsTheLines(t *testing.T) {
+	t.Parallel()
 	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}, patient), newKey()
 	taking := connect(t, s).stands(s, 1, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
 	connect(t, s).do("LATCH.SET", "latch"+key, "1")
@@ -223,6 +229,7 @@ func TestR31DrainEndsTheLines(t *testing.T) {
 
 // TestR7CountersAreNotCountedTwice: an outcome that is unknown stays so, for a repetition would count again.
 func TestR7CountersAreNotCountedTwice(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{})
 	a, rdb := connect(t, s), straight.rdb
 	for _, after := range []bool{true, false} {
@@ -257,6 +264,7 @@ func TestR7CountersAreNotCountedTwice(t *testing.T) {
 }
 
 func TestR13WhatOthersWaitForPassesAtTheMemoryLimit(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	rdb := dialServer(t, server.Addr)
 	s, key, latch, ctx := leash(t, rdb, Config{}), newKey(), newKey(), context.Background()
@@ -274,6 +282,7 @@ func TestR13WhatOthersWaitForPassesAtTheMemoryLimit(t *testing.T) {
 
 // TestCounterIsExact: two Leashes, 16 connections, two permits.
 func TestCounterIsExact(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		leashes, key := []*Service{leash(t, rdb, Config{}), leash(t, rdb, Config{})}, newKey()
 		want(t, connect(t, leashes[0]).do("SEM.GIVE", key, "2"), ":2")
@@ -306,6 +315,7 @@ func TestCounterIsExact(t *testing.T) {
 
 // TestCountersThatAreNone: what Redis does not count as an integer, and what scripts cannot count exactly.
 func TestCountersThatAreNone(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
@@ -336,6 +346,7 @@ func TestCountersThatAreNone(t *testing.T) {
 }
 
 func TestCounterArguments(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{}), newKey()
 	a := connect(t, s)
@@ -380,6 +391,7 @@ func TestCounterArguments(t *testing.T) {
 
 // TestPermitsWokenByRedisson: what a Java service does to give permits, in its own words.
 func TestPermitsWokenByRedisson(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}, patient), context.Background()
 		for _, publish := range []func(context.Context, string, any) *redis.IntCmd{rdb.Publish, rdb.SPublish} {

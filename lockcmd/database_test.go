@@ -89,6 +89,7 @@ func TestR8LocksLiveInTheirDatabase(t *testing.T) {
 
 // TestR8CarrierThatChangesDatabase: holds stay where they were taken.
 func TestR8CarrierThatChangesDatabase(t *testing.T) {
+	t.Parallel()
 	in := databases(t)
 	s := leash(t, in(0), Config{Database: in})
 	key := newKey()

@@ -36,6 +36,7 @@ func TestR24ALookEndsNoLockWithoutATTL(t *testing.T) {
 
 // TestR7AnUndoneEntryIsNoEntryUnderItsID: the request that was taken back counts when it is repeated.
 func TestR7AnUndoneEntryIsNoEntryUnderItsID(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		for _, m := range []*mode{plain, read, write} {
@@ -76,6 +77,7 @@ func bulk(args []string) (out [][]byte) {
 
 // TestR21NoHandOverWithoutAToken: the counter of a lock is broken. A release ends the lock all the same, and those who wait are told why.
 func TestR21NoHandOverWithoutAToken(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		ctx := context.Background()
 		for _, counter := range []string{"9007199254740991", "list"} {
@@ -108,6 +110,7 @@ func TestR21NoHandOverWithoutAToken(t *testing.T) {
 
 // TestR27ExtendLeavesTheMarkOfABreak: whose holder is about to be told.
 func TestR27ExtendLeavesTheMarkOfABreak(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		ctx := context.Background()
 		s := leash(t, rdb, Config{UpstreamTimeout: time.Second})
@@ -130,6 +133,7 @@ func TestR27ExtendLeavesTheMarkOfABreak(t *testing.T) {
 
 // TestMaxHoldIsForLocks: permits last as long as they say.
 func TestMaxHoldIsForLocks(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{MaxHold: 2 * time.Second}), newKey()
 	a := connect(t, s)

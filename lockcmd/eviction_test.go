@@ -34,6 +34,7 @@ func (l *logbook) count(text string) int {
 
 // TestR2EvictionIsWarnedOf: of each master that may evict locks, and of no other.
 func TestR2EvictionIsWarnedOf(t *testing.T) {
+	t.Parallel()
 	const warning = "Redis may evict locks"
 	server := redistest.Start(t)
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})

@@ -34,6 +34,7 @@ func lagging(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mode ...
 // last is done in time and answered when the lease is over by our count.
 func TestR24LateAnswerOfWhatMakesALeaseLast(t *testing.T) {
 	t.Parallel() // it waits most of the time
+	takesLong(t)
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 4 * time.Second})
 	for _, mode := range [][]string{nil, {"READ"}} {
 		for name, args := range map[string][]string{"extended": {"LOCK.EXTEND", "", "20000"}, "entered again": {"LOCK.ACQUIRE", "", "OWNER", "me", "LEASE", "20000"}} {
@@ -77,6 +78,7 @@ func TestR24LateAnswerOfWhatMakesALeaseLast(t *testing.T) {
 // TestR24UnknownExtendOfALeaseThatIsOver by our count: Redis is asked whether it was done.
 func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
 	t.Parallel() // it waits most of the time
+	takesLong(t)
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 2200 * time.Millisecond})
 	for name, arm := range map[string]func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{"done": p.HoldAfter, "not done": p.HoldBefore} {
 		t.Run(name, func(t *testing.T) {

@@ -22,6 +22,7 @@ func (c *conn) ms(most int, args ...string) {
 }
 
 func TestR12ExtendSetsALease(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for _, where := range []*Service{nil, s, other} { // nil: the very connection
@@ -83,6 +84,7 @@ func TestR24ShortenedElsewhereIsLearnedThoughTheNewsGotLost(t *testing.T) {
 }
 
 func TestR12ExtendOfARenewedHoldIsRefused(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
@@ -99,6 +101,7 @@ func TestR12ExtendOfARenewedHoldIsRefused(t *testing.T) {
 }
 
 func TestR26ExtendFindsItsHoldLost(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
@@ -110,6 +113,7 @@ func TestR26ExtendFindsItsHoldLost(t *testing.T) {
 }
 
 func TestR7LostReplyOfExtend(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		for _, from := range []*Service{s, straight} {
@@ -144,6 +148,7 @@ func TestR7LateExtendDoesNothing(t *testing.T) {
 }
 
 func TestR24UnknownExtendIsNotBelievedForLonger(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: time.Second})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		a, key := connect(t, s), newKey()
@@ -175,6 +180,7 @@ func TestR12ExtendPassesAtMaxmemory(t *testing.T) {
 }
 
 func TestR6CheckTellsAPresentToken(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
@@ -195,6 +201,7 @@ func TestR6CheckTellsAPresentToken(t *testing.T) {
 }
 
 func TestR6CheckFailsWithoutRedis(t *testing.T) {
+	t.Parallel()
 	s, _, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
 	a, key := connect(t, s), newKey()
 	token := a.token(key)
@@ -205,6 +212,7 @@ func TestR6CheckFailsWithoutRedis(t *testing.T) {
 
 // TestR12ExtendEndsWithMaxHold: the answer is for how long the lock is held, not for how long Redis keeps it if nobody releases it.
 func TestR12ExtendEndsWithMaxHold(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for where, by := range map[string]*Service{"its connection": nil, "its Leash": s, "another Leash": other} {
@@ -252,6 +260,7 @@ func TestR12ExtendKnowsWhatMaxHoldLeaves(t *testing.T) {
 
 // TestR12ExtendOfOneOfSeveral: its MAXHOLD counts from when all of them were there.
 func TestR12ExtendOfOneOfSeveral(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		a, other, key := connect(t, s), connect(t, s), newKey()

@@ -8,6 +8,7 @@ import (
 )
 
 func TestEmbeddedFair(t *testing.T) {
+	t.Parallel()
 	m := miniredis.RunT(t)
 	rdb := dialServer(t, m.Addr())
 	s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), "k"

@@ -11,6 +11,7 @@ import (
 )
 
 func TestR22UnknownEnqueueIsUndone(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond})
 	holder, a, key := connect(t, straight), connect(t, s), newKey()
 	holder.token(key)
@@ -29,6 +30,7 @@ func TestR22UnknownEnqueueIsUndone(t *testing.T) {
 }
 
 func TestR22LostReplyOfEnqueueKeepsItsPlace(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{})
 	holder, a, key := connect(t, straight), connect(t, s), newKey()
 	holder.token(key)
@@ -45,6 +47,7 @@ func TestR22LostReplyOfEnqueueKeepsItsPlace(t *testing.T) {
 }
 
 func TestR22LateCopyOfAnEnqueueIsReaped(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	impatient := func(s *Service) { s.patience = 300 * time.Millisecond }
 	s, other, key := leash(t, rdb, Config{}, impatient), leash(t, rdb, Config{}), newKey()
@@ -87,6 +90,7 @@ func TestR22WaitersOfADeadLeashAreReaped(t *testing.T) {
 }
 
 func TestR22WaitersPassAtMaxmemory(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	rdb, ctx := dialServer(t, server.Addr), context.Background()
 	seldom := func(s *Service) { s.every = 3 * time.Second } // what follows a look is over before the next one
@@ -110,6 +114,7 @@ func TestR22WaitersPassAtMaxmemory(t *testing.T) {
 }
 
 func TestR22PausedRedisLeavesNobodyInTheQueue(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	rdb, ctx := dialServer(t, server.Addr), context.Background()
 	s, key := leash(t, rdb, Config{UpstreamTimeout: time.Second}), newKey()
@@ -127,6 +132,7 @@ func TestR22PausedRedisLeavesNobodyInTheQueue(t *testing.T) {
 }
 
 func TestR14FairInASlotThatMigrates(t *testing.T) {
+	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
 	s := leash(t, rdb, Config{})
 	tag := "{" + newKey() + "}"

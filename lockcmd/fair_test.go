@@ -12,6 +12,7 @@ import (
 )
 
 func TestR22FirstComeFirstServedAcrossLeashes(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		services, key := []*Service{leash(t, rdb, Config{}), leash(t, rdb, Config{})}, newKey()
 		holder := connect(t, services[0])
@@ -42,6 +43,7 @@ func TestR22FirstComeFirstServedAcrossLeashes(t *testing.T) {
 }
 
 func TestR21FairHandOverGoesToTheHeadOnly(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b, c, d := connect(t, s), connect(t, s), connect(t, other), connect(t, s)
@@ -65,6 +67,7 @@ func TestR21FairHandOverGoesToTheHeadOnly(t *testing.T) {
 }
 
 func TestR21FairHandOverIsBounded(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{}), newKey()
 	holder := connect(t, s)
@@ -86,6 +89,7 @@ func TestR21FairHandOverIsBounded(t *testing.T) {
 }
 
 func TestR22TryNeverEnqueues(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, s)
@@ -106,6 +110,7 @@ func TestR22TryNeverEnqueues(t *testing.T) {
 }
 
 func TestR22WhoGivesUpLeavesAtOnce(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		ctx := context.Background()
 		for what, leave := range map[string]func(c *conn){
@@ -148,6 +153,7 @@ func TestR22WhoGivesUpLeavesAtOnce(t *testing.T) {
 }
 
 func TestR22WhoLeavesAFreeLockTellsTheNext(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		rdb.HSet(ctx, key, "java:1", "1")
@@ -167,6 +173,7 @@ func TestR22WhoLeavesAFreeLockTellsTheNext(t *testing.T) {
 }
 
 func TestR22EveryReleaseTellsTheHead(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, ctx := leash(t, rdb, Config{}), leash(t, rdb, Config{}), context.Background()
 		ways := map[string]func(a *conn, key string, token int64){
@@ -298,6 +305,7 @@ func TestR22AWaiterThatLivesIsNotReaped(t *testing.T) {
 }
 
 func TestR22QueueKeysDoNotStayForEver(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		connect(t, s).token(key, "FAIR")
@@ -316,6 +324,7 @@ func TestR22QueueKeysDoNotStayForEver(t *testing.T) {
 }
 
 func TestFairHoldsArePlainHolds(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
@@ -351,6 +360,7 @@ func TestFairHoldsArePlainHolds(t *testing.T) {
 }
 
 func TestR22OrderOutlivesAnAbsenceOfRedis(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		holder := connect(t, s)
@@ -374,6 +384,7 @@ func TestR22OrderOutlivesAnAbsenceOfRedis(t *testing.T) {
 }
 
 func TestInfoShowsFairWaiters(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b, c := connect(t, s), connect(t, other), connect(t, s)

@@ -21,6 +21,7 @@ func heardThrough(rdb redis.UniversalClient, key, owner string) float64 {
 // TestR22WhoGoesOnThroughAnotherLeashKeepsThePlace: a client whose connection is cut waits on through another Leash, and the first one learns of
 // it then.
 func TestR22WhoGoesOnThroughAnotherLeashKeepsThePlace(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}, through("512")), leash(t, rdb, Config{}, through("1")), newKey()
 		holder, a, b, c := connect(t, other), connect(t, s), connect(t, other), connect(t, other)
@@ -46,6 +47,7 @@ func TestR22WhoGoesOnThroughAnotherLeashKeepsThePlace(t *testing.T) {
 }
 
 func TestR22WhoWaitsThroughTwoLeashesLeavesWithTheLast(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}, through("2")), leash(t, rdb, Config{}, through("8")), newKey()
 		holder, a, b := connect(t, s), connect(t, s), connect(t, other)
@@ -68,6 +70,7 @@ func TestR22WhoWaitsThroughTwoLeashesLeavesWithTheLast(t *testing.T) {
 // TestR22ALeashThatDiedKeepsNoPlace: who was heard of through one that died, too, and gives up, is let be for a moment only.
 func TestR22ALeashThatDiedKeepsNoPlace(t *testing.T) {
 	t.Parallel()
+	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}, through("4")), newKey(), context.Background()
 		holder, a, b := connect(t, s), connect(t, s), connect(t, s)
@@ -90,6 +93,7 @@ func TestR22ALeashThatDiedKeepsNoPlace(t *testing.T) {
 
 // TestR22ADeadLeashKeepsNoPlaceBeforeJava: as above, where only Redisson's waiters stand behind, who do not look by themselves: they are told.
 func TestR22ADeadLeashKeepsNoPlaceBeforeJava(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}, through("4"), func(s *Service) { s.soon = 200 * time.Millisecond }), newKey(), context.Background()
 		holder, a := connect(t, s), connect(t, s)
@@ -147,6 +151,7 @@ func TestR22WhoIsHeardOfStaysWhereItIs(t *testing.T) {
 
 // TestR22WhatTheClockDoesToAScoreLeavesItsWays: scores that are lowered after a clock was set back, or raised after Redis was away.
 func TestR22WhatTheClockDoesToAScoreLeavesItsWays(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}, through("4")), newKey(), context.Background()
 		holder, a := connect(t, s), connect(t, s)

@@ -34,6 +34,7 @@ func running(sc *script, key string) faultproxy.Match {
 }
 
 func TestR7LostReplyOfAcquire(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{})
 	rdb := straight.rdb
 	for _, before := range []bool{false, true} {
@@ -67,6 +68,7 @@ func TestR7LostReplyOfAcquire(t *testing.T) {
 }
 
 func TestR7ScriptsAreNeverSentTwiceByTheClientLibrary(t *testing.T) {
+	t.Parallel()
 	server := sharedServer(t)
 	p, err := faultproxy.New(server.Addr)
 	if err != nil {
@@ -88,6 +90,7 @@ func TestR7ScriptsAreNeverSentTwiceByTheClientLibrary(t *testing.T) {
 }
 
 func TestR21LostReplyOfHandOver(t *testing.T) {
+	t.Parallel()
 	for _, before := range []bool{false, true} {
 		// A release that finds its waiter looking for itself hands nothing over: then once more.
 		for try := 1; !lostHandOver(t, before); try++ {
@@ -124,6 +127,7 @@ func lostHandOver(t *testing.T, before bool) bool {
 }
 
 func TestR26UnknownAcquireIsUndone(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond}, patient)
 	a, b, key := connect(t, s), connect(t, straight), newKey()
 	a.token(newKey())
@@ -147,6 +151,7 @@ func TestR26UnknownAcquireIsUndone(t *testing.T) {
 }
 
 func TestR26UndoLeavesTheHoldItEntered(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond})
 	a, key := connect(t, s), newKey()
 	token := a.token(key, "OWNER", "me")
@@ -228,6 +233,7 @@ func TestR28LateUndoLeavesPermitsThatRunOut(t *testing.T) {
 }
 
 func TestR26UnknownReleaseIsRepeated(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
 	a, key := connect(t, s), newKey()
 	for range 2 {

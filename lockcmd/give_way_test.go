@@ -36,6 +36,7 @@ func TestR24RenewalsGoBeforeAcquires(t *testing.T) {
 
 // TestR24WhateverTakesLocksGivesWay: one, several or permits.
 func TestR24WhateverTakesLocksGivesWay(t *testing.T) {
+	t.Parallel()
 	s := idleService(t)
 	a := connect(t, s)
 	s.watchdog.Stats.Excess.Store(int64(400 * time.Millisecond)) // nobody sets it back: the watchdog does not run

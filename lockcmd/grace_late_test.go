@@ -91,6 +91,7 @@ func ran(t testing.TB, rdb *redis.Client, sc *script) (n int) {
 
 // TestR2GraceReleaseMeetsTheMaster: a release that is the first to meet a new master, which has another count, is the one that was meant.
 func TestR2GraceReleaseMeetsTheMaster(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := graceConfig()
 		cfg.WatchdogTimeout = 10 * time.Minute // nothing is renewed unasked
@@ -135,6 +136,7 @@ func (g *graces) meetAgain(t testing.TB, key string) (end func()) {
 
 // TestR26BuriesNothingElse: a tombstone that says how the hold has ended stays, whether ours is laid or taken away.
 func TestR26BuriesNothingElse(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		for _, c := range []struct {

@@ -111,6 +111,7 @@ func recordOf(t testing.TB, rdb redis.UniversalClient, h *hold) (record, bool) {
 
 // TestR2GraceCountsMoves: where two carriers believe in one hold, the one to which it was moved later keeps it, and the other one is told so.
 func TestR2GraceCountsMoves(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := graceConfig()
 		cfg.WatchdogTimeout = 10 * time.Minute // nothing is renewed unasked

@@ -12,6 +12,7 @@ import (
 // it is put back.
 func TestR2GraceSeeksWhatIsForgotten(t *testing.T) {
 	t.Parallel()
+	takesLong(t)
 	for name, c := range map[string]struct {
 		take []string
 		ask  func(key, token string) []string
@@ -61,6 +62,7 @@ func TestR2GraceSeeksWhatIsForgotten(t *testing.T) {
 // TestR2GraceSeeksNothingThatCannotComeBack: a hold that was over before another one was granted is not waited for, and one that nobody puts back
 // was not there, however short the wait.
 func TestR2GraceSeeksNothingThatCannotComeBack(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		looks, cfg := &counting{script: inspectScript}, graceConfig()
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(looks)

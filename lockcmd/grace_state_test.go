@@ -10,6 +10,7 @@ import (
 
 // TestR2GracePutsCountsRight: a new master that has a hold in an older state is told of the count that it has.
 func TestR2GracePutsCountsRight(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, mode := range []string{"", "READ", "WRITE"} {
 			for _, meets := range []string{"the watchdog", "a release"} {
@@ -57,6 +58,7 @@ func TestR2GracePutsCountsRight(t *testing.T) {
 
 // TestR2GracePutsLeasesRight: a lease lasts on a new master as long as its owner believes, however old the one is that it has.
 func TestR2GracePutsLeasesRight(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := graceConfig()
 		cfg.WatchdogTimeout = 10 * time.Minute // nothing is looked at unasked
@@ -96,6 +98,7 @@ func TestR2GracePutsLeasesRight(t *testing.T) {
 
 // TestR2RestoreDisplacedWritesNothing: a READ hold that cannot be put back leaves its owner's WRITE hold as it was.
 func TestR2RestoreDisplacedWritesNothing(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, graceConfig(), graceful)
 		a, key := connect(t, s), newKey()

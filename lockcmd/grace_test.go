@@ -102,6 +102,7 @@ func TestR2Grace(t *testing.T) {
 
 // TestR2GraceGrantsNothingNew: while a master is new, what is free there counts as taken, and what is held goes on.
 func TestR2GraceGrantsNothingNew(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, graceConfig(), graceful)
 		a, b, key := connect(t, s), connect(t, s), newKey()
@@ -162,6 +163,7 @@ func TestR2GraceGrantsNothingNew(t *testing.T) {
 
 // TestR2GraceGoesWithItsSlot: a slot that moves takes the grace of its master along, and a slot that moves begins none.
 func TestR2GraceGoesWithItsSlot(t *testing.T) {
+	t.Parallel()
 	s := leash(t, dialCluster(t, sharedCluster(t).Addrs()...), graceConfig(), graceful)
 	key := newKey()
 	end := s.graces.begin(t, key)
@@ -186,6 +188,7 @@ func TestR2GraceGoesWithItsSlot(t *testing.T) {
 // TestR2GraceOfARestart: a server that comes back without its data has a grace, one whose connections broke has none.
 func TestR2GraceOfARestart(t *testing.T) {
 	t.Parallel() // it waits most of the time
+	takesLong(t)
 	server := redistest.Start(t)
 	rdb := dialServer(t, server.Addr)
 	cfg := Config{WatchdogTimeout: graceTTL, FailoverGrace: graceTTL}
@@ -272,6 +275,7 @@ func TestR2NoGraceWithoutAFailover(t *testing.T) {
 
 // TestR2GraceAuto: the grace is a lease and what Redis's configuration says of an old master.
 func TestR2GraceAuto(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{WatchdogTimeout: time.Minute, FailoverGrace: GraceAuto})
 		more := 10 * time.Second // min-replicas-max-lag

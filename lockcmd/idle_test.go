@@ -12,6 +12,7 @@ import (
 
 func TestR28IdleIsToldThenReleased(t *testing.T) {
 	t.Parallel() // it waits most of the time
+	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{}, patient)
 		for _, how := range []string{"CLOSE", "ERROR"} {
@@ -60,6 +61,7 @@ func (c *closing) Lost(key []byte, reason string) {
 
 // TestR28IdleOfSeveralHolds: those that are over are all released, though the loss of the first ends the connection; the others run out.
 func TestR28IdleOfSeveralHolds(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{}, patient)
 		c := &closing{connect(t, s)}
@@ -84,6 +86,7 @@ func TestR28IdleOfSeveralHolds(t *testing.T) {
 
 // TestIdleTimer: the first hold with a shorter time is looked at in its own, and a client that spoke is looked at again.
 func TestIdleTimer(t *testing.T) {
+	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	a, slow, quick, free := connect(t, s), newKey(), newKey(), newKey()
 	a.token(slow, "IDLE", "600000", "ONLOSS", "ERROR")
@@ -157,6 +160,7 @@ func TestIdleOfMacquire(t *testing.T) {
 
 // TestTTLKnowsOfIdleAndMaxHold: nothing is certain for longer.
 func TestTTLKnowsOfIdleAndMaxHold(t *testing.T) {
+	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	for _, option := range []string{"IDLE", "MAXHOLD"} {
 		a, key := connect(t, s), newKey()
@@ -170,6 +174,7 @@ func TestTTLKnowsOfIdleAndMaxHold(t *testing.T) {
 }
 
 func TestIdleArguments(t *testing.T) {
+	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	a, key := connect(t, s), newKey()
 	for options, reply := range map[string]string{

@@ -58,6 +58,7 @@ func enrolled(x *index, key string) *hold {
 
 // TestR24AnIndexTakesLittle: 46 bytes a hold, as a map takes, would be too much.
 func TestR24AnIndexTakesLittle(t *testing.T) {
+	t.Parallel()
 	x := newIndex()
 	const holds = 100_000
 	for i := range holds {

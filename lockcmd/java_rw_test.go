@@ -146,6 +146,7 @@ func (j *javaRW) out(ok bool) {
 }
 
 func TestReadWriteWithRedisson(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a, j, k := connect(t, s), newJavaRW(t, rdb, key, "1"), newJavaRW(t, rdb, key, "2")

@@ -63,6 +63,7 @@ func (k *killing) add(u underway) { k.underway = append(k.underway, &u) }
 // to live is over, what a client of another one held stays its own unless it was given up or moved, and nothing is left in Redis.
 func TestKilledAtAnyPoint(t *testing.T) {
 	t.Parallel()
+	takesLong(t)
 	killed := func(ran bool) func(*testing.T) {
 		return func(t *testing.T) {
 			brief := func(s *Service) { s.patience = 2 * time.Second } // a FAIR waiter that is dead is soon known to be

@@ -10,6 +10,7 @@ import (
 )
 
 func TestLatchIsRedissonsCountDownLatch(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		a, heard := connect(t, s), listenTo(t, rdb, "redisson_countdownlatch__channel__{"+key+"}")
@@ -46,6 +47,7 @@ func TestLatchIsRedissonsCountDownLatch(t *testing.T) {
 }
 
 func TestLatchOpensForAllWhoWait(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		leashes, key := []*Service{leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient)}, newKey()
 		a := connect(t, leashes[0])
@@ -79,6 +81,7 @@ func TestLatchOpensForAllWhoWait(t *testing.T) {
 
 // TestLatchOpenedLooksOnce: a look is good for all who stood there when it was sent, and for nobody who came later.
 func TestLatchOpenedLooksOnce(t *testing.T) {
+	t.Parallel()
 	l, id := newLines(), latchOf("k")
 	first, second := l.join(id), l.join(id)
 	if l.look(second) || !l.look(first) {
@@ -110,6 +113,7 @@ func TestLatchOpenedLooksOnce(t *testing.T) {
 }
 
 func TestLatchBlockEndsInTime(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}, patient), newKey()
 		a := connect(t, s)
@@ -124,6 +128,7 @@ func TestLatchBlockEndsInTime(t *testing.T) {
 
 // TestLatchWokenByRedisson: what a Java service does to count down, in its own words.
 func TestLatchWokenByRedisson(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}, patient), context.Background()
 		for _, publish := range []func(context.Context, string, any) *redis.IntCmd{rdb.Publish, rdb.SPublish} {
@@ -140,6 +145,7 @@ func TestLatchWokenByRedisson(t *testing.T) {
 
 // TestLatchOfANameWithBraces: on a cluster the channel lies in another slot than the latch, and still those who wait are woken.
 func TestLatchOfANameWithBraces(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient), "{"+newKey()+"}:latch"
 		a := connect(t, s)
@@ -152,6 +158,7 @@ func TestLatchOfANameWithBraces(t *testing.T) {
 }
 
 func TestR10LinesHaveKeysOfOneSlot(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		a := connect(t, s)
@@ -169,6 +176,7 @@ func TestR10LinesHaveKeysOfOneSlot(t *testing.T) {
 }
 
 func TestR8CountersLieInTheirDatabase(t *testing.T) {
+	t.Parallel()
 	in, key := databases(t), newKey()
 	s := leash(t, in(0), Config{Database: in})
 	a, b := connectTo(t, s, 0), connectTo(t, s, 3)
@@ -185,6 +193,7 @@ func TestR8CountersLieInTheirDatabase(t *testing.T) {
 // TestLatchOfManyCounters: as many count down as wait, on two Leashes and all at once; exactly one of them opens it. (Redisson:
 // RedissonCountDownLatchConcurrentTest.)
 func TestLatchOfManyCounters(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		leashes, key := []*Service{leash(t, rdb, Config{}), leash(t, rdb, Config{})}, newKey()
 		const n = 24

@@ -79,6 +79,7 @@ func list[T any](all ...T) []T { return all }
 
 // TestR27WatchedTooLate: how a hold has ended is told at once, and what is not known is not.
 func TestR27WatchedTooLate(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{}), newKey()
 	a, ctx := connect(t, s), context.Background()

@@ -95,6 +95,7 @@ func TestR22SeveralLeaveAsOneByOne(t *testing.T) {
 // TestR22SeveralWhoLeaveReapNobody: what those who leave had added is taken off the scores of others, but not so much that one of these would
 // count as dead.
 func TestR22SeveralWhoLeaveReapNobody(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		began, together, single := time.Now().UnixMilli(), newKey(), newKey()
 		for _, key := range []string{together, single} {
@@ -157,6 +158,7 @@ func (c *counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 
 // TestR22ManyWhoVanishLeaveInFewCalls: thousands whose clients are gone cost Redis few calls, and no goroutine of theirs waits for that.
 func TestR22ManyWhoVanishLeaveInFewCalls(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		const n = 300
 		calls := &counting{script: leaveScript, gate: make(chan struct{})}
@@ -217,6 +219,7 @@ func leaving(t *testing.T, s *Service, key string, owners ...string) {
 }
 
 func TestR22LeaversGoInBatchesTheLastFirst(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		lock := lockID{0, key}
@@ -243,6 +246,7 @@ func TestR22LeaversGoInBatchesTheLastFirst(t *testing.T) {
 
 // TestR22WhoWaitsAgainDoesNotLeave: a command of an owner that has given up does not take another one's place away.
 func TestR22WhoWaitsAgainDoesNotLeave(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		holder := connect(t, s)
@@ -263,6 +267,7 @@ func TestR22WhoWaitsAgainDoesNotLeave(t *testing.T) {
 
 // TestR22ThousandsOfDeadAreTakenOutInParts: whom a Leash that died leaves behind keeps Redis for a bounded time, and nobody out.
 func TestR22ThousandsOfDeadAreTakenOutInParts(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		const n = 2500 // of whom a call takes out 1000
 		calls := &counting{script: acquireFairScript}
@@ -300,6 +305,7 @@ func TestR22ThousandsOfDeadAreTakenOutInParts(t *testing.T) {
 
 // TestR22WhoWaitsIsNotLookedFor: that a waiter still stands in the queue is seen without a search, which would take the longer the more do.
 func TestR22WhoWaitsIsNotLookedFor(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	rdb, often := dialServer(t, server.Addr), func(s *Service) { s.every = 20 * time.Millisecond }
 	s, key := leash(t, rdb, Config{}, often), newKey()

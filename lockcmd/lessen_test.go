@@ -27,6 +27,7 @@ func enterTwice(t testing.TB, a *conn, rdb redis.UniversalClient, key string, op
 }
 
 func TestR26LostReplyOfALastReleaseTakenForOneOfSeveral(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
 	for mode, script := range map[string]*script{"": releaseScript, "WRITE": write.release} {
 		var options []string
@@ -52,6 +53,7 @@ func TestR26LostReplyOfALastReleaseTakenForOneOfSeveral(t *testing.T) {
 }
 
 func TestR26RenewalBesideALastReleaseTakenForOneOfSeveral(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{})
 	ctx := context.Background()
 	a, key := connect(t, s), newKey()
@@ -104,6 +106,7 @@ func TestR25LossBesideAReleaseOfUnknownOutcomeIsToldInTime(t *testing.T) {
 }
 
 func TestR30ReleaseOfACountIsToldToTheCarrier(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for _, mode := range []string{"FAIR", "READ", "WRITE"} {

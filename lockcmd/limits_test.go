@@ -68,6 +68,7 @@ func (l *limits) wait(t *testing.T) time.Duration {
 
 // TestR28MaxHoldSparesWhatWasTakenOver: when the time of a hold that was left comes, it may hang on another carrier.
 func TestR28MaxHoldSparesWhatWasTakenOver(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for _, to := range []*Service{s, other, nil} {
@@ -91,6 +92,7 @@ func TestR28MaxHoldSparesWhatWasTakenOver(t *testing.T) {
 // TestR28MaxHoldOfWhatCouldNotBeKept: a hold may be left to run out by who has just moved it, or released a count of it, when the connection has ended
 // meanwhile.
 func TestR28MaxHoldOfWhatCouldNotBeKept(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, gone := connect(t, other), connect(t, s)
@@ -125,6 +127,7 @@ func TestR28MaxHoldOfWhatCouldNotBeKept(t *testing.T) {
 
 // TestR16MaxHoldWaitsForCommands: while Redis may still execute one of the connection's, what it held is not released.
 func TestR16MaxHoldWaitsForCommands(t *testing.T) {
+	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	a := connect(t, s)
 	a.token(newKey(), "MAXHOLD", "100")
@@ -145,6 +148,7 @@ func TestR16MaxHoldWaitsForCommands(t *testing.T) {
 
 // TestLimitsAreForgotten: when there are too many, and when the Service ends, what is left runs out.
 func TestLimitsAreForgotten(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, kill := mortal(t, rdb, Config{})
 	a, key := connect(t, s), newKey()

@@ -12,6 +12,7 @@ import (
 )
 
 func TestLocksAreFoundByTheirKeys(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, ctx := leash(t, rdb, Config{}), leash(t, rdb, Config{}), context.Background()
 		a, b := connect(t, s), connect(t, other)
@@ -51,6 +52,7 @@ func TestLocksAreFoundByTheirKeys(t *testing.T) {
 }
 
 func TestLocksAreNotKnownWithoutRedis(t *testing.T) {
+	t.Parallel()
 	s, _, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
 	a, plain, read := connect(t, s), newKey(), newKey()
 	a.token(plain)

@@ -19,6 +19,7 @@ import (
 // TestFairManyClientsOneAtATime).
 func TestLockScenariosOfRedisson(t *testing.T) {
 	t.Parallel()
+	takesLong(t)
 	scenarios := map[string]func(*testing.T, *lockScene){
 		"testSubscriptionsPerConnection":         testSubscriptionsPerConnection,
 		"testSinglePubSub":                       testSinglePubSub,

@@ -78,6 +78,7 @@ func TestR2GraceOfAMasterWithoutReplicas(t *testing.T) {
 
 // TestR2GraceIsNotGuessed: a configuration that could not be read for now is read again, and what the masters say most counts.
 func TestR2GraceIsNotGuessed(t *testing.T) {
+	t.Parallel()
 	nodes := make([]*redis.Client, 3)
 	for i, lag := range []string{"20", "40", "30"} {
 		nodes[i] = dialServer(t, redistest.Start(t).Addr)
@@ -104,6 +105,7 @@ func TestR2GraceIsNotGuessed(t *testing.T) {
 
 // TestR2GraceGrowsWithAMaster: a master that says more than those before lengthens a grace that has begun.
 func TestR2GraceGrowsWithAMaster(t *testing.T) {
+	t.Parallel()
 	s := leash(t, dialServer(t, redistest.Start(t).Addr), Config{FailoverGrace: time.Hour})
 	g := newGraces(s)
 	now := time.Now().UnixMilli()
@@ -118,6 +120,7 @@ func TestR2GraceGrowsWithAMaster(t *testing.T) {
 
 // TestR2GraceThatItsMasterDidNotSeeTheEndOf: one that has died in its grace is not said to grant locks, before it comes back.
 func TestR2GraceThatItsMasterDidNotSeeTheEndOf(t *testing.T) {
+	t.Parallel()
 	s := leash(t, dialServer(t, redistest.Start(t).Addr), Config{FailoverGrace: time.Hour})
 	log := &logbook{}
 	g := newGraces(&Service{cfg: s.cfg, log: slog.New(slog.NewTextHandler(log, nil)), watchdog: s.watchdog})

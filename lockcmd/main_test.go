@@ -55,6 +55,7 @@ func sharedServer(t testing.TB) *redistest.Server {
 
 func sharedCluster(t testing.TB) *redistest.Cluster {
 	t.Helper()
+	redistest.NeedsCluster(t)
 	var err error
 	shared.clusterOnce.Do(func() { shared.cluster, err = redistest.LaunchCluster(redistest.ClusterOptions{}) })
 	if err != nil || shared.cluster == nil {
@@ -85,10 +86,10 @@ func dialCluster(t testing.TB, addrs ...string) *redis.ClusterClient {
 // both runs a test on a single Redis and on a cluster, at once.
 func both(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)) {
 	t.Helper()
-	server, cluster := sharedServer(t), sharedCluster(t)
+	server := sharedServer(t)
 	atOnce(t, map[string]func(t *testing.T){
 		"single":  func(t *testing.T) { test(t, dialServer(t, server.Addr)) },
-		"cluster": func(t *testing.T) { test(t, dialCluster(t, cluster.Addrs()...)) },
+		"cluster": func(t *testing.T) { test(t, dialCluster(t, sharedCluster(t).Addrs()...)) },
 	})
 }
 
@@ -96,7 +97,7 @@ func both(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)) {
 // formats no text as a number.
 func everywhere(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)) {
 	t.Helper()
-	server, cluster := sharedServer(t), sharedCluster(t)
+	server := sharedServer(t)
 	inside, err := embedded.Start(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +105,7 @@ func everywhere(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)
 	t.Cleanup(inside.Close)
 	atOnce(t, map[string]func(t *testing.T){
 		"single":   func(t *testing.T) { test(t, dialServer(t, server.Addr)) },
-		"cluster":  func(t *testing.T) { test(t, dialCluster(t, cluster.Addrs()...)) },
+		"cluster":  func(t *testing.T) { test(t, dialCluster(t, sharedCluster(t).Addrs()...)) },
 		"embedded": func(t *testing.T) { test(t, dialServer(t, inside.Addr())) },
 	})
 }
@@ -420,3 +421,6 @@ var lastKey atomic.Int64
 
 // newKey is a key no other test uses.
 func newKey() string { return "lock" + strconv.FormatInt(lastKey.Add(1), 10) }
+
+// takesLong skips a test in the quick run.
+func takesLong(t *testing.T) { t.Helper(); redistest.TakesLong(t) }

@@ -106,6 +106,7 @@ func TestR14SlotInMigration(t *testing.T) {
 }
 
 func TestR14AttachExtendAndBreakInMigration(t *testing.T) {
+	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
 	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 	tag := "{" + newKey() + "}"
@@ -157,6 +158,7 @@ func TestR14AttachExtendAndBreakInMigration(t *testing.T) {
 
 // TestR14TombstonesOfReleasesInMigration: a release that ends nothing leaves no tombstone behind, and leaves those of others.
 func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
+	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
 	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 	tag := "{" + newKey() + "}"
@@ -222,6 +224,7 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 // TestR14TombstonesOfMovesInMigration: a move that comes too late leaves no tombstone behind, and leaves those of others; one that moves the hold says so,
 // whatever the tombstone said before.
 func TestR14TombstonesOfMovesInMigration(t *testing.T) {
+	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
 	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 	tag := "{" + newKey() + "}"
@@ -270,6 +273,7 @@ func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 
 // TestR14AMoveUnderWayHidesNothing: who ends the hold, while its move is under way with one key a call, says so.
 func TestR14AMoveUnderWayHidesNothing(t *testing.T) {
+	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
 	s := leash(t, rdb, Config{})
 	key := newKey()
@@ -298,6 +302,7 @@ func TestR14AMoveUnderWayHidesNothing(t *testing.T) {
 }
 
 func TestSlotsAreRediss(t *testing.T) {
+	t.Parallel()
 	rdb := sharedCluster(t).Nodes[0].Client()
 	for _, key := range []string{"", "foo", "{foo}bar", "a{foo}b{bar}", "{}foo", "foo{}", "foo{{bar}}", "a}b{c}", "a{b", "\x00\xff"} {
 		got, err := rdb.ClusterKeySlot(context.Background(), key).Result()

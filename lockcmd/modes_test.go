@@ -31,6 +31,7 @@ func (c *conn) hold(key, mode string, options ...string) (token int64) {
 }
 
 func TestR4EveryModeIsAttached(t *testing.T) {
+	t.Parallel()
 	everyMode(t, func(t *testing.T, rdb redis.UniversalClient, s, other *Service, mode string) {
 		key, a := newKey(), connect(t, s)
 		token := a.hold(key, mode, "OWNER", "me", "ONCLOSE", "EXPIRE", "MAXHOLD", "60000", "TTL", "5000")
@@ -63,6 +64,7 @@ func TestR4EveryModeIsAttached(t *testing.T) {
 }
 
 func TestR12EveryModeIsExtended(t *testing.T) {
+	t.Parallel()
 	everyMode(t, func(t *testing.T, rdb redis.UniversalClient, s, other *Service, mode string) {
 		key, a, b := newKey(), connect(t, s), connect(t, other)
 		token := strconv.FormatInt(a.hold(key, mode, "LEASE", "60000"), 10)

@@ -32,6 +32,7 @@ func TestR4HoldMovesToAndFro(t *testing.T) {
 }
 
 func TestR26MoveOfAnotherTokenFindsTheOldHoldLost(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s1, s2 := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 	a, b, key := connect(t, s1), connect(t, s2), newKey()
@@ -44,6 +45,7 @@ func TestR26MoveOfAnotherTokenFindsTheOldHoldLost(t *testing.T) {
 }
 
 func TestR4MoveTakesTheCountAlong(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{}), newKey()
 	a, b := connect(t, s), connect(t, s)

@@ -6,6 +6,7 @@ import (
 )
 
 func TestNamesAreRedissons(t *testing.T) {
+	t.Parallel()
 	for _, row := range [][4]string{
 		{"order", "redisson_lock__channel:{order}", "redisson_lock_token:{order}", "{order}:leash"},
 		{"{a}:b", "redisson_lock__channel:{a}:b", "redisson_lock_token:{a}:b", "{a}:b:leash"},
@@ -26,6 +27,7 @@ func TestNamesAreRedissons(t *testing.T) {
 }
 
 func TestRecord(t *testing.T) {
+	t.Parallel()
 	text := mark(17, "u:1") + "3 17 1790000000000 30000 w - =id 127.0.0.1:5 my client"
 	r, ok := parseRecord(text)
 	want := record{token: 17, carrier: "u:1", request: "3", since: 1790000000000, ttl: 30000, opts: "w", more: "-", id: "=id", client: "127.0.0.1:5 my client"}

@@ -3,6 +3,7 @@ package lockcmd
 import "testing"
 
 func TestNamingIsAKeyAndAnOwner(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		naming    naming
 		key, name string

@@ -14,6 +14,7 @@ import (
 
 // TestR30NewsThatOvertakesTheGrant: another Leash ends or breaks a hold before the reply to its grant has been seen.
 func TestR30NewsThatOvertakesTheGrant(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := Config{WatchdogTimeout: 10 * time.Minute} // no renewal finds out
 		s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)
@@ -78,6 +79,7 @@ func TestEarlyNewsIsBounded(t *testing.T) {
 
 // TestR5AReleaseElsewhereLeavesNoDeadlock: the connection's hold has been released through another Leash, and its own has not heard of it.
 func TestR5AReleaseElsewhereLeavesNoDeadlock(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, err := New(Config{WatchdogTimeout: 10 * time.Minute}, rdb, deaf{}, slog.New(slog.DiscardHandler))
 		if err != nil {
@@ -98,6 +100,7 @@ func TestR5AReleaseElsewhereLeavesNoDeadlock(t *testing.T) {
 
 // TestR7AnIDIsItsOwners: two owners may number their requests alike.
 func TestR7AnIDIsItsOwners(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, s)

@@ -64,6 +64,7 @@ func (o *orderly) wantOrder(events ...string) {
 }
 
 func TestR27NotifyTellsOfALossBeforeTheConnectionCloses(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{WatchdogTimeout: 900 * time.Millisecond})
 		for name, end := range map[string]func(key string){
@@ -112,6 +113,7 @@ func TestR27NotifyWithOnLossError(t *testing.T) {
 }
 
 func TestR27NotifyOfPermitsAndQuorum(t *testing.T) {
+	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	a, sem := notified(t, s), newKey()
 	want(t, a.do("SEM.INIT", sem, "1"), ":1")
@@ -136,6 +138,7 @@ func TestR27NotifyOfPermitsAndQuorum(t *testing.T) {
 }
 
 func TestNotifyTellsThatSomebodyWaits(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{}, patient)
 		for name, other := range map[string]*Service{"here": s, "on another Leash": leash(t, rdb, Config{}, patient)} {
@@ -177,6 +180,7 @@ func TestNotifyTellsThatSomebodyWaits(t *testing.T) {
 
 // TestNotifyLooksForThoseWhoWaitAlready: when a hold is granted, moved, or its client asks to be told.
 func TestNotifyLooksForThoseWhoWaitAlready(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}, patient), newKey()
 		a, b, c := notified(t, s), notified(t, s), connect(t, s)
@@ -211,6 +215,7 @@ func TestNotifyLooksForThoseWhoWaitAlready(t *testing.T) {
 
 // TestNotifyAnswersFirst: nothing is told of a hold before the client has the answer that tells of it.
 func TestNotifyAnswersFirst(t *testing.T) {
+	t.Parallel()
 	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}, patient), newKey()
 	a, b := notified(t, s), connect(t, s)
 	reply := string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(key), []byte("ONLOSS"), []byte("ERROR")}))
@@ -231,6 +236,7 @@ func TestNotifyAnswersFirst(t *testing.T) {
 
 // TestNotifyKeepsNewsThatOvertakesTheGrant: of who waits on another Leash.
 func TestNotifyKeepsNewsThatOvertakesTheGrant(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key, ctx := leash(t, rdb, Config{}, patient), newKey(), context.Background()
 	a := notified(t, s)
@@ -256,6 +262,7 @@ func TestNotifyKeepsNewsThatOvertakesTheGrant(t *testing.T) {
 
 // TestNotifyMacquire: who waits for one of the locks is told of when all are there, and what went back is no news.
 func TestNotifyMacquire(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{}, patient)
 		a, b, c := notified(t, s), connect(t, s), connect(t, s)
@@ -340,6 +347,7 @@ func TestNotifyTellsWhoHasTheLockInstead(t *testing.T) {
 }
 
 func TestNotifyArguments(t *testing.T) {
+	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	a := connect(t, s)
 	want(t, a.do("LOCK.NOTIFY"), "-ERR wrong number of arguments for 'lock.notify' command")

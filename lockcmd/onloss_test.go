@@ -13,6 +13,7 @@ import (
 )
 
 func TestR27OnLossErrorAnswersTheNextCommandOnce(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
 		for _, next := range []string{
@@ -44,6 +45,7 @@ func TestR27OnLossErrorAnswersTheNextCommandOnce(t *testing.T) {
 }
 
 func TestR27OnLossErrorIsToldOnceByTheCommandThatFindsIt(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
 		for _, finds := range []string{"LOCK.RELEASE %", "LOCK.ACQUIRE % OWNER me", "LOCK.ATTACH % OWNER me TOKEN "} {
@@ -69,6 +71,7 @@ func TestR27OnLossErrorIsToldOnceByTheCommandThatFindsIt(t *testing.T) {
 }
 
 func TestR27OnLossErrorWithoutRoomCloses(t *testing.T) {
+	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	a := connect(t, s)
 	for i := range maxUntold + 1 {
@@ -239,6 +242,7 @@ func TestR28MaxHoldEndsALeaseThatNobodyCarries(t *testing.T) {
 // TestR27OnLossErrorAndAnotherHold: what a command asks of a hold that lives is done, and the loss of another one is told later.
 // TestR27OnLossErrorTellsEachOwner on one connection of its own loss.
 func TestR27OnLossErrorTellsEachOwner(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
 		a, key := connect(t, s), newKey()
@@ -262,6 +266,7 @@ func TestR27OnLossErrorTellsEachOwner(t *testing.T) {
 
 // TestR27OnLossErrorOfOneOfSeveral: the others are released, whoever has found the loss.
 func TestR27OnLossErrorOfOneOfSeveral(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		for _, found := range []bool{false, true} {
@@ -282,6 +287,7 @@ func TestR27OnLossErrorOfOneOfSeveral(t *testing.T) {
 }
 
 func TestR27OnLossErrorAndAnotherHold(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
 		a, key := connect(t, s), newKey()

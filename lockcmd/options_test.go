@@ -6,6 +6,7 @@ import (
 )
 
 func TestArgumentsAreCheckedBeforeAnyEffect(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{}), newKey()
 	a := connect(t, s)

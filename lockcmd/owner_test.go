@@ -14,6 +14,7 @@ func count(rdb redis.UniversalClient, key, owner string) string {
 }
 
 func TestR4OwnerlessIsNeverReentrant(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
@@ -24,6 +25,7 @@ func TestR4OwnerlessIsNeverReentrant(t *testing.T) {
 }
 
 func TestR4OwnerEntersAgainOnItsCarrierOnly(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b, c := connect(t, s), connect(t, s), connect(t, other)
@@ -50,6 +52,7 @@ func TestR4OwnerEntersAgainOnItsCarrierOnly(t *testing.T) {
 }
 
 func TestR4RepeatedAcquireByIDMovesTheHold(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b, c := connect(t, s), connect(t, s), connect(t, other)
@@ -79,6 +82,7 @@ func TestR4RepeatedAcquireByIDMovesTheHold(t *testing.T) {
 }
 
 func TestR5WaitingForOneselfIsRefused(t *testing.T) {
+	t.Parallel()
 	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}), newKey()
 	a := connect(t, s)
 	a.token(key, "OWNER", "x")
@@ -88,6 +92,7 @@ func TestR5WaitingForOneselfIsRefused(t *testing.T) {
 }
 
 func TestR7ReleaseByIDIsRepeatable(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b, c := connect(t, s), connect(t, s), connect(t, other)
@@ -112,6 +117,7 @@ func TestR7ReleaseByIDIsRepeatable(t *testing.T) {
 }
 
 func TestR7LateCopiesDoNothing(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
@@ -146,6 +152,7 @@ func TestR7LateCopiesDoNothing(t *testing.T) {
 }
 
 func TestR12TTLIsNeverLowered(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		a := connect(t, s)
@@ -170,6 +177,7 @@ func TestR12TTLIsNeverLowered(t *testing.T) {
 }
 
 func TestR9OtherKindsCountAsTaken(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		a := connect(t, s)
@@ -190,6 +198,7 @@ func TestR9OtherKindsCountAsTaken(t *testing.T) {
 }
 
 func TestR10HelpersMustShareTheSlot(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		a := connect(t, s)
@@ -210,6 +219,7 @@ func TestR10HelpersMustShareTheSlot(t *testing.T) {
 }
 
 func TestR11OrphanRecordIsReplaced(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		a, b := connect(t, s), connect(t, s)

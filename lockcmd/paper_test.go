@@ -38,6 +38,7 @@ func TestR24RenewalsLeaveLittleGarbage(t *testing.T) {
 
 // TestPaperSaysWhatTheScriptReads: as the client does, command for command.
 func TestPaperSaysWhatTheScriptReads(t *testing.T) {
+	t.Parallel()
 	for _, m := range append(modes[:], permit) {
 		s, p := &Service{uuid: newUUID()}, &paper{}
 		var want []byte
@@ -66,6 +67,7 @@ func TestPaperSaysWhatTheScriptReads(t *testing.T) {
 
 // TestRenewalsNameEachHold holds the order of words that scripts/renew.lua reads.
 func TestRenewalsNameEachHold(t *testing.T) {
+	t.Parallel()
 	s := &Service{uuid: newUUID()}
 	b := plainBatch(s, 2)
 	keys, args := renewals(b)
@@ -80,6 +82,7 @@ func TestRenewalsNameEachHold(t *testing.T) {
 
 // TestPaperReadsReplies, one behind the other.
 func TestPaperReadsReplies(t *testing.T) {
+	t.Parallel()
 	p := &paper{}
 	text := []byte("*3\r\n:1\r\n:0\r\n:-1\r\n-MOVED 1 127.0.0.1:1\r\n*0\r\n*1\r\n:30001\r\n")
 	for _, want := range []struct {

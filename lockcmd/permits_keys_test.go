@@ -14,6 +14,7 @@ import (
 
 // TestPermitsOfAKeyWithTTL: when the semaphore itself goes, all of it goes.
 func TestPermitsOfAKeyWithTTL(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
 		key, a := semaphore(t, s, 2), connect(t, s)
@@ -33,6 +34,7 @@ func TestPermitsOfAKeyWithTTL(t *testing.T) {
 
 // TestRecordsOfReapedPermitsAreDropped: Redisson takes a permit back whose lease is over, and does not know of our record.
 func TestRecordsOfReapedPermitsAreDropped(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
 		key, a := semaphore(t, s, 4), connect(t, s)
@@ -49,6 +51,7 @@ func TestRecordsOfReapedPermitsAreDropped(t *testing.T) {
 }
 
 func TestR13PermitsComeBackAtTheMemoryLimit(t *testing.T) {
+	takesLong(t)
 	rdb, ctx := dialServer(t, sharedServer(t).Addr), context.Background()
 	s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second})
 	key, a := semaphore(t, s, 5), connect(t, s)
@@ -68,6 +71,7 @@ func TestR13PermitsComeBackAtTheMemoryLimit(t *testing.T) {
 }
 
 func TestPermitsAreNoLocks(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		key, a := semaphore(t, s, 2), connect(t, s)
@@ -114,6 +118,7 @@ func (s *Service) renewsPermits(t *testing.T, permits map[string]string) {
 
 // TestR14PermitsInASlotInMigration: while a semaphore's keys lie on two nodes its permits are kept, and none is granted or returns.
 func TestR14PermitsInASlotInMigration(t *testing.T) {
+	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
 	s := leash(t, rdb, Config{UpstreamTimeout: 500 * time.Millisecond})
 	tag := "{" + newKey() + "}"

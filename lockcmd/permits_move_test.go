@@ -12,6 +12,7 @@ import (
 // TestR26UnansweredMoveOfPermitsIsUndone: an ACQUIRE repeated with its ID that is not answered is undone, whatever it has moved, or will.
 func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
 	t.Parallel() // it waits most of the time
+	takesLong(t)
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 800 * time.Millisecond})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		for _, from := range []*Service{s, straight} {
@@ -40,6 +41,7 @@ func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
 
 // TestR7PermitsMovedInVainAreGivenBack: an ACQUIRE repeated with its ID that does not get all of its permits any more has none.
 func TestR7PermitsMovedInVainAreGivenBack(t *testing.T) {
+	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	a, b, c, key := connect(t, s), connect(t, s), connect(t, s), newKey()
 	want(t, a.do("SEM.INIT", key, "2"), ":1")

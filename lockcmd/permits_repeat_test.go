@@ -12,6 +12,7 @@ import (
 )
 
 func TestR7PermitsOfARepeatedRequest(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		key, a, b, c := semaphore(t, s, 10), connect(t, s), connect(t, s), connect(t, other)
@@ -51,6 +52,7 @@ func TestR7PermitsOfARepeatedRequest(t *testing.T) {
 
 // TestR26ARepeatedRequestFindsALoss: a permit that was taken back behind our back is not quietly taken again.
 func TestR26ARepeatedRequestFindsALoss(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		key, a := semaphore(t, s, 5), connect(t, s)
@@ -71,6 +73,7 @@ func TestR26ARepeatedRequestFindsALoss(t *testing.T) {
 
 // TestR26AReleaseElsewhereIsNoLoss: nor is one whose news has not come yet.
 func TestR26AReleaseElsewhereIsNoLoss(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		deaf := func(s *Service) { s.ears.news = "nowhere" }
 		s, other := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{})
@@ -91,6 +94,7 @@ func TestR26AReleaseElsewhereIsNoLoss(t *testing.T) {
 }
 
 func TestR7LostRepliesOfPermits(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{})
 	rdb := straight.rdb
 	for _, before := range []bool{false, true} {
@@ -124,6 +128,7 @@ func TestR7LostRepliesOfPermits(t *testing.T) {
 
 func TestR26UnknownPermitsAreUndone(t *testing.T) {
 	t.Parallel()
+	takesLong(t)
 	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second, WatchdogTimeout: 2 * time.Second})
 	key, a := semaphore(t, straight, 5), connect(t, s)
 	a.permit(key, "ID", "kept")

@@ -73,6 +73,7 @@ func records(rdb redis.UniversalClient, key string) int64 {
 }
 
 func TestR23PermitsLieAsRedissons(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
 		key := semaphore(t, s, 2)
@@ -121,6 +122,7 @@ func TestR23PermitsLieAsRedissons(t *testing.T) {
 }
 
 func TestPermitsAreTakenAllOrNone(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		key, a := semaphore(t, s, 10), connect(t, s)
@@ -138,6 +140,7 @@ func TestPermitsAreTakenAllOrNone(t *testing.T) {
 }
 
 func TestPermitsAreReleasedFromAnywhere(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		key, a := semaphore(t, s, 5), connect(t, s)
@@ -190,6 +193,7 @@ func TestR28PermitsReturnWithTheirConnection(t *testing.T) {
 
 func TestR24PermitsAreRenewed(t *testing.T) {
 	t.Parallel()
+	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{WatchdogTimeout: 8 * time.Second})
 		key, a := semaphore(t, s, 400), connect(t, s)
@@ -252,6 +256,7 @@ func TestR27ALostPermitIsTold(t *testing.T) {
 }
 
 func TestPermitArguments(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s := leash(t, rdb, Config{})
 	key, a := semaphore(t, s, 5), connect(t, s)

@@ -11,6 +11,7 @@ import (
 )
 
 func TestPermitWaitersAreLimited(t *testing.T) {
+	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{MaxWaiters: 1})
 	key, a := semaphore(t, s, 1), connect(t, s)
 	p := a.permit(key, "BLOCK", "0") // what need not wait is not refused
@@ -22,6 +23,7 @@ func TestPermitWaitersAreLimited(t *testing.T) {
 }
 
 func TestPermitWaitersAreWoken(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient)
 		key, a, b := semaphore(t, s, 1), connect(t, s), connect(t, other)
@@ -45,6 +47,7 @@ func TestPermitWaitersAreWoken(t *testing.T) {
 
 // TestR17APermitIsTakenWhenItsLeaseEnds: no message will come from a JVM that died.
 func TestR17APermitIsTakenWhenItsLeaseEnds(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{}, patient)
 		key := semaphore(t, s, 1)
@@ -91,6 +94,7 @@ func TestR18PermitsAndCountersStandInOneLine(t *testing.T) {
 }
 
 func TestR19APermitThatCannotBeToldIsGivenBack(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		key, a, b := semaphore(t, s, 1), connect(t, s), connect(t, s)
@@ -112,6 +116,7 @@ func TestR19APermitThatCannotBeToldIsGivenBack(t *testing.T) {
 
 // TestPermitsAreExact: two Leashes, 12 connections that want one or two of three permits, some of which vanish while they hold them.
 func TestPermitsAreExact(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		leashes := []*Service{leash(t, rdb, Config{}), leash(t, rdb, Config{})}
 		key := semaphore(t, leashes[0], 3)
@@ -145,6 +150,7 @@ func TestPermitsAreExact(t *testing.T) {
 }
 
 func TestR31DrainGrantsNoMorePermits(t *testing.T) {
+	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	key, a := semaphore(t, s, 1), connect(t, s)
 	p := a.permit(key)

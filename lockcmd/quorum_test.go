@@ -23,6 +23,7 @@ func howMany(tokens []int64) (n int) {
 }
 
 func TestQuorumTakesMost(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{}), newKeys(5)
 		a, b := connect(t, s), connect(t, s)
@@ -47,6 +48,7 @@ func TestQuorumTakesMost(t *testing.T) {
 }
 
 func TestQuorumWaits(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		one, other, keys := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKeys(3)
 		a, b, c := connect(t, one), connect(t, other), connect(t, other)
@@ -89,6 +91,7 @@ func waitsForMost(t *testing.T, s *Service, keys []string) <-chan string {
 
 // TestQuorumIsOneHolder: callers on two Leashes who want most of the same keys all come to their turn, and only one has most at a time.
 func TestQuorumIsOneHolder(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		one, other, keys := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKeys(5)
 		var mu sync.Mutex
@@ -180,6 +183,7 @@ func TestQuorumAndLosses(t *testing.T) {
 
 // TestQuorumReleasedByItsOwner: what the owner releases is no loss, and counts no more.
 func TestQuorumReleasedByItsOwner(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKeys(3)
 		c := connect(t, s)
@@ -240,6 +244,7 @@ func TestQuorumWithoutANode(t *testing.T) {
 
 // TestQuorumHidesWhatComesLate: what a MACQUIRE got when it was over, and gives back, is nothing that its client could release.
 func TestQuorumHidesWhatComesLate(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		c := connect(t, s)

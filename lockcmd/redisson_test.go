@@ -181,6 +181,7 @@ func owners(n int) []string {
 }
 
 func TestR22ScoresAreRedissons(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, name := leash(t, rdb, Config{}), newKey(), owners(4)
 		holder := connect(t, s)
@@ -227,6 +228,7 @@ func TestR22ScoresAreRedissons(t *testing.T) {
 }
 
 func TestR22JavaAndLeashServeInOrder(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}, patient), newKey()
 		first := java(t, rdb, key, "java:0")

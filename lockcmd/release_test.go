@@ -11,6 +11,7 @@ import (
 )
 
 func TestR30ReleaseFromAnyConnection(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for _, where := range []*Service{s, other} {
@@ -41,6 +42,7 @@ func TestR30ReleaseFromAnyConnection(t *testing.T) {
 }
 
 func TestR30TombstoneServesWhenTheNewsGotLost(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		deaf := func(s *Service) { s.ears.news = "nowhere" }
 		s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, deaf), leash(t, rdb, Config{}), newKey()
@@ -112,6 +114,7 @@ func TestR28EndOfConnection(t *testing.T) {
 }
 
 func TestR3LeaseIsNotRenewedAndEndsQuietly(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{WatchdogTimeout: 300 * time.Millisecond}), newKey()
 		a := connect(t, s)
@@ -130,6 +133,7 @@ func TestR3LeaseIsNotRenewedAndEndsQuietly(t *testing.T) {
 }
 
 func TestR3HoldsAreRenewedAtAThird(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{WatchdogTimeout: 900 * time.Millisecond}), context.Background()
 		onTime(t, func() error {
@@ -158,6 +162,7 @@ func TestR3HoldsAreRenewedAtAThird(t *testing.T) {
 }
 
 func TestR13ScriptsAreFoundAgainAfterFlush(t *testing.T) {
+	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKey()
 		flush := func() {
@@ -191,6 +196,7 @@ func TestR13ScriptsAreFoundAgainAfterFlush(t *testing.T) {
 }
 
 func TestR13ReleasePassesAtMaxmemory(t *testing.T) {
+	takesLong(t)
 	server := sharedServer(t)
 	rdb, ctx := dialServer(t, server.Addr), context.Background()
 	s, key, full := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKey(), newKey()
@@ -214,6 +220,7 @@ func TestR13ReleasePassesAtMaxmemory(t *testing.T) {
 }
 
 func TestR26AcquireFindsItsOldHoldLost(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, ctx := leash(t, rdb, Config{}), leash(t, rdb, Config{}), context.Background()
 		a, key := connect(t, s), newKey()
@@ -242,6 +249,7 @@ func TestR26AcquireFindsItsOldHoldLost(t *testing.T) {
 }
 
 func TestR30ReleaseFindsAHoldThatHasMoved(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		deaf := func(s *Service) { s.ears.news = "nowhere" }
 		s, other := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{})
@@ -263,6 +271,7 @@ func TestR30ReleaseFindsAHoldThatHasMoved(t *testing.T) {
 
 // TestR30ReleaseElsewhereEndsTheTTL: LOCK.TTL is answered from memory, and news of the release comes long before the next renewal.
 func TestR30ReleaseElsewhereEndsTheTTL(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := Config{WatchdogTimeout: time.Hour}
 		s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)

@@ -46,6 +46,7 @@ func TestR32RepetitionOnItsConnectionIsUndone(t *testing.T) {
 
 // TestR7RepeatedMacquireThatFailsIsUndone: what it took the first time it has not, for now one of the keys is taken.
 func TestR7RepeatedMacquireThatFailsIsUndone(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{}), newKeys(3)
 		a, b := connect(t, s), connect(t, s)
@@ -92,6 +93,7 @@ func TestR26UnansweredRepetitionIsUndone(t *testing.T) {
 
 // TestR7MovedHoldWithoutID: that its last acquire had none is no ID that another could repeat.
 func TestR7MovedHoldWithoutID(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, s)
@@ -108,6 +110,7 @@ func TestR7MovedHoldWithoutID(t *testing.T) {
 
 // TestR26PutBackBesideARelease: what is to be put back is, though a release of its owner's waits for the same answer of Redis's.
 func TestR26PutBackBesideARelease(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{UpstreamTimeout: 200 * time.Millisecond}), newKey()
 		a := connect(t, s)

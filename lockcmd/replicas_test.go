@@ -252,6 +252,7 @@ func writes(t *testing.T, rdb redis.UniversalClient) int64 {
 
 // TestR32WhatIsRepeatedIsCounted: since Redis 7.2 WAIT goes by what its own connection has written, so that is done before, and changes nothing.
 func TestR32WhatIsRepeatedIsCounted(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{WatchdogTimeout: 10 * time.Minute}) // nothing is renewed meanwhile
 		for _, mode := range [][]string{nil, {"READ"}, {"WRITE"}} {

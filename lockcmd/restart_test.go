@@ -16,6 +16,7 @@ import (
 // kept as ever. (Redisson: testLockAfterTimeout, testReadLockAfterTimeout, testWriteLockAfterTimeout.)
 func TestR27LocksOfARedisThatStartsAnew(t *testing.T) {
 	t.Parallel()
+	takesLong(t)
 	atOnce(t, map[string]func(*testing.T){
 		"single": func(t *testing.T) {
 			server := redistest.Start(t)

@@ -112,6 +112,7 @@ func stateOf(t testing.TB, rdb redis.UniversalClient, key string) (lines []strin
 
 // TestR2RestoreOfEachMode: what a new master does not have is put back as it was, with its tokens.
 func TestR2RestoreOfEachMode(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, graceConfig(), graceful)
 		for _, c := range []struct {
@@ -162,6 +163,7 @@ func TestR2RestoreOfEachMode(t *testing.T) {
 
 // TestR2RestoreOfPermits: permits too, unless their semaphore is forgotten as well.
 func TestR2RestoreOfPermits(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, graceConfig(), graceful)
 		a, b, key := connect(t, s), connect(t, s), newKey()
@@ -189,6 +191,7 @@ func TestR2RestoreOfPermits(t *testing.T) {
 
 // TestR2RestoreIsNotWaitedFor: a command about a hold that a new master has forgotten finds it, before the watchdog has.
 func TestR2RestoreIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := graceConfig()
 		cfg.WatchdogTimeout = 10 * time.Minute
@@ -226,6 +229,7 @@ func TestR2RestoreIsNotWaitedFor(t *testing.T) {
 
 // TestR2RestoreYields: what is there by right is not overwritten, and what was ended is not put back.
 func TestR2RestoreYields(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, graceConfig(), graceful)
 		ctx := context.Background()
@@ -291,6 +295,7 @@ func (s *Service) putOther(h *hold, token int64) {
 
 // TestR2NothingIsRestoredOutOfGrace: then somebody may have had it.
 func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, graceConfig(), graceful)
 		a, key := connect(t, s), newKey()

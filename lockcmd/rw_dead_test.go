@@ -95,6 +95,7 @@ func TestR28WriterRunsOutBesideItsReadLease(t *testing.T) {
 // TestR12WriterAndItsReaderGoOnApart: while both are renewed, each on a Leash of its own, nobody gets in.
 func TestR12WriterAndItsReaderGoOnApart(t *testing.T) {
 	t.Parallel()
+	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for _, moved := range []string{"READ", "WRITE"} {

@@ -9,6 +9,7 @@ import (
 )
 
 func TestR7LostRepliesOfReadAndWrite(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{})
 	rdb := straight.rdb
 	for _, m := range []*mode{read, write} {
@@ -49,6 +50,7 @@ func TestR7LostRepliesOfReadAndWrite(t *testing.T) {
 }
 
 func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
+	t.Parallel()
 	s, straight, _ := faulty(t, Config{})
 	rdb, until := straight.rdb, time.Now().Add(5*time.Second)
 	for _, m := range []*mode{read, write} {
@@ -86,6 +88,7 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 }
 
 func TestR26UnknownReadAndWriteAreUndone(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond}, patient)
 	for _, m := range []*mode{read, write} {
 		a, b, c, key := connect(t, s), connect(t, straight), connect(t, straight), newKey()
@@ -179,6 +182,7 @@ func TestR27LossOfReadAndWrite(t *testing.T) {
 }
 
 func TestR30ReadAndWriteAreReleasedFromAnotherLeash(t *testing.T) {
+	t.Parallel()
 	s, other, p := faulty(t, Config{})
 	for _, m := range []*mode{read, write} {
 		a, b, key := connect(t, s), connect(t, other), newKey()
@@ -196,6 +200,7 @@ func TestR30ReadAndWriteAreReleasedFromAnotherLeash(t *testing.T) {
 }
 
 func TestR21LostReplyOfReadWriteHandOver(t *testing.T) {
+	t.Parallel()
 	for _, options := range [][2]string{{"WRITE", "WRITE"}, {"READ", "WRITE"}, {"WRITE", "READ"}} {
 		for _, before := range []bool{false, true} {
 			for try := 1; !lostReadWriteHandOver(t, options, before); try++ { // a release that finds its waiter looking hands nothing over

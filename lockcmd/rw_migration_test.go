@@ -9,6 +9,7 @@ import (
 )
 
 func TestR14ReadWriteInASlotInMigration(t *testing.T) {
+	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
 	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 	tag := "{" + newKey() + "}"

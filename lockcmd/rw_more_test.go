@@ -13,6 +13,7 @@ import (
 )
 
 func TestReadWriteEmbedded(t *testing.T) {
+	t.Parallel()
 	m := miniredis.RunT(t)
 	rdb := dialServer(t, m.Addr())
 	s := leash(t, rdb, Config{})
@@ -36,6 +37,7 @@ func TestReadWriteEmbedded(t *testing.T) {
 }
 
 func TestR13ReadWriteScriptsAreFoundAgainAfterFlush(t *testing.T) {
+	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKey()
 		flush := func() {

@@ -13,6 +13,7 @@ import (
 // (TestR12ReadAndWriteHoldsAreRenewed), testWriteRead (TestR18ReadersGoInTogether), the testConcurrency ones
 // (TestReadersAndWritersUnderLoad).
 func TestReadWriteScenariosOfRedisson(t *testing.T) {
+	takesLong(t)
 	for name, scenario := range map[string]func(*testing.T, *readWriteScene){
 		"testReadLockExpiration":                     testReadLockExpiration,
 		"testReadLockExpirationRenewal":              testReadLockExpirationRenewal,

@@ -14,6 +14,7 @@ import (
 // lock when its owner has released a read lock.
 func TestR12ReadAndWriteHoldsAreRenewed(t *testing.T) {
 	t.Parallel()
+	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{WatchdogTimeout: 2 * time.Second}), context.Background()
 		onTime(t, func() error {
@@ -66,6 +67,7 @@ func TestR12ReadAndWriteHoldsAreRenewed(t *testing.T) {
 }
 
 func TestR12ReadReleaseKeepsWhatTheOthersHave(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		a, b, j := connect(t, s), connect(t, s), newJavaRW(t, rdb, key, "1")
@@ -96,6 +98,7 @@ func TestR12ReadReleaseKeepsWhatTheOthersHave(t *testing.T) {
 }
 
 func TestR12TTLOfReadWriteHoldsIsNeverLowered(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
 		for _, mode := range []string{"READ", "WRITE"} {
@@ -128,6 +131,7 @@ func TestR12TTLOfReadWriteHoldsIsNeverLowered(t *testing.T) {
 
 // TestR12JavaReadersRenewalDoesNotShortenOurs: it sets the lock's TTL plainly, and may then die.
 func TestR12JavaReadersRenewalDoesNotShortenOurs(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{WatchdogTimeout: 20 * time.Second}), context.Background()
 		for _, option := range []string{"TTL", "LEASE"} {
@@ -151,6 +155,7 @@ func TestR12JavaReadersRenewalDoesNotShortenOurs(t *testing.T) {
 // TestR12ShorterRenewalsOfJavaAreOutlived: a Java reader whose watchdog sets less than ours, and that then dies, takes nobody with it.
 func TestR12ShorterRenewalsOfJavaAreOutlived(t *testing.T) {
 	t.Parallel()
+	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{WatchdogTimeout: 12 * time.Second}), context.Background()
 		onTime(t, func() error {

@@ -11,6 +11,7 @@ import (
 )
 
 func TestReadersShareAndWritersDoNot(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b, c := connect(t, s), connect(t, s), connect(t, other)
@@ -76,6 +77,7 @@ func wantNothing(t testing.TB, rdb redis.UniversalClient, key string, conns ...*
 }
 
 func TestReadWriteLayoutIsRedissons(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
 		for _, key := range []string{newKey(), "{" + newKey() + "}:x"} {
@@ -124,6 +126,7 @@ func TestReadWriteLayoutIsRedissons(t *testing.T) {
 }
 
 func TestR4ReadAndWriteHoldsAreEnteredAgain(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for _, mode := range []string{"READ", "WRITE"} {
@@ -157,6 +160,7 @@ func TestR4ReadAndWriteHoldsAreEnteredAgain(t *testing.T) {
 }
 
 func TestR5ReadWriteDeadlocks(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, s)
@@ -185,6 +189,7 @@ func TestR5ReadWriteDeadlocks(t *testing.T) {
 
 // TestR18AWriterIsNotOvertakenByNewRequests that say which they are: only by one that was answered, and has got in.
 func TestR18AWriterIsNotOvertakenByNewRequests(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}, patient), newKey()
 		a, w, b, c := connect(t, s), connect(t, s), connect(t, s), connect(t, s)
@@ -202,6 +207,7 @@ func TestR18AWriterIsNotOvertakenByNewRequests(t *testing.T) {
 }
 
 func TestR9UpgradeIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
@@ -220,6 +226,7 @@ func TestR9UpgradeIsRefusedAtOnce(t *testing.T) {
 }
 
 func TestR9KindsDoNotMix(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, s)
@@ -253,6 +260,7 @@ func TestR9KindsDoNotMix(t *testing.T) {
 }
 
 func TestDowngrade(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient), newKey()
 		a, b, c, d := connect(t, s), connect(t, s), connect(t, other), connect(t, other)
@@ -290,6 +298,7 @@ func TestDowngrade(t *testing.T) {
 }
 
 func TestInfoOfReadersAndWriters(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b, c, j := connect(t, s), connect(t, s), connect(t, other), newJavaRW(t, rdb, key, "1")

@@ -11,6 +11,7 @@ import (
 )
 
 func TestR18ReadersGoInTogether(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient), newKey()
 		w := connect(t, s)
@@ -251,6 +252,7 @@ func TestDeadReaders(t *testing.T) {
 }
 
 func TestR21ReadersAndWritersHandOver(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{}, patient)
 		for _, row := range [][2]string{{"WRITE", "WRITE"}, {"WRITE", "READ"}, {"READ", "WRITE"}} {
@@ -317,6 +319,7 @@ func TestR21ReadersAndWritersHandOver(t *testing.T) {
 
 // TestR21HandOverToAReaderWhoHasGotIn by the look that he had sent: nothing is taken for done that is not.
 func TestR21HandOverToAReaderWhoHasGotIn(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, s)

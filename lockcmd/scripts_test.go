@@ -16,6 +16,7 @@ import (
 // TestR13ScriptsRefuseWhatIsNotSo: what a script answers to a call about a hold that is another one by now, hangs on another carrier, or has
 // had a later request; and that it then changes nothing.
 func TestR13ScriptsRefuseWhatIsNotSo(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		for _, m := range modes {
@@ -144,6 +145,7 @@ func (h *heldBy) refuseOneKey() {
 
 // TestR13PermitScriptsRefuseWhatIsNotSo: as those of locks do.
 func TestR13PermitScriptsRefuseWhatIsNotSo(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		key, c := semaphore(t, s, 2), connect(t, s)
@@ -174,6 +176,7 @@ func TestR13PermitScriptsRefuseWhatIsNotSo(t *testing.T) {
 
 // TestR25RedisCannotSay: what a renewal answers of a hold, and of a permit, when Redis refuses a command about it.
 func TestR25RedisCannotSay(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, redistest.Start(t).Addr)
 	s := leash(t, rdb, Config{})
 	without := func(denied string) redis.UniversalClient { // a user who may do all but this, and what sets the same in another way

@@ -52,6 +52,7 @@ func javaPermit(t testing.TB, rdb redis.UniversalClient, key, permit string, end
 func permitNumber(n int) string { return fmt.Sprintf("%032x", n) }
 
 func TestSemaphoreTotal(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		a, heard := connect(t, s), listenTo(t, rdb, "redisson_sc:{"+key+"}")
@@ -90,6 +91,7 @@ func TestSemaphoreTotal(t *testing.T) {
 
 // TestSemaphoreTakesBackWhatIsOver: a permit whose lease is over is no longer out, whoever took it.
 func TestSemaphoreTakesBackWhatIsOver(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		a := connect(t, s)
@@ -114,6 +116,7 @@ func TestSemaphoreTakesBackWhatIsOver(t *testing.T) {
 
 // TestSemaphoreResizedServesThoseWhoWait: one message, as many as there are permits now.
 func TestSemaphoreResizedServesThoseWhoWait(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient)
 		key, a := semaphore(t, s, 1), connect(t, s)
@@ -137,6 +140,7 @@ func TestSemaphoreResizedServesThoseWhoWait(t *testing.T) {
 
 // TestSemaphoreOfNoneAndOfAll: no permits, and as many as Redisson can count. (testZero, testConcurrencyLoopMax_MultiInstance)
 func TestSemaphoreOfNoneAndOfAll(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		leashes := []*Service{leash(t, rdb, Config{}), leash(t, rdb, Config{})}
 		none, a := semaphore(t, leashes[0], 0), connect(t, leashes[0])

@@ -43,6 +43,7 @@ func TestR31StopWhileRedisIsSilent(t *testing.T) {
 }
 
 func TestR31StopStillReleases(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	log := slog.New(slog.DiscardHandler)
 	s, err := New(Config{}, rdb, listener(t, rdb, log), log)

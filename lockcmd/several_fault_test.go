@@ -42,6 +42,7 @@ func (b *beliefs) end(keys []string) {
 // TestSeveralLocksOfAFaultyRedis: whatever requests and replies get lost, no two hold a key, and nothing stays taken.
 func TestSeveralLocksOfAFaultyRedis(t *testing.T) {
 	t.Parallel()
+	takesLong(t)
 	s, straight, p := faulty(t, Config{WatchdogTimeout: 2 * time.Second, UpstreamTimeout: time.Second})
 	rdb, keys := straight.rdb, newKeys(5)
 	believed := &beliefs{t: t, holder: make(map[string]*conn)}

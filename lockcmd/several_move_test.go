@@ -21,6 +21,7 @@ func (c *conn) twice(key string, options ...string) int64 {
 
 // TestR27LossOfAMovedHoldIsTold: its owner has known of it before, whether the MACQUIRE that moved it fails or not.
 func TestR27LossOfAMovedHoldIsTold(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond}), newKeys(2)
 		a, b, c := connect(t, s), connect(t, s), connect(t, s)
@@ -74,6 +75,7 @@ func TestR28MovedHoldKeepsItsTerms(t *testing.T) {
 
 // TestR7QuorumMovesAsOne: holds that are bound to one another stay so when a repetition moves them.
 func TestR7QuorumMovesAsOne(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond}), newKeys(3)
 		a, b := connect(t, s), connect(t, s)
@@ -96,6 +98,7 @@ func TestR7QuorumMovesAsOne(t *testing.T) {
 
 // TestR7PutBackIDCountsAgain: a MACQUIRE that failed has not been, so its repetition enters again what it had entered.
 func TestR7PutBackIDCountsAgain(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{}), newKeys(2)
 		a, b := connect(t, s), connect(t, s)
@@ -120,6 +123,7 @@ func TestR7PutBackIDCountsAgain(t *testing.T) {
 
 // TestR7PutBackOfEachMode: so it is with every script that takes an acquire back.
 func TestR7PutBackOfEachMode(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		for _, m := range []*mode{plain, read, write} {

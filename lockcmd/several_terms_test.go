@@ -53,6 +53,7 @@ func TestMacquireLeaseBeginsWithTheLastKey(t *testing.T) {
 
 // TestMacquireMaxHoldBeginsWithTheLastKey: MAXHOLD counts from the grant on, of all.
 func TestMacquireMaxHoldBeginsWithTheLastKey(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{}), newKeys(2)
 		a, b := connect(t, s), connect(t, s)
@@ -108,6 +109,7 @@ func TestMacquireOfUnknownOutcome(t *testing.T) {
 // TestR7MacquireRepeated: with the same ID it answers the same tokens and counts no further, and from another connection it moves all
 // of the holds there, or none stays.
 func TestR7MacquireRepeated(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		one, other, keys := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKeys(3)
 		a, b, c := connect(t, one), connect(t, other), connect(t, other)

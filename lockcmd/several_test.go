@@ -44,6 +44,7 @@ func tokensOf(t testing.TB, reply string, n int) []int64 {
 const null = "*-1"
 
 func TestMacquireTakesAllOrNone(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{}), newKeys(5)
 		a, b := connect(t, s), connect(t, s)
@@ -92,6 +93,7 @@ func numberOf(t testing.TB, reply string) int64 {
 }
 
 func TestMacquireRefusesBadArguments(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		c, keys := connect(t, s), newKeys(2)
@@ -139,6 +141,7 @@ func TestMacquireRefusesBadArguments(t *testing.T) {
 
 // TestMacquireEntersAgain: an OWNER enters what it has, and a failure takes back that entry alone.
 func TestMacquireEntersAgain(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{}), newKeys(3)
 		a, b := connect(t, s), connect(t, s)
@@ -159,6 +162,7 @@ func TestMacquireEntersAgain(t *testing.T) {
 // TestMacquireAtOnce: of many who try for the same keys, named in any order, one gets them, and nobody else a part. (Redisson:
 // RedissonMultiLockTest.testWaitAndLeaseTimeouts.)
 func TestMacquireAtOnce(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		leashes, keys := []*Service{leash(t, rdb, Config{}), leash(t, rdb, Config{})}, newKeys(3)
 		replies := make(chan string, 10)
@@ -185,6 +189,7 @@ func TestMacquireAtOnce(t *testing.T) {
 }
 
 func TestMrelease(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		one, other, keys := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKeys(3)
 		a, b := connect(t, one), connect(t, other)

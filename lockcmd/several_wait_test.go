@@ -12,6 +12,7 @@ import (
 
 // TestMacquireWaitsWithWhatComesBefore: the key that is waited for has those before it in hand, and none behind it.
 func TestMacquireWaitsWithWhatComesBefore(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{}, patient), newKeys(3)
 		a, b := connect(t, s), connect(t, s)
@@ -41,6 +42,7 @@ func TestMacquireWaitsWithWhatComesBefore(t *testing.T) {
 
 // TestMacquireLeavesNothingToAClientThatIsGone: neither what it had in hand nor what it waited for.
 func TestMacquireLeavesNothingToAClientThatIsGone(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{}), newKeys(3)
 		a, b := connect(t, s), connect(t, s)
@@ -64,6 +66,7 @@ func TestMacquireLeavesNothingToAClientThatIsGone(t *testing.T) {
 
 // TestMacquireDeadlock: R5, for each of the keys.
 func TestR5MacquireDeadlock(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{}), newKeys(3)
 		a := connect(t, s)
@@ -79,6 +82,7 @@ func TestR5MacquireDeadlock(t *testing.T) {
 
 // TestMacquireNeverDeadlocks: callers who name the same keys in different orders, on two Leashes, all come to their turn, one at a time.
 func TestMacquireNeverDeadlocks(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		one, other, keys := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKeys(4)
 		var inside, errors sync.Map
@@ -152,6 +156,7 @@ func TestMacquireTellsOfNothingHalfMade(t *testing.T) {
 
 // TestMacquireEndsWithItsConnection: what it has in hand is released even where holds are left to run out, for nobody was told of it.
 func TestMacquireEndsWithItsConnection(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{}), newKeys(2)
 		a, b := connect(t, s), connect(t, s)
@@ -169,6 +174,7 @@ func TestMacquireEndsWithItsConnection(t *testing.T) {
 
 // TestMacquireBesideAReleaseOfACount: a hold that was entered again stays while one of its counts is being released.
 func TestMacquireBesideAReleaseOfACount(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{}), newKeys(2)
 		slices.Sort(keys)

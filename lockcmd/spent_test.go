@@ -51,6 +51,7 @@ func TestASpentLeaseIsNotEnteredAgain(t *testing.T) {
 
 // TestASpentLeaseThatWasExtendedIsEnteredAgain though we have not heard of it: whoever extended it believes in it.
 func TestASpentLeaseThatWasExtendedIsEnteredAgain(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}, func(s *Service) { s.ears.news = "nowhere" }), leash(t, rdb, Config{})
 		for _, mode := range [][]string{nil, {"READ"}} {
@@ -109,6 +110,7 @@ func TestASpentLeaseIsNoLoss(t *testing.T) {
 
 // TestR27ASpentLeaseIsNotOfTheQuorum: with one of three over, and one lost, there are too few.
 func TestR27ASpentLeaseIsNotOfTheQuorum(t *testing.T) {
+	t.Parallel()
 	s, _, p := faulty(t, Config{})
 	a, key := connect(t, s), newKey()
 	wantPrefix(t, a.do("LOCK.MACQUIRE", "3", key+"a", key+"b", key+"c", "QUORUM", "2", "LEASE", "60000"), "*3")
@@ -123,6 +125,7 @@ func TestR27ASpentLeaseIsNotOfTheQuorum(t *testing.T) {
 
 // TestAFreshLeaseIsNotCutByTheMaxHoldOfTheOneBefore, which was released by another way, unheard.
 func TestAFreshLeaseIsNotCutByTheMaxHoldOfTheOneBefore(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	deaf := func(s *Service) { s.ears.news = "nowhere" }
 	s, other, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}), newKey()

@@ -18,6 +18,7 @@ import (
 // TestR25WhatRedisDoesNotTakeIsNotSentInPieces: a batch that comes to a server which serves nothing just now is unknown, and only one that
 // holds something bad is asked for one by one.
 func TestR25WhatRedisDoesNotTakeIsNotSentInPieces(t *testing.T) {
+	t.Parallel()
 	h := &hold{kind: plain.id}
 	h.watch.Keeper = h
 	b := renewal.Batch{Holds: []*renewal.Hold{&h.watch}}
@@ -93,6 +94,7 @@ func TestRenewalsOverTheWire(t *testing.T) {
 
 // TestR24OneLineANode: what is to be renewed waits in the line of the node that has it, whoever is asked which one that is.
 func TestR24OneLineANode(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := &store{Service: leash(t, rdb, Config{})}
 		asked := &store{Service: &Service{rdb: rdb}}
@@ -164,6 +166,7 @@ func (n *strays) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 // TestRenewalsByTheClientGoStraight: without a link renewals are go-redis's turn, and it must read in them which node they are for. It would send
 // those of which it cannot to any node, and by its MOVED to the right one: all works then, and every hold is lost when a single node is silent.
 func TestRenewalsByTheClientGoStraight(t *testing.T) {
+	t.Parallel()
 	rdb, astray := dialCluster(t, sharedCluster(t).Addrs()...), &strays{}
 	if err := each(rdb, func(c *redis.Client) error { c.AddHook(astray); return nil }); err != nil {
 		t.Fatal(err)

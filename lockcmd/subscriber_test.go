@@ -16,6 +16,7 @@ func shardSubscribers(t testing.TB, rdb redis.UniversalClient, key string) int64
 
 // TestR20ListensInTheWaysConfigured: what a Java service publishes wakes, each way.
 func TestR20ListensInTheWaysConfigured(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		ctx := context.Background()
 		for _, row := range []struct {
@@ -45,6 +46,7 @@ func TestR20ListensInTheWaysConfigured(t *testing.T) {
 
 func TestChannelsAreGivenUpAfterTheLastWaiter(t *testing.T) {
 	t.Parallel()
+	takesLong(t)
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{}), newKey()
 	a, b := connect(t, s), connect(t, s)
@@ -71,6 +73,7 @@ func (f *saidBy) Subscribe(_ string, _, _ bool, hear func(message []byte)) (read
 
 // TestR17SilenceIsCertain: only while a channel is listened to all the time, and nothing is said there, a waiter need not look again.
 func TestR17SilenceIsCertain(t *testing.T) {
+	t.Parallel()
 	from := &saidBy{ready: make(chan struct{})}
 	l := newSubscriber(&Service{queues: newQueues(), lines: newLines()}, from)
 	if got := l.silence("c"); got != 0 {

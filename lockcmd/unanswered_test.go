@@ -114,6 +114,7 @@ func TestR7ReleaseIsNumberedAboveAPendingUndo(t *testing.T) {
 }
 
 func TestR7ReleaseThatCameTooLateIsAskedAgain(t *testing.T) {
+	t.Parallel()
 	s, straight, p := faulty(t, Config{})
 	a, key := connect(t, s), newKey()
 	a.token(key, "OWNER", "me")
@@ -152,6 +153,7 @@ func TestR25ReleaseElsewhereIsNoLossWhileTheTombstoneIsUnreadable(t *testing.T) 
 }
 
 func TestR5HoldOnItsWayOutIsNoDeadlock(t *testing.T) {
+	t.Parallel()
 	s, _, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
 	a, key := connect(t, s), newKey()
 	a.token(key)
@@ -163,6 +165,7 @@ func TestR5HoldOnItsWayOutIsNoDeadlock(t *testing.T) {
 }
 
 func TestR3LeaseOverBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
 	s, _, p := faulty(t, Config{})
 	a := connect(t, s)
 	a.token(newKey())
@@ -173,6 +176,7 @@ func TestR3LeaseOverBeforeTheAnswer(t *testing.T) {
 // TestR26ALateCopyOfWhatWasGivenBack is taken back, too: its client went before it could be told of the grant.
 func TestR26ALateCopyOfWhatWasGivenBack(t *testing.T) {
 	t.Parallel()
+	takesLong(t)
 	s, straight, p := faulty(t, Config{})
 	a, key := connect(t, s), newKey()
 	late := p.HoldBefore(running(acquireScript, key))
@@ -195,6 +199,7 @@ func TestR26ALateCopyOfWhatWasGivenBack(t *testing.T) {
 
 // TestR28AHoldMovedToWhoIsGoneIsNotEnded: its client repeated an acquire that was not answered, and has gone since; but it was told of another.
 func TestR28AHoldMovedToWhoIsGoneIsNotEnded(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, ended := range []bool{false, true} {
 			s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()

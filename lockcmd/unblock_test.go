@@ -22,6 +22,7 @@ func (a *conn) unblock(fail bool) {
 
 // TestUnblock: every command that waits is answered as if its time were over, or with the error; and nothing is left of its wait.
 func TestUnblock(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{}, patient)
 		holder, lock, five, permits, counter, latch := connect(t, s), newKey(), newKey(), newKey(), newKey(), newKey()
@@ -69,6 +70,7 @@ func TestUnblock(t *testing.T) {
 
 // TestUnblockPassesTheTurnOn: who stood behind gets in when the lock is free.
 func TestUnblockPassesTheTurnOn(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{}, patient)
 		for _, options := range [][]string{nil, {"FAIR"}} {
@@ -127,6 +129,7 @@ func TestR19UnblockAndGrant(t *testing.T) {
 
 // TestR19UnblockAndPermits: nor is a permit, or what was taken from a counter, lost with a wait that ends.
 func TestR19UnblockAndPermits(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, sem, counter := leash(t, rdb, Config{}), newKey(), newKey()
 		give := connect(t, s)

@@ -23,6 +23,7 @@ func (c *conn) insist(args ...string) (reply string) {
 // find a hold of this connection that nobody here knows of, and take another one in its place.
 func TestR7AcquireBesideAnUnsettledMove(t *testing.T) {
 	t.Parallel() // it waits most of the time
+	takesLong(t)
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 800 * time.Millisecond})
 	for i, from := range []*Service{s, straight} {
 		for j, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {

@@ -21,6 +21,7 @@ func (c *conn) await(s *Service, n int, key string, options ...string) <-chan st
 }
 
 func TestWaiterGetsTheLockFromAnotherLeash(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient), newKey()
 		a, b := connect(t, s), connect(t, other)
@@ -80,6 +81,7 @@ func numListeners(rdb redis.UniversalClient, channel string,
 }
 
 func TestBlockEndsInTime(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}, patient), newKey()
 		a, b := connect(t, s), connect(t, s)
@@ -100,6 +102,7 @@ func TestBlockEndsInTime(t *testing.T) {
 }
 
 func TestR17LookAgainWhenTheHoldersLeaseRanOut(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}, patient), newKey(), context.Background()
 		began := time.Now()
@@ -113,6 +116,7 @@ func TestR17LookAgainWhenTheHoldersLeaseRanOut(t *testing.T) {
 }
 
 func TestR17LookAgainEverySecond(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 	rdb.HSet(ctx, key, "java:1", "1")
@@ -142,6 +146,7 @@ func TestR17LookAgainAfterResubscription(t *testing.T) {
 }
 
 func TestR18FirstComeFirstServed(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		holder := connect(t, s)
@@ -172,6 +177,7 @@ func TestR18FirstComeFirstServed(t *testing.T) {
 }
 
 func TestR18AWaiterThatLeavesPassesTheWakeUpOn(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{}, patient), newKey()
 	a, b, c := connect(t, s), connect(t, s), connect(t, s)
@@ -185,6 +191,7 @@ func TestR18AWaiterThatLeavesPassesTheWakeUpOn(t *testing.T) {
 }
 
 func TestR19AWaiterThatIsGoneIsNeverGranted(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		for i := range 50 { // the disconnect meets the hand-over at all moments
@@ -211,6 +218,7 @@ func TestR19AWaiterThatIsGoneIsNeverGranted(t *testing.T) {
 }
 
 func TestR21HandOverIsBounded(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}, patient), newKey()
 		listens(t, s, lockChannel(key), key)
@@ -247,6 +255,7 @@ func TestR21HandOverIsBounded(t *testing.T) {
 
 // TestR21HandOverIsBoundedForTwo: who hands the lock over comes back for it, so the queue is empty between any two of them.
 func TestR21HandOverIsBoundedForTwo(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}, patient, courteous), leash(t, rdb, Config{}), newKey()
 		listens(t, s, lockChannel(key), key)
@@ -276,6 +285,7 @@ func TestR21HandOverIsBoundedForTwo(t *testing.T) {
 func courteous(s *Service) { s.queues.courtesy = time.Hour }
 
 func TestR21NobodyWaitsForNobody(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, mode := range [][]string{nil, {"WRITE"}} {
 			s, key := leash(t, rdb, Config{}, patient, courteous), newKey()
@@ -295,6 +305,7 @@ func TestR21NobodyWaitsForNobody(t *testing.T) {
 }
 
 func TestR31DrainGrantsNothingMore(t *testing.T) {
+	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{}, patient), newKey()
 	a, b, c := connect(t, s), connect(t, s), connect(t, s)
@@ -313,6 +324,7 @@ func TestR31DrainGrantsNothingMore(t *testing.T) {
 }
 
 func TestInfoShowsHolders(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		a := connect(t, s)
@@ -365,6 +377,7 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 
 // TestWaitersAreLimited: who would be one too many is told so and leaves nothing behind, and a place that is left is free again.
 func TestWaitersAreLimited(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{MaxWaiters: 2}), newKey()
 		a, b, c, d := connect(t, s), connect(t, s), connect(t, s), connect(t, s)
@@ -392,6 +405,7 @@ func TestWaitersAreLimited(t *testing.T) {
 
 // TestR17BlockCountsOnce: also what the first look took, which Redis refused all that time.
 func TestR17BlockCountsOnce(t *testing.T) {
+	takesLong(t)
 	s, _, p := faulty(t, Config{})
 	if err := p.Refuse(true); err != nil {
 		t.Fatal(err)
@@ -413,6 +427,7 @@ func TestR17BlockCountsOnce(t *testing.T) {
 
 // TestR18WhoseLookPanickedLeaves the queue, though it does not get as far as to leave it: others stand behind.
 func TestR18WhoseLookPanickedLeaves(t *testing.T) {
+	t.Parallel()
 	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}), newKey()
 	a, b := connect(t, s), connect(t, s)
 	try := a.carrier.newTry(wish{key: key, mode: plain, wait: true, ttl: time.Second}, nil)

@@ -11,6 +11,7 @@ import (
 // TestWantingTellsWhoGotTheLock: that the lock was handed over within another Leash is not heard here, but seen by its token.
 func TestWantingTellsWhoGotTheLock(t *testing.T) {
 	t.Parallel()
+	takesLong(t)
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	w := connect(t, s).carrier.newTry(wish{key: newKey(), mode: plain}, nil)
 	n := s.newWanting(s.queues.join(w), 7)
@@ -52,6 +53,7 @@ func TestWantingTellsWhoGotTheLock(t *testing.T) {
 
 // TestTakenNamesTheToken: of who has got the lock last.
 func TestTakenNamesTheToken(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		ask := func(key string, m *mode) result {

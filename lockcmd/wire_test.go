@@ -15,6 +15,7 @@ import (
 )
 
 func TestDecode(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]any{
 		":-7\r\n":                              int64(-7),
 		"$3\r\na\r\n\r\n":                      "a\r\n",
@@ -53,6 +54,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestIntegers(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string][]int64{
 		"*1\r\n:0\r\n": {0},
 		"*3\r\n:1\r\n:1766000000000000\r\n:-2\r\n": {1, 1766000000000000, -2},
@@ -78,6 +80,7 @@ func TestIntegers(t *testing.T) {
 }
 
 func TestEncode(t *testing.T) {
+	t.Parallel()
 	r := &request{script: &script{sha: "abc"}, keys: []string{"k", "{k}:x"}, args: words("me", int64(-5), 7)}
 	want := "*8\r\n$7\r\nEVALSHA\r\n$3\r\nabc\r\n$1\r\n2\r\n$1\r\nk\r\n$5\r\n{k}:x\r\n$2\r\nme\r\n$2\r\n-5\r\n$1\r\n7\r\n"
 	if got := r.append([]byte("+OK\r\n")); string(got) != "+OK\r\n"+want {

@@ -214,6 +214,7 @@ func TestSlowSubscriberIsCutOff(t *testing.T) {
 
 func TestSubscriberThatLagsForLongIsCutOff(t *testing.T) {
 	t.Parallel() // it waits most of the time
+	redistest.TakesLong(t)
 	redis := redistest.Start(t)
 	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
 	l.audience = audienceLimits{hard: 64 << 20, soft: 1 << 20, over: 6 * time.Second}

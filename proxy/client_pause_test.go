@@ -44,6 +44,7 @@ func execHeldBack(t *testing.T, addr, queued string) (reply string, held bool) {
 
 // TestClientPause compares what is held back with what Redis holds back.
 func TestClientPause(t *testing.T) {
+	redistest.TakesLong(t)
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr})
 	for mode, cmds := range map[string][]string{

@@ -59,6 +59,7 @@ func TestClientThatReadsNothing(t *testing.T) {
 
 // TestThousandLargeSets pipelines a thousand SETs of 16 MB.
 func TestThousandLargeSets(t *testing.T) {
+	redistest.TakesLong(t)
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
 	value := strings.Repeat("v", 16<<20)

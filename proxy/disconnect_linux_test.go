@@ -13,6 +13,7 @@ import (
 // TestR28OnDisconnect: R28. What becomes of the locks of a client that talks to Leash directly, by how its connection ends and --on-disconnect.
 func TestR28OnDisconnect(t *testing.T) {
 	t.Parallel() // it waits most of the time
+	redistest.TakesLong(t)
 	redis := redistest.Start(t)
 	endings := map[string]func(t *testing.T, l *leash, c *redistest.Client, conn *net.TCPConn){
 		"FIN": func(_ *testing.T, _ *leash, c *redistest.Client, _ *net.TCPConn) { c.Close() },

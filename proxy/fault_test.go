@@ -103,6 +103,7 @@ func TestHangingNode(t *testing.T) {
 // TestSlowScript: a script of 6 s keeps its node busy; nobody's connection is
 // lost for it, and other nodes serve.
 func TestSlowScript(t *testing.T) {
+	redistest.TakesLong(t)
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 30 * time.Second})
 	l := startLeash(t, c.Addrs())
 	slow, waiting, other := l.dial(t), l.dial(t), l.dial(t)

@@ -76,6 +76,7 @@ func TestLocksOfAMonitor(t *testing.T) {
 // TestR28LocksOfWhoIsCutOffRunOut: R28. A client that takes none of its replies is closed by Leash, and may be at work still.
 func TestR28LocksOfWhoIsCutOffRunOut(t *testing.T) {
 	t.Parallel() // it takes the stall time-out and nothing else
+	redistest.TakesLong(t)
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, watchdog(10*time.Minute), func(o *options) { o.front.MaxClientOutput = 16 << 20 })
 	c, other := l.dial(t), l.dial(t)

@@ -63,6 +63,7 @@ func number64(t testing.TB, s string) int64 {
 // tests meanwhile may hold a renewal up for a second.
 func TestWatchdogKeepsTheLease(t *testing.T) {
 	t.Parallel() // it waits most of the time
+	redistest.TakesLong(t)
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, watchdog(6*time.Second))
 	holder := l.dial(t)

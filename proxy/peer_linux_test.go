@@ -92,6 +92,7 @@ func vanish(t *testing.T, conn *net.TCPConn) {
 // when the host vanished, its locks do not stay, and neither does it wait.
 func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
 	t.Parallel() // it waits most of the time
+	redistest.TakesLong(t)
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, watchdog(3*time.Second), func(o *options) { o.front.PeerTimeout = 4 * time.Second })
 	other := l.dial(t)
@@ -161,6 +162,7 @@ func (l *leash) waitsForWindow() (waits bool) {
 // busy, while its kernel answers is not dead, for however long.
 func TestR29ClientThatDoesNotReadKeepsItsLock(t *testing.T) {
 	t.Parallel() // it takes time and nothing else
+	redistest.TakesLong(t)
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, watchdog(6*time.Second), func(o *options) { o.front.PeerTimeout = 4 * time.Second })
 	other := l.dial(t)

@@ -70,6 +70,7 @@ func LaunchSentinel(opt SentinelOptions) (*SentinelGroup, error) {
 // At most one SentinelOptions may be given.
 func StartSentinel(tb testing.TB, opts ...SentinelOptions) *SentinelGroup {
 	tb.Helper()
+	NeedsCluster(tb)
 	var opt SentinelOptions
 	if len(opts) > 0 {
 		opt = opts[0]

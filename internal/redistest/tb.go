@@ -29,11 +29,28 @@ func Start(tb testing.TB, args ...string) *Server {
 	return s
 }
 
+// NeedsCluster skips a test in the quick run (go test -short), which starts single servers only.
+func NeedsCluster(tb testing.TB) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("no cluster in the quick run")
+	}
+}
+
+// TakesLong skips a test in the quick run, which is to be over soon.
+func TakesLong(tb testing.TB) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("takes too long for the quick run")
+	}
+}
+
 // StartCluster launches a cluster for a test, which fails if that cannot be done, and closes it at the test's
 // end. If the test has failed, the end of each node's log is shown. At most one ClusterOptions may be given;
 // without, it is three masters with a replica each.
 func StartCluster(tb testing.TB, opts ...ClusterOptions) *Cluster {
 	tb.Helper()
+	NeedsCluster(tb)
 	opt := ClusterOptions{Replicas: 1}
 	if len(opts) > 0 {
 		opt = opts[0]
