@@ -39,7 +39,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, guard.Func(nil, "signal", stop)) // the second signal kills at once
-	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "leash:", err)
 	}
@@ -59,8 +59,8 @@ func exitCode(err error) int {
 }
 
 // run is the program: it returns when ctx is done and everything has ended.
-func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
-	cfg, err := config.Parse(args, getenv)
+func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
+	cfg, err := config.Parse(args, environ)
 	var info *config.Info
 	if errors.As(err, &info) {
 		_, err := io.WriteString(stdout, info.Text)
@@ -83,7 +83,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		}
 		defer redis.Close()
 		cfg.Upstream, cfg.UpstreamMode = []string{redis.Addr()}, "standalone"
-		log.Info("no --upstream: an embedded Redis serves, its data ends with this process")
+		log.Warn("an embedded Redis serves: its data and its locks are in this process only, and end with it")
 	}
 	return serve(ctx, cfg, log)
 }

@@ -17,15 +17,10 @@ import (
 	"leash/internal/redistest"
 )
 
-// environment is a getenv of nothing but these variables.
-func environment(vars map[string]string) func(string) string {
-	return func(name string) string { return vars[name] }
-}
-
 func TestHelpAndVersion(t *testing.T) {
 	for flag, want := range map[string]string{"--help": "--watchdog-timeout", "--version": "leash "} {
 		var out bytes.Buffer
-		if err := run(t.Context(), []string{flag}, environment(nil), &out, &out); err != nil || !strings.Contains(out.String(), want) {
+		if err := run(t.Context(), []string{flag}, nil, &out, &out); err != nil || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: %v, %q", flag, err, out.String())
 		}
 	}
@@ -33,7 +28,7 @@ func TestHelpAndVersion(t *testing.T) {
 
 func TestBadUsage(t *testing.T) {
 	var out bytes.Buffer
-	err := run(t.Context(), []string{"--watchdog-timeout", "soon"}, environment(nil), &out, &out)
+	err := run(t.Context(), []string{"--watchdog-timeout", "soon"}, nil, &out, &out)
 	if exitCode(err) != 2 || !strings.Contains(err.Error(), "--watchdog-timeout") {
 		t.Errorf("exit code %d: %v", exitCode(err), err)
 	}
@@ -41,7 +36,7 @@ func TestBadUsage(t *testing.T) {
 
 func TestUpstreamThatIsNotThere(t *testing.T) {
 	var out bytes.Buffer
-	err := run(t.Context(), []string{"--upstream", "127.0.0.1:1", "--upstream-timeout", "2s", "--redirect-timeout", "100ms"}, environment(nil), &out, &out)
+	err := run(t.Context(), []string{"--upstream", "127.0.0.1:1", "--upstream-timeout", "2s", "--redirect-timeout", "100ms"}, nil, &out, &out)
 	if exitCode(err) != 1 || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Errorf("exit code %d: %v", exitCode(err), err)
 	}
@@ -68,7 +63,7 @@ func TestStopBeforeReady(t *testing.T) {
 		<-done
 	}()
 	var out bytes.Buffer
-	err = run(ctx, []string{"--upstream", ln.Addr().String(), "--upstream-timeout", "1m"}, environment(nil), &out, &out)
+	err = run(ctx, []string{"--upstream", ln.Addr().String(), "--upstream-timeout", "1m"}, nil, &out, &out)
 	if exitCode(err) != 0 || !strings.Contains(out.String(), "leash has stopped before it was ready") {
 		t.Errorf("exit code %d: %v; it said %s", exitCode(err), err, out.String())
 	}
@@ -81,7 +76,7 @@ func TestPortThatIsTaken(t *testing.T) {
 	}
 	defer ln.Close()
 	var out bytes.Buffer
-	err = run(t.Context(), []string{"--listen", ln.Addr().String()}, environment(nil), &out, &out)
+	err = run(t.Context(), []string{"--listen", ln.Addr().String()}, nil, &out, &out)
 	if exitCode(err) != 1 || !strings.Contains(err.Error(), "--listen "+ln.Addr().String()) {
 		t.Errorf("exit code %d: %v", exitCode(err), err)
 	}
@@ -95,7 +90,7 @@ func TestTheMainJob(t *testing.T) {
 	var out safeBuffer
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, nil, environment(map[string]string{"LEASH_LISTEN": "unix:" + socket, "LEASH_DRAIN_TIMEOUT": "100ms"}), &out, &out)
+		ended <- run(ctx, nil, []string{"LEASH_LISTEN=unix:" + socket, "LEASH_DRAIN_TIMEOUT=100ms"}, &out, &out)
 	}()
 	client := dialUnix(t, socket)
 	for _, step := range []struct{ command, want string }{

@@ -11,6 +11,7 @@ package config
 import (
 	"log/slog"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -35,7 +36,8 @@ type Config struct {
 	// DrainTimeout is how long a stop waits for clients.
 	DrainTimeout time.Duration
 
-	// Upstream is "host:port" of the Redis, or of some nodes of the cluster; empty: an embedded one.
+	// Upstream is "host:port" of the Redis, or of some nodes of the cluster; empty, or "embedded" alone: an
+	// embedded one.
 	Upstream []string
 	// UpstreamMode is auto, cluster, standalone or sentinel.
 	UpstreamMode string
@@ -111,9 +113,12 @@ func Default() Config {
 	}
 }
 
+// embeddedUpstream is the upstream that is no address.
+const embeddedUpstream = "embedded"
+
 // Embedded reports whether no Redis is named, so that an embedded one serves.
 func (c Config) Embedded() bool {
-	return len(c.Upstream) == 0
+	return len(c.Upstream) == 0 || slices.Equal(c.Upstream, []string{embeddedUpstream})
 }
 
 // Secret is a text that does not show when it is printed, logged or encoded. string(s) is the text itself.

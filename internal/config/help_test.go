@@ -28,7 +28,7 @@ func TestHelp(t *testing.T) {
 	for _, want := range []string{
 		"--listen address Where clients connect",
 		"Default: 127.0.0.1:6380.",
-		"Default: none, an embedded Redis in memory serves, good for a try.",
+		"Default: none: an embedded Redis serves, if every --listen is on loopback.",
 		"--trust-clients Serve clients",
 		"--upstream-mode auto|cluster|standalone|sentinel What",
 		"Default: 512MiB.",

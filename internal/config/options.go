@@ -78,8 +78,8 @@ func upstreamOptions(c *Config) []option {
 	return []option{
 		{name: "upstream", value: list("host:port,...", &c.Upstream),
 			help: "The Redis to serve, or any nodes of a Redis Cluster, which then names the others, or with --sentinel-master any " +
-				"sentinels.",
-			unset: "none, an embedded Redis in memory serves, good for a try"},
+				"sentinels. embedded is a Redis within this process, for a try: its data and its locks are nobody else's.",
+			unset: "none: an embedded Redis serves, if every --listen is on loopback"},
 		{name: "upstream-mode", value: choice(&c.UpstreamMode, upstreamModes...),
 			help: "What the upstream is; auto asks it. sentinel follows the master that sentinels name."},
 		{name: "sentinel-master", value: text("name", &c.SentinelMaster),
@@ -190,7 +190,7 @@ func flagSet(gs []group, version *bool) *pflag.FlagSet {
 	fs.Usage = func() {}
 	for _, g := range gs {
 		for _, o := range g.options {
-			f := fs.VarPF(o.value, o.name, "", o.help)
+			f := fs.VarPF(&single{value: o.value}, o.name, "", o.help)
 			if o.value.kind == kindBool {
 				f.NoOptDefVal = "true"
 			}

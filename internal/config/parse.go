@@ -37,11 +37,10 @@ func (e *UsageError) Unwrap() error {
 	return e.err
 }
 
-// Parse reads the settings from the arguments (without the program's name) and from the environment, where
-// an empty variable counts as one that is not set. It reads the password file, if there is one. The result
-// has passed Validate.
+// Parse reads the settings from the arguments (without the program's name) and from the environment, a list
+// of NAME=value. It reads the password file, if there is one. The result has passed Validate.
 // The error is an *[Info] or a *[UsageError], never anything else.
-func Parse(args []string, getenv func(string) string) (Config, error) {
+func Parse(args, environ []string) (Config, error) {
 	c := Default()
 	gs := groups(&c)
 	var version bool
@@ -51,7 +50,7 @@ func Parse(args []string, getenv func(string) string) (Config, error) {
 	case errors.Is(err, pflag.ErrHelp):
 		return Config{}, &Info{Text: helpText()}
 	case err != nil:
-		return Config{}, &UsageError{flagError(err)}
+		return Config{}, &UsageError{flagError(fs, err)}
 	case version:
 		return Config{}, &Info{Text: "leash " + Version() + "\n"}
 	case fs.NArg() > 0:
@@ -59,7 +58,7 @@ func Parse(args []string, getenv func(string) string) (Config, error) {
 		return Config{}, &UsageError{errors.New("an argument is not a flag: settings are given as --flag value; quote values with spaces")}
 	}
 
-	if err := errors.Join(setFromEnv(gs, fs, getenv)...); err != nil {
+	if err := errors.Join(setFromEnv(gs, fs, environ)...); err != nil {
 		return Config{}, &UsageError{err}
 	}
 	if err := c.readPassword(); err != nil {
@@ -71,26 +70,9 @@ func Parse(args []string, getenv func(string) string) (Config, error) {
 	return c, nil
 }
 
-// setFromEnv sets from its environment variable what no flag has set.
-func setFromEnv(gs []group, fs *pflag.FlagSet, getenv func(string) string) []error {
-	var errs []error
-	for _, g := range gs {
-		for _, o := range g.options {
-			s := getenv(o.env())
-			if s == "" || fs.Changed(o.name) {
-				continue
-			}
-			if err := o.value.Set(s); err != nil {
-				errs = append(errs, fmt.Errorf("--%s (from %s) %q %w", o.name, o.env(), s, err))
-			}
-		}
-	}
-	return errs
-}
-
 // flagError is pflag's error in our words. pflag's own repeat the argument as it was given, and
 // `-upstream-password=secret`, with one dash, is an easy mistake.
-func flagError(err error) error {
+func flagError(fs *pflag.FlagSet, err error) error {
 	var unknown *pflag.NotExistError
 	var missing *pflag.ValueRequiredError
 	var invalid *pflag.InvalidValueError
@@ -98,13 +80,26 @@ func flagError(err error) error {
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
 		return errors.New("a flag begins with one dash: write two, as in --listen")
 	case errors.As(err, &unknown):
-		return fmt.Errorf("--%s is not a flag: see --help", unknown.GetSpecifiedName())
+		return fmt.Errorf("--%s is not a flag%s", unknown.GetSpecifiedName(), suggest("--"+unknown.GetSpecifiedName(), flagNames(fs)))
 	case errors.As(err, &missing):
 		return fmt.Errorf("--%s needs a value", missing.GetSpecifiedName())
+	case errors.As(err, &invalid) && (invalid.GetValue() == "" || isHidden(invalid.GetFlag())):
+		return fmt.Errorf("--%s %w", invalid.GetFlag().Name, invalid.Unwrap())
 	case errors.As(err, &invalid):
 		return fmt.Errorf("--%s %q %w", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
 	}
 	return errors.New("an argument is not a flag: write --flag value or --flag=value")
+}
+
+func flagNames(fs *pflag.FlagSet) (names []string) {
+	fs.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	return names
+}
+
+// isHidden reports whether a flag's value must not be shown.
+func isHidden(f *pflag.Flag) bool {
+	s, ok := f.Value.(*single)
+	return ok && s.hidden
 }
 
 // maxPassword bounds what is read of a password file, in bytes.

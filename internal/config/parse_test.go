@@ -3,17 +3,22 @@ package config
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-// environment is a getenv of the given variables.
-func environment(vars map[string]string) func(string) string {
-	return func(name string) string { return vars[name] }
+// environment is the given variables as a list of NAME=value.
+func environment(vars map[string]string) (environ []string) {
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		environ = append(environ, name+"="+vars[name])
+	}
+	return environ
 }
 
 func mustParse(t *testing.T, vars map[string]string, args ...string) Config {
@@ -167,13 +172,12 @@ func TestParseFlagBeatsVariable(t *testing.T) {
 		"LEASH_LISTEN":        ":1",
 		"LEASH_MAX_CLIENTS":   "nonsense, but nobody asks",
 		"LEASH_DRAIN_TIMEOUT": "7s",
-		"LEASH_THREADS":       "",
 	}
-	c := mustParse(t, vars, "--listen", ":2", "--listen", "unix:a", "--max-clients", "5")
+	c := mustParse(t, vars, "--listen", ":2", "--listen", "unix:a", "--max-clients", "5", "--upstream", "a:1")
 	if got, want := c.Listen, []string{":2", "unix:a"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("listen: got %q, want %q", got, want)
 	}
-	if c.MaxClients != 5 || c.DrainTimeout != 7*time.Second || c.Threads != Default().Threads {
+	if c.MaxClients != 5 || c.DrainTimeout != 7*time.Second {
 		t.Errorf("got %+v", c)
 	}
 }
@@ -215,7 +219,77 @@ func TestParseInfo(t *testing.T) {
 
 // TestVersionIsNoSetting: deployments like to set such a variable.
 func TestVersionIsNoSetting(t *testing.T) {
-	mustParse(t, map[string]string{"LEASH_VERSION": "1.2.3", "LEASH_HELP": "true"})
+	mustParse(t, map[string]string{"LEASH_VERSION": "1.2.3"})
+}
+
+// TestParseRefusesVariablesThatAreNoSettings: a Leash that does not read LEASH_UPSTREAMS would serve an embedded Redis.
+func TestParseRefusesVariablesThatAreNoSettings(t *testing.T) {
+	for variable, want := range map[string]string{
+		"LEASH_UPSTREAMS":         "LEASH_UPSTREAMS is not a setting: did you mean LEASH_UPSTREAM?",
+		"leash_upstream":          "leash_upstream is not a setting: did you mean LEASH_UPSTREAM?",
+		"LEASH_UPSTREAM_PASSWRD":  "LEASH_UPSTREAM_PASSWRD is not a setting: did you mean LEASH_UPSTREAM_PASSWORD?",
+		"LEASH_QQ":                "LEASH_QQ is not a setting: see --help",
+		"LEASH_PORT":              "LEASH_PORT is not a setting",
+		"LEASH_SERVICE_HOSTS":     "LEASH_SERVICE_HOSTS is not a setting",
+		"LEASH_UPSTREAM-PASSWORD": "LEASH_UPSTREAM-PASSWORD is not a setting: did you mean LEASH_UPSTREAM_PASSWORD?",
+	} {
+		if got := mustRefuse(t, map[string]string{variable: "a:1"}); !strings.HasPrefix(got, want) {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+	mustParse(t, map[string]string{ // as Kubernetes sets them beside Services named leash and leash-admin
+		"LEASH_PORT": "tcp://10.0.0.1:6380", "LEASH_SERVICE_HOST": "10.0.0.1", "LEASH_SERVICE_PORT": "6380", "LEASH_SERVICE_PORT_REDIS": "6380",
+		"LEASH_PORT_6380_TCP": "tcp://10.0.0.1:6380", "LEASH_PORT_6380_TCP_PROTO": "tcp", "LEASH_PORT_6380_TCP_PORT": "6380",
+		"LEASH_PORT_6380_TCP_ADDR": "10.0.0.1", "LEASH_ADMIN_PORT": "tcp://10.0.0.2:9380", "LEASH_ADMIN_SERVICE_HOST": "10.0.0.2",
+		"LEASHES": "2", "UNLEASH_URL": "http://unleash",
+	})
+}
+
+func TestParseRefusesWhatIsEmpty(t *testing.T) {
+	for _, g := range groups(&Config{}) {
+		for _, o := range g.options {
+			if got, want := mustRefuse(t, map[string]string{o.env(): ""}), o.env()+" is empty: give it a value, or do not set it"; got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			if got, want := mustRefuse(t, nil, "--"+o.name+"="), "--"+o.name+" is empty: give a value, or leave the flag out"; got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		}
+	}
+}
+
+func TestParseRefusesFlagsThatContradict(t *testing.T) {
+	for want, args := range map[string][]string{
+		`--upstream-mode "standalone" is given as well as "cluster": give it once`:        {"--upstream-mode", "cluster", "--upstream-mode=standalone"},
+		`--trust-clients "false" is given as well as "true": give it once`:                {"--trust-clients", "--trust-clients=false"},
+		"--upstream-password is given twice, and not the same: give it once":              {"--upstream-password", "a", "--upstream-password", "b"},
+		`--listen ":1" is given twice: give it once`:                                      {"--listen", ":1", "--listen", ":1", "--upstream", "a:1"},
+		`--upstream names "a:1" twice: name it once`:                                      {"--upstream", "a:1", "--upstream", "b:1,a:1"},
+		"--upstream embedded goes with no other address: name a Redis, or embedded alone": {"--upstream", "embedded", "--upstream", "a:1"},
+	} {
+		if got := mustRefuse(t, nil, args...); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+	mustParse(t, nil, "--threads", "2", "--threads", "2")
+}
+
+// TestParseEmbeddedOnlyForThisMachine: two Leashes that both lack their upstream would give one lock to two.
+func TestParseEmbeddedOnlyForThisMachine(t *testing.T) {
+	for _, listen := range []string{":6380", "0.0.0.0:6380", "[::]:6380", "10.0.0.1:6380", "leash.internal:6380"} {
+		got := mustRefuse(t, nil, "--listen", "127.0.0.1:1", "--listen", listen)
+		if !strings.HasPrefix(got, "--upstream names no Redis") || !strings.Contains(got, listen) {
+			t.Errorf("%s: %s", listen, got)
+		}
+		if c := mustParse(t, nil, "--listen", listen, "--upstream", "embedded"); !c.Embedded() {
+			t.Errorf("%s: it is not embedded", listen)
+		}
+	}
+	for _, listen := range []string{"127.0.0.1:6380", "127.1.2.3:0", "[::1]:6380", "localhost:6380", "unix:/tmp/leash"} {
+		if c := mustParse(t, nil, "--listen", listen); !c.Embedded() {
+			t.Errorf("%s: it is not embedded", listen)
+		}
+	}
 }
 
 func TestParseRefuses(t *testing.T) {
@@ -250,8 +324,8 @@ func TestParseRefuses(t *testing.T) {
 // TestParseRefusesAllVariablesAtOnce so that a deployment is put right in one go.
 func TestParseRefusesAllVariablesAtOnce(t *testing.T) {
 	got := mustRefuse(t, map[string]string{"LEASH_MAX_ARGS": "x", "LEASH_LOG_FORMAT": "xml"})
-	want := `--max-args (from LEASH_MAX_ARGS) "x" is not a whole number` + "\n" +
-		`--log-format (from LEASH_LOG_FORMAT) "xml" is not one of text, json`
+	want := `--log-format (from LEASH_LOG_FORMAT) "xml" is not one of text, json` + "\n" +
+		`--max-args (from LEASH_MAX_ARGS) "x" is not a whole number`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -20,6 +20,7 @@ func (c Config) Validate() error {
 		c.validateAnnounce(),
 		c.validateProxyProtocol(),
 		c.validateUpstream(),
+		c.validateEmbedded(),
 		c.validateCredentials(),
 		c.validateSentinel(),
 		c.validateLoop(),
@@ -174,7 +175,9 @@ func (c Config) validateUpstream() error {
 			errs = append(errs, fmt.Errorf("--upstream names %q twice: name it once", addr))
 			continue
 		}
-		errs = append(errs, validateUpstreamAddr(addr))
+		if !c.Embedded() {
+			errs = append(errs, validateUpstreamAddr(addr))
+		}
 	}
 	switch {
 	case c.Embedded() && c.UpstreamMode == "cluster":
@@ -185,7 +188,38 @@ func (c Config) validateUpstream() error {
 	return errors.Join(errs...)
 }
 
+// validateEmbedded: the locks of an embedded Redis are those of one process. Whoever lets other machines connect has
+// forgotten to name a Redis, and with two such processes a lock would have two holders.
+func (c Config) validateEmbedded() error {
+	if len(c.Upstream) > 0 || c.validateListen() != nil {
+		return nil
+	}
+	for _, addr := range c.Listen {
+		if !isLocal(addr) {
+			return fmt.Errorf("--upstream names no Redis, and --listen %q serves other machines: name the Redis, "+
+				"or give --upstream embedded for a try whose locks are in this process only", addr)
+		}
+	}
+	return nil
+}
+
+// isLocal reports whether only processes of this machine can connect to a --listen address.
+func isLocal(addr string) bool {
+	if strings.HasPrefix(addr, "unix:") {
+		return true
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
 func validateUpstreamAddr(addr string) error {
+	if addr == embeddedUpstream {
+		return errors.New("--upstream embedded goes with no other address: name a Redis, or embedded alone")
+	}
 	if strings.ContainsAny(addr, "@/") {
 		// Not repeated: a URL may hold a password.
 		return errors.New("--upstream takes host:port, not a URL: give user and password by --upstream-user and --upstream-password-file")

@@ -16,6 +16,8 @@ type value struct {
 	kind   string // what --help calls it
 	set    func(string) error
 	format func() string
+	grows  bool // set again, it is longer
+	hidden bool // it must not be shown
 }
 
 func (v value) String() string {
@@ -53,7 +55,9 @@ func text(kind string, p *string) value {
 
 func secret(kind string, p *Secret) value {
 	keep := func(s string) (Secret, error) { return Secret(s), nil }
-	return bind(kind, p, keep, Secret.String)
+	v := bind(kind, p, keep, Secret.String)
+	v.hidden = true
+	return v
 }
 
 func boolean(p *bool) value {
@@ -111,7 +115,9 @@ func list(kind string, p *[]string) value {
 		given = true
 		return all, nil
 	}
-	return bind(kind, p, parse, func(l []string) string { return strings.Join(l, ",") })
+	v := bind(kind, p, parse, func(l []string) string { return strings.Join(l, ",") })
+	v.grows = true
+	return v
 }
 
 func duration(kind string, p *time.Duration) value {

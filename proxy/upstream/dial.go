@@ -99,8 +99,7 @@ func (u *Upstream) greet(conn net.Conn, lane Lane) error {
 		return err
 	}
 	noauth := hasCode(reply, "NOAUTH")
-	if reply[0] == '-' && !noauth && !hasCode(reply, "NOPERM") && !hasCode(reply, "LOADING") &&
-		!hasCode(reply, "BUSY") && !hasCode(reply, "MASTERDOWN") {
+	if refusesConnection(reply) {
 		return errors.New(strings.TrimSpace(string(reply[1:])))
 	}
 	if lane.User == "" && !lane.Replica && u.authRequired.Swap(noauth) != noauth && noauth {
@@ -108,6 +107,13 @@ func (u *Upstream) greet(conn net.Conn, lane Lane) error {
 	}
 	return nil
 }
+
+// refusesConnection reports whether the reply to a PING says that the connection
+// serves nothing: there are too many, or Redis is in protected mode. Any other
+// error is about the state that Redis is in (BUSY, LOADING, MASTERDOWN, MISCONF,
+// NOREPLICAS …) or about rights. It then answers some commands and refuses
+// others, and each client is told by its own.
+func refusesConnection(reply []byte) bool { return hasCode(reply, "ERR") || hasCode(reply, "DENIED") }
 
 // logIn authenticates conn as a user; nothing is said for no name.
 func (u *Upstream) logIn(conn net.Conn, user string) error {

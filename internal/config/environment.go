@@ -1,0 +1,134 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// envPrefix begins the names of Leash's environment variables.
+const envPrefix = "LEASH_"
+
+// serviceLink matches the rest of the variables that Kubernetes sets in every container beside a Service
+// whose name begins with "leash". They are no settings
+// (https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables).
+var serviceLink = regexp.MustCompile(`^([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+
+// serviceAddress matches the value of a service link that has no number in its name: LEASH_PORT.
+var serviceAddress = regexp.MustCompile(`^(tcp|udp|sctp)://`)
+
+// setFromEnv sets from its environment variable what no flag has set. environ is a list of NAME=value. A
+// variable that is no setting is an error, and so is an empty one: whoever writes LEASH_UPSTREAMS, or gives
+// an address by a variable that was not filled in, does not want a Leash without it.
+func setFromEnv(gs []group, fs *pflag.FlagSet, environ []string) (errs []error) {
+	options := make(map[string]option)
+	for _, g := range gs {
+		for _, o := range g.options {
+			options[o.env()] = o
+		}
+	}
+	for _, variable := range slices.Sorted(slices.Values(environ)) {
+		name, text, _ := strings.Cut(variable, "=")
+		if len(name) < len(envPrefix) || !strings.EqualFold(name[:len(envPrefix)], envPrefix) {
+			continue
+		}
+		o, known := options[name]
+		switch {
+		case !known && isForeign(name, text):
+		case !known:
+			errs = append(errs, fmt.Errorf("%s is not a setting%s", name, suggest(name, keys(options))))
+		case text == "":
+			errs = append(errs, fmt.Errorf("%s is empty: give it a value, or do not set it", name))
+		case fs.Changed(o.name):
+		default:
+			if err := o.value.Set(text); err != nil {
+				errs = append(errs, fmt.Errorf("--%s (from %s) %q %w", o.name, name, text, err))
+			}
+		}
+	}
+	return errs
+}
+
+// isForeign reports whether a variable is not meant for Leash though its name begins so. LEASH_VERSION is
+// for whoever deploys it.
+func isForeign(name, text string) bool {
+	rest := strings.TrimPrefix(name, envPrefix)
+	if rest == "VERSION" || serviceLink.MatchString(rest) {
+		return true
+	}
+	return (rest == "PORT" || strings.HasSuffix(rest, "_PORT")) && serviceAddress.MatchString(text)
+}
+
+func keys(options map[string]option) (names []string) {
+	for name := range options {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// suggest names the known name that is nearest to an unknown one, for the end of an error.
+func suggest(unknown string, known []string) string {
+	best, least := "", len(unknown)/3+1
+	for _, name := range known {
+		if d := distance(strings.ToUpper(unknown), strings.ToUpper(name)); d < least {
+			best, least = name, d
+		}
+	}
+	if best == "" {
+		return ": see --help"
+	}
+	return ": did you mean " + best + "?"
+}
+
+// distance is how many letters have to be added, removed or changed to make b of a (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			above := row[j+1]
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			row[j+1] = min(change, above+1, row[j]+1)
+			diagonal = above
+		}
+	}
+	return row[len(b)]
+}
+
+// errEmpty says that a setting has no text.
+var errEmpty = errors.New("is empty: give a value, or leave the flag out")
+
+// single makes an option's value refuse an empty text, and another text than it was given before. A list
+// grows instead.
+type single struct {
+	value
+	given bool
+	first string
+}
+
+// Set implements pflag.Value.
+func (s *single) Set(text string) error {
+	if text == "" {
+		return errEmpty
+	}
+	if s.given && s.first != text && !s.value.grows {
+		if s.value.hidden {
+			return errors.New("is given twice, and not the same: give it once")
+		}
+		return fmt.Errorf("is given as well as %q: give it once", s.first)
+	}
+	s.given, s.first = true, text
+	return s.value.Set(text)
+}
