@@ -92,12 +92,17 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 // back: sessions end while the watchdog still renews, the watchdog while Redis
 // is still connected.
 func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
+	listeners, err := proxy.Listen(cfg.Listen)
+	if err != nil {
+		return err
+	}
+	defer closeAll(listeners)
 	up, err := upstream.New(upstreamConfig(cfg), log)
 	if err != nil {
 		return err
 	}
 	defer up.CloseClients()
-	err = up.Connect(ctx)
+	err = connect(ctx, up, listeners, log)
 	if ctx.Err() != nil {
 		log.Info("leash has stopped before it was ready")
 		return nil
@@ -115,9 +120,8 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	listeners, err := server.Listen()
-	if err != nil {
-		return err
+	if up.AuthRequired() && !cfg.TrustClients {
+		log.Info("redis wants a password: clients are served once they have said AUTH, or with --trust-clients")
 	}
 	log.Info("leash is ready", "listen", addresses(listeners), "upstream", cfg.Upstream, "version", config.Version())
 
@@ -129,6 +133,19 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	err = errors.Join(err, stopLocks(), stopRedis())
 	log.Info("leash has stopped")
 	return err
+}
+
+// connect waits for Redis, and refuses clients meanwhile.
+func connect(ctx context.Context, up *upstream.Upstream, listeners []net.Listener, log *slog.Logger) error {
+	stop := proxy.Refuse(listeners, log)
+	defer stop()
+	return up.Connect(ctx)
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, ln := range listeners {
+		ln.Close()
+	}
 }
 
 // addresses are where the listeners listen, port 0 replaced by the one found.
@@ -175,7 +192,7 @@ func upstreamConfig(cfg config.Config) upstream.Config {
 		SentinelMaster: cfg.SentinelMaster, SentinelUser: cfg.SentinelUser, SentinelPassword: string(cfg.SentinelPassword),
 		ReadFrom: cfg.ReadFrom,
 		User:     cfg.UpstreamUser, Password: string(cfg.UpstreamPassword),
-		RedirectTimeout: cfg.RedirectTimeout, UpstreamTimeout: cfg.UpstreamTimeout,
+		Wait: cfg.WaitForUpstream, RedirectTimeout: cfg.RedirectTimeout, UpstreamTimeout: cfg.UpstreamTimeout,
 	}
 }
 

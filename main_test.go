@@ -36,7 +36,7 @@ func TestBadUsage(t *testing.T) {
 
 func TestUpstreamThatIsNotThere(t *testing.T) {
 	var out bytes.Buffer
-	err := run(t.Context(), []string{"--upstream", "127.0.0.1:1", "--upstream-timeout", "2s", "--redirect-timeout", "100ms"}, nil, &out, &out)
+	err := run(t.Context(), []string{"--upstream", "127.0.0.1:1", "--wait-for-upstream", "0", "--redirect-timeout", "100ms"}, nil, &out, &out)
 	if exitCode(err) != 1 || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Errorf("exit code %d: %v", exitCode(err), err)
 	}

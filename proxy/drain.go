@@ -21,11 +21,14 @@ func (s *Server) drain() {
 	s.draining = true
 	s.mu.Unlock()
 	s.locks.Drain()
-	deadline := time.Now().Add(s.cfg.DrainTimeout)
+	began := time.Now()
+	deadline := began.Add(s.cfg.DrainTimeout)
+	s.log.Info("leash stops", "clients", s.sessionCount(), "holders", s.holderCount(), "drain-timeout", s.cfg.DrainTimeout)
 	for _, one := range s.all() {
 		one.leaveIfDraining()
 	}
 	s.awaitSessions(deadline)
+	s.sayDrained(time.Since(began))
 
 	if s.sessionCount() > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), lastRenewal)
@@ -41,6 +44,31 @@ func (s *Server) drain() {
 		one.kill("server stops", false)
 	}
 	s.awaitSessions(time.Now().Add(lastCalls))
+}
+
+// holderCount is how many sessions have holds.
+func (s *Server) holderCount() (n int) {
+	for _, one := range s.all() {
+		if one.isHolder() {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *session) isHolder() bool {
+	carrier := s.carrier.Load()
+	return carrier != nil && carrier.Holds() > 0
+}
+
+// sayDrained logs whether the holders have gone in time.
+func (s *Server) sayDrained(waited time.Duration) {
+	waited = waited.Round(time.Millisecond)
+	if n := s.holderCount(); n > 0 {
+		s.log.Warn("holders have not gone: their locks run out, unless they attach to another leash", "holders", n, "waited", waited)
+		return
+	}
+	s.log.Info("all holders have gone", "clients", s.sessionCount(), "waited", waited)
 }
 
 // awaitSessions waits until all sessions have ended, or the deadline.
@@ -71,8 +99,7 @@ func (s *Server) isDraining() bool {
 // leaveIfDraining makes the session leave when the server stops and no hold
 // keeps it; it reports whether that is so.
 func (s *session) leaveIfDraining() bool {
-	carrier := s.carrier.Load()
-	if !s.server.isDraining() || carrier != nil && carrier.Holds() > 0 {
+	if !s.server.isDraining() || s.isHolder() {
 		return false
 	}
 	s.leave()

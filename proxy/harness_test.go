@@ -65,7 +65,7 @@ func startLeash(t *testing.T, addrs []string, opts ...func(*options)) *leash {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lns, err := server.Listen()
+	lns, err := Listen(o.front.Listen)
 	if err != nil {
 		t.Fatal(err)
 	}

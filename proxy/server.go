@@ -22,7 +22,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -126,26 +125,6 @@ func setDefault[T comparable](v *T, d T) {
 	if *v == zero {
 		*v = d
 	}
-}
-
-// Listen opens the ports. The error names the address that failed.
-func (s *Server) Listen() ([]net.Listener, error) {
-	var lns []net.Listener
-	for _, addr := range s.cfg.Listen {
-		network, address := "tcp", addr
-		if path, ok := strings.CutPrefix(addr, "unix:"); ok {
-			network, address = "unix", path
-		}
-		ln, err := net.Listen(network, address)
-		if err != nil {
-			for _, ln := range lns {
-				ln.Close()
-			}
-			return nil, fmt.Errorf("--listen %s: %w", addr, err)
-		}
-		lns = append(lns, ln)
-	}
-	return lns, nil
 }
 
 // Serve serves clients on the listeners until ctx is done, then stops in an

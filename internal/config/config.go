@@ -56,6 +56,8 @@ type Config struct {
 	ReadFrom string
 	// TrustClients serves clients that have not authenticated with the upstream user's rights.
 	TrustClients bool
+	// WaitForUpstream is how long Leash waits at its start for a Redis that does not answer; Forever: without end.
+	WaitForUpstream time.Duration
 	// RedirectTimeout is how long a command is repeated while the cluster can't serve its slot.
 	RedirectTimeout time.Duration
 	// UpstreamTimeout is how long a Redis may be silent before it counts as lost.
@@ -97,6 +99,7 @@ func Default() Config {
 
 		UpstreamMode:    "auto",
 		ReadFrom:        "master",
+		WaitForUpstream: Forever,
 		RedirectTimeout: 2 * time.Second,
 		UpstreamTimeout: 10 * time.Second,
 

@@ -111,6 +111,9 @@ func upstreamOptions(c *Config) []option {
 		{name: "trust-clients", value: boolean(&c.TrustClients),
 			help: "Serve clients that have not said AUTH with the upstream user's rights, instead of those that Redis gives " +
 				"a client without credentials. Whoever reaches a listen address then has them."},
+		{name: "wait-for-upstream", value: durationOr("forever", Forever, &c.WaitForUpstream),
+			help: "How long Leash waits at its start for a Redis that does not answer yet. Clients are answered with an error meanwhile. " +
+				"0 is one try. A wrong password or mode ends Leash at once. 0 to 24h, or forever."},
 		{name: "redirect-timeout", value: duration("duration", &c.RedirectTimeout),
 			help: "How long a command is tried again while the cluster answers CLUSTERDOWN or TRYAGAIN, before the client gets " +
 				"that answer. 0 (not at all) to 1m."},
@@ -139,7 +142,7 @@ func lockOptions(c *Config) []option {
 		{name: "max-hold", value: duration("duration", &c.MaxHold),
 			help: "For how long any lock, which a permit is not, may be held, as MAXHOLD of LOCK.ACQUIRE says for one: then its holder is told that it is lost, " +
 				"and it is released. 0 is for as long as one likes. 0, or 100ms to 8760h."},
-		{name: "failover-grace", value: graceValue(&c.FailoverGrace),
+		{name: "failover-grace", value: durationOr("auto", Auto, &c.FailoverGrace),
 			help: "After a failover, and after a restart of Redis, for how long no locks and permits are granted on the new master: a lock that it " +
 				"may have forgotten is then over, or put back by its Leash. auto is watchdog-timeout and as long as an old master may serve on: " +
 				"cluster-node-timeout, or min-replicas-max-lag without a cluster. 0 is not at all: a failover can then give a lock to two. All Leashes before " +

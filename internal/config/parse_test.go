@@ -79,6 +79,7 @@ var everything = []struct{ flag, text string }{
 	{"upstream-password", "secret"},
 	{"read-from", "nearest"},
 	{"trust-clients", "true"},
+	{"wait-for-upstream", "5s"},
 	{"redirect-timeout", "1500ms"},
 	{"upstream-timeout", "1m"},
 	{"watchdog-timeout", "3s"},
@@ -112,6 +113,7 @@ var everythingParsed = Config{
 	UpstreamPassword: "secret",
 	ReadFrom:         "nearest",
 	TrustClients:     true,
+	WaitForUpstream:  5 * time.Second,
 	RedirectTimeout:  1500 * time.Millisecond,
 	UpstreamTimeout:  time.Minute,
 

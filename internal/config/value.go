@@ -124,14 +124,17 @@ func duration(kind string, p *time.Duration) value {
 	return bind(kind, p, parseDuration, formatDuration)
 }
 
-// Auto is a duration that Leash finds out by itself.
-const Auto = time.Duration(-1)
+// Auto is a duration that Leash finds out by itself. Forever is one without end.
+const (
+	Auto    = time.Duration(-1)
+	Forever = time.Duration(-1)
+)
 
-// graceValue is a duration, or auto.
-func graceValue(p *time.Duration) value {
+// durationOr is a duration, or a word that stands for another value.
+func durationOr(word string, meaning time.Duration, p *time.Duration) value {
 	parse := func(s string) (time.Duration, error) {
-		if s == "auto" {
-			return Auto, nil
+		if s == word {
+			return meaning, nil
 		}
 		d, err := parseDuration(s)
 		if err == nil && d < 0 {
@@ -140,12 +143,12 @@ func graceValue(p *time.Duration) value {
 		return d, err
 	}
 	format := func(d time.Duration) string {
-		if d == Auto {
-			return "auto"
+		if d == meaning {
+			return word
 		}
 		return formatDuration(d)
 	}
-	return bind("auto|duration", p, parse, format)
+	return bind(word+"|duration", p, parse, format)
 }
 
 func parseDuration(s string) (time.Duration, error) {

@@ -39,27 +39,6 @@ func (u *Upstream) Refresh() {
 	}
 }
 
-// Connect finds out what is upstream and its topology. It tries until
-// Config.UpstreamTimeout is over or ctx is done; the error names the last
-// address that failed and why.
-func (u *Upstream) Connect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, u.cfg.UpstreamTimeout)
-	defer cancel()
-	for {
-		err := u.probe(ctx)
-		if err == nil {
-			err = u.discover(ctx)
-		}
-		if err == nil || isAuthError(err) || isWrongMode(err) {
-			return err
-		}
-		pause(ctx, minBackoff*10)
-		if ctx.Err() != nil {
-			return err
-		}
-	}
-}
-
 var (
 	errNotCluster    = errors.New("upstream-mode is cluster, but redis there has cluster support disabled")
 	errNotStandalone = errors.New("upstream-mode is standalone, but redis there is a node of a cluster")
@@ -227,7 +206,7 @@ func (u *Upstream) silentLocked(addr string) int {
 // NODES. The latter also tells of nodes that own no slot yet.
 func (u *Upstream) parseSlots(slots []redis.ClusterSlot, nodes, asked string) *Topology {
 	ranges := make([]slotRange, 0, len(slots))
-	peers, members := parseNodes(nodes, asked), make(map[string]bool)
+	peers, members, replicas := parseNodes(nodes, asked), make(map[string]bool), make(map[string]bool)
 	for _, s := range slots {
 		if len(s.Nodes) == 0 || s.Start < 0 || s.End >= SlotCount || s.Start > s.End {
 			continue
@@ -237,6 +216,9 @@ func (u *Upstream) parseSlots(slots []redis.ClusterSlot, nodes, asked string) *T
 			if members[addr] = true; !slices.Contains(peers, addr) {
 				peers = append(peers, addr)
 			}
+		}
+		for _, n := range s.Nodes[1:] {
+			replicas[completeAddr(n.Addr, asked)] = true
 		}
 		master := u.node(completeAddr(s.Nodes[0].Addr, asked))
 		r := slotRange{first: uint16(s.Start), last: uint16(s.End), node: master}
@@ -248,6 +230,7 @@ func (u *Upstream) parseSlots(slots []redis.ClusterSlot, nodes, asked string) *T
 		ranges = append(ranges, r)
 	}
 	t := clusterOf(ranges)
+	t.replicasTold, t.replicasKnown = len(replicas), true
 	for _, addr := range slotless(nodes, asked) {
 		t.slotless = append(t.slotless, u.node(addr))
 		members[addr] = true
@@ -315,7 +298,7 @@ func (u *Upstream) adopt(t *Topology) {
 	if old := u.Topology(); !t.same(old) {
 		u.topology.Store(t)
 		u.reloadLocked()
-		u.log.Info("topology changed", "masters", len(t.masters), "replicas", t.replicaCount(), "cluster", t.cluster)
+		u.changes.say(u, old, t)
 	}
 	nodes := u.nodesLocked()
 	now := u.Topology()
@@ -379,13 +362,4 @@ func infoField(info, name string) string {
 		}
 	}
 	return ""
-}
-
-func isAuthError(err error) bool {
-	for _, code := range []string{"NOAUTH", "WRONGPASS", "NOPERM"} {
-		if strings.Contains(err.Error(), code+" ") {
-			return true
-		}
-	}
-	return false
 }

@@ -3,6 +3,8 @@ package upstream
 import (
 	"context"
 	"errors"
+	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -186,7 +188,7 @@ func (l *Link) run(ctx context.Context) {
 		}
 		if downSince.IsZero() {
 			downSince = start
-			l.node.up.log.Warn("redis node cannot be reached", "node", l.node.Addr, "err", err)
+			l.sayRefused(err)
 		}
 		l.node.up.Refresh()
 		if l.lane.Replica {
@@ -196,6 +198,16 @@ func (l *Link) run(ctx context.Context) {
 		backoff = min(2*backoff, maxBackoff)
 	}
 	l.end()
+}
+
+// sayRefused logs why there is no connection, if that is what Redis said. Of a
+// node that does not answer the node's watch tells, once for all links.
+func (l *Link) sayRefused(err error) {
+	level := slog.LevelWarn
+	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) {
+		level = slog.LevelDebug
+	}
+	l.node.up.log.Log(context.Background(), level, "no connection to redis", "node", l.node.Addr, "user", l.lane.User, "err", err)
 }
 
 // dial makes the link's connection. That of a private link is asked who it is.

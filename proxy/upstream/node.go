@@ -20,7 +20,7 @@ const (
 )
 
 var (
-	errSilent   = errors.New("upstream: node is silent")
+	errSilent   = errors.New("upstream: the node says nothing")
 	pingRequest = []byte("*1\r\n$4\r\nPING\r\n")
 )
 
@@ -34,6 +34,7 @@ type Node struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	suspect atomic.Bool // silent or out of reach for longer than suspectAfter
+	lostAt  time.Time   // of the watch's goroutine: when it was said that the node is lost; zero: it is not
 
 	unfitUntil atomic.Int64 // Unix nanoseconds: not to be read from before
 	roundTrip  atomic.Int64 // nanoseconds of a PING; 0 for unknown
@@ -166,9 +167,9 @@ func (n *Node) watch() {
 		if time.Since(failing) > suspectAfter {
 			n.suspect.Store(true)
 		}
+		n.sayLost(err)
 		if errors.Is(err, errSilent) {
 			n.suspect.Store(true)
-			n.up.log.Error("redis node lost: no word from it", "node", n.Addr, "for", n.up.cfg.UpstreamTimeout)
 			n.eachLink(func(l *Link) { l.breakConn(errSilent) })
 		}
 		n.up.Refresh()
@@ -219,11 +220,29 @@ func (n *Node) listen(conn net.Conn) error {
 			return errSilent
 		case silence > suspectAfter:
 			n.suspect.Store(true)
+			n.sayLost(errSilent)
 			n.breakReaders()
 			n.up.Refresh()
 		case heard.Load() > 0: // not before it has said something: a hung process accepts too
 			n.suspect.Store(false)
+			n.sayBack()
 		}
+	}
+}
+
+// sayLost logs once that the node does not answer.
+func (n *Node) sayLost(cause error) {
+	if n.lostAt.IsZero() {
+		n.lostAt = time.Now()
+		n.up.log.Error("redis node lost", "node", n.Addr, "err", cause)
+	}
+}
+
+// sayBack logs once that a node that was lost answers again.
+func (n *Node) sayBack() {
+	if !n.lostAt.IsZero() {
+		n.up.log.Info("redis node is back", "node", n.Addr, "away", time.Since(n.lostAt).Round(time.Millisecond))
+		n.lostAt = time.Time{}
 	}
 }
 

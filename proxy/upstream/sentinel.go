@@ -79,7 +79,7 @@ func (u *Upstream) askSentinel(ctx context.Context, addr string) (v sentinelView
 	case err != nil && strings.Contains(err.Error(), "unknown command"):
 		return v, fmt.Errorf("%s: %w", addr, errNotSentinel)
 	case err != nil:
-		return v, fmt.Errorf("sentinel %s: %w", addr, err)
+		return v, &sentinelError{fmt.Errorf("sentinel %s: %w", addr, err)}
 	case len(at.Val()) != 2:
 		return v, fmt.Errorf("sentinel %s: unexpected answer %q", addr, at.Val())
 	}

@@ -14,6 +14,10 @@ type Topology struct {
 	slotless []*Node           // masters that own no slot, though one may be on its way to them
 	owner    [SlotCount]uint16 // index into masters, noOwner for none
 	replicas map[*Node][]*Node // of each master; empty when nobody reads from them
+
+	// For the log alone: how many replicas there are, whether or not anybody reads from them.
+	replicasTold  int
+	replicasKnown bool
 }
 
 const noOwner = 1<<16 - 1
@@ -110,13 +114,6 @@ func (t *Topology) addReplicas(master *Node, replicas []*Node) {
 	}
 }
 
-func (t *Topology) replicaCount() (n int) {
-	for _, replicas := range t.replicas {
-		n += len(replicas)
-	}
-	return n
-}
-
 // has reports whether n is a master or a replica.
 func (t *Topology) has(n *Node) bool {
 	if slices.Contains(t.masters, n) || slices.Contains(t.slotless, n) {
@@ -132,7 +129,10 @@ func (t *Topology) has(n *Node) bool {
 
 // with returns a topology in which n owns slot.
 func (t *Topology) with(slot uint16, n *Node) *Topology {
-	next := &Topology{cluster: t.cluster, masters: slices.Clone(t.masters), owner: t.owner, replicas: t.replicas}
+	next := &Topology{
+		cluster: t.cluster, masters: slices.Clone(t.masters), owner: t.owner, replicas: t.replicas,
+		replicasTold: t.replicasTold, replicasKnown: t.replicasKnown,
+	}
 	next.slotless = slices.DeleteFunc(slices.Clone(t.slotless), func(s *Node) bool { return s == n })
 	next.owner[slot] = next.index(n)
 	return next

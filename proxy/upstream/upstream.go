@@ -47,6 +47,7 @@ type Config struct {
 
 	ReadFrom string // ReadMaster (also if empty), ReadReplica or ReadNearest
 
+	Wait            time.Duration // how long Connect waits for a Redis that is not there; if negative, without end
 	RedirectTimeout time.Duration // if zero, 2 s; negative: none. How long a call may look for its node
 	UpstreamTimeout time.Duration // if zero, 10 s: silence after which a node is lost
 }
@@ -85,6 +86,7 @@ type Upstream struct {
 	stop     context.CancelCauseFunc
 	stopped  bool
 	clients  map[int]redis.UniversalClient // by database
+	changes  changeLog
 }
 
 // New checks cfg; it does no I/O and starts nothing.

@@ -1,0 +1,134 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"leash/internal/guard"
+)
+
+// Listen opens the ports of Config.Listen. The error names the address that failed.
+func Listen(addrs []string) ([]net.Listener, error) {
+	var lns []net.Listener
+	for _, addr := range addrs {
+		network, address := "tcp", addr
+		if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+			network, address = "unix", path
+		}
+		ln, err := net.Listen(network, address)
+		if err != nil {
+			for _, ln := range lns {
+				ln.Close()
+			}
+			return nil, fmt.Errorf("--listen %s: %w", addr, err)
+		}
+		lns = append(lns, ln)
+	}
+	return lns, nil
+}
+
+// msgNotReady is what clients are told before there is an upstream.
+const msgNotReady = "UPSTREAMDOWN Leash waits for Redis, the command was not executed"
+
+const (
+	refuseAfter = time.Second // before that, clients wait: Redis answers at once as a rule
+	refusalTime = time.Second // for a client to take its refusal
+	maxRefusals = 1000        // at once; more are closed without a word
+)
+
+// refusal answers clients with an error for as long as they cannot be served.
+type refusal struct {
+	log   *slog.Logger
+	lns   []net.Listener
+	slots chan struct{} // size maxRefusals
+	all   sync.WaitGroup
+	over  chan struct{} // closed by stop
+}
+
+// Refuse accepts clients on lns from refuseAfter on, answers each with msgNotReady and closes its
+// connection, until stop is called. Those that connect earlier wait in the listeners' queues. stop returns when all has ended; lns then accept clients for whoever asks them next.
+func Refuse(lns []net.Listener, log *slog.Logger) (stop func()) {
+	r := &refusal{log: log, lns: lns, slots: make(chan struct{}, maxRefusals), over: make(chan struct{})}
+	for _, ln := range lns {
+		r.all.Go(guard.Func(log, "refusing clients", func() { r.accept(ln) }))
+	}
+	return sync.OnceFunc(r.stop)
+}
+
+// deadliner is what the listeners of package net can do.
+type deadliner interface{ SetDeadline(time.Time) error }
+
+func (r *refusal) stop() {
+	close(r.over)
+	for _, ln := range r.lns {
+		_ = ln.(deadliner).SetDeadline(time.Unix(1, 0)) // Accept returns
+	}
+	r.all.Wait()
+	for _, ln := range r.lns {
+		_ = ln.(deadliner).SetDeadline(time.Time{})
+	}
+}
+
+func (r *refusal) accept(ln net.Listener) {
+	if !r.pause(refuseAfter) {
+		return
+	}
+	for {
+		conn, err := ln.Accept()
+		select {
+		case <-r.over:
+			if err == nil {
+				conn.Close()
+			}
+			return
+		default:
+		}
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			r.log.Warn("accept failed", "err", err, "pause", maxAcceptDelay)
+			r.pause(maxAcceptDelay)
+			continue
+		}
+		select {
+		case r.slots <- struct{}{}:
+			r.all.Go(guard.Func(r.log, "refusing a client", func() { r.refuse(conn) }))
+		default:
+			conn.Close()
+		}
+	}
+}
+
+// pause waits for d; false when stop was called before.
+func (r *refusal) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-r.over:
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// refuse tells a client and reads what it sends until it closes: a socket that is closed with bytes unread
+// resets the connection, and the client would not see the answer.
+func (r *refusal) refuse(conn net.Conn) {
+	defer func() { <-r.slots }()
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(refusalTime))
+	if _, err := io.WriteString(conn, "-"+msgNotReady+"\r\n"); err != nil {
+		return
+	}
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+	_, _ = io.Copy(io.Discard, conn)
+}

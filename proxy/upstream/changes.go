@@ -1,0 +1,94 @@
+package upstream
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	sayAgainAfter = time.Minute // a change that comes and goes is logged once in this time
+	maxMoves      = 4           // moves of slots that one line names
+)
+
+// changeLog logs what is new about the topology. During a failover the nodes do not agree for some seconds,
+// so that the same change may be found several times; it is said once. Guarded by Upstream.mu.
+type changeLog struct {
+	said map[string]time.Time
+}
+
+// say logs the change from old, which may be nil, to t.
+func (c *changeLog) say(u *Upstream, old, t *Topology) {
+	attrs := []any{"masters", len(t.masters)}
+	if t.replicasKnown {
+		attrs = append(attrs, "replicas", t.replicasTold)
+	}
+	attrs = append(attrs, "cluster", t.cluster)
+	if old == nil {
+		u.log.Info("topology found", attrs...)
+		return
+	}
+	what := t.changesFrom(old)
+	now := time.Now()
+	maps.DeleteFunc(c.said, func(_ string, at time.Time) bool { return now.Sub(at) > sayAgainAfter })
+	if _, again := c.said[what]; again {
+		return
+	}
+	if c.said == nil {
+		c.said = make(map[string]time.Time)
+	}
+	c.said[what] = now
+	u.log.Info("topology changed", append([]any{"change", what}, attrs...)...)
+}
+
+// changesFrom says in words what is new since old.
+func (t *Topology) changesFrom(old *Topology) string {
+	var all []string
+	for _, n := range t.masters {
+		if !slices.Contains(old.masters, n) {
+			all = append(all, n.Addr+" is a master")
+		}
+	}
+	for _, n := range old.masters {
+		if !slices.Contains(t.masters, n) {
+			all = append(all, n.Addr+" is no master")
+		}
+	}
+	all = append(all, t.movesFrom(old)...)
+	if len(all) == 0 {
+		return "replicas, or masters without slots"
+	}
+	return strings.Join(all, ", ")
+}
+
+// movesFrom says which slots have another owner than in old.
+func (t *Topology) movesFrom(old *Topology) (all []string) {
+	type move struct{ from, to *Node }
+	counts := make(map[move]int)
+	var order []move
+	for slot := range t.owner {
+		m := move{old.Node(uint16(slot)), t.Node(uint16(slot))}
+		if m.from == m.to {
+			continue
+		}
+		if counts[m]++; counts[m] == 1 {
+			order = append(order, m)
+		}
+	}
+	for i, m := range order {
+		if i == maxMoves {
+			return append(all, "more slots moved")
+		}
+		all = append(all, fmt.Sprintf("%d slots from %s to %s", counts[m], nameOf(m.from), nameOf(m.to)))
+	}
+	return all
+}
+
+func nameOf(n *Node) string {
+	if n == nil {
+		return "nobody"
+	}
+	return n.Addr
+}

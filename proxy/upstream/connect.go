@@ -1,0 +1,135 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"leash/internal/guard"
+)
+
+const (
+	sayAfter      = time.Second            // how long Connect is silent about an upstream that is not there
+	minConnectGap = 200 * time.Millisecond // between two tries of Connect, doubled each time
+	maxConnectGap = 2 * time.Second
+)
+
+// Connect finds out what the upstream is and which nodes it has. While no Redis answers it tries again,
+// until ctx is done or Config.Wait is over, and logs what it waits for. Settings that cannot work (a wrong
+// password, a wrong mode) end it at once. It must return nil before anything else is used.
+func (u *Upstream) Connect(ctx context.Context) error {
+	began := time.Now()
+	w := &waitingLog{up: u}
+	defer w.stop()
+	w.start()
+	for gap := minConnectGap; ; gap = min(2*gap, maxConnectGap) {
+		err := u.tryConnect(ctx)
+		switch {
+		case err == nil:
+			w.over(time.Since(began))
+			return nil
+		case isHopeless(err):
+			return u.explained(err)
+		case ctx.Err() != nil:
+			return err
+		case u.cfg.Wait >= 0 && time.Since(began)+gap > u.cfg.Wait:
+			return u.explained(err)
+		}
+		w.failed(u.explained(err))
+		pause(ctx, gap)
+	}
+}
+
+// tryConnect asks once. It blocks for at most the upstream time-out.
+func (u *Upstream) tryConnect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, u.cfg.UpstreamTimeout)
+	defer cancel()
+	if err := u.probe(ctx); err != nil {
+		return err
+	}
+	return u.discover(ctx)
+}
+
+// isHopeless reports whether only other settings, or a change of Redis's own, can help.
+func isHopeless(err error) bool { return isAuthError(err) || isWrongMode(err) }
+
+// explained adds to an error of a credential which settings it is about.
+func (u *Upstream) explained(err error) error {
+	user, password, sentinels := "--upstream-user", "--upstream-password-file (or LEASH_UPSTREAM_PASSWORD)", ""
+	if _, ok := errors.AsType[*sentinelError](err); ok {
+		user, password, sentinels = "--sentinel-user", "LEASH_SENTINEL_PASSWORD", " of the sentinels"
+	}
+	switch {
+	case hasErrorCode(err, "NOAUTH"):
+		return fmt.Errorf("%w: a password%s is wanted, give %s, and %s unless it is that of the default user", err, sentinels, password, user)
+	case hasErrorCode(err, "WRONGPASS"):
+		return fmt.Errorf("%w: see %s and %s", err, user, password)
+	case hasErrorCode(err, "NOPERM"):
+		return fmt.Errorf("%w: Leash's own user needs more rights, see %s", err, user)
+	}
+	return err
+}
+
+func isAuthError(err error) bool {
+	return hasErrorCode(err, "NOAUTH") || hasErrorCode(err, "WRONGPASS") || hasErrorCode(err, "NOPERM")
+}
+
+// hasErrorCode reports whether an error's text has a code of Redis's.
+func hasErrorCode(err error, code string) bool { return strings.Contains(err.Error(), code+" ") }
+
+// sentinelError is what a sentinel answered, and not Redis itself.
+type sentinelError struct{ err error }
+
+func (e *sentinelError) Error() string { return e.err.Error() }
+func (e *sentinelError) Unwrap() error { return e.err }
+
+// waitingLog says what Connect waits for: once after sayAfter, and again when the reason is another one.
+type waitingLog struct {
+	up    *Upstream
+	timer *time.Timer
+	said  chan string // size 1: the last reason, or "" before the first
+	loud  bool
+}
+
+func (w *waitingLog) start() {
+	w.said = make(chan string, 1)
+	w.said <- ""
+	w.timer = time.AfterFunc(sayAfter, guard.Func(w.up.log, "waiting for redis", w.say))
+}
+
+func (w *waitingLog) stop() { w.timer.Stop() }
+
+// say is called by the timer.
+func (w *waitingLog) say() {
+	reason := <-w.said
+	w.loud = true
+	if reason == "" {
+		reason = "no answer yet"
+	}
+	w.log(reason)
+	w.said <- reason
+}
+
+// failed notes why a try has failed.
+func (w *waitingLog) failed(err error) {
+	reason := <-w.said
+	if w.loud && err.Error() != reason {
+		w.log(err.Error())
+	}
+	w.said <- err.Error()
+}
+
+// over says that the wait is, if anything was said of it.
+func (w *waitingLog) over(waited time.Duration) {
+	reason := <-w.said
+	if w.loud {
+		w.up.log.Info("redis answers", "upstream", w.up.cfg.Addrs, "waited", waited.Round(time.Millisecond))
+	}
+	w.said <- reason
+}
+
+func (w *waitingLog) log(reason string) {
+	w.up.log.Warn("waiting for redis", "upstream", w.up.cfg.Addrs, "err", reason)
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// logFile is what a Leash logs while a test runs it. It is safe for concurrent use.
+type logFile struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logFile) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logFile) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// begin runs a Leash within the test. end stops it and returns what run returned.
+func begin(t *testing.T, log *logFile, args ...string) (end func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, args, nil, log, log) }()
+	end = sync.OnceValue(func() error { cancel(); return <-ended })
+	t.Cleanup(func() { _ = end() })
+	return end
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(ample); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", ample, what)
+		}
+	}
+}
+
+// TestLeashWaitsForRedis: a Leash that is started before its Redis says what it waits for, tells clients so, and serves them
+// when Redis is there.
+func TestLeashWaitsForRedis(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Kill()
+	listen := freePort(t)
+	var log logFile
+	end := begin(t, &log, "--listen", listen, "--upstream", s.Addr, "--drain-timeout", "0")
+	eventually(t, "it says what it waits for", func() bool {
+		return strings.Contains(log.String(), "waiting for redis") && strings.Contains(log.String(), s.Addr)
+	})
+	c := redistest.Connect(t, listen)
+	if got, want := c.Do("PING"), "-UPSTREAMDOWN Leash waits for Redis, the command was not executed\r\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	c.WantClosed()
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is ready", func() bool { return strings.Contains(log.String(), "leash is ready") })
+	c = redistest.Connect(t, listen)
+	c.Want("+PONG\r\n", "PING")
+	if n := strings.Count(log.String(), "waiting for redis"); n > 3 {
+		t.Errorf("it said %d times that it waits:\n%s", n, log.String())
+	}
+	if !strings.Contains(log.String(), "redis answers") {
+		t.Errorf("it did not say that Redis answers:\n%s", log.String())
+	}
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStopWhileItWaits: a Leash that waits for its Redis stops at once, in an orderly way.
+func TestStopWhileItWaits(t *testing.T) {
+	t.Parallel()
+	var log logFile
+	end := begin(t, &log, "--listen", "127.0.0.1:0", "--upstream", "127.0.0.1:1")
+	eventually(t, "it waits", func() bool { return strings.Contains(log.String(), "waiting for redis") })
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWaitForUpstreamEnds: with a bound, Leash gives up when it is over.
+func TestWaitForUpstreamEnds(t *testing.T) {
+	t.Parallel()
+	var log logFile
+	err := run(t.Context(), []string{"--listen", "127.0.0.1:0", "--upstream", "127.0.0.1:1", "--wait-for-upstream", "1500ms"}, nil, &log, &log)
+	if exitCode(err) != 1 || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		t.Errorf("exit code %d: %v", exitCode(err), err)
+	}
+}
+
+// TestAMissingPasswordNamesTheFlag: settings that cannot work end Leash at once, with what is to be given.
+func TestAMissingPasswordNamesTheFlag(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	redistest.Connect(t, s.Addr).Want("+OK\r\n", "CONFIG", "SET", "requirepass", "secret")
+	for _, row := range []struct {
+		args []string
+		want []string
+	}{
+		{nil, []string{"NOAUTH", "--upstream-password-file", "LEASH_UPSTREAM_PASSWORD", "--upstream-user"}},
+		{[]string{"--upstream-password", "wrong"}, []string{"WRONGPASS", "--upstream-password-file"}},
+		{[]string{"--upstream-password", "secret", "--upstream-user", "nobody"}, []string{"WRONGPASS", "--upstream-user"}},
+	} {
+		var log logFile
+		err := run(t.Context(), append([]string{"--listen", "127.0.0.1:0", "--upstream", s.Addr}, row.args...), nil, &log, &log)
+		if exitCode(err) != 1 {
+			t.Errorf("%q: exit code %d: %v", row.args, exitCode(err), err)
+			continue
+		}
+		for _, part := range row.want {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%q: %v, want %s in it", row.args, err, part)
+			}
+		}
+	}
+}
+
+// TestClusterLog: the log counts replicas, says of a failover what has changed, and of a node that it is lost and back, once.
+func TestClusterLog(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	var log logFile
+	begin(t, &log, "--listen", "127.0.0.1:0", "--upstream", strings.Join(cluster.Addrs(), ","), "--drain-timeout", "0")
+	eventually(t, "it is ready", func() bool { return strings.Contains(log.String(), "leash is ready") })
+	if !strings.Contains(log.String(), "masters=3 replicas=3 cluster=true") {
+		t.Errorf("the counts are wrong:\n%s", log.String())
+	}
+	dead := cluster.Masters()[0]
+	dead.Kill()
+	eventually(t, "the failover is told", func() bool { return strings.Contains(log.String(), "slots from "+dead.Addr+" to ") })
+	if err := dead.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"redis node lost", "slots from " + dead.Addr} {
+		lines := 0
+		for text := range strings.Lines(log.String()) {
+			if strings.Contains(text, line) && strings.Contains(text, dead.Addr) {
+				lines++
+			}
+		}
+		if lines != 1 {
+			t.Errorf("%q was said %d times:\n%s", line, lines, log.String())
+		}
+	}
+}
+
+// TestNodeIsBack: a Redis that was gone and is there again is told of.
+func TestNodeIsBack(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	var log logFile
+	begin(t, &log, "--listen", "127.0.0.1:0", "--upstream", s.Addr, "--drain-timeout", "0")
+	eventually(t, "it is ready", func() bool { return strings.Contains(log.String(), "leash is ready") })
+	s.Kill()
+	eventually(t, "it is lost", func() bool { return strings.Contains(log.String(), "redis node lost") })
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is back", func() bool { return strings.Contains(log.String(), "redis node is back") })
+}
+
+// TestStopSaysWhoIsWaitedFor: at a stop the log has how many holders there are, and when they have gone.
+func TestStopSaysWhoIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	l, _ := startOne(t, time.Minute)
+	h := newHolder(t, l, "lock", "")
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); _ = l.Stop() }()
+	said := func(text string) func() bool {
+		return func() bool {
+			log, err := os.ReadFile(l.Log)
+			return err == nil && strings.Contains(string(log), text)
+		}
+	}
+	eventually(t, "it says who is waited for", said("holders=1"))
+	if reply, err := h.Do("LOCK.RELEASE", "lock"); err != nil || reply != ":1\r\n" {
+		t.Errorf("got %q, %v", reply, err)
+	}
+	eventually(t, "it says that they have gone", said("all holders have gone"))
+	<-stopped
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
