@@ -58,7 +58,16 @@ func tombstoneKey(key string, token int64, carrier string) string {
 	return suffixName(key, "leash:"+strconv.FormatInt(token, 10)+":"+carrier)
 }
 
-// answerKey keeps the answer to a release with this ID: "<owner>:<the client's ID>", or one of Leash's own.
+// requestID is a client's ID, which is its owner's, in the name of an answerKey. The owner's length stands in front, for both may
+// contain colons: "svc:1" with "2:x" is not "svc:1:2" with "x".
+func requestID(owner, id string) string { return strconv.Itoa(len(owner)) + ":" + owner + ":" + id }
+
+// isHelper reports whether a key is, or may be, one that belongs to another lock: its hash of records, for one.
+func isHelper(key string) bool {
+	return strings.Contains(key, "{") && (strings.HasSuffix(key, ":leash") || strings.Contains(key, ":leash:"))
+}
+
+// answerKey keeps the answer to a release with this ID: a requestID, or one of Leash's own.
 func answerKey(key, id string) string { return suffixName(key, "leash:req:"+id) }
 
 // carrierChannel is where the Leash of a carrier listens for what others did to its holds.

@@ -110,10 +110,47 @@ func TestR7ReleaseByIDIsRepeatable(t *testing.T) {
 		if exists(t, rdb, key) || a.carrier.Holds() != 0 || len(a.losses) != 0 {
 			t.Error("the released hold is still there, or was told as a loss")
 		}
-		if left := rdb.PTTL(context.Background(), answerKey(key, "me:r3")).Val(); left < time.Second || left > 30*time.Second {
+		if left := rdb.PTTL(context.Background(), answerKey(key, requestID("me", "r3"))).Val(); left < time.Second || left > 30*time.Second {
 			t.Errorf("got an answer's TTL %v, want one TTL", left)
 		}
 	})
+}
+
+// TestR7RequestsOfOwnersWithColons: an owner and an ID that read alike when they are joined are not the same request.
+func TestR7RequestsOfOwnersWithColons(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{})
+		a, b := connect(t, s), connect(t, s)
+		for _, pair := range [][2][2]string{
+			{{"svc:1", "2:x"}, {"svc:1:2", "x"}},
+			{{"5:svc:1", "x"}, {"5", "svc:1:x"}},
+			{{"a", "b"}, {"a:b", ":"}},
+		} {
+			key := newKey()
+			for _, request := range pair {
+				a.token(key, "OWNER", request[0])
+				want(t, b.do("LOCK.RELEASE", key, "OWNER", request[0], "ID", request[1]), ":1")
+				want(t, b.do("LOCK.RELEASE", key, "OWNER", request[0], "ID", request[1]), ":1") // repeated
+				if exists(t, rdb, key) {
+					t.Errorf("%q: the lock was not released", request)
+				}
+			}
+		}
+	})
+}
+
+// TestKeysOfOtherLocksAreRefused: the records of a read-write lock are in a hash, as a lock is.
+func TestKeysOfOtherLocksAreRefused(t *testing.T) {
+	t.Parallel()
+	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
+	a, name := connect(t, s), newKey()
+	for _, key := range []string{"{" + name + "}:leash", "{" + name + "}x:leash", "{" + name + "}:leash:waiters", "{" + name + "}:leash:req:2:me:1"} {
+		for _, command := range []string{"LOCK.ACQUIRE", "LOCK.RELEASE", "LOCK.INFO", "LOCK.BREAK", "SEM.ACQUIRE"} {
+			want(t, a.do(command, key), "-"+msgHelper)
+		}
+	}
+	a.token(name + ":leash") // without braces it is a lock like any other
 }
 
 func TestR7LateCopiesDoNothing(t *testing.T) {

@@ -53,6 +53,7 @@ const (
 	msgLeaseAndTTL   = "ERR LEASE and TTL options at the same time are not compatible"
 	msgOwner         = "ERR invalid OWNER: 1 to 128 printable characters without space, not mode, not leash..., not ending in :write"
 	msgID            = "ERR invalid ID: 1 to 128 printable characters without space"
+	msgHelper        = "ERR invalid key: it belongs to another lock, where Leash keeps its records"
 	msgSlots         = "ERR invalid key: its helper keys would hash to another slot, see where it has { or }"
 	msgDraining      = "ERR this leash is shutting down and grants no locks"
 	msgCount         = "ERR value is out of range, value must between 1 and 1000"

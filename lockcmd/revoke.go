@@ -16,7 +16,7 @@ func (c *Carrier) revoke(dst []byte, key string, o options, until time.Time) []b
 	s := c.service
 	id := o.id
 	if id != "" {
-		id = o.owner + ":" + id // an ID is its owner's
+		id = requestID(o.owner, id)
 	} else {
 		id = s.mint()
 	}
