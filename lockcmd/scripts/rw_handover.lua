@@ -22,7 +22,7 @@ if n > 1 and ARGV[5] ~= 'all' then
   lessen(key, leash, field, n, r)
   return {0}
 end
-if rest(key, leash, field) > 0 or not mints(KEYS[3]) or barred(ARGV[15]) then
+if (crowd(key, leash, field) or rest(key, leash, field)) > 0 or not mints(KEYS[3]) or barred(ARGV[15]) then
   finish(key, leash, field, n, ARGV[16], ARGV[17])
   return {1}
 end
