@@ -176,6 +176,14 @@ func (c *call) fail(message string) {
 	c.finish(resp.AppendError(nil, message))
 }
 
+// drop ends c without a reply, or without the rest of one.
+func (c *call) drop() {
+	c.session.mu.Lock()
+	c.muted = true
+	c.session.mu.Unlock()
+	c.finish(nil)
+}
+
 // park counts bytes of replies that are kept until a call is complete.
 func (s *session) park(n int) {
 	s.mu.Lock()

@@ -159,6 +159,10 @@ func (p *part) Lost(written bool, cause error) {
 		s.mu.Lock()
 		s.lostAt = time.Now()
 		s.mu.Unlock()
+		if p.pin != nil && p.pin.aborted() { // the client is gone, as far as it can be heard: Redis says nothing either
+			p.call.drop()
+			return
+		}
 		p.fail(msgUpstreamLost)
 	case errors.Is(cause, upstream.ErrDropped):
 		p.fail(msgDropped)

@@ -50,6 +50,13 @@ func (p *pin) abort() {
 	}
 }
 
+// aborted reports whether nothing is sent any more, since the session ends.
+func (p *pin) aborted() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.over
+}
+
 // release gives the connection back once the call has been answered.
 func (p *pin) release() {
 	p.mu.Lock()
