@@ -206,3 +206,43 @@ func freePort(t *testing.T) string {
 	defer ln.Close()
 	return ln.Addr().String()
 }
+
+// TestStopBesideARedisThatSaysNothing: a stop lasts for the drain time-out and some 3 s at most, whatever clients wait for and
+// whatever Redis does.
+func TestStopBesideARedisThatSaysNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	listen := freePort(t)
+	var log logFile
+	end := begin(t, &log, "--listen", listen, "--upstream", s.Addr, "--drain-timeout", "500ms")
+	eventually(t, "it is ready", func() bool { return strings.Contains(log.String(), "leash is ready") })
+	send := func(commands ...string) {
+		c := redistest.Connect(t, listen)
+		for _, command := range commands {
+			c.Send(redistest.Command(strings.Fields(command)...))
+		}
+	}
+	for _, commands := range [][]string{
+		{"XREAD BLOCK 0 STREAMS s $"}, {"BLPOP q 0"}, {"WAIT 1 0"}, {"MULTI", "SET a b"}, {"WATCH a"}, {"SUBSCRIBE c"}, {"MONITOR"},
+		{"HELLO 3", "CLIENT TRACKING ON", "GET a"}, {"LOCK.ACQUIRE held"}, {"LOCK.ACQUIRE held BLOCK 0"}, {"SEM.INIT sem 1", "SEM.ACQUIRE sem"},
+	} {
+		send(commands...)
+	}
+	redistest.Connect(t, listen).Want("+OK\r\n", "SET", "k", "v")
+	if err := s.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Resume() })
+	for _, commands := range [][]string{
+		{"GET a"}, {"XREAD BLOCK 0 STREAMS s2 $"}, {"LOCK.ACQUIRE late"}, {"LOCK.RELEASE held"}, {"SUBSCRIBE d"}, {"AUTH a b"}, {"SELECT 1", "GET a"}, {"KEYS *"},
+	} {
+		send(commands...)
+	}
+	began := time.Now()
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("the stop took %v", took)
+	}
+}

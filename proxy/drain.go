@@ -7,8 +7,8 @@ import (
 
 // Bounds of an orderly stop, beside Config.DrainTimeout.
 const (
-	lastRenewal = 3 * time.Second // for renewing every hold once more
-	lastCalls   = 5 * time.Second // for calls in flight and the replies' way out
+	lastRenewal = time.Second // for renewing every hold once more
+	lastCalls   = time.Second // for calls in flight and the replies' way out, and as much for what Redis does not answer
 )
 
 // drain ends all sessions (rule R31): no lock is granted any more;
@@ -42,6 +42,9 @@ func (s *Server) drain() {
 	}
 	for _, one := range s.all() {
 		one.kill("server stops", false)
+	}
+	if s.sessionCount() > 0 {
+		s.up.Abandon() // what Redis has not answered by now would hold the stop up
 	}
 	s.awaitSessions(time.Now().Add(lastCalls))
 }

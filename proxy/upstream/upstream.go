@@ -390,3 +390,15 @@ func (u *Upstream) nodesLocked() []*Node {
 	}
 	return nodes
 }
+
+// Abandon breaks every connection to Redis, so that each call in flight is lost
+// at once. It is for a stop: what comes later is lost as well.
+func (u *Upstream) Abandon() {
+	u.stop(ErrClosed)
+	u.mu.Lock()
+	nodes := u.nodesLocked()
+	u.mu.Unlock()
+	for _, n := range nodes {
+		n.eachLink(func(l *Link) { l.close(ErrClosed) })
+	}
+}
