@@ -85,7 +85,7 @@ func (u *Upstream) newClient(addrs []string, db int) redis.UniversalClient {
 		})
 	}
 	c := redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: addrs, Username: u.cfg.User, Password: u.cfg.Password,
+		Addrs: addrs, Dialer: u.dialNamed, Username: u.cfg.User, Password: u.cfg.Password,
 		Protocol: 2, DisableIdentity: true, MaxRetries: -1, MaxRedirects: 8, PoolSize: clientPool,
 		DialTimeout: u.cfg.RedirectTimeout, ReadTimeout: u.cfg.UpstreamTimeout,
 		ContextTimeoutEnabled: true, DialerRetries: 1,

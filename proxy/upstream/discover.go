@@ -156,14 +156,14 @@ func (u *Upstream) look(ctx context.Context) (err error) {
 	}
 	err = errNotCovered
 	for _, addr := range u.candidates() {
-		var slots []redis.ClusterSlot
+		var reply []any
 		var nodes string
 		err = u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
-			nodes, _ = c.ClusterNodes(ctx).Result() // of use, but CLUSTER SLOTS will do
-			//lint:ignore SA1019 servers before Redis 7 do not know CLUSTER SHARDS
-			slots, err = c.ClusterSlots(ctx).Result()
+			nodes, _ = c.ClusterNodes(ctx).Result()            // of use, but CLUSTER SLOTS will do
+			reply, err = c.Do(ctx, "CLUSTER", "SLOTS").Slice() // servers before Redis 7 do not know CLUSTER SHARDS
 			return err
 		})
+		slots := parseSlotsReply(reply, addr)
 		if err == nil && len(slots) == 0 {
 			err = errNotCovered
 		}
@@ -204,27 +204,22 @@ func (u *Upstream) silentLocked(addr string) int {
 
 // parseSlots makes a topology of the replies of CLUSTER SLOTS and CLUSTER
 // NODES. The latter also tells of nodes that own no slot yet.
-func (u *Upstream) parseSlots(slots []redis.ClusterSlot, nodes, asked string) *Topology {
+func (u *Upstream) parseSlots(slots []slotOwners, nodes, asked string) *Topology {
 	ranges := make([]slotRange, 0, len(slots))
 	peers, members, replicas := parseNodes(nodes, asked), make(map[string]bool), make(map[string]bool)
 	for _, s := range slots {
-		if len(s.Nodes) == 0 || s.Start < 0 || s.End >= SlotCount || s.Start > s.End {
-			continue
-		}
-		for _, n := range s.Nodes {
-			addr := completeAddr(n.Addr, asked)
+		for i, addr := range s.addrs {
 			if members[addr] = true; !slices.Contains(peers, addr) {
 				peers = append(peers, addr)
 			}
+			if i > 0 {
+				replicas[addr] = true
+			}
 		}
-		for _, n := range s.Nodes[1:] {
-			replicas[completeAddr(n.Addr, asked)] = true
-		}
-		master := u.node(completeAddr(s.Nodes[0].Addr, asked))
-		r := slotRange{first: uint16(s.Start), last: uint16(s.End), node: master}
+		r := slotRange{first: uint16(s.first), last: uint16(s.last), node: u.node(s.addrs[0])}
 		if u.ReadsReplicas() {
-			for _, n := range s.Nodes[1:] {
-				r.replicas = append(r.replicas, u.node(completeAddr(n.Addr, asked)))
+			for _, addr := range s.addrs[1:] {
+				r.replicas = append(r.replicas, u.node(addr))
 			}
 		}
 		ranges = append(ranges, r)

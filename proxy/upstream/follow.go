@@ -41,3 +41,17 @@ func (b *boundConn) Close() error {
 	b.unbind()
 	return b.TCPConn.Close()
 }
+
+// dialNamed dials for go-redis's cluster client. A redirect may name no host, which is then that of the node that said
+// so; go-redis does not fill it in. Ports tell nodes apart as a rule: the known node with that port is meant.
+func (u *Upstream) dialNamed(ctx context.Context, _, addr string) (net.Conn, error) {
+	if host, port, err := net.SplitHostPort(addr); err == nil && (host == "" || host == "?") {
+		for _, n := range u.Topology().Holders() {
+			if _, p, _ := net.SplitHostPort(n.Addr); p == port {
+				addr = n.Addr
+				break
+			}
+		}
+	}
+	return u.connect(ctx, addr)
+}

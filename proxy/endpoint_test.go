@@ -1,0 +1,57 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"leash/internal/redistest"
+	"leash/proxy/upstream"
+)
+
+// TestClusterWithOddEndpoints: Redis can name its nodes by address, by host name, or not at all (then the host is the one
+// that was asked). Leash starts with each, and goes on when it is changed while it runs.
+func TestClusterWithOddEndpoints(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"ip", "hostname", "hostname without one", "unknown-endpoint"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+			set := func(how string) {
+				for _, n := range cluster.Nodes {
+					direct := redistest.Connect(t, n.Server.Addr)
+					kind, _, _ := strings.Cut(how, " ")
+					if how == "hostname" {
+						direct.Want("+OK\r\n", "CONFIG", "SET", "cluster-announce-hostname", "localhost")
+					}
+					direct.Want("+OK\r\n", "CONFIG", "SET", "cluster-preferred-endpoint-type", kind)
+				}
+			}
+			running := startLeash(t, cluster.Addrs())
+			set(how)
+			fresh := startLeash(t, cluster.Addrs()[:1])
+			for name, l := range map[string]*leash{"running": running, "fresh": fresh} {
+				c := l.dial(t)
+				for i := range 20 {
+					want(t, c, "+OK\r\n", "SET", fmt.Sprint(name, i), "v")
+				}
+			}
+			const key = "moves"
+			for _, to := range cluster.Masters() { // one of them has the slot already
+				if err := cluster.MoveSlot(int(upstream.Slot([]byte(key))), to); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for name, l := range map[string]*leash{"running": running, "fresh": fresh} {
+				c := l.dial(t)
+				want(t, c, "+OK\r\n", "SET", key, name)
+				if reply := do(t, c, "LOCK.ACQUIRE", key+name); reply[0] != ':' {
+					t.Errorf("%s: %q", name, reply)
+				}
+				if strings.Contains(l.logs.String(), "redis: nil") {
+					t.Errorf("%s: the log has go-redis's own words:\n%s", name, l.logs.tail(20))
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package upstream
+
+import (
+	"net"
+	"strconv"
+)
+
+// slotOwners is one entry of CLUSTER SLOTS: a run of slots, and the addresses of its master and then of its replicas.
+type slotOwners struct {
+	first, last int
+	addrs       []string
+}
+
+// parseSlotsReply reads the reply of CLUSTER SLOTS (https://redis.io/docs/latest/commands/cluster-slots/) as go-redis
+// decodes it. go-redis's own type is not used, for it cannot read a host that is null. asked is the address that has
+// answered. What is not as it should be is left out.
+func parseSlotsReply(reply []any, asked string) (all []slotOwners) {
+	for _, entry := range reply {
+		fields, _ := entry.([]any)
+		if len(fields) < 3 {
+			continue
+		}
+		first, ok1 := fields[0].(int64)
+		last, ok2 := fields[1].(int64)
+		if !ok1 || !ok2 || first < 0 || last >= SlotCount || first > last {
+			continue
+		}
+		o := slotOwners{first: int(first), last: int(last)}
+		for i, node := range fields[2:] {
+			addr, ok := slotNode(node, asked)
+			if !ok && i == 0 {
+				break // without its master the rest is of no use
+			}
+			if ok {
+				o.addrs = append(o.addrs, addr)
+			}
+		}
+		if len(o.addrs) > 0 {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// slotNode is the address in a node's entry: its endpoint, port, id, and more about it. An endpoint of null or "" is the
+// host that was asked. "?" is a node that should have a host name and has none; its address is told beside.
+func slotNode(entry any, asked string) (addr string, ok bool) {
+	fields, _ := entry.([]any)
+	if len(fields) < 2 {
+		return "", false
+	}
+	host, _ := fields[0].(string)
+	port, ok := fields[1].(int64)
+	if !ok || port <= 0 || port > 65535 {
+		return "", false
+	}
+	if host == "?" && len(fields) > 3 {
+		more, _ := fields[3].([]any)
+		if ip := pairsOf(more)["ip"]; ip != "" {
+			host = ip
+		}
+	}
+	if host == "" || host == "?" {
+		if host, _, _ = net.SplitHostPort(asked); host == "" {
+			return "", false
+		}
+	}
+	return net.JoinHostPort(host, strconv.FormatInt(port, 10)), true
+}
