@@ -3,22 +3,36 @@ package resp
 import (
 	"bytes"
 	"errors"
+	"math"
 )
 
 // ErrFrame says that bytes are no RESP reply. A connection that sent them
 // cannot be used any more: where the next reply begins is unknown.
 var ErrFrame = errors.New("resp: malformed reply")
 
+// No server sends more than this in one reply. Nothing is allocated for what is
+// announced; the bounds keep sums from overflowing, and a connection from being
+// waited on for what will never come.
+const (
+	maxReplyBulk  = 4 << 30 // bytes of a bulk string, or of a line
+	maxReplyItems = 1 << 32 // values that a reply still lacks
+)
+
 // Scanner finds where a reply ends, RESP2 or RESP3, however deep it nests,
-// without decoding or keeping anything of it. The zero value stands before a
-// reply's first byte.
+// without decoding or keeping anything of it. It checks all that can be checked
+// in one pass: types, numbers, and that every line and every bulk string ends
+// with CRLF. The zero value stands before a reply's first byte.
 type Scanner struct {
+	// RESP2 refuses the types that RESP3 added.
+	RESP2 bool
+
 	left int64 // values still missing of the reply under way; 0 between replies
 	skip int64 // bytes of a bulk string still to come, its CRLF included
 
 	state  scanState
-	mark   byte  // type of the header being read
-	num    int64 // its number so far
+	mark   byte   // type of the header being read
+	cr     bool   // the last byte of the line so far is a CR
+	num    uint64 // of the header so far; of a line, bytes that came before
 	digits int
 	neg    bool
 }
@@ -27,7 +41,9 @@ type scanState uint8
 
 const (
 	scanMark   scanState = iota // a type byte comes next
-	scanNumber                  // in the number of a header
+	scanNumber                  // in the number of a header, or an integer
+	scanBool                    // before the letter of a boolean
+	scanCR                      // before the CR of a null or a boolean
 	scanLine                    // in a line whose content does not matter
 	scanLF                      // behind the CR of a header
 	scanSkip                    // in a bulk string
@@ -44,21 +60,42 @@ func (s *Scanner) Scan(p []byte) (n int, done bool, err error) {
 				return i, false, err
 			}
 			i++
+			continue
+		case scanNumber:
+			took, err := s.number(p[i:])
+			if err != nil {
+				return i, false, err
+			}
+			i += took
+			if s.state != scanMark {
+				continue
+			}
 		case scanLine:
 			j := bytes.IndexByte(p[i:], '\n')
 			if j < 0 {
+				s.cr = p[len(p)-1] == '\r'
+				if s.num += uint64(len(p) - i); s.num > maxReplyBulk {
+					return i, false, ErrFrame
+				}
 				return len(p), false, nil
+			}
+			if j > 0 {
+				s.cr = p[i+j-1] == '\r'
+			}
+			if !s.cr {
+				return i + j, false, ErrFrame
 			}
 			i += j + 1
 			s.state = scanMark
-			if s.left == 0 {
-				return i, true, nil
-			}
-		case scanNumber:
-			if err := s.digit(p[i]); err != nil {
+		case scanSkip:
+			took, err := s.bulk(p[i:])
+			if err != nil {
 				return i, false, err
 			}
-			i++
+			if i += took; s.skip > 0 {
+				return len(p), false, nil
+			}
+			s.state = scanMark
 		case scanLF:
 			if p[i] != '\n' {
 				return i, false, ErrFrame
@@ -67,19 +104,18 @@ func (s *Scanner) Scan(p []byte) (n int, done bool, err error) {
 			if err := s.header(); err != nil {
 				return i, false, err
 			}
-			if s.state == scanMark && s.left == 0 {
-				return i, true, nil
+			if s.state != scanMark {
+				continue
 			}
-		case scanSkip:
-			if rest := int64(len(p) - i); rest < s.skip {
-				s.skip -= rest
-				return len(p), false, nil
+		default:
+			if err := s.word(p[i]); err != nil {
+				return i, false, err
 			}
-			i += int(s.skip)
-			s.state = scanMark
-			if s.left == 0 {
-				return i, true, nil
-			}
+			i++
+			continue
+		}
+		if s.left == 0 { // a value has ended
+			return i, true, nil
 		}
 	}
 	return len(p), false, nil
@@ -87,15 +123,38 @@ func (s *Scanner) Scan(p []byte) (n int, done bool, err error) {
 
 // begin takes the type byte of a value.
 func (s *Scanner) begin(mark byte) error {
-	if s.left == 0 {
+	inner := s.left > 0
+	if !inner {
 		s.left = 1
 	}
 	s.mark = mark
 	switch mark {
-	case '+', '-', ':', '_', '#', ',', '(':
+	case '+', '-':
 		s.left--
-		s.state = scanLine
-	case '$', '=', '!', '*', '~', '>', '%', '|':
+		s.state, s.cr, s.num = scanLine, false, 0
+		return nil
+	case ':', '$', '*':
+		s.num, s.digits, s.neg = 0, 0, false
+		s.state = scanNumber
+		return nil
+	}
+	if s.RESP2 {
+		return ErrFrame
+	}
+	switch mark {
+	case ',', '(':
+		s.left--
+		s.state, s.cr, s.num = scanLine, false, 0
+	case '_':
+		s.state = scanCR
+	case '#':
+		s.state = scanBool
+	case '>':
+		if inner { // a push comes between replies only
+			return ErrFrame
+		}
+		fallthrough
+	case '=', '!', '~', '%', '|':
 		s.num, s.digits, s.neg = 0, 0, false
 		s.state = scanNumber
 	default:
@@ -104,14 +163,44 @@ func (s *Scanner) begin(mark byte) error {
 	return nil
 }
 
-func (s *Scanner) digit(c byte) error {
+// maxDigits is how many digits a number has at most.
+const maxDigits = 19
+
+// number takes what p has of a header's number, and of the line end behind it.
+func (s *Scanner) number(p []byte) (took int, err error) {
+	num, digits := s.num, s.digits
+	for i, c := range p {
+		d := c - '0'
+		switch {
+		case d <= 9 && digits < maxDigits:
+			num = num*10 + uint64(d)
+			digits++
+		case c == '\r' && digits > 0:
+			s.num = num
+			if i+1 == len(p) {
+				s.state = scanLF
+				return i + 1, nil
+			}
+			if p[i+1] != '\n' {
+				return 0, ErrFrame
+			}
+			return i + 2, s.header()
+		case c == '-' && digits == 0 && !s.neg:
+			s.neg = true
+		default:
+			return 0, ErrFrame
+		}
+	}
+	s.num, s.digits = num, digits
+	return len(p), nil
+}
+
+// word takes what follows the type byte of a null or a boolean.
+func (s *Scanner) word(c byte) error {
 	switch {
-	case '0' <= c && c <= '9' && s.digits < 12:
-		s.num = s.num*10 + int64(c-'0')
-		s.digits++
-	case c == '-' && s.digits == 0 && !s.neg:
-		s.neg = true
-	case c == '\r' && s.digits > 0:
+	case s.state == scanBool && (c == 't' || c == 'f'):
+		s.state = scanCR
+	case s.state == scanCR && c == '\r':
 		s.state = scanLF
 	default:
 		return ErrFrame
@@ -119,26 +208,71 @@ func (s *Scanner) digit(c byte) error {
 	return nil
 }
 
+// bulk takes what p has of a bulk string and the CRLF behind it.
+func (s *Scanner) bulk(p []byte) (took int, err error) {
+	if s.skip <= int64(len(p)) {
+		if n := s.skip; n == 1 && p[0] == '\n' || n > 1 && p[n-2] == '\r' && p[n-1] == '\n' {
+			s.skip = 0
+			return int(n), nil
+		}
+		return 0, ErrFrame
+	}
+	s.skip -= int64(len(p))
+	if s.skip == 1 && p[len(p)-1] != '\r' {
+		return 0, ErrFrame
+	}
+	return len(p), nil
+}
+
 // header acts on a complete header: "$-1" and "*-1" are the nulls of RESP2.
 func (s *Scanner) header() error {
 	s.state = scanMark
 	s.left--
+	switch s.mark {
+	case '_', '#':
+		return nil
+	case ':':
+		if s.num > math.MaxInt64 && !(s.neg && s.num == -math.MinInt64) {
+			return ErrFrame
+		}
+		return nil
+	}
 	if s.neg {
 		if s.num != 1 || s.mark != '$' && s.mark != '*' {
 			return ErrFrame
 		}
 		return nil
 	}
+	return s.open()
+}
+
+// open begins a bulk string, or what holds other values.
+func (s *Scanner) open() error {
+	if s.num > maxReplyItems {
+		return ErrFrame
+	}
+	n := int64(s.num)
 	switch s.mark {
 	case '$', '=', '!':
-		s.skip = s.num + 2
+		if n > maxReplyBulk || s.mark == '=' && n < int64(len(plainText)) {
+			return ErrFrame
+		}
+		s.skip = n + 2
 		s.state = scanSkip
 	case '%':
-		s.left += 2 * s.num
+		s.left += 2 * n
 	case '|': // attributes stand before the value they speak of
-		s.left += 2*s.num + 1
+		s.left += 2*n + 1
+	case '>':
+		if n == 0 { // it does not say what it is
+			return ErrFrame
+		}
+		s.left += n
 	default:
-		s.left += s.num
+		s.left += n
+	}
+	if s.left > maxReplyItems {
+		return ErrFrame
 	}
 	return nil
 }

@@ -1,0 +1,84 @@
+package resp
+
+import (
+	"bytes"
+	"io"
+)
+
+// ReadReply reads one reply from r, on which no other may follow. The reply has
+// at most so many bytes, and only the types of RESP2 if resp2 is set. The error
+// is ErrFrame when r gives anything else.
+func ReadReply(r io.Reader, most int, resp2 bool) ([]byte, error) {
+	scan := Scanner{RESP2: resp2}
+	var reply []byte
+	buf := make([]byte, 512)
+	for {
+		n, err := r.Read(buf)
+		if n == 0 && err != nil {
+			return nil, err
+		}
+		used, done, err := scan.Scan(buf[:n])
+		if err != nil {
+			return nil, err
+		}
+		reply = append(reply, buf[:used]...)
+		switch {
+		case used < n, len(reply) > most:
+			return nil, ErrFrame
+		case done:
+			return reply, nil
+		}
+	}
+}
+
+// maxDepth is how deep a reply may nest that a decoder with recursion gets.
+const maxDepth = 16
+
+// Plain reports whether a whole reply of RESP2 is one that any client library
+// can decode: it nests no deeper than any command of Redis does, and no error
+// stands among its elements, which some libraries take for the whole reply.
+func Plain(frame []byte) bool {
+	var left [maxDepth]int // elements missing at each depth
+	depth := 0
+	for {
+		line, rest, ok := bytes.Cut(frame, []byte(asciiCRLF))
+		if !ok || len(line) == 0 {
+			return false
+		}
+		frame = rest
+		n := int64(0)
+		switch line[0] {
+		case errorMark:
+			if depth > 0 {
+				return false
+			}
+		case bulkMark, arrayMark:
+			if n, ok = ParseInt(line[1:]); !ok || n > int64(len(frame)) {
+				return false
+			}
+			if line[0] == bulkMark && n >= 0 {
+				if int64(len(frame)) < n+2 {
+					return false
+				}
+				frame = frame[n+2:]
+			}
+		}
+		if line[0] == arrayMark && n > 0 {
+			if depth == maxDepth {
+				return false
+			}
+			left[depth] = int(n)
+			depth++
+			continue
+		}
+		for depth > 0 {
+			if left[depth-1]--; left[depth-1] > 0 {
+				break
+			}
+			depth--
+		}
+		if depth == 0 {
+			return len(frame) == 0
+		}
+	}
+}
