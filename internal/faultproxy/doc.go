@@ -5,7 +5,7 @@
 // one command, so that it was not executed or was executed and its reply is lost; [Proxy.HoldBefore] and
 // [Proxy.HoldAfter] keep the request or the reply back until told; [Proxy.Freeze] stops all bytes while
 // connections stay, [Proxy.FreezeWay] those of one direction, [Proxy.Cut] ends connections, [Proxy.Sever] leaves them
-// half-open, [Proxy.Refuse] lets nobody in, [Proxy.Delay] makes the way longer and [Proxy.Throttle] narrower. A [Fault] is one armed order, with which a test waits until it has struck.
+// half-open, [Proxy.Replace] gives another reply, [Proxy.Corrupt] spoils a share of all, [Proxy.Refuse] lets nobody in, [Proxy.Delay] makes the way longer and [Proxy.Throttle] narrower. A [Fault] is one armed order, with which a test waits until it has struck.
 //
 // The proxy parses both directions to know which reply belongs to which command. A command is forwarded when it
 // is whole; replies are forwarded as they come. Before a connection is cut around a command everything earlier on

@@ -20,6 +20,7 @@ type Fault struct {
 	kind   kind
 	match  Match
 	ending Ending
+	reply  string // of replaceReply
 
 	left     atomic.Int64  // how many times it may still strike
 	struck   atomic.Int64  // how many times it has
@@ -36,6 +37,7 @@ const (
 	dropAfter
 	holdBefore
 	holdAfter
+	replaceReply
 )
 
 // Option changes a fault as it is armed.
@@ -71,6 +73,11 @@ func (p *Proxy) HoldBefore(match Match, opts ...Option) *Fault {
 // released.
 func (p *Proxy) HoldAfter(match Match, opts ...Option) *Fault {
 	return p.arm(holdAfter, match, opts)
+}
+
+// Replace forwards a matching command and delivers reply, whatever that is, in the place of its reply.
+func (p *Proxy) Replace(match Match, reply string, opts ...Option) *Fault {
+	return p.arm(replaceReply, match, append(opts, func(f *Fault) { f.reply = reply }))
 }
 
 func (p *Proxy) arm(k kind, match Match, opts []Option) *Fault {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,10 +25,11 @@ const (
 
 // Proxy forwards connections to its target until it is told otherwise.
 type Proxy struct {
-	addr   string
-	target string
-	stats  counters
-	wg     sync.WaitGroup // the accept loop and all goroutines of connections
+	addr    string
+	target  string
+	stats   counters
+	corrupt atomic.Uint64  // the share of replies to be corrupted, as math.Float64bits
+	wg      sync.WaitGroup // the accept loop and all goroutines of connections
 
 	// mu guards the fields below. Never held across I/O, but for closing and opening the listener. A connection's
 	// mutex is taken before it, never after.

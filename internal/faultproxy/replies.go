@@ -19,6 +19,9 @@ type replies struct {
 	over       bool       // a drop has struck: nothing more is delivered
 	out        []byte     // to be delivered, not pushed yet
 	held       []byte     // of the frame that withhold is about
+	spoil      bool       // the frame is to be corrupted
+	spoiled    []byte     // of that frame
+	mute       bool       // a frame was cut short: nothing more is delivered
 	withhold   bool       // the frame may be one that a fault waits for: it is not delivered before it is whole
 }
 
@@ -49,6 +52,7 @@ func (c *conn) takeReplies(b []byte) {
 		}
 		if c.scan.left == 0 {
 			c.withhold = len(c.pending) > 0 && c.pending[0].fault != nil
+			c.spoil = !c.withhold && !c.exempt.Load() && c.proxy.spoils()
 		}
 		n, whole, err := c.scan.next(b)
 		if err != nil {
@@ -56,9 +60,16 @@ func (c *conn) takeReplies(b []byte) {
 			c.deliverHeldLocked()
 			continue
 		}
-		if c.withhold {
+		switch {
+		case c.mute:
+		case c.spoil:
+			c.spoiled = append(c.spoiled, b[:n]...)
+			if whole {
+				c.spoilLocked()
+			}
+		case c.withhold:
 			c.held = append(c.held, b[:n]...)
-		} else {
+		default:
 			c.out = append(c.out, b[:n]...)
 		}
 		b = b[n:]
@@ -107,8 +118,12 @@ func (c *conn) turnLocked() {
 func (c *conn) strikeLocked(f *Fault) {
 	c.pushLocked()
 	f.strike()
-	if f.kind == holdAfter {
+	switch f.kind {
+	case holdAfter:
 		c.down.push(segment{gate: f.released})
+		return
+	case replaceReply:
+		c.held = []byte(f.reply)
 		return
 	}
 	c.over, c.held = true, nil

@@ -12,10 +12,11 @@ type Stats struct {
 	BytesToClient int64 // bytes written to clients
 	Dropped       int64 // connections ended by DropBefore or DropAfter
 	Cut           int64 // connections ended by Cut
+	Corrupted     int64 // replies and messages replaced by Corrupt
 }
 
 type counters struct {
-	accepted, commands, replies, toTarget, toClient, dropped, cut atomic.Int64
+	accepted, commands, replies, toTarget, toClient, dropped, cut, corrupted atomic.Int64
 }
 
 // Stats returns the counts as they are now.
@@ -27,6 +28,6 @@ func (p *Proxy) Stats() Stats {
 		Accepted: p.stats.accepted.Load(), Open: int64(open),
 		Commands: p.stats.commands.Load(), Replies: p.stats.replies.Load(),
 		BytesToTarget: p.stats.toTarget.Load(), BytesToClient: p.stats.toClient.Load(),
-		Dropped: p.stats.dropped.Load(), Cut: p.stats.cut.Load(),
+		Dropped: p.stats.dropped.Load(), Cut: p.stats.cut.Load(), Corrupted: p.stats.corrupted.Load(),
 	}
 }

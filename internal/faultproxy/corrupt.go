@@ -1,0 +1,73 @@
+package faultproxy
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// Corrupted is the text in every reply that Corrupt has replaced by one that can be read.
+const Corrupted = "CORRUPTED"
+
+// oddNumber is in most replacements that have a number.
+const oddNumber = "424242424242"
+
+// Corrupt replaces about that share of all replies and messages from now on, on every connection that is
+// followed and is no replica's; 0 ends it. Some of what takes their place is no RESP, some is cut short and
+// nothing follows it on that connection, and some is a whole reply of another type, in which a text is
+// Corrupted. No replacement hides where the next reply begins, but those that cannot be read.
+func (p *Proxy) Corrupt(share float64) { p.corrupt.Store(math.Float64bits(share)) }
+
+// spoils draws whether the next frame is to be corrupted.
+func (p *Proxy) spoils() bool {
+	share := math.Float64frombits(p.corrupt.Load())
+	return share > 0 && rand.Float64() < share
+}
+
+// unreadable are replacements that are no RESP, or announce what never comes, or are of RESP3.
+var unreadable = []string{
+	":\n", "+OK\n", "$2\nab\n", "\r\n", "\n", ":1\r:2\r\n", ":12a\r\n", ":\r\n", ":--1\r\n", ":9223372036854775808\r\n", ":99999999999999999999999\r\n",
+	"$9999999999999\r\n", "$18446744073709551615\r\n", "$-2\r\n", "$-9223372036854775808\r\n", "$\r\n", "$3\r\nabcdef\r\n", "$?\r\n;4\r\nabcd\r\n",
+	"*-7\r\n", "*\r\n", "*99999999999999\r\n", "*?\r\n", "PONG\r\n", "\x00\xff\xfe\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n",
+	"*2\r\n>2\r\n+a\r\n:1\r\n:2\r\n", "%-1\r\n", ">0\r\n", "#x\r\n", "_x\r\n", "=2\r\nab\r\n", "~-1\r\n",
+}
+
+// unfinished are replacements behind which nothing more comes.
+var unfinished = []string{
+	"$1000000\r\nabc", "*2147483647\r\n", "*3\r\n:1\r\n", "$5", "*", ":", "+" + strings.Repeat("a", 100_000), "-ERR" + strings.Repeat(" a", 50_000),
+	strings.Repeat("*1\r\n", 50_000), "$4294967296\r\n",
+}
+
+// strange are replacements that can be read.
+var strange = []string{
+	"+" + Corrupted + "\r\n", "-ERR " + Corrupted + "\r\n", "$9\r\n" + Corrupted + "\r\n", "*1\r\n$9\r\n" + Corrupted + "\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n",
+	":" + oddNumber + "\r\n", ":-" + oddNumber + "\r\n", ":9223372036854775807\r\n", ":-9223372036854775808\r\n", "*1\r\n:" + oddNumber + "\r\n", "*2\r\n:" + oddNumber + "\r\n*0\r\n",
+	"-\r\n", "+\r\n", "$0\r\n\r\n", "-MOVED 99999 127.0.0.1:1\r\n", "-MOVED -5 127.0.0.1:1\r\n", "-MOVED 5\r\n", "-MOVED\r\n", "-MOVED 5 x\r\n", "-ASK 5 127.0.0.1:99999\r\n",
+	strings.Repeat("*1\r\n", 50_000) + ":1\r\n",
+}
+
+// spoilLocked delivers something else in the place of a whole frame.
+func (c *conn) spoilLocked() {
+	c.spoil = false
+	c.proxy.stats.corrupted.Add(1)
+	switch rand.IntN(8) {
+	case 0, 1, 2:
+		c.out = append(c.out, strange[rand.IntN(len(strange))]...)
+	case 3, 4, 5:
+		c.out = append(c.out, unreadable[rand.IntN(len(unreadable))]...)
+	case 6:
+		c.out = append(c.out, bytes.ReplaceAll(c.spoiled, crlf, []byte("\n"))...)
+	default:
+		c.out = append(c.out, unfinished[rand.IntN(len(unfinished))]...)
+		c.mute = true
+	}
+	c.spoiled = c.spoiled[:0]
+}
+
+// Replacement reports whether a reply is, or has in it, one of those that can be read and that Corrupt puts
+// in the place of others.
+func Replacement(reply string) bool {
+	return strings.Contains(reply, Corrupted) || strings.Contains(reply, oddNumber) || slices.Contains(strange, reply)
+}
