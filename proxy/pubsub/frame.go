@@ -46,6 +46,7 @@ func (f *frame) parseArray() {
 	if !ok || n < 2 || n > len(fields) {
 		return
 	}
+	read := 0
 	for i := range n {
 		if len(rest) == 0 || rest[0] != '$' {
 			break // a number or null, which nobody needs
@@ -55,6 +56,7 @@ func (f *frame) parseArray() {
 			break
 		}
 		fields[i], rest = after[:size], after[size+2:]
+		read++
 	}
 	f.name = fields[1]
 	if string(fields[0]) == "pong" {
@@ -65,6 +67,9 @@ func (f *frame) parseArray() {
 		words := &kindWords[kind]
 		switch string(fields[0]) {
 		case words.message:
+			if (kind == Pattern) != (n == 4) || read != n { // a text for each field
+				return
+			}
 			f.form, f.kind = formMessage, kind
 			f.channel, f.payload = fields[n-2], fields[n-1]
 			return

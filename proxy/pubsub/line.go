@@ -39,8 +39,9 @@ type line struct {
 
 	heard atomic.Int64 // when Redis last said something, since began; atomic
 
-	receivers []receiver // of the message being handed out; of the reader
-	readAt    time.Time  // when the reader read last; of the reader
+	receivers []receiver         // of the message being handed out; of the reader
+	touched   []upstream.Flusher // who got something of what was read; of the reader
+	readAt    time.Time          // when the reader read last; of the reader
 
 	began   time.Time // immutable
 	out     []byte    // commands to be written

@@ -17,10 +17,11 @@ const (
 
 // reader hands out what Redis sends until the connection ends.
 func (l *line) reader(conn net.Conn) error {
-	var scan resp.Scanner
+	defer l.flush() // whatever ends the reader: who got something waits for it
+	scan := resp.Scanner{RESP2: true}
+	most := 2 * int(l.hub.x.up.MaxBulk()) // a message has a channel and a payload
 	buf := make([]byte, readBuffer)
 	filled, scanned := 0, 0 // buf[:scanned] is the beginning of a frame
-	var touched []upstream.Flusher
 	for {
 		n, err := conn.Read(buf[filled:])
 		if err != nil {
@@ -40,18 +41,26 @@ func (l *line) reader(conn net.Conn) error {
 				break
 			}
 			f := parseFrame(buf[start:scanned])
-			if touched, err = l.act(&f, touched); err != nil {
+			if err := l.act(&f); err != nil {
 				return err
 			}
 			start = scanned
 		}
-		for i, f := range touched {
-			f.Flush()
-			touched[i] = nil
+		l.flush()
+		if filled-start > most {
+			return resp.ErrFrame
 		}
-		touched = touched[:0]
 		buf, filled, scanned = keep(buf, start, filled, scanned)
 	}
+}
+
+// flush lets everybody write who got something, once.
+func (l *line) flush() {
+	for i, f := range l.touched {
+		l.touched[i] = nil
+		f.Flush()
+	}
+	l.touched = l.touched[:0]
 }
 
 // keep moves the frame under way to the front and makes room behind it.
@@ -70,24 +79,23 @@ func keep(buf []byte, start, filled, scanned int) ([]byte, int, int) {
 	return buf, rest, scanned - start
 }
 
-// act does what one frame wants done; it appends who is to be flushed to touched.
-func (l *line) act(f *frame, touched []upstream.Flusher) ([]upstream.Flusher, error) {
-	touched, then, err := l.actHeld(f, touched)
+// act does what one frame wants done.
+func (l *line) act(f *frame) error {
+	then, err := l.actHeld(f)
 	for _, call := range then {
 		call()
 	}
-	return touched, err
+	return err
 }
 
-// actHeld is act as far as it holds mu. It appends who is to be flushed to touched, and returns what
-// is to be called.
-func (l *line) actHeld(f *frame, touched []upstream.Flusher) (_ []upstream.Flusher, then []func(), err error) {
+// actHeld is act as far as it holds mu. It returns what is to be called without.
+func (l *line) actHeld(f *frame) (then []func(), err error) {
 	x := l.hub.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	switch f.form {
 	case formMessage:
-		touched = l.fanOutLocked(f, touched)
+		l.fanOutLocked(f)
 	case formJoined:
 		then, err = l.joinedLocked(f)
 	case formLeft:
@@ -103,18 +111,18 @@ func (l *line) actHeld(f *frame, touched []upstream.Flusher) (_ []upstream.Flush
 	default:
 		err = errUnasked
 	}
-	return touched, then, err
+	return then, err
 }
 
 // fanOutLocked gives a message to all who listen, unless it is one that
 // another line brings too. It lets others have the mutex in between, for links
 // want it to correct counts. Who joins meanwhile is told of that later, so the
 // message need not reach it.
-func (l *line) fanOutLocked(f *frame, touched []upstream.Flusher) []upstream.Flusher {
+func (l *line) fanOutLocked(f *frame) {
 	h := l.hub
 	e := h.entries[f.kind][string(f.name)]
 	if e == nil || !e.acceptsLocked(l, f, l.readAt) {
-		return touched
+		return
 	}
 	for r := range e.receivers {
 		l.receivers = append(l.receivers, r)
@@ -128,12 +136,11 @@ func (l *line) fanOutLocked(f *frame, touched []upstream.Flusher) []upstream.Flu
 			continue
 		}
 		if flusher := r.message(f); flusher != nil {
-			touched = append(touched, flusher)
+			l.touched = append(l.touched, flusher)
 		}
 	}
 	clear(l.receivers)
 	l.receivers = l.receivers[:0]
-	return touched
 }
 
 // joinedLocked takes a confirmation.
@@ -261,7 +268,7 @@ func redirectSlot(reply []byte) (slot int, ok bool) {
 	case "MOVED", "ASK":
 		number, _, _ := bytes.Cut(rest, []byte(" "))
 		slot, err := strconv.Atoi(string(number))
-		return slot, err == nil
+		return slot, err == nil && slot >= 0 && slot < upstream.SlotCount
 	case "CLUSTERDOWN":
 		return -1, true
 	}

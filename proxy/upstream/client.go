@@ -14,7 +14,7 @@ func (u *Upstream) ask(ctx context.Context, addr string, f func(context.Context,
 	ctx, cancel := context.WithTimeout(outer, askTimeout)
 	defer cancel()
 	c := redis.NewClient(&redis.Options{
-		Addr: addr, Username: u.cfg.User, Password: u.cfg.Password,
+		Addr: addr, Dialer: u.dialChecked, Username: u.cfg.User, Password: u.cfg.Password,
 		Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 1,
 		DialTimeout: askTimeout, ContextTimeoutEnabled: true, DialerRetries: 1,
 	})

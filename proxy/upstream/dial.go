@@ -78,7 +78,7 @@ func (u *Upstream) greet(conn net.Conn, lane Lane) error {
 		}
 	}
 	if lane.RESP3 {
-		reply, err := roundTrip(conn, resp.AppendCommand(nil, "HELLO", "3"))
+		reply, err := roundTrip(conn, resp.AppendCommand(nil, "HELLO", "3"), "%*")
 		if err != nil {
 			return err
 		}
@@ -90,11 +90,11 @@ func (u *Upstream) greet(conn net.Conn, lane Lane) error {
 		}
 	}
 	if lane.Replica && u.cfg.Mode == "cluster" {
-		if _, err := roundTrip(conn, resp.AppendCommand(nil, "READONLY")); err != nil {
+		if _, err := roundTrip(conn, resp.AppendCommand(nil, "READONLY"), "+"); err != nil {
 			return err
 		}
 	}
-	reply, err := roundTrip(conn, []byte("*1\r\n$4\r\nPING\r\n"))
+	reply, err := roundTrip(conn, pingRequest, "+")
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (u *Upstream) logIn(conn net.Conn, user string) error {
 	if password == nil { // the last session of the user has just left
 		return errOldPassword
 	}
-	reply, err := roundTrip(conn, authCommand(user, password))
+	reply, err := roundTrip(conn, authCommand(user, password), "+")
 	switch {
 	case err != nil:
 		return err
@@ -179,7 +179,7 @@ func (u *Upstream) Authenticate(ctx context.Context, command []byte, user string
 	defer conn.Close()
 	stop := endWith(ctx, conn)
 	defer stop()
-	reply, err = roundTrip(conn, command)
+	reply, err = roundTrip(conn, command, "+%*")
 	if err != nil {
 		return nil, false, err
 	}
@@ -190,28 +190,17 @@ func (u *Upstream) Authenticate(ctx context.Context, command []byte, user string
 }
 
 // roundTrip sends one command on a connection without calls in flight and
-// reads its reply.
-func roundTrip(conn net.Conn, command []byte) ([]byte, error) {
+// reads its reply, which is an error or begins with one of the marks; with none,
+// with any.
+func roundTrip(conn net.Conn, command []byte, marks string) ([]byte, error) {
 	if _, err := conn.Write(command); err != nil {
 		return nil, err
 	}
-	var scan resp.Scanner
-	var reply []byte
-	buf := make([]byte, 512)
-	for {
-		n, err := conn.Read(buf)
-		if err != nil {
-			return nil, err
-		}
-		used, done, err := scan.Scan(buf[:n])
-		if err != nil {
-			return nil, err
-		}
-		reply = append(reply, buf[:used]...)
-		if done {
-			return reply, nil
-		}
+	reply, err := resp.ReadReply(conn, maxSetUpReply, false)
+	if err == nil && marks != "" && reply[0] != '-' && strings.IndexByte(marks, reply[0]) < 0 {
+		return nil, resp.ErrFrame
 	}
+	return reply, err
 }
 
 func authCommand(user string, password []byte) []byte {

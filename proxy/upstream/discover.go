@@ -115,11 +115,15 @@ func (u *Upstream) isSentinel(ctx context.Context, addr string) bool {
 	return err == nil && modeOf(info) == "sentinel"
 }
 
-// defaultMaxBulk is Redis's proto-max-bulk-len where it cannot be asked.
-const defaultMaxBulk = 512 << 20
+// defaultMaxBulk is Redis's proto-max-bulk-len where it cannot be asked, and
+// leastMaxBulk the least that can be set.
+const (
+	defaultMaxBulk = 512 << 20
+	leastMaxBulk   = 1 << 20
+)
 
 func (u *Upstream) setMaxBulk(config string) {
-	if n, err := strconv.ParseInt(config, 10, 64); err == nil && n > 0 {
+	if n, err := strconv.ParseInt(config, 10, 64); err == nil && n >= leastMaxBulk {
 		u.maxBulk = n
 	}
 }
@@ -334,6 +338,13 @@ func completeAddr(addr, asked string) string {
 	}
 	host, _, _ = net.SplitHostPort(asked)
 	return net.JoinHostPort(host, port)
+}
+
+// isAddr reports whether addr is a host and a port that can be dialled.
+func isAddr(addr string) bool {
+	host, port, err := net.SplitHostPort(addr)
+	n, bad := strconv.ParseUint(port, 10, 16)
+	return err == nil && bad == nil && n > 0 && host != "" && len(host) <= 255
 }
 
 // modeOf is what a server says it is: Redis calls that its redis_mode, Valkey its server_mode. One that says neither, for some services leave lines

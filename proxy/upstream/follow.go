@@ -25,26 +25,26 @@ func (u *Upstream) dialMaster(ctx context.Context, _, _ string) (net.Conn, error
 			return nil, err
 		}
 	}
-	b := &boundConn{TCPConn: conn.(*net.TCPConn)}
-	b.unbind = context.AfterFunc(n.ctx, guard.Func(u.log, "end of a node", func() { b.TCPConn.Close() }))
+	b := &boundConn{checkedConn: newCheckedConn(conn)}
+	b.unbind = context.AfterFunc(n.ctx, guard.Func(u.log, "end of a node", func() { conn.Close() }))
 	return b, nil
 }
 
 // boundConn is a connection that ends with its node.
 type boundConn struct {
-	*net.TCPConn // not net.Conn: go-redis looks whether idle ones still stand, by the descriptor
-	unbind       func() bool
+	*checkedConn
+	unbind func() bool
 }
 
 // Close implements net.Conn.
 func (b *boundConn) Close() error {
 	b.unbind()
-	return b.TCPConn.Close()
+	return b.checkedConn.Close()
 }
 
 // dialNamed dials for go-redis's cluster client. A redirect may name no host, which is then that of the node that said
 // so; go-redis does not fill it in. Ports tell nodes apart as a rule: the known node with that port is meant.
-func (u *Upstream) dialNamed(ctx context.Context, _, addr string) (net.Conn, error) {
+func (u *Upstream) dialNamed(ctx context.Context, network, addr string) (net.Conn, error) {
 	if host, port, err := net.SplitHostPort(addr); err == nil && (host == "" || host == "?") {
 		for _, n := range u.Topology().Holders() {
 			if _, p, _ := net.SplitHostPort(n.Addr); p == port {
@@ -53,5 +53,5 @@ func (u *Upstream) dialNamed(ctx context.Context, _, addr string) (net.Conn, err
 			}
 		}
 	}
-	return u.connect(ctx, addr)
+	return u.dialChecked(ctx, network, addr)
 }

@@ -219,7 +219,7 @@ func (l *Link) dial(ctx context.Context) (net.Conn, error) {
 	stop := endWith(ctx, conn)
 	defer stop()
 	_ = conn.SetDeadline(time.Now().Add(l.node.up.cfg.UpstreamTimeout))
-	reply, err := roundTrip(conn, resp.AppendCommand(nil, "CLIENT", "ID"))
+	reply, err := roundTrip(conn, resp.AppendCommand(nil, "CLIENT", "ID"), ":")
 	if err != nil {
 		conn.Close()
 		return nil, err

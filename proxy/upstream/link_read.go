@@ -3,6 +3,8 @@ package upstream
 import (
 	"errors"
 	"net"
+	"os"
+	"time"
 
 	"leash/proxy/resp"
 )
@@ -16,6 +18,13 @@ const (
 
 // maxErrorReply bounds an error reply, which is kept until it is complete.
 const maxErrorReply = 1 << 20
+
+// maxScriptReply bounds what a lock script answers, which is kept until it is
+// complete.
+const maxScriptReply = 64 << 20
+
+// errStalled says that Redis began a reply and did not go on with it.
+var errStalled = errors.New("upstream: a reply that does not go on")
 
 // errUnasked says that Redis sent a reply that no call waits for.
 var errUnasked = errors.New("upstream: a reply that nobody asked for")
@@ -35,6 +44,8 @@ type replyReader struct {
 	handed  *Call // whose sink is being given a piece of its reply
 	scan    resp.Scanner
 	kind    byte   // first byte of the reply under way, 0 between replies
+	size    int    // bytes of it so far
+	timed   bool   // conn has a deadline for more of it
 	isStray bool   // it answers no call
 	frame   []byte // beginning of a stray, which is handed on whole
 	errBuf  []byte // beginning of an error reply, which is handed on whole
@@ -42,7 +53,9 @@ type replyReader struct {
 }
 
 func newReplyReader(l *Link, conn net.Conn) *replyReader {
-	return &replyReader{link: l, conn: conn}
+	r := &replyReader{link: l, conn: conn}
+	r.scan.RESP2 = !l.lane.RESP3 && !l.private // on a private link a session may change it
+	return r
 }
 
 // run reads until the connection ends and then breaks the link's use of it.
@@ -56,8 +69,11 @@ func (r *replyReader) run() {
 		n, err := r.conn.Read(buf)
 		if err == nil {
 			err = r.replies(buf[:n])
+		} else if r.timed && errors.Is(err, os.ErrDeadlineExceeded) {
+			err = errStalled
 		}
 		r.flush()
+		r.expectMore()
 		if err != nil {
 			r.link.breakConn(err)
 			return
@@ -65,11 +81,24 @@ func (r *replyReader) run() {
 	}
 }
 
+// expectMore bounds the wait for the rest of a reply that has begun. Between
+// replies nothing need come.
+func (r *replyReader) expectMore() {
+	switch {
+	case r.kind != 0:
+		r.timed = true
+		_ = r.conn.SetReadDeadline(time.Now().Add(r.link.node.up.cfg.UpstreamTimeout))
+	case r.timed:
+		r.timed = false
+		_ = r.conn.SetReadDeadline(time.Time{})
+	}
+}
+
 // replies hands on all that p holds.
 func (r *replyReader) replies(p []byte) error {
 	for len(p) > 0 {
 		if r.kind == 0 {
-			r.kind = p[0]
+			r.kind, r.size = p[0], 0
 			r.isStray = r.kind == '>' || !r.next()
 			if r.isStray && r.kind != '>' && r.link.stray == nil {
 				return errUnasked
@@ -78,6 +107,9 @@ func (r *replyReader) replies(p []byte) error {
 		n, done, err := r.scan.Scan(p)
 		if err != nil {
 			return err
+		}
+		if r.size += n; r.size > maxScriptReply && r.link.lane.Scripts {
+			return resp.ErrFrame
 		}
 		if err := r.part(p[:n], done); err != nil {
 			return err
@@ -151,6 +183,7 @@ func (r *replyReader) giveUp(cause error) {
 		}
 		c.lost(r.link, true, cause)
 	}
+	r.flush()
 	r.link.breakConn(errInternal)
 }
 
@@ -161,6 +194,9 @@ func (r *replyReader) stray(p []byte, done bool) error {
 		return nil
 	}
 	r.frame = append(r.frame, p...)
+	if int64(len(r.frame)) > 4*r.link.node.up.maxBulk { // a line of MONITOR may be as long
+		return resp.ErrFrame
+	}
 	if done {
 		r.link.stray(r.frame)
 		r.frame = r.frame[:0]

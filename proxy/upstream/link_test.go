@@ -110,7 +110,13 @@ func echo(args []string) string { return string(resp.AppendBulk(nil, args[len(ar
 // startUpstream runs a standalone Upstream without looking at what is there.
 func startUpstream(t *testing.T, addr string, patience time.Duration) *Upstream {
 	t.Helper()
-	u, err := New(Config{Addrs: []string{addr}, Mode: "standalone", RedirectTimeout: patience}, slog.New(slog.DiscardHandler))
+	return startUpstreamWith(t, Config{Addrs: []string{addr}, RedirectTimeout: patience})
+}
+
+func startUpstreamWith(t *testing.T, cfg Config) *Upstream {
+	t.Helper()
+	cfg.Mode = "standalone"
+	u, err := New(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

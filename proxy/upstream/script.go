@@ -54,6 +54,24 @@ func (u *Upstream) script(until time.Time, lane Lane, slot, n int, commands, dst
 	return dst, sent, err
 }
 
+// MistrustScripts ends the connections on which scripts are sent to the node of a
+// slot: a reply on one of them was none that a script gives.
+func (u *Upstream) MistrustScripts(db, slot int) {
+	node := u.Topology().Node(uint16(slot))
+	if node == nil {
+		return
+	}
+	user := u.ServiceLane().User
+	node.eachLink(func(l *Link) {
+		if l.lane.As(user) == l.lane && l.lane.Scripts && l.lane.DB == db {
+			l.breakConn(errMistrusted)
+		}
+	})
+}
+
+// errMistrusted says that a script's reply was of another shape than its own.
+var errMistrusted = errors.New("upstream: a reply that no script gives")
+
 // scriptSilence is for how long the scripts on a link may wait for a word.
 const scriptSilence = 200 * time.Millisecond
 

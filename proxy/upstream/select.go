@@ -22,7 +22,7 @@ func (e *NoDatabase) Error() string { return e.Reply }
 // connection where it is when it changes hands or rights.
 func (u *Upstream) selectDB(conn net.Conn, lane Lane) error {
 	command := resp.AppendCommand(nil, "SELECT", strconv.Itoa(lane.DB))
-	reply, err := roundTrip(conn, command)
+	reply, err := roundTrip(conn, command, "+")
 	if err == nil && hasCode(reply, "NOPERM") && lane.User != "" {
 		if done, err := u.selectAsService(conn, lane, command); done || err != nil {
 			return err
@@ -40,7 +40,7 @@ func (u *Upstream) selectAsService(conn net.Conn, lane Lane, command []byte) (do
 	if err := u.becomeService(conn); err != nil {
 		return false, err
 	}
-	reply, err := roundTrip(conn, command)
+	reply, err := roundTrip(conn, command, "+")
 	if err != nil || reply[0] == '-' {
 		return false, err
 	}
@@ -52,7 +52,7 @@ func (u *Upstream) becomeService(conn net.Conn) error {
 	if u.cfg.User != "" || u.cfg.Password != "" {
 		return u.logIn(conn, u.serviceUser())
 	}
-	_, err := roundTrip(conn, resp.AppendCommand(nil, "RESET"))
+	_, err := roundTrip(conn, resp.AppendCommand(nil, "RESET"), "+")
 	return err
 }
 

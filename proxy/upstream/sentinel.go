@@ -51,7 +51,7 @@ type sentinelView struct {
 // sentinelClient makes a go-redis client of a sentinel.
 func (u *Upstream) sentinelClient(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{
-		Addr: addr, Username: u.cfg.SentinelUser, Password: u.cfg.SentinelPassword,
+		Addr: addr, Dialer: u.dialChecked, Username: u.cfg.SentinelUser, Password: u.cfg.SentinelPassword,
 		Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 2,
 		DialTimeout: askTimeout, ContextTimeoutEnabled: true, DialerRetries: 1,
 	})
@@ -225,26 +225,43 @@ func (u *Upstream) watchSentinels() {
 }
 
 // listenSentinel passes on what a sentinel says of its own accord, until ctx is
-// done. go-redis looks after the connection.
+// done.
 func (u *Upstream) listenSentinel(ctx context.Context, addr string) {
 	c := u.sentinelClient(addr)
 	defer c.Close()
+	for ctx.Err() == nil {
+		u.hearSentinel(ctx, c, addr)
+		pause(ctx, sentinelMinAgain)
+	}
+}
+
+// hearSentinel listens on one connection until it ends, or is silent though it
+// was pinged. It decodes in this goroutine, not in one of go-redis's own: there a
+// message of an odd shape would end the process.
+func (u *Upstream) hearSentinel(ctx context.Context, c *redis.Client, addr string) {
 	ps := c.Subscribe(ctx, sentinelEvents...)
 	defer ps.Close()
-	events := ps.Channel()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case event, ok := <-events:
-			if !ok {
-				return
-			}
+	defer context.AfterFunc(ctx, guard.Func(u.log, "end of a sentinel", func() { ps.Close() }))() // a read does not heed ctx
+	pinged := false
+	for ctx.Err() == nil {
+		said, err := ps.ReceiveTimeout(ctx, sentinelPoll)
+		var slow net.Error
+		switch event, _ := said.(*redis.Message); {
+		case err == nil && event != nil:
 			u.log.Debug("sentinel", "addr", addr, "event", event.Channel, "says", event.Payload)
 			select {
 			case u.sentinels.urgent <- struct{}{}:
 			default:
 			}
+			pinged = false
+		case err == nil:
+			pinged = false
+		case errors.As(err, &slow) && slow.Timeout() && !pinged:
+			if pinged = true; ps.Ping(ctx) != nil {
+				return
+			}
+		default:
+			return
 		}
 	}
 }

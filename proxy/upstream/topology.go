@@ -41,10 +41,10 @@ func (t *Topology) Holders() []*Node {
 
 // Owner returns the index into Masters of the slot's owner, or -1.
 func (t *Topology) Owner(slot uint16) int {
-	if i := t.owner[slot]; i != noOwner {
-		return int(i)
+	if slot >= SlotCount || t.owner[slot] == noOwner {
+		return -1
 	}
-	return -1
+	return int(t.owner[slot])
 }
 
 // Node returns the owner of a slot, nil when it has none.

@@ -119,6 +119,7 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 		mute:       make(map[string]bool),
 		clients:    make(map[int]redis.UniversalClient),
 		peers:      cfg.Addrs,
+		maxBulk:    defaultMaxBulk,
 	}
 	if u.followsSentinels() {
 		u.sentinels = sentinels{addrs: cfg.Addrs, epoch: -1, watched: make(map[string]context.CancelFunc), urgent: make(chan struct{}, 1)}
@@ -283,17 +284,20 @@ func (u *Upstream) OtherNode(n *Node) *Node {
 func (u *Upstream) Moved(slot uint16, n *Node) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if t := u.Topology(); t.cluster && t.Node(slot) != n {
+	if t := u.Topology(); t.cluster && slot < SlotCount && n != nil && t.Node(slot) != n {
 		u.topology.Store(t.with(slot, n))
 		u.reloadLocked()
 	}
 }
 
 // Target returns the node that a redirect from another names; an empty host
-// means the host of the one that said so. Unless the redirect is trusted, it is
-// nil for a node that the cluster has not told of.
+// means the host of the one that said so. It is nil for what is no address and,
+// unless the redirect is trusted, for a node that the cluster has not told of.
 func (u *Upstream) Target(addr string, from *Node, trusted bool) *Node {
 	addr = completeAddr(addr, from.Addr)
+	if !isAddr(addr) {
+		return nil
+	}
 	u.mu.Lock()
 	known := u.nodes[addr] != nil || slices.Contains(u.peers, addr)
 	u.mu.Unlock()

@@ -20,7 +20,7 @@ func (n *Node) Urgent(ctx context.Context, lane Lane, command []byte) ([]byte, e
 	defer conn.Close()
 	stop := endWith(ctx, conn)
 	defer stop()
-	reply, err := roundTrip(conn, command)
+	reply, err := roundTrip(conn, command, "")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", n.Addr, err)
 	}

@@ -1,0 +1,94 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"leash/proxy/resp"
+)
+
+// maxControlReply is how long a reply to a command of Leash's own may be: that
+// of COMMAND has some 300 KB, CLUSTER NODES 200 bytes a node.
+const maxControlReply = 64 << 20
+
+// maxSetUpReply is how long a reply may be while a connection is set up.
+const maxSetUpReply = 64 << 10
+
+// dialChecked dials for go-redis.
+func (u *Upstream) dialChecked(ctx context.Context, _, addr string) (net.Conn, error) {
+	conn, err := u.connect(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	return newCheckedConn(conn), nil
+}
+
+// checkedConn gives go-redis whole replies of RESP2, and nothing else. go-redis
+// allocates what a header announces before the bytes are there, decodes arrays
+// by recursion, and takes an error inside an array for the end of the reply. A
+// connection that brings anything else ends with resp.ErrFrame.
+type checkedConn struct {
+	*net.TCPConn // not net.Conn: go-redis looks whether idle ones still stand, by the descriptor
+
+	// Of the goroutine that reads.
+	scan  resp.Scanner
+	buf   []byte
+	given int // buf[:given] has been read
+	whole int // buf[given:whole] is whole replies
+	seen  int // buf[whole:seen] is the beginning of the next one, scanned
+}
+
+func newCheckedConn(conn net.Conn) *checkedConn {
+	return &checkedConn{TCPConn: conn.(*net.TCPConn), scan: resp.Scanner{RESP2: true}}
+}
+
+// Read implements net.Conn.
+func (c *checkedConn) Read(p []byte) (int, error) {
+	for c.given == c.whole {
+		if err := c.fill(); err != nil {
+			if errors.Is(err, resp.ErrFrame) {
+				c.TCPConn.Close()
+			}
+			return 0, err
+		}
+	}
+	n := copy(p, c.buf[c.given:c.whole])
+	c.given += n
+	return n, nil
+}
+
+// keptControlBuffer is how large the buffer of an idle connection may be.
+const keptControlBuffer = 32 << 10
+
+// fill reads once. It is called when all whole replies have been given away.
+func (c *checkedConn) fill() error {
+	rest := copy(c.buf, c.buf[c.whole:c.seen])
+	c.buf = c.buf[:rest]
+	c.given, c.whole, c.seen = 0, 0, rest
+	switch {
+	case rest == 0 && cap(c.buf) > keptControlBuffer, cap(c.buf) == 0:
+		c.buf = make([]byte, 0, 4<<10)
+	case rest == cap(c.buf):
+		c.buf = append(make([]byte, 0, 2*rest), c.buf...)
+	}
+	n, err := c.TCPConn.Read(c.buf[rest:cap(c.buf)])
+	if n == 0 && err != nil {
+		return err
+	}
+	c.buf = c.buf[:rest+n]
+	for c.seen < len(c.buf) {
+		used, done, err := c.scan.Scan(c.buf[c.seen:])
+		if err != nil {
+			return err
+		}
+		c.seen += used
+		switch {
+		case !done && c.seen-c.whole > maxControlReply, done && !resp.Plain(c.buf[c.whole:c.seen]):
+			return resp.ErrFrame
+		case done:
+			c.whole = c.seen
+		}
+	}
+	return nil
+}

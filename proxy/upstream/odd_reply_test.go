@@ -1,0 +1,111 @@
+package upstream
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"leash/internal/guard"
+	"leash/proxy/resp"
+)
+
+// TestPinnedConnectionWhoseIDCannotBeRead: "a line without a CR" to CLIENT ID ended the process. The
+// connection is given up and made again, until the caller hears that Redis cannot be reached.
+func TestPinnedConnectionWhoseIDCannotBeRead(t *testing.T) {
+	for _, id := range []string{":\n", ":\r\n", ":x\r\n", "*0\r\n", "+7\r\n", ":99999999999999999999\r\n", "$9999999999999\r\n"} {
+		f := startFake(t, func(args []string) string {
+			if args[0] == "CLIENT" {
+				return id
+			}
+			return echo(args)
+		})
+		u := startUpstream(t, f.addr, 200*time.Millisecond)
+		l := u.AnyNode().Pin(Lane{}, nil)
+		results := make(chan result, 1)
+		submit(l, results, "ECHO", "a")
+		if got := next(t, results); got.cause == nil || got.written {
+			t.Errorf("%q: got %+v, want a call that was not sent", id, got)
+		}
+		l.Unpin(false)
+	}
+}
+
+// TestLinkGivesUpAReplyThatCannotBeRead: its call and those behind it are lost, none gets what follows, and
+// the next call goes out on another connection.
+func TestLinkGivesUpAReplyThatCannotBeRead(t *testing.T) {
+	for _, bad := range []string{
+		"+OK\n", ":\n", "$3\r\nabcdef\r\n", "$-2\r\n", "*-2\r\n", "$9999999999999\r\n", "%0\r\n", "PONG\r\n", "|1\r\n+a\r\n+b\r\n:1\r\n", ">1\r\n+a\r\n",
+		"-" + strings.Repeat("e", maxErrorReply+1) + "\r\n",
+	} {
+		f := startFake(t, func(args []string) string {
+			if args[1] == "bad" {
+				return bad + "+behind\r\n"
+			}
+			return echo(args)
+		})
+		u := startUpstream(t, f.addr, time.Second)
+		l := u.AnyNode().Link(Lane{})
+		results := make(chan result, 3)
+		for _, word := range []string{"bad", "one", "two"} {
+			submit(l, results, "ECHO", word)
+		}
+		for range 3 {
+			if got := next(t, results); got.cause == nil && got.reply != string(resp.AppendBulk(nil, got.name[len("ECHO "):])) {
+				t.Errorf("%.20q: got %+v: a reply to something else", bad, got)
+			}
+		}
+		submit(l, results, "ECHO", "again")
+		if got := next(t, results); got.reply != "$5\r\nagain\r\n" {
+			t.Errorf("%.20q: afterwards got %+v, want what was sent", bad, got)
+		}
+	}
+}
+
+// TestLinkGivesUpAReplyThatDoesNotGoOn: a length that promises more than comes holds nobody up for longer
+// than the upstream time-out.
+func TestLinkGivesUpAReplyThatDoesNotGoOn(t *testing.T) {
+	for _, begun := range []string{"$1000\r\nabc", "*2\r\n:1\r\n", "*2147483647\r\n", "+endless", "$4294967296\r\n"} {
+		f := startFake(t, func(args []string) string {
+			if args[1] == "bad" {
+				return begun
+			}
+			return echo(args)
+		})
+		u := startUpstreamWith(t, Config{Addrs: []string{f.addr}, UpstreamTimeout: 300 * time.Millisecond})
+		l := u.AnyNode().Link(Lane{})
+		results := make(chan result, 2)
+		submit(l, results, "ECHO", "bad")
+		if got := next(t, results); !errors.Is(got.cause, errStalled) || !got.written {
+			t.Errorf("%q: got %+v, want %v", begun, got, errStalled)
+		}
+		submit(l, results, "ECHO", "again")
+		if got := next(t, results); got.reply != "$5\r\nagain\r\n" {
+			t.Errorf("%q: afterwards got %+v, want what was sent", begun, got)
+		}
+	}
+}
+
+// panicking is a sink with a fault of its own.
+type panicking struct{ *sink }
+
+func (panicking) Reply([]byte, bool) Flusher { panic("a fault of ours") }
+
+// TestPanicInOneCallCostsItsConnectionAlone: the call itself and those behind it are lost, the process and
+// the link live.
+func TestPanicInOneCallCostsItsConnectionAlone(t *testing.T) {
+	f := startFake(t, echo)
+	u := startUpstream(t, f.addr, time.Second)
+	l := u.AnyNode().Link(Lane{})
+	results := make(chan result, 2)
+	before := guard.Panics()
+	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "bad"), Sink: panicking{&sink{name: "bad", results: results}}})
+	got := next(t, results)
+	if _, ok := errors.AsType[*guard.Panic](got.cause); !ok || guard.Panics() != before+1 {
+		t.Errorf("got %+v and %d panics, want the panic as the cause, counted", got, guard.Panics()-before)
+	}
+	submit(l, results, "ECHO", "again")
+	if got := next(t, results); got.reply != "$5\r\nagain\r\n" && got.cause == nil {
+		t.Errorf("afterwards got %+v", got)
+	}
+}
