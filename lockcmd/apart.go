@@ -57,11 +57,16 @@ func (a *apart) keepFields(ctx context.Context) (counts []int64) {
 			a.out[i] = renewal.Gone
 		case lock == renewal.Renewed && records == renewal.Renewed:
 			a.out[i] = renewal.Renewed
-			counts[i] = numbers(pair[0].Val())[0]
+			n, _ := pair[0].Int64() // it did not fail
+			counts[i] = min(n, maxApart)
 		}
 	}
 	return counts
 }
+
+// maxApart is for how many counts of a READ hold the timeout keys are kept one by one. More run out by themselves, and no number that
+// Redis answers makes a loop without end.
+const maxApart = 1 << 20
 
 // keepTimeouts renews the timeout keys of each READ hold that is there.
 func (a *apart) keepTimeouts(ctx context.Context, counts []int64) {
@@ -124,7 +129,7 @@ func (e *ending) ask(until time.Time) (code int64, err error) {
 		if e.counts, err = e.service.number(look, until); err != nil {
 			return 0, err
 		}
-		e.counts = max(e.counts, 1)
+		e.counts = max(min(e.counts, maxApart), 1)
 	}
 	code, err = e.askOne(recordsKey(e.hold.key()), "records", until)
 	if err == nil && code == notThere && e.request.doubt {

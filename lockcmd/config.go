@@ -41,6 +41,10 @@ type Config struct {
 	// Suspect is told when a server does not serve as expected, so that somebody may look which one does; it does not block. If
 	// nil, go-redis's own looking must do.
 	Suspect func()
+
+	// Mistrust is told of a script's reply of a wrong shape, which Wire or Wires has brought from the node of a slot: the connections
+	// for scripts to it are to end. It does not block. If nil, they go on.
+	Mistrust func(db, slot int)
 }
 
 // MinTTL is the shortest TTL a renewed hold may have: renewal three times within it must have a chance.

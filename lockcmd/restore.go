@@ -136,7 +136,11 @@ func (s *Service) restored(m incumbent, h *hold, reply any, i int) renewal.Outco
 		}
 		return renewal.Unknown
 	}
-	switch code := numbers(reply)[i]; code {
+	codes := numbers(reply)
+	if i >= len(codes) {
+		return renewal.Unknown
+	}
+	switch code := codes[i]; code {
 	case restored, present:
 		s.stats.restored.Add(code & 1)
 		s.graces.knows(m.replid, h)

@@ -17,7 +17,10 @@ import (
 var scriptFiles embed.FS
 
 // script is one Lua script, as Redis knows it.
-type script struct{ source, sha string }
+type script struct {
+	source, sha string
+	shape       shape // of its replies
+}
 
 var (
 	acquireScript  = loadScript("acquire", "master")
@@ -63,7 +66,7 @@ func loadScript(name string, parts ...string) *script {
 		}
 	}
 	sum := sha1.Sum([]byte(b.String()))
-	return &script{source: b.String(), sha: hex.EncodeToString(sum[:])}
+	return &script{source: b.String(), sha: hex.EncodeToString(sum[:]), shape: shapeOf(name)}
 }
 
 // once is a command that go-redis must not send again by itself: a script that ran although its reply was lost would run
@@ -113,8 +116,11 @@ func (sc *script) run(ctx context.Context, rdb processor, keys, args []string) (
 		cmd = sc.command(ctx, "EVAL", keys, args)
 		err = rdb.Process(ctx, cmd)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case !sc.shape.fits(cmd.Val()):
+		return nil, errShape
 	}
 	return cmd.Val(), nil
 }

@@ -78,6 +78,9 @@ func (s *store) renewWired(ctx context.Context, batches []renewal.Batch, out [][
 			late = append(late, i)
 			continue
 		}
+		if errors.Is(failed, errReply) || failed == nil && len(said) != len(b.Holds) {
+			s.mistrust(b.DB, b.Slot)
+		}
 		if !s.outcomes(ctx, b, said, failed, sent, out[i]) {
 			out[i] = nil
 		}
@@ -115,6 +118,9 @@ func (s *store) renewBy(ctx context.Context, verb string, batches []renewal.Batc
 	pipe.Exec(ctx) // each command has its own error
 	for k, i := range some {
 		reply, err := cmds[k].Result()
+		if err == nil && !batches[i].Holds[0].Keeper.(*hold).mode().renew.shape.fits(reply) {
+			err = errShape
+		}
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			late = append(late, i)
 			continue
@@ -129,6 +135,9 @@ func (s *store) renewBy(ctx context.Context, verb string, batches []renewal.Batc
 // outcomes reads a batch's reply and writes it down in out; false when Redis refused the batch as a whole. How long leases last may have been
 // changed from anywhere (EXTEND): the watchdog learns it here.
 func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err error, sent time.Time, out []renewal.Outcome) (ok bool) {
+	if err == nil && len(said) != len(out) {
+		err = errShape
+	}
 	if err != nil {
 		s.suspect(judge(err))
 	}

@@ -168,7 +168,12 @@ func (t *try) barred(replid string, until time.Time) result {
 // maxBars is how often in a row a try may meet a master that it has to get to know.
 const maxBars = 3
 
-func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+func millis(n int64) time.Duration {
+	return time.Duration(max(min(n, maxMillis), -maxMillis)) * time.Millisecond
+}
+
+// maxMillis keeps a number of Redis's from overflowing a time.Duration: it is 34 years.
+const maxMillis = 1 << 40
 
 // failure is a result for an error of ask.
 func failure(err error) result {

@@ -49,18 +49,27 @@ func (s *Service) runWired(until time.Time, r *request) (reply any, err error, d
 	case err != nil:
 		return nil, err, sent
 	}
-	if n, ok := integers(text); ok {
+	if n, ok := integers(text); ok && r.script.shape.fits(n) {
 		return n, nil, true
 	}
 	reply, rest, err := decode(string(text))
 	switch {
-	case err != nil || rest != "":
-		return nil, errors.Join(errUnknown, err), true
+	case err != nil || rest != "" || !isError(reply) && !r.script.shape.fits(reply):
+		s.mistrust(r.db, slotOf(r.keys[0]))
+		return nil, errors.Join(errUnknown, errShape, err), true
 	case isError(reply):
 		err := reply.(replyError)
 		return nil, err, judge(err) == answered && !redis.HasErrorPrefix(err, "NOSCRIPT")
 	}
 	return reply, nil, true
+}
+
+// mistrust ends the connection that brought a reply of a shape that no script has: the replies behind
+// it may be those to other commands.
+func (s *Service) mistrust(db, slot int) {
+	if s.cfg.Mistrust != nil {
+		s.cfg.Mistrust(db, slot)
+	}
 }
 
 // append writes r as EVALSHA behind dst.
@@ -129,8 +138,13 @@ func isError(reply any) bool {
 // errReply says that a reply is not one of RESP2.
 var errReply = errors.New("lockcmd: a reply that cannot be read")
 
+// maxNesting is how deep a script's reply may nest: ours are flat lists.
+const maxNesting = 2
+
 // decode reads one reply: int64, string, replyError, []any or nil.
-func decode(text string) (reply any, rest string, err error) {
+func decode(text string) (reply any, rest string, err error) { return decodeWithin(maxNesting, text) }
+
+func decodeWithin(depth int, text string) (reply any, rest string, err error) {
 	line, rest, ok := strings.Cut(text, "\r\n")
 	if !ok || line == "" {
 		return nil, "", errReply
@@ -150,16 +164,16 @@ func decode(text string) (reply any, rest string, err error) {
 		return nil, rest, nil
 	case line[0] == '$' && n >= 0 && n <= int64(len(rest)-2) && rest[n:n+2] == "\r\n":
 		return rest[:n], rest[n+2:], nil
-	case line[0] == '*' && n >= 0 && n <= int64(len(rest)):
-		return decodeItems(int(n), rest)
+	case line[0] == '*' && n >= 0 && n <= int64(len(rest)/len("+\r\n")) && depth > 0:
+		return decodeItems(depth-1, int(n), rest)
 	}
 	return nil, "", errReply
 }
 
-func decodeItems(n int, text string) (reply any, rest string, err error) {
+func decodeItems(depth, n int, text string) (reply any, rest string, err error) {
 	items := make([]any, n)
 	for i := range items {
-		if items[i], text, err = decode(text); err != nil {
+		if items[i], text, err = decodeWithin(depth, text); err != nil {
 			return nil, "", err
 		}
 	}

@@ -1,0 +1,114 @@
+package lockcmd
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestScriptReplyOfAnotherShapeIsNoAnswer: what another script would answer, or no script, is neither
+// a grant nor a refusal. The outcome is unknown.
+func TestScriptReplyOfAnotherShapeIsNoAnswer(t *testing.T) {
+	for name, replies := range map[string]struct{ good, bad []string }{
+		"acquire": {
+			good: []string{"*2\r\n:0\r\n:500\r\n", "*3\r\n:1\r\n:77\r\n:500\r\n", "*4\r\n:2\r\n$1\r\n7\r\n$1\r\nc\r\n$1\r\n-\r\n", "*1\r\n:3\r\n", ":4\r\n", "*2\r\n:6\r\n$2\r\nab\r\n"},
+			bad:  []string{"+OK\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "*2\r\n:1\r\n:77\r\n", "*1\r\n:2\r\n", "*3\r\n$1\r\n1\r\n:7\r\n:5\r\n", "*3\r\n:1\r\n$1\r\n7\r\n:5\r\n", "*1\r\n:6\r\n", "*1\r\n*1\r\n:1\r\n"},
+		},
+		"release": {good: []string{":1\r\n", ":-1\r\n", "*3\r\n:1\r\n:0\r\n:-1\r\n"}, bad: []string{"+OK\r\n", "$1\r\n1\r\n", "*0\r\n", "*1\r\n$1\r\n1\r\n"}},
+		"renew":   {good: []string{"*2\r\n:1\r\n:0\r\n"}, bad: []string{":1\r\n", "+OK\r\n", "*2\r\n:1\r\n$1\r\n1\r\n"}},
+		"restore": {good: []string{"*2\r\n:1\r\n$2\r\nL1\r\n"}, bad: []string{":1\r\n", "$2\r\nL1\r\n", "*1\r\n*0\r\n"}},
+		"inspect": {good: []string{"*4\r\n:-2\r\n:1\r\n:2\r\n:0\r\n"}, bad: []string{":0\r\n", "*3\r\n:-2\r\n:1\r\n:2\r\n"}},
+		"move":    {good: []string{"*1\r\n:-1\r\n", "*6\r\n:1\r\n:7\r\n:5\r\n:1\r\n:0\r\n$2\r\nL1\r\n"}, bad: []string{"*2\r\n:1\r\n:7\r\n", "*6\r\n:1\r\n:7\r\n:5\r\n:1\r\n:0\r\n:0\r\n"}},
+		"census":  {good: []string{"*2\r\n:3\r\n:0\r\n"}, bad: []string{":3\r\n", "*1\r\n:3\r\n"}},
+	} {
+		for _, text := range replies.good {
+			if reply, err := wired(name, text); err != nil {
+				t.Errorf("%s %q: %v %v, want it taken", name, text, reply, err)
+			}
+		}
+		for _, text := range replies.bad {
+			reply, err := wired(name, text)
+			if err == nil || judge(err) != ambiguous {
+				t.Errorf("%s %q: %v %v, want an outcome that is unknown", name, text, reply, err)
+			}
+		}
+	}
+}
+
+// wired is what comes of a script of that name whose reply over the wire is text.
+func wired(name, text string) (reply any, err error) {
+	s := &Service{cfg: Config{Wire: func(time.Time, int, int, []byte, []byte) ([]byte, bool, error) { return []byte(text), true, nil }}}
+	reply, err, _ = s.runWired(time.Now().Add(time.Minute), &request{script: loadScript(name), keys: []string{"k"}})
+	return reply, err
+}
+
+// TestScriptReplyOfAnotherShapeCostsItsConnection: what follows on it may belong to other commands.
+func TestScriptReplyOfAnotherShapeCostsItsConnection(t *testing.T) {
+	var told []string
+	s := &Service{cfg: Config{
+		Wire: func(time.Time, int, int, []byte, []byte) ([]byte, bool, error) {
+			return []byte("+QUEUED\r\n"), true, nil
+		},
+		Mistrust: func(db, slot int) { told = append(told, fmt.Sprint(db, " ", slot)) },
+	}}
+	_, err, done := s.runWired(time.Now().Add(time.Minute), &request{script: releaseScript, db: 3, keys: []string{"k"}})
+	if !errors.Is(err, errShape) || !done {
+		t.Errorf("error %v, done %v: want errShape, and that it is not sent again on the way", err, done)
+	}
+	if want := fmt.Sprint("[3 ", slotOf("k"), "]"); fmt.Sprint(told) != want {
+		t.Errorf("told %v, want %v", told, want)
+	}
+}
+
+// TestDecodeHoldsWhatIsThere: neither nesting nor announced lengths cost more than the bytes that came.
+func TestDecodeHoldsWhatIsThere(t *testing.T) {
+	for _, text := range []string{
+		strings.Repeat("*1\r\n", 1<<20) + ":1\r\n", strings.Repeat("*100000\r\n", 100), "*2147483647\r\n:1\r\n", "$9999999999999\r\n",
+		"$9223372036854775807\r\nab\r\n", "*-2\r\n", "$-2\r\n", ":\r\n", ":99999999999999999999\r\n", "*1\r\n", "$1\r\nab\r\n", "", "\r\n", "%1\r\n:1\r\n:2\r\n",
+	} {
+		if reply, rest, err := decode(text); err == nil {
+			t.Errorf("%.20q: %v, %q, want an error", text, reply, rest)
+		}
+	}
+}
+
+func TestHugeNumbersOfRedisOverflowNothing(t *testing.T) {
+	if d := millis(1<<63 - 1); d <= 0 {
+		t.Errorf("%v, want a long time", d)
+	}
+	if d := millis(-1 << 63); d >= 0 {
+		t.Errorf("%v, want a time that is over", d)
+	}
+}
+
+func FuzzScriptReply(f *testing.F) {
+	for _, text := range []string{":1\r\n", "*3\r\n:1\r\n:77\r\n:500\r\n", "*2\r\n:6\r\n$2\r\nab\r\n", "$-1\r\n", "-ERR no\r\n", "+OK\r\n", ":\n", "$9999999999999\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n"} {
+		f.Add(text)
+	}
+	names := []string{"acquire", "release", "renew", "restore", "inspect", "rw_inspect", "move", "permit_revoke", "look", "mark"}
+	f.Fuzz(func(t *testing.T, text string) {
+		reply, rest, err := decode(text)
+		if err == nil && len(rest) > len(text) {
+			t.Fatalf("%q: %v, more is left than there was", text, reply)
+		}
+		if ints, ok := integers([]byte(text)); ok && (err != nil || rest != "" || fmt.Sprint(ints) != fmt.Sprint(numbers(reply))) {
+			t.Fatalf("%q: integers %v, decode %v %v", text, ints, reply, err)
+		}
+		for _, name := range names {
+			reply, err := wired(name, text)
+			if err == nil && len(numbers(reply)) == 0 && !shapeOf(name).list {
+				t.Fatalf("%s %q: an empty reply", name, text)
+			}
+		}
+		var p paper
+		for rest := []byte(text); len(rest) > 0; {
+			_, next, err := p.next(rest)
+			if err != nil {
+				break
+			}
+			rest = next
+		}
+	})
+}
