@@ -58,7 +58,7 @@ func appendCommands(commands *[]*command, entry any, known map[string]*command) 
 	}
 	for _, spec := range list(fields[8]) {
 		if k, ok := parseSpecReply(spec); ok {
-			c.keys = append(c.keys, k)
+			c.keys = append(c.keys, validSpecs(k)...)
 		}
 	}
 	for _, sub := range list(fields[9]) {
@@ -83,8 +83,27 @@ func (c *command) legacy(fields []any, flags []string, known map[string]*command
 		if last > 0 {
 			last -= first
 		}
-		c.keys = []keySpec{{index: first, last: last, step: step}}
+		c.keys = validSpecs(keySpec{index: first, last: last, step: step})
 	}
+}
+
+// mostPlaces bounds the places of arguments in a key spec. Redis's own are below 10.
+const mostPlaces = 1 << 16
+
+// validSpecs is the spec, or none when a number in it is none that Redis has: what is done with the
+// arguments relies on them.
+func validSpecs(k keySpec) []keySpec {
+	for _, n := range []int{k.from, k.last} { // these count from the end when negative
+		if n < -mostPlaces || n > mostPlaces {
+			return nil
+		}
+	}
+	for _, n := range []int{k.index, k.countAt, k.firstKey, k.step, k.limit} {
+		if n < 0 || n > mostPlaces {
+			return nil
+		}
+	}
+	return []keySpec{k}
 }
 
 func parseSpecReply(spec any) (k keySpec, ok bool) {

@@ -91,7 +91,8 @@ type Server struct {
 func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pubsub.Exchange, commands []any, log *slog.Logger) (*Server, error) {
 	parsed, err := parseCommandReply(commands)
 	if err != nil {
-		return nil, err
+		log.Warn("redis does not tell its commands, using the built-in table", "err", err)
+		parsed = nil
 	}
 	announce, err := parseFace(cfg.Announce)
 	if err != nil {
