@@ -51,6 +51,7 @@ func startLeash(t *testing.T, addrs []string, opts ...func(*options)) *leash {
 	}
 	o.locks.Database, o.locks.Wire, o.locks.Wires = up.Database, up.Script, up.Scripts
 	o.locks.Suspect, o.locks.Owners, o.locks.NodeAddr = up.Refresh, up.Owners, up.NodeAddr
+	o.locks.Mistrust = up.MistrustScripts
 	exchange := pubsub.New(up, log)
 	locks, err := lockcmd.New(o.locks, up.Client(), exchange, log)
 	if err != nil {
