@@ -192,7 +192,7 @@ func upstreamConfig(cfg config.Config) upstream.Config {
 		SentinelMaster: cfg.SentinelMaster, SentinelUser: cfg.SentinelUser, SentinelPassword: string(cfg.SentinelPassword),
 		ReadFrom: cfg.ReadFrom,
 		User:     cfg.UpstreamUser, Password: string(cfg.UpstreamPassword),
-		Wait: cfg.WaitForUpstream, RedirectTimeout: cfg.RedirectTimeout, UpstreamTimeout: cfg.UpstreamTimeout,
+		MaxPinned: cfg.MaxPinned, Wait: cfg.WaitForUpstream, RedirectTimeout: cfg.RedirectTimeout, UpstreamTimeout: cfg.UpstreamTimeout,
 	}
 }
 

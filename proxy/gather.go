@@ -14,6 +14,7 @@ type answer struct {
 	reply   []byte
 	lost    bool // there is no reply
 	written bool // though Redis may have executed the command
+	cause   error
 }
 
 // gathering waits for the replies of several commands, which the session's
@@ -81,8 +82,8 @@ func (a *answer) Reply(p []byte, done bool) upstream.Flusher {
 }
 
 // Lost implements upstream.Sink.
-func (a *answer) Lost(written bool, _ error) {
-	a.lost, a.written, a.reply = true, written, nil
+func (a *answer) Lost(written bool, cause error) {
+	a.lost, a.written, a.reply, a.cause = true, written, nil, cause
 	a.of.finished()
 }
 

@@ -97,6 +97,9 @@ func (s *Server) infoSection() []byte {
 	line("goroutines", runtime.NumGoroutine())
 	line("sessions", s.sessionCount())
 	line("pinned_connections", s.up.Pinned())
+	for i, n := range s.up.PinnedPerNode() {
+		line(fmt.Sprintf("pinned_node%d", i), fmt.Sprintf("addr=%s,used=%d,limit=%d,refused=%d", n.Addr, n.Used, n.Limit, n.Refused))
+	}
 	line("max_clients", s.cfg.MaxClients)
 	s.stats.lines(line)
 	locks := s.locks.Stats()

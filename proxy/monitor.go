@@ -32,7 +32,7 @@ func (s *session) monitor(c *command, cmd resp.Command) bool {
 		s.monitors = append(s.monitors, l)
 		switch a := s.gather(l, request)[0]; {
 		case a.lost:
-			reply = resp.AppendError(nil, msgUpstreamDown)
+			reply = resp.AppendError(nil, notSent(a.cause))
 		case a.isError():
 			reply = a.reply
 		}

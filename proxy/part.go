@@ -24,6 +24,14 @@ const (
 	msgDropped      = "UPSTREAMLOST session ended before the command was sent"
 )
 
+// notSent is the error for a command that was not sent, for that reason.
+func notSent(cause error) string {
+	if refusal, ok := errors.AsType[*upstream.Refusal](cause); ok {
+		return "UPSTREAMDOWN " + refusal.Reason + ", the command was not executed"
+	}
+	return msgUpstreamDown
+}
+
 // maxHops bounds how often a command follows the topology within one search
 // for its node.
 const maxHops = 16
@@ -154,16 +162,19 @@ func (p *part) Lost(written bool, cause error) {
 		return
 	}
 	noDatabase, _ := errors.AsType[*upstream.NoDatabase](cause)
+	gone := p.pin != nil && p.pin.aborted() // the client has closed its side, or is not there: Redis says nothing either
 	switch {
 	case written:
 		s.mu.Lock()
 		s.lostAt = time.Now()
 		s.mu.Unlock()
-		if p.pin != nil && p.pin.aborted() { // the client is gone, as far as it can be heard: Redis says nothing either
+		if gone {
 			p.call.drop()
 			return
 		}
 		p.fail(msgUpstreamLost)
+	case gone:
+		p.call.drop()
 	case errors.Is(cause, upstream.ErrDropped):
 		p.fail(msgDropped)
 	case errors.Is(cause, upstream.ErrRefused):
@@ -171,7 +182,7 @@ func (p *part) Lost(written bool, cause error) {
 	case noDatabase != nil:
 		p.fail(noDatabase.Reply)
 	case !p.reroute(cause):
-		p.fail(msgUpstreamDown)
+		p.fail(notSent(cause))
 	}
 }
 

@@ -109,7 +109,7 @@ func (t *transaction) attempt(e *execution) (answers []*answer, moved []byte) {
 	t.sent = len(t.queue)
 	for _, a := range answers {
 		if a.lost {
-			moved = resp.AppendError(nil, msgUpstreamDown)
+			moved = resp.AppendError(nil, notSent(a.cause))
 			break
 		}
 		if t.isRedirect(a.reply) {

@@ -125,6 +125,8 @@ func leastAnswer(answers []*answer, left bool) []byte {
 	var array bool
 	for _, a := range answers {
 		switch {
+		case a.lost && !a.written:
+			return resp.AppendError(nil, notSent(a.cause))
 		case a.lost:
 			return resp.AppendError(nil, msgUpstreamLost)
 		case a.isError():

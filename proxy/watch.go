@@ -49,7 +49,7 @@ func (t *transaction) watch(request []byte) []byte {
 				return a.reply
 			}
 			if moved = a.reply; a.lost {
-				moved = resp.AppendError(nil, msgUpstreamDown)
+				moved = resp.AppendError(nil, notSent(a.cause))
 			}
 		}
 		if t.voided || before {

@@ -56,6 +56,8 @@ type Config struct {
 	ReadFrom string
 	// TrustClients serves clients that have not authenticated with the upstream user's rights.
 	TrustClients bool
+	// MaxPinned is how many connections to a Redis node clients may have to themselves; 0: what leaves some of its maxclients.
+	MaxPinned int
 	// WaitForUpstream is how long Leash waits at its start for a Redis that does not answer; Forever: without end.
 	WaitForUpstream time.Duration
 	// RedirectTimeout is how long a command is repeated while the cluster can't serve its slot.

@@ -111,6 +111,10 @@ func upstreamOptions(c *Config) []option {
 		{name: "trust-clients", value: boolean(&c.TrustClients),
 			help: "Serve clients that have not said AUTH with the upstream user's rights, instead of those that Redis gives " +
 				"a client without credentials. Whoever reaches a listen address then has them."},
+		{name: "max-pinned", value: count("n", &c.MaxPinned),
+			help: "Connections to one Redis node that clients have to themselves, as in BLPOP, MULTI, MONITOR and client-side caching. " +
+				"One more is answered UPSTREAMDOWN. Where several Leashes share a Redis, give each its share of maxclients. " +
+				"0 is three quarters of Redis's maxclients, and leaves 32 of it where that is possible. 0 to 1000000."},
 		{name: "wait-for-upstream", value: durationOr("forever", Forever, &c.WaitForUpstream),
 			help: "How long Leash waits at its start for a Redis that does not answer yet. Clients are answered with an error meanwhile. " +
 				"0 is one try. A wrong password or mode ends Leash at once. 0 to 24h, or forever."},

@@ -36,6 +36,7 @@ func (c Config) Validate() error {
 		word("upstream-mode", c.UpstreamMode, upstreamModes),
 		word("read-from", c.ReadFrom, readFroms),
 		c.validateReadFrom(),
+		within("max-pinned", c.MaxPinned, 0, 1000000, strconv.Itoa),
 		within("wait-for-upstream", c.WaitForUpstream, Forever, 24*time.Hour, formatDuration),
 		within("redirect-timeout", c.RedirectTimeout, 0, time.Minute, formatDuration),
 		// A node is asked once a second, so silence shorter than two says nothing.

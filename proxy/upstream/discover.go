@@ -78,6 +78,7 @@ func (u *Upstream) probe(ctx context.Context) (err error) {
 			continue
 		}
 		u.version = infoField(info, "redis_version")
+		u.setMaxClients(info)
 		if err := u.setMode(modeOf(info)); err != nil {
 			return fmt.Errorf("%s: %w", addr, err)
 		}

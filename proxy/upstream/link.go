@@ -186,6 +186,14 @@ func (l *Link) run(ctx context.Context) {
 			l.losePending(no)
 			continue
 		}
+		if isRedisFull(err) {
+			l.node.freeIdle()
+			if l.private { // it has no session to serve later, and many like it would dial again and again
+				l.losePending(errRedisFull)
+				l.close(errRedisFull)
+				continue
+			}
+		}
 		if downSince.IsZero() {
 			downSince = start
 			l.sayRefused(err)
@@ -194,7 +202,7 @@ func (l *Link) run(ctx context.Context) {
 		if l.lane.Replica {
 			l.node.Unfit()
 		}
-		l.backOff(ctx, downSince, backoff)
+		l.backOff(ctx, downSince, backoff, err)
 		backoff = min(2*backoff, maxBackoff)
 	}
 	l.end()
@@ -259,14 +267,18 @@ func (l *Link) awaitCall() bool {
 // backOff waits before the next dial. Once the node has been out of reach for
 // the redirect time-out, calls do not wait with it: they are lost at once. So are
 // reads from a replica, for the master can serve them.
-func (l *Link) backOff(ctx context.Context, downSince time.Time, d time.Duration) {
+func (l *Link) backOff(ctx context.Context, downSince time.Time, d time.Duration, err error) {
+	cause := error(ErrUnreachable)
+	if isRedisFull(err) {
+		cause = errRedisFull
+	}
 	d = d/2 + rand.N(d)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
 		overdue := l.lane.Replica || time.Since(downSince) >= l.node.up.cfg.RedirectTimeout
 		if overdue {
-			l.losePending(ErrUnreachable)
+			l.losePending(cause)
 		}
 		l.mu.Lock()
 		closing := l.closing != nil

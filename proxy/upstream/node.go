@@ -39,6 +39,8 @@ type Node struct {
 	unfitUntil atomic.Int64 // Unix nanoseconds: not to be read from before
 	roundTrip  atomic.Int64 // nanoseconds of a PING; 0 for unknown
 
+	counts pinCounts
+
 	// mu guards the fields below. Never held across I/O.
 	mu      sync.Mutex
 	links   map[Lane]*Link

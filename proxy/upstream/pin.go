@@ -35,8 +35,20 @@ type idleLink struct {
 // frames that answer no call to stray, which may be nil; a link with a stray
 // is always a new one. The caller gives it back with Unpin. Pin does not block. When the link has ended
 // stray gets nil.
+//
+// At the node's limit (Config.MaxPinned) the link is one that has ended: calls on it are lost with a *Refusal.
 func (n *Node) Pin(lane Lane, stray func(frame []byte)) *Link {
+	l, old := n.pin(lane, stray)
+	if old != nil {
+		old.close(ErrClosed)
+	}
+	return l
+}
+
+// pin is Pin; old is to be closed.
+func (n *Node) pin(lane Lane, stray func(frame []byte)) (l, old *Link) {
 	n.up.pinnedOut.Add(1)
+	n.counts.used.Add(1)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for stray == nil && len(n.pins.idle[lane]) > 0 {
@@ -44,11 +56,16 @@ func (n *Node) Pin(lane Lane, stray func(frame []byte)) *Link {
 		l := n.pins.idle[lane][last].link
 		n.pins.idle[lane] = n.pins.idle[lane][:last]
 		if l.usable() {
-			return l
+			return l, nil
 		}
 	}
-	l := newLink(n, lane)
+	l = newLink(n, lane)
 	l.private, l.stray = true, stray
+	room, old := n.roomLocked()
+	if !room {
+		l.closing, l.dead = errPinLimit, true
+		return l, nil
+	}
 	if n.pins.all == nil {
 		n.pins.all, n.pins.idle = make(map[*Link]struct{}), make(map[Lane][]idleLink)
 	}
@@ -57,7 +74,7 @@ func (n *Node) Pin(lane Lane, stray func(frame []byte)) *Link {
 		delete(n.pins.all, l)
 		l.closing, l.dead = ErrClosed, true
 	}
-	return l
+	return l, old
 }
 
 // live is the life of a private link.
@@ -75,6 +92,7 @@ func (l *Link) live(ctx context.Context) {
 func (l *Link) Unpin(clean bool) {
 	n := l.node
 	n.up.pinnedOut.Add(-1)
+	n.counts.used.Add(-1)
 	if clean && l.stray == nil && n.keep(l) {
 		return
 	}

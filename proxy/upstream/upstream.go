@@ -47,6 +47,7 @@ type Config struct {
 
 	ReadFrom string // ReadMaster (also if empty), ReadReplica or ReadNearest
 
+	MaxPinned       int           // private links of a node; if zero, as many as leave some of Redis's maxclients
 	Wait            time.Duration // how long Connect waits for a Redis that is not there; if negative, without end
 	RedirectTimeout time.Duration // if zero, 2 s; negative: none. How long a call may look for its node
 	UpstreamTimeout time.Duration // if zero, 10 s: silence after which a node is lost
@@ -72,6 +73,7 @@ type Upstream struct {
 	pinnedOut    atomic.Int64  // private links in use
 	version      string        // redis_version, set by Connect
 	maxBulk      int64         // proto-max-bulk-len, set by Connect
+	maxClients   int           // maxclients, set by Connect; 0 for unknown
 
 	// mu guards the fields below. Never held across I/O.
 	mu       sync.Mutex

@@ -1,0 +1,81 @@
+package proxy
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+const pinRefusal = "-UPSTREAMDOWN too many connections of this Leash to that node wait in blocking commands, transactions and the like " +
+	"(--max-pinned), the command was not executed\r\n"
+
+// TestBlockedClientsStarveNobody: more clients block than Redis has connections for. The others are served all the same, those of
+// users who are new too, and who cannot block is told why.
+func TestBlockedClientsStarveNobody(t *testing.T) {
+	t.Parallel()
+	const blocked, limit = 150, 68 // 100 less the reserve
+	s := redistest.Start(t, "--maxclients", "100")
+	direct := redistest.Connect(t, s.Addr)
+	direct.Want("+OK\r\n", "ACL", "SETUSER", "other", "on", ">pw", "+@all", "~*", "&*")
+	l := startLeash(t, []string{s.Addr})
+	refused := make(chan string, blocked)
+	for range blocked {
+		c := l.dial(t)
+		c.Timeout = time.Minute
+		if err := c.Send(redistest.Command("BLPOP", "none", "0")); err != nil {
+			t.Fatal(err)
+		}
+		go func() { // ends with the connection
+			if reply, err := c.Read(); err == nil {
+				refused <- reply
+			}
+		}()
+	}
+	for range blocked - limit {
+		select {
+		case reply := <-refused:
+			if reply != pinRefusal {
+				t.Errorf("got %q, want %q", reply, pinRefusal)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatal("those over the limit are not answered")
+		}
+	}
+	c, other, admin := l.dial(t), l.dial(t), l.dial(t)
+	want(t, c, "$-1\r\n", "GET", "k")
+	want(t, other, "+OK\r\n", "AUTH", "other", "pw")
+	want(t, other, "+OK\r\n", "SET", "k", "v")
+	want(t, other, "+OK\r\n", "SELECT", "3")
+	want(t, other, "$-1\r\n", "GET", "k")
+	if reply := do(t, c, "LOCK.ACQUIRE", "lock", "BLOCK", "0"); reply[0] != ':' {
+		t.Errorf("a lock: %q", reply)
+	}
+	want(t, c, pinRefusal, "MULTI")
+	want(t, other, pinRefusal, "WATCH", "k")
+	if info := do(t, admin, "INFO", "leash"); !strings.Contains(info, "used=68,limit=68,refused=") {
+		t.Errorf("INFO says %q", info)
+	}
+	direct.Want(":1\r\n", "RPUSH", "none", "x") // one goes, and one more may come
+	eventually(t, "there is room", func() bool { return strings.Contains(do(t, admin, "INFO", "leash"), "used=67,") })
+	want(t, other, "+OK\r\n", "WATCH", "k")
+}
+
+// TestRedisThatTakesNoMoreConnections: what Redis itself says is told to whoever needs a connection of his own.
+func TestRedisThatTakesNoMoreConnections(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	l := startLeash(t, []string{s.Addr})
+	c := l.dial(t)
+	want(t, c, "+OK\r\n", "SET", "k", "v")
+	redistest.Connect(t, s.Addr).Want("+OK\r\n", "CONFIG", "SET", "maxclients", "1")
+	eventually(t, "it says why", func() bool {
+		blocked := l.dial(t)
+		defer blocked.Close()
+		blocked.Timeout = 5 * time.Second
+		reply, err := blocked.Do("BLPOP", "none", "1")
+		return err == nil && strings.Contains(reply, "max number of clients reached")
+	})
+	want(t, c, "$1\r\nv\r\n", "GET", "k")
+}
