@@ -12,6 +12,7 @@ import (
 // TestTwoLeashesAreOne: who waits at one Leash for what is held at the other gets it when it is given back, or when the other is dead for a
 // time to live and not before that; and who waits at one that dies leaves nothing that anybody would have to wait for.
 func TestTwoLeashesAreOne(t *testing.T) {
+	t.Parallel()
 	p := startPair(t)
 	t.Run("it is given back", func(t *testing.T) {
 		for _, h := range p.hold(t, p.a, p.b, "given:", " TTL 600000") {

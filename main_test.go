@@ -138,6 +138,7 @@ func dialUnix(t *testing.T, socket string) *redistest.Client {
 
 // TestSignals builds the program and ends it by SIGTERM, before a cluster.
 func TestSignals(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	bin := filepath.Join(t.TempDir(), "leash")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput(); err != nil {

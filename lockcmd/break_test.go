@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/internal/redistest"
 )
 
 func TestR30BreakTellsTheHolderFirst(t *testing.T) {
@@ -234,7 +235,8 @@ func TestR30UnansweredBreak(t *testing.T) {
 }
 
 func TestR13BreakPassesAtMaxmemory(t *testing.T) {
-	rdb, ctx := dialServer(t, sharedServer(t).Addr), context.Background()
+	t.Parallel()
+	rdb, ctx := dialServer(t, redistest.Start(t).Addr), context.Background()
 	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, func(s *Service) { s.ears.news = "nowhere" })
 	a, b, mine, theirs, java := connect(t, s), connect(t, other), newKey(), newKey(), newKey()
 	a.token(mine)

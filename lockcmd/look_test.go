@@ -34,6 +34,7 @@ func promoted(t testing.TB) *redistest.Server {
 
 // TestR13GraceAtTheMemoryLimit: a new master is known as one also when it takes no more data.
 func TestR13GraceAtTheMemoryLimit(t *testing.T) {
+	t.Parallel()
 	server := promoted(t)
 	if err := server.Client().ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/internal/redistest"
 )
 
 // What a semaphore's keys go through: TTLs, memory limits, migrations, Redisson.
@@ -51,8 +53,9 @@ func TestRecordsOfReapedPermitsAreDropped(t *testing.T) {
 }
 
 func TestR13PermitsComeBackAtTheMemoryLimit(t *testing.T) {
+	t.Parallel()
 	takesLong(t)
-	rdb, ctx := dialServer(t, sharedServer(t).Addr), context.Background()
+	rdb, ctx := dialServer(t, redistest.Start(t).Addr), context.Background()
 	s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second})
 	key, a := semaphore(t, s, 5), connect(t, s)
 	held := a.permits(3, key, "COUNT", "3")

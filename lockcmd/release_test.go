@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/internal/redistest"
 )
 
 func TestR30ReleaseFromAnyConnection(t *testing.T) {
@@ -196,8 +198,9 @@ func TestR13ScriptsAreFoundAgainAfterFlush(t *testing.T) {
 }
 
 func TestR13ReleasePassesAtMaxmemory(t *testing.T) {
+	t.Parallel()
 	takesLong(t)
-	server := sharedServer(t)
+	server := redistest.Start(t)
 	rdb, ctx := dialServer(t, server.Addr), context.Background()
 	s, key, full := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKey(), newKey()
 	a, b, c := connect(t, s), connect(t, s), connect(t, s)

@@ -44,6 +44,7 @@ func execHeldBack(t *testing.T, addr, queued string) (reply string, held bool) {
 
 // TestClientPause compares what is held back with what Redis holds back.
 func TestClientPause(t *testing.T) {
+	t.Parallel()
 	redistest.TakesLong(t)
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr})

@@ -103,6 +103,7 @@ func TestHangingNode(t *testing.T) {
 // TestSlowScript: a script of 6 s keeps its node busy; nobody's connection is
 // lost for it, and other nodes serve.
 func TestSlowScript(t *testing.T) {
+	t.Parallel()
 	redistest.TakesLong(t)
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 30 * time.Second})
 	l := startLeash(t, c.Addrs())
@@ -131,6 +132,7 @@ func TestSlowScript(t *testing.T) {
 // TestNothingUpstream: a client gets errors, quickly, and service again when
 // Redis is back.
 func TestNothingUpstream(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.up.RedirectTimeout = 200 * time.Millisecond })
 	client := l.dial(t)

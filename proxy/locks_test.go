@@ -80,6 +80,7 @@ func TestWatchdogKeepsTheLease(t *testing.T) {
 
 // TestLeaseEnds: R3. A LEASE is not renewed, whatever the connection does.
 func TestLeaseEnds(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
 	holder, other := l.dial(t), l.dial(t)

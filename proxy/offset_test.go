@@ -24,6 +24,7 @@ func TestMovesByReading(t *testing.T) {
 
 // TestOwnKey: a node may have no more than one slot.
 func TestOwnKey(t *testing.T) {
+	t.Parallel()
 	for i := range 100 {
 		want := uint16(rand.N(upstream.SlotCount))
 		key := ownKey(func(slot uint16) bool { return slot == want })

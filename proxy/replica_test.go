@@ -172,6 +172,7 @@ func TestReadFromReplicaInOrder(t *testing.T) {
 // TestReadFromReplicaFallsBack: a replica that is gone, silent or without its
 // master does not keep a read from being answered.
 func TestReadFromReplicaFallsBack(t *testing.T) {
+	t.Parallel()
 	g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Args: []string{"--replica-serve-stale-data", "no"}})
 	master, replica := g.Servers[0], g.Servers[1]
 	l := startLeash(t, []string{master.Addr}, readFrom(upstream.ReadReplica))
@@ -232,6 +233,7 @@ func TestReadFromReplicaFallsBack(t *testing.T) {
 
 // TestReadFromNearest: the node that answers soonest is read from.
 func TestReadFromNearest(t *testing.T) {
+	t.Parallel()
 	g := redistest.StartSentinel(t)
 	l := startBehindSentinels(t, g, readFrom(upstream.ReadNearest))
 	want(t, l.dial(t), "+OK\r\n", "SET", "k", "v")

@@ -13,6 +13,7 @@ import (
 // TestIdleFrozenClient: R28. The lock of a client that is stopped, whose kernel
 // keeps the connection alive, is had by the next one when IDLE is over.
 func TestIdleFrozenClient(t *testing.T) {
+	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
 		cli, reply := redisCLI(t, l.addr, "LOCK.ACQUIRE k IDLE 1500 BLOCK 0")
 		number64(t, reply)
@@ -137,6 +138,7 @@ func unstalled(t *testing.T, test func() error) {
 // replies is as silent as one that was stopped between them, though some of
 // them are still on their way.
 func TestR28IdleWhileNothingIsRead(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr})
 	c, next := l.dial(t), l.dial(t)

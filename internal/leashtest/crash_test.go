@@ -9,6 +9,7 @@ import (
 
 // TestR31LocksOfAKilledLeashRunOut: R31. Nobody renews for the dead: who waits on another Leash has the lock when its lease is over.
 func TestR31LocksOfAKilledLeashRunOut(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	redis := redistest.Start(t)
 	binary, err := Build(t.Context(), dir, false)

@@ -13,6 +13,7 @@ import (
 // TestR28LocksBehindHAProxy: R28. HAProxy, set up as the README says, finds a client whose host has vanished, and its closing of the
 // connection lets the locks run out; a client's own close it passes on in the same way, but QUIT releases at once.
 func TestR28LocksBehindHAProxy(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	redis := redistest.Start(t)
 	binary, err := Build(t.Context(), dir, false)

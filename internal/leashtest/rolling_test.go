@@ -22,6 +22,7 @@ const (
 // TestR31RollingRestartBehindHAProxy: R31. Two Leashes behind HAProxy are restarted in turn, under load: no hold is lost whose client
 // connects again and takes it along, no two clients believe to have one lock, and what they count under it is exact.
 func TestR31RollingRestartBehindHAProxy(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	binary, err := Build(t.Context(), dir, false)

@@ -17,6 +17,7 @@ import (
 // TestSubscriptionsFollowAFailover kills the home node and the owner of a
 // sharded channel.
 func TestSubscriptionsFollowAFailover(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
 	x := startExchange(t, cluster.Addrs())
 	c := x.client(t)
@@ -76,6 +77,7 @@ func slotOf(t *testing.T, n *redistest.Node) int {
 }
 
 func TestShardedSubscriptionsFollowTheirSlot(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	x := startExchange(t, cluster.Addrs())
 	c := x.client(t)
@@ -104,6 +106,7 @@ func TestShardedSubscriptionsFollowTheirSlot(t *testing.T) {
 // TestChurnWhileSlotsMove subscribes and unsubscribes while the slot goes to and
 // fro, and Redis ends subscriptions unasked.
 func TestChurnWhileSlotsMove(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	var logged lines
 	x := startExchange(t, cluster.Addrs())
@@ -170,6 +173,7 @@ func (l *lines) String() string {
 
 // TestStaleTopologyIsFollowed subscribes when the owner is not known yet.
 func TestStaleTopologyIsFollowed(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	x := startExchange(t, cluster.Addrs())
 	c := x.client(t)
@@ -189,6 +193,7 @@ func TestStaleTopologyIsFollowed(t *testing.T) {
 
 // TestSilentNodeIsLeft pauses the home node.
 func TestSilentNodeIsLeft(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: time.Minute})
 	x := startExchange(t, cluster.Addrs(), func(c *upstream.Config) { c.UpstreamTimeout = 5 * time.Second })
 	c := x.client(t)

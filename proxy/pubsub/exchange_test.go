@@ -133,6 +133,7 @@ func servers(nodes []*redistest.Node) (s []*redistest.Server) {
 // TestUsersShareAHome: nodes of a cluster hear of a message one after the other. Were users' subscriptions on several nodes, who leaves a
 // channel and joins it as another user could hear twice what was said just before.
 func TestUsersShareAHome(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	x := startExchange(t, cluster.Addrs())
 	homes := make(map[*upstream.Node]bool)
@@ -198,6 +199,7 @@ func TestTenThousandListenersAreOneSubscription(t *testing.T) {
 }
 
 func TestKeyspaceEventsOfEveryMaster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, Args: []string{"--notify-keyspace-events", "KEA"}})
 	x := startExchange(t, cluster.Addrs())
 	events, all, some := x.client(t), x.client(t), x.client(t)
@@ -318,6 +320,7 @@ func TestRightsThatAreTakenAway(t *testing.T) {
 
 // TestEmbeddedRedis: it has no sharded channels, and closes on inline commands.
 func TestEmbeddedRedis(t *testing.T) {
+	t.Parallel()
 	redis, err := embedded.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)

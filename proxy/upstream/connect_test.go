@@ -11,6 +11,7 @@ import (
 
 // TestConnectThoughOneNodeIsSilent: a node of a cluster that answers nothing costs a start one try, and no more, whenever it is asked.
 func TestConnectThoughOneNodeIsSilent(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 3, FaultProxy: true})
 	silent := cluster.Masters()[0].Proxy
 	silent.Freeze()

@@ -57,6 +57,7 @@ func TestLinkWritesNothingThatIsOverdue(t *testing.T) {
 }
 
 func TestLinkEndsAWriteThatLastsTooLong(t *testing.T) {
+	t.Parallel()
 	ended := make(chan struct{})
 	f := startFake(t, func([]string) string { <-ended; return "" }) // it reads nothing behind the first command
 	t.Cleanup(func() { close(ended) })

@@ -15,6 +15,7 @@ import (
 // TestPermitWithANodeThatIsSilent: another node tells the rights of keys whose
 // own does not answer, and soon; and one key that is denied is enough.
 func TestPermitWithANodeThatIsSilent(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	for _, n := range cluster.Nodes {
 		if err := n.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", "nopass", "~bob:*", "+@all").Err(); err != nil {

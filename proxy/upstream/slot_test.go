@@ -15,6 +15,7 @@ func TestSlot(t *testing.T) {
 }
 
 func TestSlotAsRedisHasIt(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 3})
 	client := c.Nodes[0].Client()
 	for _, key := range []string{"", "a", "foo", "{foo}", "{foo}x", "x{foo}y{z}", "{}a", "a{b", "a}b", "{{a}}", "\x00\xff{\r\n}"} {

@@ -14,6 +14,7 @@ import (
 // TestClientKnowsTheTopologyWithoutAsking: the client of scripts follows a
 // failover as soon as Leash does, though a frozen node answers nobody.
 func TestClientKnowsTheTopologyWithoutAsking(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})
 	u := runBefore(t, cluster)
 	key := "k"
@@ -66,6 +67,7 @@ func TestClientKnowsTheTopologyWithoutAsking(t *testing.T) {
 
 // TestMovedSlotIsLookedFor: go-redis follows a MOVED unheard; that Leash looks where the slot is spares the next ones the way round.
 func TestMovedSlotIsLookedFor(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	u := runBefore(t, cluster)
 	for i, send := range []func(key string) error{
