@@ -79,7 +79,7 @@ func TestMacquireMaxHoldBeginsWithTheLastKey(t *testing.T) {
 // TestMacquireOfUnknownOutcome: when a node does not say whether it granted its key, nothing stays taken anywhere.
 func TestMacquireOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t)
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: time.Minute}) // the stopped node stays a master
 	rdb := dialCluster(t, cluster.Addrs()...)
 	s := leash(t, rdb, Config{UpstreamTimeout: time.Second})
 	var keys []string
