@@ -20,6 +20,9 @@ func TestMasterDies(t *testing.T) {
 	elsewhere := redistest.KeyIn((slotOf(key)+slots/3)%slots, "other")
 	a, b := connect(t, s), connect(t, s)
 	a.token(key)
+	channel := plain.channel(key)
+	<-s.ears.listen(channel, lockID{0, key}) // so b need not look again once it listens itself
+	defer s.ears.leave(channel, true)
 	waiting := b.await(s, 1, key, "BLOCK", "0")
 	if n := rdb.Wait(t.Context(), 1, time.Second).Val(); n < 0 {
 		t.Fatal("no replica")
