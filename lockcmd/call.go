@@ -39,9 +39,13 @@ func (s *Service) ask(r *request, until time.Time) (any, error) {
 	for {
 		reply, err := s.attempt(r, until)
 		if err == nil {
+			s.takenBy(r)
 			return reply, nil
 		}
 		v := judge(err)
+		if v != answered {
+			s.refusedBy(r, err)
+		}
 		s.suspect(v)
 		switch v {
 		case answered:

@@ -5,6 +5,8 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 )
 
 // run is one command of a carrier's, see Carrier.Do.
@@ -62,6 +64,7 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 		if key, reason, ok := c.untold(verb, args[1:]); ok {
 			return appendError(dst, msgLost(key, reason))
 		}
+		began := time.Now()
 		reply := run(c, ctx, dst, args)
 		switch string(reply[len(dst):]) {
 		case notHeldReply, refusedReply, goneReply: // nothing was done; perhaps because of a loss in this moment
@@ -69,9 +72,32 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 				return appendError(dst, msgLost(key, reason))
 			}
 		}
-		return reply
+		return c.explain(reply, len(dst), args, began)
 	}
 	return appendError(dst, msgUnsupported("command '"+cleanName(args[0])+"'"))
+}
+
+// explain adds to LOCKTIMEOUT, in a reply that begins at start, why Redis did not take the request, if it said so since then.
+func (c *Carrier) explain(reply []byte, start int, args [][]byte, began time.Time) []byte {
+	if !bytes.HasPrefix(reply[start:], []byte("-LOCKTIMEOUT ")) || len(args) < 2 {
+		return reply
+	}
+	key := args[1]
+	if isSeveral(args) {
+		key = args[2]
+	}
+	reason := c.service.refusedSince(string(key), began)
+	if reason == "" {
+		return reply
+	}
+	reply = append(reply[:len(reply)-2], ": "...)
+	return append(append(reply, reason...), '\r', '\n')
+}
+
+// isSeveral reports whether a command names how many keys it has before them.
+func isSeveral(args [][]byte) bool {
+	name := strings.ToUpper(string(args[0]))
+	return len(args) > 2 && (name == macquireName || name == mreleaseName)
 }
 
 // cleanName is a command's name as it may stand in an error.

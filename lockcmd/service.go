@@ -49,6 +49,7 @@ type Service struct {
 	graces    *graces // nil without Config.FailoverGrace
 	lately    lately
 	limits    *limits
+	refusals  refusals
 	stats     counters
 
 	// tasks are the goroutines that outlive the command that began them; stop tells them that the Service ends. Run waits.

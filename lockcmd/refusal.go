@@ -1,0 +1,85 @@
+package lockcmd
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// refusals is why nodes of Redis did not take requests of late: BUSY, LOADING, READONLY, MISCONF … It is told to whoever gets
+// LOCKTIMEOUT because of it, and logged once until the node takes requests again. Safe for concurrent use.
+type refusals struct {
+	some atomic.Bool // a node is in the map
+
+	mu     sync.Mutex
+	byNode map[string]refusal
+}
+
+type refusal struct {
+	text string // Redis's own words
+	at   time.Time
+}
+
+// refusedBy notes that the node of a request refused it for now, or could not be asked.
+func (s *Service) refusedBy(r *request, err error) {
+	var reply redis.Error
+	if !errors.As(err, &reply) || migrates(reply) {
+		return
+	}
+	node, text := s.nodeOf(r.keys[0]), scriptError(reply)
+	f := &s.refusals
+	f.mu.Lock()
+	known := f.byNode[node]
+	if f.byNode == nil {
+		f.byNode = make(map[string]refusal)
+	}
+	f.byNode[node] = refusal{text, time.Now()}
+	f.some.Store(true)
+	f.mu.Unlock()
+	if known.text != text {
+		s.log.Warn("redis refuses lock scripts", "node", node, "err", text)
+	}
+}
+
+// takenBy notes that the node of a request takes them.
+func (s *Service) takenBy(r *request) {
+	f := &s.refusals
+	if !f.some.Load() {
+		return
+	}
+	node := s.nodeOf(r.keys[0])
+	f.mu.Lock()
+	_, known := f.byNode[node]
+	delete(f.byNode, node)
+	f.some.Store(len(f.byNode) > 0)
+	f.mu.Unlock()
+	if known {
+		s.log.Info("redis takes lock scripts again", "node", node)
+	}
+}
+
+// refusedSince is why the node of a key has refused requests since then, "" if it has not.
+func (s *Service) refusedSince(key string, since time.Time) string {
+	f := &s.refusals
+	if !f.some.Load() {
+		return ""
+	}
+	node := s.nodeOf(key)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if known := f.byNode[node]; known.at.After(since) {
+		return known.text
+	}
+	return ""
+}
+
+// nodeOf is the address of the node that serves a key, for people.
+func (s *Service) nodeOf(key string) string {
+	if s.cfg.NodeAddr == nil {
+		return "redis"
+	}
+	return s.cfg.NodeAddr(slotOf(key))
+}

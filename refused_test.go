@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+// TestLockTimeoutSaysWhatRedisSays: while Redis refuses scripts for a time, a lock command is answered with Redis's own reason,
+// and the log has it once.
+func TestLockTimeoutSaysWhatRedisSays(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		code  string
+		begin func(t *testing.T, direct *redistest.TestClient, addr string)
+		end   func(direct *redistest.TestClient)
+	}{
+		{"READONLY", func(_ *testing.T, direct *redistest.TestClient, _ string) {
+			direct.Want("+OK\r\n", "REPLICAOF", "127.0.0.1", "1")
+		}, func(direct *redistest.TestClient) { direct.Want("+OK\r\n", "REPLICAOF", "NO", "ONE") }},
+		{"BUSY", func(t *testing.T, direct *redistest.TestClient, addr string) {
+			direct.Want("+OK\r\n", "CONFIG", "SET", "busy-reply-threshold", "50")
+			redistest.Connect(t, addr).Send(redistest.Command("EVAL", "while true do end", "0"))
+			eventually(t, "Redis is busy", func() bool { return strings.HasPrefix(direct.Do("PING"), "-BUSY ") })
+		}, func(direct *redistest.TestClient) { direct.Want("+OK\r\n", "SCRIPT", "KILL") }},
+	} {
+		t.Run(row.code, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			listen := freePort(t)
+			var log logFile
+			begin(t, &log, "--listen", listen, "--upstream", s.Addr, "--drain-timeout", "0", "--upstream-timeout", "2s")
+			eventually(t, "it is ready", func() bool { return strings.Contains(log.String(), "leash is ready") })
+			direct, c := redistest.Connect(t, s.Addr), redistest.Connect(t, listen)
+			c.Want(":1\r\n", "SEM.INIT", "sem", "1")
+			row.begin(t, direct, s.Addr)
+			for i, command := range []string{"LOCK.ACQUIRE k%d", "LOCK.ACQUIRE k%d READ", "LOCK.MACQUIRE 1 k%d", "SEM.ACQUIRE sem", "SEM.GIVE c%d", "LATCH.SET l%d 1"} {
+				if strings.Contains(command, "%d") {
+					command = fmt.Sprintf(command, i)
+				}
+				reply := c.Do(strings.Fields(command)...)
+				if !strings.HasPrefix(reply, "-LOCKTIMEOUT ") || !strings.Contains(reply, ": "+row.code+" ") {
+					t.Errorf("%s: got %q, want %s in it", command, reply, row.code)
+				}
+			}
+			row.end(direct)
+			eventually(t, "locks are granted again", func() bool { return c.Do("LOCK.ACQUIRE", "again")[0] == ':' })
+			for _, line := range []string{"redis refuses lock scripts", "redis takes lock scripts again"} {
+				if n := strings.Count(log.String(), line); n != 1 {
+					t.Errorf("%q was logged %d times:\n%s", line, n, log.String())
+				}
+			}
+		})
+	}
+}
