@@ -34,6 +34,7 @@ const gcPercent = 50
 
 func main() {
 	slack.Widen()
+	guard.AbortOnCrash()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
@@ -46,7 +47,8 @@ func main() {
 	os.Exit(exitCode(err))
 }
 
-// exitCode is 0 for a planned end, 2 for bad usage, 1 for everything else.
+// exitCode is 0 for a planned end, 2 for bad usage, 1 for everything else. A crash
+// has no exit code: see guard.AbortOnCrash.
 func exitCode(err error) int {
 	var usage *config.UsageError
 	switch {

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package guard
+
+// AbortOnCrash does nothing here.
+func AbortOnCrash() {}
