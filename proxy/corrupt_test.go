@@ -78,12 +78,12 @@ func liveThroughCorruption(t *testing.T, l *leash, lasts time.Duration, proxies 
 	panics := guard.Panics()
 	for _, share := range []float64{0.01, 0.25} {
 		for _, p := range proxies {
-			p.Corrupt(share)
+			p.Corrupt(share, true)
 		}
 		load := startCorruptLoad(t, l.addr)
 		time.Sleep(lasts)
 		for _, p := range proxies {
-			p.Corrupt(0)
+			p.Corrupt(0, false)
 		}
 		load.recovers(t)
 		load.stop()

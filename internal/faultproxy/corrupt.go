@@ -15,10 +15,13 @@ const Corrupted = "CORRUPTED"
 const oddNumber = "424242424242"
 
 // Corrupt replaces about that share of all replies and messages from now on, on every connection that is
-// followed and is no replica's; 0 ends it. Some of what takes their place is no RESP, some is cut short and
-// nothing follows it on that connection, and some is a whole reply of another type, in which a text is
-// Corrupted. No replacement hides where the next reply begins, but those that cannot be read.
-func (p *Proxy) Corrupt(share float64) { p.corrupt.Store(math.Float64bits(share)) }
+// followed and is no replica's; 0 ends it. What takes their place cannot be read, or does not go on and
+// nothing follows it on that connection. With lies, some of it is a whole reply of another type: a text in
+// it is Corrupted, as a rule.
+func (p *Proxy) Corrupt(share float64, lies bool) {
+	p.lies.Store(lies)
+	p.corrupt.Store(math.Float64bits(share))
+}
 
 // spoils draws whether the next frame is to be corrupted.
 func (p *Proxy) spoils() bool {
@@ -52,12 +55,12 @@ var strange = []string{
 func (c *conn) spoilLocked() {
 	c.spoil = false
 	c.proxy.stats.corrupted.Add(1)
-	switch rand.IntN(8) {
-	case 0, 1, 2:
+	switch n := rand.IntN(8); {
+	case n <= 2 && c.proxy.lies.Load():
 		c.out = append(c.out, strange[rand.IntN(len(strange))]...)
-	case 3, 4, 5:
+	case n <= 5:
 		c.out = append(c.out, unreadable[rand.IntN(len(unreadable))]...)
-	case 6:
+	case n == 6:
 		c.out = append(c.out, bytes.ReplaceAll(c.spoiled, crlf, []byte("\n"))...)
 	default:
 		c.out = append(c.out, unfinished[rand.IntN(len(unfinished))]...)

@@ -29,6 +29,7 @@ type Proxy struct {
 	target  string
 	stats   counters
 	corrupt atomic.Uint64  // the share of replies to be corrupted, as math.Float64bits
+	lies    atomic.Bool    // some of them are whole replies
 	wg      sync.WaitGroup // the accept loop and all goroutines of connections
 
 	// mu guards the fields below. Never held across I/O, but for closing and opening the listener. A connection's

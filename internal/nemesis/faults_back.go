@@ -27,6 +27,8 @@ var networkFaults = []fault{
 	{"network: replies of scripts lost", true, false, (*lane).loseReplies},
 	{"network: scripts late", true, false, (*lane).delayScripts},
 	{"network: replies of scripts late", true, false, (*lane).delayReplies},
+	{"network: corrupt replies", true, false, func(l *lane) error { return l.corrupt(l.master().Proxy, 0.01) }},
+	{"network: many corrupt replies", true, false, func(l *lane) error { return l.corrupt(l.master().Proxy, 0.25) }},
 }
 
 // What happens to Redis.
@@ -56,6 +58,15 @@ func (l *lane) refuse() error {
 	p.Cut(faultproxy.RST)
 	l.flickers()
 	return p.Refuse(false)
+}
+
+// corrupt spoils a share of what Redis says, so that nobody can read it: on links, pinned connections and subscriptions, in
+// answers to scripts and about the topology.
+func (l *lane) corrupt(p *faultproxy.Proxy, share float64) error {
+	p.Corrupt(share, false)
+	l.lasts()
+	p.Corrupt(0, false)
+	return nil
 }
 
 func (l *lane) loseScripts() error {
