@@ -23,6 +23,9 @@ import (
 // the corruption ends, everything works again. LEASH_CORRUPT_FOR=1m makes each round as long.
 func TestLeashLivesBesideCorruptReplies(t *testing.T) {
 	lasts := 3 * time.Second
+	if testing.Short() {
+		lasts = time.Second
+	}
 	if d, err := time.ParseDuration(os.Getenv("LEASH_CORRUPT_FOR")); err == nil {
 		lasts = d
 	}
