@@ -107,7 +107,10 @@ func (t *transaction) exec() bool {
 
 // unexecuted is what EXEC answers when it has not been sent.
 func (t *transaction) unexecuted() []byte {
-	if t.aborted {
+	if t.crossed() {
+		return resp.AppendError(nil, msgCrossSlot)
+	}
+	if t.aborted || t.crossedAt > 0 {
 		return resp.AppendError(nil, msgExecAbort)
 	}
 	return t.session.nilReply()

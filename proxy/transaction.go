@@ -68,6 +68,10 @@ type transaction struct {
 	voided  bool           // they were, and may have changed unseen: EXEC answers nil
 	aborted bool           // Leash refused a command: EXEC answers EXECABORT
 
+	// Positions in queue, 0 for none: of the first command whose key is in another slot, and of the
+	// first that was answered with an error.
+	crossedAt, failedAt int
+
 	subscribing bool // a command queued begins subscribe mode
 	dropped     bool // the commands are too many bytes to be kept
 	propagates  bool // a command queued changes what replicas see: a pause of writes holds EXEC back
@@ -94,6 +98,7 @@ type queued struct {
 	request []byte
 	command *command // to be run by Leash when EXEC has executed; nil: Redis does it all
 	cmd     resp.Command
+	foreign bool // its key is in another slot: Redis only looks whether it could be queued
 	// amend corrects Redis's element of EXEC's reply; nil: it is right.
 	amend func(node *upstream.Node, element []byte) []byte
 }
@@ -166,12 +171,15 @@ func (t *transaction) enqueue(c *command, cmd resp.Command) bool {
 		t.add(queued{request: own.Raw, command: c, cmd: own})
 		t.altered = true
 	case placeOtherSlot:
-		return t.settle() && t.refuse(msgCrossSlot)
+		if t.crossedAt == 0 {
+			t.crossedAt = len(t.queue)
+		}
+		t.add(queued{request: bytes.Clone(cmd.Raw), foreign: true})
 	case placeNowhere:
 		if !t.settle() {
 			return false
 		}
-		t.aborted = true
+		t.abort()
 		return t.complain(c, cmd)
 	}
 	if len(t.queue)-t.answered >= transactionBatch || t.size >= transactionBytes {
@@ -201,8 +209,27 @@ func (t *transaction) refusal(c *command, cmd resp.Command) string {
 // refuse answers a queued command with an error, after which nothing of the
 // transaction is executed.
 func (t *transaction) refuse(message string) bool {
-	t.aborted = true
+	t.abort()
 	return t.session.fail(message)
+}
+
+// abort notes that Leash answers the next command with an error.
+func (t *transaction) abort() {
+	t.aborted = true
+	t.failed(len(t.queue))
+}
+
+// failed notes that the command at a position was answered with an error.
+func (t *transaction) failed(at int) {
+	if t.failedAt == 0 {
+		t.failedAt = at
+	}
+}
+
+// crossed reports whether commands of several slots have been queued. A cluster's node says so at
+// EXEC, unless an earlier command was refused: it queues nothing after that.
+func (t *transaction) crossed() bool {
+	return t.crossedAt > 0 && (t.failedAt == 0 || t.crossedAt < t.failedAt)
 }
 
 // complain answers a command that cannot be part of a transaction.
@@ -252,6 +279,11 @@ func (t *transaction) join(answers []*answer) (joined []byte) {
 // still, which counts as giving them.
 func (t *transaction) unanswered(answers []*answer) []*answer {
 	fresh := answers[max(0, len(answers)-(len(t.queue)-t.answered)):]
+	for i, a := range fresh {
+		if a.isError() {
+			t.failed(len(t.queue) - len(fresh) + i)
+		}
+	}
 	t.answered, t.size = len(t.queue), 0
 	if t.kept > maxReplay {
 		t.dropped = true

@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -191,7 +192,7 @@ func TestTransactionChangesTheSession(t *testing.T) {
 	})
 }
 
-// TestTransactionOfTwoSlots: Redis Cluster cannot do it, and says so.
+// TestTransactionOfTwoSlots: Redis Cluster cannot do it, and says so at EXEC.
 func TestTransactionOfTwoSlots(t *testing.T) {
 	t.Parallel()
 	l := startLeash(t, redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs())
@@ -200,9 +201,10 @@ func TestTransactionOfTwoSlots(t *testing.T) {
 	const cross = "-CROSSSLOT Keys in request don't hash to the same slot\r\n"
 	want(t, c, "+OK\r\n", "MULTI")
 	want(t, c, "+QUEUED\r\n", "SET", a, "1")
-	want(t, c, cross, "SET", b, "1")
+	want(t, c, "+QUEUED\r\n", "SET", b, "1")
 	want(t, c, "+QUEUED\r\n", "SET", a, "2")
-	want(t, c, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
+	want(t, c, cross, "EXEC")
+	want(t, c, "$-1\r\n", "GET", a)
 	want(t, c, cross, "WATCH", a, b)
 	want(t, c, "+OK\r\n", "WATCH", a)
 	want(t, c, cross, "WATCH", b)
@@ -217,6 +219,67 @@ func TestTransactionOfTwoSlots(t *testing.T) {
 	want(t, c, "-ERR 'LOCK.ACQUIRE' is not allowed inside MULTI: a lock is not part of a transaction\r\n", "LOCK.ACQUIRE", "x")
 	want(t, c, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
 	want(t, c, "+PONG\r\n", "PING")
+}
+
+// TestTransactionOverSlotsAnswersAsANodeWithAllSlots compares with a cluster of one node.
+func TestTransactionOverSlotsAnswersAsANodeWithAllSlots(t *testing.T) {
+	t.Parallel()
+	single := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1})
+	cluster := redistest.StartCluster(t)
+	l := startLeash(t, cluster.Addrs())
+	for _, n := range slices.Concat(single.Nodes, cluster.Nodes) {
+		if err := n.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", ">pw", "~*", "&*", "+@all", "-incr").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, commands := range []string{
+		"SET k1 v|SET k2 v|EXEC", "SET k1 v|GET k1|SET k2 v|GET k1|GET k3|EXEC", "PING|SET k1 v|PING|SET k2 v|PUBLISH c m|EXEC",
+		"SET k1 v|SET k2 v|DISCARD", "SET k1 v|SET k2 v|RESET", "SET k1 v|SET k2|EXEC", "SET k1|SET k2 v|SET k3 v|EXEC", "SET k1 v|SET k2 v|SET k3|EXEC",
+		"SET k1 v|NOSUCH k2|SET k2 v|EXEC", "SET k1 v|RENAME k2 k3|EXEC", "SET k1 v|RENAME k2 k3|SET k4 v|EXEC", "SET k1 v|SET k2 v|RENAME k2 k3|EXEC",
+		"RENAME k2 k3|SET k4 v|EXEC", "INCR k1|SET k2 v|EXEC", "SET k1 v|INCR k2|EXEC", "SET k1 v|SET k2 v|INCR k3|EXEC",
+		"SET k1 v|WATCH k2|SET k2 v|EXEC", "SET k1 v|MULTI|SET k2 v|EXEC", "EVAL x 1 k1|EVAL x 1 k2|EXEC", "SPUBLISH k1 m|SPUBLISH k2 m|EXEC",
+		"SET k1 v|CLIENT GETNAME|SET k2 v|EXEC", "SET k1 v|SET k2 v|EXEC EXEC",
+	} {
+		for _, pipelined := range []bool{false, true} {
+			answers := func(addr string) string {
+				c := dialAddr(t, addr)
+				defer c.Close()
+				all := append(append([]string{"AUTH bob pw", "MULTI"}, strings.Split(commands, "|")...), "GET k1", "PING")
+				raw, b := "", strings.Builder{}
+				for _, command := range all {
+					request := redistest.Command(strings.Fields(command)...)
+					if raw += request; !pipelined {
+						request, raw = raw, ""
+						if err := c.Send(request); err != nil {
+							t.Fatal(err)
+						}
+						reply, err := c.Read()
+						if err != nil {
+							t.Fatalf("%s: %v", command, err)
+						}
+						b.WriteString(reply)
+					}
+				}
+				if pipelined {
+					if err := c.Send(raw); err != nil {
+						t.Fatal(err)
+					}
+					for range all {
+						reply, err := c.Read()
+						if err != nil {
+							t.Fatal(err)
+						}
+						b.WriteString(reply)
+					}
+				}
+				return b.String()
+			}
+			if got, want := answers(l.addr), answers(single.Nodes[0].Addr); got != want {
+				t.Errorf("%s (pipelined: %v):\ngot  %q\nwant %q", commands, pipelined, got, want)
+			}
+		}
+	}
+	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
 }
 
 // TestContendedCounter: sessions increment one counter by WATCH, GET, MULTI,

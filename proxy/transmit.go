@@ -16,7 +16,7 @@ const (
 	placeRedis     place = iota // Redis, where the transaction is
 	placeLeash                  // Leash, when EXEC has been executed
 	placeBoth                   // both: it changes the connection and the session
-	placeOtherSlot              // nobody: its key belongs to another slot
+	placeOtherSlot              // nobody, for its key is in another slot: EXEC will say so
 	placeNowhere                // nobody: an error
 )
 
@@ -65,6 +65,9 @@ func (t *transaction) subscribes() bool {
 	return t.subscribing
 }
 
+// msgQueued is Redis's answer to a command that is queued.
+const msgQueued = "+QUEUED\r\n"
+
 // transmit brings the connection up to date: it sends all commands since MULTI
 // that the connection has not got, in order, and then, unless the transaction
 // must not be executed, e. It returns the replies to the last commands, of which
@@ -102,15 +105,18 @@ func (t *transaction) attempt(e *execution) (answers []*answer, moved []byte) {
 		requests[i] = q.request
 	}
 	g, answers := t.session.submit(t.link, requests, t.prefix()...)
-	if e != nil && !t.aborted && !t.voided {
+	if e != nil && !t.aborted && !t.voided && t.crossedAt == 0 {
 		e.submit(t.session, t.link)
 	}
 	g.await(t.link)
 	t.sent = len(t.queue)
-	for _, a := range answers {
+	for i, a := range answers {
 		if a.lost {
 			moved = resp.AppendError(nil, notSent(a.cause))
 			break
+		}
+		if unsent[i].foreign && t.isRedirect(a.reply) {
+			a.reply = []byte(msgQueued)
 		}
 		if t.isRedirect(a.reply) {
 			moved = a.reply
