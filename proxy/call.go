@@ -20,6 +20,7 @@ type call struct {
 	size    int    // of the reply so far
 	begun   bool   // part of the reply has been given away
 	muted   bool   // the client does not want the reply
+	reads   bool   // it only reads, and may be executed twice
 	done    bool
 	buffer  replyBuffer
 

@@ -16,20 +16,21 @@ const builtinVersion = "7.0.15"
 
 // command is what the table knows of one command or subcommand.
 type command struct {
-	name     string // lower case, as in Redis's own messages; "object|encoding"
-	arity    int    // number of arguments with the name; at least -arity when negative
-	blocking bool   // may block, depending on its arguments
-	write    bool   // may write, itself or by a script
-	readonly bool   // only reads data
-	readable bool   // may be served by a replica, when that is wanted
-	data     bool   // only reads or writes data: one reply, and the connection stays as it was
-	keys     []keySpec
-	many     bool // can have more than one key
-	trusted  bool // its errors are Redis's own words, no script's and no module's
-	run      handler
-	class    class
-	note     string
-	subs     map[string]*command // by upper-case name
+	name       string // lower case, as in Redis's own messages; "object|encoding"
+	arity      int    // number of arguments with the name; at least -arity when negative
+	blocking   bool   // may block, depending on its arguments
+	write      bool   // may write, itself or by a script
+	readonly   bool   // only reads data
+	repeatable bool   // only reads, runs no script, and replicas see nothing of it
+	readable   bool   // may be served by a replica, when that is wanted
+	data       bool   // only reads or writes data: one reply, and the connection stays as it was
+	keys       []keySpec
+	many       bool // can have more than one key
+	trusted    bool // its errors are Redis's own words, no script's and no module's
+	run        handler
+	class      class
+	note       string
+	subs       map[string]*command // by upper-case name
 }
 
 // table is the command table, immutable once the proxy runs. Names are upper case.
@@ -100,6 +101,7 @@ func newTable(commands []*command) table {
 		t.handle(name, how)
 	}
 	t.markReadable()
+	t.markRepeatable()
 	return t
 }
 
@@ -111,6 +113,14 @@ func (t table) markReadable() {
 		whole := c.class == relayed || c.class == splitUp
 		c.readable = c.readonly && !c.blocking && whole && len(c.keys) > 0 && c.name != "evalsha_ro"
 		table(c.subs).markReadable()
+	}
+}
+
+// markRepeatable finds the commands that do no harm when they are executed twice.
+func (t table) markRepeatable() {
+	for _, c := range t {
+		c.repeatable = c.readonly && c.data && !c.blocking && !c.mayPropagate()
+		table(c.subs).markRepeatable()
 	}
 }
 

@@ -206,11 +206,22 @@ func listHeader(reply []byte) (rest []byte, n int, ok bool) {
 // fan sends the parts of one call, to the nodes that to names, and gives the
 // call its place in the session's order. bytes is the size of the request.
 func (s *session) fan(parts []*part, to []*upstream.Node, keys, bytes int, m merge) bool {
+	links := make([]*upstream.Link, len(to))
+	for i, n := range to {
+		var ok bool
+		if parts[i].pin != nil || parts[i].replica {
+			continue
+		}
+		if links[i], ok = s.takePathTo(n); !ok {
+			return false
+		}
+	}
 	if !s.lockUnheld() {
 		return false
 	}
 	c := s.newCallLocked()
 	c.bytes = bytes
+	c.reads = s.onlyReads()
 	c.fan = &fanout{call: c, parts: parts, left: len(parts), keys: keys, merge: m}
 	for _, p := range parts {
 		p.call = c
@@ -225,6 +236,11 @@ func (s *session) fan(parts []*part, to []*upstream.Node, keys, bytes int, m mer
 		case to[i] != nil:
 			if s.current != nil && s.current.write {
 				s.noteWrite(to[i])
+			}
+			if links[i] != nil {
+				p.node = to[i]
+				links[i].Submit(&p.Call)
+				continue
 			}
 			p.send(to[i], false)
 		case p.fixed || !p.retryLater():

@@ -54,6 +54,9 @@ func (s *session) relayKeys(cmd resp.Command, slot int, many bool) bool {
 	}
 	var link *upstream.Link
 	if owner >= 0 {
+		if !s.takePath(owner) {
+			return false
+		}
 		link = s.link(owner)
 		if s.reads.wanted && slot != anySlot {
 			var ok bool
@@ -93,6 +96,7 @@ func (s *session) push(cmd resp.Command, slot int) *part {
 	c := s.newCallLocked()
 	c.bytes = len(cmd.Raw)
 	c.in = s.in
+	c.reads = s.onlyReads()
 	p := &c.part
 	p.call, p.slot = c, slot
 	p.Request, p.Sink = cmd.Raw, p
@@ -101,13 +105,18 @@ func (s *session) push(cmd resp.Command, slot int) *part {
 	return p
 }
 
-// lockUnheld locks mu at a moment when no call waits to be sent again; false
-// when the session ends.
+// lockUnheld locks mu at a moment when no call waits to be sent again and none
+// is on a link that it has moved to; false when the session ends.
 func (s *session) lockUnheld() bool {
 	s.mu.Lock()
-	for s.held > 0 {
+	for s.held > 0 || s.moved {
+		calls := maxCalls
+		if s.moved {
+			calls = 0
+		}
+		s.moved = s.moved && s.calls > 0
 		s.mu.Unlock()
-		if !s.await(maxCalls) {
+		if !s.await(calls) {
 			return false
 		}
 		s.mu.Lock()

@@ -41,6 +41,8 @@ func (s *session) readLink(owner int) (*upstream.Link, bool) {
 	switch {
 	case !may && s.reads.replicas && !s.leaveReplicas():
 		return nil, false
+	case (!may || !s.reads.replicas) && !s.takePath(owner):
+		return nil, false
 	case !may, !s.reads.replicas && !s.takeReplicas():
 		return s.link(owner), true
 	}
@@ -51,6 +53,9 @@ func (s *session) readLink(owner int) (*upstream.Link, bool) {
 		} else {
 			s.reads.links[owner] = s.replicaLink(n)
 		}
+	}
+	if l := s.reads.links[owner]; l.HasDetour() && !s.changePath(&s.reads.links[owner], false) {
+		return nil, false
 	}
 	return s.reads.links[owner], true
 }
@@ -79,6 +84,9 @@ func (s *session) linkOf(slot int) (*upstream.Link, bool) {
 		return nil, true
 	case s.reads.wanted:
 		return s.readLink(owner)
+	}
+	if !s.takePath(owner) {
+		return nil, false
 	}
 	return s.link(owner), true
 }

@@ -87,6 +87,7 @@ type session struct {
 	calls            int
 	bytes            int              // of their requests
 	held             int              // calls that wait to be sent again: nothing else is sent
+	moved            bool             // calls have moved to another link: nothing else is sent before their replies
 	largest          int              // recent reply, decaying by an eighth a reply
 	over             bool             // the loop has ended
 	lostAt           time.Time        // when a written call was last lost: Redis may still run it
@@ -215,6 +216,11 @@ func (s *session) dispatch(cmd resp.Command) bool {
 	if s.modes != 0 {
 		if handled, ok := s.inMode(c, cmd); handled {
 			return ok
+		}
+	}
+	if s.server.up.AnyBusy() {
+		if reply := s.busyReply(c, cmd); reply != nil {
+			return s.answer(reply)
 		}
 	}
 	if c == nil {

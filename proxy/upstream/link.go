@@ -43,6 +43,7 @@ type Link struct {
 	clientID atomic.Int64
 
 	scripts scripts // of a link for them
+	detour          // around a call that is not answered
 
 	// mu guards the fields below. Never held across I/O or a sink's method,
 	// but for Dropped, which takes no lock.
@@ -301,6 +302,7 @@ func (l *Link) backOff(ctx context.Context, downSince time.Time, d time.Duration
 func (l *Link) serve(conn net.Conn) {
 	l.mu.Lock()
 	l.conn, l.broken = conn, nil
+	l.connectedLocked()
 	closing := l.closing != nil
 	l.mu.Unlock()
 	if closing {
@@ -327,6 +329,7 @@ func (l *Link) serve(conn net.Conn) {
 		cause = l.closing
 	}
 	l.conn = nil
+	l.connectedLocked()
 	lost := r.unanswered()
 	for c := l.written.pop(); c != nil; c = l.written.pop() {
 		lost = append(lost, c)

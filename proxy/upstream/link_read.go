@@ -45,11 +45,13 @@ type replyReader struct {
 	scan    resp.Scanner
 	kind    byte   // first byte of the reply under way, 0 between replies
 	size    int    // bytes of it so far
-	timed   bool   // conn has a deadline for more of it
 	isStray bool   // it answers no call
 	frame   []byte // beginning of a stray, which is handed on whole
 	errBuf  []byte // beginning of an error reply, which is handed on whole
 	touched []Flusher
+
+	deadline time.Time // of conn, for the rest of a reply; zero: none
+	done     int64     // calls with a whole reply
 }
 
 func newReplyReader(l *Link, conn net.Conn) *replyReader {
@@ -67,9 +69,17 @@ func (r *replyReader) run() {
 	buf := make([]byte, size)
 	for {
 		n, err := r.conn.Read(buf)
-		if err == nil {
+		switch {
+		case err == nil:
+			r.link.progress()
 			err = r.replies(buf[:n])
-		} else if r.timed && errors.Is(err, os.ErrDeadlineExceeded) {
+			r.link.answered.Store(r.done)
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+		case r.deadline.IsZero() || time.Now().Before(r.deadline): // by interruptReader
+			r.moveReads()
+			_ = r.conn.SetReadDeadline(r.deadline)
+			continue
+		default:
 			err = errStalled
 		}
 		r.flush()
@@ -86,12 +96,13 @@ func (r *replyReader) run() {
 func (r *replyReader) expectMore() {
 	switch {
 	case r.kind != 0:
-		r.timed = true
-		_ = r.conn.SetReadDeadline(time.Now().Add(r.link.node.up.cfg.UpstreamTimeout))
-	case r.timed:
-		r.timed = false
-		_ = r.conn.SetReadDeadline(time.Time{})
+		r.deadline = time.Now().Add(r.link.node.up.cfg.UpstreamTimeout)
+	case r.deadline.IsZero():
+		return
+	default:
+		r.deadline = time.Time{}
 	}
+	_ = r.conn.SetReadDeadline(r.deadline)
 }
 
 // replies hands on all that p holds.
@@ -165,6 +176,7 @@ func (r *replyReader) part(p []byte, done bool) error {
 	}
 	if done {
 		r.current = nil
+		r.done++
 	}
 	r.handed = c
 	f := c.Sink.Reply(p, done)

@@ -112,6 +112,7 @@ func (w *requestWriter) take() (overdue []Sink) {
 	if until != nil && past(*until) {
 		return w.putBackLocked()
 	}
+	l.tookLocked(len(w.batch))
 	for i, c := range w.batch {
 		l.written.push(c)
 		w.batch[i] = nil

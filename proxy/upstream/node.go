@@ -36,6 +36,7 @@ type Node struct {
 	suspect atomic.Bool // silent or out of reach for longer than suspectAfter
 	lostAt  time.Time   // of the watch's goroutine: when it was said that the node is lost; zero: it is not
 
+	busy       atomic.Bool  // it answered last that it runs a script that takes long
 	unfitUntil atomic.Int64 // Unix nanoseconds: not to be read from before
 	roundTrip  atomic.Int64 // nanoseconds of a PING; 0 for unknown
 
@@ -44,6 +45,7 @@ type Node struct {
 	// mu guards the fields below. Never held across I/O.
 	mu      sync.Mutex
 	links   map[Lane]*Link
+	seconds map[Lane]*Link // see detour
 	pins    pinned
 	retired time.Time // when it left the topology; zero: it is part of it
 }
@@ -75,10 +77,12 @@ func (n *Node) closeLane(lane Lane, cause error) {
 	if n.up.unused(lane) {
 		links = n.idleLocked(lane)
 		for _, lane := range [...]Lane{lane, lane.reading()} {
-			if l := n.links[lane]; l != nil {
-				links = append(links, l)
+			for _, of := range [...]map[Lane]*Link{n.links, n.seconds} {
+				if l := of[lane]; l != nil {
+					links = append(links, l)
+				}
+				delete(of, lane)
 			}
-			delete(n.links, lane)
 		}
 	}
 	n.mu.Unlock()
@@ -91,10 +95,12 @@ func (n *Node) closeLane(lane Lane, cause error) {
 func (n *Node) dropLinks(of func(Lane) bool) {
 	n.mu.Lock()
 	var dropped []*Link
-	for lane, l := range n.links {
-		if of(lane) {
-			dropped = append(dropped, l)
-			delete(n.links, lane)
+	for _, links := range [...]map[Lane]*Link{n.links, n.seconds} {
+		for lane, l := range links {
+			if of(lane) {
+				dropped = append(dropped, l)
+				delete(links, lane)
+			}
 		}
 	}
 	for l := range n.pins.all {
@@ -113,6 +119,9 @@ func (n *Node) eachLink(f func(*Link)) {
 	n.mu.Lock()
 	links := make([]*Link, 0, len(n.links))
 	for _, l := range n.links {
+		links = append(links, l)
+	}
+	for _, l := range n.seconds {
 		links = append(links, l)
 	}
 	for l := range n.pins.all {
@@ -160,6 +169,7 @@ func (n *Node) watch() {
 			err = n.listen(conn)
 			conn.Close()
 		}
+		n.heard(nil)
 		if n.ctx.Err() != nil {
 			break
 		}
@@ -190,7 +200,8 @@ func (n *Node) listen(conn net.Conn) error {
 	var asked atomic.Int64 // when the last PING was sent, 0 once it has been answered
 	go func() {
 		ended <- guard.Call(n.up.log, "liveness reader", func() error {
-			return readAll(conn, func() {
+			return readAll(conn, func(reply []byte) {
+				n.heard(reply)
 				now := int64(time.Since(start))
 				heard.Store(now)
 				if sent := asked.Swap(0); sent != 0 {
@@ -211,6 +222,7 @@ func (n *Node) listen(conn net.Conn) error {
 			return err
 		case now := <-next.C:
 			n.sweepIdle(now)
+			n.sweepSeconds(now)
 		}
 		silence := time.Since(start) - time.Duration(heard.Load())
 		left := n.up.cfg.UpstreamTimeout - silence // no call waits longer
@@ -248,13 +260,14 @@ func (n *Node) sayBack() {
 	}
 }
 
-func readAll(conn net.Conn, heard func()) error {
+func readAll(conn net.Conn, heard func(reply []byte)) error {
 	buf := make([]byte, 512)
 	for {
-		if _, err := conn.Read(buf); err != nil {
+		read, err := conn.Read(buf)
+		if err != nil {
 			return err
 		}
-		heard()
+		heard(buf[:read])
 	}
 }
 

@@ -71,6 +71,7 @@ type Upstream struct {
 	authRequired atomic.Bool
 	turn         atomic.Uint32 // of the node that anyNode takes next
 	pinnedOut    atomic.Int64  // private links in use
+	busy         atomic.Int64  // nodes that run a script that takes long
 	version      string        // redis_version, set by Connect
 	maxBulk      int64         // proto-max-bulk-len, set by Connect
 	maxClients   int           // maxclients, set by Connect; 0 for unknown

@@ -1,0 +1,54 @@
+package proxy
+
+import (
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// allowedWhileBusy are the commands that Redis runs for others while a script
+// takes long (flag allow-busy in its table). All others get BUSY.
+var allowedWhileBusy = map[string]bool{
+	"auth": true, "discard": true, "function|kill": true, "function|stats": true, "hello": true, "multi": true, "quit": true, "replconf": true,
+	"reset": true, "script|kill": true, "shutdown": true, "unwatch": true, "watch": true,
+}
+
+// busyReply is what Redis would say to a command that it does not get, while it
+// runs a script that takes long; nil when it runs none. Commands that it gets it
+// answers itself. The answer is asked for, so it is not that of a script that
+// has ended.
+func (s *session) busyReply(c *command, cmd resp.Command) []byte {
+	node := s.busyNode(c, cmd)
+	if node == nil || !s.authenticated() {
+		return nil
+	}
+	if s.tx != nil || !s.barrier() { // a transaction is on a connection of its own
+		return nil
+	}
+	return node.BusyReply(s.ctx)
+}
+
+// busyNode is the node that would be busy with the command, and may be; nil for
+// none.
+func (s *session) busyNode(c *command, cmd resp.Command) *upstream.Node {
+	up := s.server.up
+	t := up.Topology()
+	switch {
+	case c == nil:
+		o := ownCommandOf(cmd.Args[0])
+		if o == nil || !o.arityOK(cmd.Args) || o.name == "lock.help" {
+			return nil
+		}
+		for _, key := range o.keysOf(cmd.Args) {
+			if n := t.Node(upstream.Slot(key)); n != nil && n.Busy() {
+				return n
+			}
+		}
+	case c.class != answered && c.class != subscribed, !c.arityOK(cmd.Args), allowedWhileBusy[c.name]:
+	case t.Cluster(): // Leash answers for all nodes, and the others are not busy
+	default:
+		if n := t.Node(0); n != nil && n.Busy() {
+			return n
+		}
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// waitsFor is a client that has sent a command and waits for its reply.
+type waitsFor struct {
+	*redistest.Client
+	t     *testing.T
+	reply chan string
+}
+
+// sends lets a client of its own send a command.
+func sends(t *testing.T, addr string, args ...string) *waitsFor {
+	t.Helper()
+	w := &waitsFor{dialAddr(t, addr), t, make(chan string, 1)}
+	if err := w.Send(redistest.Command(args...)); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		reply, err := w.Read()
+		if err != nil {
+			reply = err.Error()
+		}
+		w.reply <- reply
+	}()
+	return w
+}
+
+// waits fails the test if the reply has come.
+func (w *waitsFor) waits() {
+	w.t.Helper()
+	select {
+	case got := <-w.reply:
+		w.t.Fatalf("answered %q, though it should wait", got)
+	default:
+	}
+}
+
+// gets waits for the reply.
+func (w *waitsFor) gets(reply string) {
+	w.t.Helper()
+	select {
+	case got := <-w.reply:
+		if got != reply {
+			w.t.Fatalf("got %q, want %q", got, reply)
+		}
+	case <-time.After(30 * time.Second):
+		w.t.Fatal("no reply")
+	}
+}
+
+// TestReadsGoOnWhileWritesArePaused: a write that Redis holds back, as in a
+// planned failover, does not stop others' reads, those sent right behind it
+// neither. Other writes wait, and their clients' later commands with them.
+func TestReadsGoOnWhileWritesArePaused(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+	single := redistest.Start(t)
+	for name, addrs := range map[string][]string{"cluster": cluster.Addrs(), "standalone": {single.Addr}} {
+		t.Run(name, func(t *testing.T) {
+			l := startLeash(t, addrs)
+			reads, many := l.dial(t), l.dial(t)
+			want(t, reads, "+OK\r\n", "SET", "{k}a", "old")
+			var admins []*redistest.Client
+			for _, addr := range addrs {
+				admins = append(admins, dialAddr(t, addr))
+				want(t, admins[len(admins)-1], "+OK\r\n", "CLIENT", "PAUSE", "600000", "WRITE")
+			}
+			paused := sends(t, l.addr, "SET", "{k}a", "new")
+			for range 3 {
+				want(t, reads, "$3\r\nold\r\n", "GET", "{k}a")
+			}
+			pipelined := sends(t, l.addr, "SET", "{k}b", "new")
+			if err := pipelined.Send(redistest.Command("GET", "{k}b")); err != nil {
+				t.Fatal(err)
+			}
+			want(t, many, "*3\r\n$3\r\nold\r\n$-1\r\n$-1\r\n", "MGET", "{k}a", "x", "y")
+			want(t, many, "$3\r\nold\r\n", "GET", "{k}a")
+			want(t, l.dial(t), "$3\r\nold\r\n", "GET", "{k}a")
+			want(t, reads, "$3\r\nold\r\n", "GET", "{k}a")
+			paused.waits()
+			pipelined.waits()
+			for _, admin := range admins {
+				want(t, admin, "+OK\r\n", "CLIENT", "UNPAUSE")
+			}
+			paused.gets("+OK\r\n")
+			pipelined.gets("+OK\r\n")
+			if got, err := pipelined.Read(); got != "$3\r\nnew\r\n" {
+				t.Errorf("GET behind a paused SET: %q, %v", got, err)
+			}
+			want(t, reads, "$3\r\nnew\r\n", "GET", "{k}a")
+			want(t, reads, "+OK\r\n", "SET", "{k}a", "newer")
+			want(t, many, "$5\r\nnewer\r\n", "GET", "{k}a")
+		})
+	}
+}
+
+// TestBusyScriptAnswersOthersAtOnce: while a script runs for too long, others get
+// what Redis says then, and may end it.
+func TestBusyScriptAnswersOthersAtOnce(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--busy-reply-threshold", "200")
+	l := startLeash(t, []string{server.Addr})
+	before := l.dial(t)
+	want(t, before, "+OK\r\n", "SET", "k", "v")
+	for _, how := range [][]string{{"EVAL", "while true do end", "0"}, {"FCALL", "f", "0"}} {
+		if how[0] == "FCALL" {
+			library := "#!lua name=lib\nredis.register_function('f', function() while true do end end)"
+			want(t, before, "$3\r\nlib\r\n", "FUNCTION", "LOAD", library)
+		}
+		script := sends(t, l.addr, how...)
+		eventually(t, "the script is found to take long", func() bool { return do(t, l.dial(t), "GET", "k") == busyReply(t, server.Addr) })
+		eventually(t, "PING says so", func() bool { return do(t, before, "PING") == busyReply(t, server.Addr) })
+		fresh, direct := l.dial(t), dialAddr(t, server.Addr)
+		for _, cmd := range []string{
+			"GET k", "SET k w", "DEL a b", "PING", "ECHO x", "SELECT 9", "CLIENT ID", "CLIENT LIST", "INFO server", "SUBSCRIBE c", "COMMAND COUNT", "CONFIG GET maxclients",
+			"DBSIZE", "KEYS x", "SCAN 0", "SCRIPT EXISTS x", "FUNCTION LIST", "EVAL return(1) 0", "BLPOP k 0", "XREAD BLOCK 0 STREAMS s 0", "WAIT 0 1",
+			"NOSUCH", "GET", "PUBLISH c m", "MULTI", "DISCARD", "MULTI", "GET k", "EXEC", "WATCH k", "UNWATCH", "AUTH a b", "HELLO 3", "HELLO 2", "RESET", "CLIENT SETNAME x", "LATENCY HISTORY x",
+		} {
+			args := strings.Fields(cmd)
+			got, wanted := do(t, fresh, args...), do(t, direct, args...)
+			if got != wanted && args[0] != "HELLO" { // it has an id
+				t.Errorf("%s: %s: got %q, redis says %q", how[0], cmd, got, wanted)
+			}
+		}
+		if got := do(t, fresh, "LOCK.ACQUIRE", "lock", "BLOCK", "0"); got != busyReply(t, server.Addr) {
+			t.Errorf("LOCK.ACQUIRE: %q", got)
+		}
+		script.waits()
+		if how[0] == "FCALL" {
+			want(t, fresh, do(t, dialAddr(t, server.Addr), "SCRIPT", "KILL"), "SCRIPT", "KILL")
+			want(t, fresh, "+OK\r\n", "FUNCTION", "KILL")
+		} else {
+			want(t, fresh, do(t, dialAddr(t, server.Addr), "FUNCTION", "KILL"), "FUNCTION", "KILL")
+			want(t, fresh, "+OK\r\n", "SCRIPT", "KILL")
+		}
+		if got := <-script.reply; !strings.Contains(got, "Script killed by user") {
+			t.Errorf("the script gave %q", got)
+		}
+		for _, c := range []*redistest.Client{before, fresh, l.dial(t)} {
+			want(t, c, "+PONG\r\n", "PING")
+			want(t, c, "+OK\r\n", "SET", "k", "v")
+			want(t, c, "$1\r\nv\r\n", "GET", "k")
+		}
+	}
+}
+
+// busyReply is what Redis says now to a client of its own.
+func busyReply(t *testing.T, addr string) string {
+	t.Helper()
+	c := dialAddr(t, addr)
+	defer c.Close()
+	got := do(t, c, "PING")
+	if !strings.HasPrefix(got, "-BUSY ") {
+		return fmt.Sprintf("nothing, for Redis says %q", got)
+	}
+	return got
+}

@@ -1,0 +1,245 @@
+package upstream
+
+import (
+	"sync/atomic"
+	"time"
+
+	"leash/internal/guard"
+)
+
+// silentFor is how long the oldest call on a link gets no reply before the link
+// counts as stalled: between once and twice this time.
+const silentFor = 50 * time.Millisecond
+
+// detour is how the sessions of a lane get around a call that Redis does not
+// answer: a write while writes are paused, a script that does not end. Both
+// stop only the connection they came on, which here is a link that many share.
+//
+// A link whose oldest call gets no reply for silentFor asks its node by a PING
+// on a second link. When that is answered first, commands that are not sent yet
+// take the second link, where Redis itself says what it has to say (BUSY). Reads
+// that are already written move there too: to execute one twice does no harm.
+// Writes take the second link only while the node is busy, for there they are
+// refused at once; a paused one would stop the second link as well.
+//
+// When the first link is answered again, all return to it. The second one is
+// closed when it was not needed for idleFor.
+type detour struct {
+	first  *Link                // of a second link: the one it stands in for; nil for all others
+	second atomic.Pointer[Link] // that calls take now; nil: none
+	busy   atomic.Bool          // of a second link: Redis runs a script that takes long
+
+	heard    atomic.Int64 // times that the reader has got something
+	answered atomic.Int64 // calls with a whole reply, on this connection
+	asking   atomic.Bool  // a PING on the second link is under way
+
+	// Guarded by Link.mu.
+	taken  int64       // calls written on this connection
+	timer  *time.Timer // nil before the first call
+	armed  bool        // the timer runs
+	before int64       // heard, when the timer was set
+	needed time.Time   // of a second link: when it was asked last
+}
+
+// Path is the link that the next command of a session should take, whose
+// commands took l before. A change of path is a barrier. write says that Redis
+// may hold the command back while writes are paused.
+func (l *Link) Path(write bool) *Link {
+	first := l
+	if l.first != nil {
+		first = l.first
+	}
+	second := first.second.Load()
+	if second == nil || write && !second.busy.Load() {
+		return first
+	}
+	return second
+}
+
+// HasDetour reports whether the link may not be its own Path.
+func (l *Link) HasDetour() bool { return l.first != nil || l.second.Load() != nil }
+
+// watched reports whether the link's silence is looked at.
+func (l *Link) watched() bool { return !l.private && !l.lane.Scripts && l.first == nil }
+
+// tookLocked counts calls that are written now and sees to it that somebody
+// looks whether they are answered.
+func (l *Link) tookLocked(n int) {
+	l.taken += int64(n)
+	if l.armed || n == 0 || !l.watched() {
+		return
+	}
+	l.armed, l.before = true, l.heard.Load()
+	if l.timer == nil {
+		l.timer = time.AfterFunc(silentFor, guard.Func(l.node.up.log, "look at a link", l.look))
+		return
+	}
+	l.timer.Reset(silentFor)
+}
+
+// connectedLocked begins to count anew, for a new connection or for none.
+func (l *Link) connectedLocked() {
+	l.taken = 0
+	l.answered.Store(0)
+	l.second.Store(nil)
+}
+
+// progress says that something was read from the connection.
+func (l *Link) progress() {
+	l.heard.Add(1)
+	if l.second.Load() != nil {
+		l.second.Store(nil)
+	}
+}
+
+// look is called by the timer while calls wait for their replies.
+func (l *Link) look() {
+	l.mu.Lock()
+	waiting := l.conn != nil && l.broken == nil && l.closing == nil && l.taken != l.answered.Load()
+	heard := l.heard.Load()
+	silent := waiting && heard == l.before
+	l.before, l.armed = heard, waiting
+	if waiting {
+		l.timer.Reset(silentFor)
+	}
+	l.mu.Unlock()
+	if !silent {
+		l.second.Store(nil)
+		return
+	}
+	if !l.asking.Swap(true) {
+		second := l.node.secondLink(l.lane, l)
+		second.Submit(&Call{Request: pingRequest, Sink: &detourPing{first: l, second: second, heard: heard}})
+	}
+}
+
+// detourPing asks on a second link whether the node answers.
+type detourPing struct {
+	Unlimited
+	first, second *Link
+	heard         int64 // of first, when it was asked
+}
+
+// Reply implements Sink.
+func (p *detourPing) Reply(part []byte, done bool) Flusher {
+	if !done {
+		return nil
+	}
+	busy := hasCode(part, "BUSY")
+	p.second.busy.Store(busy)
+	p.second.node.heard(part)
+	p.first.second.Store(p.second)
+	if p.first.heard.Load() == p.heard {
+		p.first.interruptReader()
+	} else {
+		p.first.second.Store(nil)
+	}
+	p.first.asking.Store(false)
+	return nil
+}
+
+// Lost implements Sink.
+func (p *detourPing) Lost(bool, error) {
+	p.first.second.Store(nil)
+	p.first.asking.Store(false)
+}
+
+// Dropped implements Sink.
+func (p *detourPing) Dropped() bool { return false }
+
+// interruptReader makes the reader look for calls to move.
+func (l *Link) interruptReader() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn != nil {
+		_ = l.conn.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+// moveReads sends written calls that may move on the second link; nobody takes
+// their replies on this one.
+func (r *replyReader) moveReads() {
+	second := r.link.second.Load()
+	if second == nil {
+		return
+	}
+	l := r.link
+	l.mu.Lock()
+	for c := l.written.pop(); c != nil; c = l.written.pop() {
+		r.calls.push(c)
+	}
+	l.mu.Unlock()
+	waiting := r.calls.calls[r.calls.head:]
+	for i, c := range waiting {
+		if c.Asking || c.Prefix != nil || c.Replies > 1 || len(c.Request) >= referenced || !movable(c.Sink) {
+			continue
+		}
+		waiting[i] = &Call{Sink: nobody{}}
+		second.Submit(c)
+	}
+}
+
+// Mover is a Sink whose call may be executed twice.
+type Mover interface {
+	// Move is asked before the call, which is written, moves to another link. The
+	// later ones of its session then wait until it has its reply.
+	Move() bool
+}
+
+func movable(s Sink) bool {
+	m, ok := s.(Mover)
+	return ok && m.Move()
+}
+
+// nobody is the sink of a call that has moved.
+type nobody struct{ Unlimited }
+
+// Reply implements Sink.
+func (nobody) Reply([]byte, bool) Flusher { return nil }
+
+// Lost implements Sink.
+func (nobody) Lost(bool, error) {}
+
+// Dropped implements Sink.
+func (nobody) Dropped() bool { return false }
+
+// secondLink returns the node's second link in a lane; it is made when there is
+// none.
+func (n *Node) secondLink(lane Lane, first *Link) *Link {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l := n.seconds[lane]
+	if l == nil {
+		l = newLink(n, lane)
+		l.first = first
+		if n.seconds == nil {
+			n.seconds = make(map[Lane]*Link)
+		}
+		n.seconds[lane] = l
+		if !n.up.start("second link", func() { l.run(n.ctx) }) {
+			l.closing, l.dead = ErrClosed, true
+		}
+	}
+	l.mu.Lock() // after Node.mu, as everywhere
+	l.needed = time.Now()
+	l.mu.Unlock()
+	return l
+}
+
+// sweepSeconds closes second links that were not needed for a while.
+func (n *Node) sweepSeconds(now time.Time) {
+	var old []*Link
+	n.mu.Lock()
+	for lane, l := range n.seconds {
+		l.mu.Lock()
+		if now.Sub(l.needed) >= idleFor && l.pending.len() == 0 && l.taken == l.answered.Load() {
+			old = append(old, l)
+			delete(n.seconds, lane)
+		}
+		l.mu.Unlock()
+	}
+	n.mu.Unlock()
+	for _, l := range old {
+		l.close(ErrClosed)
+	}
+}
