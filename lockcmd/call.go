@@ -49,7 +49,7 @@ func (s *Service) ask(r *request, until time.Time) (any, error) {
 		s.suspect(v)
 		switch v {
 		case answered:
-			return nil, err
+			return nil, s.named(r, err)
 		case ambiguous:
 			r.doubt = true
 			if r.single {

@@ -362,15 +362,16 @@ func TestLocksNeedTheUsersRights(t *testing.T) {
 	want(t, reader, "+OK\r\n", "AUTH", "reader", "reads")
 	want(t, owner, "+OK\r\n", "AUTH", "secret")
 	token(t, bob, "bob:1")
-	const noKey = "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"
-	want(t, bob, noKey, "LOCK.ACQUIRE", "alice:1")
-	want(t, bob, noKey, "LOCK.INFO", "alice:1")
-	want(t, reader, "-NOPERM this user has no permissions to run the 'lock.acquire' command\r\n", "LOCK.ACQUIRE", "bob:1")
+	const noKey = "-NOPERM this user has no permissions to access one of the keys used as arguments: "
+	want(t, bob, noKey+"'lock.acquire' needs the right to 'hset' it\r\n", "LOCK.ACQUIRE", "alice:1")
+	want(t, bob, noKey+"'lock.info' needs the right to 'hgetall' it\r\n", "LOCK.INFO", "alice:1")
+	want(t, reader, "-NOPERM this user has no permissions to run the 'lock.acquire' command: it needs the right to run 'hset' on its key\r\n",
+		"LOCK.ACQUIRE", "bob:1")
 	if info := do(t, reader, "LOCK.INFO", "bob:1"); !strings.Contains(info, "held") {
 		t.Errorf("a reader's LOCK.INFO: %q", info)
 	}
 	number := token(t, owner, "alice:1")
-	want(t, bob, noKey, "LOCK.RELEASE", "alice:1", "TOKEN", number)
+	want(t, bob, noKey+"'lock.release' needs the right to 'hset' it\r\n", "LOCK.RELEASE", "alice:1", "TOKEN", number)
 	want(t, owner, ":1\r\n", "LOCK.RELEASE", "alice:1")
 	want(t, bob, ":1\r\n", "LOCK.RELEASE", "bob:1")
 }

@@ -26,9 +26,10 @@ func TestR8CountersNeedTheUsersRights(t *testing.T) {
 		if command == "LATCH.DOWN" || command == "SEM.ACQUIRE" || command == "SEM.RELEASE" {
 			args = args[:2]
 		}
-		want(t, reader, "-NOPERM this user has no permissions to run the '"+strings.ToLower(command)+"' command\r\n", args...)
+		o := ownCommandOf([]byte(command))
+		want(t, reader, "-"+o.denial(false)+"\r\n", args...)
 		args[1] = "alice:1"
-		want(t, bob, "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n", args...)
+		want(t, bob, "-"+o.denial(true)+"\r\n", args...)
 	}
 	want(t, admin, ":0\r\n", "EXISTS", "alice:1", "bob:1")
 	want(t, bob, ":1\r\n", "LATCH.SET", "bob:1", "1")

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -120,10 +121,8 @@ func (s *session) lockDenial(o *ownCommand, err error) string {
 	var denied *upstream.Denied
 	var refusal redis.Error
 	switch {
-	case errors.As(err, &denied) && denied.Key:
-		return "NOPERM this user has no permissions to access one of the keys used as arguments"
 	case errors.As(err, &denied):
-		return "NOPERM this user has no permissions to run the '" + o.name + "' command"
+		return o.denial(denied.Key)
 	case errors.Is(err, upstream.ErrRefused): // as Redis does with the connections of a user who is deleted
 		s.server.refuseLane(s.lane)
 		return "NOPERM there is no such user any more"
@@ -133,6 +132,15 @@ func (s *session) lockDenial(o *ownCommand, err error) string {
 		return msgUpstreamDown
 	}
 	return "NOPERM the rights of this user are not known to Leash, whose own user must be allowed ACL DRYRUN"
+}
+
+// denial is what a user is told who may not do with a key what the command does with it: which command of Redis's that is.
+func (o *ownCommand) denial(key bool) string {
+	needs := "'" + strings.ToLower(o.use.right[0]) + "'"
+	if key {
+		return "NOPERM this user has no permissions to access one of the keys used as arguments: '" + o.name + "' needs the right to " + needs + " it"
+	}
+	return "NOPERM this user has no permissions to run the '" + o.name + "' command: it needs the right to run " + needs + " on its key"
 }
 
 // lockReplyRESP3 turns a reply of lockcmd, which speaks RESP2, into RESP3:

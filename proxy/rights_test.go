@@ -73,12 +73,12 @@ func TestR8NoLockCommandWithoutTheKeysRights(t *testing.T) {
 	number := token(t, owner, "alice:1")
 	before := contents(t, server.Client())
 
-	const denied = "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"
 	for i := range ownCommands {
 		o := &ownCommands[i]
 		if o.keys == noKey || len(o.use.right) == 0 {
 			continue
 		}
+		denied := "-" + o.denial(true) + "\r\n"
 		for _, key := range []string{"alice:1", "alice:2"} {
 			args := o.leastArgs(key)
 			want(t, bob, denied, args...)
@@ -93,7 +93,7 @@ func TestR8NoLockCommandWithoutTheKeysRights(t *testing.T) {
 				}
 				continue
 			}
-			want(t, reader, "-NOPERM this user has no permissions to run the '"+o.name+"' command\r\n", args...)
+			want(t, reader, "-"+o.denial(false)+"\r\n", args...)
 			want(t, looker, denied, args...)
 		}
 		if o.arity < 0 {
@@ -120,7 +120,7 @@ func TestR8BreakingCanBeDenied(t *testing.T) {
 		o := &ownCommands[i]
 		args := o.leastArgs("k")
 		if o.use == deletesHash {
-			want(t, ann, "-NOPERM this user has no permissions to run the '"+o.name+"' command\r\n", args...)
+			want(t, ann, "-"+o.denial(false)+"\r\n", args...)
 		} else if got := do(t, ann, args...); strings.HasPrefix(got, "-NOPERM") {
 			t.Errorf("%q: got %q", args, got)
 		}

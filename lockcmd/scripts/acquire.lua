@@ -21,6 +21,10 @@ if not h[1] then
   local free = left == -2 or orphan
   local bar = free and barred(ARGV[11])
   local more
+  if KEYS[3] then
+    needs('TIME', 'SET', 'HSET', 'PEXPIRE')
+    queueNeeds()
+  end
   if KEYS[3] then free, more = turn(fair(3), free and not bar, owner, left, ARGV[12], ARGV[13], ARGV[14], ARGV[15]) end
   if more then return {7} end
   if bar then return {6, bar} end
@@ -36,6 +40,7 @@ elseif want == r[TOKEN] then
     r[OPTS] = 'w' .. string.sub(r[OPTS], 2)
   end
   r[REQ], r[REPLY], r[ID], r[TTL] = ARGV[3], r[TOKEN], ARGV[8], string.format('%.0f', tonumber(r[TTL]))
+  needs('HINCRBY', 'PEXPIRE')
   redis.call('HSET', KEYS[1], 'leash', record(r))
   redis.call('HINCRBY', KEYS[1], owner, 1)
   raise(KEYS[1], left, ttl)

@@ -9,8 +9,9 @@ if again then return tonumber(again) end
 local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
 if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and 0 or h end
 if not h[1] or parse(h[2])[TOKEN] then return 0 end
+needs('SET')
 redis.call('DEL', KEYS[1])
 if KEYS[2] then redis.call('SET', KEYS[2], '1', 'PX', ARGV[4]) end
 tell(ARGV[2], ARGV[3])
-if KEYS[3] then fair(3).rouse(ARGV[2], ARGV[3]) end
+if KEYS[3] then rouse(3, ARGV[2], ARGV[3]) end
 return 1

@@ -6,6 +6,7 @@
 local have, bad = number(KEYS[1])
 if bad then return bad end
 if have == 0 and redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+needs('DECR', 'DEL')
 pass(KEYS[1])
 local left = redis.call('DECR', KEYS[1])
 if left > 0 then return left end

@@ -10,6 +10,7 @@ local ends = ARGV[1] == 'released' or string.find(ARGV[1], '^lost ')
 local vague = other and (string.find(text, '^extended ') or string.find(text, ' perhaps$') or text == 'broken' and ends)
 if other and (ARGV[2] == '0' or not vague) then return 0 end
 if ARGV[2] ~= '0' and text == ARGV[1] then return 1 end
+needs('SET')
 redis.call('DEL', KEYS[1]) -- first, for Redis allows it at maxmemory (R13)
 if ARGV[2] ~= '0' then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 if ARGV[3] then tell(ARGV[3], ARGV[4]) end

@@ -19,6 +19,7 @@ if not h[1] or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return {-1} end
 if tonumber(r[REQ]) == req then return {tonumber(r[REPLY])} end
 if tonumber(r[REQ]) > req then return {-2} end
 if tonumber(h[1]) > 1 and ARGV[5] ~= 'all' then
+  needs('HINCRBY', 'HSET')
   local left = redis.call('PTTL', KEYS[1])
   redis.call('PEXPIRE', KEYS[1], left > 0 and left or r[TTL])
   redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
@@ -34,6 +35,8 @@ if first and first ~= ARGV[6] or not mints(KEYS[2]) or barred(ARGV[15]) then
   if first then tell(ARGV[16] .. ':' .. first, ARGV[17]) end
   return {1}
 end
+needs('TIME', 'SET', 'HSET', 'PEXPIRE')
+if q then queueNeeds() end
 redis.call('HDEL', KEYS[1], ARGV[1])
 local made = grant(KEYS[1], KEYS[2], {ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13], ARGV[14]})
 if first and made[1] == 1 then q.took(first, ARGV[10], ARGV[16], ARGV[17]) end

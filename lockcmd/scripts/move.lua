@@ -11,6 +11,7 @@ local left, r = redis.call('PTTL', KEYS[1]), parse(h[2])
 if not h[1] or r[TOKEN] ~= ARGV[2] or (ARGV[5] ~= '' and r[ID] ~= ARGV[5]) then return {-1} end
 if r[CARRIER] == ARGV[6] then return {1, tonumber(r[TOKEN]), left, tonumber(h[1]), age(r), h[2]} end
 if r[CARRIER] ~= ARGV[3] or (ARGV[4] ~= '' and r[REQ] ~= ARGV[4]) then return {-1} end
+needs('TIME', 'HSET', 'SET', 'DEL')
 if renewed(r[OPTS]) then
   raise(KEYS[1], left, tonumber(r[TTL]))
   left = math.max(left, tonumber(r[TTL]))

@@ -28,6 +28,7 @@ out[2] = have - #missing
 if #missing == 0 then return out end
 local bar = barred(ARGV[9])
 if bar then return {6, bar} end
+needs('ZADD', 'HSET', 'PTTL', 'PEXPIRE')
 redis.call('DECRBY', KEYS[1], #missing)
 for _, i in ipairs(missing) do
   redis.call('ZADD', KEYS[2], whole(now + ttl), bytes(ARGV[i]))

@@ -36,6 +36,7 @@ end
 local function reap(now, channel, ways)
   local ended = redis.call('ZRANGEBYSCORE', KEYS[2], 0, whole(now), 'LIMIT', 0, 1000)
   if #ended > 0 then
+    needs('INCRBY')
     redis.call('ZREM', KEYS[2], unpack(ended))
     for _, member in ipairs(ended) do redis.pcall('HDEL', KEYS[3], digits(member)) end
     back(#ended, channel, ways)
@@ -52,6 +53,7 @@ local function free(permit, channel, ways)
   local ends = redis.call('ZSCORE', KEYS[2], bytes(permit))
   local member = ends and bytes(permit) or permit -- Redisson before 3.17 has the digits in the zset
   ends = ends or redis.call('ZSCORE', KEYS[2], permit)
+  needs('HDEL', 'INCRBY', 'TIME')
   redis.call('ZREM', KEYS[2], member)
   redis.call('HDEL', KEYS[3], permit)
   if not ends then return -1 end

@@ -36,6 +36,16 @@ local function begun(r)
   return math.max(past, 0)
 end
 
+-- needs ends the script with an error unless Leash's own user may run these commands. Redis takes back nothing that a script has written, so it
+-- stands before the first write and names what comes behind that. From Redis 7 on; 0.2 µs a command.
+local function needs(...)
+  for _, name in ipairs(redis.acl_check_cmd and {...} or {}) do
+    if not redis.acl_check_cmd(name, KEYS[1]) then
+      error({err = "NOPERM Leash's own user has no permissions to run the '" .. string.lower(name) .. "' command on that key"})
+    end
+  end
+end
+
 -- raise sets a key's TTL, but never to less than remains (R12). A key that somebody has made to last for ever gets its TTL back; with 0 ms,
 -- which is to look only, nothing is done.
 local function raise(key, left, ms)
@@ -87,6 +97,7 @@ end
 -- grant makes a hold of the free key: a token, the owner's count 1 and the record, in this order, so that Redis refuses at its memory
 -- limit before anything has changed. grant = {owner, carrier, req, ttl, opts, token ttl, id, client, more}
 local function grant(key, counter, g)
+  needs('HSET', 'PEXPIRE')
   local token, text, since = mint(counter, g[6])
   if not token then return text end
   redis.call('HSET', key, g[1], '1', 'leash', record({text, g[2], g[3], text, since, g[4], g[5], g[9] or '-', g[7], g[8]}))

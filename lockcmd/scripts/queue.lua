@@ -174,3 +174,14 @@ local function fair(at)
   end
   return q
 end
+
+-- queueNeeds ends the script unless all that is done to a queue may be done.
+local function queueNeeds()
+  needs('EXISTS', 'DEL', 'ZREM', 'ZADD', 'ZSCORE', 'ZMSCORE', 'ZCARD', 'ZRANGE', 'ZRANGEBYSCORE', 'LLEN', 'LRANGE', 'LINDEX', 'LPOS', 'LSET',
+    'LREM', 'LTRIM', 'LPUSH', 'RPUSH', 'PEXPIREAT', 'PTTL', 'PEXPIRE', 'PERSIST')
+end
+
+-- rouse is fair(at).rouse, and never fails either.
+local function rouse(at, channel, mode)
+  pcall(function() fair(at).rouse(channel, mode) end)
+end

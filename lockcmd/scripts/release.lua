@@ -14,6 +14,7 @@ local last, req = tonumber(r[REQ]), tonumber(ARGV[4])
 if last == req then return tonumber(r[REPLY]) end
 if last > req then return -2 end
 if tonumber(h[1]) > 1 and ARGV[5] ~= 'all' then
+  needs('HINCRBY', 'HSET')
   local left = redis.call('PTTL', KEYS[1])
   redis.call('PEXPIRE', KEYS[1], left > 0 and left or r[TTL])
   redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
@@ -23,5 +24,5 @@ if tonumber(h[1]) > 1 and ARGV[5] ~= 'all' then
 end
 redis.call('DEL', KEYS[1])
 local plain, sharded = tell(ARGV[6], ARGV[7])
-if KEYS[2] and redis.call('EXISTS', KEYS[2]) == 1 then fair(2).rouse(ARGV[6], ARGV[7]) end
+if KEYS[2] and redis.pcall('EXISTS', KEYS[2]) == 1 then rouse(2, ARGV[6], ARGV[7]) end
 return {1, plain, sharded}

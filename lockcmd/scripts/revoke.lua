@@ -17,6 +17,7 @@ local stone, breaks = KEYS[2] and redis.pcall('GET', KEYS[2]), ARGV[11] == 'brok
 if stone == 'broken' and not breaks then return -1 end -- its holder is being told of a loss
 local lost = not breaks and type(stone) == 'string' and string.find(stone, '^lost ') -- and has been: what is left of it is ended all the same
 if tonumber(h[1]) > 1 and ARGV[4] ~= 'all' and not lost then
+  needs('HINCRBY', 'SET')
   local left = redis.call('PTTL', KEYS[1])
   redis.call('PEXPIRE', KEYS[1], left > 0 and left or r[TTL])
   redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
@@ -24,11 +25,12 @@ if tonumber(h[1]) > 1 and ARGV[4] ~= 'all' and not lost then
   if ARGV[8] ~= '' then redis.pcall('PUBLISH', ARGV[8], ARGV[10]) end
   return 0
 end
+needs('SET')
 redis.call('DEL', KEYS[1])
 local says = breaks and 'broken forced' or not lost and ARGV[8] ~= '' and 'released'
 if KEYS[2] and says then redis.call('SET', KEYS[2], says, 'PX', ARGV[7]) end
 if KEYS[3] and not lost then redis.call('SET', KEYS[3], '1', 'PX', ARGV[7]) end
 if ARGV[8] ~= '' then redis.pcall('PUBLISH', ARGV[8], ARGV[9]) end
 tell(ARGV[5], ARGV[6])
-if KEYS[4] then fair(4).rouse(ARGV[5], ARGV[6]) end
+if KEYS[4] then rouse(4, ARGV[5], ARGV[6]) end
 return lost and -1 or 1

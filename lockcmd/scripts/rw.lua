@@ -89,6 +89,7 @@ end
 -- lessen takes one of a hold's n counts back, and writes its record down. The timeout key of that count goes, and as long as that one would
 -- have lasted the first one lasts, since Redisson deletes from the end (R12). The first write is one that Redis allows at maxmemory (R13).
 local function lessen(key, leash, field, n, r)
+  needs('PTTL', 'PEXPIRE', 'SET', 'DEL', 'HINCRBY', 'HSET')
   local last = MINE == 'read' and timeout(leash, field, n) or key
   local left = redis.call('PTTL', last)
   if MINE == 'read' then
@@ -106,6 +107,7 @@ end
 local function finish(key, leash, field, n, channel, ways)
   local most, writes = MINE == 'read' and crowd(key, leash, field), 0
   if not most then most, writes = rest(key, leash, field) end
+  needs('DEL', 'PEXPIRE', 'HDEL', 'HSET')
   if most == 0 then
     redis.call('DEL', key)
     redis.call('DEL', leash)

@@ -26,12 +26,14 @@ if mine == 0 and not fresh then
   if writes > 0 then -- the owner writes, and asks to read
     local w = parse(redis.call('HGET', leash, owner .. ':write'))
     if w[CARRIER] ~= carrier then return {2, '', '', '-'} end
+    grantable()
     if renewed(w[OPTS]) then redis.call('HSET', leash, owner .. ':write', record(good(w, writes))) end
   elseif MINE == 'write' or h[1] == 'write' then
     local most, writing, writer = crowd(key, leash), 0, nil
     if not most then most, writing, writer = rest(key, leash) end
     if writing > 0 or MINE == 'write' and most > 0 then return {0, most, (number(KEYS[3]))} end
     fresh = most == 0 -- only the dead are left
+    if not fresh and writer then grantable() end
     if not fresh and writer then bury(key, leash, writer) end
   end
 end

@@ -11,6 +11,7 @@ if left > 0 and r[EXT] == made[EXT] then return left end
 if left == 0 or redis.call('HGET', leash, field) ~= ARGV[2] then return -1 end
 local stone = KEYS[3] and redis.pcall('GET', KEYS[3])
 if type(stone) == 'string' and (stone == 'broken' or string.find(stone, '^lost ')) then return -1 end
+needs('PTTL', 'PEXPIRE', 'SET', 'HSET', 'HGETALL', 'TIME', 'DEL')
 for i = 1, MINE == 'read' and n or 0 do
   local name = timeout(leash, field, i)
   if i == 1 or redis.call('PTTL', name) > ms then redis.call('PEXPIRE', name, ms) end

@@ -1,5 +1,8 @@
 -- rw_grant.lua stands behind rw.lua in front of rw_acquire.lua and rw_handover.lua: what a grant writes.
 
+-- grantable ends the script unless all that a grant writes may be written.
+local function grantable() needs('GET', 'TIME', 'SET', 'HSET', 'HKEYS', 'HDEL', 'HINCRBY', 'PTTL', 'PEXPIRE') end
+
 -- enter counts one more acquire of a hold that has n and lasts for mine ms yet, as rw_acquire.lua's ARGV say.
 local function enter(key, leash, field, n, r, mine)
   local ttl = tonumber(ARGV[5])
@@ -9,6 +12,7 @@ local function enter(key, leash, field, n, r, mine)
   elseif not renewed(r[OPTS]) then r[TTL] = math.max(tonumber(r[TTL]), age(r) + ttl) end
   r[REQ], r[REPLY], r[ID], r[TTL] = ARGV[3], r[TOKEN], ARGV[8], string.format('%.0f', tonumber(r[TTL]))
   if MINE == 'write' and renewed(r[OPTS]) then good(r, math.max(mine, ttl)) end
+  grantable()
   if MINE == 'read' then redis.call('SET', timeout(leash, field, n + 1), '1', 'PX', ttl) end -- first: a slot that migrates may refuse it
   redis.call('HSET', leash, field, record(r))
   redis.call('HINCRBY', key, field, 1)
@@ -20,6 +24,7 @@ end
 -- admit makes a new hold in a field of a mode, where one with n counts may have been left by the dead. In a fresh lock it is the first one,
 -- and whatever else is there is of the dead. g is as grant's in prelude.lua.
 local function admit(key, leash, counter, mode, field, n, fresh, g)
+  grantable()
   if mode == 'read' then redis.call('SET', timeout(leash, field, 1), '1', 'PX', g[4]) end -- first: a slot that migrates may refuse it
   local token, text, since = mint(counter, g[6])
   if not token then return text end

@@ -26,6 +26,8 @@ if (crowd(key, leash, field) or rest(key, leash, field)) > 0 or not mints(KEYS[3
   finish(key, leash, field, n, ARGV[16], ARGV[17])
   return {1}
 end
+grantable()
+needs('DEL')
 pass(key)
 local first = ARGV[18] == 'read' and redis.pcall('SET', timeout(leash, theirs, 1), '1', 'PX', ARGV[9])
 if type(first) == 'table' and first.err then -- a slot that migrates takes no new key here, and would refuse the grant half way

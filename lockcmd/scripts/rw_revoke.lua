@@ -15,6 +15,7 @@ if n == 0 or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
 local stone, breaks = KEYS[3] and redis.pcall('GET', KEYS[3]), ARGV[11] == 'broken'
 if stone == 'broken' and not breaks then return -1 end -- its holder is being told of a loss
 local lost = not breaks and type(stone) == 'string' and string.find(stone, '^lost ') -- and has been: what is left of it is ended all the same
+needs('SET')
 if n > 1 and ARGV[4] ~= 'all' and not lost then
   lessen(key, leash, field, n, r)
   if KEYS[4] then redis.call('SET', KEYS[4], '0', 'PX', ARGV[7]) end

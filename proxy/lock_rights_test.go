@@ -1,0 +1,155 @@
+package proxy
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+// calledInScripts are the commands that lock scripts run, as their sources name them.
+func calledInScripts(t *testing.T) (commands []string) {
+	t.Helper()
+	files, err := filepath.Glob("../lockcmd/scripts/*.lua")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no scripts", err)
+	}
+	called := regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range called.FindAllStringSubmatch(string(source), -1) {
+			if !slices.Contains(commands, m[1]) {
+				commands = append(commands, m[1])
+			}
+		}
+	}
+	slices.Sort(commands)
+	return commands
+}
+
+// lockScene is what is done with all rights, and then commands that are tried with one right less. A number in front names
+// the connection.
+type lockScene struct{ before, step string }
+
+var lockScenes = []lockScene{
+	{"", "1 LOCK.ACQUIRE k"},
+	{"", "1 LOCK.ACQUIRE k LEASE 60000"},
+	{"", "1 LOCK.ACQUIRE k OWNER me ID a MAXHOLD 60000"},
+	{"1 LOCK.ACQUIRE k OWNER me", "1 LOCK.ACQUIRE k OWNER me"},
+	{"1 LOCK.ACQUIRE k OWNER me ID a", "2 LOCK.ACQUIRE k OWNER me ID a"},
+	{"1 LOCK.ACQUIRE k", "1 LOCK.RELEASE k"},
+	{"1 LOCK.ACQUIRE k OWNER me; 1 LOCK.ACQUIRE k OWNER me", "1 LOCK.RELEASE k"},
+	{"1 LOCK.ACQUIRE k OWNER me", "2 LOCK.RELEASE k OWNER me ID r"},
+	{"1 LOCK.ACQUIRE k LEASE 60000", "1 LOCK.EXTEND k 90000"},
+	{"1 LOCK.ACQUIRE k", "2 LOCK.BREAK k"},
+	{"", "1 LOCK.ACQUIRE k READ"},
+	{"1 LOCK.ACQUIRE k READ", "2 LOCK.ACQUIRE k READ"},
+	{"1 LOCK.ACQUIRE k READ; 2 LOCK.ACQUIRE k READ", "1 LOCK.RELEASE k"},
+	{"1 LOCK.ACQUIRE k READ OWNER me; 1 LOCK.ACQUIRE k READ OWNER me", "1 LOCK.RELEASE k"},
+	{"1 LOCK.ACQUIRE k READ", "1 LOCK.RELEASE k"},
+	{"", "1 LOCK.ACQUIRE k WRITE"},
+	{"1 LOCK.ACQUIRE k WRITE OWNER me", "1 LOCK.ACQUIRE k READ OWNER me"},
+	{"1 LOCK.ACQUIRE k WRITE OWNER me; 1 LOCK.ACQUIRE k READ OWNER me", "1 LOCK.RELEASE k WRITE"},
+	{"1 LOCK.ACQUIRE k WRITE", "1 LOCK.RELEASE k"},
+	{"1 LOCK.ACQUIRE k READ LEASE 60000", "1 LOCK.EXTEND k 90000"},
+	{"1 LOCK.ACQUIRE k READ", "2 LOCK.BREAK k"},
+	{"", "1 LOCK.ACQUIRE k FAIR"},
+	{"1 LOCK.ACQUIRE k", "2 LOCK.ACQUIRE k FAIR BLOCK 100"},
+	{"", "1 LOCK.MACQUIRE 2 k l"},
+	{"1 SEM.INIT k 2", "1 SEM.ACQUIRE k"},
+	{"1 SEM.INIT k 2", "1 SEM.ACQUIRE k COUNT 2"},
+	{"1 SEM.INIT k 2; 1 SEM.ACQUIRE k", "1 SEM.RELEASE k"},
+	{"", "1 SEM.INIT k 2"},
+	{"1 SEM.INIT k 2", "1 SEM.RESIZE k 5"},
+	{"1 SEM.GIVE k 2", "1 SEM.TAKE k"},
+	{"", "1 SEM.GIVE k 2"},
+	{"", "1 LATCH.SET k 2"},
+	{"1 LATCH.SET k 1", "1 LATCH.DOWN k"},
+}
+
+// TestAScriptWithoutARightLeavesNothing: Leash's own user lacks each of the commands that lock scripts run, in turn. Whatever is
+// answered with an error then has changed nothing.
+func TestAScriptWithoutARightLeavesNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	direct := redistest.Connect(t, s.Addr)
+	rights := func(change string) {
+		direct.Want("+OK\r\n", append([]string{"ACL", "SETUSER", "leash", "reset", "on", ">pw", "~*", "&*", "+@all"}, strings.Fields(change)...)...)
+	}
+	rights("")
+	l := startLeash(t, []string{s.Addr}, func(o *options) { o.up.User, o.up.Password = "leash", "pw" })
+	for _, command := range calledInScripts(t) {
+		for _, scene := range lockScenes {
+			direct.Do("FLUSHALL")
+			conns := map[string]*redistest.Client{"1": l.dial(t), "2": l.dial(t)}
+			run := func(command string) string {
+				words := strings.Fields(command)
+				return do(t, conns[words[0]], words[1:]...)
+			}
+			for before := range strings.SplitSeq(scene.before, "; ") {
+				if before == "" {
+					continue
+				}
+				if reply := run(before); reply[0] == '-' {
+					t.Fatalf("%s: %q", before, reply)
+				}
+			}
+			was := keyspace(direct)
+			rights("-" + strings.ToLower(command))
+			reply := run(scene.step)
+			is := keyspace(direct)
+			rights("")
+			if strings.Contains(reply, "The user executing the script") {
+				t.Errorf("without %s: %s was answered %q, which does not name the right", command, scene.step, reply)
+			}
+			if reply[0] == '-' && !slices.Equal(was, is) {
+				t.Errorf("without %s, after %q: %s was answered %.120q and left\n%s\nof\n%s", command, scene.before, scene.step, reply,
+					strings.Join(is, "\n"), strings.Join(was, "\n"))
+			}
+			for _, c := range conns {
+				c.Close()
+			}
+		}
+	}
+}
+
+// keyspace is every key, its value, and whether it has a time to live; but for the counters of tokens, which only rise, and for what
+// LOCK.BREAK tells the holder before it ends the lock, in a script of its own.
+func keyspace(direct *redistest.TestClient) (all []string) {
+	reply := strings.Split(direct.Do("KEYS", "*"), "\r\n")
+	for i := 2; i < len(reply); i += 2 {
+		key := reply[i]
+		if strings.HasPrefix(key, "redisson_lock_token:") || strings.HasSuffix(direct.Do("GET", key), "broken\r\n") {
+			continue
+		}
+		ttl := "expires"
+		if direct.Do("PTTL", key) == ":-1\r\n" {
+			ttl = "stays"
+		}
+		all = append(all, key+" "+ttl+" "+shown(direct, key))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func shown(direct *redistest.TestClient, key string) string {
+	switch kind := direct.Do("TYPE", key); kind {
+	case "+hash\r\n":
+		return direct.Do("HGETALL", key)
+	case "+zset\r\n":
+		return direct.Do("ZRANGE", key, "0", "-1", "WITHSCORES")
+	case "+list\r\n":
+		return direct.Do("LRANGE", key, "0", "-1")
+	case "+string\r\n":
+		return direct.Do("GET", key)
+	default:
+		return kind
+	}
+}
