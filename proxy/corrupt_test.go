@@ -60,6 +60,24 @@ func TestLeashLivesBesideCorruptReplies(t *testing.T) {
 	})
 }
 
+// TestLeashStartsBesideCorruptReplies: a Redis whose replies cannot be read is one that is not there yet.
+func TestLeashStartsBesideCorruptReplies(t *testing.T) {
+	t.Parallel()
+	panics := guard.Panics()
+	for _, share := range []float64{0.25, 0.5} {
+		p := proxyBefore(t, redistest.Start(t).Addr)
+		p.Corrupt(share, false)
+		stop := time.AfterFunc(8*time.Second, func() { p.Corrupt(0, false) }) // it may not have been lucky until then
+		l := startLeash(t, []string{p.Addr()}, func(o *options) { o.up.UpstreamTimeout, o.up.Wait = time.Second, -1 })
+		stop.Stop()
+		p.Corrupt(0, false)
+		servesAgain(t, l, "after the start")
+	}
+	if n := guard.Panics() - panics; n != 0 {
+		t.Errorf("%d panics were recovered, see the log", n)
+	}
+}
+
 func proxyBefore(t *testing.T, target string) *faultproxy.Proxy {
 	t.Helper()
 	p, err := faultproxy.New(target)

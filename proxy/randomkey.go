@@ -31,6 +31,9 @@ func (s *session) randomKey(c *command, cmd resp.Command) bool {
 	return s.fan(parts, to, 0, len(cmd.Raw), mergeRandomKey)
 }
 
+// maxNodeKeys keeps the sum of what nodes say from an overflow.
+const maxNodeKeys = 1 << 40
+
 // mergeRandomKey chooses among pairs of a key and its node's size; a node
 // without keys has nil.
 func mergeRandomKey(f *fanout) []byte {
@@ -41,7 +44,7 @@ func mergeRandomKey(f *fanout) []byte {
 			continue
 		}
 		size, _ := integer(f.parts[i+1].reply)
-		size = max(size, 1)
+		size = min(max(size, 1), maxNodeKeys)
 		total += size
 		if rand.Int64N(total) < size {
 			chosen = key

@@ -25,7 +25,7 @@ func (u *Upstream) Connect(ctx context.Context) error {
 	defer w.stop()
 	w.start()
 	for gap := minConnectGap; ; gap = min(2*gap, maxConnectGap) {
-		err := u.tryConnect(ctx)
+		err := guard.Call(u.log, "connecting to redis", func() error { return u.tryConnect(ctx) })
 		switch {
 		case err == nil:
 			w.over(time.Since(began))
