@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"syscall"
 	"time"
 
@@ -131,8 +132,9 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	defer cancel(nil)
 	stopRedis := background(up.Run, cancel)
 	stopLocks := background(locks.Run, cancel)
+	stopFleet := announce(ctx, exchange, cancel)
 	err = server.Serve(ctx, listeners)
-	err = errors.Join(err, stopLocks(), stopRedis())
+	err = errors.Join(err, stopFleet(), stopLocks(), stopRedis())
 	log.Info("leash has stopped")
 	return err
 }
@@ -148,6 +150,24 @@ func closeAll(listeners []net.Listener) {
 	for _, ln := range listeners {
 		ln.Close()
 	}
+}
+
+// announceFor is how long clients wait at the start until the other Leashes know of this one.
+const announceFor = time.Second
+
+// announce lets other Leashes before the same Redis know of this one, so that they ask it for its
+// subscribers. It returns once they know.
+func announce(ctx context.Context, exchange *pubsub.Exchange, fail context.CancelCauseFunc) (stop func() error) {
+	known := make(chan struct{})
+	stop = background(func(ctx context.Context) error {
+		return exchange.Run(ctx, sync.OnceFunc(func() { close(known) }))
+	}, fail)
+	select {
+	case <-known:
+	case <-ctx.Done():
+	case <-time.After(announceFor):
+	}
+	return stop
 }
 
 // addresses are where the listeners listen, port 0 replaced by the one found.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"maps"
 	"slices"
 
@@ -11,8 +12,8 @@ import (
 )
 
 // pubsubTreatments are the commands that tell who listens. A node of a cluster
-// counts its own subscribers only, so all are asked; Leash's own subscriptions
-// are replaced by its clients.
+// counts its own subscribers only, so all are asked; the subscriptions of all
+// Leashes are replaced by their clients.
 func pubsubTreatments() treatments {
 	return treatments{
 		"PUBSUB|CHANNELS": {activeChannels(pubsub.Channel), everyNode, ""}, "PUBSUB|SHARDCHANNELS": {activeChannels(pubsub.Shard), everyNode, ""},
@@ -31,7 +32,7 @@ func activeChannels(kind pubsub.Kind) handler {
 		if !s.adoptTopology() || !s.admitCall(len(cmd.Raw)) {
 			return false
 		}
-		v := newSurvey(s.server.exchange, kind, cmd)
+		v := newSurvey(s.ctx, s.server.exchange, kind, cmd)
 		for _, n := range s.topology.Masters() {
 			if !s.awaitRoom(n) {
 				return false
@@ -46,26 +47,34 @@ func activeChannels(kind pubsub.Kind) handler {
 }
 
 // survey is one search for the channels that somebody listens to. To a channel
-// that Leash listens to for itself, and none of its clients, somebody does only
-// if Redis counts more subscribers than Leash; so these are asked for by name.
+// that Leashes listen to for themselves, and none of their clients, somebody does only
+// if Redis counts more subscribers than Leashes; so these are asked for by name.
 type survey struct {
 	exchange *pubsub.Exchange
 	kind     pubsub.Kind
 	pattern  string
 	active   map[string]bool // listened to by clients
+	others   pubsub.Others   // what other Leashes say
 	parts    []*part
 	to       []*upstream.Node
-	own      map[*upstream.Node]map[string]bool // listened to by Leash for itself
+	own      map[*upstream.Node]map[string]bool // listened to by Leashes for themselves
 	counted  map[*part][]string                 // the names whose counts a part asks for
+	foreign  map[string]int                     // how many more subscribers than Leashes these names have
 }
 
-func newSurvey(x *pubsub.Exchange, kind pubsub.Kind, cmd resp.Command) *survey {
+func newSurvey(ctx context.Context, x *pubsub.Exchange, kind pubsub.Kind, cmd resp.Command) *survey {
 	v := &survey{
 		exchange: x, kind: kind, pattern: "*", active: x.Active(kind),
-		own: make(map[*upstream.Node]map[string]bool), counted: make(map[*part][]string),
+		own: make(map[*upstream.Node]map[string]bool), counted: make(map[*part][]string), foreign: make(map[string]int),
 	}
 	if len(cmd.Args) == 3 {
 		v.pattern = string(cmd.Args[2])
+	}
+	v.others = x.Others(ctx, kind, nil, v.pattern)
+	for name := range v.others {
+		if v.others.Clients(name) > 0 {
+			v.active[name] = true
+		}
 	}
 	return v
 }
@@ -73,6 +82,9 @@ func newSurvey(x *pubsub.Exchange, kind pubsub.Kind, cmd resp.Command) *survey {
 // add makes the parts for a node.
 func (v *survey) add(n *upstream.Node, cmd resp.Command) {
 	own := v.exchange.Held(n, v.kind)
+	for name := range v.others {
+		own[name] = true
+	}
 	maps.DeleteFunc(own, func(name string, _ bool) bool { return v.active[name] })
 	v.own[n] = own
 	v.ask(n, bytes.Clone(cmd.Raw))
@@ -102,6 +114,11 @@ func (v *survey) merge(f *fanout) []byte {
 			return nil
 		}
 	}
+	for name, n := range v.foreign {
+		if n > v.others.Held(name) && pubsub.Match(v.pattern, name) {
+			found[name] = true
+		}
+	}
 	b := resp.AppendArray(nil, len(found))
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		b = resp.AppendBulk(b, name)
@@ -114,9 +131,7 @@ func (v *survey) collect(found map[string]bool, p *part) bool {
 	if names, is := v.counted[p]; is {
 		counts, ok := countsReply(p.reply, len(names))
 		for i, n := range counts {
-			if int(n) > v.exchange.Subscribers(p.node, v.kind, names[i]) && pubsub.Match(v.pattern, names[i]) {
-				found[names[i]] = true
-			}
+			v.foreign[names[i]] += int(n) - v.exchange.Subscribers(p.node, v.kind, names[i])
 		}
 		return ok
 	}
@@ -173,11 +188,12 @@ func subscriberCounts(kind pubsub.Kind) handler {
 		for i, arg := range cmd.Args[2:] {
 			names[i] = string(arg)
 		}
-		return s.everywhere(cmd, func(f *fanout) []byte { return s.server.mergeCounts(f, kind, names) })
+		others := s.server.exchange.Others(s.ctx, kind, names, "")
+		return s.everywhere(cmd, func(f *fanout) []byte { return s.server.mergeCounts(f, kind, names, others) })
 	}
 }
 
-func (s *Server) mergeCounts(f *fanout, kind pubsub.Kind, names []string) []byte {
+func (s *Server) mergeCounts(f *fanout, kind pubsub.Kind, names []string, others pubsub.Others) []byte {
 	counts := make([]int64, len(names))
 	for _, p := range f.parts {
 		told, ok := countsReply(p.reply, len(names))
@@ -185,27 +201,34 @@ func (s *Server) mergeCounts(f *fanout, kind pubsub.Kind, names []string) []byte
 			return nil
 		}
 		for i, name := range names {
-			counts[i] += max(told[i]-int64(s.exchange.Subscribers(p.node, kind, name)), 0)
+			counts[i] += told[i] - int64(s.exchange.Subscribers(p.node, kind, name))
 		}
 	}
 	b := resp.AppendArray(nil, 2*len(names))
 	for i, name := range names {
 		b = resp.AppendBulk(b, name)
-		b = resp.AppendInt(b, counts[i]+int64(s.exchange.Clients(kind, name)))
+		past := max(counts[i]-int64(others.Held(name)), 0) // not by way of a Leash
+		b = resp.AppendInt(b, past+int64(s.exchange.Clients(kind, name)+others.Clients(name)))
 	}
 	return b
 }
 
 // patternCount answers PUBSUB NUMPAT, the number of different patterns. A node
 // does not tell which they are: one that is known at two nodes is counted once
-// only if it is one of Leash.
+// only if it is one of a Leash.
 func (s *session) patternCount(c *command, cmd resp.Command) bool {
 	if !c.arityOK(cmd.Args) {
 		return s.wrongArity(c)
 	}
 	x := s.server.exchange
+	told := x.Others(s.ctx, pubsub.Pattern, nil, "*")
 	return s.everywhere(cmd, func(f *fanout) []byte {
-		ours := make(map[string]bool)
+		ours := x.Active(pubsub.Pattern)
+		for pattern := range told {
+			if told.Clients(pattern) > 0 {
+				ours[pattern] = true
+			}
+		}
 		var others int64
 		for _, p := range f.parts {
 			n, ok := integer(p.reply)
@@ -213,6 +236,7 @@ func (s *session) patternCount(c *command, cmd resp.Command) bool {
 				return nil
 			}
 			held := x.Held(p.node, pubsub.Pattern)
+			maps.Copy(held, told.HeldAt(x, p.node))
 			maps.Copy(ours, held)
 			others += max(n-int64(len(held)), 0)
 		}

@@ -12,4 +12,4 @@ var quiet = []string{
 
 // idle is what it says some seconds later, for it listens to a lock's channel a little longer than anybody waits. The
 // subscription that remains is its own.
-var idle = append([]string{"upstream_subscriptions:1"}, quiet...)
+var idle = append([]string{"upstream_subscriptions:2"}, quiet...)

@@ -28,8 +28,9 @@ import (
 
 // Exchange is all that Leash is subscribed to. Safe for concurrent use.
 type Exchange struct {
-	up  *upstream.Upstream
-	log *slog.Logger
+	up    *upstream.Upstream
+	log   *slog.Logger
+	fleet *fleet
 
 	// mu guards the field below and all hubs, lines and entries. Never held
 	// across I/O. It is taken before a session's mutex.
@@ -39,7 +40,7 @@ type Exchange struct {
 
 // New makes an Exchange without subscriptions; it starts nothing.
 func New(up *upstream.Upstream, log *slog.Logger) *Exchange {
-	return &Exchange{up: up, log: log, hubs: make(map[string]*hub)}
+	return &Exchange{up: up, log: log, fleet: newFleet(), hubs: make(map[string]*hub)}
 }
 
 // Stats are gauges.

@@ -1,0 +1,136 @@
+package pubsub
+
+import (
+	"context"
+
+	"leash/proxy/upstream"
+)
+
+// Others is what the other Leashes before the same Redis have said of names.
+type Others map[string]*Other
+
+// Other is the sum of what they have said of one name.
+type Other struct {
+	Clients int            // of theirs that are subscribed
+	held    map[string]int // their subscriptions at masters, by nodeName
+}
+
+// Clients tells how many clients of the other Leashes are subscribed to a name.
+func (o Others) Clients(name string) int {
+	if other := o[name]; other != nil {
+		return other.Clients
+	}
+	return 0
+}
+
+// Held tells how many subscriptions the other Leashes have to a name, at all masters.
+func (o Others) Held(name string) (n int) {
+	if other := o[name]; other != nil {
+		for _, held := range other.held {
+			n += held
+		}
+	}
+	return n
+}
+
+// HeldAt returns what other Leashes are subscribed to at a node.
+func (o Others) HeldAt(x *Exchange, n *upstream.Node) map[string]bool {
+	names := make(map[string]bool)
+	for name, other := range o {
+		if other.held[x.nodeName(n)] > 0 {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+// Others asks the other Leashes for names, or for all names that match a pattern where names is
+// nil. It blocks until all have answered, for at most 100 ms; one that has not answered is left
+// out, and logged once a minute.
+func (x *Exchange) Others(ctx context.Context, kind Kind, names []string, pattern string) Others {
+	others := make(Others)
+	q, number := x.fleet.ask()
+	if q == nil {
+		return others
+	}
+	m := fleetMessage{What: fleetAsk, Number: number, Kind: kind, Pattern: []byte(pattern)}
+	for _, name := range names {
+		m.Names = append(m.Names, []byte(name))
+	}
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	if x.say(ctx, m) {
+		select {
+		case <-q.done:
+		case <-ctx.Done():
+		}
+	}
+	for _, e := range x.fleet.end(q, number, x.log) {
+		other := others[string(e.Name)]
+		if other == nil {
+			other = &Other{held: make(map[string]int)}
+			others[string(e.Name)] = other
+		}
+		other.Clients += max(e.Clients, 0)
+		for node, n := range e.Held {
+			other.held[node] += max(n, 0)
+		}
+	}
+	return others
+}
+
+// nodeName is what Leashes call a node among themselves. The one Redis that is no cluster may have
+// many addresses.
+func (x *Exchange) nodeName(n *upstream.Node) string {
+	if !x.up.Topology().Cluster() {
+		return ""
+	}
+	return n.Addr
+}
+
+// report answers a question of another Leash. Names that only Leash itself is subscribed to have no
+// clients.
+func (x *Exchange) report(m fleetMessage) (entries []told) {
+	names := make(map[string]bool)
+	for _, name := range m.Names {
+		names[string(name)] = true
+	}
+	masters := x.up.Topology().Masters()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	found := make(map[string]*told)
+	entry := func(name string) *told {
+		if len(m.Names) > 0 && !names[name] || len(m.Names) == 0 && !Match(string(m.Pattern), name) {
+			return nil
+		}
+		if found[name] == nil {
+			found[name] = &told{Name: []byte(name), Held: make(map[string]int)}
+		}
+		return found[name]
+	}
+	for _, h := range x.hubs {
+		for name, e := range h.entries[m.Kind] {
+			if t := entry(name); t != nil {
+				t.Clients += e.clients
+			}
+		}
+		for _, n := range masters {
+			l := h.lines[n]
+			if l == nil {
+				continue
+			}
+			for name, st := range l.state[m.Kind] {
+				if !st.held() {
+					continue
+				}
+				if t := entry(name); t != nil {
+					t.Held[x.nodeName(n)]++
+				}
+			}
+		}
+	}
+	for _, t := range found {
+		entries = append(entries, *t)
+	}
+	return entries
+}
