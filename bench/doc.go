@@ -6,6 +6,7 @@
 //	go run ./bench locks                                             the locks, about five minutes
 //	go run ./bench watchdog                                          a million locks kept, some ten minutes
 //	go run ./bench detection                                         holders that are gone, about five minutes
+//	go run ./bench stalls                                            reads beside a paused write and a slow script, half a minute
 //
 // It starts a Redis and a cluster of three masters, builds and starts Leash before each, starts nutcracker
 // (twemproxy) before the Redis where it is installed, and puts the same load on each in turn, several rounds

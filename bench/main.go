@@ -38,6 +38,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 			return runLocks(ctx, args[1:], out)
 		case "watchdog":
 			return runWatchdog(ctx, args[1:], out)
+		case "stalls":
+			return runStalls(ctx, args[1:], out)
 		case "detection":
 			return runDetection(ctx, args[1:], out)
 		case inRoom:

@@ -58,7 +58,7 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	fs.Usage = func() {
 		fmt.Fprint(out, "Bench compares Leash with direct access to Redis and with other proxies.\n\n"+
 			"Usage: go run ./bench [flags]\n"+
-			"       go run ./bench locks|watchdog|detection [flags]   what locks cost, what keeping them costs, how soon the dead lose them\n\n", fs.FlagUsages())
+			"       go run ./bench locks|watchdog|detection|stalls [flags]   what locks cost, what keeping them costs, how soon the dead lose them, reads beside a stalled write\n\n", fs.FlagUsages())
 	}
 	if err := fs.Parse(args); err != nil {
 		return options{}, err

@@ -34,7 +34,8 @@ var networkFaults = []fault{
 // What happens to Redis.
 var redisFaults = []fault{
 	{"redis: stopped", true, false, (*lane).pauseRedis},
-	{"redis: client pause", true, false, (*lane).pauseClients},
+	{"redis: client pause", true, false, func(l *lane) error { return l.pauseClients("ALL") }},
+	{"redis: writes paused", true, false, func(l *lane) error { return l.pauseClients("WRITE") }},
 	{"redis: debug sleep", true, false, (*lane).sleepRedis},
 	{"redis: script flush", true, false, (*lane).flushScripts},
 	{"redis: slot moved", true, false, (*lane).moveSlot},
@@ -107,9 +108,10 @@ func (l *lane) pauseRedis() error {
 	return node.Resume()
 }
 
-func (l *lane) pauseClients() error {
+// pauseClients lets Redis hold commands back, all of them or those that write. A planned failover does the latter.
+func (l *lane) pauseClients(mode string) error {
 	d := l.between(200*time.Millisecond, longest)
-	args := []any{"CLIENT", "PAUSE", d.Milliseconds(), pick(l.rnd, []string{"ALL", "WRITE"})}
+	args := []any{"CLIENT", "PAUSE", d.Milliseconds(), mode}
 	err := l.master().Client().Do(context.Background(), args...).Err()
 	time.Sleep(d)
 	return err
