@@ -14,6 +14,9 @@ import (
 // refusalFor is for how long Redis's word on a user and a command is believed.
 const refusalFor = time.Second
 
+// ownPatience is how long a command waits for that word on Leash's own user.
+const ownPatience = 100 * time.Millisecond
+
 // maxRefusals bounds how many answers are kept.
 const maxRefusals = 4096
 
@@ -44,6 +47,13 @@ func (r *refusals) get(k refusalKey) (text string, ok bool) {
 	return known.text, ok
 }
 
+// last is what was known last, however old.
+func (r *refusals) last(k refusalKey) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.known[k].text
+}
+
 func (r *refusals) set(k refusalKey, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,22 +66,25 @@ func (r *refusals) set(k refusalKey, text string) {
 // Refusal is what Redis says to a lane's user who may not run a command, without
 // '-' and line end; empty when the user may. It is for commands that never reach
 // Redis as the user's own. name is the command's full name, args all of its
-// arguments. As with Permit, Leash's own user may, and so does everybody where
-// Redis cannot be asked. It blocks for a round trip, but remembers the answer
-// for a second, unless it depends on the arguments, as for channels.
+// arguments. Where Redis cannot be asked everybody may. It blocks for a round
+// trip, but remembers the answer for a second, unless it depends on the
+// arguments, as for channels. For Leash's own user, which serves clients that
+// have said nothing, it blocks for ownPatience at most, and what was known
+// before counts: a PING is answered whatever Redis does.
 func (u *Upstream) Refusal(ctx context.Context, lane Lane, name string, args [][]byte) (string, error) {
 	user := lane.User
 	if user == "" {
 		user = "default"
 	}
-	if user == u.serviceUser() {
-		return "", nil
+	patience, own := askTimeout, user == u.serviceUser()
+	if own {
+		patience = ownPatience
 	}
 	key, byArguments := refusalKey{user, name}, strings.HasSuffix(name, "subscribe")
 	if text, ok := u.refusals.get(key); ok && !byArguments {
 		return text, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	question := []any{"ACL", "DRYRUN", user}
 	for _, a := range args {
@@ -82,6 +95,8 @@ func (u *Upstream) Refusal(ctx context.Context, lane Lane, name string, args [][
 	switch {
 	case errors.As(err, &reply): // an older Redis, or one that does not let Leash ask
 		answer = "OK"
+	case err != nil && own:
+		return u.refusals.last(key), nil
 	case err != nil:
 		return "", err
 	}
