@@ -48,7 +48,7 @@ var strange = []string{
 	"+" + Corrupted + "\r\n", "-ERR " + Corrupted + "\r\n", "$9\r\n" + Corrupted + "\r\n", "*1\r\n$9\r\n" + Corrupted + "\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n",
 	":" + oddNumber + "\r\n", ":-" + oddNumber + "\r\n", ":9223372036854775807\r\n", ":-9223372036854775808\r\n", "*1\r\n:" + oddNumber + "\r\n", "*2\r\n:" + oddNumber + "\r\n*0\r\n",
 	"-\r\n", "+\r\n", "$0\r\n\r\n", "-MOVED 99999 127.0.0.1:1\r\n", "-MOVED -5 127.0.0.1:1\r\n", "-MOVED 5\r\n", "-MOVED\r\n", "-MOVED 5 x\r\n", "-ASK 5 127.0.0.1:99999\r\n",
-	strings.Repeat("*1\r\n", 50_000) + ":1\r\n",
+	strings.Repeat("*1\r\n", 50_000) + ":" + oddNumber + "\r\n",
 }
 
 // spoilLocked delivers something else in the place of a whole frame.
