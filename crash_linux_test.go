@@ -65,6 +65,12 @@ func TestACrashIsNotTakenForBadSettings(t *testing.T) {
 
 	cmd, socket, log := start("crash")
 	conn := dial(socket)
+	if _, err := io.WriteString(conn, "PING\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(conn, make([]byte, len("+PONG\r\n"))); err != nil { // it has started
+		t.Fatal(err)
+	}
 	if err := unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_AS, &unix.Rlimit{Cur: 1, Max: 1}, nil); err != nil {
 		t.Skipf("no process's limits can be set here: %v", err)
 	}
