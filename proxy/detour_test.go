@@ -163,3 +163,33 @@ func busyReply(t *testing.T, addr string) string {
 	}
 	return got
 }
+
+// TestBusyScriptBehindAPassword: whether a script takes long is known although
+// Redis tells nobody who has not authenticated.
+func TestBusyScriptBehindAPassword(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--busy-reply-threshold", "100")
+	killer := dialAddr(t, server.Addr)
+	want(t, killer, "+OK\r\n", "CONFIG", "SET", "requirepass", "pw")
+	l := startLeash(t, []string{server.Addr}, func(o *options) { o.up.Password = "pw" })
+	script, c := l.dial(t), l.dial(t)
+	for _, one := range []*redistest.Client{script, c} {
+		want(t, one, "+OK\r\n", "AUTH", "pw")
+	}
+	if err := script.Send(redistest.Command("EVAL", "while true do end", "0")); err != nil {
+		t.Fatal(err)
+	}
+	busy := func() bool { return strings.HasPrefix(do(t, c, "PING"), "-BUSY ") }
+	eventually(t, "PING says so", busy)
+	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); { // the node's own PING comes each second
+		if !busy() {
+			t.Fatal("PING is answered while the script runs")
+		}
+		time.Sleep(10 * time.Millisecond) // between looks, not for an event
+	}
+	want(t, killer, "+OK\r\n", "SCRIPT", "KILL")
+	if _, err := script.Read(); err != nil { // only then it has ended
+		t.Fatal(err)
+	}
+	want(t, c, "+PONG\r\n", "PING")
+}

@@ -9,8 +9,12 @@ func (n *Node) Busy() bool { return n.busy.Load() }
 // AnyBusy reports whether a node is Busy. It takes no lock.
 func (u *Upstream) AnyBusy() bool { return u.busy.Load() > 0 }
 
-// heard takes note of what the node has said to a PING.
+// heard takes note of what the node has said to a PING; nil says that it cannot
+// be asked. A refusal for missing rights comes before BUSY and says nothing.
 func (n *Node) heard(reply []byte) {
+	if hasCode(reply, "NOAUTH") || hasCode(reply, "NOPERM") {
+		return
+	}
 	busy := hasCode(reply, "BUSY")
 	if n.busy.Swap(busy) == busy {
 		return
