@@ -229,6 +229,9 @@ func (s *session) dispatch(cmd resp.Command) bool {
 		}
 		return s.unknown(cmd)
 	}
+	if t := s.tracking.Load(); t != nil && c.overtakes() && !t.sync() {
+		return false
+	}
 	return c.run(s, c, cmd)
 }
 

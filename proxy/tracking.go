@@ -269,6 +269,37 @@ func (t *tracking) lostLocked(n *upstream.Node, one *tracked) upstream.Flusher {
 	return t.session.deliverBehindLocked(one.last, []byte(invalidateAll))
 }
 
+// overtakes reports whether the reply to a command could come before
+// invalidations that Redis has sent already, for it comes from elsewhere.
+func (c *command) overtakes() bool {
+	return c.class == answered || c.class == anyNode || c.class == everyNode
+}
+
+// sync waits until every connection has brought what Redis has sent on it so
+// far: a client takes the reply to PING as a sign that it knows of all that was
+// written before. It is false when the session ends.
+func (t *tracking) sync() bool {
+	s := t.session
+	if !s.barrier() {
+		return false
+	}
+	s.mu.Lock()
+	var links []*upstream.Link
+	for _, one := range t.links {
+		links = append(links, one.link)
+	}
+	s.mu.Unlock()
+	var waits []*gathering
+	for _, l := range links {
+		g, _ := s.submit(l, [][]byte{ping})
+		waits = append(waits, g)
+	}
+	for i, g := range waits {
+		g.await(links[i])
+	}
+	return s.ctx.Err() == nil
+}
+
 // replied remembers that the call's reply, or part of it, has come from a node.
 func (t *tracking) replied(n *upstream.Node, c *call) {
 	t.session.mu.Lock()

@@ -135,6 +135,37 @@ func TestInvalidationDoesNotOvertakeItsReply(t *testing.T) {
 	want(t, c, "$3\r\nnew\r\n", "GET", fast)
 }
 
+// TestPingComesBehindInvalidations: Redis is far away, and a client that caches takes PONG as a sign that it has heard of all
+// that was written before its PING. So it does with the reply to any other command that Leash answers.
+func TestPingComesBehindInvalidations(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{FaultProxy: true})
+	l := startLeash(t, cluster.Addrs())
+	for _, barrier := range [][]string{{"PING"}, {"ECHO", "x"}, {"CLIENT", "GETNAME"}, {"DBSIZE"}, {"TIME"}, {"CONFIG", "GET", "maxclients"}} {
+		writer, c := l.dial(t), l.dial(t)
+		do(t, c, "HELLO", "3")
+		want(t, c, "+OK\r\n", "CLIENT", "TRACKING", "ON")
+		for _, slot := range []int{1, 16000} {
+			key := redistest.KeyIn(slot, barrier[0])
+			node := cluster.MasterOf(slot)
+			want(t, c, "_\r\n", "GET", key)
+			node.Proxy.Delay(50 * time.Millisecond)
+			direct := redistest.Connect(t, node.Server.Addr)
+			direct.Want("+OK\r\n", "SET", key, "new")
+			if err := c.Send(redistest.Command(barrier...)); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := c.Read(); err != nil || got != invalidation(key) {
+				t.Errorf("%q: first came %q, %v", barrier, got, err)
+			} else if _, err := c.Read(); err != nil {
+				t.Error(err)
+			}
+			node.Proxy.Delay(0)
+		}
+		writer.Close()
+	}
+}
+
 // TestNothingStaleInTheCache: a client that caches by the rules, pipelined
 // reads over all nodes beside a writer, ends with nothing but what Redis has.
 func TestNothingStaleInTheCache(t *testing.T) {
