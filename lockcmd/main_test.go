@@ -129,6 +129,9 @@ func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(
 		cfg.Wire, cfg.Wires, cfg.NodeAddr = up.Script, up.Scripts, up.NodeAddr
 	}
 	cfg.Owners = up.Owners
+	if cfg.Suspect == nil {
+		cfg.Suspect = up.Refresh
+	}
 	s, err := New(cfg, rdb, pubsub.New(up, log), log)
 	if err != nil {
 		t.Fatal(err)

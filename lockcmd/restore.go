@@ -145,7 +145,8 @@ func (s *Service) restored(m incumbent, h *hold, reply any, i int) renewal.Outco
 		s.stats.restored.Add(code & 1)
 		s.graces.knows(m.replid, h)
 		return renewal.Renewed
-	case undecided:
+	case undecided: // the slot is served by another master than the one that was looked at
+		s.suspect(refused)
 		return renewal.Unknown
 	case buried:
 		s.graces.knows(m.replid, h)

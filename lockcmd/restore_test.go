@@ -330,6 +330,7 @@ func TestR2RestoreIsNotGuessed(t *testing.T) {
 		a, key := connect(t, s), newKey()
 		lease := "{" + key + "}lease"
 		a.token(key)
+		h := s.find(lockID{0, key}, func(*hold) bool { return true })
 		a.token(lease, "LEASE", "600000")
 		defer s.graces.begin(t, key)()
 		forget(t, rdb, key)
@@ -337,7 +338,7 @@ func TestR2RestoreIsNotGuessed(t *testing.T) {
 		turn <- struct{}{} // no master answers a look
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 		<-turn
-		eventually(t, soon, "it is put back and released", func() bool { return s.Stats().Releases == 1 })
+		eventually(t, soon, "it is put back and released", func() bool { return h.is(over) })
 		if exists(t, rdb, key) || len(a.losses) > 0 {
 			t.Error("it was not released as it should")
 		}

@@ -1,0 +1,42 @@
+package lockcmd
+
+import (
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// TestR2ReleaseAfterUnheardMove: a release that waits for a restore finds by itself that the slot has
+// moved to another master. It does not wait for the periodic refresh of the topology (30 s).
+func TestR2ReleaseAfterUnheardMove(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+	cfg := graceConfig()
+	cfg.WatchdogTimeout, cfg.UpstreamTimeout = 10*time.Minute, time.Second
+	s := leash(t, dialCluster(t, cluster.Addrs()...), cfg, graceful)
+	a, key := connect(t, s), newKey()
+	a.token(key)
+	h := s.find(lockID{0, key}, func(*hold) bool { return true })
+	end := s.graces.begin(t, key)
+	defer end()
+	forget(t, s.rdb, key)
+	from := cluster.MasterOf(slotOf(key))
+	for _, to := range cluster.Masters() {
+		if to != from {
+			m, err := cluster.BeginMove(slotOf(key), to)
+			if err == nil {
+				_, err = m.MoveKeys(-1)
+			}
+			if err == nil {
+				err = m.Finish()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	a.do("LOCK.RELEASE", key)
+	eventually(t, 15*time.Second, "the release has ended", func() bool { return h.is(over) })
+}
