@@ -20,11 +20,6 @@ func TestLockTimeoutSaysWhatRedisSays(t *testing.T) {
 		{"READONLY", func(_ *testing.T, direct *redistest.TestClient, _ string) {
 			direct.Want("+OK\r\n", "REPLICAOF", "127.0.0.1", "1")
 		}, func(direct *redistest.TestClient) { direct.Want("+OK\r\n", "REPLICAOF", "NO", "ONE") }},
-		{"BUSY", func(t *testing.T, direct *redistest.TestClient, addr string) {
-			direct.Want("+OK\r\n", "CONFIG", "SET", "busy-reply-threshold", "50")
-			redistest.Connect(t, addr).Send(redistest.Command("EVAL", "while true do end", "0"))
-			eventually(t, "Redis is busy", func() bool { return strings.HasPrefix(direct.Do("PING"), "-BUSY ") })
-		}, func(direct *redistest.TestClient) { direct.Want("+OK\r\n", "SCRIPT", "KILL") }},
 	} {
 		t.Run(row.code, func(t *testing.T) {
 			t.Parallel()

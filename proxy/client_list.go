@@ -82,6 +82,7 @@ type description struct {
 	age, idle            time.Duration
 	unix, blocked        bool
 	tracking, monitoring bool
+	redirect             int // the client that invalidations go to; 0: itself
 	noEvict              bool
 	db, protocol         int
 	sub, psub, ssub      int
@@ -98,8 +99,14 @@ func (s *session) describe() *description {
 		id: s.id, addr: endpoint(s.conn.RemoteAddr(), s.conn.LocalAddr()), laddr: endpoint(s.conn.LocalAddr(), nil), fd: s.conn.descriptor(),
 		idle:  time.Duration(s.server.clock.Load()-s.lastSeen.Load()) * time.Second,
 		multi: int(s.queued.Load()) - 1, user: "default", command: "NULL", protocol: 2,
-		blocked:  s.blocked.Load() != nil || s.watcher.Load() != nil,
-		tracking: s.tracking.Load() != nil, monitoring: s.monitoring.Load(),
+		blocked:    s.blocked.Load() != nil || s.watcher.Load() != nil,
+		monitoring: s.monitoring.Load(),
+	}
+	if t := s.tracking.Load(); t != nil {
+		d.tracking = true
+		if t.redirect != nil {
+			d.redirect = int(t.redirect.to.id)
+		}
 	}
 	d.unix = s.conn.LocalAddr().Network() == "unix"
 	if c := s.lastCommand.Load(); c != nil {
@@ -188,7 +195,7 @@ func (d *description) flags() string {
 func (d *description) writeTo(b *bytes.Buffer) {
 	redir := -1
 	if d.tracking {
-		redir = 0 // to itself
+		redir = d.redirect // 0: to itself
 	}
 	fmt.Fprintf(b, "id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d "+
 		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=%d resp=%d "+

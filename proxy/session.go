@@ -53,11 +53,12 @@ type session struct {
 	ctx  context.Context // done when the session is ended from outside or is over
 	stop context.CancelFunc
 
-	watcher    atomic.Pointer[watcher]  // of the lock command under way
-	blocked    atomic.Pointer[blocked]  // the command that blocks in Redis
-	tracking   atomic.Pointer[tracking] // client-side caching; nil: off
-	monitoring atomic.Bool              // MONITOR is under way
-	guarded    atomic.Bool              // the connection has holds or waiters
+	watcher      atomic.Pointer[watcher]  // of the lock command under way
+	blocked      atomic.Pointer[blocked]  // the command that blocks in Redis
+	tracking     atomic.Pointer[tracking] // client-side caching; nil: off
+	redirectedTo atomic.Bool              // another session's invalidations come here, or did
+	monitoring   atomic.Bool              // MONITOR is under way
+	guarded      atomic.Bool              // the connection has holds or waiters
 
 	listener atomic.Pointer[pubsub.Listener] // nil until the first subscription
 
@@ -212,6 +213,15 @@ func (s *session) dispatch(cmd resp.Command) bool {
 	}
 	if s.server.pauses.current.Load() != nil && !s.awaitUnpaused(c, cmd) {
 		return false
+	}
+	if s.redirectedTo.Load() && c != nil && c.overtakes() && !s.syncRedirected() {
+		return false
+	}
+	if t := s.tracking.Load(); t != nil && t.redirect != nil && t.redirect.stale.Load() && s.tx == nil {
+		if !s.barrier() {
+			return false
+		}
+		t.reconnect()
 	}
 	if s.modes != 0 {
 		if handled, ok := s.inMode(c, cmd); handled {

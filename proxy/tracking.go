@@ -13,7 +13,6 @@ const (
 	msgNoTracking = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
 	msgNoOptIn    = "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode."
 	msgNoOptOut   = "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."
-	msgRedirect   = "ERR REDIRECT is not supported by leash, use RESP3: there invalidations come on the connection itself"
 )
 
 // invalidateAll tells a client that it knows nothing any more.
@@ -22,7 +21,7 @@ const invalidateAll = ">2\r\n$10\r\ninvalidate\r\n_\r\n"
 // trackingTreatments are the commands of client-side caching.
 func trackingTreatments() treatments {
 	return treatments{
-		"CLIENT|TRACKING":     {(*session).clientTracking, pinnedConn, "on connections of the session's own; without REDIRECT"},
+		"CLIENT|TRACKING":     {(*session).clientTracking, pinnedConn, "on connections of the session's own; REDIRECT to a client of the same Leash"},
 		"CLIENT|CACHING":      {(*session).clientCaching, answered, "sent along with the next command"},
 		"CLIENT|GETREDIR":     {(*session).clientGetRedir, answered, ""},
 		"CLIENT|TRACKINGINFO": {(*session).clientTrackingInfo, answered, ""},
@@ -44,6 +43,9 @@ type tracking struct {
 	optIn    bool
 	optOut   bool
 
+	redirect *redirection // nil: the client itself is told
+	options  [][][]byte   // the commands without REDIRECT, when there is one
+
 	links   map[*upstream.Node]*tracked // guarded by session.mu
 	stopped bool                        // guarded by session.mu
 
@@ -53,58 +55,111 @@ type tracking struct {
 // tracked is the connection to one node.
 type tracked struct {
 	link *upstream.Link
-	last *call // whose reply came from it last and is not with the client yet; guarded by session.mu
+	ear  *upstream.Link // of one that is redirected: on it Redis tells; nil otherwise
+	last *call          // whose reply came from it last and is not with the client yet; guarded by session.mu
+}
+
+func (one *tracked) unpin() {
+	one.link.Unpin(false)
+	if one.ear != nil {
+		one.ear.Unpin(false)
+	}
 }
 
 // clientTracking runs CLIENT TRACKING ON|OFF. Redis checks the options, on the
 // connection that then is one of the session's.
 func (s *session) clientTracking(c *command, cmd resp.Command) bool {
-	switch {
-	case !s.ready(c, cmd):
+	if !s.ready(c, cmd) {
 		return true
-	case redirects(cmd.Args):
-		return s.fail(msgRedirect)
+	}
+	args, redirect, refusal := s.redirectOf(cmd.Args)
+	switch {
+	case refusal != "":
+		return s.fail(refusal)
 	case !s.adoptTopology() || !s.barrier():
 		return false
 	case s.keyless < 0:
 		return s.fail(msgSlotUnserved)
 	}
 	t := s.tracking.Load()
+	if redirect != nil || t != nil && t.redirect != nil && isWord(args[2], "ON") {
+		return s.trackAnew(t, args, redirect)
+	}
 	if t == nil {
 		t = &tracking{session: s, links: make(map[*upstream.Node]*tracked)}
 	}
 	primary := t.link(s.topology.Masters()[s.keyless])
-	request := bytes.Clone(cmd.Raw)
+	request := resp.AppendCommand(nil, args...)
 	a := s.gather(primary, request)[0]
 	switch {
 	case a.lost:
 		t.stop()
 		return s.fail(msgUpstreamLost)
-	case !a.isError() && isWord(cmd.Args[2], "OFF"):
+	case !a.isError() && isWord(args[2], "OFF"):
 		t.stop()
 	case !a.isError():
-		t.accept(primary, cmd.Args, request)
+		t.accept(primary, args, request)
 	case s.tracking.Load() == nil:
 		t.stop()
 	}
 	return s.answer(a.reply)
 }
 
-func redirects(args [][]byte) bool {
-	for i := 3; i < len(args); i++ {
-		switch {
-		case isWord(args[i], "REDIRECT"):
-			return true
-		case isWord(args[i], "PREFIX"):
-			i++
+// trackAnew begins tracking with new connections, since where invalidations go
+// has changed, and ends what was before if Redis takes the options.
+func (s *session) trackAnew(old *tracking, args [][]byte, redirect *redirection) bool {
+	if isWord(args[2], "OFF") {
+		if old != nil {
+			old.stop()
 		}
+		return s.ok()
 	}
-	return false
+	t := &tracking{session: s, links: make(map[*upstream.Node]*tracked), redirect: redirect}
+	t.note(args)
+	if old != nil && old.bcast.Load() != t.bcast.Load() {
+		return s.fail(msgSwitchBroadcast)
+	}
+	primary := s.topology.Masters()[s.keyless]
+	var a *answer
+	if redirect != nil {
+		t.options = append(t.options, cloneArgs(args))
+		a = t.connect(primary)
+	} else {
+		a = s.gather(t.link(primary), resp.AppendCommand(nil, args...))[0]
+	}
+	switch {
+	case a.lost:
+		t.stop()
+		s.tracking.Store(old)
+		return s.fail(msgUpstreamLost)
+	case a.isError():
+		t.stop()
+		s.tracking.Store(old)
+		return s.answer(a.reply)
+	}
+	if old != nil {
+		old.stop()
+	}
+	if redirect == nil {
+		t.accept(t.link(primary), args, resp.AppendCommand(nil, args...))
+		return s.answer(a.reply)
+	}
+	redirect.to.redirectedTo.Store(true)
+	t.seen.Store(s.topology)
+	s.tracking.Store(t)
+	t.connectAll()
+	return s.answer(a.reply)
 }
 
-// accept applies options that Redis has taken to all connections.
-func (t *tracking) accept(primary *upstream.Link, args [][]byte, request []byte) {
-	s := t.session
+func cloneArgs(args [][]byte) (all [][]byte) {
+	for _, arg := range args {
+		all = append(all, bytes.Clone(arg))
+	}
+	return all
+}
+
+// note takes the options down that Leash must know of.
+func (t *tracking) note(args [][]byte) {
 	for i := 3; i < len(args); i++ {
 		switch {
 		case isWord(args[i], "PREFIX"):
@@ -117,6 +172,12 @@ func (t *tracking) accept(primary *upstream.Link, args [][]byte, request []byte)
 			t.optOut = true
 		}
 	}
+}
+
+// accept applies options that Redis has taken to all connections.
+func (t *tracking) accept(primary *upstream.Link, args [][]byte, request []byte) {
+	s := t.session
+	t.note(args)
 	t.seen.Store(s.topology)
 	s.mu.Lock()
 	t.commands = append(t.commands, request)
@@ -139,6 +200,10 @@ func (t *tracking) accept(primary *upstream.Link, args [][]byte, request []byte)
 // everywhere connects to all masters when Redis is to tell of keys that the
 // session has not read. Safe for concurrent use.
 func (t *tracking) everywhere() (links []*upstream.Link) {
+	if t.redirect != nil {
+		t.redirect.stale.CompareAndSwap(false, t.lacks())
+		return nil
+	}
 	if !t.bcast.Load() {
 		return nil
 	}
@@ -146,6 +211,19 @@ func (t *tracking) everywhere() (links []*upstream.Link) {
 		links = append(links, t.link(n))
 	}
 	return links
+}
+
+// lacks reports whether a master has no connection. Safe for concurrent use.
+func (t *tracking) lacks() bool {
+	masters := t.session.server.up.Topology().Masters()
+	t.session.mu.Lock()
+	defer t.session.mu.Unlock()
+	for _, n := range masters {
+		if t.links[n] == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // stop ends tracking.
@@ -164,6 +242,10 @@ func (t *tracking) stop() {
 func (t *tracking) restart() {
 	t.seen.Store(t.session.server.up.Topology())
 	t.close()
+	if t.redirect != nil {
+		t.reconnect()
+		return
+	}
 	t.forgetAll()
 	t.everywhere()
 }
@@ -181,6 +263,11 @@ func (t *tracking) look() {
 // forgetAll tells the client that nothing is valid, behind the replies under
 // way. Safe for concurrent use.
 func (t *tracking) forgetAll() {
+	if t.redirect != nil {
+		t.redirect.stale.Store(true) // once more, behind the replies under way
+		t.redirect.send([]byte(resp.Null))
+		return
+	}
 	s := t.session
 	s.mu.Lock()
 	var f upstream.Flusher
@@ -209,9 +296,12 @@ func (t *tracking) close() {
 	for _, one := range links {
 		if s.tx != nil && s.tx.link == one.link { // on which keys are watched
 			s.tx.tracked, s.tx.altered = false, true
+			if one.ear != nil {
+				one.ear.Unpin(false)
+			}
 			continue
 		}
-		one.link.Unpin(false)
+		one.unpin()
 	}
 }
 
@@ -229,6 +319,10 @@ func (t *tracking) link(n *upstream.Node) *upstream.Link {
 			return one.link
 		}
 		t.lostLocked(n, one) // stray is about to learn of it
+	}
+	if t.redirect != nil { // the loop connects before its next command, and has all forgotten
+		t.redirect.stale.Store(true)
+		return n.Link(s.lane)
 	}
 	one := &tracked{}
 	one.link = n.Pin(s.lane, func(frame []byte) { t.stray(n, one, frame) })
@@ -262,7 +356,11 @@ func (t *tracking) stray(n *upstream.Node, one *tracked, frame []byte) {
 // is valid any more.
 func (t *tracking) lostLocked(n *upstream.Node, one *tracked) upstream.Flusher {
 	delete(t.links, n)
-	one.link.Unpin(false)
+	one.unpin()
+	if t.redirect != nil {
+		t.redirect.stale.Store(true)
+		return nil
+	}
 	if !t.session.lane.RESP3 {
 		return nil
 	}
@@ -289,6 +387,11 @@ func (t *tracking) sync() bool {
 		links = append(links, one.link)
 	}
 	s.mu.Unlock()
+	return s.pingAll(links)
+}
+
+// pingAll waits for the reply to a PING on each of some private links.
+func (s *session) pingAll(links []*upstream.Link) bool {
 	var waits []*gathering
 	for _, l := range links {
 		g, _ := s.submit(l, [][]byte{ping})
@@ -343,7 +446,10 @@ func (s *session) clientGetRedir(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
-	if s.tracking.Load() != nil {
+	if t := s.tracking.Load(); t != nil && t.redirect != nil {
+		s.scratch = resp.AppendInt(s.scratch[:0], t.redirect.to.id)
+		return s.answer(s.scratch)
+	} else if t != nil {
 		return s.answer([]byte(":0\r\n"))
 	}
 	return s.answer([]byte(":-1\r\n"))
@@ -361,6 +467,9 @@ func (s *session) clientTrackingInfo(c *command, cmd resp.Command) bool {
 		a := s.gather(t.link(s.topology.Masters()[s.keyless]), bytes.Clone(cmd.Raw))[0]
 		if a.lost {
 			return s.fail(msgUpstreamLost)
+		}
+		if t.redirect != nil {
+			return s.answer(t.redirectedInfo(a.reply))
 		}
 		return s.answer(a.reply)
 	}
