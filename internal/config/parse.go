@@ -117,7 +117,7 @@ func (c *Config) readPassword() error {
 	if err != nil {
 		return fmt.Errorf("--upstream-password-file: %w", err)
 	}
-	if password == "" {
+	if strings.TrimSpace(password) == "" {
 		return fmt.Errorf("--upstream-password-file %q is empty: put the password in it", c.UpstreamPasswordFile)
 	}
 	c.UpstreamPassword = Secret(password)

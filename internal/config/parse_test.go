@@ -402,3 +402,25 @@ func TestPasswordNeverShows(t *testing.T) {
 		t.Error("the password shows in --help")
 	}
 }
+
+// TestParseRefusesWhiteSpaceThatIsNotMeant: a name or an address with it comes from a template or a file.
+func TestParseRefusesWhiteSpaceThatIsNotMeant(t *testing.T) {
+	for want, args := range map[string][]string{
+		`--upstream-user " app" has white space in it: give the name alone`:   {"--upstream-user", " app", "--upstream-password", "x"},
+		`--sentinel-master "a b" has white space in it: give the name alone`:  {"--sentinel-master", "a b"},
+		`--upstream "a b:1" is not an address: give host:port or [ipv6]:port`: {"--upstream", "a b:1"},
+	} {
+		if args[0] != "--upstream" {
+			args = append(args, "--upstream", "a:1")
+		}
+		if got := mustRefuse(t, nil, args...); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+	for _, content := range []string{"", "\n", " \n", "\r\n", "\n\n", "\t"} {
+		got := mustRefuse(t, nil, "--upstream", "a:1", "--upstream-password-file", writeFile(t, content))
+		if !strings.Contains(got, "is empty: put the password in it") {
+			t.Errorf("%q: %s", content, got)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Validate reports what is wrong with the settings, all of it, a line each: the flag's name, its value
@@ -133,8 +134,8 @@ func validateListenAddr(addr string) error {
 		}
 		return nil
 	}
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil || !validPort(port, 0) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || strings.ContainsFunc(host, unfitForHost) || !validPort(port, 0) {
 		return fmt.Errorf("--listen %q is not an address: give host:port, [ipv6]:port, :port or unix:/path", addr)
 	}
 	return nil
@@ -227,14 +228,16 @@ func validateUpstreamAddr(addr string) error {
 		return errors.New("--upstream takes host:port, not a URL: give user and password by --upstream-user and --upstream-password-file")
 	}
 	host, port, err := net.SplitHostPort(addr)
-	if err != nil || host == "" || !validPort(port, 1) {
+	if err != nil || host == "" || strings.ContainsFunc(host, unfitForHost) || !validPort(port, 1) {
 		return fmt.Errorf("--upstream %q is not an address: give host:port or [ipv6]:port", addr)
 	}
 	return nil
 }
 
 func (c Config) validateCredentials() error {
-	var errs []error
+	errs := []error{
+		noSpace("upstream-user", c.UpstreamUser), noSpace("sentinel-user", c.SentinelUser), noSpace("sentinel-master", c.SentinelMaster),
+	}
 	if c.UpstreamUser != "" && c.UpstreamPassword == "" {
 		errs = append(errs, errors.New("--upstream-user needs a password: give --upstream-password-file, or LEASH_UPSTREAM_PASSWORD"))
 	}
@@ -245,6 +248,14 @@ func (c Config) validateCredentials() error {
 		errs = append(errs, errors.New("--trust-clients lends clients the upstream user's rights: give that user's password, or drop the flag"))
 	}
 	return errors.Join(errs...)
+}
+
+// noSpace checks a name that Redis or its sentinels do not take with white space in it.
+func noSpace(flag, name string) error {
+	if strings.ContainsFunc(name, unicode.IsSpace) {
+		return fmt.Errorf("--%s %q has white space in it: give the name alone", flag, name)
+	}
+	return nil
 }
 
 func (c Config) validateSentinel() error {
