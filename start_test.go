@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -116,6 +118,7 @@ func TestAMissingPasswordNamesTheFlag(t *testing.T) {
 	}{
 		{nil, []string{"NOAUTH", "--upstream-password-file", "LEASH_UPSTREAM_PASSWORD", "--upstream-user"}},
 		{[]string{"--upstream-password", "wrong"}, []string{"WRONGPASS", "--upstream-password-file"}},
+		{[]string{"--upstream", "127.0.0.1:1"}, []string{"NOAUTH", "--upstream-password-file"}}, // beside one that is not there
 		{[]string{"--upstream-password", "secret", "--upstream-user", "nobody"}, []string{"WRONGPASS", "--upstream-user"}},
 	} {
 		var log logFile
@@ -129,6 +132,44 @@ func TestAMissingPasswordNamesTheFlag(t *testing.T) {
 				t.Errorf("%q: %v, want %s in it", row.args, err, part)
 			}
 		}
+	}
+}
+
+// TestLogSaysHowClientsAuthenticate: clients of a Redis with a password get NOAUTH, and the log says the way out.
+func TestLogSaysHowClientsAuthenticate(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	redistest.Connect(t, s.Addr).Want("+OK\r\n", "CONFIG", "SET", "requirepass", "secret")
+	for _, trust := range []bool{false, true} {
+		listen := freePort(t)
+		args := []string{"--listen", listen, "--upstream", s.Addr, "--upstream-password", "secret", "--drain-timeout", "0"}
+		reply := "-NOAUTH Authentication required.\r\n"
+		if trust {
+			args, reply = append(args, "--trust-clients"), "$-1\r\n"
+		}
+		var log logFile
+		end := begin(t, &log, args...)
+		eventually(t, "it is ready", func() bool { return strings.Contains(log.String(), "leash is ready") })
+		redistest.Connect(t, listen).Want(reply, "GET", "k")
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+		if said := strings.Contains(log.String(), "AUTH, or with --trust-clients"); said == trust || strings.Contains(log.String(), "authenticate now") {
+			t.Errorf("trust %v: it said\n%s", trust, log.String())
+		}
+	}
+}
+
+// TestLeashSaysThatItIsNoRedis: what answers may be a web server, or a Redis that wants TLS.
+func TestLeashSaysThatItIsNoRedis(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	var log logFile
+	addr := web.Listener.Addr().String()
+	err := run(t.Context(), []string{"--listen", "127.0.0.1:0", "--upstream", addr, "--wait-for-upstream", "0"}, nil, &log, &log)
+	if exitCode(err) != 1 || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "no Redis, or wants TLS") {
+		t.Errorf("exit code %d: %v", exitCode(err), err)
 	}
 }
 

@@ -23,12 +23,15 @@ func (s *Server) drain() {
 	s.locks.Drain()
 	began := time.Now()
 	deadline := began.Add(s.cfg.DrainTimeout)
-	s.log.Info("leash stops", "clients", s.sessionCount(), "holders", s.holderCount(), "drain-timeout", s.cfg.DrainTimeout)
+	holders := s.holderCount()
+	s.log.Info("leash stops", "clients", s.sessionCount(), "holders", holders, "drain-timeout", s.cfg.DrainTimeout)
 	for _, one := range s.all() {
 		one.leaveIfDraining()
 	}
 	s.awaitSessions(deadline)
-	s.sayDrained(time.Since(began))
+	if holders > 0 {
+		s.sayDrained(time.Since(began))
+	}
 
 	if s.sessionCount() > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), lastRenewal)

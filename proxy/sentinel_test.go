@@ -359,7 +359,7 @@ func TestSentinelCredentials(t *testing.T) {
 		"--sentinel-master":              {Addrs: g.Addrs(), SentinelPassword: "secret", Password: "pw"},
 		"redis there is none":            {Addrs: []string{g.Servers[0].Addr}, SentinelMaster: g.Name, SentinelPassword: "pw"},
 	} {
-		cfg.UpstreamTimeout = time.Second
+		cfg.UpstreamTimeout, cfg.Wait = time.Second, -1 // it fails at once all the same
 		up, err := upstream.New(cfg, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)

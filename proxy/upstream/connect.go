@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"leash/internal/guard"
+	"leash/proxy/resp"
 )
 
 const (
 	sayAfter      = time.Second            // how long Connect is silent about an upstream that is not there
 	minConnectGap = 200 * time.Millisecond // between two tries of Connect, doubled each time
 	maxConnectGap = 2 * time.Second
+	leastTry      = time.Second // for one try, however little is left of Config.Wait
 )
 
 // Connect finds out what the upstream is and which nodes it has. While no Redis answers it tries again,
@@ -25,7 +27,7 @@ func (u *Upstream) Connect(ctx context.Context) error {
 	defer w.stop()
 	w.start()
 	for gap := minConnectGap; ; gap = min(2*gap, maxConnectGap) {
-		err := guard.Call(u.log, "connecting to redis", func() error { return u.tryConnect(ctx) })
+		err := guard.Call(u.log, "connecting to redis", func() error { return u.tryConnect(ctx, began) })
 		switch {
 		case err == nil:
 			w.over(time.Since(began))
@@ -42,9 +44,14 @@ func (u *Upstream) Connect(ctx context.Context) error {
 	}
 }
 
-// tryConnect asks once. It blocks for at most the upstream time-out.
-func (u *Upstream) tryConnect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, u.cfg.UpstreamTimeout)
+// tryConnect asks once. It blocks for at most the upstream time-out, and not
+// for much longer than Config.Wait, if that has a bound.
+func (u *Upstream) tryConnect(ctx context.Context, began time.Time) error {
+	patience := u.cfg.UpstreamTimeout
+	if u.cfg.Wait > 0 {
+		patience = min(patience, max(u.cfg.Wait-time.Since(began), leastTry))
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := u.probe(ctx); err != nil {
 		return err
@@ -55,7 +62,16 @@ func (u *Upstream) tryConnect(ctx context.Context) error {
 // isHopeless reports whether only other settings, or a change of Redis's own, can help.
 func isHopeless(err error) bool { return isAuthError(err) || isWrongMode(err) }
 
-// explained adds to an error of a credential which settings it is about.
+// telling is the one of two errors to report when several nodes were asked: what
+// only other settings can help says more than that a node is not there.
+func telling(old, next error) error {
+	if old != nil && isHopeless(old) {
+		return old
+	}
+	return next
+}
+
+// explained adds to an error which settings it is about.
 func (u *Upstream) explained(err error) error {
 	user, password, sentinels := "--upstream-user", "--upstream-password-file (or LEASH_UPSTREAM_PASSWORD)", ""
 	if _, ok := errors.AsType[*sentinelError](err); ok {
@@ -68,6 +84,8 @@ func (u *Upstream) explained(err error) error {
 		return fmt.Errorf("%w: see %s and %s", err, user, password)
 	case hasErrorCode(err, "NOPERM"):
 		return fmt.Errorf("%w: Leash's own user needs more rights, see %s", err, user)
+	case errors.Is(err, resp.ErrFrame):
+		return fmt.Errorf("%w: what answers there is no Redis, or wants TLS", err)
 	}
 	return err
 }

@@ -90,8 +90,12 @@ func (u *Upstream) greet(conn net.Conn, lane Lane) error {
 		}
 	}
 	if lane.Replica && u.cfg.Mode == "cluster" {
-		if _, err := roundTrip(conn, resp.AppendCommand(nil, "READONLY"), "+"); err != nil {
+		reply, err := roundTrip(conn, resp.AppendCommand(nil, "READONLY"), "+")
+		if err != nil {
 			return err
+		}
+		if hasCode(reply, "BUSY") { // it would redirect every read, also when it is busy no more
+			return errors.New(strings.TrimSpace(string(reply[1:])))
 		}
 	}
 	reply, err := roundTrip(conn, pingRequest, "+")

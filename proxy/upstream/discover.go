@@ -43,10 +43,11 @@ var (
 	errNotCluster    = errors.New("upstream-mode is cluster, but redis there has cluster support disabled")
 	errNotStandalone = errors.New("upstream-mode is standalone, but redis there is a node of a cluster")
 	errIsSentinel    = errors.New("that is a sentinel: say which master with --sentinel-master")
+	errNoSuchMaster  = errors.New("no such master")
 )
 
 func isWrongMode(err error) bool {
-	for _, wrong := range []error{errNotCluster, errNotStandalone, errIsSentinel, errNotSentinel} {
+	for _, wrong := range []error{errNotCluster, errNotStandalone, errIsSentinel, errNotSentinel, errNoSuchMaster} {
 		if errors.Is(err, wrong) {
 			return true
 		}
@@ -64,17 +65,18 @@ func (u *Upstream) probe(ctx context.Context) (err error) {
 	for _, addr := range u.candidates() {
 		var info string
 		u.maxBulk = defaultMaxBulk
-		err = u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
+		failed := u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
 			if config, err := c.ConfigGet(ctx, "proto-max-bulk-len").Result(); err == nil {
 				u.setMaxBulk(config["proto-max-bulk-len"])
 			}
 			info, err = c.Info(ctx).Result()
 			return err
 		})
-		if err != nil {
-			if isReply(err) && u.isSentinel(ctx, addr) {
+		if failed != nil {
+			if isReply(failed) && u.isSentinel(ctx, addr) {
 				return fmt.Errorf("%s: %w", addr, errIsSentinel)
 			}
+			err = telling(err, failed)
 			continue
 		}
 		u.version = infoField(info, "redis_version")
@@ -159,24 +161,24 @@ func (u *Upstream) look(ctx context.Context) (err error) {
 	case "sentinel":
 		return u.followSentinels(ctx)
 	}
-	err = errNotCovered
 	for _, addr := range u.candidates() {
 		var reply []any
 		var nodes string
-		err = u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
+		failed := u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
 			nodes, _ = c.ClusterNodes(ctx).Result()            // of use, but CLUSTER SLOTS will do
 			reply, err = c.Do(ctx, "CLUSTER", "SLOTS").Slice() // servers before Redis 7 do not know CLUSTER SHARDS
 			return err
 		})
 		slots := parseSlotsReply(reply, addr)
-		if err == nil && len(slots) == 0 {
-			err = errNotCovered
+		if failed == nil && len(slots) == 0 {
+			failed = errNotCovered
 		}
-		if err == nil {
+		if failed == nil {
 			u.adopt(u.parseSlots(slots, nodes, addr))
 			u.looked.Store(&start)
 			return nil
 		}
+		err = telling(err, failed)
 	}
 	return err
 }

@@ -134,7 +134,9 @@ func (u *Upstream) closeAnonymous() {
 	u.mu.Lock()
 	nodes := u.nodesLocked()
 	u.mu.Unlock()
-	u.log.Warn("redis wants clients to authenticate now")
+	if u.Topology() != nil { // at the start nothing has changed
+		u.log.Warn("redis wants clients to authenticate now")
+	}
 	for _, n := range nodes {
 		n.dropLinks(func(lane Lane) bool { return lane.User == "" })
 	}

@@ -75,7 +75,7 @@ func (u *Upstream) askSentinel(ctx context.Context, addr string) (v sentinelView
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	switch err := at.Err(); {
 	case errors.Is(err, redis.Nil):
-		return v, fmt.Errorf("sentinel %s: it watches no master named %q, see --sentinel-master", addr, name)
+		return v, fmt.Errorf("sentinel %s: %w: it watches no master named %q, see --sentinel-master", addr, errNoSuchMaster, name)
 	case err != nil && strings.Contains(err.Error(), "unknown command"):
 		return v, fmt.Errorf("%s: %w", addr, errNotSentinel)
 	case err != nil:
@@ -138,7 +138,7 @@ func (u *Upstream) askSentinels(ctx context.Context) (newest sentinelView, err e
 		select {
 		case a := <-answers:
 			if a.err != nil {
-				err = a.err
+				err = telling(err, a.err)
 				continue
 			}
 			if grace == nil {
