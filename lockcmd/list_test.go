@@ -53,7 +53,7 @@ func TestLocksAreFoundByTheirKeys(t *testing.T) {
 
 func TestLocksAreNotKnownWithoutRedis(t *testing.T) {
 	t.Parallel()
-	s, _, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
+	s, _, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
 	a, plain, read := connect(t, s), newKey(), newKey()
 	a.token(plain)
 	a.token(read, "READ")

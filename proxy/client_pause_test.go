@@ -9,21 +9,23 @@ import (
 	"leash/internal/redistest"
 )
 
+// pauseLength is long enough to tell a reply that was held back from one that a busy machine delayed.
+const pauseLength = time.Second
+
 // heldBack sends a command during a pause; it returns the reply and whether the
 // pause held it back.
 func heldBack(t *testing.T, addr, mode, cmd string) (reply string, held bool) {
 	t.Helper()
-	const length = 150 * time.Millisecond
 	admin, client := dialAddr(t, addr), dialAddr(t, addr)
 	defer admin.Close()
 	defer client.Close()
 	want(t, client, "+PONG\r\n", "PING")
-	want(t, admin, "+OK\r\n", "CLIENT", "PAUSE", fmt.Sprint(length.Milliseconds()), mode)
+	want(t, admin, "+OK\r\n", "CLIENT", "PAUSE", fmt.Sprint(pauseLength.Milliseconds()), mode)
 	start := time.Now()
 	reply = do(t, client, strings.Fields(cmd)...)
 	took := time.Since(start)
 	do(t, client, "SET", "until", "over")
-	return reply, took > length*2/3
+	return reply, took > pauseLength*2/3
 }
 
 // execHeldBack is heldBack for EXEC of a transaction that was queued before.
@@ -34,12 +36,12 @@ func execHeldBack(t *testing.T, addr, queued string) (reply string, held bool) {
 	defer client.Close()
 	want(t, client, "+OK\r\n", "MULTI")
 	want(t, client, "+QUEUED\r\n", strings.Fields(queued)...)
-	want(t, admin, "+OK\r\n", "CLIENT", "PAUSE", "150", "WRITE")
+	want(t, admin, "+OK\r\n", "CLIENT", "PAUSE", fmt.Sprint(pauseLength.Milliseconds()), "WRITE")
 	start := time.Now()
 	reply = do(t, client, "EXEC")
 	took := time.Since(start)
 	do(t, client, "SET", "until", "over")
-	return reply, took > 100*time.Millisecond
+	return reply, took > pauseLength*2/3
 }
 
 // TestClientPause compares what is held back with what Redis holds back.
