@@ -116,13 +116,21 @@ func (sc *script) run(ctx context.Context, rdb processor, keys, args []string) (
 		cmd = sc.command(ctx, "EVAL", keys, args)
 		err = rdb.Process(ctx, cmd)
 	}
+	return sc.checked(cmd.Val(), err)
+}
+
+// checked is the script's reply, as go-redis gives it, if it is one that the script gives. A null, which
+// go-redis takes for an error of Redis's, is none.
+func (sc *script) checked(reply any, err error) (any, error) {
 	switch {
+	case errors.Is(err, redis.Nil):
+		return nil, errShape
 	case err != nil:
 		return nil, err
-	case !sc.shape.fits(cmd.Val()):
+	case !sc.shape.fits(reply):
 		return nil, errShape
 	}
-	return cmd.Val(), nil
+	return reply, nil
 }
 
 // verdict says what an error of a script means for the script.

@@ -1,11 +1,14 @@
 package lockcmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // TestScriptReplyOfAnotherShapeIsNoAnswer: what another script would answer, or no script, is neither
@@ -42,6 +45,24 @@ func wired(name, text string) (reply any, err error) {
 	s := &Service{cfg: Config{Wire: func(time.Time, int, int, []byte, []byte) ([]byte, bool, error) { return []byte(text), true, nil }}}
 	reply, err, _ = s.runWired(time.Now().Add(time.Minute), &request{script: loadScript(name), keys: []string{"k"}})
 	return reply, err
+}
+
+// TestNullIsNoAnswerOfAScript: go-redis takes a null for an error of Redis's, in words of its own.
+func TestNullIsNoAnswerOfAScript(t *testing.T) {
+	for name := range shapes {
+		reply, err := loadScript(name).run(t.Context(), nullRedis{}, []string{"k"}, nil)
+		if reply != nil || !errors.Is(err, errShape) || judge(err) != ambiguous {
+			t.Errorf("%s: %v, %v, want an outcome that is unknown", name, reply, err)
+		}
+	}
+}
+
+// nullRedis answers every command with a null.
+type nullRedis struct{}
+
+func (nullRedis) Process(_ context.Context, cmd redis.Cmder) error {
+	cmd.SetErr(redis.Nil)
+	return redis.Nil
 }
 
 // TestScriptReplyOfAnotherShapeCostsItsConnection: what follows on it may belong to other commands.

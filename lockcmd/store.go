@@ -117,10 +117,7 @@ func (s *store) renewBy(ctx context.Context, verb string, batches []renewal.Batc
 	}
 	pipe.Exec(ctx) // each command has its own error
 	for k, i := range some {
-		reply, err := cmds[k].Result()
-		if err == nil && !batches[i].Holds[0].Keeper.(*hold).mode().renew.shape.fits(reply) {
-			err = errShape
-		}
+		reply, err := batches[i].Holds[0].Keeper.(*hold).mode().renew.checked(cmds[k].Result())
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			late = append(late, i)
 			continue

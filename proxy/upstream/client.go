@@ -23,11 +23,17 @@ func (u *Upstream) ask(ctx context.Context, addr string, f func(context.Context,
 	if answered := err == nil || isReply(err); answered || outer.Err() == nil { // else it had no time to
 		u.noteAnswer(addr, answered)
 	}
+	if errors.Is(err, redis.Nil) {
+		err = errNull
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", addr, err)
 	}
 	return nil
 }
+
+// errNull says what go-redis calls "redis: nil".
+var errNull = errors.New("a null, where Redis gives a value")
 
 // noteAnswer remembers whether a node answered when it was asked last.
 func (u *Upstream) noteAnswer(addr string, answered bool) {

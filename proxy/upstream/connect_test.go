@@ -1,7 +1,9 @@
 package upstream
 
 import (
+	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -32,4 +34,18 @@ func TestConnectThoughOneNodeIsSilent(t *testing.T) {
 		})
 	}
 	tries.Wait()
+}
+
+// TestNullInsteadOfAnAnswer: what is said of it is not go-redis's "redis: nil".
+func TestNullInsteadOfAnAnswer(t *testing.T) {
+	for _, null := range []string{"$-1\r\n", "*-1\r\n"} {
+		u, err := New(Config{Addrs: []string{startFake(t, func([]string) string { return null }).addr}, UpstreamTimeout: askTimeout}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := u.Connect(t.Context()); !errors.Is(err, errNull) || strings.Contains(err.Error(), "redis: nil") {
+			t.Errorf("%q: %v", null, err)
+		}
+		u.CloseClients()
+	}
 }
