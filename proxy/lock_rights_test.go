@@ -63,6 +63,8 @@ var lockScenes = []lockScene{
 	{"", "1 LOCK.ACQUIRE k FAIR"},
 	{"1 LOCK.ACQUIRE k", "2 LOCK.ACQUIRE k FAIR BLOCK 100"},
 	{"", "1 LOCK.MACQUIRE 2 k l"},
+	{"1 LOCK.ACQUIRE k OWNER me ID a READ", "2 LOCK.ACQUIRE k OWNER me ID a READ"},
+	{"1 SEM.INIT k 2; 1 SEM.ACQUIRE k ID a", "2 SEM.ACQUIRE k ID a"},
 	{"1 SEM.INIT k 2", "1 SEM.ACQUIRE k"},
 	{"1 SEM.INIT k 2", "1 SEM.ACQUIRE k COUNT 2"},
 	{"1 SEM.INIT k 2; 1 SEM.ACQUIRE k", "1 SEM.RELEASE k"},

@@ -12,6 +12,7 @@ local left = tonumber(ends) - now
 if r[CARRIER] == ARGV[6] then return {1, tonumber(r[TOKEN]), left, 1, age(r), text} end
 if r[CARRIER] ~= ARGV[3] or (ARGV[4] ~= '' and r[REQ] ~= ARGV[4]) then return {-1} end
 local ttl = tonumber(r[TTL])
+needs('TIME', 'ZADD', 'HSET', 'SET', 'DEL', 'PTTL', 'PEXPIRE')
 if renewed(r[OPTS]) and left < ttl then
   left = ttl
   redis.call('ZADD', KEYS[2], whole(now + ttl), bytes(ARGV[1]))

@@ -14,6 +14,7 @@ local function put(count, zset, hash, stone, permit, _, ms, text)
   local held, same = ends and tonumber(ends) > now, r[TOKEN] == mine[TOKEN] and r[CARRIER] == mine[CARRIER]
   if held and not same then return r[TOKEN] == mine[TOKEN] and record(r) or 0 end
   if held and tonumber(ends) >= now + ms then return 2 end
+  needs('DECRBY', 'ZADD', 'HSET', 'PTTL', 'PEXPIRE')
   redis.call('DEL', stone)
   if not ends then redis.call('DECRBY', count, 1) end
   redis.call('ZADD', zset, whole(now + ms), bytes(permit))

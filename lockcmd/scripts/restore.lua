@@ -18,12 +18,14 @@ for i = 1, late and 0 or #KEYS / 3 do
   if redis.call('EXISTS', KEYS[3 * i]) == 1 then out[i] = -2
   elseif h[1] and other[TOKEN] == r[TOKEN] then
     out[i] = other[CARRIER] == r[CARRIER] and 2 or h[2]
+    needs('HSET', 'PTTL', 'PEXPIRE')
     if out[i] == 2 and tonumber(other[REQ]) < tonumber(r[REQ]) then
       pass(key)
       redis.call('HSET', key, owner, count, 'leash', text)
       raise(key, redis.call('PTTL', key), tonumber(ms))
     end
   elseif not there or older then
+    needs('HSET', 'PEXPIRE', 'SET')
     redis.call('DEL', key)
     redis.call('HSET', key, owner, count, 'leash', text)
     redis.call('PEXPIRE', key, ms)

@@ -23,6 +23,7 @@ if lessens then
   if redis.call('HGET', key, field) == ARGV[8] then redis.call('HINCRBY', key, field, -1) end
   return 0
 end
+needs('HLEN', 'DEL', 'HSET')
 if redis.call('HDEL', key, field) == 0 then return 1 end
 local others = redis.call('HLEN', key) > 1
 if not others then redis.call('DEL', key)

@@ -10,6 +10,7 @@ local left = n > 0 and lasts(key, leash, field, n) or 0
 if left == 0 or r[TOKEN] ~= ARGV[2] or (ARGV[5] ~= '' and r[ID] ~= ARGV[5]) then return {-1} end
 if r[CARRIER] == ARGV[6] then return {1, tonumber(r[TOKEN]), left, n, age(r), record(r)} end
 if r[CARRIER] ~= ARGV[3] or (ARGV[4] ~= '' and r[REQ] ~= ARGV[4]) then return {-1} end
+needs('TIME', 'HSET', 'SET', 'DEL', 'PTTL', 'PEXPIRE')
 if renewed(r[OPTS]) then
   left = math.max(left, tonumber(r[TTL]))
   if MINE == 'write' and ends(r) then good(r, left) end

@@ -14,6 +14,7 @@ local function put(key, leash, counter, stone, owner, count, ms, text)
   local mine = same and there[CARRIER] == r[CARRIER]
   if same and not mine and lasts(key, leash, field, n) > 0 then return record(there) end
   if mine and tonumber(there[REQ]) >= tonumber(r[REQ]) then return 2 end
+  needs('HKEYS', 'HGET', 'TIME', 'PTTL', 'PEXPIRE', 'HSET', 'HDEL', 'SET')
   redis.call('DEL', stone)
   local stale, writes, kept = {}, MINE == 'write', nil
   for _, other in ipairs(mode and redis.call('HKEYS', key) or {}) do

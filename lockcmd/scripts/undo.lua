@@ -12,10 +12,11 @@ local last, req = tonumber(r[REQ]), tonumber(ARGV[3])
 if last == req and h[1] == '1' then
   redis.call('DEL', KEYS[1])
   tell(ARGV[5], ARGV[6])
-  if KEYS[2] then fair(2).rouse(ARGV[5], ARGV[6]) end
+  if KEYS[2] then rouse(2, ARGV[5], ARGV[6]) end
   return 1
 end
 if last > req then return -1 end
+needs('HINCRBY', 'HSET')
 local left = redis.call('PTTL', KEYS[1])
 redis.call('PEXPIRE', KEYS[1], left > 0 and left or r[TTL])
 if last == req then
