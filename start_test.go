@@ -189,7 +189,8 @@ func TestClusterLog(t *testing.T) {
 	if err := dead.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"redis node lost", "slots from " + dead.Addr} {
+	eventually(t, "it is back, as a replica", func() bool { return strings.Contains(log.String(), "redis node is back") })
+	for _, line := range []string{"redis node lost", "redis node is back", "slots from " + dead.Addr} {
 		lines := 0
 		for text := range strings.Lines(log.String()) {
 			if strings.Contains(text, line) && strings.Contains(text, dead.Addr) {
@@ -199,6 +200,32 @@ func TestClusterLog(t *testing.T) {
 		if lines != 1 {
 			t.Errorf("%q was said %d times:\n%s", line, lines, log.String())
 		}
+	}
+}
+
+// TestYoungClusterLog: replicas that have not received a write are counted, though CLUSTER SLOTS leaves them out.
+func TestYoungClusterLog(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Args: []string{"--repl-ping-replica-period", "3600"}})
+	replica, err := cluster.AddMaster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	redistest.Connect(t, replica.Addr).Want("+OK\r\n", "CLUSTER", "REPLICATE", cluster.Nodes[0].ID)
+	asked := redistest.Connect(t, cluster.Addrs()[0])
+	eventually(t, "the cluster knows the replica", func() bool {
+		for line := range strings.Lines(asked.Do("CLUSTER", "NODES")) {
+			if strings.Contains(line, replica.ID+" "+replica.Addr) && strings.Contains(line, " slave ") {
+				return true
+			}
+		}
+		return false
+	})
+	var log logFile
+	begin(t, &log, "--listen", "127.0.0.1:0", "--upstream", cluster.Addrs()[0], "--drain-timeout", "0")
+	eventually(t, "it is ready", func() bool { return strings.Contains(log.String(), "leash is ready") })
+	if !strings.Contains(log.String(), "masters=3 replicas=1 cluster=true") {
+		t.Errorf("the counts are wrong:\n%s\n%s", log.String(), asked.Do("CLUSTER", "NODES"))
 	}
 }
 

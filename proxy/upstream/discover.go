@@ -175,6 +175,7 @@ func (u *Upstream) look(ctx context.Context) (err error) {
 		}
 		if failed == nil {
 			u.adopt(u.parseSlots(slots, nodes, addr))
+			u.areWell(parseNodes(wellLines(nodes), addr))
 			u.looked.Store(&start)
 			return nil
 		}
@@ -213,14 +214,11 @@ func (u *Upstream) silentLocked(addr string) int {
 // NODES. The latter also tells of nodes that own no slot yet.
 func (u *Upstream) parseSlots(slots []slotOwners, nodes, asked string) *Topology {
 	ranges := make([]slotRange, 0, len(slots))
-	peers, members, replicas := parseNodes(nodes, asked), make(map[string]bool), make(map[string]bool)
+	peers, members := parseNodes(nodes, asked), make(map[string]bool)
 	for _, s := range slots {
-		for i, addr := range s.addrs {
+		for _, addr := range s.addrs {
 			if members[addr] = true; !slices.Contains(peers, addr) {
 				peers = append(peers, addr)
-			}
-			if i > 0 {
-				replicas[addr] = true
 			}
 		}
 		r := slotRange{first: uint16(s.first), last: uint16(s.last), node: u.node(s.addrs[0])}
@@ -232,7 +230,7 @@ func (u *Upstream) parseSlots(slots []slotOwners, nodes, asked string) *Topology
 		ranges = append(ranges, r)
 	}
 	t := clusterOf(ranges)
-	t.replicasTold, t.replicasKnown = len(replicas), true
+	t.replicasTold, t.replicasKnown = countReplicas(nodes), nodes != ""
 	for _, addr := range slotless(nodes, asked) {
 		t.slotless = append(t.slotless, u.node(addr))
 		members[addr] = true
@@ -246,17 +244,36 @@ func (u *Upstream) parseSlots(slots []slotOwners, nodes, asked string) *Topology
 	return t
 }
 
+// wellLines are the lines of CLUSTER NODES about nodes that are well.
+func wellLines(nodes string) string {
+	var well strings.Builder
+	for line := range strings.Lines(nodes) {
+		fields := strings.Fields(line)
+		if len(fields) >= 8 && fields[7] == "connected" && !slices.ContainsFunc(strings.Split(fields[2], ","), unwell) {
+			well.WriteString(line)
+		}
+	}
+	return well.String()
+}
+
+// countReplicas is how many replicas CLUSTER NODES tells of that are well. CLUSTER SLOTS leaves those out that
+// have not received a write so far.
+func countReplicas(nodes string) (n int) {
+	for line := range strings.Lines(wellLines(nodes)) {
+		if slices.Contains(strings.Split(strings.Fields(line)[2], ","), "slave") {
+			n++
+		}
+	}
+	return n
+}
+
 // slotless returns the addresses of the masters in the reply of CLUSTER NODES
 // that own no slot and are well. One may have keys all the same, of a slot that
 // it is about to get.
 func slotless(nodes, asked string) (addrs []string) {
-	for line := range strings.Lines(nodes) {
+	for line := range strings.Lines(wellLines(nodes)) {
 		fields := strings.Fields(line)
-		if len(fields) < 8 || slices.ContainsFunc(fields[8:], ownsSlots) || fields[7] != "connected" {
-			continue
-		}
-		flags := strings.Split(fields[2], ",")
-		if !slices.Contains(flags, "master") || slices.ContainsFunc(flags, unwell) {
+		if slices.ContainsFunc(fields[8:], ownsSlots) || !slices.Contains(strings.Split(fields[2], ","), "master") {
 			continue
 		}
 		endpoint, _, _ := strings.Cut(fields[1], "@")

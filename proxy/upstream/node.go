@@ -34,7 +34,6 @@ type Node struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	suspect atomic.Bool // silent or out of reach for longer than suspectAfter
-	lostAt  time.Time   // of the watch's goroutine: when it was said that the node is lost; zero: it is not
 
 	busy       atomic.Bool  // it answered last that it runs a script that takes long
 	unfitUntil atomic.Int64 // Unix nanoseconds: not to be read from before
@@ -239,24 +238,8 @@ func (n *Node) listen(conn net.Conn) error {
 			n.up.Refresh()
 		case heard.Load() > 0: // not before it has said something: a hung process accepts too
 			n.suspect.Store(false)
-			n.sayBack()
+			n.up.sayBack(n.Addr)
 		}
-	}
-}
-
-// sayLost logs once that the node does not answer.
-func (n *Node) sayLost(cause error) {
-	if n.lostAt.IsZero() {
-		n.lostAt = time.Now()
-		n.up.log.Error("redis node lost", "node", n.Addr, "err", cause)
-	}
-}
-
-// sayBack logs once that a node that was lost answers again.
-func (n *Node) sayBack() {
-	if !n.lostAt.IsZero() {
-		n.up.log.Info("redis node is back", "node", n.Addr, "away", time.Since(n.lostAt).Round(time.Millisecond))
-		n.lostAt = time.Time{}
 	}
 }
 

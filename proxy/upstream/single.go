@@ -41,6 +41,7 @@ func (u *Upstream) adoptSingle(master string, replicas []string) {
 		}
 	}
 	u.adopt(t)
+	u.areWell(replicas)
 }
 
 // replicasIn reads the lines "slave0:ip=…,port=…,state=online,…" of INFO.

@@ -90,6 +90,8 @@ type Upstream struct {
 	stopped  bool
 	clients  map[int]redis.UniversalClient // by database
 	changes  changeLog
+
+	lost lostNodes
 }
 
 // New checks cfg; it does no I/O and starts nothing.
@@ -172,7 +174,11 @@ func (u *Upstream) Run(ctx context.Context) error {
 			u.log.Warn("topology refresh failed", "err", err)
 		}
 		failing = err != nil
-		refresh.Reset(regular)
+		next := regular
+		if u.lost.some() {
+			next = min(next, lostRefresh)
+		}
+		refresh.Reset(next)
 		select {
 		case <-ctx.Done():
 		case <-time.After(least):
