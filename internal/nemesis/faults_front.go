@@ -27,6 +27,7 @@ var clientFaults = []fault{
 // What happens to Leash itself.
 var leashFaults = []fault{
 	{"leash: stopped", false, false, (*lane).pauseLeash},
+	{"leash: stopped for longer than a lease, with writes", false, false, (*lane).stopOver},
 	{"leash: kill -9", false, false, (*lane).killLeash},
 	{"leash: restart", false, false, (*lane).restartLeash},
 }

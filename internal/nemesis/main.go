@@ -75,6 +75,7 @@ func trial(ctx context.Context, opt options, b *bed, settled func() error, log *
 	a := newAudit(b, h, t, opt.graceTime())
 	b.counters.renew()
 	n := newNemesis(b, h, opt, log)
+	n.tally = t
 	looking, stopLooking := context.WithCancel(ctx)
 	defer stopLooking()
 	var lookers sync.WaitGroup

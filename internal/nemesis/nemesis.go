@@ -34,6 +34,7 @@ type nemesis struct {
 	bed     *bed
 	history *history
 	weather *weather
+	tally   *tally
 	log     *slog.Logger
 	faults  []fault // those to choose from
 	grace   bool    // a failover makes nobody forget a lock

@@ -53,6 +53,18 @@ func (w *weather) mended(s *spell) {
 	s.to = time.Now()
 }
 
+// othersThan reports whether something else was broken at the time of a spell, or had just been mended.
+func (w *weather) othersThan(own *spell) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.spells {
+		if s != own && (s.to.IsZero() || s.to.Add(aftermath).After(own.from)) {
+			return true
+		}
+	}
+	return false
+}
+
 // crowned says that by a spell a master is new, or may be for a Leash that starts while a clock is set back: with a grace nothing is granted
 // there for a while.
 func (w *weather) crowned(s *spell) {
