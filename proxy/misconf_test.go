@@ -40,4 +40,51 @@ func TestRedisThatRefusesWritesServesReads(t *testing.T) {
 	want(t, c, "+OK\r\n", "MULTI") // on a connection of its own
 	want(t, c, "+QUEUED\r\n", "GET", "k")
 	want(t, c, "*1\r\n$1\r\nv\r\n", "EXEC")
+	for name, l := range map[string]*leash{"running": l, "fresh": startLeash(t, []string{s.Addr})} {
+		c := l.dial(t)
+		want(t, c, "+OK\r\n", "SELECT", "3")
+		want(t, c, "$-1\r\n", "GET", "k")
+		want(t, c, "*3\r\n$9\r\nsubscribe\r\n$2\r\nch\r\n:1\r\n", "SUBSCRIBE", "ch")
+		if reply := do(t, l.dial(t), "LOCK.ACQUIRE", "lock"); !strings.Contains(reply, "MISCONF ") {
+			t.Errorf("%s: LOCK.ACQUIRE: %q, want Redis's own reason", name, reply)
+		}
+	}
+}
+
+// TestRedisThatHasLostItsMasterIsServed: a replica without its master refuses data, and PING, but Leash starts before it and
+// tells clients so.
+func TestRedisThatHasLostItsMasterIsServed(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, "--replicaof", "127.0.0.1 1", "--replica-serve-stale-data", "no")
+	direct := redistest.Connect(t, s.Addr)
+	refused := direct.Do("GET", "k")
+	if !strings.HasPrefix(refused, "-MASTERDOWN ") || !strings.HasPrefix(direct.Do("PING"), "-MASTERDOWN ") {
+		t.Fatalf("GET: %q", refused)
+	}
+	c := startLeash(t, []string{s.Addr}).dial(t)
+	want(t, c, refused, "GET", "k")
+	want(t, c, "+OK\r\n", "SELECT", "3")
+	want(t, c, refused, "GET", "k")
+	direct.Want("+OK\r\n", "REPLICAOF", "NO", "ONE")
+	want(t, c, "$-1\r\n", "GET", "k")
+}
+
+// TestRedisThatLoadsIsServed: Leash starts before a Redis that reads its file, and tells clients so.
+func TestRedisThatLoadsIsServed(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, "--enable-debug-command", "yes", "--loading-process-events-interval-bytes", "1024")
+	direct := redistest.Connect(t, s.Addr)
+	direct.Want("+OK\r\n", "DEBUG", "POPULATE", "3000")
+	direct.Want("+OK\r\n", "CONFIG", "SET", "key-load-delay", "2000") // 6 s in all
+	loading := make(chan string, 1)
+	go func() { loading <- direct.Do("DEBUG", "RELOAD") }()
+	second := redistest.Connect(t, s.Addr)
+	eventually(t, "Redis loads", func() bool { return strings.HasPrefix(second.Do("PING"), "-LOADING ") })
+	c := startLeash(t, []string{s.Addr}).dial(t)
+	want(t, c, "-LOADING Redis is loading the dataset in memory\r\n", "GET", "key:1")
+	second.Want("+OK\r\n", "CONFIG", "SET", "key-load-delay", "0")
+	if reply := <-loading; reply != "+OK\r\n" {
+		t.Fatal(reply)
+	}
+	want(t, c, "$7\r\nvalue:1\r\n", "GET", "key:1")
 }

@@ -118,6 +118,30 @@ func TestReadFromReplica(t *testing.T) {
 	}
 }
 
+// TestReplicaThatWasBusyIsReadFrom: READONLY is refused while a replica runs a script. The connection that was made then must
+// not stay one on which every read is redirected.
+func TestReplicaThatWasBusyIsReadFrom(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, Args: []string{"--busy-reply-threshold", "50"}})
+	replica := c.Nodes[3]
+	script := redistest.Connect(t, replica.Addr)
+	ended := make(chan string, 1)
+	go func() { ended <- script.Do("EVAL_RO", "while true do end", "0") }()
+	direct := redistest.Connect(t, replica.Addr)
+	eventually(t, "the replica is busy", func() bool { return strings.HasPrefix(direct.Do("READONLY"), "-BUSY ") })
+	l := startLeash(t, c.Addrs(), readFrom(upstream.ReadReplica))
+	client := l.dial(t)
+	key := redistest.KeyIn(firstSlot(t, c, c.Nodes[0]), "k")
+	want(t, client, "+OK\r\n", "SET", key, "v")
+	want(t, client, "$1\r\nv\r\n", "GET", key)
+	direct.Want("+OK\r\n", "SCRIPT", "KILL")
+	<-ended
+	eventually(t, "it is read from", func() bool {
+		want(t, client, "$1\r\nv\r\n", "GET", key)
+		return calls(t, replica.Server, "get") > 0
+	})
+}
+
 // TestReadFromReplicaInOrder: in a pipeline a read sees the writes before it,
 // whatever the replicas lag.
 func TestReadFromReplicaInOrder(t *testing.T) {
