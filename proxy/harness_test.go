@@ -147,7 +147,7 @@ func exchangePieces(t testing.TB, addr, raw string, cut int) string {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	for _, piece := range []string{raw[:cut], raw[cut:]} {
 		if piece != "" {
 			// The server may have closed already: what it said counts.

@@ -26,25 +26,28 @@ func wantClosed(t *testing.T, c *redistest.Client) {
 func TestR28AttachAfterAReconnect(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
-	one, two := startLeash(t, cluster.Addrs(), watchdog(2*time.Second)), startLeash(t, cluster.Addrs(), watchdog(2*time.Second))
+	one, two := startLeash(t, cluster.Addrs(), watchdog(6*time.Second)), startLeash(t, cluster.Addrs(), watchdog(6*time.Second))
 	for name, end := range map[string]func(c *redistest.Client){
 		"close": func(c *redistest.Client) { c.Close() },
 		"quit":  func(c *redistest.Client) { want(t, c, "+OK\r\n", "QUIT") },
 		"reset": func(c *redistest.Client) { want(t, c, "+RESET\r\n", "RESET") },
 	} {
-		for _, next := range []*leash{one, two} {
-			c := one.dial(t)
-			number := token(t, c, name, "OWNER", "me", "ONCLOSE", "EXPIRE")
-			end(c)
-			again := next.dial(t)
-			if name == "reset" && next == one {
-				again = c
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, next := range []*leash{one, two} {
+				c := one.dial(t)
+				number := token(t, c, name, "OWNER", "me", "ONCLOSE", "EXPIRE")
+				end(c)
+				again := next.dial(t)
+				if name == "reset" && next == one {
+					again = c
+				}
+				want(t, again, ":"+number+"\r\n", "LOCK.ATTACH", name, "OWNER", "me", "TOKEN", number)
+				time.Sleep(6500 * time.Millisecond) // longer than it lasts if it is not renewed
+				want(t, next.dial(t), "$-1\r\n", "LOCK.ACQUIRE", name)
+				want(t, again, ":1\r\n", "LOCK.RELEASE", name)
 			}
-			want(t, again, ":"+number+"\r\n", "LOCK.ATTACH", name, "OWNER", "me", "TOKEN", number)
-			time.Sleep(2500 * time.Millisecond) // longer than it lasts if it is not renewed
-			want(t, next.dial(t), "$-1\r\n", "LOCK.ACQUIRE", name)
-			want(t, again, ":1\r\n", "LOCK.RELEASE", name)
-		}
+		})
 	}
 }
 

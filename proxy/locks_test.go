@@ -180,7 +180,7 @@ func TestWaiterKilledIsNeverGranted(t *testing.T) {
 func TestMutualExclusion(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
-	leashes := []*leash{startLeash(t, c.Addrs(), watchdog(3*time.Second)), startLeash(t, c.Addrs(), watchdog(3*time.Second))}
+	leashes := []*leash{startLeash(t, c.Addrs(), watchdog(10*time.Second)), startLeash(t, c.Addrs(), watchdog(10*time.Second))}
 	const clients, cycles = 100, 50
 	var inside, entered, completed atomic.Int64
 	var working sync.WaitGroup
@@ -242,6 +242,19 @@ func cycle(addr string, deadly bool, rng *rand.Rand, inside, entered *atomic.Int
 	if n := inside.Add(1); n != 1 {
 		return fmt.Errorf("%d holders at once", n)
 	}
+	err = increment(c)
+	inside.Add(-1)
+	if err != nil || deadly {
+		return err // closed without a release
+	}
+	if reply, err := c.Do("LOCK.RELEASE", "mutex"); err != nil || reply != ":1\r\n" {
+		return fmt.Errorf("release: %q %w", reply, err)
+	}
+	return nil
+}
+
+// increment adds one to what only the holder may change.
+func increment(c *redistest.Client) error {
 	got, err := c.Do("GET", "count")
 	if err != nil {
 		return err
@@ -252,13 +265,6 @@ func cycle(addr string, deadly bool, rng *rand.Rand, inside, entered *atomic.Int
 	}
 	if reply, err := c.Do("SET", "count", strconv.Itoa(n+1)); err != nil || reply != "+OK\r\n" {
 		return fmt.Errorf("set: %q %w", reply, err)
-	}
-	inside.Add(-1)
-	if deadly {
-		return nil // closed without a release
-	}
-	if reply, err := c.Do("LOCK.RELEASE", "mutex"); err != nil || reply != ":1\r\n" {
-		return fmt.Errorf("release: %q %w", reply, err)
 	}
 	return nil
 }

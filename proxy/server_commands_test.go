@@ -88,7 +88,7 @@ func TestServerCommandsOnEveryMaster(t *testing.T) {
 	if got := do(t, client, "SLOWLOG", "GET"); !strings.HasPrefix(got, "*10\r\n") {
 		t.Errorf("SLOWLOG GET: %.40q", got)
 	}
-	if got := do(t, client, "SLOWLOG", "GET", "3"); !strings.HasPrefix(got, "*3\r\n") || !strings.HasPrefix(all[strings.Index(all, "*6"):], got[4:]) {
+	if got := do(t, client, "SLOWLOG", "GET", "3"); !strings.HasPrefix(got, "*3\r\n") || !strings.HasPrefix(all[strings.Index(all, "*6\r\n"):], got[4:]) {
 		t.Errorf("SLOWLOG GET 3: %q", got)
 	}
 	want(t, client, "+OK\r\n", "SLOWLOG", "RESET")
