@@ -8,7 +8,8 @@ for as long as the connection stays open, every other command goes to Redis.
 Usage: leash [flags]
 
 Each flag is also an environment variable: --max-clients is LEASH_MAX_CLIENTS. A flag beats its
-variable, a variable beats the default. Durations need a unit: 500ms, 30s, 10m, 24h.
+variable, a variable beats the default. A variable LEASH_... that is no setting, an empty value, and
+a flag given twice with different values are errors. Durations need a unit: 500ms, 30s, 10m, 24h.
 Sizes are bytes or have a unit: 64kb, 16mb, 1gb, 512MiB.
 `
 

@@ -1,0 +1,52 @@
+package proxy
+
+import (
+	"strconv"
+	"testing"
+
+	"leash/internal/redistest"
+	"leash/proxy/upstream"
+)
+
+// TestSlotThatMovesBetweenNodesWithoutNames: MOVED and ASK of a cluster with unknown-endpoint name no host.
+func TestSlotThatMovesBetweenNodesWithoutNames(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+	for _, n := range cluster.Nodes {
+		redistest.Connect(t, n.Server.Addr).Want("+OK\r\n", "CONFIG", "SET", "cluster-preferred-endpoint-type", "unknown-endpoint")
+	}
+	l := startLeash(t, cluster.Addrs()[:1])
+	slot := int(upstream.Slot([]byte("{a}")))
+	to := cluster.Masters()[0]
+	if cluster.MasterOf(slot) == to {
+		to = cluster.Masters()[1]
+	}
+	c := l.dial(t)
+	for i := range 10 {
+		want(t, c, "+OK\r\n", "SET", "{a}"+strconv.Itoa(i), "v")
+	}
+	if reply := do(t, c, "LOCK.ACQUIRE", "{a}held"); reply[0] != ':' {
+		t.Fatal(reply)
+	}
+	move, err := cluster.BeginMove(slot, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := move.MoveKeys(-1); err != nil { // they are at the new node, and the old one answers ASK
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		want(t, c, "$1\r\nv\r\n", "GET", "{a}"+strconv.Itoa(i))
+	}
+	want(t, c, "+OK\r\n", "MULTI")
+	want(t, c, "+QUEUED\r\n", "GET", "{b}")
+	want(t, c, "*1\r\n$-1\r\n", "EXEC")
+	want(t, c, ":1\r\n", "LOCK.RELEASE", "{a}held")
+	if err := move.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	want(t, c, "+OK\r\n", "MULTI") // at the old node, which answers MOVED
+	want(t, c, "+QUEUED\r\n", "GET", "{a}1")
+	want(t, c, "*1\r\n$1\r\nv\r\n", "EXEC")
+	want(t, c, "$1\r\nv\r\n", "GET", "{a}2")
+}
