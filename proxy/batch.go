@@ -1,14 +1,22 @@
 package proxy
 
-import "errors"
+import (
+	"bytes"
+	"errors"
+)
 
 // Sizes of a session's read buffers: the first one, the usual one, and what is
-// kept at most.
+// kept at most. A larger one is called large.
 const (
 	firstBatch = 4 << 10
 	usualBatch = 16 << 10
 	keptBatch  = 64 << 10
 )
+
+// A large batch is growth times as large as what has come of its command, at
+// most, so that a client that only announces a large value costs little. The
+// last step is from an eighth of the value, and all that is copied is a seventh.
+const growth = 8
 
 // errLeaving ends the loop of a session that shall read no more.
 var errLeaving = errors.New("proxy: server is stopping")
@@ -21,7 +29,10 @@ type batch struct {
 	buf    []byte
 	parsed int // bytes that have been parsed
 	filled int // bytes that have been read
-	refs   int // calls in flight whose request lies here; guarded by session.mu
+
+	// Guarded by session.mu.
+	refs int  // calls in flight whose request lies here
+	left bool // nothing more is read into it
 }
 
 func (b *batch) unparsed() []byte { return b.buf[b.parsed:b.filled] }
@@ -60,27 +71,75 @@ func (s *session) prepare() {
 		return
 	}
 	rest := s.in.unparsed()
-	if len(rest) > 0 && s.in.filled < len(s.in.buf) && s.parser.Need() <= len(s.in.buf)-s.in.parsed {
-		return
-	}
-	want, need := usualBatch, max(s.parser.Need(), len(rest)+1)
-	if len(rest) == 0 {
-		need = 0
-		if s.in.filled < len(s.in.buf) {
-			want = firstBatch // it has been enough this time
+	if room := len(s.in.buf) - s.in.filled; len(rest) > 0 && room > 0 {
+		if s.parser.Need() <= room+len(rest) || len(rest) >= keptBatch { // a large one is filled before there is a larger one
+			return
 		}
-	} else {
-		// Grow with what has come, not with what was announced.
-		want = max(want, len(rest)+len(rest)/4, min(need, 4*len(rest)))
+	}
+	want, need := usualBatch, 0
+	switch {
+	case len(rest) > 0:
+		need = max(s.parser.Need(), len(rest)+1)
+		want = batchSize(len(rest), need)
+	case s.in.filled < len(s.in.buf):
+		want = firstBatch // it has been enough this time
 	}
 	next := s.take(want, need)
 	next.parsed, next.filled = 0, copy(next.buf, rest)
 	if next != s.in {
 		s.in, s.spare = next, s.in
 	}
-	if s.spare != nil && len(s.spare.buf) > keptBatch && need <= keptBatch {
+	if n := s.spare.size(); n > keptBatch && (n < need || need <= keptBatch) {
+		s.parser.Forget()
+		s.leaveBatch(s.spare)
 		s.spare = nil
 	}
+}
+
+// batchSize is how large a batch to take for a command that needs so many bytes
+// at least, when rest of them have come. Behind a large value there is room for
+// what else the command has. A command of many values doubles its batch.
+func batchSize(rest, need int) int {
+	size := max(need+firstBatch, 2*rest)
+	for size/growth > max(rest, usualBatch) {
+		size /= growth
+	}
+	return max(size, usualBatch)
+}
+
+// size is 0 for no batch.
+func (b *batch) size() int {
+	if b == nil {
+		return 0
+	}
+	return len(b.buf)
+}
+
+// leaveBatch lets go of a batch once no call needs it any more.
+func (s *session) leaveBatch(b *batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.left = true
+	s.freeLocked(b)
+}
+
+// freeLocked gives back the memory of a batch that nobody needs.
+func (s *session) freeLocked(b *batch) {
+	if b.left && b.refs == 0 {
+		s.server.garbage.add(len(b.buf))
+	}
+}
+
+// keep returns a command's bytes for use after the command. Those of a large one
+// stay where they are, in a batch that nobody reads into any more.
+func (s *session) keep(raw []byte) []byte {
+	if len(raw) <= keptBatch {
+		return bytes.Clone(raw)
+	}
+	s.mu.Lock()
+	s.in.refs++ // for good: Go's collector finds out when nobody needs it
+	s.mu.Unlock()
+	return raw
 }
 
 // take returns a batch of at least size bytes that nobody refers to: one of

@@ -28,6 +28,7 @@ func (s *session) close() {
 	} {
 		s.guard("end of a session", step)
 	}
+	s.server.garbage.add(s.in.size())
 	s.stop()
 	s.conn.ended.Store(true)
 	s.conn.Conn.Close()

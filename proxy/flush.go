@@ -76,10 +76,11 @@ func (s *session) writer() {
 	s.progress = time.Time{}
 }
 
-// deafenLocked drops the output of a client whose socket failed. Its calls go
-// on: what Redis has been told cannot be taken back.
+// deafenLocked drops the output of a client whose socket is of no use any more.
+// Its calls go on: what Redis has been told cannot be taken back.
 func (s *session) deafenLocked() {
 	s.deaf = true
+	s.server.garbage.add(s.out.size + s.pushes.size)
 	s.out.clear()
 	s.pushes.clear()
 	s.wake.Signal()

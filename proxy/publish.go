@@ -1,8 +1,6 @@
 package proxy
 
 import (
-	"bytes"
-
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -51,7 +49,7 @@ func (s *session) publishTo(cmd resp.Command, kind pubsub.Kind, slot int) bool {
 	}
 	channel := string(cmd.Args[1])
 	p := &part{slot: slot}
-	p.Request = bytes.Clone(cmd.Raw)
+	p.Request = s.keep(cmd.Raw)
 	return s.fan([]*part{p}, []*upstream.Node{node}, 0, len(cmd.Raw), func(f *fanout) []byte {
 		return s.server.published(f.parts[0].node, kind, channel, f.parts[0].reply)
 	})

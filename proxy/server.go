@@ -68,12 +68,13 @@ type Server struct {
 	headerWarned damper
 	scanning     atomic.Pointer[scanOrder] // for the newest topology that was scanned
 	stats        stats
+	garbage      garbage
 	clock        atomic.Int64 // seconds since started, kept by the patrol
 	started      time.Time
 
 	ctx     context.Context // done when the server has stopped
 	cancel  context.CancelFunc
-	running sync.WaitGroup // writers, watchers, patrol
+	running sync.WaitGroup // writers, watchers, patrol, garbage
 
 	// mu guards the fields below. Never held across I/O.
 	mu       sync.Mutex
@@ -104,6 +105,7 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 		commands: newTable(parsed),
 		sessions: make(map[*session]struct{}),
 		changed:  make(chan struct{}),
+		garbage:  garbage{wake: make(chan struct{}, 1)},
 		started:  time.Now(),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -136,6 +138,7 @@ func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
 	if !s.start("patrol", func() { guard.Repeat(s.ctx, s.log, "patrol", s.patrol) }) {
 		return errors.New("proxy: server has been closed")
 	}
+	s.start("garbage", func() { guard.Repeat(s.ctx, s.log, "garbage", s.collect) })
 	var serving sync.WaitGroup
 	failed := make(chan error, len(lns))
 	wrapped := make([]*listener, len(lns))

@@ -298,10 +298,7 @@ func (s *session) kill(reason string, drop bool) {
 	if !s.cut {
 		s.cut, s.killedBy = true, reason
 	}
-	s.deaf = true
-	s.out.clear()
-	s.pushes.clear()
-	s.wake.Signal()
+	s.deafenLocked()
 	s.mu.Unlock()
 	s.conn.shut()
 	s.stop()

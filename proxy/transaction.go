@@ -117,7 +117,7 @@ func (s *session) multi(c *command, cmd resp.Command) bool {
 	}
 	s.modes |= modeMulti
 	s.tx.caching, s.caching = s.caching, nil
-	s.tx.add(queued{request: bytes.Clone(cmd.Raw)})
+	s.tx.add(queued{request: s.keep(cmd.Raw)})
 	return true
 }
 
@@ -156,7 +156,7 @@ func (t *transaction) enqueue(c *command, cmd resp.Command) bool {
 			t.session.server.scripts.clear() // sooner than need be: what comes before EXEC is only not healed
 		}
 		t.propagates = t.propagates || c.mayPropagate()
-		t.add(queued{request: bytes.Clone(cmd.Raw), amend: t.session.publishedInside(c, cmd)})
+		t.add(queued{request: t.session.keep(cmd.Raw), amend: t.session.publishedInside(c, cmd)})
 	case placeLeash:
 		if refusal := t.refusal(c, cmd); refusal != "" {
 			return t.settle() && t.refuse(refusal)

@@ -130,6 +130,10 @@ func (p *Parser) Need() int {
 	return p.pos + 1
 }
 
+// Forget lets go of the last command's arguments, which must not be used any
+// more: they keep the bytes that they lie in from being freed.
+func (p *Parser) Forget() { p.args = nil }
+
 // arrayHeader reads "*<n>". n > 0 says that the whole request was that header.
 func (p *Parser) arrayHeader(buf []byte) (n int, err error) {
 	cr, err := p.lineEnd(buf, "too big mbulk count string")

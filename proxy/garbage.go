@@ -1,0 +1,51 @@
+package proxy
+
+import (
+	"runtime"
+	"runtime/metrics"
+	"sync/atomic"
+)
+
+// leastGarbage is how many bytes are worth a collection.
+const leastGarbage = 64 << 20
+
+// garbage counts memory of large values that nobody needs any more. The runtime collects garbage
+// when the heap has grown by a share of what it found in use the last time. It found the large
+// values in use, so without help several of them stay in memory beside each other.
+type garbage struct {
+	bytes atomic.Int64
+	wake  chan struct{} // size 1
+}
+
+// add says that n bytes have become garbage. It does not block.
+func (g *garbage) add(n int) {
+	if n <= keptBatch || g.bytes.Add(int64(n)) < leastGarbage {
+		return
+	}
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
+}
+
+// collect collects garbage whenever there is enough, until the server has stopped.
+func (s *Server) collect() {
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-s.garbage.wake:
+		}
+		if n := s.garbage.bytes.Load(); n >= max(leastGarbage, heapLive()/4) {
+			s.garbage.bytes.Add(-n)
+			runtime.GC()
+		}
+	}
+}
+
+// heapLive is how many bytes the last collection found in use.
+func heapLive() int64 {
+	live := [1]metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live[:])
+	return int64(live[0].Value.Uint64())
+}
