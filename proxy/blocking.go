@@ -184,7 +184,7 @@ func (s *Server) sessionOf(id int64) *session {
 func mergeMax(f *fanout) []byte {
 	most := int64(0)
 	for _, p := range f.parts {
-		n, ok := integer(p.reply)
+		n, ok := integer(p.whole())
 		if !ok {
 			return nil
 		}

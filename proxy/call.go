@@ -90,16 +90,47 @@ func (c *call) reply(p []byte, done bool) upstream.Flusher {
 		s.largest = max(s.largest, c.size) // not only when its turn comes
 	}
 	if done {
-		c.done = true
-		if c == s.head {
-			s.retireLocked()
-		}
+		c.doneLocked()
 	}
-	if s.out.size == 0 || s.flushing {
-		return nil
+	return s.toFlushLocked()
+}
+
+// replyWith is reply for all of a reply: its beginning, and the rest, which is
+// moved and not copied.
+func (c *call) replyWith(start []byte, rest *chunks) upstream.Flusher {
+	if rest.size == 0 {
+		return c.reply(start, true)
 	}
-	s.flushing = true
-	return s
+	flusher := c.reply(start, false)
+	s := c.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	size := rest.size
+	switch {
+	case c.muted, c == s.head && s.deaf:
+		rest.clear()
+	case c == s.head:
+		c.size += size
+		s.replies.splice(rest)
+	default:
+		c.size += size
+		c.buffer.rest.splice(rest)
+		s.parked += size
+		s.largest = max(s.largest, c.size)
+	}
+	c.doneLocked()
+	if flusher == nil {
+		flusher = s.toFlushLocked()
+	}
+	return flusher
+}
+
+// doneLocked notes that c has its whole reply.
+func (c *call) doneLocked() {
+	c.done = true
+	if c == c.session.head {
+		c.session.retireLocked()
+	}
 }
 
 // retireLocked takes finished calls off the head of the list and lets the next

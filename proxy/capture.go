@@ -12,10 +12,7 @@ func (s *session) capture(f func() bool) (reply []byte, ok bool) {
 	ok = f() && s.barrier()
 	s.direct(&s.out)
 	reply = make([]byte, 0, taken.size)
-	for p := taken.front(); p != nil; p = taken.front() {
-		reply = append(reply, p...)
-		taken.advance(len(p))
-	}
+	taken.takeAll(func(p []byte) { reply = append(reply, p...) })
 	return reply, ok
 }
 

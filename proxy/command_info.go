@@ -39,7 +39,7 @@ func (s *session) relayMerged(c *command, cmd resp.Command, m func(reply []byte)
 	p := &part{slot: anySlot}
 	p.Request = bytes.Clone(cmd.Raw)
 	to := []*upstream.Node{s.topology.Masters()[s.keyless]}
-	return s.fan([]*part{p}, to, 0, len(cmd.Raw), func(f *fanout) []byte { return m(f.parts[0].reply) })
+	return s.fan([]*part{p}, to, 0, len(cmd.Raw), func(f *fanout) []byte { return m(f.parts[0].whole()) })
 }
 
 // commandInfo answers COMMAND and COMMAND INFO [name …].

@@ -17,7 +17,7 @@ type fanout struct {
 	left  int     // parts without a whole reply; guarded by session.mu
 	keys  int     // how many keys the call has
 	merge merge
-	rest  [][]byte // of the whole reply, behind what merge returns
+	body  chunks // of the whole reply, behind what merge returns
 }
 
 // merge makes the whole reply of those of the parts, none of which is an error.
@@ -39,22 +39,10 @@ func (f *fanout) finished(p *part) upstream.Flusher {
 	for _, p := range f.parts {
 		kept += p.kept
 		p.reply = nil
+		p.rest.clear()
 	}
 	s.park(-kept)
-	return f.give(reply)
-}
-
-// give hands on the whole reply, and lets go of each piece of it.
-func (f *fanout) give(reply []byte) upstream.Flusher {
-	c, rest := f.call, f.rest
-	flusher := c.reply(reply, len(rest) == 0)
-	for i := range rest {
-		if g := c.reply(rest[i], i == len(rest)-1); g != nil {
-			flusher = g
-		}
-		rest[i] = nil
-	}
-	return flusher
+	return f.call.replyWith(reply, &f.body)
 }
 
 func (f *fanout) result() []byte {
@@ -65,7 +53,7 @@ func (f *fanout) result() []byte {
 		case len(p.reply) == 0 || p.reply[0] != '-':
 			executed = true
 		case failed == nil && !p.spare:
-			failed = p.reply
+			failed = p.whole()
 		}
 	}
 	switch {
@@ -77,17 +65,18 @@ func (f *fanout) result() []byte {
 	if merged := f.merge(f); merged != nil {
 		return merged
 	}
+	f.body.clear()
 	return resp.AppendError(nil, msgOddParts)
 }
 
 // mergeOK is for commands that say OK.
-func mergeOK(f *fanout) []byte { return f.parts[0].reply }
+func mergeOK(f *fanout) []byte { return f.parts[0].whole() }
 
 // mergeSum is for commands that count.
 func mergeSum(f *fanout) []byte {
 	var sum int64
 	for _, p := range f.parts {
-		n, ok := integer(p.reply)
+		n, ok := integer(p.whole())
 		if !ok {
 			return nil
 		}
@@ -100,7 +89,7 @@ func mergeSum(f *fanout) []byte {
 func mergeAll(f *fanout) []byte {
 	var all []int64
 	for i, p := range f.parts {
-		rest, n, ok := arrayHeader(p.reply)
+		rest, n, ok := arrayHeader(p.whole())
 		if !ok || i > 0 && n != len(all) {
 			return nil
 		}
@@ -121,51 +110,6 @@ func mergeAll(f *fanout) []byte {
 		merged = resp.AppendInt(merged, one)
 	}
 	return merged
-}
-
-// mergeValues puts the elements of the parts' arrays in the order of the keys.
-func mergeValues(f *fanout) []byte {
-	elements := make([][]byte, f.keys)
-	size := 16
-	for _, p := range f.parts {
-		rest, n, ok := arrayHeader(p.reply)
-		if !ok || n != len(p.keys) {
-			return nil
-		}
-		for _, key := range p.keys {
-			var scan resp.Scanner
-			used, done, err := scan.Scan(rest)
-			if err != nil || !done {
-				return nil
-			}
-			elements[key], rest = rest[:used], rest[used:]
-			size += used
-		}
-	}
-	merged := resp.AppendArray(make([]byte, 0, size), f.keys)
-	for _, e := range elements {
-		merged = append(merged, e...)
-	}
-	return merged
-}
-
-// mergeLists makes one list of the parts' lists, one behind the other. It is of
-// the kind that the first of them is: an array, or a set. The lists may be
-// large, so they are not copied together.
-func mergeLists(f *fanout) []byte {
-	total := 0
-	lists := make([][]byte, len(f.parts))
-	for i, p := range f.parts {
-		rest, n, ok := listHeader(p.reply)
-		if !ok || n < 0 {
-			return nil
-		}
-		lists[i], total = rest, total+n
-	}
-	f.rest = lists
-	header := resp.AppendArray(nil, total)
-	header[0] = f.parts[0].reply[0]
-	return header
 }
 
 // hasMessage reports whether reply is the error with this message.

@@ -21,10 +21,10 @@ type infoReport struct {
 // merge implements merge for parts that may have failed, but not all.
 func (r *infoReport) merge(f *fanout) []byte {
 	for _, p := range f.parts {
-		text, ok := infoBody(p.reply)
+		text, ok := infoBody(p.whole())
 		switch {
-		case unknownSection(p.reply):
-		case len(p.reply) > 0 && p.reply[0] == '-':
+		case unknownSection(p.whole()):
+		case len(p.whole()) > 0 && p.whole()[0] == '-':
 			r.missing++
 		case !ok:
 			return nil
@@ -33,7 +33,7 @@ func (r *infoReport) merge(f *fanout) []byte {
 		}
 	}
 	text := r.text()
-	if reply := f.parts[0].reply; len(r.texts) == 0 && (r.leash == nil || !unknownSection(reply)) {
+	if reply := f.parts[0].whole(); len(r.texts) == 0 && (r.leash == nil || !unknownSection(reply)) {
 		return reply
 	}
 	if r.leash != nil {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"testing"
 
 	"leash/proxy/resp"
@@ -27,11 +28,9 @@ func FuzzMerge(f *testing.F) {
 			mergeOK, mergeSum, mergeAll, mergeValues, mergeLists, mergeMax, mergeLeast, mergeLatest, mergeHistory, mergeRandomKey, report.merge,
 			newest(2, func(entry [][]byte) (float64, bool) { return 0, len(entry) > 0 }),
 		} {
-			fan := &fanout{parts: []*part{{reply: a, keys: []int{0}}, {reply: b, keys: []int{1, 2}}}, keys: 3, merge: m}
+			fan := &fanout{parts: []*part{partOf(a, 0), partOf(b, 1, 2)}, keys: 3, merge: m}
 			whole := append([]byte{}, fan.result()...)
-			for _, rest := range fan.rest {
-				whole = append(whole, rest...)
-			}
+			fan.body.takeAll(func(p []byte) { whole = append(whole, p...) })
 			if !isReply(whole) {
 				t.Errorf("%q and %q make %q, which is no reply", a, b, whole)
 			}
@@ -48,6 +47,15 @@ func FuzzMerge(f *testing.F) {
 			parseRedirect(a[1:])
 		}
 	})
+}
+
+// partOf is a part with a reply in pieces, as a large one comes.
+func partOf(reply []byte, keys ...int) *part {
+	p := &part{keys: keys}
+	start := bytes.IndexByte(reply, '\n') + 1
+	p.reply = bytes.Clone(reply[:start])
+	p.rest.append(reply[start:])
+	return p
 }
 
 // isReply reports whether b is one whole reply.

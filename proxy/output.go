@@ -79,6 +79,14 @@ func (q *chunks) advance(n int) {
 	chunkPool.Put(c)
 }
 
+// takeAll takes everything off, piece by piece.
+func (q *chunks) takeAll(f func(p []byte)) {
+	for p := q.front(); p != nil; p = q.front() {
+		f(p)
+		q.advance(len(p))
+	}
+}
+
 // clear drops everything. The chunk that a writer may be reading is left to
 // the garbage collector.
 func (q *chunks) clear() { *q = chunks{} }

@@ -67,10 +67,11 @@ type part struct {
 	healed  bool // its script was loaded for it
 
 	// Of a fan-out.
-	reply []byte
-	kept  int   // bytes of it that the session counts
-	keys  []int // which of the call's keys it has
-	spare bool  // the whole does not fail with it
+	reply []byte // its beginning, or all of it
+	rest  chunks // what follows that
+	kept  int    // bytes of both that the session counts
+	keys  []int  // which of the call's keys it has
+	spare bool   // the whole does not fail with it
 	done  bool
 }
 
@@ -127,16 +128,32 @@ func (p *part) pass(b []byte, done bool) upstream.Flusher {
 	if c.fan == nil {
 		return c.reply(b, done)
 	}
-	if room := cap(p.reply) - len(p.reply); room < len(b) {
-		p.reply = slices.Grow(p.reply, max(len(p.reply), len(b))) // append would grow by a quarter and copy more often
-	}
-	p.reply = append(p.reply, b...)
-	p.kept += len(b)
+	p.keep(b)
 	c.session.park(len(b))
 	if done {
 		return c.fan.finished(p)
 	}
 	return nil
+}
+
+// replyStart is how much of a part's reply lies in one piece.
+const replyStart = 16 << 10
+
+// keep adds a piece to a part's reply, without moving what is there of a large one.
+func (p *part) keep(b []byte) {
+	p.kept += len(b)
+	n := min(len(b), replyStart-min(len(p.reply), replyStart))
+	p.reply = append(p.reply, b[:n]...)
+	p.rest.append(b[n:])
+}
+
+// whole is the part's reply in one piece.
+func (p *part) whole() []byte {
+	if p.rest.size > 0 {
+		p.reply = slices.Grow(p.reply, p.rest.size)
+		p.rest.takeAll(func(b []byte) { p.reply = append(p.reply, b...) })
+	}
+	return p.reply
 }
 
 // Dropped implements upstream.Sink: a session that lost a lock sends nothing more.
@@ -210,6 +227,7 @@ func (p *part) fail(message string) {
 		c.fail(message)
 		return
 	}
+	p.rest.clear()
 	p.reply = resp.AppendError(p.reply[:0], message)
 	if f := c.fan.finished(p); f != nil {
 		f.Flush()

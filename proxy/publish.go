@@ -51,7 +51,7 @@ func (s *session) publishTo(cmd resp.Command, kind pubsub.Kind, slot int) bool {
 	p := &part{slot: slot}
 	p.Request = s.keep(cmd.Raw)
 	return s.fan([]*part{p}, []*upstream.Node{node}, 0, len(cmd.Raw), func(f *fanout) []byte {
-		return s.server.published(f.parts[0].node, kind, channel, f.parts[0].reply)
+		return s.server.published(f.parts[0].node, kind, channel, f.parts[0].whole())
 	})
 }
 

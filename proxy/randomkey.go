@@ -37,13 +37,13 @@ const maxNodeKeys = 1 << 40
 // mergeRandomKey chooses among pairs of a key and its node's size; a node
 // without keys has nil.
 func mergeRandomKey(f *fanout) []byte {
-	chosen, total := f.parts[0].reply, int64(0)
+	chosen, total := f.parts[0].whole(), int64(0)
 	for i := 0; i < len(f.parts); i += 2 {
-		key := f.parts[i].reply
+		key := f.parts[i].whole()
 		if isNil(key) {
 			continue
 		}
-		size, _ := integer(f.parts[i+1].reply)
+		size, _ := integer(f.parts[i+1].whole())
 		size = min(max(size, 1), maxNodeKeys)
 		total += size
 		if rand.Int64N(total) < size {

@@ -20,7 +20,7 @@ func (s *session) text(text string) bool {
 // elements returns the elements of all parts' arrays, as they came.
 func (f *fanout) elements() (all [][]byte, ok bool) {
 	for _, p := range f.parts {
-		more, ok := elements(p.reply)
+		more, ok := elements(p.whole())
 		if !ok {
 			return nil, false
 		}

@@ -110,7 +110,7 @@ func (s *session) scanNode(cmd resp.Command, order *scanOrder, stop int, from sc
 	p := &part{slot: anySlot, fixed: true}
 	p.Request = resp.AppendCommand(nil, args...)
 	rename := func(f *fanout) []byte {
-		local, keys, ok := parseScanReply(f.parts[0].reply)
+		local, keys, ok := parseScanReply(f.parts[0].whole())
 		if !ok {
 			return nil
 		}

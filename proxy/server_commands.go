@@ -47,7 +47,7 @@ func serverTreatments() treatments {
 func mergeLeast(f *fanout) []byte {
 	var least int64
 	for i, p := range f.parts {
-		n, ok := integer(p.reply)
+		n, ok := integer(p.whole())
 		if !ok {
 			return nil
 		}

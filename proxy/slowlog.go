@@ -42,7 +42,7 @@ func (s *session) slowlogGet(c *command, cmd resp.Command) bool {
 func newest(limit int64, when func(entry [][]byte) (float64, bool)) merge {
 	return func(f *fanout) []byte {
 		if len(f.parts) == 1 {
-			return f.parts[0].reply
+			return f.parts[0].whole()
 		}
 		type dated struct {
 			entry []byte

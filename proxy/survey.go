@@ -129,13 +129,13 @@ func (v *survey) merge(f *fanout) []byte {
 // collect adds what a part has found; false for a reply that does not fit.
 func (v *survey) collect(found map[string]bool, p *part) bool {
 	if names, is := v.counted[p]; is {
-		counts, ok := countsReply(p.reply, len(names))
+		counts, ok := countsReply(p.whole(), len(names))
 		for i, n := range counts {
 			v.foreign[names[i]] += int(n) - v.exchange.Subscribers(p.node, v.kind, names[i])
 		}
 		return ok
 	}
-	names, ok := elements(p.reply)
+	names, ok := elements(p.whole())
 	for _, e := range names {
 		if name := string(bulkText(e)); !v.own[p.node][name] {
 			found[name] = true
@@ -196,7 +196,7 @@ func subscriberCounts(kind pubsub.Kind) handler {
 func (s *Server) mergeCounts(f *fanout, kind pubsub.Kind, names []string, others pubsub.Others) []byte {
 	counts := make([]int64, len(names))
 	for _, p := range f.parts {
-		told, ok := countsReply(p.reply, len(names))
+		told, ok := countsReply(p.whole(), len(names))
 		if !ok {
 			return nil
 		}
@@ -231,7 +231,7 @@ func (s *session) patternCount(c *command, cmd resp.Command) bool {
 		}
 		var others int64
 		for _, p := range f.parts {
-			n, ok := integer(p.reply)
+			n, ok := integer(p.whole())
 			if !ok {
 				return nil
 			}

@@ -1,0 +1,67 @@
+package proxy
+
+import "leash/proxy/resp"
+
+// Lists may be large, so those of the parts are not copied together: the whole
+// reply is made of the memory that they came in, piece by piece.
+
+// mergeValues puts the elements of the parts' arrays in the order of the keys.
+func mergeValues(f *fanout) []byte {
+	of := make([]*part, f.keys) // that has the key
+	for _, p := range f.parts {
+		rest, n, ok := arrayHeader(p.reply)
+		if !ok || n != len(p.keys) {
+			return nil
+		}
+		p.reply = rest
+		for _, key := range p.keys {
+			of[key] = p
+		}
+	}
+	for _, p := range of {
+		if !p.moveElement(&f.body) {
+			return nil
+		}
+	}
+	return resp.AppendArray(nil, f.keys)
+}
+
+// moveElement moves the next element of a list, whose header is gone, behind
+// to. It is false when there is no whole element.
+func (p *part) moveElement(to *chunks) bool {
+	var scan resp.Scanner
+	done, odd := false, false
+	move := func(b []byte) (n int) {
+		var err error
+		n, done, err = scan.Scan(b)
+		odd = err != nil
+		to.append(b[:n])
+		return n
+	}
+	p.reply = p.reply[move(p.reply):]
+	for !done && !odd && p.rest.size > 0 {
+		p.rest.advance(move(p.rest.front()))
+	}
+	return done && !odd
+}
+
+// mergeLists makes one list of the parts' lists, one behind the other. It is of
+// the kind that the first of them is: an array, or a set.
+func mergeLists(f *fanout) []byte {
+	total, kind := 0, byte(0)
+	for i, p := range f.parts {
+		rest, n, ok := listHeader(p.reply)
+		if !ok || n < 0 {
+			return nil
+		}
+		if i == 0 {
+			kind = p.reply[0]
+		}
+		f.body.append(rest)
+		f.body.splice(&p.rest)
+		total += n
+	}
+	header := resp.AppendArray(nil, total)
+	header[0] = kind
+	return header
+}
