@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/guard"
+	"leash/proxy/resp"
 )
 
 // Sentinels (https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/)
@@ -244,7 +245,7 @@ func (u *Upstream) hearSentinel(ctx context.Context, c *redis.Client, addr strin
 	defer context.AfterFunc(ctx, guard.Func(u.log, "end of a sentinel", func() { ps.Close() }))() // a read does not heed ctx
 	pinged := false
 	for ctx.Err() == nil {
-		said, err := ps.ReceiveTimeout(ctx, sentinelPoll)
+		said, err := receive(ctx, ps)
 		var slow net.Error
 		switch event, _ := said.(*redis.Message); {
 		case err == nil && event != nil:
@@ -264,6 +265,17 @@ func (u *Upstream) hearSentinel(ctx context.Context, c *redis.Client, addr strin
 			return
 		}
 	}
+}
+
+// receive is the next message of a sentinel. go-redis panics at one of an odd
+// shape, which is one that cannot be read.
+func receive(ctx context.Context, ps *redis.PubSub) (said any, err error) {
+	defer func() {
+		if recover() != nil {
+			said, err = nil, resp.ErrFrame
+		}
+	}()
+	return ps.ReceiveTimeout(ctx, sentinelPoll)
 }
 
 // errDemoted says that a server is no master.
