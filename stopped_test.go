@@ -36,6 +36,9 @@ var stoppedWays = []stoppedWay{
 	{"blocking", "LOCK.ACQUIRE K", "", 0, "BLMOVE from D LEFT LEFT 1; RPUSH D x", 1},
 	{"read first", "LOCK.ACQUIRE K", "", 0, "GET D; LOCK.TTL K; INCR D", 3},
 	{"permit", "SEM.ACQUIRE K", "", 0, "INCR D", 5},
+	{"latch", "LOCK.ACQUIRE K", "LATCH.SET D 100", 1, "LATCH.DOWN D", 5},
+	{"plain counter", "LOCK.ACQUIRE K", "SEM.GIVE D 5", 1, "SEM.GIVE D; SEM.TAKE D 2", 5},
+	{"another lock", "LOCK.ACQUIRE K", "", 0, "LOCK.ACQUIRE D", 5},
 }
 
 // TestR27AStoppedLeashLetsNothingThrough: a Leash is stopped until the locks of its clients are over and those of another

@@ -35,6 +35,13 @@ func (c *Carrier) expectLocked(h *hold, until time.Time) {
 // endsConnection reports whether the connection is closed when h is over.
 func (h *hold) endsConnection() bool { return !h.lease && !h.answers }
 
+// Check is Settle, if Until has come.
+func (c *Carrier) Check() {
+	if until := c.Until(); until != nil && renewal.Left(*until) <= 0 {
+		c.Settle()
+	}
+}
+
 // Settle finds the holds of the carrier that are over by now and ends its connection because of
 // them, as the watchdog would. Otherwise Until is later afterwards. It does not block.
 func (c *Carrier) Settle() {

@@ -36,6 +36,12 @@ func (s *session) lock(args [][]byte) bool {
 		return false
 	}
 	s.Flush()
+	if carrier := s.carrier.Load(); carrier != nil {
+		carrier.Check() // its scripts are not sent by the session's own calls
+	}
+	if s.killed.Load() {
+		return false
+	}
 	o := ownCommandOf(args[0])
 	if o != nil {
 		s.lastCommand.Store(o.shown)
