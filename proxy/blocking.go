@@ -39,6 +39,15 @@ func (s *session) blockOn(cmd resp.Command, slot int) bool {
 		return false
 	}
 	s.Flush()
+	ok := s.behindInvalidations(func() bool { return s.blockPinned(cmd, slot) })
+	if t := s.tracking.Load(); t != nil && !s.current.write {
+		t.forgetAll() // Redis remembers what was read for another connection
+	}
+	return ok
+}
+
+// blockPinned is blockOn while no call is in flight.
+func (s *session) blockPinned(cmd resp.Command, slot int) bool {
 	p := s.push(cmd, slot)
 	if p == nil {
 		return false
@@ -61,9 +70,6 @@ func (s *session) blockOn(cmd resp.Command, slot int) bool {
 		s.buryOrphan(own, lostAt)
 	}
 	own.release()
-	if t := s.tracking.Load(); t != nil && !s.current.write {
-		t.forgetAll() // Redis remembers what was read for another connection
-	}
 	return ok && open
 }
 

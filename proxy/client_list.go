@@ -82,7 +82,8 @@ type description struct {
 	age, idle            time.Duration
 	unix, blocked        bool
 	tracking, monitoring bool
-	redirect             int // the client that invalidations go to; 0: itself
+	broadcast, broken    bool  // CLIENT TRACKING: BCAST, and the client redirected to is gone
+	redirect             int64 // see redirectedFrom
 	noEvict              bool
 	db, protocol         int
 	sub, psub, ssub      int
@@ -101,11 +102,13 @@ func (s *session) describe() *description {
 		multi: int(s.queued.Load()) - 1, user: "default", command: "NULL", protocol: 2,
 		blocked:    s.blocked.Load() != nil || s.watcher.Load() != nil,
 		monitoring: s.monitoring.Load(),
+		redirect:   s.redirectedFrom(),
 	}
 	if t := s.tracking.Load(); t != nil {
 		d.tracking = true
-		if t.redirect != nil {
-			d.redirect = int(t.redirect.to.id)
+		d.broadcast = t.bcast.Load()
+		if r := t.redirect.Load(); r != nil {
+			d.broken = r.broken.Load()
 		}
 	}
 	d.unix = s.conn.LocalAddr().Network() == "unix"
@@ -178,7 +181,8 @@ func (d *description) flags() string {
 		on     bool
 		letter byte
 	}{
-		{d.monitoring, 'O'}, {d.kind() == pubsubClient, 'P'}, {d.multi >= 0, 'x'}, {d.blocked, 'b'}, {d.tracking, 't'}, {d.unix, 'U'}, {d.noEvict, 'e'},
+		{d.monitoring, 'O'}, {d.kind() == pubsubClient, 'P'}, {d.multi >= 0, 'x'}, {d.blocked, 'b'}, {d.tracking, 't'}, {d.broken, 'R'}, {d.broadcast, 'B'},
+		{d.unix, 'U'}, {d.noEvict, 'e'},
 	} {
 		if f.on {
 			b = append(b, f.letter)
@@ -193,13 +197,9 @@ func (d *description) flags() string {
 // writeTo writes the line of CLIENT LIST. What only means something within
 // Redis's own memory is 0.
 func (d *description) writeTo(b *bytes.Buffer) {
-	redir := -1
-	if d.tracking {
-		redir = d.redirect // 0: to itself
-	}
 	fmt.Fprintf(b, "id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d "+
 		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=%d resp=%d "+
 		"lib-name=%s lib-ver=%s\n",
 		d.id, d.addr, d.laddr, d.fd, d.name, int(d.age.Seconds()), int(d.idle.Seconds()), d.flags(), d.db, d.sub, d.psub, d.ssub, d.multi,
-		d.requests, d.output, d.requests+d.output, d.command, d.user, redir, d.protocol, d.libName, d.libVersion)
+		d.requests, d.output, d.requests+d.output, d.command, d.user, d.redirect, d.protocol, d.libName, d.libVersion)
 }

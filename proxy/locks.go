@@ -73,7 +73,7 @@ func (s *session) lock(args [][]byte) bool {
 	if s.lane.RESP3 {
 		reply = lockReplyRESP3(reply, o != nil && o.asMap)
 	}
-	if !s.answer(reply) {
+	if told := s.told(); !s.answer(reply) || !told {
 		return false
 	}
 	carrier.Answered()

@@ -214,10 +214,10 @@ func (s *session) dispatch(cmd resp.Command) bool {
 	if s.server.pauses.current.Load() != nil && !s.awaitUnpaused(c, cmd) {
 		return false
 	}
-	if s.redirectedTo.Load() && c != nil && c.overtakes() && !s.syncRedirected() {
+	if s.caches() && c != nil && c.overtakes() && s.modes&modeMulti == 0 && !s.told() {
 		return false
 	}
-	if t := s.tracking.Load(); t != nil && t.redirect != nil && t.redirect.stale.Load() && s.tx == nil {
+	if t := s.tracking.Load(); t != nil && t.stale.Load() && t.redirect.Load() != nil && s.tx == nil {
 		if !s.barrier() {
 			return false
 		}
@@ -238,9 +238,6 @@ func (s *session) dispatch(cmd resp.Command) bool {
 			return s.lock(cmd.Args)
 		}
 		return s.unknown(cmd)
-	}
-	if t := s.tracking.Load(); t != nil && c.overtakes() && !t.sync() {
-		return false
 	}
 	return c.run(s, c, cmd)
 }

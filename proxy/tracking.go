@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"slices"
 	"sync/atomic"
 
 	"leash/proxy/resp"
@@ -37,33 +38,26 @@ func trackingTreatments() treatments {
 // such a connection ends, whatever it was to be told is unknown, and the client
 // is told that nothing is valid.
 type tracking struct {
-	session  *session
-	commands [][]byte // accepted CLIENT TRACKING ON …, for every connection
-	bcast    atomic.Bool
-	optIn    bool
-	optOut   bool
+	session *session
+	bcast   atomic.Bool
+	optIn   bool
+	optOut  bool
 
-	redirect *redirection // nil: the client itself is told
-	options  [][][]byte   // the commands without REDIRECT, when there is one
+	redirect atomic.Pointer[redirection] // nil: the client itself is told
+	stale    atomic.Bool                 // with REDIRECT: a connection is missing or has ended; the loop makes it before its next command
 
-	links   map[*upstream.Node]*tracked // guarded by session.mu
-	stopped bool                        // guarded by session.mu
+	accepted [][][]byte                  // arguments of CLIENT TRACKING ON without REDIRECT, for every connection; guarded by session.mu
+	links    map[*upstream.Node]*tracked // guarded by session.mu
+	stopped  bool                        // guarded by session.mu
 
 	seen atomic.Pointer[upstream.Topology] // by which the client has been told what is valid
 }
 
 // tracked is the connection to one node.
 type tracked struct {
-	link *upstream.Link
-	ear  *upstream.Link // of one that is redirected: on it Redis tells; nil otherwise
-	last *call          // whose reply came from it last and is not with the client yet; guarded by session.mu
-}
-
-func (one *tracked) unpin() {
-	one.link.Unpin(false)
-	if one.ear != nil {
-		one.ear.Unpin(false)
-	}
+	link     *upstream.Link
+	listener *upstream.Link // with REDIRECT: gets the invalidations; nil without; guarded by session.mu
+	last     *call          // whose reply came from it last and is not with the client yet; guarded by session.mu
 }
 
 // clientTracking runs CLIENT TRACKING ON|OFF. Redis checks the options, on the
@@ -81,74 +75,100 @@ func (s *session) clientTracking(c *command, cmd resp.Command) bool {
 	case s.keyless < 0:
 		return s.fail(msgSlotUnserved)
 	}
-	t := s.tracking.Load()
-	if redirect != nil || t != nil && t.redirect != nil && isWord(args[2], "ON") {
-		return s.trackAnew(t, args, redirect)
+	on := !isWord(args[2], "OFF")
+	if !on {
+		redirect = nil
 	}
+	t := s.tracking.Load()
 	if t == nil {
 		t = &tracking{session: s, links: make(map[*upstream.Node]*tracked)}
 	}
-	primary := t.link(s.topology.Masters()[s.keyless])
-	request := resp.AppendCommand(nil, args...)
-	a := s.gather(primary, request)[0]
+	before := t.redirect.Load()
+	if before == nil {
+		t.redirect.Store(redirect) // an invalidation may come before the answer
+	}
+	primary := s.topology.Masters()[s.keyless]
+	a := t.ask(primary, args, redirect != nil)
+	if a.lost || a.isError() {
+		t.redirect.Store(before)
+	}
 	switch {
 	case a.lost:
 		t.stop()
 		return s.fail(msgUpstreamLost)
-	case !a.isError() && isWord(args[2], "OFF"):
+	case !a.isError() && !on:
 		t.stop()
 	case !a.isError():
-		t.accept(primary, args, request)
+		t.accept(primary, args, redirect)
 	case s.tracking.Load() == nil:
 		t.stop()
 	}
 	return s.answer(a.reply)
 }
 
-// trackAnew begins tracking with new connections, since where invalidations go
-// has changed, and ends what was before if Redis takes the options.
-func (s *session) trackAnew(old *tracking, args [][]byte, redirect *redirection) bool {
-	if isWord(args[2], "OFF") {
-		if old != nil {
-			old.stop()
+// ask sends options to a node on the session's connection. Of the loop, while no call is in flight.
+func (t *tracking) ask(n *upstream.Node, args [][]byte, redirected bool) *answer {
+	link := t.open(n)
+	if redirected {
+		id, refusal := t.listen(n)
+		if refusal != nil {
+			return refusal
 		}
-		return s.ok()
+		args = append(slices.Clone(args), []byte("REDIRECT"), resp.AppendDecimal(nil, id))
 	}
-	t := &tracking{session: s, links: make(map[*upstream.Node]*tracked), redirect: redirect}
+	return t.session.gather(link, resp.AppendCommand(nil, args...))[0]
+}
+
+// note takes the options down that Leash must know of.
+func (t *tracking) note(args [][]byte) {
+	var bcast bool
+	t.optIn, t.optOut = false, false
+	for i := 3; i < len(args); i++ {
+		switch {
+		case isWord(args[i], "PREFIX"):
+			i++
+		case isWord(args[i], "BCAST"):
+			bcast = true
+		case isWord(args[i], "OPTIN"):
+			t.optIn = true
+		case isWord(args[i], "OPTOUT"):
+			t.optOut = true
+		}
+	}
+	t.bcast.Store(bcast)
+}
+
+// accept applies options that Redis has taken to all connections.
+func (t *tracking) accept(primary *upstream.Node, args [][]byte, redirect *redirection) {
+	s := t.session
 	t.note(args)
-	if old != nil && old.bcast.Load() != t.bcast.Load() {
-		return s.fail(msgSwitchBroadcast)
-	}
-	primary := s.topology.Masters()[s.keyless]
-	var a *answer
-	if redirect != nil {
-		t.options = append(t.options, cloneArgs(args))
-		a = t.connect(primary)
-	} else {
-		a = s.gather(t.link(primary), resp.AppendCommand(nil, args...))[0]
-	}
-	switch {
-	case a.lost:
-		t.stop()
-		s.tracking.Store(old)
-		return s.fail(msgUpstreamLost)
-	case a.isError():
-		t.stop()
-		s.tracking.Store(old)
-		return s.answer(a.reply)
-	}
-	if old != nil {
-		old.stop()
-	}
-	if redirect == nil {
-		t.accept(t.link(primary), args, resp.AppendCommand(nil, args...))
-		return s.answer(a.reply)
-	}
-	redirect.to.redirectedTo.Store(true)
 	t.seen.Store(s.topology)
+	s.mu.Lock()
+	t.accepted = append(t.accepted, cloneArgs(args))
+	var others []*upstream.Node
+	for n := range t.links {
+		if n != primary {
+			others = append(others, n)
+		}
+	}
+	s.mu.Unlock()
+	for _, n := range others {
+		t.ask(n, args, redirect != nil)
+	}
+	if t.redirect.Load() != redirect {
+		s.pingAll(t.listeners()) // what was told before is for the client that was redirected to
+		t.redirect.Store(redirect)
+	}
 	s.tracking.Store(t)
-	t.connectAll()
-	return s.answer(a.reply)
+	if redirect != nil {
+		redirect.to.redirectedTo.Store(true)
+		t.connectAll()
+		return
+	}
+	t.listenNoMore()
+	for _, l := range t.everywhere() {
+		s.gather(l, ping) // from here on it tells
+	}
 }
 
 func cloneArgs(args [][]byte) (all [][]byte) {
@@ -158,50 +178,11 @@ func cloneArgs(args [][]byte) (all [][]byte) {
 	return all
 }
 
-// note takes the options down that Leash must know of.
-func (t *tracking) note(args [][]byte) {
-	for i := 3; i < len(args); i++ {
-		switch {
-		case isWord(args[i], "PREFIX"):
-			i++
-		case isWord(args[i], "BCAST"):
-			t.bcast.Store(true)
-		case isWord(args[i], "OPTIN"):
-			t.optIn = true
-		case isWord(args[i], "OPTOUT"):
-			t.optOut = true
-		}
-	}
-}
-
-// accept applies options that Redis has taken to all connections.
-func (t *tracking) accept(primary *upstream.Link, args [][]byte, request []byte) {
-	s := t.session
-	t.note(args)
-	t.seen.Store(s.topology)
-	s.mu.Lock()
-	t.commands = append(t.commands, request)
-	var others []*upstream.Link
-	for _, one := range t.links {
-		if one.link != primary {
-			others = append(others, one.link)
-		}
-	}
-	s.mu.Unlock()
-	for _, l := range others {
-		s.gather(l, request)
-	}
-	s.tracking.Store(t)
-	for _, l := range t.everywhere() {
-		s.gather(l, ping) // from here on it tells
-	}
-}
-
 // everywhere connects to all masters when Redis is to tell of keys that the
 // session has not read. Safe for concurrent use.
 func (t *tracking) everywhere() (links []*upstream.Link) {
-	if t.redirect != nil {
-		t.redirect.stale.CompareAndSwap(false, t.lacks())
+	if t.redirect.Load() != nil {
+		t.stale.CompareAndSwap(false, t.lacks())
 		return nil
 	}
 	if !t.bcast.Load() {
@@ -242,7 +223,7 @@ func (t *tracking) stop() {
 func (t *tracking) restart() {
 	t.seen.Store(t.session.server.up.Topology())
 	t.close()
-	if t.redirect != nil {
+	if t.redirect.Load() != nil {
 		t.reconnect()
 		return
 	}
@@ -263,9 +244,9 @@ func (t *tracking) look() {
 // forgetAll tells the client that nothing is valid, behind the replies under
 // way. Safe for concurrent use.
 func (t *tracking) forgetAll() {
-	if t.redirect != nil {
-		t.redirect.stale.Store(true) // once more, behind the replies under way
-		t.redirect.send([]byte(resp.Null))
+	if r := t.redirect.Load(); r != nil {
+		t.stale.Store(true) // once more, behind the replies under way
+		r.send([]byte(resp.Null))
 		return
 	}
 	s := t.session
@@ -294,14 +275,12 @@ func (t *tracking) close() {
 	t.links = make(map[*upstream.Node]*tracked)
 	s.mu.Unlock()
 	for _, one := range links {
+		one.stopListening()
 		if s.tx != nil && s.tx.link == one.link { // on which keys are watched
 			s.tx.tracked, s.tx.altered = false, true
-			if one.ear != nil {
-				one.ear.Unpin(false)
-			}
 			continue
 		}
-		one.unpin()
+		one.link.Unpin(false)
 	}
 }
 
@@ -314,28 +293,38 @@ func (t *tracking) link(n *upstream.Node) *upstream.Link {
 	if t.stopped { // the patrol is late
 		return n.Link(s.lane)
 	}
-	if one := t.links[n]; one != nil {
-		if !one.link.Ended() {
-			return one.link
-		}
+	one := t.links[n]
+	switch {
+	case one != nil && !one.link.Ended():
+		return one.link
+	case t.redirect.Load() != nil: // only the loop can make it
+		t.stale.Store(true)
+		return n.Link(s.lane)
+	case one != nil:
 		t.lostLocked(n, one) // stray is about to learn of it
 	}
-	if t.redirect != nil { // the loop connects before its next command, and has all forgotten
-		t.redirect.stale.Store(true)
-		return n.Link(s.lane)
-	}
-	one := &tracked{}
-	one.link = n.Pin(s.lane, func(frame []byte) { t.stray(n, one, frame) })
-	t.links[n] = one
-	for _, request := range t.commands {
-		one.link.Submit(&upstream.Call{Request: request, Sink: ignored{}})
+	one = t.pinLocked(n)
+	for _, args := range t.accepted {
+		one.link.Submit(&upstream.Call{Request: resp.AppendCommand(nil, args...), Sink: ignored{}})
 	}
 	return one.link
+}
+
+// pinLocked makes a connection to a node.
+func (t *tracking) pinLocked(n *upstream.Node) *tracked {
+	one := &tracked{}
+	one.link = n.Pin(t.session.lane, func(frame []byte) { t.stray(n, one, frame) })
+	t.links[n] = one
+	return one
 }
 
 // stray takes what a connection says that answers no command: an invalidation,
 // or nil when it has ended.
 func (t *tracking) stray(n *upstream.Node, one *tracked, frame []byte) {
+	if t.redirect.Load() != nil && !bytes.HasPrefix(frame, []byte(invalidatePush)) {
+		t.missed(n, one)
+		return
+	}
 	s := t.session
 	s.mu.Lock()
 	var f upstream.Flusher
@@ -356,51 +345,11 @@ func (t *tracking) stray(n *upstream.Node, one *tracked, frame []byte) {
 // is valid any more.
 func (t *tracking) lostLocked(n *upstream.Node, one *tracked) upstream.Flusher {
 	delete(t.links, n)
-	one.unpin()
-	if t.redirect != nil {
-		t.redirect.stale.Store(true)
-		return nil
-	}
+	one.link.Unpin(false)
 	if !t.session.lane.RESP3 {
 		return nil
 	}
 	return t.session.deliverBehindLocked(one.last, []byte(invalidateAll))
-}
-
-// overtakes reports whether the reply to a command could come before
-// invalidations that Redis has sent already, for it comes from elsewhere.
-func (c *command) overtakes() bool {
-	return c.class == answered || c.class == anyNode || c.class == everyNode
-}
-
-// sync waits until every connection has brought what Redis has sent on it so
-// far: a client takes the reply to PING as a sign that it knows of all that was
-// written before. It is false when the session ends.
-func (t *tracking) sync() bool {
-	s := t.session
-	if !s.barrier() {
-		return false
-	}
-	s.mu.Lock()
-	var links []*upstream.Link
-	for _, one := range t.links {
-		links = append(links, one.link)
-	}
-	s.mu.Unlock()
-	return s.pingAll(links)
-}
-
-// pingAll waits for the reply to a PING on each of some private links.
-func (s *session) pingAll(links []*upstream.Link) bool {
-	var waits []*gathering
-	for _, l := range links {
-		g, _ := s.submit(l, [][]byte{ping})
-		waits = append(waits, g)
-	}
-	for i, g := range waits {
-		g.await(links[i])
-	}
-	return s.ctx.Err() == nil
 }
 
 // replied remembers that the call's reply, or part of it, has come from a node.
@@ -446,13 +395,8 @@ func (s *session) clientGetRedir(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
-	if t := s.tracking.Load(); t != nil && t.redirect != nil {
-		s.scratch = resp.AppendInt(s.scratch[:0], t.redirect.to.id)
-		return s.answer(s.scratch)
-	} else if t != nil {
-		return s.answer([]byte(":0\r\n"))
-	}
-	return s.answer([]byte(":-1\r\n"))
+	s.scratch = resp.AppendInt(s.scratch[:0], s.redirectedFrom())
+	return s.answer(s.scratch)
 }
 
 // clientTrackingInfo lets Redis tell, when tracking is on.
@@ -468,8 +412,8 @@ func (s *session) clientTrackingInfo(c *command, cmd resp.Command) bool {
 		if a.lost {
 			return s.fail(msgUpstreamLost)
 		}
-		if t.redirect != nil {
-			return s.answer(t.redirectedInfo(a.reply))
+		if r := t.redirect.Load(); r != nil {
+			return s.answer(r.info(a.reply))
 		}
 		return s.answer(a.reply)
 	}

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -18,8 +19,6 @@ import (
 const (
 	msgNoRedirectTarget = "ERR The client ID you want redirect to does not exist"
 	msgOneRedirect      = "ERR A client can only redirect to a single other client"
-	msgSwitchBroadcast  = "ERR You can't switch BCAST mode on/off before disabling tracking for this client, " +
-		"and then re-enabling it with a different mode."
 )
 
 // invalidatePush begins what Redis pushes; the names of the keys follow, or null for all.
@@ -31,21 +30,19 @@ const invalidateMessage = "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\
 // redirection is where the invalidations of a session go. Safe for concurrent use.
 type redirection struct {
 	from, to *session
-	stale    atomic.Bool // a connection is missing or has ended: the source's loop sees to it at its next command
 	broken   atomic.Bool // the target was gone when it was to be told
 }
 
-// redirectOf takes REDIRECT out of the arguments of CLIENT TRACKING. refusal is Redis's error for what it says there.
+// redirectOf takes REDIRECT out of the arguments of CLIENT TRACKING. refusal is Redis's error for what it says there. Redis says itself
+// what is wrong with other arguments: behind one that it does not know nothing is looked at.
 func (s *session) redirectOf(args [][]byte) (rest [][]byte, to *redirection, refusal string) {
-	for i := 0; i < len(args); i++ {
+	i := min(3, len(args))
+	rest = append(rest, args[:i]...)
+	for ; i < len(args); i++ {
+		more := i+1 < len(args)
 		switch {
-		case i > 2 && isWord(args[i], "PREFIX") && i+1 < len(args):
-			rest = append(rest, args[i])
+		case isWord(args[i], "REDIRECT") && more:
 			i++
-		case i > 2 && isWord(args[i], "REDIRECT"):
-			if i++; i == len(args) {
-				return nil, nil, msgSyntax
-			}
 			id, ok := resp.ParseInt(args[i])
 			target := s.server.sessionOf(id)
 			switch {
@@ -57,79 +54,154 @@ func (s *session) redirectOf(args [][]byte) (rest [][]byte, to *redirection, ref
 				return nil, nil, msgNoRedirectTarget
 			}
 			to = &redirection{from: s, to: target}
-			continue
+		case isWord(args[i], "PREFIX") && more:
+			rest = append(rest, args[i], args[i+1])
+			i++
+		case isWord(args[i], "BCAST"), isWord(args[i], "OPTIN"), isWord(args[i], "OPTOUT"), isWord(args[i], "NOLOOP"):
+			rest = append(rest, args[i])
+		default:
+			return append(rest, args[i:]...), nil, ""
 		}
-		rest = append(rest, args[i])
 	}
 	return rest, to, ""
 }
 
-// connect makes the source's two connections to a node, and returns Redis's answer to the options. Of the source's loop.
-func (t *tracking) connect(n *upstream.Node) *answer {
+// redirectedFrom is what CLIENT GETREDIR says: the client that invalidations go to, 0 for the session's own, -1 without tracking.
+func (s *session) redirectedFrom() int64 {
+	t := s.tracking.Load()
+	if t == nil {
+		return -1
+	}
+	if r := t.redirect.Load(); r != nil {
+		return r.to.id
+	}
+	return 0
+}
+
+// open returns the session's connection to a node, made and told all options but for where invalidations go if there is none. Of the
+// loop, while no call is in flight.
+func (t *tracking) open(n *upstream.Node) *upstream.Link {
+	if t.redirect.Load() == nil {
+		return t.link(n)
+	}
+	t.session.mu.Lock()
+	defer t.session.mu.Unlock()
+	if one := t.links[n]; one != nil {
+		return one.link
+	}
+	return t.pinLocked(n).link
+}
+
+// listen returns Redis's id of the connection that gets the invalidations of a node, which is made if there is none; or else Redis's
+// answer that refused it. Of the loop, behind open.
+func (t *tracking) listen(n *upstream.Node) (id int64, refusal *answer) {
 	s := t.session
-	lane := s.lane
-	lane.RESP3 = true
-	one := &tracked{}
-	one.ear = n.Pin(lane, func(frame []byte) { t.heard(n, one, frame) })
-	one.link = n.Pin(s.lane, func([]byte) { t.redirect.stale.Store(true) })
-	a := s.gather(one.ear, ping)[0]
-	for _, args := range t.options {
-		if a.lost || a.isError() && !bytes.HasPrefix(a.reply, []byte("-NOPERM ")) {
-			break
-		}
-		id := resp.AppendDecimal(nil, one.ear.ClientID())
-		a = s.gather(one.link, resp.AppendCommand(nil, append(slices.Clone(args), []byte("REDIRECT"), id)...))[0]
-	}
-	if a.lost || a.isError() {
-		one.unpin()
-		return a
-	}
 	s.mu.Lock()
-	old := t.links[n]
-	t.links[n] = one
-	s.mu.Unlock()
-	if old != nil {
-		old.unpin()
+	one := t.links[n]
+	if one == nil { // it has ended already
+		s.mu.Unlock()
+		return 0, &answer{lost: true}
 	}
-	return a
+	if one.listener == nil {
+		lane := s.lane
+		lane.RESP3 = true
+		one.listener = n.Pin(lane, func(frame []byte) { t.heard(n, one, frame) })
+	}
+	listener := one.listener
+	s.mu.Unlock()
+	a := s.gather(listener, ping)[0]
+	if id := listener.ClientID(); !a.lost && id != 0 {
+		return id, nil
+	}
+	return 0, &answer{lost: true, cause: a.cause}
+}
+
+// connect makes the source's two connections to a node, and reports whether Redis has taken the options. Of the source's loop.
+func (t *tracking) connect(n *upstream.Node) bool {
+	t.session.mu.Lock()
+	accepted := t.accepted
+	old := t.links[n]
+	delete(t.links, n)
+	t.session.mu.Unlock()
+	if old != nil {
+		old.stopListening()
+		old.link.Unpin(false)
+	}
+	for _, args := range accepted {
+		if a := t.ask(n, args, true); a.lost || a.isError() {
+			return false
+		}
+	}
+	return true
 }
 
 // reconnect is connectAll when something may not have been told: then the target is told that nothing is valid.
 func (t *tracking) reconnect() {
 	t.connectAll()
-	t.redirect.send([]byte(resp.Null))
+	if r := t.redirect.Load(); r != nil {
+		r.send([]byte(resp.Null))
+	}
 }
 
 // connectAll sees to it that there are connections to all masters. Of the source's loop, while no call is in flight.
 func (t *tracking) connectAll() {
-	t.redirect.stale.Store(false)
+	t.stale.Store(false)
 	for _, n := range t.session.server.up.Topology().Masters() {
 		t.session.mu.Lock()
 		one := t.links[n]
+		whole := one != nil && one.listener != nil && !one.link.Ended() && !one.listener.Ended()
 		t.session.mu.Unlock()
-		if one != nil && !one.link.Ended() && !one.ear.Ended() {
-			continue
-		}
-		if a := t.connect(n); a.lost || a.isError() {
-			t.redirect.stale.Store(true) // again at the next command
+		if !whole && !t.connect(n) {
+			t.stale.Store(true) // again at the next command
 		}
 	}
 }
 
-// heard takes what the connection that hears says, or nil when it has ended.
+// heard takes what the connection that gets the invalidations says, or nil when it has ended.
 func (t *tracking) heard(n *upstream.Node, one *tracked, frame []byte) {
-	if frame == nil {
-		t.redirect.stale.Store(true)
-		t.session.mu.Lock()
-		current := t.links[n] == one && !t.stopped
-		t.session.mu.Unlock()
-		if current {
-			t.redirect.send([]byte(resp.Null))
-		}
-		return
+	r := t.redirect.Load()
+	keys, ok := bytes.CutPrefix(frame, []byte(invalidatePush))
+	switch {
+	case r == nil:
+	case ok:
+		r.send(keys)
+	case frame == nil:
+		t.missed(n, one)
 	}
-	if keys, ok := bytes.CutPrefix(frame, []byte(invalidatePush)); ok {
-		t.redirect.send(keys)
+}
+
+// missed is called when one of the connections to a node has ended: of what was read on it nothing more is told, so the target is told
+// that nothing is valid.
+func (t *tracking) missed(n *upstream.Node, one *tracked) {
+	t.stale.Store(true)
+	t.session.mu.Lock()
+	current := t.links[n] == one && !t.stopped
+	t.session.mu.Unlock()
+	if r := t.redirect.Load(); r != nil && current {
+		r.send([]byte(resp.Null))
+	}
+}
+
+// listenNoMore ends the connections that got the invalidations for another client.
+func (t *tracking) listenNoMore() {
+	t.session.mu.Lock()
+	all := slices.Collect(maps.Values(t.links))
+	t.session.mu.Unlock()
+	for _, one := range all {
+		t.session.mu.Lock()
+		listener := one.listener
+		one.listener = nil
+		t.session.mu.Unlock()
+		if listener != nil {
+			listener.Unpin(false)
+		}
+	}
+}
+
+// stopListening ends the connection that gets invalidations, of one that is in no map any more.
+func (one *tracked) stopListening() {
+	if one.listener != nil {
+		one.listener.Unpin(false)
 	}
 }
 
@@ -139,22 +211,20 @@ func (r *redirection) send(keys []byte) {
 		r.tellBroken()
 		return
 	}
-	var frame []byte
 	r.to.mu.Lock()
-	switch {
-	case r.to.lane.RESP3:
-		frame = append([]byte(invalidatePush), keys...)
-	case !r.to.isSubscriber():
-	case string(keys) == resp.Null:
-		frame = []byte(invalidateMessage + resp.NilBulk)
-	default:
-		frame = append([]byte(invalidateMessage), keys...)
-	}
+	resp3 := r.to.lane.RESP3
 	r.to.mu.Unlock()
-	if frame == nil {
-		return // Redis drops it as well
+	var f upstream.Flusher
+	switch {
+	case resp3:
+		f = r.to.deliver(append([]byte(invalidatePush), keys...))
+	case !r.to.isSubscriber(): // Redis drops it as well
+	case string(keys) == resp.Null:
+		f = (*audience)(r.to).Message([]byte(invalidateMessage + resp.NilBulk))
+	default:
+		f = (*audience)(r.to).Message(append([]byte(invalidateMessage), keys...))
 	}
-	if f := r.to.deliver(frame); f != nil {
+	if f != nil {
 		f.Flush()
 	}
 }
@@ -181,53 +251,25 @@ func (s *session) hasEnded() bool {
 	return s.over || s.cut
 }
 
-// isSubscriber reports whether the session is subscribed to anything.
+// isSubscriber reports whether the session is subscribed to anything, from any goroutine that does not hold mu.
 func (s *session) isSubscriber() bool {
-	l := s.listener.Load()
-	if l == nil {
-		return false
-	}
-	channels, patterns, shards := l.Tally()
+	channels, patterns, shards := s.subscribedTo()
 	return channels+patterns+shards > 0
 }
 
-// ears are the connections on which the session's redirected invalidations are heard.
-func (t *tracking) ears() (ears []*upstream.Link) {
-	t.session.mu.Lock()
-	defer t.session.mu.Unlock()
-	for _, one := range t.links {
-		if one.ear != nil {
-			ears = append(ears, one.ear)
-		}
-	}
-	return ears
-}
-
-// syncRedirected is sync for a session that others redirect to: what Redis has told their connections so far is with the client
-// before the reply to PING.
-func (s *session) syncRedirected() bool {
-	var ears []*upstream.Link
-	for _, one := range s.server.all() {
-		if t := one.tracking.Load(); t != nil && t.redirect != nil && t.redirect.to == s {
-			ears = append(ears, t.ears()...)
-		}
-	}
-	return s.pingAll(ears)
-}
-
-// redirectedInfo is Redis's CLIENT TRACKINGINFO with the client that is redirected to, in place of Leash's own connection.
-func (t *tracking) redirectedInfo(reply []byte) []byte {
+// info is Redis's CLIENT TRACKINGINFO with the client that is redirected to, in place of Leash's own connection.
+func (r *redirection) info(reply []byte) []byte {
 	const name = "$8\r\nredirect\r\n:"
 	before, after, ok := bytes.Cut(reply, []byte(name))
 	_, rest, ok2 := bytes.Cut(after, []byte("\r\n"))
 	if !ok || !ok2 {
 		return reply
 	}
-	if t.redirect.broken.Load() {
+	if r.broken.Load() {
 		before = withFlag(before, "broken_redirect")
 	}
 	out := append(bytes.Clone(before), name...)
-	out = strconv.AppendInt(out, t.redirect.to.id, 10)
+	out = strconv.AppendInt(out, r.to.id, 10)
 	return append(append(out, "\r\n"...), rest...)
 }
 

@@ -1,0 +1,109 @@
+package proxy
+
+import "leash/proxy/upstream"
+
+// A client that caches takes a reply as a sign that it knows of all that was written before: PONG to its PING, an element that BLPOP
+// brings, a lock. Redis has one connection for both. Here most replies come on the connections that bring the invalidations; where they
+// come on others, or are made by Leash, they wait until those connections have brought what Redis had sent by then.
+
+// overtakes reports whether the reply to a command could come before
+// invalidations that Redis had sent when the command came.
+func (c *command) overtakes() bool {
+	switch c.class {
+	case answered, anyNode, everyNode, subscribed:
+		return true
+	}
+	return false
+}
+
+// caches reports whether invalidations come to the session's client.
+func (s *session) caches() bool { return s.tracking.Load() != nil || s.redirectedTo.Load() }
+
+// told waits until every connection has brought what Redis has sent on it so far, of the session's own and of those whose
+// invalidations are redirected to it. It is false when the session ends.
+func (s *session) told() bool {
+	if !s.caches() {
+		return true
+	}
+	if !s.barrier() {
+		return false
+	}
+	return s.pingAll(s.informants())
+}
+
+// informants are the connections on which Redis tells what the session's client is told, or what it redirects.
+func (s *session) informants() (links []*upstream.Link) {
+	if t := s.tracking.Load(); t != nil {
+		if t.redirect.Load() != nil {
+			links = t.listeners()
+		} else {
+			links = t.connections()
+		}
+	}
+	if !s.redirectedTo.Load() {
+		return links
+	}
+	for _, one := range s.server.all() {
+		t := one.tracking.Load()
+		if t == nil || one == s {
+			continue
+		}
+		if r := t.redirect.Load(); r != nil && r.to == s {
+			links = append(links, t.listeners()...)
+		}
+	}
+	return links
+}
+
+// connections are those on which the session reads.
+func (t *tracking) connections() (links []*upstream.Link) {
+	t.session.mu.Lock()
+	defer t.session.mu.Unlock()
+	for _, one := range t.links {
+		links = append(links, one.link)
+	}
+	return links
+}
+
+// listeners are the connections that get the invalidations that are redirected.
+func (t *tracking) listeners() (links []*upstream.Link) {
+	t.session.mu.Lock()
+	defer t.session.mu.Unlock()
+	for _, one := range t.links {
+		if one.listener != nil {
+			links = append(links, one.listener)
+		}
+	}
+	return links
+}
+
+// pingAll waits for the reply to a PING on each of some private links.
+func (s *session) pingAll(links []*upstream.Link) bool {
+	var waits []*gathering
+	for _, l := range links {
+		g, _ := s.submit(l, [][]byte{ping})
+		waits = append(waits, g)
+	}
+	for i, g := range waits {
+		g.await(links[i])
+	}
+	return s.ctx.Err() == nil
+}
+
+// behindInvalidations runs f, which runs a command whose reply comes on a connection that brings no invalidations, and gives the client
+// that reply behind those that Redis had sent before it.
+func (s *session) behindInvalidations(f func() bool) bool {
+	if !s.caches() {
+		return f()
+	}
+	var held chunks
+	s.direct(&held)
+	ok := f() && s.told()
+	s.mu.Lock()
+	s.replies = &s.out
+	if !s.deaf {
+		s.out.splice(&held)
+	}
+	s.mu.Unlock()
+	return ok
+}
