@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,10 +91,9 @@ func TestReplyCutOffBehindAnother(t *testing.T) {
 	a, b := newFakeNode(t), newFakeNode(t)
 	half, answered := make(chan struct{}), make(chan struct{})
 	a.start(t, slots(a, b), func([]string) string { <-answered; return "$1\r\na\r\n" })
-	first := true
+	var asked atomic.Bool // also by Leash itself, on other connections
 	b.start(t, slots(a, b), func([]string) string {
-		if first {
-			first = false
+		if !asked.Swap(true) {
 			close(half)
 			return "$100\r\nonly half of it"
 		}
