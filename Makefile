@@ -11,7 +11,7 @@
 
 GO           ?= go
 STATICCHECK  ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
-TESTFLAGS    ?= -timeout 25m -parallel 16
+TESTFLAGS    ?= -timeout 25m -parallel 8
 QUICKFLAGS   ?= -timeout 5m -parallel 16
 BENCHFLAGS   ?=
 INTEROPFLAGS ?=

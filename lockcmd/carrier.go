@@ -65,6 +65,8 @@ type Carrier struct {
 	idler   *time.Timer // nil before the first hold with it
 	looksAt time.Time   // when the idler is over; zero when it is not set
 
+	silentAt time.Time // since when a client is silent that was found idle, and is looked at once more
+
 	// With LOCK.NOTIFY.
 	answering bool     // a Do is under way, or its answer is
 	young     []*hold  // those that the answer tells of, or that are to be looked at behind it

@@ -9,6 +9,10 @@ import (
 // reasonIdle is the reason for the loss of a hold whose client was silent for longer than IDLE allows.
 const reasonIdle = "idle"
 
+// idleConfirm is how long after a client was found idle it is looked again. What it has sent may have been taken from the socket by a
+// goroutine that has not run since.
+const idleConfirm = 200 * time.Millisecond
+
 // IDLE catches clients that are frozen, or gone behind a balancer, while their connections live on. A carrier has one timer for all its
 // holds with IDLE. It is set for when the first of them may be over, and looks then: what the client sends meanwhile costs nothing here.
 
@@ -47,12 +51,17 @@ func (c *Carrier) lookIfIdle() {
 	}
 	var next time.Duration
 	var over []*hold
+	confirmed := !silent.IsZero() && silent.Equal(c.silentAt)
+	c.silentAt = time.Time{}
 	for _, h := range c.listLocked() {
 		x := h.rare()
 		if x.idle == 0 || x.lapsed {
 			continue
 		}
 		left := idleLeft(x.idle, silent)
+		if left <= 0 && !confirmed {
+			left, c.silentAt = idleConfirm, silent
+		}
 		if left <= 0 {
 			h.extra.lapsed = true
 			over = append(over, h)

@@ -94,14 +94,14 @@ func TestR26RenewalBesideALastReleaseTakenForOneOfSeveral(t *testing.T) {
 // TestR25LossBesideAReleaseOfUnknownOutcomeIsToldInTime: a hold that is gone is not waited for beyond its lease.
 func TestR25LossBesideAReleaseOfUnknownOutcomeIsToldInTime(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{WatchdogTimeout: time.Second, UpstreamTimeout: 200 * time.Millisecond})
+	s, straight, p := faulty(t, Config{WatchdogTimeout: 3 * time.Second, UpstreamTimeout: 200 * time.Millisecond})
 	a, key := connect(t, s), newKey()
 	a.token(key, "OWNER", "me")
 	a.token(key, "OWNER", "me")
 	p.DropBefore(running(releaseScript, key), faultproxy.Always())
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 	straight.rdb.Del(context.Background(), key)
-	want(t, receive(t, a.losses, 2*time.Second), key+" gone")
+	want(t, receive(t, a.losses, 6*time.Second), key+" gone")
 	eventually(t, time.Second, "it is forgotten", func() bool { return s.Stats().Holds == 0 })
 }
 

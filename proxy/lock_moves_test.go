@@ -137,7 +137,7 @@ func TestR31StopAnswersAwaitLoss(t *testing.T) {
 func TestR27OnLossErrorKeepsTheConnection(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	l := startLeash(t, []string{server.Addr}, watchdog(time.Second))
+	l := startLeash(t, []string{server.Addr}, watchdog(3*time.Second))
 	for _, protocol := range []string{"2", "3"} {
 		c := l.dial(t)
 		do(t, c, "HELLO", protocol)
