@@ -42,6 +42,10 @@ func TestLockTimeoutSaysWhatRedisSays(t *testing.T) {
 			}
 			row.end(direct)
 			eventually(t, "locks are granted again", func() bool { return c.Do("LOCK.ACQUIRE", "again")[0] == ':' })
+			eventually(t, "the log says so", func() bool {
+				c.Do("LOCK.ACQUIRE", "again")
+				return strings.Contains(log.String(), "redis takes lock scripts again")
+			})
 			for _, line := range []string{"redis refuses lock scripts", "redis takes lock scripts again"} {
 				if n := strings.Count(log.String(), line); n != 1 {
 					t.Errorf("%q was logged %d times:\n%s", line, n, log.String())

@@ -44,6 +44,10 @@ func (s *Service) refusedBy(r *request, err error) {
 	}
 }
 
+// quietAfterRefusal is how long a node must have refused nothing before the log says that it takes lock scripts again. A
+// success right after a refusal proves little: a script that finds nothing to write succeeds on a read-only node, too.
+const quietAfterRefusal = 5 * time.Second
+
 // takenBy notes that the node of a request takes them.
 func (s *Service) takenBy(r *request) {
 	f := &s.refusals
@@ -52,11 +56,14 @@ func (s *Service) takenBy(r *request) {
 	}
 	node := s.nodeOf(r.keys[0])
 	f.mu.Lock()
-	_, known := f.byNode[node]
-	delete(f.byNode, node)
+	known, refusing := f.byNode[node]
+	over := refusing && time.Since(known.at) >= quietAfterRefusal
+	if over {
+		delete(f.byNode, node)
+	}
 	f.some.Store(len(f.byNode) > 0)
 	f.mu.Unlock()
-	if known {
+	if over {
 		s.log.Info("redis takes lock scripts again", "node", node)
 	}
 }
