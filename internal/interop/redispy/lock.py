@@ -1,4 +1,4 @@
-"""Holds a lock as the README says."""
+"""Holds a lock as README.md shows."""
 
 import redis
 from redis.backoff import NoBackoff
@@ -9,7 +9,7 @@ def locked(host, port, work):
     # README
     r = redis.Redis(host=host, port=port, retry=Retry(NoBackoff(), 0), socket_timeout=15)
 
-    with r.client() as c:  # one connection of the pool for all of it
+    with r.client() as c:  # the lock, the work and the release share this connection
         token = c.execute_command("LOCK.ACQUIRE", "order:42", "BLOCK", 10000)
         if token is None:
             raise TimeoutError("order:42 is taken")
