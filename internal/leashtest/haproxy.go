@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// HAProxy is a balancer before some Leashes, set up as the README says.
+// HAProxy is a load balancer in front of some Leashes, set up as docs/operations.md says.
 type HAProxy struct {
 	Addr string // where its clients connect
 
@@ -25,10 +25,11 @@ type HAProxy struct {
 	done   chan struct{} // closed when the process has ended
 }
 
-// StartHAProxy runs haproxy at a free port of 127.0.0.1 before the Leashes at these addresses and returns when it has all of
-// them up. Its settings are those in the README, a file, but for the addresses; its files are in dir.
-func StartHAProxy(ctx context.Context, readme, dir string, leashes ...string) (*HAProxy, error) {
-	text, err := os.ReadFile(readme)
+// StartHAProxy runs haproxy on a free port of 127.0.0.1 in front of the Leashes at these addresses.
+// It returns when haproxy sees all of them up. The settings are the block of the given page that is
+// marked haproxy, with other addresses. The files of haproxy are in dir.
+func StartHAProxy(ctx context.Context, page, dir string, leashes ...string) (*HAProxy, error) {
+	text, err := os.ReadFile(page)
 	if err != nil {
 		return nil, err
 	}
@@ -43,13 +44,13 @@ func StartHAProxy(ctx context.Context, readme, dir string, leashes ...string) (*
 	return nil, errors.Join(errs...)
 }
 
-func startHAProxy(ctx context.Context, readme, dir string, leashes []string) (*HAProxy, error) {
+func startHAProxy(ctx context.Context, page, dir string, leashes []string) (*HAProxy, error) {
 	addr, err := freeAddr()
 	if err != nil {
 		return nil, err
 	}
 	h := &HAProxy{Addr: addr, log: filepath.Join(dir, "haproxy.log"), socket: filepath.Join(dir, "haproxy.sock"), done: make(chan struct{})}
-	settings, err := h.settings(readme, leashes)
+	settings, err := h.settings(page, leashes)
 	if err != nil {
 		return nil, err
 	}
@@ -87,16 +88,20 @@ func haproxy() string {
 }
 
 var (
-	settingsPattern = regexp.MustCompile(`(?m)^    defaults\n(?:    .*\n|\n)+`)
+	settingsPattern = regexp.MustCompile("(?ms)^```haproxy\n(.*?)^```$")
 	bindPattern     = regexp.MustCompile(`(?m)^( *bind )\S+`)
 	serverPattern   = regexp.MustCompile(`(?m)^ *server \S+ \S+\n`)
 )
 
-// settings are the README's, with addresses of this machine.
-func (h *HAProxy) settings(readme string, leashes []string) (string, error) {
-	text := settingsPattern.FindString(readme)
+// settings returns the page's settings with addresses of this machine.
+func (h *HAProxy) settings(page string, leashes []string) (string, error) {
+	block := settingsPattern.FindStringSubmatch(page)
+	if block == nil {
+		return "", errors.New("the page has no block marked haproxy")
+	}
+	text := block[1]
 	if !bindPattern.MatchString(text) || !serverPattern.MatchString(text) {
-		return "", errors.New("the README has no settings of HAProxy")
+		return "", errors.New("the settings of HAProxy name no bind address or no server")
 	}
 	text = bindPattern.ReplaceAllString(text, "${1}"+h.Addr)
 	text = strings.TrimRight(serverPattern.ReplaceAllString(text, ""), "\n") + "\n"

@@ -10,7 +10,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR28LocksBehindHAProxy: R28. HAProxy, set up as the README says, finds a client whose host has vanished, and its closing of the
+// TestR28LocksBehindHAProxy: R28. HAProxy, set up as docs/operations.md says, finds a client whose host has vanished, and its closing of the
 // connection lets the locks run out; a client's own close it passes on in the same way, but QUIT releases at once.
 func TestR28LocksBehindHAProxy(t *testing.T) {
 	t.Parallel()
@@ -25,7 +25,7 @@ func TestR28LocksBehindHAProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Kill)
-	balancer, err := StartHAProxy(t.Context(), "../../README.md", dir, l.Addr)
+	balancer, err := StartHAProxy(t.Context(), "../../docs/operations.md", dir, l.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func TestR31RollingRestartBehindHAProxy(t *testing.T) {
 		}
 		t.Cleanup(leashes[i].Kill)
 	}
-	balancer, err := StartHAProxy(t.Context(), "../../README.md", dir, leashes[0].Addr, leashes[1].Addr)
+	balancer, err := StartHAProxy(t.Context(), "../../docs/operations.md", dir, leashes[0].Addr, leashes[1].Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
