@@ -13,7 +13,7 @@ func aclTreatments() treatments {
 		"ACL|LIST": {(*session).relayAny, anyNode, ""}, "ACL|USERS": {(*session).relayAny, anyNode, ""},
 		"ACL|WHOAMI": {(*session).relayAny, anyNode, ""},
 
-		"ACL|DELUSER": {everyMaster(mergeMax), everyNode, "not of replicas"}, "ACL|SETUSER": {everyMaster(mergeOK), everyNode, "not of replicas"},
+		"ACL|DELUSER": {everyMaster(mergeMax), everyNode, "replicas are not changed"}, "ACL|SETUSER": {everyMaster(mergeOK), everyNode, "replicas are not changed"},
 		"ACL|LOAD": {everyMaster(mergeOK), everyNode, ""}, "ACL|SAVE": {everyMaster(mergeOK), everyNode, ""},
 		"ACL|LOG": {(*session).aclLog, everyNode, ""},
 	}

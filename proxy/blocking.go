@@ -9,12 +9,12 @@ import (
 // table's flags alone.
 func blockingTreatments() treatments {
 	return treatments{
-		"XREAD":      {(*session).streamRead, relayed, "pinned with BLOCK"},
-		"XREADGROUP": {(*session).streamRead, relayed, "pinned with BLOCK"},
-		"WAIT":       {(*session).wait, pinnedConn, "for the writes of this connection on every node; the least answer"},
-		"WAITAOF":    {(*session).wait, pinnedConn, "for the writes of this connection on every node; the least answers"},
+		"XREAD":      {(*session).streamRead, relayed, "pinned when it has BLOCK"},
+		"XREADGROUP": {(*session).streamRead, relayed, "pinned when it has BLOCK"},
+		"WAIT":       {(*session).wait, pinnedConn, "covers what this connection wrote, on every node; the smallest answer"},
+		"WAITAOF":    {(*session).wait, pinnedConn, "covers what this connection wrote, on every node; the smallest answers"},
 
-		"CLIENT|UNBLOCK": {(*session).unblock, answered, "also of commands that wait for a lock, a permit or a latch"},
+		"CLIENT|UNBLOCK": {(*session).unblock, answered, "also ends a wait for a lock, a permit or a latch"},
 	}
 }
 

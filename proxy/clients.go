@@ -17,13 +17,13 @@ func clientTreatments() treatments {
 		"CLIENT|KILL":  {(*session).clientKill, answered, ofLeash},
 		"CLIENT|PAUSE": {(*session).clientPause, answered, ofLeash}, "CLIENT|UNPAUSE": {(*session).clientUnpause, answered, ofLeash},
 		"CLIENT|REPLY":    {(*session).clientReply, answered, ""},
-		"CLIENT|NO-EVICT": {(*session).clientNoEvict, answered, "keeps the client from being closed when output of all clients is too much"},
-		"CLIENT|NO-TOUCH": {(*session).clientNoTouch, refused, "keys are read on connections that others share"},
+		"CLIENT|NO-EVICT": {(*session).clientNoEvict, answered, "the client is not closed when the output of all clients is too much"},
+		"CLIENT|NO-TOUCH": {(*session).clientNoTouch, refused, "it would change a connection that other clients share"},
 	}
 }
 
 // ofLeash says whose clients a command means.
-const ofLeash = "the clients of this Leash"
+const ofLeash = "only the clients of this Leash"
 
 // permitted asks Redis whether the session's user may run a command that is
 // answered here, by a form of it that does nothing but fail: what says anything

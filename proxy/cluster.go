@@ -16,29 +16,29 @@ const (
 )
 
 // reasonOneNode is why a client cannot change the cluster.
-const reasonOneNode = "Leash shows the cluster as one node; say it to the node that is meant"
+const reasonOneNode = "Leash shows the cluster as one node; send it to the node itself"
 
 // clusterTreatments show Leash as one node that owns every slot, so that
 // cluster clients work unchanged and send everything here. Before a single
 // Redis they are told what it tells them: that it is no cluster.
 func clusterTreatments() treatments {
 	all := treatments{
-		"CLUSTER|INFO":     {onCluster((*session).clusterInfo), answered, "one node that owns every slot"},
+		"CLUSTER|INFO":     {onCluster((*session).clusterInfo), answered, "shows one node that owns every slot"},
 		"CLUSTER|KEYSLOT":  {onCluster((*session).clusterKeySlot), answered, ""},
 		"CLUSTER|LINKS":    {onCluster((*session).emptyArray), answered, ""},
 		"CLUSTER|MYID":     {onCluster((*session).clusterMyID), answered, ""},
-		"CLUSTER|NODES":    {onCluster((*session).clusterNodes), answered, "one node that owns every slot"},
+		"CLUSTER|NODES":    {onCluster((*session).clusterNodes), answered, "shows one node that owns every slot"},
 		"CLUSTER|REPLICAS": {onCluster((*session).clusterReplicas), answered, ""},
-		"CLUSTER|SHARDS":   {onCluster((*session).clusterShards), answered, "one node that owns every slot"},
+		"CLUSTER|SHARDS":   {onCluster((*session).clusterShards), answered, "shows one node that owns every slot"},
 		"CLUSTER|SLAVES":   {onCluster((*session).clusterReplicas), answered, ""},
-		"CLUSTER|SLOTS":    {onCluster((*session).clusterSlots), answered, "one node that owns every slot"},
+		"CLUSTER|SLOTS":    {onCluster((*session).clusterSlots), answered, "shows one node that owns every slot"},
 
 		"CLUSTER|COUNT-FAILURE-REPORTS": {onCluster((*session).clusterFailures), answered, ""},
-		"CLUSTER|COUNTKEYSINSLOT":       {onCluster((*session).clusterCountKeys), everyNode, "while a slot moves its keys are on two"},
-		"CLUSTER|GETKEYSINSLOT":         {onCluster((*session).clusterGetKeys), everyNode, "while a slot moves its keys are on two"},
+		"CLUSTER|COUNTKEYSINSLOT":       {onCluster((*session).clusterCountKeys), everyNode, "while a slot moves, its keys are on two masters"},
+		"CLUSTER|GETKEYSINSLOT":         {onCluster((*session).clusterGetKeys), everyNode, "while a slot moves, its keys are on two masters"},
 
 		"READONLY": {onCluster((*session).okay), answered, ""}, "READWRITE": {onCluster((*session).okay), answered, ""},
-		"ASKING": {onCluster((*session).okay), answered, "Leash follows redirects itself"},
+		"ASKING": {onCluster((*session).okay), answered, "accepted; Leash follows redirects itself"},
 	}
 	for _, name := range []string{
 		"ADDSLOTS", "ADDSLOTSRANGE", "BUMPEPOCH", "DELSLOTS", "DELSLOTSRANGE", "FAILOVER", "FLUSHSLOTS", "FORGET", "MEET",

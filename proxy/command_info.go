@@ -15,7 +15,7 @@ const msgCommandArity = "ERR Invalid number of arguments specified for command"
 // commandTreatments are COMMAND and its subcommands: Redis's own, and the lock
 // commands among them, for clients that send only what the server says it has.
 func commandTreatments() treatments {
-	const note = "and Leash's own commands"
+	const note = "includes the commands of Leash"
 	return treatments{
 		"COMMAND": {(*session).commandInfo, anyNode, note}, "COMMAND|INFO": {(*session).commandInfo, anyNode, note},
 		"COMMAND|COUNT": {(*session).commandCount, anyNode, note}, "COMMAND|LIST": {(*session).commandList, anyNode, note},

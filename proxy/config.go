@@ -10,7 +10,7 @@ import (
 func configTreatments() treatments {
 	return treatments{
 		"CONFIG|GET":       {(*session).relayAny, anyNode, ""},
-		"CONFIG|SET":       {(*session).configSet, everyNode, "not of replicas; what is about addresses and connections is refused"},
+		"CONFIG|SET":       {(*session).configSet, everyNode, "replicas are not changed; settings about addresses and connections are refused"},
 		"CONFIG|RESETSTAT": {everyMaster(mergeOK), everyNode, ""}, "CONFIG|REWRITE": {everyMaster(mergeOK), everyNode, ""},
 	}
 }

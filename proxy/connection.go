@@ -25,14 +25,14 @@ const (
 func connectionTreatments() treatments {
 	return treatments{
 		"PING": {(*session).ping, answered, ""}, "ECHO": {(*session).echo, answered, ""},
-		"QUIT":   {(*session).quit, answered, "behind the replies of what came before it"},
-		"RESET":  {(*session).reset, answered, "releases the locks of the connection too"},
-		"HELLO":  {(*session).hello, answered, "the session changes to a connection of that protocol and user"},
-		"AUTH":   {(*session).auth, answered, "tried on a connection of its own, never on a shared one"},
-		"SELECT": {(*session).selectDB, answered, "the session changes to a connection of that database; on a cluster there is 0 only"},
+		"QUIT":   {(*session).quit, answered, "after the replies to earlier commands"},
+		"RESET":  {(*session).reset, answered, "also releases the locks of the connection"},
+		"HELLO":  {(*session).hello, answered, "changes the protocol and the user of this client"},
+		"AUTH":   {(*session).auth, answered, "Redis checks the password on a connection of its own"},
+		"SELECT": {(*session).selectDB, answered, "changes the database of this client; a cluster has only database 0"},
 
 		"CLIENT|ID": {(*session).clientID, answered, ""}, "CLIENT|SETNAME": {(*session).setName, answered, ""},
-		"CLIENT|GETNAME": {(*session).getName, answered, ""}, "CLIENT|SETINFO": {(*session).setInfo, answered, "also before Redis 7.2"},
+		"CLIENT|GETNAME": {(*session).getName, answered, ""}, "CLIENT|SETINFO": {(*session).setInfo, answered, "works also before Redis 7.2"},
 	}
 }
 

@@ -15,15 +15,15 @@ func keyspaceTreatments() treatments {
 		"DEL": {(*session).split, splitUp, ""}, "UNLINK": {(*session).split, splitUp, ""},
 		"EXISTS": {(*session).split, splitUp, ""}, "TOUCH": {(*session).split, splitUp, ""},
 
-		"DBSIZE":   {everyMaster(mergeSum), everyNode, "while slots move, a key on its way counts twice or not at all"},
-		"KEYS":     {(*session).allKeys, everyNode, "on connections of their own; while slots move, a key on its way comes twice or not at all"},
+		"DBSIZE":   {everyMaster(mergeSum), everyNode, "while slots move, a moving key counts twice or not at all"},
+		"KEYS":     {(*session).allKeys, everyNode, "while slots move, a moving key appears twice or not at all"},
 		"FLUSHALL": {everyMaster(mergeOK), everyNode, ""}, "FLUSHDB": {everyMaster(mergeOK), everyNode, ""},
-		"RANDOMKEY": {(*session).randomKey, everyNode, "a node by its share of the keys"},
-		"SCAN":      {(*session).scan, everyNode, "one after the other; while slots move a key may come again, and none is missed that moves at most once"},
-		"SWAPDB":    {(*session).relayAny, anyNode, "not on a cluster"},
+		"RANDOMKEY": {(*session).randomKey, everyNode, "chooses a master by its share of the keys"},
+		"SCAN":      {(*session).scan, everyNode, "one master after the other; while slots move, a key can appear twice"},
+		"SWAPDB":    {(*session).relayAny, anyNode, "a cluster refuses it"},
 
-		"MIGRATE":        {(*session).refuse, refused, "its addresses are those of servers behind Leash"},
-		"RESTORE-ASKING": {(*session).refuse, refused, "for the nodes of a cluster among themselves"},
+		"MIGRATE":        {(*session).refuse, refused, "its address would be that of a server behind Leash"},
+		"RESTORE-ASKING": {(*session).refuse, refused, "only the nodes of a cluster use it, among themselves"},
 	}
 }
 

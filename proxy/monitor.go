@@ -8,7 +8,7 @@ import (
 
 // monitorTreatments is MONITOR.
 func monitorTreatments() treatments {
-	return treatments{"MONITOR": {(*session).monitor, pinnedConn, "what every master executes, merged; the addresses are Leash's, as Redis sees them"}}
+	return treatments{"MONITOR": {(*session).monitor, pinnedConn, "shows what every master executes; the client addresses are those of Leash"}}
 }
 
 // monitor runs MONITOR (https://redis.io/docs/latest/commands/monitor/) on a

@@ -10,7 +10,7 @@ import (
 // them, Leash's own subscriptions are replaced by its clients.
 func publishTreatments() treatments {
 	return treatments{
-		"PUBLISH":  {(*session).publishPlain, anyNode, "counts the subscribers of Leash and of that node"},
+		"PUBLISH":  {(*session).publishPlain, anyNode, "the reply counts the subscribers of this Leash and of that node"},
 		"SPUBLISH": {(*session).publishSharded, relayed, ""},
 	}
 }

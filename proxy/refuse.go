@@ -73,7 +73,7 @@ func (s *session) refuse(c *command, cmd resp.Command) bool {
 
 // reasonUnknown is why a command is refused that the upstream has and Leash
 // does not know: of a module, or newer than Leash, and not only about data.
-const reasonUnknown = "what it does to a connection that others share is not known"
+const reasonUnknown = "Leash does not know what it does to a connection that other clients share"
 
 // refusal says why a command is refused.
 func (c *command) refusal() string {

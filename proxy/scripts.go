@@ -10,16 +10,16 @@ import (
 // node: what changes them is done on every master, so that a script is found
 // whatever its keys are.
 func scriptTreatments() treatments {
-	const fresh = "on connections of their own, for a link is behind the script"
+	const fresh = "sent on a new connection, because the script blocks the shared one"
 	return treatments{
 		"EVAL": {(*session).eval, relayed, ""}, "EVAL_RO": {(*session).eval, relayed, ""},
 		"EVALSHA": {(*session).relay, relayed, healedNote}, "EVALSHA_RO": {(*session).relay, relayed, healedNote},
 		"FCALL": {(*session).relay, relayed, ""}, "FCALL_RO": {(*session).relay, relayed, ""},
 
 		"SCRIPT|LOAD": {(*session).scriptLoad, everyNode, ""}, "SCRIPT|FLUSH": {(*session).scriptFlush, everyNode, ""},
-		"SCRIPT|EXISTS": {everyMaster(mergeAll), everyNode, "1 if all have it"},
+		"SCRIPT|EXISTS": {everyMaster(mergeAll), everyNode, "1 if every master has the script"},
 		"SCRIPT|KILL":   {(*session).killScript, everyNode, fresh},
-		"SCRIPT|DEBUG":  {(*session).refuse, refused, "it would stop a connection that others share"},
+		"SCRIPT|DEBUG":  {(*session).refuse, refused, "it would stop a connection that other clients share"},
 
 		"FUNCTION|LOAD": {everyMaster(mergeOK), everyNode, ""}, "FUNCTION|DELETE": {everyMaster(mergeOK), everyNode, ""},
 		"FUNCTION|FLUSH": {everyMaster(mergeOK), everyNode, ""}, "FUNCTION|RESTORE": {everyMaster(mergeOK), everyNode, ""},
@@ -28,7 +28,7 @@ func scriptTreatments() treatments {
 	}
 }
 
-const healedNote = "a script that the node does not have is loaded again if Leash has seen it"
+const healedNote = "Leash loads a script again if the node lost it and Leash has seen it"
 
 // eval relays EVAL and EVAL_RO, and keeps the script for an EVALSHA that comes
 // to a node without it. Redis does not keep one that came with a wrong number

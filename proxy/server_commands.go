@@ -7,25 +7,25 @@ import (
 
 // Reasons for refusing what is for those who run the servers.
 const (
-	reasonShared   = "others use the Redis behind it"
-	reasonTopology = "it changes who serves whom; say it to the node that is meant"
-	reasonReplica  = "a replica connects to its master itself"
-	reasonModules  = "Leash learns the commands there are when it starts; load modules on every node, then start it again"
-	reasonTests    = "for Redis's own tests"
+	reasonShared   = "other clients use the Redis behind it"
+	reasonTopology = "it changes which node is the master; send it to the node itself"
+	reasonReplica  = "a replica must connect to its master directly"
+	reasonModules  = "Leash reads the list of commands when it starts; change the modules on every node, then restart Leash"
+	reasonTests    = "it is for Redis's own tests"
 )
 
 // oneNode says that what a node tells of itself is not added up.
-const oneNode = "what one node says of itself"
+const oneNode = "the answer of one node, about itself"
 
 // serverTreatments are the commands about the server that have no family of
 // their own.
 func serverTreatments() treatments {
 	return treatments{
-		"INFO": {(*session).info, everyNode, "added up; what describes clients and `# Leash` is Leash's own"},
+		"INFO": {(*session).info, everyNode, "numbers are added up; the sections Clients and Leash describe this Leash"},
 		"TIME": {(*session).relayAny, anyNode, ""}, "LOLWUT": {(*session).relayAny, anyNode, ""},
-		"ROLE": {(*session).role, anyNode, "a master without replicas, for none can be reached through Leash"},
+		"ROLE": {(*session).role, anyNode, "shows a master without replicas"},
 
-		"LASTSAVE": {everyMaster(mergeLeast), everyNode, "the earliest"}, "SAVE": {everyMaster(mergeOK), everyNode, ""},
+		"LASTSAVE": {everyMaster(mergeLeast), everyNode, "the earliest time"}, "SAVE": {everyMaster(mergeOK), everyNode, ""},
 		"BGSAVE": {everyMaster(mergeOK), everyNode, ""}, "BGREWRITEAOF": {everyMaster(mergeOK), everyNode, ""},
 
 		"MEMORY|DOCTOR": {(*session).relayAny, anyNode, oneNode}, "MEMORY|STATS": {(*session).relayAny, anyNode, oneNode},
@@ -34,7 +34,7 @@ func serverTreatments() treatments {
 		"MODULE|LIST": {(*session).relayAny, anyNode, ""}, "MODULE|LOAD": {(*session).refuse, refused, reasonModules},
 		"MODULE|LOADEX": {(*session).refuse, refused, reasonModules}, "MODULE|UNLOAD": {(*session).refuse, refused, reasonModules},
 
-		"DEBUG":    {(*session).debug, relayed, "what is about a key; what stops or changes a server is refused"},
+		"DEBUG":    {(*session).debug, relayed, "subcommands about a key; those that stop or change a server are refused"},
 		"SHUTDOWN": {(*session).refuse, refused, reasonShared},
 		"FAILOVER": {(*session).refuse, refused, reasonTopology}, "REPLICAOF": {(*session).refuse, refused, reasonTopology},
 		"SLAVEOF": {(*session).refuse, refused, reasonTopology}, "REPLCONF": {(*session).refuse, refused, reasonReplica},

@@ -49,7 +49,7 @@ func TestRefusedWithTheReason(t *testing.T) {
 		"FAILOVER": reasonTopology, "SYNC": reasonReplica, "PSYNC ? -1": reasonReplica, "REPLCONF capa eof": reasonReplica,
 		"MODULE LOAD x": reasonModules, "DEBUG SLEEP 1": reasonShared, "DEBUG JMAP": reasonShared, "DEBUG SEGFAULT": reasonShared,
 		"CONFIG SET port 1": "connections", "CONFIG SET maxmemory 1 MaxClients 1": "connections", "CONFIG SET cluster-announce-ip x": "connections",
-		"PFSELFTEST": reasonTests, "MIGRATE a 1 k 0 1": "servers behind Leash",
+		"PFSELFTEST": reasonTests, "MIGRATE a 1 k 0 1": "a server behind Leash",
 	} {
 		got := do(t, client, strings.Fields(cmd)...)
 		if !strings.HasPrefix(got, "-ERR ") || !strings.Contains(got, "refused by leash: ") || !strings.Contains(got, reason) {

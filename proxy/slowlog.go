@@ -10,7 +10,7 @@ import (
 // slowlogTreatments are the logs of what took long.
 func slowlogTreatments() treatments {
 	return treatments{
-		"SLOWLOG|GET": {(*session).slowlogGet, everyNode, "the newest of all"}, "SLOWLOG|LEN": {everyMaster(mergeSum), everyNode, ""},
+		"SLOWLOG|GET": {(*session).slowlogGet, everyNode, "the newest entries of all masters"}, "SLOWLOG|LEN": {everyMaster(mergeSum), everyNode, ""},
 		"SLOWLOG|RESET": {everyMaster(mergeOK), everyNode, ""},
 
 		"LATENCY|LATEST": {everyMaster(mergeLatest), everyNode, ""}, "LATENCY|HISTORY": {everyMaster(mergeHistory), everyNode, ""},

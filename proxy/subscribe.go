@@ -11,9 +11,9 @@ import (
 // subscriptionTreatments are the commands that begin and end subscriptions.
 func subscriptionTreatments() treatments {
 	return treatments{
-		"SUBSCRIBE":   {subscriptions(pubsub.Channel, true), subscribed, "however many listen to a channel, Redis has one subscription of each user"},
-		"PSUBSCRIBE":  {subscriptions(pubsub.Pattern, true), subscribed, "keyspace events come from every master"},
-		"SSUBSCRIBE":  {subscriptions(pubsub.Shard, true), subscribed, "follows its slot"},
+		"SUBSCRIBE":   {subscriptions(pubsub.Channel, true), subscribed, "Redis sees one subscription per user and channel, whatever the number of clients"},
+		"PSUBSCRIBE":  {subscriptions(pubsub.Pattern, true), subscribed, "keyspace events arrive from every master"},
+		"SSUBSCRIBE":  {subscriptions(pubsub.Shard, true), subscribed, "follows its slot when the slot moves"},
 		"UNSUBSCRIBE": {subscriptions(pubsub.Channel, false), subscribed, ""}, "PUNSUBSCRIBE": {subscriptions(pubsub.Pattern, false), subscribed, ""},
 		"SUNSUBSCRIBE": {subscriptions(pubsub.Shard, false), subscribed, ""},
 	}

@@ -22,8 +22,8 @@ const invalidateAll = ">2\r\n$10\r\ninvalidate\r\n_\r\n"
 // trackingTreatments are the commands of client-side caching.
 func trackingTreatments() treatments {
 	return treatments{
-		"CLIENT|TRACKING":     {(*session).clientTracking, pinnedConn, "on connections of the session's own; REDIRECT to a client of the same Leash"},
-		"CLIENT|CACHING":      {(*session).clientCaching, answered, "sent along with the next command"},
+		"CLIENT|TRACKING":     {(*session).clientTracking, pinnedConn, "uses connections that only this client has; REDIRECT names a client of the same Leash"},
+		"CLIENT|CACHING":      {(*session).clientCaching, answered, "sent together with the next command"},
 		"CLIENT|GETREDIR":     {(*session).clientGetRedir, answered, ""},
 		"CLIENT|TRACKINGINFO": {(*session).clientTrackingInfo, answered, ""},
 	}

@@ -29,7 +29,7 @@ const (
 
 // transactionTreatments are MULTI and what belongs to it.
 func transactionTreatments() treatments {
-	const own = "on a connection of its own, to the node of the first key; all keys in one slot on a cluster"
+	const own = "on a cluster, all keys of a transaction are in one slot"
 	return treatments{
 		"MULTI": {(*session).multi, pinnedConn, own},
 		"EXEC": {func(s *session, c *command, cmd resp.Command) bool {
