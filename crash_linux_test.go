@@ -18,8 +18,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestACrashIsNotTakenForBadSettings: the status is 0 after SIGTERM, 2 for bad settings, and a process
-// that has no memory left ends by SIGABRT, with the stacks in its log.
+// TestACrashIsNotTakenForBadSettings: the status is 0 after SIGTERM, 2 for bad settings, and a
+// process that has no memory left ends by SIGABRT, with the stacks in its log.
 func TestACrashIsNotTakenForBadSettings(t *testing.T) {
 	t.Parallel()
 	dir, redis := t.TempDir(), redistest.Start(t)

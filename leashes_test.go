@@ -9,8 +9,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestTwoLeashesAreOne: who waits at one Leash for what is held at the other gets it when it is given back, or when the other is dead for a
-// time to live and not before that; and who waits at one that dies leaves nothing that anybody would have to wait for.
+// TestTwoLeashesAreOne: who waits at one Leash for what is held at the other gets it when it is
+// given back, or when the other is dead for a time to live and not before that; and who waits at
+// one that dies leaves nothing that anybody would have to wait for.
 func TestTwoLeashesAreOne(t *testing.T) {
 	t.Parallel()
 	p := startPair(t)
@@ -51,7 +52,8 @@ func TestTwoLeashesAreOne(t *testing.T) {
 	t.Run("counters and latches", func(t *testing.T) { p.countsOutlive(t) })
 }
 
-// countsOutlive: what a Leash has counted stays so when it is killed, and its waiters take nothing along.
+// countsOutlive: what a Leash has counted stays so when it is killed, and its waiters take nothing
+// along.
 func (p *pair) countsOutlive(t *testing.T) {
 	a, b, c := redistest.Connect(t, p.a.Addr), redistest.Connect(t, p.b.Addr), redistest.Connect(t, p.b.Addr)
 	a.Want(":1\r\n", "LATCH.SET", "latch", "3")
@@ -89,8 +91,8 @@ func (p *pair) countsOutlive(t *testing.T) {
 	restart(t, p.a)
 }
 
-// answersOutlive: the other Leash knows, changes and ends the holds of a Leash before and after kill, and its clients take them over. So many
-// wait there already.
+// answersOutlive: the other Leash knows, changes and ends the holds of a Leash before and after
+// kill, and its clients take them over. So many wait there already.
 func (p *pair) answersOutlive(t *testing.T, waiters int, kill func()) {
 	a, b := redistest.Connect(t, p.a.Addr), redistest.Connect(t, p.b.Addr)
 	number := func(args ...string) string { return strings.Trim(a.Do(args...), ":\r\n") }

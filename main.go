@@ -29,8 +29,8 @@ import (
 	"leash/proxy/upstream"
 )
 
-// gcPercent is Go's GOGC where nobody sets it: how much garbage there may be, against what is in use. Relaying makes next to none, and a million
-// locks are much that is in use.
+// gcPercent is Go's GOGC where nobody sets it: how much garbage there may be, against what is in
+// use. Relaying makes next to none, and a million locks are much that is in use.
 const gcPercent = 50
 
 func main() {

@@ -168,7 +168,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestR31SecondSignalEndsAtOnce: whoever sends it does not want to wait for holders; their locks run out.
+// TestR31SecondSignalEndsAtOnce: whoever sends it does not want to wait for holders; their locks
+// run out.
 func TestR31SecondSignalEndsAtOnce(t *testing.T) {
 	server := redistest.Start(t)
 	bin := filepath.Join(t.TempDir(), "leash")
@@ -192,7 +193,8 @@ func TestR31SecondSignalEndsAtOnce(t *testing.T) {
 			sent++
 		}
 		select {
-		case <-tick.C: // for the next one, should this one have come before Leash had heeded the first
+		case <-tick.C:
+			// for the next one, should this one have come before Leash had heeded the first
 			if time.Since(start) > time.Minute {
 				t.Fatalf("%d signals, and it runs", sent)
 			}

@@ -15,7 +15,8 @@ import (
 
 const mib = 1 << 20
 
-// TestLargeSetCostsLittleMoreThanItsValue: however a value comes, and with what in front of it and behind it.
+// TestLargeSetCostsLittleMoreThanItsValue: however a value comes, and with what in front of it and
+// behind it.
 func TestLargeSetCostsLittleMoreThanItsValue(t *testing.T) {
 	t.Parallel()
 	redistest.TakesLong(t)
@@ -60,8 +61,8 @@ func TestLargeSetCostsLittleMoreThanItsValue(t *testing.T) {
 	}
 }
 
-// TestLargeMGetIsHeldOnce: the replies of several nodes are not copied together, and what waits for a client that does
-// not read is counted as what it is.
+// TestLargeMGetIsHeldOnce: the replies of several nodes are not copied together, and what waits for
+// a client that does not read is counted as what it is.
 func TestLargeMGetIsHeldOnce(t *testing.T) {
 	t.Parallel()
 	redistest.NeedsCluster(t)
@@ -103,7 +104,8 @@ func TestLargeMGetIsHeldOnce(t *testing.T) {
 			t.Fatalf("%d MiB wait for the client", counted/mib)
 		}
 	}
-	for before := int64(-1); before != counted; time.Sleep(200 * time.Millisecond) { // until all has come
+	// until all has come
+	for before := int64(-1); before != counted; time.Sleep(200 * time.Millisecond) {
 		before, counted = counted, outputCounted(t, other)
 	}
 	if most := counted * 13 / 10; peakMemory(t, l) > most {

@@ -16,7 +16,8 @@ import (
 // timeToLive is the watchdog timeout of a pair's Leashes.
 const timeToLive = 8 * time.Second
 
-// ample is how long a test waits for what a quiet machine has done as soon as a time to live is over.
+// ample is how long a test waits for what a quiet machine has done as soon as a time to live is
+// over.
 const ample = 60 * time.Second
 
 // pair is two Leashes, each a process, before one cluster.
@@ -52,7 +53,8 @@ func restart(t *testing.T, l *leashtest.Leash) {
 	}
 }
 
-// names are the keys in Redis whose names have part in them, but token counters and the notes that are left for a time to live.
+// names are the keys in Redis whose names have part in them, but token counters and the notes that
+// are left for a time to live.
 func (p *pair) names(t *testing.T, part string) (names []string) {
 	t.Helper()
 	for _, node := range p.cluster.Masters() {
@@ -67,7 +69,8 @@ func (p *pair) names(t *testing.T, part string) (names []string) {
 	})
 }
 
-// wayToHold is a way to have something to oneself, as commands with ; between them. K is its name; K1, K2 and K3 are those of several.
+// wayToHold is a way to have something to oneself, as commands with ; between them. K is its name;
+// K1, K2 and K3 are those of several.
 type wayToHold struct {
 	name string
 	make string // how it comes to be; "" when it need not
@@ -120,7 +123,8 @@ type answer struct {
 	at    time.Time
 }
 
-// hold takes something in each way through one Leash, with options, and lets a client of the other wait for it.
+// hold takes something in each way through one Leash, with options, and lets a client of the other
+// wait for it.
 func (p *pair) hold(t *testing.T, through, other *leashtest.Leash, round, options string) (all []*taken) {
 	t.Helper()
 	for i, way := range waysToHold {

@@ -52,8 +52,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// TestLeashWaitsForRedis: a Leash that is started before its Redis says what it waits for, tells clients so, and serves them
-// when Redis is there.
+// TestLeashWaitsForRedis: a Leash that is started before its Redis says what it waits for, tells
+// clients so, and serves them when Redis is there.
 func TestLeashWaitsForRedis(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -107,7 +107,8 @@ func TestWaitForUpstreamEnds(t *testing.T) {
 	}
 }
 
-// TestAMissingPasswordNamesTheFlag: settings that cannot work end Leash at once, with what is to be given.
+// TestAMissingPasswordNamesTheFlag: settings that cannot work end Leash at once, with what is to be
+// given.
 func TestAMissingPasswordNamesTheFlag(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -118,7 +119,8 @@ func TestAMissingPasswordNamesTheFlag(t *testing.T) {
 	}{
 		{nil, []string{"NOAUTH", "--upstream-password-file", "LEASH_UPSTREAM_PASSWORD", "--upstream-user"}},
 		{[]string{"--upstream-password", "wrong"}, []string{"WRONGPASS", "--upstream-password-file"}},
-		{[]string{"--upstream", "127.0.0.1:1"}, []string{"NOAUTH", "--upstream-password-file"}}, // beside one that is not there
+		// beside one that is not there
+		{[]string{"--upstream", "127.0.0.1:1"}, []string{"NOAUTH", "--upstream-password-file"}},
 		{[]string{"--upstream-password", "secret", "--upstream-user", "nobody"}, []string{"WRONGPASS", "--upstream-user"}},
 	} {
 		var log logFile
@@ -135,7 +137,8 @@ func TestAMissingPasswordNamesTheFlag(t *testing.T) {
 	}
 }
 
-// TestLogSaysHowClientsAuthenticate: clients of a Redis with a password get NOAUTH, and the log says the way out.
+// TestLogSaysHowClientsAuthenticate: clients of a Redis with a password get NOAUTH, and the log
+// says the way out.
 func TestLogSaysHowClientsAuthenticate(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -173,7 +176,8 @@ func TestLeashSaysThatItIsNoRedis(t *testing.T) {
 	}
 }
 
-// TestClusterLog: the log counts replicas, says of a failover what has changed, and of a node that it is lost and back, once.
+// TestClusterLog: the log counts replicas, says of a failover what has changed, and of a node that
+// it is lost and back, once.
 func TestClusterLog(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
@@ -203,7 +207,8 @@ func TestClusterLog(t *testing.T) {
 	}
 }
 
-// TestYoungClusterLog: replicas that have not received a write are counted, though CLUSTER SLOTS leaves them out.
+// TestYoungClusterLog: replicas that have not received a write are counted, though CLUSTER SLOTS
+// leaves them out.
 func TestYoungClusterLog(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Args: []string{"--repl-ping-replica-period", "3600"}})
@@ -244,7 +249,8 @@ func TestNodeIsBack(t *testing.T) {
 	eventually(t, "it is back", func() bool { return strings.Contains(log.String(), "redis node is back") })
 }
 
-// TestStopSaysWhoIsWaitedFor: at a stop the log has how many holders there are, and when they have gone.
+// TestStopSaysWhoIsWaitedFor: at a stop the log has how many holders there are, and when they have
+// gone.
 func TestStopSaysWhoIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	l, _ := startOne(t, time.Minute)
@@ -275,8 +281,8 @@ func freePort(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// TestStopBesideARedisThatSaysNothing: a stop lasts for the drain time-out and some 3 s at most, whatever clients wait for and
-// whatever Redis does.
+// TestStopBesideARedisThatSaysNothing: a stop lasts for the drain time-out and some 3 s at most,
+// whatever clients wait for and whatever Redis does.
 func TestStopBesideARedisThatSaysNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

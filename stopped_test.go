@@ -12,8 +12,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// stoppedWay is how a client writes under its lock, in two steps: one before its Leash is stopped, and one while it
-// stands still.
+// stoppedWay is how a client writes under its lock, in two steps: one before its Leash is stopped,
+// and one while it stands still.
 type stoppedWay struct {
 	name     string
 	acquire  string // K is the lock, D the data under it
@@ -41,8 +41,9 @@ var stoppedWays = []stoppedWay{
 	{"another lock", "LOCK.ACQUIRE K", "", 0, "LOCK.ACQUIRE D", 5},
 }
 
-// TestR27AStoppedLeashLetsNothingThrough: a Leash is stopped until the locks of its clients are over and those of another
-// Leash have them. What its clients sent meanwhile is not executed when it goes on.
+// TestR27AStoppedLeashLetsNothingThrough: a Leash is stopped until the locks of its clients are
+// over and those of another Leash have them. What its clients sent meanwhile is not executed when
+// it goes on.
 func TestR27AStoppedLeashLetsNothingThrough(t *testing.T) {
 	t.Parallel()
 	for _, threads := range []string{"1", "4"} {
@@ -54,7 +55,8 @@ func TestR27AStoppedLeashLetsNothingThrough(t *testing.T) {
 }
 
 func testStopped(t *testing.T, args ...string) {
-	const each, bystanders, load = 10, 30, 500 // clients of a way, those without a lock, and how much these send
+	// clients of a way, those without a lock, and how much these send
+	const each, bystanders, load = 10, 30, 500
 	s, dir := redistest.Start(t), t.TempDir()
 	binary, err := leashtest.Build(t.Context(), dir, false)
 	if err != nil {
@@ -155,7 +157,8 @@ func testStopped(t *testing.T, args ...string) {
 			t.Errorf("%s: the holder's connection: %v", stoppedWays[n/each].name, err)
 		}
 	}
-	if err := leashes[0].AwaitInfo(ample, fmt.Sprint("sessions:", 1+bystanders)); err != nil { // that of INFO itself
+	// that of INFO itself
+	if err := leashes[0].AwaitInfo(ample, fmt.Sprint("sessions:", 1+bystanders)); err != nil {
 		t.Error(err)
 	}
 	for n, after := range values(t, direct, data) {
@@ -187,8 +190,8 @@ func values(t *testing.T, direct *redistest.TestClient, keys []string) (all []st
 	return all
 }
 
-// TestIdleCountsWhatCameWhileLeashStoodStill: a client that spoke is not idle because Leash has not read it yet. One that
-// was silent is.
+// TestIdleCountsWhatCameWhileLeashStoodStill: a client that spoke is not idle because Leash has not
+// read it yet. One that was silent is.
 func TestIdleCountsWhatCameWhileLeashStoodStill(t *testing.T) {
 	t.Parallel()
 	const idle = 4 * time.Second // the holders come one after the other

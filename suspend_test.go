@@ -67,8 +67,8 @@ func pause(t *testing.T, l *leashtest.Leash, d time.Duration, holders []*holder)
 	}
 }
 
-// TestR25APausedLeashClaimsNothing: a Leash that stood still for longer than the TTL answers what was asked meanwhile as to one who has lost
-// the lock.
+// TestR25APausedLeashClaimsNothing: a Leash that stood still for longer than the TTL answers what
+// was asked meanwhile as to one who has lost the lock.
 func TestR25APausedLeashClaimsNothing(t *testing.T) {
 	t.Parallel()
 	const ttl = 4 * time.Second
@@ -100,7 +100,8 @@ func TestR25APausedLeashClaimsNothing(t *testing.T) {
 	}
 }
 
-// TestR25AShortPause: what a Leash says that stood still for longer than a renewal may wait, and for less than the TTL, is true of Redis.
+// TestR25AShortPause: what a Leash says that stood still for longer than a renewal may wait, and
+// for less than the TTL, is true of Redis.
 func TestR25AShortPause(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second
@@ -122,7 +123,8 @@ func TestR25AShortPause(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.HasPrefix(reply, "-LOCKLOST ") || reply == ":-2\r\n" { // the machine stalled besides
+		// the machine stalled besides
+		if strings.HasPrefix(reply, "-LOCKLOST ") || reply == ":-2\r\n" {
 			continue
 		}
 		there, err := redis.Do("PTTL", h.key)

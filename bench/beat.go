@@ -5,13 +5,15 @@ import (
 	"time"
 )
 
-// A beat says when to send the requests of a client that sends at a steady rate and waits for each answer.
+// A beat says when to send the requests of a client that sends at a steady rate and waits for each
+// answer.
 type beat struct {
 	every time.Duration
 	due   time.Time // the next one
 	end   time.Time
-	// from is when the time of the request counts from: when it could be sent, or, if the answer to the one before it came too late for that,
-	// when it was due. A timer that is late is no fault of who is measured; one that answers slowly must not get fewer requests for it.
+	// from is when the time of the request counts from: when it could be sent, or, if the answer to
+	// the one before it came too late for that, when it was due. A timer that is late is no fault
+	// of who is measured; one that answers slowly must not get fewer requests for it.
 	from time.Time
 }
 

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestBeatCountsFromWhenItWasDue: three requests a second, of which the second takes longer than that.
+// TestBeatCountsFromWhenItWasDue: three requests a second, of which the second takes longer than
+// that.
 func TestBeatCountsFromWhenItWasDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

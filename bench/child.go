@@ -32,9 +32,9 @@ type child struct {
 	done chan struct{} // closed by own when the process has ended
 }
 
-// startChild runs a program that listens on the port that args puts into its arguments, and returns when a GET
-// through it is answered. Between our choice of a free port and its use, another program may take the port:
-// it tries again with another.
+// startChild runs a program that listens on the port that args puts into its arguments, and returns
+// when a GET through it is answered. Between our choice of a free port and its use, another program
+// may take the port: it tries again with another.
 func startChild(ctx context.Context, dir, name string, args func(port int) ([]string, error)) (*child, error) {
 	var errs []error
 	for try := range startTries {
@@ -91,8 +91,8 @@ func (c *child) start() error {
 	return <-started
 }
 
-// own starts the process and waits for its end. It keeps its thread all the while, since the kernel kills the
-// process when that ends.
+// own starts the process and waits for its end. It keeps its thread all the while, since the kernel
+// kills the process when that ends.
 func (c *child) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -29,8 +29,8 @@ type client struct {
 type dialogue interface {
 	// begin appends what the next batch begins with to request.
 	begin(request []byte) []byte
-	// hear takes what has come and reports whether the batch is complete. If it is not, what the client must say now is
-	// appended to request.
+	// hear takes what has come and reports whether the batch is complete. If it is not, what the
+	// client must say now is appended to request.
 	hear(came, request []byte) (newRequest []byte, complete bool, err error)
 }
 

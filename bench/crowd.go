@@ -16,10 +16,12 @@ type crowd struct {
 	holds   int
 }
 
-// crowdPipeline is how many locks a member asks for at once. More would measure the buffers of connections, too.
+// crowdPipeline is how many locks a member asks for at once. More would measure the buffers of
+// connections, too.
 const crowdPipeline = 16
 
-// newCrowd connects. Each member has taken a few locks already and released them, so that Leash has for it what a connection needs.
+// newCrowd connects. Each member has taken a few locks already and released them, so that Leash has
+// for it what a connection needs.
 func newCrowd(addr string, connections int) (*crowd, error) {
 	c := &crowd{}
 	for i := range connections {
@@ -51,7 +53,8 @@ func (c *crowd) close() error {
 	return errors.Join(errs...)
 }
 
-// take lets the crowd have so many locks in all. taken is called for each that is new, by its number.
+// take lets the crowd have so many locks in all. taken is called for each that is new, by its
+// number.
 func (c *crowd) take(ctx context.Context, holds int, taken func(numbers []int)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -78,7 +81,8 @@ func (c *crowd) take(ctx context.Context, holds int, taken func(numbers []int)) 
 	return context.Cause(ctx)
 }
 
-// ask sends a command for each lock at once. The replies must be integers above 0: tokens, or that the lock is free.
+// ask sends a command for each lock at once. The replies must be integers above 0: tokens, or that
+// the lock is free.
 func ask(m *redistest.Client, command string, numbers []int) error {
 	var request strings.Builder
 	for _, n := range numbers {

@@ -44,9 +44,9 @@ const (
 	stallTimeout = 10 * time.Second
 )
 
-// run puts the load on for warmup and round, in the calling goroutine. It calls mark where the part that
-// counts begins and again where it ends, and returns when every reply has come. A reply that is not the
-// expected one ends it with an error, as does a target that has stopped answering.
+// run puts the load on for warmup and round, in the calling goroutine. It calls mark where the part
+// that counts begins and again where it ends, and returns when every reply has come. A reply that
+// is not the expected one ends it with an error, as does a target that has stopped answering.
 func (l load) run(ctx context.Context, mark func() error) (*sample, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// printPairs prints the medians of the rows as a table, each beside the scripts of as many connections.
+// printPairs prints the medians of the rows as a table, each beside the scripts of as many
+// connections.
 func printPairs(w io.Writer, ground string, rows []*lockRow) {
 	if len(rows) == 0 {
 		return
@@ -89,7 +90,8 @@ func scriptsOf(rows []*lockRow, n int) *lockRow {
 	return nil
 }
 
-// share is the median of what a row is of another, round by round, so that a disturbance that meets both in a round cancels out.
+// share is the median of what a row is of another, round by round, so that a disturbance that meets
+// both in a round cancels out.
 func share(r, of *lockRow) string {
 	if of == nil {
 		return ""

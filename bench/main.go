@@ -16,7 +16,9 @@ import (
 )
 
 func main() {
-	slack.Widen() // the targets need the CPU that the runtime's monitor thread would take: it is a load generator that wakes up often
+	// the targets need the CPU that the runtime's monitor thread would take: it is a load generator
+	// that wakes up often
+	slack.Widen()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal kills at once
 	switch err := run(ctx, os.Args[1:], os.Stdout); {

@@ -29,8 +29,8 @@ type result struct {
 	rounds   []measurement
 }
 
-// measureAll goes round by round over all targets and pipelines. The results are in the order of the
-// pipelines, then of the targets. With gobench, out gets a line for each measurement at once.
+// measureAll goes round by round over all targets and pipelines. The results are in the order of
+// the pipelines, then of the targets. With gobench, out gets a line for each measurement at once.
 func (b *bed) measureAll(ctx context.Context, opt options, out io.Writer) ([]*result, error) {
 	var results []*result
 	for _, pipeline := range opt.pipelines {
@@ -123,7 +123,8 @@ func cpuTimes(pids ...int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// median is the middle one of the rounds' values, the mean of the two in the middle for an even number.
+// median is the middle one of the rounds' values, the mean of the two in the middle for an even
+// number.
 func median[T float64 | time.Duration](r *result, of func(measurement) T) T {
 	var values []T
 	for _, m := range r.rounds {

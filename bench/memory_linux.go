@@ -33,7 +33,8 @@ func (c *child) memory() (m memory, err error) {
 	return m, err
 }
 
-// lastHeap is what the last garbage collection left, in MB: the third figure in "gc 7 @0.1s 2%: …, 4->5->2 MB, …".
+// lastHeap is what the last garbage collection left, in MB: the third figure in "gc 7 @0.1s 2%: …,
+// 4->5->2 MB, …".
 func lastHeap(trace string) (megabytes int64) {
 	for line := range strings.Lines(trace) {
 		before, _, ok := strings.Cut(line, " MB, ")

@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// nutcrackerConfig is that of a pool of one Redis, with one connection to it, which is the default. The
-// address to listen on comes first, then that of Redis.
+// nutcrackerConfig is that of a pool of one Redis, with one connection to it, which is the default.
+// The address to listen on comes first, then that of Redis.
 const nutcrackerConfig = `bench:
   listen: %s
   hash: fnv1a_64
@@ -23,8 +23,8 @@ const nutcrackerConfig = `bench:
    - %s:1
 `
 
-// startNutcracker starts twemproxy before a Redis. Where it is not installed it is left out, unless it was
-// asked for by name.
+// startNutcracker starts twemproxy before a Redis. Where it is not installed it is left out, unless
+// it was asked for by name.
 func (b *bed) startNutcracker(ctx context.Context, opt options, redisAddr string, redis []int) error {
 	path, err := findNutcracker()
 	if err != nil {

@@ -42,7 +42,8 @@ func (p *pair) hear(came, request []byte) (newRequest []byte, complete bool, err
 	return request, true, p.gaveBack()
 }
 
-// gaveBack tells what is wrong with the reply to the release. The script says behind its 1 how many have heard of it.
+// gaveBack tells what is wrong with the reply to the release. The script says behind its 1 how many
+// have heard of it.
 func (p *pair) gaveBack() error {
 	got := p.reply.list
 	if len(got) == 0 || got[0] != 1 || p.stamp == nil && len(got) != 1 {

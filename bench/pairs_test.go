@@ -12,7 +12,8 @@ var recorded = &recording{
 	release: []string{"EVALSHA", "b", "1", "bench:-1:0", "me", "1700000000000001"},
 }
 
-// TestRecordedPair: what was recorded is said again, for another key and with the token that was got.
+// TestRecordedPair: what was recorded is said again, for another key and with the token that was
+// got.
 func TestRecordedPair(t *testing.T) {
 	p := recorded.pair("bench:5:0")
 	for _, token := range []string{"1800000000000002", "1900000000000003"} {

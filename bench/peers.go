@@ -21,8 +21,8 @@ type peer struct {
 // errNotInstalled says that a tool is missing on this machine.
 var errNotInstalled = errors.New("not installed")
 
-// startPeers builds and starts the programs of the peers that are wanted. What can't be built is left out with a note, unless it was asked
-// for by name. leash is the Leash that go-redis talks to.
+// startPeers builds and starts the programs of the peers that are wanted. What can't be built is
+// left out with a note, unless it was asked for by name. leash is the Leash that go-redis talks to.
 func (g *ground) startPeers(ctx context.Context, leash string) (peers []*peer, err error) {
 	where := g.addrs
 	if g.name == onCluster {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// A program takes locks by way of a library, in a process of its own (bench/peers says what is said to it).
+// A program takes locks by way of a library, in a process of its own (bench/peers says what is said
+// to it).
 type program struct {
 	*child
 	in    io.WriteCloser // requests

@@ -19,8 +19,8 @@ type race struct {
 	round  time.Duration
 }
 
-// minRest is the least that a contender must have waited for its grant to count as a hand-over: not one that came because
-// the lock was free.
+// minRest is the least that a contender must have waited for its grant to count as a hand-over: not
+// one that came because the lock was free.
 const minRest = 50 * time.Microsecond
 
 // A contender is one client of a race.
@@ -53,10 +53,11 @@ type racing struct {
 	sample   sample    // its commands are grants, its latencies those of hand-overs
 }
 
-// run lets the race go on for warmup and round, in the calling goroutine, and calls mark as load.run does. A sample is a
-// hand-over: from the sending of a release to the grant's arrival at the next holder. Two holders at a time, or a token that
-// is not above the last one, end it with an error. In the end the lock is free: were a connection closed that has a grant
-// unread, its lease would have to run out.
+// run lets the race go on for warmup and round, in the calling goroutine, and calls mark as
+// load.run does. A sample is a hand-over: from the sending of a release to the grant's arrival at
+// the next holder. Two holders at a time, or a token that is not above the last one, end it with an
+// error. In the end the lock is free: were a connection closed that has a grant unread, its lease
+// would have to run out.
 func (r race) run(ctx context.Context, mark func() error) (*sample, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -213,8 +214,8 @@ func (g *racing) granted(c *contender, token int64, now time.Time) error {
 	return nil
 }
 
-// handedOver reports whether c, which got the lock, had waited for it when the last holder let it go; with several Leashes, on
-// another one than that.
+// handedOver reports whether c, which got the lock, had waited for it when the last holder let it
+// go; with several Leashes, on another one than that.
 func (g *racing) handedOver(c *contender) bool {
 	return g.last != nil && g.released.Sub(c.asked) > minRest && (len(g.addrs) == 1 || g.last.addr != c.addr)
 }

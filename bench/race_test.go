@@ -32,7 +32,8 @@ func TestRaceIsChecked(t *testing.T) {
 	}
 }
 
-// TestRaceCounts: only what was handed over to one who waited has a latency, across Leashes if there are two.
+// TestRaceCounts: only what was handed over to one who waited has a latency, across Leashes if
+// there are two.
 func TestRaceCounts(t *testing.T) {
 	g, a, b := testRace("x", "y")
 	pass := func(c *contender) {

@@ -10,16 +10,17 @@ import (
 	"leash/internal/redistest"
 )
 
-// A recording is what Leash sent to Redis to take one lock and to release it, as MONITOR showed it. It can be said again for
-// other keys: the row "scripts" is made of nothing that Leash does not send itself, whatever its scripts look like by now.
+// A recording is what Leash sent to Redis to take one lock and to release it, as MONITOR showed it.
+// It can be said again for other keys: the row "scripts" is made of nothing that Leash does not
+// send itself, whatever its scripts look like by now.
 type recording struct {
 	key              string
 	token            string
 	acquire, release []string // the words of both commands
 }
 
-// recordPair takes and releases key through the Leash at addr, before the Redis at node, which must be the one that owns it. It
-// does so twice, for the first time may have to load the scripts.
+// recordPair takes and releases key through the Leash at addr, before the Redis at node, which must
+// be the one that owns it. It does so twice, for the first time may have to load the scripts.
 func recordPair(addr, node, key string) (*recording, error) {
 	if _, err := takeOnce(addr, key); err != nil {
 		return nil, err
@@ -123,8 +124,9 @@ func monitored(line string) (words []string, err error) {
 	return words, nil
 }
 
-// pair is the recording for another key. The numbers of its requests stay as they were recorded: Redis compares them only with
-// those of the hold that is there, and there is none when a lock is taken.
+// pair is the recording for another key. The numbers of its requests stay as they were recorded:
+// Redis compares them only with those of the hold that is there, and there is none when a lock is
+// taken.
 func (r *recording) pair(key string) *pair {
 	request := func(words []string) []byte {
 		var out []string

@@ -14,7 +14,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// A sentry asks Redis for the remaining TTL of every hold, again and again, each once a renewal period, or once in a hundred while it is rare.
+// A sentry asks Redis for the remaining TTL of every hold, again and again, each once a renewal
+// period, or once in a hundred while it is rare.
 type sentry struct {
 	opt    watchOptions
 	routes []route
@@ -75,11 +76,14 @@ func (s *sentry) report() (sight, error) {
 	return seen, s.err
 }
 
-// sentryPause is between two requests of a patrol. Few at a time are asked for, so that acquires do not wait for them.
+// sentryPause is between two requests of a patrol. Few at a time are asked for, so that acquires do
+// not wait for them.
 const sentryPause = 10 * time.Millisecond
 
-// rarely is how much less often a hold is looked at while the sentry is rare. A tenth was too much: 33 looks at once on each of three nodes. More than
-// one in a hundred of acquires met those, and their p99 beside a million holds was 1.36 ms rather than 1.1 (medians of 8 measurements in turns).
+// rarely is how much less often a hold is looked at while the sentry is rare. A tenth was too much:
+// 33 looks at once on each of three nodes. More than one in a hundred of acquires met those, and
+// their p99 beside a million holds was 1.36 ms rather than 1.1 (medians of 8 measurements in
+// turns).
 const rarely = 100
 
 // patrol goes round the holds of a node. The nodes have their turns one after the other.

@@ -45,7 +45,8 @@ func parseStallsOptions(args []string, out io.Writer) (stallsOptions, error) {
 	return opt, errors.Join(err, within("clients", opt.clients, 1, 1000))
 }
 
-// A stall is a command that is sent to addr and answered after lasts. admin is a connection to Redis itself.
+// A stall is a command that is sent to addr and answered after lasts. admin is a connection to
+// Redis itself.
 type stall struct {
 	name  string
 	lasts time.Duration

@@ -12,7 +12,8 @@ import (
 // steadyClients share the rate of measureSteady.
 const steadyClients = 10
 
-// measureSteady takes a lock rate times a second, and releases it at once. How long an acquire took counts from when it was sent, see beat.
+// measureSteady takes a lock rate times a second, and releases it at once. How long an acquire took
+// counts from when it was sent, see beat.
 func measureSteady(ctx context.Context, addr string, rate int, lasts time.Duration) (*histogram, error) {
 	samples := make([]histogram, steadyClients)
 	errs := make([]error, steadyClients)
@@ -31,8 +32,8 @@ func measureSteady(ctx context.Context, addr string, rate int, lasts time.Durati
 	return sum, errors.Join(errs...)
 }
 
-// measureDirect asks the nodes themselves, rate times a second in all, by a script that looks at one key. Where an acquire waits for a busy node, or
-// for a core, so does this.
+// measureDirect asks the nodes themselves, rate times a second in all, by a script that looks at
+// one key. Where an acquire waits for a busy node, or for a core, so does this.
 func measureDirect(ctx context.Context, routes []route, rate int, lasts time.Duration) (*histogram, error) {
 	samples := make([]histogram, len(routes))
 	errs := make([]error, len(routes))

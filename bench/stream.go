@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// A stream is what one client sends, and knows what must come back. The keys are the client's own, so the
-// value of each is the one it has set last.
+// A stream is what one client sends, and knows what must come back. The keys are the client's own,
+// so the value of each is the one it has set last.
 type stream struct {
 	records []record
 	filled  int    // records that have been set at all; all are, before the first GET
@@ -21,8 +21,8 @@ type record struct {
 	get   []byte // GET key
 	set   []byte // SET key value
 	reply []byte // what GET answers
-	// stampSet and stampReply are the beginnings of the values in set and reply. Each SET writes its number
-	// there, so that an old value can't pass for the new one.
+	// stampSet and stampReply are the beginnings of the values in set and reply. Each SET writes
+	// its number there, so that an old value can't pass for the new one.
 	stampSet, stampReply []byte
 	version              uint64
 }
@@ -133,7 +133,8 @@ func (b *batches) hear(came, request []byte) ([]byte, bool, error) {
 	return request, b.got == len(b.reply), nil
 }
 
-// wrong is the error of a reply that is not the expected one: both from the line before they differ.
+// wrong is the error of a reply that is not the expected one: both from the line before they
+// differ.
 func (b *batches) wrong(came []byte) error {
 	rest := b.reply[b.got:]
 	at := 0

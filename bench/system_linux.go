@@ -57,8 +57,9 @@ func (p *poller) wait(timeout time.Duration, ready func(id int) error) error {
 	return nil
 }
 
-// cpuTime is how long a process has run, all its threads, ended ones too, as user and in the kernel. It reads
-// the clock that clock_getcpuclockid(3) names; unlike /proc, that counts in nanoseconds.
+// cpuTime is how long a process has run, all its threads, ended ones too, as user and in the
+// kernel. It reads the clock that clock_getcpuclockid(3) names; unlike /proc, that counts in
+// nanoseconds.
 func cpuTime(pid int) (time.Duration, error) {
 	const cpuclockSched = 2
 	var ts unix.Timespec
@@ -68,8 +69,8 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// childAttr puts a child into a process group of its own, so that ^C is ours to handle, and makes the kernel
-// kill it when the thread that started it ends.
+// childAttr puts a child into a process group of its own, so that ^C is ours to handle, and makes
+// the kernel kill it when the thread that started it ends.
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -31,7 +31,8 @@ func printWatch(w io.Writer, rows []*watchRow) {
 	printCells(w, table)
 }
 
-// besideNone is the mean p99 of acquires, and of scripts sent to Redis itself, in the rows of no holds: the first, and, unless it is missing, the last.
+// besideNone is the mean p99 of acquires, and of scripts sent to Redis itself, in the rows of no
+// holds: the first, and, unless it is missing, the last.
 func besideNone(rows []*watchRow) (p99, direct time.Duration) {
 	n := time.Duration(0)
 	for _, r := range rows {

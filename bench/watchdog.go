@@ -59,13 +59,15 @@ func setUpWatch(ctx context.Context, opt watchOptions) (_ *watch, err error) {
 		return nil, err
 	}
 	progress("starting a cluster")
-	c, err := redistest.LaunchCluster(redistest.ClusterOptions{NodeTimeout: 15 * time.Second}) // Redis's default: the load must not look like a failure
+	// Redis's default: the load must not look like a failure
+	c, err := redistest.LaunchCluster(redistest.ClusterOptions{NodeTimeout: 15 * time.Second})
 	if err != nil {
 		return nil, err
 	}
 	w.closers = append(w.closers, c.Close)
 	w.nodes = c.Nodes
-	w.leash, err = w.startChild(ctx, "env", func(port int) ([]string, error) { // its log then tells of each garbage collection
+	// its log then tells of each garbage collection
+	w.leash, err = w.startChild(ctx, "env", func(port int) ([]string, error) {
 		argv := []string{"GODEBUG=gctrace=1", binary, "--listen", "127.0.0.1:" + strconv.Itoa(port), "--upstream", strings.Join(c.Addrs(), ",")}
 		argv = append(argv, "--watchdog-timeout", opt.ttl.String())
 		return append(argv, strings.Fields(opt.leashFlags[0])...), nil
@@ -103,8 +105,8 @@ type watchRow struct {
 	direct   time.Duration // p99 of scripts sent to Redis meanwhile
 }
 
-// measureAll goes from no holds to the most, and then looks at none again: what it measures beside holds is compared with that, and machines change
-// their pace within minutes.
+// measureAll goes from no holds to the most, and then looks at none again: what it measures beside
+// holds is compared with that, and machines change their pace within minutes.
 func (w *watch) measureAll(ctx context.Context) (rows []*watchRow, err error) {
 	if w.empty, err = w.leash.memory(); err != nil {
 		return nil, err
@@ -132,7 +134,8 @@ func (w *watch) failed(what string, err error) error {
 	return fmt.Errorf("%s: %w; the log of Leash ends:\n%s", what, err, w.leash.lastWords())
 }
 
-// releaseTimeout is for how long a million holds may take to be released, several times as long as they did.
+// releaseTimeout is for how long a million holds may take to be released, several times as long as
+// they did.
 const releaseTimeout = 5 * time.Minute
 
 // dismiss lets the crowd go, and waits until Leash has released what it held.
@@ -140,7 +143,8 @@ func (w *watch) dismiss(ctx context.Context) error {
 	progress("releasing all holds")
 	ctx, cancel := context.WithTimeoutCause(ctx, releaseTimeout, fmt.Errorf("some holds were left after %v", releaseTimeout))
 	defer cancel()
-	if err := errors.Join(w.sentry.close(), w.crowd.close()); err != nil { // the sentry first: nothing is there to be looked at
+	// the sentry first: nothing is there to be looked at
+	if err := errors.Join(w.sentry.close(), w.crowd.close()); err != nil {
 		return err
 	}
 	for {
@@ -172,7 +176,8 @@ func (w *watch) measure(ctx context.Context, holds int) (*watchRow, error) {
 		return nil, err
 	}
 	progress(fmt.Sprintf("acquiring beside %d holds for %v", holds, lasts))
-	w.sentry.rare.Store(true) // nobody has one beside the locks; all its looks cost Redis nearly half as much as the renewals
+	// nobody has one beside the locks; all its looks cost Redis nearly half as much as the renewals
+	w.sentry.rare.Store(true)
 	defer w.sentry.rare.Store(false)
 	var h, direct *histogram
 	var errs [2]error
@@ -248,7 +253,8 @@ func (w *watch) costs() (c costs, err error) {
 	return c, err
 }
 
-// figures are the lines of a section of INFO that begin with prefix, as far as they are numbers: for commands their time in µs.
+// figures are the lines of a section of INFO that begin with prefix, as far as they are numbers:
+// for commands their time in µs.
 func figures(addr, section, prefix string) (map[string]int64, error) {
 	c, err := redistest.Dial(addr)
 	if err != nil {

@@ -65,7 +65,8 @@ func TestLastHeap(t *testing.T) {
 	}
 }
 
-// TestPrintWatch: what is measured beside holds is compared with the mean of what it was beside none, before and after.
+// TestPrintWatch: what is measured beside holds is compared with the mean of what it was beside
+// none, before and after.
 func TestPrintWatch(t *testing.T) {
 	var out strings.Builder
 	printWatch(&out, []*watchRow{

@@ -35,7 +35,8 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	t.asked = asked
 	defer t.release()
 	r := result{kind: taken}
-	if !w.wait || !s.queues.waiting(t.line()) || c.first(w) { // else: behind those who wait already (R18)
+	// else: behind those who wait already (R18)
+	if !w.wait || !s.queues.waiting(t.line()) || c.first(w) {
 		if w.wait {
 			t.silence = s.ears.silence(t.line().channel)
 		}
@@ -44,29 +45,32 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	if w.wait && (r.kind == taken || r.kind == busy) {
 		r = c.wait(ctx, t, r)
 	}
-	if t.stands() && r.kind != granted && r.kind != moved && r.kind != unknown { // else it is undone
+	// else it is undone
+	if t.stands() && r.kind != granted && r.kind != moved && r.kind != unknown {
 		s.awaitLeft(ctx, t)
 	}
 	return c.replyAcquire(ctx, dst, t, r)
 }
 
-// giveWay lets the holds that there are be renewed before others are taken: while renewals lag behind by more than does no harm, an acquire
-// waits for half of what is more, but for a second at most. Who takes locks as fast as Leash grants them could else have so many that it loses
-// some.
+// giveWay lets the holds that there are be renewed before others are taken: while renewals lag
+// behind by more than does no harm, an acquire waits for half of what is more, but for a second at
+// most. Who takes locks as fast as Leash grants them could else have so many that it loses some.
 func (s *Service) giveWay(ctx context.Context) {
 	if excess := time.Duration(s.watchdog.Stats.Excess.Load()); excess > 0 {
 		s.rest(ctx, min(excess/2, time.Second))
 	}
 }
 
-// deadlock reports whether an ACQUIRE that waits on the connection of h would wait for itself (R5): h is another owner's, and cannot be held
-// together with what w asks for. It is called with the carrier's mu.
+// deadlock reports whether an ACQUIRE that waits on the connection of h would wait for itself (R5):
+// h is another owner's, and cannot be held together with what w asks for. It is called with the
+// carrier's mu.
 func (w wish) deadlock(h *hold) bool {
 	return h.mode() != permit && !h.isOf(w.owner) && h.state != releasing && !(h.mode().shared && w.mode.shared)
 }
 
-// waitsForItself reports whether a wait for w's lock would be for a hold of this very connection. Redis is asked, for another connection, of
-// another Leash, may have released that hold a moment ago.
+// waitsForItself reports whether a wait for w's lock would be for a hold of this very connection.
+// Redis is asked, for another connection, of another Leash, may have released that hold a moment
+// ago.
 func (c *Carrier) waitsForItself(w wish) bool {
 	var ended []*hold
 	for {
@@ -78,7 +82,8 @@ func (c *Carrier) waitsForItself(w wish) bool {
 	}
 }
 
-// present reports whether Redis has h; also when it does not say, unless h is a lease that is over as far as we know.
+// present reports whether Redis has h; also when it does not say, unless h is a lease that is over
+// as far as we know.
 func (s *Service) present(h *hold) bool {
 	l, err := s.inspect(h.lock(), s.deadline())
 	if err != nil {
@@ -91,8 +96,9 @@ func (s *Service) present(h *hold) bool {
 	return ok
 }
 
-// first reports whether w is to be tried at once, whoever waits: it may be about a hold that its owner has. For one that shares the lock, such
-// a hold must be known, here or to Redis, or readers that come now would overtake a writer that waits.
+// first reports whether w is to be tried at once, whoever waits: it may be about a hold that its
+// owner has. For one that shares the lock, such a hold must be known, here or to Redis, or readers
+// that come now would overtake a writer that waits.
 func (c *Carrier) first(w wish) bool {
 	if !w.mode.shared {
 		return w.owner != ""
@@ -101,14 +107,15 @@ func (c *Carrier) first(w wish) bool {
 	return own != nil || w.id != "" && c.service.mayOwn(w)
 }
 
-// mayOwn reports whether w's owner has a hold of the lock, which w then repeats as a rule; also when Redis does not say.
+// mayOwn reports whether w's owner has a hold of the lock, which w then repeats as a rule; also
+// when Redis does not say.
 func (s *Service) mayOwn(w wish) bool {
 	l, err := s.inspect(w.lock(), s.deadline())
 	return err != nil || slices.ContainsFunc(l.holds, func(f found) bool { return f.owner == w.owner })
 }
 
-// enter is the carrier's hold of w's owner and mode, with its gate taken; nil when there is none. It fails when an earlier request
-// about the hold has no answer yet.
+// enter is the carrier's hold of w's owner and mode, with its gate taken; nil when there is none.
+// It fails when an earlier request about the hold has no answer yet.
 func (c *Carrier) enter(w wish) (own *hold, ok bool) {
 	if w.owner == "" {
 		return nil, true
@@ -148,8 +155,9 @@ func (c *Carrier) replyAcquire(ctx context.Context, dst []byte, t *try, r result
 	return c.timeout(dst, r.text)
 }
 
-// conclude settles a try whose result is r: a grant becomes a hold of the carrier, what may yet grant is undone. Without a hold the
-// text of the result is what to answer, "" when the lock is taken.
+// conclude settles a try whose result is r: a grant becomes a hold of the carrier, what may yet
+// grant is undone. Without a hold the text of the result is what to answer, "" when the lock is
+// taken.
 func (t *try) conclude(ctx context.Context, r result) (*hold, result) {
 	switch r.kind {
 	case granted, moved:
@@ -185,8 +193,9 @@ func (c *Carrier) timeout(dst []byte, msg string) []byte {
 // lookEvery is how often a waiter looks for itself, whatever it hears.
 const lookEvery = time.Second
 
-// lookAgain is how long a waiter trusts what it has seen: lookEvery, give or take a fifth, so that waiters of many Leashes do
-// not fall into step; less when the holder's lease ends before, or when Redis just does not take requests (R17).
+// lookAgain is how long a waiter trusts what it has seen: lookEvery, give or take a fifth, so that
+// waiters of many Leashes do not fall into step; less when the holder's lease ends before, or when
+// Redis just does not take requests (R17).
 func (s *Service) lookAgain(r result, random float64) time.Duration {
 	pause := time.Duration((0.8 + 0.4*random) * float64(s.every))
 	if r.kind == busy {

@@ -81,8 +81,9 @@ func TestR6TokensRise(t *testing.T) {
 	})
 }
 
-// TestR6TokensRiseWhateverTheWay: one lock's tokens rise over every way to get it, here, on another Leash and in Java, and a hold that is
-// entered again has its own. (Redisson: RedissonFencedLockTest.)
+// TestR6TokensRiseWhateverTheWay: one lock's tokens rise over every way to get it, here, on another
+// Leash and in Java, and a hold that is entered again has its own. (Redisson:
+// RedissonFencedLockTest.)
 func TestR6TokensRiseWhateverTheWay(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -123,7 +124,8 @@ func TestR6TokensRiseWhateverTheWay(t *testing.T) {
 				t.Fatal(err)
 			}
 			rises("java", java)
-			if readers := []*conn{connect(t, s), connect(t, other)}; round == 0 { // each reader has a token of its own
+			// each reader has a token of its own
+			if readers := []*conn{connect(t, s), connect(t, other)}; round == 0 {
 				for _, reader := range readers {
 					rises("reader", reader.token(key, "READ"))
 				}

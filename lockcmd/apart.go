@@ -12,8 +12,9 @@ import (
 	"leash/renewal"
 )
 
-// A hold of a read-write lock, or a permit, has several keys, and while its slot migrates they may lie on two nodes, where no script can
-// touch them all: what must go on then goes on with one key a request (R14). A permit's release does not: it waits, or the lease ends.
+// A hold of a read-write lock, or a permit, has several keys, and while its slot migrates they may
+// lie on two nodes, where no script can touch them all: what must go on then goes on with one key a
+// request (R14). A permit's release does not: it waits, or the lease ends.
 
 // apart are the holds of a batch that are kept so.
 type apart struct {
@@ -23,7 +24,8 @@ type apart struct {
 	out   []renewal.Outcome // for each of holds
 }
 
-// keepApart renews those holds of a batch for which want says so, and writes the outcomes down in out.
+// keepApart renews those holds of a batch for which want says so, and writes the outcomes down in
+// out.
 func (s *store) keepApart(ctx context.Context, b renewal.Batch, out []renewal.Outcome, want func(i int) bool) {
 	a := &apart{store: s, batch: b}
 	var places []int
@@ -39,7 +41,8 @@ func (s *store) keepApart(ctx context.Context, b renewal.Batch, out []renewal.Ou
 	}
 }
 
-// keepFields renews what each hold is in, the lock or the zset of permits, and the records, and returns its count.
+// keepFields renews what each hold is in, the lock or the zset of permits, and the records, and
+// returns its count.
 func (a *apart) keepFields(ctx context.Context) (counts []int64) {
 	var cmds [][2]once
 	pipe := a.store.database(a.batch.DB).Pipeline()
@@ -64,8 +67,8 @@ func (a *apart) keepFields(ctx context.Context) (counts []int64) {
 	return counts
 }
 
-// maxApart is for how many counts of a READ hold the timeout keys are kept one by one. More run out by themselves, and no number that
-// Redis answers makes a loop without end.
+// maxApart is for how many counts of a READ hold the timeout keys are kept one by one. More run out
+// by themselves, and no number that Redis answers makes a loop without end.
 const maxApart = 1 << 20
 
 // keepTimeouts renews the timeout keys of each READ hold that is there.
@@ -114,13 +117,14 @@ func outcome(cmd once) renewal.Outcome {
 	return renewal.Unknown
 }
 
-// ask sends the release, and as several requests when the hold's keys lie apart. Once it has begun so it goes on so, since then the records
-// and the lock do not agree.
+// ask sends the release, and as several requests when the hold's keys lie apart. Once it has begun
+// so it goes on so, since then the records and the lock do not agree.
 func (e *ending) ask(until time.Time) (code int64, err error) {
 	if e.counts == 0 {
 		reply, err := e.service.ask(e.request, until)
 		n := numbers(reply)
-		code, e.alone = n[0], len(n) > 2 && max(n[1], n[2]) <= 1 && (n[2] >= 0 || !e.service.cluster) // a plain PUBLISH counts one node's only
+		// a plain PUBLISH counts one node's only
+		code, e.alone = n[0], len(n) > 2 && max(n[1], n[2]) <= 1 && (n[2] >= 0 || !e.service.cluster)
 		if e.hold.mode().apart == nil || !tryAgain(err) {
 			return code, err
 		}
@@ -158,7 +162,8 @@ func (e *ending) askOne(key, what string, until time.Time) (int64, error) {
 	return code, err
 }
 
-// dropTimeouts deletes the timeout keys that the release leaves without a count. Those it cannot reach run out by themselves.
+// dropTimeouts deletes the timeout keys that the release leaves without a count. Those it cannot
+// reach run out by themselves.
 func (e *ending) dropTimeouts(all bool, until time.Time) {
 	h, s := e.hold, e.service
 	ctx, cancel := context.WithDeadline(context.Background(), s.within(until))

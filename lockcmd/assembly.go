@@ -10,11 +10,13 @@ import (
 	"leash/internal/guard"
 )
 
-// assembly is the holds of one MACQUIRE in the making. What it gets are holds of the carrier at once, so the watchdog keeps them, but
-// nobody is told of them: they become the client's when there are enough, or go back.
+// assembly is the holds of one MACQUIRE in the making. What it gets are holds of the carrier at
+// once, so the watchdog keeps them, but nobody is told of them: they become the client's when there
+// are enough, or go back.
 //
-// All of the keys are taken in their order, the next one waited for with those before it in hand and none behind it: of any who wait
-// for one another the one whose key comes last goes on, so two of them never wait for each other.
+// All of the keys are taken in their order, the next one waited for with those before it in hand
+// and none behind it: of any who wait for one another the one whose key comes last goes on, so two
+// of them never wait for each other.
 type assembly struct {
 	carrier *Carrier
 	ctx     context.Context
@@ -44,7 +46,8 @@ func newAssembly(ctx context.Context, c *Carrier, keys []string, w wish, bound i
 	return a
 }
 
-// deadlock reports whether the connection holds one of the keys under another owner: it would wait for itself (R5).
+// deadlock reports whether the connection holds one of the keys under another owner: it would wait
+// for itself (R5).
 func (a *assembly) deadlock() bool {
 	return slices.ContainsFunc(a.wishes, func(w wish) bool { return a.carrier.waitsForItself(w) })
 }
@@ -90,7 +93,8 @@ func (a *assembly) left() time.Duration {
 	return max(time.Until(a.end), time.Millisecond)
 }
 
-// missing is the first wish without a hold, -1 when there is none. A hold that is not there any more is none.
+// missing is the first wish without a hold, -1 when there is none. A hold that is not there any
+// more is none.
 func (a *assembly) missing() int {
 	for i, h := range a.holds {
 		if h == nil || !h.remains() {
@@ -121,8 +125,8 @@ func (a *assembly) take(i int, block time.Duration) result {
 	return a.keep(a.settle(i, t, r))
 }
 
-// begin looks once at a key. Who came first goes first: while others wait for it here, it counts as taken (R18). There is no try when an
-// earlier request about the hold has no answer yet.
+// begin looks once at a key. Who came first goes first: while others wait for it here, it counts as
+// taken (R18). There is no try when an earlier request about the hold has no answer yet.
 func (a *assembly) begin(i int, until time.Time) (*try, result) {
 	c, w := a.carrier, a.wishes[i]
 	own, ok := c.enter(w)
@@ -162,10 +166,12 @@ func (a *assembly) keep(g got) result {
 	return result{kind: granted}
 }
 
-// lends reports whether holds are renewed until all are there: a LEASE that counted from the first grant on could be over before the last.
+// lends reports whether holds are renewed until all are there: a LEASE that counted from the first
+// grant on could be over before the last.
 func (a *assembly) lends() bool { return a.wishes[0].lease && a.wishes[0].wait && a.bound == 0 }
 
-// lend gives the holds in hand their LEASE. It is granted unless Redis does not say whether it was done.
+// lend gives the holds in hand their LEASE. It is granted unless Redis does not say whether it was
+// done.
 func (a *assembly) lend() result {
 	if !a.lends() {
 		return result{kind: granted}
@@ -195,8 +201,9 @@ func (a *assembly) lend() result {
 	return result{kind: granted}
 }
 
-// complete makes what is in hand the client's, if that is as many holds as there must be: else one was lost, and it is taken, or the
-// client is gone. With QUORUM they are bound to one another. This and its disconnect are decided under the carrier's mutex (R19).
+// complete makes what is in hand the client's, if that is as many holds as there must be: else one
+// was lost, and it is taken, or the client is gone. With QUORUM they are bound to one another. This
+// and its disconnect are decided under the carrier's mutex (R19).
 func (a *assembly) complete(enough int) result {
 	c := a.carrier
 	c.mu.Lock()
@@ -210,7 +217,8 @@ func (a *assembly) complete(enough int) result {
 			a.holds[i] = nil
 		default:
 			n++
-			if h.rare().bundle == a.bundle || a.bound > 0 && a.moved[i] && h.count == 1 { // one moved is this command's, if it has no other acquire
+			// one moved is this command's, if it has no other acquire
+			if h.rare().bundle == a.bundle || a.bound > 0 && a.moved[i] && h.count == 1 {
 				fresh = append(fresh, h)
 			}
 		}
@@ -240,8 +248,9 @@ func (a *assembly) complete(enough int) result {
 	return result{kind: granted}
 }
 
-// drop gives back what is in hand of the wishes from one on: also what an earlier command of the same ID took, for this one answers in its
-// place. It returns when Redis has it, or after endPatience.
+// drop gives back what is in hand of the wishes from one on: also what an earlier command of the
+// same ID took, for this one answers in its place. It returns when Redis has it, or after
+// endPatience.
 func (a *assembly) drop(from int) {
 	s := a.carrier.service
 	var back sync.WaitGroup
@@ -271,8 +280,8 @@ func (a *assembly) drop(from int) {
 	}
 }
 
-// putBack releases one acquire of a hold, until Redis answers. When that is done its ID has not been used: a repetition of the command
-// counts again.
+// putBack releases one acquire of a hold, until Redis answers. When that is done its ID has not
+// been used: a repetition of the command counts again.
 func (s *Service) putBack(h *hold, id string) {
 	for !h.open(s.deadline()) {
 		if h.is(over) || s.stopped(0) {

@@ -27,8 +27,9 @@ func (s *Service) parseAttach(args [][]byte) (w wish, o options, msg string) {
 	return w, o, s.keyError(w.key)
 }
 
-// attach is LOCK.ATTACH: this connection carries the hold from now on, whichever did before, on whatever Leash. It reads who carries
-// it, calls with what it read, and starts over if that has changed (R13).
+// attach is LOCK.ATTACH: this connection carries the hold from now on, whichever did before, on
+// whatever Leash. It reads who carries it, calls with what it read, and starts over if that has
+// changed (R13).
 func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	w, o, msg := s.parseAttach(args)
@@ -102,8 +103,8 @@ func (c *Carrier) tryAttach(w wish, o options, until time.Time) (r result, again
 	return t.attach(f, until)
 }
 
-// attach moves the hold that was found to t's carrier. While the outcome is unknown it goes on with that in the background: what was moved
-// must not be left to nobody.
+// attach moves the hold that was found to t's carrier. While the outcome is unknown it goes on with
+// that in the background: what was moved must not be left to nobody.
 func (t *try) attach(f found, until time.Time) (r result, again bool) {
 	m := t.newMove(t.wish.token, f.record.carrier, f.record.request)
 	r = m.send(until)
@@ -128,7 +129,8 @@ func (t *try) attach(f found, until time.Time) (r result, again bool) {
 	return r, again
 }
 
-// finish repeats the move until Redis answers, or the hold must be over. It returns the hold, nil when it is not carried here.
+// finish repeats the move until Redis answers, or the hold must be over. It returns the hold, nil
+// when it is not carried here.
 func (m *move) finish(limit time.Time) *hold {
 	defer m.close()
 	s := m.try.carrier.service
@@ -149,8 +151,9 @@ func (m *move) finish(limit time.Time) *hold {
 	return nil
 }
 
-// carry makes a hold that has moved here one of the carrier's. If its connection has ended meanwhile, it is settled as that says. A
-// nonempty message is the error to answer, and there is no hold.
+// carry makes a hold that has moved here one of the carrier's. If its connection has ended
+// meanwhile, it is settled as that says. A nonempty message is the error to answer, and there is no
+// hold.
 func (t *try) carry(r result) (h *hold, msg string) {
 	c := t.carrier
 	t.freshen(&r)

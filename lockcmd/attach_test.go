@@ -137,7 +137,8 @@ func TestR11TheOldCarrierFreesNothing(t *testing.T) {
 		a.carrier.End(Release)
 		want(t, count(straight.rdb, key, "me"), "1")
 
-		// A release of the old carrier, and a renewal, that were sent before ATTACH and come after it.
+		// A release of the old carrier, and a renewal, that were sent before ATTACH and come after
+		// it.
 		c, key := connect(t, s), newKey()
 		token = c.token(key, "OWNER", "me")
 		renew := &request{script: renewScript, keys: []string{key}, args: words(90000, "me", mark(token, c.carrier.name))}
@@ -280,7 +281,8 @@ func TestR4AttachToAndFro(t *testing.T) {
 	a, b, key := connect(t, s1), connect(t, s2), newKey()
 	token := a.token(key, "OWNER", "me")
 	for range 200 {
-		for _, c := range []*conn{b, a} { // the same carriers again and again, as no real connection would
+		// the same carriers again and again, as no real connection would
+		for _, c := range []*conn{b, a} {
 			c.attach(key, "me", token)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 
 const awaitLossName = "LOCK.AWAITLOSS"
 
-// awaitLoss is LOCK.AWAITLOSS: it waits until the hold with a token, on whatever connection and Leash it hangs, is lost. A hold that ends
-// as it should ends the wait.
+// awaitLoss is LOCK.AWAITLOSS: it waits until the hold with a token, on whatever connection and
+// Leash it hangs, is lost. A hold that ends as it should ends the wait.
 func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) != 6 {
 		return appendError(dst, msgArity(awaitLossName))
@@ -78,14 +78,16 @@ type lossWait struct {
 	broken bool      // it was to be broken, and was not there any more when last looked for
 	lapsed bool      // when it was missed, it was a lease that may have been over by itself
 
-	looked time.Time       // last
-	ready  <-chan struct{} // from then on nothing that is said on the lock's channel is missed; nil afterwards
-	wake   <-chan struct{} // something was said there
-	leave  func()          // the channel; nil before the hold was seen
+	looked time.Time // last
+	// from then on nothing that is said on the lock's channel is missed; nil afterwards
+	ready <-chan struct{}
+	wake  <-chan struct{} // something was said there
+	leave func()          // the channel; nil before the hold was seen
 }
 
-// run waits until ctx ends at the latest. The reason is "" when the hold was not lost. The error, when it was not seen at all, is errAbsent,
-// errUnknown, errRefused or Redis's answer about the key.
+// run waits until ctx ends at the latest. The reason is "" when the hold was not lost. The error,
+// when it was not seen at all, is errAbsent, errUnknown, errRefused or Redis's answer about the
+// key.
 func (w *lossWait) run(ctx context.Context) (reason string, err error) {
 	s := w.service
 	defer w.deafen()
@@ -122,7 +124,8 @@ func (w *lossWait) run(ctx context.Context) (reason string, err error) {
 // lossPause is the least time between two looks.
 const lossPause = 10 * time.Millisecond
 
-// pause is how long not to look, if nothing is said: until its Leash must have said how the hold has ended, if it is not there any more.
+// pause is how long not to look, if nothing is said: until its Leash must have said how the hold
+// has ended, if it is not there any more.
 func (w *lossWait) pause() time.Duration {
 	switch {
 	case !w.missed.IsZero():
@@ -142,8 +145,8 @@ func (w *lossWait) patience() time.Duration {
 	return max(d, lossPause)
 }
 
-// rest waits until it is time to look. It returns false when ctx or the Service ends meanwhile. A lock of which much is said is not looked at each
-// time.
+// rest waits until it is time to look. It returns false when ctx or the Service ends meanwhile. A
+// lock of which much is said is not looked at each time.
 func (w *lossWait) rest(ctx context.Context) bool {
 	timer := time.NewTimer(w.pause())
 	defer timer.Stop()
@@ -174,7 +177,8 @@ func (w *lossWait) deafen() {
 	}
 }
 
-// look is what Redis says of the hold. It is not over while Redis does not say; a key of another type has no hold (R25).
+// look is what Redis says of the hold. It is not over while Redis does not say; a key of another
+// type has no hold (R25).
 func (w *lossWait) look() (reason string, over bool, err error) {
 	w.looked = time.Now()
 	until := w.looked.Add(time.Second)
@@ -201,7 +205,8 @@ func (w *lossWait) look() (reason string, over bool, err error) {
 	}
 	w.attend()
 	if text, err := w.service.value(w.lock.db, tombstoneKey(w.lock.key, f.record.token, f.record.carrier), until); err == nil {
-		if how, reason, _ := strings.Cut(text, " "); how == lostText { // its holder knows, and it is about to be ended
+		// its holder knows, and it is about to be ended
+		if how, reason, _ := strings.Cut(text, " "); how == lostText {
 			return reason, true, nil
 		}
 	}
@@ -209,7 +214,8 @@ func (w *lossWait) look() (reason string, over bool, err error) {
 	return "", false, nil
 }
 
-// ask asks the Leash that carries the hold to say in Redis how it ends, or has ended. The news may be lost, so it is told again at each look.
+// ask asks the Leash that carries the hold to say in Redis how it ends, or has ended. The news may
+// be lost, so it is told again at each look.
 func (w *lossWait) ask() {
 	s, r := w.service, w.seen.record
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -217,8 +223,9 @@ func (w *lossWait) ask() {
 	s.database(w.lock.db).Publish(ctx, carrierChannel(r.carrier), newsText(watchedText, r.token, r.carrier, w.lock.key))
 }
 
-// why is how a hold has ended that Redis does not have any more: its Leash says so, or is not there to say it. It gets one look's time. Who
-// carried it last says so: one that was moved since it was seen is followed from carrier to carrier.
+// why is how a hold has ended that Redis does not have any more: its Leash says so, or is not there
+// to say it. It gets one look's time. Who carried it last says so: one that was moved since it was
+// seen is followed from carrier to carrier.
 func (w *lossWait) why(until time.Time) (reason string, over bool) {
 	s, r := w.service, &w.seen.record
 	for time.Now().Before(until) {
@@ -257,11 +264,13 @@ func (w *lossWait) why(until time.Time) (reason string, over bool) {
 	return "", false
 }
 
-// unsaid is how a hold has ended of which no tombstone says so. It is looked for until its Leash has had its time, for the end comes first, and its Leash may have heard too late
-// that somebody wants to know; then it was a lease that is over by itself, or it is lost.
+// unsaid is how a hold has ended of which no tombstone says so. It is looked for until its Leash
+// has had its time, for the end comes first, and its Leash may have heard too late that somebody
+// wants to know; then it was a lease that is over by itself, or it is lost.
 func (w *lossWait) unsaid() (reason string, over bool) {
 	switch {
-	case w.service.graces.left(w.lock.key) > 0: // a new master may have forgotten it, then it is put back
+	case w.service.graces.left(w.lock.key) > 0:
+		// a new master may have forgotten it, then it is put back
 		return "", false
 	case !w.waited():
 		return "", false
@@ -271,7 +280,8 @@ func (w *lossWait) unsaid() (reason string, over bool) {
 	return renewal.ReasonGone, true
 }
 
-// waited reports whether the Leash that carried a hold which is not there any more has had its time to say why.
+// waited reports whether the Leash that carried a hold which is not there any more has had its time
+// to say why.
 func (w *lossWait) waited() bool {
 	if w.missed.IsZero() {
 		w.missed, w.lapsed = time.Now(), !w.ends.IsZero() && time.Now().Add(time.Second).After(w.ends)

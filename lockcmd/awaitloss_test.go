@@ -12,7 +12,8 @@ import (
 	"leash/renewal"
 )
 
-// awaiting sends AWAITLOSS on a connection of its own, and returns where the reply comes when it waits.
+// awaiting sends AWAITLOSS on a connection of its own, and returns where the reply comes when it
+// waits.
 func awaiting(t *testing.T, s *Service, key string, token int64, block string) (a *conn, reply <-chan string) {
 	t.Helper()
 	a = connect(t, s)
@@ -71,7 +72,8 @@ func TestR27AwaitLossTellsTheReason(t *testing.T) {
 	})
 }
 
-// TestAwaitLossFollowsTheHold: to another connection and another Leash; and it ends with its time, and with its client.
+// TestAwaitLossFollowsTheHold: to another connection and another Leash; and it ends with its time,
+// and with its client.
 func TestAwaitLossFollowsTheHold(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -109,8 +111,8 @@ func TestAwaitLossFollowsTheHold(t *testing.T) {
 	})
 }
 
-// TestAwaitLossOutlivesTheConnection: a hold that its connection leaves to run out has not ended. Its owner takes it over and it is lost then, or
-// nobody does and it ends as it should.
+// TestAwaitLossOutlivesTheConnection: a hold that its connection leaves to run out has not ended.
+// Its owner takes it over and it is lost then, or nobody does and it ends as it should.
 func TestAwaitLossOutlivesTheConnection(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -145,7 +147,8 @@ func TestAwaitLossOutlivesTheConnection(t *testing.T) {
 	})
 }
 
-// TestAwaitLossOfALeftHoldThatIsBroken: its connection has left it to run out, and it is broken before it has.
+// TestAwaitLossOfALeftHoldThatIsBroken: its connection has left it to run out, and it is broken
+// before it has.
 func TestAwaitLossOfALeftHoldThatIsBroken(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	takesLong(t)
@@ -199,7 +202,8 @@ func TestAwaitLossOfALeaseOutlivesTheConnection(t *testing.T) {
 	})
 }
 
-// TestAwaitLossFollowsUnheardMove: the connection that carried a hold ends before its Leash hears that the hold hangs elsewhere.
+// TestAwaitLossFollowsUnheardMove: the connection that carried a hold ends before its Leash hears
+// that the hold hangs elsewhere.
 func TestAwaitLossFollowsUnheardMove(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -223,7 +227,8 @@ func TestAwaitLossFollowsUnheardMove(t *testing.T) {
 	})
 }
 
-// TestR27AwaitLossAskedForTooLate: a hold that is lost, and is being released, is not said to have ended as it should.
+// TestR27AwaitLossAskedForTooLate: a hold that is lost, and is being released, is not said to have
+// ended as it should.
 func TestR27AwaitLossAskedForTooLate(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -237,7 +242,8 @@ func TestR27AwaitLossAskedForTooLate(t *testing.T) {
 		if !h.evict(renewal.ReasonBroken) {
 			t.Fatal("it is not held")
 		}
-		s.hear(newsText(watchedText, token, a.carrier.name, key)) // while its release waits for the gate
+		// while its release waits for the gate
+		s.hear(newsText(watchedText, token, a.carrier.name, key))
 		h.carrier.mu.Lock()
 		afar := h.afar
 		h.carrier.mu.Unlock()
@@ -267,7 +273,8 @@ func TestAwaitLossArguments(t *testing.T) {
 	}
 }
 
-// TestR27AwaitLossAfterMoves: a hold that is lost before those who wait for that have seen where it was moved to.
+// TestR27AwaitLossAfterMoves: a hold that is lost before those who wait for that have seen where it
+// was moved to.
 func TestR27AwaitLossAfterMoves(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -341,7 +348,8 @@ func TestR27AwaitLossAfterMoves(t *testing.T) {
 	})
 }
 
-// TestR27AwaitLossOfALeaseSetAnew: that another Leash has extended a lease does not say how it ended.
+// TestR27AwaitLossOfALeaseSetAnew: that another Leash has extended a lease does not say how it
+// ended.
 func TestR27AwaitLossOfALeaseSetAnew(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -9,7 +9,8 @@ import (
 	"leash/renewal"
 )
 
-// TestR27AwaitLossElsewhereHearsOfTheEnd: who waits on another Leash need not wait for its next look.
+// TestR27AwaitLossElsewhereHearsOfTheEnd: who waits on another Leash need not wait for its next
+// look.
 func TestR27AwaitLossElsewhereHearsOfTheEnd(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
@@ -22,13 +23,16 @@ func TestR27AwaitLossElsewhereHearsOfTheEnd(t *testing.T) {
 		} {
 			for _, mode := range []string{"", "READ", "WRITE", "FAIR"} {
 				a, key := connect(t, carrier), newKey()
-				terms := append([]string{key, "TTL", "600000"}, strings.Fields(mode)...) // of a minute or more it does not look by itself
+				// of a minute or more it does not look by itself
+				terms := append([]string{key, "TTL", "600000"}, strings.Fields(mode)...)
 				if name == reasonMaxHold {
 					terms = append(terms, "MAXHOLD", "2000")
 				}
 				token := a.token(terms...)
 				reply := connect(t, other).start("LOCK.AWAITLOSS", key, "TOKEN", decimal(token), "BLOCK", "0")
-				var next <-chan string // gets the lock by a hand-over, which says nothing on the channel, as a reader's end beside another one
+				// gets the lock by a hand-over, which says nothing on the channel, as a reader's
+				// end beside another one
+				var next <-chan string
 				switch b := connect(t, carrier); mode {
 				case "READ":
 					b.token(key, mode)

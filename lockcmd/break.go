@@ -21,7 +21,8 @@ const (
 // breakPatience is how long a Leash has to tell the holder and to end the hold by itself.
 const breakPatience = time.Second
 
-// confirmSlack is how much later a last look may be, after a hold was ended at the end of that time.
+// confirmSlack is how much later a last look may be, after a hold was ended at the end of that
+// time.
 const confirmSlack = 100 * time.Millisecond
 
 // breakLock is LOCK.BREAK.
@@ -47,18 +48,22 @@ func (c *Carrier) breakLock(_ context.Context, dst []byte, args [][]byte) []byte
 	return appendError(dst, scriptError(err))
 }
 
-// breaking ends all holds of a lock against their owners' will. The order is that of R27: each is marked as broken in Redis, the Leash that
-// carries it hears of it, asks Redis, tells its client, and ends the hold as it ends others; where the mark was, it says how the hold has ended,
-// for its owner may have released it in that moment. What is still there after breakPatience is ended past it: that Leash finds the mark when it
-// next looks. A hold of Redisson's is ended at once, for there is nobody to tell.
+// breaking ends all holds of a lock against their owners' will. The order is that of R27: each is
+// marked as broken in Redis, the Leash that carries it hears of it, asks Redis, tells its client,
+// and ends the hold as it ends others; where the mark was, it says how the hold has ended, for its
+// owner may have released it in that moment. What is still there after breakPatience is ended past
+// it: that Leash finds the mark when it next looks. A hold of Redisson's is ended at once, for
+// there is nobody to tell.
 type breaking struct {
 	service *Service
 	lock    lockID
 	until   time.Time
-	meant   map[int64]bool   // the tokens of the holds to end
-	marked  map[string]bool  // those that were marked, by how their records begin: one that moves is marked again
-	asked   map[int64]string // where the Leashes that carry them are to say how the holds have ended, by their tokens
-	patient time.Time        // until when they are left to their Leashes
+	meant   map[int64]bool // the tokens of the holds to end
+	// those that were marked, by how their records begin: one that moves is marked again
+	marked map[string]bool
+	// where the Leashes that carry them are to say how the holds have ended, by their tokens
+	asked   map[int64]string
+	patient time.Time // until when they are left to their Leashes
 
 	begun, told, forced bool
 	unsaid              bool // how one of them has ended
@@ -80,7 +85,8 @@ func (b *breaking) answer() int64 {
 
 func (b *breaking) run() error {
 	l, err := b.service.inspect(b.lock, b.until)
-	if err == nil && len(l.holds) == 0 && (l.owner == "" || l.mode != plain.name) { // beside Java's readers there may be ours
+	// beside Java's readers there may be ours
+	if err == nil && len(l.holds) == 0 && (l.owner == "" || l.mode != plain.name) {
 		l, _, _, err = b.service.seek(b.lock, options{}, b.until)
 	}
 	for _, f := range l.others {
@@ -108,7 +114,8 @@ func (b *breaking) run() error {
 	return err
 }
 
-// step does what is to be done about what was seen. It reports whether the holds that are meant are over.
+// step does what is to be done about what was seen. It reports whether the holds that are meant are
+// over.
 func (b *breaking) step(l look) (over bool, err error) {
 	over = true
 	for _, f := range l.holds {
@@ -149,7 +156,8 @@ func (b *breaking) tell(f found) error {
 	return nil
 }
 
-// confirm waits until the Leashes that were told have said how the holds, which are over, have ended. While Redis does not say, nobody has.
+// confirm waits until the Leashes that were told have said how the holds, which are over, have
+// ended. While Redis does not say, nobody has.
 func (b *breaking) confirm() {
 	for pause := time.Millisecond; len(b.asked) > 0; pause = min(2*pause, 50*time.Millisecond) {
 		for token, stone := range b.asked {
@@ -174,7 +182,8 @@ func (b *breaking) confirm() {
 	}
 }
 
-// force ends a hold past the Leash that carries it, which was told. The mark stays, with a word that makes it final, so that it finds out why.
+// force ends a hold past the Leash that carries it, which was told. The mark stays, with a word
+// that makes it final, so that it finds out why.
 func (b *breaking) force(f found) error {
 	s, r := b.service, f.record
 	own := f.mode.keys(b.lock.key, f.owner)
@@ -208,7 +217,8 @@ func (b *breaking) keep(f found) int64 {
 	return max(f.record.ttl, b.service.cfg.WatchdogTimeout.Milliseconds())
 }
 
-// obey ends a hold of which it is said that it is to be broken, if Redis says so too, and says there how it has ended.
+// obey ends a hold of which it is said that it is to be broken, if Redis says so too, and says
+// there how it has ended.
 func (s *Service) obey(h *hold) {
 	text, err := s.value(int(h.db), tombstoneKey(h.key(), h.token, h.carrier.name), s.deadline())
 	if err != nil || text != brokenText {
@@ -226,7 +236,8 @@ func (s *Service) obey(h *hold) {
 	h.evict(renewal.ReasonBroken)
 }
 
-// expired says of a lease that was to be broken that it has run out by itself, if it is not there any more before BREAK ends it.
+// expired says of a lease that was to be broken that it has run out by itself, if it is not there
+// any more before BREAK ends it.
 func (s *Service) expired(h *hold) {
 	for until := time.Now().Add(breakPatience); time.Now().Before(until) && !s.stopped(lossPause); {
 		l, err := s.inspect(h.lock(), until)

@@ -26,7 +26,8 @@ func breakInSteps(t *testing.T, s *Service, key string) (b *breaking, seen look)
 	return b, seen
 }
 
-// TestR30BreakBehindARelease: the mark of a BREAK that saw the hold, and lays it when its owner has released it, is no end of it.
+// TestR30BreakBehindARelease: the mark of a BREAK that saw the hold, and lays it when its owner has
+// released it, is no end of it.
 func TestR30BreakBehindARelease(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -52,7 +53,8 @@ func TestR30BreakBehindARelease(t *testing.T) {
 	})
 }
 
-// TestR30BreakThatNobodyAnswers: the Leash that carried the hold says nothing of its end, so nobody knows what its holder knows.
+// TestR30BreakThatNobodyAnswers: the Leash that carried the hold says nothing of its end, so nobody
+// knows what its holder knows.
 func TestR30BreakThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -71,7 +73,8 @@ func TestR30BreakThatNobodyAnswers(t *testing.T) {
 	})
 }
 
-// TestR30BreakAndReleaseAtOnce: one of them has ended the hold, and who waits for its loss is told by which.
+// TestR30BreakAndReleaseAtOnce: one of them has ended the hold, and who waits for its loss is told
+// by which.
 func TestR30BreakAndReleaseAtOnce(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -86,7 +89,8 @@ func TestR30BreakAndReleaseAtOnce(t *testing.T) {
 				t.Fatalf("AWAITLOSS does not see the hold: %v", err)
 			}
 			broken := b.start("LOCK.BREAK", key)
-			<-time.After(time.Duration(i%12) * 100 * time.Microsecond) // so that either is first at times
+			// so that either is first at times
+			<-time.After(time.Duration(i%12) * 100 * time.Microsecond)
 			released := a.do("LOCK.RELEASE", key)
 			ctx, cancel := context.WithTimeout(t.Context(), soon)
 			reason, err := w.run(ctx)
@@ -104,8 +108,8 @@ func TestR30BreakAndReleaseAtOnce(t *testing.T) {
 	})
 }
 
-// TestR30BreakOfWhatIsBeingEnded: the holder has been told of a loss, but its lock waits to be ended. A second BREAK, or its owner through another
-// Leash, does not make the loss undone.
+// TestR30BreakOfWhatIsBeingEnded: the holder has been told of a loss, but its lock waits to be
+// ended. A second BREAK, or its owner through another Leash, does not make the loss undone.
 func TestR30BreakOfWhatIsBeingEnded(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -143,7 +147,8 @@ func TestR30BreakOfWhatIsBeingEnded(t *testing.T) {
 	})
 }
 
-// TestR30BreakWhileRedisIsSilent: a BREAK whose holds are over is answered though nobody can say how they ended.
+// TestR30BreakWhileRedisIsSilent: a BREAK whose holds are over is answered though nobody can say
+// how they ended.
 func TestR30BreakWhileRedisIsSilent(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -167,8 +172,8 @@ func TestR30BreakWhileRedisIsSilent(t *testing.T) {
 	}
 }
 
-// TestR30BreakAndReleaseFromAfar: as TestR30BreakAndReleaseAtOnce, but the owner releases through another Leash than the hold's, and BREAK comes from
-// there, from the hold's own, or from a third.
+// TestR30BreakAndReleaseFromAfar: as TestR30BreakAndReleaseAtOnce, but the owner releases through
+// another Leash than the hold's, and BREAK comes from there, from the hold's own, or from a third.
 func TestR30BreakAndReleaseFromAfar(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -178,7 +183,8 @@ func TestR30BreakAndReleaseFromAfar(t *testing.T) {
 			b, key := connect(t, []*Service{s, other, third}[i%3]), newKey()
 			token := a.token(key, "ONLOSS", "ERROR", "OWNER", "me")
 			broken := b.start("LOCK.BREAK", key)
-			<-time.After(time.Duration(i%15) * 100 * time.Microsecond) // so that either is first at times
+			// so that either is first at times
+			<-time.After(time.Duration(i%15) * 100 * time.Microsecond)
 			released := c.do("LOCK.RELEASE", key, "TOKEN", decimal(token))
 			how := fmt.Sprintf("RELEASE %s, BREAK %s", released, receive(t, broken, soon))
 			eventually(t, soon, "it is ended", func() bool { return a.carrier.Holds() == 0 })
@@ -194,7 +200,8 @@ func TestR30BreakAndReleaseFromAfar(t *testing.T) {
 	})
 }
 
-// TestR30BreakOfALeaseThatEnds: a lease that is over by itself, before BREAK has ended it, was free, as a rule: it is never waited for.
+// TestR30BreakOfALeaseThatEnds: a lease that is over by itself, before BREAK has ended it, was
+// free, as a rule: it is never waited for.
 func TestR30BreakOfALeaseThatEnds(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -217,7 +224,8 @@ func TestR30BreakOfALeaseThatEnds(t *testing.T) {
 			text := rdb.Get(t.Context(), tombstoneKey(key, token, a.carrier.name)).Val()
 			switch how := fmt.Sprintf("BREAK %d, %q, %d losses", b.answer(), text, len(a.losses)); how {
 			case `BREAK 0, "released", 0 losses`:
-			case `BREAK 1, "lost broken", 1 losses`: // it was looked at in that moment, so that its end had to be told
+			case `BREAK 1, "lost broken", 1 losses`:
+				// it was looked at in that moment, so that its end had to be told
 			default:
 				t.Errorf("%s: %s", mode, how)
 			}
@@ -225,8 +233,8 @@ func TestR30BreakOfALeaseThatEnds(t *testing.T) {
 	})
 }
 
-// TestR30ReleaseOfWhatIsLostFreesTheLock: a hold that its holder was told of as lost, though Redis has it, ends when its owner releases it through
-// another Leash. The answer is that it held none.
+// TestR30ReleaseOfWhatIsLostFreesTheLock: a hold that its holder was told of as lost, though Redis
+// has it, ends when its owner releases it through another Leash. The answer is that it held none.
 func TestR30ReleaseOfWhatIsLostFreesTheLock(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -248,7 +256,8 @@ func TestR30ReleaseOfWhatIsLostFreesTheLock(t *testing.T) {
 	})
 }
 
-// TestR30ForcedBreakIsFinal: who waits for the loss of a hold that BREAK has ended past its Leash need not wait for that one.
+// TestR30ForcedBreakIsFinal: who waits for the loss of a hold that BREAK has ended past its Leash
+// need not wait for that one.
 func TestR30ForcedBreakIsFinal(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

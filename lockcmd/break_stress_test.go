@@ -13,7 +13,8 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// oracle knows who believes that it holds a lock. A second believer is what the locks are there to prevent.
+// oracle knows who believes that it holds a lock. A second believer is what the locks are there to
+// prevent.
 type oracle struct {
 	t *testing.T
 
@@ -25,7 +26,8 @@ type oracle struct {
 	broken   atomic.Int64
 }
 
-// person is a client with one identity and one connection after the other. It implements Host for each.
+// person is a client with one identity and one connection after the other. It implements Host for
+// each.
 type person struct {
 	oracle *oracle
 	name   string
@@ -67,7 +69,8 @@ func (c *connection) do(args ...string) string {
 // end is the end of the connection, for its Leash.
 func (c *connection) end(how Ending) { c.once.Do(func() { c.carrier.End(how) }) }
 
-// believe is what the client does with a token. It does not when the connection has been cut meanwhile.
+// believe is what the client does with a token. It does not when the connection has been cut
+// meanwhile.
 func (c *connection) believe() bool {
 	o := c.oracle
 	o.mu.Lock()
@@ -82,7 +85,8 @@ func (c *connection) believe() bool {
 	return true
 }
 
-// disbelieve is the end of what a client was told, on whatever connection. On return it does not act on it any more.
+// disbelieve is the end of what a client was told, on whatever connection. On return it does not
+// act on it any more.
 func (p *person) disbelieve() {
 	o := p.oracle
 	o.mu.Lock()
@@ -92,8 +96,9 @@ func (p *person) disbelieve() {
 	}
 }
 
-// TestR27BreakAttachAndFaults lets clients on two Leashes take one lock, carry it from connection to connection, break it and cut its lease,
-// while connections to Redis break. Nobody may get the lock before its holder has been told.
+// TestR27BreakAttachAndFaults lets clients on two Leashes take one lock, carry it from connection
+// to connection, break it and cut its lease, while connections to Redis break. Nobody may get the
+// lock before its holder has been told.
 func TestR27BreakAttachAndFaults(t *testing.T) {
 	t.Parallel()
 	takesLong(t)

@@ -158,7 +158,8 @@ func TestR30BreakOfWhatIsReleasedIsNoLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, b.do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(token, 10)), ":1")
-	if err := late.tell(l.holds[0]); err != nil || len(late.asked) > 0 { // too late: its owner has released it
+	// too late: its owner has released it
+	if err := late.tell(l.holds[0]); err != nil || len(late.asked) > 0 {
 		t.Fatalf("got %v, asked %v", err, late.asked)
 	}
 	eventually(t, 2*time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })

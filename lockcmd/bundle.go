@@ -2,7 +2,8 @@ package lockcmd
 
 import "slices"
 
-// bundle is what holds of one MACQUIRE have in common, while it is being made and, with QUORUM, as long as they last.
+// bundle is what holds of one MACQUIRE have in common, while it is being made and, with QUORUM, as
+// long as they last.
 type bundle struct {
 	// Guarded by the carrier's mu.
 	holds []*hold // those that their owner knows of, none at first; without those that were lost
@@ -24,13 +25,14 @@ func (h *hold) unbundle() {
 
 // fall is how the loss of a hold goes on.
 type fall struct {
-	told   bool    // its owner must hear of it
-	secret bool    // nobody knew of it
-	rest   []*hold // they are of no use without it, and must be ended when their owner has been told
+	told   bool // its owner must hear of it
+	secret bool // nobody knew of it
+	// they are of no use without it, and must be ended when their owner has been told
+	rest []*hold
 }
 
-// fallLocked takes h, which was lost, out. It is no loss of its owner's while enough of the others remain, unless it was taken from it
-// on purpose.
+// fallLocked takes h, which was lost, out. It is no loss of its owner's while enough of the others
+// remain, unless it was taken from it on purpose.
 func (b *bundle) fallLocked(h *hold, evicted bool) fall {
 	i := slices.Index(b.holds, h)
 	if i < 0 {

@@ -16,7 +16,8 @@ var errUnknown = errors.New("lockcmd: outcome unknown")
 // errRefused says that a request was certainly not carried out, and that Redis may take it later.
 var errRefused = errors.New("lockcmd: Redis did not take the request")
 
-// request is a script with everything a repetition needs: it may be sent as often as necessary and acts once (R7).
+// request is a script with everything a repetition needs: it may be sent as often as necessary and
+// acts once (R7).
 type request struct {
 	script *script
 	db     int
@@ -26,14 +27,16 @@ type request struct {
 	sent   time.Time // when it was last sent: the times in an answer count from there
 	copies int64     // how many replicas must have a grant; 0 without REPLICAS
 	doubt  bool      // an attempt's outcome is unknown: a copy of it may still be on its way
-	single bool      // it would act again if it were sent again: once its outcome is unknown, that is the answer
+	// it would act again if it were sent again: once its outcome is unknown, that is the answer
+	single bool
 
 	patience time.Duration // how long a grant waits for its copies
 	copied   int64         // how many replicas have it
 }
 
-// ask sends r until it is answered or the time is over. The error is errUnknown, errRefused, or Redis's own answer (a
-// redis.Error). A slot in migration refuses a request of several keys for long: that is told at once (R14).
+// ask sends r until it is answered or the time is over. The error is errUnknown, errRefused, or
+// Redis's own answer (a redis.Error). A slot in migration refuses a request of several keys for
+// long: that is told at once (R14).
 func (s *Service) ask(r *request, until time.Time) (any, error) {
 	pause := 2 * time.Millisecond
 	for {
@@ -75,10 +78,12 @@ func (s *Service) ask(r *request, until time.Time) (any, error) {
 	}
 }
 
-// together is how long who asks for keys that a slot's migration keeps on two nodes waits for them to come together.
+// together is how long who asks for keys that a slot's migration keeps on two nodes waits for them
+// to come together.
 const together = 50 * time.Millisecond
 
-// insist asks for r, which cannot do with one key a call, again while its slot's migration keeps its keys apart (R14).
+// insist asks for r, which cannot do with one key a call, again while its slot's migration keeps
+// its keys apart (R14).
 func (s *Service) insist(r *request, until time.Time) (any, error) {
 	for {
 		reply, err := s.ask(r, until)
@@ -88,10 +93,12 @@ func (s *Service) insist(r *request, until time.Time) (any, error) {
 	}
 }
 
-// maxAttempt is how long one attempt may take. It is also for how long the end of the Service may have to wait for one.
+// maxAttempt is how long one attempt may take. It is also for how long the end of the Service may
+// have to wait for one.
 const maxAttempt = 2 * time.Second
 
-// attempt sends r once. It waits half of the upstream timeout at most, so that there is time for a second attempt.
+// attempt sends r once. It waits half of the upstream timeout at most, so that there is time for a
+// second attempt.
 func (s *Service) attempt(r *request, until time.Time) (any, error) {
 	now := time.Now()
 	limit := now.Add(min(s.cfg.UpstreamTimeout/2, maxAttempt))
@@ -115,14 +122,15 @@ func (s *Service) attempt(r *request, until time.Time) (any, error) {
 	return r.script.run(ctx, s.database(r.db), r.keys, r.args)
 }
 
-// suspect looks for a new topology when a node does not serve as expected: for a command it may not send again go-redis does
-// that only when its interval (60 s) is over, which is late for a lease.
+// suspect looks for a new topology when a node does not serve as expected: for a command it may not
+// send again go-redis does that only when its interval (60 s) is over, which is late for a lease.
 func (s *Service) suspect(v verdict) {
 	if v == answered {
 		return
 	}
 	if c, ok := s.rdb.(*redis.ClusterClient); ok {
-		c.ReloadState(context.Background()) // in the background, and no more often than every 200 ms
+		// in the background, and no more often than every 200 ms
+		c.ReloadState(context.Background())
 	}
 	if s.cfg.Suspect != nil {
 		s.cfg.Suspect()

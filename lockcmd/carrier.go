@@ -9,24 +9,29 @@ import (
 	"time"
 )
 
-// Host is the connection that a carrier's holds hang on. Its methods do not block and are safe for concurrent use.
+// Host is the connection that a carrier's holds hang on. Its methods do not block and are safe for
+// concurrent use.
 type Host interface {
-	// Lost says that the hold of key has ended against its owner's will, and ends the connection. On return nothing more of
-	// the session is written to Redis or to the client.
+	// Lost says that the hold of key has ended against its owner's will, and ends the connection.
+	// On return nothing more of the session is written to Redis or to the client.
 	Lost(key []byte, reason string)
-	// Moved says that the hold of key hangs on another connection now, at its owner's wish, and ends this one. The same holds
-	// on return.
+	// Moved says that the hold of key hangs on another connection now, at its owner's wish, and
+	// ends this one. The same holds on return.
 	Moved(key []byte)
-	// Guard asks for tight keepalives: on with the first hold or waiter, off when the last one is gone (R29).
+	// Guard asks for tight keepalives: on with the first hold or waiter, off when the last one is
+	// gone (R29).
 	Guard(on bool)
-	// Wait says that the command in progress begins to wait: Do calls it itself. From now on its ctx must end when the client disconnects.
+	// Wait says that the command in progress begins to wait: Do calls it itself. From now on its
+	// ctx must end when the client disconnects.
 	Wait()
 	// Pushes reports whether the client's protocol has frames that answer no command, as RESP3 has.
 	Pushes() bool
-	// Push gives the client such a frame, written as an array, behind what it has been given. It is dropped if the protocol has none. A
-	// Lost or Moved behind it does not overtake it, as far as the socket takes it at once.
+	// Push gives the client such a frame, written as an array, behind what it has been given. It is
+	// dropped if the protocol has none. A Lost or Moved behind it does not overtake it, as far as
+	// the socket takes it at once.
 	Push(frame []byte)
-	// Silent is since when nothing has come from the client and no answer is owed to it; zero while a command of its is under way.
+	// Silent is since when nothing has come from the client and no answer is owed to it; zero while
+	// a command of its is under way.
 	Silent() time.Time
 	// Client is "addr:port name", for people.
 	Client() string
@@ -36,8 +41,10 @@ type Host interface {
 type Ending int
 
 const (
-	Release Ending = iota // the client is done: they are ended, but those with LEASE or ONCLOSE EXPIRE stay for their lease
-	Expire                // the client may still be at work: they are left to run out
+	// the client is done: they are ended, but those with LEASE or ONCLOSE EXPIRE stay for their
+	// lease
+	Release Ending = iota
+	Expire         // the client may still be at work: they are left to run out
 )
 
 // Carrier is a connection as the locks see it.
@@ -65,7 +72,8 @@ type Carrier struct {
 	idler   *time.Timer // nil before the first hold with it
 	looksAt time.Time   // when the idler is over; zero when it is not set
 
-	silentAt time.Time // since when a client is silent that was found idle, and is looked at once more
+	// since when a client is silent that was found idle, and is looked at once more
+	silentAt time.Time
 
 	// With LOCK.NOTIFY.
 	answering bool     // a Do is under way, or its answer is
@@ -77,9 +85,9 @@ type Carrier struct {
 	guarded int
 }
 
-// NewCarrier makes the carrier of a connection. id names the connection to people. A connection may have several carriers, one
-// after the other (RESET): their names differ, for each counts its requests from 1, and what is left of one must not be taken for
-// the next one's.
+// NewCarrier makes the carrier of a connection. id names the connection to people. A connection may
+// have several carriers, one after the other (RESET): their names differ, for each counts its
+// requests from 1, and what is left of one must not be taken for the next one's.
 func (s *Service) NewCarrier(id int64, h Host) *Carrier {
 	name := s.uuid + ":" + strconv.FormatInt(id, 10) + "." + strconv.FormatInt(s.carriers.Add(1), 10)
 	return &Carrier{service: s, name: name, host: h}
@@ -88,12 +96,14 @@ func (s *Service) NewCarrier(id int64, h Host) *Carrier {
 // endPatience is how long End waits for Redis.
 const endPatience = time.Second
 
-// End settles the holds of a connection that is gone. Call it, or EndUnsure, once. It returns when Redis has answered each release, or after
-// endPatience: what must be repeated then goes on in the Service.
+// End settles the holds of a connection that is gone. Call it, or EndUnsure, once. It returns when
+// Redis has answered each release, or after endPatience: what must be repeated then goes on in the
+// Service.
 func (c *Carrier) End(how Ending) { c.end(how, time.Time{}) }
 
-// EndUnsure is End for a connection of which Redis may still execute a command, until then at the latest: its holds are left to run out, and no sooner
-// are they released because their MAXHOLD is over (R16).
+// EndUnsure is End for a connection of which Redis may still execute a command, until then at the
+// latest: its holds are left to run out, and no sooner are they released because their MAXHOLD is
+// over (R16).
 func (c *Carrier) EndUnsure(until time.Time) { c.end(Expire, until) }
 
 func (c *Carrier) end(how Ending, unsure time.Time) {
@@ -141,9 +151,9 @@ func (c *Carrier) Holds() int {
 	return len(c.holds)
 }
 
-// newest is the carrier's newest hold of the lock for which match says yes, nil when there is none. A connection may have 100,000 holds, and
-// a semaphore as many permits: the holds of the key are looked through, or the connection's if they are fewer. match is called with the mutexes
-// of both.
+// newest is the carrier's newest hold of the lock for which match says yes, nil when there is none.
+// A connection may have 100,000 holds, and a semaphore as many permits: the holds of the key are
+// looked through, or the connection's if they are fewer. match is called with the mutexes of both.
 func (c *Carrier) newest(lock lockID, match func(*hold) bool) *hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,7 +191,8 @@ func (c *Carrier) dropLocked(h *hold) { c.holds = without(c.holds, h.entry) }
 // listLocked are the carrier's holds, oldest first.
 func (c *Carrier) listLocked() []*hold { return c.service.enrolled(c.holds) }
 
-// backwardLocked are the same, newest first and one by one, for those who seldom look at all of them.
+// backwardLocked are the same, newest first and one by one, for those who seldom look at all of
+// them.
 func (c *Carrier) backwardLocked() iter.Seq[*hold] {
 	return func(yield func(*hold) bool) {
 		for i := len(c.holds) - 1; i >= 0; i-- {

@@ -20,7 +20,8 @@ func TestR11CarrierNamesAreNeverUsedAgain(t *testing.T) {
 		if a.carrier = s.NewCarrier(1, a); a.carrier.name == s.NewCarrier(1, a).name {
 			t.Fatal("two carriers have one name")
 		}
-		if token := a.token(key, "OWNER", "x"); token <= first { // at once: End has waited for Redis's answer
+		// at once: End has waited for Redis's answer
+		if token := a.token(key, "OWNER", "x"); token <= first {
 			t.Fatalf("got token %d after %d", token, first)
 		}
 		want(t, a.do("LOCK.RELEASE", key), ":1")

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestR12ExtendIsNeverForLessThanNothing: when MAXHOLD is long over by Redis's clock the lock lasts for a moment, and goes as others do.
+// TestR12ExtendIsNeverForLessThanNothing: when MAXHOLD is long over by Redis's clock the lock lasts
+// for a moment, and goes as others do.
 func TestR12ExtendIsNeverForLessThanNothing(t *testing.T) {
 	t.Parallel()
 	for _, m := range modes {
@@ -16,7 +17,8 @@ func TestR12ExtendIsNeverForLessThanNothing(t *testing.T) {
 			a, key := connect(t, s), newKey()
 			token := strconv.FormatInt(a.hold(key, m.option, "LEASE", "7200000", "MAXHOLD", "3600000"), 10)
 			step(time.Hour + 50*time.Second)
-			want(t, a.do("LOCK.EXTEND", key, "60000"), ":60000") // its own Leash does not count by that clock
+			// its own Leash does not count by that clock
+			want(t, a.do("LOCK.EXTEND", key, "60000"), ":60000")
 			want(t, connect(t, other).do("LOCK.EXTEND", key, "60000", "TOKEN", token), ":0")
 			want(t, connect(t, s).do(append([]string{"LOCK.ACQUIRE", key}, alone(m)...)...), "$-1")
 			connect(t, s).token(append([]string{key, "BLOCK", "5000"}, alone(m)...)...)
@@ -24,8 +26,8 @@ func TestR12ExtendIsNeverForLessThanNothing(t *testing.T) {
 	}
 }
 
-// TestR28MaxHoldIsNotOfRedissClock: a step of it, back or forward, makes MAXHOLD no longer when a lock is moved or extended, and no shorter
-// on its own Leash.
+// TestR28MaxHoldIsNotOfRedissClock: a step of it, back or forward, makes MAXHOLD no longer when a
+// lock is moved or extended, and no shorter on its own Leash.
 func TestR28MaxHoldIsNotOfRedissClock(t *testing.T) {
 	t.Parallel()
 	for _, d := range []time.Duration{-time.Hour, 25 * time.Second} {

@@ -28,8 +28,8 @@ func stepped(t *testing.T) (rdb *redis.Client, step func(time.Duration)) {
 	}
 }
 
-// TestR22ADeadWaiterDoesNotOutliveAStepBack: when Redis's clock is set back, who died in the queue before is taken out all the same, and as soon
-// as if it had died then.
+// TestR22ADeadWaiterDoesNotOutliveAStepBack: when Redis's clock is set back, who died in the queue
+// before is taken out all the same, and as soon as if it had died then.
 func TestR22ADeadWaiterDoesNotOutliveAStepBack(t *testing.T) {
 	t.Parallel()
 	rdb, step := stepped(t)
@@ -80,8 +80,9 @@ func TestR22LiveWaitersKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// TestR25StepsOfTheClock: a hold goes on over steps of Redis's clock that leave it some time, and is as easily released after them. One that leaves it
-// none ends it: another gets in, and its holder is told.
+// TestR25StepsOfTheClock: a hold goes on over steps of Redis's clock that leave it some time, and
+// is as easily released after them. One that leaves it none ends it: another gets in, and its
+// holder is told.
 func TestR25StepsOfTheClock(t *testing.T) {
 	const ttl = 9 * time.Second // after a renewal, a third of it passes until the next
 	for name, row := range map[string]struct {
@@ -155,14 +156,15 @@ func TestR12ALeaseIsExtendedAfterAStepBack(t *testing.T) {
 					wantNothing(t, rdb, key, a)
 					return
 				}
-				connect(t, s).token(append([]string{key, "BLOCK", "5000"}, alone(m)...)...) // it ends by itself
+				// it ends by itself
+				connect(t, s).token(append([]string{key, "BLOCK", "5000"}, alone(m)...)...)
 			})
 		}
 	}
 }
 
-// TestR2GraceOverAStepBack: a clock that was set back to before the server was there begins no grace where one is over, and none that is longer than
-// any other.
+// TestR2GraceOverAStepBack: a clock that was set back to before the server was there begins no
+// grace where one is over, and none that is longer than any other.
 func TestR2GraceOverAStepBack(t *testing.T) {
 	t.Parallel()
 	for _, was := range []string{"master", "replica"} {
@@ -223,7 +225,8 @@ func TestR2ALeaseIsPutBackWhereTheClockIsBehind(t *testing.T) {
 	}
 }
 
-// TestR2ReleaseWhenRedisEndsTheGrace before Leash does, for its clock was set forward: nothing can be put right there, and nothing is waited for.
+// TestR2ReleaseWhenRedisEndsTheGrace before Leash does, for its clock was set forward: nothing can
+// be put right there, and nothing is waited for.
 func TestR2ReleaseWhenRedisEndsTheGrace(t *testing.T) {
 	t.Parallel()
 	for _, m := range modes {
@@ -246,7 +249,8 @@ func TestR2ReleaseWhenRedisEndsTheGrace(t *testing.T) {
 	}
 }
 
-// TestR2WhatIsPutBackBeganBeforeNow though its token, which goes on from a clock that was ahead, says otherwise.
+// TestR2WhatIsPutBackBeganBeforeNow though its token, which goes on from a clock that was ahead,
+// says otherwise.
 func TestR2WhatIsPutBackBeganBeforeNow(t *testing.T) {
 	t.Parallel()
 	for _, m := range modes {

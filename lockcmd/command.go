@@ -12,7 +12,8 @@ import (
 // run is one command of a carrier's, see Carrier.Do.
 type run func(c *Carrier, ctx context.Context, dst []byte, args [][]byte) []byte
 
-// commands are what Do runs, by name in capitals. What COMMAND, LOCK.HELP and ACLs must know of each is in proxy/own_commands.go.
+// commands are what Do runs, by name in capitals. What COMMAND, LOCK.HELP and ACLs must know of
+// each is in proxy/own_commands.go.
 var commands = map[string]run{
 	acquireName:   (*Carrier).acquire,
 	macquireName:  (*Carrier).macquire,
@@ -40,11 +41,12 @@ var commands = map[string]run{
 	awaitName:      (*Carrier).awaitLatch,
 }
 
-// Do runs one command of LOCK.*, SEM.* or LATCH.* and appends its whole reply, in RESP2, to dst. args[0] is its name in any
-// case; args are not kept. One Do at a time. It blocks as long as the command does: ctx ends when the client is gone (looked
-// at only after Host.Wait) or the session is being closed; then a waiter leaves, and a grant that can no longer be told is
-// given back. It may go on for the next Do. What ONLOSS ERROR has left to be told is the answer to the next LOCK command for its key,
-// whichever that is, but for one that names another hold.
+// Do runs one command of LOCK.*, SEM.* or LATCH.* and appends its whole reply, in RESP2, to dst.
+// args[0] is its name in any case; args are not kept. One Do at a time. It blocks as long as the
+// command does: ctx ends when the client is gone (looked at only after Host.Wait) or the session is
+// being closed; then a waiter leaves, and a grant that can no longer be told is given back. It may
+// go on for the next Do. What ONLOSS ERROR has left to be told is the answer to the next LOCK
+// command for its key, whichever that is, but for one that names another hold.
 func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) == 0 {
 		return appendError(dst, "ERR unknown command")
@@ -67,7 +69,8 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 		began := time.Now()
 		reply := run(c, ctx, dst, args)
 		switch string(reply[len(dst):]) {
-		case notHeldReply, refusedReply, goneReply: // nothing was done; perhaps because of a loss in this moment
+		case notHeldReply, refusedReply, goneReply:
+			// nothing was done; perhaps because of a loss in this moment
 			if key, reason, ok := c.untold(verb, args[1:]); ok {
 				return appendError(dst, msgLost(key, reason))
 			}
@@ -77,7 +80,8 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 	return appendError(dst, msgUnsupported("command '"+cleanName(args[0])+"'"))
 }
 
-// explain adds to LOCKTIMEOUT, in a reply that begins at start, why Redis did not take the request, if it said so since then.
+// explain adds to LOCKTIMEOUT, in a reply that begins at start, why Redis did not take the request,
+// if it said so since then.
 func (c *Carrier) explain(reply []byte, start int, args [][]byte, began time.Time) []byte {
 	if !bytes.HasPrefix(reply[start:], []byte("-LOCKTIMEOUT ")) || len(args) < 2 {
 		return reply

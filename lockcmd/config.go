@@ -16,38 +16,49 @@ const (
 
 // Config is what a Service can be told. The zero value is valid.
 type Config struct {
-	WatchdogTimeout time.Duration // TTL of a hold without LEASE and TTL; if zero, 30 s. At least MinTTL.
-	Publish         string        // PublishBoth, PublishSharded or PublishPlain; if empty, PublishBoth
-	TokenTTL        time.Duration // how long a token counter outlives its last acquire; if zero, for ever
-	MaxWaiters      int           // how many commands may wait at once; if zero, 100,000
-	MaxHold         time.Duration // for how long any lock may be held, as if each ACQUIRE said MAXHOLD; if zero, for as long as one likes
-	UpstreamTimeout time.Duration // how long a lock script may take before its outcome counts as unknown; if zero, 10 s
+	// TTL of a hold without LEASE and TTL; if zero, 30 s. At least MinTTL.
+	WatchdogTimeout time.Duration
+	// PublishBoth, PublishSharded or PublishPlain; if empty, PublishBoth
+	Publish string
+	// how long a token counter outlives its last acquire; if zero, for ever
+	TokenTTL   time.Duration
+	MaxWaiters int // how many commands may wait at once; if zero, 100,000
+	// for how long any lock may be held, as if each ACQUIRE said MAXHOLD; if zero, for as long as
+	// one likes
+	MaxHold time.Duration
+	// how long a lock script may take before its outcome counts as unknown; if zero, 10 s
+	UpstreamTimeout time.Duration
 
-	FailoverGrace time.Duration // for how long nothing is granted on a new master; GraceAuto: as long as must be; if zero, not at all
+	// for how long nothing is granted on a new master; GraceAuto: as long as must be; if zero, not
+	// at all
+	FailoverGrace time.Duration
 
-	// Owners says of each slot of a cluster which of its masters serves it, as a small number; -1 for none. Needed for FailoverGrace; it
-	// does not block.
+	// Owners says of each slot of a cluster which of its masters serves it, as a small number; -1
+	// for none. Needed for FailoverGrace; it does not block.
 	Owners func() []int
-	// Database gives the client of a database other than 0, the same one each time and made as New's is; it does not block. If
-	// nil, every carrier's locks lie where New's client looks.
+	// Database gives the client of a database other than 0, the same one each time and made as
+	// New's is; it does not block. If nil, every carrier's locks lie where New's client looks.
 	Database func(db int) redis.UniversalClient
-	// Wire is the fast way of lock scripts to Redis; if nil, they go by the clients of New and Database alone.
+	// Wire is the fast way of lock scripts to Redis; if nil, they go by the clients of New and
+	// Database alone.
 	Wire Wire
 	// Wires is so for the renewals.
 	Wires Wires
-	// NodeAddr is the address of the node of a cluster to which Wires sends what belongs to a slot, "" for none; it does not block. If nil,
-	// New's client is asked.
+	// NodeAddr is the address of the node of a cluster to which Wires sends what belongs to a slot,
+	// "" for none; it does not block. If nil, New's client is asked.
 	NodeAddr func(slot int) string
-	// Suspect is told when a server does not serve as expected, so that somebody may look which one does; it does not block. If
-	// nil, go-redis's own looking must do.
+	// Suspect is told when a server does not serve as expected, so that somebody may look which one
+	// does; it does not block. If nil, go-redis's own looking must do.
 	Suspect func()
 
-	// Mistrust is told of a script's reply of a wrong shape, which Wire or Wires has brought from the node of a slot: the connections
-	// for scripts to it are to end. It does not block. If nil, they go on.
+	// Mistrust is told of a script's reply of a wrong shape, which Wire or Wires has brought from
+	// the node of a slot: the connections for scripts to it are to end. It does not block. If nil,
+	// they go on.
 	Mistrust func(db, slot int)
 }
 
-// MinTTL is the shortest TTL a renewed hold may have: renewal three times within it must have a chance.
+// MinTTL is the shortest TTL a renewed hold may have: renewal three times within it must have a
+// chance.
 const MinTTL = 100 * time.Millisecond
 
 // maxTTL keeps times within what Redis can add to its clock and what a time.Duration can hold.

@@ -14,7 +14,8 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// TestOneRoundTripEach holds what an undisputed lock costs: one command to Redis to take it, and one to give it back.
+// TestOneRoundTripEach holds what an undisputed lock costs: one command to Redis to take it, and
+// one to give it back.
 func TestOneRoundTripEach(t *testing.T) {
 	t.Parallel()
 	p, err := faultproxy.New(sharedServer(t).Addr)
@@ -62,7 +63,8 @@ func (r recorder) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	return next
 }
 
-// TestEmbedded: the scripts also run on the in-memory Redis that serves for a try, which knows less of Lua.
+// TestEmbedded: the scripts also run on the in-memory Redis that serves for a try, which knows less
+// of Lua.
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// The plain counter of Redisson's RSemaphore: permits without owners. Nothing is kept of who has taken some, so a request whose
-// outcome is unknown can neither be repeated nor undone, and that is what the client is told.
+// The plain counter of Redisson's RSemaphore: permits without owners. Nothing is kept of who has
+// taken some, so a request whose outcome is unknown can neither be repeated nor undone, and that is
+// what the client is told.
 
 const (
 	takeName = "SEM.TAKE"
@@ -18,7 +19,8 @@ const (
 // maxPermits is as many as Redisson, whose counts are 32 bits wide, can read.
 const maxPermits = math.MaxInt32
 
-// parsePermits reads the number behind a command's key, if there is one, and the options behind it. The number is 1 if there is none.
+// parsePermits reads the number behind a command's key, if there is one, and the options behind it.
+// The number is 1 if there is none.
 func (s *Service) parsePermits(name string, args [][]byte, allowed string) (n int64, o options, msg string) {
 	if len(args) < 2 {
 		return 0, o, msgArity(name)

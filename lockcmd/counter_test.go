@@ -76,7 +76,8 @@ func TestCounterIsRedissonsSemaphore(t *testing.T) {
 		want(t, a.do("SEM.TAKE", key, "6"), ":0")
 		want(t, a.do("SEM.TAKE", key, "3"), ":1")
 		want(t, rdb.Get(ctx, key).Val(), "2")
-		rdb.Set(ctx, key, "-3", time.Minute) // as addPermits(-n) leaves it; a TTL as of trySetPermits(n, ttl)
+		// as addPermits(-n) leaves it; a TTL as of trySetPermits(n, ttl)
+		rdb.Set(ctx, key, "-3", time.Minute)
 		want(t, a.do("SEM.TAKE", key), ":0")
 		want(t, a.do("SEM.GIVE", key, "2"), ":-1")
 		want(t, a.do("SEM.GIVE", key, "2"), ":1")
@@ -227,7 +228,8 @@ func TestR31DrainEndsTheLines(t *testing.T) {
 	want(t, connect(t, s).do("SEM.GIVE", key), ":1")
 }
 
-// TestR7CountersAreNotCountedTwice: an outcome that is unknown stays so, for a repetition would count again.
+// TestR7CountersAreNotCountedTwice: an outcome that is unknown stays so, for a repetition would
+// count again.
 func TestR7CountersAreNotCountedTwice(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{})
@@ -249,7 +251,8 @@ func TestR7CountersAreNotCountedTwice(t *testing.T) {
 			{takeScript, []string{"SEM.TAKE", key}, key, left}, {giveScript, []string{"SEM.GIVE", key}, key, "5"},
 			{downScript, []string{"LATCH.DOWN", latch}, latch, left},
 		} {
-			want(t, connect(t, straight).do(row.command[0], newKey())[:1], ":") // Redis has the script
+			// Redis has the script
+			want(t, connect(t, straight).do(row.command[0], newKey())[:1], ":")
 			fault := arm(running(row.sc, row.key))
 			want(t, a.do(row.command...), "-"+msgUnknown)
 			if fault.Count() != 1 {
@@ -313,7 +316,8 @@ func TestCounterIsExact(t *testing.T) {
 	})
 }
 
-// TestCountersThatAreNone: what Redis does not count as an integer, and what scripts cannot count exactly.
+// TestCountersThatAreNone: what Redis does not count as an integer, and what scripts cannot count
+// exactly.
 func TestCountersThatAreNone(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

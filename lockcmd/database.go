@@ -2,15 +2,16 @@ package lockcmd
 
 import "github.com/redis/go-redis/v9"
 
-// lockID is what a lock is known by on this Leash: the same key in two databases is two locks (R8). Their channel is one, since
-// Redis's channels know no databases: a message of the one wakes the waiters of the other too, who look and wait on.
+// lockID is what a lock is known by on this Leash: the same key in two databases is two locks (R8).
+// Their channel is one, since Redis's channels know no databases: a message of the one wakes the
+// waiters of the other too, who look and wait on.
 type lockID struct {
 	db  int
 	key string
 }
 
-// Select says in which database the following commands of the carrier find their locks; 0 at first. Holds stay where they were
-// taken. Not while a Do is under way.
+// Select says in which database the following commands of the carrier find their locks; 0 at first.
+// Holds stay where they were taken. Not while a Do is under way.
 func (c *Carrier) Select(db int) { c.db = db }
 
 // id is the lock of key in the carrier's database.

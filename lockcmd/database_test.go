@@ -34,7 +34,8 @@ func connectTo(t testing.TB, s *Service, db int) *conn {
 	return c
 }
 
-// TestR8LocksLiveInTheirDatabase: one key in two databases is two locks, in all that is done with them.
+// TestR8LocksLiveInTheirDatabase: one key in two databases is two locks, in all that is done with
+// them.
 func TestR8LocksLiveInTheirDatabase(t *testing.T) {
 	t.Parallel()
 	in := databases(t)

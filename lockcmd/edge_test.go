@@ -9,7 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestR24ALookEndsNoLockWithoutATTL: somebody made a lease last for ever. To look after it is not to end it.
+// TestR24ALookEndsNoLockWithoutATTL: somebody made a lease last for ever. To look after it is not
+// to end it.
 func TestR24ALookEndsNoLockWithoutATTL(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -34,7 +35,8 @@ func TestR24ALookEndsNoLockWithoutATTL(t *testing.T) {
 	})
 }
 
-// TestR7AnUndoneEntryIsNoEntryUnderItsID: the request that was taken back counts when it is repeated.
+// TestR7AnUndoneEntryIsNoEntryUnderItsID: the request that was taken back counts when it is
+// repeated.
 func TestR7AnUndoneEntryIsNoEntryUnderItsID(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -75,7 +77,8 @@ func bulk(args []string) (out [][]byte) {
 	return out
 }
 
-// TestR21NoHandOverWithoutAToken: the counter of a lock is broken. A release ends the lock all the same, and those who wait are told why.
+// TestR21NoHandOverWithoutAToken: the counter of a lock is broken. A release ends the lock all the
+// same, and those who wait are told why.
 func TestR21NoHandOverWithoutAToken(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

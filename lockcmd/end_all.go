@@ -17,8 +17,8 @@ func (s *Service) endLoose(h *hold) {
 	s.spawn(e.finish)
 }
 
-// endAll ends the holds of a connection that is gone, when their gates are open. They are in state releasing, or over. done is closed
-// when each has ended.
+// endAll ends the holds of a connection that is gone, when their gates are open. They are in state
+// releasing, or over. done is closed when each has ended.
 func (s *Service) endAll(holds []*hold) (done <-chan struct{}) {
 	endings := make([]*ending, len(holds))
 	for i, h := range holds {
@@ -57,7 +57,8 @@ func (e *ending) finishInTurn() {
 	if until.Before(e.until) {
 		until = e.until
 	}
-	if e.hold.open(until) { // and only now it gets its number: above that of an undo which had the gate
+	// and only now it gets its number: above that of an undo which had the gate
+	if e.hold.open(until) {
 		e.finish()
 	} else {
 		e.hold.forget(releasing)

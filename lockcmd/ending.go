@@ -15,13 +15,18 @@ const (
 	tooLate  = -2 // a request with a larger number came before: nothing was done
 )
 
-// ending is a release of a hold by its own Leash, on its way. The hold's gate is ours when it is sent.
+// ending is a release of a hold by its own Leash, on its way. The hold's gate is ours when it is
+// sent.
 type ending struct {
-	service  *Service
-	hold     *hold
-	all      bool
-	back     string    // as a record has it, the ID of the acquire that is put back, which then has not been; "" for an owner's release
-	inner    bool      // counts remain, as far as this Leash knows: the hold is in state lessening, and kept; else in releasing
+	service *Service
+	hold    *hold
+	all     bool
+	// as a record has it, the ID of the acquire that is put back, which then has not been; "" for
+	// an owner's release
+	back string
+	// counts remain, as far as this Leash knows: the hold is in state lessening, and kept; else in
+	// releasing
+	inner    bool
 	late     bool      // the client has its answer already
 	until    time.Time // of the hold
 	number   int64
@@ -30,11 +35,14 @@ type ending struct {
 	moved    bool     // the hold hangs on another carrier by now, and no tombstone says so
 	lessened bool     // the count was taken from the hold, though the master took another one
 	buried   bool     // a tombstone keeps late requests from putting the hold back
-	alone    bool     // who was told that the lock is free is this Leash, over the one subscription that all its clients share
-	counts   int64    // that the hold has, once it is released with one key a request; else 0
+	// who was told that the lock is free is this Leash, over the one subscription that all its
+	// clients share
+	alone  bool
+	counts int64 // that the hold has, once it is released with one key a request; else 0
 }
 
-// beginEnding marks a present hold, whose gate is ours, as being released; nil when it is not held any more.
+// beginEnding marks a present hold, whose gate is ours, as being released; nil when it is not held
+// any more.
 func (s *Service) beginEnding(h *hold, all bool) *ending {
 	h.carrier.mu.Lock()
 	inner := !all && h.count > 1
@@ -48,10 +56,12 @@ func (s *Service) beginEnding(h *hold, all bool) *ending {
 	return s.newEnding(h, all)
 }
 
-// newEnding takes h, which is in state releasing, from the watchdog before anything is sent: release beats renewal (R26).
+// newEnding takes h, which is in state releasing, from the watchdog before anything is sent:
+// release beats renewal (R26).
 func (s *Service) newEnding(h *hold, all bool) *ending {
 	e := &ending{service: s, hold: h, all: all}
-	if e.until = s.watchdog.Remove(&h.watch); e.until.IsZero() { // it was not kept: a second release of it, or a loose grant
+	// it was not kept: a second release of it, or a loose grant
+	if e.until = s.watchdog.Remove(&h.watch); e.until.IsZero() {
 		h.carrier.mu.Lock()
 		e.until = time.Now().Add(h.ttl)
 		h.carrier.mu.Unlock()
@@ -79,7 +89,8 @@ func (e *ending) args(owner string) []string {
 	return append(make([]string, 0, 7), owner, decimal(e.hold.token), e.hold.carrier.name, decimal(e.number), what)
 }
 
-// send carries the release out, and settles the hold when it knows how: the answer is endedIt, countsOn or notThere.
+// send carries the release out, and settles the hold when it knows how: the answer is endedIt,
+// countsOn or notThere.
 func (e *ending) send(until time.Time) (code int64, err error) {
 	s := e.service
 	if e.request == nil {
@@ -116,7 +127,8 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 				return 0, err
 			}
 			e.moved = how == renewal.Moved
-			if e.restored = how == renewal.Renewed; e.restored { // it was forgotten, and nobody got it meanwhile
+			// it was forgotten, and nobody got it meanwhile
+			if e.restored = how == renewal.Renewed; e.restored {
 				if err = e.bury(until); err != nil {
 					return 0, err
 				}
@@ -136,7 +148,9 @@ func (e *ending) send(until time.Time) (code int64, err error) {
 		if time.Now().After(until) {
 			return 0, errRefused
 		}
-		e.renumber() // a later request, the second undo of an acquire, came first: this one has done nothing, and no copy of it will
+		// a later request, the second undo of an acquire, came first: this one has done nothing,
+		// and no copy of it will
+		e.renumber()
 	}
 }
 
@@ -146,8 +160,9 @@ func (e *ending) frees() bool {
 	return !h.mode().shared || e.service.find(h.lock(), func(other *hold) bool { return other != h }) == nil
 }
 
-// handOver ends the hold and grants the lock to w in one script (R21). known is false when it has to be asked again by a plain
-// release, which carries the same number and so acts only if this has not.
+// handOver ends the hold and grants the lock to w in one script (R21). known is false when it has
+// to be asked again by a plain release, which carries the same number and so acts only if this has
+// not.
 func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
 	s, t := e.service, w.try
 	h := e.hold
@@ -177,15 +192,17 @@ func (e *ending) handOver(w *waiter, until time.Time) (code int64, known bool) {
 		s.spawn(func() { s.takeBackTwice(t) })
 	}
 	if err != nil {
-		e.request.doubt = e.request.doubt || !errors.Is(err, errRefused) // an error of a script says little of how far it came
+		// an error of a script says little of how far it came
+		e.request.doubt = e.request.doubt || !errors.Is(err, errRefused)
 		return 0, false
 	}
 	return n[0], true
 }
 
-// conclude settles the hold. One that is not there, while copies of a release of one of its counts are about, may have been ended by one:
-// others may have taken counts unheard. It has been so, unless a tombstone says otherwise, as long as the client hears in the answer that the hold
-// has ended; one that was told to wait would go on believing in the rest, and hears of a loss.
+// conclude settles the hold. One that is not there, while copies of a release of one of its counts
+// are about, may have been ended by one: others may have taken counts unheard. It has been so,
+// unless a tombstone says otherwise, as long as the client hears in the answer that the hold has
+// ended; one that was told to wait would go on believing in the rest, and hears of a loss.
 func (e *ending) conclude(code int64, until time.Time, err error) (int64, error) {
 	if err != nil {
 		return 0, err
@@ -222,8 +239,8 @@ func (e *ending) settle(code int64) int64 {
 	return code
 }
 
-// resume lets the hold, of which counts remain, be kept on. If it was evicted, or its connection has ended meanwhile, it is settled as
-// that says.
+// resume lets the hold, of which counts remain, be kept on. If it was evicted, or its connection
+// has ended meanwhile, it is settled as that says.
 func (e *ending) resume() {
 	h, s, c := e.hold, e.service, e.hold.carrier
 	if e.buried {
@@ -272,8 +289,8 @@ func (e *ending) reply(c *Carrier, dst []byte, code int64) []byte {
 	return appendError(dst, msgNotHeld)
 }
 
-// missing settles a hold that is not there any more: it was ended by another way of the owner's, or it is lost, for the reason
-// returned. While nobody can say which, the watchdog is to find out.
+// missing settles a hold that is not there any more: it was ended by another way of the owner's, or
+// it is lost, for the reason returned. While nobody can say which, the watchdog is to find out.
 func (e *ending) missing() (lost string, err error) {
 	h, s := e.hold, e.service
 	how, err := s.tombstone(h, s.deadline())
@@ -312,7 +329,8 @@ func (h *hold) leaseOver(until time.Time) bool {
 	return h.lease && !time.Now().Before(until)
 }
 
-// finish repeats a release until Redis answers or the hold must be over by itself (R26). It closes the gate.
+// finish repeats a release until Redis answers or the hold must be over by itself (R26). It closes
+// the gate.
 func (e *ending) finish() {
 	h, s := e.hold, e.service
 	defer h.close()
@@ -337,7 +355,8 @@ func (e *ending) finish() {
 			return
 		case err != nil:
 			s.log.Warn("release refused", "key", h.key(), "err", err)
-		case code == notThere && !e.request.doubt: // it may hang elsewhere, unheard: who watches it is to look
+		case code == notThere && !e.request.doubt:
+			// it may hang elsewhere, unheard: who watches it is to look
 			h.tellEnd(movedText)
 		}
 		break
@@ -348,7 +367,8 @@ func (e *ending) finish() {
 	h.forget(lessening, releasing)
 }
 
-// goesOn reports whether there is a hold left to be released. While the watchdog keeps the rest of it, it says so itself.
+// goesOn reports whether there is a hold left to be released. While the watchdog keeps the rest of
+// it, it says so itself.
 func (e *ending) goesOn() bool {
 	h := e.hold
 	if h.is(lessening) {

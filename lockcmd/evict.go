@@ -6,8 +6,8 @@ import (
 	"leash/internal/guard"
 )
 
-// evict takes a hold from its owner: it is told of the loss first, then the hold is ended, whatever else is under way about it. It does
-// not block. It reports false when h is not held any more.
+// evict takes a hold from its owner: it is told of the loss first, then the hold is ended, whatever
+// else is under way about it. It does not block. It reports false when h is not held any more.
 func (h *hold) evict(reason string) bool {
 	s := h.carrier.service
 	if h.lapses() {
@@ -35,7 +35,8 @@ func (h *hold) wasEvicted() bool {
 // spare is by how much a lease outlives MAXHOLD at least, for its holder to be told in time.
 const spare = time.Second
 
-// leaseWithin is a lease that does not outlast MAXHOLD, of which so much is left, by much: should nobody carry it then, it ends all the same.
+// leaseWithin is a lease that does not outlast MAXHOLD, of which so much is left, by much: should
+// nobody carry it then, it ends all the same.
 func leaseWithin(lease, left time.Duration) time.Duration {
 	left = max(left, 0)
 	return min(lease, left+left/16+spare)
@@ -74,7 +75,8 @@ func (h *hold) stopTimer() {
 	}
 }
 
-// overstay is the end of MAXHOLD. The client has agreed to it, so the hold does not run out but is released (R28).
+// overstay is the end of MAXHOLD. The client has agreed to it, so the hold does not run out but is
+// released (R28).
 func (h *hold) overstay() {
 	h.carrier.service.spawn(func() { h.evict(reasonMaxHold) })
 }

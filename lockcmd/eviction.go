@@ -7,8 +7,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// warnOfEviction says in the log which masters may throw locks away when their memory is full (R2). Every lock has a TTL, so all
-// policies but noeviction may: https://redis.io/docs/latest/develop/reference/eviction/. A server that does not say its policy
+// warnOfEviction says in the log which masters may throw locks away when their memory is full (R2).
+// Every lock has a TTL, so all policies but noeviction may:
+// https://redis.io/docs/latest/develop/reference/eviction/. A server that does not say its policy
 // is passed over.
 func (s *Service) warnOfEviction(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.UpstreamTimeout)

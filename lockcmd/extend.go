@@ -15,8 +15,9 @@ const (
 	checkName  = "LOCK.CHECK"
 )
 
-// extend is LOCK.EXTEND: it sets for how long a lease still lasts, on whatever connection it hangs. It reads the hold's record, sends one
-// that replaces it, and starts over if that has changed (R13): a late copy of a request finds another record than it was made for.
+// extend is LOCK.EXTEND: it sets for how long a lease still lasts, on whatever connection it hangs.
+// It reads the hold's record, sends one that replaces it, and starts over if that has changed
+// (R13): a late copy of a request finds another record than it was made for.
 func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) < 3 {
 		return appendError(dst, msgArity(extendName))
@@ -69,8 +70,8 @@ var (
 	errIsRenewed = errors.New("lockcmd: the hold is renewed")
 )
 
-// tryExtend extends the hold that the options mean once. What is left, of its lease or of MAXHOLD, which ends earlier than that, is negative when
-// its record has changed since it was read.
+// tryExtend extends the hold that the options mean once. What is left, of its lease or of MAXHOLD,
+// which ends earlier than that, is negative when its record has changed since it was read.
 func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (left int64, err error) {
 	s := c.service
 	l, f, ok, err := s.seek(lock, o, until)
@@ -89,7 +90,8 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 	if most := f.record.terms().max; h != nil {
 		rest = h.unspent(heard)
 	} else if most > 0 {
-		rest = most - max(millis(l.now-f.record.since), 0) // below 0 after a step back of Redis's clock
+		// below 0 after a step back of Redis's clock
+		rest = most - max(millis(l.now-f.record.since), 0)
 	}
 	if rest < maxTTL {
 		ms = leaseWithin(millis(ms), rest).Milliseconds()
@@ -118,7 +120,8 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 	return left, err
 }
 
-// extend sends r about h, whose gate is ours. From before it is sent h is believed for no longer than it may leave.
+// extend sends r about h, whose gate is ours. From before it is sent h is believed for no longer
+// than it may leave.
 func (h *hold) extend(r *request, ttl time.Duration, until time.Time) (left int64, err error) {
 	w, now := h.carrier.service.watchdog, time.Now()
 	if short := renewal.Until(now, ttl); short.Before(w.Until(&h.watch)) {
@@ -147,8 +150,8 @@ func (h *hold) lasts(ttl time.Duration, until time.Time) {
 	w.Add(&h.watch, h.plan(until))
 }
 
-// lend makes h, which is renewed and which nobody else knows of yet, a lease. One that was entered again is let be, and one that Redis does
-// not have any more is forgotten.
+// lend makes h, which is renewed and which nobody else knows of yet, a lease. One that was entered
+// again is let be, and one that Redis does not have any more is forgotten.
 func (h *hold) lend(of *bundle, ttl time.Duration, until time.Time) error {
 	s := h.carrier.service
 	if !h.isIn(of) {

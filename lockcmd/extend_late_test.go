@@ -8,11 +8,12 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// lagging is a connection with a lease of a second on a lock of that key, which Redis counts from a second after the time when it was sent.
-// That we look how long it lasts does not reach Redis.
+// lagging is a connection with a lease of a second on a lock of that key, which Redis counts from a
+// second after the time when it was sent. That we look how long it lasts does not reach Redis.
 func lagging(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mode ...string) (a *conn, sent time.Time, looks *faultproxy.Fault) {
 	a = connect(t, s)
-	a.token(append([]string{key + ":first", "LEASE", "20000"}, mode...)...) // from now on Redis has the scripts
+	// from now on Redis has the scripts
+	a.token(append([]string{key + ":first", "LEASE", "20000"}, mode...)...)
 	a.ms(20000, "LOCK.EXTEND", key+":first", "20000")
 	want(t, a.do("LOCK.RELEASE", key+":first"), ":1")
 	script, look := acquireScript, renewScript
@@ -30,8 +31,9 @@ func lagging(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mode ...
 	return a, sent, looks
 }
 
-// TestR24LateAnswerOfWhatMakesALeaseLast: Redis was slow as it granted, so it counts the lease from later than we do. A request that makes it
-// last is done in time and answered when the lease is over by our count.
+// TestR24LateAnswerOfWhatMakesALeaseLast: Redis was slow as it granted, so it counts the lease from
+// later than we do. A request that makes it last is done in time and answered when the lease is
+// over by our count.
 func TestR24LateAnswerOfWhatMakesALeaseLast(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	takesLong(t)
@@ -104,8 +106,9 @@ func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
 	}
 }
 
-// TestR24ALookThatComesLateDoesNotShortenALease: it waited on its way to Redis, which says what is left when it comes. Nothing is known to have
-// changed, and LOCK.TTL must not deny the lease's last second.
+// TestR24ALookThatComesLateDoesNotShortenALease: it waited on its way to Redis, which says what is
+// left when it comes. Nothing is known to have changed, and LOCK.TTL must not deny the lease's last
+// second.
 func TestR24ALookThatComesLateDoesNotShortenALease(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	s, _, p := faulty(t, Config{UpstreamTimeout: 10 * time.Second})

@@ -210,7 +210,8 @@ func TestR6CheckFailsWithoutRedis(t *testing.T) {
 	want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), "-"+msgRefused)
 }
 
-// TestR12ExtendEndsWithMaxHold: the answer is for how long the lock is held, not for how long Redis keeps it if nobody releases it.
+// TestR12ExtendEndsWithMaxHold: the answer is for how long the lock is held, not for how long Redis
+// keeps it if nobody releases it.
 func TestR12ExtendEndsWithMaxHold(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

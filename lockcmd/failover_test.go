@@ -9,13 +9,14 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestMasterDies: the holds of a dead master go on at its replica, which has them; what it did not hold is served by the others
-// meanwhile.
+// TestMasterDies: the holds of a dead master go on at its replica, which has them; what it did not
+// hold is served by the others meanwhile.
 func TestMasterDies(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	rdb := dialCluster(t, cluster.Addrs()...)
-	s := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second, UpstreamTimeout: 2 * time.Second}, patient) // a look that the kill cuts off ends in LOCKTIMEOUT
+	// a look that the kill cuts off ends in LOCKTIMEOUT
+	s := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second, UpstreamTimeout: 2 * time.Second}, patient)
 	key := newKey()
 	elsewhere := redistest.KeyIn((slotOf(key)+slots/3)%slots, "other")
 	a, b := connect(t, s), connect(t, s)
@@ -51,8 +52,8 @@ func TestMasterDies(t *testing.T) {
 	}
 }
 
-// TestSickReplicasHoldUpNoScript: before its first command a cluster client of go-redis asks some node, for up to 5 s, what commands there
-// are. Scripts do not wait for that.
+// TestSickReplicasHoldUpNoScript: before its first command a cluster client of go-redis asks some
+// node, for up to 5 s, what commands there are. Scripts do not wait for that.
 func TestSickReplicasHoldUpNoScript(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})

@@ -93,7 +93,8 @@ func TestR22WaitersPassAtMaxmemory(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	rdb, ctx := dialServer(t, server.Addr), context.Background()
-	seldom := func(s *Service) { s.every = 3 * time.Second } // what follows a look is over before the next one
+	// what follows a look is over before the next one
+	seldom := func(s *Service) { s.every = 3 * time.Second }
 	s, key := leash(t, rdb, Config{}, seldom), newKey()
 	holder, a, b := connect(t, s), connect(t, s), connect(t, s)
 	holder.token(key)

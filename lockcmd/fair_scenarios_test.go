@@ -69,7 +69,8 @@ func TestFairManyClientsOneAtATime(t *testing.T) { // testMultipleLocks, testCon
 	})
 }
 
-func TestFairScoresDoNotDrift(t *testing.T) { // testWaitTimeoutDrift, testLockAcquiredTimeoutDrift, testFirstThreadDeathTimeoutDrift
+// testWaitTimeoutDrift, testLockAcquiredTimeoutDrift, testFirstThreadDeathTimeoutDrift
+func TestFairScoresDoNotDrift(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		rdb.HSet(ctx, key, "java:1", "1")
@@ -104,7 +105,8 @@ func TestFairScoresDoNotDrift(t *testing.T) { // testWaitTimeoutDrift, testLockA
 		if got := score(rdb, key, "java:dead"); got > most-300000 {
 			t.Errorf("the score of the first is %d ms too far ahead", got-most+300000)
 		}
-		rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: float64(time.Now().UnixMilli()), Member: "java:dead"}) // its time has come
+		// its time has come
+		rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: float64(time.Now().UnixMilli()), Member: "java:dead"})
 		java(t, rdb, key, "java:1").unlock()
 		tokenOf(t, receive(t, reply, 3*time.Second))
 		want(t, c.do("LOCK.RELEASE", key), ":1")
@@ -112,13 +114,15 @@ func TestFairScoresDoNotDrift(t *testing.T) { // testWaitTimeoutDrift, testLockA
 	})
 }
 
-func TestFairAbandonedWaitersArePassed(t *testing.T) { // testAbandonedTimeoutDrift_Descrete, testLockAcquiredBooleanTimeoutDrift_Descrete
+// testAbandonedTimeoutDrift_Descrete, testLockAcquiredBooleanTimeoutDrift_Descrete
+func TestFairAbandonedWaitersArePassed(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		holder := java(t, rdb, key, "java:1")
 		holder.lease = 300 * time.Millisecond
 		holder.tryLock()
-		for _, name := range []string{"java:2", "java:3", "java:4"} { // who wait for 100 ms more each, and are never heard of again
+		// who wait for 100 ms more each, and are never heard of again
+		for _, name := range []string{"java:2", "java:3", "java:4"} {
 			j := java(t, rdb, key, name)
 			j.wait = 100 * time.Millisecond
 			j.look()
@@ -152,7 +156,8 @@ func TestFairTryAndBlock(t *testing.T) { // testTryLockNonDelayed, testTryLockWa
 	})
 }
 
-func TestFairForcedAndExpired(t *testing.T) { // testForceUnlock, testExpire, testAutoExpire, testUnlockFail
+// testForceUnlock, testExpire, testAutoExpire, testUnlockFail
+func TestFairForcedAndExpired(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{WatchdogTimeout: 6 * time.Second}, patient), newKey()
 		a, b, c := connect(t, s), connect(t, s), connect(t, s)
@@ -174,7 +179,8 @@ func TestFairForcedAndExpired(t *testing.T) { // testForceUnlock, testExpire, te
 	})
 }
 
-func TestFairBesideJavaInTurns(t *testing.T) { // testConcurrency_MultiInstance, with a JVM among them
+// testConcurrency_MultiInstance, with a JVM among them
+func TestFairBesideJavaInTurns(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		var inside atomic.Int64

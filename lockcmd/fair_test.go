@@ -138,7 +138,8 @@ func TestR22WhoGivesUpLeavesAtOnce(t *testing.T) {
 			if queue := order(rdb, key); what != "disconnect" && !slices.Equal(queue, []string{"java:2"}) {
 				t.Errorf("%s: got queue %v", what, queue)
 			}
-			eventually(t, time.Second, what+": it has left", func() bool { return slices.Equal(order(rdb, key), []string{"java:2"}) }) // nobody waits for that
+			// nobody waits for that
+			eventually(t, time.Second, what+": it has left", func() bool { return slices.Equal(order(rdb, key), []string{"java:2"}) })
 			if after := score(rdb, key, "java:2"); after != before-300000 {
 				t.Errorf("%s: the next one's score went from %d to %d", what, before, after)
 			}
@@ -290,7 +291,8 @@ func TestR22AWaiterThatLivesIsNotReaped(t *testing.T) {
 			t.Errorf("a score was changed to %d", got)
 		}
 		rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: now, Member: "me:1"})
-		if java(t, rdb, key, "java:2").tryLock(); len(order(rdb, key)) == 1 { // reaped, unless it has looked just now
+		// reaped, unless it has looked just now
+		if java(t, rdb, key, "java:2").tryLock(); len(order(rdb, key)) == 1 {
 			eventually(t, 3*time.Second, "it goes back to its place", func() bool {
 				return slices.Equal(order(rdb, key), []string{"me:1", "me:2"})
 			})
@@ -395,7 +397,8 @@ func TestInfoShowsFairWaiters(t *testing.T) {
 		for _, who := range []*conn{a, b} {
 			reply := who.do("LOCK.INFO", key)
 			wantPrefix(t, reply, "*22\r\n$5\r\nstate\r\n$4\r\nheld\r\n$4\r\nmode\r\n$4\r\nfair\r\n")
-			waiters := map[*conn]string{a: ":3", b: ":2"}[who] // who waits plainly is known on its own Leash
+			// who waits plainly is known on its own Leash
+			waiters := map[*conn]string{a: ":3", b: ":2"}[who]
 			if !strings.HasSuffix(reply, waiters) {
 				t.Errorf("got %q, want waiters %s", reply, waiters)
 			}

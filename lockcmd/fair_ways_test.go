@@ -18,8 +18,8 @@ func heardThrough(rdb redis.UniversalClient, key, owner string) float64 {
 	return part * 1024
 }
 
-// TestR22WhoGoesOnThroughAnotherLeashKeepsThePlace: a client whose connection is cut waits on through another Leash, and the first one learns of
-// it then.
+// TestR22WhoGoesOnThroughAnotherLeashKeepsThePlace: a client whose connection is cut waits on
+// through another Leash, and the first one learns of it then.
 func TestR22WhoGoesOnThroughAnotherLeashKeepsThePlace(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -67,7 +67,8 @@ func TestR22WhoWaitsThroughTwoLeashesLeavesWithTheLast(t *testing.T) {
 	})
 }
 
-// TestR22ALeashThatDiedKeepsNoPlace: who was heard of through one that died, too, and gives up, is let be for a moment only.
+// TestR22ALeashThatDiedKeepsNoPlace: who was heard of through one that died, too, and gives up, is
+// let be for a moment only.
 func TestR22ALeashThatDiedKeepsNoPlace(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
@@ -91,7 +92,8 @@ func TestR22ALeashThatDiedKeepsNoPlace(t *testing.T) {
 	})
 }
 
-// TestR22ADeadLeashKeepsNoPlaceBeforeJava: as above, where only Redisson's waiters stand behind, who do not look by themselves: they are told.
+// TestR22ADeadLeashKeepsNoPlaceBeforeJava: as above, where only Redisson's waiters stand behind,
+// who do not look by themselves: they are told.
 func TestR22ADeadLeashKeepsNoPlaceBeforeJava(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -149,7 +151,8 @@ func TestR22WhoIsHeardOfStaysWhereItIs(t *testing.T) {
 	})
 }
 
-// TestR22WhatTheClockDoesToAScoreLeavesItsWays: scores that are lowered after a clock was set back, or raised after Redis was away.
+// TestR22WhatTheClockDoesToAScoreLeavesItsWays: scores that are lowered after a clock was set back,
+// or raised after Redis was away.
 func TestR22WhatTheClockDoesToAScoreLeavesItsWays(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

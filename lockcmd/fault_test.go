@@ -101,8 +101,8 @@ func TestR21LostReplyOfHandOver(t *testing.T) {
 	}
 }
 
-// lostHandOver releases to a waiter while the hand-over's reply, or the request before Redis has it, is lost. It reports whether
-// there was a hand-over.
+// lostHandOver releases to a waiter while the hand-over's reply, or the request before Redis has
+// it, is lost. It reports whether there was a hand-over.
 func lostHandOver(t *testing.T, before bool) bool {
 	t.Helper()
 	s, straight, p := faulty(t, Config{})
@@ -171,7 +171,8 @@ func TestR26UndoStopsALateAcquire(t *testing.T) {
 	s, _, _ := faulty(t, Config{}, patient)
 	a, key := connect(t, s), newKey()
 	late := a.carrier.newTry(wish{mode: plain, key: key, ttl: time.Minute}, nil)
-	late.wish.ttl = 3 * time.Second                      // when the second undo is due, long before what it asks for runs out
+	// when the second undo is due, long before what it asks for runs out
+	late.wish.ttl = 3 * time.Second
 	receive(t, s.undo(late), time.Second)                // nothing was heard of it
 	if r := late.send(s.deadline()); r.kind != granted { // and now it comes
 		t.Fatalf("got %+v", r)
@@ -183,8 +184,9 @@ func TestR26UndoStopsALateAcquire(t *testing.T) {
 	}
 }
 
-// TestR28LateUndoLeavesWhatRunsOut: a hold whose acquire was sent twice, and whose connection breaks, is left to run out: that a copy of the
-// acquire may come late does not end it before. What such a copy grants is taken back.
+// TestR28LateUndoLeavesWhatRunsOut: a hold whose acquire was sent twice, and whose connection
+// breaks, is left to run out: that a copy of the acquire may come late does not end it before. What
+// such a copy grants is taken back.
 func TestR28LateUndoLeavesWhatRunsOut(t *testing.T) {
 	for _, m := range []*mode{plain, fair, read, write} {
 		t.Run(m.name, func(t *testing.T) {
@@ -192,7 +194,8 @@ func TestR28LateUndoLeavesWhatRunsOut(t *testing.T) {
 			s, straight, _ := faulty(t, Config{}, patient)
 			a, key := connect(t, s), newKey()
 			late := a.carrier.newTry(wish{mode: m, key: key, ttl: time.Minute}, nil)
-			late.wish.ttl, late.late = time.Second, true // when the undo is due, long before the hold runs out
+			// when the undo is due, long before the hold runs out
+			late.wish.ttl, late.late = time.Second, true
 			h, msg := late.settle(t.Context(), late.send(s.deadline()))
 			if msg != "" {
 				t.Fatal(msg)
@@ -306,7 +309,8 @@ func TestR22DisconnectsAtRandom(t *testing.T) {
 // disconnectAtRandom lets many clients take one lock in turn, half of them dying at random moments.
 func disconnectAtRandom(t *testing.T, options ...string) {
 	t.Helper()
-	s, straight, p := faulty(t, Config{WatchdogTimeout: 6 * time.Second, UpstreamTimeout: 20 * time.Second}) // a busy machine gets few calls through
+	// a busy machine gets few calls through
+	s, straight, p := faulty(t, Config{WatchdogTimeout: 6 * time.Second, UpstreamTimeout: 20 * time.Second})
 	const clients, rounds = 40, 4
 	key := newKey()
 	var wg sync.WaitGroup

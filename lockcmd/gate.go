@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// The gate of a hold is held by whoever has a request about it under way, so that requests reach Redis in the order of their numbers. It may
-// be held for long, and goes from one to the next in the order in which they came.
+// The gate of a hold is held by whoever has a request about it under way, so that requests reach
+// Redis in the order of their numbers. It may be held for long, and goes from one to the next in
+// the order in which they came.
 
 // open takes the gate, but waits no longer than until.
 func (h *hold) open(until time.Time) bool {

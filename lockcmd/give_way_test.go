@@ -9,7 +9,8 @@ import (
 	"leash/renewal"
 )
 
-// TestR24RenewalsGoBeforeAcquires: while renewals lag behind nobody takes many locks, and nobody waits for long.
+// TestR24RenewalsGoBeforeAcquires: while renewals lag behind nobody takes many locks, and nobody
+// waits for long.
 func TestR24RenewalsGoBeforeAcquires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Service{watchdog: renewal.New(nil), stop: make(chan struct{})}
@@ -39,7 +40,8 @@ func TestR24WhateverTakesLocksGivesWay(t *testing.T) {
 	t.Parallel()
 	s := idleService(t)
 	a := connect(t, s)
-	s.watchdog.Stats.Excess.Store(int64(400 * time.Millisecond)) // nobody sets it back: the watchdog does not run
+	// nobody sets it back: the watchdog does not run
+	s.watchdog.Stats.Excess.Store(int64(400 * time.Millisecond))
 	for _, args := range [][]string{{"LOCK.ACQUIRE", newKey()}, {"LOCK.MACQUIRE", "2", "{a}" + newKey(), "{a}" + newKey()}, {"SEM.ACQUIRE", newKey()}} {
 		began := time.Now()
 		if reply := a.do(args...); reply[0] == '-' {

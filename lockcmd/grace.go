@@ -6,55 +6,75 @@ import (
 	"time"
 )
 
-// The grace (Config.FailoverGrace) is for what a new master may have forgotten. Redis replicates behind the client's back, so a replica
-// that becomes the master lacks the last writes of the old one, and a server that comes back may lack all: locks that somebody believes
-// in are free there. From the moment such a master is first looked at, for as long as an old lease may last, nothing is granted there;
-// whoever holds a lock goes on, and what is missing of it is put back (restore.go).
+// The grace (Config.FailoverGrace) is for what a new master may have forgotten. Redis replicates
+// behind the client's back, so a replica that becomes the master lacks the last writes of the old
+// one, and a server that comes back may lack all: locks that somebody believes in are free there.
+// From the moment such a master is first looked at, for as long as an old lease may last, nothing
+// is granted there; whoever holds a lock goes on, and what is missing of it is put back
+// (restore.go).
 //
-// The argument. Let a belief come from the old master. It ends a TTL after the last request that the old one answered was sent (R25), so at the
-// latest a TTL after the old one stopped. The grace begins at the first look at the new master, which is after its promotion, and lasts
-// for a TTL and as long as an old master may serve on beside it. So when it is over, every such belief is, or its hold is on the new
-// master, where it was renewed or put back. And no script grants unless it runs on a master that this Leash has seen out of grace: it
-// compares the replication id itself. So nobody needs to notice in time for that; who notices late only loses a hold. Package
+// The argument. Let a belief come from the old master. It ends a TTL after the last request that
+// the old one answered was sent (R25), so at the latest a TTL after the old one stopped. The grace
+// begins at the first look at the new master, which is after its promotion, and lasts for a TTL and
+// as long as an old master may serve on beside it. So when it is over, every such belief is, or its
+// hold is on the new master, where it was renewed or put back. And no script grants unless it runs
+// on a master that this Leash has seen out of grace: it compares the replication id itself. So
+// nobody needs to notice in time for that; who notices late only loses a hold. Package
 // internal/failover searches a model of this.
 //
-// Which master it is. A promoted replica keeps its run_id, and a server that comes back has another one; its replication id is new in both
-// cases. It is also new when the first replica joins a master, or an hour after the last one has left; but then there is no second
-// id, which remembers the one before a promotion. So: without a second id, a master is one since its process began, of which Redis says
-// when. With one, it was promoted, nobody knows when, and the first look leaves a mark with the time in the server itself. Where
-// either is yet to come by its clock, that went back, and the first look counts. A first lock on an empty Redis, a connection that breaks, and
-// a slot that moves begin no grace.
+// Which master it is. A promoted replica keeps its run_id, and a server that comes back has another
+// one; its replication id is new in both cases. It is also new when the first replica joins a
+// master, or an hour after the last one has left; but then there is no second id, which remembers
+// the one before a promotion. So: without a second id, a master is one since its process began, of
+// which Redis says when. With one, it was promoted, nobody knows when, and the first look leaves a
+// mark with the time in the server itself. Where either is yet to come by its clock, that went
+// back, and the first look counts. A first lock on an empty Redis, a connection that breaks, and a
+// slot that moves begin no grace.
 //
-// A slot that moves from a master in grace to another takes its grace along, as far as this Leash has seen it there.
+// A slot that moves from a master in grace to another takes its grace along, as far as this Leash
+// has seen it there.
 //
 // What it needs:
-//   - No renewed TTL is longer than the grace less the time that an old master may serve on. Longer leases are put back, if their
-//     connection lives and its Leash reaches the new master within the grace; else they are not covered.
-//   - An old master that is cut off stops in that time, and before the leases that it has are over: a hold may be renewed at the new master alone,
-//     run out at the old one, and be granted there. It was renewed there a third of its TTL before, so two thirds are left. Redis Cluster's stops
-//     after cluster-node-timeout and up to half of that more, since it may have heard from the others just before; a single Redis with
-//     sentinels after min-replicas-max-lag if min-replicas-to-write is 1. One that was frozen, and wakes up, may grant until it hears of the other.
-//     For holders to keep their locks, the promotion must fit in those two thirds, too; else they are told of a loss (silence), and all is safe.
-//   - A Leash that the new master has answered asks the old one no more: what it does there then is not put right.
+//   - No renewed TTL is longer than the grace less the time that an old master may serve on. Longer
+//     leases are put back, if their connection lives and its Leash reaches the new master within
+//     the grace; else they are not covered.
+//   - An old master that is cut off stops in that time, and before the leases that it has are over:
+//     a hold may be renewed at the new master alone, run out at the old one, and be granted there.
+//     It was renewed there a third of its TTL before, so two thirds are left. Redis Cluster's stops
+//     after cluster-node-timeout and up to half of that more, since it may have heard from the
+//     others just before; a single Redis with sentinels after min-replicas-max-lag if
+//     min-replicas-to-write is 1. One that was frozen, and wakes up, may grant until it hears of
+//     the other. For holders to keep their locks, the promotion must fit in those two thirds, too;
+//     else they are told of a loss (silence), and all is safe.
+//   - A Leash that the new master has answered asks the old one no more: what it does there then is
+//     not put right.
 //   - Everybody who grants obeys it. Redisson's clients do not, nor a Leash without the flag.
 //   - The clocks of the servers do not step by a lease (R2).
 //   - A replica that never had a copy is not promoted.
 //
-// Beside what is missing, what a new master has in an older state is put right once, by its carrier's Leash, as soon as that has met the master, within
-// the grace: its count, for how long it lasts, and its carrier (its record counts how often it was moved, and the later one has it; the other one is
-// told that it was moved). What reaches the new master before that is made good: a look that takes from a lease what its owner was told is believed, and so
-// is a release that finds another count than this Leash knows of, only once the master was looked at since. A request that puts a hold back and whose
-// answer was lost may arrive late; a release then leaves a tombstone first, and it does nothing.
+// Beside what is missing, what a new master has in an older state is put right once, by its
+// carrier's Leash, as soon as that has met the master, within the grace: its count, for how long it
+// lasts, and its carrier (its record counts how often it was moved, and the later one has it; the
+// other one is told that it was moved). What reaches the new master before that is made good: a
+// look that takes from a lease what its owner was told is believed, and so is a release that finds
+// another count than this Leash knows of, only once the master was looked at since. A request that
+// puts a hold back and whose answer was lost may arrive late; a release then leaves a tombstone
+// first, and it does nothing.
 //
-// What it does not cover. A release by another connection's Leash, or a move on the new master, before the carrier's Leash has met that: it
-// goes by the state that it finds, so a release of one of two counts may end a hold of which the second was forgotten; and of a move that was forgotten
-// and one that was made on the new master instead, the connection that was moved to more often has the hold. A release by another connection that
-// was forgotten: the hold is there again, and renewed if its carrier's Leash has not heard of it either. Tombstones and answers under an ID
-// that were forgotten: so a hold that was broken may be put back, if its carrier's Leash was not told.
+// What it does not cover. A release by another connection's Leash, or a move on the new master,
+// before the carrier's Leash has met that: it goes by the state that it finds, so a release of one
+// of two counts may end a hold of which the second was forgotten; and of a move that was forgotten
+// and one that was made on the new master instead, the connection that was moved to more often has
+// the hold. A release by another connection that was forgotten: the hold is there again, and
+// renewed if its carrier's Leash has not heard of it either. Tombstones and answers under an ID
+// that were forgotten: so a hold that was broken may be put back, if its carrier's Leash was not
+// told.
 //
-// Plain counters and latches are no leases: nobody's belief in them ends, so there is nothing to wait for, and they go on as they are.
+// Plain counters and latches are no leases: nobody's belief in them ends, so there is nothing to
+// wait for, and they go on as they are.
 
-// GraceAuto is a FailoverGrace as long as the watchdog's timeout and what Redis's configuration says of an old master.
+// GraceAuto is a FailoverGrace as long as the watchdog's timeout and what Redis's configuration
+// says of an old master.
 const GraceAuto = time.Duration(-1)
 
 // graces is what this Leash knows of the masters. A nil one knows of no grace.
@@ -63,12 +83,13 @@ type graces struct {
 	lasts   atomic.Int64 // the grace in nanoseconds; 0 before it is known
 
 	// mu guards the fields below.
-	mu       sync.Mutex
-	failing  bool                  // the last round failed in part
-	known    map[string]*incumbent // by replication id
-	bonds    []bond                // who serves each slot; one for a single Redis
-	turns    map[int]chan struct{} // of size 1, by a master's first slot: somebody looks at it
-	measured map[string]bool       // the addresses whose configuration has been read, or does not tell (GraceAuto)
+	mu      sync.Mutex
+	failing bool                  // the last round failed in part
+	known   map[string]*incumbent // by replication id
+	bonds   []bond                // who serves each slot; one for a single Redis
+	turns   map[int]chan struct{} // of size 1, by a master's first slot: somebody looks at it
+	// the addresses whose configuration has been read, or does not tell (GraceAuto)
+	measured map[string]bool
 }
 
 // incumbent is a server as a master, since its promotion or its start.
@@ -117,7 +138,8 @@ func (g *graces) slot(key string) int {
 	return slotOf(key)
 }
 
-// may is the replication id of the master that may grant a key, as the scripts take it: "-" for none, "" for any.
+// may is the replication id of the master that may grant a key, as the scripts take it: "-" for
+// none, "" for any.
 func (g *graces) may(key string) string {
 	if g == nil {
 		return ""
@@ -148,7 +170,8 @@ func (g *graces) bindLocked(slot int, m *incumbent) {
 	b.by = m
 }
 
-// meet says for how long the master with that replication id, which serves a key, grants nothing there. ok is false when it is not known.
+// meet says for how long the master with that replication id, which serves a key, grants nothing
+// there. ok is false when it is not known.
 func (g *graces) meet(key, replid string) (left time.Duration, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -160,7 +183,8 @@ func (g *graces) meet(key, replid string) (left time.Duration, ok bool) {
 	return g.bonds[g.slot(key)].left(), true
 }
 
-// bar is what becomes of a look at key's lock that this master may not grant. again says that it may by now.
+// bar is what becomes of a look at key's lock that this master may not grant. again says that it
+// may by now.
 func (s *Service) bar(key, replid string, until time.Time) (r result, again bool) {
 	left, ok := s.graces.meet(key, replid)
 	if !ok {
@@ -203,7 +227,8 @@ func (g *graces) left(key string) time.Duration {
 	return max(g.bonds[g.slot(key)].left(), 0)
 }
 
-// serves is the master of a key, which has been looked at since then; ok is false when it does not answer.
+// serves is the master of a key, which has been looked at since then; ok is false when it does not
+// answer.
 func (g *graces) serves(key string, since, until time.Time) (m incumbent, ok bool) {
 	for looked := false; ; looked = true {
 		g.mu.Lock()
@@ -221,7 +246,8 @@ func (g *graces) serves(key string, since, until time.Time) (m incumbent, ok boo
 // graced reports whether m is in grace itself: what it lacks may be put back.
 func (m incumbent) graced() bool { return !m.shut && time.Now().Before(m.ends) }
 
-// shut says that the master with that replication id takes nothing back any more. It grants nothing, though, for as long as it was to.
+// shut says that the master with that replication id takes nothing back any more. It grants
+// nothing, though, for as long as it was to.
 func (g *graces) shut(replid string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -230,7 +256,8 @@ func (g *graces) shut(replid string) {
 	}
 }
 
-// owes reports whether the master of h, which is in grace, may know less of h than we do: an older count, or a shorter time.
+// owes reports whether the master of h, which is in grace, may know less of h than we do: an older
+// count, or a shorter time.
 func (g *graces) owes(h *hold) bool {
 	if g == nil {
 		return false

@@ -12,7 +12,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR2GraceLateRestore: a request that puts a hold back, and reaches Redis when that has been released, does nothing.
+// TestR2GraceLateRestore: a request that puts a hold back, and reaches Redis when that has been
+// released, does nothing.
 func TestR2GraceLateRestore(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -35,7 +36,8 @@ func TestR2GraceLateRestore(t *testing.T) {
 			}
 			defer p.Close()
 			cfg := graceConfig()
-			cfg.WatchdogTimeout, cfg.UpstreamTimeout = 10*time.Minute, 20*time.Second // nothing is renewed unasked
+			// nothing is renewed unasked
+			cfg.WatchdogTimeout, cfg.UpstreamTimeout = 10*time.Minute, 20*time.Second
 			s, rdb, key := leash(t, dialServer(t, p.Addr()), cfg, graceful), dialServer(t, server.Addr), newKey()
 			a := connect(t, s)
 			ask := func(words []string) string {
@@ -89,7 +91,8 @@ func ran(t testing.TB, rdb *redis.Client, sc *script) (n int) {
 	return n
 }
 
-// TestR2GraceReleaseMeetsTheMaster: a release that is the first to meet a new master, which has another count, is the one that was meant.
+// TestR2GraceReleaseMeetsTheMaster: a release that is the first to meet a new master, which has
+// another count, is the one that was meant.
 func TestR2GraceReleaseMeetsTheMaster(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -123,18 +126,21 @@ func TestR2GraceReleaseMeetsTheMaster(t *testing.T) {
 	})
 }
 
-// meetAgain lets a Leash find the master of a key to be in grace when it looks there next, until end is called.
+// meetAgain lets a Leash find the master of a key to be in grace when it looks there next, until
+// end is called.
 func (g *graces) meetAgain(t testing.TB, key string) (end func()) {
 	t.Helper()
 	end = g.begin(t, key)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	b := &g.bonds[g.slot(key)]
-	b.by = &incumbent{replid: "before", id: "before:before"} // the next look finds the one that is in grace
+	// the next look finds the one that is in grace
+	b.by = &incumbent{replid: "before", id: "before:before"}
 	return end
 }
 
-// TestR26BuriesNothingElse: a tombstone that says how the hold has ended stays, whether ours is laid or taken away.
+// TestR26BuriesNothingElse: a tombstone that says how the hold has ended stays, whether ours is
+// laid or taken away.
 func TestR26BuriesNothingElse(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -12,7 +12,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR2GraceOfMoves: a failover forgets that holds were moved to another connection, and they hang there again before anybody can tell.
+// TestR2GraceOfMoves: a failover forgets that holds were moved to another connection, and they hang
+// there again before anybody can tell.
 func TestR2GraceOfMoves(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})
@@ -109,7 +110,8 @@ func recordOf(t testing.TB, rdb redis.UniversalClient, h *hold) (record, bool) {
 	return parseRecord(rdb.HGet(t.Context(), key, field).Val())
 }
 
-// TestR2GraceCountsMoves: where two carriers believe in one hold, the one to which it was moved later keeps it, and the other one is told so.
+// TestR2GraceCountsMoves: where two carriers believe in one hold, the one to which it was moved
+// later keeps it, and the other one is told so.
 func TestR2GraceCountsMoves(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

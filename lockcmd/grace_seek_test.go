@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestR2GraceSeeksWhatIsForgotten: who asks on another Leash about a hold that a new master has forgotten is not told that it is gone, for
-// it is put back.
+// TestR2GraceSeeksWhatIsForgotten: who asks on another Leash about a hold that a new master has
+// forgotten is not told that it is gone, for it is put back.
 func TestR2GraceSeeksWhatIsForgotten(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
@@ -39,7 +39,8 @@ func TestR2GraceSeeksWhatIsForgotten(t *testing.T) {
 				cfg.WatchdogTimeout = 10 * time.Minute // nothing is renewed unasked
 				s := leash(t, rdb, cfg, graceful)
 				cfg.Wire = overTheClient
-				patient := func(s *Service) { s.seeks = 1000 } // the hold is put back late on a busy machine
+				// the hold is put back late on a busy machine
+				patient := func(s *Service) { s.seeks = 1000 }
 				other, key := leash(t, rdb, cfg, graceful, patient), newKey()
 				a, b := connect(t, s), connect(t, other)
 				token := strconv.FormatInt(a.token(append([]string{key, "OWNER", "me"}, c.take...)...), 10)
@@ -59,8 +60,8 @@ func TestR2GraceSeeksWhatIsForgotten(t *testing.T) {
 	}
 }
 
-// TestR2GraceSeeksNothingThatCannotComeBack: a hold that was over before another one was granted is not waited for, and one that nobody puts back
-// was not there, however short the wait.
+// TestR2GraceSeeksNothingThatCannotComeBack: a hold that was over before another one was granted is
+// not waited for, and one that nobody puts back was not there, however short the wait.
 func TestR2GraceSeeksNothingThatCannotComeBack(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

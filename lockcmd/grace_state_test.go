@@ -8,7 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestR2GracePutsCountsRight: a new master that has a hold in an older state is told of the count that it has.
+// TestR2GracePutsCountsRight: a new master that has a hold in an older state is told of the count
+// that it has.
 func TestR2GracePutsCountsRight(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -56,7 +57,8 @@ func TestR2GracePutsCountsRight(t *testing.T) {
 	})
 }
 
-// TestR2GracePutsLeasesRight: a lease lasts on a new master as long as its owner believes, however old the one is that it has.
+// TestR2GracePutsLeasesRight: a lease lasts on a new master as long as its owner believes, however
+// old the one is that it has.
 func TestR2GracePutsLeasesRight(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -96,7 +98,8 @@ func TestR2GracePutsLeasesRight(t *testing.T) {
 	})
 }
 
-// TestR2RestoreDisplacedWritesNothing: a READ hold that cannot be put back leaves its owner's WRITE hold as it was.
+// TestR2RestoreDisplacedWritesNothing: a READ hold that cannot be put back leaves its owner's WRITE
+// hold as it was.
 func TestR2RestoreDisplacedWritesNothing(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -11,10 +11,12 @@ import (
 	"leash/internal/redistest"
 )
 
-// graceTTL is the leases' length where a master fails: long enough for a hold to be renewed however busy the machine is.
+// graceTTL is the leases' length where a master fails: long enough for a hold to be renewed however
+// busy the machine is.
 const graceTTL = 15 * time.Second
 
-// forgetful kills the master of a slot, and lets its replica take over without what was written since cut.
+// forgetful kills the master of a slot, and lets its replica take over without what was written
+// since cut.
 type forgetful struct {
 	t       testing.TB
 	cluster *redistest.Cluster
@@ -27,7 +29,8 @@ func cutReplica(t testing.TB, cluster *redistest.Cluster, key string) *forgetful
 	t.Helper()
 	f := &forgetful{t: t, cluster: cluster, slot: slotOf(key), replica: cluster.ReplicaOf(slotOf(key))}
 	c := f.replica.Client()
-	if err := c.ConfigSet(t.Context(), "masterauth", "wrong").Err(); err != nil { // it gets no more connections
+	// it gets no more connections
+	if err := c.ConfigSet(t.Context(), "masterauth", "wrong").Err(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, soon, "the replica is cut off", func() bool {
@@ -49,7 +52,8 @@ func (f *forgetful) fail() {
 	}
 }
 
-// TestR2FailoverForgets: what happens without the grace. The new master grants a lock that somebody believes in, who is told at the next renewal.
+// TestR2FailoverForgets: what happens without the grace. The new master grants a lock that somebody
+// believes in, who is told at the next renewal.
 func TestR2FailoverForgets(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})
@@ -70,7 +74,8 @@ func TestR2FailoverForgets(t *testing.T) {
 	want(t, a.do("LOCK.TTL", key), ":-2")
 }
 
-// TestR2Grace: with the grace a new master grants nothing that somebody may believe in, and has what it forgot put back.
+// TestR2Grace: with the grace a new master grants nothing that somebody may believe in, and has
+// what it forgot put back.
 func TestR2Grace(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})
@@ -100,7 +105,8 @@ func TestR2Grace(t *testing.T) {
 	}
 }
 
-// TestR2GraceGrantsNothingNew: while a master is new, what is free there counts as taken, and what is held goes on.
+// TestR2GraceGrantsNothingNew: while a master is new, what is free there counts as taken, and what
+// is held goes on.
 func TestR2GraceGrantsNothingNew(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -161,7 +167,8 @@ func TestR2GraceGrantsNothingNew(t *testing.T) {
 	})
 }
 
-// TestR2GraceGoesWithItsSlot: a slot that moves takes the grace of its master along, and a slot that moves begins none.
+// TestR2GraceGoesWithItsSlot: a slot that moves takes the grace of its master along, and a slot
+// that moves begins none.
 func TestR2GraceGoesWithItsSlot(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialCluster(t, sharedCluster(t).Addrs()...), graceConfig(), graceful)
@@ -185,7 +192,8 @@ func TestR2GraceGoesWithItsSlot(t *testing.T) {
 	}
 }
 
-// TestR2GraceOfARestart: a server that comes back without its data has a grace, one whose connections broke has none.
+// TestR2GraceOfARestart: a server that comes back without its data has a grace, one whose
+// connections broke has none.
 func TestR2GraceOfARestart(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	takesLong(t)
@@ -226,7 +234,8 @@ func settle(t testing.TB, s *Service) {
 	}
 }
 
-// TestR2NoGraceWithoutAFailover: neither a first replica, which gives a master a new replication id, nor a slot that moves begins a grace.
+// TestR2NoGraceWithoutAFailover: neither a first replica, which gives a master a new replication
+// id, nor a slot that moves begins a grace.
 func TestR2NoGraceWithoutAFailover(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	cfg := Config{WatchdogTimeout: 2 * time.Second, FailoverGrace: 2 * time.Second}
@@ -291,7 +300,8 @@ func TestR2GraceAuto(t *testing.T) {
 	})
 }
 
-// TestR2GraceOfOlderHolds: a failover forgets an EXTEND and a second acquire, and both are put right before anybody can tell.
+// TestR2GraceOfOlderHolds: a failover forgets an EXTEND and a second acquire, and both are put
+// right before anybody can tell.
 func TestR2GraceOfOlderHolds(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})

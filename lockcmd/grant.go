@@ -7,9 +7,9 @@ import (
 	"leash/renewal"
 )
 
-// settle makes a granted result a hold of the carrier. With a nonempty message, the error to answer, it fails and the grant is given
-// back: it was over before it was known, or nobody can be told of it any more. Grant and disconnect are decided under the carrier's
-// mutex (R19).
+// settle makes a granted result a hold of the carrier. With a nonempty message, the error to
+// answer, it fails and the grant is given back: it was over before it was known, or nobody can be
+// told of it any more. Grant and disconnect are decided under the carrier's mutex (R19).
 func (t *try) settle(ctx context.Context, r result) (h *hold, msg string) {
 	s, c := t.carrier.service, t.carrier
 	t.freshen(&r)
@@ -33,7 +33,8 @@ func (t *try) settle(ctx context.Context, r result) (h *hold, msg string) {
 	return h, ""
 }
 
-// freshen renews a grant whose answer took long to come, so that it does not begin its life half over.
+// freshen renews a grant whose answer took long to come, so that it does not begin its life half
+// over.
 func (t *try) freshen(r *result) {
 	s, ttl, lease := t.carrier.service, t.wish.ttl, t.wish.lease
 	if r.kind == moved {
@@ -53,8 +54,9 @@ func (t *try) freshen(r *result) {
 	}
 }
 
-// hang makes h, granted or entered again by an acquire of that ID and safe until then, a hold of the carrier, unless its client is
-// gone. counts says whether an entry is one more acquire, and no repetition of the last.
+// hang makes h, granted or entered again by an acquire of that ID and safe until then, a hold of
+// the carrier, unless its client is gone. counts says whether an entry is one more acquire, and no
+// repetition of the last.
 func (c *Carrier) hang(ctx context.Context, h *hold, id string, counts bool, until time.Time) bool {
 	s := c.service
 	c.guard(1)
@@ -136,8 +138,9 @@ func (t *try) hold(r result) (*hold, time.Time) {
 	return h, until
 }
 
-// giveBack ends a grant that nobody can be told of: a new hold is released, and what a late copy of its acquire may take later; of one that was
-// entered again, one count is taken back, or all of it goes the way its connection's end has decided.
+// giveBack ends a grant that nobody can be told of: a new hold is released, and what a late copy of
+// its acquire may take later; of one that was entered again, one count is taken back, or all of it
+// goes the way its connection's end has decided.
 func (t *try) giveBack(h *hold) {
 	s := t.carrier.service
 	if h == t.own {

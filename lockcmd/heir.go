@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Who has lost a lock and whose connection stays open is told who gets it next (LOCK.NOTIFY): at once when that is through this
-// Leash, else by looking.
+// Who has lost a lock and whose connection stays open is told who gets it next (LOCK.NOTIFY): at
+// once when that is through this Leash, else by looking.
 
 const (
 	maxBereft    = 1024        // who are waited for on one Leash
@@ -97,7 +97,8 @@ func (s *Service) seeksHeir(h *hold) bool {
 	return slices.Contains(s.bereft[h.lock()], h)
 }
 
-// heir is the token of who holds the lock in place of h, 0 for one who has none, as a client of Redisson's.
+// heir is the token of who holds the lock in place of h, 0 for one who has none, as a client of
+// Redisson's.
 func (l look) heir(h *hold) (token int64, ok bool) {
 	for _, f := range l.holds {
 		if f.record.token > h.token && f.record.carrier != h.carrier.name && !(f.mode.shared && h.mode().shared) {

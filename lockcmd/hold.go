@@ -7,8 +7,8 @@ import (
 	"leash/renewal"
 )
 
-// hold is a lock that somebody has through this Leash. There may be a million of them, so what only few have is in extra, and what follows from
-// something else is not kept at all.
+// hold is a lock that somebody has through this Leash. There may be a million of them, so what only
+// few have is in extra, and what follows from something else is not kept at all.
 type hold struct {
 	// Immutable.
 	carrier *Carrier
@@ -22,15 +22,16 @@ type hold struct {
 	watch renewal.Hold
 
 	// Guarded by carrier.mu.
-	extra   *extra
-	ttl     time.Duration // of the renewal, or the lease
-	count   int32         // its acquires, as far as this Leash knows
-	state   state
-	manner       // only lease ever changes
-	busy    bool // the gate is taken
-	later   bool // a release waits for the gate
-	afar    afar // who waits for its end on other Leashes
-	missed  bool // the watchdog has not found it while it was lessening: whoever releases the count says why
+	extra  *extra
+	ttl    time.Duration // of the renewal, or the lease
+	count  int32         // its acquires, as far as this Leash knows
+	state  state
+	manner      // only lease ever changes
+	busy   bool // the gate is taken
+	later  bool // a release waits for the gate
+	afar   afar // who waits for its end on other Leashes
+	// the watchdog has not found it while it was lessening: whoever releases the count says why
+	missed  bool
 	evicted bool // it was told as lost, and is to be ended whatever else is under way about it
 	young   bool // its owner has not been answered yet (LOCK.NOTIFY)
 	wanted  bool // its owner was told that somebody waits for it
@@ -49,7 +50,9 @@ type extra struct {
 	moves  int64           // how often it was moved to another carrier
 	doubt  time.Time       // until then a request that puts it back on a new master may still come
 	bundle *bundle         // the hold is in with others; nil when it stands for itself
-	handed int             // of how many grants in a row it is the last that releases of this Leash made within; 0 when the lock was free
+	// of how many grants in a row it is the last that releases of this Leash made within; 0 when
+	// the lock was free
+	handed int
 }
 
 // rare is what h has of extra, to be read. carrier.mu is held.
@@ -95,7 +98,8 @@ func (h *hold) isOf(owner string) bool {
 	return h.owner() == owner
 }
 
-// handed is how often in a row the lock was handed over by releases of this Leash, and so came to h.
+// handed is how often in a row the lock was handed over by releases of this Leash, and so came to
+// h.
 func (h *hold) handed() int {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -112,7 +116,8 @@ const (
 	over
 )
 
-// plan is how the watchdog is to keep h. A lease is looked at as often as others are renewed, if it lasts as long.
+// plan is how the watchdog is to keep h. A lease is looked at as often as others are renewed, if it
+// lasts as long.
 func (h *hold) plan(until time.Time) renewal.Plan {
 	p := renewal.Plan{DB: int(h.db), Kind: int(h.kind), Slot: slotOf(h.key()), TTL: h.ttl, Lease: h.lease, Until: until}
 	if p.Lease {
@@ -127,12 +132,14 @@ func (h *hold) plan(until time.Time) renewal.Plan {
 	return p
 }
 
-// readPace is how often the lock of a READ hold is looked after, at least. The renewal of a Java reader of it sets the lock's TTL plainly, to 30 s
-// if it is left as it comes, and after its last one the reader may be gone.
+// readPace is how often the lock of a READ hold is looked after, at least. The renewal of a Java
+// reader of it sets the lock's TTL plainly, to 30 s if it is left as it comes, and after its last
+// one the reader may be gone.
 const readPace = 10 * time.Second
 
-// sees lets the watchdog look after the lock of a READ hold more often when less was left of it than our renewals leave: at least three
-// times within that (R12). When nobody shortens it any more, the looks become rarer step by step. Steps of two keep holds together.
+// sees lets the watchdog look after the lock of a READ hold more often when less was left of it
+// than our renewals leave: at least three times within that (R12). When nobody shortens it any
+// more, the looks become rarer step by step. Steps of two keep holds together.
 func (h *hold) sees(left time.Duration, b renewal.Batch) {
 	usual := min(readPace, b.TTL/3)
 	pace := min(2*b.Every, usual)
@@ -168,20 +175,22 @@ func (h *hold) is(s state) bool {
 	return h.state == s
 }
 
-// endsWithLocked reports whether the hold is to be released when its connection ends in that way (R28). One that its owner does not know
-// of is, in any case.
+// endsWithLocked reports whether the hold is to be released when its connection ends in that way
+// (R28). One that its owner does not know of is, in any case.
 func (h *hold) endsWithLocked(how Ending) bool {
 	return h.hiddenLocked() || h.rare().lapsed || how == Release && !h.lease && !h.stays
 }
 
-// ended reports whether nobody needs to be told of h any more: its connection is gone, or knows that it was lost.
+// ended reports whether nobody needs to be told of h any more: its connection is gone, or knows
+// that it was lost.
 func (h *hold) ended() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	return h.carrier.ended || h.evicted
 }
 
-// lessen counts a release of which counts remain. One that puts an acquire back names its ID, as a record has it.
+// lessen counts a release of which counts remain. One that puts an acquire back names its ID, as a
+// record has it.
 func (h *hold) lessen(back string) {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -229,8 +238,9 @@ func (h *hold) Lost(reason string) {
 	h.forget(releasing)
 }
 
-// misses reports whether h is not there while a release of one of its counts is under way. That may have been the last count, if others were
-// released by another way: whether it is a loss the answer will tell.
+// misses reports whether h is not there while a release of one of its counts is under way. That may
+// have been the last count, if others were released by another way: whether it is a loss the answer
+// will tell.
 func (h *hold) misses() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -264,8 +274,9 @@ func (h *hold) recount() {
 	h.count = counted(max(min(int64(h.count), f.count), 1))
 }
 
-// Ended implements renewal.Keeper: another way of the owner's has ended or moved the hold, or its lease is over. The connection that
-// carried a hold which was moved on purpose is closed, if it is still there (R25).
+// Ended implements renewal.Keeper: another way of the owner's has ended or moved the hold, or its
+// lease is over. The connection that carried a hold which was moved on purpose is closed, if it is
+// still there (R25).
 func (h *hold) Ended(how renewal.Outcome) {
 	there := !h.ended()
 	if how == renewal.Moved || how == renewal.Repeated {

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestR24AMillionHoldsFit: what a hold is made of is a whole size class of Go's, and there may be a million of it.
+// TestR24AMillionHoldsFit: what a hold is made of is a whole size class of Go's, and there may be a
+// million of it.
 func TestR24AMillionHoldsFit(t *testing.T) {
 	t.Parallel()
 	if size := reflect.TypeFor[hold]().Size(); size > 128 {
@@ -17,8 +18,8 @@ func TestR24AMillionHoldsFit(t *testing.T) {
 	}
 }
 
-// TestR24AHoldTakesLittle: all that is kept of a hold, with a key of 18 bytes, counts. Of the 400 bytes that a hold may cost the process as
-// a whole, the garbage collector's headroom has the rest.
+// TestR24AHoldTakesLittle: all that is kept of a hold, with a key of 18 bytes, counts. Of the 400
+// bytes that a hold may cost the process as a whole, the garbage collector's headroom has the rest.
 func TestR24AHoldTakesLittle(t *testing.T) {
 	s := idleService(t)
 	const carriers, each = 100, 1000

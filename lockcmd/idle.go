@@ -6,15 +6,17 @@ import (
 	"leash/internal/guard"
 )
 
-// reasonIdle is the reason for the loss of a hold whose client was silent for longer than IDLE allows.
+// reasonIdle is the reason for the loss of a hold whose client was silent for longer than IDLE
+// allows.
 const reasonIdle = "idle"
 
-// idleConfirm is how long after a client was found idle it is looked again. What it has sent may have been taken from the socket by a
-// goroutine that has not run since.
+// idleConfirm is how long after a client was found idle it is looked again. What it has sent may
+// have been taken from the socket by a goroutine that has not run since.
 const idleConfirm = 200 * time.Millisecond
 
-// IDLE catches clients that are frozen, or gone behind a balancer, while their connections live on. A carrier has one timer for all its
-// holds with IDLE. It is set for when the first of them may be over, and looks then: what the client sends meanwhile costs nothing here.
+// IDLE catches clients that are frozen, or gone behind a balancer, while their connections live on.
+// A carrier has one timer for all its holds with IDLE. It is set for when the first of them may be
+// over, and looks then: what the client sends meanwhile costs nothing here.
 
 // watchIdleLocked sees to it that h ends when its client is silent.
 func (c *Carrier) watchIdleLocked(h *hold) {
@@ -39,8 +41,9 @@ func (c *Carrier) stopIdlerLocked() {
 	}
 }
 
-// lookIfIdle ends the holds for whose IDLE the client has been silent. All of them are marked before the first is told, which may end the
-// connection: they are to be released then, for the client has agreed to it, and not to run out (R28).
+// lookIfIdle ends the holds for whose IDLE the client has been silent. All of them are marked
+// before the first is told, which may end the connection: they are to be released then, for the
+// client has agreed to it, and not to run out (R28).
 func (c *Carrier) lookIfIdle() {
 	silent := c.host.Silent()
 	c.mu.Lock()
@@ -80,8 +83,8 @@ func (c *Carrier) lookIfIdle() {
 	}
 }
 
-// idleLeft is for how long a client, silent since then, may go on so. One of which a command is under way cannot speak: its silence
-// begins behind the answer, and that time is zero.
+// idleLeft is for how long a client, silent since then, may go on so. One of which a command is
+// under way cannot speak: its silence begins behind the answer, and that time is zero.
 func idleLeft(idle time.Duration, silent time.Time) time.Duration {
 	if silent.IsZero() {
 		return idle

@@ -59,7 +59,8 @@ func (c *closing) Lost(key []byte, reason string) {
 	go c.carrier.End(Expire)
 }
 
-// TestR28IdleOfSeveralHolds: those that are over are all released, though the loss of the first ends the connection; the others run out.
+// TestR28IdleOfSeveralHolds: those that are over are all released, though the loss of the first
+// ends the connection; the others run out.
 func TestR28IdleOfSeveralHolds(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -84,7 +85,8 @@ func TestR28IdleOfSeveralHolds(t *testing.T) {
 	})
 }
 
-// TestIdleTimer: the first hold with a shorter time is looked at in its own, and a client that spoke is looked at again.
+// TestIdleTimer: the first hold with a shorter time is looked at in its own, and a client that
+// spoke is looked at again.
 func TestIdleTimer(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
@@ -123,7 +125,8 @@ func TestIdleGoesAlong(t *testing.T) {
 			}
 			b := connect(t, second)
 			b.attach(key, "me", token)
-			b.token(append([]string{key, "OWNER", "me", "IDLE", "600000"}, options...)...) // does not change it
+			// does not change it
+			b.token(append([]string{key, "OWNER", "me", "IDLE", "600000"}, options...)...)
 			b.hush()
 			eventually(t, 5*time.Second, "it is ended", func() bool { return !exists(t, rdb, key) })
 			want(t, b.do("LOCK.RELEASE", key), "-"+msgLost(key, "idle"))

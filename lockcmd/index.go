@@ -7,14 +7,17 @@ import (
 	"leash/internal/roster"
 )
 
-// index is the present holds of a Leash by key, whatever the database. It is a hash table whose chains run through the holds' entries, which are
-// numbers, rather than through the holds: a pointer from each hold to another one, wherever that lies, was a third of what the garbage
-// collector had to do for a million of them. The chains are in parts, each of which grows by itself: so an add that lets one grow moves a
-// thousandth of the holds at most. It does not shrink. Guarded by the Service's mu.
+// index is the present holds of a Leash by key, whatever the database. It is a hash table whose
+// chains run through the holds' entries, which are numbers, rather than through the holds: a
+// pointer from each hold to another one, wherever that lies, was a third of what the garbage
+// collector had to do for a million of them. The chains are in parts, each of which grows by
+// itself: so an add that lets one grow moves a thousandth of the holds at most. It does not shrink.
+// Guarded by the Service's mu.
 type index struct {
 	seed  maphash.Seed
 	parts [indexParts]indexPart
-	roll  roster.Roster[hold]    // whose entry is which: the holds of carriers, and those that were until now
+	// whose entry is which: the holds of carriers, and those that were until now
+	roll  roster.Roster[hold]
 	links []*[roster.Leaf]uint32 // by entry: what is older in the chain
 }
 

@@ -14,7 +14,8 @@ const (
 	infoName = "LOCK.INFO"
 )
 
-// ttl is LOCK.TTL, answered from memory: for how many ms from the sending of the question on the hold is certain (R1).
+// ttl is LOCK.TTL, answered from memory: for how many ms from the sending of the question on the
+// hold is certain (R1).
 func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) < 2 {
 		return appendError(dst, msgArity(ttlName))
@@ -76,8 +77,8 @@ func (l look) find(o options) (f found, ok bool) {
 	return found{}, false
 }
 
-// excludes reports whether the hold that the options mean by its token was over before one that is there was granted: then no new master has
-// forgotten it.
+// excludes reports whether the hold that the options mean by its token was over before one that is
+// there was granted: then no new master has forgotten it.
 func (l look) excludes(o options) bool {
 	return o.token != 0 && slices.ContainsFunc(l.holds, func(f found) bool { return !f.mode.shared && f.record.token > o.token })
 }
@@ -123,8 +124,8 @@ func (s *Service) inspect(lock lockID, until time.Time) (look, error) {
 	return l, nil
 }
 
-// inspectRW reads a read-write lock. It shows the writer, or the reader who has been there for longest, and with several readers the sum
-// of their counts.
+// inspectRW reads a read-write lock. It shows the writer, or the reader who has been there for
+// longest, and with several readers the sum of their counts.
 func (s *Service) inspectRW(lock lockID, until time.Time) (look, error) {
 	reply, err := s.insist(&request{script: inspectRWScript, db: lock.db, keys: read.keys(lock.key, "")}, until)
 	if err != nil {
@@ -146,7 +147,8 @@ func (s *Service) inspectRW(lock lockID, until time.Time) (look, error) {
 		}
 		l.show(f, ours)
 	}
-	slices.SortFunc(l.holds, func(a, b found) int { return cmp.Compare(b.record.token, a.record.token) }) // the newest first
+	// the newest first
+	slices.SortFunc(l.holds, func(a, b found) int { return cmp.Compare(b.record.token, a.record.token) })
 	return l, nil
 }
 

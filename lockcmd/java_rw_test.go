@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// javaRW is a thread of a Java service that uses Redisson's read-write lock, as far as its scripts go: what they do to Redis is written
-// down here once more, from what is known of their effects.
+// javaRW is a thread of a Java service that uses Redisson's read-write lock, as far as its scripts
+// go: what they do to Redis is written down here once more, from what is known of their effects.
 type javaRW struct {
 	t     testing.TB
 	rdb   redis.UniversalClient
@@ -70,7 +70,8 @@ func (j *javaRW) write(lease time.Duration) bool {
 		return redis.call('PTTL', KEYS[1])`, []string{j.key}, lease.Milliseconds(), j.owner+":write"))
 }
 
-// took reads the reply of an acquire: nothing when it got in, else for how long the lock is taken, which it waits for.
+// took reads the reply of an acquire: nothing when it got in, else for how long the lock is taken,
+// which it waits for.
 func (j *javaRW) took(reply any) bool {
 	j.t.Helper()
 	if left, taken := reply.(int64); taken && left <= 0 {

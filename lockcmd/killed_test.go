@@ -9,7 +9,8 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// killing is a Leash that is killed while commands of its clients are under way, and another one of the same Redis.
+// killing is a Leash that is killed while commands of its clients are under way, and another one of
+// the same Redis.
 type killing struct {
 	t           *testing.T
 	s, straight *Service
@@ -59,14 +60,16 @@ func asks(sc *script, request []byte) bool {
 
 func (k *killing) add(u underway) { k.underway = append(k.underway, &u) }
 
-// TestKilledAtAnyPoint: whatever script a Leash has sent, or was about to send, when it is killed: what its clients held is free when a time
-// to live is over, what a client of another one held stays its own unless it was given up or moved, and nothing is left in Redis.
+// TestKilledAtAnyPoint: whatever script a Leash has sent, or was about to send, when it is killed:
+// what its clients held is free when a time to live is over, what a client of another one held
+// stays its own unless it was given up or moved, and nothing is left in Redis.
 func TestKilledAtAnyPoint(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
 	killed := func(ran bool) func(*testing.T) {
 		return func(t *testing.T) {
-			brief := func(s *Service) { s.patience = 2 * time.Second } // a FAIR waiter that is dead is soon known to be
+			// a FAIR waiter that is dead is soon known to be
+			brief := func(s *Service) { s.patience = 2 * time.Second }
 			s, straight, p := faulty(t, Config{WatchdogTimeout: 8 * time.Second, UpstreamTimeout: 10 * time.Second}, brief)
 			k := &killing{t: t, s: s, straight: straight, arm: p.DropBefore}
 			if ran {
@@ -136,7 +139,8 @@ func (k *killing) ofMode(m *mode, ran bool) {
 		c, key := connect(t, k.s), newKey()
 		k.add(underway{name: what + " " + m.name, scripts: scripts, key: key, c: c, args: args(c, key), next: next(key)})
 	}
-	theirs := func(what string, sc *script, args func(key, token string) []string) { // of a hold that hangs on the other Leash
+	// of a hold that hangs on the other Leash
+	theirs := func(what string, sc *script, args func(key, token string) []string) {
 		holder, c, key := connect(t, k.straight), connect(t, k.s), newKey()
 		token := take(holder, key, "OWNER", "me")
 		after := func() {

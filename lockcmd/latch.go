@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// The latch of Redisson's RCountDownLatch: a count that is set once, counted down by anybody, and gone at zero.
+// The latch of Redisson's RCountDownLatch: a count that is set once, counted down by anybody, and
+// gone at zero.
 
 const (
 	setName   = "LATCH.SET"

@@ -79,7 +79,8 @@ func TestLatchOpensForAllWhoWait(t *testing.T) {
 	})
 }
 
-// TestLatchOpenedLooksOnce: a look is good for all who stood there when it was sent, and for nobody who came later.
+// TestLatchOpenedLooksOnce: a look is good for all who stood there when it was sent, and for nobody
+// who came later.
 func TestLatchOpenedLooksOnce(t *testing.T) {
 	t.Parallel()
 	l, id := newLines(), latchOf("k")
@@ -143,7 +144,8 @@ func TestLatchWokenByRedisson(t *testing.T) {
 	})
 }
 
-// TestLatchOfANameWithBraces: on a cluster the channel lies in another slot than the latch, and still those who wait are woken.
+// TestLatchOfANameWithBraces: on a cluster the channel lies in another slot than the latch, and
+// still those who wait are woken.
 func TestLatchOfANameWithBraces(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -190,8 +192,8 @@ func TestR8CountersLieInTheirDatabase(t *testing.T) {
 	want(t, receive(t, reply, 5*time.Second), ":1")
 }
 
-// TestLatchOfManyCounters: as many count down as wait, on two Leashes and all at once; exactly one of them opens it. (Redisson:
-// RedissonCountDownLatchConcurrentTest.)
+// TestLatchOfManyCounters: as many count down as wait, on two Leashes and all at once; exactly one
+// of them opens it. (Redisson: RedissonCountDownLatchConcurrentTest.)
 func TestLatchOfManyCounters(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

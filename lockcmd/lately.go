@@ -5,8 +5,9 @@ import "sync"
 // maxLately is how many ends are remembered: with 10,000 a second, those of most of the last one.
 const maxLately = 8192
 
-// lately is how the last holds of this Leash have ended. Somebody on another one who has just begun to wait for the end of a hold may be heard of
-// when it is over already, and is told then. Of what is not here nothing is said. Safe for concurrent use; its mutex is taken behind a carrier's.
+// lately is how the last holds of this Leash have ended. Somebody on another one who has just begun
+// to wait for the end of a hold may be heard of when it is over already, and is told then. Of what
+// is not here nothing is said. Safe for concurrent use; its mutex is taken behind a carrier's.
 type lately struct {
 	mu   sync.Mutex
 	ends []lateEnd // the oldest is at next, once there are as many as there may be

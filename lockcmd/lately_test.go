@@ -10,7 +10,8 @@ import (
 	"leash/renewal"
 )
 
-// TestR27AwaitLossHeardTooLate: who waits on another Leash has seen the hold, and that it is watched is heard when it has ended.
+// TestR27AwaitLossHeardTooLate: who waits on another Leash has seen the hold, and that it is
+// watched is heard when it has ended.
 func TestR27AwaitLossHeardTooLate(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {

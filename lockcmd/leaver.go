@@ -9,12 +9,15 @@ import (
 	"time"
 )
 
-// Who gives up waiting FAIR is taken out of the queue in Redis. That costs Redis as much as there stand behind it, whose scores change;
-// so of each queue one call of a script at a time takes out several, those who came last first. Thousands who vanish at once
-// would else keep Redis for many seconds.
+// Who gives up waiting FAIR is taken out of the queue in Redis. That costs Redis as much as there
+// stand behind it, whose scores change; so of each queue one call of a script at a time takes out
+// several, those who came last first. Thousands who vanish at once would else keep Redis for many
+// seconds.
 
 const (
-	maxLeavers = 500                   // how many leave in one call: this many cost Redis a millisecond, whoever stands behind them apart
+	// how many leave in one call: this many cost Redis a millisecond, whoever stands behind them
+	// apart
+	maxLeavers = 500
 	maxRest    = 50 * time.Millisecond // the pause between two calls, at the most
 )
 
@@ -22,8 +25,9 @@ const (
 type leavers struct {
 	came atomic.Int64 // how many have ever come to wait
 	// mu guards the field below.
-	mu    sync.Mutex
-	lists map[lockID][]*leaver // by the queue, in the order they came; a task takes those of a queue out until it finds none
+	mu sync.Mutex
+	// by the queue, in the order they came; a task takes those of a queue out until it finds none
+	lists map[lockID][]*leaver
 }
 
 // leaver is one of them.
@@ -32,8 +36,9 @@ type leaver struct {
 	left chan struct{} // closed when it has left, and when nothing more is done about it
 }
 
-// dequeue takes t, which has given up, out of the queue in Redis, unless another command of its owner still stands there: that is
-// repeated until Redis answers. It blocks only at the end of the Service. left is closed when t has left.
+// dequeue takes t, which has given up, out of the queue in Redis, unless another command of its
+// owner still stands there: that is repeated until Redis answers. It blocks only at the end of the
+// Service. left is closed when t has left.
 func (s *Service) dequeue(t *try) (left <-chan struct{}) {
 	l := &leaver{try: t, left: make(chan struct{})}
 	if lock := t.wish.lock(); s.leavers.add(l, lock) {
@@ -44,8 +49,9 @@ func (s *Service) dequeue(t *try) (left <-chan struct{}) {
 	return l.left
 }
 
-// awaitLeft lets t leave, and waits for that, but no longer than graceAfterBlock and not when its client is gone: Redis may be slow, and
-// another command of the client's is to find what it has left.
+// awaitLeft lets t leave, and waits for that, but no longer than graceAfterBlock and not when its
+// client is gone: Redis may be slow, and another command of the client's is to find what it has
+// left.
 func (s *Service) awaitLeft(ctx context.Context, t *try) {
 	left := s.dequeue(t)
 	timer := time.NewTimer(graceAfterBlock)
@@ -67,7 +73,8 @@ func (l *leavers) add(next *leaver, lock lockID) (first bool) {
 	return !there
 }
 
-// take is who of a queue is to leave next; nobody when all have, and then the next one to leave is a first one.
+// take is who of a queue is to leave next; nobody when all have, and then the next one to leave is
+// a first one.
 func (l *leavers) take(lock lockID) []*leaver {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,8 +90,8 @@ func (l *leavers) take(lock lockID) []*leaver {
 	return next
 }
 
-// letLeave takes those out of a queue who have given up, until there are none. After each call it rests for as long as that took, so that Redis
-// has time for others, and more can leave together.
+// letLeave takes those out of a queue who have given up, until there are none. After each call it
+// rests for as long as that took, so that Redis has time for others, and more can leave together.
 func (s *Service) letLeave(lock lockID) {
 	for {
 		list := s.leavers.take(lock)
@@ -102,16 +109,18 @@ func (s *Service) letLeave(lock lockID) {
 	}
 }
 
-// leaveAgain takes those out who stayed since they were heard of through another Leash, which was dead: there may be nobody behind them but
-// Redisson's waiters, who do not look by themselves for minutes.
+// leaveAgain takes those out who stayed since they were heard of through another Leash, which was
+// dead: there may be nobody behind them but Redisson's waiters, who do not look by themselves for
+// minutes.
 func (s *Service) leaveAgain(lock lockID, list []*leaver) {
 	if !s.stopped(s.soon + s.soon/8) { // Redis's clock may be slower
 		s.leave(lock, list, 0)
 	}
 }
 
-// leave takes some out of a queue, in one call, which is repeated until Redis answers. It reports whether any stay, for they are heard of through
-// another Leash; it has soon to let hear of them, and when soon is 0 it has had that.
+// leave takes some out of a queue, in one call, which is repeated until Redis answers. It reports
+// whether any stay, for they are heard of through another Leash; it has soon to let hear of them,
+// and when soon is 0 it has had that.
 func (s *Service) leave(lock lockID, list []*leaver, soon time.Duration) (stay bool) {
 	for limit := time.Now().Add(maxLate); ; {
 		stay, err := s.leaveOnce(lock, list, soon)
@@ -121,7 +130,8 @@ func (s *Service) leave(lock lockID, list []*leaver, soon time.Duration) (stay b
 	}
 }
 
-// leaveOnce is one call. Who stands there for another command of its owner by now stays, through whatever Leash.
+// leaveOnce is one call. Who stands there for another command of its owner by now stays, through
+// whatever Leash.
 func (s *Service) leaveOnce(lock lockID, list []*leaver, soon time.Duration) (stay bool, err error) {
 	args := words(fair.channel(lock.key), s.cfg.publishMode(), s.way, soon.Milliseconds())
 	named := len(args)

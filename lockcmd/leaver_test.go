@@ -33,8 +33,8 @@ func standingIn(rdb redis.UniversalClient, key string) standing {
 	return standing{order(rdb, key), scores(queueKeys(key)[1]), scores(queueKeys(key)[2])}
 }
 
-// line puts n into the queue of a key, every third of them not through a Leash; its names say who. step is what each adds to the scores; a Leash's count
-// as alive until alive.
+// line puts n into the queue of a key, every third of them not through a Leash; its names say who.
+// step is what each adds to the scores; a Leash's count as alive until alive.
 func line(rdb redis.UniversalClient, key string, n int, alive, first, step float64) (names []string) {
 	ctx, keys, pipe := context.Background(), queueKeys(key), rdb.Pipeline()
 	for i := range n {
@@ -60,8 +60,8 @@ func leave(t *testing.T, rdb redis.UniversalClient, key string, owners ...string
 	}
 }
 
-// TestR22SeveralLeaveAsOneByOne: those who leave together leave behind what would be there if they had left one after the other, through
-// Redisson or through Leash.
+// TestR22SeveralLeaveAsOneByOne: those who leave together leave behind what would be there if they
+// had left one after the other, through Redisson or through Leash.
 func TestR22SeveralLeaveAsOneByOne(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -70,7 +70,8 @@ func TestR22SeveralLeaveAsOneByOne(t *testing.T) {
 				now := float64(time.Now().UnixMilli())
 				ours, javas := newKey(), newKey()
 				for _, key := range []string{ours, javas} {
-					line(rdb, key, n, now+19e3, now+600e6, 300e3) // so far ahead that no score comes near the least
+					// so far ahead that no score comes near the least
+					line(rdb, key, n, now+19e3, now+600e6, 300e3)
 				}
 				gone := slices.Clone(order(rdb, ours))
 				rand.Shuffle(n, func(i, j int) { gone[i], gone[j] = gone[j], gone[i] })
@@ -92,14 +93,15 @@ func TestR22SeveralLeaveAsOneByOne(t *testing.T) {
 	})
 }
 
-// TestR22SeveralWhoLeaveReapNobody: what those who leave had added is taken off the scores of others, but not so much that one of these would
-// count as dead.
+// TestR22SeveralWhoLeaveReapNobody: what those who leave had added is taken off the scores of
+// others, but not so much that one of these would count as dead.
 func TestR22SeveralWhoLeaveReapNobody(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		began, together, single := time.Now().UnixMilli(), newKey(), newKey()
 		for _, key := range []string{together, single} {
-			line(rdb, key, 40, float64(began-5000), float64(began-5000), 100e3) // the first of them would be dead for Redisson
+			// the first of them would be dead for Redisson
+			line(rdb, key, 40, float64(began-5000), float64(began-5000), 100e3)
 		}
 		gone := []string{"me:3", "me:7", "java:8", "me:0", "me:30", "java:29"}
 		leave(t, rdb, together, gone...)
@@ -113,7 +115,8 @@ func TestR22SeveralWhoLeaveReapNobody(t *testing.T) {
 		}
 		least := 0
 		for name, score := range want.timeouts {
-			if score >= float64(began+60e3) && score <= float64(began+60e3+took) { // the least, at some time meanwhile
+			// the least, at some time meanwhile
+			if score >= float64(began+60e3) && score <= float64(began+60e3+took) {
 				least++
 				if got.timeouts[name] < float64(began+60e3) || got.timeouts[name] > float64(began+60e3+took) {
 					t.Errorf("%s: got %f, want the least, %f or some ms more", name, got.timeouts[name], float64(began+60e3))
@@ -156,7 +159,8 @@ func (c *counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 	return next
 }
 
-// TestR22ManyWhoVanishLeaveInFewCalls: thousands whose clients are gone cost Redis few calls, and no goroutine of theirs waits for that.
+// TestR22ManyWhoVanishLeaveInFewCalls: thousands whose clients are gone cost Redis few calls, and
+// no goroutine of theirs waits for that.
 func TestR22ManyWhoVanishLeaveInFewCalls(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -181,7 +185,8 @@ func TestR22ManyWhoVanishLeaveInFewCalls(t *testing.T) {
 			conns[i].gone()
 		}
 		for i := range n {
-			wantPrefix(t, receive(t, replies[i], 5*time.Second), "-") // though nobody has left in Redis yet
+			// though nobody has left in Redis yet
+			wantPrefix(t, receive(t, replies[i], 5*time.Second), "-")
 		}
 		if left := len(order(rdb, key)); left != n+2 {
 			t.Fatalf("got %d in the queue before Redis was asked", left)
@@ -244,7 +249,8 @@ func TestR22LeaversGoInBatchesTheLastFirst(t *testing.T) {
 	})
 }
 
-// TestR22WhoWaitsAgainDoesNotLeave: a command of an owner that has given up does not take another one's place away.
+// TestR22WhoWaitsAgainDoesNotLeave: a command of an owner that has given up does not take another
+// one's place away.
 func TestR22WhoWaitsAgainDoesNotLeave(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -265,7 +271,8 @@ func TestR22WhoWaitsAgainDoesNotLeave(t *testing.T) {
 	})
 }
 
-// TestR22ThousandsOfDeadAreTakenOutInParts: whom a Leash that died leaves behind keeps Redis for a bounded time, and nobody out.
+// TestR22ThousandsOfDeadAreTakenOutInParts: whom a Leash that died leaves behind keeps Redis for a
+// bounded time, and nobody out.
 func TestR22ThousandsOfDeadAreTakenOutInParts(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -303,7 +310,8 @@ func TestR22ThousandsOfDeadAreTakenOutInParts(t *testing.T) {
 	})
 }
 
-// TestR22WhoWaitsIsNotLookedFor: that a waiter still stands in the queue is seen without a search, which would take the longer the more do.
+// TestR22WhoWaitsIsNotLookedFor: that a waiter still stands in the queue is seen without a search,
+// which would take the longer the more do.
 func TestR22WhoWaitsIsNotLookedFor(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -11,7 +11,8 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// enterTwice takes a lock twice and lets one count go unheard, as when another Leash has released it and the news of that was lost.
+// enterTwice takes a lock twice and lets one count go unheard, as when another Leash has released
+// it and the news of that was lost.
 func enterTwice(t testing.TB, a *conn, rdb redis.UniversalClient, key string, options ...string) (token int64) {
 	t.Helper()
 	a.token(append([]string{key, "OWNER", "me"}, options...)...)
@@ -91,7 +92,8 @@ func TestR26RenewalBesideALastReleaseTakenForOneOfSeveral(t *testing.T) {
 	eventually(t, time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
 }
 
-// TestR25LossBesideAReleaseOfUnknownOutcomeIsToldInTime: a hold that is gone is not waited for beyond its lease.
+// TestR25LossBesideAReleaseOfUnknownOutcomeIsToldInTime: a hold that is gone is not waited for
+// beyond its lease.
 func TestR25LossBesideAReleaseOfUnknownOutcomeIsToldInTime(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{WatchdogTimeout: 3 * time.Second, UpstreamTimeout: 200 * time.Millisecond})

@@ -8,11 +8,13 @@ import (
 	"time"
 )
 
-// maxLimits is for how many holds it is remembered when their MAXHOLD is over, once nobody keeps them. More run out as if they had none.
+// maxLimits is for how many holds it is remembered when their MAXHOLD is over, once nobody keeps
+// them. More run out as if they had none.
 const maxLimits = 100_000
 
-// limits ends holds that are left to run out, and that nobody keeps any more, when their MAXHOLD is over before that: for longer nobody believes in
-// them, and their client has agreed to it (R28). What their owner has taken over elsewhere meanwhile hangs on another carrier, and stays. A LEASE
+// limits ends holds that are left to run out, and that nobody keeps any more, when their MAXHOLD is
+// over before that: for longer nobody believes in them, and their client has agreed to it (R28).
+// What their owner has taken over elsewhere meanwhile hangs on another carrier, and stays. A LEASE
 // is within its MAXHOLD anyway, see leaseWithin. Safe for concurrent use; one goroutine runs it.
 type limits struct {
 	service *Service
@@ -31,8 +33,8 @@ type limited struct {
 
 func newLimits(s *Service) *limits { return &limits{service: s, wake: make(chan struct{}, 1)} }
 
-// leave takes holds of a carrier that is gone, whose watch has ended. None of them is released before notBefore. What is kept of them does not
-// keep the connection.
+// leave takes holds of a carrier that is gone, whose watch has ended. None of them is released
+// before notBefore. What is kept of them does not keep the connection.
 func (l *limits) leave(c *Carrier, holds []*hold, notBefore time.Time) {
 	left := c.standIns(holds, notBefore)
 	if left == nil {
@@ -74,7 +76,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// limitPause is for how long each batch that is under way holds the next one up: while Redis does not answer they are few, and large.
+// limitPause is for how long each batch that is under way holds the next one up: while Redis does
+// not answer they are few, and large.
 const limitPause = 20 * time.Millisecond
 
 // run ends each hold at its time, until ctx ends: then what is left runs out.
@@ -113,7 +116,8 @@ func (l *limits) end(holds []*hold) {
 	}
 }
 
-// due takes those out whose time has come. next is when that of others does; zero when there are none.
+// due takes those out whose time has come. next is when that of others does; zero when there are
+// none.
 func (l *limits) due(now time.Time) (holds []*hold, next time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

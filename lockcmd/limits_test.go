@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestR28MaxHoldEndsWhatIsLeft: a hold whose connection has ended, and which is left to run out, goes at its MAXHOLD all the same. What has none stays,
-// and so does what has some left.
+// TestR28MaxHoldEndsWhatIsLeft: a hold whose connection has ended, and which is left to run out,
+// goes at its MAXHOLD all the same. What has none stays, and so does what has some left.
 func TestR28MaxHoldEndsWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -51,7 +51,8 @@ func TestR28MaxHoldEndsWhatIsLeft(t *testing.T) {
 	})
 }
 
-// wait is how long the next hold is left, whose time is taken to have come: it is ended before wait returns.
+// wait is how long the next hold is left, whose time is taken to have come: it is ended before wait
+// returns.
 func (l *limits) wait(t *testing.T) time.Duration {
 	t.Helper()
 	l.mu.Lock()
@@ -66,7 +67,8 @@ func (l *limits) wait(t *testing.T) time.Duration {
 	return left
 }
 
-// TestR28MaxHoldSparesWhatWasTakenOver: when the time of a hold that was left comes, it may hang on another carrier.
+// TestR28MaxHoldSparesWhatWasTakenOver: when the time of a hold that was left comes, it may hang on
+// another carrier.
 func TestR28MaxHoldSparesWhatWasTakenOver(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -89,8 +91,8 @@ func TestR28MaxHoldSparesWhatWasTakenOver(t *testing.T) {
 	})
 }
 
-// TestR28MaxHoldOfWhatCouldNotBeKept: a hold may be left to run out by who has just moved it, or released a count of it, when the connection has ended
-// meanwhile.
+// TestR28MaxHoldOfWhatCouldNotBeKept: a hold may be left to run out by who has just moved it, or
+// released a count of it, when the connection has ended meanwhile.
 func TestR28MaxHoldOfWhatCouldNotBeKept(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -125,7 +127,8 @@ func TestR28MaxHoldOfWhatCouldNotBeKept(t *testing.T) {
 	})
 }
 
-// TestR16MaxHoldWaitsForCommands: while Redis may still execute one of the connection's, what it held is not released.
+// TestR16MaxHoldWaitsForCommands: while Redis may still execute one of the connection's, what it
+// held is not released.
 func TestR16MaxHoldWaitsForCommands(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
@@ -146,7 +149,8 @@ func TestR16MaxHoldWaitsForCommands(t *testing.T) {
 	}
 }
 
-// TestLimitsAreForgotten: when there are too many, and when the Service ends, what is left runs out.
+// TestLimitsAreForgotten: when there are too many, and when the Service ends, what is left runs
+// out.
 func TestLimitsAreForgotten(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)

@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// lines are those who wait for what is not handed over: permits, and latches, by the channel where news of them is told. As in queues, only the head of a line looks (R18). It
-// lets the others know: permits may be left for the next one, and a latch that has come to zero is open to all.
+// lines are those who wait for what is not handed over: permits, and latches, by the channel where
+// news of them is told. As in queues, only the head of a line looks (R18). It lets the others know:
+// permits may be left for the next one, and a latch that has come to zero is open to all.
 type lines struct {
 	mu     sync.Mutex
 	byID   map[lineID][]*turn // in the order they came
@@ -71,8 +72,8 @@ func (l *lines) open(t *turn) {
 	})
 }
 
-// leave takes t out of its line. The next one looks if something is left for it, as far as t knows, or if t was woken and has not
-// looked since.
+// leave takes t out of its line. The next one looks if something is left for it, as far as t knows,
+// or if t was woken and has not looked since.
 func (l *lines) leave(t *turn, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

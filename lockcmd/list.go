@@ -10,8 +10,9 @@ import (
 
 var heldScript = loadScript("held", "rw_read", "rw")
 
-// Locks are the names of the locks and semaphores of a database that somebody holds through a Leash, this one or another, as far as one
-// of keys says so: a plain lock's own, or {name}:leash. It blocks for as long as Redis may take to answer.
+// Locks are the names of the locks and semaphores of a database that somebody holds through a
+// Leash, this one or another, as far as one of keys says so: a plain lock's own, or {name}:leash.
+// It blocks for as long as Redis may take to answer.
 func (s *Service) Locks(ctx context.Context, db int, keys []string) (names []string, err error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -31,7 +32,8 @@ func (s *Service) Locks(ctx context.Context, db int, keys []string) (names []str
 			return nil, err
 		case err != nil:
 		default:
-			if _, ours := parseRecord(text); ours && fields[i].Val() > 1 { // else its owner's field was deleted (R11)
+			// else its owner's field was deleted (R11)
+			if _, ours := parseRecord(text); ours && fields[i].Val() > 1 {
 				names = append(names, key)
 				continue
 			}
@@ -62,7 +64,8 @@ func recordsOf(key string) []string {
 	return []string{name}
 }
 
-// heldByRecords reports whether somebody holds the lock, or a permit of the semaphore, whose records lie beside it.
+// heldByRecords reports whether somebody holds the lock, or a permit of the semaphore, whose
+// records lie beside it.
 func (s *Service) heldByRecords(lock lockID) (bool, error) {
 	if s.cluster && !oneSlot(lock.key) {
 		return false, nil

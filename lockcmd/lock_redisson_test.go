@@ -11,12 +11,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The scenarios of Redisson's own tests of its RLock and of a fair one, by the names they have there, with leases a tenth as long. What is
-// about Java objects is left out; what other tests here hold already is: testTryLockWait (TestBlockEndsInTime, TestFairTryAndBlock),
-// testRemainTimeToLive (TestR3HoldsAreRenewedAtAThird, TestR12ExtendSetsALease), testForceUnlock (TestR30BreakTellsTheHolderFirst,
-// TestR27ForcedEndIsToldAsLoss), testLockListener (TestR27AwaitLossTellsTheReason), testLockFailoverInCluster (TestMasterDies),
-// testLockIsNotRenewedAfterInterruptedTryLock (TestR16DisconnectsAtRandom), the testConcurrency ones (TestR19ManyClientsOneLock,
-// TestFairManyClientsOneAtATime).
+// The scenarios of Redisson's own tests of its RLock and of a fair one, by the names they have
+// there, with leases a tenth as long. What is about Java objects is left out; what other tests here
+// hold already is: testTryLockWait (TestBlockEndsInTime, TestFairTryAndBlock), testRemainTimeToLive
+// (TestR3HoldsAreRenewedAtAThird, TestR12ExtendSetsALease), testForceUnlock
+// (TestR30BreakTellsTheHolderFirst, TestR27ForcedEndIsToldAsLoss), testLockListener
+// (TestR27AwaitLossTellsTheReason), testLockFailoverInCluster (TestMasterDies),
+// testLockIsNotRenewedAfterInterruptedTryLock (TestR16DisconnectsAtRandom), the testConcurrency
+// ones (TestR19ManyClientsOneLock, TestFairManyClientsOneAtATime).
 func TestLockScenariosOfRedisson(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
@@ -228,7 +230,8 @@ func testReentrancy(t *testing.T, sc *lockScene) {
 	}
 }
 
-// While somebody holds the lock it is kept: the watchdog never misses one that was taken and released in haste.
+// While somebody holds the lock it is kept: the watchdog never misses one that was taken and
+// released in haste.
 func testConcurrencyTryLockUnLock(t *testing.T, sc *lockScene) {
 	const clients, rounds = 8, 50
 	var inside, done atomic.Int64

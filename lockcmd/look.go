@@ -148,7 +148,8 @@ func (g *graces) owned() [][]int {
 // errNoMaster says that a server is none.
 var errNoMaster = errors.New("lockcmd: not a master")
 
-// lookAt looks at the master of these slots. Its mark is in the first of them that is not on its way to another.
+// lookAt looks at the master of these slots. Its mark is in the first of them that is not on its
+// way to another.
 func (g *graces) lookAt(ctx context.Context, own []int) error {
 	node, err := g.node(ctx, own[0])
 	if err != nil {
@@ -212,7 +213,8 @@ func (g *graces) note(addr, id, replid string, since, now int64, own []int, sent
 	m := g.known[replid]
 	fresh := m == nil
 	if fresh {
-		since = min(since, now+wholeSecond) // if that is to come, its clock went back, and it may have become one just now
+		// if that is to come, its clock went back, and it may have become one just now
+		since = min(since, now+wholeSecond)
 		m = &incumbent{replid: replid, id: id, since: since}
 		g.known[replid] = m
 	}
@@ -242,7 +244,8 @@ func (g *graces) note(addr, id, replid string, since, now int64, own []int, sent
 	}
 }
 
-// tellEnds logs the ends of graces, of masters that have been there since: one may have died in its own.
+// tellEnds logs the ends of graces, of masters that have been there since: one may have died in its
+// own.
 func (g *graces) tellEnds() {
 	var over []string
 	g.mu.Lock()
@@ -261,8 +264,9 @@ func (g *graces) tellEnds() {
 	}
 }
 
-// measure finds out how long the grace must be by one more master: as long as a lease, and as an old master may serve on, by whichever of
-// them says most. One that does not tell is taken to be set up as usual. An error is that of not knowing yet.
+// measure finds out how long the grace must be by one more master: as long as a lease, and as an
+// old master may serve on, by whichever of them says most. One that does not tell is taken to be
+// set up as usual. An error is that of not knowing yet.
 func (g *graces) measure(ctx context.Context, node *redis.Client) error {
 	s, addr := g.service, node.Options().Addr
 	g.mu.Lock()
@@ -297,7 +301,8 @@ func (g *graces) measure(ctx context.Context, node *redis.Client) error {
 	if !longer {
 		return nil
 	}
-	if s.cluster && overlap > s.cfg.WatchdogTimeout*4/9 { // it serves on for up to half as long again, and two thirds of a lease are left
+	// it serves on for up to half as long again, and two thirds of a lease are left
+	if s.cluster && overlap > s.cfg.WatchdogTimeout*4/9 {
 		s.log.Warn("an old master that is cut off may outlive a lease: give a longer watchdog timeout, or Redis a shorter node timeout", "node", addr, name, overlap)
 	}
 	s.log.Info("after a failover no locks are granted for a while", "for", lasts, "node", addr, name, strings.TrimSpace(config[name]))

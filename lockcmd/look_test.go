@@ -49,7 +49,8 @@ func TestR13GraceAtTheMemoryLimit(t *testing.T) {
 	}
 }
 
-// TestR2GraceOfAMasterWithoutReplicas: Redis forgets that a master was promoted when its last replica has been gone for long.
+// TestR2GraceOfAMasterWithoutReplicas: Redis forgets that a master was promoted when its last
+// replica has been gone for long.
 func TestR2GraceOfAMasterWithoutReplicas(t *testing.T) {
 	t.Parallel()
 	server := promoted(t)
@@ -77,7 +78,8 @@ func TestR2GraceOfAMasterWithoutReplicas(t *testing.T) {
 	}
 }
 
-// TestR2GraceIsNotGuessed: a configuration that could not be read for now is read again, and what the masters say most counts.
+// TestR2GraceIsNotGuessed: a configuration that could not be read for now is read again, and what
+// the masters say most counts.
 func TestR2GraceIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	nodes := make([]*redis.Client, 3)
@@ -104,7 +106,8 @@ func TestR2GraceIsNotGuessed(t *testing.T) {
 	}
 }
 
-// TestR2GraceGrowsWithAMaster: a master that says more than those before lengthens a grace that has begun.
+// TestR2GraceGrowsWithAMaster: a master that says more than those before lengthens a grace that has
+// begun.
 func TestR2GraceGrowsWithAMaster(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, redistest.Start(t).Addr), Config{FailoverGrace: time.Hour})
@@ -119,7 +122,8 @@ func TestR2GraceGrowsWithAMaster(t *testing.T) {
 	}
 }
 
-// TestR2GraceThatItsMasterDidNotSeeTheEndOf: one that has died in its grace is not said to grant locks, before it comes back.
+// TestR2GraceThatItsMasterDidNotSeeTheEndOf: one that has died in its grace is not said to grant
+// locks, before it comes back.
 func TestR2GraceThatItsMasterDidNotSeeTheEndOf(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, redistest.Start(t).Addr), Config{FailoverGrace: time.Hour})

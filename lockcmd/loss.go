@@ -10,7 +10,8 @@ import (
 const reasonMaxHold = "maxhold"
 
 const (
-	maxUntold   = 1024        // losses that a connection is to be told of; with one more it is closed
+	// losses that a connection is to be told of; with one more it is closed
+	maxUntold   = 1024
 	maxLosses   = 1024        // losses that wait to be logged
 	logPatience = time.Second // how long Run waits for the log in the end
 )
@@ -25,8 +26,9 @@ type loss struct {
 	client string
 }
 
-// lose moves h, which is held, to a new state and tells its owner of the loss: by the end of its connection, or with ONLOSS ERROR
-// by the answer to its next LOCK command for the key (R27). ok is false when h is not held any more.
+// lose moves h, which is held, to a new state and tells its owner of the loss: by the end of its
+// connection, or with ONLOSS ERROR by the answer to its next LOCK command for the key (R27). ok is
+// false when h is not held any more.
 func (h *hold) lose(to state, reason string) (from state, ok bool) {
 	c := h.carrier
 	c.mu.Lock()
@@ -66,8 +68,8 @@ func (h *hold) lose(to state, reason string) (from state, ok bool) {
 	return from, true
 }
 
-// report counts a loss whose owner has been told, and lets it be logged. It does not block: the losses of other holds must be told in
-// time, however slow the log is.
+// report counts a loss whose owner has been told, and lets it be logged. It does not block: the
+// losses of other holds must be told in time, however slow the log is.
 func (s *Service) report(h *hold, reason string) {
 	s.stats.lost(reason)
 	select {
@@ -77,8 +79,9 @@ func (s *Service) report(h *hold, reason string) {
 	}
 }
 
-// fate settles a hold, whose gate is ours, that Redis does not have: its owner has ended or moved it by another way, its lease is over,
-// or it is lost, for the reason returned. The error is that of not knowing.
+// fate settles a hold, whose gate is ours, that Redis does not have: its owner has ended or moved
+// it by another way, its lease is over, or it is lost, for the reason returned. The error is that
+// of not knowing.
 func (h *hold) fate(until time.Time) (lost string, err error) {
 	s := h.carrier.service
 	how, err := s.tombstone(h, until)
@@ -109,7 +112,8 @@ func (h *hold) fate(until time.Time) (lost string, err error) {
 	return lost, nil
 }
 
-// replyAbsent is the answer when there is no such hold in Redis: it was lost, if this connection believed in it.
+// replyAbsent is the answer when there is no such hold in Redis: it was lost, if this connection
+// believed in it.
 func (c *Carrier) replyAbsent(dst []byte, key string, o options, until time.Time) []byte {
 	h := c.mine(key, o)
 	if h == nil {

@@ -93,8 +93,8 @@ func both(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)) {
 	})
 }
 
-// everywhere is both, and on an embedded Redis as well: its Lua is another one, to which a failed match gives nothing rather than nil, and which
-// formats no text as a number.
+// everywhere is both, and on an embedded Redis as well: its Lua is another one, to which a failed
+// match gives nothing rather than nil, and which formats no text as a number.
 func everywhere(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)) {
 	t.Helper()
 	server := sharedServer(t)
@@ -120,7 +120,8 @@ func atOnce(t *testing.T, tests map[string]func(t *testing.T)) {
 	all.Wait()
 }
 
-// leash runs a Service for a test, which hears what is said to it when leash returns. Each of prepare is called before it runs.
+// leash runs a Service for a test, which hears what is said to it when leash returns. Each of
+// prepare is called before it runs.
 func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(*Service)) *Service {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
@@ -146,7 +147,8 @@ func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(
 	return s
 }
 
-// patient makes a Service whose waiters look for themselves once a minute only: who gets in before was woken.
+// patient makes a Service whose waiters look for themselves once a minute only: who gets in before
+// was woken.
 func patient(s *Service) { s.every = time.Minute }
 
 // calm makes a Service whose BREAK is confirmed on a busy machine too.
@@ -155,11 +157,12 @@ func calm(s *Service) { s.confirm = 5 * time.Second }
 // brief makes a Service whose BREAK does not wait for longer than it does in use.
 func brief(s *Service) { s.confirm = breakPatience }
 
-// soon is how long something takes at the most that nothing holds up, on a machine that does much besides. It is much less than a patient
-// waiter's look, or a dead holder's lease, takes.
+// soon is how long something takes at the most that nothing holds up, on a machine that does much
+// besides. It is much less than a patient waiter's look, or a dead holder's lease, takes.
 const soon = 20 * time.Second
 
-// hears waits until a Service that runs is subscribed to its own channel: what is said there before would be lost.
+// hears waits until a Service that runs is subscribed to its own channel: what is said there before
+// would be lost.
 func hears(t testing.TB, s *Service) {
 	t.Helper()
 	eventually(t, soon, "the Service hears what is said to it", func() bool {
@@ -336,10 +339,12 @@ func wantPrefix(t testing.TB, got, want string) {
 	}
 }
 
-// atLeisure is how long a test waits for what a quiet machine has done within a time: it does not fail because others are at work there.
+// atLeisure is how long a test waits for what a quiet machine has done within a time: it does not
+// fail because others are at work there.
 func atLeisure(within time.Duration) time.Duration { return max(10*within, soon) }
 
-// onTime runs a test of exact times, and runs it again when it failed and the machine had stalled: that proves nothing.
+// onTime runs a test of exact times, and runs it again when it failed and the machine had stalled:
+// that proves nothing.
 func onTime(t testing.TB, test func() error) {
 	t.Helper()
 	const tick, stall = 10 * time.Millisecond, 200 * time.Millisecond
@@ -370,13 +375,15 @@ func onTime(t testing.TB, test func() error) {
 	}
 }
 
-// listens makes s listen to a lock's channel already: who waits there then need not look once more when it is subscribed.
+// listens makes s listen to a lock's channel already: who waits there then need not look once more
+// when it is subscribed.
 func listens(t testing.TB, s *Service, channel, key string) {
 	t.Helper()
 	receive(t, s.ears.listen(channel, lockID{0, key}), 5*time.Second)
 }
 
-// receive takes what must come. within is what a quiet machine needs for that at the most; it waits for much longer.
+// receive takes what must come. within is what a quiet machine needs for that at the most; it waits
+// for much longer.
 func receive[T any](t testing.TB, c <-chan T, within time.Duration) T {
 	t.Helper()
 	select {
@@ -388,7 +395,8 @@ func receive[T any](t testing.TB, c <-chan T, within time.Duration) T {
 	}
 }
 
-// woken takes what a message must bring to who waits: long before a patient waiter's look, or the end of a lease of 30 s, would.
+// woken takes what a message must bring to who waits: long before a patient waiter's look, or the
+// end of a lease of 30 s, would.
 func woken[T any](t testing.TB, c <-chan T) T {
 	t.Helper()
 	select {
@@ -400,7 +408,8 @@ func woken[T any](t testing.TB, c <-chan T) T {
 	}
 }
 
-// eventually polls until ok holds. within is what a quiet machine needs for that at the most; it waits for much longer.
+// eventually polls until ok holds. within is what a quiet machine needs for that at the most; it
+// waits for much longer.
 func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(atLeisure(within)); !ok(); {

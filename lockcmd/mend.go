@@ -7,8 +7,8 @@ import (
 	"leash/renewal"
 )
 
-// mend puts back what a round has not found, where a master is in grace, and puts right once what it has: it is renewed then. While that is
-// not known, nothing is known of what is missing.
+// mend puts back what a round has not found, where a master is in grace, and puts right once what
+// it has: it is renewed then. While that is not known, nothing is known of what is missing.
 func (s *store) mend(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome, sent time.Time) {
 	if s.graces == nil {
 		return
@@ -78,7 +78,8 @@ func (s *store) mended(m incumbent, h *hold, reply any, k int, before renewal.Ou
 	switch how := s.restored(m, h, reply, k); {
 	case how == renewal.Renewed, code == displaced:
 		return how
-	case code == buried && before == renewal.Renewed: // it was extended by another way, and lasts as long as the master says
+	case code == buried && before == renewal.Renewed:
+		// it was extended by another way, and lasts as long as the master says
 		s.watchdog.Check(&h.watch)
 	}
 	return before
@@ -95,8 +96,9 @@ func (h *hold) tryOpen() bool {
 	return true
 }
 
-// older reports whether a look, sent then, that found so much left of a lease may have found what a new master has in an older state. One
-// that takes nothing away is believed; else its master may be new, and not be known yet.
+// older reports whether a look, sent then, that found so much left of a lease may have found what a
+// new master has in an older state. One that takes nothing away is believed; else its master may be
+// new, and not be known yet.
 func (s *store) older(ctx context.Context, h *hold, left time.Duration, sent time.Time) bool {
 	switch {
 	case s.graces == nil:

@@ -35,8 +35,9 @@ func moving(t *testing.T, key string) (*redistest.Move, func()) {
 	}
 }
 
-// renews checks that a Leash renews keys that have little time left. It asks it to, and does not wait for the time when it would: a machine
-// that stalls for longer than a TTL loses its locks, as it must.
+// renews checks that a Leash renews keys that have little time left. It asks it to, and does not
+// wait for the time when it would: a machine that stalls for longer than a TTL loses its locks, as
+// it must.
 func renews(t *testing.T, s *Service, keys ...string) {
 	t.Helper()
 	const little = 15 * time.Second
@@ -79,7 +80,8 @@ func TestR14SlotInMigration(t *testing.T) {
 	}
 	want(t, a.do("LOCK.RELEASE", key(1)), ":1")
 	want(t, a.do("LOCK.RELEASE", key(4)), ":1")
-	want(t, c.do("LOCK.RELEASE", key(2), "TOKEN", tokens[1]), ":1") // without its tombstone's company
+	// without its tombstone's company
+	want(t, c.do("LOCK.RELEASE", key(2), "TOKEN", tokens[1]), ":1")
 	want(t, c.do("LOCK.RELEASE", key(6), "OWNER", "me"), ":1")
 	want(t, c.do("LOCK.RELEASE", key(7), "OWNER", "me", "ID", "r"), ":1")
 	want(t, a.do("LOCK.RELEASE", key(7), "OWNER", "me", "ID", "r"), ":1")
@@ -156,7 +158,8 @@ func TestR14AttachExtendAndBreakInMigration(t *testing.T) {
 	}
 }
 
-// TestR14TombstonesOfReleasesInMigration: a release that ends nothing leaves no tombstone behind, and leaves those of others.
+// TestR14TombstonesOfReleasesInMigration: a release that ends nothing leaves no tombstone behind,
+// and leaves those of others.
 func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
@@ -216,13 +219,14 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 	if got, err := v.send(until); got != notThere || err != nil {
 		t.Errorf("the release of what is being broken was answered %d, %v, want %d", got, err, notThere)
 	}
-	want(t, receive(t, a.losses, soon), broken+" "+renewal.ReasonBroken) // by what the release has said
+	// by what the release has said
+	want(t, receive(t, a.losses, soon), broken+" "+renewal.ReasonBroken)
 	eventually(t, soon, "it is ended", func() bool { return !exists(t, rdb, broken) })
 	want(t, rdb.Get(t.Context(), stone).Val(), lostText+" "+renewal.ReasonBroken)
 }
 
-// TestR14TombstonesOfMovesInMigration: a move that comes too late leaves no tombstone behind, and leaves those of others; one that moves the hold says so,
-// whatever the tombstone said before.
+// TestR14TombstonesOfMovesInMigration: a move that comes too late leaves no tombstone behind, and
+// leaves those of others; one that moves the hold says so, whatever the tombstone said before.
 func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
@@ -271,7 +275,8 @@ func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 	}
 }
 
-// TestR14AMoveUnderWayHidesNothing: who ends the hold, while its move is under way with one key a call, says so.
+// TestR14AMoveUnderWayHidesNothing: who ends the hold, while its move is under way with one key a
+// call, says so.
 func TestR14AMoveUnderWayHidesNothing(t *testing.T) {
 	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)

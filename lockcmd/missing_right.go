@@ -10,8 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Lock scripts run as Leash's own user. When it lacks the right to a command, Redis says so without naming it; the scripts themselves
-// name those that they look for before they write (needs, prelude.lua).
+// Lock scripts run as Leash's own user. When it lacks the right to a command, Redis says so without
+// naming it; the scripts themselves name those that they look for before they write (needs,
+// prelude.lua).
 
 // msgRightless begins what a script is answered that called such a command.
 const msgRightless = "ERR The user executing the script can't run this command or subcommand"
@@ -25,7 +26,8 @@ if redis.acl_check_cmd and not redis.acl_check_cmd(name, KEYS[1]) then return na
 end
 return ''`)
 
-// named is Redis's answer to r, with the name of the command that Leash's own user may not run, if that is what it is about.
+// named is Redis's answer to r, with the name of the command that Leash's own user may not run, if
+// that is what it is about.
 func (s *Service) named(r *request, err error) error {
 	if !strings.HasPrefix(err.Error(), msgRightless) {
 		return err

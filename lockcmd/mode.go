@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// mode is a way to hold a lock: where its holds lie in Redis, and which scripts know them. A script of one name takes the same
-// arguments and gives the same replies in every mode, so that the life of a hold is written once. Its keys are the lock's, then the
-// mode's helpers, then what that script needs besides (the token counter, tombstones).
+// mode is a way to hold a lock: where its holds lie in Redis, and which scripts know them. A script
+// of one name takes the same arguments and gives the same replies in every mode, so that the life
+// of a hold is written once. Its keys are the lock's, then the mode's helpers, then what that
+// script needs besides (the token counter, tombstones).
 type mode struct {
 	id     uint8  // holds of two modes never share a batch of the watchdog's (renewal.Plan.Kind)
 	name   string // as LOCK.INFO says it
@@ -15,16 +16,21 @@ type mode struct {
 	shared bool   // several owners may hold the lock at once
 
 	acquire, release, revoke, move, undo *script
-	renew                                *script // of a hold that it only looks at it says how long that one lasts (R24)
-	extend                               *script // replaces the record of a lease, if it is as it was read, and sets the lease's own time
-	breaks                               *script // ends a hold that is not of Leash's
-	restore                              *script // puts holds back that a new master does not have
-	keep, apart                          *script // renew a hold, or release it, one key at a time; nil when it has but one
-	handover                             *script // nil when a release does not grant
-	fair                                 bool    // who waits stands in that queue, and is told on a channel of its own
+	// of a hold that it only looks at it says how long that one lasts (R24)
+	renew *script
+	// replaces the record of a lease, if it is as it was read, and sets the lease's own time
+	extend  *script
+	breaks  *script // ends a hold that is not of Leash's
+	restore *script // puts holds back that a new master does not have
+	// renew a hold, or release it, one key at a time; nil when it has but one
+	keep, apart *script
+	handover    *script // nil when a release does not grant
+	// who waits stands in that queue, and is told on a channel of its own
+	fair bool
 
-	channel func(key string) string          // where its releases are told
-	queue   func(key string) []string        // where FAIR waiters of its locks stand, whom its releases tell too (R22); nil when none do
+	channel func(key string) string // where its releases are told
+	// where FAIR waiters of its locks stand, whom its releases tell too (R22); nil when none do
+	queue   func(key string) []string
 	helpers func(key, owner string) []string // nil when there are none
 }
 
@@ -34,8 +40,8 @@ var plain = &mode{
 	renew: renewScript, restore: restoreScript, extend: extendScript, breaks: breakScript, handover: handoverScript, channel: lockChannel, queue: queueKeys,
 }
 
-// fair is a plain lock for which waiters stand in one queue, whatever Leash or Java they come from: Redisson's RedissonFairLock. Once it
-// is held it is a plain one.
+// fair is a plain lock for which waiters stand in one queue, whatever Leash or Java they come from:
+// Redisson's RedissonFairLock. Once it is held it is a plain one.
 var fair = &mode{
 	id: 1, name: "fair", option: "FAIR", acquire: acquireFairScript, release: releaseScript, revoke: revokeScript, move: moveScript,
 	undo: undoScript, renew: renewScript, restore: restoreScript, extend: extendScript, breaks: breakScript, handover: handoverScript, fair: true, channel: lockChannel, queue: queueKeys,
@@ -71,7 +77,8 @@ func modeOf(id uint8) *mode {
 	return modes[id]
 }
 
-// keys are the keys of a script of the mode: those about an owner's hold of key, and more behind them.
+// keys are the keys of a script of the mode: those about an owner's hold of key, and more behind
+// them.
 func (m *mode) keys(key, owner string, more ...string) []string {
 	keys := append(make([]string, 0, 4), key)
 	if m.helpers != nil {
@@ -80,7 +87,8 @@ func (m *mode) keys(key, owner string, more ...string) []string {
 	return append(keys, more...)
 }
 
-// endKeys are the keys of a script that may end an owner's hold of key: as keys, and where FAIR waiters stand behind them.
+// endKeys are the keys of a script that may end an owner's hold of key: as keys, and where FAIR
+// waiters stand behind them.
 func (m *mode) endKeys(key, owner string, more ...string) []string {
 	keys := m.keys(key, owner, more...)
 	if m.queue != nil {
@@ -89,8 +97,9 @@ func (m *mode) endKeys(key, owner string, more ...string) []string {
 	return keys
 }
 
-// releaseKeys are the keys of the script release. Of a plain lock's queue it sees only whether somebody stands there: each key costs time
-// (of about 6 µs, the queue's three cost 1 and its first 0.5).
+// releaseKeys are the keys of the script release. Of a plain lock's queue it sees only whether
+// somebody stands there: each key costs time (of about 6 µs, the queue's three cost 1 and its first
+// 0.5).
 func (m *mode) releaseKeys(key, owner string) []string {
 	if m.queue == nil || m.fair {
 		return m.endKeys(key, owner)

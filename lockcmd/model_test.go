@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// model is one lock as the rules have it, for walks that compare it with what two Leashes answer. Nothing in it runs out by itself.
+// model is one lock as the rules have it, for walks that compare it with what two Leashes answer.
+// Nothing in it runs out by itself.
 type model struct {
 	holds   []*modelHold
 	answers map[string]string // to releases with an ID, by owner and ID
@@ -46,7 +47,8 @@ func (h *modelHold) like(mode string) bool {
 	return h.mode == mode || h.plain() && (mode == "" || mode == "FAIR")
 }
 
-// find is the hold for which match says yes that comes last in the order of by; nil when there is none.
+// find is the hold for which match says yes that comes last in the order of by; nil when there is
+// none.
 func (m *model) find(by func(*modelHold) int64, match func(*modelHold) bool) (found *modelHold) {
 	for _, h := range m.holds {
 		if match(h) && (found == nil || by(h) > by(found)) {
@@ -166,7 +168,8 @@ func (m *model) release(h *modelHold, all bool) (reply string) {
 	return ":1"
 }
 
-// attach is the reply to an ATTACH, and the connection that is to be closed since it does not carry the hold any more.
+// attach is the reply to an ATTACH, and the connection that is to be closed since it does not carry
+// the hold any more.
 func (m *model) attach(q question) (reply string, closed *walker) {
 	h := m.find(byToken, q.means)
 	if h == nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// everyMode runs a test for each way to hold a lock, on a single Redis and on a cluster, with two Leashes.
+// everyMode runs a test for each way to hold a lock, on a single Redis and on a cluster, with two
+// Leashes.
 func everyMode(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient, s, other *Service, mode string)) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		tests := make(map[string]func(*testing.T))

@@ -8,21 +8,24 @@ import (
 	"leash/renewal"
 )
 
-// move is the way of a hold from another carrier to this one, at its owner's wish: by ATTACH, or since try repeats the request that
-// was the hold's last (R4). The old carrier is told.
+// move is the way of a hold from another carrier to this one, at its owner's wish: by ATTACH, or
+// since try repeats the request that was the hold's last (R4). The old carrier is told.
 type move struct {
-	try     *try
-	old     *hold         // when this Leash carries it; its gate is ours while a request is under way, and while its outcome is unknown
+	try *try
+	// when this Leash carries it; its gate is ours while a request is under way, and while its
+	// outcome is unknown
+	old     *hold
 	gate    bool          // is ours
 	keep    time.Duration // of the old carrier's tombstone
 	request *request
 
-	stones []string // the old carrier's tombstone and the new one's, once there was a request with one key a call
-	laid   bool     // the old carrier's may say that the hold has moved, though nobody knows so yet
+	// the old carrier's tombstone and the new one's, once there was a request with one key a call
+	stones []string
+	laid   bool // the old carrier's may say that the hold has moved, though nobody knows so yet
 }
 
-// newMove makes the move of t's owner's hold with that token from a carrier, whose last request about it had the number last, if it
-// is not "".
+// newMove makes the move of t's owner's hold with that token from a carrier, whose last request
+// about it had the number last, if it is not "".
 func (t *try) newMove(token int64, from, last string) *move {
 	c, w := t.carrier, t.wish
 	s := c.service
@@ -82,7 +85,8 @@ func (m *move) send(until time.Time) result {
 	return result{kind: moved, token: n[1], left: millis(n[2]), sent: m.request.sent, copied: m.request.copied, count: n[3], age: age, record: r}
 }
 
-// unspent is what MAXHOLD leaves of the old hold, if that hangs on a connection of this Leash; else maxTTL.
+// unspent is what MAXHOLD leaves of the old hold, if that hangs on a connection of this Leash; else
+// maxTTL.
 func (m *move) unspent() time.Duration {
 	if m.old == nil {
 		return maxTTL
@@ -90,8 +94,8 @@ func (m *move) unspent() time.Duration {
 	return m.old.unspent(m.request.sent)
 }
 
-// piecemeal does what move.lua does with one key a call, for a slot in migration (R14). The old carrier's tombstone is laid first: when it
-// finds the hold gone, it must find the reason too.
+// piecemeal does what move.lua does with one key a call, for a slot in migration (R14). The old
+// carrier's tombstone is laid first: when it finds the hold gone, it must find the reason too.
 func (m *move) piecemeal(until time.Time) (any, error) {
 	t, all := m.try, m.request.keys
 	own := len(t.wish.mode.keys(t.wish.key, t.owner))
@@ -112,8 +116,8 @@ func (m *move) piecemeal(until time.Time) (any, error) {
 	return s.ask(m.request, until)
 }
 
-// tombstone is the request to lay the old carrier's for so long, saying that the hold may have moved, or with 0 to take it away. Another one that says
-// more stays.
+// tombstone is the request to lay the old carrier's for so long, saying that the hold may have
+// moved, or with 0 to take it away. Another one that says more stays.
 func (m *move) tombstone(keep time.Duration) *request {
 	return &request{script: engraveScript, db: m.try.wish.db, keys: m.stones[:1], args: words(m.text()+perhaps, keep.Milliseconds())}
 }
@@ -121,8 +125,10 @@ func (m *move) tombstone(keep time.Duration) *request {
 // text is what the old carrier's tombstone says once the hold has moved.
 func (m *move) text() string { return m.request.args[8] }
 
-// settleStones leaves the old carrier's tombstone as it is to stay after a request with one key a call. If the hold has moved, it says so whatever it
-// said before, also for those on other Leashes who wait for the hold's loss. Else it says nothing of that. What cannot be done soon is left to time.
+// settleStones leaves the old carrier's tombstone as it is to stay after a request with one key a
+// call. If the hold has moved, it says so whatever it said before, also for those on other Leashes
+// who wait for the hold's loss. Else it says nothing of that. What cannot be done soon is left to
+// time.
 func (m *move) settleStones(reply any, err error) {
 	s := m.try.carrier.service
 	switch {

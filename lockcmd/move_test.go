@@ -18,7 +18,8 @@ func TestR4HoldMovesToAndFro(t *testing.T) {
 				if again := c.token(key, "OWNER", "x", "ID", "1"); again != token {
 					t.Fatalf("round %d: got token %d, want %d", i, again, token)
 				}
-				<-time.After(time.Duration(rand.IntN(pause+1)) * time.Microsecond) // for the news to come at any moment
+				// for the news to come at any moment
+				<-time.After(time.Duration(rand.IntN(pause+1)) * time.Microsecond)
 			}
 			if len(a.losses)+len(b.losses) > 0 {
 				t.Fatalf("pause %d, round %d: a moved hold was told as a loss", pause, i)

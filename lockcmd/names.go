@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Names of the keys and channels that belong to a lock. Redisson's rule: a name that contains "{" anywhere stands for
-// itself, any other is put in braces, so that its helpers hash to its slot.
+// Names of the keys and channels that belong to a lock. Redisson's rule: a name that contains "{"
+// anywhere stands for itself, any other is put in braces, so that its helpers hash to its slot.
 
 func prefixName(prefix, key string) string {
 	if strings.Contains(key, "{") {
@@ -25,24 +25,28 @@ func suffixName(key, suffix string) string {
 // lockChannel is where an unlock of key is told, Redisson's RLock included.
 func lockChannel(key string) string { return prefixName("redisson_lock__channel", key) }
 
-// permitChannel is where permits of key that come back are told, Redisson's semaphores of both kinds included.
+// permitChannel is where permits of key that come back are told, Redisson's semaphores of both
+// kinds included.
 func permitChannel(key string) string { return prefixName("redisson_sc", key) }
 
-// permitsKey has the permits of a semaphore and when their leases end, Redisson's RPermitExpirableSemaphore's included.
+// permitsKey has the permits of a semaphore and when their leases end, Redisson's
+// RPermitExpirableSemaphore's included.
 func permitsKey(key string) string { return suffixName(key, "timeout") }
 
-// recordsKey has the records of what is held of key, where Redisson's own layout has no room for them.
+// recordsKey has the records of what is held of key, where Redisson's own layout has no room for
+// them.
 func recordsKey(key string) string { return suffixName(key, "leash") }
 
-// latchChannel is where a latch's reaching zero is told. Redisson puts every name in braces here, also one that has some: on a
-// cluster the channel of such a name lies in another slot than the latch, where its scripts cannot publish to shards.
+// latchChannel is where a latch's reaching zero is told. Redisson puts every name in braces here,
+// also one that has some: on a cluster the channel of such a name lies in another slot than the
+// latch, where its scripts cannot publish to shards.
 func latchChannel(key string) string { return "redisson_countdownlatch__channel__{" + key + "}" }
 
 // tokenKey is key's token counter, that of Redisson's RFencedLock.
 func tokenKey(key string) string { return prefixName("redisson_lock_token", key) }
 
-// queueKeys are where FAIR waiters of key stand: the list and the zset of Redisson's RedissonFairLock, and our own zset of those who
-// wait through a Leash.
+// queueKeys are where FAIR waiters of key stand: the list and the zset of Redisson's
+// RedissonFairLock, and our own zset of those who wait through a Leash.
 func queueKeys(key string) []string {
 	return []string{queueKey(key), prefixName("redisson_lock_timeout", key), suffixName(key, "leash:waiters")}
 }
@@ -50,7 +54,8 @@ func queueKeys(key string) []string {
 // queueKey is the first of them: who waits.
 func queueKey(key string) string { return prefixName("redisson_lock_queue", key) }
 
-// rwChannel is where an unlock of key as a read-write lock is told, Redisson's RReadWriteLock included.
+// rwChannel is where an unlock of key as a read-write lock is told, Redisson's RReadWriteLock
+// included.
 func rwChannel(key string) string { return prefixName("redisson_rwlock", key) }
 
 // tombstoneKey tells carrier that its hold with this token was ended or moved by somebody else.
@@ -58,11 +63,12 @@ func tombstoneKey(key string, token int64, carrier string) string {
 	return suffixName(key, "leash:"+strconv.FormatInt(token, 10)+":"+carrier)
 }
 
-// requestID is a client's ID, which is its owner's, in the name of an answerKey. The owner's length stands in front, for both may
-// contain colons: "svc:1" with "2:x" is not "svc:1:2" with "x".
+// requestID is a client's ID, which is its owner's, in the name of an answerKey. The owner's length
+// stands in front, for both may contain colons: "svc:1" with "2:x" is not "svc:1:2" with "x".
 func requestID(owner, id string) string { return strconv.Itoa(len(owner)) + ":" + owner + ":" + id }
 
-// isHelper reports whether a key is, or may be, one that belongs to another lock: its hash of records, for one.
+// isHelper reports whether a key is, or may be, one that belongs to another lock: its hash of
+// records, for one.
 func isHelper(key string) bool {
 	return strings.Contains(key, "{") && (strings.HasSuffix(key, ":leash") || strings.Contains(key, ":leash:"))
 }

@@ -1,9 +1,12 @@
 package lockcmd
 
-// naming is what a hold is called by in Redis: its key and its owner's name. Both are in one string, with one header.
+// naming is what a hold is called by in Redis: its key and its owner's name. Both are in one
+// string, with one header.
 type naming struct {
-	text   string // the key, and behind it the owner's name as the client gave it
-	number int64  // above 0 that of an owner of its own, which has no such name; else, negated, the length of the key
+	text string // the key, and behind it the owner's name as the client gave it
+	// above 0 that of an owner of its own, which has no such name; else, negated, the length of the
+	// key
+	number int64
 }
 
 // named is the naming of a hold of that owner.

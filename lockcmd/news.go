@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// News is what Leashes tell one another on their channels of holds they ended or moved: how, token, carrier and key, with one
-// space between. It may be lost or forged; Redis is asked before anything is done about it (R25).
+// News is what Leashes tell one another on their channels of holds they ended or moved: how, token,
+// carrier and key, with one space between. It may be lost or forged; Redis is asked before anything
+// is done about it (R25).
 
 func newsText(how string, token int64, carrier, key string) string {
 	return how + " " + strconv.FormatInt(token, 10) + " " + carrier + " " + key
@@ -24,7 +25,8 @@ type heardOf struct {
 	carrier string
 }
 
-// early is news of a hold that this Leash does not know yet: it may overtake the reply to the grant.
+// early is news of a hold that this Leash does not know yet: it may overtake the reply to the
+// grant.
 type early struct {
 	hows []string
 	at   time.Time
@@ -49,8 +51,8 @@ func (s *Service) hear(news string) {
 	}
 }
 
-// heard is the present hold of key that the news is about, whatever its database, which the news does not name. When there is none, the
-// news is kept for a hold of ours to come.
+// heard is the present hold of key that the news is about, whatever its database, which the news
+// does not name. When there is none, the news is kept for a hold of ours to come.
 func (s *Service) heard(how string, of heardOf, key string) *hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +90,8 @@ func (s *Service) catchUp(h *hold) {
 	}
 }
 
-// heed lets the watchdog look at h, or us, when it is to be broken: the watchdog would find it there.
+// heed lets the watchdog look at h, or us, when it is to be broken: the watchdog would find it
+// there.
 func (s *Service) heed(h *hold, how string) {
 	switch how {
 	case brokenText:

@@ -12,7 +12,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR30NewsThatOvertakesTheGrant: another Leash ends or breaks a hold before the reply to its grant has been seen.
+// TestR30NewsThatOvertakesTheGrant: another Leash ends or breaks a hold before the reply to its
+// grant has been seen.
 func TestR30NewsThatOvertakesTheGrant(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -77,7 +78,8 @@ func TestEarlyNewsIsBounded(t *testing.T) {
 	}
 }
 
-// TestR5AReleaseElsewhereLeavesNoDeadlock: the connection's hold has been released through another Leash, and its own has not heard of it.
+// TestR5AReleaseElsewhereLeavesNoDeadlock: the connection's hold has been released through another
+// Leash, and its own has not heard of it.
 func TestR5AReleaseElsewhereLeavesNoDeadlock(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -116,7 +118,8 @@ func TestR7AnIDIsItsOwners(t *testing.T) {
 	})
 }
 
-// TestR14AWriterMakesRoomForAReaderInASlotThatMigrates: where the grant to the reader is refused, the release is none the less whole.
+// TestR14AWriterMakesRoomForAReaderInASlotThatMigrates: where the grant to the reader is refused,
+// the release is none the less whole.
 func TestR14AWriterMakesRoomForAReaderInASlotThatMigrates(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)

@@ -7,12 +7,15 @@ import (
 
 const notifyName = "LOCK.NOTIFY"
 
-// What a client is told of its holds after LOCK.NOTIFY ON, as a push: "lock", one of these words, the key, and a token. Of a permit of a
-// semaphore, which has none, the permit stands in its place.
+// What a client is told of its holds after LOCK.NOTIFY ON, as a push: "lock", one of these words,
+// the key, and a token. Of a permit of a semaphore, which has none, the permit stands in its place.
 const (
-	lostNotice    = "lost"    // the hold with this token was lost
-	grantedNotice = "granted" // another connection has the lock now: by moving the hold, which has this token still, or after a loss
-	wantedNotice  = "wanted"  // somebody waits for the lock that the hold with this token keeps; said once of each hold
+	lostNotice = "lost" // the hold with this token was lost
+	// another connection has the lock now: by moving the hold, which has this token still, or after
+	// a loss
+	grantedNotice = "granted"
+	// somebody waits for the lock that the hold with this token keeps; said once of each hold
+	wantedNotice = "wanted"
 )
 
 // notify is LOCK.NOTIFY. Of holds that somebody waits for already it tells behind its answer.
@@ -42,7 +45,8 @@ func (c *Carrier) notify(_ context.Context, dst []byte, args [][]byte) []byte {
 	return append(dst, "+OK\r\n"...)
 }
 
-// Mute ends what LOCK.NOTIFY ON has begun. The host calls it when the client's protocol has no pushes any more.
+// Mute ends what LOCK.NOTIFY ON has begun. The host calls it when the client's protocol has no
+// pushes any more.
 func (c *Carrier) Mute() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,8 +70,8 @@ func (c *Carrier) beginAnswer() {
 	c.answering = true
 }
 
-// Answered says that the client has been given the reply of the last Do: what there is to be told of the holds that it made comes
-// behind it. A Host that pushes must call it after each Do.
+// Answered says that the client has been given the reply of the last Do: what there is to be told
+// of the holds that it made comes behind it. A Host that pushes must call it after each Do.
 func (c *Carrier) Answered() {
 	if !c.notifies.Load() {
 		return
@@ -87,7 +91,8 @@ func (c *Carrier) Answered() {
 	}
 }
 
-// greetLocked keeps what is to be told of h, which becomes one of the carrier's, until the answer under way has been given.
+// greetLocked keeps what is to be told of h, which becomes one of the carrier's, until the answer
+// under way has been given.
 func (c *Carrier) greetLocked(h *hold) {
 	if c.answering && c.notifies.Load() {
 		h.young = true
@@ -109,7 +114,8 @@ func (h *hold) want() {
 		return
 	}
 	c.mu.Lock()
-	say := !h.wanted && (h.state == held || h.state == lessening) && h.mode() != permit && !h.hiddenLocked() // it is looked at again then
+	// it is looked at again then
+	say := !h.wanted && (h.state == held || h.state == lessening) && h.mode() != permit && !h.hiddenLocked()
 	h.wanted = h.wanted || say
 	c.mu.Unlock()
 	if say {
@@ -117,7 +123,8 @@ func (h *hold) want() {
 	}
 }
 
-// say pushes a notice about h, behind the answer that tells of h. It is not called with the carrier's mu.
+// say pushes a notice about h, behind the answer that tells of h. It is not called with the
+// carrier's mu.
 func (h *hold) say(what string, token int64) {
 	c := h.carrier
 	if !c.notifies.Load() {

@@ -178,7 +178,8 @@ func TestNotifyTellsThatSomebodyWaits(t *testing.T) {
 	})
 }
 
-// TestNotifyLooksForThoseWhoWaitAlready: when a hold is granted, moved, or its client asks to be told.
+// TestNotifyLooksForThoseWhoWaitAlready: when a hold is granted, moved, or its client asks to be
+// told.
 func TestNotifyLooksForThoseWhoWaitAlready(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -213,7 +214,8 @@ func TestNotifyLooksForThoseWhoWaitAlready(t *testing.T) {
 	})
 }
 
-// TestNotifyAnswersFirst: nothing is told of a hold before the client has the answer that tells of it.
+// TestNotifyAnswersFirst: nothing is told of a hold before the client has the answer that tells of
+// it.
 func TestNotifyAnswersFirst(t *testing.T) {
 	t.Parallel()
 	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}, patient), newKey()
@@ -252,7 +254,8 @@ func TestNotifyKeepsNewsThatOvertakesTheGrant(t *testing.T) {
 	key = newKey()
 	reply = string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(key)}))
 	token = tokenOf(t, reply[:len(reply)-2])
-	s.hear(newsText(wantedText, token, a.carrier.name, key)) // and here it is, but its client has no answer
+	// and here it is, but its client has no answer
+	s.hear(newsText(wantedText, token, a.carrier.name, key))
 	a.toldNothing()
 	a.carrier.Answered()
 	a.told("wanted", key, token)
@@ -260,7 +263,8 @@ func TestNotifyKeepsNewsThatOvertakesTheGrant(t *testing.T) {
 	a.toldNothing()
 }
 
-// TestNotifyMacquire: who waits for one of the locks is told of when all are there, and what went back is no news.
+// TestNotifyMacquire: who waits for one of the locks is told of when all are there, and what went
+// back is no news.
 func TestNotifyMacquire(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -284,7 +288,8 @@ func TestNotifyMacquire(t *testing.T) {
 	})
 }
 
-// TestNotifyTellsWhoHasTheLockInstead: by moving the hold, or after a loss, through this Leash, another one, or Redisson.
+// TestNotifyTellsWhoHasTheLockInstead: by moving the hold, or after a loss, through this Leash,
+// another one, or Redisson.
 func TestNotifyTellsWhoHasTheLockInstead(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

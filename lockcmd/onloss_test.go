@@ -239,8 +239,8 @@ func TestR28MaxHoldEndsALeaseThatNobodyCarries(t *testing.T) {
 	})
 }
 
-// TestR27OnLossErrorAndAnotherHold: what a command asks of a hold that lives is done, and the loss of another one is told later.
-// TestR27OnLossErrorTellsEachOwner on one connection of its own loss.
+// TestR27OnLossErrorAndAnotherHold: what a command asks of a hold that lives is done, and the loss
+// of another one is told later. TestR27OnLossErrorTellsEachOwner on one connection of its own loss.
 func TestR27OnLossErrorTellsEachOwner(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// options are the arguments behind a key, as written by the client. A pointer that is nil was not given.
+// options are the arguments behind a key, as written by the client. A pointer that is nil was not
+// given.
 type options struct {
 	block, lease, ttl *int64
 	max, idle         *int64 // MAXHOLD and IDLE
@@ -22,7 +23,8 @@ type options struct {
 	mode              string // READ, WRITE or FAIR
 }
 
-// parseOptions reads the options a command allows, in any order; a nonempty message is the error to answer.
+// parseOptions reads the options a command allows, in any order; a nonempty message is the error to
+// answer.
 func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 	seen := ""
 	for i := 0; i < len(args); i++ {
@@ -152,7 +154,8 @@ func choose(to *bool, value []byte, yes, no string) (msg string) {
 	return msgSyntax
 }
 
-// parseInt reads an integer as Redis does: decimal, no sign but a minus, no leading zeros, no spaces.
+// parseInt reads an integer as Redis does: decimal, no sign but a minus, no leading zeros, no
+// spaces.
 func parseInt(b []byte) (int64, bool) {
 	digits := bytes.TrimPrefix(b, []byte("-"))
 	if len(digits) == 0 || digits[0] < '0' || digits[0] > '9' || digits[0] == '0' && len(b) > 1 {

@@ -68,7 +68,8 @@ func TestR4RepeatedAcquireByIDMovesTheHold(t *testing.T) {
 		if a.carrier.Holds() != 0 || b.carrier.Holds() != 1 {
 			t.Fatalf("got %d and %d holds, want 0 and 1", a.carrier.Holds(), b.carrier.Holds())
 		}
-		if again := c.token(key, "OWNER", "me", "ID", "r1", "BLOCK", "0"); again != token { // to another Leash
+		// to another Leash
+		if again := c.token(key, "OWNER", "me", "ID", "r1", "BLOCK", "0"); again != token {
 			t.Fatalf("got token %d when repeated on another Leash, want %d", again, token)
 		}
 		eventually(t, 3*time.Second, "the old carrier forgets", func() bool { return b.carrier.Holds() == 0 })
@@ -116,7 +117,8 @@ func TestR7ReleaseByIDIsRepeatable(t *testing.T) {
 	})
 }
 
-// TestR7RequestsOfOwnersWithColons: an owner and an ID that read alike when they are joined are not the same request.
+// TestR7RequestsOfOwnersWithColons: an owner and an ID that read alike when they are joined are not
+// the same request.
 func TestR7RequestsOfOwnersWithColons(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -131,7 +133,8 @@ func TestR7RequestsOfOwnersWithColons(t *testing.T) {
 			for _, request := range pair {
 				a.token(key, "OWNER", request[0])
 				want(t, b.do("LOCK.RELEASE", key, "OWNER", request[0], "ID", request[1]), ":1")
-				want(t, b.do("LOCK.RELEASE", key, "OWNER", request[0], "ID", request[1]), ":1") // repeated
+				// repeated
+				want(t, b.do("LOCK.RELEASE", key, "OWNER", request[0], "ID", request[1]), ":1")
 				if exists(t, rdb, key) {
 					t.Errorf("%q: the lock was not released", request)
 				}

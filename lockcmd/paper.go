@@ -2,15 +2,17 @@ package lockcmd
 
 import "leash/renewal"
 
-// paper is what the requests of one renewal round and their replies are written on. It is used again for another one: there may be 100,000
-// holds to be renewed a second, and the garbage of that would have the collector look at a million holds every few seconds.
+// paper is what the requests of one renewal round and their replies are written on. It is used
+// again for another one: there may be 100,000 holds to be renewed a second, and the garbage of that
+// would have the collector look at a million holds every few seconds.
 type paper struct {
 	commands, replies []byte
 	said              []int64 // of one batch
 	fetched           byte    // of no use, see fetch
 }
 
-// keptPaper is how large its buffers are kept: a round of a node that lags behind fits, for garbage would make it lag more.
+// keptPaper is how large its buffers are kept: a round of a node that lags behind fits, for garbage
+// would make it lag more.
 const keptPaper = 1 << 20
 
 func (s *store) newPaper() *paper {
@@ -28,8 +30,9 @@ func (s *store) free(p *paper) {
 	}
 }
 
-// fetch has the processor read what there is to write down of a batch: the holds lie all over the memory, and it waits for many such reads in
-// little more time than for one, unless all the work for a hold comes between.
+// fetch has the processor read what there is to write down of a batch: the holds lie all over the
+// memory, and it waits for many such reads in little more time than for one, unless all the work
+// for a hold comes between.
 func (p *paper) fetch(b renewal.Batch) {
 	for _, w := range b.Holds {
 		h := w.Keeper.(*hold)
@@ -88,7 +91,8 @@ func renewals(b renewal.Batch) (keys, args []string) {
 	return keys, args
 }
 
-// next reads the next reply, which is an array of integers unless it is an error. It is good until the next call. The rest is what follows.
+// next reads the next reply, which is an array of integers unless it is an error. It is good until
+// the next call. The rest is what follows.
 func (p *paper) next(text []byte) (said []int64, rest []byte, err error) {
 	line, rest := cutLine(text)
 	if len(line) > 0 && line[0] == '-' {

@@ -7,9 +7,10 @@ import (
 	"strconv"
 )
 
-// permit is the mode in which permits of a semaphore are held, which lie as those of Redisson's RPermitExpirableSemaphore do. The owner
-// of such a hold is the permit itself. It has a token as every hold has, which tells it from another hold of the same permit; that is
-// a number of this Leash's, and fences nothing. Permits are not asked for by LOCK.ACQUIRE, so this is none of modes.
+// permit is the mode in which permits of a semaphore are held, which lie as those of Redisson's
+// RPermitExpirableSemaphore do. The owner of such a hold is the permit itself. It has a token as
+// every hold has, which tells it from another hold of the same permit; that is a number of this
+// Leash's, and fences nothing. Permits are not asked for by LOCK.ACQUIRE, so this is none of modes.
 var permit = &mode{
 	id: 100, name: "permit", option: "PERMIT", shared: true, release: permitReleaseScript, move: permitMoveScript, renew: permitRenewScript, restore: permitRestoreScript,
 	keep: permitKeepScript, channel: permitChannel, helpers: func(key, _ string) []string { return semaphoreKeys(key)[1:] },
@@ -28,7 +29,8 @@ var (
 
 const permitSize = 16 // bytes
 
-// newPermits are n permits: those that a request with this ID names, the same each time, or new ones.
+// newPermits are n permits: those that a request with this ID names, the same each time, or new
+// ones.
 func newPermits(key, id string, n int64) []string {
 	permits := make([]string, n)
 	for i := range permits {

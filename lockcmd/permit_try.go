@@ -38,8 +38,8 @@ func (c *Carrier) newPermitTry(w wish, count int64) *permitTry {
 // permitMayArg is as mayArg, for permits.
 const permitMayArg = 8
 
-// send looks once whether there are so many permits. Those that hang on another connection, under the same ID, are moved to this one
-// first. What is not known at until is unknown.
+// send looks once whether there are so many permits. Those that hang on another connection, under
+// the same ID, are moved to this one first. What is not known at until is unknown.
 func (t *permitTry) send(until time.Time) result {
 	for range len(t.permits) + 1 + maxBars {
 		t.request.args[permitMayArg] = t.carrier.service.graces.may(t.wish.key)
@@ -71,7 +71,8 @@ func (t *permitTry) send(until time.Time) result {
 	return result{kind: failed, text: msgElsewhere}
 }
 
-// fetch moves a permit from another carrier to this one. It is a hold of this connection from then on.
+// fetch moves a permit from another carrier to this one. It is a hold of this connection from then
+// on.
 func (t *permitTry) fetch(id, token, carrier string, until time.Time) result {
 	n, err := strconv.ParseInt(token, 10, 64)
 	if err != nil || t.wish.id == "" {
@@ -109,8 +110,9 @@ func (t *permitTry) undoMove(m *move) {
 	})
 }
 
-// superseded settles the hold of a permit in which this connection believes, when Redis has one of it with another token, or on another
-// carrier: it was ended or moved by another way of the owner's; or it is lost, and a nonempty message is the error to answer (R26).
+// superseded settles the hold of a permit in which this connection believes, when Redis has one of
+// it with another token, or on another carrier: it was ended or moved by another way of the
+// owner's; or it is lost, and a nonempty message is the error to answer (R26).
 func (t *permitTry) superseded(id string, token int64, until time.Time) (msg string) {
 	s, own := t.carrier.service, t.carrier.newest(t.wish.lock(), isPermit(id))
 	if own == nil {
@@ -135,7 +137,8 @@ func (t *permitTry) superseded(id string, token int64, until time.Time) (msg str
 	return msgLost(own.key(), renewal.ReasonGone)
 }
 
-// settle makes the permits granted holds of the carrier. With a nonempty message, the error to answer, it fails and they are given back.
+// settle makes the permits granted holds of the carrier. With a nonempty message, the error to
+// answer, it fails and they are given back.
 func (t *permitTry) settle(ctx context.Context, sent time.Time) (msg string) {
 	s, c := t.carrier.service, t.carrier
 	fresh, until, msg := t.fresh(sent)
@@ -153,7 +156,8 @@ func (t *permitTry) settle(ctx context.Context, sent time.Time) (msg string) {
 	return ""
 }
 
-// fresh are the holds that the grant makes, beside those that the connection has, and until when they are safe.
+// fresh are the holds that the grant makes, beside those that the connection has, and until when
+// they are safe.
 func (t *permitTry) fresh(sent time.Time) (holds []*hold, until []time.Time, msg string) {
 	for i, p := range t.permits {
 		token, end := t.grants[2*i], renewal.Until(sent, millis(t.grants[2*i+1]))
@@ -185,7 +189,8 @@ func (t *permitTry) hold(id string, token int64) *hold {
 	return h
 }
 
-// hangAll makes new holds, safe until then, holds of the carrier, unless its client is gone: all or none (R19).
+// hangAll makes new holds, safe until then, holds of the carrier, unless its client is gone: all or
+// none (R19).
 func (c *Carrier) hangAll(ctx context.Context, holds []*hold, until []time.Time) bool {
 	s := c.service
 	c.guard(len(holds))
@@ -214,8 +219,8 @@ func (c *Carrier) hangAll(ctx context.Context, holds []*hold, until []time.Time)
 	return true
 }
 
-// undo gives back what the try took, or may have taken, and what it has moved here: at once and until Redis answers, and once more a TTL
-// later, for a late copy of it (R26).
+// undo gives back what the try took, or may have taken, and what it has moved here: at once and
+// until Redis answers, and once more a TTL later, for a late copy of it (R26).
 func (t *permitTry) undo() {
 	s := t.carrier.service
 	s.stats.undone.Add(1)
@@ -234,8 +239,8 @@ func (t *permitTry) undo() {
 	})
 }
 
-// unsettle makes acquires of the same ID by this connection wait until settled is called: the permit that such a one would find in Redis,
-// and so have, is the one that is given back.
+// unsettle makes acquires of the same ID by this connection wait until settled is called: the
+// permit that such a one would find in Redis, and so have, is the one that is given back.
 func (t *permitTry) unsettle() (settled func()) {
 	if t.wish.id == "" {
 		return func() {}
@@ -259,8 +264,9 @@ func (t *permitTry) newest() (token int64) {
 	return token
 }
 
-// undoLater gives back what a late copy of the try may have taken: what nobody holds. What was granted with the token keep, or one before,
-// stays: when the connection broke it was left to run out (R28).
+// undoLater gives back what a late copy of the try may have taken: what nobody holds. What was
+// granted with the token keep, or one before, stays: when the connection broke it was left to run
+// out (R28).
 func (t *permitTry) undoLater(keep int64) {
 	s := t.carrier.service
 	if s.stopped(min(t.wish.ttl, maxLate)) {

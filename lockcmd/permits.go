@@ -12,7 +12,8 @@ const (
 	semReleaseName = "SEM.RELEASE"
 )
 
-// maxCountOption is how many permits one ACQUIRE may ask for: a script must not keep Redis for long.
+// maxCountOption is how many permits one ACQUIRE may ask for: a script must not keep Redis for
+// long.
 const maxCountOption = 1000
 
 // acquirePermits is SEM.ACQUIRE.
@@ -74,8 +75,8 @@ func (s *Service) parsePermitWish(args [][]byte) (w wish, count int64, msg strin
 	return w, o.count, s.keyError(w.key)
 }
 
-// mayHave reports whether Redis has the permits that the try's ID stands for, which it then repeats; also when it does not say. All others wait
-// behind those who wait already.
+// mayHave reports whether Redis has the permits that the try's ID stands for, which it then
+// repeats; also when it does not say. All others wait behind those who wait already.
 func (t *permitTry) mayHave(ctx context.Context) bool {
 	s := t.carrier.service
 	ctx, cancel := context.WithDeadline(ctx, s.deadline())
@@ -84,7 +85,8 @@ func (t *permitTry) mayHave(ctx context.Context) bool {
 	return err != nil || has
 }
 
-// unsettled reports whether a release or a move of one of the permits, which this connection took under the same ID, is still under way.
+// unsettled reports whether a release or a move of one of the permits, which this connection took
+// under the same ID, is still under way.
 func (t *permitTry) unsettled() bool {
 	until := t.carrier.service.deadline()
 	for _, p := range t.permits {
@@ -189,8 +191,8 @@ func (s *Service) releasePermit(c *Carrier, lock lockID, id string, until time.T
 	return false, ""
 }
 
-// revokePermit gives back a permit that this Leash does not carry. It reads who does, calls with what it read, and starts over if that
-// has changed (R13).
+// revokePermit gives back a permit that this Leash does not carry. It reads who does, calls with
+// what it read, and starts over if that has changed (R13).
 func (s *Service) revokePermit(lock lockID, id string, until time.Time) (given bool, msg string) {
 	r := &request{script: permitRevokeScript, db: lock.db}
 	token, carrier, ttl := "", "", int64(0)
@@ -220,7 +222,8 @@ func (s *Service) revokePermit(lock lockID, id string, until time.Time) (given b
 	return false, msgRefused
 }
 
-// revokeLater is the answer to a release that has failed. While its outcome is unknown it is repeated (R26).
+// revokeLater is the answer to a release that has failed. While its outcome is unknown it is
+// repeated (R26).
 func (s *Service) revokeLater(r *request, err error) (given bool, msg string) {
 	switch {
 	case errors.Is(err, errUnknown):

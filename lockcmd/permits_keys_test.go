@@ -34,7 +34,8 @@ func TestPermitsOfAKeyWithTTL(t *testing.T) {
 	})
 }
 
-// TestRecordsOfReapedPermitsAreDropped: Redisson takes a permit back whose lease is over, and does not know of our record.
+// TestRecordsOfReapedPermitsAreDropped: Redisson takes a permit back whose lease is over, and does
+// not know of our record.
 func TestRecordsOfReapedPermitsAreDropped(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -119,7 +120,8 @@ func (s *Service) renewsPermits(t *testing.T, permits map[string]string) {
 	}
 }
 
-// TestR14PermitsInASlotInMigration: while a semaphore's keys lie on two nodes its permits are kept, and none is granted or returns.
+// TestR14PermitsInASlotInMigration: while a semaphore's keys lie on two nodes its permits are kept,
+// and none is granted or returns.
 func TestR14PermitsInASlotInMigration(t *testing.T) {
 	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)

@@ -9,7 +9,8 @@ import (
 
 // What becomes of permits whose ACQUIRE is repeated with its ID on another connection.
 
-// TestR26UnansweredMoveOfPermitsIsUndone: an ACQUIRE repeated with its ID that is not answered is undone, whatever it has moved, or will.
+// TestR26UnansweredMoveOfPermitsIsUndone: an ACQUIRE repeated with its ID that is not answered is
+// undone, whatever it has moved, or will.
 func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	takesLong(t)
@@ -39,7 +40,8 @@ func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
 	}
 }
 
-// TestR7PermitsMovedInVainAreGivenBack: an ACQUIRE repeated with its ID that does not get all of its permits any more has none.
+// TestR7PermitsMovedInVainAreGivenBack: an ACQUIRE repeated with its ID that does not get all of
+// its permits any more has none.
 func TestR7PermitsMovedInVainAreGivenBack(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})

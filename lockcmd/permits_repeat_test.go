@@ -50,7 +50,8 @@ func TestR7PermitsOfARepeatedRequest(t *testing.T) {
 	})
 }
 
-// TestR26ARepeatedRequestFindsALoss: a permit that was taken back behind our back is not quietly taken again.
+// TestR26ARepeatedRequestFindsALoss: a permit that was taken back behind our back is not quietly
+// taken again.
 func TestR26ARepeatedRequestFindsALoss(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -135,7 +136,8 @@ func TestR26UnknownPermitsAreUndone(t *testing.T) {
 	p.Freeze()
 	want(t, a.do("SEM.ACQUIRE", key, "COUNT", "2"), "-"+msgTimeout)
 	p.Thaw()
-	<-time.After(2500 * time.Millisecond) // a copy that was held up may come between the first undo and the second
+	// a copy that was held up may come between the first undo and the second
+	<-time.After(2500 * time.Millisecond)
 	eventually(t, 10*time.Second, "it is undone", func() bool { return rdbGet(t, straight, key) == "4" && s.Stats().Undone == 1 })
 	late := a.carrier.newPermitTry(wish{mode: permit, key: key, ttl: 3 * time.Second}, 2)
 	late.undo() // nothing was heard of it
@@ -150,7 +152,8 @@ func TestR26UnknownPermitsAreUndone(t *testing.T) {
 
 func rdbGet(t testing.TB, s *Service, key string) string { return s.rdb.Get(t.Context(), key).Val() }
 
-// TestR26ARepeatedIDWaitsForTheUndo of the request before it: else it would have the permit that is about to be given back.
+// TestR26ARepeatedIDWaitsForTheUndo of the request before it: else it would have the permit that is
+// about to be given back.
 func TestR26ARepeatedIDWaitsForTheUndo(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 500 * time.Millisecond})

@@ -160,7 +160,8 @@ func TestPermitsAreReleasedFromAnywhere(t *testing.T) {
 		rdb.ZAdd(t.Context(), permitsKey(key), redis.Z{Score: 922337203685477, Member: permitNumber(2)})
 		want(t, a.do("SEM.RELEASE", key, permitNumber(2)), ":1")
 		javaPermit(t, rdb, key, permitNumber(3), time.Now().Add(-time.Second))
-		want(t, a.do("SEM.RELEASE", key, permitNumber(3)), "-"+msgNoPermit) // its lease was over, and so it is back
+		// its lease was over, and so it is back
+		want(t, a.do("SEM.RELEASE", key, permitNumber(3)), "-"+msgNoPermit)
 		a.wantCensus(key, 5, 5, 0)
 	})
 }

@@ -71,7 +71,8 @@ func TestR18PermitsAndCountersStandInOneLine(t *testing.T) {
 		held := a.permits(2, key, "COUNT", "2")
 		two := connect(t, s).stands(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "COUNT", "2", "BLOCK", "0")
 		named := connect(t, s)
-		one := named.stands(s, 2, permitsOf(key), "SEM.ACQUIRE", key, "ID", "one", "BLOCK", "0") // its ID is new
+		// its ID is new
+		one := named.stands(s, 2, permitsOf(key), "SEM.ACQUIRE", key, "ID", "one", "BLOCK", "0")
 		plain := connect(t, s).stands(s, 3, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
 		want(t, a.do("SEM.RELEASE", key, held[0]), ":1")
 		select {
@@ -114,7 +115,8 @@ func TestR19APermitThatCannotBeToldIsGivenBack(t *testing.T) {
 	})
 }
 
-// TestPermitsAreExact: two Leashes, 12 connections that want one or two of three permits, some of which vanish while they hold them.
+// TestPermitsAreExact: two Leashes, 12 connections that want one or two of three permits, some of
+// which vanish while they hold them.
 func TestPermitsAreExact(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -7,30 +7,37 @@ import (
 )
 
 const (
-	maxHandovers = 16                   // how often in a row a lock goes from one waiter of this Leash to the next before other Leashes get a chance
-	courtesy     = 2 * time.Millisecond // for how long the next one then does not look, if there are others: they hear of it as late as we do
-	longPause    = time.Second          // until goOn
+	// how often in a row a lock goes from one waiter of this Leash to the next before other Leashes
+	// get a chance
+	maxHandovers = 16
+	// for how long the next one then does not look, if there are others: they hear of it as late as
+	// we do
+	courtesy  = 2 * time.Millisecond
+	longPause = time.Second // until goOn
 )
 
-// queues are the waiters of this Leash, in the order they came. Only the head of a queue looks at the lock (R18), and when it got in to
-// share it, the next one does if it wants to share it too.
+// queues are the waiters of this Leash, in the order they came. Only the head of a queue looks at
+// the lock (R18), and when it got in to share it, the next one does if it wants to share it too.
 type queues struct {
-	mu     sync.Mutex
-	lines  map[lineID]*queue
-	fair   map[lockID]*queue // all FAIR waiters of a lock, each of whom stands in a line of its owner's too
-	counts map[lockID]int    // of waiters, in all lines of a lock
+	mu    sync.Mutex
+	lines map[lineID]*queue
+	// all FAIR waiters of a lock, each of whom stands in a line of its owner's too
+	fair   map[lockID]*queue
+	counts map[lockID]int // of waiters, in all lines of a lock
 
 	courtesy time.Duration // immutable; courtesy but in tests
 }
 
-// lineID is what a queue is known by: a lock, and where its releases are told to those who wait. Waiters for another kind of lock on the
-// same key stand apart: they cannot get in before or behind these, only instead of them.
+// lineID is what a queue is known by: a lock, and where its releases are told to those who wait.
+// Waiters for another kind of lock on the same key stand apart: they cannot get in before or behind
+// these, only instead of them.
 type lineID struct {
 	lockID
 	channel string
 }
 
-// line is where t's waiter stands. A FAIR one stands with those of its owner only: its place among others is Redis's matter.
+// line is where t's waiter stands. A FAIR one stands with those of its owner only: its place among
+// others is Redis's matter.
 func (t *try) line() lineID {
 	channel := t.wish.mode.channel(t.wish.key)
 	if t.wish.mode.fair {
@@ -98,7 +105,8 @@ func add[K comparable](lines map[K]*queue, id K, w *waiter) {
 	k.waiters = append(k.waiters, w)
 }
 
-// drop takes w out of a line in which it may stand. next is who stands first after w did; nil when there is none.
+// drop takes w out of a line in which it may stand. next is who stands first after w did; nil when
+// there is none.
 func drop[K comparable](lines map[K]*queue, id K, w *waiter) (next *waiter) {
 	k := lines[id]
 	if k == nil {
@@ -114,8 +122,8 @@ func drop[K comparable](lines map[K]*queue, id K, w *waiter) (next *waiter) {
 	return next
 }
 
-// look reports whether w is to look at the lock now: only the head does, and not while a release may grant it the lock, nor in a pause, of which
-// rest is what is left.
+// look reports whether w is to look at the lock now: only the head does, and not while a release
+// may grant it the lock, nor in a pause, of which rest is what is left.
 func (q *queues) look(w *waiter) (ok bool, rest time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -149,8 +157,9 @@ func (q *queues) looked(w *waiter) {
 	w.place = queued
 }
 
-// leave takes w out of its queue. It fails while a release may grant it the lock, unless forced: then that grant is given
-// back by whoever makes it. A head that leaves without the lock passes the wake-up on, and so does one that shares it with the next.
+// leave takes w out of its queue. It fails while a release may grant it the lock, unless forced:
+// then that grant is given back by whoever makes it. A head that leaves without the lock passes the
+// wake-up on, and so does one that shares it with the next.
 func (q *queues) leave(w *waiter, took, force bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -203,10 +212,11 @@ func (w *waiter) rouse() {
 	}
 }
 
-// claim is the head of the line for a hold that is released, to be granted the lock by its release (R21); if any wait FAIR, who of them came
-// first. It is not claimed, and nil as a rule, when there is none, when it looks for itself just now, when it wants to hold it in another mode,
-// or when it is the fleet's turn: handed is how many releases in a row have granted it within, up to this hold. Then it pauses, until goOn. A
-// claim ends with give or unclaim.
+// claim is the head of the line for a hold that is released, to be granted the lock by its release
+// (R21); if any wait FAIR, who of them came first. It is not claimed, and nil as a rule, when there
+// is none, when it looks for itself just now, when it wants to hold it in another mode, or when it
+// is the fleet's turn: handed is how many releases in a row have granted it within, up to this
+// hold. Then it pauses, until goOn. A claim ends with give or unclaim.
 func (q *queues) claim(h *hold, handed int) (w *waiter, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -234,7 +244,8 @@ func (q *queues) claim(h *hold, handed int) (w *waiter, ok bool) {
 	return w, true
 }
 
-// goOn ends the pause of a waiter, as soon as others have had time to look; at once if there are none.
+// goOn ends the pause of a waiter, as soon as others have had time to look; at once if there are
+// none.
 func (q *queues) goOn(w *waiter, alone bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -245,8 +256,8 @@ func (q *queues) goOn(w *waiter, alone bool) {
 	w.rouse()
 }
 
-// give hands a grant to a claimed waiter. It fails when the waiter has left: the grant is then nobody's. late says that a copy of
-// the hand-over may still be on its way.
+// give hands a grant to a claimed waiter. It fails when the waiter has left: the grant is then
+// nobody's. late says that a copy of the hand-over may still be on its way.
 func (q *queues) give(w *waiter, r result, late bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -8,17 +8,19 @@ import (
 )
 
 const (
-	quorumPatience = time.Second            // how long a round waits for a node that does not answer
+	// how long a round waits for a node that does not answer
+	quorumPatience = time.Second
 	quorumGrace    = 100 * time.Millisecond // and when there is a quorum without it
 	minBackOff     = 10 * time.Millisecond
 	maxBackOff     = 200 * time.Millisecond
 )
 
-// takeMost takes at least n of the keys: it tries all, and gives back what it got when that are fewer. It waits with nothing in hand, so
-// nobody waits for it, neither for long nor in a ring. That two callers do not for ever take half of the keys each is seen to by
-// chance, as on an Ethernet: who has failed stays away for a random time, twice as long after each time. Then it waits until one of
-// the keys that were taken is to be had, and tries for the rest with that in hand. On one Leash those who want the same keys stand in
-// line, and the first one tries.
+// takeMost takes at least n of the keys: it tries all, and gives back what it got when that are
+// fewer. It waits with nothing in hand, so nobody waits for it, neither for long nor in a ring.
+// That two callers do not for ever take half of the keys each is seen to by chance, as on an
+// Ethernet: who has failed stays away for a random time, twice as long after each time. Then it
+// waits until one of the keys that were taken is to be had, and tries for the rest with that in
+// hand. On one Leash those who want the same keys stand in line, and the first one tries.
 func (a *assembly) takeMost() result {
 	s, n := a.carrier.service, a.bound
 	if a.mayWait() {
@@ -91,7 +93,8 @@ func (a *assembly) awaitTurn(t *turn) result {
 // pause does nothing for a time.
 func (a *assembly) pause(d time.Duration) result { return a.rest(nil, d) }
 
-// rest waits until woken, for d or for what is left of BLOCK. It is granted that the command goes on.
+// rest waits until woken, for d or for what is left of BLOCK. It is granted that the command goes
+// on.
 func (a *assembly) rest(wake <-chan struct{}, d time.Duration) result {
 	if left := a.left(); left > 0 {
 		d = min(d, left)
@@ -111,8 +114,9 @@ func (a *assembly) rest(wake <-chan struct{}, d time.Duration) result {
 	return result{kind: granted}
 }
 
-// judge says of a round that brought fewer than n keys what to answer if it was the last, and whether there may be another. While fewer
-// than n are either to be had or held by somebody, it is not that they are taken.
+// judge says of a round that brought fewer than n keys what to answer if it was the last, and
+// whether there may be another. While fewer than n are either to be had or held by somebody, it is
+// not that they are taken.
 func (a *assembly) judge(looks []got, n int) (r result, again bool) {
 	least, hopeless := len(a.wishes)-n, 0 // how many may be missing
 	r = result{kind: taken}
@@ -138,8 +142,9 @@ func (a *assembly) judge(looks []got, n int) (r result, again bool) {
 	return r, a.mayWait() && hopeless <= least && !a.over()
 }
 
-// awaitOne waits at the first key that was taken, for about a second: others may be to be had by then. Where none was taken, Redis did
-// not answer, and it lets a little time pass. It reports whether it has a key in hand.
+// awaitOne waits at the first key that was taken, for about a second: others may be to be had by
+// then. Where none was taken, Redis did not answer, and it lets a little time pass. It reports
+// whether it has a key in hand.
 func (a *assembly) awaitOne(looks []got) bool {
 	s := a.carrier.service
 	first := -1

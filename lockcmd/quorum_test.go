@@ -89,7 +89,8 @@ func waitsForMost(t *testing.T, s *Service, keys []string) <-chan string {
 	return reply
 }
 
-// TestQuorumIsOneHolder: callers on two Leashes who want most of the same keys all come to their turn, and only one has most at a time.
+// TestQuorumIsOneHolder: callers on two Leashes who want most of the same keys all come to their
+// turn, and only one has most at a time.
 func TestQuorumIsOneHolder(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -131,8 +132,8 @@ func TestQuorumIsOneHolder(t *testing.T) {
 	})
 }
 
-// TestQuorumAndLosses: what is lost above the quorum is no loss of the connection; what is lost below it is told, and then the rest is
-// released.
+// TestQuorumAndLosses: what is lost above the quorum is no loss of the connection; what is lost
+// below it is told, and then the rest is released.
 func TestQuorumAndLosses(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -200,8 +201,8 @@ func TestQuorumReleasedByItsOwner(t *testing.T) {
 	})
 }
 
-// TestQuorumWithoutANode: a master that does not answer keeps nobody from a lock over the others, nor for long, and what it may have
-// granted is undone.
+// TestQuorumWithoutANode: a master that does not answer keeps nobody from a lock over the others,
+// nor for long, and what it may have granted is undone.
 func TestQuorumWithoutANode(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
@@ -242,7 +243,8 @@ func TestQuorumWithoutANode(t *testing.T) {
 	want(t, b.do(several("LOCK.MRELEASE", keys)...), ":2")
 }
 
-// TestQuorumHidesWhatComesLate: what a MACQUIRE got when it was over, and gives back, is nothing that its client could release.
+// TestQuorumHidesWhatComesLate: what a MACQUIRE got when it was over, and gives back, is nothing
+// that its client could release.
 func TestQuorumHidesWhatComesLate(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

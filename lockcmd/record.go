@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// A record is what Leash keeps in Redis of a hold: for a plain or FAIR lock the field "leash" of the lock's hash, for READ and
-// WRITE holds a field named as the owner in the hash {K}:leash, for permits a field named as the permit there. One line of
-// words with one space between them; only the last may hold spaces itself:
+// A record is what Leash keeps in Redis of a hold: for a plain or FAIR lock the field "leash" of
+// the lock's hash, for READ and WRITE holds a field named as the owner in the hash {K}:leash, for
+// permits a field named as the permit there. One line of words with one space between them; only
+// the last may hold spaces itself:
 //
 //	L1         the version of this layout. It never reads as a number, for Redisson loops up to numbers it finds
 //	token      decimal, below 2^53; of a permit a number of its carrier's Leash, which only tells one hold of it from another
@@ -25,9 +26,9 @@ import (
 //	id         "=" and the client's ID of the last acquire, or "-"
 //	client     who asked: address, port and connection name, as far as known. The rest of the line
 //
-// The words up to carrier and the space behind it are the record's mark: renewal and release on disconnect act only on
-// a record that begins with theirs (R11). A new carrier (ATTACH) rewrites carrier, request, reply and client; request then
-// starts from that carrier's own numbers.
+// The words up to carrier and the space behind it are the record's mark: renewal and release on
+// disconnect act only on a record that begins with theirs (R11). A new carrier (ATTACH) rewrites
+// carrier, request, reply and client; request then starts from that carrier's own numbers.
 type record struct {
 	token   int64
 	carrier string

@@ -23,7 +23,8 @@ func java(t testing.TB, rdb redis.UniversalClient, key, owner string) *javaFair 
 	return &javaFair{t: t, rdb: rdb, key: key, owner: owner, wait: 300 * time.Second, lease: 30 * time.Second}
 }
 
-// Each of its scripts: KEYS 1 the lock · 2 the queue · 3 the timeouts; ARGV 1 owner · 2 lease · 3 wait · 4 the client's clock, ms · 5 channel.
+// Each of its scripts: KEYS 1 the lock · 2 the queue · 3 the timeouts; ARGV 1 owner · 2 lease · 3
+// wait · 4 the client's clock, ms · 5 channel.
 const (
 	javaReap = `
 local function reap()
@@ -121,7 +122,8 @@ func (j *javaFair) unlock() {
 	}
 }
 
-// lock is lock(): it waits as Redisson does, on its own channel and no longer than the script says. It gives the moment of the grant.
+// lock is lock(): it waits as Redisson does, on its own channel and no longer than the script says.
+// It gives the moment of the grant.
 func (j *javaFair) lock() <-chan time.Time {
 	j.t.Helper()
 	got := make(chan time.Time, 1)
@@ -206,7 +208,8 @@ func TestR22ScoresAreRedissons(t *testing.T) {
 		}
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
 		tokenOf(t, receive(t, first, 3*time.Second))
-		for i, who := range []string{"java:1", name[2], name[3]} { // who got the lock gives its 300 s back
+		// who got the lock gives its 300 s back
+		for i, who := range []string{"java:1", name[2], name[3]} {
 			if got, want := score(rdb, key, who), one+int64(i)*300000; got != want {
 				t.Errorf("got score %d of %s, want %d", got, who, want)
 			}

@@ -9,8 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// refusals is why nodes of Redis did not take requests of late: BUSY, LOADING, READONLY, MISCONF … It is told to whoever gets
-// LOCKTIMEOUT because of it, and logged once until the node takes requests again. Safe for concurrent use.
+// refusals is why nodes of Redis did not take requests of late: BUSY, LOADING, READONLY, MISCONF …
+// It is told to whoever gets LOCKTIMEOUT because of it, and logged once until the node takes
+// requests again. Safe for concurrent use.
 type refusals struct {
 	some atomic.Bool // a node is in the map
 
@@ -44,8 +45,9 @@ func (s *Service) refusedBy(r *request, err error) {
 	}
 }
 
-// quietAfterRefusal is how long a node must have refused nothing before the log says that it takes lock scripts again. A
-// success right after a refusal proves little: a script that finds nothing to write succeeds on a read-only node, too.
+// quietAfterRefusal is how long a node must have refused nothing before the log says that it takes
+// lock scripts again. A success right after a refusal proves little: a script that finds nothing to
+// write succeeds on a read-only node, too.
 const quietAfterRefusal = 5 * time.Second
 
 // takenBy notes that the node of a request takes them.

@@ -30,7 +30,8 @@ func (c *Carrier) release(_ context.Context, dst []byte, args [][]byte) []byte {
 func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 	until := c.service.deadline()
 	if o.id != "" {
-		return c.revoke(dst, key, o, until) // the answer must be found by whoever repeats it, wherever
+		// the answer must be found by whoever repeats it, wherever
+		return c.revoke(dst, key, o, until)
 	}
 	h := c.mine(key, o)
 	if h == nil && (o.token != 0 || o.owner != "") {
@@ -47,13 +48,14 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 	}
 	reply := c.replyRelease(dst, h, o.all, until)
 	if (o.token != 0 || o.owner != "") && string(reply[len(dst):]) == notHeldReply {
-		return c.revoke(dst, key, o, until) // it has moved, and the news of that is still on its way
+		// it has moved, and the news of that is still on its way
+		return c.revoke(dst, key, o, until)
 	}
 	return reply
 }
 
-// releaseLater releases h when the request that is under way about it has its answer, as long as h is held, and returns what to
-// tell the client.
+// releaseLater releases h when the request that is under way about it has its answer, as long as h
+// is held, and returns what to tell the client.
 func (s *Service) releaseLater(h *hold, all bool) (msg string) {
 	c := h.carrier
 	c.mu.Lock()
@@ -61,7 +63,8 @@ func (s *Service) releaseLater(h *hold, all bool) (msg string) {
 	switch {
 	case h.state == releasing:
 		return msgReleaseLater // by the release that is under way
-	case h.state != held || h.later: // one release of unknown outcome at a time, or nobody knows what remains
+	case h.state != held || h.later:
+		// one release of unknown outcome at a time, or nobody knows what remains
 		return msgRefused
 	}
 	h.later = true
@@ -86,8 +89,8 @@ func (o options) match(h *hold) bool {
 	return (o.token == 0 || h.token == o.token) && (o.owner == "" || h.isOf(o.owner)) && o.means(h.mode())
 }
 
-// mine is this connection's newest hold of key that the options mean, and of which its client has been told: a MACQUIRE that is over can
-// have something to give back still.
+// mine is this connection's newest hold of key that the options mean, and of which its client has
+// been told: a MACQUIRE that is over can have something to give back still.
 func (c *Carrier) mine(key string, o options) *hold {
 	return c.newestLasting(c.id(key), func(h *hold) bool { return o.match(h) && !h.hiddenLocked() })
 }

@@ -148,7 +148,8 @@ func TestR3HoldsAreRenewedAtAThird(t *testing.T) {
 				}
 				asked := time.Now()
 				left, err := strconv.Atoi(a.do("LOCK.TTL", key)[1:])
-				redis := rdb.PTTL(ctx, key).Val() + time.Since(asked) // what it was at most when LOCK.TTL was asked
+				// what it was at most when LOCK.TTL was asked
+				redis := rdb.PTTL(ctx, key).Val() + time.Since(asked)
 				if err != nil || left <= 0 || time.Duration(left)*time.Millisecond > redis+5*time.Millisecond {
 					return fmt.Errorf("LOCK.TTL says %d ms, Redis %v", left, redis)
 				}
@@ -272,7 +273,8 @@ func TestR30ReleaseFindsAHoldThatHasMoved(t *testing.T) {
 	})
 }
 
-// TestR30ReleaseElsewhereEndsTheTTL: LOCK.TTL is answered from memory, and news of the release comes long before the next renewal.
+// TestR30ReleaseElsewhereEndsTheTTL: LOCK.TTL is answered from memory, and news of the release
+// comes long before the next renewal.
 func TestR30ReleaseElsewhereEndsTheTTL(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

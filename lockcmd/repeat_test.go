@@ -9,8 +9,9 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// What becomes of a hold whose last ACQUIRE is repeated with its ID on the connection that carries it. The repetition answers in the place of
-// the first one: what that counted is undone when this one fails.
+// What becomes of a hold whose last ACQUIRE is repeated with its ID on the connection that carries
+// it. The repetition answers in the place of the first one: what that counted is undone when this
+// one fails.
 
 // TestR32RepetitionOnItsConnectionIsUndone: the replicas do not have it.
 func TestR32RepetitionOnItsConnectionIsUndone(t *testing.T) {
@@ -33,7 +34,8 @@ func TestR32RepetitionOnItsConnectionIsUndone(t *testing.T) {
 			want(t, count(rdb, key, field), "1")
 			wantPrefix(t, a.do(again...), "-NOREPLICAS 0 of 1 ") // it counted, and was undone
 			want(t, count(rdb, key, field), "1")
-			if got := a.token(append([]string{key, "OWNER", "x", "ID", "2"}, options...)...); got != token { // and counts again
+			// and counts again
+			if got := a.token(append([]string{key, "OWNER", "x", "ID", "2"}, options...)...); got != token {
 				t.Errorf("%s: got token %d, want %d", mode, got, token)
 			}
 			want(t, count(rdb, key, field), "2")
@@ -44,7 +46,8 @@ func TestR32RepetitionOnItsConnectionIsUndone(t *testing.T) {
 	})
 }
 
-// TestR7RepeatedMacquireThatFailsIsUndone: what it took the first time it has not, for now one of the keys is taken.
+// TestR7RepeatedMacquireThatFailsIsUndone: what it took the first time it has not, for now one of
+// the keys is taken.
 func TestR7RepeatedMacquireThatFailsIsUndone(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -65,7 +68,8 @@ func TestR7RepeatedMacquireThatFailsIsUndone(t *testing.T) {
 	})
 }
 
-// TestR26UnansweredRepetitionIsUndone: its client is told that the acquire is being undone, and has no other answer to it.
+// TestR26UnansweredRepetitionIsUndone: its client is told that the acquire is being undone, and has
+// no other answer to it.
 func TestR26UnansweredRepetitionIsUndone(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
@@ -108,7 +112,8 @@ func TestR7MovedHoldWithoutID(t *testing.T) {
 	})
 }
 
-// TestR26PutBackBesideARelease: what is to be put back is, though a release of its owner's waits for the same answer of Redis's.
+// TestR26PutBackBesideARelease: what is to be put back is, though a release of its owner's waits
+// for the same answer of Redis's.
 func TestR26PutBackBesideARelease(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

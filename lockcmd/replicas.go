@@ -10,15 +10,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// REPLICAS n: a grant counts when n replicas have it, or it is taken back (R32). Redis's WAIT tells, for what was done before on its own
-// connection, which it blocks meanwhile. So these requests have connections of their own, and a replica that hangs holds nobody up
-// but those who ask for it.
+// REPLICAS n: a grant counts when n replicas have it, or it is taken back (R32). Redis's WAIT
+// tells, for what was done before on its own connection, which it blocks meanwhile. So these
+// requests have connections of their own, and a replica that hangs holds nobody up but those who
+// ask for it.
 
 const (
-	replicaPatience = time.Second           // how long a grant waits for replicas, if BLOCK leaves so much
+	// how long a grant waits for replicas, if BLOCK leaves so much
+	replicaPatience = time.Second
 	leastPatience   = 10 * time.Millisecond // and when it does not
-	replicaMargin   = 50 * time.Millisecond // between the end of WAIT and that of the attempt it is in
-	replicaPool     = 64                    // how many requests of one node may wait at once
+	// between the end of WAIT and that of the attempt it is in
+	replicaMargin = 50 * time.Millisecond
+	replicaPool   = 64 // how many requests of one node may wait at once
 )
 
 // msgNoReplicas is for a grant that fewer replicas have than were asked for.
@@ -26,7 +29,8 @@ func msgNoReplicas(have, want int64) string {
 	return fmt.Sprintf("NOREPLICAS %d of %d replicas have the lock in time, it was given back", have, want)
 }
 
-// copiers are the clients whose connections WAIT blocks, by database and address. The zero value has none.
+// copiers are the clients whose connections WAIT blocks, by database and address. The zero value
+// has none.
 type copiers struct {
 	mu      sync.Mutex
 	clients map[string]*redis.Client
@@ -59,8 +63,9 @@ func (p *copiers) close() {
 	p.clients = nil
 }
 
-// runCopied runs r's script on the node that has its keys, and if that grants it waits there until enough replicas have what was
-// done, or limit is near. A slot that is being moved has its keys on two nodes: then the script runs as any other, and nobody waits.
+// runCopied runs r's script on the node that has its keys, and if that grants it waits there until
+// enough replicas have what was done, or limit is near. A slot that is being moved has its keys on
+// two nodes: then the script runs as any other, and nobody waits.
 func (s *Service) runCopied(ctx context.Context, r *request, limit time.Time) (any, error) {
 	r.copied = 0
 	rdb := s.database(r.db)
@@ -88,7 +93,8 @@ func (s *Service) runCopied(ctx context.Context, r *request, limit time.Time) (a
 	return reply, err
 }
 
-// isCopyable lets WAIT on this connection speak of what is known of a lock by now, and reports whether that was done.
+// isCopyable lets WAIT on this connection speak of what is known of a lock by now, and reports
+// whether that was done.
 func (s *Service) isCopyable(ctx context.Context, conn processor, key string) bool {
 	reply, err := copiedScript.run(ctx, conn, []string{key}, nil)
 	return err == nil && numbers(reply)[0] == 1

@@ -23,7 +23,8 @@ func copiedCluster(t *testing.T) (*redistest.Cluster, *redis.ClusterClient) {
 	return cluster, dialCluster(t, cluster.Addrs()...)
 }
 
-// TestR32GrantsCountWhenReplicasHaveThem: on a Redis without replicas there is no such grant, and nothing stays.
+// TestR32GrantsCountWhenReplicasHaveThem: on a Redis without replicas there is no such grant, and
+// nothing stays.
 func TestR32NoReplicas(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -113,8 +114,8 @@ func TestR32GrantsAreCopied(t *testing.T) {
 	}
 }
 
-// TestR32ASlowReplicaHoldsUpNobodyElse: while a replica hangs, and more wait for it than connections may, whatever does not ask for
-// it goes on: renewals, acquires, releases.
+// TestR32ASlowReplicaHoldsUpNobodyElse: while a replica hangs, and more wait for it than
+// connections may, whatever does not ask for it goes on: renewals, acquires, releases.
 func TestR32ASlowReplicaHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	cluster, rdb := copiedCluster(t)
@@ -149,10 +150,12 @@ func TestR32ASlowReplicaHoldsUpNobodyElse(t *testing.T) {
 	}
 	c := connect(t, s)
 	began := time.Now()
-	for pairs := 0; pairs < 50 || time.Since(began) < 4*time.Second; pairs++ { // longer than a hold lasts that is not renewed
+	// longer than a hold lasts that is not renewed
+	for pairs := 0; pairs < 50 || time.Since(began) < 4*time.Second; pairs++ {
 		c.token(key)
 		want(t, c.do("LOCK.RELEASE", key), ":1")
-		if pairs == 50 && time.Since(began) > soon { // in line with those who wait for the replica each would take a second or two
+		// in line with those who wait for the replica each would take a second or two
+		if pairs == 50 && time.Since(began) > soon {
 			t.Errorf("50 acquires and releases took %v", time.Since(began))
 		}
 	}
@@ -188,7 +191,8 @@ func TestR32ASlowReplicaHoldsUpNobodyElse(t *testing.T) {
 	})
 }
 
-// TestR32RepeatedFromElsewhere: an ACQUIRE that is repeated with its ID on another connection asks the replicas again.
+// TestR32RepeatedFromElsewhere: an ACQUIRE that is repeated with its ID on another connection asks
+// the replicas again.
 func TestR32RepeatedFromElsewhere(t *testing.T) {
 	t.Parallel()
 	cluster, rdb := copiedCluster(t)
@@ -209,8 +213,8 @@ func TestR32RepeatedFromElsewhere(t *testing.T) {
 	}
 }
 
-// TestR32RepetitionIsUndoneAlone: of a hold that an ACQUIRE repeated with its ID moves, the other acquires stay when the replicas do
-// not have it in time.
+// TestR32RepetitionIsUndoneAlone: of a hold that an ACQUIRE repeated with its ID moves, the other
+// acquires stay when the replicas do not have it in time.
 func TestR32RepetitionIsUndoneAlone(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -250,11 +254,13 @@ func writes(t *testing.T, rdb redis.UniversalClient) int64 {
 	return sum.Load()
 }
 
-// TestR32WhatIsRepeatedIsCounted: since Redis 7.2 WAIT goes by what its own connection has written, so that is done before, and changes nothing.
+// TestR32WhatIsRepeatedIsCounted: since Redis 7.2 WAIT goes by what its own connection has written,
+// so that is done before, and changes nothing.
 func TestR32WhatIsRepeatedIsCounted(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := leash(t, rdb, Config{WatchdogTimeout: 10 * time.Minute}) // nothing is renewed meanwhile
+		// nothing is renewed meanwhile
+		s := leash(t, rdb, Config{WatchdogTimeout: 10 * time.Minute})
 		for _, mode := range [][]string{nil, {"READ"}, {"WRITE"}} {
 			a, key := connect(t, s), newKey()
 			a.token(append([]string{key}, mode...)...)

@@ -41,7 +41,8 @@ func appendError(dst []byte, msg string) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// Error replies. The first word is for machines (README); where Redis has the case, the words are Redis's.
+// Error replies. The first word is for machines (README); where Redis has the case, the words are
+// Redis's.
 const (
 	msgSyntax        = "ERR syntax error"
 	msgNotInteger    = "ERR value is not an integer or out of range"

@@ -12,8 +12,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR27LocksOfARedisThatStartsAnew: a Redis that comes back empty has lost all locks. Their holders are told, and what is taken then is
-// kept as ever. (Redisson: testLockAfterTimeout, testReadLockAfterTimeout, testWriteLockAfterTimeout.)
+// TestR27LocksOfARedisThatStartsAnew: a Redis that comes back empty has lost all locks. Their
+// holders are told, and what is taken then is kept as ever. (Redisson: testLockAfterTimeout,
+// testReadLockAfterTimeout, testWriteLockAfterTimeout.)
 func TestR27LocksOfARedisThatStartsAnew(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
@@ -94,7 +95,8 @@ func TestARedisThatIsDeadIsToldInTime(t *testing.T) {
 	want(t, holder.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 }
 
-// TestBlockIsKeptWhileRedisIsSilent: the first look at a lock lasts no longer than the wait, and what an answer may take.
+// TestBlockIsKeptWhileRedisIsSilent: the first look at a lock lasts no longer than the wait, and
+// what an answer may take.
 func TestBlockIsKeptWhileRedisIsSilent(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -10,19 +10,23 @@ import (
 	"leash/renewal"
 )
 
-// A hold that is missing on a new master, while that is in grace, has been forgotten there: it is put back as it was. The
-// hold's gate is ours when that is asked for, so no release of it is under way, and none can be overtaken.
+// A hold that is missing on a new master, while that is in grace, has been forgotten there: it is
+// put back as it was. The hold's gate is ours when that is asked for, so no release of it is under
+// way, and none can be overtaken.
 
-// errRestored says that a hold was put back in the middle of a request about it, which may be sent again.
+// errRestored says that a hold was put back in the middle of a request about it, which may be sent
+// again.
 var errRestored = fmt.Errorf("%w: the hold had to be put back", errRefused)
 
-// A new master may have forgotten a hold that another Leash is about to put back: it is looked for so often, so far apart.
+// A new master may have forgotten a hold that another Leash is about to put back: it is looked for
+// so often, so far apart.
 const (
 	maxSeeks        = 16
 	restorePatience = 100 * time.Millisecond
 )
 
-// seek reads a lock, and finds the hold there that the options mean. One that its master, in grace, may have forgotten is waited for.
+// seek reads a lock, and finds the hold there that the options mean. One that its master, in grace,
+// may have forgotten is waited for.
 func (s *Service) seek(lock lockID, o options, until time.Time) (l look, f found, ok bool, err error) {
 	for left := s.seeks - 1; ; left-- {
 		l, err = s.inspect(lock, until)
@@ -43,7 +47,9 @@ const (
 	displaced = 0  // another one is there
 	undecided = -1 // nothing was done: it is another master by now
 	buried    = -2 // nothing was done: the hold was ended or extended by another way
-	overdue   = -3 // nothing was done: by its own clock, which may have been set forward, it is in no grace any more
+	// nothing was done: by its own clock, which may have been set forward, it is in no grace any
+	// more
+	overdue = -3
 )
 
 // recordText is the hold's record, under the number of the request that writes it.
@@ -72,7 +78,8 @@ func (h *hold) lasting() time.Duration {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	if h.lease && h.state != releasing {
-		return time.Until(until) + h.ttl/50 + 20*time.Millisecond // the watchdog counts with a margin
+		// the watchdog counts with a margin
+		return time.Until(until) + h.ttl/50 + 20*time.Millisecond
 	}
 	return h.ttl
 }
@@ -95,8 +102,9 @@ func (s *Service) restoreRequest(m incumbent, holds []*hold) *request {
 	return r
 }
 
-// restore puts one hold back, whose gate is ours, if its master is in grace. It is Renewed if it is there now, Moved if it hangs on another carrier
-// since, else Gone; the error, errRefused, is that of not knowing.
+// restore puts one hold back, whose gate is ours, if its master is in grace. It is Renewed if it is
+// there now, Moved if it hangs on another carrier since, else Gone; the error, errRefused, is that
+// of not knowing.
 func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
 	if s.graces == nil || h.ended() || h.spent() {
 		return renewal.Gone, nil
@@ -128,7 +136,8 @@ func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
 	return renewal.Unknown, errRefused
 }
 
-// restored is what the i-th answer of a script that puts holds back says of h: Unknown if it hangs on an earlier carrier, or nothing was done.
+// restored is what the i-th answer of a script that puts holds back says of h: Unknown if it hangs
+// on an earlier carrier, or nothing was done.
 func (s *Service) restored(m incumbent, h *hold, reply any, i int) renewal.Outcome {
 	if r, ok := parseRecord(word(reply, i)); ok {
 		if r.moves() >= h.moves() { // with as many, it was moved on without a count, or in grace
@@ -163,7 +172,8 @@ func (h *hold) moves() int64 {
 	return h.rare().moves
 }
 
-// follow moves h, whose gate is ours, once more from the earlier carrier on which it hangs by that record: a new master has forgotten the move.
+// follow moves h, whose gate is ours, once more from the earlier carrier on which it hangs by that
+// record: a new master has forgotten the move.
 func (s *Service) follow(h *hold, text string, until time.Time) bool {
 	r, ok := parseRecord(text)
 	if !ok {
@@ -183,8 +193,8 @@ func (h *hold) doubted() {
 	h.more().doubt = until
 }
 
-// reassert makes the master of h, whose gate is ours, know of it what we do, if it is in grace and may have forgotten some of it. An error
-// is errRefused.
+// reassert makes the master of h, whose gate is ours, know of it what we do, if it is in grace and
+// may have forgotten some of it. An error is errRefused.
 func (s *Service) reassert(h *hold, until time.Time) error {
 	if !s.graces.owes(h) {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR2ReleaseAfterUnheardMove: a release that waits for a restore finds by itself that the slot has
-// moved to another master. It does not wait for the periodic refresh of the topology (30 s).
+// TestR2ReleaseAfterUnheardMove: a release that waits for a restore finds by itself that the slot
+// has moved to another master. It does not wait for the periodic refresh of the topology (30 s).
 func TestR2ReleaseAfterUnheardMove(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})

@@ -31,7 +31,8 @@ func (g *graces) begin(t testing.TB, key string) (end func()) {
 		t.Fatal("nobody serves the key")
 		return nil
 	}
-	m.since, m.ends, m.until = 0, time.Now().Add(time.Hour), time.Now().Add(time.Hour).UnixMilli() // which no look changes
+	// which no look changes
+	m.since, m.ends, m.until = 0, time.Now().Add(time.Hour), time.Now().Add(time.Hour).UnixMilli()
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -83,7 +84,8 @@ func keysOf(t testing.TB, rdb redis.UniversalClient, key string) (keys []string)
 
 var untilText = regexp.MustCompile(`^until=\d+$`)
 
-// stateOf is what is in Redis of a lock: types and fields, and of each record what a restored one must have again.
+// stateOf is what is in Redis of a lock: types and fields, and of each record what a restored one
+// must have again.
 func stateOf(t testing.TB, rdb redis.UniversalClient, key string) (lines []string) {
 	t.Helper()
 	ctx := context.Background()
@@ -189,13 +191,15 @@ func TestR2RestoreOfPermits(t *testing.T) {
 	})
 }
 
-// TestR2RestoreIsNotWaitedFor: a command about a hold that a new master has forgotten finds it, before the watchdog has.
+// TestR2RestoreIsNotWaitedFor: a command about a hold that a new master has forgotten finds it,
+// before the watchdog has.
 func TestR2RestoreIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := graceConfig()
 		cfg.WatchdogTimeout = 10 * time.Minute
-		hasty := func(s *Service) { s.seeks = 1 } // else the watchdog may look, and put back what is yet to be missed
+		// else the watchdog may look, and put back what is yet to be missed
+		hasty := func(s *Service) { s.seeks = 1 }
 		s := leash(t, rdb, cfg, graceful, hasty)
 		for _, mode := range []string{"", "FAIR", "READ", "WRITE"} {
 			t.Run("mode "+mode, func(t *testing.T) {
@@ -227,7 +231,8 @@ func TestR2RestoreIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// TestR2RestoreYields: what is there by right is not overwritten, and what was ended is not put back.
+// TestR2RestoreYields: what is there by right is not overwritten, and what was ended is not put
+// back.
 func TestR2RestoreYields(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -274,7 +279,8 @@ func TestR2RestoreYields(t *testing.T) {
 	})
 }
 
-// putOther puts a hold of another owner where h was, in a mode that does not go with h's; with token 0 one of Redisson's.
+// putOther puts a hold of another owner where h was, in a mode that does not go with h's; with
+// token 0 one of Redisson's.
 func (s *Service) putOther(h *hold, token int64) {
 	ctx, rdb, key := context.Background(), s.rdb, h.key()
 	text := mark(token, "other:1.1") + "1 1 " + strconv.FormatInt(time.Now().UnixMilli(), 10) + " 60000 w - - -"
@@ -320,7 +326,8 @@ func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
 	})
 }
 
-// TestR2RestoreIsNotGuessed: while nobody knows whether a hold that is missing can be put back, it is neither lost nor released.
+// TestR2RestoreIsNotGuessed: while nobody knows whether a hold that is missing can be put back, it
+// is neither lost nor released.
 func TestR2RestoreIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

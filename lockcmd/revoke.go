@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// revoke ends a hold that this Leash does not carry, or does it under a client's ID. It reads who holds the lock, calls with what
-// it read, and starts over if that has changed (R13).
+// revoke ends a hold that this Leash does not carry, or does it under a client's ID. It reads who
+// holds the lock, calls with what it read, and starts over if that has changed (R13).
 func (c *Carrier) revoke(dst []byte, key string, o options, until time.Time) []byte {
 	s := c.service
 	id := o.id
@@ -43,7 +43,8 @@ func (c *Carrier) revoke(dst []byte, key string, o options, until time.Time) []b
 			return appendError(dst, scriptError(err))
 		case code != notThere:
 			return appendInt(dst, code)
-		case s.stopped(time.Duration(i) * time.Millisecond): // which its Leash has to end it, if it is to be broken
+		case s.stopped(time.Duration(i) * time.Millisecond):
+			// which its Leash has to end it, if it is to be broken
 			return c.timeout(dst, msgRefused)
 		}
 	}
@@ -114,8 +115,8 @@ func (v *revocation) read(o options, until time.Time) (found bool, err error) {
 	return true, nil
 }
 
-// send carries the request out. A hold of this Leash is marked first, so that no renewal takes its end for a loss; while the
-// outcome is unknown it stays marked, and its gate stays taken.
+// send carries the request out. A hold of this Leash is marked first, so that no renewal takes its
+// end for a loss; while the outcome is unknown it stays marked, and its gate stays taken.
 func (v *revocation) send(until time.Time) (code int64, err error) {
 	h := v.local
 	if h == nil {
@@ -144,7 +145,8 @@ func (v *revocation) send(until time.Time) (code int64, err error) {
 		v.ending.settle(code)
 	default:
 		v.ending.resume()
-		if err == nil { // it may be because it is to be broken, which found it marked as being released
+		// it may be because it is to be broken, which found it marked as being released
+		if err == nil {
 			v.service.spawn(func() { v.service.obey(h) })
 		}
 	}
@@ -153,7 +155,8 @@ func (v *revocation) send(until time.Time) (code int64, err error) {
 	return code, err
 }
 
-// remind tells the Leash of a hold that was not to be released that it may have to be broken: it may not have heard so. It asks Redis itself.
+// remind tells the Leash of a hold that was not to be released that it may have to be broken: it
+// may not have heard so. It asks Redis itself.
 func (v *revocation) remind() {
 	ctx, cancel := context.WithDeadline(context.Background(), v.service.within(time.Now().Add(time.Second)))
 	defer cancel()
@@ -191,8 +194,8 @@ func tryAgain(err error) bool {
 	return errors.Is(err, errRefused) && errors.As(err, &reply) && migrates(reply)
 }
 
-// piecemeal does what revoke.lua does with one key a call, for a slot in migration (R14). The tombstone is laid first: if the
-// carrier finds the hold gone, it must find the reason too.
+// piecemeal does what revoke.lua does with one key a call, for a slot in migration (R14). The
+// tombstone is laid first: if the carrier finds the hold gone, it must find the reason too.
 func (v *revocation) piecemeal(until time.Time) (int64, error) {
 	s := v.service
 	own := len(v.mode.keys(v.key, v.owner)) // how many keys are the lock's and its kind's
@@ -229,13 +232,15 @@ func (v *revocation) piecemeal(until time.Time) (int64, error) {
 	return code, nil
 }
 
-// tombstone is the request to lay one for so many ms, or with 0 to take it away. That of others, and one that says more, stays.
+// tombstone is the request to lay one for so many ms, or with 0 to take it away. That of others,
+// and one that says more, stays.
 func (v *revocation) tombstone(keep int64) *request {
 	own := len(v.mode.keys(v.key, v.owner))
 	return &request{script: layScript, db: v.db, keys: v.request.keys[own : own+1], args: words(v.word, keep)}
 }
 
-// unlay takes the tombstone away again: the hold has not ended, or not by this. What cannot be done soon is left to time.
+// unlay takes the tombstone away again: the hold has not ended, or not by this. What cannot be done
+// soon is left to time.
 func (v *revocation) unlay() {
 	if _, err := v.service.number(v.tombstone(0), time.Now().Add(v.service.stonePatience())); err == nil {
 		v.laid = false

@@ -6,9 +6,10 @@ import (
 	"leash/renewal"
 )
 
-// right is about an answer that says another count of the hold than this Leash knows of. It may be that of a new master, which was not known as
-// one when it was asked and has the hold in an older state: then that is put right, and the release was the one that was meant. tooLate says that
-// it is to be sent once more.
+// right is about an answer that says another count of the hold than this Leash knows of. It may be
+// that of a new master, which was not known as one when it was asked and has the hold in an older
+// state: then that is put right, and the release was the one that was meant. tooLate says that it
+// is to be sent once more.
 func (e *ending) right(code int64, sent, until time.Time) (int64, error) {
 	h, s := e.hold, e.service
 	ended, counts := e.inner && code == endedIt, !e.inner && !e.all && code == countsOn
@@ -35,8 +36,9 @@ func (e *ending) right(code int64, sent, until time.Time) (int64, error) {
 // buriedText is the tombstone of a hold that is about to be released.
 const buriedText = releasedText + " here"
 
-// bury lays a tombstone before the hold is released, if a request of unknown outcome that has put it back on a new master may still come: it
-// would put it back once more, for nobody. Another tombstone does as much, and says how the hold has ended.
+// bury lays a tombstone before the hold is released, if a request of unknown outcome that has put
+// it back on a new master may still come: it would put it back once more, for nobody. Another
+// tombstone does as much, and says how the hold has ended.
 func (e *ending) bury(until time.Time) error {
 	h, s := e.hold, e.service
 	h.carrier.mu.Lock()
@@ -50,7 +52,8 @@ func (e *ending) bury(until time.Time) error {
 	return err
 }
 
-// exhume takes the tombstone away again: the hold goes on. It waits for Redis; what it cannot do by its deadline is left to time.
+// exhume takes the tombstone away again: the hold goes on. It waits for Redis; what it cannot do by
+// its deadline is left to time.
 func (e *ending) exhume() {
 	if _, err := e.service.number(e.burial(0), e.service.deadline()); err == nil {
 		e.buried = false

@@ -10,7 +10,8 @@ import (
 // roundWorkers is how many keys of one command are looked at at once.
 const roundWorkers = 64
 
-// round is one look at several keys at the same time. Who comes when it is over gives back what it got.
+// round is one look at several keys at the same time. Who comes when it is over gives back what it
+// got.
 type round struct {
 	assembly *assembly
 	until    time.Time
@@ -21,8 +22,9 @@ type round struct {
 	over bool
 }
 
-// look looks at all the keys that are not in hand, and takes what it gets in hand. It returns what came of each, but does not wait for
-// those that hang when as many as enough are in hand without them.
+// look looks at all the keys that are not in hand, and takes what it gets in hand. It returns what
+// came of each, but does not wait for those that hang when as many as enough are in hand without
+// them.
 func (a *assembly) look(enough int, until time.Time) []got {
 	inHand := 0
 	var missing []int

@@ -12,8 +12,9 @@ import (
 
 var pttlCalls = regexp.MustCompile(`cmdstat_pttl:calls=(\d+)`)
 
-// TestManyReadersGoInLinearTime: what the end of a READ hold costs Redis does not depend on how many others there are, so a
-// connection with a thousand of them, or a thousand connections, do not keep Redis from answering.
+// TestManyReadersGoInLinearTime: what the end of a READ hold costs Redis does not depend on how
+// many others there are, so a connection with a thousand of them, or a thousand connections, do not
+// keep Redis from answering.
 func TestManyReadersGoInLinearTime(t *testing.T) {
 	t.Parallel()
 	const readers, most = 1000, 60 // most PTTL a reader; it was 500 and more

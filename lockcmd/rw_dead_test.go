@@ -10,10 +10,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// An owner that writes and reads has two holds, which may hang on two connections. Each lasts for its own time.
+// An owner that writes and reads has two holds, which may hang on two connections. Each lasts for
+// its own time.
 
-// downgraded takes a lock for writing and for reading as owner "me" on one connection, and hangs the hold of one mode on another. The
-// hold of mode brief has a TTL of its own.
+// downgraded takes a lock for writing and for reading as owner "me" on one connection, and hangs
+// the hold of one mode on another. The hold of mode brief has a TTL of its own.
 func downgraded(t testing.TB, key string, from, to *conn, moved, brief string, ttl time.Duration) {
 	t.Helper()
 	tokens := make(map[string]int64)
@@ -37,7 +38,8 @@ func rwRecords(t testing.TB, rdb redis.UniversalClient, key string) map[string]r
 	return all
 }
 
-// TestR31NobodyRenewsADeadWriterForItsReader: and the other way round. What hung on the Leash that dies ends by itself.
+// TestR31NobodyRenewsADeadWriterForItsReader: and the other way round. What hung on the Leash that
+// dies ends by itself.
 func TestR31NobodyRenewsADeadWriterForItsReader(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -66,7 +68,8 @@ func TestR31NobodyRenewsADeadWriterForItsReader(t *testing.T) {
 	})
 }
 
-// TestR28WriterRunsOutBesideItsReadLease: a connection that breaks leaves both. Somebody else reads when the write hold is over.
+// TestR28WriterRunsOutBesideItsReadLease: a connection that breaks leaves both. Somebody else reads
+// when the write hold is over.
 func TestR28WriterRunsOutBesideItsReadLease(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -92,7 +95,8 @@ func TestR28WriterRunsOutBesideItsReadLease(t *testing.T) {
 	})
 }
 
-// TestR12WriterAndItsReaderGoOnApart: while both are renewed, each on a Leash of its own, nobody gets in.
+// TestR12WriterAndItsReaderGoOnApart: while both are renewed, each on a Leash of its own, nobody
+// gets in.
 func TestR12WriterAndItsReaderGoOnApart(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
@@ -116,7 +120,8 @@ func TestR12WriterAndItsReaderGoOnApart(t *testing.T) {
 				if err := alone(); err != nil {
 					return err
 				}
-				map[string]*conn{"READ": a, "WRITE": b}[moved].token(key, "WRITE", "OWNER", "me") // entered again
+				// entered again
+				map[string]*conn{"READ": a, "WRITE": b}[moved].token(key, "WRITE", "OWNER", "me")
 				if err := alone(); err != nil {
 					return err
 				}
@@ -138,7 +143,8 @@ func TestR13WriterBesideItsReaderIsRenewedAtMaxmemory(t *testing.T) {
 	s, key := leash(t, rdb, Config{}), newKey()
 	a := connect(t, s)
 	a.token(key, "WRITE", "OWNER", "me")
-	a.token(key, "READ", "OWNER", "me", "TTL", "60000") // longer: the lock's own TTL is as it must be
+	// longer: the lock's own TTL is as it must be
+	a.token(key, "READ", "OWNER", "me", "TTL", "60000")
 	until := func() int {
 		n, _ := strconv.Atoi(rwRecords(t, rdb, key)["me:write"].value("until"))
 		return n

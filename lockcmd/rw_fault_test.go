@@ -203,7 +203,8 @@ func TestR21LostReplyOfReadWriteHandOver(t *testing.T) {
 	t.Parallel()
 	for _, options := range [][2]string{{"WRITE", "WRITE"}, {"READ", "WRITE"}, {"WRITE", "READ"}} {
 		for _, before := range []bool{false, true} {
-			for try := 1; !lostReadWriteHandOver(t, options, before); try++ { // a release that finds its waiter looking hands nothing over
+			// a release that finds its waiter looking hands nothing over
+			for try := 1; !lostReadWriteHandOver(t, options, before); try++ {
 				if try == 50 {
 					t.Fatal("no release hands over")
 				}

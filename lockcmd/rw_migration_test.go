@@ -82,8 +82,8 @@ func TestR14ReadWriteInASlotInMigration(t *testing.T) {
 	}
 }
 
-// TestR14ReadWriteHoldsWaitForTheirKeys: what is asked of a hold whose keys a migration keeps apart is done when they are together, and is not
-// refused before its time is over.
+// TestR14ReadWriteHoldsWaitForTheirKeys: what is asked of a hold whose keys a migration keeps apart
+// is done when they are together, and is not refused before its time is over.
 func TestR14ReadWriteHoldsWaitForTheirKeys(t *testing.T) {
 	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)

@@ -93,7 +93,8 @@ func readWriteReleasePassesAtMaxmemory(t *testing.T, mode string) {
 	b.token(down, "WRITE", "OWNER", "me")
 	b.token(down, "READ", "OWNER", "me")
 	full, d, e := newKey(), connect(t, s), connect(t, s)
-	d.token(full, "WRITE", "TTL", "60000") // a look of the waiter's that met the release would find no memory
+	// a look of the waiter's that met the release would find no memory
+	d.token(full, "WRITE", "TTL", "60000")
 	reply := e.await(s, 1, full, mode, "BLOCK", "0")
 	rdb.ConfigSet(ctx, "maxmemory", "1")
 	want(t, c.do("LOCK.ACQUIRE", newKey(), mode), "-OOM command not allowed when used memory > 'maxmemory'.")

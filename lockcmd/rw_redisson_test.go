@@ -8,10 +8,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The scenarios of Redisson's own tests of its RReadWriteLock, by the names they have there, with leases a tenth as long. What is about Java
-// objects is left out; what other tests here hold already is: testInCluster and testWR (TestDowngrade), testReadWriteTTL
-// (TestR12ReadAndWriteHoldsAreRenewed), testWriteRead (TestR18ReadersGoInTogether), the testConcurrency ones
-// (TestReadersAndWritersUnderLoad).
+// The scenarios of Redisson's own tests of its RReadWriteLock, by the names they have there, with
+// leases a tenth as long. What is about Java objects is left out; what other tests here hold
+// already is: testInCluster and testWR (TestDowngrade), testReadWriteTTL
+// (TestR12ReadAndWriteHoldsAreRenewed), testWriteRead (TestR18ReadersGoInTogether), the
+// testConcurrency ones (TestReadersAndWritersUnderLoad).
 func TestReadWriteScenariosOfRedisson(t *testing.T) {
 	takesLong(t)
 	for name, scenario := range map[string]func(*testing.T, *readWriteScene){

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestR12ReadAndWriteHoldsAreRenewed: all that a hold consists of, and each of an owner's two for itself. Redisson ends the renewal of a write
-// lock when its owner has released a read lock.
+// TestR12ReadAndWriteHoldsAreRenewed: all that a hold consists of, and each of an owner's two for
+// itself. Redisson ends the renewal of a write lock when its owner has released a read lock.
 func TestR12ReadAndWriteHoldsAreRenewed(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
@@ -152,7 +152,8 @@ func TestR12JavaReadersRenewalDoesNotShortenOurs(t *testing.T) {
 	})
 }
 
-// TestR12ShorterRenewalsOfJavaAreOutlived: a Java reader whose watchdog sets less than ours, and that then dies, takes nobody with it.
+// TestR12ShorterRenewalsOfJavaAreOutlived: a Java reader whose watchdog sets less than ours, and
+// that then dies, takes nobody with it.
 func TestR12ShorterRenewalsOfJavaAreOutlived(t *testing.T) {
 	t.Parallel()
 	takesLong(t)

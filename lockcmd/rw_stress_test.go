@@ -13,8 +13,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestReadersAndWritersUnderLoad: random readers and writers on two Leashes and in Java, who release in every way there is, downgrade, enter
-// again, or are gone. Never a reader with a writer, never two writers, every write counted, tokens rising, nothing left behind.
+// TestReadersAndWritersUnderLoad: random readers and writers on two Leashes and in Java, who
+// release in every way there is, downgrade, enter again, or are gone. Never a reader with a writer,
+// never two writers, every write counted, tokens rising, nothing left behind.
 func TestReadersAndWritersUnderLoad(t *testing.T) {
 	t.Parallel()
 	clients, rounds := 40, 15

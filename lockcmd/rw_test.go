@@ -142,10 +142,12 @@ func TestR4ReadAndWriteHoldsAreEnteredAgain(t *testing.T) {
 				want(t, elsewhere.do("LOCK.ACQUIRE", key, mode, "OWNER", "me"), "-"+msgElsewhere)
 				want(t, elsewhere.do("LOCK.ACQUIRE", key, mode, "OWNER", "me", "BLOCK", "0", "ID", "r2"), "-"+msgElsewhere)
 			}
-			if again := b.token(key, mode, "OWNER", "me", "ID", "r3"); again != token { // within a Leash
+			// within a Leash
+			if again := b.token(key, mode, "OWNER", "me", "ID", "r3"); again != token {
 				t.Fatalf("got token %d when repeated elsewhere, want %d", again, token)
 			}
-			if again := c.token(key, mode, "OWNER", "me", "ID", "r3", "BLOCK", "0"); again != token { // to another one
+			// to another one
+			if again := c.token(key, mode, "OWNER", "me", "ID", "r3", "BLOCK", "0"); again != token {
 				t.Fatalf("got token %d when repeated on another Leash, want %d", again, token)
 			}
 			eventually(t, 3*time.Second, "the old carriers forget", func() bool { return a.carrier.Holds()+b.carrier.Holds() == 0 })
@@ -187,7 +189,8 @@ func TestR5ReadWriteDeadlocks(t *testing.T) {
 	})
 }
 
-// TestR18AWriterIsNotOvertakenByNewRequests that say which they are: only by one that was answered, and has got in.
+// TestR18AWriterIsNotOvertakenByNewRequests that say which they are: only by one that was answered,
+// and has got in.
 func TestR18AWriterIsNotOvertakenByNewRequests(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -196,7 +199,8 @@ func TestR18AWriterIsNotOvertakenByNewRequests(t *testing.T) {
 		a.token(key, "READ", "OWNER", "a", "ID", "1")
 		writer := w.await(s, 1, key, "WRITE", "BLOCK", "0")
 		reader := b.await(s, 2, key, "READ", "OWNER", "b", "ID", "1", "BLOCK", "0")
-		c.token(key, "READ", "OWNER", "a", "ID", "1", "BLOCK", "0") // repeated, on another connection
+		// repeated, on another connection
+		c.token(key, "READ", "OWNER", "a", "ID", "1", "BLOCK", "0")
 		want(t, c.do("LOCK.RELEASE", key), ":1")
 		tokenOf(t, receive(t, writer, soon))
 		want(t, w.do("LOCK.RELEASE", key), ":1")
@@ -278,7 +282,8 @@ func TestDowngrade(t *testing.T) {
 		if len(near)+len(far) != 0 {
 			t.Fatal("a reader got in beside a writer")
 		}
-		want(t, a.do("LOCK.RELEASE", key, "WRITE"), ":1") // waiting readers are woken, which Redisson forgets
+		// waiting readers are woken, which Redisson forgets
+		want(t, a.do("LOCK.RELEASE", key, "WRITE"), ":1")
 		tokenOf(t, woken(t, near))
 		tokenOf(t, woken(t, far))
 		want(t, d.do("LOCK.ACQUIRE", key, "WRITE"), "$-1")

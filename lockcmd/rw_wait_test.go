@@ -317,7 +317,8 @@ func TestR21ReadersAndWritersHandOver(t *testing.T) {
 	})
 }
 
-// TestR21HandOverToAReaderWhoHasGotIn by the look that he had sent: nothing is taken for done that is not.
+// TestR21HandOverToAReaderWhoHasGotIn by the look that he had sent: nothing is taken for done that
+// is not.
 func TestR21HandOverToAReaderWhoHasGotIn(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -49,8 +49,8 @@ var (
 	inspectRWScript = loadScript("rw_inspect", "rw_read", "rw")
 )
 
-// loadScript puts the prelude in front of a script, and behind it the parts that this one needs. Comments stay here: Redis keeps the text
-// of every script.
+// loadScript puts the prelude in front of a script, and behind it the parts that this one needs.
+// Comments stay here: Redis keeps the text of every script.
 func loadScript(name string, parts ...string) *script {
 	var b strings.Builder
 	for _, file := range slices.Concat([]string{"prelude"}, parts, []string{name}) {
@@ -69,8 +69,8 @@ func loadScript(name string, parts ...string) *script {
 	return &script{source: b.String(), sha: hex.EncodeToString(sum[:]), shape: shapeOf(name)}
 }
 
-// once is a command that go-redis must not send again by itself: a script that ran although its reply was lost would run
-// twice. Sending again is ours alone, under the request's own number (R7).
+// once is a command that go-redis must not send again by itself: a script that ran although its
+// reply was lost would run twice. Sending again is ours alone, under the request's own number (R7).
 type once struct{ *redis.Cmd }
 
 // NoRetry implements redis.Cmder.
@@ -99,7 +99,8 @@ func (sc *script) body(verb string) string {
 func scriptCommand(ctx context.Context, all []any) once {
 	cmd := redis.NewCmd(ctx, all...)
 	cmd.SetFirstKeyPos(3)
-	cmd.SetStepCount(1) // else go-redis asks some node for COMMAND first, for up to 5 s whatever ctx says
+	// else go-redis asks some node for COMMAND first, for up to 5 s whatever ctx says
+	cmd.SetStepCount(1)
 	return once{cmd}
 }
 
@@ -119,8 +120,8 @@ func (sc *script) run(ctx context.Context, rdb processor, keys, args []string) (
 	return sc.checked(cmd.Val(), err)
 }
 
-// checked is the script's reply, as go-redis gives it, if it is one that the script gives. A null, which
-// go-redis takes for an error of Redis's, is none.
+// checked is the script's reply, as go-redis gives it, if it is one that the script gives. A null,
+// which go-redis takes for an error of Redis's, is none.
 func (sc *script) checked(reply any, err error) (any, error) {
 	switch {
 	case errors.Is(err, redis.Nil):
@@ -146,8 +147,9 @@ const (
 // transient are the errors Redis gives instead of running a script, for as long as something lasts.
 var transient = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY", "BUSY", "MOVED", "ASK", "NOREPLICAS"}
 
-// migrates reports whether an error of Redis's says that a slot migrates and has not all keys of a script on one node. Redis finds that out
-// before it begins, or where the script touches the key that is missing, see rw.lua.
+// migrates reports whether an error of Redis's says that a slot migrates and has not all keys of a
+// script on one node. Redis finds that out before it begins, or where the script touches the key
+// that is missing, see rw.lua.
 func migrates(reply error) bool {
 	return redis.HasErrorPrefix(reply, "TRYAGAIN") || strings.Contains(reply.Error(), "attempted to access a non local key")
 }
@@ -172,8 +174,8 @@ func judge(err error) verdict {
 	return ambiguous
 }
 
-// scriptError is Redis's answer to a script as a client should see it: Redis's own error, without where in our script it
-// came up (Redis 7 adds that behind, Redis 6 in front).
+// scriptError is Redis's answer to a script as a client should see it: Redis's own error, without
+// where in our script it came up (Redis 7 adds that behind, Redis 6 in front).
 func scriptError(err error) string {
 	text := err.Error()
 	if at, _, ok := strings.Cut(text, " script: "); ok {

@@ -13,22 +13,24 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR13ScriptsRefuseWhatIsNotSo: what a script answers to a call about a hold that is another one by now, hangs on another carrier, or has
-// had a later request; and that it then changes nothing.
+// TestR13ScriptsRefuseWhatIsNotSo: what a script answers to a call about a hold that is another one
+// by now, hangs on another carrier, or has had a later request; and that it then changes nothing.
 func TestR13ScriptsRefuseWhatIsNotSo(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		for _, m := range modes {
 			c, key := connect(t, s), newKey()
-			token := c.hold(key, m.option, "OWNER", "me", "LEASE", "600000") // which no renewal changes meanwhile
+			// which no renewal changes meanwhile
+			token := c.hold(key, m.option, "OWNER", "me", "LEASE", "600000")
 			c.hold(key, m.option, "OWNER", "me", "LEASE", "600000")
 			h := &heldBy{t: t, rdb: rdb, mode: m, key: key, token: token, carrier: c.carrier.name, last: c.carrier.requests.Load()}
 			h.refuse()
 			h.refuseToMove()
 			h.refuseAcquires()
 			h.refuseOneKey()
-			h.call("[0]", m.handover, m.endKeys(key, "me", tokenKey(key)), append(h.hand(token, h.carrier, c.carrier.requests.Add(1)), m.name)...) // a count remains
+			// a count remains
+			h.call("[0]", m.handover, m.endKeys(key, "me", tokenKey(key)), append(h.hand(token, h.carrier, c.carrier.requests.Add(1)), m.name)...)
 			want(t, c.do("LOCK.RELEASE", key), ":1")
 		}
 	})
@@ -174,12 +176,14 @@ func TestR13PermitScriptsRefuseWhatIsNotSo(t *testing.T) {
 	})
 }
 
-// TestR25RedisCannotSay: what a renewal answers of a hold, and of a permit, when Redis refuses a command about it.
+// TestR25RedisCannotSay: what a renewal answers of a hold, and of a permit, when Redis refuses a
+// command about it.
 func TestR25RedisCannotSay(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, redistest.Start(t).Addr)
 	s := leash(t, rdb, Config{})
-	without := func(denied string) redis.UniversalClient { // a user who may do all but this, and what sets the same in another way
+	// a user who may do all but this, and what sets the same in another way
+	without := func(denied string) redis.UniversalClient {
 		args := []any{"ACL", "SETUSER", denied, "on", ">pw", "~*", "&*", "+@all", "-" + denied}
 		if denied == "pexpire" {
 			args = append(args, "-pexpireat")
@@ -221,7 +225,8 @@ func TestR25RedisCannotSay(t *testing.T) {
 	}
 }
 
-// TestR13NoCommandNeedsAScriptThatIsThere: SCRIPT FLUSH before each command, in the middle of a hold of every kind.
+// TestR13NoCommandNeedsAScriptThatIsThere: SCRIPT FLUSH before each command, in the middle of a
+// hold of every kind.
 func TestR13NoCommandNeedsAScriptThatIsThere(t *testing.T) {
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})

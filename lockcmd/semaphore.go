@@ -4,7 +4,8 @@ import (
 	"context"
 )
 
-// A semaphore: how many permits there are, and where. Redisson's RSemaphore and RPermitExpirableSemaphore begin alike.
+// A semaphore: how many permits there are, and where. Redisson's RSemaphore and
+// RPermitExpirableSemaphore begin alike.
 
 const (
 	initName = "SEM.INIT"

@@ -138,7 +138,8 @@ func TestSemaphoreResizedServesThoseWhoWait(t *testing.T) {
 	})
 }
 
-// TestSemaphoreOfNoneAndOfAll: no permits, and as many as Redisson can count. (testZero, testConcurrencyLoopMax_MultiInstance)
+// TestSemaphoreOfNoneAndOfAll: no permits, and as many as Redisson can count. (testZero,
+// testConcurrencyLoopMax_MultiInstance)
 func TestSemaphoreOfNoneAndOfAll(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -17,19 +17,25 @@ import (
 	"leash/renewal"
 )
 
-// Service is the locks of one Leash. Make one with New, let Run run, and give every connection a Carrier.
+// Service is the locks of one Leash. Make one with New, let Run run, and give every connection a
+// Carrier.
 type Service struct {
 	// Immutable after New.
-	cfg      Config
-	rdb      redis.UniversalClient
-	cluster  bool
-	log      *slog.Logger
-	uuid     string        // this Leash, in owners and carriers
-	way      string        // this Leash, among those through which FAIR waiters are heard of
-	soon     time.Duration // in which another Leash must let hear of a waiter of its that has left through this one; soonHeard but in tests
-	patience time.Duration // after which a FAIR waiter that was not heard of counts as dead; waitPatience but in tests
-	confirm  time.Duration // for how long BREAK leaves it to the holder's Leash to end a hold; breakPatience but in tests
-	seeks    int           // looks for a hold that a new master may have forgotten; maxSeeks but in tests
+	cfg     Config
+	rdb     redis.UniversalClient
+	cluster bool
+	log     *slog.Logger
+	uuid    string // this Leash, in owners and carriers
+	way     string // this Leash, among those through which FAIR waiters are heard of
+	// in which another Leash must let hear of a waiter of its that has left through this one;
+	// soonHeard but in tests
+	soon time.Duration
+	// after which a FAIR waiter that was not heard of counts as dead; waitPatience but in tests
+	patience time.Duration
+	// for how long BREAK leaves it to the holder's Leash to end a hold; breakPatience but in tests
+	confirm time.Duration
+	// looks for a hold that a new master may have forgotten; maxSeeks but in tests
+	seeks    int
 	every    time.Duration // how often a waiter looks for itself; lookEvery but in tests
 	watchdog *renewal.Watchdog
 	ears     *subscriber
@@ -52,7 +58,8 @@ type Service struct {
 	refusals  refusals
 	stats     counters
 
-	// tasks are the goroutines that outlive the command that began them; stop tells them that the Service ends. Run waits.
+	// tasks are the goroutines that outlive the command that began them; stop tells them that the
+	// Service ends. Run waits.
 	tasks sync.WaitGroup
 	stop  chan struct{} // closed by Run
 	last  time.Time     // set before stop is closed: no request is on its way for longer
@@ -68,8 +75,9 @@ type Service struct {
 	closed bool               // no more tasks begin
 }
 
-// New makes a Service whose locks live behind rdb, a *redis.Client or *redis.ClusterClient that speaks RESP2, does not retry
-// (MaxRetries -1) and obeys deadlines (ContextTimeoutEnabled), and who hears of their ends from ears. It does no I/O.
+// New makes a Service whose locks live behind rdb, a *redis.Client or *redis.ClusterClient that
+// speaks RESP2, does not retry (MaxRetries -1) and obeys deadlines (ContextTimeoutEnabled), and who
+// hears of their ends from ears. It does no I/O.
 func New(cfg Config, rdb redis.UniversalClient, ears Subscriber, log *slog.Logger) (*Service, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -111,8 +119,9 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// Run listens for wake-ups, keeps the holds, and finishes what has to be repeated. It returns when ctx has ended and every
-// goroutine of the Service has, but one that the log does not let go; the Service cannot be run again.
+// Run listens for wake-ups, keeps the holds, and finishes what has to be repeated. It returns when
+// ctx has ended and every goroutine of the Service has, but one that the log does not let go; the
+// Service cannot be run again.
 func (s *Service) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -151,30 +160,34 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// learnCommands lets the cluster client ask for COMMAND now. It does so before its first command, of some node and for up to 5 s, and
-// until it has an answer everybody else's command waits for that.
+// learnCommands lets the cluster client ask for COMMAND now. It does so before its first command,
+// of some node and for up to 5 s, and until it has an answer everybody else's command waits for
+// that.
 func (s *Service) learnCommands(ctx context.Context) {
 	if c, ok := s.rdb.(*redis.ClusterClient); ok {
 		c.Ping(ctx)
 	}
 }
 
-// Drain ends the granting of locks: ACQUIRE answers an error, and so do those who wait. Everything else goes on.
+// Drain ends the granting of locks: ACQUIRE answers an error, and so do those who wait. Everything
+// else goes on.
 func (s *Service) Drain() {
 	s.draining.Store(true)
 	s.queues.wakeAll()
 	s.lines.wakeAll()
 }
 
-// Dismiss lets those answer who wait in AWAITLOSS, which goes on through Drain: the connection is about to be closed.
+// Dismiss lets those answer who wait in AWAITLOSS, which goes on through Drain: the connection is
+// about to be closed.
 func (s *Service) Dismiss() { s.dismiss() }
 
-// CheckAll asks Redis soon for every hold: the server that has them is another one now, and may not have heard of all. A hold
-// that it does not have is told as lost then, not when it would next be renewed. It does not block.
+// CheckAll asks Redis soon for every hold: the server that has them is another one now, and may not
+// have heard of all. A hold that it does not have is told as lost then, not when it would next be
+// renewed. It does not block.
 func (s *Service) CheckAll() { s.watchdog.CheckAll() }
 
-// RenewAll renews every hold a last time to its full TTL, and returns when Redis was asked for each or ctx has ended (R31).
-// Run must be running.
+// RenewAll renews every hold a last time to its full TTL, and returns when Redis was asked for each
+// or ctx has ended (R31). Run must be running.
 func (s *Service) RenewAll(ctx context.Context) { s.watchdog.RenewAll(ctx) }
 
 // stopPatience is for how long requests may still go out, and be answered, when the Service ends.
@@ -192,7 +205,8 @@ func (s *Service) within(until time.Time) time.Time {
 	return until
 }
 
-// spawn runs f as a task of the Service. Once the Service has ended it does nothing and reports false: what is still held then runs out.
+// spawn runs f as a task of the Service. Once the Service has ended it does nothing and reports
+// false: what is still held then runs out.
 func (s *Service) spawn(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,8 +229,8 @@ func (s *Service) find(lock lockID, match func(*hold) bool) *hold {
 	return nil
 }
 
-// findAmong is the newest present hold of key for which match says yes, nil when there is none. ok is false when it was not among that many,
-// and there are more.
+// findAmong is the newest present hold of key for which match says yes, nil when there is none. ok
+// is false when it was not among that many, and there are more.
 func (s *Service) findAmong(key string, most int, match func(*hold) bool) (found *hold, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,7 +251,8 @@ func (s *Service) index(h *hold) {
 	s.holds.add(h)
 }
 
-// unindex takes h out, of which no carrier knows any more. Its entry may be another one's from now on.
+// unindex takes h out, of which no carrier knows any more. Its entry may be another one's from now
+// on.
 func (s *Service) unindex(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -120,7 +120,8 @@ func (a *assembly) reply(dst []byte, r result, keys []string) []byte {
 	return dst
 }
 
-// mrelease is LOCK.MRELEASE. An error is about one of the keys: what of the others could be released has been.
+// mrelease is LOCK.MRELEASE. An error is about one of the keys: what of the others could be
+// released has been.
 func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte {
 	keys, rest, msg := c.service.parseKeys(mreleaseName, args)
 	if msg != "" {
@@ -190,8 +191,9 @@ func parseMrelease(n int, rest [][]byte) (each []options, msg string) {
 	return nil, msgSyntax
 }
 
-// appendReleased answers with how many of the releases have ended a hold, or with the error of one: first those that say that a hold was
-// lost, then those that leave it open. That there was no such hold is none.
+// appendReleased answers with how many of the releases have ended a hold, or with the error of one:
+// first those that say that a hold was lost, then those that leave it open. That there was no such
+// hold is none.
 func appendReleased(dst []byte, replies []string) []byte {
 	ended, worst := 0, ""
 	for _, r := range replies {

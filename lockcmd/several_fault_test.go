@@ -39,7 +39,8 @@ func (b *beliefs) end(keys []string) {
 	}
 }
 
-// TestSeveralLocksOfAFaultyRedis: whatever requests and replies get lost, no two hold a key, and nothing stays taken.
+// TestSeveralLocksOfAFaultyRedis: whatever requests and replies get lost, no two hold a key, and
+// nothing stays taken.
 func TestSeveralLocksOfAFaultyRedis(t *testing.T) {
 	t.Parallel()
 	takesLong(t)

@@ -10,7 +10,8 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// What becomes of a hold of several acquires that a MACQUIRE, repeated with the last one's ID on another connection, moves there.
+// What becomes of a hold of several acquires that a MACQUIRE, repeated with the last one's ID on
+// another connection, moves there.
 
 // twice takes a key twice, the second time with ID 2.
 func (c *conn) twice(key string, options ...string) int64 {
@@ -19,7 +20,8 @@ func (c *conn) twice(key string, options ...string) int64 {
 	return c.token(append([]string{key, "OWNER", "x", "ID", "2"}, options...)...)
 }
 
-// TestR27LossOfAMovedHoldIsTold: its owner has known of it before, whether the MACQUIRE that moved it fails or not.
+// TestR27LossOfAMovedHoldIsTold: its owner has known of it before, whether the MACQUIRE that moved
+// it fails or not.
 func TestR27LossOfAMovedHoldIsTold(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -44,8 +46,8 @@ func TestR27LossOfAMovedHoldIsTold(t *testing.T) {
 	})
 }
 
-// TestR28MovedHoldKeepsItsTerms: while the MACQUIRE that has moved it waits it ends with its connection as it would have before, and
-// it does not become a lease with the others.
+// TestR28MovedHoldKeepsItsTerms: while the MACQUIRE that has moved it waits it ends with its
+// connection as it would have before, and it does not become a lease with the others.
 func TestR28MovedHoldKeepsItsTerms(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -96,7 +98,8 @@ func TestR7QuorumMovesAsOne(t *testing.T) {
 	})
 }
 
-// TestR7PutBackIDCountsAgain: a MACQUIRE that failed has not been, so its repetition enters again what it had entered.
+// TestR7PutBackIDCountsAgain: a MACQUIRE that failed has not been, so its repetition enters again
+// what it had entered.
 func TestR7PutBackIDCountsAgain(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -155,8 +158,8 @@ func TestR7PutBackOfEachMode(t *testing.T) {
 	})
 }
 
-// TestR26UnansweredMoveIsFinished: an ACQUIRE repeated with its ID that is not answered is undone alone, and what it has moved, or will,
-// is carried on.
+// TestR26UnansweredMoveIsFinished: an ACQUIRE repeated with its ID that is not answered is undone
+// alone, and what it has moved, or will, is carried on.
 func TestR26UnansweredMoveIsFinished(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})

@@ -13,7 +13,8 @@ import (
 
 // What a MACQUIRE is taken under, and what becomes of its repetitions.
 
-// TestMacquireLeaseBeginsWithTheLastKey: what is in hand while others are waited for is kept, however short the LEASE is to be.
+// TestMacquireLeaseBeginsWithTheLastKey: what is in hand while others are waited for is kept,
+// however short the LEASE is to be.
 func TestMacquireLeaseBeginsWithTheLastKey(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -76,10 +77,12 @@ func TestMacquireMaxHoldBeginsWithTheLastKey(t *testing.T) {
 	})
 }
 
-// TestMacquireOfUnknownOutcome: when a node does not say whether it granted its key, nothing stays taken anywhere.
+// TestMacquireOfUnknownOutcome: when a node does not say whether it granted its key, nothing stays
+// taken anywhere.
 func TestMacquireOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: time.Minute}) // the stopped node stays a master
+	// the stopped node stays a master
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: time.Minute})
 	rdb := dialCluster(t, cluster.Addrs()...)
 	s := leash(t, rdb, Config{UpstreamTimeout: time.Second})
 	var keys []string
@@ -106,8 +109,8 @@ func TestMacquireOfUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestR7MacquireRepeated: with the same ID it answers the same tokens and counts no further, and from another connection it moves all
-// of the holds there, or none stays.
+// TestR7MacquireRepeated: with the same ID it answers the same tokens and counts no further, and
+// from another connection it moves all of the holds there, or none stays.
 func TestR7MacquireRepeated(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

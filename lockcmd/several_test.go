@@ -10,7 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// newKeys are n keys no other test uses, in the order of their names; on a cluster they lie in different slots.
+// newKeys are n keys no other test uses, in the order of their names; on a cluster they lie in
+// different slots.
 func newKeys(n int) []string {
 	keys := make([]string, n)
 	for i := range keys {
@@ -159,8 +160,8 @@ func TestMacquireEntersAgain(t *testing.T) {
 	})
 }
 
-// TestMacquireAtOnce: of many who try for the same keys, named in any order, one gets them, and nobody else a part. (Redisson:
-// RedissonMultiLockTest.testWaitAndLeaseTimeouts.)
+// TestMacquireAtOnce: of many who try for the same keys, named in any order, one gets them, and
+// nobody else a part. (Redisson: RedissonMultiLockTest.testWaitAndLeaseTimeouts.)
 func TestMacquireAtOnce(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -10,7 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestMacquireWaitsWithWhatComesBefore: the key that is waited for has those before it in hand, and none behind it.
+// TestMacquireWaitsWithWhatComesBefore: the key that is waited for has those before it in hand, and
+// none behind it.
 func TestMacquireWaitsWithWhatComesBefore(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -80,7 +81,8 @@ func TestR5MacquireDeadlock(t *testing.T) {
 	})
 }
 
-// TestMacquireNeverDeadlocks: callers who name the same keys in different orders, on two Leashes, all come to their turn, one at a time.
+// TestMacquireNeverDeadlocks: callers who name the same keys in different orders, on two Leashes,
+// all come to their turn, one at a time.
 func TestMacquireNeverDeadlocks(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -124,7 +126,8 @@ func TestMacquireNeverDeadlocks(t *testing.T) {
 	})
 }
 
-// TestMacquireTellsOfNothingHalfMade: a key that was in hand and is lost while another is waited for is taken again, and no loss.
+// TestMacquireTellsOfNothingHalfMade: a key that was in hand and is lost while another is waited
+// for is taken again, and no loss.
 func TestMacquireTellsOfNothingHalfMade(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -154,7 +157,8 @@ func TestMacquireTellsOfNothingHalfMade(t *testing.T) {
 	})
 }
 
-// TestMacquireEndsWithItsConnection: what it has in hand is released even where holds are left to run out, for nobody was told of it.
+// TestMacquireEndsWithItsConnection: what it has in hand is released even where holds are left to
+// run out, for nobody was told of it.
 func TestMacquireEndsWithItsConnection(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -172,7 +176,8 @@ func TestMacquireEndsWithItsConnection(t *testing.T) {
 	})
 }
 
-// TestMacquireBesideAReleaseOfACount: a hold that was entered again stays while one of its counts is being released.
+// TestMacquireBesideAReleaseOfACount: a hold that was entered again stays while one of its counts
+// is being released.
 func TestMacquireBesideAReleaseOfACount(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

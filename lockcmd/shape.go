@@ -6,12 +6,14 @@ import "errors"
 // place, may have run the script or not.
 var errShape = errors.New("lockcmd: a reply of another shape than the script's")
 
-// shape is what the replies of a script look like: lists of integers and texts. A sole integer counts
-// as a list of one. In kinds, 'i' stands for an integer and 's' for a text; a reply may have more items.
+// shape is what the replies of a script look like: lists of integers and texts. A sole integer
+// counts as a list of one. In kinds, 'i' stands for an integer and 's' for a text; a reply may have
+// more items.
 type shape struct {
 	kinds string           // how every reply begins
 	code  map[int64]string // what follows a first integer, where more must
-	list  bool             // the replies are lists of any length, and kinds says what each item may be
+	// the replies are lists of any length, and kinds says what each item may be
+	list bool
 }
 
 // shapes are those of the scripts by name, as the head of each file has them. Every other script

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestScriptReplyOfAnotherShapeIsNoAnswer: what another script would answer, or no script, is neither
-// a grant nor a refusal. The outcome is unknown.
+// TestScriptReplyOfAnotherShapeIsNoAnswer: what another script would answer, or no script, is
+// neither a grant nor a refusal. The outcome is unknown.
 func TestScriptReplyOfAnotherShapeIsNoAnswer(t *testing.T) {
 	for name, replies := range map[string]struct{ good, bad []string }{
 		"acquire": {
@@ -83,7 +83,8 @@ func TestScriptReplyOfAnotherShapeCostsItsConnection(t *testing.T) {
 	}
 }
 
-// TestDecodeHoldsWhatIsThere: neither nesting nor announced lengths cost more than the bytes that came.
+// TestDecodeHoldsWhatIsThere: neither nesting nor announced lengths cost more than the bytes that
+// came.
 func TestDecodeHoldsWhatIsThere(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("*1\r\n", 1<<20) + ":1\r\n", strings.Repeat("*100000\r\n", 100), "*2147483647\r\n:1\r\n", "$9999999999999\r\n",

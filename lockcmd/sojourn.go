@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// sojourn is a try's stay in the queue: what may wake it, and what is known so far. One goroutine's.
+// sojourn is a try's stay in the queue: what may wake it, and what is known so far. One
+// goroutine's.
 type sojourn struct {
 	service *Service
 	try     *try
@@ -46,7 +47,8 @@ func (c *Carrier) newSojourn(t *try, seen result) *sojourn {
 	return v
 }
 
-// close also takes a waiter out of its queue that has not left: a look has panicked, and all behind it would wait for it for ever.
+// close also takes a waiter out of its queue that has not left: a look has panicked, and all behind
+// it would wait for it for ever.
 func (v *sojourn) close() {
 	v.service.queues.leave(v.waiter, false, true)
 	v.again.Stop()
@@ -57,7 +59,8 @@ func (v *sojourn) close() {
 	v.news.timer.Stop()
 }
 
-// next waits for whatever comes first, and looks then, if there is something to be seen. It reports whether the wait is over, and how.
+// next waits for whatever comes first, and looks then, if there is something to be seen. It reports
+// whether the wait is over, and how.
 func (v *sojourn) next(ctx context.Context) (r result, over bool) {
 	s, w, woken := v.service, v.waiter, false
 	select {
@@ -94,8 +97,8 @@ func (v *sojourn) pause() time.Duration {
 	return v.service.lookAgain(v.seen, rand.Float64())
 }
 
-// finish leaves the queue at the end of the time. While a release is about to say whether the lock is ours it stays for the grace, unless
-// it must.
+// finish leaves the queue at the end of the time. While a release is about to say whether the lock
+// is ours it stays for the grace, unless it must.
 func (v *sojourn) finish(must bool) (r result, over bool) {
 	if v.service.queues.leave(v.waiter, false, must) {
 		return v.waiter.last(v.seen, v.known), true

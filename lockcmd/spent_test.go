@@ -40,7 +40,8 @@ func TestASpentLeaseIsNotEnteredAgain(t *testing.T) {
 				return token == first
 			}
 			tries := 1
-			for ; again(); tries++ { // a look of the watchdog's came first, and Redis had it for a moment more
+			// a look of the watchdog's came first, and Redis had it for a moment more
+			for ; again(); tries++ {
 				if tries == 5 {
 					t.Fatalf("%v: a lease that is over was entered again", mode)
 				}
@@ -49,7 +50,8 @@ func TestASpentLeaseIsNotEnteredAgain(t *testing.T) {
 	})
 }
 
-// TestASpentLeaseThatWasExtendedIsEnteredAgain though we have not heard of it: whoever extended it believes in it.
+// TestASpentLeaseThatWasExtendedIsEnteredAgain though we have not heard of it: whoever extended it
+// believes in it.
 func TestASpentLeaseThatWasExtendedIsEnteredAgain(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {

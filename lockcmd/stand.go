@@ -12,8 +12,8 @@ type patience struct {
 	block time.Duration
 }
 
-// lookOrStand looks once, and then waits in a line if p says so. first says to look although others stand there already: else those
-// who wait do so behind them (R18).
+// lookOrStand looks once, and then waits in a line if p says so. first says to look although others
+// stand there already: else those who wait do so behind them (R18).
 func (c *Carrier) lookOrStand(ctx context.Context, id lineID, p patience, first bool, look func(until time.Time) result) result {
 	s := c.service
 	r, silence := result{kind: taken}, int64(0)
@@ -35,8 +35,9 @@ func (c *Carrier) lookOrStand(ctx context.Context, id lineID, p patience, first 
 	return c.awaited(c.stand(ctx, id, end, r, silence, look))
 }
 
-// stand waits in a line until a look brings something else than "not now", the end has come, which is zero when there is none, or the client is
-// gone. seen is what the last look brought, and silence is of before it, 0 if there was none.
+// stand waits in a line until a look brings something else than "not now", the end has come, which
+// is zero when there is none, or the client is gone. seen is what the last look brought, and
+// silence is of before it, 0 if there was none.
 func (c *Carrier) stand(
 	ctx context.Context, id lineID, end time.Time, seen result, silence int64, look func(until time.Time) result,
 ) result {
@@ -92,8 +93,8 @@ func (c *Carrier) stand(
 	}
 }
 
-// last is the result of a wait that is over, with seen as what its last look brought. known says that Redis has answered since the
-// wait began.
+// last is the result of a wait that is over, with seen as what its last look brought. known says
+// that Redis has answered since the wait began.
 func (t *turn) last(seen result, known bool) result {
 	select {
 	case <-t.opened:
@@ -106,7 +107,8 @@ func (t *turn) last(seen result, known bool) result {
 	return seen
 }
 
-// present reports whether a grant can still be told. Grant and disconnect are decided under the carrier's mutex (R19).
+// present reports whether a grant can still be told. Grant and disconnect are decided under the
+// carrier's mutex (R19).
 func (c *Carrier) present(ctx context.Context) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

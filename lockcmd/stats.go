@@ -9,21 +9,24 @@ import (
 
 // Stats is what INFO shows of the locks.
 type Stats struct {
-	Holds     int64            // holds this Leash carries now
-	Waiters   int64            // commands that wait for a lock now
-	Acquires  int64            // locks granted, entries of an owner into its own included
-	Releases  int64            // holds ended by their owners, disconnects included
-	Handovers int64            // of the grants, those made inside a release
-	Renewals  int64            // holds renewed or, for a LEASE, looked at
-	Lag       time.Duration    // for how long renewals have been due that Redis, though it answers, has not been asked for
-	Timeouts  int64            // commands answered with LOCKTIMEOUT
-	Limited   int64            // commands that would have had to wait and were answered with LOCKLIMIT
-	Undone    int64            // acquires of unknown outcome that were taken back
-	Losses    map[string]int64 // holds that ended against their owner's will, by reason
-	Restored  int64            // holds put back where a new master did not have them
-	Grace     time.Duration    // for how long yet some new master grants nothing; 0 if none does not
-	Graced    int64            // masters of which that is so
-	Unlogged  int64            // losses that are not in the log, for it was too slow
+	Holds     int64 // holds this Leash carries now
+	Waiters   int64 // commands that wait for a lock now
+	Acquires  int64 // locks granted, entries of an owner into its own included
+	Releases  int64 // holds ended by their owners, disconnects included
+	Handovers int64 // of the grants, those made inside a release
+	Renewals  int64 // holds renewed or, for a LEASE, looked at
+	// for how long renewals have been due that Redis, though it answers, has not been asked for
+	Lag      time.Duration
+	Timeouts int64 // commands answered with LOCKTIMEOUT
+	// commands that would have had to wait and were answered with LOCKLIMIT
+	Limited  int64
+	Undone   int64            // acquires of unknown outcome that were taken back
+	Losses   map[string]int64 // holds that ended against their owner's will, by reason
+	Restored int64            // holds put back where a new master did not have them
+	// for how long yet some new master grants nothing; 0 if none does not
+	Grace    time.Duration
+	Graced   int64 // masters of which that is so
+	Unlogged int64 // losses that are not in the log, for it was too slow
 }
 
 // counters are the live figures behind Stats.

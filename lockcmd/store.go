@@ -20,7 +20,8 @@ type store struct {
 	papers sync.Pool // of *paper
 }
 
-// Node implements renewal.Store. Each database has a line of its own, since a connection is in one of them.
+// Node implements renewal.Store. Each database has a line of its own, since a connection is in one
+// of them.
 func (s *store) Node(db, slot int) string {
 	c, ok := s.rdb.(*redis.ClusterClient)
 	switch {
@@ -29,7 +30,8 @@ func (s *store) Node(db, slot int) string {
 	case s.cfg.NodeAddr != nil:
 		return s.cfg.NodeAddr(slot)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond) // the topology is at hand
+	// the topology is at hand
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	node, err := c.MasterForKey(ctx, slotKey(slot))
 	if err != nil {
@@ -51,7 +53,8 @@ func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch, ou
 	s.mend(ctx, batches, out, began)
 }
 
-// renewWired renews batches over the wire, and returns which of them Redis has certainly not renewed: it is the client's turn.
+// renewWired renews batches over the wire, and returns which of them Redis has certainly not
+// renewed: it is the client's turn.
 func (s *store) renewWired(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome) (late []int) {
 	until, ok := ctx.Deadline()
 	if s.cfg.Wires == nil || !ok {
@@ -96,12 +99,14 @@ func all(batches []renewal.Batch) []int {
 	return list
 }
 
-// elsewhere reports whether a script has not run where it came, but may by another node or with its text.
+// elsewhere reports whether a script has not run where it came, but may by another node or with its
+// text.
 func elsewhere(err error) bool {
 	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") || redis.HasErrorPrefix(err, "NOSCRIPT")
 }
 
-// renewBy renews some of the batches by the client, and returns those that Redis does not have the script for.
+// renewBy renews some of the batches by the client, and returns those that Redis does not have the
+// script for.
 func (s *store) renewBy(ctx context.Context, verb string, batches []renewal.Batch, out [][]renewal.Outcome, some []int) (late []int) {
 	if len(some) == 0 {
 		return nil
@@ -129,8 +134,9 @@ func (s *store) renewBy(ctx context.Context, verb string, batches []renewal.Batc
 	return late
 }
 
-// outcomes reads a batch's reply and writes it down in out; false when Redis refused the batch as a whole. How long leases last may have been
-// changed from anywhere (EXTEND): the watchdog learns it here.
+// outcomes reads a batch's reply and writes it down in out; false when Redis refused the batch as a
+// whole. How long leases last may have been changed from anywhere (EXTEND): the watchdog learns it
+// here.
 func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err error, sent time.Time, out []renewal.Outcome) (ok bool) {
 	if err == nil && len(said) != len(out) {
 		err = errShape
@@ -147,7 +153,9 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err
 		return true
 	case errors.As(err, &answer) && (judge(err) == answered || migrates(answer)):
 		return false
-	default: // nothing is known of any of them, and asking one by one would only be more of what Redis does not take now
+	default:
+		// nothing is known of any of them, and asking one by one would only be more of what Redis
+		// does not take now
 		return true
 	}
 	if several && slices.Contains(said, -1) {

@@ -15,8 +15,8 @@ import (
 	"leash/renewal"
 )
 
-// TestR25WhatRedisDoesNotTakeIsNotSentInPieces: a batch that comes to a server which serves nothing just now is unknown, and only one that
-// holds something bad is asked for one by one.
+// TestR25WhatRedisDoesNotTakeIsNotSentInPieces: a batch that comes to a server which serves nothing
+// just now is unknown, and only one that holds something bad is asked for one by one.
 func TestR25WhatRedisDoesNotTakeIsNotSentInPieces(t *testing.T) {
 	t.Parallel()
 	h := &hold{kind: plain.id}
@@ -31,7 +31,8 @@ func TestR25WhatRedisDoesNotTakeIsNotSentInPieces(t *testing.T) {
 		{replyError("LOADING Redis is loading the dataset in memory"), false},
 		{replyError("READONLY You can't write against a read only replica."), false},
 		{errors.New("i/o timeout"), false},
-		{replyError("TRYAGAIN Multiple keys request during rehashing of slot"), true}, // one key may be there (R14)
+		// one key may be there (R14)
+		{replyError("TRYAGAIN Multiple keys request during rehashing of slot"), true},
 		{replyError("NOPERM No permissions to access a key"), true},
 		{replyError("ERR Error running script"), true},
 	} {
@@ -45,7 +46,8 @@ func TestR25WhatRedisDoesNotTakeIsNotSentInPieces(t *testing.T) {
 	}
 }
 
-// TestRenewalsOverTheWire: what Redis certainly has not renewed is the client's turn, and of what it may have renewed nothing is known.
+// TestRenewalsOverTheWire: what Redis certainly has not renewed is the client's turn, and of what
+// it may have renewed nothing is known.
 func TestRenewalsOverTheWire(t *testing.T) {
 	yes, broken := "*1\r\n:1\r\n", errors.New("broken")
 	for _, c := range []struct {
@@ -92,7 +94,8 @@ func TestRenewalsOverTheWire(t *testing.T) {
 	}
 }
 
-// TestR24OneLineANode: what is to be renewed waits in the line of the node that has it, whoever is asked which one that is.
+// TestR24OneLineANode: what is to be renewed waits in the line of the node that has it, whoever is
+// asked which one that is.
 func TestR24OneLineANode(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -163,8 +166,9 @@ func (n *strays) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 	}
 }
 
-// TestRenewalsByTheClientGoStraight: without a link renewals are go-redis's turn, and it must read in them which node they are for. It would send
-// those of which it cannot to any node, and by its MOVED to the right one: all works then, and every hold is lost when a single node is silent.
+// TestRenewalsByTheClientGoStraight: without a link renewals are go-redis's turn, and it must read
+// in them which node they are for. It would send those of which it cannot to any node, and by its
+// MOVED to the right one: all works then, and every hold is lost when a single node is silent.
 func TestRenewalsByTheClientGoStraight(t *testing.T) {
 	t.Parallel()
 	rdb, astray := dialCluster(t, sharedCluster(t).Addrs()...), &strays{}

@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestR19ManyClientsOneLock is mutual exclusion under load: many clients on two Leashes, half of them leaving at random moments in
-// every way there is. Never two holders, nothing left behind.
+// TestR19ManyClientsOneLock is mutual exclusion under load: many clients on two Leashes, half of
+// them leaving at random moments in every way there is. Never two holders, nothing left behind.
 func TestR19ManyClientsOneLock(t *testing.T) {
 	t.Parallel()
 	clients, rounds := 100, 10

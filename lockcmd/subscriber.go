@@ -9,19 +9,22 @@ import (
 
 const (
 	sweepEvery = 2 * time.Second // how often channels that nobody waits for are looked for
-	subLinger  = 5 * time.Second // how long a channel stays subscribed after its last waiter: another one may come
+	// how long a channel stays subscribed after its last waiter: another one may come
+	subLinger = 5 * time.Second
 )
 
-// Subscriber is how a Service hears what is published; the proxy provides it (R20). It subscribes again by itself whatever
-// happens to nodes and slots.
+// Subscriber is how a Service hears what is published; the proxy provides it (R20). It subscribes
+// again by itself whatever happens to nodes and slots.
 type Subscriber interface {
-	// Subscribe listens to a channel, plain, sharded or both; where Redis has no sharded channels it does without. It does not
-	// block. ready is closed when a message can no longer be missed. hear is called with each message, and with nil when some
-	// may have been missed; it does not block, and a last call of it may come after cancel, which ends the subscription.
+	// Subscribe listens to a channel, plain, sharded or both; where Redis has no sharded channels
+	// it does without. It does not block. ready is closed when a message can no longer be missed.
+	// hear is called with each message, and with nil when some may have been missed; it does not
+	// block, and a last call of it may come after cancel, which ends the subscription.
 	Subscribe(channel string, plain, sharded bool, hear func(message []byte)) (ready <-chan struct{}, cancel func())
 }
 
-// subscriber is what this Leash hears: unlocks, and what others did to its holds. It listens to a channel once, however many wait.
+// subscriber is what this Leash hears: unlocks, and what others did to its holds. It listens to a
+// channel once, however many wait.
 type subscriber struct {
 	service *Service
 	from    Subscriber
@@ -48,7 +51,8 @@ func newSubscriber(s *Service, from Subscriber) *subscriber {
 	return &subscriber{service: s, from: from, news: "leash:" + s.uuid, subs: make(map[string]*sub)}
 }
 
-// listen subscribes to a channel that belongs to a key, once for all who ask. The result is closed when a message can no longer be missed.
+// listen subscribes to a channel that belongs to a key, once for all who ask. The result is closed
+// when a message can no longer be missed.
 func (l *subscriber) listen(channel string, lock lockID) (ready <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +71,8 @@ func (l *subscriber) listen(channel string, lock lockID) (ready <-chan struct{})
 	return c.ready
 }
 
-// attend is listen for one who looks at each message: wake has one when there were some, or some may have been missed. leave ends it.
+// attend is listen for one who looks at each message: wake has one when there were some, or some
+// may have been missed. leave ends it.
 func (l *subscriber) attend(channel string, lock lockID) (ready <-chan struct{}, wake <-chan struct{}, leave func()) {
 	ready = l.listen(channel, lock)
 	own := make(chan struct{}, 1)
@@ -90,8 +95,8 @@ func (l *subscriber) attend(channel string, lock lockID) (ready <-chan struct{},
 	}
 }
 
-// silence stands for what was heard on a channel until now; 0 when messages may be missed. As long as it stays the same, and is not 0,
-// nothing was said.
+// silence stands for what was heard on a channel until now; 0 when messages may be missed. As long
+// as it stays the same, and is not 0, nothing was said.
 func (l *subscriber) silence(channel string) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +112,8 @@ func (l *subscriber) silence(channel string) int64 {
 	}
 }
 
-// leave is the end of one listen. If another one may follow soon, the channel stays subscribed for a while.
+// leave is the end of one listen. If another one may follow soon, the channel stays subscribed for
+// a while.
 func (l *subscriber) leave(channel string, linger bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,7 +129,8 @@ func (l *subscriber) leave(channel string, linger bool) {
 	}
 }
 
-// run listens to our own channel and gives up those of others that nobody waits for, until ctx ends.
+// run listens to our own channel and gives up those of others that nobody waits for, until ctx
+// ends.
 func (l *subscriber) run(ctx context.Context) {
 	_, cancel := l.from.Subscribe(l.news, true, false, l.told)
 	defer cancel()
@@ -159,7 +166,8 @@ func (l *subscriber) told(message []byte) {
 	}
 }
 
-// heard lets those look who stand first where its channel is listened to. A message that may have been missed counts as one.
+// heard lets those look who stand first where its channel is listened to. A message that may have
+// been missed counts as one.
 func (l *subscriber) heard(channel string) {
 	l.mu.Lock()
 	var locks []lockID

@@ -71,7 +71,8 @@ func (f *saidBy) Subscribe(_ string, _, _ bool, hear func(message []byte)) (read
 	return f.ready, func() {}
 }
 
-// TestR17SilenceIsCertain: only while a channel is listened to all the time, and nothing is said there, a waiter need not look again.
+// TestR17SilenceIsCertain: only while a channel is listened to all the time, and nothing is said
+// there, a waiter need not look again.
 func TestR17SilenceIsCertain(t *testing.T) {
 	t.Parallel()
 	from := &saidBy{ready: make(chan struct{})}

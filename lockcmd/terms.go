@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// terms are what a hold is taken under, beside its time. The first acquire decides, but for lease: a hold is renewed when any of its
-// acquires had no LEASE. They go with it to another carrier, for its record has them.
+// terms are what a hold is taken under, beside its time. The first acquire decides, but for lease:
+// a hold is renewed when any of its acquires had no LEASE. They go with it to another carrier, for
+// its record has them.
 type terms struct {
 	manner
 	max  time.Duration // for how long it may be held (MAXHOLD); 0 for as long as one likes
@@ -57,7 +58,8 @@ func (t terms) more() string {
 	return strings.Join(pairs, ",")
 }
 
-// terms are those a record was made with. A Leash of an older or later version may have written it: what is not known is let be.
+// terms are those a record was made with. A Leash of an older or later version may have written it:
+// what is not known is let be.
 func (r record) terms() terms {
 	t := terms{manner: manner{
 		lease: !strings.HasPrefix(r.opts, "w"), stays: strings.Contains(r.opts, "e"), answers: strings.Contains(r.opts, "o"),
@@ -67,7 +69,8 @@ func (r record) terms() terms {
 	return t
 }
 
-// moves is how often the hold was moved to another carrier, as far as the Leashes that did so count that.
+// moves is how often the hold was moved to another carrier, as far as the Leashes that did so count
+// that.
 func (r record) moves() int64 {
 	n, _ := parseInt([]byte(r.value("moves")))
 	return n

@@ -14,7 +14,8 @@ import (
 	"leash/renewal"
 )
 
-// A tombstone tells a carrier why a hold of its is not there any more, when another has ended, moved or shortened it. It says
+// A tombstone tells a carrier why a hold of its is not there any more, when another has ended,
+// moved or shortened it. It says
 //
 //	released       by its owner (with "here" behind it: about to be, by this Leash itself; with other words: by requests with one key a call)
 //	left           it is still there, and runs out: its connection has ended (for AWAITLOSS on other Leashes)
@@ -40,19 +41,23 @@ const forcedText = brokenText + " forced"
 // perhaps stands behind what a tombstone says of a move whose outcome nobody knows yet.
 const perhaps = " perhaps"
 
-// stonePatience is for how long Redis may take to have a tombstone put right after a request: whoever asked is answered afterwards.
+// stonePatience is for how long Redis may take to have a tombstone put right after a request:
+// whoever asked is answered afterwards.
 func (s *Service) stonePatience() time.Duration { return min(s.cfg.UpstreamTimeout, time.Second) }
 
-// watchedText is news to a carrier's Leash: somebody on another one waits for the loss of its hold, and will look for a tombstone.
+// watchedText is news to a carrier's Leash: somebody on another one waits for the loss of its hold,
+// and will look for a tombstone.
 const watchedText = "watched"
 
 // wantedText is news to a carrier's Leash: somebody on another one waits for the lock of its hold.
 const wantedText = "wanted"
 
-// lessenedText is news to a carrier's Leash: counts of its hold were released by another way, and some remain.
+// lessenedText is news to a carrier's Leash: counts of its hold were released by another way, and
+// some remain.
 const lessenedText = "lessened"
 
-// tombstone says why a hold of ours is not there any more. A key that is no string is no tombstone of ours.
+// tombstone says why a hold of ours is not there any more. A key that is no string is no tombstone
+// of ours.
 func (s *Service) tombstone(h *hold, until time.Time) (renewal.Outcome, error) {
 	text, err := s.value(int(h.db), tombstoneKey(h.key(), h.token, h.carrier.name), until)
 	if errors.Is(err, errRefused) {
@@ -97,10 +102,12 @@ func (s *Service) epitaph(ctx context.Context, h *hold, text string) renewal.Out
 	return renewal.Gone
 }
 
-// nearly is how much later than the lease its tombstone may have been laid: Redis's clock goes on within a script.
+// nearly is how much later than the lease its tombstone may have been laid: Redis's clock goes on
+// within a script.
 const nearly = 50 * time.Millisecond
 
-// lapsed reports whether a lease that was set anew is over by itself: its tombstone lives on for keep, in ms.
+// lapsed reports whether a lease that was set anew is over by itself: its tombstone lives on for
+// keep, in ms.
 func (s *Service) lapsed(ctx context.Context, db int, tombstone, keep string) renewal.Outcome {
 	ms, err := strconv.ParseInt(keep, 10, 64)
 	if err != nil {
@@ -116,7 +123,8 @@ func (s *Service) lapsed(ctx context.Context, db int, tombstone, keep string) re
 	return renewal.Gone
 }
 
-// explain looks for the tombstones of holds that are gone. While it cannot, nothing is known of them.
+// explain looks for the tombstones of holds that are gone. While it cannot, nothing is known of
+// them.
 func (s *store) explain(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome) {
 	if !slices.ContainsFunc(out, func(outcomes []renewal.Outcome) bool { return slices.Contains(outcomes, renewal.Gone) }) {
 		return // as nearly always
@@ -142,7 +150,8 @@ func (s *store) explain(ctx context.Context, batches []renewal.Batch, out [][]re
 		switch {
 		case err == nil, errors.Is(err, redis.Nil):
 			out[p.batch][p.hold] = s.epitaph(ctx, batches[p.batch].Holds[p.hold].Keeper.(*hold), text)
-		case errors.As(err, &answer) && judge(err) == answered: // not a string: no tombstone of ours
+		case errors.As(err, &answer) && judge(err) == answered:
+			// not a string: no tombstone of ours
 		default:
 			out[p.batch][p.hold] = renewal.Unknown
 		}

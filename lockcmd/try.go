@@ -18,9 +18,11 @@ type try struct {
 	minted  int64 // the owner's number, if it is one of its own; else 0
 	came    int64 // FAIR, and it waits: the later it came the higher; else 0
 	number  int64
-	late    bool          // a copy of it may still reach Redis, after it is over
-	asked   time.Duration // TTL or LEASE; the wish's may be less, for a lease is not to outlast own's MAXHOLD
-	own     *hold         // the carrier's hold of this owner, to be entered again; nil for a new one. Its gate is ours
+	late    bool // a copy of it may still reach Redis, after it is over
+	// TTL or LEASE; the wish's may be less, for a lease is not to outlast own's MAXHOLD
+	asked time.Duration
+	// the carrier's hold of this owner, to be entered again; nil for a new one. Its gate is ours
+	own     *hold
 	request *request
 	silence int64     // on the channel of its line, before it was sent
 	end     time.Time // of BLOCK; zero when there is none
@@ -32,10 +34,11 @@ type try struct {
 // result is how a try, or the wait for a lock, went.
 type result struct {
 	kind  kind
-	token int64         // taken: that of who got it last, 0 when that is not known
-	left  time.Duration // for how long the lease lasts, the other's or ours; <= 0 when that is not known
-	sent  time.Time     // from when left counts
-	text  string        // failed: the error to answer
+	token int64 // taken: that of who got it last, 0 when that is not known
+	// for how long the lease lasts, the other's or ours; <= 0 when that is not known
+	left time.Duration
+	sent time.Time // from when left counts
+	text string    // failed: the error to answer
 
 	copied int64 // granted or moved: how many replicas have it, if that was asked
 	again  bool  // granted: an earlier request with the same ID has counted, and this one does not
@@ -152,7 +155,8 @@ func (t *try) sendOnce(until time.Time) result {
 	return result{kind: unknown}
 }
 
-// barred is what becomes of a try at a free lock that the master with that replication id may not grant, as far as was known.
+// barred is what becomes of a try at a free lock that the master with that replication id may not
+// grant, as far as was known.
 func (t *try) barred(replid string, until time.Time) result {
 	r, again := t.carrier.service.bar(t.wish.key, replid, until)
 	if !again {
@@ -186,8 +190,9 @@ func failure(err error) result {
 	return result{kind: failed, text: scriptError(err)}
 }
 
-// refusedText keeps Redis's own word where clients do not take it for an invitation to try again blindly. There is none for
-// a slot in migration: what cannot be granted there counts as taken (R14).
+// refusedText keeps Redis's own word where clients do not take it for an invitation to try again
+// blindly. There is none for a slot in migration: what cannot be granted there counts as taken
+// (R14).
 func refusedText(err error) string {
 	if tryAgain(err) {
 		return ""
@@ -199,7 +204,8 @@ func refusedText(err error) string {
 	return msgRefused
 }
 
-// elsewhere is what becomes of an owner whose hold hangs on another carrier: its last request, repeated, moves it here (R4).
+// elsewhere is what becomes of an owner whose hold hangs on another carrier: its last request,
+// repeated, moves it here (R4).
 func (t *try) elsewhere(token, carrier, id string, until time.Time) (r result) {
 	n, err := strconv.ParseInt(token, 10, 64)
 	back := err == nil && t.wish.id != "" && id == recordID(t.wish.id)
@@ -220,9 +226,10 @@ func (t *try) elsewhere(token, carrier, id string, until time.Time) (r result) {
 	return r
 }
 
-// ownElsewhere settles the carrier's own hold when its owner's hangs on another connection, with that token (0 if it is unreadable). With
-// another token than its own it has ended, and may have been lost: then the result is to be answered (R26). Else it was moved away;
-// if it is to come back now, it does so as a new hold, for the old one's end may be on its way.
+// ownElsewhere settles the carrier's own hold when its owner's hangs on another connection, with
+// that token (0 if it is unreadable). With another token than its own it has ended, and may have
+// been lost: then the result is to be answered (R26). Else it was moved away; if it is to come back
+// now, it does so as a new hold, for the old one's end may be on its way.
 func (t *try) ownElsewhere(token int64, back bool, until time.Time) (r result, lost bool) {
 	if t.own.token != token {
 		return t.ownGone(until)
@@ -245,8 +252,9 @@ func (t *try) ownElsewhere(token int64, back bool, until time.Time) (r result, l
 	return result{}, false
 }
 
-// superseded is what becomes of an owner whose hold this connection tracks and Redis does not have: it was ended by another
-// way of the owner's, and then this try is one for a new hold; or it is lost.
+// superseded is what becomes of an owner whose hold this connection tracks and Redis does not have:
+// it was ended by another way of the owner's, and then this try is one for a new hold; or it is
+// lost.
 func (t *try) superseded(until time.Time) result {
 	if t.bars < maxBars && !t.late {
 		switch how, err := t.carrier.service.restore(t.own, until); {
@@ -262,7 +270,8 @@ func (t *try) superseded(until time.Time) result {
 	return t.sendOnce(until)
 }
 
-// sendAfresh sends a try about a hold that has been put back meanwhile, under a number above that of its record.
+// sendAfresh sends a try about a hold that has been put back meanwhile, under a number above that
+// of its record.
 func (t *try) sendAfresh(until time.Time) result {
 	t.bars++
 	t.number = t.carrier.requests.Add(1)
@@ -270,8 +279,9 @@ func (t *try) sendAfresh(until time.Time) result {
 	return t.sendOnce(until)
 }
 
-// ownGone settles the carrier's own hold, which is not there any more. It was lost, or nobody can say: then the result is to be
-// answered. Else it was ended by another way of the owner's, and the try goes on without it.
+// ownGone settles the carrier's own hold, which is not there any more. It was lost, or nobody can
+// say: then the result is to be answered. Else it was ended by another way of the owner's, and the
+// try goes on without it.
 func (t *try) ownGone(until time.Time) (r result, lost bool) {
 	switch reason, err := t.own.fate(until); {
 	case err != nil:
@@ -284,8 +294,8 @@ func (t *try) ownGone(until time.Time) (r result, lost bool) {
 	return result{}, false
 }
 
-// repeats reports whether t, of which no answer is known, repeats the last acquire of the carrier's own hold: that one has counted, and
-// this one does not.
+// repeats reports whether t, of which no answer is known, repeats the last acquire of the carrier's
+// own hold: that one has counted, and this one does not.
 func (t *try) repeats() bool { return t.own != nil && t.wish.id != "" && t.own.lastID() == t.wish.id }
 
 // disown makes the try one for a new hold: its own is over.

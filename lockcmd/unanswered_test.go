@@ -173,7 +173,8 @@ func TestR3LeaseOverBeforeTheAnswer(t *testing.T) {
 	want(t, a.do("LOCK.ACQUIRE", newKey(), "LEASE", "5"), "-"+msgShort)
 }
 
-// TestR26ALateCopyOfWhatWasGivenBack is taken back, too: its client went before it could be told of the grant.
+// TestR26ALateCopyOfWhatWasGivenBack is taken back, too: its client went before it could be told of
+// the grant.
 func TestR26ALateCopyOfWhatWasGivenBack(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
@@ -197,7 +198,8 @@ func TestR26ALateCopyOfWhatWasGivenBack(t *testing.T) {
 	}
 }
 
-// TestR28AHoldMovedToWhoIsGoneIsNotEnded: its client repeated an acquire that was not answered, and has gone since; but it was told of another.
+// TestR28AHoldMovedToWhoIsGoneIsNotEnded: its client repeated an acquire that was not answered, and
+// has gone since; but it was told of another.
 func TestR28AHoldMovedToWhoIsGoneIsNotEnded(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -11,9 +11,10 @@ type stay struct {
 	end   func() // called besides, if not nil; it does not block
 }
 
-// Unblock ends the wait of the command under way, as Redis's CLIENT UNBLOCK does: it is answered as if its time were over or, if it is to
-// fail, with an error. What is granted in that moment all the same is answered as what it is. It reports whether a command waits whose
-// wait has not been ended yet. It does not block and may be called from any goroutine.
+// Unblock ends the wait of the command under way, as Redis's CLIENT UNBLOCK does: it is answered as
+// if its time were over or, if it is to fail, with an error. What is granted in that moment all the
+// same is answered as what it is. It reports whether a command waits whose wait has not been ended
+// yet. It does not block and may be called from any goroutine.
 func (c *Carrier) Unblock(fail bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +56,8 @@ func (c *Carrier) leaveStay() (fails bool) {
 	return fails
 }
 
-// unblocked is closed when the wait under way is to end; nil when none is. It is for the goroutine of Do, which alone replaces the stay.
+// unblocked is closed when the wait under way is to end; nil when none is. It is for the goroutine
+// of Do, which alone replaces the stay.
 func (c *Carrier) unblocked() <-chan struct{} {
 	if c.stay == nil {
 		return nil

@@ -20,7 +20,8 @@ func (a *conn) unblock(fail bool) {
 	}
 }
 
-// TestUnblock: every command that waits is answered as if its time were over, or with the error; and nothing is left of its wait.
+// TestUnblock: every command that waits is answered as if its time were over, or with the error;
+// and nothing is left of its wait.
 func TestUnblock(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -86,7 +87,8 @@ func TestUnblockPassesTheTurnOn(t *testing.T) {
 	})
 }
 
-// TestR19UnblockAndGrant: a grant that comes in the moment of CLIENT UNBLOCK is the client's, or the lock is free.
+// TestR19UnblockAndGrant: a grant that comes in the moment of CLIENT UNBLOCK is the client's, or
+// the lock is free.
 func TestR19UnblockAndGrant(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -118,7 +120,8 @@ func TestR19UnblockAndGrant(t *testing.T) {
 						want(t, got, "$-1")
 					}
 					c := connect(t, s)
-					tokenOf(t, woken(t, c.start(append([]string{"LOCK.ACQUIRE", key, "BLOCK", "0"}, mode...)...))) // free, long before a lease is over
+					// free, long before a lease is over
+					tokenOf(t, woken(t, c.start(append([]string{"LOCK.ACQUIRE", key, "BLOCK", "0"}, mode...)...)))
 					want(t, c.do("LOCK.RELEASE", key), ":1")
 				}
 				t.Logf("%s: %d granted, %d unblocked", what, granted, ended)
@@ -127,7 +130,8 @@ func TestR19UnblockAndGrant(t *testing.T) {
 	})
 }
 
-// TestR19UnblockAndPermits: nor is a permit, or what was taken from a counter, lost with a wait that ends.
+// TestR19UnblockAndPermits: nor is a permit, or what was taken from a counter, lost with a wait
+// that ends.
 func TestR19UnblockAndPermits(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -161,13 +165,15 @@ func TestR19UnblockAndPermits(t *testing.T) {
 	})
 }
 
-// TestR19UnblockWhileAHandOverIsUnanswered: the wait ends soon, and the lock is free once Redis answers.
+// TestR19UnblockWhileAHandOverIsUnanswered: the wait ends soon, and the lock is free once Redis
+// answers.
 func TestR19UnblockWhileAHandOverIsUnanswered(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 20 * time.Second}, patient)
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		a, b, key := connect(t, s), connect(t, s), newKey()
-		listens(t, s, lockChannel(key), key) // so b does not look again, and is not passed over while it does
+		// so b does not look again, and is not passed over while it does
+		listens(t, s, lockChannel(key), key)
 		a.token(key)
 		reply := b.await(s, 1, key, "BLOCK", "0")
 		fault := arm(running(handoverScript, key), faultproxy.Always())

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// unsettled is an owner's hold that may have moved to a carrier, or is being put back there: until that is settled its owner's next request
-// about it waits. It would find a hold in Redis that nobody knows of here, or one that is about to end.
+// unsettled is an owner's hold that may have moved to a carrier, or is being put back there: until
+// that is settled its owner's next request about it waits. It would find a hold in Redis that
+// nobody knows of here, or one that is about to end.
 type unsettled struct {
 	lock  lockID
 	mode  *mode
@@ -28,7 +29,8 @@ func (c *Carrier) unsettle(lock lockID, m *mode, owner string) (settled func()) 
 	}
 }
 
-// awaitSettled waits until nothing about an owner's hold of a lock is unsettled, but no longer than until. It reports whether that is so.
+// awaitSettled waits until nothing about an owner's hold of a lock is unsettled, but no longer than
+// until. It reports whether that is so.
 func (c *Carrier) awaitSettled(lock lockID, m *mode, owner string, until time.Time) bool {
 	for {
 		u := c.pending(lock, m, owner)

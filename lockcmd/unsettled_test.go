@@ -19,8 +19,9 @@ func (c *conn) insist(args ...string) (reply string) {
 	return reply
 }
 
-// TestR7AcquireBesideAnUnsettledMove: while nobody knows whether a hold has moved here, its owner's next request about it waits. It would
-// find a hold of this connection that nobody here knows of, and take another one in its place.
+// TestR7AcquireBesideAnUnsettledMove: while nobody knows whether a hold has moved here, its owner's
+// next request about it waits. It would find a hold of this connection that nobody here knows of,
+// and take another one in its place.
 func TestR7AcquireBesideAnUnsettledMove(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	takesLong(t)

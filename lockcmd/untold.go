@@ -13,9 +13,10 @@ type fallen struct {
 	reason string
 }
 
-// untold is a loss that the client has not been told of, of one of the keys that a command is about. It is told now. A command that is about
-// another hold, as its TOKEN or OWNER says, is done instead: the answer would be taken for that one's end, and whose the lost one was would
-// not hear of it.
+// untold is a loss that the client has not been told of, of one of the keys that a command is
+// about. It is told now. A command that is about another hold, as its TOKEN or OWNER says, is done
+// instead: the answer would be taken for that one's end, and whose the lost one was would not hear
+// of it.
 func (c *Carrier) untold(verb []byte, args [][]byte) (key, reason string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +56,8 @@ func (c *Carrier) hasLocked(id lockID, token int64) bool {
 	return false
 }
 
-// tokenNamed is the token that the options of a command over some keys name for one of them, by TOKEN or TOKENS; 0 for none.
+// tokenNamed is the token that the options of a command over some keys name for one of them, by
+// TOKEN or TOKENS; 0 for none.
 func tokenNamed(options [][]byte, key, keys int) (token int64) {
 	for i, arg := range options {
 		at := i + 1

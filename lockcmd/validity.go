@@ -8,7 +8,8 @@ import (
 
 // A session must not send anything to Redis once a lock that its client believes in may be somebody
 // else's (R27). The watchdog tells of such a loss, but its goroutine may run late: after a SIGSTOP,
-// on a starved machine. So whoever writes to Redis compares the time itself, right before the write.
+// on a starved machine. So whoever writes to Redis compares the time itself, right before the
+// write.
 //
 // The carrier keeps one time for that: no later than the earliest end of its holds. Renewals do not
 // touch it. When it has come, Settle looks up the real ends, which is at most about once in two
@@ -17,9 +18,10 @@ import (
 // Two kinds of holds do not count. The end of a LEASE is known to the client and is no loss. With
 // ONLOSS ERROR the client has asked to go on, and to be told when it next names the lock.
 
-// Until is the time up to which all holds of the carrier are safe, as far as is known without asking
-// further; nil when none of them ends the connection. From then on, call Settle before anything is
-// sent to Redis for the connection. Until takes no lock. What it points to does not change.
+// Until is the time up to which all holds of the carrier are safe, as far as is known without
+// asking further; nil when none of them ends the connection. From then on, call Settle before
+// anything is sent to Redis for the connection. Until takes no lock. What it points to does not
+// change.
 func (c *Carrier) Until() *time.Time { return c.until.Load() }
 
 // expectLocked notes that h is safe until then.

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// vigil is who waits for the end of a hold of this Leash. It is told once: the reason of the loss, "" when the hold has ended and
-// nobody need mind, or movedText when it hangs on another connection now.
+// vigil is who waits for the end of a hold of this Leash. It is told once: the reason of the loss,
+// "" when the hold has ended and nobody need mind, or movedText when it hangs on another connection
+// now.
 type vigil chan string
 
 // afar is what is known of those who wait on other Leashes for the end of a hold.
@@ -15,7 +16,8 @@ type afar uint8
 const (
 	unwatched afar = iota
 	watched        // somebody does
-	told           // it has been said how the hold ended, or is about to be: who comes now is too late
+	// it has been said how the hold ended, or is about to be: who comes now is too late
+	told
 )
 
 // watchEnd tells of the end of h; nil when it is over or lost already.
@@ -41,8 +43,9 @@ func (h *hold) unwatch(v vigil) {
 	}
 }
 
-// watchedFromAfar notes that somebody waits for the end of h and will look for a tombstone: on another Leash, or because he breaks it. It returns false when that comes too late; the release of one that
-// was lost may be yet to come.
+// watchedFromAfar notes that somebody waits for the end of h and will look for a tombstone: on
+// another Leash, or because he breaks it. It returns false when that comes too late; the release of
+// one that was lost may be yet to come.
 func (h *hold) watchedFromAfar() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -50,7 +53,8 @@ func (h *hold) watchedFromAfar() bool {
 	return h.afar == watched
 }
 
-// tellEnd tells those who watch h how it ended, as a vigil is told; a second time there is nobody left to tell.
+// tellEnd tells those who watch h how it ended, as a vigil is told; a second time there is nobody
+// left to tell.
 func (h *hold) tellEnd(reason string) {
 	text := releasedText
 	switch reason {
@@ -72,9 +76,9 @@ func (h *hold) tellEnd(reason string) {
 	}
 }
 
-// tellLeft tells those who watch h that its connection is gone, and that it is left to run out. Its owner may yet take it over, so they
-// look in Redis from now on; when it is not there any more they find that nobody minds, unless BREAK says so. A lease goes on as it was: how it
-// ends they see.
+// tellLeft tells those who watch h that its connection is gone, and that it is left to run out. Its
+// owner may yet take it over, so they look in Redis from now on; when it is not there any more they
+// find that nobody minds, unless BREAK says so. A lease goes on as it was: how it ends they see.
 func (h *hold) tellLeft() {
 	h.carrier.mu.Lock()
 	lease := h.lease
@@ -92,8 +96,8 @@ func (h *hold) tellLeft() {
 	}
 }
 
-// dismiss is who watches h on this Leash, and whether somebody on another seeks the text; not if it is "". From now on nobody watches it, and who
-// asks later is told the text as well.
+// dismiss is who watches h on this Leash, and whether somebody on another seeks the text; not if it
+// is "". From now on nobody watches it, and who asks later is told the text as well.
 func (h *hold) dismiss(text string) (vigils []vigil, seeks bool) {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -112,8 +116,9 @@ func (h *hold) dismiss(text string) (vigils []vigil, seeks bool) {
 	return vigils, before == watched && text != ""
 }
 
-// engrave leaves a tombstone that says to other Leashes how h ended, or is about to, while the caller goes on; and has them look, for who ends a hold
-// by giving it to the next one says nothing on its channel.
+// engrave leaves a tombstone that says to other Leashes how h ended, or is about to, while the
+// caller goes on; and has them look, for who ends a hold by giving it to the next one says nothing
+// on its channel.
 func (h *hold) engrave(text string) {
 	s := h.carrier.service
 	h.carrier.mu.Lock()
@@ -124,8 +129,10 @@ func (h *hold) engrave(text string) {
 	})
 }
 
-// engrave leaves a tombstone, and tells on a channel, in ways to publish, that it is there. Without an answer those who wait find out by themselves, a little less exactly. A hold that is said to be left to run
-// out must be there: one that was ended before was lost, though its Leash has not found that out.
+// engrave leaves a tombstone, and tells on a channel, in ways to publish, that it is there. Without
+// an answer those who wait find out by themselves, a little less exactly. A hold that is said to be
+// left to run out must be there: one that was ended before was lost, though its Leash has not found
+// that out.
 func (s *Service) engrave(lock lockID, of heardOf, text string, keep time.Duration, tells ...string) {
 	until := time.Now().Add(maxAttempt)
 	if text == leftText {

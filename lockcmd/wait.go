@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// graceAfterBlock is how long a look, or a release that may grant the lock, may still take to be answered when it is on its way as
-// BLOCK ends.
+// graceAfterBlock is how long a look, or a release that may grant the lock, may still take to be
+// answered when it is on its way as BLOCK ends.
 const graceAfterBlock = time.Second
 
-// wait queues t until it is granted the lock, its BLOCK is over, or its client is gone. seen is what its last look brought.
+// wait queues t until it is granted the lock, its BLOCK is over, or its client is gone. seen is
+// what its last look brought.
 func (c *Carrier) wait(ctx context.Context, t *try, seen result) result {
 	if !c.beginWait() {
 		return result{kind: failed, text: msgLimit}
@@ -29,8 +30,8 @@ func (c *Carrier) await(ctx context.Context, t *try, seen result) result {
 	}
 }
 
-// beginWait counts a command of the carrier's that waits from now on, and tells the host. It fails when as many wait as may; else
-// endWait must follow.
+// beginWait counts a command of the carrier's that waits from now on, and tells the host. It fails
+// when as many wait as may; else endWait must follow.
 func (c *Carrier) beginWait() bool {
 	s := c.service
 	for n := s.stats.waiters.Load(); ; n = s.stats.waiters.Load() {
@@ -62,8 +63,9 @@ func lookUntil(deadline, end time.Time) time.Time {
 	return deadline
 }
 
-// last is the result of a wait that is over: the lock, if it was given in the last moment. known says that Redis has called it taken
-// since the wait began; if it never answered, that is the answer.
+// last is the result of a wait that is over: the lock, if it was given in the last moment. known
+// says that Redis has called it taken since the wait began; if it never answered, that is the
+// answer.
 func (w *waiter) last(seen result, known bool) result {
 	select {
 	case r := <-w.gift:
@@ -71,7 +73,8 @@ func (w *waiter) last(seen result, known bool) result {
 	default:
 	}
 	if seen.kind == busy && known {
-		seen.text = "" // the wait is over, and nothing is known against the lock's being taken still
+		// the wait is over, and nothing is known against the lock's being taken still
+		seen.text = ""
 	}
 	return seen
 }
@@ -83,8 +86,8 @@ func (w *waiter) drained() result {
 	return result{kind: failed, text: msgDraining}
 }
 
-// abandon leaves the queue for a client that is gone. What was given to it is given back by the caller's settle, which sees the
-// same ctx.
+// abandon leaves the queue for a client that is gone. What was given to it is given back by the
+// caller's settle, which sees the same ctx.
 func (w *waiter) abandon(s *Service) result {
 	s.queues.leave(w, false, true)
 	if r := w.last(result{kind: taken}, true); r.kind == granted {

@@ -12,7 +12,8 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// await starts an ACQUIRE that waits, and returns when it stands in the queue with n others or fewer before it.
+// await starts an ACQUIRE that waits, and returns when it stands in the queue with n others or
+// fewer before it.
 func (c *conn) await(s *Service, n int, key string, options ...string) <-chan string {
 	c.t.Helper()
 	reply := c.start(append([]string{"LOCK.ACQUIRE", key}, options...)...)
@@ -253,7 +254,8 @@ func TestR21HandOverIsBounded(t *testing.T) {
 	})
 }
 
-// TestR21HandOverIsBoundedForTwo: who hands the lock over comes back for it, so the queue is empty between any two of them.
+// TestR21HandOverIsBoundedForTwo: who hands the lock over comes back for it, so the queue is empty
+// between any two of them.
 func TestR21HandOverIsBoundedForTwo(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -375,7 +377,8 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 	}
 }
 
-// TestWaitersAreLimited: who would be one too many is told so and leaves nothing behind, and a place that is left is free again.
+// TestWaitersAreLimited: who would be one too many is told so and leaves nothing behind, and a
+// place that is left is free again.
 func TestWaitersAreLimited(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -425,7 +428,8 @@ func TestR17BlockCountsOnce(t *testing.T) {
 	}
 }
 
-// TestR18WhoseLookPanickedLeaves the queue, though it does not get as far as to leave it: others stand behind.
+// TestR18WhoseLookPanickedLeaves the queue, though it does not get as far as to leave it: others
+// stand behind.
 func TestR18WhoseLookPanickedLeaves(t *testing.T) {
 	t.Parallel()
 	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}), newKey()

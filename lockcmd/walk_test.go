@@ -19,8 +19,8 @@ type walker struct {
 	alive   bool
 }
 
-// walk does what clients may do to one lock, at random, and compares each answer, and what is left in Redis and with the Leashes, with the
-// model's.
+// walk does what clients may do to one lock, at random, and compares each answer, and what is left
+// in Redis and with the Leashes, with the model's.
 type walk struct {
 	*rand.Rand
 	t       *testing.T
@@ -33,7 +33,8 @@ type walk struct {
 	tokens  []int64
 }
 
-// TestR4R7R11RandomWalks: two Leashes, four connections, all kinds of holds, repeated IDs, moves and ends of connections.
+// TestR4R7R11RandomWalks: two Leashes, four connections, all kinds of holds, repeated IDs, moves
+// and ends of connections.
 func TestR4R7R11RandomWalks(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -261,7 +262,8 @@ func (w *walk) close(c *walker, how Ending) {
 	}
 }
 
-// compare looks at what Redis and the Leashes have. News from one Leash to the other may take a moment, and so may an end.
+// compare looks at what Redis and the Leashes have. News from one Leash to the other may take a
+// moment, and so may an end.
 func (w *walk) compare() {
 	w.t.Helper()
 	for end := time.Now().Add(soon); ; <-time.After(time.Millisecond) {

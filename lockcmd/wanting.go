@@ -8,12 +8,14 @@ import (
 
 const (
 	wantAfter = 20 * time.Millisecond // so long a wait is worth two requests to Redis
-	wantAgain = 8                     // looks later, at the most, it is told again, for news may be lost
+	// looks later, at the most, it is told again, for news may be lost
+	wantAgain = 8
 )
 
-// wanting lets the Leashes that carry the holds of a lock know that a command waits for it here (LOCK.NOTIFY). Only the head of a queue
-// tells, when it has waited for a little while; again when the lock was free in between, or was handed over, for others hold it then; and as it
-// goes on looking, more and more rarely.
+// wanting lets the Leashes that carry the holds of a lock know that a command waits for it here
+// (LOCK.NOTIFY). Only the head of a queue tells, when it has waited for a little while; again when
+// the lock was free in between, or was handed over, for others hold it then; and as it goes on
+// looking, more and more rarely.
 type wanting struct {
 	service *Service
 	waiter  *waiter
@@ -30,7 +32,8 @@ func (s *Service) newWanting(w *waiter, token int64) *wanting {
 	return &wanting{service: s, waiter: w, token: token, timer: time.NewTimer(wantAfter), due: true, pace: 1}
 }
 
-// looked notes that the lock was found taken, by whom, and whether a message said before that it was free.
+// looked notes that the lock was found taken, by whom, and whether a message said before that it
+// was free.
 func (n *wanting) looked(woken bool, token int64) {
 	others := token != 0 && token != n.token
 	if woken {
@@ -67,7 +70,8 @@ func (n *wanting) tell() {
 	}
 }
 
-// tellAfar looks who holds the lock. While it is free, somebody is about to take it: it looks again then.
+// tellAfar looks who holds the lock. While it is free, somebody is about to take it: it looks again
+// then.
 func (n *wanting) tellAfar(after int64) {
 	defer n.busy.Store(false)
 	s, lock := n.service, n.waiter.try.wish.lock()
@@ -78,8 +82,8 @@ func (n *wanting) tellAfar(after int64) {
 	}
 }
 
-// wantAfar says on the channels of other Leashes that somebody waits for a lock that they carry holds of, but for those up to a token. It reports
-// whether anybody holds it, as far as Redis says.
+// wantAfar says on the channels of other Leashes that somebody waits for a lock that they carry
+// holds of, but for those up to a token. It reports whether anybody holds it, as far as Redis says.
 func (s *Service) wantAfar(lock lockID, after int64) (held bool) {
 	until := time.Now().Add(time.Second)
 	l, err := s.inspect(lock, until)

@@ -8,7 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestWantingTellsWhoGotTheLock: that the lock was handed over within another Leash is not heard here, but seen by its token.
+// TestWantingTellsWhoGotTheLock: that the lock was handed over within another Leash is not heard
+// here, but seen by its token.
 func TestWantingTellsWhoGotTheLock(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
@@ -26,7 +27,8 @@ func TestWantingTellsWhoGotTheLock(t *testing.T) {
 	if !told() {
 		t.Error("who holds it at first is not told")
 	}
-	for _, want := range []bool{false, true, false, false, false, true} { // after 2 looks, then after 4
+	// after 2 looks, then after 4
+	for _, want := range []bool{false, true, false, false, false, true} {
 		if n.looked(false, 7); told() != want {
 			t.Fatalf("told %v, want %v, after %d looks at a pace of %d", !want, want, n.looks, n.pace)
 		}

@@ -11,13 +11,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Wire sends a command, in RESP2, to the node that owns a slot, among other callers' commands on one connection, and appends Redis's
-// reply to dst. It does not look for another node, nor wait for a connection. Unless sent is set, Redis has not had the command and will not
-// get it. It blocks until the time given at the latest, and does not keep the command.
+// Wire sends a command, in RESP2, to the node that owns a slot, among other callers' commands on
+// one connection, and appends Redis's reply to dst. It does not look for another node, nor wait for
+// a connection. Unless sent is set, Redis has not had the command and will not get it. It blocks
+// until the time given at the latest, and does not keep the command.
 type Wire func(until time.Time, db, slot int, command, dst []byte) (reply []byte, sent bool, err error)
 
-// Wires is Wire for n commands at once, one behind the other in commands, of keys that should be of one node. It appends their n replies to
-// dst. They need not be on the connection of those that Wire sends.
+// Wires is Wire for n commands at once, one behind the other in commands, of keys that should be of
+// one node. It appends their n replies to dst. They need not be on the connection of those that
+// Wire sends.
 type Wires func(until time.Time, db, slot, n int, commands, dst []byte) (replies []byte, sent bool, err error)
 
 // slip is what a script's command is written on, and its reply.
@@ -35,8 +37,8 @@ func (p *slip) free() {
 	}
 }
 
-// runWired runs r's script over the wire. It reports done unless Redis certainly has not run it: then it is the client's turn, which
-// dials, follows redirects and brings the text of scripts.
+// runWired runs r's script over the wire. It reports done unless Redis certainly has not run it:
+// then it is the client's turn, which dials, follows redirects and brings the text of scripts.
 func (s *Service) runWired(until time.Time, r *request) (reply any, err error, done bool) {
 	p := slips.Get().(*slip)
 	defer p.free()
@@ -64,8 +66,8 @@ func (s *Service) runWired(until time.Time, r *request) (reply any, err error, d
 	return reply, nil, true
 }
 
-// mistrust ends the connection that brought a reply of a shape that no script has: the replies behind
-// it may be those to other commands.
+// mistrust ends the connection that brought a reply of a shape that no script has: the replies
+// behind it may be those to other commands.
 func (s *Service) mistrust(db, slot int) {
 	if s.cfg.Mistrust != nil {
 		s.cfg.Mistrust(db, slot)

@@ -88,7 +88,8 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// TestR7WhatTheWireLeavesToTheClient: a script goes a second way only when Redis certainly has not run it.
+// TestR7WhatTheWireLeavesToTheClient: a script goes a second way only when Redis certainly has not
+// run it.
 func TestR7WhatTheWireLeavesToTheClient(t *testing.T) {
 	broken := errors.New("broken")
 	soon, over := time.Now().Add(time.Minute), time.Now()
@@ -134,7 +135,8 @@ func overTheClient(_ time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
 	return dst, false, errors.New("no wire")
 }
 
-// TestOverTheWire: locks go by the wire as soon as there is one, and redirects and missing scripts do no harm.
+// TestOverTheWire: locks go by the wire as soon as there is one, and redirects and missing scripts
+// do no harm.
 func TestOverTheWire(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		var wired atomic.Int64

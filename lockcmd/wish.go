@@ -115,10 +115,12 @@ func (o options) asked() (m *mode, msg string) {
 	return nil, msgSyntax
 }
 
-// means reports whether the options of a command about a present hold mean one in mode m: any lock, if they name none.
+// means reports whether the options of a command about a present hold mean one in mode m: any lock,
+// if they name none.
 func (o options) means(m *mode) bool { return o.mode == "" && m != permit || o.mode == m.option }
 
-// keyError refuses a key whose helpers Redis Cluster would place in another slot (R10), and one that belongs to another lock.
+// keyError refuses a key whose helpers Redis Cluster would place in another slot (R10), and one
+// that belongs to another lock.
 func (s *Service) keyError(key string) string {
 	if isHelper(key) {
 		return msgHelper

@@ -130,7 +130,8 @@ func TestUserWhoOnlyBlocksGoes(t *testing.T) {
 		}
 		for i, c := range clients {
 			err := c.AwaitEnd()
-			if err != nil && strings.Contains(err.Error(), "UPSTREAMLOST") { // what became of its command comes first, or not at all
+			// what became of its command comes first, or not at all
+			if err != nil && strings.Contains(err.Error(), "UPSTREAMLOST") {
 				err = c.AwaitEnd()
 			}
 			if err != nil {

@@ -15,8 +15,9 @@ import (
 	"leash/proxy/upstream"
 )
 
-// TestClusterBehindForwardedPorts: the nodes of a cluster announce addresses and ports that are not their own, as behind NAT.
-// Leash connects to what they announce, from its start, and when it is changed while Leash runs.
+// TestClusterBehindForwardedPorts: the nodes of a cluster announce addresses and ports that are not
+// their own, as behind NAT. Leash connects to what they announce, from its start, and when it is
+// changed while Leash runs.
 func TestClusterBehindForwardedPorts(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"127.0.0.2", "::1"} {

@@ -51,7 +51,8 @@ func TestMessagesInBothProtocols(t *testing.T) {
 		}
 	}
 	stats := l.exchange.Stats()
-	if stats.Listeners != 500 || stats.Subscriptions != 2 || stats.Connections != 1 { // the locks' news too
+	// the locks' news too
+	if stats.Listeners != 500 || stats.Subscriptions != 2 || stats.Connections != 1 {
 		t.Errorf("got %+v", stats)
 	}
 	info := do(t, all[1], "INFO", "leash")

@@ -72,7 +72,8 @@ func (s *session) prepare() {
 	}
 	rest := s.in.unparsed()
 	if room := len(s.in.buf) - s.in.filled; len(rest) > 0 && room > 0 {
-		if s.parser.Need() <= room+len(rest) || len(rest) >= keptBatch { // a large one is filled before there is a larger one
+		// a large one is filled before there is a larger one
+		if s.parser.Need() <= room+len(rest) || len(rest) >= keptBatch {
 			return
 		}
 	}

@@ -9,7 +9,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// pauseLength is long enough to tell a reply that was held back from one that a busy machine delayed.
+// pauseLength is long enough to tell a reply that was held back from one that a busy machine
+// delayed.
 const pauseLength = time.Second
 
 // heldBack sends a command during a pause; it returns the reply and whether the

@@ -117,7 +117,8 @@ func TestHugeReply(t *testing.T) {
 			left -= n
 			time.Sleep(pause) // the client's own slowness
 			if left < size && left+n >= size {
-				want(t, client, "+OK\r\n", "SET", "other", "v") // by the same link, behind the large reply
+				// by the same link, behind the large reply
+				want(t, client, "+OK\r\n", "SET", "other", "v")
 			}
 		}
 		conn.Close()

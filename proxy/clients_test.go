@@ -94,7 +94,8 @@ func TestClientListIsRedis(t *testing.T) {
 func TestClientCommandsAsRedisSaysIt(t *testing.T) {
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr})
-	redis, client := dialAddr(t, redistest.Start(t).Addr), l.dial(t) // not where Leash's own clients are
+	// not where Leash's own clients are
+	redis, client := dialAddr(t, redistest.Start(t).Addr), l.dial(t)
 	for _, hello := range []string{"2", "3"} {
 		do(t, redis, "HELLO", hello)
 		do(t, client, "HELLO", hello)
@@ -128,7 +129,8 @@ func TestClientKill(t *testing.T) {
 		want(t, bystander, "+PONG\r\n", "PING")
 		id := strings.Trim(do(t, victim, "CLIENT", "ID"), ":\r\n")
 		args := strings.Fields("CLIENT KILL " + filter.args)
-		if last := len(args) - 1; last == 2 || args[last-1] == args[last] || args[2] == "ID" { // a word that is its own value stands for the victim's
+		// a word that is its own value stands for the victim's
+		if last := len(args) - 1; last == 2 || args[last-1] == args[last] || args[2] == "ID" {
 			place := map[bool]int{true: last, false: 3}[args[2] != "ID"]
 			args[place] = map[string]string{"ADDR": addrOf(victim), "ID": id, "LADDR": l.addr}[args[place]]
 		}

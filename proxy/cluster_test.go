@@ -20,7 +20,8 @@ func likeOneNode(reply, addr string) string {
 	host, port, _ := net.SplitHostPort(addr)
 	for _, r := range []struct{ pattern, by string }{
 		{`[0-9a-f]{40}`, "ID"}, {host + ":" + port + "@[0-9]+", "ADDR"}, {`:` + port + `\r\n`, ":PORT\r\n"},
-		{`[$=][0-9]+\r\n(txt:)?(ID ADDR|cluster_)`, "TEXT $2"}, // their length differs with port and epoch
+		// their length differs with port and epoch
+		{`[$=][0-9]+\r\n(txt:)?(ID ADDR|cluster_)`, "TEXT $2"},
 		{`_epoch:[0-9]+`, "_epoch:N"}, {`- 0 0 [0-9]+ conn`, "- 0 0 N conn"}, {`(stats_messages_[a-z_]*|offset\r\n):[0-9]+`, "$1:N"},
 		{`cluster_stats_messages_[a-z]+_(sent|received):N\r\n`, ""}, // by kind, of the bus
 	} {

@@ -28,7 +28,8 @@ func TestOwnCommandsAreKnown(t *testing.T) {
 		do(t, redis, "HELLO", hello)
 		do(t, client, "HELLO", hello)
 		var own [][]byte
-		eventually(t, "COMMAND has Redis's own and Leash's", func() bool { // a table that is being resized changes its order meanwhile
+		// a table that is being resized changes its order meanwhile
+		eventually(t, "COMMAND has Redis's own and Leash's", func() bool {
 			all, ok := elements([]byte(do(t, redis, "COMMAND")))
 			var ok2 bool
 			own, ok2 = elements([]byte(do(t, client, "COMMAND")))

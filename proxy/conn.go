@@ -24,8 +24,9 @@ type conn struct {
 	net.Conn
 	raw      syscall.RawConn
 	session  *session
-	balanced bool                          // a balancer passes it on, and says so first
-	from     atomic.Pointer[origin.Origin] // what it says; nil: nothing, or that it speaks for itself
+	balanced bool // a balancer passes it on, and says so first
+	// what it says; nil: nothing, or that it speaks for itself
+	from atomic.Pointer[origin.Origin]
 
 	ticked bool        // redcon's goroutine only
 	ended  atomic.Bool // the session has ended: Close closes the socket

@@ -240,7 +240,8 @@ func TestNothingStrangeOnSharedLinks(t *testing.T) {
 		}
 		one.Close()
 	}
-	for _, args := range [][]string{{"watchall"}, {"CLIENT", "NO-TOUCH", "ON"}} { // nobody knows what these do
+	// nobody knows what these do
+	for _, args := range [][]string{{"watchall"}, {"CLIENT", "NO-TOUCH", "ON"}} {
 		if got := do(t, other, args...); !strings.HasPrefix(got, "-ERR ") {
 			t.Errorf("%q: %q", args, got)
 		}

@@ -17,10 +17,11 @@ import (
 	"leash/proxy/upstream"
 )
 
-// TestLeashLivesBesideCorruptReplies: whatever share of the replies of Redis cannot be read, or is of
-// another type, on links, pinned connections, subscriptions, lock scripts and topology: no goroutine
-// panics, no client gets the reply to another command, no lock has two holders, no client hangs. Once
-// the corruption ends, everything works again. LEASH_CORRUPT_FOR=1m makes each round as long.
+// TestLeashLivesBesideCorruptReplies: whatever share of the replies of Redis cannot be read, or is
+// of another type, on links, pinned connections, subscriptions, lock scripts and topology: no
+// goroutine panics, no client gets the reply to another command, no lock has two holders, no client
+// hangs. Once the corruption ends, everything works again. LEASH_CORRUPT_FOR=1m makes each round as
+// long.
 func TestLeashLivesBesideCorruptReplies(t *testing.T) {
 	lasts := 3 * time.Second
 	if testing.Short() {
@@ -60,14 +61,16 @@ func TestLeashLivesBesideCorruptReplies(t *testing.T) {
 	})
 }
 
-// TestLeashStartsBesideCorruptReplies: a Redis whose replies cannot be read is one that is not there yet.
+// TestLeashStartsBesideCorruptReplies: a Redis whose replies cannot be read is one that is not
+// there yet.
 func TestLeashStartsBesideCorruptReplies(t *testing.T) {
 	t.Parallel()
 	panics := guard.Panics()
 	for _, share := range []float64{0.25, 0.5} {
 		p := proxyBefore(t, redistest.Start(t).Addr)
 		p.Corrupt(share, false)
-		stop := time.AfterFunc(8*time.Second, func() { p.Corrupt(0, false) }) // it may not have been lucky until then
+		// it may not have been lucky until then
+		stop := time.AfterFunc(8*time.Second, func() { p.Corrupt(0, false) })
 		l := startLeash(t, []string{p.Addr()}, func(o *options) { o.up.UpstreamTimeout, o.up.Wait = time.Second, -1 })
 		stop.Stop()
 		p.Corrupt(0, false)
@@ -136,8 +139,8 @@ func liveThroughCorruption(t *testing.T, l *leash, lasts time.Duration, proxies 
 
 const corruptKeys = 50
 
-// corruptPatience is how long a client waits for a reply. Everything works again in less: who hangs is
-// not taken for one who has come back.
+// corruptPatience is how long a client waits for a reply. Everything works again in less: who hangs
+// is not taken for one who has come back.
 const corruptPatience = 20 * time.Second
 
 func corruptKey(i int) string { return "key:" + strconv.Itoa(i%corruptKeys) }
@@ -232,7 +235,8 @@ type corruptClient struct {
 	subbed bool
 }
 
-// call sends a command and checks the reply, which must begin with want, be an error, or be corrupt.
+// call sends a command and checks the reply, which must begin with want, be an error, or be
+// corrupt.
 func (c *corruptClient) call(want string, args ...string) error {
 	reply, err := c.Do(args...)
 	for err == nil && strings.HasPrefix(reply, ">") { // an invalidation

@@ -42,7 +42,8 @@ func TestR8CountersNeedTheUsersRights(t *testing.T) {
 	want(t, bob, "%4\r\n$5\r\ntotal\r\n:1\r\n$9\r\navailable\r\n:1\r\n$4\r\nheld\r\n:0\r\n$7\r\nwaiters\r\n:0\r\n", "SEM.INFO", "bob:1")
 }
 
-// TestR15CountersAreBarriers: what was sent before is done before those who waited go on; and a connection that waits can be left.
+// TestR15CountersAreBarriers: what was sent before is done before those who waited go on; and a
+// connection that waits can be left.
 func TestR15CountersAreBarriers(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -80,8 +81,8 @@ func readReply(t testing.TB, c *redistest.Client, reply string) {
 	}
 }
 
-// TestR28PermitsReturnWithTheConnection: a client that closes, or is killed, gives back what it has; one that is reset may still be at
-// work, and what it has runs out.
+// TestR28PermitsReturnWithTheConnection: a client that closes, or is killed, gives back what it
+// has; one that is reset may still be at work, and what it has runs out.
 func TestR28PermitsReturnWithTheConnection(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -112,7 +113,8 @@ func TestR28PermitsReturnWithTheConnection(t *testing.T) {
 	}
 }
 
-// TestR27ALostPermitClosesTheConnection: Redisson gives back, or deletes, what hangs on a connection of ours.
+// TestR27ALostPermitClosesTheConnection: Redisson gives back, or deletes, what hangs on a
+// connection of ours.
 func TestR27ALostPermitClosesTheConnection(t *testing.T) {
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr}, watchdog(time.Second))

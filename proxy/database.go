@@ -66,7 +66,8 @@ func (s *session) enterDatabase(lane upstream.Lane) bool {
 		s.server.up.Leave(lane)
 		return s.answer(reply)
 	case s.server.up.Topology().Cluster():
-		s.server.up.Leave(lane) // a cluster with databases, as newer servers have: locks and scans do not know them
+		// a cluster with databases, as newer servers have: locks and scans do not know them
+		s.server.up.Leave(lane)
 		return s.fail(msgNoSelect)
 	}
 	s.changeLane(lane)

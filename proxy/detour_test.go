@@ -181,7 +181,8 @@ func TestBusyScriptBehindAPassword(t *testing.T) {
 	}
 	busy := func() bool { return strings.HasPrefix(do(t, c, "PING"), "-BUSY ") }
 	eventually(t, "PING says so", busy)
-	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); { // the node's own PING comes each second
+	// the node's own PING comes each second
+	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); {
 		if !busy() {
 			t.Fatal("PING is answered while the script runs")
 		}

@@ -223,8 +223,9 @@ func (d *differential) open(t *testing.T) *twins {
 		}
 		want(t, *c, "+OK\r\n", "SCRIPT", "FLUSH")
 		want(t, *c, "+OK\r\n", "FUNCTION", "FLUSH")
-		// The node that ran EVAL knows the script, the others do not until it has been loaded; where that may not
-		// be made up for without changing the order of commands, EVALSHA is answered NOSCRIPT.
+		// The node that ran EVAL knows the script, the others do not until it has been loaded;
+		// where that may not be made up for without changing the order of commands, EVALSHA is
+		// answered NOSCRIPT.
 		for _, script := range commandgen.Scripts() {
 			if d.cluster && do(t, *c, "SCRIPT", "LOAD", script)[0] != '$' {
 				t.Fatalf("cannot load %q", script)

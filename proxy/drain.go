@@ -8,7 +8,8 @@ import (
 // Bounds of an orderly stop, beside Config.DrainTimeout.
 const (
 	lastRenewal = time.Second // for renewing every hold once more
-	lastCalls   = time.Second // for calls in flight and the replies' way out, and as much for what Redis does not answer
+	// for calls in flight and the replies' way out, and as much for what Redis does not answer
+	lastCalls = time.Second
 )
 
 // drain ends all sessions (rule R31): no lock is granted any more;

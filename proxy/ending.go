@@ -132,7 +132,8 @@ func (s *session) ending() lockcmd.Ending {
 		return lockcmd.Release
 	case s.server.cfg.OnDisconnect == "expire":
 		return lockcmd.Expire
-	case s.cause == endFIN && !s.conn.balanced: // a balancer closes also when it has lost its client
+	case s.cause == endFIN && !s.conn.balanced:
+		// a balancer closes also when it has lost its client
 		return lockcmd.Release
 	}
 	return lockcmd.Expire

@@ -9,8 +9,9 @@ import (
 	"leash/proxy/upstream"
 )
 
-// TestClusterWithOddEndpoints: Redis can name its nodes by address, by host name, or not at all (then the host is the one
-// that was asked). Leash starts with each, and goes on when it is changed while it runs.
+// TestClusterWithOddEndpoints: Redis can name its nodes by address, by host name, or not at all
+// (then the host is the one that was asked). Leash starts with each, and goes on when it is changed
+// while it runs.
 func TestClusterWithOddEndpoints(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"ip", "hostname", "hostname without one", "unknown-endpoint"} {

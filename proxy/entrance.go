@@ -52,7 +52,8 @@ type refusal struct {
 }
 
 // Refuse accepts clients on lns from refuseAfter on, answers each with msgNotReady and closes its
-// connection, until stop is called. Those that connect earlier wait in the listeners' queues. stop returns when all has ended; lns then accept clients for whoever asks them next.
+// connection, until stop is called. Those that connect earlier wait in the listeners' queues. stop
+// returns when all has ended; lns then accept clients for whoever asks them next.
 func Refuse(lns []net.Listener, log *slog.Logger) (stop func()) {
 	r := &refusal{log: log, lns: lns, slots: make(chan struct{}, maxRefusals), over: make(chan struct{})}
 	for _, ln := range lns {
@@ -118,8 +119,8 @@ func (r *refusal) pause(d time.Duration) bool {
 	}
 }
 
-// refuse tells a client and reads what it sends until it closes: a socket that is closed with bytes unread
-// resets the connection, and the client would not see the answer.
+// refuse tells a client and reads what it sends until it closes: a socket that is closed with bytes
+// unread resets the connection, and the client would not see the answer.
 func (r *refusal) refuse(conn net.Conn) {
 	defer func() { <-r.slots }()
 	defer conn.Close()

@@ -10,8 +10,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestHalfClosedWhileBlocked: a client that closes its side while a command blocks hears nothing more, as from Redis, and
-// whatever it has sent behind that command is not executed.
+// TestHalfClosedWhileBlocked: a client that closes its side while a command blocks hears nothing
+// more, as from Redis, and whatever it has sent behind that command is not executed.
 func TestHalfClosedWhileBlocked(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -51,8 +51,8 @@ func TestHalfClosedWhileBlocked(t *testing.T) {
 	}
 }
 
-// halfClosed sends commands, waits until the last of them blocks, closes the sending side, and returns all that comes then and
-// before.
+// halfClosed sends commands, waits until the last of them blocks, closes the sending side, and
+// returns all that comes then and before.
 func halfClosed(t *testing.T, addr, commands string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -67,7 +67,8 @@ func halfClosed(t *testing.T, addr, commands string) string {
 	if _, err := io.WriteString(conn, raw.String()); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(50 * time.Millisecond) // most of the time it blocks then; closing before is right as well
+	// most of the time it blocks then; closing before is right as well
+	time.Sleep(50 * time.Millisecond)
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}

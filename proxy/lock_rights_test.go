@@ -34,8 +34,8 @@ func calledInScripts(t *testing.T) (commands []string) {
 	return commands
 }
 
-// lockScene is what is done with all rights, and then commands that are tried with one right less. A number in front names
-// the connection.
+// lockScene is what is done with all rights, and then commands that are tried with one right less.
+// A number in front names the connection.
 type lockScene struct{ before, step string }
 
 var lockScenes = []lockScene{
@@ -76,8 +76,8 @@ var lockScenes = []lockScene{
 	{"1 LATCH.SET k 1", "1 LATCH.DOWN k"},
 }
 
-// TestAScriptWithoutARightLeavesNothing: Leash's own user lacks each of the commands that lock scripts run, in turn. Whatever is
-// answered with an error then has changed nothing.
+// TestAScriptWithoutARightLeavesNothing: Leash's own user lacks each of the commands that lock
+// scripts run, in turn. Whatever is answered with an error then has changed nothing.
 func TestAScriptWithoutARightLeavesNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -122,8 +122,9 @@ func TestAScriptWithoutARightLeavesNothing(t *testing.T) {
 	}
 }
 
-// keyspace is every key, its value, and whether it has a time to live; but for the counters of tokens, which only rise, and for what
-// LOCK.BREAK tells the holder before it ends the lock, in a script of its own.
+// keyspace is every key, its value, and whether it has a time to live; but for the counters of
+// tokens, which only rise, and for what LOCK.BREAK tells the holder before it ends the lock, in a
+// script of its own.
 func keyspace(direct *redistest.TestClient) (all []string) {
 	reply := strings.Split(direct.Do("KEYS", "*"), "\r\n")
 	for i := 2; i < len(reply); i += 2 {

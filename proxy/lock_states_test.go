@@ -9,7 +9,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestLocksOfASubscriber: in RESP2's subscribe mode lock commands are refused as others are, and what is held is kept; a RESP3 connection goes on.
+// TestLocksOfASubscriber: in RESP2's subscribe mode lock commands are refused as others are, and
+// what is held is kept; a RESP3 connection goes on.
 func TestLocksOfASubscriber(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
@@ -31,7 +32,8 @@ func TestLocksOfASubscriber(t *testing.T) {
 	})
 }
 
-// TestLocksOfAnotherUser: who says AUTH keeps what the connection holds, and may take no more than the new user may.
+// TestLocksOfAnotherUser: who says AUTH keeps what the connection holds, and may take no more than
+// the new user may.
 func TestLocksOfAnotherUser(t *testing.T) {
 	redis := aclServer(t)
 	l := startLeash(t, []string{redis.Addr})
@@ -49,7 +51,8 @@ func TestLocksOfAnotherUser(t *testing.T) {
 	eventually(t, "it is released with the connection", func() bool { return do(t, other, "LOCK.ACQUIRE", "k")[0] == ':' })
 }
 
-// TestLocksOfAMonitor: who watches the commands of others holds on, and lets go with the connection.
+// TestLocksOfAMonitor: who watches the commands of others holds on, and lets go with the
+// connection.
 func TestLocksOfAMonitor(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
@@ -67,13 +70,15 @@ func TestLocksOfAMonitor(t *testing.T) {
 			break
 		}
 	}
-	if err := c.Send(redistest.Command("QUIT")); err != nil { // what is unread would make closing a reset
+	// what is unread would make closing a reset
+	if err := c.Send(redistest.Command("QUIT")); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "it is released with the connection", func() bool { return do(t, other, "LOCK.ACQUIRE", "k")[0] == ':' })
 }
 
-// TestR28LocksOfWhoIsCutOffRunOut: R28. A client that takes none of its replies is closed by Leash, and may be at work still.
+// TestR28LocksOfWhoIsCutOffRunOut: R28. A client that takes none of its replies is closed by Leash,
+// and may be at work still.
 func TestR28LocksOfWhoIsCutOffRunOut(t *testing.T) {
 	t.Parallel() // it takes the stall time-out and nothing else
 	redistest.TakesLong(t)

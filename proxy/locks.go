@@ -129,7 +129,8 @@ func (s *session) lockDenial(o *ownCommand, err error) string {
 	switch {
 	case errors.As(err, &denied):
 		return o.denial(denied.Key)
-	case errors.Is(err, upstream.ErrRefused): // as Redis does with the connections of a user who is deleted
+	case errors.Is(err, upstream.ErrRefused):
+		// as Redis does with the connections of a user who is deleted
 		s.server.refuseLane(s.lane)
 		return "NOPERM there is no such user any more"
 	}
@@ -140,7 +141,8 @@ func (s *session) lockDenial(o *ownCommand, err error) string {
 	return "NOPERM the rights of this user are not known to Leash, whose own user must be allowed ACL DRYRUN"
 }
 
-// denial is what a user is told who may not do with a key what the command does with it: which command of Redis's that is.
+// denial is what a user is told who may not do with a key what the command does with it: which
+// command of Redis's that is.
 func (o *ownCommand) denial(key bool) string {
 	needs := "'" + strings.ToLower(o.use.right[0]) + "'"
 	if key {

@@ -232,7 +232,8 @@ func cycle(addr string, deadly bool, rng *rand.Rand, inside, entered *atomic.Int
 	defer c.Close()
 	c.Timeout = 60 * time.Second
 	if deadly && rng.IntN(2) == 0 {
-		return c.Send(redistest.Command("LOCK.ACQUIRE", "mutex", "BLOCK", "0")) // gone while it waits, or as it gets it
+		// gone while it waits, or as it gets it
+		return c.Send(redistest.Command("LOCK.ACQUIRE", "mutex", "BLOCK", "0"))
 	}
 	reply, err := c.Do("LOCK.ACQUIRE", "mutex", "BLOCK", "0")
 	if err != nil || reply[0] != ':' {

@@ -7,8 +7,8 @@ import (
 	"leash/proxy/resp"
 )
 
-// FuzzMerge gives everything that Leash decodes of ordinary replies whole frames of any shape: the merges
-// of replies of several nodes, and what looks into one.
+// FuzzMerge gives everything that Leash decodes of ordinary replies whole frames of any shape: the
+// merges of replies of several nodes, and what looks into one.
 func FuzzMerge(f *testing.F) {
 	for _, frame := range []string{
 		"+OK\r\n", "-ERR no\r\n", ":1\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "$3\r\nabc\r\n", "*2\r\n:1\r\n:0\r\n", "*1\r\n$1\r\na\r\n", "*2\r\n$1\r\n0\r\n*1\r\n$1\r\na\r\n",

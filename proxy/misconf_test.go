@@ -9,8 +9,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestRedisThatRefusesWritesServesReads: a connection that Leash makes while Redis refuses writes, and PING with them, serves
-// what Redis still does.
+// TestRedisThatRefusesWritesServesReads: a connection that Leash makes while Redis refuses writes,
+// and PING with them, serves what Redis still does.
 func TestRedisThatRefusesWritesServesReads(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -51,8 +51,8 @@ func TestRedisThatRefusesWritesServesReads(t *testing.T) {
 	}
 }
 
-// TestRedisThatHasLostItsMasterIsServed: a replica without its master refuses data, and PING, but Leash starts before it and
-// tells clients so.
+// TestRedisThatHasLostItsMasterIsServed: a replica without its master refuses data, and PING, but
+// Leash starts before it and tells clients so.
 func TestRedisThatHasLostItsMasterIsServed(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, "--replicaof", "127.0.0.1 1", "--replica-serve-stale-data", "no")
@@ -69,7 +69,8 @@ func TestRedisThatHasLostItsMasterIsServed(t *testing.T) {
 	want(t, c, "$-1\r\n", "GET", "k")
 }
 
-// TestRedisThatLoadsIsServed: Leash starts before a Redis that reads its file, and tells clients so.
+// TestRedisThatLoadsIsServed: Leash starts before a Redis that reads its file, and tells clients
+// so.
 func TestRedisThatLoadsIsServed(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, "--enable-debug-command", "yes", "--loading-process-events-interval-bytes", "1024")

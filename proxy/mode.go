@@ -7,9 +7,10 @@ import "leash/proxy/resp"
 type modes uint8
 
 const (
-	replySkip      modes = 1 << iota // CLIENT REPLY SKIP: the next command is not answered
-	modeMulti                        // between MULTI and EXEC
-	modeSubscribed                   // in RESP2: few commands are allowed, as replies could not be told from messages
+	replySkip modes = 1 << iota // CLIENT REPLY SKIP: the next command is not answered
+	modeMulti                   // between MULTI and EXEC
+	// in RESP2: few commands are allowed, as replies could not be told from messages
+	modeSubscribed
 )
 
 // inMode treats a command as the session's modes want it; c is nil for one

@@ -8,7 +8,8 @@ import (
 	"leash/proxy/upstream"
 )
 
-// TestSlotThatMovesBetweenNodesWithoutNames: MOVED and ASK of a cluster with unknown-endpoint name no host.
+// TestSlotThatMovesBetweenNodesWithoutNames: MOVED and ASK of a cluster with unknown-endpoint name
+// no host.
 func TestSlotThatMovesBetweenNodesWithoutNames(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -32,7 +33,8 @@ func TestSlotThatMovesBetweenNodesWithoutNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := move.MoveKeys(-1); err != nil { // they are at the new node, and the old one answers ASK
+	// they are at the new node, and the old one answers ASK
+	if _, err := move.MoveKeys(-1); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 10 {

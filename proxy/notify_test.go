@@ -159,7 +159,8 @@ func TestNoticesNeverStandWithinReplies(t *testing.T) {
 func TestNoticesAreBounded(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	l := startLeash(t, []string{redis.Addr}, watchdog(12*time.Second)) // a busy machine is to lose none of them before
+	// a busy machine is to lose none of them before
+	l := startLeash(t, []string{redis.Addr}, watchdog(12*time.Second))
 	l.audience.hard = 1 << 20
 	c, other := l.notified(t), l.dial(t)
 	for i := range 400 {

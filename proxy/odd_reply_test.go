@@ -28,9 +28,9 @@ var oddReplies = map[string]string{
 	"a negative slot":           "-MOVED -5 127.0.0.1:1\r\n",
 }
 
-// TestLeashLivesBesideOneOddReply: whatever Redis answers to one of the commands that Leash itself sends
-// or relays, no goroutine panics, every client gets some answer, and all goes on once Redis answers as it
-// should.
+// TestLeashLivesBesideOneOddReply: whatever Redis answers to one of the commands that Leash itself
+// sends or relays, no goroutine panics, every client gets some answer, and all goes on once Redis
+// answers as it should.
 func TestLeashLivesBesideOneOddReply(t *testing.T) {
 	for _, names := range [][]string{
 		{"CLIENT"}, {"EVALSHA", "EVAL"}, {"PING"}, {"HELLO"}, {"SUBSCRIBE"}, {"MULTI"}, {"EXEC"}, {"MGET", "SCAN", "BLPOP"},
@@ -72,7 +72,8 @@ var everyPath = [][]string{
 	{"SUBSCRIBE", "channel"},
 }
 
-// answeredAll sends a command on every path, and wants an answer, or the connection's end, for each.
+// answeredAll sends a command on every path, and wants an answer, or the connection's end, for
+// each.
 func answeredAll(t *testing.T, l *leash, when string) {
 	t.Helper()
 	c := l.dial(t)

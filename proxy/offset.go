@@ -110,7 +110,8 @@ func writeNothing(t *upstream.Topology, n *upstream.Node) [][]byte {
 func ownKey(fits func(slot uint16) bool) string {
 	name, from := rand.Text(), mathrand.Uint32()
 	var key []byte
-	for i := range uint32(1 << 20) { // most often there are as many tries as masters; 214,485 were the most for one slot
+	// most often there are as many tries as masters; 214,485 were the most for one slot
+	for i := range uint32(1 << 20) {
 		key = fmt.Appendf(key[:0], "leash:wait:{%d}%s", from+i, name)
 		if fits(upstream.Slot(key)) {
 			break

@@ -34,7 +34,8 @@ func TestOwnKey(t *testing.T) {
 	}
 }
 
-// TestWriteNothing: what moves a node's replication offset is taken by that node, and leaves nothing behind.
+// TestWriteNothing: what moves a node's replication offset is taken by that node, and leaves
+// nothing behind.
 func TestWriteNothing(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})

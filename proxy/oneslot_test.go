@@ -82,7 +82,8 @@ func TestEveryCommandOnManyKeys(t *testing.T) {
 		tested, crossed := 0, 0
 		for _, c := range told {
 			known := cluster.commands.lookup(words2(strings.Split(c.name, "|")...))
-			if known == nil || len(c.keys) == 0 || known.class == refused || known.class == subscribed || c.name == "object|idletime" { // which depends on the time
+			// which depends on the time
+			if known == nil || len(c.keys) == 0 || known.class == refused || known.class == subscribed || c.name == "object|idletime" {
 				continue
 			}
 			tested++
@@ -99,7 +100,8 @@ func TestEveryCommandOnManyKeys(t *testing.T) {
 					continue
 				}
 				for _, client := range []*redistest.Client{up.redis, up.leash} {
-					want(t, client, "+OK\r\n", "FLUSHALL") // keys that expire do so at times of their own
+					// keys that expire do so at times of their own
+					want(t, client, "+OK\r\n", "FLUSHALL")
 				}
 				wanted := do(t, up.redis, args...)
 				if got := do(t, up.leash, args...); got != wanted {

@@ -7,7 +7,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR16LocksOfAClientGoneWhileItBlocks: R16, R28. Redis ends the blocking command at once, and then the locks are free.
+// TestR16LocksOfAClientGoneWhileItBlocks: R16, R28. Redis ends the blocking command at once, and
+// then the locks are free.
 func TestR16LocksOfAClientGoneWhileItBlocks(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
@@ -37,7 +38,8 @@ func blockedIn(t testing.TB, nodes ...*redistest.Server) (n int) {
 	return n
 }
 
-// TestR16OrphanOfAFrozenRedis: while Redis may yet execute what the client has left, its locks are not given to the next.
+// TestR16OrphanOfAFrozenRedis: while Redis may yet execute what the client has left, its locks are
+// not given to the next.
 func TestR16OrphanOfAFrozenRedis(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: time.Minute})

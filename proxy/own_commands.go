@@ -51,8 +51,9 @@ var (
 	takesCount  = &keyUse{[]string{"write", "denyoom", "noscript"}, []string{"@write", "@slow"}, []string{"RW", "access", "update"}, false, []string{"SET", "v"}}
 	givesCount  = &keyUse{[]string{"write", "noscript"}, []string{"@write", "@slow"}, []string{"RW", "access", "update"}, false, []string{"SET", "v"}}
 	readsCount  = &keyUse{[]string{"readonly", "noscript"}, []string{"@read", "@slow"}, []string{"RO", "access"}, true, []string{"GET"}}
-	readsKeys   = &keyUse{[]string{"readonly", "noscript"}, []string{"@read", "@slow"}, nil, true, nil} // by SCAN
-	fromMemory  = &keyUse{[]string{"readonly", "noscript", "fast"}, []string{"@read", "@fast"}, []string{"RO", "access"}, true, nil}
+	// by SCAN
+	readsKeys  = &keyUse{[]string{"readonly", "noscript"}, []string{"@read", "@slow"}, nil, true, nil}
+	fromMemory = &keyUse{[]string{"readonly", "noscript", "fast"}, []string{"@read", "@fast"}, []string{"RO", "access"}, true, nil}
 )
 
 // ownCommands are all of them, in the order of LOCK.HELP.

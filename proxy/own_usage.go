@@ -76,10 +76,9 @@ func (a argument) length() int {
 	return n
 }
 
-// usageParser reads a usage: words in small letters are arguments, and one in
-// capitals the token of the argument behind it or, where there is none, one by
-// itself; "[…]" may be left out, "a | b" is one of both, as is "TOKEN <A | B>", "a [a ...]" several,
-// "[a ...]" any number.
+// usageParser reads a usage: words in small letters are arguments, and one in capitals the token of
+// the argument behind it or, where there is none, one by itself; "[…]" may be left out, "a | b" is
+// one of both, as is "TOKEN <A | B>", "a [a ...]" several, "[a ...]" any number.
 type usageParser struct{ words []string }
 
 func (p *usageParser) next(word string) bool {

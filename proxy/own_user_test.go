@@ -6,8 +6,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestRightsOfLeashsOwnUser: clients that are served as Leash's own user may do what Redis lets that user do, also where Leash
-// itself answers.
+// TestRightsOfLeashsOwnUser: clients that are served as Leash's own user may do what Redis lets
+// that user do, also where Leash itself answers.
 func TestRightsOfLeashsOwnUser(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -34,7 +34,8 @@ func TestRightsOfLeashsOwnUser(t *testing.T) {
 	eventually(t, "the right that was given holds", func() bool { return do(t, c, "PING") == "+PONG\r\n" })
 }
 
-// TestPingWhileRedisSaysNothing: Leash answers PING itself, and asks Redis about the right to it only as long as that answers.
+// TestPingWhileRedisSaysNothing: Leash answers PING itself, and asks Redis about the right to it
+// only as long as that answers.
 func TestPingWhileRedisSaysNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

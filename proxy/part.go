@@ -179,7 +179,8 @@ func (p *part) Lost(written bool, cause error) {
 		return
 	}
 	noDatabase, _ := errors.AsType[*upstream.NoDatabase](cause)
-	gone := p.pin != nil && p.pin.aborted() // the client has closed its side, or is not there: Redis says nothing either
+	// the client has closed its side, or is not there: Redis says nothing either
+	gone := p.pin != nil && p.pin.aborted()
 	switch {
 	case written:
 		s.mu.Lock()
@@ -267,8 +268,9 @@ func (p *part) redirected(b []byte) bool {
 // Redis's own words for what may be different in a moment. A script that
 // answers TRYAGAIN in words of its own has run, and is not run again.
 const (
-	tryAgain    = "TRYAGAIN Multiple keys request during rehashing of slot"
-	clusterDown = "CLUSTERDOWN The cluster is down" // one may read on: " and only accepts read commands"
+	tryAgain = "TRYAGAIN Multiple keys request during rehashing of slot"
+	// one may read on: " and only accepts read commands"
+	clusterDown = "CLUSTERDOWN The cluster is down"
 )
 
 // again sends the part once more, later or in pieces, if Redis refused it for
@@ -286,12 +288,11 @@ func (p *part) again(message string) bool {
 	return false
 }
 
-// follow goes where a redirect points. The words may be those of a client's
-// own script; then they are believed only of nodes that the cluster has told
-// of, and of this one command, for no client shall send others' commands, or a
-// user's password, to a server of its choice. The first redirect is followed at once; the commands behind it in the session's order
-// come the same way. More than one means that nodes disagree, and then the
-// order rule decides.
+// follow goes where a redirect points. The words may be those of a client's own script; then they
+// are believed only of nodes that the cluster has told of, and of this one command, for no client
+// shall send others' commands, or a user's password, to a server of its choice. The first redirect
+// is followed at once; the commands behind it in the session's order come the same way. More than
+// one means that nodes disagree, and then the order rule decides.
 func (p *part) follow(addr string, ask bool) bool {
 	up := p.call.session.server.up
 	trusted := p.trusted()

@@ -45,7 +45,9 @@ func (c *conn) acknowledged() (unacked bool, ackAge time.Duration) {
 	}
 	_ = c.raw.Control(func(fd uintptr) {
 		if n, err := unix.IoctlGetInt(int(fd), unix.SIOCOUTQ); err == nil && n == 0 {
-			return // it has acknowledged everything that there is, as nearly always; a TCPInfo is 250 bytes of garbage
+			// it has acknowledged everything that there is, as nearly always; a TCPInfo is 250
+			// bytes of garbage
+			return
 		}
 		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 		if err == nil {
@@ -74,7 +76,8 @@ func (c *conn) peerGone() (gone error) {
 		n, err := unix.Poll(fds, 0)
 		switch {
 		case err != nil || n == 0:
-		case fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0: // both directions are over: not by a FIN
+		case fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0:
+			// both directions are over: not by a FIN
 			gone = syscall.ECONNRESET
 		case fds[0].Revents&unix.POLLRDHUP != 0:
 			gone = io.EOF

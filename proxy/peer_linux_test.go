@@ -152,7 +152,8 @@ func (l *leash) waitsForWindow() (waits bool) {
 	for _, s := range l.all() {
 		_ = s.conn.raw.Control(func(fd uintptr) {
 			info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-			waits = waits || err == nil && info.Notsent_bytes > 0 && info.Unacked == 0 && info.Backoff > 1 // it probes
+			// it probes
+			waits = waits || err == nil && info.Notsent_bytes > 0 && info.Unacked == 0 && info.Backoff > 1
 		})
 	}
 	return waits
@@ -173,7 +174,8 @@ func TestR29ClientThatDoesNotReadKeepsItsLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "its kernel has no more room", func() bool { return l.waitsForWindow() })
-	for start := time.Now(); time.Since(start) < 30*time.Second; time.Sleep(20 * time.Millisecond) { // between looks
+	// between looks
+	for start := time.Now(); time.Since(start) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
 		want(t, other, ":1\r\n", "LOCK.CHECK", "k", "TOKEN", number)
 	}
 	if got, err := c.Read(); err != nil || len(got) < 32<<20 {

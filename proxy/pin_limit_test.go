@@ -11,8 +11,8 @@ import (
 const pinRefusal = "-UPSTREAMDOWN too many connections of this Leash to that node wait in blocking commands, transactions and the like " +
 	"(--max-pinned), the command was not executed\r\n"
 
-// TestBlockedClientsStarveNobody: more clients block than Redis has connections for. The others are served all the same, those of
-// users who are new too, and who cannot block is told why.
+// TestBlockedClientsStarveNobody: more clients block than Redis has connections for. The others are
+// served all the same, those of users who are new too, and who cannot block is told why.
 func TestBlockedClientsStarveNobody(t *testing.T) {
 	t.Parallel()
 	const blocked, limit = 150, 68 // 100 less the reserve
@@ -62,7 +62,8 @@ func TestBlockedClientsStarveNobody(t *testing.T) {
 	want(t, other, "+OK\r\n", "WATCH", "k")
 }
 
-// TestRedisThatTakesNoMoreConnections: what Redis itself says is told to whoever needs a connection of his own.
+// TestRedisThatTakesNoMoreConnections: what Redis itself says is told to whoever needs a connection
+// of his own.
 func TestRedisThatTakesNoMoreConnections(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

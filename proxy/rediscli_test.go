@@ -86,7 +86,8 @@ func TestRedisCLIThatGoesOn(t *testing.T) {
 	client := l.dial(t)
 	want(t, client, "+OK\r\n", "SET", "k", "v")
 	for _, mode := range []struct{ args, want string }{
-		{"--stat -i 0.1", `(?s)keys .*\n[12]\s+\d+\.\d+[KMG]\s+\d+\s+0\s+\d+ \(\+0\)`}, // its first line, in whose moment "watched" may be there
+		// its first line, in whose moment "watched" may be there
+		{"--stat -i 0.1", `(?s)keys .*\n[12]\s+\d+\.\d+[KMG]\s+\d+\s+0\s+\d+ \(\+0\)`},
 		{"--latency-history -i 1", `\d+ \d+ [\d.]+ \d+`},
 		{"MONITOR", `(?s)OK\n.*"SET" "watched" "v"`},
 		{"SUBSCRIBE news", `subscribe\nnews\n1\n.*message\nnews\nhello`},

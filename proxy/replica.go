@@ -18,12 +18,13 @@ import (
 // when that has been answered by then, and see it. Nothing more is promised: a replica
 // lags behind, and a pipeline may come in pieces.
 //
-// A session that holds or awaits a lock, that watches keys or caches what it
-// reads (CLIENT TRACKING) reads from masters, and so do all while slots are seen moving: the replica of a slot's
+// A session that holds or awaits a lock, that watches keys or caches what it reads (CLIENT
+// TRACKING) reads from masters, and so do all while slots are seen moving: the replica of a slot's
 // old master would answer nil for a key that has moved.
 type reads struct {
-	wanted   bool             // by the configuration
-	wrote    bool             // something else than reads stood in the pipeline before the current command
+	wanted bool // by the configuration
+	// something else than reads stood in the pipeline before the current command
+	wrote    bool
 	replicas bool             // the path taken
 	links    []*upstream.Link // by master's index, nil until used
 	chosen   time.Time        // when links were begun

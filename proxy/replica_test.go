@@ -118,8 +118,8 @@ func TestReadFromReplica(t *testing.T) {
 	}
 }
 
-// TestReplicaThatWasBusyIsReadFrom: READONLY is refused while a replica runs a script. The connection that was made then must
-// not stay one on which every read is redirected.
+// TestReplicaThatWasBusyIsReadFrom: READONLY is refused while a replica runs a script. The
+// connection that was made then must not stay one on which every read is redirected.
 func TestReplicaThatWasBusyIsReadFrom(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, Args: []string{"--busy-reply-threshold", "50"}})

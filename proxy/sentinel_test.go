@@ -295,7 +295,8 @@ func TestSentinelLocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) { // longer than the TTL
+	// longer than the TTL
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if got := do(t, rival, "LOCK.ACQUIRE", "lock"); got[0] == ':' {
 			t.Fatalf("granted to two: %q and %q", token, got)
 		}
@@ -308,7 +309,8 @@ func TestSentinelLocks(t *testing.T) {
 	if got, err := listener.Read(); err != nil || got != "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nm\r\n" {
 		t.Errorf("got %q, %v", got, err)
 	}
-	eventually(t, "one subscription is at the new master", func() bool { // it may be about to go there once more
+	// it may be about to go there once more
+	eventually(t, "one subscription is at the new master", func() bool {
 		return master.Client().PubSubNumSub(t.Context(), "news").Val()["news"] == 1
 	})
 	if n := master.Client().Exists(t.Context(), "lock").Val(); n != 1 {

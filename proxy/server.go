@@ -36,11 +36,13 @@ import (
 
 // Config is how the front behaves. Not changed after New.
 type Config struct {
-	Listen          []string      // host:port or unix:/path; at least one
-	MaxClients      int           // if zero, 10,000
-	MaxBulk         int64         // bytes of one argument; if zero, 512 MiB; never more than Redis takes
-	MaxArgs         int           // arguments of one command; if zero, 1,048,576
-	MaxClientOutput int64         // bytes of output that may wait for a client that takes none; if zero, 256 MiB
+	Listen     []string // host:port or unix:/path; at least one
+	MaxClients int      // if zero, 10,000
+	// bytes of one argument; if zero, 512 MiB; never more than Redis takes
+	MaxBulk int64
+	MaxArgs int // arguments of one command; if zero, 1,048,576
+	// bytes of output that may wait for a client that takes none; if zero, 256 MiB
+	MaxClientOutput int64
 	PeerTimeout     time.Duration // after which a silent peer with locks is dead; if zero, 11 s
 	DrainTimeout    time.Duration // for holders at stop; if zero, they are not waited for
 	OnDisconnect    string        // auto (also if empty), release or expire: rule R28
@@ -48,7 +50,8 @@ type Config struct {
 	HeaderTimeout   time.Duration // for a balancer to say it; if zero, 10 s
 	TrustClients    bool          // clients start as the upstream user
 	Version         string        // of Leash, for INFO
-	Announce        string        // host:port that cluster clients are told; if empty, where they connected
+	// host:port that cluster clients are told; if empty, where they connected
+	Announce string
 }
 
 // Server serves clients. Make one with New, run it once with Run.

@@ -15,7 +15,8 @@ import (
 func TestServerCommandsAsRedis(t *testing.T) {
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr})
-	redis, client := dialAddr(t, redistest.Start(t).Addr), l.dial(t) // a second server: users and settings change
+	// a second server: users and settings change
+	redis, client := dialAddr(t, redistest.Start(t).Addr), l.dial(t)
 	for _, hello := range []string{"2", "3"} {
 		do(t, redis, "HELLO", hello)
 		do(t, client, "HELLO", hello)

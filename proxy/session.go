@@ -78,40 +78,43 @@ type session struct {
 	killed  atomic.Bool                     // what is not written to Redis stays unwritten
 
 	// mu guards the fields below. Never held across I/O.
-	mu               sync.Mutex
-	wake             sync.Cond // the loop waits here
-	waiting          bool      // whether it does
-	wakeAt           int       // number of calls at which it goes on
-	head             *call     // calls in flight, oldest first
-	tail             *call
-	free             *call // for reuse
-	calls            int
-	bytes            int              // of their requests
-	held             int              // calls that wait to be sent again: nothing else is sent
-	moved            bool             // calls have moved to another link: nothing else is sent before their replies
-	largest          int              // recent reply, decaying by an eighth a reply
-	over             bool             // the loop has ended
-	lostAt           time.Time        // when a written call was last lost: Redis may still run it
-	faulty           bool             // it panicked: a call may be in the list that nobody will answer
+	mu      sync.Mutex
+	wake    sync.Cond // the loop waits here
+	waiting bool      // whether it does
+	wakeAt  int       // number of calls at which it goes on
+	head    *call     // calls in flight, oldest first
+	tail    *call
+	free    *call // for reuse
+	calls   int
+	bytes   int // of their requests
+	held    int // calls that wait to be sent again: nothing else is sent
+	// calls have moved to another link: nothing else is sent before their replies
+	moved   bool
+	largest int       // recent reply, decaying by an eighth a reply
+	over    bool      // the loop has ended
+	lostAt  time.Time // when a written call was last lost: Redis may still run it
+	// it panicked: a call may be in the list that nobody will answer
+	faulty           bool
 	parked           int              // bytes of replies that wait behind an older call's
 	out              chunks           // replies in order, for the socket
 	replies          *chunks          // where they go: out, but for a moment (capture)
 	writtenElsewhere []*upstream.Node // than where it was sent first
 	pushes           chunks           // frames that answer no command, behind the reply under way
-	corks            int              // pushes wait for what the loop is about to give the client; see cork
-	pushed           int              // bytes of messages since nothing waited
-	flushing         bool             // somebody will call Flush
-	writing          bool             // somebody writes to the socket
-	progress         time.Time
-	deaf             bool  // the socket is of no use any more: output is dropped
-	failed           error // of the write that made it so
-	cut              bool  // the session was ended from outside; it is deaf too
-	killedBy         string
-	name             string // CLIENT SETNAME
-	shownAs          string // with its locks; "": not known yet
-	libName          string // CLIENT SETINFO
-	libVersion       string
-	since            time.Time
+	// pushes wait for what the loop is about to give the client; see cork
+	corks      int
+	pushed     int  // bytes of messages since nothing waited
+	flushing   bool // somebody will call Flush
+	writing    bool // somebody writes to the socket
+	progress   time.Time
+	deaf       bool  // the socket is of no use any more: output is dropped
+	failed     error // of the write that made it so
+	cut        bool  // the session was ended from outside; it is deaf too
+	killedBy   string
+	name       string // CLIENT SETNAME
+	shownAs    string // with its locks; "": not known yet
+	libName    string // CLIENT SETINFO
+	libVersion string
+	since      time.Time
 }
 
 // endCause is why a session's loop ended; rule R28 makes a difference of it.
@@ -190,7 +193,8 @@ func (s *session) process() bool {
 			return false
 		}
 		if n == 0 {
-			s.reads.wrote = s.reads.wrote && len(s.in.unparsed()) > 0 // the pipeline goes on behind half a command
+			// the pipeline goes on behind half a command
+			s.reads.wrote = s.reads.wrote && len(s.in.unparsed()) > 0
 			s.publish()
 			return s.tx == nil || s.tx.settle()
 		}

@@ -44,7 +44,8 @@ func (h *host) Silent() time.Time {
 	}
 	s.mu.Unlock()
 	at := s.silence.Load()
-	if owed || at == 0 || s.conn.hasUnread() { // Leash itself may have stood still, and not the client
+	// Leash itself may have stood still, and not the client
+	if owed || at == 0 || s.conn.hasUnread() {
 		return time.Time{}
 	}
 	return s.server.started.Add(time.Duration(at))

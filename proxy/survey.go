@@ -59,7 +59,8 @@ type survey struct {
 	to       []*upstream.Node
 	own      map[*upstream.Node]map[string]bool // listened to by Leashes for themselves
 	counted  map[*part][]string                 // the names whose counts a part asks for
-	foreign  map[string]int                     // how many more subscribers than Leashes these names have
+	// how many more subscribers than Leashes these names have
+	foreign map[string]int
 }
 
 func newSurvey(ctx context.Context, x *pubsub.Exchange, kind pubsub.Kind, cmd resp.Command) *survey {

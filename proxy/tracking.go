@@ -44,9 +44,12 @@ type tracking struct {
 	optOut  bool
 
 	redirect atomic.Pointer[redirection] // nil: the client itself is told
-	stale    atomic.Bool                 // with REDIRECT: a connection is missing or has ended; the loop makes it before its next command
+	// with REDIRECT: a connection is missing or has ended; the loop makes it before its next
+	// command
+	stale atomic.Bool
 
-	accepted [][][]byte                  // arguments of CLIENT TRACKING ON without REDIRECT, for every connection; guarded by session.mu
+	// arguments of CLIENT TRACKING ON without REDIRECT, for every connection; guarded by session.mu
+	accepted [][][]byte
 	links    map[*upstream.Node]*tracked // guarded by session.mu
 	stopped  bool                        // guarded by session.mu
 
@@ -55,9 +58,11 @@ type tracking struct {
 
 // tracked is the connection to one node.
 type tracked struct {
-	link     *upstream.Link
-	listener *upstream.Link // with REDIRECT: gets the invalidations; nil without; guarded by session.mu
-	last     *call          // whose reply came from it last and is not with the client yet; guarded by session.mu
+	link *upstream.Link
+	// with REDIRECT: gets the invalidations; nil without; guarded by session.mu
+	listener *upstream.Link
+	// whose reply came from it last and is not with the client yet; guarded by session.mu
+	last *call
 }
 
 // clientTracking runs CLIENT TRACKING ON|OFF. Redis checks the options, on the

@@ -2,9 +2,10 @@ package proxy
 
 import "leash/proxy/upstream"
 
-// A client that caches takes a reply as a sign that it knows of all that was written before: PONG to its PING, an element that BLPOP
-// brings, a lock. Redis has one connection for both. Here most replies come on the connections that bring the invalidations; where they
-// come on others, or are made by Leash, they wait until those connections have brought what Redis had sent by then.
+// A client that caches takes a reply as a sign that it knows of all that was written before: PONG
+// to its PING, an element that BLPOP brings, a lock. Redis has one connection for both. Here most
+// replies come on the connections that bring the invalidations; where they come on others, or are
+// made by Leash, they wait until those connections have brought what Redis had sent by then.
 
 // overtakes reports whether the reply to a command could come before
 // invalidations that Redis had sent when the command came.
@@ -19,8 +20,8 @@ func (c *command) overtakes() bool {
 // caches reports whether invalidations come to the session's client.
 func (s *session) caches() bool { return s.tracking.Load() != nil || s.redirectedTo.Load() }
 
-// told waits until every connection has brought what Redis has sent on it so far, of the session's own and of those whose
-// invalidations are redirected to it. It is false when the session ends.
+// told waits until every connection has brought what Redis has sent on it so far, of the session's
+// own and of those whose invalidations are redirected to it. It is false when the session ends.
 func (s *session) told() bool {
 	if !s.caches() {
 		return true
@@ -31,7 +32,8 @@ func (s *session) told() bool {
 	return s.pingAll(s.informants())
 }
 
-// informants are the connections on which Redis tells what the session's client is told, or what it redirects.
+// informants are the connections on which Redis tells what the session's client is told, or what it
+// redirects.
 func (s *session) informants() (links []*upstream.Link) {
 	if t := s.tracking.Load(); t != nil {
 		if t.redirect.Load() != nil {
@@ -90,8 +92,8 @@ func (s *session) pingAll(links []*upstream.Link) bool {
 	return s.ctx.Err() == nil
 }
 
-// behindInvalidations runs f, which runs a command whose reply comes on a connection that brings no invalidations, and gives the client
-// that reply behind those that Redis had sent before it.
+// behindInvalidations runs f, which runs a command whose reply comes on a connection that brings no
+// invalidations, and gives the client that reply behind those that Redis had sent before it.
 func (s *session) behindInvalidations(f func() bool) bool {
 	if !s.caches() {
 		return f()

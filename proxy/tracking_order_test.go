@@ -12,8 +12,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestReplyFromElsewhereComesBehindInvalidations: a client that caches takes a job, a lock or a confirmation. One node is far away, on
-// which its key was written before; the reply comes from another one, and yet behind the invalidation.
+// TestReplyFromElsewhereComesBehindInvalidations: a client that caches takes a job, a lock or a
+// confirmation. One node is far away, on which its key was written before; the reply comes from
+// another one, and yet behind the invalidation.
 func TestReplyFromElsewhereComesBehindInvalidations(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{FaultProxy: true})
@@ -59,7 +60,8 @@ func TestReplyFromElsewhereComesBehindInvalidations(t *testing.T) {
 	}
 }
 
-// TestCacheIsNeverStaleBehindABarrier: a reader that caches asks PING, and then knows every write that had been answered before.
+// TestCacheIsNeverStaleBehindABarrier: a reader that caches asks PING, and then knows every write
+// that had been answered before.
 func TestCacheIsNeverStaleBehindABarrier(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
@@ -110,7 +112,8 @@ func writeUntil(stop <-chan struct{}, stopped chan<- error, c *redistest.Client,
 	}
 }
 
-// cachingReader keeps what it reads until it is told that it is not valid, on its own connection or on another one.
+// cachingReader keeps what it reads until it is told that it is not valid, on its own connection or
+// on another one.
 type cachingReader struct {
 	t           *testing.T
 	data, heard *redistest.TestClient
@@ -157,7 +160,8 @@ func (r *cachingReader) forget(frame string) {
 	}
 }
 
-// get reads a key, unless it is cached. An invalidation that comes meanwhile may be about the value that is on its way.
+// get reads a key, unless it is cached. An invalidation that comes meanwhile may be about the value
+// that is on its way.
 func (r *cachingReader) get(key string) {
 	if _, ok := r.cache[key]; ok {
 		return

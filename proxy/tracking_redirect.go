@@ -11,10 +11,11 @@ import (
 	"leash/proxy/upstream"
 )
 
-// CLIENT TRACKING ON REDIRECT id sends the invalidations of one client to another, as clients need it that speak RESP2
-// (https://redis.io/docs/latest/commands/client-tracking/). Both are clients of this Leash. For each node the source has, beside
-// the connection on which it reads, one in RESP3 that Redis redirects to, and that hears the invalidations; they are written to the
-// target as Redis would write them.
+// CLIENT TRACKING ON REDIRECT id sends the invalidations of one client to another, as clients need
+// it that speak RESP2 (https://redis.io/docs/latest/commands/client-tracking/). Both are clients of
+// this Leash. For each node the source has, beside the connection on which it reads, one in RESP3
+// that Redis redirects to, and that hears the invalidations; they are written to the target as
+// Redis would write them.
 
 const (
 	msgNoRedirectTarget = "ERR The client ID you want redirect to does not exist"
@@ -33,8 +34,9 @@ type redirection struct {
 	broken   atomic.Bool // the target was gone when it was to be told
 }
 
-// redirectOf takes REDIRECT out of the arguments of CLIENT TRACKING. refusal is Redis's error for what it says there. Redis says itself
-// what is wrong with other arguments: behind one that it does not know nothing is looked at.
+// redirectOf takes REDIRECT out of the arguments of CLIENT TRACKING. refusal is Redis's error for
+// what it says there. Redis says itself what is wrong with other arguments: behind one that it does
+// not know nothing is looked at.
 func (s *session) redirectOf(args [][]byte) (rest [][]byte, to *redirection, refusal string) {
 	i := min(3, len(args))
 	rest = append(rest, args[:i]...)
@@ -66,7 +68,8 @@ func (s *session) redirectOf(args [][]byte) (rest [][]byte, to *redirection, ref
 	return rest, to, ""
 }
 
-// redirectedFrom is what CLIENT GETREDIR says: the client that invalidations go to, 0 for the session's own, -1 without tracking.
+// redirectedFrom is what CLIENT GETREDIR says: the client that invalidations go to, 0 for the
+// session's own, -1 without tracking.
 func (s *session) redirectedFrom() int64 {
 	t := s.tracking.Load()
 	if t == nil {
@@ -78,8 +81,8 @@ func (s *session) redirectedFrom() int64 {
 	return 0
 }
 
-// open returns the session's connection to a node, made and told all options but for where invalidations go if there is none. Of the
-// loop, while no call is in flight.
+// open returns the session's connection to a node, made and told all options but for where
+// invalidations go if there is none. Of the loop, while no call is in flight.
 func (t *tracking) open(n *upstream.Node) *upstream.Link {
 	if t.redirect.Load() == nil {
 		return t.link(n)
@@ -92,8 +95,8 @@ func (t *tracking) open(n *upstream.Node) *upstream.Link {
 	return t.pinLocked(n).link
 }
 
-// listen returns Redis's id of the connection that gets the invalidations of a node, which is made if there is none; or else Redis's
-// answer that refused it. Of the loop, behind open.
+// listen returns Redis's id of the connection that gets the invalidations of a node, which is made
+// if there is none; or else Redis's answer that refused it. Of the loop, behind open.
 func (t *tracking) listen(n *upstream.Node) (id int64, refusal *answer) {
 	s := t.session
 	s.mu.Lock()
@@ -116,7 +119,8 @@ func (t *tracking) listen(n *upstream.Node) (id int64, refusal *answer) {
 	return 0, &answer{lost: true, cause: a.cause}
 }
 
-// connect makes the source's two connections to a node, and reports whether Redis has taken the options. Of the source's loop.
+// connect makes the source's two connections to a node, and reports whether Redis has taken the
+// options. Of the source's loop.
 func (t *tracking) connect(n *upstream.Node) bool {
 	t.session.mu.Lock()
 	accepted := t.accepted
@@ -135,7 +139,8 @@ func (t *tracking) connect(n *upstream.Node) bool {
 	return true
 }
 
-// reconnect is connectAll when something may not have been told: then the target is told that nothing is valid.
+// reconnect is connectAll when something may not have been told: then the target is told that
+// nothing is valid.
 func (t *tracking) reconnect() {
 	t.connectAll()
 	if r := t.redirect.Load(); r != nil {
@@ -143,7 +148,8 @@ func (t *tracking) reconnect() {
 	}
 }
 
-// connectAll sees to it that there are connections to all masters. Of the source's loop, while no call is in flight.
+// connectAll sees to it that there are connections to all masters. Of the source's loop, while no
+// call is in flight.
 func (t *tracking) connectAll() {
 	t.stale.Store(false)
 	for _, n := range t.session.server.up.Topology().Masters() {
@@ -170,8 +176,8 @@ func (t *tracking) heard(n *upstream.Node, one *tracked, frame []byte) {
 	}
 }
 
-// missed is called when one of the connections to a node has ended: of what was read on it nothing more is told, so the target is told
-// that nothing is valid.
+// missed is called when one of the connections to a node has ended: of what was read on it nothing
+// more is told, so the target is told that nothing is valid.
 func (t *tracking) missed(n *upstream.Node, one *tracked) {
 	t.stale.Store(true)
 	t.session.mu.Lock()
@@ -251,13 +257,15 @@ func (s *session) hasEnded() bool {
 	return s.over || s.cut
 }
 
-// isSubscriber reports whether the session is subscribed to anything, from any goroutine that does not hold mu.
+// isSubscriber reports whether the session is subscribed to anything, from any goroutine that does
+// not hold mu.
 func (s *session) isSubscriber() bool {
 	channels, patterns, shards := s.subscribedTo()
 	return channels+patterns+shards > 0
 }
 
-// info is Redis's CLIENT TRACKINGINFO with the client that is redirected to, in place of Leash's own connection.
+// info is Redis's CLIENT TRACKINGINFO with the client that is redirected to, in place of Leash's
+// own connection.
 func (r *redirection) info(reply []byte) []byte {
 	const name = "$8\r\nredirect\r\n:"
 	before, after, ok := bytes.Cut(reply, []byte(name))

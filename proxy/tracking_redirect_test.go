@@ -11,9 +11,10 @@ import (
 	"leash/internal/redistest"
 )
 
-// redirectScenes are what a source (s), the target that it redirects to (t) and another client (o) do, one step after the other. T and
-// S stand for the ids of the first two; "t ?" reads a frame, and "s FLAGS" is what CLIENT INFO says about tracking. Each ends with a
-// PING of the target, which shows that nothing else was told.
+// redirectScenes are what a source (s), the target that it redirects to (t) and another client (o)
+// do, one step after the other. T and S stand for the ids of the first two; "t ?" reads a frame,
+// and "s FLAGS" is what CLIENT INFO says about tracking. Each ends with a PING of the target, which
+// shows that nothing else was told.
 var redirectScenes = map[string]string{
 	"plain":                           "t SUBSCRIBE __redis__:invalidate|s CLIENT TRACKING ON REDIRECT T|s GET a|s CLIENT GETREDIR|s CLIENT TRACKINGINFO|s FLAGS|o SET a 1|t ?",
 	"a target in RESP3":               "t HELLO 3|s CLIENT TRACKING ON REDIRECT T|s GET a|o SET a 1|t ?|s GET a|o FLUSHALL|t ?",
@@ -113,8 +114,8 @@ func redirected(t *testing.T, addr, scene string, l *leash) (all []string) {
 	return append(all, clients["t"].Do("PING"))
 }
 
-// TestTrackingRedirectedFromALostConnection: the source does nothing while Redis closes one of its connections, and the target is told
-// that nothing is valid.
+// TestTrackingRedirectedFromALostConnection: the source does nothing while Redis closes one of its
+// connections, and the target is told that nothing is valid.
 func TestTrackingRedirectedFromALostConnection(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -152,8 +153,8 @@ func TestTrackingRedirectedFromALostConnection(t *testing.T) {
 	}
 }
 
-// TestTrackingRedirectedInACluster: invalidations of all nodes reach the target, before the reply to its PING, and a target that is
-// gone is told of.
+// TestTrackingRedirectedInACluster: invalidations of all nodes reach the target, before the reply
+// to its PING, and a target that is gone is told of.
 func TestTrackingRedirectedInACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -187,8 +188,8 @@ func TestTrackingRedirectedInACluster(t *testing.T) {
 
 func bulk(text string) string { return "$" + strconv.Itoa(len(text)) + "\r\n" + text + "\r\n" }
 
-// TestMessagesBesideRedirectedInvalidations: a target that also listens to a channel gets all messages and all invalidations, as many
-// as there are of both at once.
+// TestMessagesBesideRedirectedInvalidations: a target that also listens to a channel gets all
+// messages and all invalidations, as many as there are of both at once.
 func TestMessagesBesideRedirectedInvalidations(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -135,8 +135,9 @@ func TestInvalidationDoesNotOvertakeItsReply(t *testing.T) {
 	want(t, c, "$3\r\nnew\r\n", "GET", fast)
 }
 
-// TestPingComesBehindInvalidations: Redis is far away, and a client that caches takes PONG as a sign that it has heard of all
-// that was written before its PING. So it does with the reply to any other command that Leash answers.
+// TestPingComesBehindInvalidations: Redis is far away, and a client that caches takes PONG as a
+// sign that it has heard of all that was written before its PING. So it does with the reply to any
+// other command that Leash answers.
 func TestPingComesBehindInvalidations(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{FaultProxy: true})

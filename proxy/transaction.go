@@ -74,7 +74,8 @@ type transaction struct {
 
 	subscribing bool // a command queued begins subscribe mode
 	dropped     bool // the commands are too many bytes to be kept
-	propagates  bool // a command queued changes what replicas see: a pause of writes holds EXEC back
+	// a command queued changes what replicas see: a pause of writes holds EXEC back
+	propagates bool
 
 	queue    []queued // since MULTI, which is the first; empty before it
 	sent     int      // how many are on the link's connection
@@ -153,7 +154,8 @@ func (t *transaction) enqueue(c *command, cmd resp.Command) bool {
 	switch t.place(c, cmd) {
 	case placeRedis:
 		if c != nil && c.name == "script|flush" {
-			t.session.server.scripts.clear() // sooner than need be: what comes before EXEC is only not healed
+			// sooner than need be: what comes before EXEC is only not healed
+			t.session.server.scripts.clear()
 		}
 		t.propagates = t.propagates || c.mayPropagate()
 		t.add(queued{request: t.session.keep(cmd.Raw), amend: t.session.publishedInside(c, cmd)})

@@ -27,10 +27,12 @@ func (t *transaction) place(c *command, cmd resp.Command) place {
 	switch {
 	case c == nil || c.class == refused || c.refusalOf(cmd.Args) != "":
 		return placeNowhere
-	case c.waits() && !isBefore72(t.session.server.up.Version()): // it would speak of this transaction's connection
+	case c.waits() && !isBefore72(t.session.server.up.Version()):
+		// it would speak of this transaction's connection
 		return placeNowhere
 	case c.name == "ping" && t.subscribes():
-		return placeLeash // whose answer will be another one in RESP2, which HELLO may have been queued for
+		// whose answer will be another one in RESP2, which HELLO may have been queued for
+		return placeLeash
 	case !c.arityOK(cmd.Args), c.name == "ping", c.name == "echo", c.name == "publish":
 		return placeRedis
 	case c.name == "client|tracking", c.name == "info", strings.HasPrefix(c.name, "pubsub|"):

@@ -43,7 +43,8 @@ func (w *walk) run(batch [][]string, rng *rand.Rand) error {
 	}
 	var sending sync.WaitGroup
 	defer sending.Wait()
-	sending.Go(func() { _ = w.redis.Send(raw.String()) }) // a failure shows as a reply that does not come
+	// a failure shows as a reply that does not come
+	sending.Go(func() { _ = w.redis.Send(raw.String()) })
 	sending.Go(func() { _ = sendPieces(w.leash, raw.String(), cuts(raw.Len(), rng)) })
 	mark := batch[len(batch)-1][1]
 	redis, err := framesUntil(w.redis, mark)

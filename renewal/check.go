@@ -32,7 +32,8 @@ func (w *Watchdog) CheckSome(has func(slot int) bool) {
 	w.nudge()
 }
 
-// RenewAll renews every hold now and returns when the store has been asked for each, or ctx has ended. Run must be running.
+// RenewAll renews every hold now and returns when the store has been asked for each, or ctx has
+// ended. Run must be running.
 func (w *Watchdog) RenewAll(ctx context.Context) {
 	var asked sync.WaitGroup
 	w.mu.Lock()
@@ -48,7 +49,8 @@ func (w *Watchdog) RenewAll(ctx context.Context) {
 	w.mu.Unlock()
 	w.nudge()
 	done := make(chan struct{})
-	go guard.Func(w.Log, "last renewal", func() { closeAfter(&asked, done) })() // ends at the latest when the last round under way does
+	// ends at the latest when the last round under way does
+	go guard.Func(w.Log, "last renewal", func() { closeAfter(&asked, done) })()
 	select {
 	case <-done:
 	case <-ctx.Done():

@@ -2,7 +2,8 @@ package renewal
 
 import "time"
 
-// moment is a time of the monotonic clock, as passed since the Watchdog was made: a third of the size of a time.Time.
+// moment is a time of the monotonic clock, as passed since the Watchdog was made: a third of the
+// size of a time.Time.
 type moment = time.Duration
 
 func (w *Watchdog) now() moment { return time.Since(w.start) }
@@ -10,21 +11,22 @@ func (w *Watchdog) now() moment { return time.Since(w.start) }
 // moment is when t comes, or the start if that is later.
 func (w *Watchdog) moment(t time.Time) moment { return max(w.now()+Left(t), 0) }
 
-// Left is for how long a hold is still safe that is safe until then. A machine that was suspended since has not counted that time by the
-// monotonic clock, but by the other one (R31).
+// Left is for how long a hold is still safe that is safe until then. A machine that was suspended
+// since has not counted that time by the monotonic clock, but by the other one (R31).
 func Left(until time.Time) time.Duration {
 	now := time.Now()
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
-// aheadSince is by how much the wall clock has run ahead of the monotonic one since then: for so long the machine slept, or somebody set
-// the clock.
+// aheadSince is by how much the wall clock has run ahead of the monotonic one since then: for so
+// long the machine slept, or somebody set the clock.
 func aheadSince(start time.Time) time.Duration {
 	now := time.Now()
 	return now.Round(0).Sub(start.Round(0)) - now.Sub(start)
 }
 
-// compareClocks finds out about a suspend: the time slept through has passed for the store (R31). A wall clock set back is none.
+// compareClocks finds out about a suspend: the time slept through has passed for the store (R31). A
+// wall clock set back is none.
 func (w *Watchdog) compareClocks() {
 	w.mu.Lock()
 	ahead := w.ahead()
@@ -43,8 +45,8 @@ func (w *Watchdog) compareClocks() {
 	}
 }
 
-// sleep takes the time slept through from the group's holds. Those that were to be renewed meanwhile are lost: all of them, or none; but no
-// lease that was over before.
+// sleep takes the time slept through from the group's holds. Those that were to be renewed
+// meanwhile are lost: all of them, or none; but no lease that was over before.
 func (g *group) sleep(slept time.Duration, now moment) (lost []*Hold) {
 	long := slept > g.ttl/3
 	for h := range g.all() {

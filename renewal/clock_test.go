@@ -6,12 +6,13 @@ import (
 	"unsafe"
 )
 
-// asleep is t as it would be if this machine had been suspended for d since: the wall clock said less then, the monotonic one what it says of t.
+// asleep is t as it would be if this machine had been suspended for d since: the wall clock said
+// less then, the monotonic one what it says of t.
 func asleep(t *testing.T, at time.Time, d time.Duration) time.Time {
 	t.Helper()
 	before := at
-	// The first word of a Time with a monotonic reading has the seconds of the wall clock above 30 bits of nanoseconds. There is no way in package time
-	// to have a Time whose clocks disagree.
+	// The first word of a Time with a monotonic reading has the seconds of the wall clock above 30
+	// bits of nanoseconds. There is no way in package time to have a Time whose clocks disagree.
 	*(*uint64)(unsafe.Pointer(&at)) -= uint64(d/time.Second) << 30
 	if wall := before.Round(0).Sub(at.Round(0)); wall != d || before.Sub(at) != 0 {
 		t.Fatalf("a Time has another layout by now: its wall clock is behind by %v, want %v", wall, d)
@@ -19,7 +20,8 @@ func asleep(t *testing.T, at time.Time, d time.Duration) time.Time {
 	return at
 }
 
-// TestR31TheTimeSleptThroughCounts by the wall clock, which alone went on; one that was set back counts for nothing.
+// TestR31TheTimeSleptThroughCounts by the wall clock, which alone went on; one that was set back
+// counts for nothing.
 func TestR31TheTimeSleptThroughCounts(t *testing.T) {
 	const tolerance = 5 * time.Second // of a machine that stalls
 	for _, slept := range []time.Duration{0, time.Minute, time.Hour} {

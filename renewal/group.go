@@ -17,32 +17,41 @@ type groupKey struct {
 	lease bool
 }
 
-// group is the holds of one slot of a database with one TTL, asked for equally often. All fields are guarded by the Watchdog's mu.
+// group is the holds of one slot of a database with one TTL, asked for equally often. All fields
+// are guarded by the Watchdog's mu.
 type group struct {
 	groupKey
-	number   uint32               // in the Watchdog's lists
-	roll     *roster.Roster[Hold] // the Watchdog's
-	holds    []uint32             // by their entries in roll
-	known    map[*Hold]moment     // of leases: what was found out before is older than until. Others do without, there may be a million of them
-	doubted  map[*Hold]doubt      // of leases: the last answer was too slow to say whether until is true still, or this is
-	due      moment               // when to ask the store next; while busy, when it was to be asked
-	deadline moment               // the earliest until of its holds, or an earlier moment: looking once too often does no harm
-	regular  bool                 // due is a time of its rhythm, not one at which to try again
-	busy     bool                 // on its way to the store, or in a node's line
-	again    bool                 // asked for while busy
-	waiting  []func()             // to be called after the round that is under way
-	later    []func()             // to be called after the round that follows it
-	index    int                  // in the heap, -1 outside
+	number uint32               // in the Watchdog's lists
+	roll   *roster.Roster[Hold] // the Watchdog's
+	holds  []uint32             // by their entries in roll
+	// of leases: what was found out before is older than until. Others do without, there may be a
+	// million of them
+	known map[*Hold]moment
+	// of leases: the last answer was too slow to say whether until is true still, or this is
+	doubted map[*Hold]doubt
+	due     moment // when to ask the store next; while busy, when it was to be asked
+	// the earliest until of its holds, or an earlier moment: looking once too often does no harm
+	deadline moment
+	regular  bool     // due is a time of its rhythm, not one at which to try again
+	busy     bool     // on its way to the store, or in a node's line
+	again    bool     // asked for while busy
+	waiting  []func() // to be called after the round that is under way
+	later    []func() // to be called after the round that follows it
+	index    int      // in the heap, -1 outside
 }
 
 const (
 	slotCount = 16384
-	run       = 32 // neighbouring slots whose turns come one after the other: they are of one node as a rule, so that a call has many of them
-	runs      = slotCount / run
-	stride    = 317 // the golden section of runs, and odd: each has a turn, and those of one node are spread evenly
+	// neighbouring slots whose turns come one after the other: they are of one node as a rule, so
+	// that a call has many of them
+	run  = 32
+	runs = slotCount / run
+	// the golden section of runs, and odd: each has a turn, and those of one node are spread evenly
+	stride = 317
 )
 
-// next is the group's first regular due time after now: its phase within the period comes from its slot.
+// next is the group's first regular due time after now: its phase within the period comes from its
+// slot.
 func (k groupKey) next(now moment) moment {
 	turn := k.slot/run*stride%runs*run + k.slot%run
 	phase := k.every / slotCount * moment(turn)
@@ -104,8 +113,9 @@ func (g *group) wake() moment {
 	return min(g.due, g.deadline)
 }
 
-// expire deals with the holds whose time is over, and returns how to tell of each that is lost. It sets the deadline anew. A lease that is over as
-// far as is known may have been made to last since, and lasts longer in the store at any rate: from then on the store is asked often, and says when
+// expire deals with the holds whose time is over, and returns how to tell of each that is lost. It
+// sets the deadline anew. A lease that is over as far as is known may have been made to last since,
+// and lasts longer in the store at any rate: from then on the store is asked often, and says when
 // it is over. w.mu is held.
 func (w *Watchdog) expire(g *group, now moment) (tell []func()) {
 	g.deadline = g.overdue(now)
@@ -130,7 +140,8 @@ func (w *Watchdog) expire(g *group, now moment) (tell []func()) {
 	return tell
 }
 
-// canWait is for how long the group can wait with what the store did not say: leases that are over need no haste.
+// canWait is for how long the group can wait with what the store did not say: leases that are over
+// need no haste.
 func (k groupKey) canWait() time.Duration {
 	if k.lease && k.every <= k.ending() {
 		return maxBackoff
@@ -138,7 +149,8 @@ func (k groupKey) canWait() time.Duration {
 	return k.ttl / 12
 }
 
-// groupHeap orders groups by wake; container/heap's Interface. Each place has its group's wake at hand: the groups lie all over the memory.
+// groupHeap orders groups by wake; container/heap's Interface. Each place has its group's wake at
+// hand: the groups lie all over the memory.
 type groupHeap []place
 
 type place struct {

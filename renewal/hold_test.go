@@ -127,8 +127,8 @@ func TestR24LeasesAreLookedAtAndNotRenewed(t *testing.T) {
 	})
 }
 
-// TestR24ALeaseIsOverWhenTheStoreSaysSo: it may have been made to last, by an answer that is still on its way or by somebody else. Until then
-// nothing is believed, and nothing is told.
+// TestR24ALeaseIsOverWhenTheStoreSaysSo: it may have been made to last, by an answer that is still
+// on its way or by somebody else. Until then nothing is believed, and nothing is told.
 func TestR24ALeaseIsOverWhenTheStoreSaysSo(t *testing.T) {
 	for _, ttl := range []time.Duration{300 * time.Millisecond, ttl, time.Hour} {
 		inBubble(t, func(t *testing.T, w *bench) {
@@ -165,7 +165,8 @@ func TestR24ALeaseIsOverWhenTheStoreSaysSo(t *testing.T) {
 	}
 }
 
-// TestR24ALeaseThatWasMadeToLastIsAskedForAsUsual again, once the store has said so; and it is the suspend's no more than others'.
+// TestR24ALeaseThatWasMadeToLastIsAskedForAsUsual again, once the store has said so; and it is the
+// suspend's no more than others'.
 func TestR24ALeaseThatWasMadeToLastIsAskedForAsUsual(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		h, o := w.lease(1, ttl)

@@ -2,20 +2,23 @@ package renewal
 
 import "time"
 
-// slowAnswer is by how much an answer about a lease may make it end earlier, though it does so only because it was slow.
+// slowAnswer is by how much an answer about a lease may make it end earlier, though it does so only
+// because it was slow.
 const slowAnswer = 50 * time.Millisecond
 
-// Correct sets until when a lease is safe, which may be earlier than planned: the store was asked at asked, and says so. What was planned
-// or found out since counts more. It does nothing for a hold that is renewed, or not kept.
+// Correct sets until when a lease is safe, which may be earlier than planned: the store was asked
+// at asked, and says so. What was planned or found out since counts more. It does nothing for a
+// hold that is renewed, or not kept.
 func (w *Watchdog) Correct(h *Hold, until, asked time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.correct(h, w.moment(until), w.moment(asked))
 }
 
-// Heard is Correct with what the store, asked at asked, has just said: that h has left to live. It said so at some time since asked, and asked is
-// what counts; but an answer that was slow and leaves open whether somebody has shortened the lease changes nothing yet: the store is asked again,
-// and unless it answers soon the earlier end counts.
+// Heard is Correct with what the store, asked at asked, has just said: that h has left to live. It
+// said so at some time since asked, and asked is what counts; but an answer that was slow and
+// leaves open whether somebody has shortened the lease changes nothing yet: the store is asked
+// again, and unless it answers soon the earlier end counts.
 func (w *Watchdog) Heard(h *Hold, left time.Duration, asked time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -58,8 +61,8 @@ func (g *group) learn(h *Hold, known moment) {
 	delete(g.doubted, h)
 }
 
-// leavesOpen reports whether h may end when it is thought to, or considerably earlier: at the earliest by the first bound, which is a cautious one,
-// and at the latest by the second.
+// leavesOpen reports whether h may end when it is thought to, or considerably earlier: at the
+// earliest by the first bound, which is a cautious one, and at the latest by the second.
 func (g *group) leavesOpen(h *Hold, earliest, latest moment) bool {
 	_, doubted := g.doubted[h]
 	return !doubted && earliest+slowAnswer < h.until && h.until <= latest

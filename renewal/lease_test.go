@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// TestR24ASlowAnswerAboutALease may have come from the store when it was asked or just now: unless it proves that somebody has shortened the lease,
-// the store is asked once more before less is believed.
+// TestR24ASlowAnswerAboutALease may have come from the store when it was asked or just now: unless
+// it proves that somebody has shortened the lease, the store is asked once more before less is
+// believed.
 func TestR24ASlowAnswerAboutALease(t *testing.T) {
 	const slow = 850 * time.Millisecond
 	for _, row := range []struct {
@@ -50,7 +51,8 @@ func TestR24ASlowAnswerAboutALease(t *testing.T) {
 	}
 }
 
-// TestR25ADoubtThatIsNotAnsweredCounts: the store is asked once more and says nothing, so what may be is believed: the lease ends earlier.
+// TestR25ADoubtThatIsNotAnsweredCounts: the store is asked once more and says nothing, so what may
+// be is believed: the lease ends earlier.
 func TestR25ADoubtThatIsNotAnsweredCounts(t *testing.T) {
 	const slow, cut = 2 * time.Second, 1900 * time.Millisecond
 	for name, f := range map[string]fault{"failed and did not apply": notDone, "failed, but did apply": butDone, "no answer": hangs, "its answer is lost": hangsBut} {
@@ -65,7 +67,8 @@ func TestR25ADoubtThatIsNotAnsweredCounts(t *testing.T) {
 				w.store.mu.Unlock()
 				w.Check(other) // so h has to wait in line
 				rest(time.Millisecond)
-				w.Heard(h, ttl-cut, asked) // somebody has cut it, or the question was slow on its way there
+				// somebody has cut it, or the question was slow on its way there
+				w.Heard(h, ttl-cut, asked)
 				if got := w.Until(h); !got.Equal(before) {
 					t.Errorf("before the store is asked again it ends %v earlier", before.Sub(got))
 				}

@@ -14,10 +14,11 @@ type memory struct {
 	expiry map[*Hold]time.Time
 	how    map[*Hold]Outcome // why a hold is not there
 	calls  []call
-	nodes  int                                 // slots go to nodes by slot%nodes
-	fault  func(node string) fault             // nil: none
-	each   time.Duration                       // what a hold takes
-	delay  map[string]time.Duration            // of each answer, by node: half of it before it is carried out
+	nodes  int                     // slots go to nodes by slot%nodes
+	fault  func(node string) fault // nil: none
+	each   time.Duration           // what a hold takes
+	// of each answer, by node: half of it before it is carried out
+	delay  map[string]time.Duration
 	poison func(h *Hold) (whole, unknown bool) // nil: none
 }
 
@@ -96,8 +97,8 @@ func (m *memory) Renew(ctx context.Context, node string, batches []Batch, out []
 	}
 }
 
-// wait is false when ctx ends first. It makes no timer that is over at once: in a bubble such a one crashes the race detector now and then
-// (https://github.com/golang/go/issues/78156).
+// wait is false when ctx ends first. It makes no timer that is over at once: in a bubble such a one
+// crashes the race detector now and then (https://github.com/golang/go/issues/78156).
 func wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -8,17 +8,21 @@ import (
 	"leash/internal/guard"
 )
 
-// node is one server of the store and the groups of one class of TTLs that wait for it. One round of each is under way, or several while it
-// answers but lags behind. All fields are guarded by the Watchdog's mu.
+// node is one server of the store and the groups of one class of TTLs that wait for it. One round
+// of each is under way, or several while it answers but lags behind. All fields are guarded by the
+// Watchdog's mu.
 type node struct {
 	nodeKey
 	line    []*group
 	rounds  int           // under way
 	backoff time.Duration // after a round in which an answer was missing
-	room    int           // for work in a round; less after one that brought no answer at all, for it may have been too much
+	// for work in a round; less after one that brought no answer at all, for it may have been too
+	// much
+	room int
 }
 
-// nodeKey keeps long TTLs and short ones apart: what a short one must take for silence, a long one can wait for.
+// nodeKey keeps long TTLs and short ones apart: what a short one must take for silence, a long one
+// can wait for.
 type nodeKey struct {
 	name  string
 	class int // TTLs of one class differ by less than a factor of 2
@@ -32,12 +36,15 @@ const (
 	maxWait      = 5 * time.Second // for an answer, and so for the end of Run
 	maxRounds    = 4               // of a node at once
 
-	// mostTolerated is so little that a node that is far away is asked for enough before others have to wait for renewals that lag.
+	// mostTolerated is so little that a node that is far away is asked for enough before others
+	// have to wait for renewals that lag.
 	mostTolerated = 80 * time.Millisecond
 
-	// promptly is such a part of what n tolerates that it is 5 ms with a TTL of 30 s. With the 0.6 ms that lie between two slots then, calls were
-	// hardly ever small when there were a million holds: timers are late by more. Always small ones took p99 of acquires beside them from 0.89 to 0.66 ms (medians
-	// of 9) while a renewal took Redis 6.5 µs, and made no difference to it while one took 8.
+	// promptly is such a part of what n tolerates that it is 5 ms with a TTL of 30 s. With the 0.6
+	// ms that lie between two slots then, calls were hardly ever small when there were a million
+	// holds: timers are late by more. Always small ones took p99 of acquires beside them from 0.89
+	// to 0.66 ms (medians of 9) while a renewal took Redis 6.5 µs, and made no difference to it
+	// while one took 8.
 	promptly = 16
 )
 
@@ -69,7 +76,8 @@ func (w *Watchdog) send(ctx context.Context, due []*group) {
 	}
 }
 
-// lag is for how long the first in line has been due, though n answers. What is not due yet is in line as company.
+// lag is for how long the first in line has been due, though n answers. What is not due yet is in
+// line as company.
 func (n *node) lag(now moment) time.Duration {
 	if len(n.line) == 0 || n.backoff > 0 {
 		return 0
@@ -80,7 +88,8 @@ func (n *node) lag(now moment) time.Duration {
 // behind reports whether n has to do more at once.
 func (n *node) behind(now moment) bool { return len(n.line) > 0 && n.lag(now) > n.tolerates() }
 
-// prompt reports whether n hardly lags at all: with TTLs of up to 30 s it is done with each slot by the time that the eighth after it is due.
+// prompt reports whether n hardly lags at all: with TTLs of up to 30 s it is done with each slot by
+// the time that the eighth after it is due.
 func (n *node) prompt(now moment) bool {
 	return n.backoff == 0 && n.lag(now) <= max(n.tolerates()/promptly, n.line[0].every/slotCount)
 }
@@ -88,8 +97,9 @@ func (n *node) prompt(now moment) bool {
 // tolerates is by how much n may lag behind as if it kept up.
 func (n *node) tolerates() time.Duration { return min(max(n.line[0].every/128, 1), mostTolerated) }
 
-// portion is how much work is for one round of n: the more the longer it lags behind, and no more than helps, for others wait for the store
-// meanwhile. A node that is far away soon has as many holds on their way as it needs; with one that has no CPU left large rounds help little.
+// portion is how much work is for one round of n: the more the longer it lags behind, and no more
+// than helps, for others wait for the store meanwhile. A node that is far away soon has as many
+// holds on their way as it needs; with one that has no CPU left large rounds help little.
 func (n *node) portion(now moment) int {
 	if !n.behind(now) {
 		return calmRound
@@ -98,7 +108,8 @@ func (n *node) portion(now moment) int {
 	return int(min(longer*longer*lagRound, maxRound))
 }
 
-// serve sends n's line to the store, round by round, which it writes on r, and ends when the line is empty.
+// serve sends n's line to the store, round by round, which it writes on r, and ends when the line
+// is empty.
 func (w *Watchdog) serve(ctx context.Context, n *node, r *round) {
 	for w.take(n, r) {
 		r.sent = w.now()
@@ -155,8 +166,9 @@ func (w *Watchdog) ask(ctx context.Context, node string, r *round) {
 	}
 }
 
-// call renews batches at one node and writes down in results what it says of them. Those that were refused as a whole are sent again one hold
-// at a time, so that one hold cannot harm the others (R25).
+// call renews batches at one node and writes down in results what it says of them. Those that were
+// refused as a whole are sent again one hold at a time, so that one hold cannot harm the others
+// (R25).
 func (w *Watchdog) call(ctx context.Context, node string, batches []Batch, results [][]Outcome) {
 	w.store.Renew(ctx, node, batches, results)
 	for i, b := range batches {
@@ -181,7 +193,8 @@ func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
-	sent := r.sent - max(w.slept-r.slept, 0) // for the store, the time slept through since then has passed
+	// for the store, the time slept through since then has passed
+	sent := r.sent - max(w.slept-r.slept, 0)
 	unknown, answered := make(map[groupKey]bool), false
 	r.fetch()
 	for i, b := range r.batches {
@@ -221,7 +234,8 @@ func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 	return tell
 }
 
-// settle applies what the store said of h, which is in g. A nonnil end is to be called once h is no longer kept.
+// settle applies what the store said of h, which is in g. A nonnil end is to be called once h is no
+// longer kept.
 func (g *group) settle(h *Hold, said Outcome, sent, now moment) (end func()) {
 	switch said {
 	case Unknown:

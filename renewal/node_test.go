@@ -70,7 +70,8 @@ func TestR24BackOffGrowsWhileTheStoreIsSilent(t *testing.T) {
 
 func TestR24ANodeThatIsAskedForTooMuchIsAskedForLess(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
-		w.store.each = 700 * time.Microsecond // of all holds 6.3 s, of a period's 10 s; nobody waits so long for an answer
+		// of all holds 6.3 s, of a period's 10 s; nobody waits so long for an answer
+		w.store.each = 700 * time.Microsecond
 		var owners []*owner
 		for slot := range 9000 {
 			_, o := w.grant(slot, ttl)
@@ -110,12 +111,14 @@ func TestR24ANodeThatLagsIsAskedForMoreAtOnce(t *testing.T) {
 	})
 }
 
-// TestR24ALargeSlotOfANodeThatIsFarAway: its holds are asked for in many small calls, but not until their time is over.
+// TestR24ALargeSlotOfANodeThatIsFarAway: its holds are asked for in many small calls, but not until
+// their time is over.
 func TestR24ALargeSlotOfANodeThatIsFarAway(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		w.store.delay = map[string]time.Duration{"node0": 50 * time.Millisecond}
 		var owners []*owner
-		for range 2000 { // 25 calls, of half a second, which is for how long an answer is waited for
+		// 25 calls, of half a second, which is for how long an answer is waited for
+		for range 2000 {
 			_, o := w.grant(0, 3*time.Second)
 			owners = append(owners, o)
 		}
@@ -129,7 +132,8 @@ func TestR24ALargeSlotOfANodeThatIsFarAway(t *testing.T) {
 	})
 }
 
-// TestR24ALittleLagDoesNoHarm: nobody need wait for renewals that are a little late, and what that is depends on the TTL.
+// TestR24ALittleLagDoesNoHarm: nobody need wait for renewals that are a little late, and what that
+// is depends on the TTL.
 func TestR24ALittleLagDoesNoHarm(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		rest(time.Minute)
@@ -141,7 +145,8 @@ func TestR24ALittleLagDoesNoHarm(t *testing.T) {
 			{48 * time.Second, 3 * time.Second, time.Second, 0, 0}, // it does not answer
 		} {
 			g := newTestGroup()
-			g.ttl, g.every, g.due = c.ttl, time.Millisecond, w.now()-c.late // what is looked at often does not have to be in time
+			// what is looked at often does not have to be in time
+			g.ttl, g.every, g.due = c.ttl, time.Millisecond, w.now()-c.late
 			w.nodes = map[nodeKey]*node{{name: "a"}: {line: []*group{g}, backoff: c.backoff}, {name: "b"}: {}}
 			w.measureLag(w.now())
 			if lag, excess := time.Duration(w.Stats.Lag.Load()), time.Duration(w.Stats.Excess.Load()); lag != c.lag || excess != c.excess {
@@ -165,7 +170,8 @@ func TestCheckSomeAsksForThoseSlots(t *testing.T) {
 	})
 }
 
-// TestR24TheMoreANodeLagsTheMoreItIsAskedForAtOnce: who waits for the store waits for a round, so that it has what is needed and no more.
+// TestR24TheMoreANodeLagsTheMoreItIsAskedForAtOnce: who waits for the store waits for a round, so
+// that it has what is needed and no more.
 func TestR24TheMoreANodeLagsTheMoreItIsAskedForAtOnce(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
@@ -184,7 +190,8 @@ func TestR24TheMoreANodeLagsTheMoreItIsAskedForAtOnce(t *testing.T) {
 		{1280 * ms, 0, 32, 32, 1, 1, true},
 		{1280 * ms, 0, 62, 62, 2, 1, true},
 		{1280 * ms, 625_000, 62, 62, 2, 1, true},
-		{1280 * ms, 625_001, 62, 62, 1, 1, true}, // the eighth slot after it is due before it is done
+		// the eighth slot after it is due before it is done
+		{1280 * ms, 625_001, 62, 62, 1, 1, true},
 		{1280 * ms, -40 * ms, 62, 62, 2, 1, true},
 		{1280 * ms, 0, 120, 120, 4, 1, true},
 		{1280 * ms, ms, 120, 120, 2, 1, true},

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// patience is a context that ends at a time, as one of context.WithDeadline does, but has a timer only once somebody asks for its Done. There are
-// a thousand rounds a second, and a store that looks at the Deadline has no use for it.
+// patience is a context that ends at a time, as one of context.WithDeadline does, but has a timer
+// only once somebody asks for its Done. There are a thousand rounds a second, and a store that
+// looks at the Deadline has no use for it.
 type patience struct {
 	context.Context // the parent
 	until           time.Time
@@ -44,7 +45,8 @@ func (p *patience) Deadline() (time.Time, bool) {
 // Done implements context.Context.
 func (p *patience) Done() <-chan struct{} { return p.whole().Done() }
 
-// Value implements context.Context. By it a child finds out that it need not watch Done with a goroutine.
+// Value implements context.Context. By it a child finds out that it need not watch Done with a
+// goroutine.
 func (p *patience) Value(key any) any { return p.inner().Value(key) }
 
 // Err implements context.Context.

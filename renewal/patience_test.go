@@ -66,7 +66,8 @@ func TestPatienceHasTheEarlierDeadline(t *testing.T) {
 	}
 }
 
-// TestPatienceCostsNoTimer: nor does a child of it cost a goroutine, which would outlive the bubble.
+// TestPatienceCostsNoTimer: nor does a child of it cost a goroutine, which would outlive the
+// bubble.
 func TestPatienceCostsNoTimer(t *testing.T) {
 	ctx, until := t.Context(), time.Now().Add(time.Minute)
 	if n := testing.AllocsPerRun(100, func() {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// round is what a node is asked for at a time. It is used again for others: there may be a thousand a second.
+// round is what a node is asked for at a time. It is used again for others: there may be a thousand
+// a second.
 type round struct {
 	groups  []*group
 	batches []Batch
@@ -52,7 +53,8 @@ func (r *round) reset(slept time.Duration) {
 // add takes the holds of g in.
 func (r *round) add(g *group) {
 	r.groups = append(r.groups, g)
-	if t := max(min(g.ttl/6, maxWait), 10*time.Millisecond); r.timeout == 0 || t < r.timeout { // the shortest TTL can wait the least
+	// the shortest TTL can wait the least
+	if t := max(min(g.ttl/6, maxWait), 10*time.Millisecond); r.timeout == 0 || t < r.timeout {
 		r.timeout = t
 	}
 	parts := (len(g.holds) + r.most - 1) / r.most
@@ -84,16 +86,18 @@ func (r *round) forget() {
 	}
 }
 
-// fetch has the processor read the holds, which lie all over the memory: it waits for many such reads in little more time than for one, unless
-// all the work for a hold comes between. w.mu is held.
+// fetch has the processor read the holds, which lie all over the memory: it waits for many such
+// reads in little more time than for one, unless all the work for a hold comes between. w.mu is
+// held.
 func (r *round) fetch() {
 	for _, h := range r.holds {
 		r.fetched += h.group
 	}
 }
 
-// calls are the batches that go to the store together, and the room for what it says of them: all of them, or, of a group that is too large for
-// a call of a node that keeps up, one after the other. As soon as late says that this takes too long, those that are left go together.
+// calls are the batches that go to the store together, and the room for what it says of them: all
+// of them, or, of a group that is too large for a call of a node that keeps up, one after the
+// other. As soon as late says that this takes too long, those that are left go together.
 func (r *round) calls(late func() bool) iter.Seq2[[]Batch, [][]Outcome] {
 	return func(yield func([]Batch, [][]Outcome) bool) {
 		small := r.calm && len(r.holds) > r.most

@@ -9,7 +9,8 @@ import (
 	"leash/internal/roster"
 )
 
-// TestARoundIsUsedAgain: with the room that it has, unless that is much, and with nothing left in it of what it was used for.
+// TestARoundIsUsedAgain: with the room that it has, unless that is much, and with nothing left in
+// it of what it was used for.
 func TestARoundIsUsedAgain(t *testing.T) {
 	groups := make([]*group, 3)
 	for i := range groups {
@@ -57,7 +58,8 @@ func TestARoundIsUsedAgain(t *testing.T) {
 	}
 }
 
-// TestR24ARoundWaitsForNoLongerThanItsShortestTTLCan: TTLs of one class go together, and differ by up to a factor of two.
+// TestR24ARoundWaitsForNoLongerThanItsShortestTTLCan: TTLs of one class go together, and differ by
+// up to a factor of two.
 func TestR24ARoundWaitsForNoLongerThanItsShortestTTLCan(t *testing.T) {
 	for _, row := range []struct {
 		ttls []time.Duration

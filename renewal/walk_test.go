@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// TestR1NeverBelievedLongerThanKept walks at random: at every moment a hold nobody was told the end of is there in the store, and while its
-// node is well nobody loses it, nor asks for it more often than is good.
+// TestR1NeverBelievedLongerThanKept walks at random: at every moment a hold nobody was told the end
+// of is there in the store, and while its node is well nobody loses it, nor asks for it more often
+// than is good.
 func TestR1NeverBelievedLongerThanKept(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -155,7 +156,8 @@ func (k *walk) ail() {
 	}
 }
 
-// suspend is a machine that sleeps: time has passed for the store, and when it wakes up so have the timers that were near.
+// suspend is a machine that sleeps: time has passed for the store, and when it wakes up so have the
+// timers that were near.
 func (k *walk) suspend(d time.Duration) {
 	k.sleeps++
 	k.store.age(d)
@@ -228,7 +230,8 @@ func (k *walk) count() {
 	k.store.calls = nil
 }
 
-// leave ends the Watchdog amid all of it: what it has started, and who waits for it, must end too, or the bubble does not.
+// leave ends the Watchdog amid all of it: what it has started, and who waits for it, must end too,
+// or the bubble does not.
 func (k *walk) leave(t *testing.T) {
 	k.store.set(always(hangs))
 	k.CheckAll()

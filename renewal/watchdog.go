@@ -13,17 +13,29 @@ import (
 )
 
 const (
-	minTTL      = 3 * time.Millisecond
-	maxBatch    = 256                    // holds in one request
-	maxRound    = 2048                   // work in one round of a node that lags far behind, about, which is one call
-	lagRound    = 64                     // work in one round of a node that hardly lags, which is one call
-	calmRound   = 32                     // work in one round of a node that keeps up, about, which is one call: others wait for the store, too
-	calmBatch   = 80                     // holds in one request to it, and in one call: all of a slot's when a million are spread over all slots
-	promptBatch = 32                     // while it keeps up so well that twice as many calls do no harm: 31 holds kept Redis for 0.2 ms, 61 for 0.35
-	batchWork   = 1                      // beside a hold's, which is 1: a request of one hold took Redis 12 µs, and one of 60 about 6 µs a hold
-	lookEvery   = 500 * time.Millisecond // how often the clocks are compared
-	endingEvery = 500 * time.Millisecond // how often a lease is looked at that is over as far as is known, at least
-	harmless    = 16                     // such a part of the usual time between two renewals they may come late, see Stats.Excess
+	minTTL   = 3 * time.Millisecond
+	maxBatch = 256 // holds in one request
+	// work in one round of a node that lags far behind, about, which is one call
+	maxRound = 2048
+	// work in one round of a node that hardly lags, which is one call
+	lagRound = 64
+	// work in one round of a node that keeps up, about, which is one call: others wait for the
+	// store, too
+	calmRound = 32
+	// holds in one request to it, and in one call: all of a slot's when a million are spread over
+	// all slots
+	calmBatch = 80
+	// while it keeps up so well that twice as many calls do no harm: 31 holds kept Redis for 0.2
+	// ms, 61 for 0.35
+	promptBatch = 32
+	// beside a hold's, which is 1: a request of one hold took Redis 12 µs, and one of 60 about 6 µs
+	// a hold
+	batchWork = 1
+	lookEvery = 500 * time.Millisecond // how often the clocks are compared
+	// how often a lease is looked at that is over as far as is known, at least
+	endingEvery = 500 * time.Millisecond
+	// such a part of the usual time between two renewals they may come late, see Stats.Excess
+	harmless = 16
 )
 
 // Watchdog keeps holds. Make one with New, and let Run run.
@@ -32,17 +44,21 @@ type Watchdog struct {
 	store Store
 	start time.Time // from where moments count
 	kick  chan struct{}
-	// ahead is by how much the wall clock has run ahead of the monotonic one since the start. Tests replace it.
+	// ahead is by how much the wall clock has run ahead of the monotonic one since the start. Tests
+	// replace it.
 	ahead func() time.Duration
 
 	due []*group // Run's own: what the last step found due, for reuse
 
 	wg sync.WaitGroup // node rounds; Run waits for them
 
-	// mu guards the fields below, the groups and the holds in them. Never held across the store or a Keeper.
-	mu     sync.Mutex
-	roll   roster.Roster[Hold]  // the holds that are kept, and the groups, so that they know of each other by numbers:
-	lists  roster.Roster[group] // two million pointers more would be the garbage collector's to follow
+	// mu guards the fields below, the groups and the holds in them. Never held across the store or
+	// a Keeper.
+	mu sync.Mutex
+	// the holds that are kept, and the groups, so that they know of each other by numbers:
+	roll roster.Roster[Hold]
+	// two million pointers more would be the garbage collector's to follow
+	lists  roster.Roster[group]
 	groups map[groupKey]*group
 	queue  groupHeap
 	nodes  map[nodeKey]*node
@@ -61,8 +77,9 @@ type Stats struct {
 	Renewals atomic.Int64 // holds renewed, or looked at and found ours
 	Unknowns atomic.Int64 // holds for which a round brought no answer
 
-	// Lag is for how many ns renewals have been due that a node has not been asked for, though it answers. Excess is by how many ns that is more
-	// than does no harm, a sixteenth of a third of the TTL: there are more holds than can be renewed, and nobody should take others.
+	// Lag is for how many ns renewals have been due that a node has not been asked for, though it
+	// answers. Excess is by how many ns that is more than does no harm, a sixteenth of a third of
+	// the TTL: there are more holds than can be renewed, and nobody should take others.
 	Lag, Excess atomic.Int64
 }
 
@@ -75,7 +92,8 @@ func New(store Store) *Watchdog {
 	}
 }
 
-// Add begins to keep h. For a hold that is kept already, the plan is replaced, but its Until only grows.
+// Add begins to keep h. For a hold that is kept already, the plan is replaced, but its Until only
+// grows.
 func (w *Watchdog) Add(h *Hold, p Plan) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,7 +107,8 @@ func (w *Watchdog) Add(h *Hold, p Plan) {
 	w.join(h, w.now(), key, p.Every)
 }
 
-// join puts h, with what is known of it, into the group of that key that is asked for so often. w.mu is held.
+// join puts h, with what is known of it, into the group of that key that is asked for so often.
+// w.mu is held.
 func (w *Watchdog) join(h *Hold, known moment, key groupKey, every time.Duration) {
 	key.every = key.ttl / 3
 	if every > 0 {
@@ -125,8 +144,8 @@ func (w *Watchdog) Pace(h *Hold, every time.Duration) {
 	w.join(h, known, g.groupKey, every)
 }
 
-// Remove ends the keeping of h and returns its Until; zero when it was not kept. A renewal on its way does no harm if the
-// store looks whose hold it renews.
+// Remove ends the keeping of h and returns its Until; zero when it was not kept. A renewal on its
+// way does no harm if the store looks whose hold it renews.
 func (w *Watchdog) Remove(h *Hold) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -230,9 +249,8 @@ func (w *Watchdog) measureLag(now moment) {
 	w.Stats.Excess.Store(int64(excess))
 }
 
-// company adds to what is due in its rhythm, when that is little, what will be soon: a call of a node costs more than a renewal in it. Both keep
-// their rhythm.
-// w.mu is held.
+// company adds to what is due in its rhythm, when that is little, what will be soon: a call of a
+// node costs more than a renewal in it. Both keep their rhythm. w.mu is held.
 func (w *Watchdog) company(due []*group, now moment) []*group {
 	if len(due) == 0 || !due[0].regular {
 		return due
@@ -254,7 +272,8 @@ func (w *Watchdog) company(due []*group, now moment) []*group {
 	return due
 }
 
-// place puts g where it belongs in the heap, or drops it when there is nothing left to do for it. w.mu is held.
+// place puts g where it belongs in the heap, or drops it when there is nothing left to do for it.
+// w.mu is held.
 func (w *Watchdog) place(g *group) {
 	idle := len(g.holds) == 0 && !g.busy && len(g.waiting) == 0
 	switch {

@@ -107,7 +107,8 @@ func (s *scene) await(ctx context.Context, p *play, key string) (*redistest.Clie
 	}
 }
 
-// table has the medians and the extremes of the rows, beside Redisson, whose locks stay from two thirds of its lease to all of it.
+// table has the medians and the extremes of the rows, beside Redisson, whose locks stay from two
+// thirds of its lease to all of it.
 func (o Options) table(rows []mishap, times [][]time.Duration) [][]string {
 	table := [][]string{{"the holder", "freed by", "median s", "min..max s", "Redisson s"}}
 	for i, m := range rows {

@@ -89,7 +89,8 @@ func reset(_ context.Context, s *scene, key string) (*play, error) {
 // HolderCommand is the word after which Holder is to be called with the arguments behind it.
 const HolderCommand = "detection-holder"
 
-// Holder is a process of its own that holds a lock, key, through the Leash at addr until it is killed or has lost it.
+// Holder is a process of its own that holds a lock, key, through the Leash at addr until it is
+// killed or has lost it.
 func Holder(addr, key string, options ...string) error {
 	c, err := holdAt(addr, key, options...)
 	if err != nil {
@@ -206,11 +207,13 @@ func leashKilled(ctx context.Context, s *scene, key string) (*play, error) {
 	return &play{
 		far:    s.far,
 		strike: func() error { s.doomed.Kill(); return nil },
-		end:    func() { c.Close(); _ = s.doomed.Restart(ctx) }, // should it fail, the next round says so
+		// should it fail, the next round says so
+		end: func() { c.Close(); _ = s.doomed.Restart(ctx) },
 	}, nil
 }
 
-// redisKilled has a cluster for each time, whose master of the lock is killed at the moment when the client closes.
+// redisKilled has a cluster for each time, whose master of the lock is killed at the moment when
+// the client closes.
 func redisKilled(ctx context.Context, s *scene, key string) (_ *play, err error) {
 	p := &play{end: func() {}}
 	defer func() {

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Enter runs this program again, with these arguments and out for its output, in a room of its own, and returns when it and all that
-// it had started have ended.
+// Enter runs this program again, with these arguments and out for its output, in a room of its own,
+// and returns when it and all that it had started have ended.
 func Enter(ctx context.Context, out io.Writer, args ...string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -148,7 +148,8 @@ func (l *lan) dial(port string) (conn net.Conn, err error) {
 	return conn, err
 }
 
-// dialHere connects from the space of the calling thread. net.Dial would do it on threads of its own choice.
+// dialHere connects from the space of the calling thread. net.Dial would do it on threads of its
+// own choice.
 func dialHere(addr string) (net.Conn, error) {
 	tcp, err := net.ResolveTCPAddr("tcp4", addr)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Peers takes and releases locks by way of Go libraries, for bench to measure. It is a module of its own, so that what it needs
-// does not become part of Leash.
+// Peers takes and releases locks by way of Go libraries, for bench to measure. It is a module of
+// its own, so that what it needs does not become part of Leash.
 //
 //	peers redsync 127.0.0.1:6379            one Redis
 //	peers redislock cluster 127.0.0.1:7000  a cluster
@@ -9,8 +9,8 @@
 //
 //	run <clients> <warm-up ms> <round ms>
 //
-// lets that many goroutines take and release a lock of their own over and over. It says "begin" when the warm-up is over, "over" when
-// the round is, and then
+// lets that many goroutines take and release a lock of their own over and over. It says "begin"
+// when the warm-up is over, "over" when the round is, and then
 //
 //	end <pairs> <elapsed ns> <p50 ns> <p99 ns>
 //

@@ -1,9 +1,13 @@
-// Package collector lets Go's garbage collector have more threads, while it works, than the process has otherwise.
+// Package collector lets Go's garbage collector have more threads, while it works, than the process
+// has otherwise.
 //
-// With fewer than four threads (GOMAXPROCS) none is the collector's own: each marks for a quarter of its time, for up to 7 % of what the marking takes at
-// a stretch, and looks at no socket meanwhile (the fractional workers of runtime/mgcpacer.go, Go 1.26). With one thread there is nobody else to do so,
-// and where the cores are busy marking a million locks takes seconds. Beside those, on two cores that three masters and a busy loop shared, with a
-// collection in each measurement of 5 s, p99 of acquires was 219 ms with one thread, 17 with two and 25 with four; 9 without a collection.
+// With fewer than four threads (GOMAXPROCS) none is the collector's own: each marks for a quarter
+// of its time, for up to 7 % of what the marking takes at a stretch, and looks at no socket
+// meanwhile (the fractional workers of runtime/mgcpacer.go, Go 1.26). With one thread there is
+// nobody else to do so, and where the cores are busy marking a million locks takes seconds. Beside
+// those, on two cores that three masters and a busy loop shared, with a collection in each
+// measurement of 5 s, p99 of acquires was 219 ms with one thread, 17 with two and 25 with four; 9
+// without a collection.
 package collector
 
 import (
@@ -15,14 +19,16 @@ import (
 )
 
 const (
-	// enough is with how many threads the runtime gives the collector one for itself: a quarter of them.
+	// enough is with how many threads the runtime gives the collector one for itself: a quarter of
+	// them.
 	enough = 4
 
 	// worthwhile is how much must be in use. Less is marked in a few milliseconds.
 	worthwhile = 32 << 20
 
-	// The runtime collects at the latest when so much time has passed (runtime/proc.go, forcegcperiod), and not before seven tenths of the room for
-	// garbage are full. Here it is done a little sooner: half as often again where there is little garbage.
+	// The runtime collects at the latest when so much time has passed (runtime/proc.go,
+	// forcegcperiod), and not before seven tenths of the room for garbage are full. Here it is done
+	// a little sooner: half as often again where there is little garbage.
 	longest = 110 * time.Second
 	eighths = 5
 
@@ -30,19 +36,23 @@ const (
 	rarely   = time.Second // while too little is in use
 )
 
-// Run collects garbage whenever the runtime would do so soon, with as many threads as help, at most with one for each of the cores that the process may
-// use, as the runtime counts them at the start. It returns when ctx ends, or at once when the process has as many already, and is for one goroutine of a
-// process. A collection that the runtime begins by itself nevertheless, where garbage comes very fast, is one as usual.
+// Run collects garbage whenever the runtime would do so soon, with as many threads as help, at most
+// with one for each of the cores that the process may use, as the runtime counts them at the start.
+// It returns when ctx ends, or at once when the process has as many already, and is for one
+// goroutine of a process. A collection that the runtime begins by itself nevertheless, where
+// garbage comes very fast, is one as usual.
 //
-// It does nothing where there may be a quota of less than two of a machine's many cores, which the runtime takes for two: marking with two would use that
-// up, and the kernel then stops the whole process until its next period. Such a quota on a machine of two cores it does not see.
+// It does nothing where there may be a quota of less than two of a machine's many cores, which the
+// runtime takes for two: marking with two would use that up, and the kernel then stops the whole
+// process until its next period. Such a quota on a machine of two cores it does not see.
 func Run(ctx context.Context, cores int) {
 	if !scant(cores, runtime.NumCPU()) {
 		run(ctx, cores, runtime.GC)
 	}
 }
 
-// scant reports whether a process that may use so many of a machine's CPUs may have a quota of less.
+// scant reports whether a process that may use so many of a machine's CPUs may have a quota of
+// less.
 func scant(cores, cpus int) bool { return cores <= 2 && cores < cpus }
 
 func run(ctx context.Context, cores int, collect func()) {
@@ -65,7 +75,8 @@ func run(ctx context.Context, cores int, collect func()) {
 			last = h
 		}
 		if h.due(last, time.Since(last.at)) {
-			usual := runtime.GOMAXPROCS(threads) // it waits for the end of a collection that is under way
+			// it waits for the end of a collection that is under way
+			usual := runtime.GOMAXPROCS(threads)
 			if look().cycles == h.cycles {
 				collect()
 				last = look()
@@ -99,10 +110,12 @@ func look() heap {
 	return heap{at: time.Now(), cycles: n(0), live: n(1), goal: n(2), allocated: n(3), percent: n(4)}
 }
 
-// due reports whether it is time to collect, as the heap was after the last collection and so long ago. What has been allocated since is counted, for
-// what is garbage is known only when all has been swept.
+// due reports whether it is time to collect, as the heap was after the last collection and so long
+// ago. What has been allocated since is counted, for what is garbage is known only when all has
+// been swept.
 func (h heap) due(last heap, past time.Duration) bool {
-	if h.live < worthwhile || h.goal <= h.live || h.percent == math.MaxUint64 { // the second at a memory limit, which is the runtime's to keep
+	// the second at a memory limit, which is the runtime's to keep
+	if h.live < worthwhile || h.goal <= h.live || h.percent == math.MaxUint64 {
 		return false
 	}
 	return past >= longest || h.allocated-last.allocated >= (h.goal-h.live)/8*eighths

@@ -33,7 +33,8 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// A process of one thread has more while its garbage is collected, and one again afterwards; it collects before the runtime would, and once.
+// A process of one thread has more while its garbage is collected, and one again afterwards; it
+// collects before the runtime would, and once.
 func TestRun(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	defer debug.SetGCPercent(debug.SetGCPercent(100))

@@ -51,7 +51,8 @@ func (g *Generator) transaction() []string {
 	if g.chance(0.4) {
 		all = append(all, append([]string{"WATCH"}, g.keys(anyKey)...))
 		if g.chance(0.5) {
-			all = append(all, g.data()) // of its own session: EXEC fails if it changed what is watched
+			// of its own session: EXEC fails if it changed what is watched
+			all = append(all, g.data())
 		}
 		if g.chance(0.2) {
 			all = append(all, []string{"UNWATCH"})

@@ -50,7 +50,8 @@ func TestEveryCommandIsMade(t *testing.T) {
 	}
 }
 
-// TestOneSlot: no command and no transaction has keys of two hash tags, but for those that are split.
+// TestOneSlot: no command and no transaction has keys of two hash tags, but for those that are
+// split.
 func TestOneSlot(t *testing.T) {
 	g := learn(t).New(rand.New(rand.NewPCG(1, 2)), Options{Keys: OneSlot, Transactions: true})
 	spread := 0

@@ -17,8 +17,8 @@ const (
 	streamKey      kind = 'x'
 	anyKey         kind = '*'
 
-	// lexKey is a sorted set whose members all have one score: only then is what the commands by lexical range
-	// find no matter of chance. No other command is made with it.
+	// lexKey is a sorted set whose members all have one score: only then is what the commands by
+	// lexical range find no matter of chance. No other command is made with it.
 	lexKey kind = 'y'
 )
 
@@ -30,8 +30,8 @@ type KeyRule uint8
 const (
 	// AnySlots is for servers that take any keys together, or that both say CROSSSLOT to them.
 	AnySlots KeyRule = iota
-	// OneSlot gives all keys of a command, and of a transaction, one hash tag, except in the commands that Leash
-	// splits by slot.
+	// OneSlot gives all keys of a command, and of a transaction, one hash tag, except in the
+	// commands that Leash splits by slot.
 	OneSlot
 	// OneSlotIfSplit gives those that Leash splits one hash tag, and all others any.
 	OneSlotIfSplit

@@ -59,7 +59,8 @@ func (g *Generator) span() string {
 }
 
 func (g *Generator) unixTime(name string) string {
-	if g.name != "SET" && g.chance(0.15) { // SET would leave an expired key for whoever finds it first
+	// SET would leave an expired key for whoever finds it first
+	if g.name != "SET" && g.chance(0.15) {
 		return "1"
 	}
 	if strings.Contains(name, "milli") {

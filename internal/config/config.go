@@ -1,11 +1,13 @@
 // Package config holds Leash's settings: what they are, what they may be, and how they are given.
 //
-// Each setting is a flag (--max-clients) and an environment variable (LEASH_MAX_CLIENTS); the flag beats
-// the variable, the variable beats the default. [Parse] reads both and returns a [Config] that has passed
-// [Config.Validate], or an error that says which flag is wrong and what would be right.
+// Each setting is a flag (--max-clients) and an environment variable (LEASH_MAX_CLIENTS); the flag
+// beats the variable, the variable beats the default. [Parse] reads both and returns a [Config]
+// that has passed [Config.Validate], or an error that says which flag is wrong and what would be
+// right.
 //
-// A Config is a plain value: nothing in it changes after Parse, and copies may be used concurrently.
-// The package knows nothing of what is done with the values, and does no I/O but reading the password file.
+// A Config is a plain value: nothing in it changes after Parse, and copies may be used
+// concurrently. The package knows nothing of what is done with the values, and does no I/O but
+// reading the password file.
 package config
 
 import (
@@ -21,7 +23,8 @@ type Config struct {
 	Listen []string
 	// Announce is "host:port" that cluster clients are told; empty: where they connected.
 	Announce string
-	// ProxyProtocol makes TCP connections begin with a header of the PROXY protocol, from a balancer.
+	// ProxyProtocol makes TCP connections begin with a header of the PROXY protocol, from a
+	// balancer.
 	ProxyProtocol bool
 	// MaxClients is how many client connections are served at once.
 	MaxClients int
@@ -29,26 +32,29 @@ type Config struct {
 	MaxBulk int64
 	// MaxArgs is the largest number of arguments of a command.
 	MaxArgs int
-	// MaxClientOutput is how many bytes of replies a client that has stopped reading may leave behind.
+	// MaxClientOutput is how many bytes of replies a client that has stopped reading may leave
+	// behind.
 	MaxClientOutput int64
 	// PeerTimeout is how long the host of a client with holds or waiters may be silent.
 	PeerTimeout time.Duration
 	// DrainTimeout is how long a stop waits for clients.
 	DrainTimeout time.Duration
 
-	// Upstream is "host:port" of the Redis, or of some nodes of the cluster; empty, or "embedded" alone: an
-	// embedded one.
+	// Upstream is "host:port" of the Redis, or of some nodes of the cluster; empty, or "embedded"
+	// alone: an embedded one.
 	Upstream []string
 	// UpstreamMode is auto, cluster, standalone or sentinel.
 	UpstreamMode string
-	// SentinelMaster is how the sentinels that Upstream then names call the master; empty: Upstream is Redis itself.
+	// SentinelMaster is how the sentinels that Upstream then names call the master; empty: Upstream
+	// is Redis itself.
 	SentinelMaster string
 	// SentinelUser and SentinelPassword are for the sentinels; empty: they want none.
 	SentinelUser     string
 	SentinelPassword Secret
 	// UpstreamUser is the ACL user of Leash's own connections; empty: the default user.
 	UpstreamUser string
-	// UpstreamPassword is that user's password, also when it came from UpstreamPasswordFile; empty: none.
+	// UpstreamPassword is that user's password, also when it came from UpstreamPasswordFile; empty:
+	// none.
 	UpstreamPassword Secret
 	// UpstreamPasswordFile is the file that Parse read UpstreamPassword from; empty: none.
 	UpstreamPasswordFile string
@@ -56,9 +62,11 @@ type Config struct {
 	ReadFrom string
 	// TrustClients serves clients that have not authenticated with the upstream user's rights.
 	TrustClients bool
-	// MaxPinned is how many connections to a Redis node clients may have to themselves; 0: what leaves some of its maxclients.
+	// MaxPinned is how many connections to a Redis node clients may have to themselves; 0: what
+	// leaves some of its maxclients.
 	MaxPinned int
-	// WaitForUpstream is how long Leash waits at its start for a Redis that does not answer; Forever: without end.
+	// WaitForUpstream is how long Leash waits at its start for a Redis that does not answer;
+	// Forever: without end.
 	WaitForUpstream time.Duration
 	// RedirectTimeout is how long a command is repeated while the cluster can't serve its slot.
 	RedirectTimeout time.Duration
@@ -75,7 +83,8 @@ type Config struct {
 	TokenTTL time.Duration
 	// MaxHold is for how long any lock may be held; 0: for as long as one likes.
 	MaxHold time.Duration
-	// FailoverGrace is for how long no locks are granted on a new master; 0: it makes no difference. Auto: as long as it must be.
+	// FailoverGrace is for how long no locks are granted on a new master; 0: it makes no
+	// difference. Auto: as long as it must be.
 	FailoverGrace time.Duration
 	// MaxWaiters is how many commands may wait for locks at once.
 	MaxWaiters int
@@ -126,7 +135,8 @@ func (c Config) Embedded() bool {
 	return len(c.Upstream) == 0 || slices.Equal(c.Upstream, []string{embeddedUpstream})
 }
 
-// Secret is a text that does not show when it is printed, logged or encoded. string(s) is the text itself.
+// Secret is a text that does not show when it is printed, logged or encoded. string(s) is the text
+// itself.
 type Secret string
 
 // String returns "(hidden)", or "" when there is nothing to hide.

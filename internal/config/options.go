@@ -29,7 +29,8 @@ type group struct {
 	options []option
 }
 
-// groups binds every setting of c to its option. What c holds now are the defaults that --help shows.
+// groups binds every setting of c to its option. What c holds now are the defaults that --help
+// shows.
 func groups(c *Config) []group {
 	return []group{
 		{"Clients", clientOptions(c)},
@@ -189,8 +190,8 @@ func level(p *slog.Level) value {
 	return bind(strings.Join(logLevels, "|"), p, parse, format)
 }
 
-// flagSet returns the flags of all groups. Defined last, --version is no setting: it has no environment
-// variable, and LEASH_VERSION stays free for whoever deploys.
+// flagSet returns the flags of all groups. Defined last, --version is no setting: it has no
+// environment variable, and LEASH_VERSION stays free for whoever deploys.
 func flagSet(gs []group, version *bool) *pflag.FlagSet {
 	fs := pflag.NewFlagSet("leash", pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)

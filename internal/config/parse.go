@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Info is what [Parse] returns as its error for --help and --version: nothing is wrong, but there is
-// nothing to run either. The caller writes Text to standard output and exits with 0.
+// Info is what [Parse] returns as its error for --help and --version: nothing is wrong, but there
+// is nothing to run either. The caller writes Text to standard output and exits with 0.
 type Info struct {
 	Text string // ends in a line feed
 }
@@ -21,8 +21,8 @@ func (i *Info) Error() string {
 	return strings.TrimSuffix(i.Text, "\n")
 }
 
-// UsageError says which settings are wrong and what would be right, a line each. The caller writes it to
-// standard error and exits with 2. It never contains a password.
+// UsageError says which settings are wrong and what would be right, a line each. The caller writes
+// it to standard error and exits with 2. It never contains a password.
 type UsageError struct {
 	err error
 }
@@ -37,9 +37,9 @@ func (e *UsageError) Unwrap() error {
 	return e.err
 }
 
-// Parse reads the settings from the arguments (without the program's name) and from the environment, a list
-// of NAME=value. It reads the password file, if there is one. The result has passed Validate.
-// The error is an *[Info] or a *[UsageError], never anything else.
+// Parse reads the settings from the arguments (without the program's name) and from the
+// environment, a list of NAME=value. It reads the password file, if there is one. The result has
+// passed Validate. The error is an *[Info] or a *[UsageError], never anything else.
 func Parse(args, environ []string) (Config, error) {
 	c := Default()
 	gs := groups(&c)

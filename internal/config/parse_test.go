@@ -153,7 +153,8 @@ func TestParseEveryVariable(t *testing.T) {
 
 // TestEverythingIsEverything keeps the table above complete.
 func TestEverythingIsEverything(t *testing.T) {
-	listed := map[string]bool{"upstream-password-file": true} // excludes upstream-password; tested by itself
+	// excludes upstream-password; tested by itself
+	listed := map[string]bool{"upstream-password-file": true}
 	for _, e := range everything {
 		listed[e.flag] = true
 	}
@@ -226,7 +227,8 @@ func TestVersionIsNoSetting(t *testing.T) {
 	mustParse(t, map[string]string{"LEASH_VERSION": "1.2.3"})
 }
 
-// TestParseRefusesVariablesThatAreNoSettings: a Leash that does not read LEASH_UPSTREAMS would serve an embedded Redis.
+// TestParseRefusesVariablesThatAreNoSettings: a Leash that does not read LEASH_UPSTREAMS would
+// serve an embedded Redis.
 func TestParseRefusesVariablesThatAreNoSettings(t *testing.T) {
 	for variable, want := range map[string]string{
 		"LEASH_UPSTREAMS":         "LEASH_UPSTREAMS is not a setting: did you mean LEASH_UPSTREAM?",
@@ -241,7 +243,8 @@ func TestParseRefusesVariablesThatAreNoSettings(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
-	mustParse(t, map[string]string{ // as Kubernetes sets them beside Services named leash and leash-admin
+	// as Kubernetes sets them beside Services named leash and leash-admin
+	mustParse(t, map[string]string{
 		"LEASH_PORT": "tcp://10.0.0.1:6380", "LEASH_SERVICE_HOST": "10.0.0.1", "LEASH_SERVICE_PORT": "6380", "LEASH_SERVICE_PORT_REDIS": "6380",
 		"LEASH_PORT_6380_TCP": "tcp://10.0.0.1:6380", "LEASH_PORT_6380_TCP_PROTO": "tcp", "LEASH_PORT_6380_TCP_PORT": "6380",
 		"LEASH_PORT_6380_TCP_ADDR": "10.0.0.1", "LEASH_ADMIN_PORT": "tcp://10.0.0.2:9380", "LEASH_ADMIN_SERVICE_HOST": "10.0.0.2",
@@ -278,7 +281,8 @@ func TestParseRefusesFlagsThatContradict(t *testing.T) {
 	mustParse(t, nil, "--threads", "2", "--threads", "2")
 }
 
-// TestParseEmbeddedOnlyForThisMachine: two Leashes that both lack their upstream would give one lock to two.
+// TestParseEmbeddedOnlyForThisMachine: two Leashes that both lack their upstream would give one
+// lock to two.
 func TestParseEmbeddedOnlyForThisMachine(t *testing.T) {
 	for _, listen := range []string{":6380", "0.0.0.0:6380", "[::]:6380", "10.0.0.1:6380", "leash.internal:6380"} {
 		got := mustRefuse(t, nil, "--listen", "127.0.0.1:1", "--listen", listen)
@@ -403,7 +407,8 @@ func TestPasswordNeverShows(t *testing.T) {
 	}
 }
 
-// TestParseRefusesWhiteSpaceThatIsNotMeant: a name or an address with it comes from a template or a file.
+// TestParseRefusesWhiteSpaceThatIsNotMeant: a name or an address with it comes from a template or a
+// file.
 func TestParseRefusesWhiteSpaceThatIsNotMeant(t *testing.T) {
 	for want, args := range map[string][]string{
 		`--upstream-user " app" has white space in it: give the name alone`:   {"--upstream-user", " app", "--upstream-password", "x"},

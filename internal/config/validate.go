@@ -13,8 +13,8 @@ import (
 	"unicode"
 )
 
-// Validate reports what is wrong with the settings, all of it, a line each: the flag's name, its value
-// and what would be right. Relations between settings are checked as well. It does no I/O.
+// Validate reports what is wrong with the settings, all of it, a line each: the flag's name, its
+// value and what would be right. Relations between settings are checked as well. It does no I/O.
 func (c Config) Validate() error {
 	return errors.Join(
 		c.validateListen(),
@@ -141,7 +141,8 @@ func validateListenAddr(addr string) error {
 	return nil
 }
 
-// validateAnnounce: the address is a client's to connect to, in a reply whose fields are divided by spaces.
+// validateAnnounce: the address is a client's to connect to, in a reply whose fields are divided by
+// spaces.
 func (c Config) validateAnnounce() error {
 	if c.Announce == "" {
 		return nil
@@ -191,8 +192,9 @@ func (c Config) validateUpstream() error {
 	return errors.Join(errs...)
 }
 
-// validateEmbedded: the locks of an embedded Redis are those of one process. Whoever lets other machines connect has
-// forgotten to name a Redis, and with two such processes a lock would have two holders.
+// validateEmbedded: the locks of an embedded Redis are those of one process. Whoever lets other
+// machines connect has forgotten to name a Redis, and with two such processes a lock would have two
+// holders.
 func (c Config) validateEmbedded() error {
 	if len(c.Upstream) > 0 || c.validateListen() != nil {
 		return nil

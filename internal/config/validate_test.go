@@ -12,7 +12,8 @@ func TestDefaultIsValid(t *testing.T) {
 	}
 }
 
-// TestZeroNamesEverything: each line of an invalid config's error names a flag and says what to give.
+// TestZeroNamesEverything: each line of an invalid config's error names a flag and says what to
+// give.
 func TestZeroNamesEverything(t *testing.T) {
 	err := Config{}.Validate()
 	if err == nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A value is one field of a Config as text; it implements pflag.Value. The errors of set do not repeat
-// the text and read on after it: `is not a whole number`.
+// A value is one field of a Config as text; it implements pflag.Value. The errors of set do not
+// repeat the text and read on after it: `is not a whole number`.
 type value struct {
 	kind   string // what --help calls it
 	set    func(string) error
@@ -97,7 +97,8 @@ func count(kind string, p *int) value {
 	return bind(kind, p, parse, strconv.Itoa)
 }
 
-// list is a list separated by commas. The first time it is set it replaces the default; set again, it is longer.
+// list is a list separated by commas. The first time it is set it replaces the default; set again,
+// it is longer.
 func list(kind string, p *[]string) value {
 	given := false
 	parse := func(s string) ([]string, error) {

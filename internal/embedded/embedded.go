@@ -1,11 +1,14 @@
-// Package embedded is the Redis that serves when none was named: miniredis, in memory, within this process.
+// Package embedded is the Redis that serves when none was named: miniredis, in memory, within this
+// process.
 //
 // It is good for a try and for tests that need no real Redis. It is no proof of anything: it is no
-// cluster though it answers CLUSTER SLOTS like one, has no sharded pub/sub, no users, no CLIENT and no
-// WAIT worth the name, keeps one lock over all commands, and forgets everything when the process ends.
+// cluster though it answers CLUSTER SLOTS like one, has no sharded pub/sub, no users, no CLIENT and
+// no WAIT worth the name, keeps one lock over all commands, and forgets everything when the process
+// ends.
 //
-// miniredis does not age keys by itself. [Server] does it every [Tick], so that keys expire as they do in
-// Redis: on their own, and also for somebody who never asks for them. A key may end up to one Tick early.
+// miniredis does not age keys by itself. [Server] does it every [Tick], so that keys expire as they
+// do in Redis: on their own, and also for somebody who never asks for them. A key may end up to one
+// Tick early.
 package embedded
 
 import (
@@ -18,7 +21,8 @@ import (
 	panics "leash/internal/guard"
 )
 
-// Tick is how often keys age. It is longer while there are so many keys that ageing them takes long.
+// Tick is how often keys age. It is longer while there are so many keys that ageing them takes
+// long.
 const Tick = 10 * time.Millisecond
 
 // closeTimeout bounds Close. Nothing stops a script that does not end.
@@ -51,8 +55,8 @@ func (s *Server) Addr() string {
 	return s.addr
 }
 
-// Close cuts the connections and waits until the server has ended, but for a second at most: a script
-// that runs for ever would keep it. Calling it again, or after ctx has ended, does no harm.
+// Close cuts the connections and waits until the server has ended, but for a second at most: a
+// script that runs for ever would keep it. Calling it again, or after ctx has ended, does no harm.
 func (s *Server) Close() {
 	s.stop()
 	select {
@@ -81,8 +85,9 @@ func (s *Server) run(ctx context.Context) {
 	}
 }
 
-// pause is how long to wait after ageing all keys took cost. miniredis sorts every key for it, under its
-// only lock; a tenth of the time is what that may take (100,000 keys: about 25 ms of every 250).
+// pause is how long to wait after ageing all keys took cost. miniredis sorts every key for it,
+// under its only lock; a tenth of the time is what that may take (100,000 keys: about 25 ms of
+// every 250).
 func pause(cost time.Duration) time.Duration {
 	return max(Tick, 9*cost)
 }

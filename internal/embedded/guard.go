@@ -13,10 +13,12 @@ import (
 const msgFailed = "ERR the embedded Redis can't run this command, a real Redis can"
 
 // A guard keeps one bad command from taking the process down. miniredis panics at some that are
-// well-formed, `KEYS <invalid UTF-8>` for one, in a goroutine of its own where nobody else can recover.
+// well-formed, `KEYS <invalid UTF-8>` for one, in a goroutine of its own where nobody else can
+// recover.
 //
-// miniredis calls check before each command. For a command that is not guarded yet, check dispatches it
-// again from within itself, which comes back to check, finds it guarded and goes on to the handler:
+// miniredis calls check before each command. For a command that is not guarded yet, check
+// dispatches it again from within itself, which comes back to check, finds it guarded and goes on
+// to the handler:
 //
 //	Dispatch → check → run → Dispatch → check (true for run) → handler
 type guard struct {
@@ -37,7 +39,8 @@ func install(redis *miniredis.Miniredis) {
 
 // check reports whether the command is done.
 func (g *guard) check(peer *server.Peer, name string, args ...string) bool {
-	if name == "COMMAND" && len(args) > 0 { // miniredis answers COMMAND DOCS with COMMAND, at which redis-cli aborts
+	// miniredis answers COMMAND DOCS with COMMAND, at which redis-cli aborts
+	if name == "COMMAND" && len(args) > 0 {
 		peer.WriteError("ERR unknown subcommand '" + args[0] + "'. Try COMMAND HELP.")
 		return true
 	}
@@ -65,8 +68,8 @@ func (g *guard) leave(peer *server.Peer) {
 	delete(g.running, peer)
 }
 
-// run runs the command. If that panics, the peer gets an error and its connection is closed: a part of a
-// reply may have been written, and nothing that follows it could be told apart.
+// run runs the command. If that panics, the peer gets an error and its connection is closed: a part
+// of a reply may have been written, and nothing that follows it could be told apart.
 func (g *guard) run(peer *server.Peer, args []string) {
 	defer func() {
 		failure := recover()

@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// bad is a command that miniredis panics at. If this test finds that it no longer does, use another;
-// if there is none left, the guard can go.
+// bad is a command that miniredis panics at. If this test finds that it no longer does, use
+// another; if there is none left, the guard can go.
 var bad = []any{"KEYS", "\x00\xff"}
 
 // mustServe checks that the server answers, to old connections and to new ones.

@@ -62,7 +62,8 @@ func (w *search) leave(s state, i int) {
 	}
 }
 
-// reaches reports whether a server has an owner's hold, and may be asked about it: not the old master by who knows the new one.
+// reaches reports whether a server has an owner's hold, and may be asked about it: not the old
+// master by who knows the new one.
 func (w *search) reaches(s *state, i, to int) bool {
 	o, v := &s.owners[i], &s.servers[to]
 	knows := o.told || o.met || o.kind == reassert && int(o.to) != to
@@ -101,8 +102,8 @@ func (w *search) change(s state, i int) {
 	}
 }
 
-// travel is what may become of an owner's request. An answer comes at once or never: one that is late changes nothing but that its owner
-// believes in it for less long.
+// travel is what may become of an owner's request. An answer comes at once or never: one that is
+// late changes nothing but that its owner believes in it for less long.
 func (w *search) travel(s state, i int) {
 	if s.owners[i].kind == nothing {
 		return
@@ -156,7 +157,8 @@ func (w *search) hear(s state, i int, said answer) {
 	}
 }
 
-// miss is what a Leash does about a hold that is not there: it looks whether the server is in grace.
+// miss is what a Leash does about a hold that is not there: it looks whether the server is in
+// grace.
 func (w *search) miss(s state, i int) {
 	o := &s.owners[i]
 	v := &s.servers[o.to]

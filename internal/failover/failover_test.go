@@ -29,7 +29,8 @@ func extending() Model {
 	return m
 }
 
-// TestGraceKeepsHoldersApart: with the grace no order of events gives the lock to two, and no hold is lost.
+// TestGraceKeepsHoldersApart: with the grace no order of events gives the lock to two, and no hold
+// is lost.
 func TestGraceKeepsHoldersApart(t *testing.T) {
 	three := whole()
 	three.Owners, three.Failovers, three.Overlap, three.Grace = 3, 1, 0, 2
@@ -47,7 +48,8 @@ func TestGraceKeepsHoldersApart(t *testing.T) {
 	}
 }
 
-// TestEachRuleIsNeeded: without the grace two believe in the lock, and so they do, or a hold is lost, without any part of it.
+// TestEachRuleIsNeeded: without the grace two believe in the lock, and so they do, or a hold is
+// lost, without any part of it.
 func TestEachRuleIsNeeded(t *testing.T) {
 	for _, c := range []struct {
 		name   string

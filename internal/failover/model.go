@@ -12,18 +12,27 @@ type Model struct {
 	Reassert  bool // a hold that is missing on a master in grace is put back
 	RunIDOnly bool // a master that was one before counts as the same one
 	Loose     bool // the script that grants does not look at which master it runs on
-	Trusting  bool // a master that nobody has looked at counts as settled, also when it was promoted
-	Outlives  bool // an old master may serve on for longer than the lease, or the grace, lasts that it had when it was replaced
+	// a master that nobody has looked at counts as settled, also when it was promoted
+	Trusting bool
+	// an old master may serve on for longer than the lease, or the grace, lasts that it had when it
+	// was replaced
+	Outlives bool
 
-	// What owners may do besides, and the rules for that. Each is searched by itself: together they are too many states.
-	Counts   bool  // they enter the lock again, once, and release one by one
-	Recounts bool  // a master in grace is told the count
-	Compares bool  // a release that left more or less than it should looks whether the master is in grace
-	Moves    bool  // they move the hold to the other Leash, and back
-	Follows  bool  // of two carriers, a master in grace takes the one to which the hold was moved later
-	Extends  uint8 // they make a lease of the hold, of that length; 0 for not
-	Doubts   bool  // a look that takes from a lease what its owner was told is believed only of a master that is in no grace
-	Buries   bool  // a release, while a request that puts the hold back is on its way, keeps that from doing so
+	// What owners may do besides, and the rules for that. Each is searched by itself: together they
+	// are too many states.
+	Counts   bool // they enter the lock again, once, and release one by one
+	Recounts bool // a master in grace is told the count
+	// a release that left more or less than it should looks whether the master is in grace
+	Compares bool
+	Moves    bool // they move the hold to the other Leash, and back
+	// of two carriers, a master in grace takes the one to which the hold was moved later
+	Follows bool
+	Extends uint8 // they make a lease of the hold, of that length; 0 for not
+	// a look that takes from a lease what its owner was told is believed only of a master that is
+	// in no grace
+	Doubts bool
+	// a release, while a request that puts the hold back is on its way, keeps that from doing so
+	Buries bool
 }
 
 // start is the lock free on a master that has long been one, with its replica.
@@ -49,7 +58,8 @@ func (s *server) active() bool { return s.role == master || s.role == ghost }
 
 func (d *data) free() bool { return d.lasts == 0 }
 
-// look is a Leash's look at a server, which leaves a mark there. It returns how long the grace lasts yet.
+// look is a Leash's look at a server, which leaves a mark there. It returns how long the grace
+// lasts yet.
 func (m Model) look(s *server) uint8 {
 	if s.data.marked != s.identity {
 		s.data.marked, s.data.grace = s.identity, 0
@@ -86,7 +96,8 @@ func (m Model) run(o *owner, number int, s *server, fresh uint8) answer {
 	case o.kind == reassert && d.graves&(1<<number) != 0:
 		return no
 	case o.kind == reassert && mine && !m.Recounts: // it is only raised
-	case o.kind == reassert && (mine || earlier || d.free() || d.token < o.token): // an older hold had ended before this one was granted
+	case o.kind == reassert && (mine || earlier || d.free() || d.token < o.token):
+		// an older hold had ended before this one was granted
 		d.count, d.home, d.moves = o.count, o.home, o.moves
 	default:
 		return no
@@ -167,8 +178,8 @@ func (m Model) graced(s *state) bool {
 	return false
 }
 
-// hangs reports whether time must wait: a master is about to leave its grace, and an owner's Leash, which would reach it, has not told it of a hold
-// that it has, or of a lease.
+// hangs reports whether time must wait: a master is about to leave its grace, and an owner's Leash,
+// which would reach it, has not told it of a hold that it has, or of a lease.
 func (m Model) hangs(s *state) bool {
 	for i := range s.servers {
 		v := &s.servers[i]

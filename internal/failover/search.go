@@ -84,7 +84,8 @@ func (w *search) reach(s state, format string, args ...int) {
 	}
 }
 
-// lose is the arrival at a state in which an owner that believes in the lock is told of its loss. A ghost may say so in error.
+// lose is the arrival at a state in which an owner that believes in the lock is told of its loss. A
+// ghost may say so in error.
 func (w *search) lose(s state, i int) {
 	const format = "owner %d is told that the lock is lost, by server %d"
 	by := int(s.owners[i].to)
@@ -126,7 +127,8 @@ func (w *search) expand(s state) {
 	}
 }
 
-// replicate is what becomes of a replica: it catches up, or it is promoted as it is. All that its master wrote since is lost then.
+// replicate is what becomes of a replica: it catches up, or it is promoted as it is. All that its
+// master wrote since is lost then.
 func (w *search) replicate(s state, i int) {
 	other := 1 - i
 	if s.servers[i].role != replica || s.servers[other].role != master || w.over(&s) {

@@ -6,11 +6,13 @@ const (
 	owners  = 3
 )
 
-// state is everything at one moment. Times are what is left, so equal situations are equal states whenever they come.
+// state is everything at one moment. Times are what is left, so equal situations are equal states
+// whenever they come.
 type state struct {
-	servers   [servers]server
-	owners    [owners]owner
-	settled   [leashes][servers]uint8 // the identity that a Leash last saw there out of grace; 0 for none
+	servers [servers]server
+	owners  [owners]owner
+	// the identity that a Leash last saw there out of grace; 0 for none
+	settled   [leashes][servers]uint8
 	failovers uint8
 }
 

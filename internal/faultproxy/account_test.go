@@ -10,8 +10,8 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// TestCountsAddUp lets many workers increment through faults and accounts for every single increment: each was
-// acknowledged, or executed with its reply lost, or never executed.
+// TestCountsAddUp lets many workers increment through faults and accounts for every single
+// increment: each was acknowledged, or executed with its reply lost, or never executed.
 func TestCountsAddUp(t *testing.T) {
 	const workers, each, faults = 16, 100, 40
 	s, p := start(t)

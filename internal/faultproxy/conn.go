@@ -10,12 +10,13 @@ import (
 	"time"
 )
 
-// lingerTimeout bounds how long a client that was sent a FIN may go on sending. Closing with bytes unread would
-// turn the FIN into a reset, and that may overtake replies the client has not read yet.
+// lingerTimeout bounds how long a client that was sent a FIN may go on sending. Closing with bytes
+// unread would turn the FIN into a reset, and that may overtake replies the client has not read
+// yet.
 const lingerTimeout = time.Second
 
-// conn is one client's connection and the one to the target that belongs to it. Each direction has a goroutine
-// that reads and one that writes, with a queue between them.
+// conn is one client's connection and the one to the target that belongs to it. Each direction has
+// a goroutine that reads and one that writes, with a queue between them.
 type conn struct {
 	proxy   *Proxy
 	client  *net.TCPConn
@@ -27,7 +28,8 @@ type conn struct {
 	exempt  atomic.Bool     // a replica's connection: no fault touches it
 	severed atomic.Bool     // one side is gone, and the other is not told
 
-	// mu guards the fields below. Taken before the proxy's mutex and a queue's; never held across I/O, but for closing.
+	// mu guards the fields below. Taken before the proxy's mutex and a queue's; never held across
+	// I/O, but for closing.
 	mu     sync.Mutex
 	server *net.TCPConn // nil until dialed
 	ended  bool
@@ -134,8 +136,8 @@ func (c *conn) closeLocked() {
 	}
 }
 
-// readRequests reads from the client until that ends. After a cut it only discards, for lingerTimeout at most; so it does when the
-// target's side is gone.
+// readRequests reads from the client until that ends. After a cut it only discards, for
+// lingerTimeout at most; so it does when the target's side is gone.
 func (c *conn) readRequests() {
 	r := requests{conn: c}
 	buf := make([]byte, 32<<10)
@@ -209,8 +211,9 @@ func (c *conn) writeRequests() { c.write(ToTarget, c.up, c.server, &c.proxy.stat
 
 func (c *conn) writeReplies() { c.write(ToClient, c.down, c.client, &c.proxy.stats.toClient) }
 
-// write writes the segments of q to dst until the connection ends. When dst takes no more, the rest of the
-// stream is discarded: the goroutine that reads from dst learns the reason and ends the connection.
+// write writes the segments of q to dst until the connection ends. When dst takes no more, the rest
+// of the stream is discarded: the goroutine that reads from dst learns the reason and ends the
+// connection.
 func (c *conn) write(way Way, q *queue, dst *net.TCPConn, count *atomic.Int64) {
 	for {
 		s, ok := q.pop(c.done)

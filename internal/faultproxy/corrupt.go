@@ -14,10 +14,10 @@ const Corrupted = "CORRUPTED"
 // oddNumber is in most replacements that have a number.
 const oddNumber = "424242424242"
 
-// Corrupt replaces about that share of all replies and messages from now on, on every connection that is
-// followed and is no replica's; 0 ends it. What takes their place cannot be read, or does not go on and
-// nothing follows it on that connection. With lies, some of it is a whole reply of another type: a text in
-// it is Corrupted, as a rule.
+// Corrupt replaces about that share of all replies and messages from now on, on every connection
+// that is followed and is no replica's; 0 ends it. What takes their place cannot be read, or does
+// not go on and nothing follows it on that connection. With lies, some of it is a whole reply of
+// another type: a text in it is Corrupted, as a rule.
 func (p *Proxy) Corrupt(share float64, lies bool) {
 	p.lies.Store(lies)
 	p.corrupt.Store(math.Float64bits(share))
@@ -69,8 +69,8 @@ func (c *conn) spoilLocked() {
 	c.spoiled = c.spoiled[:0]
 }
 
-// Replacement reports whether a reply is, or has in it, one of those that can be read and that Corrupt puts
-// in the place of others.
+// Replacement reports whether a reply is, or has in it, one of those that can be read and that
+// Corrupt puts in the place of others.
 func Replacement(reply string) bool {
 	return strings.Contains(reply, Corrupted) || strings.Contains(reply, oddNumber) || slices.Contains(strange, reply)
 }

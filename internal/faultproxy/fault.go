@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// Match says whether a fault is meant for a command. It is given the whole command as it came, valid during the
-// call; [Args] takes it apart. It may be called from several goroutines at once.
+// Match says whether a fault is meant for a command. It is given the whole command as it came,
+// valid during the call; [Args] takes it apart. It may be called from several goroutines at once.
 type Match func(request []byte) bool
 
-// Fault is an order that waits for its command. It strikes once, unless an Option says otherwise, and then
-// lets all others pass. Of several faults that match a command the one armed first takes it.
+// Fault is an order that waits for its command. It strikes once, unless an Option says otherwise,
+// and then lets all others pass. Of several faults that match a command the one armed first takes
+// it.
 type Fault struct {
 	proxy  *Proxy
 	kind   kind
@@ -57,25 +58,27 @@ func (p *Proxy) DropBefore(match Match, opts ...Option) *Fault {
 	return p.arm(dropBefore, match, opts)
 }
 
-// DropAfter forwards a matching command, waits for its reply, swallows it and cuts the connection: it was
-// executed (or refused) and nobody is told. Bytes after the command are not forwarded.
+// DropAfter forwards a matching command, waits for its reply, swallows it and cuts the connection:
+// it was executed (or refused) and nobody is told. Bytes after the command are not forwarded.
 func (p *Proxy) DropAfter(match Match, opts ...Option) *Fault {
 	return p.arm(dropAfter, match, opts)
 }
 
-// HoldBefore keeps a matching command, and all that follows it on its connection, until the fault is released.
-// If the client has gone by then the command is forwarded all the same, and so executed late.
+// HoldBefore keeps a matching command, and all that follows it on its connection, until the fault
+// is released. If the client has gone by then the command is forwarded all the same, and so
+// executed late.
 func (p *Proxy) HoldBefore(match Match, opts ...Option) *Fault {
 	return p.arm(holdBefore, match, opts)
 }
 
-// HoldAfter forwards a matching command and keeps its reply, and all that follows it, until the fault is
-// released.
+// HoldAfter forwards a matching command and keeps its reply, and all that follows it, until the
+// fault is released.
 func (p *Proxy) HoldAfter(match Match, opts ...Option) *Fault {
 	return p.arm(holdAfter, match, opts)
 }
 
-// Replace forwards a matching command and delivers reply, whatever that is, in the place of its reply.
+// Replace forwards a matching command and delivers reply, whatever that is, in the place of its
+// reply.
 func (p *Proxy) Replace(match Match, reply string, opts ...Option) *Fault {
 	return p.arm(replaceReply, match, append(opts, func(f *Fault) { f.reply = reply }))
 }
@@ -112,8 +115,8 @@ func (f *Fault) Release() {
 	f.releaseOnce.Do(func() { close(f.released) })
 }
 
-// Struck is closed once the fault has struck for the first time: the command was withheld (DropBefore,
-// HoldBefore) or its whole reply has come and is withheld (DropAfter, HoldAfter).
+// Struck is closed once the fault has struck for the first time: the command was withheld
+// (DropBefore, HoldBefore) or its whole reply has come and is withheld (DropAfter, HoldAfter).
 func (f *Fault) Struck() <-chan struct{} { return f.first }
 
 // Count is how many times the fault has struck.

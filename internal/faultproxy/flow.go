@@ -33,7 +33,8 @@ func (c *conn) sleep(d time.Duration) bool {
 	}
 }
 
-// awaitFlow waits while the proxy is frozen that way. It returns false when the connection ends, or has lost a side.
+// awaitFlow waits while the proxy is frozen that way. It returns false when the connection ends, or
+// has lost a side.
 func (c *conn) awaitFlow(way Way) bool {
 	if c.exempt.Load() {
 		return !c.isDone()
@@ -71,7 +72,8 @@ func (c *conn) await(ch <-chan struct{}) bool {
 	}
 }
 
-// throttled writes b, in pieces when there is a rate, and counts what was written. It returns early when the connection ends.
+// throttled writes b, in pieces when there is a rate, and counts what was written. It returns early
+// when the connection ends.
 func (c *conn) throttled(b []byte, write func([]byte) (int, error), count *atomic.Int64) {
 	for len(b) > 0 {
 		rate, piece := c.proxy.currentRate(), b

@@ -16,7 +16,8 @@ func Named(names ...string) Match {
 	}
 }
 
-// Holding matches commands that have each of args among their arguments, the name included, byte for byte.
+// Holding matches commands that have each of args among their arguments, the name included, byte
+// for byte.
 func Holding(args ...string) Match {
 	return func(request []byte) bool {
 		have := Args(request)
@@ -41,8 +42,8 @@ func All(matches ...Match) Match {
 	}
 }
 
-// Args returns the arguments of one whole command, its name first; they point into request. Of an inline command
-// it returns the words between blanks, quotes and all.
+// Args returns the arguments of one whole command, its name first; they point into request. Of an
+// inline command it returns the words between blanks, quotes and all.
 func Args(request []byte) [][]byte {
 	if len(request) == 0 || request[0] != '*' {
 		return bytes.Fields(request)

@@ -2,7 +2,8 @@ package faultproxy
 
 import "time"
 
-// What a Proxy can do to the network between its clients and its target: to all connections, whatever is said on them.
+// What a Proxy can do to the network between its clients and its target: to all connections,
+// whatever is said on them.
 
 // Way is a direction of the bytes.
 type Way int
@@ -20,15 +21,16 @@ const (
 	TargetSide
 )
 
-// Freeze stops all bytes in both directions, while connections stay and new ones are still accepted. What is
-// sent after Freeze has returned does not arrive before Thaw; what the proxy had already read may.
+// Freeze stops all bytes in both directions, while connections stay and new ones are still
+// accepted. What is sent after Freeze has returned does not arrive before Thaw; what the proxy had
+// already read may.
 func (p *Proxy) Freeze() {
 	p.FreezeWay(ToTarget)
 	p.FreezeWay(ToClient)
 }
 
-// FreezeWay is Freeze for one direction: what is sent the other way arrives, and nobody learns whether it did. New
-// connections come no further than to the proxy.
+// FreezeWay is Freeze for one direction: what is sent the other way arrives, and nobody learns
+// whether it did. New connections come no further than to the proxy.
 func (p *Proxy) FreezeWay(way Way) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,8 +66,8 @@ func (p *Proxy) flowing(way Way) <-chan struct{} {
 	return p.thawed[way]
 }
 
-// Delay makes all bytes read from now on arrive later by d, each way; 0 ends it. It does not limit how many
-// bytes are on their way, up to 1 MiB a direction.
+// Delay makes all bytes read from now on arrive later by d, each way; 0 ends it. It does not limit
+// how many bytes are on their way, up to 1 MiB a direction.
 func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,14 +93,14 @@ func (p *Proxy) currentRate() int {
 	return p.rate
 }
 
-// Cut ends all connections there are, on both sides, frozen or not, and returns how many. Bytes on their way
-// are lost.
+// Cut ends all connections there are, on both sides, frozen or not, and returns how many. Bytes on
+// their way are lost.
 func (p *Proxy) Cut(how Ending) int {
 	return p.end(func(c *conn) bool { return c.cut(how) })
 }
 
-// Sever resets one side of all connections there are and leaves the other half-open: what comes from there is
-// swallowed, and nothing is said to it until Cut or its own end. It returns how many.
+// Sever resets one side of all connections there are and leaves the other half-open: what comes
+// from there is swallowed, and nothing is said to it until Cut or its own end. It returns how many.
 func (p *Proxy) Sever(side Side) int {
 	return p.end(func(c *conn) bool { return c.sever(side) })
 }

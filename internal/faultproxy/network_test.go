@@ -11,7 +11,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestFreezeOneWay: what is sent arrives and is not answered, or neither arrives; both go on after Thaw.
+// TestFreezeOneWay: what is sent arrives and is not answered, or neither arrives; both go on after
+// Thaw.
 func TestFreezeOneWay(t *testing.T) {
 	s, p := start(t)
 	for _, row := range []struct {
@@ -58,7 +59,8 @@ func target(t *testing.T) (addr string, accepted <-chan *net.TCPConn) {
 	return ln.Addr().String(), ch
 }
 
-// TestSeverLeavesTheOtherSideHalfOpen: one side is reset, the other hears nothing, and its end ends the connection.
+// TestSeverLeavesTheOtherSideHalfOpen: one side is reset, the other hears nothing, and its end ends
+// the connection.
 func TestSeverLeavesTheOtherSideHalfOpen(t *testing.T) {
 	addr, accepted := target(t)
 	for _, side := range []faultproxy.Side{faultproxy.ClientSide, faultproxy.TargetSide} {

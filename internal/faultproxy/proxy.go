@@ -32,8 +32,8 @@ type Proxy struct {
 	lies    atomic.Bool    // some of them are whole replies
 	wg      sync.WaitGroup // the accept loop and all goroutines of connections
 
-	// mu guards the fields below. Never held across I/O, but for closing and opening the listener. A connection's
-	// mutex is taken before it, never after.
+	// mu guards the fields below. Never held across I/O, but for closing and opening the listener.
+	// A connection's mutex is taken before it, never after.
 	mu     sync.Mutex
 	ln     net.Listener // nil while refusing
 	conns  map[*conn]struct{}
@@ -44,8 +44,8 @@ type Proxy struct {
 	closed bool
 }
 
-// New starts a proxy before target (host:port), which need not be up yet, at a free port of 127.0.0.1. The
-// caller closes it.
+// New starts a proxy before target (host:port), which need not be up yet, at a free port of
+// 127.0.0.1. The caller closes it.
 func New(target string) (*Proxy, error) { return Listen("127.0.0.1:0", target) }
 
 // Listen is New with an address of the caller's choice.
@@ -70,8 +70,8 @@ func (p *Proxy) Addr() string { return p.addr }
 // Target is the address that the proxy forwards to.
 func (p *Proxy) Target() string { return p.target }
 
-// Close ends all connections and the listener and returns when nothing of the proxy runs any more. It may be
-// called more than once.
+// Close ends all connections and the listener and returns when nothing of the proxy runs any more.
+// It may be called more than once.
 func (p *Proxy) Close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -84,7 +84,8 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// Refuse makes new connections fail as if nobody listened (on) or lets them in again. Those there are stay.
+// Refuse makes new connections fail as if nobody listened (on) or lets them in again. Those there
+// are stay.
 func (p *Proxy) Refuse(on bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 // maxQueued bounds the bytes of one direction that wait to be written; then no more is read.
 const maxQueued = 1 << 20
 
-// segment is a part of one direction's stream: first its gate and time are awaited, then its bytes are written,
-// then its end is done.
+// segment is a part of one direction's stream: first its gate and time are awaited, then its bytes
+// are written, then its end is done.
 type segment struct {
 	gate <-chan struct{} // nil for none
 	due  time.Time       // zero for at once
@@ -29,8 +29,8 @@ const (
 	dropRST
 )
 
-// queue carries the segments of one direction from the goroutine that reads to the one that writes. Both
-// goroutines that read may push.
+// queue carries the segments of one direction from the goroutine that reads to the one that writes.
+// Both goroutines that read may push.
 type queue struct {
 	more chan struct{} // size 1: something was pushed
 	room chan struct{} // size 1: something was taken

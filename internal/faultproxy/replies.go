@@ -4,13 +4,14 @@ import "bytes"
 
 // expected is what is known of the reply to a command that was, or is to be, forwarded.
 type expected struct {
-	fault     *Fault // not nil: strikes when this one's turn has come (dropBefore) or when it is whole
-	confirmed bool   // the command is answered with confirmations, one a channel
-	raw       bool   // from here on replies are not told apart
+	// not nil: strikes when this one's turn has come (dropBefore) or when it is whole
+	fault     *Fault
+	confirmed bool // the command is answered with confirmations, one a channel
+	raw       bool // from here on replies are not told apart
 }
 
-// replies is the direction from the target to the client. Its mutex is the connection's: the other direction
-// announces commands.
+// replies is the direction from the target to the client. Its mutex is the connection's: the other
+// direction announces commands.
 type replies struct {
 	scan       replyScanner
 	pending    []expected // oldest first
@@ -22,7 +23,8 @@ type replies struct {
 	spoil      bool       // the frame is to be corrupted
 	spoiled    []byte     // of that frame
 	mute       bool       // a frame was cut short: nothing more is delivered
-	withhold   bool       // the frame may be one that a fault waits for: it is not delivered before it is whole
+	// the frame may be one that a fault waits for: it is not delivered before it is whole
+	withhold bool
 }
 
 // expect announces the next command.
@@ -80,7 +82,8 @@ func (c *conn) takeReplies(b []byte) {
 	c.pushLocked()
 }
 
-// frameLocked takes the end of a frame: it goes to the client, or the fault that waited for it strikes.
+// frameLocked takes the end of a frame: it goes to the client, or the fault that waited for it
+// strikes.
 func (c *conn) frameLocked() {
 	kind := c.scan.frame(c.subscribed)
 	if kind == confirmation && c.withhold && c.pending[0].confirmed {

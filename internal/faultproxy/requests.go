@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// requests is the direction from the client to the target; it belongs to the goroutine that reads it.
+// requests is the direction from the client to the target; it belongs to the goroutine that reads
+// it.
 type requests struct {
 	conn *conn
 	scan requestScanner
@@ -56,8 +57,8 @@ func (r *requests) faultFor(request []byte) *Fault {
 	return r.conn.proxy.faultFor(request)
 }
 
-// announce tells the other direction what reply to expect, before the command is forwarded, and does what fault
-// wants done to the command.
+// announce tells the other direction what reply to expect, before the command is forwarded, and
+// does what fault wants done to the command.
 func (r *requests) announce(request []byte, fault *Fault) {
 	args := Args(request)
 	if len(args) == 0 {

@@ -2,9 +2,9 @@ package faultproxy
 
 import "bytes"
 
-// replyScanner finds where replies end in a stream that comes in pieces, RESP2 and RESP3, without keeping it.
-// A frame is whole when no value is left to come: an aggregate adds its elements to those that are left, so no
-// stack is needed.
+// replyScanner finds where replies end in a stream that comes in pieces, RESP2 and RESP3, without
+// keeping it. A frame is whole when no value is left to come: an aggregate adds its elements to
+// those that are left, so no stack is needed.
 type replyScanner struct {
 	left int    // values still to come of the frame, 0 between frames
 	skip int    // bytes still to come of a bulk, its line end included
@@ -17,8 +17,9 @@ const (
 	maxHead   = 64 // enough for *3\r\n$12\r\nsunsubscribe
 )
 
-// next steps through b to the end of the frame that begins or goes on there. It returns how many bytes belong to
-// the frame and whether it is whole now; frame tells what it was, until the next call.
+// next steps through b to the end of the frame that begins or goes on there. It returns how many
+// bytes belong to the frame and whether it is whole now; frame tells what it was, until the next
+// call.
 func (s *replyScanner) next(b []byte) (n int, whole bool, err error) {
 	if s.left == 0 {
 		s.left, s.head = 1, s.head[:0]
@@ -93,13 +94,14 @@ func (s *replyScanner) value(line []byte) error {
 type frameKind int
 
 const (
-	answer       frameKind = iota // belongs to the oldest command without one
-	confirmation                  // of SUBSCRIBE and its like; one a channel, so they are not counted
-	message                       // belongs to no command
+	answer frameKind = iota // belongs to the oldest command without one
+	// of SUBSCRIBE and its like; one a channel, so they are not counted
+	confirmation
+	message // belongs to no command
 )
 
-// frame tells what the last whole frame was. In RESP2 messages and confirmations look like answers and are told
-// by their first element, which counts only on a connection that has subscribed.
+// frame tells what the last whole frame was. In RESP2 messages and confirmations look like answers
+// and are told by their first element, which counts only on a connection that has subscribed.
 func (s *replyScanner) frame(subscribed bool) frameKind {
 	push := len(s.head) > 0 && s.head[0] == '>'
 	if !push && !(subscribed && len(s.head) > 0 && s.head[0] == '*') {

@@ -28,16 +28,16 @@ func number(line []byte) (int, error) {
 	return n, nil
 }
 
-// requestScanner finds where commands end. It is given the same bytes again, with more behind them, until the
-// command is whole, and remembers how far it has come.
+// requestScanner finds where commands end. It is given the same bytes again, with more behind them,
+// until the command is whole, and remembers how far it has come.
 type requestScanner struct {
 	pos     int // up to here the command has been understood
 	left    int // arguments still to come
 	started bool
 }
 
-// next returns the length of the whole command that buf begins with, 0 if it is not whole yet. After that
-// buf must begin with what follows the command.
+// next returns the length of the whole command that buf begins with, 0 if it is not whole yet.
+// After that buf must begin with what follows the command.
 func (s *requestScanner) next(buf []byte) (int, error) {
 	if !s.started {
 		line, ok, err := s.line(buf)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// frames returns the frames of b when it is fed in pieces of size bytes, and whether the scanner refused it.
+// frames returns the frames of b when it is fed in pieces of size bytes, and whether the scanner
+// refused it.
 func frames(b string, size int) (got []string, failed bool) {
 	var s replyScanner
 	frame := ""
@@ -96,8 +97,8 @@ func FuzzReplyScanner(f *testing.F) {
 	})
 }
 
-// commands returns the commands of b when it comes in pieces of size bytes, what is left, and whether the
-// scanner refused it.
+// commands returns the commands of b when it comes in pieces of size bytes, what is left, and
+// whether the scanner refused it.
 func commands(b string, size int) (got []string, rest string, failed bool) {
 	var s requestScanner
 	var buf []byte

@@ -4,10 +4,11 @@ import "sync/atomic"
 
 // Stats counts what a proxy has done since it was started.
 type Stats struct {
-	Accepted      int64 // connections accepted
-	Open          int64 // connections there are now
-	Commands      int64 // whole commands read from clients, on connections that are followed
-	Replies       int64 // whole replies read from the target that belong to a command, swallowed ones included
+	Accepted int64 // connections accepted
+	Open     int64 // connections there are now
+	Commands int64 // whole commands read from clients, on connections that are followed
+	// whole replies read from the target that belong to a command, swallowed ones included
+	Replies       int64
 	BytesToTarget int64 // bytes written to the target
 	BytesToClient int64 // bytes written to clients
 	Dropped       int64 // connections ended by DropBefore or DropAfter

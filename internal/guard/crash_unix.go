@@ -8,9 +8,10 @@ import (
 	"syscall"
 )
 
-// AbortOnCrash makes what no function can recover end the process by SIGABRT, which a shell shows as
-// 134, behind the stacks of all goroutines. Go's own status is 2. No core is written, which would
-// hold passwords and values, unless GOTRACEBACK is set: then that decides, and AbortOnCrash does nothing.
+// AbortOnCrash makes what no function can recover end the process by SIGABRT, which a shell shows
+// as 134, behind the stacks of all goroutines. Go's own status is 2. No core is written, which
+// would hold passwords and values, unless GOTRACEBACK is set: then that decides, and AbortOnCrash
+// does nothing.
 func AbortOnCrash() {
 	if os.Getenv("GOTRACEBACK") != "" {
 		return

@@ -6,8 +6,8 @@
 // connection or answers a caller; Repeat starts a loop again.
 //
 // What no function can recover still ends the process: memory that is used up, a stack that is too
-// deep, maps that are written to by two goroutines at once. Mutexes that f holds when it panics stay
-// locked, unless f unlocks them with defer.
+// deep, maps that are written to by two goroutines at once. Mutexes that f holds when it panics
+// stay locked, unless f unlocks them with defer.
 package guard
 
 import (
@@ -39,8 +39,8 @@ type Panic struct {
 // Error implements error.
 func (p *Panic) Error() string { return fmt.Sprintf("internal error: %v", p.Value) }
 
-// Do runs f. If f panics, Do returns a *Panic. what names f in the log; attrs are further attributes
-// of the log line. If log is nil, slog.Default is used.
+// Do runs f. If f panics, Do returns a *Panic. what names f in the log; attrs are further
+// attributes of the log line. If log is nil, slog.Default is used.
 func Do(log *slog.Logger, what string, f func(), attrs ...any) error {
 	return Call(log, what, func() error { f(); return nil }, attrs...)
 }

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TestAPanicIsAnErrorWithItsStackInTheLog: the owner of the goroutine gets an error, the log the stack.
+// TestAPanicIsAnErrorWithItsStackInTheLog: the owner of the goroutine gets an error, the log the
+// stack.
 func TestAPanicIsAnErrorWithItsStackInTheLog(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))

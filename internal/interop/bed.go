@@ -48,8 +48,9 @@ type bed struct {
 	closers []func() error // in the order in which things were started
 }
 
-// setUp starts a Redis, a cluster of three masters with a replica each, and a Leash before each unless the programs
-// are to speak to Redis itself. When it fails, it has ended what it had started.
+// setUp starts a Redis, a cluster of three masters with a replica each, and a Leash before each
+// unless the programs are to speak to Redis itself. When it fails, it has ended what it had
+// started.
 func setUp(ctx context.Context, opt options) (_ *bed, err error) {
 	b := &bed{}
 	defer func() {
@@ -105,8 +106,8 @@ func (b *bed) add(name, mode, addr string, l *leashtest.Leash, masters ...*redis
 	b.targets = append(b.targets, target{name: name, mode: mode, host: host, port: port, masters: masters, leash: l})
 }
 
-// targetsOf are those of some targets that the client has a mode for and the options ask for. Without Leash there is nobody whom peers
-// could meet.
+// targetsOf are those of some targets that the client has a mode for and the options ask for.
+// Without Leash there is nobody whom peers could meet.
 func targetsOf(targets []target, c client, opt options) []target {
 	return slices.DeleteFunc(slices.Clone(targets), func(t target) bool {
 		return !slices.Contains(c.modes, t.mode) || opt.mode != "" && opt.mode != t.mode || c.peers && t.leash == nil
@@ -136,8 +137,8 @@ func (b *bed) close() error {
 	return errors.Join(errs...)
 }
 
-// startLeash starts a Leash before the upstreams and returns when it answers. The counters of tokens stay for ever, since
-// Redisson's RFencedLock uses them too.
+// startLeash starts a Leash before the upstreams and returns when it answers. The counters of
+// tokens stay for ever, since Redisson's RFencedLock uses them too.
 func (b *bed) startLeash(ctx context.Context, binary string, upstreams ...string) (*leashtest.Leash, error) {
 	l, err := leashtest.Start(ctx, binary, b.dir, "--upstream", strings.Join(upstreams, ","), "--token-ttl", "0")
 	if err != nil {

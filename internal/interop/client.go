@@ -14,14 +14,17 @@ type client struct {
 	program string   // the command that runs the program, in dir
 	modes   []string
 
-	// peers says that the program brings clients of Redis itself, and is given the addresses behind Leash too.
+	// peers says that the program brings clients of Redis itself, and is given the addresses behind
+	// Leash too.
 	peers bool
 }
 
-// java spends on a program of seconds no more than the compiler and the collector that start at once.
+// java spends on a program of seconds no more than the compiler and the collector that start at
+// once.
 const java = "java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-// redisson brings both of its versions: what was compiled with the latest runs with the old one too.
+// redisson brings both of its versions: what was compiled with the latest runs with the old one
+// too.
 var redisson = []string{
 	"mvn -q -B compile dependency:copy-dependencies -DoutputDirectory=target/latest",
 	"mvn -q -B dependency:copy-dependencies -Dredisson.version=3.16.8 -Dslf4j.version=1.7.36 -DoutputDirectory=target/old",

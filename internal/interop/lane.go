@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// lanes are the targets by what lies behind them. Those of one lane take turns, for each program finds it empty and leaves nothing behind.
+// lanes are the targets by what lies behind them. Those of one lane take turns, for each program
+// finds it empty and leaves nothing behind.
 func (b *bed) lanes() (lanes [][]target) {
 	for _, t := range b.targets {
 		i := slices.IndexFunc(lanes, func(lane []target) bool { return lane[0].masters[0] == t.masters[0] })
@@ -45,8 +46,8 @@ func (r *report) add(c client, t target, took time.Duration, output []byte, err 
 	printOutput(r.out, output, err, r.verbose)
 }
 
-// runAll runs the clients' programs, in each lane one after the other, and returns how many went well and how many did not. It ends early when
-// ctx does.
+// runAll runs the clients' programs, in each lane one after the other, and returns how many went
+// well and how many did not. It ends early when ctx does.
 func (b *bed) runAll(ctx context.Context, clients []client, ready *preparations, opt options, out io.Writer) (passed, failed int) {
 	r := &report{out: out, verbose: opt.verbose}
 	var wg sync.WaitGroup
@@ -76,7 +77,8 @@ func runLane(ctx context.Context, c client, targets []target, ready *preparation
 	}
 }
 
-// printOutput shows what a program that failed has printed, and of one that passed what it has measured.
+// printOutput shows what a program that failed has printed, and of one that passed what it has
+// measured.
 func printOutput(out io.Writer, output []byte, err error, verbose bool) {
 	for line := range strings.Lines(strings.TrimSpace(string(output)) + "\n") {
 		if err != nil || verbose || strings.HasPrefix(line, "measured ") {

@@ -4,14 +4,16 @@
 //	go run ./internal/interop --only jedis,ioredis  some
 //	go run ./internal/interop --direct              without Leash: proves the programs, not Leash
 //
-// Each client has a directory beside this file with one short program in its own language, which is called with
-// a host, a port and a mode, "standalone" or "cluster", and tries what the client is used for. It prints a line
-// a step and ends with 0 when all steps went well. A fourth argument, "direct", says that it speaks to Redis
-// itself and so has no locks to try. Redisson's programs, whose locks meet Leash's, are given the addresses of
-// Redis in its place, and connect both there and to Leash.
+// Each client has a directory beside this file with one short program in its own language, which is
+// called with a host, a port and a mode, "standalone" or "cluster", and tries what the client is
+// used for. It prints a line a step and ends with 0 when all steps went well. A fourth argument,
+// "direct", says that it speaks to Redis itself and so has no locks to try. Redisson's programs,
+// whose locks meet Leash's, are given the addresses of Redis in its place, and connect both there
+// and to Leash.
 //
-// The standalone programs go through a Leash before a Redis and through one before a cluster; the cluster
-// programs, whose client asks for the cluster's topology and is shown one node with all slots, through the latter.
+// The standalone programs go through a Leash before a Redis and through one before a cluster; the
+// cluster programs, whose client asks for the cluster's topology and is shown one node with all
+// slots, through the latter.
 package main
 
 import (

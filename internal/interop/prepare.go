@@ -35,7 +35,8 @@ type preparations struct {
 	wg   sync.WaitGroup
 }
 
-// prepareAll begins to prepare the clients' directories, in order. It ends early when ctx does; wait waits for that.
+// prepareAll begins to prepare the clients' directories, in order. It ends early when ctx does;
+// wait waits for that.
 func prepareAll(ctx context.Context, root string, clients []client) *preparations {
 	p := &preparations{root: root, by: map[string]*preparation{}}
 	queue := make(chan client, len(clients))
@@ -71,8 +72,9 @@ func (p *preparations) prepare(ctx context.Context, c client) {
 	}
 }
 
-// run waits until the client is prepared and runs its program against t. It returns what the program printed. It is an
-// error, too, when Leash keeps anything of the program's once that has ended.
+// run waits until the client is prepared and runs its program against t. It returns what the
+// program printed. It is an error, too, when Leash keeps anything of the program's once that has
+// ended.
 func (p *preparations) run(ctx context.Context, c client, t target, opt options) ([]byte, error) {
 	it := p.by[c.dir]
 	select {
@@ -105,8 +107,8 @@ func (p *preparations) run(ctx context.Context, c client, t target, opt options)
 	return output, err
 }
 
-// command runs a program in dir and returns what it prints. When ctx ends first, it is killed with all that it
-// started.
+// command runs a program in dir and returns what it prints. When ctx ends first, it is killed with
+// all that it started.
 func command(ctx context.Context, dir string, argv []string) ([]byte, error) {
 	if strings.ContainsRune(argv[0], filepath.Separator) {
 		argv[0] = filepath.Join(dir, argv[0])

@@ -22,8 +22,8 @@ var (
 	blockPattern  = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
 )
 
-// TestReadme compares the README's blocks of code with the regions of the programs that are marked for it, so that what
-// it shows has been run.
+// TestReadme compares the README's blocks of code with the regions of the programs that are marked
+// for it, so that what it shows has been run.
 func TestReadme(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 
 var creatorLine = regexp.MustCompile(`(?m)^created by (\S+)`)
 
-// Goroutines ends Leash by SIGQUIT, at which Go tells of each goroutine, and says how many there were by who made them and where they were.
+// Goroutines ends Leash by SIGQUIT, at which Go tells of each goroutine, and says how many there
+// were by who made them and where they were.
 func (l *Leash) Goroutines() (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,10 +43,12 @@ func (l *Leash) Goroutines() (string, error) {
 	return b.String(), nil
 }
 
-// ofOthers are what the functions begin with in which a goroutine only waits, and what is no function.
+// ofOthers are what the functions begin with in which a goroutine only waits, and what is no
+// function.
 var ofOthers = []string{"runtime.", "internal/", "sync.", "syscall.", "net.", "bufio.", "io.", "created by "}
 
-// countGoroutines counts the stacks in a dump by the first function in them that is not the runtime's, and who made them.
+// countGoroutines counts the stacks in a dump by the first function in them that is not the
+// runtime's, and who made them.
 func countGoroutines(dump string) map[string]int {
 	counts := make(map[string]int)
 	for stack := range strings.SplitSeq(dump, "\n\n") {

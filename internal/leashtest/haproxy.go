@@ -79,7 +79,8 @@ func startHAProxy(ctx context.Context, page, dir string, leashes []string) (*HAP
 	return h, nil
 }
 
-// haproxy is where its package puts it if it is not on the PATH, which for others than root has no sbin.
+// haproxy is where its package puts it if it is not on the PATH, which for others than root has no
+// sbin.
 func haproxy() string {
 	if path, err := exec.LookPath("haproxy"); err == nil {
 		return path
@@ -132,7 +133,8 @@ func (h *HAProxy) AwaitUp(ctx context.Context, n int) error {
 	}
 }
 
-// up asks HAProxy how many Leashes it takes to be there: of its table, the rows of servers whose status is UP.
+// up asks HAProxy how many Leashes it takes to be there: of its table, the rows of servers whose
+// status is UP.
 func (h *HAProxy) up() (n int, err error) {
 	conn, err := net.Dial("unix", h.socket)
 	if err != nil {

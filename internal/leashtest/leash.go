@@ -1,4 +1,5 @@
-// Package leashtest runs Leash as processes of this machine, for programs that test it from outside as its users do.
+// Package leashtest runs Leash as processes of this machine, for programs that test it from outside
+// as its users do.
 package leashtest
 
 import (
@@ -27,11 +28,13 @@ const (
 
 // BuildOptions say how to compile Leash. The zero value is as it is shipped.
 type BuildOptions struct {
-	Race    bool   // under the race detector
-	Overlay string // a file as go build's flag of that name wants it, of sources to replace; "" for none
+	Race bool // under the race detector
+	// a file as go build's flag of that name wants it, of sources to replace; "" for none
+	Overlay string
 }
 
-// Build compiles Leash into dir and returns the binary's path. With race it is built under the race detector.
+// Build compiles Leash into dir and returns the binary's path. With race it is built under the race
+// detector.
 func Build(ctx context.Context, dir string, race bool) (binary string, err error) {
 	return BuildWith(ctx, dir, BuildOptions{Race: race})
 }
@@ -55,8 +58,8 @@ func BuildWith(ctx context.Context, dir string, opt BuildOptions) (binary string
 	return binary, nil
 }
 
-// Leash is one Leash, running or not. Its methods are safe for concurrent use, but Kill, Stop, Pause, Resume and Restart wait
-// for one another.
+// Leash is one Leash, running or not. Its methods are safe for concurrent use, but Kill, Stop,
+// Pause, Resume and Restart wait for one another.
 type Leash struct {
 	Addr string // the same for all its life, restarts included
 	Log  string // the file that has its output, of all its runs
@@ -69,8 +72,9 @@ type Leash struct {
 	done chan struct{} // closed when the process has ended
 }
 
-// Start runs the binary with these arguments at a free port of 127.0.0.1 and returns when it answers. Its log goes to a file
-// in dir. Between the choice of a port and its use another program may take it: Start tries again with another.
+// Start runs the binary with these arguments at a free port of 127.0.0.1 and returns when it
+// answers. Its log goes to a file in dir. Between the choice of a port and its use another program
+// may take it: Start tries again with another.
 func Start(ctx context.Context, binary, dir string, args ...string) (*Leash, error) {
 	var errs []error
 	for range startTries {
@@ -145,7 +149,8 @@ func (l *Leash) awaitReady(ctx context.Context) error {
 	}
 }
 
-// dial connects as a client of this Leash does, or with --proxy-protocol as a balancer that checks it.
+// dial connects as a client of this Leash does, or with --proxy-protocol as a balancer that checks
+// it.
 func (l *Leash) dial() (*redistest.Client, error) {
 	c, err := redistest.Dial(l.Addr)
 	if err != nil || !slices.Contains(l.args, "--proxy-protocol") {
@@ -210,8 +215,8 @@ func (l *Leash) Stop() error {
 	return nil
 }
 
-// Pause stops Leash with SIGSTOP and returns when it has stopped: it does nothing until Resume, while the kernel goes on to
-// accept connections and bytes for it.
+// Pause stops Leash with SIGSTOP and returns when it has stopped: it does nothing until Resume,
+// while the kernel goes on to accept connections and bytes for it.
 func (l *Leash) Pause() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -250,7 +255,8 @@ func (l *Leash) Crashed() bool {
 	}
 }
 
-// AwaitInfo waits until INFO leash has all these lines ("holds:0") behind "leash_". After timeout it returns which are missing.
+// AwaitInfo waits until INFO leash has all these lines ("holds:0") behind "leash_". After timeout
+// it returns which are missing.
 func (l *Leash) AwaitInfo(timeout time.Duration, lines ...string) error {
 	for deadline := time.Now().Add(timeout); ; time.Sleep(pollInterval) {
 		missing, err := l.missing(lines)
@@ -278,7 +284,8 @@ func (l *Leash) missing(lines []string) (missing []string, err error) {
 	return missing, err
 }
 
-// Said is the first line of the log, of all its runs, that has one of these words; "" when none has.
+// Said is the first line of the log, of all its runs, that has one of these words; "" when none
+// has.
 func (l *Leash) Said(words ...string) (line string, err error) {
 	b, err := os.ReadFile(l.Log)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestLeashRunsAndEnds: one address through crash, restart and orderly end, and what is not orderly is an error.
+// TestLeashRunsAndEnds: one address through crash, restart and orderly end, and what is not orderly
+// is an error.
 func TestLeashRunsAndEnds(t *testing.T) {
 	dir := t.TempDir()
 	binary, err := Build(t.Context(), dir, false)

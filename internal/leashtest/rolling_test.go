@@ -19,8 +19,9 @@ const (
 	cycleTimeout = 2 * time.Minute
 )
 
-// TestR31RollingRestartBehindHAProxy: R31. Two Leashes behind HAProxy are restarted in turn, under load: no hold is lost whose client
-// connects again and takes it along, no two clients believe to have one lock, and what they count under it is exact.
+// TestR31RollingRestartBehindHAProxy: R31. Two Leashes behind HAProxy are restarted in turn, under
+// load: no hold is lost whose client connects again and takes it along, no two clients believe to
+// have one lock, and what they count under it is exact.
 func TestR31RollingRestartBehindHAProxy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -118,7 +119,8 @@ func bulk(n int64) string {
 	return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s)
 }
 
-// owner is a client as the README wants it: when its connection ends it connects again and takes its hold along.
+// owner is a client as the README wants it: when its connection ends it connects again and takes
+// its hold along.
 type owner struct {
 	addr, name string
 	rng        *rand.Rand
@@ -154,7 +156,8 @@ func (o *owner) keep(ctx context.Context, _ []resource) error {
 	})
 }
 
-// cycle takes the lock, does what is to be done under it, and releases. Once begun it goes on when ctx is done.
+// cycle takes the lock, does what is to be done under it, and releases. Once begun it goes on when
+// ctx is done.
 func (o *owner) cycle(ctx context.Context, r *resource, do func(context.Context, *resource) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cycleTimeout)
 	defer cancel()
@@ -179,7 +182,8 @@ func (o *owner) cycle(ctx context.Context, r *resource, do func(context.Context,
 	return nil
 }
 
-// count adds one, in two commands and with time in between, now and then more of it than a Leash waits for at its end.
+// count adds one, in two commands and with time in between, now and then more of it than a Leash
+// waits for at its end.
 func (o *owner) count(ctx context.Context, r *resource) error {
 	got, err := o.do(ctx, "GET", r.count())
 	if err != nil {

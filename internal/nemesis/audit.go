@@ -17,29 +17,31 @@ import (
 
 const (
 	auditEvery = 100 * time.Millisecond
-	// idleSlack is for how long a lock may be free while somebody waits for it, beside what was broken and the graces of new masters:
-	// waiters look every 1.2 s.
+	// idleSlack is for how long a lock may be free while somebody waits for it, beside what was
+	// broken and the graces of new masters: waiters look every 1.2 s.
 	idleSlack = 4 * time.Second
-	// fairSlack is the same where the first in the queue may be the waiter of a Leash that was killed, who counts for 10 s.
+	// fairSlack is the same where the first in the queue may be the waiter of a Leash that was
+	// killed, who counts for 10 s.
 	fairSlack = 15 * time.Second
 )
 
-// audit looks into Redis, past Leash and its network, and compares what is there with who waits and with who has ended. It is safe for
-// concurrent use.
+// audit looks into Redis, past Leash and its network, and compares what is there with who waits and
+// with who has ended. It is safe for concurrent use.
 type audit struct {
 	bed     *bed
 	history *history
 	tally   *tally
 	grace   time.Duration // for which Leash grants nothing after a failover, at most
 
-	mu      sync.Mutex
-	waits   map[string]map[int]time.Time // by lock, since when each waits
-	next    int                          // numbers those who wait
-	free    map[string]time.Time         // by lock, since when it is free
-	longest time.Duration                // for which a lock was free while somebody waited, and nothing was broken
-	fairest time.Duration                // the same of those with fairSlack
-	sights  map[string]*sight            // by lock, the latest
-	seats   map[string][]seat            // by lock, which master had it
+	mu    sync.Mutex
+	waits map[string]map[int]time.Time // by lock, since when each waits
+	next  int                          // numbers those who wait
+	free  map[string]time.Time         // by lock, since when it is free
+	// for which a lock was free while somebody waited, and nothing was broken
+	longest time.Duration
+	fairest time.Duration     // the same of those with fairSlack
+	sights  map[string]*sight // by lock, the latest
+	seats   map[string][]seat // by lock, which master had it
 }
 
 // sight is what some node had of a lock, as long as that is the same.
@@ -50,8 +52,9 @@ type sight struct {
 	left  time.Duration // how much longer the lock would have lasted by itself then
 }
 
-// living are the records of a read-write lock's holds that hold it. Where others read on, the field of a reader that has ended without a
-// word stays, and nobody minds it: its hold lasted as long as a timeout key of one of its counts, as Redisson's do.
+// living are the records of a read-write lock's holds that hold it. Where others read on, the field
+// of a reader that has ended without a word stays, and nobody minds it: its hold lasted as long as
+// a timeout key of one of its counts, as Redisson's do.
 const living = `
 local held, out = redis.call('HGETALL', KEYS[2]), {}
 for i = 1, #held, 2 do
@@ -108,7 +111,8 @@ func (a *audit) run(ctx context.Context) {
 	wg.Wait()
 }
 
-// look asks a node for all locks. For those that are not its own, or when it does not answer, there is an error and nothing is said.
+// look asks a node for all locks. For those that are not its own, or when it does not answer, there
+// is an error and nothing is said.
 func (a *audit) look(ctx context.Context, n *redistest.Node) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -218,7 +222,8 @@ func (a *audit) sighted(s seen, tokens []string, errs ...error) {
 	idle, slack, longest := asked.Sub(since)-a.history.weather.barred(since, asked, a.grace), idleSlack, &a.longest
 	if kindOf(key) == "fair" {
 		slack, longest = fairSlack, &a.fairest
-		idle -= a.history.lengthened(key, since.Add(-fairSlack), asked) // such a waiter, too, counts by Redis's clock
+		// such a waiter, too, counts by Redis's clock
+		idle -= a.history.lengthened(key, since.Add(-fairSlack), asked)
 	}
 	*longest = max(*longest, idle)
 	if idle > slack {
@@ -227,7 +232,8 @@ func (a *audit) sighted(s seen, tokens []string, errs ...error) {
 	}
 }
 
-// recount mentions what was seen of a lock if that is not what was seen before, which it mentions too. a.mu is held.
+// recount mentions what was seen of a lock if that is not what was seen before, which it mentions
+// too. a.mu is held.
 func (a *audit) recount(s seen, tokens []string) {
 	slices.Sort(tokens)
 	what := fmt.Sprintf("redis at %s has of %s: %v, and it lasts for", s.node.Announced(), s.key, tokens)

@@ -10,7 +10,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestIdle: with a grace, too, a lock is not free for long while somebody waits, but after a failover.
+// TestIdle: with a grace, too, a lock is not free for long while somebody waits, but after a
+// failover.
 func TestIdle(t *testing.T) {
 	for _, crowned := range []bool{false, true} {
 		start := time.Now()
@@ -32,7 +33,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestLiving: of a read-write lock those count who hold it, and no reader whose time is over while others go on to read.
+// TestLiving: of a read-write lock those count who hold it, and no reader whose time is over while
+// others go on to read.
 func TestLiving(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	ctx := t.Context()

@@ -18,8 +18,8 @@ import (
 // ttl is the watchdog timeout of the Leashes.
 const ttl = 3 * time.Second
 
-// bed is what is tested: a cluster whose nodes are reached through proxies, and two Leashes before it, with a proxy
-// before each.
+// bed is what is tested: a cluster whose nodes are reached through proxies, and two Leashes before
+// it, with a proxy before each.
 type bed struct {
 	keys      []string // of the locks
 	cluster   *redistest.Cluster
@@ -32,7 +32,8 @@ type bed struct {
 	closers   []func() error
 }
 
-// setUp builds Leash, broken as sabotage says, and starts everything, each Leash with some flags more.
+// setUp builds Leash, broken as sabotage says, and starts everything, each Leash with some flags
+// more.
 func setUp(ctx context.Context, keys []string, race bool, sabotage *sabotage, log *slog.Logger, extra ...string) (_ *bed, err error) {
 	b := &bed{keys: keys, log: log}
 	defer func() {
@@ -53,7 +54,8 @@ func setUp(ctx context.Context, keys []string, race bool, sabotage *sabotage, lo
 	if err != nil {
 		return nil, err
 	}
-	// A node that is silent for less than the node timeout is not failed over: what Redis forgets is then our doing.
+	// A node that is silent for less than the node timeout is not failed over: what Redis forgets
+	// is then our doing.
 	noClocks := redistest.ClocksWork()
 	if noClocks != nil {
 		log.Warn("no clock can be stepped here", "err", noClocks)

@@ -29,7 +29,9 @@ type belief struct {
 	last    time.Time     // when the last question was sent that was answered as to a holder
 	certain time.Time     // what Leash has said, or the lease, is good until then
 	until   time.Time     // and what a sign of life is good for
-	revived time.Time     // when its owner took it up anew, whose connection had ended when it was not certain any more; zero for never
+	// when its owner took it up anew, whose connection had ended when it was not certain any more;
+	// zero for never
+	revived time.Time
 	over    bool
 	told    atomic.Pointer[news] // of its end
 }
@@ -84,7 +86,8 @@ func (b *belief) cap() {
 	}
 }
 
-// lives says that a question sent at a time was answered on the connection that carries the hold: it lasts for half a TTL more (R1).
+// lives says that a question sent at a time was answered on the connection that carries the hold:
+// it lasts for half a TTL more (R1).
 func (b *belief) lives(sent time.Time) {
 	b.last = sent
 	if until := sent.Add(b.ttl / 2); until.After(b.until) {
@@ -93,8 +96,8 @@ func (b *belief) lives(sent time.Time) {
 	b.cap()
 }
 
-// assured says that LOCK.TTL, asked at a time, said for how long the hold is certain. A lease lasts from the grant on, which may have been
-// long after the question.
+// assured says that LOCK.TTL, asked at a time, said for how long the hold is certain. A lease lasts
+// from the grant on, which may have been long after the question.
 func (b *belief) assured(sent time.Time, d time.Duration) {
 	b.last, b.certain, b.until = sent, sent.Add(d), sent.Add(d)
 	b.tell("asked %v ago, certain for %v", time.Since(sent), d)
@@ -130,20 +133,22 @@ func (b *belief) ends(at, done time.Time) {
 	}
 }
 
-// noticed ends the belief of a client that finds its connection ended, or is told of the loss. A client that reads all the time would have
-// seen that earlier, at some time after the last proof.
+// noticed ends the belief of a client that finds its connection ended, or is told of the loss. A
+// client that reads all the time would have seen that earlier, at some time after the last proof.
 func (b *belief) noticed() { b.ends(b.last, time.Time{}) }
 
 // lapses ends the belief of a client that has heard nothing for too long.
 func (b *belief) lapses() { b.ends(earlier(b.until, time.Now()), time.Time{}) }
 
-// proved is until when a client that believes until a time could, by what it had heard. A sign of life is good for half a TTL only while
-// Redis answers Leash (R1): else Leash gives the hold up when its lease may be over, and the end of the connection, by which it tells, may
-// still be on its way while the client sends a release. What Leash has said for certain is good in any case.
+// proved is until when a client that believes until a time could, by what it had heard. A sign of
+// life is good for half a TTL only while Redis answers Leash (R1): else Leash gives the hold up
+// when its lease may be over, and the end of the connection, by which it tells, may still be on its
+// way while the client sends a release. What Leash has said for certain is good in any case.
 func (b *belief) proved(at time.Time) time.Time {
 	end := later(b.until, b.certain)
 	if !b.history.weather.answering(b.last.Add(-b.ttl), earlier(at, end)) {
-		return earlier(end, later(b.certain, b.last)) // what was answered after the end of a lease is no proof
+		// what was answered after the end of a lease is no proof
+		return earlier(end, later(b.certain, b.last))
 	}
 	return end
 }

@@ -44,8 +44,8 @@ func TestBeliefEnds(t *testing.T) {
 	}
 }
 
-// TestBeliefOfWhoIsCutOff: a sign of life is good for half a TTL, but not while Redis is broken; what LOCK.TTL said is. It is the same for one
-// who hears nothing and for one who releases.
+// TestBeliefOfWhoIsCutOff: a sign of life is good for half a TTL, but not while Redis is broken;
+// what LOCK.TTL said is. It is the same for one who hears nothing and for one who releases.
 func TestBeliefOfWhoIsCutOff(t *testing.T) {
 	for _, row := range []struct {
 		name     string
@@ -102,7 +102,8 @@ func TestRough(t *testing.T) {
 	}
 }
 
-// TestBarred adds the grace of a new master, which begins when Leash has looked at it: not before what else is broken is mended.
+// TestBarred adds the grace of a new master, which begins when Leash has looked at it: not before
+// what else is broken is mended.
 func TestBarred(t *testing.T) {
 	start := time.Now()
 	after := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
@@ -127,7 +128,8 @@ func TestBarred(t *testing.T) {
 	}
 }
 
-// TestLingered: what was released must not come back, as a renewal without a look at the owner brings it; and nothing outlives its lease.
+// TestLingered: what was released must not come back, as a renewal without a look at the owner
+// brings it; and nothing outlives its lease.
 func TestLingered(t *testing.T) {
 	start := time.Now()
 	after := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }

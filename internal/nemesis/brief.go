@@ -6,25 +6,31 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A search for an order tries everything. A reader that is gone without a word may have let go of its lock at any time since, and one that
-// waited has had it from some time within its wait on: with twenty of them beside each other there are a million states to try, and as all of
-// them fit until something does not, the search does not end within a minute.
+// A search for an order tries everything. A reader that is gone without a word may have let go of
+// its lock at any time since, and one that waited has had it from some time within its wait on:
+// with twenty of them beside each other there are a million states to try, and as all of them fit
+// until something does not, the search does not end within a minute.
 //
-// Where all that a hold does is to keep others out, it need not be searched for: who fits beside a hold fits as well where that hold is shorter.
-// So it is taken to begin as late, and to be over as early, as it may have. That changes no verdict:
+// Where all that a hold does is to keep others out, it need not be searched for: who fits beside a
+// hold fits as well where that hold is shorter. So it is taken to begin as late, and to be over as
+// early, as it may have. That changes no verdict:
 //
 //   - An order that fits the brief times fits the others, which they are part of.
-//   - Of an order that fits the others, the end of a hold can be moved to the front, to the last of what must come before it: to when it began,
-//     and to what its own client did with it. Nothing of any other hold minds that it is gone. And its grant can be moved back, to the first of what
-//     must come after it: who would be in its way there was so where it stood, or was let in beside it, and those are let in by a model only if they
-//     do not mind whether it is there, but for one kind.
-//   - That is a reader with the owner of a writer, who is let in beside it, but not the writer beside the reader. A writer is left alone,
-//     therefore, where there is such a reader.
+//   - Of an order that fits the others, the end of a hold can be moved to the front, to the last of
+//     what must come before it: to when it began, and to what its own client did with it. Nothing
+//     of any other hold minds that it is gone. And its grant can be moved back, to the first of
+//     what must come after it: who would be in its way there was so where it stood, or was let in
+//     beside it, and those are let in by a model only if they do not mind whether it is there, but
+//     for one kind.
+//   - That is a reader with the owner of a writer, who is let in beside it, but not the writer
+//     beside the reader. A writer is left alone, therefore, where there is such a reader.
 
 // briefest is ops with each hold as brief as it may have been.
 func briefest(ops []porcupine.Operation) []porcupine.Operation {
-	before, after := make(map[int]int64), make(map[int]int64) // by hold, the last return of what its end comes after, the first call of what its grant comes before
-	readers := make(map[string]bool)                          // by owner
+	// by hold, the last return of what its end comes after, the first call of what its grant comes
+	// before
+	before, after := make(map[int]int64), make(map[int]int64)
+	readers := make(map[string]bool) // by owner
 	for _, o := range ops {
 		in := o.Input.(op)
 		if in.action != end {

@@ -72,8 +72,8 @@ func lines(ops []porcupine.Operation) (text string) {
 	return text
 }
 
-// TestManyReadersAreChecked: forty at a time that had waited, and went without a word, before each writer. A search would have a
-// trillion states to try.
+// TestManyReadersAreChecked: forty at a time that had waited, and went without a word, before each
+// writer. A search would have a trillion states to try.
 func TestManyReadersAreChecked(t *testing.T) {
 	const readers, writers = 40, 20
 	var s scene

@@ -18,8 +18,9 @@ import (
 
 const checkTimeout = time.Minute // of one aspect of one lock's history
 
-// check is an error for each aspect of a lock whose history fits no order. What a forgotten lock explains is excepted and counted.
-// Whoever wrote the history must have ended. What is excepted is logged with its story, for whoever wants to know all.
+// check is an error for each aspect of a lock whose history fits no order. What a forgotten lock
+// explains is excepted and counted. Whoever wrote the history must have ended. What is excepted is
+// logged with its story, for whoever wants to know all.
 func (h *history) check(out io.Writer, log *slog.Logger) error {
 	var errs []error
 	excepted, moved := 0, shortened{}
@@ -28,7 +29,8 @@ func (h *history) check(out io.Writer, log *slog.Logger) error {
 		for _, a := range aspectsOf(key) {
 			ops := a.of(all)
 			result := a.check(ops)
-			if result != porcupine.Ok { // a search that does not end may be one of what does not fit
+			// a search that does not end may be one of what does not fit
+			if result != porcupine.Ok {
 				var n shortened
 				clash := ops
 				if isCounter(key) && h.lostCount(ops) {
@@ -80,7 +82,8 @@ func (a aspect) check(ops []porcupine.Operation) porcupine.CheckResult {
 // besides is for how long before a clash a hold is of interest that was over by then.
 const besides = 3 * time.Second
 
-// clash names the operation with which a history cannot be explained any more, the holds beside it, and what happened then.
+// clash names the operation with which a history cannot be explained any more, the holds beside it,
+// and what happened then.
 func (h *history) clash(key string, a aspect, ops []porcupine.Operation) string {
 	byReturn := slices.SortedFunc(slices.Values(ops), func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
 	first := sort.Search(len(byReturn), func(i int) bool { return a.check(until(ops, byReturn[i].Return)) == porcupine.Illegal })
@@ -100,7 +103,8 @@ func (h *history) clash(key string, a aspect, ops []porcupine.Operation) string 
 	return b.String()
 }
 
-// beside are the holds that had not been over for long when o began, and had begun when it was over.
+// beside are the holds that had not been over for long when o began, and had begun when it was
+// over.
 func beside(o porcupine.Operation, ops []porcupine.Operation) (holds []int) {
 	long := make(map[int]bool) // over by then
 	for _, other := range ops {
@@ -116,7 +120,8 @@ func beside(o porcupine.Operation, ops []porcupine.Operation) (holds []int) {
 	return holds
 }
 
-// until is what had certainly happened at a time, and the ends, and what became of counters, that may have.
+// until is what had certainly happened at a time, and the ends, and what became of counters, that
+// may have.
 func until(ops []porcupine.Operation, at int64) (out []porcupine.Operation) {
 	granted := make(map[int]bool)
 	for _, o := range ops {

@@ -32,7 +32,8 @@ func (c *client) do(until time.Time, args ...string) (reply string, sent time.Ti
 	return strings.TrimSuffix(reply, "\r\n"), sent, err
 }
 
-// ended reports whether the other side has ended the connection, as a client knows that reads all the time.
+// ended reports whether the other side has ended the connection, as a client knows that reads all
+// the time.
 func (c *client) ended() (yes bool) {
 	socket, ok := c.Conn().(syscall.Conn)
 	if !ok {

@@ -10,7 +10,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// What happens to the clocks of Redis's hosts. Each is set right again by a step to the other side, as a time service does it.
+// What happens to the clocks of Redis's hosts. Each is set right again by a step to the other side,
+// as a time service does it.
 var clockFaults = []fault{
 	{"clock: a moment off", true, false, func(l *lane) error {
 		return l.offWhile(l.anyNode(), l.between(time.Millisecond, moment), (*lane).flickers)
@@ -23,9 +24,11 @@ var clockFaults = []fault{
 }
 
 const (
-	// moment is a step that is within what Leash holds back of a lease (renewal.Until), for the shortest there is: nothing excuses it.
+	// moment is a step that is within what Leash holds back of a lease (renewal.Until), for the
+	// shortest there is: nothing excuses it.
 	moment = 20 * time.Millisecond
-	// farthest is the longest step but that of an hour: for so long a lock may stay when everything has been mended.
+	// farthest is the longest step but that of an hour: for so long a lock may stay when everything
+	// has been mended.
 	farthest = 2 * ttl
 )
 
@@ -54,8 +57,9 @@ func (l *lane) offWhile(n *redistest.Node, d time.Duration, while func(*lane)) e
 	return l.step(n, -d)
 }
 
-// hourBack sets a clock back and forth, not forth and back: what was done meanwhile would last for an hour. When an hour passes at once Redis
-// takes the others of the cluster for dead until it hears of them.
+// hourBack sets a clock back and forth, not forth and back: what was done meanwhile would last for
+// an hour. When an hour passes at once Redis takes the others of the cluster for dead until it
+// hears of them.
 func (l *lane) hourBack() error {
 	n := l.anyNode()
 	if err := l.step(n, -time.Hour); err != nil {
@@ -65,7 +69,8 @@ func (l *lane) hourBack() error {
 	return errors.Join(l.step(n, time.Hour), l.bed.cluster.AwaitStable(20*time.Second))
 }
 
-// failoverToOther makes a replica the master whose clock is ahead or behind, and sets it right then.
+// failoverToOther makes a replica the master whose clock is ahead or behind, and sets it right
+// then.
 func (l *lane) failoverToOther() error {
 	slot := l.slot()
 	master, replica := l.bed.cluster.MasterOf(slot), l.bed.cluster.ReplicaOf(slot)

@@ -17,8 +17,9 @@ func isCounter(key string) bool { return slices.Contains(counterKinds, kindOf(ke
 // counterUses is how many clients use a counter before there is another.
 const counterUses = 60
 
-// counter is a counter or a latch. Nobody can find out what became of a request about one that was not answered, so when there is such a
-// request nobody begins to use it any more: then few requests of a history have more than one outcome, and it can be checked.
+// counter is a counter or a latch. Nobody can find out what became of a request about one that was
+// not answered, so when there is such a request nobody begins to use it any more: then few requests
+// of a history have more than one outcome, and it can be checked.
 type counter struct {
 	kind, key string
 	most      int // as many as anybody takes at once
@@ -30,8 +31,8 @@ type counter struct {
 	opened  time.Time // by then the latch was at zero; zero when that is not known
 }
 
-// counters are those in use: one of each kind, and those that are retired and not yet left. They are safe for concurrent use; renew must
-// be called first.
+// counters are those in use: one of each kind, and those that are retired and not yet left. They
+// are safe for concurrent use; renew must be called first.
 type counters struct {
 	mu   sync.Mutex
 	made int

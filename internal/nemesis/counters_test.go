@@ -58,7 +58,8 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// TestLostCount: only what Redis may have forgotten while a counter was in use is a reason not to check it.
+// TestLostCount: only what Redis may have forgotten while a counter was in use is a reason not to
+// check it.
 func TestLostCount(t *testing.T) {
 	ops := scene{asked(set, 1, 1, 10, 11), unknown(give, 1, 1, 20), asked(read, 0, 1, 25, 30)}
 	for _, row := range []struct {

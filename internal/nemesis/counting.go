@@ -23,7 +23,8 @@ func (w *worker) count(kind string) {
 	}
 }
 
-// create makes a counter, now and then once more, which has no effect. If it is known to be there others use it from then on.
+// create makes a counter, now and then once more, which has no effect. If it is known to be there
+// others use it from then on.
 func (w *worker) create(kind string) *counter {
 	c := w.bed.counters.make(kind, 1+w.rnd.IntN(2))
 	name := "SEM.INIT"
@@ -83,7 +84,8 @@ func (w *worker) latch(c *counter) {
 	}
 }
 
-// await waits for a latch. Who waits must be told soon when it is at zero, and at once when it is already.
+// await waits for a latch. Who waits must be told soon when it is at zero, and at once when it is
+// already.
 func (w *worker) await(c *counter) {
 	args, wait := []string{"LATCH.AWAIT", c.key}, time.Duration(0)
 	if !w.one(4) {
@@ -93,7 +95,8 @@ func (w *worker) await(c *counter) {
 	sent := time.Now()
 	open, ok := w.ask(c, op{action: await}, wait, args...)
 	got, opened := time.Now(), w.bed.counters.openedAt(c)
-	if !ok || opened.IsZero() || got.Before(opened) || w.history.explained(c.key, opened, got) { // a new master may not know of it
+	// a new master may not know of it
+	if !ok || opened.IsZero() || got.Before(opened) || w.history.explained(c.key, opened, got) {
 		return
 	}
 	since := later(opened, sent)
@@ -115,7 +118,8 @@ func (w *worker) read(c *counter) {
 	w.ask(c, op{action: read}, 0, args...)
 }
 
-// ask sends a request about a counter and writes down what is known of it. ok is false when that is nothing.
+// ask sends a request about a counter and writes down what is known of it. ok is false when that is
+// nothing.
 func (w *worker) ask(c *counter, o op, wait time.Duration, args ...string) (n int64, ok bool) {
 	kind := c.kind + " " + o.action.String()
 	o.hold = w.history.newRequest()

@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// redeals is how often a fault that could not be struck is tried again before the deck is dealt anew.
+// redeals is how often a fault that could not be struck is tried again before the deck is dealt
+// anew.
 const redeals = 2
 
-// deck deals faults in an order that is left to chance, each once before any comes again: of those that were drawn one by one, a run of three
-// minutes would miss some each time.
+// deck deals faults in an order that is left to chance, each once before any comes again: of those
+// that were drawn one by one, a run of three minutes would miss some each time.
 type deck struct {
 	rnd   *rand.Rand
 	all   []fault

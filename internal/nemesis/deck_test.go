@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestDeck: each fault comes once before any comes again, but one that could not be struck, and the order is not always the same.
+// TestDeck: each fault comes once before any comes again, but one that could not be struck, and the
+// order is not always the same.
 func TestDeck(t *testing.T) {
 	d := &deck{rnd: random(1, 1), all: []fault{{name: "a"}, {name: "b"}, {name: "c"}, {name: "d"}}}
 	orders := make(map[string]bool)
@@ -37,7 +38,8 @@ func TestDeck(t *testing.T) {
 	}
 }
 
-// TestMissed: a fault that was tried and never struck is told; one that struck at last, or hardly had a chance, is not.
+// TestMissed: a fault that was tried and never struck is told; one that struck at last, or hardly
+// had a chance, is not.
 func TestMissed(t *testing.T) {
 	n := &nemesis{
 		struck:  map[string]int{"struck": 2, "at last": 1},

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestForgottenAndTold: a LOCK.BREAK that answers 1 has told the holder, but one with ONLOSS ERROR hears of it when it asks.
+// TestForgottenAndTold: a LOCK.BREAK that answers 1 has told the holder, but one with ONLOSS ERROR
+// hears of it when it asks.
 func TestForgottenAndTold(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for _, row := range []struct {
@@ -29,7 +30,8 @@ func TestForgottenAndTold(t *testing.T) {
 	}
 }
 
-// TestForgottenTokens: a token may be below an earlier one only where the counter was forgotten since, and by as much as the clock had gone back.
+// TestForgottenTokens: a token may be below an earlier one only where the counter was forgotten
+// since, and by as much as the clock had gone back.
 func TestForgottenTokens(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	step := func(at int64, by time.Duration) *jump {

@@ -61,8 +61,8 @@ func (l *lane) refuse() error {
 	return p.Refuse(false)
 }
 
-// corrupt spoils a share of what Redis says, so that nobody can read it: on links, pinned connections and subscriptions, in
-// answers to scripts and about the topology.
+// corrupt spoils a share of what Redis says, so that nobody can read it: on links, pinned
+// connections and subscriptions, in answers to scripts and about the topology.
 func (l *lane) corrupt(p *faultproxy.Proxy, share float64) error {
 	p.Corrupt(share, false)
 	l.lasts()
@@ -108,7 +108,8 @@ func (l *lane) pauseRedis() error {
 	return node.Resume()
 }
 
-// pauseClients lets Redis hold commands back, all of them or those that write. A planned failover does the latter.
+// pauseClients lets Redis hold commands back, all of them or those that write. A planned failover
+// does the latter.
 func (l *lane) pauseClients(mode string) error {
 	d := l.between(200*time.Millisecond, longest)
 	args := []any{"CLIENT", "PAUSE", d.Milliseconds(), mode}
@@ -137,7 +138,8 @@ func (l *lane) flushScripts() error {
 	return nil
 }
 
-// moveSlot moves the slot of one of the locks to another master, with a moment in which it is at both.
+// moveSlot moves the slot of one of the locks to another master, with a moment in which it is at
+// both.
 func (l *lane) moveSlot() error {
 	slot := l.slot()
 	from := l.bed.cluster.MasterOf(slot)
@@ -164,7 +166,8 @@ func (l *lane) moveSlot() error {
 	return nil
 }
 
-// failover makes a replica the master as an operator does: the master waits until the replica has all it has.
+// failover makes a replica the master as an operator does: the master waits until the replica has
+// all it has.
 func (l *lane) failover() error {
 	replica := l.bed.cluster.ReplicaOf(l.slot())
 	if replica == nil {
@@ -193,13 +196,15 @@ func (l *lane) flushAll() error {
 	err := master.Client().FlushAll(context.Background()).Err()
 	for _, key := range l.bed.realKeys() {
 		if kindOf(key) == "sem" {
-			_ = master.Client().SetNX(context.Background(), key, permits, 0).Err() // MOVED at the others
+			// MOVED at the others
+			_ = master.Client().SetNX(context.Background(), key, permits, 0).Err()
 		}
 	}
 	return err
 }
 
-// killMaster kills a master and lets its replica, which has all but the last of what it had, take over.
+// killMaster kills a master and lets its replica, which has all but the last of what it had, take
+// over.
 func (l *lane) killMaster() error {
 	if err := l.bed.cluster.AwaitStable(10 * time.Second); err != nil {
 		return err

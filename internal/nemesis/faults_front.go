@@ -9,7 +9,8 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// What happens to clients and their network, by which nothing is forgotten and Redis goes on to answer Leash.
+// What happens to clients and their network, by which nothing is forgotten and Redis goes on to
+// answer Leash.
 var clientFaults = []fault{
 	{"clients: connections closed", false, false, func(l *lane) error { l.front().Cut(faultproxy.FIN); return nil }},
 	{"clients: connections reset", false, false, func(l *lane) error { l.front().Cut(faultproxy.RST); return nil }},
@@ -41,7 +42,8 @@ func (l *lane) freeze(p *faultproxy.Proxy, ways ...faultproxy.Way) error {
 	return nil
 }
 
-// sever lets one side of all connections vanish. The other learns it when it is said that there is nobody, later.
+// sever lets one side of all connections vanish. The other learns it when it is said that there is
+// nobody, later.
 func (l *lane) sever(p *faultproxy.Proxy, side faultproxy.Side) error {
 	p.Sever(side)
 	l.flickers()

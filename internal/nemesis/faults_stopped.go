@@ -13,8 +13,8 @@ const (
 	stoppedWrites  = 40 // that each sends while it stands still
 )
 
-// stopOver stops a Leash for longer than a TTL, while its holders send writes, until another Leash has granted their locks. When it
-// goes on, none of those writes may be executed.
+// stopOver stops a Leash for longer than a TTL, while its holders send writes, until another Leash
+// has granted their locks. When it goes on, none of those writes may be executed.
 func (l *lane) stopOver() error {
 	i := l.rnd.IntN(len(l.bed.leashes))
 	l.weather.at(l.spell, leashName(i))
@@ -47,7 +47,8 @@ func (l *lane) stopOver() error {
 		h.awaitEnd()
 		after, err := next.Do("GET", h.data)
 		switch {
-		case h.before == "" || err != nil || strings.HasPrefix(after, "-"), l.weather.othersThan(l.spell): // not to be told from what else was broken
+		case h.before == "" || err != nil || strings.HasPrefix(after, "-"), l.weather.othersThan(l.spell):
+			// not to be told from what else was broken
 		case after != h.before:
 			l.tally.blame(h.key, 0, "its Leash stood still, and wrote %q for the old holder after the next one had it with %q", after, h.before)
 		}
@@ -80,7 +81,8 @@ func (l *lane) stoppedHolders(addr string) (holders []*stoppedHolder) {
 	return holders
 }
 
-// taken lets the next one have the lock, and returns what the counter is then; "" if that does not come about.
+// taken lets the next one have the lock, and returns what the counter is then; "" if that does not
+// come about.
 func (h *stoppedHolder) taken(next *redistest.Client) string {
 	if reply, err := next.Do("LOCK.ACQUIRE", h.key, "BLOCK", fmt.Sprint(ttl.Milliseconds())); err != nil || !strings.HasPrefix(reply, ":") {
 		return ""

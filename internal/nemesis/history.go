@@ -72,15 +72,17 @@ type kept struct {
 	base       time.Duration // for how long it may be in Redis by itself
 	replicas   bool          // taken with REPLICAS
 	lease      bool          // it is not renewed
-	silent     bool          // its client is told of a loss when it asks, and not before (ONLOSS ERROR)
-	sent, got  time.Time     // of the grant
-	ended      time.Time     // nobody believes in it any more
-	released   time.Time     // and Redis does not have it any more; zero when that is not known
-	seen, back time.Time     // by the auditor, last and when it should not have been
+	// its client is told of a loss when it asks, and not before (ONLOSS ERROR)
+	silent     bool
+	sent, got  time.Time // of the grant
+	ended      time.Time // nobody believes in it any more
+	released   time.Time // and Redis does not have it any more; zero when that is not known
+	seen, back time.Time // by the auditor, last and when it should not have been
 }
 
-// over is from when on the hold may be in Redis for its base yet; zero while it is believed in. Who hears nothing after the grant ends the
-// belief in it at the question, which may have been long before: Redis counts from the grant on.
+// over is from when on the hold may be in Redis for its base yet; zero while it is believed in. Who
+// hears nothing after the grant ends the belief in it at the question, which may have been long
+// before: Redis counts from the grant on.
 func (k *kept) over() time.Time {
 	if k.ended.IsZero() {
 		return k.ended
@@ -190,8 +192,9 @@ func (h *history) add(key string, o op, call, ret time.Time) {
 	})
 }
 
-// forget notes that from now on, until done is called, a lock, or every one if key is "", may be forgotten; by a failover, what no replica
-// had. If told then, its holders were told before; else it may still be forgotten within late.
+// forget notes that from now on, until done is called, a lock, or every one if key is "", may be
+// forgotten; by a failover, what no replica had. If told then, its holders were told before; else
+// it may still be forgotten within late.
 func (h *history) forget(key string, failover bool) (done func(told bool, late time.Duration)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -204,7 +207,8 @@ func (h *history) forget(key string, failover bool) (done func(told bool, late t
 	}
 }
 
-// explained reports whether something may have ended a hold of key before its time between from and to: by force, or by a step of the clock.
+// explained reports whether something may have ended a hold of key before its time between from and
+// to: by force, or by a step of the clock.
 func (h *history) explained(key string, from, to time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

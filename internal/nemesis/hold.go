@@ -56,7 +56,8 @@ func (g grip) runsOut() bool {
 	return false
 }
 
-// hold keeps the locks for a while, now and then for longer than a TTL. It reports whether they are still believed in.
+// hold keeps the locks for a while, now and then for longer than a TTL. It reports whether they are
+// still believed in.
 func (w *worker) hold(g grip) bool {
 	length := w.millis(0, 400)
 	if w.one(10) {
@@ -80,7 +81,8 @@ func (w *worker) hold(g grip) bool {
 	return true
 }
 
-// late is what a client may do that does not know that its lease is over: it releases the lock all the same, or goes.
+// late is what a client may do that does not know that its lease is over: it releases the lock all
+// the same, or goes.
 func (w *worker) late(g grip) {
 	b := g[0]
 	if !w.one(2) || b.mode == "permit" || b.mode == "quorum" || len(g) > 1 {
@@ -112,7 +114,8 @@ func (w *worker) question(b *belief) []string {
 	return []string{"PING"}
 }
 
-// prove asks for a proof of the hold. It returns false when the belief is over, and with it, as a rule, the connection.
+// prove asks for a proof of the hold. It returns false when the belief is over, and with it, as a
+// rule, the connection.
 func (w *worker) prove(g grip) bool {
 	b := pick(w.rnd, g)
 	args := w.question(b)
@@ -156,13 +159,15 @@ func (w *worker) lost(g grip, b *belief, what, reply string) bool {
 	return false
 }
 
-// margin is by how much Leash lets go of a hold before Redis does, at most, with the leases that are taken here.
+// margin is by how much Leash lets go of a hold before Redis does, at most, with the leases that
+// are taken here.
 const margin = 120 * time.Millisecond
 
 // losses are the errors that say that a hold is over.
 var losses = []string{"-LOCKLOST", "-LOCKNOTHELD", "-SEMNOTHELD"}
 
-// premature blames Leash for the loss of a hold that it said was certain, unless somebody has broken it.
+// premature blames Leash for the loss of a hold that it said was certain, unless somebody has
+// broken it.
 func (w *worker) premature(b *belief, what, reply string) {
 	if word, _, _ := strings.Cut(reply, " "); reply[0] == '-' && !slices.Contains(losses, word) {
 		return // another answer
@@ -172,7 +177,8 @@ func (w *worker) premature(b *belief, what, reply string) {
 	}
 }
 
-// reattach is what the owner of a hold does whose connection is gone: it may find the hold, and goes on, on another connection.
+// reattach is what the owner of a hold does whose connection is gone: it may find the hold, and
+// goes on, on another connection.
 func (w *worker) reattach(g grip) bool {
 	if b := g[0]; len(g) == 1 && b.owner != "" && b.mode != "permit" && !w.one(3) {
 		if w.conn = w.dial(); w.conn != nil {

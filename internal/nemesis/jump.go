@@ -12,7 +12,8 @@ type jump struct {
 	from, to int64         // ns since the start
 }
 
-// jump notes that the clock of some locks will be stepped by so much, until done is called; and then whether it was.
+// jump notes that the clock of some locks will be stepped by so much, until done is called; and
+// then whether it was.
 func (h *history) jump(keys []string, by time.Duration) (done func(bool)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,8 +39,8 @@ func (h *history) jumpsLocked(key string, from, to int64) (jumps []*jump) {
 	return jumps
 }
 
-// shorter is by how much less time a lock may have lasted that was told how long to last between two times, as its clock was stepped forward
-// then, and since when.
+// shorter is by how much less time a lock may have lasted that was told how long to last between
+// two times, as its clock was stepped forward then, and since when.
 func shorter(jumps []*jump) (by time.Duration, since int64) {
 	var ahead, least time.Duration
 	since = never
@@ -54,7 +55,8 @@ func shorter(jumps []*jump) (by time.Duration, since int64) {
 	return by, since
 }
 
-// longer is by how much more time a lock may last that was told how long to last when its clock was ahead of what it is after these jumps.
+// longer is by how much more time a lock may last that was told how long to last when its clock was
+// ahead of what it is after these jumps.
 func longer(jumps []*jump) time.Duration {
 	var ahead, most time.Duration
 	for _, j := range jumps {
@@ -64,7 +66,8 @@ func longer(jumps []*jump) time.Duration {
 	return most - ahead
 }
 
-// lengthened is by how much longer what Redis was told of a lock, from a time on, may last yet at another, since its clock was stepped back.
+// lengthened is by how much longer what Redis was told of a lock, from a time on, may last yet at
+// another, since its clock was stepped back.
 func (h *history) lengthened(key string, from, at time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// TestStepsOfTheClockAreExcepted: a hold ends early by as much as its lock's clock was stepped forward while it was there, not by more, not before
-// that, and only until it must have been found out. A step within the margin excuses no hold that is renewed.
+// TestStepsOfTheClockAreExcepted: a hold ends early by as much as its lock's clock was stepped
+// forward while it was there, not by more, not before that, and only until it must have been found
+// out. A step within the margin excuses no hold that is renewed.
 func TestStepsOfTheClockAreExcepted(t *testing.T) {
 	ms := int64(time.Millisecond)
 	forth := func(at int64, by time.Duration) *jump {
@@ -17,7 +18,8 @@ func TestStepsOfTheClockAreExcepted(t *testing.T) {
 		name  string
 		lease bool
 		jumps []*jump
-		want  int64 // when a hold ended, ms, that was granted at 0 and believed in until 1000; its TTL is 1 s
+		// when a hold ended, ms, that was granted at 0 and believed in until 1000; its TTL is 1 s
+		want int64
 	}{
 		{"none", false, nil, 1000},
 		{"another lock's", false, []*jump{{keys: []string{"other"}, by: time.Hour, from: 100 * ms, to: 200 * ms}}, 1000},
@@ -45,7 +47,8 @@ func TestStepsOfTheClockAreExcepted(t *testing.T) {
 	}
 }
 
-// TestStepsOfTheClockAreFoundOut: who believes in a hold for longer than a TTL after the step has no excuse.
+// TestStepsOfTheClockAreFoundOut: who believes in a hold for longer than a TTL after the step has
+// no excuse.
 func TestStepsOfTheClockAreFoundOut(t *testing.T) {
 	ms := int64(time.Millisecond)
 	h := newHistory(&weather{})
@@ -71,7 +74,8 @@ func TestStepsBackLengthen(t *testing.T) {
 		{[]time.Duration{-time.Minute}, 2, 0},
 		{[]time.Duration{time.Minute}, 0, 0},
 		{[]time.Duration{-time.Minute, time.Minute}, 0, 0},
-		{[]time.Duration{time.Minute, -time.Minute}, 0, time.Minute}, // it may have been told its time when the clock was ahead
+		// it may have been told its time when the clock was ahead
+		{[]time.Duration{time.Minute, -time.Minute}, 0, time.Minute},
 		{[]time.Duration{time.Minute, -time.Minute}, 2, time.Minute},
 		{[]time.Duration{-time.Minute, 90 * time.Second, -30 * time.Second}, 0, 30 * time.Second},
 	} {

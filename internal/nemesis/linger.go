@@ -6,12 +6,14 @@ import (
 	"time"
 )
 
-// lingerSlack is for how long a lock may be in Redis after its lease must be over, beside what was broken.
+// lingerSlack is for how long a lock may be in Redis after its lease must be over, beside what was
+// broken.
 const lingerSlack = 2 * time.Second
 
-// lingered compares the ends of holds with when Redis had them last: nothing that was released comes back, and nothing stays for longer
-// than its lease. It returns the longest time that a lock stayed after its holder's end, and the longest when what was broken does not count.
-// Whoever wrote the history must have ended.
+// lingered compares the ends of holds with when Redis had them last: nothing that was released
+// comes back, and nothing stays for longer than its lease. It returns the longest time that a lock
+// stayed after its holder's end, and the longest when what was broken does not count. Whoever wrote
+// the history must have ended.
 func (h *history) lingered() (longest, smooth time.Duration, err error) {
 	var wrong []string
 	blame := func(k *kept, from time.Time, format string, args ...any) {
@@ -22,7 +24,8 @@ func (h *history) lingered() (longest, smooth time.Duration, err error) {
 		wrong = append(wrong, text)
 	}
 	for _, k := range h.kept {
-		forgotten := kindOf(k.key) == "sem" // a late copy of an acquire takes the same permit again, and is undone
+		// a late copy of an acquire takes the same permit again, and is undone
+		forgotten := kindOf(k.key) == "sem"
 		for _, f := range h.forgets {
 			forgotten = forgotten || f.failover && h.at(k.sent) <= f.to
 		}

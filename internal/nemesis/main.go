@@ -63,7 +63,8 @@ func run(ctx context.Context, opt options, out io.Writer) error {
 	return errors.Join(trial(ctx, opt, b, settled, log, out), b.close())
 }
 
-// trial lets clients take locks while everything breaks, and then judges what they saw, and whether it has settled.
+// trial lets clients take locks while everything breaks, and then judges what they saw, and whether
+// it has settled.
 func trial(ctx context.Context, opt options, b *bed, settled func() error, log *slog.Logger, out io.Writer) error {
 	sky := &weather{}
 	if opt.grace { // a master may be new because it has just been started

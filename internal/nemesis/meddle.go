@@ -11,7 +11,8 @@ var idOf = regexp.MustCompile(`(?m)^id=(\d+) .* cmd=(\S+)`)
 // waits are the commands of clients that may be waiting.
 var waits = regexp.MustCompile(`acquire|await|sem\.take`)
 
-// meddle does to some other client of the same Leash what an operator may: it ends its wait, or its connection.
+// meddle does to some other client of the same Leash what an operator may: it ends its wait, or its
+// connection.
 func (w *worker) meddle() {
 	list, _, err := w.conn.do(time.Now().Add(replyPatience), "CLIENT", "LIST")
 	if err != nil {
@@ -38,7 +39,8 @@ func (w *worker) meddle() {
 	switch {
 	case w.one(4):
 		args = []string{"CLIENT", "KILL", "ID", m[1]}
-	case w.one(2) && m[2] != "lock.awaitloss": // which would be told of the end of a hold that goes on
+	case w.one(2) && m[2] != "lock.awaitloss":
+		// which would be told of the end of a hold that goes on
 		args[3] = "TIMEOUT"
 	}
 	reply, _, err := w.conn.do(time.Now().Add(replyPatience), args...)

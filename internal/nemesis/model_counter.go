@@ -24,7 +24,8 @@ func (o op) describe() string {
 	return fmt.Sprintf("%s %d was answered %d (%d)", o.action, o.n, o.left, o.hold)
 }
 
-// counter: what is given and taken adds up. An operation of which nobody knows the outcome is done, or not: that is to say, at the very end.
+// counter: what is given and taken adds up. An operation of which nobody knows the outcome is done,
+// or not: that is to say, at the very end.
 func (s state) counter(o op) (next state, ok bool) {
 	switch o.action {
 	case set:
@@ -75,7 +76,8 @@ func (s state) set(o op) (next state, ok bool) {
 	return s, o.unknown || (o.left == 1) == fresh
 }
 
-// without is a list of words, each with a space behind it, without one of them, and whether it was there.
+// without is a list of words, each with a space behind it, without one of them, and whether it was
+// there.
 func without(list, word string) (rest string, was bool) {
 	before, after, was := strings.Cut(" "+list, " "+word)
 	if !was {
@@ -84,8 +86,8 @@ func without(list, word string) (rest string, was bool) {
 	return strings.TrimPrefix(before+" "+after, " "), true
 }
 
-// lostCount reports whether Redis may have forgotten what was done to a counter or a latch while it was in use: those are no leases, and go
-// on as a new master has them.
+// lostCount reports whether Redis may have forgotten what was done to a counter or a latch while it
+// was in use: those are no leases, and go on as a new master has them.
 func (h *history) lostCount(ops []porcupine.Operation) bool {
 	first, last := int64(never), int64(0)
 	for _, o := range ops {

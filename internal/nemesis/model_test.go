@@ -144,7 +144,8 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestForgottenHoldsAreExcepted: what Redis forgot is no holder, but only what was held then, and only until its client must know.
+// TestForgottenHoldsAreExcepted: what Redis forgot is no holder, but only what was held then, and
+// only until its client must know.
 func TestForgottenHoldsAreExcepted(t *testing.T) {
 	ms := int64(time.Millisecond)
 	clash := scene{granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 5, 6), ended("plain", 1, 8, never), ended("plain", 2, 9, never)}

@@ -29,7 +29,8 @@ type fault struct {
 	strike   func(l *lane) error
 }
 
-// nemesis breaks things: the clients and the Leashes in one lane, Redis and the way to it in another.
+// nemesis breaks things: the clients and the Leashes in one lane, Redis and the way to it in
+// another.
 type nemesis struct {
 	bed     *bed
 	history *history
@@ -40,9 +41,10 @@ type nemesis struct {
 	grace   bool    // a failover makes nobody forget a lock
 	seed    uint64
 
-	mu      sync.Mutex
-	struck  map[string]int // how often, by name
-	refused map[string]int // how often one could not be struck: the machine is too busy, or Redis will not
+	mu     sync.Mutex
+	struck map[string]int // how often, by name
+	// how often one could not be struck: the machine is too busy, or Redis will not
+	refused map[string]int
 }
 
 func newNemesis(b *bed, h *history, opt options, log *slog.Logger) *nemesis {
@@ -70,8 +72,8 @@ func allFaults() []fault {
 	return slices.Concat(clientFaults, leashFaults, networkFaults, redisFaults, clockFaults)
 }
 
-// chosen are the faults whose names hold one of these words; all if there are none. Those by which Redis forgets are among them only when
-// that is wanted.
+// chosen are the faults whose names hold one of these words; all if there are none. Those by which
+// Redis forgets are among them only when that is wanted.
 func chosen(words []string, forget bool) (faults []fault) {
 	for _, f := range allFaults() {
 		named := slices.ContainsFunc(words, func(word string) bool { return strings.Contains(f.name, word) })
@@ -108,7 +110,8 @@ func (n *nemesis) run(ctx context.Context) error {
 	return nil
 }
 
-// calm is for how long nothing is broken after a storm: for longer where nothing may be granted at first.
+// calm is for how long nothing is broken after a storm: for longer where nothing may be granted at
+// first.
 func (n *nemesis) calm() time.Duration {
 	if n.grace {
 		return calmLength + longestTTL

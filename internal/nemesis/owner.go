@@ -30,7 +30,8 @@ func (w *worker) extend(b *belief) {
 	switch {
 	case err == nil && wrong == nil && left > 0:
 		w.tally.add("extend", "done")
-		b.vague = b.vague || sent.Add(margin).After(b.lease) // Leash had let go of it, and Redis had not
+		// Leash had let go of it, and Redis had not
+		b.vague = b.vague || sent.Add(margin).After(b.lease)
 		b.extended(sent, time.Duration(left)*time.Millisecond)
 		w.hold(grip{b})
 		return
@@ -41,7 +42,8 @@ func (w *worker) extend(b *belief) {
 		w.tally.add("extend", "no reply")
 		w.drop()
 	}
-	b.lease = earlier(b.lease, sent.Add(d)) // it may have been extended, and that may have made it shorter
+	// it may have been extended, and that may have made it shorter
+	b.lease = earlier(b.lease, sent.Add(d))
 	b.cap()
 	if w.conn == nil {
 		b.noticed()
@@ -75,7 +77,8 @@ func (w *worker) enter(b *belief) {
 	}
 }
 
-// counts sends what changes the count of a hold. It returns false when nobody knows whether it has; then the count is not known.
+// counts sends what changes the count of a hold. It returns false when nobody knows whether it has;
+// then the count is not known.
 func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 	name := "enter"
 	if a == inner {
@@ -93,17 +96,20 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 		w.drop()
 		w.reattach(grip{b})
 		return false
-	case a == again && reply[0] != '-' && reply != want && time.Now().Add(margin).After(b.certain): // its lease was over
+	case a == again && reply[0] != '-' && reply != want && time.Now().Add(margin).After(b.certain):
+		// its lease was over
 		b.noticed()
 		if reply[0] == ':' {
 			w.anew(b, reply, sent)
 		}
 		return false
-	case a == again && reply == "$-1" && w.history.weather.moving(b.key, sent, time.Now()): // nothing was done
+	case a == again && reply == "$-1" && w.history.weather.moving(b.key, sent, time.Now()):
+		// nothing was done
 		w.tally.add(name, "nil while the slot moves")
 		b.count = was
 		return false
-	case a == inner && reply == ":1" && !b.lease.IsZero() && time.Now().Add(margin).After(b.lease): // when Redis answered at last, the lease was over
+	case a == inner && reply == ":1" && !b.lease.IsZero() && time.Now().Add(margin).After(b.lease):
+		// when Redis answered at last, the lease was over
 		w.tally.add(name, "over by then")
 		b.noticed()
 		return false
@@ -113,7 +119,8 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 	case reply != want:
 		w.tally.errored(name, reply)
 		switch {
-		case strings.HasPrefix(reply, "-ERR"), strings.HasPrefix(reply, "-NOREPLICAS"): // nothing was done
+		case strings.HasPrefix(reply, "-ERR"), strings.HasPrefix(reply, "-NOREPLICAS"):
+			// nothing was done
 			b.count = was
 		case !strings.HasPrefix(reply, "-LOCKTIMEOUT"):
 			w.premature(b, args[0], reply)
@@ -134,7 +141,8 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 	return true
 }
 
-// anew is what an owner does that took a lock once more when its lease was just over, and so has a new hold: it gives it back.
+// anew is what an owner does that took a lock once more when its lease was just over, and so has a
+// new hold: it gives it back.
 func (w *worker) anew(b *belief, reply string, sent time.Time) {
 	w.tally.add("enter", "anew")
 	number, _ := strconv.ParseInt(reply[1:], 10, 64)
@@ -200,7 +208,8 @@ func (w *worker) upgrade(b *belief) {
 	case err != nil:
 		b.noticed()
 		w.drop()
-	case strings.HasPrefix(reply, ":") && w.history.explained(b.key, b.since, time.Now()): // it was no reader any more
+	case strings.HasPrefix(reply, ":") && w.history.explained(b.key, b.since, time.Now()):
+		// it was no reader any more
 		w.tally.add("upgrade", "anew")
 		b.noticed()
 		w.drop()

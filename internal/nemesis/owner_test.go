@@ -28,7 +28,8 @@ func answering(t *testing.T, reply string) *client {
 	return &client{Client: redistest.NewClient(mine)}
 }
 
-// TestInnerRelease: who gives one of several counts back keeps the rest, unless the lease was over when that was answered.
+// TestInnerRelease: who gives one of several counts back keeps the rest, unless the lease was over
+// when that was answered.
 func TestInnerRelease(t *testing.T) {
 	for _, row := range []struct {
 		name  string

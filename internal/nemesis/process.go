@@ -14,8 +14,8 @@ import (
 // relayVariable makes this program a client's process: its value is where to connect to.
 const relayVariable = "LEASH_NEMESIS_RELAY"
 
-// relay passes bytes between file descriptor 3 and a connection to addr until one of them ends. To Leash it is a client like any other:
-// it can be killed and stopped.
+// relay passes bytes between file descriptor 3 and a connection to addr until one of them ends. To
+// Leash it is a client like any other: it can be killed and stopped.
 func relay(addr string) error {
 	file := os.NewFile(3, "nemesis")
 	owner, err := net.FileConn(file)
@@ -43,7 +43,8 @@ type process struct {
 	done chan struct{} // closed when it has ended
 }
 
-// startProcess starts one that connects to addr, and returns what the client writes to and reads from.
+// startProcess starts one that connects to addr, and returns what the client writes to and reads
+// from.
 func startProcess(addr string) (*process, net.Conn, error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -81,7 +82,8 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// processes are the clients in processes of their own that there are now. It is safe for concurrent use.
+// processes are the clients in processes of their own that there are now. It is safe for concurrent
+// use.
 type processes struct {
 	mu  sync.Mutex
 	all map[*process]bool

@@ -21,7 +21,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestClientInAProcess: what it is told passes, it can be stopped, and when it is killed both ends hear of it.
+// TestClientInAProcess: what it is told passes, it can be stopped, and when it is killed both ends
+// hear of it.
 func TestClientInAProcess(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

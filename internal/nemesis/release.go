@@ -61,7 +61,8 @@ func (w *worker) part(g grip) {
 	}
 }
 
-// resetSoon is how soon RESET is answered by a Leash that need not give up waiting for the releases.
+// resetSoon is how soon RESET is answered by a Leash that need not give up waiting for the
+// releases.
 const resetSoon = 500 * time.Millisecond
 
 // portable reports whether a release may come from any connection.
@@ -101,7 +102,8 @@ func (w *worker) releaseArgs(g grip) []string {
 	return args
 }
 
-// give sends a release on c, with an ID more than once if need be. The belief is over when it is sent.
+// give sends a release on c, with an ID more than once if need be. The belief is over when it is
+// sent.
 func (w *worker) give(c *client, g grip, args ...string) {
 	b, at := g[0], time.Now()
 	b.tell("released by %s with %q", c, args)
@@ -123,7 +125,8 @@ func (w *worker) give(c *client, g grip, args ...string) {
 	ended := c != w.conn && w.conn.ended() // then its own Leash has released the hold
 	want := ":" + strconv.Itoa(released(g))
 	switch {
-	case err != nil: // if it was not carried out, the hold lasts as long as the connection that carries it
+	case err != nil:
+		// if it was not carried out, the hold lasts as long as the connection that carries it
 		w.tally.add("release", "no reply")
 		w.drop()
 	case reply == want:

@@ -105,7 +105,8 @@ func (w *worker) request(key string) *request {
 func (w *worker) terms(r *request) {
 	switch {
 	case w.one(4):
-	case r.mode != "several" && w.one(12): // several may have some in hand while they wait for the rest
+	case r.mode != "several" && w.one(12):
+		// several may have some in hand while they wait for the rest
 		r.wait, r.endless = endlessPatience, true
 		r.with("BLOCK", "0")
 	default:

@@ -45,7 +45,8 @@ var sabotages = []sabotage{
 		kinds: []string{"lock"}, faults: []string{"replies of scripts lost", "scripts late"}, caught: []string{"is no mutex", "was certain for"},
 	},
 	{
-		name: "renew", // renews what is not there any more: a renewal that comes late brings a released lock back
+		// renews what is not there any more: a renewal that comes late brings a released lock back
+		name: "renew",
 		edits: []edit{{file: "scripts/renew.lua", to: `local out = {}
 for i, key in ipairs(KEYS) do
   if redis.call('EXISTS', key) == 0 then redis.call('HSET', key, ARGV[2 * i], '1', 'leash', ARGV[2 * i + 1] .. '0 0 0 3000 w - - -') end
@@ -109,7 +110,8 @@ func sabotageNamed(name string) (*sabotage, error) {
 	return &sabotages[i], nil
 }
 
-// overlay writes what go build's flag -overlay wants: Leash with the broken files instead of its own. It is "" for no sabotage.
+// overlay writes what go build's flag -overlay wants: Leash with the broken files instead of its
+// own. It is "" for no sabotage.
 func (s *sabotage) overlay(ctx context.Context, dir string) (path string, err error) {
 	if s == nil {
 		return "", nil

@@ -12,17 +12,20 @@ import (
 	"leash/internal/redistest"
 )
 
-// settleTimeout is for how long Leash may take to put everything away once the last client has gone.
+// settleTimeout is for how long Leash may take to put everything away once the last client has
+// gone.
 const settleTimeout = 20 * time.Second
 
-// settled is an error when, everything mended and every client gone, a lock cannot be had within the TTL of whoever had it
-// last, and what a clock that was set back added to it, or a Leash keeps anything of its clients'.
+// settled is an error when, everything mended and every client gone, a lock cannot be had within
+// the TTL of whoever had it last, and what a clock that was set back added to it, or a Leash keeps
+// anything of its clients'.
 func (b *bed) settled(before usage) error {
 	for _, l := range b.leashes {
 		if l.Crashed() {
 			return fmt.Errorf("a leash has crashed: %s", l.LogTail())
 		}
-		if said, err := l.Said("panic", "DATA RACE"); err != nil || said != "" { // also before it was restarted
+		// also before it was restarted
+		if said, err := l.Said("panic", "DATA RACE"); err != nil || said != "" {
 			return errors.Join(err, fmt.Errorf("a leash has said: %s", said))
 		}
 	}
@@ -126,9 +129,12 @@ func ask(addr string, pattern *regexp.Regexp, args ...string) (int, error) {
 }
 
 const (
-	goroutineSlack = 30               // more than before: those of connections that are kept for later
-	upstreamSlack  = 2 * 64           // each Leash keeps up to so many connections to a node for its scripts
-	leakTimeout    = 45 * time.Second // for Leash to end connections, too, that it keeps for 30 s for who wants one to himself
+	// more than before: those of connections that are kept for later
+	goroutineSlack = 30
+	// each Leash keeps up to so many connections to a node for its scripts
+	upstreamSlack = 2 * 64
+	// for Leash to end connections, too, that it keeps for 30 s for who wants one to himself
+	leakTimeout = 45 * time.Second
 )
 
 // leaks is an error when the Leashes use more than before they had clients.

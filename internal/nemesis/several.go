@@ -45,7 +45,8 @@ func (w *worker) several() {
 	}
 }
 
-// quorum takes most of the locks that are there for that. What it holds then is one thing: nobody else may have a quorum.
+// quorum takes most of the locks that are there for that. What it holds then is one thing: nobody
+// else may have a quorum.
 func (w *worker) quorum() {
 	keys := append([]string(nil), quorumKeys...)
 	w.rnd.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })

@@ -26,8 +26,9 @@ func seatAt(seats []seat, at time.Time, since time.Duration) (node string, ok bo
 	return seats[i].node, true
 }
 
-// excuses reports whether something that was broken between from and to may have kept a Leash from hearing of a node: that node, or the way
-// to it, or that Leash, or what is everywhere, or where nobody knows. What is broken of another node is no excuse.
+// excuses reports whether something that was broken between from and to may have kept a Leash from
+// hearing of a node: that node, or the way to it, or that Leash, or what is everywhere, or where
+// nobody knows. What is broken of another node is no excuse.
 func (w *weather) excuses(from, to time.Time, node, leash string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,8 +51,9 @@ func (w *weather) excuses(from, to time.Time, node, leash string) bool {
 	return false
 }
 
-// silenced is an error when a Leash lost a lock since its master did not answer, and nothing was broken there: as when one master that is
-// silent holds up the renewals at others. Nobody is harmed by that but the holder, who is told.
+// silenced is an error when a Leash lost a lock since its master did not answer, and nothing was
+// broken there: as when one master that is silent holds up the renewals at others. Nobody is harmed
+// by that but the holder, who is told.
 func (h *history) silenced(seats map[string][]seat) error {
 	var wrong []string
 	for i, file := range h.logs {

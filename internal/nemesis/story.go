@@ -43,8 +43,9 @@ func (h *history) mention(key string, at time.Time, format string, args ...any) 
 	h.words[key] = append(h.words[key], event{h.at(at), fmt.Sprintf(format, args...)})
 }
 
-// story is what happened about a lock between two times: to some of its holds, which is told from their beginning on, to the lock, in
-// Redis, and what was broken. It is in the order of time. h.mu is not held.
+// story is what happened about a lock between two times: to some of its holds, which is told from
+// their beginning on, to the lock, in Redis, and what was broken. It is in the order of time. h.mu
+// is not held.
 func (h *history) story(key string, holds []int, from, to int64) string {
 	keys := []string{key}
 	if key == quorumKey {
@@ -109,7 +110,8 @@ func (w *weather) events(start time.Time, from, to int64) (events []event) {
 	return events
 }
 
-// logged is what a Leash wrote into its log between two times, but for what it wrote of other locks.
+// logged is what a Leash wrote into its log between two times, but for what it wrote of other
+// locks.
 func (h *history) logged(name, file string, keys []string, from, to int64) (events []event) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// TestStory: what is wrong is told with all that was going on, in the order of time, and without what was long ago or elsewhere.
+// TestStory: what is wrong is told with all that was going on, in the order of time, and without
+// what was long ago or elsewhere.
 func TestStory(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	sky := &weather{}

@@ -59,7 +59,8 @@ func (t *tally) errored(kind, reply string) {
 	}
 }
 
-// verdict is an error when something was answered that no fault explains, with the stories of the first.
+// verdict is an error when something was answered that no fault explains, with the stories of the
+// first.
 func (t *tally) verdict(h *history) error {
 	t.mu.Lock()
 	wrong := slices.Clone(t.wrong)

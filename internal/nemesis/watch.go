@@ -47,7 +47,8 @@ type news struct {
 	at   time.Time
 }
 
-// overdue blames Leash when AWAITLOSS, asked at sent, has said nothing until got, though its time or the hold's was over long ago.
+// overdue blames Leash when AWAITLOSS, asked at sent, has said nothing until got, though its time
+// or the hold's was over long ago.
 func (w *worker) overdue(b *belief, sent, got time.Time, block time.Duration) {
 	since := sent.Add(block)
 	if gone := w.history.goneBy(b.parts[0]); !gone.IsZero() {
@@ -59,15 +60,18 @@ func (w *worker) overdue(b *belief, sent, got time.Time, block time.Duration) {
 	}
 }
 
-// silent is how AWAITLOSS tells of a hold that Leash let go of since Redis did not answer until its lease might be over.
+// silent is how AWAITLOSS tells of a hold that Leash let go of since Redis did not answer until its
+// lease might be over.
 const silent = "lost: silence"
 
-// contradict blames Leash when it said that b has ended, and what was asked at sent proves b. That Leash lets go of a lease a little before
-// Redis does is none, also when the lease is extended in that moment (vague); nor is it that the owner, whose connection Leash closed then,
-// took the hold up anew in that moment, with which it is certain for longer again.
+// contradict blames Leash when it said that b has ended, and what was asked at sent proves b. That
+// Leash lets go of a lease a little before Redis does is none, also when the lease is extended in
+// that moment (vague); nor is it that the owner, whose connection Leash closed then, took the hold
+// up anew in that moment, with which it is certain for longer again.
 func (w *worker) contradict(b *belief, sent time.Time) {
 	n := b.told.Load()
-	if n == nil || b.vague || !sent.After(n.at) || w.history.explained(b.key, b.since, sent) { // it may have been late by a clock, and in time by the next step
+	// it may have been late by a clock, and in time by the next step
+	if n == nil || b.vague || !sent.After(n.at) || w.history.explained(b.key, b.since, sent) {
 		return
 	}
 	if n.what == silent && !b.revived.IsZero() && n.at.Sub(b.revived) < tellSlack+w.history.weather.rough(b.revived, n.at) {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestContradict: what AWAITLOSS said of a hold's end must be true of a hold that is certain, but where its owner took it up anew.
+// TestContradict: what AWAITLOSS said of a hold's end must be true of a hold that is certain, but
+// where its owner took it up anew.
 func TestContradict(t *testing.T) {
 	for _, row := range []struct {
 		name    string

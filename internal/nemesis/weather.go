@@ -8,9 +8,11 @@ import (
 )
 
 const (
-	// aftermath is how long what was broken may still be felt when it is mended: connections are dialed anew, with pauses.
+	// aftermath is how long what was broken may still be felt when it is mended: connections are
+	// dialed anew, with pauses.
 	aftermath = 2 * time.Second
-	// stallTick is how often it is looked whether this machine runs, and stallLeast what counts as that it did not.
+	// stallTick is how often it is looked whether this machine runs, and stallLeast what counts as
+	// that it did not.
 	stallTick  = 20 * time.Millisecond
 	stallLeast = 200 * time.Millisecond
 )
@@ -53,7 +55,8 @@ func (w *weather) mended(s *spell) {
 	s.to = time.Now()
 }
 
-// othersThan reports whether something else was broken at the time of a spell, or had just been mended.
+// othersThan reports whether something else was broken at the time of a spell, or had just been
+// mended.
 func (w *weather) othersThan(own *spell) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,8 +68,8 @@ func (w *weather) othersThan(own *spell) bool {
 	return false
 }
 
-// crowned says that by a spell a master is new, or may be for a Leash that starts while a clock is set back: with a grace nothing is granted
-// there for a while.
+// crowned says that by a spell a master is new, or may be for a Leash that starts while a clock is
+// set back: with a grace nothing is granted there for a while.
 func (w *weather) crowned(s *spell) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,8 +83,9 @@ func (w *weather) rough(from, to time.Time) time.Duration {
 	return covered(w.roughLocked(), from, to)
 }
 
-// barred is rough with the graces of new masters, in which Leash grants nothing. Leash looks at a master before it counts the grace, and can
-// do neither while something is broken: a grace is over when the weather was not rough for as long.
+// barred is rough with the graces of new masters, in which Leash grants nothing. Leash looks at a
+// master before it counts the grace, and can do neither while something is broken: a grace is over
+// when the weather was not rough for as long.
 func (w *weather) barred(from, to time.Time, grace time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +108,8 @@ func (w *weather) barred(from, to time.Time, grace time.Duration) time.Duration 
 // stretch is a time from one moment to another; a zero to is none yet.
 type stretch struct{ from, to time.Time }
 
-// roughLocked are the times in which something was broken, or had just been mended, by their beginnings. w.mu is held.
+// roughLocked are the times in which something was broken, or had just been mended, by their
+// beginnings. w.mu is held.
 func (w *weather) roughLocked() (all []stretch) {
 	for _, s := range w.spells {
 		r := stretch{from: s.from}
@@ -117,7 +122,8 @@ func (w *weather) roughLocked() (all []stretch) {
 	return all
 }
 
-// covered is how much of the time between from and to lies in one of these stretches, which are in the order of their beginnings.
+// covered is how much of the time between from and to lies in one of these stretches, which are in
+// the order of their beginnings.
 func covered(stretches []stretch, from, to time.Time) (sum time.Duration) {
 	for _, s := range stretches {
 		a, b := later(s.from, from), to
@@ -132,7 +138,8 @@ func covered(stretches []stretch, from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// answering reports whether Redis answered the Leashes, as far as it was up to us, all the time from from to to.
+// answering reports whether Redis answered the Leashes, as far as it was up to us, all the time
+// from from to to.
 func (w *weather) answering(from, to time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,8 +151,9 @@ func (w *weather) answering(from, to time.Time) bool {
 	return true
 }
 
-// moving reports whether the slot of key was being moved at some time between from and to, or just had been: then what needs keys that are not all
-// on one node is answered as if the lock were taken.
+// moving reports whether the slot of key was being moved at some time between from and to, or just
+// had been: then what needs keys that are not all on one node is answered as if the lock were
+// taken.
 func (w *weather) moving(key string, from, to time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -154,7 +162,8 @@ func (w *weather) moving(key string, from, to time.Time) bool {
 	})
 }
 
-// watchStalls notes when this machine, or what else runs on it, does not let us run: what Leash does late then is not its fault.
+// watchStalls notes when this machine, or what else runs on it, does not let us run: what Leash
+// does late then is not its fault.
 func (w *weather) watchStalls(ctx context.Context) {
 	ticker := time.NewTicker(stallTick)
 	defer ticker.Stop()

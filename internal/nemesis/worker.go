@@ -17,7 +17,8 @@ const (
 	replySlack    = 4 * time.Second  // for which a reply may be late, beside what was broken
 
 	endlessPatience = 50 * time.Second // of one who waits without end
-	endlessSlack    = 20 * time.Second // for which that may be, beside what was broken: when the others go, it must end
+	// for which that may be, beside what was broken: when the others go, it must end
+	endlessSlack = 20 * time.Second
 )
 
 // worker is a client that takes, holds and releases locks until it is told to stop.
@@ -92,7 +93,8 @@ func (w *worker) single(r *request) {
 		g = append(g, w.history.believe(r, r.key, token, number, sent, got))
 	}
 	if r.repeated {
-		// The first copy may come to Leash later than the second, and takes the hold along to a connection that is gone.
+		// The first copy may come to Leash later than the second, and takes the hold along to a
+		// connection that is gone.
 		w.tally.add(r.kind(), "repeated, and granted")
 		g.noticed()
 		w.drop()
@@ -109,7 +111,8 @@ func (w *worker) single(r *request) {
 
 // begin holds what was granted for a while. It reports whether it is still believed in.
 func (w *worker) begin(g grip) bool {
-	if now := time.Now(); (now.After(g[0].last.Add(g[0].ttl/4)) || now.After(g[0].until)) && !w.prove(g) { // the grant may be old
+	// the grant may be old
+	if now := time.Now(); (now.After(g[0].last.Add(g[0].ttl/4)) || now.After(g[0].until)) && !w.prove(g) {
 		return false
 	}
 	if g[0].mode != "permit" && g[0].mode != "quorum" && w.one(8) {
@@ -135,10 +138,11 @@ func tokensOf(reply string) (tokens []string) {
 	return tokens
 }
 
-// acquire sends r and returns a reply that grants something, or "". One with an ID it may repeat on another connection; sent is when it was
-// sent first.
+// acquire sends r and returns a reply that grants something, or "". One with an ID it may repeat on
+// another connection; sent is when it was sent first.
 func (w *worker) acquire(r *request) (reply string, sent, got time.Time) {
-	if r.wait > 0 && r.mode != "quorum" && r.mode != "several" && r.count == 0 { // else it may wait though this one is free
+	// else it may wait though this one is free
+	if r.wait > 0 && r.mode != "quorum" && r.mode != "several" && r.count == 0 {
 		defer w.audit.waiting(r.key)()
 	}
 	sent = time.Now()
@@ -163,7 +167,8 @@ func (w *worker) acquire(r *request) (reply string, sent, got time.Time) {
 	return "", sent, got
 }
 
-// punctual blames Leash when what was sent at a time was not answered within slack, beside what was broken.
+// punctual blames Leash when what was sent at a time was not answered within slack, beside what was
+// broken.
 func (w *worker) punctual(key string, args []string, slack time.Duration, sent, got time.Time, err error) {
 	if late := got.Sub(sent) - slack; late > 0 && late > w.history.weather.rough(sent, got) && (err == nil || isTimeout(err)) {
 		w.tally.blame(key, 0, "%v was not answered for %v", args, round(got.Sub(sent)))
@@ -192,9 +197,11 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// breaks ends whatever hold of key there is: its holder must have been told before. What Leash has told a holder may not arrive, or not
-// at once, while something is broken: its connection is cut one way, say, and it goes on to believe what LOCK.TTL said before. When Leash
-// does not know whether the break was carried out, a copy of it may come to Redis when what holds it up is mended.
+// breaks ends whatever hold of key there is: its holder must have been told before. What Leash has
+// told a holder may not arrive, or not at once, while something is broken: its connection is cut
+// one way, say, and it goes on to believe what LOCK.TTL said before. When Leash does not know
+// whether the break was carried out, a copy of it may come to Redis when what holds it up is
+// mended.
 func (w *worker) breaks(key string) {
 	began, by := time.Now(), w.conn.String()
 	done := w.history.forget(key, false)
@@ -204,7 +211,8 @@ func (w *worker) breaks(key string) {
 	case err != nil || reply[0] == '-':
 		done(false, longest)
 	default:
-		done(reply == ":0" || reply == ":1" && arrived, 0) // else nobody confirmed that the holder was told
+		// else nobody confirmed that the holder was told
+		done(reply == ":0" || reply == ":1" && arrived, 0)
 	}
 	w.history.mention(key, began, "LOCK.BREAK by %s is sent; %v later: %q, %v", by, time.Since(began), reply, err)
 	switch {

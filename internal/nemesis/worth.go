@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// rare is how often each kind of lock, counter and latch must have been had at least: they are many times as often where a run is worth anything.
+// rare is how often each kind of lock, counter and latch must have been had at least: they are many
+// times as often where a run is worth anything.
 const rare = 5 * time.Second
 
-// worth is an error when a run proves less than it seems to: a fault was tried and never struck, or hardly anybody had locks of some kind.
+// worth is an error when a run proves less than it seems to: a fault was tried and never struck, or
+// hardly anybody had locks of some kind.
 func (h *history) worth(opt options, missed []string) error {
 	var errs []error
 	for _, name := range missed {

@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	replyTimeout = 30 * time.Second // of each read and write of a Client, unless its Timeout says otherwise
-	maxLength    = 1 << 31          // of an aggregate or a bulk; Redis itself sends less
+	// of each read and write of a Client, unless its Timeout says otherwise
+	replyTimeout = 30 * time.Second
+	maxLength    = 1 << 31 // of an aggregate or a bulk; Redis itself sends less
 )
 
-// Client is one bare RESP connection: bytes out, whole replies in as the bytes that came, RESP2 or RESP3. It is
-// meant for comparing answers byte by byte. It is not safe for concurrent use, except that one goroutine may
-// send while another reads.
+// Client is one bare RESP connection: bytes out, whole replies in as the bytes that came, RESP2 or
+// RESP3. It is meant for comparing answers byte by byte. It is not safe for concurrent use, except
+// that one goroutine may send while another reads.
 type Client struct {
 	// Timeout bounds each read of a reply and each write; if zero, 30 s.
 	Timeout time.Duration
@@ -64,8 +65,8 @@ func (c *Client) Send(raw string) error {
 	return err
 }
 
-// Do sends one command and returns the next reply as raw bytes. An error reply is a reply; err is for the
-// connection. In RESP3 the next reply may be a push.
+// Do sends one command and returns the next reply as raw bytes. An error reply is a reply; err is
+// for the connection. In RESP3 the next reply may be a push.
 func (c *Client) Do(args ...string) (string, error) {
 	if err := c.Send(Command(args...)); err != nil {
 		return "", err
@@ -90,9 +91,9 @@ func appendHeader(b []byte, kind byte, n int) []byte {
 	return append(b, "\r\n"...)
 }
 
-// Read returns the next whole reply as raw bytes, nested ones with all they hold; a RESP3 attribute comes
-// together with the reply it belongs to. When the server has closed the connection the error is io.EOF, and
-// io.ErrUnexpectedEOF within a reply; what had come of it is returned as well.
+// Read returns the next whole reply as raw bytes, nested ones with all they hold; a RESP3 attribute
+// comes together with the reply it belongs to. When the server has closed the connection the error
+// is io.EOF, and io.ErrUnexpectedEOF within a reply; what had come of it is returned as well.
 func (c *Client) Read() (string, error) {
 	if err := c.conn.SetReadDeadline(c.deadline()); err != nil {
 		return "", err

@@ -24,9 +24,10 @@ const (
 //go:embed preload/clock.c
 var clockSource string
 
-// Clock is a server's wall clock, which can be stepped as an operator or a time service steps that of a host: Redis's TIME goes by it, and with
-// it all expiry. How long Redis sleeps and waits goes on by the machine's. It is safe for concurrent use, and a restart of the server leaves it
-// as it is.
+// Clock is a server's wall clock, which can be stepped as an operator or a time service steps that
+// of a host: Redis's TIME goes by it, and with it all expiry. How long Redis sleeps and waits goes
+// on by the machine's. It is safe for concurrent use, and a restart of the server leaves it as it
+// is.
 type Clock struct {
 	file string
 
@@ -44,7 +45,8 @@ func (c *Clock) Step(d time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("redistest: step the clock: %w", err)
 	}
-	_, err = f.Write(binary.NativeEndian.AppendUint64(nil, uint64(offset.Microseconds()))) // the kernel copies 8 bytes as one word
+	// the kernel copies 8 bytes as one word
+	_, err = f.Write(binary.NativeEndian.AppendUint64(nil, uint64(offset.Microseconds())))
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("redistest: step the clock: %w", err)
 	}
@@ -77,7 +79,8 @@ func (c *Clock) env() []string {
 	return []string{"LD_PRELOAD=" + filepath.Join(filepath.Dir(c.file), clockLibrary), clockVariable + "=" + c.file}
 }
 
-// ClocksWork is an error that says why servers cannot have clocks of their own here: that takes Linux, and a C compiler ($CC, or cc).
+// ClocksWork is an error that says why servers cannot have clocks of their own here: that takes
+// Linux, and a C compiler ($CC, or cc).
 func ClocksWork() error {
 	_, err := clockCode()
 	return err

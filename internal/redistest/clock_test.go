@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// ticking starts a server with a clock of its own, and returns how to ask by how much that is ahead of ours.
+// ticking starts a server with a clock of its own, and returns how to ask by how much that is ahead
+// of ours.
 func ticking(t *testing.T) (s *Server, ahead func() time.Duration) {
 	t.Helper()
 	if err := ClocksWork(); errors.Is(err, errors.ErrUnsupported) {
@@ -31,7 +32,8 @@ func ticking(t *testing.T) (s *Server, ahead func() time.Duration) {
 // about reports whether got is want, but for the time that a question takes.
 func about(got, want time.Duration) bool { return (got - want).Abs() < 2*time.Second }
 
-// TestClockSteps: Redis's time and its expiry go by a clock that is stepped, to both sides of the second and of now, and the same after a restart.
+// TestClockSteps: Redis's time and its expiry go by a clock that is stepped, to both sides of the
+// second and of now, and the same after a restart.
 func TestClockSteps(t *testing.T) {
 	s, ahead := ticking(t)
 	if got := ahead(); !about(got, 0) {
@@ -55,7 +57,8 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
-// TestClockStepsOfAMoment are exact: a key has as much less time, or more, as the clock was stepped by.
+// TestClockStepsOfAMoment are exact: a key has as much less time, or more, as the clock was stepped
+// by.
 func TestClockStepsOfAMoment(t *testing.T) {
 	s, _ := ticking(t)
 	c := Connect(t, s.Addr)

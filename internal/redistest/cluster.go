@@ -18,30 +18,31 @@ const (
 type ClusterOptions struct {
 	Masters  int // if zero, 3; each gets an equal share of the slots, in order
 	Replicas int // of each master; if zero, none
-	// NodeTimeout is cluster-node-timeout; if zero, 2 s. A failover takes about as long again, and a machine
-	// that stalls for longer sees failovers nobody asked for.
+	// NodeTimeout is cluster-node-timeout; if zero, 2 s. A failover takes about as long again, and
+	// a machine that stalls for longer sees failovers nobody asked for.
 	NodeTimeout time.Duration
 	// Args, Password and Clock are those of Options, for every node.
 	Args     []string
 	Password string
 	Clock    bool
-	// FaultProxy puts a proxy before each node and makes the cluster announce the proxies' addresses. Replicas
-	// connect to their masters through them too; the cluster bus and the kit itself do not.
+	// FaultProxy puts a proxy before each node and makes the cluster announce the proxies'
+	// addresses. Replicas connect to their masters through them too; the cluster bus and the kit
+	// itself do not.
 	FaultProxy bool
 }
 
 // Cluster is a Redis Cluster of processes of this machine.
 type Cluster struct {
-	// Nodes are the masters in the order of their first slots, then the first replica of each, then the second
-	// of each and so on: as built, whatever has become of them since.
+	// Nodes are the masters in the order of their first slots, then the first replica of each, then
+	// the second of each and so on: as built, whatever has become of them since.
 	Nodes []*Node
 
 	opt ClusterOptions
 }
 
-// LaunchCluster starts a cluster and returns when every node is in state ok, knows the owner of every slot and
-// all replicas, and every replica has its link to its master: after 2 to 3 s, since Redis does not let a new
-// master serve earlier than 2 s after its start. The caller closes it.
+// LaunchCluster starts a cluster and returns when every node is in state ok, knows the owner of
+// every slot and all replicas, and every replica has its link to its master: after 2 to 3 s, since
+// Redis does not let a new master serve earlier than 2 s after its start. The caller closes it.
 func LaunchCluster(opt ClusterOptions) (*Cluster, error) {
 	if opt.Masters == 0 {
 		opt.Masters = defaultMasters

@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// AddMaster adds a node without slots and returns when all running nodes know it and it is in state ok; Redis
-// takes 2 s for that. It is the last of Nodes. Not to be called together with other methods of the cluster.
+// AddMaster adds a node without slots and returns when all running nodes know it and it is in state
+// ok; Redis takes 2 s for that. It is the last of Nodes. Not to be called together with other
+// methods of the cluster.
 func (c *Cluster) AddMaster() (*Node, error) {
 	n, err := launchNode(&c.opt)
 	if err != nil {
@@ -58,8 +59,8 @@ func (c *Cluster) join(n *Node) error {
 	return err
 }
 
-// Remove ends a node and makes all others forget it. A master must have no slots and no replicas. Not to be
-// called together with other methods of the cluster.
+// Remove ends a node and makes all others forget it. A master must have no slots and no replicas.
+// Not to be called together with other methods of the cluster.
 func (c *Cluster) Remove(n *Node) error {
 	if err := n.Close(); err != nil {
 		return err

@@ -11,10 +11,10 @@ const (
 	keysPerMigrate = 100
 )
 
-// Move is a slot on its way from one master to another, as redis-cli moves it: in three steps, between which a
-// test may look at a cluster in migration. While keys are still at From, clients get ASK there for those that are
-// not; To serves them to those who say ASKING. A command on several keys that are not all at one node gets
-// TRYAGAIN. Not safe for concurrent use.
+// Move is a slot on its way from one master to another, as redis-cli moves it: in three steps,
+// between which a test may look at a cluster in migration. While keys are still at From, clients
+// get ASK there for those that are not; To serves them to those who say ASKING. A command on
+// several keys that are not all at one node gets TRYAGAIN. Not safe for concurrent use.
 type Move struct {
 	Slot     int
 	From, To *Node
@@ -45,8 +45,8 @@ func (m *Move) set(at *Node, args ...any) error {
 	return nil
 }
 
-// MoveKeys moves n of the slot's keys, in no particular order, or fewer if no more are left; n < 0 means all. It
-// returns how many it has moved.
+// MoveKeys moves n of the slot's keys, in no particular order, or fewer if no more are left; n < 0
+// means all. It returns how many it has moved.
 func (m *Move) MoveKeys(n int) (int, error) { return m.migrate(m.From, m.To, n) }
 
 // MoveKey moves these keys of the slot. Those that do not exist are passed over.
@@ -100,9 +100,10 @@ func (m *Move) migrateKeys(from, to *Node, keys []string) error {
 	return nil
 }
 
-// Finish gives the slot to its new master: it tells the two nodes and the other running masters. Replicas hear
-// of it by gossip, soon after; AwaitStable waits for that. It is an error if keys are left at From: it would delete
-// them. None comes meanwhile, since a migrating slot takes no new key.
+// Finish gives the slot to its new master: it tells the two nodes and the other running masters.
+// Replicas hear of it by gossip, soon after; AwaitStable waits for that. It is an error if keys are
+// left at From: it would delete them. None comes meanwhile, since a migrating slot takes no new
+// key.
 func (m *Move) Finish() error {
 	left, err := m.keys(m.From, 1)
 	if err != nil {

@@ -18,7 +18,8 @@ type Node struct {
 	proxyPort *port
 }
 
-// Announced is the address that the cluster gives to its clients for this node: the proxy's if there is one.
+// Announced is the address that the cluster gives to its clients for this node: the proxy's if
+// there is one.
 func (n *Node) Announced() string {
 	if n.Proxy != nil {
 		return n.Proxy.Addr()
@@ -79,12 +80,14 @@ func nodeArgs(opt *ClusterOptions) []string {
 		"--cluster-announce-ip", "127.0.0.1",
 		// A master whose last slot moves away stays a master, and replicas stay with theirs.
 		"--cluster-allow-replica-migration", "no",
-		// CLUSTER SLOTS leaves a replica out until it has received something; with this it does every second.
+		// CLUSTER SLOTS leaves a replica out until it has received something; with this it does
+		// every second.
 		"--repl-ping-replica-period", "1",
 	}
 }
 
-// startProxy starts the node's proxy at a port of the kit's: one that nobody takes while it refuses connections.
+// startProxy starts the node's proxy at a port of the kit's: one that nobody takes while it refuses
+// connections.
 func (n *Node) startProxy(target string) error {
 	p, err := claimPort()
 	if err != nil {

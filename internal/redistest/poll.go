@@ -10,7 +10,8 @@ type finalError struct{ error }
 
 func (e finalError) Unwrap() error { return e.error }
 
-// poll calls try until it returns nil or a finalError, or timeout has passed; then the last error is returned.
+// poll calls try until it returns nil or a finalError, or timeout has passed; then the last error
+// is returned.
 func poll(timeout time.Duration, try func() error) error {
 	deadline := time.Now().Add(timeout)
 	pause := time.NewTimer(0)

@@ -26,7 +26,8 @@ type process struct {
 	paused bool
 }
 
-// startProcess starts redis-server with args in dir, with env beside our environment; its output is appended to dir/redis.log.
+// startProcess starts redis-server with args in dir, with env beside our environment; its output is
+// appended to dir/redis.log.
 func startProcess(dir string, args, env []string) (*process, error) {
 	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -45,8 +46,9 @@ func startProcess(dir string, args, env []string) (*process, error) {
 	return p, nil
 }
 
-// own starts the process, waits for its end and reaps it. It keeps its thread all the while: the process is
-// killed when the thread that started it ends, and other threads end when the runtime sees fit.
+// own starts the process, waits for its end and reaps it. It keeps its thread all the while: the
+// process is killed when the thread that started it ends, and other threads end when the runtime
+// sees fit.
 func (p *process) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -61,7 +63,8 @@ func (p *process) own(started chan<- error) {
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// signal sends sig. It never reaches a stranger: os.Process knows when its process has been waited for.
+// signal sends sig. It never reaches a stranger: os.Process knows when its process has been waited
+// for.
 func (p *process) signal(sig syscall.Signal) error {
 	err := p.cmd.Process.Signal(sig)
 	if errors.Is(err, os.ErrProcessDone) {

@@ -43,8 +43,8 @@ func (c *Cluster) Masters() []*Node {
 	})
 }
 
-// MasterOf returns the node that serves slot: among the running nodes that take themselves for its master, the
-// one with the newest claim. It is nil if there is none.
+// MasterOf returns the node that serves slot: among the running nodes that take themselves for its
+// master, the one with the newest claim. It is nil if there is none.
 func (c *Cluster) MasterOf(slot int) *Node {
 	return masterOf(slot, c.selves())
 }
@@ -60,8 +60,8 @@ func masterOf(slot int, selves map[*Node]*nodeInfo) *Node {
 	return master
 }
 
-// ReplicaOf returns a running replica of the master of slot, the first in the order of Nodes; nil if there is
-// none. The master need not run.
+// ReplicaOf returns a running replica of the master of slot, the first in the order of Nodes; nil
+// if there is none. The master need not run.
 func (c *Cluster) ReplicaOf(slot int) *Node {
 	selves := c.selves()
 	id := c.believedMasterOf(slot)
@@ -92,9 +92,9 @@ func (c *Cluster) believedMasterOf(slot int) string {
 	return ""
 }
 
-// Failover makes a replica the master, as an operator does with CLUSTER FAILOVER, and returns when it serves its
-// slots. With option "FORCE" the master need not agree, with "TAKEOVER" nobody: that is for masters that are dead
-// or paused.
+// Failover makes a replica the master, as an operator does with CLUSTER FAILOVER, and returns when
+// it serves its slots. With option "FORCE" the master need not agree, with "TAKEOVER" nobody: that
+// is for masters that are dead or paused.
 func (c *Cluster) Failover(replica *Node, option ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
@@ -114,8 +114,8 @@ func (c *Cluster) Failover(replica *Node, option ...string) error {
 	})
 }
 
-// AwaitMaster waits until a node other than old serves slot, for a failover that Redis does by itself, and
-// returns it.
+// AwaitMaster waits until a node other than old serves slot, for a failover that Redis does by
+// itself, and returns it.
 func (c *Cluster) AwaitMaster(slot int, old *Node, timeout time.Duration) (*Node, error) {
 	var master *Node
 	err := poll(timeout, func() error {

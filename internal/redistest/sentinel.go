@@ -20,12 +20,13 @@ const (
 	promotionTimeout = 20 * time.Second
 )
 
-// SentinelOptions describe a master with replicas and the sentinels that watch them. The zero value is two
-// replicas and three sentinels, without passwords.
+// SentinelOptions describe a master with replicas and the sentinels that watch them. The zero value
+// is two replicas and three sentinels, without passwords.
 type SentinelOptions struct {
 	Replicas  int // if zero, 2
 	Sentinels int // if zero, 3
-	// DownAfter is down-after-milliseconds; if zero, 1 s. The sentinels see a dead master as soon as that.
+	// DownAfter is down-after-milliseconds; if zero, 1 s. The sentinels see a dead master as soon
+	// as that.
 	DownAfter time.Duration
 	// Args and Password are those of Options, for master and replicas.
 	Args     []string
@@ -43,8 +44,8 @@ type SentinelGroup struct {
 	opt SentinelOptions
 }
 
-// LaunchSentinel starts a group and returns when every sentinel knows all others and every replica, and the
-// replicas have their links to the master: after 2 to 3 s. The caller closes it.
+// LaunchSentinel starts a group and returns when every sentinel knows all others and every replica,
+// and the replicas have their links to the master: after 2 to 3 s. The caller closes it.
 func LaunchSentinel(opt SentinelOptions) (*SentinelGroup, error) {
 	if opt.Replicas == 0 {
 		opt.Replicas = 2
@@ -66,8 +67,8 @@ func LaunchSentinel(opt SentinelOptions) (*SentinelGroup, error) {
 	return g, nil
 }
 
-// StartSentinel launches a group for a test, which fails if that cannot be done, and closes it at the test's end.
-// At most one SentinelOptions may be given.
+// StartSentinel launches a group for a test, which fails if that cannot be done, and closes it at
+// the test's end. At most one SentinelOptions may be given.
 func StartSentinel(tb testing.TB, opts ...SentinelOptions) *SentinelGroup {
 	tb.Helper()
 	NeedsCluster(tb)
@@ -112,8 +113,8 @@ func (g *SentinelGroup) launch() error {
 	return nil
 }
 
-// launchSentinel starts one more sentinel. It keeps what it learns in its configuration file, so that a restart
-// finds it as it was.
+// launchSentinel starts one more sentinel. It keeps what it learns in its configuration file, so
+// that a restart finds it as it was.
 func (g *SentinelGroup) launchSentinel() error {
 	p, err := claimPort()
 	if err != nil {
@@ -172,7 +173,8 @@ func (g *SentinelGroup) Addrs() []string {
 	return addrs
 }
 
-// Master returns the server that all running sentinels call the master, nil while they do not agree.
+// Master returns the server that all running sentinels call the master, nil while they do not
+// agree.
 func (g *SentinelGroup) Master() *Server {
 	var addr string
 	for _, s := range g.Sentinels {
@@ -203,8 +205,8 @@ func (g *SentinelGroup) masterAt(sentinel *Server) (string, error) {
 	return at[0] + ":" + at[1], nil
 }
 
-// Failover makes a replica the master, as an operator does with SENTINEL FAILOVER, and returns when every sentinel
-// agrees on it and the old master has become a replica.
+// Failover makes a replica the master, as an operator does with SENTINEL FAILOVER, and returns when
+// every sentinel agrees on it and the old master has become a replica.
 func (g *SentinelGroup) Failover() (*Server, error) {
 	old := g.Master()
 	if old == nil {
@@ -212,7 +214,8 @@ func (g *SentinelGroup) Failover() (*Server, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), promotionTimeout)
 	defer cancel()
-	err := poll(promotionTimeout, func() error { // an earlier failover may not be over in all respects
+	// an earlier failover may not be over in all respects
+	err := poll(promotionTimeout, func() error {
 		return g.Sentinels[0].Client().Do(ctx, "SENTINEL", "FAILOVER", g.Name).Err()
 	})
 	if err != nil {
@@ -221,8 +224,8 @@ func (g *SentinelGroup) Failover() (*Server, error) {
 	return g.AwaitMaster(old, promotionTimeout)
 }
 
-// AwaitMaster waits until a server other than old is the master for every running sentinel and in its own view,
-// and every other running server is its replica.
+// AwaitMaster waits until a server other than old is the master for every running sentinel and in
+// its own view, and every other running server is its replica.
 func (g *SentinelGroup) AwaitMaster(old *Server, timeout time.Duration) (*Server, error) {
 	var master *Server
 	err := poll(timeout, func() error {
@@ -258,7 +261,8 @@ func (g *SentinelGroup) complete(sentinel *Server) error {
 	return nil
 }
 
-// inOrder returns nil when master is one and every other running server is its replica, with a link that is up.
+// inOrder returns nil when master is one and every other running server is its replica, with a link
+// that is up.
 func (g *SentinelGroup) inOrder(master *Server) error {
 	for _, s := range g.Servers {
 		if !s.Running() {

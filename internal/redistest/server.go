@@ -19,15 +19,17 @@ const (
 	startTimeout = 10 * time.Second
 )
 
-// Options describe one server. The zero value is a plain Redis with its defaults and no persistence.
+// Options describe one server. The zero value is a plain Redis with its defaults and no
+// persistence.
 type Options struct {
-	// Args are further arguments of redis-server, as on its command line ("--maxmemory", "1mb"); they come
-	// last and so override what the kit sets.
+	// Args are further arguments of redis-server, as on its command line ("--maxmemory", "1mb");
+	// they come last and so override what the kit sets.
 	Args []string
-	// Password, if not empty, is the default user's (requirepass, and masterauth for replicas). Set it here and
-	// not in Args: the kit itself has to log in.
+	// Password, if not empty, is the default user's (requirepass, and masterauth for replicas). Set
+	// it here and not in Args: the kit itself has to log in.
 	Password string
-	// Clock gives the server a wall clock of its own (Server.Clock). That needs Linux and a C compiler: see ClocksWork.
+	// Clock gives the server a wall clock of its own (Server.Clock). That needs Linux and a C
+	// compiler: see ClocksWork.
 	Clock bool
 }
 
@@ -165,8 +167,8 @@ func (s *Server) ready(proc *process) error {
 	return nil
 }
 
-// Client returns a go-redis client of this server, the same at each call. It belongs to the server, which closes
-// it. It speaks RESP2 and never retries.
+// Client returns a go-redis client of this server, the same at each call. It belongs to the server,
+// which closes it. It speaks RESP2 and never retries.
 func (s *Server) Client() *redis.Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,8 +194,8 @@ func (s *Server) process() *process {
 	return s.proc
 }
 
-// Pause stops the server with SIGSTOP, and returns when it has stopped: it runs no command from then on, while
-// the kernel goes on to accept connections and bytes for it.
+// Pause stops the server with SIGSTOP, and returns when it has stopped: it runs no command from
+// then on, while the kernel goes on to accept connections and bytes for it.
 func (s *Server) Pause() error { return s.process().pause() }
 
 // Resume lets a paused server go on.
@@ -202,12 +204,13 @@ func (s *Server) Resume() error { return s.process().resume() }
 // Running reports whether the server's process runs and is not paused.
 func (s *Server) Running() bool { return s.process().responsive() }
 
-// Kill ends the server with SIGKILL, as a crash does, and returns when it is gone. The port stays reserved for
-// Restart.
+// Kill ends the server with SIGKILL, as a crash does, and returns when it is gone. The port stays
+// reserved for Restart.
 func (s *Server) Kill() error { return s.process().kill() }
 
-// Restart starts the server again at its address, killing it first if it still runs, and returns when it
-// answers. It comes back empty; a cluster's node keeps its id and what it knew of the cluster.
+// Restart starts the server again at its address, killing it first if it still runs, and returns
+// when it answers. It comes back empty; a cluster's node keeps its id and what it knew of the
+// cluster.
 func (s *Server) Restart() error {
 	if err := s.Kill(); err != nil && !errors.Is(err, ErrNotRunning) {
 		return err

@@ -116,7 +116,8 @@ func TestCloseOfPausedServerLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestServersEndWithTheirParent lets a process of its own launch a server and dies without closing it.
+// TestServersEndWithTheirParent lets a process of its own launch a server and dies without closing
+// it.
 func TestServersEndWithTheirParent(t *testing.T) {
 	if os.Getenv("REDISTEST_ORPHAN") != "" {
 		s, err := Launch(Options{})

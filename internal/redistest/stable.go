@@ -10,9 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// AwaitStable returns nil when every running node is in state ok, all agree on the owner of every slot and on
-// each other's roles, every running replica has its link to its master up, and CLUSTER SLOTS shows it at every
-// node. After timeout it returns what is missing.
+// AwaitStable returns nil when every running node is in state ok, all agree on the owner of every
+// slot and on each other's roles, every running replica has its link to its master up, and CLUSTER
+// SLOTS shows it at every node. After timeout it returns what is missing.
 func (c *Cluster) AwaitStable(timeout time.Duration) error {
 	return poll(timeout, c.stable)
 }
@@ -51,8 +51,8 @@ type report struct {
 	shown map[string]bool // ids that CLUSTER SLOTS shows
 }
 
-// report asks the node. It is an error if it is not in state ok with all slots assigned or, being a replica, has
-// no link.
+// report asks the node. It is an error if it is not in state ok with all slots assigned or, being a
+// replica, has no link.
 func (n *Node) report() (*report, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
@@ -83,7 +83,8 @@ func (n *Node) report() (*report, error) {
 	return r, err
 }
 
-// knows returns an error that says what the report has wrong about another node, which says self of itself.
+// knows returns an error that says what the report has wrong about another node, which says self of
+// itself.
 func (r *report) knows(other *Node, self *nodeInfo) error {
 	got := r.view[other.ID]
 	switch {

@@ -82,8 +82,9 @@ func parseView(text string) (view, error) {
 	return v, nil
 }
 
-// parseNodeInfo takes the fields of a line: id, address, flags, master, ping sent, pong received, epoch, link
-// state, slots. Slots in migration come as [slot->-id] and [slot-<-id] and do not change who owns what.
+// parseNodeInfo takes the fields of a line: id, address, flags, master, ping sent, pong received,
+// epoch, link state, slots. Slots in migration come as [slot->-id] and [slot-<-id] and do not
+// change who owns what.
 func parseNodeInfo(f []string) (*nodeInfo, error) {
 	if len(f) < 8 {
 		return nil, fmt.Errorf("%d fields", len(f))

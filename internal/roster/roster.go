@@ -1,11 +1,14 @@
 // Package roster gives what is present small numbers, so that long lists of it need no pointers.
 //
-// The garbage collector follows each pointer to where it leads. Where a million of them lie in another order than what they lead to, that takes
-// two or three cache misses for each, again for each list that something is in. A list of numbers it does not look at at all; the pointers are
-// in a Roster once, in the order in which what they lead to came, and so, mostly, of its places in memory.
+// The garbage collector follows each pointer to where it leads. Where a million of them lie in
+// another order than what they lead to, that takes two or three cache misses for each, again for
+// each list that something is in. A list of numbers it does not look at at all; the pointers are in
+// a Roster once, in the order in which what they lead to came, and so, mostly, of its places in
+// memory.
 package roster
 
-// Roster numbers what is present, from 1 on. Its zero value is empty and ready. It is for one goroutine at a time, and does not shrink.
+// Roster numbers what is present, from 1 on. Its zero value is empty and ready. It is for one
+// goroutine at a time, and does not shrink.
 type Roster[T any] struct {
 	leaves []*[Leaf]*T
 	given  uint32   // numbers so far
@@ -33,7 +36,8 @@ func (r *Roster[T]) Add(p *T) (number uint32) {
 // At is what has that number, which Add gave: nil once that has gone, until another one has it.
 func (r *Roster[T]) At(number uint32) *T { return *r.place(number) }
 
-// Remove takes out what has that number, which something else may have from now on. It must be there.
+// Remove takes out what has that number, which something else may have from now on. It must be
+// there.
 func (r *Roster[T]) Remove(number uint32) {
 	*r.place(number) = nil
 	r.free = append(r.free, number)

@@ -14,12 +14,14 @@ const (
 	wide  = 1_000_000 // what the monitor thread is to have
 )
 
-// second is set in the environment of the second start: there is no third, whatever becomes of the slack.
+// second is set in the environment of the second start: there is no third, whatever becomes of the
+// slack.
 const second = "LEASH_STARTED_ANEW"
 
-// Widen starts the program anew, in the same process, so that its monitor thread has a wide timer slack; then it returns, and the calling
-// thread has the usual one, as those have that it starts. Where that cannot be done, and where somebody has set such a slack already, it changes
-// nothing else. Call it first of all, and from main.
+// Widen starts the program anew, in the same process, so that its monitor thread has a wide timer
+// slack; then it returns, and the calling thread has the usual one, as those have that it starts.
+// Where that cannot be done, and where somebody has set such a slack already, it changes nothing
+// else. Call it first of all, and from main.
 func Widen() {
 	runtime.LockOSThread() // slack is a thread's own
 	defer runtime.UnlockOSThread()
@@ -36,13 +38,15 @@ func Widen() {
 	if err != nil || set(wide) != nil {
 		return
 	}
-	if now, err := get(); err == nil && now == wide { // a real-time thread has none, and says that it was set
+	// a real-time thread has none, and says that it was set
+	if now, err := get(); err == nil && now == wide {
 		syscall.Exec(path, os.Args, append(os.Environ(), second+"=1")) // what comes back has failed
 	}
 	set(was)
 }
 
-// Narrow gives the calling thread, which should be locked to its goroutine, the usual slack, and so the processes that it starts.
+// Narrow gives the calling thread, which should be locked to its goroutine, the usual slack, and so
+// the processes that it starts.
 func Narrow() { set(usual) }
 
 func get() (ns int, err error) {

@@ -33,7 +33,8 @@ func report(pid int) {
 	}
 }
 
-// TestWiden: the program is the same, with the same arguments, and a thread that was there before main has the wide slack.
+// TestWiden: the program is the same, with the same arguments, and a thread that was there before
+// main has the wide slack.
 func TestWiden(t *testing.T) {
 	for _, arg := range []string{"", "a b"} {
 		cmd := exec.Command(os.Args[0], "first", arg)

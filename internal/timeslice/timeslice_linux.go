@@ -8,11 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Shorten asks for Short slices for every thread of the process, those to come included. No privilege is needed. Linux gives them since 6.12
-// (sched_setattr(2), sched_runtime of SCHED_OTHER); one before it takes no notice, and threads of another policy are left alone. The error is the
-// kernel's refusal, which does no harm.
+// Shorten asks for Short slices for every thread of the process, those to come included. No
+// privilege is needed. Linux gives them since 6.12 (sched_setattr(2), sched_runtime of
+// SCHED_OTHER); one before it takes no notice, and threads of another policy are left alone. The
+// error is the kernel's refusal, which does no harm.
 func Shorten() error {
-	for changed := true; changed; { // a thread begins like the one that started it: until there is none of before
+	// a thread begins like the one that started it: until there is none of before
+	for changed := true; changed; {
 		threads, err := os.ReadDir("/proc/self/task")
 		if err != nil {
 			return err

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Threads that were there, and threads that come later, have short slices, where the kernel knows such.
+// Threads that were there, and threads that come later, have short slices, where the kernel knows
+// such.
 func TestShorten(t *testing.T) {
 	stop := make(chan struct{})
 	var threads, ready sync.WaitGroup

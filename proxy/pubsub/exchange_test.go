@@ -130,14 +130,16 @@ func servers(nodes []*redistest.Node) (s []*redistest.Server) {
 	return s
 }
 
-// TestUsersShareAHome: nodes of a cluster hear of a message one after the other. Were users' subscriptions on several nodes, who leaves a
-// channel and joins it as another user could hear twice what was said just before.
+// TestUsersShareAHome: nodes of a cluster hear of a message one after the other. Were users'
+// subscriptions on several nodes, who leaves a channel and joins it as another user could hear
+// twice what was said just before.
 func TestUsersShareAHome(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	x := startExchange(t, cluster.Addrs())
 	homes := make(map[*upstream.Node]bool)
-	for _, user := range []string{"", "a", "b", "c", "d"} { // that Redis knows none of them does no harm here
+	// that Redis knows none of them does no harm here
+	for _, user := range []string{"", "a", "b", "c", "d"} {
 		x.mu.Lock()
 		if l := x.hubLocked(user).homeLocked(); l != nil {
 			homes[l.node] = true

@@ -17,11 +17,12 @@ type hub struct {
 	lines    map[*upstream.Node]*line
 	home     *line // for what any node can bring; nil: to be chosen
 	topology *upstream.Topology
-	dirty    bool      // something may be missing at a node, or too much
-	over     bool      // nothing is begun any more
-	later    time.Time // when refused subscriptions of Leash's own are tried again; zero: there are none
-	backoff  map[*upstream.Node]*backoff
-	victims  []victim
+	dirty    bool // something may be missing at a node, or too much
+	over     bool // nothing is begun any more
+	// when refused subscriptions of Leash's own are tried again; zero: there are none
+	later   time.Time
+	backoff map[*upstream.Node]*backoff
+	victims []victim
 
 	refusals, badCredentials damper
 }

@@ -113,7 +113,8 @@ func (l *line) submitLocked(r *request) *request {
 		return r
 	}
 	if r.ping {
-		l.out = resp.AppendCommand(l.out, "PING") // not inline, which the embedded Redis does not know
+		// not inline, which the embedded Redis does not know
+		l.out = resp.AppendCommand(l.out, "PING")
 		l.pings++
 	} else {
 		l.out = r.kind.command(l.out, r.join, r.names)

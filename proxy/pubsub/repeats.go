@@ -9,9 +9,9 @@ import (
 
 // The nodes of a cluster get a message one after the other. So when the subscription of an entry
 // moves to another node, that node may bring messages again that the earlier one has brought.
-// Messages have no names: an entry remembers what was handed out lately, by its hash, and leaves out
-// as many equal ones after the change. A message that somebody publishes again with the same bytes
-// right then may be lost, but none comes twice.
+// Messages have no names: an entry remembers what was handed out lately, by its hash, and leaves
+// out as many equal ones after the change. A message that somebody publishes again with the same
+// bytes right then may be lost, but none comes twice.
 const (
 	repeatWindow = time.Second // how much later than another node a node may bring a message
 	maxSightings = 1 << 15     // at most so many messages are remembered, twice
@@ -95,9 +95,9 @@ func (e *entry) mayRepeatLocked() bool {
 	return e.hub.topology.Cluster() && !(e.kind == Shard && e.hub.isMasterLocked(e.node))
 }
 
-// acceptsLocked reports whether a message that l has brought at now is to be handed out. A cluster's
-// keyspace events count from each master, for no node passes them on. A replica has those of its
-// master too; they do not count.
+// acceptsLocked reports whether a message that l has brought at now is to be handed out. A
+// cluster's keyspace events count from each master, for no node passes them on. A replica has those
+// of its master too; they do not count.
 func (e *entry) acceptsLocked(l *line, f *frame, now time.Time) bool {
 	if !e.hub.topology.Cluster() {
 		return e.source == l
@@ -126,8 +126,8 @@ func (h *hub) isMasterLocked(n *upstream.Node) bool {
 }
 
 // promoteLocked brings up to date which lines lead to masters. The events of a node that has become
-// one count from its answer to a PING on: those before it are of the time when it was a replica, and
-// its master's line has brought them.
+// one count from its answer to a PING on: those before it are of the time when it was a replica,
+// and its master's line has brought them.
 func (h *hub) promoteLocked() {
 	for _, l := range h.lines {
 		switch master := h.isMasterLocked(l.node); {

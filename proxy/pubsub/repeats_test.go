@@ -75,8 +75,8 @@ func count(all []string, one string) (n int) {
 	return n
 }
 
-// TestSubscribersStayAtAHomeThatBecomesAReplica: a cluster's messages reach replicas too, so a planned
-// failover costs subscribers nothing.
+// TestSubscribersStayAtAHomeThatBecomesAReplica: a cluster's messages reach replicas too, so a
+// planned failover costs subscribers nothing.
 func TestSubscribersStayAtAHomeThatBecomesAReplica(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
@@ -124,7 +124,8 @@ func TestSubscribersStayAtAHomeThatBecomesAReplica(t *testing.T) {
 		ask(t, replica.Server, "SET", key, "v")
 		return count(c.messages(), "__keyevent@0__:set "+key) > 0
 	})
-	settle := func(mark string) { // all that went before has come, from the new master and from home
+	// all that went before has come, from the new master and from home
+	settle := func(mark string) {
 		last := redistest.KeyIn(slot, mark)
 		ask(t, replica.Server, "SET", last, "v")
 		c.await("__keyevent@0__:set " + last)
@@ -143,8 +144,8 @@ func TestSubscribersStayAtAHomeThatBecomesAReplica(t *testing.T) {
 	}
 }
 
-// TestNoMessageComesTwiceThroughFailovers publishes at all nodes while masters are demoted, killed and
-// come back, and subscribers' connections to Redis are killed.
+// TestNoMessageComesTwiceThroughFailovers publishes at all nodes while masters are demoted, killed
+// and come back, and subscribers' connections to Redis are killed.
 func TestNoMessageComesTwiceThroughFailovers(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})

@@ -30,8 +30,8 @@ type Call struct {
 
 	Prefix []byte // a command to send right before it, whose reply is swallowed; nil: none
 
-	// Replies is how many replies it has, when Request is several commands, one behind the other; 0 counts as one. Its sink gets
-	// them as if they were one.
+	// Replies is how many replies it has, when Request is several commands, one behind the other; 0
+	// counts as one. Its sink gets them as if they were one.
 	Replies int
 
 	awaited int // replies to swallow before its own

@@ -13,8 +13,9 @@ const (
 	maxMoves      = 4           // moves of slots that one line names
 )
 
-// changeLog logs what is new about the topology. During a failover the nodes do not agree for some seconds,
-// so that the same change may be found several times; it is said once. Guarded by Upstream.mu.
+// changeLog logs what is new about the topology. During a failover the nodes do not agree for some
+// seconds, so that the same change may be found several times; it is said once. Guarded by
+// Upstream.mu.
 type changeLog struct {
 	said map[string]time.Time
 }

@@ -14,7 +14,8 @@ import (
 	"leash/proxy/resp"
 )
 
-// scriptedConn is a TCP connection whose other end sends the pieces, one after the other, and closes.
+// scriptedConn is a TCP connection whose other end sends the pieces, one after the other, and
+// closes.
 func scriptedConn(t *testing.T, pieces ...string) net.Conn {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -67,8 +68,8 @@ func TestGoRedisIsGivenNothingOfAReplyThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestGoRedisSurvivesAnAnnouncedLength: "$9999999999999" to EVALSHA ended the process, which had no such
-// memory.
+// TestGoRedisSurvivesAnAnnouncedLength: "$9999999999999" to EVALSHA ended the process, which had no
+// such memory.
 func TestGoRedisSurvivesAnAnnouncedLength(t *testing.T) {
 	for _, reply := range []string{"$9999999999999\r\n", "*2147483647\r\n", strings.Repeat("*1\r\n", 1<<20) + ":1\r\n"} {
 		u := &Upstream{}

@@ -20,7 +20,8 @@ func (u *Upstream) ask(ctx context.Context, addr string, f func(context.Context,
 	})
 	defer c.Close()
 	err := f(ctx, c)
-	if answered := err == nil || isReply(err); answered || outer.Err() == nil { // else it had no time to
+	// else it had no time to
+	if answered := err == nil || isReply(err); answered || outer.Err() == nil {
 		u.noteAnswer(addr, answered)
 	}
 	if errors.Is(err, redis.Nil) {

@@ -12,15 +12,17 @@ import (
 )
 
 const (
-	sayAfter      = time.Second            // how long Connect is silent about an upstream that is not there
+	// how long Connect is silent about an upstream that is not there
+	sayAfter      = time.Second
 	minConnectGap = 200 * time.Millisecond // between two tries of Connect, doubled each time
 	maxConnectGap = 2 * time.Second
 	leastTry      = time.Second // for one try, however little is left of Config.Wait
 )
 
-// Connect finds out what the upstream is and which nodes it has. While no Redis answers it tries again,
-// until ctx is done or Config.Wait is over, and logs what it waits for. Settings that cannot work (a wrong
-// password, a wrong mode) end it at once. It must return nil before anything else is used.
+// Connect finds out what the upstream is and which nodes it has. While no Redis answers it tries
+// again, until ctx is done or Config.Wait is over, and logs what it waits for. Settings that cannot
+// work (a wrong password, a wrong mode) end it at once. It must return nil before anything else is
+// used.
 func (u *Upstream) Connect(ctx context.Context) error {
 	began := time.Now()
 	w := &waitingLog{up: u}
@@ -103,7 +105,8 @@ type sentinelError struct{ err error }
 func (e *sentinelError) Error() string { return e.err.Error() }
 func (e *sentinelError) Unwrap() error { return e.err }
 
-// waitingLog says what Connect waits for: once after sayAfter, and again when the reason is another one.
+// waitingLog says what Connect waits for: once after sayAfter, and again when the reason is another
+// one.
 type waitingLog struct {
 	up    *Upstream
 	timer *time.Timer

@@ -11,7 +11,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestConnectThoughOneNodeIsSilent: a node of a cluster that answers nothing costs a start one try, and no more, whenever it is asked.
+// TestConnectThoughOneNodeIsSilent: a node of a cluster that answers nothing costs a start one try,
+// and no more, whenever it is asked.
 func TestConnectThoughOneNodeIsSilent(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 3, FaultProxy: true})

@@ -62,8 +62,8 @@ func (u *Upstream) setUp(ctx context.Context, conn net.Conn, lane Lane) error {
 	return err
 }
 
-// endWith ends what conn waits for when ctx is done. stop ends that, and reports whether ctx was not
-// done before.
+// endWith ends what conn waits for when ctx is done. stop ends that, and reports whether ctx was
+// not done before.
 func endWith(ctx context.Context, conn net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, guard.Func(nil, "deadline", func() { _ = conn.SetDeadline(time.Unix(1, 0)) }))
 }

@@ -165,8 +165,9 @@ func (u *Upstream) look(ctx context.Context) (err error) {
 		var reply []any
 		var nodes string
 		failed := u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
-			nodes, _ = c.ClusterNodes(ctx).Result()            // of use, but CLUSTER SLOTS will do
-			reply, err = c.Do(ctx, "CLUSTER", "SLOTS").Slice() // servers before Redis 7 do not know CLUSTER SHARDS
+			nodes, _ = c.ClusterNodes(ctx).Result() // of use, but CLUSTER SLOTS will do
+			// servers before Redis 7 do not know CLUSTER SHARDS
+			reply, err = c.Do(ctx, "CLUSTER", "SLOTS").Slice()
 			return err
 		})
 		slots := parseSlotsReply(reply, addr)
@@ -256,8 +257,8 @@ func wellLines(nodes string) string {
 	return well.String()
 }
 
-// countReplicas is how many replicas CLUSTER NODES tells of that are well. CLUSTER SLOTS leaves those out that
-// have not received a write so far.
+// countReplicas is how many replicas CLUSTER NODES tells of that are well. CLUSTER SLOTS leaves
+// those out that have not received a write so far.
 func countReplicas(nodes string) (n int) {
 	for line := range strings.Lines(wellLines(nodes)) {
 		if slices.Contains(strings.Split(strings.Fields(line)[2], ","), "slave") {
@@ -324,7 +325,8 @@ func (u *Upstream) adopt(t *Topology) {
 	u.mu.Unlock()
 	for _, n := range nodes {
 		left := !now.has(n)
-		if n.retire(left) || left && u.followsSentinels() { // a demoted master is not to be used any more
+		// a demoted master is not to be used any more
+		if n.retire(left) || left && u.followsSentinels() {
 			u.close(n)
 		}
 	}
@@ -367,8 +369,8 @@ func isAddr(addr string) bool {
 	return err == nil && bad == nil && n > 0 && host != "" && len(host) <= 255
 }
 
-// modeOf is what a server says it is: Redis calls that its redis_mode, Valkey its server_mode. One that says neither, for some services leave lines
-// out, still says whether it is in a cluster.
+// modeOf is what a server says it is: Redis calls that its redis_mode, Valkey its server_mode. One
+// that says neither, for some services leave lines out, still says whether it is in a cluster.
 func modeOf(info string) string {
 	for _, name := range []string{"redis_mode", "server_mode"} {
 		if mode := infoField(info, name); mode != "" {

@@ -189,7 +189,8 @@ func (l *Link) run(ctx context.Context) {
 		}
 		if isRedisFull(err) {
 			l.node.freeIdle()
-			if l.private { // it has no session to serve later, and many like it would dial again and again
+			// it has no session to serve later, and many like it would dial again and again
+			if l.private {
 				l.losePending(errRedisFull)
 				l.close(errRedisFull)
 				continue
@@ -362,8 +363,9 @@ func (l *Link) nextPending() *Call {
 	return c
 }
 
-// beRefused tells the lane's sessions that Redis refuses their credential, and loses their calls. A call that comes once they
-// are told is of a session that has authenticated since, and waits for the next dial.
+// beRefused tells the lane's sessions that Redis refuses their credential, and loses their calls. A
+// call that comes once they are told is of a session that has authenticated since, and waits for
+// the next dial.
 func (l *Link) beRefused() {
 	var refused []*Call
 	for c := l.nextPending(); c != nil; c = l.nextPending() {

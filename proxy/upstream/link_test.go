@@ -348,7 +348,8 @@ func TestLinkUnaskedReply(t *testing.T) {
 	if r := next(t, results); r.reply != "+a\r\n" {
 		t.Errorf("got %+v", r)
 	}
-	for deadline := time.Now().Add(10 * time.Second); f.ended.Load() == 0; time.Sleep(time.Millisecond) { // between looks
+	// between looks
+	for deadline := time.Now().Add(10 * time.Second); f.ended.Load() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the connection stays")
 		}

@@ -8,8 +8,8 @@ import (
 	"leash/proxy/resp"
 )
 
-// mortal is a sink whose command must not be written from a time on. When it is told so, it allows more time, or drops
-// the command.
+// mortal is a sink whose command must not be written from a time on. When it is told so, it allows
+// more time, or drops the command.
 type mortal struct {
 	sink
 	until   *time.Time
@@ -59,7 +59,8 @@ func TestLinkWritesNothingThatIsOverdue(t *testing.T) {
 func TestLinkEndsAWriteThatLastsTooLong(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})
-	f := startFake(t, func([]string) string { <-ended; return "" }) // it reads nothing behind the first command
+	// it reads nothing behind the first command
+	f := startFake(t, func([]string) string { <-ended; return "" })
 	t.Cleanup(func() { close(ended) })
 	l := startUpstream(t, f.addr, time.Second).AnyNode().Link(Lane{})
 	results := make(chan result, 2)

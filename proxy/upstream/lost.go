@@ -13,8 +13,9 @@ const (
 	forgetLost  = 24 * time.Hour  // a node that is lost for longer is not expected back
 )
 
-// lostNodes are the addresses that do not answer, and since when. The log says once that one is lost, and
-// once that it is back, also if it has left the topology in between. Safe for concurrent use.
+// lostNodes are the addresses that do not answer, and since when. The log says once that one is
+// lost, and once that it is back, also if it has left the topology in between. Safe for concurrent
+// use.
 type lostNodes struct {
 	mu    sync.Mutex
 	since map[string]time.Time
@@ -67,8 +68,8 @@ func (u *Upstream) sayBack(addr string) {
 	}
 }
 
-// areWell takes note of addresses that the cluster, or a sentinel, says are well. Of a node that is watched
-// the watch tells.
+// areWell takes note of addresses that the cluster, or a sentinel, says are well. Of a node that is
+// watched the watch tells.
 func (u *Upstream) areWell(addrs []string) {
 	for _, addr := range addrs {
 		u.mu.Lock()

@@ -36,7 +36,8 @@ func (u *Upstream) watchMoves() {
 		}
 		if c, ok := u.Client().(*redis.ClusterClient); ok {
 			ctx, cancel := context.WithTimeout(u.ctx, askTimeout)
-			_ = c.ForEachMaster(ctx, u.lookForMoves) // those that do not answer are not read from either, in a moment
+			// those that do not answer are not read from either, in a moment
+			_ = c.ForEachMaster(ctx, u.lookForMoves)
 			cancel()
 		}
 	}

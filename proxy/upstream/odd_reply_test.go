@@ -10,8 +10,8 @@ import (
 	"leash/proxy/resp"
 )
 
-// TestPinnedConnectionWhoseIDCannotBeRead: "a line without a CR" to CLIENT ID ended the process. The
-// connection is given up and made again, until the caller hears that Redis cannot be reached.
+// TestPinnedConnectionWhoseIDCannotBeRead: "a line without a CR" to CLIENT ID ended the process.
+// The connection is given up and made again, until the caller hears that Redis cannot be reached.
 func TestPinnedConnectionWhoseIDCannotBeRead(t *testing.T) {
 	for _, id := range []string{":\n", ":\r\n", ":x\r\n", "*0\r\n", "+7\r\n", ":99999999999999999999\r\n", "$9999999999999\r\n"} {
 		f := startFake(t, func(args []string) string {
@@ -31,8 +31,8 @@ func TestPinnedConnectionWhoseIDCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestLinkGivesUpAReplyThatCannotBeRead: its call and those behind it are lost, none gets what follows, and
-// the next call goes out on another connection.
+// TestLinkGivesUpAReplyThatCannotBeRead: its call and those behind it are lost, none gets what
+// follows, and the next call goes out on another connection.
 func TestLinkGivesUpAReplyThatCannotBeRead(t *testing.T) {
 	for _, bad := range []string{
 		"+OK\n", ":\n", "$3\r\nabcdef\r\n", "$-2\r\n", "*-2\r\n", "$9999999999999\r\n", "%0\r\n", "PONG\r\n", "|1\r\n+a\r\n+b\r\n:1\r\n", ">1\r\n+a\r\n",
@@ -62,8 +62,8 @@ func TestLinkGivesUpAReplyThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestLinkGivesUpAReplyThatDoesNotGoOn: a length that promises more than comes holds nobody up for longer
-// than the upstream time-out.
+// TestLinkGivesUpAReplyThatDoesNotGoOn: a length that promises more than comes holds nobody up for
+// longer than the upstream time-out.
 func TestLinkGivesUpAReplyThatDoesNotGoOn(t *testing.T) {
 	for _, begun := range []string{"$1000\r\nabc", "*2\r\n:1\r\n", "*2147483647\r\n", "+endless", "$4294967296\r\n"} {
 		f := startFake(t, func(args []string) string {
@@ -91,8 +91,8 @@ type panicking struct{ *sink }
 
 func (panicking) Reply([]byte, bool) Flusher { panic("a fault of ours") }
 
-// TestPanicInOneCallCostsItsConnectionAlone: the call itself and those behind it are lost, the process and
-// the link live.
+// TestPanicInOneCallCostsItsConnectionAlone: the call itself and those behind it are lost, the
+// process and the link live.
 func TestPanicInOneCallCostsItsConnectionAlone(t *testing.T) {
 	f := startFake(t, echo)
 	u := startUpstream(t, f.addr, time.Second)

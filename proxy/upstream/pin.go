@@ -29,14 +29,14 @@ type idleLink struct {
 	since time.Time
 }
 
-// Pin gives the caller a private link to the node: no other session uses it,
-// and when its connection breaks it is not made again, so what a command left
-// behind on it (MULTI, WATCH) is there or the link has ended. Its reader hands
-// frames that answer no call to stray, which may be nil; a link with a stray
-// is always a new one. The caller gives it back with Unpin. Pin does not block. When the link has ended
-// stray gets nil.
+// Pin gives the caller a private link to the node: no other session uses it, and when its
+// connection breaks it is not made again, so what a command left behind on it (MULTI, WATCH) is
+// there or the link has ended. Its reader hands frames that answer no call to stray, which may be
+// nil; a link with a stray is always a new one. The caller gives it back with Unpin. Pin does not
+// block. When the link has ended stray gets nil.
 //
-// At the node's limit (Config.MaxPinned) the link is one that has ended: calls on it are lost with a *Refusal.
+// At the node's limit (Config.MaxPinned) the link is one that has ended: calls on it are lost with
+// a *Refusal.
 func (n *Node) Pin(lane Lane, stray func(frame []byte)) *Link {
 	l, old := n.pin(lane, stray)
 	if old != nil {

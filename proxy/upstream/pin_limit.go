@@ -6,12 +6,14 @@ import (
 	"sync/atomic"
 )
 
-// Connections that sessions have to themselves could use up all that Redis allows (maxclients), and then nobody would be
-// served: the links that everybody shares could not be made again. So a node gives out a limited number of them.
+// Connections that sessions have to themselves could use up all that Redis allows (maxclients), and
+// then nobody would be served: the links that everybody shares could not be made again. So a node
+// gives out a limited number of them.
 
 const (
 	defaultMaxClients = 10000 // Redis's own, where it cannot be asked
-	reserved          = 32    // connections of maxclients for everything else, at least, as far as half of it allows
+	// connections of maxclients for everything else, at least, as far as half of it allows
+	reserved = 32
 )
 
 // Refusal is why there is no connection for a call, in words for the client. The call was not sent.
@@ -49,8 +51,8 @@ func (u *Upstream) PinnedPerNode() (all []PinnedAt) {
 	return all
 }
 
-// maxPinned is how many private links a node may have. Without Config.MaxPinned it is three quarters of what Redis
-// allows, or what leaves the reserve.
+// maxPinned is how many private links a node may have. Without Config.MaxPinned it is three
+// quarters of what Redis allows, or what leaves the reserve.
 func (u *Upstream) maxPinned() int {
 	if u.cfg.MaxPinned > 0 {
 		return u.cfg.MaxPinned
@@ -69,7 +71,8 @@ func (u *Upstream) setMaxClients(info string) {
 	}
 }
 
-// roomLocked reports whether the node may have one more private link. At the limit an idle one has to go. Node.mu is held.
+// roomLocked reports whether the node may have one more private link. At the limit an idle one has
+// to go. Node.mu is held.
 func (n *Node) roomLocked() (room bool, old *Link) {
 	if len(n.pins.all) < n.up.maxPinned() {
 		return true, nil
@@ -99,8 +102,9 @@ func (n *Node) freeIdle() {
 	}
 }
 
-// isRedisFull reports whether Redis refused a connection because it has too many. It closes the connection behind that,
-// so a client that has written already may see that end alone; then it dials again.
+// isRedisFull reports whether Redis refused a connection because it has too many. It closes the
+// connection behind that, so a client that has written already may see that end alone; then it
+// dials again.
 func isRedisFull(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "max number of clients")
 }

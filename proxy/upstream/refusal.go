@@ -103,7 +103,8 @@ func (u *Upstream) Refusal(ctx context.Context, lane Lane, name string, args [][
 	text := ""
 	switch {
 	case strings.Contains(answer, "no permissions to run"):
-		text = "NOPERM " + strings.Replace(answer, "This user", "this user", 1) // DRYRUN begins a sentence
+		// DRYRUN begins a sentence
+		text = "NOPERM " + strings.Replace(answer, "This user", "this user", 1)
 	case strings.HasSuffix(answer, " channel"):
 		return "NOPERM this user has no permissions to access one of the channels used as arguments", nil
 	case strings.HasSuffix(answer, " key"):

@@ -113,7 +113,8 @@ func (t *Topology) confirms(n *Node, ranges []string) error {
 		if err == nil && isRange {
 			last, err = strconv.Atoi(to)
 		}
-		if err != nil || first < 0 || last >= SlotCount { // "[93-<-id]" and "[93->-id]" are on their way
+		// "[93-<-id]" and "[93->-id]" are on their way
+		if err != nil || first < 0 || last >= SlotCount {
 			return errUnsettled
 		}
 		for slot := first; slot <= last; slot++ {

@@ -172,7 +172,8 @@ func (q question) ask(ctx context.Context, node redis.UniversalClient, keys [][]
 		case err == nil:
 			return &Denied{Key: strings.Contains(answer, " key")}
 		case errors.As(err, &refusal) && strings.Contains(strings.ToLower(refusal.Error()), "unknown subcommand"):
-		case errors.As(err, &refusal) && strings.HasPrefix(refusal.Error(), "ERR User '"): // ... not found
+		case errors.As(err, &refusal) && strings.HasPrefix(refusal.Error(), "ERR User '"):
+			// ... not found
 			return fmt.Errorf("acl dryrun: %w: %w", ErrRefused, err)
 		default:
 			return fmt.Errorf("acl dryrun: %w", err)

@@ -77,9 +77,10 @@ const scriptSilence = 200 * time.Millisecond
 
 // scripts is how it goes with the scripts on a link. Safe for concurrent use.
 type scripts struct {
-	number  atomic.Int64 // under way
-	heard   atomic.Int64 // when one ended, or the first of them began: nanoseconds since scriptClock
-	overdue atomic.Bool  // nothing has been heard since somebody gave up
+	number atomic.Int64 // under way
+	// when one ended, or the first of them began: nanoseconds since scriptClock
+	heard   atomic.Int64
+	overdue atomic.Bool // nothing has been heard since somebody gave up
 }
 
 var scriptClock = time.Now()

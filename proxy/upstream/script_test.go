@@ -60,7 +60,8 @@ func TestScriptIsLost(t *testing.T) {
 	}
 }
 
-// TestScriptIsAbandoned: whoever gives up before it is written knows that it will not be, and else that it may have run.
+// TestScriptIsAbandoned: whoever gives up before it is written knows that it will not be, and else
+// that it may have run.
 func TestScriptIsAbandoned(t *testing.T) {
 	hold := make(chan struct{})
 	u, f := standingScripts(t, func(args []string) string { <-hold; return echo(args) })
@@ -98,7 +99,8 @@ func TestScriptsHaveLinksOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestScriptsAtOnce: several commands have as many replies, in order, whatever they are, on a link of their own.
+// TestScriptsAtOnce: several commands have as many replies, in order, whatever they are, on a link
+// of their own.
 func TestScriptsAtOnce(t *testing.T) {
 	u, f := standingScripts(t, func(args []string) string {
 		if args[1] == "no" {
@@ -129,7 +131,8 @@ func TestScriptsAtOnce(t *testing.T) {
 	}
 }
 
-// TestScriptsAreNotMixedUp: large ones are written from where they lie, and those places are used again for others.
+// TestScriptsAreNotMixedUp: large ones are written from where they lie, and those places are used
+// again for others.
 func TestScriptsAreNotMixedUp(t *testing.T) {
 	u, _ := standingScripts(t, echo)
 	if _, sent, err := u.Scripts(soon(), 0, 7, 1, resp.AppendCommand(nil, "ECHO", "first"), nil); sent || !errors.Is(err, errNoLink) {
@@ -167,7 +170,8 @@ func TestScriptsAreLost(t *testing.T) {
 	}
 }
 
-// TestScriptsAtOnceMayTakeLong: others go behind them all the same, unless one of them was given up and nothing has come since.
+// TestScriptsAtOnceMayTakeLong: others go behind them all the same, unless one of them was given up
+// and nothing has come since.
 func TestScriptsAtOnceMayTakeLong(t *testing.T) {
 	hold := make(chan struct{})
 	u, f := standingScripts(t, func(args []string) string {

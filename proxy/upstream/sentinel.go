@@ -20,8 +20,9 @@ import (
 // name the master. They tell of a change at once, on a channel; the poll is for
 // what was missed.
 const (
-	sentinelPoll     = 2 * time.Second
-	sentinelGrace    = 200 * time.Millisecond // for the other sentinels behind the first that answers
+	sentinelPoll = 2 * time.Second
+	// for the other sentinels behind the first that answers
+	sentinelGrace    = 200 * time.Millisecond
 	sentinelMinAgain = 200 * time.Millisecond // between questions, unless a sentinel speaks up
 )
 
@@ -195,7 +196,8 @@ func (u *Upstream) followSentinels(ctx context.Context) error {
 	u.log.Info("the sentinels name a master", "node", view.master, "epoch", view.epoch)
 	u.sentinels.epoch = view.epoch
 	view.replicas = slices.DeleteFunc(view.replicas, func(addr string) bool { return addr == current })
-	u.adoptSingle(view.master, view.replicas) // what was the master ends, before it comes back as a replica
+	// what was the master ends, before it comes back as a replica
+	u.adoptSingle(view.master, view.replicas)
 	if u.onSwitch != nil {
 		u.onSwitch()
 	}
@@ -242,7 +244,8 @@ func (u *Upstream) listenSentinel(ctx context.Context, addr string) {
 func (u *Upstream) hearSentinel(ctx context.Context, c *redis.Client, addr string) {
 	ps := c.Subscribe(ctx, sentinelEvents...)
 	defer ps.Close()
-	defer context.AfterFunc(ctx, guard.Func(u.log, "end of a sentinel", func() { ps.Close() }))() // a read does not heed ctx
+	// a read does not heed ctx
+	defer context.AfterFunc(ctx, guard.Func(u.log, "end of a sentinel", func() { ps.Close() }))()
 	pinged := false
 	for ctx.Err() == nil {
 		said, err := receive(ctx, ps)

@@ -5,15 +5,17 @@ import (
 	"strconv"
 )
 
-// slotOwners is one entry of CLUSTER SLOTS: a run of slots, and the addresses of its master and then of its replicas.
+// slotOwners is one entry of CLUSTER SLOTS: a run of slots, and the addresses of its master and
+// then of its replicas.
 type slotOwners struct {
 	first, last int
 	addrs       []string
 }
 
-// parseSlotsReply reads the reply of CLUSTER SLOTS (https://redis.io/docs/latest/commands/cluster-slots/) as go-redis
-// decodes it. go-redis's own type is not used, for it cannot read a host that is null. asked is the address that has
-// answered. What is not as it should be is left out.
+// parseSlotsReply reads the reply of CLUSTER SLOTS
+// (https://redis.io/docs/latest/commands/cluster-slots/) as go-redis decodes it. go-redis's own
+// type is not used, for it cannot read a host that is null. asked is the address that has answered.
+// What is not as it should be is left out.
 func parseSlotsReply(reply []any, asked string) (all []slotOwners) {
 	for _, entry := range reply {
 		fields, _ := entry.([]any)
@@ -42,8 +44,9 @@ func parseSlotsReply(reply []any, asked string) (all []slotOwners) {
 	return all
 }
 
-// slotNode is the address in a node's entry: its endpoint, port, id, and more about it. An endpoint of null or "" is the
-// host that was asked. "?" is a node that should have a host name and has none; its address is told beside.
+// slotNode is the address in a node's entry: its endpoint, port, id, and more about it. An endpoint
+// of null or "" is the host that was asked. "?" is a node that should have a host name and has
+// none; its address is told beside.
 func slotNode(entry any, asked string) (addr string, ok bool) {
 	fields, _ := entry.([]any)
 	if len(fields) < 2 {

@@ -65,7 +65,8 @@ func TestClientKnowsTheTopologyWithoutAsking(t *testing.T) {
 	}
 }
 
-// TestMovedSlotIsLookedFor: go-redis follows a MOVED unheard; that Leash looks where the slot is spares the next ones the way round.
+// TestMovedSlotIsLookedFor: go-redis follows a MOVED unheard; that Leash looks where the slot is
+// spares the next ones the way round.
 func TestMovedSlotIsLookedFor(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)

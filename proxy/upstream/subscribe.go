@@ -39,8 +39,8 @@ func (u *Upstream) HasShardedChannels() bool {
 	return err == nil && n >= 7
 }
 
-// Hears reports whether a node gets what is published: a master, or a replica that a cluster says is
-// well. It keeps the node from being closed for a while, so that a subscriber may stay there.
+// Hears reports whether a node gets what is published: a master, or a replica that a cluster says
+// is well. It keeps the node from being closed for a while, so that a subscriber may stay there.
 func (u *Upstream) Hears(n *Node) bool {
 	if slices.Contains(u.Topology().masters, n) {
 		return true

@@ -47,9 +47,12 @@ type Config struct {
 
 	ReadFrom string // ReadMaster (also if empty), ReadReplica or ReadNearest
 
-	MaxPinned       int           // private links of a node; if zero, as many as leave some of Redis's maxclients
-	Wait            time.Duration // how long Connect waits for a Redis that is not there; if negative, without end
-	RedirectTimeout time.Duration // if zero, 2 s; negative: none. How long a call may look for its node
+	// private links of a node; if zero, as many as leave some of Redis's maxclients
+	MaxPinned int
+	// how long Connect waits for a Redis that is not there; if negative, without end
+	Wait time.Duration
+	// if zero, 2 s; negative: none. How long a call may look for its node
+	RedirectTimeout time.Duration
 	UpstreamTimeout time.Duration // if zero, 10 s: silence after which a node is lost
 }
 
@@ -77,10 +80,11 @@ type Upstream struct {
 	maxClients   int           // maxclients, set by Connect; 0 for unknown
 
 	// mu guards the fields below. Never held across I/O.
-	mu       sync.Mutex
-	nodes    map[string]*Node
-	peers    []string        // every address that may know the topology
-	members  map[string]bool // of a cluster: the addresses of its masters and replicas that are well
+	mu    sync.Mutex
+	nodes map[string]*Node
+	peers []string // every address that may know the topology
+	// of a cluster: the addresses of its masters and replicas that are well
+	members  map[string]bool
 	mute     map[string]bool // those that did not answer when they were asked last
 	sessions map[Lane]int
 	users    map[string]int // sessions of each user, whatever the lane

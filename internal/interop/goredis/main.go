@@ -337,8 +337,8 @@ func (a *app) locks() error {
 	return errors.Join(want("LOCK.ACQUIRE of a taken lock", taken, nil, redis.Nil), want("LOCK.RELEASE", released, err, int64(1)))
 }
 
-// lockOfTheReadme sees that the lock is held while there is work, and free after it also when that failed, and that the
-// work is told when its connection is lost.
+// lockOfTheReadme sees that the lock is held while there is work, and free after it also when that
+// failed, and that the work is told when its connection is lost.
 func (a *app) lockOfTheReadme() error {
 	if a.mode == "cluster" {
 		return nil // its clients have a pool for each node, and so are as the others
