@@ -1,65 +1,93 @@
 package main
 
 import (
+	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// marked are the files that have regions for the README.
-var marked = []string{
-	"goredis/lock.go", "ioredis/lock.js", "jedis/src/main/java/Locked.java", "lettuce/src/main/java/Locked.java",
-	"noderedis/lock.js", "phpredis/lock.php", "redispy/fencing.py", "redispy/lock.py",
-}
+// programLanguages are the languages whose blocks in the documents must be part of a program here.
+// Blocks in other languages (text, console, …) are not programs.
+var programLanguages = []string{"go", "java", "js", "javascript", "php", "py", "python", "rs", "rust", "ts"}
 
-// notRun are the languages of those blocks of the README that no program here runs.
-var notRun = []string{"csharp"}
+// fetched are directories of other people's programs.
+var fetched = []string{"node_modules", "target", ".venv", "bin"}
 
+// A region is between two comments: "README", or "docs", and "end of" the same word.
 var (
-	regionPattern = regexp.MustCompile(`(?ms)^[ \t]*(?:#|//) README\n(.*?)\n[ \t]*(?:#|//) end of README$`)
+	regionPattern = regexp.MustCompile(`(?ms)^[ \t]*(?:#|//) (?:README|docs)\n(.*?)\n[ \t]*(?:#|//) end of (?:README|docs)$`)
 	blockPattern  = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
 )
 
-// TestReadme compares the README's blocks of code with the regions of the programs that are marked
-// for it, so that what it shows has been run.
-func TestReadme(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := make(map[string]bool) // whether one was found in a program
-	for _, b := range blockPattern.FindAllStringSubmatch(string(readme), -1) {
-		if !slices.Contains(notRun, b[1]) {
-			blocks[strings.TrimSpace(b[2])] = false
-		}
-	}
-	for _, file := range marked {
-		text, err := os.ReadFile(file)
+// TestDocumentedCode checks that every block of code in README.md and docs is word for word a marked
+// region of a program in this directory, and that each region is on a page. So what a page shows has
+// been run.
+func TestDocumentedCode(t *testing.T) {
+	regions := readRegions(t)
+	shown := make(map[string]bool)
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		regions := regionPattern.FindAllStringSubmatch(string(text), -1)
-		if len(regions) == 0 {
-			t.Errorf("%s has no region for the README", file)
-		}
-		for _, m := range regions {
-			region := strings.TrimSpace(dedent(m[1]))
-			if _, there := blocks[region]; !there {
-				t.Errorf("the README has not what is marked for it in %s:\n%s", file, region)
+		for _, b := range blockPattern.FindAllStringSubmatch(string(text), -1) {
+			block := strings.TrimSpace(b[2])
+			switch {
+			case !slices.Contains(programLanguages, b[1]):
+			case regions[block] == "":
+				t.Errorf("no program runs this block of %s:\n%s", page, block)
+			default:
+				shown[block] = true
 			}
-			blocks[region] = true
 		}
 	}
-	for block, found := range blocks {
-		if !found {
-			t.Errorf("no program runs this block of the README:\n%s", block)
+	for region, file := range regions {
+		if !shown[region] {
+			t.Errorf("no page shows this region of %s:\n%s", file, region)
 		}
 	}
 }
 
-// dedent takes from all lines what white space they begin with in common.
+// pages are the documents of the project.
+func pages(t *testing.T) []string {
+	t.Helper()
+	docs, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(docs, "../../README.md")
+}
+
+// readRegions returns the marked regions of all programs and the file of each.
+func readRegions(t *testing.T) map[string]string {
+	t.Helper()
+	regions := make(map[string]string)
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains(fetched, entry.Name()):
+			return filepath.SkipDir
+		case entry.IsDir():
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range regionPattern.FindAllStringSubmatch(string(text), -1) {
+			regions[strings.TrimSpace(dedent(m[1]))] = path
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regions
+}
+
+// dedent removes the white space that all lines begin with.
 func dedent(text string) string {
 	lines := strings.Split(text, "\n")
 	indent, first := "", true
