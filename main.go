@@ -77,7 +77,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	log := newLogger(cfg, stderr)
 	slog.SetDefault(log) // for panics where no logger is at hand
 	if err := timeslice.Shorten(); err != nil {
-		log.Debug("the kernel gives no short time slices", "error", err)
+		log.Debug("the kernel does not support short time slices", "error", err)
 	}
 	if cfg.Embedded() {
 		redis, err := embedded.Start(context.WithoutCancel(ctx))
@@ -86,7 +86,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		}
 		defer redis.Close()
 		cfg.Upstream, cfg.UpstreamMode = []string{redis.Addr()}, "standalone"
-		log.Warn("an embedded Redis serves: its data and its locks are in this process only, and end with it")
+		log.Warn("an embedded Redis serves: its data and locks exist only in this process")
 	}
 	return serve(ctx, cfg, log)
 }
@@ -124,7 +124,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 		return err
 	}
 	if up.AuthRequired() && !cfg.TrustClients {
-		log.Info("redis wants a password: clients are served once they have said AUTH, or with --trust-clients")
+		log.Info("redis wants a password: clients must send AUTH, or start Leash with --trust-clients")
 	}
 	log.Info("leash is ready", "listen", addresses(listeners), "upstream", cfg.Upstream, "version", config.Version())
 

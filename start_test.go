@@ -171,7 +171,7 @@ func TestLeashSaysThatItIsNoRedis(t *testing.T) {
 	var log logFile
 	addr := web.Listener.Addr().String()
 	err := run(t.Context(), []string{"--listen", "127.0.0.1:0", "--upstream", addr, "--wait-for-upstream", "0"}, nil, &log, &log)
-	if exitCode(err) != 1 || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "no Redis, or wants TLS") {
+	if exitCode(err) != 1 || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "no Redis, or expects TLS") {
 		t.Errorf("exit code %d: %v", exitCode(err), err)
 	}
 }

@@ -350,11 +350,11 @@ func (e *ending) finish() {
 			e.missing()
 			return
 		case err != nil && e.inner: // the count that was to go stays
-			s.log.Warn("release refused", "key", h.key(), "err", err)
+			s.log.Warn("redis refuses a release", "key", h.key(), "err", err)
 			e.resume()
 			return
 		case err != nil:
-			s.log.Warn("release refused", "key", h.key(), "err", err)
+			s.log.Warn("redis refuses a release", "key", h.key(), "err", err)
 		case code == notThere && !e.request.doubt:
 			// it may hang elsewhere, unheard: who watches it is to look
 			h.tellEnd(movedText)

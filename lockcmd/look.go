@@ -124,7 +124,7 @@ func (g *graces) complain(err error) {
 		g.service.suspect(unsent)
 	}
 	if begins {
-		g.service.log.Warn("not every master tells which one it is, those grant no locks that they did not grant before", "err", err)
+		g.service.log.Warn("cannot identify every master: the others grant no new locks", "err", err)
 	}
 }
 
@@ -236,7 +236,7 @@ func (g *graces) note(addr, id, replid string, since, now int64, own []int, sent
 	}
 	g.mu.Unlock()
 	if fresh && left > 0 {
-		s.log.Warn("a master is new, no locks are granted there until those that it may have forgotten are over", "node", addr, "for", left.Round(time.Millisecond))
+		s.log.Warn("new master: it grants no new locks during the failover grace", "node", addr, "for", left.Round(time.Millisecond))
 		s.watchdog.CheckSome(func(slot int) bool {
 			_, served := slices.BinarySearch(own, slot)
 			return served || len(g.bonds) == 1
@@ -296,14 +296,14 @@ func (g *graces) measure(ctx context.Context, node *redis.Client) error {
 	}
 	g.mu.Unlock()
 	if !told {
-		s.log.Warn("Redis does not tell how long an old master may serve on, so that is guessed", "node", addr, name, overlap, "err", err)
+		s.log.Warn("cannot read how long an old master may still serve: using the default", "node", addr, name, overlap, "err", err)
 	}
 	if !longer {
 		return nil
 	}
 	// it serves on for up to half as long again, and two thirds of a lease are left
 	if s.cluster && overlap > s.cfg.WatchdogTimeout*4/9 {
-		s.log.Warn("an old master that is cut off may outlive a lease: give a longer watchdog timeout, or Redis a shorter node timeout", "node", addr, name, overlap)
+		s.log.Warn("an isolated old master may serve longer than a lease: raise --watchdog-timeout or lower cluster-node-timeout", "node", addr, name, overlap)
 	}
 	s.log.Info("after a failover no locks are granted for a while", "for", lasts, "node", addr, name, strings.TrimSpace(config[name]))
 	return nil

@@ -40,7 +40,7 @@ func (s *Service) named(r *request, err error) error {
 	}
 	name, seekErr := seekRight.Eval(ctx, s.database(r.db), r.keys[:1], args...).Text()
 	if seekErr != nil || name == "" {
-		return replyError("NOPERM Leash's own user has no permissions to run a command that locks need")
+		return replyError("NOPERM Leash's own user has no permissions to run a command that lock scripts need")
 	}
 	return replyError("NOPERM Leash's own user has no permissions to run the '" + strings.ToLower(name) + "' command on that key")
 }

@@ -30,7 +30,7 @@ func TestArgumentsAreCheckedBeforeAnyEffect(t *testing.T) {
 		{"LOCK.ACQUIRE % LEASE 0", "ERR invalid expire time in 'lock.acquire' command"},
 		{"LOCK.ACQUIRE % LEASE 9223372036854775807", "ERR invalid expire time in 'lock.acquire' command"},
 		{"LOCK.ACQUIRE % TTL -1", "ERR invalid expire time in 'lock.acquire' command"},
-		{"LOCK.ACQUIRE % TTL 99", "ERR invalid TTL, a hold needs at least 100 ms to be renewed in"},
+		{"LOCK.ACQUIRE % TTL 99", "ERR invalid TTL: the minimum is 100 ms"},
 		{"LOCK.ACQUIRE % LEASE 500 TTL 500", msgLeaseAndTTL},
 		{"LOCK.ACQUIRE % ID 1", "ERR syntax error"},
 		{"LOCK.ACQUIRE % OWNER mode", msgOwner},

@@ -274,7 +274,7 @@ func TestPermitArguments(t *testing.T) {
 		{msgSyntax, "SEM.ACQUIRE % 2"},
 		{msgLeaseAndTTL, "SEM.ACQUIRE % LEASE 500 TTL 500"},
 		{"ERR invalid expire time in 'sem.acquire' command", "SEM.ACQUIRE % LEASE 0"},
-		{"ERR invalid TTL, a hold needs at least 100 ms to be renewed in", "SEM.ACQUIRE % TTL 99"},
+		{"ERR invalid TTL: the minimum is 100 ms", "SEM.ACQUIRE % TTL 99"},
 		{msgBlockNegative, "SEM.ACQUIRE % BLOCK -1"},
 		{msgID, "SEM.ACQUIRE % ID " + strings.Repeat("x", 129)},
 		{msgPermit, "SEM.RELEASE % x"},

@@ -26,7 +26,7 @@ const (
 
 // msgNoReplicas is for a grant that fewer replicas have than were asked for.
 func msgNoReplicas(have, want int64) string {
-	return fmt.Sprintf("NOREPLICAS %d of %d replicas have the lock in time, it was given back", have, want)
+	return fmt.Sprintf("NOREPLICAS %d of %d replicas confirmed the lock in time, Leash released it", have, want)
 }
 
 // copiers are the clients whose connections WAIT blocks, by database and address. The zero value

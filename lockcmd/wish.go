@@ -87,7 +87,7 @@ func (s *Service) wishOf(command string, o options) (w wish, msg string) {
 		w.ttl = leaseWithin(w.ttl, w.max)
 	}
 	if !w.lease && w.ttl < MinTTL {
-		return w, "ERR invalid TTL, a hold needs at least " + strconv.FormatInt(MinTTL.Milliseconds(), 10) + " ms to be renewed in"
+		return w, "ERR invalid TTL: the minimum is " + strconv.FormatInt(MinTTL.Milliseconds(), 10) + " ms"
 	}
 	return w, ""
 }

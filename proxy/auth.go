@@ -38,7 +38,7 @@ func (s *session) authenticate(command []byte, lane upstream.Lane, password []by
 	}
 	s.server.up.Leave(lane)
 	if err != nil {
-		s.server.log.Warn("authentication could not be tried", "err", err)
+		s.server.log.Warn("cannot check a password with redis", "err", err)
 		return s.fail(msgUpstreamDown)
 	}
 	return s.answer(reply)

@@ -60,7 +60,7 @@ func (s *session) enterDatabase(lane upstream.Lane) bool {
 	switch {
 	case err != nil:
 		s.server.up.Leave(lane)
-		s.server.log.Warn("a database could not be selected", "db", lane.DB, "err", err)
+		s.server.log.Warn("cannot select a database", "db", lane.DB, "err", err)
 		return s.fail(msgUpstreamDown)
 	case !ok:
 		s.server.up.Leave(lane)

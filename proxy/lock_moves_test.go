@@ -98,7 +98,7 @@ func TestR31StopGivesHoldersTime(t *testing.T) {
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); l.stop() }()
 	eventually(t, "it stops", l.isDraining)
-	const draining = "-ERR this leash is shutting down and grants no locks\r\n"
+	const draining = "-ERR this Leash is shutting down and grants no locks\r\n"
 	for _, args := range [][]string{{"other"}, {"other", "BLOCK", "0"}, {"other", "OWNER", "me"}} {
 		want(t, holder, draining, append([]string{"LOCK.ACQUIRE"}, args...)...)
 	}
@@ -126,7 +126,7 @@ func TestR31StopAnswersAwaitLoss(t *testing.T) {
 	}
 	eventually(t, "it waits", func() bool { return strings.Contains(do(t, other, "INFO", "leash"), "leash_waiters:1\r\n") })
 	one.stop()
-	if reply, err := watcher.Read(); err != nil || reply != "-ERR this leash is shutting down and grants no locks\r\n" {
+	if reply, err := watcher.Read(); err != nil || reply != "-ERR this Leash is shutting down and grants no locks\r\n" {
 		t.Errorf("got %q %v", reply, err)
 	}
 	wantClosed(t, watcher)

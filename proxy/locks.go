@@ -132,13 +132,13 @@ func (s *session) lockDenial(o *ownCommand, err error) string {
 	case errors.Is(err, upstream.ErrRefused):
 		// as Redis does with the connections of a user who is deleted
 		s.server.refuseLane(s.lane)
-		return "NOPERM there is no such user any more"
+		return "NOPERM this user no longer exists"
 	}
-	s.server.log.Warn("the rights of a user are not known, no lock for it", "user", s.lane.User, "err", err)
+	s.server.log.Warn("cannot check the rights of a user: no lock for it", "user", s.lane.User, "err", err)
 	if !errors.As(err, &refusal) {
 		return msgUpstreamDown
 	}
-	return "NOPERM the rights of this user are not known to Leash, whose own user must be allowed ACL DRYRUN"
+	return "NOPERM Leash cannot check the rights of this user: Leash's own user needs ACL DRYRUN"
 }
 
 // denial is what a user is told who may not do with a key what the command does with it: which

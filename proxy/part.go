@@ -20,7 +20,7 @@ const (
 	msgPartlyDown   = "UPSTREAMDOWN part of Redis cannot be reached, the command was executed on the rest only"
 	msgSlotUnserved = "CLUSTERDOWN Hash slot not served"
 	msgRefused      = "NOAUTH Authentication required."
-	msgOddParts     = "ERR Redis gave parts of a reply that do not fit together"
+	msgOddParts     = "ERR the nodes of Redis gave replies that do not fit together"
 	msgDropped      = "UPSTREAMLOST session ended before the command was sent"
 )
 

@@ -59,7 +59,7 @@ func (s *Server) inspect(now time.Time) {
 	}
 	if total > totalOutput*s.cfg.MaxClientOutput && largest != nil {
 		s.stats.outputLimit.Add(1)
-		s.log.Warn("too much output waits in all, closing the largest client", "session", largest.id, "bytes", most, "total", total)
+		s.log.Warn("too much unread output in total, closing the client with the most", "session", largest.id, "bytes", most, "total", total)
 		largest.kill("output budget", false)
 	}
 }

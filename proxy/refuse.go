@@ -34,7 +34,7 @@ func (s *session) mayRun(c *command, cmd resp.Command) bool {
 	refusal, err := s.server.up.Refusal(s.ctx, s.lane, c.name, cmd.Args)
 	switch {
 	case err != nil:
-		s.server.log.Warn("the rights of a user are not known", "user", s.lane.User, "err", err)
+		s.server.log.Warn("cannot check the rights of a user", "user", s.lane.User, "err", err)
 		s.fail(msgUpstreamDown)
 	case refusal != "" && c.name == "exec":
 		s.fail("EXECABORT Transaction discarded because of: " + refusal)
@@ -97,7 +97,7 @@ const maxQuoted = 128
 // somebody who cannot reach this port himself.
 func (s *session) unknown(cmd resp.Command) bool {
 	if isHTTP(cmd.Args[0]) {
-		s.server.log.Warn("a client speaks HTTP, somebody may have been tricked into it; closing it", "client", s.conn.RemoteAddr())
+		s.server.log.Warn("possible attack: a client sent an HTTP request, closing it", "client", s.conn.RemoteAddr())
 		s.cause = endRefused
 		return false
 	}

@@ -33,7 +33,7 @@ const (
 )
 
 // errScanCursor answers a cursor of a node that has 2^40 places or more.
-var errScanCursor = errors.New("ERR the cursor of a node is too large to name the node in it")
+var errScanCursor = errors.New("ERR the cursor of a node is too large for Leash")
 
 func (c scanCursor) number() (uint64, error) {
 	if c.local > math.MaxUint64>>localFrom {

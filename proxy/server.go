@@ -95,7 +95,7 @@ type Server struct {
 func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pubsub.Exchange, commands []any, log *slog.Logger) (*Server, error) {
 	parsed, err := parseCommandReply(commands)
 	if err != nil {
-		log.Warn("redis does not tell its commands, using the built-in table", "err", err)
+		log.Warn("cannot read the command table of redis: using the built-in one", "err", err)
 		parsed = nil
 	}
 	announce, err := parseFace(cfg.Announce)

@@ -23,7 +23,7 @@ const (
 	msgDiscardAlone = "ERR DISCARD without MULTI"
 	msgNestedMulti  = "ERR MULTI calls can not be nested"
 	msgWatchInMulti = "ERR WATCH inside MULTI is not allowed"
-	msgLargeOwn     = "ERR the commands of this transaction that leash executes itself are too large"
+	msgLargeOwn     = "ERR the commands of this transaction that Leash executes itself are too large"
 	msgCrossSlot    = "CROSSSLOT Keys in request don't hash to the same slot"
 )
 
@@ -202,7 +202,7 @@ func (t *transaction) refusal(c *command, cmd resp.Command) string {
 	s := t.session
 	refusal, err := s.server.up.Refusal(s.ctx, s.lane, c.name, cmd.Args)
 	if err != nil {
-		s.server.log.Warn("the rights of a user are not known", "user", s.lane.User, "err", err)
+		s.server.log.Warn("cannot check the rights of a user", "user", s.lane.User, "err", err)
 		return msgUpstreamDown
 	}
 	return refusal
@@ -245,9 +245,9 @@ func (t *transaction) complain(c *command, cmd resp.Command) bool {
 	case c.class == refused, c.refusalOf(cmd.Args) != "":
 		return c.run(s, c, cmd)
 	case c.waits():
-		return s.fail("ERR '" + c.name + "' is not allowed inside MULTI: since Redis 7.2 it tells nothing there of what this connection has written before")
+		return s.fail("ERR '" + c.name + "' is not allowed inside MULTI: from Redis 7.2 on, it does not count there what this connection wrote before")
 	}
-	return s.fail("ERR '" + c.name + "' is not allowed inside MULTI before a cluster, whose nodes have no common transaction")
+	return s.fail("ERR '" + c.name + "' is not allowed inside MULTI on a cluster: no transaction spans several nodes")
 }
 
 // settle sends what has not been sent and answers it.

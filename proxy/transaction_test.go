@@ -213,7 +213,7 @@ func TestTransactionOfTwoSlots(t *testing.T) {
 	want(t, c, "+QUEUED\r\n", "EXISTS", a)
 	want(t, c, "*1\r\n:0\r\n", "EXEC")
 	want(t, c, "+OK\r\n", "MULTI")
-	want(t, c, "-ERR 'dbsize' is not allowed inside MULTI before a cluster, whose nodes have no common transaction\r\n", "DBSIZE")
+	want(t, c, "-ERR 'dbsize' is not allowed inside MULTI on a cluster: no transaction spans several nodes\r\n", "DBSIZE")
 	want(t, c, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
 	want(t, c, "+OK\r\n", "MULTI")
 	want(t, c, "-ERR 'LOCK.ACQUIRE' is not allowed inside MULTI: a lock is not part of a transaction\r\n", "LOCK.ACQUIRE", "x")

@@ -126,9 +126,9 @@ func (s *single) Set(text string) error {
 	}
 	if s.given && s.first != text && !s.value.grows {
 		if s.value.hidden {
-			return errors.New("is given twice, and not the same: give it once")
+			return errors.New("is given twice with different values: give it once")
 		}
-		return fmt.Errorf("is given as well as %q: give it once", s.first)
+		return fmt.Errorf("and %q are both given: give one of them", s.first)
 	}
 	s.given, s.first = true, text
 	return s.value.Set(text)

@@ -55,7 +55,7 @@ func Parse(args, environ []string) (Config, error) {
 		return Config{}, &Info{Text: "leash " + Version() + "\n"}
 	case fs.NArg() > 0:
 		// Which one is not said: it may be the second half of a password.
-		return Config{}, &UsageError{errors.New("an argument is not a flag: settings are given as --flag value; quote values with spaces")}
+		return Config{}, &UsageError{errors.New("an argument is not a flag: write --flag value, and quote values with spaces")}
 	}
 
 	if err := errors.Join(setFromEnv(gs, fs, environ)...); err != nil {
@@ -78,7 +78,7 @@ func flagError(fs *pflag.FlagSet, err error) error {
 	var invalid *pflag.InvalidValueError
 	switch {
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
-		return errors.New("a flag begins with one dash: write two, as in --listen")
+		return errors.New("a flag begins with one dash: write two dashes, as in --listen")
 	case errors.As(err, &unknown):
 		return fmt.Errorf("--%s is not a flag%s", unknown.GetSpecifiedName(), suggest("--"+unknown.GetSpecifiedName(), flagNames(fs)))
 	case errors.As(err, &missing):

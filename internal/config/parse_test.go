@@ -267,12 +267,12 @@ func TestParseRefusesWhatIsEmpty(t *testing.T) {
 
 func TestParseRefusesFlagsThatContradict(t *testing.T) {
 	for want, args := range map[string][]string{
-		`--upstream-mode "standalone" is given as well as "cluster": give it once`:        {"--upstream-mode", "cluster", "--upstream-mode=standalone"},
-		`--trust-clients "false" is given as well as "true": give it once`:                {"--trust-clients", "--trust-clients=false"},
-		"--upstream-password is given twice, and not the same: give it once":              {"--upstream-password", "a", "--upstream-password", "b"},
-		`--listen ":1" is given twice: give it once`:                                      {"--listen", ":1", "--listen", ":1", "--upstream", "a:1"},
-		`--upstream names "a:1" twice: name it once`:                                      {"--upstream", "a:1", "--upstream", "b:1,a:1"},
-		"--upstream embedded goes with no other address: name a Redis, or embedded alone": {"--upstream", "embedded", "--upstream", "a:1"},
+		`--upstream-mode "standalone" and "cluster" are both given: give one of them`:      {"--upstream-mode", "cluster", "--upstream-mode=standalone"},
+		`--trust-clients "false" and "true" are both given: give one of them`:              {"--trust-clients", "--trust-clients=false"},
+		"--upstream-password is given twice with different values: give it once":        {"--upstream-password", "a", "--upstream-password", "b"},
+		`--listen ":1" is given twice: give it once`:                                    {"--listen", ":1", "--listen", ":1", "--upstream", "a:1"},
+		`--upstream names "a:1" twice: name it once`:                                    {"--upstream", "a:1", "--upstream", "b:1,a:1"},
+		"--upstream embedded cannot be combined with an address: give one or the other": {"--upstream", "embedded", "--upstream", "a:1"},
 	} {
 		if got := mustRefuse(t, nil, args...); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
@@ -307,9 +307,9 @@ func TestParseRefuses(t *testing.T) {
 	}{
 		{"--nonsense", "--nonsense is not a flag: see --help"},
 		{"--listen", "--listen needs a value"},
-		{"-listen=:1", "a flag begins with one dash: write two, as in --listen"},
+		{"-listen=:1", "a flag begins with one dash: write two dashes, as in --listen"},
 		{"---listen=:1", "an argument is not a flag: write --flag value or --flag=value"},
-		{"start", "an argument is not a flag: settings are given as --flag value; quote values with spaces"},
+		{"start", "an argument is not a flag: write --flag value, and quote values with spaces"},
 		{"--listen=:1,,:2", `--listen ":1,,:2" has an empty entry`},
 		{"--max-clients=many", `--max-clients "many" is not a whole number`},
 		{"--max-args=99999999999999999999", `--max-args "99999999999999999999" is too large a number`},
@@ -321,7 +321,7 @@ func TestParseRefuses(t *testing.T) {
 		{"--log-level=info+2", `--log-level "info+2" is not one of debug, info, warn, error`},
 		{"--trust-clients=maybe", `--trust-clients "maybe" is neither true nor false`},
 		{"--version=maybe", `--version "maybe" is neither true nor false`},
-		{"--watchdog-timeout=500ms", "--watchdog-timeout 500ms is too little: give 1s or more"},
+		{"--watchdog-timeout=500ms", "--watchdog-timeout 500ms is too small: give 1s or more"},
 	} {
 		if got := mustRefuse(t, nil, c.args); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.args, got, c.want)

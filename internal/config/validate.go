@@ -60,9 +60,9 @@ func (c Config) Validate() error {
 func within[T cmp.Ordered](flag string, v, least, most T, format func(T) string) error {
 	switch {
 	case v < least:
-		return fmt.Errorf("--%s %s is too little: give %s or more", flag, format(v), format(least))
+		return fmt.Errorf("--%s %s is too small: give %s or more", flag, format(v), format(least))
 	case v > most:
-		return fmt.Errorf("--%s %s is too much: give %s or less", flag, format(v), format(most))
+		return fmt.Errorf("--%s %s is too large: give %s or less", flag, format(v), format(most))
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (c Config) validateTokenTTL() error {
 	if c.TokenTTL == 0 || c.TokenTTL >= c.WatchdogTimeout {
 		return nil
 	}
-	return fmt.Errorf("--token-ttl %s is shorter than --watchdog-timeout %s: give that much or more, or 0 for ever",
+	return fmt.Errorf("--token-ttl %s is shorter than --watchdog-timeout %s: give that much or more, or 0 for no limit",
 		formatDuration(c.TokenTTL), formatDuration(c.WatchdogTimeout))
 }
 
@@ -100,7 +100,7 @@ func (c Config) validateFailoverGrace() error {
 	case c.FailoverGrace == Auto:
 		return nil
 	case c.FailoverGrace < c.WatchdogTimeout:
-		return fmt.Errorf("--failover-grace %s is shorter than --watchdog-timeout %s: give that much and as long as an old master may serve on, or auto",
+		return fmt.Errorf("--failover-grace %s is shorter than --watchdog-timeout %s: give auto, or more than that",
 			formatDuration(c.FailoverGrace), formatDuration(c.WatchdogTimeout))
 	}
 	return within("failover-grace", c.FailoverGrace, 0, 48*time.Hour, formatDuration)
@@ -152,7 +152,7 @@ func (c Config) validateAnnounce() error {
 		return fmt.Errorf("--announce %q is not an address: give host:port or [ipv6]:port", c.Announce)
 	}
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		return fmt.Errorf("--announce %q is no address to connect to: give the one that clients use", c.Announce)
+		return fmt.Errorf("--announce %q is not an address that clients can connect to: give the one they use", c.Announce)
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (c Config) validateProxyProtocol() error {
 	if !c.ProxyProtocol || slices.ContainsFunc(c.Listen, isTCP) {
 		return nil
 	}
-	return errors.New("--proxy-protocol is for TCP, and --listen has unix sockets only: give a host:port, or drop the flag")
+	return errors.New("--proxy-protocol is for TCP, but --listen has unix sockets only: give a host:port, or remove the flag")
 }
 
 func unfitForHost(r rune) bool { return r <= ' ' || r == ',' || r == '@' || r == '/' || r > '~' }
@@ -187,7 +187,7 @@ func (c Config) validateUpstream() error {
 	case c.Embedded() && c.UpstreamMode == "cluster":
 		errs = append(errs, errors.New("--upstream-mode cluster needs --upstream: name a node of the cluster"))
 	case len(c.Upstream) > 1 && c.UpstreamMode == "standalone":
-		errs = append(errs, fmt.Errorf("--upstream-mode standalone is one Redis, and --upstream names %d: name one", len(c.Upstream)))
+		errs = append(errs, fmt.Errorf("--upstream-mode standalone is one Redis, but --upstream names %d: name one", len(c.Upstream)))
 	}
 	return errors.Join(errs...)
 }
@@ -201,8 +201,8 @@ func (c Config) validateEmbedded() error {
 	}
 	for _, addr := range c.Listen {
 		if !isLocal(addr) {
-			return fmt.Errorf("--upstream names no Redis, and --listen %q serves other machines: name the Redis, "+
-				"or give --upstream embedded for a try whose locks are in this process only", addr)
+			return fmt.Errorf("--upstream names no Redis, but --listen %q serves other machines: name the Redis, "+
+				"or give --upstream embedded to try Leash with locks in this process only", addr)
 		}
 	}
 	return nil
@@ -223,7 +223,7 @@ func isLocal(addr string) bool {
 
 func validateUpstreamAddr(addr string) error {
 	if addr == embeddedUpstream {
-		return errors.New("--upstream embedded goes with no other address: name a Redis, or embedded alone")
+		return errors.New("--upstream embedded cannot be combined with an address: give one or the other")
 	}
 	if strings.ContainsAny(addr, "@/") {
 		// Not repeated: a URL may hold a password.
@@ -247,7 +247,7 @@ func (c Config) validateCredentials() error {
 		errs = append(errs, errors.New("--upstream-password needs --upstream: the embedded Redis has no password"))
 	}
 	if c.TrustClients && c.UpstreamPassword == "" {
-		errs = append(errs, errors.New("--trust-clients lends clients the upstream user's rights: give that user's password, or drop the flag"))
+		errs = append(errs, errors.New("--trust-clients gives clients the rights of the upstream user: give that user's password, or remove the flag"))
 	}
 	return errors.Join(errs...)
 }
@@ -264,9 +264,9 @@ func (c Config) validateSentinel() error {
 	var errs []error
 	switch {
 	case c.UpstreamMode == "sentinel" && c.SentinelMaster == "":
-		errs = append(errs, errors.New("--upstream-mode sentinel needs --sentinel-master: give the name the sentinels know the master by"))
+		errs = append(errs, errors.New("--upstream-mode sentinel needs --sentinel-master: give the master's name at the sentinels"))
 	case c.SentinelMaster != "" && c.UpstreamMode != "sentinel" && c.UpstreamMode != "auto":
-		errs = append(errs, fmt.Errorf("--sentinel-master needs sentinels, and --upstream-mode is %s: give sentinel or auto, or drop the name", c.UpstreamMode))
+		errs = append(errs, fmt.Errorf("--sentinel-master needs sentinels, but --upstream-mode is %s: give sentinel or auto, or remove the name", c.UpstreamMode))
 	case c.SentinelMaster != "" && c.Embedded():
 		errs = append(errs, errors.New("--sentinel-master needs --upstream: give the sentinels' host:port"))
 	}
@@ -281,7 +281,7 @@ func (c Config) validateSentinel() error {
 
 func (c Config) validateReadFrom() error {
 	if c.Embedded() && (c.ReadFrom == "replica" || c.ReadFrom == "nearest") {
-		return fmt.Errorf("--read-from %s needs --upstream: the embedded Redis has no replicas, give master", c.ReadFrom)
+		return fmt.Errorf("--read-from %s needs --upstream: the embedded Redis has no replicas", c.ReadFrom)
 	}
 	return nil
 }
@@ -291,7 +291,7 @@ func (c Config) validateLoop() error {
 	for _, listen := range c.Listen {
 		for _, upstream := range c.Upstream {
 			if sameServer(listen, upstream) {
-				return fmt.Errorf("--upstream %q is where --listen %q is: name the Redis, or listen elsewhere", upstream, listen)
+				return fmt.Errorf("--upstream %q and --listen %q are the same address: give the address of Redis, or listen elsewhere", upstream, listen)
 			}
 		}
 	}

@@ -139,7 +139,7 @@ func durationOr(word string, meaning time.Duration, p *time.Duration) value {
 		}
 		d, err := parseDuration(s)
 		if err == nil && d < 0 {
-			err = errors.New("is less than nothing")
+			err = errors.New("is negative")
 		}
 		return d, err
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // ErrHeader is matched by every error of Read that is about what was read.
-var ErrHeader = errors.New("no valid PROXY protocol header")
+var ErrHeader = errors.New("no valid header of the PROXY protocol")
 
 // Origin is what the header says.
 type Origin struct {

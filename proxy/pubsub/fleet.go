@@ -229,7 +229,7 @@ func (f *fleet) end(q *question, number uint64, log *slog.Logger) []told {
 	}
 	f.mu.Unlock()
 	if warn {
-		log.Warn("another leash does not say how many subscribers it has: PUBSUB counts it as one", "leashes", silent, "within", askFor)
+		log.Warn("another leash did not report its subscribers: PUBSUB counts it as one", "leashes", silent, "within", askFor)
 	}
 	return entries
 }

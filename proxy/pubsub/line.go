@@ -240,7 +240,7 @@ func (l *line) end(cause error, wasUp bool) {
 	}
 	l.waiting = nil
 	if errors.Is(cause, upstream.ErrRefused) {
-		h.badCredentials.warnLocked(h, "redis refuses a subscriber's credential")
+		h.badCredentials.warnLocked(h, "redis refuses a subscriber's password")
 		for _, entries := range h.entries {
 			for _, e := range entries {
 				h.refuseLocked(e, "credential refused")

@@ -124,7 +124,7 @@ func (u *Upstream) Commands(ctx context.Context) (commands []any) {
 		if err == nil {
 			return commands
 		}
-		u.log.Warn("redis does not tell its commands, using the built-in table", "err", err)
+		u.log.Warn("cannot read the command table of redis: using the built-in one", "err", err)
 	}
 	return nil
 }

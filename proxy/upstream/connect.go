@@ -81,13 +81,13 @@ func (u *Upstream) explained(err error) error {
 	}
 	switch {
 	case hasErrorCode(err, "NOAUTH"):
-		return fmt.Errorf("%w: a password%s is wanted, give %s, and %s unless it is that of the default user", err, sentinels, password, user)
+		return fmt.Errorf("%w: a password%s is needed: give %s, and %s unless the user is \"default\"", err, sentinels, password, user)
 	case hasErrorCode(err, "WRONGPASS"):
-		return fmt.Errorf("%w: see %s and %s", err, user, password)
+		return fmt.Errorf("%w: check %s and %s", err, user, password)
 	case hasErrorCode(err, "NOPERM"):
-		return fmt.Errorf("%w: Leash's own user needs more rights, see %s", err, user)
+		return fmt.Errorf("%w: Leash's own user needs more rights: check %s", err, user)
 	case errors.Is(err, resp.ErrFrame):
-		return fmt.Errorf("%w: what answers there is no Redis, or wants TLS", err)
+		return fmt.Errorf("%w: the server there is no Redis, or expects TLS", err)
 	}
 	return err
 }

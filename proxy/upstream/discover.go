@@ -29,7 +29,7 @@ const (
 const askTimeout = 2 * time.Second
 
 // errNotCovered says that a cluster has no owner for any slot.
-var errNotCovered = errors.New("upstream: the cluster has no slots assigned")
+var errNotCovered = errors.New("upstream: no node of the cluster owns any slot")
 
 // Refresh asks for a new look at the topology soon. It does not block.
 func (u *Upstream) Refresh() {
@@ -40,9 +40,9 @@ func (u *Upstream) Refresh() {
 }
 
 var (
-	errNotCluster    = errors.New("upstream-mode is cluster, but redis there has cluster support disabled")
-	errNotStandalone = errors.New("upstream-mode is standalone, but redis there is a node of a cluster")
-	errIsSentinel    = errors.New("that is a sentinel: say which master with --sentinel-master")
+	errNotCluster    = errors.New("--upstream-mode is cluster, but the Redis there has cluster support disabled")
+	errNotStandalone = errors.New("--upstream-mode is standalone, but the Redis there is a node of a cluster")
+	errIsSentinel    = errors.New("the server there is a sentinel: name its master with --sentinel-master")
 	errNoSuchMaster  = errors.New("no such master")
 )
 

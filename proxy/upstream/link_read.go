@@ -24,7 +24,7 @@ const maxErrorReply = 1 << 20
 const maxScriptReply = 64 << 20
 
 // errStalled says that Redis began a reply and did not go on with it.
-var errStalled = errors.New("upstream: a reply that does not go on")
+var errStalled = errors.New("upstream: a reply that does not continue")
 
 // errUnasked says that Redis sent a reply that no call waits for.
 var errUnasked = errors.New("upstream: a reply that nobody asked for")

@@ -54,7 +54,7 @@ func (l *lostNodes) some() bool {
 // sayLost logs once that the node does not answer.
 func (n *Node) sayLost(cause error) {
 	if errors.Is(cause, io.EOF) {
-		cause = errors.New("it closed the connection")
+		cause = errors.New("the node closed the connection")
 	}
 	if n.up.lost.add(n.Addr) {
 		n.up.log.Error("redis node lost", "node", n.Addr, "err", cause)

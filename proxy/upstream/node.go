@@ -20,7 +20,7 @@ const (
 )
 
 var (
-	errSilent   = errors.New("upstream: the node says nothing")
+	errSilent   = errors.New("upstream: the node does not answer")
 	pingRequest = []byte("*1\r\n$4\r\nPING\r\n")
 )
 

@@ -25,8 +25,8 @@ type Refusal struct {
 func (r *Refusal) Error() string { return "upstream: " + r.Reason }
 
 var (
-	errPinLimit  = &Refusal{"too many connections of this Leash to that node wait in blocking commands, transactions and the like (--max-pinned)"}
-	errRedisFull = &Refusal{"Redis accepts no more connections (max number of clients reached)"}
+	errPinLimit  = &Refusal{"clients already have --max-pinned connections to that node to themselves"}
+	errRedisFull = &Refusal{"Redis accepts no more connections (maxclients)"}
 )
 
 // pinCounts are of one node.

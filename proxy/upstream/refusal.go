@@ -123,7 +123,7 @@ func (u *Upstream) refuse(lane Lane, by *Node) {
 	if lane.Replica || slices.Contains(u.Topology().slotless, by) {
 		return
 	}
-	u.log.Warn("redis refuses a user's credential", "user", lane.User)
+	u.log.Warn("redis refuses a user's password", "user", lane.User)
 	if u.onRefused != nil {
 		u.onRefused(lane)
 	}
@@ -136,7 +136,7 @@ func (u *Upstream) closeAnonymous() {
 	nodes := u.nodesLocked()
 	u.mu.Unlock()
 	if u.Topology() != nil { // at the start nothing has changed
-		u.log.Warn("redis wants clients to authenticate now")
+		u.log.Warn("redis now requires clients to authenticate")
 	}
 	for _, n := range nodes {
 		n.dropLinks(func(lane Lane) bool { return lane.User == "" })

@@ -100,7 +100,7 @@ func (u *Upstream) confirm(ctx context.Context, t *Topology, n *Node) error {
 			return t.confirms(n, fields[8:])
 		}
 	}
-	return fmt.Errorf("%s: CLUSTER NODES does not tell of the node itself", n.Addr)
+	return fmt.Errorf("%s: CLUSTER NODES does not list the node itself", n.Addr)
 }
 
 // confirms compares the slots that n says it owns, as in CLUSTER NODES, with t.

@@ -31,7 +31,7 @@ const (
 // be seconds before the old master hears of it and accepts no more writes.
 var sentinelEvents = []string{"+promoted-slave", "+switch-master"}
 
-var errNotSentinel = errors.New("upstream-mode is sentinel, but redis there is none")
+var errNotSentinel = errors.New("--upstream-mode is sentinel, but the server there is not a sentinel")
 
 // sentinels is what an Upstream keeps of the sentinels that watch its master.
 // It belongs to Connect, and then to Run's goroutine.
@@ -77,7 +77,7 @@ func (u *Upstream) askSentinel(ctx context.Context, addr string) (v sentinelView
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	switch err := at.Err(); {
 	case errors.Is(err, redis.Nil):
-		return v, fmt.Errorf("sentinel %s: %w: it watches no master named %q, see --sentinel-master", addr, errNoSuchMaster, name)
+		return v, fmt.Errorf("sentinel %s: %w: it watches no master named %q, check --sentinel-master", addr, errNoSuchMaster, name)
 	case err != nil && strings.Contains(err.Error(), "unknown command"):
 		return v, fmt.Errorf("%s: %w", addr, errNotSentinel)
 	case err != nil:
