@@ -31,7 +31,7 @@ func TestR32NoReplicas(t *testing.T) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, s)
 		began := time.Now()
-		want(t, a.do("LOCK.ACQUIRE", key, "REPLICAS", "3"), "-NOREPLICAS 0 of 3 replicas have the lock in time, it was given back")
+		want(t, a.do("LOCK.ACQUIRE", key, "REPLICAS", "3"), "-NOREPLICAS 0 of 3 replicas confirmed the lock in time, Leash released it")
 		if took := time.Since(began); took < 500*time.Millisecond || took > soon {
 			t.Errorf("that took %v", took)
 		}
@@ -165,7 +165,7 @@ func TestR32ASlowReplicaHoldsUpNobodyElse(t *testing.T) {
 	refused := 0
 	for reply := range replies {
 		switch {
-		case reply == "-NOREPLICAS 0 of 1 replicas have the lock in time, it was given back":
+		case reply == "-NOREPLICAS 0 of 1 replicas confirmed the lock in time, Leash released it":
 			refused++
 		case reply != "-"+msgRefused: // no connection came free in time
 			t.Errorf("got %q", reply)

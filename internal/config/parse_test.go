@@ -267,8 +267,8 @@ func TestParseRefusesWhatIsEmpty(t *testing.T) {
 
 func TestParseRefusesFlagsThatContradict(t *testing.T) {
 	for want, args := range map[string][]string{
-		`--upstream-mode "standalone" and "cluster" are both given: give one of them`:      {"--upstream-mode", "cluster", "--upstream-mode=standalone"},
-		`--trust-clients "false" and "true" are both given: give one of them`:              {"--trust-clients", "--trust-clients=false"},
+		`--upstream-mode "standalone" and "cluster" are both given: give one of them`:   {"--upstream-mode", "cluster", "--upstream-mode=standalone"},
+		`--trust-clients "false" and "true" are both given: give one of them`:           {"--trust-clients", "--trust-clients=false"},
 		"--upstream-password is given twice with different values: give it once":        {"--upstream-password", "a", "--upstream-password", "b"},
 		`--listen ":1" is given twice: give it once`:                                    {"--listen", ":1", "--listen", ":1", "--upstream", "a:1"},
 		`--upstream names "a:1" twice: name it once`:                                    {"--upstream", "a:1", "--upstream", "b:1,a:1"},
