@@ -38,7 +38,7 @@ type watch struct {
 	nodes  []*redistest.Node
 	leash  *child
 	crowd  *crowd
-	sentry *sentry
+	sentry *ttlMonitor
 	empty  memory // of Leash with all connections and no hold
 }
 
@@ -79,7 +79,7 @@ func setUpWatch(ctx context.Context, opt watchOptions) (_ *watch, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w.sentry = newSentry(routes, opt)
+	w.sentry = newTTLMonitor(routes, opt)
 	w.closers = append(w.closers, w.sentry.close)
 	w.crowd, err = newCrowd(w.leash.addr, opt.connections)
 	if err != nil {
@@ -143,7 +143,7 @@ func (w *watch) dismiss(ctx context.Context) error {
 	progress("releasing all holds")
 	ctx, cancel := context.WithTimeoutCause(ctx, releaseTimeout, fmt.Errorf("some holds were left after %v", releaseTimeout))
 	defer cancel()
-	// the sentry first: nothing is there to be looked at
+	// the monitor first: nothing is there to be looked at
 	if err := errors.Join(w.sentry.close(), w.crowd.close()); err != nil {
 		return err
 	}

@@ -4,10 +4,10 @@ import (
 	"leash/proxy/resp"
 )
 
-// aclTreatments are the ACL commands. Masters have the same users if nobody
+// aclSpecs are the ACL commands. Masters have the same users if nobody
 // changes one alone, so one node is asked; a change goes to every master.
-func aclTreatments() treatments {
-	return treatments{
+func aclSpecs() commandSpecs {
+	return commandSpecs{
 		"ACL|CAT": {(*session).relayAny, anyNode, ""}, "ACL|DRYRUN": {(*session).relayAny, anyNode, ""},
 		"ACL|GENPASS": {(*session).relayAny, anyNode, ""}, "ACL|GETUSER": {(*session).relayAny, anyNode, ""},
 		"ACL|LIST": {(*session).relayAny, anyNode, ""}, "ACL|USERS": {(*session).relayAny, anyNode, ""},

@@ -25,7 +25,7 @@ func (s *session) allKeys(_ *command, cmd resp.Command) bool {
 		parts[i] = &part{slot: anySlot, fixed: true, pin: pins[i]}
 		parts[i].Request = bytes.Clone(cmd.Raw)
 	}
-	ok = s.fan(parts, masters, 0, len(cmd.Raw), mergeLists) && s.barrier()
+	ok = s.fanOut(parts, masters, 0, len(cmd.Raw), mergeLists) && s.barrier()
 	for _, p := range pins {
 		if !ok {
 			p.abort() // nobody waits for its reply

@@ -48,7 +48,7 @@ func (s *session) refuseOrigin(err error) {
 	s.cause = endRefused
 	s.server.stats.badHeaders.Add(1)
 	log := s.server.log.Debug
-	if s.server.headerWarned.due(time.Now(), headerWarnings) {
+	if s.server.headerWarnLimiter.due(time.Now(), headerWarnings) {
 		log = s.server.log.Warn
 	}
 	log("connection without the header that --proxy-protocol asks for, closing it", "session", s.id, "balancer", s.conn.RemoteAddr(), "err", err)
@@ -70,12 +70,12 @@ func (c *conn) LocalAddr() net.Addr {
 	return c.Conn.LocalAddr()
 }
 
-// damper lets something happen once in a while. The zero value is due. Safe
+// intervalLimiter lets something happen once in a while. The zero value is due. Safe
 // for concurrent use.
-type damper struct{ last atomic.Int64 }
+type intervalLimiter struct{ last atomic.Int64 }
 
 // due reports whether it is the first time in the interval.
-func (d *damper) due(now time.Time, interval time.Duration) bool {
-	last := d.last.Load()
-	return (last == 0 || now.UnixNano()-last >= int64(interval)) && d.last.CompareAndSwap(last, now.UnixNano())
+func (l *intervalLimiter) due(now time.Time, interval time.Duration) bool {
+	last := l.last.Load()
+	return (last == 0 || now.UnixNano()-last >= int64(interval)) && l.last.CompareAndSwap(last, now.UnixNano())
 }

@@ -200,7 +200,7 @@ func TestBalancerNamesTheNode(t *testing.T) {
 }
 
 func TestDamper(t *testing.T) {
-	var d damper
+	var d intervalLimiter
 	var due sync.Map
 	var all sync.WaitGroup
 	now := time.Now()

@@ -5,10 +5,10 @@ import (
 	"leash/proxy/upstream"
 )
 
-// blockingTreatments are the commands that may block and are not found by the
+// blockingSpecs are the commands that may block and are not found by the
 // table's flags alone.
-func blockingTreatments() treatments {
-	return treatments{
+func blockingSpecs() commandSpecs {
+	return commandSpecs{
 		"XREAD":      {(*session).streamRead, relayed, "pinned when it has BLOCK"},
 		"XREADGROUP": {(*session).streamRead, relayed, "pinned when it has BLOCK"},
 		"WAIT":       {(*session).wait, pinnedConn, "covers what this connection wrote, on every node; the smallest answer"},
@@ -67,7 +67,7 @@ func (s *session) blockPinned(cmd resp.Command, slot int) bool {
 		}
 	})
 	if !ok && s.lastLoss() != lostAt {
-		s.buryOrphan(own, lostAt)
+		s.awaitAbandoned(own, lostAt)
 	}
 	own.release()
 	return ok && open
@@ -76,7 +76,7 @@ func (s *session) blockPinned(cmd resp.Command, slot int) bool {
 // whileWatched runs f while it watches the client; abort is called when that
 // has gone, and shall make f return. It returns false when the session ends.
 func (s *session) whileWatched(b *blocked, abort func(), f func()) bool {
-	w := &watcher{session: s, cancel: abort}
+	w := &disconnectWatcher{session: s, cancel: abort}
 	s.blocked.Store(b)
 	if s.leaving.Load() { // whoever made it so did not see what it waits for
 		abort()
@@ -164,7 +164,7 @@ func (s *session) unblock(c *command, cmd resp.Command) bool {
 	if len(parts) == 0 {
 		return s.answer([]byte(":0\r\n"))
 	}
-	return s.admitCall(len(cmd.Raw)) && s.fan(parts, to, 0, len(cmd.Raw), mergeMax)
+	return s.admitCall(len(cmd.Raw)) && s.fanOut(parts, to, 0, len(cmd.Raw), mergeMax)
 }
 
 // blockedPins are the connections on which the session waits, seen from

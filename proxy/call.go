@@ -157,7 +157,7 @@ func (s *session) retireLocked() {
 			s.out.append(c.after)
 		}
 		s.recycleLocked(c)
-		if s.corks == 0 {
+		if s.pushHolds == 0 {
 			s.out.splice(&s.pushes)
 		}
 		if next := s.head; next != nil && next.size > 0 {

@@ -10,9 +10,9 @@ import (
 	"leash/proxy/resp"
 )
 
-// clientTreatments are the CLIENT commands about Leash's sessions.
-func clientTreatments() treatments {
-	return treatments{
+// clientSpecs are the CLIENT commands about Leash's sessions.
+func clientSpecs() commandSpecs {
+	return commandSpecs{
 		"CLIENT|LIST": {(*session).clientList, answered, ofLeash}, "CLIENT|INFO": {(*session).clientInfo, answered, ""},
 		"CLIENT|KILL":  {(*session).clientKill, answered, ofLeash},
 		"CLIENT|PAUSE": {(*session).clientPause, answered, ofLeash}, "CLIENT|UNPAUSE": {(*session).clientUnpause, answered, ofLeash},

@@ -18,11 +18,11 @@ const (
 // reasonOneNode is why a client cannot change the cluster.
 const reasonOneNode = "Leash shows the cluster as one node; send it to the node itself"
 
-// clusterTreatments show Leash as one node that owns every slot, so that
+// clusterSpecs show Leash as one node that owns every slot, so that
 // cluster clients work unchanged and send everything here. Before a single
 // Redis they are told what it tells them: that it is no cluster.
-func clusterTreatments() treatments {
-	all := treatments{
+func clusterSpecs() commandSpecs {
+	all := commandSpecs{
 		"CLUSTER|INFO":     {onCluster((*session).clusterInfo), answered, "shows one node that owns every slot"},
 		"CLUSTER|KEYSLOT":  {onCluster((*session).clusterKeySlot), answered, ""},
 		"CLUSTER|LINKS":    {onCluster((*session).emptyArray), answered, ""},
@@ -44,7 +44,7 @@ func clusterTreatments() treatments {
 		"ADDSLOTS", "ADDSLOTSRANGE", "BUMPEPOCH", "DELSLOTS", "DELSLOTSRANGE", "FAILOVER", "FLUSHSLOTS", "FORGET", "MEET",
 		"REPLICATE", "RESET", "SAVECONFIG", "SET-CONFIG-EPOCH", "SETSLOT",
 	} {
-		all["CLUSTER|"+name] = treatment{onCluster((*session).refuse), refused, reasonOneNode}
+		all["CLUSTER|"+name] = commandSpec{onCluster((*session).refuse), refused, reasonOneNode}
 	}
 	return all
 }
@@ -68,18 +68,18 @@ func (s *session) okay(*command, resp.Command) bool { return s.ok() }
 func (s *session) emptyArray(*command, resp.Command) bool { return s.answer([]byte(resp.EmptyArray)) }
 
 func (s *session) clusterMyID(*command, resp.Command) bool {
-	s.scratch = resp.AppendBulk(s.scratch[:0], s.face().id())
+	s.scratch = resp.AppendBulk(s.scratch[:0], s.announcedAddr().id())
 	return s.answer(s.scratch)
 }
 
 // clusterSlots answers CLUSTER SLOTS
 // (https://redis.io/docs/latest/commands/cluster-slots/).
 func (s *session) clusterSlots(*command, resp.Command) bool {
-	f := s.face()
+	a := s.announcedAddr()
 	b := append(s.scratch[:0], "*1\r\n*3\r\n:0\r\n:16383\r\n*4\r\n"...)
-	b = resp.AppendBulk(b, f.host)
-	b = resp.AppendInt(b, int64(f.port))
-	b = resp.AppendBulk(b, f.id())
+	b = resp.AppendBulk(b, a.host)
+	b = resp.AppendInt(b, int64(a.port))
+	b = resp.AppendBulk(b, a.id())
 	s.scratch = appendPairs(b, s.lane.RESP3, 0)
 	return s.answer(s.scratch)
 }
@@ -87,20 +87,20 @@ func (s *session) clusterSlots(*command, resp.Command) bool {
 // clusterShards answers CLUSTER SHARDS
 // (https://redis.io/docs/latest/commands/cluster-shards/).
 func (s *session) clusterShards(*command, resp.Command) bool {
-	f, fields := s.face(), 7
-	if f.isName() {
+	a, fields := s.announcedAddr(), 7
+	if a.isName() {
 		fields++
 	}
 	b := appendPairs(append(s.scratch[:0], "*1\r\n"...), s.lane.RESP3, 2)
 	b = append(resp.AppendBulk(b, "slots"), "*2\r\n:0\r\n:16383\r\n"...)
 	b = append(resp.AppendBulk(b, "nodes"), "*1\r\n"...)
 	b = appendPairs(b, s.lane.RESP3, fields)
-	b = resp.AppendBulk(resp.AppendBulk(b, "id"), f.id())
-	b = resp.AppendInt(resp.AppendBulk(b, "port"), int64(f.port))
-	b = resp.AppendBulk(resp.AppendBulk(b, "ip"), f.host)
-	b = resp.AppendBulk(resp.AppendBulk(b, "endpoint"), f.host)
-	if f.isName() {
-		b = resp.AppendBulk(resp.AppendBulk(b, "hostname"), f.host)
+	b = resp.AppendBulk(resp.AppendBulk(b, "id"), a.id())
+	b = resp.AppendInt(resp.AppendBulk(b, "port"), int64(a.port))
+	b = resp.AppendBulk(resp.AppendBulk(b, "ip"), a.host)
+	b = resp.AppendBulk(resp.AppendBulk(b, "endpoint"), a.host)
+	if a.isName() {
+		b = resp.AppendBulk(resp.AppendBulk(b, "hostname"), a.host)
 	}
 	b = resp.AppendBulk(resp.AppendBulk(b, "role"), "master")
 	b = resp.AppendInt(resp.AppendBulk(b, "replication-offset"), 0)
@@ -112,8 +112,8 @@ func (s *session) clusterShards(*command, resp.Command) bool {
 // clusterNodes answers CLUSTER NODES. A name stands where the IP address does,
 // for most clients know no other place.
 func (s *session) clusterNodes(*command, resp.Command) bool {
-	f := s.face()
-	return s.text(fmt.Sprintf("%s %s@%d myself,master - 0 0 1 connected 0-16383\n", f.id(), f.addr(), f.bus()))
+	a := s.announcedAddr()
+	return s.text(fmt.Sprintf("%s %s@%d myself,master - 0 0 1 connected 0-16383\n", a.id(), a.addr(), a.bus()))
 }
 
 func (s *session) clusterInfo(*command, resp.Command) bool {
@@ -140,14 +140,14 @@ func (s *session) clusterKeySlot(_ *command, cmd resp.Command) bool {
 
 // clusterReplicas answers CLUSTER REPLICAS: the node has none.
 func (s *session) clusterReplicas(c *command, cmd resp.Command) bool {
-	if string(cmd.Args[2]) != s.face().id() {
+	if string(cmd.Args[2]) != s.announcedAddr().id() {
 		return s.fail(fmt.Sprintf(msgUnknownNode, quoted(cmd.Args[2], maxQuoted)))
 	}
 	return s.emptyArray(c, cmd)
 }
 
 func (s *session) clusterFailures(_ *command, cmd resp.Command) bool {
-	if string(cmd.Args[2]) != s.face().id() {
+	if string(cmd.Args[2]) != s.announcedAddr().id() {
 		return s.fail(fmt.Sprintf(msgUnknownNode, quoted(cmd.Args[2], maxQuoted)))
 	}
 	s.scratch = resp.AppendInt(s.scratch[:0], 0)

@@ -121,7 +121,7 @@ func TestAnnounce(t *testing.T) {
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1})
 	l := startLeash(t, cluster.Addrs(), func(o *options) { o.front.Announce = "leash.example:7777" })
 	client := l.dial(t)
-	id := (face{"leash.example", 7777}).id()
+	id := (announcedAddr{"leash.example", 7777}).id()
 	want(t, client, "*1\r\n*3\r\n:0\r\n:16383\r\n*4\r\n$13\r\nleash.example\r\n:7777\r\n$40\r\n"+id+"\r\n*0\r\n", "CLUSTER", "SLOTS")
 	if got := do(t, client, "CLUSTER", "NODES"); !strings.Contains(got, id+" leash.example:7777@17777 myself,master - 0 0 1 connected 0-16383\n") {
 		t.Errorf("CLUSTER NODES: %q", got)
@@ -150,7 +150,7 @@ func TestUnixClientIsToldTheFirstPort(t *testing.T) {
 	if got := do(t, client, "CLUSTER", "SLOTS"); !strings.Contains(got, "$9\r\n127.0.0.1\r\n:"+port+"\r\n") {
 		t.Errorf("CLUSTER SLOTS: %q", got)
 	}
-	if f := firstPort(nil); f.bus() != 0 || f.id() == "" {
+	if f := firstTCPAddr(nil); f.bus() != 0 || f.id() == "" {
 		t.Errorf("no port at all: %+v", f)
 	}
 }

@@ -12,11 +12,11 @@ import (
 // msgCommandArity is Redis's word for COMMAND GETKEYS of what could not be run.
 const msgCommandArity = "ERR Invalid number of arguments specified for command"
 
-// commandTreatments are COMMAND and its subcommands: Redis's own, and the lock
+// commandCommandSpecs are COMMAND and its subcommands: Redis's own, and the lock
 // commands among them, for clients that send only what the server says it has.
-func commandTreatments() treatments {
+func commandCommandSpecs() commandSpecs {
 	const note = "includes the commands of Leash"
-	return treatments{
+	return commandSpecs{
 		"COMMAND": {(*session).commandInfo, anyNode, note}, "COMMAND|INFO": {(*session).commandInfo, anyNode, note},
 		"COMMAND|COUNT": {(*session).commandCount, anyNode, note}, "COMMAND|LIST": {(*session).commandList, anyNode, note},
 		"COMMAND|DOCS":            {(*session).commandDocs, anyNode, note},
@@ -39,7 +39,7 @@ func (s *session) relayMerged(c *command, cmd resp.Command, m func(reply []byte)
 	p := &part{slot: anySlot}
 	p.Request = bytes.Clone(cmd.Raw)
 	to := []*upstream.Node{s.topology.Masters()[s.keyless]}
-	return s.fan([]*part{p}, to, 0, len(cmd.Raw), func(f *fanout) []byte { return m(f.parts[0].whole()) })
+	return s.fanOut([]*part{p}, to, 0, len(cmd.Raw), func(f *fanout) []byte { return m(f.parts[0].whole()) })
 }
 
 // commandInfo answers COMMAND and COMMAND INFO [name …].

@@ -97,7 +97,7 @@ func newTable(commands []*command) table {
 			t.add(c)
 		}
 	}
-	for name, how := range allTreatments() {
+	for name, how := range allSpecs() {
 		t.handle(name, how)
 	}
 	t.markReadable()
@@ -150,7 +150,7 @@ func (t table) add(c *command) {
 
 // handle says how a command is treated; one that the upstream does not have is
 // added, as CLIENT SETINFO before Redis 7.2.
-func (t table) handle(name string, how treatment) {
+func (t table) handle(name string, how commandSpec) {
 	parent, sub, isSub := strings.Cut(name, "|")
 	c := t[parent]
 	if c == nil {

@@ -6,9 +6,9 @@ import (
 	"leash/proxy/resp"
 )
 
-// configTreatments are the CONFIG commands.
-func configTreatments() treatments {
-	return treatments{
+// configSpecs are the CONFIG commands.
+func configSpecs() commandSpecs {
+	return commandSpecs{
 		"CONFIG|GET":       {(*session).relayAny, anyNode, ""},
 		"CONFIG|SET":       {(*session).configSet, everyNode, "replicas are not changed; settings about addresses and connections are refused"},
 		"CONFIG|RESETSTAT": {everyMaster(mergeOK), everyNode, ""}, "CONFIG|REWRITE": {everyMaster(mergeOK), everyNode, ""},

@@ -21,9 +21,9 @@ const (
 	msgUnknownField = "ERR Unrecognized option '%s'"
 )
 
-// connectionTreatments are the commands about the connection itself.
-func connectionTreatments() treatments {
-	return treatments{
+// connectionSpecs are the commands about the connection itself.
+func connectionSpecs() commandSpecs {
+	return commandSpecs{
 		"PING": {(*session).ping, answered, ""}, "ECHO": {(*session).echo, answered, ""},
 		"QUIT":   {(*session).quit, answered, "after the replies to earlier commands"},
 		"RESET":  {(*session).reset, answered, "also releases the locks of the connection"},

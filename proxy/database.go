@@ -43,7 +43,7 @@ func (s *session) relaySelect(argument string) bool {
 	p := &part{slot: anySlot}
 	p.Request = resp.AppendCommand(nil, "SELECT", argument)
 	to := []*upstream.Node{s.topology.Masters()[s.keyless]}
-	return s.fan([]*part{p}, to, 0, selectBytes, mergeOK)
+	return s.fanOut([]*part{p}, to, 0, selectBytes, mergeOK)
 }
 
 // selectBytes is what a SELECT made here counts for in the window.

@@ -22,7 +22,7 @@ func (s *session) deliverBehindLocked(c *call, frame []byte) upstream.Flusher {
 		c.after = append(c.after, frame...)
 		return nil
 	}
-	if s.corks > 0 || s.head != nil && s.head.begun {
+	if s.pushHolds > 0 || s.head != nil && s.head.begun {
 		s.pushes.append(frame)
 	} else {
 		s.out.append(frame)

@@ -198,21 +198,21 @@ func (d *differential) explain(t *testing.T, commands [][]string) string {
 }
 
 // open empties all servers and connects anew.
-func (d *differential) open(t *testing.T) *twins {
+func (d *differential) open(t *testing.T) *connPair {
 	t.Helper()
 	for _, s := range d.servers {
-		_, err := s.Pipelined(t.Context(), func(p redis.Pipeliner) error {
-			p.FlushAll(t.Context())
-			p.ScriptFlush(t.Context())
-			p.FunctionFlush(t.Context())
+		_, err := s.Pipelined(t.Context(), func(pair redis.Pipeliner) error {
+			pair.FlushAll(t.Context())
+			pair.ScriptFlush(t.Context())
+			pair.FunctionFlush(t.Context())
 			return nil
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	p := &twins{d: d}
-	for addr, c := range map[string]**redistest.Client{d.plain: &p.redis, d.leash: &p.leash} {
+	pair := &connPair{d: d}
+	for addr, c := range map[string]**redistest.Client{d.plain: &pair.redis, d.leash: &pair.leash} {
 		var err error
 		if *c, err = redistest.Dial(addr); err != nil {
 			t.Fatal(err)
@@ -232,17 +232,17 @@ func (d *differential) open(t *testing.T) *twins {
 			}
 		}
 	}
-	return p
+	return pair
 }
 
-// twins are two connections that are told the same.
-type twins struct {
+// connPair are two connections that are told the same.
+type connPair struct {
 	d            *differential
 	redis, leash *redistest.Client
 	comparison   comparison
 }
 
-func (p *twins) close() {
+func (p *connPair) close() {
 	p.redis.Close()
 	p.leash.Close()
 }
@@ -265,7 +265,7 @@ func (d *difference) String() string {
 
 // exchange sends the commands to both and compares the replies. With rng some
 // are inline, and Leash gets them in pieces.
-func (p *twins) exchange(batch [][]string, rng *rand.Rand) *difference {
+func (p *connPair) exchange(batch [][]string, rng *rand.Rand) *difference {
 	var raw strings.Builder
 	for _, args := range batch {
 		if line, ok := inline(args); ok && rng != nil && rng.IntN(20) == 0 {
@@ -296,7 +296,7 @@ func (p *twins) exchange(batch [][]string, rng *rand.Rand) *difference {
 }
 
 // count notes commands that went well.
-func (p *twins) count(args []string, reply string) {
+func (p *connPair) count(args []string, reply string) {
 	if reply[0] == '-' || reply == "+QUEUED\r\n" {
 		return
 	}

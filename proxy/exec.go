@@ -154,7 +154,7 @@ func (t *transaction) executed(e *execution) bool {
 		return e.end(s, resp.AppendError(nil, msgUpstreamLost))
 	}
 	s.noteWrite(t.node)
-	own, untold := t.hasOwn(), !t.tracked
+	own, untracked := t.hasOwn(), !t.tracked
 	t.end(true)
 	if own {
 		ok := s.runQueued(t.node, queue, e.reply)
@@ -164,7 +164,7 @@ func (t *transaction) executed(e *execution) bool {
 		return ok
 	}
 	ok := e.end(s, e.reply)
-	if tr := s.tracking.Load(); tr != nil && untold {
+	if tr := s.tracking.Load(); tr != nil && untracked {
 		tr.forgetAll() // what it read is not remembered: keys were watched before tracking began
 	}
 	return ok
@@ -197,8 +197,8 @@ func (s *session) runQueued(node *upstream.Node, queue []queued, reply []byte) b
 	if !ok || n != len(queue)-1 { // nil, or an error
 		return s.answer(reply)
 	}
-	s.cork() // messages of a subscription in it come behind EXEC's answer
-	defer s.uncork()
+	s.holdPushes() // messages of a subscription in it come behind EXEC's answer
+	defer s.releasePushes()
 	merged := resp.AppendArray(nil, n)
 	for _, q := range queue[1:] {
 		var scan resp.Scanner

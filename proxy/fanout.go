@@ -147,9 +147,9 @@ func listHeader(reply []byte) (rest []byte, n int, ok bool) {
 	return nil, 0, false
 }
 
-// fan sends the parts of one call, to the nodes that to names, and gives the
+// fanOut sends the parts of one call, to the nodes that to names, and gives the
 // call its place in the session's order. bytes is the size of the request.
-func (s *session) fan(parts []*part, to []*upstream.Node, keys, bytes int, m merge) bool {
+func (s *session) fanOut(parts []*part, to []*upstream.Node, keys, bytes int, m merge) bool {
 	links := make([]*upstream.Link, len(to))
 	for i, n := range to {
 		var ok bool

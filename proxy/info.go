@@ -29,7 +29,7 @@ func (s *session) info(c *command, cmd resp.Command) bool {
 	case s.keyless < 0:
 		return s.fail(msgSlotUnserved)
 	}
-	report := &infoReport{own: s.server.ownInfo(s.face()), resp3: s.lane.RESP3}
+	report := &infoReport{own: s.server.ownInfo(s.announcedAddr()), resp3: s.lane.RESP3}
 	if wantsLeash(cmd.Args[1:]) {
 		report.leash = s.server.infoSection()
 	}
@@ -38,7 +38,7 @@ func (s *session) info(c *command, cmd resp.Command) bool {
 	var to []*upstream.Node
 	for i := range masters { // the session's usual node first: its text is the frame
 		n := masters[(s.keyless+i)%len(masters)]
-		if n.Silent() && !exact && len(masters) > 1 {
+		if n.Unresponsive() && !exact && len(masters) > 1 {
 			report.missing++
 			continue
 		}
@@ -49,7 +49,7 @@ func (s *session) info(c *command, cmd resp.Command) bool {
 	if len(parts) == 0 {
 		return s.fail(msgUpstreamDown)
 	}
-	return s.fan(parts, to, 0, len(cmd.Raw), report.merge)
+	return s.fanOut(parts, to, 0, len(cmd.Raw), report.merge)
 }
 
 // onlyKeyspace tells whether nothing but the number of keys is asked for, which
@@ -67,7 +67,7 @@ func wantsLeash(sections [][]byte) bool {
 
 // ownInfo are the fields of Redis's INFO that speak of clients and of the
 // address: here those are Leash's.
-func (s *Server) ownInfo(f face) map[string]string {
+func (s *Server) ownInfo(a announcedAddr) map[string]string {
 	blocked := 0
 	for _, one := range s.all() {
 		if one.blocked.Load() != nil || one.watcher.Load() != nil {
@@ -75,7 +75,7 @@ func (s *Server) ownInfo(f face) map[string]string {
 		}
 	}
 	return map[string]string{
-		"tcp_port":                   strconv.Itoa(f.port),
+		"tcp_port":                   strconv.Itoa(a.port),
 		"connected_clients":          strconv.Itoa(s.sessionCount()),
 		"maxclients":                 strconv.Itoa(s.cfg.MaxClients),
 		"blocked_clients":            strconv.Itoa(blocked),

@@ -8,9 +8,9 @@ import (
 	"leash/proxy/upstream"
 )
 
-// keyspaceTreatments are the commands over many keys or all of them.
-func keyspaceTreatments() treatments {
-	return treatments{
+// keyspaceSpecs are the commands over many keys or all of them.
+func keyspaceSpecs() commandSpecs {
+	return commandSpecs{
 		"MGET": {(*session).split, splitUp, ""}, "MSET": {(*session).split, splitUp, ""},
 		"DEL": {(*session).split, splitUp, ""}, "UNLINK": {(*session).split, splitUp, ""},
 		"EXISTS": {(*session).split, splitUp, ""}, "TOUCH": {(*session).split, splitUp, ""},
@@ -50,7 +50,7 @@ func (s *session) everywhere(cmd resp.Command, m merge) bool {
 		parts[i] = &part{slot: anySlot, fixed: true}
 		parts[i].Request = bytes.Clone(cmd.Raw)
 	}
-	return s.fan(parts, masters, 0, len(cmd.Raw), m)
+	return s.fanOut(parts, masters, 0, len(cmd.Raw), m)
 }
 
 // maxAge is how old the topology may be for a command that concerns all nodes.
@@ -60,7 +60,7 @@ const maxAge = time.Second
 // for a node that joined meanwhile has keys too. It waits until a request of
 // so many bytes may be sent to each; false when the session ends.
 func (s *session) allMasters(size int) ([]*upstream.Node, bool) {
-	s.server.up.Renew(s.ctx, maxAge)
+	s.server.up.RefreshTopology(s.ctx, maxAge)
 	if !s.adoptTopology() || !s.admitCall(size) {
 		return nil, false
 	}

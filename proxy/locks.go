@@ -85,11 +85,11 @@ func (s *session) lock(args [][]byte) bool {
 // are kept for the next one unless they were needed, as they seldom are: to make
 // them was 5 % of what a lock command cost.
 func (s *session) doWatched(carrier *lockcmd.Carrier, args [][]byte) (reply []byte, gone error) {
-	w := s.sentry
+	w := s.nextWatcher
 	if w == nil {
 		ctx, cancel := context.WithCancel(s.ctx)
-		w = &watcher{session: s, ctx: ctx, cancel: cancel}
-		s.sentry = w
+		w = &disconnectWatcher{session: s, ctx: ctx, cancel: cancel}
+		s.nextWatcher = w
 	}
 	s.watcher.Store(w)
 	reply = carrier.Do(w.ctx, s.scratch[:0], args)
@@ -97,7 +97,7 @@ func (s *session) doWatched(carrier *lockcmd.Carrier, args [][]byte) (reply []by
 	if w.started {
 		gone = w.stop()
 		w.cancel()
-		s.sentry = nil
+		s.nextWatcher = nil
 	}
 	return reply, gone
 }
@@ -240,7 +240,7 @@ func (h *host) Pushes() bool {
 func (h *host) Push(frame []byte) {
 	s := (*session)(h)
 	switch f := s.notice(frame).(type) {
-	case *laggard:
+	case *slowSubscriber:
 		s.server.start("flush", f.Flush) // it logs
 	default:
 		s.Flush()

@@ -6,9 +6,9 @@ import (
 	"leash/proxy/resp"
 )
 
-// monitorTreatments is MONITOR.
-func monitorTreatments() treatments {
-	return treatments{"MONITOR": {(*session).monitor, pinnedConn, "shows what every master executes; the client addresses are those of Leash"}}
+// monitorSpecs is MONITOR.
+func monitorSpecs() commandSpecs {
+	return commandSpecs{"MONITOR": {(*session).monitor, pinnedConn, "shows what every master executes; the client addresses are those of Leash"}}
 }
 
 // monitor runs MONITOR (https://redis.io/docs/latest/commands/monitor/) on a

@@ -87,8 +87,8 @@ func TestNotifyWhileItWaits(t *testing.T) {
 	eventually(t, "it waits", func() bool { return l.locks.Stats().Waiters == 1 })
 	want(t, l.dial(t), ":1\r\n", "LOCK.BREAK", "own")
 	wantRead(t, c, notice("lost", "own", own))
-	heir := token(t, l.dial(t), "own")
-	wantRead(t, c, notice("granted", "own", heir))
+	next := token(t, l.dial(t), "own")
+	wantRead(t, c, notice("granted", "own", next))
 	want(t, holder, ":1\r\n", "LOCK.RELEASE", "other")
 	if got, err := c.Read(); err != nil || got[0] != ':' {
 		t.Fatalf("%q %v", got, err)
@@ -161,7 +161,7 @@ func TestNoticesAreBounded(t *testing.T) {
 	redis := redistest.Start(t)
 	// a busy machine is to lose none of them before
 	l := startLeash(t, []string{redis.Addr}, watchdog(12*time.Second))
-	l.audience.hard = 1 << 20
+	l.subscriberLimits.hard = 1 << 20
 	c, other := l.notified(t), l.dial(t)
 	for i := range 400 {
 		token(t, c, strings.Repeat("k", 50_000)+strconv.Itoa(i), "ONLOSS", "ERROR")

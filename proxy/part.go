@@ -279,7 +279,7 @@ func (p *part) again(message string) bool {
 	s := p.call.session
 	switch {
 	case message == tryAgain:
-		s.server.unsettled.mark()
+		s.server.resharding.mark()
 		return p.splitByKey() || p.retryLater()
 	case message == msgSlotUnserved, strings.HasPrefix(message, clusterDown):
 		s.server.up.Refresh()
@@ -299,7 +299,7 @@ func (p *part) follow(addr string, ask bool) bool {
 	n := up.Target(addr, p.node, trusted)
 	up.Refresh()
 	if trusted {
-		p.call.session.server.unsettled.mark()
+		p.call.session.server.resharding.mark()
 	}
 	p.hops++
 	switch {

@@ -80,9 +80,9 @@ func (p *pin) target() (n *upstream.Node, id int64) {
 	return p.link.Node(), p.link.ClientID()
 }
 
-// place returns the node and Redis's id of the connection, which may have ended; nil
+// connectionID returns the node and Redis's id of the connection, which may have ended; nil
 // when there was none.
-func (p *pin) place() (n *upstream.Node, id int64) {
+func (p *pin) connectionID() (n *upstream.Node, id int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.link == nil || p.link.ClientID() == 0 {

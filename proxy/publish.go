@@ -6,10 +6,10 @@ import (
 	"leash/proxy/upstream"
 )
 
-// publishTreatments are the commands that publish. In the count that answers
+// publishSpecs are the commands that publish. In the count that answers
 // them, Leash's own subscriptions are replaced by its clients.
-func publishTreatments() treatments {
-	return treatments{
+func publishSpecs() commandSpecs {
+	return commandSpecs{
 		"PUBLISH":  {(*session).publishPlain, anyNode, "the reply counts the subscribers of this Leash and of that node"},
 		"SPUBLISH": {(*session).publishSharded, relayed, ""},
 	}
@@ -50,7 +50,7 @@ func (s *session) publishTo(cmd resp.Command, kind pubsub.Kind, slot int) bool {
 	channel := string(cmd.Args[1])
 	p := &part{slot: slot}
 	p.Request = s.keep(cmd.Raw)
-	return s.fan([]*part{p}, []*upstream.Node{node}, 0, len(cmd.Raw), func(f *fanout) []byte {
+	return s.fanOut([]*part{p}, []*upstream.Node{node}, 0, len(cmd.Raw), func(f *fanout) []byte {
 		return s.server.published(f.parts[0].node, kind, channel, f.parts[0].whole())
 	})
 }

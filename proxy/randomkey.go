@@ -28,7 +28,7 @@ func (s *session) randomKey(c *command, cmd resp.Command) bool {
 		size.Request = resp.AppendCommand(nil, "DBSIZE")
 		parts, to = append(parts, key, size), append(to, n, n)
 	}
-	return s.fan(parts, to, 0, len(cmd.Raw), mergeRandomKey)
+	return s.fanOut(parts, to, 0, len(cmd.Raw), mergeRandomKey)
 }
 
 // maxNodeKeys keeps the sum of what nodes say from an overflow.

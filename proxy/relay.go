@@ -81,7 +81,7 @@ func (s *session) relayKeys(cmd resp.Command, slot int, many bool) bool {
 	case slot == anySlot || !p.retryLater():
 		p.fail(msgSlotUnserved)
 	}
-	if many && s.topology.Cluster() && s.server.unsettled.is() {
+	if many && s.topology.Cluster() && s.server.resharding.is() {
 		return s.barrier() // it may have to be split by key
 	}
 	return true

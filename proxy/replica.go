@@ -73,7 +73,7 @@ func (s *session) replicaLink(n *upstream.Node) *upstream.Link {
 // serve, in the state that the session is in.
 func (s *session) mayReadReplicas() bool {
 	return s.current != nil && s.current.readable && s.modes == 0 && s.tx == nil &&
-		s.tracking.Load() == nil && !s.guarded.Load() && !s.server.unsettled.is() && !s.server.up.SlotsMoving()
+		s.tracking.Load() == nil && !s.guarded.Load() && !s.server.resharding.is() && !s.server.up.SlotsMoving()
 }
 
 // linkOf is the link for a part on a slot; nil when no node serves the slot,

@@ -59,7 +59,7 @@ type visit func(order *scanOrder, stop int, from scanCursor) bool
 // scanFrom goes on with a scan.
 func (s *session) scanFrom(cursor scanCursor, v visit) bool {
 	switch {
-	case cursor == scanCursor{} && s.server.unsettled.is():
+	case cursor == scanCursor{} && s.server.resharding.is():
 		return s.beginPass(v, scanFirst)
 	case cursor == scanCursor{}:
 		return s.beginPass(v, scanOnce)
@@ -84,8 +84,8 @@ func (s *session) scanFrom(cursor scanCursor, v visit) bool {
 // beginPass scans the first node of a pass, by a new look at which there are.
 func (s *session) beginPass(v visit, pass scanPass) bool {
 	if pass == scanOnce {
-		s.server.up.Renew(s.ctx, maxAge) // the end will tell whether it was right
-	} else if !s.server.up.Renew(s.ctx, 0) {
+		s.server.up.RefreshTopology(s.ctx, maxAge) // the end will tell whether it was right
+	} else if !s.server.up.RefreshTopology(s.ctx, 0) {
 		return s.fail(msgUpstreamDown)
 	}
 	if !s.adoptTopology() {
@@ -120,7 +120,7 @@ func (s *session) scanNode(cmd resp.Command, order *scanOrder, stop int, from sc
 		}
 		return scanReply(next, keys)
 	}
-	return s.fan([]*part{p}, []*upstream.Node{node}, 0, len(cmd.Raw), rename)
+	return s.fanOut([]*part{p}, []*upstream.Node{node}, 0, len(cmd.Raw), rename)
 }
 
 // confirmScan ends a scan if no slot has moved since it began. It waits for an
@@ -133,13 +133,13 @@ func (s *session) confirmScan(v visit, c scanCursor) bool {
 	if settled {
 		s.Flush()
 		var err error
-		if settled, err = s.server.up.Settled(s.ctx, s.topology); err != nil {
+		if settled, err = s.server.up.SlotsStable(s.ctx, s.topology); err != nil {
 			s.server.log.Warn("cannot end a scan", "session", s.id, "err", err)
 			return s.fail(msgUpstreamDown)
 		}
 	}
 	if !settled {
-		s.server.unsettled.mark()
+		s.server.resharding.mark()
 		return s.beginPass(v, scanFirst)
 	}
 	return s.answer(scanReply(0, []byte("*0\r\n")))

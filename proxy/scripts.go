@@ -6,12 +6,12 @@ import (
 	"leash/proxy/resp"
 )
 
-// scriptTreatments are scripts and functions. A cluster keeps both in each
+// scriptSpecs are scripts and functions. A cluster keeps both in each
 // node: what changes them is done on every master, so that a script is found
 // whatever its keys are.
-func scriptTreatments() treatments {
+func scriptSpecs() commandSpecs {
 	const fresh = "sent on a new connection, because the script blocks the shared one"
-	return treatments{
+	return commandSpecs{
 		"EVAL": {(*session).eval, relayed, ""}, "EVAL_RO": {(*session).eval, relayed, ""},
 		"EVALSHA": {(*session).relay, relayed, healedNote}, "EVALSHA_RO": {(*session).relay, relayed, healedNote},
 		"FCALL": {(*session).relay, relayed, ""}, "FCALL_RO": {(*session).relay, relayed, ""},

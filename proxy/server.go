@@ -56,24 +56,24 @@ type Config struct {
 
 // Server serves clients. Make one with New, run it once with Run.
 type Server struct {
-	cfg          Config
-	announce     face // of Config.Announce
-	firstPort    face // for clients of unix sockets; set by Serve
-	log          *slog.Logger
-	up           *upstream.Upstream
-	locks        *lockcmd.Service
-	exchange     *pubsub.Exchange
-	audience     audienceLimits
-	commands     table
-	unsettled    unsettled
-	pauses       pauses
-	scripts      seenScripts
-	headerWarned damper
-	scanning     atomic.Pointer[scanOrder] // for the newest topology that was scanned
-	stats        stats
-	garbage      garbage
-	clock        atomic.Int64 // seconds since started, kept by the patrol
-	started      time.Time
+	cfg               Config
+	announce          announcedAddr // of Config.Announce
+	firstTCPAddr      announcedAddr // for clients of unix sockets; set by Serve
+	log               *slog.Logger
+	up                *upstream.Upstream
+	locks             *lockcmd.Service
+	exchange          *pubsub.Exchange
+	subscriberLimits  subscriberLimits
+	commands          table
+	resharding        resharding
+	pauses            pauses
+	scripts           seenScripts
+	headerWarnLimiter intervalLimiter
+	scanning          atomic.Pointer[scanOrder] // for the newest topology that was scanned
+	stats             stats
+	garbage           garbage
+	clock             atomic.Int64 // seconds since started, kept by the patrol
+	started           time.Time
 
 	ctx     context.Context // done when the server has stopped
 	cancel  context.CancelFunc
@@ -98,13 +98,13 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 		log.Warn("cannot read the command table of redis: using the built-in one", "err", err)
 		parsed = nil
 	}
-	announce, err := parseFace(cfg.Announce)
+	announce, err := parseAnnouncedAddr(cfg.Announce)
 	if err != nil {
 		return nil, fmt.Errorf("--announce %s: %w", cfg.Announce, err)
 	}
 	s := &Server{
 		cfg: cfg.withDefaults(), announce: announce, log: log, up: up, locks: locks,
-		exchange: exchange, audience: defaultAudienceLimits,
+		exchange: exchange, subscriberLimits: defaultSubscriberLimits,
 		commands: newTable(parsed),
 		sessions: make(map[*session]struct{}),
 		changed:  make(chan struct{}),
@@ -137,8 +137,8 @@ func setDefault[T comparable](v *T, d T) {
 // orderly way (see drain) and returns when every session and goroutine has
 // ended. It closes the listeners.
 func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
-	s.firstPort = firstPort(lns)
-	if !s.start("patrol", func() { guard.Repeat(s.ctx, s.log, "patrol", s.patrol) }) {
+	s.firstTCPAddr = firstTCPAddr(lns)
+	if !s.start("session check", func() { guard.Repeat(s.ctx, s.log, "session check", s.runSessionChecks) }) {
 		return errors.New("proxy: server has been closed")
 	}
 	s.start("garbage", func() { guard.Repeat(s.ctx, s.log, "garbage", s.collect) })

@@ -17,10 +17,10 @@ const (
 // oneNode says that what a node tells of itself is not added up.
 const oneNode = "the answer of one node, about itself"
 
-// serverTreatments are the commands about the server that have no family of
+// serverSpecs are the commands about the server that have no family of
 // their own.
-func serverTreatments() treatments {
-	return treatments{
+func serverSpecs() commandSpecs {
+	return commandSpecs{
 		"INFO": {(*session).info, everyNode, "numbers are added up; the sections Clients and Leash describe this Leash"},
 		"TIME": {(*session).relayAny, anyNode, ""}, "LOLWUT": {(*session).relayAny, anyNode, ""},
 		"ROLE": {(*session).role, anyNode, "shows a master without replicas"},

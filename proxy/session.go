@@ -28,37 +28,37 @@ type session struct {
 	id     int64
 
 	// Of the loop's goroutine.
-	parser   resp.Parser
-	in       *batch // being read into
-	spare    *batch // the last one, which may still be referred to
-	topology *upstream.Topology
-	links    []*upstream.Link // by master's index, nil until used
-	reads    reads            // from replicas
-	keyless  int              // master that serves commands without keys
-	scratch  []byte           // for replies made here
-	ahead    []byte           // read by a watcher while a command blocked
-	cause    endCause         // why the loop ended
-	wasReset bool             // reading failed, and not by the client's closing
-	tx       *transaction     // from MULTI or WATCH on, nil without
-	caching  []byte           // CLIENT CACHING, for the next command
-	sentry   *watcher         // for the next lock command; nil before the first
-	monitors []*upstream.Link // on which Redis tells what it executes
-	modes    modes            // what makes a command more than ordinary
-	lane     upstream.Lane    // changed only while no call is in flight
-	written  []*upstream.Node // that the session has written to, for WAIT
-	current  *command         // the one being run; nil for one in no table
-	mute     bool             // its replies are not given to the client
-	replyOff bool             // nor are those of the commands behind it
+	parser      resp.Parser
+	in          *batch // being read into
+	spare       *batch // the last one, which may still be referred to
+	topology    *upstream.Topology
+	links       []*upstream.Link   // by master's index, nil until used
+	reads       reads              // from replicas
+	keyless     int                // master that serves commands without keys
+	scratch     []byte             // for replies made here
+	ahead       []byte             // read by a watcher while a command blocked
+	cause       endCause           // why the loop ended
+	wasReset    bool               // reading failed, and not by the client's closing
+	tx          *transaction       // from MULTI or WATCH on, nil without
+	caching     []byte             // CLIENT CACHING, for the next command
+	nextWatcher *disconnectWatcher // for the next lock command; nil before the first
+	monitors    []*upstream.Link   // on which Redis tells what it executes
+	modes       modes              // what makes a command more than ordinary
+	lane        upstream.Lane      // changed only while no call is in flight
+	written     []*upstream.Node   // that the session has written to, for WAIT
+	current     *command           // the one being run; nil for one in no table
+	mute        bool               // its replies are not given to the client
+	replyOff    bool               // nor are those of the commands behind it
 
 	ctx  context.Context // done when the session is ended from outside or is over
 	stop context.CancelFunc
 
-	watcher      atomic.Pointer[watcher]  // of the lock command under way
-	blocked      atomic.Pointer[blocked]  // the command that blocks in Redis
-	tracking     atomic.Pointer[tracking] // client-side caching; nil: off
-	redirectedTo atomic.Bool              // another session's invalidations come here, or did
-	monitoring   atomic.Bool              // MONITOR is under way
-	guarded      atomic.Bool              // the connection has holds or waiters
+	watcher      atomic.Pointer[disconnectWatcher] // of the lock command under way
+	blocked      atomic.Pointer[blocked]           // the command that blocks in Redis
+	tracking     atomic.Pointer[tracking]          // client-side caching; nil: off
+	redirectedTo atomic.Bool                       // another session's invalidations come here, or did
+	monitoring   atomic.Bool                       // MONITOR is under way
+	guarded      atomic.Bool                       // the connection has holds or waiters
 
 	listener atomic.Pointer[pubsub.Listener] // nil until the first subscription
 
@@ -69,7 +69,7 @@ type session struct {
 	noEvict     atomic.Bool  // CLIENT NO-EVICT
 
 	// Of the patrol's goroutine.
-	lagsSince    time.Time // when too many messages waited; zero: they do not
+	slowSince    time.Time // when too many messages waited; zero: they do not
 	unackedSince time.Time
 
 	carrier atomic.Pointer[lockcmd.Carrier] // nil until the first lock command
@@ -101,7 +101,7 @@ type session struct {
 	writtenElsewhere []*upstream.Node // than where it was sent first
 	pushes           chunks           // frames that answer no command, behind the reply under way
 	// pushes wait for what the loop is about to give the client; see cork
-	corks      int
+	pushHolds  int
 	pushed     int  // bytes of messages since nothing waited
 	flushing   bool // somebody will call Flush
 	writing    bool // somebody writes to the socket

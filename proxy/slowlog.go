@@ -7,9 +7,9 @@ import (
 	"leash/proxy/resp"
 )
 
-// slowlogTreatments are the logs of what took long.
-func slowlogTreatments() treatments {
-	return treatments{
+// slowlogSpecs are the logs of what took long.
+func slowlogSpecs() commandSpecs {
+	return commandSpecs{
 		"SLOWLOG|GET": {(*session).slowlogGet, everyNode, "the newest entries of all masters"}, "SLOWLOG|LEN": {everyMaster(mergeSum), everyNode, ""},
 		"SLOWLOG|RESET": {everyMaster(mergeOK), everyNode, ""},
 

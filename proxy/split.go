@@ -41,9 +41,9 @@ func (s *session) split(c *command, cmd resp.Command) bool {
 	}
 	parts := how.bySlot(cmd.Args)
 	to := make([]*upstream.Node, len(parts))
-	unsettled := false
+	resharding := false
 	for i, p := range parts {
-		unsettled = unsettled || len(p.keys) > 1 && s.server.unsettled.is()
+		resharding = resharding || len(p.keys) > 1 && s.server.resharding.is()
 		link, ok := s.linkOf(p.slot)
 		if link == nil && ok {
 			continue
@@ -53,8 +53,8 @@ func (s *session) split(c *command, cmd resp.Command) bool {
 		}
 		to[i], p.replica = link.Node(), link.ReadsReplica()
 	}
-	ok := s.fan(parts, to, (len(cmd.Args)-1)/how.step, len(cmd.Raw), how.merge)
-	if ok && unsettled {
+	ok := s.fanOut(parts, to, (len(cmd.Args)-1)/how.step, len(cmd.Raw), how.merge)
+	if ok && resharding {
 		return s.barrier() // a part may have to be split by key
 	}
 	return ok

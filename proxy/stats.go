@@ -10,13 +10,13 @@ import (
 
 // stats are counters since start. Safe for concurrent use.
 type stats struct {
-	accepted       atomic.Int64 // connections that became sessions
-	refused        atomic.Int64 // connections over --max-clients, or while stopping
-	inBytes        atomic.Int64 // read from clients
-	protocolErrors atomic.Int64 // sessions ended by a protocol error
-	badHeaders     atomic.Int64 // connections without a valid header of the PROXY protocol
-	outputLimit    atomic.Int64 // sessions closed because their output was not read
-	audienceLimit  atomic.Int64 // subscribers closed because their messages were not read
+	accepted        atomic.Int64 // connections that became sessions
+	refused         atomic.Int64 // connections over --max-clients, or while stopping
+	inBytes         atomic.Int64 // read from clients
+	protocolErrors  atomic.Int64 // sessions ended by a protocol error
+	badHeaders      atomic.Int64 // connections without a valid header of the PROXY protocol
+	outputLimit     atomic.Int64 // sessions closed because their output was not read
+	subscriberLimit atomic.Int64 // subscribers closed because their messages were not read
 
 	mu      sync.Mutex
 	reasons map[string]int64 // ended sessions by kind of reason
@@ -41,6 +41,6 @@ func (s *stats) lines(line func(name string, value any)) {
 	line("protocol_errors", s.protocolErrors.Load())
 	line("proxy_header_errors", s.badHeaders.Load())
 	line("output_limit_disconnections", s.outputLimit.Load())
-	line("subscriber_limit_disconnections", s.audienceLimit.Load())
+	line("subscriber_limit_disconnections", s.subscriberLimit.Load())
 	line("panics", guard.Panics())
 }

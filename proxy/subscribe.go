@@ -8,9 +8,9 @@ import (
 	"leash/proxy/upstream"
 )
 
-// subscriptionTreatments are the commands that begin and end subscriptions.
-func subscriptionTreatments() treatments {
-	return treatments{
+// subscriptionSpecs are the commands that begin and end subscriptions.
+func subscriptionSpecs() commandSpecs {
+	return commandSpecs{
 		"SUBSCRIBE":   {subscriptions(pubsub.Channel, true), subscribed, "Redis sees one subscription per user and channel, whatever the number of clients"},
 		"PSUBSCRIBE":  {subscriptions(pubsub.Pattern, true), subscribed, "keyspace events arrive from every master"},
 		"SSUBSCRIBE":  {subscriptions(pubsub.Shard, true), subscribed, "follows its slot when the slot moves"},
@@ -42,8 +42,8 @@ func subscriptions(kind pubsub.Kind, join bool) handler {
 		}
 		s.Flush()
 		if join {
-			s.cork()
-			defer s.uncork()
+			s.holdPushes()
+			defer s.releasePushes()
 		}
 		frames, ok := s.subscription(kind, join, cmd.Args[1:])
 		return ok && s.confirm(frames)
@@ -72,7 +72,7 @@ func (s *session) confirm(frames []byte) bool {
 func (s *session) subscription(kind pubsub.Kind, join bool, args [][]byte) (frames []byte, ok bool) {
 	listener := s.listener.Load()
 	if listener == nil {
-		listener = s.server.exchange.Listener((*audience)(s))
+		listener = s.server.exchange.Listener((*subscriber)(s))
 		s.listener.Store(listener)
 	}
 	names := make([]string, len(args))

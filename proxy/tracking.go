@@ -19,9 +19,9 @@ const (
 // invalidateAll tells a client that it knows nothing any more.
 const invalidateAll = ">2\r\n$10\r\ninvalidate\r\n_\r\n"
 
-// trackingTreatments are the commands of client-side caching.
-func trackingTreatments() treatments {
-	return treatments{
+// trackingSpecs are the commands of client-side caching.
+func trackingSpecs() commandSpecs {
+	return commandSpecs{
 		"CLIENT|TRACKING":     {(*session).clientTracking, pinnedConn, "uses connections that only this client has; REDIRECT names a client of the same Leash"},
 		"CLIENT|CACHING":      {(*session).clientCaching, answered, "sent together with the next command"},
 		"CLIENT|GETREDIR":     {(*session).clientGetRedir, answered, ""},

@@ -226,9 +226,9 @@ func (r *redirection) send(keys []byte) {
 		f = r.to.deliver(append([]byte(invalidatePush), keys...))
 	case !r.to.isSubscriber(): // Redis drops it as well
 	case string(keys) == resp.Null:
-		f = (*audience)(r.to).Message([]byte(invalidateMessage + resp.NilBulk))
+		f = (*subscriber)(r.to).Message([]byte(invalidateMessage + resp.NilBulk))
 	default:
-		f = (*audience)(r.to).Message(append([]byte(invalidateMessage), keys...))
+		f = (*subscriber)(r.to).Message(append([]byte(invalidateMessage), keys...))
 	}
 	if f != nil {
 		f.Flush()

@@ -27,10 +27,10 @@ const (
 	msgCrossSlot    = "CROSSSLOT Keys in request don't hash to the same slot"
 )
 
-// transactionTreatments are MULTI and what belongs to it.
-func transactionTreatments() treatments {
+// transactionSpecs are MULTI and what belongs to it.
+func transactionSpecs() commandSpecs {
 	const own = "on a cluster, all keys of a transaction are in one slot"
-	return treatments{
+	return commandSpecs{
 		"MULTI": {(*session).multi, pinnedConn, own},
 		"EXEC": {func(s *session, c *command, cmd resp.Command) bool {
 			if len(cmd.Args) > 1 {
@@ -151,15 +151,15 @@ func (t *transaction) take(c *command, cmd resp.Command) bool {
 // enqueue queues a command: as it is when Redis can run it where the
 // transaction is, as a PING when Leash runs it.
 func (t *transaction) enqueue(c *command, cmd resp.Command) bool {
-	switch t.place(c, cmd) {
-	case placeRedis:
+	switch t.executor(c, cmd) {
+	case byRedis:
 		if c != nil && c.name == "script|flush" {
 			// sooner than need be: what comes before EXEC is only not healed
 			t.session.server.scripts.clear()
 		}
 		t.propagates = t.propagates || c.mayPropagate()
 		t.add(queued{request: t.session.keep(cmd.Raw), amend: t.session.publishedInside(c, cmd)})
-	case placeLeash:
+	case byLeash:
 		if refusal := t.refusal(c, cmd); refusal != "" {
 			return t.settle() && t.refuse(refusal)
 		}
@@ -168,16 +168,16 @@ func (t *transaction) enqueue(c *command, cmd resp.Command) bool {
 		}
 		t.subscribing = t.subscribing || c.class == subscribed
 		t.add(queued{request: ping, command: c, cmd: cloneCommand(cmd)})
-	case placeBoth:
+	case byBoth:
 		own := cloneCommand(cmd)
 		t.add(queued{request: own.Raw, command: c, cmd: own})
 		t.altered = true
-	case placeOtherSlot:
+	case otherSlot:
 		if t.crossedAt == 0 {
 			t.crossedAt = len(t.queue)
 		}
 		t.add(queued{request: bytes.Clone(cmd.Raw), foreign: true})
-	case placeNowhere:
+	case byNobody:
 		if !t.settle() {
 			return false
 		}

@@ -9,53 +9,53 @@ import (
 	"leash/proxy/upstream"
 )
 
-// place says who runs a command of a transaction.
-type place uint8
+// connectionID says who runs a command of a transaction.
+type executor uint8
 
 const (
-	placeRedis     place = iota // Redis, where the transaction is
-	placeLeash                  // Leash, when EXEC has been executed
-	placeBoth                   // both: it changes the connection and the session
-	placeOtherSlot              // nobody, for its key is in another slot: EXEC will say so
-	placeNowhere                // nobody: an error
+	byRedis   executor = iota // Redis, where the transaction is
+	byLeash                   // Leash, when EXEC has been executed
+	byBoth                    // both: it changes the connection and the session
+	otherSlot                 // nobody, for its key is in another slot: EXEC will say so
+	byNobody                  // nobody: an error
 )
 
-// place looks at a command behind MULTI. The transaction takes the slot of the
+// connectionID looks at a command behind MULTI. The transaction takes the slot of the
 // first key that it meets.
-func (t *transaction) place(c *command, cmd resp.Command) place {
+func (t *transaction) executor(c *command, cmd resp.Command) executor {
 	cluster := t.session.topology.Cluster()
 	switch {
 	case c == nil || c.class == refused || c.refusalOf(cmd.Args) != "":
-		return placeNowhere
+		return byNobody
 	case c.waits() && !isBefore72(t.session.server.up.Version()):
 		// it would speak of this transaction's connection
-		return placeNowhere
+		return byNobody
 	case c.name == "ping" && t.subscribes():
 		// whose answer will be another one in RESP2, which HELLO may have been queued for
-		return placeLeash
+		return byLeash
 	case !c.arityOK(cmd.Args), c.name == "ping", c.name == "echo", c.name == "publish":
-		return placeRedis
+		return byRedis
 	case c.name == "client|tracking", c.name == "info", strings.HasPrefix(c.name, "pubsub|"):
-		return placeLeash
+		return byLeash
 	case c.name == "select", c.name == "hello", c.name == "auth":
-		return placeBoth
+		return byBoth
 	case c.class == answered, c.class == subscribed:
-		return placeLeash
+		return byLeash
 	case c.class == everyNode && cluster && c.data:
-		return placeNowhere
+		return byNobody
 	case c.class == everyNode && cluster:
-		return placeLeash
+		return byLeash
 	}
 	i := c.firstKey(cmd.Args)
 	if i == 0 || !cluster {
-		return placeRedis
+		return byRedis
 	}
 	slot := int(upstream.Slot(cmd.Args[i]))
 	if t.slot != anySlot && t.slot != slot {
-		return placeOtherSlot
+		return otherSlot
 	}
 	t.slot = slot
-	return placeRedis
+	return byRedis
 }
 
 // subscribes reports whether the client is subscribed to something, or a
@@ -278,7 +278,7 @@ func (t *transaction) again(moved []byte) bool {
 // followed takes note of an error with which node refused a command for where
 // its slot is, in words that are certain to be Redis's own.
 func (s *Server) followed(node *upstream.Node, moved []byte) {
-	s.unsettled.mark()
+	s.resharding.mark()
 	s.up.Refresh()
 	rest, ok := bytes.CutPrefix(moved, []byte("-MOVED "))
 	if !ok {

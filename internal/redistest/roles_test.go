@@ -11,18 +11,18 @@ const failoverTimeout = 20 * time.Second
 func TestFailoverAfterKill(t *testing.T) {
 	t.Parallel()
 	c := StartCluster(t)
-	old, heir := c.MasterOf(100), c.ReplicaOf(100)
+	old, replica := c.MasterOf(100), c.ReplicaOf(100)
 	if err := old.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if c.MasterOf(100) == old {
 		t.Fatal("a killed node counts as master")
 	}
-	if got := c.ReplicaOf(100); got != heir && c.MasterOf(100) != heir {
+	if got := c.ReplicaOf(100); got != replica && c.MasterOf(100) != replica {
 		t.Errorf("got %v, want the replica found without its master", got)
 	}
 	got, err := c.AwaitMaster(100, old, failoverTimeout)
-	if err != nil || got != heir {
+	if err != nil || got != replica {
 		t.Fatalf("got %v, %v; want the replica", got, err)
 	}
 	if err := old.Restart(); err != nil {

@@ -39,13 +39,13 @@ type fleetMessage struct {
 	To      string `json:",omitempty"` // of an answer
 	Number  uint64 `json:",omitempty"` // of a question
 	Kind    Kind
-	Names   [][]byte `json:",omitempty"` // that are asked for; none: all that match Pattern
-	Pattern []byte   `json:",omitempty"`
-	Entries []told   `json:",omitempty"`
+	Names   [][]byte          `json:",omitempty"` // that are asked for; none: all that match Pattern
+	Pattern []byte            `json:",omitempty"`
+	Entries []otherNameReport `json:",omitempty"`
 }
 
-// told is what another Leash has said of one name.
-type told struct {
+// otherNameReport is what another Leash has said of one name.
+type otherNameReport struct {
 	Name    []byte
 	Clients int            // that are subscribed
 	Held    map[string]int // subscriptions of that Leash at masters, by nodeName
@@ -57,18 +57,18 @@ type fleet struct {
 	inbox chan []byte
 
 	// mu guards the fields below. Never held across I/O.
-	mu        sync.Mutex
-	running   bool
-	others    map[string]time.Time // when each was heard last
-	number    uint64               // of the last question
-	questions map[uint64]*question
-	warned    time.Time
+	mu      sync.Mutex
+	running bool
+	others  map[string]time.Time // when each was heard last
+	number  uint64               // of the last question
+	queries map[uint64]*fleetQuery
+	warned  time.Time
 }
 
-// question is one that the others have not all answered.
-type question struct {
+// fleetQuery is one that the others have not all answered.
+type fleetQuery struct {
 	left    map[string]bool // who has not answered
-	entries []told
+	entries []otherNameReport
 	done    chan struct{} // closed when all have
 }
 
@@ -77,7 +77,7 @@ func newFleet() *fleet {
 	_, _ = rand.Read(id[:]) // it never fails
 	return &fleet{
 		id: hex.EncodeToString(id[:]), inbox: make(chan []byte, inboxSize),
-		others: make(map[string]time.Time), questions: make(map[uint64]*question),
+		others: make(map[string]time.Time), queries: make(map[uint64]*fleetQuery),
 	}
 }
 
@@ -85,7 +85,7 @@ func newFleet() *fleet {
 // until ctx is done. announced is called once they have been told, or cannot be.
 func (x *Exchange) Run(ctx context.Context, announced func()) error {
 	f := x.fleet
-	ready, cancel := x.Subscribe(fleetChannel, true, false, f.hear)
+	ready, cancel := x.Subscribe(fleetChannel, true, false, f.receive)
 	defer cancel()
 	tick := time.NewTicker(hereEvery)
 	defer tick.Stop()
@@ -97,14 +97,14 @@ func (x *Exchange) Run(ctx context.Context, announced func()) error {
 		case <-ready:
 			ready = nil
 			f.start()
-			x.say(ctx, fleetMessage{What: fleetHere})
+			x.send(ctx, fleetMessage{What: fleetHere})
 			announced()
 		case <-tick.C:
 			if ready == nil {
-				x.say(ctx, fleetMessage{What: fleetHere})
+				x.send(ctx, fleetMessage{What: fleetHere})
 			}
 		case raw := <-f.inbox:
-			_ = guard.Do(x.log, "message of another leash", func() { x.heed(ctx, raw) })
+			_ = guard.Do(x.log, "message of another leash", func() { x.handle(ctx, raw) })
 		}
 	}
 }
@@ -118,11 +118,11 @@ func (f *fleet) start() {
 func (x *Exchange) leaveFleet() {
 	ctx, cancel := context.WithTimeout(context.Background(), hereEvery)
 	defer cancel()
-	x.say(ctx, fleetMessage{What: fleetGone})
+	x.send(ctx, fleetMessage{What: fleetGone})
 }
 
-// hear keeps a message for Run. It does not block.
-func (f *fleet) hear(raw []byte) {
+// receive keeps a message for Run. It does not block.
+func (f *fleet) receive(raw []byte) {
 	if raw == nil {
 		return
 	}
@@ -132,8 +132,8 @@ func (f *fleet) hear(raw []byte) {
 	}
 }
 
-// say publishes a message. An error is only logged: the next message comes within hereEvery.
-func (x *Exchange) say(ctx context.Context, m fleetMessage) bool {
+// send publishes a message. An error is only logged: the next message comes within hereEvery.
+func (x *Exchange) send(ctx context.Context, m fleetMessage) bool {
 	m.From = x.fleet.id
 	raw, err := json.Marshal(m)
 	if err == nil {
@@ -147,8 +147,8 @@ func (x *Exchange) say(ctx context.Context, m fleetMessage) bool {
 	return err == nil
 }
 
-// heed takes a message of another Leash. What is not understood is left alone: anybody may publish.
-func (x *Exchange) heed(ctx context.Context, raw []byte) {
+// handle takes a message of another Leash. What is not understood is left alone: anybody may publish.
+func (x *Exchange) handle(ctx context.Context, raw []byte) {
 	var m fleetMessage
 	f := x.fleet
 	if json.Unmarshal(raw, &m) != nil || m.From == "" || m.From == f.id || m.Kind >= kinds {
@@ -158,10 +158,10 @@ func (x *Exchange) heed(ctx context.Context, raw []byte) {
 	switch m.What {
 	case fleetHere:
 		if isNew {
-			x.say(ctx, fleetMessage{What: fleetHere})
+			x.send(ctx, fleetMessage{What: fleetHere})
 		}
 	case fleetAsk:
-		x.say(ctx, fleetMessage{What: fleetTell, To: m.From, Number: m.Number, Kind: m.Kind, Entries: x.report(m)})
+		x.send(ctx, fleetMessage{What: fleetTell, To: m.From, Number: m.Number, Kind: m.Kind, Entries: x.report(m)})
 	case fleetTell:
 		if m.To == f.id {
 			f.answered(m)
@@ -185,23 +185,23 @@ func (f *fleet) note(m fleetMessage) (isNew bool) {
 func (f *fleet) answered(m fleetMessage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	q := f.questions[m.Number]
+	q := f.queries[m.Number]
 	if q == nil {
 		return
 	}
 	q.entries = append(q.entries, m.Entries...)
 	delete(q.left, m.From)
 	if len(q.left) == 0 {
-		delete(f.questions, m.Number)
+		delete(f.queries, m.Number)
 		close(q.done)
 	}
 }
 
 // ask begins a question to all who are there; nil when nobody is.
-func (f *fleet) ask() (q *question, number uint64) {
+func (f *fleet) ask() (q *fleetQuery, number uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	q = &question{left: make(map[string]bool), done: make(chan struct{})}
+	q = &fleetQuery{left: make(map[string]bool), done: make(chan struct{})}
 	for id, heard := range f.others {
 		if time.Since(heard) > hereFor {
 			delete(f.others, id)
@@ -213,14 +213,14 @@ func (f *fleet) ask() (q *question, number uint64) {
 		return nil, 0
 	}
 	f.number++
-	f.questions[f.number] = q
+	f.queries[f.number] = q
 	return q, f.number
 }
 
 // end gives up a question and returns what has been answered. Once a minute it logs who has not.
-func (f *fleet) end(q *question, number uint64, log *slog.Logger) []told {
+func (f *fleet) end(q *fleetQuery, number uint64, log *slog.Logger) []otherNameReport {
 	f.mu.Lock()
-	delete(f.questions, number)
+	delete(f.queries, number)
 	silent := len(q.left)
 	entries := q.entries
 	warn := silent > 0 && (f.warned.IsZero() || time.Since(f.warned) > warnEvery)

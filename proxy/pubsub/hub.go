@@ -24,7 +24,7 @@ type hub struct {
 	backoff map[*upstream.Node]*backoff
 	victims []victim
 
-	refusals, badCredentials damper
+	refusals, badCredentials warnLimiter
 }
 
 // entry is something that is listened to. It stays while anybody does, or asks
@@ -215,7 +215,7 @@ func (h *hub) newHomeLocked(not *upstream.Node) *line {
 	}
 	candidates = append(append(candidates, h.x.up.AnyNode()), h.topology.Masters()...)
 	for _, n := range candidates {
-		if n == nil || n == not || n.Suspect() {
+		if n == nil || n == not || n.Unresponsive() {
 			continue
 		}
 		if l := h.lineLocked(n); l != nil {

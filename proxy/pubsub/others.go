@@ -59,7 +59,7 @@ func (x *Exchange) Others(ctx context.Context, kind Kind, names []string, patter
 	}
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
-	if x.say(ctx, m) {
+	if x.send(ctx, m) {
 		select {
 		case <-q.done:
 		case <-ctx.Done():
@@ -90,7 +90,7 @@ func (x *Exchange) nodeName(n *upstream.Node) string {
 
 // report answers a question of another Leash. Names that only Leash itself is subscribed to have no
 // clients.
-func (x *Exchange) report(m fleetMessage) (entries []told) {
+func (x *Exchange) report(m fleetMessage) (entries []otherNameReport) {
 	names := make(map[string]bool)
 	for _, name := range m.Names {
 		names[string(name)] = true
@@ -98,13 +98,13 @@ func (x *Exchange) report(m fleetMessage) (entries []told) {
 	masters := x.up.Topology().Masters()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	found := make(map[string]*told)
-	entry := func(name string) *told {
+	found := make(map[string]*otherNameReport)
+	entry := func(name string) *otherNameReport {
 		if len(m.Names) > 0 && !names[name] || len(m.Names) == 0 && !Match(string(m.Pattern), name) {
 			return nil
 		}
 		if found[name] == nil {
-			found[name] = &told{Name: []byte(name), Held: make(map[string]int)}
+			found[name] = &otherNameReport{Name: []byte(name), Held: make(map[string]int)}
 		}
 		return found[name]
 	}

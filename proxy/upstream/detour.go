@@ -71,7 +71,7 @@ func (l *Link) tookLocked(n int) {
 	}
 	l.armed, l.before = true, l.heard.Load()
 	if l.timer == nil {
-		l.timer = time.AfterFunc(silentFor, guard.Func(l.node.up.log, "look at a link", l.look))
+		l.timer = time.AfterFunc(silentFor, guard.Func(l.node.up.log, "look at a link", l.checkStalled))
 		return
 	}
 	l.timer.Reset(silentFor)
@@ -92,8 +92,8 @@ func (l *Link) progress() {
 	}
 }
 
-// look is called by the timer while calls wait for their replies.
-func (l *Link) look() {
+// checkStalled is called by the timer while calls wait for their replies.
+func (l *Link) checkStalled() {
 	l.mu.Lock()
 	waiting := l.conn != nil && l.broken == nil && l.closing == nil && l.taken != l.answered.Load()
 	heard := l.heard.Load()

@@ -144,16 +144,16 @@ func (u *Upstream) probeAuth(ctx context.Context, addr string) error {
 // that no older view replaces a newer one.
 func (u *Upstream) discover(ctx context.Context) (err error) {
 	select {
-	case u.looking <- struct{}{}:
-		defer func() { <-u.looking }()
+	case u.discovering <- struct{}{}:
+		defer func() { <-u.discovering }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return u.look(ctx)
+	return u.discoverLocked(ctx)
 }
 
-// look is discover for who has the turn.
-func (u *Upstream) look(ctx context.Context) (err error) {
+// checkStalled is discover for who has the turn.
+func (u *Upstream) discoverLocked(ctx context.Context) (err error) {
 	start := time.Now()
 	switch u.cfg.Mode {
 	case "standalone":
@@ -177,7 +177,7 @@ func (u *Upstream) look(ctx context.Context) (err error) {
 		if failed == nil {
 			u.adopt(u.parseSlots(slots, nodes, addr))
 			u.areWell(parseNodes(wellLines(nodes), addr))
-			u.looked.Store(&start)
+			u.discoveredAt.Store(&start)
 			return nil
 		}
 		err = telling(err, failed)
@@ -205,7 +205,7 @@ func (u *Upstream) candidates() []string {
 }
 
 func (u *Upstream) silentLocked(addr string) int {
-	if n := u.nodes[addr]; u.mute[addr] || n != nil && n.suspect.Load() {
+	if n := u.nodes[addr]; u.mute[addr] || n != nil && n.unresponsive.Load() {
 		return 1
 	}
 	return 0

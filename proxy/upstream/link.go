@@ -222,7 +222,7 @@ func (l *Link) sayRefused(err error) {
 
 // dial makes the link's connection. That of a private link is asked who it is.
 func (l *Link) dial(ctx context.Context) (net.Conn, error) {
-	conn, err := l.node.up.dial(ctx, l.node.Addr, l.lane, !l.node.suspect.Load())
+	conn, err := l.node.up.dial(ctx, l.node.Addr, l.lane, !l.node.unresponsive.Load())
 	if err != nil || !l.private {
 		return conn, err
 	}

@@ -30,10 +30,10 @@ var (
 type Node struct {
 	Addr string // host:port, as Redis or the user names it
 
-	up      *Upstream
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	suspect atomic.Bool // silent or out of reach for longer than suspectAfter
+	up           *Upstream
+	ctx          context.Context
+	cancel       context.CancelCauseFunc
+	unresponsive atomic.Bool // silent or out of reach for longer than suspectAfter
 
 	busy       atomic.Bool  // it answered last that it runs a script that takes long
 	unfitUntil atomic.Int64 // Unix nanoseconds: not to be read from before
@@ -65,9 +65,9 @@ func (n *Node) Link(lane Lane) *Link {
 	return l
 }
 
-// Silent reports whether the node has not answered for some seconds, so that
+// Unresponsive reports whether the node has not answered for some seconds, so that
 // who can do without it had better not ask.
-func (n *Node) Silent() bool { return n.suspect.Load() }
+func (n *Node) Unresponsive() bool { return n.unresponsive.Load() }
 
 // closeLane closes the link of a lane, unless a session has joined it by now.
 func (n *Node) closeLane(lane Lane, cause error) {
@@ -144,7 +144,7 @@ func (n *Node) retire(left bool) (done bool) {
 	if n.retired.IsZero() {
 		n.retired = time.Now()
 	}
-	return n.suspect.Load() || time.Since(n.retired) > n.up.cfg.UpstreamTimeout
+	return n.unresponsive.Load() || time.Since(n.retired) > n.up.cfg.UpstreamTimeout
 }
 
 // use keeps a node that owns no slot yet, but gets one, from being closed.
@@ -176,11 +176,11 @@ func (n *Node) watch() {
 			failing = time.Now()
 		}
 		if time.Since(failing) > suspectAfter {
-			n.suspect.Store(true)
+			n.unresponsive.Store(true)
 		}
 		n.sayLost(err)
 		if errors.Is(err, errSilent) {
-			n.suspect.Store(true)
+			n.unresponsive.Store(true)
 			n.eachLink(func(l *Link) { l.breakConn(errSilent) })
 		}
 		n.up.Refresh()
@@ -232,12 +232,12 @@ func (n *Node) listen(conn net.Conn) error {
 			<-ended
 			return errSilent
 		case silence > suspectAfter:
-			n.suspect.Store(true)
+			n.unresponsive.Store(true)
 			n.sayLost(errSilent)
 			n.breakReaders()
 			n.up.Refresh()
 		case heard.Load() > 0: // not before it has said something: a hung process accepts too
-			n.suspect.Store(false)
+			n.unresponsive.Store(false)
 			n.up.sayBack(n.Addr)
 		}
 	}

@@ -61,7 +61,7 @@ const nearEnough = 200 * time.Microsecond
 
 // Fit reports whether the node can be read from, as far as is known.
 func (n *Node) Fit() bool {
-	return !n.suspect.Load() && time.Now().UnixNano() >= n.unfitUntil.Load()
+	return !n.unresponsive.Load() && time.Now().UnixNano() >= n.unfitUntil.Load()
 }
 
 // Unfit says that the node did not serve a read: it syncs with its master, or

@@ -31,7 +31,7 @@ func (u *Upstream) Scripts(until time.Time, db, slot, n int, commands, dst []byt
 
 func (u *Upstream) script(until time.Time, lane Lane, slot, n int, commands, dst []byte) (replies []byte, sent bool, err error) {
 	node := u.Topology().Node(uint16(slot))
-	if node == nil || node.Silent() {
+	if node == nil || node.Unresponsive() {
 		return dst, false, errNoLink
 	}
 	l := node.Link(lane.As(u.ServiceLane().User))

@@ -14,7 +14,7 @@ import (
 // redirect time-out before it; the caller closes the connection. The error is
 // ErrRefused when Redis refuses the lane's credential.
 func (u *Upstream) Dial(ctx context.Context, n *Node, lane Lane) (net.Conn, error) {
-	return u.dial(ctx, n.Addr, lane, !n.Suspect())
+	return u.dial(ctx, n.Addr, lane, !n.Unresponsive())
 }
 
 // Go runs f as one of the goroutines that Run waits for; false when the
@@ -23,10 +23,6 @@ func (u *Upstream) Dial(ctx context.Context, n *Node, lane Lane) (net.Conn, erro
 func (u *Upstream) Go(what string, f func(ctx context.Context)) bool {
 	return u.start(what, func() { f(u.ctx) })
 }
-
-// Suspect reports whether the node has been silent or out of reach for some
-// seconds.
-func (n *Node) Suspect() bool { return n.suspect.Load() }
 
 // Timeout is the silence after which a node is lost.
 func (u *Upstream) Timeout() time.Duration { return u.cfg.UpstreamTimeout }

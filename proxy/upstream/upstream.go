@@ -69,8 +69,8 @@ type Upstream struct {
 	movingUntil atomic.Int64 // Unix nanoseconds; 0 for never
 
 	topology     atomic.Pointer[Topology]
-	looking      chan struct{}             // size 1: somebody looks at the topology
-	looked       atomic.Pointer[time.Time] // when the last look at it that succeeded began
+	discovering  chan struct{}             // size 1: somebody looks at the topology
+	discoveredAt atomic.Pointer[time.Time] // when the last look at it that succeeded began
 	authRequired atomic.Bool
 	turn         atomic.Uint32 // of the node that anyNode takes next
 	pinnedOut    atomic.Int64  // private links in use
@@ -120,15 +120,15 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 	}
 	u := &Upstream{
 		cfg: cfg, log: log,
-		refreshing: make(chan struct{}, 1),
-		looking:    make(chan struct{}, 1),
-		nodes:      make(map[string]*Node),
-		sessions:   make(map[Lane]int),
-		users:      make(map[string]int),
-		mute:       make(map[string]bool),
-		clients:    make(map[int]redis.UniversalClient),
-		peers:      cfg.Addrs,
-		maxBulk:    defaultMaxBulk,
+		refreshing:  make(chan struct{}, 1),
+		discovering: make(chan struct{}, 1),
+		nodes:       make(map[string]*Node),
+		sessions:    make(map[Lane]int),
+		users:       make(map[string]int),
+		mute:        make(map[string]bool),
+		clients:     make(map[int]redis.UniversalClient),
+		peers:       cfg.Addrs,
+		maxBulk:     defaultMaxBulk,
 	}
 	if u.followsSentinels() {
 		u.sentinels = sentinels{addrs: cfg.Addrs, epoch: -1, watched: make(map[string]context.CancelFunc), urgent: make(chan struct{}, 1)}
@@ -272,7 +272,7 @@ func (u *Upstream) AnyNode() *Node {
 	masters := u.Topology().Masters()
 	for range masters {
 		n := masters[u.turn.Add(1)%uint32(len(masters))]
-		if !n.suspect.Load() {
+		if !n.unresponsive.Load() {
 			return n
 		}
 	}
@@ -286,7 +286,7 @@ func (u *Upstream) AnyNode() *Node {
 // there is no other.
 func (u *Upstream) OtherNode(n *Node) *Node {
 	for _, other := range u.Topology().Masters() {
-		if other != n && !other.suspect.Load() {
+		if other != n && !other.unresponsive.Load() {
 			return other
 		}
 	}

@@ -13,7 +13,7 @@ func (n *Node) Urgent(ctx context.Context, lane Lane, command []byte) ([]byte, e
 	ctx, cancel := context.WithTimeout(ctx, n.up.cfg.UpstreamTimeout)
 	defer cancel()
 	lane.DB = 0 // Redis allows no SELECT while a script runs
-	conn, err := n.up.dial(ctx, n.Addr, lane, !n.suspect.Load())
+	conn, err := n.up.dial(ctx, n.Addr, lane, !n.unresponsive.Load())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", n.Addr, err)
 	}

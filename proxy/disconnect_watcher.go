@@ -20,10 +20,10 @@ const (
 	aheadPoll = time.Second
 )
 
-// watcher notices that the client disconnects while a command blocks, as
+// nextWatcher notices that the client disconnects while a command blocks, as
 // net/http does it: it reads on in the background, and what it has read comes
 // first at the session's next read.
-type watcher struct {
+type disconnectWatcher struct {
 	session *session
 	ctx     context.Context // of a lock command, ended by cancel
 	cancel  context.CancelFunc
@@ -37,7 +37,7 @@ type watcher struct {
 }
 
 // start begins to watch, once; it does not block.
-func (w *watcher) start() {
+func (w *disconnectWatcher) start() {
 	w.once.Do(func() {
 		w.started = true
 		w.stopped, w.done = make(chan struct{}), make(chan struct{})
@@ -49,7 +49,7 @@ func (w *watcher) start() {
 
 // stop ends the watch and returns why the connection ended, nil if it did not.
 // After stop, start does nothing.
-func (w *watcher) stop() error {
+func (w *disconnectWatcher) stop() error {
 	w.once.Do(func() {})
 	if !w.started {
 		return nil
@@ -65,7 +65,7 @@ func (w *watcher) stop() error {
 	return w.gone
 }
 
-func (w *watcher) run() {
+func (w *disconnectWatcher) run() {
 	defer close(w.done)
 	s := w.session
 	if err := guard.Call(s.server.log, "disconnect watcher", w.read, "session", s.id); err != nil {
@@ -74,7 +74,7 @@ func (w *watcher) run() {
 	}
 }
 
-func (w *watcher) read() error {
+func (w *disconnectWatcher) read() error {
 	room := aheadMax - len(w.session.ahead)
 	buf := make([]byte, 4<<10)
 	for len(w.ahead) < room {

@@ -14,9 +14,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// A sentry asks Redis for the remaining TTL of every hold, again and again, each once a renewal
+// A ttlMonitor asks Redis for the remaining TTL of every hold, again and again, each once a renewal
 // period, or once in a hundred while it is rare.
-type sentry struct {
+type ttlMonitor struct {
 	opt    watchOptions
 	routes []route
 	cancel context.CancelFunc
@@ -38,93 +38,93 @@ type sight struct {
 	missing int           // looks at one that was not there
 }
 
-// newSentry begins to look. Close ends it.
-func newSentry(routes []route, opt watchOptions) *sentry {
+// newTTLMonitor begins to look. Close ends it.
+func newTTLMonitor(routes []route, opt watchOptions) *ttlMonitor {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &sentry{opt: opt, routes: routes, cancel: cancel, numbers: make([][]int32, len(routes)), sight: sight{least: math.MaxInt64}}
+	m := &ttlMonitor{opt: opt, routes: routes, cancel: cancel, numbers: make([][]int32, len(routes)), sight: sight{least: math.MaxInt64}}
 	for i := range routes {
-		s.rounds.Go(func() { s.patrol(ctx, i) })
+		m.rounds.Go(func() { m.runRounds(ctx, i) })
 	}
-	return s
+	return m
 }
 
-func (s *sentry) close() error {
-	s.cancel()
-	s.rounds.Wait()
+func (m *ttlMonitor) close() error {
+	m.cancel()
+	m.rounds.Wait()
 	return nil
 }
 
 // watch looks after holds from now on.
-func (s *sentry) watch(numbers []int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (m *ttlMonitor) watch(numbers []int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for _, n := range numbers {
-		for i, at := range s.routes {
+		for i, at := range m.routes {
 			if at.owns(holdKey(n)) {
-				s.numbers[i] = append(s.numbers[i], int32(n))
+				m.numbers[i] = append(m.numbers[i], int32(n))
 			}
 		}
 	}
 }
 
 // report is what was seen since the last report.
-func (s *sentry) report() (sight, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	seen := s.sight
-	s.sight = sight{least: math.MaxInt64}
-	return seen, s.err
+func (m *ttlMonitor) report() (sight, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	seen := m.sight
+	m.sight = sight{least: math.MaxInt64}
+	return seen, m.err
 }
 
-// sentryPause is between two requests of a patrol. Few at a time are asked for, so that acquires do
+// ttlMonitorPause is between two requests of a round. Few at a time are asked for, so that acquires do
 // not wait for them.
-const sentryPause = 10 * time.Millisecond
+const ttlMonitorPause = 10 * time.Millisecond
 
-// rarely is how much less often a hold is looked at while the sentry is rare. A tenth was too much:
+// rarely is how much less often a hold is looked at while the monitor is rare. A tenth was too much:
 // 33 looks at once on each of three nodes. More than one in a hundred of acquires met those, and
 // their p99 beside a million holds was 1.36 ms rather than 1.1 (medians of 8 measurements in
 // turns).
 const rarely = 100
 
-// patrol goes round the holds of a node. The nodes have their turns one after the other.
-func (s *sentry) patrol(ctx context.Context, node int) {
-	c, err := redistest.Dial(s.routes[node].addr)
+// runRounds goes round the holds of a node. The nodes have their turns one after the other.
+func (m *ttlMonitor) runRounds(ctx context.Context, node int) {
+	c, err := redistest.Dial(m.routes[node].addr)
 	if err == nil {
 		defer c.Close()
-		if pause(ctx, sentryPause*time.Duration(node)/time.Duration(len(s.routes))) != nil {
+		if pause(ctx, ttlMonitorPause*time.Duration(node)/time.Duration(len(m.routes))) != nil {
 			return
 		}
-		ticker := time.NewTicker(sentryPause)
+		ticker := time.NewTicker(ttlMonitorPause)
 		defer ticker.Stop()
-		parts := int(s.opt.period() / sentryPause)
+		parts := int(m.opt.period() / ttlMonitorPause)
 		for tick := 0; err == nil; tick++ {
 			select {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
 			}
-			s.mu.Lock()
-			all := s.numbers[node]
-			s.mu.Unlock()
+			m.mu.Lock()
+			all := m.numbers[node]
+			m.mu.Unlock()
 			part, of := tick%parts, parts
-			if s.rare.Load() { // some of that part, in each period others
+			if m.rare.Load() { // some of that part, in each period others
 				part, of = part*rarely+tick/parts%rarely, of*rarely
 			}
-			err = s.look(c, all[len(all)*part/of:len(all)*(part+1)/of])
+			err = m.look(c, all[len(all)*part/of:len(all)*(part+1)/of])
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = errors.Join(s.err, err)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err = errors.Join(m.err, err)
 }
 
 // sentryPipeline keeps requests and replies small enough for the buffers of sockets.
 const sentryPipeline = 200
 
-func (s *sentry) look(c *redistest.Client, numbers []int32) error {
+func (m *ttlMonitor) look(c *redistest.Client, numbers []int32) error {
 	var seen sight
 	least := int64(math.MaxInt64)
-	soon := (s.opt.ttl*2/3 - 500*time.Millisecond).Milliseconds()
+	soon := (m.opt.ttl*2/3 - 500*time.Millisecond).Milliseconds()
 	for len(numbers) > 0 {
 		some := numbers[:min(sentryPipeline, len(numbers))]
 		numbers = numbers[len(some):]
@@ -155,13 +155,13 @@ func (s *sentry) look(c *redistest.Client, numbers []int32) error {
 			least = min(least, left)
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sight.looks += seen.looks
-	s.sight.late += seen.late
-	s.sight.missing += seen.missing
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sight.looks += seen.looks
+	m.sight.late += seen.late
+	m.sight.missing += seen.missing
 	if least < math.MaxInt64 {
-		s.sight.least = min(s.sight.least, time.Duration(least)*time.Millisecond)
+		m.sight.least = min(m.sight.least, time.Duration(least)*time.Millisecond)
 	}
 	return nil
 }

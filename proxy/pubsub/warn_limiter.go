@@ -8,16 +8,16 @@ import (
 // warnEvery is how often a hub repeats a warning.
 const warnEvery = time.Minute
 
-// damper logs a warning at most once per warnEvery, and then says how often it was left out. The
+// warnLimiter logs a warning at most once per warnEvery, and then says how often it was left out. The
 // zero value is ready.
-type damper struct {
+type warnLimiter struct {
 	last    time.Time
 	skipped int
 }
 
 // warnLocked logs a warning about a hub's user. What is logged is kept for the keeper, which logs
 // without mu.
-func (d *damper) warnLocked(h *hub, message string, attrs ...any) {
+func (d *warnLimiter) warnLocked(h *hub, message string, attrs ...any) {
 	now := time.Now()
 	if !d.last.IsZero() && now.Sub(d.last) < warnEvery {
 		d.skipped++

@@ -17,40 +17,40 @@ const (
 	refused    class = "refused"      // with a reason
 )
 
-// treatment is what Leash does with a command, as the table has it. note adds
+// commandSpec is what Leash does with a command, as the table has it. note adds
 // to the class what a user should know.
-type treatment struct {
+type commandSpec struct {
 	run   handler
 	class class
 	note  string
 }
 
-// treatments are the commands of a family that Leash answers or treats in a
+// commandSpecs are the commands of a family that Leash answers or treats in a
 // way of its own, by upper-case name: "CLIENT|ID". All others are relayed by
 // their keys or refused (ordinary).
-type treatments map[string]treatment
+type commandSpecs map[string]commandSpec
 
-// allTreatments gathers the families.
-func allTreatments() treatments {
-	all := treatments{}
-	for _, family := range []treatments{
-		aclTreatments(),
-		blockingTreatments(),
-		clientTreatments(),
-		clusterTreatments(),
-		commandTreatments(),
-		configTreatments(),
-		connectionTreatments(),
-		keyspaceTreatments(),
-		monitorTreatments(),
-		publishTreatments(),
-		pubsubTreatments(),
-		scriptTreatments(),
-		serverTreatments(),
-		slowlogTreatments(),
-		subscriptionTreatments(),
-		trackingTreatments(),
-		transactionTreatments(),
+// allSpecs gathers the families.
+func allSpecs() commandSpecs {
+	all := commandSpecs{}
+	for _, family := range []commandSpecs{
+		aclSpecs(),
+		blockingSpecs(),
+		clientSpecs(),
+		clusterSpecs(),
+		commandCommandSpecs(),
+		configSpecs(),
+		connectionSpecs(),
+		keyspaceSpecs(),
+		monitorSpecs(),
+		publishSpecs(),
+		pubsubSpecs(),
+		scriptSpecs(),
+		serverSpecs(),
+		slowlogSpecs(),
+		subscriptionSpecs(),
+		trackingSpecs(),
+		transactionSpecs(),
 	} {
 		maps.Copy(all, family)
 	}

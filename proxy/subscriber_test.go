@@ -188,7 +188,7 @@ func TestMessagesFollowTheirConfirmation(t *testing.T) {
 func TestSlowSubscriberIsCutOff(t *testing.T) {
 	redis := redistest.Start(t)
 	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
-	l.audience = audienceLimits{hard: 8 << 20, soft: 1 << 20, over: time.Minute}
+	l.subscriberLimits = subscriberLimits{hard: 8 << 20, soft: 1 << 20, over: time.Minute}
 	slow, quick := l.listening(t, "2", "news"), l.listening(t, "3", "news")
 	payload := strings.Repeat("x", 1<<20)
 	for range 40 {
@@ -199,7 +199,7 @@ func TestSlowSubscriberIsCutOff(t *testing.T) {
 			t.Fatalf("another waited %v", took)
 		}
 	}
-	eventually(t, "it is closed", func() bool { return l.stats.audienceLimit.Load() == 1 })
+	eventually(t, "it is closed", func() bool { return l.stats.subscriberLimit.Load() == 1 })
 	if !strings.Contains(l.logs.String(), "subscriber does not read its messages") {
 		t.Error("nothing was logged")
 	}
@@ -218,7 +218,7 @@ func TestSubscriberThatLagsForLongIsCutOff(t *testing.T) {
 	redistest.TakesLong(t)
 	redis := redistest.Start(t)
 	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
-	l.audience = audienceLimits{hard: 64 << 20, soft: 1 << 20, over: 6 * time.Second}
+	l.subscriberLimits = subscriberLimits{hard: 64 << 20, soft: 1 << 20, over: 6 * time.Second}
 	l.listening(t, "2", "news")
 	reads := l.listening(t, "2", "news")
 	payload := strings.Repeat("x", 1<<20)
@@ -226,10 +226,10 @@ func TestSubscriberThatLagsForLongIsCutOff(t *testing.T) {
 		do(t, past, "PUBLISH", "news", payload)
 		wantRead(t, reads, message("2", "news", payload))
 	}
-	if l.stats.audienceLimit.Load() != 0 {
+	if l.stats.subscriberLimit.Load() != 0 {
 		t.Error("it was closed at once")
 	}
-	eventually(t, "it is closed", func() bool { return l.stats.audienceLimit.Load() == 1 })
+	eventually(t, "it is closed", func() bool { return l.stats.subscriberLimit.Load() == 1 })
 	do(t, past, "PUBLISH", "news", "y")
 	wantRead(t, reads, message("2", "news", "y"))
 }

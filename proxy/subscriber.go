@@ -7,26 +7,26 @@ import (
 	"leash/proxy/upstream"
 )
 
-// audienceLimits are how much a subscriber may leave unread, as Redis's
+// subscriberLimits are how much a subscriber may leave unread, as Redis's
 // client-output-buffer-limit has it for the class pubsub.
-type audienceLimits struct {
+type subscriberLimits struct {
 	hard int           // bytes at which it is closed at once
 	soft int           // bytes that it may have waiting no longer than for
 	over time.Duration // this
 }
 
-var defaultAudienceLimits = audienceLimits{hard: 32 << 20, soft: 8 << 20, over: time.Minute}
+var defaultSubscriberLimits = subscriberLimits{hard: 32 << 20, soft: 8 << 20, over: time.Minute}
 
-// audience is the session as the exchange sees it.
-type audience session
+// subscriber is the session as the exchange sees it.
+type subscriber session
 
-var _ pubsub.Client = (*audience)(nil)
+var _ pubsub.Client = (*subscriber)(nil)
 
 // Message implements pubsub.Client: it delivers a frame in the session's
 // protocol. A client that leaves too many unread is closed, so that nobody else
 // waits and no memory is taken for it.
-func (a *audience) Message(frame []byte) upstream.Flusher {
-	s := (*session)(a)
+func (c *subscriber) Message(frame []byte) upstream.Flusher {
+	s := (*session)(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.messageLocked(frame)
@@ -46,15 +46,15 @@ func (s *session) messageLocked(frame []byte) upstream.Flusher {
 	if s.deaf {
 		return nil
 	}
-	if waits := s.unreadPushesLocked() + len(frame); waits > s.server.audience.hard {
+	if waits := s.unreadPushesLocked() + len(frame); waits > s.server.subscriberLimits.hard {
 		s.deaf = true // nothing more is kept for it
 		s.out.clear()
 		s.pushes.clear()
-		return (*laggard)(s)
+		return (*slowSubscriber)(s)
 	}
 	s.pushed += len(frame)
 	into := &s.out
-	if s.corks > 0 || s.head != nil && s.head.begun {
+	if s.pushHolds > 0 || s.head != nil && s.head.begun {
 		into = &s.pushes
 	}
 	if s.lane.RESP3 {
@@ -67,16 +67,16 @@ func (s *session) messageLocked(frame []byte) upstream.Flusher {
 }
 
 // Close implements pubsub.Client.
-func (a *audience) Close(reason string) { (*session)(a).kill(reason, false) }
+func (c *subscriber) Close(reason string) { (*session)(c).kill(reason, false) }
 
-// laggard is a session that has left too many messages unread. Flushing it
+// slowSubscriber is a session that has left too many messages unread. Flushing it
 // closes it: that is done without the mutexes.
-type laggard session
+type slowSubscriber session
 
-func (l *laggard) Flush() { (*session)(l).closeLaggard() }
+func (c *slowSubscriber) Flush() { (*session)(c).closeSlowSubscriber() }
 
-func (s *session) closeLaggard() {
-	s.server.stats.audienceLimit.Add(1)
+func (s *session) closeSlowSubscriber() {
+	s.server.stats.subscriberLimit.Add(1)
 	s.server.log.Warn("subscriber does not read its messages, closing it", "session", s.id, "client", s.conn.RemoteAddr())
 	s.kill("output limit of subscribers", false)
 }
@@ -91,35 +91,35 @@ func (s *session) unreadPushesLocked() int {
 	return min(s.pushed, waits)
 }
 
-// lagging reports whether the client has had too many messages waiting for too
+// isSlowSubscriber reports whether the client has had too many messages waiting for too
 // long. Of the patrol's goroutine.
-func (s *session) lagging(now time.Time) bool {
+func (s *session) isSlowSubscriber(now time.Time) bool {
 	s.mu.Lock()
 	waits := s.unreadPushesLocked()
 	s.mu.Unlock()
-	limits := s.server.audience
+	limits := s.server.subscriberLimits
 	switch {
 	case waits <= limits.soft:
-		s.lagsSince = time.Time{}
-	case s.lagsSince.IsZero():
-		s.lagsSince = now
+		s.slowSince = time.Time{}
+	case s.slowSince.IsZero():
+		s.slowSince = now
 	}
-	return !s.lagsSince.IsZero() && now.Sub(s.lagsSince) > limits.over
+	return !s.slowSince.IsZero() && now.Sub(s.slowSince) > limits.over
 }
 
-// cork keeps what is delivered back until uncork was called as often: the
+// holdPushes keeps what is delivered back until releasePushes was called as often: the
 // client is about to get something that must come first.
-func (s *session) cork() {
+func (s *session) holdPushes() {
 	s.mu.Lock()
-	s.corks++
+	s.pushHolds++
 	s.mu.Unlock()
 }
 
-// uncork lets follow what was kept back.
-func (s *session) uncork() {
+// releasePushes lets follow what was kept back.
+func (s *session) releasePushes() {
 	s.mu.Lock()
-	s.corks--
-	if s.corks == 0 && (s.head == nil || !s.head.begun) {
+	s.pushHolds--
+	if s.pushHolds == 0 && (s.head == nil || !s.head.begun) {
 		s.out.splice(&s.pushes)
 	}
 	s.mu.Unlock()

@@ -10,21 +10,21 @@ import (
 	"leash/proxy/upstream"
 )
 
-// orphanTime is how long a session that is over waits for Redis to end the
+// abandonedTimeout is how long a session that is over waits for Redis to end the
 // blocking command that it has left.
-const orphanTime = 2 * time.Second
+const abandonedTimeout = 2 * time.Second
 
-// buryOrphan makes certain that Redis has ended a blocking command whose client
+// awaitAbandoned makes certain that Redis has ended a blocking command whose client
 // is gone, and whose connection own was: what it did it has done then, so that
 // the client's locks need not be left to run out (R16). before is when the
-// session had last lost a call until then. It waits for orphanTime at the most.
-func (s *session) buryOrphan(own *pin, before time.Time) {
+// session had last lost a call until then. It waits for abandonedTimeout at the most.
+func (s *session) awaitAbandoned(own *pin, before time.Time) {
 	carrier := s.carrier.Load()
 	if carrier == nil || carrier.Holds() == 0 || s.isCut() || s.ending() != lockcmd.Release {
 		return
 	}
-	n, id := own.place()
-	if n == nil || !s.forgotten(n, id) {
+	n, id := own.connectionID()
+	if n == nil || !s.connectionGone(n, id) {
 		return
 	}
 	s.mu.Lock()
@@ -32,11 +32,11 @@ func (s *session) buryOrphan(own *pin, before time.Time) {
 	s.mu.Unlock()
 }
 
-// forgotten waits until a node has no connection with that id (CLIENT LIST ID,
+// connectionGone waits until a node has no connection with that id (CLIENT LIST ID,
 // https://redis.io/docs/latest/commands/client-list/). It reports false when
 // that is not known in time.
-func (s *session) forgotten(n *upstream.Node, id int64) bool {
-	ctx, cancel := context.WithTimeout(s.ctx, orphanTime)
+func (s *session) connectionGone(n *upstream.Node, id int64) bool {
+	ctx, cancel := context.WithTimeout(s.ctx, abandonedTimeout)
 	defer cancel()
 	link := n.Link(s.server.up.ServiceLane())
 	question := resp.AppendCommand(nil, []byte("CLIENT"), []byte("LIST"), []byte("ID"), resp.AppendDecimal(nil, id))

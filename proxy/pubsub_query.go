@@ -11,11 +11,11 @@ import (
 	"leash/proxy/upstream"
 )
 
-// pubsubTreatments are the commands that tell who listens. A node of a cluster
+// pubsubSpecs are the commands that tell who listens. A node of a cluster
 // counts its own subscribers only, so all are asked; the subscriptions of all
 // Leashes are replaced by their clients.
-func pubsubTreatments() treatments {
-	return treatments{
+func pubsubSpecs() commandSpecs {
+	return commandSpecs{
 		"PUBSUB|CHANNELS": {activeChannels(pubsub.Channel), everyNode, ""}, "PUBSUB|SHARDCHANNELS": {activeChannels(pubsub.Shard), everyNode, ""},
 		"PUBSUB|NUMSUB": {subscriberCounts(pubsub.Channel), everyNode, ""}, "PUBSUB|SHARDNUMSUB": {subscriberCounts(pubsub.Shard), everyNode, ""},
 		"PUBSUB|NUMPAT": {(*session).patternCount, everyNode, ""},
@@ -32,24 +32,24 @@ func activeChannels(kind pubsub.Kind) handler {
 		if !s.adoptTopology() || !s.admitCall(len(cmd.Raw)) {
 			return false
 		}
-		v := newSurvey(s.ctx, s.server.exchange, kind, cmd)
+		q := newChannelQuery(s.ctx, s.server.exchange, kind, cmd)
 		for _, n := range s.topology.Masters() {
 			if !s.awaitRoom(n) {
 				return false
 			}
-			v.add(n, cmd)
+			q.add(n, cmd)
 		}
-		if len(v.parts) == 0 {
+		if len(q.parts) == 0 {
 			return s.fail(msgSlotUnserved)
 		}
-		return s.fan(v.parts, v.to, 0, len(cmd.Raw), v.merge)
+		return s.fanOut(q.parts, q.to, 0, len(cmd.Raw), q.merge)
 	}
 }
 
-// survey is one search for the channels that somebody listens to. To a channel
+// channelQuery is one search for the channels that somebody listens to. To a channel
 // that Leashes listen to for themselves, and none of their clients, somebody does only
 // if Redis counts more subscribers than Leashes; so these are asked for by name.
-type survey struct {
+type channelQuery struct {
 	exchange *pubsub.Exchange
 	kind     pubsub.Kind
 	pattern  string
@@ -63,60 +63,60 @@ type survey struct {
 	foreign map[string]int
 }
 
-func newSurvey(ctx context.Context, x *pubsub.Exchange, kind pubsub.Kind, cmd resp.Command) *survey {
-	v := &survey{
+func newChannelQuery(ctx context.Context, x *pubsub.Exchange, kind pubsub.Kind, cmd resp.Command) *channelQuery {
+	q := &channelQuery{
 		exchange: x, kind: kind, pattern: "*", active: x.Active(kind),
 		own: make(map[*upstream.Node]map[string]bool), counted: make(map[*part][]string), foreign: make(map[string]int),
 	}
 	if len(cmd.Args) == 3 {
-		v.pattern = string(cmd.Args[2])
+		q.pattern = string(cmd.Args[2])
 	}
-	v.others = x.Others(ctx, kind, nil, v.pattern)
-	for name := range v.others {
-		if v.others.Clients(name) > 0 {
-			v.active[name] = true
+	q.others = x.Others(ctx, kind, nil, q.pattern)
+	for name := range q.others {
+		if q.others.Clients(name) > 0 {
+			q.active[name] = true
 		}
 	}
-	return v
+	return q
 }
 
 // add makes the parts for a node.
-func (v *survey) add(n *upstream.Node, cmd resp.Command) {
-	own := v.exchange.Held(n, v.kind)
-	for name := range v.others {
+func (q *channelQuery) add(n *upstream.Node, cmd resp.Command) {
+	own := q.exchange.Held(n, q.kind)
+	for name := range q.others {
 		own[name] = true
 	}
-	maps.DeleteFunc(own, func(name string, _ bool) bool { return v.active[name] })
-	v.own[n] = own
-	v.ask(n, bytes.Clone(cmd.Raw))
+	maps.DeleteFunc(own, func(name string, _ bool) bool { return q.active[name] })
+	q.own[n] = own
+	q.ask(n, bytes.Clone(cmd.Raw))
 	if len(own) > 0 {
 		names := slices.Collect(maps.Keys(own))
-		v.counted[v.ask(n, countsRequest(v.kind, names))] = names
+		q.counted[q.ask(n, countsRequest(q.kind, names))] = names
 	}
 }
 
-func (v *survey) ask(n *upstream.Node, request []byte) *part {
+func (q *channelQuery) ask(n *upstream.Node, request []byte) *part {
 	p := &part{slot: anySlot, fixed: true}
 	p.Request = request
-	v.parts, v.to = append(v.parts, p), append(v.to, n)
+	q.parts, q.to = append(q.parts, p), append(q.to, n)
 	return p
 }
 
 // merge makes the reply of the parts'.
-func (v *survey) merge(f *fanout) []byte {
+func (q *channelQuery) merge(f *fanout) []byte {
 	found := make(map[string]bool)
-	for name := range v.active {
-		if pubsub.Match(v.pattern, name) {
+	for name := range q.active {
+		if pubsub.Match(q.pattern, name) {
 			found[name] = true
 		}
 	}
 	for _, p := range f.parts {
-		if !v.collect(found, p) {
+		if !q.collect(found, p) {
 			return nil
 		}
 	}
-	for name, n := range v.foreign {
-		if n > v.others.Held(name) && pubsub.Match(v.pattern, name) {
+	for name, n := range q.foreign {
+		if n > q.others.Held(name) && pubsub.Match(q.pattern, name) {
 			found[name] = true
 		}
 	}
@@ -128,17 +128,17 @@ func (v *survey) merge(f *fanout) []byte {
 }
 
 // collect adds what a part has found; false for a reply that does not fit.
-func (v *survey) collect(found map[string]bool, p *part) bool {
-	if names, is := v.counted[p]; is {
+func (q *channelQuery) collect(found map[string]bool, p *part) bool {
+	if names, is := q.counted[p]; is {
 		counts, ok := countsReply(p.whole(), len(names))
 		for i, n := range counts {
-			v.foreign[names[i]] += int(n) - v.exchange.Subscribers(p.node, v.kind, names[i])
+			q.foreign[names[i]] += int(n) - q.exchange.Subscribers(p.node, q.kind, names[i])
 		}
 		return ok
 	}
 	names, ok := elements(p.whole())
 	for _, e := range names {
-		if name := string(bulkText(e)); !v.own[p.node][name] {
+		if name := string(bulkText(e)); !q.own[p.node][name] {
 			found[name] = true
 		}
 	}

@@ -13,49 +13,49 @@ import (
 	"leash/internal/guard"
 )
 
-// renewalTime is for how long Renew waits.
-const renewalTime = 500 * time.Millisecond
+// refreshTimeout is for how long Renew waits.
+const refreshTimeout = 500 * time.Millisecond
 
-// Renew looks at the topology unless that has been done no longer ago than age.
+// RefreshTopology looks at the topology unless that has been done no longer ago than age.
 // It is false when no node tells in time; then what was known stays. It blocks
 // for at most half a second.
-func (u *Upstream) Renew(ctx context.Context, age time.Duration) bool {
+func (u *Upstream) RefreshTopology(ctx context.Context, age time.Duration) bool {
 	since := time.Now().Add(-age)
 	if u.isFresh(since) {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, renewalTime)
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
-	u.renewSince(ctx, since)
+	u.refreshSince(ctx, since)
 	return u.isFresh(since)
 }
 
-// renewSince makes the topology one that was looked at no earlier than since.
-func (u *Upstream) renewSince(ctx context.Context, since time.Time) {
+// refreshSince makes the topology one that was looked at no earlier than since.
+func (u *Upstream) refreshSince(ctx context.Context, since time.Time) {
 	select {
-	case u.looking <- struct{}{}:
-		defer func() { <-u.looking }()
+	case u.discovering <- struct{}{}:
+		defer func() { <-u.discovering }()
 	case <-ctx.Done():
 		return
 	}
 	if u.isFresh(since) {
 		return
 	}
-	if err := u.look(ctx); err != nil && ctx.Err() == nil {
+	if err := u.discoverLocked(ctx); err != nil && ctx.Err() == nil {
 		u.log.Warn("topology refresh failed", "err", err)
 	}
 }
 
 func (u *Upstream) isFresh(since time.Time) bool {
-	looked := u.looked.Load()
+	looked := u.discoveredAt.Load()
 	return u.cfg.Mode != "cluster" || looked != nil && !looked.Before(since)
 }
 
-// Settled asks every master of t which slots it owns, and reports whether they
+// SlotsStable asks every master of t which slots it owns, and reports whether they
 // are those of t and none is on its way from one to another. If not, the
 // topology has been looked at anew. It blocks until all have answered; the
 // error says which did not.
-func (u *Upstream) Settled(ctx context.Context, t *Topology) (bool, error) {
+func (u *Upstream) SlotsStable(ctx context.Context, t *Topology) (bool, error) {
 	start := time.Now()
 	nodes := t.Holders()
 	answers := make(chan error, len(nodes))
@@ -68,21 +68,21 @@ func (u *Upstream) Settled(ctx context.Context, t *Topology) (bool, error) {
 	var failed error
 	for range nodes {
 		switch err := <-answers; {
-		case errors.Is(err, errUnsettled):
+		case errors.Is(err, errSlotsMoving):
 			settled = false
 		case err != nil:
 			failed = err
 		}
 	}
 	if failed == nil && !settled {
-		u.renewSince(ctx, start)
+		u.refreshSince(ctx, start)
 	}
 	return settled, failed
 }
 
-// errUnsettled says that a node owns other slots than was thought, or that some
+// errSlotsMoving says that a node owns other slots than was thought, or that some
 // are on their way.
-var errUnsettled = errors.New("upstream: slots are moving")
+var errSlotsMoving = errors.New("upstream: slots are moving")
 
 // confirm asks one master for its own line of CLUSTER NODES.
 func (u *Upstream) confirm(ctx context.Context, t *Topology, n *Node) error {
@@ -115,11 +115,11 @@ func (t *Topology) confirms(n *Node, ranges []string) error {
 		}
 		// "[93-<-id]" and "[93->-id]" are on their way
 		if err != nil || first < 0 || last >= SlotCount {
-			return errUnsettled
+			return errSlotsMoving
 		}
 		for slot := first; slot <= last; slot++ {
 			if t.Node(uint16(slot)) != n {
-				return errUnsettled
+				return errSlotsMoving
 			}
 			owned++
 		}
@@ -130,7 +130,7 @@ func (t *Topology) confirms(n *Node, ranges []string) error {
 		}
 	}
 	if owned != 0 {
-		return errUnsettled
+		return errSlotsMoving
 	}
 	return nil
 }

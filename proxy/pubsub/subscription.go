@@ -7,24 +7,24 @@ import (
 	"leash/proxy/upstream"
 )
 
-// ear is a part of Leash itself that listens to a channel.
-type ear struct {
+// subscription is a part of Leash itself that listens to a channel.
+type subscription struct {
 	x       *Exchange
-	hear    func(message []byte)
+	deliver func(message []byte)
 	ready   chan struct{}
 	entries []*entry
-	heard   bool // ready is closed
+	isReady bool // ready is closed
 }
 
-var _ receiver = (*ear)(nil)
+var _ receiver = (*subscription)(nil)
 
 // Subscribe lets a part of Leash hear a channel, as Leash's own user: with
 // plain as SUBSCRIBE has it, with sharded as SSUBSCRIBE (where Redis knows
 // that). It does not block. ready is closed when no message can be missed any
 // more; hear is called with each message, and with nil when some may have been
 // missed since. It must not block. cancel ends it.
-func (x *Exchange) Subscribe(channel string, plain, sharded bool, hear func(message []byte)) (ready <-chan struct{}, cancel func()) {
-	r := &ear{x: x, hear: hear, ready: make(chan struct{})}
+func (x *Exchange) Subscribe(channel string, plain, sharded bool, deliver func(message []byte)) (ready <-chan struct{}, cancel func()) {
+	r := &subscription{x: x, deliver: deliver, ready: make(chan struct{})}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	h := x.hubLocked(x.up.ServiceLane().User)
@@ -45,7 +45,7 @@ func (x *Exchange) Subscribe(channel string, plain, sharded bool, hear func(mess
 	return r.ready, r.cancel
 }
 
-func (r *ear) cancel() {
+func (r *subscription) cancel() {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
 	for _, e := range r.entries {
@@ -57,32 +57,32 @@ func (r *ear) cancel() {
 	r.entries = nil
 }
 
-func (r *ear) message(f *frame) upstream.Flusher {
-	return &heard{r, bytes.Clone(f.payload)}
+func (r *subscription) message(f *frame) upstream.Flusher {
+	return &delivery{r, bytes.Clone(f.payload)}
 }
 
-// heard is a message for an ear, which hears it without Exchange.mu.
-type heard struct {
-	by      *ear
+// isReady is a message for an ear, which hears it without Exchange.mu.
+type delivery struct {
+	by      *subscription
 	message []byte
 }
 
-func (h *heard) Flush() { h.by.hear(h.message) }
+func (h *delivery) Flush() { h.by.deliver(h.message) }
 
 // confirmed closes ready once Redis has all; later it means that messages may
 // have been missed.
-func (r *ear) confirmed(anew bool) func() {
-	if r.heard && anew {
-		return func() { r.hear(nil) }
+func (r *subscription) confirmed(anew bool) func() {
+	if r.isReady && anew {
+		return func() { r.deliver(nil) }
 	}
-	if !r.heard && !slices.ContainsFunc(r.entries, func(e *entry) bool { return e.source == nil }) {
-		r.heard = true
+	if !r.isReady && !slices.ContainsFunc(r.entries, func(e *entry) bool { return e.source == nil }) {
+		r.isReady = true
 		close(r.ready)
 	}
 	return nil
 }
 
 // refused leaves it to the keeper to try again.
-func (r *ear) refused(string) (then func(), gone bool) { return nil, false }
+func (r *subscription) refused(string) (then func(), gone bool) { return nil, false }
 
-func (r *ear) isClient() bool { return false }
+func (r *subscription) isClient() bool { return false }

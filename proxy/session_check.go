@@ -3,7 +3,7 @@ package proxy
 import "time"
 
 const (
-	patrolInterval = time.Second
+	sessionCheckInterval = time.Second
 	// stallTimeout is how long the socket of a client with too much output, or
 	// of one that is only waited for, may take nothing.
 	stallTimeout = 10 * time.Second
@@ -13,10 +13,10 @@ const (
 	peerTimeout = "peer timeout"
 )
 
-// patrol looks at all sessions once a second: for clients that do not read
+// runSessionChecks looks at all sessions once a second: for clients that do not read
 // what they asked for, and for holders whose host has vanished.
-func (s *Server) patrol() {
-	tick := time.NewTicker(patrolInterval)
+func (s *Server) runSessionChecks() {
+	tick := time.NewTicker(sessionCheckInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -24,12 +24,12 @@ func (s *Server) patrol() {
 			return
 		case now := <-tick.C:
 			s.clock.Store(int64(now.Sub(s.started).Seconds()))
-			s.inspect(now)
+			s.checkSessions(now)
 		}
 	}
 }
 
-func (s *Server) inspect(now time.Time) {
+func (s *Server) checkSessions(now time.Time) {
 	var total int64
 	var largest *session
 	most := 0
@@ -41,8 +41,8 @@ func (s *Server) inspect(now time.Time) {
 			one.kill("output limit", false)
 			continue
 		}
-		if one.lagging(now) {
-			one.closeLaggard()
+		if one.isSlowSubscriber(now) {
+			one.closeSlowSubscriber()
 			continue
 		}
 		if t := one.tracking.Load(); t != nil {
