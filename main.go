@@ -1,5 +1,13 @@
-// Leash is a Redis-protocol proxy with locks that live as long as their
-// client's connection. See README.md.
+// Leash is a proxy for the Redis protocol. It adds locks that last as long as the client's
+// connection. README.md says what it is for, docs/design.md how it works.
+//
+// This file reads the settings, makes the parts, runs them and stops them:
+//
+//	config    internal/config: flags and environment variables
+//	upstream  proxy/upstream: the connections to Redis
+//	exchange  proxy/pubsub: subscriptions, shared among sessions
+//	locks     lockcmd: LOCK.*, SEM.*, LATCH.*
+//	server    proxy: clients and their sessions
 package main
 
 import (
@@ -29,8 +37,8 @@ import (
 	"leash/proxy/upstream"
 )
 
-// gcPercent is Go's GOGC where nobody sets it: how much garbage there may be, against what is in
-// use. Relaying makes next to none, and a million locks are much that is in use.
+// gcPercent is Go's GOGC if the environment does not set it. It is lower than Go's default of 100
+// because a million locks use much memory, and relaying makes hardly any garbage.
 const gcPercent = 50
 
 func main() {
@@ -40,7 +48,7 @@ func main() {
 		debug.SetGCPercent(gcPercent)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, guard.Func(nil, "signal", stop)) // the second signal kills at once
+	context.AfterFunc(ctx, guard.Func(nil, "signal", stop)) // a second signal ends the process at once
 	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "leash:", err)
@@ -48,8 +56,8 @@ func main() {
 	os.Exit(exitCode(err))
 }
 
-// exitCode is 0 for a planned end, 2 for bad usage, 1 for everything else. A crash
-// has no exit code: see guard.AbortOnCrash.
+// exitCode is 0 for an orderly end, 2 for wrong settings and 1 for any other error. A crash ends
+// the process by a signal instead (guard.AbortOnCrash).
 func exitCode(err error) int {
 	var usage *config.UsageError
 	switch {
@@ -61,7 +69,7 @@ func exitCode(err error) int {
 	return 1
 }
 
-// run is the program: it returns when ctx is done and everything has ended.
+// run is the whole program. It returns when ctx has ended and every part has stopped.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
 	cfg, err := config.Parse(args, environ)
 	var info *config.Info
@@ -72,10 +80,10 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	if err != nil {
 		return err
 	}
-	cores := runtime.GOMAXPROCS(cfg.Threads) // that this process may use, so far
+	cores := runtime.GOMAXPROCS(cfg.Threads) // the number of cores before --threads limits it
 	defer background(func(ctx context.Context) error { collector.Run(ctx, cores); return nil }, nil)()
 	log := newLogger(cfg, stderr)
-	slog.SetDefault(log) // for panics where no logger is at hand
+	slog.SetDefault(log) // for panics in code that has no logger
 	if err := timeslice.Shorten(); err != nil {
 		log.Debug("the kernel does not support short time slices", "error", err)
 	}
@@ -91,9 +99,8 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	return serve(ctx, cfg, log)
 }
 
-// serve constructs the parts, runs them, and stops them from the front to the
-// back: sessions end while the watchdog still renews, the watchdog while Redis
-// is still connected.
+// serve makes the parts, runs them until ctx ends, and stops them from front to back. The sessions
+// end first, while the watchdog still renews. The watchdog ends next, while Redis is connected.
 func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	listeners, err := proxy.Listen(cfg.Listen)
 	if err != nil {
@@ -139,7 +146,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	return err
 }
 
-// connect waits for Redis, and refuses clients meanwhile.
+// connect waits for Redis. Until Redis answers, clients get an error.
 func connect(ctx context.Context, up *upstream.Upstream, listeners []net.Listener, log *slog.Logger) error {
 	stop := proxy.Refuse(listeners, log)
 	defer stop()
@@ -152,11 +159,11 @@ func closeAll(listeners []net.Listener) {
 	}
 }
 
-// announceFor is how long clients wait at the start until the other Leashes know of this one.
+// announceFor is how long the start waits at most until the other Leashes know this one.
 const announceFor = time.Second
 
-// announce lets other Leashes before the same Redis know of this one, so that they ask it for its
-// subscribers. It returns once they know.
+// announce tells the other Leashes of the fleet that this one is there. They then ask it for its
+// subscribers when they answer PUBSUB. It returns when they know, or after announceFor.
 func announce(ctx context.Context, exchange *pubsub.Exchange, fail context.CancelCauseFunc) (stop func() error) {
 	known := make(chan struct{})
 	stop = background(func(ctx context.Context) error {
@@ -170,7 +177,7 @@ func announce(ctx context.Context, exchange *pubsub.Exchange, fail context.Cance
 	return stop
 }
 
-// addresses are where the listeners listen, port 0 replaced by the one found.
+// addresses are where the listeners listen. Port 0 has become the port that the system chose.
 func addresses(listeners []net.Listener) (addrs []string) {
 	for _, ln := range listeners {
 		addr := ln.Addr().String()
@@ -182,8 +189,8 @@ func addresses(listeners []net.Listener) (addrs []string) {
 	return addrs
 }
 
-// background runs f until stop is called; should it fail earlier, that fails
-// all. stop waits for f to return.
+// background runs f in a goroutine until stop is called. If f returns an error, fail is called with
+// it, which stops the whole program. stop waits until f has returned, and returns its error.
 func background(f func(context.Context) error, fail context.CancelCauseFunc) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -207,7 +214,7 @@ func newLogger(cfg config.Config, w io.Writer) *slog.Logger {
 
 func upstreamConfig(cfg config.Config) upstream.Config {
 	if cfg.RedirectTimeout == 0 {
-		cfg.RedirectTimeout = -1 // none; zero would be the default
+		cfg.RedirectTimeout = -1 // no retries; upstream takes zero for its default
 	}
 	return upstream.Config{
 		Addrs: cfg.Upstream, Mode: cfg.UpstreamMode,
@@ -227,7 +234,7 @@ func lockConfig(cfg config.Config, up *upstream.Upstream) lockcmd.Config {
 	}
 }
 
-// grace is --failover-grace as the locks take it.
+// grace translates --failover-grace for package lockcmd.
 func grace(cfg config.Config) time.Duration {
 	if cfg.FailoverGrace == config.Auto {
 		return lockcmd.GraceAuto

@@ -1,19 +1,3 @@
-// Package proxy is the front of Leash: it accepts clients, reads their
-// commands, and relays them to Redis or answers them.
-//
-// A Server listens through redcon and has a session for each client. A
-// session's loop reads commands by Redis's own grammar (proxy/resp) and hands
-// each to a link (proxy/upstream), to lockcmd, or answers it; replies go to
-// the client as the bytes Redis sent, in the order of the commands.
-//
-// Concurrency: a session's loop runs on the connection's goroutine; replies
-// arrive on the links' goroutines and meet it under session.mu, which is never
-// held across I/O. No client can block a link: output that its socket does not
-// take at once waits in the session.
-//
-// What is not promised: commands of one session on different nodes may be
-// executed in another order than they were sent, as in any cluster client;
-// commands on one key never are.
 package proxy
 
 import (

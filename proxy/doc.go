@@ -1,0 +1,34 @@
+// Package proxy serves Redis clients. It reads their commands, and relays each to Redis, gives it
+// to package lockcmd, or answers it itself. docs/design.md shows the path of a command in pictures.
+//
+// # Types
+//
+// A [Server] accepts clients through redcon and has a session for each. The session reads commands
+// by Redis's own grammar (package resp) and looks each up in the command table. A command that is
+// relayed becomes a call with one part, or with several if its keys lie on several nodes. A part
+// goes to a link of package upstream. The reply goes to the client as the bytes that Redis sent, in
+// the order of the commands.
+//
+// # Files
+//
+//	session.go, batch.go, window.go       a session: reading, dispatch, how much is in flight
+//	commands.go, command_spec.go, keys.go the command table, and how each command is treated
+//	relay.go, part.go, call.go            relaying: one node, redirects, order of the replies
+//	split.go, fanout.go                   commands whose keys lie on several nodes
+//	output.go, flush.go, deliver.go       what goes to the client
+//	pin.go, blocking.go, transaction.go   commands that need a connection of their own
+//	subscribe.go, publish.go, tracking.go pub/sub and client-side caching
+//	locks.go, own_commands.go             LOCK.*, SEM.*, LATCH.*: the way to package lockcmd
+//	ending.go, drain.go, session_check.go how sessions end
+//
+// # Concurrency
+//
+// A session's loop runs on the goroutine of its connection. Replies arrive on the goroutines of the
+// links. Both sides meet under session.mu, which nobody holds during I/O. No client can block a
+// link: output that its socket does not take at once waits in the session.
+//
+// # Not promised
+//
+// Commands of one session for different nodes may be executed in another order than they were sent,
+// as with any cluster client. Commands for one key never are.
+package proxy
