@@ -120,3 +120,38 @@ func TestFunctionsNamedInDesignExist(t *testing.T) {
 		}
 	}
 }
+
+var (
+	lineComment = regexp.MustCompile(`(?m)(?:^|\s)(?://|--) (.*)$`)
+	fileName    = regexp.MustCompile(`(?:^|[ (])((?:[\w-]+/)*[a-z][\w-]*\.(?:go|lua))\b`)
+)
+
+// TestFilesNamedInCommentsExist: a comment that sends the reader to another file of the tree is
+// right. The file is beside the comment, below it, in the scripts' folder, or named from the root.
+func TestFilesNamedInCommentsExist(t *testing.T) {
+	named := 0
+	for _, path := range files(t, ".go", ".lua") {
+		for _, comment := range lineComment.FindAllStringSubmatch(read(t, path), -1) {
+			if strings.Contains(comment[1], "://") {
+				continue
+			}
+			for _, m := range fileName.FindAllStringSubmatch(comment[1], -1) {
+				if strings.HasPrefix(m[1], "runtime/") {
+					continue // of Go's own sources
+				}
+				named++
+				dir := filepath.Dir(path)
+				there := slices.ContainsFunc([]string{dir, dir + "/scripts", filepath.Dir(dir), "."}, func(in string) bool {
+					_, err := os.Stat(filepath.Join(root, in, m[1]))
+					return err == nil
+				})
+				if !there {
+					t.Errorf("%s: a comment names %s, which is not there", path, m[1])
+				}
+			}
+		}
+	}
+	if named < 50 {
+		t.Errorf("found only %d names of files: is the pattern still right?", named)
+	}
+}
