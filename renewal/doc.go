@@ -1,35 +1,52 @@
-// Package renewal is the watchdog: it keeps holds alive in a store until they are taken away from
-// it, and says in time when that cannot be done any more.
+// Package renewal is the watchdog. It renews holds in a store until they are removed from it, and
+// reports in time when a hold can no longer be renewed. It knows no RESP, no sockets and no clients.
 //
-// A [Watchdog] is given [Hold]s, and asks a [Store] to renew them. Holds of one slot with one TTL
-// form a group, and a group has the due times, not a hold: a third of the TTL apart, spread over
-// that third by the slot's number. Neighbouring slots, which are of one node as a rule, have their
-// turns one after the other, 32 of them, and then slots of another node: so a node sees full
-// requests, few of them at once, and pauses between. What is due goes to its node in rounds, which
-// take along what will be due soon while they are small. While the node keeps up a round is one
-// small call, for others wait for the node, too; but all holds of a slot go in one, unless they are
-// far more than usual, for each call costs the node, and this process, more than a few renewals.
-// Nodes are asked in parallel, those of a class of TTLs apart (for they cannot wait equally long),
-// and one that does not answer holds up nobody but itself. One that answers, but lags behind, gets
-// larger rounds, the more it lags, each in one call, and several at once; Stats tells by how much.
+// # Types
 //
-// Each renewal of a hold has one of three outcomes. Renewed: it is safe for its TTL again, counted
-// from before the request was sent. Ended: the store says that it is not ours any more. Unknown:
-// nothing was heard; it is asked again soon, until the moment the lease could be over at the store
-// (Until). Then it is lost, even if the store answers a moment later.
+// A [Watchdog] is given [Hold]s with [Watchdog.Add] and asks a [Store] to renew them. Each hold has a
+// [Keeper], which is told when the hold ends. Package lockcmd provides both: its holds are the
+// keepers, and its store runs the Lua scripts.
 //
-// A hold with a lease (Plan.Lease) is looked at and not renewed. It is believed in until its Until,
-// and over when the store says so, which it is asked often from then on: an answer that makes the
-// lease last may be on its way, and its end is nobody's loss.
+// # When a hold is renewed
 //
-// A Hold's [Keeper] is told of its end once at most, from a goroutine of the Watchdog, with no lock
-// held. It must not block: the others wait behind it. After Remove it may still be told of an end
-// that was found before.
+// Holds of one database, kind and slot with one TTL form a group (group.go). The group has the due
+// time, not the hold: every third of the TTL. The groups are spread over that third by slot number,
+// 32 neighbouring slots one after the other, since they usually belong to one node.
 //
-// All methods are safe for concurrent use. Time is the monotonic clock of this process; it is never
-// compared with another machine's. That clock may stand still while the machine is suspended, so a
-// jump of the wall clock against it counts as time that has passed.
+// What is due goes to its node in rounds (round.go, node.go). A round is one call with one or more
+// batches. Other commands wait at the node meanwhile, so the size of a round depends on the node:
 //
-// Not promised: that nobody else got in before the loss is told, when this process itself was not
-// run for longer than the margin (see [Until]); only the token protects from that.
+//   - A node that keeps up gets small rounds, which take along what is due soon.
+//   - A node that lags behind gets larger rounds, and several at a time. [Stats] tells the lag.
+//   - Nodes do not wait for each other. Long and short TTLs of one node do not either.
+//
+// # Outcomes
+//
+// Each renewal of a hold has one of three outcomes:
+//
+//   - Renewed: the hold is safe for one TTL from when the request was sent.
+//   - Ended: the store says that the hold is not ours any more. The [Outcome] says why.
+//   - Unknown: there was no answer. The store is asked again soon, until the hold's Until. Then the
+//     hold is lost, even if the store answers a moment later.
+//
+// A hold with a lease ([Plan].Lease) is not renewed. The store is asked whether it is still there.
+// It is valid until its Until and over when the store says so. After Until the store is asked more
+// often, because somebody may have extended the lease.
+//
+// # Time
+//
+// Time is the monotonic clock of this process. It is never compared with another machine's clock.
+// The monotonic clock stands still while the machine is suspended. So if the wall clock runs ahead
+// of it, the difference counts as time that has passed (clock.go).
+//
+// # Concurrency
+//
+// All methods are safe for concurrent use. A Keeper is told of the end at most once, from a
+// goroutine of the Watchdog, with no mutex held. It must not block, because other holds wait behind
+// it. After Remove it may still be told of an end that was found before.
+//
+// # Not promised
+//
+// If this process does not run for longer than the margin (see [Until]), somebody else may have the
+// lock before the loss is told. Only a fencing token protects from that.
 package renewal
