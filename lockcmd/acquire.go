@@ -9,141 +9,141 @@ import (
 // acquire is LOCK.ACQUIRE.
 func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
-	w, msg := s.parseAcquire(args)
-	w.db = c.db
+	opts, msg := s.parseAcquire(args)
+	opts.db = c.db
 	if msg != "" {
 		return appendError(dst, msg)
 	}
 	if s.draining.Load() {
 		return appendError(dst, msgDraining)
 	}
-	if w.wait && c.waitsForItself(w) {
+	if opts.wait && c.waitsForItself(opts) {
 		return appendError(dst, msgDeadlock)
 	}
-	own, ok := c.enter(w)
+	own, ok := c.lockOwnHold(opts)
 	if !ok {
 		return c.timeout(dst, msgRefused)
 	}
 	if own == nil {
-		s.giveWay(ctx)
+		s.awaitRenewals(ctx)
 	}
-	asked := w.ttl
-	if w.lease && own != nil {
-		w.ttl = own.leaseWithin(w.ttl)
+	asked := opts.ttl
+	if opts.lease && own != nil {
+		opts.ttl = own.capLease(opts.ttl)
 	}
-	t := c.newTry(w, own)
-	t.asked = asked
-	defer t.release()
+	a := c.newAcquisition(opts, own)
+	a.askedTTL = asked
+	defer a.unlockOwn()
 	r := result{kind: taken}
 	// else: behind those who wait already (R18)
-	if !w.wait || !s.queues.waiting(t.line()) || c.first(w) {
-		if w.wait {
-			t.silence = s.ears.silence(t.line().channel)
+	if !opts.wait || !s.queues.waiting(a.queueID()) || c.skipsQueue(opts) {
+		if opts.wait {
+			a.lastMessage = s.subscriber.lastMessage(a.queueID().channel)
 		}
-		r = t.send(lookUntil(s.deadline(), t.end))
+		r = a.send(attemptDeadline(s.deadline(), a.end))
 	}
-	if w.wait && (r.kind == taken || r.kind == busy) {
-		r = c.wait(ctx, t, r)
+	if opts.wait && (r.kind == taken || r.kind == busy) {
+		r = c.wait(ctx, a, r)
 	}
 	// else it is undone
-	if t.stands() && r.kind != granted && r.kind != moved && r.kind != unknown {
-		s.awaitLeft(ctx, t)
+	if a.waitsFair() && r.kind != granted && r.kind != moved && r.kind != unknown {
+		s.awaitDequeued(ctx, a)
 	}
-	return c.replyAcquire(ctx, dst, t, r)
+	return c.replyAcquire(ctx, dst, a, r)
 }
 
-// giveWay lets the holds that there are be renewed before others are taken: while renewals lag
+// awaitRenewals lets the holds that there are be renewed before others are taken: while renewals lag
 // behind by more than does no harm, an acquire waits for half of what is more, but for a second at
 // most. Who takes locks as fast as Leash grants them could else have so many that it loses some.
-func (s *Service) giveWay(ctx context.Context) {
+func (s *Service) awaitRenewals(ctx context.Context) {
 	if excess := time.Duration(s.watchdog.Stats.Excess.Load()); excess > 0 {
-		s.rest(ctx, min(excess/2, time.Second))
+		s.sleep(ctx, min(excess/2, time.Second))
 	}
 }
 
-// deadlock reports whether an ACQUIRE that waits on the connection of h would wait for itself (R5):
+// waitsForHold reports whether an ACQUIRE that waits on the connection of h would wait for itself (R5):
 // h is another owner's, and cannot be held together with what w asks for. It is called with the
 // carrier's mu.
-func (w wish) deadlock(h *hold) bool {
-	return h.mode() != permit && !h.isOf(w.owner) && h.state != releasing && !(h.mode().shared && w.mode.shared)
+func (opts acquireOptions) waitsForHold(h *hold) bool {
+	return h.mode() != permit && !h.isOf(opts.owner) && h.state != releasing && !(h.mode().shared && opts.mode.shared)
 }
 
 // waitsForItself reports whether a wait for w's lock would be for a hold of this very connection.
 // Redis is asked, for another connection, of another Leash, may have released that hold a moment
 // ago.
-func (c *Carrier) waitsForItself(w wish) bool {
+func (c *Carrier) waitsForItself(opts acquireOptions) bool {
 	var ended []*hold
 	for {
-		h := c.newest(w.lock(), func(h *hold) bool { return w.deadlock(h) && !slices.Contains(ended, h) })
-		if h == nil || c.service.present(h) {
+		h := c.newest(opts.lock(), func(h *hold) bool { return opts.waitsForHold(h) && !slices.Contains(ended, h) })
+		if h == nil || c.service.isHeld(h) {
 			return h != nil
 		}
 		ended = append(ended, h)
 	}
 }
 
-// present reports whether Redis has h; also when it does not say, unless h is a lease that is over
+// isHeld reports whether Redis has h; also when it does not say, unless h is a lease that is over
 // as far as we know.
-func (s *Service) present(h *hold) bool {
-	l, err := s.inspect(h.lock(), s.deadline())
+func (s *Service) isHeld(h *hold) bool {
+	info, err := s.inspect(h.lock(), s.deadline())
 	if err != nil {
-		return !h.spent()
+		return !h.leaseOver()
 	}
-	_, ok := l.find(options{token: h.token})
+	_, ok := info.find(options{token: h.token})
 	if !ok {
 		s.watchdog.Check(&h.watch)
 	}
 	return ok
 }
 
-// first reports whether w is to be tried at once, whoever waits: it may be about a hold that its
+// skipsQueue reports whether w is to be tried at once, whoever waits: it may be about a hold that its
 // owner has. For one that shares the lock, such a hold must be known, here or to Redis, or readers
 // that come now would overtake a writer that waits.
-func (c *Carrier) first(w wish) bool {
-	if !w.mode.shared {
-		return w.owner != ""
+func (c *Carrier) skipsQueue(opts acquireOptions) bool {
+	if !opts.mode.shared {
+		return opts.owner != ""
 	}
-	own := c.service.find(w.lock(), func(h *hold) bool { return h.carrier == c || h.isOf(w.owner) })
-	return own != nil || w.id != "" && c.service.mayOwn(w)
+	own := c.service.find(opts.lock(), func(h *hold) bool { return h.carrier == c || h.isOf(opts.owner) })
+	return own != nil || opts.id != "" && c.service.mayHold(opts)
 }
 
-// mayOwn reports whether w's owner has a hold of the lock, which w then repeats as a rule; also
+// mayHold reports whether w's owner has a hold of the lock, which w then repeats as a rule; also
 // when Redis does not say.
-func (s *Service) mayOwn(w wish) bool {
-	l, err := s.inspect(w.lock(), s.deadline())
-	return err != nil || slices.ContainsFunc(l.holds, func(f found) bool { return f.owner == w.owner })
+func (s *Service) mayHold(opts acquireOptions) bool {
+	info, err := s.inspect(opts.lock(), s.deadline())
+	return err != nil || slices.ContainsFunc(info.holds, func(f found) bool { return f.owner == opts.owner })
 }
 
-// enter is the carrier's hold of w's owner and mode, with its gate taken; nil when there is none.
+// lockOwnHold is the carrier's hold of w's owner and mode, with its gate taken; nil when there is none.
 // It fails when an earlier request about the hold has no answer yet.
-func (c *Carrier) enter(w wish) (own *hold, ok bool) {
-	if w.owner == "" {
+func (c *Carrier) lockOwnHold(opts acquireOptions) (own *hold, ok bool) {
+	if opts.owner == "" {
 		return nil, true
 	}
 	until := c.service.deadline()
-	if !c.awaitSettled(w.lock(), w.mode, w.owner, until) {
+	if !c.awaitMoves(opts.lock(), opts.mode, opts.owner, until) {
 		return nil, false
 	}
 	for {
-		h := c.newest(w.lock(), func(h *hold) bool { return h.isOf(w.owner) && h.mode().like(w.mode) })
+		h := c.newest(opts.lock(), func(h *hold) bool { return h.isOf(opts.owner) && h.mode().sameInRedis(opts.mode) })
 		if h == nil {
 			return nil, true
 		}
-		if !h.open(until) {
+		if !h.lockRequests(until) {
 			return nil, false
 		}
-		if h.spent() && !h.revived(until) {
+		if h.leaseOver() && !h.wasExtended(until) {
 			h.forget(held) // what Redis still has of it the grant replaces
 		}
-		if c.newest(w.lock(), func(other *hold) bool { return other == h }) != nil {
+		if c.newest(opts.lock(), func(other *hold) bool { return other == h }) != nil {
 			return h, true
 		}
-		h.close() // it ended meanwhile
+		h.unlockRequests() // it ended meanwhile
 	}
 }
 
-func (c *Carrier) replyAcquire(ctx context.Context, dst []byte, t *try, r result) []byte {
-	h, r := t.conclude(ctx, r)
+func (c *Carrier) replyAcquire(ctx context.Context, dst []byte, a *acquisition, r result) []byte {
+	h, r := a.conclude(ctx, r)
 	switch {
 	case h != nil:
 		return appendInt(dst, h.token)
@@ -158,27 +158,27 @@ func (c *Carrier) replyAcquire(ctx context.Context, dst []byte, t *try, r result
 // conclude settles a try whose result is r: a grant becomes a hold of the carrier, what may yet
 // grant is undone. Without a hold the text of the result is what to answer, "" when the lock is
 // taken.
-func (t *try) conclude(ctx context.Context, r result) (*hold, result) {
+func (a *acquisition) conclude(ctx context.Context, r result) (*hold, result) {
 	switch r.kind {
 	case granted, moved:
-		h, msg := t.settle(ctx, r)
+		h, msg := a.accept(ctx, r)
 		if msg == "" {
 			return h, r
 		}
 		return nil, result{kind: unknown, text: msg}
 	case unknown:
-		switch m, s := t.move, t.carrier.service; {
+		switch m, s := a.pendingMove, a.carrier.service; {
 		case m != nil:
-			s.undoMoved(t, func() *hold { return m.finish(time.Now().Add(max(t.wish.ttl, maxLate))) })
-		case t.repeats():
-			s.undoRepeated(t)
+			s.undoMoved(a, func() *hold { return m.finish(time.Now().Add(max(a.options.ttl, maxLate))) })
+		case a.repeats():
+			s.undoRepeated(a)
 		default:
-			s.undo(t)
+			s.undo(a)
 		}
 		r.text = msgTimeout
 	default:
-		if t.late {
-			t.carrier.service.undo(t)
+		if a.copyPending {
+			a.carrier.service.undo(a)
 		}
 	}
 	return nil, r
@@ -190,14 +190,14 @@ func (c *Carrier) timeout(dst []byte, msg string) []byte {
 	return appendError(dst, msg)
 }
 
-// lookEvery is how often a waiter looks for itself, whatever it hears.
-const lookEvery = time.Second
+// attemptInterval is how often a waiter looks for itself, whatever it hears.
+const attemptInterval = time.Second
 
-// lookAgain is how long a waiter trusts what it has seen: lookEvery, give or take a fifth, so that
+// nextAttempt is how long a waiter trusts what it has seen: lookEvery, give or take a fifth, so that
 // waiters of many Leashes do not fall into step; less when the holder's lease ends before, or when
 // Redis just does not take requests (R17).
-func (s *Service) lookAgain(r result, random float64) time.Duration {
-	pause := time.Duration((0.8 + 0.4*random) * float64(s.every))
+func (s *Service) nextAttempt(r result, random float64) time.Duration {
+	pause := time.Duration((0.8 + 0.4*random) * float64(s.attemptInterval))
 	if r.kind == busy {
 		return pause / 10
 	}

@@ -8,23 +8,23 @@ import (
 const attachName = "LOCK.ATTACH"
 
 // attaches reports whether w is of an ATTACH.
-func (w wish) attaches() bool { return w.token != 0 }
+func (opts acquireOptions) attaches() bool { return opts.token != 0 }
 
-func (s *Service) parseAttach(args [][]byte) (w wish, o options, msg string) {
+func (s *Service) parseAttach(args [][]byte) (opts acquireOptions, o options, msg string) {
 	if len(args) < 2 {
-		return w, o, msgArity(attachName)
+		return opts, o, msgArity(attachName)
 	}
-	if o, msg = parseOptions(args[2:], attachOptions); msg != "" {
-		return w, o, msg
+	if o, msg = parseOptions(args[2:], attachWords); msg != "" {
+		return opts, o, msg
 	}
-	if _, msg = o.asked(); msg != "" {
-		return w, o, msg
+	if _, msg = o.requestedMode(); msg != "" {
+		return opts, o, msg
 	}
 	if o.owner == "" || o.token == 0 {
-		return w, o, msgSyntax
+		return opts, o, msgSyntax
 	}
-	w = wish{key: string(args[1]), owner: o.owner, token: o.token, ttl: s.cfg.WatchdogTimeout}
-	return w, o, s.keyError(w.key)
+	opts = acquireOptions{key: string(args[1]), owner: o.owner, token: o.token, ttl: s.cfg.WatchdogTimeout}
+	return opts, o, s.keyError(opts.key)
 }
 
 // attach is LOCK.ATTACH: this connection carries the hold from now on, whichever did before, on
@@ -32,8 +32,8 @@ func (s *Service) parseAttach(args [][]byte) (w wish, o options, msg string) {
 // changed (R13).
 func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
-	w, o, msg := s.parseAttach(args)
-	w.db = c.db
+	opts, o, msg := s.parseAttach(args)
+	opts.db = c.db
 	switch {
 	case msg != "":
 		return appendError(dst, msg)
@@ -42,18 +42,18 @@ func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 	}
 	until := s.deadline()
 	for range 16 {
-		r, again := c.tryAttach(w, o, until)
-		for isApart(r) && time.Now().Before(until) && !s.stopped(together) {
-			r, again = c.tryAttach(w, o, until)
+		r, again := c.tryAttach(opts, o, until)
+		for isMigrating(r) && time.Now().Before(until) && !s.stoppedWithin(migrationPause) {
+			r, again = c.tryAttach(opts, o, until)
 		}
 		switch {
 		case r.kind == granted, r.kind == moved:
 			return appendInt(dst, r.token)
 		case r.kind == none:
-			return c.replyAbsent(dst, w.key, o, until)
+			return c.replyAbsent(dst, opts.key, o, until)
 		case r.kind == unknown:
 			return c.timeout(dst, msgAttachLater)
-		case isApart(r):
+		case isMigrating(r):
 			return c.timeout(dst, msgRefused)
 		case r.kind == busy:
 			return c.timeout(dst, r.text)
@@ -67,57 +67,57 @@ func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 	return appendError(dst, msgNotHeld)
 }
 
-// isApart reports whether a slot's migration kept the keys of a request apart.
-func isApart(r result) bool { return r.kind == busy && r.text == "" }
+// isMigrating reports whether a slot's migration kept the keys of a request apart.
+func isMigrating(r result) bool { return r.kind == busy && r.text == "" }
 
 // tryAttach attaches once. again says that what was read has changed meanwhile.
-func (c *Carrier) tryAttach(w wish, o options, until time.Time) (r result, again bool) {
+func (c *Carrier) tryAttach(opts acquireOptions, o options, until time.Time) (r result, again bool) {
 	s := c.service
-	_, f, ok, err := s.seek(w.lock(), o, until)
+	_, f, ok, err := s.seek(opts.lock(), o, until)
 	if err != nil {
 		return failure(err), false
 	}
 	if !ok {
 		return result{kind: none}, false
 	}
-	w.mode = f.mode
-	own, ok := c.enter(w)
+	opts.mode = f.mode
+	own, ok := c.lockOwnHold(opts)
 	if !ok {
 		return result{kind: busy, text: msgRefused}, false
 	}
-	t := c.newTry(w, own)
-	defer t.release()
+	a := c.newAcquisition(opts, own)
+	defer a.unlockOwn()
 	switch {
 	case f.record.carrier != c.name:
-	case own != nil && own.token == w.token:
-		return result{kind: granted, token: w.token}, false
+	case own != nil && own.token == opts.token:
+		return result{kind: granted, token: opts.token}, false
 	default: // a release of it is under way, an undo, or an earlier ATTACH
-		s.stopped(50 * time.Millisecond)
-		return result{kind: failed, text: msgNotHeld}, c.mine(w.key, o) == nil
+		s.stoppedWithin(50 * time.Millisecond)
+		return result{kind: failed, text: msgNotHeld}, c.ownHold(opts.key, o) == nil
 	}
 	if own != nil {
-		if r, lost := t.ownElsewhere(w.token, true, until); lost {
+		if r, lost := a.ownElsewhere(opts.token, true, until); lost {
 			return r, false
 		}
 	}
-	return t.attach(f, until)
+	return a.attach(f, until)
 }
 
 // attach moves the hold that was found to t's carrier. While the outcome is unknown it goes on with
 // that in the background: what was moved must not be left to nobody.
-func (t *try) attach(f found, until time.Time) (r result, again bool) {
-	m := t.newMove(t.wish.token, f.record.carrier, f.record.request)
+func (a *acquisition) attach(f found, until time.Time) (r result, again bool) {
+	m := a.newMove(a.options.token, f.record.carrier, f.record.request)
 	r = m.send(until)
 	switch r.kind {
 	case unknown:
-		settled := t.carrier.unsettle(t.wish.lock(), t.wish.mode, t.owner)
-		t.carrier.service.spawn(func() {
+		settled := a.carrier.beginMove(a.options.lock(), a.options.mode, a.owner)
+		a.carrier.service.spawn(func() {
 			defer settled()
-			m.finish(time.Now().Add(max(millis(f.record.ttl), t.wish.ttl)))
+			m.finish(time.Now().Add(max(millis(f.record.ttl), a.options.ttl)))
 		})
 		return r, false
 	case moved:
-		if _, msg := t.carry(r); msg != "" {
+		if _, msg := a.carry(r); msg != "" {
 			r = result{kind: busy, text: msg}
 		}
 	case failed:
@@ -125,25 +125,25 @@ func (t *try) attach(f found, until time.Time) (r result, again bool) {
 			r.text, again = msgNotHeld, true
 		}
 	}
-	m.close()
+	m.unlockOld()
 	return r, again
 }
 
 // finish repeats the move until Redis answers, or the hold must be over. It returns the hold, nil
 // when it is not carried here.
 func (m *move) finish(limit time.Time) *hold {
-	defer m.close()
-	s := m.try.carrier.service
+	defer m.unlockOld()
+	s := m.acquisition.carrier.service
 	for time.Now().Before(limit) {
 		r := m.send(s.deadline())
 		switch r.kind {
 		case unknown, busy:
-			if s.stopped(100 * time.Millisecond) {
+			if s.stoppedWithin(100 * time.Millisecond) {
 				return nil
 			}
 			continue
 		case moved:
-			h, _ := m.try.carry(r)
+			h, _ := m.acquisition.carry(r)
 			return h
 		}
 		return nil
@@ -154,23 +154,23 @@ func (m *move) finish(limit time.Time) *hold {
 // carry makes a hold that has moved here one of the carrier's. If its connection has ended
 // meanwhile, it is settled as that says. A nonempty message is the error to answer, and there is no
 // hold.
-func (t *try) carry(r result) (h *hold, msg string) {
-	c := t.carrier
-	t.freshen(&r)
-	h, until := t.hold(r)
+func (a *acquisition) carry(r result) (h *hold, msg string) {
+	c := a.carrier
+	a.renewLateGrant(&r)
+	h, until := a.hold(r)
 	if !time.Now().Before(until) {
 		return nil, msgShort
 	}
-	if c.hang(context.Background(), h, r.record.lastID(), true, until) {
+	if c.attachHold(context.Background(), h, r.record.lastID(), true, until) {
 		return h, ""
 	}
 	c.mu.Lock()
 	ends := h.endsWithLocked(c.how)
 	c.mu.Unlock()
 	if ends {
-		c.service.endLoose(h)
+		c.service.endUnowned(h)
 	} else {
-		c.service.limits.leave(c, []*hold{h}, time.Time{})
+		c.service.limits.add(c, []*hold{h}, time.Time{})
 	}
 	return nil, msgGone
 }

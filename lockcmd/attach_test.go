@@ -130,7 +130,7 @@ func TestR11TheOldCarrierFreesNothing(t *testing.T) {
 		ctx := context.Background()
 
 		// A FIN of the old connection after ATTACH, before its Leash has heard of it.
-		s.ears.news = "nowhere"
+		s.subscriber.eventChannel = "nowhere"
 		a, b, key := connect(t, s), connect(t, where), newKey()
 		token := a.token(key, "OWNER", "me")
 		b.attach(key, "me", token)
@@ -141,13 +141,13 @@ func TestR11TheOldCarrierFreesNothing(t *testing.T) {
 		// it.
 		c, key := connect(t, s), newKey()
 		token = c.token(key, "OWNER", "me")
-		renew := &request{script: renewScript, keys: []string{key}, args: words(90000, "me", mark(token, c.carrier.name))}
-		release := &request{
-			script: releaseScript, keys: []string{key}, args: words("me", token, c.carrier.name, 99, "all", lockChannel(key), "p"),
+		renew := &scriptCall{script: renewScript, keys: []string{key}, args: scriptArgs(90000, "me", recordPrefix(token, c.carrier.name))}
+		release := &scriptCall{
+			script: releaseScript, keys: []string{key}, args: scriptArgs("me", token, c.carrier.name, 99, "all", lockChannel(key), "p"),
 		}
 		d := connect(t, where)
 		d.attach(key, "me", token)
-		for _, late := range []*request{renew, release} {
+		for _, late := range []*scriptCall{renew, release} {
 			if _, err := straight.ask(late, straight.deadline()); err != nil {
 				t.Fatal(err)
 			}

@@ -30,7 +30,7 @@ func heeded(t *testing.T, s *Service, key string) {
 	eventually(t, 5*time.Second, "the carrier's Leash knows", func() bool {
 		h.carrier.mu.Lock()
 		defer h.carrier.mu.Unlock()
-		return h.afar != unwatched || h.state == over
+		return h.remoteWatch != notWatched || h.state == over
 	})
 }
 
@@ -207,7 +207,7 @@ func TestAwaitLossOfALeaseOutlivesTheConnection(t *testing.T) {
 func TestAwaitLossFollowsUnheardMove(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}, func(s *Service) { s.ears.news = "nowhere" }), leash(t, rdb, Config{}), newKey()
+		s, other, key := leash(t, rdb, Config{}, func(s *Service) { s.subscriber.eventChannel = "nowhere" }), leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
 		token := a.token(key, "OWNER", "me")
 		text := strconv.FormatInt(token, 10)
@@ -236,18 +236,18 @@ func TestR27AwaitLossAskedForTooLate(t *testing.T) {
 		a := connect(t, s)
 		token := a.token(key)
 		h := s.find(lockID{0, key}, func(*hold) bool { return true })
-		if !h.open(s.deadline()) {
+		if !h.lockRequests(s.deadline()) {
 			t.Fatal("its gate is taken")
 		}
 		if !h.evict(renewal.ReasonBroken) {
 			t.Fatal("it is not held")
 		}
 		// while its release waits for the gate
-		s.hear(newsText(watchedText, token, a.carrier.name, key))
+		s.receiveEvent(holdEventText(watchedEvent, token, a.carrier.name, key))
 		h.carrier.mu.Lock()
-		afar := h.afar
+		afar := h.remoteWatch
 		h.carrier.mu.Unlock()
-		h.close()
+		h.unlockRequests()
 		if afar == watched {
 			t.Error("its release would be told")
 		}
@@ -278,7 +278,7 @@ func TestAwaitLossArguments(t *testing.T) {
 func TestR27AwaitLossAfterMoves(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		slow := func(s *Service) { s.every = 5 * time.Second }
+		slow := func(s *Service) { s.attemptInterval = 5 * time.Second }
 		s, other, third := leash(t, rdb, Config{}, slow), leash(t, rdb, Config{}, slow), leash(t, rdb, Config{}, slow)
 		attach := []string{"LOCK.ATTACH"}
 		tests := make(map[string]func(*testing.T))
@@ -353,7 +353,7 @@ func TestR27AwaitLossAfterMoves(t *testing.T) {
 func TestR27AwaitLossOfALeaseSetAnew(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, func(s *Service) { s.every = 5 * time.Second })
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, func(s *Service) { s.attemptInterval = 5 * time.Second })
 		tests := make(map[string]func(*testing.T))
 		for name, row := range map[string]struct {
 			lease string

@@ -41,7 +41,7 @@ func TestR27AwaitLossElsewhereHearsOfTheEnd(t *testing.T) {
 				default:
 					next = b.await(carrier, 1, key, "BLOCK", "0")
 				}
-				eventually(t, soon, "it listens", func() bool { return other.ears.silence(lockMode(mode).channel(key)) != 0 })
+				eventually(t, soon, "it listens", func() bool { return other.subscriber.lastMessage(lockMode(mode).channel(key)) != 0 })
 				if got := end(a, key); got != ":1" {
 					t.Fatalf("%s %s: %s", name, mode, got)
 				}
@@ -58,9 +58,9 @@ func TestR27AwaitLossElsewhereHearsOfTheEnd(t *testing.T) {
 			}
 		}
 		eventually(t, soon, "nobody listens any more", func() bool {
-			other.ears.mu.Lock()
-			defer other.ears.mu.Unlock()
-			return len(other.ears.subs) == 0
+			other.subscriber.mu.Lock()
+			defer other.subscriber.mu.Unlock()
+			return len(other.subscriber.subs) == 0
 		})
 	})
 }

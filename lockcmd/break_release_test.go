@@ -14,15 +14,15 @@ import (
 )
 
 // breakInSteps is a BREAK that has seen who holds the lock, and has done nothing about it yet.
-func breakInSteps(t *testing.T, s *Service, key string) (b *breaking, seen look) {
+func breakInSteps(t *testing.T, s *Service, key string) (b *breakRequest, seen inspection) {
 	t.Helper()
-	b = s.newBreaking(lockID{0, key}, s.deadline())
+	b = s.newBreakRequest(lockID{0, key}, s.deadline())
 	seen, err := s.inspect(b.lock, b.until)
 	if err != nil || len(seen.holds) != 1 {
 		t.Fatalf("the hold is not seen: %v, %v", seen, err)
 	}
-	b.meant[seen.holds[0].record.token] = true
-	b.patient = time.Now().Add(s.confirm)
+	b.targets[seen.holds[0].record.token] = true
+	b.forceAfter = time.Now().Add(s.breakTimeout)
 	return b, seen
 }
 
@@ -38,10 +38,10 @@ func TestR30BreakBehindARelease(t *testing.T) {
 			b, seen := breakInSteps(t, other, key)
 			w := &lossWait{service: third, lock: b.lock, options: options{token: token}, seen: &seen.holds[0]}
 			want(t, a.do("LOCK.RELEASE", key), ":1")
-			if over, err := b.step(seen); over || err != nil || len(b.asked) != 1 {
+			if over, err := b.step(seen); over || err != nil || len(b.awaitingReport) != 1 {
 				t.Fatalf("%s: it is not marked: %v, %v", mode, over, err)
 			}
-			if b.confirm(); b.answer() != wasFree {
+			if b.awaitReports(); b.answer() != wasFree {
 				t.Errorf("%s: BREAK says %d, want %d", mode, b.answer(), wasFree)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -58,7 +58,7 @@ func TestR30BreakBehindARelease(t *testing.T) {
 func TestR30BreakThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		deaf := func(s *Service) { s.ears.news = "nowhere" }
+		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
 		s, other, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}, brief), newKey()
 		a := connect(t, s)
 		a.token(key)
@@ -67,7 +67,7 @@ func TestR30BreakThatNobodyAnswers(t *testing.T) {
 			t.Fatal(over, err)
 		}
 		want(t, a.do("LOCK.RELEASE", key), ":1")
-		if b.confirm(); b.answer() != wasForced {
+		if b.awaitReports(); b.answer() != wasForced {
 			t.Errorf("BREAK says %d, want %d", b.answer(), wasForced)
 		}
 	})
@@ -85,7 +85,7 @@ func TestR30BreakAndReleaseAtOnce(t *testing.T) {
 			key := newKey()
 			token := a.token(key, "ONLOSS", "ERROR")
 			w := &lossWait{service: third, lock: c.carrier.id(key), options: options{token: token}}
-			if _, over, err := w.look(); over || err != nil || w.seen == nil {
+			if _, over, err := w.check(); over || err != nil || w.seen == nil {
 				t.Fatalf("AWAITLOSS does not see the hold: %v", err)
 			}
 			broken := b.start("LOCK.BREAK", key)
@@ -118,7 +118,7 @@ func TestR30BreakOfWhatIsBeingEnded(t *testing.T) {
 			a := connect(t, s)
 			token := a.token(append([]string{key}, strings.Fields(mode)...)...)
 			h := s.find(lockID{0, key}, func(*hold) bool { return true })
-			if !h.open(s.deadline()) { // so that it cannot be ended
+			if !h.lockRequests(s.deadline()) { // so that it cannot be ended
 				t.Fatal("its gate is taken")
 			}
 			far, seen := breakInSteps(t, other, key)
@@ -129,17 +129,17 @@ func TestR30BreakOfWhatIsBeingEnded(t *testing.T) {
 			want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonBroken)
 			stone := tombstoneKey(key, token, a.carrier.name)
 			eventually(t, soon, "it is written down", func() bool { return rdb.Get(t.Context(), stone).Val() == "lost broken" })
-			if how, err := s.tombstone(h, s.deadline()); how != renewal.Broken || err != nil {
+			if how, err := s.readTombstone(h, s.deadline()); how != renewal.Broken || err != nil {
 				t.Errorf("%s: the Leash that carries it reads %v, %v", mode, how, err)
 			}
 			if over, err := near.step(seen); over || err != nil {
 				t.Fatal(over, err)
 			}
 			want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", fmt.Sprint(token)), "-"+msgNotHeld)
-			h.close()
+			h.unlockRequests()
 			eventually(t, soon, "it is ended", func() bool { return a.carrier.Holds() == 0 && !exists(t, rdb, key) })
-			near.confirm()
-			if far.confirm(); far.answer() != wasTold || near.answer() != wasTold {
+			near.awaitReports()
+			if far.awaitReports(); far.answer() != wasTold || near.answer() != wasTold {
 				t.Errorf("%s: BREAKs say %d and %d, want %d", mode, far.answer(), near.answer(), wasTold)
 			}
 			want(t, rdb.Get(t.Context(), stone).Val(), "lost broken")
@@ -157,17 +157,17 @@ func TestR30BreakWhileRedisIsSilent(t *testing.T) {
 	a := connect(t, s)
 	a.token(key)
 	b, seen := breakInSteps(t, other, key)
-	b.meant = nil // over
-	b.asked[seen.holds[0].record.token] = tombstoneKey(key, 1, "x")
+	b.targets = nil // over
+	b.awaitingReport[seen.holds[0].record.token] = tombstoneKey(key, 1, "x")
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Resume() })
-	b.confirm()
+	b.awaitReports()
 	if b.answer() != wasForced {
 		t.Errorf("BREAK says %d, want %d", b.answer(), wasForced)
 	}
-	if late := time.Since(b.patient); late > 5*time.Second {
+	if late := time.Since(b.forceAfter); late > 5*time.Second {
 		t.Errorf("BREAK waits for Redis %v longer than for a Leash", late)
 	}
 }
@@ -214,13 +214,13 @@ func TestR30BreakOfALeaseThatEnds(t *testing.T) {
 			eventually(t, soon, "it is over as far as its Leash knows", func() bool {
 				h.carrier.mu.Lock()
 				defer h.carrier.mu.Unlock()
-				return h.state == over || h.spentLocked()
+				return h.state == over || h.leaseOverLocked()
 			})
-			b.patient = time.Now().Add(other.confirm)
+			b.forceAfter = time.Now().Add(other.breakTimeout)
 			if _, err := b.step(seen); err != nil {
 				t.Fatal(err)
 			}
-			b.confirm()
+			b.awaitReports()
 			text := rdb.Get(t.Context(), tombstoneKey(key, token, a.carrier.name)).Val()
 			switch how := fmt.Sprintf("BREAK %d, %q, %d losses", b.answer(), text, len(a.losses)); how {
 			case `BREAK 0, "released", 0 losses`:
@@ -261,13 +261,13 @@ func TestR30ReleaseOfWhatIsLostFreesTheLock(t *testing.T) {
 func TestR30ForcedBreakIsFinal(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		deaf := func(s *Service) { s.ears.news = "nowhere" }
+		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
 		for _, mode := range []string{"", "READ", "WRITE"} {
 			s, other, third, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}, brief), leash(t, rdb, Config{}, patient), newKey()
 			a := connect(t, s)
 			token := a.token(append([]string{key, "TTL", "600000"}, strings.Fields(mode)...)...)
 			reply := connect(t, third).start("LOCK.AWAITLOSS", key, "TOKEN", decimal(token), "BLOCK", "0")
-			eventually(t, soon, "it listens", func() bool { return third.ears.silence(lockMode(mode).channel(key)) != 0 })
+			eventually(t, soon, "it listens", func() bool { return third.subscriber.lastMessage(lockMode(mode).channel(key)) != 0 })
 			want(t, connect(t, other).do("LOCK.BREAK", key), ":2")
 			if got := receive(t, reply, soon); !strings.Contains(got, renewal.ReasonBroken) {
 				t.Errorf("%s: got %q", mode, got)

@@ -48,7 +48,7 @@ func (c *connection) Guard(bool)              {}
 func (c *connection) Wait()                   {}
 func (c *connection) Pushes() bool            { return false }
 func (c *connection) Push([]byte)             {}
-func (c *connection) Silent() time.Time       { return time.Time{} }
+func (c *connection) SilentSince() time.Time  { return time.Time{} }
 func (c *connection) Client() string          { return "127.0.0.1:1 " + c.name }
 
 func (p *person) connect(s *Service) *connection {

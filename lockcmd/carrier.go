@@ -30,9 +30,9 @@ type Host interface {
 	// dropped if the protocol has none. A Lost or Moved behind it does not overtake it, as far as
 	// the socket takes it at once.
 	Push(frame []byte)
-	// Silent is since when nothing has come from the client and no answer is owed to it; zero while
+	// SilentSince is since when nothing has come from the client and no answer is owed to it; zero while
 	// a command of its is under way.
-	Silent() time.Time
+	SilentSince() time.Time
 	// Client is "addr:port name", for people.
 	Client() string
 }
@@ -54,31 +54,31 @@ type Carrier struct {
 	name    string // "<leash uuid>:<id>.<n>"; n is never used again
 	host    Host
 
-	db       int                       // of the commands; belongs to whoever calls Do
-	until    atomic.Pointer[time.Time] // see Until; changed with mu held
-	requests atomic.Int64              // the last request's number
-	notifies atomic.Bool               // LOCK.NOTIFY is on; changed with mu held
+	db        int                       // of the commands; belongs to whoever calls Do
+	safeUntil atomic.Pointer[time.Time] // see Until; changed with mu held
+	requests  atomic.Int64              // the last request's number
+	notifies  atomic.Bool               // LOCK.NOTIFY is on; changed with mu held
 
 	// mu guards the fields below, and the states of the holds.
-	mu        sync.Mutex
-	holds     []uint32     // by their entries, oldest first
-	unsettled []*unsettled // what of them is on its way here
-	lost      []fallen     // losses that the client has not been told of yet, in their order
-	ended     bool
-	how       Ending // once ended
-	stay      *stay  // the wait of the command under way; nil while it does not wait
+	mu               sync.Mutex
+	holds            []uint32         // by their entries, oldest first
+	pendingMoves     []*pendingMove   // what of them is on its way here
+	unreportedLosses []unreportedLoss // losses that the client has not been told of yet, in their order
+	ended            bool
+	how              Ending       // once ended
+	commandWait      *commandWait // the wait of the command under way; nil while it does not wait
 
 	// With IDLE.
-	idler   *time.Timer // nil before the first hold with it
-	looksAt time.Time   // when the idler is over; zero when it is not set
+	idleTimer   *time.Timer // nil before the first hold with it
+	idleCheckAt time.Time   // when the idler is over; zero when it is not set
 
 	// since when a client is silent that was found idle, and is looked at once more
-	silentAt time.Time
+	silentSince time.Time
 
 	// With LOCK.NOTIFY.
-	answering bool     // a Do is under way, or its answer is
-	young     []*hold  // those that the answer tells of, or that are to be looked at behind it
-	unsaid    [][]byte // notices to be pushed behind it
+	answering     bool     // a Do is under way, or its answer is
+	unanswered    []*hold  // those that the answer tells of, or that are to be looked at behind it
+	pendingPushes [][]byte // notices to be pushed behind it
 
 	// guardMu is held while Host.Guard is called, so that on and off come in order. Taken alone.
 	guardMu sync.Mutex
@@ -93,8 +93,8 @@ func (s *Service) NewCarrier(id int64, h Host) *Carrier {
 	return &Carrier{service: s, name: name, host: h}
 }
 
-// endPatience is how long End waits for Redis.
-const endPatience = time.Second
+// endTimeout is how long End waits for Redis.
+const endTimeout = time.Second
 
 // End settles the holds of a connection that is gone. Call it, or EndUnsure, once. It returns when
 // Redis has answered each release, or after endPatience: what must be repeated then goes on in the
@@ -110,10 +110,10 @@ func (c *Carrier) end(how Ending, unsure time.Time) {
 	c.mu.Lock()
 	c.ended, c.how = true, how
 	var forget, release []*hold
-	for _, h := range c.listLocked() {
+	for _, h := range c.holdsLocked() {
 		switch {
 		case h.state == releasing: // whoever releases it does the rest
-		case h.state == lessening && h.endsWithLocked(how):
+		case h.state == decrementing && h.endsWithLocked(how):
 			h.state = releasing
 		case h.endsWithLocked(how):
 			h.state = releasing
@@ -125,17 +125,17 @@ func (c *Carrier) end(how Ending, unsure time.Time) {
 	}
 	c.holds = nil
 	c.muteLocked()
-	c.stopIdlerLocked()
+	c.stopIdleTimerLocked()
 	c.mu.Unlock()
 	for _, h := range forget {
-		h.tellLeft()
-		h.gone()
+		h.reportLeft()
+		h.unregister()
 	}
-	c.service.limits.leave(c, forget, unsure)
+	c.service.limits.add(c, forget, unsure)
 	if len(release) == 0 {
 		return
 	}
-	timer := time.NewTimer(endPatience)
+	timer := time.NewTimer(endTimeout)
 	defer timer.Stop()
 	select {
 	case <-c.service.endAll(release):
@@ -161,7 +161,7 @@ func (c *Carrier) newest(lock lockID, match func(*hold) bool) *hold {
 	if h, ok := c.service.findAmong(lock.key, len(c.holds), own); ok {
 		return h
 	}
-	for h := range c.backwardLocked() {
+	for h := range c.holdsNewestFirstLocked() {
 		if own(h) {
 			return h
 		}
@@ -169,34 +169,34 @@ func (c *Carrier) newest(lock lockID, match func(*hold) bool) *hold {
 	return nil
 }
 
-// newestLasting is the newest one whose lease is not spent, if there is one.
-func (c *Carrier) newestLasting(lock lockID, match func(*hold) bool) *hold {
-	if h := c.newest(lock, func(h *hold) bool { return match(h) && !h.spentLocked() }); h != nil {
+// newestLive is the newest one whose lease is not spent, if there is one.
+func (c *Carrier) newestLive(lock lockID, match func(*hold) bool) *hold {
+	if h := c.newest(lock, func(h *hold) bool { return match(h) && !h.leaseOverLocked() }); h != nil {
 		return h
 	}
 	return c.newest(lock, match)
 }
 
-// takeLocked makes h the newest of the carrier's holds.
-func (c *Carrier) takeLocked(h *hold) {
+// addHoldLocked makes h the newest of the carrier's holds.
+func (c *Carrier) addHoldLocked(h *hold) {
 	if len(c.holds) == cap(c.holds) { // an eighth to spare: append would have up to as much again
 		c.holds = append(slices.Grow([]uint32(nil), len(c.holds)+len(c.holds)/8+1), c.holds...)
 	}
-	c.service.enroll(h)
+	c.service.register(h)
 	c.holds = append(c.holds, h.entry)
 }
 
-func (c *Carrier) dropLocked(h *hold) { c.holds = without(c.holds, h.entry) }
+func (c *Carrier) removeHoldLocked(h *hold) { c.holds = without(c.holds, h.entry) }
 
-// listLocked are the carrier's holds, oldest first.
-func (c *Carrier) listLocked() []*hold { return c.service.enrolled(c.holds) }
+// holdsLocked are the carrier's holds, oldest first.
+func (c *Carrier) holdsLocked() []*hold { return c.service.holdsAt(c.holds) }
 
-// backwardLocked are the same, newest first and one by one, for those who seldom look at all of
+// holdsNewestFirstLocked are the same, newest first and one by one, for those who seldom look at all of
 // them.
-func (c *Carrier) backwardLocked() iter.Seq[*hold] {
+func (c *Carrier) holdsNewestFirstLocked() iter.Seq[*hold] {
 	return func(yield func(*hold) bool) {
 		for i := len(c.holds) - 1; i >= 0; i-- {
-			if !yield(c.service.entered(c.holds[i])) {
+			if !yield(c.service.holdAt(c.holds[i])) {
 				return
 			}
 		}

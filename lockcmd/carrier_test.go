@@ -36,8 +36,8 @@ func TestR11ReleaseOfAnEndedCarrierLeavesTheNextOneAlone(t *testing.T) {
 	late := p.HoldBefore(running(releaseScript, key), faultproxy.Always())
 	began := time.Now()
 	a.carrier.End(Release)
-	if took := time.Since(began); took < endPatience || took > soon {
-		t.Errorf("the end took %v while Redis was silent, want %v", took, endPatience)
+	if took := time.Since(began); took < endTimeout || took > soon {
+		t.Errorf("the end took %v while Redis was silent, want %v", took, endTimeout)
 	}
 	a.carrier = s.NewCarrier(1, a)
 	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "x"), "-"+msgElsewhere)
@@ -54,9 +54,9 @@ func TestNewestIsOfTheConnectionAndTheKey(t *testing.T) {
 	s := idleService(t)
 	a, b, until := connect(t, s), connect(t, s), time.Now().Add(time.Minute)
 	take := func(c *conn, key string, db int) *hold {
-		w := wish{key: key, db: db, mode: read, ttl: time.Minute}
-		h, _ := c.carrier.newTry(w, nil).hold(result{kind: granted, token: 1, left: w.ttl, sent: time.Now()})
-		if !c.carrier.hang(t.Context(), h, "", true, until) {
+		opts := acquireOptions{key: key, db: db, mode: read, ttl: time.Minute}
+		h, _ := c.carrier.newAcquisition(opts, nil).hold(result{kind: granted, token: 1, left: opts.ttl, sent: time.Now()})
+		if !c.carrier.attachHold(t.Context(), h, "", true, until) {
 			t.Fatal("it is not held")
 		}
 		return h
@@ -83,7 +83,7 @@ func TestNewestIsOfTheConnectionAndTheKey(t *testing.T) {
 		take(a, strconv.Itoa(i), 0)
 	}
 	newest(a, second)
-	second.settle(over, held) // though it is in the books still
+	second.transition(over, held) // though it is in the books still
 	newest(a, first)
 	newest(b, others[len(others)-1])
 	a.carrier.End(Expire)
@@ -94,7 +94,7 @@ func TestNewestIsOfTheConnectionAndTheKey(t *testing.T) {
 func (c *Carrier) last(match func(*hold) bool) *hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, h := range slices.Backward(c.listLocked()) {
+	for _, h := range slices.Backward(c.holdsLocked()) {
 		if match(h) {
 			return h
 		}
@@ -109,13 +109,13 @@ func BenchmarkNewest(b *testing.B) {
 			s := idleService(b)
 			c := connect(b, s)
 			for i := range holds {
-				w := wish{key: strconv.Itoa(i), mode: plain, ttl: time.Minute}
-				h, until := c.carrier.newTry(w, nil).hold(result{kind: granted, token: 1, left: w.ttl, sent: time.Now()})
-				c.carrier.hang(b.Context(), h, "", true, until)
+				opts := acquireOptions{key: strconv.Itoa(i), mode: plain, ttl: time.Minute}
+				h, until := c.carrier.newAcquisition(opts, nil).hold(result{kind: granted, token: 1, left: opts.ttl, sent: time.Now()})
+				c.carrier.attachHold(b.Context(), h, "", true, until)
 			}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				if c.carrier.mine(strconv.Itoa(i%holds), options{}) == nil {
+				if c.carrier.ownHold(strconv.Itoa(i%holds), options{}) == nil {
 					b.Fatal("there is none")
 				}
 			}
@@ -127,5 +127,5 @@ func BenchmarkNewest(b *testing.B) {
 func (c *Carrier) oldest() *hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.listLocked()[0]
+	return c.holdsLocked()[0]
 }

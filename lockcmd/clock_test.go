@@ -37,16 +37,16 @@ func TestR22ADeadWaiterDoesNotOutliveAStepBack(t *testing.T) {
 	holder, a := connect(t, s), connect(t, s)
 	holder.token(key)
 	for range 3 { // of whom nobody hears again
-		connect(t, s).carrier.newTry(wish{mode: fair, key: key, wait: true, ttl: 30 * time.Second}, nil).send(s.deadline())
+		connect(t, s).carrier.newAcquisition(acquireOptions{mode: fair, key: key, wait: true, ttl: 30 * time.Second}, nil).send(s.deadline())
 	}
 	reply := a.stand(rdb, 4, key, "BLOCK", "0")
 	want(t, holder.do("LOCK.RELEASE", key), ":1")
 	step(-time.Hour)
 	eventually(t, 5*time.Second, "they count as dead soon", func() bool {
 		most := rdb.ZRangeWithScores(t.Context(), queueKeys(key)[2], -1, -1).Val()
-		return int64(most[0].Score) <= rdb.Time(t.Context()).Val().Add(2*waitPatience).UnixMilli()
+		return int64(most[0].Score) <= rdb.Time(t.Context()).Val().Add(2*fairTimeout).UnixMilli()
 	})
-	step(2 * waitPatience)
+	step(2 * fairTimeout)
 	tokenOf(t, receive(t, reply, 5*time.Second))
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	wantNothingLeft(t, rdb, key)
@@ -179,16 +179,16 @@ func TestR2GraceOverAStepBack(t *testing.T) {
 				rdb.Do(t.Context(), "REPLICAOF", "NO", "ONE")
 			}
 			left := func(s *Service) time.Duration {
-				if _, ok := s.graces.serves("", time.Now(), time.Now().Add(soon)); !ok {
+				if _, ok := s.graces.masterOf("", time.Now(), time.Now().Add(soon)); !ok {
 					t.Error("the master does not answer")
 				}
-				_, left := s.graces.ongoing()
+				_, left := s.graces.active()
 				return left
 			}
 			const grace = time.Second
 			cfg := Config{WatchdogTimeout: grace, FailoverGrace: grace}
 			s := leash(t, rdb, cfg)
-			eventually(t, soon, "the server is known not to be new", func() bool { return left(s) == 0 && s.graces.may("") != "-" })
+			eventually(t, soon, "the server is known not to be new", func() bool { return left(s) == 0 && s.graces.grantingMaster("") != "-" })
 			step(-time.Hour)
 			if left := left(s); left > 0 {
 				t.Errorf("nothing is granted for %v", left)
@@ -242,7 +242,7 @@ func TestR2ReleaseWhenRedisEndsTheGrace(t *testing.T) {
 			wantNothing(t, rdb, key, a)
 			s.watchdog.CheckAll()
 			want(t, receive(t, lost.losses, soon), key+" lost gone")
-			if masters, _ := s.graces.ongoing(); masters != 1 {
+			if masters, _ := s.graces.active(); masters != 1 {
 				t.Error("the grace is over for who wants a lock")
 			}
 		})

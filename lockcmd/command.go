@@ -63,7 +63,7 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 		if string(verb) == mreleaseName { // which releases the others all the same
 			return run(c, ctx, dst, args)
 		}
-		if key, reason, ok := c.untold(verb, args[1:]); ok {
+		if key, reason, ok := c.takeUnreportedLoss(verb, args[1:]); ok {
 			return appendError(dst, msgLost(key, reason))
 		}
 		began := time.Now()
@@ -71,18 +71,18 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 		switch string(reply[len(dst):]) {
 		case notHeldReply, refusedReply, goneReply:
 			// nothing was done; perhaps because of a loss in this moment
-			if key, reason, ok := c.untold(verb, args[1:]); ok {
+			if key, reason, ok := c.takeUnreportedLoss(verb, args[1:]); ok {
 				return appendError(dst, msgLost(key, reason))
 			}
 		}
-		return c.explain(reply, len(dst), args, began)
+		return c.explainTimeout(reply, len(dst), args, began)
 	}
 	return appendError(dst, msgUnsupported("command '"+cleanName(args[0])+"'"))
 }
 
-// explain adds to LOCKTIMEOUT, in a reply that begins at start, why Redis did not take the request,
+// explainTimeout adds to LOCKTIMEOUT, in a reply that begins at start, why Redis did not take the request,
 // if it said so since then.
-func (c *Carrier) explain(reply []byte, start int, args [][]byte, began time.Time) []byte {
+func (c *Carrier) explainTimeout(reply []byte, start int, args [][]byte, began time.Time) []byte {
 	if !bytes.HasPrefix(reply[start:], []byte("-LOCKTIMEOUT ")) || len(args) < 2 {
 		return reply
 	}

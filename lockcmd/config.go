@@ -39,22 +39,22 @@ type Config struct {
 	// Database gives the client of a database other than 0, the same one each time and made as
 	// New's is; it does not block. If nil, every carrier's locks lie where New's client looks.
 	Database func(db int) redis.UniversalClient
-	// Wire is the fast way of lock scripts to Redis; if nil, they go by the clients of New and
+	// SendScript is the fast way of lock scripts to Redis; if nil, they go by the clients of New and
 	// Database alone.
-	Wire Wire
-	// Wires is so for the renewals.
-	Wires Wires
+	SendScript SendScript
+	// SendScripts is so for the renewals.
+	SendScripts SendScripts
 	// NodeAddr is the address of the node of a cluster to which Wires sends what belongs to a slot,
 	// "" for none; it does not block. If nil, New's client is asked.
 	NodeAddr func(slot int) string
-	// Suspect is told when a server does not serve as expected, so that somebody may look which one
+	// RefreshTopology is told when a server does not serve as expected, so that somebody may look which one
 	// does; it does not block. If nil, go-redis's own looking must do.
-	Suspect func()
+	RefreshTopology func()
 
-	// Mistrust is told of a script's reply of a wrong shape, which Wire or Wires has brought from
+	// DropConnection is told of a script's reply of a wrong shape, which Wire or Wires has brought from
 	// the node of a slot: the connections for scripts to it are to end. It does not block. If nil,
 	// they go on.
-	Mistrust func(db, slot int)
+	DropConnection func(db, slot int)
 }
 
 // MinTTL is the shortest TTL a renewed hold may have: renewal three times within it must have a

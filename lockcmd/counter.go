@@ -57,7 +57,7 @@ func parseCount(b []byte, most int64) (n int64, msg string) {
 func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	n, o, msg := s.parsePermits(takeName, args, "BLOCK")
-	wait, block, blockMsg := o.waits()
+	wait, block, blockMsg := o.parseBlock()
 	if msg == "" {
 		msg = blockMsg
 	}
@@ -70,10 +70,10 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 		return appendInt(dst, 1)
 	}
 	lock := c.id(string(args[1]))
-	line := lineID{lock, permitChannel(lock.key)}
+	id := queueID{lock, permitChannel(lock.key)}
 	look := func(until time.Time) result { return s.takePermits(lock, n, until) }
-	r := c.lookOrStand(ctx, line, patience{wait, block}, false, look)
-	if r.kind == granted && !c.present(ctx) {
+	r := c.attemptOrWait(ctx, id, blockOption{wait, block}, false, look)
+	if r.kind == granted && !c.canAnswer(ctx) {
 		s.spawn(func() { s.givePermits(lock, n, s.deadline()) })
 		r = result{kind: failed, text: msgGone}
 	}
@@ -82,13 +82,13 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 
 // takePermits takes n permits once, if there are as many.
 func (s *Service) takePermits(lock lockID, n int64, until time.Time) result {
-	r := &request{script: takeScript, db: lock.db, keys: []string{lock.key}, args: words(n), single: true}
-	reply, err := s.ask(r, until)
+	call := &scriptCall{script: takeScript, db: lock.db, keys: []string{lock.key}, args: scriptArgs(n), runsOnce: true}
+	reply, err := s.ask(call, until)
 	if err != nil {
 		return failure(err)
 	}
-	if got := numbers(reply); len(got) == 2 {
-		return result{kind: granted, rest: got[1]}
+	if got := integersOf(reply); len(got) == 2 {
+		return result{kind: granted, permitsLeft: got[1]}
 	}
 	return result{kind: taken}
 }
@@ -121,15 +121,15 @@ func (c *Carrier) give(_ context.Context, dst []byte, args [][]byte) []byte {
 
 // givePermits gives n permits to the counter and returns how many there are.
 func (s *Service) givePermits(lock lockID, n int64, until time.Time) (count int64, err error) {
-	r := &request{
-		script: giveScript, db: lock.db, keys: []string{lock.key}, args: words(n, permitChannel(lock.key), s.cfg.publishMode()),
-		single: n > 0,
+	call := &scriptCall{
+		script: giveScript, db: lock.db, keys: []string{lock.key}, args: scriptArgs(n, permitChannel(lock.key), s.cfg.publishMode()),
+		runsOnce: n > 0,
 	}
-	reply, err := s.ask(r, until)
+	reply, err := s.ask(call, until)
 	if err != nil {
 		return 0, err
 	}
-	return numbers(reply)[0], nil
+	return integersOf(reply)[0], nil
 }
 
 // replyNumber answers a number that a request brought, or what went wrong with it.

@@ -14,15 +14,15 @@ import (
 )
 
 // stands starts a command that waits in line, and returns when it is the n-th there.
-func (c *conn) stands(s *Service, n int, id lineID, args ...string) <-chan string {
+func (c *conn) stands(s *Service, n int, id queueID, args ...string) <-chan string {
 	c.t.Helper()
 	reply := c.start(args...)
-	eventually(c.t, 5*time.Second, "it stands in line", func() bool { return s.lines.waiting(id) == n })
+	eventually(c.t, 5*time.Second, "it stands in line", func() bool { return s.permitQueues.length(id) == n })
 	return reply
 }
 
-func permitsOf(key string) lineID { return lineID{lockID{0, key}, permitChannel(key)} }
-func latchOf(key string) lineID   { return lineID{lockID{0, key}, latchChannel(key)} }
+func permitsOf(key string) queueID { return queueID{lockID{0, key}, permitChannel(key)} }
+func latchOf(key string) queueID   { return queueID{lockID{0, key}, latchChannel(key)} }
 
 // listenTo subscribes to a channel as Redisson does, in both ways.
 func listenTo(t testing.TB, rdb redis.UniversalClient, channel string) []*redis.PubSub {
@@ -133,7 +133,7 @@ func TestCounterBlockEndsInTime(t *testing.T) {
 		if took := time.Since(began); took < 200*time.Millisecond || took > soon {
 			t.Errorf("BLOCK 200 took %v", took)
 		}
-		if s.lines.waiting(permitsOf(key)) != 0 {
+		if s.permitQueues.length(permitsOf(key)) != 0 {
 			t.Error("it still stands in line")
 		}
 	})
@@ -249,7 +249,7 @@ func TestR7CountersAreNotCountedTwice(t *testing.T) {
 			left    string
 		}{
 			{takeScript, []string{"SEM.TAKE", key}, key, left}, {giveScript, []string{"SEM.GIVE", key}, key, "5"},
-			{downScript, []string{"LATCH.DOWN", latch}, latch, left},
+			{countDownScript, []string{"LATCH.DOWN", latch}, latch, left},
 		} {
 			// Redis has the script
 			want(t, connect(t, straight).do(row.command[0], newKey())[:1], ":")

@@ -49,20 +49,20 @@ func TestR7AnUndoneEntryIsNoEntryUnderItsID(t *testing.T) {
 			}
 			a.token(args...)
 			first := s.find(lockID{0, key}, func(*hold) bool { return true })
-			w, msg := s.parseAcquire(append([][]byte{[]byte("LOCK.ACQUIRE")}, bulk(append(args, "ID", "again"))...))
+			opts, msg := s.parseAcquire(append([][]byte{[]byte("LOCK.ACQUIRE")}, bulk(append(args, "ID", "again"))...))
 			if msg != "" {
 				t.Fatal(msg)
 			}
-			if !first.open(s.deadline()) {
+			if !first.lockRequests(s.deadline()) {
 				t.Fatal("the gate is taken")
 			}
-			entry := a.carrier.newTry(w, first)
+			entry := a.carrier.newAcquisition(opts, first)
 			if r := entry.send(s.deadline()); r.kind != granted {
 				t.Fatalf("got %v", r)
 			}
 			number := a.carrier.requests.Add(1)
 			s.takeBack(entry, number, 0)
-			entry.release()
+			entry.unlockOwn()
 			a.token(append(args, "ID", "again")...)
 			want(t, a.do("LOCK.RELEASE", key), ":0")
 			want(t, a.do("LOCK.RELEASE", key), ":1")

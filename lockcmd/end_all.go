@@ -9,20 +9,20 @@ import (
 // endWorkers is how many releases of one connection are under way at once.
 const endWorkers = 16
 
-// endLoose ends a grant that is no hold of anybody's.
-func (s *Service) endLoose(h *hold) {
+// endUnowned ends a grant that is no hold of anybody's.
+func (s *Service) endUnowned(h *hold) {
 	h.state = over // nobody else knows it
-	e := s.newEnding(h, true)
-	h.busy = true
-	s.spawn(e.finish)
+	rel := s.newReleaseRequest(h, true)
+	h.requestLocked = true
+	s.spawn(rel.finish)
 }
 
 // endAll ends the holds of a connection that is gone, when their gates are open. They are in state
 // releasing, or over. done is closed when each has ended.
 func (s *Service) endAll(holds []*hold) (done <-chan struct{}) {
-	endings := make([]*ending, len(holds))
+	endings := make([]*releaseRequest, len(holds))
 	for i, h := range holds {
-		endings[i] = s.newEnding(h, true)
+		endings[i] = s.newReleaseRequest(h, true)
 	}
 	ended := make(chan struct{})
 	s.spawn(func() {
@@ -32,35 +32,35 @@ func (s *Service) endAll(holds []*hold) (done <-chan struct{}) {
 	return ended
 }
 
-func (s *Service) endEach(endings []*ending) {
-	line := make(chan *ending)
+func (s *Service) endEach(endings []*releaseRequest) {
+	line := make(chan *releaseRequest)
 	var workers sync.WaitGroup
 	for range min(endWorkers, len(endings)) {
 		workers.Go(func() { s.endFrom(line) })
 	}
-	for _, e := range endings {
-		line <- e
+	for _, rel := range endings {
+		line <- rel
 	}
 	close(line)
 	workers.Wait()
 }
 
-func (s *Service) endFrom(line <-chan *ending) {
-	for e := range line {
-		_ = guard.Do(s.log, "end of a hold", e.finishInTurn)
+func (s *Service) endFrom(line <-chan *releaseRequest) {
+	for rel := range line {
+		_ = guard.Do(s.log, "end of a hold", rel.lockAndFinish)
 	}
 }
 
-// finishInTurn waits for the hold's gate and ends it.
-func (e *ending) finishInTurn() {
-	until := e.service.deadline()
-	if until.Before(e.until) {
-		until = e.until
+// lockAndFinish waits for the hold's gate and ends it.
+func (rel *releaseRequest) lockAndFinish() {
+	until := rel.service.deadline()
+	if until.Before(rel.until) {
+		until = rel.until
 	}
 	// and only now it gets its number: above that of an undo which had the gate
-	if e.hold.open(until) {
-		e.finish()
+	if rel.hold.lockRequests(until) {
+		rel.finish()
 	} else {
-		e.hold.forget(releasing)
+		rel.hold.forget(releasing)
 	}
 }

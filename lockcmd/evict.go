@@ -10,14 +10,14 @@ import (
 // else is under way about it. It does not block. It reports false when h is not held any more.
 func (h *hold) evict(reason string) bool {
 	s := h.carrier.service
-	if h.lapses() {
-		h.gone()
+	if h.dropIfLeaseOver() {
+		h.unregister()
 		return false
 	}
 	switch from, ok := h.lose(releasing, reason); {
 	case !ok:
 		return false
-	case from == lessening: // who releases a count of it finds that the rest is to be ended too
+	case from == decrementing: // who releases a count of it finds that the rest is to be ended too
 		s.watchdog.Remove(&h.watch)
 	default:
 		s.endAll([]*hold{h})
@@ -32,29 +32,29 @@ func (h *hold) wasEvicted() bool {
 	return h.evicted
 }
 
-// spare is by how much a lease outlives MAXHOLD at least, for its holder to be told in time.
-const spare = time.Second
+// minLeaseSpare is by how much a lease outlives MAXHOLD at least, for its holder to be told in time.
+const minLeaseSpare = time.Second
 
-// leaseWithin is a lease that does not outlast MAXHOLD, of which so much is left, by much: should
+// capLease is a lease that does not outlast MAXHOLD, of which so much is left, by much: should
 // nobody carry it then, it ends all the same.
-func leaseWithin(lease, left time.Duration) time.Duration {
+func capLease(lease, left time.Duration) time.Duration {
 	left = max(left, 0)
-	return min(lease, left+left/16+spare)
+	return min(lease, left+left/16+minLeaseSpare)
 }
 
-// leaseWithin is a lease of h, which is held, within its own MAXHOLD.
-func (h *hold) leaseWithin(lease time.Duration) time.Duration {
-	if left := h.unspent(time.Now()); left < maxTTL {
-		return leaseWithin(lease, left)
+// capLease is a lease of h, which is held, within its own MAXHOLD.
+func (h *hold) capLease(lease time.Duration) time.Duration {
+	if left := h.maxHoldLeft(time.Now()); left < maxTTL {
+		return capLease(lease, left)
 	}
 	return lease
 }
 
-// unspent is what MAXHOLD leaves of h from now on; maxTTL for as long as one likes.
-func (h *hold) unspent(now time.Time) time.Duration {
+// maxHoldLeft is what MAXHOLD leaves of h from now on; maxTTL for as long as one likes.
+func (h *hold) maxHoldLeft(now time.Time) time.Duration {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	if limit := h.rare().limit; !limit.IsZero() {
+	if limit := h.readExtra().maxHoldEnd; !limit.IsZero() {
 		return limit.Sub(now)
 	}
 	return maxTTL
@@ -62,21 +62,21 @@ func (h *hold) unspent(now time.Time) time.Duration {
 
 // startTimerLocked begins to count MAXHOLD.
 func (h *hold) startTimerLocked() {
-	if limit := h.rare().limit; !limit.IsZero() {
-		h.extra.timer = time.AfterFunc(time.Until(limit), guard.Func(h.carrier.service.log, "MAXHOLD", h.overstay))
+	if limit := h.readExtra().maxHoldEnd; !limit.IsZero() {
+		h.extra.maxHoldTimer = time.AfterFunc(time.Until(limit), guard.Func(h.carrier.service.log, "MAXHOLD", h.maxHoldOver))
 	}
 }
 
 func (h *hold) stopTimer() {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	if timer := h.rare().timer; timer != nil {
+	if timer := h.readExtra().maxHoldTimer; timer != nil {
 		timer.Stop()
 	}
 }
 
-// overstay is the end of MAXHOLD. The client has agreed to it, so the hold does not run out but is
+// maxHoldOver is the end of MAXHOLD. The client has agreed to it, so the hold does not run out but is
 // released (R28).
-func (h *hold) overstay() {
+func (h *hold) maxHoldOver() {
 	h.carrier.service.spawn(func() { h.evict(reasonMaxHold) })
 }

@@ -26,7 +26,7 @@ func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
 	if !ok {
 		return appendError(dst, msgNotInteger)
 	}
-	o, msg := parseOptions(args[3:], ttlOptions)
+	o, msg := parseOptions(args[3:], ttlWords)
 	if msg == "" && (ms < 1 || ms > maxTTL.Milliseconds()) {
 		msg = msgExpire(extendName)
 	}
@@ -38,7 +38,7 @@ func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
 	}
 	key, until := string(args[1]), c.service.deadline()
 	if o.token == 0 && o.owner == "" {
-		h := c.mine(key, o)
+		h := c.ownHold(key, o)
 		if h == nil {
 			return appendError(dst, msgNotHeld)
 		}
@@ -74,7 +74,7 @@ var (
 // which ends earlier than that, is negative when its record has changed since it was read.
 func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (left int64, err error) {
 	s := c.service
-	l, f, ok, err := s.seek(lock, o, until)
+	info, f, ok, err := s.seek(lock, o, until)
 	if err != nil {
 		return 0, err
 	}
@@ -87,32 +87,32 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 	}
 	rest := maxTTL
 	h := s.find(lock, func(h *hold) bool { return h.token == f.record.token && h.carrier.name == f.record.carrier })
-	if most := f.record.terms().max; h != nil {
-		rest = h.unspent(heard)
+	if most := f.record.terms().maxHold; h != nil {
+		rest = h.maxHoldLeft(heard)
 	} else if most > 0 {
 		// below 0 after a step back of Redis's clock
-		rest = most - max(millis(l.now-f.record.since), 0)
+		rest = most - max(millis(info.now-f.record.since), 0)
 	}
 	if rest < maxTTL {
-		ms = leaseWithin(millis(ms), rest).Milliseconds()
+		ms = capLease(millis(ms), rest).Milliseconds()
 	}
 	channel, news := "", ""
 	if h == nil {
-		channel, news = carrierChannel(f.record.carrier), newsText("extended", f.record.token, f.record.carrier, lock.key)
+		channel, news = carrierChannel(f.record.carrier), holdEventText("extended", f.record.token, f.record.carrier, lock.key)
 	}
-	r := &request{
-		script: f.mode.extend, db: lock.db, least: len(f.mode.keys(lock.key, f.owner)),
+	call := &scriptCall{
+		script: f.mode.extend, db: lock.db, minKeys: len(f.mode.keys(lock.key, f.owner)),
 		keys: f.mode.keys(lock.key, f.owner, tombstoneKey(lock.key, f.record.token, f.record.carrier)),
-		args: words(f.owner, f.text, extended(f.text, ms, s.mint()), ms, channel, news, s.cfg.WatchdogTimeout.Milliseconds()),
+		args: scriptArgs(f.owner, f.text, extendedRecord(f.text, ms, s.newRequestID()), ms, channel, news, s.cfg.WatchdogTimeout.Milliseconds()),
 	}
 	switch {
 	case h == nil:
-		left, err = s.numberTogether(r, until)
-	case !h.open(until):
+		left, err = s.askIntThroughMigration(call, until)
+	case !h.lockRequests(until):
 		return 0, errRefused
 	default:
-		defer h.close()
-		left, err = h.extend(r, millis(ms), until)
+		defer h.unlockRequests()
+		left, err = h.extend(call, millis(ms), until)
 	}
 	if rest < maxTTL {
 		left = min(left, max(rest-time.Since(heard), 0).Milliseconds())
@@ -122,23 +122,23 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 
 // extend sends r about h, whose gate is ours. From before it is sent h is believed for no longer
 // than it may leave.
-func (h *hold) extend(r *request, ttl time.Duration, until time.Time) (left int64, err error) {
+func (h *hold) extend(call *scriptCall, ttl time.Duration, until time.Time) (left int64, err error) {
 	w, now := h.carrier.service.watchdog, time.Now()
 	if short := renewal.Until(now, ttl); short.Before(w.Until(&h.watch)) {
 		w.Correct(&h.watch, short, now)
 	}
-	left, err = h.carrier.service.numberTogether(r, until)
+	left, err = h.carrier.service.askIntThroughMigration(call, until)
 	switch {
 	case err != nil || left < 0:
 		w.Check(&h.watch) // Redis says how long it lasts
 	default:
-		h.lasts(ttl, renewal.Until(r.sent, millis(left)))
+		h.setLease(ttl, renewal.Until(call.sent, millis(left)))
 	}
 	return left, err
 }
 
-// lasts writes down how long a lease lasts.
-func (h *hold) lasts(ttl time.Duration, until time.Time) {
+// setLease writes down how long a lease lasts.
+func (h *hold) setLease(ttl time.Duration, until time.Time) {
 	w := h.carrier.service.watchdog
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -150,55 +150,55 @@ func (h *hold) lasts(ttl time.Duration, until time.Time) {
 	w.Add(&h.watch, h.plan(until))
 }
 
-// lend makes h, which is renewed and which nobody else knows of yet, a lease. One that was entered
+// switchToLease makes h, which is renewed and which nobody else knows of yet, a lease. One that was entered
 // again is let be, and one that Redis does not have any more is forgotten.
-func (h *hold) lend(of *bundle, ttl time.Duration, until time.Time) error {
+func (h *hold) switchToLease(of *holdGroup, ttl time.Duration, until time.Time) error {
 	s := h.carrier.service
-	if !h.isIn(of) {
+	if !h.inGroup(of) {
 		return nil
 	}
-	if !h.open(until) {
+	if !h.lockRequests(until) {
 		return errRefused
 	}
-	defer h.close()
-	if !h.turnsToLease(of) {
+	defer h.unlockRequests()
+	if !h.markAsLease(of) {
 		return nil
 	}
-	l, err := s.inspect(h.lock(), until)
+	info, err := s.inspect(h.lock(), until)
 	if err != nil {
 		return err
 	}
-	f, ok := l.find(options{token: h.token})
+	f, ok := info.find(options{token: h.token})
 	if !ok || f.record.carrier != h.carrier.name {
 		h.forget(held) // it was lost
 		return nil
 	}
 	ms := ttl.Milliseconds()
-	r := &request{
+	call := &scriptCall{
 		script: f.mode.extend, db: int(h.db), keys: f.mode.keys(h.key(), f.owner, tombstoneKey(h.key(), f.record.token, f.record.carrier)),
-		args: words(f.owner, f.text, leased(extended(f.text, ms, s.mint())), ms, "", "", s.cfg.WatchdogTimeout.Milliseconds()),
+		args: scriptArgs(f.owner, f.text, leaseRecord(extendedRecord(f.text, ms, s.newRequestID())), ms, "", "", s.cfg.WatchdogTimeout.Milliseconds()),
 	}
-	left, err := h.extend(r, ttl, until)
+	left, err := h.extend(call, ttl, until)
 	if err == nil && left < 0 {
 		err = errRefused
 	}
 	return err
 }
 
-// number asks for a script that answers with a number.
-func (s *Service) number(r *request, until time.Time) (int64, error) {
-	reply, err := s.ask(r, until)
-	return numbers(reply)[0], err
+// askInt asks for a script that answers with a number.
+func (s *Service) askInt(call *scriptCall, until time.Time) (int64, error) {
+	reply, err := s.ask(call, until)
+	return integersOf(reply)[0], err
 }
 
-// numberTogether asks so for a script that cannot do with one key a call (R14).
-func (s *Service) numberTogether(r *request, until time.Time) (int64, error) {
-	reply, err := s.insist(r, until)
-	return numbers(reply)[0], err
+// askIntThroughMigration asks so for a script that cannot do with one key a call (R14).
+func (s *Service) askIntThroughMigration(call *scriptCall, until time.Time) (int64, error) {
+	reply, err := s.askThroughMigration(call, until)
+	return integersOf(reply)[0], err
 }
 
-// mint is an id that nobody else has.
-func (s *Service) mint() string { return s.ownerName(s.owners.Add(1)) }
+// newRequestID is an id that nobody else has.
+func (s *Service) newRequestID() string { return s.ownerName(s.owners.Add(1)) }
 
 // ownerName is the owner of that number, which this Leash has minted.
 func (s *Service) ownerName(n int64) string {
@@ -210,8 +210,8 @@ func (s *Service) appendOwnerName(dst []byte, n int64) []byte {
 	return strconv.AppendInt(append(append(dst, s.uuid...), ':'), n, 10)
 }
 
-// extended is a record with another lease, and the EXTEND that made it so.
-func extended(record string, ms int64, id string) string {
+// extendedRecord is a record with another lease, and the EXTEND that made it so.
+func extendedRecord(record string, ms int64, id string) string {
 	f := strings.SplitN(record, " ", 11)
 	f[6] = strconv.FormatInt(ms, 10)
 	more := []string{"extend=" + id}
@@ -224,8 +224,8 @@ func extended(record string, ms int64, id string) string {
 	return strings.Join(f, " ")
 }
 
-// leased is a record of a lease.
-func leased(record string) string {
+// leaseRecord is a record of a lease.
+func leaseRecord(record string) string {
 	f := strings.SplitN(record, " ", 11)
 	f[7] = "l" + strings.TrimPrefix(f[7], "w")
 	return strings.Join(f, " ")
@@ -236,7 +236,7 @@ func (c *Carrier) check(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) != 4 {
 		return appendError(dst, msgArity(checkName))
 	}
-	o, msg := parseOptions(args[2:], checkOptions)
+	o, msg := parseOptions(args[2:], checkWords)
 	if msg == "" {
 		msg = c.service.keyError(string(args[1]))
 	}

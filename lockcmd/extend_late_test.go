@@ -118,7 +118,7 @@ func TestR24ALookThatComesLateDoesNotShortenALease(t *testing.T) {
 			look = read.renew
 		}
 		a.token(append([]string{key, "LEASE", "60000"}, mode...)...)
-		h := a.carrier.mine(key, options{})
+		h := a.carrier.ownHold(key, options{})
 		var safe time.Time
 		asked := func(meanwhile func()) {
 			looks := s.watchdog.Stats.Renewals.Load()

@@ -57,7 +57,7 @@ func TestR12ExtendSetsALease(t *testing.T) {
 func TestR24ShortenedElsewhereIsLearnedThoughTheNewsGotLost(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		deaf := func(s *Service) { s.ears.news = "nowhere" }
+		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
 		s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, deaf), leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
 		token := strconv.FormatInt(a.token(key, "LEASE", "60000"), 10)

@@ -22,8 +22,8 @@ func TestMasterDies(t *testing.T) {
 	a, b := connect(t, s), connect(t, s)
 	a.token(key)
 	channel := plain.channel(key)
-	<-s.ears.listen(channel, lockID{0, key}) // so b need not look again once it listens itself
-	defer s.ears.leave(channel, true)
+	<-s.subscriber.subscribe(channel, lockID{0, key}) // so b need not look again once it listens itself
+	defer s.subscriber.unsubscribe(channel, true)
 	waiting := b.await(s, 1, key, "BLOCK", "0")
 	if n := rdb.Wait(t.Context(), 1, time.Second).Val(); n < 0 {
 		t.Fatal("no replica")
@@ -72,9 +72,9 @@ func TestSickReplicasHoldUpNoScript(t *testing.T) {
 	for i := range 8 { // each client asks nodes at random
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		key := redistest.KeyIn(i*2000, "lock")
-		reply, err := releaseScript.run(ctx, dialCluster(t, masters...), plain.endKeys(key, "me"), words("me", 1, "nobody", 1, "", lockChannel(key), "p"))
+		reply, err := releaseScript.run(ctx, dialCluster(t, masters...), plain.endKeys(key, "me"), scriptArgs("me", 1, "nobody", 1, "", lockChannel(key), "p"))
 		cancel()
-		if err != nil || numbers(reply)[0] != notThere {
+		if err != nil || integersOf(reply)[0] != noSuchHold {
 			t.Fatalf("client %d: %v %v", i, reply, err)
 		}
 	}

@@ -49,11 +49,11 @@ func TestR22LostReplyOfEnqueueKeepsItsPlace(t *testing.T) {
 func TestR22LateCopyOfAnEnqueueIsReaped(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
-	impatient := func(s *Service) { s.patience = 300 * time.Millisecond }
+	impatient := func(s *Service) { s.fairTimeout = 300 * time.Millisecond }
 	s, other, key := leash(t, rdb, Config{}, impatient), leash(t, rdb, Config{}), newKey()
 	holder, a := connect(t, s), connect(t, other)
 	holder.token(key)
-	late := connect(t, s).carrier.newTry(wish{mode: fair, key: key, wait: true, ttl: 30 * time.Second}, nil)
+	late := connect(t, s).carrier.newAcquisition(acquireOptions{mode: fair, key: key, wait: true, ttl: 30 * time.Second}, nil)
 	late.send(s.deadline()) // whoever sent it knows nothing of it any more
 	if queue := order(rdb, key); !slices.Equal(queue, []string{late.owner}) {
 		t.Fatalf("got queue %v", queue)
@@ -70,7 +70,7 @@ func TestR22LateCopyOfAnEnqueueIsReaped(t *testing.T) {
 func TestR22WaitersOfADeadLeashAreReaped(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{})
-	s.patience = 2 * time.Second // nobody looks yet
+	s.fairTimeout = 2 * time.Second // nobody looks yet
 	holder, a, b, key := connect(t, straight), connect(t, s), connect(t, straight), newKey()
 	holder.token(key)
 	dead := a.stand(straight.rdb, 1, key, "BLOCK", "0")
@@ -94,7 +94,7 @@ func TestR22WaitersPassAtMaxmemory(t *testing.T) {
 	server := redistest.Start(t)
 	rdb, ctx := dialServer(t, server.Addr), context.Background()
 	// what follows a look is over before the next one
-	seldom := func(s *Service) { s.every = 3 * time.Second }
+	seldom := func(s *Service) { s.attemptInterval = 3 * time.Second }
 	s, key := leash(t, rdb, Config{}, seldom), newKey()
 	holder, a, b := connect(t, s), connect(t, s), connect(t, s)
 	holder.token(key)
@@ -106,7 +106,7 @@ func TestR22WaitersPassAtMaxmemory(t *testing.T) {
 	eventually(t, time.Second, "the look is over", func() bool {
 		s.queues.mu.Lock()
 		defer s.queues.mu.Unlock()
-		return s.queues.fair[lockID{0, key}].waiters[0].place == queued
+		return s.queues.fair[lockID{0, key}].waiters[0].state == waiterQueued
 	})
 	want(t, holder.do("LOCK.RELEASE", key), ":1") // and hands over
 	tokenOf(t, receive(t, reply, 3*time.Second))

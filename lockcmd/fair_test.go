@@ -196,10 +196,10 @@ func TestR22EveryReleaseTellsTheHead(t *testing.T) {
 				}
 			},
 			"undo": func(a *conn, key string, _ int64) {
-				r := &request{
-					script: undoScript, keys: plain.endKeys(key, "me"), args: words("me", a.carrier.name, 1, 2, lockChannel(key), "ps", 0),
+				call := &scriptCall{
+					script: undoScript, keys: plain.endKeys(key, "me"), args: scriptArgs("me", a.carrier.name, 1, 2, lockChannel(key), "ps", 0),
 				}
-				if _, err := s.ask(r, s.deadline()); err != nil {
+				if _, err := s.ask(call, s.deadline()); err != nil {
 					t.Fatal(err)
 				}
 			},

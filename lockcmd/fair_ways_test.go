@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-func through(way string) func(*Service) { return func(s *Service) { s.way = way } }
+func through(way string) func(*Service) { return func(s *Service) { s.fairBit = way } }
 
 // heardThrough are the ways by which a FAIR waiter is heard of, by its score.
 func heardThrough(rdb redis.UniversalClient, key, owner string) float64 {
@@ -82,7 +82,7 @@ func TestR22ALeashThatDiedKeepsNoPlace(t *testing.T) {
 		eventually(t, 5*time.Second, "it is heard of again", func() bool { return heardThrough(rdb, key, "me:1") == 516 })
 		a.gone()
 		eventually(t, 5*time.Second, "it has left", func() bool { return heardThrough(rdb, key, "me:1") == 512 })
-		if left := rdb.ZScore(ctx, queueKeys(key)[2], "me:1").Val() - float64(rdb.Time(ctx).Val().UnixMilli()); left > soonHeard.Seconds()*1000+1 {
+		if left := rdb.ZScore(ctx, queueKeys(key)[2], "me:1").Val() - float64(rdb.Time(ctx).Val().UnixMilli()); left > fairHeartbeat.Seconds()*1000+1 {
 			t.Errorf("it stands there for %v ms yet", left)
 		}
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
@@ -97,7 +97,7 @@ func TestR22ALeashThatDiedKeepsNoPlace(t *testing.T) {
 func TestR22ADeadLeashKeepsNoPlaceBeforeJava(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key, ctx := leash(t, rdb, Config{}, through("4"), func(s *Service) { s.soon = 200 * time.Millisecond }), newKey(), context.Background()
+		s, key, ctx := leash(t, rdb, Config{}, through("4"), func(s *Service) { s.fairHeartbeat = 200 * time.Millisecond }), newKey(), context.Background()
 		holder, a := connect(t, s), connect(t, s)
 		holder.token(key)
 		reply := a.stand(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
@@ -128,10 +128,10 @@ func TestR22ADeadLeashKeepsNoPlaceBeforeJava(t *testing.T) {
 func TestR22WhoIsHeardOfStaysWhereItIs(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		quick := func(s *Service) { s.soon = 4 * time.Second } // looks come once a second
-		asked := &counting{script: leaveScript}
+		quick := func(s *Service) { s.fairHeartbeat = 4 * time.Second } // looks come once a second
+		asked := &counting{script: dequeueScript}
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(asked)
-		s, other, key := leash(t, rdb, Config{Wire: overTheClient}, through("4"), quick), leash(t, rdb, Config{}, through("1"), quick), newKey()
+		s, other, key := leash(t, rdb, Config{SendScript: overTheClient}, through("4"), quick), leash(t, rdb, Config{}, through("1"), quick), newKey()
 		holder, a, b, c := connect(t, s), connect(t, s), connect(t, s), connect(t, other)
 		holder.token(key)
 		a.stand(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")

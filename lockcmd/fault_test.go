@@ -170,9 +170,9 @@ func TestR26UndoStopsALateAcquire(t *testing.T) {
 	t.Parallel()
 	s, _, _ := faulty(t, Config{}, patient)
 	a, key := connect(t, s), newKey()
-	late := a.carrier.newTry(wish{mode: plain, key: key, ttl: time.Minute}, nil)
+	late := a.carrier.newAcquisition(acquireOptions{mode: plain, key: key, ttl: time.Minute}, nil)
 	// when the second undo is due, long before what it asks for runs out
-	late.wish.ttl = 3 * time.Second
+	late.options.ttl = 3 * time.Second
 	receive(t, s.undo(late), time.Second)                // nothing was heard of it
 	if r := late.send(s.deadline()); r.kind != granted { // and now it comes
 		t.Fatalf("got %+v", r)
@@ -193,10 +193,10 @@ func TestR28LateUndoLeavesWhatRunsOut(t *testing.T) {
 			t.Parallel()
 			s, straight, _ := faulty(t, Config{}, patient)
 			a, key := connect(t, s), newKey()
-			late := a.carrier.newTry(wish{mode: m, key: key, ttl: time.Minute}, nil)
+			late := a.carrier.newAcquisition(acquireOptions{mode: m, key: key, ttl: time.Minute}, nil)
 			// when the undo is due, long before the hold runs out
-			late.wish.ttl, late.late = time.Second, true
-			h, msg := late.settle(t.Context(), late.send(s.deadline()))
+			late.options.ttl, late.copyPending = time.Second, true
+			h, msg := late.accept(t.Context(), late.send(s.deadline()))
 			if msg != "" {
 				t.Fatal(msg)
 			}
@@ -221,11 +221,11 @@ func TestR28LateUndoLeavesPermitsThatRunOut(t *testing.T) {
 	t.Parallel()
 	s, straight, _ := faulty(t, Config{}, patient)
 	key, a := semaphore(t, straight, 5), connect(t, s)
-	late := a.carrier.newPermitTry(wish{mode: permit, key: key, ttl: time.Minute}, 2)
-	late.wish.ttl, late.late = time.Second, true
+	late := a.carrier.newPermitAcquisition(acquireOptions{mode: permit, key: key, ttl: time.Minute}, 2)
+	late.options.ttl, late.copyPending = time.Second, true
 	sent := time.Now()
 	late.send(s.deadline())
-	if msg := late.settle(t.Context(), sent); msg != "" {
+	if msg := late.accept(t.Context(), sent); msg != "" {
 		t.Fatal(msg)
 	}
 	a.carrier.End(Expire)

@@ -27,7 +27,7 @@ func TestR24RenewalsGoBeforeAcquires(t *testing.T) {
 		} {
 			s.watchdog.Stats.Excess.Store(int64(row.excess))
 			began := time.Now()
-			s.giveWay(row.ctx)
+			s.awaitRenewals(row.ctx)
 			if took := time.Since(began); took != row.want {
 				t.Errorf("an excess of %v: waited for %v, want %v", row.excess, took, row.want)
 			}

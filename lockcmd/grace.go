@@ -77,123 +77,123 @@ import (
 // says of an old master.
 const GraceAuto = time.Duration(-1)
 
-// graces is what this Leash knows of the masters. A nil one knows of no grace.
-type graces struct {
-	service *Service
-	lasts   atomic.Int64 // the grace in nanoseconds; 0 before it is known
+// gracePeriods is what this Leash knows of the masters. A nil one knows of no grace.
+type gracePeriods struct {
+	service  *Service
+	duration atomic.Int64 // the grace in nanoseconds; 0 before it is known
 
 	// mu guards the fields below.
-	mu      sync.Mutex
-	failing bool                  // the last round failed in part
-	known   map[string]*incumbent // by replication id
-	bonds   []bond                // who serves each slot; one for a single Redis
-	turns   map[int]chan struct{} // of size 1, by a master's first slot: somebody looks at it
+	mu         sync.Mutex
+	failing    bool                    // the last round failed in part
+	masters    map[string]*masterState // by replication id
+	slotOwners []slotOwner             // who serves each slot; one for a single Redis
+	probeLocks map[int]chan struct{}   // of size 1, by a master's first slot: somebody looks at it
 	// the addresses whose configuration has been read, or does not tell (GraceAuto)
 	measured map[string]bool
 }
 
-// incumbent is a server as a master, since its promotion or its start.
-type incumbent struct {
-	replid string
-	id     string    // run id and replication id
-	addr   string    // where it was seen
-	since  int64     // when it became one, or was first looked at, by its clock, ms
-	until  int64     // of its grace, by its clock, ms
-	ends   time.Time // of its grace, by ours
-	seen   time.Time // when the last look was sent that it answered
-	fresh  bool      // its grace was begun and not yet told to be over
-	shut   bool      // nothing is put back any more, though that may not be over
+// masterState is a server as a master, since its promotion or its start.
+type masterState struct {
+	replid          string
+	id              string    // run id and replication id
+	addr            string    // where it was seen
+	since           int64     // when it became one, or was first looked at, by its clock, ms
+	clockGraceEnd   int64     // of its grace, by its clock, ms
+	graceEnd        time.Time // of its grace, by ours
+	seen            time.Time // when the last look was sent that it answered
+	logEnd          bool      // its grace was begun and not yet told to be over
+	restoresStopped bool      // nothing is put back any more, though that may not be over
 
-	told map[*hold]struct{} // the holds that it knows as we do; nil when it is in no grace
+	repaired map[*hold]struct{} // the holds that it knows as we do; nil when it is in no grace
 }
 
-// bond is who serves a slot.
-type bond struct {
-	by   *incumbent
-	from time.Time // a grace that it brought along from another master ends then
+// slotOwner is who serves a slot.
+type slotOwner struct {
+	master          *masterState
+	carriedGraceEnd time.Time // a grace that it brought along from another master ends then
 }
 
-func newGraces(s *Service) *graces {
+func newGracePeriods(s *Service) *gracePeriods {
 	if s.cfg.FailoverGrace == 0 {
 		return nil
 	}
-	g := &graces{
-		service: s, known: make(map[string]*incumbent), bonds: make([]bond, 1),
-		turns: make(map[int]chan struct{}), measured: make(map[string]bool),
+	g := &gracePeriods{
+		service: s, masters: make(map[string]*masterState), slotOwners: make([]slotOwner, 1),
+		probeLocks: make(map[int]chan struct{}), measured: make(map[string]bool),
 	}
 	if s.cluster {
-		g.bonds = make([]bond, slots)
+		g.slotOwners = make([]slotOwner, slots)
 	}
 	if s.cfg.FailoverGrace > 0 {
-		g.lasts.Store(int64(s.cfg.FailoverGrace))
+		g.duration.Store(int64(s.cfg.FailoverGrace))
 	}
 	return g
 }
 
 // slot is where a key's bond is.
-func (g *graces) slot(key string) int {
-	if len(g.bonds) == 1 {
+func (g *gracePeriods) slot(key string) int {
+	if len(g.slotOwners) == 1 {
 		return 0
 	}
 	return slotOf(key)
 }
 
-// may is the replication id of the master that may grant a key, as the scripts take it: "-" for
+// grantingMaster is the replication id of the master that may grant a key, as the scripts take it: "-" for
 // none, "" for any.
-func (g *graces) may(key string) string {
+func (g *gracePeriods) grantingMaster(key string) string {
 	if g == nil {
 		return ""
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	b := &g.bonds[g.slot(key)]
-	if b.by == nil || b.left() > 0 {
+	b := &g.slotOwners[g.slot(key)]
+	if b.master == nil || b.left() > 0 {
 		return "-"
 	}
-	return b.by.replid
+	return b.master.replid
 }
 
 // left is for how long nothing is granted.
-func (b *bond) left() time.Duration {
-	if b.by == nil {
+func (b *slotOwner) left() time.Duration {
+	if b.master == nil {
 		return 0
 	}
-	return max(time.Until(b.by.ends), time.Until(b.from))
+	return max(time.Until(b.master.graceEnd), time.Until(b.carriedGraceEnd))
 }
 
-// bindLocked says that a slot is served by m. The grace of who did before counts on.
-func (g *graces) bindLocked(slot int, m *incumbent) {
-	b := &g.bonds[slot]
-	if b.by != nil && b.by != m && b.by.ends.After(b.from) {
-		b.from = b.by.ends
+// setOwnerLocked says that a slot is served by m. The grace of who did before counts on.
+func (g *gracePeriods) setOwnerLocked(slot int, m *masterState) {
+	b := &g.slotOwners[slot]
+	if b.master != nil && b.master != m && b.master.graceEnd.After(b.carriedGraceEnd) {
+		b.carriedGraceEnd = b.master.graceEnd
 	}
-	b.by = m
+	b.master = m
 }
 
-// meet says for how long the master with that replication id, which serves a key, grants nothing
+// leftAt says for how long the master with that replication id, which serves a key, grants nothing
 // there. ok is false when it is not known.
-func (g *graces) meet(key, replid string) (left time.Duration, ok bool) {
+func (g *gracePeriods) leftAt(key, replid string) (left time.Duration, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	m := g.known[replid]
+	m := g.masters[replid]
 	if m == nil {
 		return 0, false
 	}
-	g.bindLocked(g.slot(key), m)
-	return g.bonds[g.slot(key)].left(), true
+	g.setOwnerLocked(g.slot(key), m)
+	return g.slotOwners[g.slot(key)].left(), true
 }
 
-// bar is what becomes of a look at key's lock that this master may not grant. again says that it
+// refusedInGrace is what becomes of a look at key's lock that this master may not grant. again says that it
 // may by now.
-func (s *Service) bar(key, replid string, until time.Time) (r result, again bool) {
-	left, ok := s.graces.meet(key, replid)
+func (s *Service) refusedInGrace(key, replid string, until time.Time) (r result, again bool) {
+	left, ok := s.graces.leftAt(key, replid)
 	if !ok {
-		s.graces.lookFor(key, time.Now(), until)
-		left, ok = s.graces.meet(key, replid)
+		s.graces.probeFor(key, time.Now(), until)
+		left, ok = s.graces.leftAt(key, replid)
 	}
 	switch {
 	case !ok:
-		s.suspect(refused)
+		s.refreshTopologyAfter(refused)
 		return result{kind: busy, text: msgRefused}, false
 	case left > 0:
 		return result{kind: taken, left: left}, false
@@ -201,15 +201,15 @@ func (s *Service) bar(key, replid string, until time.Time) (r result, again bool
 	return result{}, true
 }
 
-// ongoing is how many masters grant nothing now, and for how long the last of them does.
-func (g *graces) ongoing() (masters int, longest time.Duration) {
+// active is how many masters grant nothing now, and for how long the last of them does.
+func (g *gracePeriods) active() (masters int, longest time.Duration) {
 	if g == nil {
 		return 0, 0
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, m := range g.known {
-		if left := time.Until(m.ends); left > 0 {
+	for _, m := range g.masters {
+		if left := time.Until(m.graceEnd); left > 0 {
 			masters++
 			longest = max(longest, left)
 		}
@@ -218,70 +218,70 @@ func (g *graces) ongoing() (masters int, longest time.Duration) {
 }
 
 // left is for how long nothing is granted of a key, as far as is known.
-func (g *graces) left(key string) time.Duration {
+func (g *gracePeriods) left(key string) time.Duration {
 	if g == nil {
 		return 0
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return max(g.bonds[g.slot(key)].left(), 0)
+	return max(g.slotOwners[g.slot(key)].left(), 0)
 }
 
-// serves is the master of a key, which has been looked at since then; ok is false when it does not
+// masterOf is the master of a key, which has been looked at since then; ok is false when it does not
 // answer.
-func (g *graces) serves(key string, since, until time.Time) (m incumbent, ok bool) {
+func (g *gracePeriods) masterOf(key string, since, until time.Time) (m masterState, ok bool) {
 	for looked := false; ; looked = true {
 		g.mu.Lock()
-		if by := g.bonds[g.slot(key)].by; by != nil {
+		if by := g.slotOwners[g.slot(key)].master; by != nil {
 			m = *by
 		}
 		g.mu.Unlock()
 		if ok = m.seen.After(since); ok || looked {
 			return m, ok
 		}
-		g.lookFor(key, since, until)
+		g.probeFor(key, since, until)
 	}
 }
 
-// graced reports whether m is in grace itself: what it lacks may be put back.
-func (m incumbent) graced() bool { return !m.shut && time.Now().Before(m.ends) }
+// inGrace reports whether m is in grace itself: what it lacks may be put back.
+func (m masterState) inGrace() bool { return !m.restoresStopped && time.Now().Before(m.graceEnd) }
 
-// shut says that the master with that replication id takes nothing back any more. It grants
+// stopRestores says that the master with that replication id takes nothing back any more. It grants
 // nothing, though, for as long as it was to.
-func (g *graces) shut(replid string) {
+func (g *gracePeriods) stopRestores(replid string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if m := g.known[replid]; m != nil {
-		m.shut = true
+	if m := g.masters[replid]; m != nil {
+		m.restoresStopped = true
 	}
 }
 
-// owes reports whether the master of h, which is in grace, may know less of h than we do: an older
+// needsRepair reports whether the master of h, which is in grace, may know less of h than we do: an older
 // count, or a shorter time.
-func (g *graces) owes(h *hold) bool {
+func (g *gracePeriods) needsRepair(h *hold) bool {
 	if g == nil {
 		return false
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	m := g.bonds[g.slot(h.key())].by
-	if m == nil || !m.graced() {
+	m := g.slotOwners[g.slot(h.key())].master
+	if m == nil || !m.inGrace() {
 		return false
 	}
-	_, told := m.told[h]
+	_, told := m.repaired[h]
 	return !told
 }
 
-// knows says that the master with that replication id knows h as we do.
-func (g *graces) knows(replid string, h *hold) {
+// markRepaired says that the master with that replication id knows h as we do.
+func (g *gracePeriods) markRepaired(replid string, h *hold) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	m := g.known[replid]
-	if m == nil || !m.graced() {
+	m := g.masters[replid]
+	if m == nil || !m.inGrace() {
 		return
 	}
-	if m.told == nil {
-		m.told = make(map[*hold]struct{})
+	if m.repaired == nil {
+		m.repaired = make(map[*hold]struct{})
 	}
-	m.told[h] = struct{}{}
+	m.repaired[h] = struct{}{}
 }

@@ -128,14 +128,14 @@ func TestR2GraceReleaseMeetsTheMaster(t *testing.T) {
 
 // meetAgain lets a Leash find the master of a key to be in grace when it looks there next, until
 // end is called.
-func (g *graces) meetAgain(t testing.TB, key string) (end func()) {
+func (g *gracePeriods) meetAgain(t testing.TB, key string) (end func()) {
 	t.Helper()
 	end = g.begin(t, key)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	b := &g.bonds[g.slot(key)]
+	b := &g.slotOwners[g.slot(key)]
 	// the next look finds the one that is in grace
-	b.by = &incumbent{replid: "before", id: "before:before"}
+	b.master = &masterState{replid: "before", id: "before:before"}
 	return end
 }
 
@@ -149,12 +149,12 @@ func TestR26BuriesNothingElse(t *testing.T) {
 			there, ms, left string
 			code            int64
 		}{
-			{"", "60000", buriedText, 1},
-			{"extended 5", "60000", buriedText, 1},
-			{buriedText, "60000", buriedText, 1},
+			{"", "60000", releasePendingText, 1},
+			{"extended 5", "60000", releasePendingText, 1},
+			{releasePendingText, "60000", releasePendingText, 1},
 			{brokenText, "60000", brokenText, 0},
 			{movedText + " other:1.1", "60000", movedText + " other:1.1", 0},
-			{buriedText, "0", "", 1},
+			{releasePendingText, "0", "", 1},
 			{"", "0", "", 1},
 			{"extended 5", "0", "extended 5", 0},
 			{releasedText, "0", releasedText, 0},
@@ -163,7 +163,7 @@ func TestR26BuriesNothingElse(t *testing.T) {
 			if c.there != "" {
 				rdb.Set(t.Context(), key, c.there, 0)
 			}
-			code, err := s.number(&request{script: engraveScript, keys: []string{key}, args: words(buriedText, c.ms)}, s.deadline())
+			code, err := s.askInt(&scriptCall{script: tombstoneScript, keys: []string{key}, args: scriptArgs(releasePendingText, c.ms)}, s.deadline())
 			if text := rdb.Get(t.Context(), key).Val(); err != nil || code != c.code || text != c.left {
 				t.Errorf("over %q, for %s ms: %d, %v, and it says %q", c.there, c.ms, code, err, text)
 			}

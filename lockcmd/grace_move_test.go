@@ -66,7 +66,7 @@ func TestR2GraceOfMoves(t *testing.T) {
 		hanging := 0
 		for _, h := range other.heldIn(slot) {
 			r, ok := recordOf(t, rdb, h)
-			if ok && r.carrier == h.carrier.name && !other.graces.owes(h) {
+			if ok && r.carrier == h.carrier.name && !other.graces.needsRepair(h) {
 				hanging++
 			}
 		}
@@ -179,7 +179,7 @@ func putMoved(t testing.TB, rdb redis.UniversalClient, h *hold, moves string) {
 	if !ok {
 		t.Fatal("no record")
 	}
-	text := mark(r.token, "other:1.1") + "1 1 " + strconv.FormatInt(r.since, 10) + " " + strconv.FormatInt(r.ttl, 10) + " " + r.opts + " " + moves + " - -"
+	text := recordPrefix(r.token, "other:1.1") + "1 1 " + strconv.FormatInt(r.since, 10) + " " + strconv.FormatInt(r.ttl, 10) + " " + r.opts + " " + moves + " - -"
 	key, field := recordsKey(h.key()), h.owner()
 	switch h.mode() {
 	case write:

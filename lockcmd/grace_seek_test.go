@@ -38,9 +38,9 @@ func TestR2GraceSeeksWhatIsForgotten(t *testing.T) {
 				cfg := graceConfig()
 				cfg.WatchdogTimeout = 10 * time.Minute // nothing is renewed unasked
 				s := leash(t, rdb, cfg, graceful)
-				cfg.Wire = overTheClient
+				cfg.SendScript = overTheClient
 				// the hold is put back late on a busy machine
-				patient := func(s *Service) { s.seeks = 1000 }
+				patient := func(s *Service) { s.maxSeeks = 1000 }
 				other, key := leash(t, rdb, cfg, graceful, patient), newKey()
 				a, b := connect(t, s), connect(t, other)
 				token := strconv.FormatInt(a.token(append([]string{key, "OWNER", "me"}, c.take...)...), 10)
@@ -67,7 +67,7 @@ func TestR2GraceSeeksNothingThatCannotComeBack(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		looks, cfg := &counting{script: inspectScript}, graceConfig()
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(looks)
-		cfg.Wire = overTheClient
+		cfg.SendScript = overTheClient
 		s, key := leash(t, rdb, cfg, graceful), newKey()
 		a, b := connect(t, s), connect(t, s)
 		stale := strconv.FormatInt(a.token(key), 10)

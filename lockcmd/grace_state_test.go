@@ -110,13 +110,13 @@ func TestR2RestoreDisplacedWritesNothing(t *testing.T) {
 		a.token(key, "READ", "OWNER", "me")
 		h := a.carrier.last(func(h *hold) bool { return h.mode() == read })
 		defer s.graces.begin(t, key)()
-		m, _ := s.graces.serves(key, time.Time{}, time.Now().Add(soon))
+		m, _ := s.graces.masterOf(key, time.Time{}, time.Now().Add(soon))
 		rdb.HDel(t.Context(), key, "me") // forgotten, and what was written then
 		rdb.HSet(t.Context(), recordsKey(key), "me:write", before)
 		s.putOther(h, h.token+1)
-		r := s.restoreRequest(m, []*hold{h})
-		reply, err := s.ask(r, s.deadline())
-		if after := writeRecord(t, rdb, key); err != nil || numbers(reply)[0] != displaced || before != after {
+		call := s.restoreRequest(m, []*hold{h})
+		reply, err := s.ask(call, s.deadline())
+		if after := writeRecord(t, rdb, key); err != nil || integersOf(reply)[0] != heldByOther || before != after {
 			t.Errorf("answered %v %v, the write hold was %q and is %q", reply, err, before, after)
 		}
 	})

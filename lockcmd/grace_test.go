@@ -130,8 +130,8 @@ func TestR2GraceGrantsNothingNew(t *testing.T) {
 		if info := b.do("LOCK.INFO", key); !strings.Contains(info, graceState) {
 			t.Errorf("LOCK.INFO says %q", info)
 		}
-		if stats := s.Stats(); stats.Graced != 1 || stats.Grace <= 0 {
-			t.Errorf("%d masters in grace for %v", stats.Graced, stats.Grace)
+		if stats := s.Stats(); stats.GraceMasters != 1 || stats.GraceLeft <= 0 {
+			t.Errorf("%d masters in grace for %v", stats.GraceMasters, stats.GraceLeft)
 		}
 		want(t, b.do("SEM.GIVE", counter, "1"), ":1")
 		want(t, b.do("SEM.TAKE", counter), ":1")
@@ -178,14 +178,14 @@ func TestR2GraceGoesWithItsSlot(t *testing.T) {
 	elsewhere := redistest.KeyIn((slotOf(key)+slots/3)%slots, "other")
 	connect(t, s).token(elsewhere)
 	s.graces.mu.Lock()
-	other := s.graces.bonds[slotOf(elsewhere)].by
-	s.graces.bindLocked(slotOf(key), other)
+	other := s.graces.slotOwners[slotOf(elsewhere)].master
+	s.graces.setOwnerLocked(slotOf(key), other)
 	s.graces.mu.Unlock()
-	if left := s.graces.left(key); left < time.Minute || s.graces.may(key) != "-" {
-		t.Errorf("the slot's grace is over in %v, and %q may grant", left, s.graces.may(key))
+	if left := s.graces.left(key); left < time.Minute || s.graces.grantingMaster(key) != "-" {
+		t.Errorf("the slot's grace is over in %v, and %q may grant", left, s.graces.grantingMaster(key))
 	}
 	s.graces.mu.Lock()
-	s.graces.bindLocked(slotOf(elsewhere), s.graces.bonds[(slotOf(elsewhere)+slots/3)%slots].by)
+	s.graces.setOwnerLocked(slotOf(elsewhere), s.graces.slotOwners[(slotOf(elsewhere)+slots/3)%slots].master)
 	s.graces.mu.Unlock()
 	if left := s.graces.left(elsewhere); left > 0 {
 		t.Errorf("a slot that moved is in grace for %v", left)
@@ -223,14 +223,14 @@ func TestR2GraceOfARestart(t *testing.T) {
 // settle ends the graces of the masters that a Leash finds at its start.
 func settle(t testing.TB, s *Service) {
 	t.Helper()
-	s.graces.look(time.Now(), time.Now().Add(soon))
+	s.graces.probeAll(time.Now(), time.Now().Add(soon))
 	s.graces.mu.Lock()
 	defer s.graces.mu.Unlock()
-	if len(s.graces.known) == 0 {
+	if len(s.graces.masters) == 0 {
 		t.Fatal("no master is known")
 	}
-	for _, m := range s.graces.known {
-		m.since, m.ends = 0, time.Now() // which no look changes
+	for _, m := range s.graces.masters {
+		m.since, m.graceEnd = 0, time.Now() // which no look changes
 	}
 }
 
@@ -244,14 +244,14 @@ func TestR2NoGraceWithoutAFailover(t *testing.T) {
 		s := leash(t, dialServer(t, server.Addr), cfg)
 		a := connect(t, s)
 		a.token(newKey(), "BLOCK", "0") // the server is young
-		before := s.graces.may("")
+		before := s.graces.grantingMaster("")
 		host, port, _ := strings.Cut(server.Addr, ":")
 		if err := replica.Client().Do(t.Context(), "REPLICAOF", host, port).Err(); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, soon, "the master has a new id", func() bool {
 			a.token(newKey())
-			return s.graces.may("") != before
+			return s.graces.grantingMaster("") != before
 		})
 	})
 	t.Run("slot", func(t *testing.T) {
@@ -276,7 +276,7 @@ func TestR2NoGraceWithoutAFailover(t *testing.T) {
 			break
 		}
 		a.token(key)
-		if masters, left := s.graces.ongoing(); masters > 0 {
+		if masters, left := s.graces.active(); masters > 0 {
 			t.Errorf("%d masters are in grace for %v", masters, left)
 		}
 	})
@@ -296,7 +296,7 @@ func TestR2GraceAuto(t *testing.T) {
 			}
 			more = millis(ms)
 		}
-		eventually(t, soon, "the grace is known", func() bool { return time.Duration(s.graces.lasts.Load()) == time.Minute+more })
+		eventually(t, soon, "the grace is known", func() bool { return time.Duration(s.graces.duration.Load()) == time.Minute+more })
 	})
 }
 

@@ -22,49 +22,49 @@ type hold struct {
 	watch renewal.Hold
 
 	// Guarded by carrier.mu.
-	extra  *extra
-	ttl    time.Duration // of the renewal, or the lease
-	count  int32         // its acquires, as far as this Leash knows
-	state  state
-	manner      // only lease ever changes
-	busy   bool // the gate is taken
-	later  bool // a release waits for the gate
-	afar   afar // who waits for its end on other Leashes
+	extra          *extra
+	ttl            time.Duration // of the renewal, or the lease
+	count          int32         // its acquires, as far as this Leash knows
+	state          state
+	holdFlags                  // only lease ever changes
+	requestLocked  bool        // the gate is taken
+	releaseWaiting bool        // a release waits for the gate
+	remoteWatch    remoteWatch // who waits for its end on other Leashes
 	// the watchdog has not found it while it was lessening: whoever releases the count says why
-	missed  bool
-	evicted bool // it was told as lost, and is to be ended whatever else is under way about it
-	young   bool // its owner has not been answered yet (LOCK.NOTIFY)
-	wanted  bool // its owner was told that somebody waits for it
+	missed     bool
+	evicted    bool // it was told as lost, and is to be ended whatever else is under way about it
+	unanswered bool // its owner has not been answered yet (LOCK.NOTIFY)
+	wanted     bool // its owner was told that somebody waits for it
 }
 
 // extra is what only few holds have.
 type extra struct {
-	last   string          // the ID of the last acquire
-	line   []chan struct{} // who waits for the gate; closed when it is theirs
-	vigils []vigil         // who waits on this Leash for the end
-	max    time.Duration   // MAXHOLD; zero without
-	limit  time.Time       // when that is over, once it has begun to count
-	timer  *time.Timer     // for limit
-	idle   time.Duration   // IDLE; zero without
-	lapsed bool            // it is over
-	moves  int64           // how often it was moved to another carrier
-	doubt  time.Time       // until then a request that puts it back on a new master may still come
-	bundle *bundle         // the hold is in with others; nil when it stands for itself
+	lastID              string          // the ID of the last acquire
+	requestQueue        []chan struct{} // who waits for the gate; closed when it is theirs
+	endWatchers         []endWatcher    // who waits on this Leash for the end
+	maxHold             time.Duration   // MAXHOLD; zero without
+	maxHoldEnd          time.Time       // when that is over, once it has begun to count
+	maxHoldTimer        *time.Timer     // for limit
+	idle                time.Duration   // IDLE; zero without
+	idleOver            bool            // it is over
+	moves               int64           // how often it was moved to another carrier
+	restorePendingUntil time.Time       // until then a request that puts it back on a new master may still come
+	group               *holdGroup      // the hold is in with others; nil when it stands for itself
 	// of how many grants in a row it is the last that releases of this Leash made within; 0 when
 	// the lock was free
-	handed int
+	handovers int
 }
 
-// rare is what h has of extra, to be read. carrier.mu is held.
-func (h *hold) rare() extra {
+// readExtra is what h has of extra, to be read. carrier.mu is held.
+func (h *hold) readExtra() extra {
 	if h.extra == nil {
 		return extra{}
 	}
 	return *h.extra
 }
 
-// more is extra, to be written to. carrier.mu is held, or nobody else knows h yet.
-func (h *hold) more() *extra {
+// writeExtra is extra, to be written to. carrier.mu is held, or nobody else knows h yet.
+func (h *hold) writeExtra() *extra {
 	if h.extra == nil {
 		h.extra = &extra{}
 	}
@@ -98,12 +98,12 @@ func (h *hold) isOf(owner string) bool {
 	return h.owner() == owner
 }
 
-// handed is how often in a row the lock was handed over by releases of this Leash, and so came to
+// handovers is how often in a row the lock was handed over by releases of this Leash, and so came to
 // h.
-func (h *hold) handed() int {
+func (h *hold) handovers() int {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	return h.rare().handed
+	return h.readExtra().handovers
 }
 
 type state uint8
@@ -111,8 +111,8 @@ type state uint8
 const (
 	granting state = iota // nobody knows of it yet
 	held
-	lessening // a release of one of its counts is under way; the rest is kept
-	releasing // a release is under way: what the watchdog finds out now is no news
+	decrementing // a release of one of its counts is under way; the rest is kept
+	releasing    // a release is under way: what the watchdog finds out now is no news
 	over
 )
 
@@ -137,10 +137,10 @@ func (h *hold) plan(until time.Time) renewal.Plan {
 // one the reader may be gone.
 const readPace = 10 * time.Second
 
-// sees lets the watchdog look after the lock of a READ hold more often when less was left of it
+// adjustPace lets the watchdog look after the lock of a READ hold more often when less was left of it
 // than our renewals leave: at least three times within that (R12). When nobody shortens it any
 // more, the looks become rarer step by step. Steps of two keep holds together.
-func (h *hold) sees(left time.Duration, b renewal.Batch) {
+func (h *hold) adjustPace(left time.Duration, b renewal.Batch) {
 	usual := min(readPace, b.TTL/3)
 	pace := min(2*b.Every, usual)
 	if left < b.TTL/2 {
@@ -151,8 +151,8 @@ func (h *hold) sees(left time.Duration, b renewal.Batch) {
 	h.carrier.service.watchdog.Pace(&h.watch, pace)
 }
 
-// settle moves h to a new state, if it is in one of from.
-func (h *hold) settle(to state, from ...state) bool {
+// transition moves h to a new state, if it is in one of from.
+func (h *hold) transition(to state, from ...state) bool {
 	c := h.carrier
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,14 +162,14 @@ func (h *hold) settle(to state, from ...state) bool {
 		}
 		h.state = to
 		if to == over {
-			c.dropLocked(h)
+			c.removeHoldLocked(h)
 		}
 		return true
 	}
 	return false
 }
 
-func (h *hold) is(s state) bool {
+func (h *hold) inState(s state) bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	return h.state == s
@@ -178,48 +178,48 @@ func (h *hold) is(s state) bool {
 // endsWithLocked reports whether the hold is to be released when its connection ends in that way
 // (R28). One that its owner does not know of is, in any case.
 func (h *hold) endsWithLocked(how Ending) bool {
-	return h.hiddenLocked() || h.rare().lapsed || how == Release && !h.lease && !h.stays
+	return h.unreportedLocked() || h.readExtra().idleOver || how == Release && !h.lease && !h.stayOnClose
 }
 
-// ended reports whether nobody needs to be told of h any more: its connection is gone, or knows
+// ownerInformed reports whether nobody needs to be told of h any more: its connection is gone, or knows
 // that it was lost.
-func (h *hold) ended() bool {
+func (h *hold) ownerInformed() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	return h.carrier.ended || h.evicted
 }
 
-// lessen counts a release of which counts remain. One that puts an acquire back names its ID, as a
+// decrement counts a release of which counts remain. One that puts an acquire back names its ID, as a
 // record has it.
-func (h *hold) lessen(back string) {
+func (h *hold) decrement(back string) {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	h.count = max(h.count-1, 1)
-	if h.extra != nil && recordID(h.extra.last) == back {
-		h.extra.last = ""
+	if h.extra != nil && recordID(h.extra.lastID) == back {
+		h.extra.lastID = ""
 	}
 }
 
-func (h *hold) noLater() {
+func (h *hold) clearReleaseWaiting() {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	h.later = false
+	h.releaseWaiting = false
 }
 
 // forget ends h for this Leash, whatever is in Redis. It reports whether it did.
 func (h *hold) forget(from ...state) bool {
-	if !h.settle(over, from...) {
+	if !h.transition(over, from...) {
 		return false
 	}
-	h.gone()
+	h.unregister()
 	return true
 }
 
-// gone takes h, which is over, out of the books.
-func (h *hold) gone() {
+// unregister takes h, which is over, out of the books.
+func (h *hold) unregister() {
 	s := h.carrier.service
 	h.stopTimer()
-	h.tellEnd("")
+	h.reportEnd("")
 	s.watchdog.Remove(&h.watch)
 	s.unindex(h)
 	s.stats.holds.Add(-1)
@@ -228,24 +228,24 @@ func (h *hold) gone() {
 
 // Lost implements renewal.Keeper: the owner is told before anybody else can get the lock (R27).
 func (h *hold) Lost(reason string) {
-	if reason == renewal.ReasonGone && h.misses() {
+	if reason == renewal.ReasonGone && h.noteMissing() {
 		return
 	}
 	if _, ok := h.lose(over, reason); ok {
-		h.gone()
+		h.unregister()
 		return
 	}
 	h.forget(releasing)
 }
 
-// misses reports whether h is not there while a release of one of its counts is under way. That may
+// noteMissing reports whether h is not there while a release of one of its counts is under way. That may
 // have been the last count, if others were released by another way: whether it is a loss the answer
 // will tell.
-func (h *hold) misses() bool {
+func (h *hold) noteMissing() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	h.missed = h.missed || h.state == lessening
-	return h.state == lessening
+	h.missed = h.missed || h.state == decrementing
+	return h.state == decrementing
 }
 
 func (h *hold) wasMissed() bool {
@@ -254,38 +254,38 @@ func (h *hold) wasMissed() bool {
 	return h.missed
 }
 
-// counted is a count as a hold has it. One that high is as good as any lower one.
-func counted(n int64) int32 { return int32(min(n, math.MaxInt32)) }
+// clampCount is a count as a hold has it. One that high is as good as any lower one.
+func clampCount(n int64) int32 { return int32(min(n, math.MaxInt32)) }
 
 // recount lowers the count of h to that in Redis: another Leash says that it has released some.
 func (h *hold) recount() {
 	s := h.carrier.service
-	if !h.open(s.deadline()) {
+	if !h.lockRequests(s.deadline()) {
 		return
 	}
-	defer h.close()
-	l, err := s.inspect(h.lock(), s.deadline())
-	f, ok := l.find(options{token: h.token})
+	defer h.unlockRequests()
+	info, err := s.inspect(h.lock(), s.deadline())
+	f, ok := info.find(options{token: h.token})
 	if err != nil || !ok || f.record.carrier != h.carrier.name {
 		return
 	}
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	h.count = counted(max(min(int64(h.count), f.count), 1))
+	h.count = clampCount(max(min(int64(h.count), f.count), 1))
 }
 
 // Ended implements renewal.Keeper: another way of the owner's has ended or moved the hold, or its
 // lease is over. The connection that carried a hold which was moved on purpose is closed, if it is
 // still there (R25).
 func (h *hold) Ended(how renewal.Outcome) {
-	there := !h.ended()
+	there := !h.ownerInformed()
 	if how == renewal.Moved || how == renewal.Repeated {
-		h.tellEnd(movedText)
+		h.reportEnd(movedText)
 	}
-	if !h.forget(held, lessening, releasing) || !there || how != renewal.Moved && how != renewal.Repeated {
+	if !h.forget(held, decrementing, releasing) || !there || how != renewal.Moved && how != renewal.Repeated {
 		return
 	}
-	h.say(grantedNotice, h.token)
+	h.push(grantedNotice, h.token)
 	if how == renewal.Moved {
 		h.carrier.host.Moved([]byte(h.key()))
 	}

@@ -37,9 +37,9 @@ func TestR24AHoldTakesLittle(t *testing.T) {
 		before := heapInUse()
 		for i := range conns {
 			for n := range each {
-				w := wish{key: fmt.Sprintf("bench:hold:%07d", i*each+n), mode: plain, owner: row.owner, ttl: s.cfg.WatchdogTimeout}
-				h, until := conns[i].carrier.newTry(w, nil).hold(result{kind: granted, token: 1, left: w.ttl, sent: time.Now()})
-				if !conns[i].carrier.hang(t.Context(), h, "", true, until) {
+				opts := acquireOptions{key: fmt.Sprintf("bench:hold:%07d", i*each+n), mode: plain, owner: row.owner, ttl: s.cfg.WatchdogTimeout}
+				h, until := conns[i].carrier.newAcquisition(opts, nil).hold(result{kind: granted, token: 1, left: opts.ttl, sent: time.Now()})
+				if !conns[i].carrier.attachHold(t.Context(), h, "", true, until) {
 					t.Fatal("it is not held")
 				}
 			}

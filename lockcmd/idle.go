@@ -20,53 +20,53 @@ const idleConfirm = 200 * time.Millisecond
 
 // watchIdleLocked sees to it that h ends when its client is silent.
 func (c *Carrier) watchIdleLocked(h *hold) {
-	idle := h.rare().idle
+	idle := h.readExtra().idle
 	if idle == 0 {
 		return
 	}
 	switch at := time.Now().Add(idle); {
-	case c.idler == nil:
-		c.idler = time.AfterFunc(idle, guard.Func(c.service.log, "IDLE", c.lookIfIdle))
-		c.looksAt = at
-	case c.looksAt.IsZero(), at.Before(c.looksAt):
-		c.idler.Reset(idle)
-		c.looksAt = at
+	case c.idleTimer == nil:
+		c.idleTimer = time.AfterFunc(idle, guard.Func(c.service.log, "IDLE", c.checkIdle))
+		c.idleCheckAt = at
+	case c.idleCheckAt.IsZero(), at.Before(c.idleCheckAt):
+		c.idleTimer.Reset(idle)
+		c.idleCheckAt = at
 	}
 }
 
-// stopIdlerLocked ends the watch with the connection.
-func (c *Carrier) stopIdlerLocked() {
-	if c.idler != nil {
-		c.idler.Stop()
+// stopIdleTimerLocked ends the watch with the connection.
+func (c *Carrier) stopIdleTimerLocked() {
+	if c.idleTimer != nil {
+		c.idleTimer.Stop()
 	}
 }
 
-// lookIfIdle ends the holds for whose IDLE the client has been silent. All of them are marked
+// checkIdle ends the holds for whose IDLE the client has been silent. All of them are marked
 // before the first is told, which may end the connection: they are to be released then, for the
 // client has agreed to it, and not to run out (R28).
-func (c *Carrier) lookIfIdle() {
-	silent := c.host.Silent()
+func (c *Carrier) checkIdle() {
+	silent := c.host.SilentSince()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.looksAt = time.Time{}
+	c.idleCheckAt = time.Time{}
 	if c.ended {
 		return
 	}
 	var next time.Duration
 	var over []*hold
-	confirmed := !silent.IsZero() && silent.Equal(c.silentAt)
-	c.silentAt = time.Time{}
-	for _, h := range c.listLocked() {
-		x := h.rare()
-		if x.idle == 0 || x.lapsed {
+	confirmed := !silent.IsZero() && silent.Equal(c.silentSince)
+	c.silentSince = time.Time{}
+	for _, h := range c.holdsLocked() {
+		x := h.readExtra()
+		if x.idle == 0 || x.idleOver {
 			continue
 		}
 		left := idleLeft(x.idle, silent)
 		if left <= 0 && !confirmed {
-			left, c.silentAt = idleConfirm, silent
+			left, c.silentSince = idleConfirm, silent
 		}
 		if left <= 0 {
-			h.extra.lapsed = true
+			h.extra.idleOver = true
 			over = append(over, h)
 			continue
 		}
@@ -75,8 +75,8 @@ func (c *Carrier) lookIfIdle() {
 		}
 	}
 	if next > 0 {
-		c.looksAt = time.Now().Add(next)
-		c.idler.Reset(next)
+		c.idleCheckAt = time.Now().Add(next)
+		c.idleTimer.Reset(next)
 	}
 	for _, h := range over {
 		c.service.spawn(func() { h.evict(reasonIdle) })
@@ -92,18 +92,18 @@ func idleLeft(idle time.Duration, silent time.Time) time.Duration {
 	return idle - time.Since(silent)
 }
 
-// certain is for how long h cannot be lost, but by BREAK and what is done past Leash.
-func (h *hold) certain() time.Duration {
+// certainFor is for how long h cannot be lost, but by BREAK and what is done past Leash.
+func (h *hold) certainFor() time.Duration {
 	c := h.carrier
 	left := time.Until(c.service.watchdog.Until(&h.watch))
 	c.mu.Lock()
-	x := h.rare()
+	x := h.readExtra()
 	c.mu.Unlock()
 	if x.idle > 0 {
-		left = min(left, idleLeft(x.idle, c.host.Silent()))
+		left = min(left, idleLeft(x.idle, c.host.SilentSince()))
 	}
-	if !x.limit.IsZero() {
-		left = min(left, time.Until(x.limit))
+	if !x.maxHoldEnd.IsZero() {
+		left = min(left, time.Until(x.maxHoldEnd))
 	}
 	return left
 }

@@ -17,7 +17,7 @@ type index struct {
 	seed  maphash.Seed
 	parts [indexParts]indexPart
 	// whose entry is which: the holds of carriers, and those that were until now
-	roll  roster.Roster[hold]
+	table roster.Roster[hold]
 	links []*[roster.Leaf]uint32 // by entry: what is older in the chain
 }
 
@@ -37,12 +37,12 @@ func newIndex() *index { return &index{seed: maphash.MakeSeed()} }
 // of are the holds of key, the newest first. None may be taken out meanwhile.
 func (x *index) of(key string) iter.Seq[*hold] {
 	return func(yield func(*hold) bool) {
-		p, hash := x.place(key)
+		p, hash := x.bucket(key)
 		if p.chains == nil {
 			return
 		}
 		for n := *p.chain(hash); n != 0; n = *x.older(n) {
-			if h := x.roll.At(n); h.key() == key && !yield(h) {
+			if h := x.table.At(n); h.key() == key && !yield(h) {
 				return
 			}
 		}
@@ -51,7 +51,7 @@ func (x *index) of(key string) iter.Seq[*hold] {
 
 // add takes h, which has an entry and is newer than the others of its key.
 func (x *index) add(h *hold) {
-	p, hash := x.place(h.key())
+	p, hash := x.bucket(h.key())
 	if p.holds++; p.holds > chainHolds*len(p.chains) {
 		x.grow(p)
 	}
@@ -64,7 +64,7 @@ func (x *index) add(h *hold) {
 
 // remove takes h out, if it is in.
 func (x *index) remove(h *hold) {
-	p, hash := x.place(h.key())
+	p, hash := x.bucket(h.key())
 	if p.chains == nil {
 		return
 	}
@@ -80,8 +80,8 @@ func (x *index) remove(h *hold) {
 // older is where the next entry in the chain of n is.
 func (x *index) older(n uint32) *uint32 { return &x.links[(n-1)/roster.Leaf][(n-1)%roster.Leaf] }
 
-// place is where a key belongs: the part by one end of its hash, the chain in it by the other.
-func (x *index) place(key string) (*indexPart, uint64) {
+// bucket is where a key belongs: the part by one end of its hash, the chain in it by the other.
+func (x *index) bucket(key string) (*indexPart, uint64) {
 	hash := maphash.String(x.seed, key)
 	return &x.parts[hash>>32%indexParts], hash
 }
@@ -97,7 +97,7 @@ func (x *index) grow(p *indexPart) {
 		ends := [2]*uint32{&p.chains[i], &p.chains[i+len(old)]}
 		for ; n != 0; n = *x.older(n) {
 			half := 0
-			if _, hash := x.place(x.roll.At(n).key()); hash&uint64(len(old)) != 0 {
+			if _, hash := x.bucket(x.table.At(n).key()); hash&uint64(len(old)) != 0 {
 				half = 1
 			}
 			*ends[half], ends[half] = n, x.older(n)

@@ -28,7 +28,7 @@ func TestIndexIsAMapOfStacks(t *testing.T) {
 		h := all[i]
 		x.remove(h)
 		x.remove(h) // does nothing
-		x.roll.Remove(h.entry)
+		x.table.Remove(h.entry)
 		all, present[h.key()] = slices.Delete(all, i, i+1), without(present[h.key()], h)
 	}
 	for i := range 20_000 {
@@ -52,7 +52,7 @@ func TestIndexIsAMapOfStacks(t *testing.T) {
 // enrolled is a hold of that key that has an entry in x.
 func enrolled(x *index, key string) *hold {
 	h := &hold{naming: numbered(key, 1)}
-	h.entry = x.roll.Add(h)
+	h.entry = x.table.Add(h)
 	return h
 }
 
@@ -96,7 +96,7 @@ func (x *index) all() iter.Seq[*hold] {
 		for i := range x.parts {
 			for _, n := range x.parts[i].chains {
 				for ; n != 0; n = *x.older(n) {
-					if !yield(x.roll.At(n)) {
+					if !yield(x.table.At(n)) {
 						return
 					}
 				}

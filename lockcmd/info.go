@@ -20,21 +20,21 @@ func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) < 2 {
 		return appendError(dst, msgArity(ttlName))
 	}
-	o, msg := parseOptions(args[2:], ttlOptions)
+	o, msg := parseOptions(args[2:], ttlWords)
 	if msg == "" {
 		msg = c.service.keyError(string(args[1]))
 	}
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	h := c.mine(string(args[1]), o)
+	h := c.ownHold(string(args[1]), o)
 	if h == nil && o.token != 0 { // the token proves the hold on any connection
-		h = c.service.find(c.id(string(args[1])), o.match)
+		h = c.service.find(c.id(string(args[1])), o.meansHold)
 	}
 	if h == nil {
 		return appendInt(dst, -2)
 	}
-	left := h.certain().Milliseconds()
+	left := h.certainFor().Milliseconds()
 	if left <= 0 {
 		return appendInt(dst, -2)
 	}
@@ -44,8 +44,8 @@ func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
 // graceState is that of a free lock which its new master does not grant yet.
 const graceState = "grace"
 
-// look is what Redis has of a lock.
-type look struct {
+// inspection is what Redis has of a lock.
+type inspection struct {
 	state  string // "" for held
 	owner  string // "" when it is free
 	mode   string // Redisson's: plain, read, write
@@ -68,9 +68,9 @@ type found struct {
 }
 
 // find is the hold that the options mean.
-func (l look) find(o options) (f found, ok bool) {
-	for _, f := range l.holds {
-		if (o.token == 0 || f.record.token == o.token) && (o.owner == "" || f.owner == o.owner) && o.means(f.mode) {
+func (info inspection) find(o options) (f found, ok bool) {
+	for _, f := range info.holds {
+		if (o.token == 0 || f.record.token == o.token) && (o.owner == "" || f.owner == o.owner) && o.meansMode(f.mode) {
 			return f, true
 		}
 	}
@@ -79,93 +79,93 @@ func (l look) find(o options) (f found, ok bool) {
 
 // excludes reports whether the hold that the options mean by its token was over before one that is
 // there was granted: then no new master has forgotten it.
-func (l look) excludes(o options) bool {
-	return o.token != 0 && slices.ContainsFunc(l.holds, func(f found) bool { return !f.mode.shared && f.record.token > o.token })
+func (info inspection) excludes(o options) bool {
+	return o.token != 0 && slices.ContainsFunc(info.holds, func(f found) bool { return !f.mode.shared && f.record.token > o.token })
 }
 
 // inspect reads a lock.
-func (s *Service) inspect(lock lockID, until time.Time) (look, error) {
-	reply, err := s.ask(&request{script: inspectScript, db: lock.db, keys: []string{lock.key, queueKeys(lock.key)[0]}, least: 1}, until)
+func (s *Service) inspect(lock lockID, until time.Time) (inspection, error) {
+	reply, err := s.ask(&scriptCall{script: inspectScript, db: lock.db, keys: []string{lock.key, queueKeys(lock.key)[0]}, minKeys: 1}, until)
 	if err != nil {
-		return look{}, err
+		return inspection{}, err
 	}
-	n := numbers(reply)
-	l := look{mode: "plain", left: millis(n[0]), now: n[1]*1000 + n[2]/1000, queue: int(n[3])}
+	n := integersOf(reply)
+	info := inspection{mode: "plain", left: millis(n[0]), now: n[1]*1000 + n[2]/1000, queue: int(n[3])}
 	text := ""
 	for i := 4; i+1 < len(n); i += 2 {
-		field, value := word(reply, i), word(reply, i+1)
+		field, value := textAt(reply, i), textAt(reply, i+1)
 		switch field {
 		case recordField:
 			if r, ok := parseRecord(value); ok {
-				l.record, text = &r, value
+				info.record, text = &r, value
 			}
 		case "mode":
-			l.mode = value
+			info.mode = value
 		default:
-			l.owner = field
-			l.count, _ = strconv.ParseInt(value, 10, 64)
+			info.owner = field
+			info.count, _ = strconv.ParseInt(value, 10, 64)
 		}
 	}
-	if l.mode == read.name || l.mode == write.name {
+	if info.mode == read.name || info.mode == write.name {
 		return s.inspectRW(lock, until)
 	}
 	switch {
-	case l.owner == "":
-	case l.record == nil:
-		l.others = []found{{mode: plain, owner: l.owner}}
+	case info.owner == "":
+	case info.record == nil:
+		info.others = []found{{mode: plain, owner: info.owner}}
 	default:
 		m := plain
-		if l.record.terms().fair {
+		if info.record.terms().fair {
 			m = fair
 		}
-		l.mode = m.name
-		l.holds = []found{{mode: m, owner: l.owner, count: l.count, record: *l.record, text: text}}
+		info.mode = m.name
+		info.holds = []found{{mode: m, owner: info.owner, count: info.count, record: *info.record, text: text}}
 	}
-	return l, nil
+	return info, nil
 }
 
 // inspectRW reads a read-write lock. It shows the writer, or the reader who has been there for
 // longest, and with several readers the sum of their counts.
-func (s *Service) inspectRW(lock lockID, until time.Time) (look, error) {
-	reply, err := s.insist(&request{script: inspectRWScript, db: lock.db, keys: read.keys(lock.key, "")}, until)
+func (s *Service) inspectRW(lock lockID, until time.Time) (inspection, error) {
+	reply, err := s.askThroughMigration(&scriptCall{script: inspectRWScript, db: lock.db, keys: read.keys(lock.key, "")}, until)
 	if err != nil {
-		return look{}, err
+		return inspection{}, err
 	}
-	n := numbers(reply)
-	l := look{mode: read.name, left: millis(n[0]), now: n[1]*1000 + n[2]/1000}
+	n := integersOf(reply)
+	info := inspection{mode: read.name, left: millis(n[0]), now: n[1]*1000 + n[2]/1000}
 	for i := 3; i+2 < len(n); i += 3 {
-		f := found{mode: read, owner: word(reply, i), text: word(reply, i+2)}
-		f.count, _ = strconv.ParseInt(word(reply, i+1), 10, 64)
+		f := found{mode: read, owner: textAt(reply, i), text: textAt(reply, i+2)}
+		f.count, _ = strconv.ParseInt(textAt(reply, i+1), 10, 64)
 		if owner, ok := strings.CutSuffix(f.owner, ":write"); ok {
 			f.mode, f.owner = write, owner
 		}
 		r, ours := parseRecord(f.text)
 		if f.record = r; ours {
-			l.holds = append(l.holds, f)
+			info.holds = append(info.holds, f)
 		} else {
-			l.others = append(l.others, f)
+			info.others = append(info.others, f)
 		}
-		l.show(f, ours)
+		info.show(f, ours)
 	}
 	// the newest first
-	slices.SortFunc(l.holds, func(a, b found) int { return cmp.Compare(b.record.token, a.record.token) })
-	return l, nil
+	slices.SortFunc(info.holds, func(a, b found) int { return cmp.Compare(b.record.token, a.record.token) })
+	return info, nil
 }
 
 // show lets LOCK.INFO show f, if it goes before what is shown yet.
-func (l *look) show(f found, ours bool) {
+func (info *inspection) show(f found, ours bool) {
 	writes := f.mode == write
-	if l.mode == write.name && !writes { // a read hold of the writer's
+	if info.mode == write.name && !writes { // a read hold of the writer's
 		return
 	}
-	l.count += f.count
+	info.count += f.count
 	if writes {
-		l.mode, l.count = write.name, f.count
+		info.mode, info.count = write.name, f.count
 	}
-	if l.owner == "" || writes || ours && (l.record == nil || f.record.token < l.record.token) {
-		l.owner, l.record = f.owner, nil
+	if info.owner == "" || writes || ours && (info.record == nil || f.record.token < info.record.token) {
+		info.owner, info.record = f.owner, nil
 		if ours {
-			l.record = &f.record
+			info.record = &f.record
 		}
 	}
 }
@@ -179,16 +179,16 @@ func (c *Carrier) info(_ context.Context, dst []byte, args [][]byte) []byte {
 	if msg := s.keyError(key); msg != "" {
 		return appendError(dst, msg)
 	}
-	l, err := s.inspect(c.id(key), s.deadline())
+	info, err := s.inspect(c.id(key), s.deadline())
 	if err != nil {
 		return c.replyFailure(dst, err)
 	}
-	if left := s.graces.left(key); l.owner == "" && left > 0 {
-		l.left, l.state = left, graceState
-	} else if l.owner == "" {
+	if left := s.graces.left(key); info.owner == "" && left > 0 {
+		info.left, info.state = left, graceState
+	} else if info.owner == "" {
 		return appendNil(dst)
 	}
-	return l.append(dst, s.queues.unfair(c.id(key))+l.queue)
+	return info.append(dst, s.queues.unfair(c.id(key))+info.queue)
 }
 
 // replyFailure is the answer when Redis could not be asked.
@@ -200,8 +200,8 @@ func (c *Carrier) replyFailure(dst []byte, err error) []byte {
 }
 
 // append writes the map of LOCK.INFO. What is not known of a lock that Redisson holds is nil.
-func (l look) append(dst []byte, waiters int) []byte {
-	r := l.record
+func (info inspection) append(dst []byte, waiters int) []byte {
+	r := info.record
 	dst = appendArray(dst, 22)
 	text := func(name, value string, known bool) {
 		dst = appendBulk(dst, name)
@@ -223,15 +223,15 @@ func (l look) append(dst []byte, waiters int) []byte {
 	if !known {
 		r = &record{}
 	}
-	held := l.state == ""
-	text("state", cmp.Or(l.state, "held"), true)
-	text("mode", l.mode, held)
-	text("owner", l.owner, held)
+	held := info.state == ""
+	text("state", cmp.Or(info.state, "held"), true)
+	text("mode", info.mode, held)
+	text("owner", info.owner, held)
 	number("token", r.token, known)
-	number("holds", l.count, true)
+	number("holds", info.count, true)
 	number("since-ms", r.since, known)
-	number("age-ms", max(l.now-r.since, 0), known)
-	number("ttl-ms", l.left.Milliseconds(), true)
+	number("age-ms", max(info.now-r.since, 0), known)
+	number("ttl-ms", info.left.Milliseconds(), true)
 	text("client", r.client, known && r.client != "-")
 	text("leash", carrierLeash(r.carrier), known)
 	number("waiters", int64(waiters), true)

@@ -69,7 +69,7 @@ func TestKilledAtAnyPoint(t *testing.T) {
 	killed := func(ran bool) func(*testing.T) {
 		return func(t *testing.T) {
 			// a FAIR waiter that is dead is soon known to be
-			brief := func(s *Service) { s.patience = 2 * time.Second }
+			brief := func(s *Service) { s.fairTimeout = 2 * time.Second }
 			s, straight, p := faulty(t, Config{WatchdogTimeout: 8 * time.Second, UpstreamTimeout: 10 * time.Second}, brief)
 			k := &killing{t: t, s: s, straight: straight, arm: p.DropBefore}
 			if ran {

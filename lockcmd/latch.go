@@ -35,7 +35,7 @@ func (c *Carrier) setLatch(_ context.Context, dst []byte, args [][]byte) []byte 
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	set, err := c.callLatch(latchScript, string(args[1]), n)
+	set, err := c.callLatch(setLatchScript, string(args[1]), n)
 	return c.replyNumber(dst, set, err)
 }
 
@@ -44,21 +44,21 @@ func (c *Carrier) countDown(_ context.Context, dst []byte, args [][]byte) []byte
 	if msg := c.service.onlyKey(downName, args); msg != "" {
 		return appendError(dst, msg)
 	}
-	left, err := c.callLatch(downScript, string(args[1]))
+	left, err := c.callLatch(countDownScript, string(args[1]))
 	return c.replyNumber(dst, left, err)
 }
 
 // callLatch runs a script that changes a latch.
 func (c *Carrier) callLatch(sc *script, key string, args ...any) (int64, error) {
 	s := c.service
-	r := &request{
-		script: sc, db: c.db, keys: []string{key}, args: words(append(args, latchChannel(key), s.cfg.publishMode())...), single: true,
+	call := &scriptCall{
+		script: sc, db: c.db, keys: []string{key}, args: scriptArgs(append(args, latchChannel(key), s.cfg.publishMode())...), runsOnce: true,
 	}
-	reply, err := s.ask(r, s.deadline())
+	reply, err := s.ask(call, s.deadline())
 	if err != nil {
 		return 0, err
 	}
-	return numbers(reply)[0], nil
+	return integersOf(reply)[0], nil
 }
 
 // onlyKey checks the arguments of a command that takes a key and nothing else.
@@ -99,7 +99,7 @@ func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []b
 		return appendError(dst, msgArity(awaitName))
 	}
 	o, msg := parseOptions(args[2:], "BLOCK")
-	wait, block, blockMsg := o.waits()
+	wait, block, blockMsg := o.parseBlock()
 	for _, m := range []string{blockMsg, s.keyError(string(args[1]))} {
 		if msg == "" {
 			msg = m
@@ -110,8 +110,8 @@ func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []b
 	}
 	lock := c.id(string(args[1]))
 	look := func(until time.Time) result { return s.latchOpen(lock, until) }
-	line := lineID{lock, latchChannel(lock.key)}
-	return c.replyCount(dst, c.lookOrStand(ctx, line, patience{wait, block}, true, look))
+	id := queueID{lock, latchChannel(lock.key)}
+	return c.replyCount(dst, c.attemptOrWait(ctx, id, blockOption{wait, block}, true, look))
 }
 
 // latchOpen looks once whether a latch is at zero: then it is granted, to all who wait.
@@ -123,5 +123,5 @@ func (s *Service) latchOpen(lock lockID, until time.Time) result {
 	case n > 0:
 		return result{kind: taken}
 	}
-	return result{kind: granted, open: true}
+	return result{kind: granted, forAll: true}
 }

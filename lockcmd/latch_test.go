@@ -72,7 +72,7 @@ func TestLatchOpensForAllWhoWait(t *testing.T) {
 			want(t, woken(t, r), ":1")
 		}
 		for _, s := range leashes {
-			if s.lines.waiting(latchOf(key)) != 0 || s.Stats().Waiters != 0 {
+			if s.permitQueues.length(latchOf(key)) != 0 || s.Stats().Waiters != 0 {
 				t.Error("somebody still stands in line")
 			}
 		}
@@ -83,17 +83,17 @@ func TestLatchOpensForAllWhoWait(t *testing.T) {
 // who came later.
 func TestLatchOpenedLooksOnce(t *testing.T) {
 	t.Parallel()
-	l, id := newLines(), latchOf("k")
-	first, second := l.join(id), l.join(id)
-	if l.look(second) || !l.look(first) {
+	q, id := newPermitQueues(), latchOf("k")
+	first, second := q.join(id), q.join(id)
+	if q.beginAttempt(second) || !q.beginAttempt(first) {
 		t.Fatal("want the head to look, and nobody else")
 	}
-	third := l.join(id)
-	l.open(first)
-	l.leave(first, false)
+	third := q.join(id)
+	q.openAll(first)
+	q.leave(first, false)
 	for i, opened := range []bool{false, true, false} {
 		select {
-		case <-[]*turn{first, second, third}[i].opened:
+		case <-[]*permitWaiter{first, second, third}[i].opened:
 			if !opened {
 				t.Errorf("turn %d was let go", i)
 			}
@@ -103,12 +103,12 @@ func TestLatchOpenedLooksOnce(t *testing.T) {
 			}
 		}
 	}
-	if l.waiting(id) != 1 || !l.look(third) {
+	if q.length(id) != 1 || !q.beginAttempt(third) {
 		t.Error("want the third to be the head")
 	}
-	l.leave(second, true) // let go already
-	l.leave(third, true)
-	if len(l.byID) != 0 {
+	q.leave(second, true) // let go already
+	q.leave(third, true)
+	if len(q.byID) != 0 {
 		t.Error("an empty line is kept")
 	}
 }
@@ -186,7 +186,7 @@ func TestR8CountersLieInTheirDatabase(t *testing.T) {
 	want(t, b.do("SEM.TAKE", key), ":0")
 	want(t, b.do("LATCH.SET", "latch"+key, "1"), ":1")
 	want(t, a.do("LATCH.GET", "latch"+key), ":0")
-	reply := b.stands(s, 1, lineID{lockID{3, key}, permitChannel(key)}, "SEM.TAKE", key, "BLOCK", "0")
+	reply := b.stands(s, 1, queueID{lockID{3, key}, permitChannel(key)}, "SEM.TAKE", key, "BLOCK", "0")
 	want(t, a.do("SEM.GIVE", key), ":2") // told on the same channel
 	want(t, connectTo(t, s, 3).do("SEM.GIVE", key), ":1")
 	want(t, receive(t, reply, 5*time.Second), ":1")

@@ -126,7 +126,7 @@ func TestR30ReleaseOfACountIsToldToTheCarrier(t *testing.T) {
 					return int64(h.count) == n
 				})
 			}
-			s.hear(newsText(lessenedText, token, a.carrier.name, key)) // which nobody has done
+			s.receiveEvent(holdEventText(decrementedEvent, token, a.carrier.name, key)) // which nobody has done
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 			if len(a.losses) != 0 {
 				t.Error("told as a loss")

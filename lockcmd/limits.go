@@ -17,26 +17,26 @@ const maxLimits = 100_000
 // What their owner has taken over elsewhere meanwhile hangs on another carrier, and stays. A LEASE
 // is within its MAXHOLD anyway, see leaseWithin. Safe for concurrent use; one goroutine runs it.
 type limits struct {
-	service *Service
-	wake    chan struct{} // size 1: what comes first has changed
-	ending  atomic.Int64  // batches that are under way
+	service       *Service
+	wake          chan struct{} // size 1: what comes first has changed
+	endingBatches atomic.Int64  // batches that are under way
 
 	mu    sync.Mutex
 	holds limitHeap
 }
 
-// limited is a hold, and when it is to be ended.
-type limited struct {
+// limitedHold is a hold, and when it is to be ended.
+type limitedHold struct {
 	hold *hold
 	at   time.Time
 }
 
 func newLimits(s *Service) *limits { return &limits{service: s, wake: make(chan struct{}, 1)} }
 
-// leave takes holds of a carrier that is gone, whose watch has ended. None of them is released
+// add takes holds of a carrier that is gone, whose watch has ended. None of them is released
 // before notBefore. What is kept of them does not keep the connection.
-func (l *limits) leave(c *Carrier, holds []*hold, notBefore time.Time) {
-	left := c.standIns(holds, notBefore)
+func (l *limits) add(c *Carrier, holds []*hold, notBefore time.Time) {
+	left := c.detachedHolds(holds, notBefore)
 	if left == nil {
 		return
 	}
@@ -53,17 +53,17 @@ func (l *limits) leave(c *Carrier, holds []*hold, notBefore time.Time) {
 	}
 }
 
-// standIns stand for those of the holds that outlast their MAXHOLD, and for their carrier.
-func (c *Carrier) standIns(holds []*hold, notBefore time.Time) (left []limited) {
+// detachedHolds stand for those of the holds that outlast their MAXHOLD, and for their carrier.
+func (c *Carrier) detachedHolds(holds []*hold, notBefore time.Time) (left []limitedHold) {
 	now := time.Now()
 	stand := &Carrier{service: c.service, name: c.name, ended: true, how: Expire}
 	stand.requests.Store(c.requests.Load())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, h := range holds {
-		limit := h.rare().limit
+		limit := h.readExtra().maxHoldEnd
 		if at := later(limit, notBefore); !limit.IsZero() && !h.lease && at.Before(now.Add(h.ttl)) {
-			left = append(left, limited{&hold{carrier: stand, naming: h.naming, token: h.token, db: h.db, kind: h.kind, ttl: h.ttl, count: 1, state: over}, at})
+			left = append(left, limitedHold{&hold{carrier: stand, naming: h.naming, token: h.token, db: h.db, kind: h.kind, ttl: h.ttl, count: 1, state: over}, at})
 		}
 	}
 	return left
@@ -92,7 +92,7 @@ func (l *limits) run(ctx context.Context) {
 		case <-timer.C:
 		case <-l.wake:
 		}
-		if pause := time.Duration(l.ending.Load())*limitPause - time.Since(last); pause > 0 {
+		if pause := time.Duration(l.endingBatches.Load())*limitPause - time.Since(last); pause > 0 {
 			timer.Reset(pause)
 			continue
 		}
@@ -109,10 +109,10 @@ func (l *limits) run(ctx context.Context) {
 
 // end ends holds as one batch. It does not block.
 func (l *limits) end(holds []*hold) {
-	l.ending.Add(1)
+	l.endingBatches.Add(1)
 	ended := l.service.endAll(holds)
-	if !l.service.spawn(func() { <-ended; l.ending.Add(-1) }) {
-		l.ending.Add(-1)
+	if !l.service.spawn(func() { <-ended; l.endingBatches.Add(-1) }) {
+		l.endingBatches.Add(-1)
 	}
 }
 
@@ -125,22 +125,22 @@ func (l *limits) due(now time.Time) (holds []*hold, next time.Time) {
 		if next = l.holds[0].at; next.After(now) {
 			return holds, next
 		}
-		holds = append(holds, heap.Pop(&l.holds).(limited).hold)
+		holds = append(holds, heap.Pop(&l.holds).(limitedHold).hold)
 	}
 	return holds, time.Time{}
 }
 
 // limitHeap is a heap.Interface: who is to be ended first is first.
-type limitHeap []limited
+type limitHeap []limitedHold
 
 func (l limitHeap) Len() int           { return len(l) }
 func (l limitHeap) Less(i, j int) bool { return l[i].at.Before(l[j].at) }
 func (l limitHeap) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
-func (l *limitHeap) Push(x any)        { *l = append(*l, x.(limited)) }
+func (l *limitHeap) Push(x any)        { *l = append(*l, x.(limitedHold)) }
 func (l *limitHeap) Pop() any {
 	last := len(*l) - 1
 	x := (*l)[last]
-	(*l)[last] = limited{}
+	(*l)[last] = limitedHold{}
 	*l = (*l)[:last]
 	return x
 }

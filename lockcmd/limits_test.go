@@ -111,15 +111,15 @@ func TestR28MaxHoldOfWhatCouldNotBeKept(t *testing.T) {
 		b.token(key, "OWNER", "me", "MAXHOLD", "25000")
 		rdb.HIncrBy(context.Background(), key, "me", 1) // an acquire that is not known of here
 		h := s.find(lockID{0, key}, func(*hold) bool { return true })
-		if !h.open(s.deadline()) {
+		if !h.lockRequests(s.deadline()) {
 			t.Fatal("its gate is taken")
 		}
-		e := s.beginEnding(h, false)
+		rel := s.beginRelease(h, false)
 		b.carrier.End(Expire)
-		if code, err := e.send(s.deadline()); code != countsOn || err != nil {
+		if code, err := rel.send(s.deadline()); code != countsRemain || err != nil {
 			t.Fatalf("released: %d, %v", code, err)
 		}
-		h.close()
+		h.unlockRequests()
 		s.limits.wait(t)
 		if exists(t, rdb, key) {
 			t.Error("released: it is still there")
@@ -158,13 +158,13 @@ func TestLimitsAreForgotten(t *testing.T) {
 	a, key := connect(t, s), newKey()
 	a.token(key, "MAXHOLD", "25000")
 	a.carrier.End(Expire)
-	h := &hold{carrier: a.carrier, naming: numbered(key, 1), ttl: time.Hour, extra: &extra{limit: time.Now().Add(time.Minute)}}
+	h := &hold{carrier: a.carrier, naming: numbered(key, 1), ttl: time.Hour, extra: &extra{maxHoldEnd: time.Now().Add(time.Minute)}}
 	for range 3 {
 		many := make([]*hold, maxLimits/2)
 		for i := range many {
 			many[i] = h
 		}
-		s.limits.leave(a.carrier, many, time.Time{})
+		s.limits.add(a.carrier, many, time.Time{})
 	}
 	if n := s.limits.holds.Len(); n != maxLimits {
 		t.Errorf("%d are kept, want %d", n, maxLimits)

@@ -70,10 +70,10 @@ func (s *Service) heldByRecords(lock lockID) (bool, error) {
 	if s.cluster && !oneSlot(lock.key) {
 		return false, nil
 	}
-	n, err := s.number(&request{
+	n, err := s.askInt(&scriptCall{
 		script: heldScript, db: lock.db, keys: []string{lock.key, permitsKey(lock.key), recordsKey(lock.key)},
 	}, s.deadline())
-	if tryAgain(err) { // its slot is being moved: that there are records must do
+	if keysSplit(err) { // its slot is being moved: that there are records must do
 		return true, nil
 	}
 	return n == 1, err

@@ -11,9 +11,9 @@ const reasonMaxHold = "maxhold"
 
 const (
 	// losses that a connection is to be told of; with one more it is closed
-	maxUntold   = 1024
-	maxLosses   = 1024        // losses that wait to be logged
-	logPatience = time.Second // how long Run waits for the log in the end
+	maxUnreportedLosses = 1024
+	maxLosses           = 1024        // losses that wait to be logged
+	logTimeout          = time.Second // how long Run waits for the log in the end
 )
 
 // reasonQuorum is why a hold is lost that was taken together with others, of which too few remain.
@@ -33,44 +33,44 @@ func (h *hold) lose(to state, reason string) (from state, ok bool) {
 	c := h.carrier
 	c.mu.Lock()
 	from = h.state
-	if from != held && from != lessening {
+	if from != held && from != decrementing {
 		c.mu.Unlock()
 		return from, false
 	}
 	if h.state, h.evicted = to, to == releasing; to == over {
-		c.dropLocked(h)
+		c.removeHoldLocked(h)
 	}
-	f := fall{told: true}
-	if b := h.rare().bundle; b != nil {
-		f = b.fallLocked(h, to == releasing)
+	f := groupLoss{reported: true}
+	if b := h.readExtra().group; b != nil {
+		f = b.loseLocked(h, to == releasing)
 	}
-	closes := f.told && (!h.answers || len(c.lost) >= maxUntold)
-	if f.told && !closes {
-		c.lost = append(c.lost, fallen{h.lock(), h.owner(), h.token, reason})
+	closes := f.reported && (!h.errorOnLoss || len(c.unreportedLosses) >= maxUnreportedLosses)
+	if f.reported && !closes {
+		c.unreportedLosses = append(c.unreportedLosses, unreportedLoss{h.lock(), h.owner(), h.token, reason})
 	}
 	c.mu.Unlock()
-	if f.told {
-		h.say(lostNotice, h.token)
+	if f.reported {
+		h.push(lostNotice, h.token)
 	}
 	switch {
 	case closes:
 		c.host.Lost([]byte(h.key()), reason)
-	case f.told:
-		c.service.bereave(h)
+	case f.reported:
+		c.service.awaitSuccessor(h)
 	}
-	if !f.secret {
-		c.service.report(h, reason)
+	if !f.unreported {
+		c.service.recordLoss(h, reason)
 	}
-	h.tellEnd(reason)
-	for _, other := range f.rest {
+	h.reportEnd(reason)
+	for _, other := range f.remaining {
 		other.evict(reasonQuorum)
 	}
 	return from, true
 }
 
-// report counts a loss whose owner has been told, and lets it be logged. It does not block: the
+// recordLoss counts a loss whose owner has been told, and lets it be logged. It does not block: the
 // losses of other holds must be told in time, however slow the log is.
-func (s *Service) report(h *hold, reason string) {
+func (s *Service) recordLoss(h *hold, reason string) {
 	s.stats.lost(reason)
 	select {
 	case s.losses <- loss{h, reason, h.carrier.host.Client()}:
@@ -79,19 +79,19 @@ func (s *Service) report(h *hold, reason string) {
 	}
 }
 
-// fate settles a hold, whose gate is ours, that Redis does not have: its owner has ended or moved
+// resolveMissing settles a hold, whose gate is ours, that Redis does not have: its owner has ended or moved
 // it by another way, its lease is over, or it is lost, for the reason returned. The error is that
 // of not knowing.
-func (h *hold) fate(until time.Time) (lost string, err error) {
+func (h *hold) resolveMissing(until time.Time) (lost string, err error) {
 	s := h.carrier.service
-	how, err := s.tombstone(h, until)
+	how, err := s.readTombstone(h, until)
 	switch {
 	case err != nil:
 		return "", err
-	case rightful(how):
+	case endedByOwner(how):
 		h.Ended(how)
 		return "", nil
-	case h.leaseOver(s.watchdog.Until(&h.watch)):
+	case h.leaseOverAt(s.watchdog.Until(&h.watch)):
 		h.Ended(renewal.Expired)
 		return "", nil
 	}
@@ -115,19 +115,19 @@ func (h *hold) fate(until time.Time) (lost string, err error) {
 // replyAbsent is the answer when there is no such hold in Redis: it was lost, if this connection
 // believed in it.
 func (c *Carrier) replyAbsent(dst []byte, key string, o options, until time.Time) []byte {
-	h := c.mine(key, o)
+	h := c.ownHold(key, o)
 	if h == nil {
 		return appendError(dst, msgNotHeld)
 	}
-	if !h.open(until) {
+	if !h.lockRequests(until) {
 		return c.timeout(dst, msgRefused)
 	}
-	defer h.close()
-	switch lost, err := h.fate(until); {
+	defer h.unlockRequests()
+	switch lost, err := h.resolveMissing(until); {
 	case err != nil:
 		return c.timeout(dst, msgRefused)
 	case lost != "":
-		c.told(h)
+		c.markLossReported(h)
 		return appendError(dst, msgLost(key, lost))
 	}
 	return appendError(dst, msgNotHeld)
@@ -140,7 +140,7 @@ func (s *Service) logLosses() {
 		case l := <-s.losses:
 			s.logLoss(l)
 			continue
-		case <-s.quiet:
+		case <-s.lossesDone:
 		}
 		for {
 			select {

@@ -26,7 +26,7 @@ func TestR27LossIsToldHoweverSlowTheLogIs(t *testing.T) {
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}, stuck)
 	for range maxLosses + 3 { // the log holds one
-		s.report(&hold{carrier: connect(t, s).carrier}, "gone")
+		s.recordLoss(&hold{carrier: connect(t, s).carrier}, "gone")
 	}
 	if n := s.Stats().Unlogged; n < 1 || n > 3 {
 		t.Errorf("got %d losses that are not in the log, want 2", n)

@@ -126,12 +126,12 @@ func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	up := upstreamOf(t, rdb, log)
-	if cfg.Wire == nil {
-		cfg.Wire, cfg.Wires, cfg.NodeAddr = up.Script, up.Scripts, up.NodeAddr
+	if cfg.SendScript == nil {
+		cfg.SendScript, cfg.SendScripts, cfg.NodeAddr = up.Script, up.Scripts, up.NodeAddr
 	}
 	cfg.Owners = up.Owners
-	if cfg.Suspect == nil {
-		cfg.Suspect = up.Refresh
+	if cfg.RefreshTopology == nil {
+		cfg.RefreshTopology = up.Refresh
 	}
 	s, err := New(cfg, rdb, pubsub.New(up, log), log)
 	if err != nil {
@@ -149,13 +149,13 @@ func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(
 
 // patient makes a Service whose waiters look for themselves once a minute only: who gets in before
 // was woken.
-func patient(s *Service) { s.every = time.Minute }
+func patient(s *Service) { s.attemptInterval = time.Minute }
 
 // calm makes a Service whose BREAK is confirmed on a busy machine too.
-func calm(s *Service) { s.confirm = 5 * time.Second }
+func calm(s *Service) { s.breakTimeout = 5 * time.Second }
 
 // brief makes a Service whose BREAK does not wait for longer than it does in use.
-func brief(s *Service) { s.confirm = breakPatience }
+func brief(s *Service) { s.breakTimeout = breakTimeout }
 
 // soon is how long something takes at the most that nothing holds up, on a machine that does much
 // besides. It is much less than a patient waiter's look, or a dead holder's lease, takes.
@@ -166,7 +166,7 @@ const soon = 20 * time.Second
 func hears(t testing.TB, s *Service) {
 	t.Helper()
 	eventually(t, soon, "the Service hears what is said to it", func() bool {
-		n, err := numListeners(s.rdb, s.ears.news, (*redis.Client).PubSubNumSub)
+		n, err := numListeners(s.rdb, s.subscriber.eventChannel, (*redis.Client).PubSubNumSub)
 		return err == nil && n > 0
 	})
 }
@@ -266,8 +266,8 @@ func (c *conn) Wait()                          { c.waits.Add(1) }
 func (c *conn) Client() string                 { return "127.0.0.1:5000 test" }
 func (c *conn) Pushes() bool                   { return c.resp3 }
 
-// Silent implements Host.
-func (c *conn) Silent() time.Time {
+// SilentSince implements Host.
+func (c *conn) SilentSince() time.Time {
 	if at := c.silence.Load(); at != nil {
 		return *at
 	}
@@ -379,7 +379,7 @@ func onTime(t testing.TB, test func() error) {
 // when it is subscribed.
 func listens(t testing.TB, s *Service, channel, key string) {
 	t.Helper()
-	receive(t, s.ears.listen(channel, lockID{0, key}), 5*time.Second)
+	receive(t, s.subscriber.subscribe(channel, lockID{0, key}), 5*time.Second)
 }
 
 // receive takes what must come. within is what a quiet machine needs for that at the most; it waits

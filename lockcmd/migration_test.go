@@ -179,45 +179,45 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 		t.Fatal(err)
 	}
 	until := time.Now().Add(20 * time.Second)
-	release := func(key string) *revocation {
-		v := other.newRevoke(lockID{0, key}, other.mint(), false)
-		if found, err := v.read(options{owner: "me"}, until); !found || err != nil {
+	release := func(key string) *remoteRelease {
+		rr := other.newRemoteRelease(lockID{0, key}, other.newRequestID(), false)
+		if found, err := rr.read(options{owner: "me"}, until); !found || err != nil {
 			t.Fatalf("%s: found %v, %v", key, found, err)
 		}
-		return v
+		return rr
 	}
-	send := func(v *revocation, code int64, says string) {
+	send := func(rr *remoteRelease, code int64, says string) {
 		t.Helper()
-		if got, err := v.send(until); got != code || err != nil {
-			t.Errorf("the release of %s was answered %d, %v, want %d", v.key, got, err, code)
+		if got, err := rr.send(until); got != code || err != nil {
+			t.Errorf("the release of %s was answered %d, %v, want %d", rr.key, got, err, code)
 		}
-		if got := rdb.Get(t.Context(), tombstoneKey(v.key, tokens[v.key], a.carrier.name)).Val(); got != says {
+		if got := rdb.Get(t.Context(), tombstoneKey(rr.key, tokens[rr.key], a.carrier.name)).Val(); got != says {
 			t.Errorf("then the tombstone says %q, want %q", got, says)
 		}
 	}
-	lay := func(v *revocation) {
+	lay := func(rr *remoteRelease) {
 		t.Helper()
-		if n, err := other.number(v.tombstone(v.keep), until); n != 1 || err != nil {
+		if n, err := other.askInt(rr.tombstoneCall(rr.keepMillis), until); n != 1 || err != nil {
 			t.Errorf("a tombstone was laid: %d, %v", n, err)
 		}
 	}
 
 	first, second := release(once), release(once)
-	send(first, endedIt, releasedText)
-	send(second, notThere, releasedText)
+	send(first, holdEnded, releasedText)
+	send(second, noSuchHold, releasedText)
 
 	first, second = release(twice), release(twice)
 	lay(second)
 	lay(first)
-	send(first, countsOn, releasedText+" "+second.word)
-	send(second, endedIt, releasedText)
+	send(first, countsRemain, releasedText+" "+second.tombstoneText)
+	send(second, holdEnded, releasedText)
 
-	send(release(alone), countsOn, "")
+	send(release(alone), countsRemain, "")
 
-	v, stone := release(broken), tombstoneKey(broken, tokens[broken], a.carrier.name)
+	rr, stone := release(broken), tombstoneKey(broken, tokens[broken], a.carrier.name)
 	rdb.Set(t.Context(), stone, brokenText, time.Minute) // by a BREAK whose news was lost
-	if got, err := v.send(until); got != notThere || err != nil {
-		t.Errorf("the release of what is being broken was answered %d, %v, want %d", got, err, notThere)
+	if got, err := rr.send(until); got != noSuchHold || err != nil {
+		t.Errorf("the release of what is being broken was answered %d, %v, want %d", got, err, noSuchHold)
 	}
 	// by what the release has said
 	want(t, receive(t, a.losses, soon), broken+" "+renewal.ReasonBroken)
@@ -259,9 +259,9 @@ func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 			}
 		}
 		move := func(last string) result {
-			w := wish{key: key(i), owner: "me", token: tokens[i], ttl: s.cfg.WatchdogTimeout, mode: plain}
-			try := b.carrier.newTry(w, nil)
-			defer try.release()
+			opts := acquireOptions{key: key(i), owner: "me", token: tokens[i], ttl: s.cfg.WatchdogTimeout, mode: plain}
+			try := b.carrier.newAcquisition(opts, nil)
+			defer try.unlockOwn()
 			return try.newMove(tokens[i], a.carrier.name, last).send(until)
 		}
 		if r := move("999"); r.kind != failed { // as when the hold's last request is another by now
@@ -282,26 +282,26 @@ func TestR14AMoveUnderWayHidesNothing(t *testing.T) {
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
 	s := leash(t, rdb, Config{})
 	key := newKey()
-	text := movedText + " x:1.1" + perhaps
+	text := movedText + " x:1.1" + perhapsSuffix
 	for _, c := range []struct {
-		what *request
+		what *scriptCall
 		says string
 	}{
-		{&request{script: layScript, args: words("w", 60000)}, releasedText + " w"},
-		{&request{script: markScript, args: words(60000, "channel", "news")}, brokenText},
-		{&request{script: engraveScript, args: words(buriedText, 60000)}, buriedText},
+		{&scriptCall{script: sharedTombstoneScript, args: scriptArgs("w", 60000)}, releasedText + " w"},
+		{&scriptCall{script: markBrokenScript, args: scriptArgs(60000, "channel", "news")}, brokenText},
+		{&scriptCall{script: tombstoneScript, args: scriptArgs(releasePendingText, 60000)}, releasePendingText},
 	} {
 		c.what.keys = []string{key}
 		for _, before := range []string{text, movedText + " x:1.1"} {
 			rdb.Set(t.Context(), key, before, time.Minute)
-			n, err := s.number(c.what, s.deadline())
+			n, err := s.askInt(c.what, s.deadline())
 			says := rdb.Get(t.Context(), key).Val()
 			if under := before == text; err != nil || (n == 1) != under || under && says != c.says || !under && says != before {
 				t.Errorf("%q: got %d, %v, and it says %q", before, n, err, says)
 			}
 		}
 	}
-	if how := s.epitaph(t.Context(), &hold{}, text); how != renewal.Moved {
+	if how := s.tombstoneOutcome(t.Context(), &hold{}, text); how != renewal.Moved {
 		t.Errorf("to the old carrier it means %v, want moved", how)
 	}
 }

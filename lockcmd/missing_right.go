@@ -14,31 +14,31 @@ import (
 // naming it; the scripts themselves name those that they look for before they write (needs,
 // prelude.lua).
 
-// msgRightless begins what a script is answered that called such a command.
-const msgRightless = "ERR The user executing the script can't run this command or subcommand"
+// msgMissingRight begins what a script is answered that called such a command.
+const msgMissingRight = "ERR The user executing the script can't run this command or subcommand"
 
-// calls finds the commands that a script calls.
-var calls = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
+// callPattern finds the commands that a script calls.
+var callPattern = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
 
-// seekRight says which of the commands in ARGV the user may not run on the key; ” for none.
-var seekRight = redis.NewScript(`for _, name in ipairs(ARGV) do
+// findMissingRight says which of the commands in ARGV the user may not run on the key; ” for none.
+var findMissingRight = redis.NewScript(`for _, name in ipairs(ARGV) do
 if redis.acl_check_cmd and not redis.acl_check_cmd(name, KEYS[1]) then return name end
 end
 return ''`)
 
-// named is Redis's answer to r, with the name of the command that Leash's own user may not run, if
+// nameMissingRight is Redis's answer to r, with the name of the command that Leash's own user may not run, if
 // that is what it is about.
-func (s *Service) named(r *request, err error) error {
-	if !strings.HasPrefix(err.Error(), msgRightless) {
+func (s *Service) nameMissingRight(call *scriptCall, err error) error {
+	if !strings.HasPrefix(err.Error(), msgMissingRight) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	var args []any
-	for _, name := range r.script.commands() {
+	for _, name := range call.script.commands() {
 		args = append(args, name)
 	}
-	name, seekErr := seekRight.Eval(ctx, s.database(r.db), r.keys[:1], args...).Text()
+	name, seekErr := findMissingRight.Eval(ctx, s.database(call.db), call.keys[:1], args...).Text()
 	if seekErr != nil || name == "" {
 		return replyError("NOPERM Leash's own user has no permissions to run a command that lock scripts need")
 	}
@@ -47,7 +47,7 @@ func (s *Service) named(r *request, err error) error {
 
 // commands are those that the script calls.
 func (sc *script) commands() (names []string) {
-	for _, m := range calls.FindAllStringSubmatch(sc.source, -1) {
+	for _, m := range callPattern.FindAllStringSubmatch(sc.source, -1) {
 		if !slices.Contains(names, m[1]) {
 			names = append(names, m[1])
 		}

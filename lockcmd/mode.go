@@ -19,12 +19,12 @@ type mode struct {
 	// of a hold that it only looks at it says how long that one lasts (R24)
 	renew *script
 	// replaces the record of a lease, if it is as it was read, and sets the lease's own time
-	extend  *script
-	breaks  *script // ends a hold that is not of Leash's
-	restore *script // puts holds back that a new master does not have
+	extend     *script
+	breakOther *script // ends a hold that is not of Leash's
+	restore    *script // puts holds back that a new master does not have
 	// renew a hold, or release it, one key at a time; nil when it has but one
-	keep, apart *script
-	handover    *script // nil when a release does not grant
+	renewKey, releaseKey *script
+	handover             *script // nil when a release does not grant
 	// who waits stands in that queue, and is told on a channel of its own
 	fair bool
 
@@ -37,14 +37,14 @@ type mode struct {
 // plain is an exclusive lock, Redisson's RLock.
 var plain = &mode{
 	id: 0, name: "plain", acquire: acquireScript, release: releaseScript, revoke: revokeScript, move: moveScript, undo: undoScript,
-	renew: renewScript, restore: restoreScript, extend: extendScript, breaks: breakScript, handover: handoverScript, channel: lockChannel, queue: queueKeys,
+	renew: renewScript, restore: restoreScript, extend: extendScript, breakOther: breakScript, handover: handoverScript, channel: lockChannel, queue: queueKeys,
 }
 
 // fair is a plain lock for which waiters stand in one queue, whatever Leash or Java they come from:
 // Redisson's RedissonFairLock. Once it is held it is a plain one.
 var fair = &mode{
 	id: 1, name: "fair", option: "FAIR", acquire: acquireFairScript, release: releaseScript, revoke: revokeScript, move: moveScript,
-	undo: undoScript, renew: renewScript, restore: restoreScript, extend: extendScript, breaks: breakScript, handover: handoverScript, fair: true, channel: lockChannel, queue: queueKeys,
+	undo: undoScript, renew: renewScript, restore: restoreScript, extend: extendScript, breakOther: breakScript, handover: handoverScript, fair: true, channel: lockChannel, queue: queueKeys,
 }
 
 // read and write are the two ways to hold a read-write lock, Redisson's RReadWriteLock.
@@ -60,7 +60,7 @@ func newRWMode(id uint8, name string, shared bool) *mode {
 	return &mode{
 		id: id, name: name, option: strings.ToUpper(name), shared: shared, acquire: load("acquire", "rw_grant", "master"), release: load("release"),
 		handover: load("handover", "rw_grant", "master"),
-		revoke:   load("revoke"), move: load("move", "hang"), undo: load("undo"), renew: load("renew"), restore: load("restore", "master"), keep: load("keep"), apart: load("apart"), extend: load("extend"), breaks: load("break"),
+		revoke:   load("revoke"), move: load("move", "hang"), undo: load("undo"), renew: load("renew"), restore: load("restore", "master"), renewKey: load("keep"), releaseKey: load("apart"), extend: load("extend"), breakOther: load("break"),
 		channel: rwChannel,
 		helpers: func(key, _ string) []string { return []string{recordsKey(key)} },
 	}
@@ -107,16 +107,20 @@ func (m *mode) releaseKeys(key, owner string) []string {
 	return m.keys(key, owner, queueKey(key))
 }
 
-// least is how many keys are about an owner's hold of key alone.
-func (m *mode) least(key, owner string) int {
+// minKeys is how many keys are about an owner's hold of key alone.
+func (m *mode) minKeys(key, owner string) int {
 	if m.helpers == nil {
 		return 1
 	}
 	return 1 + len(m.helpers(key, owner))
 }
 
-// hands reports whether the release of a hold may grant the lock to who waits for it in mode next.
-func (m *mode) hands(next *mode) bool { return m.like(next) || m.helpers != nil && next.helpers != nil }
+// handsOverTo reports whether the release of a hold may grant the lock to who waits for it in mode next.
+func (m *mode) handsOverTo(next *mode) bool {
+	return m.sameInRedis(next) || m.helpers != nil && next.helpers != nil
+}
 
-// like reports whether holds of two modes are the same in Redis: FAIR is a way to wait.
-func (m *mode) like(other *mode) bool { return m == other || m.queue != nil && other.queue != nil }
+// sameInRedis reports whether holds of two modes are the same in Redis: FAIR is a way to wait.
+func (m *mode) sameInRedis(other *mode) bool {
+	return m == other || m.queue != nil && other.queue != nil
+}

@@ -45,8 +45,8 @@ func TestR4EveryModeIsAttached(t *testing.T) {
 				t.Fatal("it does not hang here")
 			}
 			h := b.carrier.oldest()
-			if !h.stays || h.lease || h.answers || h.rare().max != time.Minute || h.count != 2 || time.Until(h.rare().limit) > time.Minute {
-				t.Errorf("got terms %+v and %+v, count %d", h.manner, h.rare(), h.count)
+			if !h.stayOnClose || h.lease || h.errorOnLoss || h.readExtra().maxHold != time.Minute || h.count != 2 || time.Until(h.readExtra().maxHoldEnd) > time.Minute {
+				t.Errorf("got terms %+v and %+v, count %d", h.holdFlags, h.readExtra(), h.count)
 			}
 			if !a.carrier.ended {
 				want(t, receive(t, a.moved, 3*time.Second), key)

@@ -11,39 +11,39 @@ import (
 // move is the way of a hold from another carrier to this one, at its owner's wish: by ATTACH, or
 // since try repeats the request that was the hold's last (R4). The old carrier is told.
 type move struct {
-	try *try
+	acquisition *acquisition
 	// when this Leash carries it; its gate is ours while a request is under way, and while its
 	// outcome is unknown
-	old     *hold
-	gate    bool          // is ours
-	keep    time.Duration // of the old carrier's tombstone
-	request *request
+	old            *hold
+	requestsLocked bool          // is ours
+	keep           time.Duration // of the old carrier's tombstone
+	call           *scriptCall
 
 	// the old carrier's tombstone and the new one's, once there was a request with one key a call
-	stones []string
-	laid   bool // the old carrier's may say that the hold has moved, though nobody knows so yet
+	tombstoneKeys []string
+	tombstoneLaid bool // the old carrier's may say that the hold has moved, though nobody knows so yet
 }
 
 // newMove makes the move of t's owner's hold with that token from a carrier, whose last request
 // about it had the number last, if it is not "".
-func (t *try) newMove(token int64, from, last string) *move {
-	c, w := t.carrier, t.wish
+func (a *acquisition) newMove(token int64, from, last string) *move {
+	c, opts := a.carrier, a.options
 	s := c.service
-	m := &move{try: t, old: s.find(w.lock(), func(h *hold) bool { return h.token == token && h.carrier.name == from })}
-	m.keep = max(w.ttl, s.cfg.WatchdogTimeout)
+	m := &move{acquisition: a, old: s.find(opts.lock(), func(h *hold) bool { return h.token == token && h.carrier.name == from })}
+	m.keep = max(opts.ttl, s.cfg.WatchdogTimeout)
 	text, id := movedText, ""
-	if !w.attaches() {
-		text, id = repeatedText, recordID(w.id)
+	if !opts.attaches() {
+		text, id = repeatedText, recordID(opts.id)
 	}
 	channel, news := "", ""
 	if m.old == nil {
-		channel, news = carrierChannel(from), newsText(text, token, from, w.key)
+		channel, news = carrierChannel(from), holdEventText(text, token, from, opts.key)
 	}
-	m.request = &request{
-		script: w.mode.move, db: w.db,
-		keys: w.mode.keys(w.key, t.owner, tombstoneKey(w.key, token, from), tombstoneKey(w.key, token, c.name)),
-		args: words(
-			t.owner, token, from, last, id, c.name, t.number, recordClient(c.host.Client()), text+" "+c.name,
+	m.call = &scriptCall{
+		script: opts.mode.move, db: opts.db,
+		keys: opts.mode.keys(opts.key, a.owner, tombstoneKey(opts.key, token, from), tombstoneKey(opts.key, token, c.name)),
+		args: scriptArgs(
+			a.owner, token, from, last, id, c.name, a.number, recordClient(c.host.Client()), text+" "+c.name,
 			m.keep.Milliseconds(), channel, news,
 		),
 	}
@@ -52,102 +52,102 @@ func (t *try) newMove(token int64, from, last string) *move {
 
 // send carries the move out.
 func (m *move) send(until time.Time) result {
-	if m.old != nil && !m.gate {
-		if m.gate = m.old.open(until); !m.gate {
+	if m.old != nil && !m.requestsLocked {
+		if m.requestsLocked = m.old.lockRequests(until); !m.requestsLocked {
 			return result{kind: busy, text: msgRefused}
 		}
 	}
-	m.request.copies, m.request.patience = m.try.wish.replicas, m.try.replicaPatience()
-	reply, err := m.try.carrier.service.ask(m.request, until)
-	if tryAgain(err) {
-		reply, err = m.piecemeal(until)
+	m.call.wantReplicas, m.call.replicaTimeout = m.acquisition.options.replicas, m.acquisition.replicaWait()
+	reply, err := m.acquisition.carrier.service.ask(m.call, until)
+	if keysSplit(err) {
+		reply, err = m.sendPerKey(until)
 	}
-	m.settleStones(reply, err)
+	m.settleTombstones(reply, err)
 	if err != nil {
 		return failure(err)
 	}
-	n := numbers(reply)
+	n := integersOf(reply)
 	if n[0] != 1 || len(n) < 6 {
 		return result{kind: failed, text: msgElsewhere}
 	}
-	r, _ := parseRecord(word(reply, 5))
+	r, _ := parseRecord(textAt(reply, 5))
 	age := max(millis(n[4]), 0) // below 0 after a step back of Redis's clock
-	if left := m.unspent(); left < maxTTL {
-		age = r.terms().max - left
+	if left := m.maxHoldLeft(); left < maxTTL {
+		age = r.terms().maxHold - left
 	}
 	switch {
 	case m.old == nil:
-	case m.try.wish.attaches():
+	case m.acquisition.options.attaches():
 		m.old.Ended(renewal.Moved)
 	default:
 		m.old.Ended(renewal.Repeated)
 	}
-	return result{kind: moved, token: n[1], left: millis(n[2]), sent: m.request.sent, copied: m.request.copied, count: n[3], age: age, record: r}
+	return result{kind: moved, token: n[1], left: millis(n[2]), sent: m.call.sent, replicas: m.call.gotReplicas, count: n[3], age: age, record: r}
 }
 
-// unspent is what MAXHOLD leaves of the old hold, if that hangs on a connection of this Leash; else
+// maxHoldLeft is what MAXHOLD leaves of the old hold, if that hangs on a connection of this Leash; else
 // maxTTL.
-func (m *move) unspent() time.Duration {
+func (m *move) maxHoldLeft() time.Duration {
 	if m.old == nil {
 		return maxTTL
 	}
-	return m.old.unspent(m.request.sent)
+	return m.old.maxHoldLeft(m.call.sent)
 }
 
-// piecemeal does what move.lua does with one key a call, for a slot in migration (R14). The old
+// sendPerKey does what move.lua does with one key a call, for a slot in migration (R14). The old
 // carrier's tombstone is laid first: when it finds the hold gone, it must find the reason too.
-func (m *move) piecemeal(until time.Time) (any, error) {
-	t, all := m.try, m.request.keys
-	own := len(t.wish.mode.keys(t.wish.key, t.owner))
+func (m *move) sendPerKey(until time.Time) (any, error) {
+	a, all := m.acquisition, m.call.keys
+	own := len(a.options.mode.keys(a.options.key, a.owner))
 	if len(all) == own {
 		return nil, errRefused
 	}
-	s := t.carrier.service
-	m.stones, m.laid = all[own:], true
-	if _, err := s.number(m.tombstone(m.keep), until); err != nil {
+	s := a.carrier.service
+	m.tombstoneKeys, m.tombstoneLaid = all[own:], true
+	if _, err := s.askInt(m.tombstoneCall(m.keep), until); err != nil {
 		return nil, errors.Join(errRefused, err)
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), s.within(until))
+	ctx, cancel := context.WithDeadline(context.Background(), s.capAtStop(until))
 	defer cancel()
-	if err := s.database(t.wish.db).Del(ctx, m.stones[1]).Err(); err != nil {
+	if err := s.database(a.options.db).Del(ctx, m.tombstoneKeys[1]).Err(); err != nil {
 		return nil, errors.Join(errRefused, err)
 	}
-	m.request.keys = all[:own]
-	return s.ask(m.request, until)
+	m.call.keys = all[:own]
+	return s.ask(m.call, until)
 }
 
-// tombstone is the request to lay the old carrier's for so long, saying that the hold may have
+// tombstoneCall is the request to lay the old carrier's for so long, saying that the hold may have
 // moved, or with 0 to take it away. Another one that says more stays.
-func (m *move) tombstone(keep time.Duration) *request {
-	return &request{script: engraveScript, db: m.try.wish.db, keys: m.stones[:1], args: words(m.text()+perhaps, keep.Milliseconds())}
+func (m *move) tombstoneCall(keep time.Duration) *scriptCall {
+	return &scriptCall{script: tombstoneScript, db: m.acquisition.options.db, keys: m.tombstoneKeys[:1], args: scriptArgs(m.text()+perhapsSuffix, keep.Milliseconds())}
 }
 
 // text is what the old carrier's tombstone says once the hold has moved.
-func (m *move) text() string { return m.request.args[8] }
+func (m *move) text() string { return m.call.args[8] }
 
-// settleStones leaves the old carrier's tombstone as it is to stay after a request with one key a
+// settleTombstones leaves the old carrier's tombstone as it is to stay after a request with one key a
 // call. If the hold has moved, it says so whatever it said before, also for those on other Leashes
 // who wait for the hold's loss. Else it says nothing of that. What cannot be done soon is left to
 // time.
-func (m *move) settleStones(reply any, err error) {
-	s := m.try.carrier.service
+func (m *move) settleTombstones(reply any, err error) {
+	s := m.acquisition.carrier.service
 	switch {
-	case m.stones == nil:
-	case err == nil && numbers(reply)[0] == 1:
-		ctx, cancel := context.WithTimeout(context.Background(), s.stonePatience())
+	case m.tombstoneKeys == nil:
+	case err == nil && integersOf(reply)[0] == 1:
+		ctx, cancel := context.WithTimeout(context.Background(), s.tombstoneTimeout())
 		defer cancel()
-		s.database(m.try.wish.db).Set(ctx, m.stones[0], m.text(), m.keep)
-	case m.laid && (err == nil || !m.request.doubt):
-		if _, err := s.number(m.tombstone(0), time.Now().Add(s.stonePatience())); err == nil {
-			m.laid = false
+		s.database(m.acquisition.options.db).Set(ctx, m.tombstoneKeys[0], m.text(), m.keep)
+	case m.tombstoneLaid && (err == nil || !m.call.outcomeUnknown):
+		if _, err := s.askInt(m.tombstoneCall(0), time.Now().Add(s.tombstoneTimeout())); err == nil {
+			m.tombstoneLaid = false
 		}
 	}
 }
 
-// close gives the old hold's gate back.
-func (m *move) close() {
-	if m.gate {
-		m.gate = false
-		m.old.close()
+// unlockOld gives the old hold's gate back.
+func (m *move) unlockOld() {
+	if m.requestsLocked {
+		m.requestsLocked = false
+		m.old.unlockRequests()
 	}
 }

@@ -28,9 +28,9 @@ func TestNamesAreRedissons(t *testing.T) {
 
 func TestRecord(t *testing.T) {
 	t.Parallel()
-	text := mark(17, "u:1") + "3 17 1790000000000 30000 w - =id 127.0.0.1:5 my client"
+	text := recordPrefix(17, "u:1") + "3 17 1790000000000 30000 w - =id 127.0.0.1:5 my client"
 	r, ok := parseRecord(text)
-	want := record{token: 17, carrier: "u:1", request: "3", since: 1790000000000, ttl: 30000, opts: "w", more: "-", id: "=id", client: "127.0.0.1:5 my client"}
+	want := record{token: 17, carrier: "u:1", request: "3", since: 1790000000000, ttl: 30000, opts: "w", ext: "-", id: "=id", client: "127.0.0.1:5 my client"}
 	if !ok || r != want {
 		t.Errorf("got %+v, %v, want %+v", r, ok, want)
 	}
@@ -48,6 +48,6 @@ func TestRecord(t *testing.T) {
 }
 
 func FuzzParseRecord(f *testing.F) {
-	f.Add(mark(17, "u:1") + "3 17 1790000000000 30000 w - =id c")
+	f.Add(recordPrefix(17, "u:1") + "3 17 1790000000000 30000 w - =id c")
 	f.Fuzz(func(t *testing.T, text string) { parseRecord(text) })
 }

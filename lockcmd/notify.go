@@ -32,11 +32,11 @@ func (c *Carrier) notify(_ context.Context, dst []byte, args [][]byte) []byte {
 		}
 		c.mu.Lock()
 		if !c.notifies.Swap(true) {
-			c.service.notified.Add(1)
+			c.service.notifying.Add(1)
 		}
-		c.answering, c.young = true, c.listLocked()
-		for _, h := range c.young {
-			h.young, h.wanted = true, false
+		c.answering, c.unanswered = true, c.holdsLocked()
+		for _, h := range c.unanswered {
+			h.unanswered, h.wanted = true, false
 		}
 		c.mu.Unlock()
 	default:
@@ -55,9 +55,9 @@ func (c *Carrier) Mute() {
 
 func (c *Carrier) muteLocked() {
 	if c.notifies.Swap(false) {
-		c.service.notified.Add(-1)
+		c.service.notifying.Add(-1)
 	}
-	c.unsaid = nil
+	c.pendingPushes = nil
 }
 
 // beginAnswer says that from now on holds are made of which the client has not heard yet.
@@ -77,55 +77,55 @@ func (c *Carrier) Answered() {
 		return
 	}
 	c.mu.Lock()
-	unsaid, young := c.unsaid, c.young
-	c.answering, c.unsaid, c.young = false, nil, nil
+	unsaid, young := c.pendingPushes, c.unanswered
+	c.answering, c.pendingPushes, c.unanswered = false, nil, nil
 	for _, h := range young {
-		h.young = false
+		h.unanswered = false
 	}
 	c.mu.Unlock()
 	for _, frame := range unsaid {
 		c.host.Push(frame)
 	}
 	for _, h := range young {
-		h.lookIfWanted()
+		h.checkWanted()
 	}
 }
 
-// greetLocked keeps what is to be told of h, which becomes one of the carrier's, until the answer
+// holdBackPushesLocked keeps what is to be told of h, which becomes one of the carrier's, until the answer
 // under way has been given.
-func (c *Carrier) greetLocked(h *hold) {
+func (c *Carrier) holdBackPushesLocked(h *hold) {
 	if c.answering && c.notifies.Load() {
-		h.young = true
-		c.young = append(c.young, h)
+		h.unanswered = true
+		c.unanswered = append(c.unanswered, h)
 	}
 }
 
-// lookIfWanted tells the owner of h if somebody waits for the lock on this Leash.
-func (h *hold) lookIfWanted() {
+// checkWanted tells the owner of h if somebody waits for the lock on this Leash.
+func (h *hold) checkWanted() {
 	if h.carrier.notifies.Load() && h.carrier.service.queues.length(h.lock()) > 0 {
-		h.want()
+		h.reportWanted()
 	}
 }
 
-// want tells the owner of h that somebody waits for the lock, unless it has been told.
-func (h *hold) want() {
+// reportWanted tells the owner of h that somebody waits for the lock, unless it has been told.
+func (h *hold) reportWanted() {
 	c := h.carrier
 	if !c.notifies.Load() {
 		return
 	}
 	c.mu.Lock()
 	// it is looked at again then
-	say := !h.wanted && (h.state == held || h.state == lessening) && h.mode() != permit && !h.hiddenLocked()
+	say := !h.wanted && (h.state == held || h.state == decrementing) && h.mode() != permit && !h.unreportedLocked()
 	h.wanted = h.wanted || say
 	c.mu.Unlock()
 	if say {
-		h.say(wantedNotice, h.token)
+		h.push(wantedNotice, h.token)
 	}
 }
 
-// say pushes a notice about h, behind the answer that tells of h. It is not called with the
+// push pushes a notice about h, behind the answer that tells of h. It is not called with the
 // carrier's mu.
-func (h *hold) say(what string, token int64) {
+func (h *hold) push(what string, token int64) {
 	c := h.carrier
 	if !c.notifies.Load() {
 		return
@@ -138,9 +138,9 @@ func (h *hold) say(what string, token int64) {
 		frame = appendInt(frame, token)
 	}
 	c.mu.Lock()
-	later := h.young
+	later := h.unanswered
 	if later {
-		c.unsaid = append(c.unsaid, frame)
+		c.pendingPushes = append(c.pendingPushes, frame)
 	}
 	c.mu.Unlock()
 	if !later {
@@ -148,9 +148,9 @@ func (h *hold) say(what string, token int64) {
 	}
 }
 
-// want tells those who hold a lock through this Leash that somebody waits for it.
-func (s *Service) want(lock lockID) {
-	if s.notified.Load() == 0 {
+// reportWanted tells those who hold a lock through this Leash that somebody waits for it.
+func (s *Service) reportWanted(lock lockID) {
+	if s.notifying.Load() == 0 {
 		return
 	}
 	var holds []*hold
@@ -162,6 +162,6 @@ func (s *Service) want(lock lockID) {
 	}
 	s.mu.Unlock()
 	for _, h := range holds {
-		h.want()
+		h.reportWanted()
 	}
 }

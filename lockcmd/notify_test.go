@@ -163,8 +163,8 @@ func TestNotifyTellsThatSomebodyWaits(t *testing.T) {
 					want(t, second.do("LOCK.RELEASE", key), ":1")
 				}
 				then := c.await(other, 2, key, waits...)
-				s.want(lockID{0, key}) // as what a waiter says again
-				a.toldNothing()        // once
+				s.reportWanted(lockID{0, key}) // as what a waiter says again
+				a.toldNothing()                // once
 				want(t, a.do("LOCK.RELEASE", key), ":1")
 				tokenOf(t, woken(t, first))
 				want(t, b.do("LOCK.RELEASE", key), ":1")
@@ -203,12 +203,12 @@ func TestNotifyLooksForThoseWhoWaitAlready(t *testing.T) {
 		want(t, d.do("LOCK.RELEASE", key), ":1")
 		tokenOf(t, woken(t, last))
 		d.toldNothing()
-		if n := s.notified.Load(); n != 2 { // a and b
+		if n := s.notifying.Load(); n != 2 { // a and b
 			t.Errorf("%d are told, want 2", n)
 		}
 		a.carrier.End(Release)
 		b.carrier.End(Release)
-		if n := s.notified.Load(); n != 0 {
+		if n := s.notifying.Load(); n != 0 {
 			t.Errorf("%d are told, and are gone", n)
 		}
 	})
@@ -244,7 +244,7 @@ func TestNotifyKeepsNewsThatOvertakesTheGrant(t *testing.T) {
 	a := notified(t, s)
 	token := int64(1) << 52
 	rdb.Set(ctx, tokenKey(key), token-1, 0)
-	s.hear(newsText(wantedText, token, a.carrier.name, key)) // the hold is not in the books
+	s.receiveEvent(holdEventText(wantedEvent, token, a.carrier.name, key)) // the hold is not in the books
 	reply := string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(key)}))
 	want(t, reply, ":"+strconv.FormatInt(token, 10)+"\r\n")
 	a.toldNothing()
@@ -255,11 +255,11 @@ func TestNotifyKeepsNewsThatOvertakesTheGrant(t *testing.T) {
 	reply = string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(key)}))
 	token = tokenOf(t, reply[:len(reply)-2])
 	// and here it is, but its client has no answer
-	s.hear(newsText(wantedText, token, a.carrier.name, key))
+	s.receiveEvent(holdEventText(wantedEvent, token, a.carrier.name, key))
 	a.toldNothing()
 	a.carrier.Answered()
 	a.told("wanted", key, token)
-	s.hear(newsText(wantedText, token, a.carrier.name, key))
+	s.receiveEvent(holdEventText(wantedEvent, token, a.carrier.name, key))
 	a.toldNothing()
 }
 
@@ -338,7 +338,7 @@ func TestNotifyTellsWhoHasTheLockInstead(t *testing.T) {
 		a.told("lost", again, token)
 		want(t, a.do("LOCK.TTL", again), "-"+msgLost(again, "broken"))
 		a.token(again)
-		if n := s.grieving.Load(); n != 0 {
+		if n := s.successorWaits.Load(); n != 0 {
 			t.Errorf("%d are looked for, want none", n)
 		}
 		a.toldNothing()
@@ -347,7 +347,7 @@ func TestNotifyTellsWhoHasTheLockInstead(t *testing.T) {
 		want(t, connect(t, s).do("LOCK.BREAK", again), ":1")
 		woken(t, a.pushes)
 		a.carrier.End(Release)
-		eventually(t, 5*time.Second, "nobody is looked for", func() bool { return s.grieving.Load() == 0 })
+		eventually(t, 5*time.Second, "nobody is looked for", func() bool { return s.successorWaits.Load() == 0 })
 	})
 }
 

@@ -74,10 +74,10 @@ func TestR27OnLossErrorWithoutRoomCloses(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	a := connect(t, s)
-	for i := range maxUntold + 1 {
-		h := &hold{carrier: a.carrier, naming: numbered(strconv.Itoa(i), 1), state: held, manner: manner{answers: true}}
+	for i := range maxUnreportedLosses + 1 {
+		h := &hold{carrier: a.carrier, naming: numbered(strconv.Itoa(i), 1), state: held, holdFlags: holdFlags{errorOnLoss: true}}
 		h.lose(over, "gone")
-		if (len(a.losses) > 0) != (i == maxUntold) {
+		if (len(a.losses) > 0) != (i == maxUnreportedLosses) {
 			t.Fatalf("after %d losses: %d told by closing", i+1, len(a.losses))
 		}
 	}

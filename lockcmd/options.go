@@ -11,14 +11,14 @@ import (
 // given.
 type options struct {
 	block, lease, ttl *int64
-	max, idle         *int64 // MAXHOLD and IDLE
+	maxHold, idle     *int64 // MAXHOLD and IDLE
 	quorum            *int64
 	replicas          int64
 	owner, id         string
 	token             int64
 	all               bool
-	stays             bool   // ONCLOSE EXPIRE
-	answers           bool   // ONLOSS ERROR
+	stayOnClose       bool   // ONCLOSE EXPIRE
+	errorOnLoss       bool   // ONLOSS ERROR
 	count             int64  // COUNT, 0 if not given
 	mode              string // READ, WRITE or FAIR
 }
@@ -46,7 +46,7 @@ func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 			return o, msg
 		}
 	}
-	if (o.id != "" && allowed != permitOptions || o.stays) && o.owner == "" || o.token != 0 && o.owner != "" && allowed != attachOptions {
+	if (o.id != "" && allowed != permitWords || o.stayOnClose) && o.owner == "" || o.token != 0 && o.owner != "" && allowed != attachWords {
 		return o, msgSyntax
 	}
 	return o, ""
@@ -67,15 +67,15 @@ func (o *options) flag(name string) bool {
 
 // Options by command.
 const (
-	takeOptions      = "BLOCK LEASE TTL OWNER ID MAXHOLD IDLE REPLICAS ONLOSS ONCLOSE"
-	acquireOptions   = takeOptions + " READ WRITE FAIR"
-	macquireOptions  = takeOptions + " QUORUM"
-	attachOptions    = "OWNER TOKEN READ WRITE"
-	releaseOptions   = "TOKEN OWNER ID ALL READ WRITE"
-	ttlOptions       = "TOKEN OWNER"
-	checkOptions     = "TOKEN"
-	awaitLossOptions = "TOKEN BLOCK"
-	permitOptions    = "COUNT BLOCK LEASE TTL ID"
+	commonWords    = "BLOCK LEASE TTL OWNER ID MAXHOLD IDLE REPLICAS ONLOSS ONCLOSE"
+	acquireWords   = commonWords + " READ WRITE FAIR"
+	macquireWords  = commonWords + " QUORUM"
+	attachWords    = "OWNER TOKEN READ WRITE"
+	releaseWords   = "TOKEN OWNER ID ALL READ WRITE"
+	ttlWords       = "TOKEN OWNER"
+	checkWords     = "TOKEN"
+	awaitLossWords = "TOKEN BLOCK"
+	permitWords    = "COUNT BLOCK LEASE TTL ID"
 )
 
 func oneOf(name, list string) bool {
@@ -108,9 +108,9 @@ func (o *options) set(name string, value []byte) (msg string) {
 		}
 		return msg
 	case "ONCLOSE":
-		return choose(&o.stays, value, "EXPIRE", "RELEASE")
+		return choose(&o.stayOnClose, value, "EXPIRE", "RELEASE")
 	case "ONLOSS":
-		return choose(&o.answers, value, "ERROR", "CLOSE")
+		return choose(&o.errorOnLoss, value, "ERROR", "CLOSE")
 	}
 	n, ok := parseInt(value)
 	switch {
@@ -132,7 +132,7 @@ func (o *options) set(name string, value []byte) (msg string) {
 		}
 		o.replicas = n
 	case name == "MAXHOLD":
-		o.max = &n
+		o.maxHold = &n
 	case name == "IDLE":
 		o.idle = &n
 	case name == "TOKEN":

@@ -162,30 +162,30 @@ func TestR7LateCopiesDoNothing(t *testing.T) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
 		until := time.Now().Add(5 * time.Second)
-		w := wish{mode: plain, key: key, owner: "me", ttl: 30 * time.Second}
+		opts := acquireOptions{mode: plain, key: key, owner: "me", ttl: 30 * time.Second}
 		token := a.token(key, "OWNER", "me")
-		own, _ := a.carrier.enter(w)
-		late := a.carrier.newTry(w, own) // sent, delayed on its way
-		late.release()
+		own, _ := a.carrier.lockOwnHold(opts)
+		late := a.carrier.newAcquisition(opts, own) // sent, delayed on its way
+		late.unlockOwn()
 		if a.token(key, "OWNER", "me"); count(rdb, key, "me") != "2" {
 			t.Fatal("want count 2")
 		}
 		if r := late.send(until); r.kind != unknown || count(rdb, key, "me") != "2" {
 			t.Errorf("a late acquire changed the count to %s, and said %v", count(rdb, key, "me"), r)
 		}
-		old := &request{script: releaseScript, keys: []string{key}, args: words("me", token, a.carrier.name, 1, "", "c", "p")}
-		if reply, err := s.ask(old, until); err != nil || numbers(reply)[0] != -2 || count(rdb, key, "me") != "2" {
+		old := &scriptCall{script: releaseScript, keys: []string{key}, args: scriptArgs("me", token, a.carrier.name, 1, "", "c", "p")}
+		if reply, err := s.ask(old, until); err != nil || integersOf(reply)[0] != -2 || count(rdb, key, "me") != "2" {
 			t.Errorf("a late release took a count: %v %v", reply, err)
 		}
 		last := a.carrier.requests.Add(1)
-		again := &request{script: releaseScript, keys: []string{key}, args: words("me", token, a.carrier.name, last, "", "c", "p")}
+		again := &scriptCall{script: releaseScript, keys: []string{key}, args: scriptArgs("me", token, a.carrier.name, last, "", "c", "p")}
 		for range 3 {
-			if reply, err := s.ask(again, until); err != nil || numbers(reply)[0] != 0 || count(rdb, key, "me") != "1" {
+			if reply, err := s.ask(again, until); err != nil || integersOf(reply)[0] != 0 || count(rdb, key, "me") != "1" {
 				t.Fatalf("a repeated release: %v %v, count %s", reply, err, count(rdb, key, "me"))
 			}
 		}
-		other := &request{script: releaseScript, keys: []string{key}, args: words("me", token-1, a.carrier.name, last+9, "", "c", "p")}
-		if reply, err := s.ask(other, until); err != nil || numbers(reply)[0] != -1 {
+		other := &scriptCall{script: releaseScript, keys: []string{key}, args: scriptArgs("me", token-1, a.carrier.name, last+9, "", "c", "p")}
+		if reply, err := s.ask(other, until); err != nil || integersOf(reply)[0] != -1 {
 			t.Errorf("a release of another token: %v %v", reply, err)
 		}
 	})

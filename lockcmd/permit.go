@@ -13,18 +13,18 @@ import (
 // Leash's, and fences nothing. Permits are not asked for by LOCK.ACQUIRE, so this is none of modes.
 var permit = &mode{
 	id: 100, name: "permit", option: "PERMIT", shared: true, release: permitReleaseScript, move: permitMoveScript, renew: permitRenewScript, restore: permitRestoreScript,
-	keep: permitKeepScript, channel: permitChannel, helpers: func(key, _ string) []string { return semaphoreKeys(key)[1:] },
+	renewKey: permitRenewKeyScript, channel: permitChannel, helpers: func(key, _ string) []string { return semaphoreKeys(key)[1:] },
 }
 
 var (
-	permitAcquireScript = loadScript("permit_acquire", "permits", "master")
-	permitReleaseScript = loadScript("permit_release", "permits")
-	permitRevokeScript  = loadScript("permit_revoke", "permits")
-	permitUndoScript    = loadScript("permit_undo", "permits")
-	permitRenewScript   = loadScript("permit_renew", "permits")
-	permitRestoreScript = loadScript("permit_restore", "permits", "master")
-	permitKeepScript    = loadScript("permit_keep", "permits")
-	permitMoveScript    = loadScript("permit_move", "permits", "hang")
+	permitAcquireScript  = loadScript("permit_acquire", "permits", "master")
+	permitReleaseScript  = loadScript("permit_release", "permits")
+	permitRevokeScript   = loadScript("permit_revoke", "permits")
+	permitUndoScript     = loadScript("permit_undo", "permits")
+	permitRenewScript    = loadScript("permit_renew", "permits")
+	permitRestoreScript  = loadScript("permit_restore", "permits", "master")
+	permitRenewKeyScript = loadScript("permit_keep", "permits")
+	permitMoveScript     = loadScript("permit_move", "permits", "hang")
 )
 
 const permitSize = 16 // bytes

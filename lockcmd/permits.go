@@ -19,34 +19,34 @@ const maxCountOption = 1000
 // acquirePermits is SEM.ACQUIRE.
 func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
-	w, count, msg := s.parsePermitWish(args)
-	w.db = c.db
+	opts, count, msg := s.parsePermitOptions(args)
+	opts.db = c.db
 	switch {
 	case msg != "":
 		return appendError(dst, msg)
 	case s.draining.Load():
 		return appendError(dst, msgDraining)
 	}
-	s.giveWay(ctx)
-	t := c.newPermitTry(w, max(count, 1))
-	if w.id != "" && t.unsettled() {
+	s.awaitRenewals(ctx)
+	a := c.newPermitAcquisition(opts, max(count, 1))
+	if opts.id != "" && a.hasPendingRequest() {
 		return c.timeout(dst, msgRefused)
 	}
-	line := lineID{w.lock(), permitChannel(w.key)}
-	first := w.id != "" && s.lines.waiting(line) > 0 && t.mayHave(ctx)
-	r := c.lookOrStand(ctx, line, patience{w.wait, w.block}, first, t.send)
+	id := queueID{opts.lock(), permitChannel(opts.key)}
+	first := opts.id != "" && s.permitQueues.length(id) > 0 && a.mayExist(ctx)
+	r := c.attemptOrWait(ctx, id, blockOption{opts.wait, opts.block}, first, a.send)
 	if r.kind == granted {
-		switch msg := t.settle(ctx, r.sent); {
+		switch msg := a.accept(ctx, r.sent); {
 		case msg == "":
-			return appendPermits(dst, t.permits, count > 0)
+			return appendPermits(dst, a.permits, count > 0)
 		case msg == msgShort, msg == msgGone, msg == msgRefused:
 			return c.timeout(dst, msg)
 		default:
 			return appendError(dst, msg)
 		}
 	}
-	if t.late || r.kind == unknown || len(t.moved) > 0 {
-		t.undo()
+	if a.copyPending || r.kind == unknown || len(a.moved) > 0 {
+		a.undo()
 	}
 	switch {
 	case r.kind == unknown:
@@ -59,41 +59,41 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 	return appendNil(dst)
 }
 
-// parsePermitWish reads what a SEM.ACQUIRE asks for; count is 0 if there is no COUNT.
-func (s *Service) parsePermitWish(args [][]byte) (w wish, count int64, msg string) {
+// parsePermitOptions reads what a SEM.ACQUIRE asks for; count is 0 if there is no COUNT.
+func (s *Service) parsePermitOptions(args [][]byte) (opts acquireOptions, count int64, msg string) {
 	if len(args) < 2 {
-		return w, 0, msgArity(semAcquireName)
+		return opts, 0, msgArity(semAcquireName)
 	}
-	o, msg := parseOptions(args[2:], permitOptions)
+	o, msg := parseOptions(args[2:], permitWords)
 	if msg != "" {
-		return w, 0, msg
+		return opts, 0, msg
 	}
-	if w, msg = s.wishOf(semAcquireName, o); msg != "" {
-		return w, 0, msg
+	if opts, msg = s.acquireOptionsOf(semAcquireName, o); msg != "" {
+		return opts, 0, msg
 	}
-	w.key, w.mode = string(args[1]), permit
-	return w, o.count, s.keyError(w.key)
+	opts.key, opts.mode = string(args[1]), permit
+	return opts, o.count, s.keyError(opts.key)
 }
 
-// mayHave reports whether Redis has the permits that the try's ID stands for, which it then
+// mayExist reports whether Redis has the permits that the try's ID stands for, which it then
 // repeats; also when it does not say. All others wait behind those who wait already.
-func (t *permitTry) mayHave(ctx context.Context) bool {
-	s := t.carrier.service
+func (a *permitAcquisition) mayExist(ctx context.Context) bool {
+	s := a.carrier.service
 	ctx, cancel := context.WithDeadline(ctx, s.deadline())
 	defer cancel()
-	has, err := s.database(t.wish.db).HExists(ctx, semaphoreKeys(t.wish.key)[2], t.permits[0]).Result()
+	has, err := s.database(a.options.db).HExists(ctx, semaphoreKeys(a.options.key)[2], a.permits[0]).Result()
 	return err != nil || has
 }
 
-// unsettled reports whether a release or a move of one of the permits, which this connection took
+// hasPendingRequest reports whether a release or a move of one of the permits, which this connection took
 // under the same ID, is still under way.
-func (t *permitTry) unsettled() bool {
-	until := t.carrier.service.deadline()
-	for _, p := range t.permits {
-		if !t.carrier.awaitSettled(t.wish.lock(), permit, p, until) {
+func (a *permitAcquisition) hasPendingRequest() bool {
+	until := a.carrier.service.deadline()
+	for _, p := range a.permits {
+		if !a.carrier.awaitMoves(a.options.lock(), permit, p, until) {
 			return true
 		}
-		if h := t.carrier.newest(t.wish.lock(), isPermit(p)); h != nil && !h.is(held) {
+		if h := a.carrier.newest(a.options.lock(), isPermit(p)); h != nil && !h.inState(held) {
 			return true
 		}
 	}
@@ -129,7 +129,7 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 		return appendError(dst, msg)
 	}
 	if len(permits) == 0 {
-		h := c.newestLasting(lock, isPermit(""))
+		h := c.newestLive(lock, isPermit(""))
 		if h == nil {
 			return appendError(dst, msgNoPermit)
 		}
@@ -157,31 +157,31 @@ func (s *Service) releasePermit(c *Carrier, lock lockID, id string, until time.T
 	if h == nil {
 		return s.revokePermit(lock, id, until)
 	}
-	if !h.open(until) {
+	if !h.lockRequests(until) {
 		s.stats.timeouts.Add(1)
 		return false, s.releaseLater(h, true)
 	}
-	e := s.beginEnding(h, true)
-	if e == nil {
-		h.close()
+	rel := s.beginRelease(h, true)
+	if rel == nil {
+		h.unlockRequests()
 		return false, ""
 	}
-	code, err := e.send(until)
+	code, err := rel.send(until)
 	switch {
 	case errors.Is(err, errUnknown), errors.Is(err, errRefused):
 		s.stats.timeouts.Add(1)
-		s.spawn(e.finish) // it has the gate
+		s.spawn(rel.finish) // it has the gate
 		return false, msgReleaseLater
 	case err != nil:
-		e.resume()
-		h.close()
+		rel.resume()
+		h.unlockRequests()
 		return false, scriptError(err)
 	}
-	defer h.close()
-	if code == endedIt {
+	defer h.unlockRequests()
+	if code == holdEnded {
 		return true, ""
 	}
-	switch lost, err := e.missing(); {
+	switch lost, err := rel.resolveMissing(); {
 	case err != nil:
 		s.stats.timeouts.Add(1)
 		return false, msgRefused
@@ -194,45 +194,45 @@ func (s *Service) releasePermit(c *Carrier, lock lockID, id string, until time.T
 // revokePermit gives back a permit that this Leash does not carry. It reads who does, calls with
 // what it read, and starts over if that has changed (R13).
 func (s *Service) revokePermit(lock lockID, id string, until time.Time) (given bool, msg string) {
-	r := &request{script: permitRevokeScript, db: lock.db}
+	call := &scriptCall{script: permitRevokeScript, db: lock.db}
 	token, carrier, ttl := "", "", int64(0)
 	for range 16 {
 		n, _ := strconv.ParseInt(token, 10, 64)
-		r.keys, r.args = semaphoreKeys(lock.key), words(id, token, carrier, permitChannel(lock.key), s.cfg.publishMode())
+		call.keys, call.args = semaphoreKeys(lock.key), scriptArgs(id, token, carrier, permitChannel(lock.key), s.cfg.publishMode())
 		if carrier != "" {
-			r.keys = append(r.keys, tombstoneKey(lock.key, n, carrier))
+			call.keys = append(call.keys, tombstoneKey(lock.key, n, carrier))
 			keep := max(ttl, s.cfg.WatchdogTimeout.Milliseconds())
-			r.args = append(r.args, decimal(keep), carrierChannel(carrier), newsText("released", n, carrier, lock.key))
+			call.args = append(call.args, decimal(keep), carrierChannel(carrier), holdEventText("released", n, carrier, lock.key))
 		} else {
-			r.args = append(r.args, "0", "", "")
+			call.args = append(call.args, "0", "", "")
 		}
-		reply, err := s.ask(r, until)
+		reply, err := s.ask(call, until)
 		if err != nil {
-			return s.revokeLater(r, err)
+			return s.revokeLater(call, err)
 		}
-		switch code := numbers(reply)[0]; {
-		case code == endedIt, code == notThere && r.doubt:
+		switch code := integersOf(reply)[0]; {
+		case code == holdEnded, code == noSuchHold && call.outcomeUnknown:
 			s.stats.releases.Add(1)
 			return true, ""
-		case code == notThere:
+		case code == noSuchHold:
 			return false, ""
 		}
-		token, carrier, ttl = word(reply, 1), word(reply, 2), numbers(reply)[3]
+		token, carrier, ttl = textAt(reply, 1), textAt(reply, 2), integersOf(reply)[3]
 	}
 	return false, msgRefused
 }
 
 // revokeLater is the answer to a release that has failed. While its outcome is unknown it is
 // repeated (R26).
-func (s *Service) revokeLater(r *request, err error) (given bool, msg string) {
+func (s *Service) revokeLater(call *scriptCall, err error) (given bool, msg string) {
 	switch {
 	case errors.Is(err, errUnknown):
 		s.stats.timeouts.Add(1)
 		limit := time.Now().Add(s.cfg.WatchdogTimeout)
 		s.spawn(func() {
 			for time.Now().Before(limit) {
-				_, err := s.ask(r, s.deadline())
-				if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) || s.stopped(100*time.Millisecond) {
+				_, err := s.ask(call, s.deadline())
+				if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) || s.stoppedWithin(100*time.Millisecond) {
 					return
 				}
 			}

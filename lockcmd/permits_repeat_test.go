@@ -76,7 +76,7 @@ func TestR26ARepeatedRequestFindsALoss(t *testing.T) {
 func TestR26AReleaseElsewhereIsNoLoss(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		deaf := func(s *Service) { s.ears.news = "nowhere" }
+		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
 		s, other := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{})
 		key, a, b := semaphore(t, s, 5), connect(t, s), connect(t, other)
 		p := a.permit(key, "ID", "r")
@@ -139,7 +139,7 @@ func TestR26UnknownPermitsAreUndone(t *testing.T) {
 	// a copy that was held up may come between the first undo and the second
 	<-time.After(2500 * time.Millisecond)
 	eventually(t, 10*time.Second, "it is undone", func() bool { return rdbGet(t, straight, key) == "4" && s.Stats().Undone == 1 })
-	late := a.carrier.newPermitTry(wish{mode: permit, key: key, ttl: 3 * time.Second}, 2)
+	late := a.carrier.newPermitAcquisition(acquireOptions{mode: permit, key: key, ttl: 3 * time.Second}, 2)
 	late.undo() // nothing was heard of it
 	<-time.After(100 * time.Millisecond)
 	late.send(time.Now().Add(5 * time.Second)) // and now a copy arrives

@@ -103,7 +103,7 @@ func TestR19APermitThatCannotBeToldIsGivenBack(t *testing.T) {
 		reply := a.stands(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
 		a.gone()
 		want(t, receive(t, reply, time.Second), "-"+msgGone)
-		if s.lines.waiting(permitsOf(key)) != 0 {
+		if s.permitQueues.length(permitsOf(key)) != 0 {
 			t.Error("it still stands in line")
 		}
 		want(t, b.do("SEM.RELEASE", key, p), ":1")

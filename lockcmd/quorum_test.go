@@ -253,7 +253,7 @@ func TestQuorumHidesWhatComesLate(t *testing.T) {
 		token := c.token(key)
 		h := c.carrier.last(func(*hold) bool { return true })
 		c.carrier.mu.Lock()
-		h.more().bundle = &bundle{}
+		h.writeExtra().group = &holdGroup{}
 		c.carrier.mu.Unlock()
 		for _, line := range []string{"LOCK.RELEASE " + key, "LOCK.EXTEND " + key + " 1000"} {
 			wantPrefix(t, c.do(strings.Fields(line)...), "-LOCKNOTHELD ")

@@ -36,17 +36,19 @@ type record struct {
 	since   int64
 	ttl     int64
 	opts    string
-	more    string
+	ext     string
 	id      string
 	client  string
 }
 
 const recordField = "leash"
 
-// mark is how the record of a hold begins.
-func mark(token int64, carrier string) string { return string(appendMark(nil, token, carrier)) }
+// recordPrefix is how the record of a hold begins.
+func recordPrefix(token int64, carrier string) string {
+	return string(appendRecordPrefix(nil, token, carrier))
+}
 
-func appendMark(dst []byte, token int64, carrier string) []byte {
+func appendRecordPrefix(dst []byte, token int64, carrier string) []byte {
 	dst = strconv.AppendInt(append(dst, "L1 "...), token, 10)
 	return append(append(append(dst, ' '), carrier...), ' ')
 }
@@ -57,7 +59,7 @@ func parseRecord(text string) (r record, ok bool) {
 	if len(f) != 11 || f[0] != "L1" {
 		return record{}, false
 	}
-	r = record{carrier: f[2], request: f[3], opts: f[7], more: f[8], id: f[9], client: f[10]}
+	r = record{carrier: f[2], request: f[3], opts: f[7], ext: f[8], id: f[9], client: f[10]}
 	var err [3]error
 	r.token, err[0] = strconv.ParseInt(f[1], 10, 64)
 	r.since, err[1] = strconv.ParseInt(f[5], 10, 64)

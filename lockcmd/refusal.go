@@ -24,13 +24,13 @@ type refusal struct {
 	at   time.Time
 }
 
-// refusedBy notes that the node of a request refused it for now, or could not be asked.
-func (s *Service) refusedBy(r *request, err error) {
+// noteRefusal notes that the node of a request refused it for now, or could not be asked.
+func (s *Service) noteRefusal(call *scriptCall, err error) {
 	var reply redis.Error
 	if !errors.As(err, &reply) || migrates(reply) {
 		return
 	}
-	node, text := s.nodeOf(r.keys[0]), scriptError(reply)
+	node, text := s.nodeOf(call.keys[0]), scriptError(reply)
 	f := &s.refusals
 	f.mu.Lock()
 	known := f.byNode[node]
@@ -50,13 +50,13 @@ func (s *Service) refusedBy(r *request, err error) {
 // write succeeds on a read-only node, too.
 const quietAfterRefusal = 5 * time.Second
 
-// takenBy notes that the node of a request takes them.
-func (s *Service) takenBy(r *request) {
+// noteSuccess notes that the node of a request takes them.
+func (s *Service) noteSuccess(call *scriptCall) {
 	f := &s.refusals
 	if !f.some.Load() {
 		return
 	}
-	node := s.nodeOf(r.keys[0])
+	node := s.nodeOf(call.keys[0])
 	f.mu.Lock()
 	known, refusing := f.byNode[node]
 	over := refusing && time.Since(known.at) >= quietAfterRefusal

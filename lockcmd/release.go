@@ -13,9 +13,9 @@ func (c *Carrier) release(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) < 2 {
 		return appendError(dst, msgArity(releaseName))
 	}
-	o, msg := parseOptions(args[2:], releaseOptions)
+	o, msg := parseOptions(args[2:], releaseWords)
 	if msg == "" {
-		_, msg = o.asked()
+		_, msg = o.requestedMode()
 	}
 	if msg == "" {
 		msg = c.service.keyError(string(args[1]))
@@ -31,25 +31,25 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 	until := c.service.deadline()
 	if o.id != "" {
 		// the answer must be found by whoever repeats it, wherever
-		return c.revoke(dst, key, o, until)
+		return c.releaseRemotely(dst, key, o, until)
 	}
-	h := c.mine(key, o)
+	h := c.ownHold(key, o)
 	if h == nil && (o.token != 0 || o.owner != "") {
-		h = c.service.find(c.id(key), o.match)
+		h = c.service.find(c.id(key), o.meansHold)
 		if h == nil {
-			return c.revoke(dst, key, o, until)
+			return c.releaseRemotely(dst, key, o, until)
 		}
 	}
 	if h == nil {
 		return appendError(dst, msgNotHeld)
 	}
-	if !h.open(until) {
+	if !h.lockRequests(until) {
 		return c.timeout(dst, c.service.releaseLater(h, o.all))
 	}
 	reply := c.replyRelease(dst, h, o.all, until)
 	if (o.token != 0 || o.owner != "") && string(reply[len(dst):]) == notHeldReply {
 		// it has moved, and the news of that is still on its way
-		return c.revoke(dst, key, o, until)
+		return c.releaseRemotely(dst, key, o, until)
 	}
 	return reply
 }
@@ -63,56 +63,56 @@ func (s *Service) releaseLater(h *hold, all bool) (msg string) {
 	switch {
 	case h.state == releasing:
 		return msgReleaseLater // by the release that is under way
-	case h.state != held || h.later:
+	case h.state != held || h.releaseWaiting:
 		// one release of unknown outcome at a time, or nobody knows what remains
 		return msgRefused
 	}
-	h.later = true
+	h.releaseWaiting = true
 	s.spawn(func() {
-		defer h.noLater()
-		for !h.open(time.Now().Add(100 * time.Millisecond)) {
-			if h.is(over) || s.stopped(0) {
+		defer h.clearReleaseWaiting()
+		for !h.lockRequests(time.Now().Add(100 * time.Millisecond)) {
+			if h.inState(over) || s.stoppedWithin(0) {
 				return
 			}
 		}
-		if e := s.beginEnding(h, all); e != nil {
-			e.finish()
+		if rel := s.beginRelease(h, all); rel != nil {
+			rel.finish()
 			return
 		}
-		h.close()
+		h.unlockRequests()
 	})
 	return msgReleaseLater
 }
 
-// match reports whether the options mean h.
-func (o options) match(h *hold) bool {
-	return (o.token == 0 || h.token == o.token) && (o.owner == "" || h.isOf(o.owner)) && o.means(h.mode())
+// meansHold reports whether the options mean h.
+func (o options) meansHold(h *hold) bool {
+	return (o.token == 0 || h.token == o.token) && (o.owner == "" || h.isOf(o.owner)) && o.meansMode(h.mode())
 }
 
-// mine is this connection's newest hold of key that the options mean, and of which its client has
+// ownHold is this connection's newest hold of key that the options mean, and of which its client has
 // been told: a MACQUIRE that is over can have something to give back still.
-func (c *Carrier) mine(key string, o options) *hold {
-	return c.newestLasting(c.id(key), func(h *hold) bool { return o.match(h) && !h.hiddenLocked() })
+func (c *Carrier) ownHold(key string, o options) *hold {
+	return c.newestLive(c.id(key), func(h *hold) bool { return o.meansHold(h) && !h.unreportedLocked() })
 }
 
 // replyRelease releases h, whose gate it closes, and answers.
 func (c *Carrier) replyRelease(dst []byte, h *hold, all bool, until time.Time) []byte {
 	s := c.service
-	e := s.beginEnding(h, all)
-	if e == nil {
-		h.close()
+	rel := s.beginRelease(h, all)
+	if rel == nil {
+		h.unlockRequests()
 		return appendError(dst, msgNotHeld)
 	}
-	switch code, err := e.send(until); {
+	switch code, err := rel.send(until); {
 	case errors.Is(err, errUnknown), errors.Is(err, errRefused):
-		s.spawn(e.finish) // it has the gate
+		s.spawn(rel.finish) // it has the gate
 		return c.timeout(dst, msgReleaseLater)
 	case err != nil:
-		e.resume()
-		h.close()
+		rel.resume()
+		h.unlockRequests()
 		return appendError(dst, scriptError(err))
 	default:
-		defer h.close()
-		return e.reply(c, dst, code)
+		defer h.unlockRequests()
+		return rel.reply(c, dst, code)
 	}
 }

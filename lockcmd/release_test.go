@@ -46,7 +46,7 @@ func TestR30ReleaseFromAnyConnection(t *testing.T) {
 func TestR30TombstoneServesWhenTheNewsGotLost(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		deaf := func(s *Service) { s.ears.news = "nowhere" }
+		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
 		s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, deaf), leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
 		a.token(key, "OWNER", "me")
@@ -237,7 +237,7 @@ func TestR26AcquireFindsItsOldHoldLost(t *testing.T) {
 		}
 
 		// but one that its owner has released elsewhere is no loss
-		s = leash(t, rdb, Config{}, func(s *Service) { s.ears.news = "nowhere" })
+		s = leash(t, rdb, Config{}, func(s *Service) { s.subscriber.eventChannel = "nowhere" })
 		b, key := connect(t, s), newKey()
 		old := b.token(key, "OWNER", "me")
 		want(t, connect(t, other).do("LOCK.RELEASE", key, "OWNER", "me"), ":1")
@@ -255,7 +255,7 @@ func TestR26AcquireFindsItsOldHoldLost(t *testing.T) {
 func TestR30ReleaseFindsAHoldThatHasMoved(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		deaf := func(s *Service) { s.ears.news = "nowhere" }
+		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
 		s, other := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{})
 		for _, by := range []string{"TOKEN", "OWNER"} {
 			a, b, key := connect(t, s), connect(t, other), newKey()

@@ -121,14 +121,14 @@ func TestR26PutBackBesideARelease(t *testing.T) {
 		a := connect(t, s)
 		a.twice(key)
 		h := a.carrier.oldest()
-		if !h.open(s.deadline()) {
+		if !h.lockRequests(s.deadline()) {
 			t.Fatal("a request is under way")
 		}
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 		back := make(chan struct{})
 		go func() { defer close(back); s.putBack(h, "2") }()
 		<-time.After(300 * time.Millisecond) // longer than it waits for the answer
-		h.close()
+		h.unlockRequests()
 		receive(t, back, 5*time.Second)
 		eventually(t, 5*time.Second, "both are released", func() bool { return !exists(t, rdb, key) && a.carrier.Holds() == 0 })
 	})

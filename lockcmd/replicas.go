@@ -17,8 +17,8 @@ import (
 
 const (
 	// how long a grant waits for replicas, if BLOCK leaves so much
-	replicaPatience = time.Second
-	leastPatience   = 10 * time.Millisecond // and when it does not
+	replicaTimeout    = time.Second
+	minReplicaTimeout = 10 * time.Millisecond // and when it does not
 	// between the end of WAIT and that of the attempt it is in
 	replicaMargin = 50 * time.Millisecond
 	replicaPool   = 64 // how many requests of one node may wait at once
@@ -29,15 +29,15 @@ func msgNoReplicas(have, want int64) string {
 	return fmt.Sprintf("NOREPLICAS %d of %d replicas confirmed the lock in time, Leash released it", have, want)
 }
 
-// copiers are the clients whose connections WAIT blocks, by database and address. The zero value
+// waitClients are the clients whose connections WAIT blocks, by database and address. The zero value
 // has none.
-type copiers struct {
+type waitClients struct {
 	mu      sync.Mutex
 	clients map[string]*redis.Client
 }
 
-// like is the client for the node of another one.
-func (p *copiers) like(node *redis.Client) *redis.Client {
+// clientFor is the client for the node of another one.
+func (p *waitClients) clientFor(node *redis.Client) *redis.Client {
 	opt := *node.Options()
 	opt.PoolSize = replicaPool
 	id := strconv.Itoa(opt.DB) + " " + opt.Addr
@@ -54,7 +54,7 @@ func (p *copiers) like(node *redis.Client) *redis.Client {
 	return c
 }
 
-func (p *copiers) close() {
+func (p *waitClients) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.clients {
@@ -63,15 +63,15 @@ func (p *copiers) close() {
 	p.clients = nil
 }
 
-// runCopied runs r's script on the node that has its keys, and if that grants it waits there until
+// runReplicated runs r's script on the node that has its keys, and if that grants it waits there until
 // enough replicas have what was done, or limit is near. A slot that is being moved has its keys on
 // two nodes: then the script runs as any other, and nobody waits.
-func (s *Service) runCopied(ctx context.Context, r *request, limit time.Time) (any, error) {
-	r.copied = 0
-	rdb := s.database(r.db)
+func (s *Service) runReplicated(ctx context.Context, call *scriptCall, limit time.Time) (any, error) {
+	call.gotReplicas = 0
+	rdb := s.database(call.db)
 	node, ok := rdb.(*redis.Client)
 	if cluster, is := rdb.(*redis.ClusterClient); is {
-		master, err := cluster.MasterForKey(ctx, r.keys[0])
+		master, err := cluster.MasterForKey(ctx, call.keys[0])
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errRefused, err)
 		}
@@ -80,51 +80,51 @@ func (s *Service) runCopied(ctx context.Context, r *request, limit time.Time) (a
 	if !ok {
 		return nil, errRefused
 	}
-	conn := s.copiers.like(node).Conn()
+	conn := s.waitClients.clientFor(node).Conn()
 	defer conn.Close()
-	reply, err := r.script.run(ctx, conn, r.keys, r.args)
+	reply, err := call.script.run(ctx, conn, call.keys, call.args)
 	if redis.HasErrorPrefix(err, "ASK") {
-		return r.script.run(ctx, rdb, r.keys, r.args)
+		return call.script.run(ctx, rdb, call.keys, call.args)
 	}
-	if err == nil && numbers(reply)[0] == 1 && s.isCopyable(ctx, conn, r.keys[0]) {
-		patience := max(min(r.patience, time.Until(limit)-replicaMargin), time.Millisecond)
-		r.copied = conn.Wait(ctx, int(r.copies), patience).Val() // none, if it does not say
+	if err == nil && integersOf(reply)[0] == 1 && s.touch(ctx, conn, call.keys[0]) {
+		patience := max(min(call.replicaTimeout, time.Until(limit)-replicaMargin), time.Millisecond)
+		call.gotReplicas = conn.Wait(ctx, int(call.wantReplicas), patience).Val() // none, if it does not say
 	}
 	return reply, err
 }
 
-// isCopyable lets WAIT on this connection speak of what is known of a lock by now, and reports
+// touch lets WAIT on this connection speak of what is known of a lock by now, and reports
 // whether that was done.
-func (s *Service) isCopyable(ctx context.Context, conn processor, key string) bool {
-	reply, err := copiedScript.run(ctx, conn, []string{key}, nil)
-	return err == nil && numbers(reply)[0] == 1
+func (s *Service) touch(ctx context.Context, conn processor, key string) bool {
+	reply, err := touchScript.run(ctx, conn, []string{key}, nil)
+	return err == nil && integersOf(reply)[0] == 1
 }
 
 // patience is how long a grant of t waits for replicas.
-func (t *try) replicaPatience() time.Duration {
-	if t.end.IsZero() {
-		return replicaPatience
+func (a *acquisition) replicaWait() time.Duration {
+	if a.end.IsZero() {
+		return replicaTimeout
 	}
-	return max(min(replicaPatience, time.Until(t.end)), leastPatience)
+	return max(min(replicaTimeout, time.Until(a.end)), minReplicaTimeout)
 }
 
-// uncopied takes back a grant that too few replicas have.
-func (t *try) uncopied(r result) result {
-	s := t.carrier.service
-	timer := time.NewTimer(endPatience)
+// undoUnreplicated takes back a grant that too few replicas have.
+func (a *acquisition) undoUnreplicated(r result) result {
+	s := a.carrier.service
+	timer := time.NewTimer(endTimeout)
 	defer timer.Stop()
 	undo := s.undo
 	switch {
 	case r.kind == moved:
-		h, _ := t.carry(r)
-		undo = func(t *try) <-chan struct{} { return s.undoMoved(t, func() *hold { return h }) }
-	case r.again:
+		h, _ := a.carry(r)
+		undo = func(a *acquisition) <-chan struct{} { return s.undoMoved(a, func() *hold { return h }) }
+	case r.repeated:
 		undo = s.undoRepeated
 	}
 	select {
-	case <-undo(t):
+	case <-undo(a):
 	case <-timer.C:
 	case <-s.stop:
 	}
-	return result{kind: failed, text: msgNoReplicas(r.copied, t.wish.replicas)}
+	return result{kind: failed, text: msgNoReplicas(r.replicas, a.options.replicas)}
 }

@@ -270,7 +270,7 @@ func TestR32WhatIsRepeatedIsCounted(t *testing.T) {
 					rdb.Persist(t.Context(), key)
 				}
 				left, written := rdb.PTTL(t.Context(), key).Val(), writes(t, rdb)
-				if reply, err := copiedScript.run(t.Context(), rdb.(processor), []string{key}, nil); err != nil || numbers(reply)[0] != 1 {
+				if reply, err := touchScript.run(t.Context(), rdb.(processor), []string{key}, nil); err != nil || integersOf(reply)[0] != 1 {
 					t.Errorf("%s: answered %v %v", mode, reply, err)
 				}
 				if writes(t, rdb) == written {
@@ -285,7 +285,7 @@ func TestR32WhatIsRepeatedIsCounted(t *testing.T) {
 			}
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 		}
-		if reply, err := copiedScript.run(t.Context(), rdb.(processor), []string{newKey()}, nil); err != nil || numbers(reply)[0] != 0 {
+		if reply, err := touchScript.run(t.Context(), rdb.(processor), []string{newKey()}, nil); err != nil || integersOf(reply)[0] != 0 {
 			t.Errorf("of none: answered %v %v", reply, err)
 		}
 	})

@@ -21,35 +21,35 @@ var errRestored = fmt.Errorf("%w: the hold had to be put back", errRefused)
 // A new master may have forgotten a hold that another Leash is about to put back: it is looked for
 // so often, so far apart.
 const (
-	maxSeeks        = 16
-	restorePatience = 100 * time.Millisecond
+	maxSeeks  = 16
+	seekPause = 100 * time.Millisecond
 )
 
 // seek reads a lock, and finds the hold there that the options mean. One that its master, in grace,
 // may have forgotten is waited for.
-func (s *Service) seek(lock lockID, o options, until time.Time) (l look, f found, ok bool, err error) {
-	for left := s.seeks - 1; ; left-- {
-		l, err = s.inspect(lock, until)
-		f, ok = l.find(o)
-		if err != nil || ok || left <= 0 || l.excludes(o) || s.graces.left(lock.key) <= 0 {
-			return l, f, ok, err
+func (s *Service) seek(lock lockID, o options, until time.Time) (info inspection, f found, ok bool, err error) {
+	for left := s.maxSeeks - 1; ; left-- {
+		info, err = s.inspect(lock, until)
+		f, ok = info.find(o)
+		if err != nil || ok || left <= 0 || info.excludes(o) || s.graces.left(lock.key) <= 0 {
+			return info, f, ok, err
 		}
-		if time.Until(until) < 2*restorePatience || s.stopped(restorePatience) {
-			return l, f, ok, err
+		if time.Until(until) < 2*seekPause || s.stoppedWithin(seekPause) {
+			return info, f, ok, err
 		}
 	}
 }
 
 // Answers of the scripts that put holds back.
 const (
-	present   = 2  // it was there
-	restored  = 1  // it is there again
-	displaced = 0  // another one is there
-	undecided = -1 // nothing was done: it is another master by now
-	buried    = -2 // nothing was done: the hold was ended or extended by another way
+	alreadyThere = 2  // it was there
+	restored     = 1  // it is there again
+	heldByOther  = 0  // another one is there
+	otherMaster  = -1 // nothing was done: it is another master by now
+	hasTombstone = -2 // nothing was done: the hold was ended or extended by another way
 	// nothing was done: by its own clock, which may have been set forward, it is in no grace any
 	// more
-	overdue = -3
+	graceOver = -3
 )
 
 // recordText is the hold's record, under the number of the request that writes it.
@@ -57,9 +57,9 @@ func (h *hold) recordText(number int64) string {
 	client := recordClient(h.carrier.host.Client()) // first: a host has a lock of its own
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	x := h.rare()
-	t := terms{manner: h.manner, max: x.max, idle: x.idle}
-	more := t.more()
+	x := h.readExtra()
+	t := holdTerms{holdFlags: h.holdFlags, maxHold: x.maxHold, idle: x.idle}
+	more := t.ext()
 	if x.moves > 0 {
 		more = strings.TrimPrefix(more+",moves="+strconv.FormatInt(x.moves, 10), "-,")
 	}
@@ -67,13 +67,13 @@ func (h *hold) recordText(number int64) string {
 	if h.mode() == permit {
 		since = time.Now().UnixMilli()
 	}
-	return mark(h.token, h.carrier.name) + strconv.FormatInt(number, 10) + " " + strconv.FormatInt(h.token, 10) + " " +
-		strconv.FormatInt(since, 10) + " " + strconv.FormatInt(h.ttl.Milliseconds(), 10) + " " + t.options() + " " + more + " " +
-		recordID(x.last) + " " + client
+	return recordPrefix(h.token, h.carrier.name) + strconv.FormatInt(number, 10) + " " + strconv.FormatInt(h.token, 10) + " " +
+		strconv.FormatInt(since, 10) + " " + strconv.FormatInt(h.ttl.Milliseconds(), 10) + " " + t.optionLetters() + " " + more + " " +
+		recordID(x.lastID) + " " + client
 }
 
-// lasting is for how long the hold is to last where it is put back: a lease for what is left of it.
-func (h *hold) lasting() time.Duration {
+// restoreTTL is for how long the hold is to last where it is put back: a lease for what is left of it.
+func (h *hold) restoreTTL() time.Duration {
 	until := h.carrier.service.watchdog.Until(&h.watch)
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -85,82 +85,82 @@ func (h *hold) lasting() time.Duration {
 }
 
 // restoreRequest is for holds of one slot and mode, whose gates are ours.
-func (s *Service) restoreRequest(m incumbent, holds []*hold) *request {
-	r := &request{script: holds[0].mode().restore, db: int(holds[0].db), args: words(m.replid, m.until, s.cfg.TokenTTL.Milliseconds())}
+func (s *Service) restoreRequest(m masterState, holds []*hold) *scriptCall {
+	call := &scriptCall{script: holds[0].mode().restore, db: int(holds[0].db), args: scriptArgs(m.replid, m.clockGraceEnd, s.cfg.TokenTTL.Milliseconds())}
 	for _, h := range holds {
 		number := h.carrier.requests.Add(1)
 		h.carrier.mu.Lock()
 		count := h.count
 		h.carrier.mu.Unlock()
-		r.keys = append(r.keys, h.mode().keys(h.key(), h.owner())...)
+		call.keys = append(call.keys, h.mode().keys(h.key(), h.owner())...)
 		if h.mode() != permit {
-			r.keys = append(r.keys, tokenKey(h.key()))
+			call.keys = append(call.keys, tokenKey(h.key()))
 		}
-		r.keys = append(r.keys, tombstoneKey(h.key(), h.token, h.carrier.name))
-		r.args = append(r.args, words(h.owner(), int64(count), max(h.lasting().Milliseconds(), 1), h.recordText(number))...)
+		call.keys = append(call.keys, tombstoneKey(h.key(), h.token, h.carrier.name))
+		call.args = append(call.args, scriptArgs(h.owner(), int64(count), max(h.restoreTTL().Milliseconds(), 1), h.recordText(number))...)
 	}
-	return r
+	return call
 }
 
 // restore puts one hold back, whose gate is ours, if its master is in grace. It is Renewed if it is
 // there now, Moved if it hangs on another carrier since, else Gone; the error, errRefused, is that
 // of not knowing.
 func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
-	if s.graces == nil || h.ended() || h.spent() {
+	if s.graces == nil || h.ownerInformed() || h.leaseOver() {
 		return renewal.Gone, nil
 	}
-	m, ok := s.graces.serves(h.key(), time.Now(), until)
+	m, ok := s.graces.masterOf(h.key(), time.Now(), until)
 	if !ok {
 		return renewal.Unknown, errRefused
 	}
-	if !m.graced() {
+	if !m.inGrace() {
 		return renewal.Gone, nil
 	}
-	for range maxBars {
-		r := s.restoreRequest(m, []*hold{h})
-		reply, err := s.ask(r, until)
-		if r.doubt {
-			h.doubted()
+	for range maxGraceRetries {
+		call := s.restoreRequest(m, []*hold{h})
+		reply, err := s.ask(call, until)
+		if call.outcomeUnknown {
+			h.noteRestorePending()
 		}
 		if err != nil {
 			return renewal.Unknown, errors.Join(errRefused, err)
 		}
-		how := s.restored(m, h, reply, 0)
+		how := s.restoreOutcome(m, h, reply, 0)
 		if how != renewal.Unknown {
 			return how, nil
 		}
-		if text := word(reply, 0); text == "" || !s.follow(h, text, until) {
+		if text := textAt(reply, 0); text == "" || !s.moveAgain(h, text, until) {
 			break
 		}
 	}
 	return renewal.Unknown, errRefused
 }
 
-// restored is what the i-th answer of a script that puts holds back says of h: Unknown if it hangs
+// restoreOutcome is what the i-th answer of a script that puts holds back says of h: Unknown if it hangs
 // on an earlier carrier, or nothing was done.
-func (s *Service) restored(m incumbent, h *hold, reply any, i int) renewal.Outcome {
-	if r, ok := parseRecord(word(reply, i)); ok {
+func (s *Service) restoreOutcome(m masterState, h *hold, reply any, i int) renewal.Outcome {
+	if r, ok := parseRecord(textAt(reply, i)); ok {
 		if r.moves() >= h.moves() { // with as many, it was moved on without a count, or in grace
 			return renewal.Moved
 		}
 		return renewal.Unknown
 	}
-	codes := numbers(reply)
+	codes := integersOf(reply)
 	if i >= len(codes) {
 		return renewal.Unknown
 	}
 	switch code := codes[i]; code {
-	case restored, present:
+	case restored, alreadyThere:
 		s.stats.restored.Add(code & 1)
-		s.graces.knows(m.replid, h)
+		s.graces.markRepaired(m.replid, h)
 		return renewal.Renewed
-	case undecided: // the slot is served by another master than the one that was looked at
-		s.suspect(refused)
+	case otherMaster: // the slot is served by another master than the one that was looked at
+		s.refreshTopologyAfter(refused)
 		return renewal.Unknown
-	case buried:
-		s.graces.knows(m.replid, h)
-	case overdue:
-		s.graces.shut(m.replid)
+	case hasTombstone:
+		s.graces.markRepaired(m.replid, h)
+	case graceOver:
+		s.graces.stopRestores(m.replid)
 	}
 	return renewal.Gone
 }
@@ -169,34 +169,34 @@ func (s *Service) restored(m incumbent, h *hold, reply any, i int) renewal.Outco
 func (h *hold) moves() int64 {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	return h.rare().moves
+	return h.readExtra().moves
 }
 
-// follow moves h, whose gate is ours, once more from the earlier carrier on which it hangs by that
+// moveAgain moves h, whose gate is ours, once more from the earlier carrier on which it hangs by that
 // record: a new master has forgotten the move.
-func (s *Service) follow(h *hold, text string, until time.Time) bool {
+func (s *Service) moveAgain(h *hold, text string, until time.Time) bool {
 	r, ok := parseRecord(text)
 	if !ok {
 		return false
 	}
-	w := wish{db: int(h.db), key: h.key(), mode: h.mode(), owner: h.owner(), token: h.token, ttl: s.cfg.WatchdogTimeout}
-	m := h.carrier.newTry(w, nil).newMove(h.token, r.carrier, r.request)
-	defer m.close()
+	opts := acquireOptions{db: int(h.db), key: h.key(), mode: h.mode(), owner: h.owner(), token: h.token, ttl: s.cfg.WatchdogTimeout}
+	m := h.carrier.newAcquisition(opts, nil).newMove(h.token, r.carrier, r.request)
+	defer m.unlockOld()
 	return m.send(until).kind == moved
 }
 
-// doubted says that a request which puts h back may still be on its way.
-func (h *hold) doubted() {
+// noteRestorePending says that a request which puts h back may still be on its way.
+func (h *hold) noteRestorePending() {
 	until := time.Now().Add(h.carrier.service.graces.left(h.key()) + maxAttempt)
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	h.more().doubt = until
+	h.writeExtra().restorePendingUntil = until
 }
 
-// reassert makes the master of h, whose gate is ours, know of it what we do, if it is in grace and
+// repairBeforeRelease makes the master of h, whose gate is ours, know of it what we do, if it is in grace and
 // may have forgotten some of it. An error is errRefused.
-func (s *Service) reassert(h *hold, until time.Time) error {
-	if !s.graces.owes(h) {
+func (s *Service) repairBeforeRelease(h *hold, until time.Time) error {
+	if !s.graces.needsRepair(h) {
 		return nil
 	}
 	_, err := s.restore(h, until)

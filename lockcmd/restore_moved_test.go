@@ -38,5 +38,5 @@ func TestR2ReleaseAfterUnheardMove(t *testing.T) {
 		}
 	}
 	a.do("LOCK.RELEASE", key)
-	eventually(t, 15*time.Second, "the release has ended", func() bool { return h.is(over) })
+	eventually(t, 15*time.Second, "the release has ended", func() bool { return h.inState(over) })
 }

@@ -16,29 +16,29 @@ import (
 )
 
 // graceful is a Service for which every master is out of grace, however young it is.
-func graceful(s *Service) { s.graces.lasts.Store(int64(-time.Hour)) }
+func graceful(s *Service) { s.graces.duration.Store(int64(-time.Hour)) }
 
 func graceConfig() Config { return Config{FailoverGrace: time.Hour} }
 
 // begin lets a Leash believe that the master of key is new, until end is called.
-func (g *graces) begin(t testing.TB, key string) (end func()) {
+func (g *gracePeriods) begin(t testing.TB, key string) (end func()) {
 	t.Helper()
-	g.look(time.Now(), time.Now().Add(soon))
+	g.probeAll(time.Now(), time.Now().Add(soon))
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	m := g.bonds[g.slot(key)].by
+	m := g.slotOwners[g.slot(key)].master
 	if m == nil {
 		t.Fatal("nobody serves the key")
 		return nil
 	}
 	// which no look changes
-	m.since, m.ends, m.until = 0, time.Now().Add(time.Hour), time.Now().Add(time.Hour).UnixMilli()
+	m.since, m.graceEnd, m.clockGraceEnd = 0, time.Now().Add(time.Hour), time.Now().Add(time.Hour).UnixMilli()
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		m.ends, m.until = time.Now(), time.Now().UnixMilli()
+		m.graceEnd, m.clockGraceEnd = time.Now(), time.Now().UnixMilli()
 		g.service.queues.wakeAll()
-		g.service.lines.wakeAll()
+		g.service.permitQueues.wakeAll()
 	}
 }
 
@@ -95,7 +95,7 @@ func stateOf(t testing.TB, rdb redis.UniversalClient, key string) (lines []strin
 		case "hash":
 			for field, value := range rdb.HGetAll(ctx, k).Val() {
 				if r, ok := parseRecord(value); ok {
-					more := untilText.ReplaceAllString(r.more, "-") // which moves on by itself
+					more := untilText.ReplaceAllString(r.ext, "-") // which moves on by itself
 					value = strings.Join([]string{strconv.FormatInt(r.token, 10), r.carrier, strconv.FormatInt(r.ttl, 10), r.opts, more, r.id, r.client}, " ")
 				}
 				lines = append(lines, k+" "+field+" "+value)
@@ -199,7 +199,7 @@ func TestR2RestoreIsNotWaitedFor(t *testing.T) {
 		cfg := graceConfig()
 		cfg.WatchdogTimeout = 10 * time.Minute
 		// else the watchdog may look, and put back what is yet to be missed
-		hasty := func(s *Service) { s.seeks = 1 }
+		hasty := func(s *Service) { s.maxSeeks = 1 }
 		s := leash(t, rdb, cfg, graceful, hasty)
 		for _, mode := range []string{"", "FAIR", "READ", "WRITE"} {
 			t.Run("mode "+mode, func(t *testing.T) {
@@ -283,7 +283,7 @@ func TestR2RestoreYields(t *testing.T) {
 // token 0 one of Redisson's.
 func (s *Service) putOther(h *hold, token int64) {
 	ctx, rdb, key := context.Background(), s.rdb, h.key()
-	text := mark(token, "other:1.1") + "1 1 " + strconv.FormatInt(time.Now().UnixMilli(), 10) + " 60000 w - - -"
+	text := recordPrefix(token, "other:1.1") + "1 1 " + strconv.FormatInt(time.Now().UnixMilli(), 10) + " 60000 w - - -"
 	if h.mode() == plain {
 		rdb.HSet(ctx, key, "other", "1")
 		if token > 0 {
@@ -308,16 +308,16 @@ func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
 		a.token(key)
 		h := a.carrier.last(func(*hold) bool { return true })
 		end := s.graces.begin(t, key)
-		m, ok := s.graces.serves(key, time.Time{}, time.Now().Add(soon))
-		if !ok || !m.graced() {
+		m, ok := s.graces.masterOf(key, time.Time{}, time.Now().Add(soon))
+		if !ok || !m.inGrace() {
 			t.Fatal("the master is in no grace")
 		}
 		end()
 		now := time.Now().UnixMilli()
-		for want, late := range map[int64]incumbent{overdue: {replid: m.replid, until: now - 1}, undecided: {replid: "another", until: now + 60_000}} {
+		for want, late := range map[int64]masterState{graceOver: {replid: m.replid, clockGraceEnd: now - 1}, otherMaster: {replid: "another", clockGraceEnd: now + 60_000}} {
 			forget(t, rdb, key)
 			reply, err := s.ask(s.restoreRequest(late, []*hold{h}), s.deadline())
-			if err != nil || numbers(reply)[0] != want || exists(t, rdb, key) {
+			if err != nil || integersOf(reply)[0] != want || exists(t, rdb, key) {
 				t.Errorf("a late copy was answered %v %v", reply, err)
 			}
 		}
@@ -341,11 +341,11 @@ func TestR2RestoreIsNotGuessed(t *testing.T) {
 		a.token(lease, "LEASE", "600000")
 		defer s.graces.begin(t, key)()
 		forget(t, rdb, key)
-		turn := s.graces.turn(s.graces.ownedWith(s.graces.slot(key))[0])
+		turn := s.graces.probeLock(s.graces.slotsWith(s.graces.slot(key))[0])
 		turn <- struct{}{} // no master answers a look
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 		<-turn
-		eventually(t, soon, "it is put back and released", func() bool { return h.is(over) })
+		eventually(t, soon, "it is put back and released", func() bool { return h.inState(over) })
 		if exists(t, rdb, key) || len(a.losses) > 0 {
 			t.Error("it was not released as it should")
 		}

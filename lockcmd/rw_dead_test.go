@@ -146,7 +146,7 @@ func TestR13WriterBesideItsReaderIsRenewedAtMaxmemory(t *testing.T) {
 	// longer: the lock's own TTL is as it must be
 	a.token(key, "READ", "OWNER", "me", "TTL", "60000")
 	until := func() int {
-		n, _ := strconv.Atoi(rwRecords(t, rdb, key)["me:write"].value("until"))
+		n, _ := strconv.Atoi(rwRecords(t, rdb, key)["me:write"].extValue("until"))
 		return n
 	}
 	before := until()

@@ -55,30 +55,30 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 	rdb, until := straight.rdb, time.Now().Add(5*time.Second)
 	for _, m := range []*mode{read, write} {
 		a, key, field := connect(t, s), newKey(), map[*mode]string{read: "me", write: "me:write"}[m]
-		w := wish{mode: m, key: key, owner: "me", ttl: 30 * time.Second}
+		opts := acquireOptions{mode: m, key: key, owner: "me", ttl: 30 * time.Second}
 		token := a.token(key, m.option, "OWNER", "me")
-		own, _ := a.carrier.enter(w)
-		late := a.carrier.newTry(w, own) // sent, delayed on its way
-		late.release()
+		own, _ := a.carrier.lockOwnHold(opts)
+		late := a.carrier.newAcquisition(opts, own) // sent, delayed on its way
+		late.unlockOwn()
 		a.token(key, m.option, "OWNER", "me")
 		if r := late.send(until); r.kind != unknown || count(rdb, key, field) != "2" {
 			t.Errorf("a late acquire changed the count to %s, and said %v", count(rdb, key, field), r)
 		}
-		release := func(token, number int64) *request {
-			return &request{script: m.release, keys: m.keys(key, "me"), args: words("me", token, a.carrier.name, number, "", "c", "p")}
+		release := func(token, number int64) *scriptCall {
+			return &scriptCall{script: m.release, keys: m.keys(key, "me"), args: scriptArgs("me", token, a.carrier.name, number, "", "c", "p")}
 		}
 		for _, row := range []struct {
-			request *request
+			request *scriptCall
 			code    int64
 			left    string
 		}{
-			{release(token, 1), tooLate, "2"},
-			{release(token-1, a.carrier.requests.Add(1)), notThere, "2"},
-			{release(token, a.carrier.requests.Load()), countsOn, "1"},
-			{release(token, a.carrier.requests.Load()), countsOn, "1"},
+			{release(token, 1), staleRequest, "2"},
+			{release(token-1, a.carrier.requests.Add(1)), noSuchHold, "2"},
+			{release(token, a.carrier.requests.Load()), countsRemain, "1"},
+			{release(token, a.carrier.requests.Load()), countsRemain, "1"},
 		} {
 			reply, err := s.ask(row.request, until)
-			if err != nil || numbers(reply)[0] != row.code || count(rdb, key, field) != row.left {
+			if err != nil || integersOf(reply)[0] != row.code || count(rdb, key, field) != row.left {
 				t.Errorf("%v: got %v %v and count %s, want %d and %s", row.request.args, reply, err, count(rdb, key, field), row.code, row.left)
 			}
 		}

@@ -49,7 +49,7 @@ func TestR14ReadWriteInASlotInMigration(t *testing.T) {
 			all = append(all, timeouts(n, 2))
 		}
 	}
-	until := func() string { return rwRecords(t, rdb, key(locks+1))["me:write"].value("until") }
+	until := func() string { return rwRecords(t, rdb, key(locks+1))["me:write"].extValue("until") }
 	before := until()
 	renews(t, s, all...)
 	if until() == before {

@@ -326,11 +326,11 @@ func TestR21HandOverToAReaderWhoHasGotIn(t *testing.T) {
 		a, b := connect(t, s), connect(t, s)
 		token := a.token(key, "READ", "OWNER", "me", "LEASE", "600000")
 		a.token(key, "READ", "OWNER", "me", "LEASE", "600000")
-		waits := b.carrier.newTry(wish{mode: read, key: key, ttl: time.Minute}, nil)
+		waits := b.carrier.newAcquisition(acquireOptions{mode: read, key: key, ttl: time.Minute}, nil)
 		got := waits.send(s.deadline())
 		defer func() { // nobody was told of it
 			h, _ := waits.hold(got)
-			s.endLoose(h)
+			s.endUnowned(h)
 		}()
 		h := &heldBy{t: t, rdb: rdb, mode: read, key: key, token: token, carrier: a.carrier.name}
 		keys := read.endKeys(key, "me", tokenKey(key))
@@ -344,8 +344,8 @@ func TestR21HandOverToAReaderWhoHasGotIn(t *testing.T) {
 		h.call("[0]", read.handover, keys, hand(first)...)
 		h.call("[1]", read.handover, keys, hand(second)...)
 		want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), ":0")
-		reply, err := read.handover.run(t.Context(), rdb.(processor), keys, words(hand(second)...))
-		if n := numbers(reply); err != nil || n[0] != endedIt || n[1] != got.token {
+		reply, err := read.handover.run(t.Context(), rdb.(processor), keys, scriptArgs(hand(second)...))
+		if n := integersOf(reply); err != nil || n[0] != holdEnded || n[1] != got.token {
 			t.Errorf("a repetition was answered %v, %v", reply, err)
 		}
 		want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(got.token, 10)), ":1")

@@ -50,7 +50,7 @@ type heldBy struct {
 // call runs a script, which must answer so.
 func (h *heldBy) call(want string, sc *script, keys []string, args ...any) {
 	h.t.Helper()
-	reply, err := sc.run(context.Background(), h.rdb.(processor), keys, words(args...))
+	reply, err := sc.run(context.Background(), h.rdb.(processor), keys, scriptArgs(args...))
 	if got := fmt.Sprint(reply); err != nil || got != want {
 		h.t.Errorf("%s: got %s, %v, want %s", h.mode.name, got, err, want)
 	}
@@ -82,13 +82,13 @@ func (h *heldBy) refuse() {
 		h.refused("-1", m.release, ends, "me", other.token, other.carrier, h.last+9, "all", channel, "p")
 		h.refused("[-1]", m.handover, hands, append(h.hand(other.token, other.carrier, h.last+9), m.name)...)
 		h.refused("-1", m.revoke, revokes, "me", other.token, other.carrier, "all", channel, "p", 1000, "", "", "")
-		h.refused("[0]", m.renew, m.keys(key, "me"), 60000, "me", mark(other.token, other.carrier))
+		h.refused("[0]", m.renew, m.keys(key, "me"), 60000, "me", recordPrefix(other.token, other.carrier))
 	}
 	h.refused("-2", m.release, ends, "me", h.token, h.carrier, h.last-1, "all", channel, "p")
 	h.refused("[-2]", m.handover, hands, append(h.hand(h.token, h.carrier, h.last-1), m.name)...)
 	h.refused("-1", m.undo, m.endKeys(key, "me"), "me", "x:1.1", h.last, h.last+1, channel, "p", 0)
 	for _, owner := range []string{"me", "you"} { // held through a Leash, and not at all
-		h.refused("0", m.breaks, m.endKeys(key, owner, "{"+key+"}:a"), owner, channel, "p", 1000)
+		h.refused("0", m.breakOther, m.endKeys(key, owner, "{"+key+"}:a"), owner, channel, "p", 1000)
 	}
 	if n := h.rdb.Exists(context.Background(), "{"+key+"}:t", "{"+key+"}:a").Val(); n != 0 {
 		h.t.Errorf("%s: %d answers were left about what was not done", m.name, n)
@@ -105,7 +105,7 @@ func (h *heldBy) refuseToMove() {
 		h.refused("[-1]", m.move, keys, append(append([]any{"me"}, row...), "y:1.1", 1, "client", movedText, 1000, "", "")...)
 	}
 	record := "L1 5 x:1.1 1 5 1 30000 l - - c"
-	h.refused("-1", m.extend, m.keys(key, "me", "{"+key+"}:t"), "me", record, extended(record, 90000, "x:1"), 90000, "", "", 1000)
+	h.refused("-1", m.extend, m.keys(key, "me", "{"+key+"}:t"), "me", record, extendedRecord(record, 90000, "x:1"), 90000, "", "", 1000)
 	if exists(h.t, h.rdb, "{"+key+"}:t") {
 		h.t.Errorf("%s: a tombstone was left of what was not done", m.name)
 	}
@@ -135,14 +135,14 @@ func (h *heldBy) refuseAcquires() {
 // refuseOneKey calls the scripts that do with one key of a hold what others do with all.
 func (h *heldBy) refuseOneKey() {
 	m, key, channel := h.mode, h.key, h.mode.channel(h.key)
-	if m.apart == nil {
+	if m.releaseKey == nil {
 		return
 	}
 	records := []string{recordsKey(key)}
-	h.refused("-1", m.apart, records, "me", h.token-1, h.carrier, h.last+9, "all", channel, "p", 2, "records")
-	h.refused("-2", m.apart, records, "me", h.token, h.carrier, h.last-1, "all", channel, "p", 2, "records")
-	h.refused("0", m.keep, records, 90000, "me", mark(h.token-1, h.carrier))
-	h.refused("0", m.keep, []string{key}, 90000, "you", "")
+	h.refused("-1", m.releaseKey, records, "me", h.token-1, h.carrier, h.last+9, "all", channel, "p", 2, "records")
+	h.refused("-2", m.releaseKey, records, "me", h.token, h.carrier, h.last-1, "all", channel, "p", 2, "records")
+	h.refused("0", m.renewKey, records, 90000, "me", recordPrefix(h.token-1, h.carrier))
+	h.refused("0", m.renewKey, []string{key}, 90000, "you", "")
 }
 
 // TestR13PermitScriptsRefuseWhatIsNotSo: as those of locks do.
@@ -162,11 +162,11 @@ func TestR13PermitScriptsRefuseWhatIsNotSo(t *testing.T) {
 			h.call("-1", permitReleaseScript, keys, p, token, carrier, "", "", permitChannel(key), "p")
 			h.call(fmt.Sprintf("[-2 %d %s %d]", r.token, r.carrier, r.ttl), permitRevokeScript, append(keys, tag+":t"), p, token, carrier, permitChannel(key), "p", 1000, "", "")
 			h.call("[-1]", permitMoveScript, append(keys, tag+":t", tag+":n"), p, token, carrier, "", "", "y:1.1", 1, "client", movedText, 1000, "", "")
-			h.call("[0]", permitRenewScript, keys, 90000, p, mark(token, carrier))
-			h.call("0", permitKeepScript, keys[2:], 90000, p, mark(token, carrier))
+			h.call("[0]", permitRenewScript, keys, 90000, p, recordPrefix(token, carrier))
+			h.call("0", permitRenewKeyScript, keys[2:], 90000, p, recordPrefix(token, carrier))
 		}
 		h.call("0", permitUndoScript, keys, r.carrier, 1_000_000, permitChannel(key), "p", 0, p)
-		h.call("0", permitKeepScript, keys[1:2], 90000, permitNumber(1), "")
+		h.call("0", permitRenewKeyScript, keys[1:2], 90000, permitNumber(1), "")
 		h.call("[0 -1]", permitAcquireScript, semaphoreKeys(newKey()), "x:1.1", 1, 30000, "w", "-", "client", "channel", "p", permitNumber(2), 1)
 		c.wantCensus(key, 2, 1, 1)
 		if exists(t, rdb, tag+":t") {
@@ -201,14 +201,14 @@ func TestR25RedisCannotSay(t *testing.T) {
 		for _, m := range modes {
 			c, key := connect(t, s), newKey()
 			h := &heldBy{t: t, rdb: limited, mode: m, key: key}
-			h.call("[-1]", m.renew, m.keys(key, "me"), 90000, "me", mark(c.hold(key, m.option, "OWNER", "me"), c.carrier.name))
+			h.call("[-1]", m.renew, m.keys(key, "me"), 90000, "me", recordPrefix(c.hold(key, m.option, "OWNER", "me"), c.carrier.name))
 		}
 	}
 	for _, m := range []*mode{plain, fair} { // to be allowed PEXPIRE is enough
 		c, key := connect(t, s), newKey()
 		h := &heldBy{t: t, rdb: without("pexpireat"), mode: m, key: key}
 		token := c.hold(key, m.option, "OWNER", "me")
-		h.call("[1]", m.renew, m.keys(key, "me"), 90000, "me", mark(token, c.carrier.name))
+		h.call("[1]", m.renew, m.keys(key, "me"), 90000, "me", recordPrefix(token, c.carrier.name))
 		if left := rdb.PTTL(t.Context(), m.keys(key, "me")[0]).Val(); left < 80*time.Second {
 			t.Errorf("%s: %v are left, want 90 s", m.name, left)
 		}
@@ -221,7 +221,7 @@ func TestR25RedisCannotSay(t *testing.T) {
 	}
 	for _, limited := range []redis.UniversalClient{without("hget"), without("zadd")} {
 		h := &heldBy{t: t, rdb: limited, mode: permit}
-		h.call("[-1]", permitRenewScript, semaphoreKeys(key), 90000, p, mark(r.token, r.carrier))
+		h.call("[-1]", permitRenewScript, semaphoreKeys(key), 90000, p, recordPrefix(r.token, r.carrier))
 	}
 }
 

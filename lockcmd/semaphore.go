@@ -14,9 +14,9 @@ const (
 )
 
 var (
-	semaphoreScript = loadScript("semaphore")
-	resizeScript    = loadScript("resize", "permits")
-	censusScript    = loadScript("census", "permits")
+	initSemaphoreScript   = loadScript("semaphore")
+	resizeSemaphoreScript = loadScript("resize", "permits")
+	semaphoreInfoScript   = loadScript("census", "permits")
 )
 
 // semaphoreKeys are the keys of a script about permits.
@@ -41,10 +41,10 @@ func (c *Carrier) initSemaphore(_ context.Context, dst []byte, args [][]byte) []
 		return appendError(dst, msg)
 	}
 	key := string(args[1])
-	r := &request{
-		script: semaphoreScript, db: c.db, keys: []string{key}, args: words(n, permitChannel(key), s.cfg.publishMode()), single: true,
+	call := &scriptCall{
+		script: initSemaphoreScript, db: c.db, keys: []string{key}, args: scriptArgs(n, permitChannel(key), s.cfg.publishMode()), runsOnce: true,
 	}
-	return c.replyAsked(dst, r)
+	return c.replyAsked(dst, call)
 }
 
 // resize is SEM.RESIZE.
@@ -55,16 +55,16 @@ func (c *Carrier) resize(_ context.Context, dst []byte, args [][]byte) []byte {
 		return appendError(dst, msg)
 	}
 	key := string(args[1])
-	r := &request{
-		script: resizeScript, db: c.db, keys: semaphoreKeys(key), args: words(n, permitChannel(key), s.cfg.publishMode()),
+	call := &scriptCall{
+		script: resizeSemaphoreScript, db: c.db, keys: semaphoreKeys(key), args: scriptArgs(n, permitChannel(key), s.cfg.publishMode()),
 	}
-	return c.replyAsked(dst, r)
+	return c.replyAsked(dst, call)
 }
 
 // replyAsked answers with the number that a request brings.
-func (c *Carrier) replyAsked(dst []byte, r *request) []byte {
-	reply, err := c.service.ask(r, c.service.deadline())
-	return c.replyNumber(dst, numbers(reply)[0], err)
+func (c *Carrier) replyAsked(dst []byte, call *scriptCall) []byte {
+	reply, err := c.service.ask(call, c.service.deadline())
+	return c.replyNumber(dst, integersOf(reply)[0], err)
 }
 
 // semaphoreInfo is SEM.INFO.
@@ -74,13 +74,13 @@ func (c *Carrier) semaphoreInfo(_ context.Context, dst []byte, args [][]byte) []
 		return appendError(dst, msg)
 	}
 	lock := c.id(string(args[1]))
-	reply, err := s.ask(&request{script: censusScript, db: lock.db, keys: semaphoreKeys(lock.key)}, s.deadline())
-	n := numbers(reply)
+	reply, err := s.ask(&scriptCall{script: semaphoreInfoScript, db: lock.db, keys: semaphoreKeys(lock.key)}, s.deadline())
+	n := integersOf(reply)
 	if err != nil || len(n) != 2 {
 		return c.replyNumber(dst, 0, err)
 	}
 	dst = appendArray(dst, 8)
-	for i, number := range []int64{n[0] + n[1], n[0], n[1], int64(s.lines.waiting(lineID{lock, permitChannel(lock.key)}))} {
+	for i, number := range []int64{n[0] + n[1], n[0], n[1], int64(s.permitQueues.length(queueID{lock, permitChannel(lock.key)}))} {
 		dst = appendBulk(dst, [...]string{"total", "available", "held", "waiters"}[i])
 		dst = appendInt(dst, number)
 	}

@@ -26,67 +26,67 @@ type Service struct {
 	cluster bool
 	log     *slog.Logger
 	uuid    string // this Leash, in owners and carriers
-	way     string // this Leash, among those through which FAIR waiters are heard of
+	fairBit string // this Leash, among those through which FAIR waiters are heard of
 	// in which another Leash must let hear of a waiter of its that has left through this one;
 	// soonHeard but in tests
-	soon time.Duration
+	fairHeartbeat time.Duration
 	// after which a FAIR waiter that was not heard of counts as dead; waitPatience but in tests
-	patience time.Duration
+	fairTimeout time.Duration
 	// for how long BREAK leaves it to the holder's Leash to end a hold; breakPatience but in tests
-	confirm time.Duration
+	breakTimeout time.Duration
 	// looks for a hold that a new master may have forgotten; maxSeeks but in tests
-	seeks    int
-	every    time.Duration // how often a waiter looks for itself; lookEvery but in tests
-	watchdog *renewal.Watchdog
-	ears     *subscriber
-	queues   *queues
-	lines    *lines
-	leavers  leavers
+	maxSeeks        int
+	attemptInterval time.Duration // how often a waiter looks for itself; lookEvery but in tests
+	watchdog        *renewal.Watchdog
+	subscriber      *subscriber
+	queues          *waitQueues
+	permitQueues    *permitQueues
+	dequeuer        dequeuer
 
 	owners   atomic.Int64 // the last ownerless hold's number
 	carriers atomic.Int64 // the last carrier's number
 	draining atomic.Bool
-	// dismissed ends by Dismiss.
-	dismissed context.Context
-	dismiss   context.CancelFunc
-	notified  atomic.Int64 // carriers with LOCK.NOTIFY
-	grieving  atomic.Int64 // holds in bereft; changed with mu held
-	copiers   copiers
-	graces    *graces // nil without Config.FailoverGrace
-	lately    lately
-	limits    *limits
-	refusals  refusals
-	stats     counters
+	// lossWaitsEnd ends by Dismiss.
+	lossWaitsEnd   context.Context
+	endLossWaits   context.CancelFunc
+	notifying      atomic.Int64 // carriers with LOCK.NOTIFY
+	successorWaits atomic.Int64 // holds in bereft; changed with mu held
+	waitClients    waitClients
+	graces         *gracePeriods // nil without Config.FailoverGrace
+	recentEnds     recentEnds
+	limits         *limits
+	refusals       refusals
+	stats          counters
 
 	// tasks are the goroutines that outlive the command that began them; stop tells them that the
 	// Service ends. Run waits.
-	tasks sync.WaitGroup
-	stop  chan struct{} // closed by Run
-	last  time.Time     // set before stop is closed: no request is on its way for longer
+	tasks        sync.WaitGroup
+	stop         chan struct{} // closed by Run
+	stopDeadline time.Time     // set before stop is closed: no request is on its way for longer
 
-	losses chan loss     // to be logged
-	quiet  chan struct{} // closed by Run when there will be no more losses
+	losses     chan loss     // to be logged
+	lossesDone chan struct{} // closed by Run when there will be no more losses
 
 	// mu guards the fields below.
-	mu     sync.Mutex
-	holds  *index             // the present holds of this Leash
-	early  map[heardOf]early  // what was heard of holds that are not among them yet
-	bereft map[lockID][]*hold // lost holds whose clients are to be told who gets the lock next
-	closed bool               // no more tasks begin
+	mu                sync.Mutex
+	holds             *index                    // the present holds of this Leash
+	pendingEvents     map[holdRef]pendingEvents // what was heard of holds that are not among them yet
+	awaitingSuccessor map[lockID][]*hold        // lost holds whose clients are to be told who gets the lock next
+	closed            bool                      // no more tasks begin
 }
 
 // New makes a Service whose locks live behind rdb, a *redis.Client or *redis.ClusterClient that
 // speaks RESP2, does not retry (MaxRetries -1) and obeys deadlines (ContextTimeoutEnabled), and who
 // hears of their ends from ears. It does no I/O.
-func New(cfg Config, rdb redis.UniversalClient, ears Subscriber, log *slog.Logger) (*Service, error) {
+func New(cfg Config, rdb redis.UniversalClient, subscriber Subscriber, log *slog.Logger) (*Service, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, rdb: rdb, log: log, uuid: newUUID(), way: newWay(), patience: waitPatience, soon: soonHeard, every: lookEvery, confirm: breakPatience, seeks: maxSeeks,
-		stop: make(chan struct{}), quiet: make(chan struct{}), losses: make(chan loss, maxLosses), holds: newIndex(), early: make(map[heardOf]early),
-		bereft: make(map[lockID][]*hold),
+		cfg: cfg, rdb: rdb, log: log, uuid: newUUID(), fairBit: newFairBit(), fairTimeout: fairTimeout, fairHeartbeat: fairHeartbeat, attemptInterval: attemptInterval, breakTimeout: breakTimeout, maxSeeks: maxSeeks,
+		stop: make(chan struct{}), lossesDone: make(chan struct{}), losses: make(chan loss, maxLosses), holds: newIndex(), pendingEvents: make(map[holdRef]pendingEvents),
+		awaitingSuccessor: make(map[lockID][]*hold),
 	}
 	switch c := rdb.(type) {
 	case *redis.ClusterClient:
@@ -103,11 +103,11 @@ func New(cfg Config, rdb redis.UniversalClient, ears Subscriber, log *slog.Logge
 	}
 	s.watchdog = renewal.New(&store{Service: s})
 	s.watchdog.Log = log
-	s.graces, s.limits = newGraces(s), newLimits(s)
-	s.queues, s.lines = newQueues(), newLines()
-	s.leavers.lists = make(map[lockID][]*leaver)
-	s.dismissed, s.dismiss = context.WithCancel(context.Background())
-	s.ears = newSubscriber(s, ears)
+	s.graces, s.limits = newGracePeriods(s), newLimits(s)
+	s.queues, s.permitQueues = newWaitQueues(), newPermitQueues()
+	s.dequeuer.lists = make(map[lockID][]*dequeueRequest)
+	s.lossWaitsEnd, s.endLossWaits = context.WithCancel(context.Background())
+	s.subscriber = newSubscriber(s, subscriber)
 	return s, nil
 }
 
@@ -125,13 +125,13 @@ func newUUID() string {
 func (s *Service) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer s.dismiss()
+	defer s.endLossWaits()
 	var wg sync.WaitGroup
 	loop := func(what string, run func(context.Context)) {
 		wg.Go(func() { guard.Repeat(ctx, s.log, what, func() { run(ctx) }) })
 	}
 	loop("watchdog", func(ctx context.Context) { s.watchdog.Run(ctx) })
-	loop("lock subscriptions", s.ears.run)
+	loop("lock subscriptions", s.subscriber.run)
 	loop("limits of holds", s.limits.run)
 	loop("eviction warning", s.warnOfEviction)
 	loop("question for commands", s.learnCommands)
@@ -147,15 +147,15 @@ func (s *Service) Run(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.last = time.Now().Add(stopPatience)
+	s.stopDeadline = time.Now().Add(stopTimeout)
 	close(s.stop)
 	wg.Wait()
 	s.tasks.Wait()
-	s.copiers.close()
-	close(s.quiet)
+	s.waitClients.close()
+	close(s.lossesDone)
 	select {
 	case <-logged:
-	case <-time.After(logPatience):
+	case <-time.After(logTimeout):
 	}
 	return nil
 }
@@ -174,12 +174,12 @@ func (s *Service) learnCommands(ctx context.Context) {
 func (s *Service) Drain() {
 	s.draining.Store(true)
 	s.queues.wakeAll()
-	s.lines.wakeAll()
+	s.permitQueues.wakeAll()
 }
 
-// Dismiss lets those answer who wait in AWAITLOSS, which goes on through Drain: the connection is
+// EndLossWaits lets those answer who wait in AWAITLOSS, which goes on through Drain: the connection is
 // about to be closed.
-func (s *Service) Dismiss() { s.dismiss() }
+func (s *Service) EndLossWaits() { s.endLossWaits() }
 
 // CheckAll asks Redis soon for every hold: the server that has them is another one now, and may not
 // have heard of all. A hold that it does not have is told as lost then, not when it would next be
@@ -190,15 +190,15 @@ func (s *Service) CheckAll() { s.watchdog.CheckAll() }
 // or ctx has ended (R31). Run must be running.
 func (s *Service) RenewAll(ctx context.Context) { s.watchdog.RenewAll(ctx) }
 
-// stopPatience is for how long requests may still go out, and be answered, when the Service ends.
-const stopPatience = time.Second
+// stopTimeout is for how long requests may still go out, and be answered, when the Service ends.
+const stopTimeout = time.Second
 
-// within is until, or less when the Service ends.
-func (s *Service) within(until time.Time) time.Time {
+// capAtStop is until, or less when the Service ends.
+func (s *Service) capAtStop(until time.Time) time.Time {
 	select {
 	case <-s.stop:
-		if s.last.Before(until) {
-			return s.last
+		if s.stopDeadline.Before(until) {
+			return s.stopDeadline
 		}
 	default:
 	}
@@ -256,33 +256,33 @@ func (s *Service) index(h *hold) {
 func (s *Service) unindex(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.holds.roll.At(h.entry) == h {
+	if s.holds.table.At(h.entry) == h {
 		s.holds.remove(h)
-		s.holds.roll.Remove(h.entry)
+		s.holds.table.Remove(h.entry)
 	}
 }
 
-// enroll gives h its entry.
-func (s *Service) enroll(h *hold) {
+// register gives h its entry.
+func (s *Service) register(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h.entry = s.holds.roll.Add(h)
+	h.entry = s.holds.table.Add(h)
 }
 
-// entered is the hold of that entry.
-func (s *Service) entered(entry uint32) *hold {
+// holdAt is the hold of that entry.
+func (s *Service) holdAt(entry uint32) *hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.holds.roll.At(entry)
+	return s.holds.table.At(entry)
 }
 
-// enrolled are the holds of those entries.
-func (s *Service) enrolled(entries []uint32) (holds []*hold) {
+// holdsAt are the holds of those entries.
+func (s *Service) holdsAt(entries []uint32) (holds []*hold) {
 	holds = make([]*hold, len(entries))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, n := range entries {
-		holds[i] = s.holds.roll.At(n)
+		holds[i] = s.holds.table.At(n)
 	}
 	return holds
 }

@@ -59,11 +59,11 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	o, msg := parseOptions(rest, macquireOptions)
+	o, msg := parseOptions(rest, macquireWords)
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	w, msg := s.wishOf(macquireName, o)
+	opts, msg := s.acquireOptionsOf(macquireName, o)
 	switch {
 	case msg != "":
 		return appendError(dst, msg)
@@ -72,46 +72,46 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 	case s.draining.Load():
 		return appendError(dst, msgDraining)
 	}
-	s.giveWay(ctx)
+	s.awaitRenewals(ctx)
 	bound := 0
 	if o.quorum != nil {
 		bound = int(*o.quorum)
 	}
-	w.db = c.db
+	opts.db = c.db
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // looks that come too late take nothing
-	a := newAssembly(ctx, c, keys, w, bound)
-	if w.wait && a.deadlock() {
+	ma := newMultiAcquisition(ctx, c, keys, opts, bound)
+	if opts.wait && ma.deadlock() {
 		return appendError(dst, msgDeadlock)
 	}
-	take := a.takeAll
+	take := ma.takeAll
 	if bound > 0 {
-		take = a.takeMost
+		take = ma.takeMost
 	}
 	r := take()
-	if a.waits {
-		r = c.awaited(r)
+	if ma.waiting {
+		r = c.waitResult(r)
 	}
-	a.endWait()
+	ma.endWait()
 	if r.kind != granted {
-		a.drop(0)
+		ma.drop(0)
 	}
-	return a.reply(dst, r, keys)
+	return ma.reply(dst, r, keys)
 }
 
-func (a *assembly) reply(dst []byte, r result, keys []string) []byte {
+func (ma *multiAcquisition) reply(dst []byte, r result, keys []string) []byte {
 	switch {
 	case r.kind == failed:
 		return appendError(dst, r.text)
 	case r.kind != granted && r.text != "":
-		return a.carrier.timeout(dst, r.text)
+		return ma.carrier.timeout(dst, r.text)
 	case r.kind != granted:
 		return append(dst, "*-1\r\n"...)
 	}
 	dst = appendArray(dst, len(keys))
 	for _, key := range keys {
-		i, _ := slices.BinarySearchFunc(a.wishes, key, func(w wish, key string) int { return cmp.Compare(w.key, key) })
-		if h := a.holds[i]; h != nil {
+		i, _ := slices.BinarySearchFunc(ma.keys, key, func(opts acquireOptions, key string) int { return cmp.Compare(opts.key, key) })
+		if h := ma.holds[i]; h != nil {
 			dst = appendInt(dst, h.token)
 		} else {
 			dst = appendNil(dst)
@@ -131,7 +131,7 @@ func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte 
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	key, reason, lost := c.untold([]byte(mreleaseName), args[1:])
+	key, reason, lost := c.takeUnreportedLoss([]byte(mreleaseName), args[1:])
 	replies := make([]string, len(keys))
 	work := make(chan int)
 	var workers sync.WaitGroup

@@ -189,10 +189,10 @@ func TestMacquireBesideAReleaseOfACount(t *testing.T) {
 		reply := a.start(several("LOCK.MACQUIRE", keys, "OWNER", "me", "BLOCK", "0")...)
 		eventually(t, soon, "it waits", func() bool { return s.queues.length(lockID{0, keys[1]}) == 1 })
 		h := s.find(lockID{0, keys[0]}, func(*hold) bool { return true })
-		if !h.open(s.deadline()) {
+		if !h.lockRequests(s.deadline()) {
 			t.Fatal("a request about the hold is under way")
 		}
-		release := s.beginEnding(h, false) // one that is on its way
+		release := s.beginRelease(h, false) // one that is on its way
 		want(t, holder.do("LOCK.RELEASE", keys[1]), ":1")
 		if got := tokensOf(t, receive(t, reply, 3*time.Second), 2); got[0] != token {
 			t.Errorf("got token %d, want the hold's %d", got[0], token)

@@ -42,8 +42,8 @@ func TestScriptReplyOfAnotherShapeIsNoAnswer(t *testing.T) {
 
 // wired is what comes of a script of that name whose reply over the wire is text.
 func wired(name, text string) (reply any, err error) {
-	s := &Service{cfg: Config{Wire: func(time.Time, int, int, []byte, []byte) ([]byte, bool, error) { return []byte(text), true, nil }}}
-	reply, err, _ = s.runWired(time.Now().Add(time.Minute), &request{script: loadScript(name), keys: []string{"k"}})
+	s := &Service{cfg: Config{SendScript: func(time.Time, int, int, []byte, []byte) ([]byte, bool, error) { return []byte(text), true, nil }}}
+	reply, err, _ = s.runDirect(time.Now().Add(time.Minute), &scriptCall{script: loadScript(name), keys: []string{"k"}})
 	return reply, err
 }
 
@@ -69,12 +69,12 @@ func (nullRedis) Process(_ context.Context, cmd redis.Cmder) error {
 func TestScriptReplyOfAnotherShapeCostsItsConnection(t *testing.T) {
 	var told []string
 	s := &Service{cfg: Config{
-		Wire: func(time.Time, int, int, []byte, []byte) ([]byte, bool, error) {
+		SendScript: func(time.Time, int, int, []byte, []byte) ([]byte, bool, error) {
 			return []byte("+QUEUED\r\n"), true, nil
 		},
-		Mistrust: func(db, slot int) { told = append(told, fmt.Sprint(db, " ", slot)) },
+		DropConnection: func(db, slot int) { told = append(told, fmt.Sprint(db, " ", slot)) },
 	}}
-	_, err, done := s.runWired(time.Now().Add(time.Minute), &request{script: releaseScript, db: 3, keys: []string{"k"}})
+	_, err, done := s.runDirect(time.Now().Add(time.Minute), &scriptCall{script: releaseScript, db: 3, keys: []string{"k"}})
 	if !errors.Is(err, errShape) || !done {
 		t.Errorf("error %v, done %v: want errShape, and that it is not sent again on the way", err, done)
 	}
@@ -115,18 +115,18 @@ func FuzzScriptReply(f *testing.F) {
 		if err == nil && len(rest) > len(text) {
 			t.Fatalf("%q: %v, more is left than there was", text, reply)
 		}
-		if ints, ok := integers([]byte(text)); ok && (err != nil || rest != "" || fmt.Sprint(ints) != fmt.Sprint(numbers(reply))) {
+		if ints, ok := integers([]byte(text)); ok && (err != nil || rest != "" || fmt.Sprint(ints) != fmt.Sprint(integersOf(reply))) {
 			t.Fatalf("%q: integers %v, decode %v %v", text, ints, reply, err)
 		}
 		for _, name := range names {
 			reply, err := wired(name, text)
-			if err == nil && len(numbers(reply)) == 0 && !shapeOf(name).list {
+			if err == nil && len(integersOf(reply)) == 0 && !shapeOf(name).list {
 				t.Fatalf("%s %q: an empty reply", name, text)
 			}
 		}
-		var p paper
+		var buf renewalBuffer
 		for rest := []byte(text); len(rest) > 0; {
-			_, next, err := p.next(rest)
+			_, next, err := buf.nextReply(rest)
 			if err != nil {
 				break
 			}

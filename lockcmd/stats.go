@@ -16,17 +16,17 @@ type Stats struct {
 	Handovers int64 // of the grants, those made inside a release
 	Renewals  int64 // holds renewed or, for a LEASE, looked at
 	// for how long renewals have been due that Redis, though it answers, has not been asked for
-	Lag      time.Duration
-	Timeouts int64 // commands answered with LOCKTIMEOUT
+	RenewalLag time.Duration
+	Timeouts   int64 // commands answered with LOCKTIMEOUT
 	// commands that would have had to wait and were answered with LOCKLIMIT
 	Limited  int64
 	Undone   int64            // acquires of unknown outcome that were taken back
 	Losses   map[string]int64 // holds that ended against their owner's will, by reason
 	Restored int64            // holds put back where a new master did not have them
 	// for how long yet some new master grants nothing; 0 if none does not
-	Grace    time.Duration
-	Graced   int64 // masters of which that is so
-	Unlogged int64 // losses that are not in the log, for it was too slow
+	GraceLeft    time.Duration
+	GraceMasters int64 // masters of which that is so
+	Unlogged     int64 // losses that are not in the log, for it was too slow
 }
 
 // counters are the live figures behind Stats.
@@ -55,11 +55,11 @@ func (s *Service) Stats() Stats {
 	out := Stats{
 		Holds: c.holds.Load(), Waiters: c.waiters.Load(), Acquires: c.acquires.Load(), Releases: c.releases.Load(),
 		Handovers: c.handovers.Load(), Renewals: s.watchdog.Stats.Renewals.Load(),
-		Lag: time.Duration(s.watchdog.Stats.Lag.Load()), Timeouts: c.timeouts.Load(), Limited: c.limited.Load(),
+		RenewalLag: time.Duration(s.watchdog.Stats.Lag.Load()), Timeouts: c.timeouts.Load(), Limited: c.limited.Load(),
 		Restored: c.restored.Load(), Undone: c.undone.Load(), Unlogged: c.unlogged.Load(), Losses: make(map[string]int64, len(lossReasons)),
 	}
-	masters, longest := s.graces.ongoing()
-	out.Graced, out.Grace = int64(masters), longest
+	masters, longest := s.graces.active()
+	out.GraceMasters, out.GraceLeft = int64(masters), longest
 	for i, r := range lossReasons {
 		out.Losses[r] = c.losses[i].Load()
 	}

@@ -17,7 +17,7 @@ import (
 // store is Redis as the watchdog sees it.
 type store struct {
 	*Service
-	papers sync.Pool // of *paper
+	buffers sync.Pool // of *paper
 }
 
 // Node implements renewal.Store. Each database has a line of its own, since a connection is in one
@@ -46,43 +46,43 @@ func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch, ou
 		return
 	}
 	began := time.Now()
-	late := s.renewWired(ctx, batches, out)
-	late = s.renewBy(ctx, "EVALSHA", batches, out, late)
-	s.renewBy(ctx, "EVAL", batches, out, late)
-	s.explain(ctx, batches, out)
-	s.mend(ctx, batches, out, began)
+	late := s.renewDirect(ctx, batches, out)
+	late = s.renewByClient(ctx, "EVALSHA", batches, out, late)
+	s.renewByClient(ctx, "EVAL", batches, out, late)
+	s.explainGone(ctx, batches, out)
+	s.repair(ctx, batches, out, began)
 }
 
-// renewWired renews batches over the wire, and returns which of them Redis has certainly not
+// renewDirect renews batches over the wire, and returns which of them Redis has certainly not
 // renewed: it is the client's turn.
-func (s *store) renewWired(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome) (late []int) {
+func (s *store) renewDirect(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome) (late []int) {
 	until, ok := ctx.Deadline()
-	if s.cfg.Wires == nil || !ok {
-		return all(batches)
+	if s.cfg.SendScripts == nil || !ok {
+		return allIndexes(batches)
 	}
-	p := s.newPaper()
-	defer s.free(p)
+	buf := s.newBuffer()
+	defer s.freeBuffer(buf)
 	for _, b := range batches {
-		p.keepAlive(b)
+		buf.appendRenewal(b)
 	}
 	sent := time.Now()
-	text, written, err := s.cfg.Wires(until, batches[0].DB, batches[0].Slot, len(batches), p.commands, p.replies)
-	p.replies = text
+	text, written, err := s.cfg.SendScripts(until, batches[0].DB, batches[0].Slot, len(batches), buf.commands, buf.replies)
+	buf.replies = text
 	if err != nil && !written && ctx.Err() == nil {
-		return all(batches)
+		return allIndexes(batches)
 	}
 	for i, b := range batches {
 		var said []int64
 		failed := err
 		if err == nil {
-			said, text, failed = p.next(text)
+			said, text, failed = buf.nextReply(text)
 		}
-		if failed != nil && elsewhere(failed) {
+		if failed != nil && notRunHere(failed) {
 			late = append(late, i)
 			continue
 		}
 		if errors.Is(failed, errReply) || failed == nil && len(said) != len(b.Holds) {
-			s.mistrust(b.DB, b.Slot)
+			s.dropConnection(b.DB, b.Slot)
 		}
 		if !s.outcomes(ctx, b, said, failed, sent, out[i]) {
 			out[i] = nil
@@ -91,7 +91,7 @@ func (s *store) renewWired(ctx context.Context, batches []renewal.Batch, out [][
 	return late
 }
 
-func all(batches []renewal.Batch) []int {
+func allIndexes(batches []renewal.Batch) []int {
 	list := make([]int, len(batches))
 	for i := range list {
 		list[i] = i
@@ -99,15 +99,15 @@ func all(batches []renewal.Batch) []int {
 	return list
 }
 
-// elsewhere reports whether a script has not run where it came, but may by another node or with its
+// notRunHere reports whether a script has not run where it came, but may by another node or with its
 // text.
-func elsewhere(err error) bool {
+func notRunHere(err error) bool {
 	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") || redis.HasErrorPrefix(err, "NOSCRIPT")
 }
 
-// renewBy renews some of the batches by the client, and returns those that Redis does not have the
+// renewByClient renews some of the batches by the client, and returns those that Redis does not have the
 // script for.
-func (s *store) renewBy(ctx context.Context, verb string, batches []renewal.Batch, out [][]renewal.Outcome, some []int) (late []int) {
+func (s *store) renewByClient(ctx context.Context, verb string, batches []renewal.Batch, out [][]renewal.Outcome, some []int) (late []int) {
 	if len(some) == 0 {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (s *store) renewBy(ctx context.Context, verb string, batches []renewal.Batc
 	cmds := make([]once, len(some))
 	for k, i := range some {
 		m := batches[i].Holds[0].Keeper.(*hold).mode()
-		keys, args := renewals(batches[i])
+		keys, args := renewalArgs(batches[i])
 		cmds[k] = m.renew.command(ctx, verb, keys, args)
 		pipe.Process(ctx, cmds[k])
 	}
@@ -127,7 +127,7 @@ func (s *store) renewBy(ctx context.Context, verb string, batches []renewal.Batc
 			late = append(late, i)
 			continue
 		}
-		if !s.outcomes(ctx, batches[i], numbers(reply), err, sent, out[i]) {
+		if !s.outcomes(ctx, batches[i], integersOf(reply), err, sent, out[i]) {
 			out[i] = nil
 		}
 	}
@@ -142,14 +142,14 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err
 		err = errShape
 	}
 	if err != nil {
-		s.suspect(judge(err))
+		s.refreshTopologyAfter(judge(err))
 	}
-	several := b.Holds[0].Keeper.(*hold).mode().keep != nil
+	several := b.Holds[0].Keeper.(*hold).mode().renewKey != nil
 	var answer redis.Error
 	switch {
 	case err == nil:
 	case errors.As(err, &answer) && several && migrates(answer):
-		s.keepApart(ctx, b, out, func(int) bool { return true })
+		s.renewPerKey(ctx, b, out, func(int) bool { return true })
 		return true
 	case errors.As(err, &answer) && (judge(err) == answered || migrates(answer)):
 		return false
@@ -159,7 +159,7 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err
 		return true
 	}
 	if several && slices.Contains(said, -1) {
-		s.keepApart(ctx, b, out, func(i int) bool { return i < len(said) && said[i] == -1 })
+		s.renewPerKey(ctx, b, out, func(i int) bool { return i < len(said) && said[i] == -1 })
 	}
 	for i, n := range said {
 		switch {
@@ -170,8 +170,8 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err
 			out[i] = renewal.Renewed
 			h := b.Holds[i].Keeper.(*hold)
 			if !b.Lease && h.mode() == read {
-				h.sees(millis(n-1), b)
-			} else if !s.older(ctx, h, millis(n-1), sent) { // else it is to be put right
+				h.adjustPace(millis(n-1), b)
+			} else if !s.mayBeOlder(ctx, h, millis(n-1), sent) { // else it is to be put right
 				s.watchdog.Heard(b.Holds[i], millis(n-1), sent)
 			}
 		case n == 0:

@@ -69,7 +69,7 @@ func TestRenewalsOverTheWire(t *testing.T) {
 		{"no replies of Redis", "what\r\n" + yes, true, nil, nil, [2]renewal.Outcome{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &store{Service: &Service{uuid: newUUID(), cfg: Config{Wires: func(_ time.Time, _, _, n int, _, dst []byte) ([]byte, bool, error) {
+			s := &store{Service: &Service{uuid: newUUID(), cfg: Config{SendScripts: func(_ time.Time, _, _, n int, _, dst []byte) ([]byte, bool, error) {
 				if n != 2 {
 					t.Errorf("got %d commands, want 2", n)
 				}
@@ -79,7 +79,7 @@ func TestRenewalsOverTheWire(t *testing.T) {
 			out := [][]renewal.Outcome{make([]renewal.Outcome, 1), make([]renewal.Outcome, 1)}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			if late := s.renewWired(ctx, batches, out); !slices.Equal(late, c.late) {
+			if late := s.renewDirect(ctx, batches, out); !slices.Equal(late, c.late) {
 				t.Errorf("late: got %v, want %v", late, c.late)
 			}
 			for i, outcomes := range out {
@@ -121,8 +121,8 @@ func TestRenewalsGoByTheWire(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		var wired atomic.Int64
 		s := leash(t, rdb, Config{WatchdogTimeout: 300 * time.Millisecond}, func(s *Service) {
-			wires := s.cfg.Wires
-			s.cfg.Wires = func(until time.Time, db, slot, n int, commands, dst []byte) ([]byte, bool, error) {
+			wires := s.cfg.SendScripts
+			s.cfg.SendScripts = func(until time.Time, db, slot, n int, commands, dst []byte) ([]byte, bool, error) {
 				reply, sent, err := wires(until, db, slot, n, commands, dst)
 				if err == nil && !bytes.Contains(reply, []byte("-")) {
 					wired.Add(1)
@@ -176,7 +176,7 @@ func TestRenewalsByTheClientGoStraight(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := leash(t, rdb, Config{WatchdogTimeout: 300 * time.Millisecond}, func(s *Service) {
-		s.cfg.Wires = func(_ time.Time, _, _, _ int, _, dst []byte) ([]byte, bool, error) {
+		s.cfg.SendScripts = func(_ time.Time, _, _, _ int, _, dst []byte) ([]byte, bool, error) {
 			return dst, false, errors.New("no link")
 		}
 	})

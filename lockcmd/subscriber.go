@@ -20,49 +20,49 @@ type Subscriber interface {
 	// it does without. It does not block. ready is closed when a message can no longer be missed.
 	// hear is called with each message, and with nil when some may have been missed; it does not
 	// block, and a last call of it may come after cancel, which ends the subscription.
-	Subscribe(channel string, plain, sharded bool, hear func(message []byte)) (ready <-chan struct{}, cancel func())
+	Subscribe(channel string, plain, sharded bool, handle func(message []byte)) (ready <-chan struct{}, cancel func())
 }
 
 // subscriber is what this Leash hears: unlocks, and what others did to its holds. It listens to a
 // channel once, however many wait.
 type subscriber struct {
-	service *Service
-	from    Subscriber
-	news    string // our own channel, leash:<uuid>
+	service      *Service
+	from         Subscriber
+	eventChannel string // our own channel, leash:<uuid>
 
 	// mu guards the fields below and the subs.
-	mu   sync.Mutex
-	subs map[string]*sub
-	said int64 // rises with each message and each new sub
+	mu       sync.Mutex
+	subs     map[string]*sub
+	messages int64 // rises with each message and each new sub
 }
 
 // sub is a channel listened to.
 type sub struct {
-	locks  []lockID // whose channel it is, one in each database that anybody has listened for
-	users  int
-	since  time.Time // users is 0 since then
-	ready  <-chan struct{}
-	cancel func()
-	last   int64                      // subscriber.said at its last message, or its beginning
-	wakes  map[chan struct{}]struct{} // of those who look at each message
+	locks       []lockID // whose channel it is, one in each database that anybody has listened for
+	users       int
+	since       time.Time // users is 0 since then
+	ready       <-chan struct{}
+	cancel      func()
+	lastMessage int64                      // subscriber.said at its last message, or its beginning
+	wakes       map[chan struct{}]struct{} // of those who look at each message
 }
 
 func newSubscriber(s *Service, from Subscriber) *subscriber {
-	return &subscriber{service: s, from: from, news: "leash:" + s.uuid, subs: make(map[string]*sub)}
+	return &subscriber{service: s, from: from, eventChannel: "leash:" + s.uuid, subs: make(map[string]*sub)}
 }
 
-// listen subscribes to a channel that belongs to a key, once for all who ask. The result is closed
+// subscribe subscribes to a channel that belongs to a key, once for all who ask. The result is closed
 // when a message can no longer be missed.
-func (l *subscriber) listen(channel string, lock lockID) (ready <-chan struct{}) {
+func (l *subscriber) subscribe(channel string, lock lockID) (ready <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.subs[channel]
 	if c == nil {
-		l.said++
-		c = &sub{last: l.said}
+		l.messages++
+		c = &sub{lastMessage: l.messages}
 		l.subs[channel] = c
 		plain, sharded := l.service.cfg.Publish != PublishSharded, l.service.cfg.Publish != PublishPlain
-		c.ready, c.cancel = l.from.Subscribe(channel, plain, sharded, func([]byte) { l.heard(channel) })
+		c.ready, c.cancel = l.from.Subscribe(channel, plain, sharded, func([]byte) { l.wakeWaiters(channel) })
 	}
 	if !slices.Contains(c.locks, lock) {
 		c.locks = append(c.locks, lock)
@@ -71,10 +71,10 @@ func (l *subscriber) listen(channel string, lock lockID) (ready <-chan struct{})
 	return c.ready
 }
 
-// attend is listen for one who looks at each message: wake has one when there were some, or some
+// subscribeWaiter is listen for one who looks at each message: wake has one when there were some, or some
 // may have been missed. leave ends it.
-func (l *subscriber) attend(channel string, lock lockID) (ready <-chan struct{}, wake <-chan struct{}, leave func()) {
-	ready = l.listen(channel, lock)
+func (l *subscriber) subscribeWaiter(channel string, lock lockID) (ready <-chan struct{}, wake <-chan struct{}, leave func()) {
+	ready = l.subscribe(channel, lock)
 	own := make(chan struct{}, 1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,13 +91,13 @@ func (l *subscriber) attend(channel string, lock lockID) (ready <-chan struct{},
 			delete(c.wakes, own)
 		}
 		l.mu.Unlock()
-		l.leave(channel, true)
+		l.unsubscribe(channel, true)
 	}
 }
 
-// silence stands for what was heard on a channel until now; 0 when messages may be missed. As long
+// lastMessage stands for what was heard on a channel until now; 0 when messages may be missed. As long
 // as it stays the same, and is not 0, nothing was said.
-func (l *subscriber) silence(channel string) int64 {
+func (l *subscriber) lastMessage(channel string) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.subs[channel]
@@ -106,15 +106,15 @@ func (l *subscriber) silence(channel string) int64 {
 	}
 	select {
 	case <-c.ready:
-		return c.last
+		return c.lastMessage
 	default:
 		return 0
 	}
 }
 
-// leave is the end of one listen. If another one may follow soon, the channel stays subscribed for
+// unsubscribe is the end of one listen. If another one may follow soon, the channel stays subscribed for
 // a while.
-func (l *subscriber) leave(channel string, linger bool) {
+func (l *subscriber) unsubscribe(channel string, linger bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.subs[channel]
@@ -132,7 +132,7 @@ func (l *subscriber) leave(channel string, linger bool) {
 // run listens to our own channel and gives up those of others that nobody waits for, until ctx
 // ends.
 func (l *subscriber) run(ctx context.Context) {
-	_, cancel := l.from.Subscribe(l.news, true, false, l.told)
+	_, cancel := l.from.Subscribe(l.eventChannel, true, false, l.receiveEvent)
 	defer cancel()
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -159,21 +159,21 @@ func (l *subscriber) sweep(over func(*sub) bool) {
 	}
 }
 
-// told takes a message on our own channel.
-func (l *subscriber) told(message []byte) {
+// receiveEvent takes a message on our own channel.
+func (l *subscriber) receiveEvent(message []byte) {
 	if message != nil {
-		l.service.hear(string(message))
+		l.service.receiveEvent(string(message))
 	}
 }
 
-// heard lets those look who stand first where its channel is listened to. A message that may have
+// wakeWaiters lets those look who stand first where its channel is listened to. A message that may have
 // been missed counts as one.
-func (l *subscriber) heard(channel string) {
+func (l *subscriber) wakeWaiters(channel string) {
 	l.mu.Lock()
 	var locks []lockID
 	if c := l.subs[channel]; c != nil {
-		l.said++
-		c.last = l.said
+		l.messages++
+		c.lastMessage = l.messages
 		locks = c.locks[:len(c.locks):len(c.locks)] // only ever appended to
 		for wake := range c.wakes {
 			select {
@@ -184,7 +184,7 @@ func (l *subscriber) heard(channel string) {
 	}
 	l.mu.Unlock()
 	for _, lock := range locks {
-		l.service.queues.wake(lineID{lock, channel})
-		l.service.lines.wake(lineID{lock, channel})
+		l.service.queues.wake(queueID{lock, channel})
+		l.service.permitQueues.wake(queueID{lock, channel})
 	}
 }

@@ -76,29 +76,29 @@ func (f *saidBy) Subscribe(_ string, _, _ bool, hear func(message []byte)) (read
 func TestR17SilenceIsCertain(t *testing.T) {
 	t.Parallel()
 	from := &saidBy{ready: make(chan struct{})}
-	l := newSubscriber(&Service{queues: newQueues(), lines: newLines()}, from)
-	if got := l.silence("c"); got != 0 {
+	l := newSubscriber(&Service{queues: newWaitQueues(), permitQueues: newPermitQueues()}, from)
+	if got := l.lastMessage("c"); got != 0 {
 		t.Errorf("nobody listens: got %d", got)
 	}
-	l.listen("c", lockID{key: "k"})
-	if got := l.silence("c"); got != 0 {
+	l.subscribe("c", lockID{key: "k"})
+	if got := l.lastMessage("c"); got != 0 {
 		t.Errorf("not subscribed yet: got %d", got)
 	}
 	close(from.ready)
-	quiet := l.silence("c")
-	if quiet == 0 || l.silence("c") != quiet {
-		t.Errorf("subscribed: got %d, then %d", quiet, l.silence("c"))
+	quiet := l.lastMessage("c")
+	if quiet == 0 || l.lastMessage("c") != quiet {
+		t.Errorf("subscribed: got %d, then %d", quiet, l.lastMessage("c"))
 	}
 	for _, message := range [][]byte{[]byte("0"), nil} {
 		from.hear(message)
-		if got := l.silence("c"); got == 0 || got == quiet {
+		if got := l.lastMessage("c"); got == 0 || got == quiet {
 			t.Errorf("after message %q: got %d, as before it", message, got)
 		}
-		quiet = l.silence("c")
+		quiet = l.lastMessage("c")
 	}
-	l.leave("c", false)
-	l.listen("c", lockID{key: "k"})
-	if got := l.silence("c"); got == 0 || got == quiet {
+	l.unsubscribe("c", false)
+	l.subscribe("c", lockID{key: "k"})
+	if got := l.lastMessage("c"); got == 0 || got == quiet {
 		t.Errorf("after a gap: got %d, as before it", got)
 	}
 }

@@ -38,47 +38,47 @@ const (
 // forcedText is the whole tombstone of a hold that BREAK has ended past its Leash.
 const forcedText = brokenText + " forced"
 
-// perhaps stands behind what a tombstone says of a move whose outcome nobody knows yet.
-const perhaps = " perhaps"
+// perhapsSuffix stands behind what a tombstone says of a move whose outcome nobody knows yet.
+const perhapsSuffix = " perhaps"
 
-// stonePatience is for how long Redis may take to have a tombstone put right after a request:
+// tombstoneTimeout is for how long Redis may take to have a tombstone put right after a request:
 // whoever asked is answered afterwards.
-func (s *Service) stonePatience() time.Duration { return min(s.cfg.UpstreamTimeout, time.Second) }
+func (s *Service) tombstoneTimeout() time.Duration { return min(s.cfg.UpstreamTimeout, time.Second) }
 
-// watchedText is news to a carrier's Leash: somebody on another one waits for the loss of its hold,
+// watchedEvent is news to a carrier's Leash: somebody on another one waits for the loss of its hold,
 // and will look for a tombstone.
-const watchedText = "watched"
+const watchedEvent = "watched"
 
-// wantedText is news to a carrier's Leash: somebody on another one waits for the lock of its hold.
-const wantedText = "wanted"
+// wantedEvent is news to a carrier's Leash: somebody on another one waits for the lock of its hold.
+const wantedEvent = "wanted"
 
-// lessenedText is news to a carrier's Leash: counts of its hold were released by another way, and
+// decrementedEvent is news to a carrier's Leash: counts of its hold were released by another way, and
 // some remain.
-const lessenedText = "lessened"
+const decrementedEvent = "lessened"
 
-// tombstone says why a hold of ours is not there any more. A key that is no string is no tombstone
+// readTombstone says why a hold of ours is not there any more. A key that is no string is no tombstone
 // of ours.
-func (s *Service) tombstone(h *hold, until time.Time) (renewal.Outcome, error) {
+func (s *Service) readTombstone(h *hold, until time.Time) (renewal.Outcome, error) {
 	text, err := s.value(int(h.db), tombstoneKey(h.key(), h.token, h.carrier.name), until)
 	if errors.Is(err, errRefused) {
 		return renewal.Unknown, fmt.Errorf("tombstone of %q: %w", h.key(), err)
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), s.within(until))
+	ctx, cancel := context.WithDeadline(context.Background(), s.capAtStop(until))
 	defer cancel()
-	how := s.epitaph(ctx, h, text)
+	how := s.tombstoneOutcome(ctx, h, text)
 	if how == renewal.Unknown {
 		return how, fmt.Errorf("tombstone of %q: %w", h.key(), errRefused)
 	}
 	return how, nil
 }
 
-// rightful reports whether a hold ended, for this Leash, at its owner's wish.
-func rightful(how renewal.Outcome) bool {
+// endedByOwner reports whether a hold ended, for this Leash, at its owner's wish.
+func endedByOwner(how renewal.Outcome) bool {
 	return how == renewal.Released || how == renewal.Moved || how == renewal.Repeated || how == renewal.Expired
 }
 
-// epitaph is the meaning of a tombstone for h, which is not there any more.
-func (s *Service) epitaph(ctx context.Context, h *hold, text string) renewal.Outcome {
+// tombstoneOutcome is the meaning of a tombstone for h, which is not there any more.
+func (s *Service) tombstoneOutcome(ctx context.Context, h *hold, text string) renewal.Outcome {
 	how, more, _ := strings.Cut(text, " ")
 	switch how {
 	case releasedText:
@@ -94,21 +94,21 @@ func (s *Service) epitaph(ctx context.Context, h *hold, text string) renewal.Out
 			return renewal.Broken
 		}
 	case extendedText:
-		if h.spent() {
+		if h.leaseOver() {
 			return renewal.Expired
 		}
-		return s.lapsed(ctx, int(h.db), tombstoneKey(h.key(), h.token, h.carrier.name), more)
+		return s.leaseOutcome(ctx, int(h.db), tombstoneKey(h.key(), h.token, h.carrier.name), more)
 	}
 	return renewal.Gone
 }
 
-// nearly is how much later than the lease its tombstone may have been laid: Redis's clock goes on
+// tombstoneSlack is how much later than the lease its tombstone may have been laid: Redis's clock goes on
 // within a script.
-const nearly = 50 * time.Millisecond
+const tombstoneSlack = 50 * time.Millisecond
 
-// lapsed reports whether a lease that was set anew is over by itself: its tombstone lives on for
+// leaseOutcome reports whether a lease that was set anew is over by itself: its tombstone lives on for
 // keep, in ms.
-func (s *Service) lapsed(ctx context.Context, db int, tombstone, keep string) renewal.Outcome {
+func (s *Service) leaseOutcome(ctx context.Context, db int, tombstone, keep string) renewal.Outcome {
 	ms, err := strconv.ParseInt(keep, 10, 64)
 	if err != nil {
 		return renewal.Gone
@@ -117,15 +117,15 @@ func (s *Service) lapsed(ctx context.Context, db int, tombstone, keep string) re
 	switch {
 	case err != nil:
 		return renewal.Unknown
-	case left <= millis(ms)+nearly:
+	case left <= millis(ms)+tombstoneSlack:
 		return renewal.Expired
 	}
 	return renewal.Gone
 }
 
-// explain looks for the tombstones of holds that are gone. While it cannot, nothing is known of
+// explainGone looks for the tombstones of holds that are gone. While it cannot, nothing is known of
 // them.
-func (s *store) explain(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome) {
+func (s *store) explainGone(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome) {
 	if !slices.ContainsFunc(out, func(outcomes []renewal.Outcome) bool { return slices.Contains(outcomes, renewal.Gone) }) {
 		return // as nearly always
 	}
@@ -149,7 +149,7 @@ func (s *store) explain(ctx context.Context, batches []renewal.Batch, out [][]re
 		var answer redis.Error
 		switch {
 		case err == nil, errors.Is(err, redis.Nil):
-			out[p.batch][p.hold] = s.epitaph(ctx, batches[p.batch].Holds[p.hold].Keeper.(*hold), text)
+			out[p.batch][p.hold] = s.tombstoneOutcome(ctx, batches[p.batch].Holds[p.hold].Keeper.(*hold), text)
 		case errors.As(err, &answer) && judge(err) == answered:
 			// not a string: no tombstone of ours
 		default:

@@ -121,8 +121,8 @@ func TestR7ReleaseThatCameTooLateIsAskedAgain(t *testing.T) {
 	late := p.HoldBefore(running(releaseScript, key))
 	reply := a.start("LOCK.RELEASE", key)
 	receive(t, late.Struck(), time.Second)
-	undo := &request{
-		script: undoScript, keys: []string{key}, args: words("me", a.carrier.name, 1000, a.carrier.requests.Add(1), "c", "p", 0),
+	undo := &scriptCall{
+		script: undoScript, keys: []string{key}, args: scriptArgs("me", a.carrier.name, 1000, a.carrier.requests.Add(1), "c", "p", 0),
 	}
 	if _, err := straight.ask(undo, s.deadline()); err != nil {
 		t.Fatal(err)
@@ -218,8 +218,8 @@ func TestR28AHoldMovedToWhoIsGoneIsNotEnded(t *testing.T) {
 				b.carrier.End(Expire)
 			}
 			eventually(t, soon, "its first connection knows", func() bool { return s.Stats().Holds == 0 })
-			l, err := other.inspect(lockID{0, key}, other.deadline())
-			if f, ok := l.find(options{token: token}); err != nil || !ok || l.left < 50*time.Second {
+			info, err := other.inspect(lockID{0, key}, other.deadline())
+			if f, ok := info.find(options{token: token}); err != nil || !ok || info.left < 50*time.Second {
 				t.Errorf("ended: %v, got %+v, %v", ended, f, err)
 			}
 		}

@@ -18,35 +18,35 @@ import (
 // Two kinds of holds do not count. The end of a LEASE is known to the client and is no loss. With
 // ONLOSS ERROR the client has asked to go on, and to be told when it next names the lock.
 
-// Until is the time up to which all holds of the carrier are safe, as far as is known without
+// SafeUntil is the time up to which all holds of the carrier are safe, as far as is known without
 // asking further; nil when none of them ends the connection. From then on, call Settle before
 // anything is sent to Redis for the connection. Until takes no lock. What it points to does not
 // change.
-func (c *Carrier) Until() *time.Time { return c.until.Load() }
+func (c *Carrier) SafeUntil() *time.Time { return c.safeUntil.Load() }
 
-// expectLocked notes that h is safe until then.
-func (c *Carrier) expectLocked(h *hold, until time.Time) {
+// noteSafeUntilLocked notes that h is safe until then.
+func (c *Carrier) noteSafeUntilLocked(h *hold, until time.Time) {
 	if !h.endsConnection() {
 		return
 	}
-	if known := c.until.Load(); known == nil || until.Before(*known) {
-		c.until.Store(&until)
+	if known := c.safeUntil.Load(); known == nil || until.Before(*known) {
+		c.safeUntil.Store(&until)
 	}
 }
 
 // endsConnection reports whether the connection is closed when h is over.
-func (h *hold) endsConnection() bool { return !h.lease && !h.answers }
+func (h *hold) endsConnection() bool { return !h.lease && !h.errorOnLoss }
 
-// Check is Settle, if Until has come.
-func (c *Carrier) Check() {
-	if until := c.Until(); until != nil && renewal.Left(*until) <= 0 {
-		c.Settle()
+// CheckOverdue is Settle, if Until has come.
+func (c *Carrier) CheckOverdue() {
+	if until := c.SafeUntil(); until != nil && renewal.Left(*until) <= 0 {
+		c.EndOverdue()
 	}
 }
 
-// Settle finds the holds of the carrier that are over by now and ends its connection because of
+// EndOverdue finds the holds of the carrier that are over by now and ends its connection because of
 // them, as the watchdog would. Otherwise Until is later afterwards. It does not block.
-func (c *Carrier) Settle() {
+func (c *Carrier) EndOverdue() {
 	for _, h := range c.overdue() {
 		h.Lost(renewal.ReasonSilence)
 	}
@@ -58,12 +58,12 @@ func (c *Carrier) overdue() (over []*hold) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var earliest *time.Time
-	for _, h := range c.listLocked() {
-		if h.state != held && h.state != lessening || !h.endsConnection() {
+	for _, h := range c.holdsLocked() {
+		if h.state != held && h.state != decrementing || !h.endsConnection() {
 			continue
 		}
 		known := c.service.watchdog.Until(&h.watch)
-		if known.IsZero() && h.state == lessening { // its release keeps it, and adds it again
+		if known.IsZero() && h.state == decrementing { // its release keeps it, and adds it again
 			continue
 		}
 		now := time.Now()
@@ -75,6 +75,6 @@ func (c *Carrier) overdue() (over []*hold) {
 			earliest = &until
 		}
 	}
-	c.until.Store(earliest)
+	c.safeUntil.Store(earliest)
 	return over
 }

@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// graceAfterBlock is how long a look, or a release that may grant the lock, may still take to be
+// blockSlack is how long a look, or a release that may grant the lock, may still take to be
 // answered when it is on its way as BLOCK ends.
-const graceAfterBlock = time.Second
+const blockSlack = time.Second
 
 // wait queues t until it is granted the lock, its BLOCK is over, or its client is gone. seen is
 // what its last look brought.
-func (c *Carrier) wait(ctx context.Context, t *try, seen result) result {
+func (c *Carrier) wait(ctx context.Context, a *acquisition, seen result) result {
 	if !c.beginWait() {
 		return result{kind: failed, text: msgLimit}
 	}
 	defer c.endWait()
-	return c.awaited(c.await(ctx, t, seen))
+	return c.waitResult(c.await(ctx, a, seen))
 }
 
 // await is wait for a command that waits already.
-func (c *Carrier) await(ctx context.Context, t *try, seen result) result {
-	v := c.newSojourn(t, seen)
-	defer v.close()
+func (c *Carrier) await(ctx context.Context, a *acquisition, seen result) result {
+	q := c.newQueueWait(a, seen)
+	defer q.close()
 	for {
-		if r, over := v.next(ctx); over {
+		if r, over := q.next(ctx); over {
 			return r
 		}
 	}
@@ -43,32 +43,32 @@ func (c *Carrier) beginWait() bool {
 			break
 		}
 	}
-	c.enterStay()
+	c.beginCommandWait()
 	c.host.Wait()
 	c.guard(1)
 	return true
 }
 
 func (c *Carrier) endWait() {
-	c.leaveStay()
+	c.endCommandWait()
 	c.service.stats.waiters.Add(-1)
 	c.guard(-1)
 }
 
-// lookUntil is when a look must be answered.
-func lookUntil(deadline, end time.Time) time.Time {
-	if grace := end.Add(graceAfterBlock); !end.IsZero() && grace.Before(deadline) {
+// attemptDeadline is when a look must be answered.
+func attemptDeadline(deadline, end time.Time) time.Time {
+	if grace := end.Add(blockSlack); !end.IsZero() && grace.Before(deadline) {
 		return grace
 	}
 	return deadline
 }
 
-// last is the result of a wait that is over: the lock, if it was given in the last moment. known
+// finalResult is the result of a wait that is over: the lock, if it was given in the last moment. known
 // says that Redis has called it taken since the wait began; if it never answered, that is the
 // answer.
-func (w *waiter) last(seen result, known bool) result {
+func (w *waiter) finalResult(seen result, known bool) result {
 	select {
-	case r := <-w.gift:
+	case r := <-w.granted:
 		return r
 	default:
 	}
@@ -79,8 +79,8 @@ func (w *waiter) last(seen result, known bool) result {
 	return seen
 }
 
-func (w *waiter) drained() result {
-	if r := w.last(result{kind: taken}, true); r.kind == granted {
+func (w *waiter) drainedResult() result {
+	if r := w.finalResult(result{kind: taken}, true); r.kind == granted {
 		return r
 	}
 	return result{kind: failed, text: msgDraining}
@@ -90,7 +90,7 @@ func (w *waiter) drained() result {
 // caller's settle, which sees the same ctx.
 func (w *waiter) abandon(s *Service) result {
 	s.queues.leave(w, false, true)
-	if r := w.last(result{kind: taken}, true); r.kind == granted {
+	if r := w.finalResult(result{kind: taken}, true); r.kind == granted {
 		return r
 	}
 	return result{kind: failed, text: msgGone}

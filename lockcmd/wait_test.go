@@ -126,7 +126,7 @@ func TestR17LookAgainEverySecond(t *testing.T) {
 	tokenOf(t, receive(t, reply, 2*time.Second))
 	for range 1000 {
 		for _, random := range []float64{0, 0.999} {
-			if p := s.lookAgain(result{}, random); p < 800*time.Millisecond || p > 1200*time.Millisecond {
+			if p := s.nextAttempt(result{}, random); p < 800*time.Millisecond || p > 1200*time.Millisecond {
 				t.Fatalf("got pause %v", p)
 			}
 		}
@@ -284,7 +284,7 @@ func TestR21HandOverIsBoundedForTwo(t *testing.T) {
 }
 
 // courteous lets others get in for sure, if there are any.
-func courteous(s *Service) { s.queues.courtesy = time.Hour }
+func courteous(s *Service) { s.queues.fleetPause = time.Hour }
 
 func TestR21NobodyWaitsForNobody(t *testing.T) {
 	t.Parallel()
@@ -358,8 +358,8 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 	eventually(t, time.Second, "b has looked when it came and when it listened", func() bool {
 		s.queues.mu.Lock()
 		defer s.queues.mu.Unlock()
-		line := s.queues.lines[lineID{lockID{0, key}, lockChannel(key)}]
-		return looks.Load() == 2 && line != nil && len(line.waiters) == 1 && line.waiters[0].place == queued
+		line := s.queues.byID[queueID{lockID{0, key}, lockChannel(key)}]
+		return looks.Load() == 2 && line != nil && len(line.waiters) == 1 && line.waiters[0].state == waiterQueued
 	})
 	late := p.HoldBefore(running(handoverScript, key), faultproxy.Always())
 	began := time.Now()
@@ -434,8 +434,8 @@ func TestR18WhoseLookPanickedLeaves(t *testing.T) {
 	t.Parallel()
 	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}), newKey()
 	a, b := connect(t, s), connect(t, s)
-	try := a.carrier.newTry(wish{key: key, mode: plain, wait: true, ttl: time.Second}, nil)
-	ghost := a.carrier.newSojourn(try, result{kind: taken})
+	try := a.carrier.newAcquisition(acquireOptions{key: key, mode: plain, wait: true, ttl: time.Second}, nil)
+	ghost := a.carrier.newQueueWait(try, result{kind: taken})
 	reply := b.await(s, 2, key, "BLOCK", "0")
 	ghost.close()
 	tokenOf(t, receive(t, reply, soon))

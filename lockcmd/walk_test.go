@@ -284,12 +284,12 @@ func (w *walk) compare() {
 // inRedis is what Redis has otherwise than the model; "" when nothing.
 func (w *walk) inRedis() string {
 	s := w.leashes[0]
-	l, err := s.inspect(lockID{0, w.key}, s.deadline())
-	if err != nil || len(l.holds) != len(w.model.holds) || len(l.others) != 0 {
-		return fmt.Sprintf("Redis has %d holds, want %d (%v)", len(l.holds), len(w.model.holds), err)
+	info, err := s.inspect(lockID{0, w.key}, s.deadline())
+	if err != nil || len(info.holds) != len(w.model.holds) || len(info.others) != 0 {
+		return fmt.Sprintf("Redis has %d holds, want %d (%v)", len(info.holds), len(w.model.holds), err)
 	}
 	for _, h := range w.model.holds {
-		f, ok := l.find(options{token: h.token})
+		f, ok := info.find(options{token: h.token})
 		terms := f.record.terms()
 		if !ok || f.count != int64(h.count) || f.record.carrier != h.at.carrier.name || f.record.id != recordID(h.last) || terms.lease != h.leased {
 			return fmt.Sprintf("Redis has %+v, want %+v at %s", f, h, h.at.name)

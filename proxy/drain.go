@@ -38,7 +38,7 @@ func (s *Server) drain() {
 		ctx, cancel := context.WithTimeout(context.Background(), lastRenewal)
 		s.locks.RenewAll(ctx)
 		cancel()
-		s.locks.Dismiss()
+		s.locks.EndLossWaits()
 		for _, one := range s.all() {
 			one.leave()
 		}

@@ -49,9 +49,9 @@ func startLeash(t *testing.T, addrs []string, opts ...func(*options)) *leash {
 	if err := up.Connect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	o.locks.Database, o.locks.Wire, o.locks.Wires = up.Database, up.Script, up.Scripts
-	o.locks.Suspect, o.locks.Owners, o.locks.NodeAddr = up.Refresh, up.Owners, up.NodeAddr
-	o.locks.Mistrust = up.MistrustScripts
+	o.locks.Database, o.locks.SendScript, o.locks.SendScripts = up.Database, up.Script, up.Scripts
+	o.locks.RefreshTopology, o.locks.Owners, o.locks.NodeAddr = up.Refresh, up.Owners, up.NodeAddr
+	o.locks.DropConnection = up.MistrustScripts
 	exchange := pubsub.New(up, log)
 	locks, err := lockcmd.New(o.locks, up.Client(), exchange, log)
 	if err != nil {

@@ -105,14 +105,14 @@ func (s *Server) infoSection() []byte {
 	locks := s.locks.Stats()
 	line("holds", locks.Holds)
 	line("renewals", locks.Renewals)
-	line("renewal_lag_ms", locks.Lag.Milliseconds())
+	line("renewal_lag_ms", locks.RenewalLag.Milliseconds())
 	line("waiters", locks.Waiters)
 	line("waiters_refused", locks.Limited)
 	for _, reason := range slices.Sorted(maps.Keys(locks.Losses)) {
 		line("locks_lost_"+reason, locks.Losses[reason])
 	}
-	line("masters_in_grace", locks.Graced)
-	line("grace_ms", locks.Grace.Milliseconds())
+	line("masters_in_grace", locks.GraceMasters)
+	line("grace_ms", locks.GraceLeft.Milliseconds())
 	line("holds_restored", locks.Restored)
 	subscriptions := s.exchange.Stats()
 	line("subscribers", subscriptions.Listeners)

@@ -37,7 +37,7 @@ func (s *session) lock(args [][]byte) bool {
 	}
 	s.Flush()
 	if carrier := s.carrier.Load(); carrier != nil {
-		carrier.Check() // its scripts are not sent by the session's own calls
+		carrier.CheckOverdue() // its scripts are not sent by the session's own calls
 	}
 	if s.killed.Load() {
 		return false
@@ -185,7 +185,7 @@ func lockReplyRESP3(reply []byte, isMap bool) []byte {
 // when it has none. It takes no lock.
 func (s *session) holdsUntil() *time.Time {
 	if carrier := s.carrier.Load(); carrier != nil {
-		return carrier.Until()
+		return carrier.SafeUntil()
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (s *session) holdsUntil() *time.Time {
 // of them is over.
 func (s *session) settleHolds() {
 	if carrier := s.carrier.Load(); carrier != nil {
-		carrier.Settle()
+		carrier.EndOverdue()
 	}
 }
 

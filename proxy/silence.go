@@ -33,8 +33,8 @@ func (s *session) prolongSilence() {
 // sinceStart is never 0.
 func (s *Server) sinceStart() int64 { return max(int64(time.Since(s.started)), 1) }
 
-// Silent implements lockcmd.Host.
-func (h *host) Silent() time.Time {
+// SilentSince implements lockcmd.Host.
+func (h *host) SilentSince() time.Time {
 	s := (*session)(h)
 	s.mu.Lock()
 	owed := s.calls > 0

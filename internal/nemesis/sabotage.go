@@ -76,7 +76,7 @@ return out
 	},
 	{
 		name:  "again", // sends once more what was not answered, though that counts twice
-		edits: []edit{{"call.go", "			if r.single {", "			if s == nil {"}},
+		edits: []edit{{"script_call.go", "			if call.runsOnce {", "			if s == nil {"}},
 		kinds: []string{"count"}, faults: []string{"replies of scripts lost"}, caught: []string{"is no counter"},
 	},
 	{

@@ -1,0 +1,274 @@
+package lockcmd
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/faultproxy"
+	"leash/internal/redistest"
+)
+
+func TestR30BreakTellsTheHolderFirst(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		for _, where := range []*Service{s, other} {
+			for _, waits := range []*Service{s, other} {
+				for _, options := range [][]string{nil, {"OWNER", "me"}, {"LEASE", "60000"}, {"OWNER", "me", "ONCLOSE", "EXPIRE"}, {"FAIR"}} {
+					a, b, c, key := connect(t, s), connect(t, where), connect(t, waits), newKey()
+					want(t, b.do("LOCK.BREAK", key), ":0")
+					token := a.token(append([]string{key}, options...)...)
+					reply := c.await(waits, 1, key, "BLOCK", "0")
+					want(t, b.do("LOCK.BREAK", key), ":1")
+					next := tokenOf(t, receive(t, reply, 3*time.Second))
+					if next <= token || len(a.losses) != 1 {
+						t.Fatalf("%v: got token %d after %d, and %d losses", options, next, token, len(a.losses))
+					}
+					want(t, <-a.losses, key+" broken")
+					want(t, c.do("LOCK.RELEASE", key), ":1")
+					eventually(t, time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 && !a.guarded.Load() })
+					a.carrier.End(Release)
+				}
+			}
+		}
+		if n := s.Stats().Losses["broken"]; n != 20 {
+			t.Errorf("got %d losses counted, want 20", n)
+		}
+	})
+}
+
+func TestR30BreakWithOnLossError(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		for _, where := range []*Service{s, other} {
+			a, key := connect(t, s), newKey()
+			a.token(key, "OWNER", "me", "ONLOSS", "ERROR")
+			a.token(key, "OWNER", "me")
+			want(t, connect(t, where).do("LOCK.BREAK", key), ":1")
+			want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "broken"))
+			want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+			token := a.token(key, "ONLOSS", "ERROR")
+			want(t, a.do("LOCK.BREAK", key), ":1") // its own
+			want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), "-"+msgLost(key, "broken"))
+		}
+	})
+}
+
+func TestR30BreakForcesWhatNobodyConfirms(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+		s, other, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}, patient, brief), newKey()
+		a, b := connect(t, s), connect(t, other)
+		a.token(key)
+		reply := b.await(other, 1, key, "BLOCK", "0")
+		began := time.Now()
+		want(t, connect(t, other).do("LOCK.BREAK", key), ":2")
+		if took := time.Since(began); took < breakTimeout {
+			t.Errorf("forced after %v", took)
+		}
+		tokenOf(t, woken(t, reply))
+		s.RenewAll(t.Context())
+		want(t, receive(t, a.losses, 3*time.Second), key+" broken")
+
+		killed, kill := mortal(t, rdb, Config{})
+		c, key := connect(t, killed), newKey()
+		c.token(key)
+		kill()
+		want(t, b.do("LOCK.BREAK", key), ":2")
+		b.token(key)
+	})
+}
+
+func TestR30BreakOfRedissonsHold(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key, ctx := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient), newKey(), context.Background()
+		rdb.HSet(ctx, key, "0a1b:7", "2")
+		rdb.PExpire(ctx, key, time.Minute)
+		reply := connect(t, other).await(other, 1, key, "BLOCK", "0")
+		want(t, connect(t, s).do("LOCK.BREAK", key), ":2")
+		tokenOf(t, woken(t, reply))
+		key = newKey()
+		rdb.Set(ctx, key, "text", 0)
+		wantPrefix(t, connect(t, s).do("LOCK.BREAK", key), "-WRONGTYPE")
+	})
+}
+
+func TestR30BreakOfReadersAndWriters(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		a, b, c, w := connect(t, s), connect(t, other), connect(t, other), connect(t, s)
+		key := newKey()
+		a.token(key, "READ")
+		b.token(key, "READ", "OWNER", "me")
+		b.token(key, "READ", "OWNER", "me")
+		reply := w.await(s, 1, key, "WRITE", "BLOCK", "0")
+		want(t, c.do("LOCK.BREAK", key), ":1")
+		tokenOf(t, receive(t, reply, 3*time.Second))
+		if len(a.losses) != 1 || len(b.losses) != 1 {
+			t.Fatalf("got %d and %d losses, want 1 and 1", len(a.losses), len(b.losses))
+		}
+		want(t, c.do("LOCK.BREAK", key), ":1")
+		want(t, receive(t, w.losses, time.Second), key+" broken")
+
+		key = newKey()
+		d, e := connect(t, s), connect(t, s)
+		d.token(key, "READ")
+		java := newJavaRW(t, rdb, key, "7")
+		if !java.read(time.Minute) {
+			t.Fatal("Java cannot read")
+		}
+		want(t, c.do("LOCK.BREAK", key), ":2")
+		want(t, receive(t, d.losses, time.Second), key+" broken")
+		e.token(key, "WRITE")
+	})
+}
+
+func TestR30BreakFollowsAHoldThatMoves(t *testing.T) {
+	t.Parallel()
+	rdb := dialServer(t, sharedServer(t).Addr)
+	deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+	s, other, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}), newKey()
+	a, b := connect(t, s), connect(t, other)
+	token := a.token(key, "OWNER", "me")
+	broken := connect(t, other).start("LOCK.BREAK", key)
+	eventually(t, time.Second, "it is marked", func() bool { return exists(t, rdb, tombstoneKey(key, token, a.carrier.name)) })
+	b.attach(key, "me", token)
+	want(t, receive(t, broken, 3*time.Second), ":1")
+	want(t, receive(t, b.losses, time.Second), key+" broken")
+}
+
+func TestR30BreakOfWhatIsReleasedIsNoLoss(t *testing.T) {
+	t.Parallel()
+	rdb := dialServer(t, sharedServer(t).Addr)
+	deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+	s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, deaf), leash(t, rdb, Config{}), newKey()
+	a, b := connect(t, s), connect(t, other)
+	token := a.token(key, "OWNER", "me")
+	late := &breakRequest{service: other, lock: lockID{0, key}, until: other.deadline()}
+	info, err := other.inspect(late.lock, late.until)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, b.do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(token, 10)), ":1")
+	// too late: its owner has released it
+	if err := late.markBroken(info.holds[0]); err != nil || len(late.awaitingReport) > 0 {
+		t.Fatalf("got %v, asked %v", err, late.awaitingReport)
+	}
+	eventually(t, 2*time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
+	if len(a.losses) != 0 {
+		t.Error("a release was told as a loss")
+	}
+}
+
+func TestR30ForgedNewsBreaksNothing(t *testing.T) {
+	t.Parallel()
+	rdb := dialServer(t, sharedServer(t).Addr)
+	s, key := leash(t, rdb, Config{}), newKey()
+	a := connect(t, s)
+	token := a.token(key)
+	for _, how := range []string{brokenText, releasedText, movedText, extendedText} {
+		s.receiveEvent(holdEventText(how, token, a.carrier.name, key))
+	}
+	<-time.After(200 * time.Millisecond)
+	if len(a.losses) != 0 || a.carrier.Holds() != 1 {
+		t.Fatal("a forged message has ended a hold")
+	}
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+}
+
+func TestR7LostReplyOfBreak(t *testing.T) {
+	t.Parallel()
+	s, straight, p := faulty(t, Config{})
+	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
+		calm(s)
+		a, key := connect(t, straight), newKey()
+		token := a.token(key)
+		fault := arm(running(markBrokenScript, tombstoneKey(key, token, a.carrier.name)))
+		want(t, connect(t, s).do("LOCK.BREAK", key), ":1")
+		if fault.Count() != 1 {
+			t.Fatal("nothing was lost")
+		}
+		want(t, receive(t, a.losses, time.Second), key+" broken")
+
+		dead, kill := mortal(t, straight.rdb, Config{})
+		b, key := connect(t, dead), newKey()
+		b.token(key)
+		kill()
+		brief(s)
+		fault = arm(running(revokeScript, key))
+		want(t, connect(t, s).do("LOCK.BREAK", key), ":2")
+		if fault.Count() != 1 || exists(t, straight.rdb, key) {
+			t.Fatal("not ended")
+		}
+
+		key = newKey()
+		straight.rdb.HSet(t.Context(), key, "0a1b:7", "1")
+		fault = arm(running(breakScript, key))
+		want(t, connect(t, s).do("LOCK.BREAK", key), ":2")
+		if fault.Count() != 1 || exists(t, straight.rdb, key) {
+			t.Fatal("not ended")
+		}
+	}
+}
+
+func TestR30UnansweredBreak(t *testing.T) {
+	t.Parallel()
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
+	a, b, key := connect(t, s), connect(t, s), newKey()
+	a.token(key)
+	fault := p.DropBefore(running(releaseScript, key), faultproxy.Always())
+	want(t, b.do("LOCK.BREAK", key), "-"+msgBreakUnknown)
+	want(t, receive(t, a.losses, time.Second), key+" broken") // and its end goes on
+	fault.Disarm()
+	eventually(t, 2*time.Second, "it is ended", func() bool { return !exists(t, straight.rdb, key) })
+	a.token(key)
+	p.Freeze()
+	want(t, b.do("LOCK.BREAK", key), "-"+msgRefused)
+	p.Thaw()
+}
+
+func TestR13BreakPassesAtMaxmemory(t *testing.T) {
+	t.Parallel()
+	rdb, ctx := dialServer(t, redistest.Start(t).Addr), context.Background()
+	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, func(s *Service) { s.subscriber.eventChannel = "nowhere" })
+	a, b, mine, theirs, java := connect(t, s), connect(t, other), newKey(), newKey(), newKey()
+	a.token(mine)
+	b.token(theirs)
+	rdb.HSet(ctx, java, "0a1b:7", "1")
+	rdb.ConfigSet(ctx, "maxmemory", "1")
+	defer rdb.ConfigSet(ctx, "maxmemory", "0")
+	c := connect(t, s)
+	want(t, c.do("LOCK.BREAK", mine), ":1")
+	brief(s)
+	want(t, c.do("LOCK.BREAK", theirs), ":2")
+	want(t, c.do("LOCK.BREAK", java), ":2")
+}
+
+func TestR30BreakGoesOnThoughTheBreakerWasKilled(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		breaker, kill := mortal(t, rdb, Config{})
+		a := connect(t, s)
+		a.token(key)
+		b := breaker.newBreakRequest(lockID{0, key}, breaker.deadline())
+		info, err := breaker.inspect(b.lock, b.until)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.markBroken(info.holds[0]); err != nil || len(b.awaitingReport) != 1 {
+			t.Fatalf("got %v, asked %v", err, b.awaitingReport)
+		}
+		kill()
+		want(t, receive(t, a.losses, 3*time.Second), key+" broken")
+		eventually(t, 3*time.Second, "the hold is ended", func() bool { return !exists(t, rdb, key) })
+	})
+}

@@ -1,0 +1,183 @@
+package lockcmd
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// SendScript sends a command, in RESP2, to the node that owns a slot, among other callers' commands on
+// one connection, and appends Redis's reply to dst. It does not look for another node, nor wait for
+// a connection. Unless sent is set, Redis has not had the command and will not get it. It blocks
+// until the time given at the latest, and does not keep the command.
+type SendScript func(until time.Time, db, slot int, command, dst []byte) (reply []byte, sent bool, err error)
+
+// SendScripts is Wire for n commands at once, one behind the other in commands, of keys that should be of
+// one node. It appends their n replies to dst. They need not be on the connection of those that
+// Wire sends.
+type SendScripts func(until time.Time, db, slot, n int, commands, dst []byte) (replies []byte, sent bool, err error)
+
+// scriptBuffer is what a script's command is written on, and its reply.
+type scriptBuffer struct{ command, reply []byte }
+
+// scriptBuffers are for reuse: the buffers of one command were a third of all that it allocated.
+var scriptBuffers = sync.Pool{New: func() any { return &scriptBuffer{command: make([]byte, 0, 512)} }}
+
+// maxPooledScriptBuffer is how large a slip's buffers are kept.
+const maxPooledScriptBuffer = 4 << 10
+
+func (buf *scriptBuffer) free() {
+	if cap(buf.command) <= maxPooledScriptBuffer && cap(buf.reply) <= maxPooledScriptBuffer {
+		scriptBuffers.Put(buf)
+	}
+}
+
+// runDirect runs r's script over the wire. It reports done unless Redis certainly has not run it:
+// then it is the client's turn, which dials, follows redirects and brings the text of scripts.
+func (s *Service) runDirect(until time.Time, call *scriptCall) (reply any, err error, done bool) {
+	buf := scriptBuffers.Get().(*scriptBuffer)
+	defer buf.free()
+	buf.command = call.append(buf.command[:0])
+	text, sent, err := s.cfg.SendScript(until, call.db, slotOf(call.keys[0]), buf.command, buf.reply[:0])
+	buf.reply = text
+	switch {
+	case err != nil && !sent && !time.Now().Before(until):
+		return nil, errRefused, true // and no time is left
+	case err != nil:
+		return nil, err, sent
+	}
+	if n, ok := integers(text); ok && call.script.shape.fits(n) {
+		return n, nil, true
+	}
+	reply, rest, err := decode(string(text))
+	switch {
+	case err != nil || rest != "" || !isError(reply) && !call.script.shape.fits(reply):
+		s.dropConnection(call.db, slotOf(call.keys[0]))
+		return nil, errors.Join(errUnknown, errShape, err), true
+	case isError(reply):
+		err := reply.(replyError)
+		return nil, err, judge(err) == answered && !redis.HasErrorPrefix(err, "NOSCRIPT")
+	}
+	return reply, nil, true
+}
+
+// dropConnection ends the connection that brought a reply of a shape that no script has: the replies
+// behind it may be those to other commands.
+func (s *Service) dropConnection(db, slot int) {
+	if s.cfg.DropConnection != nil {
+		s.cfg.DropConnection(db, slot)
+	}
+}
+
+// append writes r as EVALSHA behind dst.
+func (call *scriptCall) append(dst []byte) []byte {
+	dst = appendArray(dst, 3+len(call.keys)+len(call.args))
+	dst = appendBulk(appendBulk(dst, "EVALSHA"), call.script.sha)
+	dst = appendBulk(dst, decimal(len(call.keys)))
+	for _, key := range call.keys {
+		dst = appendBulk(dst, key)
+	}
+	for _, arg := range call.args {
+		dst = appendBulk(dst, arg)
+	}
+	return dst
+}
+
+// integers reads a reply that is an array of integers, as nearly all are; else ok is false.
+func integers(text []byte) (list []int64, ok bool) {
+	line, rest := cutLine(text)
+	if len(line) != 2 || line[0] != '*' || line[1] < '1' || line[1] > '9' {
+		return nil, false
+	}
+	list = make([]int64, line[1]-'0')
+	for i := range list {
+		line, rest = cutLine(rest)
+		if list[i], ok = integer(line, ':'); !ok {
+			return nil, false
+		}
+	}
+	return list, len(rest) == 0
+}
+
+// cutLine divides text behind its first line, which is nil when it has no end.
+func cutLine(text []byte) (line, rest []byte) {
+	line, rest, ok := bytes.Cut(text, []byte("\r\n"))
+	if !ok {
+		return nil, text
+	}
+	return line, rest
+}
+
+// integer reads a line that begins with kind, as an integer and an array's length do.
+func integer(line []byte, kind byte) (int64, bool) {
+	if len(line) < 2 || line[0] != kind {
+		return 0, false
+	}
+	if len(line) == 2 && '0' <= line[1] && line[1] <= '9' { // nearly all are
+		return int64(line[1] - '0'), true
+	}
+	return parseInt(line[1:])
+}
+
+// replyError is an error that Redis answered with.
+type replyError string
+
+func (e replyError) Error() string { return string(e) }
+
+// RedisError implements redis.Error.
+func (replyError) RedisError() {}
+
+func isError(reply any) bool {
+	_, ok := reply.(replyError)
+	return ok
+}
+
+// errReply says that a reply is not one of RESP2.
+var errReply = errors.New("lockcmd: a reply that cannot be read")
+
+// maxNesting is how deep a script's reply may nest: ours are flat lists.
+const maxNesting = 2
+
+// decode reads one reply: int64, string, replyError, []any or nil.
+func decode(text string) (reply any, rest string, err error) { return decodeWithin(maxNesting, text) }
+
+func decodeWithin(depth int, text string) (reply any, rest string, err error) {
+	line, rest, ok := strings.Cut(text, "\r\n")
+	if !ok || line == "" {
+		return nil, "", errReply
+	}
+	switch line[0] {
+	case '+':
+		return line[1:], rest, nil
+	case '-':
+		return replyError(line[1:]), rest, nil
+	}
+	n, err := strconv.ParseInt(line[1:], 10, 64)
+	switch {
+	case err != nil:
+	case line[0] == ':':
+		return n, rest, nil
+	case n == -1 && (line[0] == '$' || line[0] == '*'):
+		return nil, rest, nil
+	case line[0] == '$' && n >= 0 && n <= int64(len(rest)-2) && rest[n:n+2] == "\r\n":
+		return rest[:n], rest[n+2:], nil
+	case line[0] == '*' && n >= 0 && n <= int64(len(rest)/len("+\r\n")) && depth > 0:
+		return decodeItems(depth-1, int(n), rest)
+	}
+	return nil, "", errReply
+}
+
+func decodeItems(depth, n int, text string) (reply any, rest string, err error) {
+	items := make([]any, n)
+	for i := range items {
+		if items[i], text, err = decodeWithin(depth, text); err != nil {
+			return nil, "", err
+		}
+	}
+	return items, text, nil
+}

@@ -1,0 +1,343 @@
+package lockcmd
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/redistest"
+)
+
+// standing is what there is in Redis of those who wait for a FAIR lock.
+type standing struct {
+	list             []string
+	timeouts, alives map[string]float64
+}
+
+func standingIn(rdb redis.UniversalClient, key string) standing {
+	scores := func(zset string) map[string]float64 {
+		all := make(map[string]float64)
+		for _, z := range rdb.ZRangeWithScores(context.Background(), zset, 0, -1).Val() {
+			all[z.Member.(string)] = z.Score
+		}
+		return all
+	}
+	return standing{order(rdb, key), scores(queueKeys(key)[1]), scores(queueKeys(key)[2])}
+}
+
+// line puts n into the queue of a key, every third of them not through a Leash; its names say who.
+// step is what each adds to the scores; a Leash's count as alive until alive.
+func line(rdb redis.UniversalClient, key string, n int, alive, first, step float64) (names []string) {
+	ctx, keys, pipe := context.Background(), queueKeys(key), rdb.Pipeline()
+	for i := range n {
+		name := "me:" + strconv.Itoa(i)
+		if i%3 == 2 {
+			name = "java:" + strconv.Itoa(i)
+		} else {
+			pipe.ZAdd(ctx, keys[2], redis.Z{Score: alive, Member: name})
+		}
+		pipe.RPush(ctx, keys[0], name)
+		pipe.ZAdd(ctx, keys[1], redis.Z{Score: first + float64(i)*step, Member: name})
+		names = append(names, name)
+	}
+	pipe.Exec(ctx)
+	return names
+}
+
+// leave runs the script for owners at once.
+func leave(t *testing.T, rdb redis.UniversalClient, key string, owners ...string) {
+	t.Helper()
+	if _, err := dequeueScript.run(context.Background(), rdb.(processor), fair.endKeys(key, ""), append(scriptArgs(lockChannel(key), "p", 1, fairHeartbeat.Milliseconds()), owners...)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestR22SeveralLeaveAsOneByOne: those who leave together leave behind what would be there if they
+// had left one after the other, through Redisson or through Leash.
+func TestR22SeveralLeaveAsOneByOne(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		for _, n := range []int{1, 2, 7, 60, 1300} {
+			for _, many := range []int{1, n / 2, n} {
+				now := float64(time.Now().UnixMilli())
+				ours, javas := newKey(), newKey()
+				for _, key := range []string{ours, javas} {
+					// so far ahead that no score comes near the least
+					line(rdb, key, n, now+19e3, now+600e6, 300e3)
+				}
+				gone := slices.Clone(order(rdb, ours))
+				rand.Shuffle(n, func(i, j int) { gone[i], gone[j] = gone[j], gone[i] })
+				gone = gone[:many]
+				leave(t, rdb, ours, append(gone, "who never stood there")...)
+				for _, name := range gone {
+					java(t, rdb, javas, name).giveUp()
+					rdb.ZRem(context.Background(), queueKeys(javas)[2], name)
+				}
+				got, want := standingIn(rdb, ours), standingIn(rdb, javas)
+				if !slices.Equal(got.list, want.list) || !maps.Equal(got.timeouts, want.timeouts) || len(got.list) > 0 && !maps.Equal(got.alives, want.alives) {
+					t.Errorf("%d of %d left: got %v, want %v", many, n, got, want)
+				}
+				if exists(t, rdb, queueKeys(ours)[2]) && len(got.list) == 0 {
+					t.Errorf("%d of %d left, and something remains of the queue", many, n)
+				}
+			}
+		}
+	})
+}
+
+// TestR22SeveralWhoLeaveReapNobody: what those who leave had added is taken off the scores of
+// others, but not so much that one of these would count as dead.
+func TestR22SeveralWhoLeaveReapNobody(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		began, together, single := time.Now().UnixMilli(), newKey(), newKey()
+		for _, key := range []string{together, single} {
+			// the first of them would be dead for Redisson
+			line(rdb, key, 40, float64(began-5000), float64(began-5000), 100e3)
+		}
+		gone := []string{"me:3", "me:7", "java:8", "me:0", "me:30", "java:29"}
+		leave(t, rdb, together, gone...)
+		for _, name := range gone {
+			leave(t, rdb, single, name)
+		}
+		took := time.Now().UnixMilli() - began
+		got, want := standingIn(rdb, together), standingIn(rdb, single)
+		if !slices.Equal(got.list, want.list) || len(got.list) != 34 || !maps.Equal(got.alives, want.alives) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		least := 0
+		for name, score := range want.timeouts {
+			// the least, at some time meanwhile
+			if score >= float64(began+60e3) && score <= float64(began+60e3+took) {
+				least++
+				if got.timeouts[name] < float64(began+60e3) || got.timeouts[name] > float64(began+60e3+took) {
+					t.Errorf("%s: got %f, want the least, %f or some ms more", name, got.timeouts[name], float64(began+60e3))
+				}
+			} else if got.timeouts[name] != score {
+				t.Errorf("%s: got %f, want %f", name, got.timeouts[name], score)
+			}
+		}
+		if least == 0 {
+			t.Error("nobody came near the least")
+		}
+	})
+}
+
+// counting counts the calls of a script, and lets them wait for a gate if there is one.
+type counting struct {
+	script *script
+	calls  atomic.Int64
+	gate   chan struct{}
+}
+
+func (c *counting) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c *counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if len(cmd.Args()) > 1 && cmd.Args()[1] == c.script.sha {
+			c.calls.Add(1)
+			if c.gate != nil {
+				select {
+				case <-c.gate:
+				case <-ctx.Done():
+				}
+			}
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (c *counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// TestR22ManyWhoVanishLeaveInFewCalls: thousands whose clients are gone cost Redis few calls, and
+// no goroutine of theirs waits for that.
+func TestR22ManyWhoVanishLeaveInFewCalls(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		const n = 300
+		calls := &counting{script: dequeueScript, gate: make(chan struct{})}
+		rdb.(interface{ AddHook(redis.Hook) }).AddHook(calls)
+		s, key := leash(t, rdb, Config{SendScript: overTheClient}), newKey()
+		holder, last := connect(t, s), connect(t, s)
+		holder.token(key)
+		replies := make([]<-chan string, n)
+		conns := make([]*conn, n)
+		for i := range n {
+			conns[i] = connect(t, s)
+			replies[i] = conns[i].start("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0")
+		}
+		eventually(t, 5*time.Second, "all stand in the queue", func() bool { return len(order(rdb, key)) == n })
+		behind := java(t, rdb, key, "java:1")
+		behind.look()
+		before := score(rdb, key, "java:1")
+		reply := last.stand(rdb, n+2, key, "BLOCK", "0")
+		for i := range n {
+			conns[i].gone()
+		}
+		for i := range n {
+			// though nobody has left in Redis yet
+			wantPrefix(t, receive(t, replies[i], 5*time.Second), "-")
+		}
+		if left := len(order(rdb, key)); left != n+2 {
+			t.Fatalf("got %d in the queue before Redis was asked", left)
+		}
+		close(calls.gate)
+		eventually(t, 5*time.Second, "all have left", func() bool { return len(order(rdb, key)) == 2 })
+		if got := calls.calls.Load(); got > n/10 {
+			t.Errorf("%d left in %d calls", n, got)
+		}
+		if got := score(rdb, key, "java:1"); got != before-n*300000 {
+			t.Errorf("the score of who stood behind them went from %d to %d", before, got)
+		}
+		want(t, holder.do("LOCK.RELEASE", key), ":1")
+		if !behind.look() {
+			t.Fatal("java did not get the lock in its turn")
+		}
+		behind.unlock()
+		tokenOf(t, receive(t, reply, 5*time.Second))
+		want(t, last.do("LOCK.RELEASE", key), ":1")
+		wantNothingLeft(t, rdb, key)
+	})
+}
+
+// leaving are tries that stand in the queue and have given up, in the order they came.
+func leaving(t *testing.T, s *Service, key string, owners ...string) {
+	t.Helper()
+	lock := lockID{0, key}
+	for _, owner := range owners {
+		late := connect(t, s).carrier.newAcquisition(acquireOptions{mode: fair, key: key, owner: owner, wait: true, ttl: 30 * time.Second}, nil)
+		if r := late.send(s.deadline()); r.kind != taken {
+			t.Fatalf("got %+v", r)
+		}
+		s.dequeuer.add(&dequeueRequest{acquisition: late, done: make(chan struct{})}, lock)
+	}
+}
+
+func TestR22LeaversGoInBatchesTheLastFirst(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		lock := lockID{0, key}
+		connect(t, s).token(key)
+		names := owners(maxDequeued + 50)
+		leaving(t, s, key, names...)
+		for rest := len(names) - maxDequeued; ; rest -= maxDequeued {
+			batch := s.dequeuer.take(lock)
+			if _, err := s.dequeueOnce(lock, batch, fairHeartbeat); err != nil {
+				t.Fatal(err)
+			}
+			if got := order(rdb, key); !slices.Equal(got, names[:max(rest, 0)]) {
+				t.Fatalf("%d have left, and there remain %v", len(batch), got)
+			}
+			if rest <= 0 {
+				break
+			}
+		}
+		if s.dequeuer.take(lock) != nil || len(s.dequeuer.lists) != 0 {
+			t.Error("somebody is to leave still")
+		}
+	})
+}
+
+// TestR22WhoWaitsAgainDoesNotLeave: a command of an owner that has given up does not take another
+// one's place away.
+func TestR22WhoWaitsAgainDoesNotLeave(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		holder := connect(t, s)
+		holder.token(key)
+		leaving(t, s, key, "me:1", "me:2", "me:3")
+		again := connect(t, s)
+		reply := again.await(s, 1, key, "FAIR", "BLOCK", "0", "OWNER", "me:2")
+		s.dequeueAll(lockID{0, key})
+		if got := order(rdb, key); !slices.Equal(got, []string{"me:2"}) {
+			t.Errorf("got queue %v", got)
+		}
+		want(t, holder.do("LOCK.RELEASE", key), ":1")
+		tokenOf(t, receive(t, reply, 3*time.Second))
+		want(t, again.do("LOCK.RELEASE", key), ":1")
+		wantNothingLeft(t, rdb, key)
+	})
+}
+
+// TestR22ThousandsOfDeadAreTakenOutInParts: whom a Leash that died leaves behind keeps Redis for a
+// bounded time, and nobody out.
+func TestR22ThousandsOfDeadAreTakenOutInParts(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		const n = 2500 // of whom a call takes out 1000
+		calls := &counting{script: acquireFairScript}
+		rdb.(interface{ AddHook(redis.Hook) }).AddHook(calls)
+		s, ctx, now := leash(t, rdb, Config{SendScript: overTheClient}), context.Background(), float64(time.Now().UnixMilli())
+		for _, waits := range [][]string{nil, {"BLOCK", "0"}} {
+			key, a, before := newKey(), connect(t, s), calls.calls.Load()
+			dead := line(rdb, key, n, now-600e3, now-600e3, 1)
+			rdb.RPush(ctx, queueKeys(key)[0], "java:alive")
+			rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: now + 3600e6, Member: "java:alive"})
+			want(t, a.do("LOCK.ACQUIRE", key, "FAIR"), "$-1")
+			if got := order(rdb, key); !slices.Equal(got, []string{"java:alive"}) {
+				t.Errorf("%d of %d dead remain", len(got)-1, len(dead))
+			}
+			ours := 0
+			for _, name := range dead {
+				if name[0] == 'm' {
+					ours++
+				}
+			}
+			if got, want := score(rdb, key, "java:alive"), int64(now+3600e6)-int64(ours)*300000; got != want {
+				t.Errorf("the score behind them is %d, want %d", got, want)
+			}
+			rdb.Del(ctx, queueKeys(key)...)
+			line(rdb, key, n, now-600e3, now-600e3, 1)
+			a.token(append([]string{key, "FAIR"}, waits...)...)
+			if got := calls.calls.Load() - before; got < 6 { // more where the machine stalls
+				t.Errorf("got %d calls, want 3 each", got)
+			}
+			want(t, a.do("LOCK.RELEASE", key), ":1")
+			wantNothingLeft(t, rdb, key)
+		}
+	})
+}
+
+// TestR22WhoWaitsIsNotLookedFor: that a waiter still stands in the queue is seen without a search,
+// which would take the longer the more do.
+func TestR22WhoWaitsIsNotLookedFor(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	rdb, often := dialServer(t, server.Addr), func(s *Service) { s.attemptInterval = 20 * time.Millisecond }
+	s, key := leash(t, rdb, Config{}, often), newKey()
+	connect(t, s).token(key)
+	var replies []<-chan string
+	for i := range 3 {
+		c := connect(t, s)
+		replies = append(replies, c.stand(rdb, i+1, key, "BLOCK", "0"))
+		defer func() { c.gone(); receive(t, replies[i], 3*time.Second) }()
+	}
+	for range 3 {
+		heard := standingIn(rdb, key).alives
+		eventually(t, time.Second, "all look again", func() bool {
+			now := standingIn(rdb, key).alives
+			for name, at := range heard {
+				if now[name] <= at {
+					return false
+				}
+			}
+			return len(heard) == 3
+		})
+	}
+	stats := rdb.Info(context.Background(), "commandstats").Val()
+	if strings.Contains(stats, "cmdstat_lpos:") || !strings.Contains(stats, "cmdstat_zmscore:") {
+		t.Errorf("got %s", stats)
+	}
+}

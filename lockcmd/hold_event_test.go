@@ -1,0 +1,150 @@
+package lockcmd
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/redistest"
+)
+
+// TestR30NewsThatOvertakesTheGrant: another Leash ends or breaks a hold before the reply to its
+// grant has been seen.
+func TestR30NewsThatOvertakesTheGrant(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		cfg := Config{WatchdogTimeout: 10 * time.Minute} // no renewal finds out
+		s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)
+		for _, end := range []string{"LOCK.RELEASE", "LOCK.BREAK"} {
+			a, key := connect(t, s), newKey()
+			opts, msg := s.parseAcquire(bulk([]string{"LOCK.ACQUIRE", key}))
+			if msg != "" {
+				t.Fatal(msg)
+			}
+			try := a.carrier.newAcquisition(opts, nil)
+			r := try.send(s.deadline())
+			if r.kind != granted {
+				t.Fatalf("got %v", r)
+			}
+			of, done := holdRef{r.token, a.carrier.name}, make(chan string, 1)
+			go func() {
+				args := []string{end, key}
+				if end == "LOCK.RELEASE" {
+					args = append(args, "TOKEN", strconv.FormatInt(r.token, 10))
+				}
+				done <- connect(t, other).do(args...)
+			}()
+			eventually(t, 5*time.Second, "the news is there", func() bool {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				return len(s.pendingEvents[of].kinds) > 0
+			})
+			if _, msg := try.accept(context.Background(), r); msg != "" {
+				t.Fatal(msg)
+			}
+			want(t, receive(t, done, 10*time.Second), ":1")
+			eventually(t, 5*time.Second, end+" is known", func() bool { return a.carrier.Holds() == 0 })
+			if lost := len(a.losses) == 1; lost != (end == "LOCK.BREAK") {
+				t.Errorf("%s: told of a loss: %v", end, lost)
+			}
+			s.mu.Lock()
+			if len(s.pendingEvents) != 0 {
+				t.Errorf("%s: %d pieces of news are kept", end, len(s.pendingEvents))
+			}
+			s.mu.Unlock()
+		}
+	})
+}
+
+// TestEarlyNewsIsBounded: nobody can fill a Leash with news of holds that never come.
+func TestEarlyNewsIsBounded(t *testing.T) {
+	t.Parallel()
+	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
+	for i := range maxPendingEvents + 100 {
+		s.receiveEvent(holdEventText(movedText, int64(i+1), s.uuid+":1.1", "key"))
+		s.receiveEvent(holdEventText(movedText, 1, "another:"+strconv.Itoa(i), "key"))
+	}
+	for range 100 {
+		s.receiveEvent(holdEventText(movedText, 1, s.uuid+":1.1", "key"))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pendingEvents) > maxPendingEvents || len(s.pendingEvents[holdRef{1, s.uuid + ":1.1"}].kinds) > 8 {
+		t.Errorf("%d holds, %d pieces for one", len(s.pendingEvents), len(s.pendingEvents[holdRef{1, s.uuid + ":1.1"}].kinds))
+	}
+}
+
+// TestR5AReleaseElsewhereLeavesNoDeadlock: the connection's hold has been released through another
+// Leash, and its own has not heard of it.
+func TestR5AReleaseElsewhereLeavesNoDeadlock(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, err := New(Config{WatchdogTimeout: 10 * time.Minute}, rdb, deaf{}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(live(s))
+		a, key := connect(t, s), newKey()
+		token := strconv.FormatInt(a.token(key), 10)
+		want(t, a.do("LOCK.ACQUIRE", key, "BLOCK", "1000"), "-"+msgDeadlock)
+		want(t, connect(t, leash(t, rdb, Config{})).do("LOCK.RELEASE", key, "TOKEN", token), ":1")
+		a.token(key, "BLOCK", "1000")
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		if len(a.losses) != 0 {
+			t.Errorf("told as lost: %s", <-a.losses)
+		}
+	})
+}
+
+// TestR7AnIDIsItsOwners: two owners may number their requests alike.
+func TestR7AnIDIsItsOwners(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, s)
+		a.token(key, "OWNER", "a", "ID", "1")
+		want(t, a.do("LOCK.RELEASE", key, "OWNER", "a", "ID", "2"), ":1")
+		b.token(key, "OWNER", "b", "ID", "1")
+		want(t, b.do("LOCK.RELEASE", key, "OWNER", "c", "ID", "2"), "-"+msgNotHeld)
+		want(t, b.do("LOCK.RELEASE", key, "OWNER", "b", "ID", "2"), ":1")
+		if exists(t, rdb, key) {
+			t.Error("told as released, and still held")
+		}
+		want(t, a.do("LOCK.RELEASE", key, "OWNER", "a", "ID", "2"), ":1") // again
+	})
+}
+
+// TestR14AWriterMakesRoomForAReaderInASlotThatMigrates: where the grant to the reader is refused,
+// the release is none the less whole.
+func TestR14AWriterMakesRoomForAReaderInASlotThatMigrates(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	s := leash(t, dialCluster(t, cluster.Addrs()...), Config{})
+	key := newKey()
+	a, b := connect(t, s), connect(t, s)
+	a.token(key, "WRITE")
+	waiting := b.await(s, 1, key, "READ", "BLOCK", "0")
+	slot := slotOf(key)
+	move, err := cluster.BeginMove(slot, cluster.MasterOf((slot+slots/2)%slots))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	if len(a.losses) != 0 {
+		t.Errorf("told as lost: %s", <-a.losses)
+	}
+	eventually(t, 5*time.Second, "the lock is free", func() bool {
+		err := cluster.MasterOf(slot).Client().Exists(t.Context(), key).Err()
+		return redis.HasErrorPrefix(err, "ASK") // it would be asked for at the slot's new master
+	})
+	if err := move.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	if token := tokenOf(t, receive(t, waiting, 10*time.Second)); token == 0 || b.carrier.Holds() != 1 {
+		t.Error("the reader did not get in")
+	}
+}

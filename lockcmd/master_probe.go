@@ -1,0 +1,310 @@
+package lockcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/guard"
+)
+
+const (
+	probeInterval = time.Second        // how often masters are looked at
+	probeTimeout  = time.Second        // for one look
+	masterMarkTTL = 7 * 24 * time.Hour // of a mark that nobody looks at any more
+	uptimeError   = 1000               // ms by which Redis may tell too late since when it runs
+	maxMasters    = 64                 // masters; those that were not seen of late are then forgotten
+)
+
+var probeScript = loadScript("look")
+
+// watch looks at the masters again and again until ctx ends.
+func (g *gracePeriods) watch(ctx context.Context) {
+	tick := time.NewTicker(probeInterval)
+	defer tick.Stop()
+	for {
+		g.probeAll(time.Now(), time.Now().Add(probeTimeout))
+		g.logEnds()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// probeAll looks at all masters. It blocks until they have answered, or for as long as a look may take.
+func (g *gracePeriods) probeAll(since, until time.Time) {
+	began := time.Now()
+	owned := g.slotsByMaster()
+	errs := make([]error, len(owned))
+	var wg sync.WaitGroup
+	for i, own := range owned {
+		wg.Go(func() {
+			errs[i] = guard.Call(g.service.log, "look at a master", func() error { return g.probeOnce(own, since, until) })
+		})
+	}
+	wg.Wait()
+	g.logProbeFailure(errors.Join(errs...))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for replid, m := range g.masters {
+		if len(g.masters) > maxMasters && began.Sub(m.seen) > time.Hour {
+			delete(g.masters, replid)
+		}
+	}
+}
+
+// probeFor looks at the master of a key, whatever becomes of the others.
+func (g *gracePeriods) probeFor(key string, since, until time.Time) {
+	if err := g.probeOnce(g.slotsWith(g.slot(key)), since, until); err != nil {
+		g.service.refreshTopologyAfter(unsent)
+	}
+}
+
+// slotsWith are the slots of the master that has this one; none when nobody has it.
+func (g *gracePeriods) slotsWith(slot int) []int {
+	for _, own := range g.slotsByMaster() {
+		if slices.Contains(own, slot) {
+			return own
+		}
+	}
+	return nil
+}
+
+// probeOnce looks at the master of these slots, unless somebody has since.
+func (g *gracePeriods) probeOnce(own []int, since, until time.Time) error {
+	if len(own) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), g.service.capAtStop(until))
+	defer cancel()
+	turn := g.probeLock(own[0])
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	g.mu.Lock()
+	m := g.slotOwners[own[0]].master
+	done := m != nil && m.seen.After(since)
+	g.mu.Unlock()
+	if done {
+		return nil
+	}
+	ctx, cancel = context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	return g.probeMaster(ctx, own)
+}
+
+// probeLock is whose turn it is to look at the master whose first slot that is.
+func (g *gracePeriods) probeLock(slot int) chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.probeLocks[slot] == nil {
+		g.probeLocks[slot] = make(chan struct{}, 1)
+	}
+	return g.probeLocks[slot]
+}
+
+// logProbeFailure is about a round of looks that failed in part: it is logged when that begins.
+func (g *gracePeriods) logProbeFailure(err error) {
+	g.mu.Lock()
+	begins := err != nil && !g.failing
+	g.failing = err != nil
+	g.mu.Unlock()
+	if err != nil {
+		g.service.refreshTopologyAfter(unsent)
+	}
+	if begins {
+		g.service.log.Warn("cannot identify every master: the others grant no new locks", "err", err)
+	}
+}
+
+// slotsByMaster are the slots of each master.
+func (g *gracePeriods) slotsByMaster() [][]int {
+	if len(g.slotOwners) == 1 || g.service.cfg.Owners == nil {
+		return [][]int{{0}}
+	}
+	var all [][]int
+	for slot, owner := range g.service.cfg.Owners() {
+		for owner >= len(all) {
+			all = append(all, nil)
+		}
+		if owner >= 0 {
+			all[owner] = append(all[owner], slot)
+		}
+	}
+	return all
+}
+
+// errNoMaster says that a server is none.
+var errNoMaster = errors.New("lockcmd: not a master")
+
+// probeMaster looks at the master of these slots. Its mark is in the first of them that is not on its
+// way to another.
+func (g *gracePeriods) probeMaster(ctx context.Context, own []int) error {
+	node, err := g.node(ctx, own[0])
+	if err != nil {
+		return err
+	}
+	if err := g.readGraceConfig(ctx, node); err != nil {
+		return fmt.Errorf("configuration of %s: %w", node.Options().Addr, err)
+	}
+	g.mu.Lock()
+	id, since := "", int64(0)
+	if m := g.slotOwners[own[0]].master; m != nil {
+		id, since = m.id, m.since
+	}
+	g.mu.Unlock()
+	args := scriptArgs(id, since, masterMarkTTL.Milliseconds())
+	var reply any
+	sent := time.Now()
+	for _, slot := range append(own[:min(len(own), 3):min(len(own), 3)], -1) {
+		var keys []string
+		if slot >= 0 {
+			keys = []string{g.markKey(slot)}
+		}
+		reply, err = probeScript.run(ctx, node, keys, args)
+		if err == nil || judge(err) != refused {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", node.Options().Addr, err)
+	}
+	n := integersOf(reply)
+	if len(n) != 4 {
+		return fmt.Errorf("%s: %w", node.Options().Addr, errNoMaster)
+	}
+	g.noteProbe(node.Options().Addr, textAt(reply, 0), textAt(reply, 1), n[2], n[3], own, sent)
+	return nil
+}
+
+func (g *gracePeriods) node(ctx context.Context, slot int) (*redis.Client, error) {
+	switch c := g.service.rdb.(type) {
+	case *redis.ClusterClient:
+		return c.MasterForKey(ctx, slotKey(slot))
+	case *redis.Client:
+		return c, nil
+	}
+	return nil, errRefused
+}
+
+// markKey is where the mark of a master lies that has this slot.
+func (g *gracePeriods) markKey(slot int) string {
+	if len(g.slotOwners) == 1 {
+		return "leash:master"
+	}
+	return "leash:master:" + slotKey(slot)
+}
+
+// noteProbe writes down what a look has found.
+func (g *gracePeriods) noteProbe(addr, id, replid string, since, now int64, own []int, sent time.Time) {
+	s := g.service
+	g.mu.Lock()
+	m := g.masters[replid]
+	fresh := m == nil
+	if fresh {
+		// if that is to come, its clock went back, and it may have become one just now
+		since = min(since, now+uptimeError)
+		m = &masterState{replid: replid, id: id, since: since}
+		g.masters[replid] = m
+	}
+	lasts := time.Duration(g.duration.Load()).Milliseconds()
+	longer := fresh || m.since > 0 && lasts > m.clockGraceEnd-m.since
+	if longer || since < m.since {
+		m.since = min(since, m.since)
+		m.clockGraceEnd = m.since + lasts
+		ends := time.Now().Add(millis(min(m.clockGraceEnd-now, uptimeError+lasts)))
+		if longer || ends.Before(m.graceEnd) { // a clock that went back begins no grace anew
+			m.graceEnd, m.restoresStopped = ends, m.restoresStopped && !longer
+		}
+	}
+	m.addr, m.seen = addr, sent
+	left := time.Until(m.graceEnd)
+	m.logEnd = m.logEnd || fresh && left > 0
+	for _, slot := range own {
+		g.setOwnerLocked(slot, m)
+	}
+	g.mu.Unlock()
+	if fresh && left > 0 {
+		s.log.Warn("new master: it grants no new locks during the failover grace", "node", addr, "for", left.Round(time.Millisecond))
+		s.watchdog.CheckSome(func(slot int) bool {
+			_, served := slices.BinarySearch(own, slot)
+			return served || len(g.slotOwners) == 1
+		})
+	}
+}
+
+// logEnds logs the ends of graces, of masters that have been there since: one may have died in its
+// own.
+func (g *gracePeriods) logEnds() {
+	var over []string
+	g.mu.Lock()
+	for _, m := range g.masters {
+		if !m.inGrace() {
+			m.repaired = nil
+		}
+		if m.logEnd && m.seen.After(m.graceEnd) {
+			m.logEnd = false
+			over = append(over, m.addr)
+		}
+	}
+	g.mu.Unlock()
+	for _, addr := range over {
+		g.service.log.Info("a new master grants locks from now on", "node", addr)
+	}
+}
+
+// readGraceConfig finds out how long the grace must be by one more master: as long as a lease, and as an
+// old master may serve on, by whichever of them says most. One that does not tell is taken to be
+// set up as usual. An error is that of not knowing yet.
+func (g *gracePeriods) readGraceConfig(ctx context.Context, node *redis.Client) error {
+	s, addr := g.service, node.Options().Addr
+	g.mu.Lock()
+	done := s.cfg.FailoverGrace != GraceAuto || g.measured[addr]
+	g.mu.Unlock()
+	if done {
+		return nil
+	}
+	name, each, overlap := "min-replicas-max-lag", time.Second, 10*time.Second
+	if s.cluster {
+		name, each, overlap = "cluster-node-timeout", time.Millisecond, 15*time.Second
+	}
+	config, err := node.ConfigGet(ctx, name).Result()
+	if err != nil && judge(err) != answered {
+		return err
+	}
+	n, told := parseInt([]byte(config[name]))
+	if told = told && err == nil; told {
+		overlap = time.Duration(n) * each
+	}
+	lasts := s.cfg.WatchdogTimeout + overlap
+	g.mu.Lock()
+	g.measured[addr] = true
+	longer := int64(lasts) > g.duration.Load()
+	if longer {
+		g.duration.Store(int64(lasts))
+	}
+	g.mu.Unlock()
+	if !told {
+		s.log.Warn("cannot read how long an old master may still serve: using the default", "node", addr, name, overlap, "err", err)
+	}
+	if !longer {
+		return nil
+	}
+	// it serves on for up to half as long again, and two thirds of a lease are left
+	if s.cluster && overlap > s.cfg.WatchdogTimeout*4/9 {
+		s.log.Warn("an isolated old master may serve longer than a lease: raise --watchdog-timeout or lower cluster-node-timeout", "node", addr, name, overlap)
+	}
+	s.log.Info("after a failover no locks are granted for a while", "for", lasts, "node", addr, name, strings.TrimSpace(config[name]))
+	return nil
+}

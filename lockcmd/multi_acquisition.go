@@ -1,0 +1,346 @@
+package lockcmd
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"leash/internal/guard"
+)
+
+// multiAcquisition is the holds of one MACQUIRE in the making. What it gets are holds of the carrier at
+// once, so the watchdog keeps them, but nobody is told of them: they become the client's when there
+// are enough, or go back.
+//
+// All of the keys are taken in their order, the next one waited for with those before it in hand
+// and none behind it: of any who wait for one another the one whose key comes last goes on, so two
+// of them never wait for each other.
+type multiAcquisition struct {
+	carrier *Carrier
+	ctx     context.Context
+	keys    []acquireOptions // in the order of their keys
+	end     time.Time        // of BLOCK; zero when there is none
+	group   *holdGroup
+	quorum  int  // QUORUM; 0 for all
+	waiting bool // the command is counted among those that wait
+
+	holds []*hold // what is in hand, by wish
+	moved []bool  // it came from another connection, by its ID
+}
+
+func newMultiAcquisition(ctx context.Context, c *Carrier, keys []string, opts acquireOptions, bound int) *multiAcquisition {
+	ma := &multiAcquisition{
+		carrier: c, ctx: ctx, quorum: bound, keys: make([]acquireOptions, len(keys)), group: &holdGroup{},
+		holds: make([]*hold, len(keys)), moved: make([]bool, len(keys)),
+	}
+	for i, key := range keys {
+		ma.keys[i] = opts
+		ma.keys[i].key = key
+	}
+	slices.SortFunc(ma.keys, func(a, b acquireOptions) int { return cmp.Compare(a.key, b.key) })
+	if opts.block > 0 {
+		ma.end = time.Now().Add(opts.block)
+	}
+	return ma
+}
+
+// deadlock reports whether the connection holds one of the keys under another owner: it would wait
+// for itself (R5).
+func (ma *multiAcquisition) deadlock() bool {
+	return slices.ContainsFunc(ma.keys, func(opts acquireOptions) bool { return ma.carrier.waitsForItself(opts) })
+}
+
+// takeAll takes all the keys: granted, or why not.
+func (ma *multiAcquisition) takeAll() result {
+	for {
+		i := ma.firstMissing()
+		if i < 0 {
+			if r := ma.switchToLease(); r.kind != granted {
+				return r
+			}
+			if r := ma.complete(len(ma.keys)); r.kind != taken {
+				return r
+			}
+			continue // one was lost in the last moment
+		}
+		ma.drop(i)
+		if r := ma.takeKey(i, ma.blockLeft()); r.kind != granted {
+			return r
+		}
+		for _, kr := range ma.attemptMissing(len(ma.keys), ma.deadline()) {
+			if kr.hold == nil && !(ma.mayWait() && kr.result.mayChange()) {
+				return kr.result
+			}
+		}
+	}
+}
+
+// mayChange reports whether waiting may change it.
+func (r result) mayChange() bool { return r.kind == taken || r.kind == busy }
+
+func (ma *multiAcquisition) mayWait() bool { return ma.keys[0].wait }
+
+// deadline is when a look must be answered.
+func (ma *multiAcquisition) deadline() time.Time {
+	return attemptDeadline(ma.carrier.service.deadline(), ma.end)
+}
+
+// blockLeft is what is left of BLOCK, as a wish has it.
+func (ma *multiAcquisition) blockLeft() time.Duration {
+	if ma.end.IsZero() {
+		return 0
+	}
+	return max(time.Until(ma.end), time.Millisecond)
+}
+
+// firstMissing is the first wish without a hold, -1 when there is none. A hold that is not there any
+// more is none.
+func (ma *multiAcquisition) firstMissing() int {
+	for i, h := range ma.holds {
+		if h == nil || !h.isPresent() {
+			ma.holds[i] = nil
+			return i
+		}
+	}
+	return -1
+}
+
+// takeKey takes one key, waiting for it for block if that may be.
+func (ma *multiAcquisition) takeKey(i int, block time.Duration) result {
+	end := time.Now().Add(block)
+	a, r := ma.beginKey(i, ma.deadline())
+	if a == nil {
+		return r
+	}
+	defer a.unlockOwn()
+	if ma.mayWait() && r.mayChange() {
+		if !ma.beginWait() {
+			return ma.keepResult(ma.concludeKey(i, a, result{kind: failed, text: msgLimit}))
+		}
+		if a.options.block = block; block > 0 {
+			a.end = end
+		}
+		r = ma.carrier.await(ma.ctx, a, r)
+	}
+	return ma.keepResult(ma.concludeKey(i, a, r))
+}
+
+// beginKey looks once at a key. Who came first goes first: while others wait for it here, it counts as
+// taken (R18). There is no try when an earlier request about the hold has no answer yet.
+func (ma *multiAcquisition) beginKey(i int, until time.Time) (*acquisition, result) {
+	c, opts := ma.carrier, ma.keys[i]
+	own, ok := c.lockOwnHold(opts)
+	if !ok {
+		return nil, result{kind: unknown, text: msgRefused}
+	}
+	if ma.switchesToLease() && own == nil {
+		opts.lease, opts.ttl = false, max(opts.ttl, MinTTL)
+	}
+	a := c.newAcquisition(opts, own)
+	a.group = ma.group
+	if !opts.wait || !c.service.queues.waiting(a.queueID()) || c.skipsQueue(opts) {
+		return a, a.send(until)
+	}
+	return a, result{kind: taken}
+}
+
+// keyResult is what came of one key.
+type keyResult struct {
+	index  int
+	hold   *hold  // nil when it was not got
+	result result // as conclude has it
+}
+
+// concludeKey ends a try.
+func (ma *multiAcquisition) concludeKey(i int, a *acquisition, r result) keyResult {
+	h, r := a.conclude(ma.ctx, r)
+	return keyResult{index: i, hold: h, result: r}
+}
+
+// keepResult takes what came of a key in hand.
+func (ma *multiAcquisition) keepResult(kr keyResult) result {
+	if kr.hold == nil {
+		return kr.result
+	}
+	ma.holds[kr.index], ma.moved[kr.index] = kr.hold, kr.result.kind == moved
+	return result{kind: granted}
+}
+
+// switchesToLease reports whether holds are renewed until all are there: a LEASE that counted from the first
+// grant on could be over before the last.
+func (ma *multiAcquisition) switchesToLease() bool {
+	return ma.keys[0].lease && ma.keys[0].wait && ma.quorum == 0
+}
+
+// switchToLease gives the holds in hand their LEASE. It is granted unless Redis does not say whether it was
+// done.
+func (ma *multiAcquisition) switchToLease() result {
+	if !ma.switchesToLease() {
+		return result{kind: granted}
+	}
+	errs := make([]error, len(ma.holds))
+	var wg sync.WaitGroup
+	room := make(chan struct{}, endWorkers)
+	for i, h := range ma.holds {
+		room <- struct{}{}
+		wg.Go(func() {
+			errs[i] = guard.Call(ma.carrier.service.log, "lease", func() error {
+				return h.switchToLease(ma.group, ma.keys[i].ttl, ma.deadline())
+			})
+			<-room
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			r := failure(err)
+			if r.text == "" {
+				r.text = msgRefused
+			}
+			return r
+		}
+	}
+	return result{kind: granted}
+}
+
+// complete makes what is in hand the client's, if that is as many holds as there must be: else one
+// was lost, and it is taken, or the client is gone. With QUORUM they are bound to one another. This
+// and its disconnect are decided under the carrier's mutex (R19).
+func (ma *multiAcquisition) complete(enough int) result {
+	c := ma.carrier
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var fresh []*hold
+	n := 0
+	for i, h := range ma.holds {
+		switch {
+		case h == nil:
+		case !h.isPresentLocked():
+			ma.holds[i] = nil
+		default:
+			n++
+			// one moved is this command's, if it has no other acquire
+			if h.readExtra().group == ma.group || ma.quorum > 0 && ma.moved[i] && h.count == 1 {
+				fresh = append(fresh, h)
+			}
+		}
+	}
+	switch {
+	case c.ended || ma.ctx.Err() != nil:
+		return result{kind: unknown, text: msgGone}
+	case n < enough:
+		return result{kind: taken}
+	}
+	for _, h := range fresh {
+		if x := h.readExtra(); x.maxHold > 0 && x.maxHoldEnd.IsZero() {
+			h.extra.maxHoldEnd = time.Now().Add(x.maxHold)
+			h.startTimerLocked()
+		}
+	}
+	if ma.quorum > 0 {
+		ma.group.minHolds, ma.group.holds = enough-(n-len(fresh)), fresh
+		for _, h := range fresh {
+			h.writeExtra().group = ma.group
+		}
+		return result{kind: granted}
+	}
+	for _, h := range fresh {
+		h.leaveGroup()
+	}
+	return result{kind: granted}
+}
+
+// drop gives back what is in hand of the wishes from one on: also what an earlier command of the
+// same ID took, for this one answers in its place. It returns when Redis has it, or after
+// endPatience.
+func (ma *multiAcquisition) drop(from int) {
+	s := ma.carrier.service
+	var back sync.WaitGroup
+	dropped := false
+	for i := from; i < len(ma.holds); i++ {
+		h := ma.holds[i]
+		ma.holds[i] = nil
+		if h == nil {
+			continue
+		}
+		dropped = true
+		back.Add(1)
+		if !s.spawn(func() { defer back.Done(); s.putBack(h, ma.keys[i].id) }) {
+			back.Done()
+		}
+	}
+	done := make(chan struct{})
+	if !dropped || !s.spawn(func() { back.Wait(); close(done) }) {
+		return
+	}
+	timer := time.NewTimer(endTimeout)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	case <-s.stop:
+	}
+}
+
+// putBack releases one acquire of a hold, until Redis answers. When that is done its ID has not
+// been used: a repetition of the command counts again.
+func (s *Service) putBack(h *hold, id string) {
+	for !h.lockRequests(s.deadline()) {
+		if h.inState(over) || s.stoppedWithin(0) {
+			return
+		}
+	}
+	s.putBackLocked(h, id)
+}
+
+// putBackLocked is putBack of a hold whose gate is ours. It gives it back.
+func (s *Service) putBackLocked(h *hold, id string) {
+	if rel := s.beginRelease(h, false); rel != nil {
+		rel.putBackID = recordID(id)
+		rel.finish() // it has the gate
+		return
+	}
+	h.unlockRequests() // it has ended by itself
+}
+
+// beginWait counts the command among those that wait, once.
+func (ma *multiAcquisition) beginWait() bool {
+	if !ma.waiting {
+		ma.waiting = ma.carrier.beginWait()
+	}
+	return ma.waiting
+}
+
+func (ma *multiAcquisition) endWait() {
+	if ma.waiting {
+		ma.waiting = false
+		ma.carrier.endWait()
+	}
+}
+
+// inGroup reports whether h was taken for that bundle.
+func (h *hold) inGroup(b *holdGroup) bool {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	return h.readExtra().group == b
+}
+
+// markAsLease makes a hold of an assembly that is renewed one that is not.
+func (h *hold) markAsLease(of *holdGroup) bool {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	if h.readExtra().group != of || h.lease || h.state != held {
+		return false
+	}
+	h.lease = true
+	return true
+}
+
+// lastID is the ID of the last acquire.
+func (h *hold) lastID() string {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	return h.readExtra().lastID
+}

@@ -1,0 +1,297 @@
+package lockcmd
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"leash/renewal"
+)
+
+// permitAcquisition is one SEM.ACQUIRE on its way: however often it is sent, it acts once.
+type permitAcquisition struct {
+	carrier     *Carrier
+	options     acquireOptions // its owner is nobody's
+	permits     []string       // all, or none of them
+	number      int64
+	copyPending bool // a copy of it may still reach Redis, after it is over
+	call        *scriptCall
+	moved       []*hold // from other connections, by the ID
+	grants      []int64 // once granted: of each permit its token and for how many ms its lease lasts
+}
+
+func (c *Carrier) newPermitAcquisition(opts acquireOptions, count int64) *permitAcquisition {
+	s := c.service
+	a := &permitAcquisition{carrier: c, options: opts, permits: newPermits(opts.key, opts.id, count), number: c.requests.Add(1)}
+	args := scriptArgs(
+		c.name, a.number, opts.ttl.Milliseconds(), opts.optionLetters(), recordID(opts.id), recordClient(c.host.Client()), permitChannel(opts.key),
+		s.cfg.publishMode(), s.graces.grantingMaster(opts.key),
+	)
+	for _, p := range a.permits {
+		args = append(args, p, decimal(s.owners.Add(1)))
+	}
+	a.call = &scriptCall{script: permitAcquireScript, db: opts.db, keys: semaphoreKeys(opts.key), args: args}
+	return a
+}
+
+// permitMasterArg is as mayArg, for permits.
+const permitMasterArg = 8
+
+// send looks once whether there are so many permits. Those that hang on another connection, under
+// the same ID, are moved to this one first. What is not known at until is unknown.
+func (a *permitAcquisition) send(until time.Time) result {
+	for range len(a.permits) + 1 + maxGraceRetries {
+		a.call.args[permitMasterArg] = a.carrier.service.graces.grantingMaster(a.options.key)
+		reply, err := a.carrier.service.ask(a.call, until)
+		a.copyPending = a.copyPending || a.call.outcomeUnknown
+		a.call.outcomeUnknown = false
+		if err != nil {
+			return failure(err)
+		}
+		n := integersOf(reply)
+		switch {
+		case n[0] == 0 && len(n) > 1:
+			return result{kind: taken, left: millis(n[1])}
+		case n[0] == 1 && len(n) == 2+2*len(a.permits):
+			a.grants = n[2:]
+			return result{kind: granted, permitsLeft: n[1], sent: a.call.sent}
+		case n[0] == 6:
+			if r, again := a.carrier.service.refusedInGrace(a.options.key, textAt(reply, 1), until); !again {
+				return r
+			}
+			continue
+		case n[0] != 2:
+			return result{kind: unknown}
+		}
+		if r := a.fetch(textAt(reply, 1), textAt(reply, 2), textAt(reply, 3), until); r.kind != moved {
+			return r
+		}
+	}
+	return result{kind: failed, text: msgElsewhere}
+}
+
+// fetch moves a permit from another carrier to this one. It is a hold of this connection from then
+// on.
+func (a *permitAcquisition) fetch(id, token, carrier string, until time.Time) result {
+	n, err := strconv.ParseInt(token, 10, 64)
+	if err != nil || a.options.id == "" {
+		return result{kind: failed, text: msgElsewhere}
+	}
+	if msg := a.superseded(id, n, until); msg != "" {
+		return result{kind: failed, text: msg}
+	}
+	one := &acquisition{carrier: a.carrier, options: a.options, owner: id, number: a.carrier.requests.Add(1)}
+	m := one.newMove(n, carrier, "")
+	r := m.send(until)
+	if r.kind == unknown {
+		a.undoMove(m)
+		return r
+	}
+	defer m.unlockOld()
+	if r.kind == moved {
+		h, msg := one.carry(r)
+		if msg != "" {
+			return result{kind: failed, text: msg}
+		}
+		a.moved = append(a.moved, h)
+	}
+	return r
+}
+
+// undoMove finishes the move of a permit, whose outcome is unknown, and gives it back.
+func (a *permitAcquisition) undoMove(m *move) {
+	s, settled := a.carrier.service, a.carrier.beginMove(a.options.lock(), permit, m.acquisition.owner)
+	s.spawn(func() {
+		defer settled()
+		if h := m.finish(time.Now().Add(max(a.options.ttl, maxLate))); h != nil {
+			s.putBack(h, "")
+		}
+	})
+}
+
+// superseded settles the hold of a permit in which this connection believes, when Redis has one of
+// it with another token, or on another carrier: it was ended or moved by another way of the
+// owner's; or it is lost, and a nonempty message is the error to answer (R26).
+func (a *permitAcquisition) superseded(id string, token int64, until time.Time) (msg string) {
+	s, own := a.carrier.service, a.carrier.newest(a.options.lock(), isPermit(id))
+	if own == nil {
+		return ""
+	}
+	how := renewal.Repeated
+	if own.token != token {
+		var err error
+		if how, err = s.readTombstone(own, until); err != nil {
+			return msgRefused
+		}
+	}
+	switch {
+	case endedByOwner(how):
+		own.Ended(how)
+		return ""
+	case own.leaseOverAt(s.watchdog.Until(&own.watch)):
+		own.Ended(renewal.Expired)
+		return ""
+	}
+	own.Lost(renewal.ReasonGone)
+	return msgLost(own.key(), renewal.ReasonGone)
+}
+
+// accept makes the permits granted holds of the carrier. With a nonempty message, the error to
+// answer, it fails and they are given back.
+func (a *permitAcquisition) accept(ctx context.Context, sent time.Time) (msg string) {
+	s, c := a.carrier.service, a.carrier
+	fresh, until, msg := a.newHolds(sent)
+	if msg == "" && !c.attachHolds(ctx, fresh, until) {
+		msg = msgGone
+	}
+	if msg != "" {
+		a.undo()
+		return msg
+	}
+	s.stats.acquires.Add(1)
+	if a.copyPending {
+		s.spawn(func() { a.undoLater(a.largestToken()) })
+	}
+	return ""
+}
+
+// newHolds are the holds that the grant makes, beside those that the connection has, and until when
+// they are safe.
+func (a *permitAcquisition) newHolds(sent time.Time) (holds []*hold, until []time.Time, msg string) {
+	for i, p := range a.permits {
+		token, end := a.grants[2*i], renewal.Until(sent, millis(a.grants[2*i+1]))
+		if renewal.Left(end) <= 0 {
+			return nil, nil, msgShort
+		}
+		if a.options.id != "" { // else they are new
+			if own := a.carrier.newest(a.options.lock(), isPermit(p)); own != nil && own.token == token {
+				continue
+			}
+			if msg := a.superseded(p, token, a.carrier.service.deadline()); msg != "" {
+				return nil, nil, msg
+			}
+		}
+		holds, until = append(holds, a.hold(p, token)), append(until, end)
+	}
+	return holds, until, ""
+}
+
+func (a *permitAcquisition) hold(id string, token int64) *hold {
+	opts := a.options
+	h := &hold{
+		carrier: a.carrier, kind: permit.id, db: int32(opts.db), naming: named(opts.key, id), token: token, count: 1, holdFlags: opts.holdFlags, ttl: opts.ttl,
+	}
+	if opts.id != "" {
+		h.writeExtra().lastID = opts.id
+	}
+	h.watch.Keeper = h
+	return h
+}
+
+// attachHolds makes new holds, safe until then, holds of the carrier, unless its client is gone: all or
+// none (R19).
+func (c *Carrier) attachHolds(ctx context.Context, holds []*hold, until []time.Time) bool {
+	s := c.service
+	c.guard(len(holds))
+	c.mu.Lock()
+	ok := !c.ended && ctx.Err() == nil
+	for i, h := range holds {
+		if !ok {
+			break
+		}
+		h.state = held
+		c.addHoldLocked(h)
+		s.stats.holds.Add(1)
+		s.watchdog.Add(&h.watch, h.plan(until[i]))
+		c.noteSafeUntilLocked(h, until[i])
+		c.holdBackPushesLocked(h)
+		s.index(h) // last: from now on news of it is heeded
+	}
+	c.mu.Unlock()
+	if !ok {
+		c.guard(-len(holds))
+		return false
+	}
+	for _, h := range holds {
+		s.deliverPendingEvents(h)
+	}
+	return true
+}
+
+// undo gives back what the try took, or may have taken, and what it has moved here: at once and
+// until Redis answers, and once more a TTL later, for a late copy of it (R26).
+func (a *permitAcquisition) undo() {
+	s := a.carrier.service
+	s.stats.undone.Add(1)
+	for _, h := range a.moved {
+		settled := a.carrier.beginMove(a.options.lock(), permit, h.owner())
+		s.spawn(func() {
+			defer settled()
+			s.putBack(h, "")
+		})
+	}
+	settled := a.beginMoves()
+	s.spawn(func() {
+		a.takeBack(a.permits, 0)
+		settled()
+		a.undoLater(0)
+	})
+}
+
+// beginMoves makes acquires of the same ID by this connection wait until settled is called: the
+// permit that such a one would find in Redis, and so have, is the one that is given back.
+func (a *permitAcquisition) beginMoves() (settled func()) {
+	if a.options.id == "" {
+		return func() {}
+	}
+	all := make([]func(), len(a.permits))
+	for i, p := range a.permits {
+		all[i] = a.carrier.beginMove(a.options.lock(), permit, p)
+	}
+	return func() {
+		for _, settled := range all {
+			settled()
+		}
+	}
+}
+
+// largestToken is the largest token of what was granted.
+func (a *permitAcquisition) largestToken() (token int64) {
+	for i := 0; i+1 < len(a.grants); i += 2 {
+		token = max(token, a.grants[i])
+	}
+	return token
+}
+
+// undoLater gives back what a late copy of the try may have taken: what nobody holds. What was
+// granted with the token keep, or one before, stays: when the connection broke it was left to run
+// out (R28).
+func (a *permitAcquisition) undoLater(keep int64) {
+	s := a.carrier.service
+	if s.stoppedWithin(min(a.options.ttl, maxLate)) {
+		return
+	}
+	var loose []string
+	for _, p := range a.permits {
+		if s.find(a.options.lock(), isPermit(p)) == nil {
+			loose = append(loose, p)
+		}
+	}
+	if len(loose) > 0 {
+		a.takeBack(loose, keep)
+	}
+}
+
+func (a *permitAcquisition) takeBack(permits []string, keep int64) {
+	s := a.carrier.service
+	call := &scriptCall{script: permitUndoScript, db: a.options.db, keys: semaphoreKeys(a.options.key)}
+	call.args = scriptArgs(a.carrier.name, a.number, permitChannel(a.options.key), s.cfg.publishMode(), keep)
+	call.args = append(call.args, permits...)
+	for {
+		_, err := s.ask(call, s.deadline())
+		if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) || s.stoppedWithin(time.Second) {
+			return
+		}
+	}
+}

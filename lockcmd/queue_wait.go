@@ -1,0 +1,132 @@
+package lockcmd
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// queueWait is a try's stay in the queue: what may wake it, and what is known so far. One
+// goroutine's.
+type queueWait struct {
+	service     *Service
+	acquisition *acquisition
+	waiter      *waiter
+	wanted      *wantedNotifier
+	channel     string
+	end         time.Time     // of BLOCK; zero when there is none
+	seen        result        // what the last look brought
+	known       bool          // Redis has called the lock taken since the wait began
+	blockOver   bool          // the time is over, but for the grace
+	pauseLeft   time.Duration // for how long it is not to look
+
+	blockEnd   <-chan time.Time
+	unblocked  <-chan struct{}
+	subscribed <-chan struct{} // the channel is listened to
+	blockTimer *time.Timer     // nil when there is no end
+	timer      *time.Timer
+}
+
+// newQueueWait queues t; close must follow.
+func (c *Carrier) newQueueWait(a *acquisition, seen result) *queueWait {
+	s := c.service
+	q := &queueWait{service: s, acquisition: a, waiter: s.queues.join(a), channel: a.queueID().channel, seen: seen, known: seen.kind == taken}
+	s.reportWanted(a.options.lock())
+	q.wanted = s.newWantedNotifier(q.waiter, seen.token)
+	q.subscribed = s.subscriber.subscribe(q.channel, a.options.lock())
+	if seen.kind == taken && a.lastMessage != 0 && a.lastMessage == s.subscriber.lastMessage(q.channel) {
+		q.subscribed = nil // nothing was missed since the first look
+	}
+	q.unblocked = c.unblocked()
+	if a.options.block > 0 {
+		q.end = a.end
+		q.blockTimer = time.NewTimer(time.Until(a.end))
+		q.blockEnd = q.blockTimer.C
+	}
+	q.timer = time.NewTimer(s.nextAttempt(seen, rand.Float64()))
+	return q
+}
+
+// close also takes a waiter out of its queue that has not left: a look has panicked, and all behind
+// it would wait for it for ever.
+func (q *queueWait) close() {
+	q.service.queues.leave(q.waiter, false, true)
+	q.timer.Stop()
+	if q.blockTimer != nil {
+		q.blockTimer.Stop()
+	}
+	q.service.subscriber.unsubscribe(q.channel, !q.acquisition.options.mode.fair)
+	q.wanted.timer.Stop()
+}
+
+// next waits for whatever comes first, and looks then, if there is something to be seen. It reports
+// whether the wait is over, and how.
+func (q *queueWait) next(ctx context.Context) (r result, over bool) {
+	s, w, woken := q.service, q.waiter, false
+	select {
+	case <-ctx.Done():
+		return w.abandon(s), true
+	case <-q.wanted.timer.C:
+		q.wanted.publishIfHead()
+		return r, false
+	case <-q.blockEnd:
+		return q.finish(q.blockOver)
+	case <-q.unblocked:
+		q.unblocked = nil
+		return q.finish(false)
+	case r := <-w.granted:
+		s.queues.leave(w, true, false)
+		return r, true
+	case <-q.subscribed: // subscribed: now a release cannot be missed, so look once more (R17)
+		q.subscribed = nil
+	case <-w.wake:
+		woken = true
+	case <-q.timer.C:
+	}
+	if r, over = q.attempt(woken); !over {
+		q.timer.Reset(q.pause())
+	}
+	return r, over
+}
+
+// pause is until it looks next, if nothing wakes it.
+func (q *queueWait) pause() time.Duration {
+	if q.pauseLeft > 0 {
+		return q.pauseLeft
+	}
+	return q.service.nextAttempt(q.seen, rand.Float64())
+}
+
+// finish leaves the queue at the end of the time. While a release is about to say whether the lock
+// is ours it stays for the grace, unless it must.
+func (q *queueWait) finish(must bool) (r result, over bool) {
+	if q.service.queues.leave(q.waiter, false, must) {
+		return q.waiter.finalResult(q.seen, q.known), true
+	}
+	q.blockOver, q.blockEnd = true, time.After(blockSlack)
+	return r, false
+}
+
+// attempt asks Redis, if it is the waiter's turn to.
+func (q *queueWait) attempt(woken bool) (r result, over bool) {
+	s, w := q.service, q.waiter
+	if s.draining.Load() && s.queues.leave(w, false, false) {
+		return w.drainedResult(), true
+	}
+	if q.blockOver && s.queues.leave(w, false, false) {
+		return w.finalResult(q.seen, q.known), true
+	}
+	ok := false
+	if ok, q.pauseLeft = s.queues.beginAttempt(w); !ok {
+		return r, false
+	}
+	q.seen = q.acquisition.send(attemptDeadline(s.deadline(), q.end))
+	q.known = q.known || q.seen.kind == taken
+	if q.seen.kind != taken && q.seen.kind != busy { // and nobody may claim w before it has left
+		s.queues.leave(w, q.seen.kind == granted || q.seen.kind == moved, true)
+		return q.seen, true
+	}
+	s.queues.endAttempt(w)
+	q.wanted.noteAttempt(woken, q.seen.token)
+	return r, false
+}

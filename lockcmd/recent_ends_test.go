@@ -1,0 +1,119 @@
+package lockcmd
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/renewal"
+)
+
+// TestR27AwaitLossHeardTooLate: who waits on another Leash has seen the hold, and that it is
+// watched is heard when it has ended.
+func TestR27AwaitLossHeardTooLate(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+		carrier, other, ctx := leash(t, rdb, Config{}), leash(t, rdb, Config{}), context.Background()
+		tests := make(map[string]func(*testing.T))
+		released := func(t *testing.T, a *conn, key string) { want(t, a.do("LOCK.RELEASE", key), ":1") }
+		ends := func(how Ending) func(*testing.T, *conn, string) {
+			return func(_ *testing.T, a *conn, _ string) { a.carrier.End(how) }
+		}
+		broken := func(reply string) func(*testing.T, *conn, string) {
+			return func(t *testing.T, _ *conn, key string) { want(t, connect(t, carrier).do("LOCK.BREAK", key), reply) }
+		}
+		deleted := func(_ *testing.T, _ *conn, key string) { rdb.Del(ctx, key) }
+		extended := func(t *testing.T, a *conn, key string) { want(t, a.do("LOCK.EXTEND", key, "60000"), ":60000") }
+		for name, row := range map[string]struct {
+			want    string
+			options string
+			ends    []func(t *testing.T, a *conn, key string)
+			stays   bool // for a while
+		}{
+			"released":                         {want: "", ends: list(released)},
+			"closed":                           {want: "", ends: list(ends(Release))},
+			"left":                             {want: "", options: "TTL 3000", ends: list(ends(Expire)), stays: true},
+			"over":                             {want: "", options: "LEASE 3000"},
+			"maxhold":                          {want: reasonMaxHold, options: "MAXHOLD 3000"},
+			"maxhold kept":                     {want: reasonMaxHold, options: "MAXHOLD 3000 ONLOSS ERROR"},
+			"left, till its maxhold":           {want: "", options: "MAXHOLD 4000", ends: list(ends(Expire)), stays: true},
+			"left, and over by its maxhold":    {want: "", options: "MAXHOLD 3000", ends: list(ends(Expire))},
+			"broken":                           {want: renewal.ReasonBroken, ends: list(broken(":1"))},
+			"broken when left":                 {want: renewal.ReasonBroken, ends: list(ends(Expire), broken(":2"))},
+			"gone":                             {want: renewal.ReasonGone, ends: list(deleted)},
+			"gone and closed":                  {want: renewal.ReasonGone, ends: list(deleted, ends(Release))},
+			"gone and left":                    {want: renewal.ReasonGone, ends: list(deleted, ends(Expire))},
+			"a lease, gone when left":          {want: renewal.ReasonGone, options: "LEASE 60000", ends: list(ends(Release), deleted)},
+			"a lease set anew, gone when left": {want: renewal.ReasonGone, options: "LEASE 30000", ends: list(extended, ends(Release), deleted)},
+		} {
+			tests[name] = func(t *testing.T) {
+				a, key := connect(t, carrier), newKey()
+				token := a.token(append([]string{key}, strings.Fields(row.options)...)...)
+				w := &lossWait{service: other, lock: lockID{0, key}, options: options{token: token}}
+				info, err := other.inspect(w.lock, other.deadline())
+				f, ok := info.find(w.options)
+				if err != nil || !ok {
+					t.Fatalf("the hold is not seen: %v", err)
+				}
+				w.seen = &f
+				for _, end := range row.ends {
+					end(t, a, key)
+				}
+				if !row.stays {
+					eventually(t, soon, "it is not there any more", func() bool { return rdb.Exists(ctx, key).Val() == 0 })
+				}
+				ctx, cancel := context.WithTimeout(ctx, soon)
+				defer cancel()
+				reason, err := w.run(ctx)
+				if err != nil || reason != row.want || ctx.Err() != nil {
+					t.Errorf("got %q, %v, %v, want %q", reason, err, ctx.Err(), row.want)
+				}
+			}
+		}
+		atOnce(t, tests)
+	})
+}
+
+func list[T any](all ...T) []T { return all }
+
+// TestR27WatchedTooLate: how a hold has ended is told at once, and what is not known is not.
+func TestR27WatchedTooLate(t *testing.T) {
+	t.Parallel()
+	rdb := dialServer(t, sharedServer(t).Addr)
+	s, key := leash(t, rdb, Config{}), newKey()
+	a, ctx := connect(t, s), context.Background()
+	token := a.token(key)
+	of := holdRef{token, a.carrier.name}
+	stone := tombstoneKey(key, token, a.carrier.name)
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	s.receiveEvent(holdEventText(watchedEvent, token+1, a.carrier.name, key))
+	s.receiveEvent(holdEventText(watchedEvent, token, newUUID()+":1.1", key))
+	s.receiveEvent(holdEventText(watchedEvent, token, a.carrier.name, key))
+	eventually(t, soon, "it is told", func() bool { return rdb.Get(ctx, stone).Val() == releasedText })
+	if keys := rdb.Keys(ctx, "*"+key+"*leash*").Val(); len(keys) != 1 {
+		t.Errorf("told %q", keys)
+	}
+	if ttl := rdb.PTTL(ctx, stone).Val(); ttl <= 0 || ttl > 2*s.cfg.WatchdogTimeout {
+		t.Errorf("for %v", ttl)
+	}
+	for range maxRecentEnds - 1 {
+		s.recentEnds.add(recentEnd{lockID{0, key}, holdRef{1, "another"}, releasedText})
+	}
+	if _, ok := s.recentEnds.find(of); !ok {
+		t.Error("it is forgotten too soon")
+	}
+	s.recentEnds.add(recentEnd{lockID{0, key}, holdRef{2, "another"}, leftText})
+	if e, ok := s.recentEnds.find(of); ok || len(s.recentEnds.ends) != maxRecentEnds {
+		t.Errorf("%d ends are kept, with %v", len(s.recentEnds.ends), e)
+	}
+	s.recentEnds.add(recentEnd{lockID{0, key}, holdRef{2, "another"}, releasedText})
+	if e, ok := s.recentEnds.find(holdRef{2, "another"}); !ok || e.text != releasedText {
+		t.Errorf("the last one is %v, %v", e, ok)
+	}
+	s.recentEnds.ends, s.recentEnds.next = nil, 0
+	if e, ok := s.recentEnds.find(of); ok {
+		t.Errorf("before the first there is %v", e)
+	}
+}

@@ -1,0 +1,381 @@
+package lockcmd
+
+import (
+	"errors"
+	"time"
+
+	"leash/renewal"
+)
+
+// Answers of the scripts that end holds.
+const (
+	holdEnded    = 1  // the hold has ended
+	countsRemain = 0  // counts of it remain
+	noSuchHold   = -1 // there is no such hold
+	staleRequest = -2 // a request with a larger number came before: nothing was done
+)
+
+// releaseRequest is a release of a hold by its own Leash, on its way. The hold's gate is ours when it is
+// sent.
+type releaseRequest struct {
+	service *Service
+	hold    *hold
+	all     bool
+	// as a record has it, the ID of the acquire that is put back, which then has not been; "" for
+	// an owner's release
+	putBackID string
+	// counts remain, as far as this Leash knows: the hold is in state lessening, and kept; else in
+	// releasing
+	keepsCounts    bool
+	answered       bool      // the client has its answer already
+	until          time.Time // of the hold
+	number         int64
+	call           *scriptCall // nil before the first attempt
+	restored       bool        // the hold was put back once, for it to be released
+	moved          bool        // the hold hangs on another carrier by now, and no tombstone says so
+	decremented    bool        // the count was taken from the hold, though the master took another one
+	restoreBlocked bool        // a tombstone keeps late requests from putting the hold back
+	// who was told that the lock is free is this Leash, over the one subscription that all its
+	// clients share
+	noOtherSubscriber bool
+	perKeyCounts      int64 // that the hold has, once it is released with one key a request; else 0
+}
+
+// beginRelease marks a present hold, whose gate is ours, as being released; nil when it is not held
+// any more.
+func (s *Service) beginRelease(h *hold, all bool) *releaseRequest {
+	h.carrier.mu.Lock()
+	inner := !all && h.count > 1
+	h.carrier.mu.Unlock()
+	if inner && h.transition(decrementing, held) {
+		return &releaseRequest{service: s, hold: h, keepsCounts: true, until: s.watchdog.Until(&h.watch)}
+	}
+	if inner || !h.transition(releasing, held) {
+		return nil
+	}
+	return s.newReleaseRequest(h, all)
+}
+
+// newReleaseRequest takes h, which is in state releasing, from the watchdog before anything is sent:
+// release beats renewal (R26).
+func (s *Service) newReleaseRequest(h *hold, all bool) *releaseRequest {
+	rel := &releaseRequest{service: s, hold: h, all: all}
+	// it was not kept: a second release of it, or a loose grant
+	if rel.until = s.watchdog.Remove(&h.watch); rel.until.IsZero() {
+		h.carrier.mu.Lock()
+		rel.until = time.Now().Add(h.ttl)
+		h.carrier.mu.Unlock()
+	}
+	return rel
+}
+
+// renumber makes the request, with a number above those of all that had the gate before.
+func (rel *releaseRequest) renumber() {
+	h, s := rel.hold, rel.service
+	doubt, owner := rel.call != nil && rel.call.outcomeUnknown, h.owner()
+	rel.number, rel.perKeyCounts = h.carrier.requests.Add(1), 0
+	rel.call = &scriptCall{
+		script: h.mode().release, db: int(h.db), keys: h.mode().releaseKeys(h.key(), owner), minKeys: h.mode().minKeys(h.key(), owner),
+		args:           append(rel.args(owner), h.mode().channel(h.key()), s.cfg.publishMode()),
+		outcomeUnknown: doubt,
+	}
+}
+
+func (rel *releaseRequest) args(owner string) []string {
+	what := rel.putBackID
+	if rel.all {
+		what = "all"
+	}
+	return append(make([]string, 0, 7), owner, decimal(rel.hold.token), rel.hold.carrier.name, decimal(rel.number), what)
+}
+
+// send carries the release out, and settles the hold when it knows how: the answer is endedIt,
+// countsOn or notThere.
+func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
+	s := rel.service
+	if rel.call == nil {
+		if err = s.repairBeforeRelease(rel.hold, until); err != nil {
+			return 0, err
+		}
+		if err = rel.blockRestore(until); err != nil {
+			return 0, err
+		}
+		rel.renumber()
+	}
+	sent := time.Now()
+	if rel.hold.mode().handover != nil && !s.draining.Load() && rel.freesLock() {
+		w, claimed := s.queues.claim(rel.hold, rel.hold.handovers())
+		if w != nil && !claimed {
+			defer func() { s.queues.endPause(w, rel.noOtherSubscriber) }()
+		}
+		if claimed {
+			code, known := rel.handOver(w, until)
+			if known && code != staleRequest && (code != noSuchHold || s.graces == nil) {
+				if code, err = rel.repairAnswer(code, sent, until); err != nil || code != staleRequest {
+					return rel.conclude(code, until, err)
+				}
+			}
+		}
+	}
+	for {
+		if code, err = rel.ask(until); err != nil {
+			return 0, err
+		}
+		if code == noSuchHold && !rel.restored {
+			how, err := s.restore(rel.hold, until)
+			if err != nil {
+				return 0, err
+			}
+			rel.moved = how == renewal.Moved
+			// it was forgotten, and nobody got it meanwhile
+			if rel.restored = how == renewal.Renewed; rel.restored {
+				if err = rel.blockRestore(until); err != nil {
+					return 0, err
+				}
+				rel.renumber()
+				continue
+			}
+		}
+		if code == noSuchHold && rel.restoreBlocked { // nor will it be
+			code = holdEnded
+		}
+		if code != staleRequest {
+			code, err = rel.repairAnswer(code, sent, until)
+		}
+		if err != nil || code != staleRequest {
+			return rel.conclude(code, until, err)
+		}
+		if time.Now().After(until) {
+			return 0, errRefused
+		}
+		// a later request, the second undo of an acquire, came first: this one has done nothing,
+		// and no copy of it will
+		rel.renumber()
+	}
+}
+
+// freesLock reports whether the lock is free after the release, as far as this Leash knows.
+func (rel *releaseRequest) freesLock() bool {
+	h := rel.hold
+	return !h.mode().shared || rel.service.find(h.lock(), func(other *hold) bool { return other != h }) == nil
+}
+
+// handOver ends the hold and grants the lock to w in one script (R21). known is false when it has
+// to be asked again by a plain release, which carries the same number and so acts only if this has
+// not.
+func (rel *releaseRequest) handOver(w *waiter, until time.Time) (code int64, known bool) {
+	s, a := rel.service, w.acquisition
+	h := rel.hold
+	owner := h.owner()
+	args := append(rel.args(owner), a.owner, a.carrier.name, decimal(a.number))
+	call := &scriptCall{
+		script: h.mode().handover, db: int(h.db), keys: h.mode().endKeys(h.key(), owner, tokenKey(h.key())),
+		minKeys: h.mode().minKeys(h.key(), owner) + 1,
+		args:    append(a.appendGrantArgs(args), h.mode().channel(h.key()), s.cfg.publishMode(), a.options.mode.name),
+	}
+	reply, err := s.ask(call, until)
+	rel.call.outcomeUnknown = rel.call.outcomeUnknown || call.outcomeUnknown
+	n := integersOf(reply)
+	given := err == nil && n[0] == holdEnded && len(n) > 2
+	var present bool
+	if given {
+		grant := result{kind: granted, token: n[1], left: millis(n[2]), sent: call.sent, handovers: h.handovers() + 1}
+		s.stats.handovers.Add(1)
+		if present = s.queues.grant(w, grant, call.outcomeUnknown); !present {
+			h, _ := a.hold(grant)
+			s.endUnowned(h)
+		}
+	} else {
+		present = s.queues.unclaim(w, call.outcomeUnknown)
+	}
+	if !present && call.outcomeUnknown {
+		s.spawn(func() { s.takeBackTwice(a) })
+	}
+	if err != nil {
+		// an error of a script says little of how far it came
+		rel.call.outcomeUnknown = rel.call.outcomeUnknown || !errors.Is(err, errRefused)
+		return 0, false
+	}
+	return n[0], true
+}
+
+// conclude settles the hold. One that is not there, while copies of a release of one of its counts
+// are about, may have been ended by one: others may have taken counts unheard. It has been so,
+// unless a tombstone says otherwise, as long as the client hears in the answer that the hold has
+// ended; one that was told to wait would go on believing in the rest, and hears of a loss.
+func (rel *releaseRequest) conclude(code int64, until time.Time, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	if code == noSuchHold && rel.keepsCounts && rel.call.outcomeUnknown && !rel.answered {
+		switch how, err := rel.service.readTombstone(rel.hold, until); {
+		case err != nil:
+			return 0, err
+		case how == renewal.Gone, how == renewal.Released:
+			code = holdEnded
+		}
+	}
+	return rel.applyAnswer(code), nil
+}
+
+// applyAnswer brings the hold up to date with the answer.
+func (rel *releaseRequest) applyAnswer(code int64) int64 {
+	h := rel.hold
+	if code == countsRemain {
+		if !rel.decremented {
+			h.decrement(rel.putBackID)
+		}
+		rel.resume()
+		return code
+	}
+	if code == noSuchHold && rel.call.outcomeUnknown && !rel.keepsCounts {
+		code = holdEnded // an earlier copy has ended it
+	}
+	if code == holdEnded {
+		rel.service.stats.releases.Add(1)
+		h.forget(decrementing, releasing)
+		h.reportEnd("") // if it was in nobody's books any more
+	}
+	return code
+}
+
+// resume lets the hold, of which counts remain, be kept on. If it was evicted, or its connection
+// has ended meanwhile, it is settled as that says.
+func (rel *releaseRequest) resume() {
+	h, s, c := rel.hold, rel.service, rel.hold.carrier
+	if rel.restoreBlocked {
+		rel.unblockRestore()
+	}
+	c.mu.Lock()
+	if h.state == over { // it was lost meanwhile
+		c.mu.Unlock()
+		return
+	}
+	missed := h.missed
+	h.missed = false
+	ended, release := c.ended || h.evicted, h.evicted || h.endsWithLocked(c.how)
+	if !ended {
+		h.state = held
+		s.watchdog.Add(&h.watch, h.plan(rel.until))
+		c.noteSafeUntilLocked(h, rel.until)
+	}
+	c.mu.Unlock()
+	switch {
+	case ended && release:
+		s.endAll([]*hold{h})
+	case ended:
+		h.reportLeft()
+		h.forget(decrementing, releasing)
+		s.limits.add(c, []*hold{h}, time.Time{})
+	case missed:
+		s.watchdog.Check(&h.watch)
+	}
+}
+
+// reply answers the client, on a connection that need not be the hold's.
+func (rel *releaseRequest) reply(c *Carrier, dst []byte, code int64) []byte {
+	switch code {
+	case holdEnded, countsRemain:
+		return appendInt(dst, code)
+	}
+	lost, err := rel.resolveMissing()
+	switch {
+	case err != nil:
+		return rel.hold.carrier.timeout(dst, msgRefused)
+	case lost != "":
+		c.markLossReported(rel.hold)
+		return appendError(dst, msgLost(rel.hold.key(), lost))
+	}
+	return appendError(dst, msgNotHeld)
+}
+
+// resolveMissing settles a hold that is not there any more: it was ended by another way of the owner's, or
+// it is lost, for the reason returned. While nobody can say which, the watchdog is to find out.
+func (rel *releaseRequest) resolveMissing() (lost string, err error) {
+	h, s := rel.hold, rel.service
+	how, err := s.readTombstone(h, s.deadline())
+	switch {
+	case h.ownerInformed(), h.leaseOverAt(rel.until):
+		h.forget(decrementing, releasing)
+		return "", nil
+	case err == nil && endedByOwner(how):
+		h.Ended(how)
+		return "", nil
+	case rel.moved:
+		h.Ended(renewal.Moved)
+		return "", nil
+	case err != nil:
+		rel.resume()
+		s.watchdog.Check(&h.watch)
+		return "", err
+	case how == renewal.Broken:
+		lost = renewal.ReasonBroken
+	default:
+		lost = renewal.ReasonGone
+	}
+	rel.reportLost(lost)
+	return lost, nil
+}
+
+func (rel *releaseRequest) reportLost(reason string) {
+	rel.hold.transition(held, decrementing, releasing)
+	rel.hold.Lost(reason)
+}
+
+// leaseOverAt reports whether h was a lease that has run out by itself.
+func (h *hold) leaseOverAt(until time.Time) bool {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	return h.lease && !time.Now().Before(until)
+}
+
+// finish repeats a release until Redis answers or the hold must be over by itself (R26). It closes
+// the gate.
+func (rel *releaseRequest) finish() {
+	h, s := rel.hold, rel.service
+	defer h.unlockRequests()
+	rel.answered = true
+	for rel.shouldRetry() {
+		code, err := rel.send(s.deadline())
+		switch {
+		case errors.Is(err, errUnknown), errors.Is(err, errRefused):
+			if s.stoppedWithin(100 * time.Millisecond) {
+				h.forget(decrementing, releasing)
+				return
+			}
+			continue
+		case err == nil && code == countsRemain:
+			return
+		case err == nil && code == noSuchHold && rel.keepsCounts && !h.ownerInformed():
+			rel.resolveMissing()
+			return
+		case err != nil && rel.keepsCounts: // the count that was to go stays
+			s.log.Warn("redis refuses a release", "key", h.key(), "err", err)
+			rel.resume()
+			return
+		case err != nil:
+			s.log.Warn("redis refuses a release", "key", h.key(), "err", err)
+		case code == noSuchHold && !rel.call.outcomeUnknown:
+			// it may hang elsewhere, unheard: who watches it is to look
+			h.reportEnd(movedText)
+		}
+		break
+	}
+	if h.inState(decrementing) { // it was missed, and nobody says whether it was lost
+		rel.reportLost(renewal.ReasonGone)
+	}
+	h.forget(decrementing, releasing)
+}
+
+// shouldRetry reports whether there is a hold left to be released. While the watchdog keeps the rest of
+// it, it says so itself.
+func (rel *releaseRequest) shouldRetry() bool {
+	h := rel.hold
+	if h.inState(decrementing) {
+		if until := rel.service.watchdog.Until(&h.watch); !until.IsZero() {
+			rel.until = until
+		}
+		return !h.wasMissed() || time.Now().Before(rel.until)
+	}
+	return time.Now().Before(rel.until.Add(rel.service.cfg.WatchdogTimeout)) && !(rel.keepsCounts && h.inState(over))
+}

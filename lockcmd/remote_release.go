@@ -1,0 +1,291 @@
+package lockcmd
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// releaseRemotely ends a hold that this Leash does not carry, or does it under a client's ID. It reads who
+// holds the lock, calls with what it read, and starts over if that has changed (R13).
+func (c *Carrier) releaseRemotely(dst []byte, key string, o options, until time.Time) []byte {
+	s := c.service
+	id := o.id
+	if id != "" {
+		id = requestID(o.owner, id)
+	} else {
+		id = s.newRequestID()
+	}
+	for i := range 16 {
+		rr := s.newRemoteRelease(c.id(key), id, o.all)
+		found, err := rr.read(o, until)
+		if err == nil && !found && rr.answer == "" {
+			return appendError(dst, msgNotHeld)
+		}
+		code := int64(noSuchHold)
+		if err == nil && rr.answer != "" {
+			code, _ = strconv.ParseInt(rr.answer, 10, 64)
+		} else if err == nil {
+			code, err = rr.send(until)
+		}
+		switch {
+		case errors.Is(err, errUnknown), errors.Is(err, errRefused):
+			if rr.scriptCall == nil { // it has not come as far as to do anything
+				return c.timeout(dst, msgRefused)
+			}
+			s.spawn(rr.finish)
+			return c.timeout(dst, msgReleaseLater)
+		case err != nil:
+			return appendError(dst, scriptError(err))
+		case code != noSuchHold:
+			return appendInt(dst, code)
+		case s.stoppedWithin(time.Duration(i) * time.Millisecond):
+			// which its Leash has to end it, if it is to be broken
+			return c.timeout(dst, msgRefused)
+		}
+	}
+	return appendError(dst, msgNotHeld)
+}
+
+// remoteRelease ends a hold, or takes a count of it, by another way than its carrier's own.
+type remoteRelease struct {
+	service *Service
+	db      int
+	key     string
+	id      string // under which the answer is kept
+	all     bool
+
+	// Set by read.
+	mode       *mode
+	owner      string
+	carrier    string
+	token      int64
+	answer     string // what this request was answered when it came before
+	keepMillis int64  // ms for which the answer is kept, and the tombstone
+	scriptCall *scriptCall
+	local      *hold // the hold, when this Leash carries it
+
+	release        *releaseRequest // of local, while the outcome is unknown
+	tombstoneText  string          // which no other has, for a tombstone that is laid before the hold has ended
+	tombstoneLaid  bool            // one may say so
+	outcomeUnknown bool            // it was asked for with one key a call, and the outcome was unknown
+}
+
+func (s *Service) newRemoteRelease(lock lockID, id string, all bool) *remoteRelease {
+	return &remoteRelease{service: s, db: lock.db, key: lock.key, id: id, all: all, tombstoneText: s.newRequestID()}
+}
+
+// read finds out whom the request is about. found is false when there is no such hold.
+func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error) {
+	s := rr.service
+	if o.id != "" {
+		if rr.answer, err = s.value(rr.db, answerKey(rr.key, rr.id), until); err != nil || rr.answer != "" {
+			return false, err
+		}
+	}
+	info, f, found, err := s.seek(lockID{rr.db, rr.key}, o, until)
+	if err == nil && !found && o.id != "" { // which may have come meanwhile
+		rr.answer, err = s.value(rr.db, answerKey(rr.key, rr.id), until)
+	}
+	if err != nil || !found {
+		return false, err
+	}
+	r := f.record
+	rr.mode, rr.owner, rr.carrier, rr.token = f.mode, f.owner, r.carrier, r.token
+	rr.local = s.find(lockID{rr.db, rr.key}, func(h *hold) bool { return h.token == r.token && h.carrier.name == r.carrier })
+	rr.keepMillis = max(r.ttl, s.cfg.WatchdogTimeout.Milliseconds(), info.left.Milliseconds())
+	channel, ended, lessened := "", "", ""
+	if rr.local == nil {
+		channel = carrierChannel(r.carrier)
+		ended, lessened = holdEventText(releasedText, r.token, r.carrier, rr.key), holdEventText(decrementedEvent, r.token, r.carrier, rr.key)
+	}
+	all := ""
+	if rr.all {
+		all = "all"
+	}
+	rr.scriptCall = &scriptCall{
+		script: rr.mode.revoke, db: rr.db,
+		keys: rr.mode.endKeys(rr.key, rr.owner, tombstoneKey(rr.key, r.token, r.carrier), answerKey(rr.key, rr.id)),
+		args: scriptArgs(rr.owner, rr.token, rr.carrier, all, rr.mode.channel(rr.key), s.cfg.publishMode(), rr.keepMillis, channel, ended, lessened),
+	}
+	return true, nil
+}
+
+// send carries the request out. A hold of this Leash is marked first, so that no renewal takes its
+// end for a loss; while the outcome is unknown it stays marked, and its gate stays taken.
+func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
+	h := rr.local
+	if h == nil {
+		if code, err = rr.callScript(until); err == nil && code == noSuchHold {
+			rr.announceBreak()
+		}
+		return code, err
+	}
+	if rr.release == nil {
+		if !h.lockRequests(until) {
+			return 0, errRefused
+		}
+		if rr.release = rr.service.beginRelease(h, rr.all); rr.release == nil {
+			h.unlockRequests()
+			return noSuchHold, nil
+		}
+	}
+	err = rr.release.blockRestore(until)
+	if err == nil {
+		code, err = rr.callScript(until)
+	}
+	switch {
+	case errors.Is(err, errUnknown):
+		return code, err
+	case err == nil && code != noSuchHold:
+		rr.release.applyAnswer(code)
+	default:
+		rr.release.resume()
+		// it may be because it is to be broken, which found it marked as being released
+		if err == nil {
+			rr.service.spawn(func() { rr.service.obeyBreak(h) })
+		}
+	}
+	rr.release = nil
+	h.unlockRequests()
+	return code, err
+}
+
+// announceBreak tells the Leash of a hold that was not to be released that it may have to be broken: it
+// may not have heard so. It asks Redis itself.
+func (rr *remoteRelease) announceBreak() {
+	ctx, cancel := context.WithDeadline(context.Background(), rr.service.capAtStop(time.Now().Add(time.Second)))
+	defer cancel()
+	rr.service.database(rr.db).Publish(ctx, carrierChannel(rr.carrier), holdEventText(brokenText, rr.token, rr.carrier, rr.key))
+}
+
+// isLost reports whether the hold's holder is being told of a loss, or has been.
+func (rr *remoteRelease) isLost(until time.Time) bool {
+	own := len(rr.mode.keys(rr.key, rr.owner))
+	text, _ := rr.service.value(rr.db, rr.scriptCall.keys[own], until)
+	how, _, _ := strings.Cut(text, " ")
+	return how == brokenText || how == lostText
+}
+
+func (rr *remoteRelease) callScript(until time.Time) (code int64, err error) {
+	reply, err := rr.service.ask(rr.scriptCall, until)
+	switch {
+	case keysSplit(err):
+		code, err = rr.callPerKey(until)
+	case err == nil:
+		code = integersOf(reply)[0]
+	}
+	if err == nil && code == noSuchHold && rr.outcomeUnknown && !rr.isLost(until) {
+		code = holdEnded
+	}
+	if rr.tombstoneLaid && (err == nil && code != holdEnded || err != nil && !rr.outcomeUnknown && !rr.scriptCall.outcomeUnknown) {
+		rr.removeTombstone()
+	}
+	return code, err
+}
+
+// keysSplit reports whether Redis refused because a slot migrates.
+func keysSplit(err error) bool {
+	var reply redis.Error
+	return errors.Is(err, errRefused) && errors.As(err, &reply) && migrates(reply)
+}
+
+// callPerKey does what revoke.lua does with one key a call, for a slot in migration (R14). The
+// tombstone is laid first: if the carrier finds the hold gone, it must find the reason too.
+func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
+	s := rr.service
+	own := len(rr.mode.keys(rr.key, rr.owner)) // how many keys are the lock's and its kind's
+	kept := rr.scriptCall.keys[own+1]
+	if answer, err := s.value(rr.db, kept, until); err != nil || answer != "" {
+		code, _ := strconv.ParseInt(answer, 10, 64)
+		return code, err
+	}
+	if rr.local == nil {
+		rr.tombstoneLaid = true
+		if _, err := s.askInt(rr.tombstoneCall(rr.keepMillis), until); err != nil {
+			return 0, errors.Join(errRefused, err)
+		}
+	}
+	if !rr.outcomeUnknown && rr.isLost(until) {
+		return noSuchHold, nil
+	}
+	one := &scriptCall{script: rr.mode.revoke, db: rr.db, keys: rr.scriptCall.keys[:own], args: rr.scriptCall.args}
+	reply, err := s.askThroughMigration(one, until)
+	rr.outcomeUnknown = rr.outcomeUnknown || one.outcomeUnknown
+	if err != nil {
+		return 0, err
+	}
+	code := integersOf(reply)[0]
+	ctx, cancel := context.WithDeadline(context.Background(), s.capAtStop(until))
+	defer cancel()
+	rdb := s.database(rr.db)
+	if code == holdEnded && rr.local == nil {
+		rdb.Set(ctx, rr.scriptCall.keys[own], releasedText, millis(rr.keepMillis)) // whatever it says
+	}
+	if code != noSuchHold {
+		rdb.Set(ctx, kept, strconv.FormatInt(code, 10), millis(rr.keepMillis))
+	}
+	return code, nil
+}
+
+// tombstoneCall is the request to lay one for so many ms, or with 0 to take it away. That of others,
+// and one that says more, stays.
+func (rr *remoteRelease) tombstoneCall(keep int64) *scriptCall {
+	own := len(rr.mode.keys(rr.key, rr.owner))
+	return &scriptCall{script: sharedTombstoneScript, db: rr.db, keys: rr.scriptCall.keys[own : own+1], args: scriptArgs(rr.tombstoneText, keep)}
+}
+
+// removeTombstone takes the tombstone away again: the hold has not ended, or not by this. What cannot be done
+// soon is left to time.
+func (rr *remoteRelease) removeTombstone() {
+	if _, err := rr.service.askInt(rr.tombstoneCall(0), time.Now().Add(rr.service.tombstoneTimeout())); err == nil {
+		rr.tombstoneLaid = false
+	}
+}
+
+// finish repeats the request until Redis answers, or the hold's lease must be over (R26).
+func (rr *remoteRelease) finish() {
+	s := rr.service
+	for limit := time.Now().Add(millis(rr.keepMillis)); time.Now().Before(limit); {
+		_, err := rr.send(s.deadline())
+		if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) || s.stoppedWithin(100*time.Millisecond) {
+			break
+		}
+	}
+	if rel := rr.release; rel != nil {
+		if rel.keepsCounts {
+			rel.resume() // what remains is still believed in
+		}
+		rel.hold.forget(releasing)
+		rel.hold.unlockRequests()
+	}
+}
+
+// value reads a string; "" when there is none.
+func (s *Service) value(db int, key string, until time.Time) (string, error) {
+	for {
+		text, err := s.get(db, key, until)
+		switch {
+		case err == nil, errors.Is(err, redis.Nil):
+			return text, nil
+		case judge(err) == answered:
+			return "", err
+		}
+		if s.stoppedWithin(10*time.Millisecond) || time.Now().After(until) {
+			return "", errors.Join(errRefused, err)
+		}
+	}
+}
+
+func (s *Service) get(db int, key string, until time.Time) (string, error) {
+	if limit := time.Now().Add(maxAttempt); limit.Before(until) {
+		until = limit
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), s.capAtStop(until))
+	defer cancel()
+	return s.database(db).Get(ctx, key).Result()
+}

@@ -1,0 +1,107 @@
+package lockcmd
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"leash/renewal"
+)
+
+// plainBatch is a batch of n holds.
+func plainBatch(s *Service, n int) (b renewal.Batch) {
+	c := s.NewCarrier(1, nil)
+	for i := range n {
+		h := &hold{carrier: c, naming: numbered("key"+strconv.Itoa(i), int64(i+1)), token: 1e15}
+		h.watch.Keeper = h
+		b.Holds = append(b.Holds, &h.watch)
+	}
+	return b
+}
+
+// TestR24RenewalsLeaveLittleGarbage: none, on a paper that has been used before.
+func TestR24RenewalsLeaveLittleGarbage(t *testing.T) {
+	b, s := plainBatch(&Service{uuid: newUUID()}, 256), &store{}
+	buf := s.newBuffer()
+	answer := []byte("*256\r\n" + strings.Repeat(":1\r\n", 256))
+	n := testing.AllocsPerRun(100, func() {
+		buf.commands = buf.commands[:0]
+		buf.appendRenewal(b)
+		buf.nextReply(answer)
+	})
+	if n > 0 {
+		t.Errorf("%v allocations for 256 holds, want none", n)
+	}
+}
+
+// TestPaperSaysWhatTheScriptReads: as the client does, command for command.
+func TestPaperSaysWhatTheScriptReads(t *testing.T) {
+	t.Parallel()
+	for _, m := range append(modes[:], permit) {
+		s, buf := &Service{uuid: newUUID()}, &renewalBuffer{}
+		var want []byte
+		for n := range 40 {
+			b := plainBatch(s, n+1)
+			b.Lease = n%2 == 1
+			b.TTL = 12345 * time.Millisecond
+			for i, w := range b.Holds {
+				h := w.Keeper.(*hold)
+				switch h.kind = m.id; {
+				case i%3 == 0:
+					h.naming = named(h.key(), strings.Repeat("o", 128))
+				case i%7 == 1:
+					h.naming = numbered("", int64(i+1)) // Redis's keys may be empty
+				}
+			}
+			buf.appendRenewal(b)
+			keys, args := renewalArgs(b)
+			want = (&scriptCall{script: m.renew, keys: keys, args: args}).append(want)
+		}
+		if string(buf.commands) != string(want) {
+			t.Errorf("%s: got %q, want %q", m.name, buf.commands, want)
+		}
+	}
+}
+
+// TestRenewalsNameEachHold holds the order of words that scripts/renew.lua reads.
+func TestRenewalsNameEachHold(t *testing.T) {
+	t.Parallel()
+	s := &Service{uuid: newUUID()}
+	b := plainBatch(s, 2)
+	keys, args := renewalArgs(b)
+	carrier := b.Holds[0].Keeper.(*hold).carrier.name
+	if want := []string{"key0", "key1"}; !slices.Equal(keys, want) {
+		t.Errorf("keys: got %q, want %q", keys, want)
+	}
+	if want := []string{"0", s.ownerName(1), recordPrefix(1e15, carrier), s.ownerName(2), recordPrefix(1e15, carrier)}; !slices.Equal(args, want) {
+		t.Errorf("arguments: got %q, want %q", args, want)
+	}
+}
+
+// TestPaperReadsReplies, one behind the other.
+func TestPaperReadsReplies(t *testing.T) {
+	t.Parallel()
+	buf := &renewalBuffer{}
+	text := []byte("*3\r\n:1\r\n:0\r\n:-1\r\n-MOVED 1 127.0.0.1:1\r\n*0\r\n*1\r\n:30001\r\n")
+	for _, want := range []struct {
+		said   []int64
+		failed error
+	}{{said: []int64{1, 0, -1}}, {failed: replyError("MOVED 1 127.0.0.1:1")}, {}, {said: []int64{30001}}} {
+		var said []int64
+		var failed error
+		said, text, failed = buf.nextReply(text)
+		if !slices.Equal(said, want.said) || failed != want.failed {
+			t.Errorf("got %v, %v, want %v, %v", said, failed, want.said, want.failed)
+		}
+	}
+	if len(text) > 0 {
+		t.Errorf("%q is left", text)
+	}
+	for _, bad := range []string{"", "*", "*1\r\n", "*1\r\n:\r\n", "*2\r\n:1\r\n", "*1\r\n:1", "*2\r\n:1\r\n:1\r", "-ERR no", "*1\r\n+OK\r\n", "*-1\r\n", "*9999999999999\r\n:1\r\n", ":1\r\n", "*1\r\n:1x\r\n"} {
+		if said, _, failed := buf.nextReply([]byte(bad)); failed == nil {
+			t.Errorf("%q reads as %v", bad, said)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package lockcmd
+
+import (
+	"context"
+	"time"
+
+	"leash/renewal"
+)
+
+// repair puts back what a round has not found, where a master is in grace, and puts right once what
+// it has: it is renewed then. While that is not known, nothing is known of what is missing.
+func (s *store) repair(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome, sent time.Time) {
+	if s.graces == nil {
+		return
+	}
+	for i, outcomes := range out {
+		var some []int
+		for j, o := range outcomes {
+			h := batches[i].Holds[j].Keeper.(*hold)
+			if (o == renewal.Gone || o == renewal.Renewed && s.graces.needsRepair(h)) && !h.leaseOverAndIdle() {
+				some = append(some, j)
+			}
+		}
+		if len(some) > 0 {
+			s.repairBatch(ctx, batches[i].Holds, some, out[i], sent)
+		}
+	}
+}
+
+// repairBatch does so for a batch, whose holds have one master.
+func (s *store) repairBatch(ctx context.Context, all []*renewal.Hold, some []int, out []renewal.Outcome, sent time.Time) {
+	deadline, _ := ctx.Deadline()
+	m, ok := s.graces.masterOf(all[some[0]].Keeper.(*hold).key(), sent, deadline)
+	if ok && !m.inGrace() {
+		return // what is missing is lost
+	}
+	var places []int
+	var holds []*hold
+	for _, j := range some {
+		if out[j] == renewal.Gone {
+			out[j] = renewal.Unknown
+		}
+		if h := all[j].Keeper.(*hold); ok && h.tryLockRequests() {
+			defer h.unlockRequests()
+			places, holds = append(places, j), append(holds, h)
+		}
+	}
+	if len(holds) == 0 {
+		return
+	}
+	call := s.restoreRequest(m, holds)
+	reply, err := call.script.run(ctx, s.database(call.db), call.keys, call.args)
+	if err != nil {
+		v := judge(err)
+		s.refreshTopologyAfter(v)
+		for _, h := range holds {
+			if v == ambiguous {
+				h.noteRestorePending()
+			}
+		}
+		return
+	}
+	for k := range min(len(places), len(integersOf(reply))) {
+		out[places[k]] = s.repairOutcome(m, holds[k], reply, k, out[places[k]], deadline)
+	}
+}
+
+// repairOutcome is what is known of a hold by the k-th answer, which before was that.
+func (s *store) repairOutcome(m masterState, h *hold, reply any, k int, before renewal.Outcome, deadline time.Time) renewal.Outcome {
+	code := integersOf(reply)[k]
+	if text := textAt(reply, k); text != "" {
+		if how := s.restoreOutcome(m, h, reply, k); how != renewal.Unknown {
+			return how
+		}
+		s.moveAgain(h, text, deadline) // the next round finds it, and puts the rest of it right
+		return renewal.Unknown
+	}
+	switch how := s.restoreOutcome(m, h, reply, k); {
+	case how == renewal.Renewed, code == heldByOther:
+		return how
+	case code == hasTombstone && before == renewal.Renewed:
+		// it was extended by another way, and lasts as long as the master says
+		s.watchdog.Check(&h.watch)
+	}
+	return before
+}
+
+// tryLockRequests takes the gate of a hold if it is free, and nothing else is being done about the hold.
+func (h *hold) tryLockRequests() bool {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	if h.requestLocked || h.state != held {
+		return false
+	}
+	h.requestLocked = true
+	return true
+}
+
+// mayBeOlder reports whether a look, sent then, that found so much left of a lease may have found what a
+// new master has in an older state. One that takes nothing away is believed; else its master may be
+// new, and not be known yet.
+func (s *store) mayBeOlder(ctx context.Context, h *hold, left time.Duration, sent time.Time) bool {
+	switch {
+	case s.graces == nil:
+		return false
+	case s.graces.needsRepair(h):
+		return true
+	case !sent.Add(left).Before(s.watchdog.Until(&h.watch)):
+		return false
+	}
+	deadline, _ := ctx.Deadline()
+	_, ok := s.graces.masterOf(h.key(), sent, deadline)
+	return !ok || s.graces.needsRepair(h)
+}

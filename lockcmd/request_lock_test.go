@@ -1,0 +1,58 @@
+package lockcmd
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestGateGoesToWhoCameFirst, and not to who has left.
+func TestGateGoesToWhoCameFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Service{stop: make(chan struct{})}
+		h := &hold{carrier: &Carrier{service: s}}
+		if !h.lockRequests(time.Now()) {
+			t.Fatal("a gate that nobody has is not to be had")
+		}
+		order := make(chan int, 4)
+		for i, patience := range []time.Duration{time.Hour, time.Second, time.Hour, time.Hour} {
+			go func() {
+				if h.lockRequests(time.Now().Add(patience)) {
+					order <- i
+				} else {
+					order <- -i
+				}
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		if got := <-order; got != -1 {
+			t.Errorf("got %d, want 1 to have left", got)
+		}
+		for _, want := range []int{0, 2, 3} {
+			h.unlockRequests()
+			synctest.Wait()
+			if got := <-order; got != want {
+				t.Errorf("got %d, want %d next", got, want)
+			}
+		}
+		h.unlockRequests()
+		if h.requestLocked || len(h.readExtra().requestQueue) > 0 {
+			t.Error("the gate is not given back")
+		}
+	})
+}
+
+// TestGateAtTheEndOfTheService: nobody waits for longer than the Service does.
+func TestGateAtTheEndOfTheService(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Service{stop: make(chan struct{})}
+		h := &hold{carrier: &Carrier{service: s}}
+		h.lockRequests(time.Now())
+		time.AfterFunc(time.Minute, func() { s.stopDeadline = time.Now().Add(time.Second); close(s.stop) })
+		began := time.Now()
+		if h.lockRequests(began.Add(time.Hour)) || time.Since(began) != time.Minute+time.Second {
+			t.Errorf("waited for %v, want a second more than the Service runs", time.Since(began))
+		}
+	})
+}

@@ -1,0 +1,188 @@
+package lockcmd
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/renewal"
+)
+
+// A hold of a read-write lock, or a permit, has several keys, and while its slot migrates they may
+// lie on two nodes, where no script can touch them all: what must go on then goes on with one key a
+// request (R14). A permit's release does not: it waits, or the lease ends.
+
+// perKeyRenewal are the holds of a batch that are kept so.
+type perKeyRenewal struct {
+	store *store
+	batch renewal.Batch
+	holds []*hold
+	out   []renewal.Outcome // for each of holds
+}
+
+// renewPerKey renews those holds of a batch for which want says so, and writes the outcomes down in
+// out.
+func (s *store) renewPerKey(ctx context.Context, b renewal.Batch, out []renewal.Outcome, want func(i int) bool) {
+	pk := &perKeyRenewal{store: s, batch: b}
+	var places []int
+	for i, w := range b.Holds {
+		if want(i) {
+			pk.holds, places = append(pk.holds, w.Keeper.(*hold)), append(places, i)
+		}
+	}
+	pk.out = make([]renewal.Outcome, len(pk.holds))
+	pk.renewTimeouts(ctx, pk.renewFields(ctx))
+	for i, place := range places {
+		out[place] = pk.out[i]
+	}
+}
+
+// renewFields renews what each hold is in, the lock or the zset of permits, and the records, and
+// returns its count.
+func (pk *perKeyRenewal) renewFields(ctx context.Context) (counts []int64) {
+	var cmds [][2]once
+	pipe := pk.store.database(pk.batch.DB).Pipeline()
+	for _, h := range pk.holds {
+		begins, keys := recordPrefix(h.token, h.carrier.name), h.mode().keys(h.key(), h.owner())
+		lock, records := keys[len(keys)-2], keys[len(keys)-1]
+		cmds = append(cmds, [2]once{pk.send(ctx, pipe, h, lock, h.owner(), ""), pk.send(ctx, pipe, h, records, h.owner(), begins)})
+	}
+	pipe.Exec(ctx) // each command has its own error
+	counts = make([]int64, len(pk.holds))
+	for i, pair := range cmds {
+		lock, records := outcome(pair[0]), outcome(pair[1])
+		switch {
+		case lock == renewal.Gone || records == renewal.Gone:
+			pk.out[i] = renewal.Gone
+		case lock == renewal.Renewed && records == renewal.Renewed:
+			pk.out[i] = renewal.Renewed
+			n, _ := pair[0].Int64() // it did not fail
+			counts[i] = min(n, maxPerKeyCounts)
+		}
+	}
+	return counts
+}
+
+// maxPerKeyCounts is for how many counts of a READ hold the timeout keys are kept one by one. More run out
+// by themselves, and no number that Redis answers makes a loop without end.
+const maxPerKeyCounts = 1 << 20
+
+// renewTimeouts renews the timeout keys of each READ hold that is there.
+func (pk *perKeyRenewal) renewTimeouts(ctx context.Context, counts []int64) {
+	cmds := make([][]once, len(pk.holds))
+	pipe := pk.store.database(pk.batch.DB).Pipeline()
+	for i, h := range pk.holds {
+		if h.mode() != read || pk.batch.Lease || pk.out[i] != renewal.Renewed {
+			continue
+		}
+		for n := range counts[i] {
+			cmds[i] = append(cmds[i], pk.send(ctx, pipe, h, timeoutKey(h.key(), h.owner(), n+1), "", ""))
+		}
+	}
+	pipe.Exec(ctx)
+	for i := range cmds {
+		for _, cmd := range cmds[i] {
+			if outcome(cmd) != renewal.Renewed {
+				pk.out[i] = renewal.Unknown
+			}
+		}
+	}
+}
+
+// send puts the renewal of one key into a pipeline.
+func (pk *perKeyRenewal) send(ctx context.Context, pipe redis.Pipeliner, h *hold, key, owner, begins string) once {
+	ttl := pk.batch.TTL / time.Millisecond
+	if pk.batch.Lease {
+		ttl = 0
+	}
+	cmd := h.mode().renewKey.command(ctx, "EVAL", []string{key}, scriptArgs(int64(ttl), owner, begins))
+	pipe.Process(ctx, cmd)
+	return cmd
+}
+
+// outcome is what the renewal of one key says.
+func outcome(cmd once) renewal.Outcome {
+	n, err := cmd.Int64()
+	var answer redis.Error
+	switch {
+	case errors.As(err, &answer) && redis.HasErrorPrefix(err, "WRONGTYPE"), err == nil && n == 0:
+		return renewal.Gone
+	case err == nil:
+		return renewal.Renewed
+	}
+	return renewal.Unknown
+}
+
+// ask sends the release, and as several requests when the hold's keys lie apart. Once it has begun
+// so it goes on so, since then the records and the lock do not agree.
+func (rel *releaseRequest) ask(until time.Time) (code int64, err error) {
+	if rel.perKeyCounts == 0 {
+		reply, err := rel.service.ask(rel.call, until)
+		n := integersOf(reply)
+		// a plain PUBLISH counts one node's only
+		code, rel.noOtherSubscriber = n[0], len(n) > 2 && max(n[1], n[2]) <= 1 && (n[2] >= 0 || !rel.service.cluster)
+		if rel.hold.mode().releaseKey == nil || !keysSplit(err) {
+			return code, err
+		}
+		m, id := rel.hold.mode(), rel.hold.lock()
+		look := &scriptCall{script: m.renewKey, db: id.db, keys: []string{id.key}, args: scriptArgs(0, rel.hold.owner(), "")}
+		if rel.perKeyCounts, err = rel.service.askInt(look, until); err != nil {
+			return 0, err
+		}
+		rel.perKeyCounts = max(min(rel.perKeyCounts, maxPerKeyCounts), 1)
+	}
+	code, err = rel.askKey(recordsKey(rel.hold.key()), "records", until)
+	if err == nil && code == noSuchHold && rel.call.outcomeUnknown {
+		code = holdEnded // an earlier copy has done it
+	}
+	if err != nil || code < 0 {
+		return code, err
+	}
+	rel.call.outcomeUnknown = true
+	if _, err = rel.askKey(rel.hold.key(), "lock", until); err != nil {
+		return 0, err
+	}
+	if rel.hold.mode() == read {
+		rel.dropTimeouts(code == holdEnded, until)
+	}
+	return code, nil
+}
+
+// askKey sends the part of the release that is about one key.
+func (rel *releaseRequest) askKey(key, what string, until time.Time) (int64, error) {
+	call := &scriptCall{
+		script: rel.hold.mode().releaseKey, db: int(rel.hold.db), keys: []string{key}, args: slices.Concat(rel.call.args, scriptArgs(rel.perKeyCounts, what)),
+	}
+	code, err := rel.service.askInt(call, until)
+	rel.call.outcomeUnknown = rel.call.outcomeUnknown || call.outcomeUnknown
+	return code, err
+}
+
+// dropTimeouts deletes the timeout keys that the release leaves without a count. Those it cannot
+// reach run out by themselves.
+func (rel *releaseRequest) dropTimeouts(all bool, until time.Time) {
+	h, s := rel.hold, rel.service
+	ctx, cancel := context.WithDeadline(context.Background(), s.capAtStop(until))
+	defer cancel()
+	rdb := s.database(int(h.db))
+	for n := rel.perKeyCounts; n > 0; n-- {
+		last := timeoutKey(h.key(), h.owner(), n)
+		if !all { // the first one lasts as long as this one would have (R12)
+			if left := rdb.PTTL(ctx, last).Val(); left > 0 {
+				s.ask(&scriptCall{script: h.mode().renewKey, db: int(h.db), keys: []string{timeoutKey(h.key(), h.owner(), 1)}, args: scriptArgs(left.Milliseconds(), "", "")}, until)
+			}
+		}
+		if err := rdb.Del(ctx, last).Err(); err != nil || !all {
+			return
+		}
+	}
+}
+
+// timeoutKey lives as long as the i-th count of an owner's READ hold.
+func timeoutKey(key, owner string, i int64) string {
+	return suffixName(key, owner+":rwlock_timeout:"+strconv.FormatInt(i, 10))
+}

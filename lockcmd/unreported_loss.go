@@ -1,0 +1,93 @@
+package lockcmd
+
+import (
+	"bytes"
+	"slices"
+)
+
+// unreportedLoss is a hold that was lost under ONLOSS ERROR, of which its owner is to be told.
+type unreportedLoss struct {
+	lock   lockID
+	owner  string
+	token  int64
+	reason string
+}
+
+// takeUnreportedLoss is a loss that the client has not been told of, of one of the keys that a command is
+// about. It is told now. A command that is about another hold, as its TOKEN or OWNER says, is done
+// instead: the answer would be taken for that one's end, and whose the lost one was would not hear
+// of it.
+func (c *Carrier) takeUnreportedLoss(verb []byte, args [][]byte) (key, reason string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.unreportedLosses) == 0 || len(args) == 0 || !bytes.HasPrefix(verb, []byte("LOCK.")) || string(verb) == notifyName {
+		return "", "", false
+	}
+	keys, options := args[:1], args[1:]
+	if bytes.HasPrefix(verb, []byte("LOCK.M")) {
+		n, _ := parseInt(args[0])
+		end := max(1, min(n+1, int64(len(args))))
+		keys, options = args[1:end], args[end:]
+	}
+	owner := ownerNamed(options)
+	for i, k := range keys {
+		id := c.id(string(k))
+		token := tokenNamed(options, i, len(keys))
+		at := slices.IndexFunc(c.unreportedLosses, func(f unreportedLoss) bool { return f.lock == id && f.token == token })
+		if at < 0 && !c.hasLocked(id, token) {
+			at = slices.IndexFunc(c.unreportedLosses, func(f unreportedLoss) bool { return f.lock == id && (owner == "" || owner == f.owner) })
+		}
+		if at >= 0 {
+			reason = c.unreportedLosses[at].reason
+			c.unreportedLosses = slices.Delete(c.unreportedLosses, at, at+1)
+			return id.key, reason, true
+		}
+	}
+	return "", "", false
+}
+
+// hasLocked reports whether a present hold of the connection has that token.
+func (c *Carrier) hasLocked(id lockID, token int64) bool {
+	for h := range c.holdsNewestFirstLocked() {
+		if h.lock() == id && h.token == token && h.state == held {
+			return true
+		}
+	}
+	return false
+}
+
+// tokenNamed is the token that the options of a command over some keys name for one of them, by
+// TOKEN or TOKENS; 0 for none.
+func tokenNamed(options [][]byte, key, keys int) (token int64) {
+	for i, arg := range options {
+		at := i + 1
+		if bytes.EqualFold(arg, []byte("TOKENS")) {
+			at += key
+		} else if keys > 1 || !bytes.EqualFold(arg, []byte("TOKEN")) {
+			continue
+		}
+		if at < len(options) {
+			token, _ = parseInt(options[at])
+		}
+	}
+	return token
+}
+
+// ownerNamed is the OWNER that the options of a command name; "" for none.
+func ownerNamed(options [][]byte) (owner string) {
+	for i, arg := range options {
+		if bytes.EqualFold(arg, []byte("OWNER")) && i+1 < len(options) {
+			owner = string(options[i+1])
+		}
+	}
+	return owner
+}
+
+// markLossReported says that the answer on its way to c tells of the loss of h.
+func (c *Carrier) markLossReported(h *hold) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h.carrier == c {
+		c.unreportedLosses = slices.DeleteFunc(c.unreportedLosses, func(f unreportedLoss) bool { return f.lock == h.lock() && f.token == h.token })
+	}
+}

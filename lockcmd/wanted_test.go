@@ -1,0 +1,87 @@
+package lockcmd
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// TestWantingTellsWhoGotTheLock: that the lock was handed over within another Leash is not heard
+// here, but seen by its token.
+func TestWantingTellsWhoGotTheLock(t *testing.T) {
+	t.Parallel()
+	takesLong(t)
+	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
+	w := connect(t, s).carrier.newAcquisition(acquireOptions{key: newKey(), mode: plain}, nil)
+	n := s.newWantedNotifier(s.queues.join(w), 7)
+	told := func() bool {
+		due := n.due
+		if due {
+			n.publishIfHead()
+			eventually(t, soon, "they are told", func() bool { return !n.publishing.Load() })
+		}
+		return due
+	}
+	if !told() {
+		t.Error("who holds it at first is not told")
+	}
+	// after 2 looks, then after 4
+	for _, want := range []bool{false, true, false, false, false, true} {
+		if n.noteAttempt(false, 7); told() != want {
+			t.Fatalf("told %v, want %v, after %d looks at a pace of %d", !want, want, n.attempts, n.pace)
+		}
+	}
+	if n.noteAttempt(false, 0); told() {
+		t.Error("told again, though nobody knows of another holder")
+	}
+	if n.noteAttempt(false, 8); n.after != 7 || !told() {
+		t.Errorf("of others, those are to be told who got it after %d, want 7", n.after)
+	}
+	if n.noteAttempt(false, 8); told() {
+		t.Error("it is told again at once")
+	}
+	if n.noteAttempt(true, 9); n.after != 0 || !told() {
+		t.Error("the lock was free in between, and not all are told")
+	}
+	n.publishing.Store(true)
+	n.noteAttempt(false, 10)
+	if n.publishIfHead(); !n.due || n.after != 9 {
+		t.Error("who came while others were being told will not be told")
+	}
+	n.publishing.Store(false)
+}
+
+// TestTakenNamesTheToken: of who has got the lock last.
+func TestTakenNamesTheToken(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		ask := func(key string, m *mode) result {
+			w := connect(t, other).carrier.newAcquisition(acquireOptions{key: key, mode: m, ttl: time.Minute}, nil)
+			defer w.unlockOwn()
+			return w.send(other.deadline())
+		}
+		for _, m := range modes {
+			asks := m
+			if m == read {
+				asks = write
+			}
+			a, key := connect(t, s), newKey()
+			for range 2 {
+				token := a.hold(key, m.option)
+				if r := ask(key, asks); r.kind != taken || r.token != token {
+					t.Errorf("%s: got %v, token %d, want %d", m.name, r.kind, r.token, token)
+				}
+				want(t, a.do("LOCK.RELEASE", key), ":1")
+			}
+		}
+		key := newKey()
+		rdb.HSet(context.Background(), key, newUUID()+":1", 1) // Redisson's
+		rdb.PExpire(context.Background(), key, time.Minute)
+		if r := ask(key, plain); r.kind != taken || r.token != 0 {
+			t.Errorf("Redisson's: got %v, token %d", r.kind, r.token)
+		}
+	})
+}
