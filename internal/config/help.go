@@ -1,74 +1,73 @@
 package config
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
-const helpHead = `Leash is a Redis-protocol proxy that adds distributed locks: LOCK.ACQUIRE gives a lock that is kept
-for as long as the connection stays open, every other command goes to Redis.
+const helpHead = `Leash is a proxy in front of Redis that adds locks. A client takes one with LOCK.ACQUIRE and keeps
+it for as long as its connection stays open. All other commands go to Redis.
 
 Usage: leash [flags]
 
-Each flag is also an environment variable: --max-clients is LEASH_MAX_CLIENTS. A flag beats its
-variable, a variable beats the default. A variable LEASH_... that is no setting, an empty value, and
-a flag given twice with different values are errors. Durations need a unit: 500ms, 30s, 10m, 24h.
-Sizes are bytes or have a unit: 64kb, 16mb, 1gb, 512MiB.
 `
 
 const helpTail = `
 Other:
   --help
-      Show this text.
+      Show the flags to start with.
+  --help-all
+      Show all flags, with their limits.
   --version
       Show the version.
+
+Each flag is also an environment variable: --max-clients is LEASH_MAX_CLIENTS. A flag beats its
+variable. A duration needs a unit (500ms, 30s, 10m, 24h). A size can have one (64kb, 16mb, 1gb).
 `
 
-// helpWidth is where --help breaks its lines, in bytes; its text is ASCII.
-const helpWidth = 100
-
-// helpText is what --help shows: each option with effect, limits and default.
-func helpText() string {
+// helpText is what --help shows: the flags to start with, or all with their limits. Each takes two
+// lines.
+func helpText(all bool) string {
 	c := Default()
-	var b strings.Builder
-	b.WriteString(helpHead)
+	var entries strings.Builder
+	shown, total := 0, 0
 	for _, g := range groups(&c) {
-		b.WriteString("\n" + g.title + ":\n")
+		title := "\n" + g.title + ":\n"
 		for _, o := range g.options {
-			b.WriteString("  --" + o.name)
-			if o.value.kind != kindBool {
-				b.WriteString(" " + o.value.kind)
+			total++
+			if !o.first && !all {
+				continue
 			}
-			b.WriteString("\n")
-			wrap(&b, "      ", append(strings.Fields(o.help), o.defaultText()))
+			shown++
+			entries.WriteString(title + o.helpEntry(all))
+			title = ""
 		}
 	}
-	b.WriteString(helpTail)
-	return b.String()
+	counted := fmt.Sprintf("All %d flags:\n", total)
+	if !all {
+		counted = fmt.Sprintf("These %d flags of %d come first. leash --help-all shows all.\n", shown, total)
+	}
+	return helpHead + counted + entries.String() + helpTail
 }
 
-// defaultText is the option's default as --help shows it.
+// helpEntry is the two lines of an option.
+func (o option) helpEntry(limits bool) string {
+	name := "--" + o.name
+	if o.value.kind != kindBool {
+		name += " " + o.value.kind
+	}
+	limit := ""
+	if limits && o.limits != "" {
+		limit = "; " + o.limits
+	}
+	text := fmt.Sprintf("  %s (default %s%s)\n      %s\n", name, o.defaultText(), limit, o.summary)
+	return strings.ReplaceAll(text, "`", "")
+}
+
+// defaultText describes the option's default.
 func (o option) defaultText() string {
-	if s := o.value.String(); s != "" {
-		return "Default: " + s + "."
+	if o.defaultIs != "" {
+		return o.defaultIs
 	}
-	return "Default: " + o.unset + "."
-}
-
-// wrap writes the words in lines of at most helpWidth, each after the indent.
-func wrap(b *strings.Builder, indent string, words []string) {
-	width := 0
-	for _, word := range words {
-		switch {
-		case width == 0:
-			b.WriteString(indent)
-			width = len(indent)
-		case width+1+len(word) > helpWidth:
-			b.WriteString("\n" + indent)
-			width = len(indent)
-		default:
-			b.WriteByte(' ')
-			width++
-		}
-		b.WriteString(word)
-		width += len(word)
-	}
-	b.WriteByte('\n')
+	return o.value.String()
 }

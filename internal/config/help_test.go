@@ -5,38 +5,54 @@ import (
 	"testing"
 )
 
-// TestHelp: each option has its effect and its default, in lines that fit a screen.
+// helpWidth is how many columns --help may take.
+const helpWidth = 100
+
+// TestHelp: --help shows ten flags, --help-all every flag, each on two lines that fit a screen.
 func TestHelp(t *testing.T) {
-	help := helpText()
-	for line := range strings.Lines(help) {
-		if len(line) > helpWidth+1 || strings.HasSuffix(line, " \n") {
-			t.Errorf("too long or ends in a space: %q", line)
-		}
-	}
-	flat := strings.Join(strings.Fields(help), " ")
 	c := Default()
+	first, total := 0, 0
 	for _, g := range groups(&c) {
 		for _, o := range g.options {
-			if !strings.Contains(help, "\n  --"+o.name) || o.help == "" {
-				t.Errorf("--%s has no entry", o.name)
+			total++
+			if o.first {
+				first++
 			}
-			if o.value.String() == "" && o.unset == "" {
+			if got := strings.Contains(helpText(false), "\n  --"+o.name+" "); got != o.first {
+				t.Errorf("--help shows --%s: %v, want %v", o.name, got, o.first)
+			}
+			all := helpText(true)
+			if !strings.Contains(all, "\n  --"+o.name+" ") || !strings.Contains(all, o.summary) {
+				t.Errorf("--help-all lacks --%s", o.name)
+			}
+			if o.limits != "" && !strings.Contains(all, strings.ReplaceAll(o.limits, "`", "")) {
+				t.Errorf("--help-all lacks the limits of --%s", o.name)
+			}
+			if o.defaultText() == "" {
 				t.Errorf("--%s does not say what the default is", o.name)
+			}
+			if !strings.HasSuffix(o.summary, ".") || strings.Contains(o.summary, "`") {
+				t.Errorf("the summary of --%s is not a plain sentence: %q", o.name, o.summary)
 			}
 		}
 	}
-	for _, want := range []string{
-		"--listen address Where clients connect",
-		"Default: 127.0.0.1:6380.",
-		"Default: none: an embedded Redis serves, if every --listen is on loopback.",
-		"--trust-clients Serve clients",
-		"--upstream-mode auto|cluster|standalone|sentinel What",
-		"Default: 512MiB.",
-		"Default: 24h.",
-		"--log-level debug|info|warn|error Least level that is logged, to standard error. Default: info.",
+	if first != 10 {
+		t.Errorf("--help shows %d flags, want 10", first)
+	}
+	for _, help := range []string{helpText(false), helpText(true)} {
+		for line := range strings.Lines(help) {
+			if len(line) > helpWidth+1 || strings.HasSuffix(line, " \n") {
+				t.Errorf("too long or ends in a space: %q", line)
+			}
+		}
+	}
+	for text, want := range map[string]string{
+		helpText(false): "These 10 flags of 33 come first. leash --help-all shows all.\n\n" +
+			"Clients:\n  --listen address (default 127.0.0.1:6380)\n      Where clients connect",
+		helpText(true): "  --peer-timeout duration (default 11s; 4s to 10m)\n      How long",
 	} {
-		if !strings.Contains(flat, want) {
-			t.Errorf("help lacks %q", want)
+		if !strings.Contains(text, want) {
+			t.Errorf("help lacks %q:\n%s", want, text)
 		}
 	}
 }

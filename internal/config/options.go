@@ -8,14 +8,22 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// An option is one setting as flag, as environment variable and as a paragraph of --help.
+// An option is one setting: a flag, an environment variable, an entry of --help and a section of
+// docs/configuration.md.
 type option struct {
 	name  string
 	value value
-	// help says the effect, then the limits. The default follows by itself.
-	help string
-	// unset is how --help writes an empty default.
-	unset string
+	// first says that --help shows the option without being asked for all.
+	first bool
+	// summary is the effect in one sentence. It fits on one line of --help.
+	summary string
+	// details are further paragraphs for docs/configuration.md, each of one or a few sentences.
+	details []string
+	// limits is what values are allowed, where the kind of the value does not say it. A range is
+	// written "1 to 1000000" and includes both ends.
+	limits string
+	// defaultIs describes the default, where the value itself is empty or differs between machines.
+	defaultIs string
 }
 
 // env is the option's environment variable: LEASH_MAX_CLIENTS for max-clients.
@@ -23,7 +31,7 @@ func (o option) env() string {
 	return "LEASH_" + strings.ToUpper(strings.ReplaceAll(o.name, "-", "_"))
 }
 
-// A group is the options under one heading of --help.
+// A group is the options under one heading.
 type group struct {
 	title   string
 	options []option
@@ -42,130 +50,241 @@ func groups(c *Config) []group {
 
 func clientOptions(c *Config) []option {
 	return []option{
-		{name: "listen", value: list("address", &c.Listen),
-			help: "Where clients connect: host:port, :port for every interface, or unix:/path for a unix socket. " +
-				"Repeat the flag, or separate by commas, for more than one. Port 0 is any free port. " +
-				"Clients are not asked for more than Redis asks them, so keep it off the internet."},
-		{name: "announce", value: text("host:port", &c.Announce),
-			help: "Address that clients of a Redis Cluster are told when they ask for its nodes: Leash shows itself as one node that " +
-				"owns every slot. Needed where clients reach Leash by another address than its own, as through a load " +
-				"balancer or a port of a container's host. A name is told as it is.",
-			unset: "the address that the client connected to"},
-		{name: "proxy-protocol", value: boolean(&c.ProxyProtocol),
-			help: "Clients come through load balancers that say in front of each connection, by the PROXY protocol (version 1 or 2), " +
-				"whose it is. Counts for every host:port of --listen, not for unix sockets; a connection that does not begin so is " +
-				"closed, and whoever reaches the port can name any address, so let only balancers reach it."},
+		{name: "listen", value: list("address", &c.Listen), first: true,
+			summary: "Where clients connect: host:port, :port for every interface, or unix:/path.",
+			details: []string{
+				"Repeat the flag, or separate addresses by commas, to listen on more than one. " +
+					"Port 0 is any free port. The path of a unix socket has at most 107 bytes.",
+				"Leash asks clients for a password only if Redis does. Do not expose the port to the internet.",
+			}},
+		{name: "announce", value: text("host:port", &c.Announce), first: true,
+			summary: "Address that clients of a Redis Cluster are told as the address of every slot.",
+			details: []string{
+				"Leash shows itself as one node that owns every slot. " +
+					"Set this flag when clients reach Leash by an address that is not its own: " +
+					"through a load balancer, or through a forwarded port of a container.",
+				"Leash does not resolve a host name. Clients get it as you write it.",
+			},
+			defaultIs: "the address that the client connected to"},
+		{name: "proxy-protocol", value: boolean(&c.ProxyProtocol), first: true,
+			summary: "Expect a header of the PROXY protocol from a load balancer on each TCP connection.",
+			details: []string{
+				"Leash reads versions 1 and 2 of the protocol. " +
+					"It closes a connection that does not begin with such a header. " +
+					"The flag counts for every host:port of `--listen`, not for unix sockets.",
+				"Whoever reaches the port can claim any address. Let only load balancers reach it.",
+				"The flag changes what `--on-disconnect auto` does.",
+			}},
 		{name: "max-clients", value: count("n", &c.MaxClients),
-			help: "Client connections served at once; more are answered as Redis does, with an error, and closed. 1 to 1000000."},
+			summary: "How many clients can be connected at once.",
+			details: []string{"One client more gets the error that Redis gives, and is closed."},
+			limits:  "1 to 1000000"},
 		{name: "max-bulk", value: size("size", &c.MaxBulk),
-			help: "Largest argument of a command, as Redis's proto-max-bulk-len; what is less of the two counts. " +
-				"A client that sends a larger one is closed. 1MiB to 4GiB."},
+			summary: "Largest argument of a command.",
+			details: []string{
+				"Leash closes a client that sends a larger one. " +
+					"Redis has the same limit as `proto-max-bulk-len`. The smaller of the two counts.",
+			},
+			limits: "1MiB to 4GiB"},
 		{name: "max-args", value: count("n", &c.MaxArgs),
-			help: "Most arguments of a command; a client that sends more is closed. 1024 to 2147483647."},
+			summary: "Largest number of arguments of a command.",
+			details: []string{"Leash closes a client that sends more."},
+			limits:  "1024 to 2147483647"},
 		{name: "max-client-output", value: size("size", &c.MaxClientOutput),
-			help: "Replies that may wait for a client that has stopped reading; past it, it is closed once it has taken nothing " +
-				"for 10s. A client that reads, however slowly, is not. 1MiB or more."},
+			summary: "How many bytes of replies can wait for a client that has stopped reading.",
+			details: []string{
+				"Leash closes a client above this limit once it has read nothing for 10 s. " +
+					"A client that reads slowly stays connected.",
+			},
+			limits: "1MiB or more"},
 		{name: "peer-timeout", value: duration("duration", &c.PeerTimeout),
-			help: "How long the host of a client that holds or awaits a lock may be silent on the network before the connection is " +
-				"given up; its locks then run out by themselves. The keepalives that find it out are sent by the kernels, " +
-				"so an idle client is not silent. 4s to 10m."},
+			summary: "How long the host of a lock holder may be unreachable before Leash gives it up.",
+			details: []string{
+				"The flag counts for clients that hold a lock or wait for one. " +
+					"TCP keepalives find the unreachable host, so a client that is idle counts as reachable. " +
+					"The locks of a client that is given up expire in Redis.",
+				"Leash rounds to whole seconds. Other systems than Linux always use 11 s.",
+			},
+			limits: "4s to 10m"},
 		{name: "drain-timeout", value: duration("duration", &c.DrainTimeout),
-			help: "After SIGTERM, how long clients with commands in flight or locks held may go on before they are closed. " +
-				"A command that blocks in Redis is not waited for. 0 (at once) to 1h."},
+			summary: "How long a stop (SIGTERM) waits for clients that run commands or hold locks.",
+			details: []string{
+				"0 closes them at once. Leash does not wait for a command that blocks in Redis, such as `BLPOP`. " +
+					"A stop takes up to 3 s longer than this time.",
+			},
+			limits: "0 to 1h"},
 	}
 }
 
 func upstreamOptions(c *Config) []option {
 	return []option{
-		{name: "upstream", value: list("host:port,...", &c.Upstream),
-			help: "The Redis to serve, or any nodes of a Redis Cluster, which then names the others, or with --sentinel-master any " +
-				"sentinels. embedded is a Redis within this process, for a try: its data and its locks are nobody else's.",
-			unset: "none: an embedded Redis serves, if every --listen is on loopback"},
+		{name: "upstream", value: list("host:port,...", &c.Upstream), first: true,
+			summary: "The Redis to serve, some nodes of a cluster, or sentinels with --sentinel-master.",
+			details: []string{
+				"One node of a cluster is enough, because it names the others. " +
+					"Name several, so that Leash can start while one of them is down.",
+				"The word `embedded` starts a small Redis inside the process, to try Leash out. " +
+					"Its data and its locks exist in this process only.",
+			},
+			defaultIs: "an embedded Redis, if every `--listen` is on this machine only"},
 		{name: "upstream-mode", value: choice(&c.UpstreamMode, upstreamModes...),
-			help: "What the upstream is; auto asks it. sentinel follows the master that sentinels name."},
-		{name: "sentinel-master", value: text("name", &c.SentinelMaster),
-			help: "Name by which the sentinels at --upstream know the master. Leash serves that master, and the next one as soon " +
-				"as they name it.",
-			unset: "none, --upstream is no sentinel"},
+			summary: "What --upstream is; auto asks it.",
+			details: []string{"`sentinel` follows the master that the sentinels name."}},
+		{name: "sentinel-master", value: text("name", &c.SentinelMaster), first: true,
+			summary:   "Name of the master that the sentinels at --upstream watch.",
+			details:   []string{"Leash serves that master, and the next one as soon as the sentinels promote it."},
+			defaultIs: "none: `--upstream` is not a sentinel",
+			limits:    "no spaces"},
 		{name: "sentinel-user", value: text("name", &c.SentinelUser),
-			help:  "ACL user at the sentinels, where it differs from their default one. Needs a password.",
-			unset: "the sentinels' \"default\""},
+			summary:   "ACL user for the sentinels; needs --sentinel-password.",
+			defaultIs: "the user \"default\"",
+			limits:    "no spaces"},
 		{name: "sentinel-password", value: secret("password", &c.SentinelPassword),
-			help: "Password at the sentinels; that of the master is --upstream-password. Prefer the environment variable, " +
-				"arguments can be read by others.",
-			unset: "none, nothing is said to them"},
-		{name: "upstream-user", value: text("name", &c.UpstreamUser),
-			help:  "ACL user of Leash's own connections: topology, lock scripts, liveness. Needs a password.",
-			unset: "Redis's own, \"default\""},
+			summary: "Password for the sentinels; better set by the variable.",
+			details: []string{
+				"Other users of the machine can read the arguments of a process. " +
+					"The password of the master is `--upstream-password-file`.",
+			},
+			defaultIs: "none: Leash sends no AUTH to the sentinels"},
+		{name: "upstream-user", value: text("name", &c.UpstreamUser), first: true,
+			summary: "ACL user of Leash's own connections to Redis; needs a password.",
+			details: []string{
+				"Leash uses this user for its own work: the topology, the lock scripts, the health checks. " +
+					"Clients do not get its rights, unless you set `--trust-clients`.",
+			},
+			defaultIs: "the user \"default\"",
+			limits:    "no spaces"},
 		{name: "upstream-password", value: secret("password", &c.UpstreamPassword),
-			help: "Password of that user. Arguments of a process can be read by others on the machine: " +
-				"prefer the environment variable or the file.",
-			unset: "none"},
-		{name: "upstream-password-file", value: text("path", &c.UpstreamPasswordFile),
-			help:  "File that holds the password and nothing else; a line end after it is dropped. Read once, at start.",
-			unset: "none"},
+			summary:   "Password of that user; better given by the variable or a file.",
+			details:   []string{"Other users of the machine can read the arguments of a process."},
+			defaultIs: "none"},
+		{name: "upstream-password-file", value: text("path", &c.UpstreamPasswordFile), first: true,
+			summary: "File with the password of Leash's own connections to Redis.",
+			details: []string{
+				"The file holds the password and nothing else. Leash ignores a line end after it. " +
+					"Leash reads the file once, at its start.",
+			},
+			defaultIs: "none",
+			limits:    "at most 64KiB; not together with `--upstream-password`"},
 		{name: "read-from", value: choice(&c.ReadFrom, readFroms...),
-			help: "Where commands that only read keys are served. replica: by a replica of the master, if one serves; nearest: by " +
-				"whichever of them answers a PING soonest. Replicas lag behind: a read may not see a write that was answered " +
-				"before, of others or of the client's own, but those before it in the same pipeline. Transactions, WATCH, and " +
-				"clients that hold a lock read from masters."},
-		{name: "trust-clients", value: boolean(&c.TrustClients),
-			help: "Serve clients that have not said AUTH with the upstream user's rights, instead of those that Redis gives " +
-				"a client without credentials. Whoever reaches a listen address then has them."},
-		{name: "max-pinned", value: count("n", &c.MaxPinned),
-			help: "Connections to one Redis node that clients have to themselves, as in BLPOP, MULTI, MONITOR and client-side caching. " +
-				"One more is answered UPSTREAMDOWN. Where several Leashes share a Redis, give each its share of maxclients. " +
-				"0 is three quarters of Redis's maxclients, and leaves 32 of it where that is possible. 0 to 1000000."},
+			summary: "Where commands that only read are executed.",
+			details: []string{
+				"`replica` uses a replica of the master, if one answers. " +
+					"`nearest` uses the master or the replica that answers a `PING` soonest.",
+				"A replica lags behind its master. A read from it can miss a write that was answered before, " +
+					"also one of the same client. It does not miss an earlier write of the same pipeline.",
+				"Transactions, `WATCH`, and clients that hold a lock always read from the master.",
+			}},
+		{name: "trust-clients", value: boolean(&c.TrustClients), first: true,
+			summary: "Give clients that send no AUTH the rights of --upstream-user.",
+			details: []string{
+				"Without the flag, such a client has the rights that Redis gives to a client without a password. " +
+					"With the flag, everybody who reaches the port has the rights of Leash's own user.",
+			},
+			limits: "needs `--upstream-password-file` or `--upstream-password`"},
+		{name: "max-pinned", value: count("n", &c.MaxPinned), defaultIs: "0: three quarters of Redis's maxclients",
+			summary: "How many connections to one Redis node clients can have to themselves.",
+			details: []string{
+				"`BLPOP`, `MULTI`, `MONITOR` and client-side caching need such a connection. " +
+					"One more is answered `UPSTREAMDOWN`.",
+				"0 means three quarters of Redis's `maxclients`, and leaves 32 of it free if possible. " +
+					"Where several Leashes share a Redis, give each of them its share.",
+			},
+			limits: "0 to 1000000"},
 		{name: "wait-for-upstream", value: durationOr("forever", Forever, &c.WaitForUpstream),
-			help: "How long Leash waits at its start for a Redis that does not answer yet. Clients are answered with an error meanwhile. " +
-				"0 is one try. A wrong password or mode ends Leash at once. 0 to 24h, or forever."},
+			summary: "How long a start waits for a Redis that does not answer.",
+			details: []string{
+				"Clients get `UPSTREAMDOWN` during that time. 0 means one attempt. " +
+					"A wrong password or a wrong mode ends Leash at once.",
+			},
+			limits: "0 to 24h, or forever"},
 		{name: "redirect-timeout", value: duration("duration", &c.RedirectTimeout),
-			help: "How long a command is tried again while the cluster answers CLUSTERDOWN or TRYAGAIN, before the client gets " +
-				"that answer. 0 (not at all) to 1m."},
+			summary: "How long Leash retries a command that the cluster answers with CLUSTERDOWN or TRYAGAIN.",
+			details: []string{"After that time the client gets the error. 0 means no retry."},
+			limits:  "0 to 1m"},
 		{name: "upstream-timeout", value: duration("duration", &c.UpstreamTimeout),
-			help: "How long a Redis node may be silent before its connections are lost, and how long it may take to connect. " +
-				"A running script silences it for 5s by default (busy-reply-threshold), so stay above that. 2s to 10m."},
+			summary: "How long a Redis node may be silent before Leash gives up its connections.",
+			details: []string{
+				"The same time limits how long a connection to Redis may take to open.",
+				"A script can silence Redis for 5 s by default (`busy-reply-threshold`). Stay above that.",
+			},
+			limits: "2s to 10m"},
 	}
 }
 
 func lockOptions(c *Config) []option {
 	return []option{
-		{name: "watchdog-timeout", value: duration("duration", &c.WatchdogTimeout),
-			help: "Time to live in Redis of a lock that lasts as long as its connection. It is renewed every third of it; a lock " +
-				"whose Leash or whose Redis is gone ends after it. As Redisson's lockWatchdogTimeout. 1s to 24h."},
+		{name: "watchdog-timeout", value: duration("duration", &c.WatchdogTimeout), first: true,
+			summary: "Time to live in Redis of a lock that Leash renews.",
+			details: []string{
+				"Leash renews such a lock after each third of this time. " +
+					"When Leash dies, or loses Redis, the lock ends after this time at most.",
+				"Redisson has the same setting as `lockWatchdogTimeout`.",
+			},
+			limits: "1s to 24h"},
 		{name: "on-disconnect", value: choice(&c.OnDisconnect, onDisconnects...),
-			help: "What becomes of a connection's locks when it ends. auto releases them when the client closed it " +
-				"and lets them run out when it broke, or the client's host was silent for --peer-timeout; with --proxy-protocol it lets them run out in both cases, for a balancer " +
-				"closes as well when it has lost its client. release and expire do the one or the other in both cases. A client that says QUIT is done: then they are released. " +
-				"The locks of a connection that Leash closes for another reason always run out, and so do those with LEASE or ONCLOSE EXPIRE."},
+			summary: "What happens to the locks of a connection that ends.",
+			details: []string{
+				"`release` releases them. `expire` lets them run out. " +
+					"`auto` releases them when the client closed the connection. " +
+					"It lets them run out when the connection broke, or when the client's host was unreachable.",
+				"With `--proxy-protocol`, `auto` always lets them run out, " +
+					"because a load balancer also closes a connection when it loses the client.",
+				"A client that sends `QUIT` releases its locks with every setting. " +
+					"A lock with `LEASE` or `ONCLOSE EXPIRE` runs out with every setting. " +
+					"So do the locks of a connection that Leash itself closes.",
+			}},
 		{name: "lock-publish", value: choice(&c.LockPublish, lockPublishes...),
-			help: "Channels that waiters in other processes are woken through. plain is PUBLISH, sharded is SPUBLISH (Redis 7), " +
-				"which Redisson uses on a cluster; both serves all."},
+			summary: "Which command wakes waiters of other processes: PUBLISH, SPUBLISH or both.",
+			details: []string{
+				"`plain` is `PUBLISH`. `sharded` is `SPUBLISH`, which needs Redis 7. " +
+					"Redisson listens to sharded channels on a cluster. The default serves everybody.",
+			}},
 		{name: "token-ttl", value: duration("duration", &c.TokenTTL),
-			help: "How long the counter of a lock's fencing tokens stays in Redis after its last use. 0 is for ever, and is needed " +
-				"where Redisson's RFencedLock uses the same names. 0, or from watchdog-timeout on."},
+			summary: "How long Redis keeps the token counter of a lock after its last use.",
+			details: []string{
+				"0 keeps it without end. Use 0 where Redisson's `RFencedLock` uses the same names.",
+			},
+			limits: "0, or `--watchdog-timeout` and more"},
 		{name: "max-hold", value: duration("duration", &c.MaxHold),
-			help: "For how long any lock, which a permit is not, may be held, as MAXHOLD of LOCK.ACQUIRE says for one: then its holder is told that it is lost, " +
-				"and it is released. 0 is for as long as one likes. 0, or 100ms to 8760h."},
-		{name: "failover-grace", value: durationOr("auto", Auto, &c.FailoverGrace),
-			help: "After a failover, and after a restart of Redis, for how long no locks and permits are granted on the new master: a lock that it " +
-				"may have forgotten is then over, or put back by its Leash. auto is watchdog-timeout and as long as an old master may serve on: " +
-				"cluster-node-timeout, or min-replicas-max-lag without a cluster. 0 is not at all: a failover can then give a lock to two. All Leashes before " +
-				"one Redis must have the same. 0, auto, or from watchdog-timeout on, to 48h."},
+			summary: "How long any lock may be held; 0 is no limit.",
+			details: []string{
+				"After that time Leash tells the holder that the lock is lost, and releases it. " +
+					"`MAXHOLD` of `LOCK.ACQUIRE` sets the same for one lock. Permits of semaphores have no such limit.",
+			},
+			limits: "0, or 100ms to 8760h"},
+		{name: "failover-grace", value: durationOr("auto", Auto, &c.FailoverGrace), first: true,
+			summary: "How long a new Redis master grants no locks, so that a failover gives no lock to two.",
+			details: []string{
+				"A new master may not know the last locks of the old one. " +
+					"During the grace period such a lock ends, or its Leash puts it back. " +
+					"A restart of Redis begins a grace period, too.",
+				"0 turns it off. `auto` is `--watchdog-timeout` plus the time that an old master may go on: " +
+					"`cluster-node-timeout` on a cluster, else `min-replicas-max-lag`.",
+				"All Leashes in front of one Redis must have the same value.",
+			},
+			limits: "0, auto, or `--watchdog-timeout` and more, up to 48h"},
 		{name: "max-waiters", value: count("n", &c.MaxWaiters),
-			help: "Commands that may wait for locks, permits and latches at once; one more is answered LOCKLIMIT. 1 to 1000000."},
+			summary: "How many commands can wait for locks, permits and latches at once.",
+			details: []string{"One more is answered `LOCKLIMIT`."},
+			limits:  "1 to 1000000"},
 	}
 }
 
 func processOptions(c *Config) []option {
 	return []option{
-		{name: "threads", value: count("n", &c.Threads),
-			help: "Threads that work at once. One costs the least CPU a command and is enough for one Redis; more carry more. " +
-				"1 to 1024. The default is half of the cores this process may use, at least 1. While the garbage of much memory is collected, there are up to 4."},
+		{name: "threads", value: count("n", &c.Threads), defaultIs: "half of the cores",
+			summary: "How many threads run at once.",
+			details: []string{
+				"One thread costs the least CPU per command and is enough for one Redis. More threads carry more load.",
+				"The default counts the cores that the process may use, and is at least 1. " +
+					"Leash runs up to 4 threads while Go collects a lot of garbage.",
+			},
+			limits: "1 to 1024"},
 		{name: "log-level", value: level(&c.LogLevel),
-			help: "Least level that is logged, to standard error."},
+			summary: "Lowest level that is logged, to standard error."},
 		{name: "log-format", value: choice(&c.LogFormat, logFormats...),
-			help: "How a log line looks."},
+			summary: "Format of a log line."},
 	}
 }
 
@@ -190,20 +309,26 @@ func level(p *slog.Level) value {
 	return bind(strings.Join(logLevels, "|"), p, parse, format)
 }
 
-// flagSet returns the flags of all groups. Defined last, --version is no setting: it has no
-// environment variable, and LEASH_VERSION stays free for whoever deploys.
-func flagSet(gs []group, version *bool) *pflag.FlagSet {
+// requests are the flags that ask for a text and are no settings. They have no environment
+// variables, and LEASH_VERSION stays free for whoever deploys.
+type requests struct {
+	version, helpAll bool
+}
+
+// flagSet returns the flags of all groups, and those of the requests.
+func flagSet(gs []group, ask *requests) *pflag.FlagSet {
 	fs := pflag.NewFlagSet("leash", pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.Usage = func() {}
 	for _, g := range gs {
 		for _, o := range g.options {
-			f := fs.VarPF(&single{value: o.value}, o.name, "", o.help)
+			f := fs.VarPF(&single{value: o.value}, o.name, "", o.summary)
 			if o.value.kind == kindBool {
 				f.NoOptDefVal = "true"
 			}
 		}
 	}
-	fs.VarPF(boolean(version), "version", "", "").NoOptDefVal = "true"
+	fs.VarPF(boolean(&ask.version), "version", "", "").NoOptDefVal = "true"
+	fs.VarPF(boolean(&ask.helpAll), "help-all", "", "").NoOptDefVal = "true"
 	return fs
 }

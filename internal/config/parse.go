@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Info is what [Parse] returns as its error for --help and --version: nothing is wrong, but there
+// Info is what [Parse] returns as its error for --help, --help-all and --version: nothing is wrong, but there
 // is nothing to run either. The caller writes Text to standard output and exits with 0.
 type Info struct {
 	Text string // ends in a line feed
@@ -43,15 +43,17 @@ func (e *UsageError) Unwrap() error {
 func Parse(args, environ []string) (Config, error) {
 	c := Default()
 	gs := groups(&c)
-	var version bool
-	fs := flagSet(gs, &version)
+	var ask requests
+	fs := flagSet(gs, &ask)
 
 	switch err := fs.Parse(args); {
 	case errors.Is(err, pflag.ErrHelp):
-		return Config{}, &Info{Text: helpText()}
+		return Config{}, &Info{Text: helpText(false)}
 	case err != nil:
 		return Config{}, &UsageError{flagError(fs, err)}
-	case version:
+	case ask.helpAll:
+		return Config{}, &Info{Text: helpText(true)}
+	case ask.version:
 		return Config{}, &Info{Text: "leash " + Version() + "\n"}
 	case fs.NArg() > 0:
 		// Which one is not said: it may be the second half of a password.

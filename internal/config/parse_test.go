@@ -205,9 +205,11 @@ func TestParseInfo(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--help"}, helpText()},
-		{[]string{"-h"}, helpText()},
-		{[]string{"--listen", "nonsense", "--help"}, helpText()},
+		{[]string{"--help"}, helpText(false)},
+		{[]string{"-h"}, helpText(false)},
+		{[]string{"--listen", "nonsense", "--help"}, helpText(false)},
+		{[]string{"--help-all"}, helpText(true)},
+		{[]string{"--max-clients", "5", "--help-all"}, helpText(true)},
 		{[]string{"--version"}, "leash " + Version() + "\n"},
 	} {
 		_, err := Parse(c.args, environment(nil))
