@@ -1,64 +1,98 @@
-// Package lockcmd answers LOCK.*, SEM.* and LATCH.*: their arguments, what they do in Redis, and
-// their replies.
+// Package lockcmd answers LOCK.*, SEM.* and LATCH.*. It parses their arguments, runs Lua scripts in
+// Redis, keeps the holds of this Leash, lets commands wait, and writes the replies.
 //
-// A [Service] is one Leash's locks. Each client connection that uses them gets a [Carrier], on
-// which the life of its holds hangs; [Carrier.Do] runs one command and [Carrier.End] settles what
-// the connection leaves behind. The connection itself is known only as a [Host].
+// docs/design.md shows the path of LOCK.ACQUIRE in pictures. It also has the rules R1 to R32, which
+// comments and tests cite, and a glossary.
+//
+// # Types
+//
+// A [Service] is all locks of one Leash. Each client connection that uses locks gets a [Carrier],
+// because a hold depends on a connection. [Carrier.Do] runs one command. [Carrier.End] settles what
+// the connection leaves behind. The connection itself is known only as the interface [Host].
+//
+// Inside the package:
+//
+//	hold                a lock that somebody has through this Leash       hold.go
+//	mode                plain, FAIR, READ, WRITE or permit                mode.go
+//	record              what Redis keeps of a hold                        record.go
+//	acquisition         one LOCK.ACQUIRE in progress                      acquisition.go
+//	permitAcquisition   one SEM.ACQUIRE in progress                       permit_acquisition.go
+//	multiAcquisition    one LOCK.MACQUIRE in progress                     multi_acquisition.go
+//	waiter              a command that waits for a lock                   wait_queue.go
+//	releaseRequest      a release by the hold's own carrier               release_request.go
+//	remoteRelease       a release by anybody else                         remote_release.go
+//	move                a change of the carrier                           move.go
+//	scriptCall          one call of a Lua script, which can be repeated   script_call.go
 //
 // # In Redis
 //
-// A plain lock lies where Redisson's RLock lies: a hash named as the lock, the owner's id a field
-// with the count of its acquires, the key's TTL the lease. One more field, "leash", is the hold's
-// record (record.go has its bytes). All changes are made by the scripts in scripts/, one round trip
-// each: an acquire nobody disputes is one, its release is one.
+// All locks lie where Redisson's lie, so that Java programs contend for the same ones:
 //
-// A read-write lock lies where Redisson's RReadWriteLock lies; the records of its holds are in a
-// hash beside it, {name}:leash. Such a lock lasts as long as any of its holds, and a hold as long
-// as Redisson would say (scripts/rw.lua): what is over is nobody's, though it is there.
+//   - A plain lock is a hash. The owner's id is a field with the count of its acquires. The TTL of
+//     the key is the lease. Leash adds the field "leash" with the record.
+//   - A read-write lock is a hash with the field "mode". Its records are in a second hash,
+//     {name}:leash. A hold that is over may still have its field there (scripts/rw.lua).
+//   - Semaphores (permit.go), counters (counter.go) and latches (latch.go) have Redisson's keys.
+//     Counters and latches have no owners, so there are no holds of them and nothing to undo.
 //
-// Semaphores and latches lie where Redisson's do. A permit is a hold in a mode of its own
-// (permit.go); a plain counter (counter.go) and a latch (latch.go) have no owners, so nothing is
-// held and nothing can be undone.
+// The scripts in scripts/ make all changes. An acquire that nobody disputes takes one call, and so
+// does its release. script.go loads the scripts, shape.go describes their replies, and names.go
+// makes the names of the keys. direct.go sends them on links of Leash's own, past go-redis.
 //
-// # Outcomes
+// # Unknown outcomes
 //
-// A script's outcome may be unknown: sent, and no reply. Every request has a number, larger than
-// its carrier's last, so it can be repeated until its answer is known (call.go); what cannot be
-// known in time is undone (undo.go) and told as LOCKTIMEOUT. A hold that may have ended is treated
-// as lost by its holder and as held by everybody else.
+// If a script was sent and no reply came, nobody knows whether it ran. Each request has a number
+// above the last one of its carrier, so it can be repeated until Redis answers (script_call.go).
+// What stays unknown for too long is undone (undo.go), and the client gets LOCKTIMEOUT. A hold that
+// may have ended counts as lost for its holder, and as held for everybody else.
 //
 // # Waiting
 //
-// Waiters of one key stand in a queue of this Leash (queue.go), and only its head looks whether the
-// lock is free: when it is woken by a message, when the holder's lease ran out, and every second.
-// Who waits FAIR stands in a queue in Redis instead and looks for itself (fair.go). Those who wait
-// for permits or latches, which are not handed over, stand in lines of their own (line.go).
+// The waiters for one lock on this Leash form a wait queue (wait_queue.go, queue_wait.go). Only the
+// first one tries to take the lock: after a wake-up, when the holder's lease has run out, and every
+// second. FAIR waiters are in a queue in Redis, and each tries for itself (fair.go). Commands that
+// wait for permits or latches have simpler queues without hand-over (permit_queue.go,
+// permit_wait.go).
 //
 // # Several keys
 //
-// A MACQUIRE is an assembly of holds, each an ordinary one that nobody knows of until there are
-// enough. Without QUORUM it takes them in their order, waiting for one with those before it in
-// hand; with QUORUM it tries all in rounds (round.go, quorum.go), with nothing in hand between
-// them, and its holds stay a bundle (bundle.go): one is missed only when too few are left.
+// LOCK.MACQUIRE takes ordinary holds, which the client learns of when there are enough. Without
+// QUORUM it takes them in the order of their names, and keeps those it has while it waits for the
+// next one. With QUORUM it tries all at a time (parallel_attempt.go, quorum.go), and keeps nothing
+// between two attempts. The holds of a quorum stay together as a hold group (hold_group.go). They
+// are lost when too few are left.
 //
-// # What a client is told
+// # How a hold ends, and who is told
 //
-// A loss is told by the end of the connection or by an answer (loss.go), by LOCK.AWAITLOSS to who
-// waits for it, and by pushes to who has asked for them (notify.go): those also say who got a lock
-// instead (heir.go) and that somebody waits for one, on whatever Leash (wanting.go). What a client
-// has agreed to ends a hold as a loss does: the time of MAXHOLD (evict.go; limits.go when its
-// connection has ended before), or its own silence (idle.go). Who waits on another Leash finds how
-// a hold has ended in a tombstone (vigil.go), also if it was heard of too late (lately.go).
+//	release.go, release_request.go    the owner releases it on its connection
+//	remote_release.go                 ... on another connection or another Leash
+//	carrier.go, end_all.go            its connection has ended
+//	loss.go                           it is lost: the connection is closed, or gets LOCKLOST
+//	evict.go, idle.go, limits.go      MAXHOLD or IDLE is over
+//	break_lock.go                     LOCK.BREAK
+//	lease_end.go                      its LEASE is over
+//	unreported_loss.go                losses that the client has not been told of yet
+//	notify.go, wanted.go, successor.go   pushes (LOCK.NOTIFY)
+//	awaitloss.go, end_watch.go        commands that wait for the end of a hold
+//	tombstone.go, recent_ends.go      how a hold ended, for other Leashes
+//	hold_event.go                     messages between Leashes
+//
+// # Failover
+//
+// A new master may lack holds. grace.go explains the grace period, in which it grants nothing.
+// master_probe.go finds out which master is new. restore.go writes missing holds back. repair.go
+// and release_repair.go correct older states. slot_migration.go is for slots that move.
 //
 // # Concurrency
 //
-// Everything here is safe for concurrent use, but a Carrier runs one command at a time. Locks are
-// taken in the order Carrier.mu, queues.mu, lines.mu, Service.mu, the watchdog's; none is held
-// across a script, a log line or a call of a Host. Those of lately and limits are taken last.
+// Everything is safe for concurrent use, but a Carrier runs one command at a time. Mutexes are
+// locked in this order: Carrier.mu, waitQueues.mu, permitQueues.mu, Service.mu, the watchdog's.
+// Those of recentEnds and limits come last. No mutex is held during a script, a log line or a call
+// of a Host.
 //
 // # Not promised
 //
-// A failover of Redis can forget a lock, which a grace (grace.go) can make up for, and so can an
-// evicting maxmemory-policy; what lies in Redis can be deleted by anybody. The token orders holds
-// at the resource where that matters.
+// A failover of Redis can forget a lock if there is no grace period. An evicting maxmemory-policy
+// can evict one. Anybody can delete keys in Redis. Where that matters, check the fencing token at
+// the resource.
 package lockcmd
