@@ -22,7 +22,7 @@ const (
 	maxMasters    = 64                 // masters; those that were not seen of late are then forgotten
 )
 
-var probeScript = loadScript("look")
+var probeScript = loadScript("probe")
 
 // watch looks at the masters again and again until ctx ends.
 func (g *gracePeriods) watch(ctx context.Context) {

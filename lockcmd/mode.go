@@ -60,7 +60,7 @@ func newRWMode(id uint8, name string, shared bool) *mode {
 	return &mode{
 		id: id, name: name, option: strings.ToUpper(name), shared: shared, acquire: load("acquire", "rw_grant", "master"), release: load("release"),
 		handover: load("handover", "rw_grant", "master"),
-		revoke:   load("revoke"), move: load("move", "hang"), undo: load("undo"), renew: load("renew"), restore: load("restore", "master"), renewKey: load("keep"), releaseKey: load("apart"), extend: load("extend"), breakOther: load("break"),
+		revoke:   load("revoke"), move: load("move", "set_carrier"), undo: load("undo"), renew: load("renew"), restore: load("restore", "master"), renewKey: load("renew_key"), releaseKey: load("release_key"), extend: load("extend"), breakOther: load("break"),
 		channel: rwChannel,
 		helpers: func(key, _ string) []string { return []string{recordsKey(key)} },
 	}

@@ -23,8 +23,8 @@ var (
 	permitUndoScript     = loadScript("permit_undo", "permits")
 	permitRenewScript    = loadScript("permit_renew", "permits")
 	permitRestoreScript  = loadScript("permit_restore", "permits", "master")
-	permitRenewKeyScript = loadScript("permit_keep", "permits")
-	permitMoveScript     = loadScript("permit_move", "permits", "hang")
+	permitRenewKeyScript = loadScript("permit_renew_key", "permits")
+	permitMoveScript     = loadScript("permit_move", "permits", "set_carrier")
 )
 
 const permitSize = 16 // bytes

@@ -14,9 +14,9 @@ const (
 )
 
 var (
-	initSemaphoreScript   = loadScript("semaphore")
-	resizeSemaphoreScript = loadScript("resize", "permits")
-	semaphoreInfoScript   = loadScript("census", "permits")
+	initSemaphoreScript   = loadScript("semaphore_init")
+	resizeSemaphoreScript = loadScript("semaphore_resize", "permits")
+	semaphoreInfoScript   = loadScript("semaphore_info", "permits")
 )
 
 // semaphoreKeys are the keys of a script about permits.

@@ -27,7 +27,7 @@ var shapes = map[string]shape{
 	"permit_move":    moveShape,
 	"permit_revoke":  {kinds: "i", code: map[int64]string{-2: "ssi"}},
 	"take":           {kinds: "i", code: map[int64]string{1: "i"}},
-	"census":         {kinds: "ii"},
+	"semaphore_info": {kinds: "ii"},
 	"inspect":        {kinds: "iiii"},
 	"rw_inspect":     {kinds: "iii"},
 	"renew":          {kinds: "i", list: true},
@@ -36,7 +36,7 @@ var shapes = map[string]shape{
 	"restore":        {kinds: "is", list: true},
 	"rw_restore":     {kinds: "is", list: true},
 	"permit_restore": {kinds: "is", list: true},
-	"look":           {kinds: "is", list: true}, // its caller counts the items
+	"probe":          {kinds: "is", list: true}, // its caller counts the items
 }
 
 var (

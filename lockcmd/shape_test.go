@@ -19,12 +19,12 @@ func TestScriptReplyOfAnotherShapeIsNoAnswer(t *testing.T) {
 			good: []string{"*2\r\n:0\r\n:500\r\n", "*3\r\n:1\r\n:77\r\n:500\r\n", "*4\r\n:2\r\n$1\r\n7\r\n$1\r\nc\r\n$1\r\n-\r\n", "*1\r\n:3\r\n", ":4\r\n", "*2\r\n:6\r\n$2\r\nab\r\n"},
 			bad:  []string{"+OK\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "*2\r\n:1\r\n:77\r\n", "*1\r\n:2\r\n", "*3\r\n$1\r\n1\r\n:7\r\n:5\r\n", "*3\r\n:1\r\n$1\r\n7\r\n:5\r\n", "*1\r\n:6\r\n", "*1\r\n*1\r\n:1\r\n"},
 		},
-		"release": {good: []string{":1\r\n", ":-1\r\n", "*3\r\n:1\r\n:0\r\n:-1\r\n"}, bad: []string{"+OK\r\n", "$1\r\n1\r\n", "*0\r\n", "*1\r\n$1\r\n1\r\n"}},
-		"renew":   {good: []string{"*2\r\n:1\r\n:0\r\n"}, bad: []string{":1\r\n", "+OK\r\n", "*2\r\n:1\r\n$1\r\n1\r\n"}},
-		"restore": {good: []string{"*2\r\n:1\r\n$2\r\nL1\r\n"}, bad: []string{":1\r\n", "$2\r\nL1\r\n", "*1\r\n*0\r\n"}},
-		"inspect": {good: []string{"*4\r\n:-2\r\n:1\r\n:2\r\n:0\r\n"}, bad: []string{":0\r\n", "*3\r\n:-2\r\n:1\r\n:2\r\n"}},
-		"move":    {good: []string{"*1\r\n:-1\r\n", "*6\r\n:1\r\n:7\r\n:5\r\n:1\r\n:0\r\n$2\r\nL1\r\n"}, bad: []string{"*2\r\n:1\r\n:7\r\n", "*6\r\n:1\r\n:7\r\n:5\r\n:1\r\n:0\r\n:0\r\n"}},
-		"census":  {good: []string{"*2\r\n:3\r\n:0\r\n"}, bad: []string{":3\r\n", "*1\r\n:3\r\n"}},
+		"release":        {good: []string{":1\r\n", ":-1\r\n", "*3\r\n:1\r\n:0\r\n:-1\r\n"}, bad: []string{"+OK\r\n", "$1\r\n1\r\n", "*0\r\n", "*1\r\n$1\r\n1\r\n"}},
+		"renew":          {good: []string{"*2\r\n:1\r\n:0\r\n"}, bad: []string{":1\r\n", "+OK\r\n", "*2\r\n:1\r\n$1\r\n1\r\n"}},
+		"restore":        {good: []string{"*2\r\n:1\r\n$2\r\nL1\r\n"}, bad: []string{":1\r\n", "$2\r\nL1\r\n", "*1\r\n*0\r\n"}},
+		"inspect":        {good: []string{"*4\r\n:-2\r\n:1\r\n:2\r\n:0\r\n"}, bad: []string{":0\r\n", "*3\r\n:-2\r\n:1\r\n:2\r\n"}},
+		"move":           {good: []string{"*1\r\n:-1\r\n", "*6\r\n:1\r\n:7\r\n:5\r\n:1\r\n:0\r\n$2\r\nL1\r\n"}, bad: []string{"*2\r\n:1\r\n:7\r\n", "*6\r\n:1\r\n:7\r\n:5\r\n:1\r\n:0\r\n:0\r\n"}},
+		"semaphore_info": {good: []string{"*2\r\n:3\r\n:0\r\n"}, bad: []string{":3\r\n", "*1\r\n:3\r\n"}},
 	} {
 		for _, text := range replies.good {
 			if reply, err := wired(name, text); err != nil {
@@ -109,7 +109,7 @@ func FuzzScriptReply(f *testing.F) {
 	for _, text := range []string{":1\r\n", "*3\r\n:1\r\n:77\r\n:500\r\n", "*2\r\n:6\r\n$2\r\nab\r\n", "$-1\r\n", "-ERR no\r\n", "+OK\r\n", ":\n", "$9999999999999\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n"} {
 		f.Add(text)
 	}
-	names := []string{"acquire", "release", "renew", "restore", "inspect", "rw_inspect", "move", "permit_revoke", "look", "mark"}
+	names := []string{"acquire", "release", "renew", "restore", "inspect", "rw_inspect", "move", "permit_revoke", "probe", "mark_broken"}
 	f.Fuzz(func(t *testing.T, text string) {
 		reply, rest, err := decode(text)
 		if err == nil && len(rest) > len(text) {

@@ -87,7 +87,7 @@ return out
 	{
 		name: "waiter", // tells the waiters of other Leashes nothing, and lets nobody look again
 		edits: []edit{
-			{"scripts/prelude.lua", "local function tell(channel, mode, word)", "local function tell(channel, mode, word) mode = ''"},
+			{"scripts/prelude.lua", "local function publish(channel, mode, word)", "local function publish(channel, mode, word) mode = ''"},
 			{"acquire.go", "	return pause\n}", "	return time.Hour\n}"},
 		},
 		kinds: []string{"lock"}, faults: []string{"none"}, length: 20 * time.Second, caught: []string{"while somebody waits", "was not answered for"},

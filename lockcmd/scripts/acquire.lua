@@ -19,15 +19,15 @@ if not h[1] then
   if h[4] then return {5} end
   local orphan = h[2] and redis.call('HLEN', KEYS[1]) == 1 -- a record whose owner's field was deleted (R11)
   local free = left == -2 or orphan
-  local bar = free and barred(ARGV[11])
+  local blocked = free and notGranting(ARGV[11])
   local more
   if KEYS[3] then
     needs('TIME', 'SET', 'HSET', 'PEXPIRE')
-    queueNeeds()
+    needsForQueue()
   end
-  if KEYS[3] then free, more = turn(fair(3), free and not bar, owner, left, ARGV[12], ARGV[13], ARGV[14], ARGV[15]) end
+  if KEYS[3] then free, more = mayTake(fairQueue(3), free and not blocked, owner, left, ARGV[12], ARGV[13], ARGV[14], ARGV[15]) end
   if more then return {7} end
-  if bar then return {6, bar} end
+  if blocked then return {6, blocked} end
   if not free then return {0, left, tonumber(r[TOKEN])} end
 elseif h[3] then return {5}
 elseif r[CARRIER] ~= carrier then return {2, r[TOKEN] or '', r[CARRIER] or '', r[ID] or '-'}
@@ -43,12 +43,12 @@ elseif want == r[TOKEN] then
   needs('HINCRBY', 'PEXPIRE')
   redis.call('HSET', KEYS[1], 'leash', record(r))
   redis.call('HINCRBY', KEYS[1], owner, 1)
-  raise(KEYS[1], left, ttl)
+  raiseTTL(KEYS[1], left, ttl)
   return {1, tonumber(r[TOKEN]), math.max(left, ttl)}
 elseif want ~= '0' then return {3}
 end -- else: the carrier tracks none, so what lies here was granted to nobody by a late copy; it is replaced
-local bar = h[1] and barred(ARGV[11])
-if bar then return {6, bar} end
+local blocked = h[1] and notGranting(ARGV[11])
+if blocked then return {6, blocked} end
 local made = grant(KEYS[1], KEYS[2], {owner, carrier, ARGV[3], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]})
-if KEYS[3] and made[1] == 1 then fair(3).took(owner, ARGV[6], ARGV[13], ARGV[14]) end
+if KEYS[3] and made[1] == 1 then fairQueue(3).granted(owner, ARGV[6], ARGV[13], ARGV[14]) end
 return made

@@ -12,6 +12,6 @@ if not h[1] or parse(h[2])[TOKEN] then return 0 end
 needs('SET')
 redis.call('DEL', KEYS[1])
 if KEYS[2] then redis.call('SET', KEYS[2], '1', 'PX', ARGV[4]) end
-tell(ARGV[2], ARGV[3])
-if KEYS[3] then rouse(3, ARGV[2], ARGV[3]) end
+publish(ARGV[2], ARGV[3])
+if KEYS[3] then wakeHead(3, ARGV[2], ARGV[3]) end
 return 1

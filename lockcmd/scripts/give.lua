@@ -3,10 +3,10 @@
 -- ARGV 1 how many · 2 channel · 3 ways to publish
 -- Replies how many there are now
 -- Atomic: what is told is what there is at that moment. Passes at the memory limit, as it must for those who wait (R13).
-local have, bad = number(KEYS[1])
+local have, bad = readInteger(KEYS[1])
 if bad then return bad end
 if ARGV[1] == '0' then return have end
-pass(KEYS[1])
+passMemoryLimit(KEYS[1])
 local now = redis.call('INCRBY', KEYS[1], ARGV[1])
-if now > 0 then tell(ARGV[2], ARGV[3], string.format('%.0f', now)) end
+if now > 0 then publish(ARGV[2], ARGV[3], string.format('%.0f', now)) end
 return now

@@ -27,17 +27,17 @@ if tonumber(h[1]) > 1 and ARGV[5] ~= 'all' then
   redis.call('HSET', KEYS[1], 'leash', record(r))
   return {0}
 end
-local q = KEYS[3] and redis.call('EXISTS', KEYS[3]) == 1 and fair(3)
+local q = KEYS[3] and redis.call('EXISTS', KEYS[3]) == 1 and fairQueue(3)
 local first = q and q.head(0)
-if first and first ~= ARGV[6] or not mints(KEYS[2]) or barred(ARGV[15]) then
+if first and first ~= ARGV[6] or not canMint(KEYS[2]) or notGranting(ARGV[15]) then
   redis.call('DEL', KEYS[1])
-  tell(ARGV[16], ARGV[17])
-  if first then tell(ARGV[16] .. ':' .. first, ARGV[17]) end
+  publish(ARGV[16], ARGV[17])
+  if first then publish(ARGV[16] .. ':' .. first, ARGV[17]) end
   return {1}
 end
 needs('TIME', 'SET', 'HSET', 'PEXPIRE')
-if q then queueNeeds() end
+if q then needsForQueue() end
 redis.call('HDEL', KEYS[1], ARGV[1])
 local made = grant(KEYS[1], KEYS[2], {ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13], ARGV[14]})
-if first and made[1] == 1 then q.took(first, ARGV[10], ARGV[16], ARGV[17]) end
+if first and made[1] == 1 then q.granted(first, ARGV[10], ARGV[16], ARGV[17]) end
 return made

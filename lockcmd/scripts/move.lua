@@ -13,10 +13,10 @@ if r[CARRIER] == ARGV[6] then return {1, tonumber(r[TOKEN]), left, tonumber(h[1]
 if r[CARRIER] ~= ARGV[3] or (ARGV[4] ~= '' and r[REQ] ~= ARGV[4]) then return {-1} end
 needs('TIME', 'HSET', 'SET', 'DEL')
 if renewed(r[OPTS]) then
-  raise(KEYS[1], left, tonumber(r[TTL]))
+  raiseTTL(KEYS[1], left, tonumber(r[TTL]))
   left = math.max(left, tonumber(r[TTL]))
 end
-local text = hang(r, ARGV[6], ARGV[7], ARGV[8])
+local text = setCarrier(r, ARGV[6], ARGV[7], ARGV[8])
 redis.call('HSET', KEYS[1], 'leash', text)
 if KEYS[2] then
   redis.call('SET', KEYS[2], ARGV[9], 'PX', string.format('%.0f', math.max(tonumber(ARGV[10]), tonumber(r[TTL]))))

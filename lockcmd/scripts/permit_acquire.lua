@@ -8,10 +8,10 @@
 --      {6, replication id} there are as many, but this master may not grant them
 -- Atomic: looking and taking must be one step, or two take the last permit. DECRBY comes first of what takes, so at the memory limit
 -- Redis refuses before anything is taken.
-local bad = refusal()
+local bad = wrongType()
 if bad then return bad end
-local now, ttl, missing, out = clock(), tonumber(ARGV[3]), {}, {1, 0}
-reap(now, ARGV[7], ARGV[8])
+local now, ttl, missing, out = nowMillis(), tonumber(ARGV[3]), {}, {1, 0}
+reapExpired(now, ARGV[7], ARGV[8])
 for i = 10, #ARGV, 2 do
   local ends, r = redis.call('ZSCORE', KEYS[2], bytes(ARGV[i])), parse(redis.call('HGET', KEYS[3], ARGV[i]))
   if ends and r[CARRIER] ~= ARGV[1] then return {2, ARGV[i], r[TOKEN] or '', r[CARRIER] or ''} end
@@ -19,21 +19,21 @@ for i = 10, #ARGV, 2 do
   out[i - 7] = ends and tonumber(r[TOKEN]) or tonumber(ARGV[i + 1])
   out[i - 6] = ends and math.max(tonumber(ends) - now, 0) or ttl
 end
-local have = number(KEYS[1])
+local have = readInteger(KEYS[1])
 if have < #missing then
   local first = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
   return {0, first and math.min(tonumber(first) - now, 60000) or -1}
 end
 out[2] = have - #missing
 if #missing == 0 then return out end
-local bar = barred(ARGV[9])
-if bar then return {6, bar} end
+local blocked = notGranting(ARGV[9])
+if blocked then return {6, blocked} end
 needs('ZADD', 'HSET', 'PTTL', 'PEXPIRE')
 redis.call('DECRBY', KEYS[1], #missing)
 for _, i in ipairs(missing) do
-  redis.call('ZADD', KEYS[2], whole(now + ttl), bytes(ARGV[i]))
+  redis.call('ZADD', KEYS[2], wholeText(now + ttl), bytes(ARGV[i]))
   redis.call('HSET', KEYS[3], ARGV[i],
-    record({ARGV[i + 1], ARGV[1], ARGV[2], ARGV[i + 1], whole(now), ARGV[3], ARGV[4], '-', ARGV[5], ARGV[6]}))
+    record({ARGV[i + 1], ARGV[1], ARGV[2], ARGV[i + 1], wholeText(now), ARGV[3], ARGV[4], '-', ARGV[5], ARGV[6]}))
 end
-keep(ttl)
+extendRecords(ttl)
 return out

@@ -3,9 +3,9 @@
 -- ARGV as move.lua's, with the permit for the owner
 -- Replies {1, token, ms left, 1, the hold's age in ms, its record} it hangs on the new carrier · {-1} it is not held, or not so any more
 -- Atomic: as move.lua.
-local bad = refusal()
+local bad = wrongType()
 if bad then return bad end
-local now, ends, text = clock(), redis.call('ZSCORE', KEYS[2], bytes(ARGV[1])), redis.call('HGET', KEYS[3], ARGV[1])
+local now, ends, text = nowMillis(), redis.call('ZSCORE', KEYS[2], bytes(ARGV[1])), redis.call('HGET', KEYS[3], ARGV[1])
 local r = parse(text)
 if not ends or tonumber(ends) <= now or r[TOKEN] ~= ARGV[2] or (ARGV[5] ~= '' and r[ID] ~= ARGV[5]) then return {-1} end
 local left = tonumber(ends) - now
@@ -15,13 +15,13 @@ local ttl = tonumber(r[TTL])
 needs('TIME', 'ZADD', 'HSET', 'SET', 'DEL', 'PTTL', 'PEXPIRE')
 if renewed(r[OPTS]) and left < ttl then
   left = ttl
-  redis.call('ZADD', KEYS[2], whole(now + ttl), bytes(ARGV[1]))
-  keep(ttl)
+  redis.call('ZADD', KEYS[2], wholeText(now + ttl), bytes(ARGV[1]))
+  extendRecords(ttl)
 end
-text = hang(r, ARGV[6], ARGV[7], ARGV[8])
+text = setCarrier(r, ARGV[6], ARGV[7], ARGV[8])
 redis.call('HSET', KEYS[3], ARGV[1], text)
 if KEYS[4] then -- else in a slot that migrates (R14)
-  redis.call('SET', KEYS[4], ARGV[9], 'PX', whole(math.max(tonumber(ARGV[10]), ttl)))
+  redis.call('SET', KEYS[4], ARGV[9], 'PX', wholeText(math.max(tonumber(ARGV[10]), ttl)))
   redis.call('DEL', KEYS[5])
 end
 if ARGV[11] ~= '' then redis.pcall('PUBLISH', ARGV[11], ARGV[12]) end

@@ -5,7 +5,7 @@
 --      -1 Redis could not say
 -- Atomic: a permit that was given back must not come to life again. Each has its own outcome (R25). PEXPIRE comes first, so it passes at
 -- the memory limit. A lease is only ever made longer (R12).
-local ttl, now, out = tonumber(ARGV[1]), clock(), {}
+local ttl, now, out = tonumber(ARGV[1]), nowMillis(), {}
 for i = 1, #KEYS / 3 do
   local zset, hash, permit, mark = KEYS[3 * i - 1], KEYS[3 * i], ARGV[2 * i], ARGV[2 * i + 1]
   local r, ends = redis.pcall('HGET', hash, permit), redis.pcall('ZSCORE', zset, bytes(permit))
@@ -19,7 +19,7 @@ for i = 1, #KEYS / 3 do
     out[i] = ttl > 0 and 1 or 1 + left
     redis.call('PEXPIRE', hash, math.max(redis.call('PTTL', hash), ttl > 0 and ttl or left))
     if left < ttl then
-      local set = redis.pcall('ZADD', zset, whole(now + ttl), bytes(permit))
+      local set = redis.pcall('ZADD', zset, wholeText(now + ttl), bytes(permit))
       if type(set) == 'table' and set.err then out[i] = -1 end
     end
   end

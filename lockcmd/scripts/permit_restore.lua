@@ -3,13 +3,13 @@
 -- ARGV, replies as restore.lua's, with the permit for the owner; a semaphore that is not there cannot have it back
 -- Atomic: as restore.lua. What is available may fall below zero, until permits that were given back and are there again run out.
 -- DEL comes first, so it passes at the memory limit.
-local now, out = clock(), {}
-local late = barred(ARGV[1]) and -1 or now >= tonumber(ARGV[2]) and -3
+local now, out = nowMillis(), {}
+local late = notGranting(ARGV[1]) and -1 or now >= tonumber(ARGV[2]) and -3
 local function put(count, zset, hash, stone, permit, _, ms, text)
   if late then return late end
   if redis.call('EXISTS', stone) == 1 then return -2 end
   local r, ends, mine = redis.pcall('HGET', hash, permit), redis.pcall('ZSCORE', zset, bytes(permit)), parse(text)
-  if type(r) == 'table' or type(ends) == 'table' or not number(count) or redis.call('EXISTS', count) == 0 then return 0 end
+  if type(r) == 'table' or type(ends) == 'table' or not readInteger(count) or redis.call('EXISTS', count) == 0 then return 0 end
   r = parse(r)
   local held, same = ends and tonumber(ends) > now, r[TOKEN] == mine[TOKEN] and r[CARRIER] == mine[CARRIER]
   if held and not same then return r[TOKEN] == mine[TOKEN] and record(r) or 0 end
@@ -17,9 +17,9 @@ local function put(count, zset, hash, stone, permit, _, ms, text)
   needs('DECRBY', 'ZADD', 'HSET', 'PTTL', 'PEXPIRE')
   redis.call('DEL', stone)
   if not ends then redis.call('DECRBY', count, 1) end
-  redis.call('ZADD', zset, whole(now + ms), bytes(permit))
+  redis.call('ZADD', zset, wholeText(now + ms), bytes(permit))
   redis.call('HSET', hash, permit, text)
-  raise(hash, redis.call('PTTL', hash), tonumber(ms))
+  raiseTTL(hash, redis.call('PTTL', hash), tonumber(ms))
   return held and 2 or 1
 end
 for i = 1, #KEYS / 4 do

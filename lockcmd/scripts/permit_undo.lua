@@ -4,12 +4,12 @@
 --      then its permits
 -- Replies how many were given back
 -- Atomic: as permit_release.lua. Permits that the carrier had before that acquire are left alone.
-local bad = refusal()
+local bad = wrongType()
 if bad then return bad end
 local n = 0
 for i = 6, #ARGV do
   local r = parse(redis.call('HGET', KEYS[3], ARGV[i]))
   local its = r[CARRIER] == ARGV[1] and r[REQ] == ARGV[2] and tonumber(r[TOKEN]) > tonumber(ARGV[5])
-  if its and free(ARGV[i], ARGV[3], ARGV[4]) == 1 then n = n + 1 end
+  if its and freePermit(ARGV[i], ARGV[3], ARGV[4]) == 1 then n = n + 1 end
 end
 return n

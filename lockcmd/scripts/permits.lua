@@ -10,36 +10,36 @@ local function digits(member)
 end
 
 -- clock is Redis's clock in whole ms: Redisson reads the scores as such (R23).
-local function clock()
+local function nowMillis()
   local now = redis.call('TIME')
   return now[1] * 1000 + math.floor(now[2] / 1000)
 end
 
-local function whole(n) return string.format('%.0f', n) end
+local function wholeText(n) return string.format('%.0f', n) end
 
 -- refusal is the error to answer when one of the keys is something else; nil when they are as they must be.
-local function refusal()
-  local _, bad = number(KEYS[1])
+local function wrongType()
+  local _, bad = readInteger(KEYS[1])
   local permits, records = redis.pcall('ZCARD', KEYS[2]), redis.pcall('HLEN', KEYS[3])
   return bad or type(permits) == 'table' and permits or type(records) == 'table' and records or nil
 end
 
 -- back puts n permits back and tells those who wait how many there are.
-local function back(n, channel, ways)
+local function giveBack(n, channel, modes)
   local have = redis.call('INCRBY', KEYS[1], n)
-  if have > 0 then tell(channel, ways, whole(have)) end
+  if have > 0 then publish(channel, modes, wholeText(have)) end
   return have
 end
 
 -- reap takes permits back whose lease is over, as every script of Redisson's does, and drops their records; and the records of some that
 -- Redisson has reaped. At most 1000 a call: unpack has a limit.
-local function reap(now, channel, ways)
-  local ended = redis.call('ZRANGEBYSCORE', KEYS[2], 0, whole(now), 'LIMIT', 0, 1000)
+local function reapExpired(now, channel, modes)
+  local ended = redis.call('ZRANGEBYSCORE', KEYS[2], 0, wholeText(now), 'LIMIT', 0, 1000)
   if #ended > 0 then
     needs('INCRBY')
     redis.call('ZREM', KEYS[2], unpack(ended))
     for _, member in ipairs(ended) do redis.pcall('HDEL', KEYS[3], digits(member)) end
-    back(#ended, channel, ways)
+    giveBack(#ended, channel, modes)
   end
   local some = redis.pcall('HRANDFIELD', KEYS[3], 8) -- Redis before 6.2 has it not: then they stay until the hash's TTL is over
   for _, permit in ipairs(some) do
@@ -49,7 +49,7 @@ local function reap(now, channel, ways)
 end
 
 -- free gives one permit back. 1 when it was held; -1 when it was not, or when its lease was over: then it is given back all the same.
-local function free(permit, channel, ways)
+local function freePermit(permit, channel, modes)
   local ends = redis.call('ZSCORE', KEYS[2], bytes(permit))
   local member = ends and bytes(permit) or permit -- Redisson before 3.17 has the digits in the zset
   ends = ends or redis.call('ZSCORE', KEYS[2], permit)
@@ -57,13 +57,13 @@ local function free(permit, channel, ways)
   redis.call('ZREM', KEYS[2], member)
   redis.call('HDEL', KEYS[3], permit)
   if not ends then return -1 end
-  back(1, channel, ways)
-  return tonumber(ends) > clock() and 1 or -1
+  giveBack(1, channel, modes)
+  return tonumber(ends) > nowMillis() and 1 or -1
 end
 
 -- keep lets our hash live as long as a lease that begins now, and, as Redisson does, lets all go when the semaphore itself is to go.
-local function keep(ttl)
-  raise(KEYS[3], redis.call('PTTL', KEYS[3]), ttl)
+local function extendRecords(ttl)
+  raiseTTL(KEYS[3], redis.call('PTTL', KEYS[3]), ttl)
   local left = redis.call('PTTL', KEYS[1])
   for i = 2, left > 0 and 3 or 0 do redis.call('PEXPIRE', KEYS[i], left) end
 end

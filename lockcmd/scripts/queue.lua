@@ -1,19 +1,19 @@
 -- queue.lua stands behind the prelude of the scripts that know of FAIR waiters: the order in which they came, and who of them lives (R22).
 local WAIT, AHEAD, DAY = 300000, 60000, 86400000 -- ms that Redisson adds for each waiter; that our scores stay ahead at least; of a day
 local GRACE = 20000 -- ms for which a waiter of ours is let be when nobody knows whether Redis was away; none says that it lives for longer
-local WAYS = 1024 -- a score among our waiters is the ms until which one counts as alive, and in 1024ths the ways by which it is heard of
+local BITS = 1024 -- a score among our waiters is the ms until which one counts as alive, and in 1024ths the ways by which it is heard of
 local STEP, REAP = 500, 1000 -- how many are read at once; how many dead one call takes out at the most: it must not keep Redis for long
 
 -- ways are the Leashes through which a waiter with this score is heard of, a bit each: its client may have gone on through another one.
-local function ways(score) return score % 1 * WAYS end
+local function leashBits(score) return score % 1 * BITS end
 
 -- without is ways but this one.
-local function without(all, way) return math.floor(all / way) % 2 == 1 and all - way or all end
+local function clearBit(all, bit) return math.floor(all / bit) % 2 == 1 and all - bit or all end
 
 -- fair is the queue whose keys stand in KEYS from at on: Redisson's list of owners and its zset of the ms after which each counts as dead;
 -- and our zset of when each that stands there through a Leash counts as dead, unless it is heard of again. With the list alone there is
 -- head, who may be dead then, and rouse. A script pays for one closure while there is no queue.
-local function fair(at)
+local function fairQueue(at)
   local list, timeouts, waiters = KEYS[at], KEYS[at + 1], KEYS[at + 2]
   local now = redis.call('TIME')
   now = now[1] * 1000 + math.floor(now[2] / 1000)
@@ -29,13 +29,13 @@ local function fair(at)
   end
 
   -- each calls a command of a key with all words, some at a time.
-  local function each(command, key, words)
+  local function eachChunk(command, key, words)
     for i = 1, #words, 2 * STEP do redis.call(command, key, unpack(words, i, math.min(i + 2 * STEP - 1, #words))) end
   end
 
   -- nearer lowers the scores of some by what as many as by says had added, who stood before them and are gone: but not so far that one of
   -- them would be reaped alive.
-  local function nearer(who, by)
+  local function lowerScores(who, by)
     local lower = {}
     for i, old in ipairs(scores(timeouts, who)) do
       old = tonumber(old)
@@ -45,11 +45,11 @@ local function fair(at)
         lower[#lower + 1] = who[i]
       end
     end
-    each('ZADD', timeouts, lower)
+    eachChunk('ZADD', timeouts, lower)
   end
 
   -- back is the list from its end on, as far as the first of those who leave; all of it when it does not agree with the scores.
-  local function back(leaves, missing)
+  local function tail(leaves, missing)
     local who, last = {}, redis.call('LLEN', list)
     if last ~= redis.call('ZCARD', timeouts) then missing = last + missing end
     while last > 0 and missing > 0 do
@@ -69,9 +69,9 @@ local function fair(at)
     if redis.call('EXISTS', list, waiters) == 0 then return end
     local leaves, behind, by, gone, cut = {}, {}, {}, 0, 0
     for _, owner in ipairs(owners) do leaves[owner] = true end
-    local who = back(leaves, #owners)
-    each('ZREM', timeouts, owners) -- the first write is one that Redis allows at maxmemory (R13)
-    each('ZREM', waiters, owners)
+    local who = tail(leaves, #owners)
+    eachChunk('ZREM', timeouts, owners) -- the first write is one that Redis allows at maxmemory (R13)
+    eachChunk('ZREM', waiters, owners)
     for i = #who, 1, -1 do
       local other = who[i]
       if leaves[other] then
@@ -84,26 +84,26 @@ local function fair(at)
       end
     end
     if cut > 0 then redis.call('LREM', list, -cut, '') end
-    nearer(behind, by)
+    lowerScores(behind, by)
     if redis.call('EXISTS', list) == 0 then redis.call('DEL', timeouts, waiters) end
   end
 
   -- leave takes out owners whose wait through a Leash is over. Who is heard of through another one stays where it is; but that one, which
   -- may be dead, has to be heard of within soon ms. When soon is 0 it should have been. It says whether anybody stays.
-  function q.leave(owners, way, soon)
+  function q.dequeue(owners, bit, soon)
     local gone, stay, before = {}, {}, soon > 0 and now - GRACE or now
     for i, score in ipairs(scores(waiters, owners)) do
       score = tonumber(score)
-      local others = score and score >= before and without(ways(score), way) or 0
+      local others = score and score >= before and clearBit(leashBits(score), bit) or 0
       if others == 0 then gone[#gone + 1] = owners[i]
       else
-        stay[#stay + 1] = math.min(math.floor(score), now + soon) + others / WAYS
+        stay[#stay + 1] = math.min(math.floor(score), now + soon) + others / BITS
         stay[#stay + 1] = owners[i]
       end
     end
     if soon > 0 and #stay > 0 then
-      pass(waiters)
-      each('ZADD', waiters, stay)
+      passMemoryLimit(waiters)
+      eachChunk('ZADD', waiters, stay)
     end
     if #gone > 0 then q.remove(gone) end
     return #stay > 0
@@ -111,15 +111,15 @@ local function fair(at)
 
   -- sober lets nobody of ours count as alive for longer than any says of itself: Redis's clock has been set back since, and who is dead would
   -- stand there for as long. Who lives is heard of again.
-  local function sober()
+  local function capLifetimes()
     local later = {}
     local most = redis.call('ZRANGEBYSCORE', waiters, now + GRACE, '+inf', 'WITHSCORES')
     for i = 1, #most, 2 do
-      later[#later + 1] = now + GRACE + ways(most[i + 1]) / WAYS
+      later[#later + 1] = now + GRACE + leashBits(most[i + 1]) / BITS
       later[#later + 1] = most[i]
     end
-    pass(waiters)
-    each('ZADD', waiters, later)
+    passMemoryLimit(waiters)
+    eachChunk('ZADD', waiters, later)
   end
 
   -- dead is who of those that stand first does not live: a waiter of ours that was not heard of, and any other when its score has come, as
@@ -131,7 +131,7 @@ local function fair(at)
       local heard, theirs = scores(waiters, some), scores(timeouts, some)
       for i, owner in ipairs(some) do
         local alive, score = tonumber(heard[i]), tonumber(theirs[i])
-        if alive and alive >= now + GRACE + 1 then sober() end
+        if alive and alive >= now + GRACE + 1 then capLifetimes() end
         if alive and alive >= before or not alive and score and score > now then return who, ours end
         who[#who + 1] = owner
         if alive then ours = ours + 1 end
@@ -150,38 +150,38 @@ local function fair(at)
     if first and timeouts then who, ours = dead(before) end
     if #who == 0 then return first end
     redis.call('LTRIM', list, #who, -1) -- a write that Redis allows at maxmemory, as above
-    each('ZREM', timeouts, who)
+    eachChunk('ZREM', timeouts, who)
     if ours > 0 then
-      each('ZREM', waiters, who)
+      eachChunk('ZREM', waiters, who)
       local behind, by = redis.call('LRANGE', list, 0, -1), {}
       for i = 1, #behind do by[i] = ours end
-      nearer(behind, by)
+      lowerScores(behind, by)
       if #behind == 0 then redis.call('DEL', timeouts, waiters) end
     end
     return redis.call('LINDEX', list, 0), #who >= REAP
   end
 
   -- rouse tells who stands first that the lock is free. It never fails: what was done stays done, and waiters look again by themselves.
-  function q.rouse(channel, mode)
+  function q.wakeHead(channel, mode)
     local ok, first = pcall(q.head, now - GRACE)
-    if ok and first then tell(channel .. ':' .. first, mode) end
+    if ok and first then publish(channel .. ':' .. first, mode) end
   end
 
   -- took is the end of an owner's wait with these options of a hold. Whoever is first now learns when a lease ends, for that is in silence.
-  function q.took(owner, opts, channel, mode)
+  function q.granted(owner, opts, channel, mode)
     q.remove({owner})
-    if not renewed(opts) then q.rouse(channel, mode) end
+    if not renewed(opts) then q.wakeHead(channel, mode) end
   end
   return q
 end
 
 -- queueNeeds ends the script unless all that is done to a queue may be done.
-local function queueNeeds()
+local function needsForQueue()
   needs('EXISTS', 'DEL', 'ZREM', 'ZADD', 'ZSCORE', 'ZMSCORE', 'ZCARD', 'ZRANGE', 'ZRANGEBYSCORE', 'LLEN', 'LRANGE', 'LINDEX', 'LPOS', 'LSET',
     'LREM', 'LTRIM', 'LPUSH', 'RPUSH', 'PEXPIREAT', 'PTTL', 'PEXPIRE', 'PERSIST')
 end
 
 -- rouse is fair(at).rouse, and never fails either.
-local function rouse(at, channel, mode)
-  pcall(function() fair(at).rouse(channel, mode) end)
+local function wakeHead(at, channel, mode)
+  pcall(function() fairQueue(at).wakeHead(channel, mode) end)
 end

@@ -23,6 +23,6 @@ if tonumber(h[1]) > 1 and ARGV[5] ~= 'all' then
   return 0
 end
 redis.call('DEL', KEYS[1])
-local plain, sharded = tell(ARGV[6], ARGV[7])
-if KEYS[2] and redis.pcall('EXISTS', KEYS[2]) == 1 then rouse(2, ARGV[6], ARGV[7]) end
+local plain, sharded = publish(ARGV[6], ARGV[7])
+if KEYS[2] and redis.pcall('EXISTS', KEYS[2]) == 1 then wakeHead(2, ARGV[6], ARGV[7]) end
 return {1, plain, sharded}

@@ -6,11 +6,11 @@
 --      -1 nothing done: another master · -2 nothing done: it has a tombstone · -3 nothing done: the grace is over by this clock
 -- Atomic: what is not there must not have come when this one is put there. A hold with a smaller token had ended before this one was granted,
 -- only its end was forgotten. The counter rises with it, so that the next token is larger. DEL comes first, so it passes at the memory limit.
-local out, late = {}, barred(ARGV[1]) and -1 or age({[SINCE] = ARGV[2]}) >= 0 and -3
+local out, late = {}, notGranting(ARGV[1]) and -1 or age({[SINCE] = ARGV[2]}) >= 0 and -3
 for i = 1, late and 0 or #KEYS / 3 do
   local key, counter, owner, count, ms, text = KEYS[3 * i - 2], KEYS[3 * i - 1], unpack(ARGV, 4 * i, 4 * i + 3)
   local h, r = redis.pcall('HMGET', key, owner, 'leash', 'mode'), parse(text)
-  begun(r)
+  ageFromZero(r)
   text = record(r)
   local there, other = redis.call('EXISTS', key) == 1, not h.err and parse(h[2]) or {}
   local older = h[2] and not h[3] and tonumber(other[TOKEN] or r[TOKEN]) < tonumber(r[TOKEN])
@@ -20,16 +20,16 @@ for i = 1, late and 0 or #KEYS / 3 do
     out[i] = other[CARRIER] == r[CARRIER] and 2 or h[2]
     needs('HSET', 'PTTL', 'PEXPIRE')
     if out[i] == 2 and tonumber(other[REQ]) < tonumber(r[REQ]) then
-      pass(key)
+      passMemoryLimit(key)
       redis.call('HSET', key, owner, count, 'leash', text)
-      raise(key, redis.call('PTTL', key), tonumber(ms))
+      raiseTTL(key, redis.call('PTTL', key), tonumber(ms))
     end
   elseif not there or older then
     needs('HSET', 'PEXPIRE', 'SET')
     redis.call('DEL', key)
     redis.call('HSET', key, owner, count, 'leash', text)
     redis.call('PEXPIRE', key, ms)
-    lift(counter, r[TOKEN], ARGV[3])
+    raiseCounter(counter, r[TOKEN], ARGV[3])
     out[i] = 1
   end
 end

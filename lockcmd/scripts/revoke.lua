@@ -31,6 +31,6 @@ local says = breaks and 'broken forced' or not lost and ARGV[8] ~= '' and 'relea
 if KEYS[2] and says then redis.call('SET', KEYS[2], says, 'PX', ARGV[7]) end
 if KEYS[3] and not lost then redis.call('SET', KEYS[3], '1', 'PX', ARGV[7]) end
 if ARGV[8] ~= '' then redis.pcall('PUBLISH', ARGV[8], ARGV[9]) end
-tell(ARGV[5], ARGV[6])
-if KEYS[4] then rouse(4, ARGV[5], ARGV[6]) end
+publish(ARGV[5], ARGV[6])
+if KEYS[4] then wakeHead(4, ARGV[5], ARGV[6]) end
 return lost and -1 or 1

@@ -3,10 +3,10 @@
 -- the hold has in key: extra fields in key itself would break Redisson's write unlock.
 
 -- timeout names the key of Redisson's that lives as long as the i-th count of the read hold in a field.
-local function timeout(leash, field, i) return string.sub(leash, 1, -6) .. field .. ':rwlock_timeout:' .. i end
+local function timeoutKey(leash, field, i) return string.sub(leash, 1, -6) .. field .. ':rwlock_timeout:' .. i end
 
 -- keep makes a timeout key last ms at least.
-local function keep(name, ms)
+local function raiseTimeout(name, ms)
   if ms <= 0 then return end
   local left = redis.call('PTTL', name)
   if left == -2 then redis.call('SET', name, '1', 'PX', ms)
@@ -14,7 +14,7 @@ local function keep(name, ms)
 end
 
 -- find reads the hold in a field: its count, 0 when there is none, its record, and the lock's mode. Keys of other types hold nothing.
-local function find(key, leash, field)
+local function readHold(key, leash, field)
   local h, l = redis.pcall('HMGET', key, field, 'mode'), redis.pcall('HGET', leash, field)
   local err = h.err and h or type(l) == 'table' and l
   if err and not string.find(err.err, 'WRONGTYPE', 1, true) then return 0, {}, nil, err end
@@ -23,33 +23,33 @@ end
 
 -- ends is at what age in ms a write hold is over though the lock may last longer, with its owner's read hold: a lease of ours by its TTL, a
 -- renewed hold of ours by "until=" in the record (words EXT). nil when it lasts as long as the lock.
-local function ends(r)
+local function endAge(r)
   if not r[OPTS] then return nil end
   return tonumber(renewed(r[OPTS]) and (string.match(r[EXT], 'until=(%d+)')) or not renewed(r[OPTS]) and r[TTL] or nil)
 end
 
 -- good writes into the record of a renewed write hold that it lasts for ms from now on, at least.
-local function good(r, ms)
-  r[EXT] = say(r[EXT], 'until', math.max(age(r) + ms, ends(r) or 0))
+local function extendUntil(r, ms)
+  r[EXT] = setPair(r[EXT], 'until', math.max(age(r) + ms, endAge(r) or 0))
   return r
 end
 
 -- lease writes into a lease's record that it lasts for ms from now on. The TTL in it, which is never below 0, counts from the grant.
-local function lease(r, ms) r[TTL] = string.format('%.0f', begun(r) + ms) end
+local function setLease(r, ms) r[TTL] = string.format('%.0f', ageFromZero(r) + ms) end
 
 -- lasts is for how many ms the hold in a field with count n lasts yet, 0 when it is over: a read hold as long as one of its timeout keys,
 -- a write hold as long as the lock, or as its record says. What cannot be seen in a slot that migrates counts as held.
-local function lasts(key, leash, field, n)
+local function holdLeft(key, leash, field, n)
   local left, most = redis.call('PTTL', key), 0
   if left == -1 then left = 86400000 end
   if string.sub(field, -6) == ':write' then
     local r = parse(redis.call('HGET', leash, field))
-    local over = ends(r)
+    local over = endAge(r)
     return math.max(over and math.min(left, over - age(r)) or left, 0)
   end
   if n > 10000 then return left end -- no hold of anybody's
   for i = 1, n do
-    local ms = redis.pcall('PTTL', timeout(leash, field, i))
+    local ms = redis.pcall('PTTL', timeoutKey(leash, field, i))
     most = math.max(most, type(ms) == 'number' and ms or left)
   end
   return most
@@ -57,11 +57,11 @@ end
 
 -- rest is for how long any hold of the lock but that in one field lasts yet, for how long its writer does, and the writer's field. It looks
 -- at every count of every hold, as Redisson's unlock does.
-local function rest(key, leash, but)
+local function othersLeft(key, leash, but)
   local all, most, writes, writer = redis.call('HGETALL', key), 0, 0, nil
   for i = 1, #all, 2 do
     local n = all[i] ~= but and tonumber(all[i + 1])
-    local ms = n and lasts(key, leash, all[i], n) or 0
+    local ms = n and holdLeft(key, leash, all[i], n) or 0
     most = math.max(most, ms)
     if n and string.sub(all[i], -6) == ':write' then writes, writer = ms, all[i] end
   end
@@ -70,31 +70,31 @@ end
 
 -- crowd is for how long a lock lasts that more than 64 read, when one of a few that are picked by chance has half of that time or more; nil
 -- otherwise. Who ends or waits then need not look at all the others: a thousand readers who go would take a million looks.
-local function crowd(key, leash, but)
+local function crowdLeft(key, leash, but)
   if redis.call('HLEN', key) <= 64 or redis.call('HGET', key, 'mode') ~= 'read' then return nil end
   local left, some = redis.call('PTTL', key), redis.pcall('HRANDFIELD', key, 8, 'WITHVALUES')
   if some.err then return nil end -- Redis before 6.2
   for i = 1, #some, 2 do
     local n = some[i] ~= but and tonumber(some[i + 1])
-    if n and left > 0 and lasts(key, leash, some[i], n) * 2 >= left then return left end
+    if n and left > 0 and holdLeft(key, leash, some[i], n) * 2 >= left then return left end
   end
 end
 
 -- bury takes the write hold in a field away, which is over while its owner's read hold goes on: readers get in again, Redisson's too.
-local function bury(key, leash, field)
+local function dropWriteHold(key, leash, field)
   for _, k in ipairs({key, leash}) do redis.call('HDEL', k, field) end
   redis.call('HSET', key, 'mode', 'read')
 end
 
 -- lessen takes one of a hold's n counts back, and writes its record down. The timeout key of that count goes, and as long as that one would
 -- have lasted the first one lasts, since Redisson deletes from the end (R12). The first write is one that Redis allows at maxmemory (R13).
-local function lessen(key, leash, field, n, r)
+local function decrement(key, leash, field, n, r)
   needs('PTTL', 'PEXPIRE', 'SET', 'DEL', 'HINCRBY', 'HSET')
-  local last = MINE == 'read' and timeout(leash, field, n) or key
+  local last = MINE == 'read' and timeoutKey(leash, field, n) or key
   local left = redis.call('PTTL', last)
   if MINE == 'read' then
     redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), left, 1))
-    if left > 0 then keep(timeout(leash, field, 1), left) end
+    if left > 0 then raiseTimeout(timeoutKey(leash, field, 1), left) end
     redis.call('DEL', last)
   else redis.call('PEXPIRE', key, left > 0 and left or r[TTL]) end
   redis.call('HINCRBY', key, field, -1)
@@ -104,9 +104,9 @@ end
 -- finish ends the hold in a field, whatever its count n. When nobody else's life is left, the lock goes. When a writer's readers are left, it
 -- is a read lock from now on, and readers who wait are told, which Redisson forgets. The lock lasts as long as what is left of it. Nothing is
 -- touched that may be gone: in a slot that migrates Redis would refuse it, half way. It returns what tell does.
-local function finish(key, leash, field, n, channel, ways)
-  local most, writes = MINE == 'read' and crowd(key, leash, field), 0
-  if not most then most, writes = rest(key, leash, field) end
+local function endHold(key, leash, field, n, channel, modes)
+  local most, writes = MINE == 'read' and crowdLeft(key, leash, field), 0
+  if not most then most, writes = othersLeft(key, leash, field) end
   needs('DEL', 'PEXPIRE', 'HDEL', 'HSET')
   if most == 0 then
     redis.call('DEL', key)
@@ -118,6 +118,6 @@ local function finish(key, leash, field, n, channel, ways)
     end
     if writes == 0 and MINE == 'write' then redis.call('HSET', key, 'mode', 'read') end
   end
-  for i = 1, MINE == 'read' and math.min(n, 10000) or 0 do redis.pcall('DEL', timeout(leash, field, i)) end
-  if most == 0 or MINE == 'write' then return tell(channel, ways, WORD) end
+  for i = 1, MINE == 'read' and math.min(n, 10000) or 0 do redis.pcall('DEL', timeoutKey(leash, field, i)) end
+  if most == 0 or MINE == 'write' then return publish(channel, modes, WORD) end
 end

@@ -9,34 +9,34 @@ local field, h = owner .. SUFFIX, redis.pcall('HMGET', key, 'mode', owner, owner
 if h.err then return h end
 local left, n, r = redis.call('PTTL', key), tonumber(h[MINE == 'read' and 2 or 3] or 0) or 0, parse(redis.call('HGET', leash, field))
 if left ~= -2 and h[1] ~= 'read' and h[1] ~= 'write' then return h[2] and {5} or {0, left} end -- a lock of another kind (R9)
-local fresh, mine = left == -2, n > 0 and lasts(key, leash, field, n) or 0
+local fresh, mine = left == -2, n > 0 and holdLeft(key, leash, field, n) or 0
 if mine > 0 then
   if r[CARRIER] ~= carrier then return {2, r[TOKEN] or '', r[CARRIER] or '', r[ID] or '-'} end
   if tonumber(r[REQ]) == req then return {1, tonumber(r[REPLY]), mine} end
   if tonumber(r[REQ]) > req then return {4} end
   if want == r[TOKEN] then
     if r[ID] ~= '-' and r[ID] == ARGV[8] then return {1, tonumber(r[TOKEN]), mine, 1} end
-    return enter(key, leash, field, n, r, mine)
+    return countAcquire(key, leash, field, n, r, mine)
   end -- else: what lies here was granted to nobody by a late copy; it is replaced
 end
 if want ~= '0' then return {3} end
 if mine == 0 and not fresh then
-  local reads, writes = tonumber(h[2] or 0) or 0, h[3] and lasts(key, leash, owner .. ':write', 1) or 0
-  if MINE == 'write' and reads > 0 and lasts(key, leash, owner, reads) > 0 then return {5} end
+  local reads, writes = tonumber(h[2] or 0) or 0, h[3] and holdLeft(key, leash, owner .. ':write', 1) or 0
+  if MINE == 'write' and reads > 0 and holdLeft(key, leash, owner, reads) > 0 then return {5} end
   if writes > 0 then -- the owner writes, and asks to read
     local w = parse(redis.call('HGET', leash, owner .. ':write'))
     if w[CARRIER] ~= carrier then return {2, '', '', '-'} end
-    grantable()
-    if renewed(w[OPTS]) then redis.call('HSET', leash, owner .. ':write', record(good(w, writes))) end
+    needsForGrant()
+    if renewed(w[OPTS]) then redis.call('HSET', leash, owner .. ':write', record(extendUntil(w, writes))) end
   elseif MINE == 'write' or h[1] == 'write' then
-    local most, writing, writer = crowd(key, leash), 0, nil
-    if not most then most, writing, writer = rest(key, leash) end
-    if writing > 0 or MINE == 'write' and most > 0 then return {0, most, (number(KEYS[3]))} end
+    local most, writing, writer = crowdLeft(key, leash), 0, nil
+    if not most then most, writing, writer = othersLeft(key, leash) end
+    if writing > 0 or MINE == 'write' and most > 0 then return {0, most, (readInteger(KEYS[3]))} end
     fresh = most == 0 -- only the dead are left
-    if not fresh and writer then grantable() end
-    if not fresh and writer then bury(key, leash, writer) end
+    if not fresh and writer then needsForGrant() end
+    if not fresh and writer then dropWriteHold(key, leash, writer) end
   end
 end
-local bar = barred(ARGV[11])
-if bar then return {6, bar} end
-return admit(key, leash, KEYS[3], MINE, field, n, fresh, {owner, carrier, ARGV[3], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]})
+local blocked = notGranting(ARGV[11])
+if blocked then return {6, blocked} end
+return newHold(key, leash, KEYS[3], MINE, field, n, fresh, {owner, carrier, ARGV[3], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]})

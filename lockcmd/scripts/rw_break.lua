@@ -6,9 +6,9 @@
 local again = KEYS[3] and redis.call('GET', KEYS[3])
 if again then return tonumber(again) end
 local field = ARGV[1] .. SUFFIX
-local n, r, _, err = find(KEYS[1], KEYS[2], field)
+local n, r, _, err = readHold(KEYS[1], KEYS[2], field)
 if err then return err end
 if n == 0 or r[TOKEN] then return 0 end
-finish(KEYS[1], KEYS[2], field, n, ARGV[2], ARGV[3])
+endHold(KEYS[1], KEYS[2], field, n, ARGV[2], ARGV[3])
 if KEYS[3] then redis.call('SET', KEYS[3], '1', 'PX', ARGV[4]) end
 return 1

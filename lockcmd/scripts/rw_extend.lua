@@ -4,23 +4,23 @@
 -- Replies the ms left, also when this very request was done before · -1 no such hold, or its record is another one by now
 -- Atomic: as extend.lua. What the lock lasts follows from what all its holds do.
 local key, leash, field, ms = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX, tonumber(ARGV[4])
-local n, r, _, err = find(key, leash, field)
+local n, r, _, err = readHold(key, leash, field)
 if err then return err end
-local left, made = n > 0 and lasts(key, leash, field, n) or 0, parse(ARGV[3])
+local left, made = n > 0 and holdLeft(key, leash, field, n) or 0, parse(ARGV[3])
 if left > 0 and r[EXT] == made[EXT] then return left end
 if left == 0 or redis.call('HGET', leash, field) ~= ARGV[2] then return -1 end
 local stone = KEYS[3] and redis.pcall('GET', KEYS[3])
 if type(stone) == 'string' and (stone == 'broken' or string.find(stone, '^lost ')) then return -1 end
 needs('PTTL', 'PEXPIRE', 'SET', 'HSET', 'HGETALL', 'TIME', 'DEL')
 for i = 1, MINE == 'read' and n or 0 do
-  local name = timeout(leash, field, i)
+  local name = timeoutKey(leash, field, i)
   if i == 1 or redis.call('PTTL', name) > ms then redis.call('PEXPIRE', name, ms) end
 end
-if MINE == 'read' then keep(timeout(leash, field, 1), ms) end
-lease(made, ms)
+if MINE == 'read' then raiseTimeout(timeoutKey(leash, field, 1), ms) end
+setLease(made, ms)
 redis.call('HSET', leash, field, record(made))
-raise(key, redis.call('PTTL', key), ms)
-local most = rest(key, leash)
+raiseTTL(key, redis.call('PTTL', key), ms)
+local most = othersLeft(key, leash)
 for _, k in ipairs({key, leash}) do redis.call('PEXPIRE', k, most) end
 if KEYS[3] then
   redis.call('DEL', KEYS[3])

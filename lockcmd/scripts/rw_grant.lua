@@ -1,35 +1,35 @@
 -- rw_grant.lua stands behind rw.lua in front of rw_acquire.lua and rw_handover.lua: what a grant writes.
 
 -- grantable ends the script unless all that a grant writes may be written.
-local function grantable() needs('GET', 'TIME', 'SET', 'HSET', 'HKEYS', 'HDEL', 'HINCRBY', 'PTTL', 'PEXPIRE') end
+local function needsForGrant() needs('GET', 'TIME', 'SET', 'HSET', 'HKEYS', 'HDEL', 'HINCRBY', 'PTTL', 'PEXPIRE') end
 
 -- enter counts one more acquire of a hold that has n and lasts for mine ms yet, as rw_acquire.lua's ARGV say.
-local function enter(key, leash, field, n, r, mine)
+local function countAcquire(key, leash, field, n, r, mine)
   local ttl = tonumber(ARGV[5])
   if renewed(ARGV[6]) then
     r[TTL] = renewed(r[OPTS]) and math.max(tonumber(r[TTL]), ttl) or ttl
     r[OPTS] = 'w' .. string.sub(r[OPTS], 2)
   elseif not renewed(r[OPTS]) then r[TTL] = math.max(tonumber(r[TTL]), age(r) + ttl) end
   r[REQ], r[REPLY], r[ID], r[TTL] = ARGV[3], r[TOKEN], ARGV[8], string.format('%.0f', tonumber(r[TTL]))
-  if MINE == 'write' and renewed(r[OPTS]) then good(r, math.max(mine, ttl)) end
-  grantable()
-  if MINE == 'read' then redis.call('SET', timeout(leash, field, n + 1), '1', 'PX', ttl) end -- first: a slot that migrates may refuse it
+  if MINE == 'write' and renewed(r[OPTS]) then extendUntil(r, math.max(mine, ttl)) end
+  needsForGrant()
+  if MINE == 'read' then redis.call('SET', timeoutKey(leash, field, n + 1), '1', 'PX', ttl) end -- first: a slot that migrates may refuse it
   redis.call('HSET', leash, field, record(r))
   redis.call('HINCRBY', key, field, 1)
-  raise(key, redis.call('PTTL', key), ttl)
-  raise(leash, redis.call('PTTL', leash), ttl)
+  raiseTTL(key, redis.call('PTTL', key), ttl)
+  raiseTTL(leash, redis.call('PTTL', leash), ttl)
   return {1, tonumber(r[TOKEN]), math.max(mine, ttl)}
 end
 
 -- admit makes a new hold in a field of a mode, where one with n counts may have been left by the dead. In a fresh lock it is the first one,
 -- and whatever else is there is of the dead. g is as grant's in prelude.lua.
-local function admit(key, leash, counter, mode, field, n, fresh, g)
-  grantable()
-  if mode == 'read' then redis.call('SET', timeout(leash, field, 1), '1', 'PX', g[4]) end -- first: a slot that migrates may refuse it
-  local token, text, since = mint(counter, g[6])
+local function newHold(key, leash, counter, mode, field, n, fresh, g)
+  needsForGrant()
+  if mode == 'read' then redis.call('SET', timeoutKey(leash, field, 1), '1', 'PX', g[4]) end -- first: a slot that migrates may refuse it
+  local token, text, since = mintToken(counter, g[6])
   if not token then return text end
   if mode == 'read' then
-    for i = 2, math.min(n, 10000) do redis.pcall('DEL', timeout(leash, field, i)) end
+    for i = 2, math.min(n, 10000) do redis.pcall('DEL', timeoutKey(leash, field, i)) end
   end
   if fresh then redis.call('HSET', key, 'mode', mode) end
   redis.call('HSET', key, field, '1')
@@ -38,7 +38,7 @@ local function admit(key, leash, counter, mode, field, n, fresh, g)
     for _, other in ipairs(fresh and redis.call('HKEYS', k) or {}) do
       if other ~= 'mode' and other ~= field then redis.call('HDEL', k, other) end
     end
-    if fresh then redis.call('PEXPIRE', k, g[4]) else raise(k, redis.call('PTTL', k), tonumber(g[4])) end
+    if fresh then redis.call('PEXPIRE', k, g[4]) else raiseTTL(k, redis.call('PTTL', k), tonumber(g[4])) end
   end
   return {1, token, tonumber(g[4])}
 end

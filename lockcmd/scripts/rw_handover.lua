@@ -7,36 +7,36 @@
 --      {0} counts remain · {-1} no such hold, nothing granted · {-2} a late copy, nothing done
 -- Atomic: nobody may get in between the end of one hold and the next. HDEL comes first, so at maxmemory the release passes (R13).
 local key, leash, field, theirs = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX, ARGV[6] .. (ARGV[18] == 'write' and ':write' or '')
-local has, w = find(key, leash, theirs)
-local n, r, _, err = find(key, leash, field)
+local has, w = readHold(key, leash, theirs)
+local n, r, _, err = readHold(key, leash, field)
 if err then return err end
 if n == 0 or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then
   local granted = has > 0 and w[CARRIER] == ARGV[7] and w[REQ] == ARGV[8]
-  return granted and {1, tonumber(w[REPLY]), lasts(key, leash, theirs, has)} or {-1}
+  return granted and {1, tonumber(w[REPLY]), holdLeft(key, leash, theirs, has)} or {-1}
 end -- else, though the waiter may have got in by itself, to share it, nothing is done yet
 local last, req = tonumber(r[REQ]), tonumber(ARGV[4])
 if last == req then return {tonumber(r[REPLY])} end
 if last > req then return {-2} end
 if n > 1 and ARGV[5] ~= 'all' then
   r[REQ], r[REPLY], r[ID] = ARGV[4], '0', r[ID] ~= ARGV[5] and r[ID] or '-'
-  lessen(key, leash, field, n, r)
+  decrement(key, leash, field, n, r)
   return {0}
 end
-if (crowd(key, leash, field) or rest(key, leash, field)) > 0 or not mints(KEYS[3]) or barred(ARGV[15]) then
-  finish(key, leash, field, n, ARGV[16], ARGV[17])
+if (crowdLeft(key, leash, field) or othersLeft(key, leash, field)) > 0 or not canMint(KEYS[3]) or notGranting(ARGV[15]) then
+  endHold(key, leash, field, n, ARGV[16], ARGV[17])
   return {1}
 end
-grantable()
+needsForGrant()
 needs('DEL')
-pass(key)
-local first = ARGV[18] == 'read' and redis.pcall('SET', timeout(leash, theirs, 1), '1', 'PX', ARGV[9])
+passMemoryLimit(key)
+local first = ARGV[18] == 'read' and redis.pcall('SET', timeoutKey(leash, theirs, 1), '1', 'PX', ARGV[9])
 if type(first) == 'table' and first.err then -- a slot that migrates takes no new key here, and would refuse the grant half way
-  finish(key, leash, field, n, ARGV[16], ARGV[17])
+  endHold(key, leash, field, n, ARGV[16], ARGV[17])
   return {1}
 end
 redis.call('HDEL', key, field)
-for i = 1, MINE == 'read' and math.min(n, 10000) or 0 do redis.pcall('DEL', timeout(leash, field, i)) end
+for i = 1, MINE == 'read' and math.min(n, 10000) or 0 do redis.pcall('DEL', timeoutKey(leash, field, i)) end
 local g = {ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13], ARGV[14]}
-local made = admit(key, leash, KEYS[3], ARGV[18], theirs, has, true, g)
-if MINE == 'write' and ARGV[18] == 'read' then tell(ARGV[16], ARGV[17], WORD) end -- readers elsewhere get in with this one
+local made = newHold(key, leash, KEYS[3], ARGV[18], theirs, has, true, g)
+if MINE == 'write' and ARGV[18] == 'read' then publish(ARGV[16], ARGV[17], WORD) end -- readers elsewhere get in with this one
 return made

@@ -6,7 +6,7 @@ local all, now = redis.call('HGETALL', KEYS[1]), redis.call('TIME')
 local out = {0, tonumber(now[1]), tonumber(now[2])}
 for i = 1, #all, 2 do
   local n = tonumber(all[i + 1])
-  local ms = n and lasts(KEYS[1], KEYS[2], all[i], n) or 0
+  local ms = n and holdLeft(KEYS[1], KEYS[2], all[i], n) or 0
   if ms > 0 then
     out[1] = math.max(out[1], ms)
     for _, v in ipairs({all[i], all[i + 1], redis.call('HGET', KEYS[2], all[i]) or ''}) do out[#out + 1] = v end

@@ -4,22 +4,22 @@
 -- Replies {1, token, ms left, count, the hold's age in ms, its record} it hangs on the new carrier · {-1} no such hold, or not so any more
 -- Atomic: as move.lua.
 local key, leash, field = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX
-local n, r, _, err = find(key, leash, field)
+local n, r, _, err = readHold(key, leash, field)
 if err then return err end
-local left = n > 0 and lasts(key, leash, field, n) or 0
+local left = n > 0 and holdLeft(key, leash, field, n) or 0
 if left == 0 or r[TOKEN] ~= ARGV[2] or (ARGV[5] ~= '' and r[ID] ~= ARGV[5]) then return {-1} end
 if r[CARRIER] == ARGV[6] then return {1, tonumber(r[TOKEN]), left, n, age(r), record(r)} end
 if r[CARRIER] ~= ARGV[3] or (ARGV[4] ~= '' and r[REQ] ~= ARGV[4]) then return {-1} end
 needs('TIME', 'HSET', 'SET', 'DEL', 'PTTL', 'PEXPIRE')
 if renewed(r[OPTS]) then
   left = math.max(left, tonumber(r[TTL]))
-  if MINE == 'write' and ends(r) then good(r, left) end
-  for i = 1, MINE == 'read' and n or 0 do keep(timeout(leash, field, i), left) end
+  if MINE == 'write' and endAge(r) then extendUntil(r, left) end
+  for i = 1, MINE == 'read' and n or 0 do raiseTimeout(timeoutKey(leash, field, i), left) end
 end
-local text = hang(r, ARGV[6], ARGV[7], ARGV[8])
+local text = setCarrier(r, ARGV[6], ARGV[7], ARGV[8])
 redis.call('HSET', leash, field, text)
-raise(key, redis.call('PTTL', key), left)
-raise(leash, redis.call('PTTL', leash), left)
+raiseTTL(key, redis.call('PTTL', key), left)
+raiseTTL(leash, redis.call('PTTL', leash), left)
 if KEYS[3] then
   redis.call('SET', KEYS[3], ARGV[9], 'PX', string.format('%.0f', math.max(tonumber(ARGV[10]), tonumber(r[TTL]))))
   redis.call('DEL', KEYS[4])

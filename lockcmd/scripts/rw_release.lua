@@ -7,7 +7,7 @@
 -- Atomic: as release.lua; and whether anybody is left must be seen in the moment this one goes.
 -- The first write is HDEL, DEL or PEXPIRE, so that it passes at maxmemory (R13).
 local key, leash, field = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX
-local n, r, _, err = find(key, leash, field)
+local n, r, _, err = readHold(key, leash, field)
 if err then return err end
 if n == 0 or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
 local last, req = tonumber(r[REQ]), tonumber(ARGV[4])
@@ -15,7 +15,7 @@ if last == req then return tonumber(r[REPLY]) end
 if last > req then return -2 end
 if n > 1 and ARGV[5] ~= 'all' then
   r[REQ], r[REPLY], r[ID] = ARGV[4], '0', r[ID] ~= ARGV[5] and r[ID] or '-'
-  lessen(key, leash, field, n, r)
+  decrement(key, leash, field, n, r)
   return 0
 end
-return {1, finish(key, leash, field, n, ARGV[6], ARGV[7])}
+return {1, endHold(key, leash, field, n, ARGV[6], ARGV[7])}

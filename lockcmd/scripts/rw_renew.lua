@@ -9,16 +9,16 @@ local function renew(key, leash, field, mark, ttl)
   local h, text = redis.call('HMGET', key, field, 'mode'), redis.call('HGET', leash, field)
   local n = tonumber(h[1] or 0) or 0
   if n == 0 or not text or string.sub(text, 1, #mark) ~= mark then return 0 end
-  local left, mine = redis.call('PTTL', key), lasts(key, leash, field, n)
+  local left, mine = redis.call('PTTL', key), holdLeft(key, leash, field, n)
   if mine == 0 and ttl == 0 then return 0 end -- a lease that is over
   local lock = MINE == 'read' and math.max(ttl, mine) or ttl
-  raise(key, left, lock)
-  raise(leash, redis.call('PTTL', leash), lock)
+  raiseTTL(key, left, lock)
+  raiseTTL(leash, redis.call('PTTL', leash), lock)
   if MINE == 'write' and ttl > 0 and string.find(text, 'until=', 1, true) then
-    pass(key) -- first, for Redis allows it at maxmemory (R13)
-    redis.call('HSET', leash, field, record(good(parse(text), ttl)))
-  elseif MINE == 'read' and h[2] == 'write' and lasts(key, leash, field .. ':write', 1) == 0 then bury(key, leash, field .. ':write') end
-  for i = 1, MINE == 'read' and ttl > 0 and math.min(n, 10000) or 0 do keep(timeout(leash, field, i), ttl) end
+    passMemoryLimit(key) -- first, for Redis allows it at maxmemory (R13)
+    redis.call('HSET', leash, field, record(extendUntil(parse(text), ttl)))
+  elseif MINE == 'read' and h[2] == 'write' and holdLeft(key, leash, field .. ':write', 1) == 0 then dropWriteHold(key, leash, field .. ':write') end
+  for i = 1, MINE == 'read' and ttl > 0 and math.min(n, 10000) or 0 do raiseTimeout(timeoutKey(leash, field, i), ttl) end
   return 1 + (ttl > 0 and math.max(left, 0) or mine)
 end
 local out = {}

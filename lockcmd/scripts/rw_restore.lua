@@ -3,16 +3,16 @@
 -- ARGV, replies as restore.lua's
 -- Atomic: as restore.lua. A writer and other owners' holds do not go together: what has a smaller token had ended before this one was
 -- granted, and goes; anything else keeps this one out. DEL comes first, so it passes at the memory limit.
-local late = barred(ARGV[1]) and -1 or age({[SINCE] = ARGV[2]}) >= 0 and -3
+local late = notGranting(ARGV[1]) and -1 or age({[SINCE] = ARGV[2]}) >= 0 and -3
 local function put(key, leash, counter, stone, owner, count, ms, text)
   if late or redis.call('EXISTS', stone) == 1 then return late or -2 end
   local field, r = owner .. SUFFIX, parse(text)
-  begun(r)
-  local n, there, mode, err = find(key, leash, field)
+  ageFromZero(r)
+  local n, there, mode, err = readHold(key, leash, field)
   if err or redis.call('EXISTS', key) == 1 and not mode then return err and -1 or 0 end
   local same = n > 0 and there[TOKEN] == r[TOKEN]
   local mine = same and there[CARRIER] == r[CARRIER]
-  if same and not mine and lasts(key, leash, field, n) > 0 then return record(there) end
+  if same and not mine and holdLeft(key, leash, field, n) > 0 then return record(there) end
   if mine and tonumber(there[REQ]) >= tonumber(r[REQ]) then return 2 end
   needs('HKEYS', 'HGET', 'TIME', 'PTTL', 'PEXPIRE', 'HSET', 'HDEL', 'SET')
   redis.call('DEL', stone)
@@ -23,9 +23,9 @@ local function put(key, leash, counter, stone, owner, count, ms, text)
     local token = m and tonumber(parse(redis.call('HGET', leash, other))[TOKEN])
     if m and other ~= field and own then
       local w = writer and parse(redis.call('HGET', leash, other)) or {}
-      kept = renewed(w[OPTS]) and {other, good(w, lasts(key, leash, other, m))} or kept
+      kept = renewed(w[OPTS]) and {other, extendUntil(w, holdLeft(key, leash, other, m))} or kept
       writes = writes or writer
-    elseif m and (other == field or MINE == 'write' or writer) and lasts(key, leash, other, m) > 0 then
+    elseif m and (other == field or MINE == 'write' or writer) and holdLeft(key, leash, other, m) > 0 then
       if not token or token > tonumber(r[TOKEN]) then return 0 end
       if other ~= field then stale[#stale + 1] = other end
     end
@@ -34,13 +34,13 @@ local function put(key, leash, counter, stone, owner, count, ms, text)
   for _, other in ipairs(stale) do
     for _, k in ipairs({key, leash}) do redis.call('HDEL', k, other) end
   end
-  if not renewed(r[OPTS]) then lease(r, ms)
-  elseif MINE == 'write' then good(r, tonumber(ms)) end
-  for i = 1, MINE == 'read' and math.min(count, 10000) or 0 do keep(timeout(leash, field, i), tonumber(ms)) end
+  if not renewed(r[OPTS]) then setLease(r, ms)
+  elseif MINE == 'write' then extendUntil(r, tonumber(ms)) end
+  for i = 1, MINE == 'read' and math.min(count, 10000) or 0 do raiseTimeout(timeoutKey(leash, field, i), tonumber(ms)) end
   redis.call('HSET', key, 'mode', writes and 'write' or 'read', field, count)
   redis.call('HSET', leash, field, record(r))
-  for _, k in ipairs({key, leash}) do raise(k, redis.call('PTTL', k), tonumber(ms)) end
-  lift(counter, r[TOKEN], ARGV[3])
+  for _, k in ipairs({key, leash}) do raiseTTL(k, redis.call('PTTL', k), tonumber(ms)) end
+  raiseCounter(counter, r[TOKEN], ARGV[3])
   return same and 2 or 1
 end
 local out = {}

@@ -9,7 +9,7 @@
 local again = KEYS[4] and redis.call('GET', KEYS[4])
 if again then return tonumber(again) end
 local key, leash, field = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX
-local n, r, _, err = find(key, leash, field)
+local n, r, _, err = readHold(key, leash, field)
 if err then return err end
 if n == 0 or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
 local stone, breaks = KEYS[3] and redis.pcall('GET', KEYS[3]), ARGV[11] == 'broken'
@@ -17,12 +17,12 @@ if stone == 'broken' and not breaks then return -1 end -- its holder is being to
 local lost = not breaks and type(stone) == 'string' and string.find(stone, '^lost ') -- and has been: what is left of it is ended all the same
 needs('SET')
 if n > 1 and ARGV[4] ~= 'all' and not lost then
-  lessen(key, leash, field, n, r)
+  decrement(key, leash, field, n, r)
   if KEYS[4] then redis.call('SET', KEYS[4], '0', 'PX', ARGV[7]) end
   if ARGV[8] ~= '' then redis.pcall('PUBLISH', ARGV[8], ARGV[10]) end
   return 0
 end
-finish(key, leash, field, n, ARGV[5], ARGV[6])
+endHold(key, leash, field, n, ARGV[5], ARGV[6])
 local says = breaks and 'broken forced' or not lost and ARGV[8] ~= '' and 'released'
 if KEYS[3] and says then redis.call('SET', KEYS[3], says, 'PX', ARGV[7]) end
 if KEYS[4] and not lost then redis.call('SET', KEYS[4], '1', 'PX', ARGV[7]) end

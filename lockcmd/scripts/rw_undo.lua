@@ -5,20 +5,20 @@
 -- Replies 1 the hold it made is ended · 0 a count it took is given back · -1 it had done nothing
 -- Atomic: as rw_release.lua. The carrier's later requests are left alone.
 local key, leash, field = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX
-local n, r, _, err = find(key, leash, field)
+local n, r, _, err = readHold(key, leash, field)
 if err then return err end
 local last, req = tonumber(r[REQ]), tonumber(ARGV[3])
 if n == 0 or r[CARRIER] ~= ARGV[2] or r[TOKEN] == ARGV[7] or last > req then return -1 end
 if last == req and n == 1 then
-  finish(key, leash, field, n, ARGV[5], ARGV[6])
+  endHold(key, leash, field, n, ARGV[5], ARGV[6])
   return 1
 end
 r[REQ], r[REPLY] = ARGV[4], '0'
 if last == req then
   r[ID] = '-' -- a repetition under that ID counts again (R7)
-  lessen(key, leash, field, n, r)
+  decrement(key, leash, field, n, r)
   return 0
 end
-pass(leash)
+passMemoryLimit(leash)
 redis.call('HSET', leash, field, record(r))
 return -1

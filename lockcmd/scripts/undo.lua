@@ -11,8 +11,8 @@ if not h[1] or r[CARRIER] ~= ARGV[2] or r[TOKEN] == ARGV[7] then return -1 end
 local last, req = tonumber(r[REQ]), tonumber(ARGV[3])
 if last == req and h[1] == '1' then
   redis.call('DEL', KEYS[1])
-  tell(ARGV[5], ARGV[6])
-  if KEYS[2] then rouse(2, ARGV[5], ARGV[6]) end
+  publish(ARGV[5], ARGV[6])
+  if KEYS[2] then wakeHead(2, ARGV[5], ARGV[6]) end
   return 1
 end
 if last > req then return -1 end

@@ -3,13 +3,13 @@
 -- ARGV 1 channel · 2 ways to publish
 -- Replies the count left
 -- Atomic: exactly one finds that it has come to zero, and "0" tells all who wait. Passes at the memory limit (R13).
-local have, bad = number(KEYS[1])
+local have, bad = readInteger(KEYS[1])
 if bad then return bad end
 if have == 0 and redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 needs('DECR', 'DEL')
-pass(KEYS[1])
+passMemoryLimit(KEYS[1])
 local left = redis.call('DECR', KEYS[1])
 if left > 0 then return left end
 redis.call('DEL', KEYS[1])
-if left == 0 then tell(ARGV[1], ARGV[2]) end
+if left == 0 then publish(ARGV[1], ARGV[2]) end
 return 0

@@ -2,7 +2,7 @@
 -- KEYS 1 the semaphore · 2 its zset · 3 our hash
 -- Replies {how many are available, how many are out}
 -- Atomic: both of one moment.
-local bad = refusal()
+local bad = wrongType()
 if bad then return bad end
-local over = redis.call('ZCOUNT', KEYS[2], 0, whole(clock()))
-return {number(KEYS[1]) + over, redis.call('ZCARD', KEYS[2]) - over}
+local over = redis.call('ZCOUNT', KEYS[2], 0, wholeText(nowMillis()))
+return {readInteger(KEYS[1]) + over, redis.call('ZCARD', KEYS[2]) - over}

@@ -3,9 +3,9 @@
 -- ARGV 1 how many permits · 2 channel · 3 ways to publish
 -- Replies 1 set · 0 it has a total
 -- Atomic: of two who set it, one does.
-local have, bad = number(KEYS[1])
+local have, bad = readInteger(KEYS[1])
 if bad then return bad end
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
-tell(ARGV[2], ARGV[3], ARGV[1])
+publish(ARGV[2], ARGV[3], ARGV[1])
 return 1

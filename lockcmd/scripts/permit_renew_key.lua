@@ -7,13 +7,13 @@ local key, ttl = KEYS[1], tonumber(ARGV[1])
 if ARGV[3] ~= '' then
   local r = redis.call('HGET', key, ARGV[2])
   if not r or string.sub(r, 1, #ARGV[3]) ~= ARGV[3] then return 0 end
-  raise(key, redis.call('PTTL', key), ttl)
+  raiseTTL(key, redis.call('PTTL', key), ttl)
   return 1
 end
-local now, ends = clock(), redis.call('ZSCORE', key, bytes(ARGV[2]))
+local now, ends = nowMillis(), redis.call('ZSCORE', key, bytes(ARGV[2]))
 if not ends or tonumber(ends) <= now then return 0 end
 if tonumber(ends) < now + ttl then
-  pass(key)
-  redis.call('ZADD', key, whole(now + ttl), bytes(ARGV[2]))
+  passMemoryLimit(key)
+  redis.call('ZADD', key, wholeText(now + ttl), bytes(ARGV[2]))
 end
 return 1

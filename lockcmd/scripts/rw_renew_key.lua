@@ -5,14 +5,14 @@
 -- Atomic: as rw_renew.lua, as far as one key goes: a hold lasts while its field is in the lock and its record among the records.
 local key, ttl = KEYS[1], tonumber(ARGV[1])
 if ARGV[2] == '' then
-  keep(key, ttl)
+  raiseTimeout(key, ttl)
   return 1
 end
 local h = redis.call('HGET', key, ARGV[2] .. SUFFIX)
 if not h or string.sub(h, 1, #ARGV[3]) ~= ARGV[3] then return 0 end
-raise(key, redis.call('PTTL', key), ttl)
+raiseTTL(key, redis.call('PTTL', key), ttl)
 if MINE == 'write' and ARGV[3] ~= '' and ttl > 0 and string.find(h, 'until=', 1, true) then
-  pass(key)
-  redis.call('HSET', key, ARGV[2] .. SUFFIX, record(good(parse(h), ttl)))
+  passMemoryLimit(key)
+  redis.call('HSET', key, ARGV[2] .. SUFFIX, record(extendUntil(parse(h), ttl)))
 end
 return ARGV[3] == '' and tonumber(h) or 1

@@ -5,5 +5,5 @@
 -- Atomic: of two who set it, one does. "1" tells those who wait that there is a new count, and not that it has come to zero.
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
-tell(ARGV[2], ARGV[3], '1')
+publish(ARGV[2], ARGV[3], '1')
 return 1

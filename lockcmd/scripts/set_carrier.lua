@@ -2,8 +2,8 @@
 
 -- hang makes r the record of a hold that hangs on that carrier from now on, and counts how often it was moved: where a master that was promoted
 -- has a hold in an older state, that tells the later carrier (restore.go).
-local function hang(r, carrier, req, client)
+local function setCarrier(r, carrier, req, client)
   local moves = tonumber((string.match(r[EXT], 'moves=(%d+)'))) or 0
-  r[CARRIER], r[REQ], r[REPLY], r[EXT], r[CLIENT] = carrier, req, r[TOKEN], say(r[EXT], 'moves', moves + 1), client
+  r[CARRIER], r[REQ], r[REPLY], r[EXT], r[CLIENT] = carrier, req, r[TOKEN], setPair(r[EXT], 'moves', moves + 1), client
   return record(r)
 end

@@ -11,7 +11,7 @@ if ARGV[9] == 'records' then
   if tonumber(r[REQ]) >= req then return tonumber(r[REQ]) == req and tonumber(r[REPLY]) or -2 end
   if lessens then
     r[REQ], r[REPLY], r[ID] = ARGV[4], '0', r[ID] ~= ARGV[5] and r[ID] or '-'
-    pass(key)
+    passMemoryLimit(key)
     redis.call('HSET', key, field, record(r))
     return 0
   end
@@ -19,7 +19,7 @@ if ARGV[9] == 'records' then
   return 1
 end
 if lessens then
-  pass(key)
+  passMemoryLimit(key)
   if redis.call('HGET', key, field) == ARGV[8] then redis.call('HINCRBY', key, field, -1) end
   return 0
 end
@@ -28,5 +28,5 @@ if redis.call('HDEL', key, field) == 0 then return 1 end
 local others = redis.call('HLEN', key) > 1
 if not others then redis.call('DEL', key)
 elseif MINE == 'write' then redis.call('HSET', key, 'mode', 'read') end
-if not others or MINE == 'write' then tell(ARGV[6], ARGV[7], WORD) end
+if not others or MINE == 'write' then publish(ARGV[6], ARGV[7], WORD) end
 return 1

@@ -1,17 +1,17 @@
 -- turn.lua stands behind queue.lua in the acquire of FAIR locks: how an owner gets into the queue, and when it is its turn (R22).
 
 -- stands says whether an owner with this score is in the list. To look through that takes long; who has a score is there, when as many have.
-local function stands(q, owner, score)
+local function isQueued(q, owner, score)
   if redis.call('LLEN', q.list) == redis.call('ZCARD', q.timeouts) then return score end
   return redis.call('LPOS', q.list, owner)
 end
 
 -- stand puts an owner at the end if it is not in the queue, as Redisson does (left is the lock's PTTL), and counts it as alive for
 -- patience ms, as heard of by one way more. One that lives and is not in the queue was reaped by Java: it stood first, and goes there again.
-local function stand(q, owner, left, patience, way)
+local function enqueue(q, owner, left, patience, bit)
   local list, timeouts, waiters, now = q.list, q.timeouts, q.waiters, q.now
   local score = tonumber(redis.call('ZSCORE', timeouts, owner))
-  if not stands(q, owner, score) then
+  if not isQueued(q, owner, score) then
     local last = redis.call('LINDEX', list, -1)
     local before = last and tonumber(redis.call('ZSCORE', timeouts, last))
     score = (before and before - now or left) + WAIT + now
@@ -24,27 +24,27 @@ local function stand(q, owner, left, patience, way)
   redis.call('PEXPIREAT', timeouts, most)
   if not score or score < now + AHEAD then redis.call('ZADD', timeouts, now + AHEAD, owner) end
   local heard = tonumber(redis.call('ZSCORE', waiters, owner)) or 0
-  local others = heard >= now and without(ways(heard), way) or 0
-  redis.call('ZADD', waiters, now + patience + (others + way) / WAYS, owner)
+  local others = heard >= now and clearBit(leashBits(heard), bit) or 0
+  redis.call('ZADD', waiters, now + patience + (others + bit) / BITS, owner)
   redis.call('PEXPIREAT', waiters, most)
 end
 
 -- turn says whether a lock that is free is so for an owner: nobody lives who stands before it. If it is not, the owner stands in the
 -- queue when it waits (patience is not ""), and whose turn it is at a free lock is told, for a lock can become free in silence. more says that
 -- nobody knows yet, for so many dead stand before it that some were left: then it is to ask again.
-local function turn(q, free, owner, left, patience, channel, mode, way)
+local function mayTake(q, free, owner, left, patience, channel, mode, bit)
   local waiters, now = q.waiters, q.now
   local heard = patience ~= '' and tonumber(redis.call('ZSCORE', waiters, owner))
   if heard and heard < now then -- it lives and was not heard of, so Redis was away: who was last heard of with it has some time, too
     local others = redis.call('ZRANGEBYSCORE', waiters, heard - patience / 4, now, 'WITHSCORES')
     for i = 1, #others, 2 do
-      redis.pcall('ZADD', waiters, now + math.floor(patience / 4) + ways(others[i + 1]) / WAYS, others[i])
+      redis.pcall('ZADD', waiters, now + math.floor(patience / 4) + leashBits(others[i + 1]) / BITS, others[i])
     end
   end
   local first, more = q.head(heard and now or now - GRACE)
   if free and first and more then return false, true end
   if free and (not first or first == owner) then return true end
-  if patience ~= '' then stand(q, owner, left, tonumber(patience), tonumber(way)) end
-  if free then q.rouse(channel, mode) end
+  if patience ~= '' then enqueue(q, owner, left, tonumber(patience), tonumber(bit)) end
+  if free then q.wakeHead(channel, mode) end
   return false
 end

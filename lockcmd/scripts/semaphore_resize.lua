@@ -4,15 +4,15 @@
 -- ARGV 1 how many permits there are to be, available and out · 2 channel · 3 ways to publish
 -- Replies how many are available now
 -- Atomic: no permit may come or go between the counting and the change. Twice is as once.
-local bad = refusal()
+local bad = wrongType()
 if bad then return bad end
-reap(clock(), ARGV[2], ARGV[3])
-local have = number(KEYS[1])
+reapExpired(nowMillis(), ARGV[2], ARGV[3])
+local have = readInteger(KEYS[1])
 local more = tonumber(ARGV[1]) - have - redis.call('ZCARD', KEYS[2])
 if redis.call('EXISTS', KEYS[1]) == 0 then
   have = tonumber(ARGV[1])
   redis.call('SET', KEYS[1], ARGV[1])
 elseif more == 0 then return have
-else have = redis.call('INCRBY', KEYS[1], whole(more)) end
-tell(ARGV[2], ARGV[3], ARGV[1])
+else have = redis.call('INCRBY', KEYS[1], wholeText(more)) end
+publish(ARGV[2], ARGV[3], ARGV[1])
 return have

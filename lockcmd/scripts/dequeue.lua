@@ -6,8 +6,8 @@
 --      5... their owners, each once
 -- Replies 1 all have left · 0 some stay, for the time being
 -- Atomic: a lock that was free for one of them is told to the next one, or nobody takes it.
-queueNeeds()
-local q = fair(2)
-local stays = q.leave({unpack(ARGV, 5)}, tonumber(ARGV[3]), tonumber(ARGV[4]))
-if redis.call('EXISTS', KEYS[1]) == 0 then q.rouse(ARGV[1], ARGV[2]) end
+needsForQueue()
+local q = fairQueue(2)
+local stays = q.dequeue({unpack(ARGV, 5)}, tonumber(ARGV[3]), tonumber(ARGV[4]))
+if redis.call('EXISTS', KEYS[1]) == 0 then q.wakeHead(ARGV[1], ARGV[2]) end
 return stays and 0 or 1

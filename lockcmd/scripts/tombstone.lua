@@ -13,5 +13,5 @@ if ARGV[2] ~= '0' and text == ARGV[1] then return 1 end
 needs('SET')
 redis.call('DEL', KEYS[1]) -- first, for Redis allows it at maxmemory (R13)
 if ARGV[2] ~= '0' then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
-if ARGV[3] then tell(ARGV[3], ARGV[4]) end
+if ARGV[3] then publish(ARGV[3], ARGV[4]) end
 return 1
