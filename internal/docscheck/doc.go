@@ -1,2 +1,2 @@
-// Package docscheck keeps docs/ and README.md true: its tests compare the pages with the source tree.
+// Package docscheck keeps docs/ and README.md true. Its tests compare the pages with the source tree.
 package docscheck

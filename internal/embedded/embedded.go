@@ -1,14 +1,16 @@
-// Package embedded is the Redis that serves when none was named: miniredis, in memory, within this
-// process.
+// Package embedded is the Redis that serves when no other one was named: miniredis, in memory,
+// within this process.
 //
-// It is good for a try and for tests that need no real Redis. It is no proof of anything: it is no
-// cluster though it answers CLUSTER SLOTS like one, has no sharded pub/sub, no users, no CLIENT and
-// no WAIT worth the name, keeps one lock over all commands, and forgets everything when the process
-// ends.
+// It is good for trying Leash out, and for tests that need no real Redis. It proves nothing about
+// Redis:
 //
-// miniredis does not age keys by itself. [Server] does it every [Tick], so that keys expire as they
-// do in Redis: on their own, and also for somebody who never asks for them. A key may end up to one
-// Tick early.
+//   - It is no cluster, though it answers CLUSTER SLOTS like one.
+//   - It has no sharded pub/sub, no users, no CLIENT and no WAIT that counts.
+//   - One mutex guards all commands.
+//   - It forgets everything when the process ends.
+//
+// miniredis does not expire keys by itself. [Server] does that every [Tick], so keys expire as in
+// Redis, also if no client asks for them. A key may end up to one Tick early.
 package embedded
 
 import (

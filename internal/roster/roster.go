@@ -1,10 +1,10 @@
-// Package roster gives what is present small numbers, so that long lists of it need no pointers.
+// Package roster gives values small numbers, so that long lists can hold numbers instead of
+// pointers.
 //
-// The garbage collector follows each pointer to where it leads. Where a million of them lie in
-// another order than what they lead to, that takes two or three cache misses for each, again for
-// each list that something is in. A list of numbers it does not look at at all; the pointers are in
-// a Roster once, in the order in which what they lead to came, and so, mostly, of its places in
-// memory.
+// Go's garbage collector follows every pointer. With a million of them in an order other than that
+// in memory, each costs two or three cache misses, once for each list that holds it. The collector
+// does not look at a list of numbers at all. The pointers are in a [Roster] once, in the order in
+// which their values were made, which is mostly their order in memory.
 package roster
 
 // Roster numbers what is present, from 1 on. Its zero value is empty and ready. It is for one

@@ -1,18 +1,20 @@
-// Package slack keeps the Go runtime's monitor thread from taking more than its work is worth.
+// Package slack keeps the monitor thread of the Go runtime from using too much CPU.
 //
-// While any goroutine has run lately, that thread (runtime.sysmon) looks every 20 µs whether one
-// must be preempted, or hangs in a system call. In a program that is woken for a few µs some
-// thousand times a second, as Leash is when it renews locks or has few clients, that was 20 to 30 %
-// of all CPU. Linux lets a thread be woken later than it asked for, by its timer slack. With one of
-// 1 ms the monitor looks a thousand times a second: a goroutine is preempted after 11 ms rather
-// than 10, and one in a system call gives its turn away after 1 ms rather than 0.02, which a
-// program waits for that reads and writes nothing but sockets only when it writes its log.
+// While any goroutine runs, that thread (runtime.sysmon) wakes up every 20 µs. It looks for a
+// goroutine to preempt and for threads that hang in system calls. When Leash renews locks or has
+// few clients, it wakes up for a few µs some thousand times a second. The monitor thread then used
+// 20 to 30 % of all CPU.
 //
-// Threads that the runtime had started before main, and those that they start, have the wide slack
-// too: a timer may be up to 1 ms late there, which is what Go rounds its waiting for sockets and
-// timers to in any case.
+// Linux may wake a thread later than it asked for, by the thread's timer slack. With a slack of
+// 1 ms, the monitor wakes up a thousand times a second. The price: a goroutine is preempted after
+// 11 ms instead of 10. A goroutine in a system call gives its processor away after 1 ms instead of
+// 0.02 ms. That only matters for writes to the log, since Leash uses nothing else but sockets.
 //
-// A thread can set its own slack alone, but hands it on to those that it starts, and to the program
-// that it executes; the monitor is started before any code of ours. So the program sets it and
-// executes itself.
+// Threads that the runtime started before main have the wide slack too, and so have the threads
+// that they start. Their timers may be up to 1 ms late. Go rounds its waits for sockets and timers
+// to that anyway.
+//
+// A thread can only set its own slack. It passes the slack on to threads that it starts, and to a
+// program that it executes. The monitor thread starts before any code of ours. So the program sets
+// the slack and then executes itself again.
 package slack

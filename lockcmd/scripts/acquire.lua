@@ -1,4 +1,4 @@
--- acquire.lua tries once to take a plain lock for an owner; with queue.lua and turn.lua before it, a FAIR one.
+-- acquire.lua tries once to take a plain lock for an owner; with queue.lua and fair_head.lua before it, a FAIR one.
 -- KEYS 1 the lock · 2 its token counter · FAIR: 3 its queue · 4 the queue's timeouts · 5 our waiters
 -- ARGV 1 owner · 2 carrier · 3 request number · 4 the token this carrier tracks for the owner, 0 for none
 --      5 TTL ms · 6 options, w or l first · 7 token TTL ms, 0 for none · 8 ID as "=id", or "-" · 9 client · 10 more · 11 the master that may grant

@@ -1,4 +1,4 @@
--- down.lua counts a latch down. At zero the key goes; a latch that is not there stays at zero.
+-- count_down.lua counts a latch down. At zero the key goes; a latch that is not there stays at zero.
 -- KEYS 1 the latch
 -- ARGV 1 channel · 2 ways to publish
 -- Replies the count left

@@ -1,4 +1,4 @@
--- leave.lua takes waiters that have given up out of a FAIR lock's queue (R22), as if they left one by one; but not who is heard of
+-- dequeue.lua takes waiters that have given up out of a FAIR lock's queue (R22), as if they left one by one; but not who is heard of
 -- through another Leash, too.
 -- KEYS 1 the lock · 2 its queue · 3 the queue's timeouts · 4 our waiters
 -- ARGV 1 channel of the lock's releases · 2 ways to publish · 3 this Leash's bit

@@ -1,4 +1,4 @@
--- turn.lua stands behind queue.lua in the acquire of FAIR locks: how an owner gets into the queue, and when it is its turn (R22).
+-- fair_head.lua stands behind queue.lua in the acquire of FAIR locks: how an owner gets into the queue, and when it is its turn (R22).
 
 -- stands says whether an owner with this score is in the list. To look through that takes long; who has a score is there, when as many have.
 local function isQueued(q, owner, score)

@@ -1,4 +1,4 @@
--- mark.lua tells a carrier that its hold is to be broken.
+-- mark_broken.lua tells a carrier that its hold is to be broken.
 -- KEYS 1 the carrier's tombstone
 -- ARGV 1 how long it lives, ms · 2 the carrier's channel · 3 what to say there
 -- Replies 1 told · 0 the hold hangs on that carrier no more

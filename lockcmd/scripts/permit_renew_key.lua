@@ -1,4 +1,4 @@
--- permit_keep.lua renews one key of a permit by itself, in a slot that migrates and has its keys on two nodes (R14).
+-- permit_renew_key.lua renews one key of a permit by itself, in a slot that migrates and has its keys on two nodes (R14).
 -- KEYS 1 the zset, or our hash
 -- ARGV 1 TTL ms, 0 to look only · 2 permit · 3 how its record begins, "" for the zset
 -- Replies 1 it is there · 0 it is not

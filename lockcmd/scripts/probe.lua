@@ -1,4 +1,4 @@
--- look.lua says which master this is and since when, and leaves a mark where that cannot be seen from the server itself (grace.go).
+-- probe.lua says which master this is and since when, and leaves a mark where that cannot be seen from the server itself (grace.go).
 -- KEYS 1 the mark: an identity, and since when, ms; left out when no slot of the node takes it
 -- ARGV 1 an identity, "" for none · 2 since when it has been here at the latest, ms · 3 how long a mark lives, ms
 -- Replies {identity, its replication id, since when, ms, now, ms} · {} it is no master

@@ -1,4 +1,4 @@
--- rw_apart.lua does what rw_release.lua does, but to one key, in a slot that migrates and has the hold's keys on two nodes (R14). The records
+-- rw_release_key.lua does what rw_release.lua does, but to one key, in a slot that migrates and has the hold's keys on two nodes (R14). The records
 -- come first: from then on the hold is Leash's no more, and a count in the lock runs out like that of any dead reader or writer.
 -- KEYS 1 the records, or the lock
 -- ARGV 1 to 7 as rw_release.lua's · 8 how many counts the hold has · 9 "records" or "lock"

@@ -1,4 +1,4 @@
--- rw_keep.lua renews one key of a READ or WRITE hold by itself, in a slot that migrates and has its keys on two nodes (R14).
+-- rw_renew_key.lua renews one key of a READ or WRITE hold by itself, in a slot that migrates and has its keys on two nodes (R14).
 -- KEYS 1 the lock, its records, or one of the hold's timeout keys
 -- ARGV 1 TTL ms, 0 to look only · 2 owner, "" for a timeout key · 3 how the hold's record begins, "" for the lock
 -- Replies for the lock the hold's count, else 1 · 0 the hold is not there

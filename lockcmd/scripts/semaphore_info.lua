@@ -1,4 +1,4 @@
--- census.lua shows a semaphore, and changes nothing. Permits whose lease is over count as available: whoever looks next takes them.
+-- semaphore_info.lua shows a semaphore, and changes nothing. Permits whose lease is over count as available: whoever looks next takes them.
 -- KEYS 1 the semaphore · 2 its zset · 3 our hash
 -- Replies {how many are available, how many are out}
 -- Atomic: both of one moment.

@@ -1,4 +1,4 @@
--- semaphore.lua sets the total of a semaphore that has none, as Redisson's trySetPermits does.
+-- semaphore_init.lua sets the total of a semaphore that has none, as Redisson's trySetPermits does.
 -- KEYS 1 the semaphore
 -- ARGV 1 how many permits · 2 channel · 3 ways to publish
 -- Replies 1 set · 0 it has a total

@@ -1,4 +1,4 @@
--- resize.lua changes the total of a semaphore, as Redisson's setPermits does: permits that are out stay out, so fewer than none may
+-- semaphore_resize.lua changes the total of a semaphore, as Redisson's setPermits does: permits that are out stay out, so fewer than none may
 -- be available. One that is not there is made.
 -- KEYS 1 the semaphore · 2 its zset · 3 our hash
 -- ARGV 1 how many permits there are to be, available and out · 2 channel · 3 ways to publish

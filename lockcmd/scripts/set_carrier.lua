@@ -1,4 +1,4 @@
--- hang.lua stands behind the prelude of the scripts that move a hold to another carrier.
+-- set_carrier.lua stands behind the prelude of the scripts that move a hold to another carrier.
 
 -- hang makes r the record of a hold that hangs on that carrier from now on, and counts how often it was moved: where a master that was promoted
 -- has a hold in an older state, that tells the later carrier (restore.go).

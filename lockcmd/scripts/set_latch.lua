@@ -1,4 +1,4 @@
--- latch.lua sets the count of a latch that has none, as Redisson's RCountDownLatch does.
+-- set_latch.lua sets the count of a latch that has none, as Redisson's RCountDownLatch does.
 -- KEYS 1 the latch
 -- ARGV 1 the count · 2 channel · 3 ways to publish
 -- Replies 1 set · 0 it has one

@@ -1,4 +1,4 @@
--- lay.lua leaves a tombstone before a hold is released with one key a call (R14), or takes it away again, for that has not ended the hold. Several
+-- shared_tombstone.lua leaves a tombstone before a hold is released with one key a call (R14), or takes it away again, for that has not ended the hold. Several
 -- may be about it at a time: the tombstone stays while one of them needs it.
 -- KEYS 1 the tombstone
 -- ARGV 1 a word that no other release has · 2 how long it lives at least, ms; 0 to take it away

@@ -1,4 +1,4 @@
--- engrave.lua leaves a tombstone that says how a hold has ended, or is about to; or takes it away again, for the hold goes on.
+-- tombstone.lua leaves a tombstone that says how a hold has ended, or is about to; or takes it away again, for the hold goes on.
 -- KEYS 1 the tombstone
 -- ARGV 1 what it says · 2 how long it lives, ms; 0 to take it away · 3 channel of the lock's releases, if those who listen there are to look · 4 ways to publish
 -- Replies 1 it says so, or no more · 0 one is there that says more

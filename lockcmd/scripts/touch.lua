@@ -1,4 +1,4 @@
--- copied.lua lets WAIT on this connection count what is known of a lock by now: since Redis 7.2 it goes by what its own connection has
+-- touch.lua lets WAIT on this connection count what is known of a lock by now: since Redis 7.2 it goes by what its own connection has
 -- written, and who repeats a request has written nothing.
 -- KEYS 1 the lock
 -- Replies 1 · 0 there is no such key

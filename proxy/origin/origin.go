@@ -1,11 +1,10 @@
-// Package origin reads who a connection comes from, as a balancer says it in
-// front of what it passes on: a header of the PROXY protocol, version 1 or 2
-// (https://www.haproxy.org/download/2.8/doc/proxy-protocol.txt).
+// Package origin reads from which client a connection comes, where a load balancer says so. It
+// reads the header of the PROXY protocol, version 1 or 2:
+// https://www.haproxy.org/download/2.8/doc/proxy-protocol.txt
 //
-// The header is taken by that text and nothing else is: a stranger who could
-// choose how it is read could choose who he is. Read takes not one byte more
-// than the header has, so what follows can be anything, TLS as well. It keeps
-// no state and is safe for concurrent use on different readers.
+// It accepts exactly what that text allows. A client that could choose how the header is read could
+// claim any address. Read takes not one byte more than the header has, so anything may follow,
+// also TLS. It keeps no state, and is safe for concurrent use with different readers.
 package origin
 
 import (

@@ -1,18 +1,29 @@
-// Package upstream is the side of Leash that talks to Redis: nodes and whether
-// they live, the links on which many sessions share one pipelined connection,
-// and the topology that says which node owns which slot.
+// Package upstream is the side of Leash that talks to Redis: nodes, the connections to them, and
+// the topology, which says which node owns which slot.
 //
-// The main types are Upstream (all of it), Topology (an immutable snapshot),
-// Node and Link. A session asks the Topology for the node of a slot, the node
-// for its link in the session's lane, and submits a Call; the reply's bytes
-// come to the call's Sink.
+// # Types
 //
-// Redirects are the caller's work, for only it knows what may be sent again
-// without changing the order of a session's commands; Upstream.Moved keeps the
-// topology up to date. Calls already written are never repeated here.
+//	Upstream   all of it: a Redis Cluster, a single Redis, or one that sentinels name
+//	Topology   which node owns which slot; a snapshot that never changes
+//	Node       one Redis server, and whether it is alive
+//	Lane       what a connection is set up as: user, database, RESP version
+//	Link       the one connection to a node that all sessions of a lane share
+//	Call       one command on a link; its Sink takes the reply
 //
-// Everything is safe for concurrent use unless it says otherwise. All
-// goroutines belong to the Upstream and have ended when Run returns.
+// A session asks the Topology for the node of a slot, the Node for its Link in the session's lane,
+// and submits a Call. The reply's bytes come to the Sink of the Call. Node.Pin gives a session a
+// link of its own (pin.go).
+//
+// # Redirects and lost connections
+//
+// The caller follows redirects, because only the caller knows what it may send again without a
+// change in the order of a session's commands. It reports a MOVED with Upstream.Moved. A call that
+// was written is never repeated here. A call that was not written goes out on the next connection.
+//
+// # Concurrency
+//
+// Everything is safe for concurrent use unless it says otherwise. All goroutines belong to the
+// Upstream. They have ended when Run returns.
 package upstream
 
 import (
