@@ -110,9 +110,9 @@ func (a *acquisition) attach(f found, until time.Time) (r result, again bool) {
 	r = m.send(until)
 	switch r.kind {
 	case unknown:
-		settled := a.carrier.beginMove(a.options.lock(), a.options.mode, a.owner)
+		moveDone := a.carrier.beginMove(a.options.lock(), a.options.mode, a.owner)
 		a.carrier.service.spawn(func() {
-			defer settled()
+			defer moveDone()
 			m.finish(time.Now().Add(max(millis(f.record.ttl), a.options.ttl)))
 		})
 		return r, false

@@ -49,7 +49,7 @@ func TestR27AwaitLossTellsTheReason(t *testing.T) {
 				"gone":     {"$4\r\ngone", nil, func(_ *testing.T, _ *conn, key string) { rdb.Del(ctx, key) }},
 				"broken":   {"$6\r\nbroken", nil, func(t *testing.T, _ *conn, key string) { want(t, connect(t, s).do("LOCK.BREAK", key), ":1") }},
 				"maxhold":  {"$7\r\nmaxhold", []string{"MAXHOLD", "2500"}, func(*testing.T, *conn, string) {}},
-				"idle":     {"$4\r\nidle", []string{"IDLE", "100"}, func(_ *testing.T, a *conn, _ string) { a.hush() }},
+				"idle":     {"$4\r\nidle", []string{"IDLE", "100"}, func(_ *testing.T, a *conn, _ string) { a.goSilent() }},
 				"released": {"$-1", nil, func(t *testing.T, a *conn, key string) { want(t, a.do("LOCK.RELEASE", key), ":1") }},
 				"closed":   {"$-1", nil, func(_ *testing.T, a *conn, _ string) { a.carrier.End(Release) }},
 				"over":     {"$-1", []string{"LEASE", "2500"}, func(*testing.T, *conn, string) {}},
@@ -204,7 +204,7 @@ func TestAwaitLossOfALeaseOutlivesTheConnection(t *testing.T) {
 
 // TestAwaitLossFollowsUnheardMove: the connection that carried a hold ends before its Leash hears
 // that the hold hangs elsewhere.
-func TestAwaitLossFollowsUnheardMove(t *testing.T) {
+func TestAwaitLossFollowsAMoveWithoutAnEvent(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}, func(s *Service) { s.subscriber.eventChannel = "nowhere" }), leash(t, rdb, Config{}), newKey()

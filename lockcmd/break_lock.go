@@ -141,15 +141,15 @@ func (b *breakRequest) step(info inspection) (over bool, err error) {
 func (b *breakRequest) markBroken(f found) error {
 	b.begun = true
 	s, token, carrier := b.service, f.record.token, f.record.carrier
-	stone := tombstoneKey(b.lock.key, token, carrier)
+	tombstone := tombstoneKey(b.lock.key, token, carrier)
 	n, err := s.askInt(&scriptCall{
-		script: markBrokenScript, db: b.lock.db, keys: []string{stone},
+		script: markBrokenScript, db: b.lock.db, keys: []string{tombstone},
 		args: scriptArgs(b.keepMillis(f), carrierChannel(carrier), holdEventText(brokenText, token, carrier, b.lock.key)),
 	}, b.until)
 	if n != 1 {
 		return err
 	}
-	b.awaitingReport[token] = stone
+	b.awaitingReport[token] = tombstone
 	if h := s.find(b.lock, func(h *hold) bool { return h.token == token && h.carrier.name == carrier }); h != nil {
 		s.obeyBreak(h) // without waiting for the news, which comes as well
 	}
@@ -160,8 +160,8 @@ func (b *breakRequest) markBroken(f found) error {
 // ended. While Redis does not say, nobody has.
 func (b *breakRequest) awaitReports() {
 	for pause := time.Millisecond; len(b.awaitingReport) > 0; pause = min(2*pause, 50*time.Millisecond) {
-		for token, stone := range b.awaitingReport {
-			text, err := b.service.value(b.lock.db, stone, b.forceAfter.Add(confirmSlack))
+		for token, tombstone := range b.awaitingReport {
+			text, err := b.service.value(b.lock.db, tombstone, b.forceAfter.Add(confirmSlack))
 			how, _, _ := strings.Cut(text, " ")
 			switch {
 			case err != nil || strings.HasSuffix(text, perhapsSuffix):

@@ -168,7 +168,7 @@ func TestR30BreakOfWhatIsReleasedIsNoLoss(t *testing.T) {
 	}
 }
 
-func TestR30ForgedNewsBreaksNothing(t *testing.T) {
+func TestR30ForgedEventBreaksNothing(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{}), newKey()

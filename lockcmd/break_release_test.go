@@ -127,8 +127,8 @@ func TestR30BreakOfWhatIsBeingEnded(t *testing.T) {
 				t.Fatal(over, err)
 			}
 			want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonBroken)
-			stone := tombstoneKey(key, token, a.carrier.name)
-			eventually(t, soon, "it is written down", func() bool { return rdb.Get(t.Context(), stone).Val() == "lost broken" })
+			tombstone := tombstoneKey(key, token, a.carrier.name)
+			eventually(t, soon, "it is written down", func() bool { return rdb.Get(t.Context(), tombstone).Val() == "lost broken" })
 			if how, err := s.readTombstone(h, s.deadline()); how != renewal.Broken || err != nil {
 				t.Errorf("%s: the Leash that carries it reads %v, %v", mode, how, err)
 			}
@@ -142,7 +142,7 @@ func TestR30BreakOfWhatIsBeingEnded(t *testing.T) {
 			if far.awaitReports(); far.answer() != wasTold || near.answer() != wasTold {
 				t.Errorf("%s: BREAKs say %d and %d, want %d", mode, far.answer(), near.answer(), wasTold)
 			}
-			want(t, rdb.Get(t.Context(), stone).Val(), "lost broken")
+			want(t, rdb.Get(t.Context(), tombstone).Val(), "lost broken")
 		}
 	})
 }
@@ -174,7 +174,7 @@ func TestR30BreakWhileRedisIsSilent(t *testing.T) {
 
 // TestR30BreakAndReleaseFromAfar: as TestR30BreakAndReleaseAtOnce, but the owner releases through
 // another Leash than the hold's, and BREAK comes from there, from the hold's own, or from a third.
-func TestR30BreakAndReleaseFromAfar(t *testing.T) {
+func TestR30BreakAndReleaseByAnotherLeash(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, third := leash(t, rdb, Config{}), leash(t, rdb, Config{}), leash(t, rdb, Config{})
@@ -245,13 +245,13 @@ func TestR30ReleaseOfWhatIsLostFreesTheLock(t *testing.T) {
 			for range 2 {
 				token = a.token(append([]string{key, "OWNER", "me"}, strings.Fields(mode)...)...)
 			}
-			stone := tombstoneKey(key, token, a.carrier.name)
-			rdb.Set(t.Context(), stone, lostText+" "+renewal.ReasonSilence, time.Minute)
+			tombstone := tombstoneKey(key, token, a.carrier.name)
+			rdb.Set(t.Context(), tombstone, lostText+" "+renewal.ReasonSilence, time.Minute)
 			want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", decimal(token)), "-"+msgNotHeld)
 			if exists(t, rdb, key) {
 				t.Errorf("%s: the lock is still taken", mode)
 			}
-			want(t, rdb.Get(t.Context(), stone).Val(), lostText+" "+renewal.ReasonSilence)
+			want(t, rdb.Get(t.Context(), tombstone).Val(), lostText+" "+renewal.ReasonSilence)
 		}
 	})
 }

@@ -20,7 +20,7 @@ type oracle struct {
 
 	mu       sync.Mutex
 	believer *person
-	told     atomic.Int64 // losses
+	reported atomic.Int64 // losses
 	entered  atomic.Int64
 	attached atomic.Int64
 	broken   atomic.Int64
@@ -42,7 +42,7 @@ type connection struct {
 	once    sync.Once
 }
 
-func (c *connection) Lost(_ []byte, _ string) { c.cut(); c.disbelieve(); c.oracle.told.Add(1) }
+func (c *connection) Lost(_ []byte, _ string) { c.cut(); c.disbelieve(); c.oracle.reported.Add(1) }
 func (c *connection) Moved([]byte)            { c.cut() }
 func (c *connection) Guard(bool)              {}
 func (c *connection) Wait()                   {}
@@ -142,8 +142,8 @@ func TestR27BreakAttachAndFaults(t *testing.T) {
 	eventually(t, 15*time.Second, "nothing is left", func() bool {
 		return !exists(t, straight.rdb, key) && one.Stats().Holds == 0 && two.Stats().Holds == 0
 	})
-	t.Logf("%d entered, %d attached, %d broken, %d told", o.entered.Load(), o.attached.Load(), o.broken.Load(), o.told.Load())
-	if o.entered.Load() == 0 || o.attached.Load() == 0 || o.broken.Load() == 0 || o.told.Load() == 0 {
+	t.Logf("%d entered, %d attached, %d broken, %d told", o.entered.Load(), o.attached.Load(), o.broken.Load(), o.reported.Load())
+	if o.entered.Load() == 0 || o.attached.Load() == 0 || o.broken.Load() == 0 || o.reported.Load() == 0 {
 		t.Error("something was never tried")
 	}
 }

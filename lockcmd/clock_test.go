@@ -39,7 +39,7 @@ func TestR22ADeadWaiterDoesNotOutliveAStepBack(t *testing.T) {
 	for range 3 { // of whom nobody hears again
 		connect(t, s).carrier.newAcquisition(acquireOptions{mode: fair, key: key, wait: true, ttl: 30 * time.Second}, nil).send(s.deadline())
 	}
-	reply := a.stand(rdb, 4, key, "BLOCK", "0")
+	reply := a.waitFair(rdb, 4, key, "BLOCK", "0")
 	want(t, holder.do("LOCK.RELEASE", key), ":1")
 	step(-time.Hour)
 	eventually(t, 5*time.Second, "they count as dead soon", func() bool {
@@ -65,7 +65,7 @@ func TestR22LiveWaitersKeepTheirOrder(t *testing.T) {
 			conns, replies := make([]*conn, n), make([]<-chan string, n)
 			for i := range n {
 				conns[i] = connect(t, s)
-				replies[i] = conns[i].stand(rdb, i+1, key, "BLOCK", "0")
+				replies[i] = conns[i].waitFair(rdb, i+1, key, "BLOCK", "0")
 			}
 			step(d)
 			for i := range n {

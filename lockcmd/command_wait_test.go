@@ -70,7 +70,7 @@ func TestUnblock(t *testing.T) {
 }
 
 // TestUnblockPassesTheTurnOn: who stood behind gets in when the lock is free.
-func TestUnblockPassesTheTurnOn(t *testing.T) {
+func TestUnblockWakesTheNextWaiter(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{}, patient)

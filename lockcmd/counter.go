@@ -71,8 +71,8 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	}
 	lock := c.id(string(args[1]))
 	id := queueID{lock, permitChannel(lock.key)}
-	look := func(until time.Time) result { return s.takePermits(lock, n, until) }
-	r := c.attemptOrWait(ctx, id, blockOption{wait, block}, false, look)
+	attempt := func(until time.Time) result { return s.takePermits(lock, n, until) }
+	r := c.attemptOrWait(ctx, id, blockOption{wait, block}, false, attempt)
 	if r.kind == granted && !c.canAnswer(ctx) {
 		s.spawn(func() { s.givePermits(lock, n, s.deadline()) })
 		r = result{kind: failed, text: msgGone}

@@ -13,8 +13,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// stands starts a command that waits in line, and returns when it is the n-th there.
-func (c *conn) stands(s *Service, n int, id queueID, args ...string) <-chan string {
+// waitsInQueue starts a command that waits in line, and returns when it is the n-th there.
+func (c *conn) waitsInQueue(s *Service, n int, id queueID, args ...string) <-chan string {
 	c.t.Helper()
 	reply := c.start(args...)
 	eventually(c.t, 5*time.Second, "it stands in line", func() bool { return s.permitQueues.length(id) == n })
@@ -105,7 +105,7 @@ func TestCounterWakesThoseWhoWait(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient), newKey()
 		a, b := connect(t, s), connect(t, other)
-		reply := b.stands(other, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
+		reply := b.waitsInQueue(other, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
 		eventually(t, 5*time.Second, "b listens", func() bool { return listeners(t, rdb, permitChannel(key)) == 1 })
 		if b.waits.Load() != 1 || !b.guarded.Load() || other.Stats().Waiters != 1 {
 			t.Error("the host was not told of the wait")
@@ -145,8 +145,8 @@ func TestR17PermitsAreFoundWithoutAMessage(t *testing.T) {
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, permits, latch, ctx := leash(t, rdb, Config{}), newKey(), newKey(), context.Background()
 	rdb.Set(ctx, latch, "1", 0)
-	taken := connect(t, s).stands(s, 1, permitsOf(permits), "SEM.TAKE", permits, "BLOCK", "0")
-	opened := connect(t, s).stands(s, 1, latchOf(latch), "LATCH.AWAIT", latch, "BLOCK", "0")
+	taken := connect(t, s).waitsInQueue(s, 1, permitsOf(permits), "SEM.TAKE", permits, "BLOCK", "0")
+	opened := connect(t, s).waitsInQueue(s, 1, latchOf(latch), "LATCH.AWAIT", latch, "BLOCK", "0")
 	rdb.Set(ctx, permits, "1", 0)
 	rdb.Del(ctx, latch)
 	want(t, receive(t, taken, 3*time.Second), ":1")
@@ -158,8 +158,8 @@ func TestR18TwoAreNotStarvedByOne(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		giver := connect(t, s)
-		two := connect(t, s).stands(s, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
-		one := connect(t, s).stands(s, 2, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
+		two := connect(t, s).waitsInQueue(s, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
+		one := connect(t, s).waitsInQueue(s, 2, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
 		want(t, giver.do("SEM.GIVE", key), ":1")
 		select {
 		case r := <-one:
@@ -181,7 +181,7 @@ func TestR18OneGiveServesManyInOrder(t *testing.T) {
 		order := make(chan int, n)
 		var wg sync.WaitGroup
 		for i := range n {
-			reply := connect(t, s).stands(s, i+1, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
+			reply := connect(t, s).waitsInQueue(s, i+1, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
 			wg.Go(func() {
 				<-reply
 				order <- i
@@ -198,13 +198,13 @@ func TestR18OneGiveServesManyInOrder(t *testing.T) {
 	})
 }
 
-func TestR19WhoIsGoneLeavesTheLineAndTakesNothing(t *testing.T) {
+func TestR19AClientThatIsGoneTakesNothing(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}, patient), newKey()
 		a, b := connect(t, s), connect(t, s)
-		gone := a.stands(s, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
-		reply := b.stands(s, 2, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
+		gone := a.waitsInQueue(s, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
+		reply := b.waitsInQueue(s, 2, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
 		connect(t, s).do("SEM.GIVE", key)
 		a.gone()
 		want(t, woken(t, gone), "-"+msgGone)
@@ -215,12 +215,12 @@ func TestR19WhoIsGoneLeavesTheLineAndTakesNothing(t *testing.T) {
 	})
 }
 
-func TestR31DrainEndsTheLines(t *testing.T) {
+func TestR31DrainEndsThePermitQueues(t *testing.T) {
 	t.Parallel()
 	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}, patient), newKey()
-	taking := connect(t, s).stands(s, 1, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
+	taking := connect(t, s).waitsInQueue(s, 1, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
 	connect(t, s).do("LATCH.SET", "latch"+key, "1")
-	waiting := connect(t, s).stands(s, 1, latchOf("latch"+key), "LATCH.AWAIT", "latch"+key, "BLOCK", "0")
+	waiting := connect(t, s).waitsInQueue(s, 1, latchOf("latch"+key), "LATCH.AWAIT", "latch"+key, "BLOCK", "0")
 	s.Drain()
 	want(t, woken(t, taking), "-"+msgDraining)
 	want(t, woken(t, waiting), "-"+msgDraining)
@@ -401,7 +401,7 @@ func TestPermitsWokenByRedisson(t *testing.T) {
 		for _, publish := range []func(context.Context, string, any) *redis.IntCmd{rdb.Publish, rdb.SPublish} {
 			for _, command := range []string{"SEM.TAKE", "SEM.ACQUIRE"} {
 				key := newKey()
-				reply := connect(t, s).stands(s, 1, permitsOf(key), command, key, "BLOCK", "0")
+				reply := connect(t, s).waitsInQueue(s, 1, permitsOf(key), command, key, "BLOCK", "0")
 				eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, permitChannel(key)) == 1 })
 				rdb.IncrBy(ctx, key, 1)
 				publish(ctx, permitChannel(key), "1")

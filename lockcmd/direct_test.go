@@ -90,7 +90,7 @@ func TestEncode(t *testing.T) {
 
 // TestR7WhatTheWireLeavesToTheClient: a script goes a second way only when Redis certainly has not
 // run it.
-func TestR7WhatTheWireLeavesToTheClient(t *testing.T) {
+func TestR7WhatTheDirectPathLeavesToTheClient(t *testing.T) {
 	broken := errors.New("broken")
 	soon, over := time.Now().Add(time.Minute), time.Now()
 	for _, c := range []struct {
@@ -130,14 +130,14 @@ func TestR7WhatTheWireLeavesToTheClient(t *testing.T) {
 	}
 }
 
-// overTheClient is a wire that takes nothing.
-func overTheClient(_ time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
+// byClient is a wire that takes nothing.
+func byClient(_ time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
 	return dst, false, errors.New("no wire")
 }
 
 // TestOverTheWire: locks go by the wire as soon as there is one, and redirects and missing scripts
 // do no harm.
-func TestOverTheWire(t *testing.T) {
+func TestDirectPath(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		var wired atomic.Int64
 		s := leash(t, rdb, Config{}, func(s *Service) {

@@ -11,7 +11,7 @@ import (
 
 // TestR24ALookEndsNoLockWithoutATTL: somebody made a lease last for ever. To look after it is not
 // to end it.
-func TestR24ALookEndsNoLockWithoutATTL(t *testing.T) {
+func TestR24ACheckEndsNoLockWithoutATTL(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		ctx := context.Background()
@@ -26,8 +26,8 @@ func TestR24ALookEndsNoLockWithoutATTL(t *testing.T) {
 			if !rdb.Persist(ctx, key).Val() {
 				t.Fatal("not made to last")
 			}
-			looks := s.Stats().Renewals
-			eventually(t, 5*time.Second, "it is looked after", func() bool { return s.Stats().Renewals > looks+2 })
+			results := s.Stats().Renewals
+			eventually(t, 5*time.Second, "it is looked after", func() bool { return s.Stats().Renewals > results+2 })
 			if !exists(t, rdb, key) || len(a.losses) != 0 {
 				t.Errorf("%q: a look has ended the lock", option)
 			}

@@ -20,33 +20,33 @@ func (s *Service) endUnowned(h *hold) {
 // endAll ends the holds of a connection that is gone, when their gates are open. They are in state
 // releasing, or over. done is closed when each has ended.
 func (s *Service) endAll(holds []*hold) (done <-chan struct{}) {
-	endings := make([]*releaseRequest, len(holds))
+	releases := make([]*releaseRequest, len(holds))
 	for i, h := range holds {
-		endings[i] = s.newReleaseRequest(h, true)
+		releases[i] = s.newReleaseRequest(h, true)
 	}
 	ended := make(chan struct{})
 	s.spawn(func() {
 		defer close(ended)
-		s.endEach(endings)
+		s.endEach(releases)
 	})
 	return ended
 }
 
-func (s *Service) endEach(endings []*releaseRequest) {
-	line := make(chan *releaseRequest)
+func (s *Service) endEach(releases []*releaseRequest) {
+	requests := make(chan *releaseRequest)
 	var workers sync.WaitGroup
-	for range min(endWorkers, len(endings)) {
-		workers.Go(func() { s.endFrom(line) })
+	for range min(endWorkers, len(releases)) {
+		workers.Go(func() { s.endFrom(requests) })
 	}
-	for _, rel := range endings {
-		line <- rel
+	for _, rel := range releases {
+		requests <- rel
 	}
-	close(line)
+	close(requests)
 	workers.Wait()
 }
 
-func (s *Service) endFrom(line <-chan *releaseRequest) {
-	for rel := range line {
+func (s *Service) endFrom(requests <-chan *releaseRequest) {
+	for rel := range requests {
 		_ = guard.Do(s.log, "end of a hold", rel.lockAndFinish)
 	}
 }

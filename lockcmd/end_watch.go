@@ -67,8 +67,8 @@ func (h *hold) reportEnd(reason string) {
 	default:
 		text = lostText + " " + reason
 	}
-	vigils, seeks := h.takeEndWatchers(text)
-	for _, v := range vigils {
+	watchers, seeks := h.takeEndWatchers(text)
+	for _, v := range watchers {
 		v <- reason // has room, for each is told once
 	}
 	if seeks {
@@ -87,18 +87,18 @@ func (h *hold) reportLeft() {
 	if lease {
 		text = ""
 	}
-	vigils, seeks := h.takeEndWatchers(text)
-	for _, v := range vigils {
+	watchers, seeks := h.takeEndWatchers(text)
+	for _, v := range watchers {
 		v <- movedText
 	}
-	if seeks || text != "" && len(vigils) > 0 {
+	if seeks || text != "" && len(watchers) > 0 {
 		h.writeTombstone(text)
 	}
 }
 
 // takeEndWatchers is who watches h on this Leash, and whether somebody on another seeks the text; not if it
 // is "". From now on nobody watches it, and who asks later is told the text as well.
-func (h *hold) takeEndWatchers(text string) (vigils []endWatcher, seeks bool) {
+func (h *hold) takeEndWatchers(text string) (watchers []endWatcher, seeks bool) {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	before := h.remoteWatch
@@ -109,11 +109,11 @@ func (h *hold) takeEndWatchers(text string) (vigils []endWatcher, seeks bool) {
 	if text != "" && h.mode() != permit {
 		h.carrier.service.recentEnds.add(recentEnd{h.lock(), holdRef{h.token, h.carrier.name}, text})
 	}
-	vigils = h.readExtra().endWatchers
-	if vigils != nil {
+	watchers = h.readExtra().endWatchers
+	if watchers != nil {
 		h.extra.endWatchers = nil
 	}
-	return vigils, before == watched && text != ""
+	return watchers, before == watched && text != ""
 }
 
 // writeTombstone leaves a tombstone that says to other Leashes how h ended, or is about to, while the

@@ -96,14 +96,14 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 	if rest < maxTTL {
 		ms = capLease(millis(ms), rest).Milliseconds()
 	}
-	channel, news := "", ""
+	channel, event := "", ""
 	if h == nil {
-		channel, news = carrierChannel(f.record.carrier), holdEventText("extended", f.record.token, f.record.carrier, lock.key)
+		channel, event = carrierChannel(f.record.carrier), holdEventText("extended", f.record.token, f.record.carrier, lock.key)
 	}
 	call := &scriptCall{
 		script: f.mode.extend, db: lock.db, minKeys: len(f.mode.keys(lock.key, f.owner)),
 		keys: f.mode.keys(lock.key, f.owner, tombstoneKey(lock.key, f.record.token, f.record.carrier)),
-		args: scriptArgs(f.owner, f.text, extendedRecord(f.text, ms, s.newRequestID()), ms, channel, news, s.cfg.WatchdogTimeout.Milliseconds()),
+		args: scriptArgs(f.owner, f.text, extendedRecord(f.text, ms, s.newRequestID()), ms, channel, event, s.cfg.WatchdogTimeout.Milliseconds()),
 	}
 	switch {
 	case h == nil:

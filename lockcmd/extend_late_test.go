@@ -10,7 +10,7 @@ import (
 
 // lagging is a connection with a lease of a second on a lock of that key, which Redis counts from a
 // second after the time when it was sent. That we look how long it lasts does not reach Redis.
-func lagging(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mode ...string) (a *conn, sent time.Time, looks *faultproxy.Fault) {
+func lagging(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mode ...string) (a *conn, sent time.Time, results *faultproxy.Fault) {
 	a = connect(t, s)
 	// from now on Redis has the scripts
 	a.token(append([]string{key + ":first", "LEASE", "20000"}, mode...)...)
@@ -20,7 +20,7 @@ func lagging(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mode ...
 	if len(mode) > 0 {
 		script, look = read.acquire, read.renew
 	}
-	looks = p.HoldBefore(running(look, key), faultproxy.Always())
+	results = p.HoldBefore(running(look, key), faultproxy.Always())
 	late := p.HoldBefore(running(script, key))
 	sent = time.Now()
 	reply := a.start(append([]string{"LOCK.ACQUIRE", key, "OWNER", "me", "LEASE", "2000"}, mode...)...)
@@ -28,7 +28,7 @@ func lagging(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mode ...
 	time.Sleep(time.Second)
 	late.Release()
 	wantPrefix(t, receive(t, reply, soon), ":")
-	return a, sent, looks
+	return a, sent, results
 }
 
 // TestR24LateAnswerOfWhatMakesALeaseLast: Redis was slow as it granted, so it counts the lease from
@@ -85,12 +85,12 @@ func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
 	for name, arm := range map[string]func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{"done": p.HoldAfter, "not done": p.HoldBefore} {
 		t.Run(name, func(t *testing.T) {
 			key := newKey()
-			a, _, looks := lagging(t, s, p, key)
+			a, _, results := lagging(t, s, p, key)
 			fault := arm(running(extendScript, key), faultproxy.Always())
 			want(t, a.do("LOCK.EXTEND", key, "20000"), "-"+msgExtendUnknown)
 			want(t, a.do("LOCK.TTL", key), ":-2") // nobody can say
 			fault.Disarm()
-			looks.Disarm()
+			results.Disarm()
 			if name == "done" {
 				eventually(t, soon, "Redis is believed", func() bool { return a.do("LOCK.TTL", key) > ":15000" })
 				want(t, a.do("LOCK.RELEASE", key), ":1")
@@ -109,7 +109,7 @@ func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
 // TestR24ALookThatComesLateDoesNotShortenALease: it waited on its way to Redis, which says what is
 // left when it comes. Nothing is known to have changed, and LOCK.TTL must not deny the lease's last
 // second.
-func TestR24ALookThatComesLateDoesNotShortenALease(t *testing.T) {
+func TestR24ALateCheckDoesNotShortenALease(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	s, _, p := faulty(t, Config{UpstreamTimeout: 10 * time.Second})
 	for _, mode := range [][]string{nil, {"READ"}} {
@@ -121,11 +121,11 @@ func TestR24ALookThatComesLateDoesNotShortenALease(t *testing.T) {
 		h := a.carrier.ownHold(key, options{})
 		var safe time.Time
 		asked := func(meanwhile func()) {
-			looks := s.watchdog.Stats.Renewals.Load()
+			results := s.watchdog.Stats.Renewals.Load()
 			safe = s.watchdog.Until(&h.watch)
 			s.watchdog.Check(&h.watch)
 			meanwhile()
-			eventually(t, soon, "Redis has said how long it lasts", func() bool { return s.watchdog.Stats.Renewals.Load() > looks })
+			eventually(t, soon, "Redis has said how long it lasts", func() bool { return s.watchdog.Stats.Renewals.Load() > results })
 		}
 		asked(func() {}) // from now on Redis has the script
 		late := p.HoldBefore(running(look, key))

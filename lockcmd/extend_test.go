@@ -54,7 +54,7 @@ func TestR12ExtendSetsALease(t *testing.T) {
 	})
 }
 
-func TestR24ShortenedElsewhereIsLearnedThoughTheNewsGotLost(t *testing.T) {
+func TestR24ShortenedElsewhereIsLearnedThoughTheEventIsLost(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
@@ -154,13 +154,13 @@ func TestR24UnknownExtendIsNotBelievedForLonger(t *testing.T) {
 		a, key := connect(t, s), newKey()
 		a.token(key, "LEASE", "60000")
 		fault := arm(running(extendScript, key), faultproxy.Always())
-		looks := p.DropBefore(running(renewScript, key), faultproxy.Always())
+		results := p.DropBefore(running(renewScript, key), faultproxy.Always())
 		want(t, a.do("LOCK.EXTEND", key, "5000"), "-"+msgExtendUnknown)
 		if left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:]); left > 5000 {
 			t.Errorf("believed for %d ms, when only 5000 may be left", left)
 		}
 		fault.Disarm()
-		looks.Disarm()
+		results.Disarm()
 		left := straight.rdb.PTTL(t.Context(), key).Val()
 		eventually(t, 2*time.Second, "Redis is believed", func() bool {
 			ms, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:])

@@ -42,8 +42,8 @@ type dequeueRequest struct {
 func (s *Service) dequeue(a *acquisition) (left <-chan struct{}) {
 	r := &dequeueRequest{acquisition: a, done: make(chan struct{})}
 	if lock := a.options.lock(); s.dequeuer.add(r, lock) {
-		if let := func() { s.dequeueAll(lock) }; !s.spawn(let) {
-			let() // the Service ends: it is tried for a moment
+		if dequeue := func() { s.dequeueAll(lock) }; !s.spawn(dequeue) {
+			dequeue() // the Service ends: it is tried for a moment
 		}
 	}
 	return r.done
@@ -68,7 +68,7 @@ func (d *dequeuer) add(next *dequeueRequest, lock lockID) (first bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	list, there := d.lists[lock]
-	i, _ := slices.BinarySearchFunc(list, next.acquisition.arrival, func(other *dequeueRequest, came int64) int { return int(other.acquisition.arrival - came) })
+	i, _ := slices.BinarySearchFunc(list, next.acquisition.arrival, func(other *dequeueRequest, arrival int64) int { return int(other.acquisition.arrival - arrival) })
 	d.lists[lock] = slices.Insert(list, i, next)
 	return !there
 }
@@ -121,9 +121,9 @@ func (s *Service) dequeueAgain(lock lockID, list []*dequeueRequest) {
 // dequeueSome takes some out of a queue, in one call, which is repeated until Redis answers. It reports
 // whether any stay, for they are heard of through another Leash; it has soon to let hear of them,
 // and when soon is 0 it has had that.
-func (s *Service) dequeueSome(lock lockID, list []*dequeueRequest, soon time.Duration) (stay bool) {
+func (s *Service) dequeueSome(lock lockID, list []*dequeueRequest, heartbeat time.Duration) (stay bool) {
 	for limit := time.Now().Add(maxLate); ; {
-		stay, err := s.dequeueOnce(lock, list, soon)
+		stay, err := s.dequeueOnce(lock, list, heartbeat)
 		if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) || time.Now().After(limit) || s.stoppedWithin(time.Second) {
 			return stay
 		}
@@ -132,8 +132,8 @@ func (s *Service) dequeueSome(lock lockID, list []*dequeueRequest, soon time.Dur
 
 // dequeueOnce is one call. Who stands there for another command of its owner by now stays, through
 // whatever Leash.
-func (s *Service) dequeueOnce(lock lockID, list []*dequeueRequest, soon time.Duration) (stay bool, err error) {
-	args := scriptArgs(fair.channel(lock.key), s.cfg.publishMode(), s.fairBit, soon.Milliseconds())
+func (s *Service) dequeueOnce(lock lockID, list []*dequeueRequest, heartbeat time.Duration) (stay bool, err error) {
+	args := scriptArgs(fair.channel(lock.key), s.cfg.publishMode(), s.fairBit, heartbeat.Milliseconds())
 	named := len(args)
 	for _, r := range list {
 		if owner := r.acquisition.owner; !s.queues.waiting(r.acquisition.queueID()) && !slices.Contains(args[named:], owner) {

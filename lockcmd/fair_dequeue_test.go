@@ -167,7 +167,7 @@ func TestR22ManyWhoVanishLeaveInFewCalls(t *testing.T) {
 		const n = 300
 		calls := &counting{script: dequeueScript, gate: make(chan struct{})}
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(calls)
-		s, key := leash(t, rdb, Config{SendScript: overTheClient}), newKey()
+		s, key := leash(t, rdb, Config{SendScript: byClient}), newKey()
 		holder, last := connect(t, s), connect(t, s)
 		holder.token(key)
 		replies := make([]<-chan string, n)
@@ -180,7 +180,7 @@ func TestR22ManyWhoVanishLeaveInFewCalls(t *testing.T) {
 		behind := java(t, rdb, key, "java:1")
 		behind.look()
 		before := score(rdb, key, "java:1")
-		reply := last.stand(rdb, n+2, key, "BLOCK", "0")
+		reply := last.waitFair(rdb, n+2, key, "BLOCK", "0")
 		for i := range n {
 			conns[i].gone()
 		}
@@ -223,7 +223,7 @@ func leaving(t *testing.T, s *Service, key string, owners ...string) {
 	}
 }
 
-func TestR22LeaversGoInBatchesTheLastFirst(t *testing.T) {
+func TestR22DequeueRequestsGoInBatchesTheLastFirst(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
@@ -279,7 +279,7 @@ func TestR22ThousandsOfDeadAreTakenOutInParts(t *testing.T) {
 		const n = 2500 // of whom a call takes out 1000
 		calls := &counting{script: acquireFairScript}
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(calls)
-		s, ctx, now := leash(t, rdb, Config{SendScript: overTheClient}), context.Background(), float64(time.Now().UnixMilli())
+		s, ctx, now := leash(t, rdb, Config{SendScript: byClient}), context.Background(), float64(time.Now().UnixMilli())
 		for _, waits := range [][]string{nil, {"BLOCK", "0"}} {
 			key, a, before := newKey(), connect(t, s), calls.calls.Load()
 			dead := line(rdb, key, n, now-600e3, now-600e3, 1)
@@ -321,7 +321,7 @@ func TestR22WhoWaitsIsNotLookedFor(t *testing.T) {
 	var replies []<-chan string
 	for i := range 3 {
 		c := connect(t, s)
-		replies = append(replies, c.stand(rdb, i+1, key, "BLOCK", "0"))
+		replies = append(replies, c.waitFair(rdb, i+1, key, "BLOCK", "0"))
 		defer func() { c.gone(); receive(t, replies[i], 3*time.Second) }()
 	}
 	for range 3 {

@@ -16,7 +16,7 @@ func TestEmbeddedFair(t *testing.T) {
 	conns[0].token(key, "FAIR")
 	replies := make([]<-chan string, len(conns))
 	for i, c := range conns[1:] {
-		replies[i+1] = c.stand(rdb, i+1, key, "BLOCK", "0")
+		replies[i+1] = c.waitFair(rdb, i+1, key, "BLOCK", "0")
 	}
 	conns[2].gone()
 	receive(t, replies[2], 3*time.Second)

@@ -36,7 +36,7 @@ func TestR22LostReplyOfEnqueueKeepsItsPlace(t *testing.T) {
 	holder.token(key)
 	connect(t, straight).token(newKey(), "FAIR") // Redis has the script
 	fault := p.DropAfter(running(acquireFairScript, key))
-	reply := a.stand(straight.rdb, 1, key, "BLOCK", "0")
+	reply := a.waitFair(straight.rdb, 1, key, "BLOCK", "0")
 	java(t, straight.rdb, key, "java:1").look()
 	eventually(t, 3*time.Second, "it is asked again", func() bool { return s.Stats().Waiters == 1 })
 	if queue := order(straight.rdb, key); fault.Count() != 1 || len(queue) != 2 || queue[1] != "java:1" {
@@ -73,8 +73,8 @@ func TestR22WaitersOfADeadLeashAreReaped(t *testing.T) {
 	s.fairTimeout = 2 * time.Second // nobody looks yet
 	holder, a, b, key := connect(t, straight), connect(t, s), connect(t, straight), newKey()
 	holder.token(key)
-	dead := a.stand(straight.rdb, 1, key, "BLOCK", "0")
-	reply := b.stand(straight.rdb, 2, key, "BLOCK", "0")
+	dead := a.waitFair(straight.rdb, 1, key, "BLOCK", "0")
+	reply := b.waitFair(straight.rdb, 2, key, "BLOCK", "0")
 	p.Freeze()
 	began := time.Now()
 	want(t, holder.do("LOCK.RELEASE", key), ":1")
@@ -98,7 +98,7 @@ func TestR22WaitersPassAtMaxmemory(t *testing.T) {
 	s, key := leash(t, rdb, Config{}, seldom), newKey()
 	holder, a, b := connect(t, s), connect(t, s), connect(t, s)
 	holder.token(key)
-	reply := a.stand(rdb, 1, key, "OWNER", "me", "BLOCK", "0")
+	reply := a.waitFair(rdb, 1, key, "OWNER", "me", "BLOCK", "0")
 	rdb.ConfigSet(ctx, "maxmemory", "1")
 	want(t, b.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0"), "-OOM command not allowed when used memory > 'maxmemory'.")
 	heard := rdb.ZScore(ctx, queueKeys(key)[2], "me").Val()
@@ -141,7 +141,7 @@ func TestR14FairInASlotThatMigrates(t *testing.T) {
 	a, b, c := connect(t, s), connect(t, s), connect(t, s)
 	a.token(held, "FAIR")
 	a.token(waited, "FAIR")
-	reply := b.stand(rdb, 1, waited, "BLOCK", "0")
+	reply := b.waitFair(rdb, 1, waited, "BLOCK", "0")
 	m, finish := moving(t, tag)
 	if err := m.MoveKey(held, waited); err != nil {
 		t.Fatal(err)

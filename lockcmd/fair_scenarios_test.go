@@ -22,7 +22,7 @@ func TestFairLeasesEndInTurn(t *testing.T) { // testLeaseTimeout
 		const n = 8
 		tokens, replies := make([]int64, n), make([]<-chan string, n)
 		for i := range n {
-			replies[i] = connect(t, s).stand(rdb, 0, key, "BLOCK", "10000", "LEASE", "200")
+			replies[i] = connect(t, s).waitFair(rdb, 0, key, "BLOCK", "10000", "LEASE", "200")
 			eventually(t, time.Second, "it waits or has the lock", func() bool { return s.Stats().Waiters+s.Stats().Acquires > int64(i+1) })
 		}
 		began := time.Now()
@@ -97,7 +97,7 @@ func TestFairScoresDoNotDrift(t *testing.T) {
 			t.Fatalf("got queue %v", queue)
 		}
 		c := connect(t, s)
-		reply := c.stand(rdb, 2, key, "OWNER", "me", "BLOCK", "0")
+		reply := c.waitFair(rdb, 2, key, "OWNER", "me", "BLOCK", "0")
 		most := time.Now().UnixMilli() + 30000 + 2*300000
 		if got := score(rdb, key, "me"); got > most {
 			t.Errorf("the score of the second is %d ms too far ahead", got-most)
@@ -129,7 +129,7 @@ func TestFairAbandonedWaitersArePassed(t *testing.T) {
 		}
 		c := connect(t, s)
 		began := time.Now()
-		reply := c.stand(rdb, 4, key, "BLOCK", "0")
+		reply := c.waitFair(rdb, 4, key, "BLOCK", "0")
 		tokenOf(t, receive(t, reply, 5*time.Second))
 		if took := time.Since(began); took < 300*time.Millisecond || took > soon {
 			t.Errorf("they were passed after %v", took)
@@ -163,14 +163,14 @@ func TestFairForcedAndExpired(t *testing.T) {
 		a, b, c := connect(t, s), connect(t, s), connect(t, s)
 		a.token(key, "FAIR", "LEASE", "300")
 		began := time.Now()
-		reply := b.stand(rdb, 1, key, "BLOCK", "0")
+		reply := b.waitFair(rdb, 1, key, "BLOCK", "0")
 		tokenOf(t, woken(t, reply))
 		if took := time.Since(began); took > soon {
 			t.Errorf("it took %v to get a lock whose lease was over", took)
 		}
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld) // Redisson says nothing here
 		want(t, c.do("LOCK.RELEASE", key), "-"+msgNotHeld)
-		reply = c.stand(rdb, 1, key, "BLOCK", "0")
+		reply = c.waitFair(rdb, 1, key, "BLOCK", "0")
 		java(t, rdb, key, "").run(javaForceUnlock)
 		tokenOf(t, woken(t, reply))
 		want(t, receive(t, b.losses, 12*time.Second), key+" gone")

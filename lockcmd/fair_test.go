@@ -21,7 +21,7 @@ func TestR22FirstComeFirstServedAcrossLeashes(t *testing.T) {
 		conns, replies := make([]*conn, n), make([]<-chan string, n)
 		for i := range n {
 			conns[i] = connect(t, services[i/3%2])
-			replies[i] = conns[i].stand(rdb, i+1, key, "BLOCK", "0")
+			replies[i] = conns[i].waitFair(rdb, i+1, key, "BLOCK", "0")
 		}
 		last := int64(0)
 		for i := range n {
@@ -48,9 +48,9 @@ func TestR21FairHandOverGoesToTheHeadOnly(t *testing.T) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b, c, d := connect(t, s), connect(t, s), connect(t, other), connect(t, s)
 		a.token(key, "FAIR")
-		first := b.stand(rdb, 1, key, "BLOCK", "0")
-		second := c.stand(rdb, 2, key, "BLOCK", "0")
-		third := d.stand(rdb, 3, key, "BLOCK", "0")
+		first := b.waitFair(rdb, 1, key, "BLOCK", "0")
+		second := c.waitFair(rdb, 2, key, "BLOCK", "0")
+		third := d.waitFair(rdb, 3, key, "BLOCK", "0")
 		want(t, a.do("LOCK.RELEASE", key), ":1") // b's: it is the head, and of this Leash
 		tokenOf(t, receive(t, first, 3*time.Second))
 		handed := s.Stats().Handovers
@@ -76,7 +76,7 @@ func TestR21FairHandOverIsBounded(t *testing.T) {
 	conns, replies := make([]*conn, n), make([]<-chan string, n)
 	for i := range n {
 		conns[i] = connect(t, s)
-		replies[i] = conns[i].stand(rdb, i+1, key, "BLOCK", "0")
+		replies[i] = conns[i].waitFair(rdb, i+1, key, "BLOCK", "0")
 	}
 	for i := range n {
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
@@ -123,7 +123,7 @@ func TestR22WhoGivesUpLeavesAtOnce(t *testing.T) {
 			if what == "block" {
 				block = "300"
 			}
-			reply := a.stand(rdb, 1, key, "BLOCK", block)
+			reply := a.waitFair(rdb, 1, key, "BLOCK", block)
 			next := java(t, rdb, key, "java:2")
 			got := next.lock()
 			if len(order(rdb, key)) != 2 {
@@ -160,7 +160,7 @@ func TestR22WhoLeavesAFreeLockTellsTheNext(t *testing.T) {
 		rdb.HSet(ctx, key, "java:1", "1")
 		rdb.PExpire(ctx, key, time.Minute)
 		a := connect(t, s)
-		reply := a.stand(rdb, 1, key, "BLOCK", "0")
+		reply := a.waitFair(rdb, 1, key, "BLOCK", "0")
 		next := java(t, rdb, key, "java:2")
 		got := next.lock()
 		rdb.Del(ctx, key) // nobody is told
@@ -282,8 +282,8 @@ func TestR22AWaiterThatLivesIsNotReaped(t *testing.T) {
 		holder := java(t, rdb, key, "java:1")
 		holder.tryLock()
 		a, b := connect(t, s), connect(t, s)
-		first := a.stand(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
-		second := b.stand(rdb, 2, key, "OWNER", "me:2", "BLOCK", "0")
+		first := a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
+		second := b.waitFair(rdb, 2, key, "OWNER", "me:2", "BLOCK", "0")
 		now := float64(time.Now().UnixMilli())
 		rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: now + 1000, Member: "me:1"}, redis.Z{Score: now + 9e6, Member: "me:2"})
 		eventually(t, 3*time.Second, "its score is raised", func() bool { return score(rdb, key, "me:1") >= int64(now)+60000 })
@@ -312,7 +312,7 @@ func TestR22QueueKeysDoNotStayForEver(t *testing.T) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		connect(t, s).token(key, "FAIR")
 		a := connect(t, s)
-		reply := a.stand(rdb, 1, key, "BLOCK", "0")
+		reply := a.waitFair(rdb, 1, key, "BLOCK", "0")
 		java(t, rdb, key, "java:1").look()
 		for _, k := range queueKeys(key) {
 			left := rdb.PTTL(ctx, k).Val()
@@ -345,7 +345,7 @@ func TestFairHoldsArePlainHolds(t *testing.T) {
 			t.Fatalf("got token %d when attached, want %d", got, token)
 		}
 		a = connect(t, s)
-		reply := a.stand(rdb, 1, key, "BLOCK", "0")
+		reply := a.waitFair(rdb, 1, key, "BLOCK", "0")
 		want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(token, 10), "ALL"), ":1")
 		if next := tokenOf(t, receive(t, reply, 3*time.Second)); next <= token {
 			t.Errorf("got token %d after %d", next, token)
@@ -371,7 +371,7 @@ func TestR22OrderOutlivesAnAbsenceOfRedis(t *testing.T) {
 		conns, replies := make([]*conn, n), make([]<-chan string, n)
 		for i := range n {
 			conns[i] = connect(t, s)
-			replies[i] = conns[i].stand(rdb, i+1, key, "BLOCK", "0")
+			replies[i] = conns[i].waitFair(rdb, i+1, key, "BLOCK", "0")
 		}
 		away := `for _, who in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do redis.call('ZINCRBY', KEYS[1], -12000, who) end`
 		rdb.Eval(ctx, away, queueKeys(key)[2:]) // as if nobody had been heard of for long
@@ -391,7 +391,7 @@ func TestInfoShowsFairWaiters(t *testing.T) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b, c := connect(t, s), connect(t, other), connect(t, s)
 		a.token(key, "FAIR", "OWNER", "me")
-		fairs := b.stand(rdb, 1, key, "BLOCK", "0")
+		fairs := b.waitFair(rdb, 1, key, "BLOCK", "0")
 		plains := c.await(s, 1, key, "BLOCK", "0")
 		java(t, rdb, key, "java:1").look()
 		for _, who := range []*conn{a, b} {

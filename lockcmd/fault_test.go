@@ -365,7 +365,7 @@ func disconnectAtRandom(t *testing.T, options ...string) {
 	})
 }
 
-func TestR26UnknownRevocationIsRepeated(t *testing.T) {
+func TestR26UnknownRemoteReleaseIsRepeated(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {

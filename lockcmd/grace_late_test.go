@@ -141,7 +141,7 @@ func (g *gracePeriods) meetAgain(t testing.TB, key string) (end func()) {
 
 // TestR26BuriesNothingElse: a tombstone that says how the hold has ended stays, whether ours is
 // laid or taken away.
-func TestR26BuriesNothingElse(t *testing.T) {
+func TestR26BlocksNoOtherRestore(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})

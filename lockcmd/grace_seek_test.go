@@ -33,12 +33,12 @@ func TestR2GraceSeeksWhatIsForgotten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			both(t, func(t *testing.T, rdb redis.UniversalClient) {
-				looks := &counting{script: inspectScript}
-				rdb.(interface{ AddHook(redis.Hook) }).AddHook(looks)
+				results := &counting{script: inspectScript}
+				rdb.(interface{ AddHook(redis.Hook) }).AddHook(results)
 				cfg := graceConfig()
 				cfg.WatchdogTimeout = 10 * time.Minute // nothing is renewed unasked
 				s := leash(t, rdb, cfg, graceful)
-				cfg.SendScript = overTheClient
+				cfg.SendScript = byClient
 				// the hold is put back late on a busy machine
 				patient := func(s *Service) { s.maxSeeks = 1000 }
 				other, key := leash(t, rdb, cfg, graceful, patient), newKey()
@@ -46,9 +46,9 @@ func TestR2GraceSeeksWhatIsForgotten(t *testing.T) {
 				token := strconv.FormatInt(a.token(append([]string{key, "OWNER", "me"}, c.take...)...), 10)
 				defer other.graces.begin(t, key)()
 				forget(t, rdb, key)
-				before := looks.calls.Load()
+				before := results.calls.Load()
 				reply := b.start(c.ask(key, token)...)
-				eventually(t, soon, "it has looked, and looks again", func() bool { return looks.calls.Load() > before+1 })
+				eventually(t, soon, "it has looked, and looks again", func() bool { return results.calls.Load() > before+1 })
 				defer s.graces.begin(t, key)()
 				s.watchdog.CheckAll()
 				wantPrefix(t, receive(t, reply, soon), c.want)
@@ -65,20 +65,20 @@ func TestR2GraceSeeksWhatIsForgotten(t *testing.T) {
 func TestR2GraceSeeksNothingThatCannotComeBack(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		looks, cfg := &counting{script: inspectScript}, graceConfig()
-		rdb.(interface{ AddHook(redis.Hook) }).AddHook(looks)
-		cfg.SendScript = overTheClient
+		results, cfg := &counting{script: inspectScript}, graceConfig()
+		rdb.(interface{ AddHook(redis.Hook) }).AddHook(results)
+		cfg.SendScript = byClient
 		s, key := leash(t, rdb, cfg, graceful), newKey()
 		a, b := connect(t, s), connect(t, s)
 		stale := strconv.FormatInt(a.token(key), 10)
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		b.token(key)
 		defer s.graces.begin(t, key)()
-		before := looks.calls.Load()
+		before := results.calls.Load()
 		want(t, a.do("LOCK.CHECK", key, "TOKEN", stale), ":0")
 		wantPrefix(t, a.do("LOCK.RELEASE", key, "TOKEN", stale), "-LOCKNOTHELD")
 		wantPrefix(t, a.do("LOCK.AWAITLOSS", key, "TOKEN", stale, "BLOCK", "0"), "-LOCKNOTHELD")
-		if n := looks.calls.Load() - before; n != 3 {
+		if n := results.calls.Load() - before; n != 3 {
 			t.Errorf("Redis was asked %d times by three commands", n)
 		}
 		wantPrefix(t, a.do("LOCK.AWAITLOSS", key+"none", "TOKEN", stale, "BLOCK", "50"), "-LOCKNOTHELD")

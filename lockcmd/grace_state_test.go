@@ -100,7 +100,7 @@ func TestR2GracePutsLeasesRight(t *testing.T) {
 
 // TestR2RestoreDisplacedWritesNothing: a READ hold that cannot be put back leaves its owner's WRITE
 // hold as it was.
-func TestR2RestoreDisplacedWritesNothing(t *testing.T) {
+func TestR2RestoreBesideAnotherHoldWritesNothing(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, graceConfig(), graceful)

@@ -148,7 +148,7 @@ func (h *hold) adjustPace(left time.Duration, b renewal.Batch) {
 			pace /= 2
 		}
 	}
-	h.carrier.service.watchdog.Pace(&h.watch, pace)
+	h.carrier.service.watchdog.SetPace(&h.watch, pace)
 }
 
 // transition moves h to a new state, if it is in one of from.

@@ -33,8 +33,8 @@ type pendingEvents struct {
 }
 
 // receiveEvent takes a piece of news.
-func (s *Service) receiveEvent(news string) {
-	f := strings.SplitN(news, " ", 4)
+func (s *Service) receiveEvent(event string) {
+	f := strings.SplitN(event, " ", 4)
 	if len(f) != 4 {
 		return
 	}

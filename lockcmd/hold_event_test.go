@@ -14,7 +14,7 @@ import (
 
 // TestR30NewsThatOvertakesTheGrant: another Leash ends or breaks a hold before the reply to its
 // grant has been seen.
-func TestR30NewsThatOvertakesTheGrant(t *testing.T) {
+func TestR30EventThatOvertakesTheGrant(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := Config{WatchdogTimeout: 10 * time.Minute} // no renewal finds out
@@ -61,7 +61,7 @@ func TestR30NewsThatOvertakesTheGrant(t *testing.T) {
 }
 
 // TestEarlyNewsIsBounded: nobody can fill a Leash with news of holds that never come.
-func TestEarlyNewsIsBounded(t *testing.T) {
+func TestPendingEventsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	for i := range maxPendingEvents + 100 {

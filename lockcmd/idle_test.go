@@ -24,7 +24,7 @@ func TestR28IdleIsToldThenReleased(t *testing.T) {
 					t.Fatal("lost, and its client was not silent")
 				}
 				began := time.Now()
-				a.hush()
+				a.goSilent()
 				take := []string{"LOCK.ACQUIRE", key, "BLOCK", "0"}
 				if len(options) == 1 {
 					take = append(take, "WRITE")
@@ -75,7 +75,7 @@ func TestR28IdleOfSeveralHolds(t *testing.T) {
 		long, other := newKey(), newKey()
 		c.token(long, "IDLE", "600000")
 		c.token(other)
-		c.hush()
+		c.goSilent()
 		for _, key := range keys {
 			tokenOf(t, woken(t, connect(t, s).start("LOCK.ACQUIRE", key, "BLOCK", "0")))
 		}
@@ -95,14 +95,14 @@ func TestIdleTimer(t *testing.T) {
 	a.token(quick, "IDLE", "100", "ONLOSS", "ERROR")
 	a.token(free)
 	for range 5 { // each time it is found speaking, or silent for a moment only
-		a.hush()
+		a.goSilent()
 		a.speak()
 		<-time.After(60 * time.Millisecond)
 	}
 	if a.carrier.Holds() != 3 {
 		t.Fatal("lost, and its client spoke")
 	}
-	a.hush()
+	a.goSilent()
 	eventually(t, 5*time.Second, "the quick one is over", func() bool { return a.carrier.Holds() == 2 })
 	again := newKey()
 	a.token(again, "IDLE", "100", "ONLOSS", "ERROR")
@@ -127,7 +127,7 @@ func TestIdleGoesAlong(t *testing.T) {
 			b.attach(key, "me", token)
 			// does not change it
 			b.token(append([]string{key, "OWNER", "me", "IDLE", "600000"}, options...)...)
-			b.hush()
+			b.goSilent()
 			eventually(t, 5*time.Second, "it is ended", func() bool { return !exists(t, rdb, key) })
 			want(t, b.do("LOCK.RELEASE", key), "-"+msgLost(key, "idle"))
 		}
@@ -152,7 +152,7 @@ func TestIdleOfMacquire(t *testing.T) {
 			<-time.After(600 * time.Millisecond) // it waits, and cannot speak
 			want(t, b.do("LOCK.RELEASE", waitsFor), ":1")
 			wantPrefix(t, woken(t, reply), "*2")
-			a.hush()
+			a.goSilent()
 			if got := woken(t, a.losses); !strings.HasSuffix(got, " idle") {
 				t.Errorf("told %q", got)
 			}

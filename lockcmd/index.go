@@ -4,7 +4,7 @@ import (
 	"hash/maphash"
 	"iter"
 
-	"leash/internal/roster"
+	"leash/internal/idtable"
 )
 
 // index is the present holds of a Leash by key, whatever the database. It is a hash table whose
@@ -17,8 +17,8 @@ type index struct {
 	seed  maphash.Seed
 	parts [indexParts]indexPart
 	// whose entry is which: the holds of carriers, and those that were until now
-	table roster.Roster[hold]
-	links []*[roster.Leaf]uint32 // by entry: what is older in the chain
+	table idtable.Table[hold]
+	links []*[idtable.Leaf]uint32 // by entry: what is older in the chain
 }
 
 // indexPart is the chains of some keys, the newest holds first.
@@ -55,8 +55,8 @@ func (x *index) add(h *hold) {
 	if p.holds++; p.holds > chainHolds*len(p.chains) {
 		x.grow(p)
 	}
-	for int(h.entry) > len(x.links)*roster.Leaf {
-		x.links = append(x.links, new([roster.Leaf]uint32))
+	for int(h.entry) > len(x.links)*idtable.Leaf {
+		x.links = append(x.links, new([idtable.Leaf]uint32))
 	}
 	first := p.chain(hash)
 	*x.older(h.entry), *first = *first, h.entry
@@ -78,7 +78,7 @@ func (x *index) remove(h *hold) {
 }
 
 // older is where the next entry in the chain of n is.
-func (x *index) older(n uint32) *uint32 { return &x.links[(n-1)/roster.Leaf][(n-1)%roster.Leaf] }
+func (x *index) older(n uint32) *uint32 { return &x.links[(n-1)/idtable.Leaf][(n-1)%idtable.Leaf] }
 
 // bucket is where a key belongs: the part by one end of its hash, the chain in it by the other.
 func (x *index) bucket(key string) (*indexPart, uint64) {

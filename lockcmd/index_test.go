@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"testing"
 
-	"leash/internal/roster"
+	"leash/internal/idtable"
 )
 
 // TestIndexIsAMapOfStacks compares an index with what it stands for, while holds come and go.
@@ -19,7 +19,7 @@ func TestIndexIsAMapOfStacks(t *testing.T) {
 	for range 100_000 {
 		key := strconv.Itoa(r.IntN(20_000))
 		if len(all) == 0 || r.IntN(3) > 0 {
-			h := enrolled(x, key)
+			h := registered(x, key)
 			x.add(h)
 			all, present[key] = append(all, h), append(present[key], h)
 			continue
@@ -49,8 +49,8 @@ func TestIndexIsAMapOfStacks(t *testing.T) {
 	}
 }
 
-// enrolled is a hold of that key that has an entry in x.
-func enrolled(x *index, key string) *hold {
+// registered is a hold of that key that has an entry in x.
+func registered(x *index, key string) *hold {
 	h := &hold{naming: numbered(key, 1)}
 	h.entry = x.table.Add(h)
 	return h
@@ -62,13 +62,13 @@ func TestR24AnIndexTakesLittle(t *testing.T) {
 	x := newIndex()
 	const holds = 100_000
 	for i := range holds {
-		x.add(enrolled(x, strconv.Itoa(i)))
+		x.add(registered(x, strconv.Itoa(i)))
 	}
 	chains := 0
 	for i := range x.parts {
 		chains += len(x.parts[i].chains)
 	}
-	if each := float64(4*chains+4*roster.Leaf*len(x.links)+8*holds) / holds; each > 17 {
+	if each := float64(4*chains+4*idtable.Leaf*len(x.links)+8*holds) / holds; each > 17 {
 		t.Errorf("an index takes %.1f bytes a hold, want 16 at most, or little more", each)
 	}
 }
@@ -77,7 +77,7 @@ func BenchmarkIndex(b *testing.B) {
 	x := newIndex()
 	holds := make([]*hold, 1_000_000)
 	for i := range holds {
-		holds[i] = enrolled(x, strconv.Itoa(i))
+		holds[i] = registered(x, strconv.Itoa(i))
 		x.add(holds[i])
 	}
 	b.ReportAllocs()

@@ -109,9 +109,9 @@ func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []b
 		return appendError(dst, msg)
 	}
 	lock := c.id(string(args[1]))
-	look := func(until time.Time) result { return s.latchOpen(lock, until) }
+	attempt := func(until time.Time) result { return s.latchOpen(lock, until) }
 	id := queueID{lock, latchChannel(lock.key)}
-	return c.replyCount(dst, c.attemptOrWait(ctx, id, blockOption{wait, block}, true, look))
+	return c.replyCount(dst, c.attemptOrWait(ctx, id, blockOption{wait, block}, true, attempt))
 }
 
 // latchOpen looks once whether a latch is at zero: then it is granted, to all who wait.

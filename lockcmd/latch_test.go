@@ -56,7 +56,7 @@ func TestLatchOpensForAllWhoWait(t *testing.T) {
 		var replies []<-chan string
 		for _, s := range leashes {
 			for i := range each {
-				replies = append(replies, connect(t, s).stands(s, i+1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0"))
+				replies = append(replies, connect(t, s).waitsInQueue(s, i+1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0"))
 			}
 		}
 		eventually(t, 5*time.Second, "both listen", func() bool { return listeners(t, rdb, latchChannel(key)) == 2 })
@@ -135,7 +135,7 @@ func TestLatchWokenByRedisson(t *testing.T) {
 		for _, publish := range []func(context.Context, string, any) *redis.IntCmd{rdb.Publish, rdb.SPublish} {
 			key := newKey()
 			rdb.Set(ctx, key, "1", 0)
-			reply := connect(t, s).stands(s, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
+			reply := connect(t, s).waitsInQueue(s, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
 			eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, latchChannel(key)) == 1 })
 			rdb.Del(ctx, key)
 			publish(ctx, latchChannel(key), "0")
@@ -152,14 +152,14 @@ func TestLatchOfANameWithBraces(t *testing.T) {
 		s, other, key := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient), "{"+newKey()+"}:latch"
 		a := connect(t, s)
 		want(t, a.do("LATCH.SET", key, "1"), ":1")
-		reply := connect(t, other).stands(other, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
+		reply := connect(t, other).waitsInQueue(other, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
 		eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, latchChannel(key)) == 1 })
 		want(t, a.do("LATCH.DOWN", key), ":0")
 		want(t, woken(t, reply), ":1")
 	})
 }
 
-func TestR10LinesHaveKeysOfOneSlot(t *testing.T) {
+func TestR10PermitQueuesHaveKeysOfOneSlot(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
@@ -186,7 +186,7 @@ func TestR8CountersLieInTheirDatabase(t *testing.T) {
 	want(t, b.do("SEM.TAKE", key), ":0")
 	want(t, b.do("LATCH.SET", "latch"+key, "1"), ":1")
 	want(t, a.do("LATCH.GET", "latch"+key), ":0")
-	reply := b.stands(s, 1, queueID{lockID{3, key}, permitChannel(key)}, "SEM.TAKE", key, "BLOCK", "0")
+	reply := b.waitsInQueue(s, 1, queueID{lockID{3, key}, permitChannel(key)}, "SEM.TAKE", key, "BLOCK", "0")
 	want(t, a.do("SEM.GIVE", key), ":2") // told on the same channel
 	want(t, connectTo(t, s, 3).do("SEM.GIVE", key), ":1")
 	want(t, receive(t, reply, 5*time.Second), ":1")

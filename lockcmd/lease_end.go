@@ -63,16 +63,16 @@ func (h *hold) dropIfLeaseOver() bool {
 // cautious: a quarter of its time at most, unless Redis was slow as it granted.
 func (h *hold) wasExtended(until time.Time) bool {
 	s, owner := h.carrier.service, h.owner()
-	look := &scriptCall{
+	inspect := &scriptCall{
 		script: h.mode().renew, db: int(h.db), keys: h.mode().keys(h.key(), owner), args: scriptArgs(0, owner, recordPrefix(h.token, h.carrier.name)),
 	}
-	n, err := s.askIntThroughMigration(look, until)
+	n, err := s.askIntThroughMigration(inspect, until)
 	left := millis(n - 1)
 	h.carrier.mu.Lock()
 	lasts := left > h.ttl/4
 	h.carrier.mu.Unlock()
 	if err == nil && lasts {
-		s.watchdog.Correct(&h.watch, renewal.Until(look.sent, left), look.sent)
+		s.watchdog.Correct(&h.watch, renewal.Until(inspect.sent, left), inspect.sent)
 	}
 	return err != nil || lasts
 }

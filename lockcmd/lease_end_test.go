@@ -10,8 +10,8 @@ import (
 	"leash/renewal"
 )
 
-// spent is a connection with a lease that is over by our count, and a second long not by Redis's.
-func spent(t *testing.T, mode ...string) (s *Service, a *conn, key string) {
+// leaseIsOver is a connection with a lease that is over by our count, and a second long not by Redis's.
+func leaseIsOver(t *testing.T, mode ...string) (s *Service, a *conn, key string) {
 	s, _, p := faulty(t, Config{UpstreamTimeout: 4 * time.Second})
 	key = newKey()
 	a, _, _ = lagging(t, s, p, key, mode...)
@@ -20,7 +20,7 @@ func spent(t *testing.T, mode ...string) (s *Service, a *conn, key string) {
 	return s, a, key
 }
 
-func TestASpentLeaseIsNotEnteredAgain(t *testing.T) {
+func TestALeaseThatIsOverIsNotEnteredAgain(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
@@ -50,9 +50,9 @@ func TestASpentLeaseIsNotEnteredAgain(t *testing.T) {
 	})
 }
 
-// TestASpentLeaseThatWasExtendedIsEnteredAgain though we have not heard of it: whoever extended it
+// TestALeaseExtendedAfterItsEndIsEnteredAgain though we have not heard of it: whoever extended it
 // believes in it.
-func TestASpentLeaseThatWasExtendedIsEnteredAgain(t *testing.T) {
+func TestALeaseExtendedAfterItsEndIsEnteredAgain(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}, func(s *Service) { s.subscriber.eventChannel = "nowhere" }), leash(t, rdb, Config{})
@@ -72,9 +72,9 @@ func TestASpentLeaseThatWasExtendedIsEnteredAgain(t *testing.T) {
 	})
 }
 
-func TestASpentLeaseIsReleased(t *testing.T) {
+func TestALeaseThatIsOverIsReleased(t *testing.T) {
 	t.Parallel()
-	s, a, key := spent(t)
+	s, a, key := leaseIsOver(t)
 	want(t, a.do("LOCK.RELEASE", key), ":1") // Redis had it
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
 	if n := s.Stats().Holds; n != 0 || len(a.losses) != 0 {
@@ -82,10 +82,10 @@ func TestASpentLeaseIsReleased(t *testing.T) {
 	}
 }
 
-// TestASpentLeaseHidesNoOther of its connection's on that lock.
-func TestASpentLeaseHidesNoOther(t *testing.T) {
+// TestALeaseThatIsOverHidesNoOther of its connection's on that lock.
+func TestALeaseThatIsOverHidesNoOther(t *testing.T) {
 	t.Parallel()
-	_, a, key := spent(t, "READ")
+	_, a, key := leaseIsOver(t, "READ")
 	first := a.carrier.newest(lockID{0, key}, func(*hold) bool { return true })
 	token := a.token(key, "READ", "LEASE", "60000")
 	a.carrier.mu.Lock()
@@ -100,10 +100,10 @@ func TestASpentLeaseHidesNoOther(t *testing.T) {
 	}
 }
 
-// TestASpentLeaseIsNoLoss whatever else would take it away.
-func TestASpentLeaseIsNoLoss(t *testing.T) {
+// TestALeaseThatIsOverIsNoLoss whatever else would take it away.
+func TestALeaseThatIsOverIsNoLoss(t *testing.T) {
 	t.Parallel()
-	_, a, key := spent(t)
+	_, a, key := leaseIsOver(t)
 	h := a.carrier.newest(lockID{0, key}, func(*hold) bool { return true })
 	if h.evict(reasonIdle) || len(a.losses) != 0 || a.carrier.Holds() != 0 {
 		t.Errorf("%d losses were told, %d holds are left", len(a.losses), a.carrier.Holds())
@@ -111,7 +111,7 @@ func TestASpentLeaseIsNoLoss(t *testing.T) {
 }
 
 // TestR27ASpentLeaseIsNotOfTheQuorum: with one of three over, and one lost, there are too few.
-func TestR27ASpentLeaseIsNotOfTheQuorum(t *testing.T) {
+func TestR27ALeaseThatIsOverIsNotOfTheQuorum(t *testing.T) {
 	t.Parallel()
 	s, _, p := faulty(t, Config{})
 	a, key := connect(t, s), newKey()

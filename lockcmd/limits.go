@@ -56,14 +56,14 @@ func (l *limits) add(c *Carrier, holds []*hold, notBefore time.Time) {
 // detachedHolds stand for those of the holds that outlast their MAXHOLD, and for their carrier.
 func (c *Carrier) detachedHolds(holds []*hold, notBefore time.Time) (left []limitedHold) {
 	now := time.Now()
-	stand := &Carrier{service: c.service, name: c.name, ended: true, how: Expire}
-	stand.requests.Store(c.requests.Load())
+	detached := &Carrier{service: c.service, name: c.name, ended: true, how: Expire}
+	detached.requests.Store(c.requests.Load())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, h := range holds {
 		limit := h.readExtra().maxHoldEnd
 		if at := later(limit, notBefore); !limit.IsZero() && !h.lease && at.Before(now.Add(h.ttl)) {
-			left = append(left, limitedHold{&hold{carrier: stand, naming: h.naming, token: h.token, db: h.db, kind: h.kind, ttl: h.ttl, count: 1, state: over}, at})
+			left = append(left, limitedHold{&hold{carrier: detached, naming: h.naming, token: h.token, db: h.db, kind: h.kind, ttl: h.ttl, count: 1, state: over}, at})
 		}
 	}
 	return left

@@ -352,7 +352,7 @@ func testHeavy(t *testing.T, sc *lockScene) {
 		})
 	}
 	all.Wait()
-	sc.a.wantCensus(permits, clients, clients, 0)
+	sc.a.wantSemaphoreInfo(permits, clients, clients, 0)
 }
 
 // Of many who try at once one gets in, and the others are told at once.

@@ -175,7 +175,7 @@ func hears(t testing.TB, s *Service) {
 func mortal(t testing.TB, rdb redis.UniversalClient, cfg Config) (s *Service, kill func()) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	s, err := New(cfg, rdb, listener(t, rdb, log), log)
+	s, err := New(cfg, rdb, listening(t, rdb, log), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,8 +199,8 @@ func live(s *Service) (stop func()) {
 	}
 }
 
-// listener is the proxy's own subscriber, for the Redis of rdb.
-func listener(t testing.TB, rdb redis.UniversalClient, log *slog.Logger) Subscriber {
+// listening is the proxy's own subscriber, for the Redis of rdb.
+func listening(t testing.TB, rdb redis.UniversalClient, log *slog.Logger) Subscriber {
 	t.Helper()
 	return pubsub.New(upstreamOf(t, rdb, log), log)
 }
@@ -274,8 +274,8 @@ func (c *conn) SilentSince() time.Time {
 	return time.Time{}
 }
 
-// hush makes the client silent from now on, and speak lets it say something all the time.
-func (c *conn) hush() {
+// goSilent makes the client silent from now on, and speak lets it say something all the time.
+func (c *conn) goSilent() {
 	now := time.Now()
 	c.silence.Store(&now)
 }

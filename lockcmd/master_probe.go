@@ -42,10 +42,10 @@ func (g *gracePeriods) watch(ctx context.Context) {
 // probeAll looks at all masters. It blocks until they have answered, or for as long as a look may take.
 func (g *gracePeriods) probeAll(since, until time.Time) {
 	began := time.Now()
-	owned := g.slotsByMaster()
-	errs := make([]error, len(owned))
+	slotsOf := g.slotsByMaster()
+	errs := make([]error, len(slotsOf))
 	var wg sync.WaitGroup
-	for i, own := range owned {
+	for i, own := range slotsOf {
 		wg.Go(func() {
 			errs[i] = guard.Call(g.service.log, "look at a master", func() error { return g.probeOnce(own, since, until) })
 		})
@@ -85,10 +85,10 @@ func (g *gracePeriods) probeOnce(own []int, since, until time.Time) error {
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), g.service.capAtStop(until))
 	defer cancel()
-	turn := g.probeLock(own[0])
+	lock := g.probeLock(own[0])
 	select {
-	case turn <- struct{}{}:
-		defer func() { <-turn }()
+	case lock <- struct{}{}:
+		defer func() { <-lock }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -214,15 +214,15 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 
 	send(release(alone), countsRemain, "")
 
-	rr, stone := release(broken), tombstoneKey(broken, tokens[broken], a.carrier.name)
-	rdb.Set(t.Context(), stone, brokenText, time.Minute) // by a BREAK whose news was lost
+	rr, tombstone := release(broken), tombstoneKey(broken, tokens[broken], a.carrier.name)
+	rdb.Set(t.Context(), tombstone, brokenText, time.Minute) // by a BREAK whose news was lost
 	if got, err := rr.send(until); got != noSuchHold || err != nil {
 		t.Errorf("the release of what is being broken was answered %d, %v, want %d", got, err, noSuchHold)
 	}
 	// by what the release has said
 	want(t, receive(t, a.losses, soon), broken+" "+renewal.ReasonBroken)
 	eventually(t, soon, "it is ended", func() bool { return !exists(t, rdb, broken) })
-	want(t, rdb.Get(t.Context(), stone).Val(), lostText+" "+renewal.ReasonBroken)
+	want(t, rdb.Get(t.Context(), tombstone).Val(), lostText+" "+renewal.ReasonBroken)
 }
 
 // TestR14TombstonesOfMovesInMigration: a move that comes too late leaves no tombstone behind, and
@@ -248,13 +248,13 @@ func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 	}
 	until := time.Now().Add(20 * time.Second)
 	for i, text := range texts {
-		stone := tombstoneKey(key(i), tokens[i], a.carrier.name)
+		tombstone := tombstoneKey(key(i), tokens[i], a.carrier.name)
 		if text != "" {
-			rdb.Set(t.Context(), stone, text, time.Minute)
+			rdb.Set(t.Context(), tombstone, text, time.Minute)
 		}
 		says := func(want string) {
 			t.Helper()
-			if got := rdb.Get(t.Context(), stone).Val(); got != want {
+			if got := rdb.Get(t.Context(), tombstone).Val(); got != want {
 				t.Errorf("the tombstone of %s says %q, want %q", key(i), got, want)
 			}
 		}

@@ -35,16 +35,16 @@ func (a *acquisition) newMove(token int64, from, last string) *move {
 	if !opts.attaches() {
 		text, id = repeatedText, recordID(opts.id)
 	}
-	channel, news := "", ""
+	channel, event := "", ""
 	if m.old == nil {
-		channel, news = carrierChannel(from), holdEventText(text, token, from, opts.key)
+		channel, event = carrierChannel(from), holdEventText(text, token, from, opts.key)
 	}
 	m.call = &scriptCall{
 		script: opts.mode.move, db: opts.db,
 		keys: opts.mode.keys(opts.key, a.owner, tombstoneKey(opts.key, token, from), tombstoneKey(opts.key, token, c.name)),
 		args: scriptArgs(
 			a.owner, token, from, last, id, c.name, a.number, recordClient(c.host.Client()), text+" "+c.name,
-			m.keep.Milliseconds(), channel, news,
+			m.keep.Milliseconds(), channel, event,
 		),
 	}
 	return m

@@ -77,16 +77,16 @@ func (c *Carrier) Answered() {
 		return
 	}
 	c.mu.Lock()
-	unsaid, young := c.pendingPushes, c.unanswered
+	pushes, unanswered := c.pendingPushes, c.unanswered
 	c.answering, c.pendingPushes, c.unanswered = false, nil, nil
-	for _, h := range young {
+	for _, h := range unanswered {
 		h.unanswered = false
 	}
 	c.mu.Unlock()
-	for _, frame := range unsaid {
+	for _, frame := range pushes {
 		c.host.Push(frame)
 	}
-	for _, h := range young {
+	for _, h := range unanswered {
 		h.checkWanted()
 	}
 }

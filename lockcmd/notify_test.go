@@ -237,7 +237,7 @@ func TestNotifyAnswersFirst(t *testing.T) {
 }
 
 // TestNotifyKeepsNewsThatOvertakesTheGrant: of who waits on another Leash.
-func TestNotifyKeepsNewsThatOvertakesTheGrant(t *testing.T) {
+func TestNotifyKeepsEventsThatOvertakeTheGrant(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key, ctx := leash(t, rdb, Config{}, patient), newKey(), context.Background()

@@ -45,24 +45,24 @@ func (ma *multiAcquisition) attemptMissing(enough int, until time.Time) []keyRes
 			p.refuse() // the Service has ended
 		}
 	}
-	var looks []keyResult
-	hurry := make(<-chan time.Time) // never
-	for len(looks) < len(missing) {
+	var results []keyResult
+	slackOver := make(<-chan time.Time) // never
+	for len(results) < len(missing) {
 		select {
 		case kr := <-p.results:
-			looks = append(looks, kr)
+			results = append(results, kr)
 			ma.keepResult(kr)
 			if kr.hold == nil {
 				continue
 			}
 			if inHand++; inHand == enough {
-				hurry = time.After(quorumSlack)
+				slackOver = time.After(quorumSlack)
 			}
-		case <-hurry:
-			return append(looks, p.finish()...)
+		case <-slackOver:
+			return append(results, p.finish()...)
 		}
 	}
-	return looks
+	return results
 }
 
 // work looks at one key after the other.
@@ -110,14 +110,14 @@ func (p *parallelAttempt) report(kr keyResult) bool {
 }
 
 // finish ends the round, and returns what has come in the last moment.
-func (p *parallelAttempt) finish() (looks []keyResult) {
+func (p *parallelAttempt) finish() (results []keyResult) {
 	p.mu.Lock()
 	p.over = true
 	close(p.results)
 	p.mu.Unlock()
 	for kr := range p.results {
 		p.multi.keepResult(kr)
-		looks = append(looks, kr)
+		results = append(results, kr)
 	}
-	return looks
+	return results
 }

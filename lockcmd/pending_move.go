@@ -16,7 +16,7 @@ type pendingMove struct {
 }
 
 // beginMove makes an owner's requests about its hold of a lock wait until settled is called.
-func (c *Carrier) beginMove(lock lockID, m *mode, owner string) (settled func()) {
+func (c *Carrier) beginMove(lock lockID, m *mode, owner string) (moveDone func()) {
 	pm := &pendingMove{lock, m, owner, make(chan struct{})}
 	c.mu.Lock()
 	defer c.mu.Unlock()

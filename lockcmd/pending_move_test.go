@@ -9,8 +9,8 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// insist repeats a command with an ID until Redis answers in time.
-func (c *conn) insist(args ...string) (reply string) {
+// askUntilAnswered repeats a command with an ID until Redis answers in time.
+func (c *conn) askUntilAnswered(args ...string) (reply string) {
 	c.t.Helper()
 	eventually(c.t, 5*time.Second, "Redis answers in time", func() bool {
 		reply = c.do(args...)
@@ -22,7 +22,7 @@ func (c *conn) insist(args ...string) (reply string) {
 // TestR7AcquireBesideAnUnsettledMove: while nobody knows whether a hold has moved here, its owner's
 // next request about it waits. It would find a hold of this connection that nobody here knows of,
 // and take another one in its place.
-func TestR7AcquireBesideAnUnsettledMove(t *testing.T) {
+func TestR7AcquireBesideAPendingMove(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	takesLong(t)
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 800 * time.Millisecond})
@@ -46,7 +46,7 @@ func TestR7AcquireBesideAnUnsettledMove(t *testing.T) {
 				want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"), "-"+msgRefused)
 				want(t, b.do(move...), "-"+msgRefused)
 				fault.Disarm()
-				want(t, b.insist("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"), ":"+strconv.FormatInt(token, 10))
+				want(t, b.askUntilAnswered("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"), ":"+strconv.FormatInt(token, 10))
 				want(t, b.do("LOCK.RELEASE", key), ":0")
 				want(t, count(straight.rdb, key, "x"), left)
 				want(t, b.do("LOCK.RELEASE", key, "ALL"), ":1")

@@ -101,9 +101,9 @@ func (a *permitAcquisition) fetch(id, token, carrier string, until time.Time) re
 
 // undoMove finishes the move of a permit, whose outcome is unknown, and gives it back.
 func (a *permitAcquisition) undoMove(m *move) {
-	s, settled := a.carrier.service, a.carrier.beginMove(a.options.lock(), permit, m.acquisition.owner)
+	s, moveDone := a.carrier.service, a.carrier.beginMove(a.options.lock(), permit, m.acquisition.owner)
 	s.spawn(func() {
-		defer settled()
+		defer moveDone()
 		if h := m.finish(time.Now().Add(max(a.options.ttl, maxLate))); h != nil {
 			s.putBack(h, "")
 		}
@@ -225,23 +225,23 @@ func (a *permitAcquisition) undo() {
 	s := a.carrier.service
 	s.stats.undone.Add(1)
 	for _, h := range a.moved {
-		settled := a.carrier.beginMove(a.options.lock(), permit, h.owner())
+		moveDone := a.carrier.beginMove(a.options.lock(), permit, h.owner())
 		s.spawn(func() {
-			defer settled()
+			defer moveDone()
 			s.putBack(h, "")
 		})
 	}
-	settled := a.beginMoves()
+	moveDone := a.beginMoves()
 	s.spawn(func() {
 		a.takeBack(a.permits, 0)
-		settled()
+		moveDone()
 		a.undoLater(0)
 	})
 }
 
 // beginMoves makes acquires of the same ID by this connection wait until settled is called: the
 // permit that such a one would find in Redis, and so have, is the one that is given back.
-func (a *permitAcquisition) beginMoves() (settled func()) {
+func (a *permitAcquisition) beginMoves() (moveDone func()) {
 	if a.options.id == "" {
 		return func() {}
 	}
@@ -250,8 +250,8 @@ func (a *permitAcquisition) beginMoves() (settled func()) {
 		all[i] = a.carrier.beginMove(a.options.lock(), permit, p)
 	}
 	return func() {
-		for _, settled := range all {
-			settled()
+		for _, moveDone := range all {
+			moveDone()
 		}
 	}
 }
@@ -272,14 +272,14 @@ func (a *permitAcquisition) undoLater(keep int64) {
 	if s.stoppedWithin(min(a.options.ttl, maxLate)) {
 		return
 	}
-	var loose []string
+	var unowned []string
 	for _, p := range a.permits {
 		if s.find(a.options.lock(), isPermit(p)) == nil {
-			loose = append(loose, p)
+			unowned = append(unowned, p)
 		}
 	}
-	if len(loose) > 0 {
-		a.takeBack(loose, keep)
+	if len(unowned) > 0 {
+		a.takeBack(unowned, keep)
 	}
 }
 

@@ -48,7 +48,7 @@ func (q *permitQueues) join(id queueID) *permitWaiter {
 func (q *permitQueues) beginAttempt(w *permitWaiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if line := q.byID[w.id]; len(line) == 0 || line[0] != w {
+	if queue := q.byID[w.id]; len(queue) == 0 || queue[0] != w {
 		return false
 	}
 	select { // whatever woke it until now is served by this look; what comes later deserves another
@@ -77,19 +77,19 @@ func (q *permitQueues) openAll(w *permitWaiter) {
 func (q *permitQueues) leave(w *permitWaiter, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	line := q.byID[w.id]
-	i := slices.Index(line, w)
+	queue := q.byID[w.id]
+	i := slices.Index(queue, w)
 	if i < 0 {
 		return // it was let go
 	}
-	line = slices.Delete(line, i, i+1)
-	q.byID[w.id] = line
-	if len(line) == 0 {
+	queue = slices.Delete(queue, i, i+1)
+	q.byID[w.id] = queue
+	if len(queue) == 0 {
 		delete(q.byID, w.id)
 		return
 	}
 	if i == 0 && (more || len(w.wake) > 0) {
-		line[0].wakeUp()
+		queue[0].wakeUp()
 	}
 }
 
@@ -97,8 +97,8 @@ func (q *permitQueues) leave(w *permitWaiter, more bool) {
 func (q *permitQueues) wake(id queueID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if line := q.byID[id]; len(line) > 0 {
-		line[0].wakeUp()
+	if queue := q.byID[id]; len(queue) > 0 {
+		queue[0].wakeUp()
 	}
 }
 
@@ -106,8 +106,8 @@ func (q *permitQueues) wake(id queueID) {
 func (q *permitQueues) wakeAll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, line := range q.byID {
-		for _, w := range line {
+	for _, queue := range q.byID {
+		for _, w := range queue {
 			w.wakeUp()
 		}
 	}

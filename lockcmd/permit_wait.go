@@ -14,16 +14,16 @@ type blockOption struct {
 
 // attemptOrWait looks once, and then waits in a line if p says so. first says to look although others
 // stand there already: else those who wait do so behind them (R18).
-func (c *Carrier) attemptOrWait(ctx context.Context, id queueID, p blockOption, first bool, look func(until time.Time) result) result {
+func (c *Carrier) attemptOrWait(ctx context.Context, id queueID, p blockOption, first bool, attempt func(until time.Time) result) result {
 	s := c.service
-	r, silence := result{kind: taken}, int64(0)
+	r, lastMessage := result{kind: taken}, int64(0)
 	var end time.Time
 	if p.waits && p.block > 0 {
 		end = time.Now().Add(p.block)
 	}
 	if first || !p.waits || s.permitQueues.length(id) == 0 {
-		silence = s.subscriber.lastMessage(id.channel)
-		r = look(attemptDeadline(s.deadline(), end))
+		lastMessage = s.subscriber.lastMessage(id.channel)
+		r = attempt(attemptDeadline(s.deadline(), end))
 	}
 	if !p.waits || !r.mayChange() {
 		return r
@@ -32,14 +32,14 @@ func (c *Carrier) attemptOrWait(ctx context.Context, id queueID, p blockOption, 
 		return result{kind: failed, text: msgLimit}
 	}
 	defer c.endWait()
-	return c.waitResult(c.waitInLine(ctx, id, end, r, silence, look))
+	return c.waitResult(c.waitInLine(ctx, id, end, r, lastMessage, attempt))
 }
 
 // waitInLine waits in a line until a look brings something else than "not now", the end has come, which
 // is zero when there is none, or the client is gone. seen is what the last look brought, and
 // silence is of before it, 0 if there was none.
 func (c *Carrier) waitInLine(
-	ctx context.Context, id queueID, end time.Time, seen result, silence int64, look func(until time.Time) result,
+	ctx context.Context, id queueID, end time.Time, seen result, lastMessage int64, attempt func(until time.Time) result,
 ) result {
 	s := c.service
 	w := s.permitQueues.join(id)
@@ -47,7 +47,7 @@ func (c *Carrier) waitInLine(
 	defer func() { s.permitQueues.leave(w, more) }()
 	ready := s.subscriber.subscribe(id.channel, id.lockID)
 	defer s.subscriber.unsubscribe(id.channel, true)
-	if seen.kind == taken && silence != 0 && silence == s.subscriber.lastMessage(id.channel) {
+	if seen.kind == taken && lastMessage != 0 && lastMessage == s.subscriber.lastMessage(id.channel) {
 		ready = nil // nothing was missed since that look
 	}
 
@@ -79,7 +79,7 @@ func (c *Carrier) waitInLine(
 			return w.finalResult(result{kind: failed, text: msgDraining}, true)
 		}
 		if s.permitQueues.beginAttempt(w) {
-			seen = look(attemptDeadline(s.deadline(), end))
+			seen = attempt(attemptDeadline(s.deadline(), end))
 			known = known || seen.kind == taken
 			if seen.kind != taken && seen.kind != busy {
 				more = seen.kind != granted || seen.permitsLeft > 0

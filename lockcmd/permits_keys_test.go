@@ -68,7 +68,7 @@ func TestR13PermitsComeBackAtTheMemoryLimit(t *testing.T) {
 	want(t, a.do("SEM.RELEASE", key, held[0]), ":1")
 	want(t, other.do("SEM.RELEASE", key, held[1]), ":1")
 	a.carrier.End(Release)
-	other.wantCensus(key, 5, 5, 0)
+	other.wantSemaphoreInfo(key, 5, 5, 0)
 	if len(a.losses) != 0 {
 		t.Errorf("told as a loss: %s", <-a.losses)
 	}
@@ -149,13 +149,13 @@ func TestR14PermitsInASlotInMigration(t *testing.T) {
 	want(t, a.do("SEM.RELEASE", tag+"0", permits[tag+"0"]), "-"+msgReleaseLater)
 	finish()
 	eventually(t, 10*time.Second, "it is given back", func() bool {
-		_, available, _, _ := c.census(tag + "0")
+		_, available, _, _ := c.semaphoreInfo(tag + "0")
 		return available == 2
 	})
 	want(t, a.do("SEM.RELEASE", tag+"1"), ":1")
 	a.carrier.End(Release)
 	for key := range permits {
-		c.wantCensus(key, 3, 2, 1)
+		c.wantSemaphoreInfo(key, 3, 2, 1)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestPermitsSurviveAScriptFlush(t *testing.T) {
 		want(t, a.do("SEM.RELEASE", key), ":1")
 		flush()
 		a.carrier.End(Release)
-		connect(t, s).wantCensus(key, 2, 2, 0)
+		connect(t, s).wantSemaphoreInfo(key, 2, 2, 0)
 		if len(a.losses) != 0 {
 			t.Errorf("lost %s", <-a.losses)
 		}

@@ -28,7 +28,7 @@ func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
 			eventually(t, 3*time.Second, "it is undone", func() bool {
 				return straight.rdb.ZCard(t.Context(), permitsKey(key)).Val() <= 1 && b.carrier.Holds() == 0
 			})
-			want(t, b.insist(acquire...), permits)
+			want(t, b.askUntilAnswered(acquire...), permits)
 			eventually(t, 3*time.Second, "they have moved", func() bool { return a.carrier.Holds() == 0 && b.carrier.Holds() == 2 })
 			want(t, straight.rdb.Get(t.Context(), key).Val(), "1")
 			b.carrier.End(Release)

@@ -20,7 +20,7 @@ func TestR7PermitsOfARepeatedRequest(t *testing.T) {
 		if again := a.permits(3, key, "COUNT", "3", "ID", "r1"); strings.Join(again, " ") != strings.Join(first, " ") {
 			t.Fatalf("got %v when repeated, want %v", again, first)
 		}
-		a.wantCensus(key, 10, 7, 3)
+		a.wantSemaphoreInfo(key, 10, 7, 3)
 		if p := a.permit(key, "ID", "r2"); p == first[0] {
 			t.Error("two requests got one permit")
 		}
@@ -38,15 +38,15 @@ func TestR7PermitsOfARepeatedRequest(t *testing.T) {
 		}
 		b.carrier.End(Release) // R11: nothing of its own is left to be given back
 		want(t, a.do("SEM.RELEASE", key), ":1")
-		c.wantCensus(key, 10, 7, 3)
+		c.wantSemaphoreInfo(key, 10, 7, 3)
 		want(t, c.do("SEM.RELEASE", key, first[1]), ":1")
 		c.permits(3, key, "COUNT", "3", "ID", "r1") // what is missing is taken anew
-		c.wantCensus(key, 10, 7, 3)
+		c.wantSemaphoreInfo(key, 10, 7, 3)
 		if n := c.carrier.Holds(); n != 3 {
 			t.Errorf("got %d holds, want 3", n)
 		}
 		c.carrier.End(Release)
-		a.wantCensus(key, 10, 10, 0)
+		a.wantSemaphoreInfo(key, 10, 10, 0)
 	})
 }
 
@@ -64,11 +64,11 @@ func TestR26ARepeatedRequestFindsALoss(t *testing.T) {
 		want(t, a.do("SEM.ACQUIRE", key, "COUNT", "2", "ID", "r"), "-"+msgLost(key, "gone"))
 		want(t, receive(t, a.losses, time.Second), key+" gone")
 		eventually(t, 5*time.Second, "what was taken anew is given back", func() bool {
-			_, available, held, _ := a.census(key)
+			_, available, held, _ := a.semaphoreInfo(key)
 			return available == 4 && held == 1
 		})
 		a.carrier.End(Release)
-		connect(t, s).wantCensus(key, 5, 5, 0)
+		connect(t, s).wantSemaphoreInfo(key, 5, 5, 0)
 	})
 }
 
@@ -82,7 +82,7 @@ func TestR26AReleaseElsewhereIsNoLoss(t *testing.T) {
 		p := a.permit(key, "ID", "r")
 		want(t, b.do("SEM.RELEASE", key, p), ":1")
 		want(t, p, a.permit(key, "ID", "r"))
-		a.wantCensus(key, 5, 4, 1)
+		a.wantSemaphoreInfo(key, 5, 4, 1)
 		want(t, b.do("SEM.RELEASE", key, p), ":1")
 		want(t, p, b.permit(key, "ID", "r"))
 		want(t, p, a.permit(key, "ID", "r")) // and from there back here
@@ -90,7 +90,7 @@ func TestR26AReleaseElsewhereIsNoLoss(t *testing.T) {
 			t.Errorf("got %d holds, want 1 and no loss", a.carrier.Holds())
 		}
 		want(t, a.do("SEM.RELEASE", key), ":1")
-		a.wantCensus(key, 5, 5, 0)
+		a.wantSemaphoreInfo(key, 5, 5, 0)
 	})
 }
 
@@ -110,13 +110,13 @@ func TestR7LostRepliesOfPermits(t *testing.T) {
 		if fault.Count() != 1 {
 			t.Fatal("no reply was lost")
 		}
-		a.wantCensus(key, 5, 3, 2)
+		a.wantSemaphoreInfo(key, 5, 3, 2)
 		fault = arm(running(permitReleaseScript, key))
 		want(t, a.do("SEM.RELEASE", key, got[0]), ":1")
 		if fault.Count() != 1 {
 			t.Fatal("no reply was lost")
 		}
-		a.wantCensus(key, 5, 4, 1)
+		a.wantSemaphoreInfo(key, 5, 4, 1)
 		foreign := connect(t, straight).permit(key)
 		fault = arm(running(permitRevokeScript, key))
 		want(t, a.do("SEM.RELEASE", key, foreign), ":1")
@@ -143,7 +143,7 @@ func TestR26UnknownPermitsAreUndone(t *testing.T) {
 	late.undo() // nothing was heard of it
 	<-time.After(100 * time.Millisecond)
 	late.send(time.Now().Add(5 * time.Second)) // and now a copy arrives
-	connect(t, straight).wantCensus(key, 5, 2, 3)
+	connect(t, straight).wantSemaphoreInfo(key, 5, 2, 3)
 	eventually(t, 10*time.Second, "the copy is undone too", func() bool { return rdbGet(t, straight, key) == "4" })
 	if a.carrier.Holds() != 1 || len(a.losses) != 0 {
 		t.Error("what was held was touched")

@@ -104,7 +104,7 @@ func TestR23PermitsLieAsRedissons(t *testing.T) {
 			t.Errorf("got lease %v, want 5 s", left)
 		}
 		want(t, a.do("SEM.ACQUIRE", key), "$-1")
-		a.wantCensus(key, 2, 0, 2)
+		a.wantSemaphoreInfo(key, 2, 0, 2)
 		want(t, a.do("SEM.RELEASE", key), ":1") // the newest
 		wantMessage(t, heard, "1")
 		want(t, a.do("SEM.RELEASE", key, q), "-"+msgNoPermit)
@@ -128,14 +128,14 @@ func TestPermitsAreTakenAllOrNone(t *testing.T) {
 		key, a := semaphore(t, s, 10), connect(t, s)
 		six := a.permits(6, key, "COUNT", "6")
 		want(t, a.do("SEM.ACQUIRE", key, "COUNT", "5"), "$-1")
-		a.wantCensus(key, 10, 4, 6)
+		a.wantSemaphoreInfo(key, 10, 4, 6)
 		one := a.permits(1, key, "COUNT", "1")
 		want(t, a.do("SEM.RELEASE", key, six[0], six[1], one[0], six[0], permitNumber(1)), ":3")
 		want(t, a.do(append([]string{"SEM.RELEASE", key}, six[2:]...)...), ":4")
-		a.wantCensus(key, 10, 10, 0)
+		a.wantSemaphoreInfo(key, 10, 10, 0)
 		many := semaphore(t, s, 1000)
 		want(t, a.do(append([]string{"SEM.RELEASE", many}, a.permits(1000, many, "COUNT", "1000")...)...), ":1000")
-		a.wantCensus(many, 1000, 1000, 0)
+		a.wantSemaphoreInfo(many, 1000, 1000, 0)
 	})
 }
 
@@ -162,7 +162,7 @@ func TestPermitsAreReleasedFromAnywhere(t *testing.T) {
 		javaPermit(t, rdb, key, permitNumber(3), time.Now().Add(-time.Second))
 		// its lease was over, and so it is back
 		want(t, a.do("SEM.RELEASE", key, permitNumber(3)), "-"+msgNoPermit)
-		a.wantCensus(key, 5, 5, 0)
+		a.wantSemaphoreInfo(key, 5, 5, 0)
 	})
 }
 
@@ -175,14 +175,14 @@ func TestR28PermitsReturnWithTheirConnection(t *testing.T) {
 		leased := a.permit(key, "LEASE", "20000")
 		b.permit(key)
 		a.carrier.End(Release)
-		b.wantCensus(key, 5, 3, 2)
+		b.wantSemaphoreInfo(key, 5, 3, 2)
 		if left := lease(t, rdb, key, leased); left < 18*time.Second {
 			t.Errorf("the leased permit has %v left, want its lease", left)
 		}
 		b.carrier.End(Expire) // R23: a vanished connection's permit comes back when its lease ends
-		connect(t, s).wantCensus(key, 5, 3, 2)
+		connect(t, s).wantSemaphoreInfo(key, 5, 3, 2)
 		eventually(t, 5*time.Second, "its permit comes back", func() bool {
-			_, available, held, _ := connect(t, s).census(key)
+			_, available, held, _ := connect(t, s).semaphoreInfo(key)
 			return available == 4 && held == 1
 		})
 		connect(t, s).permits(4, key, "COUNT", "4")
@@ -214,7 +214,7 @@ func TestR24PermitsAreRenewed(t *testing.T) {
 			t.Errorf("a lease was renewed, or is still held: %d holds", a.carrier.Holds())
 		}
 		s.RenewAll(t.Context())
-		a.wantCensus(key, 400, 99, 301)
+		a.wantSemaphoreInfo(key, 400, 99, 301)
 		want(t, a.do("SEM.RELEASE", key, leased), "-"+msgNoPermit)
 		if len(a.losses) != 0 {
 			t.Errorf("told as a loss: %s", <-a.losses)
@@ -285,5 +285,5 @@ func TestPermitArguments(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", row.args, got, row.want)
 		}
 	}
-	a.wantCensus(key, 5, 5, 0)
+	a.wantSemaphoreInfo(key, 5, 5, 0)
 }

@@ -24,9 +24,9 @@ const (
 func (ma *multiAcquisition) takeMost() result {
 	s, n := ma.carrier.service, ma.quorum
 	if ma.mayWait() {
-		turn := s.permitQueues.join(ma.queueID())
-		defer s.permitQueues.leave(turn, true)
-		if r := ma.awaitHead(turn); r.kind != granted {
+		waiter := s.permitQueues.join(ma.queueID())
+		defer s.permitQueues.leave(waiter, true)
+		if r := ma.awaitHead(waiter); r.kind != granted {
 			return r
 		}
 	}
@@ -35,12 +35,12 @@ func (ma *multiAcquisition) takeMost() result {
 		if deadline := ma.deadline(); deadline.Before(until) {
 			until = deadline
 		}
-		looks := ma.attemptMissing(n, until)
+		results := ma.attemptMissing(n, until)
 		if r := ma.complete(n); r.kind != taken {
 			return r
 		}
 		ma.drop(0)
-		r, wait := ma.judgeAttempt(looks, n)
+		r, wait := ma.judgeAttempt(results, n)
 		if !wait {
 			return r
 		}
@@ -54,7 +54,7 @@ func (ma *multiAcquisition) takeMost() result {
 			return r
 		}
 		window = min(2*window, maxBackOff)
-		if !ma.awaitOne(looks) {
+		if !ma.awaitOne(results) {
 			window = minBackOff
 		}
 	}
@@ -117,12 +117,12 @@ func (ma *multiAcquisition) sleep(wake <-chan struct{}, d time.Duration) result 
 // judgeAttempt says of a round that brought fewer than n keys what to answer if it was the last, and
 // whether there may be another. While fewer than n are either to be had or held by somebody, it is
 // not that they are taken.
-func (ma *multiAcquisition) judgeAttempt(looks []keyResult, n int) (r result, again bool) {
+func (ma *multiAcquisition) judgeAttempt(results []keyResult, n int) (r result, again bool) {
 	least, hopeless := len(ma.keys)-n, 0 // how many may be missing
 	r = result{kind: taken}
 	var wrong result
 	errors := 0
-	for _, kr := range looks {
+	for _, kr := range results {
 		if kr.hold != nil || kr.result.text == "" {
 			continue
 		}
@@ -145,10 +145,10 @@ func (ma *multiAcquisition) judgeAttempt(looks []keyResult, n int) (r result, ag
 // awaitOne waits at the first key that was taken, for about a second: others may be to be had by
 // then. Where none was taken, Redis did not answer, and it lets a little time pass. It reports
 // whether it has a key in hand.
-func (ma *multiAcquisition) awaitOne(looks []keyResult) bool {
+func (ma *multiAcquisition) awaitOne(results []keyResult) bool {
 	s := ma.carrier.service
 	first := -1
-	for _, kr := range looks {
+	for _, kr := range results {
 		if kr.result.kind == taken && kr.hold == nil && (first < 0 || kr.index < first) {
 			first = kr.index
 		}

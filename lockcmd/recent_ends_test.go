@@ -86,16 +86,16 @@ func TestR27WatchedTooLate(t *testing.T) {
 	a, ctx := connect(t, s), context.Background()
 	token := a.token(key)
 	of := holdRef{token, a.carrier.name}
-	stone := tombstoneKey(key, token, a.carrier.name)
+	tombstone := tombstoneKey(key, token, a.carrier.name)
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	s.receiveEvent(holdEventText(watchedEvent, token+1, a.carrier.name, key))
 	s.receiveEvent(holdEventText(watchedEvent, token, newUUID()+":1.1", key))
 	s.receiveEvent(holdEventText(watchedEvent, token, a.carrier.name, key))
-	eventually(t, soon, "it is told", func() bool { return rdb.Get(ctx, stone).Val() == releasedText })
+	eventually(t, soon, "it is told", func() bool { return rdb.Get(ctx, tombstone).Val() == releasedText })
 	if keys := rdb.Keys(ctx, "*"+key+"*leash*").Val(); len(keys) != 1 {
 		t.Errorf("told %q", keys)
 	}
-	if ttl := rdb.PTTL(ctx, stone).Val(); ttl <= 0 || ttl > 2*s.cfg.WatchdogTimeout {
+	if ttl := rdb.PTTL(ctx, tombstone).Val(); ttl <= 0 || ttl > 2*s.cfg.WatchdogTimeout {
 		t.Errorf("for %v", ttl)
 	}
 	for range maxRecentEnds - 1 {

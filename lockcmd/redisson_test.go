@@ -158,8 +158,8 @@ func score(rdb redis.UniversalClient, key, owner string) int64 {
 	return int64(rdb.ZScore(context.Background(), queueKeys(key)[1], owner).Val())
 }
 
-// stand starts an ACQUIRE that waits FAIR, and returns when it stands in the queue as the n-th.
-func (c *conn) stand(rdb redis.UniversalClient, n int, key string, options ...string) <-chan string {
+// waitFair starts an ACQUIRE that waits FAIR, and returns when it stands in the queue as the n-th.
+func (c *conn) waitFair(rdb redis.UniversalClient, n int, key string, options ...string) <-chan string {
 	c.t.Helper()
 	reply := c.start(append([]string{"LOCK.ACQUIRE", key, "FAIR"}, options...)...)
 	eventually(c.t, 5*time.Second, "the waiter stands in the queue", func() bool { return len(order(rdb, key)) >= n })
@@ -189,14 +189,14 @@ func TestR22ScoresAreRedissons(t *testing.T) {
 		holder := connect(t, s)
 		holder.token(key, "OWNER", name[0])
 		began := time.Now().UnixMilli()
-		first := connect(t, s).stand(rdb, 1, key, "BLOCK", "0", "OWNER", name[1])
+		first := connect(t, s).waitFair(rdb, 1, key, "BLOCK", "0", "OWNER", name[1])
 		j := java(t, rdb, key, "java:1")
 		if j.look() {
 			t.Fatal("java got a lock that is held")
 		}
 		a, b := connect(t, s), connect(t, s)
-		second := a.stand(rdb, 3, key, "BLOCK", "0", "OWNER", name[2])
-		third := b.stand(rdb, 4, key, "BLOCK", "0", "OWNER", name[3])
+		second := a.waitFair(rdb, 3, key, "BLOCK", "0", "OWNER", name[2])
+		third := b.waitFair(rdb, 4, key, "BLOCK", "0", "OWNER", name[3])
 		one := score(rdb, key, name[1])
 		if least := began + 330000; one < least-100 || one > least+2000 {
 			t.Errorf("got score %d of the first, want %d: the rest of the lease and 300 s", one, least)
@@ -239,10 +239,10 @@ func TestR22JavaAndLeashServeInOrder(t *testing.T) {
 			t.Fatal("java did not get a free lock")
 		}
 		a, c := connect(t, s), connect(t, s)
-		mine := a.stand(rdb, 1, key, "BLOCK", "0")
+		mine := a.waitFair(rdb, 1, key, "BLOCK", "0")
 		second := java(t, rdb, key, "java:1")
 		javas := second.lock()
-		last := c.stand(rdb, 3, key, "BLOCK", "0")
+		last := c.waitFair(rdb, 3, key, "BLOCK", "0")
 		want(t, connect(t, s).do("LOCK.ACQUIRE", key, "FAIR"), "$-1")
 
 		first.unlock()

@@ -45,12 +45,12 @@ type releaseRequest struct {
 // any more.
 func (s *Service) beginRelease(h *hold, all bool) *releaseRequest {
 	h.carrier.mu.Lock()
-	inner := !all && h.count > 1
+	keepsCounts := !all && h.count > 1
 	h.carrier.mu.Unlock()
-	if inner && h.transition(decrementing, held) {
+	if keepsCounts && h.transition(decrementing, held) {
 		return &releaseRequest{service: s, hold: h, keepsCounts: true, until: s.watchdog.Until(&h.watch)}
 	}
-	if inner || !h.transition(releasing, held) {
+	if keepsCounts || !h.transition(releasing, held) {
 		return nil
 	}
 	return s.newReleaseRequest(h, all)
@@ -72,12 +72,12 @@ func (s *Service) newReleaseRequest(h *hold, all bool) *releaseRequest {
 // renumber makes the request, with a number above those of all that had the gate before.
 func (rel *releaseRequest) renumber() {
 	h, s := rel.hold, rel.service
-	doubt, owner := rel.call != nil && rel.call.outcomeUnknown, h.owner()
+	outcomeUnknown, owner := rel.call != nil && rel.call.outcomeUnknown, h.owner()
 	rel.number, rel.perKeyCounts = h.carrier.requests.Add(1), 0
 	rel.call = &scriptCall{
 		script: h.mode().release, db: int(h.db), keys: h.mode().releaseKeys(h.key(), owner), minKeys: h.mode().minKeys(h.key(), owner),
 		args:           append(rel.args(owner), h.mode().channel(h.key()), s.cfg.publishMode()),
-		outcomeUnknown: doubt,
+		outcomeUnknown: outcomeUnknown,
 	}
 }
 

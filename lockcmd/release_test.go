@@ -43,7 +43,7 @@ func TestR30ReleaseFromAnyConnection(t *testing.T) {
 	})
 }
 
-func TestR30TombstoneServesWhenTheNewsGotLost(t *testing.T) {
+func TestR30TombstoneServesWhenTheEventIsLost(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }

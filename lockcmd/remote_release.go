@@ -98,10 +98,10 @@ func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error
 	rr.mode, rr.owner, rr.carrier, rr.token = f.mode, f.owner, r.carrier, r.token
 	rr.local = s.find(lockID{rr.db, rr.key}, func(h *hold) bool { return h.token == r.token && h.carrier.name == r.carrier })
 	rr.keepMillis = max(r.ttl, s.cfg.WatchdogTimeout.Milliseconds(), info.left.Milliseconds())
-	channel, ended, lessened := "", "", ""
+	channel, ended, decremented := "", "", ""
 	if rr.local == nil {
 		channel = carrierChannel(r.carrier)
-		ended, lessened = holdEventText(releasedText, r.token, r.carrier, rr.key), holdEventText(decrementedEvent, r.token, r.carrier, rr.key)
+		ended, decremented = holdEventText(releasedText, r.token, r.carrier, rr.key), holdEventText(decrementedEvent, r.token, r.carrier, rr.key)
 	}
 	all := ""
 	if rr.all {
@@ -110,7 +110,7 @@ func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error
 	rr.scriptCall = &scriptCall{
 		script: rr.mode.revoke, db: rr.db,
 		keys: rr.mode.endKeys(rr.key, rr.owner, tombstoneKey(rr.key, r.token, r.carrier), answerKey(rr.key, rr.id)),
-		args: scriptArgs(rr.owner, rr.token, rr.carrier, all, rr.mode.channel(rr.key), s.cfg.publishMode(), rr.keepMillis, channel, ended, lessened),
+		args: scriptArgs(rr.owner, rr.token, rr.carrier, all, rr.mode.channel(rr.key), s.cfg.publishMode(), rr.keepMillis, channel, ended, decremented),
 	}
 	return true, nil
 }

@@ -37,7 +37,7 @@ func TestR24RenewalsLeaveLittleGarbage(t *testing.T) {
 }
 
 // TestPaperSaysWhatTheScriptReads: as the client does, command for command.
-func TestPaperSaysWhatTheScriptReads(t *testing.T) {
+func TestRenewalBufferSaysWhatTheScriptReads(t *testing.T) {
 	t.Parallel()
 	for _, m := range append(modes[:], permit) {
 		s, buf := &Service{uuid: newUUID()}, &renewalBuffer{}
@@ -80,8 +80,8 @@ func TestRenewalsNameEachHold(t *testing.T) {
 	}
 }
 
-// TestPaperReadsReplies, one behind the other.
-func TestPaperReadsReplies(t *testing.T) {
+// TestRenewalBufferReadsReplies, one behind the other.
+func TestRenewalBufferReadsReplies(t *testing.T) {
 	t.Parallel()
 	buf := &renewalBuffer{}
 	text := []byte("*3\r\n:1\r\n:0\r\n:-1\r\n-MOVED 1 127.0.0.1:1\r\n*0\r\n*1\r\n:30001\r\n")

@@ -34,7 +34,7 @@ func (s *store) repairBatch(ctx context.Context, all []*renewal.Hold, some []int
 	if ok && !m.inGrace() {
 		return // what is missing is lost
 	}
-	var places []int
+	var positions []int
 	var holds []*hold
 	for _, j := range some {
 		if out[j] == renewal.Gone {
@@ -42,7 +42,7 @@ func (s *store) repairBatch(ctx context.Context, all []*renewal.Hold, some []int
 		}
 		if h := all[j].Keeper.(*hold); ok && h.tryLockRequests() {
 			defer h.unlockRequests()
-			places, holds = append(places, j), append(holds, h)
+			positions, holds = append(positions, j), append(holds, h)
 		}
 	}
 	if len(holds) == 0 {
@@ -60,8 +60,8 @@ func (s *store) repairBatch(ctx context.Context, all []*renewal.Hold, some []int
 		}
 		return
 	}
-	for k := range min(len(places), len(integersOf(reply))) {
-		out[places[k]] = s.repairOutcome(m, holds[k], reply, k, out[places[k]], deadline)
+	for k := range min(len(positions), len(integersOf(reply))) {
+		out[positions[k]] = s.repairOutcome(m, holds[k], reply, k, out[positions[k]], deadline)
 	}
 }
 

@@ -59,12 +59,12 @@ func (h *hold) leaveRequestQueue(ready chan struct{}) bool {
 func (h *hold) unlockRequests() {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	line := h.readExtra().requestQueue
-	if len(line) == 0 {
+	queue := h.readExtra().requestQueue
+	if len(queue) == 0 {
 		h.requestLocked = false
 		return
 	}
-	next := line[0]
-	h.extra.requestQueue = slices.Delete(line, 0, 1)
+	next := queue[0]
+	h.extra.requestQueue = slices.Delete(queue, 0, 1)
 	close(next)
 }

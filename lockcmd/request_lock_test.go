@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestGateGoesToWhoCameFirst, and not to who has left.
-func TestGateGoesToWhoCameFirst(t *testing.T) {
+// TestRequestLockGoesInOrder, and not to who has left.
+func TestRequestLockGoesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Service{stop: make(chan struct{})}
 		h := &hold{carrier: &Carrier{service: s}}
@@ -44,7 +44,7 @@ func TestGateGoesToWhoCameFirst(t *testing.T) {
 }
 
 // TestGateAtTheEndOfTheService: nobody waits for longer than the Service does.
-func TestGateAtTheEndOfTheService(t *testing.T) {
+func TestRequestLockAtTheEndOfTheService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Service{stop: make(chan struct{})}
 		h := &hold{carrier: &Carrier{service: s}}

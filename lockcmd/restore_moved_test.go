@@ -9,7 +9,7 @@ import (
 
 // TestR2ReleaseAfterUnheardMove: a release that waits for a restore finds by itself that the slot
 // has moved to another master. It does not wait for the periodic refresh of the topology (30 s).
-func TestR2ReleaseAfterUnheardMove(t *testing.T) {
+func TestR2ReleaseAfterAMoveWithoutAnEvent(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	cfg := graceConfig()

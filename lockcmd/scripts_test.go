@@ -168,7 +168,7 @@ func TestR13PermitScriptsRefuseWhatIsNotSo(t *testing.T) {
 		h.call("0", permitUndoScript, keys, r.carrier, 1_000_000, permitChannel(key), "p", 0, p)
 		h.call("0", permitRenewKeyScript, keys[1:2], 90000, permitNumber(1), "")
 		h.call("[0 -1]", permitAcquireScript, semaphoreKeys(newKey()), "x:1.1", 1, 30000, "w", "-", "client", "channel", "p", permitNumber(2), 1)
-		c.wantCensus(key, 2, 1, 1)
+		c.wantSemaphoreInfo(key, 2, 1, 1)
 		if exists(t, rdb, tag+":t") {
 			t.Error("a tombstone was left of what was not done")
 		}

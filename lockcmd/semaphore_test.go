@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// census is SEM.INFO of a connection.
-func (c *conn) census(key string) (total, available, held, waiters int) {
+// semaphoreInfo is SEM.INFO of a connection.
+func (c *conn) semaphoreInfo(key string) (total, available, held, waiters int) {
 	c.t.Helper()
 	_, err := fmt.Sscanf(c.do("SEM.INFO", key), "*8\r\n$5\r\ntotal\r\n:%d\r\n$9\r\navailable\r\n:%d\r\n$4\r\nheld\r\n:%d\r\n$7\r\nwaiters\r\n:%d",
 		&total, &available, &held, &waiters)
@@ -24,9 +24,9 @@ func (c *conn) census(key string) (total, available, held, waiters int) {
 	return total, available, held, waiters
 }
 
-func (c *conn) wantCensus(key string, total, available, held int) {
+func (c *conn) wantSemaphoreInfo(key string, total, available, held int) {
 	c.t.Helper()
-	if t, a, h, _ := c.census(key); t != total || a != available || h != held {
+	if t, a, h, _ := c.semaphoreInfo(key); t != total || a != available || h != held {
 		c.t.Fatalf("got total %d, available %d, held %d, want %d, %d, %d", t, a, h, total, available, held)
 	}
 }
@@ -56,20 +56,20 @@ func TestSemaphoreTotal(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		a, heard := connect(t, s), listenTo(t, rdb, "redisson_sc:{"+key+"}")
-		a.wantCensus(key, 0, 0, 0)
+		a.wantSemaphoreInfo(key, 0, 0, 0)
 		want(t, a.do("SEM.INIT", key, "3"), ":1")
 		wantMessage(t, heard, "3")
 		want(t, a.do("SEM.INIT", key, "5"), ":0")
 		want(t, rdb.Get(ctx, key).Val(), "3")
 		javaPermit(t, rdb, key, permitNumber(1), time.Time{})
 		javaPermit(t, rdb, key, permitNumber(2), time.Now().Add(time.Hour))
-		a.wantCensus(key, 3, 1, 2)
+		a.wantSemaphoreInfo(key, 3, 1, 2)
 		want(t, a.do("SEM.RESIZE", key, "3"), ":1") // as it is: nothing to be told
 		want(t, a.do("SEM.RESIZE", key, "10"), ":8")
 		wantMessage(t, heard, "10")
 		want(t, a.do("SEM.RESIZE", key, "1"), ":-1") // below what is out
 		wantMessage(t, heard, "1")
-		a.wantCensus(key, 1, -1, 2)
+		a.wantSemaphoreInfo(key, 1, -1, 2)
 		want(t, a.do("SEM.TAKE", key), ":0")
 		empty(t, heard)
 		fresh := newKey()
@@ -102,7 +102,7 @@ func TestSemaphoreTakesBackWhatIsOver(t *testing.T) {
 			rdb.ZAdd(ctx, permitsKey(key), redis.Z{Score: float64(i + 1), Member: fmt.Sprintf("%016d", i)})
 		}
 		heard := listenTo(t, rdb, permitChannel(key))
-		a.wantCensus(key, total, total, 0)
+		a.wantSemaphoreInfo(key, total, total, 0)
 		want(t, rdb.Get(ctx, key).Val(), "0") // SEM.INFO changes nothing
 		want(t, a.do("SEM.RESIZE", key, strconv.Itoa(total)), ":1000")
 		wantMessage(t, heard, "1000")
@@ -123,13 +123,13 @@ func TestSemaphoreResizedServesThoseWhoWait(t *testing.T) {
 		a.permit(key)
 		var replies []<-chan string
 		for i := range 3 {
-			replies = append(replies, connect(t, other).stands(other, i+1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0"))
+			replies = append(replies, connect(t, other).waitsInQueue(other, i+1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0"))
 		}
 		eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, permitChannel(key)) == 1 })
 		want(t, a.do("SEM.RESIZE", key, "3"), ":2")
 		permitOf(t, woken(t, replies[0]))
 		permitOf(t, woken(t, replies[1]))
-		_, _, _, waiters := connect(t, other).census(key)
+		_, _, _, waiters := connect(t, other).semaphoreInfo(key)
 		if waiters != 1 || len(replies[2]) != 0 {
 			t.Errorf("%d wait, want the third", waiters)
 		}
@@ -145,14 +145,14 @@ func TestSemaphoreOfNoneAndOfAll(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		leashes := []*Service{leash(t, rdb, Config{}), leash(t, rdb, Config{})}
 		none, a := semaphore(t, leashes[0], 0), connect(t, leashes[0])
-		a.wantCensus(none, 0, 0, 0)
+		a.wantSemaphoreInfo(none, 0, 0, 0)
 		want(t, a.do("SEM.INIT", none, "1"), ":0")
 		want(t, a.do("SEM.ACQUIRE", none), "$-1")
 		want(t, a.do("SEM.TAKE", none), ":0")
-		reply := a.stands(leashes[0], 1, permitsOf(none), "SEM.ACQUIRE", none, "BLOCK", "0")
+		reply := a.waitsInQueue(leashes[0], 1, permitsOf(none), "SEM.ACQUIRE", none, "BLOCK", "0")
 		want(t, connect(t, leashes[1]).do("SEM.RESIZE", none, "1"), ":1")
 		permitOf(t, receive(t, reply, 5*time.Second))
-		a.wantCensus(none, 1, 0, 1)
+		a.wantSemaphoreInfo(none, 1, 0, 1)
 
 		const all = math.MaxInt32
 		most := semaphore(t, leashes[0], all)
@@ -176,7 +176,7 @@ func TestSemaphoreOfNoneAndOfAll(t *testing.T) {
 			})
 		}
 		clients.Wait()
-		a.wantCensus(most, all, all, 0)
+		a.wantSemaphoreInfo(most, all, all, 0)
 		want(t, a.do("SEM.TAKE", most, strconv.Itoa(all)), ":1")
 		want(t, a.do("SEM.TAKE", most), ":0")
 	})

@@ -27,12 +27,12 @@ func TestScriptReplyOfAnotherShapeIsNoAnswer(t *testing.T) {
 		"semaphore_info": {good: []string{"*2\r\n:3\r\n:0\r\n"}, bad: []string{":3\r\n", "*1\r\n:3\r\n"}},
 	} {
 		for _, text := range replies.good {
-			if reply, err := wired(name, text); err != nil {
+			if reply, err := withDirectPath(name, text); err != nil {
 				t.Errorf("%s %q: %v %v, want it taken", name, text, reply, err)
 			}
 		}
 		for _, text := range replies.bad {
-			reply, err := wired(name, text)
+			reply, err := withDirectPath(name, text)
 			if err == nil || judge(err) != ambiguous {
 				t.Errorf("%s %q: %v %v, want an outcome that is unknown", name, text, reply, err)
 			}
@@ -40,8 +40,8 @@ func TestScriptReplyOfAnotherShapeIsNoAnswer(t *testing.T) {
 	}
 }
 
-// wired is what comes of a script of that name whose reply over the wire is text.
-func wired(name, text string) (reply any, err error) {
+// withDirectPath is what comes of a script of that name whose reply over the wire is text.
+func withDirectPath(name, text string) (reply any, err error) {
 	s := &Service{cfg: Config{SendScript: func(time.Time, int, int, []byte, []byte) ([]byte, bool, error) { return []byte(text), true, nil }}}
 	reply, err, _ = s.runDirect(time.Now().Add(time.Minute), &scriptCall{script: loadScript(name), keys: []string{"k"}})
 	return reply, err
@@ -119,7 +119,7 @@ func FuzzScriptReply(f *testing.F) {
 			t.Fatalf("%q: integers %v, decode %v %v", text, ints, reply, err)
 		}
 		for _, name := range names {
-			reply, err := wired(name, text)
+			reply, err := withDirectPath(name, text)
 			if err == nil && len(integersOf(reply)) == 0 && !shapeOf(name).list {
 				t.Fatalf("%s %q: an empty reply", name, text)
 			}

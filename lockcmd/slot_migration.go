@@ -28,16 +28,16 @@ type perKeyRenewal struct {
 // out.
 func (s *store) renewPerKey(ctx context.Context, b renewal.Batch, out []renewal.Outcome, want func(i int) bool) {
 	pk := &perKeyRenewal{store: s, batch: b}
-	var places []int
+	var positions []int
 	for i, w := range b.Holds {
 		if want(i) {
-			pk.holds, places = append(pk.holds, w.Keeper.(*hold)), append(places, i)
+			pk.holds, positions = append(pk.holds, w.Keeper.(*hold)), append(positions, i)
 		}
 	}
 	pk.out = make([]renewal.Outcome, len(pk.holds))
 	pk.renewTimeouts(ctx, pk.renewFields(ctx))
-	for i, place := range places {
-		out[place] = pk.out[i]
+	for i, position := range positions {
+		out[position] = pk.out[i]
 	}
 }
 
@@ -129,8 +129,8 @@ func (rel *releaseRequest) ask(until time.Time) (code int64, err error) {
 			return code, err
 		}
 		m, id := rel.hold.mode(), rel.hold.lock()
-		look := &scriptCall{script: m.renewKey, db: id.db, keys: []string{id.key}, args: scriptArgs(0, rel.hold.owner(), "")}
-		if rel.perKeyCounts, err = rel.service.askInt(look, until); err != nil {
+		inspect := &scriptCall{script: m.renewKey, db: id.db, keys: []string{id.key}, args: scriptArgs(0, rel.hold.owner(), "")}
+		if rel.perKeyCounts, err = rel.service.askInt(inspect, until); err != nil {
 			return 0, err
 		}
 		rel.perKeyCounts = max(min(rel.perKeyCounts, maxPerKeyCounts), 1)

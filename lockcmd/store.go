@@ -46,16 +46,16 @@ func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch, ou
 		return
 	}
 	began := time.Now()
-	late := s.renewDirect(ctx, batches, out)
-	late = s.renewByClient(ctx, "EVALSHA", batches, out, late)
-	s.renewByClient(ctx, "EVAL", batches, out, late)
+	left := s.renewDirect(ctx, batches, out)
+	left = s.renewByClient(ctx, "EVALSHA", batches, out, left)
+	s.renewByClient(ctx, "EVAL", batches, out, left)
 	s.explainGone(ctx, batches, out)
 	s.repair(ctx, batches, out, began)
 }
 
 // renewDirect renews batches over the wire, and returns which of them Redis has certainly not
 // renewed: it is the client's turn.
-func (s *store) renewDirect(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome) (late []int) {
+func (s *store) renewDirect(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome) (left []int) {
 	until, ok := ctx.Deadline()
 	if s.cfg.SendScripts == nil || !ok {
 		return allIndexes(batches)
@@ -78,7 +78,7 @@ func (s *store) renewDirect(ctx context.Context, batches []renewal.Batch, out []
 			said, text, failed = buf.nextReply(text)
 		}
 		if failed != nil && notRunHere(failed) {
-			late = append(late, i)
+			left = append(left, i)
 			continue
 		}
 		if errors.Is(failed, errReply) || failed == nil && len(said) != len(b.Holds) {
@@ -88,7 +88,7 @@ func (s *store) renewDirect(ctx context.Context, batches []renewal.Batch, out []
 			out[i] = nil
 		}
 	}
-	return late
+	return left
 }
 
 func allIndexes(batches []renewal.Batch) []int {
@@ -107,7 +107,7 @@ func notRunHere(err error) bool {
 
 // renewByClient renews some of the batches by the client, and returns those that Redis does not have the
 // script for.
-func (s *store) renewByClient(ctx context.Context, verb string, batches []renewal.Batch, out [][]renewal.Outcome, some []int) (late []int) {
+func (s *store) renewByClient(ctx context.Context, verb string, batches []renewal.Batch, out [][]renewal.Outcome, some []int) (left []int) {
 	if len(some) == 0 {
 		return nil
 	}
@@ -124,14 +124,14 @@ func (s *store) renewByClient(ctx context.Context, verb string, batches []renewa
 	for k, i := range some {
 		reply, err := batches[i].Holds[0].Keeper.(*hold).mode().renew.checked(cmds[k].Result())
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			late = append(late, i)
+			left = append(left, i)
 			continue
 		}
 		if !s.outcomes(ctx, batches[i], integersOf(reply), err, sent, out[i]) {
 			out[i] = nil
 		}
 	}
-	return late
+	return left
 }
 
 // outcomes reads a batch's reply and writes it down in out; false when Redis refused the batch as a
@@ -172,7 +172,7 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err
 			if !b.Lease && h.mode() == read {
 				h.adjustPace(millis(n-1), b)
 			} else if !s.mayBeOlder(ctx, h, millis(n-1), sent) { // else it is to be put right
-				s.watchdog.Heard(b.Holds[i], millis(n-1), sent)
+				s.watchdog.ReportLeft(b.Holds[i], millis(n-1), sent)
 			}
 		case n == 0:
 			out[i] = renewal.Gone

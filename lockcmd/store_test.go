@@ -48,7 +48,7 @@ func TestR25WhatRedisDoesNotTakeIsNotSentInPieces(t *testing.T) {
 
 // TestRenewalsOverTheWire: what Redis certainly has not renewed is the client's turn, and of what
 // it may have renewed nothing is known.
-func TestRenewalsOverTheWire(t *testing.T) {
+func TestRenewalsOnTheDirectPath(t *testing.T) {
 	yes, broken := "*1\r\n:1\r\n", errors.New("broken")
 	for _, c := range []struct {
 		name  string
@@ -96,7 +96,7 @@ func TestRenewalsOverTheWire(t *testing.T) {
 
 // TestR24OneLineANode: what is to be renewed waits in the line of the node that has it, whoever is
 // asked which one that is.
-func TestR24OneLineANode(t *testing.T) {
+func TestR24OneQueueANode(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := &store{Service: leash(t, rdb, Config{})}
@@ -116,8 +116,8 @@ func TestR24OneLineANode(t *testing.T) {
 	})
 }
 
-// TestRenewalsGoByTheWire, on real Redis, also after its scripts were flushed.
-func TestRenewalsGoByTheWire(t *testing.T) {
+// TestRenewalsTakeTheDirectPath, on real Redis, also after its scripts were flushed.
+func TestRenewalsTakeTheDirectPath(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		var wired atomic.Int64
 		s := leash(t, rdb, Config{WatchdogTimeout: 300 * time.Millisecond}, func(s *Service) {

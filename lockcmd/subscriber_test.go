@@ -73,7 +73,7 @@ func (f *saidBy) Subscribe(_ string, _, _ bool, hear func(message []byte)) (read
 
 // TestR17SilenceIsCertain: only while a channel is listened to all the time, and nothing is said
 // there, a waiter need not look again.
-func TestR17SilenceIsCertain(t *testing.T) {
+func TestR17LastMessageIsCertain(t *testing.T) {
 	t.Parallel()
 	from := &saidBy{ready: make(chan struct{})}
 	l := newSubscriber(&Service{queues: newWaitQueues(), permitQueues: newPermitQueues()}, from)

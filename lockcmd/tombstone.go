@@ -129,8 +129,8 @@ func (s *store) explainGone(ctx context.Context, batches []renewal.Batch, out []
 	if !slices.ContainsFunc(out, func(outcomes []renewal.Outcome) bool { return slices.Contains(outcomes, renewal.Gone) }) {
 		return // as nearly always
 	}
-	type place struct{ batch, hold int }
-	var places []place
+	type position struct{ batch, hold int }
+	var positions []position
 	var cmds []*redis.StringCmd
 	pipe := s.database(batches[0].DB).Pipeline()
 	for i, outcomes := range out {
@@ -139,12 +139,12 @@ func (s *store) explainGone(ctx context.Context, batches []renewal.Batch, out []
 				continue
 			}
 			h := batches[i].Holds[j].Keeper.(*hold)
-			places = append(places, place{i, j})
+			positions = append(positions, position{i, j})
 			cmds = append(cmds, pipe.Get(ctx, tombstoneKey(h.key(), h.token, h.carrier.name)))
 		}
 	}
 	pipe.Exec(ctx)
-	for i, p := range places {
+	for i, p := range positions {
 		text, err := cmds[i].Result()
 		var answer redis.Error
 		switch {

@@ -36,24 +36,24 @@ func (s *Service) undo(a *acquisition) (done <-chan struct{}) {
 // Redis has answered.
 func (s *Service) undoMoved(a *acquisition, carry func() *hold) (done <-chan struct{}) {
 	s.stats.undone.Add(1)
-	late := a.copyPending
+	copyPending := a.copyPending
 	a.copyPending = false // a late copy is seen to here
-	settled := a.carrier.beginMove(a.options.lock(), a.options.mode, a.owner)
+	moveDone := a.carrier.beginMove(a.options.lock(), a.options.mode, a.owner)
 	answered := make(chan struct{})
 	s.spawn(func() {
 		h := carry()
 		if h != nil {
 			s.putBack(h, a.options.id)
 		}
-		settled()
+		moveDone()
 		if a.waitsFair() {
 			s.dequeue(a)
 		}
 		close(answered)
 		switch {
-		case late && h != nil:
+		case copyPending && h != nil:
 			s.undoLater(a, h)
-		case late:
+		case copyPending:
 			s.takeBackTwice(a)
 		}
 	})

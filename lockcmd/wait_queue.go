@@ -96,19 +96,19 @@ func (q *waitQueues) join(a *acquisition) *waiter {
 }
 
 // addWaiter puts w at the end of a line.
-func addWaiter[K comparable](lines map[K]*waitQueue, id K, w *waiter) {
-	k := lines[id]
+func addWaiter[K comparable](queues map[K]*waitQueue, id K, w *waiter) {
+	k := queues[id]
 	if k == nil {
 		k = &waitQueue{}
-		lines[id] = k
+		queues[id] = k
 	}
 	k.waiters = append(k.waiters, w)
 }
 
 // removeWaiter takes w out of a line in which it may stand. next is who stands first after w did; nil when
 // there is none.
-func removeWaiter[K comparable](lines map[K]*waitQueue, id K, w *waiter) (next *waiter) {
-	k := lines[id]
+func removeWaiter[K comparable](queues map[K]*waitQueue, id K, w *waiter) (next *waiter) {
+	k := queues[id]
 	if k == nil {
 		return nil
 	}
@@ -117,7 +117,7 @@ func removeWaiter[K comparable](lines map[K]*waitQueue, id K, w *waiter) (next *
 	}
 	k.waiters = slices.DeleteFunc(k.waiters, func(other *waiter) bool { return other == w })
 	if len(k.waiters) == 0 {
-		delete(lines, id)
+		delete(queues, id)
 	}
 	return next
 }
@@ -146,8 +146,8 @@ func (q *waitQueues) beginAttempt(w *waiter) (ok bool, rest time.Duration) {
 func (q *waitQueues) isHead(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	line := q.byID[w.acquisition.queueID()]
-	return line != nil && line.waiters[0] == w
+	queue := q.byID[w.acquisition.queueID()]
+	return queue != nil && queue.waiters[0] == w
 }
 
 // endAttempt says that w's look is over, and that w waits on.
@@ -217,26 +217,26 @@ func (w *waiter) wakeUp() {
 // is none, when it looks for itself just now, when it wants to hold it in another mode, or when it
 // is the fleet's turn: handed is how many releases in a row have granted it within, up to this
 // hold. Then it pauses, until goOn. A claim ends with give or unclaim.
-func (q *waitQueues) claim(h *hold, handed int) (w *waiter, ok bool) {
+func (q *waitQueues) claim(h *hold, handovers int) (w *waiter, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.counts[h.lock()] == 0 { // as nearly always
 		return nil, false
 	}
-	line := q.fair[h.lock()]
-	if line == nil || h.mode().queue == nil {
-		line = q.byID[queueID{h.lock(), h.mode().channel(h.key())}]
+	queue := q.fair[h.lock()]
+	if queue == nil || h.mode().queue == nil {
+		queue = q.byID[queueID{h.lock(), h.mode().channel(h.key())}]
 	}
-	if line == nil {
+	if queue == nil {
 		return nil, false
 	}
-	w = line.waiters[0]
+	w = queue.waiters[0]
 	switch {
 	case w.state != waiterQueued || w.acquisition.own != nil || w.acquisition.options.replicas > 0 || !h.mode().handsOverTo(w.acquisition.options.mode):
 		return nil, false
-	case handed >= maxHandovers && w.acquisition.options.mode.fair: // whose turn it is Redis says
+	case handovers >= maxHandovers && w.acquisition.options.mode.fair: // whose turn it is Redis says
 		return nil, false
-	case handed >= maxHandovers:
+	case handovers >= maxHandovers:
 		w.pauseUntil = time.Now().Add(maxFleetPause)
 		return w, false
 	}
@@ -258,10 +258,10 @@ func (q *waitQueues) endPause(w *waiter, alone bool) {
 
 // grant hands a grant to a claimed waiter. It fails when the waiter has left: the grant is then
 // nobody's. late says that a copy of the hand-over may still be on its way.
-func (q *waitQueues) grant(w *waiter, r result, late bool) bool {
+func (q *waitQueues) grant(w *waiter, r result, copyPending bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w.copyPending = w.copyPending || late
+	w.copyPending = w.copyPending || copyPending
 	if w.state != waiterClaimed {
 		return false
 	}
@@ -271,10 +271,10 @@ func (q *waitQueues) grant(w *waiter, r result, late bool) bool {
 }
 
 // unclaim lets a claimed waiter go on by itself. It fails when the waiter has left.
-func (q *waitQueues) unclaim(w *waiter, late bool) bool {
+func (q *waitQueues) unclaim(w *waiter, copyPending bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w.copyPending = w.copyPending || late
+	w.copyPending = w.copyPending || copyPending
 	if w.state != waiterClaimed {
 		return false
 	}
@@ -288,8 +288,8 @@ func (q *waitQueues) unfair(lock lockID) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := q.counts[lock]
-	if line := q.fair[lock]; line != nil {
-		n -= len(line.waiters)
+	if queue := q.fair[lock]; queue != nil {
+		n -= len(queue.waiters)
 	}
 	return n
 }

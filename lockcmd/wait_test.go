@@ -259,7 +259,7 @@ func TestR21HandOverIsBounded(t *testing.T) {
 func TestR21HandOverIsBoundedForTwo(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}, patient, courteous), leash(t, rdb, Config{}), newKey()
+		s, other, key := leash(t, rdb, Config{}, patient, withFleetPause), leash(t, rdb, Config{}), newKey()
 		listens(t, s, lockChannel(key), key)
 		a, b := connect(t, s), connect(t, s)
 		listens(t, other, lockChannel(key), key)
@@ -283,14 +283,14 @@ func TestR21HandOverIsBoundedForTwo(t *testing.T) {
 	})
 }
 
-// courteous lets others get in for sure, if there are any.
-func courteous(s *Service) { s.queues.fleetPause = time.Hour }
+// withFleetPause lets others get in for sure, if there are any.
+func withFleetPause(s *Service) { s.queues.fleetPause = time.Hour }
 
 func TestR21NobodyWaitsForNobody(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, mode := range [][]string{nil, {"WRITE"}} {
-			s, key := leash(t, rdb, Config{}, patient, courteous), newKey()
+			s, key := leash(t, rdb, Config{}, patient, withFleetPause), newKey()
 			a, b := connect(t, s), connect(t, s)
 			a.token(append([]string{key}, mode...)...)
 			for range 3 * maxHandovers {
@@ -347,10 +347,10 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Minute}, patient)
 	a, b, key := connect(t, s), connect(t, s), newKey()
 	a.token(key)
-	var looks atomic.Int64
+	var results atomic.Int64
 	p.HoldBefore(func(request []byte) bool {
 		if running(acquireScript, key)(request) {
-			looks.Add(1)
+			results.Add(1)
 		}
 		return false
 	})
@@ -359,7 +359,7 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 		s.queues.mu.Lock()
 		defer s.queues.mu.Unlock()
 		line := s.queues.byID[queueID{lockID{0, key}, lockChannel(key)}]
-		return looks.Load() == 2 && line != nil && len(line.waiters) == 1 && line.waiters[0].state == waiterQueued
+		return results.Load() == 2 && line != nil && len(line.waiters) == 1 && line.waiters[0].state == waiterQueued
 	})
 	late := p.HoldBefore(running(handoverScript, key), faultproxy.Always())
 	began := time.Now()
@@ -428,9 +428,9 @@ func TestR17BlockCountsOnce(t *testing.T) {
 	}
 }
 
-// TestR18WhoseLookPanickedLeaves the queue, though it does not get as far as to leave it: others
+// TestR18AWaiterWhoseAttemptPanickedLeaves the queue, though it does not get as far as to leave it: others
 // stand behind.
-func TestR18WhoseLookPanickedLeaves(t *testing.T) {
+func TestR18AWaiterWhoseAttemptPanickedLeaves(t *testing.T) {
 	t.Parallel()
 	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}), newKey()
 	a, b := connect(t, s), connect(t, s)

@@ -10,7 +10,7 @@ import (
 
 // TestWantingTellsWhoGotTheLock: that the lock was handed over within another Leash is not heard
 // here, but seen by its token.
-func TestWantingTellsWhoGotTheLock(t *testing.T) {
+func TestWantedNotifierTellsWhoGotTheLock(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})

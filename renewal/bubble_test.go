@@ -51,7 +51,7 @@ func inBubble(t *testing.T, test func(t *testing.T, w *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{expiry: make(map[*Hold]time.Time), how: make(map[*Hold]Outcome)}
 		w := &bench{New(m), m, new(atomic.Int64)}
-		w.ahead = func() time.Duration { return time.Duration(w.slept.Load()) }
+		w.clockAhead = func() time.Duration { return time.Duration(w.slept.Load()) }
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {

@@ -11,10 +11,10 @@ import (
 func (w *Watchdog) Check(h *Hold) {
 	w.mu.Lock()
 	if g := w.groupOf(h); g != nil {
-		w.hurry(g)
+		w.checkNow(g)
 	}
 	w.mu.Unlock()
-	w.nudge()
+	w.wakeUp()
 }
 
 // CheckAll asks the store soon whether every hold is still there. It does not wait.
@@ -25,11 +25,11 @@ func (w *Watchdog) CheckSome(has func(slot int) bool) {
 	w.mu.Lock()
 	for key, g := range w.groups {
 		if has(key.slot) {
-			w.hurry(g)
+			w.checkNow(g)
 		}
 	}
 	w.mu.Unlock()
-	w.nudge()
+	w.wakeUp()
 }
 
 // RenewAll renews every hold now and returns when the store has been asked for each, or ctx has
@@ -40,14 +40,14 @@ func (w *Watchdog) RenewAll(ctx context.Context) {
 	for _, g := range w.groups {
 		asked.Add(1)
 		if g.busy {
-			g.later = append(g.later, asked.Done)
+			g.onNextRoundEnd = append(g.onNextRoundEnd, asked.Done)
 		} else {
-			g.waiting = append(g.waiting, asked.Done)
+			g.onRoundEnd = append(g.onRoundEnd, asked.Done)
 		}
-		w.hurry(g)
+		w.checkNow(g)
 	}
 	w.mu.Unlock()
-	w.nudge()
+	w.wakeUp()
 	done := make(chan struct{})
 	// ends at the latest when the last round under way does
 	go guard.Func(w.Log, "last renewal", func() { closeAfter(&asked, done) })()
@@ -62,12 +62,12 @@ func closeAfter(wg *sync.WaitGroup, done chan struct{}) {
 	close(done)
 }
 
-// hurry makes g due now. w.mu is held.
-func (w *Watchdog) hurry(g *group) {
+// checkNow makes g due now. w.mu is held.
+func (w *Watchdog) checkNow(g *group) {
 	if g.busy {
-		g.again = true
+		g.checkAgain = true
 		return
 	}
 	g.due, g.regular = w.now(), false
-	w.place(g)
+	w.updateQueue(g)
 }

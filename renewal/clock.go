@@ -18,9 +18,9 @@ func Left(until time.Time) time.Duration {
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
-// aheadSince is by how much the wall clock has run ahead of the monotonic one since then: for so
+// clockAheadSince is by how much the wall clock has run ahead of the monotonic one since then: for so
 // long the machine slept, or somebody set the clock.
-func aheadSince(start time.Time) time.Duration {
+func clockAheadSince(start time.Time) time.Duration {
 	now := time.Now()
 	return now.Round(0).Sub(start.Round(0)) - now.Sub(start)
 }
@@ -29,14 +29,14 @@ func aheadSince(start time.Time) time.Duration {
 // wall clock set back is none.
 func (w *Watchdog) compareClocks() {
 	w.mu.Lock()
-	ahead := w.ahead()
-	slept := ahead - w.slept
-	w.slept = ahead
+	ahead := w.clockAhead()
+	slept := ahead - w.suspended
+	w.suspended = ahead
 	var lost []*Hold
 	if slept >= 10*time.Millisecond {
 		for _, g := range w.groups {
-			lost = append(lost, g.sleep(slept, w.now())...)
-			w.place(g)
+			lost = append(lost, g.subtractSuspend(slept, w.now())...)
+			w.updateQueue(g)
 		}
 	}
 	w.mu.Unlock()
@@ -45,9 +45,9 @@ func (w *Watchdog) compareClocks() {
 	}
 }
 
-// sleep takes the time slept through from the group's holds. Those that were to be renewed
+// subtractSuspend takes the time slept through from the group's holds. Those that were to be renewed
 // meanwhile are lost: all of them, or none; but no lease that was over before.
-func (g *group) sleep(slept time.Duration, now moment) (lost []*Hold) {
+func (g *group) subtractSuspend(slept time.Duration, now moment) (lost []*Hold) {
 	long := slept > g.ttl/3
 	for h := range g.all() {
 		if long && (!g.lease || h.until > now) {

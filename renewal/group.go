@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"leash/internal/roster"
+	"leash/internal/idtable"
 )
 
 type groupKey struct {
@@ -21,23 +21,23 @@ type groupKey struct {
 // are guarded by the Watchdog's mu.
 type group struct {
 	groupKey
-	number uint32               // in the Watchdog's lists
-	roll   *roster.Roster[Hold] // the Watchdog's
-	holds  []uint32             // by their entries in roll
+	number    uint32               // in the Watchdog's lists
+	holdTable *idtable.Table[Hold] // the Watchdog's
+	holds     []uint32             // by their entries in roll
 	// of leases: what was found out before is older than until. Others do without, there may be a
 	// million of them
-	known map[*Hold]moment
+	answeredAt map[*Hold]moment
 	// of leases: the last answer was too slow to say whether until is true still, or this is
-	doubted map[*Hold]doubt
-	due     moment // when to ask the store next; while busy, when it was to be asked
+	pendingChecks map[*Hold]pendingCheck
+	due           moment // when to ask the store next; while busy, when it was to be asked
 	// the earliest until of its holds, or an earlier moment: looking once too often does no harm
-	deadline moment
-	regular  bool     // due is a time of its rhythm, not one at which to try again
-	busy     bool     // on its way to the store, or in a node's line
-	again    bool     // asked for while busy
-	waiting  []func() // to be called after the round that is under way
-	later    []func() // to be called after the round that follows it
-	index    int      // in the heap, -1 outside
+	deadline       moment
+	regular        bool     // due is a time of its rhythm, not one at which to try again
+	busy           bool     // on its way to the store, or in a node's line
+	checkAgain     bool     // asked for while busy
+	onRoundEnd     []func() // to be called after the round that is under way
+	onNextRoundEnd []func() // to be called after the round that follows it
+	index          int      // in the heap, -1 outside
 }
 
 const (
@@ -50,9 +50,9 @@ const (
 	stride = 317
 )
 
-// next is the group's first regular due time after now: its phase within the period comes from its
+// nextDue is the group's first regular due time after now: its phase within the period comes from its
 // slot.
-func (k groupKey) next(now moment) moment {
+func (k groupKey) nextDue(now moment) moment {
 	turn := k.slot/run*stride%runs*run + k.slot%run
 	phase := k.every / slotCount * moment(turn)
 	at := now - (now-phase)%k.every
@@ -62,18 +62,18 @@ func (k groupKey) next(now moment) moment {
 	return at
 }
 
-// expect sets when g is due next in its rhythm.
-func (g *group) expect(now moment) { g.due, g.regular = g.next(now), true }
+// schedule sets when g is due next in its rhythm.
+func (g *group) schedule(now moment) { g.due, g.regular = g.nextDue(now), true }
 
 // add takes h in, of which nothing that was found out before known is news.
 func (g *group) add(h *Hold, known moment) {
-	h.group, h.entry, h.at = g.number, g.roll.Add(h), int32(len(g.holds))
+	h.group, h.entry, h.at = g.number, g.holdTable.Add(h), int32(len(g.holds))
 	if len(g.holds) == cap(g.holds) { // an eighth to spare: append would have up to as much again
 		g.holds = append(slices.Grow([]uint32(nil), len(g.holds)+len(g.holds)/8+1), g.holds...)
 	}
 	g.holds = append(g.holds, h.entry)
 	if g.lease {
-		g.learn(h, known)
+		g.noteAnswer(h, known)
 	}
 	if h.until < g.deadline || len(g.holds) == 1 {
 		g.deadline = h.until
@@ -81,13 +81,13 @@ func (g *group) add(h *Hold, known moment) {
 }
 
 func (g *group) remove(h *Hold) {
-	delete(g.known, h)
-	delete(g.doubted, h)
+	delete(g.answeredAt, h)
+	delete(g.pendingChecks, h)
 	last := len(g.holds) - 1
 	g.holds[h.at] = g.holds[last]
-	g.roll.At(g.holds[last]).at = h.at
+	g.holdTable.At(g.holds[last]).at = h.at
 	g.holds = g.holds[:last]
-	g.roll.Remove(h.entry)
+	g.holdTable.Remove(h.entry)
 	h.group = 0
 }
 
@@ -95,7 +95,7 @@ func (g *group) remove(h *Hold) {
 func (g *group) all() iter.Seq[*Hold] {
 	return func(yield func(*Hold) bool) {
 		for _, n := range g.holds {
-			if !yield(g.roll.At(n)) {
+			if !yield(g.holdTable.At(n)) {
 				return
 			}
 		}
@@ -118,10 +118,10 @@ func (g *group) wake() moment {
 // and lasts longer in the store at any rate: from then on the store is asked often, and says when
 // it is over. w.mu is held.
 func (w *Watchdog) expire(g *group, now moment) (tell []func()) {
-	g.deadline = g.overdue(now)
-	often := g.ending()
+	g.deadline = g.endOverdueChecks(now)
+	often := g.leaseEndInterval()
 	for i := 0; i < len(g.holds); {
-		h := g.roll.At(g.holds[i])
+		h := g.holdTable.At(g.holds[i])
 		switch {
 		case now < h.until:
 			g.deadline = min(g.deadline, h.until)
@@ -130,7 +130,7 @@ func (w *Watchdog) expire(g *group, now moment) (tell []func()) {
 			g.remove(h) // another one is in its place now
 			tell = append(tell, func() { h.Keeper.Lost(ReasonSilence) })
 		case g.every > often:
-			known := g.known[h]
+			known := g.answeredAt[h]
 			g.remove(h)
 			w.join(h, known, g.groupKey, often)
 		default:
@@ -140,10 +140,10 @@ func (w *Watchdog) expire(g *group, now moment) (tell []func()) {
 	return tell
 }
 
-// canWait is for how long the group can wait with what the store did not say: leases that are over
+// retryDelay is for how long the group can wait with what the store did not say: leases that are over
 // need no haste.
-func (k groupKey) canWait() time.Duration {
-	if k.lease && k.every <= k.ending() {
+func (k groupKey) retryDelay() time.Duration {
+	if k.lease && k.every <= k.leaseEndInterval() {
 		return maxBackoff
 	}
 	return k.ttl / 12
@@ -151,9 +151,9 @@ func (k groupKey) canWait() time.Duration {
 
 // groupHeap orders groups by wake; container/heap's Interface. Each place has its group's wake at
 // hand: the groups lie all over the memory.
-type groupHeap []place
+type groupHeap []heapEntry
 
-type place struct {
+type heapEntry struct {
 	wake  moment // the group's when it was put here
 	group *group
 }
@@ -168,13 +168,13 @@ func (q groupHeap) Swap(i, j int) {
 func (q *groupHeap) Push(x any) {
 	g := x.(*group)
 	g.index = len(*q)
-	*q = append(*q, place{g.wake(), g})
+	*q = append(*q, heapEntry{g.wake(), g})
 }
 
 func (q *groupHeap) Pop() any {
 	old := *q
 	g := old[len(old)-1].group
-	old[len(old)-1] = place{}
+	old[len(old)-1] = heapEntry{}
 	*q = old[:len(old)-1]
 	g.index = -1
 	return g

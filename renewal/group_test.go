@@ -28,7 +28,7 @@ func TestR12SomeAreAskedForMoreOften(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		h, o := w.grant(0, 30*time.Second)
 		calls := func(every time.Duration) int {
-			w.Pace(h, every)
+			w.SetPace(h, every)
 			before := len(w.store.called())
 			rest(time.Minute)
 			return len(w.store.called()) - before
@@ -44,7 +44,7 @@ func TestR12SomeAreAskedForMoreOften(t *testing.T) {
 		}
 		o.want(t, "")
 		w.Remove(h)
-		w.Pace(h, time.Second)
+		w.SetPace(h, time.Second)
 		if !w.Until(h).IsZero() {
 			t.Error("a hold that was removed is kept again")
 		}
@@ -156,14 +156,14 @@ func TestR24LongTTLsHaveARhythm(t *testing.T) {
 	for _, every := range []time.Duration{minTTL / 3, time.Second, 100 * 365 * 24 * time.Hour} {
 		for slot := range slotCount {
 			k := groupKey{slot: slot, every: every}
-			if first := k.next(0); first <= 0 || first > every || k.next(first) != first+every {
-				t.Fatalf("slot %d, every %v: got %v and then %v", slot, every, first, k.next(first))
+			if first := k.nextDue(0); first <= 0 || first > every || k.nextDue(first) != first+every {
+				t.Fatalf("slot %d, every %v: got %v and then %v", slot, every, first, k.nextDue(first))
 			}
 		}
 	}
 }
 
-func TestR24FewHoldsAreRenewedInCompany(t *testing.T) {
+func TestR24FewHoldsAreRenewedTogether(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		var holds []*Hold
 		for n := range 1000 {

@@ -89,6 +89,6 @@ type Store interface {
 
 // Until is how long a hold is safe that was granted or renewed by a request sent at sent. The
 // margin covers clocks that run unequally and the time it takes to tell the owner.
-func Until(sent time.Time, ttl time.Duration) time.Time { return sent.Add(safe(ttl)) }
+func Until(sent time.Time, ttl time.Duration) time.Time { return sent.Add(safeTime(ttl)) }
 
-func safe(ttl time.Duration) time.Duration { return ttl - min(ttl/50+20*time.Millisecond, ttl/4) }
+func safeTime(ttl time.Duration) time.Duration { return ttl - min(ttl/50+20*time.Millisecond, ttl/4) }

@@ -175,11 +175,11 @@ func TestR24ALeaseThatWasMadeToLastIsAskedForAsUsual(t *testing.T) {
 		w.mu.Lock()
 		often := w.groupOf(h).every
 		w.mu.Unlock()
-		if often > endingEvery {
+		if often > leaseEndInterval {
 			t.Errorf("asked every %v for a lease that is over", often)
 		}
 		w.slept.Store(int64(ttl))
-		w.nudge()
+		w.wakeUp()
 		rest(time.Second)
 		o.want(t, "") // it was over before
 		w.Correct(h, time.Now().Add(ttl), time.Now())

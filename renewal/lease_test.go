@@ -31,7 +31,7 @@ func TestR24ASlowAnswerAboutALease(t *testing.T) {
 					asked := time.Now()
 					rest(row.takes)
 					count := w.store.count(h)
-					w.Heard(h, row.left, asked)
+					w.ReportLeft(h, row.left, asked)
 					rest(time.Millisecond)
 					want, more := Until(asked, row.left), 0
 					if n < row.answers {
@@ -53,7 +53,7 @@ func TestR24ASlowAnswerAboutALease(t *testing.T) {
 
 // TestR25ADoubtThatIsNotAnsweredCounts: the store is asked once more and says nothing, so what may
 // be is believed: the lease ends earlier.
-func TestR25ADoubtThatIsNotAnsweredCounts(t *testing.T) {
+func TestR25APendingCheckThatIsNotAnsweredCounts(t *testing.T) {
 	const slow, cut = 2 * time.Second, 1900 * time.Millisecond
 	for name, f := range map[string]fault{"failed and did not apply": notDone, "failed, but did apply": butDone, "no answer": hangs, "its answer is lost": hangsBut} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestR25ADoubtThatIsNotAnsweredCounts(t *testing.T) {
 				w.Check(other) // so h has to wait in line
 				rest(time.Millisecond)
 				// somebody has cut it, or the question was slow on its way there
-				w.Heard(h, ttl-cut, asked)
+				w.ReportLeft(h, ttl-cut, asked)
 				if got := w.Until(h); !got.Equal(before) {
 					t.Errorf("before the store is asked again it ends %v earlier", before.Sub(got))
 				}
@@ -82,17 +82,17 @@ func TestR25ADoubtThatIsNotAnsweredCounts(t *testing.T) {
 	}
 }
 
-// TestHeardOfAHoldThatIsRenewed or is not kept: it does nothing.
-func TestHeardOfAHoldThatIsRenewed(t *testing.T) {
+// TestReportLeftOfAHoldThatIsRenewed or is not kept: it does nothing.
+func TestReportLeftOfAHoldThatIsRenewed(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		h, _ := w.grant(1, ttl)
 		before := w.Until(h)
-		w.Heard(h, time.Second, time.Now())
+		w.ReportLeft(h, time.Second, time.Now())
 		if got := w.Until(h); !got.Equal(before) {
 			t.Errorf("it is safe for %v longer", got.Sub(before))
 		}
 		w.Remove(h)
-		w.Heard(h, time.Second, time.Now())
+		w.ReportLeft(h, time.Second, time.Now())
 		if got := w.Until(h); !got.IsZero() {
 			t.Errorf("it is kept until %v", got)
 		}

@@ -13,12 +13,12 @@ import (
 // Watchdog's mu.
 type node struct {
 	nodeKey
-	line    []*group
+	queue   []*group
 	rounds  int           // under way
 	backoff time.Duration // after a round in which an answer was missing
 	// for work in a round; less after one that brought no answer at all, for it may have been too
 	// much
-	room int
+	roundLimit int
 }
 
 // nodeKey keeps long TTLs and short ones apart: what a short one must take for silence, a long one
@@ -36,16 +36,16 @@ const (
 	maxWait      = 5 * time.Second // for an answer, and so for the end of Run
 	maxRounds    = 4               // of a node at once
 
-	// mostTolerated is so little that a node that is far away is asked for enough before others
+	// maxToleratedLag is so little that a node that is far away is asked for enough before others
 	// have to wait for renewals that lag.
-	mostTolerated = 80 * time.Millisecond
+	maxToleratedLag = 80 * time.Millisecond
 
-	// promptly is such a part of what n tolerates that it is 5 ms with a TTL of 30 s. With the 0.6
+	// promptPart is such a part of what n tolerates that it is 5 ms with a TTL of 30 s. With the 0.6
 	// ms that lie between two slots then, calls were hardly ever small when there were a million
 	// holds: timers are late by more. Always small ones took p99 of acquires beside them from 0.89
 	// to 0.66 ms (medians of 9) while a renewal took Redis 6.5 µs, and made no difference to it
 	// while one took 8.
-	promptly = 16
+	promptPart = 16
 )
 
 // send puts groups in the lines of their nodes.
@@ -64,13 +64,13 @@ func (w *Watchdog) send(ctx context.Context, due []*group) {
 		key := nodeKey{names[i], classOf(g.ttl)}
 		n := w.nodes[key]
 		if n == nil {
-			n = &node{nodeKey: key, room: maxRound}
+			n = &node{nodeKey: key, roundLimit: maxRound}
 			w.nodes[key] = n
 		}
-		n.line = append(n.line, g)
-		if n.rounds == 0 || n.rounds < maxRounds && n.behind(w.now()) {
+		n.queue = append(n.queue, g)
+		if n.rounds == 0 || n.rounds < maxRounds && n.isBehind(w.now()) {
 			n.rounds++
-			r := w.spareRound()
+			r := w.newRound()
 			w.wg.Go(guard.Func(w.Log, "renewal", func() { w.serve(ctx, n, r) }))
 		}
 	}
@@ -79,32 +79,34 @@ func (w *Watchdog) send(ctx context.Context, due []*group) {
 // lag is for how long the first in line has been due, though n answers. What is not due yet is in
 // line as company.
 func (n *node) lag(now moment) time.Duration {
-	if len(n.line) == 0 || n.backoff > 0 {
+	if len(n.queue) == 0 || n.backoff > 0 {
 		return 0
 	}
-	return max(now-n.line[0].due, 0)
+	return max(now-n.queue[0].due, 0)
 }
 
-// behind reports whether n has to do more at once.
-func (n *node) behind(now moment) bool { return len(n.line) > 0 && n.lag(now) > n.tolerates() }
+// isBehind reports whether n has to do more at once.
+func (n *node) isBehind(now moment) bool { return len(n.queue) > 0 && n.lag(now) > n.toleratedLag() }
 
-// prompt reports whether n hardly lags at all: with TTLs of up to 30 s it is done with each slot by
+// isPrompt reports whether n hardly lags at all: with TTLs of up to 30 s it is done with each slot by
 // the time that the eighth after it is due.
-func (n *node) prompt(now moment) bool {
-	return n.backoff == 0 && n.lag(now) <= max(n.tolerates()/promptly, n.line[0].every/slotCount)
+func (n *node) isPrompt(now moment) bool {
+	return n.backoff == 0 && n.lag(now) <= max(n.toleratedLag()/promptPart, n.queue[0].every/slotCount)
 }
 
-// tolerates is by how much n may lag behind as if it kept up.
-func (n *node) tolerates() time.Duration { return min(max(n.line[0].every/128, 1), mostTolerated) }
+// toleratedLag is by how much n may lag behind as if it kept up.
+func (n *node) toleratedLag() time.Duration {
+	return min(max(n.queue[0].every/128, 1), maxToleratedLag)
+}
 
-// portion is how much work is for one round of n: the more the longer it lags behind, and no more
+// roundSize is how much work is for one round of n: the more the longer it lags behind, and no more
 // than helps, for others wait for the store meanwhile. A node that is far away soon has as many
 // holds on their way as it needs; with one that has no CPU left large rounds help little.
-func (n *node) portion(now moment) int {
-	if !n.behind(now) {
+func (n *node) roundSize(now moment) int {
+	if !n.isBehind(now) {
 		return calmRound
 	}
-	longer := float64(n.lag(now)) / float64(n.tolerates())
+	longer := float64(n.lag(now)) / float64(n.toleratedLag())
 	return int(min(longer*longer*lagRound, maxRound))
 }
 
@@ -114,13 +116,13 @@ func (w *Watchdog) serve(ctx context.Context, n *node, r *round) {
 	for w.take(n, r) {
 		r.sent = w.now()
 		if guard.Do(w.Log, "renewal", func() { w.ask(ctx, n.name, r) }) != nil {
-			r.forget()
+			r.setUnknown()
 		}
 		told := w.settle(n, r)
 		for _, tell := range told {
 			_ = guard.Do(w.Log, "end of a hold", tell)
 		}
-		w.nudge()
+		w.wakeUp()
 	}
 }
 
@@ -128,28 +130,28 @@ func (w *Watchdog) serve(ctx context.Context, n *node, r *round) {
 func (w *Watchdog) take(n *node, r *round) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(n.line) == 0 {
+	if len(n.queue) == 0 {
 		n.rounds--
 		if n.rounds == 0 && n.backoff == 0 { // else it is remembered until a good round
 			delete(w.nodes, n.nodeKey)
 		}
 		r.reset(0)
-		w.spare = append(w.spare, r)
+		w.freeRounds = append(w.freeRounds, r)
 		return false
 	}
-	r.reset(w.slept)
-	now, large := w.now(), n.line[0].work() > maxRound // for which small calls would take too long
-	room := min(n.room, n.portion(now))
-	r.calm, r.most = !large && !n.behind(now), maxBatch
+	r.reset(w.suspended)
+	now, large := w.now(), n.queue[0].work() > maxRound // for which small calls would take too long
+	room := min(n.roundLimit, n.roundSize(now))
+	r.calm, r.batchSize = !large && !n.isBehind(now), maxBatch
 	switch {
-	case r.calm && n.prompt(now):
-		r.most = promptBatch
+	case r.calm && n.isPrompt(now):
+		r.batchSize = promptBatch
 	case r.calm:
-		r.most = calmBatch
+		r.batchSize = calmBatch
 	}
-	for work := 0; len(n.line) > 0 && (work == 0 || work+n.line[0].work() <= room); {
-		g := n.line[0]
-		n.line = n.line[1:]
+	for work := 0; len(n.queue) > 0 && (work == 0 || work+n.queue[0].work() <= room); {
+		g := n.queue[0]
+		n.queue = n.queue[1:]
 		r.add(g)
 		work += g.work()
 	}
@@ -158,11 +160,11 @@ func (w *Watchdog) take(n *node, r *round) bool {
 
 // ask sends r to the store, call by call; all of them have r's time together.
 func (w *Watchdog) ask(ctx context.Context, node string, r *round) {
-	p := newPatience(ctx, time.Now().Add(r.timeout))
-	defer p.end()
+	c := newDeadlineContext(ctx, time.Now().Add(r.timeout))
+	defer c.end()
 	late := func() bool { return w.now() > r.sent+r.timeout/2 }
 	for some, results := range r.calls(late) {
-		w.call(p, node, some, results)
+		w.call(c, node, some, results)
 	}
 }
 
@@ -194,9 +196,9 @@ func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 	defer w.mu.Unlock()
 	now := w.now()
 	// for the store, the time slept through since then has passed
-	sent := r.sent - max(w.slept-r.slept, 0)
+	sent := r.sent - max(w.suspended-r.suspended, 0)
 	unknown, answered := make(map[groupKey]bool), false
-	r.fetch()
+	r.prefetch()
 	for i, b := range r.batches {
 		for j, h := range b.Holds {
 			g := w.groupOf(h)
@@ -217,19 +219,19 @@ func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 			}
 		}
 	}
-	n.pace(len(unknown) > 0, answered)
+	n.updateBackoff(len(unknown) > 0, answered)
 	for _, g := range r.groups {
 		g.busy = false
-		g.expect(max(now, g.due)) // which was later, if g was in company
+		g.schedule(max(now, g.due)) // which was later, if g was in company
 		if unknown[g.groupKey] {
-			g.due, g.regular = now+min(n.backoff, g.canWait()), false
+			g.due, g.regular = now+min(n.backoff, g.retryDelay()), false
 		}
-		if g.again {
-			g.again, g.due, g.regular = false, now, false
+		if g.checkAgain {
+			g.checkAgain, g.due, g.regular = false, now, false
 		}
 		tell = append(tell, w.expire(g, now)...)
-		g.finish()
-		w.place(g)
+		g.callWaiting()
+		w.updateQueue(g)
 	}
 	return tell
 }
@@ -239,14 +241,14 @@ func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 func (g *group) settle(h *Hold, said Outcome, sent, now moment) (end func()) {
 	switch said {
 	case Unknown:
-		g.unanswered(h)
+		g.endPendingCheck(h)
 	case Renewed:
 		switch {
 		case g.lease:
 		case now >= h.until: // too late: it may have been somebody else's for a moment
 			return func() { h.Keeper.Lost(ReasonSilence) }
 		default:
-			h.until = max(h.until, sent+safe(g.ttl))
+			h.until = max(h.until, sent+safeTime(g.ttl))
 		}
 		return nil
 	case Released, Moved, Repeated, Expired:
@@ -262,12 +264,12 @@ func (g *group) settle(h *Hold, said Outcome, sent, now moment) (end func()) {
 	return nil
 }
 
-// pace slows n down while it does not answer, and lets it have less at once.
-func (n *node) pace(silent, answered bool) {
+// updateBackoff slows n down while it does not answer, and lets it have less at once.
+func (n *node) updateBackoff(silent, answered bool) {
 	if answered {
-		n.room = min(n.room+maxBatch, maxRound)
+		n.roundLimit = min(n.roundLimit+maxBatch, maxRound)
 	} else if silent {
-		n.room = max(n.room/2, maxBatch)
+		n.roundLimit = max(n.roundLimit/2, maxBatch)
 	}
 	if !silent {
 		n.backoff = 0
@@ -276,10 +278,10 @@ func (n *node) pace(silent, answered bool) {
 	n.backoff = min(max(2*n.backoff, firstBackoff), maxBackoff)
 }
 
-// finish lets those go who waited for the round that is over.
-func (g *group) finish() {
-	for _, done := range g.waiting {
+// callWaiting lets those go who waited for the round that is over.
+func (g *group) callWaiting() {
+	for _, done := range g.onRoundEnd {
 		done()
 	}
-	g.waiting, g.later = g.later, nil
+	g.onRoundEnd, g.onNextRoundEnd = g.onNextRoundEnd, nil
 }

@@ -147,7 +147,7 @@ func TestR24ALittleLagDoesNoHarm(t *testing.T) {
 			g := newTestGroup()
 			// what is looked at often does not have to be in time
 			g.ttl, g.every, g.due = c.ttl, time.Millisecond, w.now()-c.late
-			w.nodes = map[nodeKey]*node{{name: "a"}: {line: []*group{g}, backoff: c.backoff}, {name: "b"}: {}}
+			w.nodes = map[nodeKey]*node{{name: "a"}: {queue: []*group{g}, backoff: c.backoff}, {name: "b"}: {}}
 			w.measureLag(w.now())
 			if lag, excess := time.Duration(w.Stats.Lag.Load()), time.Duration(w.Stats.Excess.Load()); lag != c.lag || excess != c.excess {
 				t.Errorf("%+v: got a lag of %v, too much by %v", c, lag, excess)
@@ -201,14 +201,14 @@ func TestR24TheMoreANodeLagsTheMoreItIsAskedForAtOnce(t *testing.T) {
 		{1, 0, 1, 16, 1, 16, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w, n := New(nil), &node{room: maxRound}
+			w, n := New(nil), &node{roundLimit: maxRound}
 			for i := range maxRound {
 				g := newTestGroup()
 				g.every, g.due = c.every, w.now()-moment(c.lag)
 				for range map[bool]int{true: c.first, false: 1}[i == 0] {
 					g.add(&Hold{}, 0)
 				}
-				n.line = append(n.line, g)
+				n.queue = append(n.queue, g)
 			}
 			r := &round{}
 			w.take(n, r)

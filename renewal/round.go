@@ -8,46 +8,46 @@ import (
 // round is what a node is asked for at a time. It is used again for others: there may be a thousand
 // a second.
 type round struct {
-	groups  []*group
-	batches []Batch
-	holds   []*Hold // of all batches
-	calm    bool    // the node keeps up
-	most    int     // holds in a batch
-	timeout time.Duration
-	slept   time.Duration // the Watchdog's, no later than sent
-	sent    moment
+	groups    []*group
+	batches   []Batch
+	holds     []*Hold // of all batches
+	calm      bool    // the node keeps up
+	batchSize int     // holds in a batch
+	timeout   time.Duration
+	suspended time.Duration // the Watchdog's, no later than sent
+	sent      moment
 
-	results  [][]Outcome // of the batches
-	outcomes []Outcome   // of all holds, which results point into
-	fetched  uint32      // of no use, see fetch
+	results    [][]Outcome // of the batches
+	outcomes   []Outcome   // of all holds, which results point into
+	prefetched uint32      // of no use, see fetch
 }
 
-// keptHolds is for how many holds a round's room is kept.
-const keptHolds = 2 * maxRound
+// maxPooledHolds is for how many holds a round's room is kept.
+const maxPooledHolds = 2 * maxRound
 
-// spareRound is an empty round. w.mu is held.
-func (w *Watchdog) spareRound() *round {
-	last := len(w.spare) - 1
+// newRound is an empty round. w.mu is held.
+func (w *Watchdog) newRound() *round {
+	last := len(w.freeRounds) - 1
 	if last < 0 {
 		return &round{}
 	}
-	r := w.spare[last]
-	w.spare[last] = nil
-	w.spare = w.spare[:last]
+	r := w.freeRounds[last]
+	w.freeRounds[last] = nil
+	w.freeRounds = w.freeRounds[:last]
 	return r
 }
 
 // reset empties r, and leaves nothing in it that would be kept from the garbage collector.
 func (r *round) reset(slept time.Duration) {
-	if cap(r.holds) > keptHolds {
-		*r = round{slept: slept}
+	if cap(r.holds) > maxPooledHolds {
+		*r = round{suspended: slept}
 		return
 	}
 	clear(r.groups)
 	clear(r.batches)
 	clear(r.holds)
 	clear(r.results)
-	*r = round{groups: r.groups[:0], batches: r.batches[:0], holds: r.holds[:0], outcomes: r.outcomes[:0], results: r.results[:0], slept: slept}
+	*r = round{groups: r.groups[:0], batches: r.batches[:0], holds: r.holds[:0], outcomes: r.outcomes[:0], results: r.results[:0], suspended: slept}
 }
 
 // add takes the holds of g in.
@@ -57,12 +57,12 @@ func (r *round) add(g *group) {
 	if t := max(min(g.ttl/6, maxWait), 10*time.Millisecond); r.timeout == 0 || t < r.timeout {
 		r.timeout = t
 	}
-	parts := (len(g.holds) + r.most - 1) / r.most
+	parts := (len(g.holds) + r.batchSize - 1) / r.batchSize
 	for i := range parts { // equally large
 		part := g.holds[len(g.holds)*i/parts : len(g.holds)*(i+1)/parts]
 		first := len(r.holds)
 		for _, n := range part {
-			r.holds = append(r.holds, g.roll.At(n))
+			r.holds = append(r.holds, g.holdTable.At(n))
 		}
 		holds := r.holds[first:len(r.holds):len(r.holds)]
 		for range part {
@@ -73,8 +73,8 @@ func (r *round) add(g *group) {
 	}
 }
 
-// forget makes every outcome Unknown: the store panicked.
-func (r *round) forget() {
+// setUnknown makes every outcome Unknown: the store panicked.
+func (r *round) setUnknown() {
 	for i := range r.outcomes {
 		r.outcomes[i] = Unknown
 	}
@@ -86,12 +86,12 @@ func (r *round) forget() {
 	}
 }
 
-// fetch has the processor read the holds, which lie all over the memory: it waits for many such
+// prefetch has the processor read the holds, which lie all over the memory: it waits for many such
 // reads in little more time than for one, unless all the work for a hold comes between. w.mu is
 // held.
-func (r *round) fetch() {
+func (r *round) prefetch() {
 	for _, h := range r.holds {
-		r.fetched += h.group
+		r.prefetched += h.group
 	}
 }
 
@@ -100,7 +100,7 @@ func (r *round) fetch() {
 // other. As soon as late says that this takes too long, those that are left go together.
 func (r *round) calls(late func() bool) iter.Seq2[[]Batch, [][]Outcome] {
 	return func(yield func([]Batch, [][]Outcome) bool) {
-		small := r.calm && len(r.holds) > r.most
+		small := r.calm && len(r.holds) > r.batchSize
 		for rest, results := r.batches, r.results; len(rest) > 0; {
 			n := len(rest)
 			if small && !late() {

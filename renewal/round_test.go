@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"leash/internal/roster"
+	"leash/internal/idtable"
 )
 
 // TestARoundIsUsedAgain: with the room that it has, unless that is much, and with nothing left in
@@ -21,7 +21,7 @@ func TestARoundIsUsedAgain(t *testing.T) {
 	}
 	r := &round{}
 	fill := func() {
-		r.most = maxBatch
+		r.batchSize = maxBatch
 		for _, g := range groups {
 			r.add(g)
 		}
@@ -32,7 +32,7 @@ func TestARoundIsUsedAgain(t *testing.T) {
 	}); n > 0 {
 		t.Errorf("got %v allocations a round, want none", n)
 	}
-	if len(r.batches) != 3 || len(r.batches[2].Holds) != 40 || r.batches[2].Holds[39] != groups[2].roll.At(groups[2].holds[39]) {
+	if len(r.batches) != 3 || len(r.batches[2].Holds) != 40 || r.batches[2].Holds[39] != groups[2].holdTable.At(groups[2].holds[39]) {
 		t.Errorf("got %d batches %v", len(r.batches), r.batches)
 	}
 	r.results[0][3], r.results[1], r.results[2][39] = Gone, nil, Renewed
@@ -49,7 +49,7 @@ func TestARoundIsUsedAgain(t *testing.T) {
 			t.Fatal("a hold is kept from the garbage collector")
 		}
 	}
-	for range keptHolds {
+	for range maxPooledHolds {
 		groups[0].add(&Hold{}, 0)
 	}
 	fill()
@@ -71,7 +71,7 @@ func TestR24ARoundWaitsForNoLongerThanItsShortestTTLCan(t *testing.T) {
 		{[]time.Duration{time.Hour, 2 * time.Hour}, maxWait},
 		{[]time.Duration{minTTL}, 10 * time.Millisecond},
 	} {
-		r := &round{most: maxBatch}
+		r := &round{batchSize: maxBatch}
 		for _, ttl := range row.ttls {
 			g := newTestGroup()
 			g.ttl = ttl
@@ -84,7 +84,7 @@ func TestR24ARoundWaitsForNoLongerThanItsShortestTTLCan(t *testing.T) {
 }
 
 // newTestGroup is an empty group of no Watchdog.
-func newTestGroup() *group { return &group{roll: &roster.Roster[Hold]{}} }
+func newTestGroup() *group { return &group{holdTable: &idtable.Table[Hold]{}} }
 
 // TestACalmRoundIsSentInSmallCalls: who waits for the store waits for one of them.
 func TestACalmRoundIsSentInSmallCalls(t *testing.T) {
@@ -107,7 +107,7 @@ func TestACalmRoundIsSentInSmallCalls(t *testing.T) {
 		{true, calmBatch, nil, ""},
 		{false, maxBatch, []int{300, 1, 1}, "[150 150 1 1]"},
 	} {
-		r := &round{calm: c.calm, most: c.most}
+		r := &round{calm: c.calm, batchSize: c.most}
 		for _, n := range c.holds {
 			g := newTestGroup()
 			for range n {
@@ -134,7 +134,7 @@ func TestACalmRoundIsSentInSmallCalls(t *testing.T) {
 
 // TestACalmRoundHurriesInTheEnd: what is left when half of its time is over goes in one call.
 func TestACalmRoundHurriesInTheEnd(t *testing.T) {
-	r, g := &round{calm: true, most: calmBatch}, newTestGroup()
+	r, g := &round{calm: true, batchSize: calmBatch}, newTestGroup()
 	for range 300 {
 		g.add(&Hold{}, 0)
 	}

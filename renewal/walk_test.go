@@ -162,7 +162,7 @@ func (k *walk) suspend(d time.Duration) {
 	k.sleeps++
 	k.store.age(d)
 	k.slept.Add(int64(d))
-	k.nudge()
+	k.wakeUp()
 	synctest.Wait()
 }
 
@@ -196,7 +196,7 @@ func (k *walk) look(t *testing.T) {
 			if well && left < -2*time.Second {
 				t.Fatalf("a lease is in the books that was over %v ago", -left)
 			}
-			most += int(max(-until, 0)/groupKey{ttl: b.ttl}.ending()) + 1
+			most += int(max(-until, 0)/groupKey{ttl: b.ttl}.leaseEndInterval()) + 1
 		case told == fmt.Sprint("ended: ", Expired):
 			if left > 0 {
 				t.Fatalf("a lease ended that the store had for %v more", left)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"leash/internal/guard"
-	"leash/internal/roster"
+	"leash/internal/idtable"
 )
 
 const (
@@ -30,12 +30,12 @@ const (
 	promptBatch = 32
 	// beside a hold's, which is 1: a request of one hold took Redis 12 µs, and one of 60 about 6 µs
 	// a hold
-	batchWork = 1
-	lookEvery = 500 * time.Millisecond // how often the clocks are compared
+	batchWork     = 1
+	clockInterval = 500 * time.Millisecond // how often the clocks are compared
 	// how often a lease is looked at that is over as far as is known, at least
-	endingEvery = 500 * time.Millisecond
+	leaseEndInterval = 500 * time.Millisecond
 	// such a part of the usual time between two renewals they may come late, see Stats.Excess
-	harmless = 16
+	harmlessPart = 16
 )
 
 // Watchdog keeps holds. Make one with New, and let Run run.
@@ -44,9 +44,9 @@ type Watchdog struct {
 	store Store
 	start time.Time // from where moments count
 	kick  chan struct{}
-	// ahead is by how much the wall clock has run ahead of the monotonic one since the start. Tests
+	// clockAhead is by how much the wall clock has run ahead of the monotonic one since the start. Tests
 	// replace it.
-	ahead func() time.Duration
+	clockAhead func() time.Duration
 
 	due []*group // Run's own: what the last step found due, for reuse
 
@@ -56,14 +56,14 @@ type Watchdog struct {
 	// a Keeper.
 	mu sync.Mutex
 	// the holds that are kept, and the groups, so that they know of each other by numbers:
-	roll roster.Roster[Hold]
+	holdTable idtable.Table[Hold]
 	// two million pointers more would be the garbage collector's to follow
-	lists  roster.Roster[group]
-	groups map[groupKey]*group
-	queue  groupHeap
-	nodes  map[nodeKey]*node
-	spare  []*round      // for reuse: no more than there were under way at once
-	slept  time.Duration // what ahead said last
+	groupTable idtable.Table[group]
+	groups     map[groupKey]*group
+	queue      groupHeap
+	nodes      map[nodeKey]*node
+	freeRounds []*round      // for reuse: no more than there were under way at once
+	suspended  time.Duration // what ahead said last
 
 	// Log is told of panics; if nil, slog.Default is. Not changed after Run.
 	Log *slog.Logger
@@ -87,7 +87,7 @@ type Stats struct {
 func New(store Store) *Watchdog {
 	start := time.Now()
 	return &Watchdog{
-		store: store, start: start, kick: make(chan struct{}, 1), ahead: func() time.Duration { return aheadSince(start) },
+		store: store, start: start, kick: make(chan struct{}, 1), clockAhead: func() time.Duration { return clockAheadSince(start) },
 		groups: make(map[groupKey]*group), nodes: make(map[nodeKey]*node),
 	}
 }
@@ -116,30 +116,30 @@ func (w *Watchdog) join(h *Hold, known moment, key groupKey, every time.Duration
 	}
 	g := w.groups[key]
 	if g == nil {
-		g = &group{groupKey: key, roll: &w.roll, index: -1}
-		g.number = w.lists.Add(g)
+		g = &group{groupKey: key, holdTable: &w.holdTable, index: -1}
+		g.number = w.groupTable.Add(g)
 		w.groups[key] = g
 	}
 	if len(g.holds) == 0 && !g.busy {
-		g.expect(w.now())
+		g.schedule(w.now())
 	}
 	g.add(h, known)
-	w.place(g)
+	w.updateQueue(g)
 	if g.index == 0 {
-		w.nudge()
+		w.wakeUp()
 	}
 }
 
-// Pace asks for h as often as Plan.Every says. It does nothing for a hold that is not kept.
-func (w *Watchdog) Pace(h *Hold, every time.Duration) {
+// SetPace asks for h as often as Plan.Every says. It does nothing for a hold that is not kept.
+func (w *Watchdog) SetPace(h *Hold, every time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	g := w.groupOf(h)
 	if g == nil || g.every == every {
 		return
 	}
-	known := g.known[h]
-	g.unanswered(h)
+	known := g.answeredAt[h]
+	g.endPendingCheck(h)
 	g.remove(h)
 	w.join(h, known, g.groupKey, every)
 }
@@ -164,19 +164,19 @@ func (w *Watchdog) Until(h *Hold) time.Time {
 	if h.group == 0 {
 		return time.Time{}
 	}
-	return w.start.Add(h.until - max(w.ahead()-w.slept, 0))
+	return w.start.Add(h.until - max(w.clockAhead()-w.suspended, 0))
 }
 
 // Run keeps the holds until ctx ends, and returns when every goroutine it started has.
 func (w *Watchdog) Run(ctx context.Context) error {
-	defer w.abandon()
+	defer w.releaseWaiters()
 	defer w.wg.Wait()
 	guard.Repeat(ctx, w.Log, "watchdog", func() { w.watch(ctx) })
 	return nil
 }
 
 func (w *Watchdog) watch(ctx context.Context) {
-	timer := time.NewTimer(lookEvery)
+	timer := time.NewTimer(clockInterval)
 	defer timer.Stop()
 	for {
 		select {
@@ -190,13 +190,13 @@ func (w *Watchdog) watch(ctx context.Context) {
 	}
 }
 
-// abandon lets those go who wait for a round that will not come.
-func (w *Watchdog) abandon() {
+// releaseWaiters lets those go who wait for a round that will not come.
+func (w *Watchdog) releaseWaiters() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, g := range w.groups {
-		g.finish()
-		g.finish()
+		g.callWaiting()
+		g.callWaiting()
 	}
 }
 
@@ -226,10 +226,10 @@ func (w *Watchdog) plan(now moment) (due []*group, tell []func(), pause time.Dur
 			g.busy = true
 			due = append(due, g)
 		}
-		w.place(g)
+		w.updateQueue(g)
 	}
-	due = w.company(due, now)
-	pause = lookEvery
+	due = w.addUpcoming(due, now)
+	pause = clockInterval
 	if len(w.queue) > 0 {
 		pause = min(pause, max(w.queue[0].wake-now, 0))
 	}
@@ -242,16 +242,16 @@ func (w *Watchdog) measureLag(now moment) {
 	var most, excess time.Duration
 	for _, n := range w.nodes {
 		if lag := n.lag(now); lag > 0 {
-			most, excess = max(most, lag), max(excess, lag-n.line[0].ttl/3/harmless)
+			most, excess = max(most, lag), max(excess, lag-n.queue[0].ttl/3/harmlessPart)
 		}
 	}
 	w.Stats.Lag.Store(int64(most))
 	w.Stats.Excess.Store(int64(excess))
 }
 
-// company adds to what is due in its rhythm, when that is little, what will be soon: a call of a
+// addUpcoming adds to what is due in its rhythm, when that is little, what will be soon: a call of a
 // node costs more than a renewal in it. Both keep their rhythm. w.mu is held.
-func (w *Watchdog) company(due []*group, now moment) []*group {
+func (w *Watchdog) addUpcoming(due []*group, now moment) []*group {
 	if len(due) == 0 || !due[0].regular {
 		return due
 	}
@@ -267,15 +267,15 @@ func (w *Watchdog) company(due []*group, now moment) []*group {
 		}
 		g.busy = true
 		due = append(due, g)
-		w.place(g)
+		w.updateQueue(g)
 	}
 	return due
 }
 
-// place puts g where it belongs in the heap, or drops it when there is nothing left to do for it.
+// updateQueue puts g where it belongs in the heap, or drops it when there is nothing left to do for it.
 // w.mu is held.
-func (w *Watchdog) place(g *group) {
-	idle := len(g.holds) == 0 && !g.busy && len(g.waiting) == 0
+func (w *Watchdog) updateQueue(g *group) {
+	idle := len(g.holds) == 0 && !g.busy && len(g.onRoundEnd) == 0
 	switch {
 	case idle && g.index >= 0:
 		heap.Remove(&w.queue, g.index)
@@ -288,7 +288,7 @@ func (w *Watchdog) place(g *group) {
 	}
 	if idle && w.groups[g.groupKey] == g {
 		delete(w.groups, g.groupKey)
-		w.lists.Remove(g.number)
+		w.groupTable.Remove(g.number)
 	}
 }
 
@@ -297,10 +297,10 @@ func (w *Watchdog) groupOf(h *Hold) *group {
 	if h.group == 0 {
 		return nil
 	}
-	return w.lists.At(h.group)
+	return w.groupTable.At(h.group)
 }
 
-func (w *Watchdog) nudge() {
+func (w *Watchdog) wakeUp() {
 	select {
 	case w.kick <- struct{}{}:
 	default:

@@ -1,13 +1,13 @@
-package roster
+package idtable
 
 import (
 	"math/rand/v2"
 	"testing"
 )
 
-// TestRosterIsAMap compares a Roster with what it stands for, while things come and go.
-func TestRosterIsAMap(t *testing.T) {
-	var r Roster[int]
+// TestTableIsAMap compares a Table with a map, while entries come and go.
+func TestTableIsAMap(t *testing.T) {
+	var r Table[int]
 	present, random, most := make(map[uint32]*int), rand.New(rand.NewPCG(1, 2)), 0
 	for range 100_000 {
 		if random.IntN(5) > 1 {

@@ -9,27 +9,27 @@ import (
 )
 
 // TestPatience: it ends as a context of the standard library does that has the same deadline.
-func TestPatience(t *testing.T) {
+func TestDeadlineContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, asks := range []bool{false, true} { // for Done, which needs a timer, before the end
-			begin := func(parent context.Context) *patience {
-				p := newPatience(parent, time.Now().Add(time.Second))
+			begin := func(parent context.Context) *deadlineContext {
+				c := newDeadlineContext(parent, time.Now().Add(time.Second))
 				if asks {
-					p.Done()
+					c.Done()
 				}
-				if err := p.Err(); err != nil {
+				if err := c.Err(); err != nil {
 					t.Errorf("got %v at once", err)
 				}
-				return p
+				return c
 			}
-			check := func(name string, p *patience, want error) {
+			check := func(name string, c *deadlineContext, want error) {
 				t.Helper()
 				select {
-				case <-p.Done():
+				case <-c.Done():
 				default:
 					t.Errorf("%s: it is not done", name)
 				}
-				if err := p.Err(); !errors.Is(err, want) {
+				if err := c.Err(); !errors.Is(err, want) {
 					t.Errorf("%s: got %v, want %v", name, err, want)
 				}
 			}
@@ -53,38 +53,38 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-func TestPatienceHasTheEarlierDeadline(t *testing.T) {
+func TestDeadlineContextHasTheEarlierDeadline(t *testing.T) {
 	soon, later := time.Now().Add(time.Minute), time.Now().Add(time.Hour)
 	for _, times := range [][2]time.Time{{soon, later}, {later, soon}} {
 		parent, cancel := context.WithDeadline(t.Context(), times[0])
-		p := newPatience(parent, times[1])
-		if at, ok := p.Deadline(); !ok || !at.Equal(soon) {
+		c := newDeadlineContext(parent, times[1])
+		if at, ok := c.Deadline(); !ok || !at.Equal(soon) {
 			t.Errorf("got %v %v, want %v", at, ok, soon)
 		}
-		p.end()
+		c.end()
 		cancel()
 	}
 }
 
 // TestPatienceCostsNoTimer: nor does a child of it cost a goroutine, which would outlive the
 // bubble.
-func TestPatienceCostsNoTimer(t *testing.T) {
+func TestDeadlineContextCostsNoTimer(t *testing.T) {
 	ctx, until := t.Context(), time.Now().Add(time.Minute)
 	if n := testing.AllocsPerRun(100, func() {
-		p := newPatience(ctx, until)
-		p.Deadline()
-		p.Err()
-		p.end()
+		c := newDeadlineContext(ctx, until)
+		c.Deadline()
+		c.Err()
+		c.end()
 	}); n > 1 {
 		t.Errorf("got %v allocations, want one", n)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		p := newPatience(t.Context(), time.Now().Add(time.Minute))
-		child, cancel := context.WithCancel(p)
+		c := newDeadlineContext(t.Context(), time.Now().Add(time.Minute))
+		child, cancel := context.WithCancel(c)
 		if _, ok := child.Deadline(); !ok {
 			t.Error("a child has no deadline")
 		}
-		p.end()
+		c.end()
 		synctest.Wait()
 		if child.Err() == nil {
 			t.Error("a child goes on")
