@@ -1,50 +1,48 @@
 // Bench compares Leash with direct access to Redis and with other proxies, in one run on one
 // machine.
 //
-//	go run ./bench                                                   everything, about two minutes
-//	go run ./bench --only redis,leash --leash-flags '--threads 1' --leash-flags '--threads 2'
-//	go run ./bench --gobench --rounds 10 >new.txt                    for benchstat
-//	go run ./bench locks                                             the locks, about five minutes
-//	go run ./bench watchdog                                          a million locks kept, some ten minutes
-//	go run ./bench detection                                         holders that are gone, about five minutes
-//	go run ./bench stalls                                            reads beside a paused write and a slow script, half a minute
+//	go run ./bench              everything, two minutes
+//	go run ./bench locks        the locks, five minutes
+//	go run ./bench watchdog     a million holds that are renewed, ten minutes
+//	go run ./bench detection    holders that are gone, five minutes
+//	go run ./bench stalls       reads beside a paused write and a slow script, half a minute
 //
-// It starts a Redis and a cluster of three masters, builds and starts Leash before each, starts
-// nutcracker (twemproxy) before the Redis where it is installed, and puts the same load on each in
-// turn, several rounds of it, so that a disturbance of the machine meets all of them. Everything it
-// started has ended when it ends.
+//	go run ./bench --only redis,leash --leash-flags '--threads 1' --leash-flags '--threads 2'
+//	go run ./bench --gobench --rounds 10 >new.txt    for benchstat
+//
+// It starts a Redis and a cluster of three masters, and builds and starts Leash in front of each.
+// If nutcracker (twemproxy) is installed, it starts that in front of the Redis. Each target gets
+// the same load in turn, for several rounds, so that a disturbance of the machine meets all of
+// them. Everything that it started has ended when it ends.
 //
 // # The load
 //
-// A number of clients, each on a connection of its own, send a batch (one command, or a pipeline),
-// wait for all its replies, and send the next. Commands are SET and GET of keys of their own, so
-// each byte of each reply is known in advance, and is checked: a wrong, lost or shifted reply ends
-// the run. The latency of a batch counts from its write to its last reply.
+// Each client has a connection of its own. It sends a batch (one command or a pipeline), waits for
+// all replies, and sends the next. Commands are SET and GET of the client's own keys. So each byte
+// of each reply is known in advance, and is checked: a wrong, lost or shifted reply ends the run.
+// The latency of a batch counts from its write to its last reply.
 //
-// All clients share one thread that waits by epoll and makes the socket calls itself.
-// redis-benchmark does the same, but checks no reply and knows no end but a number of commands; and
-// a goroutine for each client would cost about as much as the proxy that is measured, on cores that
-// they share.
+// All clients share one thread, which waits by epoll and makes the socket calls itself, as in
+// redis-benchmark. A goroutine for each client would cost as much CPU as the proxy that is
+// measured, on the same cores.
 //
-// Directly to the cluster, each client talks to one node about keys of that node, as the
+// In the direct rows of the cluster, each client talks to one node about keys of that node, as the
 // connections of a cluster client do.
 //
 // # The figures
 //
-// Each is the median of the rounds. CPU is the time that the kernel has counted for a process, all
-// threads of it, in its own mode and in the kernel's, between the first and the last moment that
-// was measured.
+// Each figure is the median of the rounds. CPU is what the kernel counted for all threads of a
+// process, in user and in kernel mode, between the first and the last moment that was measured.
 //
 // # Locks
 //
-// The rows of "bench locks" are said by its --help. Their clients share the one thread, too, and
-// check what they are told: a pair must bring a token and end its hold, and in a race nobody may be
-// granted what another holds. What goes to Redis without Leash is what Leash itself was seen to
-// send, by MONITOR, with other keys and the tokens that come back. Libraries run in processes of
-// their own (bench/peers, bench/redisson), which stay from round to round, and do what their
-// documentation shows: redsync and redislock give a lock of 30 s that nobody renews, Redisson and
-// Leash renew.
+// "bench locks --help" describes its rows. Their clients share one thread too, and check the
+// replies: a pair must bring a token and end its hold. In a race, no client may get what another
+// one holds. The rows without Leash send to Redis what Leash itself sends, as MONITOR showed it,
+// with other keys and the tokens that come back. Libraries run in processes of their own
+// (bench/peers, bench/redisson) and do what their documentation shows. redsync and redislock take a
+// lock of 30 s that is not renewed. Redisson and Leash renew.
 //
-// The share "of scripts" is the median of each round's own, for what disturbs a round meets both.
-// CPU is for a pair or a grant.
+// The share "of scripts" is the median of each round's own share, since a disturbance meets both
+// sides of a round. CPU is for one pair or one grant.
 package main

@@ -1,15 +1,15 @@
 // Package commandgen makes random Redis commands for tests that compare two servers.
 //
-// [Learn] asks a server for its grammar, the argument trees of COMMAND DOCS, so that every command
-// that reads or writes data is made with every option it has, also those of a newer server than
-// this package knows. A [Generator] walks the trees; where a tree says too little (scripts, SORT,
-// options whose effect depends on chance) a form written by hand takes its place. Some commands
-// come out mangled: too short, with an argument that does not belong, huge, empty or binary ones.
+// [Learn] asks a server for its grammar: the argument trees of COMMAND DOCS. So every command that
+// reads or writes data is made with every option, also on a server that is newer than this package.
+// A [Generator] walks the trees. Where a tree says too little (scripts, SORT, options that depend
+// on chance), a form written by hand replaces it. Some commands are damaged on purpose: too short,
+// huge, empty, binary, or with an argument that does not belong there.
 //
-// The replies depend on nothing but the commands before, as far as Redis allows: no ids of the
-// server's choice, no expiry within a test's time, no element picked at random. What cannot be made
-// so is left out, with its reason in [LeftOut], or has to be compared loosely by the caller: sets
-// and hashes in no order, times nearly.
+// The replies depend only on the commands before, as far as Redis allows. There are no ids that the
+// server chooses, no expiry within the time of a test, and no random elements. [LeftOut] lists what
+// cannot be made so, each with its reason. The caller compares some replies loosely: sets and
+// hashes in any order, times nearly.
 //
 // A Generator with the same seed, options and grammar makes the same commands. It is not safe for
 // concurrent use.

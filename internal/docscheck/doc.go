@@ -1,2 +1,3 @@
-// Package docscheck keeps docs/ and README.md true. Its tests compare the pages with the source tree.
+// Package docscheck keeps docs/ and README.md true. Its tests compare the pages with the source
+// tree.
 package docscheck

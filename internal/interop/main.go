@@ -1,19 +1,18 @@
-// Interop runs real Redis clients, unmodified and with their own defaults, through Leash.
+// Interop runs real Redis clients through Leash, unmodified and with their own defaults.
 //
 //	go run ./internal/interop                       all of them
 //	go run ./internal/interop --only jedis,ioredis  some
 //	go run ./internal/interop --direct              without Leash: proves the programs, not Leash
 //
-// Each client has a directory beside this file with one short program in its own language, which is
-// called with a host, a port and a mode, "standalone" or "cluster", and tries what the client is
-// used for. It prints a line a step and ends with 0 when all steps went well. A fourth argument,
-// "direct", says that it speaks to Redis itself and so has no locks to try. Redisson's programs,
-// whose locks meet Leash's, are given the addresses of Redis in its place, and connect both there
-// and to Leash.
+// Each client has a directory beside this file, with one short program in its own language. The
+// program gets a host, a port and a mode: "standalone" or "cluster". It tries what the client is
+// used for, prints a line for each step, and ends with 0 if all went well. A fourth argument,
+// "direct", says that it speaks to Redis itself, where there are no locks to try. Redisson's
+// programs get the addresses of Redis instead. They connect to Redis and to Leash.
 //
-// The standalone programs go through a Leash before a Redis and through one before a cluster; the
-// cluster programs, whose client asks for the cluster's topology and is shown one node with all
-// slots, through the latter.
+// The standalone programs use a Leash in front of a Redis and one in front of a cluster. The
+// cluster programs use the second one. Their client asks for the topology and is shown one node
+// that owns all slots.
 package main
 
 import (

@@ -1,65 +1,77 @@
-// Nemesis is a program that tries to make two clients believe that they hold the same lock. It runs
-// a Redis Cluster with replicas and two Leashes, lets dozens of clients take, hold and release
-// locks in every way there is, and meanwhile breaks whatever can be broken: connections, the
-// network, Redis and its clocks, the Leashes, the clients. What the clients saw becomes histories
-// of operations, which Porcupine (https://github.com/anishathalye/porcupine) checks against models
-// of a mutex, a re-entrant one, a read-write lock, a semaphore, of tokens that rise, of a counter
-// (SEM.TAKE) and of a latch.
+// Nemesis tries to make two clients believe that they hold the same lock.
+//
+//	go run ./internal/nemesis [flags]    --help lists the flags and the faults
+//
+// It runs a Redis Cluster with replicas and two Leashes. Dozens of clients take, hold and release
+// locks in every way there is. Meanwhile it breaks whatever it can: connections, the network, Redis
+// and its clocks, the Leashes, the clients. What the clients saw becomes histories of operations.
+// Porcupine (https://github.com/anishathalye/porcupine) checks them against models of a mutex, a
+// re-entrant mutex, a read-write lock, a semaphore, rising tokens, a counter and a latch.
 //
 // # Beliefs
 //
-// A client believes that it holds a lock from the reply with the token until the first of: it sends
-// the release; it sees its connection end; a reply says LOCKLOST; its LEASE or MAXHOLD is over,
-// counted from when it sent ACQUIRE, or its IDLE since it last sent anything; nothing has proved
-// the hold for half a TTL, or for as long as LOCK.TTL said. A belief is two operations: the grant,
-// which happened between the sending of ACQUIRE and its reply, and the end, which happened at some
-// time after the belief was over. If two beliefs overlap, no order of these operations fits the
-// model.
+// A client believes that it holds a lock from the reply with the token on, until the first of
+// these:
 //
-// Who repeats an ACQUIRE by its ID does not believe in what is granted: the first copy may come to
-// Leash after the second, and takes the hold along to the connection that is gone. Leash cannot
-// tell the two apart.
+//   - It sends the release.
+//   - It sees its connection end, or a reply says LOCKLOST.
+//   - Its LEASE or MAXHOLD is over, counted from when it sent ACQUIRE.
+//   - Its IDLE is over, counted from when it last sent anything.
+//   - Nothing has proved the hold for half a TTL, or for as long as LOCK.TTL said.
 //
-// What Leash does not promise is excepted and counted, but only for as long as it may take to tell:
-// a master that dies forgets what no replica has confirmed, one that is flushed forgets everything,
-// LOCK.BREAK ends locks though nobody confirms that the holder was told, or the word cannot come to
-// it, and a clock of Redis that is stepped forward ends locks before their time (except.go). A sign
-// of life is good for half a TTL only while Redis answers Leash, and while this machine runs.
+// A belief is two operations. The grant happened between the ACQUIRE and its reply. The end
+// happened at some time after the belief was over. If two beliefs overlap, no order of these
+// operations fits the model.
+//
+// A client that repeats an ACQUIRE by its ID does not believe in the grant. The first copy may
+// reach Leash after the second, and moves the hold to the connection that is gone. Leash cannot
+// tell the two copies apart.
+//
+// # Exceptions
+//
+// What Leash does not promise is excepted and counted, for no longer than it may last (except.go):
+//
+//   - A master that dies forgets what no replica has confirmed.
+//   - A master that is flushed forgets everything.
+//   - LOCK.BREAK may end a lock though its holder was not told.
+//   - A clock of Redis that is stepped forward ends locks early.
+//   - A sign of life is good for half a TTL only while Redis answers Leash and this machine runs.
 //
 // # What else must hold
 //
-// An auditor reads the locks in Redis itself, past Leash: what was released never comes back,
-// nothing stays for longer than its lease after its holder's end, and no lock is free while
-// somebody waits for it; time in which something was broken does not count, so there is a calm
-// after each storm, nor the grace of a new master; and some wait without end. What LOCK.TTL and
-// AWAITLOSS say is compared with what becomes of the hold. A lock may be lost for silence only
-// where something was broken: not at one master because another is silent. When all clients have
-// gone every lock can be had, and the Leashes use as little as before.
+// An auditor reads the locks in Redis, past Leash:
 //
-// Counters and latches have no holders: what is given and taken must add up. A request that was not
-// answered was done once or not at all, at some time, and nobody can ask; so there is soon another
-// counter, and no history has more than a few such requests.
+//   - What was released never comes back.
+//   - Nothing stays longer than its lease after its holder's end.
+//   - No lock is free while a client waits for it.
 //
-// Clients also end each other's waits and connections (CLIENT UNBLOCK, CLIENT KILL): whether a
-// grant or the end comes first, the client and Redis must agree. They leave by closing, QUIT,
-// RESET, RST or kill -9.
+// Time in which something was broken does not count for these, nor does the grace period of a new
+// master. So there is a calm after each fault. Some clients wait without end.
+//
+//   - What LOCK.TTL and LOCK.AWAITLOSS say is compared with what becomes of the hold.
+//   - A lock may be lost for silence only at a master where something was broken.
+//   - When all clients have gone, every lock can be had. The Leashes then use as little as before.
+//   - Counters and latches have no holders: what is given and taken must add up. A request without
+//     a reply was done once or not at all. So no history has more than a few of them.
+//   - Clients end each other's waits and connections (CLIENT UNBLOCK, CLIENT KILL). The client and
+//     Redis must agree whether a grant or the end came first.
+//
+// Clients leave by closing, QUIT, RESET, RST or kill -9.
 //
 // # The check is checked
 //
-// With --sabotage Leash is built with a script, or code, that is deliberately broken, and the run
-// fails when that is not found out.
+// With --sabotage, Leash is built with a script or with code that is broken on purpose. The run
+// fails if the check does not find that.
 //
 // # Reports
 //
-// What is wrong is told with its story, so that it can be judged from the output alone: the holds
-// beside it, with what their clients sent and heard and until when they might believe, the faults,
-// each LOCK.BREAK, what Redis had of the lock, and what the Leashes logged.
+// A fault is reported with everything that is needed to judge it: the holds beside it, what their
+// clients sent and received and until when they might believe, the faults, each LOCK.BREAK, what
+// Redis had of the lock, and what the Leashes logged.
 //
 // # Not broken
 //
-// The clocks of the Leashes' hosts, and how fast a clock runs. Hosts that vanish without a word:
-// the kernel behind a proxy answers keepalives, so a client that is cut off here holds its lock
-// until the proxy says that it is gone.
-//
-// Usage: go run ./internal/nemesis [flags], which --help lists, with the faults.
+// Nemesis does not change the clocks of the Leashes' hosts, nor the speed of any clock. Hosts do
+// not vanish without a sign, because the kernel behind a proxy answers keepalives. A client that is
+// cut off here keeps its lock until the proxy ends the connection.
 package main

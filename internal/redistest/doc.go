@@ -1,18 +1,20 @@
 // Package redistest runs real Redis servers and clusters for tests and benchmarks.
 //
-// [Launch] starts one server, [LaunchCluster] a cluster and [LaunchSentinel] a master with replicas
-// and sentinels; all return something to Close. [Start], [StartCluster] and [StartSentinel] do the
-// same for a test: they fail it when Redis cannot be started, never skip it, and close at its end.
-// [Client] speaks RESP over a bare socket and hands back replies as the bytes that came.
+//	[Launch]           one server
+//	[LaunchCluster]    a cluster
+//	[LaunchSentinel]   a master with replicas and sentinels
+//	[Start], [StartCluster], [StartSentinel]   the same for a test, which closes them at its end
 //
-// Every server is a process of its own in a temporary directory of its own, without persistence,
-// bound to 127.0.0.1, and if wanted with a wall clock of its own, which can be stepped ([Clock]).
-// None outlives the test: on Linux the kernel kills it when the process that started it dies. Ports
-// lie in 10000-19999, so that the port of the cluster bus (10000 higher) is below 30000 and neither
-// can be taken by the local end of some outgoing connection.
+// A test fails if Redis cannot be started. It is never skipped. A [Client] speaks RESP over a plain
+// socket and returns replies as the bytes that came.
 //
-// Servers, clusters and nodes are safe for concurrent use; a Client is not.
+// Every server is a process of its own, in a temporary directory, without persistence, on
+// 127.0.0.1. It can have a wall clock of its own that a test steps ([Clock]). On Linux, the kernel
+// ends the server when the process that started it ends. Ports lie in 10000–19999, so the port of
+// the cluster bus (10000 higher) is below 30000. No outgoing connection can take either.
 //
-// The kit promises nothing about time: a cluster's failover, say, takes as long as Redis takes.
-// Methods that wait poll for what they wait for and return an error that says what was missing.
+// Servers, clusters and nodes are safe for concurrent use. A Client is not.
+//
+// The package promises nothing about time. A failover takes as long as Redis takes. Methods that
+// wait poll, and return an error that says what was missing.
 package redistest

@@ -1,22 +1,29 @@
-// Package pubsub is the one subscriber of Leash: however many clients listen to
-// a channel, Redis has one subscription of each user who may.
+// Package pubsub shares subscriptions. However many clients listen to a channel, Leash has one
+// subscription in Redis for each user who may.
 //
-// An Exchange has a hub for each user. A hub has a line, a connection of its
-// own, to each node it needs: plain channels and patterns on one home node, the
-// same for all users, what can bring keyspace events on every master as well,
-// sharded channels on the owner of their slot. Clients come as Listeners. A
-// Listener's subscription is always asked of Redis, as its user, so Redis's ACLs
-// decide; Redis counts it once. The hub's keeper moves subscriptions when nodes
-// come and go.
+// # Types
 //
-// Concurrency: everything is guarded by Exchange.mu, which is never held across
-// I/O. Lines have a goroutine that writes and one that reads; the one that
-// reads hands messages out. All goroutines belong to the Upstream.
+// An [Exchange] has a hub for each user. A hub has lines: connections of its own to the nodes that
+// it needs. Clients come as [Listener]s. The hub's keeper moves subscriptions when nodes come and
+// go.
 //
-// What is not promised: while a node is lost or a slot moves, messages are lost,
-// as they are for any subscriber of Redis that has to connect again. A message
-// that a client PUBLISHes to a channel of keyspace events reaches, in a cluster,
-// its subscribers once a master.
+//	plain channels and patterns                on one home node, the same for all users
+//	channels and patterns of keyspace events   on every master
+//	sharded channels                           on the node that owns their slot
+//
+// Each subscription of a client is asked of Redis, as the client's user, so Redis's ACLs decide.
+// Redis counts it once.
+//
+// # Concurrency
+//
+// Exchange.mu guards everything. It is never held during I/O. Each line has a goroutine that writes
+// and one that reads. The one that reads hands messages out. All goroutines belong to the Upstream.
+//
+// # Not promised
+//
+// Messages are lost while a node is lost or a slot moves, as for any subscriber of Redis that has
+// to connect again. In a cluster, a message that a client publishes to a channel of keyspace events
+// reaches its subscribers once for each master.
 package pubsub
 
 import (
