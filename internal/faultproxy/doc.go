@@ -3,18 +3,18 @@
 //
 // A [Proxy] listens, forwards, and takes orders:
 //
-//	[Proxy.DropBefore]              cuts the connection before a command: it was not executed
-//	[Proxy.DropAfter]               cuts it after a command was executed: the reply is lost
-//	[Proxy.HoldBefore]              keeps a request back until told
-//	[Proxy.HoldAfter]               keeps a reply back until told
-//	[Proxy.Freeze]                  stops all bytes; connections stay
-//	[Proxy.FreezeWay]               stops the bytes of one direction
-//	[Proxy.Cut]                     ends connections
-//	[Proxy.Sever]                   leaves connections half-open
-//	[Proxy.Replace]                 gives another reply
-//	[Proxy.Corrupt]                 spoils a share of all replies
-//	[Proxy.Refuse]                  accepts no connections
-//	[Proxy.Delay], [Proxy.Throttle] make the network slower and narrower
+//	Proxy.DropBefore             cuts the connection before a command: it was not executed
+//	Proxy.DropAfter              cuts it after a command was executed: the reply is lost
+//	Proxy.HoldBefore             keeps a request back until told
+//	Proxy.HoldAfter              keeps a reply back until told
+//	Proxy.Freeze                 stops all bytes; connections stay
+//	Proxy.FreezeWay              stops the bytes of one direction
+//	Proxy.Cut                    ends connections
+//	Proxy.Sever                  leaves connections half-open
+//	Proxy.Replace                gives another reply
+//	Proxy.Corrupt                spoils a share of all replies
+//	Proxy.Refuse                 accepts no connections
+//	Proxy.Delay, Proxy.Throttle  make the network slower and narrower
 //
 // A [Fault] is one order. A test waits with it until the fault has happened.
 //

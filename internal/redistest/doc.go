@@ -1,9 +1,9 @@
 // Package redistest runs real Redis servers and clusters for tests and benchmarks.
 //
-//	[Launch]           one server
-//	[LaunchCluster]    a cluster
-//	[LaunchSentinel]   a master with replicas and sentinels
-//	[Start], [StartCluster], [StartSentinel]   the same for a test, which closes them at its end
+//	Launch                              one server
+//	LaunchCluster                       a cluster
+//	LaunchSentinel                      a master with replicas and sentinels
+//	Start, StartCluster, StartSentinel  the same for a test, which closes them at its end
 //
 // A test fails if Redis cannot be started. It is never skipped. A [Client] speaks RESP over a plain
 // socket and returns replies as the bytes that came.
