@@ -1,5 +1,7 @@
 """Does with redis-py what it is used for: interop_sync.py host port standalone|cluster [direct]."""
 
+import os
+import subprocess
 import sys
 import threading
 
@@ -192,6 +194,16 @@ class App:
                 pass
             expect("taken after an error", taken(), False)
             expect("LOCK.RELEASE", self.r.execute_command("LOCK.RELEASE", "order:42"), 1)
+
+    def lock_keeps_the_shop_from_overselling(self):
+        if self.mode == "cluster":  # the program has one client for both
+            return
+        self.r.set("stock:42", 3)
+        env = os.environ | {"REDIS_URL": f"redis://{self.host}:{self.port}"}
+        customers = [subprocess.Popen([sys.executable, "sell.py"], env=env, stdout=subprocess.PIPE) for _ in range(5)]
+        said = sorted(customer.communicate()[0].strip() for customer in customers)
+        expect("what five customers hear", said, [b"sold one"] * 3 + [b"sold out"] * 2)
+        expect("the stock that is left", self.r.get("stock:42"), b"0")
 
     def locks_fence(self):
         refused, first, second, rows = stale_write(self.r)
