@@ -6,72 +6,90 @@ import (
 	"time"
 )
 
-// The grace (Config.FailoverGrace) is for what a new master may have forgotten. Redis replicates
-// behind the client's back, so a replica that becomes the master lacks the last writes of the old
-// one, and a server that comes back may lack all: locks that somebody believes in are free there.
-// From the moment such a master is first looked at, for as long as an old lease may last, nothing
-// is granted there; whoever holds a lock goes on, and what is missing of it is put back
-// (restore.go).
+// The grace period (Config.FailoverGrace) protects locks that a new master may have forgotten.
 //
-// The argument. Let a belief come from the old master. It ends a TTL after the last request that
-// the old one answered was sent (R25), so at the latest a TTL after the old one stopped. The grace
-// begins at the first look at the new master, which is after its promotion, and lasts for a TTL and
-// as long as an old master may serve on beside it. So when it is over, every such belief is, or its
-// hold is on the new master, where it was renewed or put back. And no script grants unless it runs
-// on a master that this Leash has seen out of grace: it compares the replication id itself. So
-// nobody needs to notice in time for that; who notices late only loses a hold. Package
-// internal/failover searches a model of this.
+// Redis replicates asynchronously. A replica that becomes the master lacks the last writes of the
+// old one. A server that restarts may lack everything. Locks that an owner still believes in look
+// free there. So from the first probe of such a master on, it grants nothing until every old lease
+// must be over. Owners go on with their holds. Holds that the master lacks are written back
+// (restore.go). Holds that it has in an older state are corrected (repair.go).
 //
-// Which master it is. A promoted replica keeps its run_id, and a server that comes back has another
-// one; its replication id is new in both cases. It is also new when the first replica joins a
-// master, or an hour after the last one has left; but then there is no second id, which remembers
-// the one before a promotion. So: without a second id, a master is one since its process began, of
-// which Redis says when. With one, it was promoted, nobody knows when, and the first look leaves a
-// mark with the time in the server itself. Where either is yet to come by its clock, that went
-// back, and the first look counts. A first lock on an empty Redis, a connection that breaks, and a
-// slot that moves begin no grace.
+// # Why it is safe
 //
-// A slot that moves from a master in grace to another takes its grace along, as far as this Leash
-// has seen it there.
+//  1. A belief that comes from the old master ends a TTL after the last request was sent that the
+//     old master answered (R25). So it ends at the latest a TTL after the old master stopped.
+//  2. The grace period begins at the first probe of the new master, which is after its promotion.
+//     It lasts for a TTL plus the time that an old master may serve on beside the new one.
+//  3. When it is over, each such belief is over. Or its hold is on the new master, where it was
+//     renewed or written back.
+//  4. A script grants only on a master that this Leash has seen after its grace period. The script
+//     compares the replication id itself, in Redis. So no Leash has to notice a failover in time. A
+//     Leash that notices it late only loses holds.
 //
-// What it needs:
-//   - No renewed TTL is longer than the grace less the time that an old master may serve on. Longer
-//     leases are put back, if their connection lives and its Leash reaches the new master within
-//     the grace; else they are not covered.
-//   - An old master that is cut off stops in that time, and before the leases that it has are over:
-//     a hold may be renewed at the new master alone, run out at the old one, and be granted there.
-//     It was renewed there a third of its TTL before, so two thirds are left. Redis Cluster's stops
-//     after cluster-node-timeout and up to half of that more, since it may have heard from the
-//     others just before; a single Redis with sentinels after min-replicas-max-lag if
-//     min-replicas-to-write is 1. One that was frozen, and wakes up, may grant until it hears of
-//     the other. For holders to keep their locks, the promotion must fit in those two thirds, too;
-//     else they are told of a loss (silence), and all is safe.
-//   - A Leash that the new master has answered asks the old one no more: what it does there then is
-//     not put right.
-//   - Everybody who grants obeys it. Redisson's clients do not, nor a Leash without the flag.
-//   - The clocks of the servers do not step by a lease (R2).
+// Package internal/failover searches a model of this.
+//
+// # Which master is new
+//
+// A promoted replica keeps its run_id. A server that restarts has a new one. The replication id is
+// new in both cases. It is also new when the first replica joins a master, or an hour after the
+// last one has left, but then there is no second replication id.
+//
+//   - Without a second id, a server has been master since its process began. Redis tells when.
+//   - With a second id, it was promoted, and Redis does not tell when. The first probe leaves a
+//     mark with the time in the server itself.
+//   - If either time lies in the future of the server's clock, that clock went back. Then the time
+//     of the first probe counts.
+//
+// No grace period begins with a first lock on an empty Redis, with a connection that breaks, or
+// with a slot that moves. A slot that moves away from a master in its grace period takes the rest
+// of that period along, if this Leash has seen it there.
+//
+// # What it needs
+//
+//   - No renewed TTL is longer than the grace period less the time that an old master may serve on.
+//     Longer leases are written back if their connection lives and its Leash reaches the new master
+//     within the grace period. Otherwise they are not covered.
+//   - An old master that is cut off stops within that time, and before the leases that it has are
+//     over. Otherwise a hold may be renewed at the new master only, run out at the old one, and be
+//     granted there. Its last renewal at the old master is at most a third of the TTL old, so two
+//     thirds are left.
+//   - A master of Redis Cluster stops after cluster-node-timeout and up to half of that more. A
+//     single Redis with sentinels stops after min-replicas-max-lag if min-replicas-to-write is 1. A
+//     master that was frozen and wakes up may grant until it hears of the new one.
+//   - For holders to keep their locks, the promotion must fit into those two thirds as well.
+//     Otherwise they are told of a loss (silence), which is safe.
+//   - A Leash that the new master has answered asks the old one no more. What it does there
+//     afterwards is not corrected.
+//   - Everybody who grants obeys the grace period. Redisson's clients do not, and a Leash without
+//     the flag does not.
+//   - The servers' clocks do not step by a lease (R2).
 //   - A replica that never had a copy is not promoted.
 //
-// Beside what is missing, what a new master has in an older state is put right once, by its
-// carrier's Leash, as soon as that has met the master, within the grace: its count, for how long it
-// lasts, and its carrier (its record counts how often it was moved, and the later one has it; the
-// other one is told that it was moved). What reaches the new master before that is made good: a
-// look that takes from a lease what its owner was told is believed, and so is a release that finds
-// another count than this Leash knows of, only once the master was looked at since. A request that
-// puts a hold back and whose answer was lost may arrive late; a release then leaves a tombstone
-// first, and it does nothing.
+// # Older states
 //
-// What it does not cover. A release by another connection's Leash, or a move on the new master,
-// before the carrier's Leash has met that: it goes by the state that it finds, so a release of one
-// of two counts may end a hold of which the second was forgotten; and of a move that was forgotten
-// and one that was made on the new master instead, the connection that was moved to more often has
-// the hold. A release by another connection that was forgotten: the hold is there again, and
-// renewed if its carrier's Leash has not heard of it either. Tombstones and answers under an ID
-// that were forgotten: so a hold that was broken may be put back, if its carrier's Leash was not
-// told.
+// The Leash of the carrier corrects each hold once, as soon as it has met the new master, within
+// the grace period. It corrects the count, the time left, and the carrier. The record counts how
+// often the hold was moved, and the later carrier has it. The other one is told that it was moved.
 //
-// Plain counters and latches are no leases: nobody's belief in them ends, so there is nothing to
-// wait for, and they go on as they are.
+// Requests that reach the new master before that are made good:
+//
+//   - A renewal that finds less time left of a lease than its owner was told is believed only after
+//     the master was probed since. So is a release that finds another count than this Leash knows.
+//   - A request that writes a hold back may arrive late, if its answer was lost. So a release
+//     leaves a tombstone first, and the late request then does nothing.
+//
+// # What it does not cover
+//
+//   - A release through another Leash, or a move on the new master, before the carrier's Leash has
+//     met that master. It acts on the state that it finds. A release of one of two counts may end a
+//     hold of which the second count was forgotten. If a move was forgotten and another was made on
+//     the new master, the connection with more moves has the hold.
+//   - A release by another connection that was forgotten. The hold is there again. It is renewed if
+//     its carrier's Leash has not heard of the release either.
+//   - Tombstones and answers under an ID that were forgotten. So a hold that was broken may be
+//     written back, if its carrier's Leash was not told.
+//
+// Plain counters and latches have no leases and no holders, so they need no grace period.
 
 // GraceAuto is a FailoverGrace as long as the watchdog's timeout and what Redis's configuration
 // says of an old master.

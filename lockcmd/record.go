@@ -5,30 +5,39 @@ import (
 	"strings"
 )
 
-// A record is what Leash keeps in Redis of a hold: for a plain or FAIR lock the field "leash" of
-// the lock's hash, for READ and WRITE holds a field named as the owner in the hash {K}:leash, for
-// permits a field named as the permit there. One line of words with one space between them; only
-// the last may hold spaces itself:
+// A record is what Leash keeps in Redis about a hold. It is one field of a hash:
 //
-//	L1         the version of this layout. It never reads as a number, for Redisson loops up to numbers it finds
-//	token      decimal, below 2^53; of a permit a number of its carrier's Leash, which only tells one hold of it from another
-//	carrier    <leash uuid>:<session id>.<n>, n minted by the Leash for each carrier
-//	request    decimal: the number of the last request of the carrier that acted on the hold (R7)
-//	reply      decimal: what that request was answered, repeated when the request is
+//	plain, FAIR    the field "leash" of the lock's own hash
+//	READ, WRITE    the field named as the owner, in the hash {K}:leash
+//	permit         the field named as the permit, in the hash {K}:leash
+//
+// It is one line of words with one space between them. Only the last word may contain spaces:
+//
+//	L1         the version of this layout; not a number, because Redisson loops up to numbers
+//	token      decimal, below 2^53; of a permit, a number that tells one hold of it from another
+//	carrier    <uuid of the Leash>:<session id>.<n>; the Leash never uses n again
+//	request    decimal: the number of the carrier's last request that acted on the hold (R7)
+//	reply      decimal: the reply to that request, which is repeated when the request is
 //	since      decimal: Redis's clock at the grant, ms since 1970
-//	ttl        decimal: ms a renewal raises the key's TTL to; for a hold that is not renewed, its lease
-//	options    letters: w renewed or l lease, always the first; then e: it stays when its connection ends (ONCLOSE EXPIRE),
-//	           o: its connection stays open when it is lost (ONLOSS ERROR), f: it was taken FAIR
-//	more       "-", or name=value pairs with "," between them: max=60000, it may be held for so many ms (MAXHOLD);
-//	           idle=5000, its client may be silent for so many (IDLE);
-//	           extend=<leash uuid>:<n>, the last EXTEND of a lease; moves=2, it was moved to another carrier so often; until=5000, a renewed WRITE hold beside its owner's
-//	           READ hold is over so many ms after the grant, unless it is renewed
+//	ttl        decimal: ms to which a renewal raises the key's TTL; of a lease, how long it lasts
+//	options    letters: first w (renewed) or l (lease), then
+//	           e  ONCLOSE EXPIRE
+//	           o  ONLOSS ERROR
+//	           f  taken with FAIR
+//	ext        "-", or name=value pairs with "," between them:
+//	           max=60000               MAXHOLD in ms
+//	           idle=5000               IDLE in ms
+//	           extend=<uuid>:<n>       the last EXTEND of a lease
+//	           moves=2                 how often it was moved to another carrier
+//	           until=5000              a renewed WRITE hold beside a READ hold of the same owner
+//	                                   ends so many ms after the grant, unless it is renewed
 //	id         "=" and the client's ID of the last acquire, or "-"
-//	client     who asked: address, port and connection name, as far as known. The rest of the line
+//	client     address, port and connection name of the client; the rest of the line
 //
-// The words up to carrier and the space behind it are the record's mark: renewal and release on
-// disconnect act only on a record that begins with theirs (R11). A new carrier (ATTACH) rewrites
-// carrier, request, reply and client; request then starts from that carrier's own numbers.
+// The words up to the carrier, with the space behind it, are the record's prefix. Renewal and
+// release on disconnect act only on a record that begins with theirs (R11). A new carrier
+// (LOCK.ATTACH) writes carrier, request, reply and client anew. The request number then starts from
+// the new carrier's own numbers.
 type record struct {
 	token   int64
 	carrier string
