@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// acquire is LOCK.ACQUIRE.
+// acquire runs LOCK.ACQUIRE.
 func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	opts, msg := s.parseAcquire(args)
@@ -35,7 +35,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	a.askedTTL = asked
 	defer a.unlockOwn()
 	r := result{kind: taken}
-	// else: behind those who wait already (R18)
+	// Otherwise this waiter goes behind those that wait already (R18).
 	if !opts.wait || !s.queues.waiting(a.queueID()) || c.skipsQueue(opts) {
 		if opts.wait {
 			a.lastMessage = s.subscriber.lastMessage(a.queueID().channel)
@@ -45,32 +45,31 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	if opts.wait && (r.kind == taken || r.kind == busy) {
 		r = c.wait(ctx, a, r)
 	}
-	// else it is undone
+	// In the other cases the undo takes the waiter out of the queue.
 	if a.waitsFair() && r.kind != granted && r.kind != moved && r.kind != unknown {
 		s.awaitDequeued(ctx, a)
 	}
 	return c.replyAcquire(ctx, dst, a, r)
 }
 
-// awaitRenewals lets the holds that there are be renewed before others are taken: while renewals lag
-// behind by more than does no harm, an acquire waits for half of what is more, but for a second at
-// most. Who takes locks as fast as Leash grants them could else have so many that it loses some.
+// awaitRenewals delays an acquire while renewals lag by more than does no harm. The delay is half
+// of that excess, at most 1 s. Without it, a client that takes locks very fast could get so many
+// that Leash loses some.
 func (s *Service) awaitRenewals(ctx context.Context) {
 	if excess := time.Duration(s.watchdog.Stats.Excess.Load()); excess > 0 {
 		s.sleep(ctx, min(excess/2, time.Second))
 	}
 }
 
-// waitsForHold reports whether an ACQUIRE that waits on the connection of h would wait for itself (R5):
-// h is another owner's, and cannot be held together with what w asks for. It is called with the
-// carrier's mu.
+// waitsForHold reports whether an ACQUIRE that waits on the connection of h would wait for itself
+// (R5). That is so when another owner has h and the two modes cannot be held together. The caller
+// holds the carrier's mu.
 func (opts acquireOptions) waitsForHold(h *hold) bool {
 	return h.mode() != permit && !h.isOf(opts.owner) && h.state != releasing && !(h.mode().shared && opts.mode.shared)
 }
 
-// waitsForItself reports whether a wait for w's lock would be for a hold of this very connection.
-// Redis is asked, for another connection, of another Leash, may have released that hold a moment
-// ago.
+// waitsForItself reports whether the command would wait for a hold of its own connection. It asks
+// Redis, because a connection of another Leash may have released that hold a moment ago.
 func (c *Carrier) waitsForItself(opts acquireOptions) bool {
 	var ended []*hold
 	for {
@@ -82,8 +81,8 @@ func (c *Carrier) waitsForItself(opts acquireOptions) bool {
 	}
 }
 
-// isHeld reports whether Redis has h; also when it does not say, unless h is a lease that is over
-// as far as we know.
+// isHeld reports whether Redis has h. Without an answer from Redis it reports true, unless h is a
+// lease that should be over.
 func (s *Service) isHeld(h *hold) bool {
 	info, err := s.inspect(h.lock(), s.deadline())
 	if err != nil {
@@ -96,9 +95,9 @@ func (s *Service) isHeld(h *hold) bool {
 	return ok
 }
 
-// skipsQueue reports whether w is to be tried at once, whoever waits: it may be about a hold that its
-// owner has. For one that shares the lock, such a hold must be known, here or to Redis, or readers
-// that come now would overtake a writer that waits.
+// skipsQueue reports whether the command attempts at once, although others wait: it may be about a
+// hold that its owner has already. For a shared mode such a hold must be known here or in Redis.
+// Otherwise new readers would overtake a waiting writer.
 func (c *Carrier) skipsQueue(opts acquireOptions) bool {
 	if !opts.mode.shared {
 		return opts.owner != ""
@@ -107,15 +106,16 @@ func (c *Carrier) skipsQueue(opts acquireOptions) bool {
 	return own != nil || opts.id != "" && c.service.mayHold(opts)
 }
 
-// mayHold reports whether w's owner has a hold of the lock, which w then repeats as a rule; also
-// when Redis does not say.
+// mayHold reports whether the owner has a hold of the lock, which the command usually repeats.
+// Without an answer from Redis it reports true.
 func (s *Service) mayHold(opts acquireOptions) bool {
 	info, err := s.inspect(opts.lock(), s.deadline())
 	return err != nil || slices.ContainsFunc(info.holds, func(f found) bool { return f.owner == opts.owner })
 }
 
-// lockOwnHold is the carrier's hold of w's owner and mode, with its gate taken; nil when there is none.
-// It fails when an earlier request about the hold has no answer yet.
+// lockOwnHold returns the carrier's hold of the owner in that mode, with its requests locked. It
+// returns nil when there is none. ok is false when an earlier request about the hold has no answer
+// yet.
 func (c *Carrier) lockOwnHold(opts acquireOptions) (own *hold, ok bool) {
 	if opts.owner == "" {
 		return nil, true
@@ -133,12 +133,12 @@ func (c *Carrier) lockOwnHold(opts acquireOptions) (own *hold, ok bool) {
 			return nil, false
 		}
 		if h.leaseOver() && !h.wasExtended(until) {
-			h.forget(held) // what Redis still has of it the grant replaces
+			h.forget(held) // the grant replaces what Redis still has of it
 		}
 		if c.newest(opts.lock(), func(other *hold) bool { return other == h }) != nil {
 			return h, true
 		}
-		h.unlockRequests() // it ended meanwhile
+		h.unlockRequests() // it ended while we waited
 	}
 }
 
@@ -155,9 +155,9 @@ func (c *Carrier) replyAcquire(ctx context.Context, dst []byte, a *acquisition, 
 	return c.timeout(dst, r.text)
 }
 
-// conclude settles a try whose result is r: a grant becomes a hold of the carrier, what may yet
-// grant is undone. Without a hold the text of the result is what to answer, "" when the lock is
-// taken.
+// conclude settles an acquisition whose result is r. A grant becomes a hold of the carrier. What
+// may still be granted is undone. Without a hold, the text of the result is the error to answer, or
+// "" when the lock is taken.
 func (a *acquisition) conclude(ctx context.Context, r result) (*hold, result) {
 	switch r.kind {
 	case granted, moved:
@@ -190,12 +190,12 @@ func (c *Carrier) timeout(dst []byte, msg string) []byte {
 	return appendError(dst, msg)
 }
 
-// attemptInterval is how often a waiter looks for itself, whatever it hears.
+// attemptInterval is how often a waiter asks Redis, even without a wake-up.
 const attemptInterval = time.Second
 
-// nextAttempt is how long a waiter trusts what it has seen: lookEvery, give or take a fifth, so that
-// waiters of many Leashes do not fall into step; less when the holder's lease ends before, or when
-// Redis just does not take requests (R17).
+// nextAttempt is the pause until a waiter's next attempt (R17). It is the attempt interval, plus or
+// minus a fifth, so that waiters of many Leashes do not ask at the same time. It is shorter when
+// the holder's lease ends before, or when Redis takes no requests now.
 func (s *Service) nextAttempt(r result, random float64) time.Duration {
 	pause := time.Duration((0.8 + 0.4*random) * float64(s.attemptInterval))
 	if r.kind == busy {

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// acquireOptions is what an ACQUIRE asks for.
+// acquireOptions is what an ACQUIRE asks for, parsed and checked.
 type acquireOptions struct {
 	db    int
 	key   string
 	mode  *mode
-	owner string // "" for an owner of its own
+	owner string // "" for a generated owner
 	id    string
 	wait  bool
-	block time.Duration // how long to wait; 0 for ever
-	ttl   time.Duration // the lease
+	block time.Duration // how long to wait; 0 for no limit
+	ttl   time.Duration // TTL or LEASE
 	holdTerms
-	replicas int64 // which must have it
-	token    int64 // of the hold to ATTACH; 0 for an ACQUIRE
+	replicas int64 // that must have the grant
+	token    int64 // ATTACH: the token of the hold; else 0
 }
 
 func (opts acquireOptions) lock() lockID { return lockID{opts.db, opts.key} }
@@ -39,7 +39,7 @@ func (s *Service) parseAcquire(args [][]byte) (opts acquireOptions, msg string) 
 	return opts, s.keyError(opts.key)
 }
 
-// acquireOptionsOf is what the options of a command ask for, of any key.
+// acquireOptionsOf checks the options of a command, for any key.
 func (s *Service) acquireOptionsOf(command string, o options) (opts acquireOptions, msg string) {
 	m, msg := o.requestedMode()
 	if msg != "" {
@@ -49,7 +49,7 @@ func (s *Service) acquireOptionsOf(command string, o options) (opts acquireOptio
 	if opts.wait, opts.block, msg = o.parseBlock(); msg != "" {
 		return opts, msg
 	}
-	if o.lease != nil && *o.lease == -1 { // Redisson's word for none
+	if o.lease != nil && *o.lease == -1 { // Redisson's value for no lease
 		o.lease = nil
 	}
 	if o.lease != nil && o.ttl != nil {
@@ -67,7 +67,7 @@ func (s *Service) acquireOptionsOf(command string, o options) (opts acquireOptio
 	opts.replicas = o.replicas
 	opts.lease, opts.stayOnClose, opts.errorOnLoss, opts.fair, opts.maxHold = o.lease != nil, o.stayOnClose, o.errorOnLoss, m.fair, s.cfg.MaxHold
 	if command == semAcquireName {
-		opts.maxHold = 0 // which is for locks
+		opts.maxHold = 0 // MAXHOLD is for locks only
 	}
 	if o.maxHold != nil {
 		if *o.maxHold < 1 || *o.maxHold > maxTTL.Milliseconds() {
@@ -92,7 +92,7 @@ func (s *Service) acquireOptionsOf(command string, o options) (opts acquireOptio
 	return opts, ""
 }
 
-// parseBlock is whether and how long a command waits; 0 is for ever.
+// parseBlock returns whether a command waits, and how long. A block of 0 has no limit.
 func (o options) parseBlock() (wait bool, block time.Duration, msg string) {
 	switch {
 	case o.block == nil:
@@ -105,7 +105,7 @@ func (o options) parseBlock() (wait bool, block time.Duration, msg string) {
 	return true, millis(*o.block), ""
 }
 
-// requestedMode is the mode that an ACQUIRE's options ask for.
+// requestedMode returns the mode that the options of an ACQUIRE name.
 func (o options) requestedMode() (m *mode, msg string) {
 	for _, m := range modes {
 		if m.option == o.mode {
@@ -115,12 +115,12 @@ func (o options) requestedMode() (m *mode, msg string) {
 	return nil, msgSyntax
 }
 
-// meansMode reports whether the options of a command about a present hold mean one in mode m: any lock,
-// if they name none.
+// meansMode reports whether the options of a command about an existing hold allow mode m. Without a
+// mode they allow every mode of a lock.
 func (o options) meansMode(m *mode) bool { return o.mode == "" && m != permit || o.mode == m.option }
 
-// keyError refuses a key whose helpers Redis Cluster would place in another slot (R10), and one
-// that belongs to another lock.
+// keyError refuses two kinds of keys: one whose helper keys would be in another slot of Redis
+// Cluster (R10), and one that belongs to another lock. It returns "" for other keys.
 func (s *Service) keyError(key string) string {
 	if isHelper(key) {
 		return msgHelper

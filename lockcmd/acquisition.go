@@ -10,45 +10,46 @@ import (
 	"leash/renewal"
 )
 
-// acquisition is one ACQUIRE on its way: however often it is sent, it acts once.
+// acquisition is one LOCK.ACQUIRE in progress. Its script may be sent several times and acts once.
 type acquisition struct {
 	carrier     *Carrier
 	options     acquireOptions
 	owner       string
-	ownerNumber int64 // the owner's number, if it is one of its own; else 0
-	arrival     int64 // FAIR, and it waits: the later it came the higher; else 0
+	ownerNumber int64 // number of a generated owner; else 0
+	arrival     int64 // order of arrival among FAIR waiters; else 0
 	number      int64
-	copyPending bool // a copy of it may still reach Redis, after it is over
-	// TTL or LEASE; the wish's may be less, for a lease is not to outlast own's MAXHOLD
+	copyPending bool // a copy of it may reach Redis later
+	// TTL or LEASE as the client asked. options.ttl may be less: a lease ends with MAXHOLD of own.
 	askedTTL time.Duration
-	// the carrier's hold of this owner, to be entered again; nil for a new one. Its gate is ours
+	// the carrier's hold of this owner, to be acquired once more; nil for a new hold. Its requests
+	// are locked by this acquisition.
 	own          *hold
 	call         *scriptCall
-	lastMessage  int64      // on the channel of its line, before it was sent
-	end          time.Time  // of BLOCK; zero when there is none
-	graceRetries int        // how often it met a master that might grant by then
-	group        *holdGroup // of the hold that it makes; nil for none
-	pendingMove  *move      // of unknown outcome, of the hold that its ID names; else nil
+	lastMessage  int64      // last message on its channel before it was sent
+	end          time.Time  // end of BLOCK; zero without
+	graceRetries int        // attempts in a row that were refused by a master in grace
+	group        *holdGroup // group of the new hold; nil without
+	pendingMove  *move      // move of the hold by ID, outcome unknown; else nil
 }
 
-// result is how a try, or the wait for a lock, went.
+// result is how one attempt, or the wait for a lock, ended.
 type result struct {
 	kind  kind
-	token int64 // taken: that of who got it last, 0 when that is not known
-	// for how long the lease lasts, the other's or ours; <= 0 when that is not known
+	token int64 // taken: the last token granted, 0 when unknown
+	// how long the lease lasts, the other's or ours; 0 or less when unknown
 	left time.Duration
-	sent time.Time // from when left counts
+	sent time.Time // left counts from here
 	text string    // failed: the error to answer
 
-	replicas  int64 // granted or moved: how many replicas have it, if that was asked
-	repeated  bool  // granted: an earlier request with the same ID has counted, and this one does not
-	handovers int   // granted: within how many releases in a row, of which this one was the last
+	replicas  int64 // granted or moved: replicas that have it, if REPLICAS asked
+	repeated  bool  // granted before, under the same ID; it counts once
+	handovers int   // granted: hand-overs in a row up to this one
 
-	// Of what a line is for:
-	permitsLeft int64 // granted: the permits left for others
-	forAll      bool  // granted: to all who wait, as a latch is
+	// For permits and latches:
+	permitsLeft int64 // granted: permits left for others
+	forAll      bool  // granted: to all waiters of a latch
 
-	// Of a hold that was moved:
+	// For a hold that was moved here:
 	count  int64
 	age    time.Duration
 	record record
@@ -57,13 +58,13 @@ type result struct {
 type kind int
 
 const (
-	taken   kind = iota // somebody else holds it
-	granted             // ours
-	moved               // ours: a hold of another connection, moved here by its ID
-	busy                // Redis does not take the request now; nothing was done (R14)
-	unknown             // nobody knows
-	failed              // an error to answer
-	none                // there is no hold to be attached
+	taken   kind = iota // somebody else has the lock
+	granted             // we have it
+	moved               // we have it: the ID moved a hold of another connection here
+	busy                // Redis did not take the request; nothing was done (R14)
+	unknown             // the outcome is unknown
+	failed              // text is the error to answer
+	none                // there is no hold to attach
 )
 
 func (c *Carrier) newAcquisition(opts acquireOptions, own *hold) *acquisition {
@@ -82,7 +83,7 @@ func (c *Carrier) newAcquisition(opts acquireOptions, own *hold) *acquisition {
 	return a
 }
 
-// buildCall makes the request to be sent.
+// buildCall makes the call of the acquire script.
 func (a *acquisition) buildCall() {
 	want := "0"
 	if a.own != nil {
@@ -99,7 +100,7 @@ func (a *acquisition) buildCall() {
 	}
 }
 
-// appendGrantArgs appends what the scripts need to make a hold, from the TTL on.
+// appendGrantArgs appends the arguments of a grant, from the TTL on.
 func (a *acquisition) appendGrantArgs(args []string) []string {
 	opts, s := &a.options, a.carrier.service
 	return append(args,
@@ -108,10 +109,10 @@ func (a *acquisition) appendGrantArgs(args []string) []string {
 	)
 }
 
-// masterArg is the place of the master that may grant among the arguments of an acquire.
+// masterArg is the index of the master that may grant in the arguments of an acquire.
 const masterArg = 10
 
-// send looks once whether the lock can be had. What is not known at until is unknown.
+// send makes one attempt. An outcome that is not known at until is unknown.
 func (a *acquisition) send(until time.Time) result {
 	r := a.sendOnce(until)
 	if (r.kind == granted || r.kind == moved) && r.replicas < a.options.replicas {
@@ -149,14 +150,14 @@ func (a *acquisition) sendOnce(until time.Time) result {
 		return result{kind: failed, text: msgKind}
 	case n[0] == 6:
 		return a.refusedInGrace(textAt(reply, 1), until)
-	case n[0] == 7: // each time fewer dead wait
+	case n[0] == 7: // each call removes some dead waiters
 		return a.sendOnce(until)
 	}
 	return result{kind: unknown}
 }
 
-// refusedInGrace is what becomes of a try at a free lock that the master with that replication id may not
-// grant, as far as was known.
+// refusedInGrace handles a refusal by the master with that replication id: the lock is free, but
+// this master may not grant it as far as Leash knew.
 func (a *acquisition) refusedInGrace(replid string, until time.Time) result {
 	r, again := a.carrier.service.refusedInGrace(a.options.key, replid, until)
 	if !again {
@@ -169,17 +170,17 @@ func (a *acquisition) refusedInGrace(replid string, until time.Time) result {
 	return a.sendOnce(until)
 }
 
-// maxGraceRetries is how often in a row a try may meet a master that it has to get to know.
+// maxGraceRetries is how often in a row one acquisition may probe a new master and try again.
 const maxGraceRetries = 3
 
 func millis(n int64) time.Duration {
 	return time.Duration(max(min(n, maxMillis), -maxMillis)) * time.Millisecond
 }
 
-// maxMillis keeps a number of Redis's from overflowing a time.Duration: it is 34 years.
+// maxMillis keeps a number from Redis within a time.Duration. It is 34 years.
 const maxMillis = 1 << 40
 
-// failure is a result for an error of ask.
+// failure converts an error of ask to a result.
 func failure(err error) result {
 	switch {
 	case errors.Is(err, errUnknown):
@@ -190,9 +191,8 @@ func failure(err error) result {
 	return result{kind: failed, text: scriptError(err)}
 }
 
-// refusedText keeps Redis's own word where clients do not take it for an invitation to try again
-// blindly. There is none for a slot in migration: what cannot be granted there counts as taken
-// (R14).
+// refusedText keeps Redis's own words unless clients would retry blindly because of them. It is ""
+// for a slot migration: a lock that cannot be granted now counts as taken (R14).
 func refusedText(err error) string {
 	if keysSplit(err) {
 		return ""
@@ -204,8 +204,8 @@ func refusedText(err error) string {
 	return msgRefused
 }
 
-// ownerElsewhere is what becomes of an owner whose hold hangs on another carrier: its last request,
-// repeated, moves it here (R4).
+// ownerElsewhere handles an owner whose hold is on another carrier. A repetition of the hold's last
+// request moves it here (R4).
 func (a *acquisition) ownerElsewhere(token, carrier, id string, until time.Time) (r result) {
 	n, err := strconv.ParseInt(token, 10, 64)
 	back := err == nil && a.options.id != "" && id == recordID(a.options.id)
@@ -219,17 +219,17 @@ func (a *acquisition) ownerElsewhere(token, carrier, id string, until time.Time)
 	}
 	m := a.newMove(n, carrier, "")
 	if r = m.send(until); r.kind == unknown {
-		a.pendingMove = m // which is to be finished
+		a.pendingMove = m // the caller finishes it
 		return r
 	}
 	m.unlockOld()
 	return r
 }
 
-// ownElsewhere settles the carrier's own hold when its owner's hangs on another connection, with
-// that token (0 if it is unreadable). With another token than its own it has ended, and may have
-// been lost: then the result is to be answered (R26). Else it was moved away; if it is to come back
-// now, it does so as a new hold, for the old one's end may be on its way.
+// ownElsewhere settles the carrier's own hold when the owner's hold is on another connection, with
+// that token (0 if unreadable). A different token means that our hold has ended and may be lost:
+// then r is the answer (R26). Otherwise our hold was moved away. If it comes back now, it comes as
+// a new hold, because the end of the old one may still be on its way.
 func (a *acquisition) ownElsewhere(token int64, back bool, until time.Time) (r result, lost bool) {
 	if a.own.token != token {
 		return a.ownGone(until)
@@ -244,7 +244,7 @@ func (a *acquisition) ownElsewhere(token int64, back bool, until time.Time) (r r
 	switch {
 	case err != nil:
 		return result{kind: busy, text: msgRefused}, true
-	case how == renewal.Renewed: // a new master had forgotten that it was moved here
+	case how == renewal.Renewed: // a new master lacked the move to us
 		return a.sendAfresh(until), true
 	}
 	a.own.Ended(how)
@@ -252,15 +252,14 @@ func (a *acquisition) ownElsewhere(token int64, back bool, until time.Time) (r r
 	return result{}, false
 }
 
-// superseded is what becomes of an owner whose hold this connection tracks and Redis does not have:
-// it was ended by another way of the owner's, and then this try is one for a new hold; or it is
-// lost.
+// superseded handles a hold that this connection tracks and Redis does not have. Either its owner
+// ended it by another way, and the attempt goes on for a new hold, or it is lost.
 func (a *acquisition) superseded(until time.Time) result {
 	if a.graceRetries < maxGraceRetries && !a.copyPending {
 		switch how, err := a.carrier.service.restore(a.own, until); {
 		case err != nil:
 			return result{kind: busy, text: msgRefused}
-		case how == renewal.Renewed: // a new master had forgotten it
+		case how == renewal.Renewed: // a new master lacked it
 			return a.sendAfresh(until)
 		}
 	}
@@ -270,8 +269,8 @@ func (a *acquisition) superseded(until time.Time) result {
 	return a.sendOnce(until)
 }
 
-// sendAfresh sends a try about a hold that has been put back meanwhile, under a number above that
-// of its record.
+// sendAfresh sends the script again after its hold was restored, with a number above that of the
+// hold's record.
 func (a *acquisition) sendAfresh(until time.Time) result {
 	a.graceRetries++
 	a.number = a.carrier.requests.Add(1)
@@ -279,9 +278,8 @@ func (a *acquisition) sendAfresh(until time.Time) result {
 	return a.sendOnce(until)
 }
 
-// ownGone settles the carrier's own hold, which is not there any more. It was lost, or nobody can
-// say: then the result is to be answered. Else it was ended by another way of the owner's, and the
-// try goes on without it.
+// ownGone settles the carrier's own hold that Redis does not have. If it was lost, or nobody knows,
+// r is the answer. If its owner ended it by another way, the acquisition goes on without it.
 func (a *acquisition) ownGone(until time.Time) (r result, lost bool) {
 	switch reason, err := a.own.resolveMissing(until); {
 	case err != nil:
@@ -294,20 +292,20 @@ func (a *acquisition) ownGone(until time.Time) (r result, lost bool) {
 	return result{}, false
 }
 
-// repeats reports whether t, of which no answer is known, repeats the last acquire of the carrier's
-// own hold: that one has counted, and this one does not.
+// repeats reports whether the acquisition, whose outcome is unknown, repeats the last acquire of
+// the carrier's own hold. That acquire has counted already.
 func (a *acquisition) repeats() bool {
 	return a.own != nil && a.options.id != "" && a.own.lastID() == a.options.id
 }
 
-// disown makes the try one for a new hold: its own is over.
+// disown makes the acquisition one for a new hold, because its own hold is over.
 func (a *acquisition) disown() {
 	a.unlockOwn()
 	a.options.ttl = a.askedTTL
 	a.buildCall()
 }
 
-// unlockOwn gives the gate of the hold back, if the try has one.
+// unlockOwn unlocks the requests of the own hold, if there is one.
 func (a *acquisition) unlockOwn() {
 	if a.own != nil {
 		a.own.unlockRequests()

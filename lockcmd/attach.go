@@ -7,7 +7,7 @@ import (
 
 const attachName = "LOCK.ATTACH"
 
-// attaches reports whether w is of an ATTACH.
+// attaches reports whether the options are those of an ATTACH.
 func (opts acquireOptions) attaches() bool { return opts.token != 0 }
 
 func (s *Service) parseAttach(args [][]byte) (opts acquireOptions, o options, msg string) {
@@ -27,8 +27,8 @@ func (s *Service) parseAttach(args [][]byte) (opts acquireOptions, o options, ms
 	return opts, o, s.keyError(opts.key)
 }
 
-// attach is LOCK.ATTACH: this connection carries the hold from now on, whichever did before, on
-// whatever Leash. It reads who carries it, calls with what it read, and starts over if that has
+// attach runs LOCK.ATTACH: this connection becomes the carrier of a hold of any connection and any
+// Leash. It reads who the carrier is, calls the script with that, and starts again if it has
 // changed (R13).
 func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
@@ -67,10 +67,10 @@ func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 	return appendError(dst, msgNotHeld)
 }
 
-// isMigrating reports whether a slot's migration kept the keys of a request apart.
+// isMigrating reports whether a slot migration has the keys of a request on two nodes.
 func isMigrating(r result) bool { return r.kind == busy && r.text == "" }
 
-// tryAttach attaches once. again says that what was read has changed meanwhile.
+// tryAttach attaches once. again is true when the hold has changed since it was read.
 func (c *Carrier) tryAttach(opts acquireOptions, o options, until time.Time) (r result, again bool) {
 	s := c.service
 	_, f, ok, err := s.seek(opts.lock(), o, until)
@@ -91,7 +91,7 @@ func (c *Carrier) tryAttach(opts acquireOptions, o options, until time.Time) (r 
 	case f.record.carrier != c.name:
 	case own != nil && own.token == opts.token:
 		return result{kind: granted, token: opts.token}, false
-	default: // a release of it is under way, an undo, or an earlier ATTACH
+	default: // a release, an undo or an ATTACH of it is under way
 		s.stoppedWithin(50 * time.Millisecond)
 		return result{kind: failed, text: msgNotHeld}, c.ownHold(opts.key, o) == nil
 	}
@@ -103,8 +103,8 @@ func (c *Carrier) tryAttach(opts acquireOptions, o options, until time.Time) (r 
 	return a.attach(f, until)
 }
 
-// attach moves the hold that was found to t's carrier. While the outcome is unknown it goes on with
-// that in the background: what was moved must not be left to nobody.
+// attach moves the hold that was found to this carrier. An unknown outcome is repeated in the
+// background, because a moved hold must have a carrier that knows of it.
 func (a *acquisition) attach(f found, until time.Time) (r result, again bool) {
 	m := a.newMove(a.options.token, f.record.carrier, f.record.request)
 	r = m.send(until)
@@ -129,8 +129,8 @@ func (a *acquisition) attach(f found, until time.Time) (r result, again bool) {
 	return r, again
 }
 
-// finish repeats the move until Redis answers, or the hold must be over. It returns the hold, nil
-// when it is not carried here.
+// finish repeats the move until Redis answers or the hold must be over. It returns the hold, or nil
+// when this carrier does not have it.
 func (m *move) finish(limit time.Time) *hold {
 	defer m.unlockOld()
 	s := m.acquisition.carrier.service
@@ -151,9 +151,9 @@ func (m *move) finish(limit time.Time) *hold {
 	return nil
 }
 
-// carry makes a hold that has moved here one of the carrier's. If its connection has ended
-// meanwhile, it is settled as that says. A nonempty message is the error to answer, and there is no
-// hold.
+// carry makes a hold that has moved here one of the carrier's. If the connection has ended in
+// between, the hold is settled the way that connection ended. A nonempty message is the error to
+// answer; then there is no hold.
 func (a *acquisition) carry(r result) (h *hold, msg string) {
 	c := a.carrier
 	a.renewLateGrant(&r)

@@ -13,8 +13,8 @@ import (
 
 const awaitLossName = "LOCK.AWAITLOSS"
 
-// awaitLoss is LOCK.AWAITLOSS: it waits until the hold with a token, on whatever connection and
-// Leash it hangs, is lost. A hold that ends as it should ends the wait.
+// awaitLoss runs LOCK.AWAITLOSS: it waits until the hold with a token is lost, on whatever
+// connection and Leash it is. A regular end of the hold ends the wait too.
 func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) != 6 {
 		return appendError(dst, msgArity(awaitLossName))
@@ -70,23 +70,23 @@ type lossWait struct {
 	lock    lockID
 	options options
 
-	seen           *found    // the hold as Redis had it last
-	failedChecks   int       // looks that have not found it, as none has yet
-	unseenErr      error     // what the last of them came to: errAbsent, or Redis has not said
-	leaseEnd       time.Time // when seen, a lease, is over by itself; zero when it is renewed
-	missingSince   time.Time // since then it has not been there any more, and nobody has said why
-	broken         bool      // it was to be broken, and was not there any more when last looked for
-	leaseMayBeOver bool      // when it was missed, it was a lease that may have been over by itself
+	seen           *found    // the hold as Redis last had it
+	failedChecks   int       // checks so far that found no hold
+	unseenErr      error     // why: errAbsent, or Redis did not answer
+	leaseEnd       time.Time // when seen, a lease, is over; zero when it is renewed
+	missingSince   time.Time // since when it is missing without a reason
+	broken         bool      // it was marked as broken and was missing at the last check
+	leaseMayBeOver bool      // it was missing when its lease may have been over
 
-	lastCheck time.Time // last
-	// from then on nothing that is said on the lock's channel is missed; nil afterwards
+	lastCheck time.Time // time of the last check
+	// closed once no message on the lock's channel can be missed; then nil
 	subscribed         <-chan struct{}
-	wake               <-chan struct{} // something was said there
-	cancelSubscription func()          // the channel; nil before the hold was seen
+	wake               <-chan struct{} // a message came on that channel
+	cancelSubscription func()          // nil before the hold was seen
 }
 
-// run waits until ctx ends at the latest. The reason is "" when the hold was not lost. The error,
-// when it was not seen at all, is errAbsent, errUnknown, errRefused or Redis's answer about the
+// run waits at most until ctx ends. The reason is "" when the hold was not lost. There is an error
+// only when the hold was never seen: errAbsent, errUnknown, errRefused or Redis's answer about the
 // key.
 func (w *lossWait) run(ctx context.Context) (reason string, err error) {
 	s := w.service
@@ -121,11 +121,11 @@ func (w *lossWait) run(ctx context.Context) (reason string, err error) {
 	}
 }
 
-// lossPause is the least time between two looks.
+// lossPause is the shortest time between two checks.
 const lossPause = 10 * time.Millisecond
 
-// nextCheck is how long not to look, if nothing is said: until its Leash must have said how the hold
-// has ended, if it is not there any more.
+// nextCheck is the pause until the next check without a message. If the hold is missing, it ends
+// when its Leash must have reported the end.
 func (w *lossWait) nextCheck() time.Duration {
 	switch {
 	case !w.missingSince.IsZero():
@@ -136,7 +136,8 @@ func (w *lossWait) nextCheck() time.Duration {
 	return w.checkInterval()
 }
 
-// checkInterval is a second or so, or less for a tombstone that lives no longer than the hold's TTL.
+// checkInterval is about a second. It is shorter when the tombstone, which lives as long as the
+// hold's TTL, would be gone by then.
 func (w *lossWait) checkInterval() time.Duration {
 	d := w.service.nextAttempt(result{}, rand.Float64())
 	if w.seen != nil && w.seen.record.ttl > 0 {
@@ -145,8 +146,8 @@ func (w *lossWait) checkInterval() time.Duration {
 	return max(d, lossPause)
 }
 
-// sleep waits until it is time to look. It returns false when ctx or the Service ends meanwhile. A
-// lock of which much is said is not looked at each time.
+// sleep waits until the next check. It returns false when ctx or the Service ends first. Many
+// messages on a channel cause at most one check in 100 ms.
 func (w *lossWait) sleep(ctx context.Context) bool {
 	timer := time.NewTimer(w.nextCheck())
 	defer timer.Stop()
@@ -164,7 +165,7 @@ func (w *lossWait) sleep(ctx context.Context) bool {
 	return w.service.sleep(ctx, max(10*lossPause-time.Since(w.lastCheck), 0))
 }
 
-// subscribe has us woken when the lock is released, which may be the end of the hold.
+// subscribe wakes this wait when the lock is released, which may be the end of the hold.
 func (w *lossWait) subscribe() {
 	if w.cancelSubscription == nil {
 		w.subscribed, w.wake, w.cancelSubscription = w.service.subscriber.subscribeWaiter(w.seen.mode.channel(w.lock.key), w.lock)
@@ -177,8 +178,8 @@ func (w *lossWait) unsubscribe() {
 	}
 }
 
-// check is what Redis says of the hold. It is not over while Redis does not say; a key of another
-// type has no hold (R25).
+// check asks Redis for the hold. Without an answer the wait is not over. A key of another type has
+// no hold (R25).
 func (w *lossWait) check() (reason string, over bool, err error) {
 	w.lastCheck = time.Now()
 	until := w.lastCheck.Add(time.Second)
@@ -192,7 +193,7 @@ func (w *lossWait) check() (reason string, over bool, err error) {
 	case silent:
 		return "", false, nil
 	case !ok && w.seen == nil:
-		w.failedChecks++ // a new master may have forgotten it
+		w.failedChecks++ // a new master may lack it
 		w.unseenErr = errAbsent
 		return "", w.service.graces.left(w.lock.key) <= 0 || w.failedChecks >= w.service.maxSeeks || info.excludes(w.options), errAbsent
 	case !ok:
@@ -205,7 +206,7 @@ func (w *lossWait) check() (reason string, over bool, err error) {
 	}
 	w.subscribe()
 	if text, err := w.service.value(w.lock.db, tombstoneKey(w.lock.key, f.record.token, f.record.carrier), until); err == nil {
-		// its holder knows, and it is about to be ended
+		// The holder has been told, and the hold is about to be ended.
 		if how, reason, _ := strings.Cut(text, " "); how == lostText {
 			return reason, true, nil
 		}
@@ -214,8 +215,8 @@ func (w *lossWait) check() (reason string, over bool, err error) {
 	return "", false, nil
 }
 
-// requestReport asks the Leash that carries the hold to say in Redis how it ends, or has ended. The news may
-// be lost, so it is told again at each look.
+// requestReport asks the Leash of the hold to write a tombstone when the hold ends, or if it has
+// ended. The event may be lost, so each check sends it again.
 func (w *lossWait) requestReport() {
 	s, r := w.service, w.seen.record
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -223,9 +224,9 @@ func (w *lossWait) requestReport() {
 	s.database(w.lock.db).Publish(ctx, carrierChannel(r.carrier), holdEventText(watchedEvent, r.token, r.carrier, w.lock.key))
 }
 
-// endReason is how a hold has ended that Redis does not have any more: its Leash says so, or is not there
-// to say it. It gets one look's time. Who carried it last says so: one that was moved since it was
-// seen is followed from carrier to carrier.
+// endReason finds out how a hold ended that Redis does not have. It spends at most the time of one
+// check. The tombstone of the last carrier decides, so a hold that was moved is followed from
+// carrier to carrier.
 func (w *lossWait) endReason(until time.Time) (reason string, over bool) {
 	s, r := w.service, &w.seen.record
 	for time.Now().Before(until) {
@@ -238,14 +239,14 @@ func (w *lossWait) endReason(until time.Time) (reason string, over bool) {
 		switch {
 		case how == lostText:
 			return more, true
-		case text == brokenText: // unless its owner was first: then its Leash is about to say so
+		case text == brokenText: // its owner may have been first; its Leash will say so
 			w.broken = true
 			return renewal.ReasonBroken, w.reportOverdue()
 		case how == brokenText:
 			return renewal.ReasonBroken, true
 		case how == releasedText, how == leftText:
 			return "", true
-		case strings.HasSuffix(more, perhapsSuffix): // soon it says more, or less
+		case strings.HasSuffix(more, perhapsSuffix): // the tombstone will become definite soon
 			return "", false
 		case how == movedText, how == repeatedText:
 			r.carrier, w.missingSince, w.broken, w.leaseEnd = more, time.Time{}, false, time.Time{}
@@ -257,20 +258,20 @@ func (w *lossWait) endReason(until time.Time) (reason string, over bool) {
 			if outcome != renewal.Gone {
 				return "", outcome == renewal.Expired
 			}
-			w.leaseEnd = time.Time{} // was that of an earlier lease
+			w.leaseEnd = time.Time{} // it was the end of an earlier lease
 		}
 		return w.endWithoutTombstone()
 	}
 	return "", false
 }
 
-// endWithoutTombstone is how a hold has ended of which no tombstone says so. It is looked for until its Leash
-// has had its time, for the end comes first, and its Leash may have heard too late that somebody
-// wants to know; then it was a lease that is over by itself, or it is lost.
+// endWithoutTombstone decides how a hold ended that has no tombstone. It waits first, because the
+// end comes before the tombstone and the Leash may hear of this wait late. After that, a lease that
+// may be over has ended; any other hold is lost.
 func (w *lossWait) endWithoutTombstone() (reason string, over bool) {
 	switch {
 	case w.service.graces.left(w.lock.key) > 0:
-		// a new master may have forgotten it, then it is put back
+		// A new master may lack it. Its Leash restores it then.
 		return "", false
 	case !w.reportOverdue():
 		return "", false
@@ -280,8 +281,8 @@ func (w *lossWait) endWithoutTombstone() (reason string, over bool) {
 	return renewal.ReasonGone, true
 }
 
-// reportOverdue reports whether the Leash that carried a hold which is not there any more has had its time
-// to say why.
+// reportOverdue reports whether the Leash of a missing hold has had enough time to report the
+// reason.
 func (w *lossWait) reportOverdue() bool {
 	if w.missingSince.IsZero() {
 		w.missingSince, w.leaseMayBeOver = time.Now(), !w.leaseEnd.IsZero() && time.Now().Add(time.Second).After(w.leaseEnd)
@@ -291,7 +292,7 @@ func (w *lossWait) reportOverdue() bool {
 	return time.Since(w.missingSince) >= w.checkInterval()
 }
 
-// sleep waits for d. It returns false when ctx or the Service ends meanwhile.
+// sleep waits for d. It returns false when ctx or the Service ends first.
 func (s *Service) sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -11,21 +11,20 @@ import (
 
 const breakName = "LOCK.BREAK"
 
-// Answers of BREAK.
+// Replies of LOCK.BREAK.
 const (
 	wasFree   = 0
-	wasTold   = 1 // its holder was told, then it was ended
-	wasForced = 2 // it was ended, and nobody has confirmed that its holder knows
+	wasTold   = 1 // the holder was told before the hold was ended
+	wasForced = 2 // the hold was ended, and nobody confirmed that its holder knows
 )
 
-// breakTimeout is how long a Leash has to tell the holder and to end the hold by itself.
+// breakTimeout is how long a Leash has to tell the holder and end the hold itself.
 const breakTimeout = time.Second
 
-// confirmSlack is how much later a last look may be, after a hold was ended at the end of that
-// time.
+// confirmSlack is how long after breakTimeout a last report may still be read.
 const confirmSlack = 100 * time.Millisecond
 
-// breakLock is LOCK.BREAK.
+// breakLock runs LOCK.BREAK.
 func (c *Carrier) breakLock(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) != 2 {
 		return appendError(dst, msgArity(breakName))
@@ -48,25 +47,26 @@ func (c *Carrier) breakLock(_ context.Context, dst []byte, args [][]byte) []byte
 	return appendError(dst, scriptError(err))
 }
 
-// breakRequest ends all holds of a lock against their owners' will. The order is that of R27: each is
-// marked as broken in Redis, the Leash that carries it hears of it, asks Redis, tells its client,
-// and ends the hold as it ends others; where the mark was, it says how the hold has ended, for its
-// owner may have released it in that moment. What is still there after breakPatience is ended past
-// it: that Leash finds the mark when it next looks. A hold of Redisson's is ended at once, for
-// there is nobody to tell.
+// breakRequest ends all holds of a lock against their owners' will, in the order of R27:
+//   - It marks each hold as broken in Redis and sends an event to the hold's Leash.
+//   - That Leash asks Redis, tells its client, ends the hold and writes in the tombstone how the hold
+//     ended. The owner may have released it first.
+//   - After breakTimeout this Leash ends what is still there. The other Leash finds the mark later.
+//
+// A hold of Redisson is ended at once, because there is nobody to tell.
 type breakRequest struct {
 	service *Service
 	lock    lockID
 	until   time.Time
-	targets map[int64]bool // the tokens of the holds to end
-	// those that were marked, by how their records begin: one that moves is marked again
+	targets map[int64]bool // tokens of the holds to end
+	// record prefixes of the holds that are marked; a hold that moves is marked again
 	marked map[string]bool
-	// where the Leashes that carry them are to say how the holds have ended, by their tokens
+	// tombstones in which the Leashes are to report, by token
 	awaitingReport map[int64]string
-	forceAfter     time.Time // until when they are left to their Leashes
+	forceAfter     time.Time // until then the Leashes of the holds have time
 
 	begun, ownerTold, forced bool
-	unconfirmed              bool // how one of them has ended
+	unconfirmed              bool // nobody reported how one of them ended
 }
 
 func (s *Service) newBreakRequest(lock lockID, until time.Time) *breakRequest {
@@ -85,7 +85,7 @@ func (b *breakRequest) answer() int64 {
 
 func (b *breakRequest) run() error {
 	info, err := b.service.inspect(b.lock, b.until)
-	// beside Java's readers there may be ours
+	// Leash may have holds beside readers of Redisson.
 	if err == nil && len(info.holds) == 0 && (info.owner == "" || info.mode != plain.name) {
 		info, _, _, err = b.service.seek(b.lock, options{}, b.until)
 	}
@@ -114,12 +114,11 @@ func (b *breakRequest) run() error {
 	return err
 }
 
-// step does what is to be done about what was seen. It reports whether the holds that are meant are
-// over.
+// step does what the inspection requires. It reports whether all targets are over.
 func (b *breakRequest) step(info inspection) (over bool, err error) {
 	over = true
 	for _, f := range info.holds {
-		if !b.targets[f.record.token] { // somebody got it meanwhile
+		if !b.targets[f.record.token] { // granted after the command began
 			continue
 		}
 		over = false
@@ -137,7 +136,7 @@ func (b *breakRequest) step(info inspection) (over bool, err error) {
 	return over, nil
 }
 
-// markBroken lets the Leash that carries a hold know that it is to be broken.
+// markBroken tells the Leash of a hold that the hold is to be broken.
 func (b *breakRequest) markBroken(f found) error {
 	b.begun = true
 	s, token, carrier := b.service, f.record.token, f.record.carrier
@@ -151,13 +150,13 @@ func (b *breakRequest) markBroken(f found) error {
 	}
 	b.awaitingReport[token] = tombstone
 	if h := s.find(b.lock, func(h *hold) bool { return h.token == token && h.carrier.name == carrier }); h != nil {
-		s.obeyBreak(h) // without waiting for the news, which comes as well
+		s.obeyBreak(h) // the event comes too
 	}
 	return nil
 }
 
-// awaitReports waits until the Leashes that were told have said how the holds, which are over, have
-// ended. While Redis does not say, nobody has.
+// awaitReports waits until the Leashes have reported how the holds ended. Without an answer from
+// Redis a report is missing.
 func (b *breakRequest) awaitReports() {
 	for pause := time.Millisecond; len(b.awaitingReport) > 0; pause = min(2*pause, 50*time.Millisecond) {
 		for token, tombstone := range b.awaitingReport {
@@ -165,7 +164,7 @@ func (b *breakRequest) awaitReports() {
 			how, _, _ := strings.Cut(text, " ")
 			switch {
 			case err != nil || strings.HasSuffix(text, perhapsSuffix):
-			case text == forcedText: // by another BREAK
+			case text == forcedText: // forced by another BREAK
 				b.forced = true
 				delete(b.awaitingReport, token)
 			case how == lostText:
@@ -182,8 +181,8 @@ func (b *breakRequest) awaitReports() {
 	}
 }
 
-// force ends a hold past the Leash that carries it, which was told. The mark stays, with a word
-// that makes it final, so that it finds out why.
+// force ends a hold without its Leash, which was told before. The tombstone stays and is made
+// final, so that the Leash finds the reason.
 func (b *breakRequest) force(f found) error {
 	s, r := b.service, f.record
 	own := f.mode.keys(b.lock.key, f.owner)
@@ -199,7 +198,7 @@ func (b *breakRequest) force(f found) error {
 	return err
 }
 
-// forceOther ends a hold of Redisson's.
+// forceOther ends a hold of Redisson.
 func (b *breakRequest) forceOther(f found) error {
 	b.begun = true
 	s := b.service
@@ -212,19 +211,19 @@ func (b *breakRequest) forceOther(f found) error {
 	return err
 }
 
-// keepMillis is how long, in ms, marks and answers about a hold live.
+// keepMillis is how long marks and answers about a hold live, in ms.
 func (b *breakRequest) keepMillis(f found) int64 {
 	return max(f.record.ttl, b.service.cfg.WatchdogTimeout.Milliseconds())
 }
 
-// obeyBreak ends a hold of which it is said that it is to be broken, if Redis says so too, and says
-// there how it has ended.
+// obeyBreak ends a hold after a break event, if Redis has the mark too, and reports in the
+// tombstone how it ended.
 func (s *Service) obeyBreak(h *hold) {
 	text, err := s.value(int(h.db), tombstoneKey(h.key(), h.token, h.carrier.name), s.deadline())
 	if err != nil || text != brokenText {
 		return
 	}
-	if h.dropIfLeaseOver() { // as far as is known here
+	if h.dropIfLeaseOver() { // as far as this Leash knows
 		h.reportEnd(movedText)
 		h.unregister()
 		s.spawn(func() { s.reportExpired(h) })
@@ -236,8 +235,7 @@ func (s *Service) obeyBreak(h *hold) {
 	h.evict(renewal.ReasonBroken)
 }
 
-// reportExpired says of a lease that was to be broken that it has run out by itself, if it is not there
-// any more before BREAK ends it.
+// reportExpired reports that a lease ended by itself, if it is gone before BREAK ends it.
 func (s *Service) reportExpired(h *hold) {
 	for until := time.Now().Add(breakTimeout); time.Now().Before(until) && !s.stoppedWithin(lossPause); {
 		info, err := s.inspect(h.lock(), until)

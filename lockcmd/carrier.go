@@ -9,85 +9,85 @@ import (
 	"time"
 )
 
-// Host is the connection that a carrier's holds hang on. Its methods do not block and are safe for
-// concurrent use.
+// Host is the connection that carries the holds of a Carrier. Its methods do not block and are safe
+// for concurrent use.
 type Host interface {
-	// Lost says that the hold of key has ended against its owner's will, and ends the connection.
-	// On return nothing more of the session is written to Redis or to the client.
+	// Lost reports that the hold of key ended against its owner's will, and ends the connection.
+	// After it returns, nothing more of the session is written to Redis or to the client.
 	Lost(key []byte, reason string)
-	// Moved says that the hold of key hangs on another connection now, at its owner's wish, and
-	// ends this one. The same holds on return.
+	// Moved reports that the owner has moved the hold of key to another connection, and ends this
+	// one. The same is true after it returns.
 	Moved(key []byte)
-	// Guard asks for tight keepalives: on with the first hold or waiter, off when the last one is
-	// gone (R29).
+	// Guard turns frequent keepalives on with the first hold or waiter, and off when the last one
+	// is gone (R29).
 	Guard(on bool)
-	// Wait says that the command in progress begins to wait: Do calls it itself. From now on its
-	// ctx must end when the client disconnects.
+	// Wait reports that the command in progress begins to wait; Do calls it. From then on the ctx
+	// of Do must end when the client disconnects.
 	Wait()
-	// Pushes reports whether the client's protocol has frames that answer no command, as RESP3 has.
+	// Pushes reports whether the client's protocol has push frames, as RESP3 has.
 	Pushes() bool
-	// Push gives the client such a frame, written as an array, behind what it has been given. It is
-	// dropped if the protocol has none. A Lost or Moved behind it does not overtake it, as far as
-	// the socket takes it at once.
+	// Push sends the client a frame, written as an array, after everything it was sent before.
+	// Without push frames in the protocol it does nothing. A later Lost or Moved does not overtake
+	// the frame if the socket takes it at once.
 	Push(frame []byte)
-	// SilentSince is since when nothing has come from the client and no answer is owed to it; zero while
-	// a command of its is under way.
+	// SilentSince is the time since when the client has sent nothing and is owed no answer. It is
+	// zero while a command is under way.
 	SilentSince() time.Time
-	// Client is "addr:port name", for people.
+	// Client is "addr:port name", for logs and LOCK.INFO.
 	Client() string
 }
 
-// Ending is how a connection's end settles its holds.
+// Ending is how the end of a connection settles its holds.
 type Ending int
 
 const (
-	// the client is done: they are ended, but those with LEASE or ONCLOSE EXPIRE stay for their
-	// lease
+	// the client is done: release all holds but those with LEASE or ONCLOSE EXPIRE
 	Release Ending = iota
-	Expire         // the client may still be at work: they are left to run out
+	Expire         // the client may still be at work: let all holds expire
 )
 
 // Carrier is a connection as the locks see it.
 type Carrier struct {
 	// Immutable.
 	service *Service
-	name    string // "<leash uuid>:<id>.<n>"; n is never used again
+	name    string // "<leash uuid>:<id>.<n>"; n is used once
 	host    Host
 
-	db        int                       // of the commands; belongs to whoever calls Do
-	safeUntil atomic.Pointer[time.Time] // see Until; changed with mu held
-	requests  atomic.Int64              // the last request's number
+	db        int                       // database of the commands; owned by the caller of Do
+	safeUntil atomic.Pointer[time.Time] // see SafeUntil; changed with mu held
+	requests  atomic.Int64              // number of the last request
 	notifies  atomic.Bool               // LOCK.NOTIFY is on; changed with mu held
 
 	// mu guards the fields below, and the states of the holds.
 	mu               sync.Mutex
-	holds            []uint32         // by their entries, oldest first
-	pendingMoves     []*pendingMove   // what of them is on its way here
-	unreportedLosses []unreportedLoss // losses that the client has not been told of yet, in their order
+	holds            []uint32         // entry numbers, oldest first
+	pendingMoves     []*pendingMove   // holds that may be moving here
+	unreportedLosses []unreportedLoss // losses to be reported to the client, in order
 	ended            bool
-	how              Ending       // once ended
-	commandWait      *commandWait // the wait of the command under way; nil while it does not wait
+	how              Ending       // set with ended
+	commandWait      *commandWait // of the current command; nil while it does not wait
 
-	// With IDLE.
-	idleTimer   *time.Timer // nil before the first hold with it
-	idleCheckAt time.Time   // when the idler is over; zero when it is not set
+	// For IDLE:
+	idleTimer   *time.Timer // nil before the first hold with IDLE
+	idleCheckAt time.Time   // when idleTimer fires; zero when it is not set
 
-	// since when a client is silent that was found idle, and is looked at once more
+	// when the client was found idle, SilentSince at that time, for a second check
 	silentSince time.Time
 
-	// With LOCK.NOTIFY.
-	answering     bool     // a Do is under way, or its answer is
-	unanswered    []*hold  // those that the answer tells of, or that are to be looked at behind it
-	pendingPushes [][]byte // notices to be pushed behind it
+	// For LOCK.NOTIFY:
+	answering     bool     // from the start of Do until its answer was sent
+	unanswered    []*hold  // holds that the answer names or that are checked after it
+	pendingPushes [][]byte // frames to push after the answer
 
-	// guardMu is held while Host.Guard is called, so that on and off come in order. Taken alone.
+	// guardMu is held while Host.Guard is called, so that calls come in order. No other lock is
+	// taken with it.
 	guardMu sync.Mutex
 	guarded int
 }
 
-// NewCarrier makes the carrier of a connection. id names the connection to people. A connection may
-// have several carriers, one after the other (RESET): their names differ, for each counts its
-// requests from 1, and what is left of one must not be taken for the next one's.
+// NewCarrier makes the carrier of a connection. id names the connection in logs. A connection may
+// have several carriers in a row (RESET). Each has its own name, because each counts its requests
+// from 1 and their holds must not be confused.
 func (s *Service) NewCarrier(id int64, h Host) *Carrier {
 	name := s.uuid + ":" + strconv.FormatInt(id, 10) + "." + strconv.FormatInt(s.carriers.Add(1), 10)
 	return &Carrier{service: s, name: name, host: h}
@@ -96,14 +96,13 @@ func (s *Service) NewCarrier(id int64, h Host) *Carrier {
 // endTimeout is how long End waits for Redis.
 const endTimeout = time.Second
 
-// End settles the holds of a connection that is gone. Call it, or EndUnsure, once. It returns when
-// Redis has answered each release, or after endPatience: what must be repeated then goes on in the
-// Service.
+// End settles the holds of a connection that is gone. Call End or EndUnsure once. It returns when
+// Redis has answered each release, or after endTimeout. The Service goes on to repeat what has no
+// answer.
 func (c *Carrier) End(how Ending) { c.end(how, time.Time{}) }
 
-// EndUnsure is End for a connection of which Redis may still execute a command, until then at the
-// latest: its holds are left to run out, and no sooner are they released because their MAXHOLD is
-// over (R16).
+// EndUnsure is End for a connection of which Redis may still run a command, until then at the
+// latest. Its holds expire. None is released for MAXHOLD before that time (R16).
 func (c *Carrier) EndUnsure(until time.Time) { c.end(Expire, until) }
 
 func (c *Carrier) end(how Ending, unsure time.Time) {
@@ -112,7 +111,7 @@ func (c *Carrier) end(how Ending, unsure time.Time) {
 	var forget, release []*hold
 	for _, h := range c.holdsLocked() {
 		switch {
-		case h.state == releasing: // whoever releases it does the rest
+		case h.state == releasing: // its release goes on
 		case h.state == decrementing && h.endsWithLocked(how):
 			h.state = releasing
 		case h.endsWithLocked(how):
@@ -144,16 +143,16 @@ func (c *Carrier) end(how Ending, unsure time.Time) {
 	}
 }
 
-// Holds is how many holds hang on the carrier.
+// Holds is the number of holds of the carrier.
 func (c *Carrier) Holds() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.holds)
 }
 
-// newest is the carrier's newest hold of the lock for which match says yes, nil when there is none.
-// A connection may have 100,000 holds, and a semaphore as many permits: the holds of the key are
-// looked through, or the connection's if they are fewer. match is called with the mutexes of both.
+// newest returns the carrier's newest hold of the lock for which match is true, or nil. It searches
+// the holds of the key or of the connection, whichever are fewer: a connection may have 100,000
+// holds, and a semaphore as many permits. It calls match with the mutexes of both held.
 func (c *Carrier) newest(lock lockID, match func(*hold) bool) *hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +168,7 @@ func (c *Carrier) newest(lock lockID, match func(*hold) bool) *hold {
 	return nil
 }
 
-// newestLive is the newest one whose lease is not spent, if there is one.
+// newestLive is newest, but prefers a hold whose lease is not over.
 func (c *Carrier) newestLive(lock lockID, match func(*hold) bool) *hold {
 	if h := c.newest(lock, func(h *hold) bool { return match(h) && !h.leaseOverLocked() }); h != nil {
 		return h
@@ -177,9 +176,9 @@ func (c *Carrier) newestLive(lock lockID, match func(*hold) bool) *hold {
 	return c.newest(lock, match)
 }
 
-// addHoldLocked makes h the newest of the carrier's holds.
+// addHoldLocked appends h as the carrier's newest hold.
 func (c *Carrier) addHoldLocked(h *hold) {
-	if len(c.holds) == cap(c.holds) { // an eighth to spare: append would have up to as much again
+	if len(c.holds) == cap(c.holds) { // grow by an eighth; append would double it
 		c.holds = append(slices.Grow([]uint32(nil), len(c.holds)+len(c.holds)/8+1), c.holds...)
 	}
 	c.service.register(h)
@@ -188,11 +187,11 @@ func (c *Carrier) addHoldLocked(h *hold) {
 
 func (c *Carrier) removeHoldLocked(h *hold) { c.holds = without(c.holds, h.entry) }
 
-// holdsLocked are the carrier's holds, oldest first.
+// holdsLocked returns the carrier's holds, oldest first.
 func (c *Carrier) holdsLocked() []*hold { return c.service.holdsAt(c.holds) }
 
-// holdsNewestFirstLocked are the same, newest first and one by one, for those who seldom look at all of
-// them.
+// holdsNewestFirstLocked iterates over the holds, newest first. It is for callers that seldom need
+// all.
 func (c *Carrier) holdsNewestFirstLocked() iter.Seq[*hold] {
 	return func(yield func(*hold) bool) {
 		for i := len(c.holds) - 1; i >= 0; i-- {
@@ -203,7 +202,7 @@ func (c *Carrier) holdsNewestFirstLocked() iter.Seq[*hold] {
 	}
 }
 
-// guard counts holds and waiters and keeps the host's guard as it must be.
+// guard counts holds and waiters, and turns the host's guard on and off.
 func (c *Carrier) guard(delta int) {
 	c.guardMu.Lock()
 	defer c.guardMu.Unlock()

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// run is one command of a carrier's, see Carrier.Do.
+// run is one command of a carrier, see Carrier.Do.
 type run func(c *Carrier, ctx context.Context, dst []byte, args [][]byte) []byte
 
-// commands are what Do runs, by name in capitals. What COMMAND, LOCK.HELP and ACLs must know of
-// each is in proxy/own_commands.go.
+// commands are what Do runs, by name in capitals. File proxy/own_commands.go has what COMMAND,
+// LOCK.HELP and ACLs need to know of each.
 var commands = map[string]run{
 	acquireName:   (*Carrier).acquire,
 	macquireName:  (*Carrier).macquire,
@@ -42,11 +42,14 @@ var commands = map[string]run{
 }
 
 // Do runs one command of LOCK.*, SEM.* or LATCH.* and appends its whole reply, in RESP2, to dst.
-// args[0] is its name in any case; args are not kept. One Do at a time. It blocks as long as the
-// command does: ctx ends when the client is gone (looked at only after Host.Wait) or the session is
-// being closed; then a waiter leaves, and a grant that can no longer be told is given back. It may
-// go on for the next Do. What ONLOSS ERROR has left to be told is the answer to the next LOCK
-// command for its key, whichever that is, but for one that names another hold.
+// args[0] is the name, in any case. args are not kept. Only one Do may run at a time.
+//
+// Do blocks as long as the command does. ctx ends when the client is gone (looked at only after
+// Host.Wait) or when the session is being closed. Then a waiter leaves, and a grant that cannot be
+// reported any more is given back.
+//
+// A loss under ONLOSS ERROR is the answer to the next LOCK command for its key, unless that command
+// names another hold.
 func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) == 0 {
 		return appendError(dst, "ERR unknown command")
@@ -60,7 +63,7 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 	}
 	c.beginAnswer()
 	if run, ok := commands[string(verb)]; ok {
-		if string(verb) == mreleaseName { // which releases the others all the same
+		if string(verb) == mreleaseName { // it releases the other keys all the same
 			return run(c, ctx, dst, args)
 		}
 		if key, reason, ok := c.takeUnreportedLoss(verb, args[1:]); ok {
@@ -70,7 +73,7 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 		reply := run(c, ctx, dst, args)
 		switch string(reply[len(dst):]) {
 		case notHeldReply, refusedReply, goneReply:
-			// nothing was done; perhaps because of a loss in this moment
+			// Nothing was done. A loss at this moment may be the reason.
 			if key, reason, ok := c.takeUnreportedLoss(verb, args[1:]); ok {
 				return appendError(dst, msgLost(key, reason))
 			}
@@ -80,8 +83,8 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 	return appendError(dst, msgUnsupported("command '"+cleanName(args[0])+"'"))
 }
 
-// explainTimeout adds to LOCKTIMEOUT, in a reply that begins at start, why Redis did not take the request,
-// if it said so since then.
+// explainTimeout adds Redis's reason to a LOCKTIMEOUT in the reply that begins at start, if Redis
+// has refused requests since began.
 func (c *Carrier) explainTimeout(reply []byte, start int, args [][]byte, began time.Time) []byte {
 	if !bytes.HasPrefix(reply[start:], []byte("-LOCKTIMEOUT ")) || len(args) < 2 {
 		return reply
@@ -98,13 +101,13 @@ func (c *Carrier) explainTimeout(reply []byte, start int, args [][]byte, began t
 	return append(append(reply, reason...), '\r', '\n')
 }
 
-// isSeveral reports whether a command names how many keys it has before them.
+// isSeveral reports whether a command has the number of its keys before the keys.
 func isSeveral(args [][]byte) bool {
 	name := strings.ToUpper(string(args[0]))
 	return len(args) > 2 && (name == macquireName || name == mreleaseName)
 }
 
-// cleanName is a command's name as it may stand in an error.
+// cleanName is a command's name in a form that is safe in an error.
 func cleanName(name []byte) string {
 	name = name[:min(len(name), 128)]
 	return string(bytes.Map(func(r rune) rune {

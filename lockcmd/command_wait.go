@@ -2,19 +2,19 @@ package lockcmd
 
 const msgUnblocked = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
 
-// commandWait is the wait of one command, which may be ended before its time.
+// commandWait is the wait of one command. CLIENT UNBLOCK may end it early.
 type commandWait struct {
-	done chan struct{} // closed when it is to end
+	done chan struct{} // closed when the wait is to end
 	// Guarded by the carrier's mu.
 	unblocked bool
-	failed    bool   // and its answer is an error
-	onEnd     func() // called besides, if not nil; it does not block
+	failed    bool   // the answer is an error
+	onEnd     func() // called too, if not nil; does not block
 }
 
-// Unblock ends the wait of the command under way, as Redis's CLIENT UNBLOCK does: it is answered as
-// if its time were over or, if it is to fail, with an error. What is granted in that moment all the
-// same is answered as what it is. It reports whether a command waits whose wait has not been ended
-// yet. It does not block and may be called from any goroutine.
+// Unblock ends the wait of the current command, like Redis's CLIENT UNBLOCK. The command is
+// answered as if its time were over or, with fail, with an error. A grant at that moment is still
+// answered as a grant. Unblock reports whether it ended a wait. It does not block and is safe for
+// concurrent use.
 func (c *Carrier) Unblock(fail bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -29,7 +29,7 @@ func (c *Carrier) Unblock(fail bool) bool {
 	return true
 }
 
-// onUnblock lets end be called when the wait, which has begun, is to end.
+// onUnblock sets a function that is called when the wait is to end.
 func (c *Carrier) onUnblock(end func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,14 +40,14 @@ func (c *Carrier) onUnblock(end func()) {
 	c.commandWait.onEnd = end
 }
 
-// beginCommandWait and leaveStay are for the goroutine of Do.
+// beginCommandWait and endCommandWait are for the goroutine of Do.
 func (c *Carrier) beginCommandWait() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.commandWait = &commandWait{done: make(chan struct{})}
 }
 
-// endCommandWait ends the stay if there is one, and reports whether the command is to fail.
+// endCommandWait ends the wait, if there is one. It reports whether the command is to fail.
 func (c *Carrier) endCommandWait() (fails bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,8 +56,8 @@ func (c *Carrier) endCommandWait() (fails bool) {
 	return fails
 }
 
-// unblocked is closed when the wait under way is to end; nil when none is. It is for the goroutine
-// of Do, which alone replaces the stay.
+// unblocked is closed when the current wait is to end. It is nil when there is no wait. Only the
+// goroutine of Do may call it, since only that replaces commandWait.
 func (c *Carrier) unblocked() <-chan struct{} {
 	if c.commandWait == nil {
 		return nil
@@ -65,7 +65,7 @@ func (c *Carrier) unblocked() <-chan struct{} {
 	return c.commandWait.done
 }
 
-// isUnblocked is unblocked, looked at.
+// isUnblocked reports whether the current wait is to end.
 func (c *Carrier) isUnblocked() bool {
 	select {
 	case <-c.unblocked():
@@ -75,7 +75,7 @@ func (c *Carrier) isUnblocked() bool {
 	}
 }
 
-// waitResult is the result of a command's wait, which is over, as it is to be answered.
+// waitResult is the result to answer after a wait with result r.
 func (c *Carrier) waitResult(r result) result {
 	if c.endCommandWait() && r.mayChange() {
 		return result{kind: failed, text: msgUnblocked}

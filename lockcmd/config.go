@@ -7,61 +7,58 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Ways to publish wake-ups and to listen for them (Config.Publish).
+// Values of Config.Publish: how wake-ups are published and received.
 const (
 	PublishBoth    = "both"    // PUBLISH, and SPUBLISH where Redis has it
 	PublishSharded = "sharded" // SPUBLISH only: every Java peer runs in cluster mode
 	PublishPlain   = "plain"   // PUBLISH only: no Java peer runs in cluster mode
 )
 
-// Config is what a Service can be told. The zero value is valid.
+// Config configures a Service. The zero value is valid.
 type Config struct {
 	// TTL of a hold without LEASE and TTL; if zero, 30 s. At least MinTTL.
 	WatchdogTimeout time.Duration
 	// PublishBoth, PublishSharded or PublishPlain; if empty, PublishBoth
 	Publish string
-	// how long a token counter outlives its last acquire; if zero, for ever
+	// how long a token counter lives after its last acquire; if zero, for ever
 	TokenTTL   time.Duration
 	MaxWaiters int // how many commands may wait at once; if zero, 100,000
-	// for how long any lock may be held, as if each ACQUIRE said MAXHOLD; if zero, for as long as
-	// one likes
+	// longest time that any lock may be held, as if each ACQUIRE said MAXHOLD; if zero, no limit
 	MaxHold time.Duration
-	// how long a lock script may take before its outcome counts as unknown; if zero, 10 s
+	// how long a lock script may take before its outcome is unknown; if zero, 10 s
 	UpstreamTimeout time.Duration
 
-	// for how long nothing is granted on a new master; GraceAuto: as long as must be; if zero, not
-	// at all
+	// how long a new master grants nothing; GraceAuto: as long as necessary; if zero, no grace
 	FailoverGrace time.Duration
 
-	// Owners says of each slot of a cluster which of its masters serves it, as a small number; -1
-	// for none. Needed for FailoverGrace; it does not block.
+	// Owners returns for each slot of a cluster the index of its master, -1 for none. FailoverGrace
+	// needs it. It does not block.
 	Owners func() []int
-	// Database gives the client of a database other than 0, the same one each time and made as
-	// New's is; it does not block. If nil, every carrier's locks lie where New's client looks.
+	// Database returns the client of a database other than 0, always the same one, made like that
+	// of New. It does not block. If nil, all locks are in the database of New's client.
 	Database func(db int) redis.UniversalClient
-	// SendScript is the fast way of lock scripts to Redis; if nil, they go by the clients of New and
-	// Database alone.
+	// SendScript sends lock scripts on Leash's own connections, which is fast. If nil, they go by
+	// the clients of New and Database.
 	SendScript SendScript
-	// SendScripts is so for the renewals.
+	// SendScripts does the same for renewals.
 	SendScripts SendScripts
-	// NodeAddr is the address of the node of a cluster to which Wires sends what belongs to a slot,
-	// "" for none; it does not block. If nil, New's client is asked.
+	// NodeAddr returns the address of the node to which SendScripts sends commands for a slot, ""
+	// for none. It does not block. If nil, New's client is asked.
 	NodeAddr func(slot int) string
-	// RefreshTopology is told when a server does not serve as expected, so that somebody may look which one
-	// does; it does not block. If nil, go-redis's own looking must do.
+	// RefreshTopology is called when a server does not serve as expected. It starts a refresh of
+	// the topology and does not block. If nil, only go-redis refreshes its own.
 	RefreshTopology func()
 
-	// DropConnection is told of a script's reply of a wrong shape, which Wire or Wires has brought from
-	// the node of a slot: the connections for scripts to it are to end. It does not block. If nil,
-	// they go on.
+	// DropConnection is called when SendScript or SendScripts returned a script's reply of a wrong
+	// shape. It closes the script connections to the node of that slot and does not block. If nil,
+	// they stay open.
 	DropConnection func(db, slot int)
 }
 
-// MinTTL is the shortest TTL a renewed hold may have: renewal three times within it must have a
-// chance.
+// MinTTL is the shortest TTL of a renewed hold. Three renewals must fit in it.
 const MinTTL = 100 * time.Millisecond
 
-// maxTTL keeps times within what Redis can add to its clock and what a time.Duration can hold.
+// maxTTL is a limit that Redis can add to its clock and a time.Duration can hold.
 const maxTTL = 100 * 365 * 24 * time.Hour
 
 func (c Config) withDefaults() Config {
@@ -100,7 +97,7 @@ func (c Config) validate() error {
 	return nil
 }
 
-// publishMode is Publish as the scripts take it.
+// publishMode is Publish in the form that the scripts take.
 func (c Config) publishMode() string {
 	switch c.Publish {
 	case PublishSharded:

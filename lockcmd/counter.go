@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// The plain counter of Redisson's RSemaphore: permits without owners. Nothing is kept of who has
-// taken some, so a request whose outcome is unknown can neither be repeated nor undone, and that is
-// what the client is told.
+// The plain counter is Redisson's RSemaphore: permits without owners. Redis does not keep who took
+// them. So a request whose outcome is unknown can neither be repeated nor undone. The client is
+// told that the outcome is unknown.
 
 const (
 	takeName = "SEM.TAKE"
 	giveName = "SEM.GIVE"
 )
 
-// maxPermits is as many as Redisson, whose counts are 32 bits wide, can read.
+// maxPermits is the largest count that Redisson can read, with its 32 bits.
 const maxPermits = math.MaxInt32
 
-// parsePermits reads the number behind a command's key, if there is one, and the options behind it.
-// The number is 1 if there is none.
+// parsePermits reads the optional number after a command's key and the options after it. The number
+// is 1 if it is missing.
 func (s *Service) parsePermits(name string, args [][]byte, allowed string) (n int64, o options, msg string) {
 	if len(args) < 2 {
 		return 0, o, msgArity(name)
@@ -53,7 +53,7 @@ func parseCount(b []byte, most int64) (n int64, msg string) {
 	return n, ""
 }
 
-// take is SEM.TAKE.
+// take runs SEM.TAKE.
 func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	n, o, msg := s.parsePermits(takeName, args, "BLOCK")
@@ -80,7 +80,7 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	return c.replyCount(dst, r)
 }
 
-// takePermits takes n permits once, if there are as many.
+// takePermits takes n permits once, if that many are available.
 func (s *Service) takePermits(lock lockID, n int64, until time.Time) result {
 	call := &scriptCall{script: takeScript, db: lock.db, keys: []string{lock.key}, args: scriptArgs(n), runsOnce: true}
 	reply, err := s.ask(call, until)
@@ -93,7 +93,7 @@ func (s *Service) takePermits(lock lockID, n int64, until time.Time) result {
 	return result{kind: taken}
 }
 
-// replyCount answers 1 for what was granted, 0 for what was not, or what is wrong.
+// replyCount answers 1 for granted, 0 for not granted, or an error.
 func (c *Carrier) replyCount(dst []byte, r result) []byte {
 	switch {
 	case r.kind == granted:
@@ -108,7 +108,7 @@ func (c *Carrier) replyCount(dst []byte, r result) []byte {
 	return c.timeout(dst, msgUnknown)
 }
 
-// give is SEM.GIVE.
+// give runs SEM.GIVE.
 func (c *Carrier) give(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	n, _, msg := s.parsePermits(giveName, args, "")
@@ -119,7 +119,7 @@ func (c *Carrier) give(_ context.Context, dst []byte, args [][]byte) []byte {
 	return c.replyNumber(dst, count, err)
 }
 
-// givePermits gives n permits to the counter and returns how many there are.
+// givePermits adds n permits to the counter and returns how many there are.
 func (s *Service) givePermits(lock lockID, n int64, until time.Time) (count int64, err error) {
 	call := &scriptCall{
 		script: giveScript, db: lock.db, keys: []string{lock.key}, args: scriptArgs(n, permitChannel(lock.key), s.cfg.publishMode()),
@@ -132,7 +132,7 @@ func (s *Service) givePermits(lock lockID, n int64, until time.Time) (count int6
 	return integersOf(reply)[0], nil
 }
 
-// replyNumber answers a number that a request brought, or what went wrong with it.
+// replyNumber answers the number that a request returned, or its error.
 func (c *Carrier) replyNumber(dst []byte, n int64, err error) []byte {
 	switch {
 	case err == nil:

@@ -2,16 +2,16 @@ package lockcmd
 
 import "github.com/redis/go-redis/v9"
 
-// lockID is what a lock is known by on this Leash: the same key in two databases is two locks (R8).
-// Their channel is one, since Redis's channels know no databases: a message of the one wakes the
-// waiters of the other too, who look and wait on.
+// lockID identifies a lock on this Leash. The same key in two databases is two locks (R8). They
+// share one channel, because Redis's channels have no databases. A message about one of them also
+// wakes the waiters of the other, which attempt once and wait on.
 type lockID struct {
 	db  int
 	key string
 }
 
-// Select says in which database the following commands of the carrier find their locks; 0 at first.
-// Holds stay where they were taken. Not while a Do is under way.
+// Select sets the database for the locks of the carrier's next commands; it is 0 at first. Holds
+// stay in their database. Do not call it during a Do.
 func (c *Carrier) Select(db int) { c.db = db }
 
 // id is the lock of key in the carrier's database.

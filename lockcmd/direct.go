@@ -11,24 +11,24 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// SendScript sends a command, in RESP2, to the node that owns a slot, among other callers' commands on
-// one connection, and appends Redis's reply to dst. It does not look for another node, nor wait for
-// a connection. Unless sent is set, Redis has not had the command and will not get it. It blocks
-// until the time given at the latest, and does not keep the command.
+// SendScript sends one command, in RESP2, to the node that owns a slot, on a connection that many
+// callers share. It appends Redis's reply to dst. It does not look for another node or wait for a
+// connection. If sent is false, Redis did not and will not get the command. It blocks until the
+// given time at most and does not keep the command.
 type SendScript func(until time.Time, db, slot int, command, dst []byte) (reply []byte, sent bool, err error)
 
-// SendScripts is Wire for n commands at once, one behind the other in commands, of keys that should be of
-// one node. It appends their n replies to dst. They need not be on the connection of those that
-// Wire sends.
+// SendScripts is SendScript for n commands at once, which are concatenated in commands. All keys
+// should be of one node. It appends the n replies to dst. It may use other connections than
+// SendScript.
 type SendScripts func(until time.Time, db, slot, n int, commands, dst []byte) (replies []byte, sent bool, err error)
 
-// scriptBuffer is what a script's command is written on, and its reply.
+// scriptBuffer has the buffers of one script call.
 type scriptBuffer struct{ command, reply []byte }
 
-// scriptBuffers are for reuse: the buffers of one command were a third of all that it allocated.
+// scriptBuffers are pooled: the buffers were a third of what a command allocated.
 var scriptBuffers = sync.Pool{New: func() any { return &scriptBuffer{command: make([]byte, 0, 512)} }}
 
-// maxPooledScriptBuffer is how large a slip's buffers are kept.
+// maxPooledScriptBuffer is the largest buffer that goes back to the pool.
 const maxPooledScriptBuffer = 4 << 10
 
 func (buf *scriptBuffer) free() {
@@ -37,8 +37,9 @@ func (buf *scriptBuffer) free() {
 	}
 }
 
-// runDirect runs r's script over the wire. It reports done unless Redis certainly has not run it:
-// then it is the client's turn, which dials, follows redirects and brings the text of scripts.
+// runDirect sends the call by SendScript. done is false only if Redis certainly did not run the
+// script. Then the caller uses the client, which dials, follows redirects and sends the text of
+// unknown scripts.
 func (s *Service) runDirect(until time.Time, call *scriptCall) (reply any, err error, done bool) {
 	buf := scriptBuffers.Get().(*scriptBuffer)
 	defer buf.free()
@@ -47,7 +48,7 @@ func (s *Service) runDirect(until time.Time, call *scriptCall) (reply any, err e
 	buf.reply = text
 	switch {
 	case err != nil && !sent && !time.Now().Before(until):
-		return nil, errRefused, true // and no time is left
+		return nil, errRefused, true // no time is left
 	case err != nil:
 		return nil, err, sent
 	}
@@ -66,15 +67,15 @@ func (s *Service) runDirect(until time.Time, call *scriptCall) (reply any, err e
 	return reply, nil, true
 }
 
-// dropConnection ends the connection that brought a reply of a shape that no script has: the replies
-// behind it may be those to other commands.
+// dropConnection closes the connection that returned a reply of a wrong shape. The replies after it
+// may belong to other commands.
 func (s *Service) dropConnection(db, slot int) {
 	if s.cfg.DropConnection != nil {
 		s.cfg.DropConnection(db, slot)
 	}
 }
 
-// append writes r as EVALSHA behind dst.
+// append writes the call as EVALSHA.
 func (call *scriptCall) append(dst []byte) []byte {
 	dst = appendArray(dst, 3+len(call.keys)+len(call.args))
 	dst = appendBulk(appendBulk(dst, "EVALSHA"), call.script.sha)
@@ -88,7 +89,8 @@ func (call *scriptCall) append(dst []byte) []byte {
 	return dst
 }
 
-// integers reads a reply that is an array of integers, as nearly all are; else ok is false.
+// integers reads a reply that is an array of integers, as nearly all are. ok is false for any other
+// reply.
 func integers(text []byte) (list []int64, ok bool) {
 	line, rest := cutLine(text)
 	if len(line) != 2 || line[0] != '*' || line[1] < '1' || line[1] > '9' {
@@ -104,7 +106,7 @@ func integers(text []byte) (list []int64, ok bool) {
 	return list, len(rest) == 0
 }
 
-// cutLine divides text behind its first line, which is nil when it has no end.
+// cutLine splits text after its first line. The line is nil when it is not complete.
 func cutLine(text []byte) (line, rest []byte) {
 	line, rest, ok := bytes.Cut(text, []byte("\r\n"))
 	if !ok {
@@ -113,12 +115,12 @@ func cutLine(text []byte) (line, rest []byte) {
 	return line, rest
 }
 
-// integer reads a line that begins with kind, as an integer and an array's length do.
+// integer reads an integer or an array length: a line that begins with kind.
 func integer(line []byte, kind byte) (int64, bool) {
 	if len(line) < 2 || line[0] != kind {
 		return 0, false
 	}
-	if len(line) == 2 && '0' <= line[1] && line[1] <= '9' { // nearly all are
+	if len(line) == 2 && '0' <= line[1] && line[1] <= '9' { // the usual case
 		return int64(line[1] - '0'), true
 	}
 	return parseInt(line[1:])
@@ -137,10 +139,10 @@ func isError(reply any) bool {
 	return ok
 }
 
-// errReply says that a reply is not one of RESP2.
+// errReply is the error for bytes that are no RESP2 reply.
 var errReply = errors.New("lockcmd: a reply that cannot be read")
 
-// maxNesting is how deep a script's reply may nest: ours are flat lists.
+// maxNesting is how deep a script's reply may nest. Replies of our scripts are flat lists.
 const maxNesting = 2
 
 // decode reads one reply: int64, string, replyError, []any or nil.

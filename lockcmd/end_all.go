@@ -6,19 +6,19 @@ import (
 	"leash/internal/guard"
 )
 
-// endWorkers is how many releases of one connection are under way at once.
+// endWorkers is how many releases of one connection run at the same time.
 const endWorkers = 16
 
-// endUnowned ends a grant that is no hold of anybody's.
+// endUnowned releases a grant that belongs to no carrier.
 func (s *Service) endUnowned(h *hold) {
-	h.state = over // nobody else knows it
+	h.state = over // no other goroutine knows h
 	rel := s.newReleaseRequest(h, true)
 	h.requestLocked = true
 	s.spawn(rel.finish)
 }
 
-// endAll ends the holds of a connection that is gone, when their gates are open. They are in state
-// releasing, or over. done is closed when each has ended.
+// endAll releases the holds of a connection that is gone, each as soon as its requests are
+// unlocked. They are in state releasing or over. done is closed when all have ended.
 func (s *Service) endAll(holds []*hold) (done <-chan struct{}) {
 	releases := make([]*releaseRequest, len(holds))
 	for i, h := range holds {
@@ -51,13 +51,13 @@ func (s *Service) endFrom(requests <-chan *releaseRequest) {
 	}
 }
 
-// lockAndFinish waits for the hold's gate and ends it.
+// lockAndFinish waits for the hold's request lock and releases the hold.
 func (rel *releaseRequest) lockAndFinish() {
 	until := rel.service.deadline()
 	if until.Before(rel.until) {
 		until = rel.until
 	}
-	// and only now it gets its number: above that of an undo which had the gate
+	// The request gets its number only now, above that of an undo that had the lock before.
 	if rel.hold.lockRequests(until) {
 		rel.finish()
 	} else {

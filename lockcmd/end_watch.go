@@ -5,22 +5,21 @@ import (
 	"time"
 )
 
-// endWatcher is who waits for the end of a hold of this Leash. It is told once: the reason of the loss,
-// "" when the hold has ended and nobody need mind, or movedText when it hangs on another connection
-// now.
+// endWatcher waits for the end of a hold of this Leash. It gets one value: the reason of a loss, ""
+// for a regular end, or movedText when another connection has the hold now.
 type endWatcher chan string
 
-// remoteWatch is what is known of those who wait on other Leashes for the end of a hold.
+// remoteWatch is whether waiters on other Leashes want to know how a hold ends.
 type remoteWatch uint8
 
 const (
 	notWatched remoteWatch = iota
 	watched                // somebody does
-	// it has been said how the hold ended, or is about to be: who comes now is too late
+	// The end was reported, or is about to be. A new watcher is too late.
 	watchAnswered
 )
 
-// watchEnd tells of the end of h; nil when it is over or lost already.
+// watchEnd returns a watcher for the end of h, or nil when h is over or lost already.
 func (h *hold) watchEnd() endWatcher {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -43,9 +42,9 @@ func (h *hold) unwatch(v endWatcher) {
 	}
 }
 
-// noteRemoteWatch notes that somebody waits for the end of h and will look for a tombstone: on
-// another Leash, or because he breaks it. It returns false when that comes too late; the release of
-// one that was lost may be yet to come.
+// noteRemoteWatch notes that somebody waits for the end of h and will read a tombstone: a client on
+// another Leash, or a BREAK. It returns false when the end was reported before. The release of a
+// lost hold may still follow.
 func (h *hold) noteRemoteWatch() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -53,32 +52,31 @@ func (h *hold) noteRemoteWatch() bool {
 	return h.remoteWatch == watched
 }
 
-// reportEnd tells those who watch h how it ended, as a vigil is told; a second time there is nobody
-// left to tell.
+// reportEnd tells the watchers of h how it ended. A second call finds no watchers.
 func (h *hold) reportEnd(reason string) {
 	text := releasedText
 	switch reason {
 	case "":
-		if h.wasEvicted() { // whoever has done that says so
+		if h.wasEvicted() { // evict has reported it
 			return
 		}
 	case movedText:
-		text = "" // who has moved it says so
+		text = "" // the move wrote the tombstone
 	default:
 		text = lostText + " " + reason
 	}
 	watchers, seeks := h.takeEndWatchers(text)
 	for _, v := range watchers {
-		v <- reason // has room, for each is told once
+		v <- reason // never blocks: each watcher gets one value
 	}
 	if seeks {
 		h.writeTombstone(text)
 	}
 }
 
-// reportLeft tells those who watch h that its connection is gone, and that it is left to run out. Its
-// owner may yet take it over, so they look in Redis from now on; when it is not there any more they
-// find that nobody minds, unless BREAK says so. A lease goes on as it was: how it ends they see.
+// reportLeft tells the watchers of h that its connection is gone and that h will expire. Another
+// connection may still take h over, so from now on they ask Redis. When h is gone, it has ended
+// regularly, unless BREAK says otherwise. A lease goes on as before, and its watchers see its end.
 func (h *hold) reportLeft() {
 	h.carrier.mu.Lock()
 	lease := h.lease
@@ -96,8 +94,9 @@ func (h *hold) reportLeft() {
 	}
 }
 
-// takeEndWatchers is who watches h on this Leash, and whether somebody on another seeks the text; not if it
-// is "". From now on nobody watches it, and who asks later is told the text as well.
+// takeEndWatchers returns the watchers of h on this Leash and whether somebody on another Leash
+// wants the text, unless the text is "". Nobody watches h afterwards. Later watchers are told the
+// text too.
 func (h *hold) takeEndWatchers(text string) (watchers []endWatcher, seeks bool) {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -116,9 +115,8 @@ func (h *hold) takeEndWatchers(text string) (watchers []endWatcher, seeks bool) 
 	return watchers, before == watched && text != ""
 }
 
-// writeTombstone leaves a tombstone that says to other Leashes how h ended, or is about to, while the
-// caller goes on; and has them look, for who ends a hold by giving it to the next one says nothing
-// on its channel.
+// writeTombstone writes in the background how h ended, for other Leashes. It also wakes them,
+// because a hand-over publishes nothing on the lock's channel.
 func (h *hold) writeTombstone(text string) {
 	s := h.carrier.service
 	h.carrier.mu.Lock()
@@ -129,10 +127,9 @@ func (h *hold) writeTombstone(text string) {
 	})
 }
 
-// writeTombstone leaves a tombstone, and tells on a channel, in ways to publish, that it is there. Without
-// an answer those who wait find out by themselves, a little less exactly. A hold that is said to be
-// left to run out must be there: one that was ended before was lost, though its Leash has not found
-// that out.
+// writeTombstone writes a tombstone and publishes on a channel that it is there. If it fails,
+// waiters find out by themselves, less exactly. A hold that is left to expire must still exist:
+// otherwise it was lost, and its Leash has not noticed yet.
 func (s *Service) writeTombstone(lock lockID, of holdRef, text string, keep time.Duration, tells ...string) {
 	until := time.Now().Add(maxAttempt)
 	if text == leftText {

@@ -6,8 +6,8 @@ import (
 	"leash/internal/guard"
 )
 
-// evict takes a hold from its owner: it is told of the loss first, then the hold is ended, whatever
-// else is under way about it. It does not block. It reports false when h is not held any more.
+// evict takes a hold from its owner. It reports the loss first and then ends the hold, whatever
+// else is under way about it. It does not block. It returns false when h is not held any more.
 func (h *hold) evict(reason string) bool {
 	s := h.carrier.service
 	if h.dropIfLeaseOver() {
@@ -17,7 +17,7 @@ func (h *hold) evict(reason string) bool {
 	switch from, ok := h.lose(releasing, reason); {
 	case !ok:
 		return false
-	case from == decrementing: // who releases a count of it finds that the rest is to be ended too
+	case from == decrementing: // the goroutine that releases a count also ends the rest
 		s.watchdog.Remove(&h.watch)
 	default:
 		s.endAll([]*hold{h})
@@ -32,17 +32,18 @@ func (h *hold) wasEvicted() bool {
 	return h.evicted
 }
 
-// minLeaseSpare is by how much a lease outlives MAXHOLD at least, for its holder to be told in time.
+// minLeaseSpare is the least time by which a lease is longer than MAXHOLD, so that the holder can
+// be told first.
 const minLeaseSpare = time.Second
 
-// capLease is a lease that does not outlast MAXHOLD, of which so much is left, by much: should
-// nobody carry it then, it ends all the same.
+// capLease shortens a lease to a little more than what is left of MAXHOLD. It then ends even if no
+// connection carries it.
 func capLease(lease, left time.Duration) time.Duration {
 	left = max(left, 0)
 	return min(lease, left+left/16+minLeaseSpare)
 }
 
-// capLease is a lease of h, which is held, within its own MAXHOLD.
+// capLease shortens a lease of h by what is left of its own MAXHOLD.
 func (h *hold) capLease(lease time.Duration) time.Duration {
 	if left := h.maxHoldLeft(time.Now()); left < maxTTL {
 		return capLease(lease, left)
@@ -50,7 +51,7 @@ func (h *hold) capLease(lease time.Duration) time.Duration {
 	return lease
 }
 
-// maxHoldLeft is what MAXHOLD leaves of h from now on; maxTTL for as long as one likes.
+// maxHoldLeft is what is left of MAXHOLD; maxTTL without one.
 func (h *hold) maxHoldLeft(now time.Time) time.Duration {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -60,7 +61,7 @@ func (h *hold) maxHoldLeft(now time.Time) time.Duration {
 	return maxTTL
 }
 
-// startTimerLocked begins to count MAXHOLD.
+// startTimerLocked starts the time of MAXHOLD.
 func (h *hold) startTimerLocked() {
 	if limit := h.readExtra().maxHoldEnd; !limit.IsZero() {
 		h.extra.maxHoldTimer = time.AfterFunc(time.Until(limit), guard.Func(h.carrier.service.log, "MAXHOLD", h.maxHoldOver))
@@ -75,8 +76,8 @@ func (h *hold) stopTimer() {
 	}
 }
 
-// maxHoldOver is the end of MAXHOLD. The client has agreed to it, so the hold does not run out but is
-// released (R28).
+// maxHoldOver runs when MAXHOLD is over. The client has agreed to it, so the hold is released
+// instead of left to expire (R28).
 func (h *hold) maxHoldOver() {
 	h.carrier.service.spawn(func() { h.evict(reasonMaxHold) })
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// warnOfEviction says in the log which masters may throw locks away when their memory is full (R2).
-// Every lock has a TTL, so all policies but noeviction may:
-// https://redis.io/docs/latest/develop/reference/eviction/. A server that does not say its policy
-// is passed over.
+// warnOfEviction warns in the log about masters that may evict locks when their memory is full
+// (R2). Every lock has a TTL, so all policies but noeviction may evict it:
+// https://redis.io/docs/latest/develop/reference/eviction/. A server that does not tell its policy
+// is skipped.
 func (s *Service) warnOfEviction(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.UpstreamTimeout)
 	defer cancel()
@@ -37,7 +37,7 @@ func (s *Service) warnOfEviction(ctx context.Context) {
 	}
 }
 
-// infoField is a field of INFO's reply, "" when it is not there.
+// infoField is a field of INFO's reply, "" when it is missing.
 func infoField(info, name string) string {
 	for line := range strings.Lines(info) {
 		if field, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok && field == name {

@@ -15,9 +15,9 @@ const (
 	checkName  = "LOCK.CHECK"
 )
 
-// extend is LOCK.EXTEND: it sets for how long a lease still lasts, on whatever connection it hangs.
-// It reads the hold's record, sends one that replaces it, and starts over if that has changed
-// (R13): a late copy of a request finds another record than it was made for.
+// extend runs LOCK.EXTEND: it sets how long a lease still lasts, on any connection. It reads the
+// hold's record, sends a record that replaces it, and starts again if the record has changed (R13).
+// A late copy of the request finds another record and does nothing.
 func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) < 3 {
 		return appendError(dst, msgArity(extendName))
@@ -70,8 +70,8 @@ var (
 	errIsRenewed = errors.New("lockcmd: the hold is renewed")
 )
 
-// tryExtend extends the hold that the options mean once. What is left, of its lease or of MAXHOLD,
-// which ends earlier than that, is negative when its record has changed since it was read.
+// tryExtend extends the hold once. left is what is left of its lease, or of MAXHOLD if that ends
+// earlier. It is negative when the record has changed since it was read.
 func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (left int64, err error) {
 	s := c.service
 	info, f, ok, err := s.seek(lock, o, until)
@@ -90,7 +90,7 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 	if most := f.record.terms().maxHold; h != nil {
 		rest = h.maxHoldLeft(heard)
 	} else if most > 0 {
-		// below 0 after a step back of Redis's clock
+		// The age is negative after a step back of Redis's clock.
 		rest = most - max(millis(info.now-f.record.since), 0)
 	}
 	if rest < maxTTL {
@@ -120,8 +120,8 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 	return left, err
 }
 
-// extend sends r about h, whose gate is ours. From before it is sent h is believed for no longer
-// than it may leave.
+// extend sends the call about h, whose requests the caller has locked. From before it is sent, h
+// counts as safe for no longer than the call may leave it.
 func (h *hold) extend(call *scriptCall, ttl time.Duration, until time.Time) (left int64, err error) {
 	w, now := h.carrier.service.watchdog, time.Now()
 	if short := renewal.Until(now, ttl); short.Before(w.Until(&h.watch)) {
@@ -130,14 +130,14 @@ func (h *hold) extend(call *scriptCall, ttl time.Duration, until time.Time) (lef
 	left, err = h.carrier.service.askIntThroughMigration(call, until)
 	switch {
 	case err != nil || left < 0:
-		w.Check(&h.watch) // Redis says how long it lasts
+		w.Check(&h.watch) // Redis will tell how long h lasts
 	default:
 		h.setLease(ttl, renewal.Until(call.sent, millis(left)))
 	}
 	return left, err
 }
 
-// setLease writes down how long a lease lasts.
+// setLease sets how long a lease lasts.
 func (h *hold) setLease(ttl time.Duration, until time.Time) {
 	w := h.carrier.service.watchdog
 	h.carrier.mu.Lock()
@@ -150,8 +150,8 @@ func (h *hold) setLease(ttl time.Duration, until time.Time) {
 	w.Add(&h.watch, h.plan(until))
 }
 
-// switchToLease makes h, which is renewed and which nobody else knows of yet, a lease. One that was entered
-// again is let be, and one that Redis does not have any more is forgotten.
+// switchToLease turns h into a lease. h is renewed so far, and nobody has been told of it. A hold
+// that was acquired before the group is left alone. A hold that Redis does not have is forgotten.
 func (h *hold) switchToLease(of *holdGroup, ttl time.Duration, until time.Time) error {
 	s := h.carrier.service
 	if !h.inGroup(of) {
@@ -185,22 +185,22 @@ func (h *hold) switchToLease(of *holdGroup, ttl time.Duration, until time.Time) 
 	return err
 }
 
-// askInt asks for a script that answers with a number.
+// askInt calls a script that returns an integer.
 func (s *Service) askInt(call *scriptCall, until time.Time) (int64, error) {
 	reply, err := s.ask(call, until)
 	return integersOf(reply)[0], err
 }
 
-// askIntThroughMigration asks so for a script that cannot do with one key a call (R14).
+// askIntThroughMigration is askInt for a script that needs all its keys on one node (R14).
 func (s *Service) askIntThroughMigration(call *scriptCall, until time.Time) (int64, error) {
 	reply, err := s.askThroughMigration(call, until)
 	return integersOf(reply)[0], err
 }
 
-// newRequestID is an id that nobody else has.
+// newRequestID returns an id that nobody else has.
 func (s *Service) newRequestID() string { return s.ownerName(s.owners.Add(1)) }
 
-// ownerName is the owner of that number, which this Leash has minted.
+// ownerName is the name of a generated owner.
 func (s *Service) ownerName(n int64) string {
 	var name [64]byte
 	return string(s.appendOwnerName(name[:0], n))
@@ -210,7 +210,7 @@ func (s *Service) appendOwnerName(dst []byte, n int64) []byte {
 	return strconv.AppendInt(append(append(dst, s.uuid...), ':'), n, 10)
 }
 
-// extendedRecord is a record with another lease, and the EXTEND that made it so.
+// extendedRecord is a record with another lease and the id of the EXTEND that made it.
 func extendedRecord(record string, ms int64, id string) string {
 	f := strings.SplitN(record, " ", 11)
 	f[6] = strconv.FormatInt(ms, 10)
@@ -224,14 +224,14 @@ func extendedRecord(record string, ms int64, id string) string {
 	return strings.Join(f, " ")
 }
 
-// leaseRecord is a record of a lease.
+// leaseRecord turns a record into that of a lease.
 func leaseRecord(record string) string {
 	f := strings.SplitN(record, " ", 11)
 	f[7] = "l" + strings.TrimPrefix(f[7], "w")
 	return strings.Join(f, " ")
 }
 
-// check is LOCK.CHECK: whether a token is that of a present hold, as Redis has it.
+// check runs LOCK.CHECK: whether Redis has a hold with that token.
 func (c *Carrier) check(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) != 4 {
 		return appendError(dst, msgArity(checkName))

@@ -6,29 +6,30 @@ import (
 	"time"
 )
 
-// A FAIR waiter stands in Redis, in the queue that Redisson's RedissonFairLock has, behind whoever
-// came before it through any Leash or from Java. Its first look puts it there, each later one (R17)
-// says that it still waits, and whatever ends its wait takes it out. Who is not heard of for
-// waitPatience, for its Leash has died, is taken out by the next one who looks.
+// A FAIR waiter has a place in a queue in Redis, that of Redisson's RedissonFairLock. It is behind
+// everybody who came before, through any Leash or from Java. Its first attempt adds it, each later
+// one (R17) keeps it alive, and the end of its wait removes it. If its Leash dies, the next waiter
+// that attempts removes it after fairTimeout.
 
-// fairTimeout is long enough for looks that Redis answers late, and shorter than a dead holder's
-// lease.
+// fairTimeout is how long a waiter stays alive without an attempt. It leaves time for slow answers
+// of Redis and is shorter than the lease of a dead holder.
 const fairTimeout = 10 * time.Second
 
-// fairHeartbeat is how soon a Leash lets hear of its waiters, though one of its looks is answered late.
+// fairHeartbeat is how soon a living Leash refreshes its waiters, even if one of its attempts is
+// answered late.
 const fairHeartbeat = 6 * time.Second
 
-// newFairBit is a bit that stands for one Leash in the scores of our waiters, which have room for ten.
-// A waiter whose client has gone on through another Leash keeps its place when the first one
-// notices; with one in ten pairs of Leashes, who have the same bit, it does not.
+// newFairBit returns the bit of this Leash in the scores of our FAIR waiters, which have room for
+// ten bits. If a client goes on through another Leash, the bits keep its place in the queue when
+// the first Leash notices the disconnect. One pair of Leashes in ten has the same bit and cannot do
+// so.
 func newFairBit() string { return strconv.Itoa(1 << rand.IntN(10)) }
 
-// waitsFair reports whether t has, or may have, a place in a queue in Redis while it is neither
-// granted nor over.
+// waitsFair reports whether the acquisition has, or may have, a place in the queue in Redis until
+// it is granted or over.
 func (a *acquisition) waitsFair() bool { return a.options.mode.fair && a.options.wait }
 
-// fairTimeoutArg is what a FAIR try's request says of for how long it is to be waited for, in ms; "" for
-// one that does not wait.
+// fairTimeoutArg is how long a FAIR waiter stays alive, in ms; "" without BLOCK.
 func (a *acquisition) fairTimeoutArg() string {
 	if !a.waitsFair() {
 		return ""

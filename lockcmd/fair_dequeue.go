@@ -9,49 +9,48 @@ import (
 	"time"
 )
 
-// Who gives up waiting FAIR is taken out of the queue in Redis. That costs Redis as much as there
-// stand behind it, whose scores change; so of each queue one call of a script at a time takes out
-// several, those who came last first. Thousands who vanish at once would else keep Redis for many
-// seconds.
+// A FAIR waiter that gives up is taken out of the queue in Redis. The cost depends on how many wait
+// behind it, because their scores change. So one script call at a time takes several waiters out of
+// a queue, the last ones first. Otherwise thousands of waiters that vanish at once would block
+// Redis for many seconds.
 
 const (
-	// how many leave in one call: this many cost Redis a millisecond, whoever stands behind them
-	// apart
+	// how many waiters one call takes out; they take Redis about 1 ms
 	maxDequeued     = 500
-	maxDequeuePause = 50 * time.Millisecond // the pause between two calls, at the most
+	maxDequeuePause = 50 * time.Millisecond // longest pause between two calls
 )
 
-// dequeuer are those who have given up and may still stand in a queue in Redis.
+// dequeuer has the waiters that gave up and may still be in a queue in Redis.
 type dequeuer struct {
-	arrivals atomic.Int64 // how many have ever come to wait
+	arrivals atomic.Int64 // number of FAIR waiters so far
 	// mu guards the field below.
 	mu sync.Mutex
-	// by the queue, in the order they came; a task takes those of a queue out until it finds none
+	// by lock, in order of arrival; one task per lock works until its list is empty
 	lists map[lockID][]*dequeueRequest
 }
 
-// dequeueRequest is one of them.
+// dequeueRequest is one waiter that gave up.
 type dequeueRequest struct {
 	acquisition *acquisition
-	done        chan struct{} // closed when it has left, and when nothing more is done about it
+	done        chan struct{} // closed when it is out, or when nothing more is done
 }
 
-// dequeue takes t, which has given up, out of the queue in Redis, unless another command of its
-// owner still stands there: that is repeated until Redis answers. It blocks only at the end of the
-// Service. left is closed when t has left.
+// dequeue takes a waiter that gave up out of the queue in Redis, unless another command of its
+// owner waits there. The request is repeated until Redis answers. dequeue blocks only when the
+// Service ends. left is closed when the waiter is out.
 func (s *Service) dequeue(a *acquisition) (left <-chan struct{}) {
 	r := &dequeueRequest{acquisition: a, done: make(chan struct{})}
 	if lock := a.options.lock(); s.dequeuer.add(r, lock) {
 		if dequeue := func() { s.dequeueAll(lock) }; !s.spawn(dequeue) {
-			dequeue() // the Service ends: it is tried for a moment
+			dequeue() // the Service ends: try for a moment
 		}
 	}
 	return r.done
 }
 
-// awaitDequeued lets t leave, and waits for that, but no longer than graceAfterBlock and not when its
-// client is gone: Redis may be slow, and another command of the client's is to find what it has
-// left.
+// awaitDequeued dequeues the waiter and waits for that. It waits at most blockSlack, since Redis
+// may be slow, and stops when the client is gone. The client's next command is to find the queue
+// without this waiter.
 func (s *Service) awaitDequeued(ctx context.Context, a *acquisition) {
 	left := s.dequeue(a)
 	timer := time.NewTimer(blockSlack)
@@ -63,7 +62,7 @@ func (s *Service) awaitDequeued(ctx context.Context, a *acquisition) {
 	}
 }
 
-// add reports whether it is for the caller to see that those of this queue leave.
+// add reports whether the caller must start a task for this lock.
 func (d *dequeuer) add(next *dequeueRequest, lock lockID) (first bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -73,8 +72,8 @@ func (d *dequeuer) add(next *dequeueRequest, lock lockID) (first bool) {
 	return !there
 }
 
-// take is who of a queue is to leave next; nobody when all have, and then the next one to leave is
-// a first one.
+// take returns the next waiters to take out. It returns nil when none is left; then the next add
+// starts a task again.
 func (d *dequeuer) take(lock lockID) []*dequeueRequest {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,8 +89,8 @@ func (d *dequeuer) take(lock lockID) []*dequeueRequest {
 	return next
 }
 
-// dequeueAll takes those out of a queue who have given up, until there are none. After each call it
-// rests for as long as that took, so that Redis has time for others, and more can leave together.
+// dequeueAll takes waiters out until none is left. After each call it pauses for as long as the
+// call took. This leaves Redis time for others and makes the calls larger.
 func (s *Service) dequeueAll(lock lockID) {
 	for {
 		list := s.dequeuer.take(lock)
@@ -109,18 +108,17 @@ func (s *Service) dequeueAll(lock lockID) {
 	}
 }
 
-// dequeueAgain takes those out who stayed since they were heard of through another Leash, which was
-// dead: there may be nobody behind them but Redisson's waiters, who do not look by themselves for
-// minutes.
+// dequeueAgain takes out waiters that stayed because another, now dead, Leash had refreshed them.
+// Only waiters of Redisson may be behind them, which do not check by themselves for minutes.
 func (s *Service) dequeueAgain(lock lockID, list []*dequeueRequest) {
 	if !s.stoppedWithin(s.fairHeartbeat + s.fairHeartbeat/8) { // Redis's clock may be slower
 		s.dequeueSome(lock, list, 0)
 	}
 }
 
-// dequeueSome takes some out of a queue, in one call, which is repeated until Redis answers. It reports
-// whether any stay, for they are heard of through another Leash; it has soon to let hear of them,
-// and when soon is 0 it has had that.
+// dequeueSome takes some waiters out in one call, which is repeated until Redis answers. It reports
+// whether any stay because another Leash has refreshed them. That Leash has heartbeat time to
+// refresh them again. A heartbeat of 0 says that this time has passed.
 func (s *Service) dequeueSome(lock lockID, list []*dequeueRequest, heartbeat time.Duration) (stay bool) {
 	for limit := time.Now().Add(maxLate); ; {
 		stay, err := s.dequeueOnce(lock, list, heartbeat)
@@ -130,8 +128,8 @@ func (s *Service) dequeueSome(lock lockID, list []*dequeueRequest, heartbeat tim
 	}
 }
 
-// dequeueOnce is one call. Who stands there for another command of its owner by now stays, through
-// whatever Leash.
+// dequeueOnce is one such call. A waiter whose owner waits by another command, through any Leash,
+// stays.
 func (s *Service) dequeueOnce(lock lockID, list []*dequeueRequest, heartbeat time.Duration) (stay bool, err error) {
 	args := scriptArgs(fair.channel(lock.key), s.cfg.publishMode(), s.fairBit, heartbeat.Milliseconds())
 	named := len(args)
