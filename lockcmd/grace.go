@@ -91,44 +91,45 @@ import (
 //
 // Plain counters and latches have no leases and no holders, so they need no grace period.
 
-// GraceAuto is a FailoverGrace as long as the watchdog's timeout and what Redis's configuration
-// says of an old master.
+// GraceAuto is a FailoverGrace that Leash computes: the watchdog timeout plus the time that an old
+// master may serve on by Redis's configuration.
 const GraceAuto = time.Duration(-1)
 
-// gracePeriods is what this Leash knows of the masters. A nil one knows of no grace.
+// gracePeriods is what this Leash knows of the masters. A nil value means that there are no grace
+// periods.
 type gracePeriods struct {
 	service  *Service
-	duration atomic.Int64 // the grace in nanoseconds; 0 before it is known
+	duration atomic.Int64 // of a grace period in ns; 0 before it is known
 
 	// mu guards the fields below.
 	mu         sync.Mutex
-	failing    bool                    // the last round failed in part
+	failing    bool                    // some probe of the last round failed
 	masters    map[string]*masterState // by replication id
-	slotOwners []slotOwner             // who serves each slot; one for a single Redis
-	probeLocks map[int]chan struct{}   // of size 1, by a master's first slot: somebody looks at it
-	// the addresses whose configuration has been read, or does not tell (GraceAuto)
+	slotOwners []slotOwner             // by slot; one entry for a single Redis
+	probeLocks map[int]chan struct{}   // of size 1, by a master's first slot; held during a probe
+	// addresses whose configuration was read, or cannot be read (GraceAuto)
 	measured map[string]bool
 }
 
-// masterState is a server as a master, since its promotion or its start.
+// masterState is a server in its time as a master, which began with its promotion or its start.
 type masterState struct {
 	replid          string
 	id              string    // run id and replication id
-	addr            string    // where it was seen
-	since           int64     // when it became one, or was first looked at, by its clock, ms
-	clockGraceEnd   int64     // of its grace, by its clock, ms
-	graceEnd        time.Time // of its grace, by ours
-	seen            time.Time // when the last look was sent that it answered
-	logEnd          bool      // its grace was begun and not yet told to be over
-	restoresStopped bool      // nothing is put back any more, though that may not be over
+	addr            string    // where it was last seen
+	since           int64     // when it became master, or was first probed, by its clock, ms
+	clockGraceEnd   int64     // end of its grace period by its clock, ms
+	graceEnd        time.Time // the same by our clock
+	seen            time.Time // when the last answered probe was sent
+	logEnd          bool      // the end of its grace period is to be logged
+	restoresStopped bool      // it accepts no restores any more, even in its grace period
 
-	repaired map[*hold]struct{} // the holds that it knows as we do; nil when it is in no grace
+	repaired map[*hold]struct{} // holds it has in our state; nil outside a grace period
 }
 
-// slotOwner is who serves a slot.
+// slotOwner is the master that serves a slot.
 type slotOwner struct {
 	master          *masterState
-	carriedGraceEnd time.Time // a grace that it brought along from another master ends then
+	carriedGraceEnd time.Time // end of a grace period that came along from the slot's last master
 }
 
 func newGracePeriods(s *Service) *gracePeriods {
@@ -148,7 +149,7 @@ func newGracePeriods(s *Service) *gracePeriods {
 	return g
 }
 
-// slot is where a key's bond is.
+// slot is the index of a key's slotOwner.
 func (g *gracePeriods) slot(key string) int {
 	if len(g.slotOwners) == 1 {
 		return 0
@@ -156,8 +157,8 @@ func (g *gracePeriods) slot(key string) int {
 	return slotOf(key)
 }
 
-// grantingMaster is the replication id of the master that may grant a key, as the scripts take it: "-" for
-// none, "" for any.
+// grantingMaster is the replication id of the master that may grant a key, in the form for the
+// scripts: "-" for none, "" for any.
 func (g *gracePeriods) grantingMaster(key string) string {
 	if g == nil {
 		return ""
@@ -171,7 +172,7 @@ func (g *gracePeriods) grantingMaster(key string) string {
 	return b.master.replid
 }
 
-// left is for how long nothing is granted.
+// left is how long nothing is granted in the slot.
 func (b *slotOwner) left() time.Duration {
 	if b.master == nil {
 		return 0
@@ -179,7 +180,7 @@ func (b *slotOwner) left() time.Duration {
 	return max(time.Until(b.master.graceEnd), time.Until(b.carriedGraceEnd))
 }
 
-// setOwnerLocked says that a slot is served by m. The grace of who did before counts on.
+// setOwnerLocked notes that m serves a slot. The grace period of its last master goes on.
 func (g *gracePeriods) setOwnerLocked(slot int, m *masterState) {
 	b := &g.slotOwners[slot]
 	if b.master != nil && b.master != m && b.master.graceEnd.After(b.carriedGraceEnd) {
@@ -188,8 +189,8 @@ func (g *gracePeriods) setOwnerLocked(slot int, m *masterState) {
 	b.master = m
 }
 
-// leftAt says for how long the master with that replication id, which serves a key, grants nothing
-// there. ok is false when it is not known.
+// leftAt is how long the master with that replication id, which serves a key, grants nothing there.
+// ok is false when the master is not known.
 func (g *gracePeriods) leftAt(key, replid string) (left time.Duration, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -201,8 +202,8 @@ func (g *gracePeriods) leftAt(key, replid string) (left time.Duration, ok bool) 
 	return g.slotOwners[g.slot(key)].left(), true
 }
 
-// refusedInGrace is what becomes of a look at key's lock that this master may not grant. again says that it
-// may by now.
+// refusedInGrace handles an attempt at key that this master may not grant. again is true when the
+// master may grant now.
 func (s *Service) refusedInGrace(key, replid string, until time.Time) (r result, again bool) {
 	left, ok := s.graces.leftAt(key, replid)
 	if !ok {
@@ -219,7 +220,7 @@ func (s *Service) refusedInGrace(key, replid string, until time.Time) (r result,
 	return result{}, true
 }
 
-// active is how many masters grant nothing now, and for how long the last of them does.
+// active returns how many masters are in their grace period, and how long the longest one lasts.
 func (g *gracePeriods) active() (masters int, longest time.Duration) {
 	if g == nil {
 		return 0, 0
@@ -235,7 +236,7 @@ func (g *gracePeriods) active() (masters int, longest time.Duration) {
 	return masters, longest
 }
 
-// left is for how long nothing is granted of a key, as far as is known.
+// left is how long nothing is granted for a key, as far as is known.
 func (g *gracePeriods) left(key string) time.Duration {
 	if g == nil {
 		return 0
@@ -245,8 +246,7 @@ func (g *gracePeriods) left(key string) time.Duration {
 	return max(g.slotOwners[g.slot(key)].left(), 0)
 }
 
-// masterOf is the master of a key, which has been looked at since then; ok is false when it does not
-// answer.
+// masterOf is the master of a key, probed after since. ok is false when it does not answer.
 func (g *gracePeriods) masterOf(key string, since, until time.Time) (m masterState, ok bool) {
 	for looked := false; ; looked = true {
 		g.mu.Lock()
@@ -261,11 +261,11 @@ func (g *gracePeriods) masterOf(key string, since, until time.Time) (m masterSta
 	}
 }
 
-// inGrace reports whether m is in grace itself: what it lacks may be put back.
+// inGrace reports whether m accepts restores: it is in its own grace period.
 func (m masterState) inGrace() bool { return !m.restoresStopped && time.Now().Before(m.graceEnd) }
 
-// stopRestores says that the master with that replication id takes nothing back any more. It grants
-// nothing, though, for as long as it was to.
+// stopRestores notes that the master with that replication id accepts no restores any more. It
+// still grants nothing until its grace period is over.
 func (g *gracePeriods) stopRestores(replid string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -274,8 +274,8 @@ func (g *gracePeriods) stopRestores(replid string) {
 	}
 }
 
-// needsRepair reports whether the master of h, which is in grace, may know less of h than we do: an older
-// count, or a shorter time.
+// needsRepair reports whether the master of h is in its grace period and may have h in an older
+// state.
 func (g *gracePeriods) needsRepair(h *hold) bool {
 	if g == nil {
 		return false
@@ -290,7 +290,7 @@ func (g *gracePeriods) needsRepair(h *hold) bool {
 	return !told
 }
 
-// markRepaired says that the master with that replication id knows h as we do.
+// markRepaired notes that the master with that replication id has h in our state.
 func (g *gracePeriods) markRepaired(replid string, h *hold) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 )
 
 // accept makes a granted result a hold of the carrier. With a nonempty message, the error to
-// answer, it fails and the grant is given back: it was over before it was known, or nobody can be
-// told of it any more. Grant and disconnect are decided under the carrier's mutex (R19).
+// answer, it fails and gives the grant back: the lease was over, or the client is gone. Grant and
+// disconnect are decided under the carrier's mutex (R19).
 func (a *acquisition) accept(ctx context.Context, r result) (h *hold, msg string) {
 	s, c := a.carrier.service, a.carrier
 	a.renewLateGrant(&r)
@@ -19,7 +19,7 @@ func (a *acquisition) accept(ctx context.Context, r result) (h *hold, msg string
 		return nil, msgShort
 	}
 	if !c.attachHold(ctx, h, a.options.id, !r.repeated, until) {
-		if r.kind == moved { // its other acquires are the owner's
+		if r.kind == moved { // its other acquires belong to the owner
 			s.undoMoved(a, func() *hold { h, _ := a.carry(r); return h })
 		} else {
 			a.giveBack(h)
@@ -33,8 +33,8 @@ func (a *acquisition) accept(ctx context.Context, r result) (h *hold, msg string
 	return h, ""
 }
 
-// renewLateGrant renews a grant whose answer took long to come, so that it does not begin its life half
-// over.
+// renewLateGrant renews a grant whose answer took long. Otherwise half of its lease could be over
+// at the start.
 func (a *acquisition) renewLateGrant(r *result) {
 	s, ttl, lease := a.carrier.service, a.options.ttl, a.options.lease
 	if r.kind == moved {
@@ -54,9 +54,9 @@ func (a *acquisition) renewLateGrant(r *result) {
 	}
 }
 
-// attachHold makes h, granted or entered again by an acquire of that ID and safe until then, a hold of
-// the carrier, unless its client is gone. counts says whether an entry is one more acquire, and no
-// repetition of the last.
+// attachHold makes h a hold of the carrier, unless its client is gone. An acquire with that ID has
+// granted h or counted once more, and h is safe until then. counts is false for a repetition of the
+// last acquire.
 func (c *Carrier) attachHold(ctx context.Context, h *hold, id string, counts bool, until time.Time) bool {
 	s := c.service
 	c.guard(1)
@@ -82,7 +82,7 @@ func (c *Carrier) attachHold(ctx context.Context, h *hold, id string, counts boo
 		c.noteSafeUntilLocked(h, until)
 	}
 	if ok && fresh {
-		s.index(h) // last: from now on news of it is heeded
+		s.index(h) // last, because from now on events about h are handled
 	}
 	c.mu.Unlock()
 	if ok && fresh {
@@ -96,7 +96,7 @@ func (c *Carrier) attachHold(ctx context.Context, h *hold, id string, counts boo
 	return ok
 }
 
-// hold is the hold a result stands for, and until when it is safe.
+// hold returns the hold of a result, and until when it is safe.
 func (a *acquisition) hold(r result) (*hold, time.Time) {
 	c, opts := a.carrier, a.options
 	until := renewal.Until(r.sent, r.left)
@@ -121,26 +121,25 @@ func (a *acquisition) hold(r result) (*hold, time.Time) {
 	}
 	h.watch.Keeper = h
 	x := extra{maxHold: opts.maxHold, idle: opts.idle, group: a.group, handovers: r.handovers}
-	if r.kind == moved { // its owner has known of it for long
+	if r.kind == moved { // its owner knows of it already
 		terms := r.record.terms()
 		if opts.mode != permit {
-			h.remoteWatch = watched // perhaps
+			h.remoteWatch = watched // somebody may be watching it
 		}
 		h.holdFlags, h.ttl, h.count, x = terms.holdFlags, millis(r.record.ttl), clampCount(r.count), extra{maxHold: terms.maxHold, idle: terms.idle, moves: r.record.moves()}
 	}
-	if x.maxHold > 0 && x.group == nil { // of one that others must be added to it counts when they are
+	if x.maxHold > 0 && x.group == nil { // in a group MAXHOLD counts when the group is complete
 		x.maxHoldEnd = r.sent.Add(x.maxHold - r.age)
 	}
 	if x.maxHold > 0 || x.idle > 0 || x.moves > 0 || x.handovers > 0 || x.group != nil {
-		kept := x // or every x would be on the heap
+		kept := x // a copy, so that x itself is not on the heap
 		h.extra = &kept
 	}
 	return h, until
 }
 
-// giveBack ends a grant that nobody can be told of: a new hold is released, and what a late copy of
-// its acquire may take later; of one that was entered again, one count is taken back, or all of it
-// goes the way its connection's end has decided.
+// giveBack ends a grant that nobody can be told of. A new hold is released, and so is what a late
+// copy of its acquire takes. For an owner's further acquire, one count is taken back.
 func (a *acquisition) giveBack(h *hold) {
 	s := a.carrier.service
 	if h == a.own {

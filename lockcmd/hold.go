@@ -7,55 +7,56 @@ import (
 	"leash/renewal"
 )
 
-// hold is a lock that somebody has through this Leash. There may be a million of them, so what only
-// few have is in extra, and what follows from something else is not kept at all.
+// hold is a lock that somebody has through this Leash. There may be a million holds. So extra has
+// what few of them need, and what can be computed is not stored.
 type hold struct {
 	// Immutable.
 	carrier *Carrier
 	naming
 	token int64
 	db    int32
-	kind  uint8 // its mode's id
+	kind  uint8 // id of its mode
 
-	entry uint32 // its number in the index, from when it is its carrier's until it is gone
+	entry uint32 // its number in the index, while a carrier has it
 
 	watch renewal.Hold
 
 	// Guarded by carrier.mu.
 	extra          *extra
-	ttl            time.Duration // of the renewal, or the lease
+	ttl            time.Duration // of a renewal, or the lease
 	count          int32         // its acquires, as far as this Leash knows
 	state          state
 	holdFlags                  // only lease ever changes
-	requestLocked  bool        // the gate is taken
-	releaseWaiting bool        // a release waits for the gate
-	remoteWatch    remoteWatch // who waits for its end on other Leashes
-	// the watchdog has not found it while it was lessening: whoever releases the count says why
+	requestLocked  bool        // a request about it is under way
+	releaseWaiting bool        // a release waits for the request lock
+	remoteWatch    remoteWatch // waiters on other Leashes for its end
+	// The watchdog did not find it while it was decrementing. The goroutine of that release finds
+	// out why.
 	missed     bool
-	evicted    bool // it was told as lost, and is to be ended whatever else is under way about it
-	unanswered bool // its owner has not been answered yet (LOCK.NOTIFY)
-	wanted     bool // its owner was told that somebody waits for it
+	evicted    bool // reported as lost; to be ended whatever is under way
+	unanswered bool // LOCK.NOTIFY: the client has no answer yet that names it
+	wanted     bool // its owner was told that somebody waits
 }
 
-// extra is what only few holds have.
+// extra is the part of a hold that only few holds need.
 type extra struct {
-	lastID              string          // the ID of the last acquire
-	requestQueue        []chan struct{} // who waits for the gate; closed when it is theirs
-	endWatchers         []endWatcher    // who waits on this Leash for the end
-	maxHold             time.Duration   // MAXHOLD; zero without
-	maxHoldEnd          time.Time       // when that is over, once it has begun to count
-	maxHoldTimer        *time.Timer     // for limit
-	idle                time.Duration   // IDLE; zero without
-	idleOver            bool            // it is over
-	moves               int64           // how often it was moved to another carrier
-	restorePendingUntil time.Time       // until then a request that puts it back on a new master may still come
-	group               *holdGroup      // the hold is in with others; nil when it stands for itself
-	// of how many grants in a row it is the last that releases of this Leash made within; 0 when
-	// the lock was free
+	lastID string // ID of the last acquire
+	// waiters for the request lock; each is closed when it has the lock
+	requestQueue        []chan struct{}
+	endWatchers         []endWatcher  // waiters on this Leash for its end
+	maxHold             time.Duration // MAXHOLD; zero without
+	maxHoldEnd          time.Time     // end of MAXHOLD, once that counts
+	maxHoldTimer        *time.Timer   // fires at maxHoldEnd
+	idle                time.Duration // IDLE; zero without
+	idleOver            bool          // IDLE is over
+	moves               int64         // moves to other carriers
+	restorePendingUntil time.Time     // until then a late restore of it may arrive
+	group               *holdGroup    // its MACQUIRE; nil when it stands alone
+	// hand-overs in a row on this Leash up to this hold; 0 when the lock was free
 	handovers int
 }
 
-// readExtra is what h has of extra, to be read. carrier.mu is held.
+// readExtra returns a copy of extra, for reading. The caller holds carrier.mu.
 func (h *hold) readExtra() extra {
 	if h.extra == nil {
 		return extra{}
@@ -63,7 +64,7 @@ func (h *hold) readExtra() extra {
 	return *h.extra
 }
 
-// writeExtra is extra, to be written to. carrier.mu is held, or nobody else knows h yet.
+// writeExtra returns extra, for writing. The caller holds carrier.mu, or nobody else knows h.
 func (h *hold) writeExtra() *extra {
 	if h.extra == nil {
 		h.extra = &extra{}
@@ -75,7 +76,7 @@ func (h *hold) mode() *mode { return modeOf(h.kind) }
 
 func (h *hold) lock() lockID { return lockID{int(h.db), h.key()} }
 
-// owner is the field of the hold in Redis.
+// owner is the name of the hold's field in Redis.
 func (h *hold) owner() string {
 	if name := h.name(); name != "" {
 		return name
@@ -90,7 +91,7 @@ func (h *hold) appendOwner(dst []byte) []byte {
 	return h.carrier.service.appendOwnerName(dst, h.number)
 }
 
-// isOf reports whether h is that owner's.
+// isOf reports whether owner has h.
 func (h *hold) isOf(owner string) bool {
 	if name := h.name(); name != "" || owner == "" {
 		return name == owner && name != ""
@@ -98,8 +99,7 @@ func (h *hold) isOf(owner string) bool {
 	return h.owner() == owner
 }
 
-// handovers is how often in a row the lock was handed over by releases of this Leash, and so came to
-// h.
+// handovers is how many hand-overs in a row on this Leash led to h.
 func (h *hold) handovers() int {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -111,13 +111,13 @@ type state uint8
 const (
 	granting state = iota // nobody knows of it yet
 	held
-	decrementing // a release of one of its counts is under way; the rest is kept
-	releasing    // a release is under way: what the watchdog finds out now is no news
+	decrementing // a release of one count is under way; the rest is renewed
+	releasing    // a release is under way; the watchdog's findings do not count
 	over
 )
 
-// plan is how the watchdog is to keep h. A lease is looked at as often as others are renewed, if it
-// lasts as long.
+// plan is how the watchdog keeps h. A lease is checked as often as other holds are renewed, if it
+// lasts that long.
 func (h *hold) plan(until time.Time) renewal.Plan {
 	p := renewal.Plan{DB: int(h.db), Kind: int(h.kind), Slot: slotOf(h.key()), TTL: h.ttl, Lease: h.lease, Until: until}
 	if p.Lease {
@@ -127,19 +127,18 @@ func (h *hold) plan(until time.Time) renewal.Plan {
 		p.Every = readPace
 	}
 	if !h.carrier.service.cluster {
-		p.Slot &^= 0xff // one node: few full requests rather than many small ones
+		p.Slot &^= 0xff // a single node: few full requests
 	}
 	return p
 }
 
-// readPace is how often the lock of a READ hold is looked after, at least. The renewal of a Java
-// reader of it sets the lock's TTL plainly, to 30 s if it is left as it comes, and after its last
-// one the reader may be gone.
+// readPace is how often the lock of a READ hold is checked at least. A renewal by a Java reader
+// sets the lock's TTL to its own value, usually 30 s, and that reader may be gone afterwards.
 const readPace = 10 * time.Second
 
-// adjustPace lets the watchdog look after the lock of a READ hold more often when less was left of it
-// than our renewals leave: at least three times within that (R12). When nobody shortens it any
-// more, the looks become rarer step by step. Steps of two keep holds together.
+// adjustPace checks the lock of a READ hold more often when less time was left than our renewals
+// set: at least three times in that time (R12). Otherwise the checks become rarer again, in steps
+// of two, which keeps holds together.
 func (h *hold) adjustPace(left time.Duration, b renewal.Batch) {
 	usual := min(readPace, b.TTL/3)
 	pace := min(2*b.Every, usual)
@@ -151,7 +150,7 @@ func (h *hold) adjustPace(left time.Duration, b renewal.Batch) {
 	h.carrier.service.watchdog.SetPace(&h.watch, pace)
 }
 
-// transition moves h to a new state, if it is in one of from.
+// transition moves h to a new state if it is in one of the states from.
 func (h *hold) transition(to state, from ...state) bool {
 	c := h.carrier
 	c.mu.Lock()
@@ -175,22 +174,22 @@ func (h *hold) inState(s state) bool {
 	return h.state == s
 }
 
-// endsWithLocked reports whether the hold is to be released when its connection ends in that way
-// (R28). One that its owner does not know of is, in any case.
+// endsWithLocked reports whether the hold is released when its connection ends in that way (R28). A
+// hold that its owner has not been told of is always released.
 func (h *hold) endsWithLocked(how Ending) bool {
 	return h.unreportedLocked() || h.readExtra().idleOver || how == Release && !h.lease && !h.stayOnClose
 }
 
-// ownerInformed reports whether nobody needs to be told of h any more: its connection is gone, or knows
-// that it was lost.
+// ownerInformed reports whether the owner needs no report about h: its connection is gone, or it
+// was told of a loss.
 func (h *hold) ownerInformed() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	return h.carrier.ended || h.evicted
 }
 
-// decrement counts a release of which counts remain. One that puts an acquire back names its ID, as a
-// record has it.
+// decrement notes a release of one count. A release that puts an acquire back gives the acquire's
+// ID in the form of a record.
 func (h *hold) decrement(back string) {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -206,7 +205,8 @@ func (h *hold) clearReleaseWaiting() {
 	h.releaseWaiting = false
 }
 
-// forget ends h for this Leash, whatever is in Redis. It reports whether it did.
+// forget ends h for this Leash, whatever is in Redis. It reports whether h was in one of the
+// states.
 func (h *hold) forget(from ...state) bool {
 	if !h.transition(over, from...) {
 		return false
@@ -215,7 +215,7 @@ func (h *hold) forget(from ...state) bool {
 	return true
 }
 
-// unregister takes h, which is over, out of the books.
+// unregister removes h, which is over, from everything that knows it.
 func (h *hold) unregister() {
 	s := h.carrier.service
 	h.stopTimer()
@@ -226,7 +226,7 @@ func (h *hold) unregister() {
 	h.carrier.guard(-1)
 }
 
-// Lost implements renewal.Keeper: the owner is told before anybody else can get the lock (R27).
+// Lost implements renewal.Keeper. It tells the owner before anybody else can get the lock (R27).
 func (h *hold) Lost(reason string) {
 	if reason == renewal.ReasonGone && h.noteMissing() {
 		return
@@ -238,9 +238,9 @@ func (h *hold) Lost(reason string) {
 	h.forget(releasing)
 }
 
-// noteMissing reports whether h is not there while a release of one of its counts is under way. That may
-// have been the last count, if others were released by another way: whether it is a loss the answer
-// will tell.
+// noteMissing reports whether h is missing while a release of one count is under way. It may have
+// been the last count if others were released by another way. The answer to the release tells
+// whether that is a loss.
 func (h *hold) noteMissing() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -254,10 +254,10 @@ func (h *hold) wasMissed() bool {
 	return h.missed
 }
 
-// clampCount is a count as a hold has it. One that high is as good as any lower one.
+// clampCount limits a count to what a hold stores. Such a high count is as good as any lower one.
 func clampCount(n int64) int32 { return int32(min(n, math.MaxInt32)) }
 
-// recount lowers the count of h to that in Redis: another Leash says that it has released some.
+// recount lowers the count of h to that in Redis, because another Leash has released counts.
 func (h *hold) recount() {
 	s := h.carrier.service
 	if !h.lockRequests(s.deadline()) {
@@ -274,9 +274,8 @@ func (h *hold) recount() {
 	h.count = clampCount(max(min(int64(h.count), f.count), 1))
 }
 
-// Ended implements renewal.Keeper: another way of the owner's has ended or moved the hold, or its
-// lease is over. The connection that carried a hold which was moved on purpose is closed, if it is
-// still there (R25).
+// Ended implements renewal.Keeper: the owner ended or moved the hold by another way, or its lease
+// is over. After an ATTACH elsewhere, it closes the connection that had the hold (R25).
 func (h *hold) Ended(how renewal.Outcome) {
 	there := !h.ownerInformed()
 	if how == renewal.Moved || how == renewal.Repeated {

@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// News is what Leashes tell one another on their channels of holds they ended or moved: how, token,
-// carrier and key, with one space between. It may be lost or forged; Redis is asked before anything
-// is done about it (R25).
+// Leashes send each other hold events on their own channels, about holds that they ended or moved.
+// The text is kind, token, carrier and key, with one space between. An event may be lost or forged,
+// so Redis is asked before anything is done about it (R25).
 
 func holdEventText(how string, token int64, carrier, key string) string {
 	return how + " " + strconv.FormatInt(token, 10) + " " + carrier + " " + key
 }
 
 const (
-	pendingEventTTL  = 10 * time.Second // a grant that is not known by then has been taken for lost
+	pendingEventTTL  = 10 * time.Second // an unknown grant counts as lost by then
 	maxPendingEvents = 4096
 )
 
-// holdRef is the hold that a piece of news is about.
+// holdRef names the hold of an event.
 type holdRef struct {
 	token   int64
 	carrier string
 }
 
-// pendingEvents is news of a hold that this Leash does not know yet: it may overtake the reply to the
-// grant.
+// pendingEvents are events of a hold that this Leash does not know yet. An event may overtake the
+// reply to the grant.
 type pendingEvents struct {
 	kinds []string
 	at    time.Time
 }
 
-// receiveEvent takes a piece of news.
+// receiveEvent handles the text of one event.
 func (s *Service) receiveEvent(event string) {
 	f := strings.SplitN(event, " ", 4)
 	if len(f) != 4 {
@@ -46,13 +46,13 @@ func (s *Service) receiveEvent(event string) {
 	switch h := s.findHoldOrKeep(f[0], of, f[3]); {
 	case h != nil:
 		s.handleEvent(h, f[0])
-	case f[0] == watchedEvent, f[0] == brokenText: // too late
+	case f[0] == watchedEvent, f[0] == brokenText: // the hold has ended
 		s.answerLateWatcher(of)
 	}
 }
 
-// findHoldOrKeep is the present hold of key that the news is about, whatever its database, which the news
-// does not name. When there is none, the news is kept for a hold of ours to come.
+// findHoldOrKeep finds the hold of an event in any database, because events do not name the
+// database. Without a hold it keeps the event for a grant to come.
 func (s *Service) findHoldOrKeep(how string, of holdRef, key string) *hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s *Service) findHoldOrKeep(how string, of holdRef, key string) *hold {
 	return nil
 }
 
-// deliverPendingEvents heeds what was heard of h before it was in the books.
+// deliverPendingEvents handles the events that came before h was registered.
 func (s *Service) deliverPendingEvents(h *hold) {
 	of := holdRef{h.token, h.carrier.name}
 	s.mu.Lock()
@@ -90,8 +90,7 @@ func (s *Service) deliverPendingEvents(h *hold) {
 	}
 }
 
-// handleEvent lets the watchdog look at h, or us, when it is to be broken: the watchdog would find it
-// there.
+// handleEvent acts on an event about h. For most kinds the watchdog checks h.
 func (s *Service) handleEvent(h *hold, how string) {
 	switch how {
 	case brokenText:

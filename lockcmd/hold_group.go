@@ -2,12 +2,12 @@ package lockcmd
 
 import "slices"
 
-// holdGroup is what holds of one MACQUIRE have in common, while it is being made and, with QUORUM, as
+// holdGroup is what the holds of one MACQUIRE share while they are collected and, with QUORUM, as
 // long as they last.
 type holdGroup struct {
 	// Guarded by the carrier's mu.
-	holds    []*hold // those that their owner knows of, none at first; without those that were lost
-	minHolds int     // with fewer than that their owner has none
+	holds    []*hold // reported to the owner and not lost; none at first
+	minHolds int     // with fewer than this the owner has none
 }
 
 // unreportedLocked reports whether nobody has been told of h yet.
@@ -16,23 +16,23 @@ func (h *hold) unreportedLocked() bool {
 	return b != nil && !slices.Contains(b.holds, h)
 }
 
-// leaveGroup lets h stand for itself. carrier.mu is held.
+// leaveGroup makes h independent of its group. The caller holds carrier.mu.
 func (h *hold) leaveGroup() {
 	if h.extra != nil {
 		h.extra.group = nil
 	}
 }
 
-// groupLoss is how the loss of a hold goes on.
+// groupLoss is what follows from the loss of a hold.
 type groupLoss struct {
-	reported   bool // its owner must hear of it
-	unreported bool // nobody knew of it
-	// they are of no use without it, and must be ended when their owner has been told
+	reported   bool // the owner must be told
+	unreported bool // nobody knew of the hold
+	// holds that are useless without it; they are ended after the owner was told
 	remaining []*hold
 }
 
-// loseLocked takes h, which was lost, out. It is no loss of its owner's while enough of the others
-// remain, unless it was taken from it on purpose.
+// loseLocked removes h, which was lost. It is no loss to the owner while enough others remain,
+// unless h was evicted.
 func (b *holdGroup) loseLocked(h *hold, evicted bool) groupLoss {
 	i := slices.Index(b.holds, h)
 	if i < 0 {

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// holdTerms are what a hold is taken under, beside its time. The first acquire decides, but for lease:
-// a hold is renewed when any of its acquires had no LEASE. They go with it to another carrier, for
-// its record has them.
+// holdTerms are the options of a hold besides its TTL. The first acquire decides them, except
+// lease: a hold is renewed if any of its acquires had no LEASE. They are in the record and so go
+// along to another carrier.
 type holdTerms struct {
 	holdFlags
-	maxHold time.Duration // for how long it may be held (MAXHOLD); 0 for as long as one likes
-	idle    time.Duration // for how long its client may be silent (IDLE); 0 for as long as it likes
+	maxHold time.Duration // MAXHOLD; 0 for no limit
+	idle    time.Duration // IDLE; 0 for no limit
 }
 
-// holdFlags is the terms that are no number.
+// holdFlags are the terms that are no numbers.
 type holdFlags struct {
 	lease       bool // it is not renewed
 	stayOnClose bool // it stays when its connection ends (ONCLOSE EXPIRE)
-	errorOnLoss bool // its loss is an answer to its client, whose connection stays open (ONLOSS ERROR)
-	fair        bool // it was taken FAIR
+	errorOnLoss bool // a loss is an error reply; the connection stays open (ONLOSS ERROR)
+	fair        bool // it was acquired with FAIR
 }
 
-// optionLetters are the letters of a record.
+// optionLetters are the letters for the record.
 func (t holdTerms) optionLetters() string {
 	letters := "w"
 	if t.lease {
@@ -41,7 +41,7 @@ func (t holdTerms) optionLetters() string {
 	return letters
 }
 
-// ext is what a record says besides.
+// ext is the record's word with name=value pairs, "-" for none.
 func (t holdTerms) ext() string {
 	var pairs []string
 	for _, p := range [...]struct {
@@ -58,8 +58,8 @@ func (t holdTerms) ext() string {
 	return strings.Join(pairs, ",")
 }
 
-// terms are those a record was made with. A Leash of an older or later version may have written it:
-// what is not known is let be.
+// terms reads the terms of a record. A Leash of another version may have written it; what is
+// unknown is ignored.
 func (r record) terms() holdTerms {
 	t := holdTerms{holdFlags: holdFlags{
 		lease: !strings.HasPrefix(r.opts, "w"), stayOnClose: strings.Contains(r.opts, "e"), errorOnLoss: strings.Contains(r.opts, "o"),
@@ -69,14 +69,13 @@ func (r record) terms() holdTerms {
 	return t
 }
 
-// moves is how often the hold was moved to another carrier, as far as the Leashes that did so count
-// that.
+// moves is how often the hold was moved to another carrier.
 func (r record) moves() int64 {
 	n, _ := parseInt([]byte(r.extValue("moves")))
 	return n
 }
 
-// extTime is a time that a record says, 0 if it says none.
+// extTime is a time among the pairs of a record, 0 if it is missing.
 func (r record) extTime(name string) time.Duration {
 	if ms, ok := parseInt([]byte(r.extValue(name))); ok && ms > 0 && ms <= maxTTL.Milliseconds() {
 		return millis(ms)
@@ -84,7 +83,7 @@ func (r record) extTime(name string) time.Duration {
 	return 0
 }
 
-// extValue is what a record says of name besides, "" if it says nothing.
+// extValue is the value of a name among the pairs of a record, "" if it is missing.
 func (r record) extValue(name string) string {
 	for pair := range strings.SplitSeq(r.ext, ",") {
 		if value, ok := strings.CutPrefix(pair, name+"="); ok {

@@ -6,19 +6,18 @@ import (
 	"leash/internal/guard"
 )
 
-// reasonIdle is the reason for the loss of a hold whose client was silent for longer than IDLE
-// allows.
+// reasonIdle is the reason for a loss because the client was silent for longer than IDLE.
 const reasonIdle = "idle"
 
-// idleConfirm is how long after a client was found idle it is looked again. What it has sent may
-// have been taken from the socket by a goroutine that has not run since.
+// idleConfirm is when an idle client is checked again. A goroutine may have read its command from
+// the socket and not have run since.
 const idleConfirm = 200 * time.Millisecond
 
-// IDLE catches clients that are frozen, or gone behind a balancer, while their connections live on.
-// A carrier has one timer for all its holds with IDLE. It is set for when the first of them may be
-// over, and looks then: what the client sends meanwhile costs nothing here.
+// IDLE catches clients that are frozen, or vanished behind a load balancer, while their connections
+// live. A carrier has one timer for all its holds with IDLE. It fires when the first of them may be
+// over. What the client sends before that costs nothing here.
 
-// watchIdleLocked sees to it that h ends when its client is silent.
+// watchIdleLocked starts IDLE for h.
 func (c *Carrier) watchIdleLocked(h *hold) {
 	idle := h.readExtra().idle
 	if idle == 0 {
@@ -34,16 +33,16 @@ func (c *Carrier) watchIdleLocked(h *hold) {
 	}
 }
 
-// stopIdleTimerLocked ends the watch with the connection.
+// stopIdleTimerLocked stops the timer when the connection ends.
 func (c *Carrier) stopIdleTimerLocked() {
 	if c.idleTimer != nil {
 		c.idleTimer.Stop()
 	}
 }
 
-// checkIdle ends the holds for whose IDLE the client has been silent. All of them are marked
-// before the first is told, which may end the connection: they are to be released then, for the
-// client has agreed to it, and not to run out (R28).
+// checkIdle ends the holds whose IDLE is over. It marks all of them before the first loss is
+// reported, because that may end the connection. The client has agreed to IDLE, so they are
+// released then instead of left to expire (R28).
 func (c *Carrier) checkIdle() {
 	silent := c.host.SilentSince()
 	c.mu.Lock()
@@ -83,8 +82,8 @@ func (c *Carrier) checkIdle() {
 	}
 }
 
-// idleLeft is for how long a client, silent since then, may go on so. One of which a command is
-// under way cannot speak: its silence begins behind the answer, and that time is zero.
+// idleLeft is how long a client that is silent since then may go on so. silent is zero while a
+// command is under way: the client's silence begins after the answer.
 func idleLeft(idle time.Duration, silent time.Time) time.Duration {
 	if silent.IsZero() {
 		return idle
@@ -92,7 +91,7 @@ func idleLeft(idle time.Duration, silent time.Time) time.Duration {
 	return idle - time.Since(silent)
 }
 
-// certainFor is for how long h cannot be lost, but by BREAK and what is done past Leash.
+// certainFor is how long h is safe from a loss, except by BREAK or by somebody who bypasses Leash.
 func (h *hold) certainFor() time.Duration {
 	c := h.carrier
 	left := time.Until(c.service.watchdog.Until(&h.watch))

@@ -7,34 +7,32 @@ import (
 	"leash/internal/idtable"
 )
 
-// index is the present holds of a Leash by key, whatever the database. It is a hash table whose
-// chains run through the holds' entries, which are numbers, rather than through the holds: a
-// pointer from each hold to another one, wherever that lies, was a third of what the garbage
-// collector had to do for a million of them. The chains are in parts, each of which grows by
-// itself: so an add that lets one grow moves a thousandth of the holds at most. It does not shrink.
-// Guarded by the Service's mu.
+// index finds the present holds of a Leash by key, in any database. It is a hash table. Its chains
+// link entry numbers instead of pointers to holds: pointers were a third of the garbage collector's
+// work for a million holds. The chains are in parts that grow one by one, so an add moves at most a
+// thousandth of the holds. An index does not shrink. The Service's mu guards it.
 type index struct {
 	seed  maphash.Seed
 	parts [indexParts]indexPart
-	// whose entry is which: the holds of carriers, and those that were until now
+	// all entries: holds of carriers, and holds that have just ended
 	table idtable.Table[hold]
-	links []*[idtable.Leaf]uint32 // by entry: what is older in the chain
+	links []*[idtable.Leaf]uint32 // by entry: the next older one in the chain
 }
 
-// indexPart is the chains of some keys, the newest holds first.
+// indexPart has the chains of some keys, newest holds first.
 type indexPart struct {
-	chains []uint32 // as many as a power of two; 0 ends one
+	chains []uint32 // a power of two of them; 0 ends a chain
 	holds  int
 }
 
 const (
 	indexParts = 1024
-	chainHolds = 2 // a part has twice as many chains once it has more holds for each of them
+	chainHolds = 2 // a part with more holds per chain doubles its chains
 )
 
 func newIndex() *index { return &index{seed: maphash.MakeSeed()} }
 
-// of are the holds of key, the newest first. None may be taken out meanwhile.
+// of iterates over the holds of key, newest first. No hold may be removed during that.
 func (x *index) of(key string) iter.Seq[*hold] {
 	return func(yield func(*hold) bool) {
 		p, hash := x.bucket(key)
@@ -49,7 +47,7 @@ func (x *index) of(key string) iter.Seq[*hold] {
 	}
 }
 
-// add takes h, which has an entry and is newer than the others of its key.
+// add adds h, which has an entry and is newer than the others of its key.
 func (x *index) add(h *hold) {
 	p, hash := x.bucket(h.key())
 	if p.holds++; p.holds > chainHolds*len(p.chains) {
@@ -62,7 +60,7 @@ func (x *index) add(h *hold) {
 	*x.older(h.entry), *first = *first, h.entry
 }
 
-// remove takes h out, if it is in.
+// remove removes h, if it is there.
 func (x *index) remove(h *hold) {
 	p, hash := x.bucket(h.key())
 	if p.chains == nil {
@@ -77,19 +75,20 @@ func (x *index) remove(h *hold) {
 	}
 }
 
-// older is where the next entry in the chain of n is.
+// older is the link to the next entry in the chain of n.
 func (x *index) older(n uint32) *uint32 { return &x.links[(n-1)/idtable.Leaf][(n-1)%idtable.Leaf] }
 
-// bucket is where a key belongs: the part by one end of its hash, the chain in it by the other.
+// bucket returns the part for a key and its hash. One end of the hash chooses the part, the other
+// one the chain.
 func (x *index) bucket(key string) (*indexPart, uint64) {
 	hash := maphash.String(x.seed, key)
 	return &x.parts[hash>>32%indexParts], hash
 }
 
-// chain is where the chain of a hash begins.
+// chain is the start of the chain for a hash.
 func (p *indexPart) chain(hash uint64) *uint32 { return &p.chains[hash&uint64(len(p.chains)-1)] }
 
-// grow gives p twice as many chains. What was one chain becomes two, each in the same order.
+// grow doubles the chains of p. Each chain becomes two, in the same order.
 func (x *index) grow(p *indexPart) {
 	old := p.chains
 	p.chains = make([]uint32, max(2*len(old), 1))

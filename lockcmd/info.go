@@ -14,8 +14,7 @@ const (
 	infoName = "LOCK.INFO"
 )
 
-// ttl is LOCK.TTL, answered from memory: for how many ms from the sending of the question on the
-// hold is certain (R1).
+// ttl runs LOCK.TTL from memory: for how many ms from now on the hold is certain (R1).
 func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) < 2 {
 		return appendError(dst, msgArity(ttlName))
@@ -28,7 +27,7 @@ func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
 		return appendError(dst, msg)
 	}
 	h := c.ownHold(string(args[1]), o)
-	if h == nil && o.token != 0 { // the token proves the hold on any connection
+	if h == nil && o.token != 0 { // a token proves the hold on any connection
 		h = c.service.find(c.id(string(args[1])), o.meansHold)
 	}
 	if h == nil {
@@ -41,21 +40,21 @@ func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
 	return appendInt(dst, left)
 }
 
-// graceState is that of a free lock which its new master does not grant yet.
+// graceState is the state of a free lock that its new master does not grant yet.
 const graceState = "grace"
 
 // inspection is what Redis has of a lock.
 type inspection struct {
 	state  string // "" for held
-	owner  string // "" when it is free
-	mode   string // Redisson's: plain, read, write
+	owner  string // "" when the lock is free
+	mode   string // as Redisson says: plain, read, write
 	count  int64
-	left   time.Duration // negative: none, or for ever
+	left   time.Duration // negative: no TTL
 	now    int64         // Redis's clock, ms
 	record *record       // nil when Leash does not hold it
-	queue  int           // how many wait FAIR, here or elsewhere; 0 in a slot that migrates
-	holds  []found       // those of Leash's, of all owners
-	others []found       // those of others, without a record
+	queue  int           // FAIR waiters of all Leashes and Java; 0 in a slot migration
+	holds  []found       // held through any Leash
+	others []found       // held by others, without a record
 }
 
 // found is a hold as Redis has it.
@@ -67,7 +66,7 @@ type found struct {
 	text   string // the record's bytes
 }
 
-// find is the hold that the options mean.
+// find returns the hold that the options mean.
 func (info inspection) find(o options) (f found, ok bool) {
 	for _, f := range info.holds {
 		if (o.token == 0 || f.record.token == o.token) && (o.owner == "" || f.owner == o.owner) && o.meansMode(f.mode) {
@@ -77,8 +76,8 @@ func (info inspection) find(o options) (f found, ok bool) {
 	return found{}, false
 }
 
-// excludes reports whether the hold that the options mean by its token was over before one that is
-// there was granted: then no new master has forgotten it.
+// excludes reports whether the hold with the options' token ended before a present hold was
+// granted. Then no new master can have forgotten it.
 func (info inspection) excludes(o options) bool {
 	return o.token != 0 && slices.ContainsFunc(info.holds, func(f found) bool { return !f.mode.shared && f.record.token > o.token })
 }
@@ -124,8 +123,8 @@ func (s *Service) inspect(lock lockID, until time.Time) (inspection, error) {
 	return info, nil
 }
 
-// inspectRW reads a read-write lock. It shows the writer, or the reader who has been there for
-// longest, and with several readers the sum of their counts.
+// inspectRW reads a read-write lock. The inspection shows the writer, or the reader with the
+// longest hold and the sum of the readers' counts.
 func (s *Service) inspectRW(lock lockID, until time.Time) (inspection, error) {
 	reply, err := s.askThroughMigration(&scriptCall{script: inspectRWScript, db: lock.db, keys: read.keys(lock.key, "")}, until)
 	if err != nil {
@@ -147,15 +146,15 @@ func (s *Service) inspectRW(lock lockID, until time.Time) (inspection, error) {
 		}
 		info.show(f, ours)
 	}
-	// the newest first
+	// newest first
 	slices.SortFunc(info.holds, func(a, b found) int { return cmp.Compare(b.record.token, a.record.token) })
 	return info, nil
 }
 
-// show lets LOCK.INFO show f, if it goes before what is shown yet.
+// show makes f the hold that LOCK.INFO shows, if it ranks before the current one.
 func (info *inspection) show(f found, ours bool) {
 	writes := f.mode == write
-	if info.mode == write.name && !writes { // a read hold of the writer's
+	if info.mode == write.name && !writes { // a read hold of the writer
 		return
 	}
 	info.count += f.count
@@ -170,7 +169,7 @@ func (info *inspection) show(f found, ours bool) {
 	}
 }
 
-// info is LOCK.INFO.
+// info runs LOCK.INFO.
 func (c *Carrier) info(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) != 2 {
 		return appendError(dst, msgArity(infoName))
@@ -191,7 +190,7 @@ func (c *Carrier) info(_ context.Context, dst []byte, args [][]byte) []byte {
 	return info.append(dst, s.queues.unfair(c.id(key))+info.queue)
 }
 
-// replyFailure is the answer when Redis could not be asked.
+// replyFailure answers an error of ask.
 func (c *Carrier) replyFailure(dst []byte, err error) []byte {
 	if r := failure(err); r.kind == failed {
 		return appendError(dst, r.text)
@@ -199,7 +198,7 @@ func (c *Carrier) replyFailure(dst []byte, err error) []byte {
 	return c.timeout(dst, msgRefused)
 }
 
-// append writes the map of LOCK.INFO. What is not known of a lock that Redisson holds is nil.
+// append writes the map of LOCK.INFO. Unknown values of a lock that Redisson holds are nil.
 func (info inspection) append(dst []byte, waiters int) []byte {
 	r := info.record
 	dst = appendArray(dst, 22)

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// maxLimits is for how many holds it is remembered when their MAXHOLD is over, once nobody keeps
-// them. More run out as if they had none.
+// maxLimits is how many holds without a connection are remembered for their MAXHOLD. Further ones
+// expire as if they had no MAXHOLD.
 const maxLimits = 100_000
 
-// limits ends holds that are left to run out, and that nobody keeps any more, when their MAXHOLD is
-// over before that: for longer nobody believes in them, and their client has agreed to it (R28).
-// What their owner has taken over elsewhere meanwhile hangs on another carrier, and stays. A LEASE
-// is within its MAXHOLD anyway, see leaseWithin. Safe for concurrent use; one goroutine runs it.
+// limits releases holds that are left to expire, without a connection, when their MAXHOLD is over
+// before that. Nobody believes in them any longer, and their client has agreed to it (R28). A hold
+// that its owner moved has another carrier and stays. A LEASE ends with MAXHOLD anyway, see
+// capLease. limits is safe for concurrent use; one goroutine runs it.
 type limits struct {
 	service       *Service
-	wake          chan struct{} // size 1: what comes first has changed
-	endingBatches atomic.Int64  // batches that are under way
+	wake          chan struct{} // size 1: the first end has changed
+	endingBatches atomic.Int64  // batches under way
 
 	mu    sync.Mutex
 	holds limitHeap
 }
 
-// limitedHold is a hold, and when it is to be ended.
+// limitedHold is a hold and when to release it.
 type limitedHold struct {
 	hold *hold
 	at   time.Time
@@ -33,8 +33,8 @@ type limitedHold struct {
 
 func newLimits(s *Service) *limits { return &limits{service: s, wake: make(chan struct{}, 1)} }
 
-// add takes holds of a carrier that is gone, whose watch has ended. None of them is released
-// before notBefore. What is kept of them does not keep the connection.
+// add takes holds of a carrier that is gone and that the watchdog does not keep any more. None is
+// released before notBefore. The copies that it keeps do not keep the connection in memory.
 func (l *limits) add(c *Carrier, holds []*hold, notBefore time.Time) {
 	left := c.detachedHolds(holds, notBefore)
 	if left == nil {
@@ -53,7 +53,8 @@ func (l *limits) add(c *Carrier, holds []*hold, notBefore time.Time) {
 	}
 }
 
-// detachedHolds stand for those of the holds that outlast their MAXHOLD, and for their carrier.
+// detachedHolds returns copies, with a copy of their carrier, of the holds that outlast their
+// MAXHOLD.
 func (c *Carrier) detachedHolds(holds []*hold, notBefore time.Time) (left []limitedHold) {
 	now := time.Now()
 	detached := &Carrier{service: c.service, name: c.name, ended: true, how: Expire}
@@ -76,11 +77,11 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// limitPause is for how long each batch that is under way holds the next one up: while Redis does
-// not answer they are few, and large.
+// limitPause is how long each batch under way delays the next one. While Redis does not answer,
+// batches are few and large.
 const limitPause = 20 * time.Millisecond
 
-// run ends each hold at its time, until ctx ends: then what is left runs out.
+// run releases each hold at its time until ctx ends. The rest expires.
 func (l *limits) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -107,7 +108,7 @@ func (l *limits) run(ctx context.Context) {
 	}
 }
 
-// end ends holds as one batch. It does not block.
+// end releases holds as one batch. It does not block.
 func (l *limits) end(holds []*hold) {
 	l.endingBatches.Add(1)
 	ended := l.service.endAll(holds)
@@ -116,7 +117,7 @@ func (l *limits) end(holds []*hold) {
 	}
 }
 
-// due takes those out whose time has come. next is when that of others does; zero when there are
+// due removes and returns the holds whose time has come. next is when the next one is due, zero for
 // none.
 func (l *limits) due(now time.Time) (holds []*hold, next time.Time) {
 	l.mu.Lock()
@@ -130,7 +131,7 @@ func (l *limits) due(now time.Time) (holds []*hold, next time.Time) {
 	return holds, time.Time{}
 }
 
-// limitHeap is a heap.Interface: who is to be ended first is first.
+// limitHeap is a heap.Interface with the earliest end first.
 type limitHeap []limitedHold
 
 func (l limitHeap) Len() int           { return len(l) }

@@ -10,9 +10,8 @@ import (
 
 var heldScript = loadScript("held", "rw_read", "rw")
 
-// Locks are the names of the locks and semaphores of a database that somebody holds through a
-// Leash, this one or another, as far as one of keys says so: a plain lock's own, or {name}:leash.
-// It blocks for as long as Redis may take to answer.
+// Locks returns the names of locks and semaphores that somebody holds through any Leash, as far as
+// keys show: a plain lock's own key, or {name}:leash. It blocks until Redis answers.
 func (s *Service) Locks(ctx context.Context, db int, keys []string) (names []string, err error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -32,7 +31,7 @@ func (s *Service) Locks(ctx context.Context, db int, keys []string) (names []str
 			return nil, err
 		case err != nil:
 		default:
-			// else its owner's field was deleted (R11)
+			// Otherwise the field of the owner was deleted (R11).
 			if _, ours := parseRecord(text); ours && fields[i].Val() > 1 {
 				names = append(names, key)
 				continue
@@ -50,7 +49,7 @@ func (s *Service) Locks(ctx context.Context, db int, keys []string) (names []str
 	return names, nil
 }
 
-// recordsOf are the names of locks whose records a key may have, by suffixName.
+// recordsOf returns the names of the locks whose records may be in a key, see suffixName.
 func recordsOf(key string) []string {
 	name, ok := strings.CutSuffix(key, ":leash")
 	if !ok || !strings.Contains(name, "{") {
@@ -64,8 +63,8 @@ func recordsOf(key string) []string {
 	return []string{name}
 }
 
-// heldByRecords reports whether somebody holds the lock, or a permit of the semaphore, whose
-// records lie beside it.
+// heldByRecords reports whether somebody holds the lock, or a permit of the semaphore, that has its
+// records in {name}:leash.
 func (s *Service) heldByRecords(lock lockID) (bool, error) {
 	if s.cluster && !oneSlot(lock.key) {
 		return false, nil
@@ -73,7 +72,7 @@ func (s *Service) heldByRecords(lock lockID) (bool, error) {
 	n, err := s.askInt(&scriptCall{
 		script: heldScript, db: lock.db, keys: []string{lock.key, permitsKey(lock.key), recordsKey(lock.key)},
 	}, s.deadline())
-	if keysSplit(err) { // its slot is being moved: that there are records must do
+	if keysSplit(err) { // in a slot migration, records are enough
 		return true, nil
 	}
 	return n == 1, err
