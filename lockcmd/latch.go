@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The latch of Redisson's RCountDownLatch: a count that is set once, counted down by anybody, and
-// gone at zero.
+// The latch is Redisson's RCountDownLatch: a count that is set once and counted down by anybody. At
+// zero its key is deleted.
 
 const (
 	setName   = "LATCH.SET"
@@ -16,13 +16,13 @@ const (
 	awaitName = "LATCH.AWAIT"
 )
 
-// maxCount is as far as scripts count exactly.
+// maxCount is the largest count that scripts handle exactly.
 const maxCount = 1<<53 - 1
 
 // errNotNumber is Redis's own error for a string that holds no number.
 var errNotNumber = errors.New(msgNotInteger)
 
-// setLatch is LATCH.SET.
+// setLatch runs LATCH.SET.
 func (c *Carrier) setLatch(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	if len(args) != 3 {
@@ -39,7 +39,7 @@ func (c *Carrier) setLatch(_ context.Context, dst []byte, args [][]byte) []byte 
 	return c.replyNumber(dst, set, err)
 }
 
-// countDown is LATCH.DOWN.
+// countDown runs LATCH.DOWN.
 func (c *Carrier) countDown(_ context.Context, dst []byte, args [][]byte) []byte {
 	if msg := c.service.onlyKey(downName, args); msg != "" {
 		return appendError(dst, msg)
@@ -69,7 +69,7 @@ func (s *Service) onlyKey(name string, args [][]byte) (msg string) {
 	return s.keyError(string(args[1]))
 }
 
-// getLatch is LATCH.GET.
+// getLatch runs LATCH.GET.
 func (c *Carrier) getLatch(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	if msg := s.onlyKey(getName, args); msg != "" {
@@ -92,7 +92,7 @@ func (s *Service) latchCount(lock lockID, until time.Time) (int64, error) {
 	return n, nil
 }
 
-// awaitLatch is LATCH.AWAIT.
+// awaitLatch runs LATCH.AWAIT.
 func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	if len(args) < 2 {
@@ -114,7 +114,7 @@ func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []b
 	return c.replyCount(dst, c.attemptOrWait(ctx, id, blockOption{wait, block}, true, attempt))
 }
 
-// latchOpen looks once whether a latch is at zero: then it is granted, to all who wait.
+// latchOpen checks once whether a latch is at zero. The result is then granted to all waiters.
 func (s *Service) latchOpen(lock lockID, until time.Time) result {
 	n, err := s.latchCount(lock, until)
 	switch {

@@ -6,11 +6,11 @@ import (
 	"leash/renewal"
 )
 
-// A lease is spent when it is over as far as we know. Nobody believes in it from then on, but Redis
-// has it for a little longer, and for much longer if somebody made it last unheard: it stays in the
-// books until Redis says that it is over.
+// After a lease is over by our clock, nobody believes in it any more. Redis has it a little longer,
+// or much longer if somebody extended it and the event was lost. So the hold stays registered until
+// Redis says that it is over.
 
-// leaseOverLocked reports whether h is spent. carrier.mu is held.
+// leaseOverLocked reports whether h is a lease that is over as far as this Leash knows.
 func (h *hold) leaseOverLocked() bool {
 	if !h.lease {
 		return false
@@ -25,8 +25,8 @@ func (h *hold) leaseOver() bool {
 	return h.leaseOverLocked()
 }
 
-// isPresent reports whether h is there, and is still when a release of a count that is under way is
-// over.
+// isPresent reports whether h is held, and still will be after a release of one count that is under
+// way.
 func (h *hold) isPresent() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -37,16 +37,16 @@ func (h *hold) isPresentLocked() bool {
 	return (h.state == held || h.state == decrementing && !h.missed) && !h.leaseOverLocked()
 }
 
-// leaseOverAndIdle reports whether h is spent and no request about it is under way, whose answer may make it
-// last.
+// leaseOverAndIdle reports whether h is a lease that is over, without a request under way that may
+// extend it.
 func (h *hold) leaseOverAndIdle() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	return !h.requestLocked && h.leaseOverLocked()
 }
 
-// dropIfLeaseOver ends h for this Leash if it is done: nobody loses anything. If somebody has made it last
-// unheard, it still does.
+// dropIfLeaseOver ends h for this Leash if it is a lease that is over, without a request under way.
+// Nobody loses anything. If somebody extended it, it goes on in Redis.
 func (h *hold) dropIfLeaseOver() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -58,9 +58,9 @@ func (h *hold) dropIfLeaseOver() bool {
 	return true
 }
 
-// wasExtended asks Redis how long h lasts, which is spent and whose gate is ours, and reports whether
-// somebody has made it last, or nobody says. By itself it lasts there no longer than our count is
-// cautious: a quarter of its time at most, unless Redis was slow as it granted.
+// wasExtended asks Redis how long h lasts, a lease that is over and whose requests the caller has
+// locked. It reports whether somebody extended it, or nobody knows. Without that, our margin leaves
+// it at most a quarter of its time in Redis, unless Redis was slow at the grant.
 func (h *hold) wasExtended(until time.Time) bool {
 	s, owner := h.carrier.service, h.owner()
 	inspect := &scriptCall{

@@ -6,29 +6,29 @@ import (
 	"leash/renewal"
 )
 
-// reasonMaxHold is the reason for the loss of a hold that was held for as long as MAXHOLD allows.
+// reasonMaxHold is the reason for a loss at the end of MAXHOLD.
 const reasonMaxHold = "maxhold"
 
 const (
-	// losses that a connection is to be told of; with one more it is closed
+	// losses to be reported to a connection; with one more it is closed
 	maxUnreportedLosses = 1024
 	maxLosses           = 1024        // losses that wait to be logged
-	logTimeout          = time.Second // how long Run waits for the log in the end
+	logTimeout          = time.Second // how long Run waits for the log at its end
 )
 
-// reasonQuorum is why a hold is lost that was taken together with others, of which too few remain.
+// reasonQuorum is the reason for the loss of a hold of a MACQUIRE of which too few holds remain.
 const reasonQuorum = "quorum"
 
-// loss is a hold that was lost, as the log shows it.
+// loss is a lost hold in the form for the log.
 type loss struct {
 	hold   *hold
 	reason string
 	client string
 }
 
-// lose moves h, which is held, to a new state and tells its owner of the loss: by the end of its
-// connection, or with ONLOSS ERROR by the answer to its next LOCK command for the key (R27). ok is
-// false when h is not held any more.
+// lose moves h, which is held, to a new state and tells its owner of the loss (R27). It ends the
+// connection, or with ONLOSS ERROR makes the loss the reply to the next LOCK command for the key.
+// ok is false when h is not held any more.
 func (h *hold) lose(to state, reason string) (from state, ok bool) {
 	c := h.carrier
 	c.mu.Lock()
@@ -68,8 +68,8 @@ func (h *hold) lose(to state, reason string) (from state, ok bool) {
 	return from, true
 }
 
-// recordLoss counts a loss whose owner has been told, and lets it be logged. It does not block: the
-// losses of other holds must be told in time, however slow the log is.
+// recordLoss counts a loss that was reported, and queues it for the log. It does not block: a slow
+// log must not delay the reports of other losses.
 func (s *Service) recordLoss(h *hold, reason string) {
 	s.stats.lost(reason)
 	select {
@@ -79,9 +79,9 @@ func (s *Service) recordLoss(h *hold, reason string) {
 	}
 }
 
-// resolveMissing settles a hold, whose gate is ours, that Redis does not have: its owner has ended or moved
-// it by another way, its lease is over, or it is lost, for the reason returned. The error is that
-// of not knowing.
+// resolveMissing settles a hold that Redis does not have, with its requests locked by the caller.
+// Its owner ended or moved it by another way, its lease is over, or it is lost. Then lost is the
+// reason. An error means that nobody knows.
 func (h *hold) resolveMissing(until time.Time) (lost string, err error) {
 	s := h.carrier.service
 	how, err := s.readTombstone(h, until)
@@ -112,8 +112,7 @@ func (h *hold) resolveMissing(until time.Time) (lost string, err error) {
 	return lost, nil
 }
 
-// replyAbsent is the answer when there is no such hold in Redis: it was lost, if this connection
-// believed in it.
+// replyAbsent answers when Redis has no such hold. It was lost if this connection believed in it.
 func (c *Carrier) replyAbsent(dst []byte, key string, o options, until time.Time) []byte {
 	h := c.ownHold(key, o)
 	if h == nil {

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	probeInterval = time.Second        // how often masters are looked at
-	probeTimeout  = time.Second        // for one look
-	masterMarkTTL = 7 * 24 * time.Hour // of a mark that nobody looks at any more
-	uptimeError   = 1000               // ms by which Redis may tell too late since when it runs
-	maxMasters    = 64                 // masters; those that were not seen of late are then forgotten
+	probeInterval = time.Second        // pause between two probes of all masters
+	probeTimeout  = time.Second        // for one probe
+	masterMarkTTL = 7 * 24 * time.Hour // of a mark that is not read any more
+	uptimeError   = 1000               // ms; Redis tells its uptime in whole seconds
+	maxMasters    = 64                 // with more, those not seen for an hour are forgotten
 )
 
 var probeScript = loadScript("probe")
 
-// watch looks at the masters again and again until ctx ends.
+// watch probes the masters until ctx ends.
 func (g *gracePeriods) watch(ctx context.Context) {
 	tick := time.NewTicker(probeInterval)
 	defer tick.Stop()
@@ -39,7 +39,7 @@ func (g *gracePeriods) watch(ctx context.Context) {
 	}
 }
 
-// probeAll looks at all masters. It blocks until they have answered, or for as long as a look may take.
+// probeAll probes all masters. It blocks until all have answered or their time is over.
 func (g *gracePeriods) probeAll(since, until time.Time) {
 	began := time.Now()
 	slotsOf := g.slotsByMaster()
@@ -61,14 +61,14 @@ func (g *gracePeriods) probeAll(since, until time.Time) {
 	}
 }
 
-// probeFor looks at the master of a key, whatever becomes of the others.
+// probeFor probes the master of a key.
 func (g *gracePeriods) probeFor(key string, since, until time.Time) {
 	if err := g.probeOnce(g.slotsWith(g.slot(key)), since, until); err != nil {
 		g.service.refreshTopologyAfter(unsent)
 	}
 }
 
-// slotsWith are the slots of the master that has this one; none when nobody has it.
+// slotsWith returns the slots of the master that has this one, nil for none.
 func (g *gracePeriods) slotsWith(slot int) []int {
 	for _, own := range g.slotsByMaster() {
 		if slices.Contains(own, slot) {
@@ -78,7 +78,7 @@ func (g *gracePeriods) slotsWith(slot int) []int {
 	return nil
 }
 
-// probeOnce looks at the master of these slots, unless somebody has since.
+// probeOnce probes the master of these slots, unless it was probed after since.
 func (g *gracePeriods) probeOnce(own []int, since, until time.Time) error {
 	if len(own) == 0 {
 		return nil
@@ -104,7 +104,7 @@ func (g *gracePeriods) probeOnce(own []int, since, until time.Time) error {
 	return g.probeMaster(ctx, own)
 }
 
-// probeLock is whose turn it is to look at the master whose first slot that is.
+// probeLock is held by the goroutine that probes the master with that first slot.
 func (g *gracePeriods) probeLock(slot int) chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -114,7 +114,7 @@ func (g *gracePeriods) probeLock(slot int) chan struct{} {
 	return g.probeLocks[slot]
 }
 
-// logProbeFailure is about a round of looks that failed in part: it is logged when that begins.
+// logProbeFailure logs the first of several failed rounds of probes.
 func (g *gracePeriods) logProbeFailure(err error) {
 	g.mu.Lock()
 	begins := err != nil && !g.failing
@@ -128,7 +128,7 @@ func (g *gracePeriods) logProbeFailure(err error) {
 	}
 }
 
-// slotsByMaster are the slots of each master.
+// slotsByMaster returns the slots of each master.
 func (g *gracePeriods) slotsByMaster() [][]int {
 	if len(g.slotOwners) == 1 || g.service.cfg.Owners == nil {
 		return [][]int{{0}}
@@ -145,11 +145,11 @@ func (g *gracePeriods) slotsByMaster() [][]int {
 	return all
 }
 
-// errNoMaster says that a server is none.
+// errNoMaster is the error for a server that is no master.
 var errNoMaster = errors.New("lockcmd: not a master")
 
-// probeMaster looks at the master of these slots. Its mark is in the first of them that is not on its
-// way to another.
+// probeMaster probes the master of these slots. Its mark is in the first of them that does not
+// migrate.
 func (g *gracePeriods) probeMaster(ctx context.Context, own []int) error {
 	node, err := g.node(ctx, own[0])
 	if err != nil {
@@ -198,7 +198,7 @@ func (g *gracePeriods) node(ctx context.Context, slot int) (*redis.Client, error
 	return nil, errRefused
 }
 
-// markKey is where the mark of a master lies that has this slot.
+// markKey is the key of the mark of a master that has this slot.
 func (g *gracePeriods) markKey(slot int) string {
 	if len(g.slotOwners) == 1 {
 		return "leash:master"
@@ -206,14 +206,15 @@ func (g *gracePeriods) markKey(slot int) string {
 	return "leash:master:" + slotKey(slot)
 }
 
-// noteProbe writes down what a look has found.
+// noteProbe stores the result of a probe.
 func (g *gracePeriods) noteProbe(addr, id, replid string, since, now int64, own []int, sent time.Time) {
 	s := g.service
 	g.mu.Lock()
 	m := g.masters[replid]
 	fresh := m == nil
 	if fresh {
-		// if that is to come, its clock went back, and it may have become one just now
+		// A time in the future means that the server's clock went back. It may have become master
+		// just now.
 		since = min(since, now+uptimeError)
 		m = &masterState{replid: replid, id: id, since: since}
 		g.masters[replid] = m
@@ -224,7 +225,7 @@ func (g *gracePeriods) noteProbe(addr, id, replid string, since, now int64, own 
 		m.since = min(since, m.since)
 		m.clockGraceEnd = m.since + lasts
 		ends := time.Now().Add(millis(min(m.clockGraceEnd-now, uptimeError+lasts)))
-		if longer || ends.Before(m.graceEnd) { // a clock that went back begins no grace anew
+		if longer || ends.Before(m.graceEnd) { // a clock that went back starts no new grace period
 			m.graceEnd, m.restoresStopped = ends, m.restoresStopped && !longer
 		}
 	}
@@ -244,8 +245,8 @@ func (g *gracePeriods) noteProbe(addr, id, replid string, since, now int64, own 
 	}
 }
 
-// logEnds logs the ends of graces, of masters that have been there since: one may have died in its
-// own.
+// logEnds logs the end of grace periods. It skips masters that were not seen after it, which may
+// have died before.
 func (g *gracePeriods) logEnds() {
 	var over []string
 	g.mu.Lock()
@@ -264,9 +265,9 @@ func (g *gracePeriods) logEnds() {
 	}
 }
 
-// readGraceConfig finds out how long the grace must be by one more master: as long as a lease, and as an
-// old master may serve on, by whichever of them says most. One that does not tell is taken to be
-// set up as usual. An error is that of not knowing yet.
+// readGraceConfig updates the length of the grace period by one master: a lease plus the time that
+// an old master may serve on. The longest value of all masters counts. A master that does not tell
+// gets the usual value. An error means that nothing is known yet.
 func (g *gracePeriods) readGraceConfig(ctx context.Context, node *redis.Client) error {
 	s, addr := g.service, node.Options().Addr
 	g.mu.Lock()
@@ -301,7 +302,7 @@ func (g *gracePeriods) readGraceConfig(ctx context.Context, node *redis.Client) 
 	if !longer {
 		return nil
 	}
-	// it serves on for up to half as long again, and two thirds of a lease are left
+	// An old master serves up to 1.5 times the node timeout, and two thirds of a lease are left.
 	if s.cluster && overlap > s.cfg.WatchdogTimeout*4/9 {
 		s.log.Warn("an isolated old master may serve longer than a lease: raise --watchdog-timeout or lower cluster-node-timeout", "node", addr, name, overlap)
 	}

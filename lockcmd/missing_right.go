@@ -10,24 +10,25 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Lock scripts run as Leash's own user. When it lacks the right to a command, Redis says so without
-// naming it; the scripts themselves name those that they look for before they write (needs,
-// prelude.lua).
+// Lock scripts run as Leash's own user. If it lacks the right to a command, Redis's error does not
+// name the command. Most scripts check the rights that they need before they write anything (needs
+// in prelude.lua) and name the command themselves.
 
-// msgMissingRight begins what a script is answered that called such a command.
+// msgMissingRight is the start of Redis's error for a script that called such a command.
 const msgMissingRight = "ERR The user executing the script can't run this command or subcommand"
 
 // callPattern finds the commands that a script calls.
 var callPattern = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
 
-// findMissingRight says which of the commands in ARGV the user may not run on the key; ” for none.
+// findMissingRight returns the first command in ARGV that the user may not run on the key, "" for
+// none.
 var findMissingRight = redis.NewScript(`for _, name in ipairs(ARGV) do
 if redis.acl_check_cmd and not redis.acl_check_cmd(name, KEYS[1]) then return name end
 end
 return ''`)
 
-// nameMissingRight is Redis's answer to r, with the name of the command that Leash's own user may not run, if
-// that is what it is about.
+// nameMissingRight adds the missing command to Redis's error, if the error is about a missing
+// right.
 func (s *Service) nameMissingRight(call *scriptCall, err error) error {
 	if !strings.HasPrefix(err.Error(), msgMissingRight) {
 		return err
@@ -45,7 +46,7 @@ func (s *Service) nameMissingRight(call *scriptCall, err error) error {
 	return replyError("NOPERM Leash's own user has no permissions to run the '" + strings.ToLower(name) + "' command on that key")
 }
 
-// commands are those that the script calls.
+// commands are the names of the commands that the script calls.
 func (sc *script) commands() (names []string) {
 	for _, m := range callPattern.FindAllStringSubmatch(sc.source, -1) {
 		if !slices.Contains(names, m[1]) {

@@ -5,33 +5,33 @@ import (
 	"strings"
 )
 
-// mode is a way to hold a lock: where its holds lie in Redis, and which scripts know them. A script
-// of one name takes the same arguments and gives the same replies in every mode, so that the life
-// of a hold is written once. Its keys are the lock's, then the mode's helpers, then what that
-// script needs besides (the token counter, tombstones).
+// mode is a way to hold a lock: where holds are in Redis, and the scripts for them. A script has
+// the same arguments and replies in every mode, so Go code is written once for all modes. The keys
+// of a script are the lock, then the mode's helper keys, then what the script needs besides, such
+// as the token counter or tombstones.
 type mode struct {
-	id     uint8  // holds of two modes never share a batch of the watchdog's (renewal.Plan.Kind)
-	name   string // as LOCK.INFO says it
+	id     uint8  // renewal.Plan.Kind: modes do not share renewal batches
+	name   string // for LOCK.INFO
 	option string // of ACQUIRE; "" for none
-	shared bool   // several owners may hold the lock at once
+	shared bool   // several owners may hold the lock
 
 	acquire, release, revoke, move, undo *script
-	// of a hold that it only looks at it says how long that one lasts (R24)
+	// renews holds; of holds that it only checks it returns the time left (R24)
 	renew *script
-	// replaces the record of a lease, if it is as it was read, and sets the lease's own time
+	// replaces the record of a lease if it is unchanged, and sets the lease's time
 	extend     *script
-	breakOther *script // ends a hold that is not of Leash's
-	restore    *script // puts holds back that a new master does not have
-	// renew a hold, or release it, one key at a time; nil when it has but one
+	breakOther *script // ends a hold that is not of a Leash
+	restore    *script // restores holds on a new master
+	// renew or release one key of a hold at a time; nil if a hold has one key
 	renewKey, releaseKey *script
-	handover             *script // nil when a release does not grant
-	// who waits stands in that queue, and is told on a channel of its own
+	handover             *script // nil if a release cannot grant
+	// waiters are in the queue in Redis and have a channel each
 	fair bool
 
-	channel func(key string) string // where its releases are told
-	// where FAIR waiters of its locks stand, whom its releases tell too (R22); nil when none do
+	channel func(key string) string // where releases are published
+	// keys of the queue of FAIR waiters, which a release wakes (R22); nil without
 	queue   func(key string) []string
-	helpers func(key, owner string) []string // nil when there are none
+	helpers func(key, owner string) []string // nil without
 }
 
 // plain is an exclusive lock, Redisson's RLock.
@@ -40,14 +40,14 @@ var plain = &mode{
 	renew: renewScript, restore: restoreScript, extend: extendScript, breakOther: breakScript, handover: handoverScript, channel: lockChannel, queue: queueKeys,
 }
 
-// fair is a plain lock for which waiters stand in one queue, whatever Leash or Java they come from:
-// Redisson's RedissonFairLock. Once it is held it is a plain one.
+// fair is a plain lock with one queue for all waiters, through any Leash or from Java: Redisson's
+// RedissonFairLock. Its holds are those of a plain lock.
 var fair = &mode{
 	id: 1, name: "fair", option: "FAIR", acquire: acquireFairScript, release: releaseScript, revoke: revokeScript, move: moveScript,
 	undo: undoScript, renew: renewScript, restore: restoreScript, extend: extendScript, breakOther: breakScript, handover: handoverScript, fair: true, channel: lockChannel, queue: queueKeys,
 }
 
-// read and write are the two ways to hold a read-write lock, Redisson's RReadWriteLock.
+// read and write are the modes of a read-write lock, Redisson's RReadWriteLock.
 var (
 	read  = newRWMode(2, "read", true)
 	write = newRWMode(3, "write", false)
@@ -66,7 +66,7 @@ func newRWMode(id uint8, name string, shared bool) *mode {
 	}
 }
 
-// modes are all of them, by their ids, but permit.
+// modes are all modes except permit, by id.
 var modes = [...]*mode{plain, fair, read, write}
 
 // modeOf is the mode with that id.
@@ -77,8 +77,7 @@ func modeOf(id uint8) *mode {
 	return modes[id]
 }
 
-// keys are the keys of a script of the mode: those about an owner's hold of key, and more behind
-// them.
+// keys are the keys of a script: those of an owner's hold of key, then more.
 func (m *mode) keys(key, owner string, more ...string) []string {
 	keys := append(make([]string, 0, 4), key)
 	if m.helpers != nil {
@@ -87,8 +86,7 @@ func (m *mode) keys(key, owner string, more ...string) []string {
 	return append(keys, more...)
 }
 
-// endKeys are the keys of a script that may end an owner's hold of key: as keys, and where FAIR
-// waiters stand behind them.
+// endKeys are the keys of a script that may end a hold: keys, then the queue of FAIR waiters.
 func (m *mode) endKeys(key, owner string, more ...string) []string {
 	keys := m.keys(key, owner, more...)
 	if m.queue != nil {
@@ -97,9 +95,9 @@ func (m *mode) endKeys(key, owner string, more ...string) []string {
 	return keys
 }
 
-// releaseKeys are the keys of the script release. Of a plain lock's queue it sees only whether
-// somebody stands there: each key costs time (of about 6 µs, the queue's three cost 1 and its first
-// 0.5).
+// releaseKeys are the keys of the release script. For a plain lock it gets only the first key of
+// the queue and checks whether anybody waits. Each key costs time: of about 6 µs, all three keys of
+// the queue took 1 µs and the first one 0.5 µs.
 func (m *mode) releaseKeys(key, owner string) []string {
 	if m.queue == nil || m.fair {
 		return m.endKeys(key, owner)
@@ -107,7 +105,7 @@ func (m *mode) releaseKeys(key, owner string) []string {
 	return m.keys(key, owner, queueKey(key))
 }
 
-// minKeys is how many keys are about an owner's hold of key alone.
+// minKeys is the number of keys of an owner's hold alone.
 func (m *mode) minKeys(key, owner string) int {
 	if m.helpers == nil {
 		return 1
@@ -115,12 +113,13 @@ func (m *mode) minKeys(key, owner string) int {
 	return 1 + len(m.helpers(key, owner))
 }
 
-// handsOverTo reports whether the release of a hold may grant the lock to who waits for it in mode next.
+// handsOverTo reports whether the release of a hold may grant the lock to a waiter in mode next.
 func (m *mode) handsOverTo(next *mode) bool {
 	return m.sameInRedis(next) || m.helpers != nil && next.helpers != nil
 }
 
-// sameInRedis reports whether holds of two modes are the same in Redis: FAIR is a way to wait.
+// sameInRedis reports whether holds of two modes look the same in Redis. FAIR is only a way to
+// wait.
 func (m *mode) sameInRedis(other *mode) bool {
 	return m == other || m.queue != nil && other.queue != nil
 }

@@ -8,24 +8,24 @@ import (
 	"leash/renewal"
 )
 
-// move is the way of a hold from another carrier to this one, at its owner's wish: by ATTACH, or
-// since try repeats the request that was the hold's last (R4). The old carrier is told.
+// move takes a hold from another carrier to this one, as its owner wants: by ATTACH, or by an
+// acquire that repeats the hold's last request (R4). The old carrier is told.
 type move struct {
 	acquisition *acquisition
-	// when this Leash carries it; its gate is ours while a request is under way, and while its
-	// outcome is unknown
+	// the hold on this Leash, if it is here. Its requests stay locked during a request and while
+	// the outcome is unknown.
 	old            *hold
-	requestsLocked bool          // is ours
-	keep           time.Duration // of the old carrier's tombstone
+	requestsLocked bool          // the requests of old
+	keep           time.Duration // lifetime of the old carrier's tombstone
 	call           *scriptCall
 
-	// the old carrier's tombstone and the new one's, once there was a request with one key a call
+	// tombstones of the old and the new carrier, once a request with one key a call was sent
 	tombstoneKeys []string
-	tombstoneLaid bool // the old carrier's may say that the hold has moved, though nobody knows so yet
+	tombstoneLaid bool // the old one's tombstone may say "moved" before that is certain
 }
 
-// newMove makes the move of t's owner's hold with that token from a carrier, whose last request
-// about it had the number last, if it is not "".
+// newMove makes a move of the owner's hold with that token from a carrier. last is the number of
+// that carrier's last request about it, or "".
 func (a *acquisition) newMove(token int64, from, last string) *move {
 	c, opts := a.carrier, a.options
 	s := c.service
@@ -50,7 +50,7 @@ func (a *acquisition) newMove(token int64, from, last string) *move {
 	return m
 }
 
-// send carries the move out.
+// send sends the move.
 func (m *move) send(until time.Time) result {
 	if m.old != nil && !m.requestsLocked {
 		if m.requestsLocked = m.old.lockRequests(until); !m.requestsLocked {
@@ -71,7 +71,7 @@ func (m *move) send(until time.Time) result {
 		return result{kind: failed, text: msgElsewhere}
 	}
 	r, _ := parseRecord(textAt(reply, 5))
-	age := max(millis(n[4]), 0) // below 0 after a step back of Redis's clock
+	age := max(millis(n[4]), 0) // negative after a step back of Redis's clock
 	if left := m.maxHoldLeft(); left < maxTTL {
 		age = r.terms().maxHold - left
 	}
@@ -85,8 +85,7 @@ func (m *move) send(until time.Time) result {
 	return result{kind: moved, token: n[1], left: millis(n[2]), sent: m.call.sent, replicas: m.call.gotReplicas, count: n[3], age: age, record: r}
 }
 
-// maxHoldLeft is what MAXHOLD leaves of the old hold, if that hangs on a connection of this Leash; else
-// maxTTL.
+// maxHoldLeft is what is left of MAXHOLD if this Leash has the old hold; else maxTTL.
 func (m *move) maxHoldLeft() time.Duration {
 	if m.old == nil {
 		return maxTTL
@@ -94,8 +93,8 @@ func (m *move) maxHoldLeft() time.Duration {
 	return m.old.maxHoldLeft(m.call.sent)
 }
 
-// sendPerKey does what move.lua does with one key a call, for a slot in migration (R14). The old
-// carrier's tombstone is laid first: when it finds the hold gone, it must find the reason too.
+// sendPerKey does what move.lua does with one key a call, for a slot migration (R14). It writes the
+// old carrier's tombstone first: when that Leash finds the hold missing, it must find the reason.
 func (m *move) sendPerKey(until time.Time) (any, error) {
 	a, all := m.acquisition, m.call.keys
 	own := len(a.options.mode.keys(a.options.key, a.owner))
@@ -116,19 +115,18 @@ func (m *move) sendPerKey(until time.Time) (any, error) {
 	return s.ask(m.call, until)
 }
 
-// tombstoneCall is the request to lay the old carrier's for so long, saying that the hold may have
-// moved, or with 0 to take it away. Another one that says more stays.
+// tombstoneCall writes the old carrier's tombstone, saying that the hold may have moved, or removes
+// it with a keep of 0. A tombstone that says more stays.
 func (m *move) tombstoneCall(keep time.Duration) *scriptCall {
 	return &scriptCall{script: tombstoneScript, db: m.acquisition.options.db, keys: m.tombstoneKeys[:1], args: scriptArgs(m.text()+perhapsSuffix, keep.Milliseconds())}
 }
 
-// text is what the old carrier's tombstone says once the hold has moved.
+// text is the old carrier's tombstone after the move.
 func (m *move) text() string { return m.call.args[8] }
 
-// settleTombstones leaves the old carrier's tombstone as it is to stay after a request with one key a
-// call. If the hold has moved, it says so whatever it said before, also for those on other Leashes
-// who wait for the hold's loss. Else it says nothing of that. What cannot be done soon is left to
-// time.
+// settleTombstones finishes the old carrier's tombstone after requests with one key a call. After a
+// move it overwrites any text, because watchers on other Leashes read it too. Otherwise it removes
+// its own text. What it cannot do soon expires by itself.
 func (m *move) settleTombstones(reply any, err error) {
 	s := m.acquisition.carrier.service
 	switch {
@@ -144,7 +142,7 @@ func (m *move) settleTombstones(reply any, err error) {
 	}
 }
 
-// unlockOld gives the old hold's gate back.
+// unlockOld unlocks the requests of the old hold.
 func (m *move) unlockOld() {
 	if m.requestsLocked {
 		m.requestsLocked = false

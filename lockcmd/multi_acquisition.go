@@ -10,24 +10,24 @@ import (
 	"leash/internal/guard"
 )
 
-// multiAcquisition is the holds of one MACQUIRE in the making. What it gets are holds of the carrier at
-// once, so the watchdog keeps them, but nobody is told of them: they become the client's when there
-// are enough, or go back.
+// multiAcquisition collects the holds of one MACQUIRE. What it gets are holds of the carrier at
+// once, so the watchdog renews them. Nobody is told of them before there are enough of them. If
+// there are not, they are released.
 //
-// All of the keys are taken in their order, the next one waited for with those before it in hand
-// and none behind it: of any who wait for one another the one whose key comes last goes on, so two
-// of them never wait for each other.
+// Without QUORUM it takes the keys in their order. It waits for a key with all keys before it in
+// hand and none after it. Of several commands that wait for each other, the one with the last key
+// in hand can go on. So there is no deadlock.
 type multiAcquisition struct {
 	carrier *Carrier
 	ctx     context.Context
-	keys    []acquireOptions // in the order of their keys
-	end     time.Time        // of BLOCK; zero when there is none
+	keys    []acquireOptions // sorted by key
+	end     time.Time        // end of BLOCK; zero without
 	group   *holdGroup
 	quorum  int  // QUORUM; 0 for all
-	waiting bool // the command is counted among those that wait
+	waiting bool // the command counts as waiting
 
-	holds []*hold // what is in hand, by wish
-	moved []bool  // it came from another connection, by its ID
+	holds []*hold // collected so far, by index in keys
+	moved []bool  // moved from another connection, by ID
 }
 
 func newMultiAcquisition(ctx context.Context, c *Carrier, keys []string, opts acquireOptions, bound int) *multiAcquisition {
@@ -46,13 +46,13 @@ func newMultiAcquisition(ctx context.Context, c *Carrier, keys []string, opts ac
 	return ma
 }
 
-// deadlock reports whether the connection holds one of the keys under another owner: it would wait
-// for itself (R5).
+// deadlock reports whether the connection holds one of the keys under another owner, so that it
+// would wait for itself (R5).
 func (ma *multiAcquisition) deadlock() bool {
 	return slices.ContainsFunc(ma.keys, func(opts acquireOptions) bool { return ma.carrier.waitsForItself(opts) })
 }
 
-// takeAll takes all the keys: granted, or why not.
+// takeAll takes all keys.
 func (ma *multiAcquisition) takeAll() result {
 	for {
 		i := ma.firstMissing()
@@ -63,7 +63,7 @@ func (ma *multiAcquisition) takeAll() result {
 			if r := ma.complete(len(ma.keys)); r.kind != taken {
 				return r
 			}
-			continue // one was lost in the last moment
+			continue // one was just lost
 		}
 		ma.drop(i)
 		if r := ma.takeKey(i, ma.blockLeft()); r.kind != granted {
@@ -77,17 +77,17 @@ func (ma *multiAcquisition) takeAll() result {
 	}
 }
 
-// mayChange reports whether waiting may change it.
+// mayChange reports whether waiting may bring another result.
 func (r result) mayChange() bool { return r.kind == taken || r.kind == busy }
 
 func (ma *multiAcquisition) mayWait() bool { return ma.keys[0].wait }
 
-// deadline is when a look must be answered.
+// deadline is when an attempt must be answered.
 func (ma *multiAcquisition) deadline() time.Time {
 	return attemptDeadline(ma.carrier.service.deadline(), ma.end)
 }
 
-// blockLeft is what is left of BLOCK, as a wish has it.
+// blockLeft is what is left of BLOCK; 0 without one.
 func (ma *multiAcquisition) blockLeft() time.Duration {
 	if ma.end.IsZero() {
 		return 0
@@ -95,8 +95,7 @@ func (ma *multiAcquisition) blockLeft() time.Duration {
 	return max(time.Until(ma.end), time.Millisecond)
 }
 
-// firstMissing is the first wish without a hold, -1 when there is none. A hold that is not there any
-// more is none.
+// firstMissing is the index of the first key without a present hold, -1 for none.
 func (ma *multiAcquisition) firstMissing() int {
 	for i, h := range ma.holds {
 		if h == nil || !h.isPresent() {
@@ -107,7 +106,7 @@ func (ma *multiAcquisition) firstMissing() int {
 	return -1
 }
 
-// takeKey takes one key, waiting for it for block if that may be.
+// takeKey takes one key. If the command waits, it waits for at most block.
 func (ma *multiAcquisition) takeKey(i int, block time.Duration) result {
 	end := time.Now().Add(block)
 	a, r := ma.beginKey(i, ma.deadline())
@@ -127,8 +126,8 @@ func (ma *multiAcquisition) takeKey(i int, block time.Duration) result {
 	return ma.keepResult(ma.concludeKey(i, a, r))
 }
 
-// beginKey looks once at a key. Who came first goes first: while others wait for it here, it counts as
-// taken (R18). There is no try when an earlier request about the hold has no answer yet.
+// beginKey makes one attempt at a key. If others wait for it here, it counts as taken (R18). The
+// acquisition is nil when an earlier request about the hold has no answer.
 func (ma *multiAcquisition) beginKey(i int, until time.Time) (*acquisition, result) {
 	c, opts := ma.carrier, ma.keys[i]
 	own, ok := c.lockOwnHold(opts)
@@ -146,20 +145,20 @@ func (ma *multiAcquisition) beginKey(i int, until time.Time) (*acquisition, resu
 	return a, result{kind: taken}
 }
 
-// keyResult is what came of one key.
+// keyResult is the result for one key.
 type keyResult struct {
 	index  int
-	hold   *hold  // nil when it was not got
-	result result // as conclude has it
+	hold   *hold  // nil without a grant
+	result result // as returned by conclude
 }
 
-// concludeKey ends a try.
+// concludeKey concludes the acquisition of a key.
 func (ma *multiAcquisition) concludeKey(i int, a *acquisition, r result) keyResult {
 	h, r := a.conclude(ma.ctx, r)
 	return keyResult{index: i, hold: h, result: r}
 }
 
-// keepResult takes what came of a key in hand.
+// keepResult collects the hold of a result.
 func (ma *multiAcquisition) keepResult(kr keyResult) result {
 	if kr.hold == nil {
 		return kr.result
@@ -168,14 +167,14 @@ func (ma *multiAcquisition) keepResult(kr keyResult) result {
 	return result{kind: granted}
 }
 
-// switchesToLease reports whether holds are renewed until all are there: a LEASE that counted from the first
-// grant on could be over before the last.
+// switchesToLease reports whether holds are renewed until all are there. A LEASE that counts from
+// the first grant could be over before the last one.
 func (ma *multiAcquisition) switchesToLease() bool {
 	return ma.keys[0].lease && ma.keys[0].wait && ma.quorum == 0
 }
 
-// switchToLease gives the holds in hand their LEASE. It is granted unless Redis does not say whether it was
-// done.
+// switchToLease gives the collected holds their LEASE. The result is granted unless Redis does not
+// answer.
 func (ma *multiAcquisition) switchToLease() result {
 	if !ma.switchesToLease() {
 		return result{kind: granted}
@@ -205,9 +204,9 @@ func (ma *multiAcquisition) switchToLease() result {
 	return result{kind: granted}
 }
 
-// complete makes what is in hand the client's, if that is as many holds as there must be: else one
-// was lost, and it is taken, or the client is gone. With QUORUM they are bound to one another. This
-// and its disconnect are decided under the carrier's mutex (R19).
+// complete gives the collected holds to the client if they are enough. Otherwise one was lost, and
+// the result is taken, or the client is gone. With QUORUM they form a group. This and a disconnect
+// are decided under the carrier's mutex (R19).
 func (ma *multiAcquisition) complete(enough int) result {
 	c := ma.carrier
 	c.mu.Lock()
@@ -221,7 +220,7 @@ func (ma *multiAcquisition) complete(enough int) result {
 			ma.holds[i] = nil
 		default:
 			n++
-			// one moved is this command's, if it has no other acquire
+			// A hold that was moved here belongs to this command if it has no other acquire.
 			if h.readExtra().group == ma.group || ma.quorum > 0 && ma.moved[i] && h.count == 1 {
 				fresh = append(fresh, h)
 			}
@@ -252,9 +251,9 @@ func (ma *multiAcquisition) complete(enough int) result {
 	return result{kind: granted}
 }
 
-// drop gives back what is in hand of the wishes from one on: also what an earlier command of the
-// same ID took, for this one answers in its place. It returns when Redis has it, or after
-// endPatience.
+// drop releases the collected holds from an index on. This includes holds of an earlier command
+// with the same ID, because this command answers for it. It returns when Redis has answered, or
+// after endTimeout.
 func (ma *multiAcquisition) drop(from int) {
 	s := ma.carrier.service
 	var back sync.WaitGroup
@@ -284,8 +283,8 @@ func (ma *multiAcquisition) drop(from int) {
 	}
 }
 
-// putBack releases one acquire of a hold, until Redis answers. When that is done its ID has not
-// been used: a repetition of the command counts again.
+// putBack releases one acquire of a hold until Redis answers. Its ID counts as unused afterwards: a
+// repetition of the command counts again.
 func (s *Service) putBack(h *hold, id string) {
 	for !h.lockRequests(s.deadline()) {
 		if h.inState(over) || s.stoppedWithin(0) {
@@ -295,17 +294,17 @@ func (s *Service) putBack(h *hold, id string) {
 	s.putBackLocked(h, id)
 }
 
-// putBackLocked is putBack of a hold whose gate is ours. It gives it back.
+// putBackLocked is putBack of a hold with locked requests. It unlocks them.
 func (s *Service) putBackLocked(h *hold, id string) {
 	if rel := s.beginRelease(h, false); rel != nil {
 		rel.putBackID = recordID(id)
-		rel.finish() // it has the gate
+		rel.finish() // finish unlocks the requests
 		return
 	}
 	h.unlockRequests() // it has ended by itself
 }
 
-// beginWait counts the command among those that wait, once.
+// beginWait counts the command as waiting, once.
 func (ma *multiAcquisition) beginWait() bool {
 	if !ma.waiting {
 		ma.waiting = ma.carrier.beginWait()
@@ -320,14 +319,14 @@ func (ma *multiAcquisition) endWait() {
 	}
 }
 
-// inGroup reports whether h was taken for that bundle.
+// inGroup reports whether h belongs to that group.
 func (h *hold) inGroup(b *holdGroup) bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	return h.readExtra().group == b
 }
 
-// markAsLease makes a hold of an assembly that is renewed one that is not.
+// markAsLease turns a renewed hold of the group into a lease.
 func (h *hold) markAsLease(of *holdGroup) bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Names of the keys and channels that belong to a lock. Redisson's rule: a name that contains "{"
-// anywhere stands for itself, any other is put in braces, so that its helpers hash to its slot.
+// These are the names of the keys and channels of a lock. Redisson's rule: a name that contains "{"
+// is used as it is. Any other name is put in braces, so that all keys of a lock are in one slot.
 
 func prefixName(prefix, key string) string {
 	if strings.Contains(key, "{") {
@@ -22,70 +22,69 @@ func suffixName(key, suffix string) string {
 	return "{" + key + "}:" + suffix
 }
 
-// lockChannel is where an unlock of key is told, Redisson's RLock included.
+// lockChannel is where a release of key is published, as by Redisson's RLock.
 func lockChannel(key string) string { return prefixName("redisson_lock__channel", key) }
 
-// permitChannel is where permits of key that come back are told, Redisson's semaphores of both
-// kinds included.
+// permitChannel is where released permits of key are published, as by Redisson's semaphores.
 func permitChannel(key string) string { return prefixName("redisson_sc", key) }
 
-// permitsKey has the permits of a semaphore and when their leases end, Redisson's
-// RPermitExpirableSemaphore's included.
+// permitsKey is the zset of a semaphore's permits and the ends of their leases, as in Redisson's
+// RPermitExpirableSemaphore.
 func permitsKey(key string) string { return suffixName(key, "timeout") }
 
-// recordsKey has the records of what is held of key, where Redisson's own layout has no room for
-// them.
+// recordsKey is the hash of records where Redisson's layout has no room for them.
 func recordsKey(key string) string { return suffixName(key, "leash") }
 
-// latchChannel is where a latch's reaching zero is told. Redisson puts every name in braces here,
-// also one that has some: on a cluster the channel of such a name lies in another slot than the
-// latch, where its scripts cannot publish to shards.
+// latchChannel is where a latch at zero is published. Redisson puts every name in braces here, even
+// one that has braces. On a cluster the channel of such a name is in another slot than the latch.
+// Scripts cannot publish to it with SPUBLISH.
 func latchChannel(key string) string { return "redisson_countdownlatch__channel__{" + key + "}" }
 
-// tokenKey is key's token counter, that of Redisson's RFencedLock.
+// tokenKey is the token counter of key, that of Redisson's RFencedLock.
 func tokenKey(key string) string { return prefixName("redisson_lock_token", key) }
 
-// queueKeys are where FAIR waiters of key stand: the list and the zset of Redisson's
-// RedissonFairLock, and our own zset of those who wait through a Leash.
+// queueKeys are the keys of the queue of FAIR waiters: Redisson's list and zset of
+// RedissonFairLock, and our zset of waiters through a Leash.
 func queueKeys(key string) []string {
 	return []string{queueKey(key), prefixName("redisson_lock_timeout", key), suffixName(key, "leash:waiters")}
 }
 
-// queueKey is the first of them: who waits.
+// queueKey is the list of waiting owners.
 func queueKey(key string) string { return prefixName("redisson_lock_queue", key) }
 
-// rwChannel is where an unlock of key as a read-write lock is told, Redisson's RReadWriteLock
-// included.
+// rwChannel is where a release of a read-write lock is published, as by Redisson's RReadWriteLock.
 func rwChannel(key string) string { return prefixName("redisson_rwlock", key) }
 
-// tombstoneKey tells carrier that its hold with this token was ended or moved by somebody else.
+// tombstoneKey tells carrier that somebody else ended or moved its hold with this token.
 func tombstoneKey(key string, token int64, carrier string) string {
 	return suffixName(key, "leash:"+strconv.FormatInt(token, 10)+":"+carrier)
 }
 
-// requestID is a client's ID, which is its owner's, in the name of an answerKey. The owner's length
-// stands in front, for both may contain colons: "svc:1" with "2:x" is not "svc:1:2" with "x".
+// requestID is the part of an answerKey for a client's ID, which belongs to its owner. The owner's
+// length comes first, because both may contain colons: "svc:1" with "2:x" differs from "svc:1:2"
+// with "x".
 func requestID(owner, id string) string { return strconv.Itoa(len(owner)) + ":" + owner + ":" + id }
 
-// isHelper reports whether a key is, or may be, one that belongs to another lock: its hash of
-// records, for one.
+// isHelper reports whether a key belongs, or may belong, to another lock, such as its hash of
+// records.
 func isHelper(key string) bool {
 	return strings.Contains(key, "{") && (strings.HasSuffix(key, ":leash") || strings.Contains(key, ":leash:"))
 }
 
-// answerKey keeps the answer to a release with this ID: a requestID, or one of Leash's own.
+// answerKey keeps the answer to a release with this ID: a requestID, or an ID of Leash.
 func answerKey(key, id string) string { return suffixName(key, "leash:req:"+id) }
 
-// carrierChannel is where the Leash of a carrier listens for what others did to its holds.
+// carrierChannel is where the Leash of a carrier receives hold events.
 func carrierChannel(carrier string) string { return "leash:" + carrierLeash(carrier) }
 
-// carrierLeash is the Leash that a carrier belongs to.
+// carrierLeash is the uuid of a carrier's Leash.
 func carrierLeash(carrier string) string {
 	leash, _, _ := strings.Cut(carrier, ":")
 	return leash
 }
 
-// oneSlot reports whether all helpers of key lie in key's own slot (R10). Without braces they do.
+// oneSlot reports whether all helper keys of key are in key's slot (R10). Without braces in it they
+// are.
 func oneSlot(key string) bool {
 	if key != "" && !strings.ContainsAny(key, "{}") {
 		return true
@@ -96,7 +95,7 @@ func oneSlot(key string) bool {
 
 const slots = 16384
 
-// slotOf is Redis Cluster's slot of key: CRC16 of its hash tag, or of all of it.
+// slotOf is the slot of key in Redis Cluster: the CRC16 of its hash tag, or of all of it.
 // https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags
 func slotOf(key string) int {
 	if _, rest, ok := strings.Cut(key, "{"); ok {

@@ -7,18 +7,18 @@ import (
 
 const notifyName = "LOCK.NOTIFY"
 
-// What a client is told of its holds after LOCK.NOTIFY ON, as a push: "lock", one of these words,
-// the key, and a token. Of a permit of a semaphore, which has none, the permit stands in its place.
+// After LOCK.NOTIFY ON, a client gets a push for each notice about its holds: "lock", one of these
+// words, the key and the token. A permit of a semaphore takes the place of the token.
 const (
 	lostNotice = "lost" // the hold with this token was lost
-	// another connection has the lock now: by moving the hold, which has this token still, or after
-	// a loss
+	// another connection has the lock now: it moved the hold, which keeps its token, or it got the
+	// lock after a loss
 	grantedNotice = "granted"
-	// somebody waits for the lock that the hold with this token keeps; said once of each hold
+	// somebody waits for the lock of the hold with this token; pushed once for each hold
 	wantedNotice = "wanted"
 )
 
-// notify is LOCK.NOTIFY. Of holds that somebody waits for already it tells behind its answer.
+// notify runs LOCK.NOTIFY. Notices about present waiters come after its answer.
 func (c *Carrier) notify(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) != 2 {
 		return appendError(dst, msgArity(notifyName))
@@ -45,8 +45,7 @@ func (c *Carrier) notify(_ context.Context, dst []byte, args [][]byte) []byte {
 	return append(dst, "+OK\r\n"...)
 }
 
-// Mute ends what LOCK.NOTIFY ON has begun. The host calls it when the client's protocol has no
-// pushes any more.
+// Mute turns LOCK.NOTIFY off. The host calls it when the client's protocol has no pushes any more.
 func (c *Carrier) Mute() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,7 +59,7 @@ func (c *Carrier) muteLocked() {
 	c.pendingPushes = nil
 }
 
-// beginAnswer says that from now on holds are made of which the client has not heard yet.
+// beginAnswer notes that the client has not been told of holds made from now on.
 func (c *Carrier) beginAnswer() {
 	if !c.notifies.Load() {
 		return
@@ -70,8 +69,8 @@ func (c *Carrier) beginAnswer() {
 	c.answering = true
 }
 
-// Answered says that the client has been given the reply of the last Do: what there is to be told
-// of the holds that it made comes behind it. A Host that pushes must call it after each Do.
+// Answered reports that the client has got the reply of the last Do. Notices about the holds in
+// that reply follow now. A Host that pushes must call it after each Do.
 func (c *Carrier) Answered() {
 	if !c.notifies.Load() {
 		return
@@ -91,8 +90,8 @@ func (c *Carrier) Answered() {
 	}
 }
 
-// holdBackPushesLocked keeps what is to be told of h, which becomes one of the carrier's, until the answer
-// under way has been given.
+// holdBackPushesLocked delays notices about h, a new hold of the carrier, until the current answer
+// was sent.
 func (c *Carrier) holdBackPushesLocked(h *hold) {
 	if c.answering && c.notifies.Load() {
 		h.unanswered = true
@@ -100,21 +99,21 @@ func (c *Carrier) holdBackPushesLocked(h *hold) {
 	}
 }
 
-// checkWanted tells the owner of h if somebody waits for the lock on this Leash.
+// checkWanted tells the owner of h if somebody on this Leash waits for the lock.
 func (h *hold) checkWanted() {
 	if h.carrier.notifies.Load() && h.carrier.service.queues.length(h.lock()) > 0 {
 		h.reportWanted()
 	}
 }
 
-// reportWanted tells the owner of h that somebody waits for the lock, unless it has been told.
+// reportWanted tells the owner of h once that somebody waits for the lock.
 func (h *hold) reportWanted() {
 	c := h.carrier
 	if !c.notifies.Load() {
 		return
 	}
 	c.mu.Lock()
-	// it is looked at again then
+	// Other states are checked again later.
 	say := !h.wanted && (h.state == held || h.state == decrementing) && h.mode() != permit && !h.unreportedLocked()
 	h.wanted = h.wanted || say
 	c.mu.Unlock()
@@ -123,7 +122,7 @@ func (h *hold) reportWanted() {
 	}
 }
 
-// push pushes a notice about h, behind the answer that tells of h. It is not called with the
+// push sends a notice about h, after the answer that tells of h. The caller does not hold the
 // carrier's mu.
 func (h *hold) push(what string, token int64) {
 	c := h.carrier
@@ -148,7 +147,7 @@ func (h *hold) push(what string, token int64) {
 	}
 }
 
-// reportWanted tells those who hold a lock through this Leash that somebody waits for it.
+// reportWanted tells all owners of the lock on this Leash that somebody waits for it.
 func (s *Service) reportWanted(lock lockID) {
 	if s.notifying.Load() == 0 {
 		return

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// options are the arguments behind a key, as written by the client. A pointer that is nil was not
-// given.
+// options are the arguments after a key, as the client gave them. A nil pointer means that the
+// option is missing.
 type options struct {
 	block, lease, ttl *int64
 	maxHold, idle     *int64 // MAXHOLD and IDLE
@@ -19,12 +19,12 @@ type options struct {
 	all               bool
 	stayOnClose       bool   // ONCLOSE EXPIRE
 	errorOnLoss       bool   // ONLOSS ERROR
-	count             int64  // COUNT, 0 if not given
+	count             int64  // 0 if missing
 	mode              string // READ, WRITE or FAIR
 }
 
-// parseOptions reads the options a command allows, in any order; a nonempty message is the error to
-// answer.
+// parseOptions reads the options that a command allows, in any order. A nonempty message is the
+// error to answer.
 func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 	seen := ""
 	for i := 0; i < len(args); i++ {
@@ -52,20 +52,20 @@ func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 	return o, ""
 }
 
-// flag sets an option that has no value. It reports whether name is one.
+// flag sets an option without a value. It reports whether name is one.
 func (o *options) flag(name string) bool {
 	switch name {
 	case "ALL":
 		o.all = true
 	case "READ", "WRITE", "FAIR":
-		o.mode += name // two of them make a mode that there is not
+		o.mode += name // two of them make an unknown mode
 	default:
 		return false
 	}
 	return true
 }
 
-// Options by command.
+// Allowed options by command.
 const (
 	commonWords    = "BLOCK LEASE TTL OWNER ID MAXHOLD IDLE REPLICAS ONLOSS ONCLOSE"
 	acquireWords   = commonWords + " READ WRITE FAIR"
@@ -154,7 +154,7 @@ func choose(to *bool, value []byte, yes, no string) (msg string) {
 	return msgSyntax
 }
 
-// parseInt reads an integer as Redis does: decimal, no sign but a minus, no leading zeros, no
+// parseInt reads an integer as Redis does: decimal, at most a minus as sign, no leading zeros, no
 // spaces.
 func parseInt(b []byte) (int64, bool) {
 	digits := bytes.TrimPrefix(b, []byte("-"))
@@ -177,7 +177,7 @@ func printable(id string) bool {
 	return true
 }
 
-// validOwner refuses what Redisson or Leash keep in the same hash under a name of their own (R4).
+// validOwner refuses names that Redisson or Leash use for other fields of the same hash (R4).
 func validOwner(id string) bool {
 	return printable(id) && id != "mode" && !strings.HasPrefix(id, "leash") && !strings.HasSuffix(id, ":write")
 }

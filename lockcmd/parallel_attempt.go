@@ -7,24 +7,23 @@ import (
 	"leash/internal/guard"
 )
 
-// parallelWorkers is how many keys of one command are looked at at once.
+// parallelWorkers is how many keys of one command are attempted at the same time.
 const parallelWorkers = 64
 
-// parallelAttempt is one look at several keys at the same time. Who comes when it is over gives back what it
-// got.
+// parallelAttempt is one attempt at several keys at the same time. A worker that comes after its
+// end gives back what it got.
 type parallelAttempt struct {
 	multi   *multiAcquisition
 	until   time.Time
-	todo    chan int       // the wishes to look at
-	results chan keyResult // one of each
+	todo    chan int       // indexes of the keys to attempt
+	results chan keyResult // one for each key
 
 	mu   sync.Mutex
 	over bool
 }
 
-// attemptMissing looks at all the keys that are not in hand, and takes what it gets in hand. It returns what
-// came of each, but does not wait for those that hang when as many as enough are in hand without
-// them.
+// attemptMissing attempts all keys that are not in hand, and collects the grants. It returns the
+// result of each key. Once enough keys are in hand, it waits only quorumSlack for the others.
 func (ma *multiAcquisition) attemptMissing(enough int, until time.Time) []keyResult {
 	inHand := 0
 	var missing []int
@@ -65,11 +64,12 @@ func (ma *multiAcquisition) attemptMissing(enough int, until time.Time) []keyRes
 	return results
 }
 
-// work looks at one key after the other.
+// work attempts one key after the other.
 func (p *parallelAttempt) work() {
 	ma := p.multi
 	for i := range p.todo {
-		kr := keyResult{index: i, result: result{kind: unknown, text: msgRefused}} // if the look panics
+		// in case the attempt panics
+		kr := keyResult{index: i, result: result{kind: unknown, text: msgRefused}}
 		_ = guard.Do(ma.carrier.service.log, "look at a key", func() { kr = p.attemptKey(i) })
 		if p.report(kr) {
 			continue
@@ -81,7 +81,7 @@ func (p *parallelAttempt) work() {
 	}
 }
 
-// attemptKey looks at one key.
+// attemptKey attempts one key.
 func (p *parallelAttempt) attemptKey(i int) keyResult {
 	ma := p.multi
 	a, res := ma.beginKey(i, p.until)
@@ -92,14 +92,14 @@ func (p *parallelAttempt) attemptKey(i int) keyResult {
 	return ma.concludeKey(i, a, res)
 }
 
-// refuse answers for what nobody looks at.
+// refuse reports a refusal for the keys that nobody attempts.
 func (p *parallelAttempt) refuse() {
 	for i := range p.todo {
 		p.report(keyResult{index: i, result: result{kind: unknown, text: msgRefused}})
 	}
 }
 
-// report fails when the round is over.
+// report returns false when the attempt is over.
 func (p *parallelAttempt) report(kr keyResult) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +109,7 @@ func (p *parallelAttempt) report(kr keyResult) bool {
 	return !p.over
 }
 
-// finish ends the round, and returns what has come in the last moment.
+// finish ends the attempt and returns the last results.
 func (p *parallelAttempt) finish() (results []keyResult) {
 	p.mu.Lock()
 	p.over = true

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// pendingMove is an owner's hold that may have moved to a carrier, or is being put back there: until
-// that is settled its owner's next request about it waits. It would find a hold in Redis that
-// nobody knows of here, or one that is about to end.
+// pendingMove is an owner's hold that may have moved to a carrier, or is being put back there. The
+// owner's next request about it waits for that. Otherwise it would find a hold in Redis that this
+// Leash does not know, or that is about to end.
 type pendingMove struct {
 	lock  lockID
 	mode  *mode
@@ -15,7 +15,7 @@ type pendingMove struct {
 	done  chan struct{}
 }
 
-// beginMove makes an owner's requests about its hold of a lock wait until settled is called.
+// beginMove makes requests of an owner about its hold wait until moveDone is called.
 func (c *Carrier) beginMove(lock lockID, m *mode, owner string) (moveDone func()) {
 	pm := &pendingMove{lock, m, owner, make(chan struct{})}
 	c.mu.Lock()
@@ -29,8 +29,8 @@ func (c *Carrier) beginMove(lock lockID, m *mode, owner string) (moveDone func()
 	}
 }
 
-// awaitMoves waits until nothing about an owner's hold of a lock is unsettled, but no longer than
-// until. It reports whether that is so.
+// awaitMoves waits until the owner's hold has no pending move, at most until the given time. It
+// reports whether that is so.
 func (c *Carrier) awaitMoves(lock lockID, m *mode, owner string, until time.Time) bool {
 	for {
 		pm := c.pendingMoveOf(lock, m, owner)

@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// permit is the mode in which permits of a semaphore are held, which lie as those of Redisson's
-// RPermitExpirableSemaphore do. The owner of such a hold is the permit itself. It has a token as
-// every hold has, which tells it from another hold of the same permit; that is a number of this
-// Leash's, and fences nothing. Permits are not asked for by LOCK.ACQUIRE, so this is none of modes.
+// permit is the mode of permits of a semaphore, Redisson's RPermitExpirableSemaphore. The owner of
+// such a hold is the permit itself. Its token tells it from another hold of the same permit. The
+// token comes from this Leash and fences nothing. LOCK.ACQUIRE cannot ask for permits, so permit is
+// not in modes.
 var permit = &mode{
 	id: 100, name: "permit", option: "PERMIT", shared: true, release: permitReleaseScript, move: permitMoveScript, renew: permitRenewScript, restore: permitRestoreScript,
 	renewKey: permitRenewKeyScript, channel: permitChannel, helpers: func(key, _ string) []string { return semaphoreKeys(key)[1:] },
@@ -29,8 +29,7 @@ var (
 
 const permitSize = 16 // bytes
 
-// newPermits are n permits: those that a request with this ID names, the same each time, or new
-// ones.
+// newPermits returns n permits: those that belong to an ID, always the same, or new ones.
 func newPermits(key, id string, n int64) []string {
 	permits := make([]string, n)
 	for i := range permits {
@@ -55,7 +54,7 @@ func parsePermit(b []byte) (permit string, ok bool) {
 	return hex.EncodeToString(raw), true
 }
 
-// isPermit matches the hold of that permit of a semaphore, or of any.
+// isPermit matches the hold of one permit, or of any if permitID is "".
 func isPermit(permitID string) func(*hold) bool {
 	return func(h *hold) bool { return h.mode() == permit && (permitID == "" || h.isOf(permitID)) }
 }

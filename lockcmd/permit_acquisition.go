@@ -9,16 +9,17 @@ import (
 	"leash/renewal"
 )
 
-// permitAcquisition is one SEM.ACQUIRE on its way: however often it is sent, it acts once.
+// permitAcquisition is one SEM.ACQUIRE in progress. Its script may be sent several times and acts
+// once.
 type permitAcquisition struct {
 	carrier     *Carrier
-	options     acquireOptions // its owner is nobody's
-	permits     []string       // all, or none of them
+	options     acquireOptions // without an owner
+	permits     []string       // acquired all or none
 	number      int64
-	copyPending bool // a copy of it may still reach Redis, after it is over
+	copyPending bool // a copy of it may reach Redis later
 	call        *scriptCall
 	moved       []*hold // from other connections, by the ID
-	grants      []int64 // once granted: of each permit its token and for how many ms its lease lasts
+	grants      []int64 // after a grant, for each permit: its token, and the ms its lease lasts
 }
 
 func (c *Carrier) newPermitAcquisition(opts acquireOptions, count int64) *permitAcquisition {
@@ -35,11 +36,11 @@ func (c *Carrier) newPermitAcquisition(opts acquireOptions, count int64) *permit
 	return a
 }
 
-// permitMasterArg is as mayArg, for permits.
+// permitMasterArg is the index of the master that may grant in the arguments.
 const permitMasterArg = 8
 
-// send looks once whether there are so many permits. Those that hang on another connection, under
-// the same ID, are moved to this one first. What is not known at until is unknown.
+// send makes one attempt. It first moves permits of the same ID here that are on another
+// connection. An outcome that is not known at until is unknown.
 func (a *permitAcquisition) send(until time.Time) result {
 	for range len(a.permits) + 1 + maxGraceRetries {
 		a.call.args[permitMasterArg] = a.carrier.service.graces.grantingMaster(a.options.key)
@@ -71,8 +72,8 @@ func (a *permitAcquisition) send(until time.Time) result {
 	return result{kind: failed, text: msgElsewhere}
 }
 
-// fetch moves a permit from another carrier to this one. It is a hold of this connection from then
-// on.
+// fetch moves a permit from another carrier here. The permit is a hold of this connection
+// afterwards.
 func (a *permitAcquisition) fetch(id, token, carrier string, until time.Time) result {
 	n, err := strconv.ParseInt(token, 10, 64)
 	if err != nil || a.options.id == "" {
@@ -99,7 +100,7 @@ func (a *permitAcquisition) fetch(id, token, carrier string, until time.Time) re
 	return r
 }
 
-// undoMove finishes the move of a permit, whose outcome is unknown, and gives it back.
+// undoMove finishes the move of a permit, whose outcome is unknown, and gives the permit back.
 func (a *permitAcquisition) undoMove(m *move) {
 	s, moveDone := a.carrier.service, a.carrier.beginMove(a.options.lock(), permit, m.acquisition.owner)
 	s.spawn(func() {
@@ -110,9 +111,9 @@ func (a *permitAcquisition) undoMove(m *move) {
 	})
 }
 
-// superseded settles the hold of a permit in which this connection believes, when Redis has one of
-// it with another token, or on another carrier: it was ended or moved by another way of the
-// owner's; or it is lost, and a nonempty message is the error to answer (R26).
+// superseded settles this connection's hold of a permit when Redis has the permit with another
+// token or carrier. If the owner did that by another way, all is well. Otherwise the hold is lost,
+// and the message is the error to answer (R26).
 func (a *permitAcquisition) superseded(id string, token int64, until time.Time) (msg string) {
 	s, own := a.carrier.service, a.carrier.newest(a.options.lock(), isPermit(id))
 	if own == nil {
@@ -137,8 +138,8 @@ func (a *permitAcquisition) superseded(id string, token int64, until time.Time) 
 	return msgLost(own.key(), renewal.ReasonGone)
 }
 
-// accept makes the permits granted holds of the carrier. With a nonempty message, the error to
-// answer, it fails and they are given back.
+// accept makes the granted permits holds of the carrier. With a nonempty message, the error to
+// answer, it fails and gives them back.
 func (a *permitAcquisition) accept(ctx context.Context, sent time.Time) (msg string) {
 	s, c := a.carrier.service, a.carrier
 	fresh, until, msg := a.newHolds(sent)
@@ -156,15 +157,14 @@ func (a *permitAcquisition) accept(ctx context.Context, sent time.Time) (msg str
 	return ""
 }
 
-// newHolds are the holds that the grant makes, beside those that the connection has, and until when
-// they are safe.
+// newHolds returns the holds that are new by the grant, and until when they are safe.
 func (a *permitAcquisition) newHolds(sent time.Time) (holds []*hold, until []time.Time, msg string) {
 	for i, p := range a.permits {
 		token, end := a.grants[2*i], renewal.Until(sent, millis(a.grants[2*i+1]))
 		if renewal.Left(end) <= 0 {
 			return nil, nil, msgShort
 		}
-		if a.options.id != "" { // else they are new
+		if a.options.id != "" { // without an ID all are new
 			if own := a.carrier.newest(a.options.lock(), isPermit(p)); own != nil && own.token == token {
 				continue
 			}
@@ -189,8 +189,8 @@ func (a *permitAcquisition) hold(id string, token int64) *hold {
 	return h
 }
 
-// attachHolds makes new holds, safe until then, holds of the carrier, unless its client is gone: all or
-// none (R19).
+// attachHolds makes holds the carrier's, unless its client is gone: all or none (R19). until says
+// when each is safe.
 func (c *Carrier) attachHolds(ctx context.Context, holds []*hold, until []time.Time) bool {
 	s := c.service
 	c.guard(len(holds))
@@ -206,7 +206,7 @@ func (c *Carrier) attachHolds(ctx context.Context, holds []*hold, until []time.T
 		s.watchdog.Add(&h.watch, h.plan(until[i]))
 		c.noteSafeUntilLocked(h, until[i])
 		c.holdBackPushesLocked(h)
-		s.index(h) // last: from now on news of it is heeded
+		s.index(h) // last, because from now on events about h are handled
 	}
 	c.mu.Unlock()
 	if !ok {
@@ -219,8 +219,8 @@ func (c *Carrier) attachHolds(ctx context.Context, holds []*hold, until []time.T
 	return true
 }
 
-// undo gives back what the try took, or may have taken, and what it has moved here: at once and
-// until Redis answers, and once more a TTL later, for a late copy of it (R26).
+// undo gives back what the acquisition took or may have taken, and what it moved here. It repeats
+// that until Redis answers. It does it once more a TTL later, in case a late copy has acted (R26).
 func (a *permitAcquisition) undo() {
 	s := a.carrier.service
 	s.stats.undone.Add(1)
@@ -239,8 +239,8 @@ func (a *permitAcquisition) undo() {
 	})
 }
 
-// beginMoves makes acquires of the same ID by this connection wait until settled is called: the
-// permit that such a one would find in Redis, and so have, is the one that is given back.
+// beginMoves makes acquires with the same ID on this connection wait until moveDone is called. They
+// would find permits in Redis that are about to be given back.
 func (a *permitAcquisition) beginMoves() (moveDone func()) {
 	if a.options.id == "" {
 		return func() {}
@@ -256,7 +256,7 @@ func (a *permitAcquisition) beginMoves() (moveDone func()) {
 	}
 }
 
-// largestToken is the largest token of what was granted.
+// largestToken is the largest token of the grant.
 func (a *permitAcquisition) largestToken() (token int64) {
 	for i := 0; i+1 < len(a.grants); i += 2 {
 		token = max(token, a.grants[i])
@@ -264,9 +264,8 @@ func (a *permitAcquisition) largestToken() (token int64) {
 	return token
 }
 
-// undoLater gives back what a late copy of the try may have taken: what nobody holds. What was
-// granted with the token keep, or one before, stays: when the connection broke it was left to run
-// out (R28).
+// undoLater gives back permits that a late copy may have taken and that nobody holds. A grant with
+// a token up to keep stays: it was left to expire when its connection broke (R28).
 func (a *permitAcquisition) undoLater(keep int64) {
 	s := a.carrier.service
 	if s.stoppedWithin(min(a.options.ttl, maxLate)) {

@@ -5,35 +5,35 @@ import (
 	"sync"
 )
 
-// permitQueues are those who wait for what is not handed over: permits, and latches, by the channel where
-// news of them is told. As in queues, only the head of a line looks (R18). It lets the others know:
-// permits may be left for the next one, and a latch that has come to zero is open to all.
+// permitQueues have the waiters for permits and latches, by channel. They have no hand-over. As in
+// waitQueues only the head of a queue attempts (R18). It wakes the others: permits may be left for
+// the next one, and a latch at zero is open to all.
 type permitQueues struct {
 	mu       sync.Mutex
-	byID     map[queueID][]*permitWaiter // in the order they came
-	arrivals int64                       // how many have ever come
+	byID     map[queueID][]*permitWaiter // in order of arrival
+	arrivals int64                       // number of waiters so far
 }
 
-// permitWaiter is one command's place in a line.
+// permitWaiter is one waiting command.
 type permitWaiter struct {
 	id     queueID
-	wake   chan struct{} // size 1: one look is due, however many reasons there are
-	opened chan struct{} // closed when another's look was good for this one too
-	// Guarded by lines.mu.
-	arrival        int64 // in the order they came
-	attemptArrival int64 // the last one's number when its look was sent
+	wake   chan struct{} // size 1: one attempt is due, for any number of reasons
+	opened chan struct{} // closed when another's attempt was good for this one
+	// Guarded by permitQueues.mu.
+	arrival        int64 // its number in order of arrival
+	attemptArrival int64 // arrivals when its attempt was sent
 }
 
 func newPermitQueues() *permitQueues { return &permitQueues{byID: make(map[queueID][]*permitWaiter)} }
 
-// length is how many stand in the line.
+// length is the number of waiters in a queue.
 func (q *permitQueues) length(id queueID) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.byID[id])
 }
 
-// join goes to the end of a line.
+// join appends a waiter to a queue.
 func (q *permitQueues) join(id queueID) *permitWaiter {
 	w := &permitWaiter{id: id, wake: make(chan struct{}, 1), opened: make(chan struct{})}
 	q.mu.Lock()
@@ -44,14 +44,14 @@ func (q *permitQueues) join(id queueID) *permitWaiter {
 	return w
 }
 
-// beginAttempt reports whether t is to look now: only the head does.
+// beginAttempt reports whether w attempts now. Only the head does.
 func (q *permitQueues) beginAttempt(w *permitWaiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if queue := q.byID[w.id]; len(queue) == 0 || queue[0] != w {
 		return false
 	}
-	select { // whatever woke it until now is served by this look; what comes later deserves another
+	select { // this attempt serves all wake-ups so far
 	case <-w.wake:
 	default:
 	}
@@ -59,7 +59,7 @@ func (q *permitQueues) beginAttempt(w *permitWaiter) bool {
 	return true
 }
 
-// openAll lets all go who stood in the line with t when its look was sent.
+// openAll lets all waiters go that were in the queue when w's attempt was sent.
 func (q *permitQueues) openAll(w *permitWaiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -72,15 +72,15 @@ func (q *permitQueues) openAll(w *permitWaiter) {
 	})
 }
 
-// leave takes t out of its line. The next one looks if something is left for it, as far as t knows,
-// or if t was woken and has not looked since.
+// leave takes w out of its queue. The next waiter attempts if something may be left for it, or if w
+// was woken and has not attempted since.
 func (q *permitQueues) leave(w *permitWaiter, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	queue := q.byID[w.id]
 	i := slices.Index(queue, w)
 	if i < 0 {
-		return // it was let go
+		return // openAll let it go
 	}
 	queue = slices.Delete(queue, i, i+1)
 	q.byID[w.id] = queue
@@ -93,7 +93,7 @@ func (q *permitQueues) leave(w *permitWaiter, more bool) {
 	}
 }
 
-// wake lets the head of the line look.
+// wake makes the head of a queue attempt.
 func (q *permitQueues) wake(id queueID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -102,7 +102,7 @@ func (q *permitQueues) wake(id queueID) {
 	}
 }
 
-// wakeAll lets everybody see that something has changed.
+// wakeAll makes all waiters check for changes.
 func (q *permitQueues) wakeAll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

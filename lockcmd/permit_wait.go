@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// blockOption is whether and how long a command waits; 0 is for ever.
+// blockOption says whether a command waits and how long; 0 is for ever.
 type blockOption struct {
 	waits bool
 	block time.Duration
 }
 
-// attemptOrWait looks once, and then waits in a line if p says so. first says to look although others
-// stand there already: else those who wait do so behind them (R18).
+// attemptOrWait attempts once and then waits, if p says so. Without first it goes behind present
+// waiters and attempts only when there are none (R18).
 func (c *Carrier) attemptOrWait(ctx context.Context, id queueID, p blockOption, first bool, attempt func(until time.Time) result) result {
 	s := c.service
 	r, lastMessage := result{kind: taken}, int64(0)
@@ -35,24 +35,24 @@ func (c *Carrier) attemptOrWait(ctx context.Context, id queueID, p blockOption, 
 	return c.waitResult(c.waitInLine(ctx, id, end, r, lastMessage, attempt))
 }
 
-// waitInLine waits in a line until a look brings something else than "not now", the end has come, which
-// is zero when there is none, or the client is gone. seen is what the last look brought, and
-// silence is of before it, 0 if there was none.
+// waitInLine waits until an attempt has another result than taken or busy, until end (zero for
+// none), or until the client is gone. seen is the result of the last attempt. lastMessage is the
+// last message on the channel before that attempt, 0 if there was none.
 func (c *Carrier) waitInLine(
 	ctx context.Context, id queueID, end time.Time, seen result, lastMessage int64, attempt func(until time.Time) result,
 ) result {
 	s := c.service
 	w := s.permitQueues.join(id)
-	more := true // for whoever stands behind, as far as is known
+	more := true // something may be left for the waiters behind
 	defer func() { s.permitQueues.leave(w, more) }()
 	ready := s.subscriber.subscribe(id.channel, id.lockID)
 	defer s.subscriber.unsubscribe(id.channel, true)
 	if seen.kind == taken && lastMessage != 0 && lastMessage == s.subscriber.lastMessage(id.channel) {
-		ready = nil // nothing was missed since that look
+		ready = nil // no message was missed since that attempt
 	}
 
 	known := seen.kind == taken
-	over := make(<-chan time.Time) // never
+	over := make(<-chan time.Time) // no end
 	if !end.IsZero() {
 		timer := time.NewTimer(time.Until(end))
 		defer timer.Stop()
@@ -70,7 +70,7 @@ func (c *Carrier) waitInLine(
 			return w.finalResult(seen, known)
 		case <-c.unblocked():
 			return w.finalResult(seen, known)
-		case <-ready: // subscribed: now nothing can be missed, so look once more (R17)
+		case <-ready: // no message can be missed now, so attempt again (R17)
 			ready = nil
 		case <-w.wake:
 		case <-again.C:
@@ -93,8 +93,8 @@ func (c *Carrier) waitInLine(
 	}
 }
 
-// finalResult is the result of a wait that is over, with seen as what its last look brought. known says
-// that Redis has answered since the wait began.
+// finalResult is the result of a wait that is over. seen is the result of its last attempt. known
+// says that Redis has answered since the wait began.
 func (w *permitWaiter) finalResult(seen result, known bool) result {
 	select {
 	case <-w.opened:
@@ -102,13 +102,13 @@ func (w *permitWaiter) finalResult(seen result, known bool) result {
 	default:
 	}
 	if seen.kind == busy && known {
-		seen.text = "" // the wait is over, and nothing is known against there being nothing still
+		seen.text = "" // as far as is known, it is still taken
 	}
 	return seen
 }
 
-// canAnswer reports whether a grant can still be told. Grant and disconnect are decided under the
-// carrier's mutex (R19).
+// canAnswer reports whether the client can still be told of a grant. Grant and disconnect are
+// decided under the carrier's mutex (R19).
 func (c *Carrier) canAnswer(ctx context.Context) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,11 +12,10 @@ const (
 	semReleaseName = "SEM.RELEASE"
 )
 
-// maxCountOption is how many permits one ACQUIRE may ask for: a script must not keep Redis for
-// long.
+// maxCountOption is how many permits one ACQUIRE may take: a script must be short.
 const maxCountOption = 1000
 
-// acquirePermits is SEM.ACQUIRE.
+// acquirePermits runs SEM.ACQUIRE.
 func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	opts, count, msg := s.parsePermitOptions(args)
@@ -59,7 +58,7 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 	return appendNil(dst)
 }
 
-// parsePermitOptions reads what a SEM.ACQUIRE asks for; count is 0 if there is no COUNT.
+// parsePermitOptions reads the arguments of SEM.ACQUIRE. count is 0 without COUNT.
 func (s *Service) parsePermitOptions(args [][]byte) (opts acquireOptions, count int64, msg string) {
 	if len(args) < 2 {
 		return opts, 0, msgArity(semAcquireName)
@@ -75,8 +74,9 @@ func (s *Service) parsePermitOptions(args [][]byte) (opts acquireOptions, count 
 	return opts, o.count, s.keyError(opts.key)
 }
 
-// mayExist reports whether Redis has the permits that the try's ID stands for, which it then
-// repeats; also when it does not say. All others wait behind those who wait already.
+// mayExist reports whether Redis has the permits of the ID, so that this command repeats an earlier
+// one. Without an answer from Redis it reports true. All other commands wait behind the present
+// waiters.
 func (a *permitAcquisition) mayExist(ctx context.Context) bool {
 	s := a.carrier.service
 	ctx, cancel := context.WithDeadline(ctx, s.deadline())
@@ -85,8 +85,8 @@ func (a *permitAcquisition) mayExist(ctx context.Context) bool {
 	return err != nil || has
 }
 
-// hasPendingRequest reports whether a release or a move of one of the permits, which this connection took
-// under the same ID, is still under way.
+// hasPendingRequest reports whether a release or a move of one of the permits is still under way,
+// which this connection took under the same ID.
 func (a *permitAcquisition) hasPendingRequest() bool {
 	until := a.carrier.service.deadline()
 	for _, p := range a.permits {
@@ -110,7 +110,7 @@ func appendPermits(dst []byte, permits []string, list bool) []byte {
 	return dst
 }
 
-// releasePermits is SEM.RELEASE.
+// releasePermits runs SEM.RELEASE.
 func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	if len(args) < 2 {
@@ -170,7 +170,7 @@ func (s *Service) releasePermit(c *Carrier, lock lockID, id string, until time.T
 	switch {
 	case errors.Is(err, errUnknown), errors.Is(err, errRefused):
 		s.stats.timeouts.Add(1)
-		s.spawn(rel.finish) // it has the gate
+		s.spawn(rel.finish) // finish unlocks the requests
 		return false, msgReleaseLater
 	case err != nil:
 		rel.resume()
@@ -191,8 +191,8 @@ func (s *Service) releasePermit(c *Carrier, lock lockID, id string, until time.T
 	return false, ""
 }
 
-// revokePermit gives back a permit that this Leash does not carry. It reads who does, calls with
-// what it read, and starts over if that has changed (R13).
+// revokePermit gives back a permit that another Leash carries. It reads who the carrier is, calls
+// the script with that, and starts again if it has changed (R13).
 func (s *Service) revokePermit(lock lockID, id string, until time.Time) (given bool, msg string) {
 	call := &scriptCall{script: permitRevokeScript, db: lock.db}
 	token, carrier, ttl := "", "", int64(0)
@@ -222,8 +222,7 @@ func (s *Service) revokePermit(lock lockID, id string, until time.Time) (given b
 	return false, msgRefused
 }
 
-// revokeLater is the answer to a release that has failed. While its outcome is unknown it is
-// repeated (R26).
+// revokeLater answers for a failed release. A release of unknown outcome is repeated (R26).
 func (s *Service) revokeLater(call *scriptCall, err error) (given bool, msg string) {
 	switch {
 	case errors.Is(err, errUnknown):

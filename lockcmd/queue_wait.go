@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// queueWait is a try's stay in the queue: what may wake it, and what is known so far. One
-// goroutine's.
+// queueWait is the wait of one acquisition in its queue: what may wake it, and what is known so
+// far. It belongs to one goroutine.
 type queueWait struct {
 	service     *Service
 	acquisition *acquisition
 	waiter      *waiter
 	wanted      *wantedNotifier
 	channel     string
-	end         time.Time     // of BLOCK; zero when there is none
-	seen        result        // what the last look brought
-	known       bool          // Redis has called the lock taken since the wait began
-	blockOver   bool          // the time is over, but for the grace
-	pauseLeft   time.Duration // for how long it is not to look
+	end         time.Time     // end of BLOCK; zero without
+	seen        result        // result of the last attempt
+	known       bool          // Redis has said "taken" since the wait began
+	blockOver   bool          // BLOCK is over; only blockSlack is left
+	pauseLeft   time.Duration // no attempt for so long
 
 	blockEnd   <-chan time.Time
 	unblocked  <-chan struct{}
-	subscribed <-chan struct{} // the channel is listened to
-	blockTimer *time.Timer     // nil when there is no end
+	subscribed <-chan struct{} // closed once no message can be missed; then nil
+	blockTimer *time.Timer     // nil without an end
 	timer      *time.Timer
 }
 
-// newQueueWait queues t; close must follow.
+// newQueueWait adds the acquisition to its queue. The caller must call close.
 func (c *Carrier) newQueueWait(a *acquisition, seen result) *queueWait {
 	s := c.service
 	q := &queueWait{service: s, acquisition: a, waiter: s.queues.join(a), channel: a.queueID().channel, seen: seen, known: seen.kind == taken}
@@ -35,7 +35,7 @@ func (c *Carrier) newQueueWait(a *acquisition, seen result) *queueWait {
 	q.wanted = s.newWantedNotifier(q.waiter, seen.token)
 	q.subscribed = s.subscriber.subscribe(q.channel, a.options.lock())
 	if seen.kind == taken && a.lastMessage != 0 && a.lastMessage == s.subscriber.lastMessage(q.channel) {
-		q.subscribed = nil // nothing was missed since the first look
+		q.subscribed = nil // no message was missed since the first attempt
 	}
 	q.unblocked = c.unblocked()
 	if a.options.block > 0 {
@@ -47,8 +47,8 @@ func (c *Carrier) newQueueWait(a *acquisition, seen result) *queueWait {
 	return q
 }
 
-// close also takes a waiter out of its queue that has not left: a look has panicked, and all behind
-// it would wait for it for ever.
+// close also takes out a waiter whose attempt panicked. Otherwise all behind it would wait for
+// ever.
 func (q *queueWait) close() {
 	q.service.queues.leave(q.waiter, false, true)
 	q.timer.Stop()
@@ -59,8 +59,8 @@ func (q *queueWait) close() {
 	q.wanted.timer.Stop()
 }
 
-// next waits for whatever comes first, and looks then, if there is something to be seen. It reports
-// whether the wait is over, and how.
+// next waits for the next event and attempts if that may help. over reports the end of the wait,
+// with its result.
 func (q *queueWait) next(ctx context.Context) (r result, over bool) {
 	s, w, woken := q.service, q.waiter, false
 	select {
@@ -77,7 +77,7 @@ func (q *queueWait) next(ctx context.Context) (r result, over bool) {
 	case r := <-w.granted:
 		s.queues.leave(w, true, false)
 		return r, true
-	case <-q.subscribed: // subscribed: now a release cannot be missed, so look once more (R17)
+	case <-q.subscribed: // no release can be missed now, so attempt again (R17)
 		q.subscribed = nil
 	case <-w.wake:
 		woken = true
@@ -89,7 +89,7 @@ func (q *queueWait) next(ctx context.Context) (r result, over bool) {
 	return r, over
 }
 
-// pause is until it looks next, if nothing wakes it.
+// pause is the time until the next attempt without a wake-up.
 func (q *queueWait) pause() time.Duration {
 	if q.pauseLeft > 0 {
 		return q.pauseLeft
@@ -97,8 +97,8 @@ func (q *queueWait) pause() time.Duration {
 	return q.service.nextAttempt(q.seen, rand.Float64())
 }
 
-// finish leaves the queue at the end of the time. While a release is about to say whether the lock
-// is ours it stays for the grace, unless it must.
+// finish leaves the queue at the end of BLOCK. If a release is about to grant the lock, it stays
+// for blockSlack, unless must is set.
 func (q *queueWait) finish(must bool) (r result, over bool) {
 	if q.service.queues.leave(q.waiter, false, must) {
 		return q.waiter.finalResult(q.seen, q.known), true
@@ -107,7 +107,7 @@ func (q *queueWait) finish(must bool) (r result, over bool) {
 	return r, false
 }
 
-// attempt asks Redis, if it is the waiter's turn to.
+// attempt asks Redis if this waiter may attempt now.
 func (q *queueWait) attempt(woken bool) (r result, over bool) {
 	s, w := q.service, q.waiter
 	if s.draining.Load() && s.queues.leave(w, false, false) {
@@ -122,7 +122,7 @@ func (q *queueWait) attempt(woken bool) (r result, over bool) {
 	}
 	q.seen = q.acquisition.send(attemptDeadline(s.deadline(), q.end))
 	q.known = q.known || q.seen.kind == taken
-	if q.seen.kind != taken && q.seen.kind != busy { // and nobody may claim w before it has left
+	if q.seen.kind != taken && q.seen.kind != busy { // no release may claim w before it has left
 		s.queues.leave(w, q.seen.kind == granted || q.seen.kind == moved, true)
 		return q.seen, true
 	}

@@ -8,19 +8,21 @@ import (
 )
 
 const (
-	// how long a round waits for a node that does not answer
+	// how long an attempt waits for a node that does not answer
 	quorumTimeout = time.Second
-	quorumSlack   = 100 * time.Millisecond // and when there is a quorum without it
+	quorumSlack   = 100 * time.Millisecond // the same when there is a quorum without it
 	minBackOff    = 10 * time.Millisecond
 	maxBackOff    = 200 * time.Millisecond
 )
 
-// takeMost takes at least n of the keys: it tries all, and gives back what it got when that are
-// fewer. It waits with nothing in hand, so nobody waits for it, neither for long nor in a ring.
-// That two callers do not for ever take half of the keys each is seen to by chance, as on an
-// Ethernet: who has failed stays away for a random time, twice as long after each time. Then it
-// waits until one of the keys that were taken is to be had, and tries for the rest with that in
-// hand. On one Leash those who want the same keys stand in line, and the first one tries.
+// takeMost takes at least a quorum of the keys. It attempts all and gives back what it got if that
+// is too little. It waits with nothing in hand, so others do not wait for it and there is no
+// deadlock.
+//
+// Two callers could take half of the keys each, again and again. So after each failure a caller
+// pauses for a random time, up to twice as long each time, as on an Ethernet. Then it waits until
+// one of the taken keys is free, and attempts the rest with that key in hand. On one Leash, callers
+// with the same keys queue, and the first one attempts.
 func (ma *multiAcquisition) takeMost() result {
 	s, n := ma.carrier.service, ma.quorum
 	if ma.mayWait() {
@@ -60,7 +62,7 @@ func (ma *multiAcquisition) takeMost() result {
 	}
 }
 
-// queueID is where those stand on this Leash who want the same keys.
+// queueID is the queue of callers with the same keys on this Leash.
 func (ma *multiAcquisition) queueID() queueID {
 	var set strings.Builder
 	for _, opts := range ma.keys {
@@ -73,7 +75,7 @@ func (ma *multiAcquisition) blockOver() bool {
 	return !ma.end.IsZero() && !time.Now().Before(ma.end) || ma.carrier.isUnblocked()
 }
 
-// awaitHead waits to be the first in the line.
+// awaitHead waits to become the head of the queue.
 func (ma *multiAcquisition) awaitHead(w *permitWaiter) result {
 	s := ma.carrier.service
 	for !s.permitQueues.beginAttempt(w) {
@@ -90,11 +92,11 @@ func (ma *multiAcquisition) awaitHead(w *permitWaiter) result {
 	return result{kind: granted}
 }
 
-// pause does nothing for a time.
+// pause waits for d.
 func (ma *multiAcquisition) pause(d time.Duration) result { return ma.sleep(nil, d) }
 
-// sleep waits until woken, for d or for what is left of BLOCK. It is granted that the command goes
-// on.
+// sleep waits for a wake-up, for d, or for what is left of BLOCK. The result is granted if the
+// command goes on.
 func (ma *multiAcquisition) sleep(wake <-chan struct{}, d time.Duration) result {
 	if left := ma.blockLeft(); left > 0 {
 		d = min(d, left)
@@ -114,11 +116,10 @@ func (ma *multiAcquisition) sleep(wake <-chan struct{}, d time.Duration) result 
 	return result{kind: granted}
 }
 
-// judgeAttempt says of a round that brought fewer than n keys what to answer if it was the last, and
-// whether there may be another. While fewer than n are either to be had or held by somebody, it is
-// not that they are taken.
+// judgeAttempt decides after an attempt with fewer than n keys what to answer and whether there is
+// another attempt. Keys are only taken if at least n of them are either free or held by somebody.
 func (ma *multiAcquisition) judgeAttempt(results []keyResult, n int) (r result, again bool) {
-	least, hopeless := len(ma.keys)-n, 0 // how many may be missing
+	least, hopeless := len(ma.keys)-n, 0 // least is how many keys may be missing
 	r = result{kind: taken}
 	var wrong result
 	errors := 0
@@ -142,9 +143,8 @@ func (ma *multiAcquisition) judgeAttempt(results []keyResult, n int) (r result, 
 	return r, ma.mayWait() && hopeless <= least && !ma.blockOver()
 }
 
-// awaitOne waits at the first key that was taken, for about a second: others may be to be had by
-// then. Where none was taken, Redis did not answer, and it lets a little time pass. It reports
-// whether it has a key in hand.
+// awaitOne waits about a second for the first key that was taken. Others may be free then. If none
+// was taken, Redis did not answer, and it pauses briefly. It reports whether it has a key in hand.
 func (ma *multiAcquisition) awaitOne(results []keyResult) bool {
 	s := ma.carrier.service
 	first := -1

@@ -2,19 +2,20 @@ package lockcmd
 
 import "sync"
 
-// maxRecentEnds is how many ends are remembered: with 10,000 a second, those of most of the last one.
+// maxRecentEnds is how many ends are remembered: about a second's, with 10,000 a second.
 const maxRecentEnds = 8192
 
-// recentEnds is how the last holds of this Leash have ended. Somebody on another one who has just begun
-// to wait for the end of a hold may be heard of when it is over already, and is told then. Of what
-// is not here nothing is said. Safe for concurrent use; its mutex is taken behind a carrier's.
+// recentEnds says how the last holds of this Leash ended. A client on another Leash may begin to
+// wait for the end of a hold that is already over. Leash then writes the tombstone from here. For a
+// hold that is not here it writes none. It is safe for concurrent use. Its mutex is taken after a
+// carrier's.
 type recentEnds struct {
 	mu   sync.Mutex
-	ends []recentEnd // the oldest is at next, once there are as many as there may be
+	ends []recentEnd // the oldest is at next, once the slice is full
 	next int
 }
 
-// recentEnd is a tombstone that nobody has asked for, as yet.
+// recentEnd is a tombstone that nobody has asked for yet.
 type recentEnd struct {
 	lock lockID
 	hold holdRef
@@ -32,7 +33,7 @@ func (l *recentEnds) add(e recentEnd) {
 	l.next = (l.next + 1) % maxRecentEnds
 }
 
-// find looks through all of them, the newest first: few ask too late.
+// find searches all, newest first. It is seldom called.
 func (l *recentEnds) find(of holdRef) (e recentEnd, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +45,8 @@ func (l *recentEnds) find(of holdRef) (e recentEnd, ok bool) {
 	return recentEnd{}, false
 }
 
-// answerLateWatcher leaves a tombstone for who has asked too late how a hold ends, if that is known yet.
+// answerLateWatcher writes the tombstone of a hold that ended before somebody asked, if its end is
+// still known.
 func (s *Service) answerLateWatcher(of holdRef) {
 	if e, ok := s.recentEnds.find(of); ok {
 		s.spawn(func() { s.writeTombstone(e.lock, of, e.text, 2*s.cfg.WatchdogTimeout) })

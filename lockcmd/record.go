@@ -52,7 +52,7 @@ type record struct {
 
 const recordField = "leash"
 
-// recordPrefix is how the record of a hold begins.
+// recordPrefix is the start of the record of a hold.
 func recordPrefix(token int64, carrier string) string {
 	return string(appendRecordPrefix(nil, token, carrier))
 }
@@ -62,7 +62,7 @@ func appendRecordPrefix(dst []byte, token int64, carrier string) []byte {
 	return append(append(append(dst, ' '), carrier...), ' ')
 }
 
-// parseRecord reads a record; ok is false for bytes that are none.
+// parseRecord reads a record. ok is false for any other text.
 func parseRecord(text string) (r record, ok bool) {
 	f := strings.SplitN(text, " ", 11)
 	if len(f) != 11 || f[0] != "L1" {
@@ -76,7 +76,7 @@ func parseRecord(text string) (r record, ok bool) {
 	return r, err == [3]error{}
 }
 
-// recordID is a client's ID as a record has it.
+// recordID is a client's ID in the form of a record.
 func recordID(id string) string {
 	if id == "" {
 		return "-"

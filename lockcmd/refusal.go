@@ -9,11 +9,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// refusals is why nodes of Redis did not take requests of late: BUSY, LOADING, READONLY, MISCONF …
-// It is told to whoever gets LOCKTIMEOUT because of it, and logged once until the node takes
-// requests again. Safe for concurrent use.
+// refusals has the reasons why nodes of Redis refused requests recently, such as BUSY, LOADING,
+// READONLY or MISCONF. A reason is added to LOCKTIMEOUT, and logged once until the node takes
+// requests again. It is safe for concurrent use.
 type refusals struct {
-	some atomic.Bool // a node is in the map
+	some atomic.Bool // byNode is not empty
 
 	mu     sync.Mutex
 	byNode map[string]refusal
@@ -24,7 +24,7 @@ type refusal struct {
 	at   time.Time
 }
 
-// noteRefusal notes that the node of a request refused it for now, or could not be asked.
+// noteRefusal notes that the node of a call refused it for now.
 func (s *Service) noteRefusal(call *scriptCall, err error) {
 	var reply redis.Error
 	if !errors.As(err, &reply) || migrates(reply) {
@@ -46,11 +46,11 @@ func (s *Service) noteRefusal(call *scriptCall, err error) {
 }
 
 // quietAfterRefusal is how long a node must have refused nothing before the log says that it takes
-// lock scripts again. A success right after a refusal proves little: a script that finds nothing to
-// write succeeds on a read-only node, too.
+// lock scripts again. One success proves little: a script that has nothing to write succeeds on a
+// read-only node too.
 const quietAfterRefusal = 5 * time.Second
 
-// noteSuccess notes that the node of a request takes them.
+// noteSuccess notes that the node of a call took it.
 func (s *Service) noteSuccess(call *scriptCall) {
 	f := &s.refusals
 	if !f.some.Load() {
@@ -70,7 +70,7 @@ func (s *Service) noteSuccess(call *scriptCall) {
 	}
 }
 
-// refusedSince is why the node of a key has refused requests since then, "" if it has not.
+// refusedSince is why the node of a key refused a request after since, "" if it did not.
 func (s *Service) refusedSince(key string, since time.Time) string {
 	f := &s.refusals
 	if !f.some.Load() {
@@ -85,7 +85,7 @@ func (s *Service) refusedSince(key string, since time.Time) string {
 	return ""
 }
 
-// nodeOf is the address of the node that serves a key, for people.
+// nodeOf is the address of the node of a key, for logs.
 func (s *Service) nodeOf(key string) string {
 	if s.cfg.NodeAddr == nil {
 		return "redis"

@@ -8,7 +8,7 @@ import (
 
 const releaseName = "LOCK.RELEASE"
 
-// release is LOCK.RELEASE.
+// release runs LOCK.RELEASE.
 func (c *Carrier) release(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) < 2 {
 		return appendError(dst, msgArity(releaseName))
@@ -26,11 +26,11 @@ func (c *Carrier) release(_ context.Context, dst []byte, args [][]byte) []byte {
 	return c.unlock(dst, string(args[1]), o)
 }
 
-// unlock releases the hold of key that the options mean, and answers.
+// unlock releases the hold that the options mean, and answers.
 func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 	until := c.service.deadline()
 	if o.id != "" {
-		// the answer must be found by whoever repeats it, wherever
+		// Any connection that repeats the command must find the answer.
 		return c.releaseRemotely(dst, key, o, until)
 	}
 	h := c.ownHold(key, o)
@@ -48,23 +48,23 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 	}
 	reply := c.replyRelease(dst, h, o.all, until)
 	if (o.token != 0 || o.owner != "") && string(reply[len(dst):]) == notHeldReply {
-		// it has moved, and the news of that is still on its way
+		// It has moved, and the event is still on its way.
 		return c.releaseRemotely(dst, key, o, until)
 	}
 	return reply
 }
 
-// releaseLater releases h when the request that is under way about it has its answer, as long as h
-// is held, and returns what to tell the client.
+// releaseLater releases h after the request under way about it is answered, if h is still held
+// then. It returns the error to answer.
 func (s *Service) releaseLater(h *hold, all bool) (msg string) {
 	c := h.carrier
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case h.state == releasing:
-		return msgReleaseLater // by the release that is under way
+		return msgReleaseLater // the release under way does it
 	case h.state != held || h.releaseWaiting:
-		// one release of unknown outcome at a time, or nobody knows what remains
+		// Only one release may have an unknown outcome. With more, nobody knows what remains.
 		return msgRefused
 	}
 	h.releaseWaiting = true
@@ -89,13 +89,13 @@ func (o options) meansHold(h *hold) bool {
 	return (o.token == 0 || h.token == o.token) && (o.owner == "" || h.isOf(o.owner)) && o.meansMode(h.mode())
 }
 
-// ownHold is this connection's newest hold of key that the options mean, and of which its client has
-// been told: a MACQUIRE that is over can have something to give back still.
+// ownHold returns this connection's newest hold that the options mean. It skips holds that the
+// client has not been told of: a MACQUIRE may still give some back.
 func (c *Carrier) ownHold(key string, o options) *hold {
 	return c.newestLive(c.id(key), func(h *hold) bool { return o.meansHold(h) && !h.unreportedLocked() })
 }
 
-// replyRelease releases h, whose gate it closes, and answers.
+// replyRelease releases h, unlocks its requests and answers.
 func (c *Carrier) replyRelease(dst []byte, h *hold, all bool, until time.Time) []byte {
 	s := c.service
 	rel := s.beginRelease(h, all)
@@ -105,7 +105,7 @@ func (c *Carrier) replyRelease(dst []byte, h *hold, all bool, until time.Time) [
 	}
 	switch code, err := rel.send(until); {
 	case errors.Is(err, errUnknown), errors.Is(err, errRefused):
-		s.spawn(rel.finish) // it has the gate
+		s.spawn(rel.finish) // finish unlocks the requests
 		return c.timeout(dst, msgReleaseLater)
 	case err != nil:
 		rel.resume()

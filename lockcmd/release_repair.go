@@ -6,10 +6,10 @@ import (
 	"leash/renewal"
 )
 
-// repairAnswer is about an answer that says another count of the hold than this Leash knows of. It may be
-// that of a new master, which was not known as one when it was asked and has the hold in an older
-// state: then that is put right, and the release was the one that was meant. tooLate says that it
-// is to be sent once more.
+// repairAnswer checks an answer with another count than this Leash knows. It may come from a new
+// master that was not known as new and has an older state of the hold. Then it corrects the state,
+// and the answer counts as if the state had been right. staleRequest tells the caller to send the
+// release again.
 func (rel *releaseRequest) repairAnswer(code int64, sent, until time.Time) (int64, error) {
 	h, s := rel.hold, rel.service
 	ended, counts := rel.keepsCounts && code == holdEnded, !rel.keepsCounts && !rel.all && code == countsRemain
@@ -25,7 +25,7 @@ func (rel *releaseRequest) repairAnswer(code int64, sent, until time.Time) (int6
 	}
 	how, err := s.restore(h, until)
 	switch {
-	case ended && (err != nil || how == renewal.Renewed): // else the watchdog puts it back
+	case ended && (err != nil || how == renewal.Renewed): // otherwise the watchdog restores it
 		return countsRemain, nil
 	case counts && err == nil && how == renewal.Renewed:
 		return staleRequest, nil
@@ -36,9 +36,8 @@ func (rel *releaseRequest) repairAnswer(code int64, sent, until time.Time) (int6
 // releasePendingText is the tombstone of a hold that is about to be released.
 const releasePendingText = releasedText + " here"
 
-// blockRestore lays a tombstone before the hold is released, if a request of unknown outcome that has put
-// it back on a new master may still come: it would put it back once more, for nobody. Another
-// tombstone does as much, and says how the hold has ended.
+// blockRestore writes a tombstone before the release, if a restore with an unknown outcome may
+// still arrive. That would bring the hold back for nobody. Any other tombstone has the same effect.
 func (rel *releaseRequest) blockRestore(until time.Time) error {
 	h, s := rel.hold, rel.service
 	h.carrier.mu.Lock()
@@ -52,15 +51,15 @@ func (rel *releaseRequest) blockRestore(until time.Time) error {
 	return err
 }
 
-// unblockRestore takes the tombstone away again: the hold goes on. It waits for Redis; what it cannot do by
-// its deadline is left to time.
+// unblockRestore removes that tombstone, because the hold goes on. It waits for Redis. After its
+// deadline the tombstone expires by itself.
 func (rel *releaseRequest) unblockRestore() {
 	if _, err := rel.service.askInt(rel.blockRestoreCall(0), rel.service.deadline()); err == nil {
 		rel.restoreBlocked = false
 	}
 }
 
-// blockRestoreCall is the request to lay a tombstone for so long; zero takes it away.
+// blockRestoreCall writes the tombstone for a time; zero removes it.
 func (rel *releaseRequest) blockRestoreCall(lasts time.Duration) *scriptCall {
 	h := rel.hold
 	return &scriptCall{

@@ -12,37 +12,35 @@ const (
 	holdEnded    = 1  // the hold has ended
 	countsRemain = 0  // counts of it remain
 	noSuchHold   = -1 // there is no such hold
-	staleRequest = -2 // a request with a larger number came before: nothing was done
+	staleRequest = -2 // a later request came before this one; nothing was done
 )
 
-// releaseRequest is a release of a hold by its own Leash, on its way. The hold's gate is ours when it is
-// sent.
+// releaseRequest is a release of a hold by its own Leash. Its owner has locked the hold's requests
+// when it is sent.
 type releaseRequest struct {
 	service *Service
 	hold    *hold
 	all     bool
-	// as a record has it, the ID of the acquire that is put back, which then has not been; "" for
-	// an owner's release
+	// ID of an acquire that is put back, in the form of a record; "" for a release by the owner
 	putBackID string
-	// counts remain, as far as this Leash knows: the hold is in state lessening, and kept; else in
-	// releasing
+	// counts remain as far as this Leash knows: the state is decrementing and the hold is renewed;
+	// otherwise the state is releasing
 	keepsCounts    bool
-	answered       bool      // the client has its answer already
-	until          time.Time // of the hold
+	answered       bool      // the client has its answer
+	until          time.Time // the hold is safe until then
 	number         int64
 	call           *scriptCall // nil before the first attempt
-	restored       bool        // the hold was put back once, for it to be released
-	moved          bool        // the hold hangs on another carrier by now, and no tombstone says so
-	decremented    bool        // the count was taken from the hold, though the master took another one
-	restoreBlocked bool        // a tombstone keeps late requests from putting the hold back
-	// who was told that the lock is free is this Leash, over the one subscription that all its
-	// clients share
+	restored       bool        // the hold was restored once, to be released
+	moved          bool        // another carrier has the hold, and no tombstone says so
+	decremented    bool        // the count was taken here, though the master had another one
+	restoreBlocked bool        // a tombstone stops late restores
+	// the message that the lock is free reached only the one subscription of this Leash
 	noOtherSubscriber bool
-	perKeyCounts      int64 // that the hold has, once it is released with one key a request; else 0
+	perKeyCounts      int64 // counts of the hold when keys are released one by one; else 0
 }
 
-// beginRelease marks a present hold, whose gate is ours, as being released; nil when it is not held
-// any more.
+// beginRelease moves a present hold, whose requests the caller has locked, to a state of release.
+// It returns nil when the hold is not held any more.
 func (s *Service) beginRelease(h *hold, all bool) *releaseRequest {
 	h.carrier.mu.Lock()
 	keepsCounts := !all && h.count > 1
@@ -56,11 +54,11 @@ func (s *Service) beginRelease(h *hold, all bool) *releaseRequest {
 	return s.newReleaseRequest(h, all)
 }
 
-// newReleaseRequest takes h, which is in state releasing, from the watchdog before anything is sent:
-// release beats renewal (R26).
+// newReleaseRequest takes h, in state releasing, from the watchdog before anything is sent. A
+// release goes before a renewal (R26).
 func (s *Service) newReleaseRequest(h *hold, all bool) *releaseRequest {
 	rel := &releaseRequest{service: s, hold: h, all: all}
-	// it was not kept: a second release of it, or a loose grant
+	// The watchdog did not keep it: a second release, or a grant without a carrier.
 	if rel.until = s.watchdog.Remove(&h.watch); rel.until.IsZero() {
 		h.carrier.mu.Lock()
 		rel.until = time.Now().Add(h.ttl)
@@ -69,7 +67,7 @@ func (s *Service) newReleaseRequest(h *hold, all bool) *releaseRequest {
 	return rel
 }
 
-// renumber makes the request, with a number above those of all that had the gate before.
+// renumber makes the call, with a number above all that locked the requests before.
 func (rel *releaseRequest) renumber() {
 	h, s := rel.hold, rel.service
 	outcomeUnknown, owner := rel.call != nil && rel.call.outcomeUnknown, h.owner()
@@ -89,8 +87,8 @@ func (rel *releaseRequest) args(owner string) []string {
 	return append(make([]string, 0, 7), owner, decimal(rel.hold.token), rel.hold.carrier.name, decimal(rel.number), what)
 }
 
-// send carries the release out, and settles the hold when it knows how: the answer is endedIt,
-// countsOn or notThere.
+// send sends the release and settles the hold with the answer: holdEnded, countsRemain or
+// noSuchHold.
 func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 	s := rel.service
 	if rel.call == nil {
@@ -127,7 +125,7 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 				return 0, err
 			}
 			rel.moved = how == renewal.Moved
-			// it was forgotten, and nobody got it meanwhile
+			// The master lacked it, and nobody else got the lock.
 			if rel.restored = how == renewal.Renewed; rel.restored {
 				if err = rel.blockRestore(until); err != nil {
 					return 0, err
@@ -136,7 +134,7 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 				continue
 			}
 		}
-		if code == noSuchHold && rel.restoreBlocked { // nor will it be
+		if code == noSuchHold && rel.restoreBlocked { // and no restore can bring it back
 			code = holdEnded
 		}
 		if code != staleRequest {
@@ -148,21 +146,20 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 		if time.Now().After(until) {
 			return 0, errRefused
 		}
-		// a later request, the second undo of an acquire, came first: this one has done nothing,
-		// and no copy of it will
+		// A later request came first: the second undo of an acquire. This request has done nothing,
+		// and no copy of it will.
 		rel.renumber()
 	}
 }
 
-// freesLock reports whether the lock is free after the release, as far as this Leash knows.
+// freesLock reports whether the release frees the lock, as far as this Leash knows.
 func (rel *releaseRequest) freesLock() bool {
 	h := rel.hold
 	return !h.mode().shared || rel.service.find(h.lock(), func(other *hold) bool { return other != h }) == nil
 }
 
-// handOver ends the hold and grants the lock to w in one script (R21). known is false when it has
-// to be asked again by a plain release, which carries the same number and so acts only if this has
-// not.
+// handOver ends the hold and grants the lock to w in one script (R21). known is false when a plain
+// release must follow. It carries the same number, so it acts only if this call has not.
 func (rel *releaseRequest) handOver(w *waiter, until time.Time) (code int64, known bool) {
 	s, a := rel.service, w.acquisition
 	h := rel.hold
@@ -192,17 +189,17 @@ func (rel *releaseRequest) handOver(w *waiter, until time.Time) (code int64, kno
 		s.spawn(func() { s.takeBackTwice(a) })
 	}
 	if err != nil {
-		// an error of a script says little of how far it came
+		// After an error, nobody knows how far the script came.
 		rel.call.outcomeUnknown = rel.call.outcomeUnknown || !errors.Is(err, errRefused)
 		return 0, false
 	}
 	return n[0], true
 }
 
-// conclude settles the hold. One that is not there, while copies of a release of one of its counts
-// are about, may have been ended by one: others may have taken counts unheard. It has been so,
-// unless a tombstone says otherwise, as long as the client hears in the answer that the hold has
-// ended; one that was told to wait would go on believing in the rest, and hears of a loss.
+// conclude settles the hold. If it is missing while copies of a release of one count are on their
+// way, a copy may have ended it. It counts as ended unless a tombstone says otherwise, if the
+// answer can still tell the client. A client that was told to wait would believe in the other
+// counts, so it is told of a loss.
 func (rel *releaseRequest) conclude(code int64, until time.Time, err error) (int64, error) {
 	if err != nil {
 		return 0, err
@@ -218,7 +215,7 @@ func (rel *releaseRequest) conclude(code int64, until time.Time, err error) (int
 	return rel.applyAnswer(code), nil
 }
 
-// applyAnswer brings the hold up to date with the answer.
+// applyAnswer applies the answer to the hold.
 func (rel *releaseRequest) applyAnswer(code int64) int64 {
 	h := rel.hold
 	if code == countsRemain {
@@ -234,20 +231,20 @@ func (rel *releaseRequest) applyAnswer(code int64) int64 {
 	if code == holdEnded {
 		rel.service.stats.releases.Add(1)
 		h.forget(decrementing, releasing)
-		h.reportEnd("") // if it was in nobody's books any more
+		h.reportEnd("") // in case it was not registered any more
 	}
 	return code
 }
 
-// resume lets the hold, of which counts remain, be kept on. If it was evicted, or its connection
-// has ended meanwhile, it is settled as that says.
+// resume gives the hold back to the watchdog, because counts remain. If it was evicted, or its
+// connection ended, it is settled the way that requires.
 func (rel *releaseRequest) resume() {
 	h, s, c := rel.hold, rel.service, rel.hold.carrier
 	if rel.restoreBlocked {
 		rel.unblockRestore()
 	}
 	c.mu.Lock()
-	if h.state == over { // it was lost meanwhile
+	if h.state == over { // it was lost during the release
 		c.mu.Unlock()
 		return
 	}
@@ -272,7 +269,7 @@ func (rel *releaseRequest) resume() {
 	}
 }
 
-// reply answers the client, on a connection that need not be the hold's.
+// reply answers the client, which may be on another connection than the hold.
 func (rel *releaseRequest) reply(c *Carrier, dst []byte, code int64) []byte {
 	switch code {
 	case holdEnded, countsRemain:
@@ -289,8 +286,8 @@ func (rel *releaseRequest) reply(c *Carrier, dst []byte, code int64) []byte {
 	return appendError(dst, msgNotHeld)
 }
 
-// resolveMissing settles a hold that is not there any more: it was ended by another way of the owner's, or
-// it is lost, for the reason returned. While nobody can say which, the watchdog is to find out.
+// resolveMissing settles a hold that is missing. Its owner ended it by another way, or it is lost,
+// for the reason returned. While nobody knows, the watchdog goes on to check it.
 func (rel *releaseRequest) resolveMissing() (lost string, err error) {
 	h, s := rel.hold, rel.service
 	how, err := s.readTombstone(h, s.deadline())
@@ -322,15 +319,15 @@ func (rel *releaseRequest) reportLost(reason string) {
 	rel.hold.Lost(reason)
 }
 
-// leaseOverAt reports whether h was a lease that has run out by itself.
+// leaseOverAt reports whether h is a lease that is over at until.
 func (h *hold) leaseOverAt(until time.Time) bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	return h.lease && !time.Now().Before(until)
 }
 
-// finish repeats a release until Redis answers or the hold must be over by itself (R26). It closes
-// the gate.
+// finish repeats a release until Redis answers or the hold must be over (R26). It unlocks the
+// requests.
 func (rel *releaseRequest) finish() {
 	h, s := rel.hold, rel.service
 	defer h.unlockRequests()
@@ -349,19 +346,19 @@ func (rel *releaseRequest) finish() {
 		case err == nil && code == noSuchHold && rel.keepsCounts && !h.ownerInformed():
 			rel.resolveMissing()
 			return
-		case err != nil && rel.keepsCounts: // the count that was to go stays
+		case err != nil && rel.keepsCounts: // the count stays
 			s.log.Warn("redis refuses a release", "key", h.key(), "err", err)
 			rel.resume()
 			return
 		case err != nil:
 			s.log.Warn("redis refuses a release", "key", h.key(), "err", err)
 		case code == noSuchHold && !rel.call.outcomeUnknown:
-			// it may hang elsewhere, unheard: who watches it is to look
+			// Another carrier may have it, and the event was lost. Its watchers ask Redis.
 			h.reportEnd(movedText)
 		}
 		break
 	}
-	if h.inState(decrementing) { // it was missed, and nobody says whether it was lost
+	if h.inState(decrementing) { // it is missing, and nobody knows why
 		rel.reportLost(renewal.ReasonGone)
 	}
 	h.forget(decrementing, releasing)
