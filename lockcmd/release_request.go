@@ -364,8 +364,8 @@ func (rel *releaseRequest) finish() {
 	h.forget(decrementing, releasing)
 }
 
-// shouldRetry reports whether there is a hold left to be released. While the watchdog keeps the rest of
-// it, it says so itself.
+// shouldRetry reports whether there is still a hold to release. While the watchdog renews the rest
+// of it, its Until decides.
 func (rel *releaseRequest) shouldRetry() bool {
 	h := rel.hold
 	if h.inState(decrementing) {

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// releaseRemotely ends a hold that this Leash does not carry, or does it under a client's ID. It reads who
-// holds the lock, calls with what it read, and starts over if that has changed (R13).
+// releaseRemotely ends a hold that this Leash does not carry, or releases under a client's ID. It
+// reads who holds the lock, calls the script with that, and starts again if it has changed (R13).
 func (c *Carrier) releaseRemotely(dst []byte, key string, o options, until time.Time) []byte {
 	s := c.service
 	id := o.id
@@ -34,7 +34,7 @@ func (c *Carrier) releaseRemotely(dst []byte, key string, o options, until time.
 		}
 		switch {
 		case errors.Is(err, errUnknown), errors.Is(err, errRefused):
-			if rr.scriptCall == nil { // it has not come as far as to do anything
+			if rr.scriptCall == nil { // nothing was sent
 				return c.timeout(dst, msgRefused)
 			}
 			s.spawn(rr.finish)
@@ -44,19 +44,19 @@ func (c *Carrier) releaseRemotely(dst []byte, key string, o options, until time.
 		case code != noSuchHold:
 			return appendInt(dst, code)
 		case s.stoppedWithin(time.Duration(i) * time.Millisecond):
-			// which its Leash has to end it, if it is to be broken
+			// If the hold is marked as broken, its Leash has this time to end it.
 			return c.timeout(dst, msgRefused)
 		}
 	}
 	return appendError(dst, msgNotHeld)
 }
 
-// remoteRelease ends a hold, or takes a count of it, by another way than its carrier's own.
+// remoteRelease ends a hold, or takes one count of it, without its carrier.
 type remoteRelease struct {
 	service *Service
 	db      int
 	key     string
-	id      string // under which the answer is kept
+	id      string // the answer is kept under this ID
 	all     bool
 
 	// Set by read.
@@ -64,22 +64,22 @@ type remoteRelease struct {
 	owner      string
 	carrier    string
 	token      int64
-	answer     string // what this request was answered when it came before
-	keepMillis int64  // ms for which the answer is kept, and the tombstone
+	answer     string // the answer to an earlier copy of this request
+	keepMillis int64  // lifetime of the answer and the tombstone, in ms
 	scriptCall *scriptCall
-	local      *hold // the hold, when this Leash carries it
+	local      *hold // the hold, if this Leash carries it
 
 	release        *releaseRequest // of local, while the outcome is unknown
-	tombstoneText  string          // which no other has, for a tombstone that is laid before the hold has ended
-	tombstoneLaid  bool            // one may say so
-	outcomeUnknown bool            // it was asked for with one key a call, and the outcome was unknown
+	tombstoneText  string          // a unique text, for a tombstone that comes before the end
+	tombstoneLaid  bool            // there may be such a tombstone
+	outcomeUnknown bool            // requests with one key a call have an unknown outcome
 }
 
 func (s *Service) newRemoteRelease(lock lockID, id string, all bool) *remoteRelease {
 	return &remoteRelease{service: s, db: lock.db, key: lock.key, id: id, all: all, tombstoneText: s.newRequestID()}
 }
 
-// read finds out whom the request is about. found is false when there is no such hold.
+// read finds the hold. found is false when there is no such hold.
 func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error) {
 	s := rr.service
 	if o.id != "" {
@@ -88,7 +88,7 @@ func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error
 		}
 	}
 	info, f, found, err := s.seek(lockID{rr.db, rr.key}, o, until)
-	if err == nil && !found && o.id != "" { // which may have come meanwhile
+	if err == nil && !found && o.id != "" { // the answer may have come in between
 		rr.answer, err = s.value(rr.db, answerKey(rr.key, rr.id), until)
 	}
 	if err != nil || !found {
@@ -115,8 +115,9 @@ func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error
 	return true, nil
 }
 
-// send carries the request out. A hold of this Leash is marked first, so that no renewal takes its
-// end for a loss; while the outcome is unknown it stays marked, and its gate stays taken.
+// send sends the request. A hold of this Leash goes to a state of release first, so that no renewal
+// takes its end for a loss. While the outcome is unknown, it stays in that state and its requests
+// stay locked.
 func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
 	h := rr.local
 	if h == nil {
@@ -145,7 +146,7 @@ func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
 		rr.release.applyAnswer(code)
 	default:
 		rr.release.resume()
-		// it may be because it is to be broken, which found it marked as being released
+		// A BREAK may be the reason. Its event found the hold in a state of release.
 		if err == nil {
 			rr.service.spawn(func() { rr.service.obeyBreak(h) })
 		}
@@ -155,15 +156,15 @@ func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
 	return code, err
 }
 
-// announceBreak tells the Leash of a hold that was not to be released that it may have to be broken: it
-// may not have heard so. It asks Redis itself.
+// announceBreak tells the Leash of a hold, which was not released, that a BREAK may have marked it.
+// The first event may be lost. That Leash asks Redis.
 func (rr *remoteRelease) announceBreak() {
 	ctx, cancel := context.WithDeadline(context.Background(), rr.service.capAtStop(time.Now().Add(time.Second)))
 	defer cancel()
 	rr.service.database(rr.db).Publish(ctx, carrierChannel(rr.carrier), holdEventText(brokenText, rr.token, rr.carrier, rr.key))
 }
 
-// isLost reports whether the hold's holder is being told of a loss, or has been.
+// isLost reports whether the holder is being told of a loss, or has been.
 func (rr *remoteRelease) isLost(until time.Time) bool {
 	own := len(rr.mode.keys(rr.key, rr.owner))
 	text, _ := rr.service.value(rr.db, rr.scriptCall.keys[own], until)
@@ -188,17 +189,17 @@ func (rr *remoteRelease) callScript(until time.Time) (code int64, err error) {
 	return code, err
 }
 
-// keysSplit reports whether Redis refused because a slot migrates.
+// keysSplit reports whether Redis refused because of a slot migration.
 func keysSplit(err error) bool {
 	var reply redis.Error
 	return errors.Is(err, errRefused) && errors.As(err, &reply) && migrates(reply)
 }
 
-// callPerKey does what revoke.lua does with one key a call, for a slot in migration (R14). The
-// tombstone is laid first: if the carrier finds the hold gone, it must find the reason too.
+// callPerKey does what revoke.lua does with one key a call, for a slot migration (R14). It writes
+// the tombstone first: when the carrier's Leash finds the hold missing, it must find the reason.
 func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 	s := rr.service
-	own := len(rr.mode.keys(rr.key, rr.owner)) // how many keys are the lock's and its kind's
+	own := len(rr.mode.keys(rr.key, rr.owner)) // number of keys of the hold
 	kept := rr.scriptCall.keys[own+1]
 	if answer, err := s.value(rr.db, kept, until); err != nil || answer != "" {
 		code, _ := strconv.ParseInt(answer, 10, 64)
@@ -224,7 +225,8 @@ func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 	defer cancel()
 	rdb := s.database(rr.db)
 	if code == holdEnded && rr.local == nil {
-		rdb.Set(ctx, rr.scriptCall.keys[own], releasedText, millis(rr.keepMillis)) // whatever it says
+		// overwrites any text
+		rdb.Set(ctx, rr.scriptCall.keys[own], releasedText, millis(rr.keepMillis))
 	}
 	if code != noSuchHold {
 		rdb.Set(ctx, kept, strconv.FormatInt(code, 10), millis(rr.keepMillis))
@@ -232,22 +234,22 @@ func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 	return code, nil
 }
 
-// tombstoneCall is the request to lay one for so many ms, or with 0 to take it away. That of others,
-// and one that says more, stays.
+// tombstoneCall writes the tombstone for so many ms, or removes it with 0. Texts of others, and a
+// tombstone that says more, stay.
 func (rr *remoteRelease) tombstoneCall(keep int64) *scriptCall {
 	own := len(rr.mode.keys(rr.key, rr.owner))
 	return &scriptCall{script: sharedTombstoneScript, db: rr.db, keys: rr.scriptCall.keys[own : own+1], args: scriptArgs(rr.tombstoneText, keep)}
 }
 
-// removeTombstone takes the tombstone away again: the hold has not ended, or not by this. What cannot be done
-// soon is left to time.
+// removeTombstone removes the tombstone, because this request has not ended the hold. What it
+// cannot do soon expires by itself.
 func (rr *remoteRelease) removeTombstone() {
 	if _, err := rr.service.askInt(rr.tombstoneCall(0), time.Now().Add(rr.service.tombstoneTimeout())); err == nil {
 		rr.tombstoneLaid = false
 	}
 }
 
-// finish repeats the request until Redis answers, or the hold's lease must be over (R26).
+// finish repeats the request until Redis answers or the hold's lease must be over (R26).
 func (rr *remoteRelease) finish() {
 	s := rr.service
 	for limit := time.Now().Add(millis(rr.keepMillis)); time.Now().Before(limit); {
@@ -258,14 +260,14 @@ func (rr *remoteRelease) finish() {
 	}
 	if rel := rr.release; rel != nil {
 		if rel.keepsCounts {
-			rel.resume() // what remains is still believed in
+			rel.resume() // the owner still believes in the rest
 		}
 		rel.hold.forget(releasing)
 		rel.hold.unlockRequests()
 	}
 }
 
-// value reads a string; "" when there is none.
+// value reads a string, "" if there is none.
 func (s *Service) value(db int, key string, until time.Time) (string, error) {
 	for {
 		text, err := s.get(db, key, until)

@@ -2,17 +2,16 @@ package lockcmd
 
 import "leash/renewal"
 
-// renewalBuffer is what the requests of one renewal round and their replies are written on. It is used
-// again for another one: there may be 100,000 holds to be renewed a second, and the garbage of that
-// would have the collector look at a million holds every few seconds.
+// renewalBuffer has the requests and replies of one renewal round. It is reused. With 100,000
+// renewals a second, its garbage would make the collector scan a million holds every few seconds.
 type renewalBuffer struct {
 	commands, replies []byte
 	results           []int64 // of one batch
-	prefetched        byte    // of no use, see fetch
+	prefetched        byte    // has no meaning, see prefetch
 }
 
-// maxPooledRenewalBuffer is how large its buffers are kept: a round of a node that lags behind fits, for garbage
-// would make it lag more.
+// maxPooledRenewalBuffer is the largest buffer that is kept. A round of a node that lags fits in
+// it, because garbage would make the node lag more.
 const maxPooledRenewalBuffer = 1 << 20
 
 func (s *store) newBuffer() *renewalBuffer {
@@ -30,9 +29,8 @@ func (s *store) freeBuffer(buf *renewalBuffer) {
 	}
 }
 
-// prefetch has the processor read what there is to write down of a batch: the holds lie all over the
-// memory, and it waits for many such reads in little more time than for one, unless all the work
-// for a hold comes between.
+// prefetch makes the processor read what a batch needs. The holds are spread over the memory. Many
+// such reads in a row take little more time than one, unless other work comes between them.
 func (buf *renewalBuffer) prefetch(b renewal.Batch) {
 	for _, w := range b.Holds {
 		h := w.Keeper.(*hold)
@@ -44,7 +42,7 @@ func (buf *renewalBuffer) prefetch(b renewal.Batch) {
 	}
 }
 
-// appendRenewal adds the script that renews a batch.
+// appendRenewal appends the script call that renews a batch.
 func (buf *renewalBuffer) appendRenewal(b renewal.Batch) {
 	buf.prefetch(b)
 	first := b.Holds[0].Keeper.(*hold)
@@ -71,7 +69,7 @@ func (buf *renewalBuffer) appendRenewal(b renewal.Batch) {
 	buf.commands = c
 }
 
-// renewedTTL is what a batch's script sets, in ms; 0 to look only.
+// renewedTTL is the TTL that a batch's script sets, in ms; 0 for a check.
 func renewedTTL(b renewal.Batch) int64 {
 	if b.Lease {
 		return 0
@@ -79,7 +77,7 @@ func renewedTTL(b renewal.Batch) int64 {
 	return b.TTL.Milliseconds()
 }
 
-// renewalArgs are the keys and arguments of the script that renews a batch.
+// renewalArgs returns the keys and arguments of the script that renews a batch.
 func renewalArgs(b renewal.Batch) (keys, args []string) {
 	args = scriptArgs(renewedTTL(b))
 	for _, w := range b.Holds {
@@ -91,8 +89,8 @@ func renewalArgs(b renewal.Batch) (keys, args []string) {
 	return keys, args
 }
 
-// nextReply reads the next reply, which is an array of integers unless it is an error. It is good until
-// the next call. The rest is what follows.
+// nextReply reads the next reply: an array of integers or an error. The result is valid until the
+// next call. rest is the text after the reply.
 func (buf *renewalBuffer) nextReply(text []byte) (said []int64, rest []byte, err error) {
 	line, rest := cutLine(text)
 	if len(line) > 0 && line[0] == '-' {

@@ -7,8 +7,8 @@ import (
 	"leash/renewal"
 )
 
-// repair puts back what a round has not found, where a master is in grace, and puts right once what
-// it has: it is renewed then. While that is not known, nothing is known of what is missing.
+// repair restores holds that a round has not found on a master in its grace period. Holds that such
+// a master has are corrected once. Until that is answered, nothing is known of missing holds.
 func (s *store) repair(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome, sent time.Time) {
 	if s.graces == nil {
 		return
@@ -27,12 +27,12 @@ func (s *store) repair(ctx context.Context, batches []renewal.Batch, out [][]ren
 	}
 }
 
-// repairBatch does so for a batch, whose holds have one master.
+// repairBatch repairs some holds of a batch. They have one master.
 func (s *store) repairBatch(ctx context.Context, all []*renewal.Hold, some []int, out []renewal.Outcome, sent time.Time) {
 	deadline, _ := ctx.Deadline()
 	m, ok := s.graces.masterOf(all[some[0]].Keeper.(*hold).key(), sent, deadline)
 	if ok && !m.inGrace() {
-		return // what is missing is lost
+		return // missing holds are lost
 	}
 	var positions []int
 	var holds []*hold
@@ -65,27 +65,27 @@ func (s *store) repairBatch(ctx context.Context, all []*renewal.Hold, some []int
 	}
 }
 
-// repairOutcome is what is known of a hold by the k-th answer, which before was that.
+// repairOutcome returns the outcome for a hold by the k-th answer. before is its outcome so far.
 func (s *store) repairOutcome(m masterState, h *hold, reply any, k int, before renewal.Outcome, deadline time.Time) renewal.Outcome {
 	code := integersOf(reply)[k]
 	if text := textAt(reply, k); text != "" {
 		if how := s.restoreOutcome(m, h, reply, k); how != renewal.Unknown {
 			return how
 		}
-		s.moveAgain(h, text, deadline) // the next round finds it, and puts the rest of it right
+		s.moveAgain(h, text, deadline) // the next round finds it and corrects the rest
 		return renewal.Unknown
 	}
 	switch how := s.restoreOutcome(m, h, reply, k); {
 	case how == renewal.Renewed, code == heldByOther:
 		return how
 	case code == hasTombstone && before == renewal.Renewed:
-		// it was extended by another way, and lasts as long as the master says
+		// It was extended by another way. Its lease is what the master says.
 		s.watchdog.Check(&h.watch)
 	}
 	return before
 }
 
-// tryLockRequests takes the gate of a hold if it is free, and nothing else is being done about the hold.
+// tryLockRequests locks the requests of a hold that is held, if they are not locked.
 func (h *hold) tryLockRequests() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -96,9 +96,9 @@ func (h *hold) tryLockRequests() bool {
 	return true
 }
 
-// mayBeOlder reports whether a look, sent then, that found so much left of a lease may have found what a
-// new master has in an older state. One that takes nothing away is believed; else its master may be
-// new, and not be known yet.
+// mayBeOlder reports whether a check, sent at that time, may have found an older state of a lease
+// on a new master. left is what the check found. It is believed if it takes no time away. Otherwise
+// the master may be new and not known as new yet.
 func (s *store) mayBeOlder(ctx context.Context, h *hold, left time.Duration, sent time.Time) bool {
 	switch {
 	case s.graces == nil:

@@ -10,33 +10,32 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// REPLICAS n: a grant counts when n replicas have it, or it is taken back (R32). Redis's WAIT
-// tells, for what was done before on its own connection, which it blocks meanwhile. So these
-// requests have connections of their own, and a replica that hangs holds nobody up but those who
-// ask for it.
+// REPLICAS n: a grant counts only if n replicas have it. Otherwise it is taken back (R32). Redis's
+// WAIT tells, for the writes of its own connection, and blocks that connection. So these requests
+// have connections of their own. A replica that hangs delays only commands with REPLICAS.
 
 const (
-	// how long a grant waits for replicas, if BLOCK leaves so much
+	// how long a grant waits for replicas, if BLOCK leaves that much
 	replicaTimeout    = time.Second
-	minReplicaTimeout = 10 * time.Millisecond // and when it does not
-	// between the end of WAIT and that of the attempt it is in
+	minReplicaTimeout = 10 * time.Millisecond // the minimum
+	// time between the end of WAIT and the end of its attempt
 	replicaMargin = 50 * time.Millisecond
-	replicaPool   = 64 // how many requests of one node may wait at once
+	replicaPool   = 64 // connections to one node
 )
 
-// msgNoReplicas is for a grant that fewer replicas have than were asked for.
+// msgNoReplicas is the error for a grant that too few replicas have.
 func msgNoReplicas(have, want int64) string {
 	return fmt.Sprintf("NOREPLICAS %d of %d replicas confirmed the lock in time, Leash released it", have, want)
 }
 
-// waitClients are the clients whose connections WAIT blocks, by database and address. The zero value
-// has none.
+// waitClients are the clients whose connections WAIT blocks, by database and address. The zero
+// value has none.
 type waitClients struct {
 	mu      sync.Mutex
 	clients map[string]*redis.Client
 }
 
-// clientFor is the client for the node of another one.
+// clientFor is the client for the node of another client.
 func (p *waitClients) clientFor(node *redis.Client) *redis.Client {
 	opt := *node.Options()
 	opt.PoolSize = replicaPool
@@ -63,9 +62,9 @@ func (p *waitClients) close() {
 	p.clients = nil
 }
 
-// runReplicated runs r's script on the node that has its keys, and if that grants it waits there until
-// enough replicas have what was done, or limit is near. A slot that is being moved has its keys on
-// two nodes: then the script runs as any other, and nobody waits.
+// runReplicated runs the script on the node of its keys. After a grant it waits there until enough
+// replicas have it, or until limit is near. In a slot migration the script runs like any other,
+// without WAIT.
 func (s *Service) runReplicated(ctx context.Context, call *scriptCall, limit time.Time) (any, error) {
 	call.gotReplicas = 0
 	rdb := s.database(call.db)
@@ -88,19 +87,19 @@ func (s *Service) runReplicated(ctx context.Context, call *scriptCall, limit tim
 	}
 	if err == nil && integersOf(reply)[0] == 1 && s.touch(ctx, conn, call.keys[0]) {
 		patience := max(min(call.replicaTimeout, time.Until(limit)-replicaMargin), time.Millisecond)
-		call.gotReplicas = conn.Wait(ctx, int(call.wantReplicas), patience).Val() // none, if it does not say
+		call.gotReplicas = conn.Wait(ctx, int(call.wantReplicas), patience).Val() // 0 on an error
 	}
 	return reply, err
 }
 
-// touch lets WAIT on this connection speak of what is known of a lock by now, and reports
-// whether that was done.
+// touch makes WAIT on this connection cover what Redis has of the lock now. It reports whether that
+// worked.
 func (s *Service) touch(ctx context.Context, conn processor, key string) bool {
 	reply, err := touchScript.run(ctx, conn, []string{key}, nil)
 	return err == nil && integersOf(reply)[0] == 1
 }
 
-// patience is how long a grant of t waits for replicas.
+// replicaWait is how long a grant waits for replicas.
 func (a *acquisition) replicaWait() time.Duration {
 	if a.end.IsZero() {
 		return replicaTimeout

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Replies in RESP2, appended.
+// Functions that append a reply in RESP2.
 
 func appendInt(dst []byte, n int64) []byte {
 	dst = append(dst, ':')
@@ -41,7 +41,7 @@ func appendError(dst []byte, msg string) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// Error replies. The first word is for machines (README); where Redis has the case, the words are
+// Error replies. Clients branch on the first word. Where Redis has the same error, the words are
 // Redis's.
 const (
 	msgSyntax        = "ERR syntax error"

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// The gate of a hold is held by whoever has a request about it under way, so that requests reach
-// Redis in the order of their numbers. It may be held for long, and goes from one to the next in
-// the order in which they came.
+// Requests about one hold go to Redis one at a time, in the order of their numbers. Each hold has a
+// request lock for that. It may be held for long. Waiters get it in order of arrival.
 
-// lockRequests takes the gate, but waits no longer than until.
+// lockRequests takes the request lock. It waits no longer than until and reports whether it has the
+// lock.
 func (h *hold) lockRequests(until time.Time) bool {
 	ready := h.joinRequestQueue()
 	if ready == nil {
@@ -31,7 +31,8 @@ func (h *hold) lockRequests(until time.Time) bool {
 	}
 }
 
-// joinRequestQueue takes the gate, or a place in its line: that is closed when the gate is its holder's.
+// joinRequestQueue takes the lock and returns nil, or joins the queue. ready is closed when the
+// caller has the lock.
 func (h *hold) joinRequestQueue() (ready chan struct{}) {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -44,7 +45,7 @@ func (h *hold) joinRequestQueue() (ready chan struct{}) {
 	return ready
 }
 
-// leaveRequestQueue gives a place in the line up. It is false when the gate has become its holder's.
+// leaveRequestQueue leaves the queue. It returns false when the caller has got the lock.
 func (h *hold) leaveRequestQueue(ready chan struct{}) bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -55,7 +56,7 @@ func (h *hold) leaveRequestQueue(ready chan struct{}) bool {
 	return i >= 0
 }
 
-// unlockRequests gives the gate to the next in line.
+// unlockRequests gives the lock to the next in the queue.
 func (h *hold) unlockRequests() {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()

@@ -10,23 +10,22 @@ import (
 	"leash/renewal"
 )
 
-// A hold that is missing on a new master, while that is in grace, has been forgotten there: it is
-// put back as it was. The hold's gate is ours when that is asked for, so no release of it is under
-// way, and none can be overtaken.
+// A hold that a new master lacks, in that master's grace period, was forgotten there. It is written
+// back as it was. The hold's requests are locked during that, so no release of it is under way.
 
-// errRestored says that a hold was put back in the middle of a request about it, which may be sent
-// again.
+// errRestored is the error for a request during which the hold was restored. The request may be
+// sent again.
 var errRestored = fmt.Errorf("%w: the hold had to be put back", errRefused)
 
-// A new master may have forgotten a hold that another Leash is about to put back: it is looked for
-// so often, so far apart.
+// Another Leash may be about to restore a hold on a new master. seek looks for it that often, with
+// that pause.
 const (
 	maxSeeks  = 16
 	seekPause = 100 * time.Millisecond
 )
 
-// seek reads a lock, and finds the hold there that the options mean. One that its master, in grace,
-// may have forgotten is waited for.
+// seek reads a lock and finds the hold that the options mean. If its master is in the grace period
+// and may lack the hold, seek waits for it.
 func (s *Service) seek(lock lockID, o options, until time.Time) (info inspection, f found, ok bool, err error) {
 	for left := s.maxSeeks - 1; ; left-- {
 		info, err = s.inspect(lock, until)
@@ -40,21 +39,20 @@ func (s *Service) seek(lock lockID, o options, until time.Time) (info inspection
 	}
 }
 
-// Answers of the scripts that put holds back.
+// Answers of the restore scripts. With the negative ones nothing was done.
 const (
-	alreadyThere = 2  // it was there
-	restored     = 1  // it is there again
-	heldByOther  = 0  // another one is there
-	otherMaster  = -1 // nothing was done: it is another master by now
-	hasTombstone = -2 // nothing was done: the hold was ended or extended by another way
-	// nothing was done: by its own clock, which may have been set forward, it is in no grace any
-	// more
+	alreadyThere = 2  // the master has it
+	restored     = 1  // it was written back
+	heldByOther  = 0  // somebody else has the lock
+	otherMaster  = -1 // it runs on another master
+	hasTombstone = -2 // the hold was ended or extended by another way
+	// by the master's clock, which may have been set forward, the grace period is over
 	graceOver = -3
 )
 
-// recordText is the hold's record, under the number of the request that writes it.
+// recordText is the hold's record for a request with that number.
 func (h *hold) recordText(number int64) string {
-	client := recordClient(h.carrier.host.Client()) // first: a host has a lock of its own
+	client := recordClient(h.carrier.host.Client()) // first, because a host has its own mutex
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	x := h.readExtra()
@@ -63,7 +61,7 @@ func (h *hold) recordText(number int64) string {
 	if x.moves > 0 {
 		more = strings.TrimPrefix(more+",moves="+strconv.FormatInt(x.moves, 10), "-,")
 	}
-	since := h.token / 1000 // a token is Redis's clock in µs at the grant, or a little more
+	since := h.token / 1000 // a token is Redis's clock at the grant in µs, or a bit more
 	if h.mode() == permit {
 		since = time.Now().UnixMilli()
 	}
@@ -72,19 +70,20 @@ func (h *hold) recordText(number int64) string {
 		recordID(x.lastID) + " " + client
 }
 
-// restoreTTL is for how long the hold is to last where it is put back: a lease for what is left of it.
+// restoreTTL is how long the restored hold is to last. For a lease it is the time left.
 func (h *hold) restoreTTL() time.Duration {
 	until := h.carrier.service.watchdog.Until(&h.watch)
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	if h.lease && h.state != releasing {
-		// the watchdog counts with a margin
+		// the watchdog subtracts a margin
 		return time.Until(until) + h.ttl/50 + 20*time.Millisecond
 	}
 	return h.ttl
 }
 
-// restoreRequest is for holds of one slot and mode, whose gates are ours.
+// restoreRequest makes the call for holds of one slot and mode, whose requests the caller has
+// locked.
 func (s *Service) restoreRequest(m masterState, holds []*hold) *scriptCall {
 	call := &scriptCall{script: holds[0].mode().restore, db: int(holds[0].db), args: scriptArgs(m.replid, m.clockGraceEnd, s.cfg.TokenTTL.Milliseconds())}
 	for _, h := range holds {
@@ -102,9 +101,9 @@ func (s *Service) restoreRequest(m masterState, holds []*hold) *scriptCall {
 	return call
 }
 
-// restore puts one hold back, whose gate is ours, if its master is in grace. It is Renewed if it is
-// there now, Moved if it hangs on another carrier since, else Gone; the error, errRefused, is that
-// of not knowing.
+// restore restores one hold, whose requests the caller has locked, if its master is in the grace
+// period. It returns Renewed if the master has it now, Moved if another carrier has it, else Gone.
+// The error is errRefused: nobody knows.
 func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
 	if s.graces == nil || h.ownerInformed() || h.leaseOver() {
 		return renewal.Gone, nil
@@ -136,11 +135,12 @@ func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
 	return renewal.Unknown, errRefused
 }
 
-// restoreOutcome is what the i-th answer of a script that puts holds back says of h: Unknown if it hangs
-// on an earlier carrier, or nothing was done.
+// restoreOutcome is what the i-th answer of a restore says of h. Unknown means that an earlier
+// carrier has it, or that nothing was done.
 func (s *Service) restoreOutcome(m masterState, h *hold, reply any, i int) renewal.Outcome {
 	if r, ok := parseRecord(textAt(reply, i)); ok {
-		if r.moves() >= h.moves() { // with as many, it was moved on without a count, or in grace
+		// an equal number: moved without a count, or in the grace period
+		if r.moves() >= h.moves() {
 			return renewal.Moved
 		}
 		return renewal.Unknown
@@ -154,7 +154,7 @@ func (s *Service) restoreOutcome(m masterState, h *hold, reply any, i int) renew
 		s.stats.restored.Add(code & 1)
 		s.graces.markRepaired(m.replid, h)
 		return renewal.Renewed
-	case otherMaster: // the slot is served by another master than the one that was looked at
+	case otherMaster: // another master serves the slot now
 		s.refreshTopologyAfter(refused)
 		return renewal.Unknown
 	case hasTombstone:
@@ -172,8 +172,8 @@ func (h *hold) moves() int64 {
 	return h.readExtra().moves
 }
 
-// moveAgain moves h, whose gate is ours, once more from the earlier carrier on which it hangs by that
-// record: a new master has forgotten the move.
+// moveAgain repeats the move of h from the earlier carrier in that record, because a new master
+// lacks the move. The caller has locked the requests of h.
 func (s *Service) moveAgain(h *hold, text string, until time.Time) bool {
 	r, ok := parseRecord(text)
 	if !ok {
@@ -185,7 +185,7 @@ func (s *Service) moveAgain(h *hold, text string, until time.Time) bool {
 	return m.send(until).kind == moved
 }
 
-// noteRestorePending says that a request which puts h back may still be on its way.
+// noteRestorePending notes that a restore of h may still arrive.
 func (h *hold) noteRestorePending() {
 	until := time.Now().Add(h.carrier.service.graces.left(h.key()) + maxAttempt)
 	h.carrier.mu.Lock()
@@ -193,8 +193,8 @@ func (h *hold) noteRestorePending() {
 	h.writeExtra().restorePendingUntil = until
 }
 
-// repairBeforeRelease makes the master of h, whose gate is ours, know of it what we do, if it is in grace and
-// may have forgotten some of it. An error is errRefused.
+// repairBeforeRelease gives the master of h our state of h, if it is in the grace period and may
+// have an older one. The caller has locked the requests of h. An error is errRefused.
 func (s *Service) repairBeforeRelease(h *hold, until time.Time) error {
 	if !s.graces.needsRepair(h) {
 		return nil

@@ -16,7 +16,7 @@ import (
 //go:embed scripts/*.lua
 var scriptFiles embed.FS
 
-// script is one Lua script, as Redis knows it.
+// script is one Lua script.
 type script struct {
 	source, sha string
 	shape       shape // of its replies
@@ -49,8 +49,8 @@ var (
 	inspectRWScript = loadScript("rw_inspect", "rw_read", "rw")
 )
 
-// loadScript puts the prelude in front of a script, and behind it the parts that this one needs.
-// Comments stay here: Redis keeps the text of every script.
+// loadScript joins the prelude, the given parts and the script. It removes comments, because Redis
+// keeps the text of every script.
 func loadScript(name string, parts ...string) *script {
 	var b strings.Builder
 	for _, file := range slices.Concat([]string{"prelude"}, parts, []string{name}) {
@@ -69,8 +69,8 @@ func loadScript(name string, parts ...string) *script {
 	return &script{source: b.String(), sha: hex.EncodeToString(sum[:]), shape: shapeOf(name)}
 }
 
-// once is a command that go-redis must not send again by itself: a script that ran although its
-// reply was lost would run twice. Sending again is ours alone, under the request's own number (R7).
+// once is a command that go-redis must not send again. A script that ran but whose reply was lost
+// would run twice. Only Leash repeats a call, under the request's own number (R7).
 type once struct{ *redis.Cmd }
 
 // NoRetry implements redis.Cmder.
@@ -87,7 +87,7 @@ func (sc *script) command(ctx context.Context, verb string, keys, args []string)
 	return scriptCommand(ctx, all)
 }
 
-// body is what the script is called by.
+// body is the hash or the text, by which the verb calls the script.
 func (sc *script) body(verb string) string {
 	if verb == "EVAL" {
 		return sc.source
@@ -95,11 +95,11 @@ func (sc *script) body(verb string) string {
 	return sc.sha
 }
 
-// scriptCommand is a call of a script, of all its words.
+// scriptCommand is a script call with these words.
 func scriptCommand(ctx context.Context, all []any) once {
 	cmd := redis.NewCmd(ctx, all...)
 	cmd.SetFirstKeyPos(3)
-	// else go-redis asks some node for COMMAND first, for up to 5 s whatever ctx says
+	// Otherwise go-redis first asks some node for COMMAND, for up to 5 s, whatever ctx says.
 	cmd.SetStepCount(1)
 	return once{cmd}
 }
@@ -109,7 +109,7 @@ type processor interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// run executes a script once: by its hash, or by its text where Redis does not have it yet.
+// run runs a script once: by its hash, or by its text if Redis does not know it.
 func (sc *script) run(ctx context.Context, rdb processor, keys, args []string) (any, error) {
 	cmd := sc.command(ctx, "EVALSHA", keys, args)
 	err := rdb.Process(ctx, cmd)
@@ -120,8 +120,8 @@ func (sc *script) run(ctx context.Context, rdb processor, keys, args []string) (
 	return sc.checked(cmd.Val(), err)
 }
 
-// checked is the script's reply, as go-redis gives it, if it is one that the script gives. A null,
-// which go-redis takes for an error of Redis's, is none.
+// checked checks the shape of a reply of go-redis. go-redis returns a null as an error of Redis; no
+// script returns one.
 func (sc *script) checked(reply any, err error) (any, error) {
 	switch {
 	case errors.Is(err, redis.Nil):
@@ -134,22 +134,22 @@ func (sc *script) checked(reply any, err error) (any, error) {
 	return reply, nil
 }
 
-// verdict says what an error of a script means for the script.
+// verdict says what an error means for the script.
 type verdict int
 
 const (
-	answered  verdict = iota // Redis ran it: the error is its answer
-	refused                  // Redis did not run it, and may do so later
-	unsent                   // it never reached Redis
+	answered  verdict = iota // Redis ran it; the error is its answer
+	refused                  // Redis did not run it now, and may later
+	unsent                   // it did not reach Redis
 	ambiguous                // nobody knows whether it ran
 )
 
-// transient are the errors Redis gives instead of running a script, for as long as something lasts.
+// transient are the errors that Redis answers, instead of running a script, for a limited time.
 var transient = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY", "BUSY", "MOVED", "ASK", "NOREPLICAS"}
 
-// migrates reports whether an error of Redis's says that a slot migrates and has not all keys of a
-// script on one node. Redis finds that out before it begins, or where the script touches the key
-// that is missing, see rw.lua.
+// migrates reports whether an error says that, in a slot migration, a node does not have all keys
+// of a script. Redis finds that before the script runs, or when the script touches the missing key
+// (rw.lua).
 func migrates(reply error) bool {
 	return redis.HasErrorPrefix(reply, "TRYAGAIN") || strings.Contains(reply.Error(), "attempted to access a non local key")
 }
@@ -174,8 +174,8 @@ func judge(err error) verdict {
 	return ambiguous
 }
 
-// scriptError is Redis's answer to a script as a client should see it: Redis's own error, without
-// where in our script it came up (Redis 7 adds that behind, Redis 6 in front).
+// scriptError is Redis's error for the client. It cuts off the position in our script, which Redis
+// 7 appends and Redis 6 prepends.
 func scriptError(err error) string {
 	text := err.Error()
 	if at, _, ok := strings.Cut(text, " script: "); ok {

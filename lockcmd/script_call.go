@@ -10,33 +10,34 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// errUnknown says that a request was sent and that nobody knows whether it was carried out.
+// errUnknown is the error for a request that was sent and whose outcome nobody knows.
 var errUnknown = errors.New("lockcmd: outcome unknown")
 
-// errRefused says that a request was certainly not carried out, and that Redis may take it later.
+// errRefused is the error for a request that Redis certainly did not run. It may take the request
+// later.
 var errRefused = errors.New("lockcmd: Redis did not take the request")
 
-// scriptCall is a script with everything a repetition needs: it may be sent as often as necessary and
-// acts once (R7).
+// scriptCall is a script with all that a repetition needs. It may be sent several times and acts
+// once (R7).
 type scriptCall struct {
 	script         *script
 	db             int
 	keys           []string
-	minKeys        int // how many of the keys do in a slot that migrates (R14); 0 for all
+	minKeys        int // keys that are needed in a slot migration (R14); 0 for all
 	args           []string
-	sent           time.Time // when it was last sent: the times in an answer count from there
-	wantReplicas   int64     // how many replicas must have a grant; 0 without REPLICAS
-	outcomeUnknown bool      // an attempt's outcome is unknown: a copy of it may still be on its way
-	// it would act again if it were sent again: once its outcome is unknown, that is the answer
+	sent           time.Time // time of the last attempt; times in a reply count from here
+	wantReplicas   int64     // replicas that must have a grant; 0 without REPLICAS
+	outcomeUnknown bool      // a copy may still be on its way
+	// it acts each time it is sent, so it is not repeated when its outcome is unknown
 	runsOnce bool
 
-	replicaTimeout time.Duration // how long a grant waits for its copies
-	gotReplicas    int64         // how many replicas have it
+	replicaTimeout time.Duration // how long a grant waits for replicas
+	gotReplicas    int64         // replicas that have it
 }
 
-// ask sends r until it is answered or the time is over. The error is errUnknown, errRefused, or
-// Redis's own answer (a redis.Error). A slot in migration refuses a request of several keys for
-// long: that is told at once (R14).
+// ask sends the call until Redis answers or the time is over. The error is errUnknown, errRefused,
+// or Redis's own (a redis.Error). If a slot migration splits its keys, ask returns at once, because
+// that lasts long (R14).
 func (s *Service) ask(call *scriptCall, until time.Time) (any, error) {
 	pause := 2 * time.Millisecond
 	for {
@@ -78,12 +79,11 @@ func (s *Service) ask(call *scriptCall, until time.Time) (any, error) {
 	}
 }
 
-// migrationPause is how long who asks for keys that a slot's migration keeps on two nodes waits for them
-// to come together.
+// migrationPause is the pause between two attempts while a slot migration splits the keys.
 const migrationPause = 50 * time.Millisecond
 
-// askThroughMigration asks for r, which cannot do with one key a call, again while its slot's migration keeps
-// its keys apart (R14).
+// askThroughMigration is ask for a script that needs all its keys on one node. It repeats the call
+// while a slot migration splits them (R14).
 func (s *Service) askThroughMigration(call *scriptCall, until time.Time) (any, error) {
 	for {
 		reply, err := s.ask(call, until)
@@ -93,12 +93,12 @@ func (s *Service) askThroughMigration(call *scriptCall, until time.Time) (any, e
 	}
 }
 
-// maxAttempt is how long one attempt may take. It is also for how long the end of the Service may
-// have to wait for one.
+// maxAttempt is the longest time for one attempt. The end of the Service may have to wait that
+// long.
 const maxAttempt = 2 * time.Second
 
-// attempt sends r once. It waits half of the upstream timeout at most, so that there is time for a
-// second attempt.
+// attempt sends the call once. It waits at most half of the upstream timeout, so that a second
+// attempt is possible.
 func (s *Service) attempt(call *scriptCall, until time.Time) (any, error) {
 	now := time.Now()
 	limit := now.Add(min(s.cfg.UpstreamTimeout/2, maxAttempt))
@@ -106,7 +106,7 @@ func (s *Service) attempt(call *scriptCall, until time.Time) (any, error) {
 		limit = until
 	}
 	if !now.Before(limit) {
-		return nil, errRefused // and not sent
+		return nil, errRefused // it was not sent
 	}
 	call.sent = now
 	if s.cfg.SendScript != nil && !call.outcomeUnknown && call.wantReplicas == 0 {
@@ -122,14 +122,14 @@ func (s *Service) attempt(call *scriptCall, until time.Time) (any, error) {
 	return call.script.run(ctx, s.database(call.db), call.keys, call.args)
 }
 
-// refreshTopologyAfter looks for a new topology when a node does not serve as expected: for a command it may not
-// send again go-redis does that only when its interval (60 s) is over, which is late for a lease.
+// refreshTopologyAfter starts a refresh of the topology after a node did not serve as expected. For
+// commands that it may not repeat, go-redis refreshes only every 60 s, which is late for a lease.
 func (s *Service) refreshTopologyAfter(v verdict) {
 	if v == answered {
 		return
 	}
 	if c, ok := s.rdb.(*redis.ClusterClient); ok {
-		// in the background, and no more often than every 200 ms
+		// It runs in the background, at most every 200 ms.
 		c.ReloadState(context.Background())
 	}
 	if s.cfg.RefreshTopology != nil {
@@ -137,7 +137,7 @@ func (s *Service) refreshTopologyAfter(v verdict) {
 	}
 }
 
-// stoppedWithin waits for d and reports whether the Service ended meanwhile.
+// stoppedWithin waits for d. It returns true when the Service ends first.
 func (s *Service) stoppedWithin(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -149,7 +149,7 @@ func (s *Service) stoppedWithin(d time.Duration) bool {
 	}
 }
 
-// scriptArgs are the arguments of a script: text, and integers as text.
+// scriptArgs converts strings and integers to arguments of a script.
 func scriptArgs(args ...any) []string {
 	list := make([]string, len(args))
 	for i, arg := range args {
@@ -167,13 +167,13 @@ func scriptArgs(args ...any) []string {
 	return list
 }
 
-// decimal is an integer as scripts take it.
+// decimal is an integer as text.
 func decimal[N int | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
 
-// millisText is a time in ms as scripts take it.
+// millisText is a duration in ms as text.
 func millisText(d time.Duration) string { return decimal(d.Milliseconds()) }
 
-// integersOf reads a script's reply as integers; what is no integer there reads as 0.
+// integersOf reads a script's reply as integers. Other items read as 0.
 func integersOf(reply any) []int64 {
 	if list, ok := reply.([]int64); ok {
 		return list
@@ -190,7 +190,7 @@ func integersOf(reply any) []int64 {
 	return out
 }
 
-// textAt reads a script's reply as text at index i, "" where there is none.
+// textAt is the text at index i of a script's reply, "" if there is none.
 func textAt(reply any, i int) string {
 	items, _ := reply.([]any)
 	if i >= len(items) {

@@ -4,8 +4,8 @@ import (
 	"context"
 )
 
-// A semaphore: how many permits there are, and where. Redisson's RSemaphore and
-// RPermitExpirableSemaphore begin alike.
+// Commands about the total of a semaphore. It is the same for Redisson's RSemaphore and
+// RPermitExpirableSemaphore.
 
 const (
 	initName = "SEM.INIT"
@@ -22,7 +22,7 @@ var (
 // semaphoreKeys are the keys of a script about permits.
 func semaphoreKeys(key string) []string { return []string{key, permitsKey(key), recordsKey(key)} }
 
-// parseTotal reads a key and the number behind it.
+// parseTotal reads a key and the number after it.
 func (s *Service) parseTotal(name string, args [][]byte) (n int64, msg string) {
 	if len(args) != 3 {
 		return 0, msgArity(name)
@@ -33,7 +33,7 @@ func (s *Service) parseTotal(name string, args [][]byte) (n int64, msg string) {
 	return n, msg
 }
 
-// initSemaphore is SEM.INIT.
+// initSemaphore runs SEM.INIT.
 func (c *Carrier) initSemaphore(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	n, msg := s.parseTotal(initName, args)
@@ -47,7 +47,7 @@ func (c *Carrier) initSemaphore(_ context.Context, dst []byte, args [][]byte) []
 	return c.replyAsked(dst, call)
 }
 
-// resize is SEM.RESIZE.
+// resize runs SEM.RESIZE.
 func (c *Carrier) resize(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	n, msg := s.parseTotal(sizeName, args)
@@ -61,13 +61,13 @@ func (c *Carrier) resize(_ context.Context, dst []byte, args [][]byte) []byte {
 	return c.replyAsked(dst, call)
 }
 
-// replyAsked answers with the number that a request brings.
+// replyAsked answers the number that a call returns.
 func (c *Carrier) replyAsked(dst []byte, call *scriptCall) []byte {
 	reply, err := c.service.ask(call, c.service.deadline())
 	return c.replyNumber(dst, integersOf(reply)[0], err)
 }
 
-// semaphoreInfo is SEM.INFO.
+// semaphoreInfo runs SEM.INFO.
 func (c *Carrier) semaphoreInfo(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	if msg := s.onlyKey(semName, args); msg != "" {

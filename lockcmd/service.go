@@ -17,7 +17,7 @@ import (
 	"leash/renewal"
 )
 
-// Service is the locks of one Leash. Make one with New, let Run run, and give every connection a
+// Service is all locks of one Leash. Make one with New, start Run, and give each connection a
 // Carrier.
 type Service struct {
 	// Immutable after New.
@@ -26,31 +26,30 @@ type Service struct {
 	cluster bool
 	log     *slog.Logger
 	uuid    string // this Leash, in owners and carriers
-	fairBit string // this Leash, among those through which FAIR waiters are heard of
-	// in which another Leash must let hear of a waiter of its that has left through this one;
-	// soonHeard but in tests
+	fairBit string // this Leash, in the scores of FAIR waiters
+	// how soon another Leash must refresh its FAIR waiters; tests set it
 	fairHeartbeat time.Duration
-	// after which a FAIR waiter that was not heard of counts as dead; waitPatience but in tests
+	// after this time without an attempt a FAIR waiter is dead; tests set it
 	fairTimeout time.Duration
-	// for how long BREAK leaves it to the holder's Leash to end a hold; breakPatience but in tests
+	// how long BREAK waits for the holder's Leash; tests set it
 	breakTimeout time.Duration
-	// looks for a hold that a new master may have forgotten; maxSeeks but in tests
+	// attempts to find a hold that a new master may lack; tests set it
 	maxSeeks        int
-	attemptInterval time.Duration // how often a waiter looks for itself; lookEvery but in tests
+	attemptInterval time.Duration // pause between a waiter's attempts; tests set it
 	watchdog        *renewal.Watchdog
 	subscriber      *subscriber
 	queues          *waitQueues
 	permitQueues    *permitQueues
 	dequeuer        dequeuer
 
-	owners   atomic.Int64 // the last ownerless hold's number
-	carriers atomic.Int64 // the last carrier's number
+	owners   atomic.Int64 // number of the last generated owner
+	carriers atomic.Int64 // number of the last carrier
 	draining atomic.Bool
-	// lossWaitsEnd ends by Dismiss.
+	// lossWaitsEnd is done after EndLossWaits.
 	lossWaitsEnd   context.Context
 	endLossWaits   context.CancelFunc
-	notifying      atomic.Int64 // carriers with LOCK.NOTIFY
-	successorWaits atomic.Int64 // holds in bereft; changed with mu held
+	notifying      atomic.Int64 // carriers with LOCK.NOTIFY on
+	successorWaits atomic.Int64 // holds in awaitingSuccessor; changed with mu held
 	waitClients    waitClients
 	graces         *gracePeriods // nil without Config.FailoverGrace
 	recentEnds     recentEnds
@@ -58,26 +57,26 @@ type Service struct {
 	refusals       refusals
 	stats          counters
 
-	// tasks are the goroutines that outlive the command that began them; stop tells them that the
-	// Service ends. Run waits.
+	// tasks are goroutines that outlive their command. stop tells them that the Service ends. Run
+	// waits for them.
 	tasks        sync.WaitGroup
 	stop         chan struct{} // closed by Run
-	stopDeadline time.Time     // set before stop is closed: no request is on its way for longer
+	stopDeadline time.Time     // set before stop is closed; no request lasts longer
 
 	losses     chan loss     // to be logged
-	lossesDone chan struct{} // closed by Run when there will be no more losses
+	lossesDone chan struct{} // closed by Run after the last loss
 
 	// mu guards the fields below.
 	mu                sync.Mutex
 	holds             *index                    // the present holds of this Leash
-	pendingEvents     map[holdRef]pendingEvents // what was heard of holds that are not among them yet
-	awaitingSuccessor map[lockID][]*hold        // lost holds whose clients are to be told who gets the lock next
+	pendingEvents     map[holdRef]pendingEvents // events of holds that are not registered yet
+	awaitingSuccessor map[lockID][]*hold        // lost holds whose clients want to know the next holder
 	closed            bool                      // no more tasks begin
 }
 
-// New makes a Service whose locks live behind rdb, a *redis.Client or *redis.ClusterClient that
-// speaks RESP2, does not retry (MaxRetries -1) and obeys deadlines (ContextTimeoutEnabled), and who
-// hears of their ends from ears. It does no I/O.
+// New makes a Service. rdb is a *redis.Client or *redis.ClusterClient that speaks RESP2, does not
+// retry (MaxRetries -1) and obeys deadlines (ContextTimeoutEnabled). subscriber receives messages.
+// New does no I/O.
 func New(cfg Config, rdb redis.UniversalClient, subscriber Subscriber, log *slog.Logger) (*Service, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -111,7 +110,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber Subscriber, log *slog
 	return s, nil
 }
 
-// newUUID is a random UUID, as a Redisson client has one.
+// newUUID returns a random UUID, like that of a Redisson client.
 func newUUID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails
@@ -119,9 +118,9 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// Run listens for wake-ups, keeps the holds, and finishes what has to be repeated. It returns when
-// ctx has ended and every goroutine of the Service has, but one that the log does not let go; the
-// Service cannot be run again.
+// Run receives wake-ups, renews holds and finishes what must be repeated. It returns when ctx has
+// ended and all goroutines of the Service have, except one that a stuck log may hold up. A Service
+// runs once.
 func (s *Service) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -160,16 +159,15 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// learnCommands lets the cluster client ask for COMMAND now. It does so before its first command,
-// of some node and for up to 5 s, and until it has an answer everybody else's command waits for
-// that.
+// learnCommands makes the cluster client ask for COMMAND now. Otherwise it does so before its first
+// command, for up to 5 s, and all other commands wait for that.
 func (s *Service) learnCommands(ctx context.Context) {
 	if c, ok := s.rdb.(*redis.ClusterClient); ok {
 		c.Ping(ctx)
 	}
 }
 
-// Drain ends the granting of locks: ACQUIRE answers an error, and so do those who wait. Everything
+// Drain stops the granting of locks. ACQUIRE, also one that waits, answers an error. Everything
 // else goes on.
 func (s *Service) Drain() {
 	s.draining.Store(true)
@@ -177,23 +175,22 @@ func (s *Service) Drain() {
 	s.permitQueues.wakeAll()
 }
 
-// EndLossWaits lets those answer who wait in AWAITLOSS, which goes on through Drain: the connection is
-// about to be closed.
+// EndLossWaits ends all waits of LOCK.AWAITLOSS, which go on during Drain, because their
+// connections are about to be closed.
 func (s *Service) EndLossWaits() { s.endLossWaits() }
 
-// CheckAll asks Redis soon for every hold: the server that has them is another one now, and may not
-// have heard of all. A hold that it does not have is told as lost then, not when it would next be
-// renewed. It does not block.
+// CheckAll checks every hold in Redis soon, because a new server may lack some. A hold that is
+// missing is then reported as lost without waiting for its renewal. It does not block.
 func (s *Service) CheckAll() { s.watchdog.CheckAll() }
 
-// RenewAll renews every hold a last time to its full TTL, and returns when Redis was asked for each
-// or ctx has ended (R31). Run must be running.
+// RenewAll renews every hold to its full TTL a last time (R31). It returns when Redis was asked for
+// each, or when ctx ends. Run must be running.
 func (s *Service) RenewAll(ctx context.Context) { s.watchdog.RenewAll(ctx) }
 
-// stopTimeout is for how long requests may still go out, and be answered, when the Service ends.
+// stopTimeout is how long requests may still be sent and answered when the Service ends.
 const stopTimeout = time.Second
 
-// capAtStop is until, or less when the Service ends.
+// capAtStop returns until, or an earlier time when the Service ends.
 func (s *Service) capAtStop(until time.Time) time.Time {
 	select {
 	case <-s.stop:
@@ -205,8 +202,8 @@ func (s *Service) capAtStop(until time.Time) time.Time {
 	return until
 }
 
-// spawn runs f as a task of the Service. Once the Service has ended it does nothing and reports
-// false: what is still held then runs out.
+// spawn runs f as a task of the Service. It returns false when the Service has ended; then holds
+// expire.
 func (s *Service) spawn(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,7 +214,7 @@ func (s *Service) spawn(f func()) bool {
 	return true
 }
 
-// find is the newest present hold of the lock for which match says yes, nil when there is none.
+// find returns the newest present hold of the lock for which match is true, or nil.
 func (s *Service) find(lock lockID, match func(*hold) bool) *hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,8 +226,8 @@ func (s *Service) find(lock lockID, match func(*hold) bool) *hold {
 	return nil
 }
 
-// findAmong is the newest present hold of key for which match says yes, nil when there is none. ok
-// is false when it was not among that many, and there are more.
+// findAmong returns the newest of at most that many holds of key for which match is true, or nil.
+// ok is false when it found none and there are more holds.
 func (s *Service) findAmong(key string, most int, match func(*hold) bool) (found *hold, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,8 +248,7 @@ func (s *Service) index(h *hold) {
 	s.holds.add(h)
 }
 
-// unindex takes h out, of which no carrier knows any more. Its entry may be another one's from now
-// on.
+// unindex removes h, which no carrier has any more. Another hold may get its entry from now on.
 func (s *Service) unindex(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,21 +258,21 @@ func (s *Service) unindex(h *hold) {
 	}
 }
 
-// register gives h its entry.
+// register gives h an entry.
 func (s *Service) register(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h.entry = s.holds.table.Add(h)
 }
 
-// holdAt is the hold of that entry.
+// holdAt is the hold with that entry.
 func (s *Service) holdAt(entry uint32) *hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.holds.table.At(entry)
 }
 
-// holdsAt are the holds of those entries.
+// holdsAt are the holds with those entries.
 func (s *Service) holdsAt(entries []uint32) (holds []*hold) {
 	holds = make([]*hold, len(entries))
 	s.mu.Lock()
@@ -287,7 +283,7 @@ func (s *Service) holdsAt(entries []uint32) (holds []*hold) {
 	return holds
 }
 
-// without takes x out of list, in place.
+// without removes x from list, in place.
 func without[T comparable](list []T, x T) []T {
 	if i := slices.Index(list, x); i >= 0 {
 		return slices.Delete(list, i, i+1)
@@ -295,5 +291,5 @@ func without[T comparable](list []T, x T) []T {
 	return list
 }
 
-// deadline is when an outcome that is not known by then counts as unknown.
+// deadline is when an outcome that is still not known counts as unknown.
 func (s *Service) deadline() time.Time { return time.Now().Add(s.cfg.UpstreamTimeout) }

@@ -11,7 +11,7 @@ import (
 	"leash/internal/guard"
 )
 
-// Commands over several keys, in any slots.
+// Commands with several keys, in any slots.
 
 const (
 	macquireName = "LOCK.MACQUIRE"
@@ -25,7 +25,7 @@ const (
 	msgQuorum   = "ERR QUORUM should be greater than 0 and not greater than numkeys"
 )
 
-// parseKeys reads "numkeys key …", and returns what stands behind.
+// parseKeys reads "numkeys key …" and returns the rest.
 func (s *Service) parseKeys(command string, args [][]byte) (keys []string, rest [][]byte, msg string) {
 	if len(args) < 3 {
 		return nil, nil, msgArity(command)
@@ -52,7 +52,7 @@ func (s *Service) parseKeys(command string, args [][]byte) (keys []string, rest 
 	return keys, args[2+n:], ""
 }
 
-// macquire is LOCK.MACQUIRE.
+// macquire runs LOCK.MACQUIRE.
 func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	keys, rest, msg := s.parseKeys(macquireName, args)
@@ -79,7 +79,7 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 	}
 	opts.db = c.db
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // looks that come too late take nothing
+	defer cancel() // late attempts take nothing
 	ma := newMultiAcquisition(ctx, c, keys, opts, bound)
 	if opts.wait && ma.deadlock() {
 		return appendError(dst, msgDeadlock)
@@ -120,8 +120,8 @@ func (ma *multiAcquisition) reply(dst []byte, r result, keys []string) []byte {
 	return dst
 }
 
-// mrelease is LOCK.MRELEASE. An error is about one of the keys: what of the others could be
-// released has been.
+// mrelease runs LOCK.MRELEASE. An error is about one of the keys. All other keys that can be
+// released are released.
 func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte {
 	keys, rest, msg := c.service.parseKeys(mreleaseName, args)
 	if msg != "" {
@@ -162,7 +162,7 @@ func (c *Carrier) unlockGuarded(key string, o options) (reply string) {
 	return reply
 }
 
-// parseMrelease is which hold of each key is meant.
+// parseMrelease returns the options of each key.
 func parseMrelease(n int, rest [][]byte) (each []options, msg string) {
 	each = make([]options, n)
 	if len(rest) == 0 {
@@ -191,9 +191,8 @@ func parseMrelease(n int, rest [][]byte) (each []options, msg string) {
 	return nil, msgSyntax
 }
 
-// appendReleased answers with how many of the releases have ended a hold, or with the error of one:
-// first those that say that a hold was lost, then those that leave it open. That there was no such
-// hold is none.
+// appendReleased answers how many releases ended a hold, or one error. An error of a loss goes
+// first, then one of unknown outcome. A missing hold is no error.
 func appendReleased(dst []byte, replies []string) []byte {
 	ended, worst := 0, ""
 	for _, r := range replies {

@@ -2,22 +2,21 @@ package lockcmd
 
 import "errors"
 
-// errShape says that a script's reply is none that the script gives. Redis, or what answers in its
-// place, may have run the script or not.
+// errShape is the error for a reply that the script cannot give. Nobody knows whether the script
+// ran.
 var errShape = errors.New("lockcmd: a reply of another shape than the script's")
 
-// shape is what the replies of a script look like: lists of integers and texts. A sole integer
-// counts as a list of one. In kinds, 'i' stands for an integer and 's' for a text; a reply may have
-// more items.
+// shape describes the replies of a script: lists of integers and texts. A single integer counts as
+// a list of one. In kinds, 'i' is an integer and 's' a text. A reply may have more items.
 type shape struct {
-	kinds string           // how every reply begins
-	code  map[int64]string // what follows a first integer, where more must
-	// the replies are lists of any length, and kinds says what each item may be
+	kinds string           // the first items of every reply
+	code  map[int64]string // by the first integer: the items after it
+	// replies are lists of any length; kinds are the allowed items
 	list bool
 }
 
-// shapes are those of the scripts by name, as the head of each file has them. Every other script
-// answers an integer first.
+// shapes are the shapes by script, see the head of each script. All other scripts answer an integer
+// first.
 var shapes = map[string]shape{
 	"acquire":        acquireShape,
 	"rw_acquire":     acquireShape,
@@ -36,7 +35,7 @@ var shapes = map[string]shape{
 	"restore":        {kinds: "is", list: true},
 	"rw_restore":     {kinds: "is", list: true},
 	"permit_restore": {kinds: "is", list: true},
-	"probe":          {kinds: "is", list: true}, // its caller counts the items
+	"probe":          {kinds: "is", list: true}, // the caller checks the length
 }
 
 var (
@@ -52,7 +51,7 @@ func shapeOf(name string) shape {
 	return shape{kinds: "i"}
 }
 
-// fits reports whether reply is one of this shape, as decode, integers or go-redis give it.
+// fits reports whether reply, from decode, integers or go-redis, has this shape.
 func (sh shape) fits(reply any) bool {
 	switch reply := reply.(type) {
 	case []int64:

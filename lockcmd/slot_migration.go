@@ -12,20 +12,19 @@ import (
 	"leash/renewal"
 )
 
-// A hold of a read-write lock, or a permit, has several keys, and while its slot migrates they may
-// lie on two nodes, where no script can touch them all: what must go on then goes on with one key a
-// request (R14). A permit's release does not: it waits, or the lease ends.
+// A READ or WRITE hold, or a permit, has several keys. During a slot migration they may be on two
+// nodes, where no script can use them all. Renewals and releases then go on with one key a request
+// (R14). The release of a permit does not: it waits, or the lease ends.
 
-// perKeyRenewal are the holds of a batch that are kept so.
+// perKeyRenewal renews holds of a batch that way.
 type perKeyRenewal struct {
 	store *store
 	batch renewal.Batch
 	holds []*hold
-	out   []renewal.Outcome // for each of holds
+	out   []renewal.Outcome // one for each hold
 }
 
-// renewPerKey renews those holds of a batch for which want says so, and writes the outcomes down in
-// out.
+// renewPerKey renews the holds of a batch for which want is true, and writes the outcomes to out.
 func (s *store) renewPerKey(ctx context.Context, b renewal.Batch, out []renewal.Outcome, want func(i int) bool) {
 	pk := &perKeyRenewal{store: s, batch: b}
 	var positions []int
@@ -41,8 +40,8 @@ func (s *store) renewPerKey(ctx context.Context, b renewal.Batch, out []renewal.
 	}
 }
 
-// renewFields renews what each hold is in, the lock or the zset of permits, and the records, and
-// returns its count.
+// renewFields renews the key that has the hold, which is the lock or the zset of permits, and the
+// records. It returns the counts of the holds.
 func (pk *perKeyRenewal) renewFields(ctx context.Context) (counts []int64) {
 	var cmds [][2]once
 	pipe := pk.store.database(pk.batch.DB).Pipeline()
@@ -60,18 +59,18 @@ func (pk *perKeyRenewal) renewFields(ctx context.Context) (counts []int64) {
 			pk.out[i] = renewal.Gone
 		case lock == renewal.Renewed && records == renewal.Renewed:
 			pk.out[i] = renewal.Renewed
-			n, _ := pair[0].Int64() // it did not fail
+			n, _ := pair[0].Int64() // the command did not fail
 			counts[i] = min(n, maxPerKeyCounts)
 		}
 	}
 	return counts
 }
 
-// maxPerKeyCounts is for how many counts of a READ hold the timeout keys are kept one by one. More run out
-// by themselves, and no number that Redis answers makes a loop without end.
+// maxPerKeyCounts is how many timeout keys of a READ hold are renewed one by one. Further ones
+// expire. It also limits the loop for any number that Redis may answer.
 const maxPerKeyCounts = 1 << 20
 
-// renewTimeouts renews the timeout keys of each READ hold that is there.
+// renewTimeouts renews the timeout keys of the READ holds that are there.
 func (pk *perKeyRenewal) renewTimeouts(ctx context.Context, counts []int64) {
 	cmds := make([][]once, len(pk.holds))
 	pipe := pk.store.database(pk.batch.DB).Pipeline()
@@ -93,7 +92,7 @@ func (pk *perKeyRenewal) renewTimeouts(ctx context.Context, counts []int64) {
 	}
 }
 
-// send puts the renewal of one key into a pipeline.
+// send adds the renewal of one key to a pipeline.
 func (pk *perKeyRenewal) send(ctx context.Context, pipe redis.Pipeliner, h *hold, key, owner, begins string) once {
 	ttl := pk.batch.TTL / time.Millisecond
 	if pk.batch.Lease {
@@ -104,7 +103,7 @@ func (pk *perKeyRenewal) send(ctx context.Context, pipe redis.Pipeliner, h *hold
 	return cmd
 }
 
-// outcome is what the renewal of one key says.
+// outcome is the outcome of the renewal of one key.
 func outcome(cmd once) renewal.Outcome {
 	n, err := cmd.Int64()
 	var answer redis.Error
@@ -117,13 +116,13 @@ func outcome(cmd once) renewal.Outcome {
 	return renewal.Unknown
 }
 
-// ask sends the release, and as several requests when the hold's keys lie apart. Once it has begun
-// so it goes on so, since then the records and the lock do not agree.
+// ask sends the release. If a slot migration splits the keys, it sends one request a key. It then
+// goes on that way, because the records and the lock differ from then on.
 func (rel *releaseRequest) ask(until time.Time) (code int64, err error) {
 	if rel.perKeyCounts == 0 {
 		reply, err := rel.service.ask(rel.call, until)
 		n := integersOf(reply)
-		// a plain PUBLISH counts one node's only
+		// PUBLISH in a cluster counts only the subscribers of one node.
 		code, rel.noOtherSubscriber = n[0], len(n) > 2 && max(n[1], n[2]) <= 1 && (n[2] >= 0 || !rel.service.cluster)
 		if rel.hold.mode().releaseKey == nil || !keysSplit(err) {
 			return code, err
@@ -137,7 +136,7 @@ func (rel *releaseRequest) ask(until time.Time) (code int64, err error) {
 	}
 	code, err = rel.askKey(recordsKey(rel.hold.key()), "records", until)
 	if err == nil && code == noSuchHold && rel.call.outcomeUnknown {
-		code = holdEnded // an earlier copy has done it
+		code = holdEnded // an earlier copy ended it
 	}
 	if err != nil || code < 0 {
 		return code, err
@@ -152,7 +151,7 @@ func (rel *releaseRequest) ask(until time.Time) (code int64, err error) {
 	return code, nil
 }
 
-// askKey sends the part of the release that is about one key.
+// askKey sends the part of the release for one key.
 func (rel *releaseRequest) askKey(key, what string, until time.Time) (int64, error) {
 	call := &scriptCall{
 		script: rel.hold.mode().releaseKey, db: int(rel.hold.db), keys: []string{key}, args: slices.Concat(rel.call.args, scriptArgs(rel.perKeyCounts, what)),
@@ -162,8 +161,8 @@ func (rel *releaseRequest) askKey(key, what string, until time.Time) (int64, err
 	return code, err
 }
 
-// dropTimeouts deletes the timeout keys that the release leaves without a count. Those it cannot
-// reach run out by themselves.
+// dropTimeouts deletes the timeout keys of the counts that the release ends. Keys that it cannot
+// reach expire.
 func (rel *releaseRequest) dropTimeouts(all bool, until time.Time) {
 	h, s := rel.hold, rel.service
 	ctx, cancel := context.WithDeadline(context.Background(), s.capAtStop(until))
@@ -171,7 +170,7 @@ func (rel *releaseRequest) dropTimeouts(all bool, until time.Time) {
 	rdb := s.database(int(h.db))
 	for n := rel.perKeyCounts; n > 0; n-- {
 		last := timeoutKey(h.key(), h.owner(), n)
-		if !all { // the first one lasts as long as this one would have (R12)
+		if !all { // the first key lasts as long as this one would have (R12)
 			if left := rdb.PTTL(ctx, last).Val(); left > 0 {
 				s.ask(&scriptCall{script: h.mode().renewKey, db: int(h.db), keys: []string{timeoutKey(h.key(), h.owner(), 1)}, args: scriptArgs(left.Milliseconds(), "", "")}, until)
 			}

@@ -7,36 +7,36 @@ import (
 	"leash/renewal"
 )
 
-// Stats is what INFO shows of the locks.
+// Stats are the figures about locks for INFO.
 type Stats struct {
-	Holds     int64 // holds this Leash carries now
+	Holds     int64 // holds that this Leash carries now
 	Waiters   int64 // commands that wait for a lock now
-	Acquires  int64 // locks granted, entries of an owner into its own included
-	Releases  int64 // holds ended by their owners, disconnects included
-	Handovers int64 // of the grants, those made inside a release
-	Renewals  int64 // holds renewed or, for a LEASE, looked at
-	// for how long renewals have been due that Redis, though it answers, has not been asked for
+	Acquires  int64 // grants, including further acquires of an owner
+	Releases  int64 // holds ended by their owners or by a disconnect
+	Handovers int64 // grants by a hand-over, among Acquires
+	Renewals  int64 // holds renewed or, with LEASE, checked
+	// how long renewals are overdue at a node that answers
 	RenewalLag time.Duration
 	Timeouts   int64 // commands answered with LOCKTIMEOUT
-	// commands that would have had to wait and were answered with LOCKLIMIT
+	// commands answered with LOCKLIMIT because too many wait
 	Limited  int64
 	Undone   int64            // acquires of unknown outcome that were taken back
-	Losses   map[string]int64 // holds that ended against their owner's will, by reason
-	Restored int64            // holds put back where a new master did not have them
-	// for how long yet some new master grants nothing; 0 if none does not
+	Losses   map[string]int64 // lost holds by reason
+	Restored int64            // holds written back to a new master
+	// longest time left of a grace period; 0 for none
 	GraceLeft    time.Duration
-	GraceMasters int64 // masters of which that is so
-	Unlogged     int64 // losses that are not in the log, for it was too slow
+	GraceMasters int64 // masters in their grace period
+	Unlogged     int64 // losses missing in the log because it was too slow
 }
 
-// counters are the live figures behind Stats.
+// counters are the live figures for Stats.
 type counters struct {
 	holds, waiters, acquires, releases, handovers, timeouts, limited, undone, unlogged, restored atomic.Int64
 
 	losses [len(lossReasons)]atomic.Int64
 }
 
-// lossReasons is the closed set of reasons for a loss.
+// lossReasons are all reasons for a loss.
 var lossReasons = [...]string{
 	renewal.ReasonGone, renewal.ReasonBroken, renewal.ReasonSilence, renewal.ReasonSuspended, reasonMaxHold, reasonIdle, reasonQuorum,
 }
@@ -49,7 +49,7 @@ func (c *counters) lost(reason string) {
 	}
 }
 
-// Stats are the figures of this moment.
+// Stats returns the figures of this moment.
 func (s *Service) Stats() Stats {
 	c := &s.stats
 	out := Stats{

@@ -14,14 +14,14 @@ import (
 	"leash/renewal"
 )
 
-// store is Redis as the watchdog sees it.
+// store is Redis for the watchdog.
 type store struct {
 	*Service
-	buffers sync.Pool // of *paper
+	buffers sync.Pool // of *renewalBuffer
 }
 
-// Node implements renewal.Store. Each database has a line of its own, since a connection is in one
-// of them.
+// Node implements renewal.Store. Each database has its own node name, because a connection is for
+// one database.
 func (s *store) Node(db, slot int) string {
 	c, ok := s.rdb.(*redis.ClusterClient)
 	switch {
@@ -30,7 +30,7 @@ func (s *store) Node(db, slot int) string {
 	case s.cfg.NodeAddr != nil:
 		return s.cfg.NodeAddr(slot)
 	}
-	// the topology is at hand
+	// No I/O, because the topology is known.
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	node, err := c.MasterForKey(ctx, slotKey(slot))
@@ -40,7 +40,7 @@ func (s *store) Node(db, slot int) string {
 	return node.Options().Addr
 }
 
-// Renew implements renewal.Store: one script a batch.
+// Renew implements renewal.Store with one script call a batch.
 func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch, out [][]renewal.Outcome) {
 	if len(batches) == 0 {
 		return
@@ -53,8 +53,8 @@ func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch, ou
 	s.repair(ctx, batches, out, began)
 }
 
-// renewDirect renews batches over the wire, and returns which of them Redis has certainly not
-// renewed: it is the client's turn.
+// renewDirect renews batches by SendScripts. It returns the indexes of those that Redis certainly
+// did not renew, for the client.
 func (s *store) renewDirect(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome) (left []int) {
 	until, ok := ctx.Deadline()
 	if s.cfg.SendScripts == nil || !ok {
@@ -99,14 +99,13 @@ func allIndexes(batches []renewal.Batch) []int {
 	return list
 }
 
-// notRunHere reports whether a script has not run where it came, but may by another node or with its
-// text.
+// notRunHere reports whether a script did not run but may run on another node or with its text.
 func notRunHere(err error) bool {
 	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") || redis.HasErrorPrefix(err, "NOSCRIPT")
 }
 
-// renewByClient renews some of the batches by the client, and returns those that Redis does not have the
-// script for.
+// renewByClient renews some of the batches by the client. It returns those whose script Redis does
+// not know.
 func (s *store) renewByClient(ctx context.Context, verb string, batches []renewal.Batch, out [][]renewal.Outcome, some []int) (left []int) {
 	if len(some) == 0 {
 		return nil
@@ -134,9 +133,8 @@ func (s *store) renewByClient(ctx context.Context, verb string, batches []renewa
 	return left
 }
 
-// outcomes reads a batch's reply and writes it down in out; false when Redis refused the batch as a
-// whole. How long leases last may have been changed from anywhere (EXTEND): the watchdog learns it
-// here.
+// outcomes writes a batch's reply to out. It returns false when Redis refused the whole batch. The
+// reply also has the time left of leases, which an EXTEND anywhere may have changed.
 func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err error, sent time.Time, out []renewal.Outcome) (ok bool) {
 	if err == nil && len(said) != len(out) {
 		err = errShape
@@ -154,8 +152,7 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err
 	case errors.As(err, &answer) && (judge(err) == answered || migrates(answer)):
 		return false
 	default:
-		// nothing is known of any of them, and asking one by one would only be more of what Redis
-		// does not take now
+		// Nothing is known. Asking hold by hold would add load that Redis does not take now.
 		return true
 	}
 	if several && slices.Contains(said, -1) {
@@ -171,7 +168,8 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err
 			h := b.Holds[i].Keeper.(*hold)
 			if !b.Lease && h.mode() == read {
 				h.adjustPace(millis(n-1), b)
-			} else if !s.mayBeOlder(ctx, h, millis(n-1), sent) { // else it is to be put right
+				// otherwise it is about to be corrected
+			} else if !s.mayBeOlder(ctx, h, millis(n-1), sent) {
 				s.watchdog.ReportLeft(b.Holds[i], millis(n-1), sent)
 			}
 		case n == 0:

@@ -8,51 +8,51 @@ import (
 )
 
 const (
-	sweepEvery = 2 * time.Second // how often channels that nobody waits for are looked for
-	// how long a channel stays subscribed after its last waiter: another one may come
+	sweepEvery = 2 * time.Second // pause between two searches for unused channels
+	// how long a channel stays subscribed after its last waiter, since another one may come
 	subLinger = 5 * time.Second
 )
 
-// Subscriber is how a Service hears what is published; the proxy provides it (R20). It subscribes
-// again by itself whatever happens to nodes and slots.
+// Subscriber receives published messages for a Service; the proxy provides it (R20). It renews its
+// subscriptions by itself after any change of nodes and slots.
 type Subscriber interface {
-	// Subscribe listens to a channel, plain, sharded or both; where Redis has no sharded channels
-	// it does without. It does not block. ready is closed when a message can no longer be missed.
-	// hear is called with each message, and with nil when some may have been missed; it does not
-	// block, and a last call of it may come after cancel, which ends the subscription.
+	// Subscribe subscribes to a channel: plain, sharded or both. Without sharded channels in Redis
+	// it ignores sharded. It does not block. ready is closed when no message can be missed any
+	// more. handle gets each message, or nil when some may have been missed. handle must not block,
+	// and a last call may come after cancel, which ends the subscription.
 	Subscribe(channel string, plain, sharded bool, handle func(message []byte)) (ready <-chan struct{}, cancel func())
 }
 
-// subscriber is what this Leash hears: unlocks, and what others did to its holds. It listens to a
-// channel once, however many wait.
+// subscriber receives wake-ups and hold events of this Leash. It subscribes to a channel once for
+// all waiters.
 type subscriber struct {
 	service      *Service
 	from         Subscriber
-	eventChannel string // our own channel, leash:<uuid>
+	eventChannel string // of this Leash: leash:<uuid>
 
 	// mu guards the fields below and the subs.
 	mu       sync.Mutex
 	subs     map[string]*sub
-	messages int64 // rises with each message and each new sub
+	messages int64 // grows with each message and each new sub
 }
 
-// sub is a channel listened to.
+// sub is one subscribed channel.
 type sub struct {
-	locks       []lockID // whose channel it is, one in each database that anybody has listened for
+	locks       []lockID // locks of the channel, one in each database
 	users       int
-	since       time.Time // users is 0 since then
+	since       time.Time // when users became 0
 	ready       <-chan struct{}
 	cancel      func()
-	lastMessage int64                      // subscriber.said at its last message, or its beginning
-	wakes       map[chan struct{}]struct{} // of those who look at each message
+	lastMessage int64                      // subscriber.messages at its last message or its start
+	wakes       map[chan struct{}]struct{} // users that get a wake-up for each message
 }
 
 func newSubscriber(s *Service, from Subscriber) *subscriber {
 	return &subscriber{service: s, from: from, eventChannel: "leash:" + s.uuid, subs: make(map[string]*sub)}
 }
 
-// subscribe subscribes to a channel that belongs to a key, once for all who ask. The result is closed
-// when a message can no longer be missed.
+// subscribe subscribes to the channel of a lock, once for all users. ready is closed when no
+// message can be missed any more.
 func (l *subscriber) subscribe(channel string, lock lockID) (ready <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,14 +71,14 @@ func (l *subscriber) subscribe(channel string, lock lockID) (ready <-chan struct
 	return c.ready
 }
 
-// subscribeWaiter is listen for one who looks at each message: wake has one when there were some, or some
-// may have been missed. leave ends it.
+// subscribeWaiter is subscribe for a user that wants a wake-up when messages came or may have been
+// missed. Call leave at the end.
 func (l *subscriber) subscribeWaiter(channel string, lock lockID) (ready <-chan struct{}, wake <-chan struct{}, leave func()) {
 	ready = l.subscribe(channel, lock)
 	own := make(chan struct{}, 1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := l.subs[channel] // it stays while we use it, or is given up with all others at the end
+	c := l.subs[channel] // it stays while we use it, except at the end of the Service
 	if c != nil {
 		if c.wakes == nil {
 			c.wakes = make(map[chan struct{}]struct{})
@@ -95,8 +95,8 @@ func (l *subscriber) subscribeWaiter(channel string, lock lockID) (ready <-chan 
 	}
 }
 
-// lastMessage stands for what was heard on a channel until now; 0 when messages may be missed. As long
-// as it stays the same, and is not 0, nothing was said.
+// lastMessage is the number of the last message on a channel, 0 when messages may be missed. While
+// it stays the same and is not 0, no message came.
 func (l *subscriber) lastMessage(channel string) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,8 +112,8 @@ func (l *subscriber) lastMessage(channel string) int64 {
 	}
 }
 
-// unsubscribe is the end of one listen. If another one may follow soon, the channel stays subscribed for
-// a while.
+// unsubscribe ends one subscribe. With linger the channel stays subscribed for a while, since
+// another user may come.
 func (l *subscriber) unsubscribe(channel string, linger bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,8 +129,7 @@ func (l *subscriber) unsubscribe(channel string, linger bool) {
 	}
 }
 
-// run listens to our own channel and gives up those of others that nobody waits for, until ctx
-// ends.
+// run receives hold events and ends unused subscriptions until ctx ends.
 func (l *subscriber) run(ctx context.Context) {
 	_, cancel := l.from.Subscribe(l.eventChannel, true, false, l.receiveEvent)
 	defer cancel()
@@ -147,7 +146,7 @@ func (l *subscriber) run(ctx context.Context) {
 	}
 }
 
-// sweep ends the subscriptions for which over says so.
+// sweep ends the subscriptions for which over is true.
 func (l *subscriber) sweep(over func(*sub) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,26 +158,26 @@ func (l *subscriber) sweep(over func(*sub) bool) {
 	}
 }
 
-// receiveEvent takes a message on our own channel.
+// receiveEvent handles a message on this Leash's own channel.
 func (l *subscriber) receiveEvent(message []byte) {
 	if message != nil {
 		l.service.receiveEvent(string(message))
 	}
 }
 
-// wakeWaiters lets those look who stand first where its channel is listened to. A message that may have
-// been missed counts as one.
+// wakeWaiters wakes the heads of the channel's queues. A message that may have been missed counts
+// as one.
 func (l *subscriber) wakeWaiters(channel string) {
 	l.mu.Lock()
 	var locks []lockID
 	if c := l.subs[channel]; c != nil {
 		l.messages++
 		c.lastMessage = l.messages
-		locks = c.locks[:len(c.locks):len(c.locks)] // only ever appended to
+		locks = c.locks[:len(c.locks):len(c.locks)] // it only grows
 		for wake := range c.wakes {
 			select {
 			case wake <- struct{}{}:
-			default: // it has not looked yet
+			default: // a wake-up is pending
 			}
 		}
 	}

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Who has lost a lock and whose connection stays open is told who gets it next (LOCK.NOTIFY): at
-// once when that is through this Leash, else by looking.
+// With LOCK.NOTIFY, a client that lost a lock and keeps its connection is told who gets the lock
+// next. A grant through this Leash is reported at once. For others, Leash polls Redis.
 
 const (
-	maxSuccessorWaits = 1024        // who are waited for on one Leash
-	successorTimeout  = time.Minute // for how long one is looked for
+	maxSuccessorWaits = 1024        // lost holds that one Leash tracks
+	successorTimeout  = time.Minute // how long it tracks one
 )
 
-// awaitSuccessor notes that h was lost, and looks for who gets the lock.
+// awaitSuccessor begins to look for the next holder after the loss of h.
 func (s *Service) awaitSuccessor(h *hold) {
 	if !h.carrier.notifies.Load() || h.mode() == permit {
 		return
@@ -31,7 +31,7 @@ func (s *Service) awaitSuccessor(h *hold) {
 	}
 }
 
-// stopAwaitingSuccessor ends the looking for who got the lock after h. It reports false when it has ended before.
+// stopAwaitingSuccessor ends that. It returns false if it had ended before.
 func (s *Service) stopAwaitingSuccessor(h *hold) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *Service) stopAwaitingSuccessor(h *hold) bool {
 	return true
 }
 
-// reportSuccessor tells those who have lost the lock of h, which was just granted.
+// reportSuccessor tells clients that lost the lock of h, which was just granted.
 func (s *Service) reportSuccessor(h *hold) {
 	if s.successorWaits.Load() == 0 {
 		return
@@ -64,10 +64,10 @@ func (s *Service) reportSuccessor(h *hold) {
 	}
 }
 
-// conflictsWith reports whether l, which was lost, could not be held together with h.
+// conflictsWith reports whether h and l, which was lost, cannot be held together.
 func (h *hold) conflictsWith(l *hold) bool { return !(h.mode().shared && l.mode().shared) }
 
-// pollSuccessor looks in Redis who has got the lock after h, once a second.
+// pollSuccessor asks Redis once a second who has got the lock after h.
 func (s *Service) pollSuccessor(h *hold) {
 	defer s.stopAwaitingSuccessor(h)
 	for limit := time.Now().Add(successorTimeout); time.Now().Before(limit); {
@@ -87,7 +87,7 @@ func (s *Service) pollSuccessor(h *hold) {
 	}
 }
 
-// wantsSuccessor reports whether h's client still wants to know.
+// wantsSuccessor reports whether the client of h still wants to know.
 func (s *Service) wantsSuccessor(h *hold) bool {
 	if !h.carrier.notifies.Load() {
 		return false
@@ -97,7 +97,7 @@ func (s *Service) wantsSuccessor(h *hold) bool {
 	return slices.Contains(s.awaitingSuccessor[h.lock()], h)
 }
 
-// successorOf is the token of who holds the lock in place of h, 0 for one who has none, as a client of
+// successorOf is the token of the hold that follows h. It is 0 for a hold without a token, such as
 // Redisson's.
 func (info inspection) successorOf(h *hold) (token int64, ok bool) {
 	for _, f := range info.holds {

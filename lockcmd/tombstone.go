@@ -14,17 +14,22 @@ import (
 	"leash/renewal"
 )
 
-// A tombstone tells a carrier why a hold of its is not there any more, when another has ended,
-// moved or shortened it. It says
+// A tombstone tells the carrier of a hold why the hold is gone, when somebody else ended, moved or
+// changed it. Its text is one of these:
 //
-//	released       by its owner (with "here" behind it: about to be, by this Leash itself; with other words: by requests with one key a call)
-//	left           it is still there, and runs out: its connection has ended (for AWAITLOSS on other Leashes)
-//	moved <to>     to another carrier, on purpose: this one's connection is closed (R25); with "perhaps" behind it, by requests with one key a call
-//	               that are under way: whoever ends the hold meanwhile writes over it
-//	repeated <to>  to another carrier, where its owner has only repeated an ACQUIRE: this one's connection stays
-//	broken         by BREAK, until the carrier's Leash says how the hold has ended: its owner may be first; with "forced" behind it, past that Leash
-//	lost <reason>  for those on other Leashes who wait for it (AWAITLOSS), or have broken it
-//	extended <ms>  the lease was set anew, and is over once the tombstone itself has no more than ms left
+//	released        The owner released it.
+//	released here   This Leash is about to release it.
+//	released <ids>  The owner releases it with one key a call, in these requests.
+//	left            It will expire: its connection has ended. For AWAITLOSS on other Leashes.
+//	moved <to>      An ATTACH moved it to that carrier. The old connection is closed (R25).
+//	repeated <to>   A repeated ACQUIRE moved it to that carrier. The old connection stays open.
+//	broken          A BREAK has marked it. Its Leash will report how it ended.
+//	broken forced   A BREAK has ended it without its Leash.
+//	lost <reason>   It was lost. For AWAITLOSS and BREAK on other Leashes.
+//	extended <ms>   Its lease was set. It is over when the tombstone has only that many ms left.
+//
+// After "moved" and "repeated", the word "perhaps" means that the outcome is not known. Whoever
+// ends the hold in that time overwrites it.
 const (
 	releasedText = "released"
 	leftText     = "left"
@@ -35,29 +40,27 @@ const (
 	lostText     = "lost"
 )
 
-// forcedText is the whole tombstone of a hold that BREAK has ended past its Leash.
+// forcedText is the whole tombstone of a hold that BREAK ended without its Leash.
 const forcedText = brokenText + " forced"
 
-// perhapsSuffix stands behind what a tombstone says of a move whose outcome nobody knows yet.
+// perhapsSuffix ends the tombstone of a move whose outcome is unknown.
 const perhapsSuffix = " perhaps"
 
-// tombstoneTimeout is for how long Redis may take to have a tombstone put right after a request:
-// whoever asked is answered afterwards.
+// tombstoneTimeout is how long a request waits for the correction of a tombstone before it answers.
 func (s *Service) tombstoneTimeout() time.Duration { return min(s.cfg.UpstreamTimeout, time.Second) }
 
-// watchedEvent is news to a carrier's Leash: somebody on another one waits for the loss of its hold,
-// and will look for a tombstone.
+// watchedEvent tells a carrier's Leash that somebody on another Leash waits for the loss of its
+// hold and will read a tombstone.
 const watchedEvent = "watched"
 
-// wantedEvent is news to a carrier's Leash: somebody on another one waits for the lock of its hold.
+// wantedEvent tells a carrier's Leash that somebody on another Leash waits for the lock.
 const wantedEvent = "wanted"
 
-// decrementedEvent is news to a carrier's Leash: counts of its hold were released by another way, and
-// some remain.
+// decrementedEvent tells a carrier's Leash that counts of its hold were released by another way,
+// and that some remain.
 const decrementedEvent = "lessened"
 
-// readTombstone says why a hold of ours is not there any more. A key that is no string is no tombstone
-// of ours.
+// readTombstone returns why a hold of this Leash is missing. A key of another type is no tombstone.
 func (s *Service) readTombstone(h *hold, until time.Time) (renewal.Outcome, error) {
 	text, err := s.value(int(h.db), tombstoneKey(h.key(), h.token, h.carrier.name), until)
 	if errors.Is(err, errRefused) {
@@ -72,12 +75,12 @@ func (s *Service) readTombstone(h *hold, until time.Time) (renewal.Outcome, erro
 	return how, nil
 }
 
-// endedByOwner reports whether a hold ended, for this Leash, at its owner's wish.
+// endedByOwner reports whether the owner wanted the hold to end on this Leash.
 func endedByOwner(how renewal.Outcome) bool {
 	return how == renewal.Released || how == renewal.Moved || how == renewal.Repeated || how == renewal.Expired
 }
 
-// tombstoneOutcome is the meaning of a tombstone for h, which is not there any more.
+// tombstoneOutcome is the meaning of a tombstone for h, which is missing.
 func (s *Service) tombstoneOutcome(ctx context.Context, h *hold, text string) renewal.Outcome {
 	how, more, _ := strings.Cut(text, " ")
 	switch how {
@@ -102,12 +105,12 @@ func (s *Service) tombstoneOutcome(ctx context.Context, h *hold, text string) re
 	return renewal.Gone
 }
 
-// tombstoneSlack is how much later than the lease its tombstone may have been laid: Redis's clock goes on
-// within a script.
+// tombstoneSlack is how much later than the lease a script may have written its tombstone, because
+// Redis's clock runs on within a script.
 const tombstoneSlack = 50 * time.Millisecond
 
-// leaseOutcome reports whether a lease that was set anew is over by itself: its tombstone lives on for
-// keep, in ms.
+// leaseOutcome reports whether a lease that was extended is over. Its tombstone lives keep ms
+// longer.
 func (s *Service) leaseOutcome(ctx context.Context, db int, tombstone, keep string) renewal.Outcome {
 	ms, err := strconv.ParseInt(keep, 10, 64)
 	if err != nil {
@@ -123,11 +126,10 @@ func (s *Service) leaseOutcome(ctx context.Context, db int, tombstone, keep stri
 	return renewal.Gone
 }
 
-// explainGone looks for the tombstones of holds that are gone. While it cannot, nothing is known of
-// them.
+// explainGone reads the tombstones of holds that are gone. If it cannot, the outcome is unknown.
 func (s *store) explainGone(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome) {
 	if !slices.ContainsFunc(out, func(outcomes []renewal.Outcome) bool { return slices.Contains(outcomes, renewal.Gone) }) {
-		return // as nearly always
+		return // the usual case
 	}
 	type position struct{ batch, hold int }
 	var positions []position
@@ -151,7 +153,7 @@ func (s *store) explainGone(ctx context.Context, batches []renewal.Batch, out []
 		case err == nil, errors.Is(err, redis.Nil):
 			out[p.batch][p.hold] = s.tombstoneOutcome(ctx, batches[p.batch].Holds[p.hold].Keeper.(*hold), text)
 		case errors.As(err, &answer) && judge(err) == answered:
-			// not a string: no tombstone of ours
+			// It is no string, so no tombstone of ours.
 		default:
 			out[p.batch][p.hold] = renewal.Unknown
 		}

@@ -9,15 +9,14 @@ import (
 // longer.
 const maxLate = 5 * time.Minute
 
-// undo takes back an acquire of unknown outcome: at once and until Redis answers, and once more a
-// TTL later, for a late copy of it that grants the lock to nobody (R26). Of a hold that was entered
-// again, the gate stays taken until it is known whether the entry counts. done is closed when Redis
-// has answered.
+// undo takes back an acquire of unknown outcome. It repeats that until Redis answers. It does so
+// once more a TTL later, in case a late copy has granted the lock (R26). If the owner had a hold
+// before, its requests stay locked until the answer. done is closed when Redis has answered.
 func (s *Service) undo(a *acquisition) (done <-chan struct{}) {
 	own := a.own
-	a.own = nil // the task has the gate now
+	a.own = nil // the task unlocks it
 	s.stats.undone.Add(1)
-	// before the gate opens: what comes behind it must have a larger one
+	// The number is drawn before the unlock: later requests must have larger ones.
 	number := a.carrier.requests.Add(1)
 	answered := make(chan struct{})
 	s.spawn(func() {
@@ -31,13 +30,13 @@ func (s *Service) undo(a *acquisition) (done <-chan struct{}) {
 	return answered
 }
 
-// undoMoved takes back an acquire that moves the hold its ID names here: that one acquire, for the
-// others are the owner's. carry makes the hold one of the carrier's, if it can. done is closed when
-// Redis has answered.
+// undoMoved takes back an acquire whose ID moved a hold here. It takes one count, because the
+// others belong to the owner. carry makes the hold one of the carrier's, if it can. done is closed
+// when Redis has answered.
 func (s *Service) undoMoved(a *acquisition, carry func() *hold) (done <-chan struct{}) {
 	s.stats.undone.Add(1)
 	copyPending := a.copyPending
-	a.copyPending = false // a late copy is seen to here
+	a.copyPending = false // this task handles a late copy
 	moveDone := a.carrier.beginMove(a.options.lock(), a.options.mode, a.owner)
 	answered := make(chan struct{})
 	s.spawn(func() {
@@ -60,12 +59,11 @@ func (s *Service) undoMoved(a *acquisition, carry func() *hold) (done <-chan str
 	return answered
 }
 
-// undoRepeated takes back the acquire that t repeats, the last one of the carrier's own hold: it
-// has counted, whether t has come to anything or not. The gate stays taken until Redis has
-// answered, which done tells.
+// undoRepeated takes back the last acquire of the carrier's own hold, which this command repeats.
+// That acquire has counted. The requests stay locked until Redis has answered; then done is closed.
 func (s *Service) undoRepeated(a *acquisition) (done <-chan struct{}) {
 	own := a.own
-	a.own = nil // the task has the gate now
+	a.own = nil // the task unlocks it
 	s.stats.undone.Add(1)
 	answered := make(chan struct{})
 	s.spawn(func() {
@@ -78,7 +76,7 @@ func (s *Service) undoRepeated(a *acquisition) (done <-chan struct{}) {
 	return answered
 }
 
-// takeBackTwice takes back what a hand-over of unknown outcome may have granted, or may yet, to a
+// takeBackTwice takes back what a hand-over of unknown outcome has granted, or may grant, to a
 // waiter that has left.
 func (s *Service) takeBackTwice(a *acquisition) {
 	number := a.carrier.requests.Add(1)
@@ -92,9 +90,9 @@ func (s *Service) takeBackLater(a *acquisition, number int64) {
 	}
 }
 
-// undoLater takes back what a late copy of an acquire may have granted after the hold it made, h,
-// was over again: another hold. What is left of h itself stays: whoever had it may still believe in
-// it, for it was left to run out when the connection broke (R28).
+// undoLater takes back another hold that a late copy of the acquire may have made after the end of
+// h. What is left of h itself stays: it was left to expire when the connection broke, and its owner
+// may still believe in it (R28).
 func (s *Service) undoLater(a *acquisition, h *hold) {
 	number := a.carrier.requests.Add(1)
 	if s.stoppedWithin(min(a.options.ttl, maxLate)) {
@@ -108,8 +106,8 @@ func (s *Service) undoLater(a *acquisition, h *hold) {
 	}
 }
 
-// takeBack sends the undo of t, under a number of its own, until it is answered, or the Service
-// ends. The hold with the token keep stays; 0 for none.
+// takeBack sends the undo, with a number of its own, until Redis answers or the Service ends. The
+// hold with the token keep stays; 0 for none.
 func (s *Service) takeBack(a *acquisition, number, keep int64) {
 	call := &scriptCall{
 		script: a.options.mode.undo, db: a.options.db, keys: a.options.mode.endKeys(a.options.key, a.owner), minKeys: len(a.options.mode.keys(a.options.key, a.owner)),

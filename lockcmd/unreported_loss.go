@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// unreportedLoss is a hold that was lost under ONLOSS ERROR, of which its owner is to be told.
+// unreportedLoss is a hold that was lost under ONLOSS ERROR and whose owner must be told.
 type unreportedLoss struct {
 	lock   lockID
 	owner  string
@@ -13,10 +13,9 @@ type unreportedLoss struct {
 	reason string
 }
 
-// takeUnreportedLoss is a loss that the client has not been told of, of one of the keys that a command is
-// about. It is told now. A command that is about another hold, as its TOKEN or OWNER says, is done
-// instead: the answer would be taken for that one's end, and whose the lost one was would not hear
-// of it.
+// takeUnreportedLoss returns and removes an unreported loss of one of the command's keys, to be the
+// reply. If the TOKEN or OWNER of the command names another hold, the command runs instead.
+// Otherwise the reply would be taken for the end of that hold.
 func (c *Carrier) takeUnreportedLoss(verb []byte, args [][]byte) (key, reason string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +45,7 @@ func (c *Carrier) takeUnreportedLoss(verb []byte, args [][]byte) (key, reason st
 	return "", "", false
 }
 
-// hasLocked reports whether a present hold of the connection has that token.
+// hasLocked reports whether the connection holds the lock with that token.
 func (c *Carrier) hasLocked(id lockID, token int64) bool {
 	for h := range c.holdsNewestFirstLocked() {
 		if h.lock() == id && h.token == token && h.state == held {
@@ -56,8 +55,7 @@ func (c *Carrier) hasLocked(id lockID, token int64) bool {
 	return false
 }
 
-// tokenNamed is the token that the options of a command over some keys name for one of them, by
-// TOKEN or TOKENS; 0 for none.
+// tokenNamed is the token for one of the keys, by TOKEN or TOKENS; 0 for none.
 func tokenNamed(options [][]byte, key, keys int) (token int64) {
 	for i, arg := range options {
 		at := i + 1
@@ -73,7 +71,7 @@ func tokenNamed(options [][]byte, key, keys int) (token int64) {
 	return token
 }
 
-// ownerNamed is the OWNER that the options of a command name; "" for none.
+// ownerNamed is the OWNER in the options; "" for none.
 func ownerNamed(options [][]byte) (owner string) {
 	for i, arg := range options {
 		if bytes.EqualFold(arg, []byte("OWNER")) && i+1 < len(options) {
@@ -83,7 +81,7 @@ func ownerNamed(options [][]byte) (owner string) {
 	return owner
 }
 
-// markLossReported says that the answer on its way to c tells of the loss of h.
+// markLossReported notes that the reply reports the loss of h.
 func (c *Carrier) markLossReported(h *hold) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,25 +6,23 @@ import (
 	"leash/renewal"
 )
 
-// A session must not send anything to Redis once a lock that its client believes in may be somebody
-// else's (R27). The watchdog tells of such a loss, but its goroutine may run late: after a SIGSTOP,
-// on a starved machine. So whoever writes to Redis compares the time itself, right before the
-// write.
+// A session must not send anything to Redis once somebody else may have a lock that its client
+// believes in (R27). The watchdog reports such a loss, but its goroutine may run late, after a
+// SIGSTOP or on a busy machine. So the writer compares the time itself, right before the write.
 //
-// The carrier keeps one time for that: no later than the earliest end of its holds. Renewals do not
-// touch it. When it has come, Settle looks up the real ends, which is at most about once in two
-// thirds of a TTL.
+// The carrier keeps one time for that. It is no later than the earliest end of its holds. Renewals
+// do not change it. When it has come, EndOverdue computes the real ends, about once in two thirds
+// of a TTL at most.
 //
-// Two kinds of holds do not count. The end of a LEASE is known to the client and is no loss. With
-// ONLOSS ERROR the client has asked to go on, and to be told when it next names the lock.
+// Two kinds of holds do not count. The client knows the end of a LEASE, so that is no loss. With
+// ONLOSS ERROR the client wants to go on, and is told when it next names the lock.
 
-// SafeUntil is the time up to which all holds of the carrier are safe, as far as is known without
-// asking further; nil when none of them ends the connection. From then on, call Settle before
-// anything is sent to Redis for the connection. Until takes no lock. What it points to does not
-// change.
+// SafeUntil is the time until which all holds of the carrier are safe, as far as is known. It is
+// nil when no hold would end the connection. From that time on, call EndOverdue before anything is
+// sent to Redis for the connection. SafeUntil takes no lock. The time it points to does not change.
 func (c *Carrier) SafeUntil() *time.Time { return c.safeUntil.Load() }
 
-// noteSafeUntilLocked notes that h is safe until then.
+// noteSafeUntilLocked notes that h is safe until that time.
 func (c *Carrier) noteSafeUntilLocked(h *hold, until time.Time) {
 	if !h.endsConnection() {
 		return
@@ -34,25 +32,25 @@ func (c *Carrier) noteSafeUntilLocked(h *hold, until time.Time) {
 	}
 }
 
-// endsConnection reports whether the connection is closed when h is over.
+// endsConnection reports whether the loss of h closes the connection.
 func (h *hold) endsConnection() bool { return !h.lease && !h.errorOnLoss }
 
-// CheckOverdue is Settle, if Until has come.
+// CheckOverdue calls EndOverdue if SafeUntil has come.
 func (c *Carrier) CheckOverdue() {
 	if until := c.SafeUntil(); until != nil && renewal.Left(*until) <= 0 {
 		c.EndOverdue()
 	}
 }
 
-// EndOverdue finds the holds of the carrier that are over by now and ends its connection because of
-// them, as the watchdog would. Otherwise Until is later afterwards. It does not block.
+// EndOverdue ends the connection if a hold of it is over, as the watchdog would. Otherwise
+// SafeUntil is later afterwards. It does not block.
 func (c *Carrier) EndOverdue() {
 	for _, h := range c.overdue() {
 		h.Lost(renewal.ReasonSilence)
 	}
 }
 
-// overdue are the holds that are over and that nobody has told of so far. Until is made that of the
+// overdue returns the holds that are over and not reported. It sets safeUntil to the end of the
 // others.
 func (c *Carrier) overdue() (over []*hold) {
 	c.mu.Lock()
@@ -63,13 +61,13 @@ func (c *Carrier) overdue() (over []*hold) {
 			continue
 		}
 		known := c.service.watchdog.Until(&h.watch)
-		if known.IsZero() && h.state == decrementing { // its release keeps it, and adds it again
+		if known.IsZero() && h.state == decrementing { // the release adds it again
 			continue
 		}
 		now := time.Now()
-		until := now.Add(known.Sub(now)) // with what the clock on the wall says now
+		until := now.Add(known.Sub(now)) // with the wall clock's reading of now
 		switch {
-		case !now.Before(until): // also one that the watchdog has given up and not told of yet
+		case !now.Before(until): // includes a hold that the watchdog has given up but not reported
 			over = append(over, h)
 		case earliest == nil || until.Before(*earliest):
 			earliest = &until

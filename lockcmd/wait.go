@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// blockSlack is how long a look, or a release that may grant the lock, may still take to be
-// answered when it is on its way as BLOCK ends.
+// blockSlack is how much longer than BLOCK an attempt, or a release that may grant the lock, may
+// take when it is under way at the end of BLOCK.
 const blockSlack = time.Second
 
-// wait queues t until it is granted the lock, its BLOCK is over, or its client is gone. seen is
-// what its last look brought.
+// wait queues the acquisition until it is granted the lock, its BLOCK is over, or its client is
+// gone. seen is the result of its last attempt.
 func (c *Carrier) wait(ctx context.Context, a *acquisition, seen result) result {
 	if !c.beginWait() {
 		return result{kind: failed, text: msgLimit}
@@ -19,7 +19,7 @@ func (c *Carrier) wait(ctx context.Context, a *acquisition, seen result) result 
 	return c.waitResult(c.await(ctx, a, seen))
 }
 
-// await is wait for a command that waits already.
+// await is wait for a command that is counted as waiting already.
 func (c *Carrier) await(ctx context.Context, a *acquisition, seen result) result {
 	q := c.newQueueWait(a, seen)
 	defer q.close()
@@ -30,8 +30,8 @@ func (c *Carrier) await(ctx context.Context, a *acquisition, seen result) result
 	}
 }
 
-// beginWait counts a command of the carrier's that waits from now on, and tells the host. It fails
-// when as many wait as may; else endWait must follow.
+// beginWait counts a command as waiting and tells the host. It fails when too many commands wait.
+// Otherwise endWait must follow.
 func (c *Carrier) beginWait() bool {
 	s := c.service
 	for n := s.stats.waiters.Load(); ; n = s.stats.waiters.Load() {
@@ -55,7 +55,7 @@ func (c *Carrier) endWait() {
 	c.guard(-1)
 }
 
-// attemptDeadline is when a look must be answered.
+// attemptDeadline is when an attempt must be answered.
 func attemptDeadline(deadline, end time.Time) time.Time {
 	if grace := end.Add(blockSlack); !end.IsZero() && grace.Before(deadline) {
 		return grace
@@ -63,9 +63,9 @@ func attemptDeadline(deadline, end time.Time) time.Time {
 	return deadline
 }
 
-// finalResult is the result of a wait that is over: the lock, if it was given in the last moment. known
-// says that Redis has called it taken since the wait began; if it never answered, that is the
-// answer.
+// finalResult is the result at the end of a wait. It is the lock, if that was granted in the last
+// moment. known says that Redis has said "taken" since the wait began; without any answer, that is
+// the error.
 func (w *waiter) finalResult(seen result, known bool) result {
 	select {
 	case r := <-w.granted:
@@ -73,7 +73,7 @@ func (w *waiter) finalResult(seen result, known bool) result {
 	default:
 	}
 	if seen.kind == busy && known {
-		// the wait is over, and nothing is known against the lock's being taken still
+		// as far as is known, the lock is still taken
 		seen.text = ""
 	}
 	return seen
@@ -86,8 +86,8 @@ func (w *waiter) drainedResult() result {
 	return result{kind: failed, text: msgDraining}
 }
 
-// abandon leaves the queue for a client that is gone. What was given to it is given back by the
-// caller's settle, which sees the same ctx.
+// abandon leaves the queue for a client that is gone. The caller's accept gives a last grant back,
+// because it sees the same ctx.
 func (w *waiter) abandon(s *Service) result {
 	s.queues.leave(w, false, true)
 	if r := w.finalResult(result{kind: taken}, true); r.kind == granted {

@@ -7,37 +7,37 @@ import (
 )
 
 const (
-	// how often in a row a lock goes from one waiter of this Leash to the next before other Leashes
-	// get a chance
+	// hand-overs in a row on this Leash before other Leashes get a chance
 	maxHandovers = 16
-	// for how long the next one then does not look, if there are others: they hear of it as late as
-	// we do
+	// how long the next waiter then pauses, if other Leashes wait; they get the wake-up at the same
+	// time
 	fleetPause    = 2 * time.Millisecond
-	maxFleetPause = time.Second // until goOn
+	maxFleetPause = time.Second // until endPause
 )
 
-// waitQueues are the waiters of this Leash, in the order they came. Only the head of a queue looks at
-// the lock (R18), and when it got in to share it, the next one does if it wants to share it too.
+// waitQueues has the waiters of this Leash, in order of arrival. Only the head of a queue attempts
+// (R18). When the head got a shared lock, the next waiter attempts, if it wants to share the lock
+// too.
 type waitQueues struct {
 	mu   sync.Mutex
 	byID map[queueID]*waitQueue
-	// all FAIR waiters of a lock, each of whom stands in a line of its owner's too
+	// all FAIR waiters of a lock; each is in a queue of its owner too
 	fair   map[lockID]*waitQueue
-	counts map[lockID]int // of waiters, in all lines of a lock
+	counts map[lockID]int // waiters in all queues of a lock
 
-	fleetPause time.Duration // immutable; courtesy but in tests
+	fleetPause time.Duration // immutable; tests set it
 }
 
-// queueID is what a queue is known by: a lock, and where its releases are told to those who wait.
-// Waiters for another kind of lock on the same key stand apart: they cannot get in before or behind
-// these, only instead of them.
+// queueID names a queue: the lock and the channel on which its waiters are woken. Waiters for
+// another kind of lock on the same key have a queue of their own, since both kinds exclude each
+// other.
 type queueID struct {
 	lockID
 	channel string
 }
 
-// queueID is where t's waiter stands. A FAIR one stands with those of its owner only: its place among
-// others is Redis's matter.
+// queueID is the queue of the acquisition. A FAIR waiter is in a queue of its owner only. Redis
+// keeps the order of the owners.
 func (a *acquisition) queueID() queueID {
 	channel := a.options.mode.channel(a.options.key)
 	if a.options.mode.fair {
@@ -50,39 +50,39 @@ type waitQueue struct {
 	waiters []*waiter
 }
 
-// waiter is one command that waits.
+// waiter is one waiting command.
 type waiter struct {
 	acquisition *acquisition
-	wake        chan struct{} // size 1: one look is due, however many reasons there are
-	granted     chan result   // size 1: the one grant made inside a release
-	// Guarded by queues.mu.
+	wake        chan struct{} // size 1: one attempt is due, for any number of reasons
+	granted     chan result   // size 1: the grant of a hand-over
+	// Guarded by waitQueues.mu.
 	state       waiterState
 	copyPending bool      // a copy of a hand-over to it may still be on its way
-	pauseUntil  time.Time // until when it does not look: it is the turn of those on other Leashes
+	pauseUntil  time.Time // no attempt before: other Leashes have their turn
 }
 
 type waiterState int
 
 const (
 	waiterQueued  waiterState = iota
-	waiterTrying              // its try is on its way
-	waiterClaimed             // a release on its way may grant it the lock
-	waiterGranted             // a release has, the result is in gift
-	waiterLeft                // not in the queue any more
+	waiterTrying              // its attempt is under way
+	waiterClaimed             // a release under way may grant it the lock
+	waiterGranted             // a release has; granted has the result
+	waiterLeft                // out of the queue
 )
 
 func newWaitQueues() *waitQueues {
 	return &waitQueues{byID: make(map[queueID]*waitQueue), fair: make(map[lockID]*waitQueue), counts: make(map[lockID]int), fleetPause: fleetPause}
 }
 
-// waiting reports whether anybody stands in a line.
+// waiting reports whether a queue has waiters.
 func (q *waitQueues) waiting(id queueID) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.byID[id] != nil
 }
 
-// join puts a try at the end of its queue.
+// join appends the acquisition to its queue.
 func (q *waitQueues) join(a *acquisition) *waiter {
 	w := &waiter{acquisition: a, wake: make(chan struct{}, 1), granted: make(chan result, 1)}
 	q.mu.Lock()
@@ -95,7 +95,7 @@ func (q *waitQueues) join(a *acquisition) *waiter {
 	return w
 }
 
-// addWaiter puts w at the end of a line.
+// addWaiter appends w to a queue.
 func addWaiter[K comparable](queues map[K]*waitQueue, id K, w *waiter) {
 	k := queues[id]
 	if k == nil {
@@ -105,8 +105,7 @@ func addWaiter[K comparable](queues map[K]*waitQueue, id K, w *waiter) {
 	k.waiters = append(k.waiters, w)
 }
 
-// removeWaiter takes w out of a line in which it may stand. next is who stands first after w did; nil when
-// there is none.
+// removeWaiter removes w from a queue. next is the new head if w was the head, else nil.
 func removeWaiter[K comparable](queues map[K]*waitQueue, id K, w *waiter) (next *waiter) {
 	k := queues[id]
 	if k == nil {
@@ -122,8 +121,8 @@ func removeWaiter[K comparable](queues map[K]*waitQueue, id K, w *waiter) (next 
 	return next
 }
 
-// beginAttempt reports whether w is to look at the lock now: only the head does, and not while a release
-// may grant it the lock, nor in a pause, of which rest is what is left.
+// beginAttempt reports whether w attempts now. Only the head does, and not while a release may
+// grant it the lock. rest is what is left of its pause.
 func (q *waitQueues) beginAttempt(w *waiter) (ok bool, rest time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -133,7 +132,7 @@ func (q *waitQueues) beginAttempt(w *waiter) (ok bool, rest time.Duration) {
 	if rest = time.Until(w.pauseUntil); rest > 0 {
 		return false, rest
 	}
-	select { // whatever woke it until now is served by this look; what comes later deserves another
+	select { // this attempt serves all wake-ups so far
 	case <-w.wake:
 	default:
 	}
@@ -142,7 +141,7 @@ func (q *waitQueues) beginAttempt(w *waiter) (ok bool, rest time.Duration) {
 	return true, 0
 }
 
-// isHead reports whether w stands first in its line.
+// isHead reports whether w is the head of its queue.
 func (q *waitQueues) isHead(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -150,16 +149,16 @@ func (q *waitQueues) isHead(w *waiter) bool {
 	return queue != nil && queue.waiters[0] == w
 }
 
-// endAttempt says that w's look is over, and that w waits on.
+// endAttempt notes that w's attempt is over and that w waits on.
 func (q *waitQueues) endAttempt(w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w.state = waiterQueued
 }
 
-// leave takes w out of its queue. It fails while a release may grant it the lock, unless forced:
-// then that grant is given back by whoever makes it. A head that leaves without the lock passes the
-// wake-up on, and so does one that shares it with the next.
+// leave takes w out of its queue. While a release may grant it the lock, it fails unless forced;
+// the release then gives the grant back. A head that leaves without the lock wakes the next waiter.
+// So does a head that shares the lock with the next one.
 func (q *waitQueues) leave(w *waiter, took, force bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -185,7 +184,7 @@ func (q *waitQueues) leave(w *waiter, took, force bool) bool {
 
 func (w *waiter) shares() bool { return w.acquisition.options.mode.shared }
 
-// wake lets the head of a line look at the lock.
+// wake makes the head of a queue attempt.
 func (q *waitQueues) wake(id queueID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -194,7 +193,7 @@ func (q *waitQueues) wake(id queueID) {
 	}
 }
 
-// wakeAll lets every waiter see that something has changed.
+// wakeAll makes all waiters check for changes.
 func (q *waitQueues) wakeAll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -212,15 +211,15 @@ func (w *waiter) wakeUp() {
 	}
 }
 
-// claim is the head of the line for a hold that is released, to be granted the lock by its release
-// (R21); if any wait FAIR, who of them came first. It is not claimed, and nil as a rule, when there
-// is none, when it looks for itself just now, when it wants to hold it in another mode, or when it
-// is the fleet's turn: handed is how many releases in a row have granted it within, up to this
-// hold. Then it pauses, until goOn. A claim ends with give or unclaim.
+// claim returns the head of the queue that the release of h is to grant the lock to (R21). With
+// FAIR waiters it is the one that came first. ok is false when there is none, when it attempts
+// itself, or when it wants another mode. ok is also false when it is the turn of other Leashes:
+// handovers is the number of hand-overs in a row up to h. Then w pauses until endPause. grant or
+// unclaim ends a claim.
 func (q *waitQueues) claim(h *hold, handovers int) (w *waiter, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.counts[h.lock()] == 0 { // as nearly always
+	if q.counts[h.lock()] == 0 { // the usual case
 		return nil, false
 	}
 	queue := q.fair[h.lock()]
@@ -234,7 +233,7 @@ func (q *waitQueues) claim(h *hold, handovers int) (w *waiter, ok bool) {
 	switch {
 	case w.state != waiterQueued || w.acquisition.own != nil || w.acquisition.options.replicas > 0 || !h.mode().handsOverTo(w.acquisition.options.mode):
 		return nil, false
-	case handovers >= maxHandovers && w.acquisition.options.mode.fair: // whose turn it is Redis says
+	case handovers >= maxHandovers && w.acquisition.options.mode.fair: // Redis decides who is next
 		return nil, false
 	case handovers >= maxHandovers:
 		w.pauseUntil = time.Now().Add(maxFleetPause)
@@ -244,8 +243,7 @@ func (q *waitQueues) claim(h *hold, handovers int) (w *waiter, ok bool) {
 	return w, true
 }
 
-// endPause ends the pause of a waiter, as soon as others have had time to look; at once if there are
-// none.
+// endPause ends a pause after the fleet pause, or at once if no other Leash listens.
 func (q *waitQueues) endPause(w *waiter, alone bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -256,8 +254,8 @@ func (q *waitQueues) endPause(w *waiter, alone bool) {
 	w.wakeUp()
 }
 
-// grant hands a grant to a claimed waiter. It fails when the waiter has left: the grant is then
-// nobody's. late says that a copy of the hand-over may still be on its way.
+// grant gives a grant to a claimed waiter. It fails when the waiter has left; then nobody has the
+// grant. copyPending says that a copy of the hand-over may still be on its way.
 func (q *waitQueues) grant(w *waiter, r result, copyPending bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -270,7 +268,7 @@ func (q *waitQueues) grant(w *waiter, r result, copyPending bool) bool {
 	return true
 }
 
-// unclaim lets a claimed waiter go on by itself. It fails when the waiter has left.
+// unclaim ends the claim without a grant. It fails when the waiter has left.
 func (q *waitQueues) unclaim(w *waiter, copyPending bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -283,7 +281,7 @@ func (q *waitQueues) unclaim(w *waiter, copyPending bool) bool {
 	return true
 }
 
-// unfair is how many wait for the lock but not FAIR.
+// unfair is the number of waiters without FAIR.
 func (q *waitQueues) unfair(lock lockID) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -294,7 +292,7 @@ func (q *waitQueues) unfair(lock lockID) int {
 	return n
 }
 
-// length is how many wait for the lock, in whatever line.
+// length is the number of waiters for the lock, in all queues.
 func (q *waitQueues) length(lock lockID) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -7,33 +7,32 @@ import (
 )
 
 const (
-	wantedDelay = 20 * time.Millisecond // so long a wait is worth two requests to Redis
-	// looks later, at the most, it is told again, for news may be lost
+	wantedDelay = 20 * time.Millisecond // such a wait is worth two requests to Redis
+	// attempts between two events, at most; an event may be lost
 	maxWantedPace = 8
 )
 
-// wantedNotifier lets the Leashes that carry the holds of a lock know that a command waits for it here
-// (LOCK.NOTIFY). Only the head of a queue tells, when it has waited for a little while; again when
-// the lock was free in between, or was handed over, for others hold it then; and as it goes on
-// looking, more and more rarely.
+// wantedNotifier tells the Leashes that hold a lock that a command waits for it here (LOCK.NOTIFY).
+// Only the head of a queue publishes, after a short wait. It publishes again when the holders may
+// have changed, and more and more rarely while it goes on to wait.
 type wantedNotifier struct {
 	service    *Service
 	waiter     *waiter
-	token      int64 // of who has got the lock last, as far as is known
+	token      int64 // the last token granted, as far as is known
 	timer      *time.Timer
-	after      int64 // who has got it later is to be told; 0 for all who hold it
-	attempts   int   // since it was told
-	pace       int   // looks until it is told again
+	after      int64 // tell holders with larger tokens; 0 for all
+	attempts   int   // since the last event
+	pace       int   // attempts until the next event
 	due        bool
-	publishing atomic.Bool // it is being told
+	publishing atomic.Bool // an event is being published
 }
 
 func (s *Service) newWantedNotifier(w *waiter, token int64) *wantedNotifier {
 	return &wantedNotifier{service: s, waiter: w, token: token, timer: time.NewTimer(wantedDelay), due: true, pace: 1}
 }
 
-// noteAttempt notes that the lock was found taken, by whom, and whether a message said before that it
-// was free.
+// noteAttempt notes an attempt that found the lock taken: whether a message had said that it was
+// free, and the token of its holder.
 func (n *wantedNotifier) noteAttempt(woken bool, token int64) {
 	others := token != 0 && token != n.token
 	if woken {
@@ -51,9 +50,9 @@ func (n *wantedNotifier) noteAttempt(woken bool, token int64) {
 	}
 }
 
-// publishIfHead is for when the timer is over. It does not block.
+// publishIfHead runs when the timer fires. It does not block.
 func (n *wantedNotifier) publishIfHead() {
-	if n.publishing.Load() { // about others
+	if n.publishing.Load() { // for other holders
 		n.timer.Reset(wantedDelay)
 		return
 	}
@@ -70,8 +69,8 @@ func (n *wantedNotifier) publishIfHead() {
 	}
 }
 
-// publishUntilHeld looks who holds the lock. While it is free, somebody is about to take it: it looks again
-// then.
+// publishUntilHeld publishes to the holders. While the lock is free, somebody is about to take it,
+// so it tries again.
 func (n *wantedNotifier) publishUntilHeld(after int64) {
 	defer n.publishing.Store(false)
 	s, lock := n.service, n.waiter.acquisition.options.lock()
@@ -82,8 +81,8 @@ func (n *wantedNotifier) publishUntilHeld(after int64) {
 	}
 }
 
-// publishWanted says on the channels of other Leashes that somebody waits for a lock that they carry
-// holds of, but for those up to a token. It reports whether anybody holds it, as far as Redis says.
+// publishWanted sends the event to other Leashes with holds of the lock, for tokens above after. It
+// reports whether Redis says that the lock is held.
 func (s *Service) publishWanted(lock lockID, after int64) (held bool) {
 	until := time.Now().Add(time.Second)
 	info, err := s.inspect(lock, until)
