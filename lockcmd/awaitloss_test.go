@@ -245,10 +245,10 @@ func TestR27AwaitLossAskedForTooLate(t *testing.T) {
 		// while its release waits for the gate
 		s.receiveEvent(holdEventText(watchedEvent, token, a.carrier.name, key))
 		h.carrier.mu.Lock()
-		afar := h.remoteWatch
+		watch := h.remoteWatch
 		h.carrier.mu.Unlock()
 		h.unlockRequests()
-		if afar == watched {
+		if watch == watched {
 			t.Error("its release would be told")
 		}
 		eventually(t, soon, "it is forgotten", func() bool { return s.Stats().Holds == 0 })

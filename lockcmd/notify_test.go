@@ -26,7 +26,7 @@ func (c *conn) told(word, key string, token int64) {
 	}
 }
 
-// untold fails if there is a notice that was not taken.
+// toldNothing fails if there is a notice that was not taken.
 func (c *conn) toldNothing() {
 	c.t.Helper()
 	select {
@@ -293,8 +293,8 @@ func TestNotifyMacquire(t *testing.T) {
 func TestNotifyTellsWhoHasTheLockInstead(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, afar := leash(t, rdb, Config{}), leash(t, rdb, Config{})
-		for _, other := range []*Service{s, afar} {
+		s, elsewhere := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		for _, other := range []*Service{s, elsewhere} {
 			a, key := newOrderly(t, s), newKey()
 			token := a.token(key, "OWNER", "me")
 			text := strconv.FormatInt(token, 10)
@@ -334,7 +334,7 @@ func TestNotifyTellsWhoHasTheLockInstead(t *testing.T) {
 		a.token(newKey(), "ONLOSS", "ERROR") // who takes it again itself is not told
 		again := newKey()
 		token = a.token(again, "ONLOSS", "ERROR")
-		want(t, connect(t, afar).do("LOCK.BREAK", again), ":1")
+		want(t, connect(t, elsewhere).do("LOCK.BREAK", again), ":1")
 		a.told("lost", again, token)
 		want(t, a.do("LOCK.TTL", again), "-"+msgLost(again, "broken"))
 		a.token(again)

@@ -21,7 +21,7 @@ func plainBatch(s *Service, n int) (b renewal.Batch) {
 	return b
 }
 
-// TestR24RenewalsLeaveLittleGarbage: none, on a paper that has been used before.
+// TestR24RenewalsLeaveLittleGarbage: none, in a buffer that is reused.
 func TestR24RenewalsLeaveLittleGarbage(t *testing.T) {
 	b, s := plainBatch(&Service{uuid: newUUID()}, 256), &store{}
 	buf := s.newBuffer()
