@@ -242,7 +242,7 @@ func TestR27AwaitLossAskedForTooLate(t *testing.T) {
 		if !h.evict(renewal.ReasonBroken) {
 			t.Fatal("it is not held")
 		}
-		// while its release waits for the gate
+		// while its release waits for the request lock
 		s.receiveEvent(holdEventText(watchedEvent, token, a.carrier.name, key))
 		h.carrier.mu.Lock()
 		watch := h.remoteWatch
