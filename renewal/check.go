@@ -49,7 +49,7 @@ func (w *Watchdog) RenewAll(ctx context.Context) {
 	w.mu.Unlock()
 	w.wakeUp()
 	done := make(chan struct{})
-	// ends at the latest when the last round under way does
+	// It ends at the latest when the last round does.
 	go guard.Func(w.Log, "last renewal", func() { closeAfter(&asked, done) })()
 	select {
 	case <-done:

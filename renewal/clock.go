@@ -2,31 +2,31 @@ package renewal
 
 import "time"
 
-// moment is a time of the monotonic clock, as passed since the Watchdog was made: a third of the
-// size of a time.Time.
+// moment is a time of the monotonic clock, counted from when the Watchdog was made. It has a third
+// of the size of a time.Time.
 type moment = time.Duration
 
 func (w *Watchdog) now() moment { return time.Since(w.start) }
 
-// moment is when t comes, or the start if that is later.
+// moment is t as a moment, but not earlier than the start.
 func (w *Watchdog) moment(t time.Time) moment { return max(w.now()+Left(t), 0) }
 
-// Left is for how long a hold is still safe that is safe until then. A machine that was suspended
-// since has not counted that time by the monotonic clock, but by the other one (R31).
+// Left is the time from now to until. If the machine was suspended since until was set, the wall
+// clock has counted that time and the monotonic clock has not. So the shorter time counts (R31).
 func Left(until time.Time) time.Duration {
 	now := time.Now()
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
-// clockAheadSince is by how much the wall clock has run ahead of the monotonic one since then: for so
-// long the machine slept, or somebody set the clock.
+// clockAheadSince is by how much the wall clock has run ahead of the monotonic clock since start.
+// The machine was suspended for that long, or somebody has set the clock.
 func clockAheadSince(start time.Time) time.Duration {
 	now := time.Now()
 	return now.Round(0).Sub(start.Round(0)) - now.Sub(start)
 }
 
-// compareClocks finds out about a suspend: the time slept through has passed for the store (R31). A
-// wall clock set back is none.
+// compareClocks finds out whether the machine was suspended. That time has passed for the store
+// (R31). A wall clock that was set back is no sign of it.
 func (w *Watchdog) compareClocks() {
 	w.mu.Lock()
 	ahead := w.clockAhead()
@@ -45,8 +45,8 @@ func (w *Watchdog) compareClocks() {
 	}
 }
 
-// subtractSuspend takes the time slept through from the group's holds. Those that were to be renewed
-// meanwhile are lost: all of them, or none; but no lease that was over before.
+// subtractSuspend takes the time of a suspend from Until of the group's holds. If it was longer
+// than a third of the TTL, all holds are lost, but for leases that were over before.
 func (g *group) subtractSuspend(slept time.Duration, now moment) (lost []*Hold) {
 	long := slept > g.ttl/3
 	for h := range g.all() {

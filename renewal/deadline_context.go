@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// deadlineContext is a context that ends at a time, as one of context.WithDeadline does, but has a timer
-// only once somebody asks for its Done. There are a thousand rounds a second, and a store that
-// looks at the Deadline has no use for it.
+// deadlineContext is like a context of context.WithDeadline, but it has no timer until Done is
+// called. There may be a thousand rounds a second, and a store that reads the Deadline needs no
+// timer.
 type deadlineContext struct {
 	context.Context // the parent
 	deadline        time.Time
 
 	mu        sync.Mutex
-	withTimer context.Context // nil until somebody has asked for Done
+	withTimer context.Context // nil until Done is called
 	cancel    context.CancelFunc
-	ended     bool // by end
+	ended     bool // end was called
 }
 
-// newDeadlineContext is a context that ends at until, or by its end, which is to be called.
+// newDeadlineContext makes a context that ends at until, or when end is called. Call end.
 func newDeadlineContext(parent context.Context, until time.Time) *deadlineContext {
 	return &deadlineContext{Context: parent, deadline: until}
 }
@@ -45,8 +45,8 @@ func (c *deadlineContext) Deadline() (time.Time, bool) {
 // Done implements context.Context.
 func (c *deadlineContext) Done() <-chan struct{} { return c.timerContext().Done() }
 
-// Value implements context.Context. By it a child finds out that it need not watch Done with a
-// goroutine.
+// Value implements context.Context. Through it, a child context finds the context with the timer,
+// and needs no goroutine of its own.
 func (c *deadlineContext) Value(key any) any { return c.current().Value(key) }
 
 // Err implements context.Context.

@@ -1,10 +1,11 @@
 // Package renewal is the watchdog. It renews holds in a store until they are removed from it, and
-// reports in time when a hold can no longer be renewed. It knows no RESP, no sockets and no clients.
+// reports in time when a hold can no longer be renewed. It knows no RESP, no sockets and no
+// clients.
 //
 // # Types
 //
-// A [Watchdog] is given [Hold]s with [Watchdog.Add] and asks a [Store] to renew them. Each hold has a
-// [Keeper], which is told when the hold ends. Package lockcmd provides both: its holds are the
+// A [Watchdog] is given [Hold]s with [Watchdog.Add] and asks a [Store] to renew them. Each hold has
+// a [Keeper], which is told when the hold ends. Package lockcmd provides both: its holds are the
 // keepers, and its store runs the Lua scripts.
 //
 // # When a hold is renewed

@@ -17,41 +17,42 @@ type groupKey struct {
 	lease bool
 }
 
-// group is the holds of one slot of a database with one TTL, asked for equally often. All fields
-// are guarded by the Watchdog's mu.
+// group is the holds of one database, kind and slot that have one TTL and are renewed equally
+// often. The Watchdog's mu guards all fields.
 type group struct {
 	groupKey
-	number    uint32               // in the Watchdog's lists
+	number    uint32               // in Watchdog.groupTable
 	holdTable *idtable.Table[Hold] // the Watchdog's
-	holds     []uint32             // by their entries in roll
-	// of leases: what was found out before is older than until. Others do without, there may be a
-	// million of them
+	holds     []uint32             // their numbers in holdTable
+	// answeredAt is when the answer was asked for that Until of a lease comes from. An older answer
+	// changes nothing. Other holds have none, because there may be a million of them.
 	answeredAt map[*Hold]moment
-	// of leases: the last answer was too slow to say whether until is true still, or this is
+	// pendingChecks are leases whose last answer was too slow to tell whether they end earlier.
 	pendingChecks map[*Hold]pendingCheck
-	due           moment // when to ask the store next; while busy, when it was to be asked
-	// the earliest until of its holds, or an earlier moment: looking once too often does no harm
+	due           moment // when to ask the store next; while busy, when it was due
+	// deadline is the earliest Until of the holds, or earlier. Checking once too often does no harm.
 	deadline       moment
-	regular        bool     // due is a time of its rhythm, not one at which to try again
-	busy           bool     // on its way to the store, or in a node's line
-	checkAgain     bool     // asked for while busy
-	onRoundEnd     []func() // to be called after the round that is under way
-	onNextRoundEnd []func() // to be called after the round that follows it
+	regular        bool     // due is one of its regular times, and not that of a retry
+	busy           bool     // in a round, or in a node's queue
+	checkAgain     bool     // checkNow was called while busy
+	onRoundEnd     []func() // called after the present round
+	onNextRoundEnd []func() // called after the round that follows it
 	index          int      // in the heap, -1 outside
 }
 
 const (
 	slotCount = 16384
-	// neighbouring slots whose turns come one after the other: they are of one node as a rule, so
-	// that a call has many of them
+	// run is how many neighbouring slots are due one after the other. They usually belong to one
+	// node, so a call has many of them.
 	run  = 32
 	runs = slotCount / run
-	// the golden section of runs, and odd: each has a turn, and those of one node are spread evenly
+	// stride is the distance between the runs that follow each other. It is odd, so that every run
+	// has its time, and the golden section of runs, so that the runs of one node are spread evenly.
 	stride = 317
 )
 
-// nextDue is the group's first regular due time after now: its phase within the period comes from its
-// slot.
+// nextDue is the group's first regular due time after now. The slot decides at which point of the
+// period that is.
 func (k groupKey) nextDue(now moment) moment {
 	turn := k.slot/run*stride%runs*run + k.slot%run
 	phase := k.every / slotCount * moment(turn)
@@ -62,13 +63,13 @@ func (k groupKey) nextDue(now moment) moment {
 	return at
 }
 
-// schedule sets when g is due next in its rhythm.
+// schedule makes g due at its next regular time.
 func (g *group) schedule(now moment) { g.due, g.regular = g.nextDue(now), true }
 
-// add takes h in, of which nothing that was found out before known is news.
+// add adds h to the group. An answer about h that was asked for before known changes nothing.
 func (g *group) add(h *Hold, known moment) {
 	h.group, h.entry, h.at = g.number, g.holdTable.Add(h), int32(len(g.holds))
-	if len(g.holds) == cap(g.holds) { // an eighth to spare: append would have up to as much again
+	if len(g.holds) == cap(g.holds) { // append would double the capacity; an eighth is enough
 		g.holds = append(slices.Grow([]uint32(nil), len(g.holds)+len(g.holds)/8+1), g.holds...)
 	}
 	g.holds = append(g.holds, h.entry)
@@ -91,7 +92,7 @@ func (g *group) remove(h *Hold) {
 	h.group = 0
 }
 
-// all are the holds of g. None may be taken out meanwhile.
+// all are the holds of g. None may be removed during the iteration.
 func (g *group) all() iter.Seq[*Hold] {
 	return func(yield func(*Hold) bool) {
 		for _, n := range g.holds {
@@ -102,10 +103,10 @@ func (g *group) all() iter.Seq[*Hold] {
 	}
 }
 
-// work is how much the store has to do for the group, in holds.
+// work is how much the store has to do for the group. The unit is the renewal of one hold.
 func (g *group) work() int { return len(g.holds) + (len(g.holds)+calmBatch-1)/calmBatch*batchWork }
 
-// wake is when the group next needs a look.
+// wake is when there is something to do for the group.
 func (g *group) wake() moment {
 	if g.busy {
 		return g.deadline
@@ -113,10 +114,10 @@ func (g *group) wake() moment {
 	return min(g.due, g.deadline)
 }
 
-// expire deals with the holds whose time is over, and returns how to tell of each that is lost. It
-// sets the deadline anew. A lease that is over as far as is known may have been made to last since,
-// and lasts longer in the store at any rate: from then on the store is asked often, and says when
-// it is over. w.mu is held.
+// expire removes the holds whose Until has come, and returns the calls that report their loss. It
+// sets the deadline anew. A lease whose Until has come is not removed: somebody may have extended
+// it, and it lasts a little longer in the store anyway. From then on the store is asked often, and
+// says when it is over. w.mu is held.
 func (w *Watchdog) expire(g *group, now moment) (tell []func()) {
 	g.deadline = g.endOverdueChecks(now)
 	often := g.leaseEndInterval()
@@ -127,7 +128,7 @@ func (w *Watchdog) expire(g *group, now moment) (tell []func()) {
 			g.deadline = min(g.deadline, h.until)
 			i++
 		case !g.lease:
-			g.remove(h) // another one is in its place now
+			g.remove(h) // another hold is at index i now
 			tell = append(tell, func() { h.Keeper.Lost(ReasonSilence) })
 		case g.every > often:
 			known := g.answeredAt[h]
@@ -140,8 +141,8 @@ func (w *Watchdog) expire(g *group, now moment) (tell []func()) {
 	return tell
 }
 
-// retryDelay is for how long the group can wait with what the store did not say: leases that are over
-// need no haste.
+// retryDelay is the time to wait before an unknown outcome is asked for again. Leases whose Until
+// has come can wait longer.
 func (k groupKey) retryDelay() time.Duration {
 	if k.lease && k.every <= k.leaseEndInterval() {
 		return maxBackoff
@@ -149,12 +150,12 @@ func (k groupKey) retryDelay() time.Duration {
 	return k.ttl / 12
 }
 
-// groupHeap orders groups by wake; container/heap's Interface. Each place has its group's wake at
-// hand: the groups lie all over the memory.
+// groupHeap orders groups by wake. It implements container/heap.Interface. Each entry has a copy of
+// its group's wake, because the groups lie far apart in memory.
 type groupHeap []heapEntry
 
 type heapEntry struct {
-	wake  moment // the group's when it was put here
+	wake  moment // of the group, when the entry was made
 	group *group
 }
 

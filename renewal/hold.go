@@ -9,86 +9,84 @@ import (
 type Outcome uint8
 
 const (
-	Unknown Outcome = iota // no answer, or one that says nothing of the hold
-	// it is ours; unless it is a lease, it now lasts its TTL from when the request was sent
-	Renewed
-	Released // its owner ended it by another way
-	Moved    // it is ours no more, but its owner's still, who moved it on purpose
-	Repeated // it is ours no more, but its owner's still, who asked for it again
-	Broken   // it was ended on purpose, against its owner's will
-	Gone     // it is not there, and nobody says why
-	Expired  // a lease that is over
+	Unknown  Outcome = iota // no answer, or one that does not tell
+	Renewed                 // it is ours; if not a lease, for its TTL from when the request was sent
+	Released                // its owner ended it in another way
+	Moved                   // its owner moved it to another connection, by LOCK.ATTACH
+	Repeated                // its owner moved it by repeating the acquire on another connection
+	Broken                  // LOCK.BREAK ended it
+	Gone                    // it is not there, and no tombstone says why
+	Expired                 // a lease that is over
 )
 
-// Reasons for a loss, a closed set fit for counters.
+// Reasons for a loss. There are no others, so counters can be labelled with them.
 const (
 	ReasonGone      = "gone"      // the store does not have the hold any more
 	ReasonBroken    = "broken"    // it was broken on purpose
 	ReasonSilence   = "silence"   // the store did not answer until the lease could be over
-	ReasonSuspended = "suspended" // this machine slept for too long
+	ReasonSuspended = "suspended" // this machine was suspended for too long
 )
 
-// Keeper is who a hold is kept for.
+// Keeper is told how a hold ends.
 type Keeper interface {
-	// Lost says that the hold has ended, or may have, against its owner's will. It returns when the
-	// owner can do no more harm.
+	// Lost says that the hold has ended, or may have, against its owner's will. When it returns, the
+	// owner sends nothing more under the lock.
 	Lost(reason string)
-	// Ended says that the hold is over and that nobody need mind: Released, Moved, Repeated or
+	// Ended says that the hold is over and that this is no loss: Released, Moved, Repeated or
 	// Expired.
 	Ended(how Outcome)
 }
 
-// Plan says how a hold is to be kept.
+// Plan says how a hold is renewed.
 type Plan struct {
 	DB   int           // the database it lies in
-	Kind int           // what the store asks for in another way; the store's own numbers
+	Kind int           // the store's own number; the store has a request for each kind
 	Slot int           // holds of one slot, kind and TTL of a database go together; 0 to 16383
-	TTL  time.Duration // what a renewal sets; for a lease, how often to look is a third of it
-	// look after it, but do not renew it: from Until on it may be over, and is when the store says
-	// so
+	TTL  time.Duration // what a renewal sets; a lease is checked every third of it
+	// Lease says that the hold is checked and not renewed. After Until it may be over. It is when the
+	// store says so.
 	Lease bool
-	Every time.Duration // ask at least so often; if zero, a third of TTL is often enough
+	Every time.Duration // the longest time between two requests; if zero, a third of TTL
 	Until time.Time     // it is safe until then
 }
 
-// Hold is one lock somebody has. Its zero value with a Keeper is ready for Add, and for Add again
-// after its end.
+// Hold is a lock that an owner has. Its zero value with a Keeper is ready for Add. After its end it
+// can be added again.
 type Hold struct {
 	Keeper Keeper
 
 	// Guarded by the Watchdog's mu.
 	until moment
-	group uint32 // its group's number in the Watchdog's lists; 0 when it is not kept
-	entry uint32 // its own in the Watchdog's roll
+	group uint32 // its group's number in Watchdog.groupTable; 0 when it is in none
+	entry uint32 // its number in Watchdog.holdTable
 	at    int32  // index in group.holds
 }
 
-// Batch is holds of one slot of a database, of one kind and one TTL, that go to the store in one
-// request.
+// Batch is holds that go to the store in one request: of one database, slot, kind and TTL.
 type Batch struct {
 	DB    int
 	Kind  int
 	Slot  int
 	TTL   time.Duration
-	Lease bool          // look only
-	Every time.Duration // how often it is asked for
+	Lease bool          // check only
+	Every time.Duration // the time between two requests
 	Holds []*Hold
 }
 
 // Store is where the holds live.
 type Store interface {
-	// Node names the node that serves slot now, "" if none does. Databases that cannot be asked in
-	// one go have nodes of their own.
+	// Node names the node that serves slot now; "" if none does. Databases that cannot share a call
+	// have nodes of their own.
 	Node(db, slot int) string
-	// Renew sends all batches, which are of one database, to node at once and writes what it says
-	// of each hold, in order, in out, which has room for it, all Unknown: for batches[i] in out[i].
-	// It makes out[i] nil for a batch that was refused as a whole, whose holds are then asked for
-	// one by one. It returns when ctx ends, and keeps nothing of batches and out.
+	// Renew sends all batches to node in one call. They are of one database. It writes the outcomes
+	// of the holds of batches[i] to out[i], in their order. All are Unknown before. If the node
+	// refused batches[i] as a whole, Renew sets out[i] to nil, and each of its holds is then sent
+	// alone. Renew returns when ctx ends, and keeps neither batches nor out.
 	Renew(ctx context.Context, node string, batches []Batch, out [][]Outcome)
 }
 
-// Until is how long a hold is safe that was granted or renewed by a request sent at sent. The
-// margin covers clocks that run unequally and the time it takes to tell the owner.
+// Until is the time up to which a hold is safe, if a request sent at sent granted or renewed it.
+// The margin covers clocks of different speed, and the time it takes to tell the owner of a loss.
 func Until(sent time.Time, ttl time.Duration) time.Time { return sent.Add(safeTime(ttl)) }
 
 func safeTime(ttl time.Duration) time.Duration { return ttl - min(ttl/50+20*time.Millisecond, ttl/4) }

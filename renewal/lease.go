@@ -2,23 +2,22 @@ package renewal
 
 import "time"
 
-// slowAnswer is by how much an answer about a lease may make it end earlier, though it does so only
-// because it was slow.
+// slowAnswer is by how much a lease may seem to end earlier only because the answer was slow.
 const slowAnswer = 50 * time.Millisecond
 
-// Correct sets until when a lease is safe, which may be earlier than planned: the store was asked
-// at asked, and says so. What was planned or found out since counts more. It does nothing for a
-// hold that is renewed, or not kept.
+// Correct sets Until of a lease, which may be earlier than before. asked is when the store was
+// asked. A plan or an answer from after asked stays. Correct does nothing for a hold that is
+// renewed or was not added.
 func (w *Watchdog) Correct(h *Hold, until, asked time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.correct(h, w.moment(until), w.moment(asked))
 }
 
-// ReportLeft is Correct with what the store, asked at asked, has just said: that h has left to live. It
-// said so at some time since asked, and asked is what counts; but an answer that was slow and
-// leaves open whether somebody has shortened the lease changes nothing yet: the store is asked
-// again, and unless it answers soon the earlier end counts.
+// ReportLeft is Correct for an answer that has just come: the lease h lasts for left from asked on,
+// or from a little later. After a slow answer it may be open whether somebody has shortened the
+// lease. Then Until stays, and the store is asked again. If it does not answer soon, the earlier
+// end counts.
 func (w *Watchdog) ReportLeft(h *Hold, left time.Duration, asked time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -33,7 +32,7 @@ func (w *Watchdog) ReportLeft(h *Hold, left time.Duration, asked time.Time) {
 	w.correct(h, until, known)
 }
 
-// correct is Correct in moments. w.mu is held.
+// correct is Correct with moments. w.mu is held.
 func (w *Watchdog) correct(h *Hold, until, asked moment) {
 	g := w.groupOf(h)
 	if g == nil || !g.lease || asked < g.answeredAt[h] {
@@ -42,7 +41,7 @@ func (w *Watchdog) correct(h *Hold, until, asked moment) {
 	h.until = until
 	g.noteAnswer(h, asked)
 	switch {
-	case g.every <= g.leaseEndInterval() && h.until > w.now(): // somebody has made it last
+	case g.every <= g.leaseEndInterval() && h.until > w.now(): // somebody has extended it
 		g.remove(h)
 		w.join(h, asked, g.groupKey, 0)
 	case h.until < g.deadline:
@@ -52,7 +51,7 @@ func (w *Watchdog) correct(h *Hold, until, asked moment) {
 	}
 }
 
-// noteAnswer says that what is found out before known is older than the until of h, a lease.
+// noteAnswer says that Until of the lease h comes from an answer that was asked for at known.
 func (g *group) noteAnswer(h *Hold, known moment) {
 	if g.answeredAt == nil {
 		g.answeredAt = make(map[*Hold]moment)
@@ -61,17 +60,18 @@ func (g *group) noteAnswer(h *Hold, known moment) {
 	delete(g.pendingChecks, h)
 }
 
-// isUncertain reports whether h may end when it is thought to, or considerably earlier: at the
-// earliest by the first bound, which is a cautious one, and at the latest by the second.
+// isUncertain reports whether an answer leaves open if h still ends at its Until, or much earlier.
+// By the answer, h ends between earliest and latest.
 func (g *group) isUncertain(h *Hold, earliest, latest moment) bool {
 	_, doubted := g.pendingChecks[h]
 	return !doubted && earliest+slowAnswer < h.until && h.until <= latest
 }
 
-// pendingCheck is when a lease may be over, and from when on that counts if the store has not said more.
+// pendingCheck is an uncertain answer about a lease. If the store says nothing new until deadline,
+// until becomes the lease's Until.
 type pendingCheck struct{ until, deadline moment }
 
-// addPendingCheck says that h may be over by then.
+// addPendingCheck notes that h may be over at then.
 func (g *group) addPendingCheck(h *Hold, then, now moment) {
 	if g.pendingChecks == nil {
 		g.pendingChecks = make(map[*Hold]pendingCheck)
@@ -81,7 +81,7 @@ func (g *group) addPendingCheck(h *Hold, then, now moment) {
 	g.deadline = min(g.deadline, d.deadline)
 }
 
-// endPendingCheck is when the store has not answered what was asked of h: what was in doubt is no more.
+// endPendingCheck makes the uncertain end of h its Until, because the store has not answered.
 func (g *group) endPendingCheck(h *Hold) {
 	if d, ok := g.pendingChecks[h]; ok {
 		h.until = min(h.until, d.until)
@@ -89,7 +89,7 @@ func (g *group) endPendingCheck(h *Hold) {
 	}
 }
 
-// endOverdueChecks ends the doubts that the store has had time to end, and returns when the next one is to.
+// endOverdueChecks ends the pending checks whose deadline has come. It returns the next deadline.
 func (g *group) endOverdueChecks(now moment) (next moment) {
 	next = now + g.ttl
 	for h, d := range g.pendingChecks {
@@ -102,7 +102,7 @@ func (g *group) endOverdueChecks(now moment) (next moment) {
 	return next
 }
 
-// leaseEndInterval is how often leases of the group are looked at that are over as far as is known.
+// leaseEndInterval is how often leases of the group are checked after their Until.
 func (k groupKey) leaseEndInterval() time.Duration {
 	return max(min(k.ttl/12, leaseEndInterval), minTTL/3)
 }

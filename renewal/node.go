@@ -8,21 +8,21 @@ import (
 	"leash/internal/guard"
 )
 
-// node is one server of the store and the groups of one class of TTLs that wait for it. One round
-// of each is under way, or several while it answers but lags behind. All fields are guarded by the
-// Watchdog's mu.
+// node is one server of the store, with the groups of one class of TTLs that wait for it. It has
+// one round at a time, or several while it answers but lags behind. The Watchdog's mu guards all
+// fields.
 type node struct {
 	nodeKey
 	queue   []*group
-	rounds  int           // under way
+	rounds  int           // on their way now
 	backoff time.Duration // after a round in which an answer was missing
-	// for work in a round; less after one that brought no answer at all, for it may have been too
-	// much
+	// roundLimit is how much work a round may have. It is lower after a round without any answer,
+	// because that round may have been too large.
 	roundLimit int
 }
 
-// nodeKey keeps long TTLs and short ones apart: what a short one must take for silence, a long one
-// can wait for.
+// nodeKey separates long TTLs from short ones, because a round with a short TTL must give up
+// sooner.
 type nodeKey struct {
 	name  string
 	class int // TTLs of one class differ by less than a factor of 2
@@ -36,19 +36,18 @@ const (
 	maxWait      = 5 * time.Second // for an answer, and so for the end of Run
 	maxRounds    = 4               // of a node at once
 
-	// maxToleratedLag is so little that a node that is far away is asked for enough before others
-	// have to wait for renewals that lag.
+	// maxToleratedLag is so short that a node with a long round trip gets enough rounds before new
+	// acquires have to wait for renewals.
 	maxToleratedLag = 80 * time.Millisecond
 
-	// promptPart is such a part of what n tolerates that it is 5 ms with a TTL of 30 s. With the 0.6
-	// ms that lie between two slots then, calls were hardly ever small when there were a million
-	// holds: timers are late by more. Always small ones took p99 of acquires beside them from 0.89
-	// to 0.66 ms (medians of 9) while a renewal took Redis 6.5 µs, and made no difference to it
-	// while one took 8.
+	// promptPart makes a node prompt up to a lag of 5 ms with a TTL of 30 s. A limit of 0.6 ms, the
+	// time between two slots, gave hardly any small calls with a million holds, because timers are
+	// late by more. With small calls, p99 of acquires beside the renewals fell from 0.89 to 0.66 ms
+	// (medians of 9), while a renewal took Redis 6.5 µs. It did not change while one took 8 µs.
 	promptPart = 16
 )
 
-// send puts groups in the lines of their nodes.
+// send adds groups to the queues of their nodes.
 func (w *Watchdog) send(ctx context.Context, due []*group) {
 	if len(due) == 0 {
 		return
@@ -76,8 +75,8 @@ func (w *Watchdog) send(ctx context.Context, due []*group) {
 	}
 }
 
-// lag is for how long the first in line has been due, though n answers. What is not due yet is in
-// line as company.
+// lag is for how long the first group in the queue has been due, if n answers. The queue may have
+// groups that are not due yet (addUpcoming).
 func (n *node) lag(now moment) time.Duration {
 	if len(n.queue) == 0 || n.backoff > 0 {
 		return 0
@@ -85,23 +84,23 @@ func (n *node) lag(now moment) time.Duration {
 	return max(now-n.queue[0].due, 0)
 }
 
-// isBehind reports whether n has to do more at once.
+// isBehind reports whether n needs larger rounds, and several at a time.
 func (n *node) isBehind(now moment) bool { return len(n.queue) > 0 && n.lag(now) > n.toleratedLag() }
 
-// isPrompt reports whether n hardly lags at all: with TTLs of up to 30 s it is done with each slot by
-// the time that the eighth after it is due.
+// isPrompt reports whether n hardly lags at all. With a TTL of 30 s, each slot is then done before
+// the eighth slot after it is due.
 func (n *node) isPrompt(now moment) bool {
 	return n.backoff == 0 && n.lag(now) <= max(n.toleratedLag()/promptPart, n.queue[0].every/slotCount)
 }
 
-// toleratedLag is by how much n may lag behind as if it kept up.
+// toleratedLag is the lag up to which n counts as keeping up.
 func (n *node) toleratedLag() time.Duration {
 	return min(max(n.queue[0].every/128, 1), maxToleratedLag)
 }
 
-// roundSize is how much work is for one round of n: the more the longer it lags behind, and no more
-// than helps, for others wait for the store meanwhile. A node that is far away soon has as many
-// holds on their way as it needs; with one that has no CPU left large rounds help little.
+// roundSize is how much work one round of n has. It grows with the lag, but no more than needed,
+// because other commands wait for the node. A node with a long round trip soon has enough holds on
+// their way. Large rounds help little if a node has no CPU left.
 func (n *node) roundSize(now moment) int {
 	if !n.isBehind(now) {
 		return calmRound
@@ -110,8 +109,8 @@ func (n *node) roundSize(now moment) int {
 	return int(min(longer*longer*lagRound, maxRound))
 }
 
-// serve sends n's line to the store, round by round, which it writes on r, and ends when the line
-// is empty.
+// serve sends the groups in n's queue to the store, round by round, and ends when the queue is
+// empty. It uses r for each round.
 func (w *Watchdog) serve(ctx context.Context, n *node, r *round) {
 	for w.take(n, r) {
 		r.sent = w.now()
@@ -126,13 +125,13 @@ func (w *Watchdog) serve(ctx context.Context, n *node, r *round) {
 	}
 }
 
-// take makes r the next round of n; false when there is none, and nobody is then to wait for one.
+// take makes r the next round of n. It returns false if the queue is empty; then serve ends.
 func (w *Watchdog) take(n *node, r *round) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(n.queue) == 0 {
 		n.rounds--
-		if n.rounds == 0 && n.backoff == 0 { // else it is remembered until a good round
+		if n.rounds == 0 && n.backoff == 0 { // otherwise n is kept until a round succeeds
 			delete(w.nodes, n.nodeKey)
 		}
 		r.reset(0)
@@ -140,7 +139,7 @@ func (w *Watchdog) take(n *node, r *round) bool {
 		return false
 	}
 	r.reset(w.suspended)
-	now, large := w.now(), n.queue[0].work() > maxRound // for which small calls would take too long
+	now, large := w.now(), n.queue[0].work() > maxRound // for a large group, small calls take too long
 	room := min(n.roundLimit, n.roundSize(now))
 	r.calm, r.batchSize = !large && !n.isBehind(now), maxBatch
 	switch {
@@ -158,7 +157,7 @@ func (w *Watchdog) take(n *node, r *round) bool {
 	return true
 }
 
-// ask sends r to the store, call by call; all of them have r's time together.
+// ask sends r to the store, in one call or several. They share r's time-out.
 func (w *Watchdog) ask(ctx context.Context, node string, r *round) {
 	c := newDeadlineContext(ctx, time.Now().Add(r.timeout))
 	defer c.end()
@@ -168,9 +167,8 @@ func (w *Watchdog) ask(ctx context.Context, node string, r *round) {
 	}
 }
 
-// call renews batches at one node and writes down in results what it says of them. Those that were
-// refused as a whole are sent again one hold at a time, so that one hold cannot harm the others
-// (R25).
+// call renews batches at one node and writes the outcomes to results. If the node refused a batch
+// as a whole, each of its holds is sent alone, so that one hold cannot harm the others (R25).
 func (w *Watchdog) call(ctx context.Context, node string, batches []Batch, results [][]Outcome) {
 	w.store.Renew(ctx, node, batches, results)
 	for i, b := range batches {
@@ -186,16 +184,16 @@ func (w *Watchdog) call(ctx context.Context, node string, batches []Batch, resul
 			singles[j] = Batch{DB: b.DB, Kind: b.Kind, Slot: b.Slot, TTL: b.TTL, Lease: b.Lease, Every: b.Every, Holds: b.Holds[j : j+1]}
 			each[j] = results[i][j : j+1]
 		}
-		w.store.Renew(ctx, node, singles, each) // those that are refused stay Unknown
+		w.store.Renew(ctx, node, singles, each) // holds that are refused stay Unknown
 	}
 }
 
-// settle writes down what a round brought and returns whom to tell.
+// settle applies the outcomes of a round. It returns the calls of keepers that follow.
 func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
-	// for the store, the time slept through since then has passed
+	// The store's clock went on while this machine was suspended.
 	sent := r.sent - max(w.suspended-r.suspended, 0)
 	unknown, answered := make(map[groupKey]bool), false
 	r.prefetch()
@@ -203,7 +201,7 @@ func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 		for j, h := range b.Holds {
 			g := w.groupOf(h)
 			if g == nil || g.ttl != b.TTL || g.kind != b.Kind || g.lease != b.Lease {
-				continue // removed, or kept by another plan since: this answer is too old for it
+				continue // removed, or its plan has changed: the answer is too old
 			}
 			answered = answered || r.results[i][j] != Unknown
 			switch r.results[i][j] {
@@ -222,7 +220,7 @@ func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 	n.updateBackoff(len(unknown) > 0, answered)
 	for _, g := range r.groups {
 		g.busy = false
-		g.schedule(max(now, g.due)) // which was later, if g was in company
+		g.schedule(max(now, g.due)) // g.due is later if addUpcoming added g
 		if unknown[g.groupKey] {
 			g.due, g.regular = now+min(n.backoff, g.retryDelay()), false
 		}
@@ -236,8 +234,8 @@ func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 	return tell
 }
 
-// settle applies what the store said of h, which is in g. A nonnil end is to be called once h is no
-// longer kept.
+// settle applies the outcome of h, which is in g. If it returns a function, h has ended: the caller
+// removes h and then calls the function.
 func (g *group) settle(h *Hold, said Outcome, sent, now moment) (end func()) {
 	switch said {
 	case Unknown:
@@ -245,7 +243,7 @@ func (g *group) settle(h *Hold, said Outcome, sent, now moment) (end func()) {
 	case Renewed:
 		switch {
 		case g.lease:
-		case now >= h.until: // too late: it may have been somebody else's for a moment
+		case now >= h.until: // too late: another owner may have had it for a moment
 			return func() { h.Keeper.Lost(ReasonSilence) }
 		default:
 			h.until = max(h.until, sent+safeTime(g.ttl))
@@ -264,7 +262,7 @@ func (g *group) settle(h *Hold, said Outcome, sent, now moment) (end func()) {
 	return nil
 }
 
-// updateBackoff slows n down while it does not answer, and lets it have less at once.
+// updateBackoff lengthens the pauses and shortens the rounds of a node that does not answer.
 func (n *node) updateBackoff(silent, answered bool) {
 	if answered {
 		n.roundLimit = min(n.roundLimit+maxBatch, maxRound)
@@ -278,7 +276,7 @@ func (n *node) updateBackoff(silent, answered bool) {
 	n.backoff = min(max(2*n.backoff, firstBackoff), maxBackoff)
 }
 
-// callWaiting lets those go who waited for the round that is over.
+// callWaiting calls the functions that wait for the end of this round.
 func (g *group) callWaiting() {
 	for _, done := range g.onRoundEnd {
 		done()

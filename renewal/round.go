@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// round is what a node is asked for at a time. It is used again for others: there may be a thousand
-// a second.
+// round is the batches that a node gets at a time. Rounds are reused, because there may be a
+// thousand a second.
 type round struct {
 	groups    []*group
 	batches   []Batch
@@ -14,18 +14,18 @@ type round struct {
 	calm      bool    // the node keeps up
 	batchSize int     // holds in a batch
 	timeout   time.Duration
-	suspended time.Duration // the Watchdog's, no later than sent
+	suspended time.Duration // Watchdog.suspended, read before sent
 	sent      moment
 
 	results    [][]Outcome // of the batches
-	outcomes   []Outcome   // of all holds, which results point into
-	prefetched uint32      // of no use, see fetch
+	outcomes   []Outcome   // of all holds; the slices of results are parts of it
+	prefetched uint32      // keeps the compiler from dropping prefetch
 }
 
-// maxPooledHolds is for how many holds a round's room is kept.
+// maxPooledHolds is the largest capacity, in holds, that a round keeps for reuse.
 const maxPooledHolds = 2 * maxRound
 
-// newRound is an empty round. w.mu is held.
+// newRound returns an empty round. w.mu is held.
 func (w *Watchdog) newRound() *round {
 	last := len(w.freeRounds) - 1
 	if last < 0 {
@@ -37,7 +37,8 @@ func (w *Watchdog) newRound() *round {
 	return r
 }
 
-// reset empties r, and leaves nothing in it that would be kept from the garbage collector.
+// reset empties r. It clears the pointers, so that the garbage collector can free what they lead
+// to.
 func (r *round) reset(slept time.Duration) {
 	if cap(r.holds) > maxPooledHolds {
 		*r = round{suspended: slept}
@@ -50,15 +51,15 @@ func (r *round) reset(slept time.Duration) {
 	*r = round{groups: r.groups[:0], batches: r.batches[:0], holds: r.holds[:0], outcomes: r.outcomes[:0], results: r.results[:0], suspended: slept}
 }
 
-// add takes the holds of g in.
+// add adds the holds of g to the round, in batches of equal size.
 func (r *round) add(g *group) {
 	r.groups = append(r.groups, g)
-	// the shortest TTL can wait the least
+	// The shortest TTL decides the time-out.
 	if t := max(min(g.ttl/6, maxWait), 10*time.Millisecond); r.timeout == 0 || t < r.timeout {
 		r.timeout = t
 	}
 	parts := (len(g.holds) + r.batchSize - 1) / r.batchSize
-	for i := range parts { // equally large
+	for i := range parts {
 		part := g.holds[len(g.holds)*i/parts : len(g.holds)*(i+1)/parts]
 		first := len(r.holds)
 		for _, n := range part {
@@ -73,7 +74,7 @@ func (r *round) add(g *group) {
 	}
 }
 
-// setUnknown makes every outcome Unknown: the store panicked.
+// setUnknown makes every outcome Unknown. It is called when the store has panicked.
 func (r *round) setUnknown() {
 	for i := range r.outcomes {
 		r.outcomes[i] = Unknown
@@ -86,18 +87,17 @@ func (r *round) setUnknown() {
 	}
 }
 
-// prefetch has the processor read the holds, which lie all over the memory: it waits for many such
-// reads in little more time than for one, unless all the work for a hold comes between. w.mu is
-// held.
+// prefetch makes the processor read all holds. They lie far apart in memory. Many such reads take
+// little longer than one, if no other work comes between them. w.mu is held.
 func (r *round) prefetch() {
 	for _, h := range r.holds {
 		r.prefetched += h.group
 	}
 }
 
-// calls are the batches that go to the store together, and the room for what it says of them: all
-// of them, or, of a group that is too large for a call of a node that keeps up, one after the
-// other. As soon as late says that this takes too long, those that are left go together.
+// calls yields the batches of each call, with the slices for their outcomes. Usually all batches go
+// in one call. If the node keeps up and the round is larger than one batch, each batch is a call of
+// its own. When late reports that this takes too long, the rest goes in one call.
 func (r *round) calls(late func() bool) iter.Seq2[[]Batch, [][]Outcome] {
 	return func(yield func([]Batch, [][]Outcome) bool) {
 		small := r.calm && len(r.holds) > r.batchSize

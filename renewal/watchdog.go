@@ -15,57 +15,58 @@ import (
 const (
 	minTTL   = 3 * time.Millisecond
 	maxBatch = 256 // holds in one request
-	// work in one round of a node that lags far behind, about, which is one call
-	maxRound = 2048
-	// work in one round of a node that hardly lags, which is one call
-	lagRound = 64
-	// work in one round of a node that keeps up, about, which is one call: others wait for the
-	// store, too
-	calmRound = 32
-	// holds in one request to it, and in one call: all of a slot's when a million are spread over
-	// all slots
-	calmBatch = 80
-	// while it keeps up so well that twice as many calls do no harm: 31 holds kept Redis for 0.2
-	// ms, 61 for 0.35
+
+	// A round is one call. These are how much work a round has, about: one for each hold and
+	// batchWork for each request.
+	maxRound  = 2048 // for a node that lags far behind
+	lagRound  = 64   // for a node that just begins to lag
+	calmRound = 32   // for a node that keeps up; other commands wait for the node, too
+
+	// These are how many holds one request to a node has that keeps up. calmBatch is enough for all
+	// holds of a slot when a million are spread over all slots. promptBatch is for a node that keeps
+	// up so well that twice as many calls do no harm: 31 holds took Redis 0.2 ms, 61 took 0.35 ms.
+	calmBatch   = 80
 	promptBatch = 32
-	// beside a hold's, which is 1: a request of one hold took Redis 12 µs, and one of 60 about 6 µs
-	// a hold
-	batchWork     = 1
-	clockInterval = 500 * time.Millisecond // how often the clocks are compared
-	// how often a lease is looked at that is over as far as is known, at least
-	leaseEndInterval = 500 * time.Millisecond
-	// such a part of the usual time between two renewals they may come late, see Stats.Excess
+
+	// batchWork is the work of a request beside that of its holds. A request of one hold took Redis
+	// 12 µs, one of 60 holds about 6 µs for each.
+	batchWork = 1
+
+	clockInterval    = 500 * time.Millisecond // how often the clocks are compared
+	leaseEndInterval = 500 * time.Millisecond // how often a lease is checked that should be over
+
+	// Renewals may be late by this part of the time between two of them, see Stats.Excess.
 	harmlessPart = 16
 )
 
-// Watchdog keeps holds. Make one with New, and let Run run.
+// Watchdog renews holds. Make one with New, and run it with Run.
 type Watchdog struct {
 	// Immutable after New.
 	store Store
-	start time.Time // from where moments count
+	start time.Time // moments count from here
 	kick  chan struct{}
-	// clockAhead is by how much the wall clock has run ahead of the monotonic one since the start. Tests
-	// replace it.
+	// clockAhead is by how much the wall clock has run ahead of the monotonic clock since the start.
+	// Tests replace it.
 	clockAhead func() time.Duration
 
-	due []*group // Run's own: what the last step found due, for reuse
+	due []*group // of Run's goroutine: the slice that the last step used
 
-	wg sync.WaitGroup // node rounds; Run waits for them
+	wg sync.WaitGroup // goroutines with rounds; Run waits for them
 
-	// mu guards the fields below, the groups and the holds in them. Never held across the store or
-	// a Keeper.
+	// mu guards the fields below, the groups and the holds in them. It is never held during a call of
+	// the Store or of a Keeper.
 	mu sync.Mutex
-	// the holds that are kept, and the groups, so that they know of each other by numbers:
-	holdTable idtable.Table[Hold]
-	// two million pointers more would be the garbage collector's to follow
+	// Holds and groups refer to each other by numbers. With a million holds, pointers would cost the
+	// garbage collector two million more to follow.
+	holdTable  idtable.Table[Hold]
 	groupTable idtable.Table[group]
 	groups     map[groupKey]*group
 	queue      groupHeap
 	nodes      map[nodeKey]*node
-	freeRounds []*round      // for reuse: no more than there were under way at once
-	suspended  time.Duration // what ahead said last
+	freeRounds []*round      // for reuse
+	suspended  time.Duration // the last result of clockAhead
 
-	// Log is told of panics; if nil, slog.Default is. Not changed after Run.
+	// Log takes panics. If nil, slog.Default does. Do not change it after Run.
 	Log *slog.Logger
 
 	// Stats can be read at any time.
@@ -74,16 +75,16 @@ type Watchdog struct {
 
 // Stats counts what the watchdog did.
 type Stats struct {
-	Renewals atomic.Int64 // holds renewed, or looked at and found ours
+	Renewals atomic.Int64 // holds renewed, and leases found to be there
 	Unknowns atomic.Int64 // holds for which a round brought no answer
 
-	// Lag is for how many ns renewals have been due that a node has not been asked for, though it
-	// answers. Excess is by how many ns that is more than does no harm, a sixteenth of a third of
-	// the TTL: there are more holds than can be renewed, and nobody should take others.
+	// Lag is for how many ns the oldest renewal has been due, at nodes that answer. Excess is by how
+	// many ns that is too much: more than 1/48 of the TTL. Then there are more holds than can be
+	// renewed, and new ones should wait.
 	Lag, Excess atomic.Int64
 }
 
-// New makes a Watchdog that keeps its holds in store. It starts nothing.
+// New makes a Watchdog whose holds are in store. It starts nothing.
 func New(store Store) *Watchdog {
 	start := time.Now()
 	return &Watchdog{
@@ -92,8 +93,8 @@ func New(store Store) *Watchdog {
 	}
 }
 
-// Add begins to keep h. For a hold that is kept already, the plan is replaced, but its Until only
-// grows.
+// Add makes the Watchdog renew h by the plan p. If h was added before, p replaces its plan, but its
+// Until never becomes earlier.
 func (w *Watchdog) Add(h *Hold, p Plan) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,8 +108,8 @@ func (w *Watchdog) Add(h *Hold, p Plan) {
 	w.join(h, w.now(), key, p.Every)
 }
 
-// join puts h, with what is known of it, into the group of that key that is asked for so often.
-// w.mu is held.
+// join adds h to the group of that key and interval. known is when the last answer about h was
+// asked for. w.mu is held.
 func (w *Watchdog) join(h *Hold, known moment, key groupKey, every time.Duration) {
 	key.every = key.ttl / 3
 	if every > 0 {
@@ -130,7 +131,7 @@ func (w *Watchdog) join(h *Hold, known moment, key groupKey, every time.Duration
 	}
 }
 
-// SetPace asks for h as often as Plan.Every says. It does nothing for a hold that is not kept.
+// SetPace changes Plan.Every of h. It does nothing for a hold that was not added.
 func (w *Watchdog) SetPace(h *Hold, every time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,8 +145,8 @@ func (w *Watchdog) SetPace(h *Hold, every time.Duration) {
 	w.join(h, known, g.groupKey, every)
 }
 
-// Remove ends the keeping of h and returns its Until; zero when it was not kept. A renewal on its
-// way does no harm if the store looks whose hold it renews.
+// Remove ends the renewal of h and returns its Until; zero if h was not added. A renewal may still
+// be on its way, so the store must check whose hold it renews.
 func (w *Watchdog) Remove(h *Hold) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -157,7 +158,7 @@ func (w *Watchdog) Remove(h *Hold) time.Time {
 	return w.start.Add(h.until)
 }
 
-// Until is how long h is safe as far as is known; zero when it is not kept.
+// Until is the time up to which h is known to be safe; zero if h was not added.
 func (w *Watchdog) Until(h *Hold) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,7 +168,7 @@ func (w *Watchdog) Until(h *Hold) time.Time {
 	return w.start.Add(h.until - max(w.clockAhead()-w.suspended, 0))
 }
 
-// Run keeps the holds until ctx ends, and returns when every goroutine it started has.
+// Run renews the holds until ctx ends. It returns when every goroutine that it started has ended.
 func (w *Watchdog) Run(ctx context.Context) error {
 	defer w.releaseWaiters()
 	defer w.wg.Wait()
@@ -190,7 +191,7 @@ func (w *Watchdog) watch(ctx context.Context) {
 	}
 }
 
-// releaseWaiters lets those go who wait for a round that will not come.
+// releaseWaiters ends the waits for rounds that will not come any more.
 func (w *Watchdog) releaseWaiters() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -200,7 +201,7 @@ func (w *Watchdog) releaseWaiters() {
 	}
 }
 
-// step does what is due and returns for how long to wait.
+// step does what is due and returns the time until the next step.
 func (w *Watchdog) step(ctx context.Context) time.Duration {
 	due, tell, pause := w.plan(w.now())
 	for _, end := range tell {
@@ -212,7 +213,7 @@ func (w *Watchdog) step(ctx context.Context) time.Duration {
 	return pause
 }
 
-// plan returns what is to be sent, whom to tell of ends, and for how long to wait.
+// plan returns which groups are due, which keepers to call, and the time until the next step.
 func (w *Watchdog) plan(now moment) (due []*group, tell []func(), pause time.Duration) {
 	due = w.due[:0]
 	w.mu.Lock()
@@ -237,7 +238,7 @@ func (w *Watchdog) plan(now moment) (due []*group, tell []func(), pause time.Dur
 	return due, tell, pause
 }
 
-// measureLag writes down by how much the nodes lag behind. w.mu is held.
+// measureLag sets Stats.Lag and Stats.Excess. w.mu is held.
 func (w *Watchdog) measureLag(now moment) {
 	var most, excess time.Duration
 	for _, n := range w.nodes {
@@ -249,8 +250,8 @@ func (w *Watchdog) measureLag(now moment) {
 	w.Stats.Excess.Store(int64(excess))
 }
 
-// addUpcoming adds to what is due in its rhythm, when that is little, what will be soon: a call of a
-// node costs more than a renewal in it. Both keep their rhythm. w.mu is held.
+// addUpcoming adds groups that will be due soon, if few are due: a call costs a node more than a
+// renewal in it. The due times after this one do not change. w.mu is held.
 func (w *Watchdog) addUpcoming(due []*group, now moment) []*group {
 	if len(due) == 0 || !due[0].regular {
 		return due
@@ -272,7 +273,7 @@ func (w *Watchdog) addUpcoming(due []*group, now moment) []*group {
 	return due
 }
 
-// updateQueue puts g where it belongs in the heap, or drops it when there is nothing left to do for it.
+// updateQueue moves g to its position in the heap. It removes g when nothing is left to do for it.
 // w.mu is held.
 func (w *Watchdog) updateQueue(g *group) {
 	idle := len(g.holds) == 0 && !g.busy && len(g.onRoundEnd) == 0
@@ -292,7 +293,7 @@ func (w *Watchdog) updateQueue(g *group) {
 	}
 }
 
-// groupOf is the group that h is in, nil when it is not kept. w.mu is held.
+// groupOf is the group of h; nil if h was not added. w.mu is held.
 func (w *Watchdog) groupOf(h *Hold) *group {
 	if h.group == 0 {
 		return nil
