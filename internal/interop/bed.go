@@ -78,6 +78,10 @@ func setUp(ctx context.Context, opt options) (_ *bed, err error) {
 		masters = append(masters, n.Server)
 	}
 
+	if err := addUser(ctx, append([]*redistest.Server{s}, servers(c)...)); err != nil {
+		return nil, err
+	}
+
 	if opt.direct {
 		b.add("nothing", standalone, s.Addr, nil, s)
 		b.add("nothing", cluster, c.Addrs()[0], nil, masters...)
@@ -99,6 +103,25 @@ func setUp(ctx context.Context, opt options) (_ *bed, err error) {
 	b.add("leash before a cluster", standalone, beforeCluster.Addr, beforeCluster, masters...)
 	b.add("leash before a cluster", cluster, beforeCluster.Addr, beforeCluster, masters...)
 	return b, nil
+}
+
+// addUser adds the user of docs/clients.md to the servers.
+func addUser(ctx context.Context, to []*redistest.Server) error {
+	for _, s := range to {
+		err := s.Client().ACLSetUser(ctx, "shop", "on", ">open-sesame", "~*", "&*", "+@all").Err()
+		if err != nil {
+			return fmt.Errorf("add a user to %s: %w", s.Addr, err)
+		}
+	}
+	return nil
+}
+
+// servers are all nodes of a cluster.
+func servers(c *redistest.Cluster) (all []*redistest.Server) {
+	for _, n := range c.Nodes {
+		all = append(all, n.Server)
+	}
+	return all
 }
 
 func (b *bed) add(name, mode, addr string, l *leashtest.Leash, masters ...*redistest.Server) {

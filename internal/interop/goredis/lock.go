@@ -22,3 +22,14 @@ func locked(ctx context.Context, addr string, work func(*redis.Conn) error) erro
 	return work(c)
 	// end of README
 }
+
+// withPassword connects as docs/clients.md shows.
+func withPassword(addr string) *redis.Client {
+	// docs
+	rdb := redis.NewClient(&redis.Options{
+		Addr: addr, Username: "shop", Password: "open-sesame",
+		MaxRetries: -1, ReadTimeout: 15 * time.Second,
+	})
+	// end of docs
+	return rdb
+}

@@ -37,7 +37,7 @@ func main() {
 	}
 	var skip []string // what Leash adds to Redis
 	if len(os.Args) > 4 && os.Args[4] == "direct" {
-		skip = append(skip, "locks", "lock of the readme")
+		skip = append(skip, "locks", "lock of the readme", "password")
 		if a.mode == "cluster" {
 			skip = append(skip, "keys over slots")
 		}
@@ -50,7 +50,7 @@ func main() {
 		{"streams", a.streams}, {"keys over slots", a.keysOverSlots}, {"pipeline", a.pipeline},
 		{"transaction", a.transaction}, {"watch", a.watch}, {"pub/sub", a.pubsub}, {"blocking", a.blocking},
 		{"scripts", a.scripts}, {"scan", a.scan}, {"large value", a.largeValue}, {"reconnect", a.reconnect},
-		{"locks", a.locks}, {"lock of the readme", a.lockOfTheReadme},
+		{"locks", a.locks}, {"lock of the readme", a.lockOfTheReadme}, {"password", a.password},
 	}
 	failed := 0
 	for _, step := range steps {
@@ -374,4 +374,12 @@ func (a *app) lockOfTheReadme() error {
 		return fmt.Errorf("the lost connection says %v, and the work ends with %v", told, err)
 	}
 	return a.rdb.Del(a.ctx, "order:42").Err() // Leash leaves it to run out
+}
+
+// password connects as a user with a password.
+func (a *app) password() error {
+	rdb := withPassword(a.addr)
+	defer rdb.Close()
+	user, err := rdb.Do(a.ctx, "ACL", "WHOAMI").Text()
+	return want("ACL WHOAMI", user, err, "shop")
 }

@@ -1,11 +1,11 @@
-// Holds a lock as the README says.
+// Holds a lock as docs/clients.md shows.
 
 import { createClient } from "redis";
 
 export async function locked(url, work) {
-  // README
-  const c = createClient({ url, socket: { reconnectStrategy: false } }); // for this hold alone; it ends for good when it is lost
-  c.on("error", () => {}); // what fails is rejected below
+  // docs
+  const c = createClient({ url, socket: { reconnectStrategy: false } }); // for this lock alone
+  c.on("error", () => {}); // a failed command rejects its promise
   await c.connect();
   try {
     const token = await c.sendCommand(["LOCK.ACQUIRE", "order:42", "BLOCK", "10000"]);
@@ -13,7 +13,7 @@ export async function locked(url, work) {
     await work(c);
     await c.sendCommand(["LOCK.RELEASE", "order:42", "TOKEN", String(token)]);
   } finally {
-    if (c.isOpen) c.destroy(); // releases what is not released
+    if (c.isOpen) c.destroy(); // the end of the connection releases the lock
   }
-  // end of README
+  // end of docs
 }

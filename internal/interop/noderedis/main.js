@@ -1,7 +1,9 @@
 // Does with node-redis what it is used for: node main.js host port standalone|cluster [direct].
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import { createClient, createCluster, defineScript, RESP_TYPES } from "redis";
 import { locked } from "./lock.js";
 
@@ -221,6 +223,16 @@ const steps = {
     });
     await assert.rejects(lost, /[Cc]losed/);
     await redis.del("order:42"); // Leash leaves it to run out
+  },
+
+  /** The whole program of docs/clients.md, with a password. */
+  async programOfTheDocs() {
+    if (direct || mode === "cluster") return;
+    await redis.set("stock:42", "7");
+    const env = { ...process.env, REDIS_URL: `redis://shop:open-sesame@${host}:${port}` };
+    const { stdout } = await promisify(execFile)(process.execPath, ["example.js"], { env });
+    assert.match(stdout, /^token \d+ stock 7\n$/);
+    await assert.rejects(promisify(execFile)(process.execPath, ["example.js"], { env: { ...env, REDIS_URL: env.REDIS_URL.replace("open", "shut") } }), /WRONGPASS/);
   },
 };
 

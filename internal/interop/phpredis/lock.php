@@ -1,12 +1,12 @@
 <?php
-// Holds a lock as the README says.
+// Holds a lock as docs/clients.md shows.
 
 function locked(string $host, int $port, callable $work): void
 {
-    // README
+    // docs
     $c = new Redis();
-    $c->connect($host, $port); // not pconnect, whose connection outlives the script and with it the lock
-    $c->setOption(Redis::OPT_MAX_RETRIES, 0); // a connection that is lost stays lost
+    $c->connect($host, $port);
+    $c->setOption(Redis::OPT_MAX_RETRIES, 0); // no reconnect
     $c->setOption(Redis::OPT_READ_TIMEOUT, 15); // longer than BLOCK
 
     $token = $c->rawCommand("LOCK.ACQUIRE", "order:42", "BLOCK", "10000");
@@ -18,5 +18,12 @@ function locked(string $host, int $port, callable $work): void
     } finally {
         $c->rawCommand("LOCK.RELEASE", "order:42", "TOKEN", $token);
     }
-    // end of README
+    // end of docs
+}
+
+function authenticate(Redis $c): void
+{
+    // docs
+    $c->auth(["shop", "open-sesame"]);
+    // end of docs
 }

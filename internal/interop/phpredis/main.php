@@ -175,6 +175,12 @@ $steps["lock of the readme"] = function () use ($r, $host, $port, $cluster) {
     }
 };
 
+$steps["lock password"] = function () {
+    $c = connect();
+    authenticate($c);
+    expect("ACL WHOAMI", $c->rawCommand("ACL", "WHOAMI"), "shop");
+};
+
 $failed = false;
 foreach ($steps as $name => $step) {
     if ($direct && str_starts_with($name, "lock")) {

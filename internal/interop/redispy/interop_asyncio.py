@@ -4,6 +4,7 @@ import asyncio
 import sys
 
 import redis.asyncio as redis
+from lock_asyncio import locked
 from redis.exceptions import NoScriptError
 
 
@@ -164,12 +165,39 @@ class App:
         expect("LOCK.ACQUIRE of a taken lock", await self.r.execute_command("LOCK.ACQUIRE", "order:42"), None)
         expect("LOCK.RELEASE", await self.r.execute_command("LOCK.RELEASE", "order:42", "TOKEN", token), 1)
 
+    async def lock_of_the_docs(self):
+        if self.mode == "cluster":  # its clients have a pool for each node, and so are as the others
+            return
+
+        async def taken():
+            return await self.r.execute_command("LOCK.ACQUIRE", "order:42") is None
+
+        async def look(c):
+            expect("taken while at work", await taken(), True)
+
+        async def fail(c):
+            raise ValueError
+
+        async def lose(c):
+            await self.r.client_kill_filter(_id=await c.client_id())
+            await c.get("stock:42")
+
+        for work, wanted in (look, None), (fail, ValueError), (lose, redis.ConnectionError):
+            got = None
+            try:
+                await locked(self.host, self.port, work)
+            except (ValueError, redis.ConnectionError) as error:
+                got = type(error)
+            expect("what gets out of the lock", got, wanted)
+            expect("taken afterwards", await taken(), False)
+            expect("LOCK.RELEASE", await self.r.execute_command("LOCK.RELEASE", "order:42"), 1)
+
 
 async def main(host, port, mode, direct=None):
     app = App(host, int(port), mode)
     failed = False
     for name, step in vars(App).items():
-        if name.startswith("_") or direct and name == "locks":
+        if name.startswith("_") or direct and name.startswith("lock"):
             continue
         try:
             await step(app)

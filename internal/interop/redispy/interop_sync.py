@@ -7,7 +7,7 @@ import threading
 
 import redis
 from fencing import stale_write
-from lock import locked
+from lock import locked, with_password
 from redis.exceptions import NoScriptError
 
 
@@ -204,6 +204,11 @@ class App:
         said = sorted(customer.communicate()[0].strip() for customer in customers)
         expect("what five customers hear", said, [b"sold one"] * 3 + [b"sold out"] * 2)
         expect("the stock that is left", self.r.get("stock:42"), b"0")
+
+    def lock_password(self):
+        r = with_password(self.host, self.port)
+        expect("ACL WHOAMI", r.acl_whoami(), "shop")
+        r.close()
 
     def locks_fence(self):
         refused, first, second, rows = stale_write(self.r)

@@ -19,3 +19,13 @@ def locked(host, port, work):
             c.execute_command("LOCK.RELEASE", "order:42", "TOKEN", token)
     # end of README
     r.close()
+
+
+def with_password(host, port):
+    # docs
+    r = redis.Redis(
+        host=host, port=port, username="shop", password="open-sesame",
+        retry=Retry(NoBackoff(), 0), socket_timeout=15,
+    )
+    # end of docs
+    return r

@@ -1,5 +1,7 @@
 //! Does with redis-rs what it is used for: interop-redis-rs host port standalone|cluster [direct].
 
+mod lock;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::error::Error;
 use std::fmt::Debug;
@@ -69,6 +71,7 @@ struct App<C, F: Fn() -> RedisResult<C>> {
     connect: F,
     redis: C,
     mode: String,
+    url: String,
 }
 
 fn expect<T: PartialEq + Debug>(what: &str, got: T, wanted: T) -> Outcome {
@@ -263,6 +266,27 @@ impl<C: Mode + Send + 'static, F: Fn() -> RedisResult<C>> App<C, F> {
         expect("LOCK.RELEASE", cmd("LOCK.RELEASE").arg("order:42").query(&mut self.redis)?, 1)
     }
 
+    /// The lock is held while there is work, and free after it also when that failed; a lost
+    /// connection is told. The user has a password.
+    fn lock_of_the_docs(&mut self) -> Outcome {
+        let url = self.url.replace("redis://", "redis://shop:open-sesame@");
+        let mut other = self.client.get_connection()?;
+        lock::locked(&url, |c| {
+            expect("ACL WHOAMI", cmd("ACL").arg("WHOAMI").query(c)?, "shop".to_string())?;
+            expect("LOCK.ACQUIRE at work", cmd("LOCK.ACQUIRE").arg("order:42").query(&mut other)?, None::<i64>)
+        })?;
+        let failed = lock::locked(&url, |_| Err("at work".into()));
+        expect("the error of the work", failed.map_err(|e| e.to_string()), Err("at work".to_string()))?;
+        let lost = lock::locked(&url, |c| {
+            let id: i64 = cmd("CLIENT").arg("ID").query(c)?;
+            let _: i64 = cmd("CLIENT").arg("KILL").arg("ID").arg(id).query(&mut other)?;
+            Ok(cmd("GET").arg("stock:42").exec(c)?)
+        });
+        expect("the loss gets out of the lock", lost.is_err(), true)?;
+        let _: i64 = self.redis.del("order:42")?; // Leash leaves it to run out
+        Ok(())
+    }
+
     fn run(&mut self, direct: bool) -> bool {
         let mut steps: Vec<(&str, fn(&mut Self) -> Outcome)> = vec![
             ("strings", Self::strings), ("hashes", Self::hashes), ("lists", Self::lists), ("sets", Self::sets),
@@ -276,6 +300,9 @@ impl<C: Mode + Send + 'static, F: Fn() -> RedisResult<C>> App<C, F> {
         steps.push(("reconnect", Self::reconnect));
         if !direct {
             steps.push(("locks", Self::locks));
+            if self.mode == "standalone" {
+                steps.push(("lock of the docs", Self::lock_of_the_docs));
+            }
         }
         let mut passed = true;
         for (name, step) in steps {
@@ -297,13 +324,13 @@ fn main() -> Outcome {
     let (mode, direct) = (args[3].clone(), args.len() > 4);
     let client = Client::open(url.as_str())?;
     let passed = if mode == "cluster" {
-        let cluster = ClusterClient::new([url])?;
+        let cluster = ClusterClient::new([url.as_str()])?;
         let connect = || cluster.get_connection();
-        App { client, redis: connect()?, connect, mode }.run(direct)
+        App { client, redis: connect()?, connect, mode, url }.run(direct)
     } else {
         let plain = client.clone();
         let connect = || plain.get_connection();
-        App { client, redis: connect()?, connect, mode }.run(direct)
+        App { client, redis: connect()?, connect, mode, url }.run(direct)
     };
     std::process::exit(if passed { 0 } else { 1 })
 }

@@ -344,6 +344,13 @@ public class Interop {
     redis.sendCommand("order:42", Lock.RELEASE, "order:42", "TOKEN", "" + token);
   }
 
+  void password() {
+    try (RedisClient c = Locked.withPassword(address.getHost(), address.getPort())) {
+      Object user = c.sendCommand("ACL"::getBytes, "WHOAMI");
+      expect("ACL WHOAMI", new String((byte[]) user), "shop");
+    }
+  }
+
   boolean run() {
     Map<String, Step> steps = new LinkedHashMap<>();
     steps.put("strings", this::strings);
@@ -370,6 +377,7 @@ public class Interop {
       steps.put("locks", this::locks);
       if (!cluster) { // whose client has a pool for each node
         steps.put("lock of the readme", this::lockOfTheReadme);
+        steps.put("password", this::password);
       }
     }
     boolean passed = true;

@@ -20,4 +20,11 @@ final class Locked {
     }
     // end of README
   }
+
+  static RedisClient withPassword(String host, int port) {
+    // docs
+    RedisClient redis = RedisClient.create(host, port, "shop", "open-sesame");
+    // end of docs
+    return redis;
+  }
 }

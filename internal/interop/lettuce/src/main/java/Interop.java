@@ -324,6 +324,15 @@ public class Interop {
     expect("LOCK.RELEASE", lock(Lock.RELEASE), 1L);
   }
 
+  void password() {
+    RedisClient other = RedisClient.create(Locked.withPassword(uri.getHost(), uri.getPort()));
+    try {
+      expect("ACL WHOAMI", other.connect().sync().aclWhoami(), "shop");
+    } finally {
+      other.shutdown(0, 5, TimeUnit.SECONDS);
+    }
+  }
+
   boolean run() {
     Map<String, Step> steps = new LinkedHashMap<>();
     steps.put("strings", this::strings);
@@ -348,6 +357,7 @@ public class Interop {
       steps.put("locks", this::locks);
       if (!cluster) { // whose client has connections to each node
         steps.put("lock of the readme", this::lockOfTheReadme);
+        steps.put("password", this::password);
       }
     }
     boolean passed = true;

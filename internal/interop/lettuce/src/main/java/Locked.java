@@ -6,31 +6,36 @@ import io.lettuce.core.api.sync.RedisCommands;
 import io.lettuce.core.codec.StringCodec;
 import io.lettuce.core.output.IntegerOutput;
 import io.lettuce.core.protocol.CommandArgs;
-import io.lettuce.core.protocol.ProtocolKeyword;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 
-/** Holds a lock as the README says. */
+/** Holds a lock as docs/clients.md shows. */
 final class Locked {
   private Locked() {}
 
   static void run(RedisURI uri, Consumer<RedisCommands<String, String>> work) throws TimeoutException {
-    // README
+    // docs
     RedisClient client = RedisClient.create(uri);
-    client.setOptions(ClientOptions.builder().autoReconnect(false).build()); // a connection that is lost stays lost
-    ProtocolKeyword acquire = "LOCK.ACQUIRE"::getBytes, release = "LOCK.RELEASE"::getBytes;
+    client.setOptions(ClientOptions.builder().autoReconnect(false).build());
+    StringCodec text = StringCodec.UTF8;
 
-    try (StatefulRedisConnection<String, String> c = client.connect()) { // for this hold alone; closing it releases, too
-      Long token = c.sync().dispatch(acquire, new IntegerOutput<>(StringCodec.UTF8),
-          new CommandArgs<>(StringCodec.UTF8).addKey("order:42").add("BLOCK").add(10000));
-      if (token == null) {
-        throw new TimeoutException("order:42 is taken");
-      }
+    try (StatefulRedisConnection<String, String> c = client.connect()) { // for this lock alone
+      Long token = c.sync().dispatch("LOCK.ACQUIRE"::getBytes, new IntegerOutput<>(text),
+          new CommandArgs<>(text).addKey("order:42").add("BLOCK").add(10000));
+      if (token == null) throw new TimeoutException("order:42 is taken");
       work.accept(c.sync());
-      c.sync().dispatch(release, new IntegerOutput<>(StringCodec.UTF8),
-          new CommandArgs<>(StringCodec.UTF8).addKey("order:42").add("TOKEN").add(token));
-    }
-    // end of README
+      c.sync().dispatch("LOCK.RELEASE"::getBytes, new IntegerOutput<>(text),
+          new CommandArgs<>(text).addKey("order:42").add("TOKEN").add(token));
+    } // the end of the connection releases the lock
+    // end of docs
     client.shutdown();
+  }
+
+  static RedisURI withPassword(String host, int port) {
+    // docs
+    RedisURI uri = RedisURI.builder().withHost(host).withPort(port)
+        .withAuthentication("shop", "open-sesame").build();
+    // end of docs
+    return uri;
   }
 }
