@@ -1,7 +1,7 @@
 // docs
 import { Redis } from "ioredis";
 
-const c = new Redis(process.env.REDIS_URL, { retryStrategy: null }); // for this lock alone, no reconnect
+const c = new Redis(process.env.REDIS_URL, { retryStrategy: null }); // no reconnect
 c.on("error", () => {}); // a failed command rejects its promise
 try {
   const token = await c.call("LOCK.ACQUIRE", "order:42", "BLOCK", 10000);
