@@ -3,6 +3,7 @@
 #   make quick                         what a change is likely to break, in a minute: no race detector, no cluster
 #   make test                          format, go.mod, vet, staticcheck, all tests under the race detector
 #   make build                         bin/leash, static, stamped with the version
+#   make docs-check                    the pages: links, plain sentences, nothing undocumented, examples run
 #   make interop                       client libraries in six languages through Leash, and Redisson beside it
 #   make interop INTEROPFLAGS='--only jedis --verbose'
 #   make nemesis NEMESISFLAGS='--for 1h' faults at random, and a check that no lock ever had two holders
@@ -19,7 +20,7 @@ NEMESISFLAGS ?=
 VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 .DEFAULT_GOAL := build
-.PHONY: build quick test lint fmt tidy vet staticcheck go-test bench interop nemesis tools clean
+.PHONY: build quick test lint fmt tidy vet staticcheck go-test docs-check bench interop nemesis tools clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X leash/internal/config.version=$(VERSION)' -o bin/leash .
@@ -51,6 +52,11 @@ staticcheck:
 # The packages that take longest come first, so that the others run beside them.
 go-test: tools
 	CGO_ENABLED=1 $(GO) test -race $(TESTFLAGS) ./proxy ./lockcmd ./...
+
+# The tests of the pages, and those that compare a generated page with its source.
+docs-check: tools
+	$(GO) test -count=1 ./internal/docscheck ./internal/config
+	$(GO) test -count=1 -run 'Page$$' ./proxy
 
 bench: tools
 	$(GO) run ./bench $(BENCHFLAGS)

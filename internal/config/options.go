@@ -72,7 +72,7 @@ func clientOptions(c *Config) []option {
 				"Leash reads versions 1 and 2 of the protocol. " +
 					"It closes a connection that does not begin with such a header. " +
 					"The flag counts for every host:port of `--listen`, not for unix sockets.",
-				"Whoever reaches the port can claim any address. Let only load balancers reach it.",
+				"A client that reaches the port can claim any address. Let only load balancers reach it.",
 				"The flag changes what `--on-disconnect auto` does.",
 			}},
 		{name: "max-clients", value: count("n", &c.MaxClients),
@@ -128,7 +128,7 @@ func upstreamOptions(c *Config) []option {
 			},
 			defaultIs: "an embedded Redis, if every `--listen` is on this machine only"},
 		{name: "upstream-mode", value: choice(&c.UpstreamMode, upstreamModes...),
-			summary: "What --upstream is; auto asks it.",
+			summary: "Kind of server at --upstream; auto asks the server.",
 			details: []string{"`sentinel` follows the master that the sentinels name."}},
 		{name: "sentinel-master", value: text("name", &c.SentinelMaster), first: true,
 			summary:   "Name of the master that the sentinels at --upstream watch.",
@@ -223,7 +223,7 @@ func lockOptions(c *Config) []option {
 			},
 			limits: "1s to 24h"},
 		{name: "on-disconnect", value: choice(&c.OnDisconnect, onDisconnects...),
-			summary: "What happens to the locks of a connection that ends.",
+			summary: "Release the locks of a connection that ends, or let them run out.",
 			details: []string{
 				"`release` releases them. `expire` lets them run out. " +
 					"`auto` releases them when the client closed the connection. " +

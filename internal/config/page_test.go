@@ -151,11 +151,11 @@ func TestStatedLimits(t *testing.T) {
 			}
 			below, above := o.beyond(t, m[1], -1), o.beyond(t, m[2], 1)
 			if below != "" {
-				if got := mustRefuse(t, nil, "--"+o.name+"="+below, "--upstream", "a:1"); !strings.Contains(got, "too little") {
+				if got := mustRefuse(t, nil, "--"+o.name+"="+below, "--upstream", "a:1"); !strings.Contains(got, "too small") {
 					t.Errorf("--%s=%s: %s", o.name, below, got)
 				}
 			}
-			if got := mustRefuse(t, nil, "--"+o.name+"="+above, "--upstream", "a:1"); !strings.Contains(got, "too much") {
+			if got := mustRefuse(t, nil, "--"+o.name+"="+above, "--upstream", "a:1"); !strings.Contains(got, "too large") {
 				t.Errorf("--%s=%s: %s", o.name, above, got)
 			}
 		}
