@@ -1,0 +1,105 @@
+package docscheck
+
+import (
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"leash/internal/leashtest"
+)
+
+// build compiles Leash for a test.
+func build(t *testing.T) (binary string) {
+	t.Helper()
+	binary, err := leashtest.Build(t.Context(), t.TempDir(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return binary
+}
+
+var ownCommand = regexp.MustCompile(`usage: *"((?:LOCK|SEM|LATCH)\.[A-Z]+)`)
+
+// TestCommandsAreDocumented: each command of Leash's own has a heading.
+func TestCommandsAreDocumented(t *testing.T) {
+	var titles []string
+	for _, p := range pages(t) {
+		for _, paragraph := range p.paragraphs() {
+			if paragraph.kind == heading && strings.HasPrefix(p.path, "docs/") {
+				titles = append(titles, paragraph.text)
+			}
+		}
+	}
+	commands := ownCommand.FindAllStringSubmatch(sources(t, "proxy/"), -1)
+	if len(commands) < 20 {
+		t.Fatalf("found only %d commands: is the pattern still right?", len(commands))
+	}
+	for _, m := range commands {
+		if !slices.ContainsFunc(titles, func(title string) bool { return strings.Trim(title, "`") == m[1] }) {
+			t.Errorf("no page of docs/ has a heading %s", m[1])
+		}
+	}
+}
+
+// sources is the Go source below a folder, without tests.
+func sources(t *testing.T, folder string) string {
+	t.Helper()
+	var b strings.Builder
+	for _, path := range files(t, ".go") {
+		if strings.HasPrefix(path, folder) && !strings.HasSuffix(path, "_test.go") {
+			b.WriteString(read(t, path))
+		}
+	}
+	return b.String()
+}
+
+var (
+	flagOfHelp = regexp.MustCompile(`(?m)^  (--[a-z-]+)`)
+	flagOfPage = regexp.MustCompile(`^(--[a-z][a-z-]+)\b`)
+	codeOfPage = regexp.MustCompile(`\bleash [^\n]*?(--[a-z][a-z-]+)`)
+)
+
+// flagsOfOthers are flags of other programs that the pages name by themselves.
+var flagsOfOthers = []string{
+	"--for", "--forget", "--grace", "--sabotage", "--only", "--round", "--rounds", "--seed", "--verbose", // of the tests
+	"--flag",                                         // any
+	"--rdb", "--functions-rdb", "--replica", "--ldb", // redis-cli
+}
+
+// TestFlagsAreDocumented: docs/configuration.md has each flag, and no page names a flag that Leash
+// does not have.
+func TestFlagsAreDocumented(t *testing.T) {
+	help, err := exec.Command(build(t), "--help-all").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flags []string
+	for _, m := range flagOfHelp.FindAllStringSubmatch(string(help), -1) {
+		flags = append(flags, m[1])
+	}
+	if len(flags) < 30 {
+		t.Fatalf("found only %d flags: is the pattern still right?", len(flags))
+	}
+	configuration := read(t, "docs/configuration.md")
+	for _, f := range flags {
+		if !strings.Contains(configuration, f+"`") && !strings.Contains(configuration, "\n### "+f+"\n") {
+			t.Errorf("docs/configuration.md does not have %s", f)
+		}
+	}
+	for _, p := range pages(t) {
+		named := p.spans()
+		for _, b := range p.blocks {
+			for _, m := range codeOfPage.FindAllStringSubmatch(strings.Join(b.lines, "\n"), -1) {
+				named = append(named, m[1])
+			}
+		}
+		for _, name := range named {
+			m := flagOfPage.FindStringSubmatch(name)
+			if m != nil && !slices.Contains(flags, m[1]) && !slices.Contains(flagsOfOthers, m[1]) && !unwritten[p.path] {
+				t.Errorf("%s names the flag %s, which Leash does not have", p.path, m[1])
+			}
+		}
+	}
+}
