@@ -20,6 +20,17 @@ type target struct {
 	host, port string
 	masters    []*redistest.Server // what lies behind
 	leash      *leashtest.Leash    // nil when there is none in between
+	second     *leashtest.Leash    // beside leash; nil when no program needs it
+}
+
+// leashes are those that stand in between.
+func (t target) leashes() (all []*leashtest.Leash) {
+	for _, l := range []*leashtest.Leash{t.leash, t.second} {
+		if l != nil {
+			all = append(all, l)
+		}
+	}
+	return all
 }
 
 // upstream has the addresses of what lies behind, as Leash is given them.
@@ -91,17 +102,18 @@ func setUp(ctx context.Context, opt options) (_ *bed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	beforeRedis, err := b.startLeash(ctx, binary, s.Addr)
+	pair := slices.ContainsFunc(clients, func(c client) bool { return c.pair && opt.wants(c) })
+	beforeRedis, err := b.startLeashes(ctx, binary, pair, s.Addr)
 	if err != nil {
 		return nil, err
 	}
-	beforeCluster, err := b.startLeash(ctx, binary, c.Addrs()...)
+	beforeCluster, err := b.startLeashes(ctx, binary, pair, c.Addrs()...)
 	if err != nil {
 		return nil, err
 	}
-	b.add("leash before a redis", standalone, beforeRedis.Addr, beforeRedis, s)
-	b.add("leash before a cluster", standalone, beforeCluster.Addr, beforeCluster, masters...)
-	b.add("leash before a cluster", cluster, beforeCluster.Addr, beforeCluster, masters...)
+	b.add("leash before a redis", standalone, beforeRedis[0].Addr, beforeRedis, s)
+	b.add("leash before a cluster", standalone, beforeCluster[0].Addr, beforeCluster, masters...)
+	b.add("leash before a cluster", cluster, beforeCluster[0].Addr, beforeCluster, masters...)
 	return b, nil
 }
 
@@ -124,27 +136,33 @@ func servers(c *redistest.Cluster) (all []*redistest.Server) {
 	return all
 }
 
-func (b *bed) add(name, mode, addr string, l *leashtest.Leash, masters ...*redistest.Server) {
+func (b *bed) add(name, mode, addr string, leashes []*leashtest.Leash, masters ...*redistest.Server) {
 	host, port, _ := net.SplitHostPort(addr)
-	b.targets = append(b.targets, target{name: name, mode: mode, host: host, port: port, masters: masters, leash: l})
+	t := target{name: name, mode: mode, host: host, port: port, masters: masters}
+	if len(leashes) > 0 {
+		t.leash = leashes[0]
+	}
+	if len(leashes) > 1 {
+		t.second = leashes[1]
+	}
+	b.targets = append(b.targets, t)
 }
 
 // targetsOf are those of some targets that the client has a mode for and the options ask for.
 // Without Leash there is nobody whom peers could meet.
 func targetsOf(targets []target, c client, opt options) []target {
 	return slices.DeleteFunc(slices.Clone(targets), func(t target) bool {
-		return !slices.Contains(c.modes, t.mode) || opt.mode != "" && opt.mode != t.mode || c.peers && t.leash == nil
+		return !slices.Contains(c.modes, t.mode) || opt.mode != "" && opt.mode != t.mode || (c.peers || c.pair) && t.leash == nil
 	})
 }
 
 // awaitIdle waits until no Leash keeps anything of any program.
 func (b *bed) awaitIdle() error {
 	for _, t := range b.targets {
-		if t.leash == nil {
-			continue
-		}
-		if err := t.leash.AwaitInfo(idleTimeout, idle...); err != nil {
-			return fmt.Errorf("%s: %w", t.name, err)
+		for _, l := range t.leashes() {
+			if err := l.AwaitInfo(idleTimeout, idle...); err != nil {
+				return fmt.Errorf("%s: %w", t.name, err)
+			}
 		}
 	}
 	return nil
@@ -169,4 +187,16 @@ func (b *bed) startLeash(ctx context.Context, binary string, upstreams ...string
 	}
 	b.closers = append(b.closers, l.Stop)
 	return l, nil
+}
+
+// startLeashes starts one Leash before the upstreams, or two.
+func (b *bed) startLeashes(ctx context.Context, binary string, pair bool, upstreams ...string) (all []*leashtest.Leash, err error) {
+	for len(all) == 0 || pair && len(all) < 2 {
+		l, err := b.startLeash(ctx, binary, upstreams...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
+	return all, nil
 }

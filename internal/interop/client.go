@@ -17,6 +17,8 @@ type client struct {
 	// peers says that the program brings clients of Redis itself, and is given the addresses behind
 	// Leash too.
 	peers bool
+	// pair says that the program needs two Leashes, and is given the address of the second, too.
+	pair bool
 }
 
 // java spends on a program of seconds no more than the compiler and the collector that start at
@@ -44,6 +46,11 @@ var clients = []client{
 	},
 	{
 		name: "node-redis", dir: "noderedis", modes: []string{standalone, cluster},
+		prepare: []string{"npm ci --no-audit --no-fund --loglevel=error"},
+		program: "node main.js",
+	},
+	{
+		name: "socketio", dir: "socketio", modes: []string{standalone, cluster}, pair: true,
 		prepare: []string{"npm ci --no-audit --no-fund --loglevel=error"},
 		program: "node main.js",
 	},

@@ -8,7 +8,8 @@
 // program gets a host, a port and a mode: "standalone" or "cluster". It tries what the client is
 // used for, prints a line for each step, and ends with 0 if all went well. A fourth argument,
 // "direct", says that it speaks to Redis itself, where there are no locks to try. Redisson's
-// programs get the addresses of Redis instead. They connect to Redis and to Leash.
+// programs get the addresses of Redis instead. They connect to Redis and to Leash. The
+// program of socket.io gets the address of a second Leash in front of the same servers.
 //
 // The standalone programs use a Leash in front of a Redis and one in front of a cluster. The
 // cluster programs use the second one. Their client asks for the topology and is shown one node

@@ -92,6 +92,8 @@ func (p *preparations) run(ctx context.Context, c client, t target, opt options)
 	switch {
 	case c.peers:
 		args = append(args, t.upstream())
+	case c.pair:
+		args = append(args, t.second.Addr)
 	case opt.direct:
 		args = append(args, "direct")
 	}
@@ -101,8 +103,10 @@ func (p *preparations) run(ctx context.Context, c client, t target, opt options)
 	switch {
 	case err != nil && limited.Err() != nil:
 		err = context.Cause(limited)
-	case err == nil && t.leash != nil:
-		err = t.leash.AwaitInfo(idleTimeout, quiet...)
+	case err == nil:
+		for _, l := range t.leashes() {
+			err = errors.Join(err, l.AwaitInfo(idleTimeout, quiet...))
+		}
 	}
 	return output, err
 }
