@@ -117,7 +117,7 @@ func TestALeashThatIsSilentIsWaitedForNoLonger(t *testing.T) {
 	publisher, c := redis.Client(), asking.dial(t)
 	const count = "*2\r\n$1\r\na\r\n:%d\r\n"
 	one, two := strings.Replace(count, "%d", "1", 1), strings.Replace(count, "%d", "2", 1)
-	const line = "another leash does not say how many subscribers it has"
+	const line = "another leash did not report its subscribers"
 	eventually(t, "a line about the one that does not answer", func() bool {
 		if err := publisher.Publish(t.Context(), "leash:fleet", `{"What":"here","From":"silent"}`).Err(); err != nil {
 			t.Fatal(err)

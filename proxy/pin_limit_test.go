@@ -8,8 +8,8 @@ import (
 	"leash/internal/redistest"
 )
 
-const pinRefusal = "-UPSTREAMDOWN too many connections of this Leash to that node wait in blocking commands, transactions and the like " +
-	"(--max-pinned), the command was not executed\r\n"
+const pinRefusal = "-UPSTREAMDOWN clients already have --max-pinned connections to that node to themselves, " +
+	"the command was not executed\r\n"
 
 // TestBlockedClientsStarveNobody: more clients block than Redis has connections for. The others are
 // served all the same, those of users who are new too, and who cannot block is told why.
@@ -76,7 +76,7 @@ func TestRedisThatTakesNoMoreConnections(t *testing.T) {
 		defer blocked.Close()
 		blocked.Timeout = 5 * time.Second
 		reply, err := blocked.Do("BLPOP", "none", "1")
-		return err == nil && strings.Contains(reply, "max number of clients reached")
+		return err == nil && strings.Contains(reply, "Redis accepts no more connections (maxclients)")
 	})
 	want(t, c, "$1\r\nv\r\n", "GET", "k")
 }

@@ -359,7 +359,7 @@ func TestSentinelCredentials(t *testing.T) {
 		"NOAUTH":                         {Addrs: g.Addrs(), SentinelMaster: g.Name, Password: "pw"},
 		`it watches no master named "x"`: {Addrs: g.Addrs(), SentinelMaster: "x", SentinelPassword: "secret"},
 		"--sentinel-master":              {Addrs: g.Addrs(), SentinelPassword: "secret", Password: "pw"},
-		"redis there is none":            {Addrs: []string{g.Servers[0].Addr}, SentinelMaster: g.Name, SentinelPassword: "pw"},
+		"is not a sentinel":              {Addrs: []string{g.Servers[0].Addr}, SentinelMaster: g.Name, SentinelPassword: "pw"},
 	} {
 		cfg.UpstreamTimeout, cfg.Wait = time.Second, -1 // it fails at once all the same
 		up, err := upstream.New(cfg, slog.New(slog.DiscardHandler))

@@ -226,7 +226,7 @@ func (o *owner) do(ctx context.Context, args ...string) (string, error) {
 			return "", err
 		}
 		reply, err := o.c.Do(args...)
-		if err == nil && !strings.HasPrefix(reply, "-ERR this leash is shutting down") {
+		if err == nil && !strings.HasPrefix(reply, "-ERR this Leash is shutting down") {
 			return reply, nil
 		}
 		o.drop()
@@ -249,7 +249,7 @@ func (o *owner) connect(ctx context.Context) error {
 		}
 		reply, err := c.Do("LOCK.ATTACH", o.hold.key, "OWNER", o.name, "TOKEN", o.token)
 		switch {
-		case err != nil || strings.HasPrefix(reply, "-ERR this leash is shutting down"):
+		case err != nil || strings.HasPrefix(reply, "-ERR this Leash is shutting down"):
 			c.Close()
 		case reply != ":"+o.token+"\r\n":
 			c.Close()
