@@ -2,8 +2,7 @@ package proxy
 
 import "maps"
 
-// class says what Leash does with a command; the README's command reference is
-// made of it.
+// class says what Leash does with a command. docs/commands.md has a list of each class.
 type class string
 
 const (

@@ -119,8 +119,8 @@ func bulk(n int64) string {
 	return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s)
 }
 
-// owner is a client as the README wants it: when its connection ends it connects again and takes
-// its hold along.
+// owner is a client that survives a rolling restart, as docs/operations.md advises: when its
+// connection ends, it connects again and takes its hold along.
 type owner struct {
 	addr, name string
 	rng        *rand.Rand
