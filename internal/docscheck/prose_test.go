@@ -17,18 +17,10 @@ const (
 // language is another one.
 func TestProse(t *testing.T) {
 	for _, p := range pages(t) {
-		if unwritten[p.path] {
-			continue
-		}
 		for _, problem := range proseProblems(p) {
 			t.Error(problem)
 		}
 	}
-}
-
-// unwritten are pages that are about to be written.
-var unwritten = map[string]bool{
-	"docs/redisson.md": true, "docs/troubleshooting.md": true,
 }
 
 // TestProseProblems: bad prose is found.
