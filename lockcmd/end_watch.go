@@ -129,17 +129,21 @@ func (h *hold) writeTombstone(text string) {
 
 // writeTombstone writes a tombstone and publishes on a channel that it is there. If it fails,
 // waiters find out by themselves, less exactly. A hold that is left to expire must still exist:
-// otherwise it was lost, and its Leash has not noticed yet.
+// otherwise it was lost, and its Leash has not noticed yet. A mark of BREAK would stay, so Leash
+// does not inspect the lock for it: a BREAK of n READ holds would inspect n holds n times.
 func (s *Service) writeTombstone(lock lockID, of holdRef, text string, keep time.Duration, tells ...string) {
-	until := time.Now().Add(maxAttempt)
+	until, key := time.Now().Add(maxAttempt), tombstoneKey(lock.key, of.token, of.carrier)
 	if text == leftText {
+		if present, _ := s.value(lock.db, key, until); present == brokenText {
+			return
+		}
 		info, err := s.inspect(lock, until)
 		if f, ok := info.find(options{token: of.token}); err != nil || !ok || f.record.carrier != of.carrier {
 			return
 		}
 	}
 	s.askInt(&scriptCall{
-		script: tombstoneScript, db: lock.db, keys: []string{tombstoneKey(lock.key, of.token, of.carrier)},
+		script: tombstoneScript, db: lock.db, keys: []string{key},
 		args: append(scriptArgs(text, keep.Milliseconds()), tells...),
 	}, until)
 }

@@ -277,7 +277,7 @@ func (s *Service) value(db int, key string, until time.Time) (string, error) {
 		case judge(err) == answered:
 			return "", err
 		}
-		if s.stoppedWithin(10*time.Millisecond) || time.Now().After(until) {
+		if time.Now().After(until) || s.stoppedWithin(10*time.Millisecond) {
 			return "", errors.Join(errRefused, err)
 		}
 	}
