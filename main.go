@@ -29,7 +29,7 @@ import (
 	"leash/internal/config"
 	"leash/internal/embedded"
 	"leash/internal/guard"
-	"leash/internal/slack"
+	"leash/internal/timerslack"
 	"leash/internal/timeslice"
 	"leash/lockcmd"
 	"leash/proxy"
@@ -42,7 +42,7 @@ import (
 const gcPercent = 50
 
 func main() {
-	slack.Widen()
+	timerslack.Widen()
 	guard.AbortOnCrash()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

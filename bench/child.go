@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"leash/internal/slack"
+	"leash/internal/timerslack"
 )
 
 const (
@@ -97,7 +97,7 @@ func (c *child) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(c.done)
-	slack.Narrow() // whatever ours is
+	timerslack.Narrow() // whatever ours is
 	err := c.cmd.Start()
 	started <- err
 	if err == nil {

@@ -16,7 +16,7 @@ type client struct {
 	id    int
 	file  *os.File
 	fd    int
-	talk  dialogue
+	talk  exchanger
 	began time.Time // when the batch was begun
 
 	request []byte // what is being written; the first sent bytes have been
@@ -26,18 +26,18 @@ type client struct {
 }
 
 // A dialogue is what a client says, batch by batch, and what it must hear.
-type dialogue interface {
+type exchanger interface {
 	// begin appends what the next batch begins with to request.
 	begin(request []byte) []byte
-	// hear takes what has come and reports whether the batch is complete. If it is not, what the
+	// receive takes what has come and reports whether the batch is complete. If it is not, what the
 	// client must say now is appended to request.
-	hear(came, request []byte) (newRequest []byte, complete bool, err error)
+	receive(came, request []byte) (newRequest []byte, complete bool, err error)
 }
 
 const dialTimeout = 5 * time.Second
 
 // dial connects. The socket is ours alone from then on: the Go runtime does not poll it.
-func dial(id int, addr string, talk dialogue) (*client, error) {
+func dial(id int, addr string, talk exchanger) (*client, error) {
 	conn, err := net.DialTimeout("tcp", addr, dialTimeout)
 	if err != nil {
 		return nil, err
@@ -60,8 +60,8 @@ func (c *client) begin(now time.Time) error {
 	return c.write()
 }
 
-// say sends what was not called for by a reply. Nothing else may be on its way.
-func (c *client) say(request []byte) error {
+// send sends what was not called for by a reply. Nothing else may be on its way.
+func (c *client) send(request []byte) error {
 	c.request, c.sent = append(c.request[:0], request...), 0
 	return c.write()
 }
@@ -99,7 +99,7 @@ func (c *client) read(buf []byte) (complete bool, err error) {
 	if c.sent == len(c.request) {
 		c.request, c.sent = c.request[:0], 0
 	}
-	c.request, complete, err = c.talk.hear(buf[:n], c.request)
+	c.request, complete, err = c.talk.receive(buf[:n], c.request)
 	if err != nil {
 		return false, fmt.Errorf("client %d: %w", c.id, err)
 	}
@@ -124,11 +124,11 @@ func (p *poller) serve(c *client, buf []byte) (complete bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return complete, p.heed(c)
+	return complete, p.updateInterest(c)
 }
 
-// heed lets wait report c also when it can be written to, as long as it is stuck.
-func (p *poller) heed(c *client) error {
+// updateInterest lets wait report c also when it can be written to, as long as it is stuck.
+func (p *poller) updateInterest(c *client) error {
 	if c.stuck == c.heeded {
 		return nil
 	}

@@ -16,8 +16,8 @@ type integers struct {
 	list []int64
 }
 
-// hear takes what has come. list is the reply when it is complete.
-func (r *integers) hear(came []byte) (complete bool, err error) {
+// receive takes what has come. list is the reply when it is complete.
+func (r *integers) receive(came []byte) (complete bool, err error) {
 	r.text = append(r.text, came...)
 	r.list = r.list[:0]
 	rest, due := r.text, 1

@@ -18,13 +18,13 @@ func TestIntegers(t *testing.T) {
 	} {
 		var r integers
 		for range 2 { // a second reply is read as the first was
-			complete, err := r.hear([]byte(text))
+			complete, err := r.receive([]byte(text))
 			if err != nil || !complete || !slices.Equal(r.list, want) {
 				t.Errorf("%q: got %v, %v, %v", text, r.list, complete, err)
 			}
 		}
 		for i := range len(text) {
-			complete, err := r.hear([]byte(text[i : i+1]))
+			complete, err := r.receive([]byte(text[i : i+1]))
 			if err != nil || complete != (i == len(text)-1) {
 				t.Errorf("%q, byte %d: got %v, %v", text, i, complete, err)
 			}
@@ -44,12 +44,12 @@ func TestIntegersRefused(t *testing.T) {
 		":x\r\n":              `got ":x"`,
 	} {
 		var r integers
-		if _, err := r.hear([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := r.receive([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %s", text, err, want)
 		}
 	}
 	var r integers
-	if _, err := r.hear([]byte("$-1\r\n")); !errors.Is(err, errNil) {
+	if _, err := r.receive([]byte("$-1\r\n")); !errors.Is(err, errNil) {
 		t.Errorf("nil: got %v", err)
 	}
 }

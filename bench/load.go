@@ -24,7 +24,7 @@ type load struct {
 	warmup    time.Duration
 	round     time.Duration
 	// talk is what client number i says on its route; nil: SET and GET as the fields above say.
-	talk func(i int, at route) dialogue
+	talk func(i int, at route) exchanger
 }
 
 // A sample is what came of it.
@@ -84,7 +84,7 @@ func (l load) connect(p *poller) ([]*client, error) {
 	var clients []*client
 	for i := range l.clients {
 		at := l.routes[i%len(l.routes)]
-		c, err := dial(i, at.addr, l.dialogue(i, at))
+		c, err := dial(i, at.addr, l.newExchanger(i, at))
 		if err != nil {
 			return clients, err
 		}
@@ -96,7 +96,7 @@ func (l load) connect(p *poller) ([]*client, error) {
 	return clients, nil
 }
 
-func (l load) dialogue(i int, at route) dialogue {
+func (l load) newExchanger(i int, at route) exchanger {
 	if l.talk != nil {
 		return l.talk(i, at)
 	}
@@ -150,7 +150,7 @@ func (r *running) send(c *client, now time.Time) error {
 	if err := c.begin(now); err != nil {
 		return err
 	}
-	return r.poller.heed(c)
+	return r.poller.updateInterest(c)
 }
 
 // ready goes on with a client whose socket has replies, or takes bytes again.

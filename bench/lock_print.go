@@ -9,12 +9,12 @@ import (
 
 // printPairs prints the medians of the rows as a table, each beside the scripts of as many
 // connections.
-func printPairs(w io.Writer, ground string, rows []*lockRow) {
+func printPairs(w io.Writer, environment string, rows []*lockRow) {
 	if len(rows) == 0 {
 		return
 	}
 	table := [][]string{{
-		"acquire + release, " + ground, "connections", "pairs/s", "min..max", "of scripts", "p50 ms", "p99 ms",
+		"acquire + release, " + environment, "connections", "pairs/s", "min..max", "of scripts", "p50 ms", "p99 ms",
 		"leash CPU µs", "redis CPU µs", "client CPU µs",
 	}}
 	for _, r := range rows {
@@ -37,12 +37,12 @@ func printPairs(w io.Writer, ground string, rows []*lockRow) {
 }
 
 // printRaces prints the medians of the hand-overs.
-func printRaces(w io.Writer, ground string, rows []*lockRow) {
+func printRaces(w io.Writer, environment string, rows []*lockRow) {
 	if len(rows) == 0 {
 		return
 	}
 	table := [][]string{{
-		"hand-over, " + ground, "contenders", "grants/s", "p50 ms", "min..max", "p99 ms", "min..max",
+		"hand-over, " + environment, "contenders", "grants/s", "p50 ms", "min..max", "p99 ms", "min..max",
 		"scripts", "PUBLISH", "SPUBLISH", "SUBSCRIBE", "leash CPU µs", "redis CPU µs",
 	}}
 	for _, r := range rows {

@@ -10,10 +10,10 @@ import (
 )
 
 // addPairs makes the rows of pairs over n connections.
-func (g *ground) addPairs(n int, script *recording, leashes []leashPair, peers []*peer) {
-	scripts := func(i int, at route) dialogue { return script.pair(keysFor(i, 1, at.owns)[0]) }
-	locks := func(i int, at route) dialogue { return lockPair(keysFor(i, 1, at.owns)[0]) }
-	add := func(kind, name string, t target, talk func(int, route) dialogue) {
+func (g *environment) addPairs(n int, script *recording, leashes []leashPair, peers []*peer) {
+	scripts := func(i int, at route) exchanger { return script.pair(keysFor(i, 1, at.owns)[0]) }
+	locks := func(i int, at route) exchanger { return lockPair(keysFor(i, 1, at.owns)[0]) }
+	add := func(kind, name string, t target, talk func(int, route) exchanger) {
 		l := load{routes: t.routes, clients: n, pipeline: 1, warmup: g.opt.warmup, round: g.opt.round, talk: talk}
 		g.add(kind, name, n, func(ctx context.Context) (measurement, error) {
 			return t.measured(l.round, func(mark func() error) (*sample, error) { return l.run(ctx, mark) })
@@ -42,7 +42,7 @@ func (g *ground) addPairs(n int, script *recording, leashes []leashPair, peers [
 }
 
 // add makes a row of pairs, if its kind is wanted.
-func (g *ground) add(kind, name string, n int, measure func(context.Context) (measurement, error)) *lockRow {
+func (g *environment) add(kind, name string, n int, measure func(context.Context) (measurement, error)) *lockRow {
 	r := &lockRow{result: result{target: name, clients: n}, measure: measure}
 	if g.opt.wants(kind) {
 		g.pairs = append(g.pairs, r)
@@ -51,7 +51,7 @@ func (g *ground) add(kind, name string, n int, measure func(context.Context) (me
 }
 
 // addRaces makes the rows of hand-overs, on one Leash of the pair and across both.
-func (g *ground) addRaces(l leashPair) {
+func (g *environment) addRaces(l leashPair) {
 	add := func(kind string, r race, leashes int) {
 		if !g.opt.wants(kind) {
 			return
@@ -68,7 +68,7 @@ func (g *ground) addRaces(l leashPair) {
 }
 
 // measureRace also counts what Redis was called for.
-func (g *ground) measureRace(ctx context.Context, r race, t target) (measurement, error) {
+func (g *environment) measureRace(ctx context.Context, r race, t target) (measurement, error) {
 	var marks []map[string]int
 	note := func() error {
 		calls, err := g.calls()
@@ -94,7 +94,7 @@ func (g *ground) measureRace(ctx context.Context, r race, t target) (measurement
 }
 
 // calls is how often the nodes were called for each command, also by scripts.
-func (g *ground) calls() (map[string]int, error) {
+func (g *environment) calls() (map[string]int, error) {
 	sum := make(map[string]int)
 	for _, addr := range g.addrs {
 		c, err := redistest.Dial(addr)

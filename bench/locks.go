@@ -24,15 +24,15 @@ func runLocks(ctx context.Context, args []string, out io.Writer) error {
 	}
 	fmt.Fprint(out, machine(append([]string{"locks"}, args...)))
 	for _, name := range opt.grounds {
-		if err := runGround(ctx, opt, name, out); err != nil {
+		if err := runEnvironment(ctx, opt, name, out); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-func runGround(ctx context.Context, opt lockOptions, name string, out io.Writer) (err error) {
-	g, err := setUpGround(ctx, opt, name)
+func runEnvironment(ctx context.Context, opt lockOptions, name string, out io.Writer) (err error) {
+	g, err := setUpEnvironment(ctx, opt, name)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func runGround(ctx context.Context, opt lockOptions, name string, out io.Writer)
 }
 
 // measureAll goes round by round over all rows.
-func (g *ground) measureAll(ctx context.Context, opt lockOptions) error {
+func (g *environment) measureAll(ctx context.Context, opt lockOptions) error {
 	rows := append(g.pairs[:len(g.pairs):len(g.pairs)], g.races...)
 	took := time.Duration((opt.rounds+uncounted)*len(rows)) * (opt.warmup + opt.round)
 	for n := range opt.rounds + uncounted {

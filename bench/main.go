@@ -12,13 +12,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"leash/bench/detection"
-	"leash/internal/slack"
+	"leash/internal/timerslack"
 )
 
 func main() {
 	// the targets need the CPU that the runtime's monitor thread would take: it is a load generator
 	// that wakes up often
-	slack.Widen()
+	timerslack.Widen()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal kills at once
 	switch err := run(ctx, os.Args[1:], os.Stdout); {

@@ -31,7 +31,7 @@ type result struct {
 
 // measureAll goes round by round over all targets and pipelines. The results are in the order of
 // the pipelines, then of the targets. With gobench, out gets a line for each measurement at once.
-func (b *bed) measureAll(ctx context.Context, opt options, out io.Writer) ([]*result, error) {
+func (b *testbed) measureAll(ctx context.Context, opt options, out io.Writer) ([]*result, error) {
 	var results []*result
 	for _, pipeline := range opt.pipelines {
 		for _, t := range b.targets {

@@ -25,7 +25,7 @@ const nutcrackerConfig = `bench:
 
 // startNutcracker starts twemproxy before a Redis. Where it is not installed it is left out, unless
 // it was asked for by name.
-func (b *bed) startNutcracker(ctx context.Context, opt options, redisAddr string, redis []int) error {
+func (b *testbed) startNutcracker(ctx context.Context, opt options, redisAddr string, redis []int) error {
 	path, err := findNutcracker()
 	if err != nil {
 		if slices.Contains(opt.only, toNutcracker) {

@@ -27,9 +27,9 @@ func (p *pair) begin(request []byte) []byte {
 	return append(request, p.acquire...)
 }
 
-// hear implements dialogue.
-func (p *pair) hear(came, request []byte) (newRequest []byte, complete bool, err error) {
-	whole, err := p.reply.hear(came)
+// receive implements dialogue.
+func (p *pair) receive(came, request []byte) (newRequest []byte, complete bool, err error) {
+	whole, err := p.reply.receive(came)
 	switch {
 	case err != nil:
 		return request, false, err

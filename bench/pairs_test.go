@@ -20,11 +20,11 @@ func TestRecordedPair(t *testing.T) {
 		if got, want := p.begin(nil), command("EVALSHA", "a", "1", "bench:5:0", "{bench:5:0}:token", "7"); string(got) != string(want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		got, complete, err := p.hear([]byte("*3\r\n:1\r\n:"+token+"\r\n:30000\r\n"), nil)
+		got, complete, err := p.receive([]byte("*3\r\n:1\r\n:"+token+"\r\n:30000\r\n"), nil)
 		if want := command("EVALSHA", "b", "1", "bench:5:0", "me", token); err != nil || complete || string(got) != string(want) {
 			t.Errorf("got %q, %v, %v, want %q", got, complete, err, want)
 		}
-		if got, complete, err := p.hear([]byte("*3\r\n:1\r\n:0\r\n:0\r\n"), nil); err != nil || !complete || len(got) > 0 {
+		if got, complete, err := p.receive([]byte("*3\r\n:1\r\n:0\r\n:0\r\n"), nil); err != nil || !complete || len(got) > 0 {
 			t.Errorf("got %q, %v, %v", got, complete, err)
 		}
 	}
@@ -52,7 +52,7 @@ func TestPairIsChecked(t *testing.T) {
 			if err != nil {
 				t.Errorf("%q: too early: %v", c.replies, err)
 			}
-			_, _, err = c.pair.hear([]byte(reply), nil)
+			_, _, err = c.pair.receive([]byte(reply), nil)
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: got %v, want %s", c.replies, err, c.want)

@@ -23,7 +23,7 @@ var errNotInstalled = errors.New("not installed")
 
 // startPeers builds and starts the programs of the peers that are wanted. What can't be built is
 // left out with a note, unless it was asked for by name. leash is the Leash that go-redis talks to.
-func (g *ground) startPeers(ctx context.Context, leash string) (peers []*peer, err error) {
+func (g *environment) startPeers(ctx context.Context, leash string) (peers []*peer, err error) {
 	where := g.addrs
 	if g.name == onCluster {
 		where = append([]string{"cluster"}, g.addrs...)
@@ -67,7 +67,7 @@ func (g *ground) startPeers(ctx context.Context, leash string) (peers []*peer, e
 }
 
 // buildPeers builds the module of the Go libraries, once.
-func (g *ground) buildPeers(ctx context.Context) (argv []string, err error) {
+func (g *environment) buildPeers(ctx context.Context) (argv []string, err error) {
 	path := filepath.Join(g.dir, "peers")
 	if _, err := os.Stat(path); err == nil {
 		return []string{path}, nil
@@ -76,7 +76,7 @@ func (g *ground) buildPeers(ctx context.Context) (argv []string, err error) {
 }
 
 // buildRedisson compiles the program that uses Redisson, in its directory.
-func (g *ground) buildRedisson(ctx context.Context) (argv []string, err error) {
+func (g *environment) buildRedisson(ctx context.Context) (argv []string, err error) {
 	for _, tool := range []string{"java", "mvn"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNotInstalled, err)
@@ -93,7 +93,7 @@ func (g *ground) buildRedisson(ctx context.Context) (argv []string, err error) {
 }
 
 // build runs argv in a directory of ours.
-func (g *ground) build(ctx context.Context, name string, argv ...string) error {
+func (g *environment) build(ctx context.Context, name string, argv ...string) error {
 	dir, err := sourceDir(ctx)
 	if err != nil {
 		return err

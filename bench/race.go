@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"time"
 
-	"leash/internal/slack"
+	"leash/internal/timerslack"
 )
 
 // A race is a lock that all want: contenders wait for it, hold it, release it, and wait again.
@@ -61,7 +61,7 @@ type racing struct {
 func (r race) run(ctx context.Context, mark func() error) (*sample, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	slack.Narrow() // a holder lets go after 1 ms
+	timerslack.Narrow() // a holder lets go after 1 ms
 	p, err := newPoller()
 	if err != nil {
 		return nil, err
@@ -73,21 +73,21 @@ func (r race) run(ctx context.Context, mark func() error) (*sample, error) {
 	if err := g.connect(); err != nil {
 		return nil, err
 	}
-	if err := g.goOn(ctx, func() bool { return time.Since(g.began) < r.warmup }); err != nil {
+	if err := g.runWhile(ctx, func() bool { return time.Since(g.began) < r.warmup }); err != nil {
 		return nil, err
 	}
 	if err := mark(); err != nil {
 		return nil, err
 	}
 	g.phase, g.began = counting, time.Now()
-	if err := g.goOn(ctx, func() bool { return time.Since(g.began) < r.round }); err != nil {
+	if err := g.runWhile(ctx, func() bool { return time.Since(g.began) < r.round }); err != nil {
 		return nil, err
 	}
 	g.phase, g.sample.elapsed = draining, time.Since(g.began)
 	if err := mark(); err != nil {
 		return nil, err
 	}
-	if err := g.goOn(ctx, func() bool { return g.idle < r.count }); err != nil {
+	if err := g.runWhile(ctx, func() bool { return g.idle < r.count }); err != nil {
 		return nil, err
 	}
 	g.sample.quantiles()
@@ -122,8 +122,8 @@ func (g *racing) close() {
 	}
 }
 
-// goOn goes on as long as more says.
-func (g *racing) goOn(ctx context.Context, more func() bool) error {
+// runWhile goes on as long as more says.
+func (g *racing) runWhile(ctx context.Context, more func() bool) error {
 	for more() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -138,7 +138,7 @@ func (g *racing) goOn(ctx context.Context, more func() bool) error {
 			return err
 		}
 		if h := g.holder; h != nil && !time.Now().Before(g.due) {
-			if err := h.client.say(h.letGo(nil)); err != nil {
+			if err := h.client.send(h.sendRelease(nil)); err != nil {
 				return err
 			}
 		}
@@ -166,9 +166,9 @@ func (c *contender) begin(request []byte) []byte {
 	return append(request, c.acquire...)
 }
 
-// hear implements dialogue.
-func (c *contender) hear(came, request []byte) (newRequest []byte, complete bool, err error) {
-	whole, err := c.reply.hear(came)
+// receive implements dialogue.
+func (c *contender) receive(came, request []byte) (newRequest []byte, complete bool, err error) {
+	whole, err := c.reply.receive(came)
 	switch {
 	case err != nil:
 		return request, false, err
@@ -183,13 +183,13 @@ func (c *contender) hear(came, request []byte) (newRequest []byte, complete bool
 		return request, false, err
 	}
 	if c.race.hold == 0 {
-		request = c.letGo(request)
+		request = c.sendRelease(request)
 	}
 	return request, false, nil
 }
 
-// letGo says the release.
-func (c *contender) letGo(request []byte) []byte {
+// sendRelease sends the release.
+func (c *contender) sendRelease(request []byte) []byte {
 	g := c.race
 	g.holder, g.last, g.released, c.released = nil, c, time.Now(), true
 	return append(request, c.release...)

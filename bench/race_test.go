@@ -23,7 +23,7 @@ func TestRaceIsChecked(t *testing.T) {
 	if err := g.granted(b, 6, time.Now()); err == nil || err.Error() != "granted to 2 while 1 holds the lock" {
 		t.Errorf("got %v", err)
 	}
-	a.letGo(nil)
+	a.sendRelease(nil)
 	if err := g.granted(b, 5, time.Now()); err == nil || !strings.Contains(err.Error(), "token 5 after 5") {
 		t.Errorf("got %v", err)
 	}
@@ -41,7 +41,7 @@ func TestRaceCounts(t *testing.T) {
 		if err := g.granted(c, g.token+1, time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		c.letGo(nil)
+		c.sendRelease(nil)
 	}
 	pass(a) // nobody held it before
 	pass(b)
@@ -61,18 +61,18 @@ func TestRaceCounts(t *testing.T) {
 func TestContenderHears(t *testing.T) {
 	g, a, _ := testRace("x")
 	a.release = []byte("release")
-	if request, complete, err := a.hear([]byte(":7\r\n"), nil); err != nil || complete || string(request) != "release" || g.holder != nil {
+	if request, complete, err := a.receive([]byte(":7\r\n"), nil); err != nil || complete || string(request) != "release" || g.holder != nil {
 		t.Errorf("granted: got %q, %v, %v", request, complete, err)
 	}
-	if _, complete, err := a.hear([]byte(":1\r\n"), nil); err != nil || !complete {
+	if _, complete, err := a.receive([]byte(":1\r\n"), nil); err != nil || !complete {
 		t.Errorf("released: got %v, %v", complete, err)
 	}
 	a.begin(nil)
 	g.hold = time.Hour
-	if request, complete, err := a.hear([]byte(":8\r\n"), nil); err != nil || complete || len(request) > 0 || g.holder != a {
+	if request, complete, err := a.receive([]byte(":8\r\n"), nil); err != nil || complete || len(request) > 0 || g.holder != a {
 		t.Errorf("granted, to hold: got %q, %v, %v", request, complete, err)
 	}
-	if _, _, err := a.hear([]byte(":0\r\n"), nil); err == nil {
+	if _, _, err := a.receive([]byte(":0\r\n"), nil); err == nil {
 		t.Error("no error")
 	}
 }

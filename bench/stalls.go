@@ -75,7 +75,7 @@ func runStalls(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	b := &bed{}
+	b := &testbed{}
 	defer func() { err = errors.Join(err, b.close()) }()
 	if b.dir, err = os.MkdirTemp("", "leash-bench-"); err != nil {
 		return err

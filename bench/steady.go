@@ -61,7 +61,7 @@ func lookSteadily(ctx context.Context, at route, every, lasts time.Duration, h *
 	for !at.owns(holdKey(key)) {
 		key++
 	}
-	b := newBeat(time.Now(), every, lasts)
+	b := newPacer(time.Now(), every, lasts)
 	for b.next(ctx) {
 		if _, err := c.Do("EVAL", "return redis.call('PTTL', KEYS[1])", "1", holdKey(key)); err != nil {
 			return err
@@ -78,7 +78,7 @@ func takeSteadily(ctx context.Context, addr string, i int, every, lasts time.Dur
 		return err
 	}
 	defer c.Close()
-	b := newBeat(time.Now().Add(every*time.Duration(i)/steadyClients), every, lasts)
+	b := newPacer(time.Now().Add(every*time.Duration(i)/steadyClients), every, lasts)
 	for n := i; b.next(ctx); n += steadyClients {
 		if err := ask(c, "LOCK.ACQUIRE", []int{-1 - n}); err != nil {
 			return err

@@ -123,8 +123,8 @@ func (b *batches) begin(request []byte) []byte {
 	return request
 }
 
-// hear implements dialogue.
-func (b *batches) hear(came, request []byte) ([]byte, bool, error) {
+// receive implements dialogue.
+func (b *batches) receive(came, request []byte) ([]byte, bool, error) {
 	rest := b.reply[b.got:]
 	if len(came) > len(rest) || !bytes.Equal(came, rest[:len(came)]) {
 		return request, false, b.wrong(came)

@@ -26,12 +26,12 @@ type ttlMonitor struct {
 
 	mu      sync.Mutex
 	numbers [][]int32 // of the holds, by node
-	sight   sight
+	sight   sighting
 	err     error // of a node that does not answer: nothing more is seen there
 }
 
-// sight is what was seen of the holds.
-type sight struct {
+// sighting is what was seen of the holds.
+type sighting struct {
 	looks   int
 	least   time.Duration // the shortest remaining TTL
 	late    int           // looks at one that should have been renewed
@@ -41,7 +41,7 @@ type sight struct {
 // newTTLMonitor begins to look. Close ends it.
 func newTTLMonitor(routes []route, opt watchOptions) *ttlMonitor {
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &ttlMonitor{opt: opt, routes: routes, cancel: cancel, numbers: make([][]int32, len(routes)), sight: sight{least: math.MaxInt64}}
+	m := &ttlMonitor{opt: opt, routes: routes, cancel: cancel, numbers: make([][]int32, len(routes)), sight: sighting{least: math.MaxInt64}}
 	for i := range routes {
 		m.rounds.Go(func() { m.runRounds(ctx, i) })
 	}
@@ -68,11 +68,11 @@ func (m *ttlMonitor) watch(numbers []int) {
 }
 
 // report is what was seen since the last report.
-func (m *ttlMonitor) report() (sight, error) {
+func (m *ttlMonitor) report() (sighting, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	seen := m.sight
-	m.sight = sight{least: math.MaxInt64}
+	m.sight = sighting{least: math.MaxInt64}
 	return seen, m.err
 }
 
@@ -110,7 +110,7 @@ func (m *ttlMonitor) runRounds(ctx context.Context, node int) {
 			if m.rare.Load() { // some of that part, in each period others
 				part, of = part*rarely+tick/parts%rarely, of*rarely
 			}
-			err = m.look(c, all[len(all)*part/of:len(all)*(part+1)/of])
+			err = m.askTTLs(c, all[len(all)*part/of:len(all)*(part+1)/of])
 		}
 	}
 	m.mu.Lock()
@@ -118,15 +118,15 @@ func (m *ttlMonitor) runRounds(ctx context.Context, node int) {
 	m.err = errors.Join(m.err, err)
 }
 
-// sentryPipeline keeps requests and replies small enough for the buffers of sockets.
-const sentryPipeline = 200
+// ttlMonitorPipeline keeps requests and replies small enough for the buffers of sockets.
+const ttlMonitorPipeline = 200
 
-func (m *ttlMonitor) look(c *redistest.Client, numbers []int32) error {
-	var seen sight
+func (m *ttlMonitor) askTTLs(c *redistest.Client, numbers []int32) error {
+	var seen sighting
 	least := int64(math.MaxInt64)
 	soon := (m.opt.ttl*2/3 - 500*time.Millisecond).Milliseconds()
 	for len(numbers) > 0 {
-		some := numbers[:min(sentryPipeline, len(numbers))]
+		some := numbers[:min(ttlMonitorPipeline, len(numbers))]
 		numbers = numbers[len(some):]
 		var request strings.Builder
 		for _, n := range some {

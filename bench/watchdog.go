@@ -33,13 +33,13 @@ func runWatchdog(ctx context.Context, args []string, out io.Writer) (err error) 
 
 // A watch is a Leash before a cluster, and those who hold locks through it.
 type watch struct {
-	bed
-	opt    watchOptions
-	nodes  []*redistest.Node
-	leash  *child
-	crowd  *crowd
-	sentry *ttlMonitor
-	empty  memory // of Leash with all connections and no hold
+	testbed
+	opt     watchOptions
+	nodes   []*redistest.Node
+	leash   *child
+	holders *holderPool
+	monitor *ttlMonitor
+	empty   memory // of Leash with all connections and no hold
 }
 
 // setUpWatch starts what the options ask for. When it fails, it has ended what it had started.
@@ -79,22 +79,22 @@ func setUpWatch(ctx context.Context, opt watchOptions) (_ *watch, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w.sentry = newTTLMonitor(routes, opt)
-	w.closers = append(w.closers, w.sentry.close)
-	w.crowd, err = newCrowd(w.leash.addr, opt.connections)
+	w.monitor = newTTLMonitor(routes, opt)
+	w.closers = append(w.closers, w.monitor.close)
+	w.holders, err = newHolderPool(w.leash.addr, opt.connections)
 	if err != nil {
 		return nil, err
 	}
-	w.closers = append(w.closers, w.crowd.close)
+	w.closers = append(w.closers, w.holders.close)
 	return w, nil
 }
 
 // A watchRow is what so many holds came to.
 type watchRow struct {
 	holds    int
-	after    bool  // it is the last: the crowd has gone
-	taking   sight // while they were taken
-	seen     sight // since
+	after    bool     // it is the last: the crowd has gone
+	taking   sighting // while they were taken
+	seen     sighting // since
 	lost     int
 	took     time.Duration // to acquire those that the row before has not
 	core     float64       // Leash's share of one
@@ -144,7 +144,7 @@ func (w *watch) dismiss(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, releaseTimeout, fmt.Errorf("some holds were left after %v", releaseTimeout))
 	defer cancel()
 	// the monitor first: nothing is there to be looked at
-	if err := errors.Join(w.sentry.close(), w.crowd.close()); err != nil {
+	if err := errors.Join(w.monitor.close(), w.holders.close()); err != nil {
 		return err
 	}
 	for {
@@ -162,12 +162,12 @@ func (w *watch) measure(ctx context.Context, holds int) (*watchRow, error) {
 	r := &watchRow{holds: holds}
 	progress(fmt.Sprintf("taking %d holds", holds))
 	began := time.Now()
-	if err := w.crowd.take(ctx, holds, w.sentry.watch); err != nil {
+	if err := w.holders.take(ctx, holds, w.monitor.watch); err != nil {
 		return nil, err
 	}
 	r.took = time.Since(began)
 	var err error
-	if r.taking, err = w.sentry.report(); err != nil {
+	if r.taking, err = w.monitor.report(); err != nil {
 		return nil, err
 	}
 	lasts := time.Duration(w.opt.periods) * w.opt.period()
@@ -177,13 +177,13 @@ func (w *watch) measure(ctx context.Context, holds int) (*watchRow, error) {
 	}
 	progress(fmt.Sprintf("acquiring beside %d holds for %v", holds, lasts))
 	// nobody has one beside the locks; all its looks cost Redis nearly half as much as the renewals
-	w.sentry.rare.Store(true)
-	defer w.sentry.rare.Store(false)
+	w.monitor.rare.Store(true)
+	defer w.monitor.rare.Store(false)
 	var h, direct *histogram
 	var errs [2]error
 	var wg sync.WaitGroup
 	wg.Go(func() { h, errs[0] = measureSteady(ctx, w.leash.addr, w.opt.rate, lasts) })
-	wg.Go(func() { direct, errs[1] = measureDirect(ctx, w.sentry.routes, max(w.opt.rate/2, 3), lasts) })
+	wg.Go(func() { direct, errs[1] = measureDirect(ctx, w.monitor.routes, max(w.opt.rate/2, 3), lasts) })
 	wg.Wait()
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (w *watch) measure(ctx context.Context, holds int) (*watchRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.seen, err = w.sentry.report()
+	r.seen, err = w.monitor.report()
 	for name, n := range info {
 		if strings.HasPrefix(name, "locks_lost_") {
 			r.lost += int(n)

@@ -71,7 +71,7 @@ func TestPrintWatch(t *testing.T) {
 	var out strings.Builder
 	printWatch(&out, []*watchRow{
 		{p99: time.Millisecond, direct: time.Millisecond},
-		{holds: 7, p99: 3 * time.Millisecond, direct: time.Millisecond, taking: sight{least: 5 * time.Second, late: 11}, seen: sight{least: 6 * time.Second, late: 2}, lost: 1},
+		{holds: 7, p99: 3 * time.Millisecond, direct: time.Millisecond, taking: sighting{least: 5 * time.Second, late: 11}, seen: sighting{least: 6 * time.Second, late: 2}, lost: 1},
 		{after: true, p99: 2 * time.Millisecond, direct: 3 * time.Millisecond},
 	})
 	if got, want := strings.Join(strings.Fields(strings.Split(out.String(), "\n")[3]), ""), "|7|5.0|11|2|1|0.0%||||"+"|0.00|3.00|2.0|1.00|0.5|0|"; got != want {

@@ -14,8 +14,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// slack is how much longer than the settings say a lock may stay before the measurement fails.
-const slack = time.Minute
+// tolerance is how much longer than the settings say a lock may stay before the measurement fails.
+const tolerance = time.Minute
 
 // Measure lets everything happen, in the room, and returns the table.
 func Measure(ctx context.Context, opt Options) (_ [][]string, err error) {
@@ -87,7 +87,7 @@ func (s *scene) await(ctx context.Context, p *play, key string) (*redistest.Clie
 	if err != nil {
 		return nil, err
 	}
-	next.Timeout = s.opt.TTL + s.opt.PeerTimeout + s.opt.MaxHold + s.opt.NodeTimeout + slack
+	next.Timeout = s.opt.TTL + s.opt.PeerTimeout + s.opt.MaxHold + s.opt.NodeTimeout + tolerance
 	if err := next.Send(redistest.Command("LOCK.ACQUIRE", key, "BLOCK", "0")); err != nil {
 		return nil, errors.Join(err, next.Close())
 	}
@@ -96,7 +96,7 @@ func (s *scene) await(ctx context.Context, p *play, key string) (*redistest.Clie
 		return nil, errors.Join(err, next.Close())
 	}
 	defer c.Close()
-	for deadline := time.Now().Add(slack); ; time.Sleep(time.Millisecond) { // between looks
+	for deadline := time.Now().Add(tolerance); ; time.Sleep(time.Millisecond) { // between looks
 		info, err := c.Do("LOCK.INFO", key)
 		if strings.Contains(info, "$7\r\nwaiters\r\n:1\r\n") {
 			return next, nil

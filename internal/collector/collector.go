@@ -50,14 +50,14 @@ const (
 // runtime takes for two: marking with two would use that up, and the kernel then stops the whole
 // process until its next period. Such a quota on a machine of two cores it does not see.
 func Run(ctx context.Context, cores int) {
-	if !scant(cores, runtime.NumCPU()) {
+	if !fewCores(cores, runtime.NumCPU()) {
 		run(ctx, cores, runtime.GC)
 	}
 }
 
-// scant reports whether a process that may use so many of a machine's CPUs may have a quota of
+// fewCores reports whether a process that may use so many of a machine's CPUs may have a quota of
 // less.
-func scant(cores, cpus int) bool { return cores <= 2 && cores < cpus }
+func fewCores(cores, cpus int) bool { return cores <= 2 && cores < cpus }
 
 func run(ctx context.Context, cores int, collect func()) {
 	threads := min(cores, enough)
@@ -87,7 +87,7 @@ func run(ctx context.Context, cores int, collect func()) {
 			}
 			runtime.GOMAXPROCS(usual)
 		}
-		timer.Reset(h.patience())
+		timer.Reset(h.maxWait())
 	}
 }
 
@@ -125,8 +125,8 @@ func (h heap) due(last heap, past time.Duration) bool {
 	return past >= longest || h.allocated-last.allocated >= (h.goal-h.live)/8*eighths
 }
 
-// patience is until when to look again.
-func (h heap) patience() time.Duration {
+// maxWait is until when to look again.
+func (h heap) maxWait() time.Duration {
 	if h.live < worthwhile {
 		return rarely
 	}

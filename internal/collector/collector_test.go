@@ -90,7 +90,7 @@ func TestScant(t *testing.T) {
 		cores, cpus int
 		want        bool
 	}{{1, 1, false}, {2, 2, false}, {1, 8, true}, {2, 8, true}, {3, 8, false}} {
-		if got := scant(c.cores, c.cpus); got != c.want {
+		if got := fewCores(c.cores, c.cpus); got != c.want {
 			t.Errorf("%d of %d: scant is %v, want %v", c.cores, c.cpus, got, c.want)
 		}
 	}

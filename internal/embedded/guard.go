@@ -76,7 +76,7 @@ func (g *guard) run(peer *server.Peer, args []string) {
 		if failure == nil {
 			return
 		}
-		at := where()
+		at := findPanicOrigin()
 		if at.inScript {
 			panic(failure) // which the Lua interpreter makes an error of the script
 		}
@@ -90,18 +90,18 @@ func (g *guard) run(peer *server.Peer, args []string) {
 }
 
 // A place is where a panic came from, as far as it matters.
-type place struct {
+type panicOrigin struct {
 	// locked: within miniredis's withTx, which takes its lock and does not defer giving it back.
 	locked bool
 	// inScript: a command that a Lua script called. Its withTx has not taken the lock.
 	inScript bool
 }
 
-// where looks at the stack of a deferred call of run while it recovers.
-func where() place {
+// findPanicOrigin looks at the stack of a deferred call of run while it recovers.
+func findPanicOrigin() panicOrigin {
 	pcs := make([]uintptr, 128)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
-	var at place
+	var at panicOrigin
 	runs := 0 // calls of run passed: 1 between the one that recovers and the rest
 	for {
 		frame, more := frames.Next()

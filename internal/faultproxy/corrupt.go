@@ -23,8 +23,8 @@ func (p *Proxy) Corrupt(share float64, lies bool) {
 	p.corrupt.Store(math.Float64bits(share))
 }
 
-// spoils draws whether the next frame is to be corrupted.
-func (p *Proxy) spoils() bool {
+// corruptsNext draws whether the next frame is to be corrupted.
+func (p *Proxy) corruptsNext() bool {
 	share := math.Float64frombits(p.corrupt.Load())
 	return share > 0 && rand.Float64() < share
 }
@@ -51,8 +51,8 @@ var strange = []string{
 	strings.Repeat("*1\r\n", 50_000) + ":" + oddNumber + "\r\n",
 }
 
-// spoilLocked delivers something else in the place of a whole frame.
-func (c *conn) spoilLocked() {
+// corruptLocked delivers something else in the place of a whole frame.
+func (c *conn) corruptLocked() {
 	c.spoil = false
 	c.proxy.stats.corrupted.Add(1)
 	switch n := rand.IntN(8); {

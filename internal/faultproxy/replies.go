@@ -54,7 +54,7 @@ func (c *conn) takeReplies(b []byte) {
 		}
 		if c.scan.left == 0 {
 			c.withhold = len(c.pending) > 0 && c.pending[0].fault != nil
-			c.spoil = !c.withhold && !c.exempt.Load() && c.proxy.spoils()
+			c.spoil = !c.withhold && !c.exempt.Load() && c.proxy.corruptsNext()
 		}
 		n, whole, err := c.scan.next(b)
 		if err != nil {
@@ -67,7 +67,7 @@ func (c *conn) takeReplies(b []byte) {
 		case c.spoil:
 			c.spoiled = append(c.spoiled, b[:n]...)
 			if whole {
-				c.spoilLocked()
+				c.corruptLocked()
 			}
 		case c.withhold:
 			c.held = append(c.held, b[:n]...)

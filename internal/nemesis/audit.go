@@ -17,18 +17,18 @@ import (
 
 const (
 	auditEvery = 100 * time.Millisecond
-	// idleSlack is for how long a lock may be free while somebody waits for it, beside what was
+	// idleTolerance is for how long a lock may be free while somebody waits for it, beside what was
 	// broken and the graces of new masters: waiters look every 1.2 s.
-	idleSlack = 4 * time.Second
-	// fairSlack is the same where the first in the queue may be the waiter of a Leash that was
+	idleTolerance = 4 * time.Second
+	// fairTolerance is the same where the first in the queue may be the waiter of a Leash that was
 	// killed, who counts for 10 s.
-	fairSlack = 15 * time.Second
+	fairTolerance = 15 * time.Second
 )
 
 // audit looks into Redis, past Leash and its network, and compares what is there with who waits and
 // with who has ended. It is safe for concurrent use.
 type audit struct {
-	bed     *bed
+	bed     *testbed
 	history *history
 	tally   *tally
 	grace   time.Duration // for which Leash grants nothing after a failover, at most
@@ -39,13 +39,13 @@ type audit struct {
 	free  map[string]time.Time         // by lock, since when it is free
 	// for which a lock was free while somebody waited, and nothing was broken
 	longest time.Duration
-	fairest time.Duration     // the same of those with fairSlack
-	sights  map[string]*sight // by lock, the latest
-	seats   map[string][]seat // by lock, which master had it
+	fairest time.Duration           // the same of those with fairTolerance
+	sights  map[string]*sighting    // by lock, the latest
+	seats   map[string][]mastership // by lock, which master had it
 }
 
-// sight is what some node had of a lock, as long as that is the same.
-type sight struct {
+// sighting is what some node had of a lock, as long as that is the same.
+type sighting struct {
 	what  string
 	again bool          // more than once
 	at    time.Time     // last
@@ -67,11 +67,11 @@ for i = 1, #held, 2 do
 end
 return out`
 
-func newAudit(b *bed, h *history, t *tally, grace time.Duration) *audit {
+func newAudit(b *testbed, h *history, t *tally, grace time.Duration) *audit {
 	return &audit{
 		bed: b, history: h, tally: t, grace: grace,
-		waits: make(map[string]map[int]time.Time), free: make(map[string]time.Time), sights: make(map[string]*sight),
-		seats: make(map[string][]seat),
+		waits: make(map[string]map[int]time.Time), free: make(map[string]time.Time), sights: make(map[string]*sighting),
+		seats: make(map[string][]mastership),
 	}
 }
 
@@ -201,7 +201,7 @@ func (a *audit) sighted(s seen, tokens []string, errs ...error) {
 	defer a.mu.Unlock()
 	a.recount(s, tokens)
 	if seats := a.seats[key]; len(seats) == 0 || seats[len(seats)-1].node != s.node.Announced() {
-		a.seats[key] = append(seats, seat{s.node.Announced(), asked})
+		a.seats[key] = append(seats, mastership{s.node.Announced(), asked})
 	}
 	if !s.free {
 		delete(a.free, key)
@@ -219,15 +219,15 @@ func (a *audit) sighted(s seen, tokens []string, errs ...error) {
 	if !waits {
 		return
 	}
-	idle, slack, longest := asked.Sub(since)-a.history.weather.barred(since, asked, a.grace), idleSlack, &a.longest
+	idle, tolerance, longest := asked.Sub(since)-a.history.faults.disturbedOrInGrace(since, asked, a.grace), idleTolerance, &a.longest
 	if kindOf(key) == "fair" {
-		slack, longest = fairSlack, &a.fairest
+		tolerance, longest = fairTolerance, &a.fairest
 		// such a waiter, too, counts by Redis's clock
-		idle -= a.history.lengthened(key, since.Add(-fairSlack), asked)
+		idle -= a.history.lengthened(key, since.Add(-fairTolerance), asked)
 	}
 	*longest = max(*longest, idle)
-	if idle > slack {
-		a.tally.blame(key, 0, "%s has been free for %v while somebody waits", key, round(asked.Sub(since)))
+	if idle > tolerance {
+		a.tally.violation(key, 0, "%s has been free for %v while somebody waits", key, round(asked.Sub(since)))
 		a.free[key] = asked // once is enough
 	}
 }
@@ -240,10 +240,10 @@ func (a *audit) recount(s seen, tokens []string) {
 	was := a.sights[s.key]
 	if was == nil || was.what != what {
 		if was != nil && was.again {
-			a.history.mention(s.key, was.at, "%s %v", was.what, was.left)
+			a.history.noteLock(s.key, was.at, "%s %v", was.what, was.left)
 		}
-		a.history.mention(s.key, s.asked, "%s %v", what, s.left.Val())
-		a.sights[s.key] = &sight{what: what}
+		a.history.noteLock(s.key, s.asked, "%s %v", what, s.left.Val())
+		a.sights[s.key] = &sighting{what: what}
 		return
 	}
 	was.again, was.at, was.left = true, s.asked, s.left.Val()

@@ -15,8 +15,8 @@ import (
 func TestIdle(t *testing.T) {
 	for _, crowned := range []bool{false, true} {
 		start := time.Now()
-		sky := &weather{spells: []*spell{{crowns: crowned, from: start, to: start}}}
-		a := newAudit(&bed{}, newHistory(sky), newTally(), 5*time.Second)
+		sky := &faultTimeline{spells: []*faultPeriod{{crowns: crowned, from: start, to: start}}}
+		a := newAudit(&testbed{}, newHistory(sky), newTally(), 5*time.Second)
 		defer a.waiting("lock:1")()
 		node := &redistest.Node{Server: &redistest.Server{}}
 		look := func(s int) int {

@@ -33,7 +33,7 @@ type belief struct {
 	// zero for never
 	revived time.Time
 	over    bool
-	told    atomic.Pointer[news] // of its end
+	told    atomic.Pointer[endNotice] // of its end
 }
 
 // believe notes a grant that happened between sent and got, and begins the belief in it.
@@ -65,9 +65,9 @@ func (b *belief) keep(r *request, key, token string, sent, got time.Time) {
 	b.parts = append(b.parts, b.history.keep(r, key, token, b.hold, sent, got))
 }
 
-// tell writes down what happened to the hold, for whoever looks for the reason of a clash.
+// noteHold writes down what happened to the hold, for whoever looks for the reason of a clash.
 func (b *belief) tell(format string, args ...any) {
-	b.history.tell(b.hold, fmt.Sprintf(format, args...))
+	b.history.noteHold(b.hold, fmt.Sprintf(format, args...))
 }
 
 func (b *belief) note(a action, token int64, call, ret time.Time) {
@@ -86,9 +86,9 @@ func (b *belief) cap() {
 	}
 }
 
-// lives says that a question sent at a time was answered on the connection that carries the hold:
+// answered says that a question sent at a time was answered on the connection that carries the hold:
 // it lasts for half a TTL more (R1).
-func (b *belief) lives(sent time.Time) {
+func (b *belief) answered(sent time.Time) {
 	b.last = sent
 	if until := sent.Add(b.ttl / 2); until.After(b.until) {
 		b.until = until
@@ -96,9 +96,9 @@ func (b *belief) lives(sent time.Time) {
 	b.cap()
 }
 
-// assured says that LOCK.TTL, asked at a time, said for how long the hold is certain. A lease lasts
+// confirmed says that LOCK.TTL, asked at a time, said for how long the hold is certain. A lease lasts
 // from the grant on, which may have been long after the question.
-func (b *belief) assured(sent time.Time, d time.Duration) {
+func (b *belief) confirmed(sent time.Time, d time.Duration) {
 	b.last, b.certain, b.until = sent, sent.Add(d), sent.Add(d)
 	b.tell("asked %v ago, certain for %v", time.Since(sent), d)
 	if !b.lease.IsZero() {
@@ -133,12 +133,12 @@ func (b *belief) ends(at, done time.Time) {
 	}
 }
 
-// noticed ends the belief of a client that finds its connection ended, or is told of the loss. A
+// connectionEnded ends the belief of a client that finds its connection ended, or is told of the loss. A
 // client that reads all the time would have seen that earlier, at some time after the last proof.
-func (b *belief) noticed() { b.ends(b.last, time.Time{}) }
+func (b *belief) connectionEnded() { b.ends(b.last, time.Time{}) }
 
-// lapses ends the belief of a client that has heard nothing for too long.
-func (b *belief) lapses() { b.ends(earlier(b.until, time.Now()), time.Time{}) }
+// expire ends the belief of a client that has heard nothing for too long.
+func (b *belief) expire() { b.ends(earlier(b.until, time.Now()), time.Time{}) }
 
 // proved is until when a client that believes until a time could, by what it had heard. A sign of
 // life is good for half a TTL only while Redis answers Leash (R1): else Leash gives the hold up
@@ -146,7 +146,7 @@ func (b *belief) lapses() { b.ends(earlier(b.until, time.Now()), time.Time{}) }
 // way while the client sends a release. What Leash has said for certain is good in any case.
 func (b *belief) proved(at time.Time) time.Time {
 	end := later(b.until, b.certain)
-	if !b.history.weather.answering(b.last.Add(-b.ttl), earlier(at, end)) {
+	if !b.history.faults.answering(b.last.Add(-b.ttl), earlier(at, end)) {
 		// what was answered after the end of a lease is no proof
 		return earlier(end, later(b.certain, b.last))
 	}

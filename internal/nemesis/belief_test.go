@@ -8,7 +8,7 @@ import (
 
 func fresh(t *testing.T, r *request) (*history, *belief, time.Time) {
 	t.Helper()
-	h := newHistory(&weather{})
+	h := newHistory(&faultTimeline{})
 	sent := time.Now()
 	if r.ttl == 0 {
 		r.ttl = ttl
@@ -26,12 +26,12 @@ func TestBeliefEnds(t *testing.T) {
 	}{
 		{"a lease", &request{lease: time.Second}, func(*belief, time.Time) {}, time.Second},
 		{"MAXHOLD", &request{most: time.Second}, func(*belief, time.Time) {}, time.Second},
-		{"IDLE", &request{idle: time.Second}, func(b *belief, sent time.Time) { b.lives(sent.Add(time.Second)) }, 2 * time.Second},
+		{"IDLE", &request{idle: time.Second}, func(b *belief, sent time.Time) { b.answered(sent.Add(time.Second)) }, 2 * time.Second},
 		{"a grant without a word more", &request{}, func(*belief, time.Time) {}, ttl},
-		{"a sign of life", &request{}, func(b *belief, sent time.Time) { b.lives(sent.Add(2 * time.Second)) }, 2*time.Second + ttl/2},
-		{"LOCK.TTL", &request{}, func(b *belief, sent time.Time) { b.assured(sent.Add(time.Second), 500*time.Millisecond) }, 1500 * time.Millisecond},
+		{"a sign of life", &request{}, func(b *belief, sent time.Time) { b.answered(sent.Add(2 * time.Second)) }, 2*time.Second + ttl/2},
+		{"LOCK.TTL", &request{}, func(b *belief, sent time.Time) { b.confirmed(sent.Add(time.Second), 500*time.Millisecond) }, 1500 * time.Millisecond},
 		{"a lease that was made shorter", &request{lease: time.Minute}, func(b *belief, sent time.Time) { b.extended(sent.Add(time.Second), time.Second) }, 2 * time.Second},
-		{"a lease and a sign of life", &request{lease: time.Second}, func(b *belief, sent time.Time) { b.lives(sent) }, time.Second},
+		{"a lease and a sign of life", &request{lease: time.Second}, func(b *belief, sent time.Time) { b.answered(sent) }, time.Second},
 	} {
 		h, b, sent := fresh(t, row.r)
 		row.with(b, sent)
@@ -62,13 +62,13 @@ func TestBeliefOfWhoIsCutOff(t *testing.T) {
 		sent = sent.Add(-time.Hour) // so that it is over now
 		b.since, b.last, b.certain, b.until = sent, sent, sent.Add(ttl), sent.Add(ttl/2)
 		if row.broken {
-			h.weather.spells = []*spell{{upstream: true, from: sent.Add(time.Second), to: sent.Add(time.Second)}}
+			h.faults.spells = []*faultPeriod{{upstream: true, from: sent.Add(time.Second), to: sent.Add(time.Second)}}
 		}
-		b.lives(sent.Add(2 * time.Second))
+		b.answered(sent.Add(2 * time.Second))
 		if row.releases {
 			b.ends(sent.Add(2*time.Second+ttl/2), time.Time{})
 		} else {
-			b.lapses()
+			b.expire()
 		}
 		if got := h.byKey["lock:1"][1].Call; got != h.at(sent.Add(row.want)) {
 			t.Errorf("%s: got %v, want %v", row.name, time.Duration(got-h.at(sent)), row.want)
@@ -79,8 +79,8 @@ func TestBeliefOfWhoIsCutOff(t *testing.T) {
 // TestBeliefEndsWithItsLease: also when its client hears something later, and Redis is broken.
 func TestBeliefEndsWithItsLease(t *testing.T) {
 	h, b, sent := fresh(t, &request{lease: time.Second})
-	h.weather.spells = []*spell{{upstream: true, from: sent, to: sent.Add(time.Minute)}}
-	b.lives(sent.Add(3 * time.Second))
+	h.faults.spells = []*faultPeriod{{upstream: true, from: sent, to: sent.Add(time.Minute)}}
+	b.answered(sent.Add(3 * time.Second))
 	b.ends(sent.Add(4*time.Second), time.Time{})
 	if got := h.byKey["lock:1"][1].Call; got != h.at(sent.Add(time.Second)) {
 		t.Errorf("got %v, want 1s", time.Duration(got-h.at(sent)))
@@ -91,9 +91,9 @@ func TestBeliefEndsWithItsLease(t *testing.T) {
 func TestRough(t *testing.T) {
 	start := time.Now()
 	after := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
-	w := &weather{spells: []*spell{{from: after(10), to: after(12)}, {from: after(11), to: after(13)}, {upstream: true, from: after(30)}}}
+	w := &faultTimeline{spells: []*faultPeriod{{from: after(10), to: after(12)}, {from: after(11), to: after(13)}, {upstream: true, from: after(30)}}}
 	for _, row := range [][3]int{{0, 5, 0}, {0, 20, 5}, {11, 12, 1}, {14, 20, 1}, {0, 40, 15}, {35, 40, 5}} {
-		if got := w.rough(after(row[0]), after(row[1])); got != time.Duration(row[2])*time.Second {
+		if got := w.disturbed(after(row[0]), after(row[1])); got != time.Duration(row[2])*time.Second {
 			t.Errorf("from %d to %d: got %v, want %d s", row[0], row[1], got, row[2])
 		}
 	}
@@ -109,20 +109,20 @@ func TestBarred(t *testing.T) {
 	after := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	for _, row := range []struct {
 		name     string
-		spells   []*spell
+		spells   []*faultPeriod
 		from, to int
 		want     int
 	}{
-		{"no master is new", []*spell{{from: after(10), to: after(12)}}, 0, 40, 4},
-		{"one is", []*spell{{crowns: true, from: after(10), to: after(12)}}, 0, 40, 9},
-		{"and its grace is over", []*spell{{crowns: true, from: after(10), to: after(12)}}, 19, 40, 0},
-		{"it does not answer until 18", []*spell{{crowns: true, from: after(10), to: after(12)}, {from: after(13), to: after(18)}}, 0, 40, 15},
-		{"and once more not from 24", []*spell{{crowns: true, from: after(10), to: after(12)}, {from: after(13), to: after(18)}, {from: after(24), to: after(26)}}, 0, 40, 19},
-		{"it does not answer yet", []*spell{{crowns: true, from: after(10), to: after(12)}, {from: after(13)}}, 0, 40, 30},
-		{"there is none yet", []*spell{{crowns: true, from: after(10)}}, 0, 40, 30},
+		{"no master is new", []*faultPeriod{{from: after(10), to: after(12)}}, 0, 40, 4},
+		{"one is", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}}, 0, 40, 9},
+		{"and its grace is over", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}}, 19, 40, 0},
+		{"it does not answer until 18", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}, {from: after(13), to: after(18)}}, 0, 40, 15},
+		{"and once more not from 24", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}, {from: after(13), to: after(18)}, {from: after(24), to: after(26)}}, 0, 40, 19},
+		{"it does not answer yet", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}, {from: after(13)}}, 0, 40, 30},
+		{"there is none yet", []*faultPeriod{{crowns: true, from: after(10)}}, 0, 40, 30},
 	} {
-		w := &weather{spells: row.spells}
-		if got := w.barred(after(row.from), after(row.to), 5*time.Second); got != time.Duration(row.want)*time.Second {
+		w := &faultTimeline{spells: row.spells}
+		if got := w.disturbedOrInGrace(after(row.from), after(row.to), 5*time.Second); got != time.Duration(row.want)*time.Second {
 			t.Errorf("%s: got %v, want %d s", row.name, got, row.want)
 		}
 	}
@@ -147,16 +147,16 @@ func TestLingered(t *testing.T) {
 		{"never ends", kept{ended: after(1)}, []int{1, 4, 8}, false, "is in Redis 7s later"},
 		{"waited for until long after the last that its client heard", kept{ended: after(1), got: after(4)}, []int{4, 8}, false, ""},
 	} {
-		h := newHistory(&weather{})
+		h := newHistory(&faultTimeline{})
 		if row.failover {
-			h.forgets = []*span{{to: never, failover: true}}
+			h.forgets = []*interval{{to: never, failover: true}}
 		}
 		row.k.hold, row.k.base = 1, ttl
 		h.kept["lock:1 7"] = &row.k
 		for _, s := range row.seen {
 			h.sight("lock:1", "7", after(s))
 		}
-		_, _, err := h.lingered()
+		_, _, err := h.longestAfterEnd()
 		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 			t.Errorf("%s: got %v, want %q", row.name, err, row.want)
 		}
@@ -165,15 +165,15 @@ func TestLingered(t *testing.T) {
 
 // TestOrphanRunsOut: of what nobody was told it is asked, too, that it goes.
 func TestOrphanRunsOut(t *testing.T) {
-	h := newHistory(&weather{})
+	h := newHistory(&faultTimeline{})
 	start := time.Now()
 	h.sight("lock:1", "9", start)
 	h.sight("lock:1", "9", start.Add(ttl))
-	if _, _, err := h.lingered(); err != nil {
+	if _, _, err := h.longestAfterEnd(); err != nil {
 		t.Error(err)
 	}
 	h.sight("lock:1", "9", start.Add(time.Minute))
-	if _, _, err := h.lingered(); err == nil {
+	if _, _, err := h.longestAfterEnd(); err == nil {
 		t.Error("it was there for a minute")
 	}
 }

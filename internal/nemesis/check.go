@@ -39,7 +39,7 @@ func (h *history) check(out io.Writer, log *slog.Logger) error {
 				} else if risen, changed := h.recounted(key, ops); a.name == fence.name && changed {
 					excepted++
 					result = a.check(risen)
-				} else if ops, n = h.excepting(key, ops); n != (shortened{}) {
+				} else if ops, n = h.withExceptions(key, ops); n != (shortened{}) {
 					excepted++
 					moved.forgotten += n.forgotten
 					moved.stepped += n.stepped
@@ -74,7 +74,7 @@ func (a aspect) of(ops []porcupine.Operation) (out []porcupine.Operation) {
 
 func (a aspect) check(ops []porcupine.Operation) porcupine.CheckResult {
 	if a.keepsOut {
-		ops = briefest(ops)
+		ops = shortest(ops)
 	}
 	return porcupine.CheckOperationsTimeout(a.model, ops, checkTimeout)
 }
@@ -99,7 +99,7 @@ func (h *history) clash(key string, a aspect, ops []porcupine.Operation) string 
 			fmt.Fprintf(&b, "    %s\n", line(o))
 		}
 	}
-	fmt.Fprintf(&b, "  in the order of time\n%s", h.story(key, holds, culprit.Call-int64(storyBefore), culprit.Return+int64(storyAfter)))
+	fmt.Fprintf(&b, "  in the order of time\n%s", h.eventsOf(key, holds, culprit.Call-int64(storyBefore), culprit.Return+int64(storyAfter)))
 	return b.String()
 }
 

@@ -69,7 +69,7 @@ func (w *worker) dial() *client {
 }
 
 // dial connects to the Leash with an index.
-func (b *bed) dial(i int) (*client, error) {
+func (b *testbed) dial(i int) (*client, error) {
 	c, err := redistest.Dial(b.fronts[i].Addr())
 	if err != nil {
 		return nil, err

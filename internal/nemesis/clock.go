@@ -13,14 +13,14 @@ import (
 // What happens to the clocks of Redis's hosts. Each is set right again by a step to the other side,
 // as a time service does it.
 var clockFaults = []fault{
-	{"clock: a moment off", true, false, func(l *lane) error {
-		return l.offWhile(l.anyNode(), l.between(time.Millisecond, moment), (*lane).flickers)
+	{"clock: a moment off", true, false, func(l *injector) error {
+		return l.offWhile(l.anyNode(), l.between(time.Millisecond, moment), (*injector).shortPause)
 	}},
-	{"clock: stepped", true, false, func(l *lane) error {
-		return l.offWhile(l.anyNode(), l.between(100*time.Millisecond, farthest), (*lane).lasts)
+	{"clock: stepped", true, false, func(l *injector) error {
+		return l.offWhile(l.anyNode(), l.between(100*time.Millisecond, farthest), (*injector).longPause)
 	}},
-	{"clock: an hour back", true, false, (*lane).hourBack},
-	{"clock: failover to another one", true, false, (*lane).failoverToOther},
+	{"clock: an hour back", true, false, (*injector).hourBack},
+	{"clock: failover to another one", true, false, (*injector).failoverToOther},
 }
 
 const (
@@ -33,12 +33,12 @@ const (
 )
 
 // anyNode is mostly a master, and now and then some node.
-func (l *lane) anyNode() *redistest.Node {
+func (l *injector) anyNode() *redistest.Node {
 	if l.rnd.IntN(4) > 0 {
 		return l.master()
 	}
 	n := pick(l.rnd, l.bed.cluster.Nodes)
-	l.weather.at(l.spell, n.Announced())
+	l.weather.setPlace(l.spell, n.Announced())
 	return n
 }
 
@@ -48,7 +48,7 @@ func either(rnd *rand.Rand, d time.Duration) time.Duration {
 }
 
 // offWhile lets a node's clock be off by d, to one side or the other.
-func (l *lane) offWhile(n *redistest.Node, d time.Duration, while func(*lane)) error {
+func (l *injector) offWhile(n *redistest.Node, d time.Duration, while func(*injector)) error {
 	d = either(l.rnd, d)
 	if err := l.step(n, d); err != nil {
 		return err
@@ -60,18 +60,18 @@ func (l *lane) offWhile(n *redistest.Node, d time.Duration, while func(*lane)) e
 // hourBack sets a clock back and forth, not forth and back: what was done meanwhile would last for
 // an hour. When an hour passes at once Redis takes the others of the cluster for dead until it
 // hears of them.
-func (l *lane) hourBack() error {
+func (l *injector) hourBack() error {
 	n := l.anyNode()
 	if err := l.step(n, -time.Hour); err != nil {
 		return err
 	}
-	l.lasts()
+	l.longPause()
 	return errors.Join(l.step(n, time.Hour), l.bed.cluster.AwaitStable(20*time.Second))
 }
 
 // failoverToOther makes a replica the master whose clock is ahead or behind, and sets it right
 // then.
-func (l *lane) failoverToOther() error {
+func (l *injector) failoverToOther() error {
 	slot := l.slot()
 	master, replica := l.bed.cluster.MasterOf(slot), l.bed.cluster.ReplicaOf(slot)
 	if master == nil || replica == nil || replica.Clock == nil {
@@ -81,20 +81,20 @@ func (l *lane) failoverToOther() error {
 	if err := l.step(replica, d); err != nil {
 		return err
 	}
-	l.weather.crowned(l.spell)
+	l.weather.newMaster(l.spell)
 	passed := l.history.jump(l.served(master), d)
 	err := l.bed.cluster.Failover(replica) // Redis may refuse
 	passed(err == nil || l.bed.cluster.MasterOf(slot) == replica)
-	l.flickers()
+	l.shortPause()
 	return errors.Join(err, l.step(replica, -d))
 }
 
 // step sets a node's clock forward by d, or back.
-func (l *lane) step(n *redistest.Node, d time.Duration) error {
+func (l *injector) step(n *redistest.Node, d time.Duration) error {
 	if n.Clock == nil {
 		return errNone
 	}
-	l.weather.at(l.spell, fmt.Sprintf("by %v", d))
+	l.weather.setPlace(l.spell, fmt.Sprintf("by %v", d))
 	done := l.history.jump(l.served(n), d)
 	err := n.Clock.Step(d)
 	done(err == nil)
@@ -102,7 +102,7 @@ func (l *lane) step(n *redistest.Node, d time.Duration) error {
 }
 
 // served are the locks that a node serves.
-func (l *lane) served(n *redistest.Node) (keys []string) {
+func (l *injector) served(n *redistest.Node) (keys []string) {
 	for _, key := range l.bed.realKeys() {
 		if l.bed.cluster.MasterOf(redistest.Slot(key)) == n {
 			keys = append(keys, key)

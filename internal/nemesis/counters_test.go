@@ -69,9 +69,9 @@ func TestLostCount(t *testing.T) {
 	}{
 		{"", 0, 9, false}, {"", 0, 10, true}, {"", 15, 16, true}, {"", 30, 40, true}, {"", 31, 40, false}, {"lock:1", 15, 16, false},
 	} {
-		h := newHistory(&weather{})
+		h := newHistory(&faultTimeline{})
 		ms := at(op{}, row.from, row.to)
-		h.forgets = []*span{{key: row.key, from: ms.Call, to: ms.Return}}
+		h.forgets = []*interval{{key: row.key, from: ms.Call, to: ms.Return}}
 		if got := h.lostCount([]porcupine.Operation(ops)); got != row.want {
 			t.Errorf("%q forgotten from %d to %d: got %v", row.key, row.from, row.to, got)
 		}

@@ -100,12 +100,12 @@ func (w *worker) await(c *counter) {
 		return
 	}
 	since := later(opened, sent)
-	rough := w.history.weather.rough(since, got)
+	rough := w.history.faults.disturbed(since, got)
 	if late := got.Sub(since) - replySlack; late > rough {
-		w.tally.blame(c.key, 0, "%s was at zero, and %v was not told for %v", c.key, args, round(got.Sub(since)))
+		w.tally.violation(c.key, 0, "%s was at zero, and %v was not told for %v", c.key, args, round(got.Sub(since)))
 	}
 	if open == 0 && opened.Before(sent) && rough == 0 {
-		w.tally.blame(c.key, 0, "%s was at zero, and %v was answered 0", c.key, args)
+		w.tally.violation(c.key, 0, "%s was at zero, and %v was answered 0", c.key, args)
 	}
 }
 
@@ -125,7 +125,7 @@ func (w *worker) ask(c *counter, o op, wait time.Duration, args ...string) (n in
 	o.hold = w.history.newRequest()
 	reply, sent, err := w.conn.do(time.Now().Add(wait+replyPatience), args...)
 	got := time.Now()
-	w.punctual(c.key, args, wait+replySlack, sent, got, err)
+	w.checkLateness(c.key, args, wait+replySlack, sent, got, err)
 	n, wrong := strconv.ParseInt(strings.TrimPrefix(reply, ":"), 10, 64)
 	switch {
 	case err != nil:
@@ -137,7 +137,7 @@ func (w *worker) ask(c *counter, o op, wait time.Duration, args ...string) (n in
 	case reply[0] == '-':
 		w.tally.errored(kind, reply)
 	case wrong != nil || reply[0] != ':':
-		w.tally.blame(c.key, 0, "%v was answered %q", args, reply)
+		w.tally.violation(c.key, 0, "%v was answered %q", args, reply)
 	case n == 0 && (o.action == take || o.action == await): // the wait is over
 		w.tally.add(kind, "0")
 		return 0, true

@@ -13,71 +13,71 @@ import (
 
 // What happens to the network between Leash and Redis.
 var networkFaults = []fault{
-	{"network: cut", true, false, func(l *lane) error { return l.freeze(l.master().Proxy, faultproxy.ToTarget, faultproxy.ToClient) }},
-	{"network: cut to redis", true, false, func(l *lane) error { return l.freeze(l.master().Proxy, faultproxy.ToTarget) }},
-	{"network: cut from redis", true, false, func(l *lane) error { return l.freeze(l.master().Proxy, faultproxy.ToClient) }},
-	{"network: connections closed", true, false, func(l *lane) error { l.master().Proxy.Cut(faultproxy.FIN); return nil }},
-	{"network: connections reset", true, false, func(l *lane) error { l.master().Proxy.Cut(faultproxy.RST); return nil }},
-	{"network: half-open, redis gone", true, false, func(l *lane) error { return l.sever(l.master().Proxy, faultproxy.TargetSide) }},
-	{"network: half-open, leash gone", true, false, func(l *lane) error { return l.sever(l.master().Proxy, faultproxy.ClientSide) }},
-	{"network: refused", true, false, (*lane).refuse},
-	{"network: slow", true, false, func(l *lane) error { return l.slow(l.master().Proxy, 200*time.Millisecond) }},
-	{"network: narrow", true, false, func(l *lane) error { return l.narrow(l.master().Proxy, 5_000) }},
-	{"network: scripts lost", true, false, (*lane).loseScripts},
-	{"network: replies of scripts lost", true, false, (*lane).loseReplies},
-	{"network: scripts late", true, false, (*lane).delayScripts},
-	{"network: replies of scripts late", true, false, (*lane).delayReplies},
-	{"network: corrupt replies", true, false, func(l *lane) error { return l.corrupt(l.master().Proxy, 0.01) }},
-	{"network: many corrupt replies", true, false, func(l *lane) error { return l.corrupt(l.master().Proxy, 0.25) }},
+	{"network: cut", true, false, func(l *injector) error { return l.freeze(l.master().Proxy, faultproxy.ToTarget, faultproxy.ToClient) }},
+	{"network: cut to redis", true, false, func(l *injector) error { return l.freeze(l.master().Proxy, faultproxy.ToTarget) }},
+	{"network: cut from redis", true, false, func(l *injector) error { return l.freeze(l.master().Proxy, faultproxy.ToClient) }},
+	{"network: connections closed", true, false, func(l *injector) error { l.master().Proxy.Cut(faultproxy.FIN); return nil }},
+	{"network: connections reset", true, false, func(l *injector) error { l.master().Proxy.Cut(faultproxy.RST); return nil }},
+	{"network: half-open, redis gone", true, false, func(l *injector) error { return l.sever(l.master().Proxy, faultproxy.TargetSide) }},
+	{"network: half-open, leash gone", true, false, func(l *injector) error { return l.sever(l.master().Proxy, faultproxy.ClientSide) }},
+	{"network: refused", true, false, (*injector).refuse},
+	{"network: slow", true, false, func(l *injector) error { return l.slow(l.master().Proxy, 200*time.Millisecond) }},
+	{"network: narrow", true, false, func(l *injector) error { return l.narrow(l.master().Proxy, 5_000) }},
+	{"network: scripts lost", true, false, (*injector).loseScripts},
+	{"network: replies of scripts lost", true, false, (*injector).loseReplies},
+	{"network: scripts late", true, false, (*injector).delayScripts},
+	{"network: replies of scripts late", true, false, (*injector).delayReplies},
+	{"network: corrupt replies", true, false, func(l *injector) error { return l.corrupt(l.master().Proxy, 0.01) }},
+	{"network: many corrupt replies", true, false, func(l *injector) error { return l.corrupt(l.master().Proxy, 0.25) }},
 }
 
 // What happens to Redis.
 var redisFaults = []fault{
-	{"redis: stopped", true, false, (*lane).pauseRedis},
-	{"redis: client pause", true, false, func(l *lane) error { return l.pauseClients("ALL") }},
-	{"redis: writes paused", true, false, func(l *lane) error { return l.pauseClients("WRITE") }},
-	{"redis: debug sleep", true, false, (*lane).sleepRedis},
-	{"redis: script flush", true, false, (*lane).flushScripts},
-	{"redis: slot moved", true, false, (*lane).moveSlot},
-	{"redis: failover by command", true, false, (*lane).failover},
-	{"redis: replica killed", true, false, (*lane).killReplica},
-	{"redis: flushall", true, true, (*lane).flushAll},
-	{"redis: master killed", true, true, (*lane).killMaster},
+	{"redis: stopped", true, false, (*injector).pauseRedis},
+	{"redis: client pause", true, false, func(l *injector) error { return l.pauseClients("ALL") }},
+	{"redis: writes paused", true, false, func(l *injector) error { return l.pauseClients("WRITE") }},
+	{"redis: debug sleep", true, false, (*injector).sleepRedis},
+	{"redis: script flush", true, false, (*injector).flushScripts},
+	{"redis: slot moved", true, false, (*injector).moveSlot},
+	{"redis: failover by command", true, false, (*injector).failover},
+	{"redis: replica killed", true, false, (*injector).killReplica},
+	{"redis: flushall", true, true, (*injector).flushAll},
+	{"redis: master killed", true, true, (*injector).killMaster},
 }
 
 var errNone = errors.New("there is no such node now")
 
 var scripts = faultproxy.Named("EVALSHA", "EVAL")
 
-func (l *lane) some() faultproxy.Option { return faultproxy.Times(1 + l.rnd.IntN(5)) }
+func (l *injector) some() faultproxy.Option { return faultproxy.Times(1 + l.rnd.IntN(5)) }
 
-func (l *lane) refuse() error {
+func (l *injector) refuse() error {
 	p := l.master().Proxy
 	if err := p.Refuse(true); err != nil {
 		return err
 	}
 	p.Cut(faultproxy.RST)
-	l.flickers()
+	l.shortPause()
 	return p.Refuse(false)
 }
 
 // corrupt spoils a share of what Redis says, so that nobody can read it: on links, pinned
 // connections and subscriptions, in answers to scripts and about the topology.
-func (l *lane) corrupt(p *faultproxy.Proxy, share float64) error {
+func (l *injector) corrupt(p *faultproxy.Proxy, share float64) error {
 	p.Corrupt(share, false)
-	l.lasts()
+	l.longPause()
 	p.Corrupt(0, false)
 	return nil
 }
 
-func (l *lane) loseScripts() error {
+func (l *injector) loseScripts() error {
 	f := l.master().Proxy.DropBefore(scripts, l.some(), faultproxy.EndBy(faultproxy.RST))
 	time.Sleep(l.between(200*time.Millisecond, time.Second))
 	f.Disarm()
 	return nil
 }
 
-func (l *lane) loseReplies() error {
+func (l *injector) loseReplies() error {
 	f := l.master().Proxy.DropAfter(scripts, l.some())
 	time.Sleep(l.between(200*time.Millisecond, time.Second))
 	f.Disarm()
@@ -85,32 +85,32 @@ func (l *lane) loseReplies() error {
 }
 
 // delayScripts lets scripts come to Redis when nobody waits for their replies any more.
-func (l *lane) delayScripts() error {
+func (l *injector) delayScripts() error {
 	f := l.master().Proxy.HoldBefore(scripts, l.some())
-	l.lasts()
+	l.longPause()
 	f.Release()
 	return nil
 }
 
-func (l *lane) delayReplies() error {
+func (l *injector) delayReplies() error {
 	f := l.master().Proxy.HoldAfter(scripts, l.some())
-	l.lasts()
+	l.longPause()
 	f.Release()
 	return nil
 }
 
-func (l *lane) pauseRedis() error {
+func (l *injector) pauseRedis() error {
 	node := l.master()
 	if err := node.Pause(); err != nil {
 		return err
 	}
-	l.lasts()
+	l.longPause()
 	return node.Resume()
 }
 
 // pauseClients lets Redis hold commands back, all of them or those that write. A planned failover
 // does the latter.
-func (l *lane) pauseClients(mode string) error {
+func (l *injector) pauseClients(mode string) error {
 	d := l.between(200*time.Millisecond, longest)
 	args := []any{"CLIENT", "PAUSE", d.Milliseconds(), mode}
 	err := l.master().Client().Do(context.Background(), args...).Err()
@@ -119,7 +119,7 @@ func (l *lane) pauseClients(mode string) error {
 }
 
 // sleepRedis lets Redis do nothing for a while, as a slow script does. It answers afterwards.
-func (l *lane) sleepRedis() error {
+func (l *injector) sleepRedis() error {
 	d := l.between(200*time.Millisecond, 4*time.Second)
 	c, err := l.master().Dial()
 	if err != nil {
@@ -129,7 +129,7 @@ func (l *lane) sleepRedis() error {
 	return errors.Join(err, c.Close())
 }
 
-func (l *lane) flushScripts() error {
+func (l *injector) flushScripts() error {
 	for _, node := range l.bed.cluster.Masters() {
 		if err := node.Client().ScriptFlush(context.Background()).Err(); err != nil {
 			return err
@@ -140,7 +140,7 @@ func (l *lane) flushScripts() error {
 
 // moveSlot moves the slot of one of the locks to another master, with a moment in which it is at
 // both.
-func (l *lane) moveSlot() error {
+func (l *injector) moveSlot() error {
 	slot := l.slot()
 	from := l.bed.cluster.MasterOf(slot)
 	others := slices.DeleteFunc(l.bed.cluster.Masters(), func(n *redistest.Node) bool { return n == from })
@@ -148,7 +148,7 @@ func (l *lane) moveSlot() error {
 		return errNone
 	}
 	to := pick(l.rnd, others)
-	l.weather.at(l.spell, to.Announced())
+	l.weather.setPlace(l.spell, to.Announced())
 	m, err := l.bed.cluster.BeginMove(slot, to)
 	if err != nil {
 		return err
@@ -168,17 +168,17 @@ func (l *lane) moveSlot() error {
 
 // failover makes a replica the master as an operator does: the master waits until the replica has
 // all it has.
-func (l *lane) failover() error {
+func (l *injector) failover() error {
 	replica := l.bed.cluster.ReplicaOf(l.slot())
 	if replica == nil {
 		return errNone
 	}
-	l.weather.crowned(l.spell)
+	l.weather.newMaster(l.spell)
 	return l.bed.cluster.Failover(replica) // Redis may refuse: the replica is behind
 }
 
 // killReplica kills a replica. It comes back empty, and copies its master.
-func (l *lane) killReplica() error {
+func (l *injector) killReplica() error {
 	replica := l.bed.cluster.ReplicaOf(l.slot())
 	if replica == nil {
 		return errNone
@@ -186,11 +186,11 @@ func (l *lane) killReplica() error {
 	if err := replica.Kill(); err != nil {
 		return err
 	}
-	l.flickers()
+	l.shortPause()
 	return replica.Restart()
 }
 
-func (l *lane) flushAll() error {
+func (l *injector) flushAll() error {
 	defer l.history.forget("", false)(false, 0)
 	master := l.master()
 	err := master.Client().FlushAll(context.Background()).Err()
@@ -205,7 +205,7 @@ func (l *lane) flushAll() error {
 
 // killMaster kills a master and lets its replica, which has all but the last of what it had, take
 // over.
-func (l *lane) killMaster() error {
+func (l *injector) killMaster() error {
 	if err := l.bed.cluster.AwaitStable(10 * time.Second); err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (l *lane) killMaster() error {
 	if master == nil || replica == nil {
 		return errNone
 	}
-	l.weather.crowned(l.spell)
+	l.weather.newMaster(l.spell)
 	defer l.history.forget("", true)(l.grace, 0) // with a grace the holds are put back
 	if err := master.Kill(); err != nil {
 		return err

@@ -15,9 +15,9 @@ const (
 
 // stopOver stops a Leash for longer than a TTL, while its holders send writes, until another Leash
 // has granted their locks. When it goes on, none of those writes may be executed.
-func (l *lane) stopOver() error {
+func (l *injector) stopOver() error {
 	i := l.rnd.IntN(len(l.bed.leashes))
-	l.weather.at(l.spell, leashName(i))
+	l.weather.setPlace(l.spell, leashName(i))
 	stopped, other := l.bed.leashes[i], l.bed.leashes[(i+1)%len(l.bed.leashes)]
 	holders := l.stoppedHolders(stopped.Addr)
 	defer func() {
@@ -47,10 +47,10 @@ func (l *lane) stopOver() error {
 		h.awaitEnd()
 		after, err := next.Do("GET", h.data)
 		switch {
-		case h.before == "" || err != nil || strings.HasPrefix(after, "-"), l.weather.othersThan(l.spell):
+		case h.before == "" || err != nil || strings.HasPrefix(after, "-"), l.weather.othersDuring(l.spell):
 			// not to be told from what else was broken
 		case after != h.before:
-			l.tally.blame(h.key, 0, "its Leash stood still, and wrote %q for the old holder after the next one had it with %q", after, h.before)
+			l.tally.violation(h.key, 0, "its Leash stood still, and wrote %q for the old holder after the next one had it with %q", after, h.before)
 		}
 	}
 	return nil
@@ -63,7 +63,7 @@ type stoppedHolder struct {
 	before    string // the counter when the next one had the lock; "" if that is not known
 }
 
-func (l *lane) stoppedHolders(addr string) (holders []*stoppedHolder) {
+func (l *injector) stoppedHolders(addr string) (holders []*stoppedHolder) {
 	for n := range stoppedHolders {
 		c, err := redistest.Dial(addr)
 		if err != nil {

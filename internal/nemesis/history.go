@@ -50,14 +50,14 @@ const never = math.MaxInt64 / 2
 
 // history is what happened to the locks of a run. It is safe for concurrent use.
 type history struct {
-	start   time.Time
-	weather *weather
-	logs    []string // files of the Leashes'
+	start  time.Time
+	faults *faultTimeline
+	logs   []string // files of the Leashes'
 
 	mu       sync.Mutex
 	byKey    map[string][]porcupine.Operation
 	kept     map[string]*kept // by key and token
-	forgets  []*span
+	forgets  []*interval
 	jumps    []*jump // in the order of time
 	holds    int
 	requests int                // about counters and latches
@@ -90,17 +90,17 @@ func (k *kept) over() time.Time {
 	return later(k.ended, k.got)
 }
 
-// span is a time in which a lock may have been forgotten, ns since the start.
-type span struct {
+// interval is a time in which a lock may have been forgotten, ns since the start.
+type interval struct {
 	key      string // "" for all of them
 	from, to int64
 	told     bool // nothing is forgotten: whoever held it was told before
 	failover bool // what replicas have confirmed is not forgotten
 }
 
-func newHistory(w *weather, logs ...string) *history {
+func newHistory(w *faultTimeline, logs ...string) *history {
 	return &history{
-		start: time.Now(), weather: w, logs: logs, byKey: make(map[string][]porcupine.Operation), kept: make(map[string]*kept),
+		start: time.Now(), faults: w, logs: logs, byKey: make(map[string][]porcupine.Operation), kept: make(map[string]*kept),
 		trails: make(map[int][]event), words: make(map[string][]event),
 	}
 }
@@ -161,7 +161,7 @@ func (h *history) lengthen(k *kept, d time.Duration) {
 	k.base = max(k.base, d)
 }
 
-// sight notes that Redis, asked at a time, had a hold.
+// sighting notes that Redis, asked at a time, had a hold.
 func (h *history) sight(key, token string, asked time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -198,7 +198,7 @@ func (h *history) add(key string, o op, call, ret time.Time) {
 func (h *history) forget(key string, failover bool) (done func(told bool, late time.Duration)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := &span{key: key, from: h.at(time.Now()), to: never, failover: failover}
+	s := &interval{key: key, from: h.at(time.Now()), to: never, failover: failover}
 	h.forgets = append(h.forgets, s)
 	return func(told bool, late time.Duration) {
 		h.mu.Lock()

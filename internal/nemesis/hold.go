@@ -7,37 +7,37 @@ import (
 	"time"
 )
 
-// grip is what a client holds together, on one connection.
-type grip []*belief
+// holdGroup is what a client holds together, on one connection.
+type holdGroup []*belief
 
-func (g grip) noticed() {
+func (g holdGroup) connectionEnded() {
 	for _, b := range g {
-		b.noticed()
+		b.connectionEnded()
 	}
 }
 
-func (g grip) lapses() {
+func (g holdGroup) expire() {
 	for _, b := range g {
-		b.lapses()
+		b.expire()
 	}
 }
 
-func (g grip) lives(sent time.Time) {
+func (g holdGroup) answered(sent time.Time) {
 	for _, b := range g {
 		if !b.silent {
-			b.lives(sent)
+			b.answered(sent)
 		}
 	}
 }
 
-func (g grip) ends(at, done time.Time) {
+func (g holdGroup) ends(at, done time.Time) {
 	for _, b := range g {
 		b.ends(at, done)
 	}
 }
 
 // stays reports whether some of it outlives its connection.
-func (g grip) stays() bool {
+func (g holdGroup) stays() bool {
 	for _, b := range g {
 		if b.stays || !b.lease.IsZero() {
 			return true
@@ -47,7 +47,7 @@ func (g grip) stays() bool {
 }
 
 // runsOut reports whether some of it is over by itself.
-func (g grip) runsOut() bool {
+func (g holdGroup) runsOut() bool {
 	for _, b := range g {
 		if now := time.Now(); !b.lease.IsZero() && now.After(b.lease) || !b.limit.IsZero() && now.After(b.limit) {
 			return true
@@ -58,7 +58,7 @@ func (g grip) runsOut() bool {
 
 // hold keeps the locks for a while, now and then for longer than a TTL. It reports whether they are
 // still believed in.
-func (w *worker) hold(g grip) bool {
+func (w *worker) hold(g holdGroup) bool {
 	length := w.millis(0, 400)
 	if w.one(10) {
 		length += ttl + time.Second
@@ -67,9 +67,9 @@ func (w *worker) hold(g grip) bool {
 		time.Sleep(w.millis(5, 60))
 		if g.runsOut() {
 			if w.conn.ended() { // before the lease, it may be
-				g.noticed()
+				g.connectionEnded()
 			}
-			g.lapses()
+			g.expire()
 			w.tally.add("hold", "lease over")
 			w.late(g)
 			return false
@@ -83,7 +83,7 @@ func (w *worker) hold(g grip) bool {
 
 // late is what a client may do that does not know that its lease is over: it releases the lock all
 // the same, or goes.
-func (w *worker) late(g grip) {
+func (w *worker) late(g holdGroup) {
 	b := g[0]
 	if !w.one(2) || b.mode == "permit" || b.mode == "quorum" || len(g) > 1 {
 		w.drop()
@@ -116,7 +116,7 @@ func (w *worker) question(b *belief) []string {
 
 // prove asks for a proof of the hold. It returns false when the belief is over, and with it, as a
 // rule, the connection.
-func (w *worker) prove(g grip) bool {
+func (w *worker) prove(g holdGroup) bool {
 	b := pick(w.rnd, g)
 	args := w.question(b)
 	patience := b.ttl / 2
@@ -126,7 +126,7 @@ func (w *worker) prove(g grip) bool {
 	reply, sent, err := w.conn.do(time.Now().Add(patience), args...)
 	switch {
 	case isTimeout(err):
-		g.lapses()
+		g.expire()
 		w.tally.add("hold", "lost: nothing heard")
 		w.drop()
 		return false
@@ -136,8 +136,8 @@ func (w *worker) prove(g grip) bool {
 	case args[0] == "LOCK.TTL":
 		if n, err := strconv.ParseInt(strings.TrimPrefix(reply, ":"), 10, 64); err == nil && n > 0 {
 			w.contradict(b, sent)
-			g.lives(sent)
-			b.assured(sent, time.Duration(n)*time.Millisecond)
+			g.answered(sent)
+			b.confirmed(sent, time.Duration(n)*time.Millisecond)
 			return true
 		}
 		return w.lost(g, b, args[0], reply)
@@ -145,16 +145,16 @@ func (w *worker) prove(g grip) bool {
 		return w.lost(g, b, args[0], reply)
 	}
 	w.contradict(b, sent)
-	g.lives(sent)
+	g.answered(sent)
 	return true
 }
 
 // lost ends the beliefs of a client that is told so. Before its time that needs an explanation.
-func (w *worker) lost(g grip, b *belief, what, reply string) bool {
+func (w *worker) lost(g holdGroup, b *belief, what, reply string) bool {
 	word, _, _ := strings.Cut(strings.TrimPrefix(reply, "-"), " ")
 	w.tally.add("hold", "lost: "+what+" "+word)
 	w.premature(b, what, reply)
-	g.noticed()
+	g.connectionEnded()
 	w.drop()
 	return false
 }
@@ -173,13 +173,13 @@ func (w *worker) premature(b *belief, what, reply string) {
 		return // another answer
 	}
 	if now := time.Now(); !b.over && !b.vague && now.Add(margin).Before(b.certain) && !w.history.explained(b.key, b.since, now) {
-		w.tally.blame(b.key, b.hold, "hold %d of %s was certain for %v more, and %s was answered %s", b.hold, b.key, round(b.certain.Sub(now)), what, reply)
+		w.tally.violation(b.key, b.hold, "hold %d of %s was certain for %v more, and %s was answered %s", b.hold, b.key, round(b.certain.Sub(now)), what, reply)
 	}
 }
 
 // reattach is what the owner of a hold does whose connection is gone: it may find the hold, and
 // goes on, on another connection.
-func (w *worker) reattach(g grip) bool {
+func (w *worker) reattach(g holdGroup) bool {
 	if b := g[0]; len(g) == 1 && b.owner != "" && b.mode != "permit" && !w.one(3) {
 		if w.conn = w.dial(); w.conn != nil {
 			at, certain := time.Now(), b.certain
@@ -192,7 +192,7 @@ func (w *worker) reattach(g grip) bool {
 			w.drop()
 		}
 	}
-	g.noticed()
+	g.connectionEnded()
 	w.tally.add("hold", "lost: connection ended")
 	return false
 }
@@ -209,7 +209,7 @@ func (w *worker) attach(c *client, b *belief, what string) bool {
 		w.tally.add(what, "no reply")
 	case reply == ":"+b.token:
 		w.contradict(b, sent)
-		b.lives(sent)
+		b.answered(sent)
 		b.tell("%s by %s", what, c)
 		w.tally.add(what, "attached")
 		return true

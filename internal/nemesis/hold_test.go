@@ -25,7 +25,7 @@ func TestPremature(t *testing.T) {
 		{"broken", "plain", 0, true, "-LOCKLOST lock:1 broken", 0},
 	} {
 		now := time.Now()
-		w := &worker{tally: newTally(), history: newHistory(&weather{})}
+		w := &worker{tally: newTally(), history: newHistory(&faultTimeline{})}
 		b := w.history.believe(&request{mode: row.mode, ttl: ttl}, "lock:1", "7", 7, now.Add(-row.age), now)
 		if row.broken {
 			w.history.forget("lock:1", false)(false, 0)

@@ -37,10 +37,10 @@ func TestStepsOfTheClockAreExcepted(t *testing.T) {
 		{"of a lease", true, []*jump{forth(100, 40*time.Millisecond)}, 960},
 		{"long ago", false, []*jump{forth(-5000, time.Hour)}, 1000},
 	} {
-		h := newHistory(&weather{})
+		h := newHistory(&faultTimeline{})
 		h.jumps = row.jumps
 		h.kept["k 10"] = &kept{hold: 1, key: "k", token: "10", base: time.Second, lease: row.lease}
-		ops, n := h.excepting("k", scene{granted("plain", 1, 10, 0, 1), ended("plain", 1, 1000, never)})
+		ops, n := h.withExceptions("k", scene{granted("plain", 1, 10, 0, 1), ended("plain", 1, 1000, never)})
 		if got := ops[1].Call; got != row.want*ms || (n.stepped == 1) != (row.want < 1000) || n.forgotten != 0 {
 			t.Errorf("%s: it ended after %v, %+v; want %d ms", row.name, time.Duration(got), n, row.want)
 		}
@@ -51,11 +51,11 @@ func TestStepsOfTheClockAreExcepted(t *testing.T) {
 // no excuse.
 func TestStepsOfTheClockAreFoundOut(t *testing.T) {
 	ms := int64(time.Millisecond)
-	h := newHistory(&weather{})
+	h := newHistory(&faultTimeline{})
 	h.jumps = []*jump{{keys: []string{"k"}, by: time.Hour, from: 100 * ms, to: 101 * ms}}
 	h.kept["k 10"] = &kept{hold: 1, key: "k", token: "10", base: time.Second}
 	for until, want := range map[int64]int64{2100: 100, 2200: 2200} {
-		ops, _ := h.excepting("k", scene{granted("plain", 1, 10, 0, 1), ended("plain", 1, until, never)})
+		ops, _ := h.withExceptions("k", scene{granted("plain", 1, 10, 0, 1), ended("plain", 1, until, never)})
 		if got := ops[1].Call; got != want*ms {
 			t.Errorf("believed in until %d ms: it ended after %v, want %d ms", until, time.Duration(got), want)
 		}
@@ -79,7 +79,7 @@ func TestStepsBackLengthen(t *testing.T) {
 		{[]time.Duration{time.Minute, -time.Minute}, 2, time.Minute},
 		{[]time.Duration{-time.Minute, 90 * time.Second, -30 * time.Second}, 0, 30 * time.Second},
 	} {
-		h := newHistory(&weather{})
+		h := newHistory(&faultTimeline{})
 		at := func(s int) time.Time { return h.start.Add(time.Duration(s) * time.Second) }
 		for i, by := range row.jumps {
 			h.jumps = append(h.jumps, &jump{keys: []string{"k"}, by: by, from: h.at(at(i + 1)), to: h.at(at(i + 1))})

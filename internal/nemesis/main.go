@@ -41,10 +41,10 @@ func run(ctx context.Context, opt options, out io.Writer) error {
 	if opt.verbose {
 		level = slog.LevelDebug
 	}
-	redis.SetLogger(quiet{})
+	redis.SetLogger(silentLogger{})
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	if len(opt.sabotage) > 0 {
-		return checkCheck(ctx, opt, log, out)
+		return checkSabotage(ctx, opt, log, out)
 	}
 	log.Info("nemesis", "seed", opt.seed, "for", opt.length, "clients", opt.clients)
 	var flags []string
@@ -65,12 +65,12 @@ func run(ctx context.Context, opt options, out io.Writer) error {
 
 // trial lets clients take locks while everything breaks, and then judges what they saw, and whether
 // it has settled.
-func trial(ctx context.Context, opt options, b *bed, settled func() error, log *slog.Logger, out io.Writer) error {
-	sky := &weather{}
+func trial(ctx context.Context, opt options, b *testbed, settled func() error, log *slog.Logger, out io.Writer) error {
+	sky := &faultTimeline{}
 	if opt.grace { // a master may be new because it has just been started
 		s := sky.begin("redis: started", false)
-		sky.crowned(s)
-		sky.mended(s)
+		sky.newMaster(s)
+		sky.ended(s)
 	}
 	h, t := newHistory(sky, b.logs()...), newTally()
 	a := newAudit(b, h, t, opt.graceTime())
@@ -100,20 +100,20 @@ func trial(ctx context.Context, opt options, b *bed, settled func() error, log *
 
 	fmt.Fprintf(out, "seed %d\nfaults\n%soperations\n%s", opt.seed, n, t)
 	fmt.Fprintf(out, "the machine stalled %d times\n", sky.stalls)
-	stayed, smooth, lingered := h.lingered()
+	stayed, smooth, lingered := h.longestAfterEnd()
 	fmt.Fprintf(out, "a lock stayed for %v at most after its holder's end, for %v if what was broken does not count,\nand was free for %v at most while somebody waited, a fair one for %v\n",
 		round(stayed), round(smooth), round(a.longest), round(a.fairest))
 	verdict := errors.Join(t.verdict(h), still, lingered, h.silenced(a.seats), h.check(out, log))
 	if broken == nil && ctx.Err() == nil { // else it has not run for as long as it should
-		verdict = errors.Join(verdict, h.worth(opt, n.missed()))
+		verdict = errors.Join(verdict, h.coverage(opt, n.missed()))
 	}
 	return verdict
 }
 
 func random(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }
 
-// quiet keeps to itself what go-redis has to say of servers that we have killed.
-type quiet struct{}
+// silentLogger keeps to itself what go-redis has to say of servers that we have killed.
+type silentLogger struct{}
 
 // Printf implements the logger of go-redis.
-func (quiet) Printf(context.Context, string, ...any) {}
+func (silentLogger) Printf(context.Context, string, ...any) {}

@@ -96,5 +96,5 @@ func (h *history) lostCount(ops []porcupine.Operation) bool {
 			last = max(last, o.Return)
 		}
 	}
-	return slices.ContainsFunc(h.forgets, func(f *span) bool { return f.key == "" && first <= f.to && last >= f.from })
+	return slices.ContainsFunc(h.forgets, func(f *interval) bool { return f.key == "" && first <= f.to && last >= f.from })
 }

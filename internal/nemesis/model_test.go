@@ -150,29 +150,29 @@ func TestForgottenHoldsAreExcepted(t *testing.T) {
 	ms := int64(time.Millisecond)
 	clash := scene{granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 5, 6), ended("plain", 1, 8, never), ended("plain", 2, 9, never)}
 	late := scene{granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 5, 6), ended("plain", 1, 60_000, never), ended("plain", 2, 60_001, never)}
-	flush, other := &span{from: 2 * ms, to: 3 * ms}, &span{key: "other", from: 2 * ms, to: 3 * ms}
-	failover := &span{from: 2 * ms, to: 3 * ms, failover: true}
+	flush, other := &interval{from: 2 * ms, to: 3 * ms}, &interval{key: "other", from: 2 * ms, to: 3 * ms}
+	failover := &interval{from: 2 * ms, to: 3 * ms, failover: true}
 	for _, row := range []struct {
 		name     string
-		forget   *span
+		forget   *interval
 		replicas bool
 		scene    scene
 		legal    bool
 	}{
 		{"nothing", other, false, clash, false},
 		{"flushed", flush, false, clash, true},
-		{"this one alone", &span{key: "k", from: 2 * ms, to: 3 * ms}, false, clash, true},
-		{"later", &span{from: 20 * ms, to: 30 * ms}, false, clash, false},
-		{"broken, and told", &span{from: 2 * ms, to: 3 * ms, told: true}, false, clash, false},
+		{"this one alone", &interval{key: "k", from: 2 * ms, to: 3 * ms}, false, clash, true},
+		{"later", &interval{from: 20 * ms, to: 30 * ms}, false, clash, false},
+		{"broken, and told", &interval{from: 2 * ms, to: 3 * ms, told: true}, false, clash, false},
 		{"failed over", failover, false, clash, true},
 		{"failed over, and a replica had it", failover, true, clash, false},
 		{"flushed, with replicas", flush, true, clash, true},
 		{"never told", flush, false, late, false},
 	} {
-		h := newHistory(&weather{})
-		h.forgets = []*span{row.forget}
+		h := newHistory(&faultTimeline{})
+		h.forgets = []*interval{row.forget}
 		h.kept["k 10"] = &kept{hold: 1, key: "k", token: "10", base: time.Second, replicas: row.replicas}
-		ops, _ := h.excepting("k", row.scene)
+		ops, _ := h.withExceptions("k", row.scene)
 		if got := mutex.check(ops) == porcupine.Ok; got != row.legal {
 			t.Errorf("%s: got %v, want %v", row.name, got, row.legal)
 		}
@@ -181,7 +181,7 @@ func TestForgottenHoldsAreExcepted(t *testing.T) {
 
 // TestClashNamesTheCulprit: the first operation that cannot be explained, whatever comes after it.
 func TestClashNamesTheCulprit(t *testing.T) {
-	h := newHistory(&weather{})
+	h := newHistory(&faultTimeline{})
 	h.byKey["lock:1"] = scene{
 		granted("plain", 1, 10, 0, 1), ended("plain", 1, 2, 3), granted("plain", 2, 11, 4, 5), granted("plain", 3, 12, 6, 7), ended("plain", 2, 8, 9),
 		ended("plain", 3, 20, 21), granted("plain", 4, 13, 30, 31),

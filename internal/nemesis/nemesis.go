@@ -26,15 +26,15 @@ type fault struct {
 	name     string
 	upstream bool // Redis may not answer Leash meanwhile
 	forget   bool // Redis may forget locks by it
-	strike   func(l *lane) error
+	strike   func(l *injector) error
 }
 
 // nemesis breaks things: the clients and the Leashes in one lane, Redis and the way to it in
 // another.
 type nemesis struct {
-	bed     *bed
+	bed     *testbed
 	history *history
-	weather *weather
+	weather *faultTimeline
 	tally   *tally
 	log     *slog.Logger
 	faults  []fault // those to choose from
@@ -47,25 +47,25 @@ type nemesis struct {
 	refused map[string]int
 }
 
-func newNemesis(b *bed, h *history, opt options, log *slog.Logger) *nemesis {
+func newNemesis(b *testbed, h *history, opt options, log *slog.Logger) *nemesis {
 	faults := slices.DeleteFunc(chosen(opt.faults, opt.forget), func(f fault) bool { return !b.clocks && strings.HasPrefix(f.name, "clock:") })
 	return &nemesis{
-		bed: b, history: h, weather: h.weather, log: log, faults: faults, grace: opt.grace, seed: opt.seed,
+		bed: b, history: h, weather: h.faults, log: log, faults: faults, grace: opt.grace, seed: opt.seed,
 		struck: make(map[string]int), refused: make(map[string]int),
 	}
 }
 
-// lane strikes one fault after the other.
-type lane struct {
+// newInjector strikes one fault after the other.
+type injector struct {
 	*nemesis
 	rnd   *rand.Rand
-	deck  deck
-	spell *spell // of the fault that it strikes
+	deck  faultOrder
+	spell *faultPeriod // of the fault that it strikes
 }
 
-func (n *nemesis) lane(number uint64) *lane {
+func (n *nemesis) newInjector(number uint64) *injector {
 	rnd := random(n.seed, 1<<32+number)
-	return &lane{nemesis: n, rnd: rnd, deck: deck{rnd: rnd}}
+	return &injector{nemesis: n, rnd: rnd, deck: faultOrder{rnd: rnd}}
 }
 
 func allFaults() []fault {
@@ -86,7 +86,7 @@ func chosen(words []string, forget bool) (faults []fault) {
 
 // run breaks things until ctx ends: storms, with a calm after each. Everything is mended then.
 func (n *nemesis) run(ctx context.Context) error {
-	front, back := n.lane(0), n.lane(1)
+	front, back := n.newInjector(0), n.newInjector(1)
 	for _, f := range n.faults {
 		if f.upstream {
 			back.deck.all = append(back.deck.all, f)
@@ -97,7 +97,7 @@ func (n *nemesis) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		storm, cancel := context.WithTimeout(ctx, stormLength)
 		errs := make(chan error, 2)
-		for _, l := range []*lane{front, back} {
+		for _, l := range []*injector{front, back} {
 			go func() { errs <- l.run(storm) }()
 		}
 		err := cmp.Or(<-errs, <-errs)
@@ -105,7 +105,7 @@ func (n *nemesis) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		rest(ctx, n.calm())
+		pause(ctx, n.calm())
 	}
 	return nil
 }
@@ -120,13 +120,13 @@ func (n *nemesis) calm() time.Duration {
 }
 
 // run strikes until ctx ends.
-func (l *lane) run(ctx context.Context) error {
+func (l *injector) run(ctx context.Context) error {
 	for ctx.Err() == nil && len(l.deck.all) > 0 {
 		f := l.deck.next()
 		l.log.Debug("fault", "name", f.name, "at", time.Duration(l.history.at(time.Now())))
 		l.spell = l.weather.begin(f.name, f.upstream)
 		err := f.strike(l)
-		l.weather.mended(l.spell)
+		l.weather.ended(l.spell)
 		switch {
 		case err == nil:
 			l.count(l.struck, f)
@@ -137,7 +137,7 @@ func (l *lane) run(ctx context.Context) error {
 			l.count(l.refused, f)
 			l.log.Debug("refused", "fault", f.name, "err", err)
 		}
-		rest(ctx, l.between(200*time.Millisecond, 1500*time.Millisecond))
+		pause(ctx, l.between(200*time.Millisecond, 1500*time.Millisecond))
 	}
 	return nil
 }
@@ -164,54 +164,54 @@ func (n *nemesis) missed() (names []string) {
 	return names
 }
 
-// rest waits for d, or until ctx ends.
-func rest(ctx context.Context, d time.Duration) {
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):
 	}
 }
 
-func (l *lane) between(least, most time.Duration) time.Duration {
+func (l *injector) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(l.rnd.Int64N(int64(most-least)))
 }
 
 // longest is for how long anything stays broken at most.
 const longest = 5 * time.Second
 
-// lasts is for how long something stays broken: often for less than a lease, often for more.
-func (l *lane) lasts() { time.Sleep(l.between(200*time.Millisecond, longest)) }
+// longPause is for how long something stays broken: often for less than a lease, often for more.
+func (l *injector) longPause() { time.Sleep(l.between(200*time.Millisecond, longest)) }
 
-// flickers is for how long something small stays broken.
-func (l *lane) flickers() { time.Sleep(l.between(200*time.Millisecond, 3*time.Second)) }
+// shortPause is for how long something small stays broken.
+func (l *injector) shortPause() { time.Sleep(l.between(200*time.Millisecond, 3*time.Second)) }
 
 func pick[T any](rnd *rand.Rand, list []T) T { return list[rnd.IntN(len(list))] }
 
 // front is the way to some Leash.
-func (l *lane) front() *faultproxy.Proxy {
+func (l *injector) front() *faultproxy.Proxy {
 	i := l.rnd.IntN(len(l.bed.fronts))
-	l.weather.at(l.spell, leashName(i))
+	l.weather.setPlace(l.spell, leashName(i))
 	return l.bed.fronts[i]
 }
 
 // leash is some Leash.
-func (l *lane) leash() *leashtest.Leash {
+func (l *injector) leash() *leashtest.Leash {
 	i := l.rnd.IntN(len(l.bed.leashes))
-	l.weather.at(l.spell, leashName(i))
+	l.weather.setPlace(l.spell, leashName(i))
 	return l.bed.leashes[i]
 }
 
 // master is some master, and the way to it.
-func (l *lane) master() *redistest.Node {
+func (l *injector) master() *redistest.Node {
 	n := pick(l.rnd, l.bed.cluster.Masters())
-	l.weather.at(l.spell, n.Announced())
+	l.weather.setPlace(l.spell, n.Announced())
 	return n
 }
 
 // slot is that of some lock, counter or latch.
-func (l *lane) slot() int {
+func (l *injector) slot() int {
 	key := pick(l.rnd, append(l.bed.realKeys(), l.bed.counters.keys()...))
-	l.weather.at(l.spell, "the slot of "+key)
+	l.weather.setPlace(l.spell, "the slot of "+key)
 	return redistest.Slot(key)
 }
 

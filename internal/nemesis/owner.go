@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// more is what a client can do beside with a lock that it holds.
-func (w *worker) more(b *belief) {
+// useHold is what a client can do beside with a lock that it holds.
+func (w *worker) useHold(b *belief) {
 	switch {
 	case !b.lease.IsZero() && w.one(2):
 		w.extend(b)
@@ -18,7 +18,7 @@ func (w *worker) more(b *belief) {
 	case w.one(2):
 		w.enter(b)
 	case w.one(2):
-		w.carry(b)
+		w.moveHold(b)
 	}
 }
 
@@ -33,7 +33,7 @@ func (w *worker) extend(b *belief) {
 		// Leash had let go of it, and Redis had not
 		b.vague = b.vague || sent.Add(margin).After(b.lease)
 		b.extended(sent, time.Duration(left)*time.Millisecond)
-		w.hold(grip{b})
+		w.hold(holdGroup{b})
 		return
 	case err == nil:
 		w.tally.errored("extend", reply)
@@ -46,7 +46,7 @@ func (w *worker) extend(b *belief) {
 	b.lease = earlier(b.lease, sent.Add(d))
 	b.cap()
 	if w.conn == nil {
-		b.noticed()
+		b.connectionEnded()
 	}
 }
 
@@ -67,7 +67,7 @@ func (w *worker) enter(b *belief) {
 			return
 		}
 	}
-	if !w.hold(grip{b}) {
+	if !w.hold(holdGroup{b}) {
 		return
 	}
 	for b.count > 1 && !w.one(4) {
@@ -94,16 +94,16 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 	case err != nil:
 		w.tally.add(name, "no reply")
 		w.drop()
-		w.reattach(grip{b})
+		w.reattach(holdGroup{b})
 		return false
 	case a == again && reply[0] != '-' && reply != want && time.Now().Add(margin).After(b.certain):
 		// its lease was over
-		b.noticed()
+		b.connectionEnded()
 		if reply[0] == ':' {
-			w.anew(b, reply, sent)
+			w.releaseNewHold(b, reply, sent)
 		}
 		return false
-	case a == again && reply == "$-1" && w.history.weather.moving(b.key, sent, time.Now()):
+	case a == again && reply == "$-1" && w.history.faults.slotMoving(b.key, sent, time.Now()):
 		// nothing was done
 		w.tally.add(name, "nil while the slot moves")
 		b.count = was
@@ -111,10 +111,10 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 	case a == inner && reply == ":1" && !b.lease.IsZero() && time.Now().Add(margin).After(b.lease):
 		// when Redis answered at last, the lease was over
 		w.tally.add(name, "over by then")
-		b.noticed()
+		b.connectionEnded()
 		return false
 	case reply != want && reply[0] != '-':
-		w.tally.blame(b.key, b.hold, "hold %d of %s: %v was answered %s, not %s", b.hold, b.key, args, reply, want)
+		w.tally.violation(b.key, b.hold, "hold %d of %s: %v was answered %s, not %s", b.hold, b.key, args, reply, want)
 		return false
 	case reply != want:
 		w.tally.errored(name, reply)
@@ -124,7 +124,7 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 			b.count = was
 		case !strings.HasPrefix(reply, "-LOCKTIMEOUT"):
 			w.premature(b, args[0], reply)
-			b.noticed()
+			b.connectionEnded()
 			w.drop()
 		}
 		return false
@@ -133,7 +133,7 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 	b.note(a, 0, sent, time.Now())
 	b.tell("%s", strings.Join(args, " "))
 	w.contradict(b, sent)
-	b.lives(sent)
+	b.answered(sent)
 	b.count = was + 1
 	if a == inner {
 		b.count = was - 1
@@ -141,20 +141,20 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 	return true
 }
 
-// anew is what an owner does that took a lock once more when its lease was just over, and so has a
+// releaseNewHold is what an owner does that took a lock once more when its lease was just over, and so has a
 // new hold: it gives it back.
-func (w *worker) anew(b *belief, reply string, sent time.Time) {
+func (w *worker) releaseNewHold(b *belief, reply string, sent time.Time) {
 	w.tally.add("enter", "anew")
 	number, _ := strconv.ParseInt(reply[1:], 10, 64)
 	r := &request{mode: b.mode, owner: b.owner, ttl: ttl}
 	if !b.lease.IsZero() {
 		r.lease = enterLease
 	}
-	w.release(grip{w.history.believe(r, b.key, reply[1:], number, sent, time.Now())})
+	w.release(holdGroup{w.history.believe(r, b.key, reply[1:], number, sent, time.Now())})
 }
 
-// carry takes the hold along to another connection, which is the worker's from then on.
-func (w *worker) carry(b *belief) {
+// moveHold takes the hold along to another connection, which is the worker's from then on.
+func (w *worker) moveHold(b *belief) {
 	other := w.dial()
 	if other == nil {
 		return
@@ -162,11 +162,11 @@ func (w *worker) carry(b *belief) {
 	if w.attach(other, b, "attach") {
 		w.drop() // Leash closes it, too
 		w.conn = other
-		w.hold(grip{b})
+		w.hold(holdGroup{b})
 		return
 	}
 	w.leave(other)
-	w.prove(grip{b})
+	w.prove(holdGroup{b})
 }
 
 // downgrade takes the lock for reading, too, and gives the writing up.
@@ -177,7 +177,7 @@ func (w *worker) downgrade(b *belief) {
 	switch {
 	case err != nil:
 		w.tally.add("downgrade", "no reply")
-		b.noticed()
+		b.connectionEnded()
 		w.drop()
 		return
 	case reply[0] != ':':
@@ -187,13 +187,13 @@ func (w *worker) downgrade(b *belief) {
 	number, _ := strconv.ParseInt(reply[1:], 10, 64)
 	reads := w.history.believe(r, b.key, reply[1:], number, sent, got)
 	w.tally.add("downgrade", "done")
-	w.give(w.conn, grip{b}, "LOCK.RELEASE", b.key, "WRITE", "OWNER", b.owner)
+	w.give(w.conn, holdGroup{b}, "LOCK.RELEASE", b.key, "WRITE", "OWNER", b.owner)
 	b.ends(time.Now(), time.Time{})
 	if w.conn == nil {
-		reads.noticed()
+		reads.connectionEnded()
 		return
 	}
-	if g := (grip{reads}); w.hold(g) {
+	if g := (holdGroup{reads}); w.hold(g) {
 		if w.one(4) && w.conn != nil {
 			w.upgrade(reads)
 		}
@@ -206,15 +206,15 @@ func (w *worker) upgrade(b *belief) {
 	reply, _, err := w.conn.do(time.Now().Add(5*time.Second), "LOCK.ACQUIRE", b.key, "WRITE", "OWNER", b.owner)
 	switch {
 	case err != nil:
-		b.noticed()
+		b.connectionEnded()
 		w.drop()
 	case strings.HasPrefix(reply, ":") && w.history.explained(b.key, b.since, time.Now()):
 		// it was no reader any more
 		w.tally.add("upgrade", "anew")
-		b.noticed()
+		b.connectionEnded()
 		w.drop()
 	case strings.HasPrefix(reply, ":"):
-		w.tally.blame(b.key, b.hold, "a reader of %s was let write: %s", b.key, reply)
+		w.tally.violation(b.key, b.hold, "a reader of %s was let write: %s", b.key, reply)
 	default:
 		word, _, _ := strings.Cut(reply, " ")
 		w.tally.add("upgrade", word)

@@ -43,7 +43,7 @@ func TestInnerRelease(t *testing.T) {
 		{"a renewed one ended, it says", 0, ":1", 1},
 	} {
 		now := time.Now()
-		w := &worker{tally: newTally(), history: newHistory(&weather{}), conn: answering(t, row.reply)}
+		w := &worker{tally: newTally(), history: newHistory(&faultTimeline{}), conn: answering(t, row.reply)}
 		b := w.history.believe(&request{mode: "plain", ttl: time.Minute, lease: row.lease}, "lock:1", "7", 7, now.Add(-time.Second), now)
 		b.count = 2
 		done := w.counts(b, inner, ":0", "LOCK.RELEASE", "lock:1", "TOKEN", "7")

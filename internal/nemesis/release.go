@@ -8,10 +8,10 @@ import (
 )
 
 // release ends what is held in one of the ways there are.
-func (w *worker) release(g grip) {
+func (w *worker) release(g holdGroup) {
 	b := g[0]
 	if b.over || w.conn == nil {
-		g.noticed()
+		g.connectionEnded()
 		return
 	}
 	if w.one(6) {
@@ -31,7 +31,7 @@ func (w *worker) release(g grip) {
 }
 
 // part ends what is held with the connection, or with all that it had (RESET).
-func (w *worker) part(g grip) {
+func (w *worker) part(g holdGroup) {
 	at, word := time.Now(), pick(w.rnd, []string{"", "QUIT", "RESET"})
 	if word == "" {
 		g.ends(at, time.Time{})
@@ -48,10 +48,10 @@ func (w *worker) part(g grip) {
 	case reply[0] == '-':
 		w.tally.errored("release", reply)
 	case reply != want:
-		w.tally.blame(g[0].key, g[0].hold, "%s was answered %q", word, reply)
+		w.tally.violation(g[0].key, g[0].hold, "%s was answered %q", word, reply)
 	default:
 		w.tally.add("release", "by "+word)
-		if word == "RESET" && got.Sub(at) < resetSoon && !g.stays() && w.history.weather.rough(at, got) == 0 {
+		if word == "RESET" && got.Sub(at) < resetSoon && !g.stays() && w.history.faults.disturbed(at, got) == 0 {
 			done = got
 		}
 	}
@@ -71,7 +71,7 @@ func portable(args []string) bool {
 }
 
 // releaseArgs is a command that releases g.
-func (w *worker) releaseArgs(g grip) []string {
+func (w *worker) releaseArgs(g holdGroup) []string {
 	b := g[0]
 	switch {
 	case b.mode == "permit":
@@ -104,7 +104,7 @@ func (w *worker) releaseArgs(g grip) []string {
 
 // give sends a release on c, with an ID more than once if need be. The belief is over when it is
 // sent.
-func (w *worker) give(c *client, g grip, args ...string) {
+func (w *worker) give(c *client, g holdGroup, args ...string) {
 	b, at := g[0], time.Now()
 	b.tell("released by %s with %q", c, args)
 	reply, _, err := c.do(at.Add(replyPatience), args...)
@@ -144,14 +144,14 @@ func (w *worker) give(c *client, g grip, args ...string) {
 			w.premature(b, args[0], reply)
 		}
 		if b.mode != "quorum" && len(g) == 1 && b.mode != "permit" {
-			w.tally.blame(b.key, b.hold, "hold %d of %s with count %d: %v was answered %s", b.hold, b.key, b.count, args, reply)
+			w.tally.violation(b.key, b.hold, "hold %d of %s with count %d: %v was answered %s", b.hold, b.key, b.count, args, reply)
 		}
 	}
 	g.ends(at, time.Time{})
 }
 
 // released is what a release of g is answered.
-func released(g grip) int {
+func released(g holdGroup) int {
 	if g[0].mode == "quorum" {
 		return len(g[0].parts)
 	}

@@ -142,8 +142,8 @@ func (w *worker) terms(r *request) {
 	}
 }
 
-// slack is for how long the request may be unanswered, beside what was broken.
-func (r *request) slack() time.Duration {
+// tolerance is for how long the request may be unanswered, beside what was broken.
+func (r *request) tolerance() time.Duration {
 	if r.endless {
 		return endlessSlack
 	}

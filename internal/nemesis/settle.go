@@ -19,7 +19,7 @@ const settleTimeout = 20 * time.Second
 // settled is an error when, everything mended and every client gone, a lock cannot be had within
 // the TTL of whoever had it last, and what a clock that was set back added to it, or a Leash keeps
 // anything of its clients'.
-func (b *bed) settled(before usage) error {
+func (b *testbed) settled(before usage) error {
 	for _, l := range b.leashes {
 		if l.Crashed() {
 			return fmt.Errorf("a leash has crashed: %s", l.LogTail())
@@ -43,13 +43,13 @@ func (b *bed) settled(before usage) error {
 }
 
 // rested lets leases of the last trial run out before the next.
-func (b *bed) rested() error {
+func (b *testbed) rested() error {
 	time.Sleep(ttl)
 	return nil
 }
 
 // takeAll takes every lock once, one after the other.
-func (b *bed) takeAll() error {
+func (b *testbed) takeAll() error {
 	c, err := redistest.Dial(b.leashes[0].Addr)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ var (
 	clientLine     = regexp.MustCompile(`(?m)^id=.* flags=[NP] `)
 )
 
-func (b *bed) usage() (u usage, err error) {
+func (b *testbed) usage() (u usage, err error) {
 	for _, l := range b.leashes {
 		n, err := ask(l.Addr, goroutinesLine, "INFO", "leash")
 		if err != nil {
@@ -138,7 +138,7 @@ const (
 )
 
 // leaks is an error when the Leashes use more than before they had clients.
-func (b *bed) leaks(before usage) error {
+func (b *testbed) leaks(before usage) error {
 	for deadline := time.Now().Add(leakTimeout); ; time.Sleep(200 * time.Millisecond) {
 		now, err := b.usage()
 		if err == nil && !now.exceeds(before) {
@@ -152,7 +152,7 @@ func (b *bed) leaks(before usage) error {
 }
 
 // goroutines ends the Leashes, and says what each of their goroutines was at.
-func (b *bed) goroutines() string {
+func (b *testbed) goroutines() string {
 	var text strings.Builder
 	for i, l := range b.leashes {
 		said, err := l.Goroutines()

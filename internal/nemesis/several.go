@@ -26,14 +26,14 @@ func (w *worker) several() {
 		return
 	}
 	if len(tokens) != len(keys) {
-		w.tally.blame(r.key, 0, "%v was answered %q", r.args, reply)
+		w.tally.violation(r.key, 0, "%v was answered %q", r.args, reply)
 		return
 	}
-	var g grip
+	var g holdGroup
 	for i, token := range tokens {
 		number, err := strconv.ParseInt(token, 10, 64)
 		if err != nil {
-			w.tally.blame(r.key, 0, "%v was answered %q", r.args, reply)
+			w.tally.violation(r.key, 0, "%v was answered %q", r.args, reply)
 			continue
 		}
 		part := *r
@@ -72,15 +72,15 @@ func (w *worker) quorum() {
 		b.keep(r, keys[i], token, sent, got)
 	}
 	if len(b.parts) < need {
-		w.tally.blame(r.key, 0, "%v was answered %q", r.args, reply)
+		w.tally.violation(r.key, 0, "%v was answered %q", r.args, reply)
 	}
-	if g := (grip{b}); w.begin(g) {
+	if g := (holdGroup{b}); w.begin(g) {
 		w.release(g)
 	}
 }
 
 // mrelease is a command that releases several locks.
-func (w *worker) mrelease(g grip) []string {
+func (w *worker) mrelease(g holdGroup) []string {
 	var keys, tokens []string
 	for _, b := range g {
 		for _, k := range b.parts {

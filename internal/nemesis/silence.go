@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// seat is from when on a lock was seen at a master.
-type seat struct {
+// mastership is from when on a lock was seen at a master.
+type mastership struct {
 	node string
 	from time.Time
 }
 
-// seatAt is the master that had a lock at a time, if it had for a while.
-func seatAt(seats []seat, at time.Time, since time.Duration) (node string, ok bool) {
+// masterAt is the master that had a lock at a time, if it had for a while.
+func masterAt(seats []mastership, at time.Time, since time.Duration) (node string, ok bool) {
 	i := len(seats) - 1
 	for ; i >= 0 && seats[i].from.After(at); i-- {
 	}
@@ -29,7 +29,7 @@ func seatAt(seats []seat, at time.Time, since time.Duration) (node string, ok bo
 // excuses reports whether something that was broken between from and to may have kept a Leash from
 // hearing of a node: that node, or the way to it, or that Leash, or what is everywhere, or where
 // nobody knows. What is broken of another node is no excuse.
-func (w *weather) excuses(from, to time.Time, node, leash string) bool {
+func (w *faultTimeline) excuses(from, to time.Time, node, leash string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.spells {
@@ -54,7 +54,7 @@ func (w *weather) excuses(from, to time.Time, node, leash string) bool {
 // silenced is an error when a Leash lost a lock since its master did not answer, and nothing was
 // broken there: as when one master that is silent holds up the renewals at others. Nobody is harmed
 // by that but the holder, who is told.
-func (h *history) silenced(seats map[string][]seat) error {
+func (h *history) silenced(seats map[string][]mastership) error {
 	var wrong []string
 	for i, file := range h.logs {
 		text, err := os.ReadFile(file)
@@ -66,13 +66,13 @@ func (h *history) silenced(seats map[string][]seat) error {
 			if !ok {
 				continue
 			}
-			node, ok := seatAt(seats[key], at, longestTTL+aftermath)
-			if !ok || h.weather.excuses(at.Add(-longestTTL), at, node, leashName(i)) {
+			node, ok := masterAt(seats[key], at, longestTTL+aftermath)
+			if !ok || h.faults.excuses(at.Add(-longestTTL), at, node, leashName(i)) {
 				continue
 			}
 			text := fmt.Sprintf("%s at %v lost %s, for it did not hear of %s, where nothing was broken", leashName(i), h.when(at), key, node)
 			if len(wrong) < storiesTold {
-				text += "\n    in the order of time\n" + h.story(key, nil, h.at(at.Add(-storyBefore)), h.at(at.Add(storyAfter)))
+				text += "\n    in the order of time\n" + h.eventsOf(key, nil, h.at(at.Add(-storyBefore)), h.at(at.Add(storyAfter)))
 			}
 			wrong = append(wrong, text)
 		}

@@ -11,38 +11,38 @@ import (
 func TestSilenced(t *testing.T) {
 	start := time.Now().Truncate(time.Second)
 	after := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
-	cut := func(name string, upstream bool, where ...string) *spell {
-		return &spell{name: name, upstream: upstream, where: where, from: after(15), to: after(18)}
+	cut := func(name string, upstream bool, where ...string) *faultPeriod {
+		return &faultPeriod{name: name, upstream: upstream, where: where, from: after(15), to: after(18)}
 	}
 	log := filepath.Join(t.TempDir(), "log")
 	line := "time=" + after(20).Format(time.RFC3339) + ` level=WARN msg="lock lost" key=lock:1 db=0 owner=me token=7 reason=silence client=127.0.0.1:1` + "\n"
 	if err := os.WriteFile(log, []byte(line), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	stayed := []seat{{"here", start}}
+	stayed := []mastership{{"here", start}}
 	for _, row := range []struct {
 		name   string
-		seats  []seat
-		spells []*spell
+		seats  []mastership
+		spells []*faultPeriod
 		wrong  bool
 	}{
 		{"nothing was broken", stayed, nil, true},
-		{"its master", stayed, []*spell{cut("network: cut", true, "here")}, false},
-		{"another master", stayed, []*spell{cut("network: cut", true, "there")}, true},
-		{"another, and its own", stayed, []*spell{cut("network: cut", true, "there"), cut("redis: stopped", true, "here")}, false},
-		{"long before", stayed, []*spell{{upstream: true, where: []string{"here"}, from: after(1), to: after(14)}}, false},
-		{"too long before", stayed, []*spell{{upstream: true, where: []string{"here"}, from: after(1), to: after(2)}}, true},
-		{"nobody knows where", stayed, []*spell{cut("this machine stalled", true)}, false},
-		{"a slot", stayed, []*spell{cut("redis: slot moved", true, "the slot of lock:2", "there")}, false},
-		{"its Leash", stayed, []*spell{cut("leash: stopped", false, "leash 1")}, false},
-		{"another Leash", stayed, []*spell{cut("leash: stopped", false, "leash 2")}, true},
-		{"its clients", stayed, []*spell{cut("clients: network cut", false, "leash 1")}, true},
-		{"it was elsewhere before", []seat{{"there", start}, {"here", after(18)}}, nil, false},
-		{"it has been elsewhere since", []seat{{"here", start}, {"there", after(21)}}, []*spell{cut("network: cut", true, "there")}, true},
+		{"its master", stayed, []*faultPeriod{cut("network: cut", true, "here")}, false},
+		{"another master", stayed, []*faultPeriod{cut("network: cut", true, "there")}, true},
+		{"another, and its own", stayed, []*faultPeriod{cut("network: cut", true, "there"), cut("redis: stopped", true, "here")}, false},
+		{"long before", stayed, []*faultPeriod{{upstream: true, where: []string{"here"}, from: after(1), to: after(14)}}, false},
+		{"too long before", stayed, []*faultPeriod{{upstream: true, where: []string{"here"}, from: after(1), to: after(2)}}, true},
+		{"nobody knows where", stayed, []*faultPeriod{cut("this machine stalled", true)}, false},
+		{"a slot", stayed, []*faultPeriod{cut("redis: slot moved", true, "the slot of lock:2", "there")}, false},
+		{"its Leash", stayed, []*faultPeriod{cut("leash: stopped", false, "leash 1")}, false},
+		{"another Leash", stayed, []*faultPeriod{cut("leash: stopped", false, "leash 2")}, true},
+		{"its clients", stayed, []*faultPeriod{cut("clients: network cut", false, "leash 1")}, true},
+		{"it was elsewhere before", []mastership{{"there", start}, {"here", after(18)}}, nil, false},
+		{"it has been elsewhere since", []mastership{{"here", start}, {"there", after(21)}}, []*faultPeriod{cut("network: cut", true, "there")}, true},
 		{"it was never seen", nil, nil, false},
 	} {
-		h := newHistory(&weather{spells: row.spells}, log)
-		if err := h.silenced(map[string][]seat{"lock:1": row.seats}); (err != nil) != row.wrong {
+		h := newHistory(&faultTimeline{spells: row.spells}, log)
+		if err := h.silenced(map[string][]mastership{"lock:1": row.seats}); (err != nil) != row.wrong {
 			t.Errorf("%s: got %v", row.name, err)
 		}
 	}

@@ -15,7 +15,7 @@ type tally struct {
 	mu    sync.Mutex
 	count map[string]map[string]int // by kind of operation and outcome
 	waits []time.Duration           // of those who had to wait for a grant
-	wrong []charge                  // what no fault explains
+	wrong []violation               // what no fault explains
 }
 
 func newTally() *tally { return &tally{count: make(map[string]map[string]int)} }
@@ -35,19 +35,19 @@ func (t *tally) waited(d time.Duration) {
 	t.waits = append(t.waits, d)
 }
 
-// charge is something that no fault explains.
-type charge struct {
+// violation is something that no fault explains.
+type violation struct {
 	at   time.Time
 	key  string // "" for none
 	hold int    // 0 for none
 	text string
 }
 
-// blame notes what no fault explains, of a lock and a hold, if it is of any.
-func (t *tally) blame(key string, hold int, format string, args ...any) {
+// violation notes what no fault explains, of a lock and a hold, if it is of any.
+func (t *tally) violation(key string, hold int, format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.wrong = append(t.wrong, charge{time.Now(), key, hold, fmt.Sprintf(format, args...)})
+	t.wrong = append(t.wrong, violation{time.Now(), key, hold, fmt.Sprintf(format, args...)})
 }
 
 // errored counts an error reply, and blames Leash for one that no fault explains.
@@ -55,7 +55,7 @@ func (t *tally) errored(kind, reply string) {
 	word, _, _ := strings.Cut(strings.TrimPrefix(reply, "-"), " ")
 	t.add(kind, word)
 	if word == "ERR" && !strings.Contains(reply, "shutting down") || word == "WRONGTYPE" || word == "CROSSSLOT" || word == "LOCKKIND" {
-		t.blame("", 0, "%s was answered %s", kind, reply)
+		t.violation("", 0, "%s was answered %s", kind, reply)
 	}
 }
 
@@ -75,7 +75,7 @@ func (t *tally) verdict(h *history) error {
 		fmt.Fprintf(&b, "\n  at %v: %s", time.Duration(at), c.text)
 		if i < storiesTold {
 			others := h.granted(c.key, at-int64(storyAfter), at+int64(storyAfter))
-			fmt.Fprintf(&b, "\n    in the order of time\n%s", h.story(c.key, append(others, c.hold), at-int64(storyBefore), at+int64(storyAfter)))
+			fmt.Fprintf(&b, "\n    in the order of time\n%s", h.eventsOf(c.key, append(others, c.hold), at-int64(storyBefore), at+int64(storyAfter)))
 		}
 	}
 	return errors.New(b.String())

@@ -37,12 +37,12 @@ func (w *worker) watch(b *belief) {
 		w.tally.add("awaitloss", reply)
 		w.overdue(b, sent, got, block)
 		b.tell("AWAITLOSS, asked %v ago: %s", got.Sub(sent), reply)
-		b.told.Store(&news{reply, got})
+		b.told.Store(&endNotice{reply, got})
 	})
 }
 
-// news is how a hold has ended, as AWAITLOSS said.
-type news struct {
+// endNotice is how a hold has ended, as AWAITLOSS said.
+type endNotice struct {
 	what string
 	at   time.Time
 }
@@ -55,8 +55,8 @@ func (w *worker) overdue(b *belief, sent, got time.Time, block time.Duration) {
 		since = earlier(since, gone)
 	}
 	since = later(since, sent)
-	if late := got.Sub(since) - replySlack; late > w.history.weather.rough(since, got) {
-		w.tally.blame(b.key, b.hold, "hold %d of %s: AWAITLOSS was late by %v", b.hold, b.key, round(got.Sub(since)))
+	if late := got.Sub(since) - replySlack; late > w.history.faults.disturbed(since, got) {
+		w.tally.violation(b.key, b.hold, "hold %d of %s: AWAITLOSS was late by %v", b.hold, b.key, round(got.Sub(since)))
 	}
 }
 
@@ -74,11 +74,11 @@ func (w *worker) contradict(b *belief, sent time.Time) {
 	if n == nil || b.vague || !sent.After(n.at) || w.history.explained(b.key, b.since, sent) {
 		return
 	}
-	if n.what == silent && !b.revived.IsZero() && n.at.Sub(b.revived) < tellSlack+w.history.weather.rough(b.revived, n.at) {
+	if n.what == silent && !b.revived.IsZero() && n.at.Sub(b.revived) < reportTolerance+w.history.faults.disturbed(b.revived, n.at) {
 		b.told.CompareAndSwap(n, nil)
 		return
 	}
 	if n.at.Add(margin).Before(b.certain) && b.told.CompareAndSwap(n, nil) {
-		w.tally.blame(b.key, b.hold, "hold %d of %s has ended, said AWAITLOSS (%s), and %v later it was there", b.hold, b.key, n.what, sent.Sub(n.at))
+		w.tally.violation(b.key, b.hold, "hold %d of %s has ended, said AWAITLOSS (%s), and %v later it was there", b.hold, b.key, n.what, sent.Sub(n.at))
 	}
 }

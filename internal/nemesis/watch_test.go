@@ -27,13 +27,13 @@ func TestContradict(t *testing.T) {
 		{"it has ended, and was taken up anew", "ended", time.Second, time.Second + time.Millisecond, 2 * time.Second, 1},
 	} {
 		start := time.Now()
-		w := &worker{tally: newTally(), history: newHistory(&weather{})}
+		w := &worker{tally: newTally(), history: newHistory(&faultTimeline{})}
 		b := w.history.believe(&request{mode: "plain", ttl: ttl}, "lock:1", "7", 7, start, start)
 		if row.revived > 0 {
 			b.revived = start.Add(row.revived)
 		}
 		b.vague = row.what == "extended"
-		b.told.Store(&news{row.what, start.Add(row.at)})
+		b.told.Store(&endNotice{row.what, start.Add(row.at)})
 		w.contradict(b, start.Add(row.asked))
 		w.contradict(b, start.Add(row.asked))
 		if got := len(w.tally.wrong); got != row.want {

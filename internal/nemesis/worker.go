@@ -24,7 +24,7 @@ const (
 // worker is a client that takes, holds and releases locks until it is told to stop.
 type worker struct {
 	number  int
-	bed     *bed
+	bed     *testbed
 	rnd     *rand.Rand
 	history *history
 	tally   *tally
@@ -70,7 +70,7 @@ func (w *worker) round() {
 	case kind != "sem" && w.one(80):
 		w.breaks(key)
 	case w.one(12):
-		w.meddle()
+		w.disturbOther()
 	default:
 		w.single(w.request(key))
 	}
@@ -82,13 +82,13 @@ func (w *worker) single(r *request) {
 	if !strings.HasPrefix(reply, ":") && !strings.HasPrefix(reply, "$") && !strings.HasPrefix(reply, "*") {
 		return
 	}
-	var g grip
+	var g holdGroup
 	for _, token := range tokensOf(reply) {
 		number, _ := strconv.ParseInt(token, 10, 64)
 		if r.mode == "permit" {
 			number = 0
 		} else if number <= 0 {
-			w.tally.blame(r.key, 0, "%v was answered %q", r.args, reply)
+			w.tally.violation(r.key, 0, "%v was answered %q", r.args, reply)
 		}
 		g = append(g, w.history.believe(r, r.key, token, number, sent, got))
 	}
@@ -96,7 +96,7 @@ func (w *worker) single(r *request) {
 		// The first copy may come to Leash later than the second, and takes the hold along to a
 		// connection that is gone.
 		w.tally.add(r.kind(), "repeated, and granted")
-		g.noticed()
+		g.connectionEnded()
 		w.drop()
 		return
 	}
@@ -104,13 +104,13 @@ func (w *worker) single(r *request) {
 		return
 	}
 	if len(g) == 1 && r.mode != "permit" {
-		w.more(g[0])
+		w.useHold(g[0])
 	}
 	w.release(g)
 }
 
 // begin holds what was granted for a while. It reports whether it is still believed in.
-func (w *worker) begin(g grip) bool {
+func (w *worker) begin(g holdGroup) bool {
 	// the grant may be old
 	if now := time.Now(); (now.After(g[0].last.Add(g[0].ttl/4)) || now.After(g[0].until)) && !w.prove(g) {
 		return false
@@ -149,7 +149,7 @@ func (w *worker) acquire(r *request) (reply string, sent, got time.Time) {
 	for range 3 {
 		reply, at, err := w.conn.do(time.Now().Add(r.wait+replyPatience), r.args...)
 		got = time.Now()
-		w.punctual(r.key, r.args, r.slack(), at, got, err)
+		w.checkLateness(r.key, r.args, r.tolerance(), at, got, err)
 		if err == nil {
 			r.by = fmt.Sprintf("worker %d, %s", w.number, w.conn)
 			return w.granted(r, reply, at, got), sent, got
@@ -167,11 +167,11 @@ func (w *worker) acquire(r *request) (reply string, sent, got time.Time) {
 	return "", sent, got
 }
 
-// punctual blames Leash when what was sent at a time was not answered within slack, beside what was
+// checkLateness blames Leash when what was sent at a time was not answered within slack, beside what was
 // broken.
-func (w *worker) punctual(key string, args []string, slack time.Duration, sent, got time.Time, err error) {
-	if late := got.Sub(sent) - slack; late > 0 && late > w.history.weather.rough(sent, got) && (err == nil || isTimeout(err)) {
-		w.tally.blame(key, 0, "%v was not answered for %v", args, round(got.Sub(sent)))
+func (w *worker) checkLateness(key string, args []string, tolerance time.Duration, sent, got time.Time, err error) {
+	if late := got.Sub(sent) - tolerance; late > 0 && late > w.history.faults.disturbed(sent, got) && (err == nil || isTimeout(err)) {
+		w.tally.violation(key, 0, "%v was not answered for %v", args, round(got.Sub(sent)))
 	}
 }
 
@@ -206,7 +206,7 @@ func (w *worker) breaks(key string) {
 	began, by := time.Now(), w.conn.String()
 	done := w.history.forget(key, false)
 	reply, _, err := w.conn.do(began.Add(replyPatience), "LOCK.BREAK", key)
-	arrived := w.history.weather.rough(began.Add(-tellSlack), time.Now()) == 0
+	arrived := w.history.faults.disturbed(began.Add(-reportTolerance), time.Now()) == 0
 	switch {
 	case err != nil || reply[0] == '-':
 		done(false, longest)
@@ -214,7 +214,7 @@ func (w *worker) breaks(key string) {
 		// else nobody confirmed that the holder was told
 		done(reply == ":0" || reply == ":1" && arrived, 0)
 	}
-	w.history.mention(key, began, "LOCK.BREAK by %s is sent; %v later: %q, %v", by, time.Since(began), reply, err)
+	w.history.noteLock(key, began, "LOCK.BREAK by %s is sent; %v later: %q, %v", by, time.Since(began), reply, err)
 	switch {
 	case err != nil:
 		w.tally.add("break", "no reply")

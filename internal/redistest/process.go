@@ -10,7 +10,7 @@ import (
 	"sync"
 	"syscall"
 
-	"leash/internal/slack"
+	"leash/internal/timerslack"
 )
 
 // ErrNotRunning is returned when a signal is meant for a server that does not run.
@@ -53,7 +53,7 @@ func (p *process) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(p.done)
-	slack.Narrow() // whatever ours is
+	timerslack.Narrow() // whatever ours is
 	err := p.cmd.Start()
 	started <- err
 	if err == nil {

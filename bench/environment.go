@@ -11,8 +11,8 @@ import (
 )
 
 // A ground is a Redis, or a cluster, with everything that takes locks on it.
-type ground struct {
-	bed
+type environment struct {
+	testbed
 	name   string
 	opt    lockOptions
 	addrs  []string // of all nodes
@@ -22,9 +22,9 @@ type ground struct {
 	races  []*lockRow
 }
 
-// setUpGround starts what the options ask for. When it fails, it has ended what it had started.
-func setUpGround(ctx context.Context, opt lockOptions, name string) (_ *ground, err error) {
-	g := &ground{name: name, opt: opt}
+// setUpEnvironment starts what the options ask for. When it fails, it has ended what it had started.
+func setUpEnvironment(ctx context.Context, opt lockOptions, name string) (_ *environment, err error) {
+	g := &environment{name: name, opt: opt}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, g.close())
@@ -62,7 +62,7 @@ func setUpGround(ctx context.Context, opt lockOptions, name string) (_ *ground, 
 }
 
 // startRedis starts a Redis or a cluster.
-func (g *ground) startRedis(ctx context.Context) error {
+func (g *environment) startRedis(ctx context.Context) error {
 	if g.name == onRedis {
 		progress("starting a redis")
 		s, err := redistest.Launch(redistest.Options{})
@@ -103,7 +103,7 @@ func (l leashPair) suffix() string {
 }
 
 // startLeashPairs starts two Leashes for each set of their flags.
-func (g *ground) startLeashPairs(ctx context.Context) (pairs []leashPair, err error) {
+func (g *environment) startLeashPairs(ctx context.Context) (pairs []leashPair, err error) {
 	for _, flags := range g.opt.leashFlags {
 		l := leashPair{flags: strings.TrimSpace(flags)}
 		for i := range l.addrs {
@@ -122,7 +122,7 @@ func (g *ground) startLeashPairs(ctx context.Context) (pairs []leashPair, err er
 }
 
 // record records what the Leash at addr sends, and lets every node have the scripts.
-func (g *ground) record(addr string) (*recording, error) {
+func (g *environment) record(addr string) (*recording, error) {
 	key := func(at route) string { return keysFor(-1, 1, at.owns)[0] }
 	for _, at := range g.routes[1:] {
 		if _, err := takeOnce(addr, key(at)); err != nil {

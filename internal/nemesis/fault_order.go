@@ -9,9 +9,9 @@ import (
 // anew.
 const redeals = 2
 
-// deck deals faults in an order that is left to chance, each once before any comes again: of those
+// faultOrder deals faults in an order that is left to chance, each once before any comes again: of those
 // that were drawn one by one, a run of three minutes would miss some each time.
-type deck struct {
+type faultOrder struct {
 	rnd   *rand.Rand
 	all   []fault
 	left  []fault // of this deal
@@ -19,7 +19,7 @@ type deck struct {
 }
 
 // next is the fault to strike next. There must be some.
-func (d *deck) next() fault {
+func (d *faultOrder) next() fault {
 	if len(d.left) == 0 {
 		d.left, d.again = slices.Clone(d.all), make(map[string]int)
 		d.rnd.Shuffle(len(d.left), func(i, j int) { d.left[i], d.left[j] = d.left[j], d.left[i] })
@@ -30,7 +30,7 @@ func (d *deck) next() fault {
 }
 
 // refused says that f, the last one, could not be struck: it comes again at the end of this deal.
-func (d *deck) refused(f fault) {
+func (d *faultOrder) refused(f fault) {
 	if d.again[f.name] < redeals {
 		d.again[f.name]++
 		d.left = append(d.left, f)

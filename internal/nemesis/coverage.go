@@ -10,9 +10,9 @@ import (
 // times as often where a run is worth anything.
 const rare = 5 * time.Second
 
-// worth is an error when a run proves less than it seems to: a fault was tried and never struck, or
+// coverage is an error when a run proves less than it seems to: a fault was tried and never struck, or
 // hardly anybody had locks of some kind.
-func (h *history) worth(opt options, missed []string) error {
+func (h *history) coverage(opt options, missed []string) error {
 	var errs []error
 	for _, name := range missed {
 		errs = append(errs, fmt.Errorf("%q was tried and never struck; --verbose tells why", name))

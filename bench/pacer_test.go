@@ -11,7 +11,7 @@ import (
 func TestBeatCountsFromWhenItWasDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		b := newBeat(began.Add(time.Second), time.Second, 4*time.Second)
+		b := newPacer(began.Add(time.Second), time.Second, 4*time.Second)
 		var from []time.Duration
 		for n := 0; b.next(t.Context()); n++ {
 			from = append(from, b.from.Sub(began))

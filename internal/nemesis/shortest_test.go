@@ -24,7 +24,7 @@ func TestBriefHoldsChangeNoVerdict(t *testing.T) {
 		for range histories {
 			ops := row.aspect.of(anyScene(rnd, row.modes, 1+rnd.IntN(row.most)))
 			want := porcupine.CheckOperations(row.aspect.model, ops)
-			if got := porcupine.CheckOperations(row.aspect.model, briefest(ops)); got != want {
+			if got := porcupine.CheckOperations(row.aspect.model, shortest(ops)); got != want {
 				t.Fatalf("%s: got %v, want %v, of\n%s", row.aspect.name, got, want, lines(ops))
 			}
 			if want {

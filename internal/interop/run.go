@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// lanes are the targets by what lies behind them. Those of one lane take turns, for each program
+// byUpstream are the targets by what lies behind them. Those of one lane take turns, for each program
 // finds it empty and leaves nothing behind.
-func (b *bed) lanes() (lanes [][]target) {
+func (b *testbed) byUpstream() (lanes [][]target) {
 	for _, t := range b.targets {
 		i := slices.IndexFunc(lanes, func(lane []target) bool { return lane[0].masters[0] == t.masters[0] })
 		if i < 0 {
@@ -48,13 +48,13 @@ func (r *report) add(c client, t target, took time.Duration, output []byte, err 
 
 // runAll runs the clients' programs, in each lane one after the other, and returns how many went
 // well and how many did not. It ends early when ctx does.
-func (b *bed) runAll(ctx context.Context, clients []client, ready *preparations, opt options, out io.Writer) (passed, failed int) {
+func (b *testbed) runAll(ctx context.Context, clients []client, ready *preparations, opt options, out io.Writer) (passed, failed int) {
 	r := &report{out: out, verbose: opt.verbose}
 	var wg sync.WaitGroup
-	for _, lane := range b.lanes() {
+	for _, lane := range b.byUpstream() {
 		wg.Go(func() {
 			for _, c := range clients {
-				runLane(ctx, c, targetsOf(lane, c, opt), ready, opt, r)
+				runTargets(ctx, c, targetsOf(lane, c, opt), ready, opt, r)
 			}
 		})
 	}
@@ -62,8 +62,8 @@ func (b *bed) runAll(ctx context.Context, clients []client, ready *preparations,
 	return r.passed, r.failed
 }
 
-// runLane runs one client's program against those targets of a lane that are meant for it.
-func runLane(ctx context.Context, c client, targets []target, ready *preparations, opt options, r *report) {
+// runTargets runs one client's program against those targets of a lane that are meant for it.
+func runTargets(ctx context.Context, c client, targets []target, ready *preparations, opt options, r *report) {
 	for _, t := range targets {
 		began := time.Now()
 		output, err := ready.run(ctx, c, t, opt)

@@ -25,8 +25,8 @@ import (
 //   - That is a reader with the owner of a writer, who is let in beside it, but not the writer
 //     beside the reader. A writer is left alone, therefore, where there is such a reader.
 
-// briefest is ops with each hold as brief as it may have been.
-func briefest(ops []porcupine.Operation) []porcupine.Operation {
+// shortest is ops with each hold as brief as it may have been.
+func shortest(ops []porcupine.Operation) []porcupine.Operation {
 	// by hold, the last return of what its end comes after, the first call of what its grant comes
 	// before
 	before, after := make(map[int]int64), make(map[int]int64)

@@ -40,20 +40,20 @@ import (
 // the clock is behind what it was (recounted). What is asked for by a monotonic clock, ours or
 // Leash's, is as it was: waits and their ends, MAXHOLD, IDLE.
 
-// tellSlack is what a client that is told late of a loss may have been late by, beside what was
+// reportTolerance is what a client that is told late of a loss may have been late by, beside what was
 // broken.
-const tellSlack = time.Second
+const reportTolerance = time.Second
 
 // shortened counts beliefs that ended early.
 type shortened struct {
 	forgotten, stepped int
 }
 
-// excepting is ops on key with the holds ended, as far as the models are concerned, when they may
+// withExceptions is ops on key with the holds ended, as far as the models are concerned, when they may
 // have been forgotten or a clock may have ended them, and how many were. Only for a time: Leash
 // finds out at the next renewal and tells the client, and who cannot be told stops believing by
 // itself.
-func (h *history) excepting(key string, ops []porcupine.Operation) (out []porcupine.Operation, n shortened) {
+func (h *history) withExceptions(key string, ops []porcupine.Operation) (out []porcupine.Operation, n shortened) {
 	out = append([]porcupine.Operation(nil), ops...)
 	granted, holds := make(map[int]int64), make(map[int]*kept)
 	for _, o := range ops {
@@ -112,7 +112,7 @@ func (h *history) cut(key string, k *kept, granted, ended int64) int64 {
 	h.mu.Lock()
 	jumps := h.jumpsLocked(key, granted, ended)
 	h.mu.Unlock()
-	for len(jumps) > 0 && ended > jumps[0].to+int64(k.base+tellSlack) { // whatever was broken
+	for len(jumps) > 0 && ended > jumps[0].to+int64(k.base+reportTolerance) { // whatever was broken
 		jumps = jumps[1:]
 	}
 	by, since := shorter(jumps)
@@ -125,10 +125,10 @@ func (h *history) cut(key string, k *kept, granted, ended int64) int64 {
 
 // told is when the client of a hold that was forgotten must have been told, or must have stopped
 // believing.
-func (h *history) told(f *span, k *kept) int64 {
+func (h *history) told(f *interval, k *kept) int64 {
 	to := h.start.Add(time.Duration(f.to))
-	limit := to.Add(k.base*3/2 + tellSlack)
-	return h.at(limit.Add(h.weather.rough(to, limit)))
+	limit := to.Add(k.base*3/2 + reportTolerance)
+	return h.at(limit.Add(h.faults.disturbed(to, limit)))
 }
 
 // recounted is ops with the tokens raised that were given after their counter was forgotten, by as

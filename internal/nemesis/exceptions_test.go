@@ -20,10 +20,10 @@ func TestForgottenAndTold(t *testing.T) {
 		{"it was told", true, false, 800},
 		{"it hears when it asks", true, true, 500},
 	} {
-		h := newHistory(&weather{})
-		h.forgets = []*span{{key: "k", from: 500 * ms, to: 510 * ms, told: row.told}}
+		h := newHistory(&faultTimeline{})
+		h.forgets = []*interval{{key: "k", from: 500 * ms, to: 510 * ms, told: row.told}}
 		h.kept["k 10"] = &kept{hold: 1, key: "k", token: "10", base: time.Second, silent: row.silent}
-		ops, _ := h.excepting("k", scene{granted("plain", 1, 10, 0, 1), ended("plain", 1, 800, never)})
+		ops, _ := h.withExceptions("k", scene{granted("plain", 1, 10, 0, 1), ended("plain", 1, 800, never)})
 		if got := ops[1].Call; got != row.want*ms {
 			t.Errorf("%s: the belief ends at %v, want %v", row.name, time.Duration(got), time.Duration(row.want*ms))
 		}
@@ -38,26 +38,26 @@ func TestForgottenTokens(t *testing.T) {
 		return &jump{keys: []string{"k"}, by: by, from: at * ms, to: (at + 1) * ms}
 	}
 	forth, back := step(10, 3*time.Second), step(60, -3*time.Second)
-	flush := &span{from: 100 * ms, to: 101 * ms}
+	flush := &interval{from: 100 * ms, to: 101 * ms}
 	for _, row := range []struct {
 		name    string
 		jumps   []*jump
-		forgets []*span
+		forgets []*interval
 		second  int64 // the token at 200 ms, in ms; at 50 it was 3050
 		ok      bool
 	}{
 		{"nothing happened", nil, nil, 200, false},
-		{"forgotten, by a clock that was not stepped", nil, []*span{flush}, 200, false},
+		{"forgotten, by a clock that was not stepped", nil, []*interval{flush}, 200, false},
 		{"stepped, and not forgotten", []*jump{forth, back}, nil, 200, false},
-		{"stepped back and forgotten", []*jump{forth, back}, []*span{flush}, 200, true},
-		{"that explains no more", []*jump{forth, back}, []*span{flush}, 50, false},
-		{"the clock is still ahead", []*jump{forth}, []*span{flush}, 200, false},
-		{"stepped back later", []*jump{forth, step(150, -3*time.Second)}, []*span{flush}, 200, false},
-		{"forgotten before", []*jump{forth, back}, []*span{{from: ms, to: 2 * ms}}, 200, false},
-		{"another lock's clock", []*jump{{keys: []string{"other"}, by: time.Second, to: ms}, {keys: []string{"other"}, by: -time.Second, to: ms}}, []*span{flush}, 200, false},
-		{"broken", []*jump{forth, back}, []*span{{key: "k", from: 100 * ms, to: 101 * ms}}, 200, false},
+		{"stepped back and forgotten", []*jump{forth, back}, []*interval{flush}, 200, true},
+		{"that explains no more", []*jump{forth, back}, []*interval{flush}, 50, false},
+		{"the clock is still ahead", []*jump{forth}, []*interval{flush}, 200, false},
+		{"stepped back later", []*jump{forth, step(150, -3*time.Second)}, []*interval{flush}, 200, false},
+		{"forgotten before", []*jump{forth, back}, []*interval{{from: ms, to: 2 * ms}}, 200, false},
+		{"another lock's clock", []*jump{{keys: []string{"other"}, by: time.Second, to: ms}, {keys: []string{"other"}, by: -time.Second, to: ms}}, []*interval{flush}, 200, false},
+		{"broken", []*jump{forth, back}, []*interval{{key: "k", from: 100 * ms, to: 101 * ms}}, 200, false},
 	} {
-		h := newHistory(&weather{})
+		h := newHistory(&faultTimeline{})
 		h.jumps, h.forgets = row.jumps, row.forgets
 		h.byKey["k"] = scene{granted("plain", 1, 3050_000, 50, 51), ended("plain", 1, 60, 61), granted("plain", 2, row.second*1000, 200, 201)}
 		if err := h.check(io.Discard, slog.New(slog.DiscardHandler)); (err == nil) != row.ok {

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package slack
+package timerslack
 
 // Widen does nothing here.
 func Widen() {}

@@ -25,8 +25,8 @@ type event struct {
 // maxTrail bounds what is kept of one hold.
 const maxTrail = 40
 
-// tell writes down what happened to a hold. The latest counts.
-func (h *history) tell(hold int, text string) {
+// noteHold writes down what happened to a hold. The latest counts.
+func (h *history) noteHold(hold int, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	trail := append(h.trails[hold], event{h.at(time.Now()), fmt.Sprintf("hold %d: %s", hold, text)})
@@ -36,17 +36,17 @@ func (h *history) tell(hold int, text string) {
 	h.trails[hold] = trail
 }
 
-// mention writes down what happened to a lock, whoever held it.
-func (h *history) mention(key string, at time.Time, format string, args ...any) {
+// noteLock writes down what happened to a lock, whoever held it.
+func (h *history) noteLock(key string, at time.Time, format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.words[key] = append(h.words[key], event{h.at(at), fmt.Sprintf(format, args...)})
 }
 
-// story is what happened about a lock between two times: to some of its holds, which is told from
+// eventsOf is what happened about a lock between two times: to some of its holds, which is told from
 // their beginning on, to the lock, in Redis, and what was broken. It is in the order of time. h.mu
 // is not held.
-func (h *history) story(key string, holds []int, from, to int64) string {
+func (h *history) eventsOf(key string, holds []int, from, to int64) string {
 	keys := []string{key}
 	if key == quorumKey {
 		keys = append(keys, quorumKeys...)
@@ -65,7 +65,7 @@ func (h *history) story(key string, holds []int, from, to int64) string {
 		events = append(events, h.trails[hold]...)
 	}
 	h.mu.Unlock()
-	events = append(events, h.weather.events(h.start, from, to)...)
+	events = append(events, h.faults.events(h.start, from, to)...)
 	for i, file := range h.logs {
 		events = append(events, h.logged(leashName(i), file, keys, from, to)...)
 	}
@@ -90,7 +90,7 @@ func (h *history) granted(key string, from, to int64) (holds []int) {
 }
 
 // events are what was broken between two times, and when it was mended.
-func (w *weather) events(start time.Time, from, to int64) (events []event) {
+func (w *faultTimeline) events(start time.Time, from, to int64) (events []event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.spells {

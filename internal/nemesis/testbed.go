@@ -18,9 +18,9 @@ import (
 // ttl is the watchdog timeout of the Leashes.
 const ttl = 3 * time.Second
 
-// bed is what is tested: a cluster whose nodes are reached through proxies, and two Leashes before
+// testbed is what is tested: a cluster whose nodes are reached through proxies, and two Leashes before
 // it, with a proxy before each.
-type bed struct {
+type testbed struct {
 	keys      []string // of the locks
 	cluster   *redistest.Cluster
 	clocks    bool // can be stepped
@@ -34,8 +34,8 @@ type bed struct {
 
 // setUp builds Leash, broken as sabotage says, and starts everything, each Leash with some flags
 // more.
-func setUp(ctx context.Context, keys []string, race bool, sabotage *sabotage, log *slog.Logger, extra ...string) (_ *bed, err error) {
-	b := &bed{keys: keys, log: log}
+func setUp(ctx context.Context, keys []string, race bool, sabotage *sabotage, log *slog.Logger, extra ...string) (_ *testbed, err error) {
+	b := &testbed{keys: keys, log: log}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.close())
@@ -87,7 +87,7 @@ func setUp(ctx context.Context, keys []string, race bool, sabotage *sabotage, lo
 }
 
 // close ends everything, last things first.
-func (b *bed) close() error {
+func (b *testbed) close() error {
 	var errs []error
 	for i := len(b.closers) - 1; i >= 0; i-- {
 		errs = append(errs, b.closers[i]())
@@ -97,7 +97,7 @@ func (b *bed) close() error {
 }
 
 // prepare makes the semaphores that are not there.
-func (b *bed) prepare() error {
+func (b *testbed) prepare() error {
 	c, err := redistest.Dial(b.leashes[0].Addr)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (b *bed) prepare() error {
 }
 
 // logs are the files of the Leashes' logs.
-func (b *bed) logs() (files []string) {
+func (b *testbed) logs() (files []string) {
 	for _, l := range b.leashes {
 		files = append(files, l.Log)
 	}
@@ -123,7 +123,7 @@ func (b *bed) logs() (files []string) {
 }
 
 // realKeys are the names in Redis of the locks.
-func (b *bed) realKeys() (keys []string) {
+func (b *testbed) realKeys() (keys []string) {
 	for _, key := range b.keys {
 		switch {
 		case key == quorumKey:

@@ -11,7 +11,7 @@ import (
 )
 
 // A crowd is connections that take locks and keep them.
-type crowd struct {
+type holderPool struct {
 	members []*redistest.Client
 	holds   int
 }
@@ -20,10 +20,10 @@ type crowd struct {
 // connections, too.
 const crowdPipeline = 16
 
-// newCrowd connects. Each member has taken a few locks already and released them, so that Leash has
+// newHolderPool connects. Each member has taken a few locks already and released them, so that Leash has
 // for it what a connection needs.
-func newCrowd(addr string, connections int) (*crowd, error) {
-	c := &crowd{}
+func newHolderPool(addr string, connections int) (*holderPool, error) {
+	c := &holderPool{}
 	for i := range connections {
 		m, err := redistest.Dial(addr)
 		if err != nil {
@@ -44,7 +44,7 @@ func newCrowd(addr string, connections int) (*crowd, error) {
 }
 
 // close ends the connections, and so releases what they hold.
-func (c *crowd) close() error {
+func (c *holderPool) close() error {
 	var errs []error
 	for _, m := range c.members {
 		errs = append(errs, m.Close())
@@ -55,7 +55,7 @@ func (c *crowd) close() error {
 
 // take lets the crowd have so many locks in all. taken is called for each that is new, by its
 // number.
-func (c *crowd) take(ctx context.Context, holds int, taken func(numbers []int)) error {
+func (c *holderPool) take(ctx context.Context, holds int, taken func(numbers []int)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup

@@ -24,15 +24,15 @@ type target struct {
 }
 
 // A bed is everything that was started for the measurements.
-type bed struct {
+type testbed struct {
 	dir     string // temporary: the binary of Leash, configurations, logs
 	targets []target
 	closers []func() error // in the order in which things were started
 }
 
 // setUp starts what the options ask for. When it fails, it has ended what it had started.
-func setUp(ctx context.Context, opt options) (_ *bed, err error) {
-	b := &bed{}
+func setUp(ctx context.Context, opt options) (_ *testbed, err error) {
+	b := &testbed{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.close())
@@ -65,7 +65,7 @@ func setUp(ctx context.Context, opt options) (_ *bed, err error) {
 }
 
 // close ends everything, last things first.
-func (b *bed) close() error {
+func (b *testbed) close() error {
 	var errs []error
 	for _, f := range slices.Backward(b.closers) {
 		errs = append(errs, f())
@@ -75,7 +75,7 @@ func (b *bed) close() error {
 }
 
 // leashBinary returns the binary to measure, built from this module if none was named.
-func (b *bed) leashBinary(ctx context.Context, opt options) (string, error) {
+func (b *testbed) leashBinary(ctx context.Context, opt options) (string, error) {
 	if opt.leash != "" {
 		return filepath.Abs(opt.leash)
 	}
@@ -90,7 +90,7 @@ func (b *bed) leashBinary(ctx context.Context, opt options) (string, error) {
 }
 
 // startStandalone starts a Redis and what goes before it.
-func (b *bed) startStandalone(ctx context.Context, opt options) error {
+func (b *testbed) startStandalone(ctx context.Context, opt options) error {
 	progress("starting a redis")
 	s, err := redistest.Launch(redistest.Options{})
 	if err != nil {
@@ -114,7 +114,7 @@ func (b *bed) startStandalone(ctx context.Context, opt options) error {
 }
 
 // startCluster starts a cluster of three masters and what goes before it.
-func (b *bed) startCluster(ctx context.Context, opt options) error {
+func (b *testbed) startCluster(ctx context.Context, opt options) error {
 	progress("starting a cluster")
 	c, err := redistest.LaunchCluster(redistest.ClusterOptions{})
 	if err != nil {
@@ -162,7 +162,7 @@ func clusterRoutes(ctx context.Context, c *redistest.Cluster) ([]route, error) {
 }
 
 // startLeashes starts a Leash for each set of its flags.
-func (b *bed) startLeashes(ctx context.Context, opt options, name, upstream string, redis []int) error {
+func (b *testbed) startLeashes(ctx context.Context, opt options, name, upstream string, redis []int) error {
 	for _, flags := range opt.leashFlags {
 		extra := strings.Fields(flags)
 		c, err := b.startChild(ctx, opt.leash, func(port int) ([]string, error) {
@@ -177,7 +177,7 @@ func (b *bed) startLeashes(ctx context.Context, opt options, name, upstream stri
 	return nil
 }
 
-func (b *bed) startChild(ctx context.Context, name string, args func(port int) ([]string, error)) (*child, error) {
+func (b *testbed) startChild(ctx context.Context, name string, args func(port int) ([]string, error)) (*child, error) {
 	progress("starting " + filepath.Base(name))
 	c, err := startChild(ctx, b.dir, name, args)
 	if err != nil {

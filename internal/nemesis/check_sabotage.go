@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// checkCheck lets Leash run with broken scripts, and returns an error when that is not found out.
-func checkCheck(ctx context.Context, opt options, log *slog.Logger, out io.Writer) error {
+// checkSabotage lets Leash run with broken scripts, and returns an error when that is not found out.
+func checkSabotage(ctx context.Context, opt options, log *slog.Logger, out io.Writer) error {
 	names := opt.sabotage
 	if names[0] == "all" {
 		names = sabotageNames()

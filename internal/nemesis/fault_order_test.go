@@ -8,7 +8,7 @@ import (
 // TestDeck: each fault comes once before any comes again, but one that could not be struck, and the
 // order is not always the same.
 func TestDeck(t *testing.T) {
-	d := &deck{rnd: random(1, 1), all: []fault{{name: "a"}, {name: "b"}, {name: "c"}, {name: "d"}}}
+	d := &faultOrder{rnd: random(1, 1), all: []fault{{name: "a"}, {name: "b"}, {name: "c"}, {name: "d"}}}
 	orders := make(map[string]bool)
 	for range 20 {
 		var names []string
@@ -52,8 +52,8 @@ func TestMissed(t *testing.T) {
 
 // TestNoClocks: what cannot be done on this machine is not tried.
 func TestNoClocks(t *testing.T) {
-	h := newHistory(&weather{})
-	all, some := newNemesis(&bed{clocks: true}, h, options{}, nil).faults, newNemesis(&bed{}, h, options{}, nil).faults
+	h := newHistory(&faultTimeline{})
+	all, some := newNemesis(&testbed{clocks: true}, h, options{}, nil).faults, newNemesis(&testbed{}, h, options{}, nil).faults
 	if got := len(all) - len(some); got != len(clockFaults) {
 		t.Errorf("%d faults are left out, want %d", got, len(clockFaults))
 	}

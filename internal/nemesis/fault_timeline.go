@@ -17,15 +17,15 @@ const (
 	stallLeast = 200 * time.Millisecond
 )
 
-// weather knows when something was broken. It is safe for concurrent use.
-type weather struct {
+// faults knows when something was broken. It is safe for concurrent use.
+type faultTimeline struct {
 	mu     sync.Mutex
-	spells []*spell
+	spells []*faultPeriod
 	stalls int
 }
 
-// spell is a time in which something was broken.
-type spell struct {
+// faultPeriod is a time in which something was broken.
+type faultPeriod struct {
 	name     string
 	where    []string // which Leash or node, as far as it is known
 	upstream bool     // Redis may not have answered Leash
@@ -34,30 +34,30 @@ type spell struct {
 }
 
 // begin says that something is broken from now on, until it is mended.
-func (w *weather) begin(name string, upstream bool) *spell {
-	s := &spell{name: name, upstream: upstream, from: time.Now()}
+func (w *faultTimeline) begin(name string, upstream bool) *faultPeriod {
+	s := &faultPeriod{name: name, upstream: upstream, from: time.Now()}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.spells = append(w.spells, s)
 	return s
 }
 
-// at says where a spell is.
-func (w *weather) at(s *spell, where string) {
+// setPlace says where a spell is.
+func (w *faultTimeline) setPlace(s *faultPeriod, where string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.where = append(s.where, where)
 }
 
-func (w *weather) mended(s *spell) {
+func (w *faultTimeline) ended(s *faultPeriod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.to = time.Now()
 }
 
-// othersThan reports whether something else was broken at the time of a spell, or had just been
+// othersDuring reports whether something else was broken at the time of a spell, or had just been
 // mended.
-func (w *weather) othersThan(own *spell) bool {
+func (w *faultTimeline) othersDuring(own *faultPeriod) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.spells {
@@ -68,28 +68,28 @@ func (w *weather) othersThan(own *spell) bool {
 	return false
 }
 
-// crowned says that by a spell a master is new, or may be for a Leash that starts while a clock is
+// newMaster says that by a spell a master is new, or may be for a Leash that starts while a clock is
 // set back: with a grace nothing is granted there for a while.
-func (w *weather) crowned(s *spell) {
+func (w *faultTimeline) newMaster(s *faultPeriod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.crowns = true
 }
 
-// rough is for how long between from and to something was broken, or had just been mended.
-func (w *weather) rough(from, to time.Time) time.Duration {
+// disturbed is for how long between from and to something was broken, or had just been mended.
+func (w *faultTimeline) disturbed(from, to time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return covered(w.roughLocked(), from, to)
+	return covered(w.disturbedLocked(), from, to)
 }
 
-// barred is rough with the graces of new masters, in which Leash grants nothing. Leash looks at a
+// disturbedOrInGrace is rough with the graces of new masters, in which Leash grants nothing. Leash looks at a
 // master before it counts the grace, and can do neither while something is broken: a grace is over
 // when the weather was not rough for as long.
-func (w *weather) barred(from, to time.Time, grace time.Duration) time.Duration {
+func (w *faultTimeline) disturbedOrInGrace(from, to time.Time, grace time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	rough := w.roughLocked()
+	rough := w.disturbedLocked()
 	barred := slices.Clone(rough)
 	for _, s := range w.spells {
 		if !s.crowns || s.to.IsZero() {
@@ -99,32 +99,32 @@ func (w *weather) barred(from, to time.Time, grace time.Duration) time.Duration 
 		for was := s.to; over.After(was) && over.Before(to); {
 			was, over = over, s.to.Add(grace+covered(rough, s.to, over))
 		}
-		barred = append(barred, stretch{s.to, over})
+		barred = append(barred, timeSpan{s.to, over})
 	}
-	slices.SortFunc(barred, func(a, b stretch) int { return a.from.Compare(b.from) })
+	slices.SortFunc(barred, func(a, b timeSpan) int { return a.from.Compare(b.from) })
 	return covered(barred, from, to)
 }
 
-// stretch is a time from one moment to another; a zero to is none yet.
-type stretch struct{ from, to time.Time }
+// timeSpan is a time from one moment to another; a zero to is none yet.
+type timeSpan struct{ from, to time.Time }
 
-// roughLocked are the times in which something was broken, or had just been mended, by their
+// disturbedLocked are the times in which something was broken, or had just been mended, by their
 // beginnings. w.mu is held.
-func (w *weather) roughLocked() (all []stretch) {
+func (w *faultTimeline) disturbedLocked() (all []timeSpan) {
 	for _, s := range w.spells {
-		r := stretch{from: s.from}
+		r := timeSpan{from: s.from}
 		if !s.to.IsZero() {
 			r.to = s.to.Add(aftermath)
 		}
 		all = append(all, r)
 	}
-	slices.SortFunc(all, func(a, b stretch) int { return a.from.Compare(b.from) })
+	slices.SortFunc(all, func(a, b timeSpan) int { return a.from.Compare(b.from) })
 	return all
 }
 
 // covered is how much of the time between from and to lies in one of these stretches, which are in
 // the order of their beginnings.
-func covered(stretches []stretch, from, to time.Time) (sum time.Duration) {
+func covered(stretches []timeSpan, from, to time.Time) (sum time.Duration) {
 	for _, s := range stretches {
 		a, b := later(s.from, from), to
 		if !s.to.IsZero() {
@@ -140,7 +140,7 @@ func covered(stretches []stretch, from, to time.Time) (sum time.Duration) {
 
 // answering reports whether Redis answered the Leashes, as far as it was up to us, all the time
 // from from to to.
-func (w *weather) answering(from, to time.Time) bool {
+func (w *faultTimeline) answering(from, to time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.spells {
@@ -151,20 +151,20 @@ func (w *weather) answering(from, to time.Time) bool {
 	return true
 }
 
-// moving reports whether the slot of key was being moved at some time between from and to, or just
+// slotMoving reports whether the slot of key was being moved at some time between from and to, or just
 // had been: then what needs keys that are not all on one node is answered as if the lock were
 // taken.
-func (w *weather) moving(key string, from, to time.Time) bool {
+func (w *faultTimeline) slotMoving(key string, from, to time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.ContainsFunc(w.spells, func(s *spell) bool {
+	return slices.ContainsFunc(w.spells, func(s *faultPeriod) bool {
 		return slices.Contains(s.where, "the slot of "+key) && s.from.Before(to) && (s.to.IsZero() || s.to.Add(aftermath).After(from))
 	})
 }
 
 // watchStalls notes when this machine, or what else runs on it, does not let us run: what Leash
 // does late then is not its fault.
-func (w *weather) watchStalls(ctx context.Context) {
+func (w *faultTimeline) watchStalls(ctx context.Context) {
 	ticker := time.NewTicker(stallTick)
 	defer ticker.Stop()
 	for last := time.Now(); ctx.Err() == nil; last = time.Now() {
@@ -175,7 +175,7 @@ func (w *weather) watchStalls(ctx context.Context) {
 		if now := time.Now(); now.Sub(last) > stallLeast {
 			w.mu.Lock()
 			w.stalls++
-			w.spells = append(w.spells, &spell{name: "this machine stalled", upstream: true, from: last, to: now})
+			w.spells = append(w.spells, &faultPeriod{name: "this machine stalled", upstream: true, from: last, to: now})
 			w.mu.Unlock()
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 // A beat says when to send the requests of a client that sends at a steady rate and waits for each
 // answer.
-type beat struct {
+type pacer struct {
 	every time.Duration
 	due   time.Time // the next one
 	end   time.Time
@@ -17,12 +17,12 @@ type beat struct {
 	from time.Time
 }
 
-func newBeat(begin time.Time, every, lasts time.Duration) *beat {
-	return &beat{every: every, due: begin, end: begin.Add(lasts)}
+func newPacer(begin time.Time, every, lasts time.Duration) *pacer {
+	return &pacer{every: every, due: begin, end: begin.Add(lasts)}
 }
 
 // next waits until the next request is to be sent; false when it was the last one, or ctx is done.
-func (b *beat) next(ctx context.Context) bool {
+func (b *pacer) next(ctx context.Context) bool {
 	if !b.due.Before(b.end) {
 		return false
 	}

@@ -10,16 +10,16 @@ import (
 // broken.
 const lingerSlack = 2 * time.Second
 
-// lingered compares the ends of holds with when Redis had them last: nothing that was released
+// longestAfterEnd compares the ends of holds with when Redis had them last: nothing that was released
 // comes back, and nothing stays for longer than its lease. It returns the longest time that a lock
 // stayed after its holder's end, and the longest when what was broken does not count. Whoever wrote
 // the history must have ended.
-func (h *history) lingered() (longest, smooth time.Duration, err error) {
+func (h *history) longestAfterEnd() (longest, smooth time.Duration, err error) {
 	var wrong []string
 	blame := func(k *kept, from time.Time, format string, args ...any) {
 		text := fmt.Sprintf("hold %d of %s, token %s, ", k.hold, k.key, k.token) + fmt.Sprintf(format, args...)
 		if len(wrong) < storiesTold {
-			text += "\n    in the order of time\n" + h.story(k.key, []int{k.hold}, h.at(from.Add(-time.Second)), h.at(k.seen.Add(storyAfter)))
+			text += "\n    in the order of time\n" + h.eventsOf(k.key, []int{k.hold}, h.at(from.Add(-time.Second)), h.at(k.seen.Add(storyAfter)))
 		}
 		wrong = append(wrong, text)
 	}
@@ -41,7 +41,7 @@ func (h *history) lingered() (longest, smooth time.Duration, err error) {
 		}
 		stayed := k.seen.Sub(from)
 		longest = max(longest, stayed)
-		rough := h.weather.rough(from, k.seen) + h.lengthened(k.key, k.sent, k.seen)
+		rough := h.faults.disturbed(from, k.seen) + h.lengthened(k.key, k.sent, k.seen)
 		smooth = max(smooth, stayed-rough)
 		if stayed > base+lingerSlack+rough {
 			blame(k, from, "ended at %v and is in Redis %v later, which is %v too long beside the %v in which something was broken, or by which a clock was set back", h.when(from),

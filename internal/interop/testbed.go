@@ -52,8 +52,8 @@ func (t target) empty(ctx context.Context) error {
 	return nil
 }
 
-// A bed is everything that was started for the programs.
-type bed struct {
+// A testbed is everything that was started for the programs.
+type testbed struct {
 	dir     string // temporary: Leash and its logs
 	targets []target
 	closers []func() error // in the order in which things were started
@@ -62,8 +62,8 @@ type bed struct {
 // setUp starts a Redis, a cluster of three masters with a replica each, and a Leash before each
 // unless the programs are to speak to Redis itself. When it fails, it has ended what it had
 // started.
-func setUp(ctx context.Context, opt options) (_ *bed, err error) {
-	b := &bed{}
+func setUp(ctx context.Context, opt options) (_ *testbed, err error) {
+	b := &testbed{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.close())
@@ -136,7 +136,7 @@ func servers(c *redistest.Cluster) (all []*redistest.Server) {
 	return all
 }
 
-func (b *bed) add(name, mode, addr string, leashes []*leashtest.Leash, masters ...*redistest.Server) {
+func (b *testbed) add(name, mode, addr string, leashes []*leashtest.Leash, masters ...*redistest.Server) {
 	host, port, _ := net.SplitHostPort(addr)
 	t := target{name: name, mode: mode, host: host, port: port, masters: masters}
 	if len(leashes) > 0 {
@@ -157,7 +157,7 @@ func targetsOf(targets []target, c client, opt options) []target {
 }
 
 // awaitIdle waits until no Leash keeps anything of any program.
-func (b *bed) awaitIdle() error {
+func (b *testbed) awaitIdle() error {
 	for _, t := range b.targets {
 		for _, l := range t.leashes() {
 			if err := l.AwaitInfo(idleTimeout, idle...); err != nil {
@@ -169,7 +169,7 @@ func (b *bed) awaitIdle() error {
 }
 
 // close ends everything, last things first.
-func (b *bed) close() error {
+func (b *testbed) close() error {
 	var errs []error
 	for _, f := range slices.Backward(b.closers) {
 		errs = append(errs, f())
@@ -180,7 +180,7 @@ func (b *bed) close() error {
 
 // startLeash starts a Leash before the upstreams and returns when it answers. The counters of
 // tokens stay for ever, since Redisson's RFencedLock uses them too.
-func (b *bed) startLeash(ctx context.Context, binary string, upstreams ...string) (*leashtest.Leash, error) {
+func (b *testbed) startLeash(ctx context.Context, binary string, upstreams ...string) (*leashtest.Leash, error) {
 	l, err := leashtest.Start(ctx, binary, b.dir, "--upstream", strings.Join(upstreams, ","), "--token-ttl", "0")
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (b *bed) startLeash(ctx context.Context, binary string, upstreams ...string
 }
 
 // startLeashes starts one Leash before the upstreams, or two.
-func (b *bed) startLeashes(ctx context.Context, binary string, pair bool, upstreams ...string) (all []*leashtest.Leash, err error) {
+func (b *testbed) startLeashes(ctx context.Context, binary string, pair bool, upstreams ...string) (all []*leashtest.Leash, err error) {
 	for len(all) == 0 || pair && len(all) < 2 {
 		l, err := b.startLeash(ctx, binary, upstreams...)
 		if err != nil {

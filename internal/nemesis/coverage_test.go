@@ -8,18 +8,18 @@ import (
 
 // TestWorth: a run in which nothing happened is no proof.
 func TestWorth(t *testing.T) {
-	h := newHistory(&weather{})
+	h := newHistory(&faultTimeline{})
 	for i := range 20 {
 		h.add("lock:1", op{action: grant, hold: i}, h.start, h.start)
 		h.add("sem:1", op{action: end, hold: i}, h.start, h.start) // which is nobody's grant
 	}
 	h.add("count:7", op{action: take}, h.start, h.start)
 	opt := options{length: time.Minute, kinds: []string{"lock"}}
-	if err := h.worth(opt, nil); err != nil {
+	if err := h.coverage(opt, nil); err != nil {
 		t.Errorf("20 grants in a minute: %v", err)
 	}
 	opt.kinds = []string{"lock", "sem", "count", "rw"}
-	err := h.worth(opt, []string{"network: cut"})
+	err := h.coverage(opt, []string{"network: cut"})
 	if err == nil {
 		t.Fatal("a run with nothing of three kinds is worth something")
 	}

@@ -11,9 +11,9 @@ var idOf = regexp.MustCompile(`(?m)^id=(\d+) .* cmd=(\S+)`)
 // waits are the commands of clients that may be waiting.
 var waits = regexp.MustCompile(`acquire|await|sem\.take`)
 
-// meddle does to some other client of the same Leash what an operator may: it ends its wait, or its
+// disturbOther does to some other client of the same Leash what an operator may: it ends its wait, or its
 // connection.
-func (w *worker) meddle() {
+func (w *worker) disturbOther() {
 	list, _, err := w.conn.do(time.Now().Add(replyPatience), "CLIENT", "LIST")
 	if err != nil {
 		w.tally.add("meddle", "no reply")

@@ -16,7 +16,7 @@ import (
 // what was long ago or elsewhere.
 func TestStory(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
-	sky := &weather{}
+	sky := &faultTimeline{}
 	h := newHistory(sky, log)
 	at := func(ms int) time.Time { return h.start.Add(time.Duration(ms) * time.Millisecond) }
 	stamp := func(ms int) string { return "time=" + at(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
@@ -25,13 +25,13 @@ func TestStory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sky.spells = []*spell{
+	sky.spells = []*faultPeriod{
 		{name: "long mended", from: at(1000), to: at(2000)},
 		{name: "network cut", where: []string{"leash 1"}, from: at(3000), to: at(10_600)},
 		{name: "much later", from: at(20_000)},
 	}
-	h.mention("k", at(10_300), "LOCK.BREAK")
-	h.mention("other", at(10_300), "another's")
+	h.noteLock("k", at(10_300), "LOCK.BREAK")
+	h.noteLock("other", at(10_300), "another's")
 	h.trails[1] = []event{{h.at(at(500)), "granted long ago"}, {h.at(at(10_500)), "ended"}}
 	h.byKey["k"] = []porcupine.Operation{granted("plain", 1, 10, 500, 501), granted("plain", 2, 11, 10_450, 10_450), ended("plain", 1, 10_500, never)}
 

@@ -1,4 +1,4 @@
-// Package slack keeps the monitor thread of the Go runtime from using too much CPU.
+// Package timerslack keeps the monitor thread of the Go runtime from using too much CPU.
 //
 // While any goroutine runs, that thread (runtime.sysmon) wakes up every 20 µs. It looks for a
 // goroutine to preempt and for threads that hang in system calls. When Leash renews locks or has
@@ -17,4 +17,4 @@
 // A thread can only set its own slack. It passes the slack on to threads that it starts, and to a
 // program that it executes. The monitor thread starts before any code of ours. So the program sets
 // the slack and then executes itself again.
-package slack
+package timerslack
