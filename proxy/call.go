@@ -80,13 +80,13 @@ func (c *call) reply(p []byte, done bool) upstream.Flusher {
 	}
 	c.size += len(p)
 	if c == s.head {
-		if !s.deaf {
+		if !s.outputDropped {
 			s.replies.append(p)
 		}
 		c.begun = !c.muted
 	} else {
 		c.buffer.append(p)
-		s.parked += len(p)
+		s.keptBytes += len(p)
 		s.largest = max(s.largest, c.size) // not only when its turn comes
 	}
 	if done {
@@ -107,7 +107,7 @@ func (c *call) replyWith(start []byte, rest *chunks) upstream.Flusher {
 	defer s.mu.Unlock()
 	size := rest.size
 	switch {
-	case c.muted, c == s.head && s.deaf:
+	case c.muted, c == s.head && s.outputDropped:
 		rest.clear()
 	case c == s.head:
 		c.size += size
@@ -115,7 +115,7 @@ func (c *call) replyWith(start []byte, rest *chunks) upstream.Flusher {
 	default:
 		c.size += size
 		c.buffer.rest.splice(rest)
-		s.parked += size
+		s.keptBytes += size
 		s.largest = max(s.largest, c.size)
 	}
 	c.doneLocked()
@@ -153,7 +153,7 @@ func (s *session) retireLocked() {
 				one.last = nil
 			}
 		}
-		if len(c.after) > 0 && !s.deaf {
+		if len(c.after) > 0 && !s.outputDropped {
 			s.out.append(c.after)
 		}
 		s.recycleLocked(c)
@@ -172,9 +172,9 @@ func (s *session) retireLocked() {
 
 // showLocked moves what there is of the oldest call's reply to the output.
 func (s *session) showLocked(c *call) {
-	s.parked -= c.size
+	s.keptBytes -= c.size
 	c.begun = true
-	if s.deaf {
+	if s.outputDropped {
 		c.buffer.clear()
 		return
 	}
@@ -196,7 +196,7 @@ func (c *call) fail(message string) {
 	s.mu.Lock()
 	begun := c.begun
 	if !begun && c.size > 0 { // half of a reply, but nobody has seen it
-		s.parked -= c.size
+		s.keptBytes -= c.size
 		c.size = 0
 		c.buffer.clear()
 	}
@@ -217,10 +217,10 @@ func (c *call) drop() {
 	c.finish(nil)
 }
 
-// park counts bytes of replies that are kept until a call is complete.
-func (s *session) park(n int) {
+// addParked counts bytes of replies that are kept until a call is complete.
+func (s *session) addParked(n int) {
 	s.mu.Lock()
-	s.parked += n
+	s.keptBytes += n
 	s.mu.Unlock()
 }
 

@@ -147,7 +147,7 @@ func (s *session) awaitUnpaused(c *command, cmd resp.Command) bool {
 			continue
 		}
 		s.publish()
-		if s.tx != nil && !s.tx.settle() {
+		if s.tx != nil && !s.tx.awaitQueued() {
 			return false
 		}
 		s.Flush()

@@ -44,7 +44,7 @@ func (s *session) unmuteBehind() {
 func (s *session) dispatchMuted(cmd resp.Command) bool {
 	s.modes &^= replySkip
 	s.mute = true
-	ok := s.dispatch(cmd) && (s.tx == nil || s.tx.settle())
+	ok := s.dispatch(cmd) && (s.tx == nil || s.tx.awaitQueued())
 	s.mute = s.replyOff
 	return ok
 }

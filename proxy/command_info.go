@@ -12,9 +12,9 @@ import (
 // msgCommandArity is Redis's word for COMMAND GETKEYS of what could not be run.
 const msgCommandArity = "ERR Invalid number of arguments specified for command"
 
-// commandCommandSpecs are COMMAND and its subcommands: Redis's own, and the lock
+// commandInfoSpecs are COMMAND and its subcommands: Redis's own, and the lock
 // commands among them, for clients that send only what the server says it has.
-func commandCommandSpecs() commandSpecs {
+func commandInfoSpecs() commandSpecs {
 	const note = "includes the commands of Leash"
 	return commandSpecs{
 		"COMMAND": {(*session).commandInfo, anyNode, note}, "COMMAND|INFO": {(*session).commandInfo, anyNode, note},

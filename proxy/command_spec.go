@@ -37,7 +37,7 @@ func allSpecs() commandSpecs {
 		blockingSpecs(),
 		clientSpecs(),
 		clusterSpecs(),
-		commandCommandSpecs(),
+		commandInfoSpecs(),
 		configSpecs(),
 		connectionSpecs(),
 		keyspaceSpecs(),

@@ -39,8 +39,8 @@ type conn struct {
 	patient func(fd uintptr) bool
 
 	// keepMu guards the field below, and is held while the socket is set accordingly.
-	keepMu sync.Mutex
-	tight  bool // keepalives find a vanished peer soon
+	keepMu      sync.Mutex
+	probesOften bool // keepalives find a vanished peer soon
 }
 
 func newConn(nc net.Conn) (*conn, error) {
@@ -140,23 +140,23 @@ func (c *conn) shut() {
 	_ = c.SetDeadline(time.Unix(1, 0))
 }
 
-// tighten lets keepalives find a vanished peer soon.
-func (c *conn) tighten() {
+// probeOften lets keepalives find a vanished peer soon.
+func (c *conn) probeOften() {
 	c.keepMu.Lock()
 	defer c.keepMu.Unlock()
-	if !c.tight {
-		c.tight = true
+	if !c.probesOften {
+		c.probesOften = true
 		c.setKeepAlive(true)
 	}
 }
 
-// loosen gives the socket its usual keepalives back, unless the session has
+// probeSeldom gives the socket its usual keepalives back, unless the session has
 // holds or waiters: those have said so before they tighten.
-func (c *conn) loosen() {
+func (c *conn) probeSeldom() {
 	c.keepMu.Lock()
 	defer c.keepMu.Unlock()
-	if c.tight && !c.session.guarded.Load() {
-		c.tight = false
+	if c.probesOften && !c.session.guarded.Load() {
+		c.probesOften = false
 		c.setKeepAlive(false)
 	}
 }

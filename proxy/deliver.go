@@ -16,7 +16,7 @@ func (s *session) deliver(frame []byte) upstream.Flusher {
 // reply to c, which the client has not got yet; nil for none.
 func (s *session) deliverBehindLocked(c *call, frame []byte) upstream.Flusher {
 	switch {
-	case s.deaf:
+	case s.outputDropped:
 		return nil
 	case c != nil:
 		c.after = append(c.after, frame...)

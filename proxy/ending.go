@@ -21,7 +21,7 @@ func (s *session) close() {
 		s.endTransaction,
 		s.endTracking,
 		s.endMonitor,
-		s.settleLocks,
+		s.releaseLocks,
 		s.drainOutput,
 		func() { s.server.up.Leave(s.lane) },
 		s.logEnd,
@@ -54,7 +54,7 @@ func (s *session) drainOutput() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting, s.wakeAt = true, 0
-	for (s.out.size > 0 && !s.deaf || s.writing) && !s.faulty {
+	for (s.out.size > 0 && !s.outputDropped || s.writing) && !s.faulty {
 		s.wake.Wait()
 	}
 	s.waiting = false
@@ -70,18 +70,18 @@ func (s *session) causeOf(err error) endCause {
 		return endBroken
 	case s.cut, s.leaving.Load():
 		return endKilled
-	case errors.Is(err, io.EOF) && !s.deaf:
+	case errors.Is(err, io.EOF) && !s.outputDropped:
 		return endFIN
 	}
 	s.wasReset = !errors.Is(err, io.EOF)
 	return endBroken
 }
 
-// settleLocks releases what the connection carries or leaves it to run out, as
+// releaseLocks releases what the connection carries or leaves it to run out, as
 // rule R28 has it: a client that closed or quit is done with its locks,
 // one that was cut off may still be at work. R16: not before the session's
 // calls have ended, and not when the outcome of one is unknown.
-func (s *session) settleLocks() {
+func (s *session) releaseLocks() {
 	s.mu.Lock()
 	if s.cause == endBroken && !s.wasReset && errors.Is(s.failed, syscall.EPIPE) {
 		s.cause = endFIN // the kernel says EPIPE, not ECONNRESET, where a FIN came first

@@ -41,7 +41,7 @@ func (f *fanout) finished(p *part) upstream.Flusher {
 		p.reply = nil
 		p.rest.clear()
 	}
-	s.park(-kept)
+	s.addParked(-kept)
 	return f.call.replyWith(reply, &f.body)
 }
 

@@ -19,7 +19,7 @@ const maxAttempts = 64
 func (s *session) Flush() {
 	s.mu.Lock()
 	s.flushing = false
-	if s.writing || s.out.size == 0 || s.deaf {
+	if s.writing || s.out.size == 0 || s.outputDropped {
 		s.mu.Unlock()
 		return
 	}
@@ -42,7 +42,7 @@ func (s *session) writeLocked(write func([]byte) (int, error)) bool {
 	s.mu.Unlock()
 	n, err := write(p)
 	s.mu.Lock()
-	if s.deaf {
+	if s.outputDropped {
 		s.writing = false
 		s.wake.Signal()
 		return false
@@ -50,7 +50,7 @@ func (s *session) writeLocked(write func([]byte) (int, error)) bool {
 	s.out.advance(n)
 	if err != nil {
 		s.failed = err
-		s.deafenLocked()
+		s.dropOutputLocked()
 		s.writing = false
 		return false
 	}
@@ -76,10 +76,10 @@ func (s *session) writer() {
 	s.progress = time.Time{}
 }
 
-// deafenLocked drops the output of a client whose socket is of no use any more.
+// dropOutputLocked drops the output of a client whose socket is of no use any more.
 // Its calls go on: what Redis has been told cannot be taken back.
-func (s *session) deafenLocked() {
-	s.deaf = true
+func (s *session) dropOutputLocked() {
+	s.outputDropped = true
 	s.server.garbage.add(s.out.size + s.pushes.size)
 	s.out.clear()
 	s.pushes.clear()
@@ -94,5 +94,5 @@ func (s *session) backlog(now time.Time) (size int, stalled time.Duration, over 
 	if s.writing && !s.progress.IsZero() {
 		stalled = now.Sub(s.progress)
 	}
-	return s.out.size + s.pushes.size + s.parked, stalled, s.over
+	return s.out.size + s.pushes.size + s.keptBytes, stalled, s.over
 }

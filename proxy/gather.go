@@ -94,7 +94,7 @@ func (a *answer) Dropped() bool { return a.of.session.killed.Load() }
 func (a *answer) Until() *time.Time { return a.of.session.holdsUntil() }
 
 // Overdue implements upstream.Sink.
-func (a *answer) Overdue() { a.of.session.settleHolds() }
+func (a *answer) Overdue() { a.of.session.checkHolds() }
 
 func (g *gathering) finished() {
 	if g.left.Add(-1) == 0 {

@@ -73,7 +73,7 @@ func (s *session) lock(args [][]byte) bool {
 	if s.lane.RESP3 {
 		reply = lockReplyRESP3(reply, o != nil && o.asMap)
 	}
-	if told := s.told(); !s.answer(reply) || !told {
+	if told := s.awaitInvalidations(); !s.answer(reply) || !told {
 		return false
 	}
 	carrier.Answered()
@@ -190,9 +190,9 @@ func (s *session) holdsUntil() *time.Time {
 	return nil
 }
 
-// settleHolds looks again until when they are safe, and ends the session if one
+// checkHolds looks again until when they are safe, and ends the session if one
 // of them is over.
-func (s *session) settleHolds() {
+func (s *session) checkHolds() {
 	if carrier := s.carrier.Load(); carrier != nil {
 		carrier.EndOverdue()
 	}
@@ -217,7 +217,7 @@ func (h *host) Guard(on bool) {
 	s := (*session)(h)
 	s.guarded.Store(on)
 	if on {
-		s.conn.tighten()
+		s.conn.probeOften()
 	} // else the patrol loosens it: many take a lock again soon
 }
 

@@ -62,9 +62,9 @@ type part struct {
 	hops  int
 	since time.Time // of the first try that failed for the moment
 
-	replica bool // a read on its way to a replica
-	begun   bool // some of the reply has been passed on
-	healed  bool // its script was loaded for it
+	replica        bool // a read on its way to a replica
+	begun          bool // some of the reply has been passed on
+	scriptReloaded bool // its script was loaded for it
 
 	// Of a fan-out.
 	reply []byte // its beginning, or all of it
@@ -129,7 +129,7 @@ func (p *part) pass(b []byte, done bool) upstream.Flusher {
 		return c.reply(b, done)
 	}
 	p.keep(b)
-	c.session.park(len(b))
+	c.session.addParked(len(b))
 	if done {
 		return c.fan.finished(p)
 	}
@@ -164,7 +164,7 @@ func (p *part) Dropped() bool { return p.call.session.killed.Load() }
 func (p *part) Until() *time.Time { return p.call.session.holdsUntil() }
 
 // Overdue implements upstream.Sink.
-func (p *part) Overdue() { p.call.session.settleHolds() }
+func (p *part) Overdue() { p.call.session.checkHolds() }
 
 // Lost implements upstream.Sink.
 func (p *part) Lost(written bool, cause error) {
@@ -243,7 +243,7 @@ func (p *part) redirected(b []byte) bool {
 		return p.unserved(b)
 	}
 	if string(b) == noScript || string(b) == noScriptOfValkey {
-		return p.heal()
+		return p.reloadScript()
 	}
 	if !s.server.up.Topology().Cluster() {
 		return p.demoted(b)

@@ -95,26 +95,26 @@ type session struct {
 	lostAt  time.Time // when a written call was last lost: Redis may still run it
 	// it panicked: a call may be in the list that nobody will answer
 	faulty           bool
-	parked           int              // bytes of replies that wait behind an older call's
+	keptBytes        int              // bytes of replies that wait behind an older call's
 	out              chunks           // replies in order, for the socket
 	replies          *chunks          // where they go: out, but for a moment (capture)
 	writtenElsewhere []*upstream.Node // than where it was sent first
 	pushes           chunks           // frames that answer no command, behind the reply under way
 	// pushes wait for what the loop is about to give the client; see cork
-	pushHolds  int
-	pushed     int  // bytes of messages since nothing waited
-	flushing   bool // somebody will call Flush
-	writing    bool // somebody writes to the socket
-	progress   time.Time
-	deaf       bool  // the socket is of no use any more: output is dropped
-	failed     error // of the write that made it so
-	cut        bool  // the session was ended from outside; it is deaf too
-	killedBy   string
-	name       string // CLIENT SETNAME
-	shownAs    string // with its locks; "": not known yet
-	libName    string // CLIENT SETINFO
-	libVersion string
-	since      time.Time
+	pushHolds     int
+	pushed        int  // bytes of messages since nothing waited
+	flushing      bool // somebody will call Flush
+	writing       bool // somebody writes to the socket
+	progress      time.Time
+	outputDropped bool  // the socket is of no use any more: output is dropped
+	failed        error // of the write that made it so
+	cut           bool  // the session was ended from outside; it is deaf too
+	killedBy      string
+	name          string // CLIENT SETNAME
+	shownAs       string // with its locks; "": not known yet
+	libName       string // CLIENT SETINFO
+	libVersion    string
+	since         time.Time
 }
 
 // endCause is why a session's loop ended; rule R28 makes a difference of it.
@@ -183,7 +183,7 @@ func (s *session) process() bool {
 	for {
 		cmd, n, err := s.parser.Next(s.in.unparsed())
 		if err != nil {
-			if s.tx != nil && !s.tx.settle() {
+			if s.tx != nil && !s.tx.awaitQueued() {
 				return false
 			}
 			s.cause = endRefused
@@ -196,7 +196,7 @@ func (s *session) process() bool {
 			// the pipeline goes on behind half a command
 			s.reads.wrote = s.reads.wrote && len(s.in.unparsed()) > 0
 			s.publish()
-			return s.tx == nil || s.tx.settle()
+			return s.tx == nil || s.tx.awaitQueued()
 		}
 		s.in.parsed += n
 		if len(cmd.Args) > 0 && !s.dispatch(cmd) {
@@ -218,7 +218,7 @@ func (s *session) dispatch(cmd resp.Command) bool {
 	if s.server.pauses.current.Load() != nil && !s.awaitUnpaused(c, cmd) {
 		return false
 	}
-	if s.caches() && c != nil && c.overtakes() && s.modes&modeMulti == 0 && !s.told() {
+	if s.caches() && c != nil && c.overtakes() && s.modes&modeMulti == 0 && !s.awaitInvalidations() {
 		return false
 	}
 	if t := s.tracking.Load(); t != nil && t.stale.Load() && t.redirect.Load() != nil && s.tx == nil {
@@ -268,7 +268,7 @@ func (s *session) answer(reply []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.calls == 0 {
-		if !s.deaf {
+		if !s.outputDropped {
 			s.replies.append(reply)
 		}
 		return true
@@ -277,7 +277,7 @@ func (s *session) answer(reply []byte) bool {
 	c.bytes = len(reply)
 	s.pushLocked(c)
 	c.buffer.append(reply)
-	s.parked += len(reply)
+	s.keptBytes += len(reply)
 	c.size = len(reply)
 	c.done = true
 	return true
@@ -299,7 +299,7 @@ func (s *session) kill(reason string, drop bool) {
 	if !s.cut {
 		s.cut, s.killedBy = true, reason
 	}
-	s.deafenLocked()
+	s.dropOutputLocked()
 	s.mu.Unlock()
 	s.conn.shut()
 	s.stop()

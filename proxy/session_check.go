@@ -46,7 +46,7 @@ func (s *Server) checkSessions(now time.Time) {
 			continue
 		}
 		if t := one.tracking.Load(); t != nil {
-			t.look()
+			t.checkTopology()
 		}
 		if total += int64(size); size > most && !one.noEvict.Load() {
 			largest, most = one, size
@@ -55,7 +55,7 @@ func (s *Server) checkSessions(now time.Time) {
 			s.log.Warn("client with locks does not answer, closing it", "session", one.id, "client", one.conn.RemoteAddr())
 			one.kill(peerTimeout, false)
 		}
-		one.conn.loosen()
+		one.conn.probeSeldom()
 	}
 	if total > totalOutput*s.cfg.MaxClientOutput && largest != nil {
 		s.stats.outputLimit.Add(1)

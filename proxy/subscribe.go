@@ -58,10 +58,10 @@ func (s *session) confirm(frames []byte) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.deaf {
+	if !s.outputDropped {
 		s.replies.append(frames)
 	}
-	return !s.deaf
+	return !s.outputDropped
 }
 
 // subscription begins or ends subscriptions and returns their confirmations,

@@ -43,11 +43,11 @@ func (s *session) notice(frame []byte) upstream.Flusher {
 }
 
 func (s *session) messageLocked(frame []byte) upstream.Flusher {
-	if s.deaf {
+	if s.outputDropped {
 		return nil
 	}
 	if waits := s.unreadPushesLocked() + len(frame); waits > s.server.subscriberLimits.hard {
-		s.deaf = true // nothing more is kept for it
+		s.outputDropped = true // nothing more is kept for it
 		s.out.clear()
 		s.pushes.clear()
 		return (*slowSubscriber)(s)

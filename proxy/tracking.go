@@ -236,9 +236,9 @@ func (t *tracking) restart() {
 	t.everywhere()
 }
 
-// look notices what concerns a session that sends nothing: of slots that have
+// checkTopology notices what concerns a session that sends nothing: of slots that have
 // moved nothing is told where they were. Of the patrol's goroutine.
-func (t *tracking) look() {
+func (t *tracking) checkTopology() {
 	now := t.session.server.up.Topology()
 	if t.seen.Swap(now) != now {
 		t.forgetAll()
@@ -318,14 +318,14 @@ func (t *tracking) link(n *upstream.Node) *upstream.Link {
 // pinLocked makes a connection to a node.
 func (t *tracking) pinLocked(n *upstream.Node) *tracked {
 	one := &tracked{}
-	one.link = n.Pin(t.session.lane, func(frame []byte) { t.stray(n, one, frame) })
+	one.link = n.Pin(t.session.lane, func(frame []byte) { t.receive(n, one, frame) })
 	t.links[n] = one
 	return one
 }
 
-// stray takes what a connection says that answers no command: an invalidation,
+// receive takes what a connection says that answers no command: an invalidation,
 // or nil when it has ended.
-func (t *tracking) stray(n *upstream.Node, one *tracked, frame []byte) {
+func (t *tracking) receive(n *upstream.Node, one *tracked, frame []byte) {
 	if t.redirect.Load() != nil && !bytes.HasPrefix(frame, []byte(invalidatePush)) {
 		t.missed(n, one)
 		return

@@ -20,21 +20,21 @@ func (c *command) overtakes() bool {
 // caches reports whether invalidations come to the session's client.
 func (s *session) caches() bool { return s.tracking.Load() != nil || s.redirectedTo.Load() }
 
-// told waits until every connection has brought what Redis has sent on it so far, of the session's
+// awaitInvalidations waits until every connection has brought what Redis has sent on it so far, of the session's
 // own and of those whose invalidations are redirected to it. It is false when the session ends.
-func (s *session) told() bool {
+func (s *session) awaitInvalidations() bool {
 	if !s.caches() {
 		return true
 	}
 	if !s.barrier() {
 		return false
 	}
-	return s.pingAll(s.informants())
+	return s.pingAll(s.invalidationLinks())
 }
 
-// informants are the connections on which Redis tells what the session's client is told, or what it
+// invalidationLinks are the connections on which Redis tells what the session's client is told, or what it
 // redirects.
-func (s *session) informants() (links []*upstream.Link) {
+func (s *session) invalidationLinks() (links []*upstream.Link) {
 	if t := s.tracking.Load(); t != nil {
 		if t.redirect.Load() != nil {
 			links = t.listeners()
@@ -100,10 +100,10 @@ func (s *session) behindInvalidations(f func() bool) bool {
 	}
 	var held chunks
 	s.direct(&held)
-	ok := f() && s.told()
+	ok := f() && s.awaitInvalidations()
 	s.mu.Lock()
 	s.replies = &s.out
-	if !s.deaf {
+	if !s.outputDropped {
 		s.out.splice(&held)
 	}
 	s.mu.Unlock()

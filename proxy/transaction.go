@@ -133,17 +133,17 @@ func (t *transaction) take(c *command, cmd resp.Command) bool {
 	case name == "exec" && alone:
 		return t.exec()
 	case name == "exec":
-		return t.settle() && s.answer(t.discard(resp.AppendError(nil, msgExecArity)))
+		return t.awaitQueued() && s.answer(t.discard(resp.AppendError(nil, msgExecArity)))
 	case name == "discard" && alone:
-		return t.settle() && s.answer(t.discard([]byte(resp.OK)))
+		return t.awaitQueued() && s.answer(t.discard([]byte(resp.OK)))
 	case name == "quit":
-		return t.settle() && s.quit(c, cmd)
+		return t.awaitQueued() && s.quit(c, cmd)
 	case name == "reset" && alone:
-		return t.settle() && s.reset(c, cmd)
+		return t.awaitQueued() && s.reset(c, cmd)
 	case name == "multi" && alone:
-		return t.settle() && s.fail(msgNestedMulti)
+		return t.awaitQueued() && s.fail(msgNestedMulti)
 	case name == "watch" && !alone:
-		return t.settle() && s.fail(msgWatchInMulti)
+		return t.awaitQueued() && s.fail(msgWatchInMulti)
 	}
 	return t.enqueue(c, cmd)
 }
@@ -161,10 +161,10 @@ func (t *transaction) enqueue(c *command, cmd resp.Command) bool {
 		t.add(queued{request: t.session.keep(cmd.Raw), amend: t.session.publishedInside(c, cmd)})
 	case byLeash:
 		if refusal := t.refusal(c, cmd); refusal != "" {
-			return t.settle() && t.refuse(refusal)
+			return t.awaitQueued() && t.refuse(refusal)
 		}
 		if t.own += len(cmd.Raw); t.own > maxReplay {
-			return t.settle() && t.refuse(msgLargeOwn)
+			return t.awaitQueued() && t.refuse(msgLargeOwn)
 		}
 		t.subscribing = t.subscribing || c.class == subscribed
 		t.add(queued{request: ping, command: c, cmd: cloneCommand(cmd)})
@@ -178,14 +178,14 @@ func (t *transaction) enqueue(c *command, cmd resp.Command) bool {
 		}
 		t.add(queued{request: bytes.Clone(cmd.Raw), foreign: true})
 	case byNobody:
-		if !t.settle() {
+		if !t.awaitQueued() {
 			return false
 		}
 		t.abort()
 		return t.complain(c, cmd)
 	}
 	if len(t.queue)-t.answered >= transactionBatch || t.size >= transactionBytes {
-		return t.settle()
+		return t.awaitQueued()
 	}
 	return true
 }
@@ -250,8 +250,8 @@ func (t *transaction) complain(c *command, cmd resp.Command) bool {
 	return s.fail("ERR '" + c.name + "' is not allowed inside MULTI on a cluster: no transaction spans several nodes")
 }
 
-// settle sends what has not been sent and answers it.
-func (t *transaction) settle() bool {
+// awaitQueued sends what has not been sent and answers it.
+func (t *transaction) awaitQueued() bool {
 	if t.answered == len(t.queue) {
 		return true
 	}

@@ -90,7 +90,7 @@ func (s *session) wait(c *command, cmd resp.Command) bool {
 	for _, own := range b.pins {
 		own.release()
 	}
-	return ok && s.told() && s.answer(leastAnswer(answers, left))
+	return ok && s.awaitInvalidations() && s.answer(leastAnswer(answers, left))
 }
 
 // waitOn sends request on every connection, when its offset has been moved, and

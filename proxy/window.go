@@ -23,25 +23,25 @@ func (s *session) barrier() bool {
 // socket is of no use any more.
 func (s *session) await(calls int) bool {
 	s.mu.Lock()
-	if s.calls <= calls && s.held == 0 && !s.fullLocked() || s.deaf {
+	if s.calls <= calls && s.held == 0 && !s.fullLocked() || s.outputDropped {
 		defer s.mu.Unlock()
-		return !s.deaf
+		return !s.outputDropped
 	}
 	s.mu.Unlock()
 	s.Flush()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting, s.wakeAt = true, calls
-	for (s.calls > calls || s.held > 0 || s.fullLocked()) && !s.deaf {
+	for (s.calls > calls || s.held > 0 || s.fullLocked()) && !s.outputDropped {
 		s.wake.Wait()
 	}
 	s.waiting = false
-	return !s.deaf
+	return !s.outputDropped
 }
 
 // fullLocked reports whether so many bytes of replies wait that nothing more
 // is asked for.
-func (s *session) fullLocked() bool { return s.out.size+s.parked > maxUnread }
+func (s *session) fullLocked() bool { return s.out.size+s.keptBytes > maxUnread }
 
 // wakeLocked wakes the loop when it may have what it waits for.
 func (s *session) wakeLocked() {
@@ -61,7 +61,7 @@ func (s *session) windowLocked() int {
 func (s *session) admitCall(size int) bool {
 	s.mu.Lock()
 	window := s.windowLocked()
-	ok := s.held == 0 && !s.deaf && s.calls < window && !s.fullLocked() &&
+	ok := s.held == 0 && !s.outputDropped && s.calls < window && !s.fullLocked() &&
 		(s.bytes+size <= requestBytes || s.calls == 0)
 	full := s.bytes+size > requestBytes
 	s.mu.Unlock()

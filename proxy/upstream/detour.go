@@ -174,7 +174,7 @@ func (r *replyReader) moveReads() {
 		if c.Asking || c.Prefix != nil || c.Replies > 1 || len(c.Request) >= referenced || !movable(c.Sink) {
 			continue
 		}
-		waiting[i] = &Call{Sink: nobody{}}
+		waiting[i] = &Call{Sink: discardReply{}}
 		second.Submit(c)
 	}
 }
@@ -191,17 +191,17 @@ func movable(s Sink) bool {
 	return ok && m.Move()
 }
 
-// nobody is the sink of a call that has moved.
-type nobody struct{ Unlimited }
+// discardReply is the sink of a call that has moved.
+type discardReply struct{ Unlimited }
 
 // Reply implements Sink.
-func (nobody) Reply([]byte, bool) Flusher { return nil }
+func (discardReply) Reply([]byte, bool) Flusher { return nil }
 
 // Lost implements Sink.
-func (nobody) Lost(bool, error) {}
+func (discardReply) Lost(bool, error) {}
 
 // Dropped implements Sink.
-func (nobody) Dropped() bool { return false }
+func (discardReply) Dropped() bool { return false }
 
 // secondLink returns the node's second link in a lane; it is made when there is
 // none.

@@ -176,7 +176,7 @@ func (u *Upstream) discoverLocked(ctx context.Context) (err error) {
 		}
 		if failed == nil {
 			u.adopt(u.parseSlots(slots, nodes, addr))
-			u.areWell(parseNodes(wellLines(nodes), addr))
+			u.noteWell(parseNodes(wellLines(nodes), addr))
 			u.discoveredAt.Store(&start)
 			return nil
 		}

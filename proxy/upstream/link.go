@@ -38,9 +38,9 @@ type Link struct {
 	wake chan struct{} // size 1: the owner has something to look at
 
 	// Of a private link (Node.Pin): it has one connection in its life.
-	private  bool
-	stray    func(frame []byte) // takes frames that answer no call; may be nil
-	clientID atomic.Int64
+	private     bool
+	receivePush func(frame []byte) // takes frames that answer no call; may be nil
+	clientID    atomic.Int64
 
 	scripts scripts // of a link for them
 	detour          // around a call that is not answered

@@ -39,16 +39,16 @@ type replyReader struct {
 	link *Link
 	conn net.Conn
 
-	calls   queue // taken over from link.written
-	current *Call // whose reply is being read
-	handed  *Call // whose sink is being given a piece of its reply
-	scan    resp.Scanner
-	kind    byte   // first byte of the reply under way, 0 between replies
-	size    int    // bytes of it so far
-	isStray bool   // it answers no call
-	frame   []byte // beginning of a stray, which is handed on whole
-	errBuf  []byte // beginning of an error reply, which is handed on whole
-	touched []Flusher
+	calls         queue // taken over from link.written
+	current       *Call // whose reply is being read
+	handed        *Call // whose sink is being given a piece of its reply
+	scan          resp.Scanner
+	kind          byte   // first byte of the reply under way, 0 between replies
+	size          int    // bytes of it so far
+	answersNoCall bool   // it answers no call
+	frame         []byte // beginning of a stray, which is handed on whole
+	errBuf        []byte // beginning of an error reply, which is handed on whole
+	touched       []Flusher
 
 	deadline time.Time // of conn, for the rest of a reply; zero: none
 	done     int64     // calls with a whole reply
@@ -110,8 +110,8 @@ func (r *replyReader) replies(p []byte) error {
 	for len(p) > 0 {
 		if r.kind == 0 {
 			r.kind, r.size = p[0], 0
-			r.isStray = r.kind == '>' || !r.next()
-			if r.isStray && r.kind != '>' && r.link.stray == nil {
+			r.answersNoCall = r.kind == '>' || !r.next()
+			if r.answersNoCall && r.kind != '>' && r.link.receivePush == nil {
 				return errUnasked
 			}
 		}
@@ -152,8 +152,8 @@ func (r *replyReader) next() bool {
 func (r *replyReader) part(p []byte, done bool) error {
 	c := r.current
 	switch {
-	case r.isStray:
-		return r.stray(p, done)
+	case r.answersNoCall:
+		return r.handOnPush(p, done)
 	case c.awaited > 0:
 		if done {
 			c.awaited--
@@ -199,10 +199,10 @@ func (r *replyReader) giveUp(cause error) {
 	r.link.breakConn(errInternal)
 }
 
-// stray hands on a frame that answers no call, when it is complete. On a
+// handOnPush hands on a frame that answers no call, when it is complete. On a
 // shared link no session has asked for any.
-func (r *replyReader) stray(p []byte, done bool) error {
-	if r.link.stray == nil {
+func (r *replyReader) handOnPush(p []byte, done bool) error {
+	if r.link.receivePush == nil {
 		return nil
 	}
 	r.frame = append(r.frame, p...)
@@ -210,7 +210,7 @@ func (r *replyReader) stray(p []byte, done bool) error {
 		return resp.ErrFrame
 	}
 	if done {
-		r.link.stray(r.frame)
+		r.link.receivePush(r.frame)
 		r.frame = r.frame[:0]
 	}
 	return nil

@@ -51,8 +51,8 @@ func (l *lostNodes) some() bool {
 	return len(l.since) > 0
 }
 
-// sayLost logs once that the node does not answer.
-func (n *Node) sayLost(cause error) {
+// logLost logs once that the node does not answer.
+func (n *Node) logLost(cause error) {
 	if errors.Is(cause, io.EOF) {
 		cause = errors.New("the node closed the connection")
 	}
@@ -61,22 +61,22 @@ func (n *Node) sayLost(cause error) {
 	}
 }
 
-// sayBack logs once that an address that was lost answers again.
-func (u *Upstream) sayBack(addr string) {
+// logBack logs once that an address that was lost answers again.
+func (u *Upstream) logBack(addr string) {
 	if away, was := u.lost.remove(addr); was {
 		u.log.Info("redis node is back", "node", addr, "away", away.Round(time.Millisecond))
 	}
 }
 
-// areWell takes note of addresses that the cluster, or a sentinel, says are well. Of a node that is
+// noteWell takes note of addresses that the cluster, or a sentinel, says are well. Of a node that is
 // watched the watch tells.
-func (u *Upstream) areWell(addrs []string) {
+func (u *Upstream) noteWell(addrs []string) {
 	for _, addr := range addrs {
 		u.mu.Lock()
 		watched := u.nodes[addr] != nil
 		u.mu.Unlock()
 		if !watched {
-			u.sayBack(addr)
+			u.logBack(addr)
 		}
 	}
 }

@@ -178,7 +178,7 @@ func (n *Node) watch() {
 		if time.Since(failing) > suspectAfter {
 			n.unresponsive.Store(true)
 		}
-		n.sayLost(err)
+		n.logLost(err)
 		if errors.Is(err, errSilent) {
 			n.unresponsive.Store(true)
 			n.eachLink(func(l *Link) { l.breakConn(errSilent) })
@@ -233,12 +233,12 @@ func (n *Node) listen(conn net.Conn) error {
 			return errSilent
 		case silence > suspectAfter:
 			n.unresponsive.Store(true)
-			n.sayLost(errSilent)
+			n.logLost(errSilent)
 			n.breakReaders()
 			n.up.Refresh()
 		case heard.Load() > 0: // not before it has said something: a hung process accepts too
 			n.unresponsive.Store(false)
-			n.up.sayBack(n.Addr)
+			n.up.logBack(n.Addr)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (n *Node) pin(lane Lane, stray func(frame []byte)) (l, old *Link) {
 		}
 	}
 	l = newLink(n, lane)
-	l.private, l.stray = true, stray
+	l.private, l.receivePush = true, stray
 	room, old := n.roomLocked()
 	if !room {
 		l.closing, l.dead = errPinLimit, true
@@ -81,8 +81,8 @@ func (n *Node) pin(lane Lane, stray func(frame []byte)) (l, old *Link) {
 func (l *Link) live(ctx context.Context) {
 	l.run(ctx)
 	l.node.forget(l)
-	if l.stray != nil {
-		l.stray(nil)
+	if l.receivePush != nil {
+		l.receivePush(nil)
 	}
 }
 
@@ -93,7 +93,7 @@ func (l *Link) Unpin(clean bool) {
 	n := l.node
 	n.up.pinnedOut.Add(-1)
 	n.counts.used.Add(-1)
-	if clean && l.stray == nil && n.keep(l) {
+	if clean && l.receivePush == nil && n.keep(l) {
 		return
 	}
 	l.close(ErrClosed)

@@ -41,7 +41,7 @@ func (u *Upstream) adoptSingle(master string, replicas []string) {
 		}
 	}
 	u.adopt(t)
-	u.areWell(replicas)
+	u.noteWell(replicas)
 }
 
 // replicasIn reads the lines "slave0:ip=…,port=…,state=online,…" of INFO.

@@ -16,7 +16,7 @@ const (
 	noScriptOfValkey = "-NOSCRIPT No matching script.\r\n"
 )
 
-// heal answers NOSCRIPT of a node that joined or was restarted after the script
+// reloadScript answers NOSCRIPT of a node that joined or was restarted after the script
 // was loaded: it loads the script there, in the session's own lane, so that Redis
 // decides whether its user may, and sends the EVALSHA once more. It declines for
 // a script that Leash has not seen, and where a later command of the session
@@ -25,9 +25,9 @@ const (
 // A script can answer in Redis's own words without being missing, and must not
 // run twice for it. One that has them from its text or its arguments is told by
 // that; one that reads them from a key gets what it asked for, once.
-func (p *part) heal() bool {
+func (p *part) reloadScript() bool {
 	s := p.call.session
-	if p.healed || p.call.fan != nil || p.pin != nil || p.node == nil {
+	if p.scriptReloaded || p.call.fan != nil || p.pin != nil || p.node == nil {
 		return false
 	}
 	text, ok := p.missingScript()
@@ -41,7 +41,7 @@ func (p *part) heal() bool {
 	}
 	s.held++
 	s.mu.Unlock()
-	p.healed = true
+	p.scriptReloaded = true
 	load := &reload{session: s}
 	load.Request, load.Sink = resp.AppendCommand(nil, "SCRIPT", "LOAD", text), load
 	s.linkTo(p.node).Submit(&load.Call)
@@ -93,4 +93,4 @@ func (l *reload) Dropped() bool { return l.session.killed.Load() }
 func (l *reload) Until() *time.Time { return l.session.holdsUntil() }
 
 // Overdue implements upstream.Sink.
-func (l *reload) Overdue() { l.session.settleHolds() }
+func (l *reload) Overdue() { l.session.checkHolds() }
