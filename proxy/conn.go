@@ -11,36 +11,35 @@ import (
 	"leash/proxy/origin"
 )
 
-// tick is all that redcon's command reader ever sees of a connection: one
-// well-formed command, whose handler runs the session until it has ended. The
-// client's bytes stay here, behind the gate (resp.Parser).
+// tick is all that redcon's command reader sees of a connection. It is one well-formed command
+// whose handler runs the session until it has ended. redcon never sees the client's bytes;
+// resp.Parser checks them first.
 const tick = "*1\r\n$4\r\nTICK\r\n"
 
-// conn is a client connection as redcon serves it. To redcon it is a net.Conn
-// that gives one tick, swallows writes, and may be closed at any time without
-// blocking. To the session it is a socket that is read with blocking, and
-// written without.
+// conn is a client connection that redcon serves. For redcon it is a net.Conn that yields one tick,
+// discards writes, and can be closed at any time without blocking. For the session it is a socket
+// with blocking reads and non-blocking writes.
 type conn struct {
 	net.Conn
 	raw      syscall.RawConn
 	session  *session
-	balanced bool // a balancer passes it on, and says so first
-	// what it says; nil: nothing, or that it speaks for itself
+	balanced bool // a balancer relays it and sends a PROXY protocol header first
+	// the client named in that header; nil: no header, or the balancer's own connection
 	from atomic.Pointer[origin.Origin]
 
-	ticked bool        // redcon's goroutine only
+	ticked bool        // used by redcon's goroutine only
 	ended  atomic.Bool // the session has ended: Close closes the socket
 
-	// For the one goroutine that writes; see session.flush.
+	// Used by the one goroutine that writes; see session.Flush.
 	pending []byte
 	written int
 	failure error
 	attempt func(fd uintptr) bool
 	patient func(fd uintptr) bool
 
-	// keepMu guards the field below, and is held while the socket is set accordingly.
+	// keepMu guards the field below. It is held while the socket's options are set to match.
 	keepMu      sync.Mutex
-	probesOften bool // keepalives find a vanished peer soon
+	probesOften bool // short keepalive intervals find a vanished peer soon
 }
 
 func newConn(nc net.Conn) (*conn, error) {
@@ -61,7 +60,7 @@ func newConn(nc net.Conn) (*conn, error) {
 	return c, nil
 }
 
-// Read gives redcon its tick, and the end once the session is over.
+// Read yields the tick to redcon, and io.EOF once the session is over.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.ticked {
 		return 0, io.EOF
@@ -70,11 +69,11 @@ func (c *conn) Read(p []byte) (int, error) {
 	return copy(p, tick), nil
 }
 
-// Write takes what redcon writes, which is nothing.
+// Write discards what redcon writes, which is nothing.
 func (c *conn) Write(p []byte) (int, error) { return len(p), nil }
 
-// Close ends the session, which then closes the socket; redcon calls it with
-// its mutex held. It does not block.
+// Close ends the session, which then closes the socket. redcon calls it with its mutex held, so it
+// does not block.
 func (c *conn) Close() error {
 	if c.session != nil && !c.ended.Load() {
 		c.session.kill("server closed", false)
@@ -83,11 +82,11 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// receive reads from the client; it blocks.
+// receive reads from the client. It blocks.
 func (c *conn) receive(p []byte) (int, error) { return c.Conn.Read(p) }
 
-// try writes what the socket takes at once and returns how much that was.
-// Callers take turns.
+// try writes what the socket takes at once and returns how much that was. Only one goroutine may
+// write at a time.
 func (c *conn) try(p []byte) (int, error) {
 	return c.write(p, c.attempt)
 }
@@ -123,16 +122,15 @@ func (c *conn) writeOnce(fd uintptr) {
 	}
 }
 
-// descriptor is the socket's file descriptor, -1 once it is closed.
+// descriptor is the socket's file descriptor, or -1 once it is closed.
 func (c *conn) descriptor() int {
 	n := -1
 	_ = c.raw.Control(func(fd uintptr) { n = int(fd) })
 	return n
 }
 
-// shut ends both directions at once without waiting for anyone who uses the
-// socket; the file descriptor stays until Close. What the kernel has taken
-// still goes out.
+// shut ends both directions at once, without waiting for other users of the socket. The file
+// descriptor stays open until Close. The kernel still sends what it has taken.
 func (c *conn) shut() {
 	_ = c.raw.Control(func(fd uintptr) {
 		_ = syscall.Shutdown(int(fd), syscall.SHUT_RDWR)
@@ -140,7 +138,7 @@ func (c *conn) shut() {
 	_ = c.SetDeadline(time.Unix(1, 0))
 }
 
-// probeOften lets keepalives find a vanished peer soon.
+// probeOften sets short keepalive intervals, which find a vanished peer soon.
 func (c *conn) probeOften() {
 	c.keepMu.Lock()
 	defer c.keepMu.Unlock()
@@ -150,8 +148,8 @@ func (c *conn) probeOften() {
 	}
 }
 
-// probeSeldom gives the socket its usual keepalives back, unless the session has
-// holds or waiters: those have said so before they tighten.
+// probeSeldom restores the usual keepalive intervals, unless the session has holds or waiters.
+// Those set session.guarded before they call probeOften.
 func (c *conn) probeSeldom() {
 	c.keepMu.Lock()
 	defer c.keepMu.Unlock()

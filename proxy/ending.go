@@ -10,9 +10,9 @@ import (
 	"leash/lockcmd"
 )
 
-// close settles everything once the loop has ended: calls in flight get their
-// replies and those leave, locks are released or left to run out, the socket
-// closes. A panic in one step does not keep the others from being done.
+// close cleans up after the loop has ended. It waits for calls in flight, waits until their replies
+// are written, releases locks or lets them expire, and closes the socket. A panic in one step does
+// not stop the others.
 func (s *session) close() {
 	for _, step := range []func(){
 		s.dropSubscriptions,
@@ -34,8 +34,8 @@ func (s *session) close() {
 	s.conn.Conn.Close()
 }
 
-// drainCalls waits until no call is in flight. Each ends at the latest when
-// its node is found dead.
+// drainCalls waits until no call is in flight. Every call ends at the latest when its node is found
+// dead.
 func (s *session) drainCalls() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,8 +47,8 @@ func (s *session) drainCalls() {
 	s.waiting = false
 }
 
-// drainOutput waits until the socket has taken all replies. A client that
-// takes none of them for stallTimeout is cut off (Server.patrol).
+// drainOutput waits until the socket has taken all replies. Server.runSessionChecks cuts off a
+// client that takes none of them for stallTimeout.
 func (s *session) drainOutput() {
 	s.Flush()
 	s.mu.Lock()
@@ -60,12 +60,12 @@ func (s *session) drainOutput() {
 	s.waiting = false
 }
 
-// causeOf tells how the client's side of the connection ended.
+// causeOf returns how the client's side of the connection ended.
 func (s *session) causeOf(err error) endCause {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.killedBy == peerTimeout: // the kernel would have found it by itself, later
+	case s.killedBy == peerTimeout: // the kernel would have found it later
 		s.wasReset = true
 		return endBroken
 	case s.cut, s.leaving.Load():
@@ -77,21 +77,21 @@ func (s *session) causeOf(err error) endCause {
 	return endBroken
 }
 
-// releaseLocks releases what the connection carries or leaves it to run out, as
-// rule R28 has it: a client that closed or quit is done with its locks,
-// one that was cut off may still be at work. R16: not before the session's
-// calls have ended, and not when the outcome of one is unknown.
+// releaseLocks releases the connection's locks or lets them expire, by rule R28. A client that
+// closed or quit has finished with its locks. A client that was cut off may still be at work. By
+// R16, releaseLocks waits until the session's calls have ended, and releases nothing if the outcome
+// of one is unknown.
 func (s *session) releaseLocks() {
 	s.mu.Lock()
 	if s.cause == endBroken && !s.wasReset && errors.Is(s.failed, syscall.EPIPE) {
-		s.cause = endFIN // the kernel says EPIPE, not ECONNRESET, where a FIN came first
+		s.cause = endFIN // after a FIN the kernel reports EPIPE instead of ECONNRESET
 	}
 	s.mu.Unlock()
 	s.endCarrier(s.ending())
 }
 
-// endCarrier ends the carrier in the way given, but leaves everything to run
-// out when Redis may yet execute an earlier command of the session.
+// endCarrier ends the carrier in the given way. It lets everything expire if Redis may still
+// execute an earlier command of the session.
 func (s *session) endCarrier(how lockcmd.Ending) {
 	carrier := s.carrier.Swap(nil)
 	if carrier == nil {
@@ -113,15 +113,14 @@ func (s *session) endCarrier(how lockcmd.Ending) {
 	}
 }
 
-// lastLoss is when the session last lost a call that was written; zero for never.
+// lastLoss is when the session last lost a call that was written; zero means never.
 func (s *session) lastLoss() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lostAt
 }
 
-// stragglerTime is for how long Redis may still execute a command from a
-// connection that is lost.
+// stragglerTime is how long Redis may still execute a command from a lost connection.
 const stragglerTime = 10 * time.Second
 
 func (s *session) ending() lockcmd.Ending {
@@ -133,21 +132,21 @@ func (s *session) ending() lockcmd.Ending {
 	case s.server.cfg.OnDisconnect == "expire":
 		return lockcmd.Expire
 	case s.cause == endFIN && !s.conn.balanced:
-		// a balancer closes also when it has lost its client
+		// a balancer also closes when it has lost its client
 		return lockcmd.Release
 	}
 	return lockcmd.Expire
 }
 
-// guard runs f, which serves the session; a panic in it ends the session alone.
+// guard runs f, which serves the session. A panic in f ends only this session.
 func (s *session) guard(what string, f func()) {
 	if guard.Do(s.server.log, what, f, "session", s.id) != nil {
 		s.endFaulty()
 	}
 }
 
-// endFaulty ends a session that has panicked. Its calls under way may never be answered, so nobody
-// waits for them, and its locks run out as if they were lost.
+// endFaulty ends a session that has panicked. Its calls in flight may never be answered, so it
+// waits for none of them. Its locks expire as if they were lost.
 func (s *session) endFaulty() {
 	s.mu.Lock()
 	s.faulty, s.lostAt = true, time.Now()

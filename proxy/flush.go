@@ -8,14 +8,13 @@ import (
 
 var _ upstream.Flusher = (*session)(nil)
 
-// maxAttempts bounds how much one Flush writes, for a link may wait behind it.
+// maxAttempts bounds the writes of one Flush, because a link may wait for it.
 const maxAttempts = 64
 
-// Flush gives the socket what waits for it. It does not block: whoever has
-// something to flush tries one write that does not wait; when the socket is
-// full, the rest goes to a goroutine of the session that lives while output
-// waits. One goroutine at a time writes, kept so by a flag, so that nobody
-// waits for a mutex behind a slow client.
+// Flush gives the socket the output that waits. It does not block: it tries writes that do not
+// wait. When the socket is full, a goroutine of the session writes the rest and ends when no output
+// is left. The flag writing lets one goroutine write at a time, so no goroutine waits for a mutex
+// behind a slow client.
 func (s *session) Flush() {
 	s.mu.Lock()
 	s.flushing = false
@@ -35,8 +34,8 @@ func (s *session) Flush() {
 	s.mu.Unlock()
 }
 
-// writeLocked writes the first chunk without the mutex and reports whether to
-// go on. It clears writing when nothing is left to write, or no use.
+// writeLocked writes the first chunk without the mutex and reports whether to go on. It clears
+// writing when nothing is left to write or the socket cannot be used.
 func (s *session) writeLocked(write func([]byte) (int, error)) bool {
 	p := s.out.front()
 	s.mu.Unlock()
@@ -63,8 +62,8 @@ func (s *session) writeLocked(write func([]byte) (int, error)) bool {
 	return n == len(p) && s.writing
 }
 
-// writer waits for the socket to take the rest. It ends when all is written or
-// the socket is of no use.
+// writer waits for the socket to take the rest. It ends when all is written or the socket cannot be
+// used.
 func (s *session) writer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,8 +75,8 @@ func (s *session) writer() {
 	s.progress = time.Time{}
 }
 
-// dropOutputLocked drops the output of a client whose socket is of no use any more.
-// Its calls go on: what Redis has been told cannot be taken back.
+// dropOutputLocked drops the output of a client whose socket cannot be used any more. Its calls go
+// on: commands that Redis has received cannot be taken back.
 func (s *session) dropOutputLocked() {
 	s.outputDropped = true
 	s.server.garbage.add(s.out.size + s.pushes.size)
@@ -86,8 +85,8 @@ func (s *session) dropOutputLocked() {
 	s.wake.Signal()
 }
 
-// backlog reports how much output waits, for how long the socket has taken
-// nothing of it, and whether the session only waits for that.
+// backlog returns how many bytes of output wait and for how long the socket has taken none. over
+// means that the session has ended and only waits for the socket.
 func (s *session) backlog(now time.Time) (size int, stalled time.Duration, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

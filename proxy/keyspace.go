@@ -27,8 +27,8 @@ func keyspaceSpecs() commandSpecs {
 	}
 }
 
-// everyMaster is the treatment of a command that concerns all keys or all
-// nodes: m makes one reply of the masters'. A single Redis answers it itself.
+// everyMaster is the handler of a command about all keys or all nodes. m merges the masters'
+// replies into one. A single Redis answers the command itself.
 func everyMaster(m merge) handler {
 	return func(s *session, c *command, cmd resp.Command) bool {
 		if !s.server.up.Topology().Cluster() {
@@ -38,8 +38,8 @@ func everyMaster(m merge) handler {
 	}
 }
 
-// everywhere sends a command to every master and merges the replies. If one
-// cannot answer, the whole is that error.
+// everywhere sends a command to every master and merges the replies. If one master cannot answer,
+// the reply is its error.
 func (s *session) everywhere(cmd resp.Command, m merge) bool {
 	masters, ok := s.allMasters(len(cmd.Raw))
 	if !ok || len(masters) == 0 {
@@ -53,12 +53,12 @@ func (s *session) everywhere(cmd resp.Command, m merge) bool {
 	return s.fanOut(parts, masters, 0, len(cmd.Raw), m)
 }
 
-// maxAge is how old the topology may be for a command that concerns all nodes.
+// maxAge is the greatest age of the topology for a command about all nodes.
 const maxAge = time.Second
 
-// allMasters returns the masters of a topology that is no older than maxAge,
-// for a node that joined meanwhile has keys too. It waits until a request of
-// so many bytes may be sent to each; false when the session ends.
+// allMasters returns the masters of a topology that is no older than maxAge, since a new node may
+// have keys too. It waits until a request of size bytes may be sent to each. It returns false when
+// the session ends.
 func (s *session) allMasters(size int) ([]*upstream.Node, bool) {
 	s.server.up.RefreshTopology(s.ctx, maxAge)
 	if !s.adoptTopology() || !s.admitCall(size) {

@@ -13,10 +13,10 @@ import (
 	"leash/proxy/upstream"
 )
 
-// lockPrefixes begin the names of the commands that lockcmd answers.
+// lockPrefixes begin the names of lockcmd's commands.
 var lockPrefixes = [...]string{"LOCK.", "SEM.", "LATCH."}
 
-// isLockCommand reports whether a name is one of those that lockcmd answers.
+// isLockCommand reports whether a name belongs to lockcmd.
 func isLockCommand(name []byte) bool {
 	for _, prefix := range lockPrefixes {
 		if len(name) > len(prefix) && isWord(name[:len(prefix)], prefix) {
@@ -26,8 +26,8 @@ func isLockCommand(name []byte) bool {
 	return false
 }
 
-// lock runs a lock command. It is a barrier both ways (rule R15): every
-// earlier call has its reply before, nothing later is sent until the answer.
+// lock runs a lock command. It is a barrier in both directions (rule R15). Every earlier call gets
+// its reply first, and nothing later is sent before the answer.
 func (s *session) lock(args [][]byte) bool {
 	if !s.authenticated() {
 		return s.fail(msgNoAuth)
@@ -37,7 +37,7 @@ func (s *session) lock(args [][]byte) bool {
 	}
 	s.Flush()
 	if carrier := s.carrier.Load(); carrier != nil {
-		carrier.CheckOverdue() // its scripts are not sent by the session's own calls
+		carrier.CheckOverdue() // the session's own calls do not carry its scripts
 	}
 	if s.killed.Load() {
 		return false
@@ -80,10 +80,9 @@ func (s *session) lock(args [][]byte) bool {
 	return !s.leaveIfDraining()
 }
 
-// doWatched runs a lock command, and watches the client while it waits. gone
-// is why the connection has ended, if it has. The watcher and its context
-// are kept for the next one unless they were needed, as they seldom are: to make
-// them was 5 % of what a lock command cost.
+// doWatched runs a lock command and watches the client while the command waits. gone is why the
+// connection has ended, if it has. Unless they were needed, the watcher and its context are kept
+// for the next command: making them was 5 % of the cost of a lock command.
 func (s *session) doWatched(carrier *lockcmd.Carrier, args [][]byte) (reply []byte, gone error) {
 	w := s.nextWatcher
 	if w == nil {
@@ -102,9 +101,8 @@ func (s *session) doWatched(carrier *lockcmd.Carrier, args [][]byte) (reply []by
 	return reply, gone
 }
 
-// lockRefusal is the error for a user who may not do with the keys themselves
-// what a lock does with them (rule R8), for lock scripts run as Leash's own
-// user; empty when there is none.
+// lockRefusal is the error for a user who may not use the keys as a lock does (rule R8). It applies
+// when Leash's own user runs the lock scripts. It is empty when the user has the rights.
 func (s *session) lockRefusal(o *ownCommand, args [][]byte) string {
 	if o == nil || len(o.use.right) == 0 {
 		return ""
@@ -116,13 +114,13 @@ func (s *session) lockRefusal(o *ownCommand, args [][]byte) string {
 	if err := s.server.up.Permit(s.ctx, s.lane, keys, o.use.right[0], o.use.right[1:]...); err != nil {
 		return s.lockDenial(o, err)
 	}
-	for _, key := range keys { // lock scripts are sent as Leash's own user
+	for _, key := range keys { // Leash's own user sends the lock scripts
 		s.server.up.Watch(s.lane, key)
 	}
 	return ""
 }
 
-// lockDenial is what to answer when a right is missing, or not known.
+// lockDenial is the answer when a right is missing or not known.
 func (s *session) lockDenial(o *ownCommand, err error) string {
 	var denied *upstream.Denied
 	var refusal redis.Error
@@ -130,7 +128,7 @@ func (s *session) lockDenial(o *ownCommand, err error) string {
 	case errors.As(err, &denied):
 		return o.denial(denied.Key)
 	case errors.Is(err, upstream.ErrRefused):
-		// as Redis does with the connections of a user who is deleted
+		// as Redis does with the connections of a deleted user
 		s.server.refuseLane(s.lane)
 		return "NOPERM this user no longer exists"
 	}
@@ -141,8 +139,8 @@ func (s *session) lockDenial(o *ownCommand, err error) string {
 	return "NOPERM Leash cannot check the rights of this user: Leash's own user needs ACL DRYRUN"
 }
 
-// denial is what a user is told who may not do with a key what the command does with it: which
-// command of Redis's that is.
+// denial is the error for a user without a right. It names the Redis command that the user may not
+// run.
 func (o *ownCommand) denial(key bool) string {
 	needs := "'" + strings.ToLower(o.use.right[0]) + "'"
 	if key {
@@ -151,8 +149,7 @@ func (o *ownCommand) denial(key bool) string {
 	return "NOPERM this user has no permissions to run the '" + o.name + "' command: it needs the right to run " + needs + " on its key"
 }
 
-// lockReplyRESP3 turns a reply of lockcmd, which speaks RESP2, into RESP3:
-// nulls, and maps.
+// lockReplyRESP3 turns a RESP2 reply of lockcmd into RESP3, with nulls and maps.
 func lockReplyRESP3(reply []byte, isMap bool) []byte {
 	if string(reply) == resp.NilBulk || string(reply) == resp.NilArray {
 		return []byte(resp.Null)
@@ -181,8 +178,8 @@ func lockReplyRESP3(reply []byte, isMap bool) []byte {
 	return b
 }
 
-// holdsUntil is until when the session's locks are safe as far as is known; nil
-// when it has none. It takes no lock.
+// holdsUntil is the time until which the session's locks are known to be safe. It is nil without
+// locks. It takes no mutex.
 func (s *session) holdsUntil() *time.Time {
 	if carrier := s.carrier.Load(); carrier != nil {
 		return carrier.SafeUntil()
@@ -190,8 +187,7 @@ func (s *session) holdsUntil() *time.Time {
 	return nil
 }
 
-// checkHolds looks again until when they are safe, and ends the session if one
-// of them is over.
+// checkHolds reads again until when the locks are safe. It ends the session if one of them is over.
 func (s *session) checkHolds() {
 	if carrier := s.carrier.Load(); carrier != nil {
 		carrier.EndOverdue()
@@ -203,13 +199,13 @@ type host session
 
 var _ lockcmd.Host = (*host)(nil)
 
-// Lost implements lockcmd.Host: when it returns, the session is cut off from
-// its client and from Redis. lockcmd has logged and counted the loss.
+// Lost implements lockcmd.Host. When it returns, the session is cut off from its client and from
+// Redis. lockcmd has logged and counted the loss.
 func (h *host) Lost(_ []byte, reason string) {
 	(*session)(h).kill("lock lost: "+reason, true)
 }
 
-// Moved implements lockcmd.Host: the session is cut off as with a loss.
+// Moved implements lockcmd.Host. It cuts the session off as a loss does.
 func (h *host) Moved([]byte) { (*session)(h).kill("lock moved to another connection", true) }
 
 // Guard implements lockcmd.Host.
@@ -218,7 +214,7 @@ func (h *host) Guard(on bool) {
 	s.guarded.Store(on)
 	if on {
 		s.conn.probeOften()
-	} // else the patrol loosens it: many take a lock again soon
+	} // the session check restores keepalives later: many clients soon take a lock again
 }
 
 // Wait implements lockcmd.Host.
@@ -235,8 +231,8 @@ func (h *host) Pushes() bool {
 	return h.lane.RESP3
 }
 
-// Push implements lockcmd.Host. A client that leaves too many unread is closed,
-// as a subscriber is.
+// Push implements lockcmd.Host. It closes a client that leaves too much unread, as for a
+// subscriber.
 func (h *host) Push(frame []byte) {
 	s := (*session)(h)
 	switch f := s.notice(frame).(type) {

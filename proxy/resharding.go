@@ -5,16 +5,13 @@ import (
 	"time"
 )
 
-// reshardingFor is how long the cluster counts as being resharded after a
-// redirect was last seen.
+// reshardingFor is how long after the last redirect the cluster counts as resharding.
 const reshardingFor = 10 * time.Second
 
-// resharding remembers that slots were seen moving lately. A command over
-// several keys of a slot may then have to be sent again (TRYAGAIN), so a
-// session lets nothing follow it before its reply. Without this, one such
-// command with a later one of its slot in the same pipeline would have to be
-// answered with the error; it still is if it is the first to meet a move.
-// Safe for concurrent use.
+// resharding remembers that slots have moved within reshardingFor. A command over several keys of
+// one slot may then have to be sent again (TRYAGAIN). So a session sends nothing after it before
+// its reply. Otherwise it would get the error when a later command of its slot follows in the
+// pipeline. The first command that meets a move may still get that error. Safe for concurrent use.
 type resharding struct {
 	until atomic.Int64 // Unix seconds; 0 for never
 }

@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// How many scripts are kept, and how many bytes of them. A longer one is not.
+// Limits on the number of scripts and their bytes. A longer script is not kept.
 const (
 	keptScripts     = 1024
 	keptScriptBytes = 8 << 20
 	maxScript       = 1 << 20
 )
 
-// seenScripts are the scripts that clients have sent lately. Those that were
-// loaded on purpose are not displaced by ones that are made up for each EVAL.
+// seenScripts are the recent scripts of clients. Scripts of EVAL do not displace scripts that were
+// loaded with SCRIPT LOAD.
 type seenScripts struct {
 	loaded, run scriptCache
 }
@@ -32,18 +32,18 @@ func (s *seenScripts) clear() {
 	s.run.clear()
 }
 
-// scriptCache keeps the scripts used last. Safe for concurrent use.
+// scriptCache keeps the most recently used scripts. Safe for concurrent use.
 type scriptCache struct {
 	mu     sync.Mutex
 	byText map[string]*linked.Element
 	bySHA  map[string]*linked.Element
-	recent linked.List // of *script, the one used last in front
-	size   int         // bytes of the texts
+	recent linked.List // of *script, the most recently used in front
+	size   int         // bytes of all texts
 }
 
 type script struct{ text, sha string }
 
-// add keeps a script. One that is kept already costs no copy and no digest.
+// add keeps a script. Adding it again costs no copy and no digest.
 func (c *scriptCache) add(text []byte) {
 	if len(text) > maxScript || c.touch(text) {
 		return
@@ -83,7 +83,7 @@ func (c *scriptCache) dropLocked(e *linked.Element) {
 	c.size -= len(one.text)
 }
 
-// find returns the script with this digest, in lower-case hexadecimal digits.
+// find returns the script with this digest, given in lower-case hexadecimal digits.
 func (c *scriptCache) find(sha string) (text string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,22 +9,21 @@ import (
 	"leash/proxy/upstream"
 )
 
-// noScript is how Redis answers EVALSHA when it does not have the script, and
-// noScriptOfValkey how Valkey does from 8.1 on.
+// noScript is Redis's answer to EVALSHA when it does not have the script. noScriptOfValkey is
+// Valkey's, from 8.1 on.
 const (
 	noScript         = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
 	noScriptOfValkey = "-NOSCRIPT No matching script.\r\n"
 )
 
-// reloadScript answers NOSCRIPT of a node that joined or was restarted after the script
-// was loaded: it loads the script there, in the session's own lane, so that Redis
-// decides whether its user may, and sends the EVALSHA once more. It declines for
-// a script that Leash has not seen, and where a later command of the session
-// would be overtaken.
+// reloadScript handles NOSCRIPT from a node that joined or restarted after the script was loaded.
+// It loads the script there and sends the EVALSHA once more. It uses the session's own lane, so
+// Redis checks the user's rights. It returns false for a script that Leash has not seen, and when
+// the session's order of commands would change.
 //
-// A script can answer in Redis's own words without being missing, and must not
-// run twice for it. One that has them from its text or its arguments is told by
-// that; one that reads them from a key gets what it asked for, once.
+// A script can return the same error text itself, and must not run twice then. reloadScript finds
+// the text in the script or its arguments. If the script reads the text from a key, Leash sends it
+// once more, and never a third time.
 func (p *part) reloadScript() bool {
 	s := p.call.session
 	if p.scriptReloaded || p.call.fan != nil || p.pin != nil || p.node == nil {
@@ -61,9 +60,9 @@ func (p *part) missingScript() (text string, ok bool) {
 	return text, ok && !fake
 }
 
-// overtakesLocked reports whether p, sent again, might change places with a
-// later call of the session. In a cluster a script has the keys of one slot; one
-// without keys, and any on a single Redis, may use what it likes.
+// overtakesLocked reports whether p, sent again, might change places with a later call of the
+// session. In a cluster, a script has the keys of one slot. A script without keys, or on a single
+// Redis, may use any key.
 func (s *session) overtakesLocked(p *part) bool {
 	if p.slot == anySlot || !s.server.up.Topology().Cluster() {
 		return p.call.next != nil
@@ -71,8 +70,8 @@ func (s *session) overtakesLocked(p *part) bool {
 	return s.laterOnSlotLocked(p)
 }
 
-// reload is a SCRIPT LOAD of Leash's own, right before the command that
-// needs it. What comes of it that command will tell.
+// reload is a SCRIPT LOAD that Leash sends right before the command that needs it. That command's
+// reply shows whether it worked.
 type reload struct {
 	upstream.Call
 	session *session

@@ -18,31 +18,31 @@ import (
 	"leash/proxy/upstream"
 )
 
-// Config is how the front behaves. Not changed after New.
+// Config configures a Server. It is not changed after New.
 type Config struct {
 	Listen     []string // host:port or unix:/path; at least one
 	MaxClients int      // if zero, 10,000
 	// bytes of one argument; if zero, 512 MiB; never more than Redis takes
 	MaxBulk int64
 	MaxArgs int // arguments of one command; if zero, 1,048,576
-	// bytes of output that may wait for a client that takes none; if zero, 256 MiB
+	// bytes of output that may wait for a client that reads none; if zero, 256 MiB
 	MaxClientOutput int64
-	PeerTimeout     time.Duration // after which a silent peer with locks is dead; if zero, 11 s
-	DrainTimeout    time.Duration // for holders at stop; if zero, they are not waited for
+	PeerTimeout     time.Duration // a silent peer with locks is dead after it; if zero, 11 s
+	DrainTimeout    time.Duration // how long a stop waits for holders; if zero, it does not
 	OnDisconnect    string        // auto (also if empty), release or expire: rule R28
-	ProxyProtocol   bool          // TCP connections come from balancers, which say for whom
-	HeaderTimeout   time.Duration // for a balancer to say it; if zero, 10 s
+	ProxyProtocol   bool          // TCP connections begin with the PROXY protocol header of a balancer
+	HeaderTimeout   time.Duration // how long to wait for that header; if zero, 10 s
 	TrustClients    bool          // clients start as the upstream user
-	Version         string        // of Leash, for INFO
-	// host:port that cluster clients are told; if empty, where they connected
+	Version         string        // Leash's version, for INFO
+	// host:port that cluster clients are told; if empty, the address that they connected to
 	Announce string
 }
 
-// Server serves clients. Make one with New, run it once with Run.
+// Server serves clients. Make one with New and run it once with Serve.
 type Server struct {
 	cfg               Config
-	announce          announcedAddr // of Config.Announce
-	firstTCPAddr      announcedAddr // for clients of unix sockets; set by Serve
+	announce          announcedAddr // parsed from Config.Announce
+	firstTCPAddr      announcedAddr // shown to clients of unix sockets; set by Serve
 	log               *slog.Logger
 	up                *upstream.Upstream
 	locks             *lockcmd.Service
@@ -53,15 +53,15 @@ type Server struct {
 	pauses            pauses
 	scripts           seenScripts
 	headerWarnLimiter intervalLimiter
-	scanning          atomic.Pointer[scanOrder] // for the newest topology that was scanned
+	scanning          atomic.Pointer[scanOrder] // belongs to the newest topology that was scanned
 	stats             stats
 	garbage           garbage
-	clock             atomic.Int64 // seconds since started, kept by the patrol
+	clock             atomic.Int64 // seconds since started; the session check updates it
 	started           time.Time
 
 	ctx     context.Context // done when the server has stopped
 	cancel  context.CancelFunc
-	running sync.WaitGroup // writers, watchers, patrol, garbage
+	running sync.WaitGroup // writers, watchers, session check, garbage
 
 	// mu guards the fields below. Never held across I/O.
 	mu       sync.Mutex
@@ -72,10 +72,9 @@ type Server struct {
 	changed  chan struct{} // closed and replaced when a session ends
 }
 
-// New makes a server for clients of up, whose lock commands go to locks and
-// who are subscribed through exchange. up
-// must be connected; commands is what it told of its commands (up.Commands), or
-// empty to use the built-in table.
+// New makes a server for clients of up. Lock commands go to locks, and subscriptions go through
+// exchange. up must be connected. commands is the command table of Redis (up.Commands); if empty,
+// the built-in table is used.
 func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pubsub.Exchange, commands []any, log *slog.Logger) (*Server, error) {
 	parsed, err := parseCommandReply(commands)
 	if err != nil {
@@ -117,9 +116,8 @@ func setDefault[T comparable](v *T, d T) {
 	}
 }
 
-// Serve serves clients on the listeners until ctx is done, then stops in an
-// orderly way (see drain) and returns when every session and goroutine has
-// ended. It closes the listeners.
+// Serve serves clients on the listeners until ctx is done. Then it drains (see drain) and returns
+// when every session and goroutine has ended. It closes the listeners.
 func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
 	s.firstTCPAddr = firstTCPAddr(lns)
 	if !s.start("session check", func() { guard.Repeat(s.ctx, s.log, "session check", s.runSessionChecks) }) {
@@ -155,19 +153,18 @@ func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
 	return err
 }
 
-// serve lets redcon accept from l until it is closed.
+// serve lets redcon accept from l until l is closed.
 func (s *Server) serve(l *listener) error {
 	return guard.Call(s.log, "accepting", func() error { return redcon.Serve(l, serveTick, nil, nil) })
 }
 
-// serveTick is redcon's handler: it runs the whole session.
+// serveTick is redcon's handler. It runs the whole session.
 func serveTick(rc redcon.Conn, _ redcon.Command) {
 	rc.NetConn().(*conn).session.run()
 }
 
-// start runs f as a goroutine that Serve waits for; false once it has stopped.
-// f looks after its own panics, by guard or Session.guard, if they leave
-// something to be ended.
+// start runs f as a goroutine that Serve waits for. It returns false once the server has stopped.
+// If a panic in f leaves something to clean up, f must use guard or session.guard.
 func (s *Server) start(what string, f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,8 +185,8 @@ func (s *Server) pause(d time.Duration) {
 	}
 }
 
-// add gives the session its id and a place among the others; false when there
-// are too many or the server stops.
+// add registers the session and gives it its id. It returns false when there are too many or the
+// server stops.
 func (s *Server) add(one *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +209,7 @@ func (s *Server) remove(one *session) {
 	s.changed = make(chan struct{})
 }
 
-// all returns the sessions there are.
+// all returns all sessions.
 func (s *Server) all() []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,7 +228,7 @@ func (s *Server) sessionCount() int {
 
 func (s *Server) uptime() time.Duration { return time.Since(s.started) }
 
-// startLane is the lane of a session that has not said who it is.
+// startLane is the lane of a session that has not authenticated.
 func (s *Server) startLane() upstream.Lane {
 	if s.cfg.TrustClients {
 		return s.up.ServiceLane()
@@ -239,7 +236,7 @@ func (s *Server) startLane() upstream.Lane {
 	return upstream.Lane{}
 }
 
-// refuseLane ends the sessions of a user whose credential Redis no longer takes.
+// refuseLane ends the sessions of a user whose credential Redis no longer accepts.
 func (s *Server) refuseLane(lane upstream.Lane) {
 	for _, one := range s.all() {
 		one.mu.Lock()

@@ -14,50 +14,49 @@ import (
 
 // session is one client connection and its state.
 //
-// Its loop (run) reads commands and hands them to links; the links' goroutines
-// bring the replies (call.reply) and write them to the socket (flush). So a
-// pipeline flows: the loop waits only when the window is full, at a barrier,
-// or for a command that blocks by nature.
+// Its loop (run) reads commands and hands them to links. The links' goroutines bring the replies
+// (call.reply) and write them to the socket (Flush). So a pipeline flows. The loop waits only when
+// the window is full, at a barrier, or for a command that blocks.
 //
-// A session has ended when three places are empty: calls in flight, replies
-// not yet given to the socket, bytes the socket has not taken. All three live
-// under mu and every change of one wakes the loop.
+// A session has ended when there is nothing left of three: calls in flight, replies not given to
+// the socket, bytes that the socket has not taken. mu guards all three, and every change of one
+// wakes the loop.
 type session struct {
 	server *Server
 	conn   *conn
 	id     int64
 
-	// Of the loop's goroutine.
+	// Used by the loop's goroutine only.
 	parser      resp.Parser
-	in          *batch // being read into
-	spare       *batch // the last one, which may still be referred to
+	in          *batch // the batch that is being read into
+	spare       *batch // the previous batch; commands may still refer to it
 	topology    *upstream.Topology
-	links       []*upstream.Link   // by master's index, nil until used
-	reads       reads              // from replicas
-	keyless     int                // master that serves commands without keys
-	scratch     []byte             // for replies made here
-	ahead       []byte             // read by a watcher while a command blocked
+	links       []*upstream.Link   // by index of the master; nil until used
+	reads       reads              // reads from replicas
+	keyless     int                // index of the master that serves commands without keys
+	scratch     []byte             // buffer for replies that Leash makes
+	ahead       []byte             // bytes that a watcher read while a command blocked
 	cause       endCause           // why the loop ended
-	wasReset    bool               // reading failed, and not by the client's closing
-	tx          *transaction       // from MULTI or WATCH on, nil without
-	caching     []byte             // CLIENT CACHING, for the next command
+	wasReset    bool               // a read failed, and the client had not closed
+	tx          *transaction       // from MULTI or WATCH on; otherwise nil
+	caching     []byte             // CLIENT CACHING for the next command
 	nextWatcher *disconnectWatcher // for the next lock command; nil before the first
-	monitors    []*upstream.Link   // on which Redis tells what it executes
-	modes       modes              // what makes a command more than ordinary
+	monitors    []*upstream.Link   // links on which Redis reports the commands that it executes
+	modes       modes              // the states in which commands are treated differently
 	lane        upstream.Lane      // changed only while no call is in flight
-	written     []*upstream.Node   // that the session has written to, for WAIT
-	current     *command           // the one being run; nil for one in no table
-	mute        bool               // its replies are not given to the client
-	replyOff    bool               // nor are those of the commands behind it
+	written     []*upstream.Node   // nodes that the session has written to, for WAIT
+	current     *command           // the running command; nil if it is in no table
+	mute        bool               // the client does not get its replies
+	replyOff    bool               // the client gets no replies of later commands either
 
 	ctx  context.Context // done when the session is ended from outside or is over
 	stop context.CancelFunc
 
-	watcher      atomic.Pointer[disconnectWatcher] // of the lock command under way
+	watcher      atomic.Pointer[disconnectWatcher] // of the running lock command
 	blocked      atomic.Pointer[blocked]           // the command that blocks in Redis
 	tracking     atomic.Pointer[tracking]          // client-side caching; nil: off
-	redirectedTo atomic.Bool                       // another session's invalidations come here, or did
-	monitoring   atomic.Bool                       // MONITOR is under way
+	redirectedTo atomic.Bool                       // another session redirects or has redirected its invalidations here
+	monitoring   atomic.Bool                       // MONITOR is on
 	guarded      atomic.Bool                       // the connection has holds or waiters
 
 	listener atomic.Pointer[pubsub.Listener] // nil until the first subscription
@@ -65,63 +64,64 @@ type session struct {
 	// For CLIENT LIST; see publish.
 	lastCommand atomic.Pointer[command]
 	lastSeen    atomic.Int64 // by Server.clock
-	queued      atomic.Int64 // commands since MULTI and MULTI itself; 0 outside of it
+	queued      atomic.Int64 // commands since MULTI, and MULTI itself; 0 outside a transaction
 	noEvict     atomic.Bool  // CLIENT NO-EVICT
 
-	// Of the patrol's goroutine.
-	slowSince    time.Time // when too many messages waited; zero: they do not
+	// Used by runSessionChecks only.
+	slowSince    time.Time // since when too many messages have waited; zero: they do not
 	unackedSince time.Time
 
 	carrier atomic.Pointer[lockcmd.Carrier] // nil until the first lock command
 	silence atomic.Int64                    // see silence.go
-	leaving atomic.Bool                     // the loop shall read no more
-	killed  atomic.Bool                     // what is not written to Redis stays unwritten
+	leaving atomic.Bool                     // the loop must not read any more
+	killed  atomic.Bool                     // calls that are not written to Redis yet are dropped
 
 	// mu guards the fields below. Never held across I/O.
 	mu      sync.Mutex
-	wake    sync.Cond // the loop waits here
-	waiting bool      // whether it does
-	wakeAt  int       // number of calls at which it goes on
+	wake    sync.Cond // the loop waits on it
+	waiting bool      // the loop waits on wake
+	wakeAt  int       // number of calls in flight at which the loop wakes up
 	head    *call     // calls in flight, oldest first
 	tail    *call
-	free    *call // for reuse
+	free    *call // calls to reuse
 	calls   int
-	bytes   int // of their requests
-	held    int // calls that wait to be sent again: nothing else is sent
-	// calls have moved to another link: nothing else is sent before their replies
+	bytes   int // bytes of the requests of calls in flight
+	held    int // calls that wait to be sent again; no others are sent before them
+	// calls have moved to another link; no others are sent before their replies
 	moved   bool
-	largest int       // recent reply, decaying by an eighth a reply
+	largest int       // largest recent reply; decays by an eighth with each reply
 	over    bool      // the loop has ended
-	lostAt  time.Time // when a written call was last lost: Redis may still run it
-	// it panicked: a call may be in the list that nobody will answer
-	faulty           bool
-	keptBytes        int              // bytes of replies that wait behind an older call's
-	out              chunks           // replies in order, for the socket
-	replies          *chunks          // where they go: out, but for a moment (capture)
-	writtenElsewhere []*upstream.Node // than where it was sent first
-	pushes           chunks           // frames that answer no command, behind the reply under way
-	// pushes wait for what the loop is about to give the client; see cork
+	lostAt  time.Time // when a written call was last lost; Redis may still run it
+	// the session panicked; a call in the list may never be answered
+	faulty    bool
+	keptBytes int     // bytes of replies that wait behind an older call's
+	out       chunks  // replies in order, for the socket
+	replies   *chunks // where replies go: out, except during capture
+	// nodes that executed a call after it had been sent to another
+	writtenElsewhere []*upstream.Node
+	pushes           chunks // frames that answer no command, behind the current reply
+	// holdPushes minus releasePushes; pushes wait while it is above 0
 	pushHolds     int
-	pushed        int  // bytes of messages since nothing waited
-	flushing      bool // somebody will call Flush
-	writing       bool // somebody writes to the socket
+	pushed        int  // bytes of messages since none waited
+	flushing      bool // a goroutine will call Flush
+	writing       bool // a goroutine writes to the socket
 	progress      time.Time
-	outputDropped bool  // the socket is of no use any more: output is dropped
-	failed        error // of the write that made it so
-	cut           bool  // the session was ended from outside; it is deaf too
+	outputDropped bool  // the socket cannot be used any more
+	failed        error // error of the write that failed
+	cut           bool  // the session was ended from outside; outputDropped is set too
 	killedBy      string
 	name          string // CLIENT SETNAME
-	shownAs       string // with its locks; "": not known yet
+	shownAs       string // the name shown with its locks; "": not known yet
 	libName       string // CLIENT SETINFO
 	libVersion    string
 	since         time.Time
 }
 
-// endCause is why a session's loop ended; rule R28 makes a difference of it.
+// endCause is why a session's loop ended. Rule R28 depends on it.
 type endCause uint8
 
 const (
-	endBroken  endCause = iota // reset, time-out, whatever is not known to be better
+	endBroken  endCause = iota // reset, time-out, or an unknown cause
 	endFIN                     // the client closed
 	endQuit                    // QUIT
 	endRefused                 // protocol error
@@ -139,15 +139,15 @@ func newSession(srv *Server, c *conn) *session {
 	return s
 }
 
-// run serves the client until the session has ended; it then closes the
-// socket. A panic ends the session alone.
+// run serves the client until the session has ended, and then closes the socket. A panic ends only
+// this session.
 func (s *session) run() {
 	defer s.server.remove(s)
 	defer s.close()
 	s.guard("session", s.live)
 }
 
-// live is what run guards.
+// live is the part of run that guard protects.
 func (s *session) live() {
 	lane := s.server.startLane()
 	s.server.up.Join(lane)
@@ -172,13 +172,13 @@ func (s *session) serve() {
 			return
 		}
 		s.Flush()
-		if !s.await(maxCalls) { // unread output stops reading
+		if !s.await(maxCalls) { // stops reading while too much output is unread
 			return
 		}
 	}
 }
 
-// process runs the complete commands that have been read; false ends the session.
+// process runs the complete commands that have been read. It returns false when the session ends.
 func (s *session) process() bool {
 	for {
 		cmd, n, err := s.parser.Next(s.in.unparsed())
@@ -193,7 +193,7 @@ func (s *session) process() bool {
 			return false
 		}
 		if n == 0 {
-			// the pipeline goes on behind half a command
+			// the pipeline goes on after half a command
 			s.reads.wrote = s.reads.wrote && len(s.in.unparsed()) > 0
 			s.publish()
 			return s.tx == nil || s.tx.awaitQueued()
@@ -205,7 +205,7 @@ func (s *session) process() bool {
 	}
 }
 
-// dispatch runs one command; false ends the session.
+// dispatch runs one command. It returns false when the session ends.
 func (s *session) dispatch(cmd resp.Command) bool {
 	c := s.server.commands.lookup(cmd.Args)
 	s.current = c
@@ -246,8 +246,7 @@ func (s *session) dispatch(cmd resp.Command) bool {
 	return c.run(s, c, cmd)
 }
 
-// refreshLimits applies Redis's tighter limits while the client has still to
-// authenticate.
+// refreshLimits applies Redis's tighter limits until the client has authenticated.
 func (s *session) refreshLimits() {
 	s.parser.Limits.Unauthenticated = !s.authenticated()
 }
@@ -257,7 +256,7 @@ func (s *session) authenticated() bool {
 	return s.lane.User != "" || !s.server.up.AuthRequired()
 }
 
-// answer gives a reply made here its place behind the calls in flight.
+// answer queues a reply that Leash has made behind the calls in flight.
 func (s *session) answer(reply []byte) bool {
 	if s.mute {
 		return true
@@ -283,14 +282,14 @@ func (s *session) answer(reply []byte) bool {
 	return true
 }
 
-// fail answers with an error; message begins with its code.
+// fail answers with an error. The message begins with its code.
 func (s *session) fail(message string) bool {
 	s.scratch = resp.AppendError(s.scratch[:0], message)
 	return s.answer(s.scratch)
 }
 
-// kill ends the session from outside, for the reason given; it does not block.
-// With drop, what has not been written to Redis stays unwritten.
+// kill ends the session from outside, for the given reason. It does not block. With drop, calls
+// that are not written to Redis yet are dropped.
 func (s *session) kill(reason string, drop bool) {
 	if drop {
 		s.killed.Store(true)

@@ -4,17 +4,17 @@ import "time"
 
 const (
 	sessionCheckInterval = time.Second
-	// stallTimeout is how long the socket of a client with too much output, or
-	// of one that is only waited for, may take nothing.
+	// stallTimeout is how long a socket may take nothing, if its client has too much output or the
+	// session only waits for it.
 	stallTimeout = 10 * time.Second
-	// totalOutput is how many times Config.MaxClientOutput may wait in all.
+	// totalOutput is how many times Config.MaxClientOutput may wait over all clients.
 	totalOutput = 4
-	// peerTimeout is why a session is killed whose host has vanished.
+	// peerTimeout is the reason for killing a session whose host has vanished.
 	peerTimeout = "peer timeout"
 )
 
-// runSessionChecks looks at all sessions once a second: for clients that do not read
-// what they asked for, and for holders whose host has vanished.
+// runSessionChecks checks all sessions once a second. It looks for clients that do not read their
+// replies, and for holders whose host has vanished.
 func (s *Server) runSessionChecks() {
 	tick := time.NewTicker(sessionCheckInterval)
 	defer tick.Stop()
@@ -64,11 +64,10 @@ func (s *Server) checkSessions(now time.Time) {
 	}
 }
 
-// peerSilent reports whether the peer has left data unacknowledged for longer
-// than timeout. A live peer that only does not read answers window probes, so
-// the age of its last ACK stays small (rule R29). Data that was sent just
-// now after a quiet hour is no sign of anything: the wait counts from when it
-// was first seen unacknowledged.
+// peerSilent reports whether the peer has left data unacknowledged for longer than timeout. A live
+// peer that does not read still answers window probes, so its last ACK is recent (rule R29). Data
+// that was sent just now after a quiet hour proves nothing. So the wait counts from when it was
+// first seen unacknowledged.
 func (s *session) peerSilent(now time.Time, timeout time.Duration) bool {
 	unacked, ackAge := s.conn.acknowledged()
 	if !unacked {

@@ -7,24 +7,23 @@ import (
 	"leash/proxy/upstream"
 )
 
-// subscriberLimits are how much a subscriber may leave unread, as Redis's
-// client-output-buffer-limit has it for the class pubsub.
+// subscriberLimits are how much a subscriber may leave unread. They are Redis's
+// client-output-buffer-limit for the class pubsub.
 type subscriberLimits struct {
-	hard int           // bytes at which it is closed at once
-	soft int           // bytes that it may have waiting no longer than for
-	over time.Duration // this
+	hard int           // bytes; above this, closed at once
+	soft int           // bytes; above this for longer than over, closed
+	over time.Duration // see soft
 }
 
 var defaultSubscriberLimits = subscriberLimits{hard: 32 << 20, soft: 8 << 20, over: time.Minute}
 
-// subscriber is the session as the exchange sees it.
+// subscriber is the session as pubsub.Exchange sees it.
 type subscriber session
 
 var _ pubsub.Client = (*subscriber)(nil)
 
-// Message implements pubsub.Client: it delivers a frame in the session's
-// protocol. A client that leaves too many unread is closed, so that nobody else
-// waits and no memory is taken for it.
+// Message implements pubsub.Client: it delivers a frame in the session's protocol. It closes a
+// client that leaves too much unread, so that no one else waits and memory stays bounded.
 func (c *subscriber) Message(frame []byte) upstream.Flusher {
 	s := (*session)(c)
 	s.mu.Lock()
@@ -32,7 +31,7 @@ func (c *subscriber) Message(frame []byte) upstream.Flusher {
 	return s.messageLocked(frame)
 }
 
-// notice delivers a frame as Message does, but to a client of RESP3 only.
+// notice delivers a frame like Message, but only to a RESP3 client.
 func (s *session) notice(frame []byte) upstream.Flusher {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +46,7 @@ func (s *session) messageLocked(frame []byte) upstream.Flusher {
 		return nil
 	}
 	if waits := s.unreadPushesLocked() + len(frame); waits > s.server.subscriberLimits.hard {
-		s.outputDropped = true // nothing more is kept for it
+		s.outputDropped = true // no more output is kept for it
 		s.out.clear()
 		s.pushes.clear()
 		return (*slowSubscriber)(s)
@@ -69,8 +68,8 @@ func (s *session) messageLocked(frame []byte) upstream.Flusher {
 // Close implements pubsub.Client.
 func (c *subscriber) Close(reason string) { (*session)(c).kill(reason, false) }
 
-// slowSubscriber is a session that has left too many messages unread. Flushing it
-// closes it: that is done without the mutexes.
+// slowSubscriber is a session that has left too many messages unread. Its Flush closes it, because
+// Flush is called without the mutexes.
 type slowSubscriber session
 
 func (c *slowSubscriber) Flush() { (*session)(c).closeSlowSubscriber() }
@@ -81,8 +80,7 @@ func (s *session) closeSlowSubscriber() {
 	s.kill("output limit of subscribers", false)
 }
 
-// unreadPushesLocked bounds from above how many bytes of messages wait for the
-// client.
+// unreadPushesLocked is an upper bound for the bytes of messages that wait for the client.
 func (s *session) unreadPushesLocked() int {
 	waits := s.out.size + s.pushes.size
 	if waits == 0 {
@@ -91,8 +89,8 @@ func (s *session) unreadPushesLocked() int {
 	return min(s.pushed, waits)
 }
 
-// isSlowSubscriber reports whether the client has had too many messages waiting for too
-// long. Of the patrol's goroutine.
+// isSlowSubscriber reports whether too many messages have waited for the client for too long.
+// Called by runSessionChecks only.
 func (s *session) isSlowSubscriber(now time.Time) bool {
 	s.mu.Lock()
 	waits := s.unreadPushesLocked()
@@ -107,15 +105,15 @@ func (s *session) isSlowSubscriber(now time.Time) bool {
 	return !s.slowSince.IsZero() && now.Sub(s.slowSince) > limits.over
 }
 
-// holdPushes keeps what is delivered back until releasePushes was called as often: the
-// client is about to get something that must come first.
+// holdPushes holds deliveries back until releasePushes has been called as often. The client is
+// about to get something that must come first.
 func (s *session) holdPushes() {
 	s.mu.Lock()
 	s.pushHolds++
 	s.mu.Unlock()
 }
 
-// releasePushes lets follow what was kept back.
+// releasePushes delivers what holdPushes has held back.
 func (s *session) releasePushes() {
 	s.mu.Lock()
 	s.pushHolds--

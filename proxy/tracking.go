@@ -30,22 +30,25 @@ func trackingSpecs() commandSpecs {
 }
 
 // tracking is client-side caching
-// (https://redis.io/docs/latest/develop/reference/client-side-caching/) of one
-// session. Redis remembers for a connection what it has read, so while tracking
-// is on the session's commands go on connections of its own, one a node. An
-// invalidation is passed on behind the replies that its connection sent before
-// it, for a client that got it earlier would keep what the reply holds. When
-// such a connection ends, whatever it was to be told is unknown, and the client
-// is told that nothing is valid.
+// (https://redis.io/docs/latest/develop/reference/client-side-caching/) of one session.
+//
+// Redis remembers per connection what it has read. So while tracking is on, the session's commands
+// use connections of its own, one per node.
+//
+// A client that gets an invalidation before an older reply would keep that reply's stale value. So
+// Leash passes an invalidation on behind the replies that the same connection sent before it.
+//
+// When such a connection ends, its last invalidations are unknown. Leash then tells the client that
+// nothing is valid.
 type tracking struct {
 	session *session
 	bcast   atomic.Bool
 	optIn   bool
 	optOut  bool
 
-	redirect atomic.Pointer[redirection] // nil: the client itself is told
-	// with REDIRECT: a connection is missing or has ended; the loop makes it before its next
-	// command
+	redirect atomic.Pointer[redirection] // nil: invalidations go to the client itself
+	// set with REDIRECT when a connection is missing or has ended; the loop makes it before the
+	// next command
 	stale atomic.Bool
 
 	// arguments of CLIENT TRACKING ON without REDIRECT, for every connection; guarded by session.mu
@@ -53,20 +56,20 @@ type tracking struct {
 	links    map[*upstream.Node]*tracked // guarded by session.mu
 	stopped  bool                        // guarded by session.mu
 
-	seen atomic.Pointer[upstream.Topology] // by which the client has been told what is valid
+	seen atomic.Pointer[upstream.Topology] // the topology that the client's valid keys belong to
 }
 
 // tracked is the connection to one node.
 type tracked struct {
 	link *upstream.Link
-	// with REDIRECT: gets the invalidations; nil without; guarded by session.mu
+	// gets the invalidations with REDIRECT, nil without it; guarded by session.mu
 	listener *upstream.Link
-	// whose reply came from it last and is not with the client yet; guarded by session.mu
+	// the call whose reply came last and has not reached the client yet; guarded by session.mu
 	last *call
 }
 
-// clientTracking runs CLIENT TRACKING ON|OFF. Redis checks the options, on the
-// connection that then is one of the session's.
+// clientTracking runs CLIENT TRACKING ON|OFF. Redis checks the options on a connection that then
+// becomes one of the session's.
 func (s *session) clientTracking(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
@@ -111,7 +114,8 @@ func (s *session) clientTracking(c *command, cmd resp.Command) bool {
 	return s.answer(a.reply)
 }
 
-// ask sends options to a node on the session's connection. Of the loop, while no call is in flight.
+// ask sends options to a node on the session's connection. Only the loop calls it, while no call is
+// in flight.
 func (t *tracking) ask(n *upstream.Node, args [][]byte, redirected bool) *answer {
 	link := t.open(n)
 	if redirected {
@@ -124,7 +128,7 @@ func (t *tracking) ask(n *upstream.Node, args [][]byte, redirected bool) *answer
 	return t.session.gather(link, resp.AppendCommand(nil, args...))[0]
 }
 
-// note takes the options down that Leash must know of.
+// note records the options that Leash must know.
 func (t *tracking) note(args [][]byte) {
 	var bcast bool
 	t.optIn, t.optOut = false, false
@@ -143,7 +147,7 @@ func (t *tracking) note(args [][]byte) {
 	t.bcast.Store(bcast)
 }
 
-// accept applies options that Redis has taken to all connections.
+// accept applies options that Redis has accepted to all connections.
 func (t *tracking) accept(primary *upstream.Node, args [][]byte, redirect *redirection) {
 	s := t.session
 	t.note(args)
@@ -161,7 +165,7 @@ func (t *tracking) accept(primary *upstream.Node, args [][]byte, redirect *redir
 		t.ask(n, args, redirect != nil)
 	}
 	if t.redirect.Load() != redirect {
-		s.pingAll(t.listeners()) // what was told before is for the client that was redirected to
+		s.pingAll(t.listeners()) // earlier invalidations belong to the previous target
 		t.redirect.Store(redirect)
 	}
 	s.tracking.Store(t)
@@ -172,7 +176,7 @@ func (t *tracking) accept(primary *upstream.Node, args [][]byte, redirect *redir
 	}
 	t.listenNoMore()
 	for _, l := range t.everywhere() {
-		s.gather(l, ping) // from here on it tells
+		s.gather(l, ping) // invalidations may come from here on
 	}
 }
 
@@ -183,8 +187,8 @@ func cloneArgs(args [][]byte) (all [][]byte) {
 	return all
 }
 
-// everywhere connects to all masters when Redis is to tell of keys that the
-// session has not read. Safe for concurrent use.
+// everywhere connects to all masters if Redis reports keys that the session has not read. Safe for
+// concurrent use.
 func (t *tracking) everywhere() (links []*upstream.Link) {
 	if t.redirect.Load() != nil {
 		t.stale.CompareAndSwap(false, t.lacks())
@@ -223,8 +227,8 @@ func (t *tracking) stop() {
 	t.close()
 }
 
-// restart gives all connections up, because the session's lane or the topology
-// has changed. Only while no call is in flight.
+// restart gives up all connections because the session's lane or the topology has changed. Callers
+// make sure that no call is in flight.
 func (t *tracking) restart() {
 	t.seen.Store(t.session.server.up.Topology())
 	t.close()
@@ -236,8 +240,8 @@ func (t *tracking) restart() {
 	t.everywhere()
 }
 
-// checkTopology notices what concerns a session that sends nothing: of slots that have
-// moved nothing is told where they were. Of the patrol's goroutine.
+// checkTopology looks for moved slots on behalf of a session that sends nothing. A node reports
+// nothing about slots that have left it. Called by runSessionChecks only.
 func (t *tracking) checkTopology() {
 	now := t.session.server.up.Topology()
 	if t.seen.Swap(now) != now {
@@ -246,11 +250,11 @@ func (t *tracking) checkTopology() {
 	t.everywhere()
 }
 
-// forgetAll tells the client that nothing is valid, behind the replies under
-// way. Safe for concurrent use.
+// forgetAll tells the client that nothing is valid, behind the replies in flight. Safe for
+// concurrent use.
 func (t *tracking) forgetAll() {
 	if r := t.redirect.Load(); r != nil {
-		t.stale.Store(true) // once more, behind the replies under way
+		t.stale.Store(true) // once more, behind the replies in flight
 		r.send([]byte(resp.Null))
 		return
 	}
@@ -281,7 +285,7 @@ func (t *tracking) close() {
 	s.mu.Unlock()
 	for _, one := range links {
 		one.stopListening()
-		if s.tx != nil && s.tx.link == one.link { // on which keys are watched
+		if s.tx != nil && s.tx.link == one.link { // its keys are watched
 			s.tx.tracked, s.tx.altered = false, true
 			continue
 		}
@@ -289,13 +293,13 @@ func (t *tracking) close() {
 	}
 }
 
-// link returns the session's connection to a node; it is made when there is
-// none. Safe for concurrent use.
+// link returns the session's connection to a node, and makes it if there is none. Safe for
+// concurrent use.
 func (t *tracking) link(n *upstream.Node) *upstream.Link {
 	s := t.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t.stopped { // the patrol is late
+	if t.stopped { // the session check came late
 		return n.Link(s.lane)
 	}
 	one := t.links[n]
@@ -306,7 +310,7 @@ func (t *tracking) link(n *upstream.Node) *upstream.Link {
 		t.stale.Store(true)
 		return n.Link(s.lane)
 	case one != nil:
-		t.lostLocked(n, one) // stray is about to learn of it
+		t.lostLocked(n, one) // receive is about to see it
 	}
 	one = t.pinLocked(n)
 	for _, args := range t.accepted {
@@ -323,8 +327,8 @@ func (t *tracking) pinLocked(n *upstream.Node) *tracked {
 	return one
 }
 
-// receive takes what a connection says that answers no command: an invalidation,
-// or nil when it has ended.
+// receive takes a frame that answers no command. It is an invalidation, or nil when the connection
+// has ended.
 func (t *tracking) receive(n *upstream.Node, one *tracked, frame []byte) {
 	if t.redirect.Load() != nil && !bytes.HasPrefix(frame, []byte(invalidatePush)) {
 		t.missed(n, one)
@@ -346,8 +350,7 @@ func (t *tracking) receive(n *upstream.Node, one *tracked, frame []byte) {
 	}
 }
 
-// lostLocked gives up a connection that has ended: nothing that was read on it
-// is valid any more.
+// lostLocked gives up a connection that has ended. Nothing that was read on it is valid any more.
 func (t *tracking) lostLocked(n *upstream.Node, one *tracked) upstream.Flusher {
 	delete(t.links, n)
 	one.link.Unpin(false)
@@ -357,7 +360,7 @@ func (t *tracking) lostLocked(n *upstream.Node, one *tracked) upstream.Flusher {
 	return t.session.deliverBehindLocked(one.last, []byte(invalidateAll))
 }
 
-// replied remembers that the call's reply, or part of it, has come from a node.
+// replied records that a node has sent the call's reply or a part of it.
 func (t *tracking) replied(n *upstream.Node, c *call) {
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
@@ -367,15 +370,15 @@ func (t *tracking) replied(n *upstream.Node, c *call) {
 	}
 }
 
-// ignored is the sink of commands whose replies nobody needs.
+// ignored is the sink of commands whose replies are not needed.
 type ignored struct{ upstream.Unlimited }
 
 func (ignored) Reply([]byte, bool) upstream.Flusher { return nil }
 func (ignored) Lost(bool, error)                    {}
 func (ignored) Dropped() bool                       { return false }
 
-// clientCaching answers CLIENT CACHING YES|NO, which is for the next command:
-// it goes out together with that, wherever it goes.
+// clientCaching answers CLIENT CACHING YES|NO. Leash sends it together with the next command, to
+// the same node.
 func (s *session) clientCaching(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
@@ -404,7 +407,7 @@ func (s *session) clientGetRedir(c *command, cmd resp.Command) bool {
 	return s.answer(s.scratch)
 }
 
-// clientTrackingInfo lets Redis tell, when tracking is on.
+// clientTrackingInfo lets Redis answer when tracking is on.
 func (s *session) clientTrackingInfo(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true

@@ -2,13 +2,16 @@ package proxy
 
 import "leash/proxy/upstream"
 
-// A client that caches takes a reply as a sign that it knows of all that was written before: PONG
-// to its PING, an element that BLPOP brings, a lock. Redis has one connection for both. Here most
-// replies come on the connections that bring the invalidations; where they come on others, or are
-// made by Leash, they wait until those connections have brought what Redis had sent by then.
+// A client with a cache relies on one rule: a reply comes after the invalidations of all earlier
+// writes. Examples are the PONG to its PING, an element from BLPOP and a lock. Redis has one
+// connection for both.
+//
+// In Leash, most replies come on the connections that bring invalidations. Other replies, and those
+// that Leash makes itself, wait. They go out when those connections have brought everything that
+// Redis had sent.
 
-// overtakes reports whether the reply to a command could come before
-// invalidations that Redis had sent when the command came.
+// overtakes reports whether the reply to a command could come before invalidations that Redis sent
+// earlier.
 func (c *command) overtakes() bool {
 	switch c.class {
 	case answered, anyNode, everyNode, subscribed:
@@ -17,11 +20,12 @@ func (c *command) overtakes() bool {
 	return false
 }
 
-// caches reports whether invalidations come to the session's client.
+// caches reports whether invalidations go to the session's client.
 func (s *session) caches() bool { return s.tracking.Load() != nil || s.redirectedTo.Load() }
 
-// awaitInvalidations waits until every connection has brought what Redis has sent on it so far, of the session's
-// own and of those whose invalidations are redirected to it. It is false when the session ends.
+// awaitInvalidations waits until every connection has brought what Redis has sent on it so far.
+// These are the session's own connections and those that redirect to it. It returns false when the
+// session ends.
 func (s *session) awaitInvalidations() bool {
 	if !s.caches() {
 		return true
@@ -32,8 +36,8 @@ func (s *session) awaitInvalidations() bool {
 	return s.pingAll(s.invalidationLinks())
 }
 
-// invalidationLinks are the connections on which Redis tells what the session's client is told, or what it
-// redirects.
+// invalidationLinks are the connections that bring invalidations to the session's client, or that
+// it redirects.
 func (s *session) invalidationLinks() (links []*upstream.Link) {
 	if t := s.tracking.Load(); t != nil {
 		if t.redirect.Load() != nil {
@@ -67,7 +71,7 @@ func (t *tracking) connections() (links []*upstream.Link) {
 	return links
 }
 
-// listeners are the connections that get the invalidations that are redirected.
+// listeners are the connections that get redirected invalidations.
 func (t *tracking) listeners() (links []*upstream.Link) {
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
@@ -79,7 +83,7 @@ func (t *tracking) listeners() (links []*upstream.Link) {
 	return links
 }
 
-// pingAll waits for the reply to a PING on each of some private links.
+// pingAll waits for the reply to a PING on each of the given private links.
 func (s *session) pingAll(links []*upstream.Link) bool {
 	var waits []*gathering
 	for _, l := range links {
@@ -92,8 +96,8 @@ func (s *session) pingAll(links []*upstream.Link) bool {
 	return s.ctx.Err() == nil
 }
 
-// behindInvalidations runs f, which runs a command whose reply comes on a connection that brings no
-// invalidations, and gives the client that reply behind those that Redis had sent before it.
+// behindInvalidations runs f, whose command gets its reply on a connection without invalidations.
+// The client gets that reply behind the invalidations that Redis had sent before it.
 func (s *session) behindInvalidations(f func() bool) bool {
 	if !s.caches() {
 		return f()

@@ -1,9 +1,8 @@
 package proxy
 
-// How much a session may have on the way. The size of replies is a guess at
-// first.
+// Limits of what one session may have in flight. The size of its replies is a guess at first.
 const (
-	firstReply   = 16 << 10 // bytes of a reply
+	firstReply   = 16 << 10 // bytes assumed for the first reply
 	replyWindow  = 1 << 20  // bytes of replies that calls in flight may bring
 	maxCalls     = 1024     // calls in flight
 	requestBytes = 8 << 20  // bytes of their requests, or one call
@@ -11,16 +10,15 @@ const (
 	maxCommand   = 1 << 30  // bytes of one command: Redis's client-query-buffer-limit
 )
 
-// barrier waits until every earlier call has its reply, so that the next one
-// may go another way. It returns false when the session ends meanwhile.
+// barrier waits until every earlier call has its reply, so that the next call may take another way.
+// It returns false when the session ends first.
 func (s *session) barrier() bool {
 	s.publish()
 	return s.await(0)
 }
 
-// await waits until at most so many calls are in flight and the client reads
-// its replies. It returns false when the session ends: it was cut off, or its
-// socket is of no use any more.
+// await waits until at most calls calls are in flight and the client reads its replies. It returns
+// false when the session was cut off or its socket cannot be used any more.
 func (s *session) await(calls int) bool {
 	s.mu.Lock()
 	if s.calls <= calls && s.held == 0 && !s.fullLocked() || s.outputDropped {
@@ -39,25 +37,24 @@ func (s *session) await(calls int) bool {
 	return !s.outputDropped
 }
 
-// fullLocked reports whether so many bytes of replies wait that nothing more
-// is asked for.
+// fullLocked reports whether so much of the replies is unread that the session sends nothing more.
 func (s *session) fullLocked() bool { return s.out.size+s.keptBytes > maxUnread }
 
-// wakeLocked wakes the loop when it may have what it waits for.
+// wakeLocked wakes the loop when its condition may have come true.
 func (s *session) wakeLocked() {
 	if s.waiting && s.calls <= s.wakeAt {
 		s.wake.Signal()
 	}
 }
 
-// windowLocked is how many calls may be in flight: as many as keep replies of
-// the size seen lately below about 1 MiB.
+// windowLocked is how many calls may be in flight. It keeps replies of the recent size below about
+// 1 MiB.
 func (s *session) windowLocked() int {
 	return min(max(replyWindow/max(s.largest, 1), 1), maxCalls)
 }
 
-// admitCall waits until the window has room for a request of so many bytes.
-// It returns false when the session ends meanwhile.
+// admitCall waits until the window has room for a request of size bytes. It returns false when the
+// session ends first.
 func (s *session) admitCall(size int) bool {
 	s.mu.Lock()
 	window := s.windowLocked()
@@ -71,5 +68,5 @@ func (s *session) admitCall(size int) bool {
 	case full:
 		return s.await(0)
 	}
-	return s.await(window / 2) // waking once for many replies, not for each
+	return s.await(window / 2) // wake up once for many replies, not for each
 }

@@ -7,14 +7,14 @@ import (
 	"leash/proxy/upstream"
 )
 
-// The nodes of a cluster get a message one after the other. So when the subscription of an entry
-// moves to another node, that node may bring messages again that the earlier one has brought.
-// Messages have no names: an entry remembers what was handed out lately, by its hash, and leaves
-// out as many equal ones after the change. A message that somebody publishes again with the same
-// bytes right then may be lost, but none comes twice.
+// The nodes of a cluster get a message one after the other. So when an entry's subscription moves
+// to another node, that node may repeat messages of the earlier one. Messages have no IDs: an entry
+// remembers the hashes of recent messages, and drops as many equal ones after the move. If a
+// message with the same bytes is published again during the move, it may be lost. No message comes
+// twice.
 const (
 	repeatWindow = time.Second // how much later than another node a node may bring a message
-	maxSightings = 1 << 15     // at most so many messages are remembered, twice
+	maxSightings = 1 << 15     // limit for each of two lists of recent messages
 )
 
 var digestSeed = maphash.MakeSeed()
@@ -25,10 +25,10 @@ type sighting struct {
 	at     time.Time
 }
 
-// history is what an entry has handed out in the last repeatWindow, or somewhat more.
+// history is what an entry has handed out during the last repeatWindow or slightly longer.
 type history struct {
 	recent, older []sighting
-	since         time.Time // of the oldest of recent
+	since         time.Time // time of the oldest in recent
 }
 
 // note adds a message.
@@ -56,14 +56,14 @@ func (h *history) after(t time.Time) map[uint64]int {
 	return counts
 }
 
-// repeats are messages that the node of an entry's subscription may bring although another node
-// has brought them. The zero value has none.
+// repeats are messages that the node of an entry's subscription may repeat after another node has
+// brought them. The zero value has none.
 type repeats struct {
 	left  map[uint64]int // by digest
 	until time.Time
 }
 
-// take reports whether a message is one of them, and counts it.
+// take reports whether a message is a repeat, and removes it from the count.
 func (r *repeats) take(digest uint64, now time.Time) bool {
 	if r.left == nil {
 		return false
@@ -79,7 +79,7 @@ func (r *repeats) take(digest uint64, now time.Time) bool {
 	return true
 }
 
-// moveLocked makes l the line whose messages count. asked is when Redis was asked for the
+// moveLocked makes l the line whose messages count. asked is when Leash asked Redis for the
 // subscription there.
 func (e *entry) moveLocked(l *line, asked time.Time) {
 	if e.node != nil && e.node != l.node && e.mayRepeatLocked() {
@@ -88,16 +88,16 @@ func (e *entry) moveLocked(l *line, asked time.Time) {
 	e.source, e.node = l, l.node
 }
 
-// mayRepeatLocked reports whether another node can bring what e.node has brought. A message of a
-// sharded channel reaches the owner of the slot and its replicas. While the owner is a master
-// still, the slot has gone to a node that has none of these messages.
+// mayRepeatLocked reports whether another node can repeat messages of e.node. A sharded message
+// reaches the slot's owner and its replicas. If the old owner is still a master, the slot has moved
+// to a node that has none of these messages.
 func (e *entry) mayRepeatLocked() bool {
 	return e.hub.topology.Cluster() && !(e.kind == Shard && e.hub.isMasterLocked(e.node))
 }
 
-// acceptsLocked reports whether a message that l has brought at now is to be handed out. A
-// cluster's keyspace events count from each master, for no node passes them on. A replica has those
-// of its master too; they do not count.
+// acceptsLocked reports whether to hand out a message that l brought at now. A cluster's keyspace
+// events count from every master, since no node passes them on. A replica repeats its master's
+// events, so they do not count.
 func (e *entry) acceptsLocked(l *line, f *frame, now time.Time) bool {
 	if !e.hub.topology.Cluster() {
 		return e.source == l
@@ -125,9 +125,8 @@ func (h *hub) isMasterLocked(n *upstream.Node) bool {
 	return false
 }
 
-// promoteLocked brings up to date which lines lead to masters. The events of a node that has become
-// one count from its answer to a PING on: those before it are of the time when it was a replica,
-// and its master's line has brought them.
+// promoteLocked updates which lines lead to masters. When a node becomes a master, its events count
+// from its answer to a PING on. Its earlier events repeat those of its old master.
 func (h *hub) promoteLocked() {
 	for _, l := range h.lines {
 		switch master := h.isMasterLocked(l.node); {

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	lostRefresh = 5 * time.Second // between looks at the topology while a node is lost
-	forgetLost  = 24 * time.Hour  // a node that is lost for longer is not expected back
+	lostRefresh = 5 * time.Second // time between topology refreshes while a node is lost
+	forgetLost  = 24 * time.Hour  // a node lost for longer is not expected back
 )
 
-// lostNodes are the addresses that do not answer, and since when. The log says once that one is
-// lost, and once that it is back, also if it has left the topology in between. Safe for concurrent
-// use.
+// lostNodes are the addresses that do not answer, with the time when each was lost. The log reports
+// once that an address is lost and once that it is back, even if it has left the topology. Safe for
+// concurrent use.
 type lostNodes struct {
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
-// add is false if addr was lost before.
+// add returns false if addr was lost before.
 func (l *lostNodes) add(addr string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,7 +36,7 @@ func (l *lostNodes) add(addr string) bool {
 	return true
 }
 
-// remove is false if addr was not lost; away is for how long it was.
+// remove returns false if addr was not lost. away is how long it was.
 func (l *lostNodes) remove(addr string) (away time.Duration, was bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,15 +61,15 @@ func (n *Node) logLost(cause error) {
 	}
 }
 
-// logBack logs once that an address that was lost answers again.
+// logBack logs once that a lost address answers again.
 func (u *Upstream) logBack(addr string) {
 	if away, was := u.lost.remove(addr); was {
 		u.log.Info("redis node is back", "node", addr, "away", away.Round(time.Millisecond))
 	}
 }
 
-// noteWell takes note of addresses that the cluster, or a sentinel, says are well. Of a node that is
-// watched the watch tells.
+// noteWell records addresses that the cluster or a sentinel reports as well. It skips nodes with a
+// watch, since the watch reports them.
 func (u *Upstream) noteWell(addrs []string) {
 	for _, addr := range addrs {
 		u.mu.Lock()
