@@ -35,7 +35,8 @@ func calledInScripts(t *testing.T) (commands []string) {
 }
 
 // lockScene is what is done with all rights, and then commands that are tried with one right less.
-// A number in front names the connection.
+// A number in front names the connection. With "&", the command waits for a lock, and the scene goes
+// on without its reply.
 type lockScene struct{ before, step string }
 
 var lockScenes = []lockScene{
@@ -74,6 +75,47 @@ var lockScenes = []lockScene{
 	{"", "1 SEM.GIVE k 2"},
 	{"", "1 LATCH.SET k 2"},
 	{"1 LATCH.SET k 1", "1 LATCH.DOWN k"},
+	{"1 LOCK.ACQUIRE k; 2& LOCK.ACQUIRE k BLOCK 60000", "1 LOCK.RELEASE k"},
+	{"1 LOCK.ACQUIRE k WRITE; 2& LOCK.ACQUIRE k WRITE BLOCK 60000", "1 LOCK.RELEASE k"},
+	{"1 LOCK.ACQUIRE k READ OWNER me", "2 LOCK.RELEASE k READ OWNER me ID r"},
+	{"1 HSET k you:1 1; 1 PEXPIRE k 60000", "1 LOCK.BREAK k"},
+	{"1 HSET k mode read you:1 1; 1 SET {k}:you:1:rwlock_timeout:1 1 PX 60000; 1 PEXPIRE k 60000", "1 LOCK.BREAK k"},
+	{"1 SEM.INIT k 2; 1 SEM.TAKE k; 1 ZADD {k}:timeout 9000000000000 aaaaaaaaaaaaaaaa", "1 SEM.RELEASE k " + strings.Repeat("61", 16)},
+	{"1 SEM.INIT k 2", "1 SEM.INFO k"},
+	{"1 LOCK.ACQUIRE k READ", "1 LOCK.LIST 0"},
+}
+
+// start does what comes before the step. It returns how to run a command and how to end the scene.
+func (scene lockScene) start(t *testing.T, l *leash) (run func(command string) string, end func()) {
+	t.Helper()
+	conns := map[string]*redistest.Client{"1": l.dial(t), "2": l.dial(t)}
+	run = func(command string) string {
+		words := strings.Fields(command)
+		return do(t, conns[words[0]], words[1:]...)
+	}
+	for before := range strings.SplitSeq(scene.before, "; ") {
+		if before == "" {
+			continue
+		}
+		if connection, command, waits := strings.Cut(before, "& "); waits {
+			if err := conns[connection].Send(redistest.Command(strings.Fields(command)...)); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "it waits", func() bool { return strings.Contains(run("1 INFO leash"), "leash_waiters:1\r\n") })
+			continue
+		}
+		if reply := run(before); reply[0] == '-' {
+			t.Fatalf("%s: %q", before, reply)
+		}
+	}
+	return run, func() {
+		for _, c := range conns {
+			c.Close()
+		}
+		observer := l.dial(t)
+		defer observer.Close()
+		eventually(t, "nobody waits", func() bool { return strings.Contains(do(t, observer, "INFO", "leash"), "leash_waiters:0\r\n") })
+	}
 }
 
 // TestAScriptWithoutARightLeavesNothing: Leash's own user lacks each of the commands that lock
@@ -90,19 +132,7 @@ func TestAScriptWithoutARightLeavesNothing(t *testing.T) {
 	for _, command := range calledInScripts(t) {
 		for _, scene := range lockScenes {
 			direct.Do("FLUSHALL")
-			conns := map[string]*redistest.Client{"1": l.dial(t), "2": l.dial(t)}
-			run := func(command string) string {
-				words := strings.Fields(command)
-				return do(t, conns[words[0]], words[1:]...)
-			}
-			for before := range strings.SplitSeq(scene.before, "; ") {
-				if before == "" {
-					continue
-				}
-				if reply := run(before); reply[0] == '-' {
-					t.Fatalf("%s: %q", before, reply)
-				}
-			}
+			run, end := scene.start(t, l)
 			was := keyspace(direct)
 			rights("-" + strings.ToLower(command))
 			reply := run(scene.step)
@@ -115,9 +145,7 @@ func TestAScriptWithoutARightLeavesNothing(t *testing.T) {
 				t.Errorf("without %s, after %q: %s was answered %.120q and left\n%s\nof\n%s", command, scene.before, scene.step, reply,
 					strings.Join(is, "\n"), strings.Join(was, "\n"))
 			}
-			for _, c := range conns {
-				c.Close()
-			}
+			end()
 		}
 	}
 }

@@ -9,6 +9,7 @@ local field = ARGV[1] .. SUFFIX
 local n, r, _, err = readHold(KEYS[1], KEYS[2], field)
 if err then return err end
 if n == 0 or r[TOKEN] then return 0 end
+needs('SET')
 endHold(KEYS[1], KEYS[2], field, n, ARGV[2], ARGV[3])
 if KEYS[3] then redis.call('SET', KEYS[3], '1', 'PX', ARGV[4]) end
 return 1

@@ -1,0 +1,108 @@
+package proxy
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+// luaFiles are the scripts in lockcmd/scripts and their parts, by file name, as Leash sends them:
+// without comments.
+func luaFiles(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("../lockcmd/scripts/*.lua")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no scripts", err)
+	}
+	all := make(map[string]string)
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var code strings.Builder
+		for line := range strings.Lines(string(source)) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") {
+				code.WriteString(line + "\n")
+			}
+		}
+		all[filepath.Base(file)] = code.String()
+	}
+	return all
+}
+
+// scriptsWithoutScene are the scripts that no scene can run, and when Leash runs them.
+var scriptsWithoutScene = map[string]string{
+	"renew.lua":        "the watchdog renews holds",
+	"rw_renew.lua":     "the watchdog renews holds",
+	"permit_renew.lua": "the watchdog renews permits",
+
+	"probe.lua":          "Leash looks for a failover",
+	"restore.lua":        "a master lost a hold in a failover",
+	"rw_restore.lua":     "a master lost a hold in a failover",
+	"permit_restore.lua": "a master lost a permit in a failover",
+
+	"undo.lua":        "an acquire had no answer, or too few replicas",
+	"rw_undo.lua":     "an acquire had no answer, or too few replicas",
+	"permit_undo.lua": "an acquire had no answer",
+	"touch.lua":       "an acquire has REPLICAS; its undo may follow",
+
+	"shared_tombstone.lua": "a slot migrates",
+	"rw_release_key.lua":   "a slot migrates",
+	"rw_renew_key.lua":     "a slot migrates",
+	"permit_renew_key.lua": "a slot migrates",
+}
+
+var evalInMonitor = regexp.MustCompile(`(?i)"EVAL" ("(?:[^"\\]|\\.)*")`)
+
+// TestLockScenesRunAllScripts: the scenes run each script in lockcmd/scripts, except those of
+// scriptsWithoutScene.
+func TestLockScenesRunAllScripts(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	direct, monitor := redistest.Connect(t, s.Addr), dialAddr(t, s.Addr)
+	want(t, monitor, "+OK\r\n", "MONITOR")
+	l := startLeash(t, []string{s.Addr})
+	missing := luaFiles(t)
+	for name := range scriptsWithoutScene {
+		if missing[name] == "" {
+			t.Errorf("there is no %s", name)
+		}
+		delete(missing, name)
+	}
+	// A waiter that asks Redis itself at the moment gets no hand-over, so the scenes may run again.
+	for until := time.Now().Add(20 * time.Second); len(missing) > 0 && time.Now().Before(until); {
+		for _, scene := range lockScenes {
+			direct.Do("FLUSHALL")
+			run, end := scene.start(t, l)
+			run(scene.step)
+			end()
+		}
+		direct.Do("ECHO", "all scenes are over")
+		for line := ""; !strings.Contains(line, "all scenes are over"); {
+			var err error
+			if line, err = monitor.Read(); err != nil {
+				t.Fatal(err)
+			}
+			m := evalInMonitor.FindStringSubmatch(line)
+			if m == nil {
+				continue
+			}
+			text, err := strconv.Unquote(m[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			maps.DeleteFunc(missing, func(_, code string) bool { return strings.Contains(text, code) })
+		}
+	}
+	for name := range missing {
+		t.Errorf("no scene runs %s", name)
+	}
+}
