@@ -5,28 +5,27 @@ import (
 	"leash/proxy/upstream"
 )
 
-// call is one command in flight and its reply. Calls of a session form a list
-// in the order of the commands; a reply is passed on when its call is the
-// oldest, and kept until then.
+// call is one command in flight and its reply. A session's calls form a list in the order of the
+// commands. A reply is passed on when its call is the oldest, and kept until then.
 //
-// All fields but part are guarded by session.mu.
+// session.mu guards all fields but part.
 type call struct {
 	session *session
-	next    *call // younger, or next in the free list
-	part    part  // the command as sent, when it goes to one node whole
+	next    *call // the next younger call, or the next free one
+	part    part  // the command as sent, if it goes to one node whole
 	fan     *fanout
-	in      *batch // whose bytes the request lies in
+	in      *batch // the batch that holds the request's bytes
 	bytes   int    // of the request
 	size    int    // of the reply so far
-	begun   bool   // part of the reply has been given away
+	begun   bool   // a piece of the reply has been passed on
 	muted   bool   // the client does not want the reply
-	reads   bool   // it only reads, and may be executed twice
+	reads   bool   // a read, which may be executed twice
 	done    bool
 	buffer  replyBuffer
 
-	// With client-side caching.
-	tracked []*tracked // connections of which it is the last to have replied
-	after   []byte     // what came on them behind its reply
+	// The fields below are for client-side caching.
+	tracked []*tracked // connections on which this call was the last to get a reply
+	after   []byte     // frames that came on them behind its reply
 }
 
 // newCallLocked takes a call from the free list.
@@ -42,7 +41,7 @@ func (s *session) newCallLocked() *call {
 	return c
 }
 
-// openCall is a call whose reply is made by the loop; nil when the session ends.
+// openCall is a call whose reply the loop makes. It is nil when the session ends.
 func (s *session) openCall() *call {
 	if !s.lockUnheld() {
 		return nil
@@ -53,8 +52,7 @@ func (s *session) openCall() *call {
 	return c
 }
 
-// pushLocked makes c the youngest call. The bytes of its request stay as they
-// are until it is done.
+// pushLocked makes c the youngest call. The bytes of its request do not change until it is done.
 func (s *session) pushLocked(c *call) {
 	if s.tail == nil {
 		s.head = c
@@ -69,8 +67,8 @@ func (s *session) pushLocked(c *call) {
 	}
 }
 
-// reply takes a piece of c's reply, from whichever goroutine has it, and
-// returns the session if the caller shall flush it.
+// reply takes a piece of c's reply from any goroutine. It returns the session if the caller must
+// flush it.
 func (c *call) reply(p []byte, done bool) upstream.Flusher {
 	s := c.session
 	s.mu.Lock()
@@ -87,7 +85,7 @@ func (c *call) reply(p []byte, done bool) upstream.Flusher {
 	} else {
 		c.buffer.append(p)
 		s.keptBytes += len(p)
-		s.largest = max(s.largest, c.size) // not only when its turn comes
+		s.largest = max(s.largest, c.size) // at once, not only when c is the oldest call
 	}
 	if done {
 		c.doneLocked()
@@ -95,8 +93,7 @@ func (c *call) reply(p []byte, done bool) upstream.Flusher {
 	return s.toFlushLocked()
 }
 
-// replyWith is reply for all of a reply: its beginning, and the rest, which is
-// moved and not copied.
+// replyWith is reply for a whole reply. It copies the beginning, and moves the rest without a copy.
 func (c *call) replyWith(start []byte, rest *chunks) upstream.Flusher {
 	if rest.size == 0 {
 		return c.reply(start, true)
@@ -125,7 +122,7 @@ func (c *call) replyWith(start []byte, rest *chunks) upstream.Flusher {
 	return flusher
 }
 
-// doneLocked notes that c has its whole reply.
+// doneLocked records that c has its whole reply.
 func (c *call) doneLocked() {
 	c.done = true
 	if c == c.session.head {
@@ -133,8 +130,7 @@ func (c *call) doneLocked() {
 	}
 }
 
-// retireLocked takes finished calls off the head of the list and lets the next
-// one's reply follow.
+// retireLocked takes finished calls off the head of the list and passes on the next one's reply.
 func (s *session) retireLocked() {
 	for c := s.head; c != nil && c.done; c = s.head {
 		s.head = c.next
@@ -170,7 +166,7 @@ func (s *session) retireLocked() {
 	s.wakeLocked()
 }
 
-// showLocked moves what there is of the oldest call's reply to the output.
+// showLocked moves the reply of the oldest call, as far as it has come, to the output.
 func (s *session) showLocked(c *call) {
 	s.keptBytes -= c.size
 	c.begun = true
@@ -188,14 +184,13 @@ func (s *session) recycleLocked(c *call) {
 	s.free = c
 }
 
-// fail ends c with an error reply made here; message begins with its code.
-// When part of the real reply has been given away nothing can be said any
-// more, so the session ends.
+// fail ends c with an error that Leash makes. The message begins with its code. When a piece of the
+// real reply has been passed on, no error fits any more, so the session ends.
 func (c *call) fail(message string) {
 	s := c.session
 	s.mu.Lock()
 	begun := c.begun
-	if !begun && c.size > 0 { // half of a reply, but nobody has seen it
+	if !begun && c.size > 0 { // half of a reply is kept, and the client has seen none of it
 		s.keptBytes -= c.size
 		c.size = 0
 		c.buffer.clear()
@@ -217,8 +212,8 @@ func (c *call) drop() {
 	c.finish(nil)
 }
 
-// addParked counts bytes of replies that are kept until a call is complete.
-func (s *session) addParked(n int) {
+// addKept counts bytes of replies that are kept until a call is complete.
+func (s *session) addKept(n int) {
 	s.mu.Lock()
 	s.keptBytes += n
 	s.mu.Unlock()
@@ -231,7 +226,7 @@ func (c *call) finish(reply []byte) {
 	}
 }
 
-// youngerLocked calls f for the calls behind c until it returns false.
+// youngerLocked calls f for the calls behind c until f returns false.
 func (c *call) youngerLocked(f func(*call) bool) bool {
 	for y := c.next; y != nil; y = y.next {
 		if !f(y) {

@@ -41,7 +41,7 @@ func (f *fanout) finished(p *part) upstream.Flusher {
 		p.reply = nil
 		p.rest.clear()
 	}
-	s.addParked(-kept)
+	s.addKept(-kept)
 	return f.call.replyWith(reply, &f.body)
 }
 

@@ -24,7 +24,7 @@ const (
 	msgDropped      = "UPSTREAMLOST session ended before the command was sent"
 )
 
-// notSent is the error for a command that was not sent, for that reason.
+// notSent is the error for a command that was not sent, with the reason.
 func notSent(cause error) string {
 	if refusal, ok := errors.AsType[*upstream.Refusal](cause); ok {
 		return "UPSTREAMDOWN " + refusal.Reason + ", the command was not executed"
@@ -32,11 +32,10 @@ func notSent(cause error) string {
 	return msgUpstreamDown
 }
 
-// maxHops bounds how often a command follows the topology within one search
-// for its node.
+// maxHops bounds how often one search for a command's node follows the topology.
 const maxHops = 16
 
-// Back-off between tries of a command that no node serves at the moment.
+// Back-off between attempts at a command that no node serves at the moment.
 const (
 	minRetry = 5 * time.Millisecond
 	maxRetry = 100 * time.Millisecond
@@ -45,33 +44,31 @@ const (
 // anySlot marks a command that every node can serve.
 const anySlot = -1
 
-// part is one command on its way to one node: a whole call, or one node's
-// share of a call that was split. It follows redirects and decides what may be
-// sent again (never what would change the order of two commands of
-// the session on one slot).
+// part is one command sent to one node: a whole call, or one node's share of a split call. It
+// follows redirects and decides what may be sent again. It never changes the order of two commands
+// of the session on one slot.
 //
-// Its fields belong to the link it was submitted to until the last of the
-// reply; a part is on one link at a time.
+// A part is on one link at a time. Until the end of the reply, its fields belong to that link.
 type part struct {
 	upstream.Call
 	call  *call
-	slot  int  // anySlot: not bound to one
-	pin   *pin // nil: it goes on the shared links
+	slot  int  // or anySlot
+	pin   *pin // nil: the part uses the shared links
 	fixed bool
 	node  *upstream.Node
 	hops  int
-	since time.Time // of the first try that failed for the moment
+	since time.Time // when the first attempt failed
 
-	replica        bool // a read on its way to a replica
-	begun          bool // some of the reply has been passed on
-	scriptReloaded bool // its script was loaded for it
+	replica        bool // a read from a replica
+	begun          bool // a piece of the reply has been passed on
+	scriptReloaded bool // Leash has loaded the script for it
 
-	// Of a fan-out.
-	reply []byte // its beginning, or all of it
-	rest  chunks // what follows that
+	// The fields below are used in a fan-out.
+	reply []byte // the beginning of the reply, or all of it
+	rest  chunks // the remainder of the reply
 	kept  int    // bytes of both that the session counts
-	keys  []int  // which of the call's keys it has
-	spare bool   // the whole does not fail with it
+	keys  []int  // indexes of its keys among the call's keys
+	spare bool   // its failure does not fail the call
 	done  bool
 }
 
@@ -97,9 +94,8 @@ func (p *part) send(n *upstream.Node, asking bool) {
 	p.call.session.linkTo(n).Submit(&p.Call)
 }
 
-// forgetCaching takes CLIENT CACHING off the command, for Redis takes either
-// that or ASKING along with it, and has the client told behind the reply not to
-// keep it.
+// forgetCaching removes CLIENT CACHING from the command, because Redis accepts either that or
+// ASKING with it. Behind the reply, the client is told not to keep it.
 func (p *part) forgetCaching() {
 	s := p.call.session
 	p.Prefix = nil
@@ -129,17 +125,17 @@ func (p *part) pass(b []byte, done bool) upstream.Flusher {
 		return c.reply(b, done)
 	}
 	p.keep(b)
-	c.session.addParked(len(b))
+	c.session.addKept(len(b))
 	if done {
 		return c.fan.finished(p)
 	}
 	return nil
 }
 
-// replyStart is how much of a part's reply lies in one piece.
+// replyStart is how much of a part's reply is kept in one piece.
 const replyStart = 16 << 10
 
-// keep adds a piece to a part's reply, without moving what is there of a large one.
+// keep adds a piece to a part's reply. It does not move the bytes of a large reply.
 func (p *part) keep(b []byte) {
 	p.kept += len(b)
 	n := min(len(b), replyStart-min(len(p.reply), replyStart))
@@ -156,11 +152,11 @@ func (p *part) whole() []byte {
 	return p.reply
 }
 
-// Dropped implements upstream.Sink: a session that lost a lock sends nothing more.
+// Dropped implements upstream.Sink. A session that lost a lock sends nothing more.
 func (p *part) Dropped() bool { return p.call.session.killed.Load() }
 
-// Until implements upstream.Sink: behind the end of a lock that the session
-// believes in nothing more is sent (rule R27).
+// Until implements upstream.Sink. After the end of a lock that the session relies on, nothing more
+// is sent (rule R27).
 func (p *part) Until() *time.Time { return p.call.session.holdsUntil() }
 
 // Overdue implements upstream.Sink.
@@ -179,7 +175,7 @@ func (p *part) Lost(written bool, cause error) {
 		return
 	}
 	noDatabase, _ := errors.AsType[*upstream.NoDatabase](cause)
-	// the client has closed its side, or is not there: Redis says nothing either
+	// the client has closed its side or has vanished; Redis sends no reply either
 	gone := p.pin != nil && p.pin.aborted()
 	switch {
 	case written:
@@ -204,7 +200,7 @@ func (p *part) Lost(written bool, cause error) {
 	}
 }
 
-// reroute sends a part that was never written where the newest topology says.
+// reroute sends a part that was never written to the node that the newest topology names.
 func (p *part) reroute(cause error) bool {
 	if p.hops++; p.hops > maxHops || p.fixed {
 		return false
@@ -221,7 +217,7 @@ func (p *part) reroute(cause error) bool {
 	return true
 }
 
-// fail ends the part with an error made here.
+// fail ends the part with an error that Leash makes.
 func (p *part) fail(message string) {
 	c := p.call
 	if c.fan == nil {
@@ -235,8 +231,7 @@ func (p *part) fail(message string) {
 	}
 }
 
-// redirected looks at an error reply and reports whether the part is on its
-// way again because of it.
+// redirected handles an error reply. It reports whether the part was sent again because of it.
 func (p *part) redirected(b []byte) bool {
 	s := p.call.session
 	if p.replica {
@@ -265,16 +260,15 @@ func (p *part) redirected(b []byte) bool {
 	return false
 }
 
-// Redis's own words for what may be different in a moment. A script that
-// answers TRYAGAIN in words of its own has run, and is not run again.
+// Redis's exact texts for errors that may pass soon. A script that answers TRYAGAIN with another
+// text has run, and is not run again.
 const (
 	tryAgain = "TRYAGAIN Multiple keys request during rehashing of slot"
-	// one may read on: " and only accepts read commands"
+	// it may continue: " and only accepts read commands"
 	clusterDown = "CLUSTERDOWN The cluster is down"
 )
 
-// again sends the part once more, later or in pieces, if Redis refused it for
-// the moment.
+// again sends the part once more, later or in pieces, if Redis refused it for the moment.
 func (p *part) again(message string) bool {
 	s := p.call.session
 	switch {
@@ -288,11 +282,12 @@ func (p *part) again(message string) bool {
 	return false
 }
 
-// follow goes where a redirect points. The words may be those of a client's own script; then they
-// are believed only of nodes that the cluster has told of, and of this one command, for no client
-// shall send others' commands, or a user's password, to a server of its choice. The first redirect
-// is followed at once; the commands behind it in the session's order come the same way. More than
-// one means that nodes disagree, and then the order rule decides.
+// follow sends the part where a redirect points. A client's script can return such an error itself.
+// So an untrusted redirect only counts for nodes that the cluster has named, and for this command.
+// A client must not send other clients' commands or a user's password to a server of its choice.
+//
+// The first redirect is followed at once, since later commands in the session's order follow it
+// too. A second redirect means that nodes disagree. Then the order rule decides.
 func (p *part) follow(addr string, ask bool) bool {
 	up := p.call.session.server.up
 	trusted := p.trusted()
@@ -314,8 +309,8 @@ func (p *part) follow(addr string, ask bool) bool {
 	return true
 }
 
-// trusted reports whether an error that answers the part can only be Redis's
-// own: a script can answer with any error it likes.
+// trusted reports whether only Redis can have made the error, and no script. A script can return
+// any error.
 func (p *part) trusted() bool {
 	cmd, ok := resp.ParseRequest(p.Request)
 	if !ok {
@@ -331,9 +326,9 @@ func (p *part) giveUp() bool {
 	return true
 }
 
-// retryLater holds the session and sends the part again after a pause. It
-// declines when the time is over, or when a later command of the session on
-// the same slot is on its way: that one must not be overtaken.
+// retryLater pauses the session and sends the part again after a back-off. It returns false when
+// the time is over. It also returns false when a later command of the session on the same slot is
+// in flight, because the part must not fall behind it.
 func (p *part) retryLater() bool {
 	s := p.call.session
 	now := time.Now()
@@ -358,7 +353,7 @@ func (p *part) retryLater() bool {
 func (p *part) retry() {
 	s := p.call.session
 	t := s.server.up.Topology()
-	n := t.Node(uint16(max(p.slot, 0))) // where there are no slots, one node has all
+	n := t.Node(uint16(max(p.slot, 0))) // without slots, one node has all
 	switch {
 	case n != nil:
 		p.send(n, false)
@@ -371,14 +366,14 @@ func (p *part) retry() {
 	s.mu.Unlock()
 }
 
-// laterOnSlotLocked reports whether a call behind p's has a part on p's slot;
-// without a cluster a command may have keys of any.
+// laterOnSlotLocked reports whether a call behind p's call has a part on p's slot. Without a
+// cluster, a command may have keys of any slot.
 func (s *session) laterOnSlotLocked(p *part) bool {
 	single := !s.server.up.Topology().Cluster()
 	return !p.call.youngerLocked(func(c *call) bool { return !c.touches(p.slot) && !(single && c.sent()) })
 }
 
-// sent reports whether the call is one for Redis.
+// sent reports whether the call goes to Redis.
 func (c *call) sent() bool { return c.fan != nil || c.part.call != nil }
 
 // touches reports whether the call has or had a part on slot.
@@ -404,7 +399,7 @@ func parseRedirect(b []byte) (slot int, addr string, ok bool) {
 	if err != nil || slot < 0 || slot >= upstream.SlotCount {
 		return 0, "", false
 	}
-	if i := bytes.IndexByte(target, ' '); i >= 0 { // room for extensions
+	if i := bytes.IndexByte(target, ' '); i >= 0 { // room for extensions of the protocol
 		target = target[:i]
 	}
 	return slot, string(target), true

@@ -7,43 +7,41 @@ import (
 	"leash/internal/guard"
 )
 
-// silentFor is how long the oldest call on a link gets no reply before the link
-// counts as stalled: between once and twice this time.
+// silentFor is how long the oldest call on a link may wait before the link counts as stalled. The
+// check takes between one and two times as long.
 const silentFor = 50 * time.Millisecond
 
-// detour is how the sessions of a lane get around a call that Redis does not
-// answer: a write while writes are paused, a script that does not end. Both
-// stop only the connection they came on, which here is a link that many share.
+// detour lets the sessions of a lane pass a call that Redis does not answer. Examples are a write
+// while writes are paused and a script that does not end. Redis stops only the connection that sent
+// it, but many sessions share that link.
 //
-// A link whose oldest call gets no reply for silentFor asks its node by a PING
-// on a second link. When that is answered first, commands that are not sent yet
-// take the second link, where Redis itself says what it has to say (BUSY). Reads
-// that are already written move there too: to execute one twice does no harm.
-// Writes take the second link only while the node is busy, for there they are
-// refused at once; a paused one would stop the second link as well.
+// When the oldest call has waited for silentFor, the link sends a PING on a second link to the
+// node. If the PING is answered first, unsent commands take the second link. There Redis gives its
+// own answer (BUSY). Reads that are already written move there too, since they may be executed
+// twice. Writes take the second link only while the node is busy, since it refuses them at once. A
+// paused write would stall the second link as well.
 //
-// When the first link is answered again, all return to it. The second one is
-// closed when it was not needed for idleFor.
+// When the first link is answered again, all calls return to it. The second link is closed after
+// idleFor without use.
 type detour struct {
-	first  *Link                // of a second link: the one it stands in for; nil for all others
-	second atomic.Pointer[Link] // that calls take now; nil: none
-	busy   atomic.Bool          // of a second link: Redis runs a script that takes long
+	first  *Link                // on a second link: the link that it replaces; nil on all others
+	second atomic.Pointer[Link] // the link that calls take for the moment; nil: none
+	busy   atomic.Bool          // on a second link: Redis runs a slow script
 
-	heard    atomic.Int64 // times that the reader has got something
-	answered atomic.Int64 // calls with a whole reply, on this connection
-	asking   atomic.Bool  // a PING on the second link is under way
+	heard    atomic.Int64 // how often the reader has read something
+	answered atomic.Int64 // calls with a whole reply on this connection
+	asking   atomic.Bool  // a PING on the second link is in flight
 
 	// Guarded by Link.mu.
 	taken  int64       // calls written on this connection
 	timer  *time.Timer // nil before the first call
-	armed  bool        // the timer runs
-	before int64       // heard, when the timer was set
-	needed time.Time   // of a second link: when it was asked last
+	armed  bool        // the timer is running
+	before int64       // value of heard when the timer was set
+	needed time.Time   // on a second link: when it was last used
 }
 
-// Path is the link that the next command of a session should take, whose
-// commands took l before. A change of path is a barrier. write says that Redis
-// may hold the command back while writes are paused.
+// Path is the link for a session's next command, when its earlier commands took l. A change of path
+// is a barrier. write means that Redis may hold the command back while writes are paused.
 func (l *Link) Path(write bool) *Link {
 	first := l
 	if l.first != nil {
@@ -56,14 +54,13 @@ func (l *Link) Path(write bool) *Link {
 	return second
 }
 
-// HasDetour reports whether the link may not be its own Path.
+// HasDetour reports whether Path may return another link.
 func (l *Link) HasDetour() bool { return l.first != nil || l.second.Load() != nil }
 
-// watched reports whether the link's silence is looked at.
+// watched reports whether the link is checked for stalls.
 func (l *Link) watched() bool { return !l.private && !l.lane.Scripts && l.first == nil }
 
-// tookLocked counts calls that are written now and sees to it that somebody
-// looks whether they are answered.
+// tookLocked counts calls that are written now and starts the check for their replies.
 func (l *Link) tookLocked(n int) {
 	l.taken += int64(n)
 	if l.armed || n == 0 || !l.watched() {
@@ -77,14 +74,14 @@ func (l *Link) tookLocked(n int) {
 	l.timer.Reset(silentFor)
 }
 
-// connectedLocked begins to count anew, for a new connection or for none.
+// connectedLocked resets the counters for a new connection, or for none.
 func (l *Link) connectedLocked() {
 	l.taken = 0
 	l.answered.Store(0)
 	l.second.Store(nil)
 }
 
-// progress says that something was read from the connection.
+// progress records that something was read from the connection.
 func (l *Link) progress() {
 	l.heard.Add(1)
 	if l.second.Load() != nil {
@@ -117,7 +114,7 @@ func (l *Link) checkStalled() {
 type detourPing struct {
 	Unlimited
 	first, second *Link
-	heard         int64 // of first, when it was asked
+	heard         int64 // heard of the first link when the PING was sent
 }
 
 // Reply implements Sink.
@@ -156,8 +153,8 @@ func (l *Link) interruptReader() {
 	}
 }
 
-// moveReads sends written calls that may move on the second link; nobody takes
-// their replies on this one.
+// moveReads sends written calls that may move on the second link. Their replies on this link are
+// discarded.
 func (r *replyReader) moveReads() {
 	second := r.link.second.Load()
 	if second == nil {
@@ -181,8 +178,8 @@ func (r *replyReader) moveReads() {
 
 // Mover is a Sink whose call may be executed twice.
 type Mover interface {
-	// Move is asked before the call, which is written, moves to another link. The
-	// later ones of its session then wait until it has its reply.
+	// Move is asked before a written call moves to another link. Later calls of its session then
+	// wait until it has its reply.
 	Move() bool
 }
 
@@ -191,7 +188,7 @@ func movable(s Sink) bool {
 	return ok && m.Move()
 }
 
-// discardReply is the sink of a call that has moved.
+// discardReply is the sink that replaces a moved call's sink.
 type discardReply struct{ Unlimited }
 
 // Reply implements Sink.
@@ -203,8 +200,7 @@ func (discardReply) Lost(bool, error) {}
 // Dropped implements Sink.
 func (discardReply) Dropped() bool { return false }
 
-// secondLink returns the node's second link in a lane; it is made when there is
-// none.
+// secondLink returns the node's second link in a lane, and makes it if there is none.
 func (n *Node) secondLink(lane Lane, first *Link) *Link {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -226,7 +222,7 @@ func (n *Node) secondLink(lane Lane, first *Link) *Link {
 	return l
 }
 
-// sweepSeconds closes second links that were not needed for a while.
+// sweepSeconds closes second links that have not been used for a while.
 func (n *Node) sweepSeconds(now time.Time) {
 	var old []*Link
 	n.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"leash/proxy/resp"
 )
 
-// What is read from Redis at a time: of a shared link much is on the way, of
-// private ones there may be thousands.
+// Bytes read from Redis at a time. A shared link carries much, and there may be thousands of
+// private links.
 const (
 	readBuffer        = 64 << 10
 	privateReadBuffer = 8 << 10
@@ -19,48 +19,47 @@ const (
 // maxErrorReply bounds an error reply, which is kept until it is complete.
 const maxErrorReply = 1 << 20
 
-// maxScriptReply bounds what a lock script answers, which is kept until it is
-// complete.
+// maxScriptReply bounds the reply of a lock script, which is kept until it is complete.
 const maxScriptReply = 64 << 20
 
-// errStalled says that Redis began a reply and did not go on with it.
+// errStalled means that Redis began a reply and did not continue it.
 var errStalled = errors.New("upstream: a reply that does not continue")
 
-// errUnasked says that Redis sent a reply that no call waits for.
+// errUnasked means that Redis sent a reply that no call waits for.
 var errUnasked = errors.New("upstream: a reply that nobody asked for")
 
-// errInternal says that reading from a connection panicked.
+// errInternal means that reading from a connection panicked.
 var errInternal = errors.New("upstream: internal error")
 
-// replyReader finds the ends of the replies on a connection and hands their
-// bytes to the calls, in order. Its fields belong to its goroutine until it
-// has ended.
+// replyReader finds the ends of replies on a connection and passes their bytes to the calls, in
+// order. Its fields belong to its goroutine until that has ended.
 type replyReader struct {
 	link *Link
 	conn net.Conn
 
 	calls         queue // taken over from link.written
-	current       *Call // whose reply is being read
-	handed        *Call // whose sink is being given a piece of its reply
+	current       *Call // the call whose reply is being read
+	handed        *Call // the call whose sink is taking a piece of its reply
 	scan          resp.Scanner
-	kind          byte   // first byte of the reply under way, 0 between replies
-	size          int    // bytes of it so far
-	answersNoCall bool   // it answers no call
-	frame         []byte // beginning of a stray, which is handed on whole
-	errBuf        []byte // beginning of an error reply, which is handed on whole
+	kind          byte   // first byte of the current reply; 0 between replies
+	size          int    // bytes of the current reply so far
+	answersNoCall bool   // the current reply answers no call
+	frame         []byte // the beginning of a frame that answers no call, which is passed on whole
+	errBuf        []byte // the beginning of an error reply, which is passed on whole
 	touched       []Flusher
 
-	deadline time.Time // of conn, for the rest of a reply; zero: none
+	deadline time.Time // read deadline for the rest of a reply; zero: none
 	done     int64     // calls with a whole reply
 }
 
 func newReplyReader(l *Link, conn net.Conn) *replyReader {
 	r := &replyReader{link: l, conn: conn}
-	r.scan.RESP2 = !l.lane.RESP3 && !l.private // on a private link a session may change it
+	// on a private link, a session may change the version
+	r.scan.RESP2 = !l.lane.RESP3 && !l.private
 	return r
 }
 
-// run reads until the connection ends and then breaks the link's use of it.
+// run reads until the connection ends, and then detaches the link from it.
 func (r *replyReader) run() {
 	size := readBuffer
 	if r.link.private {
@@ -75,7 +74,7 @@ func (r *replyReader) run() {
 			err = r.replies(buf[:n])
 			r.link.answered.Store(r.done)
 		case !errors.Is(err, os.ErrDeadlineExceeded):
-		case r.deadline.IsZero() || time.Now().Before(r.deadline): // by interruptReader
+		case r.deadline.IsZero() || time.Now().Before(r.deadline): // set by interruptReader
 			r.moveReads()
 			_ = r.conn.SetReadDeadline(r.deadline)
 			continue
@@ -91,8 +90,8 @@ func (r *replyReader) run() {
 	}
 }
 
-// expectMore bounds the wait for the rest of a reply that has begun. Between
-// replies nothing need come.
+// expectMore bounds the wait for the rest of a reply that has begun. Between replies there is no
+// bound.
 func (r *replyReader) expectMore() {
 	switch {
 	case r.kind != 0:
@@ -105,7 +104,7 @@ func (r *replyReader) expectMore() {
 	_ = r.conn.SetReadDeadline(r.deadline)
 }
 
-// replies hands on all that p holds.
+// replies passes on all replies in p.
 func (r *replyReader) replies(p []byte) error {
 	for len(p) > 0 {
 		if r.kind == 0 {
@@ -135,7 +134,7 @@ func (r *replyReader) replies(p []byte) error {
 
 // next makes the oldest call the current one.
 func (r *replyReader) next() bool {
-	if r.current != nil { // the reply to what was sent before it has been read
+	if r.current != nil { // the reply to the previous call has been read
 		return true
 	}
 	if r.calls.len() == 0 {
@@ -187,7 +186,8 @@ func (r *replyReader) part(p []byte, done bool) error {
 	return nil
 }
 
-// giveUp ends what run did when it panicked. A sink that did so is told: it may be in any state.
+// giveUp ends the connection after a panic in run. If a sink was taking a piece, its call is lost:
+// the sink may be in any state.
 func (r *replyReader) giveUp(cause error) {
 	if c := r.handed; c != nil {
 		if r.current == c {
@@ -199,8 +199,8 @@ func (r *replyReader) giveUp(cause error) {
 	r.link.breakConn(errInternal)
 }
 
-// handOnPush hands on a frame that answers no call, when it is complete. On a
-// shared link no session has asked for any.
+// handOnPush passes on a complete frame that answers no call. On a shared link no session has asked
+// for one.
 func (r *replyReader) handOnPush(p []byte, done bool) error {
 	if r.link.receivePush == nil {
 		return nil
@@ -225,8 +225,8 @@ func (r *replyReader) flush() {
 	r.touched = r.touched[:0]
 }
 
-// unanswered returns the calls that got no whole reply, oldest first. Only
-// for after run has returned.
+// unanswered returns the calls without a whole reply, oldest first. Call it only after run has
+// returned.
 func (r *replyReader) unanswered() []*Call {
 	var lost []*Call
 	if r.current != nil {

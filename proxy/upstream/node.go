@@ -12,8 +12,8 @@ import (
 	"leash/internal/guard"
 )
 
-// Liveness: a PING a second; a node that says nothing for suspectAfter is
-// looked at more closely, after Config.UpstreamTimeout it is lost.
+// Leash sends a PING every second. A node is unresponsive when it sends nothing for suspectAfter,
+// and lost after Config.UpstreamTimeout.
 const (
 	pingInterval = time.Second
 	suspectAfter = 3 * time.Second
@@ -24,20 +24,20 @@ var (
 	pingRequest = []byte("*1\r\n$4\r\nPING\r\n")
 )
 
-// Node is one Redis server. Whether it lives is told by one connection of its
-// own that nothing else uses, so that a slow command on a link is no sign of
-// death and one client's link is not closed for another's.
+// Node is one Redis server. A connection that is used for nothing else checks whether it lives. So
+// a slow command on a link does not count as a failure, and no client's link is closed because of
+// another client.
 type Node struct {
-	Addr string // host:port, as Redis or the user names it
+	Addr string // host:port, as Redis or the user gives it
 
 	up           *Upstream
 	ctx          context.Context
 	cancel       context.CancelCauseFunc
-	unresponsive atomic.Bool // silent or out of reach for longer than suspectAfter
+	unresponsive atomic.Bool // silent or unreachable for longer than suspectAfter
 
-	busy       atomic.Bool  // it answered last that it runs a script that takes long
-	unfitUntil atomic.Int64 // Unix nanoseconds: not to be read from before
-	roundTrip  atomic.Int64 // nanoseconds of a PING; 0 for unknown
+	busy       atomic.Bool  // its last answer was that it runs a slow script
+	unfitUntil atomic.Int64 // Unix nanoseconds; no reads from it before then
+	roundTrip  atomic.Int64 // nanoseconds of a PING; 0: unknown
 
 	counts pinCounts
 
@@ -46,11 +46,11 @@ type Node struct {
 	links   map[Lane]*Link
 	seconds map[Lane]*Link // see detour
 	pins    pinned
-	retired time.Time // when it left the topology; zero: it is part of it
+	retired time.Time // when it left the topology; zero: it is a part of it
 }
 
-// Link returns the node's link in a lane; it is made when there is none.
-// After the node has closed, the link loses every call at once.
+// Link returns the node's link in a lane, and makes it if there is none. After the node has closed,
+// every call on the link is lost at once.
 func (n *Node) Link(lane Lane) *Link {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -65,13 +65,13 @@ func (n *Node) Link(lane Lane) *Link {
 	return l
 }
 
-// Unresponsive reports whether the node has not answered for some seconds, so that
-// who can do without it had better not ask.
+// Unresponsive reports whether the node has not answered for some seconds. A caller that has
+// another choice should not ask it.
 func (n *Node) Unresponsive() bool { return n.unresponsive.Load() }
 
-// closeLane closes the link of a lane, unless a session has joined it by now.
+// closeLane closes the link of a lane, unless a session has joined it since.
 func (n *Node) closeLane(lane Lane, cause error) {
-	n.mu.Lock() // before Upstream.mu: whoever joins later gets a new link
+	n.mu.Lock() // before Upstream.mu: a session that joins later gets a new link
 	var links []*Link
 	if n.up.unused(lane) {
 		links = n.idleLocked(lane)
@@ -90,7 +90,7 @@ func (n *Node) closeLane(lane Lane, cause error) {
 	}
 }
 
-// dropLinks closes the links of some lanes; the next call gets a new one.
+// dropLinks closes the links of the lanes that of selects. The next call gets a new one.
 func (n *Node) dropLinks(of func(Lane) bool) {
 	n.mu.Lock()
 	var dropped []*Link
@@ -132,8 +132,8 @@ func (n *Node) eachLink(f func(*Link)) {
 	}
 }
 
-// retire marks the node as left, or as part of the topology again. It reports
-// whether it has been left for so long, or is so silent, that it can be closed.
+// retire marks the node as gone from the topology, or as part of it again. It reports whether the
+// node can be closed: it has been gone for long enough, or it does not answer.
 func (n *Node) retire(left bool) (done bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -147,7 +147,7 @@ func (n *Node) retire(left bool) (done bool) {
 	return n.unresponsive.Load() || time.Since(n.retired) > n.up.cfg.UpstreamTimeout
 }
 
-// use keeps a node that owns no slot yet, but gets one, from being closed.
+// use keeps a node open that owns no slot yet but is about to get one.
 func (n *Node) use() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -156,7 +156,7 @@ func (n *Node) use() {
 	}
 }
 
-// watch tells whether the node lives, until ctx is done.
+// watch keeps track of whether the node lives, until ctx is done.
 func (n *Node) watch() {
 	failing := time.Time{}
 	for n.ctx.Err() == nil {
@@ -188,15 +188,15 @@ func (n *Node) watch() {
 	}
 }
 
-// listen pings over conn until it breaks or is silent for too long. Any byte
-// counts as life: -NOAUTH, -LOADING and -BUSY too.
+// listen pings over conn until it breaks or is silent for too long. Any byte counts as an answer,
+// also -NOAUTH, -LOADING and -BUSY.
 func (n *Node) listen(conn net.Conn) error {
-	var heard atomic.Int64 // since start, monotonic
+	var heard atomic.Int64 // time of the last answer since start, monotonic
 	start := time.Now()
 	ended := make(chan error, 1)
 	stop := context.AfterFunc(n.ctx, guard.Func(n.up.log, "end of a node", func() { conn.Close() }))
 	defer stop()
-	var asked atomic.Int64 // when the last PING was sent, 0 once it has been answered
+	var asked atomic.Int64 // time of the PING in flight; 0: none
 	go func() {
 		ended <- guard.Call(n.up.log, "liveness reader", func() error {
 			return readAll(conn, func(reply []byte) {
@@ -236,7 +236,7 @@ func (n *Node) listen(conn net.Conn) error {
 			n.logLost(errSilent)
 			n.breakReaders()
 			n.up.Refresh()
-		case heard.Load() > 0: // not before it has said something: a hung process accepts too
+		case heard.Load() > 0: // only after an answer: a hung process accepts connections too
 			n.unresponsive.Store(false)
 			n.up.logBack(n.Addr)
 		}

@@ -9,34 +9,35 @@ import (
 	"leash/proxy/resp"
 )
 
-// Idle private links are kept for the next session that wants one: so many a
-// lane of a node, for so long.
+// Limits for idle private links, which are kept for the next session: how many per lane of a node,
+// and for how long.
 const (
 	idleLinks = 64
 	idleFor   = 30 * time.Second
 )
 
-// pinned are a node's private links: connections that one session has to
-// itself for a while. Guarded by Node.mu.
+// pinned are a node's private links. Each is a connection that one session has to itself for a
+// while. Guarded by Node.mu.
 type pinned struct {
 	all  map[*Link]struct{} // in use or idle
 	idle map[Lane][]idleLink
 }
 
-// idleLink is a private link that waits for a session, and since when.
+// idleLink is a private link that waits for a session, and the time since when.
 type idleLink struct {
 	link  *Link
 	since time.Time
 }
 
-// Pin gives the caller a private link to the node: no other session uses it, and when its
-// connection breaks it is not made again, so what a command left behind on it (MULTI, WATCH) is
-// there or the link has ended. Its reader hands frames that answer no call to stray, which may be
-// nil; a link with a stray is always a new one. The caller gives it back with Unpin. Pin does not
-// block. When the link has ended stray gets nil.
+// Pin gives the caller a private link to the node, which no other session uses. A broken connection
+// is not made again. So the state that a command left on it (MULTI, WATCH) is there, or the link
+// has ended.
 //
-// At the node's limit (Config.MaxPinned) the link is one that has ended: calls on it are lost with
-// a *Refusal.
+// The link's reader passes frames that answer no call to receivePush, and nil when the link has
+// ended. receivePush may be nil. A link with receivePush is always new.
+//
+// The caller gives the link back with Unpin. Pin does not block. At the node's limit
+// (Config.MaxPinned) the link has ended already: calls on it are lost with a *Refusal.
 func (n *Node) Pin(lane Lane, stray func(frame []byte)) *Link {
 	l, old := n.pin(lane, stray)
 	if old != nil {
@@ -45,7 +46,7 @@ func (n *Node) Pin(lane Lane, stray func(frame []byte)) *Link {
 	return l
 }
 
-// pin is Pin; old is to be closed.
+// pin is Pin. The caller closes old.
 func (n *Node) pin(lane Lane, stray func(frame []byte)) (l, old *Link) {
 	n.up.pinnedOut.Add(1)
 	n.counts.used.Add(1)
@@ -77,7 +78,7 @@ func (n *Node) pin(lane Lane, stray func(frame []byte)) (l, old *Link) {
 	return l, old
 }
 
-// live is the life of a private link.
+// live is the body of a private link's goroutine.
 func (l *Link) live(ctx context.Context) {
 	l.run(ctx)
 	l.node.forget(l)
@@ -86,9 +87,9 @@ func (l *Link) live(ctx context.Context) {
 	}
 }
 
-// Unpin takes a private link back. With clean the caller says that every call
-// has been answered and the connection is as it was when new; it may then
-// serve another session. Otherwise it is closed, and calls on it are lost.
+// Unpin takes a private link back. With clean, the caller states that every call has been answered
+// and that the connection is as when it was new. Then another session may use it. Otherwise it is
+// closed, and its calls are lost.
 func (l *Link) Unpin(clean bool) {
 	n := l.node
 	n.up.pinnedOut.Add(-1)
@@ -99,7 +100,7 @@ func (l *Link) Unpin(clean bool) {
 	l.close(ErrClosed)
 }
 
-// keep puts a link among the idle ones, if its lane is used and there is room.
+// keep adds a link to the idle ones, if its lane is in use and there is room.
 func (n *Node) keep(l *Link) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -118,7 +119,7 @@ func (n *Node) forget(l *Link) {
 	n.pins.idle[l.lane] = slices.DeleteFunc(n.pins.idle[l.lane], func(i idleLink) bool { return i.link == l })
 }
 
-// sweepIdle closes private links that nobody has wanted for a while.
+// sweepIdle closes private links that have been idle for a while.
 func (n *Node) sweepIdle(now time.Time) {
 	var old []*Link
 	n.mu.Lock()
@@ -137,7 +138,7 @@ func (n *Node) sweepIdle(now time.Time) {
 	}
 }
 
-// idleLocked takes the idle private links of a lane out.
+// idleLocked removes and returns the idle private links of a lane.
 func (n *Node) idleLocked(lane Lane) (links []*Link) {
 	for _, i := range n.pins.idle[lane] {
 		links = append(links, i.link)
@@ -146,8 +147,8 @@ func (n *Node) idleLocked(lane Lane) (links []*Link) {
 	return links
 }
 
-// usable reports whether a private link has a connection that works, as far as
-// is known, and nothing under way.
+// usable reports whether a private link has no call in flight and a connection that works as far as
+// is known.
 func (l *Link) usable() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,20 +162,20 @@ func (l *Link) Ended() bool {
 	return l.broken != nil || l.closing != nil || l.dead
 }
 
-// Break ends the link's connection; calls on it are lost. For private links.
+// Break ends the connection of a private link. Its calls are lost.
 func (l *Link) Break() { l.close(ErrClosed) }
 
-// ClientID is the id that Redis gave the connection of a private link
-// (CLIENT ID), 0 when it is not known. It is set before the first reply.
+// ClientID is the ID that Redis gave a private link's connection (CLIENT ID), or 0 if it is not
+// known. It is set before the first reply.
 func (l *Link) ClientID() int64 { return l.clientID.Load() }
 
-// Node is the node that the link leads to.
+// Node is the node at the other end of the link.
 func (l *Link) Node() *Node { return l.node }
 
-// Pinned is how many private links are in use by sessions.
+// Pinned is how many private links sessions use.
 func (u *Upstream) Pinned() int64 { return u.pinnedOut.Load() }
 
-// Adapt returns the commands that make a connection of one lane one of another.
+// Adapt returns the commands that turn a connection of lane from into one of lane to.
 func (u *Upstream) Adapt(from, to Lane) (commands [][]byte) {
 	if to.User != from.User {
 		commands = append(commands, authCommand(to.User, u.credentials.get(to.User)))
