@@ -7,8 +7,8 @@ import (
 	"leash/proxy/upstream"
 )
 
-// Bounds of what is sent to Redis before its replies are looked at, and of the
-// commands that are kept to be sent again when their slot moves.
+// Limits for commands that are sent before their replies are read, and for commands that are kept
+// in case their slot moves.
 const (
 	transactionBatch = 1024     // commands
 	transactionBytes = 1 << 20  // of a batch
@@ -47,46 +47,47 @@ func transactionSpecs() commandSpecs {
 	}
 }
 
-// transaction is what a session has under way from MULTI or WATCH on, on a
-// connection of its own: QUEUED, EXECABORT and the order of errors are Redis's.
+// transaction is what a session has from MULTI or WATCH on. It has a connection of its own, so
+// QUEUED, EXECABORT and the order of errors are Redis's.
 //
-// Commands are sent in batches, all that the client sent in one go, and their
-// replies looked at before the client gets them. When the slot has moved
-// meanwhile, all commands since MULTI go to its new owner, for none has been
-// executed; only EXEC executes, and it is never repeated unless it is certain
-// that it did not. All of it belongs to the session's loop.
+// Commands are sent in batches: all that the client sent at once. Leash reads their replies before
+// the client gets them. When the slot moves, all commands since MULTI go to the new owner, since
+// none has been executed.
+//
+// Only EXEC executes commands. It is never repeated unless it certainly did not run. Only the
+// session's loop uses a transaction.
 type transaction struct {
 	session *session
 	node    *upstream.Node
-	link    *upstream.Link // nil while nothing has been sent, or after it was lost
-	lane    upstream.Lane  // as which the link's connection is set up
+	link    *upstream.Link // nil while nothing has been sent, or after a loss
+	lane    upstream.Lane  // the lane that the link's connection is set up for
 	slot    int            // of the keys; anySlot before the first
-	tracked bool           // the link is one of those of client-side caching
-	caching []byte         // CLIENT CACHING, to go before MULTI
+	tracked bool           // the link belongs to client-side caching
+	caching []byte         // CLIENT CACHING, sent before MULTI
 	altered bool           // the connection is not as it was when new
 	watched bool           // keys are watched on the link's connection
-	voided  bool           // they were, and may have changed unseen: EXEC answers nil
+	voided  bool           // watched keys may have changed unseen: EXEC answers nil
 	aborted bool           // Leash refused a command: EXEC answers EXECABORT
 
-	// Positions in queue, 0 for none: of the first command whose key is in another slot, and of the
-	// first that was answered with an error.
+	// Positions in queue, or 0: the first command with a key in another slot, and the first with an
+	// error.
 	crossedAt, failedAt int
 
-	subscribing bool // a command queued begins subscribe mode
-	dropped     bool // the commands are too many bytes to be kept
-	// a command queued changes what replicas see: a pause of writes holds EXEC back
+	subscribing bool // a queued command begins subscribe mode
+	dropped     bool // the commands have too many bytes to be kept
+	// a queued command changes what replicas see: a pause of writes holds EXEC back
 	propagates bool
 
-	queue    []queued // since MULTI, which is the first; empty before it
-	sent     int      // how many are on the link's connection
-	answered int      // how many have been answered
-	size     int      // bytes of those not answered
-	kept     int      // bytes of all
-	own      int      // bytes of those that Leash runs
+	queue    []queued // the commands from MULTI on; empty before it
+	sent     int      // number of commands on the link's connection
+	answered int      // number of commands with a reply
+	size     int      // bytes of commands without a reply
+	kept     int      // bytes of all commands
+	own      int      // bytes of commands that Leash runs
 	retries  backoff
 }
 
-// length is how many commands MULTI has and it itself; 0 outside of it.
+// length is the number of commands since MULTI, with MULTI; 0 outside a transaction.
 func (t *transaction) length() int64 {
 	if t == nil {
 		return 0
@@ -94,18 +95,18 @@ func (t *transaction) length() int64 {
 	return int64(len(t.queue))
 }
 
-// queued is a command of a transaction as it is sent to Redis.
+// queued is a command of a transaction as Redis gets it.
 type queued struct {
 	request []byte
-	command *command // to be run by Leash when EXEC has executed; nil: Redis does it all
+	command *command // Leash runs it after EXEC; nil: Redis does it all
 	cmd     resp.Command
-	foreign bool // its key is in another slot: Redis only looks whether it could be queued
-	// amend corrects Redis's element of EXEC's reply; nil: it is right.
+	foreign bool // its key is in another slot: Redis only checks whether it could be queued
+	// amend corrects Redis's element of EXEC's reply; nil: it needs no correction.
 	amend func(node *upstream.Node, element []byte) []byte
 }
 
-// multi begins a transaction. Nothing is sent before it is clear what the
-// client has sent along with it, for the first key tells the node.
+// multi begins a transaction. It sends nothing yet, because the first key among the next commands
+// decides the node.
 func (s *session) multi(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
@@ -122,7 +123,7 @@ func (s *session) multi(c *command, cmd resp.Command) bool {
 	return true
 }
 
-// take runs a command between MULTI and EXEC; c is nil for one in no table.
+// take runs a command between MULTI and EXEC. c is nil for a command in no table.
 func (t *transaction) take(c *command, cmd resp.Command) bool {
 	s := t.session
 	name := ""
@@ -148,13 +149,13 @@ func (t *transaction) take(c *command, cmd resp.Command) bool {
 	return t.enqueue(c, cmd)
 }
 
-// enqueue queues a command: as it is when Redis can run it where the
-// transaction is, as a PING when Leash runs it.
+// enqueue queues a command. Redis gets the command itself if it can run it on this connection, and
+// a PING if Leash runs it.
 func (t *transaction) enqueue(c *command, cmd resp.Command) bool {
 	switch t.executor(c, cmd) {
 	case byRedis:
 		if c != nil && c.name == "script|flush" {
-			// sooner than need be: what comes before EXEC is only not healed
+			// earlier than necessary; a missing script before EXEC is then not reloaded
 			t.session.server.scripts.clear()
 		}
 		t.propagates = t.propagates || c.mayPropagate()
@@ -196,8 +197,8 @@ func (t *transaction) add(q queued) {
 	t.kept += len(q.request)
 }
 
-// refusal is why the user may not run a command that Leash runs; Redis says so
-// when it is queued.
+// refusal is why the user may not run a command that Leash runs. Redis says so when it queues the
+// command.
 func (t *transaction) refusal(c *command, cmd resp.Command) string {
 	s := t.session
 	refusal, err := s.server.up.Refusal(s.ctx, s.lane, c.name, cmd.Args)
@@ -208,28 +209,27 @@ func (t *transaction) refusal(c *command, cmd resp.Command) string {
 	return refusal
 }
 
-// refuse answers a queued command with an error, after which nothing of the
-// transaction is executed.
+// refuse answers a queued command with an error. Nothing of the transaction is executed after that.
 func (t *transaction) refuse(message string) bool {
 	t.abort()
 	return t.session.fail(message)
 }
 
-// abort notes that Leash answers the next command with an error.
+// abort records that Leash answers the next command with an error.
 func (t *transaction) abort() {
 	t.aborted = true
 	t.failed(len(t.queue))
 }
 
-// failed notes that the command at a position was answered with an error.
+// failed records that the command at a position got an error.
 func (t *transaction) failed(at int) {
 	if t.failedAt == 0 {
 		t.failedAt = at
 	}
 }
 
-// crossed reports whether commands of several slots have been queued. A cluster's node says so at
-// EXEC, unless an earlier command was refused: it queues nothing after that.
+// crossed reports whether commands of several slots have been queued. A cluster node reports that
+// at EXEC. After an earlier error it queues nothing, so it does not report it.
 func (t *transaction) crossed() bool {
 	return t.crossedAt > 0 && (t.failedAt == 0 || t.crossedAt < t.failedAt)
 }
@@ -250,7 +250,7 @@ func (t *transaction) complain(c *command, cmd resp.Command) bool {
 	return s.fail("ERR '" + c.name + "' is not allowed inside MULTI on a cluster: no transaction spans several nodes")
 }
 
-// awaitQueued sends what has not been sent and answers it.
+// awaitQueued sends the commands that have not been sent and passes on their replies.
 func (t *transaction) awaitQueued() bool {
 	if t.answered == len(t.queue) {
 		return true
@@ -277,8 +277,7 @@ func (t *transaction) join(answers []*answer) (joined []byte) {
 	return joined
 }
 
-// unanswered returns those of the last commands' answers that are the client's
-// still, which counts as giving them.
+// unanswered returns the answers that the client has not got yet, and counts them as given.
 func (t *transaction) unanswered(answers []*answer) []*answer {
 	fresh := answers[max(0, len(answers)-(len(t.queue)-t.answered)):]
 	for i, a := range fresh {
@@ -307,16 +306,16 @@ func (t *transaction) discard(reply []byte) []byte {
 	return reply
 }
 
-// end gives the connection back: to be used again when clean, which is when
-// Redis has ended MULTI and WATCH on it.
+// end gives the connection back. It can be used again when clean: Redis has then ended MULTI and
+// WATCH on it.
 func (t *transaction) end(clean bool) {
 	t.unpin(clean)
 	t.session.tx = nil
 	t.session.modes &^= modeMulti
-	t.session.publish() // before anybody can have read the answer
+	t.session.publish() // before the client can have read the answer
 }
 
-// endTransaction closes what the session has under way, if anything.
+// endTransaction ends the session's transaction, if there is one.
 func (s *session) endTransaction() {
 	if s.tx != nil {
 		s.tx.end(false)

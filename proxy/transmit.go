@@ -9,29 +9,28 @@ import (
 	"leash/proxy/upstream"
 )
 
-// connectionID says who runs a command of a transaction.
+// executor is who runs a command of a transaction.
 type executor uint8
 
 const (
-	byRedis   executor = iota // Redis, where the transaction is
-	byLeash                   // Leash, when EXEC has been executed
+	byRedis   executor = iota // Redis, on the transaction's connection
+	byLeash                   // Leash, after EXEC
 	byBoth                    // both: it changes the connection and the session
-	otherSlot                 // nobody, for its key is in another slot: EXEC will say so
-	byNobody                  // nobody: an error
+	otherSlot                 // neither: its key is in another slot, and EXEC fails
+	byNobody                  // neither: the answer is an error
 )
 
-// connectionID looks at a command behind MULTI. The transaction takes the slot of the
-// first key that it meets.
+// executor chooses who runs a command after MULTI. The first key sets the transaction's slot.
 func (t *transaction) executor(c *command, cmd resp.Command) executor {
 	cluster := t.session.topology.Cluster()
 	switch {
 	case c == nil || c.class == refused || c.refusalOf(cmd.Args) != "":
 		return byNobody
 	case c.waits() && !isBefore72(t.session.server.up.Version()):
-		// it would speak of this transaction's connection
+		// its answer would describe this transaction's connection
 		return byNobody
 	case c.name == "ping" && t.subscribes():
-		// whose answer will be another one in RESP2, which HELLO may have been queued for
+		// RESP2 has another answer, and HELLO may have been queued
 		return byLeash
 	case !c.arityOK(cmd.Args), c.name == "ping", c.name == "echo", c.name == "publish":
 		return byRedis
@@ -58,8 +57,7 @@ func (t *transaction) executor(c *command, cmd resp.Command) executor {
 	return byRedis
 }
 
-// subscribes reports whether the client is subscribed to something, or a
-// command queued before will subscribe it.
+// subscribes reports whether the client is subscribed, or a queued command will subscribe it.
 func (t *transaction) subscribes() bool {
 	if channels, patterns, shards := t.session.subscribedTo(); channels+patterns+shards > 0 {
 		return true
@@ -70,10 +68,9 @@ func (t *transaction) subscribes() bool {
 // msgQueued is Redis's answer to a command that is queued.
 const msgQueued = "+QUEUED\r\n"
 
-// transmit brings the connection up to date: it sends all commands since MULTI
-// that the connection has not got, in order, and then, unless the transaction
-// must not be executed, e. It returns the replies to the last commands, of which
-// none is a redirect. It is false when the session ends.
+// transmit sends all commands since MULTI that the connection has not got, in order. Then it sends
+// e, unless the transaction must not be executed. It returns the replies to the latest commands;
+// none is a redirect. It returns false when the session ends.
 func (t *transaction) transmit(e *execution) ([]*answer, bool) {
 	for {
 		if t.stranded() {
@@ -92,8 +89,8 @@ func (t *transaction) transmit(e *execution) ([]*answer, bool) {
 	}
 }
 
-// attempt sends what the connection has not got. moved is the error for which
-// it is to be sent again, elsewhere or later; a lost connection counts as one.
+// attempt sends what the connection has not got. moved is the error for which it must be sent
+// again, elsewhere or later. A lost connection counts as one.
 func (t *transaction) attempt(e *execution) (answers []*answer, moved []byte) {
 	if e != nil {
 		e.of = nil
@@ -135,8 +132,7 @@ func (t *transaction) attempt(e *execution) (answers []*answer, moved []byte) {
 	return answers, moved
 }
 
-// unknown answers commands that Redis may have executed, for EXEC was written
-// behind them.
+// unknown answers commands that Redis may have executed, because EXEC was written behind them.
 func unknown(answers []*answer) []*answer {
 	for _, a := range answers {
 		if a.lost {
@@ -146,8 +142,7 @@ func unknown(answers []*answer) []*answer {
 	return answers
 }
 
-// stranded reports whether the commands would have to be sent again, though
-// they have not been kept.
+// stranded reports whether commands that have not been kept would have to be sent again.
 func (t *transaction) stranded() bool {
 	return t.dropped && (t.link == nil || t.link.Ended() || t.target() != t.node)
 }
@@ -160,8 +155,8 @@ func (t *transaction) prefix() [][]byte {
 	return [][]byte{t.caching}
 }
 
-// isRedirect reports whether Redis refused a command for where its slot is.
-// Commands are only queued, so the words are Redis's own.
+// isRedirect reports whether Redis refused a command because of its slot. Commands are only queued,
+// so the text is Redis's own.
 func (t *transaction) isRedirect(reply []byte) bool {
 	if len(reply) == 0 || reply[0] != '-' || !t.session.topology.Cluster() {
 		return false
@@ -174,8 +169,8 @@ func (t *transaction) isRedirect(reply []byte) bool {
 	return false
 }
 
-// connect makes sure that there is a link to the right node, set up as the
-// session is. It is false when no node serves the slot.
+// connect makes sure that there is a link to the right node, set up like the session. It returns
+// false when no node serves the slot.
 func (t *transaction) connect() bool {
 	s := t.session
 	if t.link != nil && t.link.Ended() {
@@ -198,7 +193,7 @@ func (t *transaction) connect() bool {
 	return true
 }
 
-// target is the node where the transaction belongs, nil for none.
+// target is the transaction's node, or nil.
 func (t *transaction) target() *upstream.Node {
 	s := t.session
 	switch {
@@ -211,7 +206,7 @@ func (t *transaction) target() *upstream.Node {
 	return t.node
 }
 
-// pinTo takes a connection to a node: a session that caches reads on its own.
+// pinTo takes a connection to a node. A session that caches uses its own connection.
 func (t *transaction) pinTo(n *upstream.Node) {
 	s := t.session
 	if tr := s.tracking.Load(); tr != nil {
@@ -221,7 +216,7 @@ func (t *transaction) pinTo(n *upstream.Node) {
 	t.link, t.tracked = n.Pin(s.lane, nil), false
 }
 
-// unpin gives the connection back, clean if it is as it was when new.
+// unpin gives the connection back. It is clean if it is as it was when new.
 func (t *transaction) unpin(clean bool) {
 	switch clean = clean && !t.altered; {
 	case t.link == nil:
@@ -233,8 +228,8 @@ func (t *transaction) unpin(clean bool) {
 	t.link = nil
 }
 
-// adapt sets the connection up as the session is now, which may have changed
-// user, database or protocol since WATCH.
+// adapt sets the connection up like the session. The session may have changed user, database or
+// protocol since WATCH.
 func (t *transaction) adapt() {
 	s := t.session
 	t.altered = true
@@ -247,7 +242,7 @@ func (t *transaction) adapt() {
 	t.lane = s.lane
 }
 
-// leave takes the transaction from a node where it has no key.
+// leave moves the transaction away from a node where it has no key.
 func (t *transaction) leave() {
 	clean := t.sent == 0
 	if !clean {
@@ -258,7 +253,7 @@ func (t *transaction) leave() {
 	t.sent = 0
 }
 
-// drop closes the connection. What was watched there may change unseen.
+// drop closes the connection. Keys that were watched on it may then change unseen.
 func (t *transaction) drop() {
 	t.unpin(false)
 	t.sent = 0
@@ -266,8 +261,8 @@ func (t *transaction) drop() {
 	t.watched = false
 }
 
-// again prepares another try after an error that says where the slot is, or
-// after a pause; false when the time is over or the commands are not kept.
+// again prepares another attempt, after an error that names the slot's node or after a pause. It
+// returns false when the time is over or the commands are not kept.
 func (t *transaction) again(moved []byte) bool {
 	s := t.session
 	t.drop()
@@ -275,8 +270,8 @@ func (t *transaction) again(moved []byte) bool {
 	return t.kept <= maxReplay && t.retries.pause(s)
 }
 
-// followed takes note of an error with which node refused a command for where
-// its slot is, in words that are certain to be Redis's own.
+// followed records an error with which node refused a command because of its slot. The text is
+// certain to be Redis's own.
 func (s *Server) followed(node *upstream.Node, moved []byte) {
 	s.resharding.mark()
 	s.up.Refresh()
@@ -289,7 +284,7 @@ func (s *Server) followed(node *upstream.Node, moved []byte) {
 	}
 }
 
-// giveUp answers what could not be queued; nothing will be executed.
+// giveUp answers commands that could not be queued. Nothing will be executed.
 func (t *transaction) giveUp(answers []*answer, moved []byte) []*answer {
 	t.aborted = true
 	whole := make([]*answer, len(t.queue))
@@ -303,8 +298,8 @@ func (t *transaction) giveUp(answers []*answer, moved []byte) []*answer {
 	return whole
 }
 
-// presentable is what a client gets for an error that kept a command from
-// being executed: redirects never reach it.
+// presentable is what a client gets instead of an error that prevented a command. Redirects never
+// reach a client.
 func presentable(moved []byte) []byte {
 	switch {
 	case bytes.HasPrefix(moved, []byte("-ASK ")):
@@ -315,10 +310,10 @@ func presentable(moved []byte) []byte {
 	return moved
 }
 
-// backoff paces repeated tries within the redirect time-out.
+// backoff paces attempts within the redirect time-out.
 type backoff struct{ since time.Time }
 
-// pause waits before the next try; false when the time is over or the session ends.
+// pause waits before the next attempt. It returns false when the time is over or the session ends.
 func (b *backoff) pause(s *session) bool {
 	now := time.Now()
 	if b.since.IsZero() {

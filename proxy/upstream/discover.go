@@ -15,10 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The topology is looked at in this interval, and at most once per minRefresh
-// however often something asks for it.
-// Whether Redis wants clients to authenticate is asked on a fresh connection
-// each probeInterval.
+// How often the topology is read: once per interval, and at most once per minRefresh. Every
+// probeInterval, a new connection asks whether Redis requires authentication.
 const (
 	refreshInterval = 30 * time.Second
 	minRefresh      = time.Second
@@ -28,10 +26,10 @@ const (
 // askTimeout bounds one question about the topology to one node.
 const askTimeout = 2 * time.Second
 
-// errNotCovered says that a cluster has no owner for any slot.
+// errNotCovered means that no node owns a slot of the cluster.
 var errNotCovered = errors.New("upstream: no node of the cluster owns any slot")
 
-// Refresh asks for a new look at the topology soon. It does not block.
+// Refresh asks for a new reading of the topology soon. It does not block or wait for it.
 func (u *Upstream) Refresh() {
 	select {
 	case u.refreshing <- struct{}{}:
@@ -55,7 +53,7 @@ func isWrongMode(err error) bool {
 	return false
 }
 
-// probe asks the first node that answers what it is.
+// probe asks the first node that answers for its mode.
 func (u *Upstream) probe(ctx context.Context) (err error) {
 	if u.followsSentinels() {
 		if err := u.discover(ctx); err != nil {
@@ -89,7 +87,7 @@ func (u *Upstream) probe(ctx context.Context) (err error) {
 	return err
 }
 
-// setMode compares what redis says it is with what it is meant to be.
+// setMode compares the mode that Redis reports with the configured one.
 func (u *Upstream) setMode(told string) error {
 	switch {
 	case told == "sentinel":
@@ -107,8 +105,8 @@ func (u *Upstream) setMode(told string) error {
 	return nil
 }
 
-// isSentinel reports whether there is a sentinel at addr that does not know the
-// upstream's credential.
+// isSentinel reports whether a sentinel at addr answers that it does not know the upstream's
+// credential.
 func (u *Upstream) isSentinel(ctx context.Context, addr string) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -118,8 +116,8 @@ func (u *Upstream) isSentinel(ctx context.Context, addr string) bool {
 	return err == nil && modeOf(info) == "sentinel"
 }
 
-// defaultMaxBulk is Redis's proto-max-bulk-len where it cannot be asked, and
-// leastMaxBulk the least that can be set.
+// defaultMaxBulk is Redis's default proto-max-bulk-len, used when Redis cannot be asked.
+// leastMaxBulk is the smallest value that can be set.
 const (
 	defaultMaxBulk = 512 << 20
 	leastMaxBulk   = 1 << 20
@@ -140,8 +138,8 @@ func (u *Upstream) probeAuth(ctx context.Context, addr string) error {
 	return conn.Close()
 }
 
-// discover looks at the topology and takes it over. One looks at a time, so
-// that no older view replaces a newer one.
+// discover reads the topology and adopts it. Only one goroutine reads at a time, so no older
+// topology replaces a newer one.
 func (u *Upstream) discover(ctx context.Context) (err error) {
 	select {
 	case u.discovering <- struct{}{}:
@@ -152,7 +150,7 @@ func (u *Upstream) discover(ctx context.Context) (err error) {
 	return u.discoverLocked(ctx)
 }
 
-// checkStalled is discover for who has the turn.
+// discoverLocked is discover for the goroutine that holds the channel discovering.
 func (u *Upstream) discoverLocked(ctx context.Context) (err error) {
 	start := time.Now()
 	switch u.cfg.Mode {
@@ -165,7 +163,7 @@ func (u *Upstream) discoverLocked(ctx context.Context) (err error) {
 		var reply []any
 		var nodes string
 		failed := u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
-			nodes, _ = c.ClusterNodes(ctx).Result() // of use, but CLUSTER SLOTS will do
+			nodes, _ = c.ClusterNodes(ctx).Result() // useful, but CLUSTER SLOTS is enough
 			// servers before Redis 7 do not know CLUSTER SHARDS
 			reply, err = c.Do(ctx, "CLUSTER", "SLOTS").Slice()
 			return err
@@ -185,8 +183,8 @@ func (u *Upstream) discoverLocked(ctx context.Context) (err error) {
 	return err
 }
 
-// candidates lists whom to ask for the topology, and for what is not bound to a
-// node: those that are silent last.
+// candidates lists the addresses to ask for the topology and for what is not bound to a node.
+// Silent ones come last.
 func (u *Upstream) candidates() []string {
 	if u.followsSentinels() {
 		return []string{u.Topology().masters[0].Addr}
@@ -211,8 +209,8 @@ func (u *Upstream) silentLocked(addr string) int {
 	return 0
 }
 
-// parseSlots makes a topology of the replies of CLUSTER SLOTS and CLUSTER
-// NODES. The latter also tells of nodes that own no slot yet.
+// parseSlots makes a topology from the replies to CLUSTER SLOTS and CLUSTER NODES. CLUSTER NODES
+// also lists nodes that own no slot yet.
 func (u *Upstream) parseSlots(slots []slotOwners, nodes, asked string) *Topology {
 	ranges := make([]slotRange, 0, len(slots))
 	peers, members := parseNodes(nodes, asked), make(map[string]bool)
@@ -245,7 +243,7 @@ func (u *Upstream) parseSlots(slots []slotOwners, nodes, asked string) *Topology
 	return t
 }
 
-// wellLines are the lines of CLUSTER NODES about nodes that are well.
+// wellLines are the lines of CLUSTER NODES about working nodes.
 func wellLines(nodes string) string {
 	var well strings.Builder
 	for line := range strings.Lines(nodes) {
@@ -257,8 +255,8 @@ func wellLines(nodes string) string {
 	return well.String()
 }
 
-// countReplicas is how many replicas CLUSTER NODES tells of that are well. CLUSTER SLOTS leaves
-// those out that have not received a write so far.
+// countReplicas is the number of working replicas in CLUSTER NODES. CLUSTER SLOTS leaves out
+// replicas that have not received a write yet.
 func countReplicas(nodes string) (n int) {
 	for line := range strings.Lines(wellLines(nodes)) {
 		if slices.Contains(strings.Split(strings.Fields(line)[2], ","), "slave") {
@@ -268,9 +266,8 @@ func countReplicas(nodes string) (n int) {
 	return n
 }
 
-// slotless returns the addresses of the masters in the reply of CLUSTER NODES
-// that own no slot and are well. One may have keys all the same, of a slot that
-// it is about to get.
+// slotless returns the addresses of working masters without slots in the reply to CLUSTER NODES.
+// Such a master may have keys of a slot that it is about to get.
 func slotless(nodes, asked string) (addrs []string) {
 	for line := range strings.Lines(wellLines(nodes)) {
 		fields := strings.Fields(line)
@@ -283,17 +280,17 @@ func slotless(nodes, asked string) (addrs []string) {
 	return addrs
 }
 
-// unwell reports whether a flag says that a node fails, or is not met yet.
+// unwell reports whether a flag means that a node fails or has not been met yet.
 func unwell(flag string) bool {
 	return flag == "fail" || flag == "fail?" || flag == "handshake" || flag == "noaddr"
 }
 
-// ownsSlots reports whether a field behind the eighth of CLUSTER NODES names
-// slots of the node; one in brackets is on its way from or to it.
+// ownsSlots reports whether a field after the eighth of CLUSTER NODES names slots of the node. A
+// slot in brackets is being moved.
 func ownsSlots(field string) bool { return field[0] != '[' }
 
-// parseNodes returns the addresses in the reply of CLUSTER NODES, of which each
-// line is "<id> <ip:port@cport[,hostname[,…]]> <flags> …".
+// parseNodes returns the addresses in the reply to CLUSTER NODES. A line has the form "<id>
+// <ip:port@cport[,hostname[,…]]> <flags> …".
 func parseNodes(nodes, asked string) (addrs []string) {
 	for line := range strings.Lines(nodes) {
 		fields := strings.Fields(line)
@@ -311,8 +308,7 @@ func parseNodes(nodes, asked string) (addrs []string) {
 	return addrs
 }
 
-// adopt makes t the newest topology, unless it says nothing new, and closes
-// nodes that left.
+// adopt makes t the newest topology, unless it changes nothing. It closes nodes that have left.
 func (u *Upstream) adopt(t *Topology) {
 	u.mu.Lock()
 	if old := u.Topology(); !t.same(old) {
@@ -325,18 +321,17 @@ func (u *Upstream) adopt(t *Topology) {
 	u.mu.Unlock()
 	for _, n := range nodes {
 		left := !now.has(n)
-		// a demoted master is not to be used any more
+		// a demoted master must not be used any more
 		if n.retire(left) || left && u.followsSentinels() {
 			u.close(n)
 		}
 	}
 }
 
-// close ends a node that left the topology; its address may come back as a
-// new node.
+// close ends a node that has left the topology. Its address may come back as a new node.
 func (u *Upstream) close(n *Node) {
 	u.mu.Lock()
-	if u.Topology().has(n) { // a redirect has just brought it back
+	if u.Topology().has(n) { // a redirect has just brought the node back
 		u.mu.Unlock()
 		return
 	}
@@ -348,8 +343,7 @@ func (u *Upstream) close(n *Node) {
 	n.cancel(ErrClosed)
 }
 
-// completeAddr fills in the host that Redis leaves out, as "?" or nothing,
-// when it means the node that was asked.
+// completeAddr fills in the host that Redis leaves out ("?" or empty) for the node that was asked.
 func completeAddr(addr, asked string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if i := strings.LastIndexByte(addr, ':'); err != nil && i > 0 {
@@ -369,8 +363,8 @@ func isAddr(addr string) bool {
 	return err == nil && bad == nil && n > 0 && host != "" && len(host) <= 255
 }
 
-// modeOf is what a server says it is: Redis calls that its redis_mode, Valkey its server_mode. One
-// that says neither, for some services leave lines out, still says whether it is in a cluster.
+// modeOf is the server's mode. Redis names it redis_mode and Valkey server_mode. Some services
+// leave both out; then the line about cluster support decides.
 func modeOf(info string) string {
 	for _, name := range []string{"redis_mode", "server_mode"} {
 		if mode := infoField(info, name); mode != "" {

@@ -15,8 +15,7 @@ import (
 	"leash/proxy/resp"
 )
 
-// maxPending is how many bytes of requests may wait on one link before
-// sessions are held back (Link.Room).
+// maxPending is how many bytes of requests may wait on one link before sessions pause (Link.Room).
 const maxPending = 32 << 20
 
 // Back-off between failed dials, doubled each time, ± half of it.
@@ -25,47 +24,48 @@ const (
 	maxBackoff = time.Second
 )
 
-// Link is the one shared, pipelined connection to a node in a lane. Calls are
-// written in the order of Submit and their replies come in that order. When
-// the connection breaks, calls already written are lost (Sink.Lost with
-// written set, never repeated), those not yet written go out on the next
-// connection. A Link dials when the first call comes, or Open is called.
+// Link is the one shared, pipelined connection to a node in a lane. Calls are written in the order
+// of Submit, and their replies come in that order.
+//
+// When the connection breaks, calls that were written are lost (Sink.Lost with written set) and
+// never repeated. Calls that were not written go out on the next connection. A Link dials on its
+// first call or on Open.
 //
 // All methods are safe for concurrent use and do not block.
 type Link struct {
 	node *Node
 	lane Lane
-	wake chan struct{} // size 1: the owner has something to look at
+	wake chan struct{} // size 1: wakes the link's goroutine
 
-	// Of a private link (Node.Pin): it has one connection in its life.
+	// The fields below are for private links (Node.Pin), which have only one connection.
 	private     bool
 	receivePush func(frame []byte) // takes frames that answer no call; may be nil
 	clientID    atomic.Int64
 
-	scripts scripts // of a link for them
-	detour          // around a call that is not answered
+	scripts scripts // used on a link for scripts
+	detour          // for calls that are not answered
 
-	// mu guards the fields below. Never held across I/O or a sink's method,
-	// but for Dropped, which takes no lock.
+	// mu guards the fields below. It is never held across I/O or a sink's method, except Dropped,
+	// which takes no lock.
 	mu           sync.Mutex
 	pending      queue // submitted, not written
-	written      queue // written since the reader last took over
+	written      queue // written since the reader last took them over
 	pendingBytes int
-	room         chan struct{} // closed when there is room again; nil: nobody waits
-	idle         bool          // the owner waits for wake
-	wanted       bool          // to be dialled without a call
+	room         chan struct{} // closed when there is room again; nil: no session waits
+	idle         bool          // the link's goroutine waits for wake
+	wanted       bool          // a connection is wanted without a call
 	conn         net.Conn      // nil while not connected
-	broken       error         // why conn can not be used any more
-	closing      error         // set by close; the owner then ends
-	dead         bool          // the owner has ended
+	broken       error         // why conn cannot be used any more
+	closing      error         // set by close; the link's goroutine then ends
+	dead         bool          // the link's goroutine has ended
 }
 
 func newLink(n *Node, lane Lane) *Link {
 	return &Link{node: n, lane: lane, wake: make(chan struct{}, 1)}
 }
 
-// Submit queues c behind all calls submitted before. On a closed link c is
-// lost at once, within Submit: take no lock along that its sink needs.
+// Submit queues c behind all earlier calls. On a closed link, c is lost at once, within Submit. So
+// the caller must not hold a lock that the call's sink needs.
 func (l *Link) Submit(c *Call) {
 	l.mu.Lock()
 	if l.dead {
@@ -84,8 +84,8 @@ func (l *Link) Submit(c *Call) {
 	}
 }
 
-// Open dials, if there is no connection, without a call. On a connection one
-// hears of its end: Redis ends those of a user who is deleted.
+// Open dials without a call if there is no connection. Redis ends the connections of a deleted
+// user, so a connection lets Leash notice that.
 func (l *Link) Open() {
 	l.mu.Lock()
 	l.wanted = l.conn == nil && l.closing == nil
@@ -99,8 +99,8 @@ func (l *Link) Open() {
 	}
 }
 
-// Room returns nil while the link takes more calls, otherwise a channel that
-// is closed when it does again. It is advice: Submit never refuses.
+// Room returns nil while the link takes more calls. Otherwise it returns a channel that is closed
+// when it does again. It is advice: Submit never refuses.
 func (l *Link) Room() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,8 +113,8 @@ func (l *Link) Room() <-chan struct{} {
 	return l.room
 }
 
-// close ends the link: what is not written is lost with cause and can be sent
-// elsewhere, what is written is lost for good.
+// close ends the link. Calls that are not written are lost with cause and can be sent elsewhere.
+// Calls that are written are lost for good.
 func (l *Link) close(cause error) {
 	l.mu.Lock()
 	if l.closing == nil {
@@ -128,7 +128,7 @@ func (l *Link) close(cause error) {
 	l.signal()
 }
 
-// breakConn gives the current connection up; the next calls get a new one.
+// breakConn gives up the current connection. The next calls get a new one.
 func (l *Link) breakConn(cause error) {
 	l.mu.Lock()
 	conn := l.conn
@@ -149,8 +149,8 @@ func (l *Link) signal() {
 	}
 }
 
-// run owns the link: it dials, writes, and ends everything. It returns when
-// the link is closed or ctx is done.
+// run is the link's goroutine: it dials, writes, and ends everything. It returns when the link is
+// closed or ctx is done.
 func (l *Link) run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, guard.Func(l.node.up.log, "end of a link", func() { l.close(ErrClosed) }))
 	defer stop()
@@ -189,7 +189,7 @@ func (l *Link) run(ctx context.Context) {
 		}
 		if isRedisFull(err) {
 			l.node.freeIdle()
-			// it has no session to serve later, and many like it would dial again and again
+			// it will have no session; many such links would dial again and again
 			if l.private {
 				l.losePending(errRedisFull)
 				l.close(errRedisFull)
@@ -210,8 +210,8 @@ func (l *Link) run(ctx context.Context) {
 	l.end()
 }
 
-// sayRefused logs why there is no connection, if that is what Redis said. Of a
-// node that does not answer the node's watch tells, once for all links.
+// sayRefused logs why there is no connection, if Redis gave a reason. If the node does not answer,
+// the node's watch logs it once for all links.
 func (l *Link) sayRefused(err error) {
 	level := slog.LevelWarn
 	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) {
@@ -220,7 +220,7 @@ func (l *Link) sayRefused(err error) {
 	l.node.up.log.Log(context.Background(), level, "no connection to redis", "node", l.node.Addr, "user", l.lane.User, "err", err)
 }
 
-// dial makes the link's connection. That of a private link is asked who it is.
+// dial makes the link's connection. On a private link it also asks for the client ID.
 func (l *Link) dial(ctx context.Context) (net.Conn, error) {
 	conn, err := l.node.up.dial(ctx, l.node.Addr, l.lane, !l.node.unresponsive.Load())
 	if err != nil || !l.private {
@@ -235,24 +235,24 @@ func (l *Link) dial(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	_ = conn.SetDeadline(time.Time{})
-	if reply[0] == ':' { // a user without the right to ask is served all the same
+	if reply[0] == ':' { // a user without the right to ask gets a connection too
 		id, _ := resp.ParseInt(reply[1 : len(reply)-2])
 		l.clientID.Store(id)
 	}
 	return conn, nil
 }
 
-// mayBeRefused reports whether Redis may have closed the connection because
-// there is no such user any more: then the sessions shall hear of it without
-// another call. That of a private link is not dialled again, so the lane's is.
+// mayBeRefused reports whether Redis may have closed the connection because the user is gone. Then
+// the sessions must learn of it without another call. A private link is not dialled again, so the
+// lane's link is.
 func (l *Link) mayBeRefused() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.closing == nil && l.lane.User != "" && !l.lane.Replica
 }
 
-// awaitCall blocks until there is something to write, or a connection is wanted
-// without; false when closed.
+// awaitCall blocks until there is something to write or a connection is wanted. It returns false
+// when the link is closed.
 func (l *Link) awaitCall() bool {
 	for {
 		l.mu.Lock()
@@ -266,9 +266,9 @@ func (l *Link) awaitCall() bool {
 	}
 }
 
-// backOff waits before the next dial. Once the node has been out of reach for
-// the redirect time-out, calls do not wait with it: they are lost at once. So are
-// reads from a replica, for the master can serve them.
+// backOff waits before the next dial. Once the node has been unreachable for the redirect time-out,
+// calls are lost at once instead of waiting. Reads from a replica are always lost at once, because
+// the master can serve them.
 func (l *Link) backOff(ctx context.Context, downSince time.Time, d time.Duration, err error) {
 	cause := error(ErrUnreachable)
 	if isRedisFull(err) {
@@ -336,7 +336,8 @@ func (l *Link) serve(conn net.Conn) {
 		lost = append(lost, c)
 	}
 	l.mu.Unlock()
-	if len(lost) > 0 && !(l.private && errors.Is(cause, ErrClosed)) { // which a client's going ends
+	// a client that leaves closes its private link
+	if len(lost) > 0 && !(l.private && errors.Is(cause, ErrClosed)) {
 		l.node.up.log.Warn("connection to redis lost", "node", l.node.Addr, "calls", len(lost), "err", cause)
 	}
 	for _, c := range lost {
@@ -344,14 +345,14 @@ func (l *Link) serve(conn net.Conn) {
 	}
 }
 
-// losePending takes all calls that were not written off the link, in order.
+// losePending removes all unwritten calls from the link and loses them, in order.
 func (l *Link) losePending(cause error) {
 	for c := l.nextPending(); c != nil; c = l.nextPending() {
 		c.lost(l, false, cause)
 	}
 }
 
-// nextPending takes the first call that was not written off the link; nil when there is none.
+// nextPending removes the first unwritten call from the link. It is nil when there is none.
 func (l *Link) nextPending() *Call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -364,8 +365,7 @@ func (l *Link) nextPending() *Call {
 }
 
 // beRefused tells the lane's sessions that Redis refuses their credential, and loses their calls. A
-// call that comes once they are told is of a session that has authenticated since, and waits for
-// the next dial.
+// later call belongs to a session that has authenticated since. That call waits for the next dial.
 func (l *Link) beRefused() {
 	var refused []*Call
 	for c := l.nextPending(); c != nil; c = l.nextPending() {
@@ -377,8 +377,8 @@ func (l *Link) beRefused() {
 	}
 }
 
-// end loses what is pending. Calls that come meanwhile queue up behind, so
-// that none overtakes an earlier one on its way elsewhere.
+// end loses the pending calls. Calls that come while it runs queue behind them, so that none
+// overtakes an earlier one elsewhere.
 func (l *Link) end() {
 	for {
 		l.losePending(l.closing)

@@ -43,28 +43,31 @@ import (
 	"leash/internal/guard"
 )
 
-// Config says where Redis is and how patient to be with it. Not changed after New.
+// Config says where Redis is and how long to wait for it. It is not changed after New.
 type Config struct {
 	Addrs []string // host:port of at least one node, or sentinel
 	Mode  string   // auto (also if empty), cluster, standalone or sentinel
 
-	SentinelMaster string // how the sentinels call the master; for mode sentinel, which auto then means
-	// SentinelUser and SentinelPassword are for the sentinels; if empty, nothing is said to them.
+	// the master's name in the sentinels; set it in mode sentinel, or let auto choose that mode by
+	// it
+	SentinelMaster string
+	// SentinelUser and SentinelPassword authenticate Leash with the sentinels. If both are empty,
+	// it does not authenticate.
 	SentinelUser, SentinelPassword string
 
-	// User and Password are for topology, scripts and liveness; clients are
-	// served with them only when Lane says so.
+	// User and Password are for topology, scripts and liveness. Clients use them only if their Lane
+	// says so.
 	User, Password string
 
 	ReadFrom string // ReadMaster (also if empty), ReadReplica or ReadNearest
 
-	// private links of a node; if zero, as many as leave some of Redis's maxclients
+	// private links per node; if zero, Redis's maxclients less a reserve
 	MaxPinned int
-	// how long Connect waits for a Redis that is not there; if negative, without end
+	// how long Connect waits for an unreachable Redis; if negative, without end
 	Wait time.Duration
-	// if zero, 2 s; negative: none. How long a call may look for its node
+	// how long a call may search for its node; if zero, 2 s; if negative, it does not search
 	RedirectTimeout time.Duration
-	UpstreamTimeout time.Duration // if zero, 10 s: silence after which a node is lost
+	UpstreamTimeout time.Duration // silence after which a node is lost; if zero, 10 s
 }
 
 // Upstream is a Redis Cluster or a single Redis.
@@ -80,12 +83,12 @@ type Upstream struct {
 	movingUntil atomic.Int64 // Unix nanoseconds; 0 for never
 
 	topology     atomic.Pointer[Topology]
-	discovering  chan struct{}             // size 1: somebody looks at the topology
-	discoveredAt atomic.Pointer[time.Time] // when the last look at it that succeeded began
+	discovering  chan struct{}             // size 1: a goroutine reads the topology
+	discoveredAt atomic.Pointer[time.Time] // when the last successful reading of the topology began
 	authRequired atomic.Bool
-	turn         atomic.Uint32 // of the node that anyNode takes next
+	turn         atomic.Uint32 // index of the node that AnyNode takes next
 	pinnedOut    atomic.Int64  // private links in use
-	busy         atomic.Int64  // nodes that run a script that takes long
+	busy         atomic.Int64  // nodes that run a slow script
 	version      string        // redis_version, set by Connect
 	maxBulk      int64         // proto-max-bulk-len, set by Connect
 	maxClients   int           // maxclients, set by Connect; 0 for unknown
@@ -94,11 +97,11 @@ type Upstream struct {
 	mu    sync.Mutex
 	nodes map[string]*Node
 	peers []string // every address that may know the topology
-	// of a cluster: the addresses of its masters and replicas that are well
+	// addresses of a cluster's masters and replicas that work
 	members  map[string]bool
-	mute     map[string]bool // those that did not answer when they were asked last
+	mute     map[string]bool // addresses that did not answer the last question
 	sessions map[Lane]int
-	users    map[string]int // sessions of each user, whatever the lane
+	users    map[string]int // sessions of each user over all lanes
 	running  sync.WaitGroup
 	ctx      context.Context
 	stop     context.CancelCauseFunc
@@ -109,7 +112,7 @@ type Upstream struct {
 	lost lostNodes
 }
 
-// New checks cfg; it does no I/O and starts nothing.
+// New checks cfg. It does no I/O and starts nothing.
 func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 	if len(cfg.Addrs) == 0 {
 		return nil, errors.New("upstream: no address")
@@ -153,16 +156,16 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 	return u, nil
 }
 
-// OnRefused names the function that is told when Redis refuses a lane's
-// credential that it accepted before. Call it before Run.
+// OnRefused sets the function to call when Redis refuses a credential that it accepted before. Call
+// it before Run.
 func (u *Upstream) OnRefused(f func(Lane)) { u.onRefused = f }
 
-// OnSwitch names the function that is told when sentinels have named another
-// master and it is served; it must not block. Call it before Run.
+// OnSwitch sets the function to call when the sentinels have named another master and Leash uses
+// it. The function must not block. Call OnSwitch before Run.
 func (u *Upstream) OnSwitch(f func()) { u.onSwitch = f }
 
-// Run keeps the topology and the nodes' state up to date until ctx is done.
-// Then it closes every link and returns when all has ended. Connect comes first.
+// Run keeps the topology and the nodes' state up to date until ctx is done. Then it closes every
+// link, and returns when all goroutines have ended. Call Connect first.
 func (u *Upstream) Run(ctx context.Context) error {
 	defer u.end()
 	u.start("watch of authentication", u.watchAuth)
@@ -203,7 +206,7 @@ func (u *Upstream) Run(ctx context.Context) error {
 	}
 }
 
-// refresh is discover, guarded: what a node says must not end the loop.
+// refresh is discover with a guard: a node's answer must not end the loop.
 func (u *Upstream) refresh(ctx context.Context) error {
 	return guard.Call(u.log, "topology refresh", func() error { return u.discover(ctx) })
 }
@@ -220,7 +223,7 @@ func (u *Upstream) watchAuth() {
 		}
 		if n := u.AnyNode(); n != nil {
 			ctx, cancel := context.WithTimeout(u.ctx, askTimeout)
-			_ = u.probeAuth(ctx, n.Addr) // its links will tell what is wrong with it
+			_ = u.probeAuth(ctx, n.Addr) // its links report what is wrong with it
 			cancel()
 		}
 	}
@@ -234,8 +237,8 @@ func (u *Upstream) end() {
 	u.running.Wait()
 }
 
-// start runs f as one of the goroutines that end waits for; false when the
-// Upstream has stopped. When f panics it is started again.
+// start runs f as a goroutine that end waits for. It returns false when the Upstream has stopped.
+// When f panics, it is started again.
 func (u *Upstream) start(what string, f func()) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -253,8 +256,7 @@ func (u *Upstream) startLocked(what string, f func()) {
 // Topology returns the newest snapshot.
 func (u *Upstream) Topology() *Topology { return u.topology.Load() }
 
-// Mode is what the upstream is: cluster, standalone or sentinel. For after
-// Connect.
+// Mode is the upstream's mode: cluster, standalone or sentinel. Call it after Connect.
 func (u *Upstream) Mode() string { return u.cfg.Mode }
 
 // Version is the redis_version that the upstream reported at Connect.
@@ -267,18 +269,18 @@ func (u *Upstream) SpeaksRESP3() bool {
 	return err != nil || n >= 6
 }
 
-// MaxBulk is the largest argument that Redis takes, in bytes. One byte more
-// would be a protocol error, which costs all who share the link.
+// MaxBulk is the largest argument that Redis accepts, in bytes. A longer one is a protocol error,
+// which would end the link for all its sessions.
 func (u *Upstream) MaxBulk() int64 { return u.maxBulk }
 
-// AuthRequired reports whether Redis wants a fresh connection to authenticate.
+// AuthRequired reports whether Redis requires a new connection to authenticate.
 func (u *Upstream) AuthRequired() bool { return u.authRequired.Load() }
 
-// RedirectTimeout is how long a call may look for the node that serves it.
+// RedirectTimeout is how long a call may search for its node.
 func (u *Upstream) RedirectTimeout() time.Duration { return u.cfg.RedirectTimeout }
 
-// AnyNode returns one master after the other, those that answer first; nil
-// when none is known.
+// AnyNode returns the masters in turn, and prefers those that answer. It is nil when no master is
+// known.
 func (u *Upstream) AnyNode() *Node {
 	masters := u.Topology().Masters()
 	for range masters {
@@ -293,8 +295,7 @@ func (u *Upstream) AnyNode() *Node {
 	return nil
 }
 
-// OtherNode returns the first master that answers and is not n; n itself when
-// there is no other.
+// OtherNode returns the first master that answers and is not n, or n if there is no other.
 func (u *Upstream) OtherNode(n *Node) *Node {
 	for _, other := range u.Topology().Masters() {
 		if other != n && !other.unresponsive.Load() {
@@ -304,7 +305,7 @@ func (u *Upstream) OtherNode(n *Node) *Node {
 	return n
 }
 
-// Moved records that n owns slot, as a MOVED reply said.
+// Moved records that n owns slot, as a MOVED reply reported.
 func (u *Upstream) Moved(slot uint16, n *Node) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -314,9 +315,9 @@ func (u *Upstream) Moved(slot uint16, n *Node) {
 	}
 }
 
-// Target returns the node that a redirect from another names; an empty host
-// means the host of the one that said so. It is nil for what is no address and,
-// unless the redirect is trusted, for a node that the cluster has not told of.
+// Target returns the node that a redirect names. An empty host means the host of the node that sent
+// the redirect. Target is nil if the text is no address. It is also nil if the redirect is not
+// trusted and the cluster has not named the node.
 func (u *Upstream) Target(addr string, from *Node, trusted bool) *Node {
 	addr = completeAddr(addr, from.Addr)
 	if !isAddr(addr) {
@@ -333,11 +334,12 @@ func (u *Upstream) Target(addr string, from *Node, trusted bool) *Node {
 	return n
 }
 
-// Join and Leave count the sessions of a lane; when the last one leaves, its
-// links are closed, and when it was the last of its user in any lane, the
-// credential is forgotten. The lane of fresh connections stays. A session joins
-// a lane before it authenticates for it, so that nobody's Leave takes the
-// credential away that was just accepted.
+// Join and Leave count the sessions of a lane. When the last session leaves, the lane's links are
+// closed. When it was the user's last session in any lane, the credential is forgotten. The lane of
+// new connections stays.
+//
+// A session joins a lane before it authenticates for it. Otherwise another session's Leave could
+// remove the credential that was just accepted.
 func (u *Upstream) Join(lane Lane) {
 	u.mu.Lock()
 	u.sessions[lane]++
@@ -377,8 +379,8 @@ func (u *Upstream) unused(lane Lane) bool {
 	return u.sessions[lane] == 0
 }
 
-// ServiceLane is the lane of Config.User, for sessions that may be served with
-// it; the lane of fresh connections when no credential is configured.
+// ServiceLane is the lane of Config.User, for sessions that may use it. Without a configured
+// credential it is the lane of new connections.
 func (u *Upstream) ServiceLane() Lane {
 	if u.cfg.User == "" && u.cfg.Password == "" {
 		return Lane{}
@@ -394,7 +396,7 @@ func (u *Upstream) serviceUser() string {
 	return u.cfg.User
 }
 
-// node returns the node at addr, known or new.
+// node returns the node at addr, and makes it if it is new.
 func (u *Upstream) node(addr string) *Node {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -419,8 +421,8 @@ func (u *Upstream) nodesLocked() []*Node {
 	return nodes
 }
 
-// Abandon breaks every connection to Redis, so that each call in flight is lost
-// at once. It is for a stop: what comes later is lost as well.
+// Abandon breaks every connection to Redis, so that each call in flight is lost at once. It is for
+// a stop: later calls are lost too.
 func (u *Upstream) Abandon() {
 	u.stop(ErrClosed)
 	u.mu.Lock()
