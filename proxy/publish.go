@@ -16,14 +16,14 @@ func publishSpecs() commandSpecs {
 }
 
 func (s *session) publishPlain(c *command, cmd resp.Command) bool {
-	if len(cmd.Args) != 3 || !s.server.exchange.Heeds(pubsub.Channel, cmd.Args[1]) {
+	if len(cmd.Args) != 3 || !s.server.exchange.Listens(pubsub.Channel, cmd.Args[1]) {
 		return s.relayAny(c, cmd)
 	}
 	return s.publishTo(cmd, pubsub.Channel, anySlot)
 }
 
 func (s *session) publishSharded(c *command, cmd resp.Command) bool {
-	if len(cmd.Args) != 3 || !s.server.exchange.Heeds(pubsub.Shard, cmd.Args[1]) {
+	if len(cmd.Args) != 3 || !s.server.exchange.Listens(pubsub.Shard, cmd.Args[1]) {
 		return s.relay(c, cmd)
 	}
 	return s.publishTo(cmd, pubsub.Shard, int(upstream.Slot(cmd.Args[1])))
@@ -76,7 +76,7 @@ func (s *session) publishedInside(c *command, cmd resp.Command) func(*upstream.N
 	case c.name != "publish":
 		return nil
 	}
-	if len(cmd.Args) != 3 || !s.server.exchange.Heeds(kind, cmd.Args[1]) {
+	if len(cmd.Args) != 3 || !s.server.exchange.Listens(kind, cmd.Args[1]) {
 		return nil
 	}
 	channel := string(cmd.Args[1])

@@ -84,10 +84,10 @@ func TestCountsWithOthersAndLocks(t *testing.T) {
 func TestNobodyListensIsTheOrdinaryPath(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	want(t, l.dial(t), "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n", "SUBSCRIBE", "a")
-	if l.exchange.Heeds(0, []byte("b")) || !l.exchange.Heeds(0, []byte("a")) {
+	if l.exchange.Listens(0, []byte("b")) || !l.exchange.Listens(0, []byte("a")) {
 		t.Error("the exchange does not know what it listens to")
 	}
-	if n := testing.AllocsPerRun(100, func() { l.exchange.Heeds(0, []byte("b")) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { l.exchange.Listens(0, []byte("b")) }); n != 0 {
 		t.Errorf("asking takes %v allocations", n)
 	}
 }

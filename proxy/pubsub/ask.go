@@ -9,16 +9,15 @@ import (
 	"leash/proxy/upstream"
 )
 
-// ErrUnreachable says that no node could be asked for a subscription in time.
+// ErrUnreachable means that no node could be asked for a subscription in time.
 var ErrUnreachable = errors.New("pubsub: redis cannot be reached")
 
-// slotUnserved is what Redis says of a slot that no node has.
+// slotUnserved is Redis's error for a slot that no node has.
 const slotUnserved = "-CLUSTERDOWN Hash slot not served\r\n"
 
-// ask asks Redis for subscriptions and waits for its confirmation or refusal,
-// which is an error reply as Redis sent it. It follows slots that move, and
-// tries again within the redirect time-out, counted from the first failure. The
-// hub must have entries for the names meanwhile.
+// ask asks Redis for subscriptions and waits until Redis confirms or refuses them. A refusal is
+// Redis's error reply. ask follows slots that move. It tries again within the redirect time-out,
+// counted from the first failure. The hub must keep entries for the names until ask returns.
 func (h *hub) ask(ctx context.Context, kind Kind, names []string) (refusal []byte, err error) {
 	x := h.x
 	var limit time.Time
@@ -52,7 +51,7 @@ func (h *hub) ask(ctx context.Context, kind Kind, names []string) (refusal []byt
 		}
 		switch {
 		case time.Now().Before(limit):
-		case refusal != nil && refusal[1] == 'C': // redirects stay here
+		case refusal != nil && refusal[1] == 'C': // redirects are not passed on
 			return refusal, nil
 		case kind == Shard && x.up.Topology().Node(upstream.Slot([]byte(names[0]))) == nil:
 			return []byte(slotUnserved), nil
@@ -65,8 +64,8 @@ func (h *hub) ask(ctx context.Context, kind Kind, names []string) (refusal []byt
 	}
 }
 
-// askLocked sends the command to every node where it should be; none when one
-// of them cannot be asked now.
+// askLocked sends the command to every node that needs it. It sends none when one of them cannot be
+// asked now.
 func (h *hub) askLocked(kind Kind, names []string) (requests []*request) {
 	h.adoptLocked(h.x.up.Topology())
 	first, complete := h.targetsLocked(kind, names[0], false)
@@ -93,8 +92,7 @@ func (h *hub) askLocked(kind Kind, names []string) (requests []*request) {
 	return requests
 }
 
-// await waits for all requests and returns one that had no success, nil if
-// there is none.
+// await waits for all requests and returns one that failed, or nil.
 func await(ctx context.Context, requests []*request) (failed *request, err error) {
 	for _, r := range requests {
 		select {
@@ -109,7 +107,7 @@ func await(ctx context.Context, requests []*request) (failed *request, err error
 	return failed, nil
 }
 
-// follow goes by a redirect that answered a request; false if it is none.
+// follow follows a redirect that answered a request. It returns false if the answer is no redirect.
 func (h *hub) follow(r *request) bool {
 	h.x.mu.Lock()
 	defer h.x.mu.Unlock()
@@ -135,7 +133,7 @@ func (h *hub) followLocked(r *request) bool {
 	return true
 }
 
-// isTemporary reports whether a refusal may be different in a moment.
+// isTemporary reports whether a refusal may soon change.
 func isTemporary(refusal []byte) bool {
 	word, _, _ := bytes.Cut(bytes.TrimSpace(refusal), []byte(" "))
 	switch string(word) {
@@ -145,8 +143,8 @@ func isTemporary(refusal []byte) bool {
 	return false
 }
 
-// isLasting reports whether a refusal of what was had before will not change
-// by itself: the user has lost the right to it.
+// isLasting reports whether Redis refuses a former subscription for good: the user has lost the
+// right to it.
 func isLasting(refusal []byte) bool {
 	word, _, _ := bytes.Cut(bytes.TrimSpace(refusal), []byte(" "))
 	switch string(word) {
@@ -156,7 +154,7 @@ func isLasting(refusal []byte) bool {
 	return false
 }
 
-// sleep waits for d; false when ctx is done before.
+// sleep waits for d. It returns false when ctx is done first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -2,9 +2,9 @@ package pubsub
 
 import "leash/proxy/upstream"
 
-// Heeds reports whether Leash listens to a channel in any way. It does not
-// allocate; what is published elsewhere concerns Redis alone.
-func (x *Exchange) Heeds(kind Kind, channel []byte) bool {
+// Listens reports whether Leash is subscribed to a channel in any way. It does not allocate.
+// Messages on other channels concern Redis alone.
+func (x *Exchange) Listens(kind Kind, channel []byte) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, h := range x.hubs {
@@ -15,8 +15,8 @@ func (x *Exchange) Heeds(kind Kind, channel []byte) bool {
 	return false
 }
 
-// Receivers tells how many of the receivers that a node counts for a message on
-// a channel are Leash itself, and how many clients of Leash get the message.
+// Receivers returns how many of the receivers that a node counts for a message are Leash itself,
+// and how many clients of Leash get the message.
 func (x *Exchange) Receivers(n *upstream.Node, kind Kind, channel string) (ours, clients int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -46,8 +46,8 @@ func (x *Exchange) Receivers(n *upstream.Node, kind Kind, channel string) (ours,
 	return ours, clients
 }
 
-// Subscribers tells how many of the subscribers that a node counts for a
-// channel are Leash itself.
+// Subscribers returns how many of the subscribers that a node counts for a channel are Leash
+// itself.
 func (x *Exchange) Subscribers(n *upstream.Node, kind Kind, channel string) (ours int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -59,7 +59,7 @@ func (x *Exchange) Subscribers(n *upstream.Node, kind Kind, channel string) (our
 	return ours
 }
 
-// Clients tells how many clients of Leash are subscribed to a channel.
+// Clients returns how many clients of Leash are subscribed to a channel.
 func (x *Exchange) Clients(kind Kind, channel string) (clients int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -76,7 +76,7 @@ func (h *hub) clientsLocked(kind Kind, name string) int {
 	return 0
 }
 
-// Active returns what at least one client of Leash is subscribed to.
+// Active returns the names that at least one client of Leash is subscribed to.
 func (x *Exchange) Active(kind Kind) map[string]bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -91,7 +91,7 @@ func (x *Exchange) Active(kind Kind) map[string]bool {
 	return active
 }
 
-// Held returns what Leash has subscribed to at a node.
+// Held returns the names that Leash has subscribed to at a node.
 func (x *Exchange) Held(n *upstream.Node, kind Kind) map[string]bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -108,7 +108,7 @@ func (x *Exchange) Held(n *upstream.Node, kind Kind) map[string]bool {
 	return held
 }
 
-// subscriptionsLocked tells how many subscriptions Redis has on the line.
+// subscriptionsLocked returns how many subscriptions Redis has on the line.
 func (l *line) subscriptionsLocked() (n int) {
 	for kind := range l.state {
 		n += len(l.state[kind])

@@ -33,19 +33,19 @@ import (
 	"leash/proxy/upstream"
 )
 
-// Exchange is all that Leash is subscribed to. Safe for concurrent use.
+// Exchange holds all subscriptions of this Leash. Safe for concurrent use.
 type Exchange struct {
 	up    *upstream.Upstream
 	log   *slog.Logger
 	fleet *fleet
 
-	// mu guards the field below and all hubs, lines and entries. Never held
-	// across I/O. It is taken before a session's mutex.
+	// mu guards the field below and all hubs, lines and entries. It is never held across I/O. It is
+	// locked before a session's mutex.
 	mu   sync.Mutex
 	hubs map[string]*hub // by user
 }
 
-// New makes an Exchange without subscriptions; it starts nothing.
+// New makes an Exchange without subscriptions. It starts nothing.
 func New(up *upstream.Upstream, log *slog.Logger) *Exchange {
 	return &Exchange{up: up, log: log, fleet: newFleet(), hubs: make(map[string]*hub)}
 }
@@ -57,7 +57,7 @@ type Stats struct {
 	Connections   int // to Redis
 }
 
-// Stats counts what there is.
+// Stats returns the current gauges.
 func (x *Exchange) Stats() (s Stats) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -75,7 +75,7 @@ func (x *Exchange) Stats() (s Stats) {
 	return s
 }
 
-// hubLocked returns the hub of a user, which ends when nothing is wanted of it.
+// hubLocked returns the hub of a user. The hub ends when nothing is subscribed through it.
 func (x *Exchange) hubLocked(user string) *hub {
 	h := x.hubs[user]
 	if h == nil {

@@ -12,18 +12,18 @@ import (
 	"leash/internal/guard"
 )
 
-// The Leashes before one Redis know each other by a channel on which each says once in a while that
-// it is there. Redis counts a Leash as one subscriber of a channel, however many clients it has, so
-// a Leash asks the others for their counts there.
+// The Leashes in front of one Redis find each other on a channel. Each one regularly publishes
+// there that it lives. Redis counts a Leash as one subscriber of a channel, however many clients it
+// has. So a Leash asks the others there for their counts.
 const (
 	fleetChannel = "leash:fleet"
 	hereEvery    = time.Second
-	hereFor      = 3500 * time.Millisecond // a Leash that is silent for longer is gone
-	askFor       = 100 * time.Millisecond  // a count waits so long for the others
-	inboxSize    = 1024                    // messages that wait to be looked at; more are dropped
+	hereFor      = 3500 * time.Millisecond // a Leash that is silent for longer has gone
+	askFor       = 100 * time.Millisecond  // how long a count waits for the others
+	inboxSize    = 1024                    // messages that wait for Run; more are dropped
 )
 
-// What a message on the fleet's channel is.
+// Kinds of messages on the fleet's channel.
 const (
 	fleetHere = "here"
 	fleetGone = "gone"
@@ -31,27 +31,28 @@ const (
 	fleetTell = "tell"
 )
 
-// fleetMessage is a message on the fleet's channel, in JSON. Names are base64, for they may be any
-// bytes.
+// fleetMessage is a message on the fleet's channel, in JSON. Names are base64, since they may
+// contain any bytes.
 type fleetMessage struct {
-	What    string
-	From    string
-	To      string `json:",omitempty"` // of an answer
-	Number  uint64 `json:",omitempty"` // of a question
-	Kind    Kind
-	Names   [][]byte          `json:",omitempty"` // that are asked for; none: all that match Pattern
+	What   string
+	From   string
+	To     string `json:",omitempty"` // in an answer
+	Number uint64 `json:",omitempty"` // in a question
+	Kind   Kind
+	// the names asked for; none: all that match Pattern
+	Names   [][]byte          `json:",omitempty"`
 	Pattern []byte            `json:",omitempty"`
 	Entries []otherNameReport `json:",omitempty"`
 }
 
-// otherNameReport is what another Leash has said of one name.
+// otherNameReport is what another Leash reports about one name.
 type otherNameReport struct {
 	Name    []byte
-	Clients int            // that are subscribed
+	Clients int            // subscribed clients
 	Held    map[string]int // subscriptions of that Leash at masters, by nodeName
 }
 
-// fleet is what a Leash knows of the others.
+// fleet is what a Leash knows about the others.
 type fleet struct {
 	id    string // immutable
 	inbox chan []byte
@@ -59,17 +60,17 @@ type fleet struct {
 	// mu guards the fields below. Never held across I/O.
 	mu      sync.Mutex
 	running bool
-	others  map[string]time.Time // when each was heard last
-	number  uint64               // of the last question
+	others  map[string]time.Time // when each one last sent a message
+	number  uint64               // number of the last question
 	queries map[uint64]*fleetQuery
 	warned  time.Time
 }
 
-// fleetQuery is one that the others have not all answered.
+// fleetQuery is a question that some of the others have not answered.
 type fleetQuery struct {
-	left    map[string]bool // who has not answered
+	left    map[string]bool // Leashes that have not answered
 	entries []otherNameReport
-	done    chan struct{} // closed when all have
+	done    chan struct{} // closed when all have answered
 }
 
 func newFleet() *fleet {
@@ -81,8 +82,8 @@ func newFleet() *fleet {
 	}
 }
 
-// Run lets the other Leashes before the same Redis know of this one and answers their questions,
-// until ctx is done. announced is called once they have been told, or cannot be.
+// Run announces this Leash to the other Leashes of the same Redis and answers their questions,
+// until ctx is done. It calls announced once the announcement is sent or has failed.
 func (x *Exchange) Run(ctx context.Context, announced func()) error {
 	f := x.fleet
 	ready, cancel := x.Subscribe(fleetChannel, true, false, f.receive)
@@ -132,7 +133,7 @@ func (f *fleet) receive(raw []byte) {
 	}
 }
 
-// send publishes a message. An error is only logged: the next message comes within hereEvery.
+// send publishes a message. It only logs an error, because the next message comes within hereEvery.
 func (x *Exchange) send(ctx context.Context, m fleetMessage) bool {
 	m.From = x.fleet.id
 	raw, err := json.Marshal(m)
@@ -147,7 +148,8 @@ func (x *Exchange) send(ctx context.Context, m fleetMessage) bool {
 	return err == nil
 }
 
-// handle takes a message of another Leash. What is not understood is left alone: anybody may publish.
+// handle takes a message of another Leash. It ignores messages that it does not understand, since
+// any client may publish.
 func (x *Exchange) handle(ctx context.Context, raw []byte) {
 	var m fleetMessage
 	f := x.fleet
@@ -169,7 +171,7 @@ func (x *Exchange) handle(ctx context.Context, raw []byte) {
 	}
 }
 
-// note records that a Leash lives, or has gone, and reports whether it was not known.
+// note records that a Leash lives or has gone. It reports whether the Leash is new.
 func (f *fleet) note(m fleetMessage) (isNew bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -197,7 +199,7 @@ func (f *fleet) answered(m fleetMessage) {
 	}
 }
 
-// ask begins a question to all who are there; nil when nobody is.
+// ask begins a question to all known Leashes. It is nil when there are none.
 func (f *fleet) ask() (q *fleetQuery, number uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -217,7 +219,8 @@ func (f *fleet) ask() (q *fleetQuery, number uint64) {
 	return q, f.number
 }
 
-// end gives up a question and returns what has been answered. Once a minute it logs who has not.
+// end closes a question and returns the answers. Once a minute it logs which Leashes have not
+// answered.
 func (f *fleet) end(q *fleetQuery, number uint64, log *slog.Logger) []otherNameReport {
 	f.mu.Lock()
 	delete(f.queries, number)

@@ -5,13 +5,13 @@ import (
 	"strconv"
 )
 
-// frame is what Redis sends to a subscriber, as far as it matters.
+// frame is the part of a subscriber's message from Redis that matters here.
 type frame struct {
 	raw     []byte
 	form    form
 	kind    Kind
-	name    []byte // that was subscribed to; nil where Redis says null
-	channel []byte // of a message
+	name    []byte // the subscribed name; nil where Redis sends null
+	channel []byte // the channel of a message
 	payload []byte
 }
 
@@ -49,7 +49,7 @@ func (f *frame) parseArray() {
 	read := 0
 	for i := range n {
 		if len(rest) == 0 || rest[0] != '$' {
-			break // a number or null, which nobody needs
+			break // a number or null, which is not needed
 		}
 		size, after, ok := header(rest)
 		if !ok || size < 0 || size+2 > len(after) {
@@ -67,7 +67,7 @@ func (f *frame) parseArray() {
 		words := &kindWords[kind]
 		switch string(fields[0]) {
 		case words.message:
-			if (kind == Pattern) != (n == 4) || read != n { // a text for each field
+			if (kind == Pattern) != (n == 4) || read != n { // each field must be a text
 				return
 			}
 			f.form, f.kind = formMessage, kind

@@ -7,7 +7,7 @@ import (
 	"leash/proxy/upstream"
 )
 
-// hub is the subscriptions of one user. Its fields are guarded by Exchange.mu.
+// hub holds the subscriptions of one user. Exchange.mu guards its fields.
 type hub struct {
 	x    *Exchange     // immutable
 	lane upstream.Lane // immutable
@@ -15,11 +15,11 @@ type hub struct {
 
 	entries  [kinds]map[string]*entry
 	lines    map[*upstream.Node]*line
-	home     *line // for what any node can bring; nil: to be chosen
+	home     *line // for names that any node can bring; nil: to be chosen
 	topology *upstream.Topology
-	dirty    bool // something may be missing at a node, or too much
-	over     bool // nothing is begun any more
-	// when refused subscriptions of Leash's own are tried again; zero: there are none
+	dirty    bool // a node may have too few or too many subscriptions
+	over     bool // the hub starts nothing any more
+	// when Leash tries its own refused subscriptions again; zero: there are none
 	later   time.Time
 	backoff map[*upstream.Node]*backoff
 	victims []victim
@@ -27,37 +27,35 @@ type hub struct {
 	refusals, badCredentials warnLimiter
 }
 
-// entry is something that is listened to. It stays while anybody does, or asks
-// to.
+// entry is a name that receivers listen to. It stays while one listens or asks to.
 type entry struct {
 	hub       *hub
 	kind      Kind
 	name      string
-	keyspace  bool           // wanted at every master
-	source    *line          // whose messages count, but for keyspace events; nil: none has it
-	node      *upstream.Node // of the last source; nil: there was none
-	history   history        // of what was handed out
-	repeats   repeats        // what source may bring again
-	wanted    int            // requests under way
-	notBefore time.Time      // it is not tried again, for Redis refused it
-	clients   int            // of the receivers
+	keyspace  bool           // subscribed at every master
+	source    *line          // the line whose messages count, except for keyspace events; nil: none
+	node      *upstream.Node // node of the last source; nil: there was none
+	history   history        // messages that were handed out
+	repeats   repeats        // messages that source may repeat
+	wanted    int            // requests in flight
+	notBefore time.Time      // no new attempt before then, since Redis refused it
+	clients   int            // clients among the receivers
 	receivers map[receiver]struct{}
 }
 
-// receiver takes what comes. Its methods are called with Exchange.mu held and
-// must not block.
+// receiver takes messages. Its methods are called with Exchange.mu held and must not block.
 type receiver interface {
 	message(f *frame) upstream.Flusher
-	// confirmed says that a message can no longer be missed; anew that some
-	// may have been since the last time. What it returns is called without mu.
+	// confirmed means that no message can be missed from now on. anew means that some may have been
+	// missed since the last time. The returned function is called without mu.
 	confirmed(anew bool) (then func())
-	// refused says that Redis does not let the user listen any more, and
-	// reports whether the receiver gives up. What it returns is called without mu.
+	// refused means that Redis does not let the user listen any more. gone reports whether the
+	// receiver gives up. The returned function is called without mu.
 	refused(reason string) (then func(), gone bool)
 	isClient() bool
 }
 
-// victim is what remains to be done without mu.
+// victim is a step to run later without mu.
 type victim func()
 
 func newHub(x *Exchange, user string) *hub {
@@ -71,7 +69,7 @@ func newHub(x *Exchange, user string) *hub {
 	return h
 }
 
-// backoff says when a node may be dialled again.
+// backoff decides when a node may be dialled again.
 type backoff struct {
 	until time.Time
 	next  time.Duration
@@ -112,8 +110,8 @@ func (e *entry) removeLocked(r receiver) {
 	}
 }
 
-// pruneLocked gives up those of the entries that nobody wants any more and
-// returns what Redis was asked because of it.
+// pruneLocked removes the given entries that no receiver wants any more. It returns the requests
+// that end them in Redis.
 func (h *hub) pruneLocked(entries []*entry) []*request {
 	type place struct {
 		line *line
@@ -145,9 +143,8 @@ func (h *hub) pruneLocked(entries []*entry) []*request {
 	return requests
 }
 
-// targetsLocked returns the lines on which an entry should be; complete is
-// false when one of them cannot be had at the moment. The first is the one
-// whose messages count.
+// targetsLocked returns the lines on which an entry must be. complete is false when one of them is
+// not available at the moment. The messages of the first line count.
 func (h *hub) targetsLocked(kind Kind, name string, keyspace bool) (lines []*line, complete bool) {
 	if kind == Shard {
 		l := h.lineLocked(h.topology.Node(upstream.Slot([]byte(name))))
@@ -174,8 +171,8 @@ func (h *hub) targetsLocked(kind Kind, name string, keyspace bool) (lines []*lin
 	return lines, complete
 }
 
-// lineLocked returns the line to a node, a new one if there is none; nil while
-// the node is not to be dialled.
+// lineLocked returns the line to a node, and makes it if there is none. It is nil while the node
+// must not be dialled.
 func (h *hub) lineLocked(n *upstream.Node) *line {
 	if n == nil || h.over {
 		return nil
@@ -194,7 +191,7 @@ func (h *hub) lineLocked(n *upstream.Node) *line {
 	return l
 }
 
-// homeLocked returns the line to the home node, of a new home if there is none.
+// homeLocked returns the line to the home node, and chooses a home if there is none.
 func (h *hub) homeLocked() *line {
 	if h.home == nil {
 		h.home = h.newHomeLocked(nil)
@@ -202,10 +199,11 @@ func (h *hub) homeLocked() *line {
 	return h.home
 }
 
-// newHomeLocked chooses a master that answers and is not the one given, or any
-// if none is given and none answers; nil when none can be dialled now. All users
-// have the same home if they can: nodes hear of a message one after the other,
-// and who leaves a channel and joins it as another user must not hear it twice.
+// newHomeLocked chooses a master that answers and is not the given one. If none is given and none
+// answers, it chooses any. It is nil when none can be dialled now.
+//
+// All users have the same home if possible. Nodes get a message one after the other. A client that
+// leaves a channel and joins it as another user must not get a message twice.
 func (h *hub) newHomeLocked(not *upstream.Node) *line {
 	var candidates []*upstream.Node
 	for _, other := range h.x.hubs {
@@ -225,10 +223,10 @@ func (h *hub) newHomeLocked(not *upstream.Node) *line {
 	if not != nil {
 		return nil
 	}
-	return h.lineLocked(candidates[0]) // there is none that answers
+	return h.lineLocked(candidates[0]) // no master answers
 }
 
-// lostLocked takes a line that has ended out of the hub.
+// lostLocked removes an ended line from the hub.
 func (h *hub) lostLocked(l *line, wasUp bool) {
 	if h.lines[l.node] == l {
 		delete(h.lines, l.node)
@@ -253,7 +251,7 @@ func (h *hub) lostLocked(l *line, wasUp bool) {
 	h.touchLocked()
 }
 
-// touchLocked lets the keeper look.
+// touchLocked makes the keeper check the subscriptions.
 func (h *hub) touchLocked() {
 	h.dirty = true
 	h.kickLocked()
@@ -266,7 +264,7 @@ func (h *hub) kickLocked() {
 	}
 }
 
-// refuseLocked tells those who listen to e that they may not any more.
+// refuseLocked tells the receivers of e that they may not listen any more.
 func (h *hub) refuseLocked(e *entry, reason string) {
 	for r := range e.receivers {
 		then, gone := r.refused(reason)

@@ -9,17 +9,17 @@ import (
 	"leash/proxy/upstream"
 )
 
-// Sizes and times of keeping subscriptions.
+// Sizes and times for keeping subscriptions.
 const (
 	maxChunk   = 500                    // channels in one command
-	lookEvery  = time.Second            // for a new topology
-	retryEvery = 100 * time.Millisecond // while something is missing
-	lingerFor  = 5 * time.Second        // of a line that nothing is on
-	againAfter = 5 * time.Second        // with what Redis refused to Leash itself
+	lookEvery  = time.Second            // check for a new topology
+	retryEvery = 100 * time.Millisecond // check while something is missing
+	lingerFor  = 5 * time.Second        // how long an unused line stays open
+	againAfter = 5 * time.Second        // pause after Redis has refused a subscription of Leash's own
 )
 
-// keep is the hub's keeper: it sees to it that everything listened to is
-// subscribed where the topology says, until nothing is wanted any more.
+// keep is the hub's keeper. It keeps every entry subscribed where the topology requires it, and
+// ends when there are no more entries.
 func (h *hub) keep(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -31,7 +31,7 @@ func (h *hub) keep(ctx context.Context) {
 		case <-h.kick:
 		case <-timer.C:
 		}
-		missing, over := h.look()
+		missing, over := h.checkOnce()
 		if over {
 			return
 		}
@@ -43,10 +43,10 @@ func (h *hub) keep(ctx context.Context) {
 	}
 }
 
-// look is one round of the keeper. missing asks for another one soon; over says
-// that the hub has ended.
-func (h *hub) look() (missing, over bool) {
-	missing, over, victims := h.lookHeld()
+// checkOnce is one round of the keeper. missing asks for another round soon. over means that the
+// hub has ended.
+func (h *hub) checkOnce() (missing, over bool) {
+	missing, over, victims := h.checkHeld()
 	for _, then := range victims {
 		then()
 	}
@@ -56,8 +56,8 @@ func (h *hub) look() (missing, over bool) {
 	return missing, over
 }
 
-// lookHeld is look as far as it holds mu.
-func (h *hub) lookHeld() (missing, over bool, victims []victim) {
+// checkHeld is the part of checkOnce that takes mu.
+func (h *hub) checkHeld() (missing, over bool, victims []victim) {
 	x := h.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -81,16 +81,15 @@ func (h *hub) lookHeld() (missing, over bool, victims []victim) {
 	return missing, over, victims
 }
 
-// end gives everything up, for Leash stops.
+// end gives everything up because Leash stops.
 func (h *hub) end() {
 	h.x.mu.Lock()
 	defer h.x.mu.Unlock()
 	h.over = true
 }
 
-// adoptLocked takes over a new topology, and another home when the present one
-// has left or is silent. One that has become a replica stays: a cluster's
-// messages reach every node.
+// adoptLocked adopts a new topology. It changes the home when the present one has left or is
+// silent. A home that has become a replica stays: a cluster's messages reach every node.
 func (h *hub) adoptLocked(t *upstream.Topology) {
 	if t != h.topology {
 		h.topology, h.dirty = t, true
@@ -106,7 +105,7 @@ func (h *hub) adoptLocked(t *upstream.Topology) {
 	}
 }
 
-// placeLocked subscribes what is missing on the lines where it should be.
+// placeLocked subscribes missing entries on the lines where they must be.
 func (h *hub) placeLocked() {
 	type place struct {
 		line *line
@@ -126,7 +125,7 @@ func (h *hub) placeLocked() {
 					continue
 				}
 				p := place{line: l, kind: e.kind}
-				if e.kind == Shard { // one command is for one slot
+				if e.kind == Shard { // one command covers one slot
 					p.slot = upstream.Slot([]byte(name))
 				}
 				missing[p] = append(missing[p], name)
@@ -140,7 +139,7 @@ func (h *hub) placeLocked() {
 	}
 }
 
-// placedLocked looks at the outcome of a subscription that the keeper asked for.
+// placedLocked handles the result of a subscription that the keeper asked for.
 func (h *hub) placedLocked(r *request) {
 	switch {
 	case r.lost != nil || r.refusal == nil:
@@ -150,7 +149,7 @@ func (h *hub) placedLocked(r *request) {
 	case !isLasting(r.refusal):
 		h.x.up.Refresh()
 		h.dirty = true
-	case len(r.names) > 1: // which of them?
+	case len(r.names) > 1: // it is not known which name was refused
 		for i := range r.names {
 			r.line.joinLocked(r.kind, r.names[i:i+1], h.placedLocked)
 		}
@@ -162,8 +161,8 @@ func (h *hub) placedLocked(r *request) {
 	}
 }
 
-// liftLocked ends subscriptions on lines where they need not be any more, once
-// they are where they should be.
+// liftLocked ends subscriptions on lines that no longer need them, once they exist where they must
+// be.
 func (h *hub) liftLocked() {
 	for _, l := range h.lines {
 		var lifted [kinds][]string
@@ -190,7 +189,7 @@ func (h *hub) liftLocked() {
 	}
 }
 
-// hangUpLocked closes lines that nothing has been on for a while.
+// hangUpLocked closes lines that have been unused for a while.
 func (h *hub) hangUpLocked() {
 	for _, l := range h.lines {
 		switch {

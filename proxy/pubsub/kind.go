@@ -12,8 +12,7 @@ const (
 	kinds
 )
 
-// kindWords are what Redis calls what it does with a kind, in commands and in
-// frames.
+// kindWords are Redis's words for each kind, in commands and in frames.
 var kindWords = [kinds]struct{ message, join, leave string }{
 	{"message", "subscribe", "unsubscribe"},
 	{"pmessage", "psubscribe", "punsubscribe"},

@@ -16,55 +16,52 @@ import (
 var (
 	errSilent  = errors.New("pubsub: node is silent")
 	errUnasked = errors.New("pubsub: a reply that nobody asked for")
-	// errKept ends a line on which Redis does not let a user unsubscribe, so
-	// that nothing stays subscribed for nobody.
+	// errKept ends a line on which Redis does not let a user unsubscribe, so that no unwanted
+	// subscription stays.
 	errKept  = errors.New("pubsub: redis does not let the user unsubscribe")
 	errNoUse = errors.New("pubsub: connection not needed any more")
 )
 
-// pingEvery is how often a line says something, so that a node that is gone is
-// noticed.
+// pingEvery is how often a line sends a PING, which finds a dead node.
 const pingEvery = time.Second
 
-// line is one connection to a node, in RESP2, which every server speaks. It is
-// written by one goroutine (run) and read by another (reader); when it breaks
-// it is over, and the hub makes a new one. Its fields are guarded by
-// Exchange.mu unless they say otherwise.
+// line is one connection to a node, in RESP2, which every server supports. One goroutine writes
+// (run) and another reads (reader). When the connection breaks, the line has ended, and the hub
+// makes a new one. Exchange.mu guards its fields unless they say otherwise.
 type line struct {
 	hub  *hub            // immutable
 	node *upstream.Node  // immutable
 	wake chan struct{}   // size 1: there is something to write
-	ctx  context.Context // done when the line is to end
+	ctx  context.Context // done when the line must end
 	stop context.CancelFunc
 
-	heard atomic.Int64 // when Redis last said something, since began; atomic
+	heard atomic.Int64 // when Redis last sent something, since began; atomic
 
-	receivers []receiver         // of the message being handed out; of the reader
-	touched   []upstream.Flusher // who got something of what was read; of the reader
-	readAt    time.Time          // when the reader read last; of the reader
+	receivers []receiver         // receivers of the current message; used by the reader only
+	touched   []upstream.Flusher // clients that got something in this read; used by the reader only
+	readAt    time.Time          // when the reader last read; used by the reader only
 
 	began   time.Time // immutable
-	out     []byte    // commands to be written
+	out     []byte    // commands to write
 	waiting []*request
 	pings   int                     // of waiting
-	state   [kinds]map[string]state // by name; none for what Redis does not have
-	idle    time.Time               // since when nothing is on it; zero: something is
+	state   [kinds]map[string]state // by name; a name that Redis does not have is missing
+	idle    time.Time               // since when the line has been unused; zero: it is in use
 	over    bool
-	master  bool // the node is a master, and its keyspace events count
+	master  bool // the node is a master, so its keyspace events count
 }
 
-// state is what is known of a subscription on a line.
+// state is the known state of a subscription on a line.
 type state uint8
 
 const (
 	none    state = iota
 	asked         // asked for
 	joined        // Redis has it
-	leaving       // Redis has it and is asked to end it
+	leaving       // Redis has it and was asked to end it
 )
 
-// request is one command on a line. Its replies come in order with those of
-// others.
+// request is one command on a line. Replies come in the order of the requests.
 type request struct {
 	line    *line
 	ping    bool
@@ -72,9 +69,9 @@ type request struct {
 	kind    Kind
 	names   []string
 	asked   time.Time
-	had     int            // names that were confirmed
-	refusal []byte         // the error that answered it
-	lost    error          // why there was no answer
+	had     int            // names that Redis confirmed
+	refusal []byte         // Redis's error reply
+	lost    error          // why there was no reply
 	done    chan struct{}  // closed at the end
 	after   func(*request) // called at the end with mu held; may be nil
 }
@@ -113,7 +110,7 @@ func (l *line) submitLocked(r *request) *request {
 		return r
 	}
 	if r.ping {
-		// not inline, which the embedded Redis does not know
+		// not inline, since the embedded Redis does not know inline commands
 		l.out = resp.AppendCommand(l.out, "PING")
 		l.pings++
 	} else {
@@ -135,7 +132,7 @@ func (l *line) finishLocked(r *request, lost error) {
 	}
 }
 
-// hangUpLocked ends the line, which takes no more requests.
+// hangUpLocked ends the line. It takes no more requests.
 func (l *line) hangUpLocked() {
 	l.stop()
 	if l.hub.lines[l.node] == l {
@@ -146,8 +143,7 @@ func (l *line) hangUpLocked() {
 	}
 }
 
-// run is the line's life: it dials, and writes what is asked for until the
-// connection ends.
+// run dials and then writes requests until the connection ends.
 func (l *line) run(ctx context.Context) {
 	log := l.hub.x.log
 	defer l.stop()
@@ -178,8 +174,7 @@ func (l *line) serve(conn net.Conn) error {
 	return err
 }
 
-// write writes until the connection ends, and returns why. read has the
-// reader's end, and has it still afterwards.
+// write writes until the connection ends, and returns why. The reader's result stays in read.
 func (l *line) write(conn net.Conn, read chan error) error {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
@@ -224,7 +219,7 @@ func (l *line) ping() {
 	}
 }
 
-// end settles what was under way and lets the hub go on without the line.
+// end finishes the requests in flight and removes the line from the hub.
 func (l *line) end(cause error, wasUp bool) {
 	h, x := l.hub, l.hub.x
 	if l.ctx.Err() == nil && !errors.Is(cause, upstream.ErrRefused) {

@@ -12,12 +12,12 @@ import (
 
 const (
 	readBuffer = 64 << 10
-	fanBatch   = 256 // receivers of a message in one go
+	fanBatch   = 256 // receivers that get a message without a pause
 )
 
 // reader hands out what Redis sends until the connection ends.
 func (l *line) reader(conn net.Conn) error {
-	defer l.flush() // whatever ends the reader: who got something waits for it
+	defer l.flush() // on every way out, clients that got something wait for it
 	scan := resp.Scanner{RESP2: true}
 	most := 2 * int(l.hub.x.up.MaxBulk()) // a message has a channel and a payload
 	buf := make([]byte, readBuffer)
@@ -54,7 +54,7 @@ func (l *line) reader(conn net.Conn) error {
 	}
 }
 
-// flush lets everybody write who got something, once.
+// flush lets every client that got something write it, once.
 func (l *line) flush() {
 	for i, f := range l.touched {
 		l.touched[i] = nil
@@ -63,7 +63,7 @@ func (l *line) flush() {
 	l.touched = l.touched[:0]
 }
 
-// keep moves the frame under way to the front and makes room behind it.
+// keep moves the unfinished frame to the front and makes room behind it.
 func keep(buf []byte, start, filled, scanned int) ([]byte, int, int) {
 	rest := filled - start
 	switch {
@@ -79,7 +79,7 @@ func keep(buf []byte, start, filled, scanned int) ([]byte, int, int) {
 	return buf, rest, scanned - start
 }
 
-// act does what one frame wants done.
+// act handles one frame.
 func (l *line) act(f *frame) error {
 	then, err := l.actHeld(f)
 	for _, call := range then {
@@ -88,7 +88,7 @@ func (l *line) act(f *frame) error {
 	return err
 }
 
-// actHeld is act as far as it holds mu. It returns what is to be called without.
+// actHeld is the part of act that takes mu. It returns what must be called without it.
 func (l *line) actHeld(f *frame) (then []func(), err error) {
 	x := l.hub.x
 	x.mu.Lock()
@@ -114,10 +114,9 @@ func (l *line) actHeld(f *frame) (then []func(), err error) {
 	return then, err
 }
 
-// fanOutLocked gives a message to all who listen, unless it is one that
-// another line brings too. It lets others have the mutex in between, for links
-// want it to correct counts. Who joins meanwhile is told of that later, so the
-// message need not reach it.
+// fanOutLocked gives a message to all receivers, unless another line brings it too. It unlocks the
+// mutex in between, because links need it to correct counts. A client that joins in between gets
+// its confirmation later, so the message need not reach it.
 func (l *line) fanOutLocked(f *frame) {
 	h := l.hub
 	e := h.entries[f.kind][string(f.name)]
@@ -132,7 +131,7 @@ func (l *line) fanOutLocked(f *frame) {
 			h.x.mu.Unlock()
 			h.x.mu.Lock()
 		}
-		if _, there := e.receivers[r]; !there { // it has left meanwhile
+		if _, there := e.receivers[r]; !there { // it has left since
 			continue
 		}
 		if flusher := r.message(f); flusher != nil {
@@ -143,7 +142,7 @@ func (l *line) fanOutLocked(f *frame) {
 	l.receivers = l.receivers[:0]
 }
 
-// joinedLocked takes a confirmation.
+// joinedLocked handles a confirmation.
 func (l *line) joinedLocked(f *frame) (then []func(), err error) {
 	name := string(f.name)
 	if !l.confirmsLocked(f, true) {
@@ -157,7 +156,7 @@ func (l *line) joinedLocked(f *frame) (then []func(), err error) {
 		if lines, _ := h.targetsLocked(f.kind, name, false); e.source == nil || len(lines) > 0 && lines[0] == l {
 			anew := e.source == nil
 			if e.source != nil {
-				h.touchLocked() // the other line need not bring it any more
+				h.touchLocked() // the other line is not needed for it any more
 			}
 			e.moveLocked(l, l.waiting[0].asked)
 			for r := range e.receivers {
@@ -171,8 +170,8 @@ func (l *line) joinedLocked(f *frame) (then []func(), err error) {
 	return then, nil
 }
 
-// leftLocked takes the end of a subscription, asked for or not: Redis ends
-// sharded ones when their slot moves.
+// leftLocked handles the end of a subscription. Redis ends sharded ones unasked when their slot
+// moves.
 func (l *line) leftLocked(f *frame) error {
 	name := string(f.name)
 	if l.confirmsLocked(f, false) {
@@ -191,7 +190,7 @@ func (l *line) leftLocked(f *frame) error {
 	return nil
 }
 
-// forgetLocked notes that Redis does not have a subscription on this line.
+// forgetLocked records that Redis does not have a subscription on this line.
 func (l *line) forgetLocked(kind Kind, name string) {
 	delete(l.state[kind], name)
 	if e := l.hub.entries[kind][name]; e != nil && e.source == l {
@@ -199,7 +198,7 @@ func (l *line) forgetLocked(kind Kind, name string) {
 	}
 }
 
-// confirmsLocked reports whether a frame is what the oldest request waits for.
+// confirmsLocked reports whether a frame answers the oldest request.
 func (l *line) confirmsLocked(f *frame, join bool) bool {
 	if len(l.waiting) == 0 {
 		return false
@@ -228,9 +227,9 @@ func (l *line) answeredLocked(refusal []byte) {
 	l.finishLocked(r, nil)
 }
 
-// errorLocked takes an error reply. One kind can come although its request
-// seems to be over: when a slot has moved, Redis first says unasked what
-// SUNSUBSCRIBE then waits for, and answers that with MOVED.
+// errorLocked handles an error reply. One can come although its request seems to be over. When a
+// slot has moved, Redis first sends unasked what SUNSUBSCRIBE waits for. Then it answers
+// SUNSUBSCRIBE with MOVED.
 func (l *line) errorLocked(f *frame) error {
 	if slot, stray := redirectSlot(f.raw); stray {
 		if len(l.waiting) == 0 {
@@ -260,8 +259,8 @@ func (l *line) errorLocked(f *frame) error {
 	return nil
 }
 
-// redirectSlot reads the slot of a MOVED or ASK reply; -1 when a cluster says
-// without one that it does not serve it. ok is false for other errors.
+// redirectSlot reads the slot of a MOVED or ASK reply. It is -1 when a cluster refuses a slot
+// without naming it. ok is false for other errors.
 func redirectSlot(reply []byte) (slot int, ok bool) {
 	word, rest, _ := bytes.Cut(reply[1:], []byte(" "))
 	switch string(word) {

@@ -6,18 +6,18 @@ import (
 	"leash/proxy/upstream"
 )
 
-// Client is a session that listens. Its methods are called from any goroutine
-// and must not block.
+// Client is a session that receives messages. Its methods are called from any goroutine and must
+// not block.
 type Client interface {
-	// Message gives it a frame as RESP2 has it, valid only during the call; in
-	// RESP3 its first byte is '>'. A non-nil Flusher is flushed afterwards.
+	// Message gives the client a RESP2 frame, which is valid only during the call. For RESP3, its
+	// first byte becomes '>'. A non-nil Flusher is flushed afterwards.
 	Message(frame []byte) upstream.Flusher
-	// Close ends it, for Redis does not let its user listen any more.
+	// Close ends the client, because Redis does not let its user listen any more.
 	Close(reason string)
 }
 
-// Listener is what one client is subscribed to. Its methods are for one
-// goroutine at a time.
+// Listener holds the subscriptions of one client. Only one goroutine may call its methods at a
+// time.
 type Listener struct {
 	x      *Exchange
 	client Client
@@ -37,8 +37,8 @@ func (x *Exchange) Listener(c Client) *Listener {
 	return l
 }
 
-// Count returns the number in a confirmation: channels and patterns count
-// together, sharded channels by themselves.
+// Count returns the number for a confirmation. Channels and patterns count together, and sharded
+// channels separately.
 func (l *Listener) Count(kind Kind) int {
 	l.x.mu.Lock()
 	defer l.x.mu.Unlock()
@@ -63,10 +63,9 @@ func (l *Listener) Names(kind Kind) []string {
 	return names
 }
 
-// Subscribe subscribes to all names as the user, or to none: then refusal is
-// the error with which Redis answered. It blocks until Redis has answered;
-// from its return on each message goes to the client. counts are the numbers of
-// the confirmations. The error is ErrUnreachable, upstream.ErrRefused, or ctx's.
+// Subscribe subscribes the user to all names, or to none. refusal is then Redis's error. It blocks
+// until Redis has answered. When it has returned, each message goes to the client. counts are the
+// numbers for the confirmations. The error is ErrUnreachable, upstream.ErrRefused, or ctx's.
 func (l *Listener) Subscribe(ctx context.Context, user string, kind Kind, names []string) (counts []int, refusal []byte, err error) {
 	x := l.x
 	x.mu.Lock()
@@ -94,9 +93,8 @@ func (l *Listener) Subscribe(ctx context.Context, user string, kind Kind, names 
 	return counts, refusal, err
 }
 
-// Unsubscribe ends the subscriptions to names, whether they exist or not. When
-// it returns, Redis has ended those that nobody else has, unless it cannot be
-// reached.
+// Unsubscribe ends the subscriptions to names, whether they exist or not. When it returns, Redis
+// has ended those that no other client has, unless Redis cannot be reached.
 func (l *Listener) Unsubscribe(ctx context.Context, kind Kind, names []string) (counts []int) {
 	x := l.x
 	x.mu.Lock()
@@ -120,7 +118,7 @@ func (l *Listener) Unsubscribe(ctx context.Context, kind Kind, names []string) (
 	return counts
 }
 
-// UnsubscribeAll ends all subscriptions, and does not wait for Redis.
+// UnsubscribeAll ends all subscriptions. It does not wait for Redis.
 func (l *Listener) UnsubscribeAll() {
 	l.x.mu.Lock()
 	defer l.x.mu.Unlock()
@@ -150,7 +148,7 @@ func (l *Listener) message(f *frame) upstream.Flusher { return l.client.Message(
 func (l *Listener) confirmed(bool) func() { return nil }
 
 func (l *Listener) refused(reason string) (then func(), gone bool) {
-	return func() { l.client.Close(reason) }, false // its end will take it away
+	return func() { l.client.Close(reason) }, false // its own end removes it
 }
 
 func (l *Listener) isClient() bool { return true }

@@ -6,16 +6,16 @@ import (
 	"leash/proxy/upstream"
 )
 
-// Others is what the other Leashes before the same Redis have said of names.
+// Others is what the other Leashes of the same Redis have reported about names.
 type Others map[string]*Other
 
-// Other is the sum of what they have said of one name.
+// Other is the sum of the reports about one name.
 type Other struct {
-	Clients int            // of theirs that are subscribed
+	Clients int            // their subscribed clients
 	held    map[string]int // their subscriptions at masters, by nodeName
 }
 
-// Clients tells how many clients of the other Leashes are subscribed to a name.
+// Clients returns how many clients of the other Leashes are subscribed to a name.
 func (o Others) Clients(name string) int {
 	if other := o[name]; other != nil {
 		return other.Clients
@@ -23,7 +23,7 @@ func (o Others) Clients(name string) int {
 	return 0
 }
 
-// Held tells how many subscriptions the other Leashes have to a name, at all masters.
+// Held returns how many subscriptions the other Leashes have to a name, over all masters.
 func (o Others) Held(name string) (n int) {
 	if other := o[name]; other != nil {
 		for _, held := range other.held {
@@ -33,7 +33,7 @@ func (o Others) Held(name string) (n int) {
 	return n
 }
 
-// HeldAt returns what other Leashes are subscribed to at a node.
+// HeldAt returns the names that other Leashes are subscribed to at a node.
 func (o Others) HeldAt(x *Exchange, n *upstream.Node) map[string]bool {
 	names := make(map[string]bool)
 	for name, other := range o {
@@ -44,9 +44,9 @@ func (o Others) HeldAt(x *Exchange, n *upstream.Node) map[string]bool {
 	return names
 }
 
-// Others asks the other Leashes for names, or for all names that match a pattern where names is
-// nil. It blocks until all have answered, for at most 100 ms; one that has not answered is left
-// out, and logged once a minute.
+// Others asks the other Leashes about names. With nil names it asks about all names that match a
+// pattern. It blocks until all have answered, at most 100 ms. It leaves out a Leash that has not
+// answered, and logs that once a minute.
 func (x *Exchange) Others(ctx context.Context, kind Kind, names []string, pattern string) Others {
 	others := make(Others)
 	q, number := x.fleet.ask()
@@ -79,8 +79,7 @@ func (x *Exchange) Others(ctx context.Context, kind Kind, names []string, patter
 	return others
 }
 
-// nodeName is what Leashes call a node among themselves. The one Redis that is no cluster may have
-// many addresses.
+// nodeName is the name of a node between Leashes. A single Redis may have many addresses.
 func (x *Exchange) nodeName(n *upstream.Node) string {
 	if !x.up.Topology().Cluster() {
 		return ""

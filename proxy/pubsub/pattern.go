@@ -2,8 +2,8 @@ package pubsub
 
 import "strings"
 
-// keyspacePrefix begins the channels of keyspace events, which a node of a
-// cluster publishes to its own subscribers only; all else reaches every node.
+// keyspacePrefix begins the channels of keyspace events. A cluster node publishes them to its own
+// subscribers only. All other messages reach every node.
 const keyspacePrefix = "__key"
 
 func isKeyspace[T ~string | ~[]byte](channel T) bool {
@@ -21,10 +21,9 @@ func bringsKeyspace(kind Kind, name string) bool {
 	return false
 }
 
-// Match reports whether a pattern of PSUBSCRIBE matches a channel, by the
-// rules of Redis's stringmatchlen: * ? [a-z] [^a] and \ before anything. Only
-// the last star met is tried anew, so the time is bounded by the product of
-// the lengths.
+// Match reports whether a pattern of PSUBSCRIBE matches a channel, by the rules of Redis's
+// stringmatchlen: * ? [a-z] [^a] and \ before anything. Only the last star is tried again, so the
+// product of the lengths bounds the time.
 func Match(pattern, channel string) bool {
 	if channel == "" {
 		return pattern == "" // not even a star matches it
