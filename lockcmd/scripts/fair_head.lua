@@ -1,13 +1,16 @@
--- fair_head.lua stands behind queue.lua in the acquire of FAIR locks: how an owner gets into the queue, and when it is its turn (R22).
+-- fair_head.lua follows queue.lua in the acquire of FAIR locks. It puts an owner into the queue and
+-- decides when that owner may take the lock (R22).
 
--- stands says whether an owner with this score is in the list. To look through that takes long; who has a score is there, when as many have.
+-- isQueued reports whether an owner with this score is in the list. A search of the list is slow.
+-- An owner with a score is in the list when both have the same length.
 local function isQueued(q, owner, score)
   if redis.call('LLEN', q.list) == redis.call('ZCARD', q.timeouts) then return score end
   return redis.call('LPOS', q.list, owner)
 end
 
--- stand puts an owner at the end if it is not in the queue, as Redisson does (left is the lock's PTTL), and counts it as alive for
--- patience ms, as heard of by one way more. One that lives and is not in the queue was reaped by Java: it stood first, and goes there again.
+-- enqueue puts an owner at the end if it is not in the queue, as Redisson does. left is the lock's
+-- PTTL. It counts the owner as alive for patience ms and adds one Leash that reports it. An owner
+-- that is alive but not queued was removed by Redisson while it was first. It becomes first again.
 local function enqueue(q, owner, left, patience, bit)
   local list, timeouts, waiters, now = q.list, q.timeouts, q.waiters, q.now
   local score = tonumber(redis.call('ZSCORE', timeouts, owner))
@@ -29,9 +32,10 @@ local function enqueue(q, owner, left, patience, bit)
   redis.call('PEXPIREAT', waiters, most)
 end
 
--- turn says whether a lock that is free is so for an owner: nobody lives who stands before it. If it is not, the owner stands in the
--- queue when it waits (patience is not ""), and whose turn it is at a free lock is told, for a lock can become free in silence. more says that
--- nobody knows yet, for so many dead stand before it that some were left: then it is to ask again.
+-- mayTake reports whether an owner may take a free lock: no live waiter is before it. Otherwise it
+-- enqueues the owner if that one waits (patience is not ""). It also wakes the first waiter of a
+-- free lock, because a lock can become free without a message. more says that the answer is not
+-- known yet. Too many dead waiters came first to remove all at once, so the caller must ask again.
 local function mayTake(q, free, owner, left, patience, channel, mode, bit)
   local waiters, now = q.waiters, q.now
   local heard = patience ~= '' and tonumber(redis.call('ZSCORE', waiters, owner))

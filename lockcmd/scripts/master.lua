@@ -1,14 +1,16 @@
--- master.lua stands behind the prelude of the scripts that grant: which master they run on (grace.go).
+-- master.lua follows the prelude in scripts that grant. It checks which master runs them
+-- (grace.go).
 
--- barred is this master's replication id if it is not the one that may grant: may is that one's, '-' for none, '' for any.
--- INFO takes 5 µs, so it is asked for only when the lock is to be had.
+-- notGranting returns this master's replication id if this master may not grant. may is the id of
+-- the master that may: '-' for none, '' for any. INFO takes 5 µs, so a script calls this only when
+-- the lock is free.
 local function notGranting(may)
   if may == '' then return nil end
   local id = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)') or '?'
   return id ~= may and id or nil
 end
 
--- lift makes a token counter count on from a token, if it is behind; ttl as mint has it.
+-- raiseCounter raises a token counter to a token if it is behind. ttl is as in mintToken.
 local function raiseCounter(counter, token, ttl)
   local last = redis.pcall('GET', counter)
   if type(last) == 'table' or (tonumber(last or 0) or 0) >= tonumber(token) then return end

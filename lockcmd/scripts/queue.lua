@@ -1,25 +1,29 @@
--- queue.lua stands behind the prelude of the scripts that know of FAIR waiters: the order in which they came, and who of them lives (R22).
+-- queue.lua follows the prelude in scripts that know FAIR waiters. It keeps their order and knows
+-- which of them are alive (R22).
 local WAIT, AHEAD, DAY = 300000, 60000, 86400000 -- ms that Redisson adds for each waiter; that our scores stay ahead at least; of a day
 local GRACE = 20000 -- ms for which a waiter of ours is let be when nobody knows whether Redis was away; none says that it lives for longer
 local BITS = 1024 -- a score among our waiters is the ms until which one counts as alive, and in 1024ths the ways by which it is heard of
 local STEP, REAP = 500, 1000 -- how many are read at once; how many dead one call takes out at the most: it must not keep Redis for long
 
--- ways are the Leashes through which a waiter with this score is heard of, a bit each: its client may have gone on through another one.
+-- leashBits is the set of Leashes that report a waiter with this score, a bit each. A client may
+-- have moved on to another Leash.
 local function leashBits(score) return score % 1 * BITS end
 
--- without is ways but this one.
+-- clearBit is all without this bit.
 local function clearBit(all, bit) return math.floor(all / bit) % 2 == 1 and all - bit or all end
 
--- fair is the queue whose keys stand in KEYS from at on: Redisson's list of owners and its zset of the ms after which each counts as dead;
--- and our zset of when each that stands there through a Leash counts as dead, unless it is heard of again. With the list alone there is
--- head, who may be dead then, and rouse. A script pays for one closure while there is no queue.
+-- fairQueue is the queue whose keys are in KEYS from at on. The first two are Redisson's: the list
+-- of owners, and the zset of the ms after which each counts as dead. The third is ours: when each
+-- waiter of a Leash counts as dead unless it is reported again. With the list alone, only q.head
+-- and q.wakeHead work, and the first waiter may be dead. A script pays for one closure while there
+-- is no queue.
 local function fairQueue(at)
   local list, timeouts, waiters = KEYS[at], KEYS[at + 1], KEYS[at + 2]
   local now = redis.call('TIME')
   now = now[1] * 1000 + math.floor(now[2] / 1000)
   local q = {list = list, timeouts = timeouts, waiters = waiters, now = now}
 
-  -- scores are those that some have in a zset, false for who is not there.
+  -- scores returns the scores of some members of a zset, false for a missing one.
   local function scores(zset, who)
     local all = {}
     for i = 1, #who, STEP do
@@ -28,13 +32,14 @@ local function fairQueue(at)
     return all
   end
 
-  -- each calls a command of a key with all words, some at a time.
+  -- eachChunk calls a command on a key with all words, some at a time.
   local function eachChunk(command, key, words)
     for i = 1, #words, 2 * STEP do redis.call(command, key, unpack(words, i, math.min(i + 2 * STEP - 1, #words))) end
   end
 
-  -- nearer lowers the scores of some by what as many as by says had added, who stood before them and are gone: but not so far that one of
-  -- them would be reaped alive.
+  -- lowerScores lowers the scores of some waiters when as many as by before them are gone. It
+  -- subtracts what those had added. It never lowers a score so far that a live waiter counts as
+  -- dead.
   local function lowerScores(who, by)
     local lower = {}
     for i, old in ipairs(scores(timeouts, who)) do
@@ -48,7 +53,8 @@ local function fairQueue(at)
     eachChunk('ZADD', timeouts, lower)
   end
 
-  -- back is the list from its end on, as far as the first of those who leave; all of it when it does not agree with the scores.
+  -- tail is the end of the list, back to the first owner that leaves. It is the whole list when
+  -- list and scores disagree.
   local function tail(leaves, missing)
     local who, last = {}, redis.call('LLEN', list)
     if last ~= redis.call('ZCARD', timeouts) then missing = last + missing end
@@ -63,8 +69,9 @@ local function fairQueue(at)
     return who
   end
 
-  -- remove takes owners out, as one by one would go. Who stands behind them is nearer by what they had added. It costs as much as there
-  -- stand behind the first of them.
+  -- q.remove takes owners out with the same effect as one at a time. The scores of the waiters
+  -- behind them fall by what they had added. The cost grows with the number of waiters behind the
+  -- first of them.
   function q.remove(owners)
     if redis.call('EXISTS', list, waiters) == 0 then return end
     local leaves, behind, by, gone, cut = {}, {}, {}, 0, 0
@@ -88,8 +95,9 @@ local function fairQueue(at)
     if redis.call('EXISTS', list) == 0 then redis.call('DEL', timeouts, waiters) end
   end
 
-  -- leave takes out owners whose wait through a Leash is over. Who is heard of through another one stays where it is; but that one, which
-  -- may be dead, has to be heard of within soon ms. When soon is 0 it should have been. It says whether anybody stays.
+  -- q.dequeue takes out owners whose wait through this Leash has ended. An owner that another Leash
+  -- reports stays. That Leash may be dead, so it must report the owner again within soon ms. soon
+  -- is 0 when that time has already passed. The result says whether any owner stays.
   function q.dequeue(owners, bit, soon)
     local gone, stay, before = {}, {}, soon > 0 and now - GRACE or now
     for i, score in ipairs(scores(waiters, owners)) do
@@ -109,8 +117,8 @@ local function fairQueue(at)
     return #stay > 0
   end
 
-  -- sober lets nobody of ours count as alive for longer than any says of itself: Redis's clock has been set back since, and who is dead would
-  -- stand there for as long. Who lives is heard of again.
+  -- capLifetimes lets no waiter of ours count as alive for more than GRACE ms from now. A score can
+  -- be too far ahead after Redis's clock was set back. A waiter that lives is reported again.
   local function capLifetimes()
     local later = {}
     local most = redis.call('ZRANGEBYSCORE', waiters, now + GRACE, '+inf', 'WITHSCORES')
@@ -122,8 +130,9 @@ local function fairQueue(at)
     eachChunk('ZADD', waiters, later)
   end
 
-  -- dead is who of those that stand first does not live: a waiter of ours that was not heard of, and any other when its score has come, as
-  -- Redisson does, or when it has none: it would stand there for ever. ours is how many of them are ours.
+  -- dead lists the dead waiters at the front of the queue. A waiter of ours is dead when it is not
+  -- reported in time. Any other waiter is dead when its score has passed, as in Redisson, or when
+  -- it has no score. ours is the number of ours among them.
   local function dead(before)
     local who, ours, size = {}, 0, 1
     while #who < REAP do
@@ -142,8 +151,9 @@ local function fairQueue(at)
     return who, ours
   end
 
-  -- head is who stands first and lives; false when nobody does. Who does not is taken out. before is until when ours must be heard of: now,
-  -- or earlier where nobody knows whether it was Redis that was away. more says that so many were dead that the next one may be, too.
+  -- q.head is the first live waiter, false when there is none. It removes the dead ones before it.
+  -- before is the time up to which ours must have been reported. It is earlier than now when Redis
+  -- itself may have been away. more says that so many were dead that the next one may be dead too.
   function q.head(before)
     local first = redis.call('LINDEX', list, 0)
     local who, ours = {}, 0
@@ -161,13 +171,15 @@ local function fairQueue(at)
     return redis.call('LINDEX', list, 0), #who >= REAP
   end
 
-  -- rouse tells who stands first that the lock is free. It never fails: what was done stays done, and waiters look again by themselves.
+  -- q.wakeHead tells the first waiter that the lock is free. It never fails: earlier writes stay,
+  -- and waiters also retry on their own.
   function q.wakeHead(channel, mode)
     local ok, first = pcall(q.head, now - GRACE)
     if ok and first then publish(channel .. ':' .. first, mode) end
   end
 
-  -- took is the end of an owner's wait with these options of a hold. Whoever is first now learns when a lease ends, for that is in silence.
+  -- q.granted ends the wait of an owner whose hold has these options. It tells the next first
+  -- waiter when a lease ends, because a lease ends without a message.
   function q.granted(owner, opts, channel, mode)
     q.remove({owner})
     if not renewed(opts) then q.wakeHead(channel, mode) end
@@ -175,13 +187,13 @@ local function fairQueue(at)
   return q
 end
 
--- queueNeeds ends the script unless all that is done to a queue may be done.
+-- needsForQueue ends the script unless the user may run every command that changes a queue.
 local function needsForQueue()
   needs('EXISTS', 'DEL', 'ZREM', 'ZADD', 'ZSCORE', 'ZMSCORE', 'ZCARD', 'ZRANGE', 'ZRANGEBYSCORE', 'LLEN', 'LRANGE', 'LINDEX', 'LPOS', 'LSET',
     'LREM', 'LTRIM', 'LPUSH', 'RPUSH', 'PEXPIREAT', 'PTTL', 'PEXPIRE', 'PERSIST')
 end
 
--- rouse is fair(at).rouse, and never fails either.
+-- wakeHead is fairQueue(at).wakeHead, and never fails either.
 local function wakeHead(at, channel, mode)
   pcall(function() fairQueue(at).wakeHead(channel, mode) end)
 end
