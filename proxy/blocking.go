@@ -5,8 +5,7 @@ import (
 	"leash/proxy/upstream"
 )
 
-// blockingSpecs are the commands that may block and are not found by the
-// table's flags alone.
+// blockingSpecs are commands that may block and that the table's flags alone do not show.
 func blockingSpecs() commandSpecs {
 	return commandSpecs{
 		"XREAD":      {(*session).streamRead, relayed, "pinned when it has BLOCK"},
@@ -18,22 +17,21 @@ func blockingSpecs() commandSpecs {
 	}
 }
 
-// blocked is what a session waits for in Redis.
+// blocked is a session's wait for a blocking command in Redis.
 type blocked struct{ pins []*pin }
 
-// block runs a command that may block on a connection of the session's own,
-// so that nobody else waits behind it. It is a barrier both ways.
+// block runs a command that may block on a connection of the session's own, so that no other
+// session waits behind it. It is a barrier in both directions.
 func (s *session) block(c *command, cmd resp.Command) bool {
 	i := c.firstKey(cmd.Args)
 	if i == 0 {
-		return s.relayAny(c, cmd) // Redis will say what is wrong
+		return s.relayAny(c, cmd) // Redis reports what is wrong
 	}
 	return s.blockOn(cmd, int(upstream.Slot(cmd.Args[i])))
 }
 
-// blockOn sends a command to the owner of slot and waits for its reply, or for
-// the client to go: then the connection is closed, and no element is taken for
-// nobody.
+// blockOn sends a command to the owner of slot and waits for its reply or for the client to leave.
+// When the client leaves, the connection is closed, so no element is taken for it.
 func (s *session) blockOn(cmd resp.Command, slot int) bool {
 	if !s.adoptTopology() || !s.barrier() {
 		return false
@@ -41,7 +39,7 @@ func (s *session) blockOn(cmd resp.Command, slot int) bool {
 	s.Flush()
 	ok := s.behindInvalidations(func() bool { return s.blockPinned(cmd, slot) })
 	if t := s.tracking.Load(); t != nil && !s.current.write {
-		t.forgetAll() // Redis remembers what was read for another connection
+		t.forgetAll() // Redis records the reads for another connection
 	}
 	return ok
 }
@@ -73,12 +71,12 @@ func (s *session) blockPinned(cmd resp.Command, slot int) bool {
 	return ok && open
 }
 
-// whileWatched runs f while it watches the client; abort is called when that
-// has gone, and shall make f return. It returns false when the session ends.
+// whileWatched runs f and watches the client. When the client leaves, it calls abort, which must
+// make f return. It returns false when the session ends.
 func (s *session) whileWatched(b *blocked, abort func(), f func()) bool {
 	w := &disconnectWatcher{session: s, cancel: abort}
 	s.blocked.Store(b)
-	if s.leaving.Load() { // whoever made it so did not see what it waits for
+	if s.leaving.Load() { // the caller that set it did not see what the session waits for
 		abort()
 	}
 	w.start()
@@ -96,16 +94,15 @@ func (s *session) streamRead(c *command, cmd resp.Command) bool {
 	streams, blocks := parseStreamRead(cmd.Args)
 	switch {
 	case streams <= 0 || streams >= len(cmd.Args):
-		return s.relayAny(c, cmd) // Redis will say what is wrong
+		return s.relayAny(c, cmd) // Redis reports what is wrong
 	case blocks:
 		return s.blockOn(cmd, int(upstream.Slot(cmd.Args[streams])))
 	}
 	return s.relayKeys(cmd, int(upstream.Slot(cmd.Args[streams])), c.many)
 }
 
-// parseStreamRead walks the options of XREAD and XREADGROUP as Redis does, for
-// a group may be named like an option. It returns where the keys begin, 0 if
-// they do not.
+// parseStreamRead reads the options of XREAD and XREADGROUP as Redis does, since a group may have
+// the name of an option. It returns the index of the first key, or 0 if there is none.
 func parseStreamRead(args [][]byte) (streams int, blocks bool) {
 	for i := 1; i < len(args); i++ {
 		switch {
@@ -124,8 +121,8 @@ func parseStreamRead(args [][]byte) (streams int, blocks bool) {
 }
 
 // unblock answers CLIENT UNBLOCK id [TIMEOUT|ERROR]
-// (https://redis.io/docs/latest/commands/client-unblock/): Redis ends the
-// blocking command itself, in its own words, and lockcmd one that waits there.
+// (https://redis.io/docs/latest/commands/client-unblock/). Redis ends its own blocking commands,
+// with its own reply. lockcmd ends the lock commands that wait.
 func (s *session) unblock(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
@@ -167,8 +164,7 @@ func (s *session) unblock(c *command, cmd resp.Command) bool {
 	return s.admitCall(len(cmd.Raw)) && s.fanOut(parts, to, 0, len(cmd.Raw), mergeMax)
 }
 
-// blockedPins are the connections on which the session waits, seen from
-// another's goroutine.
+// blockedPins are the connections on which the session waits. Other sessions' goroutines call it.
 func (s *session) blockedPins() []*pin {
 	if b := s.blocked.Load(); b != nil {
 		return b.pins
@@ -176,7 +172,7 @@ func (s *session) blockedPins() []*pin {
 	return nil
 }
 
-// sessionOf returns the session with that id, nil if there is none.
+// sessionOf returns the session with that ID, or nil.
 func (s *Server) sessionOf(id int64) *session {
 	for _, one := range s.all() {
 		if one.id == id {
@@ -186,7 +182,7 @@ func (s *Server) sessionOf(id int64) *session {
 	return nil
 }
 
-// mergeMax is for commands that say whether something was found anywhere.
+// mergeMax is for commands that report whether something was found on any node.
 func mergeMax(f *fanout) []byte {
 	most := int64(0)
 	for _, p := range f.parts {
