@@ -9,7 +9,7 @@ local function digits(member)
   return (string.gsub(member, '.', function(c) return string.format('%02x', string.byte(c)) end))
 end
 
--- clock is Redis's clock in whole ms: Redisson reads the scores as such (R23).
+-- nowMillis is Redis's clock in whole ms, because Redisson reads the scores as such (R23).
 local function nowMillis()
   local now = redis.call('TIME')
   return now[1] * 1000 + math.floor(now[2] / 1000)
@@ -17,14 +17,14 @@ end
 
 local function wholeText(n) return string.format('%.0f', n) end
 
--- refusal is the error to answer when one of the keys is something else; nil when they are as they must be.
+-- wrongType is the error reply when one of the keys has another type, nil otherwise.
 local function wrongType()
   local _, bad = readInteger(KEYS[1])
   local permits, records = redis.pcall('ZCARD', KEYS[2]), redis.pcall('HLEN', KEYS[3])
   return bad or type(permits) == 'table' and permits or type(records) == 'table' and records or nil
 end
 
--- back puts n permits back and tells those who wait how many there are.
+-- giveBack gives n permits back and tells the waiters how many are available.
 local function giveBack(n, channel, modes)
   local have = redis.call('INCRBY', KEYS[1], n)
   if have > 0 then publish(channel, modes, wholeText(have)) end
@@ -48,7 +48,8 @@ local function reapExpired(now, channel, modes)
   end
 end
 
--- free gives one permit back. 1 when it was held; -1 when it was not, or when its lease was over: then it is given back all the same.
+-- freePermit gives one permit back. It returns 1 when the permit was held. It returns -1 when it
+-- was not held or its lease had ended; an ended one is given back too.
 local function freePermit(permit, channel, modes)
   local ends = redis.call('ZSCORE', KEYS[2], bytes(permit))
   local member = ends and bytes(permit) or permit -- Redisson before 3.17 has the digits in the zset

@@ -2,10 +2,11 @@
 -- Everywhere key is the lock, Redisson's hash of a read-write lock, and leash is {key}:leash, where a hold's record lies in the field that
 -- the hold has in key: extra fields in key itself would break Redisson's write unlock.
 
--- timeout names the key of Redisson's that lives as long as the i-th count of the read hold in a field.
+-- timeoutKey is the name of Redisson's key that lives as long as the i-th count of the read hold in
+-- a field.
 local function timeoutKey(leash, field, i) return string.sub(leash, 1, -6) .. field .. ':rwlock_timeout:' .. i end
 
--- keep makes a timeout key last ms at least.
+-- raiseTimeout makes a timeout key last at least ms.
 local function raiseTimeout(name, ms)
   if ms <= 0 then return end
   local left = redis.call('PTTL', name)
@@ -13,7 +14,8 @@ local function raiseTimeout(name, ms)
   elseif left < ms then redis.call('PEXPIRE', name, ms) end
 end
 
--- find reads the hold in a field: its count, 0 when there is none, its record, and the lock's mode. Keys of other types hold nothing.
+-- readHold reads the hold in a field: its count (0 for none), its record and the lock's mode. A key
+-- of another type holds nothing.
 local function readHold(key, leash, field)
   local h, l = redis.pcall('HMGET', key, field, 'mode'), redis.pcall('HGET', leash, field)
   local err = h.err and h or type(l) == 'table' and l
@@ -28,13 +30,14 @@ local function endAge(r)
   return tonumber(renewed(r[OPTS]) and (string.match(r[EXT], 'until=(%d+)')) or not renewed(r[OPTS]) and r[TTL] or nil)
 end
 
--- good writes into the record of a renewed write hold that it lasts for ms from now on, at least.
+-- extendUntil writes into the record of a renewed write hold that it lasts at least ms from now.
 local function extendUntil(r, ms)
   r[EXT] = setPair(r[EXT], 'until', math.max(age(r) + ms, endAge(r) or 0))
   return r
 end
 
--- lease writes into a lease's record that it lasts for ms from now on. The TTL in it, which is never below 0, counts from the grant.
+-- setLease writes into a lease's record that it lasts ms from now. The TTL in it is never below 0
+-- and counts from the grant.
 local function setLease(r, ms) r[TTL] = string.format('%.0f', ageFromZero(r) + ms) end
 
 -- lasts is for how many ms the hold in a field with count n lasts yet, 0 when it is over: a read hold as long as one of its timeout keys,
@@ -80,7 +83,8 @@ local function crowdLeft(key, leash, but)
   end
 end
 
--- bury takes the write hold in a field away, which is over while its owner's read hold goes on: readers get in again, Redisson's too.
+-- dropWriteHold removes the write hold in a field when it has ended and its owner's read hold goes
+-- on. Other readers can then enter again, Redisson's too.
 local function dropWriteHold(key, leash, field)
   for _, k in ipairs({key, leash}) do redis.call('HDEL', k, field) end
   redis.call('HSET', key, 'mode', 'read')
@@ -101,9 +105,11 @@ local function decrement(key, leash, field, n, r)
   redis.call('HSET', leash, field, record(r))
 end
 
--- finish ends the hold in a field, whatever its count n. When nobody else's life is left, the lock goes. When a writer's readers are left, it
--- is a read lock from now on, and readers who wait are told, which Redisson forgets. The lock lasts as long as what is left of it. Nothing is
--- touched that may be gone: in a slot that migrates Redis would refuse it, half way. It returns what tell does.
+-- endHold ends the hold in a field, whatever its count n. When no other hold is left, the lock is
+-- deleted. When only the writer's readers are left, it becomes a read lock, and waiting readers are
+-- told. Redisson does not tell them. The lock lasts as long as the holds that are left. It writes
+-- to no key that may be gone: in a slot that migrates, Redis would refuse that half way. It returns
+-- what publish returns.
 local function endHold(key, leash, field, n, channel, modes)
   local most, writes = MINE == 'read' and crowdLeft(key, leash, field), 0
   if not most then most, writes = othersLeft(key, leash, field) end
