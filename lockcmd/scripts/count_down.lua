@@ -1,8 +1,13 @@
--- count_down.lua counts a latch down. At zero the key goes; a latch that is not there stays at zero.
--- KEYS 1 the latch
--- ARGV 1 channel · 2 ways to publish
--- Replies the count left
--- Atomic: exactly one finds that it has come to zero, and "0" tells all who wait. Passes at the memory limit (R13).
+-- count_down.lua counts a latch down. At zero the key is deleted. A missing latch stays at zero.
+-- KEYS
+--   1 the latch
+-- ARGV
+--   1 channel
+--   2 ways to publish
+-- Replies
+--   the count that is left
+-- Atomic: exactly one caller sees it reach zero. The message "0" tells all waiters.
+-- It works at the memory limit (R13).
 local have, bad = readInteger(KEYS[1])
 if bad then return bad end
 if have == 0 and redis.call('EXISTS', KEYS[1]) == 0 then return 0 end

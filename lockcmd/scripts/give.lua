@@ -1,8 +1,15 @@
--- give.lua gives permits to a plain counter, that of Redisson's RSemaphore, which it makes if there is none.
--- KEYS 1 the counter
--- ARGV 1 how many · 2 channel · 3 ways to publish
--- Replies how many there are now
--- Atomic: what is told is what there is at that moment. Passes at the memory limit, as it must for those who wait (R13).
+-- give.lua gives permits to a plain counter, the one of Redisson's RSemaphore. It creates the
+-- counter if there is none.
+-- KEYS
+--   1 the counter
+-- ARGV
+--   1 how many permits
+--   2 channel
+--   3 ways to publish
+-- Replies
+--   how many are available now
+-- Atomic: the published number is the number at that moment.
+-- It works at the memory limit, because waiters depend on it (R13).
 local have, bad = readInteger(KEYS[1])
 if bad then return bad end
 if ARGV[1] == '0' then return have end

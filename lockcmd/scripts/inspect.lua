@@ -1,7 +1,10 @@
--- inspect.lua shows a lock, whoever holds it.
--- KEYS 1 the lock · 2 its queue, left out in a slot that migrates (R14)
--- Replies {PTTL, seconds, microseconds, how many stand in the queue, field, value ...}; PTTL -2 when it is free
--- Atomic: holder, remaining time and Redis's clock of one moment.
+-- inspect.lua reads a lock, whoever the holder is.
+-- KEYS
+--   1 the lock
+--   2 its queue, left out in a slot that migrates (R14)
+-- Replies
+--   {PTTL, seconds, microseconds, queue length, field, value ...}; PTTL is -2 when it is free
+-- Atomic: holder, remaining time and Redis's clock belong to one moment.
 local h = redis.pcall('HGETALL', KEYS[1])
 if h.err then return h end
 local now = redis.call('TIME')
