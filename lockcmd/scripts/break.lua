@@ -1,9 +1,20 @@
 -- break.lua ends a hold of Redisson's, as its forceUnlock does.
--- KEYS 1 the lock · 2 where the answer to this request lies · 3 its queue · 4 the queue's timeouts · 5 our waiters
---      only the first in a slot that migrates (R14)
--- ARGV 1 owner · 2 channel · 3 ways to publish · 4 how long 2 lives, ms
--- Replies 1 ended · 0 this owner does not hold it, or holds it through a Leash
--- Atomic: between looking at the owner and the DEL, the lock may become somebody else's.
+-- KEYS
+--   1 the lock
+--   2 the key that stores the reply to this request
+--   3 the lock's queue
+--   4 the queue's timeouts
+--   5 our waiters
+--   In a slot that migrates, the script gets only the first (R14).
+-- ARGV
+--   1 owner
+--   2 channel
+--   3 ways to publish
+--   4 how long key 2 lives, ms
+-- Replies
+--   1: ended
+--   0: this owner does not hold it, or holds it through a Leash
+-- Atomic: between the check of the owner and the DEL, the lock could change hands.
 local again = KEYS[2] and redis.call('GET', KEYS[2])
 if again then return tonumber(again) end
 local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
