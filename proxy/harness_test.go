@@ -163,7 +163,7 @@ func exchangePieces(t testing.TB, addr, raw string, cut int) string {
 // eventually polls until ok, failing the test after thirty seconds.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(60 * time.Second) // a second link of a lane stays open for 30 s
 	for !ok() {
 		if time.Now().After(deadline) {
 			t.Fatalf("not in time: %s", what)
