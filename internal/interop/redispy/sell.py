@@ -17,7 +17,7 @@ def sell(c):
     if stock == 0:
         print("sold out")
         return
-    time.sleep(0.1)  # the customer pays
+    time.sleep(1)  # the customer pays
     c.set("stock:42", stock - 1)
     print("sold one")
 
