@@ -3,7 +3,11 @@ package lockcmd
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"leash/renewal"
@@ -60,13 +64,16 @@ type breakRequest struct {
 	until   time.Time
 	targets map[int64]bool // tokens of the holds to end
 	// record prefixes of the holds that are marked; a hold that moves is marked again
-	marked map[string]bool
-	// tombstones in which the Leashes are to report, by token
-	awaitingReport map[int64]string
-	forceAfter     time.Time // until then the Leashes of the holds have time
+	marked     map[string]bool
+	forceAfter time.Time // until then the Leashes of the holds have time
 
-	begun, ownerTold, forced bool
-	unconfirmed              bool // nobody reported how one of them ended
+	begun       bool
+	unconfirmed bool // nobody reported how one of them ended
+
+	mu sync.Mutex // guards the following
+	// tombstones in which the Leashes are to report, by token
+	awaitingReport    map[int64]string
+	ownerTold, forced bool
 }
 
 func (s *Service) newBreakRequest(lock lockID, until time.Time) *breakRequest {
@@ -116,6 +123,7 @@ func (b *breakRequest) run() error {
 
 // step does what the inspection requires. It reports whether all targets are over.
 func (b *breakRequest) step(info inspection) (over bool, err error) {
+	var unmarked, overdue []found
 	over = true
 	for _, f := range info.holds {
 		if !b.targets[f.record.token] { // granted after the command began
@@ -125,20 +133,34 @@ func (b *breakRequest) step(info inspection) (over bool, err error) {
 		switch mark := recordPrefix(f.record.token, f.record.carrier); {
 		case !b.marked[mark]:
 			b.marked[mark] = true
-			err = b.markBroken(f)
+			unmarked = append(unmarked, f)
 		case time.Now().After(b.forceAfter):
-			err = b.force(f)
-		}
-		if err != nil {
-			return false, err
+			overdue = append(overdue, f)
 		}
 	}
-	return over, nil
+	b.begun = b.begun || len(unmarked) > 0
+	return over, errors.Join(b.forEach(unmarked, b.markBroken), b.forEach(overdue, b.force))
+}
+
+// forEach runs do for several holds at a time, and begins no more after an error.
+func (b *breakRequest) forEach(holds []found, do func(found) error) error {
+	var failure atomic.Pointer[error]
+	b.service.inParallel(len(holds), func(i int) {
+		if failure.Load() != nil {
+			return
+		}
+		if err := do(holds[i]); err != nil {
+			failure.CompareAndSwap(nil, &err)
+		}
+	})
+	if err := failure.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // markBroken tells the Leash of a hold that the hold is to be broken.
 func (b *breakRequest) markBroken(f found) error {
-	b.begun = true
 	s, token, carrier := b.service, f.record.token, f.record.carrier
 	tombstone := tombstoneKey(b.lock.key, token, carrier)
 	n, err := s.askInt(&scriptCall{
@@ -148,7 +170,9 @@ func (b *breakRequest) markBroken(f found) error {
 	if n != 1 {
 		return err
 	}
+	b.mu.Lock()
 	b.awaitingReport[token] = tombstone
+	b.mu.Unlock()
 	if h := s.find(b.lock, func(h *hold) bool { return h.token == token && h.carrier.name == carrier }); h != nil {
 		s.obeyBreak(h) // the event comes too
 	}
@@ -158,27 +182,40 @@ func (b *breakRequest) markBroken(f found) error {
 // awaitReports waits until the Leashes have reported how the holds ended. Without an answer from
 // Redis a report is missing.
 func (b *breakRequest) awaitReports() {
-	for pause := time.Millisecond; len(b.awaitingReport) > 0; pause = min(2*pause, 50*time.Millisecond) {
-		for token, tombstone := range b.awaitingReport {
-			text, err := b.service.value(b.lock.db, tombstone, b.forceAfter.Add(confirmSlack))
-			how, _, _ := strings.Cut(text, " ")
-			switch {
-			case err != nil || strings.HasSuffix(text, perhapsSuffix):
-			case text == forcedText: // forced by another BREAK
-				b.forced = true
-				delete(b.awaitingReport, token)
-			case how == lostText:
-				b.ownerTold = true
-				delete(b.awaitingReport, token)
-			case how == releasedText, how == movedText, how == repeatedText: // its owner was first
-				delete(b.awaitingReport, token)
-			}
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		missing := slices.Collect(maps.Keys(b.awaitingReport))
+		b.service.inParallel(len(missing), func(i int) { b.readReport(missing[i]) })
+		if len(b.awaitingReport) == 0 {
+			return
 		}
-		if len(b.awaitingReport) > 0 && (time.Now().After(b.forceAfter) || b.service.stoppedWithin(pause)) {
+		if time.Now().After(b.forceAfter) || b.service.stoppedWithin(pause) {
 			b.unconfirmed = true
 			return
 		}
 	}
+}
+
+// readReport notes how a hold ended, if its Leash has reported that.
+func (b *breakRequest) readReport(token int64) {
+	b.mu.Lock()
+	tombstone := b.awaitingReport[token]
+	b.mu.Unlock()
+	text, err := b.service.value(b.lock.db, tombstone, b.forceAfter.Add(confirmSlack))
+	if err != nil || strings.HasSuffix(text, perhapsSuffix) {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch how, _, _ := strings.Cut(text, " "); {
+	case text == forcedText: // forced by another BREAK
+		b.forced = true
+	case how == lostText:
+		b.ownerTold = true
+	case how == releasedText, how == movedText, how == repeatedText: // its owner was first
+	default:
+		return
+	}
+	delete(b.awaitingReport, token)
 }
 
 // force ends a hold without its Leash, which was told before. The tombstone stays and is made
@@ -192,6 +229,8 @@ func (b *breakRequest) force(f found) error {
 		args: scriptArgs(f.owner, r.token, r.carrier, "all", f.mode.channel(b.lock.key), s.cfg.publishMode(), b.keepMillis(f), "", "", "", brokenText),
 	}, b.until)
 	if err == nil && n == holdEnded {
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		b.forced = true
 		delete(b.awaitingReport, r.token)
 	}

@@ -2,11 +2,12 @@ package lockcmd
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"leash/internal/guard"
 )
 
-// endWorkers is how many releases of one connection run at the same time.
+// endWorkers is how many holds of one connection or one BREAK are ended at the same time.
 const endWorkers = 16
 
 // endUnowned releases a grant that belongs to no carrier.
@@ -27,28 +28,23 @@ func (s *Service) endAll(holds []*hold) (done <-chan struct{}) {
 	ended := make(chan struct{})
 	s.spawn(func() {
 		defer close(ended)
-		s.endEach(releases)
+		s.inParallel(len(releases), func(i int) { releases[i].lockAndFinish() })
 	})
 	return ended
 }
 
-func (s *Service) endEach(releases []*releaseRequest) {
-	requests := make(chan *releaseRequest)
+// inParallel calls end with every number below n, on up to endWorkers goroutines, and waits for them.
+func (s *Service) inParallel(n int, end func(i int)) {
+	var next atomic.Int64
 	var workers sync.WaitGroup
-	for range min(endWorkers, len(releases)) {
-		workers.Go(func() { s.endFrom(requests) })
+	for range min(endWorkers, n) {
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				_ = guard.Do(s.log, "end of a hold", func() { end(i) })
+			}
+		})
 	}
-	for _, rel := range releases {
-		requests <- rel
-	}
-	close(requests)
 	workers.Wait()
-}
-
-func (s *Service) endFrom(requests <-chan *releaseRequest) {
-	for rel := range requests {
-		_ = guard.Do(s.log, "end of a hold", rel.lockAndFinish)
-	}
 }
 
 // lockAndFinish waits for the hold's request lock and releases the hold.
