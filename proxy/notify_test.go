@@ -160,8 +160,8 @@ func TestNoticesAreBounded(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	// a busy machine is to lose none of them before
-	l := startLeash(t, []string{redis.Addr}, watchdog(12*time.Second))
-	l.subscriberLimits.hard = 1 << 20
+	l := startLeash(t, []string{redis.Addr}, watchdog(30*time.Second))
+	l.subscriberLimits = subscriberLimits{hard: 1 << 20, soft: 1 << 30, over: time.Minute}
 	c, other := l.notified(t), l.dial(t)
 	for i := range 400 {
 		token(t, c, strings.Repeat("k", 50_000)+strconv.Itoa(i), "ONLOSS", "ERROR")
