@@ -74,7 +74,7 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	attempt := func(until time.Time) result { return s.takePermits(lock, n, until) }
 	r := c.attemptOrWait(ctx, id, blockOption{wait, block}, false, attempt)
 	if r.kind == granted && !c.canAnswer(ctx) {
-		s.spawn(func() { s.givePermits(lock, n, s.deadline()) })
+		s.spawn(func() { _, _ = s.ask(s.giveCall(lock, n), s.deadline()) })
 		r = result{kind: failed, text: msgGone}
 	}
 	return c.replyCount(dst, r)
@@ -109,27 +109,21 @@ func (c *Carrier) replyCount(dst []byte, r result) []byte {
 }
 
 // give runs SEM.GIVE.
-func (c *Carrier) give(_ context.Context, dst []byte, args [][]byte) []byte {
+func (c *Carrier) give(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	n, _, msg := s.parsePermits(giveName, args, "")
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	count, err := s.givePermits(c.id(string(args[1])), n, s.deadline())
-	return c.replyNumber(dst, count, err)
+	return c.replyAsked(ctx, dst, s.giveCall(c.id(string(args[1])), n))
 }
 
-// givePermits adds n permits to the counter and returns how many there are.
-func (s *Service) givePermits(lock lockID, n int64, until time.Time) (count int64, err error) {
-	call := &scriptCall{
+// giveCall adds n permits to the counter. It returns how many there are.
+func (s *Service) giveCall(lock lockID, n int64) *scriptCall {
+	return &scriptCall{
 		script: giveScript, db: lock.db, keys: []string{lock.key}, args: scriptArgs(n, permitChannel(lock.key), s.cfg.publishMode()),
 		runsOnce: n > 0,
 	}
-	reply, err := s.ask(call, until)
-	if err != nil {
-		return 0, err
-	}
-	return integersOf(reply)[0], nil
 }
 
 // replyNumber answers the number that a request returned, or its error.

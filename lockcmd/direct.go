@@ -14,8 +14,9 @@ import (
 // SendScript sends one command, in RESP2, to the node that owns a slot, on a connection that many
 // callers share. It appends Redis's reply to dst. It does not look for another node or wait for a
 // connection. If sent is false, Redis did not and will not get the command. It blocks until the
-// given time at most and does not keep the command.
-type SendScript func(until time.Time, db, slot int, command, dst []byte) (reply []byte, sent bool, err error)
+// given time at most. If writeBy is not nil, the command is not written from that time on, even if
+// this process stood still. It does not keep the command.
+type SendScript func(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) (reply []byte, sent bool, err error)
 
 // SendScripts is SendScript for n commands at once, which are concatenated in commands. All keys
 // should be of one node. It appends the n replies to dst. It may use other connections than
@@ -40,11 +41,11 @@ func (buf *scriptBuffer) free() {
 // runDirect sends the call by SendScript. done is false only if Redis certainly did not run the
 // script. Then the caller uses the client, which dials, follows redirects and sends the text of
 // unknown scripts.
-func (s *Service) runDirect(until time.Time, call *scriptCall) (reply any, err error, done bool) {
+func (s *Service) runDirect(until time.Time, writeBy *time.Time, call *scriptCall) (reply any, err error, done bool) {
 	buf := scriptBuffers.Get().(*scriptBuffer)
 	defer buf.free()
 	buf.command = call.append(buf.command[:0])
-	text, sent, err := s.cfg.SendScript(until, call.db, slotOf(call.keys[0]), buf.command, buf.reply[:0])
+	text, sent, err := s.cfg.SendScript(until, writeBy, call.db, slotOf(call.keys[0]), buf.command, buf.reply[:0])
 	buf.reply = text
 	switch {
 	case err != nil && !sent && !time.Now().Before(until):

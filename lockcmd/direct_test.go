@@ -116,10 +116,10 @@ func TestR7WhatTheDirectPathLeavesToTheClient(t *testing.T) {
 		{"more than a reply", soon, ":1\r\n:2\r\n", true, nil, true, errUnknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &Service{cfg: Config{SendScript: func(_ time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
+			s := &Service{cfg: Config{SendScript: func(_ time.Time, _ *time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
 				return append(dst, c.reply...), c.sent, c.err
 			}}}
-			_, err, done := s.runDirect(c.until, &scriptCall{script: releaseScript, keys: []string{"k"}})
+			_, err, done := s.runDirect(c.until, nil, &scriptCall{script: releaseScript, keys: []string{"k"}})
 			if done != c.done || done && !errors.Is(err, c.want) {
 				t.Errorf("got %v, done %v, want %v, %v", err, done, c.want, c.done)
 			}
@@ -131,7 +131,7 @@ func TestR7WhatTheDirectPathLeavesToTheClient(t *testing.T) {
 }
 
 // byClient is a wire that takes nothing.
-func byClient(_ time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
+func byClient(_ time.Time, _ *time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
 	return dst, false, errors.New("no wire")
 }
 
@@ -142,8 +142,8 @@ func TestDirectPath(t *testing.T) {
 		var wired atomic.Int64
 		s := leash(t, rdb, Config{}, func(s *Service) {
 			wire := s.cfg.SendScript
-			s.cfg.SendScript = func(until time.Time, db, slot int, command, dst []byte) ([]byte, bool, error) {
-				reply, sent, err := wire(until, db, slot, command, dst)
+			s.cfg.SendScript = func(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) ([]byte, bool, error) {
+				reply, sent, err := wire(until, writeBy, db, slot, command, dst)
 				if sent && err == nil {
 					wired.Add(1)
 				}

@@ -23,7 +23,7 @@ const maxCount = 1<<53 - 1
 var errNotNumber = errors.New(msgNotInteger)
 
 // setLatch runs LATCH.SET.
-func (c *Carrier) setLatch(_ context.Context, dst []byte, args [][]byte) []byte {
+func (c *Carrier) setLatch(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	if len(args) != 3 {
 		return appendError(dst, msgArity(setName))
@@ -35,30 +35,22 @@ func (c *Carrier) setLatch(_ context.Context, dst []byte, args [][]byte) []byte 
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	set, err := c.callLatch(setLatchScript, string(args[1]), n)
-	return c.replyNumber(dst, set, err)
+	return c.callLatch(ctx, dst, setLatchScript, string(args[1]), n)
 }
 
 // countDown runs LATCH.DOWN.
-func (c *Carrier) countDown(_ context.Context, dst []byte, args [][]byte) []byte {
+func (c *Carrier) countDown(ctx context.Context, dst []byte, args [][]byte) []byte {
 	if msg := c.service.onlyKey(downName, args); msg != "" {
 		return appendError(dst, msg)
 	}
-	left, err := c.callLatch(countDownScript, string(args[1]))
-	return c.replyNumber(dst, left, err)
+	return c.callLatch(ctx, dst, countDownScript, string(args[1]))
 }
 
-// callLatch runs a script that changes a latch.
-func (c *Carrier) callLatch(sc *script, key string, args ...any) (int64, error) {
-	s := c.service
-	call := &scriptCall{
-		script: sc, db: c.db, keys: []string{key}, args: scriptArgs(append(args, latchChannel(key), s.cfg.publishMode())...), runsOnce: true,
-	}
-	reply, err := s.ask(call, s.deadline())
-	if err != nil {
-		return 0, err
-	}
-	return integersOf(reply)[0], nil
+// callLatch runs a script that changes a latch, and answers the number that it returns.
+func (c *Carrier) callLatch(ctx context.Context, dst []byte, sc *script, key string, args ...any) []byte {
+	return c.replyAsked(ctx, dst, &scriptCall{
+		script: sc, db: c.db, keys: []string{key}, args: scriptArgs(append(args, latchChannel(key), c.service.cfg.publishMode())...), runsOnce: true,
+	})
 }
 
 // onlyKey checks the arguments of a command that takes a key and nothing else.

@@ -30,6 +30,10 @@ type scriptCall struct {
 	outcomeUnknown bool      // a copy may still be on its way
 	// it acts each time it is sent, so it is not repeated when its outcome is unknown
 	runsOnce bool
+	// Set if the call must not be written when the connection's holds are over (R27): its context,
+	// which ends with the connection, and its carrier.
+	ctx     context.Context
+	carrier *Carrier
 
 	replicaTimeout time.Duration // how long a grant waits for replicas
 	gotReplicas    int64         // replicas that have it
@@ -69,7 +73,7 @@ func (s *Service) ask(call *scriptCall, until time.Time) (any, error) {
 				return nil, errors.Join(errRefused, err)
 			}
 		}
-		if s.stoppedWithin(pause) || time.Now().Add(pause).After(until) {
+		if call.cutOff() || s.stoppedWithin(pause) || time.Now().Add(pause).After(until) {
 			if call.outcomeUnknown {
 				return nil, errors.Join(errUnknown, err)
 			}
@@ -105,13 +109,19 @@ func (s *Service) attempt(call *scriptCall, until time.Time) (any, error) {
 	if until = s.capAtStop(until); until.Before(limit) {
 		limit = until
 	}
-	if !now.Before(limit) {
+	safe := call.safeUntil()
+	if call.cutOff() || !now.Before(limit) {
 		return nil, errRefused // it was not sent
 	}
 	call.sent = now
 	if s.cfg.SendScript != nil && !call.outcomeUnknown && call.wantReplicas == 0 {
-		if reply, err, done := s.runDirect(limit, call); done {
+		if reply, err, done := s.runDirect(limit, safe, call); done {
 			return reply, err
+		}
+	}
+	if safe != nil && safe.Before(limit) {
+		if limit = *safe; !time.Now().Before(limit) {
+			return nil, errRefused
 		}
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), limit)
@@ -121,6 +131,18 @@ func (s *Service) attempt(call *scriptCall, until time.Time) (any, error) {
 	}
 	return call.script.run(ctx, s.database(call.db), call.keys, call.args)
 }
+
+// safeUntil is the time from which the call must not be written. It is nil if there is none.
+func (call *scriptCall) safeUntil() *time.Time {
+	if call.carrier == nil {
+		return nil
+	}
+	call.carrier.CheckOverdue()
+	return call.carrier.SafeUntil()
+}
+
+// cutOff reports whether the call's connection is at its end, so that nothing may be written for it.
+func (call *scriptCall) cutOff() bool { return call.ctx != nil && call.ctx.Err() != nil }
 
 // refreshTopologyAfter starts a refresh of the topology after a node did not serve as expected. For
 // commands that it may not repeat, go-redis refreshes only every 60 s, which is late for a lease.

@@ -34,7 +34,7 @@ func (s *Service) parseTotal(name string, args [][]byte) (n int64, msg string) {
 }
 
 // initSemaphore runs SEM.INIT.
-func (c *Carrier) initSemaphore(_ context.Context, dst []byte, args [][]byte) []byte {
+func (c *Carrier) initSemaphore(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	n, msg := s.parseTotal(initName, args)
 	if msg != "" {
@@ -44,11 +44,11 @@ func (c *Carrier) initSemaphore(_ context.Context, dst []byte, args [][]byte) []
 	call := &scriptCall{
 		script: initSemaphoreScript, db: c.db, keys: []string{key}, args: scriptArgs(n, permitChannel(key), s.cfg.publishMode()), runsOnce: true,
 	}
-	return c.replyAsked(dst, call)
+	return c.replyAsked(ctx, dst, call)
 }
 
 // resize runs SEM.RESIZE.
-func (c *Carrier) resize(_ context.Context, dst []byte, args [][]byte) []byte {
+func (c *Carrier) resize(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	n, msg := s.parseTotal(sizeName, args)
 	if msg != "" {
@@ -58,11 +58,13 @@ func (c *Carrier) resize(_ context.Context, dst []byte, args [][]byte) []byte {
 	call := &scriptCall{
 		script: resizeSemaphoreScript, db: c.db, keys: semaphoreKeys(key), args: scriptArgs(n, permitChannel(key), s.cfg.publishMode()),
 	}
-	return c.replyAsked(dst, call)
+	return c.replyAsked(ctx, dst, call)
 }
 
-// replyAsked answers the number that a call returns.
-func (c *Carrier) replyAsked(dst []byte, call *scriptCall) []byte {
+// replyAsked answers the number that a call returns. The call is written only while the
+// connection's holds are safe.
+func (c *Carrier) replyAsked(ctx context.Context, dst []byte, call *scriptCall) []byte {
+	call.ctx, call.carrier = ctx, c
 	reply, err := c.service.ask(call, c.service.deadline())
 	return c.replyNumber(dst, integersOf(reply)[0], err)
 }

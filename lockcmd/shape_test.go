@@ -42,8 +42,10 @@ func TestScriptReplyOfAnotherShapeIsNoAnswer(t *testing.T) {
 
 // withDirectPath is what comes of a script of that name whose reply over the wire is text.
 func withDirectPath(name, text string) (reply any, err error) {
-	s := &Service{cfg: Config{SendScript: func(time.Time, int, int, []byte, []byte) ([]byte, bool, error) { return []byte(text), true, nil }}}
-	reply, err, _ = s.runDirect(time.Now().Add(time.Minute), &scriptCall{script: loadScript(name), keys: []string{"k"}})
+	s := &Service{cfg: Config{SendScript: func(time.Time, *time.Time, int, int, []byte, []byte) ([]byte, bool, error) {
+		return []byte(text), true, nil
+	}}}
+	reply, err, _ = s.runDirect(time.Now().Add(time.Minute), nil, &scriptCall{script: loadScript(name), keys: []string{"k"}})
 	return reply, err
 }
 
@@ -69,12 +71,12 @@ func (nullRedis) Process(_ context.Context, cmd redis.Cmder) error {
 func TestScriptReplyOfAnotherShapeCostsItsConnection(t *testing.T) {
 	var told []string
 	s := &Service{cfg: Config{
-		SendScript: func(time.Time, int, int, []byte, []byte) ([]byte, bool, error) {
+		SendScript: func(time.Time, *time.Time, int, int, []byte, []byte) ([]byte, bool, error) {
 			return []byte("+QUEUED\r\n"), true, nil
 		},
 		DropConnection: func(db, slot int) { told = append(told, fmt.Sprint(db, " ", slot)) },
 	}}
-	_, err, done := s.runDirect(time.Now().Add(time.Minute), &scriptCall{script: releaseScript, db: 3, keys: []string{"k"}})
+	_, err, done := s.runDirect(time.Now().Add(time.Minute), nil, &scriptCall{script: releaseScript, db: 3, keys: []string{"k"}})
 	if !errors.Is(err, errShape) || !done {
 		t.Errorf("error %v, done %v: want errShape, and that it is not sent again on the way", err, done)
 	}

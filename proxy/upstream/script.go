@@ -17,19 +17,20 @@ var errNoLink = errors.New("upstream: no connection for scripts yet")
 // standing connection it fails at once, but sees to one; so it does while
 // nothing has come for scriptSilence of those that are under way, for whoever
 // is behind them would wait too. Unless sent is set, Redis has not had the
-// command and will not get it. The command is not kept.
-func (u *Upstream) Script(until time.Time, db, slot int, command, dst []byte) (reply []byte, sent bool, err error) {
-	return u.script(until, Lane{DB: db, Scripts: true}, slot, 1, command, dst)
+// command and will not get it. If writeBy is not nil, the command is not written
+// from that time on. The command is not kept.
+func (u *Upstream) Script(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) (reply []byte, sent bool, err error) {
+	return u.script(until, writeBy, Lane{DB: db, Scripts: true}, slot, 1, command, dst)
 }
 
 // Scripts is Script for n commands at once, one behind the other, and their n
 // replies. They go on a link that single scripts do not wait on, and may wait
 // there for longer; only behind one that was given up they do not.
 func (u *Upstream) Scripts(until time.Time, db, slot, n int, commands, dst []byte) (replies []byte, sent bool, err error) {
-	return u.script(until, Lane{DB: db, Scripts: true, Bulk: true}, slot, n, commands, dst)
+	return u.script(until, nil, Lane{DB: db, Scripts: true, Bulk: true}, slot, n, commands, dst)
 }
 
-func (u *Upstream) script(until time.Time, lane Lane, slot, n int, commands, dst []byte) (replies []byte, sent bool, err error) {
+func (u *Upstream) script(until time.Time, writeBy *time.Time, lane Lane, slot, n int, commands, dst []byte) (replies []byte, sent bool, err error) {
 	node := u.Topology().Node(uint16(slot))
 	if node == nil || node.Unresponsive() {
 		return dst, false, errNoLink
@@ -40,6 +41,7 @@ func (u *Upstream) script(until time.Time, lane Lane, slot, n int, commands, dst
 		return dst, false, errNoLink
 	}
 	c := newScriptCall(l, n, commands)
+	c.writeBy = writeBy
 	l.scripts.begun()
 	l.Submit(&c.Call)
 	c.timer.Reset(time.Until(until))
@@ -47,7 +49,8 @@ func (u *Upstream) script(until time.Time, lane Lane, slot, n int, commands, dst
 	case <-c.ended:
 	case <-c.timer.C: // the link has c still
 		l.scripts.overdue.Store(true)
-		return dst, !c.state.CompareAndSwap(waiting, abandoned), os.ErrDeadlineExceeded
+		c.state.CompareAndSwap(waiting, abandoned)
+		return dst, c.state.Load() == taken, os.ErrDeadlineExceeded
 	}
 	dst, sent, err = append(dst, c.reply...), c.written, c.err
 	c.free()
@@ -130,12 +133,12 @@ func (l *Link) prepare() {
 // scriptCall is one script on its way.
 type scriptCall struct {
 	Call
-	Unlimited
-	pool  *callPool
-	link  *Link
-	state atomic.Int32
-	ended chan struct{} // size 1: the fields below are complete
-	timer *time.Timer   // stopped, but while somebody waits
+	pool    *callPool
+	link    *Link
+	writeBy *time.Time // must not be written from then on; nil without a limit
+	state   atomic.Int32
+	ended   chan struct{} // size 1: the fields below are complete
+	timer   *time.Timer   // stopped, but while somebody waits
 
 	reply   []byte
 	written bool
@@ -190,7 +193,7 @@ func newScriptCall(l *Link, n int, commands []byte) *scriptCall {
 func (c *scriptCall) free() {
 	c.timer.Stop()
 	c.state.Store(waiting)
-	c.link, c.reply, c.written, c.err = nil, c.reply[:0], false, nil
+	c.link, c.writeBy, c.reply, c.written, c.err = nil, nil, c.reply[:0], false, nil
 	c.pool.put(c)
 }
 
@@ -228,3 +231,9 @@ func (c *scriptCall) Dropped() bool {
 	c.state.CompareAndSwap(waiting, taken)
 	return c.state.Load() == abandoned
 }
+
+// Until implements Sink.
+func (c *scriptCall) Until() *time.Time { return c.writeBy }
+
+// Overdue implements Sink. The link drops the call next.
+func (c *scriptCall) Overdue() { c.state.Store(abandoned) }

@@ -17,7 +17,7 @@ func standingScripts(t *testing.T, answer func(args []string) string) (*Upstream
 	t.Helper()
 	f := startFake(t, answer)
 	u := startUpstream(t, f.addr, time.Second)
-	if _, sent, err := u.Script(soon(), 0, 7, resp.AppendCommand(nil, "ECHO", "first"), nil); sent || !errors.Is(err, errNoLink) {
+	if _, sent, err := u.Script(soon(), nil, 0, 7, resp.AppendCommand(nil, "ECHO", "first"), nil); sent || !errors.Is(err, errNoLink) {
 		t.Fatalf("without a connection: got sent %v, %v", sent, err)
 	}
 	awaitStanding(t, u.AnyNode().Link(Lane{Scripts: true}))
@@ -39,7 +39,7 @@ func awaitStanding(t *testing.T, l *Link) {
 func TestScript(t *testing.T) {
 	u, f := standingScripts(t, echo)
 	for _, word := range []string{"a", "b"} {
-		reply, sent, err := u.Script(soon(), 0, 7, resp.AppendCommand(nil, "ECHO", word), nil)
+		reply, sent, err := u.Script(soon(), nil, 0, 7, resp.AppendCommand(nil, "ECHO", word), nil)
 		if string(reply) != string(resp.AppendBulk(nil, word)) || !sent || err != nil {
 			t.Errorf("got %q, sent %v, %v", reply, sent, err)
 		}
@@ -52,7 +52,7 @@ func TestScript(t *testing.T) {
 // TestScriptIsLost: whether Redis may have run it is told, and the next one finds no connection.
 func TestScriptIsLost(t *testing.T) {
 	u, f := standingScripts(t, func([]string) string { return "" })
-	if _, sent, err := u.Script(soon(), 0, 7, resp.AppendCommand(nil, "ECHO", "die"), nil); !sent || err == nil {
+	if _, sent, err := u.Script(soon(), nil, 0, 7, resp.AppendCommand(nil, "ECHO", "die"), nil); !sent || err == nil {
 		t.Errorf("got sent %v, %v", sent, err)
 	}
 	if got := f.commands(); got != "ECHO die" {
@@ -66,10 +66,10 @@ func TestScriptIsAbandoned(t *testing.T) {
 	hold := make(chan struct{})
 	u, f := standingScripts(t, func(args []string) string { <-hold; return echo(args) })
 	until := time.Now().Add(scriptSilence + 50*time.Millisecond)
-	if _, sent, err := u.Script(until, 0, 7, resp.AppendCommand(nil, "ECHO", "a"), nil); !sent || !errors.Is(err, os.ErrDeadlineExceeded) {
+	if _, sent, err := u.Script(until, nil, 0, 7, resp.AppendCommand(nil, "ECHO", "a"), nil); !sent || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("written: got sent %v, %v", sent, err)
 	}
-	if _, sent, err := u.Script(soon(), 0, 7, resp.AppendCommand(nil, "ECHO", "b"), nil); sent || !errors.Is(err, errNoLink) {
+	if _, sent, err := u.Script(soon(), nil, 0, 7, resp.AppendCommand(nil, "ECHO", "b"), nil); sent || !errors.Is(err, errNoLink) {
 		t.Errorf("behind it: got sent %v, %v", sent, err)
 	}
 	close(hold)
@@ -87,6 +87,25 @@ func TestScriptIsAbandoned(t *testing.T) {
 	}
 	if got := f.commands(); got != "ECHO a" {
 		t.Errorf("sent %q", got)
+	}
+}
+
+// TestScriptIsNotWrittenTooLate: a script that may only be written before a time that has passed is
+// never written, and its caller knows that.
+func TestScriptIsNotWrittenTooLate(t *testing.T) {
+	u, f := standingScripts(t, echo)
+	past, later := time.Now().Add(-time.Millisecond), time.Now().Add(time.Minute)
+	for _, c := range []struct {
+		word    string
+		writeBy *time.Time
+	}{{"late", &past}, {"in-time", &later}, {"at-any-time", nil}} {
+		reply, sent, err := u.Script(soon(), c.writeBy, 0, 7, resp.AppendCommand(nil, "ECHO", c.word), nil)
+		if want := c.writeBy != &past; sent != want || (err == nil) != want || errors.Is(err, ErrDropped) == want {
+			t.Errorf("%s: got %q, sent %v, %v", c.word, reply, sent, err)
+		}
+	}
+	if sent := f.commands(); strings.Contains(sent, "ECHO late") || !strings.Contains(sent, "ECHO in-time|ECHO at-any-time") {
+		t.Errorf("sent %q", sent)
 	}
 }
 
@@ -121,7 +140,7 @@ func TestScriptsAtOnce(t *testing.T) {
 		if want := "before *2\r\n$1\r\na\r\n:1\r\n-ERR no\r\n*2\r\n$1\r\nb\r\n:1\r\n"; string(replies) != want || !sent || err != nil {
 			t.Errorf("got %q, sent %v, %v, want %q", replies, sent, err, want)
 		}
-		reply, _, err := u.Script(soon(), 0, 7, resp.AppendCommand(nil, "ECHO", "c"), nil)
+		reply, _, err := u.Script(soon(), nil, 0, 7, resp.AppendCommand(nil, "ECHO", "c"), nil)
 		if want := "*2\r\n$1\r\nc\r\n:1\r\n"; string(reply) != want || err != nil {
 			t.Errorf("got %q, %v, want %q", reply, err, want)
 		}
