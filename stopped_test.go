@@ -194,7 +194,7 @@ func values(t *testing.T, direct *redistest.TestClient, keys []string) (all []st
 // read it yet. One that was silent is.
 func TestIdleCountsWhatCameWhileLeashStoodStill(t *testing.T) {
 	t.Parallel()
-	const idle = 4 * time.Second // the holders come one after the other
+	const idle = 6 * time.Second // the holders come one after the other
 	l, _ := startOne(t, time.Minute)
 	var holders []*holder
 	for i := range 40 {
