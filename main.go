@@ -230,7 +230,7 @@ func lockConfig(cfg config.Config, up *upstream.Upstream) lockcmd.Config {
 		WatchdogTimeout: cfg.WatchdogTimeout, Publish: cfg.LockPublish,
 		TokenTTL: cfg.TokenTTL, MaxHold: cfg.MaxHold, MaxWaiters: cfg.MaxWaiters, UpstreamTimeout: cfg.UpstreamTimeout,
 		FailoverGrace: grace(cfg), Owners: up.Owners,
-		Database: up.Database, SendScript: up.Script, SendScripts: up.Scripts, NodeAddr: up.NodeAddr, RefreshTopology: up.Refresh, DropConnection: up.MistrustScripts,
+		Database: up.Database, SendScript: up.Script, SendScripts: up.Scripts, NodeAddr: up.NodeAddr, RefreshTopology: up.Refresh, DropConnection: up.DropScriptConnections,
 	}
 }
 

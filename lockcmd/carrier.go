@@ -123,7 +123,7 @@ func (c *Carrier) end(how Ending, unsure time.Time) {
 		}
 	}
 	c.holds = nil
-	c.muteLocked()
+	c.stopPushesLocked()
 	c.stopIdleTimerLocked()
 	c.mu.Unlock()
 	for _, h := range forget {

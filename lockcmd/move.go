@@ -20,8 +20,8 @@ type move struct {
 	call           *scriptCall
 
 	// tombstones of the old and the new carrier, once a request with one key a call was sent
-	tombstoneKeys []string
-	tombstoneLaid bool // the old one's tombstone may say "moved" before that is certain
+	tombstoneKeys    []string
+	tombstoneWritten bool // the old one's tombstone may say "moved" before that is certain
 }
 
 // newMove makes a move of the owner's hold with that token from a carrier. last is the number of
@@ -102,7 +102,7 @@ func (m *move) sendPerKey(until time.Time) (any, error) {
 		return nil, errRefused
 	}
 	s := a.carrier.service
-	m.tombstoneKeys, m.tombstoneLaid = all[own:], true
+	m.tombstoneKeys, m.tombstoneWritten = all[own:], true
 	if _, err := s.askInt(m.tombstoneCall(m.keep), until); err != nil {
 		return nil, errors.Join(errRefused, err)
 	}
@@ -135,9 +135,9 @@ func (m *move) settleTombstones(reply any, err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), s.tombstoneTimeout())
 		defer cancel()
 		s.database(m.acquisition.options.db).Set(ctx, m.tombstoneKeys[0], m.text(), m.keep)
-	case m.tombstoneLaid && (err == nil || !m.call.outcomeUnknown):
+	case m.tombstoneWritten && (err == nil || !m.call.outcomeUnknown):
 		if _, err := s.askInt(m.tombstoneCall(0), time.Now().Add(s.tombstoneTimeout())); err == nil {
-			m.tombstoneLaid = false
+			m.tombstoneWritten = false
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (c *Carrier) notify(_ context.Context, dst []byte, args [][]byte) []byte {
 	}
 	switch strings.ToUpper(string(args[1][:min(len(args[1]), 16)])) {
 	case "OFF":
-		c.Mute()
+		c.StopPushes()
 	case "ON":
 		if !c.host.Pushes() {
 			return appendError(dst, msgNoPushes)
@@ -45,14 +45,15 @@ func (c *Carrier) notify(_ context.Context, dst []byte, args [][]byte) []byte {
 	return append(dst, "+OK\r\n"...)
 }
 
-// Mute turns LOCK.NOTIFY off. The host calls it when the client's protocol has no pushes any more.
-func (c *Carrier) Mute() {
+// StopPushes turns LOCK.NOTIFY off. The host calls it when the client's protocol has no pushes any
+// more.
+func (c *Carrier) StopPushes() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.muteLocked()
+	c.stopPushesLocked()
 }
 
-func (c *Carrier) muteLocked() {
+func (c *Carrier) stopPushesLocked() {
 	if c.notifies.Swap(false) {
 		c.service.notifying.Add(-1)
 	}

@@ -69,10 +69,10 @@ type remoteRelease struct {
 	scriptCall *scriptCall
 	local      *hold // the hold, if this Leash carries it
 
-	release        *releaseRequest // of local, while the outcome is unknown
-	tombstoneText  string          // a unique text, for a tombstone that comes before the end
-	tombstoneLaid  bool            // there may be such a tombstone
-	outcomeUnknown bool            // requests with one key a call have an unknown outcome
+	release          *releaseRequest // of local, while the outcome is unknown
+	tombstoneText    string          // a unique text, for a tombstone that comes before the end
+	tombstoneWritten bool            // there may be such a tombstone
+	outcomeUnknown   bool            // requests with one key a call have an unknown outcome
 }
 
 func (s *Service) newRemoteRelease(lock lockID, id string, all bool) *remoteRelease {
@@ -183,7 +183,7 @@ func (rr *remoteRelease) callScript(until time.Time) (code int64, err error) {
 	if err == nil && code == noSuchHold && rr.outcomeUnknown && !rr.isLost(until) {
 		code = holdEnded
 	}
-	if rr.tombstoneLaid && (err == nil && code != holdEnded || err != nil && !rr.outcomeUnknown && !rr.scriptCall.outcomeUnknown) {
+	if rr.tombstoneWritten && (err == nil && code != holdEnded || err != nil && !rr.outcomeUnknown && !rr.scriptCall.outcomeUnknown) {
 		rr.removeTombstone()
 	}
 	return code, err
@@ -206,7 +206,7 @@ func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 		return code, err
 	}
 	if rr.local == nil {
-		rr.tombstoneLaid = true
+		rr.tombstoneWritten = true
 		if _, err := s.askInt(rr.tombstoneCall(rr.keepMillis), until); err != nil {
 			return 0, errors.Join(errRefused, err)
 		}
@@ -245,7 +245,7 @@ func (rr *remoteRelease) tombstoneCall(keep int64) *scriptCall {
 // cannot do soon expires by itself.
 func (rr *remoteRelease) removeTombstone() {
 	if _, err := rr.service.askInt(rr.tombstoneCall(0), time.Now().Add(rr.service.tombstoneTimeout())); err == nil {
-		rr.tombstoneLaid = false
+		rr.tombstoneWritten = false
 	}
 }
 

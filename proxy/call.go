@@ -226,8 +226,8 @@ func (c *call) finish(reply []byte) {
 	}
 }
 
-// youngerLocked calls f for the calls behind c until f returns false.
-func (c *call) youngerLocked(f func(*call) bool) bool {
+// laterCallsLocked calls f for the calls behind c until f returns false.
+func (c *call) laterCallsLocked(f func(*call) bool) bool {
 	for y := c.next; y != nil; y = y.next {
 		if !f(y) {
 			return false

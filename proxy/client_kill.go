@@ -43,7 +43,7 @@ func (s *session) clientKill(c *command, cmd resp.Command) bool {
 	if !s.permitted(probe...) {
 		return true
 	}
-	killed, suicide := s.killOthers(f)
+	killed, killsItself := s.killOthers(f)
 	switch {
 	case !old:
 		s.scratch = resp.AppendInt(s.scratch[:0], int64(killed))
@@ -53,25 +53,25 @@ func (s *session) clientKill(c *command, cmd resp.Command) bool {
 	default:
 		s.ok()
 	}
-	if suicide {
+	if killsItself {
 		s.cause = endKilled
 	}
-	return !suicide
+	return !killsItself
 }
 
-func (s *session) killOthers(f killFilter) (killed int, suicide bool) {
+func (s *session) killOthers(f killFilter) (killed int, killsItself bool) {
 	for _, one := range s.server.sortedSessions() {
 		if one == s && !f.self || !f.fits(one.describe()) {
 			continue
 		}
 		killed++
 		if one == s {
-			suicide = true
+			killsItself = true
 			continue
 		}
 		one.kill("client kill", true)
 	}
-	return killed, suicide
+	return killed, killsItself
 }
 
 func (f killFilter) fits(d *description) bool {

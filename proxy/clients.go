@@ -30,7 +30,7 @@ const ofLeash = "only the clients of this Leash"
 // but NOPERM was allowed. Other than ready it asks for Leash's own user too, and
 // a Redis that has no ACL DRYRUN, for these commands concern other clients.
 // When it is false the answer has been given. It waits for a round trip.
-func (s *session) permitted(doomed ...string) bool {
+func (s *session) permitted(args ...string) bool {
 	n := s.server.up.AnyNode()
 	if n == nil {
 		return !s.fail(msgUpstreamDown)
@@ -38,7 +38,7 @@ func (s *session) permitted(doomed ...string) bool {
 	s.Flush()
 	ctx, cancel := context.WithTimeout(s.ctx, permitTimeout)
 	defer cancel()
-	reply, err := n.Link(s.lane).Ask(ctx, resp.AppendCommand(nil, doomed...))
+	reply, err := n.Link(s.lane).Ask(ctx, resp.AppendCommand(nil, args...))
 	switch {
 	case err != nil:
 		return !s.fail(msgUpstreamDown)

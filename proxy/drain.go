@@ -31,7 +31,7 @@ func (s *Server) drain() {
 	}
 	s.awaitSessions(deadline)
 	if holders > 0 {
-		s.sayDrained(time.Since(began))
+		s.logDrained(time.Since(began))
 	}
 
 	if s.sessionCount() > 0 {
@@ -68,8 +68,8 @@ func (s *session) isHolder() bool {
 	return carrier != nil && carrier.Holds() > 0
 }
 
-// sayDrained logs whether the holders have gone in time.
-func (s *Server) sayDrained(waited time.Duration) {
+// logDrained logs whether the holders have gone in time.
+func (s *Server) logDrained(waited time.Duration) {
 	waited = waited.Round(time.Millisecond)
 	if n := s.holderCount(); n > 0 {
 		s.log.Warn("closing clients that still hold locks: the locks expire unless the clients attach to another leash", "holders", n, "waited", waited)

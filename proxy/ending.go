@@ -100,7 +100,7 @@ func (s *session) endCarrier(how lockcmd.Ending) {
 	s.mu.Lock()
 	cut, unsure := s.cut && s.killedBy != peerTimeout, time.Time{}
 	if !s.lostAt.IsZero() {
-		unsure = s.lostAt.Add(stragglerTime)
+		unsure = s.lostAt.Add(lateCommandTime)
 	}
 	s.mu.Unlock()
 	switch {
@@ -120,8 +120,8 @@ func (s *session) lastLoss() time.Time {
 	return s.lostAt
 }
 
-// stragglerTime is how long Redis may still execute a command from a lost connection.
-const stragglerTime = 10 * time.Second
+// lateCommandTime is how long Redis may still execute a command from a lost connection.
+const lateCommandTime = 10 * time.Second
 
 func (s *session) ending() lockcmd.Ending {
 	switch {

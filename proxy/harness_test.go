@@ -51,7 +51,7 @@ func startLeash(t *testing.T, addrs []string, opts ...func(*options)) *leash {
 	}
 	o.locks.Database, o.locks.SendScript, o.locks.SendScripts = up.Database, up.Script, up.Scripts
 	o.locks.RefreshTopology, o.locks.Owners, o.locks.NodeAddr = up.Refresh, up.Owners, up.NodeAddr
-	o.locks.DropConnection = up.MistrustScripts
+	o.locks.DropConnection = up.DropScriptConnections
 	exchange := pubsub.New(up, log)
 	locks, err := lockcmd.New(o.locks, up.Client(), exchange, log)
 	if err != nil {

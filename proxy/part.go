@@ -370,7 +370,7 @@ func (p *part) retry() {
 // cluster, a command may have keys of any slot.
 func (s *session) laterOnSlotLocked(p *part) bool {
 	single := !s.server.up.Topology().Cluster()
-	return !p.call.youngerLocked(func(c *call) bool { return !c.touches(p.slot) && !(single && c.sent()) })
+	return !p.call.laterCallsLocked(func(c *call) bool { return !c.touches(p.slot) && !(single && c.sent()) })
 }
 
 // sent reports whether the call goes to Redis.

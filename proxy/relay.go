@@ -166,7 +166,7 @@ func (s *session) changeLane(lane upstream.Lane) {
 	s.refreshLimits()
 	s.enterSubscribed()
 	if carrier := s.carrier.Load(); carrier != nil && !lane.RESP3 {
-		carrier.Mute()
+		carrier.StopPushes()
 	}
 	if t := s.tracking.Load(); t != nil {
 		t.restart()

@@ -13,7 +13,7 @@ func scriptSpecs() commandSpecs {
 	const fresh = "sent on a new connection, because the script blocks the shared one"
 	return commandSpecs{
 		"EVAL": {(*session).eval, relayed, ""}, "EVAL_RO": {(*session).eval, relayed, ""},
-		"EVALSHA": {(*session).relay, relayed, healedNote}, "EVALSHA_RO": {(*session).relay, relayed, healedNote},
+		"EVALSHA": {(*session).relay, relayed, reloadNote}, "EVALSHA_RO": {(*session).relay, relayed, reloadNote},
 		"FCALL": {(*session).relay, relayed, ""}, "FCALL_RO": {(*session).relay, relayed, ""},
 
 		"SCRIPT|LOAD": {(*session).scriptLoad, everyNode, ""}, "SCRIPT|FLUSH": {(*session).scriptFlush, everyNode, ""},
@@ -28,7 +28,7 @@ func scriptSpecs() commandSpecs {
 	}
 }
 
-const healedNote = "Leash loads a script again if the node lost it and Leash has seen it"
+const reloadNote = "Leash loads a script again if the node lost it and Leash has seen it"
 
 // eval relays EVAL and EVAL_RO, and keeps the script for an EVALSHA that comes
 // to a node without it. Redis does not keep one that came with a wrong number

@@ -214,7 +214,7 @@ func (one *tracked) stopListening() {
 // send tells the target of keys, an array of names or null.
 func (r *redirection) send(keys []byte) {
 	if r.to.hasEnded() {
-		r.tellBroken()
+		r.sendBroken()
 		return
 	}
 	r.to.mu.Lock()
@@ -235,8 +235,8 @@ func (r *redirection) send(keys []byte) {
 	}
 }
 
-// tellBroken tells a source in RESP3 that its target is gone.
-func (r *redirection) tellBroken() {
+// sendBroken tells a source in RESP3 that its target is gone.
+func (r *redirection) sendBroken() {
 	r.broken.Store(true)
 	r.from.mu.Lock()
 	speaks := r.from.lane.RESP3

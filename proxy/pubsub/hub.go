@@ -22,7 +22,7 @@ type hub struct {
 	// when Leash tries its own refused subscriptions again; zero: there are none
 	later   time.Time
 	backoff map[*upstream.Node]*backoff
-	victims []victim
+	tasks   []task
 
 	refusals, badCredentials warnLimiter
 }
@@ -55,8 +55,8 @@ type receiver interface {
 	isClient() bool
 }
 
-// victim is a step to run later without mu.
-type victim func()
+// task is a step to run later without mu.
+type task func()
 
 func newHub(x *Exchange, user string) *hub {
 	h := &hub{
@@ -269,7 +269,7 @@ func (h *hub) refuseLocked(e *entry, reason string) {
 	for r := range e.receivers {
 		then, gone := r.refused(reason)
 		if then != nil {
-			h.victims = append(h.victims, then)
+			h.tasks = append(h.tasks, then)
 		}
 		if gone {
 			e.removeLocked(r)
@@ -278,5 +278,5 @@ func (h *hub) refuseLocked(e *entry, reason string) {
 	h.pruneLocked([]*entry{e})
 	h.later = time.Now().Add(againAfter)
 	e.notBefore = h.later
-	h.kickLocked() // for the victims
+	h.kickLocked() // for the tasks
 }

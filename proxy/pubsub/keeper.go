@@ -11,11 +11,11 @@ import (
 
 // Sizes and times for keeping subscriptions.
 const (
-	maxChunk   = 500                    // channels in one command
-	lookEvery  = time.Second            // check for a new topology
-	retryEvery = 100 * time.Millisecond // check while something is missing
-	lingerFor  = 5 * time.Second        // how long an unused line stays open
-	againAfter = 5 * time.Second        // pause after Redis has refused a subscription of Leash's own
+	maxChunk         = 500                    // channels in one command
+	topologyInterval = time.Second            // check for a new topology
+	retryEvery       = 100 * time.Millisecond // check while something is missing
+	lingerFor        = 5 * time.Second        // how long an unused line stays open
+	againAfter       = 5 * time.Second        // pause after Redis has refused a subscription of Leash's own
 )
 
 // keep is the hub's keeper. It keeps every entry subscribed where the topology requires it, and
@@ -38,7 +38,7 @@ func (h *hub) keep(ctx context.Context) {
 		if missing {
 			timer.Reset(retryEvery)
 		} else {
-			timer.Reset(lookEvery)
+			timer.Reset(topologyInterval)
 		}
 	}
 }
@@ -46,8 +46,8 @@ func (h *hub) keep(ctx context.Context) {
 // checkOnce is one round of the keeper. missing asks for another round soon. over means that the
 // hub has ended.
 func (h *hub) checkOnce() (missing, over bool) {
-	missing, over, victims := h.checkHeld()
-	for _, then := range victims {
+	missing, over, tasks := h.checkHeld()
+	for _, then := range tasks {
 		then()
 	}
 	if over {
@@ -57,7 +57,7 @@ func (h *hub) checkOnce() (missing, over bool) {
 }
 
 // checkHeld is the part of checkOnce that takes mu.
-func (h *hub) checkHeld() (missing, over bool, victims []victim) {
+func (h *hub) checkHeld() (missing, over bool, tasks []task) {
 	x := h.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -67,18 +67,18 @@ func (h *hub) checkHeld() (missing, over bool, victims []victim) {
 	}
 	if h.dirty {
 		h.dirty = false
-		h.placeLocked()
-		h.liftLocked()
+		h.subscribeMissingLocked()
+		h.unsubscribeUnneededLocked()
 	}
-	h.hangUpLocked()
+	h.closeUnusedLocked()
 	missing = h.dirty
 	if over = h.idleLocked(); over {
 		h.over = true
 		delete(x.hubs, h.lane.User)
 	}
-	victims = h.victims
-	h.victims = nil
-	return missing, over, victims
+	tasks = h.tasks
+	h.tasks = nil
+	return missing, over, tasks
 }
 
 // end gives everything up because Leash stops.
@@ -105,8 +105,8 @@ func (h *hub) adoptLocked(t *upstream.Topology) {
 	}
 }
 
-// placeLocked subscribes missing entries on the lines where they must be.
-func (h *hub) placeLocked() {
+// subscribeMissingLocked subscribes missing entries on the lines where they must be.
+func (h *hub) subscribeMissingLocked() {
 	type place struct {
 		line *line
 		kind Kind
@@ -134,13 +134,13 @@ func (h *hub) placeLocked() {
 	}
 	for p, names := range missing {
 		for chunk := range slices.Chunk(names, maxChunk) {
-			p.line.joinLocked(p.kind, chunk, h.placedLocked)
+			p.line.joinLocked(p.kind, chunk, h.subscribedLocked)
 		}
 	}
 }
 
-// placedLocked handles the result of a subscription that the keeper asked for.
-func (h *hub) placedLocked(r *request) {
+// subscribedLocked handles the result of a subscription that the keeper asked for.
+func (h *hub) subscribedLocked(r *request) {
 	switch {
 	case r.lost != nil || r.refusal == nil:
 		return
@@ -151,7 +151,7 @@ func (h *hub) placedLocked(r *request) {
 		h.dirty = true
 	case len(r.names) > 1: // it is not known which name was refused
 		for i := range r.names {
-			r.line.joinLocked(r.kind, r.names[i:i+1], h.placedLocked)
+			r.line.joinLocked(r.kind, r.names[i:i+1], h.subscribedLocked)
 		}
 	default:
 		if e := h.entries[r.kind][r.names[0]]; e != nil {
@@ -161,9 +161,9 @@ func (h *hub) placedLocked(r *request) {
 	}
 }
 
-// liftLocked ends subscriptions on lines that no longer need them, once they exist where they must
-// be.
-func (h *hub) liftLocked() {
+// unsubscribeUnneededLocked ends subscriptions on lines that no longer need them, once they exist
+// where they must be.
+func (h *hub) unsubscribeUnneededLocked() {
 	for _, l := range h.lines {
 		var lifted [kinds][]string
 		for kind := range l.state {
@@ -189,8 +189,8 @@ func (h *hub) liftLocked() {
 	}
 }
 
-// hangUpLocked closes lines that have been unused for a while.
-func (h *hub) hangUpLocked() {
+// closeUnusedLocked closes lines that have been unused for a while.
+func (h *hub) closeUnusedLocked() {
 	for _, l := range h.lines {
 		switch {
 		case l.subscriptionsLocked() > 0 || len(l.waiting) > l.pings:
@@ -198,7 +198,7 @@ func (h *hub) hangUpLocked() {
 		case l.idle.IsZero():
 			l.idle = time.Now()
 		case time.Since(l.idle) > lingerFor:
-			l.hangUpLocked()
+			l.endLocked()
 		}
 	}
 }

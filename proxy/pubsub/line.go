@@ -132,8 +132,8 @@ func (l *line) finishLocked(r *request, lost error) {
 	}
 }
 
-// hangUpLocked ends the line. It takes no more requests.
-func (l *line) hangUpLocked() {
+// endLocked ends the line. It takes no more requests.
+func (l *line) endLocked() {
 	l.stop()
 	if l.hub.lines[l.node] == l {
 		delete(l.hub.lines, l.node)

@@ -8,8 +8,8 @@ import (
 // warnEvery is how often a hub repeats a warning.
 const warnEvery = time.Minute
 
-// warnLimiter logs a warning at most once per warnEvery, and then says how often it was left out. The
-// zero value is ready.
+// warnLimiter logs a warning at most once per warnEvery, and then says how often it was left out.
+// The zero value is ready.
 type warnLimiter struct {
 	last    time.Time
 	skipped int
@@ -28,6 +28,6 @@ func (d *warnLimiter) warnLocked(h *hub, message string, attrs ...any) {
 		attrs = append(attrs, "more", d.skipped)
 	}
 	d.last, d.skipped = now, 0
-	h.victims = append(h.victims, func() { h.x.log.Warn(message, attrs...) })
+	h.tasks = append(h.tasks, func() { h.x.log.Warn(message, attrs...) })
 	h.kickLocked()
 }

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	sayAgainAfter = time.Minute // a change that comes and goes is logged once in this time
+	logAgainAfter = time.Minute // a change that comes and goes is logged once in this time
 	maxMoves      = 4           // moves of slots that one line names
 )
 
@@ -33,7 +33,7 @@ func (c *changeLog) say(u *Upstream, old, t *Topology) {
 	}
 	what := t.changesFrom(old)
 	now := time.Now()
-	maps.DeleteFunc(c.said, func(_ string, at time.Time) bool { return now.Sub(at) > sayAgainAfter })
+	maps.DeleteFunc(c.said, func(_ string, at time.Time) bool { return now.Sub(at) > logAgainAfter })
 	if _, again := c.said[what]; again {
 		return
 	}

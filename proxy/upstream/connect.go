@@ -13,7 +13,7 @@ import (
 
 const (
 	// how long Connect is silent about an upstream that is not there
-	sayAfter      = time.Second
+	logAfter      = time.Second
 	minConnectGap = 200 * time.Millisecond // between two tries of Connect, doubled each time
 	maxConnectGap = 2 * time.Second
 	leastTry      = time.Second // for one try, however little is left of Config.Wait
@@ -105,19 +105,19 @@ type sentinelError struct{ err error }
 func (e *sentinelError) Error() string { return e.err.Error() }
 func (e *sentinelError) Unwrap() error { return e.err }
 
-// waitingLog says what Connect waits for: once after sayAfter, and again when the reason is another
+// waitingLog says what Connect waits for: once after logAfter, and again when the reason is another
 // one.
 type waitingLog struct {
-	up    *Upstream
-	timer *time.Timer
-	said  chan string // size 1: the last reason, or "" before the first
-	loud  bool
+	up     *Upstream
+	timer  *time.Timer
+	said   chan string // size 1: the last reason, or "" before the first
+	logged bool
 }
 
 func (w *waitingLog) start() {
 	w.said = make(chan string, 1)
 	w.said <- ""
-	w.timer = time.AfterFunc(sayAfter, guard.Func(w.up.log, "waiting for redis", w.say))
+	w.timer = time.AfterFunc(logAfter, guard.Func(w.up.log, "waiting for redis", w.say))
 }
 
 func (w *waitingLog) stop() { w.timer.Stop() }
@@ -125,7 +125,7 @@ func (w *waitingLog) stop() { w.timer.Stop() }
 // say is called by the timer.
 func (w *waitingLog) say() {
 	reason := <-w.said
-	w.loud = true
+	w.logged = true
 	if reason == "" {
 		reason = "no answer yet"
 	}
@@ -136,7 +136,7 @@ func (w *waitingLog) say() {
 // failed notes why a try has failed.
 func (w *waitingLog) failed(err error) {
 	reason := <-w.said
-	if w.loud && err.Error() != reason {
+	if w.logged && err.Error() != reason {
 		w.log(err.Error())
 	}
 	w.said <- err.Error()
@@ -145,7 +145,7 @@ func (w *waitingLog) failed(err error) {
 // over says that the wait is, if anything was said of it.
 func (w *waitingLog) over(waited time.Duration) {
 	reason := <-w.said
-	if w.loud {
+	if w.logged {
 		w.up.log.Info("redis answers", "upstream", w.up.cfg.Addrs, "waited", waited.Round(time.Millisecond))
 	}
 	w.said <- reason

@@ -155,7 +155,7 @@ func (u *Upstream) discoverLocked(ctx context.Context) (err error) {
 	start := time.Now()
 	switch u.cfg.Mode {
 	case "standalone":
-		return u.lookAtSingle(ctx)
+		return u.discoverSingle(ctx)
 	case "sentinel":
 		return u.followSentinels(ctx)
 	}
@@ -174,7 +174,7 @@ func (u *Upstream) discoverLocked(ctx context.Context) (err error) {
 		}
 		if failed == nil {
 			u.adopt(u.parseSlots(slots, nodes, addr))
-			u.noteWell(parseNodes(wellLines(nodes), addr))
+			u.noteHealthy(parseNodes(healthyLines(nodes), addr))
 			u.discoveredAt.Store(&start)
 			return nil
 		}
@@ -243,12 +243,12 @@ func (u *Upstream) parseSlots(slots []slotOwners, nodes, asked string) *Topology
 	return t
 }
 
-// wellLines are the lines of CLUSTER NODES about working nodes.
-func wellLines(nodes string) string {
+// healthyLines are the lines of CLUSTER NODES about working nodes.
+func healthyLines(nodes string) string {
 	var well strings.Builder
 	for line := range strings.Lines(nodes) {
 		fields := strings.Fields(line)
-		if len(fields) >= 8 && fields[7] == "connected" && !slices.ContainsFunc(strings.Split(fields[2], ","), unwell) {
+		if len(fields) >= 8 && fields[7] == "connected" && !slices.ContainsFunc(strings.Split(fields[2], ","), isFailing) {
 			well.WriteString(line)
 		}
 	}
@@ -258,7 +258,7 @@ func wellLines(nodes string) string {
 // countReplicas is the number of working replicas in CLUSTER NODES. CLUSTER SLOTS leaves out
 // replicas that have not received a write yet.
 func countReplicas(nodes string) (n int) {
-	for line := range strings.Lines(wellLines(nodes)) {
+	for line := range strings.Lines(healthyLines(nodes)) {
 		if slices.Contains(strings.Split(strings.Fields(line)[2], ","), "slave") {
 			n++
 		}
@@ -269,7 +269,7 @@ func countReplicas(nodes string) (n int) {
 // slotless returns the addresses of working masters without slots in the reply to CLUSTER NODES.
 // Such a master may have keys of a slot that it is about to get.
 func slotless(nodes, asked string) (addrs []string) {
-	for line := range strings.Lines(wellLines(nodes)) {
+	for line := range strings.Lines(healthyLines(nodes)) {
 		fields := strings.Fields(line)
 		if slices.ContainsFunc(fields[8:], ownsSlots) || !slices.Contains(strings.Split(fields[2], ","), "master") {
 			continue
@@ -280,8 +280,8 @@ func slotless(nodes, asked string) (addrs []string) {
 	return addrs
 }
 
-// unwell reports whether a flag means that a node fails or has not been met yet.
-func unwell(flag string) bool {
+// isFailing reports whether a flag means that a node fails or has not been met yet.
+func isFailing(flag string) bool {
 	return flag == "fail" || flag == "fail?" || flag == "handshake" || flag == "noaddr"
 }
 

@@ -180,7 +180,7 @@ func (l *Link) run(ctx context.Context) {
 			continue
 		}
 		if errors.Is(err, ErrRefused) {
-			l.beRefused()
+			l.refuseCredential()
 			continue
 		}
 		if no, ok := errors.AsType[*NoDatabase](err); ok {
@@ -198,7 +198,7 @@ func (l *Link) run(ctx context.Context) {
 		}
 		if downSince.IsZero() {
 			downSince = start
-			l.sayRefused(err)
+			l.logRefusal(err)
 		}
 		l.node.up.Refresh()
 		if l.lane.Replica {
@@ -210,9 +210,9 @@ func (l *Link) run(ctx context.Context) {
 	l.end()
 }
 
-// sayRefused logs why there is no connection, if Redis gave a reason. If the node does not answer,
+// logRefusal logs why there is no connection, if Redis gave a reason. If the node does not answer,
 // the node's watch logs it once for all links.
-func (l *Link) sayRefused(err error) {
+func (l *Link) logRefusal(err error) {
 	level := slog.LevelWarn
 	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) {
 		level = slog.LevelDebug
@@ -364,9 +364,10 @@ func (l *Link) nextPending() *Call {
 	return c
 }
 
-// beRefused tells the lane's sessions that Redis refuses their credential, and loses their calls. A
-// later call belongs to a session that has authenticated since. That call waits for the next dial.
-func (l *Link) beRefused() {
+// refuseCredential tells the lane's sessions that Redis refuses their credential, and loses their
+// calls. A later call belongs to a session that has authenticated since. That call waits for the
+// next dial.
+func (l *Link) refuseCredential() {
 	var refused []*Call
 	for c := l.nextPending(); c != nil; c = l.nextPending() {
 		refused = append(refused, c)

@@ -68,9 +68,9 @@ func (u *Upstream) logBack(addr string) {
 	}
 }
 
-// noteWell records addresses that the cluster or a sentinel reports as well. It skips nodes with a
-// watch, since the watch reports them.
-func (u *Upstream) noteWell(addrs []string) {
+// noteHealthy records addresses that the cluster or a sentinel reports as well. It skips nodes with
+// a watch, since the watch reports them.
+func (u *Upstream) noteHealthy(addrs []string) {
 	for _, addr := range addrs {
 		u.mu.Lock()
 		watched := u.nodes[addr] != nil

@@ -36,7 +36,7 @@ func (u *Upstream) script(until time.Time, writeBy *time.Time, lane Lane, slot, 
 		return dst, false, errNoLink
 	}
 	l := node.Link(lane.As(u.ServiceLane().User))
-	if !l.standing() {
+	if !l.acceptsScripts() {
 		l.prepare()
 		return dst, false, errNoLink
 	}
@@ -57,9 +57,9 @@ func (u *Upstream) script(until time.Time, writeBy *time.Time, lane Lane, slot, 
 	return dst, sent, err
 }
 
-// MistrustScripts ends the connections on which scripts are sent to the node of a
+// DropScriptConnections ends the connections on which scripts are sent to the node of a
 // slot: a reply on one of them was none that a script gives.
-func (u *Upstream) MistrustScripts(db, slot int) {
+func (u *Upstream) DropScriptConnections(db, slot int) {
 	node := u.Topology().Node(uint16(slot))
 	if node == nil {
 		return
@@ -67,13 +67,13 @@ func (u *Upstream) MistrustScripts(db, slot int) {
 	user := u.ServiceLane().User
 	node.eachLink(func(l *Link) {
 		if l.lane.As(user) == l.lane && l.lane.Scripts && l.lane.DB == db {
-			l.breakConn(errMistrusted)
+			l.breakConn(errScriptReply)
 		}
 	})
 }
 
-// errMistrusted says that a script's reply was of another shape than its own.
-var errMistrusted = errors.New("upstream: a reply that no script gives")
+// errScriptReply says that a script's reply was of another shape than its own.
+var errScriptReply = errors.New("upstream: a reply that no script gives")
 
 // scriptSilence is for how long the scripts on a link may wait for a word.
 const scriptSilence = 200 * time.Millisecond
@@ -113,8 +113,8 @@ func (s *scripts) silent(bulk bool) bool {
 	return time.Since(scriptClock)-time.Duration(s.heard.Load()) > scriptSilence
 }
 
-// standing reports whether the link has a connection that scripts may use.
-func (l *Link) standing() bool {
+// acceptsScripts reports whether the link has a connection that scripts may use.
+func (l *Link) acceptsScripts() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.conn != nil && l.broken == nil && !l.scripts.silent(l.lane.Bulk)

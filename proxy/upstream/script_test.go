@@ -12,24 +12,24 @@ import (
 	"leash/proxy/resp"
 )
 
-// standingScripts is an Upstream whose link for scripts of database 0 stands.
-func standingScripts(t *testing.T, answer func(args []string) string) (*Upstream, *fakeRedis) {
+// startScripts is an Upstream whose link for scripts of database 0 stands.
+func startScripts(t *testing.T, answer func(args []string) string) (*Upstream, *fakeRedis) {
 	t.Helper()
 	f := startFake(t, answer)
 	u := startUpstream(t, f.addr, time.Second)
 	if _, sent, err := u.Script(soon(), nil, 0, 7, resp.AppendCommand(nil, "ECHO", "first"), nil); sent || !errors.Is(err, errNoLink) {
 		t.Fatalf("without a connection: got sent %v, %v", sent, err)
 	}
-	awaitStanding(t, u.AnyNode().Link(Lane{Scripts: true}))
+	awaitScriptLink(t, u.AnyNode().Link(Lane{Scripts: true}))
 	return u, f
 }
 
 // soon is when a script must have its reply.
 func soon() time.Time { return time.Now().Add(10 * time.Second) }
 
-func awaitStanding(t *testing.T, l *Link) {
+func awaitScriptLink(t *testing.T, l *Link) {
 	t.Helper()
-	for until := time.Now().Add(10 * time.Second); !l.standing(); time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(10 * time.Second); !l.acceptsScripts(); time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatal("no connection that scripts may use")
 		}
@@ -37,7 +37,7 @@ func awaitStanding(t *testing.T, l *Link) {
 }
 
 func TestScript(t *testing.T) {
-	u, f := standingScripts(t, echo)
+	u, f := startScripts(t, echo)
 	for _, word := range []string{"a", "b"} {
 		reply, sent, err := u.Script(soon(), nil, 0, 7, resp.AppendCommand(nil, "ECHO", word), nil)
 		if string(reply) != string(resp.AppendBulk(nil, word)) || !sent || err != nil {
@@ -51,7 +51,7 @@ func TestScript(t *testing.T) {
 
 // TestScriptIsLost: whether Redis may have run it is told, and the next one finds no connection.
 func TestScriptIsLost(t *testing.T) {
-	u, f := standingScripts(t, func([]string) string { return "" })
+	u, f := startScripts(t, func([]string) string { return "" })
 	if _, sent, err := u.Script(soon(), nil, 0, 7, resp.AppendCommand(nil, "ECHO", "die"), nil); !sent || err == nil {
 		t.Errorf("got sent %v, %v", sent, err)
 	}
@@ -64,7 +64,7 @@ func TestScriptIsLost(t *testing.T) {
 // that it may have run.
 func TestScriptIsAbandoned(t *testing.T) {
 	hold := make(chan struct{})
-	u, f := standingScripts(t, func(args []string) string { <-hold; return echo(args) })
+	u, f := startScripts(t, func(args []string) string { <-hold; return echo(args) })
 	until := time.Now().Add(scriptSilence + 50*time.Millisecond)
 	if _, sent, err := u.Script(until, nil, 0, 7, resp.AppendCommand(nil, "ECHO", "a"), nil); !sent || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("written: got sent %v, %v", sent, err)
@@ -74,7 +74,7 @@ func TestScriptIsAbandoned(t *testing.T) {
 	}
 	close(hold)
 	l := u.AnyNode().Link(Lane{Scripts: true})
-	awaitStanding(t, l)
+	awaitScriptLink(t, l)
 	c := newScriptCall(l, 1, nil)
 	if !c.state.CompareAndSwap(waiting, abandoned) || !c.Dropped() {
 		t.Error("an abandoned call is written")
@@ -93,7 +93,7 @@ func TestScriptIsAbandoned(t *testing.T) {
 // TestScriptIsNotWrittenTooLate: a script that may only be written before a time that has passed is
 // never written, and its caller knows that.
 func TestScriptIsNotWrittenTooLate(t *testing.T) {
-	u, f := standingScripts(t, echo)
+	u, f := startScripts(t, echo)
 	past, later := time.Now().Add(-time.Millisecond), time.Now().Add(time.Minute)
 	for _, c := range []struct {
 		word    string
@@ -111,7 +111,7 @@ func TestScriptIsNotWrittenTooLate(t *testing.T) {
 
 // TestScriptsHaveLinksOfTheirOwn: they do not wait behind what sessions have sent.
 func TestScriptsHaveLinksOfTheirOwn(t *testing.T) {
-	u, _ := standingScripts(t, echo)
+	u, _ := startScripts(t, echo)
 	n := u.AnyNode()
 	if n.Link(Lane{}) == n.Link(Lane{Scripts: true}) {
 		t.Error("one link for both")
@@ -121,7 +121,7 @@ func TestScriptsHaveLinksOfTheirOwn(t *testing.T) {
 // TestScriptsAtOnce: several commands have as many replies, in order, whatever they are, on a link
 // of their own.
 func TestScriptsAtOnce(t *testing.T) {
-	u, f := standingScripts(t, func(args []string) string {
+	u, f := startScripts(t, func(args []string) string {
 		if args[1] == "no" {
 			return "-ERR no\r\n"
 		}
@@ -134,7 +134,7 @@ func TestScriptsAtOnce(t *testing.T) {
 	if _, sent, err := u.Scripts(soon(), 0, 7, 3, commands, nil); sent || !errors.Is(err, errNoLink) {
 		t.Fatalf("without a connection: got sent %v, %v", sent, err)
 	}
-	awaitStanding(t, u.AnyNode().Link(Lane{Scripts: true, Bulk: true}))
+	awaitScriptLink(t, u.AnyNode().Link(Lane{Scripts: true, Bulk: true}))
 	for range 2 {
 		replies, sent, err := u.Scripts(soon(), 0, 7, 3, commands, []byte("before "))
 		if want := "before *2\r\n$1\r\na\r\n:1\r\n-ERR no\r\n*2\r\n$1\r\nb\r\n:1\r\n"; string(replies) != want || !sent || err != nil {
@@ -153,11 +153,11 @@ func TestScriptsAtOnce(t *testing.T) {
 // TestScriptsAreNotMixedUp: large ones are written from where they lie, and those places are used
 // again for others.
 func TestScriptsAreNotMixedUp(t *testing.T) {
-	u, _ := standingScripts(t, echo)
+	u, _ := startScripts(t, echo)
 	if _, sent, err := u.Scripts(soon(), 0, 7, 1, resp.AppendCommand(nil, "ECHO", "first"), nil); sent || !errors.Is(err, errNoLink) {
 		t.Fatalf("without a connection: got sent %v, %v", sent, err)
 	}
-	awaitStanding(t, u.AnyNode().Link(Lane{Scripts: true, Bulk: true}))
+	awaitScriptLink(t, u.AnyNode().Link(Lane{Scripts: true, Bulk: true}))
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {
@@ -175,14 +175,14 @@ func TestScriptsAreNotMixedUp(t *testing.T) {
 
 // TestScriptsAreLost: when the connection ends after some replies, all are lost.
 func TestScriptsAreLost(t *testing.T) {
-	u, _ := standingScripts(t, func(args []string) string {
+	u, _ := startScripts(t, func(args []string) string {
 		if args[1] == "die" {
 			return ""
 		}
 		return echo(args)
 	})
 	u.Scripts(soon(), 0, 7, 1, resp.AppendCommand(nil, "ECHO", "a"), nil)
-	awaitStanding(t, u.AnyNode().Link(Lane{Scripts: true, Bulk: true}))
+	awaitScriptLink(t, u.AnyNode().Link(Lane{Scripts: true, Bulk: true}))
 	commands := resp.AppendCommand(resp.AppendCommand(nil, "ECHO", "a"), "ECHO", "die")
 	if _, sent, err := u.Scripts(soon(), 0, 7, 2, commands, nil); !sent || err == nil {
 		t.Errorf("got sent %v, %v", sent, err)
@@ -193,7 +193,7 @@ func TestScriptsAreLost(t *testing.T) {
 // and nothing has come since.
 func TestScriptsAtOnceMayTakeLong(t *testing.T) {
 	hold := make(chan struct{})
-	u, f := standingScripts(t, func(args []string) string {
+	u, f := startScripts(t, func(args []string) string {
 		if args[1] == "slow" {
 			<-hold
 		}
@@ -205,7 +205,7 @@ func TestScriptsAtOnceMayTakeLong(t *testing.T) {
 	}
 	ask(soon(), "first")
 	l := u.AnyNode().Link(Lane{Scripts: true, Bulk: true})
-	awaitStanding(t, l)
+	awaitScriptLink(t, l)
 	behind := make(chan error)
 	if sent, err := ask(time.Now().Add(scriptSilence+100*time.Millisecond), "slow"); !sent || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("one that takes too long: got sent %v, %v", sent, err)
@@ -214,7 +214,7 @@ func TestScriptsAtOnceMayTakeLong(t *testing.T) {
 		t.Errorf("behind it: got sent %v, %v", sent, err)
 	}
 	hold <- struct{}{}
-	awaitStanding(t, l)
+	awaitScriptLink(t, l)
 	go func() { _, err := ask(soon(), "slow"); behind <- err }()
 	for until := time.Now().Add(10 * time.Second); l.scripts.number.Load() == 0 && time.Now().Before(until); {
 		time.Sleep(time.Millisecond)

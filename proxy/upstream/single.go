@@ -8,9 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// lookAtSingle makes the topology of a single Redis. Its replicas are asked for
+// discoverSingle makes the topology of a single Redis. Its replicas are asked for
 // only when there is reading from them.
-func (u *Upstream) lookAtSingle(ctx context.Context) error {
+func (u *Upstream) discoverSingle(ctx context.Context) error {
 	addr := u.cfg.Addrs[0]
 	if u.Topology() == nil {
 		u.adopt(standalone(u.node(addr)))
@@ -41,7 +41,7 @@ func (u *Upstream) adoptSingle(master string, replicas []string) {
 		}
 	}
 	u.adopt(t)
-	u.noteWell(replicas)
+	u.noteHealthy(replicas)
 }
 
 // replicasIn reads the lines "slave0:ip=…,port=…,state=online,…" of INFO.
