@@ -10,10 +10,11 @@ import (
 	"leash/bench/detection"
 )
 
-// inRoom is the word by which "bench detection" calls itself in its room.
-const inRoom = "detection-room"
+// inNamespace is the argument with which "bench detection" starts itself in its network namespace.
+const inNamespace = "detection-network"
 
-// runDetection is "bench detection": it builds Leash, and the rest happens in a room of its own.
+// runDetection is "bench detection": it builds Leash, and the rest happens in a network namespace
+// of its own.
 func runDetection(ctx context.Context, args []string, out io.Writer) (err error) {
 	opt, err := detection.ParseOptions(args, out)
 	if err != nil {
@@ -30,7 +31,7 @@ func runDetection(ctx context.Context, args []string, out io.Writer) (err error)
 		return err
 	}
 	fmt.Fprintln(out, machine(append([]string{"detection"}, args...)))
-	return detection.Enter(ctx, out, append([]string{inRoom, "--leash", binary}, args...)...)
+	return detection.Enter(ctx, out, append([]string{inNamespace, "--leash", binary}, args...)...)
 }
 
 // runInRoom measures and prints the table.

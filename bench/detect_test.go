@@ -15,7 +15,7 @@ import (
 
 // TestMain is also what "bench detection" calls when it calls itself.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && slices.Contains([]string{inRoom, detection.HolderCommand}, os.Args[1]) {
+	if len(os.Args) > 1 && slices.Contains([]string{inNamespace, detection.HolderCommand}, os.Args[1]) {
 		main()
 		return
 	}

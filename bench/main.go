@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 			return runStalls(ctx, args[1:], out)
 		case "detection":
 			return runDetection(ctx, args[1:], out)
-		case inRoom:
+		case inNamespace:
 			return runInRoom(ctx, args[1:], out)
 		case detection.HolderCommand:
 			return detection.Holder(args[1], args[2], args[3:]...)

@@ -6,7 +6,7 @@
 // inside can be reached from outside, and nothing reaches out. When the first process ends, the
 // kernel removes all of it.
 //
-// A mishap is one way to be gone. All mishaps of a round happen at the same time, each to a lock of
-// its own, because most of the time is spent waiting. The next waiter is always on another Leash
+// A failure is one way to be gone. All failures of a round happen at the same time, each to a lock
+// of its own, because most of the time is spent waiting. The next waiter is always on another Leash
 // than the holder.
 package detection

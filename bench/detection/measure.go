@@ -17,9 +17,9 @@ import (
 // tolerance is how much longer than the settings say a lock may stay before the measurement fails.
 const tolerance = time.Minute
 
-// Measure lets everything happen, in the room, and returns the table.
+// Measure runs all failures, in the network namespace, and returns the table.
 func Measure(ctx context.Context, opt Options) (_ [][]string, err error) {
-	s, err := newScene(ctx, opt)
+	s, err := newTestbed(ctx, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +48,8 @@ func Measure(ctx context.Context, opt Options) (_ [][]string, err error) {
 	return opt.table(rows, times), nil
 }
 
-// measure lets one mishap happen and returns how long the next one had to wait from then on.
-func (s *scene) measure(ctx context.Context, m mishap, key string) (time.Duration, error) {
+// measure runs one failure and returns how long the next waiter then had to wait.
+func (s *testbed) measure(ctx context.Context, m failure, key string) (time.Duration, error) {
 	p, err := m.stage(ctx, s, key)
 	if err != nil {
 		return 0, err
@@ -68,7 +68,7 @@ func (s *scene) measure(ctx context.Context, m mishap, key string) (time.Duratio
 		}
 	}
 	start := time.Now()
-	if err := p.strike(); err != nil {
+	if err := p.fail(); err != nil {
 		return 0, err
 	}
 	unblock := context.AfterFunc(ctx, func() { next.Close() })
@@ -82,7 +82,7 @@ func (s *scene) measure(ctx context.Context, m mishap, key string) (time.Duratio
 }
 
 // await lets the next one wait.
-func (s *scene) await(ctx context.Context, p *play, key string) (*redistest.Client, error) {
+func (s *testbed) await(ctx context.Context, p *trial, key string) (*redistest.Client, error) {
 	next, err := redistest.Dial(p.far.Addr)
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (s *scene) await(ctx context.Context, p *play, key string) (*redistest.Clie
 
 // table has the medians and the extremes of the rows, beside Redisson, whose locks stay from two
 // thirds of its lease to all of it.
-func (o Options) table(rows []mishap, times [][]time.Duration) [][]string {
+func (o Options) table(rows []failure, times [][]time.Duration) [][]string {
 	table := [][]string{{"the holder", "freed by", "median s", "min..max s", "Redisson s"}}
 	for i, m := range rows {
 		all := slices.Sorted(slices.Values(times[i]))

@@ -38,12 +38,12 @@ func ParseOptions(args []string, out io.Writer) (Options, error) {
 	var opt Options
 	fs := pflag.NewFlagSet("bench detection", pflag.ContinueOnError)
 	fs.SortFlags = false
-	fs.IntVar(&opt.Rounds, "rounds", 5, "how often each mishap happens; a round takes a minute or so")
+	fs.IntVar(&opt.Rounds, "rounds", 5, "how often each failure happens; a round takes a minute or so")
 	fs.DurationVar(&opt.TTL, "watchdog-timeout", 30*time.Second, "Leash's: time to live of a lock")
 	fs.DurationVar(&opt.PeerTimeout, "peer-timeout", 11*time.Second, "Leash's: after which a silent host is dead")
 	fs.DurationVar(&opt.MaxHold, "max-hold", 10*time.Second, "MAXHOLD of the lock whose holder is stopped")
 	fs.DurationVar(&opt.NodeTimeout, "node-timeout", 5*time.Second, "cluster-node-timeout of the cluster that loses a master")
-	fs.StringSliceVar(&opt.Only, "only", nil, "`mishaps` to measure, by the first words of their names (default all)")
+	fs.StringSliceVar(&opt.Only, "only", nil, "`failures` to measure, by the first words of their names (default all)")
 	fs.StringVar(&opt.Leash, "leash", "", "`binary` of Leash to measure (default: built from this module)")
 	fs.Usage = func() { fmt.Fprint(out, usage, fs.FlagUsages()) }
 	if err := fs.Parse(args); err != nil {
@@ -68,20 +68,20 @@ func (o Options) validate() error {
 		}
 	}
 	for _, name := range o.Only {
-		if !slices.ContainsFunc(mishaps(), func(m mishap) bool { return strings.HasPrefix(m.name, name) }) {
+		if !slices.ContainsFunc(failures(), func(m failure) bool { return strings.HasPrefix(m.name, name) }) {
 			errs = append(errs, fmt.Errorf("--only %q: give the first words of a row's name", name))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// chosen are the mishaps that were asked for.
-func (o Options) chosen() []mishap {
-	all := mishaps()
+// chosen are the failures to run.
+func (o Options) chosen() []failure {
+	all := failures()
 	if len(o.Only) == 0 {
 		return all
 	}
-	return slices.DeleteFunc(all, func(m mishap) bool {
+	return slices.DeleteFunc(all, func(m failure) bool {
 		return !slices.ContainsFunc(o.Only, func(name string) bool { return strings.HasPrefix(m.name, name) })
 	})
 }

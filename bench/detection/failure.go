@@ -13,26 +13,26 @@ import (
 	"leash/internal/redistest"
 )
 
-// A mishap is one way in which a holder is gone.
-type mishap struct {
+// A failure is one way in which a holder is gone.
+type failure struct {
 	name     string
 	by       string // what frees the lock
 	redisson bool   // whether Redisson's lock has to run out then
 	// stage makes somebody hold the lock.
-	stage func(ctx context.Context, s *scene, key string) (*play, error)
+	stage func(ctx context.Context, s *testbed, key string) (*trial, error)
 }
 
-// A play is a mishap that has its holder.
-type play struct {
+// A trial is a failure that has its holder.
+type trial struct {
 	far    *leashtest.Leash // where the next one waits
-	atOnce bool             // it has to be struck right after the grant
-	strike func() error
-	end    func() // brings everything back; after strike, or instead of it
+	atOnce bool             // it must fail right after the grant
+	fail   func() error
+	end    func() // restores everything; called after fail, or instead of it
 }
 
-// mishaps are the rows of the table, in their order.
-func mishaps() []mishap {
-	return []mishap{
+// failures are the rows of the table, in their order.
+func failures() []failure {
+	return []failure{
 		{"connection closed", "FIN", false, closed},
 		{"kill -9", "FIN of the kernel", true, killed},
 		{"connection reset", "the lease", false, reset},
@@ -67,15 +67,15 @@ func holdAt(addr, key string, options ...string) (*redistest.Client, error) {
 	return hold(conn, key, options...)
 }
 
-func closed(_ context.Context, s *scene, key string) (*play, error) {
+func closed(_ context.Context, s *testbed, key string) (*trial, error) {
 	c, err := holdAt(s.near.Addr, key)
 	if err != nil {
 		return nil, err
 	}
-	return &play{far: s.far, strike: c.Close, end: func() { c.Close() }}, nil
+	return &trial{far: s.far, fail: c.Close, end: func() { c.Close() }}, nil
 }
 
-func reset(_ context.Context, s *scene, key string) (*play, error) {
+func reset(_ context.Context, s *testbed, key string) (*trial, error) {
 	c, err := holdAt(s.near.Addr, key)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func reset(_ context.Context, s *scene, key string) (*play, error) {
 	if err := c.Conn().(*net.TCPConn).SetLinger(0); err != nil {
 		return nil, err
 	}
-	return &play{far: s.far, strike: c.Close, end: func() { c.Close() }}, nil
+	return &trial{far: s.far, fail: c.Close, end: func() { c.Close() }}, nil
 }
 
 // HolderCommand is the word after which Holder is to be called with the arguments behind it.
@@ -103,7 +103,7 @@ func Holder(addr, key string, options ...string) error {
 }
 
 // process starts a Holder and returns when it holds.
-func process(s *scene, key string, options ...string) (*exec.Cmd, error) {
+func process(s *testbed, key string, options ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -126,23 +126,23 @@ func process(s *scene, key string, options ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-func killed(_ context.Context, s *scene, key string) (*play, error) {
+func killed(_ context.Context, s *testbed, key string) (*trial, error) {
 	cmd, err := process(s, key)
 	if err != nil {
 		return nil, err
 	}
-	return &play{far: s.far, strike: cmd.Process.Kill, end: func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }}, nil
+	return &trial{far: s.far, fail: cmd.Process.Kill, end: func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }}, nil
 }
 
-func stopped(_ context.Context, s *scene, key string) (*play, error) {
+func stopped(_ context.Context, s *testbed, key string) (*trial, error) {
 	cmd, err := process(s, key, "MAXHOLD", strconv.FormatInt(s.opt.MaxHold.Milliseconds(), 10))
 	if err != nil {
 		return nil, err
 	}
-	return &play{
+	return &trial{
 		far: s.far, atOnce: true,
-		strike: func() error { return cmd.Process.Signal(syscall.SIGSTOP) },
-		end:    func() { _ = cmd.Process.Kill(); _ = cmd.Wait() },
+		fail: func() error { return cmd.Process.Signal(syscall.SIGSTOP) },
+		end:  func() { _ = cmd.Process.Kill(); _ = cmd.Wait() },
 	}, nil
 }
 
@@ -155,17 +155,17 @@ func (l *lan) hold(key string) (*redistest.Client, error) {
 	return hold(conn, key)
 }
 
-func vanished(_ context.Context, s *scene, key string) (*play, error) {
+func vanished(_ context.Context, s *testbed, key string) (*trial, error) {
 	l := s.lans[lanIdle]
 	c, err := l.hold(key)
 	if err != nil {
 		return nil, err
 	}
-	return &play{far: s.far, strike: l.vanish, end: func() { c.Close(); _ = l.appear() }}, nil
+	return &trial{far: s.far, fail: l.vanish, end: func() { c.Close(); _ = l.appear() }}, nil
 }
 
 // vanishedBusy: its last command is answered when it is no longer there.
-func vanishedBusy(_ context.Context, s *scene, key string) (*play, error) {
+func vanishedBusy(_ context.Context, s *testbed, key string) (*trial, error) {
 	l := s.lans[lanBusy]
 	c, err := l.hold(key)
 	if err != nil {
@@ -175,7 +175,7 @@ func vanishedBusy(_ context.Context, s *scene, key string) (*play, error) {
 	if err := c.Send(redistest.Command("BLPOP", list, "0")); err != nil {
 		return nil, err
 	}
-	strike := func() error {
+	fail := func() error {
 		if err := l.vanish(); err != nil {
 			return err
 		}
@@ -187,35 +187,35 @@ func vanishedBusy(_ context.Context, s *scene, key string) (*play, error) {
 		_, err = other.Do("LPUSH", list, "work")
 		return err
 	}
-	return &play{far: s.far, strike: strike, end: func() { c.Close(); _ = l.appear() }}, nil
+	return &trial{far: s.far, fail: fail, end: func() { c.Close(); _ = l.appear() }}, nil
 }
 
-func cut(_ context.Context, s *scene, key string) (*play, error) {
+func cut(_ context.Context, s *testbed, key string) (*trial, error) {
 	l := s.lans[lanCut]
 	c, err := l.hold(key)
 	if err != nil {
 		return nil, err
 	}
-	return &play{far: s.far, strike: l.cut, end: func() { c.Close(); _ = l.mend() }}, nil
+	return &trial{far: s.far, fail: l.cut, end: func() { c.Close(); _ = l.reconnect() }}, nil
 }
 
-func leashKilled(ctx context.Context, s *scene, key string) (*play, error) {
-	c, err := holdAt(s.doomed.Addr, key)
+func leashKilled(ctx context.Context, s *testbed, key string) (*trial, error) {
+	c, err := holdAt(s.toKill.Addr, key)
 	if err != nil {
 		return nil, err
 	}
-	return &play{
-		far:    s.far,
-		strike: func() error { s.doomed.Kill(); return nil },
+	return &trial{
+		far:  s.far,
+		fail: func() error { s.toKill.Kill(); return nil },
 		// should it fail, the next round says so
-		end: func() { c.Close(); _ = s.doomed.Restart(ctx) },
+		end: func() { c.Close(); _ = s.toKill.Restart(ctx) },
 	}, nil
 }
 
 // redisKilled has a cluster for each time, whose master of the lock is killed at the moment when
 // the client closes.
-func redisKilled(ctx context.Context, s *scene, key string) (_ *play, err error) {
-	p := &play{end: func() {}}
+func redisKilled(ctx context.Context, s *testbed, key string) (_ *trial, err error) {
+	p := &trial{end: func() {}}
 	defer func() {
 		if err != nil {
 			p.end()
@@ -248,7 +248,7 @@ func redisKilled(ctx context.Context, s *scene, key string) (_ *play, err error)
 	if master == nil {
 		return nil, fmt.Errorf("no master has %s", key)
 	}
-	p.strike = func() error {
+	p.fail = func() error {
 		if err := master.Kill(); err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// The networks of the room, each with a host that has its own mishap.
+// The networks of the namespace, each with a host for one failure.
 const (
 	lanIdle = iota + 1
 	lanBusy
@@ -23,20 +23,20 @@ const (
 // lanPort is where the holders' Leash listens for the hosts.
 const lanPort = "6380"
 
-// A scene is all that is there before anything happens.
-type scene struct {
+// A testbed is Redis, the Leashes and the networks of a measurement.
+type testbed struct {
 	opt     Options
 	dir     string
 	near    *leashtest.Leash // of holders
-	far     *leashtest.Leash // of those who wait
-	doomed  *leashtest.Leash // of the holder whose Leash is killed
+	far     *leashtest.Leash // of the waiters
+	toKill  *leashtest.Leash // of the holder whose Leash is killed
 	lans    map[int]*lan
 	closers []func() error // in the order in which things were started
 }
 
-// newScene starts it, in the room. When it fails, it has ended what it had started.
-func newScene(ctx context.Context, opt Options) (_ *scene, err error) {
-	s := &scene{opt: opt, lans: make(map[int]*lan)}
+// newTestbed starts a testbed in the namespace. If it fails, it ends what it has started.
+func newTestbed(ctx context.Context, opt Options) (_ *testbed, err error) {
+	s := &testbed{opt: opt, lans: make(map[int]*lan)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
@@ -46,16 +46,16 @@ func newScene(ctx context.Context, opt Options) (_ *scene, err error) {
 		return nil, err
 	}
 	s.closers = append(s.closers, func() error { return os.RemoveAll(s.dir) })
-	room, err := here()
+	network, err := here()
 	if err != nil {
 		return nil, err
 	}
-	if err := room.ip(nil, []string{"link", "set", "lo", "up"}); err != nil {
+	if err := network.ip(nil, []string{"link", "set", "lo", "up"}); err != nil {
 		return nil, err
 	}
 	listen := []string{}
 	for n := 1; n <= lanCount; n++ {
-		if s.lans[n], err = newLAN(room, n); err != nil {
+		if s.lans[n], err = newLAN(network, n); err != nil {
 			return nil, err
 		}
 		listen = append(listen, "--listen", net.JoinHostPort(s.lans[n].addr(0), lanPort))
@@ -65,7 +65,7 @@ func newScene(ctx context.Context, opt Options) (_ *scene, err error) {
 		return nil, err
 	}
 	s.closers = append(s.closers, redis.Close)
-	for _, l := range []**leashtest.Leash{&s.near, &s.far, &s.doomed} {
+	for _, l := range []**leashtest.Leash{&s.near, &s.far, &s.toKill} {
 		if *l, err = s.leash(ctx, []string{redis.Addr}, listen...); err != nil {
 			return nil, err
 		}
@@ -76,13 +76,13 @@ func newScene(ctx context.Context, opt Options) (_ *scene, err error) {
 }
 
 // leash starts a Leash, which the caller ends.
-func (s *scene) leash(ctx context.Context, upstream []string, args ...string) (*leashtest.Leash, error) {
+func (s *testbed) leash(ctx context.Context, upstream []string, args ...string) (*leashtest.Leash, error) {
 	return leashtest.Start(ctx, s.opt.Leash, s.dir, append(args, "--upstream", strings.Join(upstream, ","),
 		"--watchdog-timeout", s.opt.TTL.String(), "--peer-timeout", s.opt.PeerTimeout.String())...)
 }
 
 // close ends everything, last things first.
-func (s *scene) close() error {
+func (s *testbed) close() error {
 	var errs []error
 	for _, f := range slices.Backward(s.closers) {
 		errs = append(errs, f())

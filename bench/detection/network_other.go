@@ -11,7 +11,7 @@ import (
 
 var errLinux = errors.New("bench detection runs on Linux only")
 
-// Enter cannot make a room here.
+// Enter cannot make a network namespace here.
 func Enter(context.Context, io.Writer, ...string) error { return errLinux }
 
 type space struct{}
@@ -27,4 +27,4 @@ func (*lan) dial(string) (net.Conn, error) { return nil, errLinux }
 func (*lan) vanish() error                 { return errLinux }
 func (*lan) appear() error                 { return errLinux }
 func (*lan) cut() error                    { return errLinux }
-func (*lan) mend() error                   { return errLinux }
+func (*lan) reconnect() error              { return errLinux }

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Enter runs this program again, with these arguments and out for its output, in a room of its own,
-// and returns when it and all that it had started have ended.
+// Enter runs this program again, with these arguments and out for its output, in a network
+// namespace of its own, and returns when it and all that it had started have ended.
 func Enter(ctx context.Context, out io.Writer, args ...string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -34,7 +34,7 @@ func Enter(ctx context.Context, out io.Writer, args ...string) error {
 	}
 	cmd.SysProcAttr = attr
 	ended := make(chan error)
-	go func() { // its thread lives as long as the room, which ends with it
+	go func() { // the namespace lives as long as its thread
 		runtime.LockOSThread()
 		ended <- cmd.Run()
 	}()
@@ -105,13 +105,13 @@ func (s *space) ip(there *space, commands ...[]string) error {
 
 // lan is a host beyond a switch: a network of three.
 type lan struct {
-	room, net, host *space
-	n               int
+	network, net, host *space
+	n                  int
 }
 
-// newLAN makes the nth network of the room.
-func newLAN(room *space, n int) (*lan, error) {
-	l := &lan{room: room, n: n}
+// newLAN makes the nth network of the namespace.
+func newLAN(network *space, n int) (*lan, error) {
+	l := &lan{network: network, n: n}
 	var err error
 	for _, s := range []**space{&l.net, &l.host} {
 		if *s, err = newSpace(); err != nil {
@@ -121,7 +121,7 @@ func newLAN(room *space, n int) (*lan, error) {
 	if err := l.net.ip(nil, []string{"link", "add", "switch", "type", "bridge"}, []string{"link", "set", "switch", "up"}); err != nil {
 		return nil, err
 	}
-	for i, end := range []*space{l.room, l.host} {
+	for i, end := range []*space{l.network, l.host} {
 		name, port := fmt.Sprint("lan", n), fmt.Sprint("port", i)
 		if err := end.ip(l.net,
 			[]string{"link", "add", name, "type", "veth", "peer", "name", port, "netns", "THERE"},
@@ -136,10 +136,10 @@ func newLAN(room *space, n int) (*lan, error) {
 	return l, nil
 }
 
-// addr is the address of the room's end (0) or of the host's (1).
+// addr is the address of the namespace's end (0) or of the host's (1).
 func (l *lan) addr(end int) string { return fmt.Sprintf("10.77.%d.%d", l.n, 1+end) }
 
-// dial connects from the host to a port of the room.
+// dial connects from the host to a port of the namespace.
 func (l *lan) dial(port string) (conn net.Conn, err error) {
 	err = l.host.in(func() error {
 		conn, err = dialHere(net.JoinHostPort(l.addr(0), port))
@@ -171,9 +171,9 @@ func dialHere(addr string) (net.Conn, error) {
 func (l *lan) vanish() error { return l.host.ip(nil, l.link("down")) }
 func (l *lan) appear() error { return l.host.ip(nil, l.link("up")) }
 
-// cut pulls the cable of the room, which is seen there; mend puts it in again.
-func (l *lan) cut() error  { return l.net.ip(nil, []string{"link", "set", "port0", "down"}) }
-func (l *lan) mend() error { return l.net.ip(nil, []string{"link", "set", "port0", "up"}) }
+// cut takes the link down, which both ends notice. reconnect sets it up again.
+func (l *lan) cut() error       { return l.net.ip(nil, []string{"link", "set", "port0", "down"}) }
+func (l *lan) reconnect() error { return l.net.ip(nil, []string{"link", "set", "port0", "up"}) }
 
 func (l *lan) link(state string) []string {
 	return []string{"link", "set", fmt.Sprint("lan", l.n), state}
