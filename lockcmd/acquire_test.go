@@ -60,12 +60,12 @@ func TestR6TokensRise(t *testing.T) {
 			last = token
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 		}
-		rdb.Del(ctx, tokenKey(key)) // as a failover may
+		rdb.Del(ctx, tokenKey(key)) // a failover may lose the counter
 		if token := a.token(key); token <= last {
 			t.Fatalf("got token %d after %d, though the counter was lost", token, last)
 		}
 		want(t, a.do("LOCK.RELEASE", key), ":1")
-		rdb.Set(ctx, tokenKey(key), "9007199254740000", 0) // ahead of the clock
+		rdb.Set(ctx, tokenKey(key), "9007199254740000", 0) // a counter ahead of the clock
 		if token := a.token(key); token != 9007199254740001 {
 			t.Fatalf("got token %d, want the counter's next", token)
 		}
@@ -81,10 +81,10 @@ func TestR6TokensRise(t *testing.T) {
 	})
 }
 
-// TestR6TokensRiseWhateverTheWay: one lock's tokens rise over every way to get it, here, on another
-// Leash and in Java, and a hold that is entered again has its own. (Redisson:
+// TestR6TokensRiseOnEveryPath: The tokens of one lock rise, whether it is acquired on this Leash,
+// on another Leash or in Java. A READ hold that is acquired again keeps its own token. (Redisson:
 // RedissonFencedLockTest.)
-func TestR6TokensRiseWhateverTheWay(t *testing.T) {
+func TestR6TokensRiseOnEveryPath(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
@@ -119,12 +119,12 @@ func TestR6TokensRiseWhateverTheWay(t *testing.T) {
 			want(t, far.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(last, 10)), ":1")
 			want(t, far.do("LOCK.RELEASE", key), ":1")
 			want(t, far.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(last, 10)), ":0")
-			java, err := rdb.Incr(t.Context(), tokenKey(key)).Result() // as RFencedLock counts
+			java, err := rdb.Incr(t.Context(), tokenKey(key)).Result() // RFencedLock counts this way
 			if err != nil {
 				t.Fatal(err)
 			}
 			rises("java", java)
-			// each reader has a token of its own
+			// each reader has its own token
 			if readers := []*conn{connect(t, s), connect(t, other)}; round == 0 {
 				for _, reader := range readers {
 					rises("reader", reader.token(key, "READ"))

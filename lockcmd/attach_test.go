@@ -28,12 +28,12 @@ func TestR4AttachMovesTheHold(t *testing.T) {
 			for _, wrong := range [][2]string{{"you", strconv.FormatInt(token, 10)}, {"me", "5"}} {
 				want(t, b.do("LOCK.ATTACH", key, "OWNER", wrong[0], "TOKEN", wrong[1]), "-"+msgNotHeld)
 			}
-			a.attach(key, "me", token) // carries it already
+			a.attach(key, "me", token) // the same carrier again
 			if len(a.moved) != 0 || a.carrier.Holds() != 1 {
 				t.Fatal("attaching where it hangs has an effect")
 			}
 			b.attach(key, "me", token)
-			want(t, receive(t, a.moved, 3*time.Second), key) // R25: the old connection is closed
+			want(t, receive(t, a.moved, 3*time.Second), key) // R25: Leash closes the old connection
 			a.carrier.End(Expire)
 			eventually(t, time.Second, "the old carrier forgets", func() bool { return a.carrier.Holds() == 0 && !a.guarded.Load() })
 			want(t, count(rdb, key, "me"), "2")
@@ -66,7 +66,7 @@ func TestR28OnCloseExpireLeavesTheHoldForAttach(t *testing.T) {
 				eventually(t, time.Second, "the attached hold is renewed", func() bool {
 					return rdb.PTTL(context.Background(), key).Val() >= 1500*time.Millisecond
 				})
-				b.carrier.End(Release) // its terms have moved along
+				b.carrier.End(Release) // the hold keeps its terms after the move
 				if !exists(t, rdb, key) {
 					t.Fatal("the attached hold was released")
 				}
@@ -89,7 +89,7 @@ func TestR28OnCloseExpireLeavesTheHoldForAttach(t *testing.T) {
 }
 
 func TestR28OnCloseExpireRunsOut(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // mostly waiting
 	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKey()
@@ -119,7 +119,7 @@ func TestR4AttachOfALease(t *testing.T) {
 	})
 }
 
-func TestR11TheOldCarrierFreesNothing(t *testing.T) {
+func TestR11OldCarrierReleasesNothing(t *testing.T) {
 	t.Parallel()
 	for _, same := range []bool{true, false} {
 		s, straight, p := faulty(t, Config{UpstreamTimeout: 5 * time.Second})
@@ -129,7 +129,8 @@ func TestR11TheOldCarrierFreesNothing(t *testing.T) {
 		}
 		ctx := context.Background()
 
-		// A FIN of the old connection after ATTACH, before its Leash has heard of it.
+		// The old connection ends after ATTACH. Its Leash has not received the event of the move
+		// yet.
 		s.subscriber.eventChannel = "nowhere"
 		a, b, key := connect(t, s), connect(t, where), newKey()
 		token := a.token(key, "OWNER", "me")
@@ -137,8 +138,7 @@ func TestR11TheOldCarrierFreesNothing(t *testing.T) {
 		a.carrier.End(Release)
 		want(t, count(straight.rdb, key, "me"), "1")
 
-		// A release of the old carrier, and a renewal, that were sent before ATTACH and come after
-		// it.
+		// The old carrier sent a release and a renewal before ATTACH. They reach Redis after it.
 		c, key := connect(t, s), newKey()
 		token = c.token(key, "OWNER", "me")
 		renew := &scriptCall{script: renewScript, keys: []string{key}, args: scriptArgs(90000, "me", recordPrefix(token, c.carrier.name))}
@@ -158,14 +158,14 @@ func TestR11TheOldCarrierFreesNothing(t *testing.T) {
 		}
 		want(t, d.do("LOCK.RELEASE", key), ":1")
 
-		// A FIN whose release is on its way while ATTACH is asked for.
+		// The old connection ends, and its release is still in progress when ATTACH starts.
 		e, key := connect(t, s), newKey()
 		token = e.token(key, "OWNER", "me")
 		fault := p.HoldBefore(running(releaseScript, key))
 		ended := make(chan struct{})
 		go func() { e.carrier.End(Release); close(ended) }()
 		receive(t, fault.Struck(), time.Second)
-		if !same { // else ATTACH waits for the release
+		if !same { // on one Leash, ATTACH waits for the release
 			f := connect(t, where)
 			f.attach(key, "me", token)
 			fault.Release()
@@ -232,7 +232,7 @@ func TestR7LateAttachDoesNothing(t *testing.T) {
 	a, b, key := connect(t, straight), connect(t, s), newKey()
 	token := a.token(key, "OWNER", "me")
 	late := p.HoldBefore(running(moveScript, key))
-	b.attach(key, "me", token) // by its repetition
+	b.attach(key, "me", token) // the repeated ATTACH
 	<-late.Struck()
 	a.carrier = straight.NewCarrier(lastConn.Add(1), a)
 	a.attach(key, "me", token)
@@ -242,7 +242,7 @@ func TestR7LateAttachDoesNothing(t *testing.T) {
 }
 
 func TestR31AttachAfterTheLeashWasKilled(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // mostly waiting
 	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := Config{WatchdogTimeout: 3 * time.Second}
@@ -274,14 +274,14 @@ func TestR26AttachFindsItsOldHoldLost(t *testing.T) {
 	})
 }
 
-func TestR4AttachToAndFro(t *testing.T) {
+func TestR4AttachBackAndForth(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s1, s2 := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 	a, b, key := connect(t, s1), connect(t, s2), newKey()
 	token := a.token(key, "OWNER", "me")
 	for range 200 {
-		// the same carriers again and again, as no real connection would
+		// the same carriers are used again, which real connections never do
 		for _, c := range []*conn{b, a} {
 			c.attach(key, "me", token)
 		}

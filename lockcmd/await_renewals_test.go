@@ -9,8 +9,8 @@ import (
 	"leash/renewal"
 )
 
-// TestR24RenewalsGoBeforeAcquires: while renewals lag behind nobody takes many locks, and nobody
-// waits for long.
+// TestR24RenewalsGoBeforeAcquires: An acquire waits while renewals are late. It waits for half of
+// the delay, and for at most 1 s.
 func TestR24RenewalsGoBeforeAcquires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Service{watchdog: renewal.New(nil), stop: make(chan struct{})}
@@ -35,12 +35,13 @@ func TestR24RenewalsGoBeforeAcquires(t *testing.T) {
 	})
 }
 
-// TestR24WhateverTakesLocksGivesWay: one, several or permits.
-func TestR24WhateverTakesLocksGivesWay(t *testing.T) {
+// TestR24EveryAcquireCommandWaitsForLateRenewals: LOCK.ACQUIRE, LOCK.MACQUIRE and SEM.ACQUIRE wait
+// while renewals are late.
+func TestR24EveryAcquireCommandWaitsForLateRenewals(t *testing.T) {
 	t.Parallel()
 	s := idleService(t)
 	a := connect(t, s)
-	// nobody sets it back: the watchdog does not run
+	// The watchdog does not run, so nothing resets this value.
 	s.watchdog.Stats.Excess.Store(int64(400 * time.Millisecond))
 	for _, args := range [][]string{{"LOCK.ACQUIRE", newKey()}, {"LOCK.MACQUIRE", "2", "{a}" + newKey(), "{a}" + newKey()}, {"SEM.ACQUIRE", newKey()}} {
 		began := time.Now()

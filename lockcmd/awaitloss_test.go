@@ -12,9 +12,9 @@ import (
 	"leash/renewal"
 )
 
-// awaiting sends AWAITLOSS on a connection of its own, and returns where the reply comes when it
-// waits.
-func awaiting(t *testing.T, s *Service, key string, token int64, block string) (a *conn, reply <-chan string) {
+// startAwaitLoss sends AWAITLOSS on a new connection. It returns the connection and a channel with
+// the reply, once the command waits.
+func startAwaitLoss(t *testing.T, s *Service, key string, token int64, block string) (a *conn, reply <-chan string) {
 	t.Helper()
 	a = connect(t, s)
 	out := make(chan string, 1)
@@ -23,8 +23,9 @@ func awaiting(t *testing.T, s *Service, key string, token int64, block string) (
 	return a, out
 }
 
-// heeded waits until the hold's Leash has been asked, from another, to say how it ends.
-func heeded(t *testing.T, s *Service, key string) {
+// waitUntilWatched waits until another Leash has asked the hold's Leash to report how the hold
+// ends.
+func waitUntilWatched(t *testing.T, s *Service, key string) {
 	t.Helper()
 	h := s.find(lockID{0, key}, func(*hold) bool { return true })
 	eventually(t, 5*time.Second, "the carrier's Leash knows", func() bool {
@@ -57,9 +58,9 @@ func TestR27AwaitLossTellsTheReason(t *testing.T) {
 				tests[name+" "+where] = func(t *testing.T) {
 					a, key := connect(t, carrier), newKey()
 					token := a.token(append([]string{key}, row.options...)...)
-					_, reply := awaiting(t, s, key, token, "0")
+					_, reply := startAwaitLoss(t, s, key, token, "0")
 					if s != carrier {
-						heeded(t, carrier, key)
+						waitUntilWatched(t, carrier, key)
 					}
 					row.end(t, a, key)
 					if got := receive(t, reply, 10*time.Second); got != row.want {
@@ -72,8 +73,8 @@ func TestR27AwaitLossTellsTheReason(t *testing.T) {
 	})
 }
 
-// TestAwaitLossFollowsTheHold: to another connection and another Leash; and it ends with its time,
-// and with its client.
+// TestAwaitLossFollowsTheHold: AWAITLOSS keeps following a hold that moves to another connection or
+// another Leash. The wait ends after BLOCK, and when its client disconnects.
 func TestAwaitLossFollowsTheHold(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -81,14 +82,14 @@ func TestAwaitLossFollowsTheHold(t *testing.T) {
 		a, b := connect(t, s), connect(t, other)
 		token := a.token(key, "OWNER", "me", "ONCLOSE", "EXPIRE")
 		text := strconv.FormatInt(token, 10)
-		_, reply := awaiting(t, s, key, token, "0")
+		_, reply := startAwaitLoss(t, s, key, token, "0")
 		want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", text), ":"+text)
 		select {
 		case got := <-reply:
 			t.Fatalf("moved, and answered %q", got)
 		case <-time.After(100 * time.Millisecond):
 		}
-		heeded(t, other, key)
+		waitUntilWatched(t, other, key)
 		want(t, connect(t, other).do("LOCK.BREAK", key), ":1")
 		if got := receive(t, reply, 10*time.Second); got != "$6\r\nbroken" {
 			t.Errorf("got %q", got)
@@ -102,7 +103,7 @@ func TestAwaitLossFollowsTheHold(t *testing.T) {
 		if took := time.Since(began); took < 300*time.Millisecond {
 			t.Errorf("waited for %v, want 300 ms", took)
 		}
-		c, reply := awaiting(t, other, kept, token, "0")
+		c, reply := startAwaitLoss(t, other, kept, token, "0")
 		c.gone()
 		receive(t, reply, 10*time.Second)
 		if n := other.Stats().Waiters; n != 0 {
@@ -111,8 +112,9 @@ func TestAwaitLossFollowsTheHold(t *testing.T) {
 	})
 }
 
-// TestAwaitLossOutlivesTheConnection: a hold that its connection leaves to run out has not ended.
-// Its owner takes it over and it is lost then, or nobody does and it ends as it should.
+// TestAwaitLossOutlivesTheConnection: A hold with ONCLOSE EXPIRE outlives its connection. AWAITLOSS
+// reports a loss after its owner attached it again. It returns nil when nobody attaches it and it
+// expires.
 func TestAwaitLossOutlivesTheConnection(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -122,11 +124,11 @@ func TestAwaitLossOutlivesTheConnection(t *testing.T) {
 			a, b := connect(t, s), connect(t, s)
 			token := a.token(key, "OWNER", "me", "ONCLOSE", "EXPIRE")
 			text := strconv.FormatInt(token, 10)
-			_, reply := awaiting(t, watching, key, token, "0")
-			_, over := awaiting(t, watching, left, a.token(left, "OWNER", "me", "ONCLOSE", "EXPIRE", "TTL", "1500"), "0")
+			_, reply := startAwaitLoss(t, watching, key, token, "0")
+			_, over := startAwaitLoss(t, watching, left, a.token(left, "OWNER", "me", "ONCLOSE", "EXPIRE", "TTL", "1500"), "0")
 			if watching != s {
-				heeded(t, s, key)
-				heeded(t, s, left)
+				waitUntilWatched(t, s, key)
+				waitUntilWatched(t, s, left)
 			}
 			a.carrier.End(Release)
 			want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", text), ":"+text)
@@ -147,10 +149,10 @@ func TestAwaitLossOutlivesTheConnection(t *testing.T) {
 	})
 }
 
-// TestAwaitLossOfALeftHoldThatIsBroken: its connection has left it to run out, and it is broken
-// before it has.
+// TestAwaitLossOfALeftHoldThatIsBroken: The connection ends and leaves the hold to expire. A BREAK
+// before that is reported as a loss.
 func TestAwaitLossOfALeftHoldThatIsBroken(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // mostly waiting
 	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
@@ -158,9 +160,9 @@ func TestAwaitLossOfALeftHoldThatIsBroken(t *testing.T) {
 			key := newKey()
 			a := connect(t, s)
 			token := a.token(key, "OWNER", "me", "ONCLOSE", "EXPIRE")
-			_, reply := awaiting(t, watching, key, token, "0")
+			_, reply := startAwaitLoss(t, watching, key, token, "0")
 			if watching != s {
-				heeded(t, s, key)
+				waitUntilWatched(t, s, key)
 			}
 			a.carrier.End(Release)
 			tombstone := tombstoneKey(key, token, a.carrier.name)
@@ -175,20 +177,21 @@ func TestAwaitLossOfALeftHoldThatIsBroken(t *testing.T) {
 	})
 }
 
-// TestAwaitLossOfALeaseOutlivesTheConnection: the lease goes on, and can be lost.
+// TestAwaitLossOfALeaseOutlivesTheConnection: A lease continues after its connection has ended, and
+// it can still be lost.
 func TestAwaitLossOfALeaseOutlivesTheConnection(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // mostly waiting
 	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for where, watching := range map[string]*Service{"here": s, "on another Leash": other} {
 			key, runsOut := newKey(), newKey()
 			a := connect(t, s)
-			_, reply := awaiting(t, watching, key, a.token(key, "LEASE", "60000"), "0")
-			_, over := awaiting(t, watching, runsOut, a.token(runsOut, "LEASE", "3000"), "0")
+			_, reply := startAwaitLoss(t, watching, key, a.token(key, "LEASE", "60000"), "0")
+			_, over := startAwaitLoss(t, watching, runsOut, a.token(runsOut, "LEASE", "3000"), "0")
 			if watching != s {
-				heeded(t, s, key)
-				heeded(t, s, runsOut)
+				waitUntilWatched(t, s, key)
+				waitUntilWatched(t, s, runsOut)
 			}
 			a.carrier.End(Release)
 			if got := receive(t, over, 20*time.Second); got != "$-1" {
@@ -202,8 +205,8 @@ func TestAwaitLossOfALeaseOutlivesTheConnection(t *testing.T) {
 	})
 }
 
-// TestAwaitLossFollowsUnheardMove: the connection that carried a hold ends before its Leash hears
-// that the hold hangs elsewhere.
+// TestAwaitLossFollowsAMoveWithoutAnEvent: The carrier's connection ends before its Leash receives
+// the event that the hold has moved.
 func TestAwaitLossFollowsAMoveWithoutAnEvent(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -211,7 +214,7 @@ func TestAwaitLossFollowsAMoveWithoutAnEvent(t *testing.T) {
 		a, b := connect(t, s), connect(t, other)
 		token := a.token(key, "OWNER", "me")
 		text := strconv.FormatInt(token, 10)
-		_, reply := awaiting(t, s, key, token, "0")
+		_, reply := startAwaitLoss(t, s, key, token, "0")
 		want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", text), ":"+text)
 		a.carrier.End(Release)
 		eventually(t, 10*time.Second, "its Leash has nothing to do with it any more", func() bool { return s.Stats().Holds == 0 })
@@ -227,8 +230,8 @@ func TestAwaitLossFollowsAMoveWithoutAnEvent(t *testing.T) {
 	})
 }
 
-// TestR27AwaitLossAskedForTooLate: a hold that is lost, and is being released, is not said to have
-// ended as it should.
+// TestR27AwaitLossAskedForTooLate: A hold is lost and its release is in progress. AWAITLOSS must
+// not report an orderly end.
 func TestR27AwaitLossAskedForTooLate(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -242,7 +245,7 @@ func TestR27AwaitLossAskedForTooLate(t *testing.T) {
 		if !h.evict(renewal.ReasonBroken) {
 			t.Fatal("it is not held")
 		}
-		// while its release waits for the request lock
+		// the release of the hold waits for the request lock
 		s.receiveEvent(holdEventText(watchedEvent, token, a.carrier.name, key))
 		h.carrier.mu.Lock()
 		watch := h.remoteWatch
@@ -273,8 +276,8 @@ func TestAwaitLossArguments(t *testing.T) {
 	}
 }
 
-// TestR27AwaitLossAfterMoves: a hold that is lost before those who wait for that have seen where it
-// was moved to.
+// TestR27AwaitLossAfterMoves: The hold has moved and is then lost before the waiting commands have
+// seen the move.
 func TestR27AwaitLossAfterMoves(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -314,9 +317,9 @@ func TestR27AwaitLossAfterMoves(t *testing.T) {
 				}
 				token := a.token(ask...)
 				text := strconv.FormatInt(token, 10)
-				_, reply := awaiting(t, row.watching, key, token, "0")
+				_, reply := startAwaitLoss(t, row.watching, key, token, "0")
 				if row.watching != other {
-					heeded(t, other, key)
+					waitUntilWatched(t, other, key)
 				}
 				for _, to := range row.path {
 					a = connect(t, to)
@@ -348,9 +351,9 @@ func TestR27AwaitLossAfterMoves(t *testing.T) {
 	})
 }
 
-// TestR27AwaitLossOfALeaseSetAnew: that another Leash has extended a lease does not say how it
-// ended.
-func TestR27AwaitLossOfALeaseSetAnew(t *testing.T) {
+// TestR27AwaitLossOfAnExtendedLease: Another Leash extended the lease. That does not say how the
+// lease ended.
+func TestR27AwaitLossOfAnExtendedLease(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, func(s *Service) { s.attemptInterval = 5 * time.Second })
@@ -367,8 +370,8 @@ func TestR27AwaitLossOfALeaseSetAnew(t *testing.T) {
 			tests[name] = func(t *testing.T) {
 				a, key := connect(t, s), newKey()
 				token := a.token(key, "LEASE", "6000")
-				_, reply := awaiting(t, other, key, token, "0")
-				heeded(t, s, key)
+				_, reply := startAwaitLoss(t, other, key, token, "0")
+				waitUntilWatched(t, s, key)
 				want(t, connect(t, other).do("LOCK.EXTEND", key, row.lease, "TOKEN", strconv.FormatInt(token, 10)), ":"+row.lease)
 				row.end(t, key)
 				if got := receive(t, reply, 20*time.Second); got != row.want {
@@ -380,7 +383,7 @@ func TestR27AwaitLossOfALeaseSetAnew(t *testing.T) {
 	})
 }
 
-// TestR25AwaitLossOfAnOverwrittenKey: a key of another type has no hold.
+// TestR25AwaitLossOfAnOverwrittenKey: The key now has a value of another type, so there is no hold.
 func TestR25AwaitLossOfAnOverwrittenKey(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -396,9 +399,9 @@ func TestR25AwaitLossOfAnOverwrittenKey(t *testing.T) {
 				tests[mode+" "+where] = func(t *testing.T) {
 					a, key := connect(t, s), newKey()
 					token := a.token(append([]string{key}, strings.Fields(mode)...)...)
-					_, reply := awaiting(t, watching, key, token, "0")
+					_, reply := startAwaitLoss(t, watching, key, token, "0")
 					if watching != s {
-						heeded(t, s, key)
+						waitUntilWatched(t, s, key)
 					}
 					rdb.Set(t.Context(), key, "x", 0)
 					s.watchdog.CheckAll()

@@ -9,9 +9,9 @@ import (
 	"leash/renewal"
 )
 
-// TestR27AwaitLossElsewhereHearsOfTheEnd: who waits on another Leash need not wait for its next
-// look.
-func TestR27AwaitLossElsewhereHearsOfTheEnd(t *testing.T) {
+// TestR27AwaitLossOnAnotherLeashIsWokenByTheEnd: AWAITLOSS on another Leash is woken by the end of
+// the hold. It does not have to wait for its next periodic check.
+func TestR27AwaitLossOnAnotherLeashIsWokenByTheEnd(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -23,15 +23,16 @@ func TestR27AwaitLossElsewhereHearsOfTheEnd(t *testing.T) {
 		} {
 			for _, mode := range []string{"", "READ", "WRITE", "FAIR"} {
 				a, key := connect(t, carrier), newKey()
-				// of a minute or more it does not look by itself
+				// with this TTL the periodic check comes after a minute or more
 				terms := append([]string{key, "TTL", "600000"}, strings.Fields(mode)...)
 				if name == reasonMaxHold {
 					terms = append(terms, "MAXHOLD", "2000")
 				}
 				token := a.token(terms...)
 				reply := connect(t, other).start("LOCK.AWAITLOSS", key, "TOKEN", decimal(token), "BLOCK", "0")
-				// gets the lock by a hand-over, which says nothing on the channel, as a reader's
-				// end beside another one
+				// The next waiter gets the lock by a hand-over. A hand-over publishes nothing on
+				// the lock's channel. Neither does the end of a READ hold while another reader
+				// holds the lock.
 				var next <-chan string
 				switch b := connect(t, carrier); mode {
 				case "READ":

@@ -53,13 +53,13 @@ func TestR30BreakWithOnLossError(t *testing.T) {
 			want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "broken"))
 			want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
 			token := a.token(key, "ONLOSS", "ERROR")
-			want(t, a.do("LOCK.BREAK", key), ":1") // its own
+			want(t, a.do("LOCK.BREAK", key), ":1") // its own lock
 			want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), "-"+msgLost(key, "broken"))
 		}
 	})
 }
 
-func TestR30BreakForcesWhatNobodyConfirms(t *testing.T) {
+func TestR30BreakForcesUnconfirmedHolds(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
@@ -145,7 +145,7 @@ func TestR30BreakFollowsAHoldThatMoves(t *testing.T) {
 	want(t, receive(t, b.losses, time.Second), key+" broken")
 }
 
-func TestR30BreakOfWhatIsReleasedIsNoLoss(t *testing.T) {
+func TestR30BreakOfAReleasedHoldIsNoLoss(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
@@ -158,7 +158,7 @@ func TestR30BreakOfWhatIsReleasedIsNoLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, b.do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(token, 10)), ":1")
-	// too late: its owner has released it
+	// too late: the owner has released the lock
 	if err := late.markBroken(info.holds[0]); err != nil || len(late.awaitingReport) > 0 {
 		t.Fatalf("got %v, asked %v", err, late.awaitingReport)
 	}
@@ -226,7 +226,7 @@ func TestR30UnansweredBreak(t *testing.T) {
 	a.token(key)
 	fault := p.DropBefore(running(releaseScript, key), faultproxy.Always())
 	want(t, b.do("LOCK.BREAK", key), "-"+msgBreakUnknown)
-	want(t, receive(t, a.losses, time.Second), key+" broken") // and its end goes on
+	want(t, receive(t, a.losses, time.Second), key+" broken") // the reported hold is still ended
 	fault.Disarm()
 	eventually(t, 2*time.Second, "it is ended", func() bool { return !exists(t, straight.rdb, key) })
 	a.token(key)
@@ -252,7 +252,7 @@ func TestR13BreakPassesAtMaxmemory(t *testing.T) {
 	want(t, c.do("LOCK.BREAK", java), ":2")
 }
 
-func TestR30BreakGoesOnThoughTheBreakerWasKilled(t *testing.T) {
+func TestR30BreakContinuesAfterItsLeashIsKilled(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()

@@ -13,7 +13,7 @@ import (
 	"leash/renewal"
 )
 
-// breakInSteps is a BREAK that has seen who holds the lock, and has done nothing about it yet.
+// breakInSteps starts a BREAK that has read the holders and has not acted yet.
 func breakInSteps(t *testing.T, s *Service, key string) (b *breakRequest, seen inspection) {
 	t.Helper()
 	b = s.newBreakRequest(lockID{0, key}, s.deadline())
@@ -26,8 +26,8 @@ func breakInSteps(t *testing.T, s *Service, key string) (b *breakRequest, seen i
 	return b, seen
 }
 
-// TestR30BreakBehindARelease: the mark of a BREAK that saw the hold, and lays it when its owner has
-// released it, is no end of it.
+// TestR30BreakBehindARelease: BREAK sees the hold, and its owner releases it before BREAK writes
+// its mark. The mark does not count as the end of the hold.
 func TestR30BreakBehindARelease(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -53,8 +53,8 @@ func TestR30BreakBehindARelease(t *testing.T) {
 	})
 }
 
-// TestR30BreakThatNobodyAnswers: the Leash that carried the hold says nothing of its end, so nobody
-// knows what its holder knows.
+// TestR30BreakThatNobodyAnswers: The hold's Leash does not report how the hold ended. It is then
+// unknown whether the holder knows of the BREAK.
 func TestR30BreakThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -73,14 +73,14 @@ func TestR30BreakThatNobodyAnswers(t *testing.T) {
 	})
 }
 
-// TestR30BreakAndReleaseAtOnce: one of them has ended the hold, and who waits for its loss is told
-// by which.
+// TestR30BreakAndReleaseAtOnce: A BREAK and a release race. One of them ends the hold, and
+// AWAITLOSS reports which one.
 func TestR30BreakAndReleaseAtOnce(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, third := leash(t, rdb, Config{}), leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		a, b, c := connect(t, s), connect(t, other), connect(t, third)
-		first := 0 // releases
+		first := 0 // how often the release came first
 		for i := range 36 {
 			key := newKey()
 			token := a.token(key, "ONLOSS", "ERROR")
@@ -89,7 +89,7 @@ func TestR30BreakAndReleaseAtOnce(t *testing.T) {
 				t.Fatalf("AWAITLOSS does not see the hold: %v", err)
 			}
 			broken := b.start("LOCK.BREAK", key)
-			// so that either is first at times
+			// a random delay, so that either can be first
 			<-time.After(time.Duration(i%12) * 100 * time.Microsecond)
 			released := a.do("LOCK.RELEASE", key)
 			ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -108,9 +108,10 @@ func TestR30BreakAndReleaseAtOnce(t *testing.T) {
 	})
 }
 
-// TestR30BreakOfWhatIsBeingEnded: the holder has been told of a loss, but its lock waits to be
-// ended. A second BREAK, or its owner through another Leash, does not make the loss undone.
-func TestR30BreakOfWhatIsBeingEnded(t *testing.T) {
+// TestR30BreakOfAHoldThatIsBeingEnded: The holder has been told of a loss, and the end of its lock
+// is still pending. A second BREAK, or a release by the owner through another Leash, must not undo
+// the loss.
+func TestR30BreakOfAHoldThatIsBeingEnded(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, mode := range []string{"", "READ", "WRITE"} {
@@ -118,7 +119,7 @@ func TestR30BreakOfWhatIsBeingEnded(t *testing.T) {
 			a := connect(t, s)
 			token := a.token(append([]string{key}, strings.Fields(mode)...)...)
 			h := s.find(lockID{0, key}, func(*hold) bool { return true })
-			if !h.lockRequests(s.deadline()) { // so that it cannot be ended
+			if !h.lockRequests(s.deadline()) { // keeps the hold from being ended
 				t.Fatal("its gate is taken")
 			}
 			far, seen := breakInSteps(t, other, key)
@@ -147,8 +148,8 @@ func TestR30BreakOfWhatIsBeingEnded(t *testing.T) {
 	})
 }
 
-// TestR30BreakWhileRedisIsSilent: a BREAK whose holds are over is answered though nobody can say
-// how they ended.
+// TestR30BreakWhileRedisIsSilent: Redis is silent. A BREAK whose holds have ended still gets an
+// answer, even if nobody can say how they ended.
 func TestR30BreakWhileRedisIsSilent(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -157,7 +158,7 @@ func TestR30BreakWhileRedisIsSilent(t *testing.T) {
 	a := connect(t, s)
 	a.token(key)
 	b, seen := breakInSteps(t, other, key)
-	b.targets = nil // over
+	b.targets = nil // the holds have ended
 	b.awaitingReport[seen.holds[0].record.token] = tombstoneKey(key, 1, "x")
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
@@ -172,8 +173,8 @@ func TestR30BreakWhileRedisIsSilent(t *testing.T) {
 	}
 }
 
-// TestR30BreakAndReleaseFromAfar: as TestR30BreakAndReleaseAtOnce, but the owner releases through
-// another Leash than the hold's, and BREAK comes from there, from the hold's own, or from a third.
+// TestR30BreakAndReleaseByAnotherLeash: As TestR30BreakAndReleaseAtOnce, with a release through
+// another Leash. BREAK comes from that Leash, from the hold's Leash or from a third one.
 func TestR30BreakAndReleaseByAnotherLeash(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -183,7 +184,7 @@ func TestR30BreakAndReleaseByAnotherLeash(t *testing.T) {
 			b, key := connect(t, []*Service{s, other, third}[i%3]), newKey()
 			token := a.token(key, "ONLOSS", "ERROR", "OWNER", "me")
 			broken := b.start("LOCK.BREAK", key)
-			// so that either is first at times
+			// a random delay, so that either can be first
 			<-time.After(time.Duration(i%15) * 100 * time.Microsecond)
 			released := c.do("LOCK.RELEASE", key, "TOKEN", decimal(token))
 			how := fmt.Sprintf("RELEASE %s, BREAK %s", released, receive(t, broken, soon))
@@ -200,8 +201,8 @@ func TestR30BreakAndReleaseByAnotherLeash(t *testing.T) {
 	})
 }
 
-// TestR30BreakOfALeaseThatEnds: a lease that is over by itself, before BREAK has ended it, was
-// free, as a rule: it is never waited for.
+// TestR30BreakOfALeaseThatEnds: A lease expires before BREAK has ended it. BREAK does not wait for
+// it, and normally answers that the lock was free.
 func TestR30BreakOfALeaseThatEnds(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -225,7 +226,7 @@ func TestR30BreakOfALeaseThatEnds(t *testing.T) {
 			switch how := fmt.Sprintf("BREAK %d, %q, %d losses", b.answer(), text, len(a.losses)); how {
 			case `BREAK 0, "released", 0 losses`:
 			case `BREAK 1, "lost broken", 1 losses`:
-				// it was looked at in that moment, so that its end had to be told
+				// BREAK read the hold just before it expired, so its end had to be reported
 			default:
 				t.Errorf("%s: %s", mode, how)
 			}
@@ -233,9 +234,9 @@ func TestR30BreakOfALeaseThatEnds(t *testing.T) {
 	})
 }
 
-// TestR30ReleaseOfWhatIsLostFreesTheLock: a hold that its holder was told of as lost, though Redis
-// has it, ends when its owner releases it through another Leash. The answer is that it held none.
-func TestR30ReleaseOfWhatIsLostFreesTheLock(t *testing.T) {
+// TestR30ReleaseOfALostHoldFreesTheLock: The holder was told of a loss, but Redis still has the
+// hold. When the owner releases it through another Leash, the hold ends and the reply is NOTHELD.
+func TestR30ReleaseOfALostHoldFreesTheLock(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, mode := range []string{"", "READ", "WRITE"} {
@@ -256,8 +257,8 @@ func TestR30ReleaseOfWhatIsLostFreesTheLock(t *testing.T) {
 	})
 }
 
-// TestR30ForcedBreakIsFinal: who waits for the loss of a hold that BREAK has ended past its Leash
-// need not wait for that one.
+// TestR30ForcedBreakIsFinal: BREAK has ended a hold without its Leash. AWAITLOSS does not wait for
+// that Leash.
 func TestR30ForcedBreakIsFinal(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

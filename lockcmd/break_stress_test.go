@@ -13,46 +13,49 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// oracle knows who believes that it holds a lock. A second believer is what the locks are there to
-// prevent.
-type oracle struct {
+// holderCheck knows which client acts as the holder of the lock. It fails the test when there is a
+// second one.
+type holderCheck struct {
 	t *testing.T
 
 	mu       sync.Mutex
-	believer *person
-	reported atomic.Int64 // losses
+	holder   *testClient
+	reported atomic.Int64 // losses reported to clients
 	entered  atomic.Int64
 	attached atomic.Int64
 	broken   atomic.Int64
 }
 
-// person is a client with one identity and one connection after the other. It implements Host for
-// each.
-type person struct {
-	oracle *oracle
-	name   string
+// testClient is a client with one owner ID. It uses one connection after another.
+type testClient struct {
+	holderCheck *holderCheck
+	name        string
 }
 
-// connection is one of a person's.
+// connection is one connection of a testClient. It implements Host.
 type connection struct {
-	*person
+	*testClient
 	carrier *Carrier
 	ctx     context.Context
 	cut     context.CancelFunc
 	once    sync.Once
 }
 
-func (c *connection) Lost(_ []byte, _ string) { c.cut(); c.disbelieve(); c.oracle.reported.Add(1) }
-func (c *connection) Moved([]byte)            { c.cut() }
-func (c *connection) Guard(bool)              {}
-func (c *connection) Wait()                   {}
-func (c *connection) Pushes() bool            { return false }
-func (c *connection) Push([]byte)             {}
-func (c *connection) SilentSince() time.Time  { return time.Time{} }
-func (c *connection) Client() string          { return "127.0.0.1:1 " + c.name }
+func (c *connection) Lost(_ []byte, _ string) {
+	c.cut()
+	c.stopHolding()
+	c.holderCheck.reported.Add(1)
+}
+func (c *connection) Moved([]byte)           { c.cut() }
+func (c *connection) Guard(bool)             {}
+func (c *connection) Wait()                  {}
+func (c *connection) Pushes() bool           { return false }
+func (c *connection) Push([]byte)            {}
+func (c *connection) SilentSince() time.Time { return time.Time{} }
+func (c *connection) Client() string         { return "127.0.0.1:1 " + c.name }
 
-func (p *person) connect(s *Service) *connection {
-	c := &connection{person: p}
+func (p *testClient) connect(s *Service) *connection {
+	c := &connection{testClient: p}
 	c.ctx, c.cut = context.WithCancel(context.Background())
 	c.carrier = s.NewCarrier(lastConn.Add(1), c)
 	return c
@@ -66,39 +69,39 @@ func (c *connection) do(args ...string) string {
 	return strings.TrimSuffix(string(c.carrier.Do(c.ctx, nil, raw)), "\r\n")
 }
 
-// end is the end of the connection, for its Leash.
+// end ends the connection, as Leash sees it.
 func (c *connection) end(how Ending) { c.once.Do(func() { c.carrier.End(how) }) }
 
-// believe is what the client does with a token. It does not when the connection has been cut
-// meanwhile.
-func (c *connection) believe() bool {
-	o := c.oracle
+// startHolding makes the client act as the holder. It reports false if the connection was closed
+// before that.
+func (c *connection) startHolding() bool {
+	o := c.holderCheck
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if c.ctx.Err() != nil {
 		return false
 	}
-	if o.believer != nil && o.believer != c.person {
-		o.t.Errorf("%s and %s hold the lock", o.believer.name, c.name)
+	if o.holder != nil && o.holder != c.testClient {
+		o.t.Errorf("%s and %s hold the lock", o.holder.name, c.name)
 	}
-	o.believer = c.person
+	o.holder = c.testClient
 	return true
 }
 
-// disbelieve is the end of what a client was told, on whatever connection. On return it does not
-// act on it any more.
-func (p *person) disbelieve() {
-	o := p.oracle
+// stopHolding makes the client stop acting as the holder. When it returns, the client does nothing
+// more with the lock.
+func (p *testClient) stopHolding() {
+	o := p.holderCheck
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.believer == p {
-		o.believer = nil
+	if o.holder == p {
+		o.holder = nil
 	}
 }
 
-// TestR27BreakAttachAndFaults lets clients on two Leashes take one lock, carry it from connection
-// to connection, break it and cut its lease, while connections to Redis break. Nobody may get the
-// lock before its holder has been told.
+// TestR27BreakAttachAndFaults: Clients on two Leashes acquire one lock, attach it to new
+// connections, break it and shorten its lease, while connections to Redis break. Nobody may get the
+// lock before its holder was told of the loss.
 func TestR27BreakAttachAndFaults(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
@@ -106,11 +109,11 @@ func TestR27BreakAttachAndFaults(t *testing.T) {
 	one, straight, p := faulty(t, cfg, brief)
 	two := leash(t, dialServer(t, p.Addr()), cfg, brief)
 	services := []*Service{one, two}
-	key, o := newKey(), &oracle{t: t}
+	key, o := newKey(), &holderCheck{t: t}
 	stop := make(chan struct{})
 	var faults, wg sync.WaitGroup
 	faults.Go(func() { breakConnections(p, stop) })
-	faults.Go(func() { // an operator
+	faults.Go(func() { // an operator who breaks and extends
 		c := connect(t, straight)
 		for {
 			select {
@@ -128,11 +131,11 @@ func TestR27BreakAttachAndFaults(t *testing.T) {
 		rounds = 5
 	}
 	for i := range 12 {
-		who := &person{oracle: o, name: "me:" + strconv.Itoa(i)}
+		who := &testClient{holderCheck: o, name: "me:" + strconv.Itoa(i)}
 		random := rand.New(rand.NewPCG(uint64(i), 11))
 		wg.Go(func() {
 			for range rounds {
-				who.visit(services, key, random)
+				who.useLock(services, key, random)
 			}
 		})
 	}
@@ -159,8 +162,8 @@ func breakConnections(p *faultproxy.Proxy, stop <-chan struct{}) {
 	}
 }
 
-// visit takes the lock, does something with it, and leaves in one way or another.
-func (p *person) visit(services []*Service, key string, random *rand.Rand) {
+// useLock acquires the lock, uses it, and gives it up in a random way.
+func (p *testClient) useLock(services []*Service, key string, random *rand.Rand) {
 	c := p.connect(services[random.IntN(2)])
 	args := []string{"LOCK.ACQUIRE", key, "OWNER", p.name, "BLOCK", "20000"}
 	switch random.IntN(4) {
@@ -171,27 +174,27 @@ func (p *person) visit(services []*Service, key string, random *rand.Rand) {
 	}
 	reply := c.do(args...)
 	token := strings.TrimPrefix(reply, ":")
-	if token == reply || !c.believe() {
+	if token == reply || !c.startHolding() {
 		c.end(Expire)
 		return
 	}
-	p.oracle.entered.Add(1)
+	p.holderCheck.entered.Add(1)
 	for random.IntN(3) > 0 {
 		<-time.After(time.Duration(random.IntN(3000)) * time.Microsecond)
 		next := p.connect(services[random.IntN(2)])
-		if next.do("LOCK.ATTACH", key, "OWNER", p.name, "TOKEN", token) != ":"+token || !next.believe() {
+		if next.do("LOCK.ATTACH", key, "OWNER", p.name, "TOKEN", token) != ":"+token || !next.startHolding() {
 			next.end(Expire)
 			continue
 		}
-		p.oracle.attached.Add(1)
+		p.holderCheck.attached.Add(1)
 		if random.IntN(2) == 0 {
-			c.end(Release) // a FIN of the old connection
+			c.end(Release) // the old connection ends
 		} else {
 			defer c.end(Expire)
 		}
 		c = next
 	}
-	c.disbelieve()
+	c.stopHolding()
 	switch random.IntN(3) {
 	case 0:
 		c.end(Release)

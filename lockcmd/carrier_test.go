@@ -20,7 +20,7 @@ func TestR11CarrierNamesAreNeverUsedAgain(t *testing.T) {
 		if a.carrier = s.NewCarrier(1, a); a.carrier.name == s.NewCarrier(1, a).name {
 			t.Fatal("two carriers have one name")
 		}
-		// at once: End has waited for Redis's answer
+		// Redis has answered when End returns
 		if token := a.token(key, "OWNER", "x"); token <= first {
 			t.Fatalf("got token %d after %d", token, first)
 		}
@@ -48,8 +48,9 @@ func TestR11ReleaseOfAnEndedCarrierLeavesTheNextOneAlone(t *testing.T) {
 	want(t, connect(t, straight).do("LOCK.ACQUIRE", key), "$-1")
 }
 
-// TestNewestIsOfTheConnectionAndTheKey, whether its holds or those of the key are looked through.
-func TestNewestIsOfTheConnectionAndTheKey(t *testing.T) {
+// TestNewestHoldOfACarrierAndKey: newest returns the newest hold of one connection for one key,
+// whether it searches the holds of the connection or those of the key.
+func TestNewestHoldOfACarrierAndKey(t *testing.T) {
 	t.Parallel()
 	s := idleService(t)
 	a, b, until := connect(t, s), connect(t, s), time.Now().Add(time.Minute)
@@ -75,22 +76,22 @@ func TestNewestIsOfTheConnectionAndTheKey(t *testing.T) {
 	take(a, key, 1)
 	others := []*hold{take(b, key, 0)}
 	newest(a, second)
-	for range 100 { // more of the key than of the connection
+	for range 100 { // the key has more holds than the connection
 		others = append(others, take(b, key, 0))
 	}
 	newest(a, second)
-	for i := range 1000 { // fewer
+	for i := range 1000 { // the key has fewer holds than the connection
 		take(a, strconv.Itoa(i), 0)
 	}
 	newest(a, second)
-	second.transition(over, held) // though it is in the books still
+	second.transition(over, held) // the index still contains it
 	newest(a, first)
 	newest(b, others[len(others)-1])
 	a.carrier.End(Expire)
 	newest(a, nil)
 }
 
-// last is the carrier's newest hold for which match says yes, of whatever lock.
+// last returns the carrier's newest hold of any lock that match accepts.
 func (c *Carrier) last(match func(*hold) bool) *hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +103,7 @@ func (c *Carrier) last(match func(*hold) bool) *hold {
 	return nil
 }
 
-// BenchmarkNewest is how long a connection looks for its hold of a key.
+// BenchmarkNewest measures how long a connection searches for its hold of a key.
 func BenchmarkNewest(b *testing.B) {
 	for _, holds := range []int{1, 1000, 100_000} {
 		b.Run(strconv.Itoa(holds), func(b *testing.B) {
@@ -123,7 +124,7 @@ func BenchmarkNewest(b *testing.B) {
 	}
 }
 
-// oldest is the carrier's oldest hold.
+// oldest returns the carrier's oldest hold.
 func (c *Carrier) oldest() *hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()

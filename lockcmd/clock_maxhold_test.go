@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// TestR12ExtendIsNeverForLessThanNothing: when MAXHOLD is long over by Redis's clock the lock lasts
-// for a moment, and goes as others do.
-func TestR12ExtendIsNeverForLessThanNothing(t *testing.T) {
+// TestR12ExtendIsNeverNegative: By Redis's clock, MAXHOLD ended long ago. EXTEND through another
+// Leash returns 0, and the lock ends shortly after.
+func TestR12ExtendIsNeverNegative(t *testing.T) {
 	t.Parallel()
 	for _, m := range modes {
 		t.Run(m.option, func(t *testing.T) {
-			rdb, step := stepped(t)
+			rdb, step := startWithClock(t)
 			s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 			a, key := connect(t, s), newKey()
 			token := strconv.FormatInt(a.hold(key, m.option, "LEASE", "7200000", "MAXHOLD", "3600000"), 10)
 			step(time.Hour + 50*time.Second)
-			// its own Leash does not count by that clock
+			// the hold's own Leash does not measure MAXHOLD with Redis's clock
 			want(t, a.do("LOCK.EXTEND", key, "60000"), ":60000")
 			want(t, connect(t, other).do("LOCK.EXTEND", key, "60000", "TOKEN", token), ":0")
 			want(t, connect(t, s).do(append([]string{"LOCK.ACQUIRE", key}, alone(m)...)...), "$-1")
@@ -26,13 +26,13 @@ func TestR12ExtendIsNeverForLessThanNothing(t *testing.T) {
 	}
 }
 
-// TestR28MaxHoldIsNotOfRedissClock: a step of it, back or forward, makes MAXHOLD no longer when a
-// lock is moved or extended, and no shorter on its own Leash.
-func TestR28MaxHoldIsNotOfRedissClock(t *testing.T) {
+// TestR28MaxHoldIgnoresClockSteps: A step of Redis's clock, in either direction, does not lengthen
+// MAXHOLD when a hold is moved or extended. On the hold's own Leash it does not shorten it either.
+func TestR28MaxHoldIgnoresClockSteps(t *testing.T) {
 	t.Parallel()
 	for _, d := range []time.Duration{-time.Hour, 25 * time.Second} {
 		t.Run(d.String(), func(t *testing.T) {
-			rdb, step := stepped(t)
+			rdb, step := startWithClock(t)
 			s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 			for _, to := range []*Service{s, other} {
 				a, b, key := connect(t, s), connect(t, to), newKey()

@@ -12,8 +12,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// stepped is a Redis whose clock can be stepped.
-func stepped(t *testing.T) (rdb *redis.Client, step func(time.Duration)) {
+// startWithClock starts a Redis whose clock the test can change.
+func startWithClock(t *testing.T) (rdb *redis.Client, step func(time.Duration)) {
 	t.Helper()
 	server, err := redistest.Launch(redistest.Options{Clock: true})
 	if err != nil {
@@ -28,15 +28,15 @@ func stepped(t *testing.T) (rdb *redis.Client, step func(time.Duration)) {
 	}
 }
 
-// TestR22ADeadWaiterDoesNotOutliveAStepBack: when Redis's clock is set back, who died in the queue
-// before is taken out all the same, and as soon as if it had died then.
-func TestR22ADeadWaiterDoesNotOutliveAStepBack(t *testing.T) {
+// TestR22DeadWaitersAreReapedAfterAClockStepBack: A waiter dies in the FAIR queue, and then Redis's
+// clock is set back. The waiter is still removed, and as soon as if it had died after the step.
+func TestR22DeadWaitersAreReapedAfterAClockStepBack(t *testing.T) {
 	t.Parallel()
-	rdb, step := stepped(t)
+	rdb, step := startWithClock(t)
 	s, key := leash(t, rdb, Config{}), newKey()
 	holder, a := connect(t, s), connect(t, s)
 	holder.token(key)
-	for range 3 { // of whom nobody hears again
+	for range 3 { // waiters that send nothing more
 		connect(t, s).carrier.newAcquisition(acquireOptions{mode: fair, key: key, wait: true, ttl: 30 * time.Second}, nil).send(s.deadline())
 	}
 	reply := a.waitFair(rdb, 4, key, "BLOCK", "0")
@@ -52,12 +52,13 @@ func TestR22ADeadWaiterDoesNotOutliveAStepBack(t *testing.T) {
 	wantNothingLeft(t, rdb, key)
 }
 
-// TestR22LiveWaitersKeepTheirOrder over steps of Redis's clock.
+// TestR22LiveWaitersKeepTheirOrder: Waiters in a FAIR queue keep their order when Redis's clock is
+// set back or forward.
 func TestR22LiveWaitersKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]time.Duration{"an hour forward": time.Hour, "an hour back": -time.Hour, "by less than they count for": 5 * time.Second} {
 		t.Run(name, func(t *testing.T) {
-			rdb, step := stepped(t)
+			rdb, step := startWithClock(t)
 			s, key := leash(t, rdb, Config{}), newKey()
 			holder := connect(t, s)
 			holder.token(key)
@@ -80,11 +81,11 @@ func TestR22LiveWaitersKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// TestR25StepsOfTheClock: a hold goes on over steps of Redis's clock that leave it some time, and
-// is as easily released after them. One that leaves it none ends it: another gets in, and its
-// holder is told.
-func TestR25StepsOfTheClock(t *testing.T) {
-	const ttl = 9 * time.Second // after a renewal, a third of it passes until the next
+// TestR25ClockSteps: Redis's clock is set while a lock is held. The hold continues if the step
+// leaves it some time, and it can be released as usual. Otherwise it expires, another owner gets
+// the lock, and the holder is told.
+func TestR25ClockSteps(t *testing.T) {
+	const ttl = 9 * time.Second // until the next renewal, a third of the TTL passes
 	for name, row := range map[string]struct {
 		steps []time.Duration
 		lost  bool
@@ -100,7 +101,7 @@ func TestR25StepsOfTheClock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rdb, step := stepped(t)
+			rdb, step := startWithClock(t)
 			s := leash(t, rdb, Config{WatchdogTimeout: ttl})
 			holders, keys := make(map[*mode]*conn), make(map[*mode]string)
 			for _, m := range modes {
@@ -111,7 +112,7 @@ func TestR25StepsOfTheClock(t *testing.T) {
 			permit := holder.permit(permits)
 			for _, d := range row.steps {
 				step(d)
-				for _, m := range modes { // what is over is found to be so
+				for _, m := range modes { // an expired hold is detected in every mode
 					rdb.Exists(t.Context(), keys[m])
 				}
 				connect(t, s).do("SEM.ACQUIRE", permits)
@@ -136,13 +137,14 @@ func TestR25StepsOfTheClock(t *testing.T) {
 	}
 }
 
-// TestR12ALeaseIsExtendedAfterAStepBack to before its grant: it is what it was, for the new time.
-func TestR12ALeaseIsExtendedAfterAStepBack(t *testing.T) {
+// TestR12LeaseIsExtendedAfterAClockStepBack: Redis's clock is set back to a time before the grant.
+// EXTEND still gives the lease its new length.
+func TestR12LeaseIsExtendedAfterAClockStepBack(t *testing.T) {
 	t.Parallel()
 	for _, m := range modes {
 		for ms, back := range map[string]bool{"600": false, "5000": true, "20000": true} {
 			t.Run(m.option+" to "+ms, func(t *testing.T) {
-				rdb, step := stepped(t)
+				rdb, step := startWithClock(t)
 				s := leash(t, rdb, Config{})
 				step(10 * time.Second)
 				a, key := connect(t, s), newKey()
@@ -156,20 +158,20 @@ func TestR12ALeaseIsExtendedAfterAStepBack(t *testing.T) {
 					wantNothing(t, rdb, key, a)
 					return
 				}
-				// it ends by itself
+				// the lease expires by itself
 				connect(t, s).token(append([]string{key, "BLOCK", "5000"}, alone(m)...)...)
 			})
 		}
 	}
 }
 
-// TestR2GraceOverAStepBack: a clock that was set back to before the server was there begins no
-// grace where one is over, and none that is longer than any other.
-func TestR2GraceOverAStepBack(t *testing.T) {
+// TestR2GraceAfterAClockStepBack: The clock of Redis is set back to before the server started. That
+// starts no new grace period, and a new Leash does not wait for longer than usual.
+func TestR2GraceAfterAClockStepBack(t *testing.T) {
 	t.Parallel()
 	for _, was := range []string{"master", "replica"} {
 		t.Run(was, func(t *testing.T) {
-			rdb, step := stepped(t)
+			rdb, step := startWithClock(t)
 			if was == "replica" {
 				host, port, _ := strings.Cut(redistest.Start(t).Addr, ":")
 				rdb.Do(t.Context(), "REPLICAOF", host, port)
@@ -203,12 +205,13 @@ func TestR2GraceOverAStepBack(t *testing.T) {
 	}
 }
 
-// TestR2ALeaseIsPutBackWhereTheClockIsBehind that of the master which granted it.
-func TestR2ALeaseIsPutBackWhereTheClockIsBehind(t *testing.T) {
+// TestR2LeaseIsRestoredWhereTheClockIsBehind: A failover leads to a master whose clock is behind.
+// The lease is restored there.
+func TestR2LeaseIsRestoredWhereTheClockIsBehind(t *testing.T) {
 	t.Parallel()
 	for _, m := range modes {
 		t.Run(m.option, func(t *testing.T) {
-			rdb, step := stepped(t)
+			rdb, step := startWithClock(t)
 			s := leash(t, rdb, graceConfig(), graceful)
 			step(10 * time.Second)
 			a, key := connect(t, s), newKey()
@@ -225,13 +228,13 @@ func TestR2ALeaseIsPutBackWhereTheClockIsBehind(t *testing.T) {
 	}
 }
 
-// TestR2ReleaseWhenRedisEndsTheGrace before Leash does, for its clock was set forward: nothing can
-// be put right there, and nothing is waited for.
+// TestR2ReleaseWhenRedisEndsTheGrace: Redis's clock was set forward, so the grace period ends in
+// Redis before it ends in Leash. A release then restores nothing and does not wait.
 func TestR2ReleaseWhenRedisEndsTheGrace(t *testing.T) {
 	t.Parallel()
 	for _, m := range modes {
 		t.Run(m.option, func(t *testing.T) {
-			rdb, step := stepped(t)
+			rdb, step := startWithClock(t)
 			s := leash(t, rdb, graceConfig(), graceful)
 			a, lost, key := connect(t, s), connect(t, s), newKey()
 			a.hold(key, m.option, "LEASE", "36000000")
@@ -249,13 +252,13 @@ func TestR2ReleaseWhenRedisEndsTheGrace(t *testing.T) {
 	}
 }
 
-// TestR2WhatIsPutBackBeganBeforeNow though its token, which goes on from a clock that was ahead,
-// says otherwise.
-func TestR2WhatIsPutBackBeganBeforeNow(t *testing.T) {
+// TestR2RestoredHoldBeganBeforeNow: Redis's clock was set back, so the token of a new hold is ahead
+// of the time. The restored record must still have a start in the past.
+func TestR2RestoredHoldBeganBeforeNow(t *testing.T) {
 	t.Parallel()
 	for _, m := range modes {
 		t.Run(m.option, func(t *testing.T) {
-			rdb, step := stepped(t)
+			rdb, step := startWithClock(t)
 			s, key := leash(t, rdb, graceConfig(), graceful), newKey()
 			step(time.Hour)
 			ahead := connect(t, s)

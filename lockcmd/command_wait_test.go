@@ -11,7 +11,7 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// unblocked ends the wait of a command that a has under way.
+// unblock ends the wait of the command in progress, as CLIENT UNBLOCK does.
 func (a *conn) unblock(fail bool) {
 	a.t.Helper()
 	eventually(a.t, 5*time.Second, "it waits", func() bool { return a.carrier.Unblock(fail) })
@@ -20,8 +20,8 @@ func (a *conn) unblock(fail bool) {
 	}
 }
 
-// TestUnblock: every command that waits is answered as if its time were over, or with the error;
-// and nothing is left of its wait.
+// TestUnblock: Every waiting command replies as after a timeout, or with the error of CLIENT
+// UNBLOCK. Nothing is left of its wait.
 func TestUnblock(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -69,7 +69,8 @@ func TestUnblock(t *testing.T) {
 	})
 }
 
-// TestUnblockPassesTheTurnOn: who stood behind gets in when the lock is free.
+// TestUnblockWakesTheNextWaiter: After a waiter was unblocked, the next one in the queue gets the
+// lock when it is free.
 func TestUnblockWakesTheNextWaiter(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -87,8 +88,8 @@ func TestUnblockWakesTheNextWaiter(t *testing.T) {
 	})
 }
 
-// TestR19UnblockAndGrant: a grant that comes in the moment of CLIENT UNBLOCK is the client's, or
-// the lock is free.
+// TestR19UnblockAndGrant: A grant and CLIENT UNBLOCK meet. Either the client gets the lock, or the
+// lock is free.
 func TestR19UnblockAndGrant(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -120,7 +121,7 @@ func TestR19UnblockAndGrant(t *testing.T) {
 						want(t, got, "$-1")
 					}
 					c := connect(t, s)
-					// free, long before a lease is over
+					// the lock is free long before a lease could expire
 					tokenOf(t, woken(t, c.start(append([]string{"LOCK.ACQUIRE", key, "BLOCK", "0"}, mode...)...)))
 					want(t, c.do("LOCK.RELEASE", key), ":1")
 				}
@@ -130,8 +131,8 @@ func TestR19UnblockAndGrant(t *testing.T) {
 	})
 }
 
-// TestR19UnblockAndPermits: nor is a permit, or what was taken from a counter, lost with a wait
-// that ends.
+// TestR19UnblockAndPermits: No permit is lost when the wait for a permit, or for a counter, is
+// unblocked.
 func TestR19UnblockAndPermits(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -165,14 +166,14 @@ func TestR19UnblockAndPermits(t *testing.T) {
 	})
 }
 
-// TestR19UnblockWhileAHandOverIsUnanswered: the wait ends soon, and the lock is free once Redis
-// answers.
+// TestR19UnblockWhileAHandOverIsUnanswered: The wait ends soon although Redis does not answer the
+// hand-over. The lock is free when Redis answers again.
 func TestR19UnblockWhileAHandOverIsUnanswered(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 20 * time.Second}, patient)
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		a, b, key := connect(t, s), connect(t, s), newKey()
-		// so b does not look again, and is not passed over while it does
+		// b makes no second attempt, during which a release would pass it over
 		listens(t, s, lockChannel(key), key)
 		a.token(key)
 		reply := b.await(s, 1, key, "BLOCK", "0")

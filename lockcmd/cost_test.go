@@ -14,8 +14,8 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// TestOneRoundTripEach holds what an undisputed lock costs: one command to Redis to take it, and
-// one to give it back.
+// TestOneRoundTripEach: An uncontended lock costs one command to Redis to acquire it and one to
+// release it.
 func TestOneRoundTripEach(t *testing.T) {
 	t.Parallel()
 	p, err := faultproxy.New(sharedServer(t).Addr)
@@ -27,7 +27,7 @@ func TestOneRoundTripEach(t *testing.T) {
 	t.Cleanup(func() { rdb.Close() })
 	var scripts atomic.Int64
 	rdb.AddHook(recorder{&scripts})
-	s := leash(t, rdb, Config{SendScript: byClient})
+	s := leash(t, rdb, Config{SendScript: noDirectPath})
 	for _, mode := range [][]string{nil, {"READ"}, {"WRITE"}} {
 		a, key := connect(t, s), newKey()
 		take := func(options ...string) { a.token(slices.Concat([]string{key}, mode, options)...) }
@@ -36,7 +36,7 @@ func TestOneRoundTripEach(t *testing.T) {
 		before := scripts.Load()
 		take("OWNER", "me", "ID", "1")
 		take("OWNER", "me", "ID", "2")
-		want(t, a.do("LOCK.TTL", key)[:1], ":") // from memory
+		want(t, a.do("LOCK.TTL", key)[:1], ":") // answered from memory
 		want(t, a.do("LOCK.RELEASE", key), ":0")
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		if n := scripts.Load() - before; n != 4 {
@@ -45,7 +45,7 @@ func TestOneRoundTripEach(t *testing.T) {
 	}
 }
 
-// recorder counts the scripts a client sends.
+// recorder counts the scripts that a client sends.
 type recorder struct{ scripts *atomic.Int64 }
 
 func (r recorder) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -63,8 +63,7 @@ func (r recorder) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	return next
 }
 
-// TestEmbedded: the scripts also run on the in-memory Redis that serves for a try, which knows less
-// of Lua.
+// TestEmbedded: The scripts also run on the embedded Redis, whose Lua supports less.
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
@@ -107,7 +106,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	}
 }
 
-// BenchmarkRenewal is the cost of a renewal round, per hold.
+// BenchmarkRenewal measures the cost of a renewal round for each hold.
 func BenchmarkRenewal(b *testing.B) {
 	const holds = 10_000
 	for _, where := range []string{"single", "cluster"} {

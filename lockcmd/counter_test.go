@@ -13,8 +13,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// waitsInQueue starts a command that waits in line, and returns when it is the n-th there.
-func (c *conn) waitsInQueue(s *Service, n int, id queueID, args ...string) <-chan string {
+// startInQueue starts a command that waits, and returns when it is the n-th in the queue.
+func (c *conn) startInQueue(s *Service, n int, id queueID, args ...string) <-chan string {
 	c.t.Helper()
 	reply := c.start(args...)
 	eventually(c.t, 5*time.Second, "it stands in line", func() bool { return s.permitQueues.length(id) == n })
@@ -24,7 +24,7 @@ func (c *conn) waitsInQueue(s *Service, n int, id queueID, args ...string) <-cha
 func permitsOf(key string) queueID { return queueID{lockID{0, key}, permitChannel(key)} }
 func latchOf(key string) queueID   { return queueID{lockID{0, key}, latchChannel(key)} }
 
-// listenTo subscribes to a channel as Redisson does, in both ways.
+// listenTo subscribes to a channel in both ways that Redisson uses.
 func listenTo(t testing.TB, rdb redis.UniversalClient, channel string) []*redis.PubSub {
 	t.Helper()
 	both := []*redis.PubSub{rdb.Subscribe(t.Context(), channel), rdb.SSubscribe(t.Context(), channel)}
@@ -37,7 +37,7 @@ func listenTo(t testing.TB, rdb redis.UniversalClient, channel string) []*redis.
 	return both
 }
 
-// wantMessage is that a channel brings payload next.
+// wantMessage checks that payload is the next message on a channel.
 func wantMessage(t testing.TB, both []*redis.PubSub, payload string) {
 	t.Helper()
 	for _, ps := range both {
@@ -47,8 +47,8 @@ func wantMessage(t testing.TB, both []*redis.PubSub, payload string) {
 	}
 }
 
-// empty is that no more messages have come.
-func empty(t testing.TB, both []*redis.PubSub) {
+// wantNoMessage checks that no more messages have come.
+func wantNoMessage(t testing.TB, both []*redis.PubSub) {
 	t.Helper()
 	<-time.After(20 * time.Millisecond)
 	for _, ps := range both {
@@ -63,7 +63,7 @@ func TestCounterIsRedissonsSemaphore(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		a, heard := connect(t, s), listenTo(t, rdb, "redisson_sc:{"+key+"}")
-		want(t, a.do("SEM.TAKE", key), ":0") // nobody has set it
+		want(t, a.do("SEM.TAKE", key), ":0") // the counter does not exist yet
 		want(t, a.do("SEM.TAKE", key, "0"), ":1")
 		want(t, a.do("SEM.GIVE", key, "0"), ":0")
 		if exists(t, rdb, key) {
@@ -76,7 +76,7 @@ func TestCounterIsRedissonsSemaphore(t *testing.T) {
 		want(t, a.do("SEM.TAKE", key, "6"), ":0")
 		want(t, a.do("SEM.TAKE", key, "3"), ":1")
 		want(t, rdb.Get(ctx, key).Val(), "2")
-		// as addPermits(-n) leaves it; a TTL as of trySetPermits(n, ttl)
+		// the value that addPermits(-n) leaves; a TTL that trySetPermits(n, ttl) sets
 		rdb.Set(ctx, key, "-3", time.Minute)
 		want(t, a.do("SEM.TAKE", key), ":0")
 		want(t, a.do("SEM.GIVE", key, "2"), ":-1")
@@ -86,7 +86,7 @@ func TestCounterIsRedissonsSemaphore(t *testing.T) {
 		if left := rdb.PTTL(ctx, key).Val(); left < 50*time.Second || left > time.Minute {
 			t.Errorf("got TTL %v, want what it was", left)
 		}
-		empty(t, heard)
+		wantNoMessage(t, heard)
 		rdb.Set(ctx, key, "text", 0)
 		want(t, a.do("SEM.TAKE", key), "-"+msgNotInteger)
 		want(t, a.do("SEM.GIVE", key), "-"+msgNotInteger)
@@ -100,12 +100,12 @@ func TestCounterIsRedissonsSemaphore(t *testing.T) {
 	})
 }
 
-func TestCounterWakesThoseWhoWait(t *testing.T) {
+func TestCounterWakesWaiters(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient), newKey()
 		a, b := connect(t, s), connect(t, other)
-		reply := b.waitsInQueue(other, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
+		reply := b.startInQueue(other, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
 		eventually(t, 5*time.Second, "b listens", func() bool { return listeners(t, rdb, permitChannel(key)) == 1 })
 		if b.waits.Load() != 1 || !b.guarded.Load() || other.Stats().Waiters != 1 {
 			t.Error("the host was not told of the wait")
@@ -139,32 +139,33 @@ func TestCounterBlockEndsInTime(t *testing.T) {
 	})
 }
 
-// TestR17PermitsAreFoundWithoutAMessage: a lost message costs a second.
+// TestR17PermitsAreFoundWithoutAMessage: When a message is lost, a waiter finds the permit about a
+// second later.
 func TestR17PermitsAreFoundWithoutAMessage(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, permits, latch, ctx := leash(t, rdb, Config{}), newKey(), newKey(), context.Background()
 	rdb.Set(ctx, latch, "1", 0)
-	taken := connect(t, s).waitsInQueue(s, 1, permitsOf(permits), "SEM.TAKE", permits, "BLOCK", "0")
-	opened := connect(t, s).waitsInQueue(s, 1, latchOf(latch), "LATCH.AWAIT", latch, "BLOCK", "0")
+	taken := connect(t, s).startInQueue(s, 1, permitsOf(permits), "SEM.TAKE", permits, "BLOCK", "0")
+	opened := connect(t, s).startInQueue(s, 1, latchOf(latch), "LATCH.AWAIT", latch, "BLOCK", "0")
 	rdb.Set(ctx, permits, "1", 0)
 	rdb.Del(ctx, latch)
 	want(t, receive(t, taken, 3*time.Second), ":1")
 	want(t, receive(t, opened, 3*time.Second), ":1")
 }
 
-func TestR18TwoAreNotStarvedByOne(t *testing.T) {
+func TestR18WaiterForTwoPermitsIsNotStarved(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		giver := connect(t, s)
-		two := connect(t, s).waitsInQueue(s, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
-		one := connect(t, s).waitsInQueue(s, 2, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
+		two := connect(t, s).startInQueue(s, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
+		one := connect(t, s).startInQueue(s, 2, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
 		want(t, giver.do("SEM.GIVE", key), ":1")
 		select {
 		case r := <-one:
 			t.Fatalf("the second in line got %q first", r)
-		case <-time.After(1500 * time.Millisecond): // it has looked around more than once
+		case <-time.After(1500 * time.Millisecond): // it has tried more than once
 		}
 		giver.do("SEM.GIVE", key)
 		want(t, receive(t, two, 5*time.Second), ":1")
@@ -181,7 +182,7 @@ func TestR18OneGiveServesManyInOrder(t *testing.T) {
 		order := make(chan int, n)
 		var wg sync.WaitGroup
 		for i := range n {
-			reply := connect(t, s).waitsInQueue(s, i+1, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
+			reply := connect(t, s).startInQueue(s, i+1, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
 			wg.Go(func() {
 				<-reply
 				order <- i
@@ -198,19 +199,19 @@ func TestR18OneGiveServesManyInOrder(t *testing.T) {
 	})
 }
 
-func TestR19AClientThatIsGoneTakesNothing(t *testing.T) {
+func TestR19DisconnectedClientTakesNothing(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}, patient), newKey()
 		a, b := connect(t, s), connect(t, s)
-		gone := a.waitsInQueue(s, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
-		reply := b.waitsInQueue(s, 2, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
+		gone := a.startInQueue(s, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
+		reply := b.startInQueue(s, 2, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
 		connect(t, s).do("SEM.GIVE", key)
 		a.gone()
 		want(t, woken(t, gone), "-"+msgGone)
-		want(t, woken(t, reply), ":1") // the next one had its turn at once
+		want(t, woken(t, reply), ":1") // the next waiter was served at once
 		connect(t, s).do("SEM.GIVE", key)
-		want(t, a.do("SEM.TAKE", key), "-"+msgGone) // granted, and nobody to be told
+		want(t, a.do("SEM.TAKE", key), "-"+msgGone) // granted, but the client is gone
 		eventually(t, 5*time.Second, "the permit is given back", func() bool { return rdb.Get(t.Context(), key).Val() == "1" })
 	})
 }
@@ -218,9 +219,9 @@ func TestR19AClientThatIsGoneTakesNothing(t *testing.T) {
 func TestR31DrainEndsThePermitQueues(t *testing.T) {
 	t.Parallel()
 	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}, patient), newKey()
-	taking := connect(t, s).waitsInQueue(s, 1, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
+	taking := connect(t, s).startInQueue(s, 1, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
 	connect(t, s).do("LATCH.SET", "latch"+key, "1")
-	waiting := connect(t, s).waitsInQueue(s, 1, latchOf("latch"+key), "LATCH.AWAIT", "latch"+key, "BLOCK", "0")
+	waiting := connect(t, s).startInQueue(s, 1, latchOf("latch"+key), "LATCH.AWAIT", "latch"+key, "BLOCK", "0")
 	s.Drain()
 	want(t, woken(t, taking), "-"+msgDraining)
 	want(t, woken(t, waiting), "-"+msgDraining)
@@ -228,8 +229,8 @@ func TestR31DrainEndsThePermitQueues(t *testing.T) {
 	want(t, connect(t, s).do("SEM.GIVE", key), ":1")
 }
 
-// TestR7CountersAreNotCountedTwice: an outcome that is unknown stays so, for a repetition would
-// count again.
+// TestR7CountersAreNotCountedTwice: When the outcome is unknown, Leash does not repeat the command.
+// A second run would count twice.
 func TestR7CountersAreNotCountedTwice(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{})
@@ -251,7 +252,7 @@ func TestR7CountersAreNotCountedTwice(t *testing.T) {
 			{takeScript, []string{"SEM.TAKE", key}, key, left}, {giveScript, []string{"SEM.GIVE", key}, key, "5"},
 			{countDownScript, []string{"LATCH.DOWN", latch}, latch, left},
 		} {
-			// Redis has the script
+			// Redis knows the script
 			want(t, connect(t, straight).do(row.command[0], newKey())[:1], ":")
 			fault := arm(running(row.sc, row.key))
 			want(t, a.do(row.command...), "-"+msgUnknown)
@@ -266,7 +267,7 @@ func TestR7CountersAreNotCountedTwice(t *testing.T) {
 	}
 }
 
-func TestR13WhatOthersWaitForPassesAtTheMemoryLimit(t *testing.T) {
+func TestR13GiveAndDownWorkAtTheMemoryLimit(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	rdb := dialServer(t, server.Addr)
@@ -283,7 +284,8 @@ func TestR13WhatOthersWaitForPassesAtTheMemoryLimit(t *testing.T) {
 	want(t, a.do("LATCH.SET", latch, "2"), "-OOM command not allowed when used memory > 'maxmemory'.")
 }
 
-// TestCounterIsExact: two Leashes, 16 connections, two permits.
+// TestCounterIsExact: Two Leashes and 16 connections share two permits. There are never more than
+// two holders.
 func TestCounterIsExact(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -316,9 +318,9 @@ func TestCounterIsExact(t *testing.T) {
 	})
 }
 
-// TestCountersThatAreNone: what Redis does not count as an integer, and what scripts cannot count
-// exactly.
-func TestCountersThatAreNone(t *testing.T) {
+// TestInvalidCounterValues: Commands refuse a counter that Redis cannot read as an integer, or that
+// Lua cannot count exactly.
+func TestInvalidCounterValues(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
@@ -337,7 +339,7 @@ func TestCountersThatAreNone(t *testing.T) {
 			}
 			want(t, rdb.Get(t.Context(), key).Val(), value)
 		}
-		rdb.Set(t.Context(), key, "9007199254740993", 0) // Lua would tell another number
+		rdb.Set(t.Context(), key, "9007199254740993", 0) // Lua would round this number
 		for _, command := range []string{"SEM.TAKE", "SEM.GIVE", "SEM.INFO", "SEM.ACQUIRE", "LATCH.DOWN"} {
 			want(t, a.do(command, key), "-"+msgNotInteger)
 		}
@@ -393,7 +395,8 @@ func TestCounterArguments(t *testing.T) {
 	}
 }
 
-// TestPermitsWokenByRedisson: what a Java service does to give permits, in its own words.
+// TestPermitsWokenByRedisson: A waiter is woken by the commands that a Java service sends to give
+// permits.
 func TestPermitsWokenByRedisson(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -401,7 +404,7 @@ func TestPermitsWokenByRedisson(t *testing.T) {
 		for _, publish := range []func(context.Context, string, any) *redis.IntCmd{rdb.Publish, rdb.SPublish} {
 			for _, command := range []string{"SEM.TAKE", "SEM.ACQUIRE"} {
 				key := newKey()
-				reply := connect(t, s).waitsInQueue(s, 1, permitsOf(key), command, key, "BLOCK", "0")
+				reply := connect(t, s).startInQueue(s, 1, permitsOf(key), command, key, "BLOCK", "0")
 				eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, permitChannel(key)) == 1 })
 				rdb.IncrBy(ctx, key, 1)
 				publish(ctx, permitChannel(key), "1")

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// databases gives clients of the shared server, as package upstream does.
+// databases returns clients for databases of the shared server, as package upstream does.
 func databases(t testing.TB) func(db int) redis.UniversalClient {
 	var mu sync.Mutex
 	clients := make(map[int]redis.UniversalClient)
@@ -34,8 +34,7 @@ func connectTo(t testing.TB, s *Service, db int) *conn {
 	return c
 }
 
-// TestR8LocksLiveInTheirDatabase: one key in two databases is two locks, in all that is done with
-// them.
+// TestR8LocksLiveInTheirDatabase: The same key in two databases is two locks, for every command.
 func TestR8LocksLiveInTheirDatabase(t *testing.T) {
 	t.Parallel()
 	in := databases(t)
@@ -52,7 +51,7 @@ func TestR8LocksLiveInTheirDatabase(t *testing.T) {
 	want(t, connectTo(t, s, 0).do("LOCK.RELEASE", key, "TOKEN", token), "-"+msgNotHeld)
 	want(t, connectTo(t, s, 5).do("LOCK.INFO", key), "$-1")
 
-	// Who waits in one database is not served by a release in the other.
+	// A release in one database does not serve a waiter in the other.
 	waiting := connectTo(t, s, 3)
 	reply := waiting.start("LOCK.ACQUIRE", key, "BLOCK", "0")
 	far := connectTo(t, other, 3).start("LOCK.ACQUIRE", key, "BLOCK", "100")
@@ -64,14 +63,14 @@ func TestR8LocksLiveInTheirDatabase(t *testing.T) {
 		t.Fatalf("got %q while the lock was held", <-reply)
 	}
 
-	// Both are renewed, for longer than their TTL.
+	// Both holds are renewed for longer than their TTL.
 	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
 		if !exists(t, in(0), key) || !exists(t, in(3), key) {
 			t.Fatal("a lock has run out")
 		}
 	}
 
-	// Another Leash's release finds the hold and tells this one.
+	// A release through another Leash finds the hold and sends an event to this Leash.
 	want(t, connectTo(t, other, 3).do("LOCK.RELEASE", key, "TOKEN", token), ":1")
 	tokenOf(t, receive(t, reply, 5*time.Second))
 	eventually(t, 5*time.Second, "the release is known here", func() bool { return b.carrier.Holds() == 0 })
@@ -79,7 +78,7 @@ func TestR8LocksLiveInTheirDatabase(t *testing.T) {
 		t.Fatalf("lost %s", <-b.losses)
 	}
 
-	// A loss is that of its own database.
+	// A loss affects only the hold in its own database.
 	in(3).Del(context.Background(), key)
 	want(t, receive(t, waiting.losses, 5*time.Second), key+" gone")
 	want(t, a.do("LOCK.RELEASE", key), ":1")
@@ -88,7 +87,8 @@ func TestR8LocksLiveInTheirDatabase(t *testing.T) {
 	}
 }
 
-// TestR8CarrierThatChangesDatabase: holds stay where they were taken.
+// TestR8CarrierThatChangesDatabase: After SELECT, holds stay in the database where they were
+// acquired.
 func TestR8CarrierThatChangesDatabase(t *testing.T) {
 	t.Parallel()
 	in := databases(t)
@@ -98,7 +98,7 @@ func TestR8CarrierThatChangesDatabase(t *testing.T) {
 	c.token(key)
 	c.carrier.Select(2)
 	want(t, c.do("LOCK.RELEASE", key), "-"+msgNotHeld)
-	c.token(key, "BLOCK", "0") // not a deadlock: it is another lock
+	c.token(key, "BLOCK", "0") // no deadlock, because it is another lock
 	want(t, c.do("LOCK.RELEASE", key), ":1")
 	c.carrier.Select(0)
 	if left := tokenOf(t, c.do("LOCK.TTL", key)); left < 1 {

@@ -11,8 +11,8 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// enterTwice takes a lock twice and lets one count go unheard, as when another Leash has released
-// it and the news of that was lost.
+// enterTwice acquires a lock twice. It then lowers the count in Redis without an event, as if
+// another Leash had released once and the event was lost.
 func enterTwice(t testing.TB, a *conn, rdb redis.UniversalClient, key string, options ...string) (token int64) {
 	t.Helper()
 	a.token(append([]string{key, "OWNER", "me"}, options...)...)
@@ -36,7 +36,7 @@ func TestR26LostReplyOfALastReleaseTakenForOneOfSeveral(t *testing.T) {
 			options = []string{mode}
 		}
 		a, key := connect(t, s), newKey()
-		a.token(append([]string{key}, options...)...) // Redis has the script then
+		a.token(append([]string{key}, options...)...) // Redis knows the script now
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		enterTwice(t, a, straight.rdb, key, options...)
 		fault := p.DropAfter(running(script, key))
@@ -81,19 +81,19 @@ func TestR26RenewalBesideALastReleaseTakenForOneOfSeveral(t *testing.T) {
 
 	a.token(key, "OWNER", "me")
 	a.token(key, "OWNER", "me")
-	want(t, during(p.HoldBefore, true), "-"+msgLost(key, "gone")) // the release did not end it
+	want(t, during(p.HoldBefore, true), "-"+msgLost(key, "gone")) // the release did not end the hold
 	want(t, receive(t, a.losses, time.Second), key+" gone")
 
 	a = connect(t, s)
 	a.token(key, "OWNER", "me")
 	a.token(key, "OWNER", "me")
-	want(t, during(p.HoldAfter, true), ":0") // and then it was lost
+	want(t, during(p.HoldAfter, true), ":0") // the hold was lost after the release
 	want(t, receive(t, a.losses, time.Second), key+" gone")
 	eventually(t, time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
 }
 
-// TestR25LossBesideAReleaseOfUnknownOutcomeIsToldInTime: a hold that is gone is not waited for
-// beyond its lease.
+// TestR25LossBesideAReleaseOfUnknownOutcomeIsToldInTime: The hold is lost while the outcome of a
+// release is unknown. The loss is reported before the lease would end.
 func TestR25LossBesideAReleaseOfUnknownOutcomeIsToldInTime(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{WatchdogTimeout: 3 * time.Second, UpstreamTimeout: 200 * time.Millisecond})
@@ -126,7 +126,7 @@ func TestR30ReleaseOfACountIsToldToTheCarrier(t *testing.T) {
 					return int64(h.count) == n
 				})
 			}
-			s.receiveEvent(holdEventText(decrementedEvent, token, a.carrier.name, key)) // which nobody has done
+			s.receiveEvent(holdEventText(decrementedEvent, token, a.carrier.name, key)) // a forged event: nobody has released
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 			if len(a.losses) != 0 {
 				t.Error("told as a loss")

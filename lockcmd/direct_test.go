@@ -88,9 +88,9 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// TestR7WhatTheWireLeavesToTheClient: a script goes a second way only when Redis certainly has not
-// run it.
-func TestR7WhatTheDirectPathLeavesToTheClient(t *testing.T) {
+// TestR7WhenTheDirectPathFallsBack: A script is sent again through the client library only when
+// Redis certainly did not run it.
+func TestR7WhenTheDirectPathFallsBack(t *testing.T) {
 	broken := errors.New("broken")
 	soon, over := time.Now().Add(time.Minute), time.Now()
 	for _, c := range []struct {
@@ -100,7 +100,7 @@ func TestR7WhatTheDirectPathLeavesToTheClient(t *testing.T) {
 		sent  bool
 		err   error
 		done  bool
-		want  error // of runWired; nil for none
+		want  error // the error of runDirect; nil for none
 	}{
 		{"answered", soon, ":1\r\n", true, nil, true, nil},
 		{"an error of the script", soon, "-WRONGTYPE no\r\n", true, nil, true, replyError("WRONGTYPE no")},
@@ -130,12 +130,12 @@ func TestR7WhatTheDirectPathLeavesToTheClient(t *testing.T) {
 	}
 }
 
-// byClient is a wire that takes nothing.
-func byClient(_ time.Time, _ *time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
+// noDirectPath is a SendScript that sends nothing, so scripts go through the client library.
+func noDirectPath(_ time.Time, _ *time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
 	return dst, false, errors.New("no wire")
 }
 
-// TestOverTheWire: locks go by the wire as soon as there is one, and redirects and missing scripts
+// TestDirectPath: Scripts use the direct path as soon as it exists. Redirects and missing scripts
 // do no harm.
 func TestDirectPath(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestR24ALookEndsNoLockWithoutATTL: somebody made a lease last for ever. To look after it is not
-// to end it.
+// TestR24ACheckEndsNoLockWithoutATTL: Somebody removed the TTL of a lease in Redis. The watchdog's
+// check must not end it.
 func TestR24ACheckEndsNoLockWithoutATTL(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -35,9 +35,9 @@ func TestR24ACheckEndsNoLockWithoutATTL(t *testing.T) {
 	})
 }
 
-// TestR7AnUndoneEntryIsNoEntryUnderItsID: the request that was taken back counts when it is
-// repeated.
-func TestR7AnUndoneEntryIsNoEntryUnderItsID(t *testing.T) {
+// TestR7RepeatOfAnUndoneAcquireCounts: An acquire with an ID was undone. When it is repeated with
+// the same ID, it counts.
+func TestR7RepeatOfAnUndoneAcquireCounts(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
@@ -77,8 +77,8 @@ func bulk(args []string) (out [][]byte) {
 	return out
 }
 
-// TestR21NoHandOverWithoutAToken: the counter of a lock is broken. A release ends the lock all the
-// same, and those who wait are told why.
+// TestR21NoHandOverWithoutAToken: The token counter of a lock is broken. A release still ends the
+// lock, and the waiters get an error.
 func TestR21NoHandOverWithoutAToken(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -111,7 +111,8 @@ func TestR21NoHandOverWithoutAToken(t *testing.T) {
 	})
 }
 
-// TestR27ExtendLeavesTheMarkOfABreak: whose holder is about to be told.
+// TestR27ExtendLeavesTheMarkOfABreak: EXTEND leaves the mark of a BREAK in place, because the
+// holder is about to be told.
 func TestR27ExtendLeavesTheMarkOfABreak(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -134,8 +135,8 @@ func TestR27ExtendLeavesTheMarkOfABreak(t *testing.T) {
 	})
 }
 
-// TestMaxHoldIsForLocks: permits last as long as they say.
-func TestMaxHoldIsForLocks(t *testing.T) {
+// TestMaxHoldDoesNotLimitPermits: --max-hold does not shorten the lease of a permit.
+func TestMaxHoldDoesNotLimitPermits(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{MaxHold: 2 * time.Second}), newKey()

@@ -14,25 +14,26 @@ import (
 	"leash/internal/redistest"
 )
 
-// logbook is a log that can be read while it is written.
-type logbook struct {
+// logBuffer is a log that can be read while it is written.
+type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-func (l *logbook) Write(b []byte) (int, error) {
+func (l *logBuffer) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.buf.Write(b)
 }
 
-func (l *logbook) count(text string) int {
+func (l *logBuffer) count(text string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Count(l.buf.String(), text)
 }
 
-// TestR2EvictionIsWarnedOf: of each master that may evict locks, and of no other.
+// TestR2EvictionIsWarnedOf: Leash logs a warning for each master that may evict locks, and for no
+// other.
 func TestR2EvictionIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	const warning = "Redis may evict locks"
@@ -41,8 +42,8 @@ func TestR2EvictionIsWarnedOf(t *testing.T) {
 	for name, rdb := range map[string]redis.UniversalClient{
 		"single": dialServer(t, server.Addr), "cluster": dialCluster(t, cluster.Addrs()...),
 	} {
-		log := &logbook{}
-		s, err := New(Config{}, rdb, deaf{}, slog.New(slog.NewTextHandler(log, nil)))
+		log := &logBuffer{}
+		s, err := New(Config{}, rdb, silentSubscriber{}, slog.New(slog.NewTextHandler(log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,9 +70,9 @@ func TestR2EvictionIsWarnedOf(t *testing.T) {
 	}
 }
 
-// deaf is a Subscriber that hears nothing.
-type deaf struct{}
+// silentSubscriber is a Subscriber that receives nothing.
+type silentSubscriber struct{}
 
-func (deaf) Subscribe(string, bool, bool, func([]byte)) (<-chan struct{}, func()) {
+func (silentSubscriber) Subscribe(string, bool, bool, func([]byte)) (<-chan struct{}, func()) {
 	return make(chan struct{}), func() {}
 }

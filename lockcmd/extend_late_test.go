@@ -8,11 +8,12 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// lagging is a connection with a lease of a second on a lock of that key, which Redis counts from a
-// second after the time when it was sent. That we look how long it lasts does not reach Redis.
-func lagging(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mode ...string) (a *conn, sent time.Time, results *faultproxy.Fault) {
+// delayedLease returns a connection with a lease of 2 s on key. Redis received the acquire 1 s
+// late, so it counts the lease from later than Leash does. The watchdog's checks do not reach
+// Redis.
+func delayedLease(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mode ...string) (a *conn, sent time.Time, results *faultproxy.Fault) {
 	a = connect(t, s)
-	// from now on Redis has the scripts
+	// Redis knows the scripts now.
 	a.token(append([]string{key + ":first", "LEASE", "20000"}, mode...)...)
 	a.ms(20000, "LOCK.EXTEND", key+":first", "20000")
 	want(t, a.do("LOCK.RELEASE", key+":first"), ":1")
@@ -31,18 +32,18 @@ func lagging(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mode ...
 	return a, sent, results
 }
 
-// TestR24LateAnswerOfWhatMakesALeaseLast: Redis was slow as it granted, so it counts the lease from
-// later than we do. A request that makes it last is done in time and answered when the lease is
-// over by our count.
-func TestR24LateAnswerOfWhatMakesALeaseLast(t *testing.T) {
-	t.Parallel() // it waits most of the time
+// TestR24LateReplyOfALeaseExtension: Redis granted late, so it counts the lease from later than
+// Leash does. A request extends the lease in time, but its reply arrives after the lease has ended
+// by Leash's count.
+func TestR24LateReplyOfALeaseExtension(t *testing.T) {
+	t.Parallel() // mostly waiting
 	takesLong(t)
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 4 * time.Second})
 	for _, mode := range [][]string{nil, {"READ"}} {
 		for name, args := range map[string][]string{"extended": {"LOCK.EXTEND", "", "20000"}, "entered again": {"LOCK.ACQUIRE", "", "OWNER", "me", "LEASE", "20000"}} {
 			t.Run(name, func(t *testing.T) {
 				key := newKey()
-				a, sent, _ := lagging(t, s, p, key, mode...)
+				a, sent, _ := delayedLease(t, s, p, key, mode...)
 				args[1] = key
 				script := extendScript
 				switch {
@@ -77,18 +78,19 @@ func TestR24LateAnswerOfWhatMakesALeaseLast(t *testing.T) {
 	}
 }
 
-// TestR24UnknownExtendOfALeaseThatIsOver by our count: Redis is asked whether it was done.
+// TestR24UnknownExtendOfALeaseThatIsOver: The lease has ended by Leash's count. Leash asks Redis
+// whether an EXTEND with an unknown outcome was done.
 func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // mostly waiting
 	takesLong(t)
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 2200 * time.Millisecond})
 	for name, arm := range map[string]func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{"done": p.HoldAfter, "not done": p.HoldBefore} {
 		t.Run(name, func(t *testing.T) {
 			key := newKey()
-			a, _, results := lagging(t, s, p, key)
+			a, _, results := delayedLease(t, s, p, key)
 			fault := arm(running(extendScript, key), faultproxy.Always())
 			want(t, a.do("LOCK.EXTEND", key, "20000"), "-"+msgExtendUnknown)
-			want(t, a.do("LOCK.TTL", key), ":-2") // nobody can say
+			want(t, a.do("LOCK.TTL", key), ":-2") // the outcome is unknown
 			fault.Disarm()
 			results.Disarm()
 			if name == "done" {
@@ -106,11 +108,11 @@ func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
 	}
 }
 
-// TestR24ALookThatComesLateDoesNotShortenALease: it waited on its way to Redis, which says what is
-// left when it comes. Nothing is known to have changed, and LOCK.TTL must not deny the lease's last
-// second.
+// TestR24ALateCheckDoesNotShortenALease: A check was delayed on its way to Redis, which answers
+// with what is left on arrival. Nothing is known to have changed, so LOCK.TTL must not end one
+// second early.
 func TestR24ALateCheckDoesNotShortenALease(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // mostly waiting
 	s, _, p := faulty(t, Config{UpstreamTimeout: 10 * time.Second})
 	for _, mode := range [][]string{nil, {"READ"}} {
 		a, key, look := connect(t, s), newKey(), renewScript
@@ -127,7 +129,7 @@ func TestR24ALateCheckDoesNotShortenALease(t *testing.T) {
 			meanwhile()
 			eventually(t, soon, "Redis has said how long it lasts", func() bool { return s.watchdog.Stats.Renewals.Load() > results })
 		}
-		asked(func() {}) // from now on Redis has the script
+		asked(func() {}) // Redis knows the script now
 		late := p.HoldBefore(running(look, key))
 		asked(func() {
 			<-late.Struck()

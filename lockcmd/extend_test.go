@@ -12,7 +12,7 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// ms runs a command whose reply must be a number of ms up to most, and not much less.
+// ms runs a command whose reply must be a number of milliseconds, at most most and not much less.
 func (c *conn) ms(most int, args ...string) {
 	c.t.Helper()
 	reply := c.do(args...)
@@ -25,7 +25,7 @@ func TestR12ExtendSetsALease(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
-		for _, where := range []*Service{nil, s, other} { // nil: the very connection
+		for _, where := range []*Service{nil, s, other} { // nil means the hold's own connection
 			a, key := connect(t, s), newKey()
 			token := a.token(key, "OWNER", "me", "LEASE", "60000")
 			b, proof := a, []string{}
@@ -37,7 +37,7 @@ func TestR12ExtendSetsALease(t *testing.T) {
 				if left := rdb.PTTL(context.Background(), key).Val().Milliseconds(); left > int64(ms) || left < int64(ms)-1000 {
 					t.Fatalf("got TTL %d ms, want %d", left, ms)
 				}
-				if where == other { // whose news is not there yet
+				if where == other { // the event may still be on its way
 					eventually(t, 3*time.Second, "the carrier's Leash knows", func() bool {
 						left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:])
 						return left > ms*9/10-500 && left <= ms
@@ -78,7 +78,7 @@ func TestR24ShortenedElsewhereIsLearnedThoughTheEventIsLost(t *testing.T) {
 		}
 		token = strconv.FormatInt(a.token(key, "LEASE", "60000"), 10)
 		want(t, b.do("LOCK.EXTEND", key, "50000", "TOKEN", token), ":50000")
-		rdb.Del(context.Background(), key) // but this is one
+		rdb.Del(context.Background(), key) // but this one is lost
 		want(t, receive(t, a.losses, 2*time.Second), key+" gone")
 	})
 }
@@ -90,7 +90,7 @@ func TestR12ExtendOfARenewedHoldIsRefused(t *testing.T) {
 		a := connect(t, s)
 		want(t, a.do("LOCK.EXTEND", key, "5000"), "-"+msgNotHeld)
 		a.token(key, "OWNER", "me", "LEASE", "60000")
-		a.token(key, "OWNER", "me") // from now on renewed
+		a.token(key, "OWNER", "me") // renewed from now on
 		want(t, a.do("LOCK.EXTEND", key, "1"), "-"+msgIsRenewed)
 		if left := rdb.PTTL(context.Background(), key).Val(); left < 59*time.Second {
 			t.Errorf("a refused EXTEND has lowered the TTL to %v", left)
@@ -135,7 +135,7 @@ func TestR7LateExtendDoesNothing(t *testing.T) {
 		a, key := connect(t, s), newKey()
 		a.token(key, "OWNER", "me", "LEASE", "60000")
 		late := p.HoldBefore(running(extendScript, key))
-		a.ms(3000, "LOCK.EXTEND", key, "3000") // by its repetition
+		a.ms(3000, "LOCK.EXTEND", key, "3000") // the repeated EXTEND
 		<-late.Struck()
 		between[1] = key
 		wantPrefix(t, a.do(between...), ":")
@@ -210,8 +210,8 @@ func TestR6CheckFailsWithoutRedis(t *testing.T) {
 	want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), "-"+msgRefused)
 }
 
-// TestR12ExtendEndsWithMaxHold: the answer is for how long the lock is held, not for how long Redis
-// keeps it if nobody releases it.
+// TestR12ExtendEndsWithMaxHold: EXTEND replies with how long the lock is held. That is less than
+// Redis's TTL when MAXHOLD ends the hold before.
 func TestR12ExtendEndsWithMaxHold(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -235,7 +235,8 @@ func TestR12ExtendEndsWithMaxHold(t *testing.T) {
 	})
 }
 
-// TestR12ExtendKnowsWhatMaxHoldLeaves though Redis answered late.
+// TestR12ExtendKnowsWhatMaxHoldLeaves: Redis answers late. EXTEND still replies with what is left
+// of MAXHOLD.
 func TestR12ExtendKnowsWhatMaxHoldLeaves(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 4 * time.Second})
@@ -249,7 +250,7 @@ func TestR12ExtendKnowsWhatMaxHoldLeaves(t *testing.T) {
 		late := p.HoldBefore(running(inspectScript, key))
 		go func() {
 			<-late.Struck()
-			time.Sleep(time.Second) // so late
+			time.Sleep(time.Second) // the reply is that late
 			late.Release()
 		}()
 		left, err := strconv.Atoi(b.do("LOCK.EXTEND", key, "600000", "TOKEN", token)[1:])
@@ -259,7 +260,8 @@ func TestR12ExtendKnowsWhatMaxHoldLeaves(t *testing.T) {
 	}
 }
 
-// TestR12ExtendOfOneOfSeveral: its MAXHOLD counts from when all of them were there.
+// TestR12ExtendOfOneOfSeveral: The hold was granted by a MACQUIRE. Its MAXHOLD counts from the
+// grant of all keys.
 func TestR12ExtendOfOneOfSeveral(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -268,7 +270,7 @@ func TestR12ExtendOfOneOfSeveral(t *testing.T) {
 		other.token(key + ":2")
 		reply := a.start("LOCK.MACQUIRE", "2", key+":1", key+":2", "BLOCK", "0", "LEASE", "60000", "MAXHOLD", "1000")
 		eventually(t, soon, "it has the first one", func() bool { return rdb.Exists(t.Context(), key+":1").Val() == 1 })
-		time.Sleep(1500 * time.Millisecond) // for longer than MAXHOLD
+		time.Sleep(1500 * time.Millisecond) // longer than MAXHOLD
 		began := time.Now()
 		want(t, other.do("LOCK.RELEASE", key+":2"), ":1")
 		wantPrefix(t, receive(t, reply, soon), "*2")

@@ -9,20 +9,20 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestMasterDies: the holds of a dead master go on at its replica, which has them; what it did not
-// hold is served by the others meanwhile.
+// TestMasterDies: A master dies. Its holds continue on its replica, and the other masters serve
+// their own keys without interruption.
 func TestMasterDies(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	rdb := dialCluster(t, cluster.Addrs()...)
-	// a look that the kill cuts off ends in LOCKTIMEOUT
+	// an attempt that the kill interrupts ends in LOCKTIMEOUT
 	s := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second, UpstreamTimeout: 2 * time.Second}, patient)
 	key := newKey()
 	elsewhere := redistest.KeyIn((slotOf(key)+slots/3)%slots, "other")
 	a, b := connect(t, s), connect(t, s)
 	a.token(key)
 	channel := plain.channel(key)
-	<-s.subscriber.subscribe(channel, lockID{0, key}) // so b need not look again once it listens itself
+	<-s.subscriber.subscribe(channel, lockID{0, key}) // b needs no second attempt after it has subscribed
 	defer s.subscriber.unsubscribe(channel, true)
 	waiting := b.await(s, 1, key, "BLOCK", "0")
 	if n := rdb.Wait(t.Context(), 1, time.Second).Val(); n < 0 {
@@ -37,7 +37,7 @@ func TestMasterDies(t *testing.T) {
 	}
 	connect(t, s).token(elsewhere)
 	reply := connect(t, s).do("LOCK.ACQUIRE", key)
-	if reply == "-"+msgTimeout { // it was sent before the end of a connection was read
+	if reply == "-"+msgTimeout { // it was sent before Leash noticed the end of a connection
 		reply = connect(t, s).do("LOCK.ACQUIRE", key)
 	}
 	want(t, reply, "-"+msgRefused)
@@ -52,8 +52,8 @@ func TestMasterDies(t *testing.T) {
 	}
 }
 
-// TestSickReplicasHoldUpNoScript: before its first command a cluster client of go-redis asks some
-// node, for up to 5 s, what commands there are. Scripts do not wait for that.
+// TestSickReplicasHoldUpNoScript: A go-redis cluster client asks some node, for up to 5 s, which
+// commands exist, before its first command. Scripts do not wait for that.
 func TestSickReplicasHoldUpNoScript(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})

@@ -16,13 +16,13 @@ import (
 	"leash/internal/redistest"
 )
 
-// standing is what there is in Redis of those who wait for a FAIR lock.
-type standing struct {
+// fairQueue is the state in Redis of a FAIR queue.
+type fairQueue struct {
 	list             []string
 	timeouts, alives map[string]float64
 }
 
-func standingIn(rdb redis.UniversalClient, key string) standing {
+func readFairQueue(rdb redis.UniversalClient, key string) fairQueue {
 	scores := func(zset string) map[string]float64 {
 		all := make(map[string]float64)
 		for _, z := range rdb.ZRangeWithScores(context.Background(), zset, 0, -1).Val() {
@@ -30,12 +30,12 @@ func standingIn(rdb redis.UniversalClient, key string) standing {
 		}
 		return all
 	}
-	return standing{order(rdb, key), scores(queueKeys(key)[1]), scores(queueKeys(key)[2])}
+	return fairQueue{order(rdb, key), scores(queueKeys(key)[1]), scores(queueKeys(key)[2])}
 }
 
-// line puts n into the queue of a key, every third of them not through a Leash; its names say who.
-// step is what each adds to the scores; a Leash's count as alive until alive.
-func line(rdb redis.UniversalClient, key string, n int, alive, first, step float64) (names []string) {
+// fillQueue adds n waiters to the queue of a key and returns their names. Every third one waits
+// without a Leash. Each adds step to the scores. Waiters of a Leash count as alive until alive.
+func fillQueue(rdb redis.UniversalClient, key string, n int, alive, first, step float64) (names []string) {
 	ctx, keys, pipe := context.Background(), queueKeys(key), rdb.Pipeline()
 	for i := range n {
 		name := "me:" + strconv.Itoa(i)
@@ -52,17 +52,17 @@ func line(rdb redis.UniversalClient, key string, n int, alive, first, step float
 	return names
 }
 
-// leave runs the script for owners at once.
-func leave(t *testing.T, rdb redis.UniversalClient, key string, owners ...string) {
+// dequeueOwners runs the dequeue script once for all owners.
+func dequeueOwners(t *testing.T, rdb redis.UniversalClient, key string, owners ...string) {
 	t.Helper()
 	if _, err := dequeueScript.run(context.Background(), rdb.(processor), fair.endKeys(key, ""), append(scriptArgs(lockChannel(key), "p", 1, fairHeartbeat.Milliseconds()), owners...)); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestR22SeveralLeaveAsOneByOne: those who leave together leave behind what would be there if they
-// had left one after the other, through Redisson or through Leash.
-func TestR22SeveralLeaveAsOneByOne(t *testing.T) {
+// TestR22DequeueOfSeveralEqualsOneByOne: Waiters that are dequeued together leave the queue in the
+// same state as if they had been dequeued one after the other, through Redisson or through Leash.
+func TestR22DequeueOfSeveralEqualsOneByOne(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, n := range []int{1, 2, 7, 60, 1300} {
@@ -70,18 +70,18 @@ func TestR22SeveralLeaveAsOneByOne(t *testing.T) {
 				now := float64(time.Now().UnixMilli())
 				ours, javas := newKey(), newKey()
 				for _, key := range []string{ours, javas} {
-					// so far ahead that no score comes near the least
-					line(rdb, key, n, now+19e3, now+600e6, 300e3)
+					// the scores are so far ahead that the minimum does not matter
+					fillQueue(rdb, key, n, now+19e3, now+600e6, 300e3)
 				}
 				gone := slices.Clone(order(rdb, ours))
 				rand.Shuffle(n, func(i, j int) { gone[i], gone[j] = gone[j], gone[i] })
 				gone = gone[:many]
-				leave(t, rdb, ours, append(gone, "who never stood there")...)
+				dequeueOwners(t, rdb, ours, append(gone, "who never stood there")...)
 				for _, name := range gone {
 					java(t, rdb, javas, name).giveUp()
 					rdb.ZRem(context.Background(), queueKeys(javas)[2], name)
 				}
-				got, want := standingIn(rdb, ours), standingIn(rdb, javas)
+				got, want := readFairQueue(rdb, ours), readFairQueue(rdb, javas)
 				if !slices.Equal(got.list, want.list) || !maps.Equal(got.timeouts, want.timeouts) || len(got.list) > 0 && !maps.Equal(got.alives, want.alives) {
 					t.Errorf("%d of %d left: got %v, want %v", many, n, got, want)
 				}
@@ -93,29 +93,29 @@ func TestR22SeveralLeaveAsOneByOne(t *testing.T) {
 	})
 }
 
-// TestR22SeveralWhoLeaveReapNobody: what those who leave had added is taken off the scores of
-// others, but not so much that one of these would count as dead.
-func TestR22SeveralWhoLeaveReapNobody(t *testing.T) {
+// TestR22DequeueOfSeveralReapsNobody: Dequeuing several waiters lowers the scores of the others. No
+// score drops so far that its waiter counts as dead.
+func TestR22DequeueOfSeveralReapsNobody(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		began, together, single := time.Now().UnixMilli(), newKey(), newKey()
 		for _, key := range []string{together, single} {
-			// the first of them would be dead for Redisson
-			line(rdb, key, 40, float64(began-5000), float64(began-5000), 100e3)
+			// for Redisson the first waiter would be dead
+			fillQueue(rdb, key, 40, float64(began-5000), float64(began-5000), 100e3)
 		}
 		gone := []string{"me:3", "me:7", "java:8", "me:0", "me:30", "java:29"}
-		leave(t, rdb, together, gone...)
+		dequeueOwners(t, rdb, together, gone...)
 		for _, name := range gone {
-			leave(t, rdb, single, name)
+			dequeueOwners(t, rdb, single, name)
 		}
 		took := time.Now().UnixMilli() - began
-		got, want := standingIn(rdb, together), standingIn(rdb, single)
+		got, want := readFairQueue(rdb, together), readFairQueue(rdb, single)
 		if !slices.Equal(got.list, want.list) || len(got.list) != 34 || !maps.Equal(got.alives, want.alives) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 		least := 0
 		for name, score := range want.timeouts {
-			// the least, at some time meanwhile
+			// the minimum score at some time during the test
 			if score >= float64(began+60e3) && score <= float64(began+60e3+took) {
 				least++
 				if got.timeouts[name] < float64(began+60e3) || got.timeouts[name] > float64(began+60e3+took) {
@@ -131,16 +131,17 @@ func TestR22SeveralWhoLeaveReapNobody(t *testing.T) {
 	})
 }
 
-// counting counts the calls of a script, and lets them wait for a gate if there is one.
-type counting struct {
+// scriptCounter counts the calls of a script. It delays them until gate is closed, if there is a
+// gate.
+type scriptCounter struct {
 	script *script
 	calls  atomic.Int64
 	gate   chan struct{}
 }
 
-func (c *counting) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (c *scriptCounter) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (c *counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (c *scriptCounter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if len(cmd.Args()) > 1 && cmd.Args()[1] == c.script.sha {
 			c.calls.Add(1)
@@ -155,19 +156,19 @@ func (c *counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-func (c *counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (c *scriptCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-// TestR22ManyWhoVanishLeaveInFewCalls: thousands whose clients are gone cost Redis few calls, and
-// no goroutine of theirs waits for that.
-func TestR22ManyWhoVanishLeaveInFewCalls(t *testing.T) {
+// TestR22ManyDisconnectedWaitersAreDequeuedInFewCalls: The clients of thousands of waiters
+// disconnect. Dequeuing them takes few calls, and no goroutine per waiter is left.
+func TestR22ManyDisconnectedWaitersAreDequeuedInFewCalls(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		const n = 300
-		calls := &counting{script: dequeueScript, gate: make(chan struct{})}
+		calls := &scriptCounter{script: dequeueScript, gate: make(chan struct{})}
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(calls)
-		s, key := leash(t, rdb, Config{SendScript: byClient}), newKey()
+		s, key := leash(t, rdb, Config{SendScript: noDirectPath}), newKey()
 		holder, last := connect(t, s), connect(t, s)
 		holder.token(key)
 		replies := make([]<-chan string, n)
@@ -185,7 +186,7 @@ func TestR22ManyWhoVanishLeaveInFewCalls(t *testing.T) {
 			conns[i].gone()
 		}
 		for i := range n {
-			// though nobody has left in Redis yet
+			// nobody is dequeued in Redis yet
 			wantPrefix(t, receive(t, replies[i], 5*time.Second), "-")
 		}
 		if left := len(order(rdb, key)); left != n+2 {
@@ -210,8 +211,9 @@ func TestR22ManyWhoVanishLeaveInFewCalls(t *testing.T) {
 	})
 }
 
-// leaving are tries that stand in the queue and have given up, in the order they came.
-func leaving(t *testing.T, s *Service, key string, owners ...string) {
+// abandonAttempts puts attempts of the owners into the queue, in this order, and then requests to
+// dequeue them.
+func abandonAttempts(t *testing.T, s *Service, key string, owners ...string) {
 	t.Helper()
 	lock := lockID{0, key}
 	for _, owner := range owners {
@@ -230,7 +232,7 @@ func TestR22DequeueRequestsGoInBatchesTheLastFirst(t *testing.T) {
 		lock := lockID{0, key}
 		connect(t, s).token(key)
 		names := owners(maxDequeued + 50)
-		leaving(t, s, key, names...)
+		abandonAttempts(t, s, key, names...)
 		for rest := len(names) - maxDequeued; ; rest -= maxDequeued {
 			batch := s.dequeuer.take(lock)
 			if _, err := s.dequeueOnce(lock, batch, fairHeartbeat); err != nil {
@@ -244,20 +246,20 @@ func TestR22DequeueRequestsGoInBatchesTheLastFirst(t *testing.T) {
 			}
 		}
 		if s.dequeuer.take(lock) != nil || len(s.dequeuer.lists) != 0 {
-			t.Error("somebody is to leave still")
+			t.Error("a dequeue request is left")
 		}
 	})
 }
 
-// TestR22WhoWaitsAgainDoesNotLeave: a command of an owner that has given up does not take another
-// one's place away.
-func TestR22WhoWaitsAgainDoesNotLeave(t *testing.T) {
+// TestR22OwnerThatWaitsAgainStaysQueued: An owner's command gave up, and another command of the
+// same owner waits. The dequeue request of the first does not remove the second.
+func TestR22OwnerThatWaitsAgainStaysQueued(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		holder := connect(t, s)
 		holder.token(key)
-		leaving(t, s, key, "me:1", "me:2", "me:3")
+		abandonAttempts(t, s, key, "me:1", "me:2", "me:3")
 		again := connect(t, s)
 		reply := again.await(s, 1, key, "FAIR", "BLOCK", "0", "OWNER", "me:2")
 		s.dequeueAll(lockID{0, key})
@@ -271,18 +273,18 @@ func TestR22WhoWaitsAgainDoesNotLeave(t *testing.T) {
 	})
 }
 
-// TestR22ThousandsOfDeadAreTakenOutInParts: whom a Leash that died leaves behind keeps Redis for a
-// bounded time, and nobody out.
-func TestR22ThousandsOfDeadAreTakenOutInParts(t *testing.T) {
+// TestR22DeadWaitersAreReapedInBatches: A dead Leash leaves thousands of waiters behind. Each
+// script call reaps a bounded number of them, and the lock can still be acquired.
+func TestR22DeadWaitersAreReapedInBatches(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		const n = 2500 // of whom a call takes out 1000
-		calls := &counting{script: acquireFairScript}
+		const n = 2500 // one call reaps 1000 of them
+		calls := &scriptCounter{script: acquireFairScript}
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(calls)
-		s, ctx, now := leash(t, rdb, Config{SendScript: byClient}), context.Background(), float64(time.Now().UnixMilli())
+		s, ctx, now := leash(t, rdb, Config{SendScript: noDirectPath}), context.Background(), float64(time.Now().UnixMilli())
 		for _, waits := range [][]string{nil, {"BLOCK", "0"}} {
 			key, a, before := newKey(), connect(t, s), calls.calls.Load()
-			dead := line(rdb, key, n, now-600e3, now-600e3, 1)
+			dead := fillQueue(rdb, key, n, now-600e3, now-600e3, 1)
 			rdb.RPush(ctx, queueKeys(key)[0], "java:alive")
 			rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: now + 3600e6, Member: "java:alive"})
 			want(t, a.do("LOCK.ACQUIRE", key, "FAIR"), "$-1")
@@ -299,9 +301,9 @@ func TestR22ThousandsOfDeadAreTakenOutInParts(t *testing.T) {
 				t.Errorf("the score behind them is %d, want %d", got, want)
 			}
 			rdb.Del(ctx, queueKeys(key)...)
-			line(rdb, key, n, now-600e3, now-600e3, 1)
+			fillQueue(rdb, key, n, now-600e3, now-600e3, 1)
 			a.token(append([]string{key, "FAIR"}, waits...)...)
-			if got := calls.calls.Load() - before; got < 6 { // more where the machine stalls
+			if got := calls.calls.Load() - before; got < 6 { // a slow machine needs more calls
 				t.Errorf("got %d calls, want 3 each", got)
 			}
 			want(t, a.do("LOCK.RELEASE", key), ":1")
@@ -310,9 +312,9 @@ func TestR22ThousandsOfDeadAreTakenOutInParts(t *testing.T) {
 	})
 }
 
-// TestR22WhoWaitsIsNotLookedFor: that a waiter still stands in the queue is seen without a search,
-// which would take the longer the more do.
-func TestR22WhoWaitsIsNotLookedFor(t *testing.T) {
+// TestR22WaiterIsFoundWithoutASearch: Leash checks whether a waiter is still in the queue without
+// searching it. The time for a search would grow with the queue.
+func TestR22WaiterIsFoundWithoutASearch(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	rdb, often := dialServer(t, server.Addr), func(s *Service) { s.attemptInterval = 20 * time.Millisecond }
@@ -325,9 +327,9 @@ func TestR22WhoWaitsIsNotLookedFor(t *testing.T) {
 		defer func() { c.gone(); receive(t, replies[i], 3*time.Second) }()
 	}
 	for range 3 {
-		heard := standingIn(rdb, key).alives
+		heard := readFairQueue(rdb, key).alives
 		eventually(t, time.Second, "all look again", func() bool {
-			now := standingIn(rdb, key).alives
+			now := readFairQueue(rdb, key).alives
 			for name, at := range heard {
 				if now[name] <= at {
 					return false

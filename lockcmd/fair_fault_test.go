@@ -15,7 +15,7 @@ func TestR22UnknownEnqueueIsUndone(t *testing.T) {
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond})
 	holder, a, key := connect(t, straight), connect(t, s), newKey()
 	holder.token(key)
-	connect(t, straight).token(newKey(), "FAIR") // Redis has the script
+	connect(t, straight).token(newKey(), "FAIR") // Redis knows the script
 	fault := p.DropAfter(running(acquireFairScript, key), faultproxy.Always())
 	reply := a.start("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0")
 	eventually(t, 2*time.Second, "it stands in the queue", func() bool { return len(order(straight.rdb, key)) == 1 })
@@ -34,7 +34,7 @@ func TestR22LostReplyOfEnqueueKeepsItsPlace(t *testing.T) {
 	s, straight, p := faulty(t, Config{})
 	holder, a, key := connect(t, straight), connect(t, s), newKey()
 	holder.token(key)
-	connect(t, straight).token(newKey(), "FAIR") // Redis has the script
+	connect(t, straight).token(newKey(), "FAIR") // Redis knows the script
 	fault := p.DropAfter(running(acquireFairScript, key))
 	reply := a.waitFair(straight.rdb, 1, key, "BLOCK", "0")
 	java(t, straight.rdb, key, "java:1").look()
@@ -54,7 +54,7 @@ func TestR22LateCopyOfAnEnqueueIsReaped(t *testing.T) {
 	holder, a := connect(t, s), connect(t, other)
 	holder.token(key)
 	late := connect(t, s).carrier.newAcquisition(acquireOptions{mode: fair, key: key, wait: true, ttl: 30 * time.Second}, nil)
-	late.send(s.deadline()) // whoever sent it knows nothing of it any more
+	late.send(s.deadline()) // its sender has given up
 	if queue := order(rdb, key); !slices.Equal(queue, []string{late.owner}) {
 		t.Fatalf("got queue %v", queue)
 	}
@@ -70,7 +70,7 @@ func TestR22LateCopyOfAnEnqueueIsReaped(t *testing.T) {
 func TestR22WaitersOfADeadLeashAreReaped(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{})
-	s.fairTimeout = 2 * time.Second // nobody looks yet
+	s.fairTimeout = 2 * time.Second // no other attempt is made before that
 	holder, a, b, key := connect(t, straight), connect(t, s), connect(t, straight), newKey()
 	holder.token(key)
 	dead := a.waitFair(straight.rdb, 1, key, "BLOCK", "0")
@@ -82,7 +82,7 @@ func TestR22WaitersOfADeadLeashAreReaped(t *testing.T) {
 	if took := time.Since(began); took > soon {
 		t.Errorf("it took %v", took)
 	}
-	p.Thaw() // it was not dead: it stands at the end now
+	p.Thaw() // The Leash was not dead. Its waiter is now last in the queue.
 	want(t, b.do("LOCK.RELEASE", key), ":1")
 	tokenOf(t, receive(t, dead, 10*time.Second))
 	want(t, a.do("LOCK.RELEASE", key), ":1")
@@ -93,7 +93,7 @@ func TestR22WaitersPassAtMaxmemory(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	rdb, ctx := dialServer(t, server.Addr), context.Background()
-	// what follows a look is over before the next one
+	// an attempt and its wake-up end before the next attempt
 	seldom := func(s *Service) { s.attemptInterval = 3 * time.Second }
 	s, key := leash(t, rdb, Config{}, seldom), newKey()
 	holder, a, b := connect(t, s), connect(t, s), connect(t, s)
@@ -108,7 +108,7 @@ func TestR22WaitersPassAtMaxmemory(t *testing.T) {
 		defer s.queues.mu.Unlock()
 		return s.queues.fair[lockID{0, key}].waiters[0].state == waiterQueued
 	})
-	want(t, holder.do("LOCK.RELEASE", key), ":1") // and hands over
+	want(t, holder.do("LOCK.RELEASE", key), ":1") // and hands the lock over
 	tokenOf(t, receive(t, reply, 3*time.Second))
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	wantNothingLeft(t, rdb, key)

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What Redisson's own tests ask of its fair lock, with shorter times, of ours.
+// These are scenarios of Redisson's own tests of its fair lock, with shorter times.
 
 func TestFairLeasesEndInTurn(t *testing.T) { // testLeaseTimeout
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -105,7 +105,7 @@ func TestFairScoresDoNotDrift(t *testing.T) {
 		if got := score(rdb, key, "java:dead"); got > most-300000 {
 			t.Errorf("the score of the first is %d ms too far ahead", got-most+300000)
 		}
-		// its time has come
+		// its turn by the score
 		rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: float64(time.Now().UnixMilli()), Member: "java:dead"})
 		java(t, rdb, key, "java:1").unlock()
 		tokenOf(t, receive(t, reply, 3*time.Second))
@@ -121,7 +121,7 @@ func TestFairAbandonedWaitersArePassed(t *testing.T) {
 		holder := java(t, rdb, key, "java:1")
 		holder.lease = 300 * time.Millisecond
 		holder.tryLock()
-		// who wait for 100 ms more each, and are never heard of again
+		// each adds 100 ms and is never heard of again
 		for _, name := range []string{"java:2", "java:3", "java:4"} {
 			j := java(t, rdb, key, name)
 			j.wait = 100 * time.Millisecond
@@ -168,7 +168,7 @@ func TestFairForcedAndExpired(t *testing.T) {
 		if took := time.Since(began); took > soon {
 			t.Errorf("it took %v to get a lock whose lease was over", took)
 		}
-		want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld) // Redisson says nothing here
+		want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld) // Redisson returns no error here
 		want(t, c.do("LOCK.RELEASE", key), "-"+msgNotHeld)
 		reply = c.waitFair(rdb, 1, key, "BLOCK", "0")
 		java(t, rdb, key, "").run(javaForceUnlock)
@@ -179,8 +179,8 @@ func TestFairForcedAndExpired(t *testing.T) {
 	})
 }
 
-// testConcurrency_MultiInstance, with a JVM among them
-func TestFairBesideJavaInTurns(t *testing.T) {
+// testConcurrency_MultiInstance, with one JVM
+func TestFairAlternatesWithJava(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		var inside atomic.Int64

@@ -51,10 +51,10 @@ func TestR21FairHandOverGoesToTheHeadOnly(t *testing.T) {
 		first := b.waitFair(rdb, 1, key, "BLOCK", "0")
 		second := c.waitFair(rdb, 2, key, "BLOCK", "0")
 		third := d.waitFair(rdb, 3, key, "BLOCK", "0")
-		want(t, a.do("LOCK.RELEASE", key), ":1") // b's: it is the head, and of this Leash
+		want(t, a.do("LOCK.RELEASE", key), ":1") // b gets it: b is the head and waits on this Leash
 		tokenOf(t, receive(t, first, 3*time.Second))
 		handed := s.Stats().Handovers
-		want(t, b.do("LOCK.RELEASE", key), ":1") // c's, though d waits on this Leash
+		want(t, b.do("LOCK.RELEASE", key), ":1") // c gets it, although d waits on this Leash
 		tokenOf(t, receive(t, second, 3*time.Second))
 		if s.Stats().Handovers != handed || len(third) != 0 {
 			t.Error("the lock was handed to one who is not the head")
@@ -102,14 +102,14 @@ func TestR22TryNeverEnqueues(t *testing.T) {
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		java(t, rdb, key, "java:1").rdb.RPush(context.Background(), queueKeys(key)[0], "java:1")
 		rdb.ZAdd(context.Background(), queueKeys(key)[1], redis.Z{Score: float64(time.Now().UnixMilli() + 60000), Member: "java:1"})
-		want(t, b.do("LOCK.ACQUIRE", key, "FAIR"), "$-1") // free, but another's turn
-		b.token(key)                                      // a plain one barges
+		want(t, b.do("LOCK.ACQUIRE", key, "FAIR"), "$-1") // free, but another waiter is next
+		b.token(key)                                      // a plain acquire ignores the queue
 		want(t, b.do("LOCK.RELEASE", key), ":1")
 		want(t, order(rdb, key)[0], "java:1")
 	})
 }
 
-func TestR22WhoGivesUpLeavesAtOnce(t *testing.T) {
+func TestR22WaiterThatGivesUpIsDequeuedAtOnce(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		ctx := context.Background()
@@ -138,7 +138,7 @@ func TestR22WhoGivesUpLeavesAtOnce(t *testing.T) {
 			if queue := order(rdb, key); what != "disconnect" && !slices.Equal(queue, []string{"java:2"}) {
 				t.Errorf("%s: got queue %v", what, queue)
 			}
-			// nobody waits for that
+			// the client does not wait for this
 			eventually(t, time.Second, what+": it has left", func() bool { return slices.Equal(order(rdb, key), []string{"java:2"}) })
 			if after := score(rdb, key, "java:2"); after != before-300000 {
 				t.Errorf("%s: the next one's score went from %d to %d", what, before, after)
@@ -153,7 +153,7 @@ func TestR22WhoGivesUpLeavesAtOnce(t *testing.T) {
 	})
 }
 
-func TestR22WhoLeavesAFreeLockTellsTheNext(t *testing.T) {
+func TestR22WaiterThatLeavesAFreeLockWakesTheNext(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
@@ -163,7 +163,7 @@ func TestR22WhoLeavesAFreeLockTellsTheNext(t *testing.T) {
 		reply := a.waitFair(rdb, 1, key, "BLOCK", "0")
 		next := java(t, rdb, key, "java:2")
 		got := next.lock()
-		rdb.Del(ctx, key) // nobody is told
+		rdb.Del(ctx, key) // no message is sent
 		a.gone()
 		a.carrier.End(Release)
 		receive(t, reply, 3*time.Second)
@@ -173,7 +173,7 @@ func TestR22WhoLeavesAFreeLockTellsTheNext(t *testing.T) {
 	})
 }
 
-func TestR22EveryReleaseTellsTheHead(t *testing.T) {
+func TestR22EveryReleaseWakesTheHead(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, ctx := leash(t, rdb, Config{}), leash(t, rdb, Config{}), context.Background()
@@ -191,7 +191,7 @@ func TestR22EveryReleaseTellsTheHead(t *testing.T) {
 				if s.Stats().Handovers != handed {
 					t.Error("a plain waiter was handed the lock before the head of the queue")
 				}
-				if strings := receive(t, plain, 3*time.Second); strings != "$-1" { // it barged in
+				if strings := receive(t, plain, 3*time.Second); strings != "$-1" { // the plain acquire came first
 					want(t, b.do("LOCK.RELEASE", key), ":1")
 				}
 			},
@@ -239,10 +239,10 @@ func TestR22DeadWaitersAreTakenOut(t *testing.T) {
 		}
 		key := newKey()
 		stand(key, "ghost", 0, 0)                 // blocks Redisson for ever
-		stand(key, "java:1", now-1, 0)            // its time is over
-		stand(key, "u:1", now+900000, now-25000)  // a Leash that died
+		stand(key, "java:1", now-1, 0)            // its timeout has passed
+		stand(key, "u:1", now+900000, now-25000)  // of a Leash that died
 		stand(key, "java:2", now+1200000, 0)      // alive
-		stand(key, "u:2", now+1500000, now-25000) // dead, but that is for later
+		stand(key, "u:2", now+1500000, now-25000) // dead, but behind a live waiter
 		a := connect(t, s)
 		want(t, a.do("LOCK.ACQUIRE", key, "FAIR"), "$-1")
 		if queue := order(rdb, key); !slices.Equal(queue, []string{"java:2", "u:2"}) {
@@ -262,12 +262,12 @@ func TestR22DeadWaitersAreTakenOut(t *testing.T) {
 
 		key = newKey()
 		stand(key, "u:1", now+900000, now-1)
-		want(t, a.do("LOCK.ACQUIRE", key, "FAIR"), "$-1") // it may be Redis that was away
-		a.token(key, "FAIR", "BLOCK", "2000")             // but who is heard of itself knows better
+		want(t, a.do("LOCK.ACQUIRE", key, "FAIR"), "$-1") // Redis may have been away
+		a.token(key, "FAIR", "BLOCK", "2000")             // its own heartbeat proves it alive
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 
 		key = newKey()
-		stand(key, "java:1", now+1000, 0) // dead, but it may be alive as far as anybody knows
+		stand(key, "java:1", now+1000, 0) // dead, but nobody can know before its timeout
 		a.token(key, "FAIR", "BLOCK", "0")
 		if left := time.Now().UnixMilli() - int64(now) - 1000; left < 0 {
 			t.Errorf("a waiter was passed by %d ms before its time was over", -left)
@@ -275,7 +275,7 @@ func TestR22DeadWaitersAreTakenOut(t *testing.T) {
 	})
 }
 
-func TestR22AWaiterThatLivesIsNotReaped(t *testing.T) {
+func TestR22LiveWaiterIsNotReaped(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
@@ -291,7 +291,7 @@ func TestR22AWaiterThatLivesIsNotReaped(t *testing.T) {
 			t.Errorf("a score was changed to %d", got)
 		}
 		rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: now, Member: "me:1"})
-		// reaped, unless it has looked just now
+		// the waiter is reaped unless it has just made an attempt
 		if java(t, rdb, key, "java:2").tryLock(); len(order(rdb, key)) == 1 {
 			eventually(t, 3*time.Second, "it goes back to its place", func() bool {
 				return slices.Equal(order(rdb, key), []string{"me:1", "me:2"})
@@ -306,7 +306,7 @@ func TestR22AWaiterThatLivesIsNotReaped(t *testing.T) {
 	})
 }
 
-func TestR22QueueKeysDoNotStayForEver(t *testing.T) {
+func TestR22QueueKeysExpire(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
@@ -352,7 +352,7 @@ func TestFairHoldsArePlainHolds(t *testing.T) {
 		}
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 
-		token = a.token(key, "OWNER", "me") // and FAIR may enter a plain one
+		token = a.token(key, "OWNER", "me") // FAIR may re-enter a plain hold
 		if got := a.token(key, "FAIR", "OWNER", "me"); got != token {
 			t.Fatalf("got token %d on entering a plain hold, want %d", got, token)
 		}
@@ -361,7 +361,7 @@ func TestFairHoldsArePlainHolds(t *testing.T) {
 	})
 }
 
-func TestR22OrderOutlivesAnAbsenceOfRedis(t *testing.T) {
+func TestR22OrderSurvivesAnAbsenceOfRedis(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
@@ -374,7 +374,7 @@ func TestR22OrderOutlivesAnAbsenceOfRedis(t *testing.T) {
 			replies[i] = conns[i].waitFair(rdb, i+1, key, "BLOCK", "0")
 		}
 		away := `for _, who in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do redis.call('ZINCRBY', KEYS[1], -12000, who) end`
-		rdb.Eval(ctx, away, queueKeys(key)[2:]) // as if nobody had been heard of for long
+		rdb.Eval(ctx, away, queueKeys(key)[2:]) // as if no waiter had been heard of for long
 		want(t, connect(t, s).do("LOCK.ACQUIRE", key, "FAIR"), "$-1")
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
 		for i := range n {
@@ -397,7 +397,7 @@ func TestInfoShowsFairWaiters(t *testing.T) {
 		for _, who := range []*conn{a, b} {
 			reply := who.do("LOCK.INFO", key)
 			wantPrefix(t, reply, "*22\r\n$5\r\nstate\r\n$4\r\nheld\r\n$4\r\nmode\r\n$4\r\nfair\r\n")
-			// who waits plainly is known on its own Leash
+			// only its own Leash knows a plain waiter
 			waiters := map[*conn]string{a: ":3", b: ":2"}[who]
 			if !strings.HasSuffix(reply, waiters) {
 				t.Errorf("got %q, want waiters %s", reply, waiters)

@@ -10,30 +10,30 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-func through(way string) func(*Service) { return func(s *Service) { s.fairBit = way } }
+func withWay(way string) func(*Service) { return func(s *Service) { s.fairBit = way } }
 
-// heardThrough are the ways by which a FAIR waiter is heard of, by its score.
-func heardThrough(rdb redis.UniversalClient, key, owner string) float64 {
+// waysOf returns through which Leashes Redis has heard of a FAIR waiter, read from its score.
+func waysOf(rdb redis.UniversalClient, key, owner string) float64 {
 	_, part := math.Modf(rdb.ZScore(context.Background(), queueKeys(key)[2], owner).Val())
 	return part * 1024
 }
 
-// TestR22WhoGoesOnThroughAnotherLeashKeepsThePlace: a client whose connection is cut waits on
-// through another Leash, and the first one learns of it then.
-func TestR22WhoGoesOnThroughAnotherLeashKeepsThePlace(t *testing.T) {
+// TestR22WaiterKeepsItsPlaceThroughAnotherLeash: A client loses its connection and waits again
+// through another Leash. It keeps its place when the first Leash notices the disconnect.
+func TestR22WaiterKeepsItsPlaceThroughAnotherLeash(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}, through("512")), leash(t, rdb, Config{}, through("1")), newKey()
+		s, other, key := leash(t, rdb, Config{}, withWay("512")), leash(t, rdb, Config{}, withWay("1")), newKey()
 		holder, a, b, c := connect(t, other), connect(t, s), connect(t, other), connect(t, other)
 		holder.token(key)
 		cut := a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
 		behind := b.waitFair(rdb, 2, key, "OWNER", "me:2", "BLOCK", "0")
 		reply := c.start("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:1", "BLOCK", "0")
-		eventually(t, 5*time.Second, "it is heard of through both", func() bool { return heardThrough(rdb, key, "me:1") == 513 })
+		eventually(t, 5*time.Second, "it is heard of through both", func() bool { return waysOf(rdb, key, "me:1") == 513 })
 		a.gone()
 		a.carrier.End(Release)
 		receive(t, cut, 3*time.Second)
-		eventually(t, 5*time.Second, "it is heard of through one", func() bool { return heardThrough(rdb, key, "me:1") == 1 })
+		eventually(t, 5*time.Second, "it is heard of through one", func() bool { return waysOf(rdb, key, "me:1") == 1 })
 		if got := order(rdb, key); !slices.Equal(got, []string{"me:1", "me:2"}) {
 			t.Errorf("got queue %v", got)
 		}
@@ -46,17 +46,17 @@ func TestR22WhoGoesOnThroughAnotherLeashKeepsThePlace(t *testing.T) {
 	})
 }
 
-func TestR22WhoWaitsThroughTwoLeashesLeavesWithTheLast(t *testing.T) {
+func TestR22WaiterOfTwoLeashesIsDequeuedByTheLast(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}, through("2")), leash(t, rdb, Config{}, through("8")), newKey()
+		s, other, key := leash(t, rdb, Config{}, withWay("2")), leash(t, rdb, Config{}, withWay("8")), newKey()
 		holder, a, b := connect(t, s), connect(t, s), connect(t, other)
 		holder.token(key)
 		a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
 		b.start("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:1", "BLOCK", "0")
-		eventually(t, 5*time.Second, "it is heard of through both", func() bool { return heardThrough(rdb, key, "me:1") == 10 })
+		eventually(t, 5*time.Second, "it is heard of through both", func() bool { return waysOf(rdb, key, "me:1") == 10 })
 		b.gone()
-		eventually(t, 5*time.Second, "it is heard of through one", func() bool { return heardThrough(rdb, key, "me:1") == 2 })
+		eventually(t, 5*time.Second, "it is heard of through one", func() bool { return waysOf(rdb, key, "me:1") == 2 })
 		if got := order(rdb, key); !slices.Equal(got, []string{"me:1"}) {
 			t.Errorf("got queue %v", got)
 		}
@@ -67,21 +67,21 @@ func TestR22WhoWaitsThroughTwoLeashesLeavesWithTheLast(t *testing.T) {
 	})
 }
 
-// TestR22ALeashThatDiedKeepsNoPlace: who was heard of through one that died, too, and gives up, is
-// let be for a moment only.
-func TestR22ALeashThatDiedKeepsNoPlace(t *testing.T) {
+// TestR22DeadLeashKeepsNoPlace: A waiter waits through two Leashes, and one of them has died. When
+// the waiter gives up, it stays in the queue only for a moment.
+func TestR22DeadLeashKeepsNoPlace(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key, ctx := leash(t, rdb, Config{}, through("4")), newKey(), context.Background()
+		s, key, ctx := leash(t, rdb, Config{}, withWay("4")), newKey(), context.Background()
 		holder, a, b := connect(t, s), connect(t, s), connect(t, s)
 		holder.token(key)
 		a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
 		reply := b.waitFair(rdb, 2, key, "OWNER", "me:2", "BLOCK", "0")
 		rdb.ZIncrBy(ctx, queueKeys(key)[2], 0.5, "me:1")
-		eventually(t, 5*time.Second, "it is heard of again", func() bool { return heardThrough(rdb, key, "me:1") == 516 })
+		eventually(t, 5*time.Second, "it is heard of again", func() bool { return waysOf(rdb, key, "me:1") == 516 })
 		a.gone()
-		eventually(t, 5*time.Second, "it has left", func() bool { return heardThrough(rdb, key, "me:1") == 512 })
+		eventually(t, 5*time.Second, "it has left", func() bool { return waysOf(rdb, key, "me:1") == 512 })
 		if left := rdb.ZScore(ctx, queueKeys(key)[2], "me:1").Val() - float64(rdb.Time(ctx).Val().UnixMilli()); left > fairHeartbeat.Seconds()*1000+1 {
 			t.Errorf("it stands there for %v ms yet", left)
 		}
@@ -92,12 +92,12 @@ func TestR22ALeashThatDiedKeepsNoPlace(t *testing.T) {
 	})
 }
 
-// TestR22ADeadLeashKeepsNoPlaceBeforeJava: as above, where only Redisson's waiters stand behind,
-// who do not look by themselves: they are told.
-func TestR22ADeadLeashKeepsNoPlaceBeforeJava(t *testing.T) {
+// TestR22DeadLeashKeepsNoPlaceBeforeJava: As above, with only Redisson's waiters behind the dead
+// one. They do not retry by themselves, so they must be woken.
+func TestR22DeadLeashKeepsNoPlaceBeforeJava(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key, ctx := leash(t, rdb, Config{}, through("4"), func(s *Service) { s.fairHeartbeat = 200 * time.Millisecond }), newKey(), context.Background()
+		s, key, ctx := leash(t, rdb, Config{}, withWay("4"), func(s *Service) { s.fairHeartbeat = 200 * time.Millisecond }), newKey(), context.Background()
 		holder, a := connect(t, s), connect(t, s)
 		holder.token(key)
 		reply := a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
@@ -113,7 +113,7 @@ func TestR22ADeadLeashKeepsNoPlaceBeforeJava(t *testing.T) {
 		a.gone()
 		a.carrier.End(Release)
 		receive(t, reply, 3*time.Second)
-		want(t, holder.do("LOCK.RELEASE", key), ":1") // which calls who is dead
+		want(t, holder.do("LOCK.RELEASE", key), ":1") // this wakes the dead waiter
 		eventually(t, 5*time.Second, "it has left", func() bool { return slices.Equal(order(rdb, key), []string{"java:1"}) })
 		select {
 		case <-java.Channel():
@@ -124,20 +124,21 @@ func TestR22ADeadLeashKeepsNoPlaceBeforeJava(t *testing.T) {
 	})
 }
 
-// TestR22WhoIsHeardOfStaysWhereItIs: another Leash that lives lets hear of its waiter in time.
-func TestR22WhoIsHeardOfStaysWhereItIs(t *testing.T) {
+// TestR22WaiterOfALiveLeashStays: A waiter gives up on one Leash and still waits through another
+// live Leash. It stays in the queue.
+func TestR22WaiterOfALiveLeashStays(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		quick := func(s *Service) { s.fairHeartbeat = 4 * time.Second } // looks come once a second
-		asked := &counting{script: dequeueScript}
+		quick := func(s *Service) { s.fairHeartbeat = 4 * time.Second } // attempts come once a second
+		asked := &scriptCounter{script: dequeueScript}
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(asked)
-		s, other, key := leash(t, rdb, Config{SendScript: byClient}, through("4"), quick), leash(t, rdb, Config{}, through("1"), quick), newKey()
+		s, other, key := leash(t, rdb, Config{SendScript: noDirectPath}, withWay("4"), quick), leash(t, rdb, Config{}, withWay("1"), quick), newKey()
 		holder, a, b, c := connect(t, s), connect(t, s), connect(t, s), connect(t, other)
 		holder.token(key)
 		a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
 		b.waitFair(rdb, 2, key, "OWNER", "me:2", "BLOCK", "0")
 		reply := c.start("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:1", "BLOCK", "0")
-		eventually(t, 5*time.Second, "it is heard of through both", func() bool { return heardThrough(rdb, key, "me:1") == 5 })
+		eventually(t, 5*time.Second, "it is heard of through both", func() bool { return waysOf(rdb, key, "me:1") == 5 })
 		a.gone()
 		eventually(t, 10*time.Second, "it is asked for twice", func() bool { return asked.calls.Load() >= 2 })
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
@@ -151,12 +152,12 @@ func TestR22WhoIsHeardOfStaysWhereItIs(t *testing.T) {
 	})
 }
 
-// TestR22WhatTheClockDoesToAScoreLeavesItsWays: scores that are lowered after a clock was set back,
-// or raised after Redis was away.
-func TestR22WhatTheClockDoesToAScoreLeavesItsWays(t *testing.T) {
+// TestR22ScoreCorrectionKeepsTheWays: Leash lowers scores after a clock was set back, and raises
+// them after Redis was away. The ways stored in a score stay the same.
+func TestR22ScoreCorrectionKeepsTheWays(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key, ctx := leash(t, rdb, Config{}, through("4")), newKey(), context.Background()
+		s, key, ctx := leash(t, rdb, Config{}, withWay("4")), newKey(), context.Background()
 		holder, a := connect(t, s), connect(t, s)
 		holder.token(key)
 		reply := a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
@@ -164,15 +165,15 @@ func TestR22WhatTheClockDoesToAScoreLeavesItsWays(t *testing.T) {
 		rdb.RPush(ctx, queueKeys(key)[0], "me:2")
 		rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: now + 600000, Member: "me:2"})
 		rdb.ZAdd(ctx, waiters, redis.Z{Score: now + 3.6e6 + 0.75, Member: "me:1"}, redis.Z{Score: now + 3.6e6 + 0.5, Member: "me:2"})
-		connect(t, s).do("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:3") // looks at who stands first
-		if got := heardThrough(rdb, key, "me:2"); got != 512 || rdb.ZScore(ctx, waiters, "me:2").Val() > now+60000 {
+		connect(t, s).do("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:3") // checks the first waiter
+		if got := waysOf(rdb, key, "me:2"); got != 512 || rdb.ZScore(ctx, waiters, "me:2").Val() > now+60000 {
 			t.Errorf("lowered, got ways %v", got)
 		}
 		rdb.ZAdd(ctx, waiters, redis.Z{Score: now - 1000, Member: "me:1"}, redis.Z{Score: now - 900.75, Member: "me:2"})
 		eventually(t, 5*time.Second, "who was last heard of with it is given some time", func() bool {
 			return rdb.ZScore(ctx, waiters, "me:2").Val() > now
 		})
-		if got := heardThrough(rdb, key, "me:2"); got != 256 {
+		if got := waysOf(rdb, key, "me:2"); got != 256 {
 			t.Errorf("raised, got ways %v", got)
 		}
 		a.gone()

@@ -12,7 +12,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// faulty is a Leash whose way to Redis can be disturbed, and another that goes straight.
+// faulty returns a Leash whose connections to Redis go through a fault proxy, and another one
+// without it.
 func faulty(t *testing.T, cfg Config, prepare ...func(*Service)) (s, straight *Service, p *faultproxy.Proxy) {
 	t.Helper()
 	server := sharedServer(t)
@@ -25,7 +26,7 @@ func faulty(t *testing.T, cfg Config, prepare ...func(*Service)) (s, straight *S
 	return s, leash(t, dialServer(t, server.Addr), cfg, prepare...), p
 }
 
-// running matches a script of ours on a key, however it is sent.
+// running matches a script of ours on a key, in whatever form it is sent.
 func running(sc *script, key string) faultproxy.Match {
 	return func(request []byte) bool {
 		args := faultproxy.Args(request)
@@ -40,7 +41,7 @@ func TestR7LostReplyOfAcquire(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		key, other := newKey(), newKey()
 		a := connect(t, s)
-		a.token(other) // Redis has the script
+		a.token(other) // Redis knows the script
 		arm := p.DropAfter
 		if before {
 			arm = p.DropBefore
@@ -92,7 +93,8 @@ func TestR7ScriptsAreNeverSentTwiceByTheClientLibrary(t *testing.T) {
 func TestR21LostReplyOfHandOver(t *testing.T) {
 	t.Parallel()
 	for _, before := range []bool{false, true} {
-		// A release that finds its waiter looking for itself hands nothing over: then once more.
+		// A release that meets its waiter's own attempt hands nothing over. Then the test tries
+		// again.
 		for try := 1; !lostHandOver(t, before); try++ {
 			if try == 50 {
 				t.Fatal("no release hands over")
@@ -101,8 +103,8 @@ func TestR21LostReplyOfHandOver(t *testing.T) {
 	}
 }
 
-// lostHandOver releases to a waiter while the hand-over's reply, or the request before Redis has
-// it, is lost. It reports whether there was a hand-over.
+// lostHandOver releases to a waiter and loses the hand-over's reply, or its request. It reports
+// whether there was a hand-over.
 func lostHandOver(t *testing.T, before bool) bool {
 	t.Helper()
 	s, straight, p := faulty(t, Config{})
@@ -171,10 +173,10 @@ func TestR26UndoStopsALateAcquire(t *testing.T) {
 	s, _, _ := faulty(t, Config{}, patient)
 	a, key := connect(t, s), newKey()
 	late := a.carrier.newAcquisition(acquireOptions{mode: plain, key: key, ttl: time.Minute}, nil)
-	// when the second undo is due, long before what it asks for runs out
+	// The second undo is due long before the requested TTL ends.
 	late.options.ttl = 3 * time.Second
-	receive(t, s.undo(late), time.Second)                // nothing was heard of it
-	if r := late.send(s.deadline()); r.kind != granted { // and now it comes
+	receive(t, s.undo(late), time.Second)                // Redis has not seen the acquire
+	if r := late.send(s.deadline()); r.kind != granted { // the acquire arrives now
 		t.Fatalf("got %+v", r)
 	}
 	began := time.Now()
@@ -184,17 +186,17 @@ func TestR26UndoStopsALateAcquire(t *testing.T) {
 	}
 }
 
-// TestR28LateUndoLeavesWhatRunsOut: a hold whose acquire was sent twice, and whose connection
-// breaks, is left to run out: that a copy of the acquire may come late does not end it before. What
-// such a copy grants is taken back.
-func TestR28LateUndoLeavesWhatRunsOut(t *testing.T) {
+// TestR28LateUndoLeavesAHoldToExpire: An acquire was sent twice and its connection breaks, so its
+// hold is left to expire. The late undo does not end that hold. It ends what a late copy of the
+// acquire grants.
+func TestR28LateUndoLeavesAHoldToExpire(t *testing.T) {
 	for _, m := range []*mode{plain, fair, read, write} {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			s, straight, _ := faulty(t, Config{}, patient)
 			a, key := connect(t, s), newKey()
 			late := a.carrier.newAcquisition(acquireOptions{mode: m, key: key, ttl: time.Minute}, nil)
-			// when the undo is due, long before the hold runs out
+			// the undo is due long before the hold expires
 			late.options.ttl, late.copyPending = time.Second, true
 			h, msg := late.accept(t.Context(), late.send(s.deadline()))
 			if msg != "" {
@@ -205,7 +207,7 @@ func TestR28LateUndoLeavesWhatRunsOut(t *testing.T) {
 			if left := straight.rdb.PTTL(t.Context(), key).Val(); left < 30*time.Second {
 				t.Fatalf("it has %v left", left)
 			}
-			straight.rdb.Del(t.Context(), key, recordsKey(key)) // as if it had run out
+			straight.rdb.Del(t.Context(), key, recordsKey(key)) // as if it had expired
 			if r := late.send(s.deadline()); r.kind != granted {
 				t.Fatalf("the copy: got %+v", r)
 			}
@@ -217,7 +219,7 @@ func TestR28LateUndoLeavesWhatRunsOut(t *testing.T) {
 	}
 }
 
-func TestR28LateUndoLeavesPermitsThatRunOut(t *testing.T) {
+func TestR28LateUndoLeavesPermitsToExpire(t *testing.T) {
 	t.Parallel()
 	s, straight, _ := faulty(t, Config{}, patient)
 	key, a := semaphore(t, straight, 5), connect(t, s)
@@ -244,7 +246,7 @@ func TestR26UnknownReleaseIsRepeated(t *testing.T) {
 	}
 	fault := p.DropBefore(running(releaseScript, key), faultproxy.Always())
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
-	want(t, a.do("LOCK.RELEASE", key), "-"+msgRefused) // one at a time
+	want(t, a.do("LOCK.RELEASE", key), "-"+msgRefused) // one request at a time
 	fault.Disarm()
 	eventually(t, 2*time.Second, "the release is repeated", func() bool { return count(straight.rdb, key, "me") == "1" })
 	want(t, a.do("LOCK.RELEASE", key), ":1")
@@ -306,15 +308,16 @@ func TestR22DisconnectsAtRandom(t *testing.T) {
 	disconnectAtRandom(t, "FAIR")
 }
 
-// disconnectAtRandom lets many clients take one lock in turn, half of them dying at random moments.
+// disconnectAtRandom lets many clients acquire one lock in turn. Half of them disconnect at random
+// moments.
 func disconnectAtRandom(t *testing.T, options ...string) {
 	t.Helper()
-	// a busy machine gets few calls through
+	// a busy machine completes few calls
 	s, straight, p := faulty(t, Config{WatchdogTimeout: 6 * time.Second, UpstreamTimeout: 20 * time.Second})
 	const clients, rounds = 40, 4
 	key := newKey()
 	var wg sync.WaitGroup
-	var once sync.Mutex // held by who holds the lock: TryLock fails for a second holder
+	var once sync.Mutex // The holder of the lock locks it. TryLock fails when there is a second holder.
 	stop := make(chan struct{})
 	go func() { // connections break all the time
 		for {

@@ -33,12 +33,12 @@ func TestR2GraceSeeksWhatIsForgotten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			both(t, func(t *testing.T, rdb redis.UniversalClient) {
-				results := &counting{script: inspectScript}
+				results := &scriptCounter{script: inspectScript}
 				rdb.(interface{ AddHook(redis.Hook) }).AddHook(results)
 				cfg := graceConfig()
 				cfg.WatchdogTimeout = 10 * time.Minute // nothing is renewed unasked
 				s := leash(t, rdb, cfg, graceful)
-				cfg.SendScript = byClient
+				cfg.SendScript = noDirectPath
 				// the hold is put back late on a busy machine
 				patient := func(s *Service) { s.maxSeeks = 1000 }
 				other, key := leash(t, rdb, cfg, graceful, patient), newKey()
@@ -65,9 +65,9 @@ func TestR2GraceSeeksWhatIsForgotten(t *testing.T) {
 func TestR2GraceSeeksNothingThatCannotComeBack(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		results, cfg := &counting{script: inspectScript}, graceConfig()
+		results, cfg := &scriptCounter{script: inspectScript}, graceConfig()
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(results)
-		cfg.SendScript = byClient
+		cfg.SendScript = noDirectPath
 		s, key := leash(t, rdb, cfg, graceful), newKey()
 		a, b := connect(t, s), connect(t, s)
 		stale := strconv.FormatInt(a.token(key), 10)

@@ -83,7 +83,7 @@ func TestPendingEventsAreBounded(t *testing.T) {
 func TestR5AReleaseElsewhereLeavesNoDeadlock(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, err := New(Config{WatchdogTimeout: 10 * time.Minute}, rdb, deaf{}, slog.New(slog.DiscardHandler))
+		s, err := New(Config{WatchdogTimeout: 10 * time.Minute}, rdb, silentSubscriber{}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ func TestLatchIsRedissonsCountDownLatch(t *testing.T) {
 		want(t, a.do("LATCH.DOWN", key), ":0") // what is not there is at zero, and stays there
 		want(t, a.do("LATCH.AWAIT", key), ":1")
 		if exists(t, rdb, key) {
-			t.Error("counting down made a latch")
+			t.Error("scriptCounter down made a latch")
 		}
 		want(t, a.do("LATCH.SET", key, "2"), ":1")
 		wantMessage(t, heard, "1")
@@ -42,7 +42,7 @@ func TestLatchIsRedissonsCountDownLatch(t *testing.T) {
 		want(t, a.do("LATCH.GET", key), "-"+msgNotInteger)
 		want(t, a.do("LATCH.DOWN", key), "-"+msgNotInteger)
 		want(t, a.do("LATCH.SET", key, "1"), ":0")
-		empty(t, heard)
+		wantNoMessage(t, heard)
 	})
 }
 
@@ -56,7 +56,7 @@ func TestLatchOpensForAllWhoWait(t *testing.T) {
 		var replies []<-chan string
 		for _, s := range leashes {
 			for i := range each {
-				replies = append(replies, connect(t, s).waitsInQueue(s, i+1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0"))
+				replies = append(replies, connect(t, s).startInQueue(s, i+1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0"))
 			}
 		}
 		eventually(t, 5*time.Second, "both listen", func() bool { return listeners(t, rdb, latchChannel(key)) == 2 })
@@ -135,7 +135,7 @@ func TestLatchWokenByRedisson(t *testing.T) {
 		for _, publish := range []func(context.Context, string, any) *redis.IntCmd{rdb.Publish, rdb.SPublish} {
 			key := newKey()
 			rdb.Set(ctx, key, "1", 0)
-			reply := connect(t, s).waitsInQueue(s, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
+			reply := connect(t, s).startInQueue(s, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
 			eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, latchChannel(key)) == 1 })
 			rdb.Del(ctx, key)
 			publish(ctx, latchChannel(key), "0")
@@ -152,7 +152,7 @@ func TestLatchOfANameWithBraces(t *testing.T) {
 		s, other, key := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient), "{"+newKey()+"}:latch"
 		a := connect(t, s)
 		want(t, a.do("LATCH.SET", key, "1"), ":1")
-		reply := connect(t, other).waitsInQueue(other, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
+		reply := connect(t, other).startInQueue(other, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
 		eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, latchChannel(key)) == 1 })
 		want(t, a.do("LATCH.DOWN", key), ":0")
 		want(t, woken(t, reply), ":1")
@@ -186,7 +186,7 @@ func TestR8CountersLieInTheirDatabase(t *testing.T) {
 	want(t, b.do("SEM.TAKE", key), ":0")
 	want(t, b.do("LATCH.SET", "latch"+key, "1"), ":1")
 	want(t, a.do("LATCH.GET", "latch"+key), ":0")
-	reply := b.waitsInQueue(s, 1, queueID{lockID{3, key}, permitChannel(key)}, "SEM.TAKE", key, "BLOCK", "0")
+	reply := b.startInQueue(s, 1, queueID{lockID{3, key}, permitChannel(key)}, "SEM.TAKE", key, "BLOCK", "0")
 	want(t, a.do("SEM.GIVE", key), ":2") // told on the same channel
 	want(t, connectTo(t, s, 3).do("SEM.GIVE", key), ":1")
 	want(t, receive(t, reply, 5*time.Second), ":1")

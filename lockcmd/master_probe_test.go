@@ -127,7 +127,7 @@ func TestR2GraceGrowsWithAMaster(t *testing.T) {
 func TestR2GraceThatItsMasterDidNotSeeTheEndOf(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, redistest.Start(t).Addr), Config{FailoverGrace: time.Hour})
-	log := &logbook{}
+	log := &logBuffer{}
 	g := newGracePeriods(&Service{cfg: s.cfg, log: slog.New(slog.NewTextHandler(log, nil)), watchdog: s.watchdog})
 	g.duration.Store(int64(time.Minute))
 	now, began := time.Now().UnixMilli(), time.Now()

@@ -15,7 +15,7 @@ func TestPermitWaitersAreLimited(t *testing.T) {
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{MaxWaiters: 1})
 	key, a := semaphore(t, s, 1), connect(t, s)
 	p := a.permit(key, "BLOCK", "0") // what need not wait is not refused
-	reply := connect(t, s).waitsInQueue(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
+	reply := connect(t, s).startInQueue(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
 	want(t, a.do("SEM.ACQUIRE", key, "BLOCK", "0"), "-"+msgLimit)
 	want(t, a.do("SEM.TAKE", key, "BLOCK", "0"), "-"+msgLimit)
 	want(t, a.do("SEM.RELEASE", key, p), ":1")
@@ -28,7 +28,7 @@ func TestPermitWaitersAreWoken(t *testing.T) {
 		s, other := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient)
 		key, a, b := semaphore(t, s, 1), connect(t, s), connect(t, other)
 		p := a.permit(key)
-		reply := b.waitsInQueue(other, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
+		reply := b.startInQueue(other, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
 		eventually(t, 5*time.Second, "b listens", func() bool { return listeners(t, rdb, permitChannel(key)) == 1 })
 		want(t, a.do("SEM.RELEASE", key, p), ":1")
 		q := permitOf(t, woken(t, reply))
@@ -69,11 +69,11 @@ func TestR18PermitsAndCountersShareOneQueue(t *testing.T) {
 		s := leash(t, rdb, Config{})
 		key, a := semaphore(t, s, 2), connect(t, s)
 		held := a.permits(2, key, "COUNT", "2")
-		two := connect(t, s).waitsInQueue(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "COUNT", "2", "BLOCK", "0")
+		two := connect(t, s).startInQueue(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "COUNT", "2", "BLOCK", "0")
 		named := connect(t, s)
 		// its ID is new
-		one := named.waitsInQueue(s, 2, permitsOf(key), "SEM.ACQUIRE", key, "ID", "one", "BLOCK", "0")
-		plain := connect(t, s).waitsInQueue(s, 3, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
+		one := named.startInQueue(s, 2, permitsOf(key), "SEM.ACQUIRE", key, "ID", "one", "BLOCK", "0")
+		plain := connect(t, s).startInQueue(s, 3, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
 		want(t, a.do("SEM.RELEASE", key, held[0]), ":1")
 		select {
 		case r := <-one:
@@ -85,7 +85,7 @@ func TestR18PermitsAndCountersShareOneQueue(t *testing.T) {
 		want(t, a.do("SEM.GIVE", key, "2"), ":2") // one message serves both
 		p := permitOf(t, receive(t, one, 5*time.Second))
 		want(t, receive(t, plain, 5*time.Second), ":1")
-		last := connect(t, s).waitsInQueue(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
+		last := connect(t, s).startInQueue(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
 		if again := named.permit(key, "ID", "one", "BLOCK", "0"); again != p { // and now it is not
 			t.Errorf("got %s when repeated, want %s", again, p)
 		}
@@ -100,7 +100,7 @@ func TestR19APermitThatCannotBeToldIsGivenBack(t *testing.T) {
 		s := leash(t, rdb, Config{})
 		key, a, b := semaphore(t, s, 1), connect(t, s), connect(t, s)
 		p := b.permit(key)
-		reply := a.waitsInQueue(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
+		reply := a.startInQueue(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
 		a.gone()
 		want(t, receive(t, reply, time.Second), "-"+msgGone)
 		if s.permitQueues.length(permitsOf(key)) != 0 {
@@ -156,7 +156,7 @@ func TestR31DrainGrantsNoMorePermits(t *testing.T) {
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	key, a := semaphore(t, s, 1), connect(t, s)
 	p := a.permit(key)
-	waiting := connect(t, s).waitsInQueue(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
+	waiting := connect(t, s).startInQueue(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
 	s.Drain()
 	want(t, receive(t, waiting, time.Second), "-"+msgDraining)
 	want(t, a.do("SEM.ACQUIRE", key), "-"+msgDraining)
