@@ -18,7 +18,7 @@ func TestLatchIsRedissonsCountDownLatch(t *testing.T) {
 		want(t, a.do("LATCH.DOWN", key), ":0") // what is not there is at zero, and stays there
 		want(t, a.do("LATCH.AWAIT", key), ":1")
 		if exists(t, rdb, key) {
-			t.Error("scriptCounter down made a latch")
+			t.Error("counting down made a latch")
 		}
 		want(t, a.do("LATCH.SET", key, "2"), ":1")
 		wantMessage(t, heard, "1")

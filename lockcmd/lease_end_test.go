@@ -14,7 +14,7 @@ import (
 func leaseIsOver(t *testing.T, mode ...string) (s *Service, a *conn, key string) {
 	s, _, p := faulty(t, Config{UpstreamTimeout: 4 * time.Second})
 	key = newKey()
-	a, _, _ = lagging(t, s, p, key, mode...)
+	a, _, _ = delayedLease(t, s, p, key, mode...)
 	h := a.carrier.newest(lockID{0, key}, func(*hold) bool { return true })
 	eventually(t, soon, "our count is over", h.leaseOver)
 	return s, a, key
