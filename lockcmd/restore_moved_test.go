@@ -7,8 +7,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR2ReleaseAfterUnheardMove: a release that waits for a restore finds by itself that the slot
-// has moved to another master. It does not wait for the periodic refresh of the topology (30 s).
+// TestR2ReleaseAfterAMoveWithoutAnEvent: a release that waits for a restore finds by itself that
+// the slot has moved to another master. It does not wait for the periodic refresh of the topology
+// (30 s).
 func TestR2ReleaseAfterAMoveWithoutAnEvent(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -37,6 +38,12 @@ func TestR2ReleaseAfterAMoveWithoutAnEvent(t *testing.T) {
 			break
 		}
 	}
-	a.do("LOCK.RELEASE", key)
+	// eventually and receive wait ten times as long as they are told
+	begun := time.Now()
+	reply := a.start("LOCK.RELEASE", key)
 	eventually(t, 15*time.Second, "the release has ended", func() bool { return h.inState(over) })
+	if took := time.Since(begun); took > 15*time.Second {
+		t.Errorf("the release took %v", took)
+	}
+	receive(t, reply, 15*time.Second)
 }
