@@ -1,0 +1,130 @@
+package proxy
+
+import (
+	"bytes"
+
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// Redis's messages about tracking.
+const (
+	msgNoTracking = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
+	msgNoOptIn    = "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode."
+	msgNoOptOut   = "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."
+)
+
+// trackingSpecs are the commands of client-side caching.
+func trackingSpecs() commandSpecs {
+	return commandSpecs{
+		"CLIENT|TRACKING":     {(*session).clientTracking, pinnedConn, "uses connections that only this client has; REDIRECT names a client of the same Leash"},
+		"CLIENT|CACHING":      {(*session).clientCaching, answered, "sent together with the next command"},
+		"CLIENT|GETREDIR":     {(*session).clientGetRedir, answered, ""},
+		"CLIENT|TRACKINGINFO": {(*session).clientTrackingInfo, answered, ""},
+	}
+}
+
+// clientTracking runs CLIENT TRACKING ON|OFF. Redis checks the options on a connection that then
+// becomes one of the session's.
+func (s *session) clientTracking(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	args, redirect, refusal := s.redirectOf(cmd.Args)
+	switch {
+	case refusal != "":
+		return s.fail(refusal)
+	case !s.adoptTopology() || !s.barrier():
+		return false
+	case s.keyless < 0:
+		return s.fail(msgSlotUnserved)
+	}
+	on := !isWord(args[2], "OFF")
+	if !on {
+		redirect = nil
+	}
+	t := s.tracking.Load()
+	if t == nil {
+		t = &tracking{session: s, links: make(map[*upstream.Node]*tracked)}
+	}
+	before := t.redirect.Load()
+	if before == nil {
+		t.redirect.Store(redirect) // an invalidation may come before the answer
+	}
+	primary := s.topology.Masters()[s.keyless]
+	a := t.ask(primary, args, redirect != nil)
+	if a.lost || a.isError() {
+		t.redirect.Store(before)
+	}
+	switch {
+	case a.lost:
+		t.stop()
+		return s.fail(msgUpstreamLost)
+	case !a.isError() && !on:
+		t.stop()
+	case !a.isError():
+		t.accept(primary, args, redirect)
+	case s.tracking.Load() == nil:
+		t.stop()
+	}
+	return s.answer(a.reply)
+}
+
+// clientCaching answers CLIENT CACHING YES|NO. Leash sends it together with the next command, to
+// the same node.
+func (s *session) clientCaching(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	t := s.tracking.Load()
+	yes := isWord(cmd.Args[2], "YES")
+	switch {
+	case t == nil:
+		return s.fail(msgNoTracking)
+	case !yes && !isWord(cmd.Args[2], "NO"):
+		return s.fail(msgSyntax)
+	case yes && !t.optIn:
+		return s.fail(msgNoOptIn)
+	case !yes && !t.optOut:
+		return s.fail(msgNoOptOut)
+	}
+	s.caching = bytes.Clone(cmd.Raw)
+	return s.ok()
+}
+
+func (s *session) clientGetRedir(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	s.scratch = resp.AppendInt(s.scratch[:0], s.redirectedFrom())
+	return s.answer(s.scratch)
+}
+
+// clientTrackingInfo lets Redis answer when tracking is on.
+func (s *session) clientTrackingInfo(c *command, cmd resp.Command) bool {
+	if !s.ready(c, cmd) {
+		return true
+	}
+	if t := s.tracking.Load(); t != nil && s.keyless >= 0 {
+		if !s.barrier() {
+			return false
+		}
+		a := s.gather(t.link(s.topology.Masters()[s.keyless]), bytes.Clone(cmd.Raw))[0]
+		if a.lost {
+			return s.fail(msgUpstreamLost)
+		}
+		if r := t.redirect.Load(); r != nil {
+			return s.answer(r.info(a.reply))
+		}
+		return s.answer(a.reply)
+	}
+	set := "*1\r\n"
+	if s.lane.RESP3 {
+		set = "~1\r\n"
+	}
+	b := resp.AppendBulk(appendPairs(s.scratch[:0], s.lane.RESP3, 3), "flags")
+	b = resp.AppendBulk(append(b, set...), "off")
+	b = resp.AppendInt(resp.AppendBulk(b, "redirect"), -1)
+	s.scratch = append(resp.AppendBulk(b, "prefixes"), resp.EmptyArray...)
+	return s.answer(s.scratch)
+}

@@ -1,0 +1,107 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"leash/proxy/resp"
+)
+
+// Back-off between failed dials, doubled each time, ± half of it.
+const (
+	minBackoff = 20 * time.Millisecond
+	maxBackoff = time.Second
+)
+
+// logRefusal logs why there is no connection, if Redis gave a reason. If the node does not answer,
+// the node's watch logs it once for all links.
+func (l *Link) logRefusal(err error) {
+	level := slog.LevelWarn
+	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) {
+		level = slog.LevelDebug
+	}
+	l.node.up.log.Log(context.Background(), level, "no connection to redis", "node", l.node.Addr, "user", l.lane.User, "err", err)
+}
+
+// dial makes the link's connection. On a private link it also asks for the client ID.
+func (l *Link) dial(ctx context.Context) (net.Conn, error) {
+	conn, err := l.node.up.dial(ctx, l.node.Addr, l.lane, !l.node.unresponsive.Load())
+	if err != nil || !l.private {
+		return conn, err
+	}
+	stop := endWith(ctx, conn)
+	defer stop()
+	_ = conn.SetDeadline(time.Now().Add(l.node.up.cfg.UpstreamTimeout))
+	reply, err := roundTrip(conn, resp.AppendCommand(nil, "CLIENT", "ID"), ":")
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	_ = conn.SetDeadline(time.Time{})
+	if reply[0] == ':' { // a user without the right to ask gets a connection too
+		id, _ := resp.ParseInt(reply[1 : len(reply)-2])
+		l.clientID.Store(id)
+	}
+	return conn, nil
+}
+
+// mayBeRefused reports whether Redis may have closed the connection because the user is gone. Then
+// the sessions must learn of it without another call. A private link is not dialled again, so the
+// lane's link is.
+func (l *Link) mayBeRefused() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closing == nil && l.lane.User != "" && !l.lane.Replica
+}
+
+// backOff waits before the next dial. Once the node has been unreachable for the redirect time-out,
+// calls are lost at once instead of waiting. Reads from a replica are always lost at once, because
+// the master can serve them.
+func (l *Link) backOff(ctx context.Context, downSince time.Time, d time.Duration, err error) {
+	cause := error(ErrUnreachable)
+	if isRedisFull(err) {
+		cause = errRedisFull
+	}
+	d = d/2 + rand.N(d)
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		overdue := l.lane.Replica || time.Since(downSince) >= l.node.up.cfg.RedirectTimeout
+		if overdue {
+			l.losePending(cause)
+		}
+		l.mu.Lock()
+		closing := l.closing != nil
+		l.idle = overdue && !closing
+		l.mu.Unlock()
+		if closing {
+			return
+		}
+		select {
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		case <-l.wake:
+		}
+	}
+}
+
+// refuseCredential tells the lane's sessions that Redis refuses their credential, and loses their
+// calls. A later call belongs to a session that has authenticated since. That call waits for the
+// next dial.
+func (l *Link) refuseCredential() {
+	var refused []*Call
+	for c := l.nextPending(); c != nil; c = l.nextPending() {
+		refused = append(refused, c)
+	}
+	l.node.up.refuse(l.lane, l.node)
+	for _, c := range refused {
+		c.lost(l, false, ErrRefused)
+	}
+}

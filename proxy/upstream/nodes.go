@@ -1,0 +1,86 @@
+package upstream
+
+import (
+	"context"
+	"slices"
+)
+
+// AnyNode returns the masters in turn, and prefers those that answer. It is nil when no master is
+// known.
+func (u *Upstream) AnyNode() *Node {
+	masters := u.Topology().Masters()
+	for range masters {
+		n := masters[u.turn.Add(1)%uint32(len(masters))]
+		if !n.unresponsive.Load() {
+			return n
+		}
+	}
+	if len(masters) > 0 {
+		return masters[0]
+	}
+	return nil
+}
+
+// OtherNode returns the first master that answers and is not n, or n if there is no other.
+func (u *Upstream) OtherNode(n *Node) *Node {
+	for _, other := range u.Topology().Masters() {
+		if other != n && !other.unresponsive.Load() {
+			return other
+		}
+	}
+	return n
+}
+
+// Moved records that n owns slot, as a MOVED reply reported.
+func (u *Upstream) Moved(slot uint16, n *Node) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if t := u.Topology(); t.cluster && slot < SlotCount && n != nil && t.Node(slot) != n {
+		u.topology.Store(t.with(slot, n))
+		u.reloadLocked()
+	}
+}
+
+// Target returns the node that a redirect names. An empty host means the host of the node that sent
+// the redirect. Target is nil if the text is no address. It is also nil if the redirect is not
+// trusted and the cluster has not named the node.
+func (u *Upstream) Target(addr string, from *Node, trusted bool) *Node {
+	addr = completeAddr(addr, from.Addr)
+	if !isAddr(addr) {
+		return nil
+	}
+	u.mu.Lock()
+	known := u.nodes[addr] != nil || slices.Contains(u.peers, addr)
+	u.mu.Unlock()
+	if !known && !trusted {
+		return nil
+	}
+	n := u.node(addr)
+	n.use()
+	return n
+}
+
+// node returns the node at addr, and makes it if it is new.
+func (u *Upstream) node(addr string) *Node {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n := u.nodes[addr]
+	if n != nil {
+		return n
+	}
+	n = &Node{Addr: addr, up: u, links: make(map[Lane]*Link)}
+	n.ctx, n.cancel = context.WithCancelCause(u.ctx)
+	u.nodes[addr] = n
+	if !u.stopped {
+		u.startLocked("liveness", n.watch)
+	}
+	return n
+}
+
+func (u *Upstream) nodesLocked() []*Node {
+	nodes := make([]*Node, 0, len(u.nodes))
+	for _, n := range u.nodes {
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
