@@ -7,9 +7,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR16LocksOfAClientGoneWhileItBlocks: R16, R28. Redis ends the blocking command at once, and
-// then the locks are free.
-func TestR16LocksOfAClientGoneWhileItBlocks(t *testing.T) {
+// TestR16LocksOfClientGoneWhileBlocked checks that a blocking command ends in Redis as soon as
+// its client is gone (R16, R28). Then the client's locks are free.
+func TestR16LocksOfClientGoneWhileBlocked(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
 		for _, command := range [][]string{
@@ -38,9 +38,9 @@ func blockedIn(t testing.TB, nodes ...*redistest.Server) (n int) {
 	return n
 }
 
-// TestR16OrphanOfAFrozenRedis: while Redis may yet execute what the client has left, its locks are
-// not given to the next.
-func TestR16OrphanOfAFrozenRedis(t *testing.T) {
+// TestR16LocksStayWhileCommandMayRun checks that the locks of a client that is gone stay while Redis may
+// still run its last command.
+func TestR16LocksStayWhileCommandMayRun(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: time.Minute})
 	l := startLeash(t, c.Addrs())

@@ -8,14 +8,14 @@ import (
 	"leash/internal/redistest"
 )
 
-// aclServer is a Redis with a user who may do little, and one who may do all.
+// aclServer starts a Redis with one user who has few rights and one who has all.
 func aclServer(t *testing.T) *redistest.Server {
 	t.Helper()
 	return redistest.Start(t, strings.Fields("--user few on >pw ~few:* resetchannels +get +set +acl|whoami --user all on >pw ~* &* +@all")...)
 }
 
-// TestNoPermission: whoever answers, the right to a command is Redis's to give,
-// in its words and before anything else is looked at.
+// TestNoPermission checks that Redis's rights and error texts apply before any other check, also to
+// commands that Leash answers.
 func TestNoPermission(t *testing.T) {
 	redis := aclServer(t)
 	l := startLeash(t, []string{redis.Addr})
@@ -39,9 +39,9 @@ func TestNoPermission(t *testing.T) {
 	}
 }
 
-// TestUserGoes: when Redis ends a user's connections, Leash ends the sessions,
-// idle or not, in every lane of the user, and no others.
-func TestUserGoes(t *testing.T) {
+// TestDeletedUserIsDisconnected checks that Leash ends all sessions of a user when Redis ends the user's
+// connections. Idle sessions and sessions in other lanes end too. Sessions of other users go on.
+func TestDeletedUserIsDisconnected(t *testing.T) {
 	redis := aclServer(t)
 	l := startLeash(t, []string{redis.Addr})
 	direct := dialAddr(t, redis.Addr)
@@ -62,7 +62,7 @@ func TestUserGoes(t *testing.T) {
 	want(t, direct, ":1\r\n", "ACL", "DELUSER", "few")
 	for i, c := range gone {
 		if err := c.AwaitEnd(); err != nil {
-			t.Errorf("session %d of the user that is no more: %v", i, err)
+			t.Errorf("session %d of the deleted user: %v", i, err)
 		}
 	}
 	want(t, other, "$1\r\n1\r\n", "GET", "a")
@@ -72,9 +72,9 @@ func TestUserGoes(t *testing.T) {
 	}
 }
 
-// TestUserWhoOnlyLocksGoes: lock scripts are sent as Leash's own user, and still a
-// user who is deleted loses the connections, with what they hold and wait for.
-func TestUserWhoOnlyLocksGoes(t *testing.T) {
+// TestDeletedUserWithOnlyLocks checks that a deleted user's sessions end even if they sent only lock
+// commands. Those go to Redis as Leash's own user. Holds and waiters end with the sessions.
+func TestDeletedUserWithOnlyLocks(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, masters []*redistest.Server) {
 		for _, redis := range masters {
@@ -95,7 +95,7 @@ func TestUserWhoOnlyLocksGoes(t *testing.T) {
 		}
 		for _, c := range []*redistest.Client{holder, waiter, late} {
 			if err := c.AwaitEnd(); err != nil {
-				t.Errorf("a session of the user that is no more: %v", err)
+				t.Errorf("a session of the deleted user: %v", err)
 			}
 		}
 		want(t, other, ":1\r\n", "LOCK.RELEASE", "ours", "TOKEN", mine)
@@ -103,9 +103,9 @@ func TestUserWhoOnlyLocksGoes(t *testing.T) {
 	})
 }
 
-// TestUserWhoOnlyBlocksGoes: the connection that Redis ends was one command's own, and
-// nothing else of the user's is sent.
-func TestUserWhoOnlyBlocksGoes(t *testing.T) {
+// TestDeletedUserWithOnlyBlockedCommands checks that a deleted user's sessions end when their only connection to
+// Redis was pinned for a blocking command.
+func TestDeletedUserWithOnlyBlockedCommands(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, masters []*redistest.Server) {
 		for _, redis := range masters {
@@ -130,19 +130,20 @@ func TestUserWhoOnlyBlocksGoes(t *testing.T) {
 		}
 		for i, c := range clients {
 			err := c.AwaitEnd()
-			// what became of its command comes first, or not at all
+			// an error for the blocked command may come first
 			if err != nil && strings.Contains(err.Error(), "UPSTREAMLOST") {
 				err = c.AwaitEnd()
 			}
 			if err != nil {
-				t.Errorf("session %d of the user that is no more: %v", i, err)
+				t.Errorf("session %d of the deleted user: %v", i, err)
 			}
 		}
 	})
 }
 
-// TestUserIsGoneBeforeTheFirstLock: Leash finds out when it asks for the rights.
-func TestUserIsGoneBeforeTheFirstLock(t *testing.T) {
+// TestUserDeletedBeforeFirstLock checks that Leash notices a deleted user when it asks Redis for
+// the user's rights.
+func TestUserDeletedBeforeFirstLock(t *testing.T) {
 	redis := redistest.Start(t, strings.Fields("--user locker on >pw ~* &* +@all")...)
 	l := startLeash(t, []string{redis.Addr})
 	c := l.dial(t)
@@ -152,13 +153,13 @@ func TestUserIsGoneBeforeTheFirstLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.AwaitEnd(); err != nil {
-		t.Errorf("a session of the user that is no more: %v", err)
+		t.Errorf("a session of the deleted user: %v", err)
 	}
 }
 
-// TestUserChanges: rights that are taken are gone at once, and a password
-// that changes ends nobody until the connection is dialled anew.
-func TestUserChanges(t *testing.T) {
+// TestUserRightsAndPasswordChange checks that a right that is taken away is gone at once. A changed password ends a
+// session only when its connection is dialled again.
+func TestUserRightsAndPasswordChange(t *testing.T) {
 	redis := aclServer(t)
 	l := startLeash(t, []string{redis.Addr})
 	direct, c := dialAddr(t, redis.Addr), l.dial(t)
@@ -178,8 +179,8 @@ func TestUserChanges(t *testing.T) {
 	want(t, again, "$1\r\n1\r\n", "GET", "few:a")
 }
 
-// TestUserChangesPassword: who authenticates with the new password keeps the
-// user's lane open for those who did so with the old one.
+// TestUserChangesPassword checks that a session with the new password keeps the lane open for
+// sessions that used the old one.
 func TestUserChangesPassword(t *testing.T) {
 	redis := aclServer(t)
 	l := startLeash(t, []string{redis.Addr})

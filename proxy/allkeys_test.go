@@ -8,9 +8,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestKeysKeepsItsPlace: KEYS goes another way than what is around it in a
-// pipeline, and yet comes behind what was before and before what follows.
-func TestKeysKeepsItsPlace(t *testing.T) {
+// TestKeysKeepsPipelineOrder checks that the reply to KEYS keeps its place in a pipeline, although KEYS
+// uses other connections.
+func TestKeysKeepsPipelineOrder(t *testing.T) {
 	t.Parallel()
 	for name, addrs := range map[string][]string{
 		"cluster":    redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs(),
@@ -34,9 +34,9 @@ func TestKeysKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// TestKeysOfManyAndOfNobody: a reply of many megabytes comes whole, and a
-// client that goes while it comes leaves nothing behind.
-func TestKeysOfManyAndOfNobody(t *testing.T) {
+// TestKeysLargeReplyAndClosedClient checks that a KEYS reply of many megabytes arrives whole. No connection
+// stays pinned when the client closes before its end.
+func TestKeysLargeReplyAndClosedClient(t *testing.T) {
 	t.Parallel()
 	l := startLeash(t, redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs())
 	client := l.dial(t)

@@ -15,9 +15,8 @@ import (
 	"leash/proxy/upstream"
 )
 
-// TestClusterBehindForwardedPorts: the nodes of a cluster announce addresses and ports that are not
-// their own, as behind NAT. Leash connects to what they announce, from its start, and when it is
-// changed while Leash runs.
+// TestClusterBehindForwardedPorts checks that Leash uses the addresses and ports that cluster nodes
+// announce, as behind NAT. It does so from the start and after a change while it runs.
 func TestClusterBehindForwardedPorts(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"127.0.0.2", "::1"} {
@@ -86,7 +85,7 @@ func TestClusterBehindForwardedPorts(t *testing.T) {
 	}
 }
 
-// announceForwarded makes a node announce ports of host that are forwarded to its own.
+// announceForwarded makes a node announce ports of host that are forwarded to the node's own ports.
 func announceForwarded(t *testing.T, host string, s *redistest.Server) *forwarder {
 	t.Helper()
 	own, port, _ := net.SplitHostPort(s.Addr)
@@ -99,7 +98,7 @@ func announceForwarded(t *testing.T, host string, s *redistest.Server) *forwarde
 	return data
 }
 
-// forwarder passes connections on, as a router does.
+// forwarder forwards TCP connections, as a router does.
 type forwarder struct {
 	ln     net.Listener
 	target string
@@ -161,7 +160,7 @@ func (f *forwarder) pass(to net.Conn, from io.Reader) {
 	to.Close()
 }
 
-// Write implements io.Writer: it counts.
+// Write implements io.Writer. It counts the bytes.
 func (f *forwarder) Write(p []byte) (int, error) {
 	f.bytes.Add(int64(len(p)))
 	return len(p), nil

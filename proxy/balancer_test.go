@@ -14,11 +14,11 @@ import (
 	"leash/internal/redistest"
 )
 
-// The same client and address of the balancer in both versions of the header.
+// Headers with the same client and balancer address, in both versions.
 const (
 	header1 = "PROXY TCP4 203.0.113.7 198.51.100.1 54321 6379\r\n"
 	header2 = "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x11" + "\xcb\x00\x71\x07" + "\xc6\x33\x64\x01" + "\xd4\x31\x18\xeb" + "\x04\x00\x02hi"
-	// headerLocal is a health check's.
+	// headerLocal is the header of a health check.
 	headerLocal = "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"
 
 	headerClient, headerServer = "203.0.113.7:54321", "198.51.100.1:6379"
@@ -26,7 +26,7 @@ const (
 
 func balanced(o *options) { o.front.ProxyProtocol = true }
 
-// through dials as a balancer does that sends this header.
+// through dials as a balancer that sends this header.
 func (l *leash) through(t testing.TB, header string) *redistest.Client {
 	t.Helper()
 	c := l.dial(t)
@@ -36,8 +36,9 @@ func (l *leash) through(t testing.TB, header string) *redistest.Client {
 	return c
 }
 
-// TestBalancerSaysWhoTheClientIs: wherever a client's address shows.
-func TestBalancerSaysWhoTheClientIs(t *testing.T) {
+// TestProxyHeaderGivesClientAddress checks that CLIENT INFO, CLIENT LIST, LOCK.INFO and the log show
+// the client's address.
+func TestProxyHeaderGivesClientAddress(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, balanced)
 	for _, header := range []string{header1, header2} {
@@ -63,8 +64,9 @@ func TestBalancerSaysWhoTheClientIs(t *testing.T) {
 	}
 }
 
-// TestBalancerHeaderInPieces: and what comes with it in one write.
-func TestBalancerHeaderInPieces(t *testing.T) {
+// TestProxyHeaderInPieces checks that a header may arrive in pieces, or in one write with the
+// first command.
+func TestProxyHeaderInPieces(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, balanced)
 	for _, header := range []string{header1, header2, headerLocal, "PROXY UNKNOWN\r\n"} {
@@ -77,9 +79,9 @@ func TestBalancerHeaderInPieces(t *testing.T) {
 	}
 }
 
-// TestBalancerIsNeeded: who does not begin with a header is closed without an
-// answer, counted, and warned of once.
-func TestBalancerIsNeeded(t *testing.T) {
+// TestProxyHeaderIsRequired checks that a connection without a header is closed without an answer. Leash
+// counts each one and logs one warning.
+func TestProxyHeaderIsRequired(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, balanced)
 	strangers := []string{"PING\r\n", redistest.Command("PING"), "PROXY TCP4 1.2.3.4 nowhere 1 2\r\nPING\r\n", header1[:20], header2[:14], header2[:30]}
@@ -100,8 +102,9 @@ func TestBalancerIsNeeded(t *testing.T) {
 	}
 }
 
-// TestBalancerThatIsSilent is closed in time.
-func TestBalancerThatIsSilent(t *testing.T) {
+// TestProxyHeaderTimeout checks that a connection that sends no header is closed after a
+// time-out.
+func TestProxyHeaderTimeout(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, balanced, func(o *options) { o.front.HeaderTimeout = 200 * time.Millisecond })
 	for _, c := range []*redistest.Client{l.through(t, ""), l.through(t, "P"), l.through(t, header2[:20])} {
@@ -114,8 +117,9 @@ func TestBalancerThatIsSilent(t *testing.T) {
 	}
 }
 
-// TestBalancerThatIsSilentHoldsNobodyUp: each connection's header is its own.
-func TestBalancerThatIsSilentHoldsNobodyUp(t *testing.T) {
+// TestMissingProxyHeaderDelaysNoOtherConnection checks that a connection without a header delays no other
+// connection.
+func TestMissingProxyHeaderDelaysNoOtherConnection(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, balanced, func(o *options) { o.front.HeaderTimeout = time.Hour })
 	for range 20 {
@@ -124,8 +128,9 @@ func TestBalancerThatIsSilentHoldsNobodyUp(t *testing.T) {
 	want(t, l.through(t, header2), "+PONG\r\n", "PING")
 }
 
-// TestStopWhileABalancerIsSilent: no header is waited for, and none is an error.
-func TestStopWhileABalancerIsSilent(t *testing.T) {
+// TestStopDoesNotWaitForProxyHeader checks that a stop does not wait for headers and does not count
+// them as errors.
+func TestStopDoesNotWaitForProxyHeader(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, balanced, func(o *options) {
 		o.front.DrainTimeout, o.front.HeaderTimeout = time.Hour, time.Hour
@@ -144,10 +149,10 @@ func TestStopWhileABalancerIsSilent(t *testing.T) {
 	}
 }
 
-// TestR28BalancersCloseIsNotTheClients: R28. A balancer closes as well when its
-// client's host has vanished, so locks run out, unless the client said QUIT.
-// On a unix socket the client speaks for itself.
-func TestR28BalancersCloseIsNotTheClients(t *testing.T) {
+// TestR28CloseByBalancerLetsLocksExpire checks that locks run out when a balancer closes the
+// connection, because it also closes when the client's host has vanished (R28). QUIT and a close on
+// a unix socket release them.
+func TestR28CloseByBalancerLetsLocksExpire(t *testing.T) {
 	redis := redistest.Start(t)
 	socket := "unix:" + t.TempDir() + "/leash.sock"
 	for _, row := range []struct {
@@ -188,9 +193,9 @@ func TestR28BalancersCloseIsNotTheClients(t *testing.T) {
 	}
 }
 
-// TestBalancerNamesTheNode: a cluster client is told the address that it
-// connected to, which is the balancer's.
-func TestBalancerNamesTheNode(t *testing.T) {
+// TestClusterAddressBehindBalancer checks that CLUSTER SLOTS names the address that the client connected
+// to, which is the balancer's.
+func TestClusterAddressBehindBalancer(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs(), balanced)
@@ -199,7 +204,7 @@ func TestBalancerNamesTheNode(t *testing.T) {
 	}
 }
 
-func TestDamper(t *testing.T) {
+func TestWarnLimiter(t *testing.T) {
 	var d intervalLimiter
 	var due sync.Map
 	var all sync.WaitGroup

@@ -10,7 +10,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// blockedUpstream counts the clients that a node's Redis holds blocked.
+// blockedUpstream counts the blocked clients of a node.
 func blockedUpstream(t testing.TB, n *redistest.Server) int {
 	t.Helper()
 	info, err := n.Client().Info(t.Context(), "clients").Result()
@@ -30,7 +30,7 @@ func infoNumber(info, name string) int {
 	return -1
 }
 
-// bothUpstreams runs f before a cluster and before a single Redis.
+// bothUpstreams runs f in front of a cluster and of a single Redis.
 func bothUpstreams(t *testing.T, f func(t *testing.T, l *leash, nodes []*redistest.Server)) {
 	t.Run("cluster", func(t *testing.T) {
 		c := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -57,9 +57,9 @@ func awaitBlocked(t *testing.T, nodes []*redistest.Server, n int) {
 	})
 }
 
-// TestEveryBlockingCommandWaits: each blocks, is served when an element comes,
-// and gives what Redis gives when its time is over.
-func TestEveryBlockingCommandWaits(t *testing.T) {
+// TestEveryBlockingCommand checks that each blocking command blocks, gets an element when one
+// comes, and gets Redis's reply when its time-out passes.
+func TestEveryBlockingCommand(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
 		plain := redistest.Start(t)
@@ -123,9 +123,9 @@ func withTimeout(args []string, seconds, ms string) []string {
 	return args
 }
 
-// TestClientThatLeavesTakesNoElement: with much pipelined behind the blocking
-// command too.
-func TestClientThatLeavesTakesNoElement(t *testing.T) {
+// TestClosedClientTakesNoElement checks that a blocked client that closes takes no element,
+// even with a long pipeline behind the command.
+func TestClosedClientTakesNoElement(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
 		feeder := l.dial(t)
@@ -145,8 +145,9 @@ func TestClientThatLeavesTakesNoElement(t *testing.T) {
 	})
 }
 
-// TestThousandsBlockAtOnce: nobody waits behind them, and each gets one element.
-func TestThousandsBlockAtOnce(t *testing.T) {
+// TestThousandsOfBlockedClients checks that thousands of blocked clients delay no other client, and that
+// each gets one element.
+func TestThousandsOfBlockedClients(t *testing.T) {
 	t.Parallel()
 	const waiters = 1500
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
@@ -176,7 +177,7 @@ func TestThousandsBlockAtOnce(t *testing.T) {
 	})
 }
 
-// TestClientUnblock: by time-out and by error, as Redis words it.
+// TestClientUnblock checks that CLIENT UNBLOCK with TIMEOUT and ERROR gives Redis's replies.
 func TestClientUnblock(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
@@ -203,8 +204,8 @@ func TestClientUnblock(t *testing.T) {
 	})
 }
 
-// TestClientUnblockOfALockCommand: and the connection goes on, in either
-// protocol, with what the client has sent behind the command.
+// TestClientUnblockOfALockCommand checks that CLIENT UNBLOCK ends a waiting lock command, in both
+// protocols. The commands behind it then run.
 func TestClientUnblockOfALockCommand(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
@@ -228,8 +229,8 @@ func TestClientUnblockOfALockCommand(t *testing.T) {
 	})
 }
 
-// TestBlockedCommandFollowsItsSlot: Redis unblocks it with MOVED, and the
-// client does not see that.
+// TestBlockedCommandFollowsItsSlot checks that a blocked command follows its slot. Redis unblocks
+// it with MOVED, which the client does not see.
 func TestBlockedCommandFollowsItsSlot(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -256,8 +257,8 @@ func TestBlockedCommandFollowsItsSlot(t *testing.T) {
 	}
 }
 
-// TestWaitCountsTheSessionsOwnWrites: with a stopped replica of the node that
-// was written to the truth is 0, whatever the others say.
+// TestWaitCountsTheSessionsOwnWrites checks that WAIT returns 0 when the replica of the node that
+// the session wrote to is stopped, even if other replicas answer.
 func TestWaitCountsTheSessionsOwnWrites(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: 30 * time.Second})
@@ -281,7 +282,8 @@ func TestWaitCountsTheSessionsOwnWrites(t *testing.T) {
 	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
 }
 
-// TestStopDoesNotWaitForBlockedCommands: they may never end.
+// TestStopDoesNotWaitForBlockedCommands checks that a stop does not wait for blocked commands,
+// because they may never end.
 func TestStopDoesNotWaitForBlockedCommands(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.DrainTimeout = time.Minute })
@@ -303,8 +305,8 @@ func TestStopDoesNotWaitForBlockedCommands(t *testing.T) {
 	awaitBlocked(t, []*redistest.Server{redis}, 0)
 }
 
-// TestWaitAfterFailover: of writes to a master that is none any more nothing
-// is known; after that WAIT speaks of the new one's.
+// TestWaitAfterFailover checks that WAIT reports no replica for writes to a former master. Later
+// writes count again.
 func TestWaitAfterFailover(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
@@ -321,8 +323,8 @@ func TestWaitAfterFailover(t *testing.T) {
 	})
 }
 
-// TestSilentRedis: whatever a client has on a connection of its own ends in an
-// error when Redis says nothing for the upstream time-out, and it goes on after.
+// TestSilentRedis checks that commands on pinned connections get an error when Redis is silent for
+// the upstream time-out. The session then goes on.
 func TestSilentRedis(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

@@ -6,8 +6,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestUserWhoMayNotUnsubscribe leaves nothing behind in Redis all the same.
-func TestUserWhoMayNotUnsubscribe(t *testing.T) {
+// TestUserWithoutRightToUnsubscribe checks that Leash unsubscribes in Redis even when the user may not
+// run UNSUBSCRIBE.
+func TestUserWithoutRightToUnsubscribe(t *testing.T) {
 	redis := redistest.Start(t)
 	if err := redis.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", ">pw", "+subscribe", "+psubscribe", "allchannels").Err(); err != nil {
 		t.Fatal(err)
@@ -26,7 +27,8 @@ func TestUserWhoMayNotUnsubscribe(t *testing.T) {
 	})
 }
 
-// TestForbiddenChannelInsideTransaction aborts it, as with Redis.
+// TestForbiddenChannelInsideTransaction checks that a forbidden channel inside MULTI aborts the
+// transaction, as in Redis.
 func TestForbiddenChannelInsideTransaction(t *testing.T) {
 	redis := redistest.Start(t)
 	if err := redis.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", ">pw", "~*", "+@all", "resetchannels", "&mine").Err(); err != nil {

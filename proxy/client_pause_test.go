@@ -9,12 +9,10 @@ import (
 	"leash/internal/redistest"
 )
 
-// pauseLength is long enough to tell a reply that was held back from one that a busy machine
-// delayed.
+// pauseLength is long enough to tell a paused reply from one that a busy machine delayed.
 const pauseLength = time.Second
 
-// heldBack sends a command during a pause; it returns the reply and whether the
-// pause held it back.
+// heldBack sends a command during a pause. It returns the reply and whether the pause delayed it.
 func heldBack(t *testing.T, addr, mode, cmd string) (reply string, held bool) {
 	t.Helper()
 	admin, client := dialAddr(t, addr), dialAddr(t, addr)
@@ -29,7 +27,7 @@ func heldBack(t *testing.T, addr, mode, cmd string) (reply string, held bool) {
 	return reply, took > pauseLength*2/3
 }
 
-// execHeldBack is heldBack for EXEC of a transaction that was queued before.
+// execHeldBack is heldBack for the EXEC of a transaction that was queued before the pause.
 func execHeldBack(t *testing.T, addr, queued string) (reply string, held bool) {
 	t.Helper()
 	admin, client := dialAddr(t, addr), dialAddr(t, addr)
@@ -45,7 +43,7 @@ func execHeldBack(t *testing.T, addr, queued string) (reply string, held bool) {
 	return reply, took > pauseLength*2/3
 }
 
-// TestClientPause compares what is held back with what Redis holds back.
+// TestClientPause checks that CLIENT PAUSE delays the same commands as in Redis.
 func TestClientPause(t *testing.T) {
 	t.Parallel()
 	redistest.TakesLong(t)
@@ -76,7 +74,7 @@ func TestClientPause(t *testing.T) {
 	}
 }
 
-// paused makes a client wait in a long pause.
+// paused returns a client that waits in a long pause.
 func paused(t *testing.T, l *leash, admin *redistest.Client, cmds string) *redistest.Client {
 	t.Helper()
 	client := l.dial(t)
@@ -105,7 +103,7 @@ func TestClientUnpause(t *testing.T) {
 	}
 }
 
-// TestPauseInMulti: what was queued before is answered before.
+// TestPauseInMulti checks that commands queued before the pause are answered before it.
 func TestPauseInMulti(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	admin := l.dial(t)
@@ -120,8 +118,8 @@ func TestPauseInMulti(t *testing.T) {
 	}
 }
 
-// TestPausedClientGoes: what it had asked for is not done later.
-func TestPausedClientGoes(t *testing.T) {
+// TestPausedClientCloses checks that a paused command does not run after its client has closed.
+func TestPausedClientCloses(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	admin := l.dial(t)
 	client := paused(t, l, admin, redistest.Command("SET", "k", "3"))
@@ -135,8 +133,8 @@ func TestPausedClientGoes(t *testing.T) {
 	want(t, admin, "$-1\r\n", "GET", "k")
 }
 
-// TestPauseEndsWithLeash: a stop does not wait for the pause.
-func TestPauseEndsWithLeash(t *testing.T) {
+// TestStopDoesNotWaitForPause checks that a stop does not wait for the end of a pause.
+func TestStopDoesNotWaitForPause(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr}, func(o *options) { o.front.DrainTimeout = 100 * time.Millisecond })
 	paused(t, l, l.dial(t), redistest.Command("SET", "k", "3"))
 	start := time.Now()
@@ -146,8 +144,8 @@ func TestPauseEndsWithLeash(t *testing.T) {
 	}
 }
 
-// TestLocksAreRenewedInAPause: renewals are no client's commands.
-func TestLocksAreRenewedInAPause(t *testing.T) {
+// TestLocksAreRenewedDuringPause checks that locks are renewed during a pause.
+func TestLocksAreRenewedDuringPause(t *testing.T) {
 	t.Parallel()
 	l := startLeash(t, []string{redistest.Start(t).Addr}, func(o *options) { o.locks.WatchdogTimeout = time.Second })
 	admin := l.dial(t)

@@ -7,7 +7,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestClientReplyAsRedis sends everything at once, for it says little.
+// TestClientReplyAsRedis sends all commands of a case at once, because few of them get a reply.
 func TestClientReplyAsRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -44,9 +44,9 @@ func TestClientReplyAsRedis(t *testing.T) {
 	}
 }
 
-// TestMutedLargeReplies: what is dropped is not kept either, and does not stop
-// the session.
-func TestMutedLargeReplies(t *testing.T) {
+// TestDiscardedLargeReplies checks that large replies that CLIENT REPLY OFF discards use no memory and
+// do not block the session.
+func TestDiscardedLargeReplies(t *testing.T) {
 	t.Parallel()
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	client := l.dial(t)

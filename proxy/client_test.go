@@ -15,15 +15,15 @@ import (
 	"leash/internal/redistest"
 )
 
-// heapBytes is the memory that the Go heap has from the kernel.
+// heapBytes is the memory that the Go heap has obtained from the kernel.
 func heapBytes() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapSys - m.HeapReleased)
 }
 
-// TestClientThatReadsNothing asks for 100,000 × 100 KB and takes none of it:
-// others are served, and memory stays bounded.
+// TestClientThatReadsNothing asks for 100,000 × 100 KB and reads nothing. Other clients are served,
+// and memory stays bounded.
 func TestClientThatReadsNothing(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
@@ -57,7 +57,7 @@ func TestClientThatReadsNothing(t *testing.T) {
 	}
 }
 
-// TestThousandLargeSets pipelines a thousand SETs of 16 MB.
+// TestThousandLargeSets pipelines many SETs of 16 MB and checks that memory stays bounded.
 func TestThousandLargeSets(t *testing.T) {
 	redistest.TakesLong(t)
 	redis := redistest.Start(t)
@@ -90,9 +90,9 @@ func TestThousandLargeSets(t *testing.T) {
 	}
 }
 
-// TestHugeReply: a value of 300 MB reaches a client that reads fast and one
-// that reads slowly; others are held up for no longer than its transfer.
-func TestHugeReply(t *testing.T) {
+// TestLargeReplyDelaysOthersLittle checks that a value of 300 MB reaches a fast and a slow reader. Other clients wait
+// no longer than its transfer takes.
+func TestLargeReplyDelaysOthersLittle(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
 	client := l.dial(t)
@@ -117,7 +117,7 @@ func TestHugeReply(t *testing.T) {
 			left -= n
 			time.Sleep(pause) // the client's own slowness
 			if left < size && left+n >= size {
-				// by the same link, behind the large reply
+				// other commands on the same link, behind the large reply
 				want(t, client, "+OK\r\n", "SET", "other", "v")
 			}
 		}
@@ -126,9 +126,9 @@ func TestHugeReply(t *testing.T) {
 	want(t, client, ":1\r\n", "DEL", "huge")
 }
 
-// TestSlowReaderIsCutOff: output beyond the limit that the socket does not
-// take ends the session.
-func TestSlowReaderIsCutOff(t *testing.T) {
+// TestSlowReaderIsDisconnected checks that a session ends when its client does not read and the output
+// exceeds the limit.
+func TestSlowReaderIsDisconnected(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	if testing.Short() {
 		t.Skip("takes the stall time-out")
@@ -165,12 +165,13 @@ func TestMaxClients(t *testing.T) {
 		t.Errorf("third client got %q", got)
 	}
 	a.Close()
-	eventually(t, "the place is free again", func() bool { return l.sessionCount() == 1 })
+	eventually(t, "a new client is accepted", func() bool { return l.sessionCount() == 1 })
 	want(t, l.dial(t), "+PONG\r\n", "PING")
 }
 
-// TestTricklingClient: a client that trickles holds nothing but its own bytes.
-func TestTricklingClient(t *testing.T) {
+// TestClientSendingByteByByte checks that a client that sends one byte at a time costs only the memory for
+// its own bytes.
+func TestClientSendingByteByByte(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
 	slow, client := l.dial(t), l.dial(t)
@@ -185,7 +186,7 @@ func TestTricklingClient(t *testing.T) {
 	}
 }
 
-// TestGoroutinesEnd: what a thousand sessions started is gone when they are.
+// TestGoroutinesEnd checks that a thousand sessions leave no goroutine behind.
 func TestGoroutinesEnd(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})

@@ -10,7 +10,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// text takes the text out of a bulk or verbatim string.
+// text returns the text of a bulk or verbatim string.
 func text(t testing.TB, reply string) string {
 	t.Helper()
 	body, ok := infoBody([]byte(reply))
@@ -20,7 +20,7 @@ func text(t testing.TB, reply string) string {
 	return string(body)
 }
 
-// fields reads a line of CLIENT LIST.
+// fields parses a line of CLIENT LIST.
 func fields(line string) map[string]string {
 	m := make(map[string]string)
 	for _, f := range strings.Fields(line) {
@@ -30,7 +30,7 @@ func fields(line string) map[string]string {
 	return m
 }
 
-// listed finds a client's line in CLIENT LIST, nil when there is none.
+// listed returns a client's fields in CLIENT LIST, or nil if it is not listed.
 func listed(t testing.TB, asker *redistest.Client, addr string) map[string]string {
 	t.Helper()
 	for line := range strings.Lines(text(t, do(t, asker, "CLIENT", "LIST"))) {
@@ -51,9 +51,9 @@ func names(line string) (names []string) {
 	return names
 }
 
-// TestClientListIsRedis: the fields are those of Redis, in its order, with the
-// two that newer ones have.
-func TestClientListIsRedis(t *testing.T) {
+// TestClientListAsRedis checks that CLIENT LIST has Redis's fields in Redis's order, plus two of
+// newer versions.
+func TestClientListAsRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr})
@@ -90,11 +90,11 @@ func TestClientListIsRedis(t *testing.T) {
 	})
 }
 
-// TestClientCommandsAsRedisSaysIt compares what does not depend on who asks.
-func TestClientCommandsAsRedisSaysIt(t *testing.T) {
+// TestClientCommandsAsRedis compares replies that do not depend on the client.
+func TestClientCommandsAsRedis(t *testing.T) {
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr})
-	// not where Leash's own clients are
+	// different where Leash's own clients are listed
 	redis, client := dialAddr(t, redistest.Start(t).Addr), l.dial(t)
 	for _, hello := range []string{"2", "3"} {
 		do(t, redis, "HELLO", hello)
@@ -113,7 +113,7 @@ func TestClientCommandsAsRedisSaysIt(t *testing.T) {
 	}
 }
 
-// TestClientKill: each filter ends whom it means and nobody else.
+// TestClientKill checks that each filter ends the matching clients and no others.
 func TestClientKill(t *testing.T) {
 	server := redistest.Start(t)
 	path := filepath.Join(t.TempDir(), "leash")
@@ -129,7 +129,7 @@ func TestClientKill(t *testing.T) {
 		want(t, bystander, "+PONG\r\n", "PING")
 		id := strings.Trim(do(t, victim, "CLIENT", "ID"), ":\r\n")
 		args := strings.Fields("CLIENT KILL " + filter.args)
-		// a word that is its own value stands for the victim's
+		// for these words, the value is taken from the victim's line
 		if last := len(args) - 1; last == 2 || args[last-1] == args[last] || args[2] == "ID" {
 			place := map[bool]int{true: last, false: 3}[args[2] != "ID"]
 			args[place] = map[string]string{"ADDR": addrOf(victim), "ID": id, "LADDR": l.addr}[args[place]]
@@ -160,7 +160,8 @@ func TestClientKill(t *testing.T) {
 	}
 }
 
-// TestClientKillsItself: the answer comes first, and nothing after it.
+// TestClientKillsItself checks that a client that kills itself gets the reply first and nothing
+// after it.
 func TestClientKillsItself(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	client := l.dial(t)
@@ -181,8 +182,9 @@ func TestClientKillsItself(t *testing.T) {
 	want(t, l.dial(t), "$1\r\n1\r\n", "GET", "a")
 }
 
-// TestLocksOfTheKilledRunOut (R28): whoever is cut off may still be at work.
-func TestLocksOfTheKilledRunOut(t *testing.T) {
+// TestLocksOfKilledClientRunOut checks that the locks of a killed client run out, because the client
+// may still be at work (R28).
+func TestLocksOfKilledClientRunOut(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	holder, admin := l.dial(t), l.dial(t)
 	if got := do(t, holder, "LOCK.ACQUIRE", "k"); got[0] != ':' {
@@ -194,8 +196,8 @@ func TestLocksOfTheKilledRunOut(t *testing.T) {
 	want(t, admin, ":1\r\n", "EXISTS", "k")
 }
 
-// TestRightsOfAnsweredCommands: what Leash answers itself a user may only have
-// if Redis would allow it.
+// TestRightsOfAnsweredCommands checks that Leash answers a command itself only if Redis would let
+// the user run it.
 func TestRightsOfAnsweredCommands(t *testing.T) {
 	server := redistest.Start(t)
 	want(t, dialAddr(t, server.Addr), "+OK\r\n", "ACL", "SETUSER", "bob", "on", ">secret", "~*", "+@all", "-@dangerous", "-client|no-evict")
@@ -221,7 +223,7 @@ func TestRightsOfAnsweredCommands(t *testing.T) {
 	want(t, client, "+OK\r\n", "AUTH", "sue", "secret")
 	want(t, client, ":0\r\n", "CLIENT", "KILL", "ID", "999999")
 
-	// Leash's own user is asked for too, when it is the clients'.
+	// Leash's own user is checked too, if it is also the clients' user.
 	want(t, dialAddr(t, server.Addr), "+OK\r\n", "ACL", "SETUSER", "default", "-client|kill", "-client|list")
 	redis, client := dialAddr(t, server.Addr), l.dial(t)
 	for _, cmd := range []string{"CLIENT LIST", "CLIENT KILL 1.2.3.4:5"} {
@@ -229,8 +231,8 @@ func TestRightsOfAnsweredCommands(t *testing.T) {
 	}
 }
 
-// TestClientListShowsWhatSessionsDo compares what a state looks like to others
-// with what Redis shows.
+// TestClientListShowsWhatSessionsDo compares what CLIENT LIST shows of each session state with
+// Redis.
 func TestClientListShowsWhatSessionsDo(t *testing.T) {
 	server := redistest.Start(t)
 	l := startLeash(t, []string{redistest.Start(t).Addr})
@@ -281,7 +283,7 @@ func TestClientListShowsWhatSessionsDo(t *testing.T) {
 	}
 }
 
-// TestKilledWaiterTakesNothing: neither an element nor a lock.
+// TestKilledWaiterTakesNothing checks that a killed waiter takes neither an element nor a lock.
 func TestKilledWaiterTakesNothing(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	admin := l.dial(t)
@@ -305,7 +307,7 @@ func TestKilledWaiterTakesNothing(t *testing.T) {
 	}
 }
 
-// TestClientListShowsLockCommands as any others.
+// TestClientListShowsLockCommands checks that CLIENT LIST shows lock commands like other commands.
 func TestClientListShowsLockCommands(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	c, other := l.dial(t), l.dial(t)

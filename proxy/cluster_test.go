@@ -14,13 +14,13 @@ import (
 	"leash/internal/redistest"
 )
 
-// likeOneNode makes the replies of a cluster of one node and of Leash
-// comparable: ids, addresses and epochs are their own.
+// likeOneNode removes ids, addresses and epochs from a reply, so that Leash's can be compared with
+// that of a cluster of one node.
 func likeOneNode(reply, addr string) string {
 	host, port, _ := net.SplitHostPort(addr)
 	for _, r := range []struct{ pattern, by string }{
 		{`[0-9a-f]{40}`, "ID"}, {host + ":" + port + "@[0-9]+", "ADDR"}, {`:` + port + `\r\n`, ":PORT\r\n"},
-		// their length differs with port and epoch
+		// the length differs with port and epoch
 		{`[$=][0-9]+\r\n(txt:)?(ID ADDR|cluster_)`, "TEXT $2"},
 		{`_epoch:[0-9]+`, "_epoch:N"}, {`- 0 0 [0-9]+ conn`, "- 0 0 N conn"}, {`(stats_messages_[a-z_]*|offset\r\n):[0-9]+`, "$1:N"},
 		{`cluster_stats_messages_[a-z]+_(sent|received):N\r\n`, ""}, // by kind, of the bus
@@ -30,8 +30,8 @@ func likeOneNode(reply, addr string) string {
 	return reply
 }
 
-// TestClusterOfOneNode compares what Leash says of itself with what a cluster
-// says that has one node for all slots.
+// TestClusterOfOneNode compares how Leash describes itself with a cluster that has one node for all
+// slots.
 func TestClusterOfOneNode(t *testing.T) {
 	t.Parallel()
 	one := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1})
@@ -67,7 +67,7 @@ func TestClusterOfOneNode(t *testing.T) {
 	want(t, l.dial(t), "$40\r\n"+id+"\r\n", "CLUSTER", "MYID")
 }
 
-// TestClusterCannotBeChanged: what would change one node behind Leash.
+// TestClusterCannotBeChanged checks that CLUSTER commands that would change a node are refused.
 func TestClusterCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	l := startLeash(t, redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1}).Addrs())
@@ -79,7 +79,7 @@ func TestClusterCannotBeChanged(t *testing.T) {
 	}
 }
 
-// TestNoCluster: before a single Redis a client is told what it tells.
+// TestNoCluster checks that CLUSTER commands in front of a single Redis give its own errors.
 func TestNoCluster(t *testing.T) {
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr})
@@ -89,7 +89,7 @@ func TestNoCluster(t *testing.T) {
 	}
 }
 
-// TestKeysInSlotWhileItMoves: they are on two nodes, and all of them count.
+// TestKeysInSlotWhileItMoves checks that keys of a migrating slot are counted on both nodes.
 func TestKeysInSlotWhileItMoves(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 2})
@@ -115,7 +115,7 @@ func TestKeysInSlotWhileItMoves(t *testing.T) {
 	}
 }
 
-// TestAnnounce: what cluster clients are told is an address of the user's.
+// TestAnnounce checks that cluster clients are told the announced address.
 func TestAnnounce(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1})
@@ -130,12 +130,13 @@ func TestAnnounce(t *testing.T) {
 		t.Errorf("CLUSTER SHARDS: %q", got)
 	}
 	if _, err := New(Config{Announce: "x"}, nil, nil, nil, nil, nil); err == nil {
-		t.Error("nonsense was announced")
+		t.Error("an invalid address was announced")
 	}
 }
 
-// TestUnixClientIsToldTheFirstPort: it connected to no address of use.
-func TestUnixClientIsToldTheFirstPort(t *testing.T) {
+// TestUnixClientGetsFirstPort checks that a client on a unix socket is told the first TCP
+// port.
+func TestUnixClientGetsFirstPort(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1})
 	path := filepath.Join(t.TempDir(), "leash")
@@ -151,11 +152,11 @@ func TestUnixClientIsToldTheFirstPort(t *testing.T) {
 		t.Errorf("CLUSTER SLOTS: %q", got)
 	}
 	if f := firstTCPAddr(nil); f.bus() != 0 || f.id() == "" {
-		t.Errorf("no port at all: %+v", f)
+		t.Errorf("no TCP port: %+v", f)
 	}
 }
 
-// TestClusterClient: one that asks for the slots sends everything here.
+// TestClusterClient checks that a cluster client sends all commands to Leash.
 func TestClusterClient(t *testing.T) {
 	t.Parallel()
 	l := startLeash(t, redistest.StartCluster(t).Addrs())

@@ -18,9 +18,8 @@ func equalAsSets(a, b [][]byte) bool {
 	return slices.EqualFunc(a, b, bytes.Equal)
 }
 
-// TestOwnCommandsAreKnown: clients that ask what there is find the lock
-// commands among Redis's.
-func TestOwnCommandsAreKnown(t *testing.T) {
+// TestCommandListsLockCommands checks that COMMAND lists the lock commands among Redis's commands.
+func TestCommandListsLockCommands(t *testing.T) {
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr})
 	redis, client := dialAddr(t, server.Addr), l.dial(t)
@@ -28,7 +27,7 @@ func TestOwnCommandsAreKnown(t *testing.T) {
 		do(t, redis, "HELLO", hello)
 		do(t, client, "HELLO", hello)
 		var own [][]byte
-		// a table that is being resized changes its order meanwhile
+		// the order changes while Redis resizes its table
 		eventually(t, "COMMAND has Redis's own and Leash's", func() bool {
 			all, ok := elements([]byte(do(t, redis, "COMMAND")))
 			var ok2 bool
@@ -36,7 +35,7 @@ func TestOwnCommandsAreKnown(t *testing.T) {
 			return ok && ok2 && len(own) == len(all)+len(ownCommands) && equalAsSets(own[:len(all)], all)
 		})
 		want(t, client, fmt.Sprintf(":%d\r\n", len(own)), "COMMAND", "COUNT")
-		// In Redis's order, which changes while its table is being resized.
+		// The order is Redis's, which changes while Redis resizes its table.
 		if got, ok := elements([]byte(do(t, client, "COMMAND", "INFO"))); !ok || len(got) != len(own) {
 			t.Errorf("RESP%s: COMMAND INFO is not COMMAND: %d entries", hello, len(got))
 		}
@@ -48,7 +47,7 @@ func TestOwnCommandsAreKnown(t *testing.T) {
 				t.Errorf("RESP%s: %s: added %q", hello, cmd, added)
 			}
 		}
-		// Of the same form as a command of Redis with the same flags and keys.
+		// A lock command has the form of a Redis command with the same flags and keys.
 		like := do(t, redis, "COMMAND", "INFO", "type", "nosuch")
 		got := do(t, client, "COMMAND", "INFO", "Lock.TTL", "nosuch")
 		for _, r := range [][2]string{{"$8\r\nlock.ttl\r\n:-2", "$4\r\ntype\r\n:2"}, {"3\r\n+readonly\r\n+noscript", "2\r\n+readonly"}, {"2\r\n+@read", "3\r\n+@keyspace\r\n+@read"}, {"2\r\n+RO\r\n+access", "1\r\n+RO"}} {

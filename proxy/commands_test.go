@@ -13,9 +13,9 @@ func words2(args ...string) (b [][]byte) {
 	return b
 }
 
-// TestFirstKeyAsRedisFindsIt asks a real server for the keys of a command of
-// every form, and both tables.
-func TestFirstKeyAsRedisFindsIt(t *testing.T) {
+// TestFirstKeyAsRedis compares the first key of commands of every form with Redis, in both
+// tables.
+func TestFirstKeyAsRedis(t *testing.T) {
 	redis := redistest.Start(t)
 	reply, err := redis.Client().Do(t.Context(), "COMMAND").Slice()
 	if err != nil {
@@ -67,8 +67,7 @@ func anys(args []string) (a []any) {
 	return a
 }
 
-// TestBuiltinTableIsRedis7 compares the table that is compiled in with what
-// Redis 7.0 tells of its commands.
+// TestBuiltinTableIsRedis7 compares the built-in table with the commands that Redis 7.0 reports.
 func TestBuiltinTableIsRedis7(t *testing.T) {
 	redis := redistest.Start(t)
 	reply, err := redis.Client().Do(t.Context(), "COMMAND").Slice()
@@ -101,8 +100,9 @@ func TestBuiltinTableIsRedis7(t *testing.T) {
 	}
 }
 
-// TestOldServersBlockingCommands: Redis 6 does not say what blocks.
-func TestOldServersBlockingCommands(t *testing.T) {
+// TestBlockingCommandsOfRedis6 checks that blocking commands are known with Redis 6, which does
+// not report them.
+func TestBlockingCommandsOfRedis6(t *testing.T) {
 	old := func(name string, flags ...any) any {
 		return []any{name, int64(-3), append([]any{}, flags...), int64(1), int64(-2), int64(1)}
 	}
@@ -120,7 +120,7 @@ func TestOldServersBlockingCommands(t *testing.T) {
 		t.Errorf("OBJECT ENCODING: %+v", c)
 	}
 	if _, err := parseCommandReply([]any{"x"}); err == nil {
-		t.Error("nonsense was taken for a table")
+		t.Error("an invalid reply was accepted as a table")
 	}
 }
 

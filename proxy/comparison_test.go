@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// loosely lists all commands whose replies may differ between two servers that
-// were told the same, and what of them must be equal nevertheless. An error is
-// never compared loosely.
+// loosely lists the commands whose replies may differ between two servers with the same history,
+// and which part must still be equal. Errors are always compared exactly.
 var loosely = []struct {
 	reason   string
 	equal    func(redis, leash frame) bool
@@ -38,8 +37,8 @@ var loose = func() map[string]func(redis, leash frame) bool {
 	return m
 }()
 
-// comparison judges the replies of one connection; it follows its transaction,
-// whose EXEC answers for the commands queued.
+// comparison compares the replies of one connection. It follows transactions, because EXEC carries
+// the replies of the queued commands.
 type comparison struct {
 	multi  bool
 	queued [][]string
@@ -88,7 +87,7 @@ func sameCount(redis, leash frame) bool {
 	return sameKind(redis, leash) && len(redis.elems) == len(leash.elems)
 }
 
-// sameElements compares the elements in any order, by groups.
+// sameElements compares groups of elements in any order.
 func sameElements(group int) func(redis, leash frame) bool {
 	return func(redis, leash frame) bool {
 		return sameCount(redis, leash) && slices.Equal(redis.sorted(group), leash.sorted(group))
@@ -102,10 +101,10 @@ func sameScan(group int) func(redis, leash frame) bool {
 	}
 }
 
-// sameInAnyOrder compares nested replies without regard to the order of any elements.
+// sameInAnyOrder compares nested replies without regard to the order of elements.
 func sameInAnyOrder(redis, leash frame) bool { return redis.ordered() == leash.ordered() }
 
-// nearly lets integers differ by five seconds, be they seconds or milliseconds.
+// nearly allows a difference of five between integers, for times in seconds or milliseconds.
 func nearly(redis, leash frame) bool {
 	if !sameCount(redis, leash) {
 		return false
@@ -123,7 +122,7 @@ func nearly(redis, leash frame) bool {
 	return len(redis.elems) > 0 || redis.raw == leash.raw
 }
 
-// frame is a reply taken apart.
+// frame is a parsed reply.
 type frame struct {
 	kind  byte
 	raw   string
@@ -135,7 +134,7 @@ func (f frame) null() bool {
 	return f.kind == '_' || f.elems == nil && f.text == "" && strings.HasSuffix(f.raw, "-1\r\n") && len(f.raw) == 5
 }
 
-// sorted returns the elements' bytes by groups, in order.
+// sorted returns the bytes of groups of elements, in sorted order.
 func (f frame) sorted(group int) (all []string) {
 	for chunk := range slices.Chunk(f.elems, group) {
 		var b strings.Builder
@@ -161,8 +160,7 @@ func (f frame) ordered() string {
 	return fmt.Sprintf("%c%q", f.kind, elems)
 }
 
-// parseFrame takes apart what redistest.Client.Read returned, which is whole
-// and well-formed.
+// parseFrame parses the result of redistest.Client.Read, which is whole and well-formed.
 func parseFrame(raw string) frame {
 	f, _ := nextFrame(raw)
 	return f
