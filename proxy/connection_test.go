@@ -10,8 +10,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// secured is a Redis whose default user needs a password, and a user with few
-// rights.
+// secured starts a Redis whose default user needs a password, and which has a user with few rights.
 func secured(t *testing.T) *redistest.Server {
 	t.Helper()
 	redis, err := redistest.Launch(redistest.Options{Password: "secret"})
@@ -27,9 +26,9 @@ func secured(t *testing.T) *redistest.Server {
 
 func withPassword(o *options) { o.up.Password = "secret" }
 
-// TestPasswordProtectedRedisIsNotOpened: what Leash knows is not lent to
-// clients. LOCK.* included.
-func TestPasswordProtectedRedisIsNotOpened(t *testing.T) {
+// TestClientsCannotUseLeashPassword checks that clients cannot use Leash's own password, not
+// even for LOCK commands.
+func TestClientsCannotUseLeashPassword(t *testing.T) {
 	l := startLeash(t, []string{secured(t).Addr}, withPassword)
 	client := l.dial(t)
 	for _, cmd := range []string{"GET a", "SET a 1", "MGET a b", "PING", "ECHO x", "DBSIZE", "INFO", "CLIENT ID", "SELECT 0", "SCRIPT LOAD x", "COMMAND", "PUBLISH a b", "LOCK.ACQUIRE a", "LOCK.INFO a", "BLPOP a 0", "WAIT 0 0", "CLIENT SETINFO LIB-NAME x"} {
@@ -56,7 +55,7 @@ func TestTrustedClients(t *testing.T) {
 	want(t, client, "+PONG\r\n", "PING")
 }
 
-// TestLanes: each session has the rights of its own user, side by side.
+// TestLanes checks that sessions of different users have their own rights at the same time.
 func TestLanes(t *testing.T) {
 	redis := secured(t)
 	l := startLeash(t, []string{redis.Addr}, withPassword)
@@ -88,7 +87,7 @@ func TestLanes(t *testing.T) {
 	}
 	want(t, bob, noPerm, "MGET", "bob:1", "alice:1")
 
-	// A pipelined AUTH changes the rights of what follows it and of nothing before.
+	// A pipelined AUTH changes the rights of later commands only.
 	got := exchange(t, l.addr, redistest.Command("GET", "bob:1")+redistest.Command("AUTH", "bob", "builder")+redistest.Command("GET", "bob:1"))
 	if got != "-NOAUTH Authentication required.\r\n+OK\r\n$1\r\nx\r\n" {
 		t.Errorf("got %q", got)
@@ -100,7 +99,7 @@ func TestLanes(t *testing.T) {
 	want(t, nobody, "$1\r\nn\r\n", "CLIENT", "GETNAME")
 	want(t, nobody, "$1\r\nx\r\n", "GET", "bob:1")
 
-	// A lane without sessions gives its connections back.
+	// The connections of a lane without sessions are closed.
 	bob.Close()
 	nobody.Close()
 	eventually(t, "bob's connections are closed", func() bool {
@@ -115,8 +114,8 @@ func clientList(t *testing.T, redis *redistest.Server) string {
 	return do(t, c, "CLIENT", "LIST")
 }
 
-// TestRevokedCredential: a user whose password changed is not served on a new
-// connection with the old one.
+// TestRevokedCredential checks that a user whose password has changed is not served on a new
+// connection with the old password.
 func TestRevokedCredential(t *testing.T) {
 	redis := secured(t)
 	l := startLeash(t, []string{redis.Addr}, withPassword)
@@ -133,7 +132,8 @@ func TestRevokedCredential(t *testing.T) {
 	})
 }
 
-// TestCommandsWithoutKeys: those that Leash answers or sends where they belong.
+// TestCommandsWithoutKeys checks that commands without keys are answered by Leash or sent to the
+// right node.
 func TestCommandsWithoutKeys(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -169,7 +169,7 @@ func TestCommandsWithoutKeys(t *testing.T) {
 	want(t, client, "+PONG\r\n", "PING")
 }
 
-// TestClusterErrorsPassThrough: what Redis says of keys in several slots.
+// TestClusterErrorsPassThrough checks that clients get Redis's errors about keys in several slots.
 func TestClusterErrorsPassThrough(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -183,8 +183,8 @@ func TestClusterErrorsPassThrough(t *testing.T) {
 	want(t, client, "-ERR wrong number of arguments for 'mset' command\r\n", "MSET", "a", "1", "b")
 }
 
-// TestAllocationsPerRelayedCommand pins what a relayed command costs the
-// collector: measured at 0 on the session's side, counted end to end here.
+// TestAllocationsPerRelayedCommand limits the allocations of a relayed command. The session itself
+// allocates nothing; this counts both ends.
 func TestAllocationsPerRelayedCommand(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.up.Mode = "standalone" })
@@ -217,9 +217,9 @@ func readFull(c *redistest.Client, p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestNothingStrangeOnSharedLinks: commands that give several replies, block
-// or change the connection stay away from others', under whatever name.
-func TestNothingStrangeOnSharedLinks(t *testing.T) {
+// TestUnsafeCommandsStayOffSharedLinks checks that commands that give several replies, block or change
+// the connection are never sent on a shared link, even if they were renamed.
+func TestUnsafeCommandsStayOffSharedLinks(t *testing.T) {
 	redis := redistest.Start(t, "--rename-command", "MONITOR", "watchall", "--rename-command", "BLPOP", "waitfor")
 	l := startLeash(t, []string{redis.Addr})
 	other := l.dial(t)
@@ -240,7 +240,7 @@ func TestNothingStrangeOnSharedLinks(t *testing.T) {
 		}
 		one.Close()
 	}
-	// nobody knows what these do
+	// Leash does not know these commands
 	for _, args := range [][]string{{"watchall"}, {"CLIENT", "NO-TOUCH", "ON"}} {
 		if got := do(t, other, args...); !strings.HasPrefix(got, "-ERR ") {
 			t.Errorf("%q: %q", args, got)
@@ -250,8 +250,8 @@ func TestNothingStrangeOnSharedLinks(t *testing.T) {
 	want(t, other, "*-1\r\n", "XREADGROUP", "GROUP", "STREAMS", "c", "STREAMS", "s", ">")
 }
 
-// TestManyAuthenticatedClients come and go side by side: none loses the
-// credential of another.
+// TestManyAuthenticatedClients checks that no session loses its credential when other sessions of
+// the user end.
 func TestManyAuthenticatedClients(t *testing.T) {
 	redis := redistest.Start(t)
 	if err := redis.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all").Err(); err != nil {
@@ -279,7 +279,8 @@ func TestManyAuthenticatedClients(t *testing.T) {
 	working.Wait()
 }
 
-// TestFullRedisRefusesNoCredential: too many clients is another matter.
+// TestFullRedisRefusesNoCredential checks that a Redis without free connections does not make Leash
+// drop a credential.
 func TestFullRedisRefusesNoCredential(t *testing.T) {
 	redis := redistest.Start(t)
 	admin := redis.Client()
@@ -300,9 +301,9 @@ func TestFullRedisRefusesNoCredential(t *testing.T) {
 	eventually(t, "the session goes on", func() bool { return do(t, client, "GET", "k") == "$1\r\nv\r\n" })
 }
 
-// TestPasswordSetLater: once Redis wants a password from new connections,
-// Leash serves nobody without.
-func TestPasswordSetLater(t *testing.T) {
+// TestPasswordRequiredLater checks that Leash serves no client without a password once Redis requires
+// one.
+func TestPasswordRequiredLater(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
@@ -316,8 +317,8 @@ func TestPasswordSetLater(t *testing.T) {
 	want(t, client, "$1\r\nv\r\n", "GET", "k")
 }
 
-// TestProtocolsSideBySide: RESP2 and RESP3 on one port, each session in its
-// own, and back by RESET.
+// TestProtocolsSideBySide checks that RESP2 and RESP3 sessions work on one port, and that RESET
+// goes back to RESP2.
 func TestProtocolsSideBySide(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -350,8 +351,8 @@ func TestProtocolsSideBySide(t *testing.T) {
 	}
 }
 
-// TestLocksNeedTheUsersRights: R8. A lock is written by Leash's own user, for
-// those only who may write the key themselves.
+// TestLocksNeedTheUsersRights checks that a lock needs the user's right to write the key, although
+// Leash's own user writes it (R8).
 func TestLocksNeedTheUsersRights(t *testing.T) {
 	redis := secured(t)
 	admin := dialAddr(t, redis.Addr)

@@ -17,12 +17,12 @@ import (
 	"leash/proxy/upstream"
 )
 
-// TestLeashLivesBesideCorruptReplies: whatever share of the replies of Redis cannot be read, or is
-// of another type, on links, pinned connections, subscriptions, lock scripts and topology: no
-// goroutine panics, no client gets the reply to another command, no lock has two holders, no client
-// hangs. Once the corruption ends, everything works again. LEASH_CORRUPT_FOR=1m makes each round as
-// long.
-func TestLeashLivesBesideCorruptReplies(t *testing.T) {
+// TestCorruptRepliesUnderLoad checks that Leash survives replies of Redis that are corrupt
+// or of another type. They occur on links, pinned connections, subscriptions, lock scripts and the
+// topology. No goroutine panics, no client hangs or gets the reply to another command, and no lock
+// has two holders. Everything works again after the corruption ends. LEASH_CORRUPT_FOR=1m sets the
+// length of each round.
+func TestCorruptRepliesUnderLoad(t *testing.T) {
 	lasts := 3 * time.Second
 	if testing.Short() {
 		lasts = time.Second
@@ -61,15 +61,15 @@ func TestLeashLivesBesideCorruptReplies(t *testing.T) {
 	})
 }
 
-// TestLeashStartsBesideCorruptReplies: a Redis whose replies cannot be read is one that is not
-// there yet.
-func TestLeashStartsBesideCorruptReplies(t *testing.T) {
+// TestStartWithCorruptReplies checks that Leash waits at its start while Redis's replies
+// are corrupt.
+func TestStartWithCorruptReplies(t *testing.T) {
 	t.Parallel()
 	panics := guard.Panics()
 	for _, share := range []float64{0.25, 0.5} {
 		p := proxyBefore(t, redistest.Start(t).Addr)
 		p.Corrupt(share, false)
-		// it may not have been lucky until then
+		// earlier starts may have failed
 		stop := time.AfterFunc(8*time.Second, func() { p.Corrupt(0, false) })
 		l := startLeash(t, []string{p.Addr()}, func(o *options) { o.up.UpstreamTimeout, o.up.Wait = time.Second, -1 })
 		stop.Stop()
@@ -81,7 +81,7 @@ func TestLeashStartsBesideCorruptReplies(t *testing.T) {
 	}
 }
 
-// panicsIn are the lines of a log that tell of a panic.
+// panicsIn returns the lines of a log that report a panic.
 func panicsIn(log string) (lines []string) {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, "panic recovered") {
@@ -101,8 +101,8 @@ func proxyBefore(t *testing.T, target string) *faultproxy.Proxy {
 	return p
 }
 
-// liveThroughCorruption puts a mixed load on l while the proxies corrupt a hundredth, and then a
-// quarter, of what comes from Redis.
+// liveThroughCorruption runs a mixed load on l while the proxies corrupt first a hundredth and then
+// a quarter of what Redis sends.
 func liveThroughCorruption(t *testing.T, l *leash, lasts time.Duration, proxies ...*faultproxy.Proxy) {
 	t.Helper()
 	setUp := l.dial(t)
@@ -127,7 +127,7 @@ func liveThroughCorruption(t *testing.T, l *leash, lasts time.Duration, proxies 
 	}
 	for _, p := range proxies {
 		if n := p.Stats().Corrupted; n == 0 {
-			t.Logf("nothing was corrupted at %s, which said little", p.Addr())
+			t.Logf("nothing was corrupted at %s, which sent little", p.Addr())
 		} else {
 			t.Logf("%d replies corrupted, %d clean calls", n, cleanCalls.Load())
 		}
@@ -139,8 +139,8 @@ func liveThroughCorruption(t *testing.T, l *leash, lasts time.Duration, proxies 
 
 const corruptKeys = 50
 
-// corruptPatience is how long a client waits for a reply. Everything works again in less: who hangs
-// is not taken for one who has come back.
+// corruptPatience is how long a client waits for a reply. Recovery takes less time, so a client
+// that hangs is not counted as recovered.
 const corruptPatience = 20 * time.Second
 
 func corruptKey(i int) string { return "key:" + strconv.Itoa(i%corruptKeys) }
@@ -148,10 +148,10 @@ func corruptKey(i int) string { return "key:" + strconv.Itoa(i%corruptKeys) }
 // published is the number of the last message.
 var published atomic.Int64
 
-// cleanCalls counts the calls of all loads that got what they should.
+// cleanCalls counts the calls of all loads that got a correct reply.
 var cleanCalls atomic.Int64
 
-// corruptLoad is clients of every kind, each of which checks what it gets.
+// corruptLoad runs clients of every kind. Each checks its replies.
 type corruptLoad struct {
 	t       *testing.T
 	addr    string
@@ -184,7 +184,7 @@ func (w *corruptLoad) stop() {
 	w.clients.Wait()
 }
 
-// recovers waits until every kind of client has had a number of clean calls more.
+// recovers waits until every kind of client has had more clean calls.
 func (w *corruptLoad) recovers(t *testing.T) {
 	t.Helper()
 	for i, clean := range w.clean {
@@ -198,7 +198,7 @@ func (w *corruptLoad) recovers(t *testing.T) {
 	}
 }
 
-// run calls client again and again on one connection, and on a new one after an error.
+// run calls client repeatedly on one connection. After an error it makes a new one.
 func (w *corruptLoad) run(name string, client func(*corruptClient) error, clean *atomic.Int64) {
 	for w.ctx.Err() == nil {
 		conn, err := redistest.Dial(w.addr)
@@ -226,7 +226,7 @@ func (w *corruptLoad) run(name string, client func(*corruptClient) error, clean 
 }
 
 // corruptClient is one connection and what its client knows. A call returns an error when the
-// connection is of no use, or what was answered is an error or a replacement of the proxy's.
+// connection cannot be used, or when the reply is an error or was replaced by the proxy.
 type corruptClient struct {
 	*redistest.Client
 	load   *corruptLoad
@@ -235,8 +235,7 @@ type corruptClient struct {
 	subbed bool
 }
 
-// call sends a command and checks the reply, which must begin with want, be an error, or be
-// corrupt.
+// call sends a command and checks the reply. It must begin with want, be an error, or be corrupt.
 func (c *corruptClient) call(want string, args ...string) error {
 	reply, err := c.Do(args...)
 	for err == nil && strings.HasPrefix(reply, ">") { // an invalidation
@@ -315,8 +314,8 @@ func (c *corruptClient) publish() error {
 	return c.call(":", "PUBLISH", "channel", strconv.FormatInt(published.Add(1), 10))
 }
 
-// subscribe takes messages, which must be those of its channel. Those that were published through
-// different nodes may come in another order.
+// subscribe reads messages and checks their channel. Messages published through different nodes may
+// arrive in any order.
 func (c *corruptClient) subscribe() error {
 	if !c.subbed {
 		if err := c.call("*3\r\n$9\r\nsubscribe\r\n$7\r\nchannel\r\n", "SUBSCRIBE", "channel"); err != nil {
@@ -338,7 +337,7 @@ func (c *corruptClient) subscribe() error {
 	return nil
 }
 
-// lock takes the lock, and believes that it has it until it has asked for its release.
+// lock takes the lock. The client counts as the holder until it asks for the release.
 func (c *corruptClient) lock() error {
 	if err := c.call(":", "LOCK.ACQUIRE", "lock", "BLOCK", "500"); err != nil {
 		return err
@@ -352,7 +351,7 @@ func (c *corruptClient) lock() error {
 	return c.call(":1\r\n", "LOCK.RELEASE", "lock")
 }
 
-// leave ends the belief in a hold.
+// leave ends the count of a hold.
 func (c *corruptClient) leave() {
 	if c.holds {
 		c.holds = false

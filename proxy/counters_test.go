@@ -10,7 +10,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR8CountersNeedTheUsersRights: who may only read waits for a latch, and takes no permit.
+// TestR8CountersNeedTheUsersRights checks that a user who may only read can wait for a latch but
+// cannot take a permit.
 func TestR8CountersNeedTheUsersRights(t *testing.T) {
 	redis := secured(t)
 	admin := dialAddr(t, redis.Addr)
@@ -42,8 +43,8 @@ func TestR8CountersNeedTheUsersRights(t *testing.T) {
 	want(t, bob, "%4\r\n$5\r\ntotal\r\n:1\r\n$9\r\navailable\r\n:1\r\n$4\r\nheld\r\n:0\r\n$7\r\nwaiters\r\n:0\r\n", "SEM.INFO", "bob:1")
 }
 
-// TestR15CountersAreBarriers: what was sent before is done before those who waited go on; and a
-// connection that waits can be left.
+// TestR15CountersAreBarriers checks that earlier commands of a session have run before its counter
+// command wakes others, and that a waiting connection can close.
 func TestR15CountersAreBarriers(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -81,9 +82,9 @@ func readReply(t testing.TB, c *redistest.Client, reply string) {
 	}
 }
 
-// TestR28PermitsReturnWithTheConnection: a client that closes, or is killed, gives back what it
-// has; one that is reset may still be at work, and what it has runs out.
-func TestR28PermitsReturnWithTheConnection(t *testing.T) {
+// TestR28PermitsAreReleasedWithTheConnection checks that permits of a client that closes or is killed
+// are released. Permits of a client that is reset run out, because it may still be at work.
+func TestR28PermitsAreReleasedWithTheConnection(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs(), watchdog(time.Second))
@@ -109,13 +110,13 @@ func TestR28PermitsReturnWithTheConnection(t *testing.T) {
 		want(t, waiter, "+RESET\r\n", "RESET")
 	}
 	if lost := l.locks.Stats().Losses["gone"]; lost != 0 {
-		t.Errorf("%d were told as lost", lost)
+		t.Errorf("%d permits were reported as lost", lost)
 	}
 }
 
-// TestR27ALostPermitClosesTheConnection: Redisson gives back, or deletes, what hangs on a
-// connection of ours.
-func TestR27ALostPermitClosesTheConnection(t *testing.T) {
+// TestR27LostPermitClosesConnection checks that the connection is closed when Redisson releases
+// or deletes its permit.
+func TestR27LostPermitClosesConnection(t *testing.T) {
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr}, watchdog(time.Second))
 	a, admin := l.dial(t), dialAddr(t, server.Addr)

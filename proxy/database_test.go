@@ -42,8 +42,8 @@ func TestSelect(t *testing.T) {
 	want(t, l.dial(t), "$-1\r\n", "GET", "e")
 }
 
-// TestSelectAmongOthers: what else changes with the database, or changes it.
-func TestSelectAmongOthers(t *testing.T) {
+// TestOtherCommandsWithDatabases covers other commands that change the database or depend on it.
+func TestOtherCommandsWithDatabases(t *testing.T) {
 	redis := redistest.Start(t, strings.Fields("--user few on >pw ~* +@all -select --user all on >pw ~* &* +@all")...)
 	l := startLeash(t, []string{redis.Addr})
 	for name, lines := range map[string][]string{
@@ -73,7 +73,7 @@ func TestSelectAmongOthers(t *testing.T) {
 	}
 }
 
-// TestSelectInPipeline: what is pipelined around SELECT acts in its own database.
+// TestSelectInPipeline checks that commands around a pipelined SELECT run in the right database.
 func TestSelectInPipeline(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
@@ -94,9 +94,9 @@ func TestSelectInPipeline(t *testing.T) {
 	}
 }
 
-// TestSelectIsCheap: many clients in one database share a connection, and it
-// is closed behind the last.
-func TestSelectIsCheap(t *testing.T) {
+// TestSelectSharesConnections checks that many clients of one database share a connection, and that it is
+// closed after the last one leaves.
+func TestSelectSharesConnections(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
 	direct := dialAddr(t, redis.Addr)
@@ -123,7 +123,7 @@ func TestSelectIsCheap(t *testing.T) {
 	})
 }
 
-// TestSelectRights: SELECT obeys the user's rights, in Redis's order.
+// TestSelectRights checks that SELECT needs the user's rights, checked in Redis's order.
 func TestSelectRights(t *testing.T) {
 	redis := redistest.Start(t, strings.Fields("--user free on >pw ~* +@all --user bound on >pw ~* +@all -select")...)
 	want(t, dialAddr(t, redis.Addr), "+OK\r\n", "CONFIG", "SET", "requirepass", "secret")
@@ -139,9 +139,9 @@ func TestSelectRights(t *testing.T) {
 	}
 }
 
-// TestSelectThenBound: who may SELECT no more stays where it is, also when the
-// connection is dialled anew.
-func TestSelectThenBound(t *testing.T) {
+// TestSelectRightTakenAway checks that a session stays in its database after its user loses the right to
+// SELECT, even on a new connection.
+func TestSelectRightTakenAway(t *testing.T) {
 	redis := redistest.Start(t, strings.Fields("--user u on >pw ~* +@all")...)
 	l := startLeash(t, []string{redis.Addr})
 	direct, client := dialAddr(t, redis.Addr), l.dial(t)
@@ -157,7 +157,7 @@ func TestSelectThenBound(t *testing.T) {
 	want(t, client, "$1\r\nv\r\n", "GET", "k")
 }
 
-// TestSelectOnCluster: a cluster has database 0 only.
+// TestSelectOnCluster checks that a cluster has database 0 only.
 func TestSelectOnCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -168,14 +168,14 @@ func TestSelectOnCluster(t *testing.T) {
 	}
 }
 
-// infoLine is a field of INFO's reply.
+// infoLine returns one field of INFO's reply.
 func infoLine(info, field string) string {
 	_, rest, _ := strings.Cut(info, "\r\n"+field+":")
 	value, _, _ := strings.Cut(rest, "\r\n")
 	return value
 }
 
-// withoutID takes the connection's number out of HELLO's reply.
+// withoutID removes the connection's id from HELLO's reply.
 func withoutID(s string) string {
 	before, rest, ok := strings.Cut(s, `$2\r\nid\r\n:`)
 	if !ok {
@@ -185,7 +185,7 @@ func withoutID(s string) string {
 	return before + after
 }
 
-// TestLocksInTheirDatabase: a lock lies where its session is.
+// TestLocksInTheirDatabase checks that a lock is in its session's database.
 func TestLocksInTheirDatabase(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})

@@ -11,9 +11,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestOrderHoldsWhileWritesArePaused: pauses of writes and scripts that take
-// long come and go, and each client's reads see its writes, the last before
-// them and no later one, whichever link they take.
+// TestOrderHoldsWhileWritesArePaused checks that each client reads its own last write while pauses
+// of writes and slow scripts come and go, whichever link the command uses.
 func TestOrderHoldsWhileWritesArePaused(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--busy-reply-threshold", "20")
@@ -45,8 +44,8 @@ func TestOrderHoldsWhileWritesArePaused(t *testing.T) {
 	}
 }
 
-// readOwnWrites sends pipelines of writes and reads of one key, which nobody
-// else writes, until over. A command that is answered BUSY was not executed.
+// readOwnWrites sends pipelines of writes and reads of one key until over is set. Nobody else
+// writes the key. A command that got BUSY has not run.
 func readOwnWrites(c *redistest.Client, key string, over *atomic.Bool) error {
 	stored, next := "", 0
 	for !over.Load() {

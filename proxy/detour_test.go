@@ -16,7 +16,7 @@ type waitsFor struct {
 	reply chan string
 }
 
-// sends lets a client of its own send a command.
+// sends sends a command on a new connection.
 func sends(t *testing.T, addr string, args ...string) *waitsFor {
 	t.Helper()
 	w := &waitsFor{dialAddr(t, addr), t, make(chan string, 1)}
@@ -56,9 +56,8 @@ func (w *waitsFor) gets(reply string) {
 	}
 }
 
-// TestReadsGoOnWhileWritesArePaused: a write that Redis holds back, as in a
-// planned failover, does not stop others' reads, those sent right behind it
-// neither. Other writes wait, and their clients' later commands with them.
+// TestReadsGoOnWhileWritesArePaused checks that reads of other sessions continue while Redis pauses
+// writes, as in a planned failover. Other writes wait, and so do later commands of their clients.
 func TestReadsGoOnWhileWritesArePaused(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -102,9 +101,9 @@ func TestReadsGoOnWhileWritesArePaused(t *testing.T) {
 	}
 }
 
-// TestBusyScriptAnswersOthersAtOnce: while a script runs for too long, others get
-// what Redis says then, and may end it.
-func TestBusyScriptAnswersOthersAtOnce(t *testing.T) {
+// TestOthersGetBusyWhileScriptRuns checks that other clients get Redis's BUSY error while a script
+// runs too long, and can kill it.
+func TestOthersGetBusyWhileScriptRuns(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--busy-reply-threshold", "200")
 	l := startLeash(t, []string{server.Addr})
@@ -152,7 +151,7 @@ func TestBusyScriptAnswersOthersAtOnce(t *testing.T) {
 	}
 }
 
-// busyReply is what Redis says now to a client of its own.
+// busyReply is Redis's current answer to a direct client.
 func busyReply(t *testing.T, addr string) string {
 	t.Helper()
 	c := dialAddr(t, addr)
@@ -164,8 +163,8 @@ func busyReply(t *testing.T, addr string) string {
 	return got
 }
 
-// TestBusyScriptBehindAPassword: whether a script takes long is known although
-// Redis tells nobody who has not authenticated.
+// TestBusyScriptBehindAPassword checks that Leash notices a slow script although Redis answers only
+// authenticated clients.
 func TestBusyScriptBehindAPassword(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--busy-reply-threshold", "100")
@@ -181,7 +180,7 @@ func TestBusyScriptBehindAPassword(t *testing.T) {
 	}
 	busy := func() bool { return strings.HasPrefix(do(t, c, "PING"), "-BUSY ") }
 	eventually(t, "PING says so", busy)
-	// the node's own PING comes each second
+	// the node's own PING comes once a second
 	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); {
 		if !busy() {
 			t.Fatal("PING is answered while the script runs")

@@ -22,20 +22,20 @@ const (
 	shrinkLimit = 90 * time.Second // of looking for fewer commands that show a difference
 )
 
-// ofAllNodes are what Leash cannot do in a transaction, which is one node's.
+// ofAllNodes are commands that Leash refuses in a transaction because a transaction runs on one
+// node.
 var ofAllNodes = map[string]bool{
 	"KEYS": true, "SCRIPT|LOAD": true, "SCRIPT|EXISTS": true, "SCRIPT|FLUSH": true, "FUNCTION|LOAD": true, "FUNCTION|DELETE": true,
 	"FUNCTION|DUMP": true, "FUNCTION|RESTORE": true, "FUNCTION|LIST": true, "FUNCTION|STATS": true, "FUNCTION|FLUSH": true,
 }
 
-// neverDone are commands that only ever fail here.
+// neverDone are commands that always fail in this test.
 var neverDone = map[string]string{
 	"OBJECT|FREQ": "wants a maxmemory-policy of LFU",
 }
 
-// TestSameBytesAsRedis: what Redis answers to random commands is what Leash
-// answers, byte for byte but for the list in comparison_test.go. LEASH_SEED
-// makes the commands of an earlier run again.
+// TestSameBytesAsRedis checks that Leash's replies to random commands equal Redis's, byte for byte.
+// comparison_test.go lists the exceptions. LEASH_SEED repeats the commands of an earlier run.
 func TestSameBytesAsRedis(t *testing.T) {
 	t.Parallel()
 	often := []string{"--hz", "500"} // it looks so often for what has blocked long enough
@@ -58,10 +58,10 @@ func TestSameBytesAsRedis(t *testing.T) {
 	}{
 		{"standalone", plain, []*redistest.Server{behind}, 60_000, "2", commandgen.Options{Databases: 3, Transactions: true}, nil},
 		{"standalone RESP3", plain, []*redistest.Server{behind}, 40_000, "3", commandgen.Options{Databases: 3, Transactions: true}, nil},
-		// Redis without a cluster says what a command over many slots would be in one.
+		// Redis without a cluster gives the results that a cluster over many slots should give.
 		{"cluster", plain, servers(cluster), 40_000, "2", commandgen.Options{Keys: commandgen.OneSlot, Transactions: true}, nil},
 		{"cluster RESP3", plain, servers(cluster), 30_000, "3", commandgen.Options{Keys: commandgen.OneSlot, Transactions: true}, nil},
-		// A cluster of one node says CROSSSLOT as any, and what else a cluster refuses.
+		// A cluster of one node gives CROSSSLOT and the other refusals of a cluster.
 		{"cluster as one node", single.Nodes[0].Server, servers(cluster), 30_000, "2", commandgen.Options{Keys: commandgen.OneSlotIfSplit, Transactions: true}, nil},
 		{"built-in command table", plain, servers(cluster), 10_000, "2", commandgen.Options{Keys: commandgen.OneSlot, Transactions: true}, func(o *options) { o.embedded = true }},
 	} {
@@ -92,7 +92,7 @@ func TestSameBytesAsRedis(t *testing.T) {
 	}
 }
 
-// seed is the run's, or that of LEASH_SEED.
+// seed returns the seed of the run or of LEASH_SEED.
 func seed(t *testing.T) uint64 {
 	s := uint64(time.Now().UnixNano())
 	if env := os.Getenv("LEASH_SEED"); env != "" {
@@ -119,7 +119,7 @@ func addrs(servers []*redistest.Server) (a []string) {
 	return a
 }
 
-// differential tells two servers the same: a plain Redis, and Leash before others.
+// differential sends the same commands to a plain Redis and to Leash.
 type differential struct {
 	plain, leash string
 	servers      []*redis.Client // all that have data
@@ -128,7 +128,7 @@ type differential struct {
 	done         map[string]int  // commands that went well, by name
 }
 
-// compare sends random commands until there are enough of them.
+// compare sends random commands until enough of them have succeeded.
 func (d *differential) compare(t *testing.T, rng *rand.Rand, grammar *commandgen.Grammar, opt commandgen.Options, commands int) {
 	gen := grammar.New(rng, opt)
 	for sent := 0; sent < commands; {
@@ -153,7 +153,7 @@ func (d *differential) compare(t *testing.T, rng *rand.Rand, grammar *commandgen
 	}
 }
 
-// scanned walks through all keys; Redis may tell of some more than once.
+// scanned scans all keys. Redis may return some more than once.
 func scanned(t *testing.T, c *redistest.Client) (keys []string) {
 	t.Helper()
 	for cursor := "0"; ; {
@@ -171,7 +171,7 @@ func scanned(t *testing.T, c *redistest.Client) (keys []string) {
 	}
 }
 
-// explain shrinks what led to a difference and writes it down.
+// explain shrinks the commands before a difference and prints them.
 func (d *differential) explain(t *testing.T, commands [][]string) string {
 	replay := func(commands [][]string) *difference {
 		p := d.open(t)
@@ -197,7 +197,7 @@ func (d *differential) explain(t *testing.T, commands [][]string) string {
 	return b.String()
 }
 
-// open empties all servers and connects anew.
+// open empties all servers and opens new connections.
 func (d *differential) open(t *testing.T) *connPair {
 	t.Helper()
 	for _, s := range d.servers {
@@ -223,9 +223,8 @@ func (d *differential) open(t *testing.T) *connPair {
 		}
 		want(t, *c, "+OK\r\n", "SCRIPT", "FLUSH")
 		want(t, *c, "+OK\r\n", "FUNCTION", "FLUSH")
-		// The node that ran EVAL knows the script, the others do not until it has been loaded;
-		// where that may not be made up for without changing the order of commands, EVALSHA is
-		// answered NOSCRIPT.
+		// Only the node that ran EVAL knows the script until it is loaded elsewhere. EVALSHA gets
+		// NOSCRIPT where loading would change the order of commands.
 		for _, script := range commandgen.Scripts() {
 			if d.cluster && do(t, *c, "SCRIPT", "LOAD", script)[0] != '$' {
 				t.Fatalf("cannot load %q", script)
@@ -235,7 +234,7 @@ func (d *differential) open(t *testing.T) *connPair {
 	return pair
 }
 
-// connPair are two connections that are told the same.
+// connPair is two connections that get the same commands.
 type connPair struct {
 	d            *differential
 	redis, leash *redistest.Client
@@ -247,7 +246,7 @@ func (p *connPair) close() {
 	p.leash.Close()
 }
 
-// difference is what one command was answered.
+// difference is two different replies to one command.
 type difference struct {
 	at           int
 	redis, leash string
@@ -263,8 +262,8 @@ func (d *difference) String() string {
 	return fmt.Sprintf("redis: %.400q\nleash: %.400q", d.redis, d.leash)
 }
 
-// exchange sends the commands to both and compares the replies. With rng some
-// are inline, and Leash gets them in pieces.
+// exchange sends the commands to both connections and compares the replies. With rng, some are
+// inline and Leash gets them in pieces.
 func (p *connPair) exchange(batch [][]string, rng *rand.Rand) *difference {
 	var raw strings.Builder
 	for _, args := range batch {
@@ -295,7 +294,7 @@ func (p *connPair) exchange(batch [][]string, rng *rand.Rand) *difference {
 	return nil
 }
 
-// count notes commands that went well.
+// count counts commands that succeeded.
 func (p *connPair) count(args []string, reply string) {
 	if reply[0] == '-' || reply == "+QUEUED\r\n" {
 		return
@@ -307,7 +306,7 @@ func (p *connPair) count(args []string, reply string) {
 	}
 }
 
-// inline writes a command as a line, if it is short enough for one.
+// inline returns the command as an inline command, if it is short enough.
 func inline(args []string) (string, bool) {
 	var words []string
 	size := 0
@@ -318,7 +317,7 @@ func inline(args []string) (string, bool) {
 	return strings.Join(words, " ") + "\r\n", size < 60<<10
 }
 
-// cuts are places to cut n bytes: few by chance, or everywhere.
+// cuts returns places to cut n bytes: a few random ones, or all.
 func cuts(n int, rng *rand.Rand) (at []int) {
 	switch {
 	case rng == nil:

@@ -10,8 +10,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR28OnDisconnect: R28. What becomes of the locks of a client that talks to Leash directly, by
-// how its connection ends and --on-disconnect.
+// TestR28OnDisconnect covers what happens to a client's locks, by how its connection ends and by
+// --on-disconnect (R28).
 func TestR28OnDisconnect(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	redistest.TakesLong(t)

@@ -10,9 +10,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestResetBehindPipeline: R28. A connection that is reset leaves its locks to
-// run out, also when so much lies unread behind a blocked command that the
-// reset can only be seen on the socket.
+// TestResetBehindPipeline checks that the locks of a reset connection run out, even when unread
+// pipelined bytes behind a blocked command hide the reset (R28).
 func TestResetBehindPipeline(t *testing.T) {
 	for _, behind := range []int{1 << 10, 400 << 10} {
 		redis := redistest.Start(t)
@@ -39,7 +38,7 @@ func TestResetBehindPipeline(t *testing.T) {
 	}
 }
 
-// TestClosedBehindPipeline: the same with a plain close: released, and soon.
+// TestClosedBehindPipeline checks that a plain close in the same state releases the locks soon.
 func TestClosedBehindPipeline(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
@@ -56,9 +55,8 @@ func TestClosedBehindPipeline(t *testing.T) {
 	want(t, holder, ":0\r\n", "EXISTS", "after")
 }
 
-// TestUnknownOutcomeKeepsTheLock: R16. While Redis may yet execute a command
-// whose connection was lost, neither QUIT nor RESET frees what it was to be
-// done under.
+// TestUnknownOutcomeKeepsTheLock checks that neither QUIT nor RESET frees a lock while Redis may
+// still run a command of a lost connection (R16).
 func TestUnknownOutcomeKeepsTheLock(t *testing.T) {
 	for _, last := range []string{"QUIT", "RESET"} {
 		t.Run(last, func(t *testing.T) {
@@ -89,8 +87,8 @@ func TestUnknownOutcomeKeepsTheLock(t *testing.T) {
 	}
 }
 
-// TestAcquireRightAfterReset: R11. What RESET releases is not the next
-// acquire's, whoever is faster.
+// TestAcquireRightAfterReset checks that a release by RESET never ends the hold of the next acquire
+// (R11).
 func TestAcquireRightAfterReset(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})

@@ -9,10 +9,10 @@ import (
 	"leash/proxy/upstream"
 )
 
-// TestClusterWithOddEndpoints: Redis can name its nodes by address, by host name, or not at all
-// (then the host is the one that was asked). Leash starts with each, and goes on when it is changed
-// while it runs.
-func TestClusterWithOddEndpoints(t *testing.T) {
+// TestClusterEndpointTypes checks that Leash works with every way in which Redis names its
+// nodes: by address, by host name, or not at all. Without a name, the host is the one that was
+// asked. The setting may change while Leash runs.
+func TestClusterEndpointTypes(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"ip", "hostname", "hostname without one", "unknown-endpoint"} {
 		t.Run(how, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestExecIsNotRepeated: the whole of a transaction went out in one write and
-// was executed, but no reply came back: the outcome is unknown, and said so.
+// TestExecIsNotRepeated checks that a transaction that was sent and lost its reply is not repeated.
+// The client is told that the outcome is unknown.
 func TestExecIsNotRepeated(t *testing.T) {
 	redis := redistest.Start(t)
 	p, err := faultproxy.New(redis.Addr)
@@ -35,9 +35,8 @@ func TestExecIsNotRepeated(t *testing.T) {
 	want(t, c, "$1\r\n1\r\n", "GET", "k")
 }
 
-// TestTransactionsWhileConnectionsDie: every connection to Redis is cut again
-// and again; what was confirmed was executed once, and nothing else was but
-// what is said to be unknown.
+// TestTransactionsWhileConnectionsDie checks that each confirmed transaction ran once while
+// connections to Redis are cut. Only transactions with an unknown outcome may have run besides.
 func TestTransactionsWhileConnectionsDie(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -85,13 +84,13 @@ func TestTransactionsWhileConnectionsDie(t *testing.T) {
 	wg.Wait()
 	n, err := redis.Client().Get(t.Context(), "n").Int64()
 	if err != nil || n < sure.Load() || n > sure.Load()+unsure.Load() || sure.Load() == 0 {
-		t.Errorf("executed %d times, confirmed %d, unknown %d (%v)", n, sure.Load(), unsure.Load(), err)
+		t.Errorf("ran %d times, confirmed %d, unknown %d (%v)", n, sure.Load(), unsure.Load(), err)
 	}
 	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
 }
 
-// TestTransactionTooLargeToRepeat: nothing of it is executed when its
-// connection is lost, and the session goes on.
+// TestTransactionTooLargeToRepeat checks that no command of a large transaction runs when its
+// connection is lost, and that the session goes on.
 func TestTransactionTooLargeToRepeat(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -118,7 +117,8 @@ func TestTransactionTooLargeToRepeat(t *testing.T) {
 	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
 }
 
-// TestCountsInsideTransactions: PUBLISH and PUBSUB count Leash's clients.
+// TestCountsInsideTransactions checks that PUBLISH and PUBSUB inside a transaction count Leash's
+// clients.
 func TestCountsInsideTransactions(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {

@@ -14,8 +14,8 @@ import (
 	"leash/proxy/resp"
 )
 
-// fakeNode is a cluster node that answers by a function of the test. An empty
-// answer closes the connection.
+// fakeNode is a cluster node whose replies come from a function of the test. An empty reply closes
+// the connection.
 type fakeNode struct {
 	addr  string
 	calls atomic.Int64 // commands that the function answered
@@ -31,7 +31,7 @@ func newFakeNode(t *testing.T) *fakeNode {
 	return &fakeNode{addr: ln.Addr().String(), ln: ln}
 }
 
-// slots is the reply of CLUSTER SLOTS in which the nodes share all slots evenly.
+// slots returns a reply to CLUSTER SLOTS in which the nodes share all slots evenly.
 func slots(nodes ...*fakeNode) string {
 	b := resp.AppendArray(nil, len(nodes))
 	for i, n := range nodes {

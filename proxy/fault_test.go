@@ -23,8 +23,8 @@ func keyOn(t *testing.T, c *redistest.Cluster, n *redistest.Node, prefix string)
 	return ""
 }
 
-// TestMasterKilled: keys of the dead master give a clear error or wait, the
-// others are served all the time, and after the failover all work again.
+// TestMasterKilled checks that keys of a dead master wait or give a clear error, other keys are
+// served, and all keys work after the failover.
 func TestMasterKilled(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
@@ -65,8 +65,8 @@ func TestMasterKilled(t *testing.T) {
 	want(t, client, "*2\r\n$1\r\n1\r\n$1\r\n1\r\n", "MGET", dead, alive)
 }
 
-// TestHangingNode: a node that says nothing is noticed; its calls end with an
-// error and nobody else's do.
+// TestHangingNode checks that Leash notices a node that does not answer. Only the calls to it end
+// with an error.
 func TestHangingNode(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 30 * time.Second})
@@ -100,8 +100,7 @@ func TestHangingNode(t *testing.T) {
 	eventually(t, "the node serves again", func() bool { return do(t, client, "GET", hanging) == "$1\r\n1\r\n" })
 }
 
-// TestSlowScript: a script of 6 s keeps its node busy; nobody's connection is
-// lost for it, and other nodes serve.
+// TestSlowScript checks that a script of 6 s costs no connection and does not stop other nodes.
 func TestSlowScript(t *testing.T) {
 	t.Parallel()
 	redistest.TakesLong(t)
@@ -129,9 +128,9 @@ func TestSlowScript(t *testing.T) {
 	}
 }
 
-// TestNothingUpstream: a client gets errors, quickly, and service again when
-// Redis is back.
-func TestNothingUpstream(t *testing.T) {
+// TestUpstreamDown checks that clients get quick errors while Redis is down, and are served
+// again when it is back.
+func TestUpstreamDown(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.up.RedirectTimeout = 200 * time.Millisecond })

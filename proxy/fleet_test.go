@@ -11,7 +11,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// startFleet starts Leashes that know of each other.
+// startFleet starts several Leashes in front of the same Redis.
 func startFleet(t *testing.T, addrs []string, n int) (all []*leash) {
 	t.Helper()
 	for range n {
@@ -22,7 +22,7 @@ func startFleet(t *testing.T, addrs []string, n int) (all []*leash) {
 	return all
 }
 
-// joinFleet lets a Leash be known to others, and returns what ends that.
+// joinFleet makes a Leash known to the others. It returns a function that ends that.
 func joinFleet(t *testing.T, l *leash) (leave func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -50,15 +50,15 @@ func subscribe(t *testing.T, c *redistest.Client, commands ...string) {
 	}
 }
 
-// inOrder sorts the lines of a reply: Redis lists channels in no order.
+// inOrder sorts the lines of a reply, because Redis lists channels in no order.
 func inOrder(reply string) string {
 	lines := strings.Split(reply, "\r\n")
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
 }
 
-// TestCountsOfAFleetAreThoseOfOneRedis has clients on three Leashes, and compares with one Redis.
-func TestCountsOfAFleetAreThoseOfOneRedis(t *testing.T) {
+// TestFleetCountsAsOneRedis compares three Leashes and their clients with one Redis.
+func TestFleetCountsAsOneRedis(t *testing.T) {
 	t.Parallel()
 	redis, single, cluster := redistest.Start(t), redistest.Start(t), redistest.StartCluster(t)
 	questions := []string{
@@ -105,9 +105,9 @@ func TestCountsOfAFleetAreThoseOfOneRedis(t *testing.T) {
 	}
 }
 
-// TestALeashThatIsSilentIsWaitedForNoLonger stops a Leash from answering: it counts as one, a line
-// says so, and once it has gone nobody waits for it.
-func TestALeashThatIsSilentIsWaitedForNoLonger(t *testing.T) {
+// TestSilentLeashOfFleetIsDropped checks that a Leash that does not answer counts as one
+// subscriber, is logged, and delays nobody after it is gone.
+func TestSilentLeashOfFleetIsDropped(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	asking, silent := startLeash(t, []string{redis.Addr}), startLeash(t, []string{redis.Addr})

@@ -16,10 +16,10 @@ import (
 	"leash/internal/redistest"
 )
 
-// quiet is how long nothing must come for a round to be over, when writing.
+// quiet is how long a connection must be silent before a round ends, when writing.
 const quiet = 150 * time.Millisecond
 
-// golden is a server to talk to.
+// golden is one server under test.
 type golden struct {
 	name, addr string
 	behind     []*redis.Client
@@ -50,8 +50,8 @@ func goldenServers(t *testing.T) (all []golden) {
 	}
 }
 
-// TestGoldenTranscripts holds testdata against Redis itself, which proves that
-// it says what Redis says, and against Leash before each kind of upstream.
+// TestGoldenTranscripts runs testdata against Redis, which shows that it is right, and against
+// Leash in front of each kind of upstream.
 func TestGoldenTranscripts(t *testing.T) {
 	t.Parallel()
 	targets := goldenServers(t)
@@ -89,8 +89,7 @@ func TestGoldenTranscripts(t *testing.T) {
 	}
 }
 
-// play holds the conversation; when writing, what is answered takes the place of
-// what does not fit.
+// play runs the dialogue. When writing, the replies replace those that differ.
 func (g golden) play(t *testing.T, tr *dialogue, write bool) {
 	g.empty(t)
 	conns := map[string]*redistest.Client{}
@@ -116,7 +115,7 @@ func (g golden) play(t *testing.T, tr *dialogue, write bool) {
 	}
 }
 
-// read returns the lines that come: as many as are wanted, or all when writing.
+// read returns lines of replies: the expected number, or all of them when writing.
 func (r *round) read(c *redistest.Client, write bool) (lines []string) {
 	for write || len(lines) < len(r.replies) {
 		c.Timeout = 0
@@ -135,7 +134,7 @@ func (r *round) read(c *redistest.Client, write bool) (lines []string) {
 	return lines
 }
 
-// empty takes away data, scripts and functions.
+// empty deletes data, scripts and functions.
 func (g golden) empty(t *testing.T) {
 	t.Helper()
 	for _, c := range g.behind {

@@ -8,8 +8,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR2SentinelGrace: behind sentinels, too, a lock that the new master has forgotten is put back,
-// and nobody else gets it.
+// TestR2SentinelGrace checks that behind sentinels, Leash restores a lock that the new master has
+// forgotten, and grants it to nobody else.
 func TestR2SentinelGrace(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	const ttl = 15 * time.Second

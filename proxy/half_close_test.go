@@ -10,8 +10,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestHalfClosedWhileBlocked: a client that closes its side while a command blocks hears nothing
-// more, as from Redis, and whatever it has sent behind that command is not executed.
+// TestHalfClosedWhileBlocked checks that a client that closes its sending side while a command
+// blocks gets no more replies, as in Redis. The commands behind that one do not run.
 func TestHalfClosedWhileBlocked(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -51,8 +51,8 @@ func TestHalfClosedWhileBlocked(t *testing.T) {
 	}
 }
 
-// halfClosed sends commands, waits until the last of them blocks, closes the sending side, and
-// returns all that comes then and before.
+// halfClosed sends commands, waits until the last one blocks, closes the sending side, and returns
+// everything that it receives.
 func halfClosed(t *testing.T, addr, commands string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -67,7 +67,7 @@ func halfClosed(t *testing.T, addr, commands string) string {
 	if _, err := io.WriteString(conn, raw.String()); err != nil {
 		t.Fatal(err)
 	}
-	// most of the time it blocks then; closing before is right as well
+	// usually the command blocks by now; an earlier close is fine too
 	time.Sleep(50 * time.Millisecond)
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"leash/proxy/upstream"
 )
 
-// leash is a whole proxy in this process, in front of real Redis.
+// leash is a whole proxy in this process, in front of a real Redis.
 type leash struct {
 	*Server
 	addr string
@@ -32,8 +32,8 @@ type options struct {
 	embedded bool // the built-in command table instead of the upstream's
 }
 
-// startLeash runs a proxy for the upstream until the test ends, and fails the
-// test if one of its goroutines is still there afterwards.
+// startLeash runs a proxy until the test ends. It fails the test if a goroutine of the proxy
+// remains.
 func startLeash(t *testing.T, addrs []string, opts ...func(*options)) *leash {
 	t.Helper()
 	o := options{front: Config{Listen: []string{"127.0.0.1:0"}, Version: "test"}, up: upstream.Config{Addrs: addrs, Wait: 30 * time.Second}}
@@ -99,7 +99,7 @@ func startLeash(t *testing.T, addrs []string, opts ...func(*options)) *leash {
 	return l
 }
 
-// dial opens a client connection that the test closes.
+// dial opens a client connection that the test closes at its end.
 func (l *leash) dial(t testing.TB) *redistest.Client {
 	t.Helper()
 	return dialAddr(t, l.addr)
@@ -133,8 +133,7 @@ func want(t testing.TB, c *redistest.Client, reply string, args ...string) {
 	}
 }
 
-// exchange sends raw bytes, half-closes, and returns all that comes back until
-// the server closes.
+// exchange sends raw bytes, half-closes, and returns all bytes until the server closes.
 func exchange(t testing.TB, addr, raw string) string {
 	t.Helper()
 	return exchangePieces(t, addr, raw, len(raw))
@@ -150,7 +149,7 @@ func exchangePieces(t testing.TB, addr, raw string, cut int) string {
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	for _, piece := range []string{raw[:cut], raw[cut:]} {
 		if piece != "" {
-			// The server may have closed already: what it said counts.
+			// The server may have closed already; the bytes that it sent count.
 			_, _ = conn.Write([]byte(piece))
 		}
 	}
@@ -172,7 +171,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// logBuffer keeps what was logged. Safe for concurrent use.
+// logBuffer keeps log lines. Safe for concurrent use.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

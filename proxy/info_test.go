@@ -8,9 +8,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestInfoIsRedis: on one Redis the sections and fields are Redis's own, but
-// for what is Leash's.
-func TestInfoIsRedis(t *testing.T) {
+// TestInfoAsRedis checks that INFO of a single Redis has Redis's sections and fields, except for
+// Leash's own.
+func TestInfoAsRedis(t *testing.T) {
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr})
 	redis, client := dialAddr(t, server.Addr), l.dial(t)
@@ -42,8 +42,7 @@ func TestInfoIsRedis(t *testing.T) {
 	}
 }
 
-// layout is a text of INFO without the values, and without what grows as
-// commands are run.
+// layout returns a text of INFO without values and without the fields that appear as commands run.
 func layout(text string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(text, "\r\n") {
@@ -55,7 +54,7 @@ func layout(text string) string {
 	return b.String()
 }
 
-// TestInfoOfAllMasters: what can be added up is.
+// TestInfoOfAllMasters checks that the numbers of all masters are added up where that is possible.
 func TestInfoOfAllMasters(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
@@ -95,9 +94,9 @@ func TestInfoOfAllMasters(t *testing.T) {
 	}
 }
 
-// TestInfoOfOneThatKnowsNoSections: the embedded Redis refuses to tell of what
-// it does not have.
-func TestInfoOfOneThatKnowsNoSections(t *testing.T) {
+// TestInfoOfEmbeddedRedis checks that INFO works with the embedded Redis, which refuses
+// sections that it lacks.
+func TestInfoOfEmbeddedRedis(t *testing.T) {
 	r := &infoReport{leash: []byte("# Leash\r\n")}
 	refusal := &fanout{parts: []*part{{reply: []byte("-ERR section (leash) is not supported\r\n")}}}
 	if got, want := string(r.merge(refusal)), "$9\r\n# Leash\r\n\r\n"; !strings.HasPrefix(got, want[:13]) {
@@ -109,7 +108,7 @@ func TestInfoOfOneThatKnowsNoSections(t *testing.T) {
 	}
 }
 
-// TestInfoRules adds up by hand.
+// TestInfoRules merges known texts by the rules of INFO.
 func TestInfoRules(t *testing.T) {
 	of := func(texts ...string) *infoReport {
 		r := &infoReport{}

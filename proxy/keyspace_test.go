@@ -12,7 +12,7 @@ import (
 	"leash/proxy/upstream"
 )
 
-// bulks are the elements of a flat list of bulk strings.
+// bulks returns the elements of a flat list of bulk strings.
 func bulks(reply string) (all []string) {
 	lines := strings.Split(reply, "\r\n")
 	for i := 1; i+1 < len(lines); i += 2 {
@@ -21,7 +21,7 @@ func bulks(reply string) (all []string) {
 	return all
 }
 
-// fill sets n keys of a prefix and returns them.
+// fill sets n keys with a prefix and returns them.
 func fill(t testing.TB, c *redistest.Client, prefix string, n int) (keys []string) {
 	t.Helper()
 	for i := range n {
@@ -42,7 +42,7 @@ func fill(t testing.TB, c *redistest.Client, prefix string, n int) (keys []strin
 	return keys
 }
 
-// TestWholeKeyspace: the commands over all keys speak for all masters.
+// TestWholeKeyspace checks that commands over all keys cover all masters.
 func TestWholeKeyspace(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -78,8 +78,8 @@ func TestWholeKeyspace(t *testing.T) {
 	}
 }
 
-// TestRandomKey: a key of any node, more often of one that has more, and never
-// nil while there is one.
+// TestRandomKey checks that RANDOMKEY returns keys of all nodes in proportion to their number, and
+// nil only if there is no key.
 func TestRandomKey(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -103,7 +103,7 @@ func TestRandomKey(t *testing.T) {
 	if many < 400 || many == 500 {
 		t.Errorf("%d of 500 from a node with nine of ten keys", many)
 	}
-	// Who may not ask for sizes gets keys all the same.
+	// A user without the right to DBSIZE gets keys too.
 	for _, n := range c.Nodes {
 		if err := n.Client().Do(t.Context(), "ACL", "SETUSER", "u", "on", ">p", "~*", "+randomkey").Err(); err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestRandomKey(t *testing.T) {
 	}
 }
 
-// TestKeyspaceErrors: what is wrong with a command is said as Redis says it.
+// TestKeyspaceErrors checks that wrong arguments get Redis's errors.
 func TestKeyspaceErrors(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1})
@@ -140,7 +140,7 @@ func TestKeyspaceErrors(t *testing.T) {
 	}
 }
 
-// TestSwapDB: on a single Redis the databases change places for everybody.
+// TestSwapDB checks that SWAPDB swaps the databases for all sessions.
 func TestSwapDB(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	client, other := l.dial(t), l.dial(t)
@@ -158,10 +158,9 @@ func TestSwapDB(t *testing.T) {
 	want(t, other, ":1\r\n", "DBSIZE")
 }
 
-// TestKeysUnderWay: keys that have moved to a node which owns no slot yet count
-// as the others do; and that this node has other users is no reason to end the
-// sessions of one.
-func TestKeysUnderWay(t *testing.T) {
+// TestKeysOfMigratingSlots checks that keys on a node that owns no slot yet are counted. A session goes on
+// if that node does not know its user.
+func TestKeysOfMigratingSlots(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	for _, n := range c.Nodes {
@@ -191,7 +190,7 @@ func TestKeysUnderWay(t *testing.T) {
 		t.Errorf("KEYS gave %d keys", len(got))
 	}
 	if got := do(t, user, "DBSIZE"); got[0] != '-' {
-		t.Errorf("DBSIZE of a user whom one node does not know: %q", got)
+		t.Errorf("DBSIZE of a user that one node does not know: %q", got)
 	}
 	want(t, user, "$-1\r\n", "GET", "elsewhere")
 	want(t, client, "+OK\r\n", "FLUSHALL")
@@ -207,9 +206,9 @@ func TestKeysUnderWay(t *testing.T) {
 	want(t, client, ":0\r\n", "DBSIZE")
 }
 
-// TestKeyspaceOfTheEmbedded: the embedded Redis serves these as far as it can,
-// and says what it cannot.
-func TestKeyspaceOfTheEmbedded(t *testing.T) {
+// TestKeyspaceOfEmbeddedRedis checks that the embedded Redis serves these commands as far as it can
+// and refuses the others.
+func TestKeyspaceOfEmbeddedRedis(t *testing.T) {
 	redis, err := embedded.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)

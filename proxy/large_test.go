@@ -30,8 +30,8 @@ func TestLargeAndBinaryValues(t *testing.T) {
 	}
 }
 
-// TestOneByteAtATime: a large value that comes byte by byte needs no more
-// than its size.
+// TestOneByteAtATime checks that a large value that arrives byte by byte needs no more memory than
+// its size.
 func TestOneByteAtATime(t *testing.T) {
 	t.Parallel()
 	plain := redistest.Start(t)

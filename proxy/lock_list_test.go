@@ -10,7 +10,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// listLocks runs LOCK.LIST to its end and returns the names, sorted, each once.
+// listLocks runs LOCK.LIST to its end and returns the names, sorted, without duplicates.
 func listLocks(t *testing.T, c *redistest.Client, args ...string) []string {
 	t.Helper()
 	var all []string
@@ -28,8 +28,7 @@ func listLocks(t *testing.T, c *redistest.Client, args ...string) []string {
 	}
 }
 
-// manyLocks makes locks of all kinds, and keys that are none, and returns the
-// locks' names, sorted.
+// manyLocks makes locks of all kinds and other keys. It returns the locks' names, sorted.
 func manyLocks(t *testing.T, clients []*redistest.Client) (names []string) {
 	t.Helper()
 	for i := range 30 {
@@ -60,8 +59,7 @@ func wantLocks(t *testing.T, got, want []string) {
 	}
 }
 
-// TestLockList: LOCK.LIST finds what is held through any Leash, on all nodes, and
-// nothing else.
+// TestLockList checks that LOCK.LIST returns the locks of all Leashes and nodes, and nothing else.
 func TestLockList(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -90,7 +88,7 @@ func TestLockList(t *testing.T) {
 	}
 }
 
-// matching are the names that begin with prefix, of so many bytes if length is not 0.
+// matching returns the names that begin with prefix and, if length is not 0, have that length.
 func matching(names []string, prefix string, length int) (some []string) {
 	for _, name := range names {
 		if strings.HasPrefix(name, prefix) && (length == 0 || len(name) == length) {
@@ -100,7 +98,7 @@ func matching(names []string, prefix string, length int) (some []string) {
 	return some
 }
 
-// TestLockListArguments: they are refused as SCAN's are.
+// TestLockListArguments checks that LOCK.LIST refuses wrong arguments as SCAN does.
 func TestLockListArguments(t *testing.T) {
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr})
@@ -120,8 +118,8 @@ func TestLockListArguments(t *testing.T) {
 	}
 }
 
-// TestR8LockListNeedsTheRightToScan: and it lists the locks of the session's own
-// database.
+// TestR8LockListNeedsTheRightToScan checks that LOCK.LIST needs the right to SCAN and lists only
+// locks of the session's database.
 func TestR8LockListNeedsTheRightToScan(t *testing.T) {
 	server := secured(t)
 	admin := dialAddr(t, server.Addr)

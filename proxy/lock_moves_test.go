@@ -21,9 +21,9 @@ func wantClosed(t *testing.T, c *redistest.Client) {
 	}
 }
 
-// TestR28AttachAfterAReconnect: with ONCLOSE EXPIRE a hold stays when its client
-// closes, quits or resets, and goes on with the same token wherever it connects.
-func TestR28AttachAfterAReconnect(t *testing.T) {
+// TestR28AttachAfterReconnect checks that a hold with ONCLOSE EXPIRE survives a close, QUIT and
+// RESET of its client. Its client can attach from any connection and keeps the token.
+func TestR28AttachAfterReconnect(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	one, two := startLeash(t, cluster.Addrs(), watchdog(6*time.Second)), startLeash(t, cluster.Addrs(), watchdog(6*time.Second))
@@ -51,8 +51,8 @@ func TestR28AttachAfterAReconnect(t *testing.T) {
 	}
 }
 
-// TestR25TheOldConnectionIsClosed: by ATTACH on another one, of this Leash or
-// another; its other locks run out.
+// TestR25TheOldConnectionIsClosed checks that LOCK.ATTACH closes the hold's old connection, on this
+// Leash or another one, and that the connection's other locks run out.
 func TestR25TheOldConnectionIsClosed(t *testing.T) {
 	server := redistest.Start(t)
 	one, two := startLeash(t, []string{server.Addr}), startLeash(t, []string{server.Addr})
@@ -68,9 +68,9 @@ func TestR25TheOldConnectionIsClosed(t *testing.T) {
 	}
 }
 
-// TestR31AttachGoesOnAfterAStop: what a Leash that stops leaves behind goes on
-// at another one, and has all of its time to live for the way there.
-func TestR31AttachGoesOnAfterAStop(t *testing.T) {
+// TestR31AttachAfterStop checks that holds that a stopping Leash leaves behind have their
+// full TTL and can be attached at another Leash.
+func TestR31AttachAfterStop(t *testing.T) {
 	server := redistest.Start(t)
 	short := func(o *options) { o.front.DrainTimeout = 200 * time.Millisecond }
 	one, two := startLeash(t, []string{server.Addr}, short), startLeash(t, []string{server.Addr})
@@ -88,8 +88,8 @@ func TestR31AttachGoesOnAfterAStop(t *testing.T) {
 	want(t, new, ":1\r\n", "LOCK.RELEASE", "k")
 }
 
-// TestR31StopGivesHoldersTime: while a Leash stops, who has a lock goes on with
-// everything but taking more, and the stop is over when the last one is done.
+// TestR31StopGivesHoldersTime checks that holders can go on without taking new locks while Leash
+// stops, and that the stop ends with the last holder.
 func TestR31StopGivesHoldersTime(t *testing.T) {
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr}, func(o *options) { o.front.DrainTimeout = time.Hour })
@@ -110,12 +110,11 @@ func TestR31StopGivesHoldersTime(t *testing.T) {
 	select {
 	case <-stopped:
 	case <-time.After(30 * time.Second):
-		t.Error("nobody has a lock any more, and it still waits")
+		t.Error("Leash still waits although no lock is held")
 	}
 }
 
-// TestR31StopAnswersAwaitLoss: who waits for a loss hears that Leash ends, and
-// does not hold up the stop.
+// TestR31StopAnswersAwaitLoss checks that a stop answers LOCK.AWAITLOSS and does not wait for it.
 func TestR31StopAnswersAwaitLoss(t *testing.T) {
 	server := redistest.Start(t)
 	one := startLeash(t, []string{server.Addr}, func(o *options) { o.front.DrainTimeout = 200 * time.Millisecond })
@@ -132,8 +131,8 @@ func TestR31StopAnswersAwaitLoss(t *testing.T) {
 	wantClosed(t, watcher)
 }
 
-// TestR27OnLossErrorKeepsTheConnection: everything but the lost lock goes on, in
-// RESP3 as in RESP2.
+// TestR27OnLossErrorKeepsTheConnection checks that a connection with ONLOSS ERROR survives a loss,
+// in RESP2 and RESP3.
 func TestR27OnLossErrorKeepsTheConnection(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -153,7 +152,8 @@ func TestR27OnLossErrorKeepsTheConnection(t *testing.T) {
 	}
 }
 
-// TestR30BreakEndsTheHoldersConnection: and MAXHOLD does.
+// TestR30BreakEndsTheHoldersConnection checks that LOCK.BREAK and MAXHOLD end the holder's
+// connection.
 func TestR30BreakEndsTheHoldersConnection(t *testing.T) {
 	server := redistest.Start(t)
 	one, two := startLeash(t, []string{server.Addr}), startLeash(t, []string{server.Addr})

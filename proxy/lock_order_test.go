@@ -11,9 +11,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR15ReleaseAfterTheData: R15. A pipelined SET and RELEASE on different
-// nodes: whoever gets the lock next reads what was set, however slow the data
-// node is.
+// TestR15ReleaseAfterTheData checks that a pipelined SET and RELEASE on different nodes stay in
+// order: the next holder reads the new value, however slow the data node is (R15).
 func TestR15ReleaseAfterTheData(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 20 * time.Second})
@@ -55,8 +54,8 @@ func TestR15ReleaseAfterTheData(t *testing.T) {
 	}
 }
 
-// TestR16ResetClientsCallsComeFirst: R15, R16. A client that dies by RST with
-// output unread does not let its LOCK.RELEASE overtake the SET before it.
+// TestR16ResetClientsCallsComeFirst checks that the LOCK.RELEASE of a client that is reset does not
+// overtake its earlier SET, even with unread output (R15, R16).
 func TestR16ResetClientsCallsComeFirst(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 60 * time.Second})
