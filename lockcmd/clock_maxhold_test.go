@@ -20,8 +20,8 @@ func TestR12ExtendIsNeverNegative(t *testing.T) {
 			// the hold's own Leash does not measure MAXHOLD with Redis's clock
 			want(t, a.do("LOCK.EXTEND", key, "60000"), ":60000")
 			want(t, connect(t, other).do("LOCK.EXTEND", key, "60000", "TOKEN", token), ":0")
-			want(t, connect(t, s).do(append([]string{"LOCK.ACQUIRE", key}, alone(m)...)...), "$-1")
-			connect(t, s).token(append([]string{key, "BLOCK", "5000"}, alone(m)...)...)
+			want(t, connect(t, s).do(append([]string{"LOCK.ACQUIRE", key}, exclusiveOptions(m)...)...), "$-1")
+			connect(t, s).token(append([]string{key, "BLOCK", "5000"}, exclusiveOptions(m)...)...)
 		})
 	}
 }

@@ -127,7 +127,7 @@ func TestR25ClockSteps(t *testing.T) {
 			}
 			eventually(t, 2*ttl, "all are renewed twice", func() bool { return s.watchdog.Stats.Renewals.Load() > renewed+int64(2*len(modes)+2) })
 			for _, m := range modes {
-				want(t, connect(t, s).do(append([]string{"LOCK.ACQUIRE", keys[m]}, alone(m)...)...), "$-1")
+				want(t, connect(t, s).do(append([]string{"LOCK.ACQUIRE", keys[m]}, exclusiveOptions(m)...)...), "$-1")
 				want(t, holders[m].do("LOCK.RELEASE", keys[m], "OWNER", "me"), ":1")
 				wantNothing(t, rdb, keys[m], holders[m])
 			}
@@ -152,14 +152,14 @@ func TestR12LeaseIsExtendedAfterAClockStepBack(t *testing.T) {
 				step(-10 * time.Second)
 				want(t, a.do("LOCK.EXTEND", key, ms), ":"+ms)
 				want(t, connect(t, s).do("LOCK.CHECK", key, "TOKEN", token), ":1")
-				want(t, connect(t, s).do(append([]string{"LOCK.ACQUIRE", key}, alone(m)...)...), "$-1")
+				want(t, connect(t, s).do(append([]string{"LOCK.ACQUIRE", key}, exclusiveOptions(m)...)...), "$-1")
 				if back {
 					want(t, connect(t, s).do("LOCK.RELEASE", key, "TOKEN", token), ":1")
 					wantNothing(t, rdb, key, a)
 					return
 				}
 				// the lease expires by itself
-				connect(t, s).token(append([]string{key, "BLOCK", "5000"}, alone(m)...)...)
+				connect(t, s).token(append([]string{key, "BLOCK", "5000"}, exclusiveOptions(m)...)...)
 			})
 		}
 	}

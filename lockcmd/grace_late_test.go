@@ -12,13 +12,13 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR2GraceLateRestore: a request that puts a hold back, and reaches Redis when that has been
-// released, does nothing.
+// TestR2GraceLateRestore: A restore request reaches Redis after its hold was released. It does
+// nothing.
 func TestR2GraceLateRestore(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		take    []string
-		meet    []string // what finds the hold forgotten; the watchdog if empty
+		meet    []string // the command that finds the hold missing; the watchdog if empty
 		release []string
 	}{
 		{"plain", []string{"LOCK.ACQUIRE", "K", "OWNER", "me"}, []string{"LOCK.ACQUIRE", "K", "OWNER", "me"}, []string{"LOCK.RELEASE", "K", "ALL"}},
@@ -36,7 +36,7 @@ func TestR2GraceLateRestore(t *testing.T) {
 			}
 			defer p.Close()
 			cfg := graceConfig()
-			// nothing is renewed unasked
+			// no renewal during the test
 			cfg.WatchdogTimeout, cfg.UpstreamTimeout = 10*time.Minute, 20*time.Second
 			s, rdb, key := leash(t, dialServer(t, p.Addr()), cfg, graceful), dialServer(t, server.Addr), newKey()
 			a := connect(t, s)
@@ -76,7 +76,7 @@ func TestR2GraceLateRestore(t *testing.T) {
 	}
 }
 
-// ran is how often a script ran by its hash, as the slow log has it.
+// ran returns how often a script ran by its hash, according to the slow log.
 func ran(t testing.TB, rdb *redis.Client, sc *script) (n int) {
 	t.Helper()
 	entries, err := rdb.SlowLogGet(t.Context(), -1).Result()
@@ -91,13 +91,13 @@ func ran(t testing.TB, rdb *redis.Client, sc *script) (n int) {
 	return n
 }
 
-// TestR2GraceReleaseMeetsTheMaster: a release that is the first to meet a new master, which has
-// another count, is the one that was meant.
+// TestR2GraceReleaseMeetsTheMaster: A new master has another count than the carrier. A release is
+// the first request to reach it. Its count is corrected first, and then the release counts once.
 func TestR2GraceReleaseMeetsTheMaster(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := graceConfig()
-		cfg.WatchdogTimeout = 10 * time.Minute // nothing is renewed unasked
+		cfg.WatchdogTimeout = 10 * time.Minute // no renewal during the test
 		for _, mode := range []string{"", "READ", "WRITE"} {
 			t.Run(mode, func(t *testing.T) {
 				s := leash(t, rdb, cfg, graceful)
@@ -110,8 +110,8 @@ func TestR2GraceReleaseMeetsTheMaster(t *testing.T) {
 					a.token(append([]string{key, "OWNER", "me"}, modes...)...)
 				}
 				want(t, a.do("LOCK.RELEASE", less), ":0")
-				rdb.HSet(t.Context(), more, field, 1) // the second acquire is forgotten
-				rdb.HSet(t.Context(), less, field, 2) // the release is
+				rdb.HSet(t.Context(), more, field, 1) // the new master does not know the second acquire
+				rdb.HSet(t.Context(), less, field, 2) // the new master does not know the release
 				defer s.graces.meetAgain(t, more)()
 				want(t, a.do("LOCK.RELEASE", more), ":0")
 				eventually(t, soon, "the other acquire counts", func() bool { return rdb.HGet(t.Context(), more, field).Val() == "1" })
@@ -126,21 +126,21 @@ func TestR2GraceReleaseMeetsTheMaster(t *testing.T) {
 	})
 }
 
-// meetAgain lets a Leash find the master of a key to be in grace when it looks there next, until
-// end is called.
+// meetAgain lets the next probe find that the master of a key is in its grace period, until end is
+// called.
 func (g *gracePeriods) meetAgain(t testing.TB, key string) (end func()) {
 	t.Helper()
 	end = g.begin(t, key)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	b := &g.slotOwners[g.slot(key)]
-	// the next look finds the one that is in grace
+	// the next probe finds the master in its grace period
 	b.master = &masterState{replid: "before", id: "before:before"}
 	return end
 }
 
-// TestR26BuriesNothingElse: a tombstone that says how the hold has ended stays, whether ours is
-// laid or taken away.
+// TestR26BlocksNoOtherRestore: A tombstone that says how a hold ended is neither overwritten nor
+// deleted by the mark of a pending release.
 func TestR26BlocksNoOtherRestore(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

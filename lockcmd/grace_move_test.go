@@ -12,10 +12,10 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR2GraceOfMoves: a failover forgets that holds were moved to another connection, and they hang
-// there again before anybody can tell.
+// TestR2GraceOfMoves: A failover forgets that holds were moved to another connection. They are
+// moved there again before any client notices.
 func TestR2GraceOfMoves(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // mostly waiting
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})
 	rdb := dialCluster(t, cluster.Addrs()...)
 	cfg := Config{WatchdogTimeout: graceTTL, FailoverGrace: graceTTL}
@@ -24,7 +24,7 @@ func TestR2GraceOfMoves(t *testing.T) {
 	settle(t, other)
 	sem := newKey()
 	slot := slotOf(sem)
-	// Each kind has connections of its own, for an ATTACH closes the old one.
+	// Each kind of hold has its own connections, because ATTACH closes the old one.
 	type moving struct {
 		key, mode string
 		a, b      *conn
@@ -85,7 +85,7 @@ func TestR2GraceOfMoves(t *testing.T) {
 	}
 }
 
-// heldIn are this Leash's holds of a slot.
+// heldIn returns this Leash's holds in a slot.
 func (s *Service) heldIn(slot int) (holds []*hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *Service) heldIn(slot int) (holds []*hold) {
 	return holds
 }
 
-// recordOf is what Redis has of a hold.
+// recordOf returns Redis's record of a hold.
 func recordOf(t testing.TB, rdb redis.UniversalClient, h *hold) (record, bool) {
 	t.Helper()
 	key, field := recordsKey(h.key()), h.owner()
@@ -110,20 +110,20 @@ func recordOf(t testing.TB, rdb redis.UniversalClient, h *hold) (record, bool) {
 	return parseRecord(rdb.HGet(t.Context(), key, field).Val())
 }
 
-// TestR2GraceCountsMoves: where two carriers believe in one hold, the one to which it was moved
-// later keeps it, and the other one is told so.
+// TestR2GraceCountsMoves: After a failover, two carriers have the same hold. The carrier of the
+// later move keeps it, and the other one is told.
 func TestR2GraceCountsMoves(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := graceConfig()
-		cfg.WatchdogTimeout = 10 * time.Minute // nothing is renewed unasked
+		cfg.WatchdogTimeout = 10 * time.Minute // no renewal during the test
 		s := leash(t, rdb, cfg, graceful)
 		for _, mode := range []string{"", "READ", "WRITE"} {
 			for _, c := range []struct {
 				name  string
-				moves string // of the record that the new master has
+				moves string // in the record of the new master
 				stays bool
-				asks  []string // what finds it, "K" for the key; the watchdog if empty
+				asks  []string // the command that finds it, with "K" for the key; the watchdog if empty
 			}{
 				{"an earlier one", "-", true, nil},
 				{"an earlier one, entered again", "-", true, []string{"LOCK.ACQUIRE", "K", "OWNER", "me"}},
@@ -142,7 +142,7 @@ func TestR2GraceCountsMoves(t *testing.T) {
 						t.Fatalf("it was moved %d times", n)
 					}
 					defer s.graces.begin(t, key)()
-					putMoved(t, rdb, h, c.moves)
+					writeMovedRecord(t, rdb, h, c.moves)
 					if c.asks == nil {
 						s.watchdog.CheckAll()
 					} else {
@@ -172,8 +172,9 @@ func TestR2GraceCountsMoves(t *testing.T) {
 	})
 }
 
-// putMoved lets h hang on a carrier of nobody's, after so many moves.
-func putMoved(t testing.TB, rdb redis.UniversalClient, h *hold, moves string) {
+// writeMovedRecord writes a record that gives h to a carrier that does not exist, after the given
+// moves.
+func writeMovedRecord(t testing.TB, rdb redis.UniversalClient, h *hold, moves string) {
 	t.Helper()
 	r, ok := recordOf(t, rdb, h)
 	if !ok {

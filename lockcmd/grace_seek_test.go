@@ -8,9 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestR2GraceSeeksWhatIsForgotten: who asks on another Leash about a hold that a new master has
-// forgotten is not told that it is gone, for it is put back.
-func TestR2GraceSeeksWhatIsForgotten(t *testing.T) {
+// TestR2GraceWaitsForARestore: A new master has forgotten a hold, and its Leash will restore it. A
+// command about it on another Leash waits for that and does not report the hold as missing.
+func TestR2GraceWaitsForARestore(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
 	for name, c := range map[string]struct {
@@ -36,10 +36,10 @@ func TestR2GraceSeeksWhatIsForgotten(t *testing.T) {
 				results := &scriptCounter{script: inspectScript}
 				rdb.(interface{ AddHook(redis.Hook) }).AddHook(results)
 				cfg := graceConfig()
-				cfg.WatchdogTimeout = 10 * time.Minute // nothing is renewed unasked
+				cfg.WatchdogTimeout = 10 * time.Minute // no renewal during the test
 				s := leash(t, rdb, cfg, graceful)
 				cfg.SendScript = noDirectPath
-				// the hold is put back late on a busy machine
+				// a busy machine restores the hold late
 				patient := func(s *Service) { s.maxSeeks = 1000 }
 				other, key := leash(t, rdb, cfg, graceful, patient), newKey()
 				a, b := connect(t, s), connect(t, other)
@@ -60,9 +60,10 @@ func TestR2GraceSeeksWhatIsForgotten(t *testing.T) {
 	}
 }
 
-// TestR2GraceSeeksNothingThatCannotComeBack: a hold that was over before another one was granted is
-// not waited for, and one that nobody puts back was not there, however short the wait.
-func TestR2GraceSeeksNothingThatCannotComeBack(t *testing.T) {
+// TestR2GraceDoesNotWaitForAnEndedHold: A command does not wait for a hold that ended before the
+// current one was granted. If no Leash restores a hold, the command reports it as missing after its
+// time.
+func TestR2GraceDoesNotWaitForAnEndedHold(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		results, cfg := &scriptCounter{script: inspectScript}, graceConfig()

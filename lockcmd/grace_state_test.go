@@ -8,16 +8,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestR2GracePutsCountsRight: a new master that has a hold in an older state is told of the count
-// that it has.
-func TestR2GracePutsCountsRight(t *testing.T) {
+// TestR2GraceCorrectsCounts: A new master has a hold with an older count. Leash corrects the count.
+func TestR2GraceCorrectsCounts(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, mode := range []string{"", "READ", "WRITE"} {
 			for _, meets := range []string{"the watchdog", "a release"} {
 				t.Run(mode+" "+meets, func(t *testing.T) {
 					cfg := graceConfig()
-					cfg.WatchdogTimeout = 10 * time.Minute // nothing is renewed unasked
+					cfg.WatchdogTimeout = 10 * time.Minute // no renewal during the test
 					s := leash(t, rdb, cfg, graceful)
 					a, key, other := connect(t, s), newKey(), newKey()
 					field := "me"
@@ -37,8 +36,8 @@ func TestR2GracePutsCountsRight(t *testing.T) {
 					want(t, a.do("LOCK.RELEASE", other), ":0")
 					defer s.graces.begin(t, key)()
 					defer s.graces.begin(t, other)()
-					rdb.HSet(t.Context(), key, field, 1)   // the second acquire is forgotten
-					rdb.HSet(t.Context(), other, field, 2) // the release is
+					rdb.HSet(t.Context(), key, field, 1)   // the new master does not know the second acquire
+					rdb.HSet(t.Context(), other, field, 2) // the new master does not know the release
 					if meets == "the watchdog" {
 						s.watchdog.CheckAll()
 						eventually(t, soon, "the counts are right", func() bool {
@@ -57,13 +56,13 @@ func TestR2GracePutsCountsRight(t *testing.T) {
 	})
 }
 
-// TestR2GracePutsLeasesRight: a lease lasts on a new master as long as its owner believes, however
-// old the one is that it has.
-func TestR2GracePutsLeasesRight(t *testing.T) {
+// TestR2GraceCorrectsLeases: A new master has an older lease. Leash sets it to the length that its
+// owner was told.
+func TestR2GraceCorrectsLeases(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := graceConfig()
-		cfg.WatchdogTimeout = 10 * time.Minute // nothing is looked at unasked
+		cfg.WatchdogTimeout = 10 * time.Minute // no check during the test
 		s, other := leash(t, rdb, cfg, graceful), leash(t, rdb, cfg, graceful)
 		for _, mode := range []string{"", "READ", "WRITE"} {
 			t.Run(mode, func(t *testing.T) {
@@ -98,8 +97,8 @@ func TestR2GracePutsLeasesRight(t *testing.T) {
 	})
 }
 
-// TestR2RestoreDisplacedWritesNothing: a READ hold that cannot be put back leaves its owner's WRITE
-// hold as it was.
+// TestR2RestoreBesideAnotherHoldWritesNothing: A READ hold cannot be restored. The WRITE hold of
+// its owner stays as it was.
 func TestR2RestoreBesideAnotherHoldWritesNothing(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -111,7 +110,7 @@ func TestR2RestoreBesideAnotherHoldWritesNothing(t *testing.T) {
 		h := a.carrier.last(func(h *hold) bool { return h.mode() == read })
 		defer s.graces.begin(t, key)()
 		m, _ := s.graces.masterOf(key, time.Time{}, time.Now().Add(soon))
-		rdb.HDel(t.Context(), key, "me") // forgotten, and what was written then
+		rdb.HDel(t.Context(), key, "me") // the new master does not know it
 		rdb.HSet(t.Context(), recordsKey(key), "me:write", before)
 		s.putOther(h, h.token+1)
 		call := s.restoreRequest(m, []*hold{h})
@@ -122,7 +121,7 @@ func TestR2RestoreBesideAnotherHoldWritesNothing(t *testing.T) {
 	})
 }
 
-// writeRecord is that of a WRITE hold of "me".
+// writeRecord returns the record of the WRITE hold of "me".
 func writeRecord(t testing.TB, rdb redis.UniversalClient, key string) string {
 	t.Helper()
 	text, err := rdb.HGet(t.Context(), recordsKey(key), "me:write").Result()

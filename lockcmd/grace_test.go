@@ -11,25 +11,25 @@ import (
 	"leash/internal/redistest"
 )
 
-// graceTTL is the leases' length where a master fails: long enough for a hold to be renewed however
-// busy the machine is.
+// graceTTL is the TTL in tests where a master fails. It is long enough for renewals on a busy
+// machine.
 const graceTTL = 15 * time.Second
 
-// forgetful kills the master of a slot, and lets its replica take over without what was written
-// since cut.
-type forgetful struct {
+// staleReplica is a replica that has missed the last writes of its master. fail kills the master
+// and promotes the replica.
+type staleReplica struct {
 	t       testing.TB
 	cluster *redistest.Cluster
 	slot    int
 	replica *redistest.Node
 }
 
-// cutReplica keeps the replica of the master of key from hearing any more of it.
-func cutReplica(t testing.TB, cluster *redistest.Cluster, key string) *forgetful {
+// cutReplica stops replication to the replica of the master of key.
+func cutReplica(t testing.TB, cluster *redistest.Cluster, key string) *staleReplica {
 	t.Helper()
-	f := &forgetful{t: t, cluster: cluster, slot: slotOf(key), replica: cluster.ReplicaOf(slotOf(key))}
+	f := &staleReplica{t: t, cluster: cluster, slot: slotOf(key), replica: cluster.ReplicaOf(slotOf(key))}
 	c := f.replica.Client()
-	// it gets no more connections
+	// replication cannot start again
 	if err := c.ConfigSet(t.Context(), "masterauth", "wrong").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func cutReplica(t testing.TB, cluster *redistest.Cluster, key string) *forgetful
 }
 
 // fail makes the replica the master.
-func (f *forgetful) fail() {
+func (f *staleReplica) fail() {
 	f.t.Helper()
 	if err := f.cluster.MasterOf(f.slot).Kill(); err != nil {
 		f.t.Fatal(err)
@@ -52,13 +52,13 @@ func (f *forgetful) fail() {
 	}
 }
 
-// TestR2FailoverForgets: what happens without the grace. The new master grants a lock that somebody
-// believes in, who is told at the next renewal.
-func TestR2FailoverForgets(t *testing.T) {
-	t.Parallel() // it waits most of the time
+// TestR2FailoverWithoutGraceGrantsAHeldLock: Without a grace period, a new master grants a lock
+// that somebody holds. The holder is told at its next renewal.
+func TestR2FailoverWithoutGraceGrantsAHeldLock(t *testing.T) {
+	t.Parallel() // mostly waiting
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})
 	rdb := dialCluster(t, cluster.Addrs()...)
-	cfg := Config{WatchdogTimeout: 10 * time.Minute} // nothing is renewed meanwhile
+	cfg := Config{WatchdogTimeout: 10 * time.Minute} // no renewal during the test
 	s := leash(t, rdb, cfg)
 	a, b := connect(t, s), connect(t, leash(t, rdb, cfg))
 	key := newKey()
@@ -74,10 +74,10 @@ func TestR2FailoverForgets(t *testing.T) {
 	want(t, a.do("LOCK.TTL", key), ":-2")
 }
 
-// TestR2Grace: with the grace a new master grants nothing that somebody may believe in, and has
-// what it forgot put back.
+// TestR2Grace: During the grace period, a new master grants no lock that somebody may hold. Leash
+// restores there what the master forgot.
 func TestR2Grace(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // mostly waiting
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})
 	rdb := dialCluster(t, cluster.Addrs()...)
 	cfg := Config{WatchdogTimeout: graceTTL, FailoverGrace: graceTTL}
@@ -105,8 +105,8 @@ func TestR2Grace(t *testing.T) {
 	}
 }
 
-// TestR2GraceGrantsNothingNew: while a master is new, what is free there counts as taken, and what
-// is held goes on.
+// TestR2GraceGrantsNothingNew: During the grace period, free locks count as taken and existing
+// holds continue.
 func TestR2GraceGrantsNothingNew(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -167,9 +167,9 @@ func TestR2GraceGrantsNothingNew(t *testing.T) {
 	})
 }
 
-// TestR2GraceGoesWithItsSlot: a slot that moves takes the grace of its master along, and a slot
-// that moves begins none.
-func TestR2GraceGoesWithItsSlot(t *testing.T) {
+// TestR2GraceMovesWithItsSlot: A slot that moves to another master keeps the grace period of its
+// old master. The move itself starts none.
+func TestR2GraceMovesWithItsSlot(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialCluster(t, sharedCluster(t).Addrs()...), graceConfig(), graceful)
 	key := newKey()
@@ -192,10 +192,10 @@ func TestR2GraceGoesWithItsSlot(t *testing.T) {
 	}
 }
 
-// TestR2GraceOfARestart: a server that comes back without its data has a grace, one whose
+// TestR2GraceOfARestart: A server that restarts without its data has a grace period. A server whose
 // connections broke has none.
 func TestR2GraceOfARestart(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // mostly waiting
 	takesLong(t)
 	server := redistest.Start(t)
 	rdb := dialServer(t, server.Addr)
@@ -220,7 +220,7 @@ func TestR2GraceOfARestart(t *testing.T) {
 	}
 }
 
-// settle ends the graces of the masters that a Leash finds at its start.
+// settle ends the grace periods of the masters that a Leash finds at its start.
 func settle(t testing.TB, s *Service) {
 	t.Helper()
 	s.graces.probeAll(time.Now(), time.Now().Add(soon))
@@ -230,20 +230,20 @@ func settle(t testing.TB, s *Service) {
 		t.Fatal("no master is known")
 	}
 	for _, m := range s.graces.masters {
-		m.since, m.graceEnd = 0, time.Now() // which no look changes
+		m.since, m.graceEnd = 0, time.Now() // a probe does not change these
 	}
 }
 
-// TestR2NoGraceWithoutAFailover: neither a first replica, which gives a master a new replication
-// id, nor a slot that moves begins a grace.
+// TestR2NoGraceWithoutAFailover: A first replica gives a master a new replication ID. That starts
+// no grace period. Neither does a slot that moves.
 func TestR2NoGraceWithoutAFailover(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // mostly waiting
 	cfg := Config{WatchdogTimeout: 2 * time.Second, FailoverGrace: 2 * time.Second}
 	t.Run("first replica", func(t *testing.T) {
 		server, replica := redistest.Start(t), redistest.Start(t)
 		s := leash(t, dialServer(t, server.Addr), cfg)
 		a := connect(t, s)
-		a.token(newKey(), "BLOCK", "0") // the server is young
+		a.token(newKey(), "BLOCK", "0") // waits for the grace period of the new server
 		before := s.graces.grantingMaster("")
 		host, port, _ := strings.Cut(server.Addr, ":")
 		if err := replica.Client().Do(t.Context(), "REPLICAOF", host, port).Err(); err != nil {
@@ -258,7 +258,7 @@ func TestR2NoGraceWithoutAFailover(t *testing.T) {
 		cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 		s := leash(t, dialCluster(t, cluster.Addrs()...), cfg)
 		a, key := connect(t, s), newKey()
-		for i := range 3 { // the servers are young
+		for i := range 3 { // waits for the grace periods of the new servers
 			a.token(redistest.KeyIn(i*slots/3+1, "young"), "BLOCK", "0")
 		}
 		from := cluster.MasterOf(slotOf(key))
@@ -282,7 +282,8 @@ func TestR2NoGraceWithoutAFailover(t *testing.T) {
 	})
 }
 
-// TestR2GraceAuto: the grace is a lease and what Redis's configuration says of an old master.
+// TestR2GraceAuto: The automatic grace period is one TTL, plus the time after which Redis's
+// configuration stops an old master.
 func TestR2GraceAuto(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -300,10 +301,10 @@ func TestR2GraceAuto(t *testing.T) {
 	})
 }
 
-// TestR2GraceOfOlderHolds: a failover forgets an EXTEND and a second acquire, and both are put
-// right before anybody can tell.
+// TestR2GraceOfOlderHolds: A failover forgets an EXTEND and a second acquire. Leash corrects both
+// before any client notices.
 func TestR2GraceOfOlderHolds(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // mostly waiting
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})
 	rdb := dialCluster(t, cluster.Addrs()...)
 	s := leash(t, rdb, Config{WatchdogTimeout: graceTTL, FailoverGrace: graceTTL})

@@ -12,12 +12,12 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR30NewsThatOvertakesTheGrant: another Leash ends or breaks a hold before the reply to its
-// grant has been seen.
+// TestR30EventThatOvertakesTheGrant: Another Leash ends a hold before its own Leash has received
+// the reply to its grant.
 func TestR30EventThatOvertakesTheGrant(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		cfg := Config{WatchdogTimeout: 10 * time.Minute} // no renewal finds out
+		cfg := Config{WatchdogTimeout: 10 * time.Minute} // no renewal finds the end
 		s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)
 		for _, end := range []string{"LOCK.RELEASE", "LOCK.BREAK"} {
 			a, key := connect(t, s), newKey()
@@ -60,7 +60,8 @@ func TestR30EventThatOvertakesTheGrant(t *testing.T) {
 	})
 }
 
-// TestEarlyNewsIsBounded: nobody can fill a Leash with news of holds that never come.
+// TestPendingEventsAreBounded: A Leash keeps a bounded number of events for holds that it does not
+// know.
 func TestPendingEventsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
@@ -78,8 +79,8 @@ func TestPendingEventsAreBounded(t *testing.T) {
 	}
 }
 
-// TestR5AReleaseElsewhereLeavesNoDeadlock: the connection's hold has been released through another
-// Leash, and its own has not heard of it.
+// TestR5AReleaseElsewhereLeavesNoDeadlock: A hold was released through another Leash, and its own
+// Leash does not know yet. An acquire on its connection must not be refused as a deadlock.
 func TestR5AReleaseElsewhereLeavesNoDeadlock(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -100,8 +101,8 @@ func TestR5AReleaseElsewhereLeavesNoDeadlock(t *testing.T) {
 	})
 }
 
-// TestR7AnIDIsItsOwners: two owners may number their requests alike.
-func TestR7AnIDIsItsOwners(t *testing.T) {
+// TestR7IDsOfTwoOwnersAreDifferent: Two owners may use the same request ID.
+func TestR7IDsOfTwoOwnersAreDifferent(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
@@ -114,13 +115,13 @@ func TestR7AnIDIsItsOwners(t *testing.T) {
 		if exists(t, rdb, key) {
 			t.Error("told as released, and still held")
 		}
-		want(t, a.do("LOCK.RELEASE", key, "OWNER", "a", "ID", "2"), ":1") // again
+		want(t, a.do("LOCK.RELEASE", key, "OWNER", "a", "ID", "2"), ":1") // the same release again
 	})
 }
 
-// TestR14AWriterMakesRoomForAReaderInASlotThatMigrates: where the grant to the reader is refused,
-// the release is none the less whole.
-func TestR14AWriterMakesRoomForAReaderInASlotThatMigrates(t *testing.T) {
+// TestR14WriterHandsOverToAReaderInASlotThatMigrates: The keys of the lock are on two nodes, so the
+// hand-over to a reader fails. The release of the writer is still complete.
+func TestR14WriterHandsOverToAReaderInASlotThatMigrates(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	s := leash(t, dialCluster(t, cluster.Addrs()...), Config{})
@@ -139,7 +140,7 @@ func TestR14AWriterMakesRoomForAReaderInASlotThatMigrates(t *testing.T) {
 	}
 	eventually(t, 5*time.Second, "the lock is free", func() bool {
 		err := cluster.MasterOf(slot).Client().Exists(t.Context(), key).Err()
-		return redis.HasErrorPrefix(err, "ASK") // it would be asked for at the slot's new master
+		return redis.HasErrorPrefix(err, "ASK") // ASK would lead to the slot's new master
 	})
 	if err := move.Abort(); err != nil {
 		t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestR24AMillionHoldsFit: what a hold is made of is a whole size class of Go's, and there may be a
-// million of it.
+// TestR24AMillionHoldsFit: The hold struct fills a size class of Go's allocator exactly. There may
+// be a million holds.
 func TestR24AMillionHoldsFit(t *testing.T) {
 	t.Parallel()
 	if size := reflect.TypeFor[hold]().Size(); size > 128 {
@@ -18,9 +18,9 @@ func TestR24AMillionHoldsFit(t *testing.T) {
 	}
 }
 
-// TestR24AHoldTakesLittle: all that is kept of a hold, with a key of 18 bytes, counts. Of the 400
-// bytes that a hold may cost the process as a whole, the garbage collector's headroom has the rest.
-func TestR24AHoldTakesLittle(t *testing.T) {
+// TestR24HoldsTakeLittleMemory: Limits the memory that Leash keeps for a hold with a key of 18
+// bytes. The process may use 400 bytes for each hold. The garbage collector needs the rest.
+func TestR24HoldsTakeLittleMemory(t *testing.T) {
 	s := idleService(t)
 	const carriers, each = 100, 1000
 	for _, row := range []struct {
@@ -55,7 +55,7 @@ func TestR24AHoldTakesLittle(t *testing.T) {
 	}
 }
 
-// idleService is a Service that does nothing by itself.
+// idleService returns a Service that does nothing by itself.
 func idleService(t testing.TB) *Service {
 	rdb, log := dialServer(t, sharedServer(t).Addr), slog.New(slog.DiscardHandler)
 	s, err := New(Config{}, rdb, listening(t, rdb, log), log)
@@ -65,7 +65,7 @@ func idleService(t testing.TB) *Service {
 	return s
 }
 
-// heapInUse is how many bytes can be reached.
+// heapInUse returns how many bytes are reachable.
 func heapInUse() int64 {
 	var m runtime.MemStats
 	runtime.GC()

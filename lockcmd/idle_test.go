@@ -11,7 +11,7 @@ import (
 )
 
 func TestR28IdleIsToldThenReleased(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // mostly waiting
 	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{}, patient)
@@ -19,7 +19,7 @@ func TestR28IdleIsToldThenReleased(t *testing.T) {
 			for _, options := range [][]string{nil, {"WRITE"}, {"READ"}, {"LEASE", "60000"}, {"OWNER", "me", "ONCLOSE", "EXPIRE"}} {
 				a, b, key := connect(t, s), connect(t, s), newKey()
 				a.token(append([]string{key, "IDLE", "300", "ONLOSS", how}, options...)...)
-				<-time.After(700 * time.Millisecond) // a command is under way, or the client speaks
+				<-time.After(700 * time.Millisecond) // a command is in progress, or the client sends something
 				if a.carrier.Holds() != 1 {
 					t.Fatal("lost, and its client was not silent")
 				}
@@ -59,8 +59,8 @@ func (c *closing) Lost(key []byte, reason string) {
 	go c.carrier.End(Expire)
 }
 
-// TestR28IdleOfSeveralHolds: those that are over are all released, though the loss of the first
-// ends the connection; the others run out.
+// TestR28IdleOfSeveralHolds: All holds whose IDLE time has passed are released, although the first
+// loss ends the connection. The other holds are left to expire.
 func TestR28IdleOfSeveralHolds(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -85,8 +85,8 @@ func TestR28IdleOfSeveralHolds(t *testing.T) {
 	})
 }
 
-// TestIdleTimer: the first hold with a shorter time is looked at in its own, and a client that
-// spoke is looked at again.
+// TestIdleTimer: A new hold with a shorter IDLE gets an earlier check. A client that sent something
+// is checked again later.
 func TestIdleTimer(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
@@ -94,7 +94,7 @@ func TestIdleTimer(t *testing.T) {
 	a.token(slow, "IDLE", "600000", "ONLOSS", "ERROR")
 	a.token(quick, "IDLE", "100", "ONLOSS", "ERROR")
 	a.token(free)
-	for range 5 { // each time it is found speaking, or silent for a moment only
+	for range 5 { // each check finds a client that sends something, or that has been silent for a moment only
 		a.goSilent()
 		a.speak()
 		<-time.After(60 * time.Millisecond)
@@ -111,7 +111,7 @@ func TestIdleTimer(t *testing.T) {
 	eventually(t, 5*time.Second, "all are released", func() bool { return !exists(t, s.rdb, slow) && !exists(t, s.rdb, free) })
 }
 
-func TestIdleGoesAlong(t *testing.T) {
+func TestIdleMovesWithTheHold(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		first, kill := mortal(t, rdb, Config{})
@@ -125,7 +125,7 @@ func TestIdleGoesAlong(t *testing.T) {
 			}
 			b := connect(t, second)
 			b.attach(key, "me", token)
-			// does not change it
+			// this does not change IDLE
 			b.token(append([]string{key, "OWNER", "me", "IDLE", "600000"}, options...)...)
 			b.goSilent()
 			eventually(t, 5*time.Second, "it is ended", func() bool { return !exists(t, rdb, key) })
@@ -149,7 +149,7 @@ func TestIdleOfMacquire(t *testing.T) {
 				b.token(waitsFor)
 			}
 			reply := a.start(append([]string{"LOCK.MACQUIRE", "2", first, second, "IDLE", "200", "BLOCK", "0"}, quorum...)...)
-			<-time.After(600 * time.Millisecond) // it waits, and cannot speak
+			<-time.After(600 * time.Millisecond) // the command waits, so the client cannot send anything
 			want(t, b.do("LOCK.RELEASE", waitsFor), ":1")
 			wantPrefix(t, woken(t, reply), "*2")
 			a.goSilent()
@@ -161,8 +161,8 @@ func TestIdleOfMacquire(t *testing.T) {
 	})
 }
 
-// TestTTLKnowsOfIdleAndMaxHold: nothing is certain for longer.
-func TestTTLKnowsOfIdleAndMaxHold(t *testing.T) {
+// TestTTLCountsIdleAndMaxHold: LOCK.TTL does not exceed what IDLE and MAXHOLD leave.
+func TestTTLCountsIdleAndMaxHold(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	for _, option := range []string{"IDLE", "MAXHOLD"} {

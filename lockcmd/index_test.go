@@ -10,7 +10,8 @@ import (
 	"leash/internal/idtable"
 )
 
-// TestIndexIsAMapOfStacks compares an index with what it stands for, while holds come and go.
+// TestIndexIsAMapOfStacks: Compares an index with a map of stacks while holds are added and
+// removed.
 func TestIndexIsAMapOfStacks(t *testing.T) {
 	t.Parallel()
 	x, present := newIndex(), make(map[string][]*hold)
@@ -27,7 +28,7 @@ func TestIndexIsAMapOfStacks(t *testing.T) {
 		i := r.IntN(len(all))
 		h := all[i]
 		x.remove(h)
-		x.remove(h) // does nothing
+		x.remove(h) // has no effect
 		x.table.Remove(h.entry)
 		all, present[h.key()] = slices.Delete(all, i, i+1), without(present[h.key()], h)
 	}
@@ -49,15 +50,16 @@ func TestIndexIsAMapOfStacks(t *testing.T) {
 	}
 }
 
-// registered is a hold of that key that has an entry in x.
+// registered returns a hold of that key that is in x.
 func registered(x *index, key string) *hold {
 	h := &hold{naming: numbered(key, 1)}
 	h.entry = x.table.Add(h)
 	return h
 }
 
-// TestR24AnIndexTakesLittle: 46 bytes a hold, as a map takes, would be too much.
-func TestR24AnIndexTakesLittle(t *testing.T) {
+// TestR24IndexTakesLittleMemory: Limits the memory of an index for each hold. A map would take 46
+// bytes.
+func TestR24IndexTakesLittleMemory(t *testing.T) {
 	t.Parallel()
 	x := newIndex()
 	const holds = 100_000
@@ -90,7 +92,7 @@ func BenchmarkIndex(b *testing.B) {
 	}
 }
 
-// all are the holds in x.
+// all returns the holds in x.
 func (x *index) all() iter.Seq[*hold] {
 	return func(yield func(*hold) bool) {
 		for i := range x.parts {

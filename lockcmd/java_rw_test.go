@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// javaRW is a thread of a Java service that uses Redisson's read-write lock, as far as its scripts
-// go: what they do to Redis is written down here once more, from what is known of their effects.
+// javaRW acts like a thread of a Java service that uses Redisson's read-write lock. Its scripts do
+// to Redis what Redisson's scripts do.
 type javaRW struct {
 	t     testing.TB
 	rdb   redis.UniversalClient
@@ -21,7 +21,7 @@ func newJavaRW(t testing.TB, rdb redis.UniversalClient, key, thread string) *jav
 	return &javaRW{t, rdb, key, "157ddcf5-0cc2-445d-bdea-98160a459bd5:" + thread}
 }
 
-// run executes a script. nil is Lua's nil.
+// run runs a script. It returns nil for Lua's nil.
 func (j *javaRW) run(script string, keys []string, args ...any) any {
 	j.t.Helper()
 	reply, err := j.rdb.Eval(context.Background(), script, keys, args...).Result()
@@ -33,7 +33,7 @@ func (j *javaRW) run(script string, keys []string, args ...any) any {
 
 func (j *javaRW) timeouts() string { return suffixName(j.key, j.owner+":rwlock_timeout") }
 
-// read tries to take the read lock, and reports whether it did.
+// read tries to acquire the read lock and reports whether it did.
 func (j *javaRW) read(lease time.Duration) bool {
 	j.t.Helper()
 	return j.took(j.run(`
@@ -52,7 +52,7 @@ func (j *javaRW) read(lease time.Duration) bool {
 		return nil`, []string{j.key, j.timeouts()}, lease.Milliseconds(), j.owner, j.owner+":write"))
 }
 
-// write tries to take the write lock.
+// write tries to acquire the write lock and reports whether it did.
 func (j *javaRW) write(lease time.Duration) bool {
 	j.t.Helper()
 	return j.took(j.run(`
@@ -70,8 +70,8 @@ func (j *javaRW) write(lease time.Duration) bool {
 		return redis.call('PTTL', KEYS[1])`, []string{j.key}, lease.Milliseconds(), j.owner+":write"))
 }
 
-// took reads the reply of an acquire: nothing when it got in, else for how long the lock is taken,
-// which it waits for.
+// took reads the reply of an acquire. Nil means acquired. A number is the time until the lock may
+// be free.
 func (j *javaRW) took(reply any) bool {
 	j.t.Helper()
 	if left, taken := reply.(int64); taken && left <= 0 {
@@ -80,7 +80,8 @@ func (j *javaRW) took(reply any) bool {
 	return reply == nil
 }
 
-// renewReads is a round of the watchdog for read locks: it sets the lock's TTL plainly.
+// renewReads is one round of Redisson's watchdog for read locks. It sets the TTL of the lock
+// without a look at other readers.
 func (j *javaRW) renewReads(ttl time.Duration) {
 	j.t.Helper()
 	j.run(`
@@ -91,7 +92,7 @@ func (j *javaRW) renewReads(ttl time.Duration) {
 		return 1`, []string{j.key, j.timeouts()}, ttl.Milliseconds(), j.owner)
 }
 
-// unread releases the read lock. nil: it is not held.
+// unread releases the read lock. It returns nil if the thread does not hold it.
 func (j *javaRW) unread() any {
 	j.t.Helper()
 	return j.run(`
@@ -115,7 +116,7 @@ func (j *javaRW) unread() any {
 		return 1`, []string{j.key, rwChannel(j.key), j.timeouts(), suffixName(j.key, "")[:len(suffixName(j.key, ""))-1]}, j.owner)
 }
 
-// unwrite releases the write lock. nil: it is not held.
+// unwrite releases the write lock. It returns nil if the thread does not hold it.
 func (j *javaRW) unwrite() any {
 	j.t.Helper()
 	return j.run(`
@@ -131,7 +132,7 @@ func (j *javaRW) unwrite() any {
 		return 1`, []string{j.key, rwChannel(j.key)}, 30_000, j.owner+":write")
 }
 
-// in takes the result of an acquire that must succeed, out that of one that must not.
+// in checks that an acquire succeeded. out checks that one did not.
 func (j *javaRW) in(ok bool) {
 	j.t.Helper()
 	if !ok {
@@ -152,7 +153,7 @@ func TestReadWriteWithRedisson(t *testing.T) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a, j, k := connect(t, s), newJavaRW(t, rdb, key, "1"), newJavaRW(t, rdb, key, "2")
 
-		// readers together, whoever goes first
+		// readers share the lock, Java or Leash first
 		j.in(j.read(30 * time.Second))
 		a.token(key, "READ", "OWNER", "me")
 		a.token(key, "READ", "OWNER", "me")
@@ -171,7 +172,7 @@ func TestReadWriteWithRedisson(t *testing.T) {
 			t.Error("the lock is still there")
 		}
 
-		// writers alone
+		// writers exclude each other
 		a.token(key, "WRITE", "OWNER", "me")
 		a.token(key, "WRITE", "OWNER", "me")
 		j.out(j.write(30 * time.Second))
@@ -181,7 +182,7 @@ func TestReadWriteWithRedisson(t *testing.T) {
 		j.in(j.write(30 * time.Second))
 		want(t, a.do("LOCK.ACQUIRE", key, "WRITE"), "$-1")
 		want(t, a.do("LOCK.ACQUIRE", key, "READ"), "$-1")
-		j.in(j.read(30 * time.Second)) // downgrade, on their side
+		j.in(j.read(30 * time.Second)) // Java downgrades
 		if j.unwrite() != int64(1) {
 			t.Error("java could not release")
 		}
@@ -192,7 +193,7 @@ func TestReadWriteWithRedisson(t *testing.T) {
 		}
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 
-		// downgrade on ours
+		// Leash downgrades
 		a.token(key, "WRITE", "OWNER", "me")
 		a.token(key, "READ", "OWNER", "me")
 		j.out(j.read(30 * time.Second))

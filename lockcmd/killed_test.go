@@ -9,69 +9,70 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// killing is a Leash that is killed while commands of its clients are under way, and another one of
-// the same Redis.
-type killing struct {
+// killedLeash is a Leash that is killed while commands of its clients are in progress. straight is
+// another Leash of the same Redis.
+type killedLeash struct {
 	t           *testing.T
 	s, straight *Service
 	arm         func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault
-	underway    []*underway
+	commands    []*pendingCommand
 }
 
-// underway is a command that Redis has run, or not, and that will not be answered.
-type underway struct {
+// pendingCommand is a command without a reply. Redis may have run it or not.
+type pendingCommand struct {
 	name    string
-	scripts []*script // one of which nobody will hear when it has come to key
+	scripts []*script // the fault blocks one of these when it is sent for key
 	key     string
-	c       *conn // its client; of the Leash that is killed
+	c       *conn // a client of the killed Leash
 	args    []string
-	next    []string // how a client of the other Leash takes the lock, or all permits
-	after   func()   // what is left to do when the Leash is dead; nil for nothing
+	next    []string // how a client of the other Leash gets the lock, or all permits
+	after   func()   // what to do after the kill; may be nil
 
 	fault *faultproxy.Fault
 	reply <-chan string
 }
 
-// begin sends all commands, and returns when none of them will be answered.
-func (k *killing) begin() {
+// begin sends all commands. It returns when none of them can get a reply any more.
+func (k *killedLeash) begin() {
 	k.t.Helper()
-	for _, u := range k.underway {
-		for _, sc := range u.scripts { // or Redis would answer that it has none
+	for _, u := range k.commands {
+		for _, sc := range u.scripts { // otherwise Redis would reply NOSCRIPT
 			if err := k.straight.rdb.ScriptLoad(k.t.Context(), sc.source).Err(); err != nil {
 				k.t.Fatal(err)
 			}
 		}
 		u.fault = k.arm(func(request []byte) bool {
-			return slices.ContainsFunc(u.scripts, func(sc *script) bool { return running(sc, u.key)(request) && !asks(sc, request) })
+			return slices.ContainsFunc(u.scripts, func(sc *script) bool { return running(sc, u.key)(request) && !onlyAsksForTheOwner(sc, request) })
 		}, faultproxy.Always())
 	}
-	for _, u := range k.underway {
+	for _, u := range k.commands {
 		u.reply = u.c.start(u.args...)
 	}
-	for _, u := range k.underway {
+	for _, u := range k.commands {
 		eventually(k.t, 5*time.Second, u.name+" is under way", func() bool { return u.fault.Count() > 0 })
 	}
 }
 
-// asks reports whether a script only asks whose the permit is that is to be given back.
-func asks(sc *script, request []byte) bool {
+// onlyAsksForTheOwner reports whether the script only asks which carrier holds the permit to
+// release.
+func onlyAsksForTheOwner(sc *script, request []byte) bool {
 	return sc == permitRevokeScript && string(faultproxy.Args(request)[2]) == "3"
 }
 
-func (k *killing) add(u underway) { k.underway = append(k.underway, &u) }
+func (k *killedLeash) add(u pendingCommand) { k.commands = append(k.commands, &u) }
 
-// TestKilledAtAnyPoint: whatever script a Leash has sent, or was about to send, when it is killed:
-// what its clients held is free when a time to live is over, what a client of another one held
-// stays its own unless it was given up or moved, and nothing is left in Redis.
+// TestKilledAtAnyPoint: A Leash is killed at every script that it sends, before or after Redis runs
+// it. What its clients held is free after a TTL. A client of another Leash keeps its hold, unless
+// it was released or moved. Nothing is left in Redis.
 func TestKilledAtAnyPoint(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
 	killed := func(ran bool) func(*testing.T) {
 		return func(t *testing.T) {
-			// a FAIR waiter that is dead is soon known to be
+			// a dead FAIR waiter is soon detected
 			brief := func(s *Service) { s.fairTimeout = 2 * time.Second }
 			s, straight, p := faulty(t, Config{WatchdogTimeout: 8 * time.Second, UpstreamTimeout: 10 * time.Second}, brief)
-			k := &killing{t: t, s: s, straight: straight, arm: p.DropBefore}
+			k := &killedLeash{t: t, s: s, straight: straight, arm: p.DropBefore}
 			if ran {
 				k.arm = p.DropAfter
 			}
@@ -83,13 +84,13 @@ func TestKilledAtAnyPoint(t *testing.T) {
 			k.ofPermits(ran)
 			k.begin()
 			p.Close()
-			for _, u := range k.underway {
+			for _, u := range k.commands {
 				if u.after != nil {
 					u.after()
 				}
 			}
 			k.succeed()
-			for _, u := range k.underway {
+			for _, u := range k.commands {
 				u.c.gone()
 				receive(t, u.reply, 5*time.Second)
 			}
@@ -98,15 +99,15 @@ func TestKilledAtAnyPoint(t *testing.T) {
 	atOnce(t, map[string]func(*testing.T){"before": killed(false), "after": killed(true)})
 }
 
-// succeed lets others take what was held, all at once.
-func (k *killing) succeed() {
+// succeed lets other clients acquire everything at once.
+func (k *killedLeash) succeed() {
 	k.t.Helper()
-	conns, replies := make([]*conn, len(k.underway)), make([]<-chan string, len(k.underway))
-	for i, u := range k.underway {
+	conns, replies := make([]*conn, len(k.commands)), make([]<-chan string, len(k.commands))
+	for i, u := range k.commands {
 		conns[i] = connect(k.t, k.straight)
 		replies[i] = conns[i].start(append(u.next, "BLOCK", "0")...)
 	}
-	for i, u := range k.underway {
+	for i, u := range k.commands {
 		if reply := receive(k.t, replies[i], 10*time.Second); reply[0] != ':' && reply[0] != '*' && reply[:3] != "$32" {
 			k.t.Errorf("%s: got %q", u.name, reply)
 		}
@@ -122,9 +123,9 @@ func (k *killing) succeed() {
 	}
 }
 
-// ofMode are commands about locks in one mode.
-func (k *killing) ofMode(m *mode, ran bool) {
-	t, next := k.t, func(key string) []string { return append([]string{"LOCK.ACQUIRE", key}, alone(m)...) }
+// ofMode adds commands about locks of one mode.
+func (k *killedLeash) ofMode(m *mode, ran bool) {
+	t, next := k.t, func(key string) []string { return append([]string{"LOCK.ACQUIRE", key}, exclusiveOptions(m)...) }
 	acquire := func(key string, more ...string) []string {
 		return append([]string{"LOCK.ACQUIRE", key, m.option}, more...)
 	}
@@ -137,9 +138,9 @@ func (k *killing) ofMode(m *mode, ran bool) {
 	}
 	mine := func(what string, args func(c *conn, key string) []string, scripts ...*script) {
 		c, key := connect(t, k.s), newKey()
-		k.add(underway{name: what + " " + m.name, scripts: scripts, key: key, c: c, args: args(c, key), next: next(key)})
+		k.add(pendingCommand{name: what + " " + m.name, scripts: scripts, key: key, c: c, args: args(c, key), next: next(key)})
 	}
-	// of a hold that hangs on the other Leash
+	// the hold belongs to the other Leash
 	theirs := func(what string, sc *script, args func(key, token string) []string) {
 		holder, c, key := connect(t, k.straight), connect(t, k.s), newKey()
 		token := take(holder, key, "OWNER", "me")
@@ -149,7 +150,7 @@ func (k *killing) ofMode(m *mode, ran bool) {
 				t.Errorf("%s %s: its holder was answered %q, want %q, and told of %d losses", what, m.name, reply, wanted, len(holder.losses))
 			}
 		}
-		k.add(underway{name: what + " " + m.name, scripts: []*script{sc}, key: key, c: c, args: args(key, token), next: next(key), after: after})
+		k.add(pendingCommand{name: what + " " + m.name, scripts: []*script{sc}, key: key, c: c, args: args(key, token), next: next(key), after: after})
 	}
 	mine("ACQUIRE", func(_ *conn, key string) []string { return acquire(key) }, m.acquire)
 	mine("ACQUIRE again", func(c *conn, key string) []string {
@@ -163,7 +164,7 @@ func (k *killing) ofMode(m *mode, ran bool) {
 	mine("RELEASE to a waiter", func(c *conn, key string) []string {
 		take(c, key)
 		waiter := connect(t, k.s)
-		waiter.await(k.s, 1, key, append(alone(m), "BLOCK", "0")...)
+		waiter.await(k.s, 1, key, append(exclusiveOptions(m), "BLOCK", "0")...)
 		t.Cleanup(waiter.gone)
 		return []string{"LOCK.RELEASE", key}
 	}, m.release, m.handover)
@@ -175,39 +176,39 @@ func (k *killing) ofMode(m *mode, ran bool) {
 	theirs("ATTACH", m.move, func(key, token string) []string { return []string{"LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token} })
 }
 
-// ofWaiters are those who stand in a FAIR lock's queue, or come to stand there.
-func (k *killing) ofWaiters() {
+// ofWaiters adds commands that wait in a FAIR queue, or are about to enter it.
+func (k *killedLeash) ofWaiters() {
 	holder, c, key := connect(k.t, k.straight), connect(k.t, k.s), newKey()
 	holder.token(key)
 	after := func() { want(k.t, holder.do("LOCK.RELEASE", key), ":1") }
-	k.add(underway{
+	k.add(pendingCommand{
 		name: "FAIR waiter", scripts: []*script{acquireFairScript}, key: key, c: c, args: []string{"LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0"},
 		next: []string{"LOCK.ACQUIRE", key, "FAIR"}, after: after,
 	})
 }
 
-// ofSeveral are commands about several keys, stopped at the second.
-func (k *killing) ofSeveral() {
+// ofSeveral adds commands about several keys. The fault stops them at the second key.
+func (k *killedLeash) ofSeveral() {
 	keys := newKeys(2)
 	take := several("LOCK.MACQUIRE", keys)
-	k.add(underway{name: "MACQUIRE", scripts: []*script{acquireScript}, key: keys[1], c: connect(k.t, k.s), args: take, next: take})
+	k.add(pendingCommand{name: "MACQUIRE", scripts: []*script{acquireScript}, key: keys[1], c: connect(k.t, k.s), args: take, next: take})
 	keys = newKeys(2)
 	c := connect(k.t, k.s)
 	take = several("LOCK.MACQUIRE", keys)
 	tokensOf(k.t, c.do(take...), 2)
-	k.add(underway{
+	k.add(pendingCommand{
 		name: "MRELEASE", scripts: []*script{releaseScript}, key: keys[1], c: c, args: several("LOCK.MRELEASE", keys), next: take,
 	})
 }
 
-// ofPermits are commands about semaphores of two permits.
-func (k *killing) ofPermits(ran bool) {
+// ofPermits adds commands about semaphores of two permits.
+func (k *killedLeash) ofPermits(ran bool) {
 	t, next := k.t, func(key string) []string { return []string{"SEM.ACQUIRE", key, "COUNT", "2"} }
 	key, c := semaphore(t, k.straight, 2), connect(t, k.s)
-	k.add(underway{name: "SEM.ACQUIRE", scripts: []*script{permitAcquireScript}, key: key, c: c, args: next(key), next: next(key)})
+	k.add(pendingCommand{name: "SEM.ACQUIRE", scripts: []*script{permitAcquireScript}, key: key, c: c, args: next(key), next: next(key)})
 	key, c = semaphore(t, k.straight, 2), connect(t, k.s)
 	c.permits(2, key, "COUNT", "2")
-	k.add(underway{
+	k.add(pendingCommand{
 		name: "SEM.RELEASE", scripts: []*script{permitReleaseScript}, key: key, c: c, args: []string{"SEM.RELEASE", key}, next: next(key),
 	})
 	for what, sc := range map[string]*script{"SEM.RELEASE from elsewhere": permitRevokeScript, "SEM.ACQUIRE repeated elsewhere": permitMoveScript} {
@@ -222,12 +223,12 @@ func (k *killing) ofPermits(ran bool) {
 				t.Errorf("%s: its holder was answered %q, want %q, and told of %d losses", what, reply, wanted, len(holder.losses))
 			}
 		}
-		k.add(underway{name: what, scripts: []*script{sc}, key: key, c: c, args: args, next: next(key), after: after})
+		k.add(pendingCommand{name: what, scripts: []*script{sc}, key: key, c: c, args: args, next: next(key), after: after})
 	}
 }
 
-// alone are the options of who is to have a lock of a mode to itself.
-func alone(m *mode) []string {
+// exclusiveOptions returns the options of an acquire that excludes every other holder.
+func exclusiveOptions(m *mode) []string {
 	switch m {
 	case plain:
 		return nil

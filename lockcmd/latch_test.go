@@ -15,7 +15,7 @@ func TestLatchIsRedissonsCountDownLatch(t *testing.T) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		a, heard := connect(t, s), listenTo(t, rdb, "redisson_countdownlatch__channel__{"+key+"}")
 		want(t, a.do("LATCH.GET", key), ":0")
-		want(t, a.do("LATCH.DOWN", key), ":0") // what is not there is at zero, and stays there
+		want(t, a.do("LATCH.DOWN", key), ":0") // a latch that does not exist is at zero and stays there
 		want(t, a.do("LATCH.AWAIT", key), ":1")
 		if exists(t, rdb, key) {
 			t.Error("counting down made a latch")
@@ -32,7 +32,7 @@ func TestLatchIsRedissonsCountDownLatch(t *testing.T) {
 		if exists(t, rdb, key) {
 			t.Error("the latch is at zero, and still there")
 		}
-		rdb.Set(ctx, key, "-1", 0) // nobody's doing, but Redisson counts on from there
+		rdb.Set(ctx, key, "-1", 0) // Redisson never writes this value, but it would count on from it
 		want(t, a.do("LATCH.DOWN", key), ":0")
 		want(t, a.do("LATCH.SET", key, "0"), ":1")
 		wantMessage(t, heard, "1")
@@ -46,7 +46,7 @@ func TestLatchIsRedissonsCountDownLatch(t *testing.T) {
 	})
 }
 
-func TestLatchOpensForAllWhoWait(t *testing.T) {
+func TestLatchOpensForAllWaiters(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		leashes, key := []*Service{leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient)}, newKey()
@@ -79,9 +79,9 @@ func TestLatchOpensForAllWhoWait(t *testing.T) {
 	})
 }
 
-// TestLatchOpenedLooksOnce: a look is good for all who stood there when it was sent, and for nobody
-// who came later.
-func TestLatchOpenedLooksOnce(t *testing.T) {
+// TestOneAttemptOpensTheLatchForAllWaiters: One attempt that finds the latch open lets all waiters
+// go that were in the queue when it was sent. A later waiter must try again.
+func TestOneAttemptOpensTheLatchForAllWaiters(t *testing.T) {
 	t.Parallel()
 	q, id := newPermitQueues(), latchOf("k")
 	first, second := q.join(id), q.join(id)
@@ -106,7 +106,7 @@ func TestLatchOpenedLooksOnce(t *testing.T) {
 	if q.length(id) != 1 || !q.beginAttempt(third) {
 		t.Error("want the third to be the head")
 	}
-	q.leave(second, true) // let go already
+	q.leave(second, true) // openAll has released it
 	q.leave(third, true)
 	if len(q.byID) != 0 {
 		t.Error("an empty line is kept")
@@ -127,7 +127,8 @@ func TestLatchBlockEndsInTime(t *testing.T) {
 	})
 }
 
-// TestLatchWokenByRedisson: what a Java service does to count down, in its own words.
+// TestLatchWokenByRedisson: A waiter is woken by the commands that a Java service sends to count
+// down.
 func TestLatchWokenByRedisson(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -144,8 +145,8 @@ func TestLatchWokenByRedisson(t *testing.T) {
 	})
 }
 
-// TestLatchOfANameWithBraces: on a cluster the channel lies in another slot than the latch, and
-// still those who wait are woken.
+// TestLatchOfANameWithBraces: On a cluster, the channel of such a latch belongs to another slot
+// than the latch. Waiters are still woken.
 func TestLatchOfANameWithBraces(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -187,13 +188,13 @@ func TestR8CountersLieInTheirDatabase(t *testing.T) {
 	want(t, b.do("LATCH.SET", "latch"+key, "1"), ":1")
 	want(t, a.do("LATCH.GET", "latch"+key), ":0")
 	reply := b.startInQueue(s, 1, queueID{lockID{3, key}, permitChannel(key)}, "SEM.TAKE", key, "BLOCK", "0")
-	want(t, a.do("SEM.GIVE", key), ":2") // told on the same channel
+	want(t, a.do("SEM.GIVE", key), ":2") // published on the same channel
 	want(t, connectTo(t, s, 3).do("SEM.GIVE", key), ":1")
 	want(t, receive(t, reply, 5*time.Second), ":1")
 }
 
-// TestLatchOfManyCounters: as many count down as wait, on two Leashes and all at once; exactly one
-// of them opens it. (Redisson: RedissonCountDownLatchConcurrentTest.)
+// TestLatchOfManyCounters: On two Leashes, as many clients count down as wait, all at once. Exactly
+// one of them opens the latch. (Redisson: RedissonCountDownLatchConcurrentTest.)
 func TestLatchOfManyCounters(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

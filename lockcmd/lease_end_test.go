@@ -10,8 +10,9 @@ import (
 	"leash/renewal"
 )
 
-// leaseIsOver is a connection with a lease that is over by our count, and a second long not by Redis's.
-func leaseIsOver(t *testing.T, mode ...string) (s *Service, a *conn, key string) {
+// expiredLease returns a connection whose lease has ended by Leash's count. By Redis's count it
+// lasts for another second.
+func expiredLease(t *testing.T, mode ...string) (s *Service, a *conn, key string) {
 	s, _, p := faulty(t, Config{UpstreamTimeout: 4 * time.Second})
 	key = newKey()
 	a, _, _ = delayedLease(t, s, p, key, mode...)
@@ -20,7 +21,7 @@ func leaseIsOver(t *testing.T, mode ...string) (s *Service, a *conn, key string)
 	return s, a, key
 }
 
-func TestALeaseThatIsOverIsNotEnteredAgain(t *testing.T) {
+func TestExpiredLeaseIsNotReentered(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
@@ -34,13 +35,13 @@ func TestALeaseThatIsOverIsNotEnteredAgain(t *testing.T) {
 				token := a.token(append([]string{key, "OWNER", "me", "LEASE", "20000"}, mode...)...)
 				if token != first {
 					a.ms(20000, "LOCK.TTL", key)
-					want(t, a.do("LOCK.RELEASE", key), ":1") // it counts one acquire
+					want(t, a.do("LOCK.RELEASE", key), ":1") // the hold counts one acquire
 				}
 				want(t, strconv.Itoa(len(a.losses)), "0")
 				return token == first
 			}
 			tries := 1
-			// a look of the watchdog's came first, and Redis had it for a moment more
+			// A check of the watchdog came first, and Redis still had the lease for a moment.
 			for ; again(); tries++ {
 				if tries == 5 {
 					t.Fatalf("%v: a lease that is over was entered again", mode)
@@ -50,9 +51,9 @@ func TestALeaseThatIsOverIsNotEnteredAgain(t *testing.T) {
 	})
 }
 
-// TestALeaseExtendedAfterItsEndIsEnteredAgain though we have not heard of it: whoever extended it
-// believes in it.
-func TestALeaseExtendedAfterItsEndIsEnteredAgain(t *testing.T) {
+// TestLeaseExtendedAfterItsEndIsReentered: A lease was extended after its end, and its Leash does
+// not know. Its owner re-enters it.
+func TestLeaseExtendedAfterItsEndIsReentered(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}, func(s *Service) { s.subscriber.eventChannel = "nowhere" }), leash(t, rdb, Config{})
@@ -72,24 +73,25 @@ func TestALeaseExtendedAfterItsEndIsEnteredAgain(t *testing.T) {
 	})
 }
 
-func TestALeaseThatIsOverIsReleased(t *testing.T) {
+func TestExpiredLeaseIsReleased(t *testing.T) {
 	t.Parallel()
-	s, a, key := leaseIsOver(t)
-	want(t, a.do("LOCK.RELEASE", key), ":1") // Redis had it
+	s, a, key := expiredLease(t)
+	want(t, a.do("LOCK.RELEASE", key), ":1") // Redis still had it
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
 	if n := s.Stats().Holds; n != 0 || len(a.losses) != 0 {
 		t.Errorf("%d holds are left, %d losses were told", n, len(a.losses))
 	}
 }
 
-// TestALeaseThatIsOverHidesNoOther of its connection's on that lock.
-func TestALeaseThatIsOverHidesNoOther(t *testing.T) {
+// TestExpiredLeaseHidesNoOtherHold: The connection has two READ holds of one lock. When one lease
+// has expired, commands find the other.
+func TestExpiredLeaseHidesNoOtherHold(t *testing.T) {
 	t.Parallel()
-	_, a, key := leaseIsOver(t, "READ")
+	_, a, key := expiredLease(t, "READ")
 	first := a.carrier.newest(lockID{0, key}, func(*hold) bool { return true })
 	token := a.token(key, "READ", "LEASE", "60000")
 	a.carrier.mu.Lock()
-	a.carrier.removeHoldLocked(first) // as if it were the newer one
+	a.carrier.removeHoldLocked(first) // makes the expired hold the newer one
 	a.carrier.addHoldLocked(first)
 	a.carrier.mu.Unlock()
 	if left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:]); left < 50000 {
@@ -100,24 +102,26 @@ func TestALeaseThatIsOverHidesNoOther(t *testing.T) {
 	}
 }
 
-// TestALeaseThatIsOverIsNoLoss whatever else would take it away.
-func TestALeaseThatIsOverIsNoLoss(t *testing.T) {
+// TestExpiredLeaseIsNoLoss: Something else ends a lease that has already expired. No loss is
+// reported.
+func TestExpiredLeaseIsNoLoss(t *testing.T) {
 	t.Parallel()
-	_, a, key := leaseIsOver(t)
+	_, a, key := expiredLease(t)
 	h := a.carrier.newest(lockID{0, key}, func(*hold) bool { return true })
 	if h.evict(reasonIdle) || len(a.losses) != 0 || a.carrier.Holds() != 0 {
 		t.Errorf("%d losses were told, %d holds are left", len(a.losses), a.carrier.Holds())
 	}
 }
 
-// TestR27ASpentLeaseIsNotOfTheQuorum: with one of three over, and one lost, there are too few.
-func TestR27ALeaseThatIsOverIsNotOfTheQuorum(t *testing.T) {
+// TestR27ExpiredLeaseDoesNotCountForTheQuorum: One of three leases has expired and another is lost,
+// so the quorum of two is lost.
+func TestR27ExpiredLeaseDoesNotCountForTheQuorum(t *testing.T) {
 	t.Parallel()
 	s, _, p := faulty(t, Config{})
 	a, key := connect(t, s), newKey()
 	wantPrefix(t, a.do("LOCK.MACQUIRE", "3", key+"a", key+"b", key+"c", "QUORUM", "2", "LEASE", "60000"), "*3")
 	mine := func(key string) *hold { return a.carrier.ownHold(key, options{}) }
-	p.Freeze() // nobody says whether it is over
+	p.Freeze() // Redis cannot tell whether the lease has expired
 	s.watchdog.Correct(&mine(key+"a").watch, time.Now(), time.Now())
 	eventually(t, soon, "it is over", mine(key+"a").leaseOver)
 	mine(key + "b").Lost(renewal.ReasonGone)
@@ -125,8 +129,9 @@ func TestR27ALeaseThatIsOverIsNotOfTheQuorum(t *testing.T) {
 	p.Thaw()
 }
 
-// TestAFreshLeaseIsNotCutByTheMaxHoldOfTheOneBefore, which was released by another way, unheard.
-func TestAFreshLeaseIsNotCutByTheMaxHoldOfTheOneBefore(t *testing.T) {
+// TestNewLeaseIgnoresThePreviousMaxHold: The previous hold was released without an event. Its
+// MAXHOLD does not limit the new lease.
+func TestNewLeaseIgnoresThePreviousMaxHold(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
@@ -135,7 +140,7 @@ func TestAFreshLeaseIsNotCutByTheMaxHoldOfTheOneBefore(t *testing.T) {
 	first := a.token(key, "OWNER", "me", "LEASE", "20000", "MAXHOLD", "20000")
 	h := a.carrier.ownHold(key, options{})
 	a.carrier.mu.Lock()
-	h.extra.maxHoldEnd = time.Now().Add(2 * time.Second) // as if it had been held for long
+	h.extra.maxHoldEnd = time.Now().Add(2 * time.Second) // as if it had been held for a long time
 	a.carrier.mu.Unlock()
 	want(t, connect(t, other).do("LOCK.RELEASE", key, "OWNER", "me"), ":1")
 	if token := a.token(key, "OWNER", "me", "LEASE", "20000"); token <= first {

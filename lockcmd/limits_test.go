@@ -10,9 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestR28MaxHoldEndsWhatIsLeft: a hold whose connection has ended, and which is left to run out,
-// goes at its MAXHOLD all the same. What has none stays, and so does what has some left.
-func TestR28MaxHoldEndsWhatIsLeft(t *testing.T) {
+// TestR28MaxHoldEndsAHoldLeftToExpire: A connection has ended and left its holds to expire. Each
+// hold still ends at its MAXHOLD. A hold without MAXHOLD stays, and so does one whose MAXHOLD has
+// not passed.
+func TestR28MaxHoldEndsAHoldLeftToExpire(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
@@ -51,8 +52,8 @@ func TestR28MaxHoldEndsWhatIsLeft(t *testing.T) {
 	})
 }
 
-// wait is how long the next hold is left, whose time is taken to have come: it is ended before wait
-// returns.
+// wait returns how long the next hold is left. It acts as if that time had come, and the hold is
+// ended before it returns.
 func (l *limits) wait(t *testing.T) time.Duration {
 	t.Helper()
 	l.mu.Lock()
@@ -67,9 +68,9 @@ func (l *limits) wait(t *testing.T) time.Duration {
 	return left
 }
 
-// TestR28MaxHoldSparesWhatWasTakenOver: when the time of a hold that was left comes, it may hang on
-// another carrier.
-func TestR28MaxHoldSparesWhatWasTakenOver(t *testing.T) {
+// TestR28MaxHoldSparesAnAttachedHold: MAXHOLD of a hold that was left to expire has passed. The
+// hold may have another carrier now, which keeps it.
+func TestR28MaxHoldSparesAnAttachedHold(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
@@ -91,9 +92,9 @@ func TestR28MaxHoldSparesWhatWasTakenOver(t *testing.T) {
 	})
 }
 
-// TestR28MaxHoldOfWhatCouldNotBeKept: a hold may be left to run out by who has just moved it, or
-// released a count of it, when the connection has ended meanwhile.
-func TestR28MaxHoldOfWhatCouldNotBeKept(t *testing.T) {
+// TestR28MaxHoldAfterAMoveToAnEndedConnection: A connection has ended while its hold was moved to
+// it, or while a count of it was released. The hold still ends at its MAXHOLD.
+func TestR28MaxHoldAfterAMoveToAnEndedConnection(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
@@ -109,7 +110,7 @@ func TestR28MaxHoldOfWhatCouldNotBeKept(t *testing.T) {
 		key = newKey()
 		b := connect(t, s)
 		b.token(key, "OWNER", "me", "MAXHOLD", "25000")
-		rdb.HIncrBy(context.Background(), key, "me", 1) // an acquire that is not known of here
+		rdb.HIncrBy(context.Background(), key, "me", 1) // an acquire that Leash does not know
 		h := s.find(lockID{0, key}, func(*hold) bool { return true })
 		if !h.lockRequests(s.deadline()) {
 			t.Fatal("its gate is taken")
@@ -127,8 +128,8 @@ func TestR28MaxHoldOfWhatCouldNotBeKept(t *testing.T) {
 	})
 }
 
-// TestR16MaxHoldWaitsForCommands: while Redis may still execute one of the connection's, what it
-// held is not released.
+// TestR16MaxHoldWaitsForCommands: MAXHOLD ends nothing while Redis may still run a command of the
+// connection.
 func TestR16MaxHoldWaitsForCommands(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
@@ -149,9 +150,9 @@ func TestR16MaxHoldWaitsForCommands(t *testing.T) {
 	}
 }
 
-// TestLimitsAreForgotten: when there are too many, and when the Service ends, what is left runs
-// out.
-func TestLimitsAreForgotten(t *testing.T) {
+// TestLimitsAreDropped: The list of limits is bounded, and it is dropped when the Service ends. The
+// holds in it expire.
+func TestLimitsAreDropped(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, kill := mortal(t, rdb, Config{})

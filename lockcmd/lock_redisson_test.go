@@ -11,14 +11,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The scenarios of Redisson's own tests of its RLock and of a fair one, by the names they have
-// there, with leases a tenth as long. What is about Java objects is left out; what other tests here
-// hold already is: testTryLockWait (TestBlockEndsInTime, TestFairTryAndBlock), testRemainTimeToLive
+// These are scenarios of Redisson's own tests of RLock and of its fair lock. They have Redisson's
+// names and leases a tenth as long. Tests of Java objects are left out. So is what other tests here
+// check: testTryLockWait (TestBlockEndsInTime, TestFairTryAndBlock), testRemainTimeToLive
 // (TestR3HoldsAreRenewedAtAThird, TestR12ExtendSetsALease), testForceUnlock
 // (TestR30BreakTellsTheHolderFirst, TestR27ForcedEndIsToldAsLoss), testLockListener
 // (TestR27AwaitLossTellsTheReason), testLockFailoverInCluster (TestMasterDies),
-// testLockIsNotRenewedAfterInterruptedTryLock (TestR16DisconnectsAtRandom), the testConcurrency
-// ones (TestR19ManyClientsOneLock, TestFairManyClientsOneAtATime).
+// testLockIsNotRenewedAfterInterruptedTryLock (TestR16DisconnectsAtRandom), testConcurrency…
+// (TestR19ManyClientsOneLock, TestFairManyClientsOneAtATime).
 func TestLockScenariosOfRedisson(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
@@ -60,7 +60,7 @@ func TestLockScenariosOfRedisson(t *testing.T) {
 	})
 }
 
-// lockScene is who takes part: a and b on one Leash, c on another.
+// lockScene has connections a and b on one Leash, and c on another.
 type lockScene struct {
 	rdb      redis.UniversalClient
 	key      string
@@ -69,7 +69,7 @@ type lockScene struct {
 	a, b, c  *conn
 }
 
-// take begins the words of an ACQUIRE of a key in the scene's mode.
+// take returns the first words of an acquire of a key in the scene's mode.
 func (sc *lockScene) take(key string, options ...string) []string {
 	args := []string{"LOCK.ACQUIRE", key}
 	if sc.mode != "" {
@@ -78,13 +78,14 @@ func (sc *lockScene) take(key string, options ...string) []string {
 	return append(args, options...)
 }
 
-// held is what LOCK.INFO says of the lock to somebody else.
+// held returns what LOCK.INFO says of the lock.
 func (sc *lockScene) held(t *testing.T) map[string]string {
 	t.Helper()
 	return fields(t, sc.c.do("LOCK.INFO", sc.key))
 }
 
-// Redisson has 5000 jobs on 5 names here, over one subscription connection.
+// testSubscriptionsPerConnection uses many locks at once. Redisson has 5000 jobs on 5 names here,
+// over one subscription connection.
 func testSubscriptionsPerConnection(t *testing.T, sc *lockScene) {
 	const clients, rounds = 8, 10
 	var keys []string
@@ -166,7 +167,7 @@ func testExpire(t *testing.T, sc *lockScene) {
 
 func testLockAutoExpire(t *testing.T, sc *lockScene) {
 	tokenOf(t, sc.a.do(sc.take(sc.key, "TTL", "3000")...))
-	sc.a.carrier.End(Expire) // nobody knows whether it is still at work
+	sc.a.carrier.End(Expire) // nobody knows whether the client still works
 	want(t, sc.b.do(sc.take(sc.key)...), "$-1")
 	tokenOf(t, sc.c.do(sc.take(sc.key, "BLOCK", "50000")...))
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
@@ -191,7 +192,7 @@ func testIsHeldAndIsLocked(t *testing.T, sc *lockScene) {
 		t.Error("its holder does not know of it")
 	}
 	for _, c := range []*conn{sc.b, sc.c} {
-		want(t, c.do("LOCK.TTL", sc.key), ":-2") // it is not theirs
+		want(t, c.do("LOCK.TTL", sc.key), ":-2") // c does not hold it
 		want(t, c.do("LOCK.CHECK", sc.key, "TOKEN", token), ":1")
 		want(t, fields(t, c.do("LOCK.INFO", sc.key))["token"], token)
 	}
@@ -230,8 +231,8 @@ func testReentrancy(t *testing.T, sc *lockScene) {
 	}
 }
 
-// While somebody holds the lock it is kept: the watchdog never misses one that was taken and
-// released in haste.
+// testConcurrencyTryLockUnLock: The watchdog misses no lock, although locks are acquired and
+// released quickly.
 func testConcurrencyTryLockUnLock(t *testing.T, sc *lockScene) {
 	const clients, rounds = 8, 50
 	var inside, done atomic.Int64
@@ -281,7 +282,8 @@ func testLockReentrantRenew(t *testing.T, sc *lockScene) {
 	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
 }
 
-// Without OWNER no acquire is like another, even on one connection.
+// testSameThreadReacquireThrows: Without OWNER, every acquire is a new owner, even on one
+// connection.
 func testSameThreadReacquireThrows(t *testing.T, sc *lockScene) {
 	tokenOf(t, sc.a.do(sc.take(sc.key)...))
 	want(t, sc.a.do(sc.take(sc.key, "BLOCK", "0")...), "-"+msgDeadlock)
@@ -322,7 +324,7 @@ func testContendingThread(t *testing.T, sc *lockScene) {
 	}
 }
 
-// Many locks at once, and a permit in each.
+// testHeavy acquires many locks at once, and a permit in each.
 func testHeavy(t *testing.T, sc *lockScene) {
 	const clients, names = 6, 40
 	permits := semaphore(t, sc.s, clients)
@@ -355,7 +357,8 @@ func testHeavy(t *testing.T, sc *lockScene) {
 	sc.a.wantSemaphoreInfo(permits, clients, clients, 0)
 }
 
-// Of many who try at once one gets in, and the others are told at once.
+// testTryAtOnce: Of many clients that try at once, one gets the lock. The others are answered at
+// once.
 func testTryAtOnce(t *testing.T, sc *lockScene) {
 	replies := make(chan string, 10)
 	for i := range cap(replies) {

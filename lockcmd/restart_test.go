@@ -59,7 +59,7 @@ func startsAnew(t *testing.T, rdb redis.UniversalClient, restart func() error) {
 	}
 	<-time.After(3500 * time.Millisecond)
 	for _, m := range modes {
-		want(t, connect(t, s).do(append([]string{"LOCK.ACQUIRE", keys[m]}, alone(m)...)...), "$-1")
+		want(t, connect(t, s).do(append([]string{"LOCK.ACQUIRE", keys[m]}, exclusiveOptions(m)...)...), "$-1")
 		want(t, holders[m].do("LOCK.RELEASE", keys[m]), ":1")
 		wantNothing(t, rdb, keys[m], holders[m])
 	}

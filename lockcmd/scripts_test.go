@@ -257,7 +257,7 @@ func TestR13NoCommandNeedsAScriptThatIsThere(t *testing.T) {
 			c, w := connect(t, s), connect(t, other)
 			c.hold(key, m.option)
 			flush()
-			reply := w.start(append(append([]string{"LOCK.ACQUIRE", key}, alone(m)...), "BLOCK", "0")...)
+			reply := w.start(append(append([]string{"LOCK.ACQUIRE", key}, exclusiveOptions(m)...), "BLOCK", "0")...)
 			eventually(t, 5*time.Second, "it waits", func() bool { return w.waits.Load() == 1 })
 			s.RenewAll(t.Context())
 			does(b, ":1", "LOCK.BREAK", key)
