@@ -19,7 +19,7 @@ func (c *conn) attach(key, owner string, token int64) {
 
 func TestR4AttachMovesTheHold(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for _, where := range []*Service{s, other} {
 			a, b, key := connect(t, s), connect(t, where), newKey()
@@ -75,7 +75,7 @@ func TestR28OnCloseExpireLeavesTheHoldForAttach(t *testing.T) {
 				want(t, c.do("LOCK.RELEASE", key), ":1")
 			}
 		}
-		atOnce(t, tests)
+		runParallel(t, tests)
 		if n := s.Stats().Holds + other.Stats().Holds; n != 0 {
 			t.Errorf("%d holds are kept", n)
 		}
@@ -103,7 +103,7 @@ func TestR28OnCloseExpireRunsOut(t *testing.T) {
 
 func TestR4AttachOfALease(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
 		token := a.token(key, "OWNER", "me", "LEASE", "3000")
@@ -246,8 +246,8 @@ func TestR31AttachAfterTheLeashWasKilled(t *testing.T) {
 	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := Config{WatchdogTimeout: 3 * time.Second}
-		first, kill := mortal(t, rdb, cfg)
-		second, killSecond := mortal(t, rdb, cfg)
+		first, kill := killableLeash(t, rdb, cfg)
+		second, killSecond := killableLeash(t, rdb, cfg)
 		third := leash(t, rdb, cfg)
 		a, b, c, key := connect(t, first), connect(t, second), connect(t, third), newKey()
 		token := a.token(key, "OWNER", "me")

@@ -69,7 +69,7 @@ func TestR27AwaitLossTellsTheReason(t *testing.T) {
 				}
 			}
 		}
-		atOnce(t, tests)
+		runParallel(t, tests)
 	})
 }
 
@@ -347,7 +347,7 @@ func TestR27AwaitLossAfterMoves(t *testing.T) {
 				}
 			}
 		}
-		atOnce(t, tests)
+		runParallel(t, tests)
 	})
 }
 
@@ -379,7 +379,7 @@ func TestR27AwaitLossOfAnExtendedLease(t *testing.T) {
 				}
 			}
 		}
-		atOnce(t, tests)
+		runParallel(t, tests)
 	})
 }
 
@@ -411,6 +411,6 @@ func TestR25AwaitLossOfAnOverwrittenKey(t *testing.T) {
 				}
 			}
 		}
-		atOnce(t, tests)
+		runParallel(t, tests)
 	})
 }

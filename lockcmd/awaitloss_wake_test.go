@@ -14,8 +14,8 @@ import (
 func TestR27AwaitLossOnAnotherLeashIsWokenByTheEnd(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
-		carrier, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, patient)
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
+		carrier, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, slowRetries)
 		for name, end := range map[string]func(a *conn, key string) string{
 			"":                   func(a *conn, key string) string { return a.do("LOCK.RELEASE", key) },
 			renewal.ReasonBroken: func(a *conn, key string) string { return connect(t, other).do("LOCK.BREAK", key) },

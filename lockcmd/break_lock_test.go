@@ -14,7 +14,7 @@ import (
 
 func TestR30BreakTellsTheHolderFirst(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for _, where := range []*Service{s, other} {
 			for _, waits := range []*Service{s, other} {
@@ -63,7 +63,7 @@ func TestR30BreakForcesUnconfirmedHolds(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
-		s, other, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}, patient, brief), newKey()
+		s, other, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}, slowRetries, defaultBreakTimeout), newKey()
 		a, b := connect(t, s), connect(t, other)
 		a.token(key)
 		reply := b.await(other, 1, key, "BLOCK", "0")
@@ -76,7 +76,7 @@ func TestR30BreakForcesUnconfirmedHolds(t *testing.T) {
 		s.RenewAll(t.Context())
 		want(t, receive(t, a.losses, 3*time.Second), key+" broken")
 
-		killed, kill := mortal(t, rdb, Config{})
+		killed, kill := killableLeash(t, rdb, Config{})
 		c, key := connect(t, killed), newKey()
 		c.token(key)
 		kill()
@@ -88,7 +88,7 @@ func TestR30BreakForcesUnconfirmedHolds(t *testing.T) {
 func TestR30BreakOfRedissonsHold(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key, ctx := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient), newKey(), context.Background()
+		s, other, key, ctx := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries), newKey(), context.Background()
 		rdb.HSet(ctx, key, "0a1b:7", "2")
 		rdb.PExpire(ctx, key, time.Minute)
 		reply := connect(t, other).await(other, 1, key, "BLOCK", "0")
@@ -188,7 +188,7 @@ func TestR7LostReplyOfBreak(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
-		calm(s)
+		longBreakTimeout(s)
 		a, key := connect(t, straight), newKey()
 		token := a.token(key)
 		fault := arm(running(markBrokenScript, tombstoneKey(key, token, a.carrier.name)))
@@ -198,11 +198,11 @@ func TestR7LostReplyOfBreak(t *testing.T) {
 		}
 		want(t, receive(t, a.losses, time.Second), key+" broken")
 
-		dead, kill := mortal(t, straight.rdb, Config{})
+		dead, kill := killableLeash(t, straight.rdb, Config{})
 		b, key := connect(t, dead), newKey()
 		b.token(key)
 		kill()
-		brief(s)
+		defaultBreakTimeout(s)
 		fault = arm(running(revokeScript, key))
 		want(t, connect(t, s).do("LOCK.BREAK", key), ":2")
 		if fault.Count() != 1 || exists(t, straight.rdb, key) {
@@ -247,7 +247,7 @@ func TestR13BreakPassesAtMaxmemory(t *testing.T) {
 	defer rdb.ConfigSet(ctx, "maxmemory", "0")
 	c := connect(t, s)
 	want(t, c.do("LOCK.BREAK", mine), ":1")
-	brief(s)
+	defaultBreakTimeout(s)
 	want(t, c.do("LOCK.BREAK", theirs), ":2")
 	want(t, c.do("LOCK.BREAK", java), ":2")
 }
@@ -256,7 +256,7 @@ func TestR30BreakContinuesAfterItsLeashIsKilled(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
-		breaker, kill := mortal(t, rdb, Config{})
+		breaker, kill := killableLeash(t, rdb, Config{})
 		a := connect(t, s)
 		a.token(key)
 		b := breaker.newBreakRequest(lockID{0, key}, breaker.deadline())

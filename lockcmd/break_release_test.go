@@ -59,7 +59,7 @@ func TestR30BreakThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
-		s, other, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}, brief), newKey()
+		s, other, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}, defaultBreakTimeout), newKey()
 		a := connect(t, s)
 		a.token(key)
 		b, seen := breakInSteps(t, other, key)
@@ -77,7 +77,7 @@ func TestR30BreakThatNobodyAnswers(t *testing.T) {
 // AWAITLOSS reports which one.
 func TestR30BreakAndReleaseAtOnce(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, third := leash(t, rdb, Config{}), leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		a, b, c := connect(t, s), connect(t, other), connect(t, third)
 		first := 0 // how often the release came first
@@ -154,7 +154,7 @@ func TestR30BreakWhileRedisIsSilent(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	rdb := dialServer(t, server.Addr)
-	s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}, brief), newKey()
+	s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}, defaultBreakTimeout), newKey()
 	a := connect(t, s)
 	a.token(key)
 	b, seen := breakInSteps(t, other, key)
@@ -177,7 +177,7 @@ func TestR30BreakWhileRedisIsSilent(t *testing.T) {
 // another Leash. BREAK comes from that Leash, from the hold's Leash or from a third one.
 func TestR30BreakAndReleaseByAnotherLeash(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, third := leash(t, rdb, Config{}), leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		a, c, first := connect(t, s), connect(t, other), 0
 		for i := range 60 {
@@ -238,7 +238,7 @@ func TestR30BreakOfALeaseThatEnds(t *testing.T) {
 // hold. When the owner releases it through another Leash, the hold ends and the reply is NOTHELD.
 func TestR30ReleaseOfALostHoldFreesTheLock(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, mode := range []string{"", "READ", "WRITE"} {
 			s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 			a := connect(t, s)
@@ -264,7 +264,7 @@ func TestR30ForcedBreakIsFinal(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
 		for _, mode := range []string{"", "READ", "WRITE"} {
-			s, other, third, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}, brief), leash(t, rdb, Config{}, patient), newKey()
+			s, other, third, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}, defaultBreakTimeout), leash(t, rdb, Config{}, slowRetries), newKey()
 			a := connect(t, s)
 			token := a.token(append([]string{key, "TTL", "600000"}, strings.Fields(mode)...)...)
 			reply := connect(t, third).start("LOCK.AWAITLOSS", key, "TOKEN", decimal(token), "BLOCK", "0")

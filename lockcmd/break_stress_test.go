@@ -106,8 +106,8 @@ func TestR27BreakAttachAndFaults(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
 	cfg := Config{WatchdogTimeout: time.Second, UpstreamTimeout: time.Second}
-	one, straight, p := faulty(t, cfg, brief)
-	two := leash(t, dialServer(t, p.Addr()), cfg, brief)
+	one, straight, p := faulty(t, cfg, defaultBreakTimeout)
+	two := leash(t, dialServer(t, p.Addr()), cfg, defaultBreakTimeout)
 	services := []*Service{one, two}
 	key, o := newKey(), &holderCheck{t: t}
 	stop := make(chan struct{})

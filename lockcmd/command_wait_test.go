@@ -25,7 +25,7 @@ func (a *conn) unblock(fail bool) {
 func TestUnblock(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := leash(t, rdb, Config{}, patient)
+		s := leash(t, rdb, Config{}, slowRetries)
 		holder, lock, five, permits, counter, latch := connect(t, s), newKey(), newKey(), newKey(), newKey(), newKey()
 		token := strconv.FormatInt(holder.token(lock), 10)
 		holder.token(five)
@@ -74,7 +74,7 @@ func TestUnblock(t *testing.T) {
 func TestUnblockWakesTheNextWaiter(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := leash(t, rdb, Config{}, patient)
+		s := leash(t, rdb, Config{}, slowRetries)
 		for _, options := range [][]string{nil, {"FAIR"}} {
 			a, b, c, key := connect(t, s), connect(t, s), connect(t, s), newKey()
 			a.token(key)
@@ -93,7 +93,7 @@ func TestUnblockWakesTheNextWaiter(t *testing.T) {
 func TestR19UnblockAndGrant(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient)
+		s, other := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)
 		for what, options := range map[string][]string{"plain": nil, "fair": {"FAIR"}, "write": {"WRITE"}, "owner": {"OWNER", "me"}} {
 			for _, from := range []*Service{s, other} {
 				granted, ended, key := 0, 0, newKey()
@@ -170,11 +170,11 @@ func TestR19UnblockAndPermits(t *testing.T) {
 // hand-over. The lock is free when Redis answers again.
 func TestR19UnblockWhileAHandOverIsUnanswered(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 20 * time.Second}, patient)
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 20 * time.Second}, slowRetries)
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		a, b, key := connect(t, s), connect(t, s), newKey()
 		// b makes no second attempt, during which a release would pass it over
-		listens(t, s, lockChannel(key), key)
+		subscribeFirst(t, s, lockChannel(key), key)
 		a.token(key)
 		reply := b.await(s, 1, key, "BLOCK", "0")
 		fault := arm(running(handoverScript, key), faultproxy.Always())

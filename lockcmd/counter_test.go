@@ -103,7 +103,7 @@ func TestCounterIsRedissonsSemaphore(t *testing.T) {
 func TestCounterWakesWaiters(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient), newKey()
+		s, other, key := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries), newKey()
 		a, b := connect(t, s), connect(t, other)
 		reply := b.startInQueue(other, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
 		eventually(t, 5*time.Second, "b listens", func() bool { return listeners(t, rdb, permitChannel(key)) == 1 })
@@ -127,7 +127,7 @@ func TestCounterWakesWaiters(t *testing.T) {
 func TestCounterBlockEndsInTime(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}, patient), newKey()
+		s, key := leash(t, rdb, Config{}, slowRetries), newKey()
 		a, began := connect(t, s), time.Now()
 		want(t, a.do("SEM.TAKE", key, "BLOCK", "200"), ":0")
 		if took := time.Since(began); took < 200*time.Millisecond || took > soon {
@@ -177,7 +177,7 @@ func TestR18WaiterForTwoPermitsIsNotStarved(t *testing.T) {
 func TestR18OneGiveServesManyInOrder(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}, patient), newKey()
+		s, key := leash(t, rdb, Config{}, slowRetries), newKey()
 		const n = 20
 		order := make(chan int, n)
 		var wg sync.WaitGroup
@@ -202,7 +202,7 @@ func TestR18OneGiveServesManyInOrder(t *testing.T) {
 func TestR19DisconnectedClientTakesNothing(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}, patient), newKey()
+		s, key := leash(t, rdb, Config{}, slowRetries), newKey()
 		a, b := connect(t, s), connect(t, s)
 		gone := a.startInQueue(s, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
 		reply := b.startInQueue(s, 2, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
@@ -218,7 +218,7 @@ func TestR19DisconnectedClientTakesNothing(t *testing.T) {
 
 func TestR31DrainEndsThePermitQueues(t *testing.T) {
 	t.Parallel()
-	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}, patient), newKey()
+	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}, slowRetries), newKey()
 	taking := connect(t, s).startInQueue(s, 1, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
 	connect(t, s).do("LATCH.SET", "latch"+key, "1")
 	waiting := connect(t, s).startInQueue(s, 1, latchOf("latch"+key), "LATCH.AWAIT", "latch"+key, "BLOCK", "0")
@@ -400,7 +400,7 @@ func TestCounterArguments(t *testing.T) {
 func TestPermitsWokenByRedisson(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, ctx := leash(t, rdb, Config{}, patient), context.Background()
+		s, ctx := leash(t, rdb, Config{}, slowRetries), context.Background()
 		for _, publish := range []func(context.Context, string, any) *redis.IntCmd{rdb.Publish, rdb.SPublish} {
 			for _, command := range []string{"SEM.TAKE", "SEM.ACQUIRE"} {
 				key := newKey()

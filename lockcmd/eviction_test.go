@@ -63,7 +63,7 @@ func TestR2EvictionIsWarnedOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stop := live(s)
+		stop := runService(s)
 		t.Cleanup(stop)
 		eventually(t, 30*time.Second, "the warnings", func() bool { return log.count(warning) == want })
 		stop()

@@ -16,7 +16,7 @@ func TestMasterDies(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	rdb := dialCluster(t, cluster.Addrs()...)
 	// an attempt that the kill interrupts ends in LOCKTIMEOUT
-	s := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second, UpstreamTimeout: 2 * time.Second}, patient)
+	s := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second, UpstreamTimeout: 2 * time.Second}, slowRetries)
 	key := newKey()
 	elsewhere := redistest.KeyIn((slotOf(key)+slots/3)%slots, "other")
 	a, b := connect(t, s), connect(t, s)

@@ -142,7 +142,7 @@ func TestR14FairInASlotThatMigrates(t *testing.T) {
 	a.token(held, "FAIR")
 	a.token(waited, "FAIR")
 	reply := b.waitFair(rdb, 1, waited, "BLOCK", "0")
-	m, finish := moving(t, tag)
+	m, finish := startMigration(t, tag)
 	if err := m.MoveKey(held, waited); err != nil {
 		t.Fatal(err)
 	}

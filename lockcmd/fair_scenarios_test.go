@@ -141,7 +141,7 @@ func TestFairAbandonedWaitersArePassed(t *testing.T) {
 
 func TestFairTryAndBlock(t *testing.T) { // testTryLockNonDelayed, testTryLockWait
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}, patient), newKey()
+		s, key := leash(t, rdb, Config{}, slowRetries), newKey()
 		a, b := connect(t, s), connect(t, s)
 		a.token(key, "FAIR")
 		began := time.Now()
@@ -159,7 +159,7 @@ func TestFairTryAndBlock(t *testing.T) { // testTryLockNonDelayed, testTryLockWa
 // testForceUnlock, testExpire, testAutoExpire, testUnlockFail
 func TestFairForcedAndExpired(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{WatchdogTimeout: 6 * time.Second}, patient), newKey()
+		s, key := leash(t, rdb, Config{WatchdogTimeout: 6 * time.Second}, slowRetries), newKey()
 		a, b, c := connect(t, s), connect(t, s), connect(t, s)
 		a.token(key, "FAIR", "LEASE", "300")
 		began := time.Now()

@@ -130,7 +130,7 @@ func lostHandOver(t *testing.T, before bool) bool {
 
 func TestR26UnknownAcquireIsUndone(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond}, patient)
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond}, slowRetries)
 	a, b, key := connect(t, s), connect(t, straight), newKey()
 	a.token(newKey())
 	fault := p.DropAfter(running(acquireScript, key), faultproxy.Always())
@@ -170,7 +170,7 @@ func TestR26UndoLeavesTheHoldItEntered(t *testing.T) {
 
 func TestR26UndoStopsALateAcquire(t *testing.T) {
 	t.Parallel()
-	s, _, _ := faulty(t, Config{}, patient)
+	s, _, _ := faulty(t, Config{}, slowRetries)
 	a, key := connect(t, s), newKey()
 	late := a.carrier.newAcquisition(acquireOptions{mode: plain, key: key, ttl: time.Minute}, nil)
 	// The second undo is due long before the requested TTL ends.
@@ -193,7 +193,7 @@ func TestR28LateUndoLeavesAHoldToExpire(t *testing.T) {
 	for _, m := range []*mode{plain, fair, read, write} {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			s, straight, _ := faulty(t, Config{}, patient)
+			s, straight, _ := faulty(t, Config{}, slowRetries)
 			a, key := connect(t, s), newKey()
 			late := a.carrier.newAcquisition(acquireOptions{mode: m, key: key, ttl: time.Minute}, nil)
 			// the undo is due long before the hold expires
@@ -221,7 +221,7 @@ func TestR28LateUndoLeavesAHoldToExpire(t *testing.T) {
 
 func TestR28LateUndoLeavesPermitsToExpire(t *testing.T) {
 	t.Parallel()
-	s, straight, _ := faulty(t, Config{}, patient)
+	s, straight, _ := faulty(t, Config{}, slowRetries)
 	key, a := semaphore(t, straight, 5), connect(t, s)
 	late := a.carrier.newPermitAcquisition(acquireOptions{mode: permit, key: key, ttl: time.Minute}, 2)
 	late.options.ttl, late.copyPending = time.Second, true

@@ -20,8 +20,8 @@ func TestR2GraceOfMoves(t *testing.T) {
 	rdb := dialCluster(t, cluster.Addrs()...)
 	cfg := Config{WatchdogTimeout: graceTTL, FailoverGrace: graceTTL}
 	s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)
-	settle(t, s)
-	settle(t, other)
+	endGracePeriods(t, s)
+	endGracePeriods(t, other)
 	sem := newKey()
 	slot := slotOf(sem)
 	// Each kind of hold has its own connections, because ATTACH closes the old one.

@@ -40,8 +40,8 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 				s := leash(t, rdb, cfg, graceful)
 				cfg.SendScript = noDirectPath
 				// a busy machine restores the hold late
-				patient := func(s *Service) { s.maxSeeks = 1000 }
-				other, key := leash(t, rdb, cfg, graceful, patient), newKey()
+				manySeeks := func(s *Service) { s.maxSeeks = 1000 }
+				other, key := leash(t, rdb, cfg, graceful, manySeeks), newKey()
 				a, b := connect(t, s), connect(t, other)
 				token := strconv.FormatInt(a.token(append([]string{key, "OWNER", "me"}, c.take...)...), 10)
 				defer other.graces.begin(t, key)()

@@ -84,8 +84,8 @@ func TestR2Grace(t *testing.T) {
 	s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)
 	a, b := connect(t, s), connect(t, other)
 	key := newKey()
-	settle(t, s)
-	settle(t, other)
+	endGracePeriods(t, s)
+	endGracePeriods(t, other)
 	f := cutReplica(t, cluster, key)
 	token := a.token(key)
 	start := time.Now()
@@ -201,8 +201,8 @@ func TestR2GraceOfARestart(t *testing.T) {
 	rdb := dialServer(t, server.Addr)
 	cfg := Config{WatchdogTimeout: graceTTL, FailoverGrace: graceTTL}
 	s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)
-	settle(t, s)
-	settle(t, other)
+	endGracePeriods(t, s)
+	endGracePeriods(t, other)
 	a, b, key := connect(t, s), connect(t, other), newKey()
 	a.token(key)
 	rdb.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
@@ -221,7 +221,7 @@ func TestR2GraceOfARestart(t *testing.T) {
 }
 
 // settle ends the grace periods of the masters that a Leash finds at its start.
-func settle(t testing.TB, s *Service) {
+func endGracePeriods(t testing.TB, s *Service) {
 	t.Helper()
 	s.graces.probeAll(time.Now(), time.Now().Add(soon))
 	s.graces.mu.Lock()
@@ -310,7 +310,7 @@ func TestR2GraceOfOlderHolds(t *testing.T) {
 	s := leash(t, rdb, Config{WatchdogTimeout: graceTTL, FailoverGrace: graceTTL})
 	a, key := connect(t, s), newKey()
 	twice := redistest.KeyIn(slotOf(key), "twice")
-	settle(t, s)
+	endGracePeriods(t, s)
 	a.token(key, "LEASE", "60000")
 	a.token(twice, "OWNER", "me")
 	replica := cluster.ReplicaOf(slotOf(key)).Client()

@@ -88,7 +88,7 @@ func TestR5AReleaseElsewhereLeavesNoDeadlock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(live(s))
+		t.Cleanup(runService(s))
 		a, key := connect(t, s), newKey()
 		token := strconv.FormatInt(a.token(key), 10)
 		want(t, a.do("LOCK.ACQUIRE", key, "BLOCK", "1000"), "-"+msgDeadlock)

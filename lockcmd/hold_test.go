@@ -58,7 +58,7 @@ func TestR24HoldsTakeLittleMemory(t *testing.T) {
 // idleService returns a Service that does nothing by itself.
 func idleService(t testing.TB) *Service {
 	rdb, log := dialServer(t, sharedServer(t).Addr), slog.New(slog.DiscardHandler)
-	s, err := New(Config{}, rdb, listening(t, rdb, log), log)
+	s, err := New(Config{}, rdb, proxySubscriber(t, rdb, log), log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ func TestR28IdleIsToldThenReleased(t *testing.T) {
 	t.Parallel() // mostly waiting
 	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := leash(t, rdb, Config{}, patient)
+		s := leash(t, rdb, Config{}, slowRetries)
 		for _, how := range []string{"CLOSE", "ERROR"} {
 			for _, options := range [][]string{nil, {"WRITE"}, {"READ"}, {"LEASE", "60000"}, {"OWNER", "me", "ONCLOSE", "EXPIRE"}} {
 				a, b, key := connect(t, s), connect(t, s), newKey()
@@ -64,7 +64,7 @@ func (c *closing) Lost(key []byte, reason string) {
 func TestR28IdleOfSeveralHolds(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := leash(t, rdb, Config{}, patient)
+		s := leash(t, rdb, Config{}, slowRetries)
 		c := &closing{connect(t, s)}
 		c.carrier = s.NewCarrier(lastConn.Add(1), c)
 		var keys []string
@@ -113,8 +113,8 @@ func TestIdleTimer(t *testing.T) {
 
 func TestIdleMovesWithTheHold(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
-		first, kill := mortal(t, rdb, Config{})
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
+		first, kill := killableLeash(t, rdb, Config{})
 		second := leash(t, rdb, Config{})
 		for _, options := range [][]string{{"MAXHOLD", "600000"}, {"WRITE"}, {"LEASE", "60000"}} {
 			key := newKey()
@@ -138,7 +138,7 @@ func TestIdleMovesWithTheHold(t *testing.T) {
 func TestIdleOfMacquire(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := leash(t, rdb, Config{}, patient)
+		s := leash(t, rdb, Config{}, slowRetries)
 		for _, quorum := range [][]string{nil, {"QUORUM", "1"}} {
 			a, b := connect(t, s), connect(t, s)
 			first, second := newKey(), newKey()

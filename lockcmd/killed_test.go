@@ -96,7 +96,7 @@ func TestKilledAtAnyPoint(t *testing.T) {
 			}
 		}
 	}
-	atOnce(t, map[string]func(*testing.T){"before": killed(false), "after": killed(true)})
+	runParallel(t, map[string]func(*testing.T){"before": killed(false), "after": killed(true)})
 }
 
 // succeed lets other clients acquire everything at once.

@@ -49,7 +49,7 @@ func TestLatchIsRedissonsCountDownLatch(t *testing.T) {
 func TestLatchOpensForAllWaiters(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		leashes, key := []*Service{leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient)}, newKey()
+		leashes, key := []*Service{leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)}, newKey()
 		a := connect(t, leashes[0])
 		want(t, a.do("LATCH.SET", key, "2"), ":1")
 		const each = 20
@@ -116,7 +116,7 @@ func TestOneAttemptOpensTheLatchForAllWaiters(t *testing.T) {
 func TestLatchBlockEndsInTime(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}, patient), newKey()
+		s, key := leash(t, rdb, Config{}, slowRetries), newKey()
 		a := connect(t, s)
 		a.do("LATCH.SET", key, "1")
 		began := time.Now()
@@ -132,7 +132,7 @@ func TestLatchBlockEndsInTime(t *testing.T) {
 func TestLatchWokenByRedisson(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, ctx := leash(t, rdb, Config{}, patient), context.Background()
+		s, ctx := leash(t, rdb, Config{}, slowRetries), context.Background()
 		for _, publish := range []func(context.Context, string, any) *redis.IntCmd{rdb.Publish, rdb.SPublish} {
 			key := newKey()
 			rdb.Set(ctx, key, "1", 0)
@@ -150,7 +150,7 @@ func TestLatchWokenByRedisson(t *testing.T) {
 func TestLatchOfANameWithBraces(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient), "{"+newKey()+"}:latch"
+		s, other, key := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries), "{"+newKey()+"}:latch"
 		a := connect(t, s)
 		want(t, a.do("LATCH.SET", key, "1"), ":1")
 		reply := connect(t, other).startInQueue(other, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")

@@ -55,7 +55,7 @@ func TestExpiredLeaseIsNotReentered(t *testing.T) {
 // not know. Its owner re-enters it.
 func TestLeaseExtendedAfterItsEndIsReentered(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}, func(s *Service) { s.subscriber.eventChannel = "nowhere" }), leash(t, rdb, Config{})
 		for _, mode := range [][]string{nil, {"READ"}} {
 			a, key := connect(t, s), newKey()

@@ -48,7 +48,7 @@ func TestR28MaxHoldEndsAHoldLeftToExpire(t *testing.T) {
 				}
 			}
 		}
-		atOnce(t, tests)
+		runParallel(t, tests)
 	})
 }
 
@@ -155,7 +155,7 @@ func TestR16MaxHoldWaitsForCommands(t *testing.T) {
 func TestLimitsAreDropped(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
-	s, kill := mortal(t, rdb, Config{})
+	s, kill := killableLeash(t, rdb, Config{})
 	a, key := connect(t, s), newKey()
 	a.token(key, "MAXHOLD", "25000")
 	a.carrier.End(Expire)

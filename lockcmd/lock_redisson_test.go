@@ -53,7 +53,7 @@ func TestLockScenariosOfRedisson(t *testing.T) {
 				}
 			}
 		}
-		atOnce(t, tests)
+		runParallel(t, tests)
 		if n := s.Stats().Holds + other.Stats().Holds + s.Stats().Waiters + other.Stats().Waiters; n != 0 {
 			t.Errorf("%d holds and waiters are left", n)
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// stuckLog is a log that takes nothing until it is let go.
+// stuckLog is a log handler that blocks until it is released.
 type stuckLog struct {
 	slog.Handler
 	free chan struct{}
@@ -18,14 +18,14 @@ func (l stuckLog) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-func TestR27LossIsToldHoweverSlowTheLogIs(t *testing.T) {
+func TestR27SlowLogDoesNotDelayALoss(t *testing.T) {
 	t.Parallel()
 	free := make(chan struct{})
 	t.Cleanup(func() { close(free) })
 	stuck := func(s *Service) { s.log = slog.New(stuckLog{s.log.Handler(), free}) }
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}, stuck)
-	for range maxLosses + 3 { // the log holds one
+	for range maxLosses + 3 { // the log handler holds one more
 		s.recordLoss(&hold{carrier: connect(t, s).carrier}, "gone")
 	}
 	if n := s.Stats().Unlogged; n < 1 || n > 3 {

@@ -19,20 +19,20 @@ import (
 	"leash/proxy/upstream"
 )
 
-// shared are the servers that tests use together, each with keys of its own.
+// The shared servers are used by many tests at once. Each test uses its own keys.
 var shared struct {
 	once, clusterOnce sync.Once
 	server            *redistest.Server
 	cluster           *redistest.Cluster
 }
 
-// quiet keeps go-redis's own log out of the tests'.
-type quiet struct{}
+// noLog drops go-redis's own log.
+type noLog struct{}
 
-func (quiet) Printf(context.Context, string, ...any) {}
+func (noLog) Printf(context.Context, string, ...any) {}
 
 func TestMain(m *testing.M) {
-	redis.SetLogger(quiet{})
+	redis.SetLogger(noLog{})
 	code := m.Run()
 	if shared.server != nil {
 		shared.server.Close()
@@ -64,7 +64,7 @@ func sharedCluster(t testing.TB) *redistest.Cluster {
 	return shared.cluster
 }
 
-// dialServer makes a client as package upstream does.
+// dialServer returns a client as package upstream makes it.
 func dialServer(t testing.TB, addr string) *redis.Client {
 	rdb := redis.NewClient(&redis.Options{
 		Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true, DialerRetries: 1,
@@ -83,19 +83,20 @@ func dialCluster(t testing.TB, addrs ...string) *redis.ClusterClient {
 	return rdb
 }
 
-// both runs a test on a single Redis and on a cluster, at once.
+// both runs a test on a single Redis and on a cluster in parallel.
 func both(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)) {
 	t.Helper()
 	server := sharedServer(t)
-	atOnce(t, map[string]func(t *testing.T){
+	runParallel(t, map[string]func(t *testing.T){
 		"single":  func(t *testing.T) { test(t, dialServer(t, server.Addr)) },
 		"cluster": func(t *testing.T) { test(t, dialCluster(t, sharedCluster(t).Addrs()...)) },
 	})
 }
 
-// everywhere is both, and on an embedded Redis as well: its Lua is another one, to which a failed
-// match gives nothing rather than nil, and which formats no text as a number.
-func everywhere(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)) {
+// everyRedis runs a test on a single Redis, on a cluster and on the embedded Redis. The embedded
+// Redis has another Lua: a failed match returns no value instead of nil, and numeric text is not
+// formatted as a number.
+func everyRedis(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)) {
 	t.Helper()
 	server := sharedServer(t)
 	inside, err := embedded.Start(context.Background())
@@ -103,15 +104,15 @@ func everywhere(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)
 		t.Fatal(err)
 	}
 	t.Cleanup(inside.Close)
-	atOnce(t, map[string]func(t *testing.T){
+	runParallel(t, map[string]func(t *testing.T){
 		"single":   func(t *testing.T) { test(t, dialServer(t, server.Addr)) },
 		"cluster":  func(t *testing.T) { test(t, dialCluster(t, sharedCluster(t).Addrs()...)) },
 		"embedded": func(t *testing.T) { test(t, dialServer(t, inside.Addr())) },
 	})
 }
 
-// atOnce runs tests side by side, for most of a test is waiting, and returns when all are over.
-func atOnce(t *testing.T, tests map[string]func(t *testing.T)) {
+// runParallel runs tests in parallel and returns when all have ended. Tests mostly wait.
+func runParallel(t *testing.T, tests map[string]func(t *testing.T)) {
 	t.Helper()
 	var all sync.WaitGroup
 	for name, test := range tests {
@@ -120,8 +121,8 @@ func atOnce(t *testing.T, tests map[string]func(t *testing.T)) {
 	all.Wait()
 }
 
-// leash runs a Service for a test, which hears what is said to it when leash returns. Each of
-// prepare is called before it runs.
+// leash starts a Service for a test. It returns when the Service receives events. It calls prepare
+// before the start.
 func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(*Service)) *Service {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
@@ -137,33 +138,32 @@ func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	calm(s)
+	longBreakTimeout(s)
 	for _, p := range prepare {
 		p(s)
 	}
-	kill := live(s)
+	kill := runService(s)
 	t.Cleanup(kill)
-	hears(t, s)
+	waitUntilSubscribed(t, s)
 	return s
 }
 
-// patient makes a Service whose waiters look for themselves once a minute only: who gets in before
-// was woken.
-func patient(s *Service) { s.attemptInterval = time.Minute }
+// slowRetries makes waiters retry only once a minute. A waiter that gets in earlier was woken.
+func slowRetries(s *Service) { s.attemptInterval = time.Minute }
 
-// calm makes a Service whose BREAK is confirmed on a busy machine too.
-func calm(s *Service) { s.breakTimeout = 5 * time.Second }
+// longBreakTimeout lets BREAK wait long enough for a busy machine.
+func longBreakTimeout(s *Service) { s.breakTimeout = 5 * time.Second }
 
-// brief makes a Service whose BREAK does not wait for longer than it does in use.
-func brief(s *Service) { s.breakTimeout = breakTimeout }
+// defaultBreakTimeout sets the time that BREAK waits back to the value used in production.
+func defaultBreakTimeout(s *Service) { s.breakTimeout = breakTimeout }
 
-// soon is how long something takes at the most that nothing holds up, on a machine that does much
-// besides. It is much less than a patient waiter's look, or a dead holder's lease, takes.
+// soon is an upper limit for operations that nothing delays, on a busy machine. It is much shorter
+// than the retry interval of a slowRetries Service, and shorter than the lease of a dead holder.
 const soon = 20 * time.Second
 
-// hears waits until a Service that runs is subscribed to its own channel: what is said there before
-// would be lost.
-func hears(t testing.TB, s *Service) {
+// waitUntilSubscribed waits until a running Service is subscribed to its own channel. Earlier
+// events would be lost.
+func waitUntilSubscribed(t testing.TB, s *Service) {
 	t.Helper()
 	eventually(t, soon, "the Service hears what is said to it", func() bool {
 		n, err := numListeners(s.rdb, s.subscriber.eventChannel, (*redis.Client).PubSubNumSub)
@@ -171,22 +171,23 @@ func hears(t testing.TB, s *Service) {
 	})
 }
 
-// mortal is a Leash that can be killed: it then does nothing more, and says nothing to anybody.
-func mortal(t testing.TB, rdb redis.UniversalClient, cfg Config) (s *Service, kill func()) {
+// killableLeash returns a Leash and a function that kills it. After the kill it does and sends
+// nothing more.
+func killableLeash(t testing.TB, rdb redis.UniversalClient, cfg Config) (s *Service, kill func()) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	s, err := New(cfg, rdb, listening(t, rdb, log), log)
+	s, err := New(cfg, rdb, proxySubscriber(t, rdb, log), log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kill = live(s)
+	kill = runService(s)
 	t.Cleanup(kill)
-	hears(t, s)
+	waitUntilSubscribed(t, s)
 	return s, kill
 }
 
-// live runs a Service until stop is called, which waits for its end.
-func live(s *Service) (stop func()) {
+// runService runs a Service until stop is called. stop waits for its end.
+func runService(s *Service) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -199,13 +200,13 @@ func live(s *Service) (stop func()) {
 	}
 }
 
-// listening is the proxy's own subscriber, for the Redis of rdb.
-func listening(t testing.TB, rdb redis.UniversalClient, log *slog.Logger) Subscriber {
+// proxySubscriber returns the proxy's own subscriber for the Redis of rdb.
+func proxySubscriber(t testing.TB, rdb redis.UniversalClient, log *slog.Logger) Subscriber {
 	t.Helper()
 	return pubsub.New(upstreamOf(t, rdb, log), log)
 }
 
-// upstreamOf is the proxy's side to the Redis of rdb.
+// upstreamOf returns the proxy's upstream for the Redis of rdb.
 func upstreamOf(t testing.TB, rdb redis.UniversalClient, log *slog.Logger) *upstream.Upstream {
 	t.Helper()
 	var cfg upstream.Config
@@ -235,7 +236,7 @@ func upstreamOf(t testing.TB, rdb redis.UniversalClient, log *slog.Logger) *upst
 	return up
 }
 
-// conn is a client's connection as a test plays it. It implements Host.
+// conn is a client connection as tests use it. It implements Host.
 type conn struct {
 	t       testing.TB
 	carrier *Carrier
@@ -247,7 +248,7 @@ type conn struct {
 	moved   chan string // keys
 	pushes  chan string // "word key token", for RESP3 only
 	resp3   bool
-	silence atomic.Pointer[time.Time] // since when its client is silent; nil while it is not
+	silence atomic.Pointer[time.Time] // since when the client is silent; nil if it is not
 }
 
 var lastConn atomic.Int64
@@ -274,7 +275,7 @@ func (c *conn) SilentSince() time.Time {
 	return time.Time{}
 }
 
-// goSilent makes the client silent from now on, and speak lets it say something all the time.
+// goSilent makes the client silent from now on.
 func (c *conn) goSilent() {
 	now := time.Now()
 	c.silence.Store(&now)
@@ -282,7 +283,7 @@ func (c *conn) goSilent() {
 
 func (c *conn) speak() { c.silence.Store(nil) }
 
-// Push implements Host: it keeps the words of a notice, without lengths.
+// Push implements Host. It stores the words of a notice without their lengths.
 func (c *conn) Push(frame []byte) {
 	lines := strings.Split(string(frame), "\r\n")
 	if lines[0] != "*4" || lines[2] != "lock" {
@@ -310,7 +311,7 @@ func (c *conn) start(args ...string) <-chan string {
 	return reply
 }
 
-// token runs an ACQUIRE that must be granted.
+// token runs an ACQUIRE that must be granted and returns the token.
 func (c *conn) token(args ...string) int64 {
 	c.t.Helper()
 	return tokenOf(c.t, c.do(append([]string{"LOCK.ACQUIRE"}, args...)...))
@@ -339,12 +340,12 @@ func wantPrefix(t testing.TB, got, want string) {
 	}
 }
 
-// atLeisure is how long a test waits for what a quiet machine has done within a time: it does not
-// fail because others are at work there.
-func atLeisure(within time.Duration) time.Duration { return max(10*within, soon) }
+// busyTimeout returns how long a test waits for something that an idle machine does within the
+// given time. A busy machine needs longer.
+func busyTimeout(within time.Duration) time.Duration { return max(10*within, soon) }
 
-// onTime runs a test of exact times, and runs it again when it failed and the machine had stalled:
-// that proves nothing.
+// onTime runs a test with exact times. If it fails and the machine had stalled, it runs the test
+// again.
 func onTime(t testing.TB, test func() error) {
 	t.Helper()
 	const tick, stall = 10 * time.Millisecond, 200 * time.Millisecond
@@ -375,28 +376,28 @@ func onTime(t testing.TB, test func() error) {
 	}
 }
 
-// listens makes s listen to a lock's channel already: who waits there then need not look once more
-// when it is subscribed.
-func listens(t testing.TB, s *Service, channel, key string) {
+// subscribeFirst subscribes s to a lock's channel. A waiter then does not need a second attempt
+// after its own subscription.
+func subscribeFirst(t testing.TB, s *Service, channel, key string) {
 	t.Helper()
 	receive(t, s.subscriber.subscribe(channel, lockID{0, key}), 5*time.Second)
 }
 
-// receive takes what must come. within is what a quiet machine needs for that at the most; it waits
+// receive returns the next value of c. An idle machine delivers it within the given time. $ waits
 // for much longer.
 func receive[T any](t testing.TB, c <-chan T, within time.Duration) T {
 	t.Helper()
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(atLeisure(within)):
-		t.Fatalf("nothing came within %v", atLeisure(within))
+	case <-time.After(busyTimeout(within)):
+		t.Fatalf("nothing came within %v", busyTimeout(within))
 		panic("unreachable")
 	}
 }
 
-// woken takes what a message must bring to who waits: long before a patient waiter's look, or the
-// end of a lease of 30 s, would.
+// woken returns the next value of c, which a wake-up must bring. It fails long before a retry or
+// the end of a lease of 30 s could bring it.
 func woken[T any](t testing.TB, c <-chan T) T {
 	t.Helper()
 	select {
@@ -408,13 +409,13 @@ func woken[T any](t testing.TB, c <-chan T) T {
 	}
 }
 
-// eventually polls until ok holds. within is what a quiet machine needs for that at the most; it
-// waits for much longer.
+// eventually polls until ok returns true. An idle machine needs at most the time within. A busy one
+// gets much longer.
 func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(atLeisure(within)); !ok(); {
+	for end := time.Now().Add(busyTimeout(within)); !ok(); {
 		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", atLeisure(within), what)
+			t.Fatalf("not within %v: %s", busyTimeout(within), what)
 		}
 		<-time.After(2 * time.Millisecond)
 	}
@@ -431,7 +432,7 @@ func exists(t testing.TB, rdb redis.UniversalClient, key string) bool {
 
 var lastKey atomic.Int64
 
-// newKey is a key no other test uses.
+// newKey returns a key that no other test uses.
 func newKey() string { return "lock" + strconv.FormatInt(lastKey.Add(1), 10) }
 
 // takesLong skips a test in the quick run.

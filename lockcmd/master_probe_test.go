@@ -12,7 +12,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// promoted is a server that was a replica until now.
+// promoted returns a server that was a replica until now.
 func promoted(t testing.TB) *redistest.Server {
 	t.Helper()
 	old, server := redistest.Start(t), redistest.Start(t)
@@ -32,8 +32,8 @@ func promoted(t testing.TB) *redistest.Server {
 	return server
 }
 
-// TestR13GraceAtTheMemoryLimit: a new master is known as one also when it takes no more data.
-func TestR13GraceAtTheMemoryLimit(t *testing.T) {
+// TestR13GraceStartsAtTheMemoryLimit: A new master is detected although its memory is full.
+func TestR13GraceStartsAtTheMemoryLimit(t *testing.T) {
 	t.Parallel()
 	server := promoted(t)
 	if err := server.Client().ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
@@ -49,8 +49,8 @@ func TestR13GraceAtTheMemoryLimit(t *testing.T) {
 	}
 }
 
-// TestR2GraceOfAMasterWithoutReplicas: Redis forgets that a master was promoted when its last
-// replica has been gone for long.
+// TestR2GraceOfAMasterWithoutReplicas: Redis forgets that a master was promoted some time after its
+// last replica has disconnected. Leash still knows it.
 func TestR2GraceOfAMasterWithoutReplicas(t *testing.T) {
 	t.Parallel()
 	server := promoted(t)
@@ -78,9 +78,9 @@ func TestR2GraceOfAMasterWithoutReplicas(t *testing.T) {
 	}
 }
 
-// TestR2GraceIsNotGuessed: a configuration that could not be read for now is read again, and what
-// the masters say most counts.
-func TestR2GraceIsNotGuessed(t *testing.T) {
+// TestR2GraceConfigIsReadAgain: When the configuration of a master cannot be read, Leash tries
+// again. The longest value of all masters counts.
+func TestR2GraceConfigIsReadAgain(t *testing.T) {
 	t.Parallel()
 	nodes := make([]*redis.Client, 3)
 	for i, lag := range []string{"20", "40", "30"} {
@@ -106,7 +106,7 @@ func TestR2GraceIsNotGuessed(t *testing.T) {
 	}
 }
 
-// TestR2GraceGrowsWithAMaster: a master that says more than those before lengthens a grace that has
+// TestR2GraceGrowsWithAMaster: A master with a longer setting lengthens a grace period that has
 // begun.
 func TestR2GraceGrowsWithAMaster(t *testing.T) {
 	t.Parallel()
@@ -122,9 +122,9 @@ func TestR2GraceGrowsWithAMaster(t *testing.T) {
 	}
 }
 
-// TestR2GraceThatItsMasterDidNotSeeTheEndOf: one that has died in its grace is not said to grant
-// locks, before it comes back.
-func TestR2GraceThatItsMasterDidNotSeeTheEndOf(t *testing.T) {
+// TestR2GraceEndIsNotLoggedForADeadMaster: A master dies in its grace period. Leash does not log
+// that it grants locks before it comes back.
+func TestR2GraceEndIsNotLoggedForADeadMaster(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, redistest.Start(t).Addr), Config{FailoverGrace: time.Hour})
 	log := &logBuffer{}
@@ -143,15 +143,16 @@ func TestR2GraceThatItsMasterDidNotSeeTheEndOf(t *testing.T) {
 	}
 }
 
-// TestR2GraceLooksAtEachMaster: one that does not answer keeps nobody from another one.
-func TestR2GraceLooksAtEachMaster(t *testing.T) {
+// TestR2GraceProbesEachMaster: A master that does not answer does not delay the probe of another
+// one.
+func TestR2GraceProbesEachMaster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	s := leash(t, dialCluster(t, cluster.Addrs()...), graceConfig(), graceful)
 	key := newKey()
 	elsewhere := redistest.KeyIn((slotOf(key)+slots/2)%slots, "other")
 	turn := s.graces.probeLock(s.graces.slotsWith(slotOf(elsewhere))[0])
-	turn <- struct{}{} // it does not answer
+	turn <- struct{}{} // this master does not answer
 	defer func() { <-turn }()
 	if _, ok := s.graces.masterOf(elsewhere, time.Now(), time.Now().Add(100*time.Millisecond)); ok {
 		t.Error("a master that does not answer was looked at")

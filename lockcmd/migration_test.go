@@ -11,8 +11,8 @@ import (
 	"leash/renewal"
 )
 
-// moving is a slot on its way, with the lock keys of a test in it.
-func moving(t *testing.T, key string) (*redistest.Move, func()) {
+// startMigration starts a slot migration with the lock keys of a test in the slot.
+func startMigration(t *testing.T, key string) (*redistest.Move, func()) {
 	t.Helper()
 	c := sharedCluster(t)
 	slot := slotOf(key)
@@ -35,10 +35,10 @@ func moving(t *testing.T, key string) (*redistest.Move, func()) {
 	}
 }
 
-// renews checks that a Leash renews keys that have little time left. It asks it to, and does not
-// wait for the time when it would: a machine that stalls for longer than a TTL loses its locks, as
-// it must.
-func renews(t *testing.T, s *Service, keys ...string) {
+// wantRenewed asks a Leash to renew keys with short TTLs, and checks that it does. It does not wait
+// for the periodic renewal. On a machine that stalls for longer than a TTL, the locks would rightly
+// be lost.
+func wantRenewed(t *testing.T, s *Service, keys ...string) {
 	t.Helper()
 	const little = 15 * time.Second
 	for _, k := range keys {
@@ -62,32 +62,32 @@ func TestR14SlotInMigration(t *testing.T) {
 	key := func(n int) string { return fmt.Sprint(tag, n) }
 	a, b, c, d := connect(t, s), connect(t, s), connect(t, other), connect(t, s)
 	a.token(key(0))
-	want(t, a.do("LOCK.RELEASE", key(0)), ":1") // leaves a counter: one of two keys
+	want(t, a.do("LOCK.RELEASE", key(0)), ":1") // leaves a counter, so one of two keys exists
 	var tokens []string
 	for n := 1; n <= 8; n++ {
 		tokens = append(tokens, strconv.FormatInt(a.token(key(n), "OWNER", "me"), 10))
 	}
 	waiting, next := b.await(s, 1, key(3), "BLOCK", "0"), d.await(s, 1, key(5), "BLOCK", "0")
-	m, finish := moving(t, tag)
+	m, finish := startMigration(t, tag)
 	if err := m.MoveKey(key(1), key(2), key(3), key(7)); err != nil {
 		t.Fatal(err)
 	}
 	want(t, c.do("LOCK.ACQUIRE", key(0)), "$-1") // counts as taken
 	fresh := c.start("LOCK.ACQUIRE", key(0), "BLOCK", "0")
-	renews(t, s, key(1), key(2), key(3), key(4), key(5), key(6), key(7), key(8)) // on both sides
+	wantRenewed(t, s, key(1), key(2), key(3), key(4), key(5), key(6), key(7), key(8)) // on both nodes
 	if len(a.losses) != 0 {
 		t.Fatalf("lost %s", <-a.losses)
 	}
 	want(t, a.do("LOCK.RELEASE", key(1)), ":1")
 	want(t, a.do("LOCK.RELEASE", key(4)), ":1")
-	// without its tombstone's company
+	// its tombstone would be on the other node
 	want(t, c.do("LOCK.RELEASE", key(2), "TOKEN", tokens[1]), ":1")
 	want(t, c.do("LOCK.RELEASE", key(6), "OWNER", "me"), ":1")
 	want(t, c.do("LOCK.RELEASE", key(7), "OWNER", "me", "ID", "r"), ":1")
 	want(t, a.do("LOCK.RELEASE", key(7), "OWNER", "me", "ID", "r"), ":1")
-	want(t, a.do("LOCK.RELEASE", key(5)), ":1") // its keys are together
+	want(t, a.do("LOCK.RELEASE", key(5)), ":1") // all its keys are on one node
 	tokenOf(t, receive(t, next, time.Second))
-	want(t, a.do("LOCK.RELEASE", key(3)), ":1") // its keys are not: no hand-over while it lasts
+	want(t, a.do("LOCK.RELEASE", key(3)), ":1") // Its keys are on two nodes, so there is no hand-over during the migration.
 	<-time.After(time.Second)
 	if len(waiting)+len(fresh) != 0 {
 		t.Error("a lock was granted in a slot where its token could not be counted")
@@ -125,7 +125,7 @@ func TestR14AttachExtendAndBreakInMigration(t *testing.T) {
 	for _, k := range java {
 		rdb.HSet(t.Context(), k, "0a1b:7", "1")
 	}
-	m, finish := moving(t, tag)
+	m, finish := startMigration(t, tag)
 	if err := m.MoveKey(key(0), key(2), key(4), key(6), key(8)); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestR14AttachExtendAndBreakInMigration(t *testing.T) {
 		want(t, c.do("LOCK.EXTEND", key(n), "20000"), ":20000")
 		want(t, a.do("LOCK.EXTEND", key(n), "10000", "TOKEN", strconv.FormatInt(tokens[n], 10)), ":10000")
 	}
-	want(t, b.do("LOCK.BREAK", key(2)), ":1") // carried by another Leash
+	want(t, b.do("LOCK.BREAK", key(2)), ":1") // its carrier is on another Leash
 	want(t, receive(t, a.losses, time.Second), key(2)+" broken")
 	want(t, b.do("LOCK.BREAK", key(3)), ":1")
 	want(t, receive(t, a.losses, time.Second), key(3)+" broken")
@@ -158,8 +158,8 @@ func TestR14AttachExtendAndBreakInMigration(t *testing.T) {
 	}
 }
 
-// TestR14TombstonesOfReleasesInMigration: a release that ends nothing leaves no tombstone behind,
-// and leaves those of others.
+// TestR14TombstonesOfReleasesInMigration: A release that ends no hold leaves no tombstone of its
+// own. It does not change the tombstones of others.
 func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
@@ -173,7 +173,7 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 			tokens[key] = a.token(key, "OWNER", "me")
 		}
 	}
-	m, finish := moving(t, tag)
+	m, finish := startMigration(t, tag)
 	defer finish()
 	if err := m.MoveKey(once, twice, alone, broken); err != nil {
 		t.Fatal(err)
@@ -215,18 +215,18 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 	send(release(alone), countsRemain, "")
 
 	rr, tombstone := release(broken), tombstoneKey(broken, tokens[broken], a.carrier.name)
-	rdb.Set(t.Context(), tombstone, brokenText, time.Minute) // by a BREAK whose news was lost
+	rdb.Set(t.Context(), tombstone, brokenText, time.Minute) // of a BREAK whose event was lost
 	if got, err := rr.send(until); got != noSuchHold || err != nil {
 		t.Errorf("the release of what is being broken was answered %d, %v, want %d", got, err, noSuchHold)
 	}
-	// by what the release has said
+	// the release has reported the loss
 	want(t, receive(t, a.losses, soon), broken+" "+renewal.ReasonBroken)
 	eventually(t, soon, "it is ended", func() bool { return !exists(t, rdb, broken) })
 	want(t, rdb.Get(t.Context(), tombstone).Val(), lostText+" "+renewal.ReasonBroken)
 }
 
-// TestR14TombstonesOfMovesInMigration: a move that comes too late leaves no tombstone behind, and
-// leaves those of others; one that moves the hold says so, whatever the tombstone said before.
+// TestR14TombstonesOfMovesInMigration: A move that comes too late leaves no tombstone of its own
+// and does not change others. A move that succeeds writes its tombstone over any other.
 func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
@@ -239,7 +239,7 @@ func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 	for i := range texts {
 		tokens = append(tokens, a.token(key(i), "OWNER", "me"))
 	}
-	m, finish := moving(t, tag)
+	m, finish := startMigration(t, tag)
 	defer finish()
 	for i := range texts {
 		if err := m.MoveKey(key(i)); err != nil {
@@ -264,7 +264,7 @@ func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 			defer try.unlockOwn()
 			return try.newMove(tokens[i], a.carrier.name, last).send(until)
 		}
-		if r := move("999"); r.kind != failed { // as when the hold's last request is another by now
+		if r := move("999"); r.kind != failed { // another request has changed the hold since
 			t.Errorf("a move that comes too late is %v", r.kind)
 		}
 		says(text)
@@ -275,9 +275,9 @@ func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 	}
 }
 
-// TestR14AMoveUnderWayHidesNothing: who ends the hold, while its move is under way with one key a
-// call, says so.
-func TestR14AMoveUnderWayHidesNothing(t *testing.T) {
+// TestR14PendingMoveDoesNotHideAnEnd: A move of a hold is in progress, with one call for each key.
+// Another request ends the hold and can still write how.
+func TestR14PendingMoveDoesNotHideAnEnd(t *testing.T) {
 	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
 	s := leash(t, rdb, Config{})

@@ -5,22 +5,22 @@ import (
 	"strconv"
 )
 
-// model is one lock as the rules have it, for walks that compare it with what two Leashes answer.
-// Nothing in it runs out by itself.
+// model is one lock according to the rules. Random walks compare it with the replies of two
+// Leashes. Nothing in it expires by itself.
 type model struct {
 	holds   []*modelHold
 	answers map[string]string // to releases with an ID, by owner and ID
-	clock   int               // counts what hangs a hold on a connection
+	clock   int               // counts moves to a connection
 }
 
 type modelHold struct {
 	mode   string // "", "FAIR", "READ" or "WRITE"
-	owner  string // "" for one of its own
+	owner  string // "" for an owner of its own
 	token  int64
 	count  int
 	last   string // the ID of the last acquire
 	at     *walker
-	hung   int // when it was hung there
+	since  int // the clock when it got its carrier
 	leased bool
 	stays  bool
 }
@@ -47,7 +47,7 @@ func (h *modelHold) like(mode string) bool {
 	return h.mode == mode || h.plain() && (mode == "" || mode == "FAIR")
 }
 
-// find is the hold for which match says yes that comes last in the order of by; nil when there is
+// find returns the last hold, in the order of by, that match accepts. It returns nil if there is
 // none.
 func (m *model) find(by func(*modelHold) int64, match func(*modelHold) bool) (found *modelHold) {
 	for _, h := range m.holds {
@@ -59,18 +59,18 @@ func (m *model) find(by func(*modelHold) int64, match func(*modelHold) bool) (fo
 }
 
 func byToken(h *modelHold) int64 { return h.token }
-func byTime(h *modelHold) int64  { return int64(h.hung) }
+func byTime(h *modelHold) int64  { return int64(h.since) }
 
-func (m *model) hang(h *modelHold, at *walker) {
+func (m *model) setCarrier(h *modelHold, at *walker) {
 	m.clock++
-	h.at, h.hung = at, m.clock
+	h.at, h.since = at, m.clock
 }
 
 func (m *model) end(h *modelHold) {
 	m.holds = slices.DeleteFunc(m.holds, func(other *modelHold) bool { return other == h })
 }
 
-// acquire is the reply to an ACQUIRE. When that is newToken, granted follows.
+// acquire returns the expected reply to an ACQUIRE. If it is newToken, granted must be called next.
 func (m *model) acquire(q question) (reply string) {
 	if q.waits && m.find(byTime, func(h *modelHold) bool {
 		return h.at == q.from && (q.owner == "" || h.owner != q.owner) && !(h.mode == "READ" && q.mode == "READ")
@@ -79,28 +79,28 @@ func (m *model) acquire(q question) (reply string) {
 	}
 	own := m.find(byToken, func(h *modelHold) bool { return q.owner != "" && h.owner == q.owner && h.like(q.mode) })
 	if own == nil {
-		return m.obstacle(q)
+		return m.replyIfTaken(q)
 	}
 	again := q.id != "" && q.id == own.last
 	switch {
 	case own.at != q.from && !again:
 		return "-" + msgElsewhere
 	case own.at != q.from:
-		m.hang(own, q.from)
+		m.setCarrier(own, q.from)
 	case !again:
 		own.count++
 		own.last, own.leased = q.id, own.leased && q.leased
 	}
 	if q.replicas {
 		m.release(own, false)
-		own.last = "" // of an acquire that has not been
+		own.last = "" // the undone acquire has no ID to repeat
 		return "-" + msgNoReplicas(0, 1)
 	}
 	return tokenReply(own)
 }
 
-// obstacle is the reply to an ACQUIRE of an owner that has no such hold.
-func (m *model) obstacle(q question) string {
+// replyIfTaken returns the expected reply to an ACQUIRE whose owner has no hold of that mode.
+func (m *model) replyIfTaken(q question) string {
 	kin := m.find(byToken, func(h *modelHold) bool { return q.owner != "" && h.owner == q.owner })
 	writer := m.find(byToken, func(h *modelHold) bool { return h.mode == "WRITE" })
 	other := m.find(byToken, func(h *modelHold) bool { return h.mode != "READ" })
@@ -122,17 +122,17 @@ func (m *model) obstacle(q question) string {
 func (m *model) granted(q question, token int64) {
 	h := &modelHold{mode: q.mode, owner: q.owner, token: token, count: 1, last: q.id, leased: q.leased, stays: q.stays}
 	m.holds = append(m.holds, h)
-	m.hang(h, q.from)
+	m.setCarrier(h, q.from)
 }
 
 func tokenReply(h *modelHold) string { return ":" + strconv.FormatInt(h.token, 10) }
 
-// means reports whether the options of a command about a present hold mean h.
+// means reports whether the options of a command select the hold h.
 func (q question) means(h *modelHold) bool {
 	return (q.token == 0 || h.token == q.token) && (q.owner == "" || h.owner == q.owner) && (q.mode == "" || h.mode == q.mode)
 }
 
-// unlock is the reply to a RELEASE.
+// unlock returns the expected reply to a RELEASE.
 func (m *model) unlock(q question) (reply string) {
 	answer := q.owner + ":" + q.id
 	if q.id != "" && m.answers[answer] != "" {
@@ -158,7 +158,7 @@ func (m *model) unlock(q question) (reply string) {
 	return reply
 }
 
-// release takes a count of a hold back, or ends it.
+// release removes one count of a hold, or ends it.
 func (m *model) release(h *modelHold, all bool) (reply string) {
 	if h.count > 1 && !all {
 		h.count--
@@ -168,8 +168,7 @@ func (m *model) release(h *modelHold, all bool) (reply string) {
 	return ":1"
 }
 
-// attach is the reply to an ATTACH, and the connection that is to be closed since it does not carry
-// the hold any more.
+// attach returns the expected reply to an ATTACH. closed is the connection that loses the hold.
 func (m *model) attach(q question) (reply string, closed *walker) {
 	h := m.find(byToken, q.means)
 	if h == nil {
@@ -177,12 +176,12 @@ func (m *model) attach(q question) (reply string, closed *walker) {
 	}
 	if h.at != q.from {
 		closed = h.at
-		m.hang(h, q.from)
+		m.setCarrier(h, q.from)
 	}
 	return tokenReply(h), closed
 }
 
-// extend is the reply to an EXTEND.
+// extend returns the expected reply to an EXTEND.
 func (m *model) extend(q question, ms int64) string {
 	if q.token == 0 && q.owner == "" {
 		h := m.find(byTime, func(h *modelHold) bool { return h.at == q.from })

@@ -9,19 +9,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// everyMode runs a test for each way to hold a lock, on a single Redis and on a cluster, with two
-// Leashes.
+// everyMode runs a test for each mode, on a single Redis and on a cluster, with two Leashes.
 func everyMode(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient, s, other *Service, mode string)) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		tests := make(map[string]func(*testing.T))
 		for _, m := range modes {
 			tests[m.name] = func(t *testing.T) { test(t, rdb, leash(t, rdb, Config{}), leash(t, rdb, Config{}), m.option) }
 		}
-		atOnce(t, tests)
+		runParallel(t, tests)
 	})
 }
 
-// hold takes a lock in a mode.
+// hold acquires a lock in a mode.
 func (c *conn) hold(key, mode string, options ...string) (token int64) {
 	c.t.Helper()
 	args := append([]string{key}, options...)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestR4HoldMovesToAndFro(t *testing.T) {
+func TestR4HoldMovesBackAndForth(t *testing.T) {
 	t.Parallel()
 	for _, pause := range []int{0, 300, 2000} {
 		rdb := dialServer(t, sharedServer(t).Addr)
@@ -18,7 +18,7 @@ func TestR4HoldMovesToAndFro(t *testing.T) {
 				if again := c.token(key, "OWNER", "x", "ID", "1"); again != token {
 					t.Fatalf("round %d: got token %d, want %d", i, again, token)
 				}
-				// for the news to come at any moment
+				// a random pause, so that the event arrives at any moment
 				<-time.After(time.Duration(rand.IntN(pause+1)) * time.Microsecond)
 			}
 			if len(a.losses)+len(b.losses) > 0 {
@@ -38,14 +38,14 @@ func TestR26MoveOfAnotherTokenFindsTheOldHoldLost(t *testing.T) {
 	s1, s2 := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 	a, b, key := connect(t, s1), connect(t, s2), newKey()
 	a.token(key, "OWNER", "x", "ID", "1")
-	rdb.Del(t.Context(), key) // an end forced past Leash
+	rdb.Del(t.Context(), key) // the hold is deleted without Leash
 	b.token(key, "OWNER", "x", "ID", "1")
 	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "1"), "-"+msgLost(key, "gone"))
 	want(t, receive(t, a.losses, time.Second), key+" gone")
 	want(t, b.do("LOCK.RELEASE", key), ":1")
 }
 
-func TestR4MoveTakesTheCountAlong(t *testing.T) {
+func TestR4MoveKeepsTheCount(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{}), newKey()

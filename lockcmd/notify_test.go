@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// notified is a connection of a client that is told of its locks.
-func notified(t testing.TB, s *Service) *conn {
+// connectNotified returns a connection with LOCK.NOTIFY ON.
+func connectNotified(t testing.TB, s *Service) *conn {
 	t.Helper()
 	c := connect(t, s)
 	c.resp3 = true
@@ -18,16 +18,16 @@ func notified(t testing.TB, s *Service) *conn {
 	return c
 }
 
-// told takes the next notice.
-func (c *conn) told(word, key string, token int64) {
+// wantNotice checks the next notice.
+func (c *conn) wantNotice(word, key string, token int64) {
 	c.t.Helper()
 	if got, want := woken(c.t, c.pushes), word+" "+key+" "+strconv.FormatInt(token, 10); got != want {
 		c.t.Fatalf("told %q, want %q", got, want)
 	}
 }
 
-// toldNothing fails if there is a notice that was not taken.
-func (c *conn) toldNothing() {
+// wantNoNotice fails if there is another notice.
+func (c *conn) wantNoNotice() {
 	c.t.Helper()
 	select {
 	case got := <-c.pushes:
@@ -36,25 +36,28 @@ func (c *conn) toldNothing() {
 	}
 }
 
-// orderly is a connection that keeps the order in which it is told and closed.
-type orderly struct {
+// orderRecorder is a connection that records the order of notices and closes.
+type orderRecorder struct {
 	*conn
 	order chan string
 }
 
-func newOrderly(t testing.TB, s *Service) *orderly {
+func newOrderRecorder(t testing.TB, s *Service) *orderRecorder {
 	t.Helper()
-	o := &orderly{connect(t, s), make(chan string, 10)}
+	o := &orderRecorder{connect(t, s), make(chan string, 10)}
 	o.resp3 = true
 	o.carrier = s.NewCarrier(lastConn.Add(1), o)
 	want(t, o.do("LOCK.NOTIFY", "ON"), "+OK")
 	return o
 }
 
-func (o *orderly) Push(frame []byte)              { o.conn.Push(frame); o.order <- "told" }
-func (o *orderly) Lost(key []byte, reason string) { o.conn.Lost(key, reason); o.order <- "closed" }
-func (o *orderly) Moved(key []byte)               { o.conn.Moved(key); o.order <- "closed" }
-func (o *orderly) wantOrder(events ...string) {
+func (o *orderRecorder) Push(frame []byte) { o.conn.Push(frame); o.order <- "told" }
+func (o *orderRecorder) Lost(key []byte, reason string) {
+	o.conn.Lost(key, reason)
+	o.order <- "closed"
+}
+func (o *orderRecorder) Moved(key []byte) { o.conn.Moved(key); o.order <- "closed" }
+func (o *orderRecorder) wantOrder(events ...string) {
 	o.t.Helper()
 	for _, event := range events {
 		if got := woken(o.t, o.order); got != event {
@@ -63,7 +66,7 @@ func (o *orderly) wantOrder(events ...string) {
 	}
 }
 
-func TestR27NotifyTellsOfALossBeforeTheConnectionCloses(t *testing.T) {
+func TestR27NotifyReportsALossBeforeTheConnectionCloses(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{WatchdogTimeout: 900 * time.Millisecond})
@@ -72,7 +75,7 @@ func TestR27NotifyTellsOfALossBeforeTheConnectionCloses(t *testing.T) {
 			"broken":  func(key string) { want(t, connect(t, s).do("LOCK.BREAK", key), ":1") },
 			"maxhold": func(string) {},
 		} {
-			a, key := newOrderly(t, s), newKey()
+			a, key := newOrderRecorder(t, s), newKey()
 			options := []string{key}
 			if name == "maxhold" {
 				options = append(options, "MAXHOLD", "300")
@@ -80,49 +83,50 @@ func TestR27NotifyTellsOfALossBeforeTheConnectionCloses(t *testing.T) {
 			token := a.token(options...)
 			end(key)
 			a.wantOrder("told", "closed")
-			a.told("lost", key, token)
+			a.wantNotice("lost", key, token)
 			want(t, <-a.losses, key+" "+name)
-			a.toldNothing()
+			a.wantNoNotice()
 		}
 	})
 }
 
-// TestR27NotifyWithOnLossError: the connection stays, is told, and is answered all the same.
+// TestR27NotifyWithOnLossError: The connection stays open. It gets a notice and also the error
+// reply.
 func TestR27NotifyWithOnLossError(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
-		a, quiet := notified(t, s), connect(t, s)
+		a, quiet := connectNotified(t, s), connect(t, s)
 		token := a.token(key, "ONLOSS", "ERROR")
 		other := newKey()
 		quiet.token(other, "ONLOSS", "ERROR")
 		want(t, connect(t, s).do("LOCK.BREAK", key), ":1")
 		want(t, connect(t, s).do("LOCK.BREAK", other), ":1")
-		a.told("lost", key, token)
+		a.wantNotice("lost", key, token)
 		want(t, a.do("LOCK.TTL", key), "-"+msgLost(key, "broken"))
 		want(t, quiet.do("LOCK.TTL", other), "-"+msgLost(other, "broken"))
-		a.toldNothing()
-		quiet.toldNothing()
+		a.wantNoNotice()
+		quiet.wantNoNotice()
 		released := newKey()
-		token = a.token(released, "OWNER", "me") // a rightful end is no news
+		token = a.token(released, "OWNER", "me") // an orderly release sends no notice
 		want(t, connect(t, s).do("LOCK.RELEASE", released, "TOKEN", strconv.FormatInt(token, 10)), ":1")
 		a.token(newKey(), "LEASE", "3000")
 		eventually(t, 5*time.Second, "its lease is over", func() bool { return a.carrier.Holds() == 0 })
-		a.toldNothing()
+		a.wantNoNotice()
 	})
 }
 
 func TestR27NotifyOfPermitsAndQuorum(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
-	a, sem := notified(t, s), newKey()
+	a, sem := connectNotified(t, s), newKey()
 	want(t, a.do("SEM.INIT", sem, "1"), ":1")
 	permit := a.do("SEM.ACQUIRE", sem)[len("$32\r\n"):]
 	s.find(lockID{0, sem}, func(*hold) bool { return true }).Lost("gone")
 	if got := woken(t, a.pushes); got != "lost "+sem+" $32 "+permit {
 		t.Errorf("told %q", got)
 	}
-	a = notified(t, s)
+	a = connectNotified(t, s)
 	keys := []string{newKey(), newKey(), newKey()}
 	wantPrefix(t, a.do("LOCK.MACQUIRE", "3", keys[0], keys[1], keys[2], "QUORUM", "2", "ONLOSS", "ERROR"), "*3")
 	lose := func(key string) int64 {
@@ -131,17 +135,17 @@ func TestR27NotifyOfPermitsAndQuorum(t *testing.T) {
 		return h.token
 	}
 	lose(keys[0])
-	a.toldNothing() // a quorum is left
+	a.wantNoNotice() // the quorum still holds
 	rest := s.find(lockID{0, keys[2]}, func(*hold) bool { return true }).token
-	a.told("lost", keys[1], lose(keys[1]))
-	a.told("lost", keys[2], rest)
+	a.wantNotice("lost", keys[1], lose(keys[1]))
+	a.wantNotice("lost", keys[2], rest)
 }
 
-func TestNotifyTellsThatSomebodyWaits(t *testing.T) {
+func TestNotifyReportsAWaiter(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := leash(t, rdb, Config{}, patient)
-		for name, other := range map[string]*Service{"here": s, "on another Leash": leash(t, rdb, Config{}, patient)} {
+		s := leash(t, rdb, Config{}, slowRetries)
+		for name, other := range map[string]*Service{"here": s, "on another Leash": leash(t, rdb, Config{}, slowRetries)} {
 			for _, mode := range []string{"", "FAIR", "WRITE", "READ"} {
 				var options []string
 				waits := []string{"BLOCK", "0"}
@@ -149,27 +153,27 @@ func TestNotifyTellsThatSomebodyWaits(t *testing.T) {
 					options = append(options, mode)
 					waits = append(waits, map[string]string{"READ": "WRITE"}[mode]+map[string]string{"FAIR": "FAIR", "WRITE": "WRITE"}[mode])
 				}
-				a, b, c, key := notified(t, s), connect(t, other), connect(t, other), newKey()
+				a, b, c, key := connectNotified(t, s), connect(t, other), connect(t, other), newKey()
 				token := a.token(append([]string{key}, options...)...)
-				second := notified(t, s)
+				second := connectNotified(t, s)
 				var secondToken int64
 				if mode == "READ" {
 					secondToken = second.token(key, "READ")
 				}
 				first := b.await(other, 1, key, waits...)
-				a.told("wanted", key, token)
+				a.wantNotice("wanted", key, token)
 				if mode == "READ" {
-					second.told("wanted", key, secondToken)
+					second.wantNotice("wanted", key, secondToken)
 					want(t, second.do("LOCK.RELEASE", key), ":1")
 				}
 				then := c.await(other, 2, key, waits...)
-				s.reportWanted(lockID{0, key}) // as what a waiter says again
-				a.toldNothing()                // once
+				s.reportWanted(lockID{0, key}) // a repeated report of a waiter
+				a.wantNoNotice()               // one notice only
 				want(t, a.do("LOCK.RELEASE", key), ":1")
 				tokenOf(t, woken(t, first))
 				want(t, b.do("LOCK.RELEASE", key), ":1")
 				tokenOf(t, woken(t, then))
-				a.toldNothing()
+				a.wantNoNotice()
 				if t.Failed() {
 					t.Fatal(name, mode)
 				}
@@ -178,31 +182,31 @@ func TestNotifyTellsThatSomebodyWaits(t *testing.T) {
 	})
 }
 
-// TestNotifyLooksForThoseWhoWaitAlready: when a hold is granted, moved, or its client asks to be
-// told.
-func TestNotifyLooksForThoseWhoWaitAlready(t *testing.T) {
+// TestNotifyReportsExistingWaiters: A waiter that already waits is reported when a hold is granted
+// or moved, and when the client turns on notices.
+func TestNotifyReportsExistingWaiters(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}, patient), newKey()
-		a, b, c := notified(t, s), notified(t, s), connect(t, s)
+		s, key := leash(t, rdb, Config{}, slowRetries), newKey()
+		a, b, c := connectNotified(t, s), connectNotified(t, s), connect(t, s)
 		a.token(key, "ONCLOSE", "EXPIRE", "OWNER", "a")
 		got := b.await(s, 1, key, "BLOCK", "0", "OWNER", "b")
 		woken(t, a.pushes)
 		last := c.await(s, 2, key, "BLOCK", "0")
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		token := tokenOf(t, woken(t, got))
-		b.told("wanted", key, token)
-		d := notified(t, s)
+		b.wantNotice("wanted", key, token)
+		d := connectNotified(t, s)
 		want(t, d.do("LOCK.ATTACH", key, "OWNER", "b", "TOKEN", strconv.FormatInt(token, 10)), ":"+strconv.FormatInt(token, 10))
-		d.told("wanted", key, token)
-		b.told("granted", key, token)
+		d.wantNotice("wanted", key, token)
+		b.wantNotice("granted", key, token)
 		want(t, d.do("LOCK.NOTIFY", "OFF"), "+OK")
 		want(t, d.do("lock.notify", "on"), "+OK")
-		d.told("wanted", key, token)
+		d.wantNotice("wanted", key, token)
 		want(t, d.do("LOCK.NOTIFY", "OFF"), "+OK")
 		want(t, d.do("LOCK.RELEASE", key), ":1")
 		tokenOf(t, woken(t, last))
-		d.toldNothing()
+		d.wantNoNotice()
 		if n := s.notifying.Load(); n != 2 { // a and b
 			t.Errorf("%d are told, want 2", n)
 		}
@@ -214,62 +218,63 @@ func TestNotifyLooksForThoseWhoWaitAlready(t *testing.T) {
 	})
 }
 
-// TestNotifyAnswersFirst: nothing is told of a hold before the client has the answer that tells of
-// it.
-func TestNotifyAnswersFirst(t *testing.T) {
+// TestNotifyReplyComesFirst: The client gets the reply of a command before any notice about the
+// hold.
+func TestNotifyReplyComesFirst(t *testing.T) {
 	t.Parallel()
-	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}, patient), newKey()
-	a, b := notified(t, s), connect(t, s)
+	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}, slowRetries), newKey()
+	a, b := connectNotified(t, s), connect(t, s)
 	reply := string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(key), []byte("ONLOSS"), []byte("ERROR")}))
 	token := tokenOf(t, reply[:len(reply)-2])
 	b.await(s, 1, key, "BLOCK", "0")
-	a.toldNothing()
+	a.wantNoNotice()
 	a.carrier.Answered()
-	a.told("wanted", key, token)
+	a.wantNotice("wanted", key, token)
 	other := newKey()
 	reply = string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(other), []byte("ONLOSS"), []byte("ERROR")}))
 	token = tokenOf(t, reply[:len(reply)-2])
 	s.find(lockID{0, other}, func(*hold) bool { return true }).Lost("gone")
-	a.toldNothing()
+	a.wantNoNotice()
 	a.carrier.Answered()
-	a.told("lost", other, token)
+	a.wantNotice("lost", other, token)
 	b.gone()
 }
 
-// TestNotifyKeepsNewsThatOvertakesTheGrant: of who waits on another Leash.
+// TestNotifyKeepsEventsThatOvertakeTheGrant: A waiter on another Leash is reported before the grant
+// is known here. The notice comes after the reply.
 func TestNotifyKeepsEventsThatOvertakeTheGrant(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
-	s, key, ctx := leash(t, rdb, Config{}, patient), newKey(), context.Background()
-	a := notified(t, s)
+	s, key, ctx := leash(t, rdb, Config{}, slowRetries), newKey(), context.Background()
+	a := connectNotified(t, s)
 	token := int64(1) << 52
 	rdb.Set(ctx, tokenKey(key), token-1, 0)
-	s.receiveEvent(holdEventText(wantedEvent, token, a.carrier.name, key)) // the hold is not in the books
+	s.receiveEvent(holdEventText(wantedEvent, token, a.carrier.name, key)) // the hold does not exist yet
 	reply := string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(key)}))
 	want(t, reply, ":"+strconv.FormatInt(token, 10)+"\r\n")
-	a.toldNothing()
+	a.wantNoNotice()
 	a.carrier.Answered()
-	a.told("wanted", key, token)
+	a.wantNotice("wanted", key, token)
 
 	key = newKey()
 	reply = string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(key)}))
 	token = tokenOf(t, reply[:len(reply)-2])
-	// and here it is, but its client has no answer
+	// now the hold exists, and its client has no reply yet
 	s.receiveEvent(holdEventText(wantedEvent, token, a.carrier.name, key))
-	a.toldNothing()
+	a.wantNoNotice()
 	a.carrier.Answered()
-	a.told("wanted", key, token)
+	a.wantNotice("wanted", key, token)
 	s.receiveEvent(holdEventText(wantedEvent, token, a.carrier.name, key))
-	a.toldNothing()
+	a.wantNoNotice()
 }
 
-// TestNotifyMacquire: who waits for one of the locks is told of when all are there, and what went
-// back is no news.
+// TestNotifyMacquire: A waiter for one key is reported after all keys were granted. A key that is
+// released again causes no notice.
 func TestNotifyMacquire(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := leash(t, rdb, Config{}, patient)
-		a, b, c := notified(t, s), connect(t, s), connect(t, s)
+		s := leash(t, rdb, Config{}, slowRetries)
+		a, b, c := connectNotified(t, s), connect(t, s), connect(t, s)
 		first, second := newKey(), newKey()
 		if first > second {
 			first, second = second, first
@@ -278,70 +283,70 @@ func TestNotifyMacquire(t *testing.T) {
 		reply := a.start("LOCK.MACQUIRE", "2", first, second, "BLOCK", "0")
 		eventually(t, 5*time.Second, "it waits for the second", func() bool { return s.queues.length(lockID{0, second}) == 1 })
 		waits := c.await(s, 1, first, "BLOCK", "0")
-		a.toldNothing()
+		a.wantNoNotice()
 		want(t, b.do("LOCK.RELEASE", second), ":1")
 		wantPrefix(t, woken(t, reply), "*2")
-		a.told("wanted", first, s.find(lockID{0, first}, func(*hold) bool { return true }).token)
+		a.wantNotice("wanted", first, s.find(lockID{0, first}, func(*hold) bool { return true }).token)
 		want(t, a.do("LOCK.MRELEASE", "2", first, second), ":2")
 		tokenOf(t, woken(t, waits))
-		a.toldNothing()
+		a.wantNoNotice()
 	})
 }
 
-// TestNotifyTellsWhoHasTheLockInstead: by moving the hold, or after a loss, through this Leash,
-// another one, or Redisson.
-func TestNotifyTellsWhoHasTheLockInstead(t *testing.T) {
+// TestNotifyReportsTheNextHolder: The old holder is told of the new one after a move or a loss,
+// through this Leash, another one or Redisson.
+func TestNotifyReportsTheNextHolder(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, elsewhere := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for _, other := range []*Service{s, elsewhere} {
-			a, key := newOrderly(t, s), newKey()
+			a, key := newOrderRecorder(t, s), newKey()
 			token := a.token(key, "OWNER", "me")
 			text := strconv.FormatInt(token, 10)
 			b := connect(t, other)
 			want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", text), ":"+text)
 			a.wantOrder("told", "closed")
-			a.told("granted", key, token)
+			a.wantNotice("granted", key, token)
 
-			repeated := notified(t, s)
+			repeated := connectNotified(t, s)
 			key = newKey()
 			token = repeated.token(key, "OWNER", "me", "ID", "1")
 			if got := b.token(key, "OWNER", "me", "ID", "1"); got != token {
 				t.Fatalf("got %d, want the token %d", got, token)
 			}
-			repeated.told("granted", key, token)
+			repeated.wantNotice("granted", key, token)
 
 			for _, mode := range [][]string{{}, {"WRITE"}, {"READ"}} {
-				a, b, key := notified(t, s), connect(t, other), newKey()
+				a, b, key := connectNotified(t, s), connect(t, other), newKey()
 				token := a.token(append([]string{key, "ONLOSS", "ERROR"}, mode...)...)
 				want(t, b.do("LOCK.BREAK", key), ":1")
-				a.told("lost", key, token)
+				a.wantNotice("lost", key, token)
 				if len(mode) == 1 {
 					mode = []string{"WRITE"}
 				}
-				a.told("granted", key, b.token(append([]string{key}, mode...)...))
-				a.toldNothing()
+				a.wantNotice("granted", key, b.token(append([]string{key}, mode...)...))
+				a.wantNoNotice()
 			}
 		}
-		a, key := notified(t, s), newKey()
+		a, key := connectNotified(t, s), newKey()
 		token := a.token(key, "ONLOSS", "ERROR")
 		want(t, connect(t, s).do("LOCK.BREAK", key), ":1")
-		a.told("lost", key, token)
+		a.wantNotice("lost", key, token)
 		rdb.HSet(context.Background(), key, newUUID()+":1", 1)
 		rdb.PExpire(context.Background(), key, time.Minute)
-		a.told("granted", key, 0)
+		a.wantNotice("granted", key, 0)
 
-		a.token(newKey(), "ONLOSS", "ERROR") // who takes it again itself is not told
+		a.token(newKey(), "ONLOSS", "ERROR") // an owner that acquires it again itself gets no notice
 		again := newKey()
 		token = a.token(again, "ONLOSS", "ERROR")
 		want(t, connect(t, elsewhere).do("LOCK.BREAK", again), ":1")
-		a.told("lost", again, token)
+		a.wantNotice("lost", again, token)
 		want(t, a.do("LOCK.TTL", again), "-"+msgLost(again, "broken"))
 		a.token(again)
 		if n := s.successorWaits.Load(); n != 0 {
 			t.Errorf("%d are looked for, want none", n)
 		}
-		a.toldNothing()
+		a.wantNoNotice()
 		again = newKey()
 		a.token(again, "ONLOSS", "ERROR")
 		want(t, connect(t, s).do("LOCK.BREAK", again), ":1")
@@ -363,6 +368,6 @@ func TestNotifyArguments(t *testing.T) {
 	a.token("ON", "ONLOSS", "ERROR")
 	want(t, connect(t, s).do("LOCK.BREAK", "ON"), ":1")
 	a.resp3 = true
-	want(t, a.do("LOCK.NOTIFY", "ON"), "+OK") // which is not about that lock
+	want(t, a.do("LOCK.NOTIFY", "ON"), "+OK") // LOCK.NOTIFY is not about that lock
 	want(t, a.do("LOCK.TTL", "ON"), "-"+msgLost("ON", "broken"))
 }

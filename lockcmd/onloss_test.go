@@ -44,7 +44,7 @@ func TestR27OnLossErrorAnswersTheNextCommandOnce(t *testing.T) {
 	})
 }
 
-func TestR27OnLossErrorIsToldOnceByTheCommandThatFindsIt(t *testing.T) {
+func TestR27OnLossErrorIsReportedOnceByTheCommandThatFindsIt(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
@@ -59,7 +59,7 @@ func TestR27OnLossErrorIsToldOnceByTheCommandThatFindsIt(t *testing.T) {
 			want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
 
 			token = a.token(key, "ONLOSS", "ERROR")
-			rdb.Del(ctx, key) // another connection finds it: the holder is still to be told
+			rdb.Del(ctx, key) // Another connection finds the loss. The holder must still be told.
 			want(t, connect(t, s).do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(token, 10)), "-"+msgLost(key, "gone"))
 			want(t, a.do("LOCK.TTL", key), "-"+msgLost(key, "gone"))
 			want(t, a.do("LOCK.TTL", key), ":-2")
@@ -83,7 +83,7 @@ func TestR27OnLossErrorWithoutRoomCloses(t *testing.T) {
 	}
 }
 
-func TestR27OnLossErrorTellsOfSilenceInTime(t *testing.T) {
+func TestR27OnLossErrorReportsSilenceInTime(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{WatchdogTimeout: time.Second})
 	a, b, key := connect(t, s), connect(t, straight), newKey()
@@ -106,7 +106,7 @@ func TestR28MaxHoldIsToldThenReleased(t *testing.T) {
 				tests[how+lease] = func(t *testing.T) { maxHoldIsToldThenReleased(t, s, how, lease) }
 			}
 		}
-		atOnce(t, tests)
+		runParallel(t, tests)
 		if n := s.Stats().Losses[reasonMaxHold]; n != 4 {
 			t.Errorf("got %d losses counted, want 4", n)
 		}
@@ -118,7 +118,7 @@ func maxHoldIsToldThenReleased(t *testing.T, s *Service, how, lease string) {
 	began := time.Now()
 	a.token(key, "OWNER", "me", "MAXHOLD", "2500", "ONLOSS", how, "LEASE", lease)
 	<-time.After(100 * time.Millisecond)
-	a.token(key, "OWNER", "me", "MAXHOLD", "60000", "LEASE", lease) // does not prolong it
+	a.token(key, "OWNER", "me", "MAXHOLD", "60000", "LEASE", lease) // this does not lengthen MAXHOLD
 	b.token(key, "BLOCK", "50000")
 	if took := time.Since(began); took < 2490*time.Millisecond || took > soon {
 		t.Errorf("held for %v, want 2.5 s", took)
@@ -159,10 +159,10 @@ func TestR28MaxHoldOfTheLeash(t *testing.T) {
 	}
 }
 
-func TestR28MaxHoldGoesAlong(t *testing.T) {
+func TestR28MaxHoldMovesWithTheHold(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		first, kill := mortal(t, rdb, Config{})
+		first, kill := killableLeash(t, rdb, Config{})
 		second, key := leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, first), connect(t, second)
 		began := time.Now()
@@ -189,7 +189,7 @@ func TestR28MaxHoldWhileARequestIsUnanswered(t *testing.T) {
 			tests[name+" "+strconv.FormatBool(ran)] = func(t *testing.T) { maxHoldWhileARequestIsUnanswered(t, what, ran) }
 		}
 	}
-	atOnce(t, tests)
+	runParallel(t, tests)
 }
 
 func maxHoldWhileARequestIsUnanswered(t *testing.T, what *script, ran bool) {
@@ -219,7 +219,7 @@ func maxHoldWhileARequestIsUnanswered(t *testing.T, what *script, ran bool) {
 	}
 }
 
-func TestR28MaxHoldEndsALeaseThatNobodyCarries(t *testing.T) {
+func TestR28MaxHoldEndsALeaseWithoutACarrier(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
@@ -227,7 +227,7 @@ func TestR28MaxHoldEndsALeaseThatNobodyCarries(t *testing.T) {
 		began := time.Now()
 		token := a.token(key, "OWNER", "me", "LEASE", "60000", "MAXHOLD", "3000")
 		a.token(key, "OWNER", "me", "LEASE", "60000")
-		a.carrier.End(Release) // a lease stays
+		a.carrier.End(Release) // the lease stays
 		reply := b.do("LOCK.EXTEND", key, "60000", "TOKEN", strconv.FormatInt(token, 10))
 		if left, err := strconv.Atoi(reply[1:]); err != nil || left > 5000 {
 			t.Errorf("EXTEND: got %q, want no more than MAXHOLD leaves", reply)
@@ -239,9 +239,9 @@ func TestR28MaxHoldEndsALeaseThatNobodyCarries(t *testing.T) {
 	})
 }
 
-// TestR27OnLossErrorAndAnotherHold: what a command asks of a hold that lives is done, and the loss
-// of another one is told later. TestR27OnLossErrorTellsEachOwner on one connection of its own loss.
-func TestR27OnLossErrorTellsEachOwner(t *testing.T) {
+// TestR27OnLossErrorReportsToEachOwner: Each owner on a connection is told of the loss of its own
+// hold, and commands about other holds succeed.
+func TestR27OnLossErrorReportsToEachOwner(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
@@ -256,7 +256,7 @@ func TestR27OnLossErrorTellsEachOwner(t *testing.T) {
 		eventually(t, 2*time.Second, "the losses are found", func() bool { return a.carrier.Holds() == 1 })
 		want(t, a.do("LOCK.RELEASE", key, "READ", "OWNER", "three"), ":1")
 		want(t, a.do("LOCK.ACQUIRE", key, "READ", "OWNER", "two"), "-"+msgLost(key, "gone"))
-		a.token(key, "READ", "OWNER", "two") // anew
+		a.token(key, "READ", "OWNER", "two") // a new hold
 		want(t, a.do("LOCK.RELEASE", key, "OWNER", "two"), ":1")
 		want(t, a.do("LOCK.RELEASE", key, "OWNER", "one"), "-"+msgLost(key, "gone"))
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
@@ -264,7 +264,8 @@ func TestR27OnLossErrorTellsEachOwner(t *testing.T) {
 	})
 }
 
-// TestR27OnLossErrorOfOneOfSeveral: the others are released, whoever has found the loss.
+// TestR27OnLossErrorOfOneOfSeveral: One key of a MACQUIRE is lost. The other keys are released,
+// whichever command finds the loss.
 func TestR27OnLossErrorOfOneOfSeveral(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

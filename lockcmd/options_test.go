@@ -98,5 +98,5 @@ func TestArgumentsAreCheckedBeforeAnyEffect(t *testing.T) {
 	if exists(t, rdb, key) || exists(t, rdb, tokenKey(key)) || a.carrier.Holds() != 0 {
 		t.Error("a refused command had an effect")
 	}
-	a.token(key, "lease", "-1", "Ttl", "500") // Redisson's "no lease"
+	a.token(key, "lease", "-1", "Ttl", "500") // as in Redisson, -1 means no lease
 }

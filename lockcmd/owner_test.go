@@ -13,7 +13,7 @@ func count(rdb redis.UniversalClient, key, owner string) string {
 	return rdb.HGet(context.Background(), key, owner).Val()
 }
 
-func TestR4OwnerlessIsNeverReentrant(t *testing.T) {
+func TestR4HoldWithoutOwnerIsNeverReentrant(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
@@ -53,7 +53,7 @@ func TestR4OwnerEntersAgainOnItsCarrierOnly(t *testing.T) {
 
 func TestR4RepeatedAcquireByIDMovesTheHold(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b, c := connect(t, s), connect(t, s), connect(t, other)
 		token := a.token(key, "OWNER", "me", "ID", "r1")
@@ -62,7 +62,7 @@ func TestR4RepeatedAcquireByIDMovesTheHold(t *testing.T) {
 		}
 		want(t, count(rdb, key, "me"), "1")
 		want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "me", "ID", "r2"), "-"+msgElsewhere)
-		if again := b.token(key, "OWNER", "me", "ID", "r1"); again != token { // within a Leash
+		if again := b.token(key, "OWNER", "me", "ID", "r1"); again != token { // within one Leash
 			t.Fatalf("got token %d when repeated elsewhere, want %d", again, token)
 		}
 		if a.carrier.Holds() != 0 || b.carrier.Holds() != 1 {
@@ -76,13 +76,13 @@ func TestR4RepeatedAcquireByIDMovesTheHold(t *testing.T) {
 		if len(a.losses)+len(b.losses) != 0 {
 			t.Error("a moved hold was told as a loss")
 		}
-		a.carrier.End(Release) // R11: nothing of its own is left to be freed
+		a.carrier.End(Release) // R11: its holds have moved, so nothing is released
 		b.carrier.End(Release)
 		want(t, c.do("LOCK.RELEASE", key), ":1")
 	})
 }
 
-func TestR5WaitingForOneselfIsRefused(t *testing.T) {
+func TestR5WaitingForOwnHoldIsRefused(t *testing.T) {
 	t.Parallel()
 	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}), newKey()
 	a := connect(t, s)
@@ -94,7 +94,7 @@ func TestR5WaitingForOneselfIsRefused(t *testing.T) {
 
 func TestR7ReleaseByIDIsRepeatable(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b, c := connect(t, s), connect(t, s), connect(t, other)
 		for range 3 {
@@ -117,11 +117,11 @@ func TestR7ReleaseByIDIsRepeatable(t *testing.T) {
 	})
 }
 
-// TestR7RequestsOfOwnersWithColons: an owner and an ID that read alike when they are joined are not
-// the same request.
+// TestR7RequestsOfOwnersWithColons: Owners and IDs with colons, which look the same when joined,
+// are different requests.
 func TestR7RequestsOfOwnersWithColons(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		a, b := connect(t, s), connect(t, s)
 		for _, pair := range [][2][2]string{
@@ -143,7 +143,8 @@ func TestR7RequestsOfOwnersWithColons(t *testing.T) {
 	})
 }
 
-// TestKeysOfOtherLocksAreRefused: the records of a read-write lock are in a hash, as a lock is.
+// TestKeysOfOtherLocksAreRefused: The records of a read-write lock are in a hash, as a lock is.
+// Lock commands refuse such a key.
 func TestKeysOfOtherLocksAreRefused(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
@@ -153,19 +154,19 @@ func TestKeysOfOtherLocksAreRefused(t *testing.T) {
 			want(t, a.do(command, key), "-"+msgHelper)
 		}
 	}
-	a.token(name + ":leash") // without braces it is a lock like any other
+	a.token(name + ":leash") // without braces, it is a lock like any other
 }
 
 func TestR7LateCopiesDoNothing(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
 		until := time.Now().Add(5 * time.Second)
 		opts := acquireOptions{mode: plain, key: key, owner: "me", ttl: 30 * time.Second}
 		token := a.token(key, "OWNER", "me")
 		own, _ := a.carrier.lockOwnHold(opts)
-		late := a.carrier.newAcquisition(opts, own) // sent, delayed on its way
+		late := a.carrier.newAcquisition(opts, own) // sent, and delayed on its way
 		late.unlockOwn()
 		if a.token(key, "OWNER", "me"); count(rdb, key, "me") != "2" {
 			t.Fatal("want count 2")
@@ -193,7 +194,7 @@ func TestR7LateCopiesDoNothing(t *testing.T) {
 
 func TestR12TTLIsNeverLowered(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		a := connect(t, s)
 		a.token(key, "OWNER", "me", "LEASE", "60000")
@@ -201,7 +202,7 @@ func TestR12TTLIsNeverLowered(t *testing.T) {
 		if left := rdb.PTTL(ctx, key).Val(); left < 59*time.Second {
 			t.Errorf("entering again lowered the TTL to %v", left)
 		}
-		a.token(key, "OWNER", "me", "TTL", "5000") // from now on renewed
+		a.token(key, "OWNER", "me", "TTL", "5000") // renewed from now on
 		want(t, a.do("LOCK.RELEASE", key), ":0")
 		if left := rdb.PTTL(ctx, key).Val(); left < 59*time.Second {
 			t.Errorf("a release lowered the TTL to %v", left)
@@ -227,7 +228,7 @@ func TestR9OtherKindsCountAsTaken(t *testing.T) {
 		rdb.HSet(ctx, key, "me", "1")
 		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgKind)
 		key = newKey()
-		rdb.HSet(ctx, key, "java:1", "1") // Redisson's lock, which for once has no TTL
+		rdb.HSet(ctx, key, "java:1", "1") // a Redisson lock, here without a TTL
 		want(t, a.do("LOCK.ACQUIRE", key), "$-1")
 		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "java:1"), "-"+msgElsewhere)
 		key = newKey()

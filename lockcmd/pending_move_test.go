@@ -19,17 +19,17 @@ func (c *conn) askUntilAnswered(args ...string) (reply string) {
 	return reply
 }
 
-// TestR7AcquireBesideAnUnsettledMove: while nobody knows whether a hold has moved here, its owner's
-// next request about it waits. It would find a hold of this connection that nobody here knows of,
-// and take another one in its place.
+// TestR7AcquireBesideAPendingMove: A move of a hold to this connection has an unknown outcome. The
+// owner's next request about the hold waits. Otherwise it could find a hold that this Leash does
+// not know, and acquire a second one.
 func TestR7AcquireBesideAPendingMove(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // mostly waiting
 	takesLong(t)
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 800 * time.Millisecond})
 	for i, from := range []*Service{s, straight} {
 		for j, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 			for k, command := range []string{"LOCK.ACQUIRE", "LOCK.MACQUIRE", "LOCK.ATTACH"} {
-				if (i+j+k)%2 != 0 { // each of them with each, in half the time
+				if (i+j+k)%2 != 0 { // only half of the combinations, to save time
 					continue
 				}
 				a, b, key := connect(t, from), connect(t, s), newKey()

@@ -12,9 +12,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// What a semaphore's keys go through: TTLs, memory limits, migrations, Redisson.
+// These tests check the keys of a semaphore: TTLs, memory limits, migrations and Redisson.
 
-// TestPermitsOfAKeyWithTTL: when the semaphore itself goes, all of it goes.
+// TestPermitsOfAKeyWithTTL: The semaphore's key expires. All its permits end.
 func TestPermitsOfAKeyWithTTL(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -34,9 +34,9 @@ func TestPermitsOfAKeyWithTTL(t *testing.T) {
 	})
 }
 
-// TestRecordsOfReapedPermitsAreDropped: Redisson takes a permit back whose lease is over, and does
-// not know of our record.
-func TestRecordsOfReapedPermitsAreDropped(t *testing.T) {
+// TestRecordsOfReapedPermitsAreDeleted: Redisson reaps a permit whose lease has expired, and does
+// not know Leash's record. Leash deletes the record.
+func TestRecordsOfReapedPermitsAreDeleted(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
@@ -53,7 +53,7 @@ func TestRecordsOfReapedPermitsAreDropped(t *testing.T) {
 	})
 }
 
-func TestR13PermitsComeBackAtTheMemoryLimit(t *testing.T) {
+func TestR13PermitsAreReturnedAtTheMemoryLimit(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
 	rdb, ctx := dialServer(t, redistest.Start(t).Addr), context.Background()
@@ -64,7 +64,7 @@ func TestR13PermitsComeBackAtTheMemoryLimit(t *testing.T) {
 	rdb.ConfigSet(ctx, "maxmemory", "1")
 	defer rdb.ConfigSet(ctx, "maxmemory", "0")
 	want(t, a.do("SEM.ACQUIRE", key), "-OOM command not allowed when used memory > 'maxmemory'.")
-	<-time.After(3500 * time.Millisecond) // renewal goes on
+	<-time.After(3500 * time.Millisecond) // renewals continue
 	want(t, a.do("SEM.RELEASE", key, held[0]), ":1")
 	want(t, other.do("SEM.RELEASE", key, held[1]), ":1")
 	a.carrier.End(Release)
@@ -104,14 +104,14 @@ func TestR8PermitsLieInTheirDatabase(t *testing.T) {
 	want(t, a.do("SEM.RELEASE", key, p), ":1")
 }
 
-// renewsPermits checks that a Leash renews the permits of some keys when it is asked to.
+// renewsPermits checks that a Leash renews the permits of some keys when asked.
 func (s *Service) renewsPermits(t *testing.T, permits map[string]string) {
 	t.Helper()
 	before := make(map[string]float64)
 	for key, p := range permits {
 		before[key] = permitScore(t, s.rdb, key, p)
 	}
-	<-time.After(2 * time.Millisecond) // scores are whole ms
+	<-time.After(2 * time.Millisecond) // scores have a resolution of 1 ms
 	s.RenewAll(t.Context())
 	for key, p := range permits {
 		if permitScore(t, s.rdb, key, p) <= before[key] {
@@ -120,8 +120,8 @@ func (s *Service) renewsPermits(t *testing.T, permits map[string]string) {
 	}
 }
 
-// TestR14PermitsInASlotInMigration: while a semaphore's keys lie on two nodes its permits are kept,
-// and none is granted or returns.
+// TestR14PermitsInASlotInMigration: While a semaphore's keys are on two nodes, its permits are
+// kept. None is granted or released.
 func TestR14PermitsInASlotInMigration(t *testing.T) {
 	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
@@ -135,7 +135,7 @@ func TestR14PermitsInASlotInMigration(t *testing.T) {
 		a.permit(key, "LEASE", "60000")
 		permits[key] = a.permit(key)
 	}
-	m, finish := moving(t, tag)
+	m, finish := startMigration(t, tag)
 	if err := m.MoveKey(tag+"0", permitsKey(tag+"1"), recordsKey(tag+"2")); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestR14PermitsInASlotInMigration(t *testing.T) {
 	}
 }
 
-// TestPermitLeaseOfRedisson: what updateLeaseTime of a Java service does to a permit of ours.
+// TestPermitLeaseOfRedisson: A Java service calls updateLeaseTime on a permit that Leash granted.
 func TestPermitLeaseOfRedisson(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -7,12 +7,12 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// What becomes of permits whose ACQUIRE is repeated with its ID on another connection.
+// These tests repeat an ACQUIRE of permits with its ID on another connection.
 
-// TestR26UnansweredMoveOfPermitsIsUndone: an ACQUIRE repeated with its ID that is not answered is
-// undone, whatever it has moved, or will.
+// TestR26UnansweredMoveOfPermitsIsUndone: The repeated ACQUIRE gets no answer. It is undone,
+// whatever it has moved or will move.
 func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // mostly waiting
 	takesLong(t)
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 800 * time.Millisecond})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
@@ -40,9 +40,9 @@ func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
 	}
 }
 
-// TestR7PermitsMovedInVainAreGivenBack: an ACQUIRE repeated with its ID that does not get all of
-// its permits any more has none.
-func TestR7PermitsMovedInVainAreGivenBack(t *testing.T) {
+// TestR7PermitsOfAFailedMoveAreReleased: The repeated ACQUIRE cannot get all of its permits. It
+// keeps none.
+func TestR7PermitsOfAFailedMoveAreReleased(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	a, b, c, key := connect(t, s), connect(t, s), connect(t, s), newKey()

@@ -24,7 +24,7 @@ func TestR7PermitsOfARepeatedRequest(t *testing.T) {
 		if p := a.permit(key, "ID", "r2"); p == first[0] {
 			t.Error("two requests got one permit")
 		}
-		for i, who := range []*conn{b, c} { // within a Leash, and to another one
+		for i, who := range []*conn{b, c} { // within one Leash, then to another one
 			if again := who.permits(3, key, "COUNT", "3", "ID", "r1", "BLOCK", "0"); strings.Join(again, " ") != strings.Join(first, " ") {
 				t.Fatalf("got %v when repeated elsewhere, want %v", again, first)
 			}
@@ -36,11 +36,11 @@ func TestR7PermitsOfARepeatedRequest(t *testing.T) {
 		if len(a.losses)+len(b.losses)+len(a.moved)+len(b.moved) != 0 {
 			t.Error("a moved permit was told as a loss")
 		}
-		b.carrier.End(Release) // R11: nothing of its own is left to be given back
+		b.carrier.End(Release) // R11: its permits have moved, so nothing is released
 		want(t, a.do("SEM.RELEASE", key), ":1")
 		c.wantSemaphoreInfo(key, 10, 7, 3)
 		want(t, c.do("SEM.RELEASE", key, first[1]), ":1")
-		c.permits(3, key, "COUNT", "3", "ID", "r1") // what is missing is taken anew
+		c.permits(3, key, "COUNT", "3", "ID", "r1") // the missing permits are acquired again
 		c.wantSemaphoreInfo(key, 10, 7, 3)
 		if n := c.carrier.Holds(); n != 3 {
 			t.Errorf("got %d holds, want 3", n)
@@ -50,9 +50,9 @@ func TestR7PermitsOfARepeatedRequest(t *testing.T) {
 	})
 }
 
-// TestR26ARepeatedRequestFindsALoss: a permit that was taken back behind our back is not quietly
-// taken again.
-func TestR26ARepeatedRequestFindsALoss(t *testing.T) {
+// TestR26RepeatedRequestFindsALoss: A permit was taken back in Redis without Leash. The repeated
+// request reports the loss and does not acquire it again silently.
+func TestR26RepeatedRequestFindsALoss(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
@@ -72,8 +72,9 @@ func TestR26ARepeatedRequestFindsALoss(t *testing.T) {
 	})
 }
 
-// TestR26AReleaseElsewhereIsNoLoss: nor is one whose news has not come yet.
-func TestR26AReleaseElsewhereIsNoLoss(t *testing.T) {
+// TestR26ReleaseThroughAnotherLeashIsNoLoss: A permit was released through another Leash. That is
+// no loss, even if the event has not arrived yet.
+func TestR26ReleaseThroughAnotherLeashIsNoLoss(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
@@ -85,7 +86,7 @@ func TestR26AReleaseElsewhereIsNoLoss(t *testing.T) {
 		a.wantSemaphoreInfo(key, 5, 4, 1)
 		want(t, b.do("SEM.RELEASE", key, p), ":1")
 		want(t, p, b.permit(key, "ID", "r"))
-		want(t, p, a.permit(key, "ID", "r")) // and from there back here
+		want(t, p, a.permit(key, "ID", "r")) // moved back to the first connection
 		if a.carrier.Holds() != 1 || len(a.losses) != 0 {
 			t.Errorf("got %d holds, want 1 and no loss", a.carrier.Holds())
 		}
@@ -100,7 +101,7 @@ func TestR7LostRepliesOfPermits(t *testing.T) {
 	rdb := straight.rdb
 	for _, before := range []bool{false, true} {
 		key, a := semaphore(t, straight, 5), connect(t, s)
-		want(t, a.do("SEM.RELEASE", key, a.permit(key)), ":1") // Redis has the scripts
+		want(t, a.do("SEM.RELEASE", key, a.permit(key)), ":1") // Redis knows the scripts
 		arm := p.DropAfter
 		if before {
 			arm = p.DropBefore
@@ -136,13 +137,13 @@ func TestR26UnknownPermitsAreUndone(t *testing.T) {
 	p.Freeze()
 	want(t, a.do("SEM.ACQUIRE", key, "COUNT", "2"), "-"+msgTimeout)
 	p.Thaw()
-	// a copy that was held up may come between the first undo and the second
+	// a delayed copy arrives between the first undo and the second
 	<-time.After(2500 * time.Millisecond)
 	eventually(t, 10*time.Second, "it is undone", func() bool { return rdbGet(t, straight, key) == "4" && s.Stats().Undone == 1 })
 	late := a.carrier.newPermitAcquisition(acquireOptions{mode: permit, key: key, ttl: 3 * time.Second}, 2)
-	late.undo() // nothing was heard of it
+	late.undo() // Redis has not seen the request
 	<-time.After(100 * time.Millisecond)
-	late.send(time.Now().Add(5 * time.Second)) // and now a copy arrives
+	late.send(time.Now().Add(5 * time.Second)) // now a copy arrives
 	connect(t, straight).wantSemaphoreInfo(key, 5, 2, 3)
 	eventually(t, 10*time.Second, "the copy is undone too", func() bool { return rdbGet(t, straight, key) == "4" })
 	if a.carrier.Holds() != 1 || len(a.losses) != 0 {
@@ -152,13 +153,13 @@ func TestR26UnknownPermitsAreUndone(t *testing.T) {
 
 func rdbGet(t testing.TB, s *Service, key string) string { return s.rdb.Get(t.Context(), key).Val() }
 
-// TestR26ARepeatedIDWaitsForTheUndo of the request before it: else it would have the permit that is
-// about to be given back.
-func TestR26ARepeatedIDWaitsForTheUndo(t *testing.T) {
+// TestR26RepeatedIDWaitsForTheUndo: The undo of the first request is in progress. A request with
+// the same ID waits for it. Otherwise it would get the permit that is about to be released.
+func TestR26RepeatedIDWaitsForTheUndo(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 500 * time.Millisecond})
 	key, a := semaphore(t, straight, 1), connect(t, s)
-	a.permit(key) // from now on Redis has the scripts
+	a.permit(key) // Redis knows the scripts now
 	want(t, a.do("SEM.RELEASE", key), ":1")
 	undo := p.HoldBefore(running(permitUndoScript, key), faultproxy.Always())
 	unheard := p.HoldAfter(running(permitAcquireScript, key), faultproxy.Always())
@@ -171,7 +172,7 @@ func TestR26ARepeatedIDWaitsForTheUndo(t *testing.T) {
 	var reply string
 	eventually(t, soon, "it has a permit", func() bool { reply = a.do("SEM.ACQUIRE", key, "ID", "r"); return reply[0] == '$' })
 	b := connect(t, straight)
-	for range 20 { // what was held up arrives
+	for range 20 { // the delayed requests arrive
 		want(t, b.do("SEM.ACQUIRE", key), "$-1")
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -44,7 +44,7 @@ func (c *conn) permits(n int, args ...string) []string {
 	return permits
 }
 
-// semaphore sets up a semaphore of n permits.
+// semaphore creates a semaphore with n permits.
 func semaphore(t testing.TB, s *Service, n int) (key string) {
 	t.Helper()
 	key = newKey()
@@ -52,7 +52,7 @@ func semaphore(t testing.TB, s *Service, n int) (key string) {
 	return key
 }
 
-// lease is for how long a permit's lease lasts, by its score.
+// lease returns how long a permit's lease lasts, from its score.
 func lease(t testing.TB, rdb redis.UniversalClient, key, permit string) time.Duration {
 	t.Helper()
 	return time.Until(time.UnixMilli(int64(permitScore(t, rdb, key, permit))))
@@ -72,7 +72,7 @@ func records(rdb redis.UniversalClient, key string) int64 {
 	return rdb.HLen(context.Background(), recordsKey(key)).Val()
 }
 
-func TestR23PermitsLieAsRedissons(t *testing.T) {
+func TestR23PermitLayoutIsRedissons(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
@@ -105,7 +105,7 @@ func TestR23PermitsLieAsRedissons(t *testing.T) {
 		}
 		want(t, a.do("SEM.ACQUIRE", key), "$-1")
 		a.wantSemaphoreInfo(key, 2, 0, 2)
-		want(t, a.do("SEM.RELEASE", key), ":1") // the newest
+		want(t, a.do("SEM.RELEASE", key), ":1") // the newest permit
 		wantMessage(t, heard, "1")
 		want(t, a.do("SEM.RELEASE", key, q), "-"+msgNoPermit)
 		want(t, a.do("SEM.RELEASE", key, strings.ToUpper(p)), ":1")
@@ -156,17 +156,17 @@ func TestPermitsAreReleasedFromAnywhere(t *testing.T) {
 		}
 		javaPermit(t, rdb, key, permitNumber(1), time.Time{})
 		want(t, a.do("SEM.RELEASE", key, permitNumber(1)), ":1")
-		rdb.DecrBy(t.Context(), key, 1) // as Redisson before 3.17 takes one
+		rdb.DecrBy(t.Context(), key, 1) // Redisson before 3.17 acquires a permit this way
 		rdb.ZAdd(t.Context(), permitsKey(key), redis.Z{Score: 922337203685477, Member: permitNumber(2)})
 		want(t, a.do("SEM.RELEASE", key, permitNumber(2)), ":1")
 		javaPermit(t, rdb, key, permitNumber(3), time.Now().Add(-time.Second))
-		// its lease was over, and so it is back
+		// its lease had expired, so it was already returned
 		want(t, a.do("SEM.RELEASE", key, permitNumber(3)), "-"+msgNoPermit)
 		a.wantSemaphoreInfo(key, 5, 5, 0)
 	})
 }
 
-func TestR28PermitsReturnWithTheirConnection(t *testing.T) {
+func TestR28PermitsEndWithTheirConnection(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{WatchdogTimeout: 2 * time.Second})
@@ -179,7 +179,7 @@ func TestR28PermitsReturnWithTheirConnection(t *testing.T) {
 		if left := lease(t, rdb, key, leased); left < 18*time.Second {
 			t.Errorf("the leased permit has %v left, want its lease", left)
 		}
-		b.carrier.End(Expire) // R23: a vanished connection's permit comes back when its lease ends
+		b.carrier.End(Expire) // R23: the permit of a broken connection returns when its lease expires
 		connect(t, s).wantSemaphoreInfo(key, 5, 3, 2)
 		eventually(t, 5*time.Second, "its permit comes back", func() bool {
 			_, available, held, _ := connect(t, s).semaphoreInfo(key)

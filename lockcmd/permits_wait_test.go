@@ -14,7 +14,7 @@ func TestPermitWaitersAreLimited(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{MaxWaiters: 1})
 	key, a := semaphore(t, s, 1), connect(t, s)
-	p := a.permit(key, "BLOCK", "0") // what need not wait is not refused
+	p := a.permit(key, "BLOCK", "0") // a request that need not wait is not refused
 	reply := connect(t, s).startInQueue(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
 	want(t, a.do("SEM.ACQUIRE", key, "BLOCK", "0"), "-"+msgLimit)
 	want(t, a.do("SEM.TAKE", key, "BLOCK", "0"), "-"+msgLimit)
@@ -25,7 +25,7 @@ func TestPermitWaitersAreLimited(t *testing.T) {
 func TestPermitWaitersAreWoken(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient)
+		s, other := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)
 		key, a, b := semaphore(t, s, 1), connect(t, s), connect(t, other)
 		p := a.permit(key)
 		reply := b.startInQueue(other, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
@@ -45,11 +45,12 @@ func TestPermitWaitersAreWoken(t *testing.T) {
 	})
 }
 
-// TestR17APermitIsTakenWhenItsLeaseEnds: no message will come from a JVM that died.
+// TestR17APermitIsTakenWhenItsLeaseEnds: A JVM died with a permit, so no message will come. A
+// waiter gets the permit when its lease expires.
 func TestR17APermitIsTakenWhenItsLeaseEnds(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := leash(t, rdb, Config{}, patient)
+		s := leash(t, rdb, Config{}, slowRetries)
 		key := semaphore(t, s, 1)
 		began := time.Now()
 		javaPermit(t, rdb, key, permitNumber(1), began.Add(400*time.Millisecond))
@@ -71,7 +72,7 @@ func TestR18PermitsAndCountersShareOneQueue(t *testing.T) {
 		held := a.permits(2, key, "COUNT", "2")
 		two := connect(t, s).startInQueue(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "COUNT", "2", "BLOCK", "0")
 		named := connect(t, s)
-		// its ID is new
+		// the ID is new
 		one := named.startInQueue(s, 2, permitsOf(key), "SEM.ACQUIRE", key, "ID", "one", "BLOCK", "0")
 		plain := connect(t, s).startInQueue(s, 3, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
 		want(t, a.do("SEM.RELEASE", key, held[0]), ":1")
@@ -86,7 +87,7 @@ func TestR18PermitsAndCountersShareOneQueue(t *testing.T) {
 		p := permitOf(t, receive(t, one, 5*time.Second))
 		want(t, receive(t, plain, 5*time.Second), ":1")
 		last := connect(t, s).startInQueue(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
-		if again := named.permit(key, "ID", "one", "BLOCK", "0"); again != p { // and now it is not
+		if again := named.permit(key, "ID", "one", "BLOCK", "0"); again != p { // now the ID is known
 			t.Errorf("got %s when repeated, want %s", again, p)
 		}
 		want(t, named.do("SEM.RELEASE", key), ":1")
@@ -94,7 +95,7 @@ func TestR18PermitsAndCountersShareOneQueue(t *testing.T) {
 	})
 }
 
-func TestR19APermitThatCannotBeToldIsGivenBack(t *testing.T) {
+func TestR19PermitOfADisconnectedWaiterIsReleased(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
@@ -115,8 +116,8 @@ func TestR19APermitThatCannotBeToldIsGivenBack(t *testing.T) {
 	})
 }
 
-// TestPermitsAreExact: two Leashes, 12 connections that want one or two of three permits, some of
-// which vanish while they hold them.
+// TestPermitsAreExact: Two Leashes and 12 connections acquire one or two of three permits. Some
+// disconnect while they hold them. There are never more than three holders.
 func TestPermitsAreExact(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -22,7 +22,7 @@ func howMany(tokens []int64) (n int) {
 	return n
 }
 
-func TestQuorumTakesMost(t *testing.T) {
+func TestQuorumTakesAMajority(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{}), newKeys(5)
@@ -74,24 +74,24 @@ func TestQuorumWaits(t *testing.T) {
 		if got := other.Stats().Waiters; got != 0 {
 			t.Errorf("%d waiters", got)
 		}
-		third := waitsForMost(t, other, keys)
+		third := startQuorum(t, other, keys)
 		c.gone()
 		c.carrier.End(Release)
 		wantPrefix(t, receive(t, third, 10*time.Second), "*3\r\n")
 	})
 }
 
-// waitsForMost begins a MACQUIRE that waits, on a connection of its own.
-func waitsForMost(t *testing.T, s *Service, keys []string) <-chan string {
+// startQuorum starts a MACQUIRE that waits, on a new connection.
+func startQuorum(t *testing.T, s *Service, keys []string) <-chan string {
 	t.Helper()
 	reply := connect(t, s).start(several("LOCK.MACQUIRE", keys, "QUORUM", "2", "BLOCK", "0")...)
 	eventually(t, 5*time.Second, "it waits", func() bool { return s.Stats().Waiters == 1 })
 	return reply
 }
 
-// TestQuorumIsOneHolder: callers on two Leashes who want most of the same keys all come to their
-// turn, and only one has most at a time.
-func TestQuorumIsOneHolder(t *testing.T) {
+// TestQuorumHasOneHolder: Callers on two Leashes want a quorum of the same keys. All get it in
+// turn, and only one has it at a time.
+func TestQuorumHasOneHolder(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		one, other, keys := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKeys(5)
@@ -132,8 +132,8 @@ func TestQuorumIsOneHolder(t *testing.T) {
 	})
 }
 
-// TestQuorumAndLosses: what is lost above the quorum is no loss of the connection; what is lost
-// below it is told, and then the rest is released.
+// TestQuorumAndLosses: The loss of a key above the quorum is not reported. The loss of a key below
+// it is reported, and then the other keys are released.
 func TestQuorumAndLosses(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -182,7 +182,8 @@ func TestQuorumAndLosses(t *testing.T) {
 	})
 }
 
-// TestQuorumReleasedByItsOwner: what the owner releases is no loss, and counts no more.
+// TestQuorumReleasedByItsOwner: A key that its owner releases is no loss. It no longer counts for
+// the quorum.
 func TestQuorumReleasedByItsOwner(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -201,8 +202,8 @@ func TestQuorumReleasedByItsOwner(t *testing.T) {
 	})
 }
 
-// TestQuorumWithoutANode: a master that does not answer keeps nobody from a lock over the others,
-// nor for long, and what it may have granted is undone.
+// TestQuorumWithoutANode: A master does not answer. MACQUIRE gets a quorum from the other masters
+// without a long wait. What the silent master may have granted is undone.
 func TestQuorumWithoutANode(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
@@ -243,9 +244,9 @@ func TestQuorumWithoutANode(t *testing.T) {
 	want(t, b.do(several("LOCK.MRELEASE", keys)...), ":2")
 }
 
-// TestQuorumHidesWhatComesLate: what a MACQUIRE got when it was over, and gives back, is nothing
-// that its client could release.
-func TestQuorumHidesWhatComesLate(t *testing.T) {
+// TestQuorumHidesLateGrants: Keys that are granted after a MACQUIRE has ended are released. Its
+// client cannot release them.
+func TestQuorumHidesLateGrants(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()

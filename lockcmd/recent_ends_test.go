@@ -10,11 +10,11 @@ import (
 	"leash/renewal"
 )
 
-// TestR27AwaitLossHeardTooLate: who waits on another Leash has seen the hold, and that it is
-// watched is heard when it has ended.
-func TestR27AwaitLossHeardTooLate(t *testing.T) {
+// TestR27AwaitLossRequestArrivesTooLate: AWAITLOSS on another Leash has seen the hold. Its request
+// to report the end arrives after the end.
+func TestR27AwaitLossRequestArrivesTooLate(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		carrier, other, ctx := leash(t, rdb, Config{}), leash(t, rdb, Config{}), context.Background()
 		tests := make(map[string]func(*testing.T))
 		released := func(t *testing.T, a *conn, key string) { want(t, a.do("LOCK.RELEASE", key), ":1") }
@@ -49,7 +49,7 @@ func TestR27AwaitLossHeardTooLate(t *testing.T) {
 			"a lease set anew, gone when left": {want: renewal.ReasonGone, options: "LEASE 30000", ends: list(extended, ends(Release), deleted)},
 		} {
 			if name == "over" && strings.HasSuffix(t.Name(), "/embedded") {
-				continue // on a busy machine its clock is late, and then ends a lease early
+				continue // on a busy machine its clock is late, and it then ends a lease early
 			}
 			tests[name] = func(t *testing.T) {
 				a, key := connect(t, carrier), newKey()
@@ -75,14 +75,15 @@ func TestR27AwaitLossHeardTooLate(t *testing.T) {
 				}
 			}
 		}
-		atOnce(t, tests)
+		runParallel(t, tests)
 	})
 }
 
 func list[T any](all ...T) []T { return all }
 
-// TestR27WatchedTooLate: how a hold has ended is told at once, and what is not known is not.
-func TestR27WatchedTooLate(t *testing.T) {
+// TestR27WatchAfterTheEnd: A Leash is asked about a hold that has ended. It reports how, if it
+// knows, and nothing otherwise.
+func TestR27WatchAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{}), newKey()

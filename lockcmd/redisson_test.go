@@ -233,7 +233,7 @@ func TestR22ScoresAreRedissons(t *testing.T) {
 func TestR22JavaAndLeashServeInOrder(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}, patient), newKey()
+		s, key := leash(t, rdb, Config{}, slowRetries), newKey()
 		first := java(t, rdb, key, "java:0")
 		if !first.tryLock() {
 			t.Fatal("java did not get a free lock")

@@ -18,7 +18,7 @@ import (
 func TestR27LocksOfARedisThatStartsAnew(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
-	atOnce(t, map[string]func(*testing.T){
+	runParallel(t, map[string]func(*testing.T){
 		"single": func(t *testing.T) {
 			server := redistest.Start(t)
 			startsAnew(t, dialServer(t, server.Addr), server.Restart)
@@ -91,7 +91,7 @@ func TestARedisThatIsDeadIsToldInTime(t *testing.T) {
 			}
 		}
 	}
-	atOnce(t, tests)
+	runParallel(t, tests)
 	want(t, holder.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 }
 
@@ -111,7 +111,7 @@ func TestBlockIsKeptWhileRedisIsSilent(t *testing.T) {
 			wantPrefix(t, receive(t, connect(t, s).start(strings.Fields(command)...), soon), "-LOCKTIMEOUT ")
 		}
 	}
-	atOnce(t, tests)
+	runParallel(t, tests)
 	if err := server.Resume(); err != nil {
 		t.Fatal(err)
 	}

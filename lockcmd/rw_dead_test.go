@@ -43,9 +43,9 @@ func rwRecords(t testing.TB, rdb redis.UniversalClient, key string) map[string]r
 func TestR31NobodyRenewsADeadWriterForItsReader(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		mortal, kill := mortal(t, rdb, Config{})
+		killableLeash, kill := killableLeash(t, rdb, Config{})
 		s, read, written := leash(t, rdb, Config{}), newKey(), newKey() // what goes on of each
-		dead, alive, other, j := connect(t, mortal), connect(t, s), connect(t, s), newJavaRW(t, rdb, read, "1")
+		dead, alive, other, j := connect(t, killableLeash), connect(t, s), connect(t, s), newJavaRW(t, rdb, read, "1")
 		downgraded(t, read, dead, alive, "READ", "WRITE", 2*time.Second)
 		downgraded(t, written, dead, alive, "WRITE", "READ", 2*time.Second)
 		kill()

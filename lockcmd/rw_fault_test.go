@@ -89,7 +89,7 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 
 func TestR26UnknownReadAndWriteAreUndone(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond}, patient)
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond}, slowRetries)
 	for _, m := range []*mode{read, write} {
 		a, b, c, key := connect(t, s), connect(t, straight), connect(t, straight), newKey()
 		p.DropAfter(running(m.acquire, key), faultproxy.Always())

@@ -26,7 +26,7 @@ func TestR14ReadWriteInASlotInMigration(t *testing.T) {
 	for _, option := range []string{"WRITE", "READ"} {
 		a.token(key(locks+1), option, "OWNER", "me")
 	}
-	m, finish := moving(t, tag)
+	m, finish := startMigration(t, tag)
 	timeouts := func(n, i int) string { return suffixName(key(n), fmt.Sprint("me:rwlock_timeout:", i)) }
 	for _, keys := range [][]string{
 		{key(1)}, {recordsKey(key(2))}, {timeouts(3, 1)}, {key(4), recordsKey(key(4)), timeouts(4, 1)},
@@ -51,7 +51,7 @@ func TestR14ReadWriteInASlotInMigration(t *testing.T) {
 	}
 	until := func() string { return rwRecords(t, rdb, key(locks+1))["me:write"].extValue("until") }
 	before := until()
-	renews(t, s, all...)
+	wantRenewed(t, s, all...)
 	if until() == before {
 		t.Error("the write hold beside a read hold was not renewed")
 	}
@@ -107,7 +107,7 @@ func TestR14ReadWriteHoldsWaitForTheirKeys(t *testing.T) {
 		filled := func(i int, text string) string {
 			return strings.NewReplacer("%k", key(i), "%t", tokens[i]).Replace(text)
 		}
-		m, finish := moving(t, tag)
+		m, finish := startMigration(t, tag)
 		replies := make([]<-chan string, len(asked))
 		for i, a := range asked {
 			if err := m.MoveKey(key(i)); err != nil {

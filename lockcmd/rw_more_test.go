@@ -79,12 +79,12 @@ func TestR13ReadWriteReleasePassesAtMaxmemory(t *testing.T) {
 	for _, mode := range []string{"READ", "WRITE"} {
 		tests[mode] = func(t *testing.T) { readWriteReleasePassesAtMaxmemory(t, mode) }
 	}
-	atOnce(t, tests)
+	runParallel(t, tests)
 }
 
 func readWriteReleasePassesAtMaxmemory(t *testing.T, mode string) {
 	rdb, ctx := dialServer(t, redistest.Start(t).Addr), context.Background()
-	s, other := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}, patient), leash(t, rdb, Config{})
+	s, other := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}, slowRetries), leash(t, rdb, Config{})
 	key, down := newKey(), newKey()
 	a, b, c := connect(t, s), connect(t, s), connect(t, other)
 	for range 4 {
@@ -139,7 +139,7 @@ func TestR8ReadWriteLocksLiveInTheirDatabase(t *testing.T) {
 
 func TestAttachExtendAndCheckReadAndWrite(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, ctx := leash(t, rdb, Config{}), leash(t, rdb, Config{}), context.Background()
 		for _, mode := range []string{"READ", "WRITE"} {
 			key := newKey()

@@ -78,7 +78,7 @@ func wantNothing(t testing.TB, rdb redis.UniversalClient, key string, conns ...*
 
 func TestReadWriteLayoutIsRedissons(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
 		for _, key := range []string{newKey(), "{" + newKey() + "}:x"} {
 			a := connect(t, s)
@@ -194,7 +194,7 @@ func TestR5ReadWriteDeadlocks(t *testing.T) {
 func TestR18AWriterIsNotOvertakenByNewRequests(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}, patient), newKey()
+		s, key := leash(t, rdb, Config{}, slowRetries), newKey()
 		a, w, b, c := connect(t, s), connect(t, s), connect(t, s), connect(t, s)
 		a.token(key, "READ", "OWNER", "a", "ID", "1")
 		writer := w.await(s, 1, key, "WRITE", "BLOCK", "0")
@@ -266,7 +266,7 @@ func TestR9KindsDoNotMix(t *testing.T) {
 func TestDowngrade(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient), newKey()
+		s, other, key := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries), newKey()
 		a, b, c, d := connect(t, s), connect(t, s), connect(t, other), connect(t, other)
 		wrote := a.token(key, "WRITE", "OWNER", "me")
 		want(t, b.do("LOCK.ACQUIRE", key, "READ", "OWNER", "me"), "-"+msgElsewhere)

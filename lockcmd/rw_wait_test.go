@@ -13,7 +13,7 @@ import (
 func TestR18ReadersGoInTogether(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient), newKey()
+		s, other, key := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries), newKey()
 		w := connect(t, s)
 		w.token(key, "WRITE")
 		var replies []<-chan string
@@ -83,7 +83,7 @@ func fields(t testing.TB, reply string) map[string]string {
 func TestR18WaitingWriterIsNotOvertaken(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}, patient), newKey()
+		s, key := leash(t, rdb, Config{}, slowRetries), newKey()
 		a, w, b, c, d := connect(t, s), connect(t, s), connect(t, s), connect(t, s), connect(t, s)
 		a.token(key, "READ", "OWNER", "a")
 		writes := w.await(s, 1, key, "WRITE", "OWNER", "w", "BLOCK", "4000")
@@ -138,7 +138,7 @@ func TestR18KindsDoNotStandInEachOthersWay(t *testing.T) {
 
 func TestReadWriteWakesAndIsWokenByRedisson(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key, ctx := leash(t, rdb, Config{}, patient), newKey(), context.Background()
+		s, key, ctx := leash(t, rdb, Config{}, slowRetries), newKey(), context.Background()
 		a, b, j := connect(t, s), connect(t, s), newJavaRW(t, rdb, key, "1")
 
 		// what Java hears of us
@@ -150,7 +150,7 @@ func TestReadWriteWakesAndIsWokenByRedisson(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		hears := func(payload string) {
+		waitUntilSubscribed := func(payload string) {
 			t.Helper()
 			for _, sub := range []*redis.PubSub{plain, sharded} {
 				if m := receive(t, sub.Channel(), 3*time.Second); m.Payload != payload {
@@ -162,16 +162,16 @@ func TestReadWriteWakesAndIsWokenByRedisson(t *testing.T) {
 		b.token(key, "READ")
 		want(t, a.do("LOCK.RELEASE", key), ":1") // nobody can get in by that
 		want(t, b.do("LOCK.RELEASE", key), ":1")
-		hears("0")
+		waitUntilSubscribed("0")
 		a.token(key, "WRITE", "OWNER", "me")
 		want(t, a.do("LOCK.RELEASE", key), ":1")
-		hears("1")
+		waitUntilSubscribed("1")
 		a.token(key, "WRITE", "OWNER", "me")
 		a.token(key, "READ", "OWNER", "me")
 		want(t, a.do("LOCK.RELEASE", key, "WRITE"), ":1")
-		hears("1")
+		waitUntilSubscribed("1")
 		want(t, a.do("LOCK.RELEASE", key), ":1")
-		hears("0")
+		waitUntilSubscribed("0")
 
 		// what we hear of Java
 		for _, row := range []struct {
@@ -195,7 +195,7 @@ func TestReadWriteWakesAndIsWokenByRedisson(t *testing.T) {
 func TestDeadReaders(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}, patient), newKey()
+		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}, slowRetries), newKey()
 		a, b, c, j := connect(t, s), connect(t, s), connect(t, other), newJavaRW(t, rdb, key, "1")
 		j.in(j.read(2 * time.Second))                          // they die with their leases
 		a.token(key, "READ", "OWNER", "dead", "LEASE", "2000") //
@@ -254,10 +254,10 @@ func TestDeadReaders(t *testing.T) {
 func TestR21ReadersAndWritersHandOver(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := leash(t, rdb, Config{}, patient)
+		s := leash(t, rdb, Config{}, slowRetries)
 		for _, row := range [][2]string{{"WRITE", "WRITE"}, {"WRITE", "READ"}, {"READ", "WRITE"}} {
 			key := newKey()
-			listens(t, s, rwChannel(key), key)
+			subscribeFirst(t, s, rwChannel(key), key)
 			a, b, c, j := connect(t, s), connect(t, s), connect(t, s), newJavaRW(t, rdb, key, "1")
 			old := a.token(key, row[0], "OWNER", "a")
 			if row[0] == "READ" { // one of the dead
@@ -296,7 +296,7 @@ func TestR21ReadersAndWritersHandOver(t *testing.T) {
 
 		// no hand-over while others read, here or elsewhere, or when the owner reads on
 		key := newKey()
-		listens(t, s, rwChannel(key), key)
+		subscribeFirst(t, s, rwChannel(key), key)
 		a, b, c, j := connect(t, s), connect(t, s), connect(t, s), newJavaRW(t, rdb, key, "1")
 		a.token(key, "WRITE", "OWNER", "me")
 		a.token(key, "READ", "OWNER", "me")

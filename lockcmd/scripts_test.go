@@ -17,7 +17,7 @@ import (
 // by now, hangs on another carrier, or has had a later request; and that it then changes nothing.
 func TestR13ScriptsRefuseWhatIsNotSo(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		for _, m := range modes {
 			c, key := connect(t, s), newKey()
@@ -228,7 +228,7 @@ func TestR25RedisCannotSay(t *testing.T) {
 // TestR13NoCommandNeedsAScriptThatIsThere: SCRIPT FLUSH before each command, in the middle of a
 // hold of every kind.
 func TestR13NoCommandNeedsAScriptThatIsThere(t *testing.T) {
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		flush := func() {
 			t.Helper()

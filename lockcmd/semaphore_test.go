@@ -118,7 +118,7 @@ func TestSemaphoreTakesBackWhatIsOver(t *testing.T) {
 func TestSemaphoreResizedServesThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient)
+		s, other := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)
 		key, a := semaphore(t, s, 1), connect(t, s)
 		a.permit(key)
 		var replies []<-chan string

@@ -17,7 +17,7 @@ func TestR31StopWhileRedisIsSilent(t *testing.T) {
 	}
 	t.Cleanup(func() { p.Close() })
 	rdb, log := dialServer(t, p.Addr()), slog.New(slog.DiscardHandler)
-	s, err := New(Config{}, rdb, listening(t, rdb, log), log)
+	s, err := New(Config{}, rdb, proxySubscriber(t, rdb, log), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestR31StopStillReleases(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	log := slog.New(slog.DiscardHandler)
-	s, err := New(Config{}, rdb, listening(t, rdb, log), log)
+	s, err := New(Config{}, rdb, proxySubscriber(t, rdb, log), log)
 	if err != nil {
 		t.Fatal(err)
 	}

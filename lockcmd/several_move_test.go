@@ -50,7 +50,7 @@ func TestR27LossOfAMovedHoldIsTold(t *testing.T) {
 // connection as it would have before, and it does not become a lease with the others.
 func TestR28MovedHoldKeepsItsTerms(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{WatchdogTimeout: time.Second}), newKeys(2)
 		a, b, c, d := connect(t, s), connect(t, s), connect(t, s), connect(t, s)
 		a.twice(keys[0], "ONCLOSE", "EXPIRE")
@@ -78,7 +78,7 @@ func TestR28MovedHoldKeepsItsTerms(t *testing.T) {
 // TestR7QuorumMovesAsOne: holds that are bound to one another stay so when a repetition moves them.
 func TestR7QuorumMovesAsOne(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond}), newKeys(3)
 		a, b := connect(t, s), connect(t, s)
 		acquire := several("LOCK.MACQUIRE", keys, "OWNER", "x", "ID", "1", "QUORUM", "2")

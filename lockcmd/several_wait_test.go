@@ -15,7 +15,7 @@ import (
 func TestMacquireWaitsWithWhatComesBefore(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, keys := leash(t, rdb, Config{}, patient), newKeys(3)
+		s, keys := leash(t, rdb, Config{}, slowRetries), newKeys(3)
 		a, b := connect(t, s), connect(t, s)
 		a.token(keys[1])
 		reply := b.start(several("LOCK.MACQUIRE", keys, "BLOCK", "0")...)

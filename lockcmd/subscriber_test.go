@@ -23,7 +23,7 @@ func TestR20ListensInTheWaysConfigured(t *testing.T) {
 			publish        string
 			plain, sharded int64
 		}{{PublishBoth, 1, 1}, {PublishPlain, 1, 0}, {PublishSharded, 0, 1}} {
-			s := leash(t, rdb, Config{Publish: row.publish}, patient)
+			s := leash(t, rdb, Config{Publish: row.publish}, slowRetries)
 			for _, kind := range []struct {
 				listens int64
 				publish func(context.Context, string, any) *redis.IntCmd

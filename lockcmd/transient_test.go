@@ -101,5 +101,5 @@ func TestR7NobodyIsToldToRepeat(t *testing.T) {
 			wantNothingLeft(t, c.rdb, key)
 		}
 	}
-	atOnce(t, tests)
+	runParallel(t, tests)
 }

@@ -24,7 +24,7 @@ func (c *conn) await(s *Service, n int, key string, options ...string) <-chan st
 func TestWaiterGetsTheLockFromAnotherLeash(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}, patient), leash(t, rdb, Config{}, patient), newKey()
+		s, other, key := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries), newKey()
 		a, b := connect(t, s), connect(t, other)
 		old := a.token(key)
 		reply := b.await(other, 1, key, "BLOCK", "0")
@@ -84,7 +84,7 @@ func numListeners(rdb redis.UniversalClient, channel string,
 func TestBlockEndsInTime(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}, patient), newKey()
+		s, key := leash(t, rdb, Config{}, slowRetries), newKey()
 		a, b := connect(t, s), connect(t, s)
 		a.token(key)
 		began := time.Now()
@@ -105,7 +105,7 @@ func TestBlockEndsInTime(t *testing.T) {
 func TestR17LookAgainWhenTheHoldersLeaseRanOut(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key, ctx := leash(t, rdb, Config{}, patient), newKey(), context.Background()
+		s, key, ctx := leash(t, rdb, Config{}, slowRetries), newKey(), context.Background()
 		began := time.Now()
 		rdb.HSet(ctx, key, "java:1", "1") // a JVM that died: no message will come
 		rdb.PExpire(ctx, key, 400*time.Millisecond)
@@ -135,7 +135,7 @@ func TestR17LookAgainEverySecond(t *testing.T) {
 
 func TestR17LookAgainAfterResubscription(t *testing.T) {
 	rdb := dialServer(t, sharedServer(t).Addr)
-	s, key, ctx := leash(t, rdb, Config{}, patient), newKey(), context.Background()
+	s, key, ctx := leash(t, rdb, Config{}, slowRetries), newKey(), context.Background()
 	a, b := connect(t, s), connect(t, leash(t, rdb, Config{}))
 	b.token(key)
 	reply := a.await(s, 1, key, "BLOCK", "0")
@@ -180,7 +180,7 @@ func TestR18FirstComeFirstServed(t *testing.T) {
 func TestR18AWaiterThatLeavesPassesTheWakeUpOn(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
-	s, key := leash(t, rdb, Config{}, patient), newKey()
+	s, key := leash(t, rdb, Config{}, slowRetries), newKey()
 	a, b, c := connect(t, s), connect(t, s), connect(t, s)
 	a.token(key)
 	first := b.await(s, 1, key, "BLOCK", "0")
@@ -221,8 +221,8 @@ func TestR19AWaiterThatIsGoneIsNeverGranted(t *testing.T) {
 func TestR21HandOverIsBounded(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}, patient), newKey()
-		listens(t, s, lockChannel(key), key)
+		s, key := leash(t, rdb, Config{}, slowRetries), newKey()
+		subscribeFirst(t, s, lockChannel(key), key)
 		holder := connect(t, s)
 		holder.token(key)
 		const n = 2 * maxHandovers
@@ -259,10 +259,10 @@ func TestR21HandOverIsBounded(t *testing.T) {
 func TestR21HandOverIsBoundedForTwo(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}, patient, withFleetPause), leash(t, rdb, Config{}), newKey()
-		listens(t, s, lockChannel(key), key)
+		s, other, key := leash(t, rdb, Config{}, slowRetries, withFleetPause), leash(t, rdb, Config{}), newKey()
+		subscribeFirst(t, s, lockChannel(key), key)
 		a, b := connect(t, s), connect(t, s)
-		listens(t, other, lockChannel(key), key)
+		subscribeFirst(t, other, lockChannel(key), key)
 		a.token(key)
 		elsewhere := connect(t, other).await(other, 1, key, "BLOCK", "0")
 		for range maxHandovers + 1 {
@@ -290,7 +290,7 @@ func TestR21NobodyWaitsForNobody(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, mode := range [][]string{nil, {"WRITE"}} {
-			s, key := leash(t, rdb, Config{}, patient, withFleetPause), newKey()
+			s, key := leash(t, rdb, Config{}, slowRetries, withFleetPause), newKey()
 			a, b := connect(t, s), connect(t, s)
 			a.token(append([]string{key}, mode...)...)
 			for range 3 * maxHandovers {
@@ -309,7 +309,7 @@ func TestR21NobodyWaitsForNobody(t *testing.T) {
 func TestR31DrainGrantsNothingMore(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
-	s, key := leash(t, rdb, Config{}, patient), newKey()
+	s, key := leash(t, rdb, Config{}, slowRetries), newKey()
 	a, b, c := connect(t, s), connect(t, s), connect(t, s)
 	a.token(key, "TTL", "5000")
 	first, second := b.await(s, 1, key, "BLOCK", "0"), c.await(s, 2, key, "BLOCK", "0")
@@ -344,7 +344,7 @@ func TestInfoShowsHolders(t *testing.T) {
 
 func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Minute}, patient)
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Minute}, slowRetries)
 	a, b, key := connect(t, s), connect(t, s), newKey()
 	a.token(key)
 	var results atomic.Int64

@@ -37,7 +37,7 @@ type walk struct {
 // and ends of connections.
 func TestR4R7R11RandomWalks(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, rdb redis.UniversalClient) {
+	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := Config{WatchdogTimeout: time.Hour, UpstreamTimeout: time.Minute}
 		leashes := []*Service{leash(t, rdb, cfg), leash(t, rdb, cfg)}
 		for _, seed := range []uint64{1, 2, 3, rand.Uint64()} {
