@@ -1,13 +1,28 @@
--- permit_acquire.lua takes permits of a semaphore for a carrier, all or none. Those of them that the carrier has already it keeps, so a
--- request may be repeated, and one with an ID from another request too (R7).
--- KEYS 1 the semaphore · 2 its zset · 3 our hash
--- ARGV 1 carrier · 2 request number · 3 TTL ms · 4 options · 5 ID as "=id", or "-" · 6 client · 7 channel · 8 ways to publish · 9 the master that may grant
---      then for each permit: its 32 digits, and the token of this hold of it
--- Replies {1, available, then for each permit its token and for how many ms its lease lasts} granted
---      {0, ms until the earliest lease ends, 60000 at most, or -1} there are not so many · {2, permit, token, carrier} it hangs on another carrier
---      {6, replication id} there are as many, but this master may not grant them
--- Atomic: looking and taking must be one step, or two take the last permit. DECRBY comes first of what takes, so at the memory limit
--- Redis refuses before anything is taken.
+-- permit_acquire.lua takes permits of a semaphore for a carrier, all or none. SEM.ACQUIRE calls it.
+-- Permits that the carrier has already stay with it, so a request can be repeated.
+-- KEYS
+--   1 the semaphore
+--   2 its zset
+--   3 Leash's records
+-- ARGV
+--   1 carrier
+--   2 request number
+--   3 TTL ms
+--   4 options
+--   5 ID as "=id", or "-"
+--   6 client
+--   7 channel
+--   8 ways to publish
+--   9 id of the master that may grant, "-" for none, "" for any
+--   10... for each permit: its 32 hex digits, and the token of this hold of it
+-- Replies
+--   {1, available, then for each permit: token, ms left}: granted
+--   {0, ms}: too few are available; ms until the first lease ends, at most 60000, -1 for none
+--   {2, permit, token, carrier}: another carrier has this permit
+--   {6, replication id}: enough are available, but this master may not grant them
+-- Atomic: otherwise two callers could take the last permit. DECRBY is the first write of the grant.
+-- At the memory limit, Redis refuses it before anything is taken.
+-- Rules: R7, R13, R23.
 local bad = wrongType()
 if bad then return bad end
 local now, ttl, missing, out = nowMillis(), tonumber(ARGV[3]), {}, {1, 0}

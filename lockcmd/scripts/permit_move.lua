@@ -1,8 +1,19 @@
--- permit_move.lua hangs a permit on another carrier: an ACQUIRE repeated with its ID from another connection (R7).
--- KEYS 1 the semaphore · 2 its zset · 3 our hash · 4 the old carrier's tombstone · 5 the new carrier's
--- ARGV as move.lua's, with the permit for the owner
--- Replies {1, token, ms left, 1, the hold's age in ms, its record} it hangs on the new carrier · {-1} it is not held, or not so any more
+-- permit_move.lua gives a permit another carrier. A SEM.ACQUIRE that is repeated with its ID from
+-- another connection calls it.
+-- KEYS
+--   1 the semaphore
+--   2 its zset
+--   3 Leash's records
+--   4 the old carrier's tombstone; keys 4 and 5 not in a slot migration
+--   5 the new carrier's tombstone
+-- ARGV
+--   1 permit
+--   2... as in move.lua
+-- Replies
+--   {1, token, ms left, 1, the hold's age in ms, its record}: it has the new carrier
+--   {-1}: it is not held, or it has changed
 -- Atomic: as move.lua.
+-- Rules: R7, R11, R14, R23.
 local bad = wrongType()
 if bad then return bad end
 local now, ends, text = nowMillis(), redis.call('ZSCORE', KEYS[2], bytes(ARGV[1])), redis.call('HGET', KEYS[3], ARGV[1])

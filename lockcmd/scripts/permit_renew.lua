@@ -1,10 +1,22 @@
--- permit_renew.lua renews permits of one slot, or only looks at them (LEASE). At most 256 a call (R24).
--- KEYS for each permit 1 the semaphore · 2 its zset · 3 our hash
--- ARGV 1 TTL ms, 0 to look only · then for each permit: its 32 digits, and how its record begins ("L1 <token> <carrier> ")
--- Replies for each permit 1 it is ours, and renewed; when only looked at, 1 and the ms it still lasts · 0 it is not ours any more
---      -1 Redis could not say
--- Atomic: a permit that was given back must not come to life again. Each has its own outcome (R25). PEXPIRE comes first, so it passes at
--- the memory limit. A lease is only ever made longer (R12).
+-- permit_renew.lua renews permits of one slot, or checks them (LEASE), for the watchdog. At most
+-- 256 a call.
+-- KEYS
+--   for each permit:
+--   1 the semaphore
+--   2 its zset
+--   3 Leash's records
+-- ARGV
+--   1 TTL ms, 0 to check only
+--   2... for each permit: its 32 hex digits, and its record's prefix ("L1 <token> <carrier> ")
+-- Replies
+--   for each permit:
+--   1: it is ours, and renewed
+--   1 + ms left: it is ours, and only checked
+--   0: it is not ours any more
+--   -1: Redis could not say
+-- Atomic: a permit that was given back must not come back to life. PEXPIRE comes first, so it works
+-- at the memory limit.
+-- Rules: R11, R12, R13, R23, R24, R25.
 local ttl, now, out = tonumber(ARGV[1]), nowMillis(), {}
 for i = 1, #KEYS / 3 do
   local zset, hash, permit, mark = KEYS[3 * i - 1], KEYS[3 * i], ARGV[2 * i], ARGV[2 * i + 1]

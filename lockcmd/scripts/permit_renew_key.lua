@@ -1,8 +1,16 @@
--- permit_renew_key.lua renews one key of a permit by itself, in a slot that migrates and has its keys on two nodes (R14).
--- KEYS 1 the zset, or our hash
--- ARGV 1 TTL ms, 0 to look only · 2 permit · 3 how its record begins, "" for the zset
--- Replies 1 it is there · 0 it is not
--- Atomic: as permit_renew.lua, as far as one key goes.
+-- permit_renew_key.lua renews one key of a permit. The watchdog calls it in a slot migration, when
+-- the keys are on two nodes.
+-- KEYS
+--   1 the zset, or Leash's records
+-- ARGV
+--   1 TTL ms, 0 to check only
+--   2 permit
+--   3 its record's prefix, "" for the zset
+-- Replies
+--   1: the permit is there
+--   0: it is not
+-- Atomic: as permit_renew.lua, for one key.
+-- Rules: R13, R14, R23.
 local key, ttl = KEYS[1], tonumber(ARGV[1])
 if ARGV[3] ~= '' then
   local r = redis.call('HGET', key, ARGV[2])

@@ -1,10 +1,32 @@
--- permit_restore.lua puts permits back that a new master does not have, while it is in grace (grace.go).
--- KEYS for each permit 1 the semaphore · 2 its zset · 3 our hash · 4 its carrier's tombstone
--- ARGV, replies as restore.lua's, with the permit for the owner; a semaphore that is not there cannot have it back
--- Atomic: as restore.lua. What is available may fall below zero, until permits that were given back and are there again run out.
--- DEL comes first, so it passes at the memory limit.
+-- permit_restore.lua restores permits on a new master in its grace period (grace.go). A missing
+-- semaphore gets none back.
+-- KEYS
+--   for each permit:
+--   1 the semaphore
+--   2 its zset
+--   3 Leash's records
+--   4 its carrier's tombstone
+-- ARGV
+--   1 the master's replication id
+--   2 end of the grace period, ms since 1970
+--   3 how long the token counter lives, ms; not used here
+--   4... for each permit: the permit, its count, ms that it lasts, its record
+-- Replies
+--   for each permit:
+--   2: it is there; its lease was set later if needed
+--   1: it was restored
+--   0: another hold of it is there, or the semaphore is missing
+--   its record: it is there and has another carrier
+--   -1: nothing done: another master
+--   -2: nothing done: it has a tombstone
+--   -3: nothing done: the grace period is over by this clock
+-- Atomic: as restore.lua. The number of available permits may fall below zero. Permits that were
+-- given back before the failover can be restored; the number rises when they expire. DEL comes
+-- first, so it works at the memory limit.
+-- Rules: R13, R23.
 local now, out = nowMillis(), {}
 local late = notGranting(ARGV[1]) and -1 or now >= tonumber(ARGV[2]) and -3
+-- put restores one permit. It returns its reply.
 local function put(count, zset, hash, stone, permit, _, ms, text)
   if late then return late end
   if redis.call('EXISTS', stone) == 1 then return -2 end

@@ -1,9 +1,25 @@
--- permit_revoke.lua gives a permit back for somebody who is not its carrier: the permit itself proves that it may.
--- KEYS 1 the semaphore · 2 its zset · 3 our hash · 4 the carrier's tombstone, if it has a record
--- ARGV 1 permit · 2 token and 3 carrier as its record has them, "" when it has none, as Redisson's · 4 channel · 5 ways to publish
---      6 how long the tombstone lives, ms · 7 the carrier's channel, "" when it need not be told · 8 what to say there
--- Replies {1} given back · {-1} it is not held · {-2, token, carrier, TTL ms} so its record has it, and nothing is done
--- Atomic: as permit_release.lua; and its carrier must find why it is gone when it finds it gone.
+-- permit_revoke.lua gives a permit back for a caller that is not its carrier. The permit itself is
+-- the proof. SEM.RELEASE on another connection calls it.
+-- KEYS
+--   1 the semaphore
+--   2 its zset
+--   3 Leash's records
+--   4 the carrier's tombstone, if the permit has a record
+-- ARGV
+--   1 permit
+--   2 token in its record, "" without a record, as Redisson's permits have none
+--   3 carrier in its record, "" without a record
+--   4 channel
+--   5 ways to publish
+--   6 how long the tombstone lives, ms
+--   7 the carrier's channel, "" when it needs no hold event
+--   8 the hold event
+-- Replies
+--   {1}: given back
+--   {-1}: not held, or its lease had ended
+--   {-2, token, carrier, TTL ms}: its record says so; nothing done
+-- Atomic: as permit_release.lua. A carrier that finds its permit gone must find the tombstone too.
+-- Rules: R13, R30.
 local bad = wrongType()
 if bad then return bad end
 local r = parse(redis.call('HGET', KEYS[3], ARGV[1]))

@@ -1,9 +1,20 @@
--- permit_undo.lua gives back what one acquire of a carrier took, if it took it (R26).
--- KEYS 1 the semaphore · 2 its zset · 3 our hash
--- ARGV 1 carrier · 2 the acquire's request number · 3 channel · 4 ways to publish · 5 what was granted with this token, or one before, stays
---      then its permits
--- Replies how many were given back
--- Atomic: as permit_release.lua. Permits that the carrier had before that acquire are left alone.
+-- permit_undo.lua gives back what one SEM.ACQUIRE of a carrier took. It does nothing if that one
+-- took nothing.
+-- KEYS
+--   1 the semaphore
+--   2 its zset
+--   3 Leash's records
+-- ARGV
+--   1 carrier
+--   2 request number of the acquire
+--   3 channel
+--   4 ways to publish
+--   5 permits with this token or a smaller one stay
+--   6... the permits
+-- Replies
+--   how many were given back
+-- Atomic: as permit_release.lua. Permits that the carrier had before stay.
+-- Rules: R26.
 local bad = wrongType()
 if bad then return bad end
 local n = 0

@@ -1,10 +1,16 @@
--- permits.lua stands behind the prelude in front of the scripts about permits, those of Redisson's RPermitExpirableSemaphore:
--- KEYS 1 is the semaphore, a string that counts what is available; 2 its zset, permit to the ms since 1970 at which its lease ends;
--- 3 our hash, permit to record. A permit is 32 hex digits to its owner and in our hash, and 16 bytes in the zset.
+-- permits.lua follows the prelude in the scripts about permits, those of Redisson's
+-- RPermitExpirableSemaphore. Its keys are:
+--   KEYS[1] the semaphore, a string that counts the available permits
+--   KEYS[2] its zset: permit to the time when its lease ends, ms since 1970
+--   KEYS[3] Leash's records: a hash, permit to record
+-- A permit is 32 hex digits in commands and in the hash, and 16 bytes in the zset.
+
+-- bytes turns the digits of a permit into its 16 bytes.
 local function bytes(permit)
   return (string.gsub(permit, '..', function(x) return string.char(tonumber(x, 16)) end))
 end
 
+-- digits turns the 16 bytes of a permit into its digits.
 local function digits(member)
   return (string.gsub(member, '.', function(c) return string.format('%02x', string.byte(c)) end))
 end
@@ -15,6 +21,7 @@ local function nowMillis()
   return now[1] * 1000 + math.floor(now[2] / 1000)
 end
 
+-- wholeText is a whole number as text.
 local function wholeText(n) return string.format('%.0f', n) end
 
 -- wrongType is the error reply when one of the keys has another type, nil otherwise.
@@ -31,8 +38,9 @@ local function giveBack(n, channel, modes)
   return have
 end
 
--- reap takes permits back whose lease is over, as every script of Redisson's does, and drops their records; and the records of some that
--- Redisson has reaped. At most 1000 a call: unpack has a limit.
+-- reapExpired gives back permits whose lease has ended, at most 1000 a call, as every script of
+-- Redisson does. unpack limits the number. It deletes their records, and some records of permits
+-- that Redisson has reaped.
 local function reapExpired(now, channel, modes)
   local ended = redis.call('ZRANGEBYSCORE', KEYS[2], 0, wholeText(now), 'LIMIT', 0, 1000)
   if #ended > 0 then
@@ -62,7 +70,8 @@ local function freePermit(permit, channel, modes)
   return tonumber(ends) > nowMillis() and 1 or -1
 end
 
--- keep lets our hash live as long as a lease that begins now, and, as Redisson does, lets all go when the semaphore itself is to go.
+-- extendRecords makes the hash of records last as long as a lease that begins now. If the semaphore
+-- itself has a TTL, the zset and the hash get the same one, as in Redisson.
 local function extendRecords(ttl)
   raiseTTL(KEYS[3], redis.call('PTTL', KEYS[3]), ttl)
   local left = redis.call('PTTL', KEYS[1])

@@ -1,7 +1,15 @@
--- semaphore_info.lua shows a semaphore, and changes nothing. Permits whose lease is over count as available: whoever looks next takes them.
--- KEYS 1 the semaphore · 2 its zset · 3 our hash
--- Replies {how many are available, how many are out}
--- Atomic: both of one moment.
+-- semaphore_info.lua reads a semaphore and changes nothing. SEM.INFO calls it. A permit whose lease
+-- has ended counts as available.
+-- KEYS
+--   1 the semaphore
+--   2 its zset
+--   3 Leash's records
+-- ARGV
+--   none
+-- Replies
+--   {how many are available, how many are held}
+-- Atomic: both numbers belong to one moment.
+-- Rules: R23.
 local bad = wrongType()
 if bad then return bad end
 local over = redis.call('ZCOUNT', KEYS[2], 0, wholeText(nowMillis()))

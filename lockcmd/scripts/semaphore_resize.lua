@@ -1,9 +1,18 @@
--- semaphore_resize.lua changes the total of a semaphore, as Redisson's setPermits does: permits that are out stay out, so fewer than none may
--- be available. One that is not there is made.
--- KEYS 1 the semaphore · 2 its zset · 3 our hash
--- ARGV 1 how many permits there are to be, available and out · 2 channel · 3 ways to publish
--- Replies how many are available now
--- Atomic: no permit may come or go between the counting and the change. Twice is as once.
+-- semaphore_resize.lua changes the total of a semaphore, as Redisson's setPermits does. SEM.RESIZE
+-- calls it. Permits that are held stay held, so the number of available ones may be negative. It
+-- creates a missing semaphore.
+-- KEYS
+--   1 the semaphore
+--   2 its zset
+--   3 Leash's records
+-- ARGV
+--   1 the new total, available and held
+--   2 channel
+--   3 ways to publish
+-- Replies
+--   how many are available now
+-- Atomic: no permit may come or go between the count and the change. Two calls have the effect of
+-- one.
 local bad = wrongType()
 if bad then return bad end
 reapExpired(nowMillis(), ARGV[2], ARGV[3])
