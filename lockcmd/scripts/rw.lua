@@ -1,6 +1,7 @@
--- rw.lua stands behind prelude.lua, and behind rw_read.lua or rw_write.lua, in front of the scripts of READ and WRITE holds.
--- Everywhere key is the lock, Redisson's hash of a read-write lock, and leash is {key}:leash, where a hold's record lies in the field that
--- the hold has in key: extra fields in key itself would break Redisson's write unlock.
+-- rw.lua follows the prelude and rw_read.lua or rw_write.lua in the scripts of READ and WRITE
+-- holds. key is the lock, the hash of Redisson's read-write lock. leash is the hash {key}:leash
+-- with the records. A record has the field that its hold has in key. More fields in key would break
+-- Redisson's write unlock.
 
 -- timeoutKey is the name of Redisson's key that lives as long as the i-th count of the read hold in
 -- a field.
@@ -23,8 +24,9 @@ local function readHold(key, leash, field)
   return not err and tonumber(h[1] or 0) or 0, parse(not err and l), h[2]
 end
 
--- ends is at what age in ms a write hold is over though the lock may last longer, with its owner's read hold: a lease of ours by its TTL, a
--- renewed hold of ours by "until=" in the record (words EXT). nil when it lasts as long as the lock.
+-- endAge is the age in ms at which a write hold ends even if the lock lasts longer. A lease ends by
+-- its TTL. A renewed hold of Leash beside a read hold of its owner ends by "until=" in the record's
+-- ext. nil means that the hold lasts as long as the lock.
 local function endAge(r)
   if not r[OPTS] then return nil end
   return tonumber(renewed(r[OPTS]) and (string.match(r[EXT], 'until=(%d+)')) or not renewed(r[OPTS]) and r[TTL] or nil)
@@ -40,8 +42,9 @@ end
 -- and counts from the grant.
 local function setLease(r, ms) r[TTL] = string.format('%.0f', ageFromZero(r) + ms) end
 
--- lasts is for how many ms the hold in a field with count n lasts yet, 0 when it is over: a read hold as long as one of its timeout keys,
--- a write hold as long as the lock, or as its record says. What cannot be seen in a slot that migrates counts as held.
+-- holdLeft is how many ms the hold in a field with count n still lasts, 0 when it is over. A read
+-- hold lasts as long as one of its timeout keys. A write hold lasts as long as the lock, or as its
+-- record says. Keys that cannot be read in a slot migration count as held.
 local function holdLeft(key, leash, field, n)
   local left, most = redis.call('PTTL', key), 0
   if left == -1 then left = 86400000 end
@@ -58,8 +61,9 @@ local function holdLeft(key, leash, field, n)
   return most
 end
 
--- rest is for how long any hold of the lock but that in one field lasts yet, for how long its writer does, and the writer's field. It looks
--- at every count of every hold, as Redisson's unlock does.
+-- othersLeft returns how many ms any hold but the one in field "but" still lasts, how long the
+-- writer lasts, and the writer's field. It reads every count of every hold, as Redisson's unlock
+-- does.
 local function othersLeft(key, leash, but)
   local all, most, writes, writer = redis.call('HGETALL', key), 0, 0, nil
   for i = 1, #all, 2 do
@@ -71,8 +75,9 @@ local function othersLeft(key, leash, but)
   return most, writes, writer
 end
 
--- crowd is for how long a lock lasts that more than 64 read, when one of a few that are picked by chance has half of that time or more; nil
--- otherwise. Who ends or waits then need not look at all the others: a thousand readers who go would take a million looks.
+-- crowdLeft is how many ms a lock with more than 64 readers lasts, if one of a few random holds
+-- lasts for at least half of that. Otherwise it is nil. It spares a look at all other holds: if a
+-- thousand readers ended, that would be a million looks.
 local function crowdLeft(key, leash, but)
   if redis.call('HLEN', key) <= 64 or redis.call('HGET', key, 'mode') ~= 'read' then return nil end
   local left, some = redis.call('PTTL', key), redis.pcall('HRANDFIELD', key, 8, 'WITHVALUES')
@@ -90,8 +95,9 @@ local function dropWriteHold(key, leash, field)
   redis.call('HSET', key, 'mode', 'read')
 end
 
--- lessen takes one of a hold's n counts back, and writes its record down. The timeout key of that count goes, and as long as that one would
--- have lasted the first one lasts, since Redisson deletes from the end (R12). The first write is one that Redis allows at maxmemory (R13).
+-- decrement takes one of a hold's n counts back and writes its record. It deletes the timeout key
+-- of that count. The first timeout key lasts as long as the deleted one would have (R12), because
+-- Redisson deletes from the end. The first write is one that Redis allows at maxmemory (R13).
 local function decrement(key, leash, field, n, r)
   needs('PTTL', 'PEXPIRE', 'SET', 'DEL', 'HINCRBY', 'HSET')
   local last = MINE == 'read' and timeoutKey(leash, field, n) or key

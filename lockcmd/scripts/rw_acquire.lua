@@ -1,9 +1,28 @@
--- rw_acquire.lua tries once to take a read-write lock for reading or writing.
--- KEYS 1 the lock · 2 its records · 3 its token counter
--- ARGV 1 owner · 2 carrier · 3 request number · 4 the token this carrier tracks for the owner in this mode, 0 for none
---      5 TTL ms · 6 options, w or l first · 7 token TTL ms, 0 for none · 8 ID as "=id", or "-" · 9 client · 10 more · 11 the master that may grant
--- Replies as acquire.lua's, where taken names the last token granted; {5} also when the owner reads and asks to write, for it would wait for itself
--- Atomic: as acquire.lua; and who else is there must be looked at in the moment of the grant.
+-- rw_acquire.lua tries once to take a read-write lock for reading or writing. LOCK.ACQUIRE calls
+-- it.
+-- KEYS
+--   1 the lock
+--   2 its records
+--   3 its token counter
+-- ARGV
+--   1 owner
+--   2 carrier
+--   3 request number
+--   4 token of the hold that this carrier has for the owner in this mode, 0 for none
+--   5 TTL ms
+--   6 options; the first letter is w or l
+--   7 how long the token counter lives, ms; 0 without end
+--   8 ID as "=id", or "-"
+--   9 client
+--   10 ext, the name=value pairs of the record
+--   11 id of the master that may grant, "-" for none, "" for any
+-- Replies
+--   {0, ms left, token}: taken; the last token granted, left out when it is unknown
+--   {5}: the owner holds the lock in another mode (R9), or asks for WRITE and would wait for its
+--      own READ
+--   the others are as in acquire.lua, without {7}
+-- Atomic: as acquire.lua. Who else holds the lock is checked at the moment of the grant.
+-- Rules: R4, R6, R7, R9, R12.
 local key, leash, owner, carrier, req, want, ttl = KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
 local field, h = owner .. SUFFIX, redis.pcall('HMGET', key, 'mode', owner, owner .. ':write')
 if h.err then return h end

@@ -1,8 +1,19 @@
--- rw_break.lua ends a READ or WRITE hold of Redisson's, as its forceUnlock does, but leaves the other holds of the lock alone.
--- KEYS 1 the lock · 2 its records · 3 where the answer to this request lies, left out in a slot that migrates (R14)
--- ARGV 1 owner · 2 channel · 3 ways to publish · 4 how long 3 lives, ms
--- Replies 1 ended · 0 this owner does not hold it so, or holds it through a Leash
+-- rw_break.lua ends a READ or WRITE hold of Redisson, as its forceUnlock does. Other holds of the
+-- lock stay. LOCK.BREAK calls it.
+-- KEYS
+--   1 the lock
+--   2 its records
+--   3 the key that stores the reply to this request; not in a slot migration
+-- ARGV
+--   1 owner
+--   2 channel of the lock's releases
+--   3 ways to publish
+--   4 how long key 3 lives, ms
+-- Replies
+--   1: ended
+--   0: this owner does not hold it in this mode, or holds it through a Leash
 -- Atomic: as rw_release.lua.
+-- Rules: R7, R14.
 local again = KEYS[3] and redis.call('GET', KEYS[3])
 if again then return tonumber(again) end
 local field = ARGV[1] .. SUFFIX

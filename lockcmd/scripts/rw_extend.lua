@@ -1,8 +1,23 @@
--- rw_extend.lua sets for how long a READ or WRITE lease still lasts, which may be less than remains (R12: no other script lowers it).
--- KEYS 1 the lock · 2 its records · 3 its carrier's tombstone, left out in a slot that migrates (R14)
--- ARGV as extend.lua's. What a record says besides (its words 9) names the EXTEND that made it; the TTL in it counts from the grant here
--- Replies the ms left, also when this very request was done before · -1 no such hold, or its record is another one by now
--- Atomic: as extend.lua. What the lock lasts follows from what all its holds do.
+-- rw_extend.lua sets how long a READ or WRITE lease still lasts, for LOCK.EXTEND. That may be less
+-- than remains.
+-- KEYS
+--   1 the lock
+--   2 its records
+--   3 the carrier's tombstone; not in a slot migration
+-- ARGV
+--   1 owner
+--   2 the record as it was read
+--   3 the new record; its ext names the LOCK.EXTEND that made it
+--   4 ms that the lease lasts from now
+--   5 the carrier's channel, "" when the carrier needs no hold event
+--   6 the hold event
+--   7 how long the tombstone outlives the lease, ms
+-- Replies
+--   the ms left; the same when this request was done before
+--   -1: no such hold, or its record has changed, or its tombstone says broken or lost
+-- Atomic: as extend.lua. The lock lasts as long as the longest of its holds. The TTL in the record
+-- counts from the grant.
+-- Rules: R7, R12, R14, R30. No other script shortens a lease.
 local key, leash, field, ms = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX, tonumber(ARGV[4])
 local n, r, _, err = readHold(key, leash, field)
 if err then return err end

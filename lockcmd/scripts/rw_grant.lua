@@ -1,9 +1,10 @@
--- rw_grant.lua stands behind rw.lua in front of rw_acquire.lua and rw_handover.lua: what a grant writes.
+-- rw_grant.lua follows rw.lua in rw_acquire.lua and rw_handover.lua. It writes a grant.
 
--- grantable ends the script unless all that a grant writes may be written.
+-- needsForGrant ends the script unless Leash's user may run every command of a grant.
 local function needsForGrant() needs('GET', 'TIME', 'SET', 'HSET', 'HKEYS', 'HDEL', 'HINCRBY', 'PTTL', 'PEXPIRE') end
 
--- enter counts one more acquire of a hold that has n and lasts for mine ms yet, as rw_acquire.lua's ARGV say.
+-- countAcquire counts one more acquire of a hold that has n counts and lasts for mine ms. It uses
+-- the ARGV of rw_acquire.lua.
 local function countAcquire(key, leash, field, n, r, mine)
   local ttl = tonumber(ARGV[5])
   if renewed(ARGV[6]) then
@@ -21,8 +22,9 @@ local function countAcquire(key, leash, field, n, r, mine)
   return {1, tonumber(r[TOKEN]), math.max(mine, ttl)}
 end
 
--- admit makes a new hold in a field of a mode, where one with n counts may have been left by the dead. In a fresh lock it is the first one,
--- and whatever else is there is of the dead. g is as grant's in prelude.lua.
+-- newHold makes a new hold in a field. mode is its mode. A dead hold may have left n counts there.
+-- In a fresh lock it is the first hold, and any other field belongs to dead holds. g is as in grant
+-- (prelude.lua).
 local function newHold(key, leash, counter, mode, field, n, fresh, g)
   needsForGrant()
   if mode == 'read' then redis.call('SET', timeoutKey(leash, field, 1), '1', 'PX', g[4]) end -- first: a slot that migrates may refuse it

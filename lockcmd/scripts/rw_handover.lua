@@ -1,11 +1,38 @@
--- rw_handover.lua ends a READ or WRITE hold and, when that frees the lock, grants it to a waiter of the same Leash, in either mode (R21).
--- KEYS 1 the lock · 2 its records · 3 its token counter
--- ARGV 1 owner · 2 token · 3 carrier · 4 request number · 5 as rw_release.lua's
---      6 the waiter's owner · 7 carrier · 8 request number · 9 TTL ms · 10 options · 11 token TTL ms · 12 ID · 13 client · 14 more · 15 the master that may grant
---      16 channel · 17 ways to publish · 18 the waiter's mode
--- Replies {1, token, ms left} ended and granted, also when this very request was done before · {1} ended, and others hold the lock yet, or it cannot be granted here
---      {0} counts remain · {-1} no such hold, nothing granted · {-2} a late copy, nothing done
--- Atomic: nobody may get in between the end of one hold and the next. HDEL comes first, so at maxmemory the release passes (R13).
+-- rw_handover.lua ends a READ or WRITE hold. If that frees the lock, it grants the lock to a waiter
+-- of the same Leash, in either mode.
+-- KEYS
+--   1 the lock
+--   2 its records
+--   3 its token counter
+-- ARGV
+--   1 owner
+--   2 token
+--   3 carrier
+--   4 request number
+--   5 as in rw_release.lua
+--   6 the waiter's owner
+--   7 the waiter's carrier
+--   8 the waiter's request number
+--   9 TTL ms
+--   10 options
+--   11 how long the token counter lives, ms; 0 without end
+--   12 ID as "=id", or "-"
+--   13 client
+--   14 ext
+--   15 id of the master that may grant, "-" for none, "" for any
+--   16 channel of the lock's releases
+--   17 ways to publish
+--   18 the waiter's mode
+-- Replies
+--   {1, token, ms left}: ended and granted; the same when this request was done before
+--   {1}: ended, not granted. Others hold the lock, or this master may not grant it, or no token can
+--      be counted, or a slot migration refused a new key
+--   {0}: counts remain
+--   {-1}: no such hold, nothing granted
+--   {-2}: a late copy, nothing done
+-- Atomic: nobody may take the lock between the end of one hold and the next. The first write is one
+-- that Redis allows at the memory limit.
+-- Rules: R7, R13, R14, R21.
 local key, leash, field, theirs = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX, ARGV[6] .. (ARGV[18] == 'write' and ':write' or '')
 local has, w = readHold(key, leash, theirs)
 local n, r, _, err = readHold(key, leash, field)

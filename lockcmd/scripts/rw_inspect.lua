@@ -1,7 +1,13 @@
--- rw_inspect.lua shows a read-write lock, whoever holds it.
--- KEYS 1 the lock · 2 its records
--- Replies {ms it lasts yet, seconds, microseconds, then for each hold that is alive: field, count, record or ""}; 0 when it is free
--- Atomic: holders, remaining time and Redis's clock of one moment.
+-- rw_inspect.lua reads a read-write lock, whoever the holders are. LOCK.INFO calls it.
+-- KEYS
+--   1 the lock
+--   2 its records
+-- ARGV
+--   none
+-- Replies
+--   {ms left, seconds, microseconds, then for each live hold: field, count, record or ""}; 0 ms
+--      when it is free
+-- Atomic: holders, remaining time and Redis's clock belong to one moment.
 local all, now = redis.call('HGETALL', KEYS[1]), redis.call('TIME')
 local out = {0, tonumber(now[1]), tonumber(now[2])}
 for i = 1, #all, 2 do

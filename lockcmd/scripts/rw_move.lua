@@ -1,8 +1,17 @@
--- rw_move.lua hangs a READ or WRITE hold on another carrier: by ATTACH, or by an ACQUIRE repeated with the hold's last ID (R4).
--- KEYS 1 the lock · 2 its records · 3 the old carrier's tombstone · 4 the new carrier's; only the first two in a slot that migrates (R14)
--- ARGV as move.lua's
--- Replies {1, token, ms left, count, the hold's age in ms, its record} it hangs on the new carrier · {-1} no such hold, or not so any more
+-- rw_move.lua gives a READ or WRITE hold another carrier. LOCK.ATTACH calls it, and so does a
+-- repeated LOCK.ACQUIRE with the hold's last ID.
+-- KEYS
+--   1 the lock
+--   2 its records
+--   3 the old carrier's tombstone; keys 3 and 4 not in a slot migration
+--   4 the new carrier's tombstone
+-- ARGV
+--   1... as in move.lua
+-- Replies
+--   {1, token, ms left, count, the hold's age in ms, its record}: it has the new carrier
+--   {-1}: no such hold, or it has changed
 -- Atomic: as move.lua.
+-- Rules: R4, R7, R11, R14, R30.
 local key, leash, field = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX
 local n, r, _, err = readHold(key, leash, field)
 if err then return err end

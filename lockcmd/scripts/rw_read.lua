@@ -1,3 +1,3 @@
--- rw_read.lua makes a script one for READ holds. MINE is the lock's mode then, SUFFIX follows the owner in the name of a hold's field, WORD
--- is what a release that frees the lock says on its channel.
+-- rw_read.lua makes a script one for READ holds. MINE is the mode of the lock. SUFFIX follows the
+-- owner in the name of a hold's field. WORD is the message of a release that frees the lock.
 local MINE, SUFFIX, WORD = 'read', '', '0'

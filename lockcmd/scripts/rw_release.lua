@@ -1,11 +1,26 @@
--- rw_release.lua takes a count of a READ or WRITE hold back, or ends it, in the name of its carrier.
--- KEYS 1 the lock · 2 its records
--- ARGV 1 owner · 2 token · 3 carrier · 4 request number
---      5 "all" ends it whatever its count; "=id" or "-" puts the acquire of that ID back, which then has not been
---      6 channel · 7 ways to publish
--- Replies {1, how many have heard of it in each way} ended, whoever else holds the lock yet · 0 counts remain · -1 no such hold · -2 a late copy, nothing done
--- Atomic: as release.lua; and whether anybody is left must be seen in the moment this one goes.
--- The first write is HDEL, DEL or PEXPIRE, so that it passes at maxmemory (R13).
+-- rw_release.lua takes a count of a READ or WRITE hold back, or ends it, in the name of its
+-- carrier.
+-- KEYS
+--   1 the lock
+--   2 its records
+-- ARGV
+--   1 owner
+--   2 token
+--   3 carrier
+--   4 request number
+--   5 "all" to end it whatever its count; an ID ("=id" or "-") to forget the acquire of that ID; or
+--      ""
+--   6 channel of the lock's releases
+--   7 ways to publish
+-- Replies
+--   {1, receivers of PUBLISH, receivers of SPUBLISH}: ended; -1 for a way that was not used
+--   {1}: ended, and others still hold the lock, so nothing was published
+--   0: counts remain
+--   -1: no such hold
+--   -2: a late copy, nothing done
+-- Atomic: as release.lua. Whether others hold the lock is checked at the moment of the end. The
+-- first write is HDEL, DEL or PEXPIRE, so it works at the memory limit.
+-- Rules: R7, R11, R12, R13.
 local key, leash, field = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX
 local n, r, _, err = readHold(key, leash, field)
 if err then return err end

@@ -1,9 +1,25 @@
--- rw_release_key.lua does what rw_release.lua does, but to one key, in a slot that migrates and has the hold's keys on two nodes (R14). The records
--- come first: from then on the hold is Leash's no more, and a count in the lock runs out like that of any dead reader or writer.
--- KEYS 1 the records, or the lock
--- ARGV 1 to 7 as rw_release.lua's · 8 how many counts the hold has · 9 "records" or "lock"
--- Replies as rw_release.lua's; of the lock, 1 also when the hold is not there
--- Atomic: as rw_release.lua, as far as one key goes.
+-- rw_release_key.lua does what rw_release.lua does, for one key. Leash calls it in a slot
+-- migration, when the keys of a hold are on two nodes. It calls it for the records first. From then
+-- on the hold is not Leash's. A count left in the lock expires like that of a dead holder.
+-- KEYS
+--   1 the records, or the lock
+-- ARGV
+--   1 owner
+--   2 token
+--   3 carrier
+--   4 request number
+--   5 as in rw_release.lua
+--   6 channel of the lock's releases
+--   7 ways to publish
+--   8 how many counts the hold has
+--   9 "records" or "lock"
+-- Replies
+--   1: ended; for the lock also when the hold is not there
+--   0: counts remain
+--   -1: no such hold
+--   -2: a late copy, nothing done
+-- Atomic: as rw_release.lua, for one key.
+-- Rules: R7, R11, R13, R14.
 local key, field, n, lessens = KEYS[1], ARGV[1] .. SUFFIX, tonumber(ARGV[8]), tonumber(ARGV[8]) > 1 and ARGV[5] ~= 'all'
 if ARGV[9] == 'records' then
   local r, req = parse(redis.call('HGET', key, field)), tonumber(ARGV[4])

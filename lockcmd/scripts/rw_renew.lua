@@ -1,10 +1,23 @@
--- rw_renew.lua renews READ or WRITE holds of one slot, or looks at them (LEASE). At most 256 a call (R24).
--- KEYS for each hold: the lock, its records
--- ARGV 1 TTL ms, 0 to look only · then for each hold: its owner, and how its record begins ("L1 <token> <carrier> ")
--- Replies for each hold 1 it is ours, and renewed, and the ms the lock would have lasted; when only looked at, 1 and the ms the hold still lasts
---      0 it is not ours any more · -1 Redis could not say
--- Atomic: as renew.lua. Each hold has its own outcome (R25). The lock is made to last as long as a read hold does, a lease too, for a
--- Java reader's renewal sets the lock's TTL plainly (R12). A write hold is not made to last by its owner's read hold.
+-- rw_renew.lua renews READ or WRITE holds of one slot, or checks them (LEASE), for the watchdog. At
+-- most 256 a call.
+-- KEYS
+--   for each hold:
+--   1 the lock
+--   2 its records
+-- ARGV
+--   1 TTL ms, 0 to check only
+--   2... for each hold: its owner, and the record's prefix ("L1 <token> <carrier> ")
+-- Replies
+--   for each hold:
+--   1 + ms that the lock would have lasted: it is ours, and renewed
+--   1 + ms that the hold lasts: it is ours, and only checked
+--   0: it is not ours any more, or its lease is over
+--   -1: Redis could not say
+-- Atomic: as renew.lua. The lock is renewed for as long as a READ hold lasts, also a lease. The
+-- reason: a Java reader's renewal sets the lock's TTL plainly. The READ hold of the same owner does
+-- not renew a WRITE hold.
+-- Rules: R11, R12, R13, R24, R25.
+-- renew renews or checks one hold. It returns its reply.
 local function renew(key, leash, field, mark, ttl)
   local h, text = redis.call('HMGET', key, field, 'mode'), redis.call('HGET', leash, field)
   local n = tonumber(h[1] or 0) or 0

@@ -1,8 +1,18 @@
--- rw_renew_key.lua renews one key of a READ or WRITE hold by itself, in a slot that migrates and has its keys on two nodes (R14).
--- KEYS 1 the lock, its records, or one of the hold's timeout keys
--- ARGV 1 TTL ms, 0 to look only · 2 owner, "" for a timeout key · 3 how the hold's record begins, "" for the lock
--- Replies for the lock the hold's count, else 1 · 0 the hold is not there
--- Atomic: as rw_renew.lua, as far as one key goes: a hold lasts while its field is in the lock and its record among the records.
+-- rw_renew_key.lua renews one key of a READ or WRITE hold. The watchdog calls it in a slot
+-- migration, when the keys are on two nodes.
+-- KEYS
+--   1 the lock, its records, or one of the hold's timeout keys
+-- ARGV
+--   1 TTL ms, 0 to check only
+--   2 owner, "" for a timeout key
+--   3 the record's prefix, "" for the lock
+-- Replies
+--   the hold's count, for the lock
+--   1: the hold is there, for records and timeout keys
+--   0: the hold is not there
+-- Atomic: as rw_renew.lua, for one key. A hold lasts while its field is in the lock and its record
+-- is in the records.
+-- Rules: R12, R13, R14.
 local key, ttl = KEYS[1], tonumber(ARGV[1])
 if ARGV[2] == '' then
   raiseTimeout(key, ttl)

@@ -1,9 +1,24 @@
--- rw_restore.lua puts READ or WRITE holds back that a new master does not have, while it is in grace (grace.go).
--- KEYS for each hold: the lock, its records, its token counter, its carrier's tombstone
--- ARGV, replies as restore.lua's
--- Atomic: as restore.lua. A writer and other owners' holds do not go together: what has a smaller token had ended before this one was
--- granted, and goes; anything else keeps this one out. DEL comes first, so it passes at the memory limit.
+-- rw_restore.lua restores READ or WRITE holds on a new master in its grace period (grace.go).
+-- KEYS
+--   for each hold:
+--   1 the lock
+--   2 its records
+--   3 its token counter
+--   4 its carrier's tombstone
+-- ARGV
+--   1 the master's replication id
+--   2 end of the grace period, ms since 1970
+--   3 how long the token counter lives, ms; 0 without end
+--   4... for each hold: its owner, its count, ms that it lasts, its record
+-- Replies
+--   -1: nothing done: another master, or Redis refused to read the hold
+--   the others are as in restore.lua
+-- Atomic: as restore.lua. A writer excludes the holds of other owners. A hold with a smaller token
+-- had ended before this one was granted, so it is removed. A hold with a larger token or with none
+-- keeps this one out. DEL comes first, so it works at the memory limit.
+-- Rules: R6, R13.
 local late = notGranting(ARGV[1]) and -1 or age({[SINCE] = ARGV[2]}) >= 0 and -3
+-- put restores one hold. It returns its reply.
 local function put(key, leash, counter, stone, owner, count, ms, text)
   if late or redis.call('EXISTS', stone) == 1 then return late or -2 end
   local field, r = owner .. SUFFIX, parse(text)

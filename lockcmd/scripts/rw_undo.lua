@@ -1,9 +1,22 @@
--- rw_undo.lua takes back what one acquire of a carrier did for a READ or WRITE hold, if it did it, and keeps a late copy from doing it (R26).
--- KEYS 1 the lock · 2 its records
--- ARGV 1 owner · 2 carrier · 3 the acquire's request number · 4 the undo's own, larger one · 5 channel · 6 ways to publish
---      7 the token of the hold that the acquire is known to have made, and that stays; 0 for none
--- Replies 1 the hold it made is ended · 0 a count it took is given back · -1 it had done nothing
--- Atomic: as rw_release.lua. The carrier's later requests are left alone.
+-- rw_undo.lua takes back what one LOCK.ACQUIRE of a carrier did to a READ or WRITE hold. If that
+-- one did nothing, a late copy of it will do nothing.
+-- KEYS
+--   1 the lock
+--   2 its records
+-- ARGV
+--   1 owner
+--   2 carrier
+--   3 request number of the acquire
+--   4 request number of the undo, a larger one
+--   5 channel of the lock's releases
+--   6 ways to publish
+--   7 token of a hold that stays, known to be made by the acquire; 0 for none
+-- Replies
+--   1: the hold that it made is ended
+--   0: the count that it took is given back
+--   -1: it had done nothing
+-- Atomic: as rw_release.lua. The carrier's later requests stay as they are.
+-- Rules: R7, R11, R26.
 local key, leash, field = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX
 local n, r, _, err = readHold(key, leash, field)
 if err then return err end
