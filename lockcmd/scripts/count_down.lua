@@ -1,4 +1,5 @@
--- count_down.lua counts a latch down. At zero the key is deleted. A missing latch stays at zero.
+-- count_down.lua counts a latch down, for LATCH.DOWN. At zero the key is deleted. A missing latch
+-- stays at zero.
 -- KEYS
 --   1 the latch
 -- ARGV
@@ -7,7 +8,7 @@
 -- Replies
 --   the count that is left
 -- Atomic: exactly one caller sees it reach zero. The message "0" tells all waiters.
--- It works at the memory limit (R13).
+-- Rules: R13. It works at the memory limit.
 local have, bad = readInteger(KEYS[1])
 if bad then return bad end
 if have == 0 and redis.call('EXISTS', KEYS[1]) == 0 then return 0 end

@@ -1,5 +1,5 @@
--- give.lua gives permits to a plain counter, the one of Redisson's RSemaphore. It creates the
--- counter if there is none.
+-- give.lua gives permits to a plain counter, the one of Redisson's RSemaphore. SEM.GIVE calls it.
+-- It creates the counter if there is none.
 -- KEYS
 --   1 the counter
 -- ARGV
@@ -9,7 +9,7 @@
 -- Replies
 --   how many are available now
 -- Atomic: the published number is the number at that moment.
--- It works at the memory limit, because waiters depend on it (R13).
+-- Rules: R13. It works at the memory limit, because waiters depend on it.
 local have, bad = readInteger(KEYS[1])
 if bad then return bad end
 if ARGV[1] == '0' then return have end

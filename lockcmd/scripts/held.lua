@@ -1,7 +1,14 @@
--- held.lua says whether a read-write lock or a permit is held through a Leash.
--- KEYS 1 the lock, or the semaphore · 2 the semaphore's zset · 3 our records
--- Replies 1 some hold with a record lasts yet · 0 none does
--- Atomic: records and what they are of, of one moment.
+-- held.lua says whether a read-write lock or a permit is held through a Leash. LOCK.LIST calls it.
+-- KEYS
+--   1 the lock, or the semaphore
+--   2 the semaphore's zset
+--   3 Leash's records
+-- ARGV
+--   none
+-- Replies
+--   1: a hold with a record still lasts
+--   0: none does
+-- Atomic: records and holds belong to one moment.
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end -- "a" and "{a}" have the same helpers
 local now, cursor = redis.call('TIME'), '0'
 now = now[1] * 1000 + math.floor(now[2] / 1000)

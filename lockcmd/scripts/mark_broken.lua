@@ -1,8 +1,15 @@
--- mark_broken.lua tells a carrier that its hold is to be broken.
--- KEYS 1 the carrier's tombstone
--- ARGV 1 how long it lives, ms · 2 the carrier's channel · 3 what to say there
--- Replies 1 told · 0 the hold hangs on that carrier no more
--- Atomic: what the hold's owner has done to it meanwhile must not look like a loss.
+-- mark_broken.lua tells a carrier that LOCK.BREAK is about to end its hold.
+-- KEYS
+--   1 the carrier's tombstone
+-- ARGV
+--   1 how long it lives, ms
+--   2 the carrier's channel
+--   3 the hold event
+-- Replies
+--   1: marked and told
+--   0: the hold was released, or has another carrier
+-- Atomic: a release or a move by the owner must not look like a loss.
+-- Rules: R13, R30.
 local text = redis.call('GET', KEYS[1]) or ''
 local how = string.match(text, '^%a*')
 if how == 'released' or (how == 'moved' or how == 'repeated') and not string.find(text, ' perhaps$') then return 0 end

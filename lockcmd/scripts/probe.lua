@@ -1,9 +1,17 @@
--- probe.lua says which master this is and since when, and leaves a mark where that cannot be seen from the server itself (grace.go).
--- KEYS 1 the mark: an identity, and since when, ms; left out when no slot of the node takes it
--- ARGV 1 an identity, "" for none · 2 since when it has been here at the latest, ms · 3 how long a mark lives, ms
--- Replies {identity, its replication id, since when, ms, now, ms} · {} it is no master
--- Atomic: an identity and its mark. The first look at a master that was promoted is the latest moment at which that can have been.
--- DEL comes first, so it passes at the memory limit.
+-- probe.lua says which master this is and since when (grace.go). It leaves a mark where the server
+-- itself does not know that.
+-- KEYS
+--   1 the mark: an identity and since when, ms; left out when no slot of the node takes it
+-- ARGV
+--   1 an identity, "" for none
+--   2 since when it has been master at the latest, ms since 1970
+--   3 how long a mark lives, ms
+-- Replies
+--   {identity, replication id, since, now}: a master; times in ms since 1970
+--   {}: not a master
+-- Atomic: the identity and its mark belong together. A promoted master became master at the first
+-- probe at the latest. DEL comes first, so it works at the memory limit.
+-- Rules: R13.
 local info = redis.call('INFO', 'server') .. redis.call('INFO', 'replication')
 local function field(name) return string.match(info, '\n' .. name .. ':([^\r\n]*)') or '' end
 if field('role') ~= 'master' then return {} end

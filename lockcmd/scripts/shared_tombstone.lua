@@ -1,9 +1,16 @@
--- shared_tombstone.lua leaves a tombstone before a hold is released with one key a call (R14), or takes it away again, for that has not ended the hold. Several
--- may be about it at a time: the tombstone stays while one of them needs it.
--- KEYS 1 the tombstone
--- ARGV 1 a word that no other release has · 2 how long it lives at least, ms; 0 to take it away
--- Replies 1 done · 0 a tombstone is there that says more, or none of ours
--- Atomic: a word that another adds meanwhile must stay.
+-- shared_tombstone.lua writes a tombstone before a hold is released with one key a call. It removes
+-- the tombstone when that has not ended the hold. Several releases may share it; it stays while one
+-- needs it.
+-- KEYS
+--   1 the tombstone
+-- ARGV
+--   1 a word that no other release has
+--   2 how long it lives at least, ms; 0 to remove the word
+-- Replies
+--   1: done
+--   0: another tombstone is there that says more, or none with such words
+-- Atomic: a word that another release adds at the same time must stay.
+-- Rules: R13, R14.
 local text = redis.pcall('GET', KEYS[1])
 if type(text) ~= 'string' then text = '' end
 local ours = string.sub(text, 1, 9) == 'released ' and text ~= 'released here'

@@ -1,4 +1,4 @@
--- take.lua takes permits from a plain counter, the one of Redisson's RSemaphore.
+-- take.lua takes permits from a plain counter, the one of Redisson's RSemaphore. SEM.TAKE calls it.
 -- KEYS
 --   1 the counter
 -- ARGV

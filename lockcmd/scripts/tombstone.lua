@@ -1,9 +1,20 @@
--- tombstone.lua leaves a tombstone that says how a hold has ended, or is about to; or takes it away again, for the hold goes on.
--- KEYS 1 the tombstone
--- ARGV 1 what it says · 2 how long it lives, ms; 0 to take it away · 3 channel of the lock's releases, if those who listen there are to look · 4 ways to publish
--- Replies 1 it says so, or no more · 0 one is there that says more
--- Atomic: one that somebody lays meanwhile must stay, but for that of an EXTEND, which does not say how the hold has ended, and of a move that is under way;
--- and that of a BREAK, when the carrier says how the hold has ended.
+-- tombstone.lua writes a tombstone that says how a hold ended or is about to end (tombstone.go). It
+-- removes the tombstone when the hold goes on.
+-- KEYS
+--   1 the tombstone
+-- ARGV
+--   1 its text
+--   2 how long it lives, ms; 0 to remove it
+--   3 channel on which to tell waiters about it; 3 and 4 may be left out
+--   4 ways to publish
+-- Replies
+--   1: it has this text now, or is removed
+--   0: another tombstone is there that says more
+-- Atomic: a tombstone that another request writes at the same time must stay. These are replaced:
+-- - extended, because it does not say how the hold ended.
+-- - moved or repeated with "perhaps", because that move is not certain.
+-- - broken, when the carrier says how the hold ended (released or lost).
+-- Rules: R13, R30.
 local text = redis.pcall('GET', KEYS[1])
 local other = type(text) == 'string' and text ~= ARGV[1]
 local ends = ARGV[1] == 'released' or string.find(ARGV[1], '^lost ')

@@ -1,8 +1,14 @@
--- touch.lua lets WAIT on this connection count what is known of a lock by now: since Redis 7.2 it goes by what its own connection has
--- written, and who repeats a request has written nothing.
--- KEYS 1 the lock
--- Replies 1 · 0 there is no such key
--- Atomic: for a key that lasts for ever, that it does again.
+-- touch.lua makes WAIT on this connection count all that is known of a lock so far. Since Redis
+-- 7.2, WAIT counts what its own connection has written. A repeated request has written nothing.
+-- KEYS
+--   1 the lock
+-- ARGV
+--   none
+-- Replies
+--   1: done
+--   0: there is no such key
+-- Atomic: a key that lasts for ever gets a TTL for a moment, and loses it in the same script.
+-- Rules: R32.
 local left = redis.call('PTTL', KEYS[1])
 if left == -2 then return 0 end
 redis.call('PEXPIRE', KEYS[1], left == -1 and 60000 or math.max(left, 1))
