@@ -1,15 +1,39 @@
--- acquire.lua tries once to take a plain lock for an owner; with queue.lua and fair_head.lua before it, a FAIR one.
--- KEYS 1 the lock · 2 its token counter · FAIR: 3 its queue · 4 the queue's timeouts · 5 our waiters
--- ARGV 1 owner · 2 carrier · 3 request number · 4 the token this carrier tracks for the owner, 0 for none
---      5 TTL ms · 6 options, w or l first · 7 token TTL ms, 0 for none · 8 ID as "=id", or "-" · 9 client · 10 more · 11 the master that may grant
---      FAIR: 12 for how long it waits at least, ms, "" when it does not wait · 13 channel of the lock's releases · 14 ways to publish · 15 this Leash's bit among the ways
---            by which waiters are heard of
--- Replies {1, token, ms left} granted, entered again, or this very request done before; and 1 when another did it, under the same ID
---      {0, PTTL, token} taken; without the token when that is not known
---      {2, token, carrier, id} the owner's hold hangs elsewhere · {3} the tracked hold is gone · {4} a late copy, nothing done
---      {5} the owner holds it in another mode · {6, replication id} it is free, but this master may not grant it
---      {7} FAIR: it is free, but so many dead wait for it that only some of them were taken out: ask again
--- Atomic: looking, counting the token and granting must be one step, or two owners see a free lock.
+-- acquire.lua tries once to take a plain lock for an owner. LOCK.ACQUIRE calls it. With queue.lua
+-- and fair_head.lua before it, it takes a FAIR lock.
+-- KEYS
+--   1 the lock
+--   2 its token counter
+--   3 its FAIR queue; keys 3 to 5 with FAIR only
+--   4 the queue's timeouts
+--   5 Leash's own waiters
+-- ARGV
+--   1 owner
+--   2 carrier
+--   3 request number
+--   4 token of the hold that this carrier has for the owner, 0 for none
+--   5 TTL ms
+--   6 options; the first letter is w or l
+--   7 how long the token counter lives, ms; 0 without end
+--   8 ID as "=id", or "-"
+--   9 client
+--   10 ext, the name=value pairs of the record
+--   11 id of the master that may grant, "-" for none, "" for any
+--   12 how long the waiter counts as alive, ms; "" without BLOCK; 12 to 15 with FAIR only
+--   13 channel of the lock's releases
+--   14 ways to publish
+--   15 the bit of this Leash in the scores of waiters
+-- Replies
+--   {1, token, ms left}: granted, or counted once more, or this request was granted before
+--   {1, token, ms left, 1}: another request with the same ID was granted before
+--   {0, PTTL, token}: taken; without the token when nobody knows it
+--   {2, token, carrier, ID}: the owner's hold has another carrier
+--   {3}: the hold that the carrier had is gone
+--   {4}: a late copy, nothing done
+--   {5}: the owner holds the lock in another mode (R9)
+--   {6, replication id}: the lock is free, but this master may not grant it
+--   {7}: the lock is free, but only some of the dead FAIR waiters were removed: ask again
+-- Atomic: otherwise two owners could both see a free lock and both get it.
+-- Rules: R4, R6, R7, R9, R11, R12, R13, R22.
 local owner, carrier, req, want, ttl = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
 local h = redis.pcall('HMGET', KEYS[1], owner, 'leash', 'mode', owner .. ':write')
 if h.err then return h end

@@ -1,20 +1,20 @@
--- break.lua ends a hold of Redisson's, as its forceUnlock does.
+-- break.lua ends a hold of Redisson, as its forceUnlock does. LOCK.BREAK calls it.
 -- KEYS
 --   1 the lock
---   2 the key that stores the reply to this request
---   3 the lock's queue
+--   2 the key that stores the reply to this request; keys 2 to 5 not in a slot migration
+--   3 the lock's FAIR queue
 --   4 the queue's timeouts
---   5 our waiters
---   In a slot that migrates, the script gets only the first (R14).
+--   5 Leash's own waiters
 -- ARGV
 --   1 owner
---   2 channel
+--   2 channel of the lock's releases
 --   3 ways to publish
 --   4 how long key 2 lives, ms
 -- Replies
 --   1: ended
 --   0: this owner does not hold it, or holds it through a Leash
 -- Atomic: between the check of the owner and the DEL, the lock could change hands.
+-- Rules: R7, R14, R22.
 local again = KEYS[2] and redis.call('GET', KEYS[2])
 if again then return tonumber(again) end
 local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')

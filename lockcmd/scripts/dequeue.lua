@@ -1,11 +1,21 @@
--- dequeue.lua takes waiters that have given up out of a FAIR lock's queue (R22), as if they left one by one; but not who is heard of
--- through another Leash, too.
--- KEYS 1 the lock · 2 its queue · 3 the queue's timeouts · 4 our waiters
--- ARGV 1 channel of the lock's releases · 2 ways to publish · 3 this Leash's bit
---      4 ms in which other Leashes must have let hear of those whom they let wait; 0 when these have passed since they were asked to leave
---      5... their owners, each once
--- Replies 1 all have left · 0 some stay, for the time being
--- Atomic: a lock that was free for one of them is told to the next one, or nobody takes it.
+-- dequeue.lua takes waiters that gave up out of a FAIR queue, as if they left one by one. A waiter
+-- that another Leash reports stays.
+-- KEYS
+--   1 the lock
+--   2 its FAIR queue
+--   3 the queue's timeouts
+--   4 Leash's own waiters
+-- ARGV
+--   1 channel of the lock's releases
+--   2 ways to publish
+--   3 the bit of this Leash in the scores of waiters
+--   4 ms in which other Leashes must report a waiter that stays; 0 when that time is over
+--   5... the owners, each once
+-- Replies
+--   1: all have left
+--   0: some stay for now
+-- Atomic: when the lock is free, the next waiter must get a wake-up, or nobody takes the lock.
+-- Rules: R22.
 needsForQueue()
 local q = fairQueue(2)
 local stays = q.dequeue({unpack(ARGV, 5)}, tonumber(ARGV[3]), tonumber(ARGV[4]))

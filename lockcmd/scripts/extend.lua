@@ -1,10 +1,22 @@
--- extend.lua sets for how long a lease still lasts, which may be less than remains (R12: no other script lowers it).
--- KEYS 1 the lock · 2 its carrier's tombstone, left out in a slot that migrates (R14)
--- ARGV 1 owner · 2 its record, as read · 3 the record to be · 4 ms · 5 the carrier's channel, "" when it need not be told · 6 what to say there
---      7 how long the tombstone outlives the lease, ms
--- Replies the ms left, also when this very request was done before · -1 no such hold, its record is another one by now, or it is being broken
--- Atomic: a lease that was entered again, moved or extended since it was read must not get a time that is too old for it. The tombstone tells a
--- carrier which has not heard of it, and does not find its lease any more, whether it has run out or was lost.
+-- extend.lua sets how long a lease still lasts, for LOCK.EXTEND. That may be less than remains.
+-- KEYS
+--   1 the lock
+--   2 the carrier's tombstone; not in a slot migration
+-- ARGV
+--   1 owner
+--   2 the record as it was read
+--   3 the new record
+--   4 ms that the lease lasts from now
+--   5 the carrier's channel, "" when the carrier needs no hold event
+--   6 the hold event
+--   7 how long the tombstone outlives the lease, ms
+-- Replies
+--   the ms left; the same when this request was done before
+--   -1: no such hold, or its record has changed, or its tombstone says broken or lost
+-- Atomic: a hold that was acquired again, moved or extended since it was read must not get this
+-- time. The tombstone tells a carrier that missed the hold event how to judge a lease it does not
+-- find.
+-- Rules: R7, R12, R14, R30. No other script shortens a lease.
 local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
 if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and -1 or h end
 if h[1] and h[2] == ARGV[3] then return redis.call('PTTL', KEYS[1]) end

@@ -1,14 +1,41 @@
--- handover.lua ends a hold and grants the lock to a waiter of the same Leash (R21), unless a FAIR waiter stands before it.
--- KEYS 1 the lock · 2 its token counter · 3 its queue · 4 the queue's timeouts · 5 our waiters; only the first two in a slot that migrates (R14)
--- ARGV 1 owner · 2 token · 3 carrier · 4 request number · 5 as release.lua's
---      6 the waiter's owner · 7 carrier · 8 request number · 9 TTL ms · 10 options · 11 token TTL ms · 12 ID · 13 client · 14 more · 15 the master that may grant
---      16 channel · 17 ways to publish
--- Replies {1, token, ms left} ended and granted, also when this very request was done before · {0} counts remain
---      {1} ended, and those who wait were told: a FAIR waiter stands before it, no token can be counted, or this
---          master may not grant
---      {-1} no such hold, nothing granted · {-2} a late copy, nothing done
--- Atomic: nobody may get in between the end of one hold and the next. HDEL comes first, so at maxmemory the release passes and
--- the grant with it (R13). Not DEL: in a slot that migrates, Redis would refuse the HSET of a key that is gone, half way.
+-- handover.lua ends a hold of a plain lock and grants the lock to a waiter of the same Leash. A
+-- FAIR waiter that comes first in the FAIR queue gets a wake-up instead.
+-- KEYS
+--   1 the lock
+--   2 its token counter
+--   3 its FAIR queue; keys 3 to 5 not in a slot migration
+--   4 the queue's timeouts
+--   5 Leash's own waiters
+-- ARGV
+--   1 owner
+--   2 token
+--   3 carrier
+--   4 request number
+--   5 as in release.lua
+--   6 the waiter's owner
+--   7 the waiter's carrier
+--   8 the waiter's request number
+--   9 TTL ms
+--   10 options
+--   11 how long the token counter lives, ms; 0 without end
+--   12 ID as "=id", or "-"
+--   13 client
+--   14 ext
+--   15 id of the master that may grant, "-" for none, "" for any
+--   16 channel of the lock's releases
+--   17 ways to publish
+--   18 the waiter's mode; not used here, only in rw_handover.lua
+-- Replies
+--   {1, token, ms left}: ended and granted; the same when this request was done before
+--   {1}: ended, not granted; waiters got a wake-up. A FAIR waiter comes first, or no token can be
+--      counted, or this master may not grant
+--   {0}: counts remain
+--   {-1}: no such hold, nothing granted
+--   {-2}: a late copy, nothing done
+-- Atomic: nobody may take the lock between the end of one hold and the next. HDEL comes first, so
+-- the release and the grant work at the memory limit. DEL would not do: in a slot migration, Redis
+-- would refuse the HSET of a deleted key half way.
+-- Rules: R7, R13, R14, R21, R22.
 local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash', ARGV[6])
 if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and {-1} or h end
 local r, req = parse(h[2]), tonumber(ARGV[4])

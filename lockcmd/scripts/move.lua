@@ -1,10 +1,28 @@
--- move.lua hangs a hold on another carrier: by ATTACH, or by an ACQUIRE repeated with the hold's last ID from another connection (R4).
--- KEYS 1 the lock · 2 the old carrier's tombstone · 3 the new carrier's; only the first in a slot that migrates (R14): the caller sees to the others
--- ARGV 1 owner · 2 token · 3 old carrier · 4 its last request number, as the record has it, "" for any · 5 the hold's ID as "=id", "" for any
---      6 new carrier · 7 its request number · 8 client · 9 what the tombstone says, with the new carrier behind it · 10 how long it lives at least, ms; else as long as the hold
---      11 the old carrier's channel, "" when it need not be told · 12 what to say there
--- Replies {1, token, ms left, count, the hold's age in ms, its record} it hangs on the new carrier · {-1} no such hold, or not so any more
--- Atomic: a hold has one carrier; the old one's renewal and release must fail from the moment the new one's succeed (R11).
+-- move.lua gives a hold of a plain lock another carrier. LOCK.ATTACH calls it, and so does a
+-- repeated LOCK.ACQUIRE with the hold's last ID.
+-- KEYS
+--   1 the lock
+--   2 the old carrier's tombstone; keys 2 and 3 not in a slot migration
+--   3 the new carrier's tombstone
+-- ARGV
+--   1 owner
+--   2 token
+--   3 old carrier
+--   4 the last request number in the record, "" for any
+--   5 the hold's ID as "=id", "" for any
+--   6 new carrier
+--   7 its request number
+--   8 client
+--   9 text of the old carrier's tombstone
+--   10 how long the tombstone lives at least, ms; it lives as long as the hold
+--   11 the old carrier's channel, "" when it needs no hold event
+--   12 the hold event
+-- Replies
+--   {1, token, ms left, count, the hold's age in ms, its record}: it has the new carrier
+--   {-1}: no such hold, or it has changed
+-- Atomic: a hold has one carrier. The old one's requests must fail as soon as the new one's
+-- succeed. In a slot migration the caller writes the tombstones itself.
+-- Rules: R4, R7, R11, R14, R30.
 local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
 if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and {-1} or h end
 local left, r = redis.call('PTTL', KEYS[1]), parse(h[2])

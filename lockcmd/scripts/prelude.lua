@@ -11,6 +11,7 @@ end
 -- renewed reports whether a hold with these options is renewed (w) rather than a lease (l).
 local function renewed(opts) return string.sub(opts or '', 1, 1) == 'w' end
 
+-- record joins words into the text of a record.
 local function record(words) return 'L1 ' .. table.concat(words, ' ') end
 
 -- setPair writes name=value among the pairs in the record's last word (EXT). It replaces an earlier

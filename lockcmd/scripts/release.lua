@@ -1,11 +1,26 @@
 -- release.lua takes a count of a hold back, or ends it, in the name of its carrier.
--- KEYS 1 the lock · 2 its queue · FAIR: 3 the queue's timeouts · 4 our waiters; only the first in a slot that migrates (R14)
--- ARGV 1 owner · 2 token · 3 carrier · 4 request number
---      5 "all" ends it whatever its count; "=id" or "-" puts the acquire of that ID back, which then has not been
---      6 channel · 7 ways to publish
--- Replies {1, how many have heard of it in each way} ended · 0 counts remain · -1 no such hold · -2 a late copy, nothing done
--- Atomic: between looking at token and carrier and the DEL, the lock may become somebody else's.
--- Its first write is one that Redis allows at maxmemory (R13).
+-- KEYS
+--   1 the lock
+--   2 its FAIR queue; keys 2 to 4 not in a slot migration
+--   3 the queue's timeouts; keys 3 and 4 with FAIR only
+--   4 Leash's own waiters
+-- ARGV
+--   1 owner
+--   2 token
+--   3 carrier
+--   4 request number
+--   5 "all" to end it whatever its count; an ID ("=id" or "-") to forget the acquire of that ID; or
+--      ""
+--   6 channel of the lock's releases
+--   7 ways to publish
+-- Replies
+--   {1, receivers of PUBLISH, receivers of SPUBLISH}: ended; -1 for a way that was not used
+--   0: counts remain
+--   -1: no such hold
+--   -2: a late copy, nothing done
+-- Atomic: between the check of token and carrier and the DEL, the lock could change hands. Its
+-- first write is one that Redis allows at the memory limit.
+-- Rules: R7, R11, R12, R13, R14, R22.
 local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
 if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and -1 or h end
 local r = parse(h[2])

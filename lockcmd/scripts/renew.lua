@@ -1,14 +1,26 @@
--- renew.lua renews holds of one slot, or only looks at them (LEASE). At most 256 a call (R24).
--- KEYS the locks
--- ARGV 1 TTL ms, 0 to look only · then for each lock: its owner, and how its record begins ("L1 <token> <carrier> ")
--- Replies for each lock 1 it is ours, and renewed; when only looked at, 1 and the ms it still lasts, at least 1 · 0 it is not ours any more
---      -1 Redis could not say
--- Atomic: a key that became somebody else's must not get our TTL. Each lock has its own outcome: a key that somebody
--- overwrote with another type stops none of the others (R25). Redis 7 raises a TTL in one call; one before it does not know how, and a key
--- that lasts longer, or for ever, is looked at. Up to 100,000 locks a second are renewed here: names are looked up once, a number that goes
--- to Redis is text (Lua writes others with 17 digits), no string is cut, and the time is told at which a lock ends: of a TTL, Redis would write
--- that time into the command for its replicas anew for each lock, which took 1.1 of 8.7 µs. What that way does not raise is raised by its TTL,
--- if that is longer than what is left: Redis before 7.2 goes by the clock as it is now, and not when the script began.
+-- renew.lua renews holds of one slot, or checks them (LEASE), for the watchdog. At most 256 a call.
+-- KEYS
+--   1... the locks
+-- ARGV
+--   1 TTL ms, 0 to check only
+--   2... for each lock: its owner, and the record's prefix ("L1 <token> <carrier> ")
+-- Replies
+--   for each lock:
+--   1: it is ours, and renewed; or only checked, and without a TTL
+--   1 + ms left (at least 1): it is ours, and only checked
+--   0: it is not ours any more
+--   -1: Redis could not say
+-- Atomic: a key that changed hands must not get this TTL. A key of another type stops no other
+-- lock. Redis 7 raises a TTL in one call. For an older Redis, or a key that lasts longer, the
+-- script reads the PTTL first. It renews up to 100,000 locks a second, so it saves time where it
+-- can:
+-- - It looks up names once and cuts no string.
+-- - A number for Redis is text. Lua would write 17 digits of it.
+-- - It gives the time at which the lock ends. From a TTL, Redis would compute that time for the
+--   replicas again for each lock. That took 1.1 of 8.7 µs.
+-- - A PEXPIRE raises the rest, if the TTL is more than what is left. Redis before 7.2 uses the
+--   clock of that moment, not of the script's start.
+-- Rules: R11, R12, R24, R25.
 local call, find, text, ttl, now, out = redis.pcall, string.find, ARGV[1], tonumber(ARGV[1]), redis.call('TIME'), {}
 local ends = string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000) + ttl)
 for i, key in ipairs(KEYS) do

@@ -1,11 +1,29 @@
--- restore.lua puts holds back that a new master does not have, while it is in grace: nobody was granted anything there (grace.go).
--- KEYS for each hold: the lock, its token counter, its carrier's tombstone
--- ARGV 1 the master's replication id · 2 until when it is in grace, ms · 3 token TTL ms, 0 for none
---      then for each hold: its owner, its count, for how many ms it lasts, its record
--- Replies for each hold 2 it is there · 1 it is there again · 0 another one is there · its record, if it is there and hangs on another carrier
---      -1 nothing done: another master · -2 nothing done: it has a tombstone · -3 nothing done: the grace is over by this clock
--- Atomic: what is not there must not have come when this one is put there. A hold with a smaller token had ended before this one was granted,
--- only its end was forgotten. The counter rises with it, so that the next token is larger. DEL comes first, so it passes at the memory limit.
+-- restore.lua restores holds on a new master in its grace period. That master has not granted
+-- anything yet (grace.go).
+-- KEYS
+--   for each hold:
+--   1 the lock
+--   2 its token counter
+--   3 its carrier's tombstone
+-- ARGV
+--   1 the master's replication id
+--   2 end of the grace period, ms since 1970
+--   3 how long the token counter lives, ms; 0 without end
+--   4... for each hold: its owner, its count, ms that it lasts, its record
+-- Replies
+--   for each hold:
+--   2: it is there; an older state of it was corrected
+--   1: it was restored
+--   0: another hold is there
+--   its record: it is there and has another carrier
+--   -1: nothing done: another master
+--   -2: nothing done: it has a tombstone
+--   -3: nothing done: the grace period is over by this clock
+-- Atomic: another hold must not come between the check and the write. A hold with a smaller token
+-- had ended before this one was granted; only its end was forgotten. So it is replaced. The token
+-- counter rises too, so that the next token is larger. DEL comes first, so it works at the memory
+-- limit.
+-- Rules: R6, R13.
 local out, late = {}, notGranting(ARGV[1]) and -1 or age({[SINCE] = ARGV[2]}) >= 0 and -3
 for i = 1, late and 0 or #KEYS / 3 do
   local key, counter, owner, count, ms, text = KEYS[3 * i - 2], KEYS[3 * i - 1], unpack(ARGV, 4 * i, 4 * i + 3)

@@ -1,12 +1,32 @@
--- revoke.lua takes a count of a hold back, or ends it, for somebody who is not its carrier, or under a client's ID.
--- KEYS 1 the lock · 2 the carrier's tombstone · 3 where the answer to this request lies
---      4 its queue · 5 the queue's timeouts · 6 our waiters
---      all but the first are left out in a slot that migrates (R14); the caller then sees to them itself
--- ARGV 1 owner · 2 token · 3 carrier · 4 "all" or "" · 5 channel · 6 ways to publish · 7 how long 2 and 3 live, ms
---      8 the carrier's channel, "" when it need not be told · 9 what to say there of the end · 10 and when counts remain
---      11 "broken" ends one that is to be broken, and says so in 2
--- Replies 1 ended · 0 counts remain · -1 no such hold, or its holder is being told that it is broken, or knows of its loss, which ends it
--- Atomic: as release.lua; and the answer must be there exactly when the deed is done, or a repetition takes another count (R7).
+-- revoke.lua takes a count of a hold back, or ends it, for a caller that is not its carrier, or for
+-- a release with an ID. LOCK.RELEASE and LOCK.BREAK call it.
+-- KEYS
+--   1 the lock
+--   2 the carrier's tombstone; keys 2 to 6 not in a slot migration
+--   3 the key that stores the reply to this request
+--   4 its FAIR queue
+--   5 the queue's timeouts
+--   6 Leash's own waiters
+-- ARGV
+--   1 owner
+--   2 token
+--   3 carrier
+--   4 "all" or ""
+--   5 channel of the lock's releases
+--   6 ways to publish
+--   7 how long keys 2 and 3 live, ms
+--   8 the carrier's channel, "" when it needs no hold event
+--   9 the hold event when the hold ends
+--   10 the hold event when counts remain
+--   11 "broken" when LOCK.BREAK forces the end; key 2 says so; else left out
+-- Replies
+--   1: ended
+--   0: counts remain
+--   -1: no such hold; or its tombstone says broken, and LOCK.BREAK ends it; or it says lost, and
+--      the rest of the hold is ended here
+-- Atomic: as release.lua. The stored reply must exist exactly when the request acted. Otherwise a
+-- repetition would take one more count. In a slot migration the caller writes keys 2 and 3 itself.
+-- Rules: R7, R11, R14, R22, R30.
 local again = KEYS[3] and redis.call('GET', KEYS[3])
 if again then return tonumber(again) end
 local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')

@@ -1,9 +1,24 @@
--- undo.lua takes back what one acquire of a carrier did, if it did it, and keeps a late copy of it from doing it (R26).
--- KEYS 1 the lock · 2 its queue · 3 the queue's timeouts · 4 our waiters; only the first in a slot that migrates (R14)
--- ARGV 1 owner · 2 carrier · 3 the acquire's request number · 4 the undo's own, larger one · 5 channel · 6 ways to publish
---      7 the token of the hold that the acquire is known to have made, and that stays; 0 for none
--- Replies 1 the hold it made is ended · 0 a count it took is given back · -1 it had done nothing
--- Atomic: as release.lua. The carrier's later requests are left alone.
+-- undo.lua takes back what one LOCK.ACQUIRE of a carrier did to a plain lock. If that one did
+-- nothing, a late copy of it will do nothing.
+-- KEYS
+--   1 the lock
+--   2 its FAIR queue; keys 2 to 4 not in a slot migration
+--   3 the queue's timeouts
+--   4 Leash's own waiters
+-- ARGV
+--   1 owner
+--   2 carrier
+--   3 request number of the acquire
+--   4 request number of the undo, a larger one
+--   5 channel of the lock's releases
+--   6 ways to publish
+--   7 token of a hold that stays, known to be made by the acquire; 0 for none
+-- Replies
+--   1: the hold that it made is ended
+--   0: the count that it took is given back
+--   -1: it had done nothing
+-- Atomic: as release.lua. The carrier's later requests stay as they are.
+-- Rules: R7, R11, R14, R26.
 local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
 if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and -1 or h end
 local r = parse(h[2])
