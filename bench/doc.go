@@ -5,6 +5,7 @@
 //	go run ./bench locks        the locks, five minutes
 //	go run ./bench watchdog     a million holds that are renewed, ten minutes
 //	go run ./bench detection    holders that are gone, five minutes
+//	go run ./bench fairness     locks that clients of several Leashes want, five minutes
 //	go run ./bench stalls       reads beside a paused write and a slow script, half a minute
 //
 //	go run ./bench --only redis,leash --leash-flags '--threads 1' --leash-flags '--threads 2'

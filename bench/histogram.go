@@ -45,6 +45,14 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return 0
 }
 
+// sum is the sum of all durations.
+func (h *histogram) sum() (sum time.Duration) {
+	for i, n := range h.counts {
+		sum += time.Duration(n) * middle(i)
+	}
+	return sum
+}
+
 // merge adds what other has counted.
 func (h *histogram) merge(other *histogram) {
 	for i, n := range other.counts {

@@ -42,6 +42,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 			return runWatchdog(ctx, args[1:], out)
 		case "stalls":
 			return runStalls(ctx, args[1:], out)
+		case "fairness":
+			return runFairness(ctx, args[1:], out)
 		case "detection":
 			return runDetection(ctx, args[1:], out)
 		case inNamespace:
