@@ -46,7 +46,7 @@ func TestR28OnDisconnect(t *testing.T) {
 			l := startLeash(t, []string{redis.Addr}, watchdog(10*time.Minute), func(o *options) {
 				o.front.OnDisconnect, o.front.PeerTimeout = setting, 4*time.Second
 			})
-			c, conn := l.mutePeer(t)
+			c, conn := l.silentPeer(t)
 			token(t, c, key)
 			end(t, l, c, conn)
 			judge = append(judge, func() { // when all have begun: silence takes its time

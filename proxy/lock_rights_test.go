@@ -11,7 +11,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// calledInScripts are the commands that lock scripts run, as their sources name them.
+// calledInScripts returns the commands that lock scripts run, as their sources name them.
 func calledInScripts(t *testing.T) (commands []string) {
 	t.Helper()
 	files, err := filepath.Glob("../lockcmd/scripts/*.lua")
@@ -34,9 +34,9 @@ func calledInScripts(t *testing.T) (commands []string) {
 	return commands
 }
 
-// lockScene is what is done with all rights, and then commands that are tried with one right less.
-// A number in front names the connection. With "&", the command waits for a lock, and the scene goes
-// on without its reply.
+// lockScene has commands that run with all rights, and then steps that are tried with one right
+// missing. A number in front names the connection. With "&", the command waits for a lock, and the
+// scene goes on without its reply.
 type lockScene struct{ before, step string }
 
 var lockScenes = []lockScene{
@@ -85,7 +85,8 @@ var lockScenes = []lockScene{
 	{"1 LOCK.ACQUIRE k READ", "1 LOCK.LIST 0"},
 }
 
-// start does what comes before the step. It returns how to run a command and how to end the scene.
+// start runs the commands before the step. It returns a function that runs a command and one that
+// ends the scene.
 func (scene lockScene) start(t *testing.T, l *leash) (run func(command string) string, end func()) {
 	t.Helper()
 	conns := map[string]*redistest.Client{"1": l.dial(t), "2": l.dial(t)}
@@ -118,9 +119,9 @@ func (scene lockScene) start(t *testing.T, l *leash) (run func(command string) s
 	}
 }
 
-// TestAScriptWithoutARightLeavesNothing: Leash's own user lacks each of the commands that lock
-// scripts run, in turn. Whatever is answered with an error then has changed nothing.
-func TestAScriptWithoutARightLeavesNothing(t *testing.T) {
+// TestScriptWithoutARightChangesNothing checks that a lock script changes nothing when it is
+// answered with an error. Leash's own user lacks each of the commands in turn.
+func TestScriptWithoutARightChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	direct := redistest.Connect(t, s.Addr)
@@ -150,9 +151,9 @@ func TestAScriptWithoutARightLeavesNothing(t *testing.T) {
 	}
 }
 
-// keyspace is every key, its value, and whether it has a time to live; but for the counters of
-// tokens, which only rise, and for what LOCK.BREAK tells the holder before it ends the lock, in a
-// script of its own.
+// keyspace returns every key, its value, and whether it has a TTL. It leaves out token counters,
+// which only rise, and the message that LOCK.BREAK leaves for the holder before it ends the lock in
+// another script.
 func keyspace(direct *redistest.TestClient) (all []string) {
 	reply := strings.Split(direct.Do("KEYS", "*"), "\r\n")
 	for i := 2; i < len(reply); i += 2 {

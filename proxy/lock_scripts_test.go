@@ -13,8 +13,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// luaFiles are the scripts in lockcmd/scripts and their parts, by file name, as Leash sends them:
-// without comments.
+// luaFiles returns the scripts in lockcmd/scripts and their parts, by file name, without comments,
+// as Leash sends them.
 func luaFiles(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../lockcmd/scripts/*.lua")
@@ -62,8 +62,8 @@ var scriptsWithoutScene = map[string]string{
 
 var evalInMonitor = regexp.MustCompile(`(?i)"EVAL" ("(?:[^"\\]|\\.)*")`)
 
-// TestLockScenesRunAllScripts: the scenes run each script in lockcmd/scripts, except those of
-// scriptsWithoutScene.
+// TestLockScenesRunAllScripts checks that the scenes run every script in lockcmd/scripts, except
+// those in scriptsWithoutScene.
 func TestLockScenesRunAllScripts(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -77,7 +77,7 @@ func TestLockScenesRunAllScripts(t *testing.T) {
 		}
 		delete(missing, name)
 	}
-	// A waiter that asks Redis itself at the moment gets no hand-over, so the scenes may run again.
+	// A waiter that is asking Redis itself gets no hand-over, so the scenes may run again.
 	for until := time.Now().Add(20 * time.Second); len(missing) > 0 && time.Now().Before(until); {
 		for _, scene := range lockScenes {
 			direct.Do("FLUSHALL")

@@ -9,9 +9,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestLocksOfASubscriber: in RESP2's subscribe mode lock commands are refused as others are, and
-// what is held is kept; a RESP3 connection goes on.
-func TestLocksOfASubscriber(t *testing.T) {
+// TestLocksOfSubscriber checks that lock commands are refused in RESP2's subscribe mode, like
+// others, and that holds are kept. In RESP3 they work.
+func TestLocksOfSubscriber(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
 		c, other := l.dial(t), l.dial(t)
@@ -32,8 +32,8 @@ func TestLocksOfASubscriber(t *testing.T) {
 	})
 }
 
-// TestLocksOfAnotherUser: who says AUTH keeps what the connection holds, and may take no more than
-// the new user may.
+// TestLocksOfAnotherUser checks that a connection keeps its holds after AUTH, and that new locks
+// need the new user's rights.
 func TestLocksOfAnotherUser(t *testing.T) {
 	redis := aclServer(t)
 	l := startLeash(t, []string{redis.Addr})
@@ -41,7 +41,7 @@ func TestLocksOfAnotherUser(t *testing.T) {
 	token(t, c, "k")
 	want(t, c, "+OK\r\n", "AUTH", "few", "pw")
 	if left, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(do(t, c, "LOCK.TTL", "k"), ":"))); err != nil || left <= 0 {
-		t.Errorf("it is held for %d ms yet, %v", left, err)
+		t.Errorf("the lock is held for %d ms more, %v", left, err)
 	}
 	want(t, other, "$-1\r\n", "LOCK.ACQUIRE", "k")
 	if got := do(t, c, "LOCK.ACQUIRE", "k2"); !strings.HasPrefix(got, "-NOPERM ") {
@@ -51,9 +51,8 @@ func TestLocksOfAnotherUser(t *testing.T) {
 	eventually(t, "it is released with the connection", func() bool { return do(t, other, "LOCK.ACQUIRE", "k")[0] == ':' })
 }
 
-// TestLocksOfAMonitor: who watches the commands of others holds on, and lets go with the
-// connection.
-func TestLocksOfAMonitor(t *testing.T) {
+// TestLocksInMonitor checks that a connection in MONITOR keeps its holds until it ends.
+func TestLocksInMonitor(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
 	c, other := l.dial(t), l.dial(t)
@@ -70,16 +69,16 @@ func TestLocksOfAMonitor(t *testing.T) {
 			break
 		}
 	}
-	// what is unread would make closing a reset
+	// unread bytes would turn the close into a reset
 	if err := c.Send(redistest.Command("QUIT")); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "it is released with the connection", func() bool { return do(t, other, "LOCK.ACQUIRE", "k")[0] == ':' })
 }
 
-// TestR28LocksOfWhoIsCutOffRunOut: R28. A client that takes none of its replies is closed by Leash,
-// and may be at work still.
-func TestR28LocksOfWhoIsCutOffRunOut(t *testing.T) {
+// TestR28LocksOfSlowReaderRunOut checks that the locks of a client that reads no replies run out
+// after Leash has closed it, because it may still be at work (R28).
+func TestR28LocksOfSlowReaderRunOut(t *testing.T) {
 	t.Parallel() // it takes the stall time-out and nothing else
 	redistest.TakesLong(t)
 	redis := redistest.Start(t)
@@ -90,12 +89,12 @@ func TestR28LocksOfWhoIsCutOffRunOut(t *testing.T) {
 	if err := c.Send(redistest.Command("GET", "big")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is cut off", func() bool { return l.sessionCount() == 1 })
+	eventually(t, "the client is closed", func() bool { return l.sessionCount() == 1 })
 	if l.stats.outputLimit.Load() != 1 {
-		t.Error("it was cut off for another reason")
+		t.Error("the client was closed for another reason")
 	}
 	want(t, other, "$-1\r\n", "LOCK.ACQUIRE", "k")
 	if left := redis.Client().PTTL(t.Context(), "k").Val(); left <= 0 {
-		t.Errorf("it lasts for %v", left)
+		t.Errorf("the lock runs out in %v", left)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestPausedRedis: R25 and R27. When Redis is away for longer than the TTL the
-// holder's connection is closed before anybody else gets the lock.
+// TestPausedRedis checks that the holder's connection is closed before another owner gets the lock,
+// when Redis is away for longer than the TTL (R25, R27).
 func TestPausedRedis(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -49,7 +49,7 @@ func TestPausedRedis(t *testing.T) {
 	}
 }
 
-// faulty is a Redis and a proxy before it that can lose what is said.
+// faulty starts a Redis and a proxy in front of it that can drop replies.
 func faulty(t *testing.T) (*redistest.Server, *faultproxy.Proxy) {
 	t.Helper()
 	redis := redistest.Start(t)
@@ -61,8 +61,8 @@ func faulty(t *testing.T) (*redistest.Server, *faultproxy.Proxy) {
 	return redis, fault
 }
 
-// TestScriptReplyLost: R7. The connection to Redis drops after a lock script
-// ran: it ran once, the count is one, the answer is right.
+// TestScriptReplyLost checks that a lock script whose reply is lost runs once and gives the right
+// answer (R7).
 func TestScriptReplyLost(t *testing.T) {
 	redis, fault := faulty(t)
 	l := startLeash(t, []string{fault.Addr()})
@@ -77,7 +77,7 @@ func TestScriptReplyLost(t *testing.T) {
 	f := drop()
 	first := token(t, client, "k")
 	if f.Count() != 1 {
-		t.Fatalf("the fault struck %d times", f.Count())
+		t.Fatalf("the fault occurred %d times", f.Count())
 	}
 	if n := redis.Client().HLen(t.Context(), "k").Val(); n != 2 {
 		t.Errorf("the lock has %d fields, want owner and record", n)
@@ -89,15 +89,15 @@ func TestScriptReplyLost(t *testing.T) {
 	f = drop()
 	want(t, client, ":1\r\n", "LOCK.RELEASE", "k")
 	if f.Count() != 1 {
-		t.Fatalf("the fault struck %d times", f.Count())
+		t.Fatalf("the fault occurred %d times", f.Count())
 	}
 	if n := redis.Client().Exists(t.Context(), "k").Val(); n != 0 {
 		t.Error("the lock is still there")
 	}
 }
 
-// TestRelayedCommandReplyLost: an ordinary command whose reply was lost is
-// not sent again.
+// TestRelayedCommandReplyLost checks that an ordinary command whose reply is lost is not sent
+// again.
 func TestRelayedCommandReplyLost(t *testing.T) {
 	_, fault := faulty(t)
 	l := startLeash(t, []string{fault.Addr()})

@@ -33,8 +33,8 @@ func token(t testing.TB, c *redistest.Client, args ...string) string {
 	return strings.TrimSpace(reply[1:])
 }
 
-// TestExchangeOfTheReadme is what a newcomer types first.
-func TestExchangeOfTheReadme(t *testing.T) {
+// TestReadmeExample runs the first example of the README.
+func TestReadmeExample(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs())
@@ -58,9 +58,9 @@ func number64(t testing.TB, s string) int64 {
 	return n
 }
 
-// TestWatchdogKeepsTheLease: R3. A lock held for two and a half times its TTL is
-// at no look below half of it, as its own Redis says. A machine that runs other
-// tests meanwhile may hold a renewal up for a second.
+// TestWatchdogKeepsTheLease checks that the TTL of a lock never falls below half while it is held
+// for two and a half TTLs, as its own Redis reports (R3). A busy machine may delay a renewal by a
+// second.
 func TestWatchdogKeepsTheLease(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	redistest.TakesLong(t)
@@ -78,7 +78,7 @@ func TestWatchdogKeepsTheLease(t *testing.T) {
 	want(t, holder, ":1\r\n", "LOCK.RELEASE", "k")
 }
 
-// TestLeaseEnds: R3. A LEASE is not renewed, whatever the connection does.
+// TestLeaseEnds checks that a hold with LEASE is not renewed, whatever the connection does (R3).
 func TestLeaseEnds(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -89,11 +89,11 @@ func TestLeaseEnds(t *testing.T) {
 	want(t, other, "$-1\r\n", "LOCK.ACQUIRE", "k")
 	token(t, other, "k", "BLOCK", "10000")
 	if d := time.Since(start); d < 2*time.Second-50*time.Millisecond || d > 4*time.Second {
-		t.Errorf("free after %v", d)
+		t.Errorf("the lock is free after %v", d)
 	}
 }
 
-// redisCLI starts redis-cli as a process of its own that holds a lock.
+// redisCLI starts a redis-cli process that holds a lock.
 func redisCLI(t *testing.T, addr, command string) (cli *exec.Cmd, reply string) {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(addr)
@@ -120,8 +120,7 @@ func redisCLI(t *testing.T, addr, command string) (cli *exec.Cmd, reply string) 
 	return cli, strings.TrimSpace(reply)
 }
 
-// TestHolderKilled: R28. kill -9 of a holder frees its lock long before the
-// lease would run out.
+// TestHolderKilled checks that kill -9 of a holder frees its lock long before the lease ends (R28).
 func TestHolderKilled(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
@@ -151,7 +150,8 @@ func TestHolderKilled(t *testing.T) {
 	}
 }
 
-// TestWaiterKilledIsNeverGranted: R19.
+// TestWaiterKilledIsNeverGranted checks that a waiter whose client was killed never gets the lock
+// (R19).
 func TestWaiterKilledIsNeverGranted(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
@@ -175,8 +175,8 @@ func TestWaiterKilledIsNeverGranted(t *testing.T) {
 	}
 }
 
-// TestMutualExclusion: 100 clients lock, increment and unlock, half of them
-// are killed at random moments: never two holders, nothing left behind.
+// TestMutualExclusion lets 100 clients lock, increment and unlock while half of them are killed at
+// random. There are never two holders, and nothing is left behind.
 func TestMutualExclusion(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -202,7 +202,7 @@ func TestMutualExclusion(t *testing.T) {
 		})
 	}
 	working.Wait()
-	t.Logf("%d entered, %d completed", entered.Load(), completed.Load())
+	t.Logf("%d locked, %d completed", entered.Load(), completed.Load())
 	if ctx.Err() != nil {
 		t.Fatal("not done in time")
 	}
@@ -222,8 +222,8 @@ func TestMutualExclusion(t *testing.T) {
 	want(t, check, ":0\r\n", "EXISTS", "mutex")
 }
 
-// cycle locks, increments without atomicity, and unlocks. A deadly one closes
-// its socket somewhere on the way.
+// cycle locks, increments without atomicity, and unlocks. With deadly set, it closes its socket at
+// a random point.
 func cycle(addr string, deadly bool, rng *rand.Rand, inside, entered *atomic.Int64) error {
 	c, err := redistest.Dial(addr)
 	if err != nil {
@@ -232,7 +232,7 @@ func cycle(addr string, deadly bool, rng *rand.Rand, inside, entered *atomic.Int
 	defer c.Close()
 	c.Timeout = 60 * time.Second
 	if deadly && rng.IntN(2) == 0 {
-		// gone while it waits, or as it gets it
+		// closed while it waits, or as it gets the lock
 		return c.Send(redistest.Command("LOCK.ACQUIRE", "mutex", "BLOCK", "0"))
 	}
 	reply, err := c.Do("LOCK.ACQUIRE", "mutex", "BLOCK", "0")
@@ -254,7 +254,7 @@ func cycle(addr string, deadly bool, rng *rand.Rand, inside, entered *atomic.Int
 	return nil
 }
 
-// increment adds one to what only the holder may change.
+// increment adds one to a value that only the holder may change.
 func increment(c *redistest.Client) error {
 	got, err := c.Do("GET", "count")
 	if err != nil {
@@ -270,8 +270,8 @@ func increment(c *redistest.Client) error {
 	return nil
 }
 
-// TestStopKeepsLocks: R31. At an orderly stop a hold is renewed a last time
-// to its full TTL and its connection closed; those without holds leave first.
+// TestStopKeepsLocks checks that a stop renews each hold to its full TTL before it closes the
+// connection, and closes connections without holds first (R31).
 func TestStopKeepsLocks(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.DrainTimeout = 300 * time.Millisecond })

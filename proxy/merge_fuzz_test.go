@@ -7,8 +7,8 @@ import (
 	"leash/proxy/resp"
 )
 
-// FuzzMerge gives everything that Leash decodes of ordinary replies whole frames of any shape: the
-// merges of replies of several nodes, and what looks into one.
+// FuzzMerge gives frames of any shape to all code that decodes ordinary replies, such as the merges
+// of replies of several nodes.
 func FuzzMerge(f *testing.F) {
 	for _, frame := range []string{
 		"+OK\r\n", "-ERR no\r\n", ":1\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "$3\r\nabc\r\n", "*2\r\n:1\r\n:0\r\n", "*1\r\n$1\r\na\r\n", "*2\r\n$1\r\n0\r\n*1\r\n$1\r\na\r\n",
@@ -49,7 +49,7 @@ func FuzzMerge(f *testing.F) {
 	})
 }
 
-// partOf is a part with a reply in pieces, as a large one comes.
+// partOf returns a part whose reply arrived in pieces, like a large one.
 func partOf(reply []byte, keys ...int) *part {
 	p := &part{keys: keys}
 	start := bytes.IndexByte(reply, '\n') + 1

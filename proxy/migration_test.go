@@ -26,9 +26,8 @@ func keysIn(slots int) []string {
 	return keys
 }
 
-// TestSlotsMoveUnderLoad: 1,000 slots move while clients use their keys. No
-// error reaches a client, no reply is shifted, and each client's commands on
-// a key keep their order.
+// TestSlotsMoveUnderLoad checks that 1,000 slots can move under load. No client gets an error or a
+// wrong reply, and each client's commands on a key keep their order.
 func TestSlotsMoveUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 15 * time.Second})
@@ -74,8 +73,8 @@ func TestSlotsMoveUnderLoad(t *testing.T) {
 	}
 }
 
-// pipelinedIncrements INCRs a key in pipelines of 20, over all slots in turn:
-// each reply is one more than the last.
+// pipelinedIncrements sends INCR in pipelines of 20, over all slots in turn. Each reply is one more
+// than the last.
 func pipelinedIncrements(tags []string, id int) func(*redistest.Client, int) error {
 	counts := make(map[string]int)
 	return func(client *redistest.Client, round int) error {
@@ -117,8 +116,8 @@ func manyKeys(tags []string, id int) func(*redistest.Client, int) error {
 	}
 }
 
-// keysOfOneSlot uses commands over several keys of one slot, which Redis
-// answers with TRYAGAIN while the keys are partly here and partly there.
+// keysOfOneSlot runs commands over several keys of one slot. Redis answers them with TRYAGAIN while
+// only some of the keys have moved.
 func keysOfOneSlot(tags []string, id int) func(*redistest.Client, int) error {
 	return func(client *redistest.Client, round int) error {
 		tag := tags[round%len(tags)]
@@ -157,8 +156,7 @@ func transcript(client *redistest.Client, commands [][]string, replies []string)
 	return nil
 }
 
-// TestInTheMiddleOfAMigration stands still where a slot's keys are partly
-// here and partly there.
+// TestInTheMiddleOfAMigration covers a slot of which only some keys have moved.
 func TestInTheMiddleOfAMigration(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 15 * time.Second})
@@ -184,7 +182,7 @@ func TestInTheMiddleOfAMigration(t *testing.T) {
 	want(t, client, ":2\r\n", "EXISTS", here, there, none)
 	want(t, client, ":2\r\n", "TOUCH", here, there)
 	want(t, client, "+OK\r\n", "MSET", here, "1", there, "2")
-	// The slot is known to move: nothing overtakes a command that may be split.
+	// The slot is known to move, so no command overtakes one that may be split.
 	raw := ""
 	for range 20 {
 		raw += redistest.Command("MSET", here, "old", there, "old") + redistest.Command("SET", there, "2") +
@@ -200,7 +198,7 @@ func TestInTheMiddleOfAMigration(t *testing.T) {
 			}
 		}
 	}
-	// A command that cannot be split waits, then says so.
+	// A command that cannot be split waits, and then gets an error.
 	start := time.Now()
 	if got := do(t, client, "SUNIONSTORE", here, there, none); !strings.HasPrefix(got, "-TRYAGAIN ") {
 		t.Errorf("got %q", got)
@@ -214,7 +212,7 @@ func TestInTheMiddleOfAMigration(t *testing.T) {
 	want(t, client, ":2\r\n", "DEL", here, there, none)
 }
 
-// TestAskInAPipeline: the +OK of ASKING is nobody's reply.
+// TestAskInAPipeline checks that the reply to ASKING reaches no client.
 func TestAskInAPipeline(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 15 * time.Second})

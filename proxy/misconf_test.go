@@ -9,9 +9,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestRedisThatRefusesWritesServesReads: a connection that Leash makes while Redis refuses writes,
-// and PING with them, serves what Redis still does.
-func TestRedisThatRefusesWritesServesReads(t *testing.T) {
+// TestReadsWhileRedisRefusesWrites checks that a connection made while Redis refuses writes
+// and PING serves all other commands.
+func TestReadsWhileRedisRefusesWrites(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -51,9 +51,9 @@ func TestRedisThatRefusesWritesServesReads(t *testing.T) {
 	}
 }
 
-// TestRedisThatHasLostItsMasterIsServed: a replica without its master refuses data, and PING, but
-// Leash starts before it and tells clients so.
-func TestRedisThatHasLostItsMasterIsServed(t *testing.T) {
+// TestStartWithReplicaWithoutMaster checks that Leash starts in front of a replica without its
+// master, and passes its errors on.
+func TestStartWithReplicaWithoutMaster(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, "--replicaof", "127.0.0.1 1", "--replica-serve-stale-data", "no")
 	direct := redistest.Connect(t, s.Addr)
@@ -69,9 +69,9 @@ func TestRedisThatHasLostItsMasterIsServed(t *testing.T) {
 	want(t, c, "$-1\r\n", "GET", "k")
 }
 
-// TestRedisThatLoadsIsServed: Leash starts before a Redis that reads its file, and tells clients
-// so.
-func TestRedisThatLoadsIsServed(t *testing.T) {
+// TestStartWhileRedisLoads checks that Leash starts in front of a Redis that loads its data, and
+// passes its errors on.
+func TestStartWhileRedisLoads(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, "--enable-debug-command", "yes", "--loading-process-events-interval-bytes", "1024")
 	direct := redistest.Connect(t, s.Addr)

@@ -10,7 +10,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestMonitorShowsEveryNode: what is executed anywhere, until RESET.
+// TestMonitorShowsEveryNode checks that MONITOR shows the commands of all nodes until RESET.
 func TestMonitorShowsEveryNode(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
@@ -54,7 +54,8 @@ func TestMonitorShowsEveryNode(t *testing.T) {
 	})
 }
 
-// TestMonitorEndsWithANode: less than what is executed is not shown.
+// TestMonitorEndsWithANode checks that MONITOR ends when a node is lost, because its output would
+// be incomplete.
 func TestMonitorEndsWithANode(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})

@@ -8,8 +8,8 @@ import (
 	"leash/proxy/upstream"
 )
 
-// TestSlotThatMovesBetweenNodesWithoutNames: MOVED and ASK of a cluster with unknown-endpoint name
-// no host.
+// TestSlotThatMovesBetweenNodesWithoutNames checks that MOVED and ASK are followed in a cluster
+// with unknown-endpoint, where they name no host.
 func TestSlotThatMovesBetweenNodesWithoutNames(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -33,7 +33,7 @@ func TestSlotThatMovesBetweenNodesWithoutNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// they are at the new node, and the old one answers ASK
+	// the keys are at the new node, and the old one answers ASK
 	if _, err := move.MoveKeys(-1); err != nil {
 		t.Fatal(err)
 	}

@@ -12,14 +12,14 @@ import (
 	"leash/internal/redistest"
 )
 
-// downTimeout is --upstream-timeout in these tests, and downSlack what a busy
-// machine may add.
+// downTimeout is --upstream-timeout in these tests. downSlack is the delay that a busy machine may
+// add.
 const (
 	downTimeout = 3 * time.Second
 	downSlack   = 1500 * time.Millisecond
 )
 
-// wholeCommands need every master; keys are some of each.
+// wholeCommands returns commands that need every master. keys must have keys of each.
 func wholeCommands(keys []string) map[string][]string {
 	pairs := []string{"MSET"}
 	for _, key := range keys {
@@ -34,15 +34,15 @@ func wholeCommands(keys []string) map[string][]string {
 	}
 }
 
-// outcome is how a command ended and after how long.
+// outcome is a reply or an error, and how long it took.
 type outcome struct {
 	name, reply string
 	err         error
 	took        time.Duration
 }
 
-// scanToEnd repeats SCAN until an error, which it returns, or the end: then it
-// returns how many keys there were, as an integer reply.
+// scanToEnd repeats SCAN to its end. It returns the number of keys as an integer reply, or the
+// first error.
 func scanToEnd(client *redistest.Client, args []string) (string, error) {
 	for keys := 0; ; {
 		reply, err := client.Do(args...)
@@ -57,7 +57,7 @@ func scanToEnd(client *redistest.Client, args []string) (string, error) {
 	}
 }
 
-// runOne runs a command, SCAN to its end.
+// runOne runs a command; it runs SCAN to its end.
 func runOne(client *redistest.Client, args []string) (string, error) {
 	if args[0] == "SCAN" {
 		return scanToEnd(client, args)
@@ -65,7 +65,7 @@ func runOne(client *redistest.Client, args []string) (string, error) {
 	return client.Do(args...)
 }
 
-// runAll runs commands at once, each on a connection of its own.
+// runAll runs commands at once, each on its own connection.
 func runAll(t *testing.T, l *leash, commands map[string][]string) (all []outcome) {
 	t.Helper()
 	done := make(chan outcome)
@@ -86,9 +86,9 @@ func runAll(t *testing.T, l *leash, commands map[string][]string) (all []outcome
 	return all
 }
 
-// TestNodeDown: while a master is dead or hangs, what needs it is answered with
-// an error and in time; there is no wrong nil and no short count. Keys of the
-// others are served if the cluster allows that, and all is well when it is back.
+// TestNodeDown checks that commands that need a dead or hanging master get an error in time, and
+// never a wrong nil or count. Other keys are served if the cluster allows that. Everything works
+// after the master is back.
 func TestNodeDown(t *testing.T) {
 	for _, coverage := range []string{"no", "yes"} {
 		for _, how := range []string{"killed", "paused"} {
@@ -134,7 +134,7 @@ func testNodeDown(t *testing.T, how, coverage string) {
 	if err := up(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "all is well again", func() bool {
+	eventually(t, "every command works again", func() bool {
 		return do(t, client, "FLUSHALL") == "+OK\r\n" && do(t, client, "DBSIZE") == ":0\r\n" && do(t, client, wholeCommands(keys)["MSET"]...) == "+OK\r\n"
 	})
 	want(t, client, fmt.Sprintf(":%d\r\n", len(keys)), append([]string{"EXISTS"}, keys...)...)
@@ -143,8 +143,8 @@ func testNodeDown(t *testing.T, how, coverage string) {
 	}
 }
 
-// TestNodeDiesUnderLoad: replies under way when a master dies or stops are
-// whole or errors, whatever they had gathered by then.
+// TestNodeDiesUnderLoad checks that replies in flight when a master dies or hangs arrive whole or
+// become errors.
 func TestNodeDiesUnderLoad(t *testing.T) {
 	for _, how := range []string{"killed", "paused"} {
 		t.Run(how, func(t *testing.T) {

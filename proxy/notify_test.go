@@ -12,7 +12,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// notified opens a connection that is told of its locks.
+// notified opens a connection with LOCK.NOTIFY on.
 func (l *leash) notified(t *testing.T) *redistest.Client {
 	t.Helper()
 	c := l.dial(t)
@@ -25,7 +25,7 @@ func notice(word, key, token string) string {
 	return fmt.Sprintf(">4\r\n$4\r\nlock\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n:%s\r\n", len(word), word, len(key), key, token)
 }
 
-// wanting lets a client wait for a lock; it does when it returns.
+// wanting sends LOCK.ACQUIRE and returns when the client waits for the lock.
 func (l *leash) wanting(t *testing.T, key string) *redistest.Client {
 	t.Helper()
 	c, before := l.dial(t), l.locks.Stats().Waiters
@@ -49,7 +49,7 @@ func TestNotifyPushes(t *testing.T) {
 		}
 		waiter.Close()
 
-		// Who gets a lock that others wait for is told behind its reply.
+		// A new holder is told behind its reply that others wait for the lock.
 		holder := l.dial(t)
 		token(t, holder, "k", "BLOCK", "0")
 		if err := c.Send(redistest.Command("LOCK.ACQUIRE", "k", "BLOCK", "0") + redistest.Command("PING")); err != nil {
@@ -66,7 +66,7 @@ func TestNotifyPushes(t *testing.T) {
 		wantRead(t, c, notice("wanted", "k", second))
 		wantRead(t, c, "+PONG\r\n")
 
-		// A connection that is closed for a loss is told first.
+		// A connection is told of a loss before it is closed.
 		want(t, l.dial(t), ":1\r\n", "LOCK.BREAK", "k")
 		wantRead(t, c, notice("lost", "k", second))
 		if got, err := c.Read(); !errors.Is(err, io.EOF) {
@@ -75,8 +75,8 @@ func TestNotifyPushes(t *testing.T) {
 	})
 }
 
-// TestNotifyWhileItWaits: a client that waits for one lock hears of another.
-func TestNotifyWhileItWaits(t *testing.T) {
+// TestNotifyWhileWaiting checks that a client that waits for one lock is told about another.
+func TestNotifyWhileWaiting(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	holder, c := l.dial(t), l.notified(t)
 	token(t, holder, "other")
@@ -95,7 +95,7 @@ func TestNotifyWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestNotifyEnds: with RESP2, with RESET, and when it is said.
+// TestNotifyEnds checks that LOCK.NOTIFY ends with RESP2, with RESET and with LOCK.NOTIFY OFF.
 func TestNotifyEnds(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	c := l.dial(t)
@@ -122,9 +122,9 @@ func TestNotifyEnds(t *testing.T) {
 	}
 }
 
-// TestNoticesNeverStandWithinReplies: those that come while large replies are
-// on their way to a client that reads slowly.
-func TestNoticesNeverStandWithinReplies(t *testing.T) {
+// TestNotifyPushesNeverSplitReplies checks that pushes never arrive within a large reply to a slow
+// reader.
+func TestNotifyPushesNeverSplitReplies(t *testing.T) {
 	t.Parallel()
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	c, other := l.notified(t), l.dial(t)
@@ -155,11 +155,11 @@ func TestNoticesNeverStandWithinReplies(t *testing.T) {
 	}
 }
 
-// TestNoticesAreBounded: a client that does not read them is closed.
-func TestNoticesAreBounded(t *testing.T) {
+// TestNotifyPushesAreBounded checks that a client that does not read its pushes is closed.
+func TestNotifyPushesAreBounded(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	// a busy machine is to lose none of them before
+	// a busy machine must not lose any of them before
 	l := startLeash(t, []string{redis.Addr}, watchdog(30*time.Second))
 	l.subscriberLimits = subscriberLimits{hard: 1 << 20, soft: 1 << 30, over: time.Minute}
 	c, other := l.notified(t), l.dial(t)

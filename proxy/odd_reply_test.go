@@ -11,7 +11,7 @@ import (
 	"leash/lockcmd"
 )
 
-// oddReplies are what no server sends, and what no command is answered.
+// oddReplies are replies that no server sends to any command.
 var oddReplies = map[string]string{
 	"a line without a CR":       ":\n",
 	"a bulk string of 10 TB":    "$9999999999999\r\n",
@@ -28,10 +28,10 @@ var oddReplies = map[string]string{
 	"a negative slot":           "-MOVED -5 127.0.0.1:1\r\n",
 }
 
-// TestLeashLivesBesideOneOddReply: whatever Redis answers to one of the commands that Leash itself
-// sends or relays, no goroutine panics, every client gets some answer, and all goes on once Redis
-// answers as it should.
-func TestLeashLivesBesideOneOddReply(t *testing.T) {
+// TestOneOddReply checks that one wrong reply to any command that Leash sends or
+// relays causes no panic. Every client gets an answer, and everything works once Redis answers
+// correctly.
+func TestOneOddReply(t *testing.T) {
 	for _, names := range [][]string{
 		{"CLIENT"}, {"EVALSHA", "EVAL"}, {"PING"}, {"HELLO"}, {"SUBSCRIBE"}, {"MULTI"}, {"EXEC"}, {"MGET", "SCAN", "BLPOP"},
 		{"CLUSTER", "INFO", "HGET", "HLEN", "ACL"}, {"PUBSUB", "SCRIPT", "WAIT", "SELECT", "CONFIG"},
@@ -63,7 +63,7 @@ func TestLeashLivesBesideOneOddReply(t *testing.T) {
 	}
 }
 
-// everyPath are commands that go every way through Leash there is.
+// everyPath has commands for every way through Leash.
 var everyPath = [][]string{
 	{"SET", "a", "1"}, {"GET", "a"}, {"MGET", "a", "b", "c", "d"}, {"SCAN", "0"}, {"DBSIZE"}, {"INFO"}, {"BLPOP", "nothing", "0.01"},
 	{"LOCK.ACQUIRE", "lock", "WAIT", "50"}, {"LOCK.INFO", "lock"}, {"LOCK.LIST"}, {"LOCK.RELEASE", "lock"}, {"LOCK.ACQUIRE", "rw", "READ"}, {"LOCK.RELEASE", "rw"},
@@ -72,8 +72,7 @@ var everyPath = [][]string{
 	{"SUBSCRIBE", "channel"},
 }
 
-// answeredAll sends a command on every path, and wants an answer, or the connection's end, for
-// each.
+// answeredAll sends a command on every path. Each must get a reply or the connection must end.
 func answeredAll(t *testing.T, l *leash, when string) {
 	t.Helper()
 	c := l.dial(t)
@@ -91,7 +90,7 @@ func answeredAll(t *testing.T, l *leash, when string) {
 	c.Close()
 }
 
-// servesAgain waits until commands of every kind are answered as they should be.
+// servesAgain waits until commands of every kind get correct replies.
 func servesAgain(t *testing.T, l *leash, when string) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
@@ -109,7 +108,7 @@ func servesAgain(t *testing.T, l *leash, when string) {
 		case got == "+**::*":
 			return
 		case time.Now().After(end):
-			t.Errorf("%s: it does not serve again: %q", when, got)
+			t.Errorf("%s: commands still fail: %q", when, got)
 			return
 		}
 	}

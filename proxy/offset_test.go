@@ -22,7 +22,7 @@ func TestMovesByReading(t *testing.T) {
 	}
 }
 
-// TestOwnKey: a node may have no more than one slot.
+// TestOwnKey checks that a key can be made for a node with only one slot.
 func TestOwnKey(t *testing.T) {
 	t.Parallel()
 	for i := range 100 {
@@ -34,8 +34,8 @@ func TestOwnKey(t *testing.T) {
 	}
 }
 
-// TestWriteNothing: what moves a node's replication offset is taken by that node, and leaves
-// nothing behind.
+// TestWriteNothing checks that the command that moves a node's replication offset is accepted and
+// leaves no key behind.
 func TestWriteNothing(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
@@ -56,7 +56,7 @@ func TestWriteNothing(t *testing.T) {
 			}
 		}
 		if offset() == before {
-			t.Error("the offset is where it was")
+			t.Error("the offset has not moved")
 		}
 		want(t, node, ":0\r\n", "DBSIZE")
 	}

@@ -8,8 +8,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// generate makes arguments for a command by its key specs, two keys where there
-// may be many; what is not a key is filler. It returns how many keys there are.
+// generate makes arguments from a command's key specs, with two keys where several are allowed.
+// Other arguments are filler. It returns the number of keys.
 func generate(c *command, key func(i int) string, filler string) (args []string, keys int) {
 	args = strings.Split(strings.ToUpper(c.name), "|")
 	set := func(i int, value string) {
@@ -49,17 +49,16 @@ func generate(c *command, key func(i int) string, filler string) (args []string,
 	return args, keys
 }
 
-// plainCluster is a cluster of one node, to be asked directly: no slot is
-// elsewhere, so what it says of slots is what a whole cluster says.
+// plainCluster starts a cluster of one node and connects to it directly. It owns all slots, so its
+// errors about slots are those of a whole cluster.
 func plainCluster(t *testing.T, config ...string) *redistest.Client {
 	t.Helper()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1, Args: config})
 	return dialAddr(t, c.Addrs()[0])
 }
 
-// TestEveryCommandOnManyKeys: each command of the server that can have several
-// keys works when they are in one slot, and gives Redis's error when not. On a
-// single Redis it works in any case.
+// TestEveryCommandOnManyKeys checks that each command with several keys works when they are in one
+// slot, and otherwise gives Redis's error. In front of a single Redis it always works.
 func TestEveryCommandOnManyKeys(t *testing.T) {
 	t.Parallel()
 	single := redistest.Start(t)
@@ -82,7 +81,7 @@ func TestEveryCommandOnManyKeys(t *testing.T) {
 		tested, crossed := 0, 0
 		for _, c := range told {
 			known := cluster.commands.lookup(words2(strings.Split(c.name, "|")...))
-			// which depends on the time
+			// its reply depends on the time
 			if known == nil || len(c.keys) == 0 || known.class == refused || known.class == subscribed || c.name == "object|idletime" {
 				continue
 			}
@@ -100,7 +99,7 @@ func TestEveryCommandOnManyKeys(t *testing.T) {
 					continue
 				}
 				for _, client := range []*redistest.Client{up.redis, up.leash} {
-					// keys that expire do so at times of their own
+					// expiring keys end at their own times
 					want(t, client, "+OK\r\n", "FLUSHALL")
 				}
 				wanted := do(t, up.redis, args...)
@@ -121,7 +120,7 @@ func TestEveryCommandOnManyKeys(t *testing.T) {
 	}
 }
 
-// manyKeyForms are commands in full, keys in angle brackets.
+// manyKeyForms are whole commands with the keys in angle brackets.
 var manyKeyForms = []string{
 	"RPUSH <l1> 3 1 2", "RPUSH <l2> 2 3", "SADD <s1> 1 2 3", "SADD <s2> 2 3 4", "ZADD <z1> 1 a 2 b", "ZADD <z2> 3 b 4 c",
 	"SET <a1> ohmytext", "SET <a2> mynewtext", "PFADD <p1> a b", "PFADD <p2> b c", "SETBIT <b1> 7 1", "SETBIT <b2> 3 1",
@@ -150,8 +149,8 @@ var manyKeyForms = []string{
 	"MGET <a1> <none> <a2>", "MSET <m4> 1 <m5> 2", "EXISTS <a1> <a2> <a1> <none>", "TOUCH <a1> <a2>", "DEL <a1> <none> <l1>", "UNLINK <s1> <s2>",
 }
 
-// TestManyKeyForms: commands in full, with their effects, as one Redis answers
-// them: the keys in one slot, then each in its own.
+// TestManyKeyForms checks that whole commands have the effects and replies of a single Redis, with
+// the keys in one slot and with each key in its own slot.
 func TestManyKeyForms(t *testing.T) {
 	t.Parallel()
 	cluster := startLeash(t, redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs())

@@ -10,8 +10,7 @@ import (
 	"leash/proxy/resp"
 )
 
-// TestOwnCommandsAreThoseOfLockcmd: what is told of the commands is told of all
-// that there are.
+// TestOwnCommandsAreThoseOfLockcmd checks that exactly the commands of lockcmd are described.
 func TestOwnCommandsAreThoseOfLockcmd(t *testing.T) {
 	var told []string
 	for _, o := range ownCommands {
@@ -21,7 +20,7 @@ func TestOwnCommandsAreThoseOfLockcmd(t *testing.T) {
 	}
 	slices.Sort(told)
 	if there := lockcmd.Commands(); !slices.Equal(told, there) {
-		t.Errorf("described are %v, there are %v", told, there)
+		t.Errorf("described: %v, existing: %v", told, there)
 	}
 }
 
@@ -62,9 +61,9 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestDocsAreOfRedissForm: what COMMAND DOCS tells of arguments is byte for
-// byte what Redis tells of a command with the same usage.
-func TestDocsAreOfRedissForm(t *testing.T) {
+// TestDocsHaveRedisForm checks that COMMAND DOCS describes arguments byte for byte as Redis
+// describes a command with the same usage.
+func TestDocsHaveRedisForm(t *testing.T) {
 	redis := dialAddr(t, redistest.Start(t).Addr)
 	for usage, names := range map[string][2]string{ // ours and Redis's name of an argument
 		"LMPOP numkeys key [key ...] <LEFT | RIGHT> [COUNT count]": {"left_or_right", "where"},
@@ -89,7 +88,7 @@ func sameArgument(a, b argument) bool {
 		slices.EqualFunc(a.parts, b.parts, sameArgument)
 }
 
-// TestLockHelp: as Redis's HELP subcommands, an array of lines.
+// TestLockHelp checks that LOCK.HELP is an array of lines, like Redis's HELP subcommands.
 func TestLockHelp(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	client := l.dial(t)

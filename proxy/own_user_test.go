@@ -6,9 +6,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestRightsOfLeashsOwnUser: clients that are served as Leash's own user may do what Redis lets
-// that user do, also where Leash itself answers.
-func TestRightsOfLeashsOwnUser(t *testing.T) {
+// TestRightsOfOwnUser checks that clients that are served as Leash's own user have that
+// user's rights, also for commands that Leash answers.
+func TestRightsOfOwnUser(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	admin := redistest.Connect(t, s.Addr)
@@ -34,9 +34,9 @@ func TestRightsOfLeashsOwnUser(t *testing.T) {
 	eventually(t, "the right that was given holds", func() bool { return do(t, c, "PING") == "+PONG\r\n" })
 }
 
-// TestPingWhileRedisSaysNothing: Leash answers PING itself, and asks Redis about the right to it
-// only as long as that answers.
-func TestPingWhileRedisSaysNothing(t *testing.T) {
+// TestPingWhileRedisIsSilent checks that Leash answers PING when Redis does not. While Redis
+// answers, PING needs the user's right.
+func TestPingWhileRedisIsSilent(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	l := startLeash(t, []string{s.Addr})

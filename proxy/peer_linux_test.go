@@ -31,9 +31,9 @@ func TestKeepAliveFor(t *testing.T) {
 	}
 }
 
-// TestR29HoldersAreWatchedClosely: R29. A socket with a hold or a waiter gets
-// tight keepalives, and the kernel's usual ones when it has neither.
-func TestR29HoldersAreWatchedClosely(t *testing.T) {
+// TestR29HoldersHaveTightKeepalives checks that a socket with a hold or a waiter has tight
+// keepalives, and the kernel's defaults otherwise (R29).
+func TestR29HoldersHaveTightKeepalives(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
@@ -61,8 +61,8 @@ func TestR29HoldersAreWatchedClosely(t *testing.T) {
 	}
 }
 
-// mutePeer is a client connection whose host can vanish: it sends nothing by itself.
-func (l *leash) mutePeer(t *testing.T) (*redistest.Client, *net.TCPConn) {
+// silentPeer opens a client connection whose host can vanish. It sends nothing by itself.
+func (l *leash) silentPeer(t *testing.T) (*redistest.Client, *net.TCPConn) {
 	t.Helper()
 	conn, err := (&net.Dialer{KeepAlive: -1}).Dial("tcp", l.addr)
 	if err != nil {
@@ -72,8 +72,8 @@ func (l *leash) mutePeer(t *testing.T) (*redistest.Client, *net.TCPConn) {
 	return redistest.NewClient(conn), conn.(*net.TCPConn)
 }
 
-// vanish makes the kernel drop all that comes for the connection before TCP
-// sees it: as far as the other end can tell, its host is gone.
+// vanish makes the kernel drop all packets for the connection before TCP sees them. To the other
+// end, the host is gone.
 func vanish(t *testing.T, conn *net.TCPConn) {
 	t.Helper()
 	raw, err := conn.SyscallConn()
@@ -88,8 +88,8 @@ func vanish(t *testing.T, conn *net.TCPConn) {
 	}
 }
 
-// TestR29LocksOfAVanishedHostRunOut: R28, R29. Whatever the connection was at
-// when the host vanished, its locks do not stay, and neither does it wait.
+// TestR29LocksOfAVanishedHostRunOut checks that the locks of a vanished host run out and its
+// waiters end, whatever the connection was doing (R28, R29).
 func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	redistest.TakesLong(t)
@@ -124,7 +124,7 @@ func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
 			vanish(t, conn)
 		},
 	} {
-		c, conn := l.mutePeer(t)
+		c, conn := l.silentPeer(t)
 		token(t, c, name)
 		then(c, conn)
 		waiter := l.dial(t)
@@ -146,35 +146,35 @@ func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
 	want(t, other, ":0\r\n", "EXISTS", "taken")
 }
 
-// waitsForWindow reports whether a session has given its socket what the
-// client's kernel has no room for.
+// waitsForWindow reports whether a session has written bytes for which the client's kernel has no
+// room.
 func (l *leash) waitsForWindow() (waits bool) {
 	for _, s := range l.all() {
 		_ = s.conn.raw.Control(func(fd uintptr) {
 			info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-			// it probes
+			// the kernel sends window probes
 			waits = waits || err == nil && info.Notsent_bytes > 0 && info.Unacked == 0 && info.Backoff > 1
 		})
 	}
 	return waits
 }
 
-// TestR29ClientThatDoesNotReadKeepsItsLock: R29. A process that is stopped, or
-// busy, while its kernel answers is not dead, for however long.
+// TestR29ClientThatDoesNotReadKeepsItsLock checks that a client that is stopped or busy keeps its
+// lock while its kernel answers (R29).
 func TestR29ClientThatDoesNotReadKeepsItsLock(t *testing.T) {
-	t.Parallel() // it takes time and nothing else
+	t.Parallel() // it waits most of the time
 	redistest.TakesLong(t)
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, watchdog(6*time.Second), func(o *options) { o.front.PeerTimeout = 4 * time.Second })
 	other := l.dial(t)
 	want(t, other, ":33554432\r\n", "SETRANGE", "big", strconv.Itoa(32<<20-1), "x")
-	c, _ := l.mutePeer(t)
+	c, _ := l.silentPeer(t)
 	number := token(t, c, "k")
 	if err := c.Send(redistest.Command("GET", "big")); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "its kernel has no more room", func() bool { return l.waitsForWindow() })
-	// between looks
+	// between checks
 	for start := time.Now(); time.Since(start) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
 		want(t, other, ":1\r\n", "LOCK.CHECK", "k", "TOKEN", number)
 	}

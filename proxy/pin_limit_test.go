@@ -11,9 +11,9 @@ import (
 const pinRefusal = "-UPSTREAMDOWN clients already have --max-pinned connections to that node to themselves, " +
 	"the command was not executed\r\n"
 
-// TestBlockedClientsStarveNobody: more clients block than Redis has connections for. The others are
-// served all the same, those of users who are new too, and who cannot block is told why.
-func TestBlockedClientsStarveNobody(t *testing.T) {
+// TestBlockedClientsLeaveConnectionsForOthers checks that other clients are served when more clients block than
+// Redis has connections for. A client that cannot block is told why.
+func TestBlockedClientsLeaveConnectionsForOthers(t *testing.T) {
 	t.Parallel()
 	const blocked, limit = 150, 68 // 100 less the reserve
 	s := redistest.Start(t, "--maxclients", "100")
@@ -62,9 +62,9 @@ func TestBlockedClientsStarveNobody(t *testing.T) {
 	want(t, other, "+OK\r\n", "WATCH", "k")
 }
 
-// TestRedisThatTakesNoMoreConnections: what Redis itself says is told to whoever needs a connection
-// of his own.
-func TestRedisThatTakesNoMoreConnections(t *testing.T) {
+// TestPinWhenRedisIsFull checks that a client that needs a pinned connection gets
+// Redis's own refusal.
+func TestPinWhenRedisIsFull(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	l := startLeash(t, []string{s.Addr})

@@ -77,7 +77,7 @@ func TestHostileBytesAnsweredAsRedisDoes(t *testing.T) {
 	want(t, bystander, "+OK\r\n", "SET", "bystander", "2")
 }
 
-func TestMoreArgumentsThanWeTake(t *testing.T) {
+func TestTooManyArguments(t *testing.T) {
 	plain := redistest.Start(t)
 	l := startLeash(t, []string{plain.Addr})
 	got := exchange(t, l.addr, "*2147483647\r\n")
@@ -86,9 +86,8 @@ func TestMoreArgumentsThanWeTake(t *testing.T) {
 	}
 }
 
-// TestNoise compares what Redis and Leash make of streams of random bytes
-// that often look like the protocol.
-func TestNoise(t *testing.T) {
+// TestRandomBytes sends random bytes that often look like the protocol, and compares Leash with Redis.
+func TestRandomBytes(t *testing.T) {
 	plain := redistest.Start(t)
 	l := startLeash(t, []string{plain.Addr})
 	bystander := l.dial(t)
@@ -114,7 +113,7 @@ func TestNoise(t *testing.T) {
 	want(t, bystander, "$1\r\nv\r\n", "GET", "k")
 }
 
-// TestPipelineSplitEverywhere sends one pipeline cut in two at every byte.
+// TestPipelineSplitEverywhere sends one pipeline in two pieces, cut at every byte.
 func TestPipelineSplitEverywhere(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -147,9 +146,9 @@ func TestHalfCloseAndQuit(t *testing.T) {
 	want(t, client, "$1\r\n1\r\n", "GET", "a")
 }
 
-// TestUpstreamsLimitOnBulks: an argument that Redis would not take never gets
-// onto a link, where it would cut off everybody.
-func TestUpstreamsLimitOnBulks(t *testing.T) {
+// TestUpstreamBulkLimit checks that an argument that is too large for Redis is never sent,
+// because it would end a shared link.
+func TestUpstreamBulkLimit(t *testing.T) {
 	plain := redistest.Start(t, "--proto-max-bulk-len", "1mb")
 	l := startLeash(t, []string{plain.Addr})
 	bystander := l.dial(t)
@@ -165,7 +164,7 @@ func TestUpstreamsLimitOnBulks(t *testing.T) {
 	}
 }
 
-// TestManyArguments: commands above the read buffer whose end lies anywhere.
+// TestManyArguments checks that commands larger than the read buffer work, wherever they end.
 func TestManyArguments(t *testing.T) {
 	plain := redistest.Start(t)
 	l := startLeash(t, []string{plain.Addr})
@@ -201,8 +200,8 @@ func numbers(n int) []string {
 	return all
 }
 
-// TestLimitsBeforeAuthentication: what Redis takes from a client that has not
-// said who it is, and what it answers to more.
+// TestLimitsBeforeAuthentication checks that the limits for clients without authentication are
+// those of Redis.
 func TestLimitsBeforeAuthentication(t *testing.T) {
 	redis := secured(t)
 	l := startLeash(t, []string{redis.Addr}, withPassword)

@@ -7,8 +7,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestCountsAreThoseOfOneRedis compares what is told of subscribers with what a
-// single Redis tells of the same ones.
+// TestCountsAreThoseOfOneRedis compares the counts of subscribers with those of a single Redis.
 func TestCountsAreThoseOfOneRedis(t *testing.T) {
 	t.Parallel()
 	redis, single, cluster := redistest.Start(t), redistest.Start(t), redistest.StartCluster(t)
@@ -43,7 +42,7 @@ func TestCountsAreThoseOfOneRedis(t *testing.T) {
 	}
 }
 
-// closeAll ends the subscribers of a server.
+// closeAll closes the subscribers of a server.
 func closeAll(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	if err := s.Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub").Err(); err != nil {
@@ -51,7 +50,8 @@ func closeAll(t *testing.T, s *redistest.Server) {
 	}
 }
 
-// TestCountsWithOthersAndLocks has subscribers past Leash, and Leash's own.
+// TestCountsWithOthersAndLocks checks that subscribers that bypass Leash are counted, and Leash's
+// own subscriptions are not.
 func TestCountsWithOthersAndLocks(t *testing.T) {
 	t.Parallel()
 	for _, addrs := range [][]string{{redistest.Start(t).Addr}, redistest.StartCluster(t).Addrs()} {
@@ -79,9 +79,9 @@ func TestCountsWithOthersAndLocks(t *testing.T) {
 	}
 }
 
-// TestNobodyListensIsTheOrdinaryPath: PUBLISH is as cheap as any relayed command
-// where no client of Leash listens.
-func TestNobodyListensIsTheOrdinaryPath(t *testing.T) {
+// TestPublishWithoutSubscribersIsRelayed checks that PUBLISH without subscribers of Leash costs no more
+// than any relayed command.
+func TestPublishWithoutSubscribersIsRelayed(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	want(t, l.dial(t), "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n", "SUBSCRIBE", "a")
 	if l.exchange.Listens(0, []byte("b")) || !l.exchange.Listens(0, []byte("a")) {

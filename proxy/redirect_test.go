@@ -10,8 +10,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestForgedRedirect: a script can answer with any error. What it says of
-// slots moves nobody else's commands, and no server of its choice gets any.
+// TestForgedRedirect checks that a redirect that a script returns moves no other command and
+// reaches no foreign server.
 func TestForgedRedirect(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -41,9 +41,9 @@ func TestForgedRedirect(t *testing.T) {
 	}
 }
 
-// TestScriptsOwnErrorRunsItOnce: TRYAGAIN in words that are not Redis's is an
-// answer like any other.
-func TestScriptsOwnErrorRunsItOnce(t *testing.T) {
+// TestScriptThatReturnsTryAgainRunsOnce checks that a script that returns TRYAGAIN with its own text runs
+// once.
+func TestScriptThatReturnsTryAgainRunsOnce(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	client := startLeash(t, c.Addrs()).dial(t)
@@ -54,9 +54,9 @@ func TestScriptsOwnErrorRunsItOnce(t *testing.T) {
 	want(t, client, "$1\r\n4\r\n", "GET", "n")
 }
 
-// TestRedirectsWithoutEnd: nodes that send a command to and fro get it a
-// bounded number of times, and the client an answer.
-func TestRedirectsWithoutEnd(t *testing.T) {
+// TestEndlessRedirects checks that a command that nodes redirect in a circle is sent a bounded
+// number of times and gets an answer.
+func TestEndlessRedirects(t *testing.T) {
 	for _, word := range []string{"ASK", "MOVED"} {
 		t.Run(word, func(t *testing.T) {
 			a, b := newFakeNode(t), newFakeNode(t)
@@ -84,8 +84,8 @@ func TestRedirectsWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestReplyCutOffBehindAnother: half a reply that nobody has seen yet becomes
-// an error; the one before it arrives.
+// TestReplyCutOffBehindAnother checks that a reply that is cut off becomes an error, and that the
+// reply before it arrives.
 func TestReplyCutOffBehindAnother(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	a, b := newFakeNode(t), newFakeNode(t)
@@ -118,8 +118,8 @@ func TestReplyCutOffBehindAnother(t *testing.T) {
 	}
 }
 
-// TestNewNodeWithoutSlots: the target of a migration owns no slot for as long
-// as that takes; it is known all the same and not given up.
+// TestNewNodeWithoutSlots checks that Leash keeps a node that owns no slot while it is the target
+// of a migration.
 func TestNewNodeWithoutSlots(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})

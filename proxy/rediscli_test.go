@@ -15,7 +15,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// askCLI runs redis-cli against Leash and returns what it says.
+// askCLI runs redis-cli against Leash and returns its output.
 func askCLI(t *testing.T, l *leash, stdin string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -30,7 +30,7 @@ func askCLI(t *testing.T, l *leash, stdin string, args ...string) string {
 	return string(out)
 }
 
-// TestRedisCLI runs redis-cli in its modes before a cluster.
+// TestRedisCLI runs redis-cli in its modes in front of a cluster.
 func TestRedisCLI(t *testing.T) {
 	t.Parallel()
 	l := startLeash(t, redistest.StartCluster(t).Addrs())
@@ -78,15 +78,15 @@ func TestRedisCLI(t *testing.T) {
 	}
 }
 
-// TestRedisCLIThatGoesOn runs the modes that end only when they are stopped.
-func TestRedisCLIThatGoesOn(t *testing.T) {
+// TestRedisCLIContinuousModes runs the modes of redis-cli that end only when they are stopped.
+func TestRedisCLIContinuousModes(t *testing.T) {
 	t.Parallel()
 	l := startLeash(t, redistest.StartCluster(t).Addrs())
 	_, port, _ := net.SplitHostPort(l.addr)
 	client := l.dial(t)
 	want(t, client, "+OK\r\n", "SET", "k", "v")
 	for _, mode := range []struct{ args, want string }{
-		// its first line, in whose moment "watched" may be there
+		// its first line, which "watched" may fall into
 		{"--stat -i 0.1", `(?s)keys .*\n[12]\s+\d+\.\d+[KMG]\s+\d+\s+0\s+\d+ \(\+0\)`},
 		{"--latency-history -i 1", `\d+ \d+ [\d.]+ \d+`},
 		{"MONITOR", `(?s)OK\n.*"SET" "watched" "v"`},

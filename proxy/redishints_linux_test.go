@@ -15,8 +15,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// terminal is a pseudo-terminal of 200 columns: the side of who sits at it, and
-// that of the program.
+// terminal opens a pseudo-terminal of 200 columns. It returns the user's side and the program's
+// side.
 func terminal(t *testing.T) (user, program *os.File) {
 	t.Helper()
 	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -51,8 +51,7 @@ func terminal(t *testing.T) (user, program *os.File) {
 
 var controls = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
 
-// TestRedisCLIHints: redis-cli shows how a lock command goes on while it is
-// typed.
+// TestRedisCLIHints checks that redis-cli shows the arguments of a lock command while it is typed.
 func TestRedisCLIHints(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	_, port, _ := net.SplitHostPort(l.addr)

@@ -15,7 +15,7 @@ func readFrom(where string) func(*options) {
 	return func(o *options) { o.up.ReadFrom = where }
 }
 
-// calls is how often a server has run a command.
+// calls returns how often a server has run a command.
 func calls(t *testing.T, s *redistest.Server, command string) (n int) {
 	t.Helper()
 	info, err := s.Client().Info(t.Context(), "commandstats").Result()
@@ -26,7 +26,8 @@ func calls(t *testing.T, s *redistest.Server, command string) (n int) {
 	return n
 }
 
-// served is how often masters and replicas of a cluster as built have run a command.
+// served returns how often the masters and the replicas have run a command. The roles are those at
+// the start of the cluster.
 func served(t *testing.T, c *redistest.Cluster, command string) (masters, replicas int) {
 	t.Helper()
 	for i, n := range c.Nodes {
@@ -39,7 +40,7 @@ func served(t *testing.T, c *redistest.Cluster, command string) (masters, replic
 	return masters, replicas
 }
 
-// replicated waits until the replicas have what the masters have written.
+// replicated waits until the replicas have all writes of the masters.
 func replicated(t *testing.T, c *redistest.Cluster) {
 	t.Helper()
 	for _, n := range c.Nodes[:len(c.Nodes)/2] {
@@ -69,7 +70,7 @@ func firstSlot(t *testing.T, c *redistest.Cluster, n *redistest.Node) int {
 	return 0
 }
 
-// TestReadFromReplica: reads go to replicas, everything else to masters.
+// TestReadFromReplica checks that reads go to replicas and everything else goes to masters.
 func TestReadFromReplica(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
@@ -98,7 +99,7 @@ func TestReadFromReplica(t *testing.T) {
 		t.Errorf("EVAL ran %d times on masters, %d on replicas", m, r)
 	}
 
-	// Not in a transaction, not while keys are watched, not with a lock.
+	// Not in a transaction, not while keys are watched, and not with a lock.
 	want(t, client, "+OK\r\n", "WATCH", "k1")
 	want(t, client, ":1\r\n", "STRLEN", "k1")
 	want(t, client, "+OK\r\n", "MULTI")
@@ -118,9 +119,10 @@ func TestReadFromReplica(t *testing.T) {
 	}
 }
 
-// TestReplicaThatWasBusyIsReadFrom: READONLY is refused while a replica runs a script. The
-// connection that was made then must not stay one on which every read is redirected.
-func TestReplicaThatWasBusyIsReadFrom(t *testing.T) {
+// TestReadFromReplicaThatWasBusy checks that reads go to a replica that was busy when its
+// connection was made. A busy Redis refuses READONLY, and the connection must not redirect every
+// read from then on.
+func TestReadFromReplicaThatWasBusy(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, Args: []string{"--busy-reply-threshold", "50"}})
 	replica := c.Nodes[3]
@@ -142,8 +144,8 @@ func TestReplicaThatWasBusyIsReadFrom(t *testing.T) {
 	})
 }
 
-// TestReadFromReplicaInOrder: in a pipeline a read sees the writes before it,
-// whatever the replicas lag.
+// TestReadFromReplicaInOrder checks that a read in a pipeline sees the writes before it, however
+// far the replicas lag.
 func TestReadFromReplicaInOrder(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
@@ -193,8 +195,8 @@ func TestReadFromReplicaInOrder(t *testing.T) {
 	}
 }
 
-// TestReadFromReplicaFallsBack: a replica that is gone, silent or without its
-// master does not keep a read from being answered.
+// TestReadFromReplicaFallsBack checks that reads are answered when a replica is gone, silent or
+// without its master.
 func TestReadFromReplicaFallsBack(t *testing.T) {
 	t.Parallel()
 	g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Args: []string{"--replica-serve-stale-data", "no"}})
@@ -207,7 +209,7 @@ func TestReadFromReplicaFallsBack(t *testing.T) {
 		return do(t, client, "GET", "k") == "$1\r\nv\r\n" && calls(t, replica, "get") > 0
 	})
 
-	// Without its master it answers MASTERDOWN.
+	// Without its master, the replica answers MASTERDOWN.
 	if err := replica.Client().ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +219,7 @@ func TestReadFromReplicaFallsBack(t *testing.T) {
 		t.Error("the master was not asked")
 	}
 
-	// Silent, within the time after which it is suspected.
+	// The replica is silent, for less than the time after which it is suspected.
 	host, port, _ := strings.Cut(master.Addr, ":")
 	if err := replica.Client().ReplicaOf(t.Context(), host, port).Err(); err != nil {
 		t.Fatal(err)
@@ -235,7 +237,7 @@ func TestReadFromReplicaFallsBack(t *testing.T) {
 		t.Errorf("a read took %v while the replica was silent", took)
 	}
 
-	// Gone.
+	// The replica is gone.
 	if err := replica.Resume(); err != nil {
 		t.Fatal(err)
 	}
@@ -259,13 +261,13 @@ func TestReadFromReplicaFallsBack(t *testing.T) {
 	}
 }
 
-// TestReadFromNearest: the node that answers soonest is read from.
+// TestReadFromNearest checks that reads go to the node that answers soonest.
 func TestReadFromNearest(t *testing.T) {
 	t.Parallel()
 	g := redistest.StartSentinel(t)
 	l := startBehindSentinels(t, g, readFrom(upstream.ReadNearest))
 	want(t, l.dial(t), "+OK\r\n", "SET", "k", "v")
-	eventually(t, "all of them are read from, as they are equally near", func() bool {
+	eventually(t, "all nodes are read from", func() bool {
 		for range 20 {
 			client := l.dial(t)
 			do(t, client, "STRLEN", "k")
@@ -280,8 +282,8 @@ func TestReadFromNearest(t *testing.T) {
 	})
 }
 
-// TestReadFromReplicaWhileSlotsMove: a key that has moved is not missed, though
-// nobody asks a master.
+// TestReadFromReplicaWhileSlotsMove checks that a read finds a key whose slot has moved, although
+// no master is asked.
 func TestReadFromReplicaWhileSlotsMove(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)

@@ -10,7 +10,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// leastArgs are the fewest arguments that a command takes, about key.
+// leastArgs returns the fewest arguments that a command takes, with key.
 func (o *ownCommand) leastArgs(key string) []string {
 	args := []string{o.name}
 	for _, a := range o.options {
@@ -37,8 +37,7 @@ func tokenOf(a argument, value string) []string {
 	return []string{value}
 }
 
-// contents is everything in a Redis, as DUMP has it, without the times to live,
-// which renewal changes.
+// contents returns everything in a Redis, as DUMP has it, without the TTLs, which renewal changes.
 func contents(t *testing.T, rdb *redis.Client) map[string]string {
 	t.Helper()
 	ctx := context.Background()
@@ -55,9 +54,8 @@ func contents(t *testing.T, rdb *redis.Client) map[string]string {
 	return all
 }
 
-// TestR8NoLockCommandWithoutTheKeysRights: a user who may not write a key can do
-// nothing to its lock with any of the commands, and one who may not read it
-// learns nothing of it.
+// TestR8NoLockCommandWithoutTheKeysRights checks that a user who may not write a key cannot change
+// its lock with any command. A user who may not read it learns nothing about the lock.
 func TestR8NoLockCommandWithoutTheKeysRights(t *testing.T) {
 	server := secured(t)
 	admin := dialAddr(t, server.Addr)
@@ -106,8 +104,8 @@ func TestR8NoLockCommandWithoutTheKeysRights(t *testing.T) {
 	want(t, owner, ":1\r\n", "LOCK.RELEASE", "alice:1")
 }
 
-// TestR8BreakingCanBeDenied: who may not DEL can do with locks everything but
-// end those of others by force.
+// TestR8BreakingCanBeDenied checks that a user without the right to DEL can use all lock commands
+// except LOCK.BREAK of another owner's lock.
 func TestR8BreakingCanBeDenied(t *testing.T) {
 	server := secured(t)
 	admin := dialAddr(t, server.Addr)
@@ -127,7 +125,8 @@ func TestR8BreakingCanBeDenied(t *testing.T) {
 	}
 }
 
-// TestLockCommandsNeedAuthentication: R8, NOAUTH where Redis would say so.
+// TestLockCommandsNeedAuthentication checks that lock commands without authentication get NOAUTH
+// where Redis gives it (R8).
 func TestLockCommandsNeedAuthentication(t *testing.T) {
 	server := secured(t)
 	l := startLeash(t, []string{server.Addr}, withPassword)

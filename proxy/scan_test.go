@@ -14,7 +14,7 @@ import (
 	"leash/proxy/upstream"
 )
 
-// scanStep sends one SCAN and takes its reply apart.
+// scanStep sends one SCAN and parses its reply.
 func scanStep(t testing.TB, c *redistest.Client, cursor uint64, args ...string) (next uint64, keys []string) {
 	t.Helper()
 	reply := do(t, c, append([]string{"SCAN", strconv.FormatUint(cursor, 10)}, args...)...)
@@ -25,8 +25,7 @@ func scanStep(t testing.TB, c *redistest.Client, cursor uint64, args ...string) 
 	return local, bulks(string(list))
 }
 
-// scanAll scans to the end, with one client after the other in turn, and counts
-// how often each key came.
+// scanAll scans to the end, through each client in turn, and counts how often each key came.
 func scanAll(t testing.TB, from uint64, clients []*redistest.Client, args ...string) map[string]int {
 	t.Helper()
 	seen := make(map[string]int)
@@ -47,7 +46,7 @@ func scanAll(t testing.TB, from uint64, clients []*redistest.Client, args ...str
 	}
 }
 
-// wantKeys checks that all keys were seen.
+// wantKeys checks that all keys were returned.
 func wantKeys(t testing.TB, seen map[string]int, keys []string) {
 	t.Helper()
 	missing := 0
@@ -61,8 +60,8 @@ func wantKeys(t testing.TB, seen map[string]int, keys []string) {
 	}
 }
 
-// TestScan: every key comes once while nothing moves, whichever Leash is asked
-// for the next step.
+// TestScan checks that SCAN returns every key once while no slot moves, whichever Leash runs the
+// next step.
 func TestScan(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -90,7 +89,7 @@ func TestScan(t *testing.T) {
 	wantKeys(t, scanAll(t, 0, clients[:1]), keys)
 }
 
-// TestScanErrors: what is wrong with a SCAN is said as Redis says it.
+// TestScanErrors checks that wrong arguments get Redis's errors.
 func TestScanErrors(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1})
@@ -114,8 +113,7 @@ func TestScanErrors(t *testing.T) {
 	}
 }
 
-// passed scans until the cursor names another node than the first one, which is
-// returned too, with the keys so far.
+// passed scans until the cursor names a second node. It returns the first node and the keys so far.
 func passed(t *testing.T, l *leash, client *redistest.Client) (cursor uint64, through *upstream.Node, seen map[string]int) {
 	t.Helper()
 	order := l.Server.scanOrder(l.up.Topology())
@@ -133,7 +131,7 @@ func passed(t *testing.T, l *leash, client *redistest.Client) (cursor uint64, th
 	}
 }
 
-// nodeAt is the kit's node at the address of a node of Leash's.
+// nodeAt returns the test node with the address of Leash's node n.
 func nodeAt(t *testing.T, c *redistest.Cluster, n *upstream.Node) *redistest.Node {
 	t.Helper()
 	for _, one := range c.Nodes {
@@ -145,8 +143,8 @@ func nodeAt(t *testing.T, c *redistest.Cluster, n *upstream.Node) *redistest.Nod
 	return nil
 }
 
-// TestScanFindsKeysThatMoveBehindIt: once SCAN is through with a node, slots
-// move to it from one that it has not come to, wholly or in part.
+// TestScanFindsKeysThatMoveBehindIt checks that SCAN returns keys whose slots move, wholly or in
+// part, to a node that it has finished with.
 func TestScanFindsKeysThatMoveBehindIt(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"finished", "under way", "to a node without slots"} {
@@ -196,8 +194,8 @@ func TestScanFindsKeysThatMoveBehindIt(t *testing.T) {
 	}
 }
 
-// TestScanWhileSlotsMove: slots move to and fro between all nodes while scans
-// run; each of them returns every key.
+// TestScanWhileSlotsMove checks that each scan returns every key while slots move between all
+// nodes.
 func TestScanWhileSlotsMove(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 15 * time.Second})
@@ -214,7 +212,7 @@ func TestScanWhileSlotsMove(t *testing.T) {
 				return
 			default:
 			}
-			// Every slot moves once in a few rounds of scanning: 1,000 at a time.
+			// Every slot moves once in a few scans, 1,000 at a time.
 			slot := (i * 7) % upstream.SlotCount
 			from := slices.Index(c.Nodes, c.MasterOf(slot))
 			if err := c.MoveSlot(slot, c.Nodes[(from+1+i%2)%3]); err != nil {
@@ -237,7 +235,8 @@ func TestScanWhileSlotsMove(t *testing.T) {
 	}
 }
 
-// TestScanNamesAreUnique: two nodes whose addresses hash alike are told apart.
+// TestScanNamesAreUnique checks that two nodes whose addresses have the same hash get different
+// names.
 func TestScanNamesAreUnique(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -263,9 +262,9 @@ func TestScanNamesAreUnique(t *testing.T) {
 	}
 }
 
-// TestScanThroughAFailover: a replica takes the place of the node that is being
-// scanned; its keys stand in another order there.
-func TestScanThroughAFailover(t *testing.T) {
+// TestScanDuringFailover checks that a scan returns every key when a replica replaces the node
+// that is being scanned. The replica has its keys in another order.
+func TestScanDuringFailover(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
 	l := startLeash(t, c.Addrs())

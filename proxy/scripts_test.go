@@ -13,7 +13,7 @@ import (
 
 func digest(script string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(script))) }
 
-// TestScripts: what is loaded, is loaded everywhere.
+// TestScripts checks that a script is loaded on every master.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -29,7 +29,7 @@ func TestScripts(t *testing.T) {
 		want(t, client, fmt.Sprintf("*2\r\n$%d\r\n%s\r\n$1\r\na\r\n", len(key), key), "EVALSHA", sha, "1", key, "a")
 	}
 	want(t, client, "*2\r\n$4\r\nnone\r\n$4\r\nnone\r\n", "EVALSHA_RO", strings.ToUpper(sha), "0")
-	// One node without it: not all have it.
+	// One node lacks it, so not all have it.
 	if err := c.Nodes[1].Client().ScriptFlush(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestFunctions: a library is on every master, and goes from every one.
+// TestFunctions checks that a library is loaded on and deleted from every master.
 func TestFunctions(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -89,8 +89,8 @@ func TestFunctions(t *testing.T) {
 	call("-ERR Function not found\r\n")
 }
 
-// TestScriptKill: a script that does not end is killed on whichever node it
-// runs, though links wait behind it; one that has written is not.
+// TestScriptKill checks that SCRIPT KILL ends an endless script on any node, although links wait
+// behind it. A script that has written is not killed.
 func TestScriptKill(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{Args: []string{"--busy-reply-threshold", "100"}})
@@ -148,9 +148,9 @@ func TestKilledMerges(t *testing.T) {
 	}
 }
 
-// TestMissingScriptIsHealed: a node that joined later or was restarted gets a
-// script that Leash has seen, and none that was flushed.
-func TestMissingScriptIsHealed(t *testing.T) {
+// TestMissingScriptIsReloaded checks that Leash loads a known script on a node that joined later or
+// was restarted. It loads none that was flushed.
+func TestMissingScriptIsReloaded(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs())
@@ -178,9 +178,8 @@ func TestMissingScriptIsHealed(t *testing.T) {
 	}
 }
 
-// TestHealingKeepsTheOrder: an EVALSHA is not run behind a later command on its
-// slot.
-func TestHealingKeepsTheOrder(t *testing.T) {
+// TestScriptReloadKeepsOrder checks that an EVALSHA does not run behind a later command on its slot.
+func TestScriptReloadKeepsOrder(t *testing.T) {
 	t.Parallel()
 	for name, addrs := range map[string][]string{
 		"cluster":    redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs(),
@@ -208,9 +207,9 @@ func TestHealingKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// TestHealingAsksRedis: a user who may not load scripts does not get one
-// loaded, and a script that says NOSCRIPT itself runs once.
-func TestHealingAsksRedis(t *testing.T) {
+// TestScriptReloadNeedsRights checks that no script is loaded for a user who may not load scripts. A
+// script that returns NOSCRIPT itself runs once.
+func TestScriptReloadNeedsRights(t *testing.T) {
 	one := redistest.Start(t)
 	l := startLeash(t, []string{one.Addr})
 	client, user := l.dial(t), l.dial(t)
@@ -238,7 +237,8 @@ func TestHealingAsksRedis(t *testing.T) {
 	}
 }
 
-// TestScriptCacheIsBounded: what is kept is bounded, and used last stays.
+// TestScriptCacheIsBounded checks that the cache is bounded and keeps the scripts that were used
+// last.
 func TestScriptCacheIsBounded(t *testing.T) {
 	var c scriptCache
 	keep := []byte("return 'kept'")
@@ -251,7 +251,7 @@ func TestScriptCacheIsBounded(t *testing.T) {
 		t.Errorf("%d scripts are kept, %d, %d", c.recent.Len(), len(c.byText), len(c.bySHA))
 	}
 	if text, ok := c.find(digest(string(keep))); !ok || text != string(keep) {
-		t.Error("the one used all the time is gone")
+		t.Error("the script that was used all the time is gone")
 	}
 	for i := range 20 {
 		c.add([]byte(strings.Repeat("-", maxScript-i)))
@@ -262,14 +262,15 @@ func TestScriptCacheIsBounded(t *testing.T) {
 	c.add(make([]byte, maxScript+1))
 	c.clear()
 	if _, ok := c.find(digest(string(keep))); ok || c.size != 0 {
-		t.Error("clear leaves some")
+		t.Error("clear leaves some scripts")
 	}
 	if n := testing.AllocsPerRun(100, func() { c.add(keep) }); n != 0 {
 		t.Errorf("%v allocations for a known script", n)
 	}
 }
 
-// TestLateNodeGetsScripts: slots move to a node that joined after SCRIPT LOAD.
+// TestLateNodeGetsScripts checks that a node that joined after SCRIPT LOAD can run the script when
+// slots move to it.
 func TestLateNodeGetsScripts(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 15 * time.Second})
@@ -300,7 +301,8 @@ func TestLateNodeGetsScripts(t *testing.T) {
 	want(t, client, "$1\r\nv\r\n", "EVALSHA", digest(script), "1", key) // MOVED
 }
 
-// TestFlushInTransactionForgets: what SCRIPT FLUSH took away is not made up for.
+// TestFlushInTransactionForgets checks that a script is not loaded again after SCRIPT FLUSH in a
+// transaction.
 func TestFlushInTransactionForgets(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	c := l.dial(t)
@@ -311,8 +313,9 @@ func TestFlushInTransactionForgets(t *testing.T) {
 	want(t, c, noScript, "EVALSHA", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "0")
 }
 
-// TestScriptOfAWrongEvalIsNotKept: Redis did not see it either.
-func TestScriptOfAWrongEvalIsNotKept(t *testing.T) {
+// TestScriptOfWrongEvalIsNotKept checks that Leash does not keep the script of a wrong EVAL,
+// because Redis did not run it either.
+func TestScriptOfWrongEvalIsNotKept(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	c := l.dial(t)
 	for _, numkeys := range []string{"1", "-1", "x", "1.5"} {

@@ -16,14 +16,13 @@ import (
 	"leash/proxy/upstream"
 )
 
-// startBehindSentinels runs a proxy that knows only the sentinels.
+// startBehindSentinels starts a proxy that is given only the sentinels' addresses.
 func startBehindSentinels(t *testing.T, g *redistest.SentinelGroup, opts ...func(*options)) *leash {
 	t.Helper()
 	return startLeash(t, g.Addrs()[:1], append([]func(*options){func(o *options) { o.up.SentinelMaster = g.Name }}, opts...)...)
 }
 
-// writer appends rising numbers to a list of its own, in pipelines, and notes
-// what was acknowledged.
+// writer appends rising numbers to its own list, in pipelines, and records which were acknowledged.
 type writer struct {
 	key    string
 	acked  []int // in order
@@ -58,8 +57,8 @@ func (w *writer) burst(c *redistest.Client) error {
 	return nil
 }
 
-// check compares the list on the master with what was acknowledged from the
-// number settled on: all of that is there, in order, and nothing twice.
+// check compares the master's list with the acknowledged numbers from settled on. All of them must
+// be there, in order, without duplicates.
 func (w *writer) check(t *testing.T, c *redistest.Client, settled int) {
 	t.Helper()
 	stored := strings.Fields(listLines(do(t, c, "LRANGE", w.key, "0", "-1")))
@@ -84,7 +83,7 @@ func (w *writer) check(t *testing.T, c *redistest.Client, settled int) {
 	}
 }
 
-// listLines strips an array reply to its elements, a line each.
+// listLines returns the elements of an array reply, one per line.
 func listLines(reply string) string {
 	var b strings.Builder
 	for i, line := range strings.Split(reply, "\r\n") {
@@ -95,13 +94,12 @@ func listLines(reply string) string {
 	return b.String()
 }
 
-// TestSentinelFailover: the master changes under load, once as planned and once
-// by its death. No reply is wrong, no order changes, nothing is executed twice,
-// and nobody hears READONLY.
+// TestSentinelFailover checks that two changes of the master under load, one planned and one by its
+// death, cause no wrong reply, no changed order, no command that runs twice, and no READONLY error.
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel() // it waits most of the time
-	// On a busy machine a live master may be silent for a second. A failover because of that forgets
-	// writes that were acknowledged, which is not what this test looks for.
+	// On a busy machine, a live master may be silent for a second. The failover after that loses
+	// acknowledged writes, which this test does not look for.
 	g := redistest.StartSentinel(t, redistest.SentinelOptions{DownAfter: 5 * time.Second})
 	l := startBehindSentinels(t, g)
 	var stop atomic.Bool
@@ -157,8 +155,8 @@ func TestSentinelFailover(t *testing.T) {
 	want(t, direct, "$1\r\n1\r\n", "GET", "after")
 }
 
-// TestSentinelTransactions: a transaction is executed once and whole, or not at
-// all, while the master changes.
+// TestSentinelTransactions checks that a transaction runs once as a whole, or not at all, while the
+// master changes.
 func TestSentinelTransactions(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	g := redistest.StartSentinel(t)
@@ -192,7 +190,7 @@ func TestSentinelTransactions(t *testing.T) {
 		a := strings.Fields(listLines(do(t, direct, "LRANGE", fmt.Sprint("a", i), "0", "-1")))
 		b := strings.Fields(listLines(do(t, direct, "LRANGE", fmt.Sprint("b", i), "0", "-1")))
 		if !slices.Equal(a, b) {
-			t.Errorf("client %d: half of a transaction was executed: %d and %d", i, len(a), len(b))
+			t.Errorf("client %d: half of a transaction ran: %d and %d", i, len(a), len(b))
 		}
 		last := -1
 		for _, text := range a {
@@ -206,8 +204,8 @@ func TestSentinelTransactions(t *testing.T) {
 	}
 }
 
-// changeMasterTwice lets another server become master by command and, when it
-// is, a third one by killing that. It returns both when Leash writes to the third.
+// changeMasterTwice makes another server the master by command, and then a third one by killing the
+// second. It returns both when Leash writes to the third.
 func changeMasterTwice(t *testing.T, g *redistest.SentinelGroup, l *leash) (killed, third *redistest.Server) {
 	t.Helper()
 	killed, err := g.Failover()
@@ -226,9 +224,8 @@ func changeMasterTwice(t *testing.T, g *redistest.SentinelGroup, l *leash) (kill
 	return killed, third
 }
 
-// writesTo reports whether a client has a connection to a server on which it
-// has written last. The replication link, on which a replica gets the same
-// commands, does not count.
+// writesTo reports whether a client's last command on a server was a write. The replication link is
+// not counted, although it carries the same commands.
 func writesTo(t *testing.T, s *redistest.Server) bool {
 	t.Helper()
 	list, err := s.Client().ClientList(t.Context()).Result()
@@ -243,8 +240,8 @@ func writesTo(t *testing.T, s *redistest.Server) bool {
 	return false
 }
 
-// TestSentinelReadOnly: a write that a demoted master refuses waits for a
-// master and is executed there; the client hears of nothing.
+// TestSentinelReadOnly checks that a write that a former master refuses waits for the new master.
+// The client gets no error.
 func TestSentinelReadOnly(t *testing.T) {
 	t.Parallel()
 	g := redistest.StartSentinel(t)
@@ -267,8 +264,8 @@ func TestSentinelReadOnly(t *testing.T) {
 	}
 }
 
-// TestSentinelLocks: a hold outlives a failover, or its loss is told; the new
-// master grants it to nobody else meanwhile.
+// TestSentinelLocks checks that a hold survives a failover or its loss is reported. The new master
+// grants it to nobody else in that time.
 func TestSentinelLocks(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	g := redistest.StartSentinel(t)
@@ -309,7 +306,7 @@ func TestSentinelLocks(t *testing.T) {
 	if got, err := listener.Read(); err != nil || got != "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nm\r\n" {
 		t.Errorf("got %q, %v", got, err)
 	}
-	// it may be about to go there once more
+	// one more subscription may be about to move there
 	eventually(t, "one subscription is at the new master", func() bool {
 		return master.Client().PubSubNumSub(t.Context(), "news").Val()["news"] == 1
 	})
@@ -318,8 +315,8 @@ func TestSentinelLocks(t *testing.T) {
 	}
 }
 
-// TestSentinelForgetsLock: a hold that the new master never heard of is told as
-// lost when the master changes, not when it would next be renewed.
+// TestSentinelForgetsLock checks that a hold that the new master never had is reported as lost when
+// the master changes, and not only at its next renewal.
 func TestSentinelForgetsLock(t *testing.T) {
 	t.Parallel()
 	g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Args: []string{"--replica-read-only", "no"}})
@@ -342,7 +339,7 @@ func TestSentinelForgetsLock(t *testing.T) {
 	eventually(t, "the loss is logged", func() bool { return strings.Contains(l.logs.String(), `msg="lock lost" key=lock`) })
 }
 
-// TestSentinelCredentials: sentinels and servers have passwords of their own.
+// TestSentinelCredentials checks that sentinels and servers have separate passwords.
 func TestSentinelCredentials(t *testing.T) {
 	t.Parallel()
 	g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Password: "pw", SentinelPassword: "secret"})
