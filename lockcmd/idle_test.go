@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-func TestR28IdleIsToldThenReleased(t *testing.T) {
+func TestR28IdleIsReportedThenReleased(t *testing.T) {
 	t.Parallel() // mostly waiting
 	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -15,7 +15,7 @@ import (
 // names and leases a tenth as long. Tests of Java objects are left out. So is what other tests here
 // check: testTryLockWait (TestBlockEndsInTime, TestFairTryAndBlock), testRemainTimeToLive
 // (TestR3HoldsAreRenewedAtAThird, TestR12ExtendSetsALease), testForceUnlock
-// (TestR30BreakTellsTheHolderFirst, TestR27ForcedEndIsToldAsLoss), testLockListener
+// (TestR30BreakTellsTheHolderFirst, TestR27ForcedEndIsReportedAsLoss), testLockListener
 // (TestR27AwaitLossTellsTheReason), testLockFailoverInCluster (TestMasterDies),
 // testLockIsNotRenewedAfterInterruptedTryLock (TestR16DisconnectsAtRandom), testConcurrency…
 // (TestR19ManyClientsOneLock, TestFairManyClientsOneAtATime).

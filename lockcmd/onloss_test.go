@@ -96,7 +96,7 @@ func TestR27OnLossErrorReportsSilenceInTime(t *testing.T) {
 	want(t, a.do("LOCK.TTL", key), ":-2")
 }
 
-func TestR28MaxHoldIsToldThenReleased(t *testing.T) {
+func TestR28MaxHoldIsReportedThenReleased(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})

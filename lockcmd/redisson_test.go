@@ -10,12 +10,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// javaFair is a thread of a Java program that uses a RedissonFairLock, as far as Redis sees it.
+// javaFair acts on Redis like a thread of a Java program that uses a RedissonFairLock.
 type javaFair struct {
 	t          testing.TB
 	rdb        redis.UniversalClient
 	key, owner string
-	wait       time.Duration // what it adds to the scores
+	wait       time.Duration // added to the scores of waiters
 	lease      time.Duration
 }
 
@@ -23,8 +23,8 @@ func java(t testing.TB, rdb redis.UniversalClient, key, owner string) *javaFair 
 	return &javaFair{t: t, rdb: rdb, key: key, owner: owner, wait: 300 * time.Second, lease: 30 * time.Second}
 }
 
-// Each of its scripts: KEYS 1 the lock · 2 the queue · 3 the timeouts; ARGV 1 owner · 2 lease · 3
-// wait · 4 the client's clock, ms · 5 channel.
+// Each script has these arguments. KEYS: 1 the lock, 2 the queue, 3 the timeouts. ARGV: 1 owner, 2
+// lease, 3 wait, 4 the client's clock in ms, 5 channel.
 const (
 	javaReap = `
 local function reap()
@@ -88,7 +88,7 @@ tell()
 return 1`
 )
 
-// run runs one of its scripts; null reports a nil.
+// run runs one of the scripts. null reports a nil reply.
 func (j *javaFair) run(script string) (n int64, null bool) {
 	j.t.Helper()
 	n, err := j.rdb.Eval(context.Background(), script, append([]string{j.key}, queueKeys(j.key)[:2]...),
@@ -106,7 +106,7 @@ func (j *javaFair) tryLock() bool {
 	return null
 }
 
-// look is one attempt of lock() or of tryLock(wait), which puts it in the queue.
+// look is one attempt of lock() or tryLock(wait). It adds the thread to the queue.
 func (j *javaFair) look() (got bool) {
 	j.t.Helper()
 	_, null := j.run(javaLock)
@@ -122,8 +122,8 @@ func (j *javaFair) unlock() {
 	}
 }
 
-// lock is lock(): it waits as Redisson does, on its own channel and no longer than the script says.
-// It gives the moment of the grant.
+// lock is lock(). It waits on its own channel, and no longer than the script says. The returned
+// channel gets the time of the grant.
 func (j *javaFair) lock() <-chan time.Time {
 	j.t.Helper()
 	got := make(chan time.Time, 1)
@@ -148,17 +148,18 @@ func (j *javaFair) lock() <-chan time.Time {
 	return got
 }
 
-// order is who stands in a FAIR lock's queue.
+// order returns the waiters in a FAIR lock's queue, in order.
 func order(rdb redis.UniversalClient, key string) []string {
 	return rdb.LRange(context.Background(), queueKeys(key)[0], 0, -1).Val()
 }
 
-// score is a waiter's in Redisson's zset, ms; 0 when it is not there.
+// score returns a waiter's score in Redisson's zset in ms, or 0 if it has none.
 func score(rdb redis.UniversalClient, key, owner string) int64 {
 	return int64(rdb.ZScore(context.Background(), queueKeys(key)[1], owner).Val())
 }
 
-// waitFair starts an ACQUIRE that waits FAIR, and returns when it stands in the queue as the n-th.
+// waitFair starts an ACQUIRE with FAIR that waits. It returns when the waiter is the n-th in the
+// queue.
 func (c *conn) waitFair(rdb redis.UniversalClient, n int, key string, options ...string) <-chan string {
 	c.t.Helper()
 	reply := c.start(append([]string{"LOCK.ACQUIRE", key, "FAIR"}, options...)...)
@@ -166,7 +167,7 @@ func (c *conn) waitFair(rdb redis.UniversalClient, n int, key string, options ..
 	return reply
 }
 
-// wantNothingLeft sees that nobody has left anything of a lock in Redis but its token.
+// wantNothingLeft checks that nothing of a lock is left in Redis but its token counter.
 func wantNothingLeft(t testing.TB, rdb redis.UniversalClient, key string) {
 	t.Helper()
 	for _, k := range append(queueKeys(key), key) {
@@ -208,19 +209,19 @@ func TestR22ScoresAreRedissons(t *testing.T) {
 		}
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
 		tokenOf(t, receive(t, first, 3*time.Second))
-		// who got the lock gives its 300 s back
+		// a waiter that gets the lock takes its 300 s off the scores behind it
 		for i, who := range []string{"java:1", name[2], name[3]} {
 			if got, want := score(rdb, key, who), one+int64(i)*300000; got != want {
 				t.Errorf("got score %d of %s, want %d", got, who, want)
 			}
 		}
-		a.gone() // and so does who gives up, to those behind it
+		a.gone() // so does a waiter that gives up
 		wantPrefix(t, receive(t, second, 3*time.Second), "-LOCKTIMEOUT")
 		eventually(t, 3*time.Second, "it has left", func() bool { return len(order(rdb, key)) == 2 })
 		if one, three := score(rdb, key, "java:1"), score(rdb, key, name[3]); three != one+300000 {
 			t.Errorf("got scores %d and %d, want 300000 between", one, three)
 		}
-		j.giveUp() // who is told nothing of the others
+		j.giveUp() // Java learns nothing of the others
 		if got := score(rdb, key, name[3]); got != one {
 			t.Errorf("got score %d of the last, want %d", got, one)
 		}

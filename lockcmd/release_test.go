@@ -43,7 +43,7 @@ func TestR30ReleaseFromAnyConnection(t *testing.T) {
 	})
 }
 
-func TestR30TombstoneServesWhenTheEventIsLost(t *testing.T) {
+func TestR30TombstoneReplacesALostEvent(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
@@ -60,7 +60,7 @@ func TestR30TombstoneServesWhenTheEventIsLost(t *testing.T) {
 	})
 }
 
-func TestR27ForcedEndIsToldAsLoss(t *testing.T) {
+func TestR27ForcedEndIsReportedAsLoss(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), context.Background()
@@ -71,7 +71,7 @@ func TestR27ForcedEndIsToldAsLoss(t *testing.T) {
 		c := connect(t, s)
 		c.token(kept)
 		rdb.Del(ctx, gone)
-		rdb.Set(ctx, overwritten, "poison", 0) // R25: stops none of the others
+		rdb.Set(ctx, overwritten, "poison", 0) // R25: does not affect the others
 		want(t, receive(t, a.losses, time.Second), gone+" gone")
 		want(t, receive(t, b.losses, time.Second), overwritten+" gone")
 		<-time.After(3500 * time.Millisecond)
@@ -115,7 +115,7 @@ func TestR28EndOfConnection(t *testing.T) {
 	})
 }
 
-func TestR3LeaseIsNotRenewedAndEndsQuietly(t *testing.T) {
+func TestR3LeaseIsNotRenewedAndEndsWithoutALoss(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{WatchdogTimeout: 300 * time.Millisecond}), newKey()
@@ -148,7 +148,7 @@ func TestR3HoldsAreRenewedAtAThird(t *testing.T) {
 				}
 				asked := time.Now()
 				left, err := strconv.Atoi(a.do("LOCK.TTL", key)[1:])
-				// what it was at most when LOCK.TTL was asked
+				// the TTL can have been at most this when LOCK.TTL was called
 				redis := rdb.PTTL(ctx, key).Val() + time.Since(asked)
 				if err != nil || left <= 0 || time.Duration(left)*time.Millisecond > redis+5*time.Millisecond {
 					return fmt.Errorf("LOCK.TTL says %d ms, Redis %v", left, redis)
@@ -213,7 +213,7 @@ func TestR13ReleasePassesAtMaxmemory(t *testing.T) {
 	rdb.ConfigSet(ctx, "maxmemory", "1")
 	defer rdb.ConfigSet(ctx, "maxmemory", "0")
 	want(t, connect(t, s).do("LOCK.ACQUIRE", newKey()), "-OOM command not allowed when used memory > 'maxmemory'.")
-	<-time.After(4 * time.Second) // renewal goes on
+	<-time.After(4 * time.Second) // renewals continue
 	want(t, a.do("LOCK.RELEASE", key), ":0")
 	want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), ":0")
 	want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), ":0")
@@ -236,7 +236,7 @@ func TestR26AcquireFindsItsOldHoldLost(t *testing.T) {
 			t.Error("a new hold was granted in the old one's place")
 		}
 
-		// but one that its owner has released elsewhere is no loss
+		// a release by the owner through another Leash is no loss
 		s = leash(t, rdb, Config{}, func(s *Service) { s.subscriber.eventChannel = "nowhere" })
 		b, key := connect(t, s), newKey()
 		old := b.token(key, "OWNER", "me")
@@ -273,8 +273,8 @@ func TestR30ReleaseFindsAHoldThatHasMoved(t *testing.T) {
 	})
 }
 
-// TestR30ReleaseElsewhereEndsTheTTL: LOCK.TTL is answered from memory, and news of the release
-// comes long before the next renewal.
+// TestR30ReleaseElsewhereEndsTheTTL: LOCK.TTL is answered from memory. The event of a release
+// through another Leash arrives long before the next renewal.
 func TestR30ReleaseElsewhereEndsTheTTL(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -10,7 +10,7 @@ import (
 	"leash/renewal"
 )
 
-// plainBatch is a batch of n holds.
+// plainBatch returns a batch of n holds.
 func plainBatch(s *Service, n int) (b renewal.Batch) {
 	c := s.NewCarrier(1, nil)
 	for i := range n {
@@ -21,7 +21,7 @@ func plainBatch(s *Service, n int) (b renewal.Batch) {
 	return b
 }
 
-// TestR24RenewalsLeaveLittleGarbage: none, in a buffer that is reused.
+// TestR24RenewalsLeaveLittleGarbage: A renewal buffer that is reused allocates nothing.
 func TestR24RenewalsLeaveLittleGarbage(t *testing.T) {
 	b, s := plainBatch(&Service{uuid: newUUID()}, 256), &store{}
 	buf := s.newBuffer()
@@ -36,7 +36,8 @@ func TestR24RenewalsLeaveLittleGarbage(t *testing.T) {
 	}
 }
 
-// TestPaperSaysWhatTheScriptReads: as the client does, command for command.
+// TestRenewalBufferSaysWhatTheScriptReads: The buffer contains the same commands, byte for byte, as
+// the client library would send.
 func TestRenewalBufferSaysWhatTheScriptReads(t *testing.T) {
 	t.Parallel()
 	for _, m := range append(modes[:], permit) {
@@ -52,7 +53,7 @@ func TestRenewalBufferSaysWhatTheScriptReads(t *testing.T) {
 				case i%3 == 0:
 					h.naming = named(h.key(), strings.Repeat("o", 128))
 				case i%7 == 1:
-					h.naming = numbered("", int64(i+1)) // Redis's keys may be empty
+					h.naming = numbered("", int64(i+1)) // keys may be empty in Redis
 				}
 			}
 			buf.appendRenewal(b)
@@ -65,7 +66,7 @@ func TestRenewalBufferSaysWhatTheScriptReads(t *testing.T) {
 	}
 }
 
-// TestRenewalsNameEachHold holds the order of words that scripts/renew.lua reads.
+// TestRenewalsNameEachHold: The words of each hold have the order that scripts/renew.lua reads.
 func TestRenewalsNameEachHold(t *testing.T) {
 	t.Parallel()
 	s := &Service{uuid: newUUID()}
@@ -80,7 +81,7 @@ func TestRenewalsNameEachHold(t *testing.T) {
 	}
 }
 
-// TestRenewalBufferReadsReplies, one behind the other.
+// TestRenewalBufferReadsReplies: The buffer reads several replies in a row.
 func TestRenewalBufferReadsReplies(t *testing.T) {
 	t.Parallel()
 	buf := &renewalBuffer{}

@@ -9,11 +9,12 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// What becomes of a hold whose last ACQUIRE is repeated with its ID on the connection that carries
-// it. The repetition answers in the place of the first one: what that counted is undone when this
-// one fails.
+// The last ACQUIRE of a hold is repeated with its ID on the connection that carries the hold. The
+// repetition takes the place of the first request. If the repetition fails, the first one is
+// undone.
 
-// TestR32RepetitionOnItsConnectionIsUndone: the replicas do not have it.
+// TestR32RepetitionOnItsConnectionIsUndone: The repetition asks for replicas, which do not have the
+// hold.
 func TestR32RepetitionOnItsConnectionIsUndone(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -34,20 +35,20 @@ func TestR32RepetitionOnItsConnectionIsUndone(t *testing.T) {
 			want(t, count(rdb, key, field), "1")
 			wantPrefix(t, a.do(again...), "-NOREPLICAS 0 of 1 ") // it counted, and was undone
 			want(t, count(rdb, key, field), "1")
-			// and counts again
+			// and it counts again
 			if got := a.token(append([]string{key, "OWNER", "x", "ID", "2"}, options...)...); got != token {
 				t.Errorf("%s: got token %d, want %d", mode, got, token)
 			}
 			want(t, count(rdb, key, field), "2")
 			want(t, a.do("LOCK.RELEASE", key), ":0")
-			wantPrefix(t, a.do(again...), "-NOREPLICAS 0 of 1 ") // it is the last one still
+			wantPrefix(t, a.do(again...), "-NOREPLICAS 0 of 1 ") // it is still the last request
 			wantNothing(t, rdb, key, a)
 		}
 	})
 }
 
-// TestR7RepeatedMacquireThatFailsIsUndone: what it took the first time it has not, for now one of
-// the keys is taken.
+// TestR7RepeatedMacquireThatFailsIsUndone: Another owner holds one of the keys now, so the repeated
+// MACQUIRE fails. What it acquired the first time is undone.
 func TestR7RepeatedMacquireThatFailsIsUndone(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -68,8 +69,8 @@ func TestR7RepeatedMacquireThatFailsIsUndone(t *testing.T) {
 	})
 }
 
-// TestR26UnansweredRepetitionIsUndone: its client is told that the acquire is being undone, and has
-// no other answer to it.
+// TestR26UnansweredRepetitionIsUndone: The repetition gets no answer from Redis. Its client is told
+// that the acquire is being undone.
 func TestR26UnansweredRepetitionIsUndone(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
@@ -95,7 +96,8 @@ func TestR26UnansweredRepetitionIsUndone(t *testing.T) {
 	}
 }
 
-// TestR7MovedHoldWithoutID: that its last acquire had none is no ID that another could repeat.
+// TestR7MovedHoldWithoutID: The last acquire of a moved hold had no ID. No other request can repeat
+// it.
 func TestR7MovedHoldWithoutID(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -112,9 +114,9 @@ func TestR7MovedHoldWithoutID(t *testing.T) {
 	})
 }
 
-// TestR26PutBackBesideARelease: what is to be put back is, though a release of its owner's waits
-// for the same answer of Redis's.
-func TestR26PutBackBesideARelease(t *testing.T) {
+// TestR26UndoBesideARelease: An undo and a release of the owner wait for Redis at the same time.
+// The undo is still done.
+func TestR26UndoBesideARelease(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{UpstreamTimeout: 200 * time.Millisecond}), newKey()
@@ -127,7 +129,7 @@ func TestR26PutBackBesideARelease(t *testing.T) {
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 		back := make(chan struct{})
 		go func() { defer close(back); s.putBack(h, "2") }()
-		<-time.After(300 * time.Millisecond) // longer than it waits for the answer
+		<-time.After(300 * time.Millisecond) // longer than the release waits for Redis
 		h.unlockRequests()
 		receive(t, back, 5*time.Second)
 		eventually(t, 5*time.Second, "both are released", func() bool { return !exists(t, rdb, key) && a.carrier.Holds() == 0 })

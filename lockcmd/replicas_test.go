@@ -16,15 +16,15 @@ import (
 	"leash/internal/redistest"
 )
 
-// copiedCluster is a cluster each of whose masters has a replica.
-func copiedCluster(t *testing.T) (*redistest.Cluster, *redis.ClusterClient) {
+// clusterWithReplicas starts a cluster with one replica for each master.
+func clusterWithReplicas(t *testing.T) (*redistest.Cluster, *redis.ClusterClient) {
 	t.Helper()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: 30 * time.Second})
 	return cluster, dialCluster(t, cluster.Addrs()...)
 }
 
-// TestR32GrantsCountWhenReplicasHaveThem: on a Redis without replicas there is no such grant, and
-// nothing stays.
+// TestR32NoReplicas: A Redis without replicas grants no lock with REPLICAS, and nothing stays
+// acquired.
 func TestR32NoReplicas(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -55,22 +55,22 @@ func TestR32NoReplicas(t *testing.T) {
 			}
 		}
 
-		// Of one that was entered again that entry alone is taken back.
+		// Only the second acquire of a re-entered hold is undone.
 		token := a.token(key, "OWNER", "x")
 		wantPrefix(t, a.do("LOCK.ACQUIRE", key, "OWNER", "x", "REPLICAS", "1", "BLOCK", "20"), "-NOREPLICAS ")
 		if got := a.token(key, "OWNER", "x"); got != token {
 			t.Errorf("got token %d, want %d", got, token)
 		}
 		want(t, a.do("LOCK.RELEASE", key), ":0")
-		want(t, b.do("LOCK.ACQUIRE", key, "REPLICAS", "1"), "$-1") // taken, and nothing to wait for
+		want(t, b.do("LOCK.ACQUIRE", key, "REPLICAS", "1"), "$-1") // the lock is taken, so there is no need to wait for replicas
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 	})
 }
 
-// TestR32GrantsAreCopied: who is told of the grant can rely on a replica's having it.
-func TestR32GrantsAreCopied(t *testing.T) {
+// TestR32GrantsAreOnReplicas: When the client is told of the grant, a replica has it.
+func TestR32GrantsAreOnReplicas(t *testing.T) {
 	t.Parallel()
-	cluster, rdb := copiedCluster(t)
+	cluster, rdb := clusterWithReplicas(t)
 	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 	copied := func(key, owner string) {
 		t.Helper()
@@ -97,7 +97,8 @@ func TestR32GrantsAreCopied(t *testing.T) {
 	}
 	want(t, a.do(several("LOCK.MRELEASE", keys)...), ":6")
 
-	// No release grants it in its place: that could not wait for the replica.
+	// A release does not hand the lock over to this waiter, because it could not wait for the
+	// replica.
 	key := newKey()
 	a.token(key)
 	first := b.await(s, 1, key, "BLOCK", "0", "REPLICAS", "1", "OWNER", "b")
@@ -114,11 +115,11 @@ func TestR32GrantsAreCopied(t *testing.T) {
 	}
 }
 
-// TestR32ASlowReplicaHoldsUpNobodyElse: while a replica hangs, and more wait for it than
-// connections may, whatever does not ask for it goes on: renewals, acquires, releases.
-func TestR32ASlowReplicaHoldsUpNobodyElse(t *testing.T) {
+// TestR32SlowReplicaDelaysNobodyElse: A replica hangs, and more acquires wait for it than
+// connections may. Commands without REPLICAS continue: renewals, acquires and releases.
+func TestR32SlowReplicaDelaysNobodyElse(t *testing.T) {
 	t.Parallel()
-	cluster, rdb := copiedCluster(t)
+	cluster, rdb := clusterWithReplicas(t)
 	s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second, UpstreamTimeout: 6 * time.Second})
 	key := newKey()
 	slot := slotOf(key)
@@ -150,11 +151,11 @@ func TestR32ASlowReplicaHoldsUpNobodyElse(t *testing.T) {
 	}
 	c := connect(t, s)
 	began := time.Now()
-	// longer than a hold lasts that is not renewed
+	// longer than a hold lasts without renewal
 	for pairs := 0; pairs < 50 || time.Since(began) < 4*time.Second; pairs++ {
 		c.token(key)
 		want(t, c.do("LOCK.RELEASE", key), ":1")
-		// in line with those who wait for the replica each would take a second or two
+		// behind the acquires that wait for the replica, each would take a second or two
 		if pairs == 50 && time.Since(began) > soon {
 			t.Errorf("50 acquires and releases took %v", time.Since(began))
 		}
@@ -167,7 +168,7 @@ func TestR32ASlowReplicaHoldsUpNobodyElse(t *testing.T) {
 		switch {
 		case reply == "-NOREPLICAS 0 of 1 replicas confirmed the lock in time, Leash released it":
 			refused++
-		case reply != "-"+msgRefused: // no connection came free in time
+		case reply != "-"+msgRefused: // no connection was free in time
 			t.Errorf("got %q", reply)
 		}
 	}
@@ -191,11 +192,11 @@ func TestR32ASlowReplicaHoldsUpNobodyElse(t *testing.T) {
 	})
 }
 
-// TestR32RepeatedFromElsewhere: an ACQUIRE that is repeated with its ID on another connection asks
-// the replicas again.
-func TestR32RepeatedFromElsewhere(t *testing.T) {
+// TestR32RepeatOnAnotherConnection: An ACQUIRE that is repeated with its ID on another connection
+// asks the replicas again.
+func TestR32RepeatOnAnotherConnection(t *testing.T) {
 	t.Parallel()
-	cluster, rdb := copiedCluster(t)
+	cluster, rdb := clusterWithReplicas(t)
 	s, key := leash(t, rdb, Config{}), newKey()
 	a, b, c := connect(t, s), connect(t, s), connect(t, s)
 	token := a.token(key, "OWNER", "x", "ID", "1", "REPLICAS", "1")
@@ -213,8 +214,8 @@ func TestR32RepeatedFromElsewhere(t *testing.T) {
 	}
 }
 
-// TestR32RepetitionIsUndoneAlone: of a hold that an ACQUIRE repeated with its ID moves, the other
-// acquires stay when the replicas do not have it in time.
+// TestR32RepetitionIsUndoneAlone: A repeated ACQUIRE moves a hold, and the replicas do not have it
+// in time. Only this acquire is undone. The others stay.
 func TestR32RepetitionIsUndoneAlone(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -237,7 +238,8 @@ func TestR32RepetitionIsUndoneAlone(t *testing.T) {
 	})
 }
 
-// writes are how many the masters have carried out since their start, or their last snapshot.
+// writes returns how many writes the masters have executed since their start or their last
+// snapshot.
 func writes(t *testing.T, rdb redis.UniversalClient) int64 {
 	t.Helper()
 	var sum atomic.Int64
@@ -254,12 +256,12 @@ func writes(t *testing.T, rdb redis.UniversalClient) int64 {
 	return sum.Load()
 }
 
-// TestR32WhatIsRepeatedIsCounted: since Redis 7.2 WAIT goes by what its own connection has written,
-// so that is done before, and changes nothing.
-func TestR32WhatIsRepeatedIsCounted(t *testing.T) {
+// TestR32TouchWritesAndChangesNothing: Since Redis 7.2, WAIT counts only what its own connection
+// has written. The touch script therefore writes, without a change.
+func TestR32TouchWritesAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		// nothing is renewed meanwhile
+		// no renewal during the test
 		s := leash(t, rdb, Config{WatchdogTimeout: 10 * time.Minute})
 		for _, mode := range [][]string{nil, {"READ"}, {"WRITE"}} {
 			a, key := connect(t, s), newKey()

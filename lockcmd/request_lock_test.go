@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestRequestLockGoesInOrder, and not to who has left.
+// TestRequestLockGoesInOrder: Requests get the lock in order. A request that has given up does not
+// get it.
 func TestRequestLockGoesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Service{stop: make(chan struct{})}
@@ -43,7 +44,7 @@ func TestRequestLockGoesInOrder(t *testing.T) {
 	})
 }
 
-// TestGateAtTheEndOfTheService: nobody waits for longer than the Service does.
+// TestRequestLockAtTheEndOfTheService: Nobody waits for a request lock after the Service has ended.
 func TestRequestLockAtTheEndOfTheService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Service{stop: make(chan struct{})}

@@ -12,20 +12,20 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR27LocksOfARedisThatStartsAnew: a Redis that comes back empty has lost all locks. Their
-// holders are told, and what is taken then is kept as ever. (Redisson: testLockAfterTimeout,
+// TestR27LocksAreLostWhenRedisRestartsEmpty: A Redis restarts empty and has lost all locks. Their
+// holders are told. New locks work as usual. (Redisson: testLockAfterTimeout,
 // testReadLockAfterTimeout, testWriteLockAfterTimeout.)
-func TestR27LocksOfARedisThatStartsAnew(t *testing.T) {
+func TestR27LocksAreLostWhenRedisRestartsEmpty(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
 	runParallel(t, map[string]func(*testing.T){
 		"single": func(t *testing.T) {
 			server := redistest.Start(t)
-			startsAnew(t, dialServer(t, server.Addr), server.Restart)
+			restartEmpty(t, dialServer(t, server.Addr), server.Restart)
 		},
 		"cluster": func(t *testing.T) {
 			cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
-			startsAnew(t, dialCluster(t, cluster.Addrs()...), func() error {
+			restartEmpty(t, dialCluster(t, cluster.Addrs()...), func() error {
 				var errs []error
 				for _, node := range cluster.Masters() {
 					errs = append(errs, node.Restart())
@@ -36,7 +36,7 @@ func TestR27LocksOfARedisThatStartsAnew(t *testing.T) {
 	})
 }
 
-func startsAnew(t *testing.T, rdb redis.UniversalClient, restart func() error) {
+func restartEmpty(t *testing.T, rdb redis.UniversalClient, restart func() error) {
 	s := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second}) // longer than Redis is away
 	holders, keys := make(map[*mode]*conn), make(map[*mode]string)
 	for _, m := range modes {
@@ -65,8 +65,8 @@ func startsAnew(t *testing.T, rdb redis.UniversalClient, restart func() error) {
 	}
 }
 
-// TestARedisThatIsDeadIsToldInTime: no command hangs. (Redisson: testRedisFailed.)
-func TestARedisThatIsDeadIsToldInTime(t *testing.T) {
+// TestDeadRedisIsReportedInTime: No command hangs when Redis is dead. (Redisson: testRedisFailed.)
+func TestDeadRedisIsReportedInTime(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s := leash(t, dialServer(t, server.Addr), Config{UpstreamTimeout: time.Second})
@@ -95,13 +95,13 @@ func TestARedisThatIsDeadIsToldInTime(t *testing.T) {
 	want(t, holder.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 }
 
-// TestBlockIsKeptWhileRedisIsSilent: the first look at a lock lasts no longer than the wait, and
-// what an answer may take.
+// TestBlockIsKeptWhileRedisIsSilent: The first attempt takes no longer than BLOCK plus the time for
+// a reply.
 func TestBlockIsKeptWhileRedisIsSilent(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s := leash(t, dialServer(t, server.Addr), Config{UpstreamTimeout: 10 * time.Minute})
-	connect(t, s).token(newKey()) // the scripts are known
+	connect(t, s).token(newKey()) // Redis knows the scripts
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}

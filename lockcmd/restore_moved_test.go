@@ -7,9 +7,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR2ReleaseAfterAMoveWithoutAnEvent: a release that waits for a restore finds by itself that
-// the slot has moved to another master. It does not wait for the periodic refresh of the topology
-// (30 s).
+// TestR2ReleaseAfterAMoveWithoutAnEvent: A release waits for a restore and detects that the slot
+// has moved to another master. It does not wait for the periodic refresh of the topology (30 s).
 func TestR2ReleaseAfterAMoveWithoutAnEvent(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})

@@ -15,12 +15,12 @@ import (
 	"leash/renewal"
 )
 
-// graceful is a Service for which every master is out of grace, however young it is.
+// graceful makes a Service treat every master as out of its grace period, however young it is.
 func graceful(s *Service) { s.graces.duration.Store(int64(-time.Hour)) }
 
 func graceConfig() Config { return Config{FailoverGrace: time.Hour} }
 
-// begin lets a Leash believe that the master of key is new, until end is called.
+// begin makes a Leash treat the master of key as new until end is called.
 func (g *gracePeriods) begin(t testing.TB, key string) (end func()) {
 	t.Helper()
 	g.probeAll(time.Now(), time.Now().Add(soon))
@@ -31,7 +31,7 @@ func (g *gracePeriods) begin(t testing.TB, key string) (end func()) {
 		t.Fatal("nobody serves the key")
 		return nil
 	}
-	// which no look changes
+	// probes do not change these
 	m.since, m.graceEnd, m.clockGraceEnd = 0, time.Now().Add(time.Hour), time.Now().Add(time.Hour).UnixMilli()
 	return func() {
 		g.mu.Lock()
@@ -42,7 +42,7 @@ func (g *gracePeriods) begin(t testing.TB, key string) (end func()) {
 	}
 }
 
-// forget deletes what is in Redis of a lock.
+// forget deletes everything of a lock in Redis.
 func forget(t testing.TB, rdb redis.UniversalClient, key string) {
 	t.Helper()
 	for _, k := range keysOf(t, rdb, key) {
@@ -52,7 +52,7 @@ func forget(t testing.TB, rdb redis.UniversalClient, key string) {
 	}
 }
 
-// keysOf are the keys of a lock and its helpers.
+// keysOf returns the keys of a lock and its helper keys.
 func keysOf(t testing.TB, rdb redis.UniversalClient, key string) (keys []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -84,8 +84,8 @@ func keysOf(t testing.TB, rdb redis.UniversalClient, key string) (keys []string)
 
 var untilText = regexp.MustCompile(`^until=\d+$`)
 
-// stateOf is what is in Redis of a lock: types and fields, and of each record what a restored one
-// must have again.
+// stateOf returns the state of a lock in Redis: types and fields, and the part of each record that
+// a restore must reproduce.
 func stateOf(t testing.TB, rdb redis.UniversalClient, key string) (lines []string) {
 	t.Helper()
 	ctx := context.Background()
@@ -95,7 +95,7 @@ func stateOf(t testing.TB, rdb redis.UniversalClient, key string) (lines []strin
 		case "hash":
 			for field, value := range rdb.HGetAll(ctx, k).Val() {
 				if r, ok := parseRecord(value); ok {
-					more := untilText.ReplaceAllString(r.ext, "-") // which moves on by itself
+					more := untilText.ReplaceAllString(r.ext, "-") // this changes with time
 					value = strings.Join([]string{strconv.FormatInt(r.token, 10), r.carrier, strconv.FormatInt(r.ttl, 10), r.opts, more, r.id, r.client}, " ")
 				}
 				lines = append(lines, k+" "+field+" "+value)
@@ -112,7 +112,8 @@ func stateOf(t testing.TB, rdb redis.UniversalClient, key string) (lines []strin
 	return lines
 }
 
-// TestR2RestoreOfEachMode: what a new master does not have is put back as it was, with its tokens.
+// TestR2RestoreOfEachMode: A new master does not have a hold. Leash restores it as it was, with its
+// tokens.
 func TestR2RestoreOfEachMode(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -163,7 +164,8 @@ func TestR2RestoreOfEachMode(t *testing.T) {
 	})
 }
 
-// TestR2RestoreOfPermits: permits too, unless their semaphore is forgotten as well.
+// TestR2RestoreOfPermits: Permits are restored, unless the new master has forgotten the semaphore
+// too.
 func TestR2RestoreOfPermits(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -191,14 +193,14 @@ func TestR2RestoreOfPermits(t *testing.T) {
 	})
 }
 
-// TestR2RestoreIsNotWaitedFor: a command about a hold that a new master has forgotten finds it,
-// before the watchdog has.
+// TestR2RestoreIsNotWaitedFor: A command about a hold that a new master has forgotten works before
+// the watchdog finds that the hold is missing.
 func TestR2RestoreIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := graceConfig()
 		cfg.WatchdogTimeout = 10 * time.Minute
-		// else the watchdog may look, and put back what is yet to be missed
+		// otherwise the watchdog could restore the hold before the command
 		hasty := func(s *Service) { s.maxSeeks = 1 }
 		s := leash(t, rdb, cfg, graceful, hasty)
 		for _, mode := range []string{"", "FAIR", "READ", "WRITE"} {
@@ -231,8 +233,8 @@ func TestR2RestoreIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// TestR2RestoreYields: what is there by right is not overwritten, and what was ended is not put
-// back.
+// TestR2RestoreYields: A restore does not overwrite another valid hold, and does not bring back a
+// hold that was ended.
 func TestR2RestoreYields(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -242,7 +244,7 @@ func TestR2RestoreYields(t *testing.T) {
 			for _, c := range []struct {
 				name string
 				put  func(h *hold)
-				lost string // the reason
+				lost string // the reason of the loss
 			}{
 				{"an older hold", func(h *hold) { s.putOther(h, h.token-1) }, ""},
 				{"a later hold", func(h *hold) { s.putOther(h, h.token+1) }, renewal.ReasonGone},
@@ -279,8 +281,8 @@ func TestR2RestoreYields(t *testing.T) {
 	})
 }
 
-// putOther puts a hold of another owner where h was, in a mode that does not go with h's; with
-// token 0 one of Redisson's.
+// putOther puts a hold of another owner in the place of h, in a mode that excludes h. With token 0
+// it is a hold of Redisson.
 func (s *Service) putOther(h *hold, token int64) {
 	ctx, rdb, key := context.Background(), s.rdb, h.key()
 	text := recordPrefix(token, "other:1.1") + "1 1 " + strconv.FormatInt(time.Now().UnixMilli(), 10) + " 60000 w - - -"
@@ -299,7 +301,8 @@ func (s *Service) putOther(h *hold, token int64) {
 	rdb.PExpire(ctx, key, time.Minute)
 }
 
-// TestR2NothingIsRestoredOutOfGrace: then somebody may have had it.
+// TestR2NothingIsRestoredOutOfGrace: Outside of a grace period nothing is restored, because
+// somebody may have held the lock since.
 func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -326,8 +329,8 @@ func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
 	})
 }
 
-// TestR2RestoreIsNotGuessed: while nobody knows whether a hold that is missing can be put back, it
-// is neither lost nor released.
+// TestR2RestoreIsNotGuessed: While it is unknown whether a missing hold can be restored, it counts
+// neither as lost nor as released.
 func TestR2RestoreIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -342,7 +345,7 @@ func TestR2RestoreIsNotGuessed(t *testing.T) {
 		defer s.graces.begin(t, key)()
 		forget(t, rdb, key)
 		turn := s.graces.probeLock(s.graces.slotsWith(s.graces.slot(key))[0])
-		turn <- struct{}{} // no master answers a look
+		turn <- struct{}{} // no master answers a probe
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 		<-turn
 		eventually(t, soon, "it is put back and released", func() bool { return h.inState(over) })

@@ -12,12 +12,11 @@ import (
 
 var pttlCalls = regexp.MustCompile(`cmdstat_pttl:calls=(\d+)`)
 
-// TestManyReadersGoInLinearTime: what the end of a READ hold costs Redis does not depend on how
-// many others there are, so a connection with a thousand of them, or a thousand connections, do not
-// keep Redis from answering.
+// TestManyReadersGoInLinearTime: The cost in Redis of releasing a READ hold does not depend on the
+// number of readers. Otherwise a thousand readers could block Redis.
 func TestManyReadersGoInLinearTime(t *testing.T) {
 	t.Parallel()
-	const readers, most = 1000, 60 // most PTTL a reader; it was 500 and more
+	const readers, most = 1000, 60 // most PTTL calls for each reader; it was over 500
 	server := redistest.Start(t)
 	rdb := dialServer(t, server.Addr)
 	s, key := leash(t, rdb, Config{}), newKey()

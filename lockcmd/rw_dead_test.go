@@ -10,12 +10,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// An owner that writes and reads has two holds, which may hang on two connections. Each lasts for
-// its own time.
+// An owner with a WRITE hold and a READ hold of one lock may have them on two connections. Each
+// hold has its own lifetime.
 
-// downgraded takes a lock for writing and for reading as owner "me" on one connection, and hangs
-// the hold of one mode on another. The hold of mode brief has a TTL of its own.
-func downgraded(t testing.TB, key string, from, to *conn, moved, brief string, ttl time.Duration) {
+// splitHold acquires a WRITE and a READ hold as owner "me" on one connection, and moves the hold of
+// mode moved to another. The hold of mode brief has its own TTL.
+func splitHold(t testing.TB, key string, from, to *conn, moved, brief string, ttl time.Duration) {
 	t.Helper()
 	tokens := make(map[string]int64)
 	for _, mode := range []string{"WRITE", "READ"} {
@@ -28,7 +28,7 @@ func downgraded(t testing.TB, key string, from, to *conn, moved, brief string, t
 	to.attach(key, "me", tokens[moved])
 }
 
-// rwRecords are those of a read-write lock, by field.
+// rwRecords returns the records of a read-write lock by field.
 func rwRecords(t testing.TB, rdb redis.UniversalClient, key string) map[string]record {
 	t.Helper()
 	all := make(map[string]record)
@@ -38,16 +38,16 @@ func rwRecords(t testing.TB, rdb redis.UniversalClient, key string) map[string]r
 	return all
 }
 
-// TestR31NobodyRenewsADeadWriterForItsReader: and the other way round. What hung on the Leash that
-// dies ends by itself.
-func TestR31NobodyRenewsADeadWriterForItsReader(t *testing.T) {
+// TestR31DeadWriterIsNotRenewedForItsReader: One hold of an owner belongs to a Leash that dies, and
+// the other to one that lives. The dead Leash's hold expires by itself, in either mode.
+func TestR31DeadWriterIsNotRenewedForItsReader(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		killableLeash, kill := killableLeash(t, rdb, Config{})
-		s, read, written := leash(t, rdb, Config{}), newKey(), newKey() // what goes on of each
+		s, read, written := leash(t, rdb, Config{}), newKey(), newKey() // what continues in each lock
 		dead, alive, other, j := connect(t, killableLeash), connect(t, s), connect(t, s), newJavaRW(t, rdb, read, "1")
-		downgraded(t, read, dead, alive, "READ", "WRITE", 2*time.Second)
-		downgraded(t, written, dead, alive, "WRITE", "READ", 2*time.Second)
+		splitHold(t, read, dead, alive, "READ", "WRITE", 2*time.Second)
+		splitHold(t, written, dead, alive, "WRITE", "READ", 2*time.Second)
 		kill()
 		eventually(t, 4*time.Second, "java reads, too", func() bool {
 			s.RenewAll(context.Background())
@@ -68,9 +68,9 @@ func TestR31NobodyRenewsADeadWriterForItsReader(t *testing.T) {
 	})
 }
 
-// TestR28WriterRunsOutBesideItsReadLease: a connection that breaks leaves both. Somebody else reads
-// when the write hold is over.
-func TestR28WriterRunsOutBesideItsReadLease(t *testing.T) {
+// TestR28WriterExpiresBesideItsReadLease: A connection with a WRITE hold and a READ lease breaks.
+// Other readers get in when the WRITE hold has expired.
+func TestR28WriterExpiresBesideItsReadLease(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
@@ -78,12 +78,12 @@ func TestR28WriterRunsOutBesideItsReadLease(t *testing.T) {
 		for _, again := range []bool{false, true} {
 			a.token(key, "WRITE", "OWNER", "me", "TTL", "1000")
 			a.token(key, "READ", "OWNER", "me", "LEASE", "120000")
-			if again { // entered again beside it
+			if again { // acquired again beside the READ hold
 				a.token(key, "WRITE", "OWNER", "me", "TTL", "1000")
 			}
 			a.carrier.End(Expire)
 			tokenOf(t, woken(t, b.start("LOCK.ACQUIRE", key, "READ", "BLOCK", "0")))
-			want(t, b.do("LOCK.ACQUIRE", key, "WRITE"), "$-1") // the lease goes on
+			want(t, b.do("LOCK.ACQUIRE", key, "WRITE"), "$-1") // the lease continues
 			if left := rdb.PTTL(context.Background(), key).Val(); left < 60*time.Second {
 				t.Errorf("the lock lasts %v", left)
 			}
@@ -95,9 +95,9 @@ func TestR28WriterRunsOutBesideItsReadLease(t *testing.T) {
 	})
 }
 
-// TestR12WriterAndItsReaderGoOnApart: while both are renewed, each on a Leash of its own, nobody
-// gets in.
-func TestR12WriterAndItsReaderGoOnApart(t *testing.T) {
+// TestR12WriterAndItsReaderAreRenewedApart: The WRITE and READ holds of one owner are renewed by
+// two Leashes. Nobody else gets the lock.
+func TestR12WriterAndItsReaderAreRenewedApart(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -105,7 +105,7 @@ func TestR12WriterAndItsReaderGoOnApart(t *testing.T) {
 		for _, moved := range []string{"READ", "WRITE"} {
 			onTime(t, func() error {
 				a, b, c, key := connect(t, s), connect(t, other), connect(t, other), newKey()
-				downgraded(t, key, a, b, moved, "WRITE", 1500*time.Millisecond)
+				splitHold(t, key, a, b, moved, "WRITE", 1500*time.Millisecond)
 				alone := func() error {
 					for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
 						if reply := c.do("LOCK.ACQUIRE", key, "READ"); reply != "$-1" {
@@ -120,7 +120,7 @@ func TestR12WriterAndItsReaderGoOnApart(t *testing.T) {
 				if err := alone(); err != nil {
 					return err
 				}
-				// entered again
+				// acquired again
 				map[string]*conn{"READ": a, "WRITE": b}[moved].token(key, "WRITE", "OWNER", "me")
 				if err := alone(); err != nil {
 					return err
@@ -137,13 +137,14 @@ func TestR12WriterAndItsReaderGoOnApart(t *testing.T) {
 	})
 }
 
-// TestR13WriterBesideItsReaderIsRenewedAtMaxmemory: that writes to its record.
+// TestR13WriterBesideItsReaderIsRenewedAtMaxmemory: The renewal writes the record, which must also
+// work when Redis's memory is full.
 func TestR13WriterBesideItsReaderIsRenewedAtMaxmemory(t *testing.T) {
 	rdb, ctx := dialServer(t, sharedServer(t).Addr), context.Background()
 	s, key := leash(t, rdb, Config{}), newKey()
 	a := connect(t, s)
 	a.token(key, "WRITE", "OWNER", "me")
-	// longer: the lock's own TTL is as it must be
+	// for this long, the lock's own TTL must be correct
 	a.token(key, "READ", "OWNER", "me", "TTL", "60000")
 	until := func() int {
 		n, _ := strconv.Atoi(rwRecords(t, rdb, key)["me:write"].extValue("until"))

@@ -16,7 +16,7 @@ func TestR7LostRepliesOfReadAndWrite(t *testing.T) {
 		for _, before := range []bool{false, true} {
 			key, other := newKey(), newKey()
 			a, field := connect(t, s), map[*mode]string{read: "me", write: "me:write"}[m]
-			a.token(other, m.option) // Redis has the script
+			a.token(other, m.option) // Redis knows the script
 			want(t, a.do("LOCK.RELEASE", other), ":1")
 			arm := p.DropAfter
 			if before {
@@ -58,7 +58,7 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 		opts := acquireOptions{mode: m, key: key, owner: "me", ttl: 30 * time.Second}
 		token := a.token(key, m.option, "OWNER", "me")
 		own, _ := a.carrier.lockOwnHold(opts)
-		late := a.carrier.newAcquisition(opts, own) // sent, delayed on its way
+		late := a.carrier.newAcquisition(opts, own) // sent, and delayed on its way
 		late.unlockOwn()
 		a.token(key, m.option, "OWNER", "me")
 		if r := late.send(until); r.kind != unknown || count(rdb, key, field) != "2" {
@@ -93,7 +93,7 @@ func TestR26UnknownReadAndWriteAreUndone(t *testing.T) {
 	for _, m := range []*mode{read, write} {
 		a, b, c, key := connect(t, s), connect(t, straight), connect(t, straight), newKey()
 		p.DropAfter(running(m.acquire, key), faultproxy.Always())
-		c.token(key, "READ") // somebody reads on
+		c.token(key, "READ") // another reader continues
 		want(t, c.do("LOCK.RELEASE", key), ":1")
 		want(t, a.do("LOCK.ACQUIRE", key, m.option, "TTL", "60000"), "-"+msgTimeout)
 		began := time.Now()
@@ -106,7 +106,8 @@ func TestR26UnknownReadAndWriteAreUndone(t *testing.T) {
 	}
 }
 
-// TestR26UndoneReaderLeavesTheOthers: an undo ends what its acquire did, and nobody else's hold.
+// TestR26UndoneReaderLeavesTheOthers: An undo ends what its acquire did, and leaves the holds of
+// others.
 func TestR26UndoneReaderLeavesTheOthers(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond})
@@ -164,7 +165,7 @@ func TestR27LossOfReadAndWrite(t *testing.T) {
 	for _, m := range []*mode{read, write} {
 		a, b, key := connect(t, s), connect(t, straight), newKey()
 		a.token(key, m.option)
-		straight.rdb.Del(t.Context(), key) // an end forced past Leash, as Java's forceUnlock is
+		straight.rdb.Del(t.Context(), key) // deleted without Leash, as by Java's forceUnlock
 		want(t, receive(t, a.losses, 3*time.Second), key+" gone")
 		a.token(key, m.option)
 		b.token(newKey(), "READ")
@@ -203,7 +204,7 @@ func TestR21LostReplyOfReadWriteHandOver(t *testing.T) {
 	t.Parallel()
 	for _, options := range [][2]string{{"WRITE", "WRITE"}, {"READ", "WRITE"}, {"WRITE", "READ"}} {
 		for _, before := range []bool{false, true} {
-			// a release that finds its waiter looking hands nothing over
+			// A release that meets its waiter's own attempt hands nothing over.
 			for try := 1; !lostReadWriteHandOver(t, options, before); try++ {
 				if try == 50 {
 					t.Fatal("no release hands over")

@@ -37,9 +37,9 @@ func TestR14ReadWriteInASlotInMigration(t *testing.T) {
 		}
 	}
 	for n := range locks {
-		want(t, c.do("LOCK.ACQUIRE", key(n), "WRITE"), "$-1") // what cannot be seen counts as taken
+		want(t, c.do("LOCK.ACQUIRE", key(n), "WRITE"), "$-1") // an unknown state counts as taken
 	}
-	var all []string // wherever they lie
+	var all []string // on both nodes
 	for n := range locks + 2 {
 		all = append(all, key(n), recordsKey(key(n)))
 		if n != locks {
@@ -65,7 +65,7 @@ func TestR14ReadWriteInASlotInMigration(t *testing.T) {
 		want(t, a.do("LOCK.RELEASE", key(n)), ":1")
 	}
 	finish()
-	want(t, c.do("LOCK.ACQUIRE", key(locks+1), "READ"), "$-1") // it is still written
+	want(t, c.do("LOCK.ACQUIRE", key(locks+1), "READ"), "$-1") // there is still a writer
 	for _, option := range []string{"READ", "WRITE"} {
 		want(t, a.do("LOCK.RELEASE", key(locks+1), option), ":1")
 	}
@@ -82,8 +82,9 @@ func TestR14ReadWriteInASlotInMigration(t *testing.T) {
 	}
 }
 
-// TestR14ReadWriteHoldsWaitForTheirKeys: what is asked of a hold whose keys a migration keeps apart
-// is done when they are together, and is not refused before its time is over.
+// TestR14ReadWriteHoldsWaitForTheirKeys: The keys of a hold are on two nodes during a slot
+// migration. Requests about the hold wait until they are together, and are refused only after their
+// time.
 func TestR14ReadWriteHoldsWaitForTheirKeys(t *testing.T) {
 	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)

@@ -93,7 +93,7 @@ func readWriteReleasePassesAtMaxmemory(t *testing.T, mode string) {
 	b.token(down, "WRITE", "OWNER", "me")
 	b.token(down, "READ", "OWNER", "me")
 	full, d, e := newKey(), connect(t, s), connect(t, s)
-	// a look of the waiter's that met the release would find no memory
+	// an attempt of the waiter during the release would get an OOM error
 	d.token(full, "WRITE", "TTL", "60000")
 	reply := e.await(s, 1, full, mode, "BLOCK", "0")
 	rdb.ConfigSet(ctx, "maxmemory", "1")
@@ -101,7 +101,7 @@ func readWriteReleasePassesAtMaxmemory(t *testing.T, mode string) {
 	want(t, c.do("LOCK.ACQUIRE", down, "READ"), "$-1")
 	want(t, a.do("LOCK.ACQUIRE", key, mode, "OWNER", "me"), "-OOM command not allowed when used memory > 'maxmemory'.")
 	want(t, count(rdb, key, map[string]string{"READ": "me", "WRITE": "me:write"}[mode]), "4")
-	<-time.After(4 * time.Second) // renewal goes on
+	<-time.After(4 * time.Second) // renewals continue
 	want(t, a.do("LOCK.RELEASE", key), ":0")
 	want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), ":0")
 	want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), ":0")

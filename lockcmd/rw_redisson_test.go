@@ -8,11 +8,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The scenarios of Redisson's own tests of its RReadWriteLock, by the names they have there, with
-// leases a tenth as long. What is about Java objects is left out; what other tests here hold
-// already is: testInCluster and testWR (TestDowngrade), testReadWriteTTL
-// (TestR12ReadAndWriteHoldsAreRenewed), testWriteRead (TestR18ReadersGoInTogether), the
-// testConcurrency ones (TestReadersAndWritersUnderLoad).
+// These are scenarios of Redisson's own tests of RReadWriteLock. They have Redisson's names and
+// leases a tenth as long. Tests of Java objects are left out. So is what other tests here check:
+// testInCluster and testWR (TestDowngrade), testReadWriteTTL (TestR12ReadAndWriteHoldsAreRenewed),
+// testWriteRead (TestR18ReadersGoInTogether), testConcurrency… (TestReadersAndWritersUnderLoad).
 func TestReadWriteScenariosOfRedisson(t *testing.T) {
 	takesLong(t)
 	for name, scenario := range map[string]func(*testing.T, *readWriteScene){
@@ -54,7 +53,7 @@ func TestReadWriteScenariosOfRedisson(t *testing.T) {
 	}
 }
 
-// readWriteScene is who takes part: a and b on one Leash, c on another.
+// readWriteScene has connections a and b on one Leash, and c on another.
 type readWriteScene struct {
 	rdb      redis.UniversalClient
 	key      string
@@ -62,7 +61,7 @@ type readWriteScene struct {
 	a, b, c  *conn
 }
 
-// gets runs an ACQUIRE with BLOCK that must get in soon, but not before a time from began on.
+// gets runs an ACQUIRE with BLOCK that must be granted soon, but not earlier than from after began.
 func (sc *readWriteScene) gets(t *testing.T, c *conn, option string, began time.Time, from time.Duration) {
 	t.Helper()
 	tokenOf(t, c.do("LOCK.ACQUIRE", sc.key, option, "BLOCK", "50000"))
@@ -105,7 +104,8 @@ func testName(t *testing.T, sc *readWriteScene) {
 	}
 }
 
-// Redisson's leases of one writer add up; ours are the longer one (R12).
+// testWriteLockExpiration: Redisson adds up the leases of one writer. Leash uses the longer one
+// (R12).
 func testWriteLockExpiration(t *testing.T, sc *readWriteScene) {
 	began := time.Now()
 	sc.a.token(sc.key, "WRITE", "OWNER", "me", "LEASE", "3000")
@@ -210,7 +210,7 @@ func testAutoExpire(t *testing.T, sc *readWriteScene) {
 	for _, option := range []string{"READ", "WRITE"} {
 		c := connect(t, sc.s)
 		c.token(sc.key, option)
-		c.carrier.End(Expire) // nobody knows whether it is still at work
+		c.carrier.End(Expire) // nobody knows whether the client still works
 		began := time.Now()
 		sc.gets(t, sc.c, "WRITE", began, 400*time.Millisecond)
 		want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")

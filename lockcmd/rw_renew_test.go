@@ -10,8 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestR12ReadAndWriteHoldsAreRenewed: all that a hold consists of, and each of an owner's two for
-// itself. Redisson ends the renewal of a write lock when its owner has released a read lock.
+// TestR12ReadAndWriteHoldsAreRenewed: Every part of a hold is renewed, and each of an owner's two
+// holds separately. Redisson stops the renewal of a write lock when its owner has released a read
+// lock.
 func TestR12ReadAndWriteHoldsAreRenewed(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
@@ -66,14 +67,14 @@ func TestR12ReadAndWriteHoldsAreRenewed(t *testing.T) {
 	})
 }
 
-func TestR12ReadReleaseKeepsWhatTheOthersHave(t *testing.T) {
+func TestR12ReadReleaseKeepsOtherReaders(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		a, b, j := connect(t, s), connect(t, s), newJavaRW(t, rdb, key, "1")
 		a.token(key, "READ", "OWNER", "me", "LEASE", "5000")
 		a.token(key, "READ", "OWNER", "me", "LEASE", "60000")
-		want(t, a.do("LOCK.RELEASE", key), ":0") // Redisson's numbering lets the second one go
+		want(t, a.do("LOCK.RELEASE", key), ":0") // Redisson's numbering removes the second one
 		if left := readTimeout(rdb, key, "me", 1); left < 59*time.Second {
 			t.Errorf("a release shortened the hold to %v", left)
 		}
@@ -118,7 +119,7 @@ func TestR12TTLOfReadWriteHoldsIsNeverLowered(t *testing.T) {
 			a.token(key, mode, "OWNER", "me", "LEASE", "60000")
 			a.token(key, mode, "OWNER", "me", "LEASE", "1000")
 			long("entering again")
-			a.token(key, mode, "OWNER", "me", "TTL", "5000") // from now on renewed
+			a.token(key, mode, "OWNER", "me", "TTL", "5000") // renewed from now on
 			want(t, a.do("LOCK.RELEASE", key), ":0")
 			long("a release")
 			s.RenewAll(ctx)
@@ -129,8 +130,9 @@ func TestR12TTLOfReadWriteHoldsIsNeverLowered(t *testing.T) {
 	})
 }
 
-// TestR12JavaReadersRenewalDoesNotShortenOurs: it sets the lock's TTL plainly, and may then die.
-func TestR12JavaReadersRenewalDoesNotShortenOurs(t *testing.T) {
+// TestR12JavaRenewalDoesNotShortenAHold: A Java reader sets the lock's TTL to a shorter value and
+// then dies. The READ hold of a Leash is not shortened.
+func TestR12JavaRenewalDoesNotShortenAHold(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{WatchdogTimeout: 20 * time.Second}), context.Background()
@@ -152,9 +154,9 @@ func TestR12JavaReadersRenewalDoesNotShortenOurs(t *testing.T) {
 	})
 }
 
-// TestR12ShorterRenewalsOfJavaAreOutlived: a Java reader whose watchdog sets less than ours, and
-// that then dies, takes nobody with it.
-func TestR12ShorterRenewalsOfJavaAreOutlived(t *testing.T) {
+// TestR12HoldsSurviveShorterRenewalsOfJava: A Java reader renews with a shorter TTL than Leash and
+// then dies. The READ hold of a Leash survives.
+func TestR12HoldsSurviveShorterRenewalsOfJava(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -166,7 +168,7 @@ func TestR12ShorterRenewalsOfJavaAreOutlived(t *testing.T) {
 			a.token(key, "READ")
 			j.in(j.read(2 * time.Second))
 			j.renewReads(2 * time.Second)
-			s.RenewAll(ctx) // finds out
+			s.RenewAll(ctx) // detects the Java reader
 			for range 4 {
 				<-time.After(667 * time.Millisecond)
 				j.renewReads(2 * time.Second)
@@ -176,7 +178,7 @@ func TestR12ShorterRenewalsOfJavaAreOutlived(t *testing.T) {
 				return errors.New("the lock has gone with java")
 			}
 			before := s.Stats().Renewals
-			s.RenewAll(ctx) // alone again: no hurry any more
+			s.RenewAll(ctx) // the only reader again, so renewals need not be frequent
 			<-time.After(2 * time.Second)
 			if n := s.Stats().Renewals - before; n > 8 {
 				return fmt.Errorf("got %d renewals of a lock of 12 s in 2 s", n)

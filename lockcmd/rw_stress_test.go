@@ -13,9 +13,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestReadersAndWritersUnderLoad: random readers and writers on two Leashes and in Java, who
-// release in every way there is, downgrade, enter again, or are gone. Never a reader with a writer,
-// never two writers, every write counted, tokens rising, nothing left behind.
+// TestReadersAndWritersUnderLoad: Random readers and writers on two Leashes and in Java acquire,
+// downgrade and re-enter a lock. They release it in every way or disconnect. There is never a
+// writer beside another holder. Every write is counted, tokens rise, and nothing is left in Redis.
 func TestReadersAndWritersUnderLoad(t *testing.T) {
 	t.Parallel()
 	clients, rounds := 40, 15
@@ -60,12 +60,12 @@ type readWriteLoad struct {
 	key      string
 	services []*Service
 
-	inside              sync.RWMutex // by who holds the lock
+	inside              sync.RWMutex // locked by the holder of the lock
 	readers, most       atomic.Int64
 	reads, writes, last atomic.Int64
 }
 
-// client is one client's life.
+// client runs one client.
 func (l *readWriteLoad) client(random *rand.Rand) {
 	c := connect(l.t, l.services[random.IntN(2)])
 	defer l.leave(c)
@@ -93,7 +93,7 @@ func (l *readWriteLoad) client(random *rand.Rand) {
 	} else {
 		l.write(token)
 	}
-	if owner != "" && !dies && random.IntN(3) == 0 { // once more inside
+	if owner != "" && !dies && random.IntN(3) == 0 { // acquired again
 		if again := c.do("LOCK.ACQUIRE", l.key, option, "OWNER", owner); again != reply {
 			l.t.Errorf("got %q on entering again, want %q", again, reply)
 		}
@@ -107,10 +107,10 @@ func (l *readWriteLoad) client(random *rand.Rand) {
 		return
 	}
 	switch random.IntN(3) {
-	case 0: // it just goes
+	case 0: // disconnects
 	case 1:
 		l.release(c, ":1")
-	case 2: // by another connection
+	case 2: // on another connection
 		l.release(connect(l.t, l.services[random.IntN(2)]), ":1", "TOKEN", reply[1:])
 	}
 }
@@ -129,7 +129,7 @@ func (l *readWriteLoad) leave(c *conn) {
 	}
 }
 
-// read is what a reader does inside.
+// read is what a reader does with the lock.
 func (l *readWriteLoad) read() {
 	if !l.inside.TryRLock() {
 		l.t.Error("a reader beside a writer")
@@ -142,7 +142,7 @@ func (l *readWriteLoad) read() {
 	l.reads.Add(1)
 }
 
-// write is what a writer does inside: one more than it found.
+// write is what a writer does with the lock: it adds one to the value.
 func (l *readWriteLoad) write(token int64) {
 	if !l.inside.TryLock() {
 		l.t.Error("a writer beside another one, or beside a reader")
@@ -160,7 +160,7 @@ func (l *readWriteLoad) write(token int64) {
 	l.writes.Add(1)
 }
 
-// java is a Java thread that polls.
+// java runs a Java thread that polls.
 func (l *readWriteLoad) java(random *rand.Rand, thread string) {
 	j := newJavaRW(l.t, l.rdb, l.key, thread)
 	take, work, release := j.read, l.read, j.unread

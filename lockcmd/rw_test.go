@@ -45,7 +45,7 @@ func TestReadersShareAndWritersDoNot(t *testing.T) {
 	})
 }
 
-// inRedis is what Redis has of a read-write lock.
+// inRedis returns the fields of a read-write lock in Redis.
 func inRedis(t testing.TB, rdb redis.UniversalClient, key string) map[string]string {
 	t.Helper()
 	fields, err := rdb.HGetAll(context.Background(), key).Result()
@@ -55,7 +55,7 @@ func inRedis(t testing.TB, rdb redis.UniversalClient, key string) map[string]str
 	return fields
 }
 
-// readTimeout is for how long the i-th count of an owner's read hold lasts.
+// readTimeout returns how long the i-th count of an owner's READ hold lasts.
 func readTimeout(rdb redis.UniversalClient, key, owner string, i int) time.Duration {
 	return rdb.PTTL(context.Background(), suffixName(key, owner+":rwlock_timeout:"+strconv.Itoa(i))).Val()
 }
@@ -142,7 +142,7 @@ func TestR4ReadAndWriteHoldsAreEnteredAgain(t *testing.T) {
 				want(t, elsewhere.do("LOCK.ACQUIRE", key, mode, "OWNER", "me"), "-"+msgElsewhere)
 				want(t, elsewhere.do("LOCK.ACQUIRE", key, mode, "OWNER", "me", "BLOCK", "0", "ID", "r2"), "-"+msgElsewhere)
 			}
-			// within a Leash
+			// within one Leash
 			if again := b.token(key, mode, "OWNER", "me", "ID", "r3"); again != token {
 				t.Fatalf("got token %d when repeated elsewhere, want %d", again, token)
 			}
@@ -167,13 +167,13 @@ func TestR5ReadWriteDeadlocks(t *testing.T) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, s)
 		a.token(key, "READ", "OWNER", "x")
-		a.token(key, "READ", "OWNER", "y", "BLOCK", "0") // no deadlock: both read
+		a.token(key, "READ", "OWNER", "y", "BLOCK", "0") // no deadlock, because both read
 		a.token(key, "READ", "BLOCK", "0")
 		want(t, a.do("LOCK.ACQUIRE", key, "WRITE", "BLOCK", "0"), "-"+msgDeadlock)
 		want(t, a.do("LOCK.ACQUIRE", key, "WRITE", "OWNER", "z", "BLOCK", "0"), "-"+msgDeadlock)
 		want(t, a.do("LOCK.ACQUIRE", key, "BLOCK", "0"), "-"+msgDeadlock)
 
-		// a writer that waits is overtaken by those only who would else wait for it and it for them
+		// A reader may overtake a waiting writer only if otherwise each would wait for the other.
 		reply := b.await(s, 1, key, "WRITE", "BLOCK", "0")
 		a.token(key, "READ", "OWNER", "v", "BLOCK", "0")
 		a.token(key, "READ", "OWNER", "x", "BLOCK", "0")
@@ -189,9 +189,9 @@ func TestR5ReadWriteDeadlocks(t *testing.T) {
 	})
 }
 
-// TestR18AWriterIsNotOvertakenByNewRequests that say which they are: only by one that was answered,
-// and has got in.
-func TestR18AWriterIsNotOvertakenByNewRequests(t *testing.T) {
+// TestR18WriterIsNotOvertakenByNewRequests: A waiting writer is overtaken only by a repeated
+// request that already holds the lock.
+func TestR18WriterIsNotOvertakenByNewRequests(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}, slowRetries), newKey()
@@ -199,7 +199,7 @@ func TestR18AWriterIsNotOvertakenByNewRequests(t *testing.T) {
 		a.token(key, "READ", "OWNER", "a", "ID", "1")
 		writer := w.await(s, 1, key, "WRITE", "BLOCK", "0")
 		reader := b.await(s, 2, key, "READ", "OWNER", "b", "ID", "1", "BLOCK", "0")
-		// repeated, on another connection
+		// repeated on another connection
 		c.token(key, "READ", "OWNER", "a", "ID", "1", "BLOCK", "0")
 		want(t, c.do("LOCK.RELEASE", key), ":1")
 		tokenOf(t, receive(t, writer, soon))
@@ -250,7 +250,7 @@ func TestR9KindsDoNotMix(t *testing.T) {
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 		}
 		wantNothing(t, rdb, key, a, b)
-		rdb.HSet(context.Background(), key, "mode", "upgrade") // nobody knows what that is
+		rdb.HSet(context.Background(), key, "mode", "upgrade") // an unknown mode
 		for _, mode := range []string{"READ", "WRITE", "FAIR"} {
 			want(t, b.do("LOCK.ACQUIRE", key, mode), "$-1")
 			want(t, b.do("LOCK.ACQUIRE", key, mode, "OWNER", "me"), "$-1")
@@ -276,13 +276,13 @@ func TestDowngrade(t *testing.T) {
 		if reads <= wrote || a.carrier.Holds() != 2 {
 			t.Errorf("got tokens %d, %d and %d holds", wrote, reads, a.carrier.Holds())
 		}
-		a.token(key, "WRITE", "OWNER", "me") // entered again, with a read hold inside
+		a.token(key, "WRITE", "OWNER", "me") // acquired again, with a READ hold in between
 		want(t, a.do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(wrote, 10)), ":0")
 		want(t, d.do("LOCK.ACQUIRE", key, "READ"), "$-1")
 		if len(near)+len(far) != 0 {
 			t.Fatal("a reader got in beside a writer")
 		}
-		// waiting readers are woken, which Redisson forgets
+		// waiting readers are woken, unlike with Redisson
 		want(t, a.do("LOCK.RELEASE", key, "WRITE"), ":1")
 		tokenOf(t, woken(t, near))
 		tokenOf(t, woken(t, far))
@@ -294,7 +294,7 @@ func TestDowngrade(t *testing.T) {
 		wantNothing(t, rdb, key, a, b, c, d)
 		a.token(key, "WRITE", "OWNER", "me")
 		a.token(key, "READ", "OWNER", "me")
-		want(t, a.do("LOCK.RELEASE", key, "READ"), ":1") // the other way round
+		want(t, a.do("LOCK.RELEASE", key, "READ"), ":1") // the other order
 		want(t, d.do("LOCK.ACQUIRE", key, "READ"), "$-1")
 		a.token(key, "READ", "OWNER", "me")
 		a.carrier.End(Release)

@@ -54,7 +54,7 @@ func TestR18ReadersGoInTogether(t *testing.T) {
 	})
 }
 
-// fields reads the map of LOCK.INFO; nil reads as "".
+// fields reads the reply of LOCK.INFO as a map. Nil is read as "".
 func fields(t testing.TB, reply string) map[string]string {
 	t.Helper()
 	words := strings.Split(reply, "\r\n")
@@ -89,8 +89,8 @@ func TestR18WaitingWriterIsNotOvertaken(t *testing.T) {
 		writes := w.await(s, 1, key, "WRITE", "OWNER", "w", "BLOCK", "4000")
 		second := b.await(s, 2, key, "READ", "OWNER", "b", "BLOCK", "0")
 		third := c.await(s, 3, key, "READ", "BLOCK", "0")
-		a.token(key, "READ", "OWNER", "a", "BLOCK", "0") // but whoever is inside may go on
-		d.token(key, "READ")                             // and who does not wait asks Redis
+		a.token(key, "READ", "OWNER", "a", "BLOCK", "0") // a holder may acquire again
+		d.token(key, "READ")                             // an acquire without BLOCK goes to Redis directly
 		want(t, d.do("LOCK.RELEASE", key), ":1")
 		want(t, receive(t, writes, 5*time.Second), "$-1") // the writer gives up
 		tokenOf(t, woken(t, second))
@@ -102,7 +102,7 @@ func TestR18WaitingWriterIsNotOvertaken(t *testing.T) {
 	})
 }
 
-func TestR18KindsDoNotStandInEachOthersWay(t *testing.T) {
+func TestR18ModesDoNotBlockEachOther(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
@@ -113,7 +113,7 @@ func TestR18KindsDoNotStandInEachOthersWay(t *testing.T) {
 		writes := d.await(s, 3, key, "WRITE", "BLOCK", "0")
 		conns := map[<-chan string]*conn{reads: b, plain: c, writes: d}
 		want(t, a.do("LOCK.RELEASE", key), ":1")
-		for len(conns) > 0 { // the other kind is not told of a release, but looks by itself
+		for len(conns) > 0 { // the other mode is not woken by a release and must retry
 			var reply string
 			var in *conn
 			select {
@@ -141,7 +141,7 @@ func TestReadWriteWakesAndIsWokenByRedisson(t *testing.T) {
 		s, key, ctx := leash(t, rdb, Config{}, slowRetries), newKey(), context.Background()
 		a, b, j := connect(t, s), connect(t, s), newJavaRW(t, rdb, key, "1")
 
-		// what Java hears of us
+		// what Java receives from Leash
 		plain, sharded := rdb.Subscribe(ctx, rwChannel(key)), rdb.SSubscribe(ctx, rwChannel(key))
 		defer plain.Close()
 		defer sharded.Close()
@@ -160,7 +160,7 @@ func TestReadWriteWakesAndIsWokenByRedisson(t *testing.T) {
 		}
 		a.token(key, "READ")
 		b.token(key, "READ")
-		want(t, a.do("LOCK.RELEASE", key), ":1") // nobody can get in by that
+		want(t, a.do("LOCK.RELEASE", key), ":1") // no waiter can get in after this release
 		want(t, b.do("LOCK.RELEASE", key), ":1")
 		waitUntilSubscribed("0")
 		a.token(key, "WRITE", "OWNER", "me")
@@ -173,7 +173,7 @@ func TestReadWriteWakesAndIsWokenByRedisson(t *testing.T) {
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		waitUntilSubscribed("0")
 
-		// what we hear of Java
+		// what Leash receives from Java
 		for _, row := range []struct {
 			option  string
 			take    func(time.Duration) bool
@@ -182,7 +182,7 @@ func TestReadWriteWakesAndIsWokenByRedisson(t *testing.T) {
 			j.in(row.take(30 * time.Second))
 			reply := a.await(s, 1, key, row.option, "BLOCK", "0")
 			eventually(t, 5*time.Second, "we listen", func() bool { return listeners(t, rdb, rwChannel(key)) == 2 })
-			<-time.After(50 * time.Millisecond) // the look that follows the subscription is over
+			<-time.After(50 * time.Millisecond) // the attempt that follows the subscription has ended
 			row.release()
 			tokenOf(t, woken(t, reply))
 			want(t, a.do("LOCK.RELEASE", key), ":1")
@@ -191,13 +191,14 @@ func TestReadWriteWakesAndIsWokenByRedisson(t *testing.T) {
 	})
 }
 
-// TestDeadReaders: whose lease ran out keeps nobody out for longer, and takes nobody with it.
+// TestDeadReaders: A reader whose lease has expired blocks nobody any more. Its end does not affect
+// other holders.
 func TestDeadReaders(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}, slowRetries), newKey()
 		a, b, c, j := connect(t, s), connect(t, s), connect(t, other), newJavaRW(t, rdb, key, "1")
-		j.in(j.read(2 * time.Second))                          // they die with their leases
+		j.in(j.read(2 * time.Second))                          // these end with their leases
 		a.token(key, "READ", "OWNER", "dead", "LEASE", "2000") //
 		b.token(key, "READ", "OWNER", "alive")
 		writes := c.await(other, 1, key, "WRITE", "BLOCK", "0")
@@ -213,18 +214,18 @@ func TestDeadReaders(t *testing.T) {
 		}
 		eventually(t, 2*time.Second, "the lease is forgotten", func() bool { return a.carrier.Holds() == 0 })
 		want(t, a.do("LOCK.RELEASE", key, "OWNER", "dead"), "-"+msgNotHeld)
-		a.token(key, "READ", "OWNER", "dead") // it may come again
+		a.token(key, "READ", "OWNER", "dead") // the same owner may acquire again
 		want(t, count(rdb, key, "dead"), "1")
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		if len(writes) != 0 {
 			t.Fatal("a writer got in beside a reader")
 		}
 		want(t, b.do("LOCK.RELEASE", key), ":1")
-		tokenOf(t, woken(t, writes)) // the dead do not keep the writer out
+		tokenOf(t, woken(t, writes)) // the expired readers do not block the writer
 		want(t, c.do("LOCK.RELEASE", key), ":1")
 		wantNothing(t, rdb, key, a, b, c)
 
-		// nobody is left to release: the lock is over with the last lease, whatever TTL it has
+		// no holder is left to release, so the lock ends with the last lease, whatever its TTL
 		began := time.Now()
 		j.in(j.read(300 * time.Millisecond))
 		rdb.PExpire(context.Background(), key, time.Minute)
@@ -234,8 +235,8 @@ func TestDeadReaders(t *testing.T) {
 		}
 		want(t, c.do("LOCK.RELEASE", key), ":1")
 
-		// a write lease that is over, of an owner who reads on: others may read then
-		d := connect(t, leash(t, rdb, Config{})) // nobody tells it: it must look
+		// a WRITE lease expires while its owner still reads, so other readers may enter
+		d := connect(t, leash(t, rdb, Config{})) // nobody wakes d, so it must retry
 		began = time.Now()
 		a.token(key, "WRITE", "OWNER", "me", "LEASE", "2500")
 		a.token(key, "READ", "OWNER", "me")
@@ -260,7 +261,7 @@ func TestR21ReadersAndWritersHandOver(t *testing.T) {
 			subscribeFirst(t, s, rwChannel(key), key)
 			a, b, c, j := connect(t, s), connect(t, s), connect(t, s), newJavaRW(t, rdb, key, "1")
 			old := a.token(key, row[0], "OWNER", "a")
-			if row[0] == "READ" { // one of the dead
+			if row[0] == "READ" { // a reader whose lease has expired
 				j.in(j.read(50 * time.Millisecond))
 			}
 			<-time.After(60 * time.Millisecond)
@@ -294,7 +295,7 @@ func TestR21ReadersAndWritersHandOver(t *testing.T) {
 			wantNothing(t, rdb, key, a, b, c)
 		}
 
-		// no hand-over while others read, here or elsewhere, or when the owner reads on
+		// no hand-over while others read, here or elsewhere, or when the owner still reads
 		key := newKey()
 		subscribeFirst(t, s, rwChannel(key), key)
 		a, b, c, j := connect(t, s), connect(t, s), connect(t, s), newJavaRW(t, rdb, key, "1")
@@ -317,9 +318,9 @@ func TestR21ReadersAndWritersHandOver(t *testing.T) {
 	})
 }
 
-// TestR21HandOverToAReaderWhoHasGotIn by the look that he had sent: nothing is taken for done that
-// is not.
-func TestR21HandOverToAReaderWhoHasGotIn(t *testing.T) {
+// TestR21HandOverToAReaderThatAlreadyHolds: A reader has got the lock by its own attempt before the
+// hand-over to it runs. The hand-over must not report success falsely.
+func TestR21HandOverToAReaderThatAlreadyHolds(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
@@ -328,7 +329,7 @@ func TestR21HandOverToAReaderWhoHasGotIn(t *testing.T) {
 		a.token(key, "READ", "OWNER", "me", "LEASE", "600000")
 		waits := b.carrier.newAcquisition(acquireOptions{mode: read, key: key, ttl: time.Minute}, nil)
 		got := waits.send(s.deadline())
-		defer func() { // nobody was told of it
+		defer func() { // no client was told of this hold
 			h, _ := waits.hold(got)
 			s.endUnowned(h)
 		}()

@@ -13,9 +13,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR13ScriptsRefuseWhatIsNotSo: what a script answers to a call about a hold that is another one
+// TestR13ScriptsRefuseStaleRequests: what a script answers to a call about a hold that is another one
 // by now, hangs on another carrier, or has had a later request; and that it then changes nothing.
-func TestR13ScriptsRefuseWhatIsNotSo(t *testing.T) {
+func TestR13ScriptsRefuseStaleRequests(t *testing.T) {
 	t.Parallel()
 	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
@@ -145,8 +145,8 @@ func (h *heldBy) refuseOneKey() {
 	h.refused("0", m.renewKey, []string{key}, 90000, "you", "")
 }
 
-// TestR13PermitScriptsRefuseWhatIsNotSo: as those of locks do.
-func TestR13PermitScriptsRefuseWhatIsNotSo(t *testing.T) {
+// TestR13PermitScriptsRefuseStaleRequests: as those of locks do.
+func TestR13PermitScriptsRefuseStaleRequests(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
@@ -176,9 +176,9 @@ func TestR13PermitScriptsRefuseWhatIsNotSo(t *testing.T) {
 	})
 }
 
-// TestR25RedisCannotSay: what a renewal answers of a hold, and of a permit, when Redis refuses a
+// TestR25RenewalRefusedByRedisIsUnknown: what a renewal answers of a hold, and of a permit, when Redis refuses a
 // command about it.
-func TestR25RedisCannotSay(t *testing.T) {
+func TestR25RenewalRefusedByRedisIsUnknown(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, redistest.Start(t).Addr)
 	s := leash(t, rdb, Config{})
@@ -225,9 +225,9 @@ func TestR25RedisCannotSay(t *testing.T) {
 	}
 }
 
-// TestR13NoCommandNeedsAScriptThatIsThere: SCRIPT FLUSH before each command, in the middle of a
+// TestR13CommandsWorkAfterScriptFlush: SCRIPT FLUSH before each command, in the middle of a
 // hold of every kind.
-func TestR13NoCommandNeedsAScriptThatIsThere(t *testing.T) {
+func TestR13CommandsWorkAfterScriptFlush(t *testing.T) {
 	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		flush := func() {

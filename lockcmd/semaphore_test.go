@@ -89,8 +89,8 @@ func TestSemaphoreTotal(t *testing.T) {
 	})
 }
 
-// TestSemaphoreTakesBackWhatIsOver: a permit whose lease is over is no longer out, whoever took it.
-func TestSemaphoreTakesBackWhatIsOver(t *testing.T) {
+// TestSemaphoreReapsExpiredPermits: a permit whose lease is over is no longer out, whoever took it.
+func TestSemaphoreReapsExpiredPermits(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
@@ -114,8 +114,8 @@ func TestSemaphoreTakesBackWhatIsOver(t *testing.T) {
 	})
 }
 
-// TestSemaphoreResizedServesThoseWhoWait: one message, as many as there are permits now.
-func TestSemaphoreResizedServesThoseWhoWait(t *testing.T) {
+// TestSemaphoreResizeServesWaiters: one message, as many as there are permits now.
+func TestSemaphoreResizeServesWaiters(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)
@@ -138,9 +138,9 @@ func TestSemaphoreResizedServesThoseWhoWait(t *testing.T) {
 	})
 }
 
-// TestSemaphoreOfNoneAndOfAll: no permits, and as many as Redisson can count. (testZero,
+// TestSemaphoreOfZeroAndOfTheMaximum: no permits, and as many as Redisson can count. (testZero,
 // testConcurrencyLoopMax_MultiInstance)
-func TestSemaphoreOfNoneAndOfAll(t *testing.T) {
+func TestSemaphoreOfZeroAndOfTheMaximum(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		leashes := []*Service{leash(t, rdb, Config{}), leash(t, rdb, Config{})}

@@ -20,9 +20,9 @@ func (c *conn) twice(key string, options ...string) int64 {
 	return c.token(append([]string{key, "OWNER", "x", "ID", "2"}, options...)...)
 }
 
-// TestR27LossOfAMovedHoldIsTold: its owner has known of it before, whether the MACQUIRE that moved
+// TestR27LossOfAMovedHoldIsReported: its owner has known of it before, whether the MACQUIRE that moved
 // it fails or not.
-func TestR27LossOfAMovedHoldIsTold(t *testing.T) {
+func TestR27LossOfAMovedHoldIsReported(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{WatchdogTimeout: 600 * time.Millisecond}), newKeys(2)
@@ -98,9 +98,9 @@ func TestR7QuorumMovesAsOne(t *testing.T) {
 	})
 }
 
-// TestR7PutBackIDCountsAgain: a MACQUIRE that failed has not been, so its repetition enters again
+// TestR7IDOfAnUndoneAcquireCountsAgain: a MACQUIRE that failed has not been, so its repetition enters again
 // what it had entered.
-func TestR7PutBackIDCountsAgain(t *testing.T) {
+func TestR7IDOfAnUndoneAcquireCountsAgain(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{}), newKeys(2)
@@ -124,8 +124,8 @@ func TestR7PutBackIDCountsAgain(t *testing.T) {
 	})
 }
 
-// TestR7PutBackOfEachMode: so it is with every script that takes an acquire back.
-func TestR7PutBackOfEachMode(t *testing.T) {
+// TestR7UndoOfEachMode: so it is with every script that takes an acquire back.
+func TestR7UndoOfEachMode(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})

@@ -10,9 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestMacquireWaitsWithWhatComesBefore: the key that is waited for has those before it in hand, and
+// TestMacquireWaitsWithTheKeysBefore: the key that is waited for has those before it in hand, and
 // none behind it.
-func TestMacquireWaitsWithWhatComesBefore(t *testing.T) {
+func TestMacquireWaitsWithTheKeysBefore(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{}, slowRetries), newKeys(3)
@@ -41,8 +41,8 @@ func TestMacquireWaitsWithWhatComesBefore(t *testing.T) {
 	})
 }
 
-// TestMacquireLeavesNothingToAClientThatIsGone: neither what it had in hand nor what it waited for.
-func TestMacquireLeavesNothingToAClientThatIsGone(t *testing.T) {
+// TestMacquireLeavesNothingToADisconnectedClient: neither what it had in hand nor what it waited for.
+func TestMacquireLeavesNothingToADisconnectedClient(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{}), newKeys(3)
@@ -126,9 +126,9 @@ func TestMacquireNeverDeadlocks(t *testing.T) {
 	})
 }
 
-// TestMacquireTellsOfNothingHalfMade: a key that was in hand and is lost while another is waited
+// TestMacquireReportsNoLossBeforeTheGrant: a key that was in hand and is lost while another is waited
 // for is taken again, and no loss.
-func TestMacquireTellsOfNothingHalfMade(t *testing.T) {
+func TestMacquireReportsNoLossBeforeTheGrant(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKeys(2)
@@ -176,9 +176,9 @@ func TestMacquireEndsWithItsConnection(t *testing.T) {
 	})
 }
 
-// TestMacquireBesideAReleaseOfACount: a hold that was entered again stays while one of its counts
+// TestMacquireDuringAReleaseOfACount: a hold that was entered again stays while one of its counts
 // is being released.
-func TestMacquireBesideAReleaseOfACount(t *testing.T) {
+func TestMacquireDuringAReleaseOfACount(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{}), newKeys(2)

@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestScriptReplyOfAnotherShapeIsNoAnswer: what another script would answer, or no script, is
+// TestScriptReplyOfAnotherShapeIsUnknown: what another script would answer, or no script, is
 // neither a grant nor a refusal. The outcome is unknown.
-func TestScriptReplyOfAnotherShapeIsNoAnswer(t *testing.T) {
+func TestScriptReplyOfAnotherShapeIsUnknown(t *testing.T) {
 	for name, replies := range map[string]struct{ good, bad []string }{
 		"acquire": {
 			good: []string{"*2\r\n:0\r\n:500\r\n", "*3\r\n:1\r\n:77\r\n:500\r\n", "*4\r\n:2\r\n$1\r\n7\r\n$1\r\nc\r\n$1\r\n-\r\n", "*1\r\n:3\r\n", ":4\r\n", "*2\r\n:6\r\n$2\r\nab\r\n"},
@@ -49,8 +49,8 @@ func withDirectPath(name, text string) (reply any, err error) {
 	return reply, err
 }
 
-// TestNullIsNoAnswerOfAScript: go-redis takes a null for an error of Redis's, in words of its own.
-func TestNullIsNoAnswerOfAScript(t *testing.T) {
+// TestNullIsNoScriptReply: go-redis takes a null for an error of Redis's, in words of its own.
+func TestNullIsNoScriptReply(t *testing.T) {
 	for name := range shapes {
 		reply, err := loadScript(name).run(t.Context(), nullRedis{}, []string{"k"}, nil)
 		if reply != nil || !errors.Is(err, errShape) || judge(err) != ambiguous {
@@ -67,8 +67,8 @@ func (nullRedis) Process(_ context.Context, cmd redis.Cmder) error {
 	return redis.Nil
 }
 
-// TestScriptReplyOfAnotherShapeCostsItsConnection: what follows on it may belong to other commands.
-func TestScriptReplyOfAnotherShapeCostsItsConnection(t *testing.T) {
+// TestScriptReplyOfAnotherShapeClosesItsConnection: what follows on it may belong to other commands.
+func TestScriptReplyOfAnotherShapeClosesItsConnection(t *testing.T) {
 	var told []string
 	s := &Service{cfg: Config{
 		SendScript: func(time.Time, *time.Time, int, int, []byte, []byte) ([]byte, bool, error) {
@@ -85,9 +85,9 @@ func TestScriptReplyOfAnotherShapeCostsItsConnection(t *testing.T) {
 	}
 }
 
-// TestDecodeHoldsWhatIsThere: neither nesting nor announced lengths cost more than the bytes that
+// TestDecodeAllocatesNoMoreThanReceived: neither nesting nor announced lengths cost more than the bytes that
 // came.
-func TestDecodeHoldsWhatIsThere(t *testing.T) {
+func TestDecodeAllocatesNoMoreThanReceived(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("*1\r\n", 1<<20) + ":1\r\n", strings.Repeat("*100000\r\n", 100), "*2147483647\r\n:1\r\n", "$9999999999999\r\n",
 		"$9223372036854775807\r\nab\r\n", "*-2\r\n", "$-2\r\n", ":\r\n", ":99999999999999999999\r\n", "*1\r\n", "$1\r\nab\r\n", "", "\r\n", "%1\r\n:1\r\n:2\r\n",
@@ -98,7 +98,7 @@ func TestDecodeHoldsWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestHugeNumbersOfRedisOverflowNothing(t *testing.T) {
+func TestHugeNumbersDoNotOverflow(t *testing.T) {
 	if d := millis(1<<63 - 1); d <= 0 {
 		t.Errorf("%v, want a long time", d)
 	}

@@ -15,9 +15,9 @@ import (
 	"leash/renewal"
 )
 
-// TestR25WhatRedisDoesNotTakeIsNotSentInPieces: a batch that comes to a server which serves nothing
+// TestR25RefusedBatchesAreNotSplit: a batch that comes to a server which serves nothing
 // just now is unknown, and only one that holds something bad is asked for one by one.
-func TestR25WhatRedisDoesNotTakeIsNotSentInPieces(t *testing.T) {
+func TestR25RefusedBatchesAreNotSplit(t *testing.T) {
 	t.Parallel()
 	h := &hold{kind: plain.id}
 	h.watch.Keeper = h
@@ -149,12 +149,12 @@ func TestRenewalsTakeTheDirectPath(t *testing.T) {
 }
 
 // strays counts the commands of pipelines that come to a node that has not their slot.
-type strays struct{ atomic.Int64 }
+type misroutedCounter struct{ atomic.Int64 }
 
-func (*strays) DialHook(next redis.DialHook) redis.DialHook          { return next }
-func (*strays) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (*misroutedCounter) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (*misroutedCounter) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 
-func (n *strays) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (n *misroutedCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		err := next(ctx, cmds)
 		for _, cmd := range cmds {
@@ -166,12 +166,12 @@ func (n *strays) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 	}
 }
 
-// TestRenewalsByTheClientGoStraight: without a link renewals are go-redis's turn, and it must read
+// TestRenewalsByTheClientReachTheRightNode: without a link renewals are go-redis's turn, and it must read
 // in them which node they are for. It would send those of which it cannot to any node, and by its
 // MOVED to the right one: all works then, and every hold is lost when a single node is silent.
-func TestRenewalsByTheClientGoStraight(t *testing.T) {
+func TestRenewalsByTheClientReachTheRightNode(t *testing.T) {
 	t.Parallel()
-	rdb, astray := dialCluster(t, sharedCluster(t).Addrs()...), &strays{}
+	rdb, astray := dialCluster(t, sharedCluster(t).Addrs()...), &misroutedCounter{}
 	if err := each(rdb, func(c *redis.Client) error { c.AddHook(astray); return nil }); err != nil {
 		t.Fatal(err)
 	}

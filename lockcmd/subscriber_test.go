@@ -61,12 +61,12 @@ func TestChannelsAreGivenUpAfterTheLastWaiter(t *testing.T) {
 }
 
 // saidBy is a Subscriber whose channels say what a test wants.
-type saidBy struct {
+type fakeSubscriber struct {
 	ready chan struct{}
 	hear  func(message []byte)
 }
 
-func (f *saidBy) Subscribe(_ string, _, _ bool, hear func(message []byte)) (ready <-chan struct{}, cancel func()) {
+func (f *fakeSubscriber) Subscribe(_ string, _, _ bool, hear func(message []byte)) (ready <-chan struct{}, cancel func()) {
 	f.hear = hear
 	return f.ready, func() {}
 }
@@ -75,7 +75,7 @@ func (f *saidBy) Subscribe(_ string, _, _ bool, hear func(message []byte)) (read
 // there, a waiter need not look again.
 func TestR17LastMessageIsCertain(t *testing.T) {
 	t.Parallel()
-	from := &saidBy{ready: make(chan struct{})}
+	from := &fakeSubscriber{ready: make(chan struct{})}
 	l := newSubscriber(&Service{queues: newWaitQueues(), permitQueues: newPermitQueues()}, from)
 	if got := l.lastMessage("c"); got != 0 {
 		t.Errorf("nobody listens: got %d", got)

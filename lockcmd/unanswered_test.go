@@ -81,7 +81,7 @@ func TestR28EndWhileTheReleaseOfACountIsUnanswered(t *testing.T) {
 	}
 }
 
-func TestR26ReleaseBehindAnUndoIsCarriedOut(t *testing.T) {
+func TestR26ReleaseBehindAnUndoIsDone(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: 4 * time.Second})
 	a, key := connect(t, s), newKey()
@@ -113,7 +113,7 @@ func TestR7ReleaseIsNumberedAboveAPendingUndo(t *testing.T) {
 	}
 }
 
-func TestR7ReleaseThatCameTooLateIsAskedAgain(t *testing.T) {
+func TestR7LateReleaseIsSentAgain(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{})
 	a, key := connect(t, s), newKey()
@@ -152,7 +152,7 @@ func TestR25ReleaseElsewhereIsNoLossWhileTheTombstoneIsUnreadable(t *testing.T) 
 	}
 }
 
-func TestR5HoldOnItsWayOutIsNoDeadlock(t *testing.T) {
+func TestR5HoldBeingReleasedIsNoDeadlock(t *testing.T) {
 	t.Parallel()
 	s, _, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
 	a, key := connect(t, s), newKey()
@@ -173,9 +173,9 @@ func TestR3LeaseOverBeforeTheAnswer(t *testing.T) {
 	want(t, a.do("LOCK.ACQUIRE", newKey(), "LEASE", "5"), "-"+msgShort)
 }
 
-// TestR26ALateCopyOfWhatWasGivenBack is taken back, too: its client went before it could be told of
+// TestR26LateCopyOfAReleasedGrantIsReleased is taken back, too: its client went before it could be told of
 // the grant.
-func TestR26ALateCopyOfWhatWasGivenBack(t *testing.T) {
+func TestR26LateCopyOfAReleasedGrantIsReleased(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
 	s, straight, p := faulty(t, Config{})
@@ -198,9 +198,9 @@ func TestR26ALateCopyOfWhatWasGivenBack(t *testing.T) {
 	}
 }
 
-// TestR28AHoldMovedToWhoIsGoneIsNotEnded: its client repeated an acquire that was not answered, and
+// TestR28HoldMovedToADisconnectedClientStays: its client repeated an acquire that was not answered, and
 // has gone since; but it was told of another.
-func TestR28AHoldMovedToWhoIsGoneIsNotEnded(t *testing.T) {
+func TestR28HoldMovedToADisconnectedClientStays(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, ended := range []bool{false, true} {

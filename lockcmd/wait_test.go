@@ -102,7 +102,7 @@ func TestBlockEndsInTime(t *testing.T) {
 	})
 }
 
-func TestR17LookAgainWhenTheHoldersLeaseRanOut(t *testing.T) {
+func TestR17RetryWhenTheHoldersLeaseExpires(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}, slowRetries), newKey(), context.Background()
@@ -116,7 +116,7 @@ func TestR17LookAgainWhenTheHoldersLeaseRanOut(t *testing.T) {
 	})
 }
 
-func TestR17LookAgainEverySecond(t *testing.T) {
+func TestR17RetryEverySecond(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
@@ -133,7 +133,7 @@ func TestR17LookAgainEverySecond(t *testing.T) {
 	}
 }
 
-func TestR17LookAgainAfterResubscription(t *testing.T) {
+func TestR17RetryAfterResubscription(t *testing.T) {
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key, ctx := leash(t, rdb, Config{}, slowRetries), newKey(), context.Background()
 	a, b := connect(t, s), connect(t, leash(t, rdb, Config{}))
@@ -177,7 +177,7 @@ func TestR18FirstComeFirstServed(t *testing.T) {
 	})
 }
 
-func TestR18AWaiterThatLeavesPassesTheWakeUpOn(t *testing.T) {
+func TestR18WaiterThatLeavesPassesTheWakeUpOn(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, key := leash(t, rdb, Config{}, slowRetries), newKey()
@@ -191,7 +191,7 @@ func TestR18AWaiterThatLeavesPassesTheWakeUpOn(t *testing.T) {
 	tokenOf(t, woken(t, second))
 }
 
-func TestR19AWaiterThatIsGoneIsNeverGranted(t *testing.T) {
+func TestR19DisconnectedWaiterIsNeverGranted(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
@@ -286,7 +286,7 @@ func TestR21HandOverIsBoundedForTwo(t *testing.T) {
 // withFleetPause lets others get in for sure, if there are any.
 func withFleetPause(s *Service) { s.queues.fleetPause = time.Hour }
 
-func TestR21NobodyWaitsForNobody(t *testing.T) {
+func TestR21NoPauseWithoutOtherLeashes(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, mode := range [][]string{nil, {"WRITE"}} {
@@ -428,9 +428,9 @@ func TestR17BlockCountsOnce(t *testing.T) {
 	}
 }
 
-// TestR18AWaiterWhoseAttemptPanickedLeaves the queue, though it does not get as far as to leave it: others
+// TestR18WaiterWhoseAttemptPanickedLeaves the queue, though it does not get as far as to leave it: others
 // stand behind.
-func TestR18AWaiterWhoseAttemptPanickedLeaves(t *testing.T) {
+func TestR18WaiterWhoseAttemptPanickedLeaves(t *testing.T) {
 	t.Parallel()
 	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}), newKey()
 	a, b := connect(t, s), connect(t, s)

@@ -67,11 +67,11 @@ func (w *walk) connect(i int) *walker {
 
 func (w *walk) chance(percent int) bool { return w.IntN(100) < percent }
 
-func (w *walk) one(of ...string) string { return of[w.IntN(len(of))] }
+func (w *walk) oneOf(of ...string) string { return of[w.IntN(len(of))] }
 
 // step is one command, or the end of a connection.
 func (w *walk) step() {
-	q := question{from: w.walkers[w.IntN(len(w.walkers))], mode: w.one("", "", "READ", "WRITE")}
+	q := question{from: w.walkers[w.IntN(len(w.walkers))], mode: w.oneOf("", "", "READ", "WRITE")}
 	if n := len(w.model.holds); n > 0 && w.chance(70) { // what goes with the present holds
 		q.mode = w.model.holds[w.IntN(n)].mode
 	}
@@ -127,9 +127,9 @@ func (w *walk) acquire(q question) {
 	}
 	q.leased = w.chance(20)
 	if w.chance(85) {
-		q.owner, q.stays = w.one("x", "x", "y"), w.chance(20)
+		q.owner, q.stays = w.oneOf("x", "x", "y"), w.chance(20)
 		if w.chance(70) {
-			q.id = w.one("1", "2", "3")
+			q.id = w.oneOf("1", "2", "3")
 		}
 	}
 	q.waits = w.chance(10)
@@ -185,7 +185,7 @@ func (w *walk) release(q question) {
 	args := []string{"LOCK.RELEASE", w.key}
 	switch n := w.IntN(100); {
 	case n < 30:
-		q.owner = w.one("x", "x", "y")
+		q.owner = w.oneOf("x", "x", "y")
 		if w.chance(50) {
 			q.id = strconv.Itoa(w.IntN(len(w.trace)/8 + 1))
 		}
@@ -211,7 +211,7 @@ func (w *walk) release(q question) {
 }
 
 func (w *walk) attach(q question) {
-	q.owner, q.token = w.one("x", "x", "y"), w.token()
+	q.owner, q.token = w.oneOf("x", "x", "y"), w.token()
 	if q.mode == "FAIR" || w.chance(70) {
 		q.mode = ""
 	}
@@ -232,7 +232,7 @@ func (w *walk) attach(q question) {
 func (w *walk) extend(q question) {
 	switch w.IntN(3) {
 	case 0:
-		q.owner = w.one("x", "y")
+		q.owner = w.oneOf("x", "y")
 	case 1:
 		q.token = w.token()
 	}

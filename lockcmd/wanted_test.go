@@ -53,8 +53,8 @@ func TestWantedNotifierTellsWhoGotTheLock(t *testing.T) {
 	n.publishing.Store(false)
 }
 
-// TestTakenNamesTheToken: of who has got the lock last.
-func TestTakenNamesTheToken(t *testing.T) {
+// TestTakenReplyContainsTheToken: of who has got the lock last.
+func TestTakenReplyContainsTheToken(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
