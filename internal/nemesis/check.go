@@ -16,7 +16,10 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-const checkTimeout = time.Minute // of one aspect of one lock's history
+const (
+	checkTimeout = time.Minute     // of one aspect of one lock's history
+	partTimeout  = 2 * time.Second // of a part of a history that is wrong; a dozen parts are checked
+)
 
 // check is an error for each aspect of a lock whose history fits no order. What a forgotten lock
 // explains is excepted and counted. Whoever wrote the history must have ended. What is excepted is
@@ -28,7 +31,7 @@ func (h *history) check(out io.Writer, log *slog.Logger) error {
 		all := h.byKey[key]
 		for _, a := range aspectsOf(key) {
 			ops := a.of(all)
-			result := a.check(ops)
+			result := a.check(ops, checkTimeout)
 			// a search that does not end may be one of what does not fit
 			if result != porcupine.Ok {
 				var n shortened
@@ -38,12 +41,12 @@ func (h *history) check(out io.Writer, log *slog.Logger) error {
 					result = porcupine.Ok
 				} else if risen, changed := h.recounted(key, ops); a.name == fence.name && changed {
 					excepted++
-					result = a.check(risen)
+					result = a.check(risen, checkTimeout)
 				} else if ops, n = h.withExceptions(key, ops); n != (shortened{}) {
 					excepted++
 					moved.forgotten += n.forgotten
 					moved.stepped += n.stepped
-					result = a.check(ops)
+					result = a.check(ops, checkTimeout)
 				}
 				if result == porcupine.Ok && log.Enabled(context.Background(), slog.LevelDebug) {
 					log.Debug("excepted", "lock", key, "is no", a.name, "story", h.clash(key, a, clash))
@@ -72,21 +75,22 @@ func (a aspect) of(ops []porcupine.Operation) (out []porcupine.Operation) {
 	return out
 }
 
-func (a aspect) check(ops []porcupine.Operation) porcupine.CheckResult {
+func (a aspect) check(ops []porcupine.Operation, timeout time.Duration) porcupine.CheckResult {
 	if a.keepsOut {
 		ops = shortest(ops)
 	}
-	return porcupine.CheckOperationsTimeout(a.model, ops, checkTimeout)
+	return porcupine.CheckOperationsTimeout(a.model, ops, timeout)
 }
 
 // besides is for how long before a clash a hold is of interest that was over by then.
 const besides = 3 * time.Second
 
 // clash names the operation with which a history cannot be explained any more, the holds beside it,
-// and what happened then.
+// and what happened then. A part that takes too long to check counts as explained, so it may name a
+// later operation than the first.
 func (h *history) clash(key string, a aspect, ops []porcupine.Operation) string {
 	byReturn := slices.SortedFunc(slices.Values(ops), func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
-	first := sort.Search(len(byReturn), func(i int) bool { return a.check(until(ops, byReturn[i].Return)) == porcupine.Illegal })
+	first := sort.Search(len(byReturn), func(i int) bool { return a.check(until(ops, byReturn[i].Return), partTimeout) == porcupine.Illegal })
 	if first == len(byReturn) {
 		return "  no part of it is wrong by itself"
 	}

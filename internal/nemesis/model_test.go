@@ -138,7 +138,7 @@ func TestModels(t *testing.T) {
 			granted("permit", 1, 0, 0, 1), granted("permit", 2, 0, 0, 1), granted("permit", 3, 0, 0, 1), granted("permit", 4, 0, 2, 3), granted("permit", 5, 0, 2, 3),
 		}},
 	} {
-		if got := row.aspect.check(row.aspect.of(row.scene)) == porcupine.Ok; got != row.legal {
+		if got := row.aspect.check(row.aspect.of(row.scene), checkTimeout) == porcupine.Ok; got != row.legal {
 			t.Errorf("%s: %s: got %v, want %v", row.aspect.name, row.name, got, row.legal)
 		}
 	}
@@ -173,7 +173,7 @@ func TestForgottenHoldsAreExcepted(t *testing.T) {
 		h.forgets = []*interval{row.forget}
 		h.kept["k 10"] = &kept{hold: 1, key: "k", token: "10", base: time.Second, replicas: row.replicas}
 		ops, _ := h.withExceptions("k", row.scene)
-		if got := mutex.check(ops) == porcupine.Ok; got != row.legal {
+		if got := mutex.check(ops, checkTimeout) == porcupine.Ok; got != row.legal {
 			t.Errorf("%s: got %v, want %v", row.name, got, row.legal)
 		}
 	}

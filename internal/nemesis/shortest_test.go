@@ -86,12 +86,12 @@ func TestManyReadersAreChecked(t *testing.T) {
 		hold := int((w + 1) * (readers + 1))
 		s = append(s, granted("write", hold, 0, from+100, from+500), ended("write", hold, from+900, never))
 	}
-	if got := readWrite.check(s); got != porcupine.Ok {
+	if got := readWrite.check(s, checkTimeout); got != porcupine.Ok {
 		t.Errorf("got %v, want %v", got, porcupine.Ok)
 	}
 	last := len(s) - 2 // the last writer's grant, before the last reader can have gone
 	s[last] = granted("write", writers*(readers+1), 0, (writers-1)*1000+100, (writers-1)*1000+200)
-	if got := readWrite.check(s); got != porcupine.Illegal {
+	if got := readWrite.check(s, checkTimeout); got != porcupine.Illegal {
 		t.Errorf("with a writer beside readers: got %v, want %v", got, porcupine.Illegal)
 	}
 }
