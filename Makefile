@@ -53,7 +53,7 @@ staticcheck:
 go-test: tools
 	CGO_ENABLED=1 $(GO) test -race $(TESTFLAGS) ./proxy ./lockcmd ./...
 
-# The tests of the pages, and those that compare a generated page with its source.
+# The tests of the pages and comments, and those that compare a generated page with its source.
 docs-check: tools
 	$(GO) test -count=1 ./internal/docscheck ./internal/config
 	$(GO) test -count=1 -run 'Page$$' ./proxy

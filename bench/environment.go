@@ -22,7 +22,8 @@ type environment struct {
 	races  []*lockRow
 }
 
-// setUpEnvironment starts what the options ask for. When it fails, it has ended what it had started.
+// setUpEnvironment starts what the options ask for. When it fails, it has ended what it had
+// started.
 func setUpEnvironment(ctx context.Context, opt lockOptions, name string) (_ *environment, err error) {
 	g := &environment{name: name, opt: opt}
 	defer func() {

@@ -20,8 +20,8 @@ type holderPool struct {
 // connections, too.
 const crowdPipeline = 16
 
-// newHolderPool connects. Each member has taken a few locks already and released them, so that Leash has
-// for it what a connection needs.
+// newHolderPool connects. Each member has taken a few locks already and released them, so that
+// Leash has for it what a connection needs.
 func newHolderPool(addr string, connections int) (*holderPool, error) {
 	c := &holderPool{}
 	for i := range connections {

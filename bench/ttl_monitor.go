@@ -76,13 +76,13 @@ func (m *ttlMonitor) report() (sighting, error) {
 	return seen, m.err
 }
 
-// ttlMonitorPause is between two requests of a round. Few at a time are asked for, so that acquires do
-// not wait for them.
+// ttlMonitorPause is between two requests of a round. Few at a time are asked for, so that acquires
+// do not wait for them.
 const ttlMonitorPause = 10 * time.Millisecond
 
-// rarely is how much less often a hold is looked at while the monitor is rare. A tenth was too much:
-// 33 looks at once on each of three nodes. More than one in a hundred of acquires met those, and
-// their p99 beside a million holds was 1.36 ms rather than 1.1 (medians of 8 measurements in
+// rarely is how much less often a hold is looked at while the monitor is rare. A tenth was too
+// much: 33 looks at once on each of three nodes. More than one in a hundred of acquires met those,
+// and their p99 beside a million holds was 1.36 ms rather than 1.1 (medians of 8 measurements in
 // turns).
 const rarely = 100
 

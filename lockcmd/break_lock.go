@@ -53,8 +53,8 @@ func (c *Carrier) breakLock(_ context.Context, dst []byte, args [][]byte) []byte
 
 // breakRequest ends all holds of a lock against their owners' will, in the order of R27:
 //   - It marks each hold as broken in Redis and sends an event to the hold's Leash.
-//   - That Leash asks Redis, tells its client, ends the hold and writes in the tombstone how the hold
-//     ended. The owner may have released it first.
+//   - That Leash asks Redis, tells its client, ends the hold and writes in the tombstone how the
+//     hold ended. The owner may have released it first.
 //   - After breakTimeout this Leash ends what is still there. The other Leash finds the mark later.
 //
 // A hold of Redisson is ended at once, because there is nobody to tell.

@@ -33,7 +33,8 @@ func (s *Service) endAll(holds []*hold) (done <-chan struct{}) {
 	return ended
 }
 
-// inParallel calls end with every number below n, on up to endWorkers goroutines, and waits for them.
+// inParallel calls end with every number below n, on up to endWorkers goroutines, and waits for
+// them.
 func (s *Service) inParallel(n int, end func(i int)) {
 	var next atomic.Int64
 	var workers sync.WaitGroup

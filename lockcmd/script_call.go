@@ -141,7 +141,8 @@ func (call *scriptCall) safeUntil() *time.Time {
 	return call.carrier.SafeUntil()
 }
 
-// cutOff reports whether the call's connection is at its end, so that nothing may be written for it.
+// cutOff reports whether the call's connection is at its end, so that nothing may be written for
+// it.
 func (call *scriptCall) cutOff() bool { return call.ctx != nil && call.ctx.Err() != nil }
 
 // refreshTopologyAfter starts a refresh of the topology after a node did not serve as expected. For

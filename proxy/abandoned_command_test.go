@@ -38,8 +38,8 @@ func blockedIn(t testing.TB, nodes ...*redistest.Server) (n int) {
 	return n
 }
 
-// TestR16LocksStayWhileCommandMayRun checks that the locks of a client that is gone stay while Redis may
-// still run its last command.
+// TestR16LocksStayWhileCommandMayRun checks that the locks of a client that is gone stay while
+// Redis may still run its last command.
 func TestR16LocksStayWhileCommandMayRun(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: time.Minute})

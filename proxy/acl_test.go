@@ -39,8 +39,9 @@ func TestNoPermission(t *testing.T) {
 	}
 }
 
-// TestDeletedUserIsDisconnected checks that Leash ends all sessions of a user when Redis ends the user's
-// connections. Idle sessions and sessions in other lanes end too. Sessions of other users go on.
+// TestDeletedUserIsDisconnected checks that Leash ends all sessions of a user when Redis ends the
+// user's connections. Idle sessions and sessions in other lanes end too. Sessions of other users go
+// on.
 func TestDeletedUserIsDisconnected(t *testing.T) {
 	redis := aclServer(t)
 	l := startLeash(t, []string{redis.Addr})
@@ -72,8 +73,8 @@ func TestDeletedUserIsDisconnected(t *testing.T) {
 	}
 }
 
-// TestDeletedUserWithOnlyLocks checks that a deleted user's sessions end even if they sent only lock
-// commands. Those go to Redis as Leash's own user. Holds and waiters end with the sessions.
+// TestDeletedUserWithOnlyLocks checks that a deleted user's sessions end even if they sent only
+// lock commands. Those go to Redis as Leash's own user. Holds and waiters end with the sessions.
 func TestDeletedUserWithOnlyLocks(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, masters []*redistest.Server) {
@@ -103,8 +104,8 @@ func TestDeletedUserWithOnlyLocks(t *testing.T) {
 	})
 }
 
-// TestDeletedUserWithOnlyBlockedCommands checks that a deleted user's sessions end when their only connection to
-// Redis was pinned for a blocking command.
+// TestDeletedUserWithOnlyBlockedCommands checks that a deleted user's sessions end when their only
+// connection to Redis was pinned for a blocking command.
 func TestDeletedUserWithOnlyBlockedCommands(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, masters []*redistest.Server) {
@@ -157,8 +158,8 @@ func TestUserDeletedBeforeFirstLock(t *testing.T) {
 	}
 }
 
-// TestUserRightsAndPasswordChange checks that a right that is taken away is gone at once. A changed password ends a
-// session only when its connection is dialled again.
+// TestUserRightsAndPasswordChange checks that a right that is taken away is gone at once. A changed
+// password ends a session only when its connection is dialled again.
 func TestUserRightsAndPasswordChange(t *testing.T) {
 	redis := aclServer(t)
 	l := startLeash(t, []string{redis.Addr})

@@ -8,8 +8,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestKeysKeepsPipelineOrder checks that the reply to KEYS keeps its place in a pipeline, although KEYS
-// uses other connections.
+// TestKeysKeepsPipelineOrder checks that the reply to KEYS keeps its place in a pipeline, although
+// KEYS uses other connections.
 func TestKeysKeepsPipelineOrder(t *testing.T) {
 	t.Parallel()
 	for name, addrs := range map[string][]string{
@@ -34,8 +34,8 @@ func TestKeysKeepsPipelineOrder(t *testing.T) {
 	}
 }
 
-// TestKeysLargeReplyAndClosedClient checks that a KEYS reply of many megabytes arrives whole. No connection
-// stays pinned when the client closes before its end.
+// TestKeysLargeReplyAndClosedClient checks that a KEYS reply of many megabytes arrives whole. No
+// connection stays pinned when the client closes before its end.
 func TestKeysLargeReplyAndClosedClient(t *testing.T) {
 	t.Parallel()
 	l := startLeash(t, redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs())

@@ -36,8 +36,8 @@ func (l *leash) through(t testing.TB, header string) *redistest.Client {
 	return c
 }
 
-// TestProxyHeaderGivesClientAddress checks that CLIENT INFO, CLIENT LIST, LOCK.INFO and the log show
-// the client's address.
+// TestProxyHeaderGivesClientAddress checks that CLIENT INFO, CLIENT LIST, LOCK.INFO and the log
+// show the client's address.
 func TestProxyHeaderGivesClientAddress(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, balanced)
@@ -79,8 +79,8 @@ func TestProxyHeaderInPieces(t *testing.T) {
 	}
 }
 
-// TestProxyHeaderIsRequired checks that a connection without a header is closed without an answer. Leash
-// counts each one and logs one warning.
+// TestProxyHeaderIsRequired checks that a connection without a header is closed without an answer.
+// Leash counts each one and logs one warning.
 func TestProxyHeaderIsRequired(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, balanced)
@@ -117,8 +117,8 @@ func TestProxyHeaderTimeout(t *testing.T) {
 	}
 }
 
-// TestMissingProxyHeaderDelaysNoOtherConnection checks that a connection without a header delays no other
-// connection.
+// TestMissingProxyHeaderDelaysNoOtherConnection checks that a connection without a header delays no
+// other connection.
 func TestMissingProxyHeaderDelaysNoOtherConnection(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, balanced, func(o *options) { o.front.HeaderTimeout = time.Hour })
@@ -193,8 +193,8 @@ func TestR28CloseByBalancerLetsLocksExpire(t *testing.T) {
 	}
 }
 
-// TestClusterAddressBehindBalancer checks that CLUSTER SLOTS names the address that the client connected
-// to, which is the balancer's.
+// TestClusterAddressBehindBalancer checks that CLUSTER SLOTS names the address that the client
+// connected to, which is the balancer's.
 func TestClusterAddressBehindBalancer(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})

@@ -145,8 +145,8 @@ func TestClosedClientTakesNoElement(t *testing.T) {
 	})
 }
 
-// TestThousandsOfBlockedClients checks that thousands of blocked clients delay no other client, and that
-// each gets one element.
+// TestThousandsOfBlockedClients checks that thousands of blocked clients delay no other client, and
+// that each gets one element.
 func TestThousandsOfBlockedClients(t *testing.T) {
 	t.Parallel()
 	const waiters = 1500

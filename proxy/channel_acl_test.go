@@ -6,8 +6,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestUserWithoutRightToUnsubscribe checks that Leash unsubscribes in Redis even when the user may not
-// run UNSUBSCRIBE.
+// TestUserWithoutRightToUnsubscribe checks that Leash unsubscribes in Redis even when the user may
+// not run UNSUBSCRIBE.
 func TestUserWithoutRightToUnsubscribe(t *testing.T) {
 	redis := redistest.Start(t)
 	if err := redis.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", ">pw", "+subscribe", "+psubscribe", "allchannels").Err(); err != nil {

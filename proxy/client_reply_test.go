@@ -44,8 +44,8 @@ func TestClientReplyAsRedis(t *testing.T) {
 	}
 }
 
-// TestDiscardedLargeReplies checks that large replies that CLIENT REPLY OFF discards use no memory and
-// do not block the session.
+// TestDiscardedLargeReplies checks that large replies that CLIENT REPLY OFF discards use no memory
+// and do not block the session.
 func TestDiscardedLargeReplies(t *testing.T) {
 	t.Parallel()
 	l := startLeash(t, []string{redistest.Start(t).Addr})

@@ -90,8 +90,8 @@ func TestThousandLargeSets(t *testing.T) {
 	}
 }
 
-// TestLargeReplyDelaysOthersLittle checks that a value of 300 MB reaches a fast and a slow reader. Other clients wait
-// no longer than its transfer takes.
+// TestLargeReplyDelaysOthersLittle checks that a value of 300 MB reaches a fast and a slow reader.
+// Other clients wait no longer than its transfer takes.
 func TestLargeReplyDelaysOthersLittle(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
@@ -126,8 +126,8 @@ func TestLargeReplyDelaysOthersLittle(t *testing.T) {
 	want(t, client, ":1\r\n", "DEL", "huge")
 }
 
-// TestSlowReaderIsDisconnected checks that a session ends when its client does not read and the output
-// exceeds the limit.
+// TestSlowReaderIsDisconnected checks that a session ends when its client does not read and the
+// output exceeds the limit.
 func TestSlowReaderIsDisconnected(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	if testing.Short() {
@@ -169,8 +169,8 @@ func TestMaxClients(t *testing.T) {
 	want(t, l.dial(t), "+PONG\r\n", "PING")
 }
 
-// TestClientSendingByteByByte checks that a client that sends one byte at a time costs only the memory for
-// its own bytes.
+// TestClientSendingByteByByte checks that a client that sends one byte at a time costs only the
+// memory for its own bytes.
 func TestClientSendingByteByByte(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})

@@ -182,8 +182,8 @@ func TestClientKillsItself(t *testing.T) {
 	want(t, l.dial(t), "$1\r\n1\r\n", "GET", "a")
 }
 
-// TestLocksOfKilledClientRunOut checks that the locks of a killed client run out, because the client
-// may still be at work (R28).
+// TestLocksOfKilledClientRunOut checks that the locks of a killed client run out, because the
+// client may still be at work (R28).
 func TestLocksOfKilledClientRunOut(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	holder, admin := l.dial(t), l.dial(t)

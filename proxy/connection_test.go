@@ -217,8 +217,8 @@ func readFull(c *redistest.Client, p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestUnsafeCommandsStayOffSharedLinks checks that commands that give several replies, block or change
-// the connection are never sent on a shared link, even if they were renamed.
+// TestUnsafeCommandsStayOffSharedLinks checks that commands that give several replies, block or
+// change the connection are never sent on a shared link, even if they were renamed.
 func TestUnsafeCommandsStayOffSharedLinks(t *testing.T) {
 	redis := redistest.Start(t, "--rename-command", "MONITOR", "watchall", "--rename-command", "BLPOP", "waitfor")
 	l := startLeash(t, []string{redis.Addr})
@@ -301,8 +301,8 @@ func TestFullRedisRefusesNoCredential(t *testing.T) {
 	eventually(t, "the session goes on", func() bool { return do(t, client, "GET", "k") == "$1\r\nv\r\n" })
 }
 
-// TestPasswordRequiredLater checks that Leash serves no client without a password once Redis requires
-// one.
+// TestPasswordRequiredLater checks that Leash serves no client without a password once Redis
+// requires one.
 func TestPasswordRequiredLater(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

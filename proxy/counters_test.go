@@ -82,8 +82,8 @@ func readReply(t testing.TB, c *redistest.Client, reply string) {
 	}
 }
 
-// TestR28PermitsAreReleasedWithTheConnection checks that permits of a client that closes or is killed
-// are released. Permits of a client that is reset run out, because it may still be at work.
+// TestR28PermitsAreReleasedWithTheConnection checks that permits of a client that closes or is
+// killed are released. Permits of a client that is reset run out, because it may still be at work.
 func TestR28PermitsAreReleasedWithTheConnection(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})

@@ -94,8 +94,8 @@ func TestSelectInPipeline(t *testing.T) {
 	}
 }
 
-// TestSelectSharesConnections checks that many clients of one database share a connection, and that it is
-// closed after the last one leaves.
+// TestSelectSharesConnections checks that many clients of one database share a connection, and that
+// it is closed after the last one leaves.
 func TestSelectSharesConnections(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
@@ -139,8 +139,8 @@ func TestSelectRights(t *testing.T) {
 	}
 }
 
-// TestSelectRightTakenAway checks that a session stays in its database after its user loses the right to
-// SELECT, even on a new connection.
+// TestSelectRightTakenAway checks that a session stays in its database after its user loses the
+// right to SELECT, even on a new connection.
 func TestSelectRightTakenAway(t *testing.T) {
 	redis := redistest.Start(t, strings.Fields("--user u on >pw ~* +@all")...)
 	l := startLeash(t, []string{redis.Addr})

@@ -158,8 +158,8 @@ func TestSwapDB(t *testing.T) {
 	want(t, other, ":1\r\n", "DBSIZE")
 }
 
-// TestKeysOfMigratingSlots checks that keys on a node that owns no slot yet are counted. A session goes on
-// if that node does not know its user.
+// TestKeysOfMigratingSlots checks that keys on a node that owns no slot yet are counted. A session
+// goes on if that node does not know its user.
 func TestKeysOfMigratingSlots(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})

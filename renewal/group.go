@@ -30,7 +30,8 @@ type group struct {
 	// pendingChecks are leases whose last answer was too slow to tell whether they end earlier.
 	pendingChecks map[*Hold]pendingCheck
 	due           moment // when to ask the store next; while busy, when it was due
-	// deadline is the earliest Until of the holds, or earlier. Checking once too often does no harm.
+	// deadline is the earliest Until of the holds, or earlier. Checking once too often does no
+	// harm.
 	deadline       moment
 	regular        bool     // due is one of its regular times, and not that of a retry
 	busy           bool     // in a round, or in a node's queue

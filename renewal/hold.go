@@ -29,8 +29,8 @@ const (
 
 // Keeper is told how a hold ends.
 type Keeper interface {
-	// Lost says that the hold has ended, or may have, against its owner's will. When it returns, the
-	// owner sends nothing more under the lock.
+	// Lost says that the hold has ended, or may have, against its owner's will. When it returns,
+	// the owner sends nothing more under the lock.
 	Lost(reason string)
 	// Ended says that the hold is over and that this is no loss: Released, Moved, Repeated or
 	// Expired.
@@ -43,8 +43,8 @@ type Plan struct {
 	Kind int           // the store's own number; the store has a request for each kind
 	Slot int           // holds of one slot, kind and TTL of a database go together; 0 to 16383
 	TTL  time.Duration // what a renewal sets; a lease is checked every third of it
-	// Lease says that the hold is checked and not renewed. After Until it may be over. It is when the
-	// store says so.
+	// Lease says that the hold is checked and not renewed. After Until it may be over. It is when
+	// the store says so.
 	Lease bool
 	Every time.Duration // the longest time between two requests; if zero, a third of TTL
 	Until time.Time     // it is safe until then

@@ -23,8 +23,9 @@ const (
 	calmRound = 32   // for a node that keeps up; other commands wait for the node, too
 
 	// These are how many holds one request to a node has that keeps up. calmBatch is enough for all
-	// holds of a slot when a million are spread over all slots. promptBatch is for a node that keeps
-	// up so well that twice as many calls do no harm: 31 holds took Redis 0.2 ms, 61 took 0.35 ms.
+	// holds of a slot when a million are spread over all slots. promptBatch is for a node that
+	// keeps up so well that twice as many calls do no harm: 31 holds took Redis 0.2 ms, 61 took
+	// 0.35 ms.
 	calmBatch   = 80
 	promptBatch = 32
 
@@ -45,19 +46,19 @@ type Watchdog struct {
 	store Store
 	start time.Time // moments count from here
 	kick  chan struct{}
-	// clockAhead is by how much the wall clock has run ahead of the monotonic clock since the start.
-	// Tests replace it.
+	// clockAhead is by how much the wall clock has run ahead of the monotonic clock since the
+	// start. Tests replace it.
 	clockAhead func() time.Duration
 
 	due []*group // of Run's goroutine: the slice that the last step used
 
 	wg sync.WaitGroup // goroutines with rounds; Run waits for them
 
-	// mu guards the fields below, the groups and the holds in them. It is never held during a call of
-	// the Store or of a Keeper.
+	// mu guards the fields below, the groups and the holds in them. It is never held during a call
+	// of the Store or of a Keeper.
 	mu sync.Mutex
-	// Holds and groups refer to each other by numbers. With a million holds, pointers would cost the
-	// garbage collector two million more to follow.
+	// Holds and groups refer to each other by numbers. With a million holds, pointers would cost
+	// the garbage collector two million more to follow.
 	holdTable  idtable.Table[Hold]
 	groupTable idtable.Table[group]
 	groups     map[groupKey]*group
@@ -78,9 +79,9 @@ type Stats struct {
 	Renewals atomic.Int64 // holds renewed, and leases found to be there
 	Unknowns atomic.Int64 // holds for which a round brought no answer
 
-	// Lag is for how many ns the oldest renewal has been due, at nodes that answer. Excess is by how
-	// many ns that is too much: more than 1/48 of the TTL. Then there are more holds than can be
-	// renewed, and new ones should wait.
+	// Lag is for how many ns the oldest renewal has been due, at nodes that answer. Excess is by
+	// how many ns that is too much: more than 1/48 of the TTL. Then there are more holds than can
+	// be renewed, and new ones should wait.
 	Lag, Excess atomic.Int64
 }
 

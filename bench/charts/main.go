@@ -6,11 +6,12 @@
 //
 //	<!-- chart: locks.svg | acquire + release, redis | pairs/s -->
 //
-// It names the file, the column with the labels of the bars, and the column with their lengths. More
-// columns with labels may follow the length; the chart shows them behind the first one, with their
-// names. A row without a length has no bar.
+// It names the file, the column with the labels of the bars, and the column with their lengths.
+// More columns with labels may follow the length; the chart shows them behind the first one, with
+// their names. A row without a length has no bar.
 //
-// The figures thus stand in one place, the page. A test fails when a file is not what its table says.
+// The figures thus stand in one place, the page. A test fails when a file is not what its table
+// says.
 package main
 
 import (
@@ -86,7 +87,8 @@ func parse(text string) ([]chart, error) {
 	return charts, nil
 }
 
-// chartOf makes the chart that words ask for. The first row of table is its heading, the second one its rule.
+// chartOf makes the chart that words ask for. The first row of table is its heading, the second one
+// its rule.
 func chartOf(words []string, table [][]string) (chart, error) {
 	if len(table) < 3 {
 		return chart{}, errors.New("no table follows")

@@ -165,8 +165,8 @@ func TestStatedLimits(t *testing.T) {
 	}
 }
 
-// beyond is a value of the option that differs from the limit by the smallest step. It is empty when
-// there is nothing smaller.
+// beyond is a value of the option that differs from the limit by the smallest step. It is empty
+// when there is nothing smaller.
 func (o option) beyond(t *testing.T, limit string, step int64) string {
 	t.Helper()
 	if limit == "0" {

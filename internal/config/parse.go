@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Info is what [Parse] returns as its error for --help, --help-all and --version: nothing is wrong, but there
-// is nothing to run either. The caller writes Text to standard output and exits with 0.
+// Info is what [Parse] returns as its error for --help, --help-all and --version: nothing is wrong,
+// but there is nothing to run either. The caller writes Text to standard output and exits with 0.
 type Info struct {
 	Text string // ends in a line feed
 }

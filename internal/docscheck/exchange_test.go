@@ -14,9 +14,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestExchanges runs the blocks that are marked `leash`: lines that begin with "> " are commands, and
-// the other lines are what redis-cli prints for them. Each page has a Redis and a Leash of its own,
-// and each block a connection of its own.
+// TestExchanges runs the blocks that are marked `leash`: lines that begin with "> " are commands,
+// and the other lines are what redis-cli prints for them. Each page has a Redis and a Leash of its
+// own, and each block a connection of its own.
 func TestExchanges(t *testing.T) {
 	binary := build(t)
 	ran := 0
@@ -75,8 +75,8 @@ func TestExchangeProblems(t *testing.T) {
 // exchangeTimeout bounds a block, which may wait for a lock now and then.
 const exchangeTimeout = 30 * time.Second
 
-// exchange runs a block on a connection of its own and says what differs. The last command is RESET,
-// so that the locks of one block are released before the next one begins.
+// exchange runs a block on a connection of its own and says what differs. The last command is
+// RESET, so that the locks of one block are released before the next one begins.
 func exchange(addr string, b block) (problem string) {
 	var commands, want []string
 	for _, l := range b.lines {

@@ -232,7 +232,8 @@ func (c *collector) call(t *testing.T, in *ast.FuncDecl, call *ast.CallExpr) boo
 	return true
 }
 
-// message adds the text of a log line. If a parameter of the function is the text, the callers have it.
+// message adds the text of a log line. If a parameter of the function is the text, the callers have
+// it.
 func (c *collector) message(t *testing.T, in *ast.FuncDecl, arg ast.Expr) {
 	if isText(arg) {
 		c.add(arg.Pos(), parts(arg)...)

@@ -23,9 +23,9 @@ var (
 	blockPattern  = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
 )
 
-// TestDocumentedCode checks that every block of code in README.md and docs is word for word a marked
-// region of a program in this directory, and that each region is on a page. So what a page shows has
-// been run.
+// TestDocumentedCode checks that every block of code in README.md and docs is word for word a
+// marked region of a program in this directory, and that each region is on a page. So what a page
+// shows has been run.
 func TestDocumentedCode(t *testing.T) {
 	regions := readRegions(t)
 	shown := make(map[string]bool)

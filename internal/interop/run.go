@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// byUpstream are the targets by what lies behind them. Those of one lane take turns, for each program
-// finds it empty and leaves nothing behind.
+// byUpstream are the targets by what lies behind them. Those of one lane take turns, for each
+// program finds it empty and leaves nothing behind.
 func (b *testbed) byUpstream() (lanes [][]target) {
 	for _, t := range b.targets {
 		i := slices.IndexFunc(lanes, func(lane []target) bool { return lane[0].masters[0] == t.masters[0] })

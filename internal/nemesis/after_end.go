@@ -10,10 +10,10 @@ import (
 // broken.
 const lingerSlack = 2 * time.Second
 
-// longestAfterEnd compares the ends of holds with when Redis had them last: nothing that was released
-// comes back, and nothing stays for longer than its lease. It returns the longest time that a lock
-// stayed after its holder's end, and the longest when what was broken does not count. Whoever wrote
-// the history must have ended.
+// longestAfterEnd compares the ends of holds with when Redis had them last: nothing that was
+// released comes back, and nothing stays for longer than its lease. It returns the longest time
+// that a lock stayed after its holder's end, and the longest when what was broken does not count.
+// Whoever wrote the history must have ended.
 func (h *history) longestAfterEnd() (longest, smooth time.Duration, err error) {
 	var wrong []string
 	blame := func(k *kept, from time.Time, format string, args ...any) {

@@ -86,8 +86,8 @@ func (b *belief) cap() {
 	}
 }
 
-// answered says that a question sent at a time was answered on the connection that carries the hold:
-// it lasts for half a TTL more (R1).
+// answered says that a question sent at a time was answered on the connection that carries the
+// hold: it lasts for half a TTL more (R1).
 func (b *belief) answered(sent time.Time) {
 	b.last = sent
 	if until := sent.Add(b.ttl / 2); until.After(b.until) {
@@ -96,8 +96,8 @@ func (b *belief) answered(sent time.Time) {
 	b.cap()
 }
 
-// confirmed says that LOCK.TTL, asked at a time, said for how long the hold is certain. A lease lasts
-// from the grant on, which may have been long after the question.
+// confirmed says that LOCK.TTL, asked at a time, said for how long the hold is certain. A lease
+// lasts from the grant on, which may have been long after the question.
 func (b *belief) confirmed(sent time.Time, d time.Duration) {
 	b.last, b.certain, b.until = sent, sent.Add(d), sent.Add(d)
 	b.tell("asked %v ago, certain for %v", time.Since(sent), d)
@@ -133,8 +133,9 @@ func (b *belief) ends(at, done time.Time) {
 	}
 }
 
-// connectionEnded ends the belief of a client that finds its connection ended, or is told of the loss. A
-// client that reads all the time would have seen that earlier, at some time after the last proof.
+// connectionEnded ends the belief of a client that finds its connection ended, or is told of the
+// loss. A client that reads all the time would have seen that earlier, at some time after the last
+// proof.
 func (b *belief) connectionEnded() { b.ends(b.last, time.Time{}) }
 
 // expire ends the belief of a client that has heard nothing for too long.

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// checkSabotage lets Leash run with broken scripts, and returns an error when that is not found out.
+// checkSabotage lets Leash run with broken scripts, and returns an error when that is not found
+// out.
 func checkSabotage(ctx context.Context, opt options, log *slog.Logger, out io.Writer) error {
 	names := opt.sabotage
 	if names[0] == "all" {

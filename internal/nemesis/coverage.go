@@ -10,8 +10,8 @@ import (
 // times as often where a run is worth anything.
 const rare = 5 * time.Second
 
-// coverage is an error when a run proves less than it seems to: a fault was tried and never struck, or
-// hardly anybody had locks of some kind.
+// coverage is an error when a run proves less than it seems to: a fault was tried and never struck,
+// or hardly anybody had locks of some kind.
 func (h *history) coverage(opt options, missed []string) error {
 	var errs []error
 	for _, name := range missed {

@@ -11,8 +11,8 @@ var idOf = regexp.MustCompile(`(?m)^id=(\d+) .* cmd=(\S+)`)
 // waits are the commands of clients that may be waiting.
 var waits = regexp.MustCompile(`acquire|await|sem\.take`)
 
-// disturbOther does to some other client of the same Leash what an operator may: it ends its wait, or its
-// connection.
+// disturbOther does to some other client of the same Leash what an operator may: it ends its wait,
+// or its connection.
 func (w *worker) disturbOther() {
 	list, _, err := w.conn.do(time.Now().Add(replyPatience), "CLIENT", "LIST")
 	if err != nil {

@@ -29,7 +29,8 @@
 //
 // # Exceptions
 //
-// What Leash does not promise is excepted and counted, for no longer than it may last (exceptions.go):
+// What Leash does not promise is excepted and counted, for no longer than it may last
+// (exceptions.go):
 //
 //   - A master that dies forgets what no replica has confirmed.
 //   - A master that is flushed forgets everything.

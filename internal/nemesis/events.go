@@ -43,9 +43,9 @@ func (h *history) noteLock(key string, at time.Time, format string, args ...any)
 	h.words[key] = append(h.words[key], event{h.at(at), fmt.Sprintf(format, args...)})
 }
 
-// eventsOf is what happened about a lock between two times: to some of its holds, which is told from
-// their beginning on, to the lock, in Redis, and what was broken. It is in the order of time. h.mu
-// is not held.
+// eventsOf is what happened about a lock between two times: to some of its holds, which is told
+// from their beginning on, to the lock, in Redis, and what was broken. It is in the order of time.
+// h.mu is not held.
 func (h *history) eventsOf(key string, holds []int, from, to int64) string {
 	keys := []string{key}
 	if key == quorumKey {

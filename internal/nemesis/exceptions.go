@@ -40,8 +40,8 @@ import (
 // the clock is behind what it was (recounted). What is asked for by a monotonic clock, ours or
 // Leash's, is as it was: waits and their ends, MAXHOLD, IDLE.
 
-// reportTolerance is what a client that is told late of a loss may have been late by, beside what was
-// broken.
+// reportTolerance is what a client that is told late of a loss may have been late by, beside what
+// was broken.
 const reportTolerance = time.Second
 
 // shortened counts beliefs that ended early.
@@ -49,8 +49,8 @@ type shortened struct {
 	forgotten, stepped int
 }
 
-// withExceptions is ops on key with the holds ended, as far as the models are concerned, when they may
-// have been forgotten or a clock may have ended them, and how many were. Only for a time: Leash
+// withExceptions is ops on key with the holds ended, as far as the models are concerned, when they
+// may have been forgotten or a clock may have ended them, and how many were. Only for a time: Leash
 // finds out at the next renewal and tells the client, and who cannot be told stops believing by
 // itself.
 func (h *history) withExceptions(key string, ops []porcupine.Operation) (out []porcupine.Operation, n shortened) {

@@ -9,8 +9,8 @@ import (
 // anew.
 const redeals = 2
 
-// faultOrder deals faults in an order that is left to chance, each once before any comes again: of those
-// that were drawn one by one, a run of three minutes would miss some each time.
+// faultOrder deals faults in an order that is left to chance, each once before any comes again: of
+// those that were drawn one by one, a run of three minutes would miss some each time.
 type faultOrder struct {
 	rnd   *rand.Rand
 	all   []fault

@@ -68,8 +68,8 @@ func (w *faultTimeline) othersDuring(own *faultPeriod) bool {
 	return false
 }
 
-// newMaster says that by a spell a master is new, or may be for a Leash that starts while a clock is
-// set back: with a grace nothing is granted there for a while.
+// newMaster says that by a spell a master is new, or may be for a Leash that starts while a clock
+// is set back: with a grace nothing is granted there for a while.
 func (w *faultTimeline) newMaster(s *faultPeriod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,9 +83,9 @@ func (w *faultTimeline) disturbed(from, to time.Time) time.Duration {
 	return covered(w.disturbedLocked(), from, to)
 }
 
-// disturbedOrInGrace is rough with the graces of new masters, in which Leash grants nothing. Leash looks at a
-// master before it counts the grace, and can do neither while something is broken: a grace is over
-// when the weather was not rough for as long.
+// disturbedOrInGrace is rough with the graces of new masters, in which Leash grants nothing. Leash
+// looks at a master before it counts the grace, and can do neither while something is broken: a
+// grace is over when the weather was not rough for as long.
 func (w *faultTimeline) disturbedOrInGrace(from, to time.Time, grace time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,8 +151,8 @@ func (w *faultTimeline) answering(from, to time.Time) bool {
 	return true
 }
 
-// slotMoving reports whether the slot of key was being moved at some time between from and to, or just
-// had been: then what needs keys that are not all on one node is answered as if the lock were
+// slotMoving reports whether the slot of key was being moved at some time between from and to, or
+// just had been: then what needs keys that are not all on one node is answered as if the lock were
 // taken.
 func (w *faultTimeline) slotMoving(key string, from, to time.Time) bool {
 	w.mu.Lock()

@@ -141,8 +141,8 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 	return true
 }
 
-// releaseNewHold is what an owner does that took a lock once more when its lease was just over, and so has a
-// new hold: it gives it back.
+// releaseNewHold is what an owner does that took a lock once more when its lease was just over, and
+// so has a new hold: it gives it back.
 func (w *worker) releaseNewHold(b *belief, reply string, sent time.Time) {
 	w.tally.add("enter", "anew")
 	number, _ := strconv.ParseInt(reply[1:], 10, 64)

@@ -18,8 +18,8 @@ import (
 // ttl is the watchdog timeout of the Leashes.
 const ttl = 3 * time.Second
 
-// testbed is what is tested: a cluster whose nodes are reached through proxies, and two Leashes before
-// it, with a proxy before each.
+// testbed is what is tested: a cluster whose nodes are reached through proxies, and two Leashes
+// before it, with a proxy before each.
 type testbed struct {
 	keys      []string // of the locks
 	cluster   *redistest.Cluster

@@ -167,8 +167,8 @@ func (w *worker) acquire(r *request) (reply string, sent, got time.Time) {
 	return "", sent, got
 }
 
-// checkLateness blames Leash when what was sent at a time was not answered within slack, beside what was
-// broken.
+// checkLateness blames Leash when what was sent at a time was not answered within slack, beside
+// what was broken.
 func (w *worker) checkLateness(key string, args []string, tolerance time.Duration, sent, got time.Time, err error) {
 	if late := got.Sub(sent) - tolerance; late > 0 && late > w.history.faults.disturbed(sent, got) && (err == nil || isTimeout(err)) {
 		w.tally.violation(key, 0, "%v was not answered for %v", args, round(got.Sub(sent)))
