@@ -13,8 +13,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR13ScriptsRefuseStaleRequests: what a script answers to a call about a hold that is another one
-// by now, hangs on another carrier, or has had a later request; and that it then changes nothing.
+// TestR13ScriptsRefuseStaleRequests: what a script answers to a call about a hold that is another
+// one by now, hangs on another carrier, or has had a later request; and that it then changes
+// nothing.
 func TestR13ScriptsRefuseStaleRequests(t *testing.T) {
 	t.Parallel()
 	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -176,8 +177,8 @@ func TestR13PermitScriptsRefuseStaleRequests(t *testing.T) {
 	})
 }
 
-// TestR25RenewalRefusedByRedisIsUnknown: what a renewal answers of a hold, and of a permit, when Redis refuses a
-// command about it.
+// TestR25RenewalRefusedByRedisIsUnknown: what a renewal answers of a hold, and of a permit, when
+// Redis refuses a command about it.
 func TestR25RenewalRefusedByRedisIsUnknown(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, redistest.Start(t).Addr)

@@ -20,8 +20,8 @@ func (c *conn) twice(key string, options ...string) int64 {
 	return c.token(append([]string{key, "OWNER", "x", "ID", "2"}, options...)...)
 }
 
-// TestR27LossOfAMovedHoldIsReported: its owner has known of it before, whether the MACQUIRE that moved
-// it fails or not.
+// TestR27LossOfAMovedHoldIsReported: its owner has known of it before, whether the MACQUIRE that
+// moved it fails or not.
 func TestR27LossOfAMovedHoldIsReported(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -98,8 +98,8 @@ func TestR7QuorumMovesAsOne(t *testing.T) {
 	})
 }
 
-// TestR7IDOfAnUndoneAcquireCountsAgain: a MACQUIRE that failed has not been, so its repetition enters again
-// what it had entered.
+// TestR7IDOfAnUndoneAcquireCountsAgain: a MACQUIRE that failed has not been, so its repetition
+// enters again what it had entered.
 func TestR7IDOfAnUndoneAcquireCountsAgain(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -41,7 +41,8 @@ func TestMacquireWaitsWithTheKeysBefore(t *testing.T) {
 	})
 }
 
-// TestMacquireLeavesNothingToADisconnectedClient: neither what it had in hand nor what it waited for.
+// TestMacquireLeavesNothingToADisconnectedClient: neither what it had in hand nor what it waited
+// for.
 func TestMacquireLeavesNothingToADisconnectedClient(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -126,8 +127,8 @@ func TestMacquireNeverDeadlocks(t *testing.T) {
 	})
 }
 
-// TestMacquireReportsNoLossBeforeTheGrant: a key that was in hand and is lost while another is waited
-// for is taken again, and no loss.
+// TestMacquireReportsNoLossBeforeTheGrant: a key that was in hand and is lost while another is
+// waited for is taken again, and no loss.
 func TestMacquireReportsNoLossBeforeTheGrant(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

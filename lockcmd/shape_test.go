@@ -67,7 +67,8 @@ func (nullRedis) Process(_ context.Context, cmd redis.Cmder) error {
 	return redis.Nil
 }
 
-// TestScriptReplyOfAnotherShapeClosesItsConnection: what follows on it may belong to other commands.
+// TestScriptReplyOfAnotherShapeClosesItsConnection: what follows on it may belong to other
+// commands.
 func TestScriptReplyOfAnotherShapeClosesItsConnection(t *testing.T) {
 	var told []string
 	s := &Service{cfg: Config{
@@ -85,8 +86,8 @@ func TestScriptReplyOfAnotherShapeClosesItsConnection(t *testing.T) {
 	}
 }
 
-// TestDecodeAllocatesNoMoreThanReceived: neither nesting nor announced lengths cost more than the bytes that
-// came.
+// TestDecodeAllocatesNoMoreThanReceived: neither nesting nor announced lengths cost more than the
+// bytes that came.
 func TestDecodeAllocatesNoMoreThanReceived(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("*1\r\n", 1<<20) + ":1\r\n", strings.Repeat("*100000\r\n", 100), "*2147483647\r\n:1\r\n", "$9999999999999\r\n",

@@ -166,9 +166,10 @@ func (n *misroutedCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) r
 	}
 }
 
-// TestRenewalsByTheClientReachTheRightNode: without a link renewals are go-redis's turn, and it must read
-// in them which node they are for. It would send those of which it cannot to any node, and by its
-// MOVED to the right one: all works then, and every hold is lost when a single node is silent.
+// TestRenewalsByTheClientReachTheRightNode: without a link renewals are go-redis's turn, and it
+// must read in them which node they are for. It would send those of which it cannot to any node,
+// and by its MOVED to the right one: all works then, and every hold is lost when a single node is
+// silent.
 func TestRenewalsByTheClientReachTheRightNode(t *testing.T) {
 	t.Parallel()
 	rdb, astray := dialCluster(t, sharedCluster(t).Addrs()...), &misroutedCounter{}

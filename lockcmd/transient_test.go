@@ -19,9 +19,10 @@ type transientCase struct {
 	rdb         redis.UniversalClient
 }
 
-// TestR7NoRetriableErrorReachesClients: client libraries send a command again, blindly, that is answered with
-// one of Redis's words for what passes. Where Redis says one of these to Leash, for longer than
-// Leash tries, its clients hear LOCKTIMEOUT, or that the lock is taken, and later all is as it was.
+// TestR7NoRetriableErrorReachesClients: client libraries send a command again, blindly, that is
+// answered with one of Redis's words for what passes. Where Redis says one of these to Leash, for
+// longer than Leash tries, its clients hear LOCKTIMEOUT, or that the lock is taken, and later all
+// is as it was.
 func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	const key = "k"

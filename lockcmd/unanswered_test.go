@@ -173,8 +173,8 @@ func TestR3LeaseOverBeforeTheAnswer(t *testing.T) {
 	want(t, a.do("LOCK.ACQUIRE", newKey(), "LEASE", "5"), "-"+msgShort)
 }
 
-// TestR26LateCopyOfAReleasedGrantIsReleased is taken back, too: its client went before it could be told of
-// the grant.
+// TestR26LateCopyOfAReleasedGrantIsReleased is taken back, too: its client went before it could be
+// told of the grant.
 func TestR26LateCopyOfAReleasedGrantIsReleased(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
@@ -198,8 +198,8 @@ func TestR26LateCopyOfAReleasedGrantIsReleased(t *testing.T) {
 	}
 }
 
-// TestR28HoldMovedToADisconnectedClientStays: its client repeated an acquire that was not answered, and
-// has gone since; but it was told of another.
+// TestR28HoldMovedToADisconnectedClientStays: its client repeated an acquire that was not answered,
+// and has gone since; but it was told of another.
 func TestR28HoldMovedToADisconnectedClientStays(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

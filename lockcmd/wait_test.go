@@ -428,8 +428,8 @@ func TestR17BlockCountsOnce(t *testing.T) {
 	}
 }
 
-// TestR18WaiterWhoseAttemptPanickedLeaves the queue, though it does not get as far as to leave it: others
-// stand behind.
+// TestR18WaiterWhoseAttemptPanickedLeaves the queue, though it does not get as far as to leave it:
+// others stand behind.
 func TestR18WaiterWhoseAttemptPanickedLeaves(t *testing.T) {
 	t.Parallel()
 	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}), newKey()

@@ -11,8 +11,8 @@ import (
 const pinRefusal = "-UPSTREAMDOWN clients already have --max-pinned connections to that node to themselves, " +
 	"the command was not executed\r\n"
 
-// TestBlockedClientsLeaveConnectionsForOthers checks that other clients are served when more clients block than
-// Redis has connections for. A client that cannot block is told why.
+// TestBlockedClientsLeaveConnectionsForOthers checks that other clients are served when more
+// clients block than Redis has connections for. A client that cannot block is told why.
 func TestBlockedClientsLeaveConnectionsForOthers(t *testing.T) {
 	t.Parallel()
 	const blocked, limit = 150, 68 // 100 less the reserve

@@ -86,7 +86,8 @@ func TestTooManyArguments(t *testing.T) {
 	}
 }
 
-// TestRandomBytes sends random bytes that often look like the protocol, and compares Leash with Redis.
+// TestRandomBytes sends random bytes that often look like the protocol, and compares Leash with
+// Redis.
 func TestRandomBytes(t *testing.T) {
 	plain := redistest.Start(t)
 	l := startLeash(t, []string{plain.Addr})

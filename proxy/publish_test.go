@@ -79,8 +79,8 @@ func TestCountsWithOthersAndLocks(t *testing.T) {
 	}
 }
 
-// TestPublishWithoutSubscribersIsRelayed checks that PUBLISH without subscribers of Leash costs no more
-// than any relayed command.
+// TestPublishWithoutSubscribersIsRelayed checks that PUBLISH without subscribers of Leash costs no
+// more than any relayed command.
 func TestPublishWithoutSubscribersIsRelayed(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	want(t, l.dial(t), "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n", "SUBSCRIBE", "a")

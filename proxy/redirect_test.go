@@ -41,8 +41,8 @@ func TestForgedRedirect(t *testing.T) {
 	}
 }
 
-// TestScriptThatReturnsTryAgainRunsOnce checks that a script that returns TRYAGAIN with its own text runs
-// once.
+// TestScriptThatReturnsTryAgainRunsOnce checks that a script that returns TRYAGAIN with its own
+// text runs once.
 func TestScriptThatReturnsTryAgainRunsOnce(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})

@@ -178,7 +178,8 @@ func TestMissingScriptIsReloaded(t *testing.T) {
 	}
 }
 
-// TestScriptReloadKeepsOrder checks that an EVALSHA does not run behind a later command on its slot.
+// TestScriptReloadKeepsOrder checks that an EVALSHA does not run behind a later command on its
+// slot.
 func TestScriptReloadKeepsOrder(t *testing.T) {
 	t.Parallel()
 	for name, addrs := range map[string][]string{
@@ -207,8 +208,8 @@ func TestScriptReloadKeepsOrder(t *testing.T) {
 	}
 }
 
-// TestScriptReloadNeedsRights checks that no script is loaded for a user who may not load scripts. A
-// script that returns NOSCRIPT itself runs once.
+// TestScriptReloadNeedsRights checks that no script is loaded for a user who may not load scripts.
+// A script that returns NOSCRIPT itself runs once.
 func TestScriptReloadNeedsRights(t *testing.T) {
 	one := redistest.Start(t)
 	l := startLeash(t, []string{one.Addr})
