@@ -10,8 +10,8 @@ func blockingSpecs() commandSpecs {
 	return commandSpecs{
 		"XREAD":      {(*session).streamRead, relayed, "pinned when it has BLOCK"},
 		"XREADGROUP": {(*session).streamRead, relayed, "pinned when it has BLOCK"},
-		"WAIT":       {(*session).wait, pinnedConn, "covers what this connection wrote, on every node; the smallest answer"},
-		"WAITAOF":    {(*session).wait, pinnedConn, "covers what this connection wrote, on every node; the smallest answers"},
+		"WAIT":       {(*session).wait, pinnedConn, "asks every node that this client wrote to; the reply is the smallest answer"},
+		"WAITAOF":    {(*session).wait, pinnedConn, "asks every node that this client wrote to; the reply has the smallest answers"},
 
 		"CLIENT|UNBLOCK": {(*session).unblock, answered, "also ends a wait for a lock, a permit or a latch"},
 	}

@@ -17,7 +17,7 @@ func clientSpecs() commandSpecs {
 		"CLIENT|KILL":  {(*session).clientKill, answered, ofLeash},
 		"CLIENT|PAUSE": {(*session).clientPause, answered, ofLeash}, "CLIENT|UNPAUSE": {(*session).clientUnpause, answered, ofLeash},
 		"CLIENT|REPLY":    {(*session).clientReply, answered, ""},
-		"CLIENT|NO-EVICT": {(*session).clientNoEvict, answered, "the client is not closed when the output of all clients is too much"},
+		"CLIENT|NO-EVICT": {(*session).clientNoEvict, answered, "the client stays connected when unread replies take too much memory in total"},
 		"CLIENT|NO-TOUCH": {(*session).clientNoTouch, refused, "it would change a connection that other clients share"},
 	}
 }

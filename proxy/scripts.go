@@ -28,7 +28,7 @@ func scriptSpecs() commandSpecs {
 	}
 }
 
-const reloadNote = "Leash loads a script again if the node lost it and Leash has seen it"
+const reloadNote = "if the node has lost a script that Leash has seen, Leash loads it again"
 
 // eval relays EVAL and EVAL_RO, and keeps the script for an EVALSHA that comes
 // to a node without it. Redis does not keep one that came with a wrong number

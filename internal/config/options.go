@@ -58,7 +58,7 @@ func clientOptions(c *Config) []option {
 				"Leash asks clients for a password only if Redis does. Do not expose the port to the internet.",
 			}},
 		{name: "announce", value: text("host:port", &c.Announce), first: true,
-			summary: "Address that clients of a Redis Cluster are told as the address of every slot.",
+			summary: "Address that Leash gives to cluster clients as the address of every slot.",
 			details: []string{
 				"Leash shows itself as one node that owns every slot. " +
 					"Set this flag when clients reach Leash by an address that is not its own: " +
@@ -71,7 +71,7 @@ func clientOptions(c *Config) []option {
 			details: []string{
 				"Leash reads versions 1 and 2 of the protocol. " +
 					"It closes a connection that does not begin with such a header. " +
-					"The flag counts for every host:port of `--listen`, not for unix sockets.",
+					"The flag applies to every host:port of `--listen`, but not to unix sockets.",
 				"A client that reaches the port can claim any address. Let only load balancers reach it.",
 				"The flag changes what `--on-disconnect auto` does.",
 			}},
@@ -98,11 +98,11 @@ func clientOptions(c *Config) []option {
 			},
 			limits: "1MiB or more"},
 		{name: "peer-timeout", value: duration("duration", &c.PeerTimeout),
-			summary: "How long the host of a lock holder may be unreachable before Leash gives it up.",
+			summary: "How long a lock holder's host may be unreachable before Leash closes the connection.",
 			details: []string{
-				"The flag counts for clients that hold a lock or wait for one. " +
-					"TCP keepalives find the unreachable host, so a client that is idle counts as reachable. " +
-					"The locks of a client that is given up expire in Redis.",
+				"The flag applies to clients that hold a lock or wait for one. " +
+					"TCP keepalives check the host, so a client that is merely idle stays connected. " +
+					"The client's locks then expire, unless `--on-disconnect` is `release`.",
 				"Leash rounds to whole seconds. Other systems than Linux always use 11 s.",
 			},
 			limits: "4s to 10m"},
@@ -143,7 +143,7 @@ func upstreamOptions(c *Config) []option {
 			summary: "Password for the sentinels; better set by the variable.",
 			details: []string{
 				"Other users of the machine can read the arguments of a process. " +
-					"The password of the master is `--upstream-password-file`.",
+					"For the password of the master, use `--upstream-password-file`.",
 			},
 			defaultIs: "none: Leash sends no AUTH to the sentinels"},
 		{name: "upstream-user", value: text("name", &c.UpstreamUser), first: true,
@@ -155,7 +155,7 @@ func upstreamOptions(c *Config) []option {
 			defaultIs: "the user \"default\"",
 			limits:    "no spaces"},
 		{name: "upstream-password", value: secret("password", &c.UpstreamPassword),
-			summary:   "Password of that user; better given by the variable or a file.",
+			summary:   "Password of --upstream-user; better given by the variable or a file.",
 			details:   []string{"Other users of the machine can read the arguments of a process."},
 			defaultIs: "none"},
 		{name: "upstream-password-file", value: text("path", &c.UpstreamPasswordFile), first: true,
@@ -171,8 +171,8 @@ func upstreamOptions(c *Config) []option {
 			details: []string{
 				"`replica` uses a replica of the master, if one answers. " +
 					"`nearest` uses the master or the replica that answers a `PING` soonest.",
-				"A replica lags behind its master. A read from it can miss a write that was answered before, " +
-					"also one of the same client. It does not miss an earlier write of the same pipeline.",
+				"A replica lags behind its master. A read from it can miss an earlier write, " +
+					"even one of the same client. Only the earlier writes of its own pipeline are certainly seen.",
 				"Transactions, `WATCH`, and clients that hold a lock always read from the master.",
 			}},
 		{name: "trust-clients", value: boolean(&c.TrustClients), first: true,
@@ -183,12 +183,12 @@ func upstreamOptions(c *Config) []option {
 			},
 			limits: "needs `--upstream-password-file` or `--upstream-password`"},
 		{name: "max-pinned", value: count("n", &c.MaxPinned), defaultIs: "0: three quarters of Redis's maxclients",
-			summary: "How many connections to one Redis node clients can have to themselves.",
+			summary: "How many connections to one Redis node can be reserved for single clients.",
 			details: []string{
 				"`BLPOP`, `MULTI`, `MONITOR` and client-side caching need such a connection. " +
-					"One more is answered `UPSTREAMDOWN`.",
-				"0 means three quarters of Redis's `maxclients`, and leaves 32 of it free if possible. " +
-					"Where several Leashes share a Redis, give each of them its share.",
+					"A command that would need one more gets `UPSTREAMDOWN`.",
+				"0 means three quarters of Redis's `maxclients`. At least 32 of its connections stay free, if possible. " +
+					"If several Leashes share a Redis, give each of them a part of that number.",
 			},
 			limits: "0 to 1000000"},
 		{name: "wait-for-upstream", value: durationOr("forever", Forever, &c.WaitForUpstream),
@@ -200,12 +200,13 @@ func upstreamOptions(c *Config) []option {
 			limits: "0 to 24h, or forever"},
 		{name: "redirect-timeout", value: duration("duration", &c.RedirectTimeout),
 			summary: "How long Leash retries a command that the cluster answers with CLUSTERDOWN or TRYAGAIN.",
-			details: []string{"After that time the client gets the error. 0 means no retry."},
-			limits:  "0 to 1m"},
+			details: []string{"After that time the client gets the error. 0 means no retry.",
+				"A command for a node that cannot be reached waits as long. Then the client gets `UPSTREAMDOWN`."},
+			limits: "0 to 1m"},
 		{name: "upstream-timeout", value: duration("duration", &c.UpstreamTimeout),
-			summary: "How long a Redis node may be silent before Leash gives up its connections.",
+			summary: "How long a Redis node may be silent before Leash closes its connections to it.",
 			details: []string{
-				"The same time limits how long a connection to Redis may take to open.",
+				"The same time limits how long Redis may take to answer on a new connection.",
 				"A script can silence Redis for 5 s by default (`busy-reply-threshold`). Stay above that.",
 			},
 			limits: "2s to 10m"},
@@ -217,33 +218,33 @@ func lockOptions(c *Config) []option {
 		{name: "watchdog-timeout", value: duration("duration", &c.WatchdogTimeout), first: true,
 			summary: "Time to live in Redis of a lock that Leash renews.",
 			details: []string{
-				"Leash renews such a lock after each third of this time. " +
-					"When Leash dies, or loses Redis, the lock ends after this time at most.",
+				"Leash renews such a lock every third of this time. " +
+					"If Leash dies or cannot reach Redis, the lock ends within this time.",
 				"Redisson has the same setting as `lockWatchdogTimeout`.",
 			},
 			limits: "1s to 24h"},
 		{name: "on-disconnect", value: choice(&c.OnDisconnect, onDisconnects...),
-			summary: "Release the locks of a connection that ends, or let them run out.",
+			summary: "Release the locks of a connection that ends, or let them expire.",
 			details: []string{
-				"`release` releases them. `expire` lets them run out. " +
+				"`release` releases them. `expire` lets them expire. " +
 					"`auto` releases them when the client closed the connection. " +
-					"It lets them run out when the connection broke, or when the client's host was unreachable.",
-				"With `--proxy-protocol`, `auto` always lets them run out, " +
+					"It lets them expire when the connection broke, or when the client's host was unreachable.",
+				"With `--proxy-protocol`, `auto` always lets them expire, " +
 					"because a load balancer also closes a connection when it loses the client.",
 				"A client that sends `QUIT` releases its locks with every setting. " +
-					"A lock with `LEASE` or `ONCLOSE EXPIRE` runs out with every setting. " +
-					"So do the locks of a connection that Leash itself closes.",
+					"A lock with `LEASE` or `ONCLOSE EXPIRE` expires with every setting. " +
+					"The locks of a connection that Leash itself closes expire, too.",
 			}},
 		{name: "lock-publish", value: choice(&c.LockPublish, lockPublishes...),
 			summary: "Which command wakes waiters of other processes: PUBLISH, SPUBLISH or both.",
 			details: []string{
 				"`plain` is `PUBLISH`. `sharded` is `SPUBLISH`, which needs Redis 7. " +
-					"Redisson listens to sharded channels on a cluster. The default serves everybody.",
+					"Redisson listens to sharded channels on a cluster. The default reaches all waiters.",
 			}},
 		{name: "token-ttl", value: duration("duration", &c.TokenTTL),
 			summary: "How long Redis keeps the token counter of a lock after its last use.",
 			details: []string{
-				"0 keeps it without end. Use 0 where Redisson's `RFencedLock` uses the same names.",
+				"0 keeps it without end. Use 0 if Redisson's `RFencedLock` uses locks with the same names.",
 			},
 			limits: "0, or `--watchdog-timeout` and more"},
 		{name: "max-hold", value: duration("duration", &c.MaxHold),
@@ -254,19 +255,19 @@ func lockOptions(c *Config) []option {
 			},
 			limits: "0, or 100ms to 8760h"},
 		{name: "failover-grace", value: durationOr("auto", Auto, &c.FailoverGrace), first: true,
-			summary: "How long a new Redis master grants no locks, so that a failover gives no lock to two.",
+			summary: "How long a new Redis master grants no locks, so that no lock gets two holders.",
 			details: []string{
 				"A new master may not know the last locks of the old one. " +
 					"During the grace period such a lock ends, or its Leash puts it back. " +
 					"A restart of Redis begins a grace period, too.",
-				"0 turns it off. `auto` is `--watchdog-timeout` plus the time that an old master may go on: " +
+				"0 turns it off. `auto` is `--watchdog-timeout` plus the time for which an old master may still answer: " +
 					"`cluster-node-timeout` on a cluster, else `min-replicas-max-lag`.",
 				"All Leashes in front of one Redis must have the same value.",
 			},
 			limits: "0, auto, or `--watchdog-timeout` and more, up to 48h"},
 		{name: "max-waiters", value: count("n", &c.MaxWaiters),
 			summary: "How many commands can wait for locks, permits and latches at once.",
-			details: []string{"One more is answered `LOCKLIMIT`."},
+			details: []string{"One command more gets `LOCKLIMIT`."},
 			limits:  "1 to 1000000"},
 	}
 }
