@@ -3,7 +3,7 @@
 #   make quick                         what a change is likely to break, in a minute: no race detector, no cluster
 #   make test                          format, go.mod, vet, staticcheck, all tests under the race detector
 #   make build                         bin/leash, static, stamped with the version
-#   make docs-check                    the pages: links, plain sentences, nothing undocumented, examples run
+#   make docs-check                    the pages: links, plain sentences, nothing undocumented, examples run; comments
 #   make interop                       client libraries in six languages through Leash, and Redisson beside it
 #   make interop INTEROPFLAGS='--only jedis --verbose'
 #   make nemesis NEMESISFLAGS='--for 1h' faults at random, and a check that no lock ever had two holders

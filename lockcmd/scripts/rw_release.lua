@@ -8,8 +8,7 @@
 --   2 token
 --   3 carrier
 --   4 request number
---   5 "all" to end it whatever its count; an ID ("=id" or "-") to forget the acquire of that ID; or
---      ""
+--   5 "all" ends it whatever its count; "=id" or "-" forgets the acquire of that ID; "" neither
 --   6 channel of the lock's releases
 --   7 ways to publish
 -- Replies
