@@ -10,12 +10,12 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestServerCommandsAsRedis compares what Leash relays, merges or answers for a
-// server with what the server says.
+// TestServerCommandsAsRedis compares commands about a server that Leash relays, merges or answers
+// with the server's own replies.
 func TestServerCommandsAsRedis(t *testing.T) {
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr})
-	// a second server: users and settings change
+	// a second server, because users and settings change
 	redis, client := dialAddr(t, redistest.Start(t).Addr), l.dial(t)
 	for _, hello := range []string{"2", "3"} {
 		do(t, redis, "HELLO", hello)
@@ -41,8 +41,8 @@ func TestServerCommandsAsRedis(t *testing.T) {
 	}
 }
 
-// TestRefusedWithTheReason: what is not for clients of a proxy says why.
-func TestRefusedWithTheReason(t *testing.T) {
+// TestRefusedCommandsGetAReason checks that commands that a proxy refuses get an error with the reason.
+func TestRefusedCommandsGetAReason(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	client := l.dial(t)
 	for cmd, reason := range map[string]string{
@@ -60,7 +60,7 @@ func TestRefusedWithTheReason(t *testing.T) {
 	want(t, client, "*2\r\n$9\r\nmaxmemory\r\n$1\r\n0\r\n", "CONFIG", "GET", "maxmemory")
 }
 
-// TestServerCommandsOnEveryMaster: what is said once is done everywhere.
+// TestServerCommandsOnEveryMaster checks that a command about the server runs on every master.
 func TestServerCommandsOnEveryMaster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
@@ -142,8 +142,8 @@ func hashIn(t *testing.T, client *redistest.Client) string {
 	return "a hash"
 }
 
-// TestPartFailureOfAServerCommand: with a master down nothing is called done.
-func TestPartFailureOfAServerCommand(t *testing.T) {
+// TestServerCommandWithMasterDown checks that no command reports success while a master is down.
+func TestServerCommandWithMasterDown(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 30 * time.Second})
 	l := startLeash(t, cluster.Addrs(), func(o *options) { o.up.RedirectTimeout = 300 * time.Millisecond })
@@ -170,8 +170,8 @@ func TestPartFailureOfAServerCommand(t *testing.T) {
 	}
 }
 
-// TestHTTPIsNoRedis: a browser that was made to send a request gets nothing.
-func TestHTTPIsNoRedis(t *testing.T) {
+// TestHTTPGetsNoReply checks that an HTTP request gets no reply.
+func TestHTTPGetsNoReply(t *testing.T) {
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr})
 	for _, raw := range []string{"POST / HTTP/1.1\r\nSET a 1\r\n", "Host: x\r\nSET a 1\r\n", redistest.Command("post") + redistest.Command("SET", "a", "1")} {
@@ -182,8 +182,9 @@ func TestHTTPIsNoRedis(t *testing.T) {
 	want(t, l.dial(t), "$-1\r\n", "GET", "a")
 }
 
-// TestRedis6ListsHTTP: as commands, which it answers as others do not.
-func TestRedis6ListsHTTP(t *testing.T) {
+// TestHTTPCommandsOfRedis6 checks that Leash does not take the words of HTTP requests as commands,
+// although Redis 6 lists them.
+func TestHTTPCommandsOfRedis6(t *testing.T) {
 	legacy := func(name string) []any {
 		return []any{name, int64(-1), []any{"loading", "stale"}, int64(0), int64(0), int64(0)}
 	}
@@ -199,8 +200,8 @@ func TestRedis6ListsHTTP(t *testing.T) {
 	}
 }
 
-// TestRefusedInMulti: what is refused for its arguments is refused there too,
-// where commands otherwise go to Redis as they are.
+// TestRefusedInMulti checks that commands that are refused for their arguments are refused inside
+// MULTI too.
 func TestRefusedInMulti(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	client := l.dial(t)

@@ -8,8 +8,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestSeveralLocks: MACQUIRE and MRELEASE through real connections, on a
-// cluster, in both protocols.
+// TestSeveralLocks checks that LOCK.MACQUIRE and LOCK.MRELEASE work on a cluster, in both
+// protocols.
 func TestSeveralLocks(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
@@ -33,26 +33,26 @@ func TestSeveralLocks(t *testing.T) {
 	}
 	want(t, other, ":2\r\n", args("LOCK.MRELEASE")...)
 
-	// A client that leaves while it waits leaves nothing behind, whatever else it had in hand.
+	// A client that closes while it waits leaves nothing behind, whatever it had taken already.
 	if err := other.Send(redistest.Command(args("LOCK.MACQUIRE", "BLOCK", "0")...)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "it waits", func() bool { return l.locks.Stats().Waiters == 1 })
 	other.Close()
-	eventually(t, "it has left", func() bool { s := l.locks.Stats(); return s.Waiters == 0 && s.Holds == 1 })
+	eventually(t, "the client is gone", func() bool { s := l.locks.Stats(); return s.Waiters == 0 && s.Holds == 1 })
 	want(t, one, ":1\r\n", "LOCK.RELEASE", keys[1])
 	if got := do(t, one, args("LOCK.MACQUIRE")...); !all.MatchString(got) {
 		t.Fatalf("got %q, want three tokens", got)
 	}
 
-	// Below the quorum the connection is closed, and the rest is free.
+	// Below the quorum, the connection is closed and the other locks are free.
 	third := l.dial(t)
 	want(t, one, ":3\r\n", args("LOCK.MRELEASE")...)
 	if got := do(t, third, args("LOCK.MACQUIRE", "QUORUM", "2", "TTL", "3000")...); !all.MatchString(got) {
 		t.Fatalf("got %q, want three tokens", got)
 	}
 	want(t, one, ":1\r\n", "DEL", keys[0])
-	eventually(t, "that is noticed", func() bool { return l.locks.Stats().Holds == 2 })
+	eventually(t, "the loss is noticed", func() bool { return l.locks.Stats().Holds == 2 })
 	if got := do(t, third, "LOCK.TTL", keys[1]); strings.HasPrefix(got, ":-") {
 		t.Errorf("LOCK.TTL: %q", got)
 	}

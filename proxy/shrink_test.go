@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// shrink returns as few of the commands as fail still, in their order. It
-// leaves out ever smaller runs of them (delta debugging), and stops looking
-// when the time is over.
+// shrink returns as few of the commands as still fail, in their order. It leaves out ever smaller
+// runs of them (delta debugging) and stops after limit.
 func shrink(commands [][]string, limit time.Duration, fails func([][]string) bool) [][]string {
 	deadline := time.Now().Add(limit)
 	for size := (len(commands) + 1) / 2; size > 0; {
@@ -48,7 +47,7 @@ func asTyped(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// quoteArg is redis-cli's and the inline protocol's quoting: bytes, not runes.
+// quoteArg quotes like redis-cli and the inline protocol: bytes, not runes.
 func quoteArg(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -10,9 +10,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestIdleFrozenClient: R28. The lock of a client that is stopped, whose kernel
-// keeps the connection alive, is had by the next one when IDLE is over.
-func TestIdleFrozenClient(t *testing.T) {
+// TestR28IdleStoppedClient checks that the next client gets the lock of a stopped client after IDLE,
+// although the kernel keeps the connection alive (R28).
+func TestR28IdleStoppedClient(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
 		cli, reply := redisCLI(t, l.addr, "LOCK.ACQUIRE k IDLE 1500 BLOCK 0")
@@ -25,7 +25,7 @@ func TestIdleFrozenClient(t *testing.T) {
 		}
 		token(t, other, "k", "BLOCK", "0")
 		took := time.Since(began)
-		t.Logf("had by another after %v", took)
+		t.Logf("another client got the lock after %v", took)
 		if took > 15*time.Second {
 			t.Error("as late as without IDLE")
 		}
@@ -37,9 +37,10 @@ func TestIdleFrozenClient(t *testing.T) {
 	})
 }
 
-// TestIdleSignsOfLife: whatever the client sends, and a command that it waits
-// for. Each of these lasts for two IDLE times. Then it is silent.
-func TestIdleSignsOfLife(t *testing.T) {
+// TestIdleEndsWithActivity checks that anything that the client sends, and a command that it waits for,
+// keeps its lock. Each lasts for two IDLE times. Afterwards the client is silent and loses the
+// lock.
+func TestIdleEndsWithActivity(t *testing.T) {
 	const idle = 3 * time.Second
 	for name, live := range map[string]func(redis *redistest.Server, c *redistest.Client) (reply string, err error){
 		"PING": func(_ *redistest.Server, c *redistest.Client) (reply string, err error) {
@@ -103,8 +104,8 @@ func TestIdleSignsOfLife(t *testing.T) {
 	}
 }
 
-// unstalled runs a test in which the test itself must be in time, and runs it
-// again when it failed while the machine stalled.
+// unstalled runs a test that must itself be in time. It repeats the test if it failed while the
+// machine stalled.
 func unstalled(t *testing.T, test func() error) {
 	t.Helper()
 	for try := 1; ; try++ {
@@ -134,9 +135,8 @@ func unstalled(t *testing.T, test func() error) {
 	}
 }
 
-// TestR28IdleWhileNothingIsRead: a client that was stopped in the middle of its
-// replies is as silent as one that was stopped between them, though some of
-// them are still on their way.
+// TestR28IdleWhileNothingIsRead checks that a client that was stopped in the middle of its replies
+// counts as silent.
 func TestR28IdleWhileNothingIsRead(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -151,6 +151,6 @@ func TestR28IdleWhileNothingIsRead(t *testing.T) {
 	next.Timeout = 60 * time.Second
 	token(t, next, "k", "BLOCK", "0")
 	if took := time.Since(began); took < 900*time.Millisecond {
-		t.Errorf("it was taken away after %v", took)
+		t.Errorf("the lock was taken away after %v", took)
 	}
 }

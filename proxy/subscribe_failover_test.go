@@ -8,9 +8,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// hearsAgain publishes by way of Leash until a subscriber hears it, and checks
-// that it hears everything from then on, once and in order.
-func hearsAgain(t *testing.T, l *leash, subscriber *redistest.Client, proto, channel string) {
+// receivesAgain publishes through Leash until a subscriber gets a message. It then checks that the
+// subscriber gets every message once and in order.
+func receivesAgain(t *testing.T, l *leash, subscriber *redistest.Client, proto, channel string) {
 	t.Helper()
 	publisher := l.dial(t)
 	subscriber.Timeout = 100 * time.Millisecond
@@ -36,7 +36,7 @@ func hearsAgain(t *testing.T, l *leash, subscriber *redistest.Client, proto, cha
 	}
 }
 
-func TestSubscribersOutliveEveryMaster(t *testing.T) {
+func TestSubscribersSurviveLossOfMasters(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
 	l := startLeash(t, cluster.Addrs())
@@ -49,8 +49,8 @@ func TestSubscribersOutliveEveryMaster(t *testing.T) {
 		if _, err := cluster.AwaitMaster(slot, master, 30*time.Second); err != nil {
 			t.Fatal(err)
 		}
-		hearsAgain(t, l, two, "2", "news")
-		hearsAgain(t, l, three, "3", "other")
+		receivesAgain(t, l, two, "2", "news")
+		receivesAgain(t, l, three, "3", "other")
 		if err := master.Restart(); err != nil {
 			t.Fatal(err)
 		}
@@ -71,14 +71,14 @@ func TestSubscribersFollowSentinels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hearsAgain(t, l, two, "2", "news")
-	hearsAgain(t, l, three, "3", "other")
+	receivesAgain(t, l, two, "2", "news")
+	receivesAgain(t, l, three, "3", "other")
 	if err := second.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := g.AwaitMaster(second, 20*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	hearsAgain(t, l, two, "2", "news")
-	hearsAgain(t, l, three, "3", "other")
+	receivesAgain(t, l, two, "2", "news")
+	receivesAgain(t, l, three, "3", "other")
 }

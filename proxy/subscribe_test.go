@@ -9,8 +9,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// subscribedCases are conversations in RESP2 subscribe mode in which Leash must
-// say what Redis says.
+// subscribedCases are conversations in RESP2 subscribe mode in which Leash must answer like Redis.
 var subscribedCases = []string{
 	"SUBSCRIBE a; HELLO 3; PUBLISH a x; MULTI; DISCARD; INFO; EXEC; ACL WHOAMI; COMMAND; CONFIG GET x; QUIT now",
 }
@@ -31,7 +30,7 @@ var subscriptionCases = []string{
 	"PUBSUB CHANNELS a b; PUBSUB FOO; PUBSUB; PUBSUB NUMPAT x; PUBSUB NUMSUB; PUBSUB SHARDNUMSUB; PUBLISH a; PUBLISH a b c; SPUBLISH a; PUBSUB CHANNELS; PUBSUB NUMSUB a b; PUBSUB NUMPAT; PUBSUB SHARDCHANNELS; PUBSUB HELP",
 }
 
-func TestSubscriptionsAsRedisHasThem(t *testing.T) {
+func TestSubscriptionsAsRedis(t *testing.T) {
 	t.Parallel()
 	redis, single, cluster := redistest.Start(t), redistest.Start(t), redistest.StartCluster(t, redistest.ClusterOptions{})
 	for name, addrs := range map[string][]string{"standalone": {single.Addr}, "cluster": cluster.Addrs()} {
@@ -51,7 +50,7 @@ func TestSubscriptionsAsRedisHasThem(t *testing.T) {
 	}
 }
 
-// pipelinedCases are sent in one go.
+// pipelinedCases are sent in one write.
 var pipelinedCases = []string{
 	"MULTI; SUBSCRIBE a b; PING; PING x; EXEC; PING; UNSUBSCRIBE a b; PING", "MULTI; SUBSCRIBE a; GET nokey; UNSUBSCRIBE a; EXEC; GET nokey",
 	"SUBSCRIBE a; RESET; MULTI; PSUBSCRIBE a; DISCARD; GET nokey", "MULTI; SUBSCRIBE; EXEC; PING", "MULTI; SSUBSCRIBE a; SUNSUBSCRIBE; EXEC; PING",
@@ -60,7 +59,7 @@ var pipelinedCases = []string{
 	"MULTI; UNSUBSCRIBE; PUNSUBSCRIBE x; EXEC; GET nokey",
 }
 
-func TestPipelinedSubscriptionsAsRedisHasThem(t *testing.T) {
+func TestPipelinedSubscriptionsAsRedis(t *testing.T) {
 	t.Parallel()
 	redis, single, cluster := redistest.Start(t), redistest.Start(t), redistest.StartCluster(t)
 	for name, addrs := range map[string][]string{"standalone": {single.Addr}, "cluster": cluster.Addrs()} {
@@ -84,8 +83,7 @@ func TestPipelinedSubscriptionsAsRedisHasThem(t *testing.T) {
 	}
 }
 
-// converse sends the commands of a conversation one after the other and returns
-// what came in answer to each.
+// converse sends the commands of a conversation one by one and returns the replies to each.
 func converse(t *testing.T, addr, proto, conversation string) (replies []string) {
 	t.Helper()
 	c := dialAddr(t, addr)

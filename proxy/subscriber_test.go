@@ -51,7 +51,7 @@ func TestMessagesInBothProtocols(t *testing.T) {
 		}
 	}
 	stats := l.exchange.Stats()
-	// the locks' news too
+	// and the wake-ups of locks
 	if stats.Listeners != 500 || stats.Subscriptions != 2 || stats.Connections != 1 {
 		t.Errorf("got %+v", stats)
 	}
@@ -68,9 +68,9 @@ func TestMessagesInBothProtocols(t *testing.T) {
 	eventually(t, "and not counted", func() bool { return do(t, past, "PUBSUB", "NUMSUB", "news") == "*2\r\n$4\r\nnews\r\n:0\r\n" })
 }
 
-// TestPushesNeverStandWithinReplies reads large and small replies, pipelined,
-// while messages pour in.
-func TestPushesNeverStandWithinReplies(t *testing.T) {
+// TestPushesNeverSplitReplies reads large and small replies, pipelined, while many messages
+// arrive.
+func TestPushesNeverSplitReplies(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
@@ -131,8 +131,7 @@ func TestPushesNeverStandWithinReplies(t *testing.T) {
 	}
 }
 
-// TestMessagesFollowTheirConfirmation subscribes and unsubscribes while messages
-// pour in.
+// TestMessagesFollowTheirConfirmation subscribes and unsubscribes while many messages arrive.
 func TestMessagesFollowTheirConfirmation(t *testing.T) {
 	redis := redistest.Start(t)
 	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
@@ -185,7 +184,7 @@ func TestMessagesFollowTheirConfirmation(t *testing.T) {
 	publishing.Wait()
 }
 
-func TestSlowSubscriberIsCutOff(t *testing.T) {
+func TestSlowSubscriberIsDisconnected(t *testing.T) {
 	redis := redistest.Start(t)
 	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
 	l.subscriberLimits = subscriberLimits{hard: 8 << 20, soft: 1 << 20, over: time.Minute}
@@ -213,7 +212,7 @@ func TestSlowSubscriberIsCutOff(t *testing.T) {
 	t.Error("it is still served")
 }
 
-func TestSubscriberThatLagsForLongIsCutOff(t *testing.T) {
+func TestLaggingSubscriberIsDisconnected(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	redistest.TakesLong(t)
 	redis := redistest.Start(t)
@@ -234,7 +233,7 @@ func TestSubscriberThatLagsForLongIsCutOff(t *testing.T) {
 	wantRead(t, reads, message("2", "news", "y"))
 }
 
-func TestSubscriptionsOutliveTheirUser(t *testing.T) {
+func TestSubscriptionsSurviveTheirUser(t *testing.T) {
 	redis := redistest.Start(t)
 	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
 	want(t, past, "+OK\r\n", "ACL", "SETUSER", "bob", "on", ">pw", "~*", "+@all", "resetchannels", "&b*")

@@ -7,8 +7,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// readUntil reads frames until one is as wanted; others must be among those
-// allowed.
+// readUntil reads frames until it gets the wanted one. The others must be among the allowed ones.
 func readUntil(t *testing.T, c *redistest.Client, wanted string, allowed ...string) {
 	t.Helper()
 	for {
@@ -29,10 +28,10 @@ func readUntil(t *testing.T, c *redistest.Client, wanted string, allowed ...stri
 	}
 }
 
-// TestTrackingConnectionLostUnderWay: commands on their way when it is lost
-// make a new one at once; the client is told all the same, and none is pinned
-// for nobody.
-func TestTrackingConnectionLostUnderWay(t *testing.T) {
+// TestTrackingConnectionLostWithCommandsInFlight checks that commands in flight when a tracking connection is
+// lost make a new one at once. The client is told that nothing is valid, and no connection stays
+// pinned.
+func TestTrackingConnectionLostWithCommandsInFlight(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
 	for range 10 {
@@ -74,8 +73,8 @@ func TestTrackingConnectionLostUnderWay(t *testing.T) {
 	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
 }
 
-// TestTrackingAndTransactions in each other's way: nothing read is believed for
-// ever, and nothing fails that Redis would execute.
+// TestTrackingAndTransactions checks that tracking and transactions work together. No stale value
+// stays cached, and every transaction that Redis would run succeeds.
 func TestTrackingAndTransactions(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
@@ -113,9 +112,9 @@ func TestTrackingAndTransactions(t *testing.T) {
 	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
 }
 
-// TestCachingByChoiceWhileSlotMigrates: CLIENT CACHING and ASKING do not go
-// along with one command; the value comes, and is not to be kept.
-func TestCachingByChoiceWhileSlotMigrates(t *testing.T) {
+// TestOptInCachingWhileSlotMigrates checks that a key of a migrating slot is read without CLIENT
+// CACHING, which cannot be sent with ASKING. The client is told not to cache the value.
+func TestOptInCachingWhileSlotMigrates(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	c := startLeash(t, cluster.Addrs()).dial(t)
@@ -135,8 +134,9 @@ func TestCachingByChoiceWhileSlotMigrates(t *testing.T) {
 	wantRead(t, c, invalidateAll)
 }
 
-// TestIdleClientLearnsThatItsSlotMoved: it sends nothing that would meet the move.
-func TestIdleClientLearnsThatItsSlotMoved(t *testing.T) {
+// TestIdleTrackingClientIsToldOfMovedSlot checks that an idle client is told when a slot moves,
+// although it sends no command that would get MOVED.
+func TestIdleTrackingClientIsToldOfMovedSlot(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, cluster.Addrs())

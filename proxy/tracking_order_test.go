@@ -12,10 +12,10 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestReplyFromElsewhereComesBehindInvalidations: a client that caches takes a job, a lock or a
-// confirmation. One node is far away, on which its key was written before; the reply comes from
-// another one, and yet behind the invalidation.
-func TestReplyFromElsewhereComesBehindInvalidations(t *testing.T) {
+// TestReplyOfOtherNodeComesBehindInvalidations checks that a client that caches gets an
+// invalidation before the reply to a job, a lock or a confirmation, although the reply comes from
+// another and much faster node. The key was written before that reply.
+func TestReplyOfOtherNodeComesBehindInvalidations(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{FaultProxy: true})
 	l := startLeash(t, cluster.Addrs())
@@ -60,8 +60,8 @@ func TestReplyFromElsewhereComesBehindInvalidations(t *testing.T) {
 	}
 }
 
-// TestCacheIsNeverStaleBehindABarrier: a reader that caches asks PING, and then knows every write
-// that had been answered before.
+// TestCacheIsNeverStaleBehindABarrier checks that a reader that caches knows every write that was
+// answered before its PING, once PONG is there.
 func TestCacheIsNeverStaleBehindABarrier(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
@@ -88,13 +88,13 @@ func TestCacheIsNeverStaleBehindABarrier(t *testing.T) {
 				t.Error(err)
 			}
 			if stale > 0 || r.told == 0 {
-				t.Errorf("with redirect %v: %d values were stale, %d were told of", redirect, stale, r.told)
+				t.Errorf("with redirect %v: %d values were stale, %d were invalidated", redirect, stale, r.told)
 			}
 		}
 	})
 }
 
-// writeUntil writes ever higher numbers, and says which have been answered.
+// writeUntil writes rising numbers and records which were answered.
 func writeUntil(stop <-chan struct{}, stopped chan<- error, c *redistest.Client, keys []string, written []atomic.Int64) {
 	for n := int64(1); ; n++ {
 		select {
@@ -112,8 +112,8 @@ func writeUntil(stop <-chan struct{}, stopped chan<- error, c *redistest.Client,
 	}
 }
 
-// cachingReader keeps what it reads until it is told that it is not valid, on its own connection or
-// on another one.
+// cachingReader caches what it reads until it gets an invalidation, on its own connection or on
+// another one.
 type cachingReader struct {
 	t           *testing.T
 	data, heard *redistest.TestClient
@@ -137,7 +137,8 @@ func newCachingReader(t *testing.T, l *leash, redirected bool) *cachingReader {
 	return r
 }
 
-// barrier asks PING where invalidations come, and takes all that comes before the answer.
+// barrier sends PING where invalidations arrive, and handles everything that arrives before the
+// reply.
 func (r *cachingReader) barrier() {
 	r.heard.Send(redistest.Command("PING"))
 	for reply := r.heard.Read(); reply != "+PONG\r\n" && !strings.Contains(reply, "pong"); reply = r.heard.Read() {
@@ -160,8 +161,8 @@ func (r *cachingReader) forget(frame string) {
 	}
 }
 
-// get reads a key, unless it is cached. An invalidation that comes meanwhile may be about the value
-// that is on its way.
+// get reads a key that is not cached. An invalidation that arrives first may be about the value in
+// flight.
 func (r *cachingReader) get(key string) {
 	if _, ok := r.cache[key]; ok {
 		return

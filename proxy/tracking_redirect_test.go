@@ -11,10 +11,10 @@ import (
 	"leash/internal/redistest"
 )
 
-// redirectScenes are what a source (s), the target that it redirects to (t) and another client (o)
-// do, one step after the other. T and S stand for the ids of the first two; "t ?" reads a frame,
-// and "s FLAGS" is what CLIENT INFO says about tracking. Each ends with a PING of the target, which
-// shows that nothing else was told.
+// redirectScenes are steps of a source (s), the target of its redirection (t) and another client
+// (o). T and S stand for the ids of the first two. "t ?" reads a frame, and "s FLAGS" is what
+// CLIENT INFO shows about tracking. Each scene ends with a PING of the target, which shows that no
+// other frame came.
 var redirectScenes = map[string]string{
 	"plain":                           "t SUBSCRIBE __redis__:invalidate|s CLIENT TRACKING ON REDIRECT T|s GET a|s CLIENT GETREDIR|s CLIENT TRACKINGINFO|s FLAGS|o SET a 1|t ?",
 	"a target in RESP3":               "t HELLO 3|s CLIENT TRACKING ON REDIRECT T|s GET a|o SET a 1|t ?|s GET a|o FLUSHALL|t ?",
@@ -46,7 +46,7 @@ var redirectScenes = map[string]string{
 	"another mode": "s CLIENT TRACKING ON REDIRECT T|s CLIENT TRACKING ON BCAST REDIRECT T|s CLIENT GETREDIR",
 }
 
-// TestTrackingRedirected: what is answered and told with REDIRECT is what Redis answers and tells.
+// TestTrackingRedirected checks that replies and pushes with REDIRECT are those of Redis.
 func TestTrackingRedirected(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -60,7 +60,7 @@ func TestTrackingRedirected(t *testing.T) {
 	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
 }
 
-// redirectIDs are where replies and pushes name a client.
+// redirectIDs match the places where replies and pushes name a client.
 var redirectIDs = regexp.MustCompile(`(^:|redirect\r\n:|redir-broken\r\n:|redir=)\d+`)
 
 // redirected plays a scene and returns every frame, with names for the ids.
@@ -114,8 +114,8 @@ func redirected(t *testing.T, addr, scene string, l *leash) (all []string) {
 	return append(all, clients["t"].Do("PING"))
 }
 
-// TestTrackingRedirectedFromALostConnection: the source does nothing while Redis closes one of its
-// connections, and the target is told that nothing is valid.
+// TestTrackingRedirectedFromALostConnection checks that the target is told that nothing is valid
+// when Redis closes a connection of an idle source.
 func TestTrackingRedirectedFromALostConnection(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -153,8 +153,8 @@ func TestTrackingRedirectedFromALostConnection(t *testing.T) {
 	}
 }
 
-// TestTrackingRedirectedInACluster: invalidations of all nodes reach the target, before the reply
-// to its PING, and a target that is gone is told of.
+// TestTrackingRedirectedInACluster checks that invalidations of all nodes reach the target before
+// the reply to its PING, and that the source is told when the target is gone.
 func TestTrackingRedirectedInACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -188,9 +188,9 @@ func TestTrackingRedirectedInACluster(t *testing.T) {
 
 func bulk(text string) string { return "$" + strconv.Itoa(len(text)) + "\r\n" + text + "\r\n" }
 
-// TestMessagesBesideRedirectedInvalidations: a target that also listens to a channel gets all
-// messages and all invalidations, as many as there are of both at once.
-func TestMessagesBesideRedirectedInvalidations(t *testing.T) {
+// TestMessagesAndRedirectedInvalidations checks that a target that is also subscribed to a
+// channel gets all messages and all invalidations, even many at once.
+func TestMessagesAndRedirectedInvalidations(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	l := startLeash(t, []string{s.Addr})

@@ -22,9 +22,9 @@ func wantRead(t testing.TB, c *redistest.Client, w string) {
 	}
 }
 
-// TestTrackingOptionsAsOneRedis compares what Redis says of options, of the
-// next command's caching and of itself.
-func TestTrackingOptionsAsOneRedis(t *testing.T) {
+// TestTrackingOptionsAsRedis compares replies about tracking options, CLIENT CACHING and
+// TRACKINGINFO with Redis.
+func TestTrackingOptionsAsRedis(t *testing.T) {
 	t.Parallel()
 	texts := []string{
 		"CLIENT TRACKING FOO\nCLIENT TRACKING\nCLIENT TRACKING ON OPTIN OPTOUT\nCLIENT CACHING YES\nCLIENT TRACKING ON\nCLIENT TRACKING ON BCAST\nCLIENT TRACKINGINFO\nCLIENT GETREDIR\nCLIENT TRACKING OFF\nCLIENT GETREDIR",
@@ -46,8 +46,8 @@ func TestTrackingOptionsAsOneRedis(t *testing.T) {
 	})
 }
 
-// TestInvalidations: of keys on every node, by other sessions' writes, by one's
-// own but with NOLOOP, of keys that begin with a prefix, and by choice.
+// TestInvalidations checks that invalidations arrive for keys of every node, for writes of other
+// sessions and of the session itself without NOLOOP, for prefixes, and with OPTIN and OPTOUT.
 func TestInvalidations(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
@@ -102,9 +102,9 @@ func TestInvalidations(t *testing.T) {
 	})
 }
 
-// TestInvalidationDoesNotOvertakeItsReply: the reply of one node waits in
-// Leash for an earlier one of another, and the key is written meanwhile. A
-// client that heard of that before it got the value would keep it for ever.
+// TestInvalidationDoesNotOvertakeItsReply checks that an invalidation does not come before the
+// reply that it is about. That reply waits in Leash for an earlier one of another node while the
+// key is written. A client that got them in the wrong order would keep the old value for ever.
 func TestInvalidationDoesNotOvertakeItsReply(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{FaultProxy: true})
@@ -135,9 +135,8 @@ func TestInvalidationDoesNotOvertakeItsReply(t *testing.T) {
 	want(t, c, "$3\r\nnew\r\n", "GET", fast)
 }
 
-// TestPingComesBehindInvalidations: Redis is far away, and a client that caches takes PONG as a
-// sign that it has heard of all that was written before its PING. So it does with the reply to any
-// other command that Leash answers.
+// TestPingComesBehindInvalidations checks that invalidations for all earlier writes come before
+// PONG, even if Redis is far away, and before every other reply that Leash makes.
 func TestPingComesBehindInvalidations(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{FaultProxy: true})
@@ -167,8 +166,8 @@ func TestPingComesBehindInvalidations(t *testing.T) {
 	}
 }
 
-// TestNothingStaleInTheCache: a client that caches by the rules, pipelined
-// reads over all nodes beside a writer, ends with nothing but what Redis has.
+// TestNothingStaleInTheCache checks that a client that caches by the rules has no stale value at
+// the end. It pipelines reads of all nodes beside a writer.
 func TestNothingStaleInTheCache(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
@@ -230,7 +229,7 @@ func TestNothingStaleInTheCache(t *testing.T) {
 		if err := <-written; err != nil {
 			t.Fatal(err)
 		}
-		// What was written before these replies has been told before them.
+		// Invalidations for writes before these replies have come before them.
 		for i := range keys {
 			want := do(t, writer, "GET", name(i))
 			held, ok := cache[name(i)]
@@ -248,8 +247,8 @@ func TestNothingStaleInTheCache(t *testing.T) {
 	})
 }
 
-// TestTrackingConnectionLost: the client is told that nothing is valid, and
-// goes on.
+// TestTrackingConnectionLost checks that the client is told that nothing is valid when a tracking
+// connection is lost, and that the session goes on.
 func TestTrackingConnectionLost(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
@@ -289,7 +288,7 @@ func TestTrackingConnectionLost(t *testing.T) {
 	})
 }
 
-// TestTrackingFollowsSlots: a key that moves with its slot is not believed.
+// TestTrackingFollowsSlots checks that a cached key is invalidated when its slot moves.
 func TestTrackingFollowsSlots(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})

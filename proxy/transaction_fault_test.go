@@ -8,8 +8,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestTransactionFollowsItsSlot: a move in any gap of it reaches no client;
-// with a watched key it is as if that had changed.
+// TestTransactionFollowsItsSlot checks that a client does not notice a slot that moves between any
+// two commands of a transaction. With a watched key, EXEC fails as if the key had changed.
 func TestTransactionFollowsItsSlot(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -58,8 +58,8 @@ func TestTransactionFollowsItsSlot(t *testing.T) {
 	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
 }
 
-// TestTransactionWhileSlotMigrates: its keys on their way are waited for; when
-// it takes too long the error is Redis's, and nothing is executed.
+// TestTransactionWhileSlotMigrates checks that a transaction waits for the keys of a migrating
+// slot. After a time-out it gets Redis's error, and nothing runs.
 func TestTransactionWhileSlotMigrates(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -100,9 +100,9 @@ func TestTransactionWhileSlotMigrates(t *testing.T) {
 	}
 }
 
-// TestTransactionOfAClientThatLeaves: whatever it had begun is not executed,
-// and its connection comes back.
-func TestTransactionOfAClientThatLeaves(t *testing.T) {
+// TestTransactionOfClosedClient checks that a transaction whose client closes does not run,
+// and that its connection is released.
+func TestTransactionOfClosedClient(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
 		for _, begun := range []string{"WATCH k", "MULTI", "MULTI|SET k 1", "WATCH k|MULTI|SET k 1"} {
@@ -117,8 +117,8 @@ func TestTransactionOfAClientThatLeaves(t *testing.T) {
 	})
 }
 
-// TestTransactionOnALostConnection: not executed when it was not sent, nil
-// when keys were watched.
+// TestTransactionOnALostConnection checks that a transaction on a lost connection does not run if
+// it was not sent. With watched keys, EXEC returns nil.
 func TestTransactionOnALostConnection(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
@@ -143,8 +143,8 @@ func TestTransactionOnALostConnection(t *testing.T) {
 	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
 }
 
-// TestLargeTransaction: thousands of commands in one pipeline, and a reply of
-// many megabytes.
+// TestLargeTransaction checks that a pipeline of thousands of commands in a transaction works, and
+// so does a reply of many megabytes.
 func TestLargeTransaction(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {

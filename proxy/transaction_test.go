@@ -11,8 +11,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// transcripts are sequences of commands, one a line, whose replies through
-// Leash are those of one Redis, pipelined or not, in both protocols.
+// transcripts are sequences of commands, one a line. Leash must give the replies of a single Redis,
+// pipelined or not, in both protocols.
 var transcripts = map[string]string{
 	"executed":             "MULTI\nSET {k}a 1\nINCR {k}a\nGET {k}a\nEXEC\nGET {k}a",
 	"keyless first":        "MULTI\nPING\nECHO hi\nSET {k}a 1\nTIME x\nEXEC",
@@ -54,8 +54,8 @@ var transcripts = map[string]string{
 	"skip before":          "CLIENT REPLY SKIP\nMULTI\nSET {k}a 1\nCLIENT REPLY SKIP\nSET {k}b 1\nEXEC\nGET {k}b",
 }
 
-// TestTransactionsAsOneRedis compares every transcript.
-func TestTransactionsAsOneRedis(t *testing.T) {
+// TestTransactionsAsRedis compares every transcript with a single Redis.
+func TestTransactionsAsRedis(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
 		args := []string{}
@@ -87,13 +87,13 @@ func TestTransactionsAsOneRedis(t *testing.T) {
 	})
 }
 
-// impersonal hides what HELLO tells of the connection.
+// impersonal hides what HELLO reports about the connection.
 func impersonal(replies string) string {
 	return regexp.MustCompile(`\$2\r\nid\r\n:\d+\r\n\$4\r\nmode\r\n\$\d+\r\n\w+\r\n`).ReplaceAllString(replies, "")
 }
 
-// runTranscript runs the lines of text on a fresh connection and returns all
-// replies, without what tells one connection or moment from another.
+// runTranscript runs the lines on a new connection. It returns all replies without what differs
+// between connections or moments.
 func runTranscript(t *testing.T, addr, proto, text string, pipelined bool) string {
 	t.Helper()
 	c := dialAddr(t, addr)
@@ -128,8 +128,8 @@ func runTranscript(t *testing.T, addr, proto, text string, pipelined bool) strin
 	return all.String()
 }
 
-// TestTransactionSelects: SELECT inside MULTI takes effect at EXEC, and the
-// next borrower of a connection is where it thinks it is.
+// TestTransactionSelects checks that SELECT inside MULTI takes effect at EXEC, and that the pinned
+// connection is in the right database for its next user.
 func TestTransactionSelects(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	c := l.dial(t)
@@ -158,8 +158,8 @@ func TestTransactionSelects(t *testing.T) {
 	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
 }
 
-// TestTransactionChangesTheSession: HELLO and AUTH inside MULTI take effect
-// with EXEC, on its connection and in the session.
+// TestTransactionChangesTheSession checks that HELLO and AUTH inside MULTI take effect at EXEC, on
+// the connection and in the session.
 func TestTransactionChangesTheSession(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
@@ -183,7 +183,7 @@ func TestTransactionChangesTheSession(t *testing.T) {
 		want(t, c, "+QUEUED\r\n", "GET", "n{n}")
 		got := do(t, c, "EXEC")
 		if cluster := len(nodes) > 1; cluster && !strings.HasPrefix(got, "-") || !cluster && got != "*3\r\n+OK\r\n-NOPERM this user has no permissions to run the 'incr' command\r\n_\r\n" {
-			// The right to run a command is Redis's own to check, at EXEC too.
+			// Redis checks the right to run a command, at EXEC too.
 			t.Logf("EXEC: %q", got)
 		}
 		want(t, c, "-NOPERM this user has no permissions to run the 'incr' command\r\n", "INCR", "n")
@@ -192,7 +192,8 @@ func TestTransactionChangesTheSession(t *testing.T) {
 	})
 }
 
-// TestTransactionOfTwoSlots: Redis Cluster cannot do it, and says so at EXEC.
+// TestTransactionOfTwoSlots checks that a transaction over two slots gets an error at EXEC, because
+// Redis Cluster cannot run it.
 func TestTransactionOfTwoSlots(t *testing.T) {
 	t.Parallel()
 	l := startLeash(t, redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs())
@@ -282,8 +283,8 @@ func TestTransactionOverSlotsAnswersAsANodeWithAllSlots(t *testing.T) {
 	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
 }
 
-// TestContendedCounter: sessions increment one counter by WATCH, GET, MULTI,
-// SET, EXEC, and none is lost.
+// TestContendedCounter checks that no increment is lost when sessions increment one counter with
+// WATCH, GET, MULTI, SET and EXEC.
 func TestContendedCounter(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {

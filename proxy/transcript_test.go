@@ -34,7 +34,7 @@ type dialogue struct {
 	rounds []round
 }
 
-// round is what is sent in one go and what is answered.
+// round is a group of commands sent in one write, and the replies to them.
 type round struct {
 	conn    string
 	sent    []string // lines as they are
@@ -42,7 +42,7 @@ type round struct {
 	replies []string
 }
 
-// parseTranscripts reads a file of them.
+// parseTranscripts parses the text of a transcript file.
 func parseTranscripts(text string) (all []*dialogue, err error) {
 	var t *dialogue
 	for i, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
@@ -74,7 +74,7 @@ func parseTranscripts(text string) (all []*dialogue, err error) {
 
 func (t *dialogue) parse(line string) error {
 	if len(line) < 2 || !strings.ContainsRune("><!", rune(line[1])) {
-		return fmt.Errorf("%q is none of a> a! a<", line)
+		return fmt.Errorf("%q does not begin with a>, a! or a<", line)
 	}
 	conn, text := line[:1], strings.TrimPrefix(line[2:], " ")
 	n := len(t.rounds)
@@ -100,7 +100,7 @@ func (t *dialogue) parse(line string) error {
 	return nil
 }
 
-// split makes a round of each line of those that have no replies yet.
+// split makes a round of each line whose replies are not known yet.
 func (t *dialogue) split() {
 	var rounds []round
 	for _, r := range t.rounds {
@@ -119,7 +119,7 @@ func (t *dialogue) split() {
 	t.rounds = rounds
 }
 
-// format writes transcripts as they are read.
+// format is the reverse of parseTranscripts.
 func format(all []*dialogue) string {
 	var b strings.Builder
 	for i, t := range all {
@@ -144,7 +144,7 @@ func format(all []*dialogue) string {
 
 const closedLine = "<closed>"
 
-// asLines writes replies as a transcript has them.
+// asLines writes replies as transcript lines.
 func asLines(raw string) (lines []string) {
 	if raw == "" {
 		return nil
@@ -195,7 +195,7 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// fits reports whether a line is what the transcript wants it to be.
+// fits reports whether a line matches a line of the transcript.
 func fits(want, got string) bool {
 	if want == got {
 		return true
@@ -225,7 +225,7 @@ func TestTranscriptsAreReadAsWritten(t *testing.T) {
 	}
 }
 
-// transcriptFiles are read at the start of a test.
+// transcriptFiles returns the paths of the transcripts.
 func transcriptFiles(t *testing.T) (paths []string) {
 	t.Helper()
 	entries, err := os.ReadDir("testdata")

@@ -14,7 +14,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// walk is one walker's two connections.
+// walk has the two connections of one walker.
 type walk struct {
 	walker
 	redis, leash *redistest.Client
@@ -30,8 +30,7 @@ func (w *walk) close() {
 	w.leash.Close()
 }
 
-// run sends a batch to both and compares what comes up to the reply to its
-// last command, a PING with a mark.
+// run sends a batch to both and compares the replies up to the last command, a PING with a mark.
 func (w *walk) run(batch [][]string, rng *rand.Rand) error {
 	w.history = append(w.history, batch...)
 	var raw strings.Builder
@@ -43,7 +42,7 @@ func (w *walk) run(batch [][]string, rng *rand.Rand) error {
 	}
 	var sending sync.WaitGroup
 	defer sending.Wait()
-	// a failure shows as a reply that does not come
+	// with a failure, a reply is missing
 	sending.Go(func() { _ = w.redis.Send(raw.String()) })
 	sending.Go(func() { _ = sendPieces(w.leash, raw.String(), cuts(raw.Len(), rng)) })
 	mark := batch[len(batch)-1][1]
@@ -81,10 +80,10 @@ func lastOf(frames []frame) (raws []string) {
 	return raws
 }
 
-// compare wants the same replies in the same order. Messages come when they
-// come: Leash hears of them on another connection, so they may come later than
-// in Redis, not at all after the channel was left, or though they were published
-// just before it was joined; but only while the client is subscribed, and once.
+// compare compares the replies and their order. Messages may come at other times than from Redis,
+// because Leash gets them on another connection. They may come later, be missing after the channel
+// was left, or come though they were published just before it was joined. But each comes at most
+// once, and only while the client is subscribed.
 func (w *walk) compare(redis, leash []frame) error {
 	var replies []frame
 	for _, f := range redis {
@@ -116,15 +115,14 @@ func (w *walk) compare(redis, leash []frame) error {
 	return nil
 }
 
-// few recognises what PUBLISH may answer, which is not compared: for a moment
-// after its last subscriber has gone, Leash is still subscribed itself.
+// few recognises replies of PUBLISH, which are not compared. Leash stays subscribed for a moment
+// after its last subscriber has gone.
 func few(f frame) bool {
 	n, err := strconv.Atoi(f.text)
 	return f.kind == ':' && err == nil && n <= 3
 }
 
-// messageOf returns the channel or pattern by which a message came, and the
-// command that subscribes to such.
+// messageOf returns the channel or pattern of a message, and the command that subscribes to it.
 func messageOf(f frame) (channel, how string) {
 	if (f.kind == '>' || f.kind == '*') && len(f.elems) >= 3 {
 		switch f.elems[0].text {
@@ -158,8 +156,8 @@ func (w *walk) note(f frame) {
 	}
 }
 
-// canonical writes what of a reply must be equal: not the id that HELLO tells,
-// nor the order in which all channels are left, which is a hash table's.
+// canonical returns the part of a reply that must be equal. It leaves out the id in HELLO, and the
+// order in which all channels are left, which is that of a hash table.
 func canonical(f frame) string {
 	if len(f.elems) == 14 && f.elems[0].text == "server" {
 		return fmt.Sprintf("HELLO%c%s", f.kind, f.elems[5].raw)
@@ -184,7 +182,7 @@ type walks struct {
 	cluster      bool
 }
 
-// start connects a walker, whose keys are gone.
+// start connects a walker and deletes its keys.
 func (ws *walks) start(w walker) (*walk, error) {
 	one := &walk{walker: w, subscribed: map[string]bool{}, published: map[string]bool{}, passed: map[string]bool{}}
 	var errs [2]error
@@ -209,7 +207,7 @@ func (ws *walks) start(w walker) (*walk, error) {
 	return one, nil
 }
 
-// failure is a walk that Leash went otherwise than Redis.
+// failure is a walk in which Leash differs from Redis.
 type failure struct {
 	walker
 	err     error
@@ -231,7 +229,7 @@ func (ws *walks) walk(w walker, batches int) (messages int, failed *failure) {
 	return len(one.passed), nil
 }
 
-// intrude sends what a walker would and goes away in the middle of it.
+// intrude sends what a walker would send, and closes in the middle of it.
 func (ws *walks) intrude(w walker) error {
 	c, err := redistest.Dial(ws.leash)
 	if err != nil {
@@ -285,10 +283,10 @@ func (ws *walks) explain(f *failure) string {
 	return b.String()
 }
 
-// TestWalkThroughStates: whatever states a connection goes through, all
-// pipelined, replies are Redis's and in their places; nothing hangs; and when
-// all clients are gone, some of them half way, nothing is left behind.
-func TestWalkThroughStates(t *testing.T) {
+// TestRandomWalks checks that replies are those of Redis, in the right order, through random
+// states of a connection, all pipelined. Nothing hangs. Nothing is left behind after all clients
+// are gone, some of them in the middle of a command.
+func TestRandomWalks(t *testing.T) {
 	t.Parallel()
 	const walkers, batches, intruders = 8, 60, 60
 	often := []string{"--hz", "500"}
@@ -338,9 +336,8 @@ func TestWalkThroughStates(t *testing.T) {
 	}
 }
 
-// wantNothingLeft waits until Leash has given back what its clients needed:
-// what is left is the connections of the first lane, some pinned ones that are
-// kept for the next client, and the locks' own subscription.
+// wantNothingLeft waits until Leash has released what its clients needed. The connections of the
+// first lane, some unused pinned ones and the locks' own subscription remain.
 func (ws *walks) wantNothingLeft(t *testing.T, l *leash, behind []*redistest.Server) {
 	t.Helper()
 	c := l.dial(t)

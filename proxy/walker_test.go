@@ -5,10 +5,9 @@ import (
 	"strconv"
 )
 
-// walker makes a random walk through the states of a connection: subscribed,
-// blocked, in MULTI, watching, RESP2 or RESP3, of another user or database,
-// muted. It does not know for certain which it is in, and need not: Redis is
-// the model, whatever it answers.
+// walker makes a random walk through the states of a connection: subscribed, blocked, in MULTI,
+// watching, RESP2 or RESP3, another user or database, CLIENT REPLY OFF. It does not always know its
+// state and need not, because Redis is the model.
 type walker struct {
 	rng     *rand.Rand
 	id      string // of its keys, channels and markers
@@ -27,19 +26,19 @@ func (w *walker) pick(of ...string) string {
 	return of[w.rng.IntN(len(of))]
 }
 
-// mark makes a word that no other reply has.
+// mark returns a word that is in no other reply.
 func (w *walker) mark() string {
 	w.marks++
 	return "mark" + strconv.Itoa(w.marks) + "of" + w.id
 }
 
-// walkUsers are known to all servers of the test.
+// walkUsers exist on all servers of the test.
 var walkUsers = [][]any{
 	{"ACL", "SETUSER", "alice", "on", ">wonder", "~*", "&*", "+@all"},
 	{"ACL", "SETUSER", "bob", "on", ">builder", "~*", "&*", "+@all", "-incr", "-psubscribe"},
 }
 
-// steps are what a walk is made of. A step stands as often as it should come.
+// steps are the steps of a walk. A step is listed as often as it should be chosen.
 var steps = []func(w *walker) []string{
 	func(w *walker) []string { return []string{"ECHO", w.mark()} },
 	func(w *walker) []string { return []string{"ECHO", w.mark()} },
@@ -62,15 +61,15 @@ var steps = []func(w *walker) []string{
 	func(w *walker) []string { return []string{"XREAD", "BLOCK", "1", "STREAMS", "{" + w.id + "}x", "0"} },
 	func(w *walker) []string { return []string{"WAIT", "0", "10"} },
 
-	func(w *walker) []string { return w.spoken("SUBSCRIBE", w.channel()) },
+	func(w *walker) []string { return w.notMuted("SUBSCRIBE", w.channel()) },
 	func(w *walker) []string { return w.notInMulti("SUBSCRIBE", w.channel(), w.channel()) },
-	func(w *walker) []string { return w.spoken("PSUBSCRIBE", w.pattern()) },
-	func(w *walker) []string { return w.spoken("SSUBSCRIBE", w.channel()) },
-	func(w *walker) []string { return w.spoken("UNSUBSCRIBE", w.channel()) },
+	func(w *walker) []string { return w.notMuted("PSUBSCRIBE", w.pattern()) },
+	func(w *walker) []string { return w.notMuted("SSUBSCRIBE", w.channel()) },
+	func(w *walker) []string { return w.notMuted("UNSUBSCRIBE", w.channel()) },
 	func(w *walker) []string { return w.notInMulti("UNSUBSCRIBE") },
 	func(w *walker) []string { return w.notInMulti("PUNSUBSCRIBE") },
 	func(w *walker) []string { return w.notInMulti("SUNSUBSCRIBE") },
-	func(w *walker) []string { return w.spoken("PUNSUBSCRIBE", w.pattern()) },
+	func(w *walker) []string { return w.notMuted("PUNSUBSCRIBE", w.pattern()) },
 	func(w *walker) []string { return w.notInMulti("PUBLISH", w.channel(), w.mark()) },
 	func(w *walker) []string { return w.notInMulti("SPUBLISH", w.channel(), w.mark()) },
 
@@ -100,8 +99,8 @@ var steps = []func(w *walker) []string{
 	func(w *walker) []string { w.multi = false; return []string{"RESET"} },
 }
 
-// notInMulti replaces what has not one reply inside EXEC: Redis's answer is then
-// no array that a client could read.
+// notInMulti replaces a command that does not have exactly one reply inside EXEC. No client could
+// parse Redis's reply to it.
 func (w *walker) notInMulti(args ...string) []string {
 	if w.multi {
 		return []string{"ECHO", w.mark()}
@@ -109,9 +108,9 @@ func (w *walker) notInMulti(args ...string) []string {
 	return args
 }
 
-// spoken replaces what gives one reply inside EXEC, but even when muted, so that
-// what Redis answers is a piece of an array.
-func (w *walker) spoken(args ...string) []string {
+// notMuted replaces a command that replies inside EXEC even with CLIENT REPLY OFF. Redis would send a
+// part of an array.
+func (w *walker) notMuted(args ...string) []string {
 	if w.muted {
 		return w.notInMulti(args...)
 	}
@@ -132,19 +131,19 @@ func (w *walker) batch() (batch [][]string) {
 	for range 1 + w.rng.IntN(40) {
 		batch = append(batch, steps[w.rng.IntN(len(steps))](w))
 		if !w.multi && w.rng.IntN(20) == 0 {
-			batch = append(batch, w.gossip()...)
+			batch = append(batch, w.ownMessage()...)
 		}
 	}
 	return append(batch, w.rest()...)
 }
 
-// gossip is a message to oneself.
-func (w *walker) gossip() [][]string {
+// ownMessage subscribes to a channel and publishes to it.
+func (w *walker) ownMessage() [][]string {
 	channel := w.channel()
 	return [][]string{{"HELLO", "3"}, {"SUBSCRIBE", channel}, {"PUBLISH", channel, w.mark()}}
 }
 
-// rest brings the connection to where PING is answered, and sends one.
+// rest brings the connection to a state in which PING is answered, and sends one.
 func (w *walker) rest() [][]string {
 	w.multi = false
 	end := []string{"PING", w.mark()}

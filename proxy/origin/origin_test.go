@@ -9,8 +9,8 @@ import (
 	"testing/iotest"
 )
 
-// binaryHeader is a header of version 2: everything behind the signature but the
-// length, which is that of rest.
+// binaryHeader returns a header of version 2: everything behind the signature except rest, whose
+// length it holds.
 func binaryHeader(command, family byte, rest string) string {
 	return signature + string([]byte{command, family, byte(len(rest) >> 8), byte(len(rest))}) + rest
 }
@@ -45,7 +45,7 @@ var valid = []struct{ header, client, server string }{
 	{binaryHeader(0x20, 0xff, "x"), "", ""},
 }
 
-// TestRead also sees that not one byte behind the header is taken.
+// TestRead also checks that no byte behind the header is read.
 func TestRead(t *testing.T) {
 	for _, row := range valid {
 		r := strings.NewReader(row.header + "PING")
@@ -109,8 +109,8 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// TestReadOfWhatEnds: io.EOF only where nothing came at all.
-func TestReadOfWhatEnds(t *testing.T) {
+// TestReadAtEndOfStream checks that io.EOF is returned only if nothing was read.
+func TestReadAtEndOfStream(t *testing.T) {
 	for _, row := range valid {
 		for cut := range len(row.header) {
 			want := io.ErrUnexpectedEOF
@@ -128,9 +128,9 @@ func TestReadOfWhatEnds(t *testing.T) {
 	}
 }
 
-// FuzzRead: no panic; a header cut anywhere is read as one that comes at once;
-// no more is taken than the longest one has, and of a text line nothing behind
-// its end.
+// FuzzRead checks that nothing panics and that a header in pieces is read like one in a single
+// piece. At most the length of the longest header is read, and nothing behind the end of a text
+// line.
 func FuzzRead(f *testing.F) {
 	for _, row := range valid {
 		f.Add([]byte(row.header + "PING"))
