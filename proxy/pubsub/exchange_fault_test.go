@@ -14,8 +14,8 @@ import (
 	"leash/proxy/upstream"
 )
 
-// TestSubscriptionsFollowAFailover kills the home node and the owner of a
-// sharded channel.
+// TestSubscriptionsFollowAFailover checks that subscriptions are made again after the home node and
+// the owner of a sharded channel are killed.
 func TestSubscriptionsFollowAFailover(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
@@ -53,7 +53,7 @@ func TestSubscriptionsFollowAFailover(t *testing.T) {
 	}
 }
 
-// homeOf is the node on which the Exchange has its plain subscriptions.
+// homeOf returns the node on which the Exchange has its plain subscriptions.
 func homeOf(t *testing.T, x *Exchange, cluster *redistest.Cluster) *redistest.Node {
 	t.Helper()
 	x.mu.Lock()
@@ -63,7 +63,7 @@ func homeOf(t *testing.T, x *Exchange, cluster *redistest.Cluster) *redistest.No
 	return cluster.Nodes[i]
 }
 
-// slotOf is a slot that a node owns.
+// slotOf returns a slot that a node owns.
 func slotOf(t *testing.T, n *redistest.Node) int {
 	t.Helper()
 	for _, r := range ask(t, n.Server, "CLUSTER", "SLOTS").([]any) {
@@ -103,8 +103,8 @@ func TestShardedSubscriptionsFollowTheirSlot(t *testing.T) {
 	}
 }
 
-// TestChurnWhileSlotsMove subscribes and unsubscribes while the slot goes to and
-// fro, and Redis ends subscriptions unasked.
+// TestChurnWhileSlotsMove subscribes and unsubscribes while the slot moves back and forth and Redis
+// ends subscriptions by itself.
 func TestChurnWhileSlotsMove(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
@@ -149,11 +149,11 @@ func TestChurnWhileSlotsMove(t *testing.T) {
 	ask(t, cluster.MasterOf(slot).Server, "SPUBLISH", shard+"stays", "m")
 	stay.await(shard + "stays m")
 	if text := logged.String(); strings.Contains(text, "connection ended") {
-		t.Errorf("a connection was given up:\n%s", text)
+		t.Errorf("a connection was closed:\n%s", text)
 	}
 }
 
-// lines is a log. Safe for concurrent use.
+// lines keeps log lines. Safe for concurrent use.
 type lines struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -171,8 +171,9 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-// TestStaleTopologyIsFollowed subscribes when the owner is not known yet.
-func TestStaleTopologyIsFollowed(t *testing.T) {
+// TestSubscribeWithStaleTopology checks that a sharded channel is subscribed at its owner although the
+// topology is out of date.
+func TestSubscribeWithStaleTopology(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	x := startExchange(t, cluster.Addrs())
@@ -191,8 +192,8 @@ func TestStaleTopologyIsFollowed(t *testing.T) {
 	}
 }
 
-// TestSilentNodeIsLeft pauses the home node.
-func TestSilentNodeIsLeft(t *testing.T) {
+// TestSubscriptionsMoveFromSilentNode checks that the subscriptions move when the home node stops answering.
+func TestSubscriptionsMoveFromSilentNode(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: time.Minute})
 	x := startExchange(t, cluster.Addrs(), func(c *upstream.Config) { c.UpstreamTimeout = 5 * time.Second })

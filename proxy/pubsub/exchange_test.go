@@ -15,7 +15,7 @@ import (
 	"leash/proxy/upstream"
 )
 
-// startExchange runs an Exchange for the nodes until the test ends.
+// startExchange runs an Exchange until the test ends.
 func startExchange(t *testing.T, addrs []string, set ...func(*upstream.Config)) *Exchange {
 	t.Helper()
 	cfg := upstream.Config{Addrs: addrs}
@@ -43,7 +43,7 @@ func startExchange(t *testing.T, addrs []string, set ...func(*upstream.Config)) 
 	return New(up, log)
 }
 
-// client is a session as a test plays it. Safe for concurrent use.
+// client is a session that a test plays. Safe for concurrent use.
 type client struct {
 	*Listener
 	t *testing.T
@@ -102,7 +102,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// ask runs a command on a node itself.
+// ask runs a command directly on a node.
 func ask(t testing.TB, n *redistest.Server, args ...any) any {
 	t.Helper()
 	v, err := n.Client().Do(t.Context(), args...).Result()
@@ -112,7 +112,7 @@ func ask(t testing.TB, n *redistest.Server, args ...any) any {
 	return v
 }
 
-// held is how many subscribers the nodes count for a channel.
+// held returns how many subscribers the nodes count for a channel.
 func held(t testing.TB, command, channel string, nodes ...*redistest.Server) (n int64) {
 	t.Helper()
 	for _, node := range nodes {
@@ -130,15 +130,15 @@ func servers(nodes []*redistest.Node) (s []*redistest.Server) {
 	return s
 }
 
-// TestUsersShareAHome: nodes of a cluster hear of a message one after the other. Were users'
-// subscriptions on several nodes, who leaves a channel and joins it as another user could hear
-// twice what was said just before.
-func TestUsersShareAHome(t *testing.T) {
+// TestUsersShareOneHomeNode checks that all users' subscriptions are on one node. Nodes of a cluster get
+// a message one after the other. If the homes differed, a client could leave a channel, join it as
+// another user and get a message twice.
+func TestUsersShareOneHomeNode(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	x := startExchange(t, cluster.Addrs())
 	homes := make(map[*upstream.Node]bool)
-	// that Redis knows none of them does no harm here
+	// it does no harm here that Redis knows none of these users
 	for _, user := range []string{"", "a", "b", "c", "d"} {
 		x.mu.Lock()
 		if l := x.hubLocked(user).homeLocked(); l != nil {
@@ -151,7 +151,7 @@ func TestUsersShareAHome(t *testing.T) {
 	}
 }
 
-func TestTenThousandListenersAreOneSubscription(t *testing.T) {
+func TestTenThousandListenersShareOneSubscription(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	x, nodes := startExchange(t, cluster.Addrs()), servers(cluster.Nodes)
 	const n = 10_000
@@ -275,7 +275,7 @@ func TestNoMessageIsLostBehindTheConfirmation(t *testing.T) {
 	publishing.Wait()
 }
 
-func TestRightsThatAreTakenAway(t *testing.T) {
+func TestListenersLoseTheirRights(t *testing.T) {
 	redis := redistest.Start(t)
 	x := startExchange(t, []string{redis.Addr})
 	ask(t, redis, "ACL", "SETUSER", "bob", "on", ">pw", "~*", "+@all", "resetchannels", "&a*", "&b*")
@@ -298,29 +298,30 @@ func TestRightsThatAreTakenAway(t *testing.T) {
 		t.Error("a refused subscription left something behind")
 	}
 	ask(t, redis, "ACL", "SETUSER", "bob", "resetchannels", "&b*")
-	eventually(t, "who may not listen any more is closed", func() bool {
+	eventually(t, "the client that lost the right is closed", func() bool {
 		as.mu.Lock()
 		defer as.mu.Unlock()
 		return strings.Contains(as.closed, "NOPERM")
 	})
-	eventually(t, "who may listens again", func() bool { return held(t, "NUMSUB", "b1", redis) == 1 })
+	eventually(t, "the client with the right is subscribed again", func() bool { return held(t, "NUMSUB", "b1", redis) == 1 })
 	ask(t, redis, "PUBLISH", "b1", "m")
 	ask(t, redis, "PUBLISH", "a1", "m")
 	bs.await("b1 m")
 	other.await("a1 m")
 	if bs.closed != "" || other.closed != "" || len(as.messages()) != 0 {
-		t.Errorf("others felt it: %q %q %q", bs.closed, other.closed, as.messages())
+		t.Errorf("other clients were affected: %q %q %q", bs.closed, other.closed, as.messages())
 	}
 	ask(t, redis, "ACL", "SETUSER", "bob", "resetpass")
 	ask(t, redis, "CLIENT", "KILL", "USER", "bob")
-	eventually(t, "whose credential is refused is closed", func() bool {
+	eventually(t, "the client with the refused credential is closed", func() bool {
 		bs.mu.Lock()
 		defer bs.mu.Unlock()
 		return bs.closed == "credential refused"
 	})
 }
 
-// TestEmbeddedRedis: it has no sharded channels, and closes on inline commands.
+// TestEmbeddedRedis checks that the embedded Redis works, which has no sharded channels and closes
+// on inline commands.
 func TestEmbeddedRedis(t *testing.T) {
 	t.Parallel()
 	redis, err := embedded.Start(t.Context())

@@ -6,8 +6,8 @@ import (
 	"leash/proxy/resp"
 )
 
-// FuzzFrame: no whole reply of RESP2 makes a subscription's reader panic, and a message has its
-// channel and its payload.
+// FuzzFrame checks that no whole RESP2 reply makes the reader of a subscription panic, and that a
+// message has a channel and a payload.
 func FuzzFrame(f *testing.F) {
 	for _, frame := range []string{
 		"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n", "*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\nc\r\n$2\r\nhi\r\n", "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n",

@@ -12,8 +12,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestNoMessageComesTwiceWhenTheHomeNodeChanges has the next home get a message after it got the
-// subscription, though the present home has brought the message before.
+// TestNoMessageComesTwiceWhenTheHomeNodeChanges checks that a subscriber gets a message once while
+// the home node changes. The next home gets the message after the subscription, and the present
+// home has sent it already.
 func TestNoMessageComesTwiceWhenTheHomeNodeChanges(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: time.Minute})
@@ -48,7 +49,7 @@ func TestNoMessageComesTwiceWhenTheHomeNodeChanges(t *testing.T) {
 		})
 		once := fmt.Sprint("once", round)
 		ask(t, home.Server, "PUBLISH", "news", once)
-		eventually(t, "the present home brings the message", func() bool { return count(c.messages(), "news "+once) == 2 })
+		eventually(t, "the present home sends the message", func() bool { return count(c.messages(), "news "+once) == 2 })
 		if err := next.Resume(); err != nil {
 			t.Fatal(err)
 		}
@@ -59,9 +60,9 @@ func TestNoMessageComesTwiceWhenTheHomeNodeChanges(t *testing.T) {
 			return h.entries[Channel]["news"].source == l && h.entries[Pattern]["n?ws"].source == l
 		})
 		ask(t, home.Server, "PUBLISH", "news", last)
-		eventually(t, "the next home brings messages", func() bool { return count(c.messages(), "news "+last) == 2 })
+		eventually(t, "the next home sends messages", func() bool { return count(c.messages(), "news "+last) == 2 })
 		if n := count(c.messages(), "news "+once); n != 2 {
-			t.Errorf("a channel and a pattern have brought a message %d times", n)
+			t.Errorf("a message came %d times by a channel and a pattern", n)
 		}
 	}
 }
@@ -75,9 +76,9 @@ func count(all []string, one string) (n int) {
 	return n
 }
 
-// TestSubscribersStayAtAHomeThatBecomesAReplica: a cluster's messages reach replicas too, so a
-// planned failover costs subscribers nothing.
-func TestSubscribersStayAtAHomeThatBecomesAReplica(t *testing.T) {
+// TestSubscribersStayAtDemotedHome checks that subscribers stay at a home node that
+// becomes a replica, because messages of a cluster reach replicas too.
+func TestSubscribersStayAtDemotedHome(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
 	x := startExchange(t, cluster.Addrs())
@@ -124,7 +125,7 @@ func TestSubscribersStayAtAHomeThatBecomesAReplica(t *testing.T) {
 		ask(t, replica.Server, "SET", key, "v")
 		return count(c.messages(), "__keyevent@0__:set "+key) > 0
 	})
-	// all that went before has come, from the new master and from home
+	// all earlier messages have come, from the new master and from the home
 	settle := func(mark string) {
 		last := redistest.KeyIn(slot, mark)
 		ask(t, replica.Server, "SET", last, "v")
@@ -144,8 +145,9 @@ func TestSubscribersStayAtAHomeThatBecomesAReplica(t *testing.T) {
 	}
 }
 
-// TestNoMessageComesTwiceThroughFailovers publishes at all nodes while masters are demoted, killed
-// and come back, and subscribers' connections to Redis are killed.
+// TestNoMessageComesTwiceThroughFailovers checks that no message comes twice while masters are
+// demoted, killed and started again, and connections for subscriptions are killed. Messages are
+// published at all nodes.
 func TestNoMessageComesTwiceThroughFailovers(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
@@ -193,7 +195,7 @@ func TestNoMessageComesTwiceThroughFailovers(t *testing.T) {
 		return h != nil && h.node.Addr != home.Announced() && h.state[Channel]["news"] == joined
 	})
 	c.await("news " + again(t, cluster, home))
-	eventually(t, "enough messages have come to judge by", func() bool { return len(times(c)) >= 100 })
+	eventually(t, "enough messages have come", func() bool { return len(times(c)) >= 100 })
 	stop()
 	publishing.Wait()
 	for m, n := range times(c) {
@@ -207,7 +209,7 @@ func TestNoMessageComesTwiceThroughFailovers(t *testing.T) {
 	}
 }
 
-// times is how often each message has come.
+// times returns how often each message has come.
 func times(c *client) map[string]int {
 	counts := make(map[string]int)
 	for _, m := range c.messages() {
@@ -216,7 +218,7 @@ func times(c *client) map[string]int {
 	return counts
 }
 
-// again publishes at a node that is not the one given.
+// again publishes at another node than the given one.
 func again(t *testing.T, cluster *redistest.Cluster, not *redistest.Node) string {
 	t.Helper()
 	for _, n := range cluster.Nodes {

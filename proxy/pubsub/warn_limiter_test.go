@@ -9,8 +9,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestARefusedSubscriptionIsLoggedOnceWithItsChannel refuses many channels to Leash itself.
-func TestARefusedSubscriptionIsLoggedOnceWithItsChannel(t *testing.T) {
+// TestRefusedSubscriptionsAreLoggedOnce checks that many refused subscriptions of
+// Leash itself give one log line, which names a channel.
+func TestRefusedSubscriptionsAreLoggedOnce(t *testing.T) {
 	redis := redistest.Start(t)
 	x := startExchange(t, []string{redis.Addr})
 	var logged lines

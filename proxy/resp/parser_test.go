@@ -10,8 +10,8 @@ import (
 
 var wide = Limits{MaxBulk: 512 << 20, MaxArgs: 1 << 20}
 
-// feed gives the stream to a parser in the pieces that cut says and returns
-// what came of it as text: one line a command, then the error if any.
+// feed gives the stream to a parser in pieces that end where cut is true. It returns the result as
+// text: one line per command, then the error, if any.
 func feed(limits Limits, stream []byte, cut func(i int) bool) string {
 	p := Parser{Limits: limits}
 	var out strings.Builder
@@ -111,8 +111,8 @@ func TestParserTakesTheLargestBulkAndNoMore(t *testing.T) {
 	}
 }
 
-// TestParserLinear feeds a large value a byte at a time: quadratic work would
-// take minutes.
+// TestParserLinear checks that the parser takes linear time for a large value that arrives byte by
+// byte. Quadratic time would be minutes.
 func TestParserLinear(t *testing.T) {
 	value := bytes.Repeat([]byte("x"), 2<<20)
 	stream := AppendCommand(nil, []byte("SET"), []byte("k"), value)
@@ -163,7 +163,7 @@ func FuzzParser(f *testing.F) {
 				t.Errorf("%s: got %s, want %s", name, got, want)
 			}
 		}
-		// What goes upstream must mean the same to any parser.
+		// The command as sent to Redis must mean the same to any parser.
 		p := Parser{Limits: limits}
 		for rest := stream; ; {
 			cmd, n, err := p.Next(rest)
@@ -181,8 +181,8 @@ func FuzzParser(f *testing.F) {
 	})
 }
 
-// lateLineEnd: a line longer than maxLine is taken when its end has come with
-// the rest and refused when it has not, in Redis too.
+// lateLineEnd reports whether the parser may take or refuse the stream, depending on its pieces. A
+// line longer than maxLine is accepted if its end has arrived with the rest, as in Redis.
 func lateLineEnd(stream []byte) bool { return len(stream) > maxLine }
 
 func TestParseInt(t *testing.T) {

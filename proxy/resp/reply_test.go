@@ -45,7 +45,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// FuzzPlain: no bytes make it panic, and it takes no more than one whole reply.
+// FuzzPlain checks that no bytes make ReadReply panic and that it reads at most one whole reply.
 func FuzzPlain(f *testing.F) {
 	for _, frame := range frames {
 		f.Add([]byte(frame))

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// BenchmarkScanner finds the ends of what a link reads at a time: many replies of one kind.
+// BenchmarkScanner finds the ends in one read of a link, which has many replies of one kind.
 func BenchmarkScanner(b *testing.B) {
 	for name, frame := range map[string]string{
 		"status":  OK,

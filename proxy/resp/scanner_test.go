@@ -31,7 +31,7 @@ func TestScannerFindsEnds(t *testing.T) {
 	}
 }
 
-func TestScannerRefusesWhatIsNoReply(t *testing.T) {
+func TestScannerRefusesInvalidReplies(t *testing.T) {
 	for _, bad := range []string{
 		":\n", "+OK\n", "+\n", "-ERR no\n", ":1\n", ":\r\n", ":1a\r\n", ":1 \r\n", ":+1\r\n", ":1\rx", ":9223372036854775808\r\n", ":-9223372036854775809\r\n",
 		":99999999999999999999\r\n", "$3\r\nabcde", "$3\r\nabc\n\n", "$3\r\nabc\r\r", "$0\r\nab", "$-2\r\n", "*-5\r\n", "$9999999999999\r\n", "*99999999999\r\n",
@@ -62,7 +62,8 @@ func TestScannerOfRESP2RefusesTheTypesOfRESP3(t *testing.T) {
 	}
 }
 
-// TestScannerEndsCountsThatOverflow: an announced count is added to those that are still missing.
+// TestScannerEndsCountsThatOverflow checks that an announced count is added to the missing values
+// without an overflow.
 func TestScannerEndsCountsThatOverflow(t *testing.T) {
 	var s Scanner
 	header := []byte("*4294967295\r\n")

@@ -14,8 +14,7 @@ import (
 	"leash/proxy/resp"
 )
 
-// scriptedConn is a TCP connection whose other end sends the pieces, one after the other, and
-// closes.
+// scriptedConn returns a TCP connection whose other end sends the pieces one by one and closes.
 func scriptedConn(t *testing.T, pieces ...string) net.Conn {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -43,7 +42,7 @@ func scriptedConn(t *testing.T, pieces ...string) net.Conn {
 	return conn
 }
 
-func TestGoRedisIsGivenWholeReplies(t *testing.T) {
+func TestGoRedisGetsWholeReplies(t *testing.T) {
 	large := "$300000\r\n" + strings.Repeat("x", 300_000) + "\r\n"
 	stream := "+OK\r\n" + large + "*2\r\n$1\r\na\r\n:-1\r\n" + "$-1\r\n"
 	got, err := io.ReadAll(newCheckedConn(scriptedConn(t, stream[:7], stream[7:9], stream[9:150_000], stream[150_000:], "*2\r\n:1\r\n")))
@@ -52,7 +51,7 @@ func TestGoRedisIsGivenWholeReplies(t *testing.T) {
 	}
 }
 
-func TestGoRedisIsGivenNothingOfAReplyThatCannotBeRead(t *testing.T) {
+func TestGoRedisGetsNoPartOfInvalidReply(t *testing.T) {
 	for _, bad := range []string{
 		":\n", "$9999999999999\r\n", "*-7\r\n", "%1\r\n+a\r\n:1\r\n", ">1\r\n+a\r\n", "|1\r\n+a\r\n+b\r\n:1\r\n", ":99999999999999999999\r\n", "$2\r\nabcd",
 		strings.Repeat("*1\r\n", 100_000) + ":1\r\n", "*2\r\n-ERR no\r\n:1\r\n",
@@ -68,8 +67,8 @@ func TestGoRedisIsGivenNothingOfAReplyThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestGoRedisSurvivesAnAnnouncedLength: "$9999999999999" to EVALSHA ended the process, which had no
-// such memory.
+// TestGoRedisSurvivesAnAnnouncedLength checks that a huge announced length, such as
+// "$9999999999999", ends the connection and not the process. go-redis would allocate the memory.
 func TestGoRedisSurvivesAnAnnouncedLength(t *testing.T) {
 	for _, reply := range []string{"$9999999999999\r\n", "*2147483647\r\n", strings.Repeat("*1\r\n", 1<<20) + ":1\r\n"} {
 		u := &Upstream{}
@@ -84,7 +83,7 @@ func TestGoRedisSurvivesAnAnnouncedLength(t *testing.T) {
 	}
 }
 
-// fakeNode answers EVALSHA with reply, and everything else with an error.
+// fakeNode answers EVALSHA with reply and everything else with an error.
 func fakeNode(t *testing.T, reply string) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -104,7 +103,7 @@ func fakeNode(t *testing.T, reply string) (addr string) {
 	return ln.Addr().String()
 }
 
-// answerAll answers each read as if it were one command, until the connection ends.
+// answerAll answers each read like one command until the connection ends.
 func answerAll(conn net.Conn, reply string) {
 	defer conn.Close()
 	buf := make([]byte, 64<<10)

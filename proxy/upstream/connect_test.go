@@ -11,9 +11,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestConnectThoughOneNodeIsSilent: a node of a cluster that answers nothing costs a start one try,
-// and no more, whenever it is asked.
-func TestConnectThoughOneNodeIsSilent(t *testing.T) {
+// TestConnectWithOneSilentNode checks that a cluster node that does not answer costs a start
+// one attempt at most.
+func TestConnectWithOneSilentNode(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 3, FaultProxy: true})
 	silent := cluster.Masters()[0].Proxy
@@ -37,8 +37,8 @@ func TestConnectThoughOneNodeIsSilent(t *testing.T) {
 	tries.Wait()
 }
 
-// TestNullInsteadOfAnAnswer: what is said of it is not go-redis's "redis: nil".
-func TestNullInsteadOfAnAnswer(t *testing.T) {
+// TestConnectGetsNullReply checks that the error for a null reply is not go-redis's "redis: nil".
+func TestConnectGetsNullReply(t *testing.T) {
 	for _, null := range []string{"$-1\r\n", "*-1\r\n"} {
 		u, err := New(Config{Addrs: []string{startFake(t, func([]string) string { return null }).addr}, UpstreamTimeout: askTimeout}, slog.New(slog.DiscardHandler))
 		if err != nil {

@@ -47,9 +47,9 @@ func TestParseNodes(t *testing.T) {
 	}
 }
 
-// TestFullRedisSaysNothingOfPasswords: an error that comes before Redis looks
-// at who asks leaves what is known of authentication as it was.
-func TestFullRedisSaysNothingOfPasswords(t *testing.T) {
+// TestFullRedisKeepsAuthRequired checks that an error that comes before Redis checks the user
+// does not change whether authentication is required.
+func TestFullRedisKeepsAuthRequired(t *testing.T) {
 	full := false
 	f := startFake(t, func([]string) string { return "+OK\r\n" })
 	f.ping = func() string {

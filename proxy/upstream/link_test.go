@@ -16,8 +16,7 @@ import (
 	"leash/proxy/resp"
 )
 
-// fakeRedis answers each command by a function of the test; an empty answer
-// closes the connection.
+// fakeRedis answers commands by a function of the test. An empty reply closes the connection.
 type fakeRedis struct {
 	addr   string
 	answer func(args []string) string
@@ -107,7 +106,7 @@ func (f *fakeRedis) commands() string {
 
 func echo(args []string) string { return string(resp.AppendBulk(nil, args[len(args)-1])) }
 
-// startUpstream runs a standalone Upstream without looking at what is there.
+// startUpstream runs a standalone Upstream without asking Redis what it is.
 func startUpstream(t *testing.T, addr string, patience time.Duration) *Upstream {
 	t.Helper()
 	return startUpstreamWith(t, Config{Addrs: []string{addr}, RedirectTimeout: patience})
@@ -130,7 +129,7 @@ func startUpstreamWith(t *testing.T, cfg Config) *Upstream {
 	return u
 }
 
-// sink is a test's call: what came of it, in order of arrival among its kind.
+// sink is a call of a test. It records the call's results in order.
 type sink struct {
 	Unlimited
 	name    string
@@ -217,9 +216,9 @@ func TestLinkSwallowsAskingsReply(t *testing.T) {
 	}
 }
 
-// TestLinkLosesWhatWasWrittenAndSendsTheRest: a call that Redis may have
-// executed is never sent twice; the ones behind it go out on a new connection.
-func TestLinkLosesWhatWasWrittenAndSendsTheRest(t *testing.T) {
+// TestLinkLosesWrittenCallsAndSendsOthers checks that a call that Redis may have run is never
+// sent again. The calls behind it go out on a new connection.
+func TestLinkLosesWrittenCallsAndSendsOthers(t *testing.T) {
 	f := startFake(t, func(args []string) string {
 		if args[1] == "die" {
 			return ""
@@ -242,7 +241,7 @@ func TestLinkLosesWhatWasWrittenAndSendsTheRest(t *testing.T) {
 	}
 }
 
-func TestLinkToNobodyGivesUp(t *testing.T) {
+func TestLinkWithoutNodeGivesUp(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -262,7 +261,7 @@ func TestLinkToNobodyGivesUp(t *testing.T) {
 	}
 }
 
-func TestLinkDropsWhatNobodyWants(t *testing.T) {
+func TestLinkDropsAbandonedCalls(t *testing.T) {
 	f := startFake(t, echo)
 	u := startUpstream(t, f.addr, time.Second)
 	l := u.AnyNode().Link(Lane{})
@@ -331,10 +330,9 @@ func TestLinkRefusedCredential(t *testing.T) {
 	}
 }
 
-// TestLinkUnaskedReply: a reply without a call means that the order is lost,
-// so the connection goes. With a call under way it cannot be told from that
-// one's, and Redis has none.
-func TestLinkUnaskedReply(t *testing.T) {
+// TestLinkUnexpectedReply checks that a reply without a call ends the connection, because the order of
+// replies is lost. While a call is in flight, such a reply cannot be told from the call's own.
+func TestLinkUnexpectedReply(t *testing.T) {
 	f := startFake(t, func(args []string) string {
 		if args[1] == "twice" {
 			return "+a\r\n+b\r\n"
@@ -348,7 +346,7 @@ func TestLinkUnaskedReply(t *testing.T) {
 	if r := next(t, results); r.reply != "+a\r\n" {
 		t.Errorf("got %+v", r)
 	}
-	// between looks
+	// between checks
 	for deadline := time.Now().Add(10 * time.Second); f.ended.Load() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the connection stays")

@@ -8,18 +8,18 @@ import (
 	"leash/proxy/resp"
 )
 
-// mortal is a sink whose command must not be written from a time on. When it is told so, it allows
-// more time, or drops the command.
-type mortal struct {
+// deadlineSink is a sink whose command must not be written after a certain time. When it is told so, it
+// allows more time or drops the command.
+type deadlineSink struct {
 	sink
 	until   *time.Time
 	allows  time.Duration
 	overdue int
 }
 
-func (m *mortal) Until() *time.Time { return m.until }
+func (m *deadlineSink) Until() *time.Time { return m.until }
 
-func (m *mortal) Overdue() {
+func (m *deadlineSink) Overdue() {
 	m.overdue++
 	if m.allows == 0 {
 		m.dropped = true
@@ -29,13 +29,13 @@ func (m *mortal) Overdue() {
 	m.until = &later
 }
 
-func TestLinkWritesNothingThatIsOverdue(t *testing.T) {
+func TestLinkWritesNoOverdueCall(t *testing.T) {
 	f := startFake(t, echo)
 	l := startUpstream(t, f.addr, time.Second).AnyNode().Link(Lane{})
 	results := make(chan result, 4)
 	past := time.Now().Add(-time.Second)
-	over := &mortal{sink: sink{name: "over", results: results}, until: &past}
-	prolonged := &mortal{sink: sink{name: "prolonged", results: results}, until: &past, allows: time.Minute}
+	over := &deadlineSink{sink: sink{name: "over", results: results}, until: &past}
+	prolonged := &deadlineSink{sink: sink{name: "prolonged", results: results}, until: &past, allows: time.Minute}
 	submit(l, results, "ECHO", "a")
 	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "b"), Sink: over})
 	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "c"), Sink: prolonged})
@@ -46,17 +46,17 @@ func TestLinkWritesNothingThatIsOverdue(t *testing.T) {
 		got[r.name] = r
 	}
 	if r := got["over"]; !errors.Is(r.cause, ErrDropped) || r.written || over.overdue != 1 {
-		t.Errorf("the one that is over: %+v, told %d times", r, over.overdue)
+		t.Errorf("the overdue call: %+v, told %d times", r, over.overdue)
 	}
 	if r := got["prolonged"]; r.reply != "$1\r\nc\r\n" || prolonged.overdue != 1 {
-		t.Errorf("the one with more time: %+v, told %d times", r, prolonged.overdue)
+		t.Errorf("the call with more time: %+v, told %d times", r, prolonged.overdue)
 	}
 	if sent := f.commands(); sent != "ECHO a|ECHO c|ECHO d" {
 		t.Errorf("sent %q, want the others in their order", sent)
 	}
 }
 
-func TestLinkEndsAWriteThatLastsTooLong(t *testing.T) {
+func TestLinkAbortsWriteAtDeadline(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})
 	// it reads nothing behind the first command
@@ -67,7 +67,7 @@ func TestLinkEndsAWriteThatLastsTooLong(t *testing.T) {
 	submit(l, results, "ECHO", "first")
 	request := resp.AppendCommand(nil, "ECHO", string(make([]byte, 64<<20)))
 	soon := time.Now().Add(2 * time.Second)
-	c := &mortal{sink: sink{name: "large", results: results}, until: &soon}
+	c := &deadlineSink{sink: sink{name: "large", results: results}, until: &soon}
 	l.Submit(&Call{Request: request, Sink: c})
 	for range 2 {
 		if r := next(t, results); !r.written || r.cause == nil {

@@ -10,9 +10,10 @@ import (
 	"leash/proxy/resp"
 )
 
-// TestPinnedConnectionWhoseIDCannotBeRead: "a line without a CR" to CLIENT ID ended the process.
-// The connection is given up and made again, until the caller hears that Redis cannot be reached.
-func TestPinnedConnectionWhoseIDCannotBeRead(t *testing.T) {
+// TestPinnedConnectionWithInvalidID checks that an invalid reply to CLIENT ID, such as a line
+// without CR, ends the connection and not the process. The link dials again until the caller is
+// told that Redis cannot be reached.
+func TestPinnedConnectionWithInvalidID(t *testing.T) {
 	for _, id := range []string{":\n", ":\r\n", ":x\r\n", "*0\r\n", "+7\r\n", ":99999999999999999999\r\n", "$9999999999999\r\n"} {
 		f := startFake(t, func(args []string) string {
 			if args[0] == "CLIENT" {
@@ -31,9 +32,9 @@ func TestPinnedConnectionWhoseIDCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestLinkGivesUpAReplyThatCannotBeRead: its call and those behind it are lost, none gets what
-// follows, and the next call goes out on another connection.
-func TestLinkGivesUpAReplyThatCannotBeRead(t *testing.T) {
+// TestLinkDropsConnectionOnInvalidReply checks that an invalid reply loses its call and those
+// behind it. None gets a wrong reply, and the next call goes out on a new connection.
+func TestLinkDropsConnectionOnInvalidReply(t *testing.T) {
 	for _, bad := range []string{
 		"+OK\n", ":\n", "$3\r\nabcdef\r\n", "$-2\r\n", "*-2\r\n", "$9999999999999\r\n", "%0\r\n", "PONG\r\n", "|1\r\n+a\r\n+b\r\n:1\r\n", ">1\r\n+a\r\n",
 		"-" + strings.Repeat("e", maxErrorReply+1) + "\r\n",
@@ -62,9 +63,9 @@ func TestLinkGivesUpAReplyThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestLinkGivesUpAReplyThatDoesNotGoOn: a length that promises more than comes holds nobody up for
-// longer than the upstream time-out.
-func TestLinkGivesUpAReplyThatDoesNotGoOn(t *testing.T) {
+// TestLinkDropsConnectionOnStalledReply checks that a reply that stays incomplete delays calls for
+// the upstream time-out at most.
+func TestLinkDropsConnectionOnStalledReply(t *testing.T) {
 	for _, begun := range []string{"$1000\r\nabc", "*2\r\n:1\r\n", "*2147483647\r\n", "+endless", "$4294967296\r\n"} {
 		f := startFake(t, func(args []string) string {
 			if args[1] == "bad" {
@@ -86,14 +87,14 @@ func TestLinkGivesUpAReplyThatDoesNotGoOn(t *testing.T) {
 	}
 }
 
-// panicking is a sink with a fault of its own.
+// panicking is a sink that panics.
 type panicking struct{ *sink }
 
-func (panicking) Reply([]byte, bool) Flusher { panic("a fault of ours") }
+func (panicking) Reply([]byte, bool) Flusher { panic("panic of the test") }
 
-// TestPanicInOneCallCostsItsConnectionAlone: the call itself and those behind it are lost, the
-// process and the link live.
-func TestPanicInOneCallCostsItsConnectionAlone(t *testing.T) {
+// TestPanicInOneCallEndsOnlyItsConnection checks that a panic in one call loses that call and
+// those behind it. The process and the link go on.
+func TestPanicInOneCallEndsOnlyItsConnection(t *testing.T) {
 	f := startFake(t, echo)
 	u := startUpstream(t, f.addr, time.Second)
 	l := u.AnyNode().Link(Lane{})

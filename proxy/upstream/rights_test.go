@@ -12,9 +12,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestPermitWithANodeThatIsSilent: another node tells the rights of keys whose
-// own does not answer, and soon; and one key that is denied is enough.
-func TestPermitWithANodeThatIsSilent(t *testing.T) {
+// TestPermitWithSilentNode checks that another node soon answers for the rights to keys
+// whose own node is silent, and that one denied key denies the command.
+func TestPermitWithSilentNode(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	for _, n := range cluster.Nodes {
@@ -44,7 +44,7 @@ func TestPermitWithANodeThatIsSilent(t *testing.T) {
 	check := func() {
 		t.Helper()
 		if err := u.Permit(t.Context(), bob, mine, "HSET", "f", "v"); err != nil {
-			t.Errorf("his own keys: %v", err)
+			t.Errorf("the user's own keys: %v", err)
 		}
 		for i := range slots {
 			keys := append([][]byte{foreign[i]}, mine...)
@@ -59,11 +59,11 @@ func TestPermitWithANodeThatIsSilent(t *testing.T) {
 		t.Errorf("a command without keys: %v", err)
 	}
 	if err := u.Permit(t.Context(), Lane{User: "ann"}, mine, "HSET", "f", "v"); !errors.Is(err, ErrRefused) {
-		t.Errorf("a user who is not there: %v", err)
+		t.Errorf("an unknown user: %v", err)
 	}
 	var refusal redis.Error
 	if err := u.Permit(t.Context(), bob, mine, "NOPE"); !errors.As(err, &refusal) || errors.Is(err, ErrRefused) {
-		t.Errorf("a command that is not there: %v", err)
+		t.Errorf("an unknown command: %v", err)
 	}
 	if err := cluster.MasterOf(slots[1]).Pause(); err != nil {
 		t.Fatal(err)

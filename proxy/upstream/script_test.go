@@ -24,7 +24,7 @@ func startScripts(t *testing.T, answer func(args []string) string) (*Upstream, *
 	return u, f
 }
 
-// soon is when a script must have its reply.
+// soon is the time by which a script must have its reply.
 func soon() time.Time { return time.Now().Add(10 * time.Second) }
 
 func awaitScriptLink(t *testing.T, l *Link) {
@@ -49,8 +49,9 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestScriptIsLost: whether Redis may have run it is told, and the next one finds no connection.
-func TestScriptIsLost(t *testing.T) {
+// TestLostScript checks that the caller learns whether Redis may have run a lost script, and that
+// the next script finds no connection.
+func TestLostScript(t *testing.T) {
 	u, f := startScripts(t, func([]string) string { return "" })
 	if _, sent, err := u.Script(soon(), nil, 0, 7, resp.AppendCommand(nil, "ECHO", "die"), nil); !sent || err == nil {
 		t.Errorf("got sent %v, %v", sent, err)
@@ -60,9 +61,9 @@ func TestScriptIsLost(t *testing.T) {
 	}
 }
 
-// TestScriptIsAbandoned: whoever gives up before it is written knows that it will not be, and else
-// that it may have run.
-func TestScriptIsAbandoned(t *testing.T) {
+// TestAbandonedScript checks that an abandoned script is never written if it was not written yet.
+// Otherwise the caller learns that it may have run.
+func TestAbandonedScript(t *testing.T) {
 	hold := make(chan struct{})
 	u, f := startScripts(t, func(args []string) string { <-hold; return echo(args) })
 	until := time.Now().Add(scriptSilence + 50*time.Millisecond)
@@ -109,7 +110,7 @@ func TestScriptIsNotWrittenTooLate(t *testing.T) {
 	}
 }
 
-// TestScriptsHaveLinksOfTheirOwn: they do not wait behind what sessions have sent.
+// TestScriptsHaveLinksOfTheirOwn checks that scripts do not wait behind the calls of sessions.
 func TestScriptsHaveLinksOfTheirOwn(t *testing.T) {
 	u, _ := startScripts(t, echo)
 	n := u.AnyNode()
@@ -118,8 +119,8 @@ func TestScriptsHaveLinksOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestScriptsAtOnce: several commands have as many replies, in order, whatever they are, on a link
-// of their own.
+// TestScriptsAtOnce checks that several commands get as many replies, in order, whatever the
+// replies are, on a link for scripts.
 func TestScriptsAtOnce(t *testing.T) {
 	u, f := startScripts(t, func(args []string) string {
 		if args[1] == "no" {
@@ -150,9 +151,9 @@ func TestScriptsAtOnce(t *testing.T) {
 	}
 }
 
-// TestScriptsAreNotMixedUp: large ones are written from where they lie, and those places are used
-// again for others.
-func TestScriptsAreNotMixedUp(t *testing.T) {
+// TestScriptBuffersAreReused checks that large scripts are written without a copy, and that their
+// buffers can be used again.
+func TestScriptBuffersAreReused(t *testing.T) {
 	u, _ := startScripts(t, echo)
 	if _, sent, err := u.Scripts(soon(), 0, 7, 1, resp.AppendCommand(nil, "ECHO", "first"), nil); sent || !errors.Is(err, errNoLink) {
 		t.Fatalf("without a connection: got sent %v, %v", sent, err)
@@ -173,8 +174,9 @@ func TestScriptsAreNotMixedUp(t *testing.T) {
 	all.Wait()
 }
 
-// TestScriptsAreLost: when the connection ends after some replies, all are lost.
-func TestScriptsAreLost(t *testing.T) {
+// TestLostScripts checks that all scripts of a group are lost when the connection ends after
+// some of the replies.
+func TestLostScripts(t *testing.T) {
 	u, _ := startScripts(t, func(args []string) string {
 		if args[1] == "die" {
 			return ""
@@ -189,9 +191,9 @@ func TestScriptsAreLost(t *testing.T) {
 	}
 }
 
-// TestScriptsAtOnceMayTakeLong: others go behind them all the same, unless one of them was given up
-// and nothing has come since.
-func TestScriptsAtOnceMayTakeLong(t *testing.T) {
+// TestSlowScriptsAtOnce checks that other scripts are sent behind a slow group. They are not
+// if one of the group was abandoned and nothing has arrived since.
+func TestSlowScriptsAtOnce(t *testing.T) {
 	hold := make(chan struct{})
 	u, f := startScripts(t, func(args []string) string {
 		if args[1] == "slow" {

@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestClientKnowsTheTopologyWithoutAsking: the client of scripts follows a
-// failover as soon as Leash does, though a frozen node answers nobody.
-func TestClientKnowsTheTopologyWithoutAsking(t *testing.T) {
+// TestClientFollowsFailoverWithoutAsking checks that the go-redis client of scripts follows a
+// failover as soon as Leash does, although a frozen node answers nobody.
+func TestClientFollowsFailoverWithoutAsking(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})
 	u := runBefore(t, cluster)
@@ -65,9 +65,9 @@ func TestClientKnowsTheTopologyWithoutAsking(t *testing.T) {
 	}
 }
 
-// TestMovedSlotIsLookedFor: go-redis follows a MOVED unheard; that Leash looks where the slot is
-// spares the next ones the way round.
-func TestMovedSlotIsLookedFor(t *testing.T) {
+// TestRefreshAfterMoved checks that Leash refreshes its topology when go-redis follows a MOVED
+// by itself.
+func TestRefreshAfterMoved(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	u := runBefore(t, cluster)
@@ -88,7 +88,7 @@ func TestMovedSlotIsLookedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := u.Topology().Node(uint16(slot)); n.Addr != from.Announced() {
-			t.Fatalf("slot %d is known to be on %s before anybody has said so", slot, n.Addr)
+			t.Fatalf("slot %d is known to be on %s too early", slot, n.Addr)
 		}
 		if err := send(key); err != nil {
 			t.Fatal(err)
@@ -101,7 +101,7 @@ func TestMovedSlotIsLookedFor(t *testing.T) {
 	}
 }
 
-// runBefore is an Upstream of a cluster, with all that keeps it up to date.
+// runBefore runs an Upstream for a cluster, with all its goroutines.
 func runBefore(t *testing.T, cluster *redistest.Cluster) *Upstream {
 	t.Helper()
 	u, err := New(Config{Addrs: cluster.Addrs(), Mode: "cluster"}, slog.New(slog.DiscardHandler))
