@@ -4,8 +4,8 @@ import (
 	"leash/proxy/resp"
 )
 
-// aclSpecs are the ACL commands. Masters have the same users if nobody
-// changes one alone, so one node is asked; a change goes to every master.
+// aclSpecs are the ACL commands. All masters should have the same users, so one node answers
+// questions. A change goes to every master.
 func aclSpecs() commandSpecs {
 	return commandSpecs{
 		"ACL|CAT": {(*session).relayAny, anyNode, ""}, "ACL|DRYRUN": {(*session).relayAny, anyNode, ""},
@@ -19,7 +19,7 @@ func aclSpecs() commandSpecs {
 	}
 }
 
-// aclLogLength is how many entries ACL LOG gives unless it is told.
+// aclLogLength is the default number of entries of ACL LOG.
 const aclLogLength = 10
 
 // aclLog answers ACL LOG [count | RESET] with the newest entries of all masters.

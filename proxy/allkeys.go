@@ -6,10 +6,9 @@ import (
 	"leash/proxy/resp"
 )
 
-// allKeys runs KEYS (https://redis.io/docs/latest/commands/keys/) on every
-// master, each on a connection of the session's own: its reply may be as large
-// as the database and would hold up all who share a link. It is a barrier both
-// ways. What has come counts as the session's output until it has been sent.
+// allKeys runs KEYS (https://redis.io/docs/latest/commands/keys/) on every master, on pinned
+// connections, because a reply as large as the database would delay all users of a shared link. It
+// is a barrier in both directions. Reply bytes count as the session's output until they are sent.
 func (s *session) allKeys(_ *command, cmd resp.Command) bool {
 	masters, ok := s.allMasters(len(cmd.Raw))
 	if !ok || len(masters) == 0 {

@@ -39,8 +39,8 @@ func announcedAddrOf(addr net.Addr) announcedAddr {
 	return announcedAddr{tcp.IP.String(), tcp.Port}
 }
 
-// firstTCPAddr finds what clients of a unix socket are told: the first TCP
-// listener, on loopback if it listens everywhere.
+// firstTCPAddr returns the address that clients of a unix socket are told: the first TCP listener,
+// on loopback if it listens everywhere.
 func firstTCPAddr(lns []net.Listener) announcedAddr {
 	for _, ln := range lns {
 		tcp, ok := ln.Addr().(*net.TCPAddr)
@@ -78,7 +78,7 @@ func (a announcedAddr) id() string {
 // addr is host:port as Redis writes it, without brackets around IPv6.
 func (a announcedAddr) addr() string { return a.host + ":" + strconv.Itoa(a.port) }
 
-// bus is the port that the cluster bus would have, 0 if there is none.
+// bus is the port of the cluster bus, or 0 if there is none.
 func (a announcedAddr) bus() int {
 	if a.port == 0 || a.port+busOffset > 65535 {
 		return 0

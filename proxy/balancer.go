@@ -37,8 +37,8 @@ func (s *session) readOrigin() error {
 	return nil
 }
 
-// refuseOrigin tells of a connection that did not begin as a balancer's does.
-// One that ends without a word may be a health check.
+// refuseOrigin counts and logs a connection without a valid header. A connection that closes
+// without sending anything may be a health check.
 func (s *session) refuseOrigin(err error) {
 	s.cause = s.causeOf(err)
 	timeout := errors.Is(err, os.ErrDeadlineExceeded)
@@ -54,7 +54,7 @@ func (s *session) refuseOrigin(err error) {
 	log("connection without the header that --proxy-protocol asks for, closing it", "session", s.id, "balancer", s.conn.RemoteAddr(), "err", err)
 }
 
-// RemoteAddr is the client's address, as its balancer says it if there is one.
+// RemoteAddr is the client's address: the one in the header, if there is one.
 func (c *conn) RemoteAddr() net.Addr {
 	if from := c.from.Load(); from != nil {
 		return from.Client

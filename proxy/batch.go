@@ -21,10 +21,10 @@ const growth = 8
 // errLeaving ends the loop of a session that shall read no more.
 var errLeaving = errors.New("proxy: server is stopping")
 
-// batch is a buffer of bytes read from the client. Commands are parsed and
-// sent from where they lie, so nobody writes over it while a call of it is in
-// flight; a session has two that take turns, since the last one is always
-// still in flight at the next read (11.3 → 8.4 µs a command when measured).
+// batch is a buffer of bytes read from the client. Commands are parsed and sent without a copy, so
+// the buffer is not written while one of its calls is in flight. A session alternates between two
+// batches, because the last one is always in flight at the next read (11.3 → 8.4 µs a command when
+// measured).
 type batch struct {
 	buf    []byte
 	parsed int // bytes that have been parsed
@@ -124,15 +124,15 @@ func (s *session) leaveBatch(b *batch) {
 	s.freeLocked(b)
 }
 
-// freeLocked gives back the memory of a batch that nobody needs.
+// freeLocked frees the memory of a batch that is not in use.
 func (s *session) freeLocked(b *batch) {
 	if b.left && b.refs == 0 {
 		s.server.garbage.add(len(b.buf))
 	}
 }
 
-// keep returns a command's bytes for use after the command. Those of a large one
-// stay where they are, in a batch that nobody reads into any more.
+// keep returns a command's bytes for use after the command. A large command is not copied: its
+// batch is kept and not read into again.
 func (s *session) keep(raw []byte) []byte {
 	if len(raw) <= keptBatch {
 		return bytes.Clone(raw)
@@ -143,8 +143,8 @@ func (s *session) keep(raw []byte) []byte {
 	return raw
 }
 
-// take returns a batch of at least size bytes that nobody refers to: one of
-// the two at hand if it will do, and a large one for a large need only.
+// take returns an unused batch of at least size bytes. It is one of the two usual ones if it fits,
+// and a large one only for a large size.
 func (s *session) take(size, need int) *batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()

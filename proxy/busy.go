@@ -12,10 +12,9 @@ var allowedWhileBusy = map[string]bool{
 	"reset": true, "script|kill": true, "shutdown": true, "unwatch": true, "watch": true,
 }
 
-// busyReply is what Redis would say to a command that it does not get, while it
-// runs a script that takes long; nil when it runs none. Commands that it gets it
-// answers itself. The answer is asked for, so it is not that of a script that
-// has ended.
+// busyReply returns Redis's BUSY error if the node runs a slow script, and nil otherwise. It is for
+// commands that Leash answers itself. Leash asks Redis each time, so the error is never out of
+// date.
 func (s *session) busyReply(c *command, cmd resp.Command) []byte {
 	node := s.busyNode(c, cmd)
 	if node == nil || !s.authenticated() {
@@ -27,8 +26,7 @@ func (s *session) busyReply(c *command, cmd resp.Command) []byte {
 	return node.BusyReply(s.ctx)
 }
 
-// busyNode is the node that would be busy with the command, and may be; nil for
-// none.
+// busyNode returns the node that would run the command, if it may be busy, or nil.
 func (s *session) busyNode(c *command, cmd resp.Command) *upstream.Node {
 	up := s.server.up
 	t := up.Topology()

@@ -1,8 +1,7 @@
 package proxy
 
-// capture runs f, which runs commands of the session, and returns what they
-// answer instead of sending it to the client. It is a barrier before and
-// behind; ok is false when the session ends.
+// capture runs f, which runs commands of the session, and returns their replies instead of sending
+// them to the client. It is a barrier in both directions. ok is false when the session ends.
 func (s *session) capture(f func() bool) (reply []byte, ok bool) {
 	if !s.barrier() {
 		return nil, false
@@ -16,14 +15,14 @@ func (s *session) capture(f func() bool) (reply []byte, ok bool) {
 	return reply, ok
 }
 
-// capturing reports whether what the loop's commands answer is kept for EXEC.
+// capturing reports whether the replies of the loop's commands are kept for EXEC.
 func (s *session) capturing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.replies != &s.out
 }
 
-// direct says where replies go from now on.
+// direct sets where replies go from now on.
 func (s *session) direct(to *chunks) {
 	s.mu.Lock()
 	s.replies = to

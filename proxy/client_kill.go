@@ -13,8 +13,7 @@ const (
 	msgMaxAge       = "ERR maxage is not an integer or out of range"
 )
 
-// killFilter says which clients CLIENT KILL means: those that fit all that is
-// given.
+// killFilter selects the clients for CLIENT KILL. A client must match all fields that are set.
 type killFilter struct {
 	addr, laddr, user string
 	id                int64

@@ -73,7 +73,7 @@ func (s *session) clientInfo(c *command, cmd resp.Command) bool {
 	return s.text(b.String())
 }
 
-// description is what a session shows of itself to others.
+// description is what CLIENT LIST shows of a session.
 type description struct {
 	id                   int64
 	addr, laddr          string
@@ -94,7 +94,7 @@ type description struct {
 	libName, libVersion  string
 }
 
-// describe may be called from any goroutine.
+// describe returns the session's description. It may be called from any goroutine.
 func (s *session) describe() *description {
 	d := &description{
 		id: s.id, addr: endpoint(s.conn.RemoteAddr(), s.conn.LocalAddr()), laddr: endpoint(s.conn.LocalAddr(), nil), fd: s.conn.descriptor(),

@@ -25,7 +25,7 @@ type pause struct {
 	changed chan struct{} // closed when another pause, or none, takes its place
 }
 
-// pauses is the pause there is. The zero value is none. Safe for concurrent use.
+// pauses is the current pause. The zero value is no pause. Safe for concurrent use.
 type pauses struct {
 	current atomic.Pointer[pause] // nil: none. Kept past its end, which every reader checks
 	mu      sync.Mutex            // of those who change it
@@ -94,8 +94,8 @@ func (s *session) clientPause(c *command, cmd resp.Command) bool {
 	return s.ok()
 }
 
-// clientUnpause answers CLIENT UNPAUSE. Its right is asked as that of PAUSE:
-// there is no form of it that would do nothing to those who share the Redis.
+// clientUnpause answers CLIENT UNPAUSE. It checks the right to CLIENT PAUSE instead, because
+// UNPAUSE has no form without an effect on other clients of Redis.
 func (s *session) clientUnpause(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) || !s.permitted("CLIENT", "PAUSE", "?") {
 		return true
@@ -133,8 +133,8 @@ func (c *command) mayPropagate() bool {
 	return c.write && !strings.HasSuffix(c.name, "_ro") || mayPropagate[c.name]
 }
 
-// awaitUnpaused waits while a pause holds the command back. It returns false
-// when the session ends meanwhile; the command is then not run.
+// awaitUnpaused waits until no pause holds the command back. It returns false when the session ends
+// first. The command must then not run.
 func (s *session) awaitUnpaused(c *command, cmd resp.Command) bool {
 	for {
 		p := s.server.pauses.current.Load()

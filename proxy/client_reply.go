@@ -3,9 +3,8 @@ package proxy
 import "leash/proxy/resp"
 
 // clientReply answers CLIENT REPLY ON | OFF | SKIP
-// (https://redis.io/docs/latest/commands/client-reply/). Nothing of it goes to
-// Redis: what it sends back for a muted session is dropped here. Messages of
-// channels are no replies and still come.
+// (https://redis.io/docs/latest/commands/client-reply/). Leash does not send it to Redis. It
+// discards the replies itself. Messages of channels are still sent.
 func (s *session) clientReply(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
@@ -32,8 +31,8 @@ func (s *session) unmute() {
 	s.modes &^= replySkip
 }
 
-// unmuteBehind makes the session answer again, but not the command under way
-// when that comes behind CLIENT REPLY SKIP: so RESET.
+// unmuteBehind turns replies on again for later commands. The current command gets no reply if it
+// comes behind CLIENT REPLY SKIP. RESET does this.
 func (s *session) unmuteBehind() {
 	skipped := s.mute && !s.replyOff
 	s.unmute()

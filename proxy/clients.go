@@ -22,14 +22,13 @@ func clientSpecs() commandSpecs {
 	}
 }
 
-// ofLeash says whose clients a command means.
+// ofLeash reports whether a command is about Leash's clients.
 const ofLeash = "only the clients of this Leash"
 
-// permitted asks Redis whether the session's user may run a command that is
-// answered here, by a form of it that does nothing but fail: what says anything
-// but NOPERM was allowed. Other than ready it asks for Leash's own user too, and
-// a Redis that has no ACL DRYRUN, for these commands concern other clients.
-// When it is false the answer has been given. It waits for a round trip.
+// permitted asks Redis whether the session's user may run a command that Leash answers. It sends a
+// form of the command that always fails. Any error but NOPERM means yes. Unlike ready, it also
+// checks Leash's own user and works with a Redis without ACL DRYRUN, because these commands concern
+// other clients. If it returns false, the client has been answered. It blocks for a round trip.
 func (s *session) permitted(args ...string) bool {
 	n := s.server.up.AnyNode()
 	if n == nil {
@@ -81,7 +80,7 @@ func (s *session) clientNoEvict(c *command, cmd resp.Command) bool {
 	return s.ok()
 }
 
-// clientNoTouch refuses CLIENT NO-TOUCH ON; off is what it is.
+// clientNoTouch answers CLIENT NO-TOUCH OFF and refuses ON.
 func (s *session) clientNoTouch(c *command, cmd resp.Command) bool {
 	if len(cmd.Args) == 3 && s.authenticated() && isWord(cmd.Args[2], "OFF") {
 		return s.ok()
@@ -89,9 +88,8 @@ func (s *session) clientNoTouch(c *command, cmd resp.Command) bool {
 	return s.refuse(c, cmd)
 }
 
-// publish lets other goroutines see which command the session runs and when
-// it was heard of last. Not for every command: it is enough when the loop is
-// about to wait.
+// publish lets other goroutines see the session's current command and when the client last sent
+// something. It is not called for every command. Before the loop waits is often enough.
 func (s *session) publish() {
 	if s.current != nil && s.current != s.lastCommand.Load() { // a look costs less than a store
 		s.lastCommand.Store(s.current)
@@ -104,7 +102,7 @@ func (s *session) publish() {
 	}
 }
 
-// setLibrary keeps what CLIENT SETINFO said.
+// setLibrary stores the values of CLIENT SETINFO.
 func (s *session) setLibrary(attribute, value []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,9 +18,9 @@ const (
 // reasonOneNode is why a client cannot change the cluster.
 const reasonOneNode = "Leash shows the cluster as one node; send it to the node itself"
 
-// clusterSpecs show Leash as one node that owns every slot, so that
-// cluster clients work unchanged and send everything here. Before a single
-// Redis they are told what it tells them: that it is no cluster.
+// clusterSpecs show Leash as one node that owns every slot, so that cluster clients work unchanged
+// and send everything here. In front of a single Redis they give its error, that it is not a
+// cluster.
 func clusterSpecs() commandSpecs {
 	all := commandSpecs{
 		"CLUSTER|INFO":     {onCluster((*session).clusterInfo), answered, "shows one node that owns every slot"},
@@ -109,8 +109,8 @@ func (s *session) clusterShards(*command, resp.Command) bool {
 	return s.answer(b)
 }
 
-// clusterNodes answers CLUSTER NODES. A name stands where the IP address does,
-// for most clients know no other place.
+// clusterNodes answers CLUSTER NODES. A host name is shown in the place of the IP address, because
+// most clients read only that.
 func (s *session) clusterNodes(*command, resp.Command) bool {
 	a := s.announcedAddr()
 	return s.text(fmt.Sprintf("%s %s@%d myself,master - 0 0 1 connected 0-16383\n", a.id(), a.addr(), a.bus()))
@@ -138,7 +138,7 @@ func (s *session) clusterKeySlot(_ *command, cmd resp.Command) bool {
 	return s.answer(s.scratch)
 }
 
-// clusterReplicas answers CLUSTER REPLICAS: the node has none.
+// clusterReplicas answers CLUSTER REPLICAS with an empty list.
 func (s *session) clusterReplicas(c *command, cmd resp.Command) bool {
 	if string(cmd.Args[2]) != s.announcedAddr().id() {
 		return s.fail(fmt.Sprintf(msgUnknownNode, quoted(cmd.Args[2], maxQuoted)))
@@ -154,8 +154,8 @@ func (s *session) clusterFailures(_ *command, cmd resp.Command) bool {
 	return s.answer(s.scratch)
 }
 
-// clusterCountKeys asks every master, not only the slot's owner: nobody else
-// has keys of the slot but while it moves, and then the count is of two nodes.
+// clusterCountKeys asks every master and not only the slot's owner. While a slot migrates, two
+// nodes have keys of it.
 func (s *session) clusterCountKeys(_ *command, cmd resp.Command) bool {
 	slot, ok := resp.ParseInt(cmd.Args[2])
 	switch {

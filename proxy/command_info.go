@@ -12,8 +12,8 @@ import (
 // msgCommandArity is Redis's word for COMMAND GETKEYS of what could not be run.
 const msgCommandArity = "ERR Invalid number of arguments specified for command"
 
-// commandInfoSpecs are COMMAND and its subcommands: Redis's own, and the lock
-// commands among them, for clients that send only what the server says it has.
+// commandInfoSpecs are COMMAND and its subcommands. They list the lock commands among Redis's, for
+// clients that send only known commands.
 func commandInfoSpecs() commandSpecs {
 	const note = "includes the commands of Leash"
 	return commandSpecs{

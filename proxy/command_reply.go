@@ -8,10 +8,9 @@ import (
 
 var errCommandReply = errors.New("proxy: COMMAND's reply is not understood")
 
-// parseCommandReply reads the reply of the upstream's COMMAND
-// (https://redis.io/docs/latest/commands/command/). Servers before Redis 7
-// tell only first key, last key and step, no subcommands, and not what blocks;
-// there the built-in table knows better.
+// parseCommandReply parses the upstream's reply to COMMAND
+// (https://redis.io/docs/latest/commands/command/). Servers before Redis 7 report only first key,
+// last key and step. For subcommands and blocking commands, the built-in table is used there.
 func parseCommandReply(reply []any) ([]*command, error) {
 	known := make(map[string]*command)
 	var subs []*command
@@ -33,7 +32,7 @@ func parseCommandReply(reply []any) ([]*command, error) {
 	return commands, nil
 }
 
-// modernFields is how many things COMMAND tells of a command since Redis 7.
+// modernFields is the number of fields of a command in COMMAND since Redis 7.
 const modernFields = 10
 
 func appendCommands(commands *[]*command, entry any, known map[string]*command) error {
@@ -69,9 +68,8 @@ func appendCommands(commands *[]*command, entry any, known map[string]*command) 
 	return nil
 }
 
-// legacy fills in what Redis 6 and before do not tell. A command that is not
-// known and may not be called by scripts counts as blocking: many do, and a
-// shared link must not wait.
+// legacy adds what Redis 6 and older do not report. An unknown command that scripts may not call
+// counts as blocking, because it must not stall a shared link.
 func (c *command) legacy(fields []any, flags []string, known map[string]*command) {
 	if k := known[c.name]; k != nil {
 		c.keys, c.blocking, c.data = k.keys, k.blocking, k.data
@@ -90,8 +88,8 @@ func (c *command) legacy(fields []any, flags []string, known map[string]*command
 // mostPlaces bounds the places of arguments in a key spec. Redis's own are below 10.
 const mostPlaces = 1 << 16
 
-// validSpecs is the spec, or none when a number in it is none that Redis has: what is done with the
-// arguments relies on them.
+// validSpecs returns the specs, or none if a number in them is one that Redis never reports. Other
+// code relies on these numbers.
 func validSpecs(k keySpec) []keySpec {
 	for _, n := range []int{k.from, k.last} { // these count from the end when negative
 		if n < -mostPlaces || n > mostPlaces {

@@ -2,7 +2,7 @@ package proxy
 
 import "maps"
 
-// class says what Leash does with a command. docs/commands.md has a list of each class.
+// class is how Leash treats a command. docs/commands.md has a list of each class.
 type class string
 
 const (
@@ -16,8 +16,7 @@ const (
 	refused    class = "refused"      // with a reason
 )
 
-// commandSpec is what Leash does with a command, as the table has it. note adds
-// to the class what a user should know.
+// commandSpec is the table's entry for a command. note adds for users what the class does not say.
 type commandSpec struct {
 	run   handler
 	class class

@@ -14,7 +14,7 @@ var builtinCommands string
 // builtinVersion is the Redis that commands.txt describes.
 const builtinVersion = "7.0.15"
 
-// command is what the table knows of one command or subcommand.
+// command is one command or subcommand of the table.
 type command struct {
 	name       string // lower case, as in Redis's own messages; "object|encoding"
 	arity      int    // number of arguments with the name; at least -arity when negative
@@ -66,7 +66,7 @@ func upper(dst, name []byte) []byte {
 	return dst
 }
 
-// firstKey returns the index of the command's first key in args, 0 for none.
+// firstKey returns the index of the command's first key in args, or 0 if there is none.
 func (c *command) firstKey(args [][]byte) int {
 	for _, k := range c.keys {
 		if i := k.first(args); i > 0 && (len(args[i]) > 0 || c.name != "migrate") {
@@ -81,9 +81,8 @@ func (c *command) arityOK(args [][]byte) bool {
 	return len(args) == c.arity || c.arity < 0 && len(args) >= -c.arity
 }
 
-// newTable makes the table of what the upstream told of its commands and, for
-// those it did not, of the built-in one: nodes of a cluster may be of different
-// versions.
+// newTable makes the table from the upstream's commands and, for others, from the built-in table.
+// Nodes of a cluster may have different versions.
 func newTable(commands []*command) table {
 	t := make(table, len(commands))
 	own := builtin()
@@ -105,9 +104,8 @@ func newTable(commands []*command) table {
 	return t
 }
 
-// markReadable finds the commands that a replica may serve: they read keys, and
-// do no more than that here. A script known by its hash may be on the master
-// alone.
+// markReadable marks the commands that a replica may serve: those that only read keys. A script
+// known by its hash may be on the master alone.
 func (t table) markReadable() {
 	for _, c := range t {
 		whole := c.class == relayed || c.class == splitUp
@@ -124,7 +122,7 @@ func (t table) markRepeatable() {
 	}
 }
 
-// runsScript reports whether a command answers with what a script says.
+// runsScript reports whether the command's reply can come from a script.
 func runsScript(name string) bool {
 	return strings.HasPrefix(name, "eval") || strings.HasPrefix(name, "fcall")
 }
@@ -148,8 +146,8 @@ func (t table) add(c *command) {
 	}
 }
 
-// handle says how a command is treated; one that the upstream does not have is
-// added, as CLIENT SETINFO before Redis 7.2.
+// handle sets how a command is treated. It adds a command that the upstream does not have, such as
+// CLIENT SETINFO before Redis 7.2.
 func (t table) handle(name string, how commandSpec) {
 	parent, sub, isSub := strings.Cut(name, "|")
 	c := t[parent]

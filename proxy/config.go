@@ -25,7 +25,8 @@ var ownParameters = [...]string{
 	"client-output-buffer-limit",
 }
 
-// configSet sets parameters on every master, or none that only one may have.
+// configSet sets parameters on every master. It refuses to set several if one of them must be set
+// alone.
 func (s *session) configSet(c *command, cmd resp.Command) bool {
 	switch reason := configRefusal(cmd.Args); {
 	case !s.ready(c, cmd):

@@ -69,7 +69,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return copy(p, tick), nil
 }
 
-// Write discards what redcon writes, which is nothing.
+// Write discards what redcon writes, which is always empty.
 func (c *conn) Write(p []byte) (int, error) { return len(p), nil }
 
 // Close ends the session, which then closes the socket. redcon calls it with its mutex held, so it
@@ -85,8 +85,8 @@ func (c *conn) Close() error {
 // receive reads from the client. It blocks.
 func (c *conn) receive(p []byte) (int, error) { return c.Conn.Read(p) }
 
-// try writes what the socket takes at once and returns how much that was. Only one goroutine may
-// write at a time.
+// try writes as many bytes as the socket accepts at once and returns their number. Only one
+// goroutine may write at a time.
 func (c *conn) try(p []byte) (int, error) {
 	return c.write(p, c.attempt)
 }
@@ -130,7 +130,7 @@ func (c *conn) descriptor() int {
 }
 
 // shut ends both directions at once, without waiting for other users of the socket. The file
-// descriptor stays open until Close. The kernel still sends what it has taken.
+// descriptor stays open until Close. The kernel still sends the bytes that it has accepted.
 func (c *conn) shut() {
 	_ = c.raw.Control(func(fd uintptr) {
 		_ = syscall.Shutdown(int(fd), syscall.SHUT_RDWR)

@@ -8,7 +8,7 @@ import (
 	"leash/proxy/resp"
 )
 
-// Redis's own messages for what is answered here.
+// Redis's own messages for commands that Leash answers.
 const (
 	msgNoAuth       = "NOAUTH Authentication required."
 	msgHelloNoAuth  = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
@@ -124,9 +124,8 @@ func (s *session) getName(c *command, cmd resp.Command) bool {
 	return s.answer(s.scratch)
 }
 
-// setInfo takes what client libraries say of themselves
-// (https://redis.io/docs/latest/commands/client-setinfo/), also for servers
-// that do not know it yet.
+// setInfo stores what client libraries report about themselves
+// (https://redis.io/docs/latest/commands/client-setinfo/), also for servers without this command.
 func (s *session) setInfo(c *command, cmd resp.Command) bool {
 	switch {
 	case len(cmd.Args) != 4:

@@ -7,9 +7,8 @@ import (
 	"leash/proxy/upstream"
 )
 
-// selectDB runs SELECT (https://redis.io/docs/latest/commands/select/): the
-// session moves to the lane of that database, if Redis lets its user in. What
-// it says is Redis's own word, rights included.
+// selectDB runs SELECT (https://redis.io/docs/latest/commands/select/). The session moves to the
+// lane of that database, if Redis lets its user in. Errors are Redis's own.
 func (s *session) selectDB(c *command, cmd resp.Command) bool {
 	if !c.arityOK(cmd.Args) {
 		return s.wrongArity(c)
@@ -30,9 +29,9 @@ func (s *session) selectDB(c *command, cmd resp.Command) bool {
 	return s.enterDatabase(lane)
 }
 
-// relaySelect lets Redis answer a SELECT that names no database. What it gets
-// is not what the client wrote: older servers are less strict about numbers,
-// and would take all who share the link to another database.
+// relaySelect lets Redis answer a SELECT without a valid database. Redis does not get the client's
+// own text: older servers are less strict about numbers and would change the database of all users
+// of the link.
 func (s *session) relaySelect(argument string) bool {
 	if !s.adoptTopology() || !s.admitCall(selectBytes) {
 		return false
@@ -46,7 +45,7 @@ func (s *session) relaySelect(argument string) bool {
 	return s.fanOut([]*part{p}, to, 0, selectBytes, mergeOK)
 }
 
-// selectBytes is what a SELECT made here counts for in the window.
+// selectBytes is the size that a SELECT made here has in the window.
 const selectBytes = 32
 
 // enterDatabase moves the session to a lane that differs in its database.

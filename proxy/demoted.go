@@ -1,7 +1,6 @@
 package proxy
 
-// readOnly is what a replica answers to a command that writes, without
-// executing it.
+// readOnly is a replica's answer to a command that writes. The command has not run.
 const readOnly = "-READONLY You can't write against a read only replica.\r\n"
 
 // demoted looks at an error reply of a single master that sentinels name. When

@@ -50,9 +50,9 @@ func (s *session) takePathTo(n *upstream.Node) (link *upstream.Link, ok bool) {
 
 var _ upstream.Mover = (*part)(nil)
 
-// Move implements upstream.Mover: a read may be sent again on another link while
-// every call of the session in flight is one. No call goes out behind them before
-// they have their replies, for it would take the first link.
+// Move implements upstream.Mover. A read may be sent again on another link while all calls of the
+// session in flight are reads. No later call is sent before they have their replies, because it
+// would use the first link.
 func (p *part) Move() bool {
 	s := p.call.session
 	s.mu.Lock()
@@ -66,8 +66,7 @@ func (p *part) Move() bool {
 	return true
 }
 
-// reads reports whether the current command only reads, and may be executed
-// twice.
+// reads reports whether the current command only reads and may run twice.
 func (s *session) onlyReads() bool {
 	return s.current != nil && s.current.repeatable && s.caching == nil
 }

@@ -11,18 +11,16 @@ import (
 	"leash/internal/guard"
 )
 
-// aheadMax is how much of what a client sends behind a blocking command is
-// read before the command ends, at most. Past it the socket is asked each
-// aheadPoll whether the connection has ended; a FIN shows there only once the
-// kernel has room for all that was sent before it.
+// aheadMax is how many bytes behind a blocking command are read at most before the command ends.
+// Beyond that, Leash asks the socket every aheadPoll whether the connection has ended. The socket
+// shows a FIN only once the kernel has room for all bytes before it.
 const (
 	aheadMax  = 1 << 20
 	aheadPoll = time.Second
 )
 
-// nextWatcher notices that the client disconnects while a command blocks, as
-// net/http does it: it reads on in the background, and what it has read comes
-// first at the session's next read.
+// nextWatcher notices that the client disconnects while a command blocks, as net/http does. It
+// reads in the background, and the session's next read starts with these bytes.
 type disconnectWatcher struct {
 	session *session
 	ctx     context.Context // of a lock command, ended by cancel
@@ -47,8 +45,8 @@ func (w *disconnectWatcher) start() {
 	})
 }
 
-// stop ends the watch and returns why the connection ended, nil if it did not.
-// After stop, start does nothing.
+// stop ends the watch and returns why the connection ended, or nil if it did not. After stop, start
+// does nothing.
 func (w *disconnectWatcher) stop() error {
 	w.once.Do(func() {})
 	if !w.started {

@@ -8,9 +8,8 @@ import (
 	"leash/proxy/upstream"
 )
 
-// execution is EXEC on its way. Its reply goes to the client as it arrives,
-// unless it is an error, which the loop looks at first, or Leash makes elements
-// of it.
+// execution is an EXEC in progress. Its reply goes to the client as it arrives. There are two
+// exceptions: the loop looks at an error first, and Leash makes some elements itself.
 type execution struct {
 	answer
 	call     *call // takes the reply; nil: it is kept
@@ -67,8 +66,7 @@ func (e *execution) end(s *session, reply []byte) bool {
 	return s.answer(reply)
 }
 
-// exec executes the transaction: what has not been sent goes out together with
-// EXEC.
+// exec runs the transaction. Commands that were not sent yet go out together with EXEC.
 func (t *transaction) exec() bool {
 	s, e := t.session, &execution{}
 	var queuedReplies *call
@@ -180,8 +178,8 @@ func (t *transaction) hasOwn() bool {
 	return false
 }
 
-// runOne runs a queued command, whatever mode the session is in by now; PING
-// alone answers differently by it.
+// runOne runs a queued command, whatever mode the session is in. Only the reply to PING depends on
+// the mode.
 func (s *session) runOne(q queued) bool {
 	if q.command.name == "ping" {
 		return s.dispatch(q.cmd)

@@ -20,7 +20,7 @@ type fanout struct {
 	body  chunks // of the whole reply, behind what merge returns
 }
 
-// merge makes the whole reply of those of the parts, none of which is an error.
+// merge makes the whole reply from the replies of the parts. None of them is an error.
 type merge func(f *fanout) []byte
 
 // finished records that p has its whole reply. Whoever finishes the last part
@@ -69,7 +69,7 @@ func (f *fanout) result() []byte {
 	return resp.AppendError(nil, msgOddParts)
 }
 
-// mergeOK is for commands that say OK.
+// mergeOK is for commands that answer OK.
 func mergeOK(f *fanout) []byte { return f.parts[0].whole() }
 
 // mergeSum is for commands that count.
@@ -85,7 +85,8 @@ func mergeSum(f *fanout) []byte {
 	return resp.AppendInt(nil, sum)
 }
 
-// mergeAll is for commands that answer a list of 0 and 1: 1 where all say so.
+// mergeAll is for commands that answer a list of 0 and 1. An element is 1 if it is 1 in all
+// replies.
 func mergeAll(f *fanout) []byte {
 	var all []int64
 	for i, p := range f.parts {

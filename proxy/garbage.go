@@ -17,7 +17,7 @@ type garbage struct {
 	wake  chan struct{} // size 1
 }
 
-// add says that n bytes have become garbage. It does not block.
+// add reports n bytes of new garbage. It does not block.
 func (g *garbage) add(n int) {
 	if n <= keptBatch || g.bytes.Add(int64(n)) < leastGarbage {
 		return

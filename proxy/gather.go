@@ -36,8 +36,8 @@ func newGathering(s *session, n int) *gathering {
 	return g
 }
 
-// gather sends requests on a private link, in order, and waits for the replies.
-// When the session ends meanwhile the link is broken, so it always returns.
+// gather sends requests on a private link, in order, and waits for the replies. It always returns,
+// because it breaks the link when the session ends.
 func (s *session) gather(l *upstream.Link, requests ...[]byte) []*answer {
 	g, answers := s.submit(l, requests)
 	g.await(l)
@@ -62,7 +62,7 @@ func (s *session) submit(l *upstream.Link, requests [][]byte, prefixes ...[]byte
 	return g, answers
 }
 
-// await waits for the replies; when the session ends meanwhile it breaks the link.
+// await waits for the replies. It breaks the link when the session ends first.
 func (g *gathering) await(l *upstream.Link) {
 	select {
 	case <-g.done:

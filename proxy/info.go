@@ -52,13 +52,12 @@ func (s *session) info(c *command, cmd resp.Command) bool {
 	return s.fanOut(parts, to, 0, len(cmd.Raw), report.merge)
 }
 
-// onlyKeyspace tells whether nothing but the number of keys is asked for, which
-// is known or not.
+// onlyKeyspace reports whether the sections ask only for the number of keys.
 func onlyKeyspace(sections [][]byte) bool {
 	return len(sections) == 1 && isWord(sections[0], "KEYSPACE")
 }
 
-// wantsLeash tells whether the section "leash" is asked for.
+// wantsLeash reports whether the sections include "leash".
 func wantsLeash(sections [][]byte) bool {
 	return len(sections) == 0 || slices.ContainsFunc(sections, func(name []byte) bool {
 		return slices.Contains([]string{"leash", "all", "everything", "default"}, strings.ToLower(string(name)))
@@ -85,7 +84,7 @@ func (s *Server) ownInfo(a announcedAddr) map[string]string {
 	}
 }
 
-// infoSection is what INFO says of Leash itself, in INFO's own form.
+// infoSection is the section about Leash, in INFO's own form.
 func (s *Server) infoSection() []byte {
 	var b bytes.Buffer
 	b.WriteString("# Leash\r\n")

@@ -10,8 +10,8 @@ import (
 // infoRule makes one value of a field out of those that several masters gave.
 type infoRule func(r *infoReport, name string) (value string, ok bool)
 
-// infoRuleOf returns the rule for a field; nil for one that describes a server
-// and not what it has or did: one node's value is as good as another's.
+// infoRuleOf returns the rule for a field. It is nil for a field that describes a server, for which
+// one node's value is as good as another's.
 func infoRuleOf(name string) infoRule {
 	switch {
 	case infoRules[name] != nil:
@@ -88,7 +88,7 @@ func sumOf(values []string) (string, bool) {
 	return strconv.FormatFloat(sum, 'f', decimals, 64), true
 }
 
-// pick chooses the value that none of the others is better than.
+// pick chooses the best value by a comparison.
 func pick(better func(a, b float64) bool) infoRule {
 	return func(r *infoReport, name string) (string, bool) {
 		var best string
@@ -106,7 +106,7 @@ func pick(better func(a, b float64) bool) infoRule {
 	}
 }
 
-// worst is "ok" only where all say so.
+// worst is "ok" only if all values are.
 func worst(r *infoReport, name string) (string, bool) {
 	values := r.all(name)
 	i := slices.IndexFunc(values, func(v string) bool { return v != "ok" })

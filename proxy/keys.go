@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// keySpec says where a command's keys stand among its arguments, in the terms
-// of https://redis.io/docs/latest/develop/reference/key-specs/: where the
-// search begins, then how keys are found from there.
+// keySpec gives the places of a command's keys among its arguments, in the terms of
+// https://redis.io/docs/latest/develop/reference/key-specs/: where the search begins, and how keys
+// are found from there.
 type keySpec struct {
 	keyword string // begin behind this word …
 	from    int    // … looked for from here, from the end when negative
@@ -23,7 +23,7 @@ type keySpec struct {
 	last, step, limit int // a range: last key from begin, or from the end when negative
 }
 
-// first returns the index of the first key, or 0 when args has none by this spec.
+// first returns the index of the first key, or 0 if args has none by this spec.
 func (k keySpec) first(args [][]byte) int {
 	begin := k.index
 	if k.keyword != "" {
@@ -45,9 +45,8 @@ func (k keySpec) first(args [][]byte) int {
 	return first
 }
 
-// atoi reads a number of keys as Redis does when it looks for them: with C's
-// atoi, to which 1.5 is 1. That the number is wrong is said by the node that
-// has those keys; every other would answer MOVED.
+// atoi reads a number of keys as Redis does when it looks for them: with C's atoi, which reads 1.5
+// as 1. The node with those keys reports the wrong number. Every other node would answer MOVED.
 func atoi(b []byte) int32 {
 	b = bytes.TrimLeft(b, " \t\n\v\f\r")
 	negative := len(b) > 0 && b[0] == '-'

@@ -8,9 +8,8 @@ import (
 	"leash/proxy/upstream"
 )
 
-// lockListing is a LOCK.LIST: a SCAN of which only those keys are kept that say
-// that a lock is held through a Leash, as the names of those locks. It takes the
-// right to SCAN, and no more than that tells who else may see a name, as in Redis.
+// lockListing is a LOCK.LIST: a SCAN that keeps only the keys of locks held through a Leash, and
+// returns the locks' names. As in Redis, it needs only the right to SCAN.
 type lockListing struct {
 	cursor  []byte
 	match   string

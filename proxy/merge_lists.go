@@ -2,8 +2,8 @@ package proxy
 
 import "leash/proxy/resp"
 
-// Lists may be large, so those of the parts are not copied together: the whole
-// reply is made of the memory that they came in, piece by piece.
+// Lists may be large. So the whole reply uses the memory of the parts' replies, piece by piece, and
+// does not copy them.
 
 // mergeValues puts the elements of the parts' arrays in the order of the keys.
 func mergeValues(f *fanout) []byte {

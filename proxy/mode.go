@@ -9,7 +9,7 @@ type modes uint8
 const (
 	replySkip modes = 1 << iota // CLIENT REPLY SKIP: the next command is not answered
 	modeMulti                   // between MULTI and EXEC
-	// in RESP2: few commands are allowed, as replies could not be told from messages
+	// in RESP2: few commands are allowed, because replies could not be told from messages
 	modeSubscribed
 )
 

@@ -65,7 +65,7 @@ func (s *session) monitored(line []byte) {
 	}
 }
 
-// endMonitor ends MONITOR, if it is under way.
+// endMonitor ends MONITOR, if it runs.
 func (s *session) endMonitor() {
 	s.monitoring.Store(false)
 	for _, l := range s.monitors {

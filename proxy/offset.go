@@ -13,11 +13,10 @@ import (
 	"leash/proxy/upstream"
 )
 
-// WAIT answers for what its connection has written. Before Redis 7.2 any command
-// moves a connection's replication offset to where its node is now; later only
-// one that is replicated does, and WAIT on a connection that has written nothing
-// says at once that every replica has it (seen with Redis 8.0 and Valkey 8.1).
-// So a key of Leash's own is written there and deleted.
+// WAIT answers for the writes of its own connection. Before Redis 7.2, any command moves a
+// connection's replication offset to the node's current one. Since then, only a replicated command
+// does. WAIT on a connection without writes answers at once that every replica has them (seen with
+// Redis 8.0 and Valkey 8.1). So Leash writes and deletes a key of its own there.
 
 // offsetTries is how often that is tried: a slot that is being moved takes no
 // new key.
@@ -48,8 +47,8 @@ func (s *session) offsetOf(n *upstream.Node) (o offset, ok bool) {
 	return offset{node: n, lane: own, writes: true}, err == nil
 }
 
-// moveOffset moves the replication offset of a private connection to where its
-// node is now. failed is the answer that says why not, or nil.
+// moveOffset moves the replication offset of a private connection to the node's current one. failed
+// is the answer with the reason why it could not, or nil.
 func (s *session) moveOffset(own *pin, o offset) (failed *answer) {
 	for range offsetTries {
 		requests := [][]byte{ping}
@@ -65,8 +64,7 @@ func (s *session) moveOffset(own *pin, o offset) (failed *answer) {
 	return failed
 }
 
-// firstFailure is the first answer that is an error, or is lost; nil when there
-// is none.
+// firstFailure returns the first answer that is an error or lost, or nil.
 func firstFailure(answers []*answer) *answer {
 	for _, a := range answers {
 		if a.lost || a.isError() {
@@ -98,15 +96,15 @@ func isBefore72(version string) bool {
 // waits reports whether a command is WAIT or WAITAOF.
 func (c *command) waits() bool { return c.name == "wait" || c.name == "waitaof" }
 
-// writeNothing is two commands that are replicated and leave nothing behind on
-// n: a key that nobody else has is written, for a second at most, and deleted.
+// writeNothing returns two commands that are replicated and leave nothing behind on n: they write
+// and delete a key that no other client uses. It exists for a second at most.
 func writeNothing(t *upstream.Topology, n *upstream.Node) [][]byte {
 	key := ownKey(func(slot uint16) bool { return !t.Cluster() || t.Node(slot) == n })
 	return [][]byte{resp.AppendCommand(nil, "SET", key, "", "PX", "1000"), resp.AppendCommand(nil, "DEL", key)}
 }
 
-// ownKey is a key that nobody else has, in a slot that fits if there is one:
-// each time in another one, if several do.
+// ownKey returns a key that no other client uses, in a slot that fits, if there is one. If several
+// fit, it changes the slot each time.
 func ownKey(fits func(slot uint16) bool) string {
 	name, from := rand.Text(), mathrand.Uint32()
 	var key []byte

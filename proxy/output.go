@@ -14,9 +14,9 @@ type chunk struct {
 
 var chunkPool = sync.Pool{New: func() any { return new(chunk) }}
 
-// chunks is a list of bytes that grows without moving what it holds. The zero
-// value is empty. Appending behind the first chunk's w while another goroutine
-// reads between its r and w is safe; everything else needs one guard.
+// chunks is a list of bytes that grows without moving its content. The zero value is empty. One
+// goroutine may append behind the first chunk's w while another reads between its r and w.
+// Everything else needs one guard.
 type chunks struct {
 	head, tail *chunk
 	size       int
@@ -56,7 +56,7 @@ func (q *chunks) splice(o *chunks) {
 	*o = chunks{}
 }
 
-// front returns the first bytes that wait, nil when none do.
+// front returns the first waiting bytes, or nil if there are none.
 func (q *chunks) front() []byte {
 	if q.head == nil {
 		return nil
@@ -87,8 +87,8 @@ func (q *chunks) takeAll(f func(p []byte)) {
 	}
 }
 
-// clear drops everything. The chunk that a writer may be reading is left to
-// the garbage collector.
+// clear removes everything. A writer may still read the first chunk, so the garbage collector frees
+// it.
 func (q *chunks) clear() { *q = chunks{} }
 
 // smallReply is the size up to which a reply that waits for its turn is kept
@@ -109,7 +109,7 @@ func (b *replyBuffer) append(p []byte) {
 	b.rest.append(p)
 }
 
-// clear drops what is kept.
+// clear removes all bytes.
 func (b *replyBuffer) clear() {
 	b.small = b.small[:0]
 	b.rest.clear()

@@ -33,12 +33,12 @@ const (
 	numKeys           // the first argument says how many follow
 )
 
-// keyUse is what a command does with its keys.
+// keyUse is how a command uses its keys.
 type keyUse struct {
 	flags, categories, keyFlags []string
 	reads                       bool // changes nothing, so a pause of writes does not hold it back
-	// right is the command of Redis, with what follows its key, that a user must
-	// be allowed to run with each of the keys (rule R8); empty for none.
+	// right is the Redis command, with the arguments behind its key, that a user must be allowed to
+	// run with each of the keys (rule R8). It is empty if no right is needed.
 	right []string
 }
 
@@ -134,7 +134,7 @@ func (o *ownCommand) arityOK(args [][]byte) bool {
 	return len(args) == o.arity || o.arity < 0 && len(args) >= -o.arity
 }
 
-// keysOf are the keys among a command's arguments, none when those are wrong.
+// keysOf returns the keys among a command's arguments, or none if the arguments are wrong.
 func (o *ownCommand) keysOf(args [][]byte) [][]byte {
 	switch {
 	case !o.arityOK(args):

@@ -22,8 +22,7 @@ var argumentKinds = map[string]string{
 	"permits": "integer", "replicas": "integer", "quorum": "integer",
 }
 
-// parseUsages fills in what the usages of commands say. It panics when one says
-// nothing.
+// parseUsages fills in what follows from the commands' usages. It panics if a usage is invalid.
 func parseUsages(commands []ownCommand) []ownCommand {
 	for i := range commands {
 		o := &commands[i]
@@ -76,9 +75,9 @@ func (a argument) length() int {
 	return n
 }
 
-// usageParser reads a usage: words in small letters are arguments, and one in capitals the token of
-// the argument behind it or, where there is none, one by itself; "[…]" may be left out, "a | b" is
-// one of both, as is "TOKEN <A | B>", "a [a ...]" several, "[a ...]" any number.
+// usageParser parses a usage. Words in small letters are arguments. A word in capitals is the token
+// of the argument behind it, or an argument by itself if none follows. "[…]" is optional. "a | b"
+// and "TOKEN <A | B>" are one of both. "a [a ...]" is one or more, and "[a ...]" any number.
 type usageParser struct{ words []string }
 
 func (p *usageParser) next(word string) bool {
@@ -108,7 +107,7 @@ func (p *usageParser) sequence() (all []argument) {
 	return all
 }
 
-// repeats reads "name ...]", which says that the argument before may come again.
+// repeats reads "name ...]", which means that the argument before may be repeated.
 func (p *usageParser) repeats(name string) bool {
 	if len(p.words) < 3 || p.words[0] != name || p.words[1] != "..." {
 		return false
@@ -117,7 +116,7 @@ func (p *usageParser) repeats(name string) bool {
 	return true
 }
 
-// choices reads what is between brackets.
+// choices reads the text between brackets.
 func (p *usageParser) choices() argument {
 	var choices []argument
 	for more := true; more; more = p.next("|") {

@@ -38,8 +38,7 @@ func (p *pin) submit(n *upstream.Node, c *upstream.Call) {
 	link.Submit(c)
 }
 
-// abort ends the connection, so that Redis gives nothing more to it; the call
-// is lost.
+// abort ends the connection, so that Redis sends nothing more to it. The call is lost.
 func (p *pin) abort() {
 	p.mu.Lock()
 	p.over = true
@@ -50,7 +49,7 @@ func (p *pin) abort() {
 	}
 }
 
-// aborted reports whether nothing is sent any more, since the session ends.
+// aborted reports whether the session ends and nothing more is sent.
 func (p *pin) aborted() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,8 +67,8 @@ func (p *pin) release() {
 	}
 }
 
-// target returns the node and Redis's id of the connection while a call is on
-// it. It will not be reused: what the caller sends about it may come late.
+// target returns the node and Redis's id of the connection that a call uses. The connection will
+// not be reused, because a command about that id may arrive late.
 func (p *pin) target() (n *upstream.Node, id int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,8 +79,8 @@ func (p *pin) target() (n *upstream.Node, id int64) {
 	return p.link.Node(), p.link.ClientID()
 }
 
-// connectionID returns the node and Redis's id of the connection, which may have ended; nil
-// when there was none.
+// connectionID returns the node and Redis's id of the connection, which may have ended. It returns
+// nil if there was none.
 func (p *pin) connectionID() (n *upstream.Node, id int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

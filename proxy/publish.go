@@ -66,8 +66,8 @@ func (s *Server) published(node *upstream.Node, kind pubsub.Kind, channel string
 	return resp.AppendInt(nil, max(n-int64(ours), 0)+int64(clients))
 }
 
-// publishedInside corrects the reply to a command inside a transaction, nil
-// when it needs none.
+// publishedInside corrects the reply to a command inside a transaction. It returns nil if the reply
+// is right.
 func (s *session) publishedInside(c *command, cmd resp.Command) func(*upstream.Node, []byte) []byte {
 	kind := pubsub.Channel
 	switch {

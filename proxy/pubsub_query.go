@@ -11,9 +11,9 @@ import (
 	"leash/proxy/upstream"
 )
 
-// pubsubSpecs are the commands that tell who listens. A node of a cluster
-// counts its own subscribers only, so all are asked; the subscriptions of all
-// Leashes are replaced by their clients.
+// pubsubSpecs are the commands about subscribers. A node of a cluster counts only its own
+// subscribers, so all nodes are asked. The clients of all Leashes are counted in the place of the
+// Leashes' own subscriptions.
 func pubsubSpecs() commandSpecs {
 	return commandSpecs{
 		"PUBSUB|CHANNELS": {activeChannels(pubsub.Channel), everyNode, ""}, "PUBSUB|SHARDCHANNELS": {activeChannels(pubsub.Shard), everyNode, ""},
@@ -46,9 +46,9 @@ func activeChannels(kind pubsub.Kind) handler {
 	}
 }
 
-// channelQuery is one search for the channels that somebody listens to. To a channel
-// that Leashes listen to for themselves, and none of their clients, somebody does only
-// if Redis counts more subscribers than Leashes; so these are asked for by name.
+// channelQuery is one search for channels with subscribers. Leashes subscribe to some channels for
+// themselves only. Such a channel has other subscribers only if Redis counts more subscribers than
+// Leashes, so Leash asks about these channels by name.
 type channelQuery struct {
 	exchange *pubsub.Exchange
 	kind     pubsub.Kind
@@ -127,7 +127,7 @@ func (q *channelQuery) merge(f *fanout) []byte {
 	return b
 }
 
-// collect adds what a part has found; false for a reply that does not fit.
+// collect adds the reply of a part. It returns false for an invalid reply.
 func (q *channelQuery) collect(found map[string]bool, p *part) bool {
 	if names, is := q.counted[p]; is {
 		counts, ok := countsReply(p.whole(), len(names))
@@ -214,9 +214,8 @@ func (s *Server) mergeCounts(f *fanout, kind pubsub.Kind, names []string, others
 	return b
 }
 
-// patternCount answers PUBSUB NUMPAT, the number of different patterns. A node
-// does not tell which they are: one that is known at two nodes is counted once
-// only if it is one of a Leash.
+// patternCount answers PUBSUB NUMPAT, the number of different patterns. A node does not report the
+// patterns. So a pattern on two nodes is counted once only if it is one of a Leash.
 func (s *session) patternCount(c *command, cmd resp.Command) bool {
 	if !c.arityOK(cmd.Args) {
 		return s.wrongArity(c)

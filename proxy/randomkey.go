@@ -31,7 +31,7 @@ func (s *session) randomKey(c *command, cmd resp.Command) bool {
 	return s.fanOut(parts, to, 0, len(cmd.Raw), mergeRandomKey)
 }
 
-// maxNodeKeys keeps the sum of what nodes say from an overflow.
+// maxNodeKeys keeps the sum of the nodes' numbers from an overflow.
 const maxNodeKeys = 1 << 40
 
 // mergeRandomKey chooses among pairs of a key and its node's size; a node

@@ -46,8 +46,8 @@ func (s *session) mayRun(c *command, cmd resp.Command) bool {
 	return false
 }
 
-// refusalOf is the error for arguments with which a command is refused that
-// otherwise is not; empty if there is none.
+// refusalOf returns the error for arguments that are refused although the command is not. It is
+// empty if there is none.
 func (c *command) refusalOf(args [][]byte) string {
 	switch c.name {
 	case "config|set":
@@ -75,7 +75,7 @@ func (s *session) refuse(c *command, cmd resp.Command) bool {
 // does not know: of a module, or newer than Leash, and not only about data.
 const reasonUnknown = "Leash does not know what it does to a connection that other clients share"
 
-// refusal says why a command is refused.
+// refusal is the reason why a command is refused.
 func (c *command) refusal() string {
 	reason := c.note
 	if c.class != refused || reason == "" {
@@ -90,11 +90,10 @@ func isHTTP(name []byte) bool { return isWord(name, "POST") || isWord(name, "HOS
 // maxQuoted is how much of a name or of arguments Redis repeats in an error.
 const maxQuoted = 128
 
-// unknown answers a command that is in no table, in Redis's words. It does not
-// go upstream: the server may know it after all, under a name of its own or
-// since a newer version, and nobody knows what it does to a shared link. What
-// looks like HTTP ends the session, as in Redis: a browser may send it for
-// somebody who cannot reach this port himself.
+// unknown answers a command that is in no table, in Redis's words. The command is not sent to
+// Redis: the server may know it under another name or since a newer version, and it may do anything
+// to a shared link. A word of HTTP ends the session, as in Redis, because a browser may send it for
+// someone who cannot reach this port.
 func (s *session) unknown(cmd resp.Command) bool {
 	if isHTTP(cmd.Args[0]) {
 		s.server.log.Warn("possible attack: a client sent an HTTP request, closing it", "client", s.conn.RemoteAddr())

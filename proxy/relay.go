@@ -8,11 +8,10 @@ import (
 // handler runs one command of a session; false ends the session.
 type handler func(s *session, c *command, cmd resp.Command) bool
 
-// ordinary says what happens to a command that no handler is named for: one
-// that reads or writes keys goes to the node that owns the first of them,
-// which checks the others itself. All else is refused, for only commands that
-// give one reply and leave the connection as it was may go onto a shared link
-// (SUNSUBSCRIBE has keys too, and gives a reply for each).
+// ordinary treats a command without a handler of its own. A command that reads or writes keys goes
+// to the node of its first key, and that node checks the others. Everything else is refused. Only
+// commands that give one reply and do not change the connection may use a shared link (SUNSUBSCRIBE
+// has keys too, but gives a reply for each).
 func ordinary(c *command) (handler, class) {
 	switch {
 	case c.blocking && len(c.keys) > 0:
@@ -42,8 +41,8 @@ func (s *session) relayAny(_ *command, cmd resp.Command) bool {
 	return s.relayKeys(cmd, anySlot, false)
 }
 
-// relayKeys is the ordinary path: one command, whole, to one node. many says
-// that it may have several keys of the slot.
+// relayKeys sends one whole command to one node. many means that it may have several keys of the
+// slot.
 func (s *session) relayKeys(cmd resp.Command, slot int, many bool) bool {
 	if !s.adoptTopology() || !s.admitCall(len(cmd.Raw)) {
 		return false
@@ -105,8 +104,8 @@ func (s *session) push(cmd resp.Command, slot int) *part {
 	return p
 }
 
-// lockUnheld locks mu at a moment when no call waits to be sent again and none
-// is on a link that it has moved to; false when the session ends.
+// lockUnheld locks mu when no call waits to be sent again and none is on a link that it has moved
+// to. It returns false when the session ends.
 func (s *session) lockUnheld() bool {
 	s.mu.Lock()
 	for s.held > 0 || s.moved {
@@ -124,9 +123,8 @@ func (s *session) lockUnheld() bool {
 	return true
 }
 
-// adoptTopology takes over a new topology, behind a barrier: commands sent by
-// the old one have their replies before any goes by the new one, so none is
-// overtaken on its way.
+// adoptTopology changes to a new topology, behind a barrier. All commands sent by the old topology
+// have their replies before one is sent by the new topology, so their order is kept.
 func (s *session) adoptTopology() bool {
 	t := s.server.up.Topology()
 	if t == s.topology {

@@ -7,20 +7,19 @@ import (
 	"leash/proxy/upstream"
 )
 
-// reads is how a session reads from replicas (upstream.Config.ReadFrom). It
-// belongs to the session's loop.
+// reads is how a session reads from replicas (upstream.Config.ReadFrom). It belongs to the
+// session's loop.
 //
-// Commands of one session on one key never overtake each other, so it has one
-// path at a time: either every call in flight is a read on its way to replicas,
-// or none is. It takes the path to the replicas when nothing is in flight, and
-// leaves it behind a barrier when something else than a read comes. Reads that
-// came together with a write before them go to the master, as the write does, also
-// when that has been answered by then, and see it. Nothing more is promised: a replica
-// lags behind, and a pipeline may come in pieces.
+// Commands of one session on one key never overtake each other, so the session uses one path at a
+// time. Either all calls in flight are reads on their way to replicas, or none is. The session
+// changes to the replicas when nothing is in flight. It leaves them behind a barrier when another
+// command comes. Reads that arrived together with an earlier write go to the master and see the
+// write, even if it has been answered already. No more is promised, because replicas lag and a
+// pipeline may arrive in pieces.
 //
-// A session that holds or awaits a lock, that watches keys or caches what it reads (CLIENT
-// TRACKING) reads from masters, and so do all while slots are seen moving: the replica of a slot's
-// old master would answer nil for a key that has moved.
+// A session reads from masters while it holds or awaits a lock, watches keys, or caches what it
+// reads (CLIENT TRACKING). All sessions do while slots are known to move, because the replica of a
+// slot's old master would answer nil for a key that has moved.
 type reads struct {
 	wanted bool // by the configuration
 	// something else than reads stood in the pipeline before the current command
@@ -92,7 +91,7 @@ func (s *session) linkOf(slot int) (*upstream.Link, bool) {
 	return s.link(owner), true
 }
 
-// takeReplicas changes to the path to the replicas, if nothing is in flight.
+// takeReplicas changes to the replicas, if nothing is in flight.
 func (s *session) takeReplicas() bool {
 	s.mu.Lock()
 	busy := s.calls > 0
@@ -126,8 +125,8 @@ func (s *session) leaveReplicas() bool {
 	return true
 }
 
-// unserved looks at an error reply of a replica and sends the read to the
-// master when it says that this replica does not serve it.
+// unserved sends the read to the master if the error reply means that this replica does not serve
+// it.
 func (p *part) unserved(b []byte) bool {
 	word, _, _ := bytes.Cut(bytes.TrimSpace(b[1:]), []byte(" "))
 	switch string(word) {

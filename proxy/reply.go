@@ -58,8 +58,7 @@ func joined(elements [][]byte) []byte {
 	return append(resp.AppendArray(nil, len(elements)), bytes.Join(elements, nil)...)
 }
 
-// value is what a scalar reply holds: an integer, a double, a simple or a bulk
-// string.
+// value returns the content of a scalar reply: an integer, a double, a simple or a bulk string.
 func value(element []byte) []byte {
 	if len(element) < 3 {
 		return nil

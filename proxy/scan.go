@@ -7,22 +7,20 @@ import (
 	"leash/proxy/upstream"
 )
 
-// scanPass says what a scan of a cluster is about.
+// scanPass is the purpose of one pass of a scan.
 //
-// SCAN goes through one master after the other. When a slot moves meanwhile from
-// one that it has not come to yet to one that it is through with, it would miss
-// the slot's keys. So, with all nodes behind it, it asks them whether the slots
-// still are where they were and none is on its way. Then it is over; every key
-// that was there throughout has been returned, most of them once.
+// SCAN visits one master after the other. A slot may move from a master that it has not visited to
+// one that it has finished. It would then miss the slot's keys. So after the last node, Leash asks
+// all nodes whether the slots are where they were and none is migrating. If so, the scan is over.
+// It has returned every key that existed all the time, most of them once.
 //
-// If not, all is scanned twice more. Now a cursor names the node itself,
-// whatever becomes of its slots, and each pass visits every node there is when it
-// begins. A key that is missed in one of the two has moved during it, so it stood
-// still in the other: every key that was there throughout is returned, unless it
-// moved more than once. A pass begins anew when its node is gone; only failovers
-// without end would keep it from ending.
+// Otherwise everything is scanned twice more. Then a cursor names the node itself, wherever its
+// slots go, and each pass visits every node that exists when the pass begins. A key that one of the
+// two passes misses has moved during that pass, so the other one returns it, unless it moved more
+// than once. A pass starts again when its node is gone. Only endless failovers would keep it from
+// ending.
 //
-// What SCAN cannot know, as in Redis: that a node was emptied in between.
+// As in Redis, SCAN cannot know that a node was emptied in between.
 type scanPass uint8
 
 const (
@@ -56,7 +54,7 @@ func (s *session) scan(c *command, cmd resp.Command) bool {
 // visit asks one node for the keys from the cursor's own on, and answers.
 type visit func(order *scanOrder, stop int, from scanCursor) bool
 
-// scanFrom goes on with a scan.
+// scanFrom continues a scan.
 func (s *session) scanFrom(cursor scanCursor, v visit) bool {
 	switch {
 	case cursor == scanCursor{} && s.server.resharding.is():

@@ -42,8 +42,8 @@ func (c scanCursor) number() (uint64, error) {
 	return c.local<<localFrom | uint64(c.name)<<passBits | uint64(c.pass), nil
 }
 
-// parseScanCursor reads what a client sends; false for what Redis itself shall
-// judge. Zero begins a scan.
+// parseScanCursor parses a client's cursor. It returns false for a cursor that Redis itself must
+// check. Zero begins a scan.
 func parseScanCursor(arg []byte) (c scanCursor, ok bool) {
 	n, err := strconv.ParseUint(string(arg), 10, 64)
 	if err != nil {

@@ -85,7 +85,7 @@ func (o *scanOrder) named(hash uint32) int {
 	return slices.IndexFunc(o.stops, func(s scanStop) bool { return s.hash == hash })
 }
 
-// name is what a cursor says of the stop.
+// name is the name of the stop in a cursor.
 func (o *scanOrder) name(stop int, pass scanPass) uint32 {
 	if pass == scanOnce {
 		return uint32(o.stops[stop].slot) | o.check<<slotBits
@@ -116,8 +116,8 @@ func (o *scanOrder) next(stop int, pass scanPass) int {
 	return -1
 }
 
-// cursor is where a scan goes on when a stop has answered with a cursor of its
-// own; the zero cursor is its end.
+// cursor returns where a scan continues after a node has answered with its own cursor. The zero
+// cursor is the end.
 func (o *scanOrder) cursor(stop int, pass scanPass, local uint64) scanCursor {
 	if local == 0 {
 		if stop = o.next(stop, pass); stop < 0 {

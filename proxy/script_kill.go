@@ -42,8 +42,8 @@ func (s *session) urgent(n *upstream.Node, command []byte) []byte {
 	return reply
 }
 
-// killed makes one reply of the masters': that a script could not be killed or
-// a node not be asked, before that one was killed, before that there is none.
+// killed merges the masters' replies. Errors about an unkillable script or an unreachable node come
+// first, then success, then the error that no script runs.
 func killed(replies [][]byte) []byte {
 	var whole []byte
 	for _, r := range replies {

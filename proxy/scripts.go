@@ -6,9 +6,8 @@ import (
 	"leash/proxy/resp"
 )
 
-// scriptSpecs are scripts and functions. A cluster keeps both in each
-// node: what changes them is done on every master, so that a script is found
-// whatever its keys are.
+// scriptSpecs are scripts and functions. Each node of a cluster has its own. So changes are made on
+// every master, and a script is found whatever its keys are.
 func scriptSpecs() commandSpecs {
 	const fresh = "sent on a new connection, because the script blocks the shared one"
 	return commandSpecs{
@@ -54,8 +53,8 @@ func (s *session) scriptLoad(c *command, cmd resp.Command) bool {
 	})
 }
 
-// scriptFlush forgets the scripts, here too. Nothing follows it before its
-// reply: an EVALSHA behind it shall find none.
+// scriptFlush removes the scripts, also from Leash's cache. No later command is sent before its
+// reply, so that an EVALSHA behind it finds no script.
 func (s *session) scriptFlush(_ *command, cmd resp.Command) bool {
 	ok := s.everywhere(cmd, func(f *fanout) []byte {
 		s.server.scripts.clear()

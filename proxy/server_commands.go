@@ -5,7 +5,7 @@ import (
 	"leash/proxy/upstream"
 )
 
-// Reasons for refusing what is for those who run the servers.
+// Reasons for refusing commands that are for operators of servers.
 const (
 	reasonShared   = "other clients use the Redis behind it"
 	reasonTopology = "it changes which node is the master; send it to the node itself"
@@ -14,7 +14,7 @@ const (
 	reasonTests    = "it is for Redis's own tests"
 )
 
-// oneNode says that what a node tells of itself is not added up.
+// oneNode means that the nodes' values are not added up.
 const oneNode = "the answer of one node, about itself"
 
 // serverSpecs are the commands about the server that have no family of
@@ -43,7 +43,7 @@ func serverSpecs() commandSpecs {
 	}
 }
 
-// mergeLeast is for commands of which the least answer holds for all.
+// mergeLeast is for commands whose smallest answer holds for all nodes.
 func mergeLeast(f *fanout) []byte {
 	var least int64
 	for i, p := range f.parts {
@@ -73,8 +73,7 @@ func withoutReplicas(reply []byte) []byte {
 	return joined(all)
 }
 
-// debugOfKey are the subcommands of DEBUG that look at the key behind them and
-// at nothing else.
+// debugOfKey are the subcommands of DEBUG that only look at one key.
 var debugOfKey = [...]string{"OBJECT", "LISTPACK", "ZIPLIST", "QUICKLIST", "SDSLEN", "HTSTATS-KEY"}
 
 // debug relays the subcommands that are about a key, and HELP.

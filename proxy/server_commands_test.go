@@ -41,7 +41,8 @@ func TestServerCommandsAsRedis(t *testing.T) {
 	}
 }
 
-// TestRefusedCommandsGetAReason checks that commands that a proxy refuses get an error with the reason.
+// TestRefusedCommandsGetAReason checks that commands that a proxy refuses get an error with the
+// reason.
 func TestRefusedCommandsGetAReason(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	client := l.dial(t)

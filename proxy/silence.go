@@ -2,12 +2,11 @@ package proxy
 
 import "time"
 
-// For how long a client has been silent matters to holds taken with IDLE, so it
-// is kept for sessions that use locks: since when the loop waits for bytes, or
-// since the last reply that came while it did, as nanoseconds since the server
-// was started; 0 while the loop is at work. A client with a command under way
-// waits for its answer and cannot be expected to send; but one that does not
-// take its answers is silent for as long as its socket has taken nothing.
+// For holds with IDLE, Leash tracks how long a client has been silent. The value is since when the
+// loop waits for bytes, or the time of the last reply after that, in nanoseconds since the server
+// was started. It is 0 while the loop works. A client that waits for a reply is not silent, because
+// it cannot be expected to send. A client that does not read its replies is silent since its socket
+// last accepted bytes.
 
 // beginSilence is called when the loop is about to wait for bytes.
 func (s *session) beginSilence() {

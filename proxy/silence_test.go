@@ -10,8 +10,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR28IdleStoppedClient checks that the next client gets the lock of a stopped client after IDLE,
-// although the kernel keeps the connection alive (R28).
+// TestR28IdleStoppedClient checks that the next client gets the lock of a stopped client after
+// IDLE, although the kernel keeps the connection alive (R28).
 func TestR28IdleStoppedClient(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
@@ -37,8 +37,8 @@ func TestR28IdleStoppedClient(t *testing.T) {
 	})
 }
 
-// TestIdleEndsWithActivity checks that anything that the client sends, and a command that it waits for,
-// keeps its lock. Each lasts for two IDLE times. Afterwards the client is silent and loses the
+// TestIdleEndsWithActivity checks that anything that the client sends, and a command that it waits
+// for, keeps its lock. Each lasts for two IDLE times. Afterwards the client is silent and loses the
 // lock.
 func TestIdleEndsWithActivity(t *testing.T) {
 	const idle = 3 * time.Second

@@ -19,7 +19,7 @@ func slowlogSpecs() commandSpecs {
 	}
 }
 
-// slowlogLength is how many entries SLOWLOG GET gives unless it is told.
+// slowlogLength is the default number of entries of SLOWLOG GET.
 const slowlogLength = 10
 
 // slowlogGet answers SLOWLOG GET [count] with the newest entries of all
@@ -37,8 +37,8 @@ func (s *session) slowlogGet(c *command, cmd resp.Command) bool {
 	}))(s, c, cmd)
 }
 
-// newest merges lists that have their newest entry first, up to limit of them,
-// all if it is negative. when says of an entry's fields how new it is.
+// newest merges lists whose newest entry comes first, up to limit entries, or all if limit is
+// negative. when returns the time of an entry from its fields.
 func newest(limit int64, when func(entry [][]byte) (float64, bool)) merge {
 	return func(f *fanout) []byte {
 		if len(f.parts) == 1 {
@@ -73,8 +73,8 @@ func newest(limit int64, when func(entry [][]byte) (float64, bool)) merge {
 	}
 }
 
-// mergeLatest merges LATENCY LATEST, of which an entry is event, time, latest
-// and greatest latency: the latest is the newest of all masters.
+// mergeLatest merges LATENCY LATEST. An entry is event, time, latest and greatest latency. The
+// latest one is the newest of all masters.
 func mergeLatest(f *fanout) []byte {
 	all, ok := f.elements()
 	if !ok {
@@ -130,7 +130,7 @@ func timeOf(pair []byte) float64 {
 	return 0
 }
 
-// amount is the number that a scalar reply holds, 0 if it holds none.
+// amount returns the number in a scalar reply, or 0 if there is none.
 func amount(element []byte) float64 {
 	n, _ := decimal(value(element))
 	return n

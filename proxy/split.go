@@ -139,7 +139,7 @@ func (p *part) splitByKey() bool {
 	return true
 }
 
-// splittable reads the part's request back and says how to split it.
+// splittable parses the part's request and returns how to split it.
 func (p *part) splittable() (args [][]byte, how splitting, ok bool) {
 	cmd, ok := resp.ParseRequest(p.Request)
 	if !ok {

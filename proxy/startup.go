@@ -33,7 +33,7 @@ func Listen(addrs []string) ([]net.Listener, error) {
 	return lns, nil
 }
 
-// msgNotReady is what clients are told before there is an upstream.
+// msgNotReady is the answer to clients before the upstream is known.
 const msgNotReady = "UPSTREAMDOWN Leash waits for Redis, the command was not executed"
 
 const (
@@ -51,9 +51,9 @@ type refusal struct {
 	over  chan struct{} // closed by stop
 }
 
-// Refuse accepts clients on lns from refuseAfter on, answers each with msgNotReady and closes its
-// connection, until stop is called. Those that connect earlier wait in the listeners' queues. stop
-// returns when all has ended; lns then accept clients for whoever asks them next.
+// Refuse accepts clients on lns from refuseAfter on, until stop is called. It answers each with
+// msgNotReady and closes its connection. Earlier connections wait in the listeners' queues. stop
+// returns when all goroutines have ended. After that, lns accept clients for the next user.
 func Refuse(lns []net.Listener, log *slog.Logger) (stop func()) {
 	r := &refusal{log: log, lns: lns, slots: make(chan struct{}, maxRefusals), over: make(chan struct{})}
 	for _, ln := range lns {
@@ -62,7 +62,7 @@ func Refuse(lns []net.Listener, log *slog.Logger) (stop func()) {
 	return sync.OnceFunc(r.stop)
 }
 
-// deadliner is what the listeners of package net can do.
+// deadliner is implemented by the listeners of package net.
 type deadliner interface{ SetDeadline(time.Time) error }
 
 func (r *refusal) stop() {
@@ -119,8 +119,8 @@ func (r *refusal) pause(d time.Duration) bool {
 	}
 }
 
-// refuse tells a client and reads what it sends until it closes: a socket that is closed with bytes
-// unread resets the connection, and the client would not see the answer.
+// refuse answers a client and then reads until the client closes. Closing a socket with unread
+// bytes would reset the connection, and the client would not see the answer.
 func (r *refusal) refuse(conn net.Conn) {
 	defer func() { <-r.slots }()
 	defer conn.Close()

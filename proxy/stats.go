@@ -22,7 +22,7 @@ type stats struct {
 	reasons map[string]int64 // ended sessions by kind of reason
 }
 
-// ended counts the end of a session. What stands behind a colon is detail.
+// ended counts the end of a session. The text behind a colon in the reason is detail.
 func (s *stats) ended(reason string) {
 	kind, _, _ := strings.Cut(reason, ":")
 	s.mu.Lock()

@@ -64,11 +64,10 @@ func (s *session) confirm(frames []byte) bool {
 	return !s.outputDropped
 }
 
-// subscription begins or ends subscriptions and returns their confirmations,
-// or the error that answers the command instead. It blocks until Redis has
-// answered; false says that the session ends. To begin, the session is corked
-// meanwhile and until the client has been given the frames, so that a message
-// of a new subscription comes behind its confirmation.
+// subscription begins or ends subscriptions and returns their confirmations, or the error that
+// answers the command. It blocks until Redis has answered. It returns false when the session ends.
+// When it begins a subscription, the session's output is corked until the client has been given the
+// frames, so that a message comes behind its confirmation.
 func (s *session) subscription(kind pubsub.Kind, join bool, args [][]byte) (frames []byte, ok bool) {
 	listener := s.listener.Load()
 	if listener == nil {
@@ -100,8 +99,8 @@ func (s *session) subscription(kind pubsub.Kind, join bool, args [][]byte) (fram
 	return frames, true
 }
 
-// unsubscribe ends subscriptions, all of a kind if no name is given. There is a
-// confirmation for each name, and one without a name when there is none.
+// unsubscribe ends subscriptions: all of a kind if no name is given. There is a confirmation for
+// each name, and one without a name if there is none.
 func (s *session) unsubscribe(listener *pubsub.Listener, kind pubsub.Kind, names []string) (frames []byte) {
 	if len(names) == 0 {
 		names = listener.Names(kind)
@@ -117,7 +116,7 @@ func (s *session) unsubscribe(listener *pubsub.Listener, kind pubsub.Kind, names
 	return frames
 }
 
-// appendConfirmation appends what tells of one change: *3 in RESP2, >3 in RESP3.
+// appendConfirmation appends the confirmation of one change: *3 in RESP2, >3 in RESP3.
 func (s *session) appendConfirmation(dst []byte, word string, name *string, count int) []byte {
 	start := len(dst)
 	dst = resp.AppendArray(dst, 3)
@@ -134,8 +133,8 @@ func (s *session) appendConfirmation(dst []byte, word string, name *string, coun
 	return resp.AppendInt(dst, int64(count))
 }
 
-// subscribedTo tells how many subscriptions the session has, from any goroutine
-// that does not hold mu.
+// subscribedTo returns the number of the session's subscriptions. It may be called from any
+// goroutine that does not hold mu.
 func (s *session) subscribedTo() (channels, patterns, shards int) {
 	if listener := s.listener.Load(); listener != nil {
 		return listener.Tally()

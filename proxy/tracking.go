@@ -9,7 +9,7 @@ import (
 	"leash/proxy/upstream"
 )
 
-// invalidateAll tells a client that it knows nothing any more.
+// invalidateAll tells a client that all its cached values are invalid.
 const invalidateAll = ">2\r\n$10\r\ninvalidate\r\n_\r\n"
 
 // tracking is client-side caching

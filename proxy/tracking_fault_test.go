@@ -28,9 +28,9 @@ func readUntil(t *testing.T, c *redistest.Client, wanted string, allowed ...stri
 	}
 }
 
-// TestTrackingConnectionLostWithCommandsInFlight checks that commands in flight when a tracking connection is
-// lost make a new one at once. The client is told that nothing is valid, and no connection stays
-// pinned.
+// TestTrackingConnectionLostWithCommandsInFlight checks that commands in flight when a tracking
+// connection is lost make a new one at once. The client is told that nothing is valid, and no
+// connection stays pinned.
 func TestTrackingConnectionLostWithCommandsInFlight(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})

@@ -11,11 +11,10 @@ import (
 	"leash/proxy/upstream"
 )
 
-// CLIENT TRACKING ON REDIRECT id sends the invalidations of one client to another, as clients need
-// it that speak RESP2 (https://redis.io/docs/latest/commands/client-tracking/). Both are clients of
-// this Leash. For each node the source has, beside the connection on which it reads, one in RESP3
-// that Redis redirects to, and that hears the invalidations; they are written to the target as
-// Redis would write them.
+// CLIENT TRACKING ON REDIRECT id sends the invalidations of one client to another, for clients that
+// use RESP2 (https://redis.io/docs/latest/commands/client-tracking/). Both are clients of this
+// Leash. For each node, the source has the connection on which it reads and a second one in RESP3,
+// to which Redis redirects the invalidations. Leash writes them to the target as Redis would.
 
 const (
 	msgNoRedirectTarget = "ERR The client ID you want redirect to does not exist"
@@ -25,7 +24,7 @@ const (
 // invalidatePush begins what Redis pushes; the names of the keys follow, or null for all.
 const invalidatePush = ">2\r\n$10\r\ninvalidate\r\n"
 
-// invalidateMessage is how a subscriber in RESP2 is told of them.
+// invalidateMessage is the form of an invalidation for a subscriber in RESP2.
 const invalidateMessage = "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n"
 
 // redirection is where the invalidations of a session go. Safe for concurrent use.
@@ -34,9 +33,8 @@ type redirection struct {
 	broken   atomic.Bool // the target was gone when it was to be told
 }
 
-// redirectOf takes REDIRECT out of the arguments of CLIENT TRACKING. refusal is Redis's error for
-// what it says there. Redis says itself what is wrong with other arguments: behind one that it does
-// not know nothing is looked at.
+// redirectOf removes REDIRECT from the arguments of CLIENT TRACKING. refusal is Redis's error for a
+// wrong REDIRECT. Redis checks the other arguments. It ignores everything behind an unknown one.
 func (s *session) redirectOf(args [][]byte) (rest [][]byte, to *redirection, refusal string) {
 	i := min(3, len(args))
 	rest = append(rest, args[:i]...)
@@ -68,8 +66,8 @@ func (s *session) redirectOf(args [][]byte) (rest [][]byte, to *redirection, ref
 	return rest, to, ""
 }
 
-// redirectedFrom is what CLIENT GETREDIR says: the client that invalidations go to, 0 for the
-// session's own, -1 without tracking.
+// redirectedFrom is the answer to CLIENT GETREDIR: the client that gets the invalidations, 0 for
+// the session itself, or -1 without tracking.
 func (s *session) redirectedFrom() int64 {
 	t := s.tracking.Load()
 	if t == nil {
@@ -81,8 +79,8 @@ func (s *session) redirectedFrom() int64 {
 	return 0
 }
 
-// open returns the session's connection to a node, made and told all options but for where
-// invalidations go if there is none. Of the loop, while no call is in flight.
+// open returns the session's connection to a node. If there is none, it makes one and sends all
+// options except REDIRECT. Only the loop calls it, while no call is in flight.
 func (t *tracking) open(n *upstream.Node) *upstream.Link {
 	if t.redirect.Load() == nil {
 		return t.link(n)
@@ -95,8 +93,9 @@ func (t *tracking) open(n *upstream.Node) *upstream.Link {
 	return t.pinLocked(n).link
 }
 
-// listen returns Redis's id of the connection that gets the invalidations of a node, which is made
-// if there is none; or else Redis's answer that refused it. Of the loop, behind open.
+// listen returns Redis's id of the connection that gets the invalidations of a node, and makes it
+// if there is none. It returns Redis's answer if Redis refused it. Only the loop calls it, after
+// open.
 func (t *tracking) listen(n *upstream.Node) (id int64, refusal *answer) {
 	s := t.session
 	s.mu.Lock()
@@ -139,8 +138,8 @@ func (t *tracking) connect(n *upstream.Node) bool {
 	return true
 }
 
-// reconnect is connectAll when something may not have been told: then the target is told that
-// nothing is valid.
+// reconnect is connectAll for when invalidations may have been missed. It then tells the target
+// that nothing is valid.
 func (t *tracking) reconnect() {
 	t.connectAll()
 	if r := t.redirect.Load(); r != nil {
@@ -163,7 +162,7 @@ func (t *tracking) connectAll() {
 	}
 }
 
-// heard takes what the connection that gets the invalidations says, or nil when it has ended.
+// heard handles a frame of the connection that gets the invalidations, or nil when it has ended.
 func (t *tracking) heard(n *upstream.Node, one *tracked, frame []byte) {
 	r := t.redirect.Load()
 	keys, ok := bytes.CutPrefix(frame, []byte(invalidatePush))
@@ -176,8 +175,8 @@ func (t *tracking) heard(n *upstream.Node, one *tracked, frame []byte) {
 	}
 }
 
-// missed is called when one of the connections to a node has ended: of what was read on it nothing
-// more is told, so the target is told that nothing is valid.
+// missed is called when one of the connections to a node has ended. Invalidations for what was read
+// on it are missing, so the target is told that nothing is valid.
 func (t *tracking) missed(n *upstream.Node, one *tracked) {
 	t.stale.Store(true)
 	t.session.mu.Lock()
@@ -211,7 +210,7 @@ func (one *tracked) stopListening() {
 	}
 }
 
-// send tells the target of keys, an array of names or null.
+// send sends the target an invalidation of keys, which is an array of names or null.
 func (r *redirection) send(keys []byte) {
 	if r.to.hasEnded() {
 		r.sendBroken()

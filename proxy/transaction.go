@@ -197,8 +197,8 @@ func (t *transaction) add(q queued) {
 	t.kept += len(q.request)
 }
 
-// refusal is why the user may not run a command that Leash runs. Redis says so when it queues the
-// command.
+// refusal is the reason why the user may not run a command that Leash runs. Redis gives it when it
+// queues the command.
 func (t *transaction) refusal(c *command, cmd resp.Command) string {
 	s := t.session
 	refusal, err := s.server.up.Refusal(s.ctx, s.lane, c.name, cmd.Args)
@@ -259,7 +259,7 @@ func (t *transaction) awaitQueued() bool {
 	return ok && t.pass(answers)
 }
 
-// pass gives the client the replies that it has not got yet: the last of answers.
+// pass gives the client the last of answers, those that it does not have yet.
 func (t *transaction) pass(answers []*answer) bool {
 	for _, a := range t.unanswered(answers) {
 		if !t.session.answer(a.reply) {
@@ -269,7 +269,7 @@ func (t *transaction) pass(answers []*answer) bool {
 	return true
 }
 
-// join makes one piece of the replies that the client has not got yet.
+// join returns one piece with the replies that the client does not have yet.
 func (t *transaction) join(answers []*answer) (joined []byte) {
 	for _, a := range t.unanswered(answers) {
 		joined = append(joined, a.reply...)
@@ -277,7 +277,7 @@ func (t *transaction) join(answers []*answer) (joined []byte) {
 	return joined
 }
 
-// unanswered returns the answers that the client has not got yet, and counts them as given.
+// unanswered returns the answers that the client does not have yet, and counts them as given.
 func (t *transaction) unanswered(answers []*answer) []*answer {
 	fresh := answers[max(0, len(answers)-(len(t.queue)-t.answered)):]
 	for i, a := range fresh {

@@ -9,7 +9,7 @@ import (
 	"leash/proxy/upstream"
 )
 
-// executor is who runs a command of a transaction.
+// executor is what runs a command of a transaction.
 type executor uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 	byNobody                  // neither: the answer is an error
 )
 
-// executor chooses who runs a command after MULTI. The first key sets the transaction's slot.
+// executor chooses what runs a command after MULTI. The first key sets the transaction's slot.
 func (t *transaction) executor(c *command, cmd resp.Command) executor {
 	cluster := t.session.topology.Cluster()
 	switch {
@@ -298,8 +298,8 @@ func (t *transaction) giveUp(answers []*answer, moved []byte) []*answer {
 	return whole
 }
 
-// presentable is what a client gets instead of an error that prevented a command. Redirects never
-// reach a client.
+// presentable is the error for the client in the place of one that prevented a command. Redirects
+// never reach a client.
 func presentable(moved []byte) []byte {
 	switch {
 	case bytes.HasPrefix(moved, []byte("-ASK ")):

@@ -15,8 +15,8 @@ func (s *session) noteWrite(n *upstream.Node) {
 	}
 }
 
-// noteWriteElsewhere remembers a node that a redirect led a write to; it may be
-// called from any goroutine.
+// noteWriteElsewhere records a node that got a write by a redirect. It may be called from any
+// goroutine.
 func (s *session) noteWriteElsewhere(n *upstream.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,9 +25,8 @@ func (s *session) noteWriteElsewhere(n *upstream.Node) {
 	}
 }
 
-// writtenNodes are the nodes that the session's writes may have gone to. left
-// tells that one is no master any more since it was asked last: what became of
-// the writes to it nobody can say.
+// writtenNodes are the nodes that may have the session's writes. left reports whether one of them
+// has stopped being a master since the last call. The state of its writes is unknown.
 func (s *session) writtenNodes() (nodes []*upstream.Node, left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,13 +42,11 @@ func (s *session) writtenNodes() (nodes []*upstream.Node, left bool) {
 	return nodes, left
 }
 
-// wait runs WAIT and WAITAOF (https://redis.io/docs/latest/commands/wait/).
-// Redis answers them for the connection's own writes, and the session's went
-// out on links that it shares; so each node it wrote to is asked on a private
-// connection whose offset has been moved past those writes (offset.go). The
-// least of the answers is true of all. It counts everything that those nodes had
-// written before, others' writes too, so it may say less than a connection of
-// one's own, never more.
+// wait runs WAIT and WAITAOF (https://redis.io/docs/latest/commands/wait/). Redis answers them for
+// the connection's own writes, but the session's writes went out on shared links. So each node that
+// it wrote to is asked on a private connection, whose offset has been moved past those writes
+// (offset.go). The smallest answer holds for all. It covers other sessions' earlier writes too, so
+// it may be smaller than on a connection of one's own, but never larger.
 func (s *session) wait(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
@@ -93,9 +90,9 @@ func (s *session) wait(c *command, cmd resp.Command) bool {
 	return ok && s.awaitInvalidations() && s.answer(leastAnswer(answers, left))
 }
 
-// waitOn sends request on every connection, when its offset has been moved, and
-// waits for the replies. stuck tells that one could not be moved: what its node
-// says is then no news of the session's writes.
+// waitOn sends request on every connection after its offset has been moved, and waits for the
+// replies. stuck reports whether one offset could not be moved. The answer of that node then says
+// nothing about the session's writes.
 func (s *session) waitOn(pins []*pin, offsets []offset, request []byte) (answers []*answer, stuck bool) {
 	for i, own := range pins {
 		switch a := s.moveOffset(own, offsets[i]); {
@@ -117,9 +114,8 @@ func (s *session) waitOn(pins []*pin, offsets []offset, request []byte) (answers
 	return answers, stuck
 }
 
-// leastAnswer is the reply to WAIT or WAITAOF made of those of all nodes: an
-// error if there is one, otherwise number by number the least, and nothing but 0
-// when a node has left.
+// leastAnswer merges the nodes' replies to WAIT or WAITAOF: an error if there is one, otherwise the
+// smallest of each number. All numbers are 0 if a node has left.
 func leastAnswer(answers []*answer, left bool) []byte {
 	var least []int64
 	var array bool

@@ -108,8 +108,8 @@ func (w *walker) notInMulti(args ...string) []string {
 	return args
 }
 
-// notMuted replaces a command that replies inside EXEC even with CLIENT REPLY OFF. Redis would send a
-// part of an array.
+// notMuted replaces a command that replies inside EXEC even with CLIENT REPLY OFF. Redis would send
+// a part of an array.
 func (w *walker) notMuted(args ...string) []string {
 	if w.muted {
 		return w.notInMulti(args...)

@@ -63,7 +63,7 @@ func (t *transaction) watch(request []byte) []byte {
 	}
 }
 
-// unwatch forgets what is watched.
+// unwatch clears the list of watched keys.
 func (s *session) unwatch(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true

@@ -37,7 +37,7 @@ func (s *session) await(calls int) bool {
 	return !s.outputDropped
 }
 
-// fullLocked reports whether so much of the replies is unread that the session sends nothing more.
+// fullLocked reports whether so many reply bytes are unread that the session must not send more.
 func (s *session) fullLocked() bool { return s.out.size+s.keptBytes > maxUnread }
 
 // wakeLocked wakes the loop when its condition may have come true.

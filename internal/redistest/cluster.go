@@ -92,7 +92,7 @@ func (c *Cluster) assemble() error {
 			return fmt.Errorf("set up %s: %w", n.Server.Addr, err)
 		}
 	}
-	// Each pair meets directly, since ownMessage alone takes seconds to get around.
+	// Each pair meets directly, since gossip alone takes seconds to get around.
 	for i, n := range c.Nodes {
 		for _, other := range c.Nodes[i+1:] {
 			if err := n.meet(ctx, other); err != nil {

@@ -101,7 +101,7 @@ func (m *Move) migrateKeys(from, to *Node, keys []string) error {
 }
 
 // Finish gives the slot to its new master: it tells the two nodes and the other running masters.
-// Replicas hear of it by ownMessage, soon after; AwaitStable waits for that. It is an error if keys are
+// Replicas hear of it by gossip, soon after; AwaitStable waits for that. It is an error if keys are
 // left at From: it would delete them. None comes meanwhile, since a migrating slot takes no new
 // key.
 func (m *Move) Finish() error {

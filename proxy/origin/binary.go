@@ -23,8 +23,8 @@ const (
 
 	unixPath = 108
 
-	// maxRest bounds the length. What balancers tell besides (a name of TLS, an
-	// id) takes some hundred bytes; the protocol would allow 64 KiB.
+	// maxRest bounds the length, in bytes. Balancers add some hundred bytes of other fields, such
+	// as a TLS name or an id. The protocol allows 64 KiB.
 	maxRest = 4 << 10
 )
 
@@ -77,8 +77,8 @@ func parseTCP(b []byte, size int) (Origin, error) {
 	return Origin{Client: end(0), Server: end(1)}, nil
 }
 
-// parseUnix takes two paths, filled up with NULs. A balancer whose socket has
-// none, or one that begins with NUL, does not know.
+// parseUnix reads two paths, filled up with NULs. A path that is empty or begins with NUL is
+// unknown.
 func parseUnix(b []byte) (Origin, error) {
 	if len(b) < 2*unixPath {
 		return Origin{}, invalid("its addresses are incomplete")

@@ -17,16 +17,15 @@ import (
 // ErrHeader is matched by every error of Read that is about what was read.
 var ErrHeader = errors.New("no valid header of the PROXY protocol")
 
-// Origin is what the header says.
+// Origin is the content of the header.
 type Origin struct {
-	// Client is who connected to the balancer, Server where: TCP addresses, or
-	// those of unix sockets. Both are nil when the balancer speaks for itself,
-	// as in a health check, or does not know.
+	// Client is the address that connected to the balancer, and Server the address it connected to.
+	// They are TCP or unix addresses. Both are nil when the balancer speaks for itself, as in a
+	// health check, or does not know them.
 	Client, Server net.Addr
 }
 
-// signature begins each header of version 2, and nothing that Redis's clients
-// say.
+// signature begins each header of version 2. No command of a Redis client begins with it.
 const signature = "\r\n\r\n\x00\r\nQUIT\n"
 
 // Read reads one header. The error is io.EOF when r ends before the first
@@ -61,7 +60,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// invalid is an ErrHeader with what is wrong.
+// invalid returns an ErrHeader with the reason.
 type invalid string
 
 func (e invalid) Error() string        { return ErrHeader.Error() + ": " + string(e) }

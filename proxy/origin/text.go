@@ -16,8 +16,8 @@ const (
 	maxTextLine = 107 // with its end
 )
 
-// readText reads on behind start, which begins as it should. It does so byte by byte, for only the
-// line's end tells how long it is.
+// readText reads the header behind start, which is a valid beginning. It reads byte by byte,
+// because only the line's end shows the length.
 func readText(r io.Reader, start []byte) (Origin, error) {
 	line := append(make([]byte, 0, maxTextLine), start...)
 	for !bytes.HasSuffix(line, []byte("\r\n")) {

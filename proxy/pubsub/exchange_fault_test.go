@@ -171,8 +171,8 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-// TestSubscribeWithStaleTopology checks that a sharded channel is subscribed at its owner although the
-// topology is out of date.
+// TestSubscribeWithStaleTopology checks that a sharded channel is subscribed at its owner although
+// the topology is out of date.
 func TestSubscribeWithStaleTopology(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
@@ -192,7 +192,8 @@ func TestSubscribeWithStaleTopology(t *testing.T) {
 	}
 }
 
-// TestSubscriptionsMoveFromSilentNode checks that the subscriptions move when the home node stops answering.
+// TestSubscriptionsMoveFromSilentNode checks that the subscriptions move when the home node stops
+// answering.
 func TestSubscriptionsMoveFromSilentNode(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: time.Minute})

@@ -130,9 +130,9 @@ func servers(nodes []*redistest.Node) (s []*redistest.Server) {
 	return s
 }
 
-// TestUsersShareOneHomeNode checks that all users' subscriptions are on one node. Nodes of a cluster get
-// a message one after the other. If the homes differed, a client could leave a channel, join it as
-// another user and get a message twice.
+// TestUsersShareOneHomeNode checks that all users' subscriptions are on one node. Nodes of a
+// cluster get a message one after the other. If the homes differed, a client could leave a channel,
+// join it as another user and get a message twice.
 func TestUsersShareOneHomeNode(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)

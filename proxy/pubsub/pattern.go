@@ -74,8 +74,8 @@ func matchesPrefix(pattern, prefix string) bool {
 	return true
 }
 
-// matchOne matches one byte with what stands first in a pattern, which is not
-// a star, and returns what follows it there.
+// matchOne matches one byte with the first element of a pattern, which is not a star. It returns
+// the pattern behind the element.
 func matchOne(pattern string, c byte) (rest string, ok bool) {
 	switch pattern[0] {
 	case '?':
@@ -90,8 +90,8 @@ func matchOne(pattern string, c byte) (rest string, ok bool) {
 	return pattern[1:], pattern[0] == c
 }
 
-// matchClass matches c with a class, of which the opening bracket is taken. A
-// class that is not closed ends with the pattern.
+// matchClass matches c with a class whose opening bracket has been read. A class that is not closed
+// ends with the pattern.
 func matchClass(class string, c byte) (rest string, ok bool) {
 	not := class != "" && class[0] == '^'
 	if not {

@@ -18,11 +18,10 @@ type subscription struct {
 
 var _ receiver = (*subscription)(nil)
 
-// Subscribe lets a part of Leash hear a channel, as Leash's own user: with
-// plain as SUBSCRIBE has it, with sharded as SSUBSCRIBE (where Redis knows
-// that). It does not block. ready is closed when no message can be missed any
-// more; hear is called with each message, and with nil when some may have been
-// missed since. It must not block. cancel ends it.
+// Subscribe subscribes a part of Leash to a channel, as Leash's own user: with SUBSCRIBE if plain
+// is set, with SSUBSCRIBE if sharded is set and Redis knows it. It does not block. ready is closed
+// when no later message can be missed. hear is called with each message, and with nil when messages
+// may have been missed. hear must not block. cancel ends the subscription.
 func (x *Exchange) Subscribe(channel string, plain, sharded bool, deliver func(message []byte)) (ready <-chan struct{}, cancel func()) {
 	r := &subscription{x: x, deliver: deliver, ready: make(chan struct{})}
 	x.mu.Lock()
@@ -61,7 +60,7 @@ func (r *subscription) message(f *frame) upstream.Flusher {
 	return &delivery{r, bytes.Clone(f.payload)}
 }
 
-// isReady is a message for an ear, which hears it without Exchange.mu.
+// isReady is a message for an ear. It is delivered without Exchange.mu.
 type delivery struct {
 	by      *subscription
 	message []byte

@@ -8,8 +8,8 @@ import (
 // warnEvery is how often a hub repeats a warning.
 const warnEvery = time.Minute
 
-// warnLimiter logs a warning at most once per warnEvery, and then says how often it was left out.
-// The zero value is ready.
+// warnLimiter logs a warning at most once per warnEvery, with the number of warnings that it left
+// out. The zero value is ready.
 type warnLimiter struct {
 	last    time.Time
 	skipped int

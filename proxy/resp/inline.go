@@ -53,7 +53,7 @@ func splitArgs(dst [][]byte, line []byte) (words [][]byte, ok bool) {
 	}
 }
 
-// splitWord reads one word at the start of line and says how many bytes it took.
+// splitWord reads one word at the start of line and returns the number of bytes it read.
 func splitWord(line []byte) (word []byte, n int, ok bool) {
 	i := 0
 	for i < len(line) && !isSpace(line[i]) && line[i] != '"' && line[i] != '\'' {
@@ -79,7 +79,7 @@ func splitWord(line []byte) (word []byte, n int, ok bool) {
 	return word, i, true
 }
 
-// appendQuoted appends what the quotes at the start of line hold.
+// appendQuoted appends the content of the quotes at the start of line.
 func appendQuoted(dst, line []byte) (word []byte, n int, ok bool) {
 	quote := line[0]
 	for i := 1; i < len(line); i++ {

@@ -18,7 +18,7 @@ const (
 // command; a larger command's are given back.
 const keptArgs = 1024
 
-// Limits are what a Parser takes at most.
+// Limits are the most that a Parser accepts.
 type Limits struct {
 	MaxBulk int64 // bytes of one argument
 	MaxArgs int   // arguments of one command; Redis itself takes 2^31-1
@@ -56,7 +56,7 @@ type Command struct {
 type Parser struct {
 	Limits Limits
 
-	// The command under way; offsets count from its first byte.
+	// The current command; offsets count from its first byte.
 	pos       int   // up to here it is parsed
 	scanned   int   // up to here no line end was found (at least pos)
 	hidden    bool  // a NUL lies before the line end that is looked for
@@ -121,8 +121,8 @@ func ParseRequest(request []byte) (cmd Command, ok bool) {
 	return cmd, err == nil && n > 0
 }
 
-// Need says how many bytes from the start of the command under way must be
-// there at least before Next can get further.
+// Need returns how many bytes from the start of the current command must be there before Next can
+// go on.
 func (p *Parser) Need() int {
 	if p.bulks > 0 && p.bulk >= 0 {
 		return p.pos + int(p.bulk) + 2
@@ -134,7 +134,7 @@ func (p *Parser) Need() int {
 // more: they keep the bytes that they lie in from being freed.
 func (p *Parser) Forget() { p.args = nil }
 
-// arrayHeader reads "*<n>". n > 0 says that the whole request was that header.
+// arrayHeader reads "*<n>". n > 0 means that the whole request was that header.
 func (p *Parser) arrayHeader(buf []byte) (n int, err error) {
 	cr, err := p.lineEnd(buf, "too big mbulk count string")
 	if cr < 0 {

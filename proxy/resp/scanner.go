@@ -6,13 +6,12 @@ import (
 	"math"
 )
 
-// ErrFrame says that bytes are no RESP reply. A connection that sent them
-// cannot be used any more: where the next reply begins is unknown.
+// ErrFrame means that bytes are no RESP reply. The connection cannot be used any more, because the
+// start of the next reply is unknown.
 var ErrFrame = errors.New("resp: malformed reply")
 
-// No server sends more than this in one reply. Nothing is allocated for what is
-// announced; the bounds keep sums from overflowing, and a connection from being
-// waited on for what will never come.
+// No server sends more than this in one reply. Nothing is allocated for announced sizes. The bounds
+// prevent overflows, and waiting for a reply that never ends.
 const (
 	maxReplyBulk  = 4 << 30 // bytes of a bulk string, or of a line
 	maxReplyItems = 1 << 32 // values that a reply still lacks
@@ -49,9 +48,8 @@ const (
 	scanSkip                    // in a bulk string
 )
 
-// Scan goes on through p, which follows what it was given before. n is how
-// many bytes of p belong to the reply under way; done says that they end it.
-// When done is false n is len(p).
+// Scan continues with p, which follows the earlier bytes. n is how many bytes of p belong to the
+// current reply. done reports whether they end it. If done is false, n is len(p).
 func (s *Scanner) Scan(p []byte) (n int, done bool, err error) {
 	for i := 0; i < len(p); {
 		switch s.state {

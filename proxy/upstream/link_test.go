@@ -330,8 +330,8 @@ func TestLinkRefusedCredential(t *testing.T) {
 	}
 }
 
-// TestLinkUnexpectedReply checks that a reply without a call ends the connection, because the order of
-// replies is lost. While a call is in flight, such a reply cannot be told from the call's own.
+// TestLinkUnexpectedReply checks that a reply without a call ends the connection, because the order
+// of replies is lost. While a call is in flight, such a reply cannot be told from the call's own.
 func TestLinkUnexpectedReply(t *testing.T) {
 	f := startFake(t, func(args []string) string {
 		if args[1] == "twice" {

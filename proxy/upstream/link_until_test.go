@@ -8,8 +8,8 @@ import (
 	"leash/proxy/resp"
 )
 
-// deadlineSink is a sink whose command must not be written after a certain time. When it is told so, it
-// allows more time or drops the command.
+// deadlineSink is a sink whose command must not be written after a certain time. When it is told
+// so, it allows more time or drops the command.
 type deadlineSink struct {
 	sink
 	until   *time.Time
