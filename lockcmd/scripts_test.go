@@ -13,16 +13,15 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR13ScriptsRefuseStaleRequests: what a script answers to a call about a hold that is another
-// one by now, hangs on another carrier, or has had a later request; and that it then changes
-// nothing.
+// TestR13ScriptsRefuseStaleRequests: A script gets a request about a hold that has been replaced,
+// has another carrier, or has had a later request. It refuses the request and changes nothing.
 func TestR13ScriptsRefuseStaleRequests(t *testing.T) {
 	t.Parallel()
 	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		for _, m := range modes {
 			c, key := connect(t, s), newKey()
-			// which no renewal changes meanwhile
+			// no renewal changes a lease
 			token := c.hold(key, m.option, "OWNER", "me", "LEASE", "600000")
 			c.hold(key, m.option, "OWNER", "me", "LEASE", "600000")
 			h := &heldBy{t: t, rdb: rdb, mode: m, key: key, token: token, carrier: c.carrier.name, last: c.carrier.requests.Load()}
@@ -30,14 +29,14 @@ func TestR13ScriptsRefuseStaleRequests(t *testing.T) {
 			h.refuseToMove()
 			h.refuseAcquires()
 			h.refuseOneKey()
-			// a count remains
+			// one count remains
 			h.call("[0]", m.handover, m.endKeys(key, "me", tokenKey(key)), append(h.hand(token, h.carrier, c.carrier.requests.Add(1)), m.name)...)
 			want(t, c.do("LOCK.RELEASE", key), ":1")
 		}
 	})
 }
 
-// heldBy is a hold of the owner me, with two counts.
+// heldBy is a hold of the owner "me" with two counts.
 type heldBy struct {
 	t       *testing.T
 	rdb     redis.UniversalClient
@@ -45,10 +44,10 @@ type heldBy struct {
 	key     string
 	token   int64
 	carrier string
-	last    int64 // request of the carrier
+	last    int64 // the carrier's last request
 }
 
-// call runs a script, which must answer so.
+// call runs a script and checks its reply.
 func (h *heldBy) call(want string, sc *script, keys []string, args ...any) {
 	h.t.Helper()
 	reply, err := sc.run(context.Background(), h.rdb.(processor), keys, scriptArgs(args...))
@@ -57,7 +56,7 @@ func (h *heldBy) call(want string, sc *script, keys []string, args ...any) {
 	}
 }
 
-// refused is call of what must change nothing.
+// refused runs a script and checks its reply, and that nothing has changed in Redis.
 func (h *heldBy) refused(want string, sc *script, keys []string, args ...any) {
 	h.t.Helper()
 	state := func() string { return fmt.Sprint(inRedis(h.t, h.rdb, h.key), inRedis(h.t, h.rdb, recordsKey(h.key))) }
@@ -67,12 +66,12 @@ func (h *heldBy) refused(want string, sc *script, keys []string, args ...any) {
 	}
 }
 
-// hand are the arguments of a hand-over, but the last.
+// hand returns the arguments of a hand-over, except for the last one.
 func (h *heldBy) hand(token int64, carrier string, number int64) []any {
 	return []any{"me", token, carrier, number, "", "you", "x:1.1", 1, 30000, "w", 0, "-", "client", "-", "", h.mode.channel(h.key), "p"}
 }
 
-// refuse calls the scripts that end a hold, in the names of others and too late.
+// refuse calls the scripts that end a hold, for others and too late.
 func (h *heldBy) refuse() {
 	m, key, channel := h.mode, h.key, h.mode.channel(h.key)
 	ends, hands, revokes := m.releaseKeys(key, "me"), m.endKeys(key, "me", tokenKey(key)), m.endKeys(key, "me", "{"+key+"}:t", "{"+key+"}:a")
@@ -88,7 +87,7 @@ func (h *heldBy) refuse() {
 	h.refused("-2", m.release, ends, "me", h.token, h.carrier, h.last-1, "all", channel, "p")
 	h.refused("[-2]", m.handover, hands, append(h.hand(h.token, h.carrier, h.last-1), m.name)...)
 	h.refused("-1", m.undo, m.endKeys(key, "me"), "me", "x:1.1", h.last, h.last+1, channel, "p", 0)
-	for _, owner := range []string{"me", "you"} { // held through a Leash, and not at all
+	for _, owner := range []string{"me", "you"} { // held through a Leash, and not held
 		h.refused("0", m.breakOther, m.endKeys(key, owner, "{"+key+"}:a"), owner, channel, "p", 1000)
 	}
 	if n := h.rdb.Exists(context.Background(), "{"+key+"}:t", "{"+key+"}:a").Val(); n != 0 {
@@ -96,7 +95,7 @@ func (h *heldBy) refuse() {
 	}
 }
 
-// refuseToMove calls the scripts that change who carries a hold, or for how long it lasts.
+// refuseToMove calls the scripts that change the carrier or the end of a hold.
 func (h *heldBy) refuseToMove() {
 	m, key := h.mode, h.key
 	keys := m.keys(key, "me", "{"+key+"}:t", "{"+key+"}:n")
@@ -112,7 +111,7 @@ func (h *heldBy) refuseToMove() {
 	}
 }
 
-// refuseAcquires calls the script that takes the lock.
+// refuseAcquires calls the acquire script.
 func (h *heldBy) refuseAcquires() {
 	acquire := func(want string, m *mode, key, owner, carrier string, number, tracked any) {
 		h.t.Helper()
@@ -133,7 +132,7 @@ func (h *heldBy) refuseAcquires() {
 	}
 }
 
-// refuseOneKey calls the scripts that do with one key of a hold what others do with all.
+// refuseOneKey calls the scripts that change one key of a hold, for use during a slot migration.
 func (h *heldBy) refuseOneKey() {
 	m, key, channel := h.mode, h.key, h.mode.channel(h.key)
 	if m.releaseKey == nil {
@@ -146,7 +145,7 @@ func (h *heldBy) refuseOneKey() {
 	h.refused("0", m.renewKey, []string{key}, 90000, "you", "")
 }
 
-// TestR13PermitScriptsRefuseStaleRequests: as those of locks do.
+// TestR13PermitScriptsRefuseStaleRequests: Permit scripts refuse stale requests too.
 func TestR13PermitScriptsRefuseStaleRequests(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -177,13 +176,13 @@ func TestR13PermitScriptsRefuseStaleRequests(t *testing.T) {
 	})
 }
 
-// TestR25RenewalRefusedByRedisIsUnknown: what a renewal answers of a hold, and of a permit, when
-// Redis refuses a command about it.
+// TestR25RenewalRefusedByRedisIsUnknown: Redis refuses a command of a renewal script. The script
+// answers that it does not know whether the hold exists.
 func TestR25RenewalRefusedByRedisIsUnknown(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, redistest.Start(t).Addr)
 	s := leash(t, rdb, Config{})
-	// a user who may do all but this, and what sets the same in another way
+	// a user without the right for this command and its equivalents
 	without := func(denied string) redis.UniversalClient {
 		args := []any{"ACL", "SETUSER", denied, "on", ">pw", "~*", "&*", "+@all", "-" + denied}
 		if denied == "pexpire" {
@@ -205,7 +204,7 @@ func TestR25RenewalRefusedByRedisIsUnknown(t *testing.T) {
 			h.call("[-1]", m.renew, m.keys(key, "me"), 90000, "me", recordPrefix(c.hold(key, m.option, "OWNER", "me"), c.carrier.name))
 		}
 	}
-	for _, m := range []*mode{plain, fair} { // to be allowed PEXPIRE is enough
+	for _, m := range []*mode{plain, fair} { // the right for PEXPIRE alone is enough
 		c, key := connect(t, s), newKey()
 		h := &heldBy{t: t, rdb: without("pexpireat"), mode: m, key: key}
 		token := c.hold(key, m.option, "OWNER", "me")
@@ -226,8 +225,8 @@ func TestR25RenewalRefusedByRedisIsUnknown(t *testing.T) {
 	}
 }
 
-// TestR13CommandsWorkAfterScriptFlush: SCRIPT FLUSH before each command, in the middle of a
-// hold of every kind.
+// TestR13CommandsWorkAfterScriptFlush: SCRIPT FLUSH runs before each command, for every mode of
+// hold.
 func TestR13CommandsWorkAfterScriptFlush(t *testing.T) {
 	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
@@ -273,7 +272,7 @@ func TestR13CommandsWorkAfterScriptFlush(t *testing.T) {
 		does(a, ":1", "SEM.INIT", semaphore, "1")
 		flush()
 		p := a.permit(semaphore, "ID", "r")
-		does(b, "$32\r\n"+p, "SEM.ACQUIRE", semaphore, "ID", "r") // which moves it
+		does(b, "$32\r\n"+p, "SEM.ACQUIRE", semaphore, "ID", "r") // moves the permit
 		s.RenewAll(t.Context())
 		does(b, "$-1", "SEM.ACQUIRE", semaphore)
 		does(a, ":1", "SEM.RELEASE", semaphore, p)

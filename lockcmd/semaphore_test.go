@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// semaphoreInfo is SEM.INFO of a connection.
+// semaphoreInfo runs SEM.INFO.
 func (c *conn) semaphoreInfo(key string) (total, available, held, waiters int) {
 	c.t.Helper()
 	_, err := fmt.Sscanf(c.do("SEM.INFO", key), "*8\r\n$5\r\ntotal\r\n:%d\r\n$9\r\navailable\r\n:%d\r\n$4\r\nheld\r\n:%d\r\n$7\r\nwaiters\r\n:%d",
@@ -31,7 +31,7 @@ func (c *conn) wantSemaphoreInfo(key string, total, available, held int) {
 	}
 }
 
-// javaPermit is a permit as Redisson takes one: its lease ends at a time, or never.
+// javaPermit writes a permit as Redisson does. Its lease ends at end, or never.
 func javaPermit(t testing.TB, rdb redis.UniversalClient, key, permit string, end time.Time) {
 	t.Helper()
 	score := 922337203685477.0
@@ -64,10 +64,10 @@ func TestSemaphoreTotal(t *testing.T) {
 		javaPermit(t, rdb, key, permitNumber(1), time.Time{})
 		javaPermit(t, rdb, key, permitNumber(2), time.Now().Add(time.Hour))
 		a.wantSemaphoreInfo(key, 3, 1, 2)
-		want(t, a.do("SEM.RESIZE", key, "3"), ":1") // as it is: nothing to be told
+		want(t, a.do("SEM.RESIZE", key, "3"), ":1") // unchanged, so no message is sent
 		want(t, a.do("SEM.RESIZE", key, "10"), ":8")
 		wantMessage(t, heard, "10")
-		want(t, a.do("SEM.RESIZE", key, "1"), ":-1") // below what is out
+		want(t, a.do("SEM.RESIZE", key, "1"), ":-1") // fewer than the permits in use
 		wantMessage(t, heard, "1")
 		a.wantSemaphoreInfo(key, 1, -1, 2)
 		want(t, a.do("SEM.TAKE", key), ":0")
@@ -89,13 +89,14 @@ func TestSemaphoreTotal(t *testing.T) {
 	})
 }
 
-// TestSemaphoreReapsExpiredPermits: a permit whose lease is over is no longer out, whoever took it.
+// TestSemaphoreReapsExpiredPermits: A permit whose lease has expired is available again, whoever
+// acquired it.
 func TestSemaphoreReapsExpiredPermits(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		a := connect(t, s)
-		const total = 1500 // more than one script reaps
+		const total = 1500 // more than one script call reaps
 		want(t, a.do("SEM.INIT", key, strconv.Itoa(total)), ":1")
 		rdb.DecrBy(ctx, key, total)
 		for i := range total {
@@ -114,7 +115,8 @@ func TestSemaphoreReapsExpiredPermits(t *testing.T) {
 	})
 }
 
-// TestSemaphoreResizeServesWaiters: one message, as many as there are permits now.
+// TestSemaphoreResizeServesWaiters: A resize sends one message, which serves as many waiters as
+// there are permits.
 func TestSemaphoreResizeServesWaiters(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -138,8 +140,8 @@ func TestSemaphoreResizeServesWaiters(t *testing.T) {
 	})
 }
 
-// TestSemaphoreOfZeroAndOfTheMaximum: no permits, and as many as Redisson can count. (testZero,
-// testConcurrencyLoopMax_MultiInstance)
+// TestSemaphoreOfZeroAndOfTheMaximum: Semaphores of zero permits, and of the most that Redisson can
+// count. (testZero, testConcurrencyLoopMax_MultiInstance)
 func TestSemaphoreOfZeroAndOfTheMaximum(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -12,14 +12,14 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// beliefs are who believes to hold which key.
+// beliefs knows which client acts as the holder of which key.
 type beliefs struct {
 	t      *testing.T
 	mu     sync.Mutex
 	holder map[string]*conn
 }
 
-// begin says that c believes to hold keys from now on.
+// begin makes c the holder of keys.
 func (b *beliefs) begin(c *conn, keys []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -39,8 +39,8 @@ func (b *beliefs) end(keys []string) {
 	}
 }
 
-// TestSeveralLocksOfAFaultyRedis: whatever requests and replies get lost, no two hold a key, and
-// nothing stays taken.
+// TestSeveralLocksOfAFaultyRedis: Requests and replies get lost at random. There are never two
+// holders of a key, and nothing stays acquired.
 func TestSeveralLocksOfAFaultyRedis(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
@@ -56,7 +56,7 @@ func TestSeveralLocksOfAFaultyRedis(t *testing.T) {
 			arm := []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropBefore, p.DropAfter, p.HoldBefore, p.HoldAfter}[n%4]
 			fault := arm(scripts, faultproxy.Times(1+rand.IntN(12)))
 			<-time.After(time.Duration(rand.IntN(30)) * time.Millisecond)
-			if n%4 >= 2 && n%3 == 0 { // for longer than anybody waits for an answer
+			if n%4 >= 2 && n%3 == 0 { // longer than any request waits for an answer
 				<-time.After(1200 * time.Millisecond)
 			}
 			fault.Disarm()

@@ -10,18 +10,18 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// What becomes of a hold of several acquires that a MACQUIRE, repeated with the last one's ID on
-// another connection, moves there.
+// A hold has several acquires. A MACQUIRE on another connection repeats the ID of the last one and
+// so moves the hold there.
 
-// twice takes a key twice, the second time with ID 2.
+// twice acquires a key twice, the second time with ID 2.
 func (c *conn) twice(key string, options ...string) int64 {
 	c.t.Helper()
 	c.token(append([]string{key, "OWNER", "x", "ID", "1"}, options...)...)
 	return c.token(append([]string{key, "OWNER", "x", "ID", "2"}, options...)...)
 }
 
-// TestR27LossOfAMovedHoldIsReported: its owner has known of it before, whether the MACQUIRE that
-// moved it fails or not.
+// TestR27LossOfAMovedHoldIsReported: A moved hold is lost. Its new connection is told, whether the
+// MACQUIRE fails or still waits.
 func TestR27LossOfAMovedHoldIsReported(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -34,7 +34,7 @@ func TestR27LossOfAMovedHoldIsReported(t *testing.T) {
 		rdb.Del(t.Context(), keys[0])
 		want(t, receive(t, b.losses, 5*time.Second), keys[0]+" gone")
 
-		// While it is in the making, too.
+		// the same while the MACQUIRE waits
 		keys = newKeys(2)
 		a.twice(keys[0])
 		c.token(keys[1])
@@ -46,8 +46,8 @@ func TestR27LossOfAMovedHoldIsReported(t *testing.T) {
 	})
 }
 
-// TestR28MovedHoldKeepsItsTerms: while the MACQUIRE that has moved it waits it ends with its
-// connection as it would have before, and it does not become a lease with the others.
+// TestR28MovedHoldKeepsItsTerms: While the MACQUIRE that moved a hold still waits, the hold keeps
+// its ONCLOSE. It does not become a lease when the other keys are granted.
 func TestR28MovedHoldKeepsItsTerms(t *testing.T) {
 	t.Parallel()
 	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -75,7 +75,7 @@ func TestR28MovedHoldKeepsItsTerms(t *testing.T) {
 	})
 }
 
-// TestR7QuorumMovesAsOne: holds that are bound to one another stay so when a repetition moves them.
+// TestR7QuorumMovesAsOne: The keys of a quorum stay together when a repetition moves them.
 func TestR7QuorumMovesAsOne(t *testing.T) {
 	t.Parallel()
 	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -98,8 +98,8 @@ func TestR7QuorumMovesAsOne(t *testing.T) {
 	})
 }
 
-// TestR7IDOfAnUndoneAcquireCountsAgain: a MACQUIRE that failed has not been, so its repetition
-// enters again what it had entered.
+// TestR7IDOfAnUndoneAcquireCountsAgain: A failed MACQUIRE is undone. When it is repeated with its
+// ID, it counts again.
 func TestR7IDOfAnUndoneAcquireCountsAgain(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -117,14 +117,14 @@ func TestR7IDOfAnUndoneAcquireCountsAgain(t *testing.T) {
 			}
 			want(t, count(rdb, keys[0], "x"), "2")
 		}
-		want(t, a.do("LOCK.RELEASE", keys[0]), ":0") // an owner's own release leaves the ID
+		want(t, a.do("LOCK.RELEASE", keys[0]), ":0") // a release by the owner keeps the ID
 		if tokens := tokensOf(t, a.do(acquire...), 2); tokens[0] != token || count(rdb, keys[0], "x") != "1" {
 			t.Errorf("got tokens %v, want %d repeated", tokens, token)
 		}
 	})
 }
 
-// TestR7UndoOfEachMode: so it is with every script that takes an acquire back.
+// TestR7UndoOfEachMode: In every mode, the undo of an acquire also removes its ID.
 func TestR7UndoOfEachMode(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -144,7 +144,7 @@ func TestR7UndoOfEachMode(t *testing.T) {
 			}
 			acquire("1")
 			acquire("2")
-			s.putBack(a.carrier.oldest(), "1") // that one is not the last
+			s.putBack(a.carrier.oldest(), "1") // "1" is not the last ID
 			acquire("2")
 			want(t, count(rdb, key, field), "1")
 			acquire("3")
@@ -158,8 +158,8 @@ func TestR7UndoOfEachMode(t *testing.T) {
 	})
 }
 
-// TestR26UnansweredMoveIsFinished: an ACQUIRE repeated with its ID that is not answered is undone
-// alone, and what it has moved, or will, is carried on.
+// TestR26UnansweredMoveIsFinished: A repeated ACQUIRE gets no answer. Only this acquire is undone.
+// The hold that it moved is kept.
 func TestR26UnansweredMoveIsFinished(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})

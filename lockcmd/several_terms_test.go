@@ -11,12 +11,12 @@ import (
 	"leash/internal/redistest"
 )
 
-// What a MACQUIRE is taken under, and what becomes of its repetitions.
+// These tests check the options of a MACQUIRE and its repetitions.
 
-// TestMacquireLeaseBeginsWithTheLastKey: what is in hand while others are waited for is kept,
-// however short the LEASE is to be.
+// TestMacquireLeaseBeginsWithTheLastKey: Keys that are already held are renewed while the others
+// are waited for, however short LEASE is.
 func TestMacquireLeaseBeginsWithTheLastKey(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // mostly waiting
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, keys := leash(t, rdb, Config{}), newKeys(3)
 		a, b := connect(t, s), connect(t, s)
@@ -44,7 +44,7 @@ func TestMacquireLeaseBeginsWithTheLastKey(t *testing.T) {
 		}
 		tokensOf(t, b.do(several("LOCK.MACQUIRE", keys, "BLOCK", "0", "LEASE", "60000")...), 3)
 		b.carrier.End(Release)
-		for _, key := range keys { // as any lease, whatever the connection does
+		for _, key := range keys { // like any lease, whatever the connection does
 			if !exists(t, rdb, key) {
 				t.Errorf("%s has ended with its connection", key)
 			}
@@ -52,7 +52,7 @@ func TestMacquireLeaseBeginsWithTheLastKey(t *testing.T) {
 	})
 }
 
-// TestMacquireMaxHoldBeginsWithTheLastKey: MAXHOLD counts from the grant on, of all.
+// TestMacquireMaxHoldBeginsWithTheLastKey: MAXHOLD counts from the time when all keys were granted.
 func TestMacquireMaxHoldBeginsWithTheLastKey(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -77,11 +77,11 @@ func TestMacquireMaxHoldBeginsWithTheLastKey(t *testing.T) {
 	})
 }
 
-// TestMacquireOfUnknownOutcome: when a node does not say whether it granted its key, nothing stays
-// taken anywhere.
+// TestMacquireOfUnknownOutcome: A node does not answer whether it granted its key. Nothing stays
+// acquired anywhere.
 func TestMacquireOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
-	// the stopped node stays a master
+	// the stopped node must stay a master
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: time.Minute})
 	rdb := dialCluster(t, cluster.Addrs()...)
 	s := leash(t, rdb, Config{UpstreamTimeout: time.Second})
@@ -109,8 +109,8 @@ func TestMacquireOfUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestR7MacquireRepeated: with the same ID it answers the same tokens and counts no further, and
-// from another connection it moves all of the holds there, or none stays.
+// TestR7MacquireRepeated: With the same ID, MACQUIRE returns the same tokens and does not count
+// again. From another connection it moves all of the holds, or keeps none.
 func TestR7MacquireRepeated(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -10,8 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// newKeys are n keys no other test uses, in the order of their names; on a cluster they lie in
-// different slots.
+// newKeys returns n keys that no other test uses, sorted. On a cluster they are in different slots.
 func newKeys(n int) []string {
 	keys := make([]string, n)
 	for i := range keys {
@@ -21,12 +20,12 @@ func newKeys(n int) []string {
 	return keys
 }
 
-// several makes the arguments of a command over several keys.
+// several returns the arguments of a command with several keys.
 func several(command string, keys []string, options ...string) []string {
 	return append(append([]string{command, strconv.Itoa(len(keys))}, keys...), options...)
 }
 
-// tokensOf reads the reply of a MACQUIRE: 0 is nil.
+// tokensOf reads the reply of a MACQUIRE. Nil becomes 0.
 func tokensOf(t testing.TB, reply string, n int) []int64 {
 	t.Helper()
 	lines := strings.Split(reply, "\r\n")
@@ -51,7 +50,7 @@ func TestMacquireTakesAllOrNone(t *testing.T) {
 		a, b := connect(t, s), connect(t, s)
 		order := []string{keys[3], keys[0], keys[4], keys[1], keys[2]}
 		tokens := tokensOf(t, a.do(several("LOCK.MACQUIRE", order)...), 5)
-		for i, key := range order { // each is a hold like any other
+		for i, key := range order { // each key is a normal hold
 			if tokens[i] == 0 {
 				t.Fatalf("no token of %s", key)
 			}
@@ -140,7 +139,8 @@ func TestMacquireRefusesBadArguments(t *testing.T) {
 	})
 }
 
-// TestMacquireEntersAgain: an OWNER enters what it has, and a failure takes back that entry alone.
+// TestMacquireEntersAgain: An OWNER may acquire again what it holds. A failure undoes only that
+// acquire.
 func TestMacquireEntersAgain(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -160,8 +160,8 @@ func TestMacquireEntersAgain(t *testing.T) {
 	})
 }
 
-// TestMacquireAtOnce: of many who try for the same keys, named in any order, one gets them, and
-// nobody else a part. (Redisson: RedissonMultiLockTest.testWaitAndLeaseTimeouts.)
+// TestMacquireAtOnce: Of many clients that try for the same keys in any order, one gets them. The
+// others get no key. (Redisson: RedissonMultiLockTest.testWaitAndLeaseTimeouts.)
 func TestMacquireAtOnce(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -199,7 +199,7 @@ func TestMrelease(t *testing.T) {
 		for _, n := range tokens {
 			texts = append(texts, strconv.FormatInt(n, 10))
 		}
-		want(t, b.do(several("LOCK.MRELEASE", keys)...), ":0") // not its own
+		want(t, b.do(several("LOCK.MRELEASE", keys)...), ":0") // not its own hold
 		want(t, b.do(several("LOCK.MRELEASE", keys, append([]string{"TOKENS", "1"}, texts[1:]...)...)...), ":2")
 		want(t, b.do(several("LOCK.MRELEASE", keys, append([]string{"TOKENS"}, texts...)...)...), ":1")
 		tokensOf(t, a.do(several("LOCK.MACQUIRE", keys, "OWNER", "x")...), 3)

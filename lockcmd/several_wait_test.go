@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestMacquireWaitsWithTheKeysBefore: the key that is waited for has those before it in hand, and
-// none behind it.
+// TestMacquireWaitsWithTheKeysBefore: While MACQUIRE waits for a key, it holds the keys before it
+// and none after it.
 func TestMacquireWaitsWithTheKeysBefore(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -29,7 +29,7 @@ func TestMacquireWaitsWithTheKeysBefore(t *testing.T) {
 			t.Errorf("%d waiters, and b's host was told of %d waits", got, b.waits.Load())
 		}
 
-		// BLOCK is the time for all, and nothing stays when it is over.
+		// BLOCK is the time for all keys. When it is over, nothing stays acquired.
 		began := time.Now()
 		want(t, a.do(several("LOCK.MACQUIRE", append(newKeys(1), keys...), "BLOCK", "300")...), null)
 		if took := time.Since(began); took < 300*time.Millisecond || took > soon {
@@ -41,8 +41,8 @@ func TestMacquireWaitsWithTheKeysBefore(t *testing.T) {
 	})
 }
 
-// TestMacquireLeavesNothingToADisconnectedClient: neither what it had in hand nor what it waited
-// for.
+// TestMacquireLeavesNothingToADisconnectedClient: A client disconnects while its MACQUIRE waits. No
+// key stays acquired or waited for.
 func TestMacquireLeavesNothingToADisconnectedClient(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -66,7 +66,7 @@ func TestMacquireLeavesNothingToADisconnectedClient(t *testing.T) {
 	})
 }
 
-// TestMacquireDeadlock: R5, for each of the keys.
+// TestR5MacquireDeadlock: MACQUIRE refuses to wait for a key that its own connection holds.
 func TestR5MacquireDeadlock(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -82,8 +82,8 @@ func TestR5MacquireDeadlock(t *testing.T) {
 	})
 }
 
-// TestMacquireNeverDeadlocks: callers who name the same keys in different orders, on two Leashes,
-// all come to their turn, one at a time.
+// TestMacquireNeverDeadlocks: Clients on two Leashes acquire the same keys in different orders. All
+// are served, one at a time.
 func TestMacquireNeverDeadlocks(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -127,8 +127,8 @@ func TestMacquireNeverDeadlocks(t *testing.T) {
 	})
 }
 
-// TestMacquireReportsNoLossBeforeTheGrant: a key that was in hand and is lost while another is
-// waited for is taken again, and no loss.
+// TestMacquireReportsNoLossBeforeTheGrant: A key is granted and lost while the MACQUIRE waits for
+// another one. It is acquired again, and no loss is reported.
 func TestMacquireReportsNoLossBeforeTheGrant(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -158,8 +158,8 @@ func TestMacquireReportsNoLossBeforeTheGrant(t *testing.T) {
 	})
 }
 
-// TestMacquireEndsWithItsConnection: what it has in hand is released even where holds are left to
-// run out, for nobody was told of it.
+// TestMacquireEndsWithItsConnection: A MACQUIRE waits, and its connection ends. Its keys are
+// released even with ONCLOSE EXPIRE, because no client knows of the grant.
 func TestMacquireEndsWithItsConnection(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -177,8 +177,8 @@ func TestMacquireEndsWithItsConnection(t *testing.T) {
 	})
 }
 
-// TestMacquireDuringAReleaseOfACount: a hold that was entered again stays while one of its counts
-// is being released.
+// TestMacquireDuringAReleaseOfACount: A re-entered hold stays while one of its counts is being
+// released.
 func TestMacquireDuringAReleaseOfACount(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -193,7 +193,7 @@ func TestMacquireDuringAReleaseOfACount(t *testing.T) {
 		if !h.lockRequests(s.deadline()) {
 			t.Fatal("a request about the hold is under way")
 		}
-		release := s.beginRelease(h, false) // one that is on its way
+		release := s.beginRelease(h, false) // a release in progress
 		want(t, holder.do("LOCK.RELEASE", keys[1]), ":1")
 		if got := tokensOf(t, receive(t, reply, 3*time.Second), 2); got[0] != token {
 			t.Errorf("got token %d, want the hold's %d", got[0], token)

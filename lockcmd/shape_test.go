@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestScriptReplyOfAnotherShapeIsUnknown: what another script would answer, or no script, is
-// neither a grant nor a refusal. The outcome is unknown.
+// TestScriptReplyOfAnotherShapeIsUnknown: The reply of another script, or of no script, is neither
+// a grant nor a refusal. The outcome is unknown.
 func TestScriptReplyOfAnotherShapeIsUnknown(t *testing.T) {
 	for name, replies := range map[string]struct{ good, bad []string }{
 		"acquire": {
@@ -40,7 +40,8 @@ func TestScriptReplyOfAnotherShapeIsUnknown(t *testing.T) {
 	}
 }
 
-// withDirectPath is what comes of a script of that name whose reply over the wire is text.
+// withDirectPath returns the result of a script of that name when text is its reply on the direct
+// path.
 func withDirectPath(name, text string) (reply any, err error) {
 	s := &Service{cfg: Config{SendScript: func(time.Time, *time.Time, int, int, []byte, []byte) ([]byte, bool, error) {
 		return []byte(text), true, nil
@@ -49,7 +50,8 @@ func withDirectPath(name, text string) (reply any, err error) {
 	return reply, err
 }
 
-// TestNullIsNoScriptReply: go-redis takes a null for an error of Redis's, in words of its own.
+// TestNullIsNoScriptReply: go-redis reports a null reply as an error. It is not an error reply of
+// Redis.
 func TestNullIsNoScriptReply(t *testing.T) {
 	for name := range shapes {
 		reply, err := loadScript(name).run(t.Context(), nullRedis{}, []string{"k"}, nil)
@@ -67,8 +69,8 @@ func (nullRedis) Process(_ context.Context, cmd redis.Cmder) error {
 	return redis.Nil
 }
 
-// TestScriptReplyOfAnotherShapeClosesItsConnection: what follows on it may belong to other
-// commands.
+// TestScriptReplyOfAnotherShapeClosesItsConnection: After such a reply, later replies on the
+// connection may belong to other commands. The connection is closed.
 func TestScriptReplyOfAnotherShapeClosesItsConnection(t *testing.T) {
 	var told []string
 	s := &Service{cfg: Config{
@@ -86,8 +88,8 @@ func TestScriptReplyOfAnotherShapeClosesItsConnection(t *testing.T) {
 	}
 }
 
-// TestDecodeAllocatesNoMoreThanReceived: neither nesting nor announced lengths cost more than the
-// bytes that came.
+// TestDecodeAllocatesNoMoreThanReceived: Neither nesting nor announced lengths make decode use more
+// memory than it has received.
 func TestDecodeAllocatesNoMoreThanReceived(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("*1\r\n", 1<<20) + ":1\r\n", strings.Repeat("*100000\r\n", 100), "*2147483647\r\n:1\r\n", "$9999999999999\r\n",

@@ -15,8 +15,8 @@ import (
 	"leash/renewal"
 )
 
-// TestR25RefusedBatchesAreNotSplit: a batch that comes to a server which serves nothing
-// just now is unknown, and only one that holds something bad is asked for one by one.
+// TestR25RefusedBatchesAreNotSplit: Redis refuses a batch of renewals. If the server serves nothing
+// now, the outcome is unknown. If one hold may be the cause, the holds are renewed one by one.
 func TestR25RefusedBatchesAreNotSplit(t *testing.T) {
 	t.Parallel()
 	h := &hold{kind: plain.id}
@@ -31,7 +31,7 @@ func TestR25RefusedBatchesAreNotSplit(t *testing.T) {
 		{replyError("LOADING Redis is loading the dataset in memory"), false},
 		{replyError("READONLY You can't write against a read only replica."), false},
 		{errors.New("i/o timeout"), false},
-		// one key may be there (R14)
+		// one key may exist (R14)
 		{replyError("TRYAGAIN Multiple keys request during rehashing of slot"), true},
 		{replyError("NOPERM No permissions to access a key"), true},
 		{replyError("ERR Error running script"), true},
@@ -46,8 +46,8 @@ func TestR25RefusedBatchesAreNotSplit(t *testing.T) {
 	}
 }
 
-// TestRenewalsOverTheWire: what Redis certainly has not renewed is the client's turn, and of what
-// it may have renewed nothing is known.
+// TestRenewalsOnTheDirectPath: Batches that Redis certainly has not run are sent again through the
+// client library. When Redis may have run a batch, its outcome is unknown.
 func TestRenewalsOnTheDirectPath(t *testing.T) {
 	yes, broken := "*1\r\n:1\r\n", errors.New("broken")
 	for _, c := range []struct {
@@ -56,7 +56,7 @@ func TestRenewalsOnTheDirectPath(t *testing.T) {
 		sent  bool
 		err   error
 		late  []int
-		want  [2]renewal.Outcome // of each batch, but the late ones
+		want  [2]renewal.Outcome // of each batch that is not late
 	}{
 		{"answered", yes + "*1\r\n:0\r\n", true, nil, nil, [2]renewal.Outcome{renewal.Renewed, renewal.Gone}},
 		{"one has moved", "-MOVED 7 127.0.0.1:1\r\n" + yes, true, nil, []int{0}, [2]renewal.Outcome{1: renewal.Renewed}},
@@ -94,8 +94,8 @@ func TestRenewalsOnTheDirectPath(t *testing.T) {
 	}
 }
 
-// TestR24OneLineANode: what is to be renewed waits in the line of the node that has it, whoever is
-// asked which one that is.
+// TestR24OneQueueANode: Renewals wait in the queue of the node that has them, even when several
+// nodes are asked for the topology.
 func TestR24OneQueueANode(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -116,7 +116,8 @@ func TestR24OneQueueANode(t *testing.T) {
 	})
 }
 
-// TestRenewalsTakeTheDirectPath, on real Redis, also after its scripts were flushed.
+// TestRenewalsTakeTheDirectPath: On a real Redis, renewals use the direct path, also after SCRIPT
+// FLUSH.
 func TestRenewalsTakeTheDirectPath(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		var wired atomic.Int64
@@ -148,7 +149,7 @@ func TestRenewalsTakeTheDirectPath(t *testing.T) {
 	})
 }
 
-// strays counts the commands of pipelines that come to a node that has not their slot.
+// misroutedCounter counts pipelined commands that reach a node without their slot.
 type misroutedCounter struct{ atomic.Int64 }
 
 func (*misroutedCounter) DialHook(next redis.DialHook) redis.DialHook          { return next }
@@ -166,10 +167,9 @@ func (n *misroutedCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) r
 	}
 }
 
-// TestRenewalsByTheClientReachTheRightNode: without a link renewals are go-redis's turn, and it
-// must read in them which node they are for. It would send those of which it cannot to any node,
-// and by its MOVED to the right one: all works then, and every hold is lost when a single node is
-// silent.
+// TestRenewalsByTheClientReachTheRightNode: Without a direct path, go-redis sends the renewals. It
+// must find the right node from the command itself. Otherwise it sends them to any node, and all
+// holds are lost when one node is silent.
 func TestRenewalsByTheClientReachTheRightNode(t *testing.T) {
 	t.Parallel()
 	rdb, astray := dialCluster(t, sharedCluster(t).Addrs()...), &misroutedCounter{}

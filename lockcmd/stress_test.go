@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestR19ManyClientsOneLock is mutual exclusion under load: many clients on two Leashes, half of
-// them leaving at random moments in every way there is. Never two holders, nothing left behind.
+// TestR19ManyClientsOneLock: Many clients on two Leashes acquire one lock, and half of them leave
+// at random in every way. There are never two holders, and nothing is left in Redis.
 func TestR19ManyClientsOneLock(t *testing.T) {
 	t.Parallel()
 	clients, rounds := 100, 10
@@ -24,7 +24,7 @@ func TestR19ManyClientsOneLock(t *testing.T) {
 		cfg := Config{WatchdogTimeout: 2 * time.Second}
 		services := []*Service{leash(t, rdb, cfg), leash(t, rdb, cfg)}
 		key := newKey()
-		var inside sync.Mutex // by who holds the lock: a second holder finds it taken
+		var inside sync.Mutex // locked by the holder; a second holder finds it locked
 		var entered atomic.Int64
 		var last atomic.Int64
 		var wg sync.WaitGroup
@@ -60,10 +60,10 @@ func TestR19ManyClientsOneLock(t *testing.T) {
 						entered.Add(1)
 						inside.Unlock()
 						switch random.IntN(3) {
-						case 0: // it just goes
+						case 0: // disconnects
 						case 1:
 							check(c.do("LOCK.RELEASE", key))
-						case 2: // by another connection
+						case 2: // on another connection
 							check(connect(t, services[random.IntN(2)]).do("LOCK.RELEASE", key, "TOKEN", reply[1:]))
 						}
 					case !dies:

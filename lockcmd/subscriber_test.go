@@ -8,13 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// shardSubscribers is how many listen to key's sharded channel, on all nodes.
+// shardSubscribers returns how many clients subscribe to key's sharded channel, on all nodes.
 func shardSubscribers(t testing.TB, rdb redis.UniversalClient, key string) int64 {
 	t.Helper()
 	return countListeners(t, rdb, lockChannel(key), (*redis.Client).PubSubShardNumSub)
 }
 
-// TestR20ListensInTheWaysConfigured: what a Java service publishes wakes, each way.
+// TestR20ListensInTheWaysConfigured: A waiter is woken by messages of a Java service, in each of
+// the ways that it can publish.
 func TestR20ListensInTheWaysConfigured(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -60,7 +61,7 @@ func TestChannelsAreGivenUpAfterTheLastWaiter(t *testing.T) {
 	})
 }
 
-// saidBy is a Subscriber whose channels say what a test wants.
+// fakeSubscriber is a Subscriber whose messages the test sends.
 type fakeSubscriber struct {
 	ready chan struct{}
 	hear  func(message []byte)
@@ -71,8 +72,8 @@ func (f *fakeSubscriber) Subscribe(_ string, _, _ bool, hear func(message []byte
 	return f.ready, func() {}
 }
 
-// TestR17SilenceIsCertain: only while a channel is listened to all the time, and nothing is said
-// there, a waiter need not look again.
+// TestR17LastMessageIsCertain: lastMessage stays the same only while the channel was subscribed all
+// the time and no message came. A waiter may then skip a retry.
 func TestR17LastMessageIsCertain(t *testing.T) {
 	t.Parallel()
 	from := &fakeSubscriber{ready: make(chan struct{})}

@@ -12,19 +12,18 @@ import (
 	"leash/internal/redistest"
 )
 
-// transientCase is a word of Redis's for what passes.
+// transientCase is a transient error of Redis.
 type transientCase struct {
-	begin, stop [][]any // what makes Redis say it
+	begin, stop [][]any // commands that make Redis return the error, and stop it
 	at          *redis.Client
 	rdb         redis.UniversalClient
 }
 
-// TestR7NoRetriableErrorReachesClients: client libraries send a command again, blindly, that is
-// answered with one of Redis's words for what passes. Where Redis says one of these to Leash, for
-// longer than Leash tries, its clients hear LOCKTIMEOUT, or that the lock is taken, and later all
-// is as it was.
+// TestR7NoRetriableErrorReachesClients: Client libraries retry a command that gets one of Redis's
+// transient errors. When Redis returns such an error to Leash for longer than Leash retries,
+// clients get LOCKTIMEOUT, or the reply that the lock is taken. Later everything works as before.
 func TestR7NoRetriableErrorReachesClients(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // mostly waiting
 	const key = "k"
 	masterless := [][]any{{"REPLICAOF", "127.0.0.1", "1"}}
 	cases := map[string]transientCase{
@@ -47,7 +46,7 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 			a, b := connect(t, s), connect(t, s)
 			sem := "{" + key + "}sem"
 			eventually(t, soon, "Redis takes a lock", func() bool { return b.do("LOCK.ACQUIRE", key, "OWNER", "other", "LEASE", "600000")[0] == ':' })
-			held := map[string]string{} // by what it is called in the requests below
+			held := map[string]string{} // tokens and permits, by their name in the requests below
 			held["plain"] = decimal(a.token("{"+key+"}plain", "OWNER", "me", "LEASE", "600000"))
 			held["read"] = decimal(a.token("{"+key+"}read", "READ", "LEASE", "600000"))
 			want(t, a.do("SEM.INIT", sem, "3"), ":1")

@@ -11,7 +11,7 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// What becomes of a hold while Redis does not answer a request about it.
+// Redis does not answer a request about a hold.
 
 func TestR27UnansweredReleaseOfACountIsALossInTime(t *testing.T) {
 	t.Parallel()
@@ -56,7 +56,7 @@ func TestR26UnansweredReleaseOfACountKeepsTheRest(t *testing.T) {
 	fault = p.DropBefore(running(releaseScript, key), faultproxy.Always())
 	renewals := p.DropBefore(running(renewScript, key), faultproxy.Always())
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
-	straight.rdb.Del(t.Context(), key) // an end forced past Leash
+	straight.rdb.Del(t.Context(), key) // deleted without Leash
 	fault.Disarm()
 	want(t, receive(t, a.losses, time.Second), key+" gone")
 	renewals.Disarm()
@@ -90,7 +90,7 @@ func TestR26ReleaseBehindAnUndoIsDone(t *testing.T) {
 	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgTimeout)
 	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgRefused)
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
-	want(t, a.do("LOCK.RELEASE", key), "-"+msgRefused) // one at a time
+	want(t, a.do("LOCK.RELEASE", key), "-"+msgRefused) // one request at a time
 	p.Thaw()
 	eventually(t, 3*time.Second, "the hold ends", func() bool { return !exists(t, straight.rdb, key) })
 	eventually(t, time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
@@ -173,8 +173,8 @@ func TestR3LeaseOverBeforeTheAnswer(t *testing.T) {
 	want(t, a.do("LOCK.ACQUIRE", newKey(), "LEASE", "5"), "-"+msgShort)
 }
 
-// TestR26LateCopyOfAReleasedGrantIsReleased is taken back, too: its client went before it could be
-// told of the grant.
+// TestR26LateCopyOfAReleasedGrantIsReleased: A client disconnects before it learns of its grant,
+// which is released. A late copy of the acquire grants the lock again. That grant is released too.
 func TestR26LateCopyOfAReleasedGrantIsReleased(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
@@ -198,8 +198,9 @@ func TestR26LateCopyOfAReleasedGrantIsReleased(t *testing.T) {
 	}
 }
 
-// TestR28HoldMovedToADisconnectedClientStays: its client repeated an acquire that was not answered,
-// and has gone since; but it was told of another.
+// TestR28HoldMovedToADisconnectedClientStays: A client repeats an acquire that got no answer, and
+// disconnects. The hold has moved to that connection. It stays, because an earlier acquire of it
+// was answered.
 func TestR28HoldMovedToADisconnectedClientStays(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -12,8 +12,8 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// await starts an ACQUIRE that waits, and returns when it stands in the queue with n others or
-// fewer before it.
+// await starts an ACQUIRE that waits. It returns when at most n waiters are in the queue, this one
+// included.
 func (c *conn) await(s *Service, n int, key string, options ...string) <-chan string {
 	c.t.Helper()
 	reply := c.start(append([]string{"LOCK.ACQUIRE", key}, options...)...)
@@ -39,19 +39,19 @@ func TestWaiterGetsTheLockFromAnotherLeash(t *testing.T) {
 	})
 }
 
-// subscribers is how many listen to key's channel, on all nodes.
+// subscribers returns how many clients subscribe to key's channel, on all nodes.
 func subscribers(t testing.TB, rdb redis.UniversalClient, key string) int64 {
 	t.Helper()
 	return listeners(t, rdb, lockChannel(key))
 }
 
-// listeners is how many listen to a channel, on all nodes.
+// listeners returns how many clients subscribe to a channel, on all nodes.
 func listeners(t testing.TB, rdb redis.UniversalClient, channel string) int64 {
 	t.Helper()
 	return countListeners(t, rdb, channel, (*redis.Client).PubSubNumSub)
 }
 
-// countListeners asks all nodes with numSub how many listen to a channel.
+// countListeners asks all nodes with numSub how many clients subscribe to a channel.
 func countListeners(t testing.TB, rdb redis.UniversalClient, channel string,
 	numSub func(*redis.Client, context.Context, ...string) *redis.MapStringIntCmd,
 ) int64 {
@@ -107,7 +107,7 @@ func TestR17RetryWhenTheHoldersLeaseExpires(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}, slowRetries), newKey(), context.Background()
 		began := time.Now()
-		rdb.HSet(ctx, key, "java:1", "1") // a JVM that died: no message will come
+		rdb.HSet(ctx, key, "java:1", "1") // a JVM that died sends no message
 		rdb.PExpire(ctx, key, 400*time.Millisecond)
 		connect(t, s).token(key, "BLOCK", "0")
 		if took := time.Since(began); took < 400*time.Millisecond || took > soon {
@@ -122,7 +122,7 @@ func TestR17RetryEverySecond(t *testing.T) {
 	s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 	rdb.HSet(ctx, key, "java:1", "1")
 	reply := connect(t, s).await(s, 1, key, "BLOCK", "0")
-	rdb.Del(ctx, key) // without a message
+	rdb.Del(ctx, key) // no message is sent
 	tokenOf(t, receive(t, reply, 2*time.Second))
 	for range 1000 {
 		for _, random := range []float64{0, 0.999} {
@@ -152,7 +152,7 @@ func TestR18FirstComeFirstServed(t *testing.T) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		holder := connect(t, s)
 		holder.token(key)
-		const n = 40 // more than are handed over in a row
+		const n = 40 // more than the hand-overs in a row
 		conns, replies := make([]*conn, n), make([]<-chan string, n)
 		for i := range n {
 			conns[i] = connect(t, s)
@@ -195,7 +195,7 @@ func TestR19DisconnectedWaiterIsNeverGranted(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
-		for i := range 50 { // the disconnect meets the hand-over at all moments
+		for i := range 50 { // the disconnect and the hand-over meet in every order
 			a, b := connect(t, s), connect(t, s)
 			a.token(key)
 			reply := b.await(s, 1, key, "BLOCK", "0")
@@ -254,8 +254,8 @@ func TestR21HandOverIsBounded(t *testing.T) {
 	})
 }
 
-// TestR21HandOverIsBoundedForTwo: who hands the lock over comes back for it, so the queue is empty
-// between any two of them.
+// TestR21HandOverIsBoundedForTwo: The holder releases and then waits again, so the queue is empty
+// between any two hand-overs.
 func TestR21HandOverIsBoundedForTwo(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -283,7 +283,7 @@ func TestR21HandOverIsBoundedForTwo(t *testing.T) {
 	})
 }
 
-// withFleetPause lets others get in for sure, if there are any.
+// withFleetPause makes the pause so long that another Leash surely gets the lock, if one waits.
 func withFleetPause(s *Service) { s.queues.fleetPause = time.Hour }
 
 func TestR21NoPauseWithoutOtherLeashes(t *testing.T) {
@@ -377,8 +377,8 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 	}
 }
 
-// TestWaitersAreLimited: who would be one too many is told so and leaves nothing behind, and a
-// place that is left is free again.
+// TestWaitersAreLimited: A waiter above the limit is refused and leaves nothing behind. When
+// another waiter leaves, a new one may wait.
 func TestWaitersAreLimited(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -389,7 +389,7 @@ func TestWaitersAreLimited(t *testing.T) {
 		second := c.await(s, 2, key, "BLOCK", "0")
 		wantPrefix(t, d.do("LOCK.ACQUIRE", key, "BLOCK", "0"), "-LOCKLIMIT ")
 		want(t, d.do("LOCK.ACQUIRE", key), "$-1")
-		d.token(newKey(), "BLOCK", "0") // what need not wait is not refused
+		d.token(newKey(), "BLOCK", "0") // a request that need not wait is not refused
 		if got := s.Stats(); got.Waiters != 2 || got.Limited != 1 {
 			t.Errorf("got %d waiters and %d refused, want 2 and 1", got.Waiters, got.Limited)
 		}
@@ -406,7 +406,8 @@ func TestWaitersAreLimited(t *testing.T) {
 	})
 }
 
-// TestR17BlockCountsOnce: also what the first look took, which Redis refused all that time.
+// TestR17BlockCountsOnce: BLOCK includes the time of the first attempt, which Redis refused for all
+// that time.
 func TestR17BlockCountsOnce(t *testing.T) {
 	takesLong(t)
 	s, _, p := faulty(t, Config{})
@@ -428,8 +429,8 @@ func TestR17BlockCountsOnce(t *testing.T) {
 	}
 }
 
-// TestR18WaiterWhoseAttemptPanickedLeaves the queue, though it does not get as far as to leave it:
-// others stand behind.
+// TestR18WaiterWhoseAttemptPanickedLeaves: The attempt of a waiter panics before it can leave the
+// queue. It must not block the waiters behind it.
 func TestR18WaiterWhoseAttemptPanickedLeaves(t *testing.T) {
 	t.Parallel()
 	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}), newKey()

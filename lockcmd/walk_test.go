@@ -19,8 +19,8 @@ type walker struct {
 	alive   bool
 }
 
-// walk does what clients may do to one lock, at random, and compares each answer, and what is left
-// in Redis and with the Leashes, with the model's.
+// walk sends random commands about one lock. It compares each reply with the model, and also the
+// state of Redis and of the Leashes.
 type walk struct {
 	*rand.Rand
 	t       *testing.T
@@ -33,8 +33,8 @@ type walk struct {
 	tokens  []int64
 }
 
-// TestR4R7R11RandomWalks: two Leashes, four connections, all kinds of holds, repeated IDs, moves
-// and ends of connections.
+// TestR4R7R11RandomWalks: Two Leashes and four connections use all modes, repeated IDs, moves and
+// ends of connections.
 func TestR4R7R11RandomWalks(t *testing.T) {
 	t.Parallel()
 	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -69,10 +69,10 @@ func (w *walk) chance(percent int) bool { return w.IntN(100) < percent }
 
 func (w *walk) oneOf(of ...string) string { return of[w.IntN(len(of))] }
 
-// step is one command, or the end of a connection.
+// step sends one command or ends a connection.
 func (w *walk) step() {
 	q := question{from: w.walkers[w.IntN(len(w.walkers))], mode: w.oneOf("", "", "READ", "WRITE")}
-	if n := len(w.model.holds); n > 0 && w.chance(70) { // what goes with the present holds
+	if n := len(w.model.holds); n > 0 && w.chance(70) { // choose options that fit the existing holds
 		q.mode = w.model.holds[w.IntN(n)].mode
 	}
 	if q.mode == "WRITE" && w.chance(30) {
@@ -99,7 +99,8 @@ func (w *walk) step() {
 	}
 }
 
-// token is that of a present hold, mostly; else one of the last ones given, or of none.
+// token returns the token of an existing hold in most cases, or else one of the last tokens or an
+// unknown one.
 func (w *walk) token() int64 {
 	if n := len(w.model.holds); n > 0 && w.chance(80) {
 		return w.model.holds[w.IntN(n)].token
@@ -110,7 +111,7 @@ func (w *walk) token() int64 {
 	return w.tokens[max(0, len(w.tokens)-1-w.IntN(4))]
 }
 
-// do sends a command and checks its answer, unless that is to be newToken, and returns it.
+// do sends a command and returns the reply. It checks the reply, unless want is newToken.
 func (w *walk) do(c *walker, want string, args ...string) (reply string) {
 	w.t.Helper()
 	reply = c.do(args...)
@@ -247,7 +248,7 @@ func (w *walk) extend(q question) {
 	w.do(q.from, w.model.extend(q, ms), args...)
 }
 
-// close ends a connection, and opens another in its place.
+// close ends a connection and opens another one in its place.
 func (w *walk) close(c *walker, how Ending) {
 	for i, other := range w.walkers {
 		if other != c {
@@ -262,8 +263,8 @@ func (w *walk) close(c *walker, how Ending) {
 	}
 }
 
-// compare looks at what Redis and the Leashes have. News from one Leash to the other may take a
-// moment, and so may an end.
+// compare compares Redis and the Leashes with the model. Events between the Leashes, and the end of
+// a hold, may take a moment.
 func (w *walk) compare() {
 	w.t.Helper()
 	for end := time.Now().Add(soon); ; <-time.After(time.Millisecond) {
@@ -281,7 +282,7 @@ func (w *walk) compare() {
 	}
 }
 
-// inRedis is what Redis has otherwise than the model; "" when nothing.
+// inRedis says how Redis differs from the model. "" means no difference.
 func (w *walk) inRedis() string {
 	s := w.leashes[0]
 	info, err := s.inspect(lockID{0, w.key}, s.deadline())
@@ -298,7 +299,7 @@ func (w *walk) inRedis() string {
 	return ""
 }
 
-// difference is in what the Leashes have another opinion than the model; "" when in nothing.
+// difference says how the Leashes differ from the model. "" means no difference.
 func (w *walk) difference() string {
 	for _, c := range w.walkers {
 		if len(c.losses)+len(c.moved) != 0 {

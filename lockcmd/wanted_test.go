@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestWantingTellsWhoGotTheLock: that the lock was handed over within another Leash is not heard
-// here, but seen by its token.
+// TestWantedNotifierTellsWhoGotTheLock: A hand-over within another Leash sends no message here. The
+// notifier learns the new holder from its token.
 func TestWantedNotifierTellsWhoGotTheLock(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
@@ -27,7 +27,7 @@ func TestWantedNotifierTellsWhoGotTheLock(t *testing.T) {
 	if !told() {
 		t.Error("who holds it at first is not told")
 	}
-	// after 2 looks, then after 4
+	// after 2 checks, then after 4
 	for _, want := range []bool{false, true, false, false, false, true} {
 		if n.noteAttempt(false, 7); told() != want {
 			t.Fatalf("told %v, want %v, after %d looks at a pace of %d", !want, want, n.attempts, n.pace)
@@ -53,7 +53,7 @@ func TestWantedNotifierTellsWhoGotTheLock(t *testing.T) {
 	n.publishing.Store(false)
 }
 
-// TestTakenReplyContainsTheToken: of who has got the lock last.
+// TestTakenReplyContainsTheToken: The reply "taken" contains the token of the current holder.
 func TestTakenReplyContainsTheToken(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -78,7 +78,7 @@ func TestTakenReplyContainsTheToken(t *testing.T) {
 			}
 		}
 		key := newKey()
-		rdb.HSet(context.Background(), key, newUUID()+":1", 1) // Redisson's
+		rdb.HSet(context.Background(), key, newUUID()+":1", 1) // a hold of Redisson
 		rdb.PExpire(context.Background(), key, time.Minute)
 		if r := ask(key, plain); r.kind != taken || r.token != 0 {
 			t.Errorf("Redisson's: got %v, token %d", r.kind, r.token)

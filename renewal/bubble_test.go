@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// owner is a Keeper that writes down what it is told.
+// owner is a Keeper that records what it is told.
 type owner struct {
 	mu   sync.Mutex
 	told []string
@@ -39,14 +39,14 @@ func (o *owner) want(t *testing.T, want string) {
 	}
 }
 
-// bench is a Watchdog at work in a bubble.
+// bench is a running Watchdog in a synctest bubble.
 type bench struct {
 	*Watchdog
 	store *memory
-	slept *atomic.Int64 // by how much the wall clock is ahead
+	slept *atomic.Int64 // how far the wall clock is ahead
 }
 
-// inBubble runs a test in virtual time with a Watchdog that runs.
+// inBubble runs a test in virtual time with a running Watchdog.
 func inBubble(t *testing.T, test func(t *testing.T, w *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{expiry: make(map[*Hold]time.Time), how: make(map[*Hold]Outcome)}
@@ -64,7 +64,7 @@ func inBubble(t *testing.T, test func(t *testing.T, w *bench)) {
 	})
 }
 
-// grant adds a hold as if it had just been granted.
+// grant adds a hold that was granted just now.
 func (w *bench) grant(slot int, ttl time.Duration) (*Hold, *owner) {
 	o := &owner{}
 	h := &Hold{Keeper: o}

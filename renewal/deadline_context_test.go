@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// TestPatience: it ends as a context of the standard library does that has the same deadline.
+// TestDeadlineContext: It ends like a context of the standard library with the same deadline.
 func TestDeadlineContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, asks := range []bool{false, true} { // for Done, which needs a timer, before the end
+		for _, asks := range []bool{false, true} { // whether Done, which needs a timer, is called before the end
 			begin := func(parent context.Context) *deadlineContext {
 				c := newDeadlineContext(parent, time.Now().Add(time.Second))
 				if asks {
@@ -66,8 +66,8 @@ func TestDeadlineContextHasTheEarlierDeadline(t *testing.T) {
 	}
 }
 
-// TestPatienceCostsNoTimer: nor does a child of it cost a goroutine, which would outlive the
-// bubble.
+// TestDeadlineContextCostsNoTimer: It needs no timer, and a child of it needs no goroutine. A
+// goroutine would outlive the bubble.
 func TestDeadlineContextCostsNoTimer(t *testing.T) {
 	ctx, until := t.Context(), time.Now().Add(time.Minute)
 	if n := testing.AllocsPerRun(100, func() {

@@ -24,7 +24,7 @@ func TestR24RenewedEveryThirdOfTheTTL(t *testing.T) {
 	})
 }
 
-func TestR12SomeAreAskedForMoreOften(t *testing.T) {
+func TestR12SomeHoldsAreRenewedMoreOften(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		h, o := w.grant(0, 30*time.Second)
 		calls := func(every time.Duration) int {
@@ -105,10 +105,10 @@ func TestR24KindsApart(t *testing.T) {
 	})
 }
 
-func TestR24OneCallANodeForWhatIsDueTogether(t *testing.T) {
+func TestR24OneCallForEachNode(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		w.store.nodes = 2
-		for slot := range 4 { // two of each node, whose turns come one after the other
+		for slot := range 4 { // two groups for each node, due one after the other
 			for range 6 {
 				w.grant(run+slot, ttl)
 			}
@@ -129,7 +129,7 @@ func TestR24OneCallANodeForWhatIsDueTogether(t *testing.T) {
 func TestR24NoCallIsLargeWhileTheNodeKeepsUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		w.store.delay = map[string]time.Duration{"node0": 3 * time.Millisecond}
-		for slot := range run { // their turns take 20 ms, the calls for them longer
+		for slot := range run { // they become due within 20 ms, and the calls take longer
 			for range 12 {
 				w.grant(run+slot, ttl)
 			}
@@ -152,7 +152,7 @@ func TestR24NoCallIsLargeWhileTheNodeKeepsUp(t *testing.T) {
 	})
 }
 
-func TestR24LongTTLsHaveARhythm(t *testing.T) {
+func TestR24LongTTLsAreRenewedAtFixedTimes(t *testing.T) {
 	for _, every := range []time.Duration{minTTL / 3, time.Second, 100 * 365 * 24 * time.Hour} {
 		for slot := range slotCount {
 			k := groupKey{slot: slot, every: every}
@@ -190,11 +190,11 @@ func TestR24FewHoldsAreRenewedTogether(t *testing.T) {
 	})
 }
 
-func TestR24AMassAcquireDoesNotRenewInWaves(t *testing.T) {
+func TestR24MassAcquireIsNotRenewedInWaves(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		w.store.nodes = 3
 		random := rand.New(rand.NewPCG(1, 2))
-		for range 9000 { // at one moment
+		for range 9000 { // at the same moment
 			w.grant(random.IntN(slotCount), ttl)
 		}
 		rest(ttl)
@@ -205,7 +205,7 @@ func TestR24AMassAcquireDoesNotRenewInWaves(t *testing.T) {
 			}
 		}
 		for second, n := range perSecond[:ttl/time.Second] {
-			if n < 600 || n > 1200 { // some in company of others
+			if n < 600 || n > 1200 { // some are renewed together with others
 				t.Errorf("second %d: %d holds were renewed, want about 900", second, n)
 			}
 		}
@@ -215,7 +215,7 @@ func TestR24AMassAcquireDoesNotRenewInWaves(t *testing.T) {
 func TestR24SlotsAreSpreadOverTheThird(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		for slot := 0; slot < slotCount; slot += 64 {
-			for range calmRound { // so many that they need no company
+			for range calmRound { // so many that they need no others
 				w.grant(slot, ttl)
 			}
 		}

@@ -12,9 +12,9 @@ func TestR25AmbiguousFailures(t *testing.T) {
 		fault fault
 	}{
 		{"failed and did not apply", notDone},
-		{"failed but did apply", butDone},
+		{"failed but did apply", doneUnanswered},
 		{"hung and did not apply", hangs},
-		{"hung but did apply", hangsBut},
+		{"hung but did apply", hangsDone},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *bench) {
@@ -40,7 +40,7 @@ func TestR25AmbiguousFailures(t *testing.T) {
 	}
 }
 
-func TestR25LossIsToldBeforeTheLeaseIsOver(t *testing.T) {
+func TestR25LossIsReportedBeforeTheLeaseEnds(t *testing.T) {
 	for _, ttl := range []time.Duration{100 * time.Millisecond, time.Second, 3 * time.Second, 30 * time.Second, time.Hour} {
 		t.Run(ttl.String(), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *bench) {
@@ -58,7 +58,7 @@ func TestR25LossIsToldBeforeTheLeaseIsOver(t *testing.T) {
 	}
 }
 
-func TestR25AnAnswerThatComesTooLateIsALoss(t *testing.T) {
+func TestR25LateAnswerIsALoss(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		h, o := w.grant(1, ttl)
 		w.mu.Lock()
@@ -114,7 +114,7 @@ func TestR25OneHoldHarmsNoOther(t *testing.T) {
 	}
 }
 
-func TestR24LeasesAreLookedAtAndNotRenewed(t *testing.T) {
+func TestR24LeasesAreCheckedAndNotRenewed(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		_, o := w.lease(1, ttl)
 		gone, goneOwner := w.lease(1, ttl)
@@ -127,9 +127,10 @@ func TestR24LeasesAreLookedAtAndNotRenewed(t *testing.T) {
 	})
 }
 
-// TestR24ALeaseIsOverWhenTheStoreSaysSo: it may have been made to last, by an answer that is still
-// on its way or by somebody else. Until then nothing is believed, and nothing is told.
-func TestR24ALeaseIsOverWhenTheStoreSaysSo(t *testing.T) {
+// TestR24LeaseEndsWhenTheStoreSaysSo: A lease may have been extended, by a request whose reply is
+// late or by another client. After its end by Leash's count nothing is believed. Its end is
+// reported only when the store confirms it.
+func TestR24LeaseEndsWhenTheStoreSaysSo(t *testing.T) {
 	for _, ttl := range []time.Duration{300 * time.Millisecond, ttl, time.Hour} {
 		inBubble(t, func(t *testing.T, w *bench) {
 			h, o := w.lease(1, ttl)
@@ -148,7 +149,7 @@ func TestR24ALeaseIsOverWhenTheStoreSaysSo(t *testing.T) {
 			if left := time.Until(w.Until(h)); left > 0 {
 				t.Errorf("it is believed in for %v more", left)
 			}
-			w.store.set(always(notDone)) // it does not say
+			w.store.set(always(notDone)) // no answer
 			rest(ttl)
 			o.want(t, "")
 			w.store.set(nil)
@@ -165,12 +166,12 @@ func TestR24ALeaseIsOverWhenTheStoreSaysSo(t *testing.T) {
 	}
 }
 
-// TestR24ALeaseThatWasMadeToLastIsAskedForAsUsual again, once the store has said so; and it is the
-// suspend's no more than others'.
-func TestR24ALeaseThatWasMadeToLastIsAskedForAsUsual(t *testing.T) {
+// TestR24ExtendedLeaseIsCheckedAsUsual: When the store says that a lease was extended, it is
+// checked at the usual interval again.
+func TestR24ExtendedLeaseIsCheckedAsUsual(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		h, o := w.lease(1, ttl)
-		w.store.set(always(notDone)) // it does not say that it is over
+		w.store.set(always(notDone)) // no answer that it has ended
 		rest(ttl)
 		w.mu.Lock()
 		often := w.groupOf(h).every
@@ -181,7 +182,7 @@ func TestR24ALeaseThatWasMadeToLastIsAskedForAsUsual(t *testing.T) {
 		w.slept.Store(int64(ttl))
 		w.wakeUp()
 		rest(time.Second)
-		o.want(t, "") // it was over before
+		o.want(t, "") // it had ended before the suspend
 		w.Correct(h, time.Now().Add(ttl), time.Now())
 		w.mu.Lock()
 		usual := w.groupOf(h).every

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// TestR24ASlowAnswerAboutALease may have come from the store when it was asked or just now: unless
-// it proves that somebody has shortened the lease, the store is asked once more before less is
+// TestR24SlowAnswerAboutALease: A slow answer about a lease may have left the store early or late.
+// Unless it proves that the lease was shortened, the store is asked once more before less is
 // believed.
-func TestR24ASlowAnswerAboutALease(t *testing.T) {
+func TestR24SlowAnswerAboutALease(t *testing.T) {
 	const slow = 850 * time.Millisecond
 	for _, row := range []struct {
 		name    string
-		left    time.Duration // as the store has said
-		takes   time.Duration // from when it was asked
-		answers int           // that are needed to believe it
+		left    time.Duration // the answer of the store
+		takes   time.Duration // the time between question and answer
+		answers int           // how many answers it takes to believe it
 	}{
 		{"slow on its way there", ttl - slow, slow, 2},
 		{"slow on its way back", ttl, slow, 1},
@@ -51,11 +51,11 @@ func TestR24ASlowAnswerAboutALease(t *testing.T) {
 	}
 }
 
-// TestR25ADoubtThatIsNotAnsweredCounts: the store is asked once more and says nothing, so what may
-// be is believed: the lease ends earlier.
-func TestR25APendingCheckThatIsNotAnsweredCounts(t *testing.T) {
+// TestR25UnansweredCheckShortensALease: The store is asked once more and does not answer. The
+// shorter time is then believed, so the lease ends earlier.
+func TestR25UnansweredCheckShortensALease(t *testing.T) {
 	const slow, cut = 2 * time.Second, 1900 * time.Millisecond
-	for name, f := range map[string]fault{"failed and did not apply": notDone, "failed, but did apply": butDone, "no answer": hangs, "its answer is lost": hangsBut} {
+	for name, f := range map[string]fault{"failed and did not apply": notDone, "failed, but did apply": doneUnanswered, "no answer": hangs, "its answer is lost": hangsDone} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *bench) {
 				h, o := w.lease(1, ttl)
@@ -65,9 +65,9 @@ func TestR25APendingCheckThatIsNotAnsweredCounts(t *testing.T) {
 				w.store.mu.Lock()
 				w.store.fault = func(string) fault { return f }
 				w.store.mu.Unlock()
-				w.Check(other) // so h has to wait in line
+				w.Check(other) // so the check of h must wait
 				rest(time.Millisecond)
-				// somebody has cut it, or the question was slow on its way there
+				// the lease was shortened, or the question was slow
 				w.ReportLeft(h, ttl-cut, asked)
 				if got := w.Until(h); !got.Equal(before) {
 					t.Errorf("before the store is asked again it ends %v earlier", before.Sub(got))
@@ -82,7 +82,8 @@ func TestR25APendingCheckThatIsNotAnsweredCounts(t *testing.T) {
 	}
 }
 
-// TestReportLeftOfAHoldThatIsRenewed or is not kept: it does nothing.
+// TestReportLeftOfAHoldThatIsRenewed: ReportLeft has no effect on a hold that is renewed or not
+// kept.
 func TestReportLeftOfAHoldThatIsRenewed(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		h, _ := w.grant(1, ttl)

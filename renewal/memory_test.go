@@ -8,18 +8,19 @@ import (
 	"time"
 )
 
-// memory is a Store that ages its leases by the bubble's clock and fails as it is told.
+// memory is a Store in memory. Its leases expire by the bubble's clock, and its calls fail as the
+// test says.
 type memory struct {
 	mu     sync.Mutex
 	expiry map[*Hold]time.Time
-	how    map[*Hold]Outcome // why a hold is not there
+	how    map[*Hold]Outcome // why a hold is missing
 	calls  []call
 	nodes  int                     // slots go to nodes by slot%nodes
-	fault  func(node string) fault // nil: none
-	each   time.Duration           // what a hold takes
-	// of each answer, by node: half of it before it is carried out
+	fault  func(node string) fault // nil means no faults
+	each   time.Duration           // the time of a call for each hold
+	// The time of each call, by node. Half of it passes before the call takes effect.
 	delay  map[string]time.Duration
-	poison func(h *Hold) (whole, unknown bool) // nil: none
+	poison func(h *Hold) (whole, unknown bool) // nil means no such holds
 }
 
 type call struct {
@@ -32,11 +33,11 @@ type call struct {
 type fault int
 
 const (
-	fine     fault = iota
-	notDone        // it failed and did not apply
-	butDone        // it failed, but did apply
-	hangs          // no answer until the time is over, not applied
-	hangsBut       // no answer until the time is over, but applied
+	fine           fault = iota
+	notDone              // fails and has no effect
+	doneUnanswered       // fails, but had an effect
+	hangs                // no answer in time, and no effect
+	hangsDone            // no answer in time, but had an effect
 )
 
 func (m *memory) Node(db, slot int) string {
@@ -47,7 +48,7 @@ func (m *memory) Node(db, slot int) string {
 	return node
 }
 
-// copied is a copy, for a round's batches are used again.
+// copied returns a copy, because rounds reuse their batches.
 func copied(batches []Batch) []Batch {
 	out := slices.Clone(batches)
 	for i := range out {
@@ -84,9 +85,9 @@ func (m *memory) Renew(ctx context.Context, node string, batches []Batch, out []
 		}
 	}
 	if !wait(ctx, delay/2) {
-		f = hangsBut
+		f = hangsDone
 	}
-	if f == hangs || f == hangsBut {
+	if f == hangs || f == hangsDone {
 		<-ctx.Done()
 		for i := range out {
 			if out[i] == nil {
@@ -97,8 +98,8 @@ func (m *memory) Renew(ctx context.Context, node string, batches []Batch, out []
 	}
 }
 
-// wait is false when ctx ends first. It makes no timer that is over at once: in a bubble such a one
-// crashes the race detector now and then (https://github.com/golang/go/issues/78156).
+// wait returns false when ctx ends first. It makes no timer of zero length. In a bubble, such a
+// timer sometimes crashes the race detector (https://github.com/golang/go/issues/78156).
 func wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -140,7 +141,7 @@ func (m *memory) apply(b Batch) []Outcome {
 	return out
 }
 
-// age lets time pass for the store alone, as it does while this machine is suspended.
+// age lets time pass for the store alone, as during a suspend of this machine.
 func (m *memory) age(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,7 +150,7 @@ func (m *memory) age(d time.Duration) {
 	}
 }
 
-// left is how long a hold lasts in the store.
+// left returns how long a hold lasts in the store.
 func (m *memory) left(h *Hold) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -179,7 +180,7 @@ func (m *memory) called() []call {
 	return append([]call(nil), m.calls...)
 }
 
-// count is how often the store was asked for a hold.
+// count returns how often the store was called for a hold.
 func (m *memory) count(h *Hold) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestR24ASilentNodeHoldsUpNobodyElse(t *testing.T) {
+func TestR24SilentNodeDelaysNoOther(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		w.store.nodes = 2
 		var sick, well *owner
@@ -37,8 +37,8 @@ func TestR24ShortTTLsDoNotStarveLongOnes(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		w.store.delay = map[string]time.Duration{"node0": 40 * time.Millisecond}
 		long, o := w.grant(5, 2*time.Second)
-		for range 800 { // 8 s
-			w.lease(5, 200*time.Millisecond) // has 33 ms for a round
+		for range 800 { // 8 s of work
+			w.lease(5, 200*time.Millisecond) // each round has 33 ms
 			w.grant(6, 100*time.Millisecond)
 			rest(10 * time.Millisecond)
 		}
@@ -68,9 +68,9 @@ func TestR24BackOffGrowsWhileTheStoreIsSilent(t *testing.T) {
 	})
 }
 
-func TestR24ANodeThatIsAskedForTooMuchIsAskedForLess(t *testing.T) {
+func TestR24OverloadedNodeGetsFewerRenewals(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
-		// of all holds 6.3 s, of a period's 10 s; nobody waits so long for an answer
+		// All holds take 6.3 s and those of one period 10 s, longer than a call may take.
 		w.store.each = 700 * time.Microsecond
 		var owners []*owner
 		for slot := range 9000 {
@@ -87,9 +87,9 @@ func TestR24ANodeThatIsAskedForTooMuchIsAskedForLess(t *testing.T) {
 	})
 }
 
-func TestR24ANodeThatLagsIsAskedForMoreAtOnce(t *testing.T) {
+func TestR24LaggingNodeGetsLargerRounds(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
-		w.store.each = 2 * time.Millisecond // 500 holds a second in one call, where 1200 are due
+		w.store.each = 2 * time.Millisecond // one call renews 500 holds a second, and 1200 are due
 		var holds []*Hold
 		for n := range 12_000 {
 			h, _ := w.grant(n, ttl)
@@ -97,7 +97,7 @@ func TestR24ANodeThatLagsIsAskedForMoreAtOnce(t *testing.T) {
 		}
 		lag := time.Duration(0)
 		for range 60 {
-			rest(ttl/30 - ttl/1000) // each time another moment of the rhythm
+			rest(ttl/30 - ttl/1000) // at another moment each time
 			lag = max(lag, time.Duration(w.Stats.Lag.Load()))
 			for _, h := range holds {
 				if left := w.store.left(h); left < ttl/2 {
@@ -111,13 +111,13 @@ func TestR24ANodeThatLagsIsAskedForMoreAtOnce(t *testing.T) {
 	})
 }
 
-// TestR24ALargeSlotOfANodeThatIsFarAway: its holds are asked for in many small calls, but not until
-// their time is over.
-func TestR24ALargeSlotOfANodeThatIsFarAway(t *testing.T) {
+// TestR24LargeSlotOfADistantNode: The holds are renewed in many small calls, but not until they
+// expire.
+func TestR24LargeSlotOfADistantNode(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		w.store.delay = map[string]time.Duration{"node0": 50 * time.Millisecond}
 		var owners []*owner
-		// 25 calls, of half a second, which is for how long an answer is waited for
+		// 25 calls of 0.5 s each, which is the timeout of a call
 		for range 2000 {
 			_, o := w.grant(0, 3*time.Second)
 			owners = append(owners, o)
@@ -132,20 +132,20 @@ func TestR24ALargeSlotOfANodeThatIsFarAway(t *testing.T) {
 	})
 }
 
-// TestR24ALittleLagDoesNoHarm: nobody need wait for renewals that are a little late, and what that
-// is depends on the TTL.
-func TestR24ALittleLagDoesNoHarm(t *testing.T) {
+// TestR24SmallLagIsNoExcess: Acquires do not wait when renewals are a little late. How much is
+// allowed depends on the TTL.
+func TestR24SmallLagIsNoExcess(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		rest(time.Minute)
 		for _, c := range []struct{ ttl, late, backoff, lag, excess time.Duration }{
-			{48 * time.Second, -time.Second, 0, 0, 0}, // in line as company
+			{48 * time.Second, -time.Second, 0, 0, 0}, // renewed early, together with others
 			{48 * time.Second, time.Second, 0, time.Second, 0},
 			{48 * time.Second, 3 * time.Second, 0, 3 * time.Second, 2 * time.Second},
 			{480 * time.Millisecond, 30 * time.Millisecond, 0, 30 * time.Millisecond, 20 * time.Millisecond},
-			{48 * time.Second, 3 * time.Second, time.Second, 0, 0}, // it does not answer
+			{48 * time.Second, 3 * time.Second, time.Second, 0, 0}, // the node does not answer
 		} {
 			g := newTestGroup()
-			// what is looked at often does not have to be in time
+			// holds that are checked often need not be in time
 			g.ttl, g.every, g.due = c.ttl, time.Millisecond, w.now()-c.late
 			w.nodes = map[nodeKey]*node{{name: "a"}: {queue: []*group{g}, backoff: c.backoff}, {name: "b"}: {}}
 			w.measureLag(w.now())
@@ -157,9 +157,9 @@ func TestR24ALittleLagDoesNoHarm(t *testing.T) {
 	})
 }
 
-func TestCheckSomeAsksForThoseSlots(t *testing.T) {
+func TestCheckSomeChecksThoseSlots(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
-		here, _ := w.grant(8001, time.Hour) // whose turns are not near
+		here, _ := w.grant(8001, time.Hour) // not due soon
 		w.grant(8002, time.Hour)
 		w.CheckSome(func(slot int) bool { return slot == 8001 })
 		rest(time.Second)
@@ -170,14 +170,14 @@ func TestCheckSomeAsksForThoseSlots(t *testing.T) {
 	})
 }
 
-// TestR24TheMoreANodeLagsTheMoreItIsAskedForAtOnce: who waits for the store waits for a round, so
-// that it has what is needed and no more.
-func TestR24TheMoreANodeLagsTheMoreItIsAskedForAtOnce(t *testing.T) {
+// TestR24RoundsGrowWithTheLag: A round becomes larger when the node lags more. It is never larger
+// than needed, because other requests wait for it.
+func TestR24RoundsGrowWithTheLag(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
 		every, lag          time.Duration
 		first               int // holds of the first group; the others have one
-		holds, calls, batch int // batch: the most batches of a call
+		holds, calls, batch int // batch is the most batches of a call
 		calm                bool
 	}{
 		{1280 * ms, 0, 1, 16, 1, 16, true},
@@ -186,18 +186,18 @@ func TestR24TheMoreANodeLagsTheMoreItIsAskedForAtOnce(t *testing.T) {
 		{1280 * ms, 20 * ms, 1, 128, 1, 128, false},
 		{1280 * ms, 40 * ms, 1, 512, 1, 512, false},
 		{1280 * ms, time.Minute, 1, 1024, 1, 1024, false},
-		{1280 * ms, -40 * ms, 1, 16, 1, 16, true}, // company
+		{1280 * ms, -40 * ms, 1, 16, 1, 16, true}, // renewed early
 		{1280 * ms, 0, 32, 32, 1, 1, true},
 		{1280 * ms, 0, 62, 62, 2, 1, true},
 		{1280 * ms, 625_000, 62, 62, 2, 1, true},
-		// the eighth slot after it is due before it is done
+		// the eighth slot behind it is due before the round ends
 		{1280 * ms, 625_001, 62, 62, 1, 1, true},
 		{1280 * ms, -40 * ms, 62, 62, 2, 1, true},
 		{1280 * ms, 0, 120, 120, 4, 1, true},
 		{1280 * ms, ms, 120, 120, 2, 1, true},
 		{1280 * ms, 20 * ms, 200, 226, 1, 27, false},
 		{1280 * ms, 0, 2100, 2100, 1, 9, false},
-		{time.Hour, 160 * ms, 1, 128, 1, 128, false}, // before acquires give way
+		{time.Hour, 160 * ms, 1, 128, 1, 128, false}, // before acquires wait
 		{1, 0, 1, 16, 1, 16, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {

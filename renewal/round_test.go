@@ -9,9 +9,9 @@ import (
 	"leash/internal/idtable"
 )
 
-// TestARoundIsUsedAgain: with the room that it has, unless that is much, and with nothing left in
-// it of what it was used for.
-func TestARoundIsUsedAgain(t *testing.T) {
+// TestRoundIsReused: A round is reused with its memory, unless that is large. Nothing is left in it
+// from before.
+func TestRoundIsReused(t *testing.T) {
 	groups := make([]*group, 3)
 	for i := range groups {
 		groups[i] = newTestGroup()
@@ -58,9 +58,9 @@ func TestARoundIsUsedAgain(t *testing.T) {
 	}
 }
 
-// TestR24ARoundWaitsForNoLongerThanItsShortestTTLCan: TTLs of one class go together, and differ by
-// up to a factor of two.
-func TestR24ARoundWaitsForNoLongerThanItsShortestTTLCan(t *testing.T) {
+// TestR24RoundTimeoutFitsItsShortestTTL: Holds with similar TTLs share a round. Their TTLs differ
+// by a factor of up to two.
+func TestR24RoundTimeoutFitsItsShortestTTL(t *testing.T) {
 	for _, row := range []struct {
 		ttls []time.Duration
 		want time.Duration
@@ -83,15 +83,15 @@ func TestR24ARoundWaitsForNoLongerThanItsShortestTTLCan(t *testing.T) {
 	}
 }
 
-// newTestGroup is an empty group of no Watchdog.
+// newTestGroup returns an empty group without a Watchdog.
 func newTestGroup() *group { return &group{holdTable: &idtable.Table[Hold]{}} }
 
-// TestACalmRoundIsSentInSmallCalls: who waits for the store waits for one of them.
-func TestACalmRoundIsSentInSmallCalls(t *testing.T) {
+// TestCalmRoundIsSentInSmallCalls: Other requests wait for one of its calls, so they must be small.
+func TestCalmRoundIsSentInSmallCalls(t *testing.T) {
 	for _, c := range []struct {
 		calm  bool
 		most  int
-		holds []int // of each group
+		holds []int // holds of each group
 		want  string
 	}{
 		{true, promptBatch, []int{1, 1, 1}, "[1 1 1]"},
@@ -132,8 +132,9 @@ func TestACalmRoundIsSentInSmallCalls(t *testing.T) {
 	}
 }
 
-// TestACalmRoundHurriesInTheEnd: what is left when half of its time is over goes in one call.
-func TestACalmRoundHurriesInTheEnd(t *testing.T) {
+// TestCalmRoundEndsWithOneCall: When half of the time of a round has passed, the rest goes in one
+// call.
+func TestCalmRoundEndsWithOneCall(t *testing.T) {
 	r, g := &round{calm: true, batchSize: calmBatch}, newTestGroup()
 	for range 300 {
 		g.add(&Hold{}, 0)

@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// TestR1NeverBelievedLongerThanKept walks at random: at every moment a hold nobody was told the end
-// of is there in the store, and while its node is well nobody loses it, nor asks for it more often
-// than is good.
+// TestR1NeverBelievedLongerThanKept: A random walk. The store has every hold whose end was not
+// reported. While its node works, no hold is lost, and none is renewed too often.
 func TestR1NeverBelievedLongerThanKept(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -28,7 +27,7 @@ func TestR1NeverBelievedLongerThanKept(t *testing.T) {
 	}
 }
 
-// The nodes of a walk: one that is always well, one that is well but slow, and two that are not.
+// The nodes of a walk: one always works, one works slowly, and two are faulty.
 const (
 	wellNode = iota
 	slowNode
@@ -36,39 +35,39 @@ const (
 	walkNodes = 4
 )
 
-// A walk is what happens to a Watchdog and its store.
+// walk is a random sequence of events for a Watchdog and its store.
 type walk struct {
 	*bench
-	random *rand.Rand
-	ails   [walkNodes]fault // how a node answers; guarded by the store's mu
-	moody  [walkNodes]bool  // it answers each time in another way; guarded by the store's mu
-	mood   *rand.Rand       // guarded by the store's mu
-	holds  []*believer      // that are not over
-	sleeps int              // suspends so far
-	checks int              // times at which somebody asked for all or one of them
+	random        *rand.Rand
+	faults        [walkNodes]fault // how a node answers; guarded by the store's mu
+	erratic       [walkNodes]bool  // answers differently each time; guarded by the store's mu
+	erraticRandom *rand.Rand       // guarded by the store's mu
+	holds         []*walkKeeper    // the live holds
+	suspends      int              // suspends so far
+	checks        int              // how often someone checked all holds or one
 }
 
-// believer is a Keeper who believes in its hold until it is told of its end.
-type believer struct {
-	walk    *walk
-	hold    *Hold
-	node    int
-	ttl     time.Duration
-	lease   bool
-	granted time.Time
-	slept   int // of the walk, at the grant
-	checked int
-	asked   int // for it, so far
+// walkKeeper is a Keeper that expects to have its hold until it is told of the end.
+type walkKeeper struct {
+	walk            *walk
+	hold            *Hold
+	node            int
+	ttl             time.Duration
+	lease           bool
+	granted         time.Time
+	suspendsAtGrant int // suspends of the walk at the grant
+	checked         int
+	asked           int // renewals and checks so far
 
 	mu   sync.Mutex
 	told string
-	left time.Duration // for how long the store still had it then
+	left time.Duration // how long the store still had it then
 }
 
-func (b *believer) Lost(reason string) { b.note(reason) }
-func (b *believer) Ended(how Outcome)  { b.note(fmt.Sprint("ended: ", how)) }
+func (b *walkKeeper) Lost(reason string) { b.note(reason) }
+func (b *walkKeeper) Ended(how Outcome)  { b.note(fmt.Sprint("ended: ", how)) }
 
-func (b *believer) note(text string) {
+func (b *walkKeeper) note(text string) {
 	left := b.walk.store.left(b.hold)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,15 +75,15 @@ func (b *believer) note(text string) {
 }
 
 func newWalk(w *bench, seed uint64) *walk {
-	k := &walk{bench: w, random: rand.New(rand.NewPCG(seed, 1)), mood: rand.New(rand.NewPCG(seed, 2))}
+	k := &walk{bench: w, random: rand.New(rand.NewPCG(seed, 1)), erraticRandom: rand.New(rand.NewPCG(seed, 2))}
 	w.store.nodes = walkNodes
 	w.store.delay = map[string]time.Duration{fmt.Sprint("node", slowNode): 30 * time.Millisecond}
 	w.store.set(func(node string) fault {
 		for n := range walkNodes {
-			if node == w.store.Node(0, n) && k.moody[n] {
-				return fault(k.mood.IntN(5))
+			if node == w.store.Node(0, n) && k.erratic[n] {
+				return fault(k.erraticRandom.IntN(5))
 			} else if node == w.store.Node(0, n) {
-				return k.ails[n]
+				return k.faults[n]
 			}
 		}
 		return fine
@@ -92,7 +91,7 @@ func newWalk(w *bench, seed uint64) *walk {
 	return k
 }
 
-// step lets one thing happen, and some time pass.
+// step makes one random event happen and lets some time pass.
 func (k *walk) step(t *testing.T) {
 	switch n := k.random.IntN(100); {
 	case n < 40:
@@ -100,23 +99,23 @@ func (k *walk) step(t *testing.T) {
 	case n < 55:
 		k.drop()
 	case n < 70:
-		k.ail()
+		k.changeNode()
 	case n < 72:
 		k.suspend(time.Duration(k.random.Int64N(int64(ttl))))
 	case n < 78:
 		k.check()
 	}
-	k.look(t)
+	k.compare(t)
 	for range k.random.IntN(12) {
 		rest(time.Duration(k.random.IntN(40)) * time.Millisecond)
-		k.look(t)
+		k.compare(t)
 	}
 }
 
 func (k *walk) take() {
 	slot := k.random.IntN(slotCount)
-	b := &believer{
-		walk: k, node: slot % walkNodes, granted: time.Now(), slept: k.sleeps, checked: k.checks, lease: k.random.IntN(5) == 0,
+	b := &walkKeeper{
+		walk: k, node: slot % walkNodes, granted: time.Now(), suspendsAtGrant: k.suspends, checked: k.checks, lease: k.random.IntN(5) == 0,
 		ttl: []time.Duration{500 * time.Millisecond, 3 * time.Second, ttl}[k.random.IntN(3)],
 	}
 	b.hold = &Hold{Keeper: b}
@@ -127,8 +126,8 @@ func (k *walk) take() {
 	k.holds = append(k.holds, b)
 }
 
-// some is one of the holds.
-func (k *walk) some() *believer {
+// some returns a random hold.
+func (k *walk) some() *walkKeeper {
 	if len(k.holds) == 0 {
 		return nil
 	}
@@ -140,26 +139,26 @@ func (k *walk) drop() {
 	if b := k.some(); b != nil {
 		k.Remove(b.hold)
 		k.store.end(b.hold, Unknown)
-		k.holds = slices.DeleteFunc(k.holds, func(other *believer) bool { return other == b })
+		k.holds = slices.DeleteFunc(k.holds, func(other *walkKeeper) bool { return other == b })
 	}
 }
 
-// ail makes a node well or ill.
-func (k *walk) ail() {
+// changeNode makes a node work or fail.
+func (k *walk) changeNode() {
 	k.store.mu.Lock()
 	defer k.store.mu.Unlock()
 	n := poorNodes + k.random.IntN(walkNodes-poorNodes)
-	k.ails[n], k.moody[n] = fault(k.random.IntN(5)), k.random.IntN(3) == 0
+	k.faults[n], k.erratic[n] = fault(k.random.IntN(5)), k.random.IntN(3) == 0
 	k.store.delay[k.store.Node(0, n)] = time.Duration(k.random.IntN(5000)) * time.Millisecond
 	if k.random.IntN(2) == 0 {
-		k.ails[n], k.moody[n] = fine, false
+		k.faults[n], k.erratic[n] = fine, false
 	}
 }
 
-// suspend is a machine that sleeps: time has passed for the store, and when it wakes up so have the
-// timers that were near.
+// suspend acts like a suspended machine. Time passes for the store, and timers that were near fire
+// at the wake-up.
 func (k *walk) suspend(d time.Duration) {
-	k.sleeps++
+	k.suspends++
 	k.store.age(d)
 	k.slept.Add(int64(d))
 	k.wakeUp()
@@ -175,8 +174,8 @@ func (k *walk) check() {
 	}
 }
 
-// look compares what is believed with what is true.
-func (k *walk) look(t *testing.T) {
+// compare compares what the keepers expect with the store.
+func (k *walk) compare(t *testing.T) {
 	t.Helper()
 	k.count()
 	believed := k.holds[:0]
@@ -184,7 +183,7 @@ func (k *walk) look(t *testing.T) {
 		b.mu.Lock()
 		told, left := b.told, b.left
 		b.mu.Unlock()
-		well := b.node < poorNodes && b.slept == k.sleeps
+		well := b.node < poorNodes && b.suspendsAtGrant == k.suspends
 		most := int(3*time.Since(b.granted)/b.ttl) + 2 + k.checks - b.checked
 		switch {
 		case told == "":
@@ -202,7 +201,7 @@ func (k *walk) look(t *testing.T) {
 				t.Fatalf("a lease ended that the store had for %v more", left)
 			}
 			continue
-		case left <= 0 && b.slept == k.sleeps:
+		case left <= 0 && b.suspendsAtGrant == k.suspends:
 			t.Fatalf("the end (%s) was told %v after the store had let go", told, -left)
 		case told != ReasonSilence && told != ReasonSuspended && told != ReasonGone:
 			t.Fatalf("told %q", told)
@@ -216,22 +215,22 @@ func (k *walk) look(t *testing.T) {
 	k.holds = believed
 }
 
-// count counts how often holds were asked for since the last count.
+// count checks how often holds were renewed since the last call.
 func (k *walk) count() {
 	k.store.mu.Lock()
 	defer k.store.mu.Unlock()
 	for _, c := range k.store.calls {
 		for _, batch := range c.batches {
 			for _, h := range batch.Holds {
-				h.Keeper.(*believer).asked++
+				h.Keeper.(*walkKeeper).asked++
 			}
 		}
 	}
 	k.store.calls = nil
 }
 
-// leave ends the Watchdog amid all of it: what it has started, and who waits for it, must end too,
-// or the bubble does not.
+// leave ends the Watchdog during all of this. Its goroutines and its waiters must end too.
+// Otherwise the bubble does not end.
 func (k *walk) leave(t *testing.T) {
 	k.store.set(always(hangs))
 	k.CheckAll()

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-func TestR26RemoveBeatsRenewal(t *testing.T) {
+func TestR26RemoveDuringARenewal(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		h, o := w.grant(1, ttl)
-		w.store.set(always(hangsBut))
-		rest(10 * time.Second) // a renewal is on its way
+		w.store.set(always(hangsDone))
+		rest(10 * time.Second) // a renewal is in progress
 		if until := w.Remove(h); until.IsZero() {
 			t.Error("Remove did not say how long the hold was safe")
 		}
@@ -65,7 +65,7 @@ func TestR31RenewAll(t *testing.T) {
 	})
 }
 
-func TestCheckLooksAtOnce(t *testing.T) {
+func TestCheckIsImmediate(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		h, o := w.grant(16000, ttl)
 		w.store.end(h, Released)
