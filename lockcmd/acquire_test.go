@@ -102,7 +102,7 @@ func TestR6TokensRiseOnEveryPath(t *testing.T) {
 				token := c.token(args...)
 				rises(options, token)
 				if strings.HasPrefix(options, "OWNER") && c.token(args...) != token {
-					t.Errorf("%s: entered again, it has another token", options)
+					t.Errorf("%s: acquired again, it has another token", options)
 				}
 				want(t, c.do("LOCK.RELEASE", key, "ALL"), ":1")
 			}

@@ -30,7 +30,7 @@ func TestR4AttachMovesTheHold(t *testing.T) {
 			}
 			a.attach(key, "me", token) // the same carrier again
 			if len(a.moved) != 0 || a.carrier.Holds() != 1 {
-				t.Fatal("attaching where it hangs has an effect")
+				t.Fatal("ATTACH to the same carrier has an effect")
 			}
 			b.attach(key, "me", token)
 			want(t, receive(t, a.moved, 3*time.Second), key) // R25: Leash closes the old connection
@@ -40,7 +40,7 @@ func TestR4AttachMovesTheHold(t *testing.T) {
 			want(t, b.do("LOCK.RELEASE", key), ":0")
 			want(t, b.do("LOCK.RELEASE", key), ":1")
 			if len(a.losses)+len(b.losses)+len(b.moved) != 0 {
-				t.Error("told as a loss")
+				t.Error("reported as a loss")
 			}
 			want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", strconv.FormatInt(token, 10)), "-"+msgNotHeld)
 		}
@@ -112,9 +112,9 @@ func TestR4AttachOfALease(t *testing.T) {
 			t.Errorf("attaching has prolonged the lease to %v", left)
 		}
 		eventually(t, 5*time.Second, "the lease is over", func() bool { return !exists(t, rdb, key) })
-		eventually(t, time.Second, "it is forgotten", func() bool { return b.carrier.Holds() == 0 })
+		eventually(t, time.Second, "the hold is dropped", func() bool { return b.carrier.Holds() == 0 })
 		if len(b.losses) != 0 {
-			t.Error("the end of a lease was told as a loss")
+			t.Error("the end of a lease was reported as a loss")
 		}
 	})
 }
@@ -287,7 +287,7 @@ func TestR4AttachBackAndForth(t *testing.T) {
 		}
 	}
 	if len(a.losses)+len(b.losses) > 0 {
-		t.Fatal("a moved hold was told as a loss")
+		t.Fatal("a moved hold was reported as a loss")
 	}
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 }

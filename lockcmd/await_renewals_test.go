@@ -49,7 +49,7 @@ func TestR24EveryAcquireCommandWaitsForLateRenewals(t *testing.T) {
 			t.Errorf("%v: got %s", args, reply)
 		}
 		if took := time.Since(began); took < 200*time.Millisecond {
-			t.Errorf("%v took %v, want half of what is too much", args, took)
+			t.Errorf("%v took %v, want half of the excess", args, took)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func waitUntilWatched(t *testing.T, s *Service, key string) {
 	})
 }
 
-func TestR27AwaitLossTellsTheReason(t *testing.T) {
+func TestR27AwaitLossReportsTheReason(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := Config{WatchdogTimeout: 3 * time.Second}
@@ -107,7 +107,7 @@ func TestAwaitLossFollowsTheHold(t *testing.T) {
 		c.gone()
 		receive(t, reply, 10*time.Second)
 		if n := other.Stats().Waiters; n != 0 {
-			t.Errorf("%d wait, whose client is gone", n)
+			t.Errorf("%d waiters have no client", n)
 		}
 	})
 }
@@ -133,7 +133,7 @@ func TestAwaitLossOutlivesTheConnection(t *testing.T) {
 			a.carrier.End(Release)
 			want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", text), ":"+text)
 			if got := receive(t, over, 10*time.Second); got != "$-1" {
-				t.Errorf("%s: nobody took it over: got %q", where, got)
+				t.Errorf("%s: not attached again: got %q", where, got)
 			}
 			select {
 			case got := <-reply:
@@ -217,7 +217,7 @@ func TestAwaitLossFollowsAMoveWithoutAnEvent(t *testing.T) {
 		_, reply := startAwaitLoss(t, s, key, token, "0")
 		want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", text), ":"+text)
 		a.carrier.End(Release)
-		eventually(t, 10*time.Second, "its Leash has nothing to do with it any more", func() bool { return s.Stats().Holds == 0 })
+		eventually(t, 10*time.Second, "its Leash does not carry it any more", func() bool { return s.Stats().Holds == 0 })
 		select {
 		case got := <-reply:
 			t.Fatalf("moved, and answered %q", got)
@@ -240,7 +240,7 @@ func TestR27AwaitLossAskedForTooLate(t *testing.T) {
 		token := a.token(key)
 		h := s.find(lockID{0, key}, func(*hold) bool { return true })
 		if !h.lockRequests(s.deadline()) {
-			t.Fatal("its gate is taken")
+			t.Fatal("its request lock is taken")
 		}
 		if !h.evict(renewal.ReasonBroken) {
 			t.Fatal("it is not held")
@@ -254,7 +254,7 @@ func TestR27AwaitLossAskedForTooLate(t *testing.T) {
 		if watch == watched {
 			t.Error("its release would be told")
 		}
-		eventually(t, soon, "it is forgotten", func() bool { return s.Stats().Holds == 0 })
+		eventually(t, soon, "the hold is dropped", func() bool { return s.Stats().Holds == 0 })
 	})
 }
 

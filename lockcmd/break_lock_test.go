@@ -30,7 +30,7 @@ func TestR30BreakTellsTheHolderFirst(t *testing.T) {
 					}
 					want(t, <-a.losses, key+" broken")
 					want(t, c.do("LOCK.RELEASE", key), ":1")
-					eventually(t, time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 && !a.guarded.Load() })
+					eventually(t, time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 && !a.guarded.Load() })
 					a.carrier.End(Release)
 				}
 			}
@@ -62,8 +62,8 @@ func TestR30BreakWithOnLossError(t *testing.T) {
 func TestR30BreakForcesUnconfirmedHolds(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
-		s, other, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}, slowRetries, defaultBreakTimeout), newKey()
+		withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+		s, other, key := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{}, slowRetries, defaultBreakTimeout), newKey()
 		a, b := connect(t, s), connect(t, other)
 		a.token(key)
 		reply := b.await(other, 1, key, "BLOCK", "0")
@@ -134,8 +134,8 @@ func TestR30BreakOfReadersAndWriters(t *testing.T) {
 func TestR30BreakFollowsAHoldThatMoves(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
-	deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
-	s, other, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}), newKey()
+	withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+	s, other, key := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{}), newKey()
 	a, b := connect(t, s), connect(t, other)
 	token := a.token(key, "OWNER", "me")
 	broken := connect(t, other).start("LOCK.BREAK", key)
@@ -148,8 +148,8 @@ func TestR30BreakFollowsAHoldThatMoves(t *testing.T) {
 func TestR30BreakOfAReleasedHoldIsNoLoss(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
-	deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
-	s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, deaf), leash(t, rdb, Config{}), newKey()
+	withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+	s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, withoutEvents), leash(t, rdb, Config{}), newKey()
 	a, b := connect(t, s), connect(t, other)
 	token := a.token(key, "OWNER", "me")
 	late := &breakRequest{service: other, lock: lockID{0, key}, until: other.deadline()}
@@ -162,9 +162,9 @@ func TestR30BreakOfAReleasedHoldIsNoLoss(t *testing.T) {
 	if err := late.markBroken(info.holds[0]); err != nil || len(late.awaitingReport) > 0 {
 		t.Fatalf("got %v, asked %v", err, late.awaitingReport)
 	}
-	eventually(t, 2*time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
+	eventually(t, 2*time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 })
 	if len(a.losses) != 0 {
-		t.Error("a release was told as a loss")
+		t.Error("a release was reported as a loss")
 	}
 }
 

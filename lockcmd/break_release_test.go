@@ -53,13 +53,13 @@ func TestR30BreakBehindARelease(t *testing.T) {
 	})
 }
 
-// TestR30BreakThatNobodyAnswers: The hold's Leash does not report how the hold ended. It is then
+// TestR30BreakWithoutAnAnswer: The hold's Leash does not report how the hold ended. It is then
 // unknown whether the holder knows of the BREAK.
-func TestR30BreakThatNobodyAnswers(t *testing.T) {
+func TestR30BreakWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
-		s, other, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}, defaultBreakTimeout), newKey()
+		withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+		s, other, key := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{}, defaultBreakTimeout), newKey()
 		a := connect(t, s)
 		a.token(key)
 		b, seen := breakInSteps(t, other, key)
@@ -120,7 +120,7 @@ func TestR30BreakOfAHoldThatIsBeingEnded(t *testing.T) {
 			token := a.token(append([]string{key}, strings.Fields(mode)...)...)
 			h := s.find(lockID{0, key}, func(*hold) bool { return true })
 			if !h.lockRequests(s.deadline()) { // keeps the hold from being ended
-				t.Fatal("its gate is taken")
+				t.Fatal("its request lock is taken")
 			}
 			far, seen := breakInSteps(t, other, key)
 			near, _ := breakInSteps(t, s, key)
@@ -212,7 +212,7 @@ func TestR30BreakOfALeaseThatEnds(t *testing.T) {
 			token := a.token(append([]string{key, "LEASE", "200", "OWNER", "me"}, strings.Fields(mode)...)...)
 			b, seen := breakInSteps(t, other, key)
 			h := s.find(b.lock, func(*hold) bool { return true })
-			eventually(t, soon, "it is over as far as its Leash knows", func() bool {
+			eventually(t, soon, "it has ended by its Leash's count", func() bool {
 				h.carrier.mu.Lock()
 				defer h.carrier.mu.Unlock()
 				return h.state == over || h.leaseOverLocked()
@@ -262,9 +262,9 @@ func TestR30ReleaseOfALostHoldFreesTheLock(t *testing.T) {
 func TestR30ForcedBreakIsFinal(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+		withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
 		for _, mode := range []string{"", "READ", "WRITE"} {
-			s, other, third, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}, defaultBreakTimeout), leash(t, rdb, Config{}, slowRetries), newKey()
+			s, other, third, key := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{}, defaultBreakTimeout), leash(t, rdb, Config{}, slowRetries), newKey()
 			a := connect(t, s)
 			token := a.token(append([]string{key, "TTL", "600000"}, strings.Fields(mode)...)...)
 			reply := connect(t, third).start("LOCK.AWAITLOSS", key, "TOKEN", decimal(token), "BLOCK", "0")

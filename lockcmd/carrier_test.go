@@ -48,7 +48,7 @@ func TestR11ReleaseOfAnEndedCarrierLeavesTheNextOneAlone(t *testing.T) {
 	want(t, connect(t, straight).do("LOCK.ACQUIRE", key), "$-1")
 }
 
-// TestNewestHoldOfACarrierAndKey: newest returns the newest hold of one connection for one key,
+// TestNewestHoldOfACarrierAndKey: Newest returns the newest hold of one connection for one key,
 // whether it searches the holds of the connection or those of the key.
 func TestNewestHoldOfACarrierAndKey(t *testing.T) {
 	t.Parallel()

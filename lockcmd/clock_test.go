@@ -199,7 +199,7 @@ func TestR2GraceAfterAClockStepBack(t *testing.T) {
 				t.Errorf("a new Leash, for whom that may have been just now, grants nothing for %v", left)
 			}
 			if left := left(s); left > 0 {
-				t.Errorf("when another Leash has looked, nothing is granted for %v", left)
+				t.Errorf("after the probe of another Leash, nothing is granted for %v", left)
 			}
 		})
 	}
@@ -220,7 +220,7 @@ func TestR2LeaseIsRestoredWhereTheClockIsBehind(t *testing.T) {
 			defer s.graces.begin(t, key)()
 			forget(t, rdb, key)
 			s.watchdog.CheckAll()
-			eventually(t, soon, "it is put back", func() bool { return rdb.PTTL(t.Context(), key).Val() > 0 })
+			eventually(t, soon, "the hold is restored", func() bool { return rdb.PTTL(t.Context(), key).Val() > 0 })
 			want(t, connect(t, s).do("LOCK.CHECK", key, "TOKEN", token), ":1")
 			want(t, connect(t, s).do("LOCK.RELEASE", key, "TOKEN", token), ":1")
 			wantNothing(t, rdb, key, a)
@@ -270,7 +270,7 @@ func TestR2RestoredHoldBeganBeforeNow(t *testing.T) {
 			defer s.graces.begin(t, key)()
 			forget(t, rdb, key)
 			s.watchdog.CheckAll()
-			eventually(t, soon, "it is put back", func() bool { return rdb.PTTL(t.Context(), key).Val() > 0 })
+			eventually(t, soon, "the hold is restored", func() bool { return rdb.PTTL(t.Context(), key).Val() > 0 })
 			r, ok := recordOf(t, rdb, a.carrier.last(func(*hold) bool { return true }))
 			if now := rdb.Time(t.Context()).Val().UnixMilli(); !ok || r.since > now || r.since < now-60_000 {
 				t.Errorf("it is said to have begun %d ms from now", r.since-now)

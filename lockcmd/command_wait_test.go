@@ -179,7 +179,7 @@ func TestR19UnblockWhileAHandOverIsUnanswered(t *testing.T) {
 		reply := b.await(s, 1, key, "BLOCK", "0")
 		fault := arm(running(handoverScript, key), faultproxy.Always())
 		release := a.start("LOCK.RELEASE", key)
-		eventually(t, 5*time.Second, "the hand-over is on its way", func() bool { return fault.Count() > 0 })
+		eventually(t, 5*time.Second, "the hand-over is in progress", func() bool { return fault.Count() > 0 })
 		b.unblock(true)
 		want(t, receive(t, reply, 5*time.Second), "-"+msgUnblocked)
 		fault.Disarm()

@@ -17,7 +17,7 @@ import (
 func (c *conn) startInQueue(s *Service, n int, id queueID, args ...string) <-chan string {
 	c.t.Helper()
 	reply := c.start(args...)
-	eventually(c.t, 5*time.Second, "it stands in line", func() bool { return s.permitQueues.length(id) == n })
+	eventually(c.t, 5*time.Second, "it is in the queue", func() bool { return s.permitQueues.length(id) == n })
 	return reply
 }
 
@@ -134,7 +134,7 @@ func TestCounterBlockEndsInTime(t *testing.T) {
 			t.Errorf("BLOCK 200 took %v", took)
 		}
 		if s.permitQueues.length(permitsOf(key)) != 0 {
-			t.Error("it still stands in line")
+			t.Error("it still waits")
 		}
 	})
 }
@@ -164,7 +164,7 @@ func TestR18WaiterForTwoPermitsIsNotStarved(t *testing.T) {
 		want(t, giver.do("SEM.GIVE", key), ":1")
 		select {
 		case r := <-one:
-			t.Fatalf("the second in line got %q first", r)
+			t.Fatalf("the second waiter got %q first", r)
 		case <-time.After(1500 * time.Millisecond): // it has tried more than once
 		}
 		giver.do("SEM.GIVE", key)
@@ -212,7 +212,7 @@ func TestR19DisconnectedClientTakesNothing(t *testing.T) {
 		want(t, woken(t, reply), ":1") // the next waiter was served at once
 		connect(t, s).do("SEM.GIVE", key)
 		want(t, a.do("SEM.TAKE", key), "-"+msgGone) // granted, but the client is gone
-		eventually(t, 5*time.Second, "the permit is given back", func() bool { return rdb.Get(t.Context(), key).Val() == "1" })
+		eventually(t, 5*time.Second, "the permit is released", func() bool { return rdb.Get(t.Context(), key).Val() == "1" })
 	})
 }
 

@@ -76,7 +76,7 @@ func TestR26RenewalBesideALastReleaseTakenForOneOfSeveral(t *testing.T) {
 	enterTwice(t, a, straight.rdb, key)
 	want(t, during(p.HoldAfter, false), ":1")
 	if len(a.losses) != 0 || a.carrier.Holds() != 0 {
-		t.Fatal("told as a loss, or kept")
+		t.Fatal("reported as a loss, or kept")
 	}
 
 	a.token(key, "OWNER", "me")
@@ -89,12 +89,12 @@ func TestR26RenewalBesideALastReleaseTakenForOneOfSeveral(t *testing.T) {
 	a.token(key, "OWNER", "me")
 	want(t, during(p.HoldAfter, true), ":0") // the hold was lost after the release
 	want(t, receive(t, a.losses, time.Second), key+" gone")
-	eventually(t, time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
+	eventually(t, time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 })
 }
 
-// TestR25LossBesideAReleaseOfUnknownOutcomeIsToldInTime: The hold is lost while the outcome of a
+// TestR25LossDuringAnUnknownReleaseIsReportedInTime: The hold is lost while the outcome of a
 // release is unknown. The loss is reported before the lease would end.
-func TestR25LossBesideAReleaseOfUnknownOutcomeIsToldInTime(t *testing.T) {
+func TestR25LossDuringAnUnknownReleaseIsReportedInTime(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{WatchdogTimeout: 3 * time.Second, UpstreamTimeout: 200 * time.Millisecond})
 	a, key := connect(t, s), newKey()
@@ -104,10 +104,10 @@ func TestR25LossBesideAReleaseOfUnknownOutcomeIsToldInTime(t *testing.T) {
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 	straight.rdb.Del(context.Background(), key)
 	want(t, receive(t, a.losses, 6*time.Second), key+" gone")
-	eventually(t, time.Second, "it is forgotten", func() bool { return s.Stats().Holds == 0 })
+	eventually(t, time.Second, "the hold is dropped", func() bool { return s.Stats().Holds == 0 })
 }
 
-func TestR30ReleaseOfACountIsToldToTheCarrier(t *testing.T) {
+func TestR30ReleaseOfACountIsReportedToTheCarrier(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
@@ -129,7 +129,7 @@ func TestR30ReleaseOfACountIsToldToTheCarrier(t *testing.T) {
 			s.receiveEvent(holdEventText(decrementedEvent, token, a.carrier.name, key)) // a forged event: nobody has released
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 			if len(a.losses) != 0 {
-				t.Error("told as a loss")
+				t.Error("reported as a loss")
 			}
 		}
 	})

@@ -27,9 +27,9 @@ func TestR24ACheckEndsNoLockWithoutATTL(t *testing.T) {
 				t.Fatal("not made to last")
 			}
 			results := s.Stats().Renewals
-			eventually(t, 5*time.Second, "it is looked after", func() bool { return s.Stats().Renewals > results+2 })
+			eventually(t, 5*time.Second, "the watchdog checks it", func() bool { return s.Stats().Renewals > results+2 })
 			if !exists(t, rdb, key) || len(a.losses) != 0 {
-				t.Errorf("%q: a look has ended the lock", option)
+				t.Errorf("%q: a check has ended the lock", option)
 			}
 		}
 	})
@@ -54,7 +54,7 @@ func TestR7RepeatOfAnUndoneAcquireCounts(t *testing.T) {
 				t.Fatal(msg)
 			}
 			if !first.lockRequests(s.deadline()) {
-				t.Fatal("the gate is taken")
+				t.Fatal("the request lock is taken")
 			}
 			entry := a.carrier.newAcquisition(opts, first)
 			if r := entry.send(s.deadline()); r.kind != granted {

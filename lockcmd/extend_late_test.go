@@ -17,11 +17,11 @@ func delayedLease(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mod
 	a.token(append([]string{key + ":first", "LEASE", "20000"}, mode...)...)
 	a.ms(20000, "LOCK.EXTEND", key+":first", "20000")
 	want(t, a.do("LOCK.RELEASE", key+":first"), ":1")
-	script, look := acquireScript, renewScript
+	script, check := acquireScript, renewScript
 	if len(mode) > 0 {
-		script, look = read.acquire, read.renew
+		script, check = read.acquire, read.renew
 	}
-	results = p.HoldBefore(running(look, key), faultproxy.Always())
+	results = p.HoldBefore(running(check, key), faultproxy.Always())
 	late := p.HoldBefore(running(script, key))
 	sent = time.Now()
 	reply := a.start(append([]string{"LOCK.ACQUIRE", key, "OWNER", "me", "LEASE", "2000"}, mode...)...)
@@ -102,7 +102,7 @@ func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
 			}
 			eventually(t, soon, "nothing is left", func() bool { return a.carrier.Holds() == 0 })
 			if len(a.losses) != 0 {
-				t.Error("the end of a lease was told as a loss")
+				t.Error("the end of a lease was reported as a loss")
 			}
 		})
 	}
@@ -115,9 +115,9 @@ func TestR24ALateCheckDoesNotShortenALease(t *testing.T) {
 	t.Parallel() // mostly waiting
 	s, _, p := faulty(t, Config{UpstreamTimeout: 10 * time.Second})
 	for _, mode := range [][]string{nil, {"READ"}} {
-		a, key, look := connect(t, s), newKey(), renewScript
+		a, key, check := connect(t, s), newKey(), renewScript
 		if mode != nil {
-			look = read.renew
+			check = read.renew
 		}
 		a.token(append([]string{key, "LEASE", "60000"}, mode...)...)
 		h := a.carrier.ownHold(key, options{})
@@ -130,7 +130,7 @@ func TestR24ALateCheckDoesNotShortenALease(t *testing.T) {
 			eventually(t, soon, "Redis has said how long it lasts", func() bool { return s.watchdog.Stats.Renewals.Load() > results })
 		}
 		asked(func() {}) // Redis knows the script now
-		late := p.HoldBefore(running(look, key))
+		late := p.HoldBefore(running(check, key))
 		asked(func() {
 			<-late.Struck()
 			time.Sleep(2 * time.Second)

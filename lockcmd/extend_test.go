@@ -54,27 +54,27 @@ func TestR12ExtendSetsALease(t *testing.T) {
 	})
 }
 
-func TestR24ShortenedElsewhereIsLearnedThoughTheEventIsLost(t *testing.T) {
+func TestR24ShorterLeaseIsDetectedWhenTheEventIsLost(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
-		s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, deaf), leash(t, rdb, Config{}), newKey()
+		withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+		s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, withoutEvents), leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
 		token := strconv.FormatInt(a.token(key, "LEASE", "60000"), 10)
 		want(t, b.do("LOCK.EXTEND", key, "5000", "TOKEN", token), ":5000")
-		eventually(t, 2*time.Second, "it is believed for no longer", func() bool {
+		eventually(t, 2*time.Second, "its owner does not rely on it for longer", func() bool {
 			left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:])
 			return left <= 5000
 		})
 		want(t, b.do("LOCK.EXTEND", key, "20000", "TOKEN", token), ":20000")
-		eventually(t, 2*time.Second, "it is believed for longer again", func() bool {
+		eventually(t, 2*time.Second, "its owner relies on it for longer again", func() bool {
 			left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:])
 			return left > 15000 && left <= 20000
 		})
 		want(t, b.do("LOCK.EXTEND", key, "1", "TOKEN", token), ":1")
-		eventually(t, 2*time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
+		eventually(t, 2*time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 })
 		if len(a.losses) != 0 {
-			t.Error("the end of a lease was told as a loss")
+			t.Error("the end of a lease was reported as a loss")
 		}
 		token = strconv.FormatInt(a.token(key, "LEASE", "60000"), 10)
 		want(t, b.do("LOCK.EXTEND", key, "50000", "TOKEN", token), ":50000")
@@ -157,7 +157,7 @@ func TestR24UnknownExtendIsNotBelievedForLonger(t *testing.T) {
 		results := p.DropBefore(running(renewScript, key), faultproxy.Always())
 		want(t, a.do("LOCK.EXTEND", key, "5000"), "-"+msgExtendUnknown)
 		if left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:]); left > 5000 {
-			t.Errorf("believed for %d ms, when only 5000 may be left", left)
+			t.Errorf("held for %d ms by its owner's count, when only 5000 may be left", left)
 		}
 		fault.Disarm()
 		results.Disarm()
@@ -179,7 +179,7 @@ func TestR12ExtendPassesAtMaxmemory(t *testing.T) {
 	want(t, a.do("LOCK.EXTEND", key, "5000"), ":5000")
 }
 
-func TestR6CheckTellsAPresentToken(t *testing.T) {
+func TestR6CheckFindsACurrentToken(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
@@ -235,9 +235,9 @@ func TestR12ExtendEndsWithMaxHold(t *testing.T) {
 	})
 }
 
-// TestR12ExtendKnowsWhatMaxHoldLeaves: Redis answers late. EXTEND still replies with what is left
+// TestR12ExtendReturnsNoMoreThanMaxHoldLeaves: Redis answers late. EXTEND still replies with what is left
 // of MAXHOLD.
-func TestR12ExtendKnowsWhatMaxHoldLeaves(t *testing.T) {
+func TestR12ExtendReturnsNoMoreThanMaxHoldLeaves(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 4 * time.Second})
 	for where, from := range map[string]*Service{"its connection": s, "another Leash": straight} {

@@ -76,7 +76,7 @@ func TestR22DequeueOfSeveralEqualsOneByOne(t *testing.T) {
 				gone := slices.Clone(order(rdb, ours))
 				rand.Shuffle(n, func(i, j int) { gone[i], gone[j] = gone[j], gone[i] })
 				gone = gone[:many]
-				dequeueOwners(t, rdb, ours, append(gone, "who never stood there")...)
+				dequeueOwners(t, rdb, ours, append(gone, "never-queued")...)
 				for _, name := range gone {
 					java(t, rdb, javas, name).giveUp()
 					rdb.ZRem(context.Background(), queueKeys(javas)[2], name)
@@ -126,7 +126,7 @@ func TestR22DequeueOfSeveralReapsNobody(t *testing.T) {
 			}
 		}
 		if least == 0 {
-			t.Error("nobody came near the least")
+			t.Error("no score came near the minimum")
 		}
 	})
 }
@@ -179,7 +179,7 @@ func TestR22ManyDisconnectedWaitersAreDequeuedInFewCalls(t *testing.T) {
 		}
 		eventually(t, 5*time.Second, "all stand in the queue", func() bool { return len(order(rdb, key)) == n })
 		behind := java(t, rdb, key, "java:1")
-		behind.look()
+		behind.attempt()
 		before := score(rdb, key, "java:1")
 		reply := last.waitFair(rdb, n+2, key, "BLOCK", "0")
 		for i := range n {
@@ -201,7 +201,7 @@ func TestR22ManyDisconnectedWaitersAreDequeuedInFewCalls(t *testing.T) {
 			t.Errorf("the score of who stood behind them went from %d to %d", before, got)
 		}
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
-		if !behind.look() {
+		if !behind.attempt() {
 			t.Fatal("java did not get the lock in its turn")
 		}
 		behind.unlock()
@@ -328,7 +328,7 @@ func TestR22WaiterIsFoundWithoutASearch(t *testing.T) {
 	}
 	for range 3 {
 		heard := readFairQueue(rdb, key).alives
-		eventually(t, time.Second, "all look again", func() bool {
+		eventually(t, time.Second, "all try again", func() bool {
 			now := readFairQueue(rdb, key).alives
 			for name, at := range heard {
 				if now[name] <= at {

@@ -25,7 +25,7 @@ func TestR22UnknownEnqueueIsUndone(t *testing.T) {
 	want(t, holder.do("LOCK.RELEASE", key), ":1")
 	wantNothingLeft(t, straight.rdb, key)
 	if fault.Count() < 2 {
-		t.Error("the right answer was not looked for")
+		t.Error("the right answer was not checked")
 	}
 }
 
@@ -37,7 +37,7 @@ func TestR22LostReplyOfEnqueueKeepsItsPlace(t *testing.T) {
 	connect(t, straight).token(newKey(), "FAIR") // Redis knows the script
 	fault := p.DropAfter(running(acquireFairScript, key))
 	reply := a.waitFair(straight.rdb, 1, key, "BLOCK", "0")
-	java(t, straight.rdb, key, "java:1").look()
+	java(t, straight.rdb, key, "java:1").attempt()
 	eventually(t, 3*time.Second, "it is asked again", func() bool { return s.Stats().Waiters == 1 })
 	if queue := order(straight.rdb, key); fault.Count() != 1 || len(queue) != 2 || queue[1] != "java:1" {
 		t.Errorf("got queue %v after %d faults", queue, fault.Count())
@@ -94,16 +94,16 @@ func TestR22WaitersPassAtMaxmemory(t *testing.T) {
 	server := redistest.Start(t)
 	rdb, ctx := dialServer(t, server.Addr), context.Background()
 	// an attempt and its wake-up end before the next attempt
-	seldom := func(s *Service) { s.attemptInterval = 3 * time.Second }
-	s, key := leash(t, rdb, Config{}, seldom), newKey()
+	rareRetries := func(s *Service) { s.attemptInterval = 3 * time.Second }
+	s, key := leash(t, rdb, Config{}, rareRetries), newKey()
 	holder, a, b := connect(t, s), connect(t, s), connect(t, s)
 	holder.token(key)
 	reply := a.waitFair(rdb, 1, key, "OWNER", "me", "BLOCK", "0")
 	rdb.ConfigSet(ctx, "maxmemory", "1")
 	want(t, b.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0"), "-OOM command not allowed when used memory > 'maxmemory'.")
 	heard := rdb.ZScore(ctx, queueKeys(key)[2], "me").Val()
-	eventually(t, 3*time.Second, "it is heard of again", func() bool { return rdb.ZScore(ctx, queueKeys(key)[2], "me").Val() > heard })
-	eventually(t, time.Second, "the look is over", func() bool {
+	eventually(t, 3*time.Second, "its heartbeat is renewed", func() bool { return rdb.ZScore(ctx, queueKeys(key)[2], "me").Val() > heard })
+	eventually(t, time.Second, "the attempt has ended", func() bool {
 		s.queues.mu.Lock()
 		defer s.queues.mu.Unlock()
 		return s.queues.fair[lockID{0, key}].waiters[0].state == waiterQueued

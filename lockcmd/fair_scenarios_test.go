@@ -76,7 +76,7 @@ func TestFairScoresDoNotDrift(t *testing.T) {
 		rdb.HSet(ctx, key, "java:1", "1")
 		rdb.PExpire(ctx, key, 30*time.Second)
 		dead := java(t, rdb, key, "java:dead")
-		dead.look()
+		dead.attempt()
 		var all sync.WaitGroup
 		for i := range 10 {
 			all.Go(func() {
@@ -87,7 +87,7 @@ func TestFairScoresDoNotDrift(t *testing.T) {
 				}
 				if i%2 == 0 {
 					j := java(t, rdb, key, "java:"+string(rune('a'+i)))
-					j.look()
+					j.attempt()
 					j.giveUp()
 				}
 			})
@@ -125,7 +125,7 @@ func TestFairAbandonedWaitersArePassed(t *testing.T) {
 		for _, name := range []string{"java:2", "java:3", "java:4"} {
 			j := java(t, rdb, key, name)
 			j.wait = 100 * time.Millisecond
-			j.look()
+			j.attempt()
 		}
 		c := connect(t, s)
 		began := time.Now()
@@ -185,7 +185,7 @@ func TestFairAlternatesWithJava(t *testing.T) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		var inside atomic.Int64
 		var all sync.WaitGroup
-		turn := func() {
+		round := func() {
 			if inside.Add(1) != 1 {
 				t.Error("two holders")
 			}
@@ -199,12 +199,12 @@ func TestFairAlternatesWithJava(t *testing.T) {
 				for range rounds {
 					if i%2 == 0 {
 						receive(t, j.lock(), time.Minute)
-						turn()
+						round()
 						j.unlock()
 						continue
 					}
 					c.token(key, "FAIR", "BLOCK", "60000")
-					turn()
+					round()
 					want(t, c.do("LOCK.RELEASE", key), ":1")
 				}
 			})

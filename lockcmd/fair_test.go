@@ -249,10 +249,10 @@ func TestR22DeadWaitersAreTakenOut(t *testing.T) {
 			t.Fatalf("got queue %v", queue)
 		}
 		if got := score(rdb, key, "java:2"); got != int64(now)+900000 {
-			t.Errorf("the dead waiter of ours left %d to the next, want 300000 less", got-int64(now))
+			t.Errorf("the dead waiter of a Leash left %d to the next, want 300000 less", got-int64(now))
 		}
 		j := java(t, rdb, key, "java:2")
-		if !j.look() {
+		if !j.attempt() {
 			t.Fatal("java did not get the lock in its turn")
 		}
 		j.unlock()
@@ -313,7 +313,7 @@ func TestR22QueueKeysExpire(t *testing.T) {
 		connect(t, s).token(key, "FAIR")
 		a := connect(t, s)
 		reply := a.waitFair(rdb, 1, key, "BLOCK", "0")
-		java(t, rdb, key, "java:1").look()
+		java(t, rdb, key, "java:1").attempt()
 		for _, k := range queueKeys(key) {
 			left := rdb.PTTL(ctx, k).Val()
 			if left < 24*time.Hour || left > 24*time.Hour+11*time.Minute {
@@ -393,7 +393,7 @@ func TestInfoShowsFairWaiters(t *testing.T) {
 		a.token(key, "FAIR", "OWNER", "me")
 		fairs := b.waitFair(rdb, 1, key, "BLOCK", "0")
 		plains := c.await(s, 1, key, "BLOCK", "0")
-		java(t, rdb, key, "java:1").look()
+		java(t, rdb, key, "java:1").attempt()
 		for _, who := range []*conn{a, b} {
 			reply := who.do("LOCK.INFO", key)
 			wantPrefix(t, reply, "*22\r\n$5\r\nstate\r\n$4\r\nheld\r\n$4\r\nmode\r\n$4\r\nfair\r\n")

@@ -29,11 +29,11 @@ func TestR22WaiterKeepsItsPlaceThroughAnotherLeash(t *testing.T) {
 		cut := a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
 		behind := b.waitFair(rdb, 2, key, "OWNER", "me:2", "BLOCK", "0")
 		reply := c.start("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:1", "BLOCK", "0")
-		eventually(t, 5*time.Second, "it is heard of through both", func() bool { return waysOf(rdb, key, "me:1") == 513 })
+		eventually(t, 5*time.Second, "it is known through both Leashes", func() bool { return waysOf(rdb, key, "me:1") == 513 })
 		a.gone()
 		a.carrier.End(Release)
 		receive(t, cut, 3*time.Second)
-		eventually(t, 5*time.Second, "it is heard of through one", func() bool { return waysOf(rdb, key, "me:1") == 1 })
+		eventually(t, 5*time.Second, "it is known through one Leash", func() bool { return waysOf(rdb, key, "me:1") == 1 })
 		if got := order(rdb, key); !slices.Equal(got, []string{"me:1", "me:2"}) {
 			t.Errorf("got queue %v", got)
 		}
@@ -54,9 +54,9 @@ func TestR22WaiterOfTwoLeashesIsDequeuedByTheLast(t *testing.T) {
 		holder.token(key)
 		a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
 		b.start("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:1", "BLOCK", "0")
-		eventually(t, 5*time.Second, "it is heard of through both", func() bool { return waysOf(rdb, key, "me:1") == 10 })
+		eventually(t, 5*time.Second, "it is known through both Leashes", func() bool { return waysOf(rdb, key, "me:1") == 10 })
 		b.gone()
-		eventually(t, 5*time.Second, "it is heard of through one", func() bool { return waysOf(rdb, key, "me:1") == 2 })
+		eventually(t, 5*time.Second, "it is known through one Leash", func() bool { return waysOf(rdb, key, "me:1") == 2 })
 		if got := order(rdb, key); !slices.Equal(got, []string{"me:1"}) {
 			t.Errorf("got queue %v", got)
 		}
@@ -79,7 +79,7 @@ func TestR22DeadLeashKeepsNoPlace(t *testing.T) {
 		a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
 		reply := b.waitFair(rdb, 2, key, "OWNER", "me:2", "BLOCK", "0")
 		rdb.ZIncrBy(ctx, queueKeys(key)[2], 0.5, "me:1")
-		eventually(t, 5*time.Second, "it is heard of again", func() bool { return waysOf(rdb, key, "me:1") == 516 })
+		eventually(t, 5*time.Second, "its heartbeat is renewed", func() bool { return waysOf(rdb, key, "me:1") == 516 })
 		a.gone()
 		eventually(t, 5*time.Second, "it has left", func() bool { return waysOf(rdb, key, "me:1") == 512 })
 		if left := rdb.ZScore(ctx, queueKeys(key)[2], "me:1").Val() - float64(rdb.Time(ctx).Val().UnixMilli()); left > fairHeartbeat.Seconds()*1000+1 {
@@ -138,7 +138,7 @@ func TestR22WaiterOfALiveLeashStays(t *testing.T) {
 		a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
 		b.waitFair(rdb, 2, key, "OWNER", "me:2", "BLOCK", "0")
 		reply := c.start("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:1", "BLOCK", "0")
-		eventually(t, 5*time.Second, "it is heard of through both", func() bool { return waysOf(rdb, key, "me:1") == 5 })
+		eventually(t, 5*time.Second, "it is known through both Leashes", func() bool { return waysOf(rdb, key, "me:1") == 5 })
 		a.gone()
 		eventually(t, 10*time.Second, "it is asked for twice", func() bool { return asked.calls.Load() >= 2 })
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
@@ -170,7 +170,7 @@ func TestR22ScoreCorrectionKeepsTheWays(t *testing.T) {
 			t.Errorf("lowered, got ways %v", got)
 		}
 		rdb.ZAdd(ctx, waiters, redis.Z{Score: now - 1000, Member: "me:1"}, redis.Z{Score: now - 900.75, Member: "me:2"})
-		eventually(t, 5*time.Second, "who was last heard of with it is given some time", func() bool {
+		eventually(t, 5*time.Second, "the waiter that was lowered with it gets more time", func() bool {
 			return rdb.ZScore(ctx, waiters, "me:2").Val() > now
 		})
 		if got := waysOf(rdb, key, "me:2"); got != 256 {

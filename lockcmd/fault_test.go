@@ -63,7 +63,7 @@ func TestR7LostReplyOfAcquire(t *testing.T) {
 		again := arm(running(releaseScript, key))
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		if exists(t, rdb, key) || fault.Count()+again.Count() != 2 || len(a.losses) != 0 {
-			t.Error("the hold has not ended as it should")
+			t.Error("the hold has not ended in order")
 		}
 	}
 }
@@ -140,7 +140,7 @@ func TestR26UnknownAcquireIsUndone(t *testing.T) {
 		t.Errorf("the client was told after %v", took)
 	}
 	if fault.Count() < 2 {
-		t.Error("the right answer was not looked for")
+		t.Error("the right answer was not checked")
 	}
 	began = time.Now()
 	b.token(key, "BLOCK", "0")
@@ -251,7 +251,7 @@ func TestR26UnknownReleaseIsRepeated(t *testing.T) {
 	eventually(t, 2*time.Second, "the release is repeated", func() bool { return count(straight.rdb, key, "me") == "1" })
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	if exists(t, straight.rdb, key) || len(a.losses) != 0 {
-		t.Error("the hold has not ended as it should")
+		t.Error("the hold has not ended in order")
 	}
 }
 
@@ -275,7 +275,7 @@ func TestR25SilentRedisIsALossInTime(t *testing.T) {
 	})
 }
 
-func TestR27PausedRedisIsALossBeforeAnybodyElseGetsTheLock(t *testing.T) {
+func TestR27PausedRedisIsALossBeforeTheNextGrant(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s := leash(t, dialServer(t, server.Addr), Config{WatchdogTimeout: time.Second})

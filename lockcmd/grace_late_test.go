@@ -57,7 +57,7 @@ func TestR2GraceLateRestore(t *testing.T) {
 			defer late.Release()
 			if c.meet == nil {
 				s.watchdog.CheckAll()
-				eventually(t, soon, "it is put back", func() bool { return s.Stats().Restored == 1 })
+				eventually(t, soon, "the hold is restored", func() bool { return s.Stats().Restored == 1 })
 			} else {
 				wantPrefix(t, ask(c.meet), ":")
 			}
@@ -70,7 +70,7 @@ func TestR2GraceLateRestore(t *testing.T) {
 			late.Release()
 			eventually(t, soon, "the late one comes", func() bool { return ran(t, rdb, restore) == 2 })
 			if exists(t, rdb, key) || len(a.losses) > 0 {
-				t.Error("it is there again, for nobody")
+				t.Error("it exists again, without a holder")
 			}
 		})
 	}

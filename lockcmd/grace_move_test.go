@@ -60,9 +60,9 @@ func TestR2GraceOfMoves(t *testing.T) {
 		m.b.attach(m.key, "me", m.token)
 		want(t, receive(t, m.a.moved, soon), m.key)
 	}
-	eventually(t, soon, "the first Leash has heard of all moves", func() bool { return s.Stats().Holds == 0 })
+	eventually(t, soon, "the first Leash knows of all moves", func() bool { return s.Stats().Holds == 0 })
 	f.fail()
-	eventually(t, soon, "all hang where they were moved to", func() bool {
+	eventually(t, soon, "all have the carriers they were moved to", func() bool {
 		hanging := 0
 		for _, h := range other.heldIn(slot) {
 			r, ok := recordOf(t, rdb, h)
@@ -153,9 +153,9 @@ func TestR2GraceCountsMoves(t *testing.T) {
 					}
 					if !c.stays {
 						want(t, receive(t, a.moved, soon), key)
-						eventually(t, soon, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
+						eventually(t, soon, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 })
 					} else if len(c.asks) == 0 || c.asks[0] != "LOCK.RELEASE" {
-						eventually(t, soon, "it hangs where it was moved to", func() bool {
+						eventually(t, soon, "its carrier is the one it was moved to", func() bool {
 							r, _ := recordOf(t, rdb, h)
 							return r.carrier == a.carrier.name
 						})

@@ -48,7 +48,7 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 				forget(t, rdb, key)
 				before := results.calls.Load()
 				reply := b.start(c.ask(key, token)...)
-				eventually(t, soon, "it has looked, and looks again", func() bool { return results.calls.Load() > before+1 })
+				eventually(t, soon, "it has tried, and tries again", func() bool { return results.calls.Load() > before+1 })
 				defer s.graces.begin(t, key)()
 				s.watchdog.CheckAll()
 				wantPrefix(t, receive(t, reply, soon), c.want)

@@ -48,7 +48,7 @@ func TestR2GraceCorrectsCounts(t *testing.T) {
 					want(t, a.do("LOCK.RELEASE", key), ":1")
 					want(t, a.do("LOCK.RELEASE", other), ":1")
 					if exists(t, rdb, key) || exists(t, rdb, other) || len(a.losses) > 0 || s.Stats().Restored != 0 {
-						t.Errorf("losses %d, put back %d", len(a.losses), s.Stats().Restored)
+						t.Errorf("losses %d, restored %d", len(a.losses), s.Stats().Restored)
 					}
 				})
 			}
@@ -82,7 +82,7 @@ func TestR2GraceCorrectsLeases(t *testing.T) {
 				eventually(t, soon, "the lease is right", func() bool { return rdb.PTTL(t.Context(), key).Val() > 5*time.Minute })
 				h := a.carrier.last(func(*hold) bool { return true })
 				if left := time.Until(s.watchdog.Until(&h.watch)); left < 5*time.Minute {
-					t.Errorf("it is believed in for %v", left)
+					t.Errorf("its owner relies on it for %v", left)
 				}
 				want(t, connect(t, other).do("LOCK.EXTEND", key, "60000", "TOKEN", strconv.FormatInt(token, 10)), ":60000")
 				eventually(t, soon, "what another has set counts", func() bool {

@@ -67,7 +67,7 @@ func TestR2FailoverWithoutGraceGrantsAHeldLock(t *testing.T) {
 	f.fail()
 	eventually(t, soon, "the other one has it too", func() bool { return b.do("LOCK.ACQUIRE", key)[0] == ':' })
 	if ttl := a.do("LOCK.TTL", key); ttl == ":-2" || len(a.losses) > 0 {
-		t.Errorf("the first does not believe in it any more: %s", ttl)
+		t.Errorf("the first connection does not hold it any more: %s", ttl)
 	}
 	s.watchdog.CheckAll()
 	want(t, receive(t, a.losses, soon), key+" gone")
@@ -91,7 +91,7 @@ func TestR2Grace(t *testing.T) {
 	start := time.Now()
 	f.fail()
 	waiting := b.await(other, 1, key, "BLOCK", "0")
-	eventually(t, soon, "the hold is put back", func() bool { return s.Stats().Restored == 1 })
+	eventually(t, soon, "the hold is restored", func() bool { return s.Stats().Restored == 1 })
 	want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), ":1")
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	if next := tokenOf(t, receive(t, waiting, 2*graceTTL)); next <= token {
@@ -213,7 +213,7 @@ func TestR2GraceOfARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	waiting := b.await(other, 1, key, "BLOCK", "0")
-	eventually(t, soon, "the hold is put back", func() bool { return s.Stats().Restored == 1 })
+	eventually(t, soon, "the hold is restored", func() bool { return s.Stats().Restored == 1 })
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	if next := tokenOf(t, receive(t, waiting, 2*graceTTL)); next <= token || time.Since(killed) < graceTTL || len(a.losses) > 0 {
 		t.Errorf("token %d after %d, after %v", next, token, time.Since(killed))

@@ -38,7 +38,7 @@ func TestR30EventThatOvertakesTheGrant(t *testing.T) {
 				}
 				done <- connect(t, other).do(args...)
 			}()
-			eventually(t, 5*time.Second, "the news is there", func() bool {
+			eventually(t, 5*time.Second, "the event has arrived", func() bool {
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				return len(s.pendingEvents[of].kinds) > 0
@@ -53,7 +53,7 @@ func TestR30EventThatOvertakesTheGrant(t *testing.T) {
 			}
 			s.mu.Lock()
 			if len(s.pendingEvents) != 0 {
-				t.Errorf("%s: %d pieces of news are kept", end, len(s.pendingEvents))
+				t.Errorf("%s: %d events are kept", end, len(s.pendingEvents))
 			}
 			s.mu.Unlock()
 		}
@@ -79,9 +79,9 @@ func TestPendingEventsAreBounded(t *testing.T) {
 	}
 }
 
-// TestR5AReleaseElsewhereLeavesNoDeadlock: A hold was released through another Leash, and its own
+// TestR5ReleaseThroughAnotherLeashLeavesNoDeadlock: A hold was released through another Leash, and its own
 // Leash does not know yet. An acquire on its connection must not be refused as a deadlock.
-func TestR5AReleaseElsewhereLeavesNoDeadlock(t *testing.T) {
+func TestR5ReleaseThroughAnotherLeashLeavesNoDeadlock(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, err := New(Config{WatchdogTimeout: 10 * time.Minute}, rdb, silentSubscriber{}, slog.New(slog.DiscardHandler))
@@ -96,7 +96,7 @@ func TestR5AReleaseElsewhereLeavesNoDeadlock(t *testing.T) {
 		a.token(key, "BLOCK", "1000")
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		if len(a.losses) != 0 {
-			t.Errorf("told as lost: %s", <-a.losses)
+			t.Errorf("reported as lost: %s", <-a.losses)
 		}
 	})
 }
@@ -113,7 +113,7 @@ func TestR7IDsOfTwoOwnersAreDifferent(t *testing.T) {
 		want(t, b.do("LOCK.RELEASE", key, "OWNER", "c", "ID", "2"), "-"+msgNotHeld)
 		want(t, b.do("LOCK.RELEASE", key, "OWNER", "b", "ID", "2"), ":1")
 		if exists(t, rdb, key) {
-			t.Error("told as released, and still held")
+			t.Error("reported as released, and still held")
 		}
 		want(t, a.do("LOCK.RELEASE", key, "OWNER", "a", "ID", "2"), ":1") // the same release again
 	})
@@ -136,7 +136,7 @@ func TestR14WriterHandsOverToAReaderInASlotThatMigrates(t *testing.T) {
 	}
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	if len(a.losses) != 0 {
-		t.Errorf("told as lost: %s", <-a.losses)
+		t.Errorf("reported as lost: %s", <-a.losses)
 	}
 	eventually(t, 5*time.Second, "the lock is free", func() bool {
 		err := cluster.MasterOf(slot).Client().Exists(t.Context(), key).Err()

@@ -42,7 +42,7 @@ func TestR28IdleIsReportedThenReleased(t *testing.T) {
 					want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "idle"))
 				}
 				want(t, b.do("LOCK.RELEASE", key), ":1")
-				eventually(t, time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 && !a.guarded.Load() })
+				eventually(t, time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 && !a.guarded.Load() })
 			}
 		}
 		if n := s.Stats().Losses[reasonIdle]; n != 10 {

@@ -73,7 +73,7 @@ func TestLatchOpensForAllWaiters(t *testing.T) {
 		}
 		for _, s := range leashes {
 			if s.permitQueues.length(latchOf(key)) != 0 || s.Stats().Waiters != 0 {
-				t.Error("somebody still stands in line")
+				t.Error("somebody still waits")
 			}
 		}
 	})
@@ -86,7 +86,7 @@ func TestOneAttemptOpensTheLatchForAllWaiters(t *testing.T) {
 	q, id := newPermitQueues(), latchOf("k")
 	first, second := q.join(id), q.join(id)
 	if q.beginAttempt(second) || !q.beginAttempt(first) {
-		t.Fatal("want the head to look, and nobody else")
+		t.Fatal("want only the head to try")
 	}
 	third := q.join(id)
 	q.openAll(first)
@@ -95,11 +95,11 @@ func TestOneAttemptOpensTheLatchForAllWaiters(t *testing.T) {
 		select {
 		case <-[]*permitWaiter{first, second, third}[i].opened:
 			if !opened {
-				t.Errorf("turn %d was let go", i)
+				t.Errorf("waiter %d was released", i)
 			}
 		default:
 			if opened {
-				t.Errorf("turn %d was not let go", i)
+				t.Errorf("waiter %d was not released", i)
 			}
 		}
 	}

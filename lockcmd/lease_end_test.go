@@ -44,7 +44,7 @@ func TestExpiredLeaseIsNotReentered(t *testing.T) {
 			// A check of the watchdog came first, and Redis still had the lease for a moment.
 			for ; again(); tries++ {
 				if tries == 5 {
-					t.Fatalf("%v: a lease that is over was entered again", mode)
+					t.Fatalf("%v: an expired lease was acquired again", mode)
 				}
 			}
 		}
@@ -134,8 +134,8 @@ func TestR27ExpiredLeaseDoesNotCountForTheQuorum(t *testing.T) {
 func TestNewLeaseIgnoresThePreviousMaxHold(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
-	deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
-	s, other, key := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{}), newKey()
+	withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+	s, other, key := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{}), newKey()
 	a := connect(t, s)
 	first := a.token(key, "OWNER", "me", "LEASE", "20000", "MAXHOLD", "20000")
 	h := a.carrier.ownHold(key, options{})

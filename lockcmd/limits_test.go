@@ -41,10 +41,10 @@ func TestR28MaxHoldEndsAHoldLeftToExpire(t *testing.T) {
 				}
 				connect(t, other).token(keys[1], "BLOCK", "25000")
 				if took := time.Since(began); took < 4*time.Second || took > 20*time.Second {
-					t.Errorf("it was to be had %v after the grant", took)
+					t.Errorf("it was free %v after the grant", took)
 				}
 				if !exists(t, rdb, keys[2]) || !exists(t, rdb, keys[3]) {
-					t.Error("what had no MAXHOLD, or has some left, is gone")
+					t.Error("a hold without MAXHOLD, or with some of it left, is gone")
 				}
 			}
 		}
@@ -113,7 +113,7 @@ func TestR28MaxHoldAfterAMoveToAnEndedConnection(t *testing.T) {
 		rdb.HIncrBy(context.Background(), key, "me", 1) // an acquire that Leash does not know
 		h := s.find(lockID{0, key}, func(*hold) bool { return true })
 		if !h.lockRequests(s.deadline()) {
-			t.Fatal("its gate is taken")
+			t.Fatal("its request lock is taken")
 		}
 		rel := s.beginRelease(h, false)
 		b.carrier.End(Expire)

@@ -16,7 +16,7 @@ import (
 // check: testTryLockWait (TestBlockEndsInTime, TestFairTryAndBlock), testRemainTimeToLive
 // (TestR3HoldsAreRenewedAtAThird, TestR12ExtendSetsALease), testForceUnlock
 // (TestR30BreakTellsTheHolderFirst, TestR27ForcedEndIsReportedAsLoss), testLockListener
-// (TestR27AwaitLossTellsTheReason), testLockFailoverInCluster (TestMasterDies),
+// (TestR27AwaitLossReportsTheReason), testLockFailoverInCluster (TestMasterDies),
 // testLockIsNotRenewedAfterInterruptedTryLock (TestR16DisconnectsAtRandom), testConcurrency…
 // (TestR19ManyClientsOneLock, TestFairManyClientsOneAtATime).
 func TestLockScenariosOfRedisson(t *testing.T) {

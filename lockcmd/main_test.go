@@ -165,7 +165,7 @@ const soon = 20 * time.Second
 // events would be lost.
 func waitUntilSubscribed(t testing.TB, s *Service) {
 	t.Helper()
-	eventually(t, soon, "the Service hears what is said to it", func() bool {
+	eventually(t, soon, "the Service is subscribed to its channel", func() bool {
 		n, err := numListeners(s.rdb, s.subscriber.eventChannel, (*redis.Client).PubSubNumSub)
 		return err == nil && n > 0
 	})

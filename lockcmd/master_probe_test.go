@@ -151,11 +151,11 @@ func TestR2GraceProbesEachMaster(t *testing.T) {
 	s := leash(t, dialCluster(t, cluster.Addrs()...), graceConfig(), graceful)
 	key := newKey()
 	elsewhere := redistest.KeyIn((slotOf(key)+slots/2)%slots, "other")
-	turn := s.graces.probeLock(s.graces.slotsWith(slotOf(elsewhere))[0])
-	turn <- struct{}{} // this master does not answer
-	defer func() { <-turn }()
+	probeLock := s.graces.probeLock(s.graces.slotsWith(slotOf(elsewhere))[0])
+	probeLock <- struct{}{} // this master does not answer
+	defer func() { <-probeLock }()
 	if _, ok := s.graces.masterOf(elsewhere, time.Now(), time.Now().Add(100*time.Millisecond)); ok {
-		t.Error("a master that does not answer was looked at")
+		t.Error("a master that does not answer was probed")
 	}
 	if _, ok := s.graces.masterOf(key, time.Now(), time.Now().Add(soon)); !ok {
 		t.Error("another one was not")

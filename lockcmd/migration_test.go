@@ -198,7 +198,7 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 	lay := func(rr *remoteRelease) {
 		t.Helper()
 		if n, err := other.askInt(rr.tombstoneCall(rr.keepMillis), until); n != 1 || err != nil {
-			t.Errorf("a tombstone was laid: %d, %v", n, err)
+			t.Errorf("a tombstone was written: %d, %v", n, err)
 		}
 	}
 

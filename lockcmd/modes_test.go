@@ -85,14 +85,14 @@ func TestR12EveryModeIsExtended(t *testing.T) {
 		want(t, b.do("LOCK.EXTEND", key, "1", "TOKEN", token), ":1")
 		connect(t, other).token(key, "BLOCK", "50000")
 		want(t, b.do("LOCK.CHECK", key, "TOKEN", token), ":0")
-		eventually(t, 3*time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
+		eventually(t, 3*time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 })
 		if len(a.losses) != 0 {
-			t.Errorf("the end of a lease was told as a loss: %s", <-a.losses)
+			t.Errorf("the end of a lease was reported as a loss: %s", <-a.losses)
 		}
 	})
 }
 
-func TestR27EveryModeIsToldOfItsLoss(t *testing.T) {
+func TestR27LossIsReportedInEveryMode(t *testing.T) {
 	t.Parallel()
 	everyMode(t, func(t *testing.T, rdb redis.UniversalClient, s, other *Service, mode string) {
 		key, a, b := newKey(), connect(t, s), connect(t, other)

@@ -22,7 +22,7 @@ func TestR4HoldMovesBackAndForth(t *testing.T) {
 				<-time.After(time.Duration(rand.IntN(pause+1)) * time.Microsecond)
 			}
 			if len(a.losses)+len(b.losses) > 0 {
-				t.Fatalf("pause %d, round %d: a moved hold was told as a loss", pause, i)
+				t.Fatalf("pause %d, round %d: a moved hold was reported as a loss", pause, i)
 			}
 		}
 		want(t, a.do("LOCK.RELEASE", key), ":1")

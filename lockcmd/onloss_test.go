@@ -132,7 +132,7 @@ func maxHoldIsToldThenReleased(t *testing.T, s *Service, how, lease string) {
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "maxhold"))
 	}
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
-	eventually(t, time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 && !a.guarded.Load() })
+	eventually(t, time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 && !a.guarded.Load() })
 	want(t, b.do("LOCK.RELEASE", key), ":1")
 	if len(a.losses) != 0 {
 		t.Error("told twice")
@@ -155,7 +155,7 @@ func TestR28MaxHoldOfTheLeash(t *testing.T) {
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	<-time.After(3 * time.Second)
 	if len(a.losses) != 0 {
-		t.Error("a released hold was told as lost")
+		t.Error("a released hold was reported as lost")
 	}
 }
 
@@ -213,7 +213,7 @@ func maxHoldWhileARequestIsUnanswered(t *testing.T, what *script, ran bool) {
 	}
 	fault.Disarm()
 	eventually(t, 3*time.Second, "it is ended", func() bool { return !exists(t, straight.rdb, key) })
-	eventually(t, 3*time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 && s.Stats().Holds == 0 })
+	eventually(t, 3*time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 && s.Stats().Holds == 0 })
 	if len(a.losses) != 0 {
 		t.Error("told twice")
 	}

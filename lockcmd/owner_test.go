@@ -74,7 +74,7 @@ func TestR4RepeatedAcquireByIDMovesTheHold(t *testing.T) {
 		}
 		eventually(t, 3*time.Second, "the old carrier forgets", func() bool { return b.carrier.Holds() == 0 })
 		if len(a.losses)+len(b.losses) != 0 {
-			t.Error("a moved hold was told as a loss")
+			t.Error("a moved hold was reported as a loss")
 		}
 		a.carrier.End(Release) // R11: its holds have moved, so nothing is released
 		b.carrier.End(Release)
@@ -109,7 +109,7 @@ func TestR7ReleaseByIDIsRepeatable(t *testing.T) {
 			want(t, who.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r3"), ":1")
 		}
 		if exists(t, rdb, key) || a.carrier.Holds() != 0 || len(a.losses) != 0 {
-			t.Error("the released hold is still there, or was told as a loss")
+			t.Error("the released hold is still there, or was reported as a loss")
 		}
 		if left := rdb.PTTL(context.Background(), answerKey(key, requestID("me", "r3"))).Val(); left < time.Second || left > 30*time.Second {
 			t.Errorf("got an answer's TTL %v, want one TTL", left)

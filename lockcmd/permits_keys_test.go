@@ -70,7 +70,7 @@ func TestR13PermitsAreReturnedAtTheMemoryLimit(t *testing.T) {
 	a.carrier.End(Release)
 	other.wantSemaphoreInfo(key, 5, 5, 0)
 	if len(a.losses) != 0 {
-		t.Errorf("told as a loss: %s", <-a.losses)
+		t.Errorf("reported as a loss: %s", <-a.losses)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestR14PermitsInASlotInMigration(t *testing.T) {
 	}
 	want(t, a.do("SEM.RELEASE", tag+"0", permits[tag+"0"]), "-"+msgReleaseLater)
 	finish()
-	eventually(t, 10*time.Second, "it is given back", func() bool {
+	eventually(t, 10*time.Second, "it is released", func() bool {
 		_, available, _, _ := c.semaphoreInfo(tag + "0")
 		return available == 2
 	})

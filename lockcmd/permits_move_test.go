@@ -34,7 +34,7 @@ func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
 			b.carrier.End(Release)
 			want(t, straight.rdb.Get(t.Context(), key).Val(), "3")
 			if len(a.losses)+len(b.losses)+len(a.moved)+len(b.moved) != 0 {
-				t.Error("told as a loss")
+				t.Error("reported as a loss")
 			}
 		}
 	}
@@ -55,7 +55,7 @@ func TestR7PermitsOfAFailedMoveAreReleased(t *testing.T) {
 	for range 3 {
 		want(t, b.do(acquire...), "$-1")
 	}
-	eventually(t, 3*time.Second, "the other is given back", func() bool {
+	eventually(t, 3*time.Second, "the other permit is released", func() bool {
 		return s.rdb.Get(t.Context(), key).Val() == "1" && a.carrier.Holds()+b.carrier.Holds() == 0
 	})
 	want(t, c.do("SEM.RELEASE", key), ":1")

@@ -34,7 +34,7 @@ func TestR7PermitsOfARepeatedRequest(t *testing.T) {
 			eventually(t, 3*time.Second, "the old carrier forgets", func() bool { return []*conn{a, b}[i].carrier.Holds() == 1-i })
 		}
 		if len(a.losses)+len(b.losses)+len(a.moved)+len(b.moved) != 0 {
-			t.Error("a moved permit was told as a loss")
+			t.Error("a moved permit was reported as a loss")
 		}
 		b.carrier.End(Release) // R11: its permits have moved, so nothing is released
 		want(t, a.do("SEM.RELEASE", key), ":1")
@@ -63,7 +63,7 @@ func TestR26RepeatedRequestFindsALoss(t *testing.T) {
 		rdb.Incr(t.Context(), key)
 		want(t, a.do("SEM.ACQUIRE", key, "COUNT", "2", "ID", "r"), "-"+msgLost(key, "gone"))
 		want(t, receive(t, a.losses, time.Second), key+" gone")
-		eventually(t, 5*time.Second, "what was taken anew is given back", func() bool {
+		eventually(t, 5*time.Second, "what was acquired again is released", func() bool {
 			_, available, held, _ := a.semaphoreInfo(key)
 			return available == 4 && held == 1
 		})
@@ -77,8 +77,8 @@ func TestR26RepeatedRequestFindsALoss(t *testing.T) {
 func TestR26ReleaseThroughAnotherLeashIsNoLoss(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
-		s, other := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{})
+		withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+		s, other := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{})
 		key, a, b := semaphore(t, s, 5), connect(t, s), connect(t, other)
 		p := a.permit(key, "ID", "r")
 		want(t, b.do("SEM.RELEASE", key, p), ":1")

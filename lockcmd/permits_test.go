@@ -152,7 +152,7 @@ func TestPermitsAreReleasedFromAnywhere(t *testing.T) {
 			eventually(t, 3*time.Second, "the carrier forgets", func() bool { return a.carrier.Holds() == 0 })
 		}
 		if len(a.losses) != 0 {
-			t.Errorf("told as a loss: %s", <-a.losses)
+			t.Errorf("reported as a loss: %s", <-a.losses)
 		}
 		javaPermit(t, rdb, key, permitNumber(1), time.Time{})
 		want(t, a.do("SEM.RELEASE", key, permitNumber(1)), ":1")
@@ -217,12 +217,12 @@ func TestR24PermitsAreRenewed(t *testing.T) {
 		a.wantSemaphoreInfo(key, 400, 99, 301)
 		want(t, a.do("SEM.RELEASE", key, leased), "-"+msgNoPermit)
 		if len(a.losses) != 0 {
-			t.Errorf("told as a loss: %s", <-a.losses)
+			t.Errorf("reported as a loss: %s", <-a.losses)
 		}
 	})
 }
 
-func TestR27ALostPermitIsTold(t *testing.T) {
+func TestR27LostPermitIsReported(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{WatchdogTimeout: 2 * time.Second}), context.Background()

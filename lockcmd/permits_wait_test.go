@@ -78,7 +78,7 @@ func TestR18PermitsAndCountersShareOneQueue(t *testing.T) {
 		want(t, a.do("SEM.RELEASE", key, held[0]), ":1")
 		select {
 		case r := <-one:
-			t.Fatalf("the second in line got %q first", r)
+			t.Fatalf("the second waiter got %q first", r)
 		case <-time.After(1500 * time.Millisecond):
 		}
 		want(t, a.do("SEM.RELEASE", key, held[1]), ":1")
@@ -105,7 +105,7 @@ func TestR19PermitOfADisconnectedWaiterIsReleased(t *testing.T) {
 		a.gone()
 		want(t, receive(t, reply, time.Second), "-"+msgGone)
 		if s.permitQueues.length(permitsOf(key)) != 0 {
-			t.Error("it still stands in line")
+			t.Error("it still waits")
 		}
 		want(t, b.do("SEM.RELEASE", key, p), ":1")
 		want(t, a.do("SEM.ACQUIRE", key), "-"+msgGone)

@@ -263,6 +263,6 @@ func TestQuorumHidesLateGrants(t *testing.T) {
 		want(t, c.do("LOCK.MRELEASE", "1", key), ":0")
 		want(t, c.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), ":1")
 		s.putBack(h, "")
-		eventually(t, soon, "it is given back", func() bool { return !exists(t, rdb, key) })
+		eventually(t, soon, "it is released", func() bool { return !exists(t, rdb, key) })
 	})
 }

@@ -106,7 +106,7 @@ func TestR27WatchAfterTheEnd(t *testing.T) {
 		s.recentEnds.add(recentEnd{lockID{0, key}, holdRef{1, "another"}, releasedText})
 	}
 	if _, ok := s.recentEnds.find(of); !ok {
-		t.Error("it is forgotten too soon")
+		t.Error("the hold is dropped too soon")
 	}
 	s.recentEnds.add(recentEnd{lockID{0, key}, holdRef{2, "another"}, leftText})
 	if e, ok := s.recentEnds.find(of); ok || len(s.recentEnds.ends) != maxRecentEnds {

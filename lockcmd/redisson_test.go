@@ -106,8 +106,8 @@ func (j *javaFair) tryLock() bool {
 	return null
 }
 
-// look is one attempt of lock() or tryLock(wait). It adds the thread to the queue.
-func (j *javaFair) look() (got bool) {
+// attempt is one attempt of lock() or tryLock(wait). It adds the thread to the queue.
+func (j *javaFair) attempt() (got bool) {
 	j.t.Helper()
 	_, null := j.run(javaLock)
 	return null
@@ -192,7 +192,7 @@ func TestR22ScoresAreRedissons(t *testing.T) {
 		began := time.Now().UnixMilli()
 		first := connect(t, s).waitFair(rdb, 1, key, "BLOCK", "0", "OWNER", name[1])
 		j := java(t, rdb, key, "java:1")
-		if j.look() {
+		if j.attempt() {
 			t.Fatal("java got a lock that is held")
 		}
 		a, b := connect(t, s), connect(t, s)

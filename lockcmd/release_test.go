@@ -32,11 +32,11 @@ func TestR30ReleaseFromAnyConnection(t *testing.T) {
 				}
 				eventually(t, 3*time.Second, "the carrier forgets", func() bool { return a.carrier.Holds() == 0 })
 				if len(a.losses) != 0 {
-					t.Errorf("%s: told as a loss: %s", by, <-a.losses)
+					t.Errorf("%s: reported as a loss: %s", by, <-a.losses)
 				}
 				n, _ := strconv.ParseInt(token, 10, 64)
 				if laid := exists(t, rdb, tombstoneKey(key, n, a.carrier.name)); laid != (where == other) {
-					t.Errorf("tombstone laid: %v", laid)
+					t.Errorf("tombstone written: %v", laid)
 				}
 			}
 		}
@@ -46,8 +46,8 @@ func TestR30ReleaseFromAnyConnection(t *testing.T) {
 func TestR30TombstoneReplacesALostEvent(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
-		s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, deaf), leash(t, rdb, Config{}), newKey()
+		withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+		s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, withoutEvents), leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
 		a.token(key, "OWNER", "me")
 		a.token(key, "OWNER", "me")
@@ -55,7 +55,7 @@ func TestR30TombstoneReplacesALostEvent(t *testing.T) {
 		want(t, b.do("LOCK.RELEASE", key, "OWNER", "me"), ":1")
 		eventually(t, 3*time.Second, "the carrier forgets", func() bool { return a.carrier.Holds() == 0 })
 		if len(a.losses) != 0 {
-			t.Error("a release was told as a loss")
+			t.Error("a release was reported as a loss")
 		}
 	})
 }
@@ -126,10 +126,10 @@ func TestR3LeaseIsNotRenewedAndEndsWithoutALoss(t *testing.T) {
 		if took := time.Since(began); took < time.Second || took > soon {
 			t.Errorf("a lease of 1 s lasted %v", took)
 		}
-		eventually(t, time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
+		eventually(t, time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 })
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
 		if len(a.losses) != 0 {
-			t.Error("the end of a lease was told as a loss")
+			t.Error("the end of a lease was reported as a loss")
 		}
 	})
 }
@@ -247,7 +247,7 @@ func TestR26AcquireFindsItsOldHoldLost(t *testing.T) {
 		want(t, connect(t, other).do("LOCK.RELEASE", key, "OWNER", "me"), ":1")
 		want(t, b.do("LOCK.RELEASE", key), "-"+msgNotHeld)
 		if len(b.losses) != 0 {
-			t.Error("a release was told as a loss")
+			t.Error("a release was reported as a loss")
 		}
 	})
 }
@@ -255,8 +255,8 @@ func TestR26AcquireFindsItsOldHoldLost(t *testing.T) {
 func TestR30ReleaseFindsAHoldThatHasMoved(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		deaf := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
-		s, other := leash(t, rdb, Config{}, deaf), leash(t, rdb, Config{})
+		withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+		s, other := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{})
 		for _, by := range []string{"TOKEN", "OWNER"} {
 			a, b, key := connect(t, s), connect(t, other), newKey()
 			token := strconv.FormatInt(a.token(key, "OWNER", "me"), 10)
@@ -267,7 +267,7 @@ func TestR30ReleaseFindsAHoldThatHasMoved(t *testing.T) {
 			}
 			eventually(t, 3*time.Second, "the carrier forgets", func() bool { return b.carrier.Holds() == 0 })
 			if len(b.losses) != 0 {
-				t.Errorf("told as a loss: %s", <-b.losses)
+				t.Errorf("reported as a loss: %s", <-b.losses)
 			}
 		}
 	})
@@ -291,9 +291,9 @@ func TestR30ReleaseElsewhereEndsTheTTL(t *testing.T) {
 				t.Errorf("got %d ms", n)
 			}
 			want(t, b.do("LOCK.RELEASE", key, "TOKEN", token), ":1")
-			eventually(t, time.Second, "it has heard of that", func() bool { return a.do("LOCK.TTL", key) == ":-2" })
+			eventually(t, time.Second, "it knows", func() bool { return a.do("LOCK.TTL", key) == ":-2" })
 			if len(a.losses) != 0 {
-				t.Error("told as a loss")
+				t.Error("reported as a loss")
 			}
 		}
 	})

@@ -36,9 +36,9 @@ func TestR24RenewalsLeaveLittleGarbage(t *testing.T) {
 	}
 }
 
-// TestRenewalBufferSaysWhatTheScriptReads: The buffer contains the same commands, byte for byte, as
+// TestRenewalBufferEqualsTheClientsCommands: The buffer contains the same commands, byte for byte, as
 // the client library would send.
-func TestRenewalBufferSaysWhatTheScriptReads(t *testing.T) {
+func TestRenewalBufferEqualsTheClientsCommands(t *testing.T) {
 	t.Parallel()
 	for _, m := range append(modes[:], permit) {
 		s, buf := &Service{uuid: newUUID()}, &renewalBuffer{}

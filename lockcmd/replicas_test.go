@@ -208,7 +208,7 @@ func TestR32RepeatOnAnotherConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantPrefix(t, c.do("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "1", "REPLICAS", "1"), "-NOREPLICAS ")
-	eventually(t, 20*time.Second, "it was given back", func() bool { return !exists(t, rdb, key) })
+	eventually(t, 20*time.Second, "it was released", func() bool { return !exists(t, rdb, key) })
 	if err := replica.Resume(); err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestR32RepetitionIsUndoneAlone(t *testing.T) {
 		a, b := connect(t, s), connect(t, s)
 		token := a.twice(key)
 		wantPrefix(t, b.do("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "2", "REPLICAS", "1"), "-NOREPLICAS 0 of 1 ")
-		eventually(t, 5*time.Second, "that acquire is given back", func() bool { return count(rdb, key, "x") == "1" })
+		eventually(t, 5*time.Second, "that acquire is undone", func() bool { return count(rdb, key, "x") == "1" })
 		if a.carrier.Holds() != 0 || b.carrier.Holds() != 1 {
 			t.Errorf("got %d and %d holds, want 0 and 1", a.carrier.Holds(), b.carrier.Holds())
 		}
@@ -233,7 +233,7 @@ func TestR32RepetitionIsUndoneAlone(t *testing.T) {
 		want(t, b.do("LOCK.RELEASE", key), ":0")
 		want(t, b.do("LOCK.RELEASE", key), ":1")
 		if len(a.losses)+len(b.losses) != 0 {
-			t.Error("told as a loss")
+			t.Error("reported as a loss")
 		}
 	})
 }

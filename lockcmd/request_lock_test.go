@@ -13,7 +13,7 @@ func TestRequestLockGoesInOrder(t *testing.T) {
 		s := &Service{stop: make(chan struct{})}
 		h := &hold{carrier: &Carrier{service: s}}
 		if !h.lockRequests(time.Now()) {
-			t.Fatal("a gate that nobody has is not to be had")
+			t.Fatal("a free request lock cannot be taken")
 		}
 		order := make(chan int, 4)
 		for i, patience := range []time.Duration{time.Hour, time.Second, time.Hour, time.Hour} {
@@ -39,7 +39,7 @@ func TestRequestLockGoesInOrder(t *testing.T) {
 		}
 		h.unlockRequests()
 		if h.requestLocked || len(h.readExtra().requestQueue) > 0 {
-			t.Error("the gate is not given back")
+			t.Error("the request lock is not released")
 		}
 	})
 }

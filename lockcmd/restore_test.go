@@ -142,7 +142,7 @@ func TestR2RestoreOfEachMode(t *testing.T) {
 				end := s.graces.begin(t, key)
 				forget(t, rdb, key)
 				s.watchdog.CheckAll()
-				eventually(t, soon, "it is put back", func() bool { return s.Stats().Restored == restored+c.holds })
+				eventually(t, soon, "the hold is restored", func() bool { return s.Stats().Restored == restored+c.holds })
 				end()
 				if after := stateOf(t, rdb, key); !slices.Equal(before, after) {
 					t.Errorf("before:\n%s\nafter:\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
@@ -157,7 +157,7 @@ func TestR2RestoreOfEachMode(t *testing.T) {
 					t.Errorf("lost %s", <-a.losses)
 				}
 				if exists(t, rdb, key) {
-					t.Error("it is held by nobody, and there")
+					t.Error("it has no holder, and exists")
 				}
 			})
 		}
@@ -180,7 +180,7 @@ func TestR2RestoreOfPermits(t *testing.T) {
 		rdb.Set(t.Context(), key, 3, 0)
 		want(t, b.do("SEM.ACQUIRE", key), "$-1")
 		s.watchdog.CheckAll()
-		eventually(t, soon, "they are put back", func() bool { return s.Stats().Restored == 2 })
+		eventually(t, soon, "they are restored", func() bool { return s.Stats().Restored == 2 })
 		if after := stateOf(t, rdb, key); !slices.Equal(before, after) {
 			t.Errorf("before:\n%s\nafter:\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
 		}
@@ -272,7 +272,7 @@ func TestR2RestoreYields(t *testing.T) {
 						want(t, receive(t, a.losses, soon), key+" "+c.lost)
 						return
 					}
-					eventually(t, soon, "it is put back", func() bool { return s.Stats().Restored > restored })
+					eventually(t, soon, "the hold is restored", func() bool { return s.Stats().Restored > restored })
 					want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), ":1")
 					want(t, a.do("LOCK.RELEASE", key), ":1")
 				})
@@ -348,7 +348,7 @@ func TestR2RestoreIsNotGuessed(t *testing.T) {
 		turn <- struct{}{} // no master answers a probe
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 		<-turn
-		eventually(t, soon, "it is put back and released", func() bool { return h.inState(over) })
+		eventually(t, soon, "it is restored and released", func() bool { return h.inState(over) })
 		if exists(t, rdb, key) || len(a.losses) > 0 {
 			t.Error("it was not released as it should")
 		}

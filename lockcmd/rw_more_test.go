@@ -174,9 +174,9 @@ func TestAttachExtendAndCheckReadAndWrite(t *testing.T) {
 				t.Errorf("the hold lasts %v", left)
 			}
 			eventually(t, 3*time.Second, "the lease is over", func() bool { return c.do("LOCK.CHECK", key, "TOKEN", token) == ":0" })
-			eventually(t, 3*time.Second, "it is forgotten", func() bool { return b.carrier.Holds() == 0 })
+			eventually(t, 3*time.Second, "the hold is dropped", func() bool { return b.carrier.Holds() == 0 })
 			if len(a.losses)+len(b.losses) != 0 {
-				t.Error("the end of a lease was told as a loss")
+				t.Error("the end of a lease was reported as a loss")
 			}
 			if mode == "READ" {
 				want(t, beside.do("LOCK.RELEASE", key), ":1")

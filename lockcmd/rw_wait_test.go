@@ -212,7 +212,7 @@ func TestDeadReaders(t *testing.T) {
 		if info["owner"] != "alive" || info["holds"] != "1" {
 			t.Errorf("got %v", info)
 		}
-		eventually(t, 2*time.Second, "the lease is forgotten", func() bool { return a.carrier.Holds() == 0 })
+		eventually(t, 2*time.Second, "the lease is dropped", func() bool { return a.carrier.Holds() == 0 })
 		want(t, a.do("LOCK.RELEASE", key, "OWNER", "dead"), "-"+msgNotHeld)
 		a.token(key, "READ", "OWNER", "dead") // the same owner may acquire again
 		want(t, count(rdb, key, "dead"), "1")
@@ -247,7 +247,7 @@ func TestDeadReaders(t *testing.T) {
 		want(t, inRedis(t, rdb, key)["mode"], "read")
 		want(t, d.do("LOCK.RELEASE", key), ":1")
 		want(t, a.do("LOCK.RELEASE", key, "READ"), ":1")
-		eventually(t, 2*time.Second, "the lease is forgotten", func() bool { return a.carrier.Holds() == 0 })
+		eventually(t, 2*time.Second, "the lease is dropped", func() bool { return a.carrier.Holds() == 0 })
 		wantNothing(t, rdb, key, a, b, c, d)
 	})
 }

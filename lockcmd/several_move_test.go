@@ -30,7 +30,7 @@ func TestR27LossOfAMovedHoldIsReported(t *testing.T) {
 		a.twice(keys[0])
 		c.token(keys[1])
 		want(t, b.do(several("LOCK.MACQUIRE", keys, "OWNER", "x", "ID", "2")...), null)
-		eventually(t, 5*time.Second, "the acquire is given back", func() bool { return count(rdb, keys[0], "x") == "1" })
+		eventually(t, 5*time.Second, "the acquire is undone", func() bool { return count(rdb, keys[0], "x") == "1" })
 		rdb.Del(t.Context(), keys[0])
 		want(t, receive(t, b.losses, 5*time.Second), keys[0]+" gone")
 
@@ -109,7 +109,7 @@ func TestR7IDOfAnUndoneAcquireCountsAgain(t *testing.T) {
 		b.token(keys[1])
 		acquire := several("LOCK.MACQUIRE", keys, "OWNER", "x", "ID", "2")
 		want(t, a.do(acquire...), null)
-		eventually(t, 5*time.Second, "it is given back", func() bool { return count(rdb, keys[0], "x") == "1" })
+		eventually(t, 5*time.Second, "it is released", func() bool { return count(rdb, keys[0], "x") == "1" })
 		want(t, b.do("LOCK.RELEASE", keys[1]), ":1")
 		for range 2 { // the second time is a repetition
 			if tokens := tokensOf(t, a.do(acquire...), 2); tokens[0] != token {
@@ -187,7 +187,7 @@ func TestR26UnansweredMoveIsFinished(t *testing.T) {
 					want(t, b.do("LOCK.RELEASE", key), ":0")
 					want(t, b.do("LOCK.RELEASE", key), ":1")
 					if len(a.losses)+len(b.losses) != 0 {
-						t.Error("told as a loss")
+						t.Error("reported as a loss")
 					}
 				}
 			}

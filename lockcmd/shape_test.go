@@ -50,7 +50,7 @@ func withDirectPath(name, text string) (reply any, err error) {
 	return reply, err
 }
 
-// TestNullIsNoScriptReply: go-redis reports a null reply as an error. It is not an error reply of
+// TestNullIsNoScriptReply: Go-redis reports a null reply as an error. It is not an error reply of
 // Redis.
 func TestNullIsNoScriptReply(t *testing.T) {
 	for name := range shapes {

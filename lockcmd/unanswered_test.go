@@ -74,9 +74,9 @@ func TestR28EndWhileTheReleaseOfACountIsUnanswered(t *testing.T) {
 		a.carrier.End(how)
 		fault.Disarm()
 		eventually(t, 2*time.Second, "the hold ends", func() bool { return !exists(t, straight.rdb, key) })
-		eventually(t, time.Second, "it is forgotten", func() bool { return s.Stats().Holds == 0 && !a.guarded.Load() })
+		eventually(t, time.Second, "the hold is dropped", func() bool { return s.Stats().Holds == 0 && !a.guarded.Load() })
 		if len(a.losses) != 0 {
-			t.Error("told as a loss")
+			t.Error("reported as a loss")
 		}
 	}
 }
@@ -93,9 +93,9 @@ func TestR26ReleaseBehindAnUndoIsDone(t *testing.T) {
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgRefused) // one request at a time
 	p.Thaw()
 	eventually(t, 3*time.Second, "the hold ends", func() bool { return !exists(t, straight.rdb, key) })
-	eventually(t, time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
+	eventually(t, time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 })
 	if len(a.losses) != 0 {
-		t.Error("a release was told as a loss")
+		t.Error("a release was reported as a loss")
 	}
 }
 
@@ -146,9 +146,9 @@ func TestR25ReleaseElsewhereIsNoLossWhileTheTombstoneIsUnreadable(t *testing.T) 
 	look.Disarm()
 	get.Disarm()
 	s.RenewAll(t.Context())
-	eventually(t, time.Second, "it is forgotten", func() bool { return a.carrier.Holds() == 0 })
+	eventually(t, time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 })
 	if len(a.losses) != 0 {
-		t.Errorf("a release was told as a loss: %s", <-a.losses)
+		t.Errorf("a release was reported as a loss: %s", <-a.losses)
 	}
 }
 
@@ -187,12 +187,12 @@ func TestR26LateCopyOfAReleasedGrantIsReleased(t *testing.T) {
 	want(t, receive(t, reply, soon), "-"+msgGone)
 	given := time.Now()
 	exists := func() bool { return straight.rdb.Exists(t.Context(), key).Val() == 1 }
-	eventually(t, soon, "it is given back", func() bool { return !exists() })
+	eventually(t, soon, "it is released", func() bool { return !exists() })
 	time.Sleep(time.Until(given.Add(6 * time.Second)))
 	late.Release()
 	eventually(t, soon, "the copy has come", exists)
 	ends := time.Now().Add(straight.rdb.PTTL(t.Context(), key).Val())
-	eventually(t, soon, "it is given back", func() bool { return !exists() })
+	eventually(t, soon, "it is released", func() bool { return !exists() })
 	if left := time.Until(ends); left < time.Second {
 		t.Errorf("the copy ran out by itself")
 	}
@@ -215,7 +215,7 @@ func TestR28HoldMovedToADisconnectedClientStays(t *testing.T) {
 			}
 			want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "me", "LEASE", "60000", "ID", "x"), "-"+msgGone)
 			if !ended {
-				eventually(t, soon, "the one acquire is put back", func() bool { return inRedis(t, rdb, key)["me"] == "1" })
+				eventually(t, soon, "the one acquire is undone", func() bool { return inRedis(t, rdb, key)["me"] == "1" })
 				b.carrier.End(Expire)
 			}
 			eventually(t, soon, "its first connection knows", func() bool { return s.Stats().Holds == 0 })

@@ -355,7 +355,7 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 		return false
 	})
 	reply := b.await(s, 1, key, "BLOCK", "3000")
-	eventually(t, time.Second, "b has looked when it came and when it listened", func() bool {
+	eventually(t, time.Second, "b has tried at its start and after its subscription", func() bool {
 		s.queues.mu.Lock()
 		defer s.queues.mu.Unlock()
 		line := s.queues.byID[queueID{lockID{0, key}, lockChannel(key)}]
@@ -371,7 +371,7 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 	late.Disarm()
 	late.Release()
 	want(t, receive(t, released, 5*time.Second), ":1")
-	eventually(t, 2*time.Second, "the grant is given back", func() bool { return !exists(t, straight.rdb, key) })
+	eventually(t, 2*time.Second, "the grant is released", func() bool { return !exists(t, straight.rdb, key) })
 	if b.carrier.Holds() != 0 {
 		t.Error("the waiter has a hold")
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestWantedNotifierTellsWhoGotTheLock: A hand-over within another Leash sends no message here. The
+// TestWantedNotifierReportsTheNewHolder: A hand-over within another Leash sends no message here. The
 // notifier learns the new holder from its token.
-func TestWantedNotifierTellsWhoGotTheLock(t *testing.T) {
+func TestWantedNotifierReportsTheNewHolder(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
@@ -30,11 +30,11 @@ func TestWantedNotifierTellsWhoGotTheLock(t *testing.T) {
 	// after 2 checks, then after 4
 	for _, want := range []bool{false, true, false, false, false, true} {
 		if n.noteAttempt(false, 7); told() != want {
-			t.Fatalf("told %v, want %v, after %d looks at a pace of %d", !want, want, n.attempts, n.pace)
+			t.Fatalf("reported %v, want %v, after %d checks at a pace of %d", !want, want, n.attempts, n.pace)
 		}
 	}
 	if n.noteAttempt(false, 0); told() {
-		t.Error("told again, though nobody knows of another holder")
+		t.Error("reported again, without another holder")
 	}
 	if n.noteAttempt(false, 8); n.after != 7 || !told() {
 		t.Errorf("of others, those are to be told who got it after %d, want 7", n.after)

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestNothingIsWrittenForAnEndedHold: the commands that change a latch or a semaphore are written
+// TestNothingIsWrittenForAnEndedHold: The commands that change a latch or a semaphore are written
 // only while the holds of their connection are safe. If that was not known in time, they are sent
 // again. When the connection is at its end, they are not sent at all.
 func TestNothingIsWrittenForAnEndedHold(t *testing.T) {

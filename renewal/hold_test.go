@@ -147,7 +147,7 @@ func TestR24LeaseEndsWhenTheStoreSaysSo(t *testing.T) {
 			}
 			o.want(t, "")
 			if left := time.Until(w.Until(h)); left > 0 {
-				t.Errorf("it is believed in for %v more", left)
+				t.Errorf("its owner relies on it for %v more", left)
 			}
 			w.store.set(always(notDone)) // no answer
 			rest(ttl)

@@ -190,7 +190,7 @@ func (k *walk) compare(t *testing.T) {
 			believed = append(believed, b)
 			until, left := time.Until(k.Until(b.hold)), k.store.left(b.hold)
 			if (left <= 0 && !b.lease) || until > max(left, 0) {
-				t.Fatalf("a hold is believed in for %v that the store has for %v", until, left)
+				t.Fatalf("an owner relies for %v on a hold that the store keeps for %v", until, left)
 			}
 			if well && left < -2*time.Second {
 				t.Fatalf("a lease is in the books that was over %v ago", -left)
