@@ -235,8 +235,8 @@ func TestR12ExtendEndsWithMaxHold(t *testing.T) {
 	})
 }
 
-// TestR12ExtendReturnsNoMoreThanMaxHoldLeaves: Redis answers late. EXTEND still replies with what is left
-// of MAXHOLD.
+// TestR12ExtendReturnsNoMoreThanMaxHoldLeaves: Redis answers late. EXTEND still replies with what
+// is left of MAXHOLD.
 func TestR12ExtendReturnsNoMoreThanMaxHoldLeaves(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 4 * time.Second})

@@ -79,8 +79,8 @@ func TestPendingEventsAreBounded(t *testing.T) {
 	}
 }
 
-// TestR5ReleaseThroughAnotherLeashLeavesNoDeadlock: A hold was released through another Leash, and its own
-// Leash does not know yet. An acquire on its connection must not be refused as a deadlock.
+// TestR5ReleaseThroughAnotherLeashLeavesNoDeadlock: A hold was released through another Leash, and
+// its own Leash does not know yet. An acquire on its connection must not be refused as a deadlock.
 func TestR5ReleaseThroughAnotherLeashLeavesNoDeadlock(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {

@@ -36,8 +36,8 @@ func TestR24RenewalsLeaveLittleGarbage(t *testing.T) {
 	}
 }
 
-// TestRenewalBufferEqualsTheClientsCommands: The buffer contains the same commands, byte for byte, as
-// the client library would send.
+// TestRenewalBufferEqualsTheClientsCommands: The buffer contains the same commands, byte for byte,
+// as the client library would send.
 func TestRenewalBufferEqualsTheClientsCommands(t *testing.T) {
 	t.Parallel()
 	for _, m := range append(modes[:], permit) {

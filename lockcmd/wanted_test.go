@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestWantedNotifierReportsTheNewHolder: A hand-over within another Leash sends no message here. The
-// notifier learns the new holder from its token.
+// TestWantedNotifierReportsTheNewHolder: A hand-over within another Leash sends no message here.
+// The notifier learns the new holder from its token.
 func TestWantedNotifierReportsTheNewHolder(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
