@@ -91,7 +91,7 @@ func (c *Carrier) tryAttach(opts acquireOptions, o options, until time.Time) (r 
 	case f.record.carrier != c.name:
 	case own != nil && own.token == opts.token:
 		return result{kind: granted, token: opts.token}, false
-	default: // a release, an undo or an ATTACH of it is under way
+	default: // a release, an undo or an ATTACH of it is in progress
 		s.stoppedWithin(50 * time.Millisecond)
 		return result{kind: failed, text: msgNotHeld}, c.ownHold(opts.key, o) == nil
 	}

@@ -31,7 +31,7 @@ type Host interface {
 	// the frame if the socket takes it at once.
 	Push(frame []byte)
 	// SilentSince is the time since when the client has sent nothing and is owed no answer. It is
-	// zero while a command is under way.
+	// zero while a command is in progress.
 	SilentSince() time.Time
 	// Client is "addr:port name", for logs and LOCK.INFO.
 	Client() string

@@ -46,7 +46,7 @@ var commands = map[string]run{
 //
 // Do blocks as long as the command does. ctx ends when the client is gone (looked at only after
 // Host.Wait) or when the session is being closed. Then a waiter leaves, and a grant that cannot be
-// reported any more is given back.
+// reported any more is released.
 //
 // A loss under ONLOSS ERROR is the answer to the next LOCK command for its key, unless that command
 // names another hold.
@@ -63,7 +63,7 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 	}
 	c.beginAnswer()
 	if run, ok := commands[string(verb)]; ok {
-		if string(verb) == mreleaseName { // it releases the other keys all the same
+		if string(verb) == mreleaseName { // it still releases the other keys
 			return run(c, ctx, dst, args)
 		}
 		if key, reason, ok := c.takeUnreportedLoss(verb, args[1:]); ok {

@@ -7,7 +7,7 @@ import (
 )
 
 // evict takes a hold from its owner. It reports the loss first and then ends the hold, whatever
-// else is under way about it. It does not block. It returns false when h is not held any more.
+// else is in progress about it. It does not block. It returns false when h is not held any more.
 func (h *hold) evict(reason string) bool {
 	s := h.carrier.service
 	if h.dropIfLeaseOver() {

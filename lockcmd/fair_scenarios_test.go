@@ -121,7 +121,7 @@ func TestFairAbandonedWaitersArePassed(t *testing.T) {
 		holder := java(t, rdb, key, "java:1")
 		holder.lease = 300 * time.Millisecond
 		holder.tryLock()
-		// each adds 100 ms and is never heard of again
+		// each adds 100 ms and then sends nothing more
 		for _, name := range []string{"java:2", "java:3", "java:4"} {
 			j := java(t, rdb, key, name)
 			j.wait = 100 * time.Millisecond

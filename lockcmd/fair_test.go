@@ -374,7 +374,7 @@ func TestR22OrderSurvivesAnAbsenceOfRedis(t *testing.T) {
 			replies[i] = conns[i].waitFair(rdb, i+1, key, "BLOCK", "0")
 		}
 		away := `for _, who in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do redis.call('ZINCRBY', KEYS[1], -12000, who) end`
-		rdb.Eval(ctx, away, queueKeys(key)[2:]) // as if no waiter had been heard of for long
+		rdb.Eval(ctx, away, queueKeys(key)[2:]) // as if no waiter had sent a heartbeat for long
 		want(t, connect(t, s).do("LOCK.ACQUIRE", key, "FAIR"), "$-1")
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
 		for i := range n {

@@ -12,7 +12,7 @@ import (
 
 func withWay(way string) func(*Service) { return func(s *Service) { s.fairBit = way } }
 
-// waysOf returns through which Leashes Redis has heard of a FAIR waiter, read from its score.
+// waysOf returns through which Leashes a FAIR waiter waits, read from its score.
 func waysOf(rdb redis.UniversalClient, key, owner string) float64 {
 	_, part := math.Modf(rdb.ZScore(context.Background(), queueKeys(key)[2], owner).Val())
 	return part * 1024

@@ -26,7 +26,7 @@ func faulty(t *testing.T, cfg Config, prepare ...func(*Service)) (s, straight *S
 	return s, leash(t, dialServer(t, server.Addr), cfg, prepare...), p
 }
 
-// running matches a script of ours on a key, in whatever form it is sent.
+// running matches a script of Leash on a key, in whatever form it is sent.
 func running(sc *script, key string) faultproxy.Match {
 	return func(request []byte) bool {
 		args := faultproxy.Args(request)

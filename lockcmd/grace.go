@@ -9,7 +9,7 @@ import (
 // The grace period (Config.FailoverGrace) protects locks that a new master may have forgotten.
 //
 // Redis replicates asynchronously. A replica that becomes the master lacks the last writes of the
-// old one. A server that restarts may lack everything. Locks that an owner still believes in look
+// old one. A server that restarts may lack everything. Locks that an owner still relies on look
 // free there. So from the first probe of such a master on, it grants nothing until every old lease
 // must be over. Owners go on with their holds. Holds that the master lacks are written back
 // (restore.go). Holds that it has in an older state are corrected (repair.go).
@@ -55,7 +55,7 @@ import (
 //     thirds are left.
 //   - A master of Redis Cluster stops after cluster-node-timeout and up to half of that more. A
 //     single Redis with sentinels stops after min-replicas-max-lag if min-replicas-to-write is 1. A
-//     master that was frozen and wakes up may grant until it hears of the new one.
+//     master that was frozen and wakes up may grant until it knows of the new one.
 //   - For holders to keep their locks, the promotion must fit into those two thirds as well.
 //     Otherwise they are told of a loss (silence), which is safe.
 //   - A Leash that the new master has answered asks the old one no more. What it does there
@@ -73,7 +73,7 @@ import (
 //
 // Requests that reach the new master before that are made good:
 //
-//   - A renewal that finds less time left of a lease than its owner was told is believed only after
+//   - A renewal that finds less time left of a lease than its owner was told counts only after
 //     the master was probed since. So is a release that finds another count than this Leash knows.
 //   - A request that writes a hold back may arrive late, if its answer was lost. So a release
 //     leaves a tombstone first, and the late request then does nothing.
@@ -85,7 +85,7 @@ import (
 //     hold of which the second count was forgotten. If a move was forgotten and another was made on
 //     the new master, the connection with more moves has the hold.
 //   - A release by another connection that was forgotten. The hold is there again. It is renewed if
-//     its carrier's Leash has not heard of the release either.
+//     its carrier's Leash does not know of the release either.
 //   - Tombstones and answers under an ID that were forgotten. So a hold that was broken may be
 //     written back, if its carrier's Leash was not told.
 //

@@ -27,13 +27,13 @@ type hold struct {
 	count          int32         // its acquires, as far as this Leash knows
 	state          state
 	holdFlags                  // only lease ever changes
-	requestLocked  bool        // a request about it is under way
+	requestLocked  bool        // a request about it is in progress
 	releaseWaiting bool        // a release waits for the request lock
 	remoteWatch    remoteWatch // waiters on other Leashes for its end
 	// The watchdog did not find it while it was decrementing. The goroutine of that release finds
 	// out why.
 	missed     bool
-	evicted    bool // reported as lost; to be ended whatever is under way
+	evicted    bool // reported as lost; to be ended whatever is in progress
 	unanswered bool // LOCK.NOTIFY: the client has no answer yet that names it
 	wanted     bool // its owner was told that somebody waits
 }
@@ -111,8 +111,8 @@ type state uint8
 const (
 	granting state = iota // nobody knows of it yet
 	held
-	decrementing // a release of one count is under way; the rest is renewed
-	releasing    // a release is under way; the watchdog's findings do not count
+	decrementing // a release of one count is in progress; the rest is renewed
+	releasing    // a release is in progress; the watchdog's findings do not count
 	over
 )
 
@@ -238,7 +238,7 @@ func (h *hold) Lost(reason string) {
 	h.forget(releasing)
 }
 
-// noteMissing reports whether h is missing while a release of one count is under way. It may have
+// noteMissing reports whether h is missing while a release of one count is in progress. It may have
 // been the last count if others were released by another way. The answer to the release tells
 // whether that is a loss.
 func (h *hold) noteMissing() bool {

@@ -83,7 +83,7 @@ func (c *Carrier) checkIdle() {
 }
 
 // idleLeft is how long a client that is silent since then may go on so. silent is zero while a
-// command is under way: the client's silence begins after the answer.
+// command is in progress: the client's silence begins after the answer.
 func idleLeft(idle time.Duration, silent time.Time) time.Duration {
 	if silent.IsZero() {
 		return idle

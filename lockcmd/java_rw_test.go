@@ -81,7 +81,7 @@ func (j *javaRW) took(reply any) bool {
 }
 
 // renewReads is one round of Redisson's watchdog for read locks. It sets the TTL of the lock
-// without a look at other readers.
+// and ignores other readers.
 func (j *javaRW) renewReads(ttl time.Duration) {
 	j.t.Helper()
 	j.run(`

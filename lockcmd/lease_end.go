@@ -6,9 +6,9 @@ import (
 	"leash/renewal"
 )
 
-// After a lease is over by our clock, nobody believes in it any more. Redis has it a little longer,
-// or much longer if somebody extended it and the event was lost. So the hold stays registered until
-// Redis says that it is over.
+// After a lease is over by our clock, its owner does not rely on it any more. Redis has it a little
+// longer, or much longer if somebody extended it and the event was lost. So the hold stays
+// registered until Redis says that it is over.
 
 // leaseOverLocked reports whether h is a lease that is over as far as this Leash knows.
 func (h *hold) leaseOverLocked() bool {
@@ -37,16 +37,16 @@ func (h *hold) isPresentLocked() bool {
 	return (h.state == held || h.state == decrementing && !h.missed) && !h.leaseOverLocked()
 }
 
-// leaseOverAndIdle reports whether h is a lease that is over, without a request under way that may
-// extend it.
+// leaseOverAndIdle reports whether h is a lease that is over, without a request in progress that
+// may extend it.
 func (h *hold) leaseOverAndIdle() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	return !h.requestLocked && h.leaseOverLocked()
 }
 
-// dropIfLeaseOver ends h for this Leash if it is a lease that is over, without a request under way.
-// Nobody loses anything. If somebody extended it, it goes on in Redis.
+// dropIfLeaseOver ends h for this Leash if it is a lease that is over, without a request in
+// progress. Nobody loses anything. If somebody extended it, it goes on in Redis.
 func (h *hold) dropIfLeaseOver() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()

@@ -13,13 +13,13 @@ import (
 const maxLimits = 100_000
 
 // limits releases holds that are left to expire, without a connection, when their MAXHOLD is over
-// before that. Nobody believes in them any longer, and their client has agreed to it (R28). A hold
-// that its owner moved has another carrier and stays. A LEASE ends with MAXHOLD anyway, see
+// before that. Their owners do not rely on them any more, and their client has agreed to it (R28).
+// A hold that its owner moved has another carrier and stays. A LEASE ends with MAXHOLD anyway, see
 // capLease. limits is safe for concurrent use; one goroutine runs it.
 type limits struct {
 	service       *Service
 	wake          chan struct{} // size 1: the first end has changed
-	endingBatches atomic.Int64  // batches under way
+	endingBatches atomic.Int64  // batches in progress
 
 	mu    sync.Mutex
 	holds limitHeap
@@ -77,7 +77,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// limitPause is how long each batch under way delays the next one. While Redis does not answer,
+// limitPause is how long each batch in progress delays the next one. While Redis does not answer,
 // batches are few and large.
 const limitPause = 20 * time.Millisecond
 

@@ -112,7 +112,7 @@ func (h *hold) resolveMissing(until time.Time) (lost string, err error) {
 	return lost, nil
 }
 
-// replyAbsent answers when Redis has no such hold. It was lost if this connection believed in it.
+// replyAbsent answers when Redis has no such hold. It was lost if this connection had it.
 func (c *Carrier) replyAbsent(dst []byte, key string, o options, until time.Time) []byte {
 	h := c.ownHold(key, o)
 	if h == nil {

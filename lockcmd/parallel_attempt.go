@@ -11,7 +11,7 @@ import (
 const parallelWorkers = 64
 
 // parallelAttempt is one attempt at several keys at the same time. A worker that comes after its
-// end gives back what it got.
+// end releases what it got.
 type parallelAttempt struct {
 	multi   *multiAcquisition
 	until   time.Time

@@ -219,7 +219,7 @@ func (c *Carrier) attachHolds(ctx context.Context, holds []*hold, until []time.T
 	return true
 }
 
-// undo gives back what the acquisition took or may have taken, and what it moved here. It repeats
+// undo releases what the acquisition took or may have taken, and what it moved here. It repeats
 // that until Redis answers. It does it once more a TTL later, in case a late copy has acted (R26).
 func (a *permitAcquisition) undo() {
 	s := a.carrier.service
@@ -240,7 +240,7 @@ func (a *permitAcquisition) undo() {
 }
 
 // beginMoves makes acquires with the same ID on this connection wait until moveDone is called. They
-// would find permits in Redis that are about to be given back.
+// would find permits in Redis that are about to be released.
 func (a *permitAcquisition) beginMoves() (moveDone func()) {
 	if a.options.id == "" {
 		return func() {}
@@ -264,7 +264,7 @@ func (a *permitAcquisition) largestToken() (token int64) {
 	return token
 }
 
-// undoLater gives back permits that a late copy may have taken and that nobody holds. A grant with
+// undoLater releases permits that a late copy may have taken and that nobody holds. A grant with
 // a token up to keep stays: it was left to expire when its connection broke (R28).
 func (a *permitAcquisition) undoLater(keep int64) {
 	s := a.carrier.service

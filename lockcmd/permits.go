@@ -85,7 +85,7 @@ func (a *permitAcquisition) mayExist(ctx context.Context) bool {
 	return err != nil || has
 }
 
-// hasPendingRequest reports whether a release or a move of one of the permits is still under way,
+// hasPendingRequest reports whether a release or a move of one of the permits is still in progress,
 // which this connection took under the same ID.
 func (a *permitAcquisition) hasPendingRequest() bool {
 	until := a.carrier.service.deadline()
@@ -191,7 +191,7 @@ func (s *Service) releasePermit(c *Carrier, lock lockID, id string, until time.T
 	return false, ""
 }
 
-// revokePermit gives back a permit that another Leash carries. It reads who the carrier is, calls
+// revokePermit releases a permit that another Leash carries. It reads who the carrier is, calls
 // the script with that, and starts again if it has changed (R13).
 func (s *Service) revokePermit(lock lockID, id string, until time.Time) (given bool, msg string) {
 	call := &scriptCall{script: permitRevokeScript, db: lock.db}

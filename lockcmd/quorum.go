@@ -15,7 +15,7 @@ const (
 	maxBackOff    = 200 * time.Millisecond
 )
 
-// takeMost takes at least a quorum of the keys. It attempts all and gives back what it got if that
+// takeMost takes at least a quorum of the keys. It attempts all and releases what it got if that
 // is too little. It waits with nothing in hand, so others do not wait for it and there is no
 // deadlock.
 //

@@ -54,7 +54,7 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 	return reply
 }
 
-// releaseLater releases h after the request under way about it is answered, if h is still held
+// releaseLater releases h after the request in progress about it is answered, if h is still held
 // then. It returns the error to answer.
 func (s *Service) releaseLater(h *hold, all bool) (msg string) {
 	c := h.carrier
@@ -62,7 +62,7 @@ func (s *Service) releaseLater(h *hold, all bool) (msg string) {
 	defer c.mu.Unlock()
 	switch {
 	case h.state == releasing:
-		return msgReleaseLater // the release under way does it
+		return msgReleaseLater // the release in progress does it
 	case h.state != held || h.releaseWaiting:
 		// Only one release may have an unknown outcome. With more, nobody knows what remains.
 		return msgRefused

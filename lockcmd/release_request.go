@@ -198,7 +198,7 @@ func (rel *releaseRequest) handOver(w *waiter, until time.Time) (code int64, kno
 
 // conclude settles the hold. If it is missing while copies of a release of one count are on their
 // way, a copy may have ended it. It counts as ended unless a tombstone says otherwise, if the
-// answer can still tell the client. A client that was told to wait would believe in the other
+// answer can still tell the client. A client that was told to wait would rely on the other
 // counts, so it is told of a loss.
 func (rel *releaseRequest) conclude(code int64, until time.Time, err error) (int64, error) {
 	if err != nil {

@@ -260,7 +260,7 @@ func (rr *remoteRelease) finish() {
 	}
 	if rel := rr.release; rel != nil {
 		if rel.keepsCounts {
-			rel.resume() // the owner still believes in the rest
+			rel.resume() // the owner still relies on the rest
 		}
 		rel.hold.forget(releasing)
 		rel.hold.unlockRequests()

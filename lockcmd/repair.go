@@ -97,7 +97,7 @@ func (h *hold) tryLockRequests() bool {
 }
 
 // mayBeOlder reports whether a check, sent at that time, may have found an older state of a lease
-// on a new master. left is what the check found. It is believed if it takes no time away. Otherwise
+// on a new master. left is what the check found. It counts if it takes no time away. Otherwise
 // the master may be new and not known as new yet.
 func (s *store) mayBeOlder(ctx context.Context, h *hold, left time.Duration, sent time.Time) bool {
 	switch {

@@ -11,7 +11,7 @@ import (
 )
 
 // A hold that a new master lacks, in that master's grace period, was forgotten there. It is written
-// back as it was. The hold's requests are locked during that, so no release of it is under way.
+// back as it was. The hold's requests are locked during that, so no release of it is in progress.
 
 // errRestored is the error for a request during which the hold was restored. The request may be
 // sent again.

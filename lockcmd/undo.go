@@ -92,7 +92,7 @@ func (s *Service) takeBackLater(a *acquisition, number int64) {
 
 // undoLater takes back another hold that a late copy of the acquire may have made after the end of
 // h. What is left of h itself stays: it was left to expire when the connection broke, and its owner
-// may still believe in it (R28).
+// may still rely on it (R28).
 func (s *Service) undoLater(a *acquisition, h *hold) {
 	number := a.carrier.requests.Add(1)
 	if s.stoppedWithin(min(a.options.ttl, maxLate)) {

@@ -7,7 +7,7 @@ import (
 )
 
 // A session must not send anything to Redis once somebody else may have a lock that its client
-// believes in (R27). The watchdog reports such a loss, but its goroutine may run late, after a
+// relies on (R27). The watchdog reports such a loss, but its goroutine may run late, after a
 // SIGSTOP or on a busy machine. So the writer compares the time itself, right before the write.
 //
 // The carrier keeps one time for that. It is no later than the earliest end of its holds. Renewals

@@ -6,7 +6,7 @@ import (
 )
 
 // blockSlack is how much longer than BLOCK an attempt, or a release that may grant the lock, may
-// take when it is under way at the end of BLOCK.
+// take when it is in progress at the end of BLOCK.
 const blockSlack = time.Second
 
 // wait queues the acquisition until it is granted the lock, its BLOCK is over, or its client is

@@ -65,8 +65,8 @@ type waiterState int
 
 const (
 	waiterQueued  waiterState = iota
-	waiterTrying              // its attempt is under way
-	waiterClaimed             // a release under way may grant it the lock
+	waiterTrying              // its attempt is in progress
+	waiterClaimed             // a release in progress may grant it the lock
 	waiterGranted             // a release has; granted has the result
 	waiterLeft                // out of the queue
 )

@@ -128,7 +128,7 @@ func TestR24LeasesAreCheckedAndNotRenewed(t *testing.T) {
 }
 
 // TestR24LeaseEndsWhenTheStoreSaysSo: A lease may have been extended, by a request whose reply is
-// late or by another client. After its end by Leash's count nothing is believed. Its end is
+// late or by another client. After its end by Leash's count nobody may rely on it. Its end is
 // reported only when the store confirms it.
 func TestR24LeaseEndsWhenTheStoreSaysSo(t *testing.T) {
 	for _, ttl := range []time.Duration{300 * time.Millisecond, ttl, time.Hour} {

@@ -7,14 +7,14 @@ import (
 
 // TestR24SlowAnswerAboutALease: A slow answer about a lease may have left the store early or late.
 // Unless it proves that the lease was shortened, the store is asked once more before less is
-// believed.
+// accepted.
 func TestR24SlowAnswerAboutALease(t *testing.T) {
 	const slow = 850 * time.Millisecond
 	for _, row := range []struct {
 		name    string
 		left    time.Duration // the answer of the store
 		takes   time.Duration // the time between question and answer
-		answers int           // how many answers it takes to believe it
+		answers int           // how many answers it takes to accept it
 	}{
 		{"slow on its way there", ttl - slow, slow, 2},
 		{"slow on its way back", ttl, slow, 1},
@@ -52,7 +52,7 @@ func TestR24SlowAnswerAboutALease(t *testing.T) {
 }
 
 // TestR25UnansweredCheckShortensALease: The store is asked once more and does not answer. The
-// shorter time is then believed, so the lease ends earlier.
+// shorter time then counts, so the lease ends earlier.
 func TestR25UnansweredCheckShortensALease(t *testing.T) {
 	const slow, cut = 2 * time.Second, 1900 * time.Millisecond
 	for name, f := range map[string]fault{"failed and did not apply": notDone, "failed, but did apply": doneUnanswered, "no answer": hangs, "its answer is lost": hangsDone} {
