@@ -252,7 +252,7 @@ func TestR27AwaitLossAskedForTooLate(t *testing.T) {
 		h.carrier.mu.Unlock()
 		h.unlockRequests()
 		if watch == watched {
-			t.Error("its release would be told")
+			t.Error("its release would be reported")
 		}
 		eventually(t, soon, "the hold is dropped", func() bool { return s.Stats().Holds == 0 })
 	})

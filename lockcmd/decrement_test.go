@@ -68,7 +68,7 @@ func TestR26RenewalBesideALastReleaseTakenForOneOfSeveral(t *testing.T) {
 		}
 		s.RenewAll(ctx)
 		if len(a.losses) != 0 {
-			t.Fatalf("told of a loss while the release was under way: %s", <-a.losses)
+			t.Fatalf("told of a loss while the release was in progress: %s", <-a.losses)
 		}
 		fault.Release()
 		return receive(t, reply, time.Second)

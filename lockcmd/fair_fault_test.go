@@ -18,7 +18,7 @@ func TestR22UnknownEnqueueIsUndone(t *testing.T) {
 	connect(t, straight).token(newKey(), "FAIR") // Redis knows the script
 	fault := p.DropAfter(running(acquireFairScript, key), faultproxy.Always())
 	reply := a.start("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0")
-	eventually(t, 2*time.Second, "it stands in the queue", func() bool { return len(order(straight.rdb, key)) == 1 })
+	eventually(t, 2*time.Second, "it is in the queue", func() bool { return len(order(straight.rdb, key)) == 1 })
 	want(t, receive(t, reply, 3*time.Second), "-"+msgTimeout)
 	fault.Disarm()
 	eventually(t, time.Second, "it has left", func() bool { return len(order(straight.rdb, key)) == 0 })

@@ -268,7 +268,7 @@ func TestR25SilentRedisIsALossInTime(t *testing.T) {
 		loss := receive(t, a.losses, 2*time.Second)
 		want(t, loss, key+" silence")
 		if !exists(t, straight.rdb, key) || len(reply) != 0 {
-			return errors.New("the loss was told only when the lock was free already")
+			return errors.New("the loss was reported only when the lock was free already")
 		}
 		tokenOf(t, receive(t, reply, 2*time.Second))
 		return nil

@@ -109,7 +109,7 @@ func TestExpiredLeaseIsNoLoss(t *testing.T) {
 	_, a, key := expiredLease(t)
 	h := a.carrier.newest(lockID{0, key}, func(*hold) bool { return true })
 	if h.evict(reasonIdle) || len(a.losses) != 0 || a.carrier.Holds() != 0 {
-		t.Errorf("%d losses were told, %d holds are left", len(a.losses), a.carrier.Holds())
+		t.Errorf("%d losses were reported, %d holds are left", len(a.losses), a.carrier.Holds())
 	}
 }
 

@@ -209,7 +209,7 @@ func maxHoldWhileARequestIsUnanswered(t *testing.T, what *script, ran bool) {
 	}
 	want(t, receive(t, a.losses, 3*time.Second), key+" maxhold")
 	if !exists(t, straight.rdb, key) && what == releaseScript {
-		t.Error("released before it was told")
+		t.Error("released before the loss was reported")
 	}
 	fault.Disarm()
 	eventually(t, 3*time.Second, "it is ended", func() bool { return !exists(t, straight.rdb, key) })

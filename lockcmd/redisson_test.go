@@ -163,7 +163,7 @@ func score(rdb redis.UniversalClient, key, owner string) int64 {
 func (c *conn) waitFair(rdb redis.UniversalClient, n int, key string, options ...string) <-chan string {
 	c.t.Helper()
 	reply := c.start(append([]string{"LOCK.ACQUIRE", key, "FAIR"}, options...)...)
-	eventually(c.t, 5*time.Second, "the waiter stands in the queue", func() bool { return len(order(rdb, key)) >= n })
+	eventually(c.t, 5*time.Second, "the waiter is in the queue", func() bool { return len(order(rdb, key)) >= n })
 	return reply
 }
 

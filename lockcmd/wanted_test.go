@@ -25,7 +25,7 @@ func TestWantedNotifierReportsTheNewHolder(t *testing.T) {
 		return due
 	}
 	if !told() {
-		t.Error("who holds it at first is not told")
+		t.Error("the first holder is not told")
 	}
 	// after 2 checks, then after 4
 	for _, want := range []bool{false, true, false, false, false, true} {
@@ -48,7 +48,7 @@ func TestWantedNotifierReportsTheNewHolder(t *testing.T) {
 	n.publishing.Store(true)
 	n.noteAttempt(false, 10)
 	if n.publishIfHead(); !n.due || n.after != 9 {
-		t.Error("who came while others were being told will not be told")
+		t.Error("a waiter that came during the wake-ups will not be woken")
 	}
 	n.publishing.Store(false)
 }

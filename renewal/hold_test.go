@@ -33,7 +33,7 @@ func TestR25AmbiguousFailures(t *testing.T) {
 				rest(2 * ttl)
 				o.want(t, "lost: "+ReasonSilence)
 				if since := o.at.Sub(granted); since > ttl {
-					t.Errorf("the loss was told %v after the last good renewal, want within %v", since, ttl)
+					t.Errorf("the loss was reported %v after the last good renewal, want within %v", since, ttl)
 				}
 			})
 		})
@@ -157,7 +157,7 @@ func TestR24LeaseEndsWhenTheStoreSaysSo(t *testing.T) {
 			rest(time.Minute)
 			o.want(t, fmt.Sprint("ended: ", Expired))
 			if o.at.Before(ends) {
-				t.Errorf("the end was told %v too early", ends.Sub(o.at))
+				t.Errorf("the end was reported %v too early", ends.Sub(o.at))
 			}
 			if n := w.store.count(h) - before; n != 1 {
 				t.Errorf("asked %d times for a lease that is over, want once", n)

@@ -202,7 +202,7 @@ func (k *walk) compare(t *testing.T) {
 			}
 			continue
 		case left <= 0 && b.suspendsAtGrant == k.suspends:
-			t.Fatalf("the end (%s) was told %v after the store had let go", told, -left)
+			t.Fatalf("the end (%s) was reported %v after the store had dropped it", told, -left)
 		case told != ReasonSilence && told != ReasonSuspended && told != ReasonGone:
 			t.Fatalf("told %q", told)
 		case well:
