@@ -37,7 +37,7 @@ func (s *session) newCallLocked() *call {
 		s.free = c.next
 		c.next = nil
 	}
-	c.muted = s.mute
+	c.muted = s.muted
 	return c
 }
 

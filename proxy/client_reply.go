@@ -14,7 +14,7 @@ func (s *session) clientReply(c *command, cmd resp.Command) bool {
 		s.unmute()
 		return s.ok()
 	case isWord(mode, "OFF"):
-		s.replyOff, s.mute = true, true
+		s.replyOff, s.muted = true, true
 		return true
 	case isWord(mode, "SKIP"):
 		if !s.replyOff {
@@ -27,23 +27,23 @@ func (s *session) clientReply(c *command, cmd resp.Command) bool {
 
 // unmute makes the session answer again.
 func (s *session) unmute() {
-	s.replyOff, s.mute = false, false
+	s.replyOff, s.muted = false, false
 	s.modes &^= replySkip
 }
 
 // unmuteBehind turns replies on again for later commands. The current command gets no reply if it
 // comes behind CLIENT REPLY SKIP. RESET does this.
 func (s *session) unmuteBehind() {
-	skipped := s.mute && !s.replyOff
+	skipped := s.muted && !s.replyOff
 	s.unmute()
-	s.mute = skipped
+	s.muted = skipped
 }
 
 // dispatchMuted runs the command behind CLIENT REPLY SKIP.
 func (s *session) dispatchMuted(cmd resp.Command) bool {
 	s.modes &^= replySkip
-	s.mute = true
+	s.muted = true
 	ok := s.dispatch(cmd) && (s.tx == nil || s.tx.awaitQueued())
-	s.mute = s.replyOff
+	s.muted = s.replyOff
 	return ok
 }

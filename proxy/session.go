@@ -46,7 +46,7 @@ type session struct {
 	lane        upstream.Lane      // changed only while no call is in flight
 	written     []*upstream.Node   // nodes that the session has written to, for WAIT
 	current     *command           // the running command; nil if it is in no table
-	mute        bool               // the client does not get its replies
+	muted       bool               // the client does not get its replies
 	replyOff    bool               // the client gets no replies of later commands either
 
 	ctx  context.Context // done when the session is ended from outside or is over
@@ -258,7 +258,7 @@ func (s *session) authenticated() bool {
 
 // answer queues a reply that Leash has made behind the calls in flight.
 func (s *session) answer(reply []byte) bool {
-	if s.mute {
+	if s.muted {
 		return true
 	}
 	if !s.admitCall(len(reply)) {

@@ -53,7 +53,7 @@ func subscriptions(kind pubsub.Kind, join bool) handler {
 // confirm gives the client what subscription returned. Confirmations are no
 // replies: CLIENT REPLY does not keep them back. Only while no call is in flight.
 func (s *session) confirm(frames []byte) bool {
-	if !s.mute || frames[0] == '-' {
+	if !s.muted || frames[0] == '-' {
 		return s.answer(frames)
 	}
 	s.mu.Lock()

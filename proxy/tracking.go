@@ -128,7 +128,7 @@ func cloneArgs(args [][]byte) (all [][]byte) {
 // concurrent use.
 func (t *tracking) everywhere() (links []*upstream.Link) {
 	if t.redirect.Load() != nil {
-		t.stale.CompareAndSwap(false, t.lacks())
+		t.stale.CompareAndSwap(false, t.lacksConnection())
 		return nil
 	}
 	if !t.bcast.Load() {
@@ -140,8 +140,8 @@ func (t *tracking) everywhere() (links []*upstream.Link) {
 	return links
 }
 
-// lacks reports whether a master has no connection. Safe for concurrent use.
-func (t *tracking) lacks() bool {
+// lacksConnection reports whether a master has no connection. Safe for concurrent use.
+func (t *tracking) lacksConnection() bool {
 	masters := t.session.server.up.Topology().Masters()
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()

@@ -207,7 +207,7 @@ func (h *hub) homeLocked() *line {
 func (h *hub) newHomeLocked(not *upstream.Node) *line {
 	var candidates []*upstream.Node
 	for _, other := range h.x.hubs {
-		if other.home != nil && h.x.up.Hears(other.home.node) {
+		if other.home != nil && h.x.up.ReceivesMessages(other.home.node) {
 			candidates = append(candidates, other.home.node)
 		}
 	}

@@ -98,7 +98,7 @@ func (h *hub) adoptLocked(t *upstream.Topology) {
 	if h.home == nil {
 		return
 	}
-	if n := h.home.node; !h.x.up.Hears(n) || n.Unresponsive() {
+	if n := h.home.node; !h.x.up.ReceivesMessages(n) || n.Unresponsive() {
 		if other := h.newHomeLocked(n); other != nil {
 			h.home, h.dirty = other, true
 		}

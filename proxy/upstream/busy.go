@@ -2,15 +2,14 @@ package upstream
 
 import "context"
 
-// Busy reports whether the node runs a script that takes long, as far as is
-// known: it said so last. BusyReply asks it.
+// Busy reports whether the node ran a slow script when it last answered. BusyReply asks it.
 func (n *Node) Busy() bool { return n.busy.Load() }
 
 // AnyBusy reports whether a node is Busy. It takes no lock.
 func (u *Upstream) AnyBusy() bool { return u.busy.Load() > 0 }
 
-// heard takes note of what the node has said to a PING; nil says that it cannot
-// be asked. A refusal for missing rights comes before BUSY and says nothing.
+// heard handles the node's reply to a PING. nil means that it cannot be asked. A refusal for
+// missing rights comes before BUSY, so it shows nothing.
 func (n *Node) heard(reply []byte) {
 	if hasCode(reply, "NOAUTH") || hasCode(reply, "NOPERM") {
 		return
@@ -26,8 +25,8 @@ func (n *Node) heard(reply []byte) {
 	}
 }
 
-// BusyReply is what the node says to a command while it runs a script that takes
-// long; nil when it runs none, or cannot be asked. It blocks for a round trip.
+// BusyReply returns the node's BUSY error while it runs a slow script. It returns nil if the node
+// runs none or cannot be asked. It blocks for a round trip.
 func (n *Node) BusyReply(ctx context.Context) []byte {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

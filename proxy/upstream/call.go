@@ -21,8 +21,8 @@ var (
 	ErrClosed = errors.New("upstream: link closed")
 )
 
-// Call is one command for one node and the place its reply goes. It belongs to
-// the link from Submit until its sink has got the last of the reply or Lost.
+// Call is one command for one node, and its sink. It belongs to the link from Submit until its sink
+// has the end of the reply or Lost.
 type Call struct {
 	Request []byte // a whole command; not changed until the reply
 	Asking  bool   // send ASKING right before it and swallow its +OK
@@ -38,33 +38,31 @@ type Call struct {
 	answers int // its own that have been read whole
 }
 
-// lost says that no (further) reply will come, to a sink that may panic.
+// lost calls Lost on a sink, which may panic.
 func (c *Call) lost(l *Link, written bool, cause error) {
 	_ = guard.Do(l.node.up.log, "lost call", func() { c.Sink.Lost(written, cause) }, "node", l.node.Addr)
 }
 
-// Sink takes what comes of a call. Its methods are called by the link's
-// goroutines, never two at once for one call; they must not block, for all
-// who share the link would wait.
+// Sink takes the results of a call. The link's goroutines call its methods, never two at once for
+// one call. They must not block, because that delays all sessions of the link.
 type Sink interface {
 	// Reply hands over reply bytes exactly as Redis sent them, valid only
 	// during the call. A reply may come in parts, the last with done set; an
 	// error reply always comes whole. A non-nil Flusher is flushed once when
 	// all that was read from Redis at a time has been handed out.
 	Reply(part []byte, done bool) Flusher
-	// Lost says that no (further) reply will come. written tells whether
-	// Redis may have received the command and may have executed it. If cause is
-	// a *guard.Panic, that came from the sink itself, in Reply.
+	// Lost reports that no more of the reply will come. written reports whether Redis may have
+	// received and run the command. A *guard.Panic as cause means that the sink itself panicked, in
+	// Reply.
 	Lost(written bool, cause error)
-	// Dropped is asked before the command is written; true means that nobody
-	// wants it executed any more.
+	// Dropped is asked before the command is written. It returns true if the command must not run
+	// any more.
 	Dropped() bool
-	// Until is asked as well: the time from which the command must not be
-	// written any more; nil means that there is none. What it points to does
-	// not change.
+	// Until is also asked before the command is written. It returns the time from which the command
+	// must not be written any more, or nil. The time must not change.
 	Until() *time.Time
-	// Overdue says that this time has come with the command unwritten. Its
-	// answer to Dropped, or to Until, is another one afterwards.
+	// Overdue reports that this time has come and the command is not written. After it, Dropped
+	// returns true or Until returns another time.
 	Overdue()
 }
 

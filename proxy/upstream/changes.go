@@ -13,9 +13,8 @@ const (
 	maxMoves      = 4           // moves of slots that one line names
 )
 
-// changeLog logs what is new about the topology. During a failover the nodes do not agree for some
-// seconds, so that the same change may be found several times; it is said once. Guarded by
-// Upstream.mu.
+// changeLog logs changes of the topology. During a failover the nodes disagree for some seconds, so
+// the same change may be found several times. It is logged once. Guarded by Upstream.mu.
 type changeLog struct {
 	said map[string]time.Time
 }
@@ -44,7 +43,7 @@ func (c *changeLog) say(u *Upstream, old, t *Topology) {
 	u.log.Info("topology changed", append([]any{"change", what}, attrs...)...)
 }
 
-// changesFrom says in words what is new since old.
+// changesFrom describes the changes since old.
 func (t *Topology) changesFrom(old *Topology) string {
 	var all []string
 	for _, n := range t.masters {
@@ -64,7 +63,7 @@ func (t *Topology) changesFrom(old *Topology) string {
 	return strings.Join(all, ", ")
 }
 
-// movesFrom says which slots have another owner than in old.
+// movesFrom describes the slots whose owner is not the one in old.
 func (t *Topology) movesFrom(old *Topology) (all []string) {
 	type move struct{ from, to *Node }
 	counts := make(map[move]int)

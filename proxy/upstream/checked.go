@@ -8,11 +8,11 @@ import (
 	"leash/proxy/resp"
 )
 
-// maxControlReply is how long a reply to a command of Leash's own may be: that
-// of COMMAND has some 300 KB, CLUSTER NODES 200 bytes a node.
+// maxControlReply limits the replies to Leash's own commands, in bytes. COMMAND has some 300 KB,
+// CLUSTER NODES 200 bytes a node.
 const maxControlReply = 64 << 20
 
-// maxSetUpReply is how long a reply may be while a connection is set up.
+// maxSetUpReply limits a reply while a connection is set up, in bytes.
 const maxSetUpReply = 64 << 10
 
 // dialChecked dials for go-redis.
@@ -24,10 +24,9 @@ func (u *Upstream) dialChecked(ctx context.Context, _, addr string) (net.Conn, e
 	return newCheckedConn(conn), nil
 }
 
-// checkedConn gives go-redis whole replies of RESP2, and nothing else. go-redis
-// allocates what a header announces before the bytes are there, decodes arrays
-// by recursion, and takes an error inside an array for the end of the reply. A
-// connection that brings anything else ends with resp.ErrFrame.
+// checkedConn gives go-redis only whole RESP2 replies. go-redis allocates what a header announces
+// before the bytes arrive, decodes arrays by recursion, and takes an error inside an array for the
+// end of the reply. A connection with other bytes ends with resp.ErrFrame.
 type checkedConn struct {
 	*net.TCPConn // not net.Conn: go-redis looks whether idle ones still stand, by the descriptor
 
@@ -58,7 +57,7 @@ func (c *checkedConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// keptControlBuffer is how large the buffer of an idle connection may be.
+// keptControlBuffer limits the buffer of an idle connection, in bytes.
 const keptControlBuffer = 32 << 10
 
 // fill reads once. It is called when all whole replies have been given away.

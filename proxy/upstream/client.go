@@ -33,7 +33,7 @@ func (u *Upstream) ask(ctx context.Context, addr string, f func(context.Context,
 	return nil
 }
 
-// errNull says what go-redis calls "redis: nil".
+// errNull is the error for a null reply, in the place of go-redis's "redis: nil".
 var errNull = errors.New("a null, where Redis gives a value")
 
 // noteAnswer remembers whether a node answered when it was asked last.
@@ -41,13 +41,13 @@ func (u *Upstream) noteAnswer(addr string, answered bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if answered {
-		delete(u.mute, addr)
+		delete(u.silentAddrs, addr)
 	} else {
-		u.mute[addr] = true
+		u.silentAddrs[addr] = true
 	}
 }
 
-// isReply reports whether an error is what Redis said.
+// isReply reports whether an error is a reply of Redis.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
@@ -71,8 +71,8 @@ func (u *Upstream) Database(db int) redis.UniversalClient {
 	return c
 }
 
-// CloseClients closes all clients that Client and Database have given away.
-// Call it when whoever uses them has ended.
+// CloseClients closes all clients that Client and Database have returned. Call it when their users
+// have ended.
 func (u *Upstream) CloseClients() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -101,7 +101,7 @@ func (u *Upstream) newClient(addrs []string, db int) redis.UniversalClient {
 	return c
 }
 
-// reloadLocked tells the clients of a new topology. It does not block.
+// reloadLocked makes the clients reload the topology. It does not block.
 func (u *Upstream) reloadLocked() {
 	for _, c := range u.clients {
 		if c, ok := c.(*redis.ClusterClient); ok {
@@ -113,8 +113,7 @@ func (u *Upstream) reloadLocked() {
 // clientPool is how many lock scripts run at once on one node.
 const clientPool = 64
 
-// Commands returns the reply of the upstream's COMMAND as go-redis decodes it,
-// nil when it does not tell.
+// Commands returns the upstream's reply to COMMAND as go-redis decodes it, or nil if there is none.
 func (u *Upstream) Commands(ctx context.Context) (commands []any) {
 	for _, addr := range u.candidates() {
 		err := u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {

@@ -19,10 +19,9 @@ const (
 	leastTry      = time.Second // for one try, however little is left of Config.Wait
 )
 
-// Connect finds out what the upstream is and which nodes it has. While no Redis answers it tries
-// again, until ctx is done or Config.Wait is over, and logs what it waits for. Settings that cannot
-// work (a wrong password, a wrong mode) end it at once. It must return nil before anything else is
-// used.
+// Connect finds out what the upstream is and which nodes it has. While no Redis answers, it logs
+// the reason and tries again, until ctx is done or Config.Wait is over. Settings that cannot work
+// (a wrong password, a wrong mode) end it at once. It must return nil before anything else is used.
 func (u *Upstream) Connect(ctx context.Context) error {
 	began := time.Now()
 	w := &waitingLog{up: u}
@@ -64,9 +63,9 @@ func (u *Upstream) tryConnect(ctx context.Context, began time.Time) error {
 // isHopeless reports whether only other settings, or a change of Redis's own, can help.
 func isHopeless(err error) bool { return isAuthError(err) || isWrongMode(err) }
 
-// telling is the one of two errors to report when several nodes were asked: what
-// only other settings can help says more than that a node is not there.
-func telling(old, next error) error {
+// clearerError returns the error to report when several nodes were asked. An error that only other
+// settings can fix says more than an unreachable node.
+func clearerError(old, next error) error {
 	if old != nil && isHopeless(old) {
 		return old
 	}
@@ -99,14 +98,13 @@ func isAuthError(err error) bool {
 // hasErrorCode reports whether an error's text has a code of Redis's.
 func hasErrorCode(err error, code string) bool { return strings.Contains(err.Error(), code+" ") }
 
-// sentinelError is what a sentinel answered, and not Redis itself.
+// sentinelError is an answer of a sentinel and not of Redis.
 type sentinelError struct{ err error }
 
 func (e *sentinelError) Error() string { return e.err.Error() }
 func (e *sentinelError) Unwrap() error { return e.err }
 
-// waitingLog says what Connect waits for: once after logAfter, and again when the reason is another
-// one.
+// waitingLog logs what Connect waits for: once after logAfter, and again when the reason changes.
 type waitingLog struct {
 	up     *Upstream
 	timer  *time.Timer
@@ -142,7 +140,7 @@ func (w *waitingLog) failed(err error) {
 	w.said <- err.Error()
 }
 
-// over says that the wait is, if anything was said of it.
+// over logs the end of the wait, if the wait was logged.
 func (w *waitingLog) over(waited time.Duration) {
 	reason := <-w.said
 	if w.logged {

@@ -176,7 +176,7 @@ func (r *replyReader) moveReads() {
 	}
 }
 
-// Mover is a Sink whose call may be executed twice.
+// Mover is a Sink whose call may run twice.
 type Mover interface {
 	// Move is asked before a written call moves to another link. Later calls of its session then
 	// wait until it has its reply.

@@ -29,7 +29,7 @@ func (u *Upstream) dial(ctx context.Context, addr string, lane Lane, patient boo
 	if err != nil {
 		return nil, err
 	}
-	// Asked when the connection stands: a demotion that comes later ends it.
+	// Leash asks when the connection is ready, because a later demotion ends it.
 	if u.followsSentinels() && !lane.Replica {
 		if err := u.isMaster(connecting, addr); err != nil {
 			conn.Close()
@@ -112,14 +112,13 @@ func (u *Upstream) greet(conn net.Conn, lane Lane) error {
 	return nil
 }
 
-// refusesConnection reports whether the reply to a PING says that the connection
-// serves nothing: there are too many, or Redis is in protected mode. Any other
-// error is about the state that Redis is in (BUSY, LOADING, MASTERDOWN, MISCONF,
-// NOREPLICAS …) or about rights. It then answers some commands and refuses
-// others, and each client is told by its own.
+// refusesConnection reports whether the reply to a PING means that the connection serves nothing:
+// there are too many, or Redis is in protected mode. Any other error is about Redis's state (BUSY,
+// LOADING, MASTERDOWN, MISCONF, NOREPLICAS …) or about rights. Redis then answers some commands and
+// refuses others, and each client gets the answer to its own.
 func refusesConnection(reply []byte) bool { return hasCode(reply, "ERR") || hasCode(reply, "DENIED") }
 
-// logIn authenticates conn as a user; nothing is said for no name.
+// logIn authenticates conn as a user. It does nothing without a name.
 func (u *Upstream) logIn(conn net.Conn, user string) error {
 	if user == "" {
 		return nil
@@ -142,11 +141,11 @@ func (u *Upstream) logIn(conn net.Conn, user string) error {
 	return nil
 }
 
-// errOldPassword says that another password is known by now; dial again.
+// errOldPassword means that another password is known now. The caller dials again.
 var errOldPassword = errors.New("upstream: password changed meanwhile")
 
-// hasOther reports whether there is another password to try for a user than
-// the one just refused: one that Redis accepted meanwhile, or the configured one.
+// hasOther reports whether there is another password to try for a user than the refused one: one
+// that Redis has accepted since, or the configured one.
 func (u *Upstream) hasOther(user string, refused []byte) bool {
 	if !bytes.Equal(u.credentials.get(user), refused) {
 		return true
@@ -158,9 +157,9 @@ func (u *Upstream) hasOther(user string, refused []byte) bool {
 	return true
 }
 
-// refusesCredential reports whether the reply to AUTH says that the credential
-// is wrong, in the words of Redis 6 and later or of earlier ones. Other errors,
-// such as too many clients, say nothing of it.
+// refusesCredential reports whether the reply to AUTH means that the credential is wrong, in the
+// words of Redis 6 and later or of older versions. Other errors, such as too many clients, are not
+// about the credential.
 func refusesCredential(reply []byte) bool {
 	return hasCode(reply, "WRONGPASS") || bytes.HasPrefix(reply, []byte("-ERR invalid password")) ||
 		bytes.Contains(reply, []byte("without any password configured"))
@@ -193,9 +192,8 @@ func (u *Upstream) Authenticate(ctx context.Context, command []byte, user string
 	return reply, ok, nil
 }
 
-// roundTrip sends one command on a connection without calls in flight and
-// reads its reply, which is an error or begins with one of the marks; with none,
-// with any.
+// roundTrip sends one command on a connection without calls in flight and reads its reply. The
+// reply is an error or begins with one of the marks. Without marks, any reply is accepted.
 func roundTrip(conn net.Conn, command []byte, marks string) ([]byte, error) {
 	if _, err := conn.Write(command); err != nil {
 		return nil, err

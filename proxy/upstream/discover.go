@@ -74,7 +74,7 @@ func (u *Upstream) probe(ctx context.Context) (err error) {
 			if isReply(failed) && u.isSentinel(ctx, addr) {
 				return fmt.Errorf("%s: %w", addr, errIsSentinel)
 			}
-			err = telling(err, failed)
+			err = clearerError(err, failed)
 			continue
 		}
 		u.version = infoField(info, "redis_version")
@@ -178,7 +178,7 @@ func (u *Upstream) discoverLocked(ctx context.Context) (err error) {
 			u.discoveredAt.Store(&start)
 			return nil
 		}
-		err = telling(err, failed)
+		err = clearerError(err, failed)
 	}
 	return err
 }
@@ -203,7 +203,7 @@ func (u *Upstream) candidates() []string {
 }
 
 func (u *Upstream) silentLocked(addr string) int {
-	if n := u.nodes[addr]; u.mute[addr] || n != nil && n.unresponsive.Load() {
+	if n := u.nodes[addr]; u.silentAddrs[addr] || n != nil && n.unresponsive.Load() {
 		return 1
 	}
 	return 0
@@ -236,7 +236,7 @@ func (u *Upstream) parseSlots(slots []slotOwners, nodes, asked string) *Topology
 	}
 	u.mu.Lock()
 	u.peers, u.members = peers, members
-	maps.DeleteFunc(u.mute, func(addr string, _ bool) bool {
+	maps.DeleteFunc(u.silentAddrs, func(addr string, _ bool) bool {
 		return !slices.Contains(peers, addr) && !slices.Contains(u.cfg.Addrs, addr)
 	})
 	u.mu.Unlock()

@@ -42,9 +42,9 @@ func (b *boundConn) Close() error {
 	return b.checkedConn.Close()
 }
 
-// dialNamed dials for go-redis's cluster client. A redirect may name no host, which is then that of
-// the node that said so; go-redis does not fill it in. Ports tell nodes apart as a rule: the known
-// node with that port is meant.
+// dialNamed dials for go-redis's cluster client. A redirect without a host means the host of the
+// node that sent it, which go-redis does not fill in. Nodes usually differ by their port, so Leash
+// uses the known node with that port.
 func (u *Upstream) dialNamed(ctx context.Context, network, addr string) (net.Conn, error) {
 	if host, port, err := net.SplitHostPort(addr); err == nil && (host == "" || host == "?") {
 		for _, n := range u.Topology().Holders() {

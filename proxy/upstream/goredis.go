@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// goRedisLog takes what go-redis has to say, which is about single dials and
-// connections, at debug level: what matters of it shows in errors.
+// goRedisLog logs go-redis's messages at debug level. They are about single dials and connections.
+// What matters of them shows in errors.
 type goRedisLog struct{ log *slog.Logger }
 
 // Printf implements the interface that redis.SetLogger wants.

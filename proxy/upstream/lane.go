@@ -2,10 +2,9 @@ package upstream
 
 import "sync"
 
-// Lane is what an upstream connection is authenticated and set up as. Sessions
-// of one lane share links, since a server tells them apart by nothing else.
-// The zero Lane is what Redis gives to a fresh connection: the default user
-// without credentials, database 0, RESP2.
+// Lane is how an upstream connection is set up. Sessions of one lane share links, because a server
+// cannot tell them apart. The zero Lane is that of a new connection: the default user without
+// credentials, database 0, RESP2.
 type Lane struct {
 	User  string // empty: nothing is said to Redis, who then has its default user
 	RESP3 bool   // replies are in RESP3
@@ -34,8 +33,8 @@ func (l Lane) As(user string) Lane {
 	return l
 }
 
-// fresh reports whether the lane is what a client gets that has only connected,
-// or has said no more than HELLO 3. Its links are kept without sessions.
+// fresh reports whether the lane is that of a client that has only connected or sent HELLO 3. Its
+// links are kept without sessions.
 func (l Lane) fresh() bool { return l.User == "" && l.DB == 0 }
 
 // credentials keeps the password that Redis accepted last for each user, for

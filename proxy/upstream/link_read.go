@@ -9,8 +9,8 @@ import (
 	"leash/proxy/resp"
 )
 
-// Bytes read from Redis at a time. A shared link carries much, and there may be thousands of
-// private links.
+// Bytes read from Redis at a time. A shared link is busy, and there may be thousands of private
+// links.
 const (
 	readBuffer        = 64 << 10
 	privateReadBuffer = 8 << 10
@@ -186,8 +186,8 @@ func (r *replyReader) part(p []byte, done bool) error {
 	return nil
 }
 
-// giveUp ends the connection after a panic in run. If a sink was taking a piece, its call is lost:
-// the sink may be in any state.
+// giveUp ends the connection after a panic in run. If a sink was taking a piece, its call is lost,
+// because the sink may be in any state.
 func (r *replyReader) giveUp(cause error) {
 	if c := r.handed; c != nil {
 		if r.current == c {

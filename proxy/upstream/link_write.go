@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// batchBytes is about how much goes out in one write.
+	// batchBytes is about how many bytes go out in one write.
 	batchBytes = 256 << 10
 	// referenced is the size from which a request is not copied into the batch.
 	referenced = 32 << 10
@@ -69,14 +69,12 @@ func (w *requestWriter) await() bool {
 	}
 }
 
-// take moves pending calls, up to a batch, to the written ones: from here on
-// Redis may have them. If it is too late for some of them, none is moved and
-// their sinks are returned, to be told.
+// take moves pending calls, up to a batch, to the written ones: from here on Redis may have them.
+// If it is too late for some of them, none is moved, and their sinks are returned to be told.
 //
-// The time is compared last, when all is ready to be written: this process may
-// stand still for as long as it likes before. What remains is the way from here
-// to the kernel, a few µs of this goroutine. Whoever says until when a command
-// may be written keeps a margin for that (renewal.Until, 20 ms and more).
+// The time is compared last, when everything is ready to be written, because this process may be
+// stopped for any time before. The rest of the way to the kernel takes a few µs of this goroutine.
+// The setter of the deadline keeps a margin for that (renewal.Until, 20 ms and more).
 func (w *requestWriter) take() (overdue []Sink) {
 	l := w.link
 	l.mu.Lock()
@@ -150,8 +148,8 @@ func (w *requestWriter) limit(until *time.Time) {
 	w.limited = until != nil
 }
 
-// past reports whether t has come, by the monotonic clock or by that on the
-// wall: the first stands still while the machine is suspended.
+// past reports whether t has come, by the monotonic clock or by the wall clock. The monotonic clock
+// stops while the machine is suspended.
 func past(t time.Time) bool {
 	now := time.Now()
 	return !now.Before(t) || !now.Round(0).Before(t.Round(0))

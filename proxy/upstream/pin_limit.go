@@ -35,7 +35,7 @@ type pinCounts struct {
 	refused atomic.Int64 // private links that were refused for the limit
 }
 
-// PinnedAt is how it stands with the private links of a node.
+// PinnedAt is the use of private links of a node.
 type PinnedAt struct {
 	Addr    string
 	Used    int64 // by sessions
@@ -43,7 +43,8 @@ type PinnedAt struct {
 	Refused int64 // so far
 }
 
-// PinnedPerNode tells of each master. Safe for concurrent use; it does not block.
+// PinnedPerNode returns the use of private links of each master. Safe for concurrent use; it does
+// not block.
 func (u *Upstream) PinnedPerNode() (all []PinnedAt) {
 	for _, n := range u.Topology().Holders() {
 		all = append(all, PinnedAt{n.Addr, n.counts.used.Load(), u.maxPinned(), n.counts.refused.Load()})
@@ -64,7 +65,7 @@ func (u *Upstream) maxPinned() int {
 	return max(1, most-max(most/4, min(reserved, most/2)))
 }
 
-// setMaxClients reads it from INFO, which tells it since Redis 6.2.
+// setMaxClients reads maxclients from INFO, which has it since Redis 6.2.
 func (u *Upstream) setMaxClients(info string) {
 	if n, err := strconv.Atoi(infoField(info, "maxclients")); err == nil && n > 0 {
 		u.maxClients = n
@@ -89,7 +90,7 @@ func (n *Node) roomLocked() (room bool, old *Link) {
 	return false, nil
 }
 
-// freeIdle closes the private links that nobody uses: Redis has no room for a link that is needed.
+// freeIdle closes unused private links when Redis has no room for a link that is needed.
 func (n *Node) freeIdle() {
 	n.mu.Lock()
 	var old []*Link

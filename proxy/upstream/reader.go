@@ -11,7 +11,7 @@ const (
 	ReadNearest = "nearest" // whichever of the master and its replicas answers soonest
 )
 
-// unfitFor is for how long nobody reads from a replica that did not serve.
+// unfitFor is how long no session reads from a replica that did not serve a read.
 const unfitFor = time.Second
 
 // ReadsReplicas reports whether reads may go to replicas.
@@ -19,11 +19,10 @@ func (u *Upstream) ReadsReplicas() bool {
 	return u.cfg.ReadFrom == ReadReplica || u.cfg.ReadFrom == ReadNearest
 }
 
-// Reader returns the node that a session reads the slots of a master from: one
-// of its replicas that are fit, or the master. Sessions differ by their number,
-// so that they spread over what is equally good. The answer may be another
-// in a second; a session that wants to see no older data than before asks for
-// another only now and then.
+// Reader returns the node from which a session reads the slots of a master: one of its fit
+// replicas, or the master. Sessions are spread by their number over equally good nodes. The answer
+// may change within a second. A session that must not see older data than before asks only now and
+// then.
 func (u *Upstream) Reader(t *Topology, owner int, session int64) *Node {
 	master := t.masters[owner]
 	var good []*Node
@@ -64,8 +63,8 @@ func (n *Node) Fit() bool {
 	return !n.unresponsive.Load() && time.Now().UnixNano() >= n.unfitUntil.Load()
 }
 
-// Unfit says that the node did not serve a read: it syncs with its master, or
-// has lost it, or cannot be reached.
+// Unfit reports that the node did not serve a read: it syncs with its master, has lost it, or
+// cannot be reached.
 func (n *Node) Unfit() { n.unfitUntil.Store(time.Now().Add(unfitFor).UnixNano()) }
 
 // RoundTrip is how long a PING takes, smoothed over the last ones; a second

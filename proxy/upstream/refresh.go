@@ -16,9 +16,8 @@ import (
 // refreshTimeout is for how long Renew waits.
 const refreshTimeout = 500 * time.Millisecond
 
-// RefreshTopology looks at the topology unless that has been done no longer ago than age.
-// It is false when no node tells in time; then what was known stays. It blocks
-// for at most half a second.
+// RefreshTopology reads the topology, unless it was read within age. It returns false if no node
+// answers in time; the old topology stays. It blocks for at most half a second.
 func (u *Upstream) RefreshTopology(ctx context.Context, age time.Duration) bool {
 	since := time.Now().Add(-age)
 	if u.isFresh(since) {
@@ -51,10 +50,9 @@ func (u *Upstream) isFresh(since time.Time) bool {
 	return u.cfg.Mode != "cluster" || looked != nil && !looked.Before(since)
 }
 
-// SlotsStable asks every master of t which slots it owns, and reports whether they
-// are those of t and none is on its way from one to another. If not, the
-// topology has been looked at anew. It blocks until all have answered; the
-// error says which did not.
+// SlotsStable asks every master of t which slots it owns. It reports whether they are those of t
+// and none is migrating. If not, the topology has been read again. It blocks until all have
+// answered. The error names the node that did not.
 func (u *Upstream) SlotsStable(ctx context.Context, t *Topology) (bool, error) {
 	start := time.Now()
 	nodes := t.Holders()
@@ -80,8 +78,7 @@ func (u *Upstream) SlotsStable(ctx context.Context, t *Topology) (bool, error) {
 	return settled, failed
 }
 
-// errSlotsMoving says that a node owns other slots than was thought, or that some
-// are on their way.
+// errSlotsMoving means that a node owns other slots than expected, or that some are migrating.
 var errSlotsMoving = errors.New("upstream: slots are moving")
 
 // confirm asks one master for its own line of CLUSTER NODES.
@@ -103,7 +100,7 @@ func (u *Upstream) confirm(ctx context.Context, t *Topology, n *Node) error {
 	return fmt.Errorf("%s: CLUSTER NODES does not list the node itself", n.Addr)
 }
 
-// confirms compares the slots that n says it owns, as in CLUSTER NODES, with t.
+// confirms compares the slots of n, as it reports them in CLUSTER NODES, with t.
 func (t *Topology) confirms(n *Node, ranges []string) error {
 	owned := 0
 	for _, r := range ranges {

@@ -34,8 +34,8 @@ type refusal struct {
 	until time.Time
 }
 
-// get returns what is known. When that is too old, the first to come asks anew
-// and the others go by it meanwhile, so that Redis gets one question a second.
+// get returns the known answer. If it is too old, the first caller asks again and the others use
+// the old answer until then. So Redis gets one question a second.
 func (r *refusals) get(k refusalKey) (text string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,14 +63,13 @@ func (r *refusals) set(k refusalKey, text string) {
 	r.known[k] = refusal{text, time.Now().Add(refusalFor)}
 }
 
-// Refusal is what Redis says to a lane's user who may not run a command, without
-// '-' and line end; empty when the user may. It is for commands that never reach
-// Redis as the user's own. name is the command's full name, args all of its
-// arguments. Where Redis cannot be asked everybody may. It blocks for a round
-// trip, but remembers the answer for a second, unless it depends on the
-// arguments, as for channels. For Leash's own user, which serves clients that
-// have said nothing, it blocks for ownPatience at most, and what was known
-// before counts: a PING is answered whatever Redis does.
+// Refusal is Redis's error for a lane's user who may not run a command, without '-' and line end.
+// It is empty if the user may. It is for commands that never reach Redis under the user's own name.
+// name is the command's full name, args all of its arguments. If Redis cannot be asked, every user
+// may. It blocks for a round trip. The answer is kept for a second, unless it depends on the
+// arguments, as for channels. For Leash's own user, which serves clients without authentication, it
+// blocks for ownPatience at most and then uses the previous answer. So a PING is answered in any
+// state of Redis.
 func (u *Upstream) Refusal(ctx context.Context, lane Lane, name string, args [][]byte) (string, error) {
 	user := lane.User
 	if user == "" {
@@ -116,9 +115,9 @@ func (u *Upstream) Refusal(ctx context.Context, lane Lane, name string, args [][
 	return text, nil
 }
 
-// refuse tells the lane's sessions that their credential no longer holds. That
-// a replica has other users than its master is no reason, nor that a node which
-// has just joined has none yet.
+// refuse tells the lane's sessions that their credential is no longer valid. It does nothing for a
+// replica, which may have other users than its master, or for a node that has just joined and has
+// no users yet.
 func (u *Upstream) refuse(lane Lane, by *Node) {
 	if lane.Replica || slices.Contains(u.Topology().slotless, by) {
 		return
@@ -129,8 +128,8 @@ func (u *Upstream) refuse(lane Lane, by *Node) {
 	}
 }
 
-// closeAnonymous ends the links on which nobody has authenticated: Redis wants
-// that now from new connections, and only keeps the old ones as they were.
+// closeAnonymous ends the links without authentication. Redis requires it from new connections now,
+// and leaves the old ones as they were.
 func (u *Upstream) closeAnonymous() {
 	u.mu.Lock()
 	nodes := u.nodesLocked()

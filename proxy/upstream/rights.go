@@ -14,7 +14,7 @@ import (
 	"leash/internal/guard"
 )
 
-// Denied says what Redis would not let a user do.
+// Denied is an action that Redis would not let a user do.
 type Denied struct {
 	Key bool // the key; otherwise the command
 }
@@ -26,15 +26,12 @@ func (d *Denied) Error() string {
 	return "upstream: no permission for the command"
 }
 
-// Permit asks Redis, by ACL DRYRUN on the node of each key, whether a lane's
-// user may run a command with it; what Leash does for a client under its own
-// user must be no more than the client may do itself. Without keys any node
-// is asked for the command alone. nil means yes, also for Leash's own user and
-// for a Redis before 7, which cannot be asked. It blocks for a round trip; the
-// error is a *Denied, ErrRefused when there is no such user any more, Redis's
-// own, or one of the network. Another node answers
-// for one that is out of reach: who asks for keys of several nodes may be
-// content with those of the others.
+// Permit asks Redis with ACL DRYRUN, on the node of each key, whether a lane's user may run a
+// command with it. What Leash does for a client under its own user must be no more than the client
+// may do. Without keys, any node is asked about the command alone. nil means yes. It is also nil
+// for Leash's own user and for a Redis before 7, which cannot be asked. It blocks for a round trip.
+// The error is a *Denied, ErrRefused if the user no longer exists, Redis's own, or one of the
+// network. Another node answers for an unreachable one.
 func (u *Upstream) Permit(ctx context.Context, lane Lane, keys [][]byte, command string, more ...string) error {
 	q := question{user: lane.User, command: command, more: more}
 	if q.user == "" {
@@ -58,10 +55,9 @@ func (u *Upstream) Permit(ctx context.Context, lane Lane, keys [][]byte, command
 	return q.askAll(ctx, nodes)
 }
 
-// Watch sees to it that Leash hears when a lane's user is deleted, from the
-// node of a key, though nothing of the user's is sent there: Redis ends the
-// connections of such a user, and OnRefused's function is told. It does not
-// block.
+// Watch makes sure that Leash notices when a lane's user is deleted, at the node of a key, even if
+// none of the user's commands go there. Redis ends the connections of a deleted user, and
+// OnRefused's function is called. It does not block.
 func (u *Upstream) Watch(lane Lane, key []byte) {
 	if lane.User == "" || lane.User == u.serviceUser() {
 		return
@@ -141,15 +137,15 @@ func (q question) askAll(ctx context.Context, nodes []keysOfNode) error {
 	return nil
 }
 
-// silent reports whether an error says nothing of rights.
+// silent reports whether an error is not about rights.
 func silent(err error) bool {
 	var denied *Denied
 	var refusal redis.Error
 	return !errors.As(err, &denied) && !errors.As(err, &refusal)
 }
 
-// ask asks one node for keys, nil for none. The error is that of the first
-// that is not permitted.
+// ask asks one node about keys, or about the command alone if there are none. The error is that of
+// the first key that is not permitted.
 func (q question) ask(ctx context.Context, node redis.UniversalClient, keys [][]byte) error {
 	pipe := node.Pipeline()
 	answers := make([]*redis.Cmd, len(keys))

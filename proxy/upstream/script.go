@@ -8,17 +8,15 @@ import (
 	"time"
 )
 
-// errNoLink says that a script's link does not stand just now.
+// errNoLink means that a script's link has no connection now.
 var errNoLink = errors.New("upstream: no connection for scripts yet")
 
-// Script sends a lock script to the node of a slot, on a link that many
-// scripts share, waits for its reply, until the time given at the latest, and
-// appends it to dst. It follows no redirect and does not dial: without a
-// standing connection it fails at once, but sees to one; so it does while
-// nothing has come for scriptSilence of those that are under way, for whoever
-// is behind them would wait too. Unless sent is set, Redis has not had the
-// command and will not get it. If writeBy is not nil, the command is not written
-// from that time on. The command is not kept.
+// Script sends a lock script to the node of a slot, on a link that many scripts share. It waits for
+// the reply, until the given time at most, and appends it to dst. It follows no redirect and does
+// not dial. Without a connection it fails at once and starts a dial. It does the same while the
+// scripts in flight have got no reply for scriptSilence, because later ones would wait too. If sent
+// is false, Redis has not received the command and will not. If writeBy is not nil, the command is
+// not written from that time on. The command is not kept.
 func (u *Upstream) Script(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) (reply []byte, sent bool, err error) {
 	return u.script(until, writeBy, Lane{DB: db, Scripts: true}, slot, 1, command, dst)
 }
@@ -57,8 +55,8 @@ func (u *Upstream) script(until time.Time, writeBy *time.Time, lane Lane, slot, 
 	return dst, sent, err
 }
 
-// DropScriptConnections ends the connections on which scripts are sent to the node of a
-// slot: a reply on one of them was none that a script gives.
+// DropScriptConnections ends the connections for scripts to the node of a slot. Call it after a
+// reply that no script gives.
 func (u *Upstream) DropScriptConnections(db, slot int) {
 	node := u.Topology().Node(uint16(slot))
 	if node == nil {
@@ -72,13 +70,13 @@ func (u *Upstream) DropScriptConnections(db, slot int) {
 	})
 }
 
-// errScriptReply says that a script's reply was of another shape than its own.
+// errScriptReply means that a script's reply had a wrong shape.
 var errScriptReply = errors.New("upstream: a reply that no script gives")
 
 // scriptSilence is for how long the scripts on a link may wait for a word.
 const scriptSilence = 200 * time.Millisecond
 
-// scripts is how it goes with the scripts on a link. Safe for concurrent use.
+// scripts is the state of the scripts on a link. Safe for concurrent use.
 type scripts struct {
 	number atomic.Int64 // under way
 	// when one ended, or the first of them began: nanoseconds since scriptClock
@@ -100,9 +98,9 @@ func (s *scripts) ended() {
 	s.number.Add(-1)
 }
 
-// silent reports whether those under way have waited for too long: single ones
-// for scriptSilence, and many at once, which may take long, until one was given
-// up. It may be wrong about the first one just as it begins, which costs nothing.
+// silent reports whether the scripts in flight have waited too long. For single scripts that is
+// scriptSilence. Many at once may take long, until one was given up. It may be wrong for a script
+// that just begins, which costs nothing.
 func (s *scripts) silent(bulk bool) bool {
 	switch {
 	case s.number.Load() == 0:
@@ -120,7 +118,7 @@ func (l *Link) acceptsScripts() bool {
 	return l.conn != nil && l.broken == nil && !l.scripts.silent(l.lane.Bulk)
 }
 
-// prepare lets the link dial, if nothing does so far.
+// prepare makes the link dial, if it has no connection.
 func (l *Link) prepare() {
 	l.mu.Lock()
 	due := l.conn == nil && l.pending.len() == 0
@@ -204,7 +202,7 @@ const (
 	abandoned // nobody wants it any more
 )
 
-// end is the last that comes of a call: it belongs to whoever waits for it.
+// end is the last step of a call, after which it belongs to the goroutine that waits for it.
 func (c *scriptCall) end() {
 	c.link.scripts.ended()
 	c.ended <- struct{}{}

@@ -10,16 +10,16 @@ import (
 	"leash/proxy/resp"
 )
 
-// NoDatabase says that Redis does not let a lane's connections into its
-// database, in Redis's own words. Calls of the lane are lost with it.
+// NoDatabase means that Redis does not let a lane's connections into its database, in Redis's own
+// words. Calls of the lane are lost with it.
 type NoDatabase struct{ Reply string } // without '-' and line end
 
 func (e *NoDatabase) Error() string { return e.Reply }
 
-// selectDB brings conn, which is authenticated, into the lane's database. A
-// user who may not SELECT gets there by Leash's own rights: the user has been in
-// that database as somebody else, or was allowed it once, and Redis leaves a
-// connection where it is when it changes hands or rights.
+// selectDB moves conn, which is authenticated, to the lane's database. A user without the right to
+// SELECT gets there by Leash's own rights. The user has been in that database under another name or
+// was allowed it before, and Redis leaves a connection in its database when its user or rights
+// change.
 func (u *Upstream) selectDB(conn net.Conn, lane Lane) error {
 	command := resp.AppendCommand(nil, "SELECT", strconv.Itoa(lane.DB))
 	reply, err := roundTrip(conn, command, "+")
@@ -56,11 +56,10 @@ func (u *Upstream) becomeService(conn net.Conn) error {
 	return err
 }
 
-// Select asks Redis whether a lane's user may be in the lane's database, on the
-// lane's own link: there SELECT changes nothing, and what it says is what it
-// would say to the client. So a thousand clients that select one database cost
-// one connection. The session has joined the lane. It blocks until Redis has
-// answered; reply is its whole answer.
+// Select asks Redis whether a lane's user may use the lane's database. It asks on the lane's own
+// link, where SELECT changes nothing and gets the client's own answer. So a thousand clients of one
+// database share one connection. The session has joined the lane. It blocks until Redis has
+// answered. reply is the whole answer.
 func (u *Upstream) Select(ctx context.Context, lane Lane) (reply []byte, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, u.cfg.UpstreamTimeout)
 	defer cancel()

@@ -16,9 +16,8 @@ import (
 	"leash/proxy/resp"
 )
 
-// Sentinels (https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/)
-// name the master. They tell of a change at once, on a channel; the poll is for
-// what was missed.
+// Sentinels (https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/) name the
+// master. They publish a change at once. Leash also polls them, for missed messages.
 const (
 	sentinelPoll = 2 * time.Second
 	// for the other sentinels behind the first that answers
@@ -26,9 +25,9 @@ const (
 	sentinelMinAgain = 200 * time.Millisecond // between questions, unless a sentinel speaks up
 )
 
-// sentinelEvents are what a sentinel publishes when another server is the
-// master: the leader of a failover as soon as the replica is promoted, which may
-// be seconds before the old master hears of it and accepts no more writes.
+// sentinelEvents are the channels on which a sentinel reports a new master. The leader of a
+// failover publishes as soon as the replica is promoted. The old master may accept writes for some
+// seconds more.
 var sentinelEvents = []string{"+promoted-slave", "+switch-master"}
 
 var errNotSentinel = errors.New("--upstream-mode is sentinel, but the server there is not a sentinel")
@@ -112,8 +111,8 @@ func pairsOf(reply any) map[string]string {
 	return m
 }
 
-// askSentinels asks all sentinels at once and returns the newest view. One that
-// is silent holds up nobody when another answers.
+// askSentinels asks all sentinels at once and returns the newest view. A silent one causes no delay
+// if another answers.
 func (u *Upstream) askSentinels(ctx context.Context) (newest sentinelView, err error) {
 	type answer struct {
 		view sentinelView
@@ -140,7 +139,7 @@ func (u *Upstream) askSentinels(ctx context.Context) (newest sentinelView, err e
 		select {
 		case a := <-answers:
 			if a.err != nil {
-				err = telling(err, a.err)
+				err = clearerError(err, a.err)
 				continue
 			}
 			if grace == nil {
@@ -167,10 +166,9 @@ func (u *Upstream) askSentinels(ctx context.Context) (newest sentinelView, err e
 	return newest, nil
 }
 
-// followSentinels finds the master. What the sentinels say is followed when the
-// server they name says so too. An answer older than the last one followed comes
-// from a sentinel that has yet to hear of the failover; it counts only when the
-// master of the newer one is no master any more.
+// followSentinels finds the master. It follows the sentinels' answer if the named server confirms
+// that it is a master. An answer older than the last one comes from a sentinel that does not know
+// of the failover yet. It counts only if the newer master is no longer one.
 func (u *Upstream) followSentinels(ctx context.Context) error {
 	view, err := u.askSentinels(ctx)
 	if err != nil {
@@ -204,8 +202,8 @@ func (u *Upstream) followSentinels(ctx context.Context) error {
 	return nil
 }
 
-// watchSentinels listens to each sentinel that is known, and no longer to those
-// that are not. Before Run it does nothing.
+// watchSentinels subscribes to each known sentinel and ends the subscriptions to all others. Before
+// Run it does nothing.
 func (u *Upstream) watchSentinels() {
 	s := &u.sentinels
 	for addr, stop := range s.watched {
@@ -227,8 +225,7 @@ func (u *Upstream) watchSentinels() {
 	}
 }
 
-// listenSentinel passes on what a sentinel says of its own accord, until ctx is
-// done.
+// listenSentinel handles the messages of a sentinel until ctx is done.
 func (u *Upstream) listenSentinel(ctx context.Context, addr string) {
 	c := u.sentinelClient(addr)
 	defer c.Close()
@@ -281,15 +278,14 @@ func receive(ctx context.Context, ps *redis.PubSub) (said any, err error) {
 	return ps.ReceiveTimeout(ctx, sentinelPoll)
 }
 
-// errDemoted says that a server is no master.
+// errDemoted means that a server is not a master.
 var errDemoted = errors.New("upstream: it is not a master")
 
 // followsSentinels reports whether sentinels name the master.
 func (u *Upstream) followsSentinels() bool { return u.cfg.Mode == "sentinel" }
 
-// isMaster asks a server for its role, on a connection of its own. A server that
-// does not let Leash's user ask, or runs a script just now, is believed to be
-// what it is taken for.
+// isMaster asks a server for its role, on a connection of its own. If the server runs a script or
+// does not let Leash's user ask, the expected role counts.
 func (u *Upstream) isMaster(ctx context.Context, addr string) error {
 	var refusal redis.Error
 	return u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) error {

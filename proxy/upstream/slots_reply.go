@@ -44,9 +44,9 @@ func parseSlotsReply(reply []any, asked string) (all []slotOwners) {
 	return all
 }
 
-// slotNode is the address in a node's entry: its endpoint, port, id, and more about it. An endpoint
-// of null or "" is the host that was asked. "?" is a node that should have a host name and has
-// none; its address is told beside.
+// slotNode is the address in a node's entry: its endpoint, port, id, and more. An endpoint of null
+// or "" is the host that was asked. "?" is a node without the host name that it should have. Its
+// address is in the additional fields.
 func slotNode(entry any, asked string) (addr string, ok bool) {
 	fields, _ := entry.([]any)
 	if len(fields) < 2 {

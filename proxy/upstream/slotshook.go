@@ -48,7 +48,7 @@ func (h slotsHook) heed(err error) {
 	}
 }
 
-// clusterSlots is the topology as CLUSTER SLOTS tells it, without replicas.
+// clusterSlots is the topology in the form of CLUSTER SLOTS, without replicas.
 func (t *Topology) clusterSlots() (slots []redis.ClusterSlot) {
 	for first := 0; first < SlotCount; {
 		n, last := t.Node(uint16(first)), first

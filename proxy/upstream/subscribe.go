@@ -27,17 +27,18 @@ func (u *Upstream) Go(what string, f func(ctx context.Context)) bool {
 // Timeout is the silence after which a node is lost.
 func (u *Upstream) Timeout() time.Duration { return u.cfg.UpstreamTimeout }
 
-// HasShardedChannels reports whether the upstream knows SSUBSCRIBE: Redis 7
-// and later. The embedded one does not, nor tells its version.
+// HasShardedChannels reports whether the upstream knows SSUBSCRIBE: Redis 7 and later. The embedded
+// Redis does not, and reports no version.
 func (u *Upstream) HasShardedChannels() bool {
 	major, _, _ := strings.Cut(u.version, ".")
 	n, err := strconv.Atoi(major)
 	return err == nil && n >= 7
 }
 
-// Hears reports whether a node gets what is published: a master, or a replica that a cluster says
-// is well. It keeps the node from being closed for a while, so that a subscriber may stay there.
-func (u *Upstream) Hears(n *Node) bool {
+// ReceivesMessages reports whether published messages reach a node: a master, or a replica that
+// works according to the cluster. It keeps the node open for a while, so that a subscriber can stay
+// there.
+func (u *Upstream) ReceivesMessages(n *Node) bool {
 	if slices.Contains(u.Topology().masters, n) {
 		return true
 	}

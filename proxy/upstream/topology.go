@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Topology says which node owns which slot. It is immutable: a change is a new
-// Topology (Upstream.Topology), so a session that keeps one sees one truth
-// until it looks again.
+// Topology says which node owns which slot. It is immutable. A change is a new Topology
+// (Upstream.Topology), so a session keeps one consistent view until it asks again.
 type Topology struct {
 	cluster  bool
 	masters  []*Node
@@ -15,7 +14,7 @@ type Topology struct {
 	owner    [SlotCount]uint16 // index into masters, noOwner for none
 	replicas map[*Node][]*Node // of each master; empty when nobody reads from them
 
-	// For the log alone: how many replicas there are, whether or not anybody reads from them.
+	// Only for the log: how many replicas there are, even if no session reads from them.
 	replicasTold  int
 	replicasKnown bool
 }
@@ -47,7 +46,7 @@ func (t *Topology) Owner(slot uint16) int {
 	return int(t.owner[slot])
 }
 
-// Node returns the owner of a slot, nil when it has none.
+// Node returns the owner of a slot, or nil if it has none.
 func (t *Topology) Node(slot uint16) *Node {
 	if i := t.Owner(slot); i >= 0 {
 		return t.masters[i]
@@ -55,7 +54,7 @@ func (t *Topology) Node(slot uint16) *Node {
 	return nil
 }
 
-// NodeAddr is the address of the node that serves a slot now, "" for none.
+// NodeAddr is the address of the node that serves a slot now, or "" if there is none.
 func (u *Upstream) NodeAddr(slot int) string {
 	if n := u.Topology().Node(uint16(slot)); n != nil {
 		return n.Addr
@@ -63,8 +62,8 @@ func (u *Upstream) NodeAddr(slot int) string {
 	return ""
 }
 
-// Owners says of each slot which of the masters serves it now, as a number; -1
-// for none. It is nil for a single Redis.
+// Owners gives the index of the master that serves each slot now, or -1 if there is none. It is nil
+// for a single Redis.
 func (u *Upstream) Owners() []int {
 	t := u.Topology()
 	if !t.cluster {
@@ -102,7 +101,7 @@ func clusterOf(ranges []slotRange) *Topology {
 	return t
 }
 
-// addReplicas says that a master has these replicas. Only while t is being built.
+// addReplicas sets the replicas of a master. It may be called only while t is being built.
 func (t *Topology) addReplicas(master *Node, replicas []*Node) {
 	for _, n := range replicas {
 		if t.replicas == nil {
@@ -149,7 +148,7 @@ func (t *Topology) index(n *Node) uint16 {
 	return uint16(i)
 }
 
-// same reports whether both have the same nodes and say the same of every slot.
+// same reports whether both have the same nodes and the same owner for every slot.
 func (t *Topology) same(u *Topology) bool {
 	if t == nil || u == nil || t.cluster != u.cluster || len(t.masters) != len(u.masters) {
 		return false
@@ -168,7 +167,7 @@ func (t *Topology) same(u *Topology) bool {
 	return true
 }
 
-// sameNodes reports whether both lists have the same nodes, in whatever order.
+// sameNodes reports whether both lists have the same nodes, in any order.
 func sameNodes(a, b []*Node) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(n *Node) bool { return !slices.Contains(b, n) })
 }

@@ -97,16 +97,16 @@ type Upstream struct {
 	nodes map[string]*Node
 	peers []string // every address that may know the topology
 	// addresses of a cluster's masters and replicas that work
-	members  map[string]bool
-	mute     map[string]bool // addresses that did not answer the last question
-	sessions map[Lane]int
-	users    map[string]int // sessions of each user over all lanes
-	running  sync.WaitGroup
-	ctx      context.Context
-	stop     context.CancelCauseFunc
-	stopped  bool
-	clients  map[int]redis.UniversalClient // by database
-	changes  changeLog
+	members     map[string]bool
+	silentAddrs map[string]bool // addresses that did not answer the last question
+	sessions    map[Lane]int
+	users       map[string]int // sessions of each user over all lanes
+	running     sync.WaitGroup
+	ctx         context.Context
+	stop        context.CancelCauseFunc
+	stopped     bool
+	clients     map[int]redis.UniversalClient // by database
+	changes     changeLog
 
 	lost lostNodes
 }
@@ -138,7 +138,7 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 		nodes:       make(map[string]*Node),
 		sessions:    make(map[Lane]int),
 		users:       make(map[string]int),
-		mute:        make(map[string]bool),
+		silentAddrs: make(map[string]bool),
 		clients:     make(map[int]redis.UniversalClient),
 		peers:       cfg.Addrs,
 		maxBulk:     defaultMaxBulk,
