@@ -90,7 +90,7 @@ func TestDeletedUserWithOnlyLocks(t *testing.T) {
 		if err := waiter.Send(redistest.Command("LOCK.ACQUIRE", "ours", "BLOCK", "0")); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "somebody waits", func() bool { return strings.Contains(do(t, other, "INFO", "leash"), "leash_waiters:1\r\n") })
+		eventually(t, "a client waits", func() bool { return strings.Contains(do(t, other, "INFO", "leash"), "leash_waiters:1\r\n") })
 		for _, redis := range masters {
 			do(t, dialAddr(t, redis.Addr), "ACL", "DELUSER", "locker")
 		}

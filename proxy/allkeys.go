@@ -27,7 +27,7 @@ func (s *session) allKeys(_ *command, cmd resp.Command) bool {
 	ok = s.fanOut(parts, masters, 0, len(cmd.Raw), mergeLists) && s.barrier()
 	for _, p := range pins {
 		if !ok {
-			p.abort() // nobody waits for its reply
+			p.abort() // its reply is not needed
 		}
 		p.release()
 	}

@@ -138,7 +138,7 @@ func (s *session) keep(raw []byte) []byte {
 		return bytes.Clone(raw)
 	}
 	s.mu.Lock()
-	s.in.refs++ // for good: Go's collector finds out when nobody needs it
+	s.in.refs++ // never decremented: the garbage collector frees it
 	s.mu.Unlock()
 	return raw
 }

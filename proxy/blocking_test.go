@@ -368,5 +368,5 @@ func TestSilentRedis(t *testing.T) {
 		c.Close()
 	}
 	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
-	eventually(t, "nobody waits in Redis", func() bool { return blockedUpstream(t, redis) == 0 })
+	eventually(t, "no client is blocked in Redis", func() bool { return blockedUpstream(t, redis) == 0 })
 }

@@ -303,7 +303,7 @@ func TestKilledWaiterTakesNothing(t *testing.T) {
 	want(t, admin, ":1\r\n", "LLEN", "list")
 	want(t, admin, ":1\r\n", "LOCK.RELEASE", "lock")
 	if got := do(t, admin, "LOCK.ACQUIRE", "lock"); got[0] != ':' {
-		t.Errorf("the lock of nobody: %q", got)
+		t.Errorf("the lock is still held: %q", got)
 	}
 }
 

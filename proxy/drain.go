@@ -48,7 +48,7 @@ func (s *Server) drain() {
 		one.kill("server stops", false)
 	}
 	if s.sessionCount() > 0 {
-		s.up.Abandon() // what Redis has not answered by now would hold the stop up
+		s.up.Abandon() // calls still in flight would delay the stop
 	}
 	s.awaitSessions(time.Now().Add(lastCalls))
 }

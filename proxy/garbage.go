@@ -9,9 +9,9 @@ import (
 // leastGarbage is how many bytes are worth a collection.
 const leastGarbage = 64 << 20
 
-// garbage counts memory of large values that nobody needs any more. The runtime collects garbage
-// when the heap has grown by a share of what it found in use the last time. It found the large
-// values in use, so without help several of them stay in memory beside each other.
+// garbage counts the memory of large values that are not needed any more. The runtime starts a
+// collection when the heap has grown by a share of what was in use at the last one. That includes
+// large values. So without help, several dead ones stay in memory at once.
 type garbage struct {
 	bytes atomic.Int64
 	wake  chan struct{} // size 1

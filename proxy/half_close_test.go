@@ -67,7 +67,7 @@ func halfClosed(t *testing.T, addr, commands string) string {
 	if _, err := io.WriteString(conn, raw.String()); err != nil {
 		t.Fatal(err)
 	}
-	// usually the command blocks by now; an earlier close is fine too
+	// usually the command is blocked already; an earlier close is fine too
 	time.Sleep(50 * time.Millisecond)
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ type keySpec struct {
 	from    int    // … looked for from here, from the end when negative
 	index   int    // or begin at this argument, when keyword is empty
 
-	keynum   bool // the number of keys stands at begin + countAt
+	keynum   bool // the number of keys is at begin + countAt
 	countAt  int
 	firstKey int // first key, from begin; only with keynum
 
@@ -59,7 +59,7 @@ func atoi(b []byte) int32 {
 			break
 		}
 		if n > math.MaxInt64/10-1 {
-			n = math.MaxInt64 // as strtol does, of which atoi keeps the lower bits
+			n = math.MaxInt64 // like strtol; atoi keeps the lower bits of this
 			break
 		}
 		n = 10*n + int64(c-'0')

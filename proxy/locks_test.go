@@ -132,7 +132,7 @@ func TestHolderKilled(t *testing.T) {
 		if err := waiter.Send(redistest.Command("LOCK.ACQUIRE", "k", "BLOCK", "15000")); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "somebody waits", func() bool { return l.locks.Stats().Waiters == 1 })
+		eventually(t, "a client waits", func() bool { return l.locks.Stats().Waiters == 1 })
 		start := time.Now()
 		if err := cli.Process.Kill(); err != nil {
 			t.Fatal(err)

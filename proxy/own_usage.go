@@ -10,7 +10,7 @@ import (
 type argument struct {
 	name     string
 	kind     string // key, string, integer, pattern, pure-token, block or oneof
-	token    string // that stands before it, or is it
+	token    string // the token before it, or the argument itself
 	optional bool
 	multiple bool
 	parts    []argument // of a block, or the choices of a oneof

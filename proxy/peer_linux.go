@@ -35,10 +35,10 @@ func (c *conn) setKeepAlive(tight bool) {
 // a sign, as of keepalives; one alone may have been lost on its way.
 const unansweredProbes = 3
 
-// acknowledged reports whether the peer owes an ACK and how long ago the last
-// one came. It owes one for data that was sent, and while data waits because
-// the peer has no room for it (it does not read), for the kernel's probes of
-// that: meanwhile there are no keepalives, and it would probe for a quarter of an hour.
+// acknowledged reports whether the peer owes an ACK and how long ago the last one came. It owes one
+// for sent data. It also owes one for window probes, which the kernel sends while the peer does not
+// read and has no room. There are no keepalives in that state, and the kernel would probe for a
+// quarter of an hour.
 func (c *conn) acknowledged() (unacked bool, ackAge time.Duration) {
 	if _, ok := c.Conn.(*net.TCPConn); !ok {
 		return false, 0

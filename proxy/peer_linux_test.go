@@ -141,7 +141,7 @@ func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
 		}
 		t.Logf("%s: granted after %v", name, time.Since(start))
 	}
-	eventually(t, "nobody waits any more", func() bool { return l.locks.Stats().Waiters == 0 })
+	eventually(t, "no client waits any more", func() bool { return l.locks.Stats().Waiters == 0 })
 	want(t, other, ":1\r\n", "LOCK.RELEASE", "taken")
 	want(t, other, ":0\r\n", "EXISTS", "taken")
 }

@@ -7,10 +7,10 @@ import (
 	"leash/proxy/upstream"
 )
 
-// randomKey runs RANDOMKEY (https://redis.io/docs/latest/commands/randomkey/)
-// on a cluster: every master is asked for a key and for how many it has, and
-// the key of one is taken, each as likely as its share of all keys. A user who
-// may not ask for the numbers gets each node's key with the same likelihood.
+// randomKey runs RANDOMKEY (https://redis.io/docs/latest/commands/randomkey/) on a cluster. Every
+// master is asked for a key and for its number of keys. One of these keys is chosen, each with the
+// likelihood of its node's share of all keys. For a user without the right to the numbers, all
+// nodes are equally likely.
 func (s *session) randomKey(c *command, cmd resp.Command) bool {
 	if !s.server.up.Topology().Cluster() || !c.arityOK(cmd.Args) {
 		return s.relayAny(c, cmd)

@@ -86,7 +86,7 @@ func TestR8NoLockCommandWithoutTheKeysRights(t *testing.T) {
 			if o.use.reads {
 				for _, c := range []*redistest.Client{reader, looker} {
 					if got := do(t, c, args...); strings.HasPrefix(got, "-NOPERM") {
-						t.Errorf("%q by one who may read: got %q", args, got)
+						t.Errorf("%q by a user with read rights: got %q", args, got)
 					}
 				}
 				continue

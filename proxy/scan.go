@@ -25,7 +25,7 @@ type scanPass uint8
 
 const (
 	scanBetween scanPass = iota // two passes; local says which
-	scanOnce                    // unless slots move meanwhile
+	scanOnce                    // unless slots move during the scan
 	scanFirst                   // of two
 	scanSecond
 )

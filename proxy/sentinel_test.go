@@ -358,7 +358,7 @@ func TestSentinelCredentials(t *testing.T) {
 		"--sentinel-master":              {Addrs: g.Addrs(), SentinelPassword: "secret", Password: "pw"},
 		"is not a sentinel":              {Addrs: []string{g.Servers[0].Addr}, SentinelMaster: g.Name, SentinelPassword: "pw"},
 	} {
-		cfg.UpstreamTimeout, cfg.Wait = time.Second, -1 // it fails at once all the same
+		cfg.UpstreamTimeout, cfg.Wait = time.Second, -1 // it must fail at once nevertheless
 		up, err := upstream.New(cfg, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)

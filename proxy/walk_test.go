@@ -95,7 +95,7 @@ func (w *walk) compare(redis, leash []frame) error {
 	for _, f := range leash {
 		if channel, how := messageOf(f); channel != "" {
 			if !w.subscribed[how+channel] {
-				return fmt.Errorf("a message for one who is not subscribed: %.300q", f.raw)
+				return fmt.Errorf("a message without a subscription: %.300q", f.raw)
 			}
 			if !w.published[f.elems[len(f.elems)-1].text] || w.passed[f.raw[1:]] {
 				return fmt.Errorf("a message that was not published, or not twice: %.300q", f.raw)

@@ -34,9 +34,9 @@ func ReadReply(r io.Reader, most int, resp2 bool) ([]byte, error) {
 // maxDepth is how deep a reply may nest that a decoder with recursion gets.
 const maxDepth = 16
 
-// Plain reports whether a whole reply of RESP2 is one that any client library
-// can decode: it nests no deeper than any command of Redis does, and no error
-// stands among its elements, which some libraries take for the whole reply.
+// Plain reports whether every client library can decode a whole RESP2 reply. The reply must not
+// nest deeper than those of Redis's commands. No element may be an error, because some libraries
+// take that for the whole reply.
 func Plain(frame []byte) bool {
 	var left [maxDepth]int // elements missing at each depth
 	depth := 0

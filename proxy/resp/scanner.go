@@ -17,10 +17,9 @@ const (
 	maxReplyItems = 1 << 32 // values that a reply still lacks
 )
 
-// Scanner finds where a reply ends, RESP2 or RESP3, however deep it nests,
-// without decoding or keeping anything of it. It checks all that can be checked
-// in one pass: types, numbers, and that every line and every bulk string ends
-// with CRLF. The zero value stands before a reply's first byte.
+// Scanner finds where a RESP2 or RESP3 reply ends, at any depth of nesting, without decoding or
+// keeping it. It checks what one pass can check: types, numbers, and that every line and every bulk
+// string ends with CRLF. The zero value is ready for a reply's first byte.
 type Scanner struct {
 	// RESP2 refuses the types that RESP3 added.
 	RESP2 bool

@@ -323,7 +323,7 @@ func TestLinkRefusedCredential(t *testing.T) {
 			t.Errorf("refused %+v", lane)
 		}
 	case <-time.After(10 * time.Second):
-		t.Error("nobody was told")
+		t.Error("OnRefused was not called")
 	}
 	if strings.Contains(f.commands(), "ECHO") {
 		t.Error("a command was sent without authentication")
@@ -382,6 +382,6 @@ func TestLinkRoom(t *testing.T) {
 	select {
 	case <-room:
 	case <-time.After(10 * time.Second):
-		t.Fatal("nobody was told of the room")
+		t.Fatal("the channel of Room was not closed")
 	}
 }

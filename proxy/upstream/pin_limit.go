@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// Connections that sessions have to themselves could use up all that Redis allows (maxclients), and
-// then nobody would be served: the links that everybody shares could not be made again. So a node
-// gives out a limited number of them.
+// Pinned connections could use up all that Redis allows (maxclients). Then the shared links could
+// not be made again, and no session would be served. So a node gives out a limited number of pinned
+// connections.
 
 const (
 	defaultMaxClients = 10000 // Redis's own, where it cannot be asked

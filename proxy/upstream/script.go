@@ -81,7 +81,7 @@ type scripts struct {
 	number atomic.Int64 // under way
 	// when one ended, or the first of them began: nanoseconds since scriptClock
 	heard   atomic.Int64
-	overdue atomic.Bool // nothing has been heard since somebody gave up
+	overdue atomic.Bool // no reply has come since a call was given up
 }
 
 var scriptClock = time.Now()
@@ -136,7 +136,7 @@ type scriptCall struct {
 	writeBy *time.Time // must not be written from then on; nil without a limit
 	state   atomic.Int32
 	ended   chan struct{} // size 1: the fields below are complete
-	timer   *time.Timer   // stopped, but while somebody waits
+	timer   *time.Timer   // runs only while a goroutine waits
 
 	reply   []byte
 	written bool
@@ -199,7 +199,7 @@ func (c *scriptCall) free() {
 const (
 	waiting   = iota
 	taken     // Redis may have it
-	abandoned // nobody wants it any more
+	abandoned // its caller has given up
 )
 
 // end is the last step of a call, after which it belongs to the goroutine that waits for it.

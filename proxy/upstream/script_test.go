@@ -12,7 +12,7 @@ import (
 	"leash/proxy/resp"
 )
 
-// startScripts is an Upstream whose link for scripts of database 0 stands.
+// startScripts starts an Upstream and connects its link for scripts of database 0.
 func startScripts(t *testing.T, answer func(args []string) string) (*Upstream, *fakeRedis) {
 	t.Helper()
 	f := startFake(t, answer)

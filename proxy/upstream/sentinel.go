@@ -38,7 +38,7 @@ type sentinels struct {
 	addrs   []string
 	epoch   int64 // configuration epoch of the answer that was followed last
 	watched map[string]context.CancelFunc
-	urgent  chan struct{} // size 1: a sentinel has told of a change
+	urgent  chan struct{} // size 1: a sentinel has reported a change
 }
 
 // sentinelView is what one sentinel knows.

@@ -61,7 +61,7 @@ func TestClientFollowsFailoverWithoutAsking(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	defer cancel()
 	if slots, err := c.ClusterSlots(ctx).Result(); err != nil || len(slots) == 0 {
-		t.Errorf("nobody answers: %v, %v", slots, err)
+		t.Errorf("no node answers: %v, %v", slots, err)
 	}
 }
 

@@ -12,7 +12,7 @@ type Topology struct {
 	masters  []*Node
 	slotless []*Node           // masters that own no slot, though one may be on its way to them
 	owner    [SlotCount]uint16 // index into masters, noOwner for none
-	replicas map[*Node][]*Node // of each master; empty when nobody reads from them
+	replicas map[*Node][]*Node // of each master; empty if no session reads from them
 
 	// Only for the log: how many replicas there are, even if no session reads from them.
 	replicasTold  int
