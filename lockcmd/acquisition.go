@@ -90,8 +90,12 @@ func (a *acquisition) buildCall() {
 		want = strconv.FormatInt(a.own.token, 10)
 	}
 	m, key := a.options.mode, a.options.key
+	script := m.acquire
+	if a.options.replicas > 0 {
+		script = m.acquireReplicated
+	}
 	a.call = &scriptCall{
-		script: m.acquire, db: a.options.db, keys: m.keys(key, a.owner, tokenKey(key)),
+		script: script, db: a.options.db, keys: m.keys(key, a.owner, tokenKey(key)),
 		args: a.appendGrantArgs(append(make([]string, 0, 11), a.owner, a.carrier.name, decimal(a.number), want)),
 	}
 	if m.fair {

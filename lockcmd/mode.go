@@ -16,6 +16,8 @@ type mode struct {
 	shared bool   // several owners may hold the lock
 
 	acquire, release, revoke, move, undo *script
+	// acquire for a command with REPLICAS. It also checks the rights of undo before it writes.
+	acquireReplicated *script
 	// renews holds; of holds that it only checks it returns the time left (R24)
 	renew *script
 	// replaces the record of a lease if it is unchanged, and sets the lease's time
@@ -36,14 +38,14 @@ type mode struct {
 
 // plain is an exclusive lock, Redisson's RLock.
 var plain = &mode{
-	id: 0, name: "plain", acquire: acquireScript, release: releaseScript, revoke: revokeScript, move: moveScript, undo: undoScript,
+	id: 0, name: "plain", acquire: acquireScript, acquireReplicated: replicatedAcquireScript, release: releaseScript, revoke: revokeScript, move: moveScript, undo: undoScript,
 	renew: renewScript, restore: restoreScript, extend: extendScript, breakOther: breakScript, handover: handoverScript, channel: lockChannel, queue: queueKeys,
 }
 
 // fair is a plain lock with one queue for all waiters, through any Leash or from Java: Redisson's
 // RedissonFairLock. Its holds are those of a plain lock.
 var fair = &mode{
-	id: 1, name: "fair", option: "FAIR", acquire: acquireFairScript, release: releaseScript, revoke: revokeScript, move: moveScript,
+	id: 1, name: "fair", option: "FAIR", acquire: acquireFairScript, acquireReplicated: replicatedAcquireFairScript, release: releaseScript, revoke: revokeScript, move: moveScript,
 	undo: undoScript, renew: renewScript, restore: restoreScript, extend: extendScript, breakOther: breakScript, handover: handoverScript, fair: true, channel: lockChannel, queue: queueKeys,
 }
 
@@ -59,8 +61,8 @@ func newRWMode(id uint8, name string, shared bool) *mode {
 	}
 	return &mode{
 		id: id, name: name, option: strings.ToUpper(name), shared: shared, acquire: load("acquire", "rw_grant", "master"), release: load("release"),
-		handover: load("handover", "rw_grant", "master"),
-		revoke:   load("revoke"), move: load("move", "set_carrier"), undo: load("undo"), renew: load("renew"), restore: load("restore", "master"), renewKey: load("renew_key"), releaseKey: load("release_key"), extend: load("extend"), breakOther: load("break"),
+		acquireReplicated: load("acquire", "rw_grant", "master", "rw_undo_rights"), handover: load("handover", "rw_grant", "master"),
+		revoke: load("revoke"), move: load("move", "set_carrier"), undo: load("undo"), renew: load("renew"), restore: load("restore", "master"), renewKey: load("renew_key"), releaseKey: load("release_key"), extend: load("extend"), breakOther: load("break"),
 		channel: rwChannel,
 		helpers: func(key, _ string) []string { return []string{recordsKey(key)} },
 	}

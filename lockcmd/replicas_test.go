@@ -3,6 +3,7 @@ package lockcmd
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -291,4 +292,56 @@ func TestR32TouchWritesAndChangesNothing(t *testing.T) {
 			t.Errorf("of none: answered %v %v", reply, err)
 		}
 	})
+}
+
+// TestR32AnUndoThatIsNotAllowed: Leash's own user lacks each command that the undo of a grant, or
+// the wait for replicas, needs. The acquire then fails before it writes, and names the right.
+func TestR32AnUndoThatIsNotAllowed(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	admin := dialServer(t, server.Addr)
+	rights := func(change string) {
+		t.Helper()
+		if err := admin.Do(t.Context(), "ACL", "SETUSER", "leash", "reset", "on", ">pw", "~*", "&*", "+@all", change).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rights("+@all")
+	opt := *admin.Options()
+	opt.Username, opt.Password = "leash", "pw"
+	rdb := redis.NewClient(&opt)
+	t.Cleanup(func() { rdb.Close() })
+	s := leash(t, rdb, Config{WatchdogTimeout: time.Hour, SendScript: noDirectPath})
+	for _, m := range modes {
+		for _, before := range []int{0, 1, 2} { // counts of the owner
+			named := 0
+			for _, command := range append(m.undo.commands(), "WAIT", "PERSIST") {
+				key, a := newKey()+"x", connect(t, s)
+				for range before {
+					a.hold(key, m.option, "OWNER", "me")
+				}
+				was := storedKeys(t, admin, key)
+				rights("-" + command)
+				reply := a.do(append([]string{"LOCK.ACQUIRE", key, "OWNER", "me", "REPLICAS", "1", "BLOCK", "20"}, strings.Fields(m.option)...)...)
+				rights("+@all")
+				switch {
+				case strings.HasPrefix(reply, "-NOREPLICAS "):
+					n, _ := admin.HGet(t.Context(), key, fieldOf(m, "me")).Int()
+					if n != before {
+						t.Errorf("%s, %d counts, without %s: it was answered %q and left %d counts", m.name, before, command, reply, n)
+					}
+				case !strings.HasPrefix(reply, "-NOPERM ") || !strings.Contains(reply, "'"+strings.ToLower(command)+"'"):
+					t.Errorf("%s, %d counts, without %s: it was answered %q", m.name, before, command, reply)
+				default:
+					named++
+					if is := storedKeys(t, admin, key); !maps.EqualFunc(was, is, storedKey.same) {
+						t.Errorf("%s, %d counts, without %s: it was answered %q and left\n%v\nof\n%v", m.name, before, command, reply, is, was)
+					}
+				}
+			}
+			if named < 6 {
+				t.Errorf("%s, %d counts: only %d rights were missed", m.name, before, named)
+			}
+		}
+	}
 }

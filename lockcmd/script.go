@@ -43,8 +43,12 @@ var (
 	countDownScript       = loadScript("count_down")
 
 	acquireFairScript = loadScript("acquire", "queue", "fair_head", "master")
-	dequeueScript     = loadScript("dequeue", "queue")
-	touchScript       = loadScript("touch")
+
+	replicatedAcquireScript     = loadScript("acquire", "master", "undo_rights")
+	replicatedAcquireFairScript = loadScript("acquire", "queue", "fair_head", "master", "undo_rights")
+
+	dequeueScript = loadScript("dequeue", "queue")
+	touchScript   = loadScript("touch")
 
 	inspectRWScript = loadScript("rw_inspect", "rw_read", "rw")
 )

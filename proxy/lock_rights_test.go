@@ -83,6 +83,12 @@ var lockScenes = []lockScene{
 	{"1 SEM.INIT k 2; 1 SEM.TAKE k; 1 ZADD {k}:timeout 9000000000000 aaaaaaaaaaaaaaaa", "1 SEM.RELEASE k " + strings.Repeat("61", 16)},
 	{"1 SEM.INIT k 2", "1 SEM.INFO k"},
 	{"1 LOCK.ACQUIRE k READ", "1 LOCK.LIST 0"},
+	// no replica has these, so they are undone
+	{"", "1 LOCK.ACQUIRE k REPLICAS 1 BLOCK 20"},
+	{"", "1 LOCK.ACQUIRE k REPLICAS 1 BLOCK 20 FAIR"},
+	{"", "1 LOCK.ACQUIRE k REPLICAS 1 BLOCK 20 READ"},
+	{"", "1 LOCK.ACQUIRE k REPLICAS 1 BLOCK 20 WRITE"},
+	{"2 LOCK.ACQUIRE k READ", "1 LOCK.ACQUIRE k REPLICAS 1 BLOCK 20 READ"},
 }
 
 // start runs the commands before the step. It returns a function that runs a command and one that

@@ -18,6 +18,7 @@
 -- at the memory limit.
 -- Rules: R11, R12, R13, R23, R24, R25.
 local ttl, now, out = tonumber(ARGV[1]), nowMillis(), {}
+local mayWrite = ttl == 0 or pcall(needs, 'PEXPIRE', 'ZADD')
 for i = 1, #KEYS / 3 do
   local zset, hash, permit, mark = KEYS[3 * i - 1], KEYS[3 * i], ARGV[2 * i], ARGV[2 * i + 1]
   local r, ends = redis.pcall('HGET', hash, permit), redis.pcall('ZSCORE', zset, bytes(permit))
@@ -26,6 +27,8 @@ for i = 1, #KEYS / 3 do
     out[i] = string.find(bad, 'WRONGTYPE', 1, true) and 0 or -1
   elseif not r or string.sub(r, 1, #mark) ~= mark or not ends or tonumber(ends) <= now then
     out[i] = 0
+  elseif not mayWrite then
+    out[i] = -1
   else
     local left = math.min(tonumber(ends) - now, 3e12) -- Redisson may have changed what there is to look at
     out[i] = ttl > 0 and 1 or 1 + left

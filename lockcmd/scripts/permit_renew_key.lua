@@ -21,6 +21,7 @@ end
 local now, ends = nowMillis(), redis.call('ZSCORE', key, bytes(ARGV[2]))
 if not ends or tonumber(ends) <= now then return 0 end
 if tonumber(ends) < now + ttl then
+  needs('ZADD')
   passMemoryLimit(key)
   redis.call('ZADD', key, wholeText(now + ttl), bytes(ARGV[2]))
 end

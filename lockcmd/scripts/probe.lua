@@ -26,6 +26,7 @@ if string.find(field('master_replid2'), '[1-9a-f]') then -- it was a replica, or
   if marked == id then since = math.min(since, tonumber(at)) end
   if ARGV[1] == id then since = math.min(since, tonumber(ARGV[2])) end
   if KEYS[1] and (marked ~= id or since < tonumber(at)) then
+    needs('GET', 'SET')
     redis.call('DEL', KEYS[1])
     redis.call('SET', KEYS[1], id .. string.format(' %.0f', since), 'PX', ARGV[3])
   end

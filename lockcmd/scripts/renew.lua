@@ -32,9 +32,10 @@ for i, key in ipairs(KEYS) do
   elseif ttl > 0 and call('PEXPIREAT', key, ends, 'GT') == 1 then
     out[i] = 1
   else
-    local left = redis.call('PTTL', key)
-    out[i] = (ttl > 0 or left < 0) and 1 or 1 + math.max(left, 1)
-    if ttl > 0 and left < ttl then
+    local left = call('PTTL', key)
+    if type(left) == 'table' then out[i] = -1
+    else out[i] = (ttl > 0 or left < 0) and 1 or 1 + math.max(left, 1) end
+    if out[i] == 1 and ttl > 0 and left < ttl then
       local set = call('PEXPIRE', key, text)
       if type(set) == 'table' and set.err then out[i] = -1 end
     end

@@ -25,6 +25,7 @@
 -- limit.
 -- Rules: R6, R13.
 local out, late = {}, notGranting(ARGV[1]) and -1 or age({[SINCE] = ARGV[2]}) >= 0 and -3
+if not late then needs('HMGET', 'PTTL', 'PEXPIRE', 'PERSIST', 'HSET', 'DEL', 'SET') end
 for i = 1, late and 0 or #KEYS / 3 do
   local key, counter, owner, count, ms, text = KEYS[3 * i - 2], KEYS[3 * i - 1], unpack(ARGV, 4 * i, 4 * i + 3)
   local h, r = redis.pcall('HMGET', key, owner, 'leash', 'mode'), parse(text)
@@ -36,14 +37,12 @@ for i = 1, late and 0 or #KEYS / 3 do
   if redis.call('EXISTS', KEYS[3 * i]) == 1 then out[i] = -2
   elseif h[1] and other[TOKEN] == r[TOKEN] then
     out[i] = other[CARRIER] == r[CARRIER] and 2 or h[2]
-    needs('HSET', 'PTTL', 'PEXPIRE')
     if out[i] == 2 and tonumber(other[REQ]) < tonumber(r[REQ]) then
       passMemoryLimit(key)
       redis.call('HSET', key, owner, count, 'leash', text)
       raiseTTL(key, redis.call('PTTL', key), tonumber(ms))
     end
   elseif not there or older then
-    needs('HSET', 'PEXPIRE', 'SET')
     redis.call('DEL', key)
     redis.call('HSET', key, owner, count, 'leash', text)
     redis.call('PEXPIRE', key, ms)

@@ -27,6 +27,7 @@ if ARGV[9] == 'records' then
   if tonumber(r[REQ]) >= req then return tonumber(r[REQ]) == req and tonumber(r[REPLY]) or -2 end
   if lessens then
     r[REQ], r[REPLY], r[ID] = ARGV[4], '0', r[ID] ~= ARGV[5] and r[ID] or '-'
+    needs('HSET')
     passMemoryLimit(key)
     redis.call('HSET', key, field, record(r))
     return 0
@@ -35,6 +36,7 @@ if ARGV[9] == 'records' then
   return 1
 end
 if lessens then
+  needs('HGET', 'HINCRBY')
   passMemoryLimit(key)
   if redis.call('HGET', key, field) == ARGV[8] then redis.call('HINCRBY', key, field, -1) end
   return 0

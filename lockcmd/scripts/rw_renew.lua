@@ -17,6 +17,17 @@
 -- reason: a Java reader's renewal sets the lock's TTL plainly. The READ hold of the same owner does
 -- not renew a WRITE hold.
 -- Rules: R11, R12, R13, R24, R25.
+
+-- mayRun ends the renewal of a hold unless the user may run these commands. It asks for each
+-- command once a call.
+local asked = {}
+local function mayRun(...)
+  for _, name in ipairs({...}) do
+    if not asked[name] then needs(name) end
+    asked[name] = true
+  end
+end
+
 -- renew renews or checks one hold. It returns its reply.
 local function renew(key, leash, field, mark, ttl)
   local h, text = redis.call('HMGET', key, field, 'mode'), redis.call('HGET', leash, field)
@@ -25,12 +36,18 @@ local function renew(key, leash, field, mark, ttl)
   local left, mine = redis.call('PTTL', key), holdLeft(key, leash, field, n)
   if mine == 0 and ttl == 0 then return 0 end -- a lease that is over
   local lock = MINE == 'read' and math.max(ttl, mine) or ttl
+  local extends = MINE == 'write' and ttl > 0 and string.find(text, 'until=', 1, true)
+  local drops = not extends and MINE == 'read' and h[2] == 'write' and holdLeft(key, leash, field .. ':write', 1) == 0
+  mayRun('PTTL', 'PEXPIRE')
+  if extends then mayRun('TIME', 'PERSIST', 'HSET') end
+  if drops then mayRun('HDEL', 'HSET') end
+  if MINE == 'read' and ttl > 0 then mayRun('SET') end
   raiseTTL(key, left, lock)
   raiseTTL(leash, redis.call('PTTL', leash), lock)
-  if MINE == 'write' and ttl > 0 and string.find(text, 'until=', 1, true) then
+  if extends then
     passMemoryLimit(key) -- first, for Redis allows it at maxmemory (R13)
     redis.call('HSET', leash, field, record(extendUntil(parse(text), ttl)))
-  elseif MINE == 'read' and h[2] == 'write' and holdLeft(key, leash, field .. ':write', 1) == 0 then dropWriteHold(key, leash, field .. ':write') end
+  elseif drops then dropWriteHold(key, leash, field .. ':write') end
   for i = 1, MINE == 'read' and ttl > 0 and math.min(n, 10000) or 0 do raiseTimeout(timeoutKey(leash, field, i), ttl) end
   return 1 + (ttl > 0 and math.max(left, 0) or mine)
 end

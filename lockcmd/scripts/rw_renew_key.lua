@@ -20,8 +20,10 @@ if ARGV[2] == '' then
 end
 local h = redis.call('HGET', key, ARGV[2] .. SUFFIX)
 if not h or string.sub(h, 1, #ARGV[3]) ~= ARGV[3] then return 0 end
+local writes = MINE == 'write' and ARGV[3] ~= '' and ttl > 0 and string.find(h, 'until=', 1, true)
+if writes then needs('TIME', 'PEXPIRE', 'PERSIST', 'HSET') end
 raiseTTL(key, redis.call('PTTL', key), ttl)
-if MINE == 'write' and ARGV[3] ~= '' and ttl > 0 and string.find(h, 'until=', 1, true) then
+if writes then
   passMemoryLimit(key)
   redis.call('HSET', key, ARGV[2] .. SUFFIX, record(extendUntil(parse(h), ttl)))
 end

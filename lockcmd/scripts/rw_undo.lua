@@ -32,6 +32,7 @@ if last == req then
   decrement(key, leash, field, n, r)
   return 0
 end
+needs('HSET')
 passMemoryLimit(leash)
 redis.call('HSET', leash, field, record(r))
 return -1

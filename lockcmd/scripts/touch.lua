@@ -11,6 +11,7 @@
 -- Rules: R32.
 local left = redis.call('PTTL', KEYS[1])
 if left == -2 then return 0 end
+if left == -1 then needs('PERSIST') end
 redis.call('PEXPIRE', KEYS[1], left == -1 and 60000 or math.max(left, 1))
 if left == -1 then redis.call('PERSIST', KEYS[1]) end
 return 1

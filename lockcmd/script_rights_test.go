@@ -1,0 +1,534 @@
+package lockcmd
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/redistest"
+)
+
+// rightsScene runs one script that the lock commands run only after a fault, on keys as Leash
+// leaves them.
+type rightsScene struct {
+	file, what string
+	prepare    func(p *rightsStage) rightsCall
+}
+
+// rightsStage is where a scene prepares its keys. All keys have the name key in them.
+type rightsStage struct {
+	*testing.T
+	s   *Service
+	rdb *redis.Client
+	key string
+}
+
+// rightsCall is the call of a script. A renewal fails for each hold by itself: it answers -1 at the
+// index of that hold. names are in the keys of the holds.
+type rightsCall struct {
+	script *script
+	keys   []string
+	args   []any
+	names  []string
+}
+
+const (
+	rightsTTL = "7200000"        // longer than the holds last
+	farAway   = "32503680000000" // ms since 1970
+)
+
+// hold takes a lock in a mode some times. It returns the connection and the record of the hold.
+func (p *rightsStage) hold(m *mode, key, owner string, count int, options ...string) (*conn, record) {
+	p.Helper()
+	c := connect(p, p.s)
+	for range count {
+		c.hold(key, m.option, append([]string{"OWNER", owner}, options...)...)
+	}
+	return c, p.record(m, key, owner)
+}
+
+// record reads the record of a hold.
+func (p *rightsStage) record(m *mode, key, owner string) record {
+	p.Helper()
+	r, ok := parseRecord(p.recordText(m, key, owner))
+	if !ok {
+		p.Fatalf("%s has no record of %s", key, owner)
+	}
+	return r
+}
+
+func (p *rightsStage) recordText(m *mode, key, owner string) string {
+	if m.helpers == nil {
+		return p.rdb.HGet(p.Context(), key, "leash").Val()
+	}
+	return p.rdb.HGet(p.Context(), recordsKey(key), fieldOf(m, owner)).Val()
+}
+
+// fieldOf is the field of an owner's hold.
+func fieldOf(m *mode, owner string) string {
+	if m == write {
+		return owner + ":write"
+	}
+	return owner
+}
+
+// do runs a command on Redis.
+func (p *rightsStage) do(args ...any) {
+	p.Helper()
+	if err := p.rdb.Do(p.Context(), args...).Err(); err != nil {
+		p.Fatalf("%v: %v", args, err)
+	}
+}
+
+// renewal is the renewal of holds of these locks.
+func (p *rightsStage) renewal(m *mode, locks ...string) rightsCall {
+	call := rightsCall{script: m.renew, args: []any{rightsTTL}, names: locks}
+	for _, key := range locks {
+		r := p.record(m, key, "me")
+		call.keys = append(call.keys, m.keys(key, "me")...)
+		call.args = append(call.args, "me", recordPrefix(r.token, r.carrier))
+	}
+	return call
+}
+
+// undo is the undo of the request with that number.
+func (p *rightsStage) undo(m *mode, c *conn, number int64) rightsCall {
+	return rightsCall{script: m.undo, keys: m.endKeys(p.key, "me"), args: []any{"me", c.carrier.name, number, number + 1, m.channel(p.key), "p", 0}}
+}
+
+// restore adds a hold to the call of a restore. text is its record.
+func (call rightsCall) restore(m *mode, key, owner, text string) rightsCall {
+	r, _ := parseRecord(text)
+	if call.script == nil {
+		call = rightsCall{script: m.restore, args: []any{"", farAway, 60000}}
+	}
+	call.keys = append(call.keys, m.keys(key, owner)...)
+	if m != permit {
+		call.keys = append(call.keys, tokenKey(key))
+	}
+	call.keys = append(call.keys, tombstoneKey(key, r.token, r.carrier))
+	call.args = append(call.args, owner, 1, rightsTTL, text)
+	return call
+}
+
+// laterRequest is the record of the same hold after another request.
+func laterRequest(text string) string {
+	words := strings.Fields(text)
+	n, _ := strconv.Atoi(words[3])
+	words[3] = strconv.Itoa(n + 1)
+	return strings.Join(words, " ")
+}
+
+// lose makes the master lack a hold of me, as after a failover. It also has an older counter.
+func (p *rightsStage) lose(m *mode, key string) (text string) {
+	text = p.recordText(m, key, "me")
+	p.do("DEL", key, recordsKey(key), suffixName(key, "me:rwlock_timeout:1"))
+	p.do("SET", tokenKey(key), 1, "PX", 600000)
+	return text
+}
+
+// permit takes a permit, and returns it and its record.
+func (p *rightsStage) permit() (number, text string) {
+	p.Helper()
+	c := connect(p, p.s)
+	want(p, c.do("SEM.INIT", p.key, "2"), ":1")
+	number = c.permit(p.key)
+	return number, p.rdb.HGet(p.Context(), recordsKey(p.key), number).Val()
+}
+
+func permitBytes(number string) string {
+	var b strings.Builder
+	for i := 0; i < len(number); i += 2 {
+		n, _ := strconv.ParseUint(number[i:i+2], 16, 8)
+		b.WriteByte(byte(n))
+	}
+	return b.String()
+}
+
+func (p *rightsStage) permitPrefix(text string) string {
+	r, ok := parseRecord(text)
+	if !ok {
+		p.Fatalf("a permit has no record: %q", text)
+	}
+	return recordPrefix(r.token, r.carrier)
+}
+
+func rightsScenes() (all []rightsScene) {
+	add := func(file, what string, prepare func(p *rightsStage) rightsCall) {
+		all = append(all, rightsScene{file + ".lua", what, prepare})
+	}
+	add("renew", "one", func(p *rightsStage) rightsCall {
+		p.hold(plain, p.key, "me", 1)
+		return p.renewal(plain, p.key)
+	})
+	add("renew", "the second lasts for ever", func(p *rightsStage) rightsCall {
+		one, two := p.key+"1", p.key+"2"
+		p.hold(plain, one, "me", 1)
+		p.hold(plain, two, "me", 1)
+		p.do("PERSIST", two)
+		return p.renewal(plain, one, two)
+	})
+	add("probe", "a promoted master", func(p *rightsStage) rightsCall {
+		p.do("SET", p.key, "another 5")
+		return rightsCall{script: probeScript, keys: []string{p.key}, args: []any{"", 0, 60000}}
+	})
+	add("restore", "it is lost", func(p *rightsStage) rightsCall {
+		p.hold(plain, p.key, "me", 1)
+		return rightsCall{}.restore(plain, p.key, "me", p.lose(plain, p.key))
+	})
+	add("restore", "it is older, and lasts for ever", func(p *rightsStage) rightsCall {
+		p.hold(plain, p.key, "me", 1)
+		p.do("PERSIST", p.key)
+		return rightsCall{}.restore(plain, p.key, "me", laterRequest(p.recordText(plain, p.key, "me")))
+	})
+	add("restore", "one is older, another one is lost", func(p *rightsStage) rightsCall {
+		one, two := p.key+"1", p.key+"2"
+		p.hold(plain, one, "me", 1)
+		p.hold(plain, two, "me", 1)
+		call := rightsCall{}.restore(plain, one, "me", laterRequest(p.recordText(plain, one, "me")))
+		return call.restore(plain, two, "me", p.lose(plain, two))
+	})
+	add("undo", "the hold", func(p *rightsStage) rightsCall {
+		c, r := p.hold(plain, p.key, "me", 1)
+		return p.undo(plain, c, requestNumber(r))
+	})
+	add("undo", "a count", func(p *rightsStage) rightsCall {
+		c, r := p.hold(plain, p.key, "me", 2)
+		return p.undo(plain, c, requestNumber(r))
+	})
+	add("undo", "a late copy", func(p *rightsStage) rightsCall {
+		c, r := p.hold(plain, p.key, "me", 1)
+		return p.undo(plain, c, requestNumber(r)+5)
+	})
+	add("touch", "it lasts for ever", func(p *rightsStage) rightsCall {
+		p.hold(plain, p.key, "me", 1)
+		p.do("PERSIST", p.key)
+		return rightsCall{script: touchScript, keys: []string{p.key}}
+	})
+	for _, text := range []string{"", releasedText + " other", "extended 5"} {
+		add("shared_tombstone", fmt.Sprintf("after %q", text), func(p *rightsStage) rightsCall {
+			if text != "" {
+				p.do("SET", p.key, text, "PX", 60000)
+			}
+			return rightsCall{script: sharedTombstoneScript, keys: []string{p.key}, args: []any{"w", 90000}}
+		})
+	}
+	add("shared_tombstone", "taken away", func(p *rightsStage) rightsCall {
+		p.do("SET", p.key, releasedText+" other w", "PX", 60000)
+		return rightsCall{script: sharedTombstoneScript, keys: []string{p.key}, args: []any{"w", 0}}
+	})
+	for _, m := range []*mode{read, write} {
+		all = append(all, sharedRightsScenes(m)...)
+	}
+	return append(all, permitRightsScenes()...)
+}
+
+// sharedRightsScenes are the scenes of READ or WRITE holds.
+func sharedRightsScenes(m *mode) (all []rightsScene) {
+	add := func(file, what string, prepare func(p *rightsStage) rightsCall) {
+		all = append(all, rightsScene{file + ".lua", m.name + ", " + what, prepare})
+	}
+	add("rw_renew", "two", func(p *rightsStage) rightsCall {
+		one, two := p.key+"1", p.key+"2"
+		p.hold(m, one, "me", 1)
+		p.hold(m, two, "me", 2)
+		return p.renewal(m, one, two)
+	})
+	add("rw_renew", "the owner reads and writes", func(p *rightsStage) rightsCall {
+		p.readAndWrite()
+		return p.renewal(m, p.key)
+	})
+	add("rw_restore", "it is lost", func(p *rightsStage) rightsCall {
+		p.hold(m, p.key, "me", 1)
+		return rightsCall{}.restore(m, p.key, "me", p.lose(m, p.key))
+	})
+	add("rw_restore", "it is older", func(p *rightsStage) rightsCall {
+		p.hold(m, p.key, "me", 1)
+		return rightsCall{}.restore(m, p.key, "me", laterRequest(p.recordText(m, p.key, "me")))
+	})
+	add("rw_restore", "the owner's other hold is there", func(p *rightsStage) rightsCall {
+		p.readAndWrite()
+		text := p.recordText(m, p.key, "me")
+		p.do("HDEL", p.key, fieldOf(m, "me"))
+		p.do("HDEL", recordsKey(p.key), fieldOf(m, "me"))
+		return rightsCall{}.restore(m, p.key, "me", text)
+	})
+	add("rw_restore", "an earlier reader is there", func(p *rightsStage) rightsCall {
+		p.hold(read, p.key, "you", 1)
+		p.hold(read, p.key, "me", 1)
+		text := p.recordText(read, p.key, "me")
+		p.do("HDEL", p.key, "me")
+		p.do("HDEL", recordsKey(p.key), "me")
+		return rightsCall{}.restore(m, p.key, "me", text)
+	})
+	add("rw_undo", "the hold", func(p *rightsStage) rightsCall {
+		c, r := p.hold(m, p.key, "me", 1)
+		return p.undo(m, c, requestNumber(r))
+	})
+	add("rw_undo", "one of two holds", func(p *rightsStage) rightsCall {
+		c := p.readAndWrite()
+		return p.undo(m, c, requestNumber(p.record(m, p.key, "me")))
+	})
+	add("rw_undo", "a count", func(p *rightsStage) rightsCall {
+		c, r := p.hold(m, p.key, "me", 2)
+		return p.undo(m, c, requestNumber(r))
+	})
+	add("rw_undo", "a late copy", func(p *rightsStage) rightsCall {
+		c, r := p.hold(m, p.key, "me", 1)
+		return p.undo(m, c, requestNumber(r)+5)
+	})
+	for count, which := range map[int]string{1: "the hold", 2: "a count"} {
+		for _, part := range []string{"records", "lock"} {
+			add("rw_release_key", which+" in the "+part, func(p *rightsStage) rightsCall {
+				c, r := p.hold(m, p.key, "me", count)
+				return p.releaseKey(m, c, r, part, count)
+			})
+		}
+	}
+	add("rw_release_key", "one of two holds", func(p *rightsStage) rightsCall {
+		c := p.readAndWrite()
+		return p.releaseKey(m, c, p.record(m, p.key, "me"), "lock", 1)
+	})
+	add("rw_renew_key", "the lock", func(p *rightsStage) rightsCall {
+		p.hold(m, p.key, "me", 1)
+		return rightsCall{script: m.renewKey, keys: []string{p.key}, args: []any{rightsTTL, "me", ""}}
+	})
+	add("rw_renew_key", "the records", func(p *rightsStage) rightsCall {
+		p.readAndWrite()
+		r := p.record(m, p.key, "me")
+		return rightsCall{script: m.renewKey, keys: []string{recordsKey(p.key)}, args: []any{rightsTTL, "me", recordPrefix(r.token, r.carrier)}}
+	})
+	for _, before := range []string{"", "1"} {
+		add("rw_renew_key", "a timeout key that was "+strconv.Quote(before), func(p *rightsStage) rightsCall {
+			name := suffixName(p.key, "me:rwlock_timeout:1")
+			if before != "" {
+				p.do("SET", name, before, "PX", 60000)
+			}
+			return rightsCall{script: m.renewKey, keys: []string{name}, args: []any{rightsTTL, "", ""}}
+		})
+	}
+	if m == read {
+		add("rw_renew", "the owner's write lease is over", func(p *rightsStage) rightsCall {
+			c, _ := p.hold(write, p.key, "me", 1, "LEASE", "600000")
+			c.hold(p.key, "READ", "OWNER", "me")
+			words := strings.Fields(p.recordText(write, p.key, "me"))
+			words[6] = "0" // the TTL
+			p.do("HSET", recordsKey(p.key), "me:write", strings.Join(words, " "))
+			return p.renewal(read, p.key)
+		})
+	}
+	return all
+}
+
+// readAndWrite makes the owner me write and read. The record of the write hold says until when.
+func (p *rightsStage) readAndWrite() *conn {
+	p.Helper()
+	c, _ := p.hold(write, p.key, "me", 1)
+	c.hold(p.key, "READ", "OWNER", "me")
+	return c
+}
+
+func (p *rightsStage) releaseKey(m *mode, c *conn, r record, part string, count int) rightsCall {
+	key := p.key
+	if part == "records" {
+		key = recordsKey(p.key)
+	}
+	return rightsCall{script: m.releaseKey, keys: []string{key}, args: []any{
+		"me", r.token, r.carrier, c.carrier.requests.Load() + 1, "-", m.channel(p.key), "p", count, part,
+	}}
+}
+
+func permitRightsScenes() (all []rightsScene) {
+	add := func(file, what string, prepare func(p *rightsStage) rightsCall) {
+		all = append(all, rightsScene{file + ".lua", what, prepare})
+	}
+	add("permit_renew", "one", func(p *rightsStage) rightsCall {
+		number, text := p.permit()
+		return rightsCall{script: permitRenewScript, keys: semaphoreKeys(p.key), args: []any{rightsTTL, number, p.permitPrefix(text)}, names: []string{p.key}}
+	})
+	add("permit_renew_key", "the zset", func(p *rightsStage) rightsCall {
+		number, _ := p.permit()
+		return rightsCall{script: permitRenewKeyScript, keys: semaphoreKeys(p.key)[1:2], args: []any{rightsTTL, number, ""}}
+	})
+	add("permit_renew_key", "the records", func(p *rightsStage) rightsCall {
+		number, text := p.permit()
+		return rightsCall{script: permitRenewKeyScript, keys: semaphoreKeys(p.key)[2:], args: []any{rightsTTL, number, p.permitPrefix(text)}}
+	})
+	add("permit_restore", "it is lost", func(p *rightsStage) rightsCall {
+		number, text := p.permit()
+		p.do("ZREM", permitsKey(p.key), permitBytes(number))
+		p.do("HDEL", recordsKey(p.key), number)
+		p.do("INCRBY", p.key, 1)
+		return rightsCall{}.restore(permit, p.key, number, text)
+	})
+	add("permit_restore", "it lasts less", func(p *rightsStage) rightsCall {
+		number, text := p.permit()
+		return rightsCall{}.restore(permit, p.key, number, text)
+	})
+	add("permit_undo", "one", func(p *rightsStage) rightsCall {
+		number, text := p.permit()
+		r, _ := parseRecord(text)
+		return rightsCall{script: permitUndoScript, keys: semaphoreKeys(p.key), args: []any{r.carrier, requestNumber(r), permitChannel(p.key), "p", 0, number}}
+	})
+	return all
+}
+
+// requestNumber is the number of the last request in a record.
+func requestNumber(r record) int64 {
+	n, _ := strconv.ParseInt(r.request, 10, 64)
+	return n
+}
+
+// storedKey is what Redis has of a key.
+type storedKey struct {
+	value string        // as DUMP says
+	ends  time.Duration // since 1970; negative without a TTL
+}
+
+// storedKeys are the keys that have the name in them.
+func storedKeys(t *testing.T, rdb *redis.Client, name string) map[string]storedKey {
+	t.Helper()
+	names, err := rdb.Keys(t.Context(), "*"+name+"*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]storedKey)
+	for _, key := range names {
+		all[key] = storedKey{rdb.Dump(t.Context(), key).Val(), rdb.PExpireTime(t.Context(), key).Val()}
+	}
+	return all
+}
+
+func (k storedKey) String() string { return fmt.Sprintf("%q until %v", k.value, k.ends) }
+
+// same reports whether nothing was written. A TTL that was set to what was left may be rounded.
+func (k storedKey) same(other storedKey) bool {
+	return k.value == other.value && (k.ends-other.ends).Abs() < 5*time.Second && (k.ends < 0) == (other.ends < 0)
+}
+
+// scriptsWithoutScene are the scripts that the scenes of the proxy package do not run.
+func scriptsWithoutScene(t *testing.T) (names []string) {
+	t.Helper()
+	list, err := os.ReadFile("testdata/scripts_without_scene.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(list)) {
+		name, _, _ := strings.Cut(line, ":")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// ignoredRights are commands whose failure a script bears.
+var ignoredRights = map[string][]string{
+	"renew.lua":      {"PEXPIREAT"}, // then PEXPIRE does it
+	"rw_restore.lua": {"HGET"},      // it answers that nothing was done
+}
+
+// TestAScriptRunDirectlyWithoutARightLeavesNothing: the user lacks each of the commands of a
+// script, in turn. A script that fails then has changed nothing. The proxy package has the same
+// test for the other scripts.
+func TestAScriptRunDirectlyWithoutARightLeavesNothing(t *testing.T) {
+	t.Parallel()
+	rdb := dialServer(t, redistest.Start(t).Addr)
+	promote(t, rdb)
+	s := leash(t, rdb, Config{WatchdogTimeout: time.Hour})
+	users := make(map[string]*redis.Client)
+	without := func(command string) *redis.Client {
+		if users[command] != nil {
+			return users[command]
+		}
+		if err := rdb.Do(t.Context(), "ACL", "SETUSER", "no"+command, "on", ">pw", "~*", "&*", "+@all", "-"+command).Err(); err != nil {
+			t.Fatal(err)
+		}
+		opt := *rdb.Options()
+		opt.Username, opt.Password = "no"+command, "pw"
+		users[command] = redis.NewClient(&opt)
+		t.Cleanup(func() { users[command].Close() })
+		return users[command]
+	}
+	failed, unfailed := make(map[string]bool), make(map[string][]string)
+	for _, scene := range rightsScenes() {
+		stage := func() *rightsStage { return &rightsStage{t, s, rdb, newKey() + "x"} }
+		p := stage()
+		call := scene.prepare(p)
+		was := storedKeys(t, rdb, p.key)
+		reply, err := call.script.run(t.Context(), rdb, call.keys, scriptArgs(call.args...))
+		if err != nil || scene.file != "touch.lua" && maps.EqualFunc(was, storedKeys(t, rdb, p.key), storedKey.same) {
+			t.Errorf("%s, %s, with all rights: it was answered %v, %v, or changed nothing", scene.file, scene.what, reply, err)
+		}
+		failed[scene.file] = true
+		for _, command := range call.script.commands() {
+			p := stage()
+			call := scene.prepare(p)
+			was := storedKeys(t, rdb, p.key)
+			reply, err := call.script.run(context.Background(), without(strings.ToLower(command)), call.keys, scriptArgs(call.args...))
+			names := []string{p.key}
+			if err == nil {
+				names = nil
+				for i, name := range call.names {
+					if integersOf(reply)[i] == -1 {
+						names = append(names, name)
+					}
+				}
+			}
+			if len(names) > 0 {
+				failed[scene.file+command] = true
+			}
+			is := storedKeys(t, rdb, p.key)
+			for _, name := range names {
+				of := func(all map[string]storedKey) map[string]storedKey {
+					all = maps.Clone(all)
+					maps.DeleteFunc(all, func(key string, _ storedKey) bool { return !strings.Contains(key, name) })
+					return all
+				}
+				if !maps.EqualFunc(of(was), of(is), storedKey.same) {
+					t.Errorf("%s, %s, without %s: it was answered %v, %v and left\n%v\nof\n%v", scene.file, scene.what, command, reply, err, of(is), of(was))
+				}
+			}
+		}
+	}
+	for _, file := range scriptsWithoutScene(t) {
+		if !failed[file] {
+			t.Errorf("no scene runs %s", file)
+			continue
+		}
+		text, err := scriptFiles.ReadFile("scripts/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range callPattern.FindAllStringSubmatch(string(text), -1) {
+			if !failed[file+m[1]] && !slices.Contains(ignoredRights[file], m[1]) {
+				unfailed[file] = append(unfailed[file], m[1])
+			}
+		}
+	}
+	for file, commands := range unfailed {
+		t.Errorf("%s: no scene fails without %v", file, commands)
+	}
+}
+
+// promote makes the server a master that was a replica.
+func promote(t *testing.T, rdb *redis.Client) {
+	t.Helper()
+	host, port, _ := strings.Cut(redistest.Start(t).Addr, ":")
+	if err := rdb.SlaveOf(t.Context(), host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 20*time.Second, "it is a replica", func() bool {
+		return strings.Contains(rdb.Info(t.Context(), "replication").Val(), "master_link_status:up")
+	})
+	if err := rdb.SlaveOf(t.Context(), "NO", "ONE").Err(); err != nil {
+		t.Fatal(err)
+	}
+}
