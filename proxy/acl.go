@@ -29,7 +29,7 @@ func (s *session) aclLog(c *command, cmd resp.Command) bool {
 		if isWord(cmd.Args[2], "RESET") {
 			return s.everywhere(cmd, mergeOK)
 		}
-		limit, _ = resp.ParseInt(cmd.Args[2]) // Redis will say what is wrong
+		limit, _ = resp.ParseInt(cmd.Args[2]) // Redis reports what is wrong
 	}
 	return everyMaster(newest(limit, func(entry [][]byte) (float64, bool) {
 		for i := 0; i+1 < len(entry); i += 2 {

@@ -37,7 +37,7 @@ func (s *session) clientKill(c *command, cmd resp.Command) bool {
 	}
 	probe := []string{"CLIENT", "KILL", "TYPE", "?"}
 	if f.user != "" {
-		probe = []string{"CLIENT", "KILL", "USER", f.user, "TYPE", "?"} // Redis knows who there is
+		probe = []string{"CLIENT", "KILL", "USER", f.user, "TYPE", "?"} // Redis knows which users exist
 	}
 	if !s.permitted(probe...) {
 		return true

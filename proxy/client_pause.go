@@ -22,13 +22,13 @@ const (
 type pause struct {
 	all     bool // all commands, not only those that may write
 	until   time.Time
-	changed chan struct{} // closed when another pause, or none, takes its place
+	changed chan struct{} // closed when the pause is replaced or ended
 }
 
 // pauses is the current pause. The zero value is no pause. Safe for concurrent use.
 type pauses struct {
-	current atomic.Pointer[pause] // nil: none. Kept past its end, which every reader checks
-	mu      sync.Mutex            // of those who change it
+	current atomic.Pointer[pause] // nil: none. It stays after its end; every reader checks the time
+	mu      sync.Mutex            // guards changes
 }
 
 // extend adds a pause to what there is: it ends with the later of the two, and

@@ -21,7 +21,7 @@ type command struct {
 	blocking   bool   // may block, depending on its arguments
 	write      bool   // may write, itself or by a script
 	readonly   bool   // only reads data
-	repeatable bool   // only reads, runs no script, and replicas see nothing of it
+	repeatable bool   // only reads, runs no script, and is not replicated
 	readable   bool   // may be served by a replica, when that is wanted
 	data       bool   // only reads or writes data: one reply, and the connection stays as it was
 	keys       []keySpec

@@ -74,7 +74,7 @@ func (s *session) welcome(o helloOptions) bool {
 		s.rename(string(o.name))
 	}
 	version := s.server.up.Version()
-	if version == "" { // the embedded one does not tell
+	if version == "" { // the embedded Redis does not report it
 		version = builtinVersion
 	}
 	b, proto := resp.AppendArray(s.scratch[:0], 14), int64(2)

@@ -32,7 +32,7 @@ func makeInfoRules() map[string]infoRule {
 		"used_memory_peak_perc":    quotient("used_memory", "used_memory_peak", 100, "%"),
 		"mem_fragmentation_ratio":  quotient("used_memory_rss", "used_memory", 1, ""),
 		"rdb_last_save_time":       pick(func(a, b float64) bool { return a < b }),
-		"used_memory_dataset_perc": nil, // of parts that are not told apart
+		"used_memory_dataset_perc": nil, // its parts are not known separately
 	}
 	for name := range strings.FieldsSeq(`
 		used_memory used_memory_rss used_memory_peak used_memory_overhead used_memory_startup used_memory_dataset used_memory_lua

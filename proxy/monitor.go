@@ -22,7 +22,7 @@ func (s *session) monitor(c *command, cmd resp.Command) bool {
 	case !s.adoptTopology() || !s.barrier():
 		return false
 	case len(s.monitors) > 0:
-		return true // Redis says nothing either
+		return true // Redis does not answer either
 	case len(s.topology.Masters()) == 0:
 		return s.fail(msgSlotUnserved)
 	}

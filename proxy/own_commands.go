@@ -30,7 +30,7 @@ type keyPlace int
 const (
 	noKey    keyPlace = iota
 	firstKey          // the first argument is the only one
-	numKeys           // the first argument says how many follow
+	numKeys           // the first argument is the number of keys
 )
 
 // keyUse is how a command uses its keys.

@@ -54,7 +54,7 @@ type channelQuery struct {
 	kind     pubsub.Kind
 	pattern  string
 	active   map[string]bool // listened to by clients
-	others   pubsub.Others   // what other Leashes say
+	others   pubsub.Others   // reports of other Leashes
 	parts    []*part
 	to       []*upstream.Node
 	own      map[*upstream.Node]map[string]bool // listened to by Leashes for themselves

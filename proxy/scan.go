@@ -24,7 +24,7 @@ import (
 type scanPass uint8
 
 const (
-	scanBetween scanPass = iota // two passes; local says which
+	scanBetween scanPass = iota // two passes; local distinguishes them
 	scanOnce                    // unless slots move during the scan
 	scanFirst                   // of two
 	scanSecond
@@ -44,7 +44,7 @@ func (s *session) scan(c *command, cmd resp.Command) bool {
 	}
 	cursor, ok := parseScanCursor(cmd.Args[1])
 	if !ok {
-		return s.relayAny(c, cmd) // Redis will say what is wrong
+		return s.relayAny(c, cmd) // Redis reports what is wrong
 	}
 	return s.scanFrom(cursor, func(order *scanOrder, stop int, from scanCursor) bool {
 		return s.scanNode(cmd, order, stop, from)
@@ -82,7 +82,7 @@ func (s *session) scanFrom(cursor scanCursor, v visit) bool {
 // beginPass scans the first node of a pass, by a new look at which there are.
 func (s *session) beginPass(v visit, pass scanPass) bool {
 	if pass == scanOnce {
-		s.server.up.RefreshTopology(s.ctx, maxAge) // the end will tell whether it was right
+		s.server.up.RefreshTopology(s.ctx, maxAge) // the check at the end shows whether it was right
 	} else if !s.server.up.RefreshTopology(s.ctx, 0) {
 		return s.fail(msgUpstreamDown)
 	}

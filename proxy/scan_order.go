@@ -13,7 +13,7 @@ import (
 type scanOrder struct {
 	topology *upstream.Topology
 	stops    []scanStop
-	check    uint32 // 8 bits that tell this topology's slots from others'
+	check    uint32 // 8 bits that distinguish this topology's slots from those of others
 }
 
 // scanStop is one master on the way. In the pass that hopes for no change its

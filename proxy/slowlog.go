@@ -27,7 +27,7 @@ const slowlogLength = 10
 func (s *session) slowlogGet(c *command, cmd resp.Command) bool {
 	limit := int64(slowlogLength)
 	if len(cmd.Args) > 2 {
-		limit, _ = resp.ParseInt(cmd.Args[2]) // Redis will say what is wrong
+		limit, _ = resp.ParseInt(cmd.Args[2]) // Redis reports what is wrong
 	}
 	return everyMaster(newest(limit, func(entry [][]byte) (float64, bool) {
 		if len(entry) < 2 {

@@ -30,7 +30,7 @@ const invalidateMessage = "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\
 // redirection is where the invalidations of a session go. Safe for concurrent use.
 type redirection struct {
 	from, to *session
-	broken   atomic.Bool // the target was gone when it was to be told
+	broken   atomic.Bool // the target was gone when an invalidation came
 }
 
 // redirectOf removes REDIRECT from the arguments of CLIENT TRACKING. refusal is Redis's error for a

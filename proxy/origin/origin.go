@@ -39,7 +39,7 @@ func Read(r io.Reader) (Origin, error) {
 		switch begun := string(start[:n]); {
 		case !strings.HasPrefix(signature, begun) && !strings.HasPrefix(begun, textPrefix[:min(n, len(textPrefix))]):
 			return Origin{}, invalid("it does not begin with one")
-		case n == len(start): // should r have ended, the next read tells
+		case n == len(start): // if r has ended, the next read reports it
 		case err != nil && n > 0:
 			return Origin{}, unexpected(err)
 		case err != nil:

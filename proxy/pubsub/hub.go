@@ -18,7 +18,7 @@ type hub struct {
 	home     *line // for names that any node can bring; nil: to be chosen
 	topology *upstream.Topology
 	dirty    bool // a node may have too few or too many subscriptions
-	over     bool // the hub starts nothing any more
+	over     bool // the hub starts no more goroutines
 	// when Leash tries its own refused subscriptions again; zero: there are none
 	later   time.Time
 	backoff map[*upstream.Node]*backoff

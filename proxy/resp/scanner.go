@@ -258,10 +258,10 @@ func (s *Scanner) open() error {
 		s.state = scanSkip
 	case '%':
 		s.left += 2 * n
-	case '|': // attributes stand before the value they speak of
+	case '|': // attributes come before the value that they describe
 		s.left += 2*n + 1
 	case '>':
-		if n == 0 { // it does not say what it is
+		if n == 0 { // its type is missing
 			return ErrFrame
 		}
 		s.left += n

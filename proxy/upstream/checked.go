@@ -28,7 +28,7 @@ func (u *Upstream) dialChecked(ctx context.Context, _, addr string) (net.Conn, e
 // before the bytes arrive, decodes arrays by recursion, and takes an error inside an array for the
 // end of the reply. A connection with other bytes ends with resp.ErrFrame.
 type checkedConn struct {
-	*net.TCPConn // not net.Conn: go-redis looks whether idle ones still stand, by the descriptor
+	*net.TCPConn // not net.Conn: go-redis checks idle connections by the descriptor
 
 	// Of the goroutine that reads.
 	scan  resp.Scanner

@@ -25,7 +25,7 @@ const silentFor = 50 * time.Millisecond
 // idleFor without use.
 type detour struct {
 	first  *Link                // on a second link: the link that it replaces; nil on all others
-	second atomic.Pointer[Link] // the link that calls take for the moment; nil: none
+	second atomic.Pointer[Link] // the link that calls take now; nil: none
 	busy   atomic.Bool          // on a second link: Redis runs a slow script
 
 	heard    atomic.Int64 // how often the reader has read something

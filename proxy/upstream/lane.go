@@ -6,7 +6,7 @@ import "sync"
 // cannot tell them apart. The zero Lane is that of a new connection: the default user without
 // credentials, database 0, RESP2.
 type Lane struct {
-	User  string // empty: nothing is said to Redis, who then has its default user
+	User  string // empty: no AUTH is sent, so Redis uses its default user
 	RESP3 bool   // replies are in RESP3
 	DB    int    // the database; 0 on a cluster
 

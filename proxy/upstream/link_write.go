@@ -28,7 +28,7 @@ type requestWriter struct {
 	from     int    // first byte of buf that is not in segments
 	segments net.Buffers
 	dropped  []*Call
-	batch    []*Call // what buf and segments hold
+	batch    []*Call // the calls in buf and segments
 	limited  bool    // the connection has a write deadline
 }
 

@@ -222,7 +222,7 @@ func (u *Upstream) watchAuth() {
 		}
 		if n := u.AnyNode(); n != nil {
 			ctx, cancel := context.WithTimeout(u.ctx, askTimeout)
-			_ = u.probeAuth(ctx, n.Addr) // its links report what is wrong with it
+			_ = u.probeAuth(ctx, n.Addr) // its links report its errors
 			cancel()
 		}
 	}
