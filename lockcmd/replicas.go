@@ -23,9 +23,14 @@ const (
 	replicaPool   = 64 // connections to one node
 )
 
-// msgNoReplicas is the error for a grant that too few replicas have.
+// msgNoReplicas is the error for a grant that too few replicas have and that was undone.
 func msgNoReplicas(have, want int64) string {
 	return fmt.Sprintf("NOREPLICAS %d of %d replicas confirmed the lock in time, Leash released it", have, want)
+}
+
+// msgNotUndone is msgNoReplicas while Redis has not answered the undo.
+func msgNotUndone(have, want int64) string {
+	return fmt.Sprintf("NOREPLICAS %d of %d replicas confirmed the lock in time, Leash is still releasing it", have, want)
 }
 
 // waitClients are the clients whose connections WAIT blocks, by database and address. The zero
@@ -122,8 +127,9 @@ func (a *acquisition) undoUnreplicated(r result) result {
 	}
 	select {
 	case <-undo(a):
+		return result{kind: failed, text: msgNoReplicas(r.replicas, a.options.replicas)}
 	case <-timer.C:
 	case <-s.stop:
 	}
-	return result{kind: failed, text: msgNoReplicas(r.replicas, a.options.replicas)}
+	return result{kind: failed, text: msgNotUndone(r.replicas, a.options.replicas)}
 }

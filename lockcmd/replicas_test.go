@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/faultproxy"
 	"leash/internal/redistest"
 )
 
@@ -22,6 +23,19 @@ func clusterWithReplicas(t *testing.T) (*redistest.Cluster, *redis.ClusterClient
 	t.Helper()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: 30 * time.Second})
 	return cluster, dialCluster(t, cluster.Addrs()...)
+}
+
+// TestR32AnUndoWithoutAnAnswer: while Redis does not answer the undo of an acquire with REPLICAS,
+// the client does not hear that the lock is released.
+func TestR32AnUndoWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	s, _, p := faulty(t, Config{})
+	a, key := connect(t, s), newKey()
+	held := p.HoldBefore(running(undoScript, key), faultproxy.Always())
+	want(t, a.do("LOCK.ACQUIRE", key, "REPLICAS", "1"), "-NOREPLICAS 0 of 1 replicas confirmed the lock in time, Leash is still releasing it")
+	held.Disarm()
+	held.Release()
+	eventually(t, soon, "the lock is released", func() bool { return !exists(t, s.rdb, key) })
 }
 
 // TestR32NoReplicas: A Redis without replicas grants no lock with REPLICAS, and nothing stays
