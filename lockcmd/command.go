@@ -63,13 +63,13 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 	}
 	c.beginAnswer()
 	if run, ok := commands[string(verb)]; ok {
+		began := time.Now()
 		if string(verb) == mreleaseName { // it still releases the other keys
-			return run(c, ctx, dst, args)
+			return c.explainTimeout(run(c, ctx, dst, args), len(dst), args, began)
 		}
 		if key, reason, ok := c.takeUnreportedLoss(verb, args[1:]); ok {
 			return appendError(dst, msgLost(key, reason))
 		}
-		began := time.Now()
 		reply := run(c, ctx, dst, args)
 		switch string(reply[len(dst):]) {
 		case notHeldReply, refusedReply, goneReply:
@@ -89,11 +89,16 @@ func (c *Carrier) explainTimeout(reply []byte, start int, args [][]byte, began t
 	if !bytes.HasPrefix(reply[start:], []byte("-LOCKTIMEOUT ")) || len(args) < 2 {
 		return reply
 	}
-	key := args[1]
-	if isSeveral(args) {
-		key = args[2]
+	keys := args[1:2]
+	if n, ok := parseInt(args[1]); ok && isSeveral(args) {
+		keys = args[2:min(2+n, int64(len(args)))]
 	}
-	reason := c.service.refusedSince(string(key), began)
+	reason := ""
+	for _, key := range keys {
+		if reason == "" {
+			reason = c.service.refusedSince(string(key), began)
+		}
+	}
 	if reason == "" {
 		return reply
 	}

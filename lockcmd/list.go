@@ -37,30 +37,30 @@ func (s *Service) Locks(ctx context.Context, db int, keys []string) (names []str
 				continue
 			}
 		}
-		for _, name := range recordsOf(key) {
-			switch held, err := s.heldByRecords(lockID{db, name}); {
-			case err != nil:
-				return nil, err
-			case held:
-				names = append(names, name)
-			}
+		name, ok := recordsOf(key)
+		if !ok {
+			continue
+		}
+		switch held, err := s.heldByRecords(lockID{db, name}); {
+		case err != nil:
+			return nil, err
+		case held:
+			names = append(names, name)
 		}
 	}
 	return names, nil
 }
 
-// recordsOf returns the names of the locks whose records may be in a key, see suffixName.
-func recordsOf(key string) []string {
-	name, ok := strings.CutSuffix(key, ":leash")
-	if !ok || !strings.Contains(name, "{") {
-		return nil
+// recordsOf returns the name of the lock whose records may be in a key, see recordsKey.
+func recordsOf(key string) (name string, ok bool) {
+	if name, ok = strings.CutSuffix(key, bracedRecords); ok && isBraced(name) {
+		return name, true
 	}
-	bare, braced := strings.CutPrefix(name, "{")
-	bare, closed := strings.CutSuffix(bare, "}")
-	if braced && closed && !strings.Contains(bare, "{") {
-		return []string{bare, name}
+	name, ok = strings.CutSuffix(key, ":leash")
+	if ok && isBraced(name) {
+		return name[1 : len(name)-1], true
 	}
-	return []string{name}
+	return name, ok && strings.Contains(name, "{")
 }
 
 // heldByRecords reports whether somebody holds the lock, or a permit of the semaphore, that has its

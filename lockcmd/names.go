@@ -25,15 +25,36 @@ func suffixName(key, suffix string) string {
 // lockChannel is where a release of key is published, as by Redisson's RLock.
 func lockChannel(key string) string { return prefixName("redisson_lock__channel", key) }
 
+// isBraced reports whether key is a name without "{" put in braces. The helper keys of "{a}" would
+// be those of "a". Where Redisson does not decide on the name, they get another one.
+func isBraced(key string) bool {
+	return strings.HasPrefix(key, "{") && strings.HasSuffix(key, "}") && !strings.Contains(key[1:], "{")
+}
+
 // permitChannel is where released permits of key are published, as by Redisson's semaphores.
 func permitChannel(key string) string { return prefixName("redisson_sc", key) }
 
 // permitsKey is the zset of a semaphore's permits and the ends of their leases, as in Redisson's
-// RPermitExpirableSemaphore.
-func permitsKey(key string) string { return suffixName(key, "timeout") }
+// RPermitExpirableSemaphore. Not so for a braced name: in one zset, the permits of "a" would
+// be given back to "{a}".
+func permitsKey(key string) string {
+	if isBraced(key) {
+		return key + ":TIMEOUT"
+	}
+	return suffixName(key, "timeout")
+}
 
 // recordsKey is the hash of records where Redisson's layout has no room for them.
-func recordsKey(key string) string { return suffixName(key, "leash") }
+// All its names have five letters at the end, see timeoutKey in rw.lua.
+func recordsKey(key string) string {
+	if isBraced(key) {
+		return key + bracedRecords
+	}
+	return suffixName(key, "leash")
+}
+
+// bracedRecords ends the recordsKey of a braced name.
+const bracedRecords = ":LEASH"
 
 // latchChannel is where a latch at zero is published. Redisson puts every name in braces here, even
 // one that has braces. On a cluster the channel of such a name is in another slot than the latch.
@@ -68,11 +89,17 @@ func requestID(owner, id string) string { return strconv.Itoa(len(owner)) + ":" 
 // isHelper reports whether a key belongs, or may belong, to another lock, such as its hash of
 // records.
 func isHelper(key string) bool {
-	return strings.Contains(key, "{") && (strings.HasSuffix(key, ":leash") || strings.Contains(key, ":leash:"))
+	name, records := strings.CutSuffix(key, bracedRecords)
+	return records && isBraced(name) || strings.Contains(key, "{") && (strings.HasSuffix(key, ":leash") || strings.Contains(key, ":leash:"))
 }
 
 // answerKey keeps the answer to a release with this ID: a requestID, or an ID of Leash.
-func answerKey(key, id string) string { return suffixName(key, "leash:req:"+id) }
+func answerKey(key, id string) string {
+	if isBraced(key) {
+		return key + ":leash:req:braced:" + id
+	}
+	return suffixName(key, "leash:req:"+id)
+}
 
 // carrierChannel is where the Leash of a carrier receives hold events.
 func carrierChannel(carrier string) string { return "leash:" + carrierLeash(carrier) }

@@ -49,6 +49,7 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 			held := map[string]string{} // tokens and permits, by their name in the requests below
 			held["plain"] = decimal(a.token("{"+key+"}plain", "OWNER", "me", "LEASE", "600000"))
 			held["read"] = decimal(a.token("{"+key+"}read", "READ", "LEASE", "600000"))
+			a.token("{"+key+"}several", "LEASE", "600000")
 			want(t, a.do("SEM.INIT", sem, "3"), ":1")
 			tell := func(commands [][]any) {
 				for _, args := range commands {
@@ -78,6 +79,7 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 				{"LOCK.AWAITLOSS", "{" + key + "}plain", "TOKEN", "7", "BLOCK", "100"},
 				{"LOCK.RELEASE", "{" + key + "}read"},
 				{"LOCK.RELEASE", "{" + key + "}plain", "TOKEN", held["plain"]},
+				{"LOCK.MRELEASE", "1", "{" + key + "}several"},
 				{"SEM.ACQUIRE", sem},
 				{"SEM.ACQUIRE", sem, "BLOCK", "100"},
 				{"SEM.INIT", "{" + key + "}new", "1"},
@@ -94,6 +96,9 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 				first, _, _ := strings.Cut(strings.TrimPrefix(reply, "-"), " ")
 				if slices.Contains(transient, first) || first == "ERR" {
 					t.Errorf("%v was answered %q", args, reply)
+				}
+				if word == "READONLY" && first == "LOCKTIMEOUT" && !strings.Contains(reply, ": "+word+" ") {
+					t.Errorf("%v was answered %q, which does not say why", args, reply)
 				}
 			}
 			tell(c.stop)

@@ -7,6 +7,26 @@
 -- a field.
 local function timeoutKey(leash, field, i) return string.sub(leash, 1, -6) .. field .. ':rwlock_timeout:' .. i end
 
+-- timeoutValue is what to write into a timeout key. n is the count that the hold had before. Two
+-- locks can have the same timeout key: owner b:c of lock {a}, and owner c of lock {a}:b. The value
+-- is then '2'.
+local function timeoutValue(name, n)
+  local old = redis.pcall('GET', name)
+  return (old == '2' or type(old) == 'string' and n == 0) and '2' or '1'
+end
+
+-- isShared reports whether another lock may have the same timeout key. Then the key is not deleted.
+-- It expires when nobody renews it.
+local function isShared(name) return redis.pcall('GET', name) == '2' end
+
+-- dropTimeouts deletes the timeout keys of a read hold, from one count to another.
+local function dropTimeouts(leash, field, from, to)
+  for i = from, math.min(to, 10000) do
+    local name = timeoutKey(leash, field, i)
+    if not isShared(name) then redis.pcall('DEL', name) end
+  end
+end
+
 -- raiseTimeout makes a timeout key last at least ms.
 local function raiseTimeout(name, ms)
   if ms <= 0 then return end
@@ -105,7 +125,7 @@ local function decrement(key, leash, field, n, r)
   if MINE == 'read' then
     redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), left, 1))
     if left > 0 then raiseTimeout(timeoutKey(leash, field, 1), left) end
-    redis.call('DEL', last)
+    if not isShared(last) then redis.call('DEL', last) end
   else redis.call('PEXPIRE', key, left > 0 and left or r[TTL]) end
   redis.call('HINCRBY', key, field, -1)
   redis.call('HSET', leash, field, record(r))
@@ -130,6 +150,6 @@ local function endHold(key, leash, field, n, channel, modes)
     end
     if writes == 0 and MINE == 'write' then redis.call('HSET', key, 'mode', 'read') end
   end
-  for i = 1, MINE == 'read' and math.min(n, 10000) or 0 do redis.pcall('DEL', timeoutKey(leash, field, i)) end
+  if MINE == 'read' then dropTimeouts(leash, field, 1, n) end
   if most == 0 or MINE == 'write' then return publish(channel, modes, WORD) end
 end

@@ -14,7 +14,10 @@ local function countAcquire(key, leash, field, n, r, mine)
   r[REQ], r[REPLY], r[ID], r[TTL] = ARGV[3], r[TOKEN], ARGV[8], string.format('%.0f', tonumber(r[TTL]))
   if MINE == 'write' and renewed(r[OPTS]) then extendUntil(r, math.max(mine, ttl)) end
   needsForGrant()
-  if MINE == 'read' then redis.call('SET', timeoutKey(leash, field, n + 1), '1', 'PX', ttl) end -- first: a slot that migrates may refuse it
+  if MINE == 'read' then -- first: a slot that migrates may refuse it
+    local name = timeoutKey(leash, field, n + 1)
+    redis.call('SET', name, timeoutValue(name, 0), 'PX', ttl)
+  end
   redis.call('HSET', leash, field, record(r))
   redis.call('HINCRBY', key, field, 1)
   raiseTTL(key, redis.call('PTTL', key), ttl)
@@ -27,12 +30,13 @@ end
 -- (prelude.lua).
 local function newHold(key, leash, counter, mode, field, n, fresh, g)
   needsForGrant()
-  if mode == 'read' then redis.call('SET', timeoutKey(leash, field, 1), '1', 'PX', g[4]) end -- first: a slot that migrates may refuse it
+  if mode == 'read' then -- first: a slot that migrates may refuse it
+    local name = timeoutKey(leash, field, 1)
+    redis.call('SET', name, g.timeoutValue or timeoutValue(name, n), 'PX', g[4])
+  end
   local token, text, since = mintToken(counter, g[6])
   if not token then return text end
-  if mode == 'read' then
-    for i = 2, math.min(n, 10000) do redis.pcall('DEL', timeoutKey(leash, field, i)) end
-  end
+  if mode == 'read' then dropTimeouts(leash, field, 2, n) end
   if fresh then redis.call('HSET', key, 'mode', mode) end
   redis.call('HSET', key, field, '1')
   redis.call('HSET', leash, field, record({text, g[2], g[3], text, since, g[4], g[5], g[9], g[7], g[8]}))

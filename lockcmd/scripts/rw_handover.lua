@@ -56,14 +56,16 @@ end
 needsForGrant()
 needs('DEL')
 passMemoryLimit(key)
-local first = ARGV[18] == 'read' and redis.pcall('SET', timeoutKey(leash, theirs, 1), '1', 'PX', ARGV[9])
+local timeout = timeoutKey(leash, theirs, 1)
+local value = ARGV[18] == 'read' and timeoutValue(timeout, has)
+local first = value and redis.pcall('SET', timeout, value, 'PX', ARGV[9])
 if type(first) == 'table' and first.err then -- a slot that migrates takes no new key here, and would refuse the grant half way
   endHold(key, leash, field, n, ARGV[16], ARGV[17])
   return {1}
 end
 redis.call('HDEL', key, field)
-for i = 1, MINE == 'read' and math.min(n, 10000) or 0 do redis.pcall('DEL', timeoutKey(leash, field, i)) end
-local g = {ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13], ARGV[14]}
+if MINE == 'read' then dropTimeouts(leash, field, 1, n) end
+local g = {ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13], ARGV[14], timeoutValue = value or nil}
 local made = newHold(key, leash, KEYS[3], ARGV[18], theirs, has, true, g)
 if MINE == 'write' and ARGV[18] == 'read' then publish(ARGV[16], ARGV[17], WORD) end -- readers elsewhere get in with this one
 return made
