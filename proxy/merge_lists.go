@@ -2,12 +2,11 @@ package proxy
 
 import "leash/proxy/resp"
 
-// Lists may be large. So the whole reply uses the memory of the parts' replies, piece by piece, and
-// does not copy them.
+// Lists may be large. The whole reply uses the memory of the parts' replies and does not copy it.
 
 // mergeValues puts the elements of the parts' arrays in the order of the keys.
 func mergeValues(f *fanout) []byte {
-	of := make([]*part, f.keys) // that has the key
+	of := make([]*part, f.keys) // the part with each key
 	for _, p := range f.parts {
 		rest, n, ok := arrayHeader(p.reply)
 		if !ok || n != len(p.keys) {
@@ -26,8 +25,8 @@ func mergeValues(f *fanout) []byte {
 	return resp.AppendArray(nil, f.keys)
 }
 
-// moveElement moves the next element of a list, whose header is gone, behind
-// to. It is false when there is no whole element.
+// moveElement moves the next element of a list to the end of to. The header of the list has been
+// removed. It returns false if there is no complete element.
 func (p *part) moveElement(to *chunks) bool {
 	var scan resp.Scanner
 	done, odd := false, false
@@ -45,8 +44,7 @@ func (p *part) moveElement(to *chunks) bool {
 	return done && !odd
 }
 
-// mergeLists makes one list of the parts' lists, one behind the other. It is of
-// the kind that the first of them is: an array, or a set.
+// mergeLists joins the parts' lists to one. Its type is that of the first list: an array or a set.
 func mergeLists(f *fanout) []byte {
 	total, kind := 0, byte(0)
 	for i, p := range f.parts {

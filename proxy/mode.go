@@ -2,20 +2,20 @@ package proxy
 
 import "leash/proxy/resp"
 
-// modes are states of a session in which commands are not treated as usual.
-// They belong to the loop's goroutine.
+// modes are the states of a session in which commands are handled differently. Only the loop's
+// goroutine uses them.
 type modes uint8
 
 const (
 	replySkip modes = 1 << iota // CLIENT REPLY SKIP: the next command is not answered
 	modeMulti                   // between MULTI and EXEC
-	// in RESP2: few commands are allowed, because replies could not be told from messages
+	// In RESP2, few commands are allowed, because a client could not distinguish replies from
+	// messages.
 	modeSubscribed
 )
 
-// inMode treats a command as the session's modes want it; c is nil for one
-// that is in no table. handled is false when it is to be treated as usual, ok
-// is false when the session ends.
+// inMode handles a command according to the session's modes. c is nil for a command in no table.
+// handled is false if the modes do not concern the command. ok is false when the session ends.
 func (s *session) inMode(c *command, cmd resp.Command) (handled, ok bool) {
 	switch {
 	case s.modes&replySkip != 0:

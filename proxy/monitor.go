@@ -6,15 +6,14 @@ import (
 	"leash/proxy/resp"
 )
 
-// monitorSpecs is MONITOR.
+// monitorSpecs is the specification of MONITOR.
 func monitorSpecs() commandSpecs {
 	return commandSpecs{"MONITOR": {(*session).monitor, pinnedConn, "shows what every master executes; the client addresses are those of Leash"}}
 }
 
-// monitor runs MONITOR (https://redis.io/docs/latest/commands/monitor/) on a
-// connection to every master. It lasts until RESET or the session's end; when
-// one of the connections ends so does the session, rather than to show less
-// than there is.
+// monitor runs MONITOR (https://redis.io/docs/latest/commands/monitor/) on a connection to every
+// master. It lasts until RESET or the end of the session. When one of the connections ends, Leash
+// closes the session, because the client would miss lines.
 func (s *session) monitor(c *command, cmd resp.Command) bool {
 	switch {
 	case !s.ready(c, cmd):
@@ -42,7 +41,7 @@ func (s *session) monitor(c *command, cmd resp.Command) bool {
 		return s.answer(reply)
 	}
 	ok := s.answer(reply)
-	s.monitoring.Store(true) // lines before the OK were not promised
+	s.monitoring.Store(true) // lines before the OK are dropped
 	for _, l := range s.monitors {
 		if l.Ended() {
 			s.kill("monitored connection lost", false)
@@ -51,7 +50,7 @@ func (s *session) monitor(c *command, cmd resp.Command) bool {
 	return ok
 }
 
-// monitored passes on a line, or, when it is nil, learns that a node's have ended.
+// monitored passes on a line. A nil line means that the connection to a node has ended.
 func (s *session) monitored(line []byte) {
 	if !s.monitoring.Load() {
 		return

@@ -18,8 +18,8 @@ import (
 // does. WAIT on a connection without writes answers at once that every replica has them (seen with
 // Redis 8.0 and Valkey 8.1). So Leash writes and deletes a key of its own there.
 
-// offsetTries is how often that is tried: a slot that is being moved takes no
-// new key.
+// offsetTries is how often Leash tries to write the key. A slot that is being moved accepts no new
+// key.
 const offsetTries = 3
 
 var (
@@ -27,15 +27,15 @@ var (
 	ping       = resp.AppendCommand(nil, "PING")
 )
 
-// offset is how a connection's replication offset is moved.
+// offset says how to move the replication offset of a connection.
 type offset struct {
 	node   *upstream.Node
-	lane   upstream.Lane // of the connection: the session's, or Leash's own where it writes
+	lane   upstream.Lane // lane of the connection: the session's, or Leash's own if Leash writes
 	writes bool
 }
 
-// offsetOf finds out what moves offsets on n; ok is false when n does not
-// answer. It blocks for a round trip.
+// offsetOf finds out what moves offsets on n. ok is false if n does not answer. It blocks for a
+// round trip.
 func (s *session) offsetOf(n *upstream.Node) (o offset, ok bool) {
 	ctx, cancel := context.WithTimeout(s.ctx, permitTimeout)
 	defer cancel()
@@ -47,8 +47,8 @@ func (s *session) offsetOf(n *upstream.Node) (o offset, ok bool) {
 	return offset{node: n, lane: own, writes: true}, err == nil
 }
 
-// moveOffset moves the replication offset of a private connection to the node's current one. failed
-// is the answer with the reason why it could not, or nil.
+// moveOffset moves the replication offset of a pinned connection to the node's current one. If it
+// could not, failed is the answer with the reason.
 func (s *session) moveOffset(own *pin, o offset) (failed *answer) {
 	for range offsetTries {
 		requests := [][]byte{ping}
@@ -64,7 +64,7 @@ func (s *session) moveOffset(own *pin, o offset) (failed *answer) {
 	return failed
 }
 
-// firstFailure returns the first answer that is an error or lost, or nil.
+// firstFailure returns the first answer that is lost or an error, or nil.
 func firstFailure(answers []*answer) *answer {
 	for _, a := range answers {
 		if a.lost || a.isError() {
@@ -74,14 +74,14 @@ func firstFailure(answers []*answer) *answer {
 	return nil
 }
 
-// movesByReading reports whether a server moves a connection's offset by
-// commands that are not replicated, by its INFO.
+// movesByReading reports whether commands that are not replicated move a connection's offset on a
+// server with this INFO.
 func movesByReading(info []byte) bool {
 	_, version, ok := bytes.Cut(info, []byte("\nredis_version:"))
 	return ok && isBefore72(string(version))
 }
 
-// isBefore72 reports whether a version is one before Redis 7.2.
+// isBefore72 reports whether a version is older than Redis 7.2.
 func isBefore72(version string) bool {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
@@ -96,19 +96,20 @@ func isBefore72(version string) bool {
 // waits reports whether a command is WAIT or WAITAOF.
 func (c *command) waits() bool { return c.name == "wait" || c.name == "waitaof" }
 
-// writeNothing returns two commands that are replicated and leave nothing behind on n: they write
-// and delete a key that no other client uses. It exists for a second at most.
+// writeNothing returns two commands that are replicated and leave nothing behind on n. They write
+// and delete a key that no other client uses. The key exists for at most a second.
 func writeNothing(t *upstream.Topology, n *upstream.Node) [][]byte {
 	key := ownKey(func(slot uint16) bool { return !t.Cluster() || t.Node(slot) == n })
 	return [][]byte{resp.AppendCommand(nil, "SET", key, "", "PX", "1000"), resp.AppendCommand(nil, "DEL", key)}
 }
 
-// ownKey returns a key that no other client uses, in a slot that fits, if there is one. If several
-// fit, it changes the slot each time.
+// ownKey returns a key that no other client uses, in a slot that fits. If several slots fit, each
+// call uses a different one.
 func ownKey(fits func(slot uint16) bool) string {
 	name, from := rand.Text(), mathrand.Uint32()
 	var key []byte
-	// most often there are as many tries as masters; 214,485 were the most for one slot
+	// Usually about as many tries as there are masters. The largest number for one slot was
+	// 214,485.
 	for i := range uint32(1 << 20) {
 		key = fmt.Appendf(key[:0], "leash:wait:{%d}%s", from+i, name)
 		if fits(upstream.Slot(key)) {

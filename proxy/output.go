@@ -2,10 +2,10 @@ package proxy
 
 import "sync"
 
-// chunkSize is what one piece of waiting output holds.
+// chunkSize is how many bytes a chunk holds.
 const chunkSize = 16<<10 - 24
 
-// chunk is a piece of output: bytes between r and w wait for the socket.
+// chunk is a piece of output. Its bytes between r and w wait for the socket.
 type chunk struct {
 	next *chunk
 	r, w int
@@ -15,8 +15,8 @@ type chunk struct {
 var chunkPool = sync.Pool{New: func() any { return new(chunk) }}
 
 // chunks is a list of bytes that grows without moving its content. The zero value is empty. One
-// goroutine may append behind the first chunk's w while another reads between its r and w.
-// Everything else needs one guard.
+// goroutine may append after the first chunk's w while another reads between its r and w. A mutex
+// must guard everything else.
 type chunks struct {
 	head, tail *chunk
 	size       int
@@ -41,7 +41,7 @@ func (q *chunks) append(p []byte) {
 	}
 }
 
-// splice moves all of o behind q.
+// splice moves all of o to the end of q.
 func (q *chunks) splice(o *chunks) {
 	switch {
 	case o.head == nil:
@@ -79,7 +79,7 @@ func (q *chunks) advance(n int) {
 	chunkPool.Put(c)
 }
 
-// takeAll takes everything off, piece by piece.
+// takeAll removes all pieces and gives each to f.
 func (q *chunks) takeAll(f func(p []byte)) {
 	for p := q.front(); p != nil; p = q.front() {
 		f(p)
@@ -87,15 +87,13 @@ func (q *chunks) takeAll(f func(p []byte)) {
 	}
 }
 
-// clear removes everything. A writer may still read the first chunk, so the garbage collector frees
-// it.
+// clear removes everything. It does not reuse the first chunk, because a writer may still read it.
 func (q *chunks) clear() { *q = chunks{} }
 
-// smallReply is the size up to which a reply that waits for its turn is kept
-// in its call's own memory.
+// smallReply limits the replies that wait in their call's own memory, in bytes.
 const smallReply = 1024
 
-// replyBuffer keeps a reply whose turn has not come.
+// replyBuffer keeps a reply while an earlier reply is missing.
 type replyBuffer struct {
 	small []byte
 	rest  chunks
@@ -115,7 +113,7 @@ func (b *replyBuffer) clear() {
 	b.rest.clear()
 }
 
-// moveTo hands everything over to out.
+// moveTo moves all bytes to out.
 func (b *replyBuffer) moveTo(out *chunks) {
 	out.append(b.small)
 	b.small = b.small[:0]

@@ -7,29 +7,29 @@ import (
 	"leash/proxy/resp"
 )
 
-// ownCommand is a command that Leash has and Redis has not. What COMMAND,
-// LOCK.HELP, rights, pauses and RESP3 need to know of it comes from here.
+// ownCommand is a command that only Leash has. COMMAND, LOCK.HELP, rights, pauses and RESP3 use
+// this description.
 type ownCommand struct {
-	usage   string // as Redis writes it: options in brackets, tokens in capitals; see parseUsage
+	usage   string // as Redis writes it: options in brackets, tokens in capitals; see usageParser
 	use     *keyUse
 	blocks  bool // may wait
 	asMap   bool // its reply is a map
 	summary string
 
-	// From usage.
+	// The fields below are derived from usage.
 	name    string // lower case
-	arity   int    // at least -arity arguments with the name when negative
+	arity   int    // number of arguments, with the name; negative: at least that many
 	keys    keyPlace
 	options []argument
 	shown   *command // for CLIENT LIST
 }
 
-// keyPlace is where a command has its keys.
+// keyPlace says which arguments of a command are keys.
 type keyPlace int
 
 const (
 	noKey    keyPlace = iota
-	firstKey          // the first argument is the only one
+	firstKey          // the first argument is the only key
 	numKeys           // the first argument is the number of keys
 )
 
@@ -37,8 +37,8 @@ const (
 type keyUse struct {
 	flags, categories, keyFlags []string
 	reads                       bool // changes nothing, so a pause of writes does not hold it back
-	// right is the Redis command, with the arguments behind its key, that a user must be allowed to
-	// run with each of the keys (rule R8). It is empty if no right is needed.
+	// right is the Redis command, with the arguments after its key, that the user must be allowed
+	// to run with each key (rule R8). It is empty if no right is needed.
 	right []string
 }
 
@@ -51,12 +51,12 @@ var (
 	takesCount  = &keyUse{[]string{"write", "denyoom", "noscript"}, []string{"@write", "@slow"}, []string{"RW", "access", "update"}, false, []string{"SET", "v"}}
 	givesCount  = &keyUse{[]string{"write", "noscript"}, []string{"@write", "@slow"}, []string{"RW", "access", "update"}, false, []string{"SET", "v"}}
 	readsCount  = &keyUse{[]string{"readonly", "noscript"}, []string{"@read", "@slow"}, []string{"RO", "access"}, true, []string{"GET"}}
-	// by SCAN
+	// LOCK.LIST reads the keys with SCAN.
 	readsKeys  = &keyUse{[]string{"readonly", "noscript"}, []string{"@read", "@slow"}, nil, true, nil}
 	fromMemory = &keyUse{[]string{"readonly", "noscript", "fast"}, []string{"@read", "@fast"}, []string{"RO", "access"}, true, nil}
 )
 
-// ownCommands are all of them, in the order of LOCK.HELP.
+// ownCommands has all commands of Leash, in the order of LOCK.HELP.
 var ownCommands = parseUsages([]ownCommand{
 	{usage: "LOCK.ACQUIRE key [BLOCK milliseconds] [LEASE milliseconds | TTL milliseconds] [OWNER id [ID request]] [READ | WRITE | FAIR] [MAXHOLD milliseconds] [IDLE milliseconds] [REPLICAS replicas] [ONLOSS <CLOSE | ERROR>] [ONCLOSE <RELEASE | EXPIRE>]",
 		use: takesHash, blocks: true, summary: "Takes a lock, and without LEASE keeps it while the connection lives"},
@@ -119,7 +119,7 @@ var ownByName = func() map[string]*ownCommand {
 	return m
 }()
 
-// ownCommandOf finds the command of that name, nil if it is not Leash's own.
+// ownCommandOf returns the command with a name, or nil if it is not one of Leash's.
 func ownCommandOf(name []byte) *ownCommand {
 	var buf [maxName]byte
 	return ownByName[string(upper(buf[:0], name))]

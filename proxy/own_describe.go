@@ -66,14 +66,14 @@ func (o *ownCommand) keySpecs(b []byte, resp3 bool) []byte {
 	return b
 }
 
-// appendSpec begins a map of a type and of what that type has.
+// appendSpec begins a map that describes a part of a key specification: its type and the fields of
+// the type.
 func appendSpec(b []byte, resp3 bool, kind string, fields int) []byte {
 	b = resp.AppendBulk(resp.AppendBulk(appendPairs(b, resp3, 2), "type"), kind)
 	return appendPairs(resp.AppendBulk(b, "spec"), resp3, fields)
 }
 
-// docs is the command's value in COMMAND DOCS' reply, from which redis-cli
-// makes its hints.
+// docs is the command's value in the reply to COMMAND DOCS. redis-cli makes its hints from it.
 func (o *ownCommand) docs(resp3 bool) []byte {
 	fields := 4
 	if len(o.options) == 0 {

@@ -10,19 +10,19 @@ import (
 type argument struct {
 	name     string
 	kind     string // key, string, integer, pattern, pure-token, block or oneof
-	token    string // the token before it, or the argument itself
+	token    string // the token before the argument, or the argument itself
 	optional bool
 	multiple bool
 	parts    []argument // of a block, or the choices of a oneof
 }
 
-// argumentKinds are the types of arguments that are no strings, by name.
+// argumentKinds are the types of arguments that are not strings, by name.
 var argumentKinds = map[string]string{
 	"key": "key", "pattern": "pattern", "numkeys": "integer", "milliseconds": "integer", "count": "integer", "token": "integer",
 	"permits": "integer", "replicas": "integer", "quorum": "integer",
 }
 
-// parseUsages fills in what follows from the commands' usages. It panics if a usage is invalid.
+// parseUsages fills in the fields that are derived from usage. It panics if a usage is invalid.
 func parseUsages(commands []ownCommand) []ownCommand {
 	for i := range commands {
 		o := &commands[i]
@@ -53,7 +53,7 @@ func parseUsages(commands []ownCommand) []ownCommand {
 	return commands
 }
 
-// length is how many words an argument has at least.
+// length returns the smallest number of words of an argument.
 func (a argument) length() int {
 	n := 1
 	switch a.kind {
@@ -76,8 +76,8 @@ func (a argument) length() int {
 }
 
 // usageParser parses a usage. Words in small letters are arguments. A word in capitals is the token
-// of the argument behind it, or an argument by itself if none follows. "[…]" is optional. "a | b"
-// and "TOKEN <A | B>" are one of both. "a [a ...]" is one or more, and "[a ...]" any number.
+// of the argument after it, or an argument by itself if none follows. "[…]" is optional. "a | b"
+// and "TOKEN <A | B>" are choices of one. "a [a ...]" is one or more, and "[a ...]" any number.
 type usageParser struct{ words []string }
 
 func (p *usageParser) next(word string) bool {
@@ -128,7 +128,7 @@ func (p *usageParser) choices() argument {
 	return argument{name: choices[0].name + "_or_" + choices[len(choices)-1].name, kind: "oneof", parts: choices}
 }
 
-// block makes one argument of several.
+// block joins several arguments to one.
 func block(parts []argument) argument {
 	if len(parts) == 1 {
 		return parts[0]
@@ -136,7 +136,8 @@ func block(parts []argument) argument {
 	return argument{name: strings.ToLower(parts[0].token + "_block"), kind: "block", parts: parts}
 }
 
-// argument reads a token, or a name or a choice with or without one before it.
+// argument reads one argument: a token, a name or a choice. A token may come before a name or a
+// choice.
 func (p *usageParser) argument() argument {
 	if p.next("<") {
 		a := p.choices()

@@ -45,16 +45,16 @@ type part struct {
 	fixed bool
 	node  *upstream.Node
 	hops  int
-	since time.Time // when the first attempt failed
+	since time.Time // when an attempt failed first; zero: none has
 
 	replica        bool // a read from a replica
-	begun          bool // a piece of the reply has been passed on
+	begun          bool // the client has got a piece of the reply
 	scriptReloaded bool // Leash has loaded the script for it
 
 	// The fields below are used in a fan-out.
 	reply []byte // the beginning of the reply, or all of it
 	rest  chunks // the remainder of the reply
-	kept  int    // bytes of both that the session counts
+	kept  int    // bytes of reply and rest that the session counts
 	keys  []int  // indexes of its keys among the call's keys
 	spare bool   // its failure does not fail the call
 	done  bool
@@ -82,8 +82,9 @@ func (p *part) send(n *upstream.Node, asking bool) {
 	p.call.session.linkTo(n).Submit(&p.Call)
 }
 
-// forgetCaching removes CLIENT CACHING from the command, because Redis accepts either that or
-// ASKING with it. Behind the reply, the client is told not to keep it.
+// forgetCaching removes CLIENT CACHING from the command, because Redis accepts either CLIENT
+// CACHING or ASKING before a command. After the reply, Leash tells the client not to cache the
+// value.
 func (p *part) forgetCaching() {
 	s := p.call.session
 	p.Prefix = nil
@@ -120,7 +121,7 @@ func (p *part) pass(b []byte, done bool) upstream.Flusher {
 	return nil
 }
 
-// replyStart is how much of a part's reply is kept in one piece.
+// replyStart limits the beginning of a part's reply that is kept in one piece, in bytes.
 const replyStart = 16 << 10
 
 // keep adds a piece to a part's reply. It does not move the bytes of a large reply.
@@ -131,7 +132,7 @@ func (p *part) keep(b []byte) {
 	p.rest.append(b[n:])
 }
 
-// whole is the part's reply in one piece.
+// whole returns the part's reply in one piece.
 func (p *part) whole() []byte {
 	if p.rest.size > 0 {
 		p.reply = slices.Grow(p.reply, p.rest.size)
@@ -140,11 +141,11 @@ func (p *part) whole() []byte {
 	return p.reply
 }
 
-// Dropped implements upstream.Sink. A session that lost a lock sends nothing more.
+// Dropped implements upstream.Sink. After the loss of a lock, the session sends nothing more.
 func (p *part) Dropped() bool { return p.call.session.killed.Load() }
 
-// Until implements upstream.Sink. After the end of a lock that the session relies on, nothing more
-// is sent (rule R27).
+// Until implements upstream.Sink. Nothing is sent after the end of a hold that the session relies
+// on (rule R27).
 func (p *part) Until() *time.Time { return p.call.session.holdsUntil() }
 
 // Overdue implements upstream.Sink.
@@ -205,7 +206,7 @@ func (p *part) reroute(cause error) bool {
 	return true
 }
 
-// fail ends the part with an error that Leash makes.
+// fail ends the part with an error from Leash.
 func (p *part) fail(message string) {
 	c := p.call
 	if c.fan == nil {

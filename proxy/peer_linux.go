@@ -9,16 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepAliveFor finds a vanished peer when it has been silent for d, rounded up
-// to seconds, in which the kernel counts, and no sooner: the last of three
-// probes, about 2/11 of it apart, is given up then. d is at least 4 s.
+// keepAliveFor returns settings with which the kernel ends a connection whose peer has been silent
+// for d. d is rounded up to seconds, the kernel's unit, and is at least 4 s. Three probes go out,
+// about 2/11 of d apart. The connection ends when the last one is not answered.
 func keepAliveFor(d time.Duration) net.KeepAliveConfig {
 	whole := (d + time.Second - 1).Truncate(time.Second)
 	apart := max((whole * 2 / 11).Truncate(time.Second), time.Second)
 	return net.KeepAliveConfig{Enable: true, Idle: whole - 3*apart, Interval: apart, Count: 3}
 }
 
-// setKeepAlive makes the kernel find a vanished peer soon, or in its usual time.
+// setKeepAlive sets when the kernel notices that a peer has vanished: after PeerTimeout if tight is
+// set, or by the defaults of package net.
 func (c *conn) setKeepAlive(tight bool) {
 	tcp, ok := c.Conn.(*net.TCPConn)
 	if !ok {
@@ -31,8 +32,8 @@ func (c *conn) setKeepAlive(tight bool) {
 	_ = tcp.SetKeepAliveConfig(cfg)
 }
 
-// unansweredProbes is how many probes in a row must go without an answer to be
-// a sign, as of keepalives; one alone may have been lost on its way.
+// unansweredProbes is how many probes in a row must be unanswered before they count. The network
+// may lose a single probe.
 const unansweredProbes = 3
 
 // acknowledged reports whether the peer owes an ACK and how long ago the last one came. It owes one
@@ -45,8 +46,8 @@ func (c *conn) acknowledged() (unacked bool, ackAge time.Duration) {
 	}
 	_ = c.raw.Control(func(fd uintptr) {
 		if n, err := unix.IoctlGetInt(int(fd), unix.SIOCOUTQ); err == nil && n == 0 {
-			// it has acknowledged everything that there is, as nearly always; a TCPInfo is 250
-			// bytes of garbage
+			// The peer nearly always has acknowledged everything. This check avoids a TCPInfo,
+			// which is 250 bytes of garbage.
 			return
 		}
 		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
@@ -58,7 +59,7 @@ func (c *conn) acknowledged() (unacked bool, ackAge time.Duration) {
 	return unacked, ackAge
 }
 
-// hasUnread reports whether bytes of the client wait in the socket.
+// hasUnread reports whether the socket has bytes of the client that Leash has not read.
 func (c *conn) hasUnread() (some bool) {
 	_ = c.raw.Control(func(fd uintptr) {
 		n, err := unix.IoctlGetInt(int(fd), unix.SIOCINQ)
@@ -67,9 +68,9 @@ func (c *conn) hasUnread() (some bool) {
 	return some
 }
 
-// peerGone asks the socket whether the peer has closed (io.EOF) or reset
-// (ECONNRESET) the connection, however much unread data lies before that; nil
-// when it has not.
+// peerGone asks the socket whether the peer has closed the connection (io.EOF) or reset it
+// (ECONNRESET). Unread data before the end does not matter. It returns nil if the connection is
+// open.
 func (c *conn) peerGone() (gone error) {
 	_ = c.raw.Control(func(fd uintptr) {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
@@ -77,7 +78,7 @@ func (c *conn) peerGone() (gone error) {
 		switch {
 		case err != nil || n == 0:
 		case fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0:
-			// both directions are over: not by a FIN
+			// Both directions have ended, which a FIN alone does not do.
 			gone = syscall.ECONNRESET
 		case fds[0].Revents&unix.POLLRDHUP != 0:
 			gone = io.EOF

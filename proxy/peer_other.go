@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Elsewhere than on Linux the kernel's keepalive is all that there is.
+// On other systems than Linux, Leash relies on the kernel's keepalive only.
 
 func (c *conn) setKeepAlive(tight bool) {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok && tight {

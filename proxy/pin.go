@@ -14,11 +14,11 @@ type pin struct {
 	// mu guards the fields below. Never held across I/O.
 	mu    sync.Mutex
 	link  *upstream.Link
-	dirty bool // it is closed afterwards, not reused
-	over  bool // nothing is sent any more
+	dirty bool // the connection is closed after the call and not reused
+	over  bool // nothing more is sent
 }
 
-// submit sends a call to a node, on the connection at hand if it leads there.
+// submit sends a call to a node. It uses the current connection if that leads to the node.
 func (p *pin) submit(n *upstream.Node, c *upstream.Call) {
 	p.mu.Lock()
 	if p.over {
@@ -38,7 +38,7 @@ func (p *pin) submit(n *upstream.Node, c *upstream.Call) {
 	link.Submit(c)
 }
 
-// abort ends the connection, so that Redis sends nothing more to it. The call is lost.
+// abort ends the connection, so that Redis sends nothing more. The call is lost.
 func (p *pin) abort() {
 	p.mu.Lock()
 	p.over = true
@@ -49,14 +49,14 @@ func (p *pin) abort() {
 	}
 }
 
-// aborted reports whether the session ends and nothing more is sent.
+// aborted reports whether abort has been called.
 func (p *pin) aborted() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.over
 }
 
-// release gives the connection back once the call has been answered.
+// release gives the connection back after the call has been answered.
 func (p *pin) release() {
 	p.mu.Lock()
 	link, clean := p.link, !p.dirty && !p.over

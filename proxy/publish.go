@@ -6,8 +6,8 @@ import (
 	"leash/proxy/upstream"
 )
 
-// publishSpecs are the commands that publish. In the count that answers
-// them, Leash's own subscriptions are replaced by its clients.
+// publishSpecs are the commands that publish. Redis answers with a count of receivers. Leash
+// replaces its own subscriptions in the count by its clients.
 func publishSpecs() commandSpecs {
 	return commandSpecs{
 		"PUBLISH":  {(*session).publishPlain, anyNode, "the reply counts the subscribers of this Leash and of that node"},
@@ -29,8 +29,7 @@ func (s *session) publishSharded(c *command, cmd resp.Command) bool {
 	return s.publishTo(cmd, pubsub.Shard, int(upstream.Slot(cmd.Args[1])))
 }
 
-// publishTo sends the command on the ordinary path and corrects the count that
-// answers it.
+// publishTo sends the command as an ordinary command and corrects the count in the reply.
 func (s *session) publishTo(cmd resp.Command, kind pubsub.Kind, slot int) bool {
 	if !s.adoptTopology() || !s.admitCall(len(cmd.Raw)) {
 		return false
@@ -55,8 +54,8 @@ func (s *session) publishTo(cmd resp.Command, kind pubsub.Kind, slot int) bool {
 	})
 }
 
-// published is the reply to PUBLISH and SPUBLISH with Leash's own subscriptions
-// replaced by its clients; nil when the node's is no number.
+// published returns the reply to PUBLISH or SPUBLISH with Leash's own subscriptions replaced by its
+// clients. It is nil if the node's reply is not a number.
 func (s *Server) published(node *upstream.Node, kind pubsub.Kind, channel string, reply []byte) []byte {
 	n, ok := integer(reply)
 	if !ok {

@@ -8,9 +8,9 @@ import (
 	"net/netip"
 )
 
-// Version 2 has behind the signature: a byte of version (high four bits) and
-// command, a byte of family (high) and transport, and two of the length of all
-// that follows: the addresses, then what else the balancer has to tell (TLVs).
+// In version 2, these fields follow the signature: one byte with the version (high four bits) and
+// the command, one byte with the family (high four bits) and the transport, and two bytes with the
+// length of the rest. The rest is the addresses and other fields (TLVs).
 const (
 	version2     = 0x20
 	commandLocal = 0x0 // the balancer's own connection
@@ -23,12 +23,12 @@ const (
 
 	unixPath = 108
 
-	// maxRest bounds the length, in bytes. Balancers add some hundred bytes of other fields, such
+	// maxRest limits the length, in bytes. Balancers add some hundred bytes of other fields, such
 	// as a TLS name or an id. The protocol allows 64 KiB.
 	maxRest = 4 << 10
 )
 
-// readBinary reads on behind the signature.
+// readBinary reads the header after the signature.
 func readBinary(r io.Reader) (Origin, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -46,7 +46,7 @@ func readBinary(r io.Reader) (Origin, error) {
 		return Origin{}, unexpected(err)
 	}
 	if head[0] == version2|commandLocal {
-		return Origin{}, nil // whatever follows
+		return Origin{}, nil // the rest has no meaning
 	}
 	return parseBinary(head[1], rest)
 }
@@ -77,8 +77,7 @@ func parseTCP(b []byte, size int) (Origin, error) {
 	return Origin{Client: end(0), Server: end(1)}, nil
 }
 
-// parseUnix reads two paths, filled up with NULs. A path that is empty or begins with NUL is
-// unknown.
+// parseUnix reads two paths, padded with NULs. A path that is empty or begins with NUL is unknown.
 func parseUnix(b []byte) (Origin, error) {
 	if len(b) < 2*unixPath {
 		return Origin{}, invalid("its addresses are incomplete")
@@ -97,5 +96,5 @@ func parseUnix(b []byte) (Origin, error) {
 	return Origin{Client: ends[0], Server: ends[1]}, nil
 }
 
-// unfit is what would break a line of CLIENT LIST.
+// unfit reports whether a character is not allowed in a line of CLIENT LIST.
 func unfit(r rune) bool { return r < '!' || r > '~' }

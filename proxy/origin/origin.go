@@ -1,10 +1,10 @@
-// Package origin reads from which client a connection comes, where a load balancer says so. It
-// reads the header of the PROXY protocol, version 1 or 2:
+// Package origin reads the address of a client from the header that a load balancer sends before
+// the client's bytes. It reads the PROXY protocol, version 1 or 2:
 // https://www.haproxy.org/download/2.8/doc/proxy-protocol.txt
 //
-// It accepts exactly what that text allows. A client that could choose how the header is read could
-// claim any address. Read takes not one byte more than the header has, so anything may follow,
-// also TLS. It keeps no state, and is safe for concurrent use with different readers.
+// It accepts exactly what that text allows. Otherwise a client could send its own header and claim
+// any address. Read reads no byte after the header, so TLS may follow. It keeps no state. It is
+// safe for concurrent use with different readers.
 package origin
 
 import (
@@ -14,25 +14,24 @@ import (
 	"strings"
 )
 
-// ErrHeader is matched by every error of Read that is about what was read.
+// ErrHeader is matched by every error of Read about invalid bytes.
 var ErrHeader = errors.New("no valid header of the PROXY protocol")
 
 // Origin is the content of the header.
 type Origin struct {
-	// Client is the address that connected to the balancer, and Server the address it connected to.
-	// They are TCP or unix addresses. Both are nil when the balancer speaks for itself, as in a
-	// health check, or does not know them.
+	// Client is the address that connected to the balancer. Server is the address that it connected
+	// to. They are TCP or unix addresses. Both are nil if the balancer does not know them, or if
+	// the connection is its own, as in a health check.
 	Client, Server net.Addr
 }
 
 // signature begins each header of version 2. No command of a Redis client begins with it.
 const signature = "\r\n\r\n\x00\r\nQUIT\n"
 
-// Read reads one header. The error is io.EOF when r ends before the first
-// byte, one that matches ErrHeader when what came is no valid header, and
-// otherwise that of r.
+// Read reads one header. The error is io.EOF if r ends before the first byte. It matches ErrHeader
+// if the header is invalid. Otherwise it is the error of r.
 func Read(r io.Reader) (Origin, error) {
-	var start [len(signature)]byte // less than the shortest header has
+	var start [len(signature)]byte // shorter than the shortest header
 	for n := 0; n < len(start); {
 		got, err := r.Read(start[n:])
 		n += got
@@ -52,7 +51,7 @@ func Read(r io.Reader) (Origin, error) {
 	return readText(r, start[:])
 }
 
-// unexpected is an error in the middle of a header.
+// unexpected returns the error for an end or a failure in the middle of a header.
 func unexpected(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -60,7 +59,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// invalid returns an ErrHeader with the reason.
+// invalid is an ErrHeader with its reason.
 type invalid string
 
 func (e invalid) Error() string        { return ErrHeader.Error() + ": " + string(e) }

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// Version 1 is one line: "PROXY", the family, the addresses of client and
-// server, their ports, divided by single spaces and ended by CRLF.
+// Version 1 is one line: "PROXY", the family, the addresses of client and server, and their ports.
+// Single spaces separate the fields. CRLF ends the line.
 const (
 	textPrefix  = "PROXY "
-	maxTextLine = 107 // with its end
+	maxTextLine = 107 // bytes, with CRLF
 )
 
-// readText reads the header behind start, which is a valid beginning. It reads byte by byte,
-// because only the line's end shows the length.
+// readText reads the rest of a header whose first bytes are start. It reads byte by byte, because
+// only the line end shows the length.
 func readText(r io.Reader, start []byte) (Origin, error) {
 	line := append(make([]byte, 0, maxTextLine), start...)
 	for !bytes.HasSuffix(line, []byte("\r\n")) {
@@ -36,7 +36,7 @@ func readText(r io.Reader, start []byte) (Origin, error) {
 func parseText(s string) (Origin, error) {
 	fields := strings.Split(s, " ")
 	if fields[0] == "UNKNOWN" {
-		return Origin{}, nil // whatever follows
+		return Origin{}, nil // the rest has no meaning
 	}
 	if len(fields) != 5 || fields[0] != "TCP4" && fields[0] != "TCP6" {
 		return Origin{}, invalid("its family or the number of its fields is wrong")
@@ -53,7 +53,7 @@ func parseText(s string) (Origin, error) {
 	return Origin{Client: ends[0], Server: ends[1]}, nil
 }
 
-// parsePort takes digits alone, without leading zeros.
+// parsePort accepts only digits, without leading zeros.
 func parsePort(s string) (uint16, bool) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	return uint16(n), err == nil && strconv.FormatUint(n, 10) == s

@@ -2,7 +2,7 @@ package resp
 
 import "strconv"
 
-// Frequent whole replies.
+// Replies that are sent often.
 const (
 	OK          = "+OK\r\n"
 	Pong        = "+PONG\r\n"
@@ -19,9 +19,8 @@ const (
 	statusMark  = '+'
 )
 
-// AppendError appends an error reply. message begins with its code, as in
-// "ERR syntax error". Line breaks in it become spaces, as Redis has them, for
-// they would end the reply early.
+// AppendError appends an error reply. message begins with its code, as in "ERR syntax error". Line
+// breaks in it become spaces, as in Redis, because a line break would end the reply.
 func AppendError(dst []byte, message string) []byte {
 	dst = append(dst, errorMark)
 	for i := range len(message) {

@@ -1,7 +1,7 @@
 package resp
 
-// nextInline takes a request that does not begin with "*": a line of words, as
-// a person types it into telnet.
+// nextInline reads a request that does not begin with "*". It is a line of words, as a person types
+// it into telnet.
 func (p *Parser) nextInline(buf []byte) (Command, int, error) {
 	end := p.find(buf, '\n')
 	if end < 0 {
@@ -31,11 +31,10 @@ func (p *Parser) nextInline(buf []byte) (Command, int, error) {
 	return Command{Args: args, Raw: AppendCommand(nil, args...)}, end + 1, nil
 }
 
-// splitArgs splits a line into words as Redis's sdssplitargs does: "…" with
-// the escapes \n \r \t \b \a \xHH and \ before anything else, '…' with \' only,
-// and a closing quote must be followed by a space or the end. ok is false when
-// quotes are unbalanced. The words are appended to dst; those without quotes
-// or escapes point into line.
+// splitArgs splits a line into words as Redis's sdssplitargs does. Double quotes allow the escapes
+// \n \r \t \b \a \xHH, and \ before any other byte. Single quotes allow only \'. A space or the end
+// must follow a closing quote. ok is false for unbalanced quotes. The words are appended to dst.
+// Words without quotes point into line.
 func splitArgs(dst [][]byte, line []byte) (words [][]byte, ok bool) {
 	for {
 		for len(line) > 0 && isSpace(line[0]) {

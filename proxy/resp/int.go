@@ -2,9 +2,9 @@ package resp
 
 import "math"
 
-// ParseInt reads a decimal integer by the rules of Redis's string2ll: an
-// optional minus, no plus, no leading zeros, no "-0", nothing around it, and
-// within 64 bits. Everything else is not ok.
+// ParseInt reads a decimal integer of 64 bits by the rules of Redis's string2ll. A minus sign is
+// allowed. A plus sign, leading zeros, "-0" and other bytes around the number are not. ok is false
+// for anything invalid.
 func ParseInt(b []byte) (n int64, ok bool) {
 	if len(b) == 0 || len(b) > 20 {
 		return 0, false

@@ -5,64 +5,64 @@ import (
 	"math"
 )
 
-// maxLine is PROTO_INLINE_MAX_SIZE: how many bytes may wait for a line end.
+// maxLine is Redis's PROTO_INLINE_MAX_SIZE, in bytes. A line may be no longer than that before its
+// end has come.
 const maxLine = 64 * 1024
 
-// Before a client has authenticated Redis takes no more than this.
+// Redis's limits for a client that must authenticate and has not done so.
 const (
 	maxUnauthenticatedArgs = 10
 	maxUnauthenticatedBulk = 16 * 1024
 )
 
-// keptArgs is how many arguments' worth of slices a Parser keeps for the next
-// command; a larger command's are given back.
+// keptArgs limits the slices that a Parser keeps for the next command, in arguments. Larger slices
+// are left to the garbage collector.
 const keptArgs = 1024
 
-// Limits are the most that a Parser accepts.
+// Limits are the limits of a Parser.
 type Limits struct {
 	MaxBulk int64 // bytes of one argument
-	MaxArgs int   // arguments of one command; Redis itself takes 2^31-1
-	// MaxCommand is how many bytes one command may have in all, as Redis's
-	// client-query-buffer-limit; if zero, there is no such limit.
+	MaxArgs int   // arguments of one command; Redis accepts 2^31-1
+	// MaxCommand limits the bytes of one command, like Redis's client-query-buffer-limit. If zero,
+	// there is no limit.
 	MaxCommand int
-	// Unauthenticated applies Redis's tighter limits for a client that still
-	// has to authenticate: 10 arguments of 16 KiB.
+	// Unauthenticated applies Redis's lower limits for a client that must still authenticate: 10
+	// arguments of 16 KiB each.
 	Unauthenticated bool
 }
 
-// Command is one complete request. Its slices point into the bytes given to
-// Parser.Next (or, after an inline or irregular request, into a copy) and
-// Args is overwritten by the next call of Next.
+// Command is one complete request. Its slices point into the bytes given to Parser.Next. After an
+// inline or irregular request, they may point into a copy. The next call of Next overwrites Args.
 type Command struct {
 	Args [][]byte // the name first; empty for a request that Redis ignores
 	Raw  []byte   // the request as an array of bulk strings that any server takes
 }
 
-// Parser finds the commands in a client's byte stream as processInlineBuffer
-// and processMultibulkBuffer of Redis 7 do, so that what Redis takes is taken
-// and what it refuses is refused in the same words. Points worth knowing:
+// Parser finds the commands in a client's byte stream. It follows processInlineBuffer and
+// processMultibulkBuffer of Redis 7: it accepts and refuses the same requests, with the same error
+// texts. Special cases:
 //
 //   - Numbers follow string2ll (ParseInt), so "$03" and "$-0" are errors.
-//   - Line ends are looked for with strchr: a NUL hides all behind it, and the
-//     line then waits until 64 KiB are there, which is an error.
-//   - A header line ends at the first CR; the byte behind it must be there and
-//     is not looked at. Nor are the two bytes behind a bulk. Such irregular
-//     requests are written anew for upstream (Command.Raw).
-//   - "$" is only checked once the header's line end is there.
-//   - "*0" and "*-1" and empty inline lines are ignored: a Command without Args.
+//   - Redis looks for line ends with strchr, which stops at a NUL. A line with a NUL is never
+//     complete. It is an error once it has more than 64 KiB.
+//   - A header line ends at the first CR. One byte must follow it, which may be any byte. The two
+//     bytes after a bulk string may be any bytes too. The Parser writes such an irregular request
+//     again in the regular form (Command.Raw).
+//   - The Parser checks for "$" only when the header line is complete.
+//   - "*0", "*-1" and empty inline lines are ignored. Their Command has no Args.
 //
-// The zero value with Limits set is ready. A Parser that has returned an error
-// must not be used again.
+// The zero value is ready when Limits is set. A Parser must not be used after it has returned an
+// error.
 type Parser struct {
 	Limits Limits
 
-	// The current command; offsets count from its first byte.
-	pos       int   // up to here it is parsed
-	scanned   int   // up to here no line end was found (at least pos)
-	hidden    bool  // a NUL lies before the line end that is looked for
+	// The fields below describe the current command. Offsets count from its first byte.
+	pos       int   // the bytes before it are parsed
+	scanned   int   // no line end was found before it; at least pos
+	hidden    bool  // there is a NUL before the end of the current line
 	bulks     int   // bulk strings still missing; 0 before the header
 	bulk      int64 // length of the bulk at pos, -1 while its header is missing
-	irregular bool  // Raw must be written anew
+	irregular bool  // Raw must be written in the regular form
 
 	spans []span
 	args  [][]byte
@@ -70,15 +70,15 @@ type Parser struct {
 
 type span struct{ from, to int }
 
-// ProtocolError ends a session. Redis sends "-ERR Protocol error: " and the
-// text, then closes.
+// ProtocolError ends a session. Redis sends "-ERR Protocol error: " with the text, and closes the
+// connection.
 type ProtocolError string
 
 func (e ProtocolError) Error() string { return "Protocol error: " + string(e) }
 
-// Next looks for one command at the start of buf. n is how many bytes it took;
-// n == 0 means that it is not complete: call again with the same bytes and
-// more behind them. A command without Args is one that Redis ignores.
+// Next reads one command at the start of buf. n is its length in bytes. If n is 0, the command is
+// not complete: call Next again with the same bytes and more after them. Redis ignores a command
+// without Args.
 func (p *Parser) Next(buf []byte) (cmd Command, n int, err error) {
 	if len(buf) == 0 {
 		return Command{}, 0, nil
@@ -113,16 +113,16 @@ func (p *Parser) Next(buf []byte) (cmd Command, n int, err error) {
 	return p.finish(buf)
 }
 
-// ParseRequest reads a whole request back that a Parser has let through, however
-// large; ok is false for anything else. The command's arguments lie in request.
+// ParseRequest parses a whole request that a Parser has accepted, of any size. ok is false for all
+// other bytes. The arguments point into request.
 func ParseRequest(request []byte) (cmd Command, ok bool) {
 	p := Parser{Limits: Limits{MaxBulk: 1 << 62, MaxArgs: 1 << 30}}
 	cmd, n, err := p.Next(request)
 	return cmd, err == nil && n > 0
 }
 
-// Need returns how many bytes from the start of the current command must be there before Next can
-// go on.
+// Need returns how many bytes of the current command Next needs before it can continue. It counts
+// from the command's first byte.
 func (p *Parser) Need() int {
 	if p.bulks > 0 && p.bulk >= 0 {
 		return p.pos + int(p.bulk) + 2
@@ -130,11 +130,11 @@ func (p *Parser) Need() int {
 	return p.pos + 1
 }
 
-// Forget lets go of the last command's arguments, which must not be used any
-// more: they keep the bytes that they lie in from being freed.
+// Forget drops the arguments of the last command, so that the garbage collector can free their
+// bytes. The caller must not use them any more.
 func (p *Parser) Forget() { p.args = nil }
 
-// arrayHeader reads "*<n>". n > 0 means that the whole request was that header.
+// arrayHeader reads "*<n>". A result above 0 means that the whole request is that header.
 func (p *Parser) arrayHeader(buf []byte) (n int, err error) {
 	cr, err := p.lineEnd(buf, "too big mbulk count string")
 	if cr < 0 {
@@ -158,7 +158,7 @@ func (p *Parser) arrayHeader(buf []byte) (n int, err error) {
 	return 0, nil
 }
 
-// bulkHeader reads "$<n>" at pos; ok is false while it is not complete.
+// bulkHeader reads "$<n>" at pos. ok is false if it is not complete.
 func (p *Parser) bulkHeader(buf []byte) (ok bool, err error) {
 	cr, err := p.lineEnd(buf, "too big bulk count string")
 	if cr < 0 {
@@ -180,8 +180,8 @@ func (p *Parser) bulkHeader(buf []byte) (ok bool, err error) {
 	return true, nil
 }
 
-// lineEnd finds the CR that ends the header at pos, with one byte behind it.
-// It returns -1 while that is not there, and the error once too much waits.
+// lineEnd returns the index of the CR that ends the header at pos. One byte must follow the CR. It
+// returns -1 if the line is not complete, with an error if the line is too long.
 func (p *Parser) lineEnd(buf []byte, tooBig ProtocolError) (int, error) {
 	if i := p.find(buf, '\r'); i >= 0 {
 		if i+2 > len(buf) {
@@ -195,7 +195,7 @@ func (p *Parser) lineEnd(buf []byte, tooBig ProtocolError) (int, error) {
 	return -1, nil
 }
 
-// find is strchr from pos, going on where it stopped the last time.
+// find is strchr from pos. It continues where the last search stopped.
 func (p *Parser) find(buf []byte, c byte) int {
 	if p.hidden {
 		return -1

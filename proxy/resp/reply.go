@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// ReadReply reads one reply from r, on which no other may follow. The reply has
-// at most so many bytes, and only the types of RESP2 if resp2 is set. The error
-// is ErrFrame when r gives anything else.
+// ReadReply reads one reply from r, after which r must give no more bytes. The reply has at most
+// most bytes. If resp2 is set, it has only types of RESP2. The error is ErrFrame if r gives
+// anything else.
 func ReadReply(r io.Reader, most int, resp2 bool) ([]byte, error) {
 	scan := Scanner{RESP2: resp2}
 	var reply []byte
@@ -31,12 +31,12 @@ func ReadReply(r io.Reader, most int, resp2 bool) ([]byte, error) {
 	}
 }
 
-// maxDepth is how deep a reply may nest that a decoder with recursion gets.
+// maxDepth limits the nesting of a reply for a decoder that uses recursion.
 const maxDepth = 16
 
-// Plain reports whether every client library can decode a whole RESP2 reply. The reply must not
-// nest deeper than those of Redis's commands. No element may be an error, because some libraries
-// take that for the whole reply.
+// Plain reports whether every client library can decode a RESP2 reply. The reply must not nest
+// deeper than maxDepth. No element may be an error, because some libraries take that for the whole
+// reply.
 func Plain(frame []byte) bool {
 	var left [maxDepth]int // elements missing at each depth
 	depth := 0

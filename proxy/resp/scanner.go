@@ -10,11 +10,11 @@ import (
 // start of the next reply is unknown.
 var ErrFrame = errors.New("resp: malformed reply")
 
-// No server sends more than this in one reply. Nothing is allocated for announced sizes. The bounds
-// prevent overflows, and waiting for a reply that never ends.
+// Limits of one reply. No server sends more. Nothing is allocated for announced sizes. The limits
+// prevent overflows, and an endless wait for the rest of a reply.
 const (
 	maxReplyBulk  = 4 << 30 // bytes of a bulk string, or of a line
-	maxReplyItems = 1 << 32 // values that a reply still lacks
+	maxReplyItems = 1 << 32 // values that are still missing in a reply
 )
 
 // Scanner finds where a RESP2 or RESP3 reply ends, at any depth of nesting, without decoding or
@@ -24,13 +24,13 @@ type Scanner struct {
 	// RESP2 refuses the types that RESP3 added.
 	RESP2 bool
 
-	left int64 // values still missing of the reply under way; 0 between replies
-	skip int64 // bytes of a bulk string still to come, its CRLF included
+	left int64 // values still missing in the current reply; 0 between replies
+	skip int64 // bytes still missing in a bulk string, with its CRLF
 
 	state  scanState
 	mark   byte   // type of the header being read
 	cr     bool   // the last byte of the line so far is a CR
-	num    uint64 // of the header so far; of a line, bytes that came before
+	num    uint64 // number in the header so far; in a line, its bytes so far
 	digits int
 	neg    bool
 }
@@ -41,9 +41,9 @@ const (
 	scanMark   scanState = iota // a type byte comes next
 	scanNumber                  // in the number of a header, or an integer
 	scanBool                    // before the letter of a boolean
-	scanCR                      // before the CR of a null or a boolean
+	scanCR                      // before the CR of a null or boolean
 	scanLine                    // in a line whose content does not matter
-	scanLF                      // behind the CR of a header
+	scanLF                      // after the CR of a header
 	scanSkip                    // in a bulk string
 )
 
@@ -118,7 +118,7 @@ func (s *Scanner) Scan(p []byte) (n int, done bool, err error) {
 	return len(p), false, nil
 }
 
-// begin takes the type byte of a value.
+// begin handles the type byte of a value.
 func (s *Scanner) begin(mark byte) error {
 	inner := s.left > 0
 	if !inner {
@@ -163,7 +163,7 @@ func (s *Scanner) begin(mark byte) error {
 // maxDigits is how many digits a number has at most.
 const maxDigits = 19
 
-// number takes what p has of a header's number, and of the line end behind it.
+// number reads a header's number and the line end after it, as far as p has them.
 func (s *Scanner) number(p []byte) (took int, err error) {
 	num, digits := s.num, s.digits
 	for i, c := range p {
@@ -192,7 +192,7 @@ func (s *Scanner) number(p []byte) (took int, err error) {
 	return len(p), nil
 }
 
-// word takes what follows the type byte of a null or a boolean.
+// word handles a byte after the type byte of a null or a boolean.
 func (s *Scanner) word(c byte) error {
 	switch {
 	case s.state == scanBool && (c == 't' || c == 'f'):
@@ -205,7 +205,7 @@ func (s *Scanner) word(c byte) error {
 	return nil
 }
 
-// bulk takes what p has of a bulk string and the CRLF behind it.
+// bulk skips a bulk string and the CRLF after it, as far as p has them.
 func (s *Scanner) bulk(p []byte) (took int, err error) {
 	if s.skip <= int64(len(p)) {
 		if n := s.skip; n == 1 && p[0] == '\n' || n > 1 && p[n-2] == '\r' && p[n-1] == '\n' {
@@ -221,7 +221,7 @@ func (s *Scanner) bulk(p []byte) (took int, err error) {
 	return len(p), nil
 }
 
-// header acts on a complete header: "$-1" and "*-1" are the nulls of RESP2.
+// header handles a complete header. "$-1" and "*-1" are the nulls of RESP2.
 func (s *Scanner) header() error {
 	s.state = scanMark
 	s.left--
@@ -243,7 +243,7 @@ func (s *Scanner) header() error {
 	return s.open()
 }
 
-// open begins a bulk string, or what holds other values.
+// open begins a bulk string or an aggregate.
 func (s *Scanner) open() error {
 	if s.num > maxReplyItems {
 		return ErrFrame
