@@ -27,9 +27,44 @@ if redis.acl_check_cmd and not redis.acl_check_cmd(name, KEYS[1]) then return na
 end
 return ''`)
 
-// nameMissingRight adds the missing command to Redis's error, if the error is about a missing
-// right.
+// msgsMissingKey are the starts of Redis's errors for a key that the user may not access: one of
+// the script's keys, or one of a command that the script called.
+var msgsMissingKey = [...]string{
+	"NOPERM this user has no permissions to access one of the keys",
+	"NOPERM No permissions to access a key", // newer versions of Redis
+	"ERR The user executing the script can't access at least one of the keys",
+}
+
+// findMissingKey returns the first key in ARGV that the user may not read and write, "" for none.
+// The keys are no KEYS, because Redis would refuse that script too.
+var findMissingKey = redis.NewScript(`for _, key in ipairs(ARGV) do
+if redis.acl_check_cmd and not (redis.acl_check_cmd('GET', key) and redis.acl_check_cmd('DEL', key)) then return key end
+end
+return ''`)
+
+// nameMissingKey adds the key to Redis's error.
+func (s *Service) nameMissingKey(call *scriptCall) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	var args []any
+	for _, key := range call.keys {
+		args = append(args, key)
+	}
+	name, err := findMissingKey.Eval(ctx, s.database(call.db), nil, args...).Text()
+	if err != nil || name == "" {
+		return replyError("NOPERM Leash's own user has no permissions to access a helper key of '" + printableKey(call.keys[0]) + "'")
+	}
+	return replyError("NOPERM Leash's own user has no permissions to access the key '" + printableKey(name) + "'")
+}
+
+// nameMissingRight adds the missing command or key to Redis's error, if the error is about a
+// missing right.
 func (s *Service) nameMissingRight(call *scriptCall, err error) error {
+	for _, start := range msgsMissingKey {
+		if strings.HasPrefix(err.Error(), start) {
+			return s.nameMissingKey(call)
+		}
+	}
 	if !strings.HasPrefix(err.Error(), msgMissingRight) {
 		return err
 	}

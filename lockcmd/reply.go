@@ -95,12 +95,14 @@ func msgExpire(command string) string {
 
 func msgUnsupported(what string) string { return "ERR " + what + " is not supported by leash yet" }
 
-func msgLost(key, reason string) string {
-	clean := strings.Map(func(r rune) rune {
+func msgLost(key, reason string) string { return "LOCKLOST " + printableKey(key) + " " + reason }
+
+// printableKey is a key in a form that is safe in an error.
+func printableKey(key string) string {
+	return strings.Map(func(r rune) rune {
 		if r < ' ' {
 			return '?'
 		}
 		return r
 	}, key)
-	return "LOCKLOST " + clean + " " + reason
 }

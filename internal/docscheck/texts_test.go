@@ -46,7 +46,10 @@ func TestTextsAreExplained(t *testing.T) {
 var internalTexts = map[string]bool{
 	// Of replies that Leash looks for.
 	"ERR No such user ": true, "NOAUTH ": true, "NOPERM ": true,
-	"ERR The user executing the script can't run this command or subcommand": true,
+	"ERR The user executing the script can't run this command or subcommand":  true,
+	"ERR The user executing the script can't access at least one of the keys": true,
+	"NOPERM this user has no permissions to access one of the keys":           true,
+	"NOPERM No permissions to access a key":                                   true,
 	// Of errors that another text stands for.
 	"upstream: dropped before it was sent":    true,
 	"upstream: no connection for scripts yet": true,
