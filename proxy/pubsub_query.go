@@ -12,7 +12,7 @@ import (
 )
 
 // pubsubSpecs are the commands about subscribers. A node of a cluster counts only its own
-// subscribers, so all nodes are asked. The clients of all Leashes are counted in the place of the
+// subscribers, so Leash asks all nodes. It counts the clients of all Leashes instead of the
 // Leashes' own subscriptions.
 func pubsubSpecs() commandSpecs {
 	return commandSpecs{
@@ -46,18 +46,18 @@ func activeChannels(kind pubsub.Kind) handler {
 	}
 }
 
-// channelQuery is one search for channels with subscribers. Leashes subscribe to some channels for
-// themselves only. Such a channel has other subscribers only if Redis counts more subscribers than
-// Leashes, so Leash asks about these channels by name.
+// channelQuery is one search for channels with subscribers. Leashes subscribe to some channels only
+// for themselves. Such a channel has other subscribers only if Redis counts more subscribers than
+// Leashes. So Leash asks for the counts of these channels by name.
 type channelQuery struct {
 	exchange *pubsub.Exchange
 	kind     pubsub.Kind
 	pattern  string
-	active   map[string]bool // listened to by clients
+	active   map[string]bool // channels that clients are subscribed to
 	others   pubsub.Others   // reports of other Leashes
 	parts    []*part
 	to       []*upstream.Node
-	own      map[*upstream.Node]map[string]bool // listened to by Leashes for themselves
+	own      map[*upstream.Node]map[string]bool // channels that only Leashes themselves are subscribed to
 	counted  map[*part][]string                 // the names whose counts a part asks for
 	// how many more subscribers than Leashes these names have
 	foreign map[string]int
@@ -80,7 +80,7 @@ func newChannelQuery(ctx context.Context, x *pubsub.Exchange, kind pubsub.Kind, 
 	return q
 }
 
-// add makes the parts for a node.
+// add makes the parts that ask a node.
 func (q *channelQuery) add(n *upstream.Node, cmd resp.Command) {
 	own := q.exchange.Held(n, q.kind)
 	for name := range q.others {
@@ -102,7 +102,7 @@ func (q *channelQuery) ask(n *upstream.Node, request []byte) *part {
 	return p
 }
 
-// merge makes the reply of the parts'.
+// merge makes one reply of the parts' replies.
 func (q *channelQuery) merge(f *fanout) []byte {
 	found := make(map[string]bool)
 	for name := range q.active {
@@ -145,7 +145,7 @@ func (q *channelQuery) collect(found map[string]bool, p *part) bool {
 	return ok
 }
 
-// bulkText is the content of a bulk reply.
+// bulkText returns the content of a bulk reply.
 func bulkText(reply []byte) []byte {
 	_, rest, ok := bytes.Cut(reply, []byte("\n"))
 	if !ok || len(rest) < 2 {
@@ -154,7 +154,7 @@ func bulkText(reply []byte) []byte {
 	return rest[:len(rest)-2]
 }
 
-// countsReply reads the numbers in a list of so many names and numbers.
+// countsReply reads the numbers in a list of names and numbers. names is how many names there are.
 func countsReply(reply []byte, names int) (counts []int64, ok bool) {
 	all, ok := elements(reply)
 	if !ok || len(all) != 2*names {
@@ -170,7 +170,7 @@ func countsReply(reply []byte, names int) (counts []int64, ok bool) {
 	return counts, true
 }
 
-// countsRequest asks for the numbers of subscribers.
+// countsRequest returns the command that asks for the numbers of subscribers.
 func countsRequest(kind pubsub.Kind, names []string) []byte {
 	word := "NUMSUB"
 	if kind == pubsub.Shard {
@@ -208,14 +208,15 @@ func (s *Server) mergeCounts(f *fanout, kind pubsub.Kind, names []string, others
 	b := resp.AppendArray(nil, 2*len(names))
 	for i, name := range names {
 		b = resp.AppendBulk(b, name)
-		past := max(counts[i]-int64(others.Held(name)), 0) // not by way of a Leash
+		past := max(counts[i]-int64(others.Held(name)), 0) // subscribers without a Leash
 		b = resp.AppendInt(b, past+int64(s.exchange.Clients(kind, name)+others.Clients(name)))
 	}
 	return b
 }
 
-// patternCount answers PUBSUB NUMPAT, the number of different patterns. A node does not report the
-// patterns. So a pattern on two nodes is counted once only if it is one of a Leash.
+// patternCount answers PUBSUB NUMPAT, the number of different patterns. A node reports only a
+// number and not the patterns. Leash knows only the patterns of Leashes. So it counts a pattern on
+// several nodes once only if a Leash has subscribed to it.
 func (s *session) patternCount(c *command, cmd resp.Command) bool {
 	if !c.arityOK(cmd.Args) {
 		return s.wrongArity(c)

@@ -7,10 +7,10 @@ import (
 	"leash/proxy/upstream"
 )
 
-// randomKey runs RANDOMKEY (https://redis.io/docs/latest/commands/randomkey/) on a cluster. Every
-// master is asked for a key and for its number of keys. One of these keys is chosen, each with the
-// likelihood of its node's share of all keys. For a user without the right to the numbers, all
-// nodes are equally likely.
+// randomKey runs RANDOMKEY (https://redis.io/docs/latest/commands/randomkey/) on a cluster. It asks
+// every master for a key and for its number of keys. It chooses one of the keys. The probability of
+// each is its node's share of all keys. If the user may not read the numbers, all nodes with keys
+// are equally likely.
 func (s *session) randomKey(c *command, cmd resp.Command) bool {
 	if !s.server.up.Topology().Cluster() || !c.arityOK(cmd.Args) {
 		return s.relayAny(c, cmd)
@@ -31,11 +31,11 @@ func (s *session) randomKey(c *command, cmd resp.Command) bool {
 	return s.fanOut(parts, to, 0, len(cmd.Raw), mergeRandomKey)
 }
 
-// maxNodeKeys keeps the sum of the nodes' numbers from an overflow.
+// maxNodeKeys limits the number that counts for one node, so that the sum cannot overflow.
 const maxNodeKeys = 1 << 40
 
-// mergeRandomKey chooses among pairs of a key and its node's size; a node
-// without keys has nil.
+// mergeRandomKey chooses among pairs of replies: a node's key and its number of keys. A node
+// without keys answers nil for the key.
 func mergeRandomKey(f *fanout) []byte {
 	chosen, total := f.parts[0].whole(), int64(0)
 	for i := 0; i < len(f.parts); i += 2 {

@@ -10,7 +10,7 @@ import (
 	"leash/proxy/upstream"
 )
 
-// maxHops bounds how often one search for a command's node follows the topology.
+// maxHops limits how often one search for a command's node follows the topology.
 const maxHops = 16
 
 // Back-off between attempts at a command that no node serves at the moment.
@@ -48,15 +48,16 @@ func (p *part) redirected(b []byte) bool {
 	return false
 }
 
-// Redis's exact texts for errors that may pass soon. A script that answers TRYAGAIN with another
-// text has run, and is not run again.
+// Redis's texts for errors that may end soon. Only these exact texts come from Redis. A script that
+// answers TRYAGAIN with another text has run, so Leash does not send it again.
 const (
 	tryAgain = "TRYAGAIN Multiple keys request during rehashing of slot"
-	// it may continue: " and only accepts read commands"
+	// may be followed by " and only accepts read commands"
 	clusterDown = "CLUSTERDOWN The cluster is down"
 )
 
-// again sends the part once more, later or in pieces, if Redis refused it for the moment.
+// again sends the part once more, later or in pieces, if Redis refused it for a reason that may end
+// soon.
 func (p *part) again(message string) bool {
 	s := p.call.session
 	switch {
@@ -70,12 +71,14 @@ func (p *part) again(message string) bool {
 	return false
 }
 
-// follow sends the part where a redirect points. A client's script can return such an error itself.
-// So an untrusted redirect only counts for nodes that the cluster has named, and for this command.
-// A client must not send other clients' commands or a user's password to a server of its choice.
+// follow sends the part to the node that a redirect names. A client's script can return such an
+// error itself. So an untrusted redirect counts only for nodes that the cluster has named, and only
+// for this command. A client must not send other clients' commands or a user's password to a server
+// of its choice.
 //
-// The first redirect is followed at once, since later commands in the session's order follow it
-// too. A second redirect means that nodes disagree. Then the order rule decides.
+// The first redirect is followed at once. Later commands of the session on the slot are redirected
+// too, and follow in order. A second redirect means that nodes disagree. Then the part is sent
+// again only if the session's order stays the same.
 func (p *part) follow(addr string, ask bool) bool {
 	up := p.call.session.server.up
 	trusted := p.trusted()
@@ -97,8 +100,7 @@ func (p *part) follow(addr string, ask bool) bool {
 	return true
 }
 
-// trusted reports whether only Redis can have made the error, and no script. A script can return
-// any error.
+// trusted reports whether the error can only come from Redis. A script can return any error.
 func (p *part) trusted() bool {
 	cmd, ok := resp.ParseRequest(p.Request)
 	if !ok {
@@ -108,15 +110,15 @@ func (p *part) trusted() bool {
 	return c != nil && c.trusted
 }
 
-// giveUp keeps a redirect from reaching the client.
+// giveUp answers with an error of Leash, because a redirect must not reach the client.
 func (p *part) giveUp() bool {
 	p.fail(msgSlotUnserved)
 	return true
 }
 
-// retryLater pauses the session and sends the part again after a back-off. It returns false when
-// the time is over. It also returns false when a later command of the session on the same slot is
-// in flight, because the part must not fall behind it.
+// retryLater holds the session back and sends the part again after a back-off. It returns false
+// when the redirect time-out is over. It also returns false when a later command of the session on
+// the same slot is in flight, because the part must not be executed after it.
 func (p *part) retryLater() bool {
 	s := p.call.session
 	now := time.Now()
@@ -141,7 +143,7 @@ func (p *part) retryLater() bool {
 func (p *part) retry() {
 	s := p.call.session
 	t := s.server.up.Topology()
-	n := t.Node(uint16(max(p.slot, 0))) // without slots, one node has all
+	n := t.Node(uint16(max(p.slot, 0))) // without a cluster, one node has all keys
 	switch {
 	case n != nil:
 		p.send(n, false)
@@ -154,7 +156,7 @@ func (p *part) retry() {
 	s.mu.Unlock()
 }
 
-// laterOnSlotLocked reports whether a call behind p's call has a part on p's slot. Without a
+// laterOnSlotLocked reports whether a call after p's call has a part on p's slot. Without a
 // cluster, a command may have keys of any slot.
 func (s *session) laterOnSlotLocked(p *part) bool {
 	single := !s.server.up.Topology().Cluster()
@@ -187,7 +189,7 @@ func parseRedirect(b []byte) (slot int, addr string, ok bool) {
 	if err != nil || slot < 0 || slot >= upstream.SlotCount {
 		return 0, "", false
 	}
-	if i := bytes.IndexByte(target, ' '); i >= 0 { // room for extensions of the protocol
+	if i := bytes.IndexByte(target, ' '); i >= 0 { // later versions may add more words
 		target = target[:i]
 	}
 	return slot, string(target), true

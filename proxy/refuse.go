@@ -14,8 +14,8 @@ func (s *session) wrongArity(c *command) bool {
 	return s.fail("ERR wrong number of arguments for '" + c.name + "' command")
 }
 
-// ready checks what Redis checks before it runs a command that is answered
-// here; when it is false the answer has been given.
+// ready makes Redis's checks before a command that Leash answers itself. If it returns false, it
+// has answered.
 func (s *session) ready(c *command, cmd resp.Command) bool {
 	switch {
 	case !c.arityOK(cmd.Args):
@@ -28,8 +28,8 @@ func (s *session) ready(c *command, cmd resp.Command) bool {
 	return false
 }
 
-// mayRun checks the user's right to a command that is answered here; when it is
-// false the answer has been given.
+// mayRun checks the user's right to a command that Leash answers itself. If it returns false, it
+// has answered.
 func (s *session) mayRun(c *command, cmd resp.Command) bool {
 	refusal, err := s.server.up.Refusal(s.ctx, s.lane, c.name, cmd.Args)
 	switch {
@@ -46,8 +46,8 @@ func (s *session) mayRun(c *command, cmd resp.Command) bool {
 	return false
 }
 
-// refusalOf returns the error for arguments that are refused although the command is not. It is
-// empty if there is none.
+// refusalOf returns the error for arguments that Leash refuses for a command that it otherwise
+// runs. It is empty if the arguments are allowed.
 func (c *command) refusalOf(args [][]byte) string {
 	switch c.name {
 	case "config|set":
@@ -58,7 +58,7 @@ func (c *command) refusalOf(args [][]byte) string {
 	return ""
 }
 
-// refuse answers a command that Leash cannot run without harm to others.
+// refuse answers a command that Leash does not run, because it would harm other clients.
 func (s *session) refuse(c *command, cmd resp.Command) bool {
 	switch {
 	case c.subs != nil && len(cmd.Args) > 1:
@@ -71,11 +71,11 @@ func (s *session) refuse(c *command, cmd resp.Command) bool {
 	return s.fail(c.refusal())
 }
 
-// reasonUnknown is why a command is refused that the upstream has and Leash
-// does not know: of a module, or newer than Leash, and not only about data.
+// reasonUnknown is why Leash refuses a command that only the upstream knows and that is not only
+// about data. Such a command belongs to a module or to a newer Redis.
 const reasonUnknown = "Leash does not know what it does to a connection that other clients share"
 
-// refusal is the reason why a command is refused.
+// refusal returns the reason why a command is refused.
 func (c *command) refusal() string {
 	reason := c.note
 	if c.class != refused || reason == "" {
@@ -84,16 +84,16 @@ func (c *command) refusal() string {
 	return "ERR '" + c.name + "' is refused by leash: " + reason
 }
 
-// isHTTP reports whether a command is a line of HTTP that a browser cannot leave out.
+// isHTTP reports whether a command is a line of HTTP that every browser sends.
 func isHTTP(name []byte) bool { return isWord(name, "POST") || isWord(name, "HOST:") }
 
-// maxQuoted is how much of a name or of arguments Redis repeats in an error.
+// maxQuoted limits how much of a name or of arguments Redis repeats in an error, in bytes.
 const maxQuoted = 128
 
-// unknown answers a command that is in no table, in Redis's words. The command is not sent to
-// Redis: the server may know it under another name or since a newer version, and it may do anything
-// to a shared link. A word of HTTP ends the session, as in Redis, because a browser may send it for
-// someone who cannot reach this port.
+// unknown answers a command that is in no table, in Redis's words. Leash does not send it to Redis.
+// The server may know it under another name or in a newer version, and it may do anything to a
+// shared link. A word of HTTP ends the session, as in Redis. A web page could otherwise use a
+// browser to send commands to this port.
 func (s *session) unknown(cmd resp.Command) bool {
 	if isHTTP(cmd.Args[0]) {
 		s.server.log.Warn("possible attack: a client sent an HTTP request, closing it", "client", s.conn.RemoteAddr())
@@ -115,8 +115,7 @@ func (s *session) unknown(cmd resp.Command) bool {
 	return s.fail(string(b))
 }
 
-// quoted is an argument as C's printf shows it: up to a NUL, and no longer
-// than limit.
+// quoted returns an argument as C's printf shows it: up to a NUL, and at most limit bytes.
 func quoted(arg []byte, limit int) []byte {
 	if i := bytes.IndexByte(arg, 0); i >= 0 {
 		arg = arg[:i]
@@ -124,7 +123,7 @@ func quoted(arg []byte, limit int) []byte {
 	return arg[:min(len(arg), limit)]
 }
 
-// unknownSub answers a subcommand that the table does not have.
+// unknownSub answers a subcommand that is not in the table.
 func (s *session) unknownSub(c *command, cmd resp.Command) bool {
 	return s.fail("ERR unknown subcommand '" + string(quoted(cmd.Args[1], maxQuoted)) + "'. Try " + strings.ToUpper(c.name) + " HELP.")
 }

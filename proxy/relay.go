@@ -5,13 +5,13 @@ import (
 	"leash/proxy/upstream"
 )
 
-// handler runs one command of a session; false ends the session.
+// handler runs one command of a session. It returns false when the session ends.
 type handler func(s *session, c *command, cmd resp.Command) bool
 
-// ordinary treats a command without a handler of its own. A command that reads or writes keys goes
-// to the node of its first key, and that node checks the others. Everything else is refused. Only
-// commands that give one reply and do not change the connection may use a shared link (SUNSUBSCRIBE
-// has keys too, but gives a reply for each).
+// ordinary returns the handler and class of a command that has no handler of its own. A command
+// that reads or writes keys goes to the node of its first key, and that node checks the others. All
+// other commands are refused. Only commands that give one reply and do not change the connection
+// may use a shared link. SUNSUBSCRIBE has keys too, but it gives one reply for each.
 func ordinary(c *command) (handler, class) {
 	switch {
 	case c.blocking && len(c.keys) > 0:
@@ -35,14 +35,14 @@ func (s *session) relay(c *command, cmd resp.Command) bool {
 	return s.relayKeys(cmd, int(upstream.Slot(cmd.Args[i])), c.many)
 }
 
-// relayAny sends a command that any node can serve. A session always uses the
-// same one while the topology stays, so that such commands keep their order.
+// relayAny sends a command that any node can serve. A session uses the same node for all of them
+// until the topology changes, so they keep their order.
 func (s *session) relayAny(_ *command, cmd resp.Command) bool {
 	return s.relayKeys(cmd, anySlot, false)
 }
 
-// relayKeys sends one whole command to one node. many means that it may have several keys of the
-// slot.
+// relayKeys sends one whole command to one node. many means that the command may have several keys
+// of the slot.
 func (s *session) relayKeys(cmd resp.Command, slot int, many bool) bool {
 	if !s.adoptTopology() || !s.admitCall(len(cmd.Raw)) {
 		return false
@@ -86,7 +86,8 @@ func (s *session) relayKeys(cmd resp.Command, slot int, many bool) bool {
 	return true
 }
 
-// push makes a call of cmd, the youngest of the session; nil when the session ends.
+// push makes a call of cmd and adds it to the session's calls. It returns nil when the session
+// ends.
 func (s *session) push(cmd resp.Command, slot int) *part {
 	if !s.lockUnheld() {
 		return nil
@@ -104,8 +105,8 @@ func (s *session) push(cmd resp.Command, slot int) *part {
 	return p
 }
 
-// lockUnheld locks mu when no call waits to be sent again and none is on a link that it has moved
-// to. It returns false when the session ends.
+// lockUnheld locks mu when no call waits to be sent again and no call has moved to another link. It
+// returns false when the session ends.
 func (s *session) lockUnheld() bool {
 	s.mu.Lock()
 	for s.held > 0 || s.moved {
@@ -123,8 +124,8 @@ func (s *session) lockUnheld() bool {
 	return true
 }
 
-// adoptTopology changes to a new topology, behind a barrier. All commands sent by the old topology
-// have their replies before one is sent by the new topology, so their order is kept.
+// adoptTopology changes to a new topology, after a barrier. All commands that were sent by the old
+// topology have their replies before one is sent by the new topology, so their order is kept.
 func (s *session) adoptTopology() bool {
 	t := s.server.up.Topology()
 	if t == s.topology {
@@ -137,7 +138,8 @@ func (s *session) adoptTopology() bool {
 	return true
 }
 
-// setTopology forgets the links used so far. Only while no call is in flight.
+// setTopology sets the topology and forgets the links used so far. It may be called only while no
+// call is in flight.
 func (s *session) setTopology(t *upstream.Topology) {
 	s.topology = t
 	s.reads.forget()
@@ -151,8 +153,8 @@ func (s *session) setTopology(t *upstream.Topology) {
 	}
 }
 
-// changeLane makes the session one of a lane that it has joined, and leaves
-// the one it was in. Only while no call is in flight.
+// changeLane changes the session's lane to one that it has joined, and leaves the old lane. It may
+// be called only while no call is in flight.
 func (s *session) changeLane(lane upstream.Lane) {
 	old := s.lane
 	s.mu.Lock()
@@ -181,8 +183,8 @@ func (s *session) link(owner int) *upstream.Link {
 	return s.links[owner]
 }
 
-// linkTo is the link to a node outside of the topology at hand. Safe for
-// concurrent use.
+// linkTo returns the link to a node that need not be in the session's topology. Safe for concurrent
+// use.
 func (s *session) linkTo(n *upstream.Node) *upstream.Link {
 	if t := s.tracking.Load(); t != nil {
 		return t.link(n)

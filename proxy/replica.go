@@ -7,35 +7,37 @@ import (
 	"leash/proxy/upstream"
 )
 
-// reads is how a session reads from replicas (upstream.Config.ReadFrom). It belongs to the
-// session's loop.
+// reads is the state of a session's reads from replicas (upstream.Config.ReadFrom). It belongs to
+// the session's loop.
 //
-// Commands of one session on one key never overtake each other, so the session uses one path at a
+// The commands of one session on one key must keep their order, so the session uses one path at a
 // time. Either all calls in flight are reads on their way to replicas, or none is. The session
-// changes to the replicas when nothing is in flight. It leaves them behind a barrier when another
-// command comes. Reads that arrived together with an earlier write go to the master and see the
-// write, even if it has been answered already. No more is promised, because replicas lag and a
-// pipeline may arrive in pieces.
+// changes to the replicas when nothing is in flight. It leaves them after a barrier when another
+// command comes.
+//
+// Reads that arrived together with an earlier write go to the master and see the write, even if the
+// write has its reply. Leash promises no more, because replicas lag and a pipeline may arrive in
+// pieces.
 //
 // A session reads from masters while it holds or awaits a lock, watches keys, or caches what it
-// reads (CLIENT TRACKING). All sessions do while slots are known to move, because the replica of a
+// reads (CLIENT TRACKING). All sessions do so while slots are known to move. The replica of a
 // slot's old master would answer nil for a key that has moved.
 type reads struct {
 	wanted bool // by the configuration
-	// something else than reads stood in the pipeline before the current command
+	// a command that is not a read came earlier in the same pipeline
 	wrote    bool
-	replicas bool             // the path taken
-	links    []*upstream.Link // by master's index, nil until used
-	chosen   time.Time        // when links were begun
+	replicas bool             // the session reads from replicas now
+	links    []*upstream.Link // by index of the master; nil until used
+	chosen   time.Time        // when links was made
 }
 
-// chooseAfter is how long a session reads from the same replica, if that serves.
+// chooseAfter is how long a session reads from the same replicas while they serve.
 const chooseAfter = time.Second
 
 func (r *reads) forget() { r.links, r.replicas = nil, false }
 
-// readLink is the link to the node that serves a master's slots on the path
-// that the current command takes; false when the session ends.
+// readLink returns the link for the current command on the slots of a master: a replica's or the
+// master's. It returns false when the session ends.
 func (s *session) readLink(owner int) (*upstream.Link, bool) {
 	may := s.mayReadReplicas()
 	switch {
@@ -60,23 +62,22 @@ func (s *session) readLink(owner int) (*upstream.Link, bool) {
 	return s.reads.links[owner], true
 }
 
-// replicaLink is the link on which a replica is read from. Safe for concurrent
-// use.
+// replicaLink returns the link for reads from a replica. Safe for concurrent use.
 func (s *session) replicaLink(n *upstream.Node) *upstream.Link {
 	lane := s.lane
 	lane.Replica = true
 	return n.Link(lane)
 }
 
-// mayReadReplicas reports whether the current command is one that a replica may
-// serve, in the state that the session is in.
+// mayReadReplicas reports whether a replica may serve the current command, in the session's present
+// state.
 func (s *session) mayReadReplicas() bool {
 	return s.current != nil && s.current.readable && s.modes == 0 && s.tx == nil &&
 		s.tracking.Load() == nil && !s.guarded.Load() && !s.server.resharding.is() && !s.server.up.SlotsMoving()
 }
 
-// linkOf is the link for a part on a slot; nil when no node serves the slot,
-// false when the session ends.
+// linkOf returns the link for a part on a slot. It is nil if no node serves the slot. ok is false
+// when the session ends.
 func (s *session) linkOf(slot int) (*upstream.Link, bool) {
 	owner := s.topology.Owner(uint16(slot))
 	switch {
@@ -91,7 +92,7 @@ func (s *session) linkOf(slot int) (*upstream.Link, bool) {
 	return s.link(owner), true
 }
 
-// takeReplicas changes to the replicas, if nothing is in flight.
+// takeReplicas changes to the replicas if nothing is in flight.
 func (s *session) takeReplicas() bool {
 	s.mu.Lock()
 	busy := s.calls > 0
@@ -106,7 +107,7 @@ func (s *session) takeReplicas() bool {
 	return true
 }
 
-// unfit reports whether a replica in use does not serve any more.
+// unfit reports whether a replica in use no longer serves.
 func (r *reads) unfit() bool {
 	for _, l := range r.links {
 		if l != nil && !l.Node().Fit() {
@@ -116,7 +117,7 @@ func (r *reads) unfit() bool {
 	return false
 }
 
-// leaveReplicas changes to the path to the masters; false when the session ends.
+// leaveReplicas changes to the masters. It returns false when the session ends.
 func (s *session) leaveReplicas() bool {
 	if !s.barrier() {
 		return false
@@ -126,7 +127,7 @@ func (s *session) leaveReplicas() bool {
 }
 
 // unserved sends the read to the master if the error reply means that this replica does not serve
-// it.
+// it. It returns false for other errors.
 func (p *part) unserved(b []byte) bool {
 	word, _, _ := bytes.Cut(bytes.TrimSpace(b[1:]), []byte(" "))
 	switch string(word) {
@@ -142,8 +143,8 @@ func (p *part) unserved(b []byte) bool {
 	return true
 }
 
-// readFromMaster sends a read that a replica did not serve to its master. A
-// read can be repeated, and all others in flight are reads.
+// readFromMaster sends a read that a replica did not serve to the master. This is safe: a read may
+// be repeated, and all other calls in flight are reads.
 func (p *part) readFromMaster() {
 	p.replica, p.node = false, nil
 	n := p.call.session.server.up.Topology().Node(uint16(p.slot))

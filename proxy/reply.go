@@ -7,7 +7,7 @@ import (
 	"leash/proxy/resp"
 )
 
-// text answers with a text for people: a verbatim string in RESP3.
+// text answers with a text for people. It is a verbatim string in RESP3.
 func (s *session) text(text string) bool {
 	if s.lane.RESP3 {
 		s.scratch = resp.AppendVerbatim(s.scratch[:0], text)
@@ -17,7 +17,7 @@ func (s *session) text(text string) bool {
 	return s.answer(s.scratch)
 }
 
-// elements returns the elements of all parts' arrays, as they came.
+// elements returns the elements of all parts' arrays, in order.
 func (f *fanout) elements() (all [][]byte, ok bool) {
 	for _, p := range f.parts {
 		more, ok := elements(p.whole())
@@ -29,7 +29,7 @@ func (f *fanout) elements() (all [][]byte, ok bool) {
 	return all, true
 }
 
-// elements takes an array reply apart, or a map: name, value, name and so on.
+// elements returns the elements of an array reply. For a map, they are name, value, name and so on.
 func elements(reply []byte) (all [][]byte, ok bool) {
 	isMap := len(reply) > 0 && reply[0] == '%'
 	if isMap {
@@ -53,7 +53,7 @@ func elements(reply []byte) (all [][]byte, ok bool) {
 	return all, true
 }
 
-// joined makes an array reply of elements.
+// joined makes an array reply from its elements.
 func joined(elements [][]byte) []byte {
 	return append(resp.AppendArray(nil, len(elements)), bytes.Join(elements, nil)...)
 }
@@ -75,7 +75,7 @@ func decimal(b []byte) (n float64, ok bool) {
 	return n, err == nil
 }
 
-// appendSet appends a set of simple strings, in RESP2 an array.
+// appendSet appends a set of simple strings. In RESP2 it is an array.
 func appendSet(b []byte, resp3 bool, members ...string) []byte {
 	b = appendSetHeader(b, resp3, len(members))
 	for _, m := range members {
@@ -93,7 +93,7 @@ func appendSetHeader(b []byte, resp3 bool, n int) []byte {
 	return b
 }
 
-// appendPairs appends the header of a map, in RESP2 of an array.
+// appendPairs appends the header of a map with n pairs. In RESP2 it is the header of an array.
 func appendPairs(b []byte, resp3 bool, n int) []byte {
 	if resp3 {
 		return resp.AppendMap(b, n)

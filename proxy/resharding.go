@@ -8,10 +8,11 @@ import (
 // reshardingFor is how long after the last redirect the cluster counts as resharding.
 const reshardingFor = 10 * time.Second
 
-// resharding remembers that slots have moved within reshardingFor. A command over several keys of
+// resharding remembers that slots have moved within reshardingFor. A command with several keys of
 // one slot may then have to be sent again (TRYAGAIN). So a session sends nothing after it before
-// its reply. Otherwise it would get the error when a later command of its slot follows in the
-// pipeline. The first command that meets a move may still get that error. Safe for concurrent use.
+// its reply. A later command on its slot would otherwise prevent the second attempt, and the client
+// would get the error. The first command that meets a move may still get that error. Safe for
+// concurrent use.
 type resharding struct {
 	until atomic.Int64 // Unix seconds; 0 for never
 }

@@ -10,34 +10,34 @@ import (
 // scanPass is the purpose of one pass of a scan.
 //
 // SCAN visits one master after the other. A slot may move from a master that it has not visited to
-// one that it has finished. It would then miss the slot's keys. So after the last node, Leash asks
-// all nodes whether the slots are where they were and none is migrating. If so, the scan is over.
-// It has returned every key that existed all the time, most of them once.
+// one that it has finished. SCAN would then miss the slot's keys. So after the last node, Leash
+// asks all nodes whether the slots are where they were and none is migrating. If so, the scan is
+// over. It has returned every key that existed all the time, most of them once.
 //
-// Otherwise everything is scanned twice more. Then a cursor names the node itself, wherever its
-// slots go, and each pass visits every node that exists when the pass begins. A key that one of the
-// two passes misses has moved during that pass, so the other one returns it, unless it moved more
-// than once. A pass starts again when its node is gone. Only endless failovers would keep it from
-// ending.
+// Otherwise Leash scans everything twice more. In these passes, a cursor names the node itself and
+// not its slots. Each pass visits every node that exists when the pass begins. A key that one of
+// the two passes misses has moved during that pass, so the other pass returns it. Only a key that
+// moved more than once can be missed by both. A pass starts again when its node has gone. Only
+// endless failovers would keep it from ending.
 //
-// As in Redis, SCAN cannot know that a node was emptied in between.
+// SCAN cannot know that a node was emptied during the scan. This is the same in Redis.
 type scanPass uint8
 
 const (
 	scanBetween scanPass = iota // two passes; local distinguishes them
-	scanOnce                    // unless slots move during the scan
-	scanFirst                   // of two
+	scanOnce                    // the only pass, unless slots move
+	scanFirst                   // the first of two
 	scanSecond
 )
 
-// Cursors between passes.
+// Values of local between passes.
 const (
 	afterOnce  = 1
 	afterFirst = 2
 )
 
-// scan runs SCAN (https://redis.io/docs/latest/commands/scan/). On a cluster a
-// call concerns one node.
+// scan runs SCAN (https://redis.io/docs/latest/commands/scan/). On a cluster, one call asks one
+// node.
 func (s *session) scan(c *command, cmd resp.Command) bool {
 	if !s.server.up.Topology().Cluster() || !c.arityOK(cmd.Args) || !s.authenticated() {
 		return s.relayAny(c, cmd)
@@ -51,7 +51,7 @@ func (s *session) scan(c *command, cmd resp.Command) bool {
 	})
 }
 
-// visit asks one node for the keys from the cursor's own on, and answers.
+// visit asks one node for keys, from the node's own cursor on, and answers the client.
 type visit func(order *scanOrder, stop int, from scanCursor) bool
 
 // scanFrom continues a scan.
@@ -79,10 +79,10 @@ func (s *session) scanFrom(cursor scanCursor, v visit) bool {
 	return s.beginPass(v, cursor.pass)
 }
 
-// beginPass scans the first node of a pass, by a new look at which there are.
+// beginPass scans the first node of a pass. It makes sure that the topology is recent.
 func (s *session) beginPass(v visit, pass scanPass) bool {
 	if pass == scanOnce {
-		s.server.up.RefreshTopology(s.ctx, maxAge) // the check at the end shows whether it was right
+		s.server.up.RefreshTopology(s.ctx, maxAge) // the check at the end notices if it failed
 	} else if !s.server.up.RefreshTopology(s.ctx, 0) {
 		return s.fail(msgUpstreamDown)
 	}
@@ -121,8 +121,8 @@ func (s *session) scanNode(cmd resp.Command, order *scanOrder, stop int, from sc
 	return s.fanOut([]*part{p}, []*upstream.Node{node}, 0, len(cmd.Raw), rename)
 }
 
-// confirmScan ends a scan if no slot has moved since it began. It waits for an
-// answer of every master.
+// confirmScan ends a scan if no slot has moved since it began. It waits for an answer from every
+// master.
 func (s *session) confirmScan(v visit, c scanCursor) bool {
 	if !s.adoptTopology() {
 		return false

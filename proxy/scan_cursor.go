@@ -9,17 +9,16 @@ import (
 	"leash/proxy/resp"
 )
 
-// A scanCursor says how far SCAN has come in a cluster. It is all that is known
-// of a scan, so any Leash goes on where another stopped. As a number it is,
-// from its lowest bits on:
+// A scanCursor says how far SCAN has come in a cluster. It holds everything about the scan, so
+// another Leash can continue it. As a number, it has these parts, from the lowest bits on:
 //
 //	2 bits   pass
 //	22 bits  name of the node: of a slot that it owns (scanOrder)
 //	the rest the node's own cursor
 //
-// Redis's own cursor is smaller than its hash table, so the number is below
-// 2^53, as far as JavaScript counts, while the table has up to 2^29 places:
-// half a billion keys in one node. Beyond that it is below 2^64, as Redis's are.
+// Redis's own cursor is smaller than its hash table. A table with up to 2^29 entries (half a
+// billion keys in one node) gives a number below 2^53, which JavaScript can represent. The number
+// is never above 2^64, which is Redis's own limit.
 type scanCursor struct {
 	pass  scanPass
 	name  uint32
@@ -32,7 +31,7 @@ const (
 	localFrom = passBits + nameBits
 )
 
-// errScanCursor answers a cursor of a node that has 2^40 places or more.
+// errScanCursor is the error for a node's cursor of 2^40 or more.
 var errScanCursor = errors.New("ERR the cursor of a node is too large for Leash")
 
 func (c scanCursor) number() (uint64, error) {
@@ -55,8 +54,8 @@ func parseScanCursor(arg []byte) (c scanCursor, ok bool) {
 	return c, true
 }
 
-// parseScanReply takes the reply of a node's SCAN apart: its cursor, and the
-// list of keys as it is.
+// parseScanReply returns the cursor in a node's reply to SCAN, and the list of keys as the node
+// sent it.
 func parseScanReply(reply []byte) (local uint64, keys []byte, ok bool) {
 	rest, n, ok := arrayHeader(reply)
 	if !ok || n != 2 || len(rest) == 0 || rest[0] != '$' {
@@ -68,7 +67,7 @@ func parseScanReply(reply []byte) (local uint64, keys []byte, ok bool) {
 	return local, keys, ok && err == nil
 }
 
-// scanReply is the opposite of parseScanReply.
+// scanReply makes the reply that parseScanReply parses.
 func scanReply(cursor uint64, keys []byte) []byte {
 	b := resp.AppendArray(make([]byte, 0, len(keys)+64), 2)
 	b = resp.AppendBulk(b, strconv.FormatUint(cursor, 10))

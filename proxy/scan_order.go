@@ -8,27 +8,27 @@ import (
 	"leash/proxy/upstream"
 )
 
-// scanOrder is the order in which SCAN visits the masters of a topology: that
-// of their addresses, which stays as it is when slots move. Immutable.
+// scanOrder is the order in which SCAN visits the masters of a topology. They are sorted by
+// address, so the order stays the same when slots move. Immutable.
 type scanOrder struct {
 	topology *upstream.Topology
 	stops    []scanStop
 	check    uint32 // 8 bits that distinguish this topology's slots from those of others
 }
 
-// scanStop is one master on the way. In the pass that hopes for no change its
-// name is the lowest slot that it owns, with the check of the topology on top;
-// in the others, where its slots may leave it, a hash of its address.
+// scanStop is one master in the order. A cursor names it. In the pass scanOnce, the name is the
+// lowest slot that the master owns, with the topology's check in the high bits. In the other
+// passes, in which its slots may move, the name is a hash of its address.
 type scanStop struct {
 	node *upstream.Node
-	slot int // -1: it owns none
+	slot int // its lowest slot; -1: it owns none
 	hash uint32
 }
 
-// slotBits is how many bits of a name are the slot; the others are the check.
+// slotBits is how many bits of a name hold the slot. The other bits hold the check.
 const slotBits = 14
 
-// scanOrder returns the order for t, made once for each topology.
+// scanOrder returns the order for t. It makes the order once for each topology.
 func (s *Server) scanOrder(t *upstream.Topology) *scanOrder {
 	if o := s.scanning.Load(); o != nil && o.topology == t {
 		return o
@@ -71,7 +71,7 @@ func hashAddr(addr string) uint64 {
 	return h.Sum64()
 }
 
-// highBits mixes a hash and returns so many bits of it.
+// highBits mixes a hash and returns n bits of it.
 func highBits(h uint64, n int) uint32 {
 	h ^= h >> 32
 	return uint32(h * 0x9e3779b97f4a7c15 >> (64 - n))
@@ -85,7 +85,7 @@ func (o *scanOrder) named(hash uint32) int {
 	return slices.IndexFunc(o.stops, func(s scanStop) bool { return s.hash == hash })
 }
 
-// name is the name of the stop in a cursor.
+// name returns the name of the stop in a cursor.
 func (o *scanOrder) name(stop int, pass scanPass) uint32 {
 	if pass == scanOnce {
 		return uint32(o.stops[stop].slot) | o.check<<slotBits
@@ -93,7 +93,7 @@ func (o *scanOrder) name(stop int, pass scanPass) uint32 {
 	return o.stops[stop].hash
 }
 
-// find is the opposite of name; -1 when the cursor is not of this topology.
+// find returns the stop that a cursor names, or -1 if the cursor belongs to another topology.
 func (o *scanOrder) find(c scanCursor) int {
 	if c.pass != scanOnce {
 		return o.named(c.name)
@@ -104,9 +104,9 @@ func (o *scanOrder) find(c scanCursor) int {
 	return o.index(o.topology.Node(uint16(c.name & (1<<slotBits - 1))))
 }
 
-// next returns the stop behind another in a pass, the first one behind -1, and
-// -1 behind the last. A node without slots can have keys only while one is on
-// its way to it.
+// next returns the stop after the given one in a pass, or -1 after the last. With -1 it returns the
+// first. scanOnce leaves out nodes without slots. Such a node has keys only while a slot migrates
+// to it.
 func (o *scanOrder) next(stop int, pass scanPass) int {
 	for i := stop + 1; i < len(o.stops); i++ {
 		if pass != scanOnce || o.stops[i].slot >= 0 {
@@ -116,8 +116,8 @@ func (o *scanOrder) next(stop int, pass scanPass) int {
 	return -1
 }
 
-// cursor returns where a scan continues after a node has answered with its own cursor. The zero
-// cursor is the end.
+// cursor returns the cursor for the client after a node has answered with its own cursor. The zero
+// cursor ends the scan.
 func (o *scanOrder) cursor(stop int, pass scanPass, local uint64) scanCursor {
 	if local == 0 {
 		if stop = o.next(stop, pass); stop < 0 {
@@ -127,7 +127,7 @@ func (o *scanOrder) cursor(stop int, pass scanPass, local uint64) scanCursor {
 	return scanCursor{pass, o.name(stop, pass), local}
 }
 
-// endOf is the cursor behind the last stop of a pass.
+// endOf returns the cursor after the last stop of a pass.
 func (o *scanOrder) endOf(pass scanPass) scanCursor {
 	switch pass {
 	case scanOnce:

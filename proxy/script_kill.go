@@ -10,9 +10,9 @@ import (
 )
 
 // killScript runs SCRIPT KILL and FUNCTION KILL
-// (https://redis.io/docs/latest/commands/script-kill/) on every master, each on
-// a connection of its own: on a link it would wait for the script to end. As on
-// a connection to Redis, what the session sent before comes first.
+// (https://redis.io/docs/latest/commands/script-kill/) on every master. It uses a new connection to
+// each. On a link, the command would wait for the script to end. As in Redis, the session's earlier
+// commands are executed first.
 func (s *session) killScript(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
@@ -25,14 +25,14 @@ func (s *session) killScript(c *command, cmd resp.Command) bool {
 	replies := make([][]byte, len(masters))
 	var asking sync.WaitGroup
 	for i, n := range masters {
-		replies[i] = resp.AppendError(nil, msgUpstreamDown) // unless it answers
+		replies[i] = resp.AppendError(nil, msgUpstreamDown) // replaced by the node's reply
 		asking.Go(guard.Func(s.server.log, "kill of a script", func() { replies[i] = s.urgent(n, cmd.Raw) }))
 	}
 	asking.Wait()
 	return s.answer(killed(replies))
 }
 
-// urgent is the reply of one node.
+// urgent sends a command to one node and returns its reply.
 func (s *session) urgent(n *upstream.Node, command []byte) []byte {
 	reply, err := n.Urgent(s.ctx, s.lane, command)
 	if err != nil {
@@ -42,8 +42,9 @@ func (s *session) urgent(n *upstream.Node, command []byte) []byte {
 	return reply
 }
 
-// killed merges the masters' replies. Errors about an unkillable script or an unreachable node come
-// first, then success, then the error that no script runs.
+// killed merges the masters' replies. It returns the first of these that exists: the error that a
+// script cannot be killed, another error such as an unreachable node, a success, the error that no
+// script runs.
 func killed(replies [][]byte) []byte {
 	var whole []byte
 	for _, r := range replies {

@@ -9,8 +9,8 @@ import (
 	"leash/proxy/upstream"
 )
 
-// noScript is Redis's answer to EVALSHA when it does not have the script. noScriptOfValkey is
-// Valkey's, from 8.1 on.
+// noScript is Redis's answer to EVALSHA when it does not have the script. noScriptOfValkey is the
+// answer of Valkey since 8.1.
 const (
 	noScript         = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
 	noScriptOfValkey = "-NOSCRIPT No matching script.\r\n"
@@ -18,12 +18,12 @@ const (
 
 // reloadScript handles NOSCRIPT from a node that joined or restarted after the script was loaded.
 // It loads the script there and sends the EVALSHA once more. It uses the session's own lane, so
-// Redis checks the user's rights. It returns false for a script that Leash has not seen, and when
-// the session's order of commands would change.
+// Redis checks the user's rights. It returns false for a script that Leash has not seen. It also
+// returns false if the session's order of commands would change.
 //
-// A script can return the same error text itself, and must not run twice then. reloadScript finds
-// the text in the script or its arguments. If the script reads the text from a key, Leash sends it
-// once more, and never a third time.
+// A script can return the same error text itself, and must not run twice then. reloadScript looks
+// for the text in the script and its arguments. It cannot notice a script that reads the text from
+// a key. Leash sends such a script once more, and never a third time.
 func (p *part) reloadScript() bool {
 	s := p.call.session
 	if p.scriptReloaded || p.call.fan != nil || p.pin != nil || p.node == nil {
@@ -60,7 +60,7 @@ func (p *part) missingScript() (text string, ok bool) {
 	return text, ok && !fake
 }
 
-// overtakesLocked reports whether p, sent again, might change places with a later call of the
+// overtakesLocked reports whether sending p again could change its order with a later call of the
 // session. In a cluster, a script has the keys of one slot. A script without keys, or on a single
 // Redis, may use any key.
 func (s *session) overtakesLocked(p *part) bool {

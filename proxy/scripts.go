@@ -6,8 +6,8 @@ import (
 	"leash/proxy/resp"
 )
 
-// scriptSpecs are scripts and functions. Each node of a cluster has its own. So changes are made on
-// every master, and a script is found whatever its keys are.
+// scriptSpecs are the commands for scripts and functions. Each node of a cluster has its own
+// scripts. So Leash makes changes on every master, and every node finds a script.
 func scriptSpecs() commandSpecs {
 	const fresh = "sent on a new connection, because the script blocks the shared one"
 	return commandSpecs{
@@ -29,9 +29,8 @@ func scriptSpecs() commandSpecs {
 
 const reloadNote = "if the node has lost a script that Leash has seen, Leash loads it again"
 
-// eval relays EVAL and EVAL_RO, and keeps the script for an EVALSHA that comes
-// to a node without it. Redis does not keep one that came with a wrong number
-// of keys, nor does Leash.
+// eval relays EVAL and EVAL_RO. It keeps the script for an EVALSHA that comes to a node without it.
+// Redis does not keep a script that came with a wrong number of keys, and neither does Leash.
 func (s *session) eval(c *command, cmd resp.Command) bool {
 	if len(cmd.Args) > 2 && s.authenticated() {
 		if n, ok := resp.ParseInt(cmd.Args[2]); ok && n >= 0 && n <= int64(len(cmd.Args)-3) {
@@ -54,7 +53,7 @@ func (s *session) scriptLoad(c *command, cmd resp.Command) bool {
 }
 
 // scriptFlush removes the scripts, also from Leash's cache. No later command is sent before its
-// reply, so that an EVALSHA behind it finds no script.
+// reply, so a later EVALSHA finds no script.
 func (s *session) scriptFlush(_ *command, cmd resp.Command) bool {
 	ok := s.everywhere(cmd, func(f *fanout) []byte {
 		s.server.scripts.clear()

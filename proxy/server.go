@@ -22,19 +22,19 @@ import (
 type Config struct {
 	Listen     []string // host:port or unix:/path; at least one
 	MaxClients int      // if zero, 10,000
-	// bytes of one argument; if zero, 512 MiB; never more than Redis takes
+	// bytes of one argument; if zero, 512 MiB; never above Redis's own limit
 	MaxBulk int64
 	MaxArgs int // arguments of one command; if zero, 1,048,576
-	// bytes of output that may wait for a client that reads none; if zero, 256 MiB
+	// bytes of output that may wait for a client that does not read; if zero, 256 MiB
 	MaxClientOutput int64
-	PeerTimeout     time.Duration // a silent peer with locks is dead after it; if zero, 11 s
-	DrainTimeout    time.Duration // how long a stop waits for holders; if zero, it does not
+	PeerTimeout     time.Duration // silence after which a peer with locks is dead; if zero, 11 s
+	DrainTimeout    time.Duration // how long a stop waits for holders; if zero, not at all
 	OnDisconnect    string        // auto (also if empty), release or expire: rule R28
 	ProxyProtocol   bool          // TCP connections begin with the PROXY protocol header of a balancer
 	HeaderTimeout   time.Duration // how long to wait for that header; if zero, 10 s
 	TrustClients    bool          // clients start as the upstream user
 	Version         string        // Leash's version, for INFO
-	// host:port that cluster clients are told; if empty, the address that they connected to
+	// host:port that Leash shows to cluster clients; if empty, the address that they connected to
 	Announce string
 }
 

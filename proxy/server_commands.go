@@ -14,11 +14,10 @@ const (
 	reasonTests    = "it is for Redis's own tests"
 )
 
-// oneNode means that the nodes' values are not added up.
+// oneNode is the reason for a reply that comes from one node and is not summed over all.
 const oneNode = "the answer of one node, about itself"
 
-// serverSpecs are the commands about the server that have no family of
-// their own.
+// serverSpecs are the commands about the server that belong to no other family.
 func serverSpecs() commandSpecs {
 	return commandSpecs{
 		"INFO": {(*session).info, everyNode, "numbers are added up; the sections Clients and Leash describe this Leash"},
@@ -43,7 +42,7 @@ func serverSpecs() commandSpecs {
 	}
 }
 
-// mergeLeast is for commands whose smallest answer holds for all nodes.
+// mergeLeast merges replies of which the smallest holds for all nodes.
 func mergeLeast(f *fanout) []byte {
 	var least int64
 	for i, p := range f.parts {
@@ -58,8 +57,8 @@ func mergeLeast(f *fanout) []byte {
 	return resp.AppendInt(nil, least)
 }
 
-// role answers ROLE as a master without replicas would: a client that looks
-// for some would go past Leash.
+// role answers ROLE like a master without replicas. A client that knew replicas would connect to
+// them without Leash.
 func (s *session) role(c *command, cmd resp.Command) bool {
 	return s.relayMerged(c, cmd, withoutReplicas)
 }
@@ -73,10 +72,10 @@ func withoutReplicas(reply []byte) []byte {
 	return joined(all)
 }
 
-// debugOfKey are the subcommands of DEBUG that only look at one key.
+// debugOfKey are the subcommands of DEBUG that only read one key.
 var debugOfKey = [...]string{"OBJECT", "LISTPACK", "ZIPLIST", "QUICKLIST", "SDSLEN", "HTSTATS-KEY"}
 
-// debug relays the subcommands that are about a key, and HELP.
+// debug relays HELP and the subcommands that are about a key.
 func (s *session) debug(c *command, cmd resp.Command) bool {
 	switch reason := debugRefusal(cmd.Args); {
 	case !s.ready(c, cmd):

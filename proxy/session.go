@@ -14,12 +14,12 @@ import (
 
 // session is one client connection and its state.
 //
-// Its loop (run) reads commands and hands them to links. The links' goroutines bring the replies
-// (call.reply) and write them to the socket (Flush). So a pipeline flows. The loop waits only when
-// the window is full, at a barrier, or for a command that blocks.
+// Its loop (run) reads commands and submits them to links. The links' goroutines bring the replies
+// (call.reply) and write them to the socket (Flush). So a client can pipeline commands. The loop
+// waits only when the window is full, at a barrier, or for a command that blocks.
 //
-// A session has ended when there is nothing left of three: calls in flight, replies not given to
-// the socket, bytes that the socket has not taken. mu guards all three, and every change of one
+// A session has ended when none of these is left: calls in flight, replies that have not gone to
+// the socket, bytes that the socket has not accepted. mu guards all three, and every change of one
 // wakes the loop.
 type session struct {
 	server *Server
@@ -49,7 +49,7 @@ type session struct {
 	muted       bool               // the client does not get its replies
 	replyOff    bool               // the client gets no replies of later commands either
 
-	ctx  context.Context // done when the session is ended from outside or is over
+	ctx  context.Context // done when the session has ended or is ended from outside
 	stop context.CancelFunc
 
 	watcher      atomic.Pointer[disconnectWatcher] // of the running lock command
@@ -68,13 +68,13 @@ type session struct {
 	noEvict     atomic.Bool  // CLIENT NO-EVICT
 
 	// Used by runSessionChecks only.
-	slowSince    time.Time // since when too many messages have waited; zero: they do not
+	slowSince    time.Time // time since which too many messages wait; zero: they do not
 	unackedSince time.Time
 
 	carrier atomic.Pointer[lockcmd.Carrier] // nil until the first lock command
 	silence atomic.Int64                    // see silence.go
 	leaving atomic.Bool                     // the loop must not read any more
-	killed  atomic.Bool                     // calls that are not written to Redis yet are dropped
+	killed  atomic.Bool                     // calls that are not written to Redis are dropped
 
 	// mu guards the fields below. Never held across I/O.
 	mu      sync.Mutex
@@ -92,17 +92,17 @@ type session struct {
 	largest int       // largest recent reply; decays by an eighth with each reply
 	over    bool      // the loop has ended
 	lostAt  time.Time // when a written call was last lost; Redis may still run it
-	// the session panicked; a call in the list may never be answered
+	// the session has panicked, so a call in the list may get no reply
 	faulty    bool
-	keptBytes int     // bytes of replies that wait behind an older call's
+	keptBytes int     // bytes of replies that wait for an older call's reply
 	out       chunks  // replies in order, for the socket
 	replies   *chunks // where replies go: out, except during capture
 	// nodes that executed a call after it had been sent to another
 	writtenElsewhere []*upstream.Node
-	pushes           chunks // frames that answer no command, behind the current reply
+	pushes           chunks // frames that answer no command, for after the current reply
 	// holdPushes minus releasePushes; pushes wait while it is above 0
 	pushHolds     int
-	pushed        int  // bytes of messages since none waited
+	pushed        int  // bytes of messages since the output was last empty
 	flushing      bool // a goroutine will call Flush
 	writing       bool // a goroutine writes to the socket
 	progress      time.Time
@@ -147,7 +147,7 @@ func (s *session) run() {
 	s.guard("session", s.live)
 }
 
-// live is the part of run that guard protects.
+// live is the part of run that guard protects from panics.
 func (s *session) live() {
 	lane := s.server.startLane()
 	s.server.up.Join(lane)
@@ -193,7 +193,7 @@ func (s *session) process() bool {
 			return false
 		}
 		if n == 0 {
-			// the pipeline goes on after half a command
+			// the rest of the pipeline comes with the rest of this command
 			s.reads.wrote = s.reads.wrote && len(s.in.unparsed()) > 0
 			s.publish()
 			return s.tx == nil || s.tx.awaitQueued()
@@ -256,7 +256,7 @@ func (s *session) authenticated() bool {
 	return s.lane.User != "" || !s.server.up.AuthRequired()
 }
 
-// answer queues a reply that Leash has made behind the calls in flight.
+// answer queues a reply from Leash after the calls in flight.
 func (s *session) answer(reply []byte) bool {
 	if s.muted {
 		return true
@@ -282,14 +282,14 @@ func (s *session) answer(reply []byte) bool {
 	return true
 }
 
-// fail answers with an error. The message begins with its code.
+// fail answers with an error. The message begins with the error's code.
 func (s *session) fail(message string) bool {
 	s.scratch = resp.AppendError(s.scratch[:0], message)
 	return s.answer(s.scratch)
 }
 
-// kill ends the session from outside, for the given reason. It does not block. With drop, calls
-// that are not written to Redis yet are dropped.
+// kill ends the session from outside, for the given reason. It does not block. If drop is set,
+// calls that are not written to Redis are dropped.
 func (s *session) kill(reason string, drop bool) {
 	if drop {
 		s.killed.Store(true)

@@ -4,10 +4,11 @@ import "time"
 
 const (
 	sessionCheckInterval = time.Second
-	// stallTimeout is how long a socket may take nothing, if its client has too much output or the
-	// session only waits for it.
+	// stallTimeout is how long a socket may accept no bytes, if its client has too much output or
+	// if the session has ended otherwise.
 	stallTimeout = 10 * time.Second
-	// totalOutput is how many times Config.MaxClientOutput may wait over all clients.
+	// totalOutput limits the unread output of all clients together, as a multiple of
+	// Config.MaxClientOutput.
 	totalOutput = 4
 	// peerTimeout is the reason for killing a session whose host has vanished.
 	peerTimeout = "peer timeout"
@@ -65,9 +66,9 @@ func (s *Server) checkSessions(now time.Time) {
 }
 
 // peerSilent reports whether the peer has left data unacknowledged for longer than timeout. A live
-// peer that does not read still answers window probes, so its last ACK is recent (rule R29). Data
-// that was sent just now after a quiet hour proves nothing. So the wait counts from when it was
-// first seen unacknowledged.
+// peer that does not read still answers window probes, so its last ACK is recent (rule R29). After
+// a quiet hour, the last ACK is old when new data is sent. So the time counts from when the data
+// was first seen unacknowledged.
 func (s *session) peerSilent(now time.Time, timeout time.Duration) bool {
 	unacked, ackAge := s.conn.acknowledged()
 	if !unacked {

@@ -2,11 +2,11 @@ package proxy
 
 import "time"
 
-// For holds with IDLE, Leash tracks how long a client has been silent. The value is since when the
-// loop waits for bytes, or the time of the last reply after that, in nanoseconds since the server
-// was started. It is 0 while the loop works. A client that waits for a reply is not silent, because
-// it cannot be expected to send. A client that does not read its replies is silent since its socket
-// last accepted bytes.
+// Leash tracks how long a client has been silent, for holds with IDLE. session.silence is the time
+// since which the loop has waited for bytes, or the time of a later reply. It is in nanoseconds
+// since the server was started, and 0 while the loop works. A client that waits for a reply is not
+// silent, because it is not expected to send. The silence of a client that does not read its
+// replies begins when its socket last accepted bytes.
 
 // beginSilence is called when the loop is about to wait for bytes.
 func (s *session) beginSilence() {
@@ -22,14 +22,14 @@ func (s *session) endSilence() {
 	}
 }
 
-// prolongSilence lets it begin anew: the client has got the last of its replies.
+// prolongSilence restarts the silence, because the client has got the last of its replies.
 func (s *session) prolongSilence() {
 	if at := s.silence.Load(); at != 0 {
 		s.silence.CompareAndSwap(at, s.server.sinceStart())
 	}
 }
 
-// sinceStart is never 0.
+// sinceStart returns the nanoseconds since the server was started. It is never 0.
 func (s *Server) sinceStart() int64 { return max(int64(time.Since(s.started)), 1) }
 
 // SilentSince implements lockcmd.Host.
@@ -43,7 +43,7 @@ func (h *host) SilentSince() time.Time {
 	}
 	s.mu.Unlock()
 	at := s.silence.Load()
-	// Leash itself may have stood still, and not the client
+	// With unread bytes in the socket, Leash itself was stopped or slow. The client was not silent.
 	if owed || at == 0 || s.conn.hasUnread() {
 		return time.Time{}
 	}

@@ -7,7 +7,7 @@ import (
 	"leash/proxy/resp"
 )
 
-// slowlogSpecs are the logs of what took long.
+// slowlogSpecs are the commands for the logs of slow commands and events.
 func slowlogSpecs() commandSpecs {
 	return commandSpecs{
 		"SLOWLOG|GET": {(*session).slowlogGet, everyNode, "the newest entries of all masters"}, "SLOWLOG|LEN": {everyMaster(mergeSum), everyNode, ""},
@@ -22,8 +22,8 @@ func slowlogSpecs() commandSpecs {
 // slowlogLength is the default number of entries of SLOWLOG GET.
 const slowlogLength = 10
 
-// slowlogGet answers SLOWLOG GET [count] with the newest entries of all
-// masters. Their ids are each master's own.
+// slowlogGet answers SLOWLOG GET [count] with the newest entries of all masters. Each master
+// numbers its entries itself.
 func (s *session) slowlogGet(c *command, cmd resp.Command) bool {
 	limit := int64(slowlogLength)
 	if len(cmd.Args) > 2 {

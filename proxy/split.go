@@ -5,11 +5,11 @@ import (
 	"leash/proxy/upstream"
 )
 
-// splitting describes a command over many keys that a cluster wants by slot:
-// https://redis.io/docs/latest/commands/mget/ and its like.
+// splitting says how to split a command with many keys by slot, for a cluster. MGET
+// (https://redis.io/docs/latest/commands/mget/) is an example.
 type splitting struct {
 	name  string
-	step  int // arguments a key: 1, or 2 when a value follows it
+	step  int // arguments per key: 1, or 2 if a value follows each key
 	merge merge
 }
 
@@ -22,8 +22,8 @@ var splittings = map[string]splitting{
 	"touch":  {"TOUCH", 1, mergeSum},
 }
 
-// split runs one of the splittings: whole when all its keys have one slot or
-// there is no cluster, otherwise by slot.
+// split runs a command of splittings. It sends the command whole if all keys have one slot or if
+// there is no cluster. Otherwise it splits the command by slot.
 func (s *session) split(c *command, cmd resp.Command) bool {
 	how := splittings[c.name]
 	if !c.arityOK(cmd.Args) || (len(cmd.Args)-1)%how.step != 0 {
@@ -60,7 +60,7 @@ func (s *session) split(c *command, cmd resp.Command) bool {
 	return ok
 }
 
-// sameSlot returns the slot of the first key, and whether all keys have it.
+// sameSlot returns the slot of the first key, and whether all keys have that slot.
 func sameSlot(args [][]byte, step int) (slot int, one bool) {
 	slot = int(upstream.Slot(args[0]))
 	for i := step; i < len(args); i += step {
@@ -71,7 +71,7 @@ func sameSlot(args [][]byte, step int) (slot int, one bool) {
 	return slot, true
 }
 
-// bySlot makes one part for each slot, its keys in their order.
+// bySlot makes one part for each slot. The keys of a part keep their order.
 func (how splitting) bySlot(args [][]byte) []*part {
 	var parts []*part
 	bySlot := make(map[int]*part)
@@ -91,7 +91,7 @@ func (how splitting) bySlot(args [][]byte) []*part {
 	return parts
 }
 
-// request writes the command for some of the keys.
+// request writes the command with the given keys.
 func (how splitting) request(args [][]byte, keys []int) []byte {
 	size := 32
 	for _, key := range keys {
@@ -109,10 +109,9 @@ func (how splitting) request(args [][]byte, keys []int) []byte {
 	return b
 }
 
-// splitByKey answers TRYAGAIN, which Redis gives while a slot moves and the
-// keys are partly here and partly there, by sending each key by itself. It
-// declines for other commands and where the order of the session's commands
-// on the slot would change.
+// splitByKey handles TRYAGAIN, which Redis answers when a slot moves and only some of the keys have
+// moved. It sends each key by itself. It returns false for a command that cannot be split. It also
+// returns false if the order of the session's commands on the slot would change.
 func (p *part) splitByKey() bool {
 	s := p.call.session
 	args, how, ok := p.splittable()
@@ -153,7 +152,7 @@ func (p *part) splittable() (args [][]byte, how splitting, ok bool) {
 	return cmd.Args, how, ok && len(cmd.Args)-1 > how.step
 }
 
-// divide makes a part of each key of p.
+// divide makes one part for each key of p.
 func (p *part) divide(args [][]byte, how splitting) []*part {
 	parts := make([]*part, len(p.keys))
 	for i, key := range p.keys {
@@ -165,8 +164,8 @@ func (p *part) divide(args [][]byte, how splitting) []*part {
 	return parts
 }
 
-// becomeFanoutLocked turns a call that went out whole into one of a single
-// part that has all its keys.
+// becomeFanoutLocked turns a call that was sent whole into a fan-out with one part that has all
+// keys.
 func (c *call) becomeFanoutLocked(p *part, keys int, m merge) *part {
 	whole := &part{Call: p.Call, call: c, slot: p.slot, node: p.node}
 	for key := range keys {
@@ -176,7 +175,7 @@ func (c *call) becomeFanoutLocked(p *part, keys int, m merge) *part {
 	return whole
 }
 
-// replaceLocked puts several parts in the place of one.
+// replaceLocked replaces one part by several.
 func (f *fanout) replaceLocked(p *part, by []*part) {
 	parts := make([]*part, 0, len(f.parts)+len(by)-1)
 	for _, old := range f.parts {
@@ -190,7 +189,7 @@ func (f *fanout) replaceLocked(p *part, by []*part) {
 	f.left += len(by) - 1
 }
 
-// release lets a held session go on.
+// release lets a session continue that was held back.
 func (s *session) release() {
 	s.mu.Lock()
 	s.held--

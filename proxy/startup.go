@@ -37,12 +37,12 @@ func Listen(addrs []string) ([]net.Listener, error) {
 const msgNotReady = "UPSTREAMDOWN Leash waits for Redis, the command was not executed"
 
 const (
-	refuseAfter = time.Second // before that, clients wait: Redis answers at once as a rule
-	refusalTime = time.Second // for a client to take its refusal
-	maxRefusals = 1000        // at once; more are closed without a word
+	refuseAfter = time.Second // clients wait before that, because Redis usually answers at once
+	refusalTime = time.Second // time for a client to read its refusal
+	maxRefusals = 1000        // at a time; further connections are closed without an answer
 )
 
-// refusal answers clients with an error for as long as they cannot be served.
+// refusal answers clients with an error while Leash cannot serve them.
 type refusal struct {
 	log   *slog.Logger
 	lns   []net.Listener
@@ -107,7 +107,7 @@ func (r *refusal) accept(ln net.Listener) {
 	}
 }
 
-// pause waits for d; false when stop was called before.
+// pause waits for d. It returns false if stop is called first.
 func (r *refusal) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -22,7 +22,8 @@ type stats struct {
 	reasons map[string]int64 // ended sessions by kind of reason
 }
 
-// ended counts the end of a session. The text behind a colon in the reason is detail.
+// ended counts the end of a session. In the reason, the text after a colon is a detail and is not
+// counted separately.
 func (s *stats) ended(reason string) {
 	kind, _, _ := strings.Cut(reason, ":")
 	s.mu.Lock()

@@ -19,11 +19,12 @@ func subscriptionSpecs() commandSpecs {
 	}
 }
 
-// msgShardInMulti is what Redis answers at EXEC to SSUBSCRIBE, unlike to its like.
+// msgShardInMulti is Redis's answer to SSUBSCRIBE at EXEC. The other subscribe commands do not get
+// it.
 const msgShardInMulti = "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client"
 
-// subscriptions is the handler that begins or ends those of a kind. It is a
-// barrier: the confirmations come behind all earlier replies.
+// subscriptions returns the handler that begins or ends subscriptions of a kind. The handler is a
+// barrier: the confirmations come after all earlier replies.
 func subscriptions(kind pubsub.Kind, join bool) handler {
 	return func(s *session, c *command, cmd resp.Command) bool {
 		switch {
@@ -50,8 +51,8 @@ func subscriptions(kind pubsub.Kind, join bool) handler {
 	}
 }
 
-// confirm gives the client what subscription returned. Confirmations are no
-// replies: CLIENT REPLY does not keep them back. Only while no call is in flight.
+// confirm gives the client the frames that subscription returned. Confirmations are not replies, so
+// CLIENT REPLY does not suppress them. It may be called only while no call is in flight.
 func (s *session) confirm(frames []byte) bool {
 	if !s.muted || frames[0] == '-' {
 		return s.answer(frames)
@@ -64,10 +65,10 @@ func (s *session) confirm(frames []byte) bool {
 	return !s.outputDropped
 }
 
-// subscription begins or ends subscriptions and returns their confirmations, or the error that
-// answers the command. It blocks until Redis has answered. It returns false when the session ends.
-// When it begins a subscription, the session's output is corked until the client has been given the
-// frames, so that a message comes behind its confirmation.
+// subscription begins or ends subscriptions. It returns their confirmations, or the error that
+// answers the command. It blocks until Redis has answered. ok is false when the session ends. When
+// it begins a subscription, the caller holds messages back (holdPushes) until the client has got
+// the frames, so each message comes after its confirmation.
 func (s *session) subscription(kind pubsub.Kind, join bool, args [][]byte) (frames []byte, ok bool) {
 	listener := s.listener.Load()
 	if listener == nil {
@@ -99,8 +100,8 @@ func (s *session) subscription(kind pubsub.Kind, join bool, args [][]byte) (fram
 	return frames, true
 }
 
-// unsubscribe ends subscriptions: all of a kind if no name is given. There is a confirmation for
-// each name, and one without a name if there is none.
+// unsubscribe ends the named subscriptions. Without names, it ends all of a kind. It returns one
+// confirmation for each. If there was none, it returns one confirmation without a name.
 func (s *session) unsubscribe(listener *pubsub.Listener, kind pubsub.Kind, names []string) (frames []byte) {
 	if len(names) == 0 {
 		names = listener.Names(kind)
@@ -142,8 +143,7 @@ func (s *session) subscribedTo() (channels, patterns, shards int) {
 	return 0, 0, 0
 }
 
-// enterSubscribed brings the mode up to date with the subscriptions and the
-// protocol.
+// enterSubscribed sets or clears modeSubscribed according to the subscriptions and the protocol.
 func (s *session) enterSubscribed() {
 	channels, patterns, shards := s.subscribedTo()
 	s.modes &^= modeSubscribed
@@ -152,7 +152,7 @@ func (s *session) enterSubscribed() {
 	}
 }
 
-// dropSubscriptions ends all subscriptions without a word.
+// dropSubscriptions ends all subscriptions without confirmations.
 func (s *session) dropSubscriptions() {
 	if listener := s.listener.Load(); listener != nil {
 		listener.UnsubscribeAll()
@@ -163,11 +163,11 @@ func (s *session) dropSubscriptions() {
 // msgSubscribed refuses a command in RESP2 subscribe mode.
 const msgSubscribed = ": only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
 
-// whileSubscribed treats a command in RESP2 subscribe mode, with Redis's checks
-// in Redis's order.
+// whileSubscribed handles a command in RESP2 subscribe mode. It makes Redis's checks in Redis's
+// order.
 func (s *session) whileSubscribed(c *command, cmd resp.Command) (handled, ok bool) {
 	if c == nil && !isLockCommand(cmd.Args[0]) || c != nil && c.subs != nil && len(cmd.Args) > 1 {
-		return false, true // unknown, or its subcommand is
+		return false, true // an unknown command or subcommand
 	}
 	name := ""
 	if c != nil {

@@ -7,7 +7,7 @@ import (
 	"leash/proxy/upstream"
 )
 
-// subscriberLimits are how much a subscriber may leave unread. They are Redis's
+// subscriberLimits say how much a subscriber may leave unread. They are Redis's
 // client-output-buffer-limit for the class pubsub.
 type subscriberLimits struct {
 	hard int           // bytes; above this, closed at once
@@ -22,8 +22,8 @@ type subscriber session
 
 var _ pubsub.Client = (*subscriber)(nil)
 
-// Message implements pubsub.Client: it delivers a frame in the session's protocol. It closes a
-// client that leaves too much unread, so that no one else waits and memory stays bounded.
+// Message implements pubsub.Client. It delivers a frame in the session's protocol. It closes a
+// client that leaves too much unread. So other clients need not wait, and the memory stays bounded.
 func (c *subscriber) Message(frame []byte) upstream.Flusher {
 	s := (*session)(c)
 	s.mu.Lock()
@@ -80,7 +80,7 @@ func (s *session) closeSlowSubscriber() {
 	s.kill("output limit of subscribers", false)
 }
 
-// unreadPushesLocked is an upper bound for the bytes of messages that wait for the client.
+// unreadPushesLocked returns an upper bound for the bytes of messages that wait for the client.
 func (s *session) unreadPushesLocked() int {
 	waits := s.out.size + s.pushes.size
 	if waits == 0 {
@@ -89,8 +89,8 @@ func (s *session) unreadPushesLocked() int {
 	return min(s.pushed, waits)
 }
 
-// isSlowSubscriber reports whether too many messages have waited for the client for too long.
-// Called by runSessionChecks only.
+// isSlowSubscriber reports whether too many messages have waited for the client for too long. Only
+// runSessionChecks calls it.
 func (s *session) isSlowSubscriber(now time.Time) bool {
 	s.mu.Lock()
 	waits := s.unreadPushesLocked()
@@ -105,15 +105,15 @@ func (s *session) isSlowSubscriber(now time.Time) bool {
 	return !s.slowSince.IsZero() && now.Sub(s.slowSince) > limits.over
 }
 
-// holdPushes holds deliveries back until releasePushes has been called as often. The client is
-// about to get something that must come first.
+// holdPushes stops deliveries until releasePushes has been called as often. The caller is about to
+// send something that must come before them.
 func (s *session) holdPushes() {
 	s.mu.Lock()
 	s.pushHolds++
 	s.mu.Unlock()
 }
 
-// releasePushes delivers what holdPushes has held back.
+// releasePushes delivers the frames that holdPushes has stopped.
 func (s *session) releasePushes() {
 	s.mu.Lock()
 	s.pushHolds--

@@ -15,14 +15,15 @@ const invalidateAll = ">2\r\n$10\r\ninvalidate\r\n_\r\n"
 // tracking is client-side caching
 // (https://redis.io/docs/latest/develop/reference/client-side-caching/) of one session.
 //
-// Redis remembers per connection what it has read. So while tracking is on, the session's commands
-// use connections of its own, one per node.
+// Redis remembers for each connection which keys were read on it. So while tracking is on, the
+// session's commands use connections of its own, one for each node.
 //
-// A client that gets an invalidation before an older reply would keep that reply's stale value. So
-// Leash passes an invalidation on behind the replies that the same connection sent before it.
+// A client that gets an invalidation before an older reply would keep the stale value in that
+// reply. So Leash passes an invalidation on after the replies that the same connection sent before
+// it.
 //
-// When such a connection ends, its last invalidations are unknown. Leash then tells the client that
-// nothing is valid.
+// When such a connection ends, Leash may miss invalidations. Leash then tells the client that all
+// its cached values are invalid.
 type tracking struct {
 	session *session
 	bcast   atomic.Bool
@@ -47,7 +48,7 @@ type tracked struct {
 	link *upstream.Link
 	// gets the invalidations with REDIRECT, nil without it; guarded by session.mu
 	listener *upstream.Link
-	// the call whose reply came last and has not reached the client yet; guarded by session.mu
+	// the call whose reply came last and has not reached the client; guarded by session.mu
 	last *call
 }
 
@@ -65,7 +66,7 @@ func (t *tracking) ask(n *upstream.Node, args [][]byte, redirected bool) *answer
 	return t.session.gather(link, resp.AppendCommand(nil, args...))[0]
 }
 
-// note records the options that Leash must know.
+// note records the options that matter to Leash.
 func (t *tracking) note(args [][]byte) {
 	var bcast bool
 	t.optIn, t.optOut = false, false
@@ -102,7 +103,7 @@ func (t *tracking) accept(primary *upstream.Node, args [][]byte, redirect *redir
 		t.ask(n, args, redirect != nil)
 	}
 	if t.redirect.Load() != redirect {
-		s.pingAll(t.listeners()) // earlier invalidations belong to the previous target
+		s.pingAll(t.listeners()) // earlier invalidations go to the previous target
 		t.redirect.Store(redirect)
 	}
 	s.tracking.Store(t)
@@ -113,7 +114,7 @@ func (t *tracking) accept(primary *upstream.Node, args [][]byte, redirect *redir
 	}
 	t.listenNoMore()
 	for _, l := range t.everywhere() {
-		s.gather(l, ping) // invalidations may come from here on
+		s.gather(l, ping) // from now on, invalidations may come
 	}
 }
 
@@ -177,8 +178,8 @@ func (t *tracking) restart() {
 	t.everywhere()
 }
 
-// checkTopology looks for moved slots on behalf of a session that sends nothing. A node reports
-// nothing about slots that have left it. Called by runSessionChecks only.
+// checkTopology looks for moved slots for a session that sends nothing. A node sends no
+// invalidations for slots that have left it. Only runSessionChecks calls it.
 func (t *tracking) checkTopology() {
 	now := t.session.server.up.Topology()
 	if t.seen.Swap(now) != now {
@@ -187,11 +188,11 @@ func (t *tracking) checkTopology() {
 	t.everywhere()
 }
 
-// forgetAll tells the client that nothing is valid, behind the replies in flight. Safe for
-// concurrent use.
+// forgetAll tells the client that all its cached values are invalid, after the replies in flight.
+// Safe for concurrent use.
 func (t *tracking) forgetAll() {
 	if r := t.redirect.Load(); r != nil {
-		t.stale.Store(true) // once more, behind the replies in flight
+		t.stale.Store(true) // once more, after the replies in flight
 		r.send([]byte(resp.Null))
 		return
 	}
@@ -236,7 +237,7 @@ func (t *tracking) link(n *upstream.Node) *upstream.Link {
 	s := t.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t.stopped { // the session check came late
+	if t.stopped { // the session check may come after the end
 		return n.Link(s.lane)
 	}
 	one := t.links[n]
@@ -247,7 +248,7 @@ func (t *tracking) link(n *upstream.Node) *upstream.Link {
 		t.stale.Store(true)
 		return n.Link(s.lane)
 	case one != nil:
-		t.lostLocked(n, one) // receive is about to see it
+		t.lostLocked(n, one) // receive would notice it soon
 	}
 	one = t.pinLocked(n)
 	for _, args := range t.accepted {
@@ -264,7 +265,7 @@ func (t *tracking) pinLocked(n *upstream.Node) *tracked {
 	return one
 }
 
-// receive takes a frame that answers no command. It is an invalidation, or nil when the connection
+// receive handles a frame that answers no call. It is an invalidation, or nil when the connection
 // has ended.
 func (t *tracking) receive(n *upstream.Node, one *tracked, frame []byte) {
 	if t.redirect.Load() != nil && !bytes.HasPrefix(frame, []byte(invalidatePush)) {
@@ -287,7 +288,7 @@ func (t *tracking) receive(n *upstream.Node, one *tracked, frame []byte) {
 	}
 }
 
-// lostLocked gives up a connection that has ended. Nothing that was read on it is valid any more.
+// lostLocked removes a connection that has ended. All values that were read on it count as invalid.
 func (t *tracking) lostLocked(n *upstream.Node, one *tracked) upstream.Flusher {
 	delete(t.links, n)
 	one.link.Unpin(false)

@@ -24,8 +24,8 @@ func trackingSpecs() commandSpecs {
 	}
 }
 
-// clientTracking runs CLIENT TRACKING ON|OFF. Redis checks the options on a connection that then
-// becomes one of the session's.
+// clientTracking runs CLIENT TRACKING ON|OFF. Redis checks the options on a connection that becomes
+// one of the session's.
 func (s *session) clientTracking(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
@@ -49,7 +49,7 @@ func (s *session) clientTracking(c *command, cmd resp.Command) bool {
 	}
 	before := t.redirect.Load()
 	if before == nil {
-		t.redirect.Store(redirect) // an invalidation may come before the answer
+		t.redirect.Store(redirect) // set first: an invalidation may come before the answer
 	}
 	primary := s.topology.Masters()[s.keyless]
 	a := t.ask(primary, args, redirect != nil)
@@ -100,7 +100,7 @@ func (s *session) clientGetRedir(c *command, cmd resp.Command) bool {
 	return s.answer(s.scratch)
 }
 
-// clientTrackingInfo lets Redis answer when tracking is on.
+// clientTrackingInfo answers CLIENT TRACKINGINFO. When tracking is on, Redis makes the answer.
 func (s *session) clientTrackingInfo(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true

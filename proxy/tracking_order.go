@@ -3,12 +3,12 @@ package proxy
 import "leash/proxy/upstream"
 
 // A client with a cache relies on one rule: a reply comes after the invalidations of all earlier
-// writes. Examples are the PONG to its PING, an element from BLPOP and a lock. Redis has one
-// connection for both.
+// writes. Examples of such replies are the PONG to its PING, an element from BLPOP and a lock. In
+// Redis, replies and invalidations come on one connection.
 //
-// In Leash, most replies come on the connections that bring invalidations. Other replies, and those
-// that Leash makes itself, wait. They go out when those connections have brought everything that
-// Redis had sent.
+// In Leash, most replies come on the connections that bring invalidations. Other replies come on
+// other connections or from Leash itself. Leash delays them until the first connections have
+// brought everything that Redis had sent on them.
 
 // overtakes reports whether the reply to a command could come before invalidations that Redis sent
 // earlier.
@@ -23,9 +23,9 @@ func (c *command) overtakes() bool {
 // caches reports whether invalidations go to the session's client.
 func (s *session) caches() bool { return s.tracking.Load() != nil || s.redirectedTo.Load() }
 
-// awaitInvalidations waits until every connection has brought what Redis has sent on it so far.
-// These are the session's own connections and those that redirect to it. It returns false when the
-// session ends.
+// awaitInvalidations waits until every connection that brings invalidations has brought what Redis
+// has sent on it so far. These are the session's own connections and those that redirect to it. It
+// returns false when the session ends.
 func (s *session) awaitInvalidations() bool {
 	if !s.caches() {
 		return true
@@ -36,8 +36,8 @@ func (s *session) awaitInvalidations() bool {
 	return s.pingAll(s.invalidationLinks())
 }
 
-// invalidationLinks are the connections that bring invalidations to the session's client, or that
-// it redirects.
+// invalidationLinks returns the connections that bring invalidations to the session's client, and
+// those whose invalidations it redirects.
 func (s *session) invalidationLinks() (links []*upstream.Link) {
 	if t := s.tracking.Load(); t != nil {
 		if t.redirect.Load() != nil {
@@ -61,7 +61,7 @@ func (s *session) invalidationLinks() (links []*upstream.Link) {
 	return links
 }
 
-// connections are those on which the session reads.
+// connections returns the connections on which the session reads.
 func (t *tracking) connections() (links []*upstream.Link) {
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
@@ -71,7 +71,7 @@ func (t *tracking) connections() (links []*upstream.Link) {
 	return links
 }
 
-// listeners are the connections that get redirected invalidations.
+// listeners returns the connections that get redirected invalidations.
 func (t *tracking) listeners() (links []*upstream.Link) {
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
@@ -83,7 +83,8 @@ func (t *tracking) listeners() (links []*upstream.Link) {
 	return links
 }
 
-// pingAll waits for the reply to a PING on each of the given private links.
+// pingAll waits for the reply to a PING on each of the given pinned links. It returns false when
+// the session has ended.
 func (s *session) pingAll(links []*upstream.Link) bool {
 	var waits []*gathering
 	for _, l := range links {
@@ -97,7 +98,7 @@ func (s *session) pingAll(links []*upstream.Link) bool {
 }
 
 // behindInvalidations runs f, whose command gets its reply on a connection without invalidations.
-// The client gets that reply behind the invalidations that Redis had sent before it.
+// The client gets that reply after the invalidations that Redis had sent before it.
 func (s *session) behindInvalidations(f func() bool) bool {
 	if !s.caches() {
 		return f()

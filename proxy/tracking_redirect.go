@@ -11,30 +11,33 @@ import (
 	"leash/proxy/upstream"
 )
 
-// CLIENT TRACKING ON REDIRECT id sends the invalidations of one client to another, for clients that
-// use RESP2 (https://redis.io/docs/latest/commands/client-tracking/). Both are clients of this
-// Leash. For each node, the source has the connection on which it reads and a second one in RESP3,
-// to which Redis redirects the invalidations. Leash writes them to the target as Redis would.
+// CLIENT TRACKING ON REDIRECT id sends the invalidations of one client to another. It is for
+// clients that use RESP2 (https://redis.io/docs/latest/commands/client-tracking/). Both must be
+// clients of this Leash. For each node, the source has the connection on which it reads and a
+// second one in RESP3, to which Redis redirects the invalidations. Leash writes them to the target
+// as Redis would.
 
 const (
 	msgNoRedirectTarget = "ERR The client ID you want redirect to does not exist"
 	msgOneRedirect      = "ERR A client can only redirect to a single other client"
 )
 
-// invalidatePush begins what Redis pushes; the names of the keys follow, or null for all.
+// invalidatePush is the beginning of Redis's push. The names of the keys follow, or null for all
+// keys.
 const invalidatePush = ">2\r\n$10\r\ninvalidate\r\n"
 
-// invalidateMessage is the form of an invalidation for a subscriber in RESP2.
+// invalidateMessage is the beginning of an invalidation for a subscriber in RESP2.
 const invalidateMessage = "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n"
 
-// redirection is where the invalidations of a session go. Safe for concurrent use.
+// redirection says to which session the invalidations of a session go. Safe for concurrent use.
 type redirection struct {
 	from, to *session
 	broken   atomic.Bool // the target was gone when an invalidation came
 }
 
 // redirectOf removes REDIRECT from the arguments of CLIENT TRACKING. refusal is Redis's error for a
-// wrong REDIRECT. Redis checks the other arguments. It ignores everything behind an unknown one.
+// wrong REDIRECT. At an unknown argument it stops and returns no redirection, because Redis refuses
+// the command.
 func (s *session) redirectOf(args [][]byte) (rest [][]byte, to *redirection, refusal string) {
 	i := min(3, len(args))
 	rest = append(rest, args[:i]...)
@@ -66,8 +69,8 @@ func (s *session) redirectOf(args [][]byte) (rest [][]byte, to *redirection, ref
 	return rest, to, ""
 }
 
-// redirectedFrom is the answer to CLIENT GETREDIR: the client that gets the invalidations, 0 for
-// the session itself, or -1 without tracking.
+// redirectedFrom returns the answer to CLIENT GETREDIR. It is the id of the client that gets the
+// invalidations, 0 for the session itself, or -1 without tracking.
 func (s *session) redirectedFrom() int64 {
 	t := s.tracking.Load()
 	if t == nil {
@@ -93,9 +96,9 @@ func (t *tracking) open(n *upstream.Node) *upstream.Link {
 	return t.pinLocked(n).link
 }
 
-// listen returns Redis's id of the connection that gets the invalidations of a node, and makes it
-// if there is none. It returns Redis's answer if Redis refused it. Only the loop calls it, after
-// open.
+// listen returns Redis's id of the connection that gets the invalidations of a node. It makes the
+// connection if there is none. If Redis refused it, refusal is the reason. Only the loop calls it,
+// after open.
 func (t *tracking) listen(n *upstream.Node) (id int64, refusal *answer) {
 	s := t.session
 	s.mu.Lock()
@@ -118,8 +121,8 @@ func (t *tracking) listen(n *upstream.Node) (id int64, refusal *answer) {
 	return 0, &answer{lost: true, cause: a.cause}
 }
 
-// connect makes the source's two connections to a node, and reports whether Redis has taken the
-// options. Of the source's loop.
+// connect makes the source's two connections to a node. It reports whether Redis has accepted the
+// options. Only the source's loop calls it.
 func (t *tracking) connect(n *upstream.Node) bool {
 	t.session.mu.Lock()
 	accepted := t.accepted
@@ -138,8 +141,8 @@ func (t *tracking) connect(n *upstream.Node) bool {
 	return true
 }
 
-// reconnect is connectAll for when invalidations may have been missed. It then tells the target
-// that nothing is valid.
+// reconnect calls connectAll when invalidations may have been missed. It then tells the target that
+// all cached values are invalid.
 func (t *tracking) reconnect() {
 	t.connectAll()
 	if r := t.redirect.Load(); r != nil {
@@ -147,8 +150,8 @@ func (t *tracking) reconnect() {
 	}
 }
 
-// connectAll sees to it that there are connections to all masters. Of the source's loop, while no
-// call is in flight.
+// connectAll makes the connections that are missing or have ended, to all masters. Only the
+// source's loop calls it, while no call is in flight.
 func (t *tracking) connectAll() {
 	t.stale.Store(false)
 	for _, n := range t.session.server.up.Topology().Masters() {
@@ -157,12 +160,13 @@ func (t *tracking) connectAll() {
 		whole := one != nil && one.listener != nil && !one.link.Ended() && !one.listener.Ended()
 		t.session.mu.Unlock()
 		if !whole && !t.connect(n) {
-			t.stale.Store(true) // again at the next command
+			t.stale.Store(true) // try again at the next command
 		}
 	}
 }
 
-// heard handles a frame of the connection that gets the invalidations, or nil when it has ended.
+// heard handles a frame of the connection that gets the invalidations. A nil frame means that the
+// connection has ended.
 func (t *tracking) heard(n *upstream.Node, one *tracked, frame []byte) {
 	r := t.redirect.Load()
 	keys, ok := bytes.CutPrefix(frame, []byte(invalidatePush))
@@ -175,8 +179,8 @@ func (t *tracking) heard(n *upstream.Node, one *tracked, frame []byte) {
 	}
 }
 
-// missed is called when one of the connections to a node has ended. Invalidations for what was read
-// on it are missing, so the target is told that nothing is valid.
+// missed is called when one of the connections to a node has ended. Invalidations may be missing
+// for keys that were read on it. So it tells the target that all cached values are invalid.
 func (t *tracking) missed(n *upstream.Node, one *tracked) {
 	t.stale.Store(true)
 	t.session.mu.Lock()
@@ -187,7 +191,7 @@ func (t *tracking) missed(n *upstream.Node, one *tracked) {
 	}
 }
 
-// listenNoMore ends the connections that got the invalidations for another client.
+// listenNoMore ends the connections that get the invalidations for another client.
 func (t *tracking) listenNoMore() {
 	t.session.mu.Lock()
 	all := slices.Collect(maps.Values(t.links))
@@ -203,7 +207,8 @@ func (t *tracking) listenNoMore() {
 	}
 }
 
-// stopListening ends the connection that gets invalidations, of one that is in no map any more.
+// stopListening ends the connection that gets invalidations. It may be called only for a tracked
+// that is no longer in the map.
 func (one *tracked) stopListening() {
 	if one.listener != nil {
 		one.listener.Unpin(false)
@@ -223,7 +228,7 @@ func (r *redirection) send(keys []byte) {
 	switch {
 	case resp3:
 		f = r.to.deliver(append([]byte(invalidatePush), keys...))
-	case !r.to.isSubscriber(): // Redis drops it as well
+	case !r.to.isSubscriber(): // Redis drops it too
 	case string(keys) == resp.Null:
 		f = (*subscriber)(r.to).Message([]byte(invalidateMessage + resp.NilBulk))
 	default:
@@ -234,7 +239,7 @@ func (r *redirection) send(keys []byte) {
 	}
 }
 
-// sendBroken tells a source in RESP3 that its target is gone.
+// sendBroken tells a source in RESP3 that its target has gone.
 func (r *redirection) sendBroken() {
 	r.broken.Store(true)
 	r.from.mu.Lock()
@@ -249,22 +254,22 @@ func (r *redirection) sendBroken() {
 	}
 }
 
-// hasEnded reports whether the session's loop is over, or about to be.
+// hasEnded reports whether the session's loop has ended or is about to end.
 func (s *session) hasEnded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.over || s.cut
 }
 
-// isSubscriber reports whether the session is subscribed to anything, from any goroutine that does
-// not hold mu.
+// isSubscriber reports whether the session has any subscription. It may be called from any
+// goroutine that does not hold mu.
 func (s *session) isSubscriber() bool {
 	channels, patterns, shards := s.subscribedTo()
 	return channels+patterns+shards > 0
 }
 
-// info is Redis's CLIENT TRACKINGINFO with the client that is redirected to, in place of Leash's
-// own connection.
+// info returns Redis's reply to CLIENT TRACKINGINFO with the id of the target instead of the id of
+// Leash's own connection.
 func (r *redirection) info(reply []byte) []byte {
 	const name = "$8\r\nredirect\r\n:"
 	before, after, ok := bytes.Cut(reply, []byte(name))

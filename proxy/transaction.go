@@ -12,7 +12,7 @@ import (
 const (
 	transactionBatch = 1024     // commands
 	transactionBytes = 1 << 20  // of a batch
-	maxReplay        = 64 << 20 // bytes of a transaction
+	maxReplay        = 64 << 20 // bytes of a transaction that are kept
 )
 
 // Replies of a transaction that Leash gives itself.
@@ -27,7 +27,7 @@ const (
 	msgCrossSlot    = "CROSSSLOT Keys in request don't hash to the same slot"
 )
 
-// transactionSpecs are MULTI and what belongs to it.
+// transactionSpecs are MULTI and the commands that belong to it.
 func transactionSpecs() commandSpecs {
 	const own = "on a cluster, all keys of a transaction are in one slot"
 	return commandSpecs{
@@ -47,14 +47,14 @@ func transactionSpecs() commandSpecs {
 	}
 }
 
-// transaction is what a session has from MULTI or WATCH on. It has a connection of its own, so
+// transaction is a session's state from MULTI or WATCH on. It has a connection of its own, so
 // QUEUED, EXECABORT and the order of errors are Redis's.
 //
-// Commands are sent in batches: all that the client sent at once. Leash reads their replies before
-// the client gets them. When the slot moves, all commands since MULTI go to the new owner, since
-// none has been executed.
+// Leash sends the commands in batches. A batch is all that the client sent at once. Leash reads the
+// replies before the client gets them. When the slot moves, Leash sends all commands since MULTI to
+// the new owner. This is safe, because none has been executed.
 //
-// Only EXEC executes commands. It is never repeated unless it certainly did not run. Only the
+// Only EXEC executes commands. Leash repeats it only if it certainly did not run. Only the
 // session's loop uses a transaction.
 type transaction struct {
 	session *session
@@ -87,7 +87,7 @@ type transaction struct {
 	retries  backoff
 }
 
-// length is the number of commands since MULTI, with MULTI; 0 outside a transaction.
+// length returns the number of commands since MULTI, with MULTI. It is 0 outside a transaction.
 func (t *transaction) length() int64 {
 	if t == nil {
 		return 0
@@ -149,13 +149,13 @@ func (t *transaction) take(c *command, cmd resp.Command) bool {
 	return t.enqueue(c, cmd)
 }
 
-// enqueue queues a command. Redis gets the command itself if it can run it on this connection, and
-// a PING if Leash runs it.
+// enqueue queues a command. Redis gets the command itself if it can run it on this connection.
+// Otherwise Leash runs the command after EXEC, and Redis gets a PING in its place.
 func (t *transaction) enqueue(c *command, cmd resp.Command) bool {
 	switch t.executor(c, cmd) {
 	case byRedis:
 		if c != nil && c.name == "script|flush" {
-			// earlier than necessary; a missing script before EXEC is then not reloaded
+			// earlier than necessary; a script that is missing before EXEC is then not reloaded
 			t.session.server.scripts.clear()
 		}
 		t.propagates = t.propagates || c.mayPropagate()
@@ -197,8 +197,8 @@ func (t *transaction) add(q queued) {
 	t.kept += len(q.request)
 }
 
-// refusal is the reason why the user may not run a command that Leash runs. Redis gives it when it
-// queues the command.
+// refusal returns the reason why the user may not run a command that Leash runs. Redis reports such
+// a reason when it queues a command.
 func (t *transaction) refusal(c *command, cmd resp.Command) string {
 	s := t.session
 	refusal, err := s.server.up.Refusal(s.ctx, s.lane, c.name, cmd.Args)
@@ -250,7 +250,7 @@ func (t *transaction) complain(c *command, cmd resp.Command) bool {
 	return s.fail("ERR '" + c.name + "' is not allowed inside MULTI on a cluster: no transaction spans several nodes")
 }
 
-// awaitQueued sends the commands that have not been sent and passes on their replies.
+// awaitQueued sends the commands that have not been sent and passes their replies on.
 func (t *transaction) awaitQueued() bool {
 	if t.answered == len(t.queue) {
 		return true
@@ -259,7 +259,7 @@ func (t *transaction) awaitQueued() bool {
 	return ok && t.pass(answers)
 }
 
-// pass gives the client the last of answers, those that it does not have yet.
+// pass gives the client those of answers that it does not have yet, which are the last ones.
 func (t *transaction) pass(answers []*answer) bool {
 	for _, a := range t.unanswered(answers) {
 		if !t.session.answer(a.reply) {
@@ -306,8 +306,8 @@ func (t *transaction) discard(reply []byte) []byte {
 	return reply
 }
 
-// end gives the connection back. It can be used again when clean: Redis has then ended MULTI and
-// WATCH on it.
+// end gives the connection back. If clean is set, it can be used again, because Redis has ended
+// MULTI and WATCH on it.
 func (t *transaction) end(clean bool) {
 	t.unpin(clean)
 	t.session.tx = nil

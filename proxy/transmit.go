@@ -9,7 +9,7 @@ import (
 	"leash/proxy/upstream"
 )
 
-// executor is what runs a command of a transaction.
+// executor says what runs a command of a transaction.
 type executor uint8
 
 const (
@@ -30,7 +30,7 @@ func (t *transaction) executor(c *command, cmd resp.Command) executor {
 		// its answer would describe this transaction's connection
 		return byNobody
 	case c.name == "ping" && t.subscribes():
-		// RESP2 has another answer, and HELLO may have been queued
+		// the answer in RESP2 is different, and a HELLO may have been queued
 		return byLeash
 	case !c.arityOK(cmd.Args), c.name == "ping", c.name == "echo", c.name == "publish":
 		return byRedis
@@ -89,8 +89,8 @@ func (t *transaction) transmit(e *execution) ([]*answer, bool) {
 	}
 }
 
-// attempt sends what the connection has not got. moved is the error for which it must be sent
-// again, elsewhere or later. A lost connection counts as one.
+// attempt sends what the connection has not got. moved is the error because of which everything
+// must be sent again, elsewhere or later. A lost connection counts as such an error.
 func (t *transaction) attempt(e *execution) (answers []*answer, moved []byte) {
 	if e != nil {
 		e.of = nil
@@ -123,7 +123,7 @@ func (t *transaction) attempt(e *execution) (answers []*answer, moved []byte) {
 		}
 	}
 	if moved != nil && e != nil && e.sent() {
-		e.of.await(t.link) // Redis has refused it, or it is lost with the others
+		e.of.await(t.link) // Redis refuses it, or it is lost with the others
 		if e.lost && e.written && !t.isRedirect(moved) {
 			return unknown(answers), nil
 		}
@@ -132,7 +132,8 @@ func (t *transaction) attempt(e *execution) (answers []*answer, moved []byte) {
 	return answers, moved
 }
 
-// unknown answers commands that Redis may have executed, because EXEC was written behind them.
+// unknown returns the answers for commands that Redis may have executed, because EXEC was written
+// after them.
 func unknown(answers []*answer) []*answer {
 	for _, a := range answers {
 		if a.lost {
@@ -142,12 +143,12 @@ func unknown(answers []*answer) []*answer {
 	return answers
 }
 
-// stranded reports whether commands that have not been kept would have to be sent again.
+// stranded reports whether Leash would have to send commands again that it has not kept.
 func (t *transaction) stranded() bool {
 	return t.dropped && (t.link == nil || t.link.Ended() || t.target() != t.node)
 }
 
-// prefix is CLIENT CACHING, which goes right before MULTI.
+// prefix returns CLIENT CACHING, which must come right before MULTI.
 func (t *transaction) prefix() [][]byte {
 	if t.sent > 0 || t.caching == nil {
 		return nil
@@ -262,7 +263,7 @@ func (t *transaction) drop() {
 }
 
 // again prepares another attempt, after an error that names the slot's node or after a pause. It
-// returns false when the time is over or the commands are not kept.
+// returns false when the time is over or the commands were not kept.
 func (t *transaction) again(moved []byte) bool {
 	s := t.session
 	t.drop()
@@ -270,8 +271,8 @@ func (t *transaction) again(moved []byte) bool {
 	return t.kept <= maxReplay && t.retries.pause(s)
 }
 
-// followed records an error with which node refused a command because of its slot. The text is
-// certain to be Redis's own.
+// followed records an error by which a node refused a command because of its slot. The text is
+// certainly Redis's own.
 func (s *Server) followed(node *upstream.Node, moved []byte) {
 	s.resharding.mark()
 	s.up.Refresh()
@@ -298,8 +299,8 @@ func (t *transaction) giveUp(answers []*answer, moved []byte) []*answer {
 	return whole
 }
 
-// presentable is the error for the client in the place of one that prevented a command. Redirects
-// never reach a client.
+// presentable returns the error that the client gets for an error that prevented a command.
+// Redirects never reach a client.
 func presentable(moved []byte) []byte {
 	switch {
 	case bytes.HasPrefix(moved, []byte("-ASK ")):

@@ -25,8 +25,8 @@ func (s *session) noteWriteElsewhere(n *upstream.Node) {
 	}
 }
 
-// writtenNodes are the nodes that may have the session's writes. left reports whether one of them
-// has stopped being a master since the last call. The state of its writes is unknown.
+// writtenNodes returns the nodes that may have the session's writes. left reports whether one of
+// them has stopped being a master since the last call. The state of its writes is then unknown.
 func (s *session) writtenNodes() (nodes []*upstream.Node, left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,10 +43,10 @@ func (s *session) writtenNodes() (nodes []*upstream.Node, left bool) {
 }
 
 // wait runs WAIT and WAITAOF (https://redis.io/docs/latest/commands/wait/). Redis answers them for
-// the connection's own writes, but the session's writes went out on shared links. So each node that
-// it wrote to is asked on a private connection, whose offset has been moved past those writes
-// (offset.go). The smallest answer holds for all. It covers other sessions' earlier writes too, so
-// it may be smaller than on a connection of one's own, but never larger.
+// the connection's own writes, but the session's writes went out on shared links. So Leash asks
+// each node that the session wrote to, on a pinned connection whose offset has been moved past
+// those writes (offset.go). The smallest answer holds for all. It also covers other sessions'
+// earlier writes. So it may be smaller than on a connection of the client's own, but never larger.
 func (s *session) wait(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
@@ -90,16 +90,16 @@ func (s *session) wait(c *command, cmd resp.Command) bool {
 	return ok && s.awaitInvalidations() && s.answer(leastAnswer(answers, left))
 }
 
-// waitOn sends request on every connection after its offset has been moved, and waits for the
-// replies. stuck reports whether one offset could not be moved. The answer of that node then says
-// nothing about the session's writes.
+// waitOn sends request on every connection after it has moved the connection's offset, and waits
+// for the replies. stuck reports whether one offset could not be moved. The answer of that node
+// then says nothing about the session's writes.
 func (s *session) waitOn(pins []*pin, offsets []offset, request []byte) (answers []*answer, stuck bool) {
 	for i, own := range pins {
 		switch a := s.moveOffset(own, offsets[i]); {
 		case a == nil:
 		case a.lost, bytes.HasPrefix(a.reply, []byte("-NOPERM ")), bytes.HasPrefix(a.reply, []byte("-NOAUTH ")):
 			return []*answer{a}, true
-		default: // no write is taken there now, for one of Redis's reasons
+		default: // Redis accepts no writes there now
 			stuck = true
 		}
 	}

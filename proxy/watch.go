@@ -7,9 +7,8 @@ import (
 	"leash/proxy/upstream"
 )
 
-// watch runs WATCH on a connection of the session's own, which EXEC, DISCARD,
-// UNWATCH and the session's end give back. Other commands still go on the
-// shared links until MULTI.
+// watch runs WATCH on a connection that the session has to itself. EXEC, DISCARD, UNWATCH and the
+// end of the session give it back. Other commands use the shared links until MULTI.
 func (s *session) watch(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
@@ -35,8 +34,8 @@ func (s *session) watch(c *command, cmd resp.Command) bool {
 	return s.ctx.Err() == nil && s.answer(reply)
 }
 
-// watch sends WATCH to the slot's owner. When keys are watched already and the
-// slot has moved, or the connection is lost, the transaction to come is void.
+// watch sends WATCH to the slot's owner. If keys are watched already, and the slot has moved or the
+// connection is lost, the transaction becomes void.
 func (t *transaction) watch(request []byte) []byte {
 	t.retries = backoff{}
 	for {

@@ -10,8 +10,8 @@ const (
 	maxCommand   = 1 << 30  // bytes of one command: Redis's client-query-buffer-limit
 )
 
-// barrier waits until every earlier call has its reply, so that the next call may take another way.
-// It returns false when the session ends first.
+// barrier waits until every earlier call has its reply, so that the next call may use another
+// connection. It returns false when the session ends first.
 func (s *session) barrier() bool {
 	s.publish()
 	return s.await(0)
@@ -47,8 +47,8 @@ func (s *session) wakeLocked() {
 	}
 }
 
-// windowLocked is how many calls may be in flight. It keeps replies of the recent size below about
-// 1 MiB.
+// windowLocked returns how many calls may be in flight. It keeps their replies below about 1 MiB,
+// if they are as large as recent ones.
 func (s *session) windowLocked() int {
 	return min(max(replyWindow/max(s.largest, 1), 1), maxCalls)
 }
