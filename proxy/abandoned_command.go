@@ -10,14 +10,14 @@ import (
 	"leash/proxy/upstream"
 )
 
-// abandonedTimeout is how long a session that is over waits for Redis to end the
-// blocking command that it has left.
+// abandonedTimeout bounds how long a session that has ended waits until Redis has ended its
+// blocking command.
 const abandonedTimeout = 2 * time.Second
 
-// awaitAbandoned makes certain that Redis has ended a blocking command whose client
-// is gone, and whose connection own was: what it did it has done then, so that
-// the client's locks need not be left to run out (R16). before is when the
-// session had last lost a call until then. It waits for abandonedTimeout at the most.
+// awaitAbandoned waits until Redis has ended a blocking command whose client is gone. own is the
+// pinned connection of that command. When Redis has closed that connection, the command can have no
+// later effect. Then the client's locks need not expire (R16), so awaitAbandoned sets s.lostAt back
+// to before, the value from before the command. It waits at most abandonedTimeout.
 func (s *session) awaitAbandoned(own *pin, before time.Time) {
 	carrier := s.carrier.Load()
 	if carrier == nil || carrier.Holds() == 0 || s.isCut() || s.ending() != lockcmd.Release {
@@ -33,8 +33,8 @@ func (s *session) awaitAbandoned(own *pin, before time.Time) {
 }
 
 // connectionGone waits until a node has no connection with that id (CLIENT LIST ID,
-// https://redis.io/docs/latest/commands/client-list/). It reports false when
-// that is not known in time.
+// https://redis.io/docs/latest/commands/client-list/). It returns false if it cannot tell within
+// abandonedTimeout.
 func (s *session) connectionGone(n *upstream.Node, id int64) bool {
 	ctx, cancel := context.WithTimeout(s.ctx, abandonedTimeout)
 	defer cancel()
@@ -44,7 +44,7 @@ func (s *session) connectionGone(n *upstream.Node, id int64) bool {
 	for again := time.Millisecond; ; again *= 2 {
 		reply, err := link.Ask(ctx, question)
 		switch {
-		case err != nil, len(reply) == 0, reply[0] != '$': // Redis before 6.2, or no right
+		case err != nil, len(reply) == 0, reply[0] != '$': // Redis is older than 6.2, or the right is missing
 			return false
 		case !bytes.Contains(reply, line):
 			return true

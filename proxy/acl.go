@@ -4,8 +4,8 @@ import (
 	"leash/proxy/resp"
 )
 
-// aclSpecs are the ACL commands. All masters should have the same users, so one node answers
-// questions. A change goes to every master.
+// aclSpecs are the ACL commands. One node answers a command that only reads, because all masters
+// should have the same users. A change goes to every master.
 func aclSpecs() commandSpecs {
 	return commandSpecs{
 		"ACL|CAT": {(*session).relayAny, anyNode, ""}, "ACL|DRYRUN": {(*session).relayAny, anyNode, ""},
@@ -29,7 +29,7 @@ func (s *session) aclLog(c *command, cmd resp.Command) bool {
 		if isWord(cmd.Args[2], "RESET") {
 			return s.everywhere(cmd, mergeOK)
 		}
-		limit, _ = resp.ParseInt(cmd.Args[2]) // Redis reports what is wrong
+		limit, _ = resp.ParseInt(cmd.Args[2]) // Redis reports a wrong number
 	}
 	return everyMaster(newest(limit, func(entry [][]byte) (float64, bool) {
 		for i := 0; i+1 < len(entry); i += 2 {

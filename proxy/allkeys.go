@@ -6,9 +6,10 @@ import (
 	"leash/proxy/resp"
 )
 
-// allKeys runs KEYS (https://redis.io/docs/latest/commands/keys/) on every master, on pinned
+// allKeys runs KEYS (https://redis.io/docs/latest/commands/keys/) on every master. It uses pinned
 // connections, because a reply as large as the database would delay all users of a shared link. It
-// is a barrier in both directions. Reply bytes count as the session's output until they are sent.
+// is a barrier in both directions. The bytes of the replies count as the session's output until
+// they are sent.
 func (s *session) allKeys(_ *command, cmd resp.Command) bool {
 	masters, ok := s.allMasters(len(cmd.Raw))
 	if !ok || len(masters) == 0 {

@@ -7,19 +7,19 @@ import (
 	"strconv"
 )
 
-// announcedAddr is Leash as cluster clients see it: one node, at the address where they
-// shall connect.
+// announcedAddr is the address that Leash announces to cluster clients. They see Leash as one node
+// at this address.
 type announcedAddr struct {
 	host string // an IP address or a name
 	port int
 }
 
-// busOffset is how far behind its port a node's cluster bus listens.
+// busOffset is the port of a node's cluster bus minus the port of the node.
 const busOffset = 10000
 
-// announcedAddr returns what this session's client shall see: Config.Announce, or else
-// the address that the client connected to. A client of a unix socket sees the
-// first TCP port there is.
+// announcedAddr returns the address for this session's client. It is Config.Announce. If that is
+// not set, it is the address that the client connected to. A client of a unix socket gets the
+// address of the first TCP listener.
 func (s *session) announcedAddr() announcedAddr {
 	if s.server.announce != (announcedAddr{}) {
 		return s.server.announce
@@ -30,7 +30,8 @@ func (s *session) announcedAddr() announcedAddr {
 	return s.server.firstTCPAddr
 }
 
-// announcedAddrOf is zero for an address that is not TCP's.
+// announcedAddrOf returns the address as a host and a port. It is zero for an address that is not
+// TCP.
 func announcedAddrOf(addr net.Addr) announcedAddr {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
@@ -39,8 +40,8 @@ func announcedAddrOf(addr net.Addr) announcedAddr {
 	return announcedAddr{tcp.IP.String(), tcp.Port}
 }
 
-// firstTCPAddr returns the address that clients of a unix socket are told: the first TCP listener,
-// on loopback if it listens everywhere.
+// firstTCPAddr returns the address that clients of a unix socket are told. It is that of the first
+// TCP listener. If the listener is on all addresses, the host is 127.0.0.1.
 func firstTCPAddr(lns []net.Listener) announcedAddr {
 	for _, ln := range lns {
 		tcp, ok := ln.Addr().(*net.TCPAddr)
@@ -55,7 +56,7 @@ func firstTCPAddr(lns []net.Listener) announcedAddr {
 	return announcedAddr{}
 }
 
-// parseAnnouncedAddr reads host:port; it is zero for an empty text.
+// parseAnnouncedAddr parses host:port. It returns zero for an empty text.
 func parseAnnouncedAddr(announce string) (announcedAddr, error) {
 	if announce == "" {
 		return announcedAddr{}, nil
@@ -68,8 +69,8 @@ func parseAnnouncedAddr(announce string) (announcedAddr, error) {
 	return announcedAddr{host, int(n)}, err
 }
 
-// id is the node's id: 40 hexadecimal digits that stay as they are while the
-// address does, on every Leash that announces it.
+// id is the node's id, 40 hexadecimal digits. It depends only on the address, so every Leash that
+// announces the address has the same id.
 func (a announcedAddr) id() string {
 	sum := sha1.Sum([]byte("leash " + a.addr()))
 	return hex.EncodeToString(sum[:])
@@ -78,7 +79,7 @@ func (a announcedAddr) id() string {
 // addr is host:port as Redis writes it, without brackets around IPv6.
 func (a announcedAddr) addr() string { return a.host + ":" + strconv.Itoa(a.port) }
 
-// bus is the port of the cluster bus, or 0 if there is none.
+// bus is the port of the cluster bus. It is 0 if there is no port, or if the sum is above 65535.
 func (a announcedAddr) bus() int {
 	if a.port == 0 || a.port+busOffset > 65535 {
 		return 0

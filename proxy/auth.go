@@ -5,8 +5,8 @@ import (
 	"leash/proxy/upstream"
 )
 
-// auth runs AUTH [user] password on a connection of its own and, when Redis
-// accepts, moves the session to the user's lane.
+// auth answers AUTH [user] password. Redis checks the password on a connection of its own. If Redis
+// accepts it, the session moves to the user's lane.
 func (s *session) auth(c *command, cmd resp.Command) bool {
 	switch len(cmd.Args) {
 	case 2:
@@ -19,10 +19,10 @@ func (s *session) auth(c *command, cmd resp.Command) bool {
 	return s.fail(msgSyntax)
 }
 
-// authenticate moves the session to a lane if Redis accepts the password of
-// the lane's user. It answers with Redis's reply to command, or, when Redis
-// accepts and then is given, with what that makes.
-func (s *session) authenticate(command []byte, lane upstream.Lane, password []byte, then func()) bool {
+// authenticate moves the session to a lane if Redis accepts the password of the lane's user. It
+// answers with Redis's reply to command. If Redis accepts and accepted is not nil, accepted answers
+// instead.
+func (s *session) authenticate(command []byte, lane upstream.Lane, password []byte, accepted func()) bool {
 	if !s.barrier() {
 		return false
 	}
@@ -30,8 +30,8 @@ func (s *session) authenticate(command []byte, lane upstream.Lane, password []by
 	reply, ok, err := s.server.up.Authenticate(s.ctx, command, lane.User, password)
 	if ok {
 		s.changeLane(lane)
-		if then != nil {
-			then()
+		if accepted != nil {
+			accepted()
 			return true
 		}
 		return s.answer(reply)

@@ -11,20 +11,19 @@ import (
 	"leash/proxy/origin"
 )
 
-// headerWarnings is how often a missing or wrong header is warned of; the
-// others show at level debug.
-const headerWarnings = time.Minute
+// headerWarnInterval is the time between two warnings about a missing or wrong header. Other such
+// headers are logged at level debug.
+const headerWarnInterval = time.Minute
 
-// readOrigin takes the balancer's header off the front of a connection that
-// has one: from then on the connection is the client's. It blocks; an error
-// ends the session.
+// readOrigin reads the PROXY protocol header of a connection that a balancer relays. All later
+// bytes are the client's. It blocks. An error ends the session.
 func (s *session) readOrigin() error {
 	if !s.conn.balanced {
 		return nil
 	}
 	_ = s.conn.SetReadDeadline(s.since.Add(s.server.cfg.HeaderTimeout))
 	if s.leaving.Load() {
-		return errLeaving // or else the deadline would undo what leave has set
+		return errLeaving // leave has set a deadline that the one above may have replaced
 	}
 	from, err := origin.Read(s.conn.Conn)
 	if err != nil {
@@ -37,8 +36,8 @@ func (s *session) readOrigin() error {
 	return nil
 }
 
-// refuseOrigin counts and logs a connection without a valid header. A connection that closes
-// without sending anything may be a health check.
+// refuseOrigin counts and logs a connection without a valid header. It ignores a connection that
+// closes without sending anything, because that may be a health check.
 func (s *session) refuseOrigin(err error) {
 	s.cause = s.causeOf(err)
 	timeout := errors.Is(err, os.ErrDeadlineExceeded)
@@ -48,13 +47,13 @@ func (s *session) refuseOrigin(err error) {
 	s.cause = endRefused
 	s.server.stats.badHeaders.Add(1)
 	log := s.server.log.Debug
-	if s.server.headerWarnLimiter.due(time.Now(), headerWarnings) {
+	if s.server.headerWarnLimiter.due(time.Now(), headerWarnInterval) {
 		log = s.server.log.Warn
 	}
 	log("connection without the header that --proxy-protocol asks for, closing it", "session", s.id, "balancer", s.conn.RemoteAddr(), "err", err)
 }
 
-// RemoteAddr is the client's address: the one in the header, if there is one.
+// RemoteAddr is the client's address. If there is a header, the address is from the header.
 func (c *conn) RemoteAddr() net.Addr {
 	if from := c.from.Load(); from != nil {
 		return from.Client
@@ -62,7 +61,7 @@ func (c *conn) RemoteAddr() net.Addr {
 	return c.Conn.RemoteAddr()
 }
 
-// LocalAddr is where the client connected: to Leash, or to its balancer.
+// LocalAddr is the address that the client connected to. It is Leash's or that of its balancer.
 func (c *conn) LocalAddr() net.Addr {
 	if from := c.from.Load(); from != nil {
 		return from.Server
@@ -70,11 +69,11 @@ func (c *conn) LocalAddr() net.Addr {
 	return c.Conn.LocalAddr()
 }
 
-// intervalLimiter lets something happen once in a while. The zero value is due. Safe
-// for concurrent use.
+// intervalLimiter allows an event once per interval. The zero value allows the first one at once.
+// It is safe for concurrent use.
 type intervalLimiter struct{ last atomic.Int64 }
 
-// due reports whether it is the first time in the interval.
+// due reports whether the event is allowed now. If it is, a new interval begins.
 func (l *intervalLimiter) due(now time.Time, interval time.Duration) bool {
 	last := l.last.Load()
 	return (last == 0 || now.UnixNano()-last >= int64(interval)) && l.last.CompareAndSwap(last, now.UnixNano())

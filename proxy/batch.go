@@ -5,39 +5,39 @@ import (
 	"errors"
 )
 
-// Sizes of a session's read buffers: the first one, the usual one, and what is
-// kept at most. A larger one is called large.
+// Sizes of a session's read buffers: the first one, the usual one, and the largest that is kept for
+// later commands. A buffer above keptBatch is called large.
 const (
 	firstBatch = 4 << 10
 	usualBatch = 16 << 10
 	keptBatch  = 64 << 10
 )
 
-// A large batch is growth times as large as what has come of its command, at
-// most, so that a client that only announces a large value costs little. The
-// last step is from an eighth of the value, and all that is copied is a seventh.
+// growth bounds the size of a large batch. It is at most growth times the bytes of its command that
+// have arrived. So a client that only announces a large value costs little memory. With 8, all
+// copies of a value together are a seventh of its size.
 const growth = 8
 
-// errLeaving ends the loop of a session that shall read no more.
+// errLeaving ends the loop of a session that must not read any more.
 var errLeaving = errors.New("proxy: server is stopping")
 
 // batch is a buffer of bytes read from the client. Commands are parsed and sent without a copy, so
 // the buffer is not written while one of its calls is in flight. A session alternates between two
-// batches, because the last one is always in flight at the next read (11.3 → 8.4 µs a command when
-// measured).
+// batches, because the last one is always in flight at the next read. With two batches, a command
+// took 8.4 µs instead of 11.3 µs when measured.
 type batch struct {
 	buf    []byte
 	parsed int // bytes that have been parsed
 	filled int // bytes that have been read
 
 	// Guarded by session.mu.
-	refs int  // calls in flight whose request lies here
-	left bool // nothing more is read into it
+	refs    int  // calls in flight whose request is in this batch
+	retired bool // nothing more is read into it
 }
 
 func (b *batch) unparsed() []byte { return b.buf[b.parsed:b.filled] }
 
-// read reads more from the client, behind what has not been parsed yet.
+// read reads more from the client, to the end of the bytes that are not parsed yet.
 func (s *session) read() error {
 	s.prepare()
 	if len(s.ahead) > 0 {
@@ -63,8 +63,8 @@ func (s *session) read() error {
 	return err
 }
 
-// prepare makes room for reading: in the batch at hand while a command in it
-// is incomplete and space is left, otherwise in another one.
+// prepare makes room for reading. It keeps the current batch while a command in it is incomplete
+// and there is room. Otherwise it takes another batch and copies the incomplete command there.
 func (s *session) prepare() {
 	if s.in == nil {
 		s.in = &batch{buf: make([]byte, firstBatch)}
@@ -72,7 +72,7 @@ func (s *session) prepare() {
 	}
 	rest := s.in.unparsed()
 	if room := len(s.in.buf) - s.in.filled; len(rest) > 0 && room > 0 {
-		// a large one is filled before there is a larger one
+		// a large batch is filled before a larger one is made
 		if s.parser.Need() <= room+len(rest) || len(rest) >= keptBatch {
 			return
 		}
@@ -83,7 +83,7 @@ func (s *session) prepare() {
 		need = max(s.parser.Need(), len(rest)+1)
 		want = batchSize(len(rest), need)
 	case s.in.filled < len(s.in.buf):
-		want = firstBatch // it has been enough this time
+		want = firstBatch // the last read left room, so a small batch is enough
 	}
 	next := s.take(want, need)
 	next.parsed, next.filled = 0, copy(next.buf, rest)
@@ -92,14 +92,14 @@ func (s *session) prepare() {
 	}
 	if n := s.spare.size(); n > keptBatch && (n < need || need <= keptBatch) {
 		s.parser.Forget()
-		s.leaveBatch(s.spare)
+		s.retireBatch(s.spare)
 		s.spare = nil
 	}
 }
 
-// batchSize is how large a batch to take for a command that needs so many bytes
-// at least, when rest of them have come. Behind a large value there is room for
-// what else the command has. A command of many values doubles its batch.
+// batchSize returns the size of the next batch for an incomplete command. The command needs at
+// least need bytes, and rest bytes of it have arrived. The batch has room for firstBatch bytes
+// after a large value. A command with many arguments doubles its batch.
 func batchSize(rest, need int) int {
 	size := max(need+firstBatch, 2*rest)
 	for size/growth > max(rest, usualBatch) {
@@ -108,7 +108,7 @@ func batchSize(rest, need int) int {
 	return max(size, usualBatch)
 }
 
-// size is 0 for no batch.
+// size returns the length of the buffer. It is 0 for a nil batch.
 func (b *batch) size() int {
 	if b == nil {
 		return 0
@@ -116,23 +116,23 @@ func (b *batch) size() int {
 	return len(b.buf)
 }
 
-// leaveBatch lets go of a batch once no call needs it any more.
-func (s *session) leaveBatch(b *batch) {
+// retireBatch frees a batch once no call uses it.
+func (s *session) retireBatch(b *batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b.left = true
+	b.retired = true
 	s.freeLocked(b)
 }
 
-// freeLocked frees the memory of a batch that is not in use.
+// freeLocked reports the memory of a batch as garbage if the batch is retired and no call uses it.
 func (s *session) freeLocked(b *batch) {
-	if b.left && b.refs == 0 {
+	if b.retired && b.refs == 0 {
 		s.server.garbage.add(len(b.buf))
 	}
 }
 
-// keep returns a command's bytes for use after the command. A large command is not copied: its
-// batch is kept and not read into again.
+// keep returns a command's bytes for use after the command. A large command is not copied. Its
+// batch is kept instead, and not read into again.
 func (s *session) keep(raw []byte) []byte {
 	if len(raw) <= keptBatch {
 		return bytes.Clone(raw)
@@ -143,8 +143,9 @@ func (s *session) keep(raw []byte) []byte {
 	return raw
 }
 
-// take returns an unused batch of at least size bytes. It is one of the two usual ones if it fits,
-// and a large one only for a large size.
+// take returns an unused batch of at least size bytes. It reuses one of the session's two batches
+// if that fits. It reuses a large batch only for a large command, and need bytes are enough for
+// that.
 func (s *session) take(size, need int) *batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,7 +5,8 @@ import (
 	"leash/proxy/upstream"
 )
 
-// blockingSpecs are commands that may block and that the table's flags alone do not show.
+// blockingSpecs are the blocking commands that the flags of the command table do not describe well
+// enough, and CLIENT UNBLOCK.
 func blockingSpecs() commandSpecs {
 	return commandSpecs{
 		"XREAD":      {(*session).streamRead, relayed, "pinned when it has BLOCK"},
@@ -17,11 +18,13 @@ func blockingSpecs() commandSpecs {
 	}
 }
 
-// blocked is a session's wait for a blocking command in Redis.
+// blocked is the state of a session that waits. pins are the connections on which Redis runs its
+// blocking command. There are none when it waits for something else, such as the end of CLIENT
+// PAUSE.
 type blocked struct{ pins []*pin }
 
-// block runs a command that may block on a connection of the session's own, so that no other
-// session waits behind it. It is a barrier in both directions.
+// block runs a command that may block on a pinned connection, so that no other session waits behind
+// it. It is a barrier in both directions.
 func (s *session) block(c *command, cmd resp.Command) bool {
 	i := c.firstKey(cmd.Args)
 	if i == 0 {
@@ -76,7 +79,7 @@ func (s *session) blockPinned(cmd resp.Command, slot int) bool {
 func (s *session) whileWatched(b *blocked, abort func(), f func()) bool {
 	w := &disconnectWatcher{session: s, cancel: abort}
 	s.blocked.Store(b)
-	if s.leaving.Load() { // the caller that set it did not see what the session waits for
+	if s.leaving.Load() { // leave may have read s.blocked before it was set here
 		abort()
 	}
 	w.start()
@@ -89,7 +92,7 @@ func (s *session) whileWatched(b *blocked, abort func(), f func()) bool {
 	return !s.leaveIfDraining()
 }
 
-// streamRead relays XREAD and XREADGROUP, pinned when they may block.
+// streamRead relays XREAD and XREADGROUP. With BLOCK they get a pinned connection.
 func (s *session) streamRead(c *command, cmd resp.Command) bool {
 	streams, blocks := parseStreamRead(cmd.Args)
 	switch {
@@ -101,8 +104,9 @@ func (s *session) streamRead(c *command, cmd resp.Command) bool {
 	return s.relayKeys(cmd, int(upstream.Slot(cmd.Args[streams])), c.many)
 }
 
-// parseStreamRead reads the options of XREAD and XREADGROUP as Redis does, since a group may have
-// the name of an option. It returns the index of the first key, or 0 if there is none.
+// parseStreamRead reads the options of XREAD and XREADGROUP one after the other, as Redis does. It
+// must skip values, because a group may have the name of an option. It returns the index of the
+// first key, or 0 if there is none.
 func parseStreamRead(args [][]byte) (streams int, blocks bool) {
 	for i := 1; i < len(args); i++ {
 		switch {
@@ -164,7 +168,8 @@ func (s *session) unblock(c *command, cmd resp.Command) bool {
 	return s.admitCall(len(cmd.Raw)) && s.fanOut(parts, to, 0, len(cmd.Raw), mergeMax)
 }
 
-// blockedPins are the connections on which the session waits. Other sessions' goroutines call it.
+// blockedPins returns the connections on which the session waits. Goroutines of other sessions call
+// it.
 func (s *session) blockedPins() []*pin {
 	if b := s.blocked.Load(); b != nil {
 		return b.pins
@@ -182,7 +187,8 @@ func (s *Server) sessionOf(id int64) *session {
 	return nil
 }
 
-// mergeMax is for commands that report whether something was found on any node.
+// mergeMax is for commands whose integer reply says whether a node found something. It returns the
+// largest one.
 func mergeMax(f *fanout) []byte {
 	most := int64(0)
 	for _, p := range f.parts {

@@ -5,8 +5,8 @@ import (
 	"leash/proxy/upstream"
 )
 
-// allowedWhileBusy are the commands that Redis runs for others while a script
-// takes long (flag allow-busy in its table). All others get BUSY.
+// allowedWhileBusy are the commands that Redis runs while a slow script runs. Redis's command table
+// marks them with the flag allow-busy. All others get BUSY.
 var allowedWhileBusy = map[string]bool{
 	"auth": true, "discard": true, "function|kill": true, "function|stats": true, "hello": true, "multi": true, "quit": true, "replconf": true,
 	"reset": true, "script|kill": true, "shutdown": true, "unwatch": true, "watch": true,
@@ -20,13 +20,13 @@ func (s *session) busyReply(c *command, cmd resp.Command) []byte {
 	if node == nil || !s.authenticated() {
 		return nil
 	}
-	if s.tx != nil || !s.barrier() { // a transaction is on a connection of its own
+	if s.tx != nil || !s.barrier() { // a transaction has a pinned connection
 		return nil
 	}
 	return node.BusyReply(s.ctx)
 }
 
-// busyNode returns the node that would run the command, if it may be busy, or nil.
+// busyNode returns the busy node that would run the command, or nil if there is none.
 func (s *session) busyNode(c *command, cmd resp.Command) *upstream.Node {
 	up := s.server.up
 	t := up.Topology()
@@ -42,7 +42,7 @@ func (s *session) busyNode(c *command, cmd resp.Command) *upstream.Node {
 			}
 		}
 	case c.class != answered && c.class != subscribed, !c.arityOK(cmd.Args), allowedWhileBusy[c.name]:
-	case t.Cluster(): // Leash answers for all nodes, and the others are not busy
+	case t.Cluster(): // Leash answers for all nodes, and only one is busy
 	default:
 		if n := t.Node(0); n != nil && n.Busy() {
 			return n
