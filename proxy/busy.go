@@ -42,7 +42,7 @@ func (s *session) busyNode(c *command, cmd resp.Command) *upstream.Node {
 			}
 		}
 	case c.class != answered && c.class != subscribed, !c.arityOK(cmd.Args), allowedWhileBusy[c.name]:
-	case t.Cluster(): // Leash answers for all nodes, and only one is busy
+	case t.Cluster(): // Leash answers for all nodes, and the others may not be busy
 	default:
 		if n := t.Node(0); n != nil && n.Busy() {
 			return n

@@ -6,13 +6,14 @@ import (
 )
 
 // call is one command in flight and its reply. A session's calls form a list in the order of the
-// commands. A reply is passed on when its call is the oldest, and kept until then.
+// commands. The reply of the oldest call is passed on as it arrives. Replies of later calls are
+// kept until their call is the oldest.
 //
 // session.mu guards all fields but part.
 type call struct {
 	session *session
 	next    *call // the next younger call, or the next free one
-	part    part  // the command as sent, if it goes to one node whole
+	part    part  // the command as sent; used if one node gets all of it
 	fan     *fanout
 	in      *batch // the batch that holds the request's bytes
 	bytes   int    // of the request
@@ -25,7 +26,7 @@ type call struct {
 
 	// The fields below are for client-side caching.
 	tracked []*tracked // connections on which this call was the last to get a reply
-	after   []byte     // frames that came on them behind its reply
+	after   []byte     // frames that arrived on them after its reply
 }
 
 // newCallLocked takes a call from the free list.
@@ -41,7 +42,7 @@ func (s *session) newCallLocked() *call {
 	return c
 }
 
-// openCall is a call whose reply the loop makes. It is nil when the session ends.
+// openCall adds a call whose reply the session's loop makes. It returns nil when the session ends.
 func (s *session) openCall() *call {
 	if !s.lockUnheld() {
 		return nil
@@ -67,8 +68,8 @@ func (s *session) pushLocked(c *call) {
 	}
 }
 
-// reply takes a piece of c's reply from any goroutine. It returns the session if the caller must
-// flush it.
+// reply adds a piece to c's reply. It may be called from any goroutine. It returns the session if
+// the caller must flush it.
 func (c *call) reply(p []byte, done bool) upstream.Flusher {
 	s := c.session
 	s.mu.Lock()
@@ -93,7 +94,7 @@ func (c *call) reply(p []byte, done bool) upstream.Flusher {
 	return s.toFlushLocked()
 }
 
-// replyWith is reply for a whole reply. It copies the beginning, and moves the rest without a copy.
+// replyWith is reply for a whole reply. It copies start and moves rest without a copy.
 func (c *call) replyWith(start []byte, rest *chunks) upstream.Flusher {
 	if rest.size == 0 {
 		return c.reply(start, true)
@@ -130,7 +131,8 @@ func (c *call) doneLocked() {
 	}
 }
 
-// retireLocked takes finished calls off the head of the list and passes on the next one's reply.
+// retireLocked removes finished calls from the head of the list. It passes on what has arrived of
+// the next call's reply.
 func (s *session) retireLocked() {
 	for c := s.head; c != nil && c.done; c = s.head {
 		s.head = c.next
@@ -166,7 +168,7 @@ func (s *session) retireLocked() {
 	s.wakeLocked()
 }
 
-// showLocked moves the reply of the oldest call, as far as it has come, to the output.
+// showLocked moves what has arrived of the oldest call's reply to the output.
 func (s *session) showLocked(c *call) {
 	s.keptBytes -= c.size
 	c.begun = true
@@ -184,13 +186,13 @@ func (s *session) recycleLocked(c *call) {
 	s.free = c
 }
 
-// fail ends c with an error that Leash makes. The message begins with its code. When a piece of the
-// real reply has been passed on, no error fits any more, so the session ends.
+// fail ends c with an error that Leash makes. The message begins with its code. If the client
+// already has a piece of the real reply, an error cannot follow it, so the session ends.
 func (c *call) fail(message string) {
 	s := c.session
 	s.mu.Lock()
 	begun := c.begun
-	if !begun && c.size > 0 { // half of a reply is kept, and the client has seen none of it
+	if !begun && c.size > 0 { // the kept piece of the reply is dropped; the client has none of it
 		s.keptBytes -= c.size
 		c.size = 0
 		c.buffer.clear()
@@ -226,7 +228,8 @@ func (c *call) finish(reply []byte) {
 	}
 }
 
-// laterCallsLocked calls f for the calls behind c until f returns false.
+// laterCallsLocked calls f for each call after c until f returns false. It returns false in that
+// case.
 func (c *call) laterCallsLocked(f func(*call) bool) bool {
 	for y := c.next; y != nil; y = y.next {
 		if !f(y) {

@@ -1,29 +1,29 @@
 package proxy
 
-// capture runs f, which runs commands of the session, and returns their replies instead of sending
+// capture runs f, which runs commands of the session. It returns their replies instead of sending
 // them to the client. It is a barrier in both directions. ok is false when the session ends.
 func (s *session) capture(f func() bool) (reply []byte, ok bool) {
 	if !s.barrier() {
 		return nil, false
 	}
 	var taken chunks
-	s.direct(&taken)
+	s.sendRepliesTo(&taken)
 	ok = f() && s.barrier()
-	s.direct(&s.out)
+	s.sendRepliesTo(&s.out)
 	reply = make([]byte, 0, taken.size)
 	taken.takeAll(func(p []byte) { reply = append(reply, p...) })
 	return reply, ok
 }
 
-// capturing reports whether the replies of the loop's commands are kept for EXEC.
+// capturing reports whether the replies of the session's commands are kept for EXEC.
 func (s *session) capturing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.replies != &s.out
 }
 
-// direct sets where replies go from now on.
-func (s *session) direct(to *chunks) {
+// sendRepliesTo sets where the session's replies go from now on.
+func (s *session) sendRepliesTo(to *chunks) {
 	s.mu.Lock()
 	s.replies = to
 	s.mu.Unlock()

@@ -20,12 +20,12 @@ type killFilter struct {
 	kind              clientKind
 	hasKind           bool
 	maxAge            time.Duration
-	self              bool // also the client itself
+	self              bool // the client that sends the command may match
 }
 
-// clientKill answers CLIENT KILL in its old form and its new one
-// (https://redis.io/docs/latest/commands/client-kill/). Locks of those killed
-// run out (rule R28): they may still be at work.
+// clientKill answers both forms of CLIENT KILL
+// (https://redis.io/docs/latest/commands/client-kill/). The locks of a killed client expire (rule
+// R28), because the client may still be at work.
 func (s *session) clientKill(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
@@ -78,7 +78,7 @@ func (f killFilter) fits(d *description) bool {
 		(f.id == 0 || f.id == d.id) && (!f.hasKind || f.kind == d.kind()) && d.age >= f.maxAge
 }
 
-// parseKillFilter reads the arguments as Redis does, or returns the error.
+// parseKillFilter parses the arguments as Redis does, or returns the error.
 func parseKillFilter(args [][]byte) (f killFilter, problem string) {
 	if len(args) == 3 {
 		return killFilter{addr: string(args[2]), self: true}, ""

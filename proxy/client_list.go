@@ -38,7 +38,7 @@ func (s *session) clientList(c *command, cmd resp.Command) bool {
 	return s.text(b.String())
 }
 
-// parseListFilter returns which clients are asked for, or the error.
+// parseListFilter returns a function that selects the clients to list, or the error.
 func parseListFilter(args [][]byte) (wanted func(*description) bool, problem string) {
 	switch {
 	case len(args) == 2:
@@ -82,13 +82,13 @@ type description struct {
 	age, idle            time.Duration
 	unix, blocked        bool
 	tracking, monitoring bool
-	broadcast, broken    bool  // CLIENT TRACKING: BCAST, and the client redirected to is gone
+	broadcast, broken    bool  // CLIENT TRACKING has BCAST; the client of its REDIRECT is gone
 	redirect             int64 // see redirectedFrom
 	noEvict              bool
 	db, protocol         int
 	sub, psub, ssub      int
 	multi                int // commands queued in MULTI, -1 outside of it
-	requests, output     int // bytes of commands under way, of output that waits
+	requests, output     int // bytes of commands in flight, bytes of output that waits
 	user                 string
 	command              string
 	libName, libVersion  string
@@ -131,8 +131,8 @@ func (s *session) describe() *description {
 	return d
 }
 
-// endpoint is an address as Redis shows it; a client of a unix socket has that
-// of the socket.
+// endpoint formats an address as Redis does. A client of a unix socket has no address of its own,
+// so it gets the path of the socket, which is local.
 func endpoint(addr, local net.Addr) string {
 	if addr.Network() != "unix" {
 		return addr.String()
@@ -143,14 +143,14 @@ func endpoint(addr, local net.Addr) string {
 	return addr.String() + ":0"
 }
 
-// clientKind is a type of clients as CLIENT LIST and KILL take it.
+// clientKind is a value of the option TYPE of CLIENT LIST and CLIENT KILL.
 type clientKind uint8
 
 const (
 	normalClient clientKind = iota
 	pubsubClient
-	replicaClient // there is none
-	masterClient  // there is none
+	replicaClient // no session is one
+	masterClient  // no session is one
 )
 
 func clientType(arg []byte) (kind clientKind, ok bool) {
@@ -174,7 +174,7 @@ func (d *description) kind() clientKind {
 	return normalClient
 }
 
-// flags are the letters that Redis gives a client.
+// flags returns the letters in the field flags of CLIENT LIST.
 func (d *description) flags() string {
 	var b []byte
 	for _, f := range []struct {
@@ -194,8 +194,7 @@ func (d *description) flags() string {
 	return string(b)
 }
 
-// writeTo writes the line of CLIENT LIST. What only means something within
-// Redis's own memory is 0.
+// writeTo writes a line of CLIENT LIST. Fields that describe Redis's own memory are 0.
 func (d *description) writeTo(b *bytes.Buffer) {
 	fmt.Fprintf(b, "id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d "+
 		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=%d resp=%d "+

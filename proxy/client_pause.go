@@ -18,21 +18,21 @@ const (
 	msgPauseArgs     = "ERR unknown subcommand or wrong number of arguments for '%s'. Try CLIENT HELP."
 )
 
-// pause holds commands of clients back until a time. It is immutable.
+// pause is one CLIENT PAUSE. It delays commands of clients until a time. It is immutable.
 type pause struct {
 	all     bool // all commands, not only those that may write
 	until   time.Time
 	changed chan struct{} // closed when the pause is replaced or ended
 }
 
-// pauses is the current pause. The zero value is no pause. Safe for concurrent use.
+// pauses has the current pause. The zero value has none. It is safe for concurrent use.
 type pauses struct {
-	current atomic.Pointer[pause] // nil: none. It stays after its end; every reader checks the time
+	current atomic.Pointer[pause] // nil: none. It may be over, so every reader checks the time
 	mu      sync.Mutex            // guards changes
 }
 
-// extend adds a pause to what there is: it ends with the later of the two, and
-// what either held back is held back.
+// extend combines a new pause with the current one. The result ends at the later of the two times.
+// It delays every command that one of the two delays.
 func (p *pauses) extend(all bool, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,7 +47,7 @@ func (p *pauses) extend(all bool, until time.Time) {
 	p.replace(old, next)
 }
 
-// end ends the pause, if it is this one; nil means any.
+// end ends the current pause if it is which. A nil which means any pause.
 func (p *pauses) end(which *pause) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,8 +64,8 @@ func (p *pauses) replace(old, next *pause) {
 }
 
 // clientPause answers CLIENT PAUSE milliseconds [WRITE | ALL]
-// (https://redis.io/docs/latest/commands/client-pause/). Renewals of locks are
-// no client's commands and go on.
+// (https://redis.io/docs/latest/commands/client-pause/). Renewals of locks go on, because they are
+// not commands of a client.
 func (s *session) clientPause(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
@@ -104,14 +104,15 @@ func (s *session) clientUnpause(c *command, cmd resp.Command) bool {
 	return s.ok()
 }
 
-// mayPropagate are commands without the flag of a write that a pause of writes
-// holds back in Redis too, for they change what replicas see. EXEC is one if
-// its transaction has one.
+// mayPropagate are commands that Redis's command table does not mark as writes, but that can change
+// what replicas see. As in Redis, a pause of writes delays them. It delays EXEC if the transaction
+// has such a command or a write.
 var mayPropagate = map[string]bool{"fcall": true, "eval": true, "evalsha": true, "pfcount": true, "publish": true, "spublish": true}
 
-// holds reports whether a command is held back: one that Redis, or
-// lockcmd, would run. c is nil for one that is in no table of Redis's.
-func (p *pause) holds(s *session, c *command, cmd resp.Command) bool {
+// delays reports whether the pause delays a command. It delays only a command that Redis or lockcmd
+// would run, and none that would be refused. c is nil for a command that is not in the command
+// table.
+func (p *pause) delays(s *session, c *command, cmd resp.Command) bool {
 	var own *ownCommand
 	if c == nil {
 		own = ownCommandOf(cmd.Args[0])
@@ -133,12 +134,12 @@ func (c *command) mayPropagate() bool {
 	return c.write && !strings.HasSuffix(c.name, "_ro") || mayPropagate[c.name]
 }
 
-// awaitUnpaused waits until no pause holds the command back. It returns false when the session ends
+// awaitUnpaused waits until no pause delays the command. It returns false when the session ends
 // first. The command must then not run.
 func (s *session) awaitUnpaused(c *command, cmd resp.Command) bool {
 	for {
 		p := s.server.pauses.current.Load()
-		if p == nil || !p.holds(s, c, cmd) {
+		if p == nil || !p.delays(s, c, cmd) {
 			return true
 		}
 		left := time.Until(p.until)
@@ -158,7 +159,7 @@ func (s *session) awaitUnpaused(c *command, cmd resp.Command) bool {
 	}
 }
 
-// sleep waits for d, for one of the channels, or for the session to be ended.
+// sleep waits until d is over, one of the channels is closed, or the session is ended.
 func (s *session) sleep(d time.Duration, changed, gone <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

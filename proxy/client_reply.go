@@ -25,21 +25,21 @@ func (s *session) clientReply(c *command, cmd resp.Command) bool {
 	return s.fail(msgSyntax)
 }
 
-// unmute makes the session answer again.
+// unmute turns replies on again.
 func (s *session) unmute() {
 	s.replyOff, s.muted = false, false
 	s.modes &^= replySkip
 }
 
-// unmuteBehind turns replies on again for later commands. The current command gets no reply if it
-// comes behind CLIENT REPLY SKIP. RESET does this.
+// unmuteBehind turns replies on again for later commands. If the current command follows CLIENT
+// REPLY SKIP, it still gets no reply. RESET does this.
 func (s *session) unmuteBehind() {
 	skipped := s.muted && !s.replyOff
 	s.unmute()
 	s.muted = skipped
 }
 
-// dispatchMuted runs the command behind CLIENT REPLY SKIP.
+// dispatchMuted runs the command that follows CLIENT REPLY SKIP.
 func (s *session) dispatchMuted(cmd resp.Command) bool {
 	s.modes &^= replySkip
 	s.muted = true

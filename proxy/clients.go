@@ -22,7 +22,7 @@ func clientSpecs() commandSpecs {
 	}
 }
 
-// ofLeash reports whether a command is about Leash's clients.
+// ofLeash is the note of a command that concerns only Leash's own clients.
 const ofLeash = "only the clients of this Leash"
 
 // permitted asks Redis whether the session's user may run a command that Leash answers. It sends a
@@ -47,8 +47,8 @@ func (s *session) permitted(args ...string) bool {
 	return true
 }
 
-// isDenied recognises the errors that are not about the form: no right, or a
-// user that there is not.
+// isDenied reports whether the reply is about a missing right or an unknown user. Other errors are
+// about the form of the command.
 func isDenied(reply []byte) bool {
 	for _, code := range []string{"-NOPERM ", "-NOAUTH ", "-ERR No such user "} {
 		if bytes.HasPrefix(reply, []byte(code)) {
@@ -58,10 +58,10 @@ func isDenied(reply []byte) bool {
 	return false
 }
 
-// permitTimeout bounds the question about a user's rights.
+// permitTimeout bounds the wait for Redis's answer about a user's rights.
 const permitTimeout = 5 * time.Second
 
-// sortedSessions returns the sessions there are, the oldest first.
+// sortedSessions returns all sessions, oldest first.
 func (s *Server) sortedSessions() []*session {
 	all := s.all()
 	slices.SortFunc(all, func(a, b *session) int { return cmp.Compare(a.id, b.id) })
@@ -89,9 +89,10 @@ func (s *session) clientNoTouch(c *command, cmd resp.Command) bool {
 }
 
 // publish lets other goroutines see the session's current command and when the client last sent
-// something. It is not called for every command. Before the loop waits is often enough.
+// something. It is not called for every command. A call before each wait of the session's loop is
+// enough.
 func (s *session) publish() {
-	if s.current != nil && s.current != s.lastCommand.Load() { // a look costs less than a store
+	if s.current != nil && s.current != s.lastCommand.Load() { // a load costs less than a store
 		s.lastCommand.Store(s.current)
 	}
 	if now := s.server.clock.Load(); now != s.lastSeen.Load() {

@@ -18,9 +18,9 @@ const (
 // reasonOneNode is why a client cannot change the cluster.
 const reasonOneNode = "Leash shows the cluster as one node; send it to the node itself"
 
-// clusterSpecs show Leash as one node that owns every slot, so that cluster clients work unchanged
-// and send everything here. In front of a single Redis they give its error, that it is not a
-// cluster.
+// clusterSpecs show Leash as one node that owns every slot. So cluster clients work unchanged and
+// send everything here. In front of a single Redis, they answer with the error of a Redis that is
+// not in a cluster.
 func clusterSpecs() commandSpecs {
 	all := commandSpecs{
 		"CLUSTER|INFO":     {onCluster((*session).clusterInfo), answered, "shows one node that owns every slot"},
@@ -49,8 +49,7 @@ func clusterSpecs() commandSpecs {
 	return all
 }
 
-// onCluster makes a handler that runs only before a cluster, after Redis's own
-// checks.
+// onCluster makes a handler that runs only in front of a cluster. Redis's own checks come first.
 func onCluster(run handler) handler {
 	return func(s *session, c *command, cmd resp.Command) bool {
 		switch {
@@ -109,8 +108,8 @@ func (s *session) clusterShards(*command, resp.Command) bool {
 	return s.answer(b)
 }
 
-// clusterNodes answers CLUSTER NODES. A host name is shown in the place of the IP address, because
-// most clients read only that.
+// clusterNodes answers CLUSTER NODES. It shows a host name in the field of the IP address, because
+// most clients read only that field.
 func (s *session) clusterNodes(*command, resp.Command) bool {
 	a := s.announcedAddr()
 	return s.text(fmt.Sprintf("%s %s@%d myself,master - 0 0 1 connected 0-16383\n", a.id(), a.addr(), a.bus()))
@@ -154,8 +153,8 @@ func (s *session) clusterFailures(_ *command, cmd resp.Command) bool {
 	return s.answer(s.scratch)
 }
 
-// clusterCountKeys asks every master and not only the slot's owner. While a slot migrates, two
-// nodes have keys of it.
+// clusterCountKeys asks every master, not only the slot's owner. During a slot migration, two nodes
+// have keys of the slot.
 func (s *session) clusterCountKeys(_ *command, cmd resp.Command) bool {
 	slot, ok := resp.ParseInt(cmd.Args[2])
 	switch {

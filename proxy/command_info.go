@@ -9,7 +9,8 @@ import (
 	"leash/proxy/upstream"
 )
 
-// msgCommandArity is Redis's word for COMMAND GETKEYS of what could not be run.
+// msgCommandArity is Redis's error for COMMAND GETKEYS when the given command has a wrong number of
+// arguments.
 const msgCommandArity = "ERR Invalid number of arguments specified for command"
 
 // commandInfoSpecs are COMMAND and its subcommands. They list the lock commands among Redis's, for
@@ -25,8 +26,8 @@ func commandInfoSpecs() commandSpecs {
 	}
 }
 
-// relayMerged relays a command to the session's usual node; m makes the reply
-// of Redis's.
+// relayMerged relays a command to the session's usual node. m turns Redis's reply into the client's
+// reply.
 func (s *session) relayMerged(c *command, cmd resp.Command, m func(reply []byte) []byte) bool {
 	switch {
 	case !s.ready(c, cmd):
@@ -66,8 +67,8 @@ func (s *session) commandInfo(c *command, cmd resp.Command) bool {
 	})
 }
 
-// ownNames are Leash's own commands among those that a COMMAND subcommand
-// names, nil for others.
+// ownNames looks up the commands that a COMMAND subcommand names. An element is nil if the command
+// is not one of Leash's own.
 func ownNames(args [][]byte) []*ownCommand {
 	if len(args) < 3 {
 		return nil
@@ -114,7 +115,7 @@ func (s *session) commandList(c *command, cmd resp.Command) bool {
 	})
 }
 
-// commandDocs answers COMMAND DOCS [name …], a map of those that there are.
+// commandDocs answers COMMAND DOCS [name …]. The reply is a map of the commands that exist.
 func (s *session) commandDocs(c *command, cmd resp.Command) bool {
 	resp3 := s.lane.RESP3
 	var docs [][]byte
@@ -146,8 +147,7 @@ func contains(names []*ownCommand, o *ownCommand) bool {
 	return false
 }
 
-// commandGetKeys answers COMMAND GETKEYS and GETKEYSANDFLAGS of Leash's own
-// commands.
+// commandGetKeys answers COMMAND GETKEYS and COMMAND GETKEYSANDFLAGS for Leash's own commands.
 func (s *session) commandGetKeys(c *command, cmd resp.Command) bool {
 	if len(cmd.Args) < 3 {
 		return s.relayAny(c, cmd)

@@ -9,8 +9,9 @@ import (
 var errCommandReply = errors.New("proxy: COMMAND's reply is not understood")
 
 // parseCommandReply parses the upstream's reply to COMMAND
-// (https://redis.io/docs/latest/commands/command/). Servers before Redis 7 report only first key,
-// last key and step. For subcommands and blocking commands, the built-in table is used there.
+// (https://redis.io/docs/latest/commands/command/). Redis before 7 reports only the first key, the
+// last key and the step. For such a server, subcommands and blocking commands come from the
+// built-in table.
 func parseCommandReply(reply []any) ([]*command, error) {
 	known := make(map[string]*command)
 	var subs []*command
@@ -45,7 +46,7 @@ func appendCommands(commands *[]*command, entry any, known map[string]*command) 
 		return errCommandReply
 	}
 	if isHTTP([]byte(name)) {
-		return nil // Redis 6 and before list it, and close the connection
+		return nil // Redis 6 and older list it, but close the connection that sends it
 	}
 	c := &command{name: strings.ToLower(name), arity: number(fields[1])}
 	flags := words(fields[2])
@@ -85,19 +86,19 @@ func (c *command) legacy(fields []any, flags []string, known map[string]*command
 	}
 }
 
-// mostPlaces bounds the places of arguments in a key spec. Redis's own are below 10.
-const mostPlaces = 1 << 16
+// maxSpecNumber bounds the numbers in a key spec. Those of Redis itself are below 10.
+const maxSpecNumber = 1 << 16
 
-// validSpecs returns the specs, or none if a number in them is one that Redis never reports. Other
-// code relies on these numbers.
+// validSpecs returns k as a list. The list is empty if a number in k is one that Redis never
+// reports. Other code relies on these bounds.
 func validSpecs(k keySpec) []keySpec {
 	for _, n := range []int{k.from, k.last} { // these count from the end when negative
-		if n < -mostPlaces || n > mostPlaces {
+		if n < -maxSpecNumber || n > maxSpecNumber {
 			return nil
 		}
 	}
 	for _, n := range []int{k.index, k.countAt, k.firstKey, k.step, k.limit} {
-		if n < 0 || n > mostPlaces {
+		if n < 0 || n > maxSpecNumber {
 			return nil
 		}
 	}

@@ -6,29 +6,29 @@ import "maps"
 type class string
 
 const (
-	relayed    class = "relayed"      // to the node of its keys, whole
-	anyNode    class = "any node"     // relayed to one node, whichever
-	splitUp    class = "split"        // by slot, and the replies merged
-	everyNode  class = "every master" // and the replies merged
+	relayed    class = "relayed"      // whole, to the node of its keys
+	anyNode    class = "any node"     // relayed to any one node
+	splitUp    class = "split"        // by slot; the replies are merged
+	everyNode  class = "every master" // to each; the replies are merged
 	pinnedConn class = "pinned"       // on a connection of the session's own
 	subscribed class = "subscriber"   // by the shared subscriber
 	answered   class = "answered"     // by Leash itself
 	refused    class = "refused"      // with a reason
 )
 
-// commandSpec is the table's entry for a command. note adds for users what the class does not say.
+// commandSpec is the table's entry for a command. note tells users what the class does not say.
 type commandSpec struct {
 	run   handler
 	class class
 	note  string
 }
 
-// commandSpecs are the commands of a family that Leash answers or treats in a
-// way of its own, by upper-case name: "CLIENT|ID". All others are relayed by
-// their keys or refused (ordinary).
+// commandSpecs are the commands of a family that need more than being relayed. The names are upper
+// case, such as "CLIENT|ID". All other commands are relayed by their keys or refused (see
+// ordinary).
 type commandSpecs map[string]commandSpec
 
-// allSpecs gathers the families.
+// allSpecs returns the commands of all families.
 func allSpecs() commandSpecs {
 	all := commandSpecs{}
 	for _, family := range []commandSpecs{

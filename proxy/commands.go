@@ -11,13 +11,13 @@ import (
 //go:embed commands.txt
 var builtinCommands string
 
-// builtinVersion is the Redis that commands.txt describes.
+// builtinVersion is the version of Redis that commands.txt describes.
 const builtinVersion = "7.0.15"
 
 // command is one command or subcommand of the table.
 type command struct {
 	name       string // lower case, as in Redis's own messages; "object|encoding"
-	arity      int    // number of arguments with the name; at least -arity when negative
+	arity      int    // number of arguments, with the name; negative: at least -arity
 	blocking   bool   // may block, depending on its arguments
 	write      bool   // may write, itself or by a script
 	readonly   bool   // only reads data
@@ -26,7 +26,7 @@ type command struct {
 	data       bool   // only reads or writes data: one reply, and the connection stays as it was
 	keys       []keySpec
 	many       bool // can have more than one key
-	trusted    bool // its errors are Redis's own words, no script's and no module's
+	trusted    bool // its errors come from Redis itself, not from a script or a module
 	run        handler
 	class      class
 	note       string
@@ -36,11 +36,11 @@ type command struct {
 // table is the command table, immutable once the proxy runs. Names are upper case.
 type table map[string]*command
 
-// maxName bounds the names that the table is asked for; longer ones are unknown.
+// maxName is the length of the longest name that lookup finds. Longer names are unknown.
 const maxName = 64
 
-// lookup finds the command of args without allocating. The subcommand of a
-// container is looked up too; an unknown one leaves the container itself.
+// lookup finds the command of args without allocating. For a container it also looks up the
+// subcommand. If that is unknown, it returns the container.
 func (t table) lookup(args [][]byte) *command {
 	var buf [maxName]byte
 	c := t[string(upper(buf[:0], args[0]))]
@@ -81,8 +81,8 @@ func (c *command) arityOK(args [][]byte) bool {
 	return len(args) == c.arity || c.arity < 0 && len(args) >= -c.arity
 }
 
-// newTable makes the table from the upstream's commands and, for others, from the built-in table.
-// Nodes of a cluster may have different versions.
+// newTable makes the table from the upstream's commands. Commands that the upstream does not report
+// come from the built-in table, because nodes of a cluster may have different versions.
 func newTable(commands []*command) table {
 	t := make(table, len(commands))
 	own := builtin()
@@ -92,7 +92,7 @@ func newTable(commands []*command) table {
 	}
 	for _, c := range append(own, commands...) {
 		c.trusted = known[c.name] && !runsScript(c.name)
-		if !isLockCommand([]byte(c.name)) { // a module's of that name cannot be reached
+		if !isLockCommand([]byte(c.name)) { // a module's command of that name cannot be reached
 			t.add(c)
 		}
 	}
@@ -104,8 +104,8 @@ func newTable(commands []*command) table {
 	return t
 }
 
-// markReadable marks the commands that a replica may serve: those that only read keys. A script
-// known by its hash may be on the master alone.
+// markReadable marks the commands that a replica may serve: those that only read keys. EVALSHA_RO
+// is not marked, because its script may be on the master alone.
 func (t table) markReadable() {
 	for _, c := range t {
 		whole := c.class == relayed || c.class == splitUp
@@ -114,7 +114,7 @@ func (t table) markReadable() {
 	}
 }
 
-// markRepeatable finds the commands that do no harm when they are executed twice.
+// markRepeatable marks the commands that do no harm when they run twice.
 func (t table) markRepeatable() {
 	for _, c := range t {
 		c.repeatable = c.readonly && c.data && !c.blocking && !c.mayPropagate()
@@ -122,7 +122,7 @@ func (t table) markRepeatable() {
 	}
 }
 
-// runsScript reports whether the command's reply can come from a script.
+// runsScript reports whether the reply of the command can come from a script.
 func runsScript(name string) bool {
 	return strings.HasPrefix(name, "eval") || strings.HasPrefix(name, "fcall")
 }

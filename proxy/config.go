@@ -15,9 +15,9 @@ func configSpecs() commandSpecs {
 	}
 }
 
-// ownParameters are about a server's address, its place in the cluster, or its
-// connections, and those are Leash's: a tighter limit would cut the links that
-// all clients share.
+// ownParameters are the parameters that clients may not set. They concern a server's address, its
+// place in the cluster, or its connections. Those connections are Leash's, and a tighter limit
+// would close links that all clients share. A name that ends in "-" is a prefix.
 var ownParameters = [...]string{
 	"bind", "bind-source-addr", "port", "tls-port", "unixsocket", "cluster-port", "cluster-config-file",
 	"cluster-announce-", "replica-announce-", "slave-announce-",
@@ -25,8 +25,8 @@ var ownParameters = [...]string{
 	"client-output-buffer-limit",
 }
 
-// configSet sets parameters on every master. It refuses to set several if one of them must be set
-// alone.
+// configSet sets parameters on every master. It refuses the whole command if one of them is in
+// ownParameters.
 func (s *session) configSet(c *command, cmd resp.Command) bool {
 	switch reason := configRefusal(cmd.Args); {
 	case !s.ready(c, cmd):

@@ -11,14 +11,14 @@ import (
 	"leash/proxy/origin"
 )
 
-// tick is all that redcon's command reader sees of a connection. It is one well-formed command
-// whose handler runs the session until it has ended. redcon never sees the client's bytes;
-// resp.Parser checks them first.
+// tick is the only command of a connection that redcon's command reader sees. It is well formed.
+// Its handler runs the session until the session has ended. redcon never sees the client's bytes.
+// resp.Parser checks those.
 const tick = "*1\r\n$4\r\nTICK\r\n"
 
-// conn is a client connection that redcon serves. For redcon it is a net.Conn that yields one tick,
-// discards writes, and can be closed at any time without blocking. For the session it is a socket
-// with blocking reads and non-blocking writes.
+// conn is a client connection that redcon serves. For redcon it is a net.Conn that yields one tick
+// and discards writes. redcon can close it at any time without blocking. For the session it is a
+// socket with blocking reads and non-blocking writes.
 type conn struct {
 	net.Conn
 	raw      syscall.RawConn
@@ -91,7 +91,7 @@ func (c *conn) try(p []byte) (int, error) {
 	return c.write(p, c.attempt)
 }
 
-// push waits until the socket takes at least one byte.
+// push writes as try does, but waits until the socket takes at least one byte.
 func (c *conn) push(p []byte) (int, error) {
 	return c.write(p, c.patient)
 }

@@ -68,7 +68,7 @@ func (s *session) quit(*command, resp.Command) bool {
 	return false
 }
 
-// reset makes the session as it was at first; its locks are released.
+// reset puts the session into the state of a new one. It releases the session's locks.
 func (s *session) reset(c *command, cmd resp.Command) bool {
 	if !c.arityOK(cmd.Args) {
 		return s.wrongArity(c)
@@ -125,7 +125,8 @@ func (s *session) getName(c *command, cmd resp.Command) bool {
 }
 
 // setInfo stores what client libraries report about themselves
-// (https://redis.io/docs/latest/commands/client-setinfo/), also for servers without this command.
+// (https://redis.io/docs/latest/commands/client-setinfo/). It works also with a Redis that lacks
+// this command.
 func (s *session) setInfo(c *command, cmd resp.Command) bool {
 	switch {
 	case len(cmd.Args) != 4:
@@ -147,7 +148,7 @@ func (s *session) rename(name string) {
 	s.mu.Unlock()
 }
 
-// printable is Redis's rule for names: '!' to '~'.
+// printable reports whether b has only the bytes '!' to '~'. Redis demands this of names.
 func printable(b []byte) bool {
 	for _, c := range b {
 		if c < '!' || c > '~' {

@@ -7,8 +7,8 @@ import (
 	"leash/proxy/upstream"
 )
 
-// selectDB runs SELECT (https://redis.io/docs/latest/commands/select/). The session moves to the
-// lane of that database, if Redis lets its user in. Errors are Redis's own.
+// selectDB answers SELECT (https://redis.io/docs/latest/commands/select/). The session moves to the
+// lane of that database if Redis accepts it for the user. Errors are Redis's own.
 func (s *session) selectDB(c *command, cmd resp.Command) bool {
 	if !c.arityOK(cmd.Args) {
 		return s.wrongArity(c)
@@ -30,8 +30,8 @@ func (s *session) selectDB(c *command, cmd resp.Command) bool {
 }
 
 // relaySelect lets Redis answer a SELECT without a valid database. Redis does not get the client's
-// own text: older servers are less strict about numbers and would change the database of all users
-// of the link.
+// own text, because older servers are less strict about numbers. They could change the database of
+// all users of the link.
 func (s *session) relaySelect(argument string) bool {
 	if !s.adoptTopology() || !s.admitCall(selectBytes) {
 		return false
@@ -45,7 +45,7 @@ func (s *session) relaySelect(argument string) bool {
 	return s.fanOut([]*part{p}, to, 0, selectBytes, mergeOK)
 }
 
-// selectBytes is the size that a SELECT made here has in the window.
+// selectBytes is how many bytes a SELECT from relaySelect counts in the window.
 const selectBytes = 32
 
 // enterDatabase moves the session to a lane that differs in its database.
@@ -65,7 +65,7 @@ func (s *session) enterDatabase(lane upstream.Lane) bool {
 		s.server.up.Leave(lane)
 		return s.answer(reply)
 	case s.server.up.Topology().Cluster():
-		// a cluster with databases, as newer servers have: locks and scans do not know them
+		// newer servers can have databases on a cluster; locks and scans do not support them
 		s.server.up.Leave(lane)
 		return s.fail(msgNoSelect)
 	}

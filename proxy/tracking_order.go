@@ -104,7 +104,7 @@ func (s *session) behindInvalidations(f func() bool) bool {
 		return f()
 	}
 	var held chunks
-	s.direct(&held)
+	s.sendRepliesTo(&held)
 	ok := f() && s.awaitInvalidations()
 	s.mu.Lock()
 	s.replies = &s.out
