@@ -164,7 +164,7 @@ func TestR11OldCarrierReleasesNothing(t *testing.T) {
 		fault := p.HoldBefore(running(releaseScript, key))
 		ended := make(chan struct{})
 		go func() { e.carrier.End(Release); close(ended) }()
-		receive(t, fault.Struck(), time.Second)
+		receive(t, fault.Triggered(), time.Second)
 		if !same { // on one Leash, ATTACH waits for the release
 			f := connect(t, where)
 			f.attach(key, "me", token)
@@ -233,7 +233,7 @@ func TestR7LateAttachDoesNothing(t *testing.T) {
 	token := a.token(key, "OWNER", "me")
 	late := p.HoldBefore(running(moveScript, key))
 	b.attach(key, "me", token) // the repeated ATTACH
-	<-late.Struck()
+	<-late.Triggered()
 	a.carrier = straight.NewCarrier(lastConn.Add(1), a)
 	a.attach(key, "me", token)
 	late.Release()

@@ -62,7 +62,7 @@ func TestR26RenewalBesideALastReleaseTakenForOneOfSeveral(t *testing.T) {
 		t.Helper()
 		fault := arm(running(releaseScript, key))
 		reply := a.start("LOCK.RELEASE", key)
-		receive(t, fault.Struck(), time.Second)
+		receive(t, fault.Triggered(), time.Second)
 		if lose {
 			straight.rdb.Del(ctx, key)
 		}

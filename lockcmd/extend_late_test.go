@@ -25,7 +25,7 @@ func delayedLease(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mod
 	late := p.HoldBefore(running(script, key))
 	sent = time.Now()
 	reply := a.start(append([]string{"LOCK.ACQUIRE", key, "OWNER", "me", "LEASE", "2000"}, mode...)...)
-	<-late.Struck()
+	<-late.Triggered()
 	time.Sleep(time.Second)
 	late.Release()
 	wantPrefix(t, receive(t, reply, soon), ":")
@@ -56,7 +56,7 @@ func TestR24LateReplyOfALeaseExtension(t *testing.T) {
 				}
 				late := p.HoldAfter(running(script, key))
 				reply := a.start(args...)
-				<-late.Struck()
+				<-late.Triggered()
 				time.Sleep(time.Until(sent.Add(2100 * time.Millisecond)))
 				if left := straight.rdb.PTTL(t.Context(), key).Val(); left < 15*time.Second {
 					t.Fatalf("Redis has not done it: %v left", left)
@@ -132,7 +132,7 @@ func TestR24ALateCheckDoesNotShortenALease(t *testing.T) {
 		asked(func() {}) // Redis knows the script now
 		late := p.HoldBefore(running(check, key))
 		asked(func() {
-			<-late.Struck()
+			<-late.Triggered()
 			time.Sleep(2 * time.Second)
 			late.Release()
 		})

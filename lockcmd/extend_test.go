@@ -136,7 +136,7 @@ func TestR7LateExtendDoesNothing(t *testing.T) {
 		a.token(key, "OWNER", "me", "LEASE", "60000")
 		late := p.HoldBefore(running(extendScript, key))
 		a.ms(3000, "LOCK.EXTEND", key, "3000") // the repeated EXTEND
-		<-late.Struck()
+		<-late.Triggered()
 		between[1] = key
 		wantPrefix(t, a.do(between...), ":")
 		late.Release()
@@ -249,7 +249,7 @@ func TestR12ExtendReturnsNoMoreThanMaxHoldLeaves(t *testing.T) {
 		token := strconv.FormatInt(a.token(key, "LEASE", "20000", "MAXHOLD", "10000"), 10)
 		late := p.HoldBefore(running(inspectScript, key))
 		go func() {
-			<-late.Struck()
+			<-late.Triggered()
 			time.Sleep(time.Second) // the reply is that late
 			late.Release()
 		}()

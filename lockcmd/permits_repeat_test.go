@@ -165,7 +165,7 @@ func TestR26RepeatedIDWaitsForTheUndo(t *testing.T) {
 	unheard := p.HoldAfter(running(permitAcquireScript, key), faultproxy.Always())
 	want(t, a.do("SEM.ACQUIRE", key, "ID", "r"), "-"+msgTimeout)
 	unheard.Disarm()
-	<-undo.Struck()
+	<-undo.Triggered()
 	want(t, a.do("SEM.ACQUIRE", key, "ID", "r"), "-"+msgRefused)
 	undo.Disarm()
 	undo.Release()

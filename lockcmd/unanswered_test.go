@@ -120,7 +120,7 @@ func TestR7LateReleaseIsSentAgain(t *testing.T) {
 	a.token(key, "OWNER", "me")
 	late := p.HoldBefore(running(releaseScript, key))
 	reply := a.start("LOCK.RELEASE", key)
-	receive(t, late.Struck(), time.Second)
+	receive(t, late.Triggered(), time.Second)
 	undo := &scriptCall{
 		script: undoScript, keys: []string{key}, args: scriptArgs("me", a.carrier.name, 1000, a.carrier.requests.Add(1), "c", "p", 0),
 	}
@@ -182,7 +182,7 @@ func TestR26LateCopyOfAReleasedGrantIsReleased(t *testing.T) {
 	a, key := connect(t, s), newKey()
 	late := p.HoldBefore(running(acquireScript, key))
 	reply := a.start("LOCK.ACQUIRE", key, "LEASE", "8000")
-	<-late.Struck()
+	<-late.Triggered()
 	a.gone()
 	want(t, receive(t, reply, soon), "-"+msgGone)
 	given := time.Now()

@@ -10,8 +10,8 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// TestCountsAddUp lets many workers increment through faults and accounts for every single
-// increment: each was acknowledged, or executed with its reply lost, or never executed.
+// TestCountsAddUp lets many workers increment a counter while faults happen. Each increment must be
+// acknowledged, executed with its reply lost, or never executed.
 func TestCountsAddUp(t *testing.T) {
 	const workers, each, faults = 16, 100, 40
 	s, p := start(t)
@@ -35,7 +35,7 @@ func TestCountsAddUp(t *testing.T) {
 	}
 	wg.Wait()
 	if before.Count() != faults || after.Count() != faults || failed.Load() != 2*faults {
-		t.Errorf("struck %d and %d times, %d failed; want %d, %d, %d",
+		t.Errorf("triggered %d and %d times, %d failed; want %d, %d, %d",
 			before.Count(), after.Count(), failed.Load(), faults, faults, 2*faults)
 	}
 	got, err := s.Client().Get(t.Context(), "n").Int64()

@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-// lingerTimeout bounds how long a client that was sent a FIN may go on sending. Closing with bytes
-// unread would turn the FIN into a reset, and that may overtake replies the client has not read
-// yet.
+// lingerTimeout bounds how long the proxy reads from a client after it has sent it a FIN. If it
+// closed the socket with bytes unread, the kernel would send a reset. The reset might overtake
+// replies that the client has not read yet.
 const lingerTimeout = time.Second
 
 // conn is one client's connection and the one to the target that belongs to it. Each direction has
 // a goroutine that reads and one that writes, with a queue between them.
 type conn struct {
-	proxy   *Proxy
-	client  *net.TCPConn
-	up      *queue          // to the target
-	down    *queue          // to the client
-	ctx     context.Context // ends when the connection is to end
-	cancel  context.CancelFunc
-	done    <-chan struct{} // of ctx
-	exempt  atomic.Bool     // a replica's connection: no fault touches it
-	severed atomic.Bool     // one side is gone, and the other is not told
+	proxy    *Proxy
+	client   *net.TCPConn
+	up       *queue          // to the target
+	down     *queue          // to the client
+	ctx      context.Context // ends when the connection is to end
+	cancel   context.CancelFunc
+	done     <-chan struct{} // of ctx
+	exempt   atomic.Bool     // a replica's connection: no fault affects it
+	halfOpen atomic.Bool     // one side was reset, the other is still open
 
-	// mu guards the fields below. Taken before the proxy's mutex and a queue's; never held across
-	// I/O, but for closing.
+	// mu guards the fields below. It is taken before the proxy's mutex and before a queue's. It is
+	// not held across I/O, except to close sockets.
 	mu     sync.Mutex
 	server *net.TCPConn // nil until dialed
 	ended  bool
@@ -102,11 +102,12 @@ func (c *conn) cut(how Ending) bool {
 	return true
 }
 
-// sever resets one side and silences the other. It reports whether the connection had both.
-func (c *conn) sever(side Side) bool {
+// resetSide resets one side and discards what comes from the other. It reports whether the
+// connection had both sides.
+func (c *conn) resetSide(side Side) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended || c.server == nil || c.severed.Swap(true) {
+	if c.ended || c.server == nil || c.halfOpen.Swap(true) {
 		return false
 	}
 	gone := c.client
@@ -118,7 +119,7 @@ func (c *conn) sever(side Side) bool {
 	return true
 }
 
-// abandon closes both sides at once, whatever was done before.
+// abandon closes both sides at once, in any state.
 func (c *conn) abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,8 +137,8 @@ func (c *conn) closeLocked() {
 	}
 }
 
-// readRequests reads from the client until that ends. After a cut it only discards, for
-// lingerTimeout at most; so it does when the target's side is gone.
+// readRequests reads from the client until the connection ends. After a cut, it discards what it
+// reads, for lingerTimeout at most. It also discards when the target's side was reset.
 func (c *conn) readRequests() {
 	r := requests{conn: c}
 	buf := make([]byte, 32<<10)
@@ -145,7 +146,7 @@ func (c *conn) readRequests() {
 		n, err := c.client.Read(buf)
 		if !c.awaitFlow(ToTarget) {
 			if err != nil {
-				c.endSevered(err)
+				c.endHalfOpen(err)
 				return
 			}
 			continue
@@ -160,14 +161,14 @@ func (c *conn) readRequests() {
 	}
 }
 
-// readReplies reads from the target until that ends. Redis never closes one direction only.
+// readReplies reads from the target until it closes. Redis never closes one direction only.
 func (c *conn) readReplies() {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := c.server.Read(buf)
 		if !c.awaitFlow(ToClient) {
 			if err != nil {
-				c.endSevered(err)
+				c.endHalfOpen(err)
 				return
 			}
 			continue
@@ -183,14 +184,14 @@ func (c *conn) readReplies() {
 	}
 }
 
-// endSevered ends a connection whose remaining side has ended with err.
-func (c *conn) endSevered(err error) {
-	if c.severed.Load() && !errors.Is(err, net.ErrClosed) {
+// endHalfOpen ends a connection whose remaining side has ended with err.
+func (c *conn) endHalfOpen(err error) {
+	if c.halfOpen.Load() && !errors.Is(err, net.ErrClosed) {
 		c.cut(RST)
 	}
 }
 
-// endAfter is the end that a read error asks for.
+// endAfter returns how to end the other side after a read error.
 func endAfter(err error, orderly endOf) endOf {
 	if errors.Is(err, io.EOF) {
 		return orderly
@@ -198,7 +199,7 @@ func endAfter(err error, orderly endOf) endOf {
 	return closeRST
 }
 
-// segment makes a segment of data, which it keeps, due after the delay that is set now.
+// segment returns a segment with data, due after the current delay. It keeps data.
 func (c *conn) segment(data []byte, end endOf) segment {
 	s := segment{data: data, end: end}
 	if d := c.proxy.currentDelay(); d > 0 {
@@ -211,8 +212,8 @@ func (c *conn) writeRequests() { c.write(ToTarget, c.up, c.server, &c.proxy.stat
 
 func (c *conn) writeReplies() { c.write(ToClient, c.down, c.client, &c.proxy.stats.toClient) }
 
-// write writes the segments of q to dst until the connection ends. When dst takes no more, the rest
-// of the stream is discarded: the goroutine that reads from dst learns the reason and ends the
+// write writes the segments of q to dst until the connection ends. If a write fails, it discards
+// the rest of the stream. The goroutine that reads from dst then gets the reason and ends the
 // connection.
 func (c *conn) write(way Way, q *queue, dst *net.TCPConn, count *atomic.Int64) {
 	for {

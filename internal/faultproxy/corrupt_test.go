@@ -21,11 +21,11 @@ func TestReplaceGivesAnotherReplyToItsCommandAlone(t *testing.T) {
 		}
 	}
 	if f.Count() != 1 {
-		t.Errorf("it struck %d times, want once", f.Count())
+		t.Errorf("it triggered %d times, want once", f.Count())
 	}
 }
 
-func TestCorruptSpoilsEveryReplyUntilItEnds(t *testing.T) {
+func TestCorruptReplacesEveryReplyUntilItEnds(t *testing.T) {
 	_, p := start(t)
 	for _, lies := range []bool{true, false} {
 		p.Corrupt(1, lies)
@@ -35,7 +35,7 @@ func TestCorruptSpoilsEveryReplyUntilItEnds(t *testing.T) {
 			c.Timeout = 100e6
 			switch reply, err := c.Do("ECHO", "sound"); {
 			case err == nil && strings.Contains(reply, "sound"):
-				t.Errorf("got %q, which is not spoilt", reply)
+				t.Errorf("got %q, which is not corrupted", reply)
 			case err == nil && faultproxy.Replacement(reply):
 				read++
 			}

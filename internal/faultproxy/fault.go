@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Match says whether a fault is meant for a command. It is given the whole command as it came,
-// valid during the call; [Args] takes it apart. It may be called from several goroutines at once.
+// Match reports whether a fault applies to a command. It gets the whole command as it came, valid
+// during the call. [Args] splits it. Several goroutines may call it at once.
 type Match func(request []byte) bool
 
-// Fault is an order that waits for its command. It strikes once, unless an Option says otherwise,
-// and then lets all others pass. Of several faults that match a command the one armed first takes
-// it.
+// Fault is a fault that a matching command triggers. The first matching command triggers it, and
+// later ones pass, unless an Option says otherwise. If several faults match a command, it triggers
+// the one that was armed first.
 type Fault struct {
 	proxy  *Proxy
 	kind   kind
@@ -23,10 +23,10 @@ type Fault struct {
 	ending Ending
 	reply  string // of replaceReply
 
-	left     atomic.Int64  // how many times it may still strike
-	struck   atomic.Int64  // how many times it has
-	first    chan struct{} // closed when it has struck for the first time
-	released chan struct{} // closed by Release
+	left      atomic.Int64  // how many times it may still be triggered
+	triggered atomic.Int64  // how often it was triggered
+	first     chan struct{} // closed when it is triggered for the first time
+	released  chan struct{} // closed by Release
 
 	firstOnce, releaseOnce sync.Once
 }
@@ -44,10 +44,10 @@ const (
 // Option changes a fault as it is armed.
 type Option func(*Fault)
 
-// Times lets the fault strike n times instead of once.
+// Times lets the fault be triggered n times instead of once.
 func Times(n int) Option { return func(f *Fault) { f.left.Store(int64(n)) } }
 
-// Always lets the fault strike until it is disarmed.
+// Always lets the fault be triggered until it is disarmed.
 func Always() Option { return Times(math.MaxInt) }
 
 // EndBy ends the connections that a drop ends in this way; the default is FIN.
@@ -58,27 +58,28 @@ func (p *Proxy) DropBefore(match Match, opts ...Option) *Fault {
 	return p.arm(dropBefore, match, opts)
 }
 
-// DropAfter forwards a matching command, waits for its reply, swallows it and cuts the connection:
-// it was executed (or refused) and nobody is told. Bytes after the command are not forwarded.
+// DropAfter forwards a matching command, waits for its reply, discards the reply and cuts the
+// connection. The command was executed (or refused), and the client does not learn that. Bytes
+// after the command are not forwarded.
 func (p *Proxy) DropAfter(match Match, opts ...Option) *Fault {
 	return p.arm(dropAfter, match, opts)
 }
 
-// HoldBefore keeps a matching command, and all that follows it on its connection, until the fault
-// is released. If the client has gone by then the command is forwarded all the same, and so
-// executed late.
+// HoldBefore holds a matching command, and all that follows it on its connection, until the fault
+// is released. If the client has disconnected before the release, the command is still forwarded
+// and executed.
 func (p *Proxy) HoldBefore(match Match, opts ...Option) *Fault {
 	return p.arm(holdBefore, match, opts)
 }
 
-// HoldAfter forwards a matching command and keeps its reply, and all that follows it, until the
+// HoldAfter forwards a matching command. It holds the reply, and all that follows it, until the
 // fault is released.
 func (p *Proxy) HoldAfter(match Match, opts ...Option) *Fault {
 	return p.arm(holdAfter, match, opts)
 }
 
-// Replace forwards a matching command and delivers reply, whatever that is, in the place of its
-// reply.
+// Replace forwards a matching command and delivers reply instead of its reply. reply need not be
+// valid RESP.
 func (p *Proxy) Replace(match Match, reply string, opts ...Option) *Fault {
 	return p.arm(replaceReply, match, append(opts, func(f *Fault) { f.reply = reply }))
 }
@@ -95,7 +96,8 @@ func (p *Proxy) arm(k kind, match Match, opts []Option) *Fault {
 	return f
 }
 
-// Disarm makes the fault strike no more commands. Those it has taken it still drops or holds.
+// Disarm makes the fault ignore further commands. Commands that have triggered it are still dropped
+// or held.
 func (f *Fault) Disarm() {
 	f.left.Store(0)
 	f.proxy.mu.Lock()
@@ -109,20 +111,21 @@ func (f *Fault) Disarm() {
 	f.proxy.faults = kept
 }
 
-// Release lets go what the fault holds, and disarms it. For drops it is Disarm.
+// Release forwards what the fault holds, and disarms it. For drops it is the same as Disarm.
 func (f *Fault) Release() {
 	f.Disarm()
 	f.releaseOnce.Do(func() { close(f.released) })
 }
 
-// Struck is closed once the fault has struck for the first time: the command was withheld
-// (DropBefore, HoldBefore) or its whole reply has come and is withheld (DropAfter, HoldAfter).
-func (f *Fault) Struck() <-chan struct{} { return f.first }
+// Triggered is closed when the fault is triggered for the first time. At that time the command was
+// withheld (DropBefore, HoldBefore), or its whole reply has come and is withheld (DropAfter,
+// HoldAfter).
+func (f *Fault) Triggered() <-chan struct{} { return f.first }
 
-// Count is how many times the fault has struck.
-func (f *Fault) Count() int { return int(f.struck.Load()) }
+// Count is how many times the fault was triggered.
+func (f *Fault) Count() int { return int(f.triggered.Load()) }
 
-// Await returns nil when the fault has struck at least once, or an error after timeout.
+// Await returns nil when the fault has been triggered at least once, or an error after timeout.
 func (f *Fault) Await(timeout time.Duration) error {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
@@ -130,11 +133,11 @@ func (f *Fault) Await(timeout time.Duration) error {
 	case <-f.first:
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("faultproxy: the fault has not struck within %v", timeout)
+		return fmt.Errorf("faultproxy: the fault was not triggered within %v", timeout)
 	}
 }
 
-// take claims one strike for a command that matches.
+// take counts down left for a command that matches. It returns false if the fault is used up.
 func (f *Fault) take(request []byte) bool {
 	if f.left.Load() <= 0 || !f.match(request) {
 		return false
@@ -150,12 +153,12 @@ func (f *Fault) take(request []byte) bool {
 	}
 }
 
-func (f *Fault) strike() {
-	f.struck.Add(1)
+func (f *Fault) trigger() {
+	f.triggered.Add(1)
 	f.firstOnce.Do(func() { close(f.first) })
 }
 
-// faultFor returns the fault that takes the command, nil as a rule.
+// faultFor returns the fault that the command triggers, or nil.
 func (p *Proxy) faultFor(request []byte) *Fault {
 	p.mu.Lock()
 	faults := p.faults

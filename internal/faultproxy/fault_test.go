@@ -18,15 +18,15 @@ func TestDropBeforeIsNotExecuted(t *testing.T) {
 	mustSend(t, c, cmd("INCR", "n")+cmd("SET", "k", "v")+cmd("INCR", "n"))
 	mustRead(t, c, ":1\r\n")
 	mustEnd(t, c, io.EOF)
-	mustStrike(t, f)
+	mustTrigger(t, f)
 	direct := dial(t, s.Addr)
 	mustDo(t, direct, "$-1\r\n", "GET", "k")
-	mustDo(t, direct, "$1\r\n1\r\n", "GET", "n") // what came behind was not forwarded either
+	mustDo(t, direct, "$1\r\n1\r\n", "GET", "n") // what followed was not forwarded either
 	mustDo(t, dial(t, p.Addr()), "+OK\r\n", "SET", "k", "v")
 	if f.Count() != 1 {
-		t.Errorf("struck %d times, want once", f.Count())
+		t.Errorf("triggered %d times, want once", f.Count())
 	}
-	eventually(t, "one counted", func() bool { return p.Stats().Dropped == 1 })
+	eventually(t, "one drop is counted", func() bool { return p.Stats().Dropped == 1 })
 }
 
 func TestDropAfterIsExecutedAndNotAnswered(t *testing.T) {
@@ -36,7 +36,7 @@ func TestDropAfterIsExecutedAndNotAnswered(t *testing.T) {
 	mustDo(t, c, ":1\r\n", "INCR", "n")
 	mustSend(t, c, cmd("SET", "k", "v")+cmd("INCR", "n"))
 	mustEnd(t, c, syscall.ECONNRESET)
-	mustStrike(t, f)
+	mustTrigger(t, f)
 	direct := dial(t, s.Addr)
 	mustDo(t, direct, "$1\r\nv\r\n", "GET", "k")
 	mustDo(t, direct, "$1\r\n1\r\n", "GET", "n")
@@ -55,7 +55,7 @@ func TestDropAfterDeliversEarlierReplies(t *testing.T) {
 	}
 }
 
-// TestDropAtEverySplit feeds one pipeline in two parts, divided everywhere.
+// TestDropAtEverySplit sends one pipeline in two parts, split at each byte.
 func TestDropAtEverySplit(t *testing.T) {
 	s, p := start(t)
 	p.DropAfter(faultproxy.Named("RPUSH"), faultproxy.Always())
@@ -83,7 +83,7 @@ func TestHoldBeforeExecutesLate(t *testing.T) {
 	c, other := dial(t, p.Addr()), dial(t, p.Addr())
 	mustSend(t, c, cmd("PING")+cmd("SET", "k", "v")+cmd("PING"))
 	mustRead(t, c, "+PONG\r\n")
-	mustStrike(t, f)
+	mustTrigger(t, f)
 	mustBeSilent(t, c)
 	mustDo(t, other, "$-1\r\n", "GET", "k") // others go on
 	f.Release()
@@ -97,7 +97,7 @@ func TestHeldCommandOutlivesItsClient(t *testing.T) {
 	f := p.HoldBefore(faultproxy.Named("SET"))
 	c := dial(t, p.Addr())
 	mustSend(t, c, cmd("SET", "k", "late"))
-	mustStrike(t, f)
+	mustTrigger(t, f)
 	c.Close()
 	f.Release()
 	direct := dial(t, s.Addr)
@@ -113,7 +113,7 @@ func TestHoldAfterKeepsReply(t *testing.T) {
 	c := dial(t, p.Addr())
 	mustSend(t, c, cmd("PING")+cmd("SET", "k", "v")+cmd("PING"))
 	mustRead(t, c, "+PONG\r\n")
-	mustStrike(t, f)
+	mustTrigger(t, f)
 	mustDo(t, dial(t, s.Addr), "$1\r\nv\r\n", "GET", "k")
 	mustBeSilent(t, c)
 	f.Release()
@@ -131,19 +131,19 @@ func TestTimesAndDisarm(t *testing.T) {
 	}
 	mustDo(t, dial(t, p.Addr()), "+PONG\r\n", "PING")
 	if f.Count() != 2 {
-		t.Errorf("struck %d times, want 2", f.Count())
+		t.Errorf("triggered %d times, want 2", f.Count())
 	}
 	g := p.DropBefore(faultproxy.Named("PING"), faultproxy.Always())
 	g.Disarm()
 	mustDo(t, dial(t, p.Addr()), "+PONG\r\n", "PING")
 	select {
-	case <-g.Struck():
-		t.Error("a disarmed fault struck")
+	case <-g.Triggered():
+		t.Error("a disarmed fault was triggered")
 	default:
 	}
 }
 
-func TestOneStrikeAmongManyConnections(t *testing.T) {
+func TestFaultIsTriggeredOnceAmongManyConnections(t *testing.T) {
 	_, p := start(t)
 	f := p.DropAfter(faultproxy.Named("INCR"))
 	var wg sync.WaitGroup
@@ -161,7 +161,7 @@ func TestOneStrikeAmongManyConnections(t *testing.T) {
 	}
 	wg.Wait()
 	if ended != 1 || f.Count() != 1 {
-		t.Errorf("%d connections ended, struck %d times; want 1", ended, f.Count())
+		t.Errorf("%d connections ended, triggered %d times; want 1", ended, f.Count())
 	}
 	mustDo(t, dial(t, p.Addr()), "$2\r\n20\r\n", "GET", "n")
 }
@@ -186,11 +186,11 @@ func TestMessagesAreNotAnswers(t *testing.T) {
 			}
 			f := p.DropAfter(faultproxy.Named("PING"))
 			if f.Count() != 0 {
-				t.Fatal("struck by a message")
+				t.Fatal("a message triggered the fault")
 			}
 			mustSend(t, c, cmd("PING"))
 			mustEnd(t, c, io.EOF)
-			mustStrike(t, f)
+			mustTrigger(t, f)
 		})
 	}
 }
@@ -201,10 +201,10 @@ func TestDropAfterSubscribe(t *testing.T) {
 	c := dial(t, p.Addr())
 	mustSend(t, c, cmd("SSUBSCRIBE", "a"))
 	mustEnd(t, c, io.EOF)
-	mustStrike(t, f)
+	mustTrigger(t, f)
 }
 
-func TestUnfollowedConnectionsPass(t *testing.T) {
+func TestUnparsedConnectionsPass(t *testing.T) {
 	s, p := start(t)
 	c := dial(t, p.Addr())
 	mustDo(t, c, "+OK\r\n", "MONITOR")
@@ -226,11 +226,11 @@ func TestReplicaIsExempt(t *testing.T) {
 	}
 	direct := dial(t, master.Addr)
 	mustDo(t, direct, "+OK\r\n", "SET", "first", "v")
-	eventually(t, "replicated", has("first"))
+	eventually(t, "the write is replicated", has("first"))
 	p.Freeze()
 	if n := p.Cut(faultproxy.RST); n != 0 {
 		t.Errorf("cut %d connections, want none", n)
 	}
 	mustDo(t, direct, "+OK\r\n", "SET", "second", "v")
-	eventually(t, "replicated through the frozen proxy", has("second"))
+	eventually(t, "the write is replicated through the frozen proxy", has("second"))
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// When the bytes of a connection may pass.
+// This file decides when the bytes of a connection may pass.
 
 // admit waits until s may be written. It returns false when the connection ends first.
 func (c *conn) admit(way Way, s segment) bool {
@@ -33,8 +33,8 @@ func (c *conn) sleep(d time.Duration) bool {
 	}
 }
 
-// awaitFlow waits while the proxy is frozen that way. It returns false when the connection ends, or
-// has lost a side.
+// awaitFlow waits while the proxy is frozen in that direction. It returns false when the connection
+// ends or is half-open.
 func (c *conn) awaitFlow(way Way) bool {
 	if c.exempt.Load() {
 		return !c.isDone()
@@ -44,7 +44,7 @@ func (c *conn) awaitFlow(way Way) bool {
 		if !c.await(flowing) {
 			return false
 		}
-		if c.severed.Load() {
+		if c.halfOpen.Load() {
 			return false
 		}
 		if flowing == c.proxy.flowing(way) {
@@ -72,8 +72,8 @@ func (c *conn) await(ch <-chan struct{}) bool {
 	}
 }
 
-// throttled writes b, in pieces when there is a rate, and counts what was written. It returns early
-// when the connection ends.
+// throttled writes b, in pieces if there is a rate, and counts the bytes. It returns early when the
+// connection ends.
 func (c *conn) throttled(b []byte, write func([]byte) (int, error), count *atomic.Int64) {
 	for len(b) > 0 {
 		rate, piece := c.proxy.currentRate(), b
@@ -92,5 +92,5 @@ func (c *conn) throttled(b []byte, write func([]byte) (int, error), count *atomi
 	}
 }
 
-// pieces is in how many parts a second's bytes pass when there is a rate.
+// pieces is how many writes a second throttled makes when there is a rate.
 const pieces = 50

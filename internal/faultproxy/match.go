@@ -30,7 +30,7 @@ func Holding(args ...string) Match {
 	}
 }
 
-// All matches what each of the matches matches.
+// All matches a command if each of the matches does.
 func All(matches ...Match) Match {
 	return func(request []byte) bool {
 		for _, m := range matches {

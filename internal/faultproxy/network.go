@@ -2,8 +2,8 @@ package faultproxy
 
 import "time"
 
-// What a Proxy can do to the network between its clients and its target: to all connections,
-// whatever is said on them.
+// This file has the faults of the network between clients and target. They apply to all
+// connections, whatever their commands are.
 
 // Way is a direction of the bytes.
 type Way int
@@ -21,16 +21,16 @@ const (
 	TargetSide
 )
 
-// Freeze stops all bytes in both directions, while connections stay and new ones are still
-// accepted. What is sent after Freeze has returned does not arrive before Thaw; what the proxy had
-// already read may.
+// Freeze stops all bytes in both directions. Connections stay, and new ones are still accepted.
+// What is sent after Freeze has returned does not arrive before Thaw. What the proxy had already
+// read may arrive.
 func (p *Proxy) Freeze() {
 	p.FreezeWay(ToTarget)
 	p.FreezeWay(ToClient)
 }
 
-// FreezeWay is Freeze for one direction: what is sent the other way arrives, and nobody learns
-// whether it did. New connections come no further than to the proxy.
+// FreezeWay is Freeze for one direction. Bytes in the other direction still arrive. New connections
+// are accepted but not forwarded to the target.
 func (p *Proxy) FreezeWay(way Way) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,7 +39,7 @@ func (p *Proxy) FreezeWay(way Way) {
 	}
 }
 
-// Thaw lets the bytes go on that Freeze or FreezeWay has stopped.
+// Thaw ends Freeze and FreezeWay.
 func (p *Proxy) Thaw() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,8 +66,8 @@ func (p *Proxy) flowing(way Way) <-chan struct{} {
 	return p.thawed[way]
 }
 
-// Delay makes all bytes read from now on arrive later by d, each way; 0 ends it. It does not limit
-// how many bytes are on their way, up to 1 MiB a direction.
+// Delay makes all bytes that are read from now on arrive later by d, in each direction. 0 ends it.
+// It does not limit the bytes in flight, up to 1 MiB in each direction.
 func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +80,7 @@ func (p *Proxy) currentDelay() time.Duration {
 	return p.delay
 }
 
-// Throttle lets no more than so many bytes a second pass, each way of each connection; 0 ends it.
+// Throttle limits each direction of each connection to that many bytes a second. 0 ends it.
 func (p *Proxy) Throttle(bytesPerSecond int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,16 +93,17 @@ func (p *Proxy) currentRate() int {
 	return p.rate
 }
 
-// Cut ends all connections there are, on both sides, frozen or not, and returns how many. Bytes on
-// their way are lost.
+// Cut ends all current connections on both sides, frozen or not, and returns how many. Bytes in
+// flight are lost.
 func (p *Proxy) Cut(how Ending) int {
 	return p.end(func(c *conn) bool { return c.cut(how) })
 }
 
-// Sever resets one side of all connections there are and leaves the other half-open: what comes
-// from there is swallowed, and nothing is said to it until Cut or its own end. It returns how many.
-func (p *Proxy) Sever(side Side) int {
-	return p.end(func(c *conn) bool { return c.sever(side) })
+// ResetSide resets one side of all current connections and leaves the other half-open. It discards
+// what comes from the open side and sends nothing there, until Cut or until that side ends. It
+// returns how many connections it has reset.
+func (p *Proxy) ResetSide(side Side) int {
+	return p.end(func(c *conn) bool { return c.resetSide(side) })
 }
 
 func (p *Proxy) end(f func(*conn) bool) int {

@@ -11,8 +11,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestFreezeOneWay: what is sent arrives and is not answered, or neither arrives; both go on after
-// Thaw.
+// TestFreezeOneWay freezes one direction. A request then arrives without a reply, or does not
+// arrive. Both continue after Thaw.
 func TestFreezeOneWay(t *testing.T) {
 	s, p := start(t)
 	for _, row := range []struct {
@@ -59,9 +59,9 @@ func target(t *testing.T) (addr string, accepted <-chan *net.TCPConn) {
 	return ln.Addr().String(), ch
 }
 
-// TestSeverLeavesTheOtherSideHalfOpen: one side is reset, the other hears nothing, and its end ends
-// the connection.
-func TestSeverLeavesTheOtherSideHalfOpen(t *testing.T) {
+// TestResetSideLeavesTheOtherSideHalfOpen: one side gets a reset and the other gets nothing. When
+// the other side closes, the connection ends.
+func TestResetSideLeavesTheOtherSideHalfOpen(t *testing.T) {
 	addr, accepted := target(t)
 	for _, side := range []faultproxy.Side{faultproxy.ClientSide, faultproxy.TargetSide} {
 		p := before(t, addr)
@@ -71,8 +71,8 @@ func TestSeverLeavesTheOtherSideHalfOpen(t *testing.T) {
 		there := redistest.NewClient(conn)
 		t.Cleanup(func() { there.Close() })
 		mustRead(t, there, cmd("PING"))
-		if n := p.Sever(side); n != 1 {
-			t.Fatalf("severed %d connections", n)
+		if n := p.ResetSide(side); n != 1 {
+			t.Fatalf("left %d connections half-open, want 1", n)
 		}
 		gone, left := c, there
 		if side == faultproxy.TargetSide {
@@ -83,21 +83,21 @@ func TestSeverLeavesTheOtherSideHalfOpen(t *testing.T) {
 			mustSend(t, left, cmd("PING"))
 		}
 		mustBeSilent(t, left)
-		if p.Sever(side) != 0 {
-			t.Error("severed twice")
+		if p.ResetSide(side) != 0 {
+			t.Error("reset the same connection twice")
 		}
 		left.Close()
 		eventually(t, "the connection ends", func() bool { return p.Stats().Open == 0 })
 	}
 }
 
-// TestCutEndsSevered: what was left half-open learns its end, whether the way is frozen or not.
-func TestCutEndsSevered(t *testing.T) {
+// TestCutEndsHalfOpenConnections: Cut ends the open side of a half-open connection, frozen or not.
+func TestCutEndsHalfOpenConnections(t *testing.T) {
 	_, p := start(t)
 	for _, frozen := range []bool{false, true} {
 		c := dial(t, p.Addr())
 		mustDo(t, c, "+PONG\r\n", "PING")
-		p.Sever(faultproxy.TargetSide)
+		p.ResetSide(faultproxy.TargetSide)
 		if frozen {
 			p.Freeze()
 		}
@@ -108,7 +108,7 @@ func TestCutEndsSevered(t *testing.T) {
 	}
 }
 
-// TestThrottle: a reply takes the time that its bytes need, and whole it is.
+// TestThrottle: a reply arrives complete, and takes the time that its bytes need at that rate.
 func TestThrottle(t *testing.T) {
 	_, p := start(t)
 	c := dial(t, p.Addr())

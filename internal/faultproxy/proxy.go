@@ -17,13 +17,13 @@ const dialTimeout = 5 * time.Second
 type Ending int
 
 const (
-	// FIN ends it in order: the peer reads what was sent, then the end.
+	// FIN ends it in an orderly way: the peer reads what was sent, then EOF.
 	FIN Ending = iota
 	// RST ends it at once, and the peer gets an error.
 	RST
 )
 
-// Proxy forwards connections to its target until it is told otherwise.
+// Proxy forwards connections to its target and makes faults on demand.
 type Proxy struct {
 	addr    string
 	target  string
@@ -32,8 +32,8 @@ type Proxy struct {
 	lies    atomic.Bool    // some of them are whole replies
 	wg      sync.WaitGroup // the accept loop and all goroutines of connections
 
-	// mu guards the fields below. Never held across I/O, but for closing and opening the listener.
-	// A connection's mutex is taken before it, never after.
+	// mu guards the fields below. It is not held across I/O, except to close and open the listener.
+	// A connection's mutex is taken before it, never after it.
 	mu     sync.Mutex
 	ln     net.Listener // nil while refusing
 	conns  map[*conn]struct{}
@@ -70,8 +70,8 @@ func (p *Proxy) Addr() string { return p.addr }
 // Target is the address that the proxy forwards to.
 func (p *Proxy) Target() string { return p.target }
 
-// Close ends all connections and the listener and returns when nothing of the proxy runs any more.
-// It may be called more than once.
+// Close ends all connections and the listener. It returns when all goroutines of the proxy have
+// ended. It may be called more than once.
 func (p *Proxy) Close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -84,8 +84,8 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// Refuse makes new connections fail as if nobody listened (on) or lets them in again. Those there
-// are stay.
+// Refuse makes new connections fail as if nothing listened (on), or accepts them again. Current
+// connections stay.
 func (p *Proxy) Refuse(on bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

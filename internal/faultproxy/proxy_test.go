@@ -16,7 +16,7 @@ import (
 
 const soon = 5 * time.Second
 
-// start returns a Redis with a proxy before it.
+// start returns a Redis with a proxy in front of it.
 func start(t *testing.T) (*redistest.Server, *faultproxy.Proxy) {
 	t.Helper()
 	s := redistest.Start(t)
@@ -75,7 +75,7 @@ func mustSend(t *testing.T, c *redistest.Client, raw string) {
 	}
 }
 
-func mustStrike(t *testing.T, f *faultproxy.Fault) {
+func mustTrigger(t *testing.T, f *faultproxy.Fault) {
 	t.Helper()
 	if err := f.Await(soon); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	defer tick.Stop()
 	for !ok() {
 		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 		<-tick.C
 	}
@@ -126,7 +126,7 @@ func TestForwardsBothWays(t *testing.T) {
 	if stats.Accepted != 1 || stats.Commands != 6 || stats.Replies != 6 {
 		t.Errorf("got %+v", stats)
 	}
-	eventually(t, "no connection open", func() bool { return p.Stats().Open == 0 })
+	eventually(t, "no connection is open", func() bool { return p.Stats().Open == 0 })
 }
 
 func TestHalfClosedClientGetsItsReplies(t *testing.T) {
@@ -274,7 +274,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	c, held := dial(t, p.Addr()), dial(t, p.Addr())
 	f := p.HoldAfter(faultproxy.Named("ECHO"))
 	mustSend(t, held, cmd("ECHO", "x"))
-	mustStrike(t, f)
+	mustTrigger(t, f)
 	p.Freeze()
 	if err := p.Close(); err != nil {
 		t.Fatal(err)

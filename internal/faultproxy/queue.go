@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// maxQueued bounds the bytes of one direction that wait to be written; then no more is read.
+// maxQueued bounds the bytes of one direction that wait to be written. If more wait, the reader
+// stops.
 const maxQueued = 1 << 20
 
-// segment is a part of one direction's stream: first its gate and time are awaited, then its bytes
-// are written, then its end is done.
+// segment is a part of one direction's stream. The writer waits for gate and due, writes data, and
+// then carries out end.
 type segment struct {
 	gate <-chan struct{} // nil for none
 	due  time.Time       // zero for at once
@@ -17,12 +18,12 @@ type segment struct {
 	end  endOf
 }
 
-// endOf is what becomes of the connection after a segment.
+// endOf is what happens to the connection after a segment.
 type endOf int
 
 const (
 	goOn      endOf = iota
-	halfClose       // the destination is told that no more comes
+	halfClose       // the destination gets a FIN
 	closeFIN        // both sides are ended, as Proxy.Cut does
 	closeRST
 	dropFIN // the same, by a fault

@@ -2,12 +2,12 @@ package faultproxy
 
 import "bytes"
 
-// expected is what is known of the reply to a command that was, or is to be, forwarded.
+// expected is what is known of the reply to a command before the reply comes.
 type expected struct {
-	// not nil: strikes when this one's turn has come (dropBefore) or when it is whole
+	// if not nil: triggered when this reply is the oldest (dropBefore) or when it is complete
 	fault     *Fault
-	confirmed bool // the command is answered with confirmations, one a channel
-	raw       bool // from here on replies are not told apart
+	confirmed bool // the reply is confirmations, one for each channel
+	raw       bool // replies are not parsed from here on
 }
 
 // replies is the direction from the target to the client. Its mutex is the connection's: the other
@@ -16,18 +16,18 @@ type replies struct {
 	scan       replyScanner
 	pending    []expected // oldest first
 	subscribed bool       // messages may come at any time
-	raw        bool       // the connection is not followed any more
-	over       bool       // a drop has struck: nothing more is delivered
+	raw        bool       // the connection is not parsed any more
+	over       bool       // a drop was triggered: nothing more is delivered
 	out        []byte     // to be delivered, not pushed yet
 	held       []byte     // of the frame that withhold is about
-	spoil      bool       // the frame is to be corrupted
-	spoiled    []byte     // of that frame
-	mute       bool       // a frame was cut short: nothing more is delivered
+	corrupting bool       // the frame is to be replaced by a corrupt one
+	original   []byte     // that frame as it came
+	truncated  bool       // a frame was cut short: nothing more is delivered
 	// the frame may be one that a fault waits for: it is not delivered before it is whole
 	withhold bool
 }
 
-// expect announces the next command.
+// expect adds the reply that the next command will have.
 func (c *conn) expect(want expected) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,7 +39,7 @@ func (c *conn) expect(want expected) {
 	}
 	c.pending = append(c.pending, want)
 	if len(c.pending) == 1 {
-		c.turnLocked()
+		c.checkOldestLocked()
 	}
 }
 
@@ -54,7 +54,7 @@ func (c *conn) takeReplies(b []byte) {
 		}
 		if c.scan.left == 0 {
 			c.withhold = len(c.pending) > 0 && c.pending[0].fault != nil
-			c.spoil = !c.withhold && !c.exempt.Load() && c.proxy.corruptsNext()
+			c.corrupting = !c.withhold && !c.exempt.Load() && c.proxy.corruptsNext()
 		}
 		n, whole, err := c.scan.next(b)
 		if err != nil {
@@ -63,9 +63,9 @@ func (c *conn) takeReplies(b []byte) {
 			continue
 		}
 		switch {
-		case c.mute:
-		case c.spoil:
-			c.spoiled = append(c.spoiled, b[:n]...)
+		case c.truncated:
+		case c.corrupting:
+			c.original = append(c.original, b[:n]...)
 			if whole {
 				c.corruptLocked()
 			}
@@ -82,8 +82,8 @@ func (c *conn) takeReplies(b []byte) {
 	c.pushLocked()
 }
 
-// frameLocked takes the end of a frame: it goes to the client, or the fault that waited for it
-// strikes.
+// frameLocked handles the end of a frame. It delivers the frame to the client, or triggers the
+// fault that waited for it.
 func (c *conn) frameLocked() {
 	kind := c.scan.frame(c.subscribed)
 	if kind == confirmation && c.withhold && c.pending[0].confirmed {
@@ -97,30 +97,30 @@ func (c *conn) frameLocked() {
 	want := c.pending[0]
 	c.pending = c.pending[1:]
 	if want.fault != nil {
-		c.strikeLocked(want.fault)
+		c.triggerLocked(want.fault)
 	}
 	c.raw = want.raw
 	c.deliverHeldLocked()
-	c.turnLocked()
+	c.checkOldestLocked()
 }
 
-// turnLocked looks at the oldest expectation when it becomes that: some come true without a reply.
-func (c *conn) turnLocked() {
+// checkOldestLocked handles a new oldest expectation. Some are fulfilled without a reply.
+func (c *conn) checkOldestLocked() {
 	if c.over || len(c.pending) == 0 {
 		return
 	}
 	switch want := c.pending[0]; {
 	case want.fault != nil && want.fault.kind == dropBefore:
-		c.strikeLocked(want.fault)
+		c.triggerLocked(want.fault)
 	case want.raw && want.fault == nil:
 		c.raw = true
 	}
 }
 
-// strikeLocked lets the fault of the oldest command strike, once all before it is delivered.
-func (c *conn) strikeLocked(f *Fault) {
+// triggerLocked triggers the fault of the oldest command, after everything before it is delivered.
+func (c *conn) triggerLocked(f *Fault) {
 	c.pushLocked()
-	f.strike()
+	f.trigger()
 	switch f.kind {
 	case holdAfter:
 		c.down.push(segment{gate: f.released})
@@ -145,7 +145,7 @@ func (c *conn) deliverHeldLocked() {
 	}
 }
 
-// pushLocked sends what is to be delivered on its way.
+// pushLocked queues what is to be delivered.
 func (c *conn) pushLocked() {
 	if len(c.out) > 0 {
 		c.down.push(c.segment(bytes.Clone(c.out), goOn))

@@ -11,8 +11,8 @@ type requests struct {
 	conn *conn
 	scan requestScanner
 	buf  []byte // what is not forwarded yet
-	raw  bool   // the connection is not followed any more
-	over bool   // a drop has taken a command: nothing more is forwarded
+	raw  bool   // the connection is not parsed any more
+	over bool   // a command has triggered a drop: nothing more is forwarded
 }
 
 // take forwards the commands that b completes.
@@ -21,11 +21,11 @@ func (r *requests) take(b []byte) {
 		return
 	}
 	r.buf = append(r.buf, b...)
-	n := 0 // so many bytes are whole commands to forward
+	n := 0 // how many bytes are complete commands to forward
 	for !r.raw && !r.over {
 		size, err := r.scan.next(r.buf[n:])
 		if err != nil {
-			r.unfollow()
+			r.stopParsing()
 			break
 		}
 		if size == 0 {
@@ -33,7 +33,7 @@ func (r *requests) take(b []byte) {
 		}
 		request := r.buf[n : n+size]
 		fault := r.faultFor(request)
-		if fault != nil { // what is before it goes first
+		if fault != nil { // first forward what comes before it
 			r.forward(n)
 			n, request = 0, r.buf[:size]
 		}
@@ -48,7 +48,7 @@ func (r *requests) take(b []byte) {
 	r.forward(n)
 }
 
-// faultFor returns the fault that takes the command, nil as a rule.
+// faultFor returns the fault that the command triggers, or nil.
 func (r *requests) faultFor(request []byte) *Fault {
 	if len(Args(request)) == 0 {
 		return nil // Redis ignores it
@@ -57,8 +57,8 @@ func (r *requests) faultFor(request []byte) *Fault {
 	return r.conn.proxy.faultFor(request)
 }
 
-// announce tells the other direction what reply to expect, before the command is forwarded, and
-// does what fault wants done to the command.
+// announce tells the other direction what reply to expect, before the command is forwarded. It
+// applies the fault to the command.
 func (r *requests) announce(request []byte, fault *Fault) {
 	args := Args(request)
 	if len(args) == 0 {
@@ -84,20 +84,20 @@ func (r *requests) announce(request []byte, fault *Fault) {
 			r.over = true
 		case holdBefore:
 			r.conn.up.push(segment{gate: fault.released})
-			fault.strike()
+			fault.trigger()
 			want.fault = nil
 		}
 	}
 	r.conn.expect(want)
 }
 
-// unfollow gives up telling commands apart.
-func (r *requests) unfollow() {
+// stopParsing gives up telling commands apart.
+func (r *requests) stopParsing() {
 	r.raw = true
 	r.conn.expect(expected{raw: true})
 }
 
-// forward sends the first n bytes that are not forwarded yet on their way.
+// forward queues the first n bytes that are not forwarded yet.
 func (r *requests) forward(n int) {
 	if n == 0 {
 		return
@@ -106,7 +106,7 @@ func (r *requests) forward(n int) {
 	r.buf = r.buf[:copy(r.buf, r.buf[n:])]
 }
 
-// flush forwards what there is of a command that will not become whole.
+// flush forwards the part of a command that has come when no more will come.
 func (r *requests) flush() {
 	if !r.over {
 		r.forward(len(r.buf))

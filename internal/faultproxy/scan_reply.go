@@ -2,12 +2,12 @@ package faultproxy
 
 import "bytes"
 
-// replyScanner finds where replies end in a stream that comes in pieces, RESP2 and RESP3, without
-// keeping it. A frame is whole when no value is left to come: an aggregate adds its elements to
-// those that are left, so no stack is needed.
+// replyScanner finds where RESP2 and RESP3 replies end in a stream that comes in pieces. It does
+// not keep the stream. A frame is complete when no value is missing. An aggregate adds its elements
+// to the count of missing values, so no stack is needed.
 type replyScanner struct {
-	left int    // values still to come of the frame, 0 between frames
-	skip int    // bytes still to come of a bulk, its line end included
+	left int    // missing values of the frame, 0 between frames
+	skip int    // missing bytes of a bulk, its line end included
 	line []byte // the beginning of a line that is not whole, at most maxHeader bytes of it
 	head []byte // the first bytes of the frame, to tell what it is
 }
@@ -17,9 +17,8 @@ const (
 	maxHead   = 64 // enough for *3\r\n$12\r\nsunsubscribe
 )
 
-// next steps through b to the end of the frame that begins or goes on there. It returns how many
-// bytes belong to the frame and whether it is whole now; frame tells what it was, until the next
-// call.
+// next reads b up to the end of the current frame. It returns how many bytes belong to the frame
+// and whether it is complete. Until the next call, frame returns what kind it was.
 func (s *replyScanner) next(b []byte) (n int, whole bool, err error) {
 	if s.left == 0 {
 		s.left, s.head = 1, s.head[:0]
@@ -90,18 +89,18 @@ func (s *replyScanner) value(line []byte) error {
 	return nil
 }
 
-// frameKind is what a frame is to the one who counts replies.
+// frameKind says whether a frame is a reply to a command.
 type frameKind int
 
 const (
 	answer frameKind = iota // belongs to the oldest command without one
-	// of SUBSCRIBE and its like; one a channel, so they are not counted
+	// of SUBSCRIBE and similar commands; one for each channel, so they are not counted
 	confirmation
 	message // belongs to no command
 )
 
-// frame tells what the last whole frame was. In RESP2 messages and confirmations look like answers
-// and are told by their first element, which counts only on a connection that has subscribed.
+// frame returns the kind of the last complete frame. In RESP2, messages and confirmations look like
+// answers. Their first element tells them apart, on a connection that has subscribed.
 func (s *replyScanner) frame(subscribed bool) frameKind {
 	push := len(s.head) > 0 && s.head[0] == '>'
 	if !push && !(subscribed && len(s.head) > 0 && s.head[0] == '*') {

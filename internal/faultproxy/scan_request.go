@@ -28,16 +28,16 @@ func number(line []byte) (int, error) {
 	return n, nil
 }
 
-// requestScanner finds where commands end. It is given the same bytes again, with more behind them,
-// until the command is whole, and remembers how far it has come.
+// requestScanner finds where commands end. It gets the same bytes again, with more behind them,
+// until the command is complete. It remembers how far it has parsed.
 type requestScanner struct {
-	pos     int // up to here the command has been understood
-	left    int // arguments still to come
+	pos     int // parsed up to here
+	left    int // missing arguments
 	started bool
 }
 
-// next returns the length of the whole command that buf begins with, 0 if it is not whole yet.
-// After that buf must begin with what follows the command.
+// next returns the length of the complete command at the start of buf, or 0 if it is not complete
+// yet. The next buf must begin with what follows the command.
 func (s *requestScanner) next(buf []byte) (int, error) {
 	if !s.started {
 		line, ok, err := s.line(buf)

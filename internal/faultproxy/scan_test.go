@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// frames returns the frames of b when it is fed in pieces of size bytes, and whether the scanner
+// frames returns the frames of b when it comes in pieces of size bytes, and whether the scanner
 // refused it.
 func frames(b string, size int) (got []string, failed bool) {
 	var s replyScanner

@@ -6,8 +6,8 @@ import "sync/atomic"
 type Stats struct {
 	Accepted int64 // connections accepted
 	Open     int64 // connections there are now
-	Commands int64 // whole commands read from clients, on connections that are followed
-	// whole replies read from the target that belong to a command, swallowed ones included
+	Commands int64 // complete commands read from clients, on connections that are parsed
+	// complete replies read from the target that belong to a command, including discarded ones
 	Replies       int64
 	BytesToTarget int64 // bytes written to the target
 	BytesToClient int64 // bytes written to clients

@@ -45,7 +45,7 @@ func (l *injector) freeze(p *faultproxy.Proxy, ways ...faultproxy.Way) error {
 // sever lets one side of all connections vanish. The other learns it when it is said that there is
 // nobody, later.
 func (l *injector) sever(p *faultproxy.Proxy, side faultproxy.Side) error {
-	p.Sever(side)
+	p.ResetSide(side)
 	l.shortPause()
 	p.Cut(faultproxy.RST)
 	return nil

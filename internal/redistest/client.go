@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// of each read and write of a Client, unless its Timeout says otherwise
+	// of each read and write of a Client, unless its Timeout is set
 	replyTimeout = 30 * time.Second
 	maxLength    = 1 << 31 // of an aggregate or a bulk; Redis itself sends less
 )
 
-// Client is one bare RESP connection: bytes out, whole replies in as the bytes that came, RESP2 or
-// RESP3. It is meant for comparing answers byte by byte. It is not safe for concurrent use, except
-// that one goroutine may send while another reads.
+// Client is a plain RESP connection, RESP2 or RESP3. It sends bytes and returns complete replies as
+// the bytes that came. Tests use it to compare replies byte by byte. It is not safe for concurrent
+// use, except that one goroutine may send while another reads.
 type Client struct {
 	// Timeout bounds each read of a reply and each write; if zero, 30 s.
 	Timeout time.Duration
@@ -38,12 +38,12 @@ func Dial(addr string) (*Client, error) {
 	return NewClient(conn), nil
 }
 
-// NewClient makes a Client of a connection, which it then owns.
+// NewClient makes a Client that owns the connection.
 func NewClient(conn net.Conn) *Client {
 	return &Client{conn: conn, r: bufio.NewReader(conn)}
 }
 
-// Conn is the connection below, to half-close or reset it, say. Reading from it loses replies.
+// Conn is the underlying connection, for example to reset it. Reading from it loses replies.
 func (c *Client) Conn() net.Conn { return c.conn }
 
 // Close closes the connection.
@@ -91,9 +91,9 @@ func appendHeader(b []byte, kind byte, n int) []byte {
 	return append(b, "\r\n"...)
 }
 
-// Read returns the next whole reply as raw bytes, nested ones with all they hold; a RESP3 attribute
-// comes together with the reply it belongs to. When the server has closed the connection the error
-// is io.EOF, and io.ErrUnexpectedEOF within a reply; what had come of it is returned as well.
+// Read returns the next complete reply as raw bytes, nested replies included. A RESP3 attribute
+// comes together with its reply. If the server has closed the connection, the error is io.EOF, or
+// io.ErrUnexpectedEOF within a reply. Read then also returns the part of the reply that came.
 func (c *Client) Read() (string, error) {
 	if err := c.conn.SetReadDeadline(c.deadline()); err != nil {
 		return "", err
@@ -106,12 +106,12 @@ func (c *Client) Read() (string, error) {
 	return frame.String(), err
 }
 
-// AwaitEnd waits until the server has ended the connection. The error is that it
-// said something more, or did neither in time.
+// AwaitEnd waits until the server has ended the connection. It returns an error if the server sends
+// something first, or does not end it in time.
 func (c *Client) AwaitEnd() error {
 	frame, err := c.Read()
 	if err == nil {
-		return fmt.Errorf("got %q, want the end", frame)
+		return fmt.Errorf("got %q, want the connection ended", frame)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
@@ -119,7 +119,7 @@ func (c *Client) AwaitEnd() error {
 	return nil
 }
 
-// readFrame appends one frame to dst, whatever part of it came.
+// readFrame appends one frame to dst, or the part of it that came.
 func (c *Client) readFrame(dst *bytes.Buffer) error {
 	line, err := c.r.ReadSlice('\n')
 	dst.Write(line)
@@ -164,7 +164,7 @@ func (c *Client) readFrame(dst *bytes.Buffer) error {
 	return nil
 }
 
-// readFrameRest reads on in a line that is longer than the buffer: a long error or simple string.
+// readFrameRest reads the rest of a line that is longer than the buffer.
 func (c *Client) readFrameRest(dst *bytes.Buffer) error {
 	for {
 		line, err := c.r.ReadSlice('\n')

@@ -57,7 +57,7 @@ func TestReadReturnsWholeReplies(t *testing.T) {
 	}
 }
 
-func TestReadTellsWhatCameOfAReply(t *testing.T) {
+func TestReadReturnsThePartThatCame(t *testing.T) {
 	for _, raw := range []string{"+OK", "+OK\r", "$3\r\nab", "*2\r\n:1\r\n", "%1\r\n+k\r\n"} {
 		if got, err := replying(t, raw).Read(); got != raw || err != io.ErrUnexpectedEOF {
 			t.Errorf("got %q, %v; want %q and io.ErrUnexpectedEOF", got, err, raw)

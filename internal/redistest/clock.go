@@ -24,10 +24,9 @@ const (
 //go:embed preload/clock.c
 var clockSource string
 
-// Clock is a server's wall clock, which can be stepped as an operator or a time service steps that
-// of a host: Redis's TIME goes by it, and with it all expiry. How long Redis sleeps and waits goes
-// on by the machine's. It is safe for concurrent use, and a restart of the server leaves it as it
-// is.
+// Clock is a server's own wall clock. A test can step it, as an operator or a time service steps a
+// host's clock. Redis's TIME and all expiry follow it. Timers within Redis follow the machine's
+// clock. It is safe for concurrent use. A restart of the server does not change it.
 type Clock struct {
 	file string
 
@@ -36,7 +35,7 @@ type Clock struct {
 	offset time.Duration
 }
 
-// Step sets the clock forward by d, or back if d is negative, at once; by whole microseconds.
+// Step moves the clock forward by d, or back if d is negative. It truncates d to microseconds.
 func (c *Clock) Step(d time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +60,7 @@ func (c *Clock) Offset() time.Duration {
 	return c.offset
 }
 
-// newClock puts into dir what a server there needs to have a clock of its own.
+// newClock writes the files of a clock into dir.
 func newClock(dir string) (*Clock, error) {
 	library, err := clockCode()
 	if err != nil {
@@ -71,7 +70,7 @@ func newClock(dir string) (*Clock, error) {
 	return c, errors.Join(os.WriteFile(filepath.Join(dir, clockLibrary), library, 0o700), os.WriteFile(c.file, make([]byte, 8), 0o600))
 }
 
-// env is what the server's environment has beside ours.
+// env is what is added to the server's environment.
 func (c *Clock) env() []string {
 	if c == nil {
 		return nil
@@ -79,8 +78,8 @@ func (c *Clock) env() []string {
 	return []string{"LD_PRELOAD=" + filepath.Join(filepath.Dir(c.file), clockLibrary), clockVariable + "=" + c.file}
 }
 
-// ClocksWork is an error that says why servers cannot have clocks of their own here: that takes
-// Linux, and a C compiler ($CC, or cc).
+// ClocksWork returns nil if servers can have their own clocks here, or an error that says why not.
+// Clocks need Linux and a C compiler ($CC, or cc).
 func ClocksWork() error {
 	_, err := clockCode()
 	return err

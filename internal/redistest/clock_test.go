@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// ticking starts a server with a clock of its own, and returns how to ask by how much that is ahead
-// of ours.
-func ticking(t *testing.T) (s *Server, ahead func() time.Duration) {
+// startWithClock starts a server with its own clock. It also returns a function that says how far
+// that clock is ahead of the machine's.
+func startWithClock(t *testing.T) (s *Server, ahead func() time.Duration) {
 	t.Helper()
 	if err := ClocksWork(); errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
@@ -29,13 +29,13 @@ func ticking(t *testing.T) (s *Server, ahead func() time.Duration) {
 	}
 }
 
-// about reports whether got is want, but for the time that a question takes.
+// about reports whether got is want, up to the time that a query takes.
 func about(got, want time.Duration) bool { return (got - want).Abs() < 2*time.Second }
 
-// TestClockSteps: Redis's time and its expiry go by a clock that is stepped, to both sides of the
-// second and of now, and the same after a restart.
+// TestClockSteps steps the clock forward and back, across the second and across the present.
+// Redis's time and expiry follow it. A restart does not change it.
 func TestClockSteps(t *testing.T) {
-	s, ahead := ticking(t)
+	s, ahead := startWithClock(t)
 	if got := ahead(); !about(got, 0) {
 		t.Fatalf("a new clock is %v ahead", got)
 	}
@@ -57,10 +57,9 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
-// TestClockStepsOfAMoment are exact: a key has as much less time, or more, as the clock was stepped
-// by.
-func TestClockStepsOfAMoment(t *testing.T) {
-	s, _ := ticking(t)
+// TestClockShortSteps: a step changes the remaining TTL of a key by exactly the step.
+func TestClockShortSteps(t *testing.T) {
+	s, _ := startWithClock(t)
 	c := Connect(t, s.Addr)
 	began := time.Now()
 	c.Want("+OK\r\n", "SET", "k", "v", "PX", "500000")
@@ -79,9 +78,9 @@ func TestClockStepsOfAMoment(t *testing.T) {
 	}
 }
 
-// TestClockExpires: a step forward ends a key whose time was not over, and nothing brings it back.
+// TestClockExpires: a step forward expires a key, and a step back does not bring it back.
 func TestClockExpires(t *testing.T) {
-	s, _ := ticking(t)
+	s, _ := startWithClock(t)
 	c := Connect(t, s.Addr)
 	c.Want("+OK\r\n", "SET", "k", "v", "PX", "60000")
 	for _, row := range []struct {
@@ -95,9 +94,9 @@ func TestClockExpires(t *testing.T) {
 	}
 }
 
-// TestServerWithoutClock has the machine's.
+// TestServerWithoutClock: a server without Options.Clock has the machine's clock.
 func TestServerWithoutClock(t *testing.T) {
 	if s := Start(t); s.Clock != nil {
-		t.Error("it has a clock of its own, which nobody asked for")
+		t.Error("the server has its own clock without Options.Clock")
 	}
 }

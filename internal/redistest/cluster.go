@@ -18,31 +18,32 @@ const (
 type ClusterOptions struct {
 	Masters  int // if zero, 3; each gets an equal share of the slots, in order
 	Replicas int // of each master; if zero, none
-	// NodeTimeout is cluster-node-timeout; if zero, 2 s. A failover takes about as long again, and
-	// a machine that stalls for longer sees failovers nobody asked for.
+	// NodeTimeout is cluster-node-timeout; if zero, 2 s. A failover takes about twice that long. If
+	// the machine stalls for longer than NodeTimeout, the cluster starts a failover.
 	NodeTimeout time.Duration
 	// Args, Password and Clock are those of Options, for every node.
 	Args     []string
 	Password string
 	Clock    bool
-	// FaultProxy puts a proxy before each node and makes the cluster announce the proxies'
-	// addresses. Replicas connect to their masters through them too; the cluster bus and the kit
-	// itself do not.
+	// FaultProxy puts a proxy in front of each node and makes the cluster announce the proxies'
+	// addresses. Replicas connect to their masters through them too. The cluster bus and this
+	// package do not.
 	FaultProxy bool
 }
 
-// Cluster is a Redis Cluster of processes of this machine.
+// Cluster is a Redis Cluster whose nodes are processes on this machine.
 type Cluster struct {
 	// Nodes are the masters in the order of their first slots, then the first replica of each, then
-	// the second of each and so on: as built, whatever has become of them since.
+	// the second of each and so on. The order stays as built when roles change.
 	Nodes []*Node
 
 	opt ClusterOptions
 }
 
-// LaunchCluster starts a cluster and returns when every node is in state ok, knows the owner of
-// every slot and all replicas, and every replica has its link to its master: after 2 to 3 s, since
-// Redis does not let a new master serve earlier than 2 s after its start. The caller closes it.
+// LaunchCluster starts a cluster and waits until it is complete: every node is in state ok and
+// knows all replicas and the owner of every slot, and every replica is linked to its master. That
+// takes 2 to 3 s, because Redis lets a new master serve 2 s after its start at the earliest. The
+// caller closes the cluster.
 func LaunchCluster(opt ClusterOptions) (*Cluster, error) {
 	if opt.Masters == 0 {
 		opt.Masters = defaultMasters
@@ -66,7 +67,7 @@ func (c *Cluster) Close() error {
 	return each(c.Nodes, (*Node).Close)
 }
 
-// launchNodes starts n servers side by side.
+// launchNodes starts n servers in parallel.
 func (c *Cluster) launchNodes(n int) error {
 	nodes := make([]*Node, n)
 	errs := make([]error, n)
@@ -83,7 +84,7 @@ func (c *Cluster) launchNodes(n int) error {
 	return errors.Join(errs...)
 }
 
-// assemble makes a cluster of servers that do not know each other yet.
+// assemble joins separate servers into a cluster.
 func (c *Cluster) assemble() error {
 	ctx, cancel := context.WithTimeout(context.Background(), clusterTimeout)
 	defer cancel()
@@ -92,7 +93,8 @@ func (c *Cluster) assemble() error {
 			return fmt.Errorf("set up %s: %w", n.Server.Addr, err)
 		}
 	}
-	// Each pair meets directly, since gossip alone takes seconds to get around.
+	// Each node meets every other one. Through gossip alone, they would learn of each other seconds
+	// later.
 	for i, n := range c.Nodes {
 		for _, other := range c.Nodes[i+1:] {
 			if err := n.meet(ctx, other); err != nil {
@@ -100,7 +102,7 @@ func (c *Cluster) assemble() error {
 			}
 		}
 	}
-	if err := poll(clusterTimeout, c.acquainted); err != nil {
+	if err := poll(clusterTimeout, c.allKnown); err != nil {
 		return err
 	}
 	for i, n := range c.Nodes[c.opt.Masters:] {
@@ -112,7 +114,8 @@ func (c *Cluster) assemble() error {
 	return c.AwaitStable(clusterTimeout)
 }
 
-// prepare gives node i its epoch and its slots; Redis wants that before the node has met another.
+// prepare sets the epoch and the slots of node i. Redis requires that before the node meets
+// another.
 func (c *Cluster) prepare(ctx context.Context, i int, n *Node) error {
 	pipe := n.Client().Pipeline()
 	id := pipe.ClusterMyID(ctx)
@@ -134,8 +137,8 @@ func share(i, n int) (first, last int) {
 	return bound(i), bound(i+1) - 1
 }
 
-// acquainted returns nil once every node knows every other by its final id.
-func (c *Cluster) acquainted() error {
+// allKnown returns nil once every node knows every other by its final id.
+func (c *Cluster) allKnown() error {
 	return each(c.Nodes, func(n *Node) error {
 		v, err := n.view()
 		if err != nil {
@@ -150,7 +153,7 @@ func (c *Cluster) acquainted() error {
 	})
 }
 
-// each calls f for all nodes side by side and joins the errors.
+// each calls f for all nodes in parallel and joins the errors.
 func each(nodes []*Node, f func(*Node) error) error {
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup

@@ -54,7 +54,7 @@ func TestFaultProxiesAreWhatTheClusterShows(t *testing.T) {
 		for line := range strings.Lines(slots) {
 			addr, _, _ := strings.Cut(strings.Fields(line)[1], "@")
 			if !want[addr] {
-				t.Errorf("node %d shows %s, which is no proxy", i, addr)
+				t.Errorf("node %d shows %s, which is not a proxy", i, addr)
 			}
 		}
 	}
@@ -85,6 +85,6 @@ func TestOneMasterAndManyReplicas(t *testing.T) {
 func TestBadNodeArgumentIsReported(t *testing.T) {
 	_, err := LaunchCluster(ClusterOptions{Args: []string{"--no-such-directive", "1"}})
 	if err == nil || !strings.Contains(err.Error(), "no-such-directive") {
-		t.Fatalf("got error %v, want one with the server's own words", err)
+		t.Fatalf("got error %v, want one with the server's log", err)
 	}
 }

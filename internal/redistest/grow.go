@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// AddMaster adds a node without slots and returns when all running nodes know it and it is in state
-// ok; Redis takes 2 s for that. It is the last of Nodes. Not to be called together with other
+// AddMaster adds a node without slots. It returns when all running nodes know it and it is in state
+// ok, which takes Redis 2 s. The new node is the last of Nodes. Do not call it together with other
 // methods of the cluster.
 func (c *Cluster) AddMaster() (*Node, error) {
 	n, err := launchNode(&c.opt)
@@ -21,7 +21,7 @@ func (c *Cluster) AddMaster() (*Node, error) {
 	return n, nil
 }
 
-// AddReplica is AddMaster for a replica of master, and waits until it is linked.
+// AddReplica adds a replica of master as AddMaster does, and waits until it is linked.
 func (c *Cluster) AddReplica(master *Node) (*Node, error) {
 	n, err := c.AddMaster()
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *Cluster) AddReplica(master *Node) (*Node, error) {
 	return n, c.AwaitStable(clusterTimeout)
 }
 
-// join makes a new node meet all that run, and puts it among Nodes.
+// join makes a new node meet all running nodes, and adds it to Nodes.
 func (c *Cluster) join(n *Node) error {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
@@ -49,7 +49,7 @@ func (c *Cluster) join(n *Node) error {
 		}
 	}
 	c.Nodes = append(c.Nodes, n)
-	err = poll(clusterTimeout, c.acquainted)
+	err = poll(clusterTimeout, c.allKnown)
 	if err == nil {
 		err = c.AwaitStable(clusterTimeout)
 	}
@@ -60,7 +60,7 @@ func (c *Cluster) join(n *Node) error {
 }
 
 // Remove ends a node and makes all others forget it. A master must have no slots and no replicas.
-// Not to be called together with other methods of the cluster.
+// Do not call it together with other methods of the cluster.
 func (c *Cluster) Remove(n *Node) error {
 	if err := n.Close(); err != nil {
 		return err

@@ -11,10 +11,10 @@ const (
 	keysPerMigrate = 100
 )
 
-// Move is a slot on its way from one master to another, as redis-cli moves it: in three steps,
-// between which a test may look at a cluster in migration. While keys are still at From, clients
-// get ASK there for those that are not; To serves them to those who say ASKING. A command on
-// several keys that are not all at one node gets TRYAGAIN. Not safe for concurrent use.
+// Move is a slot migration from one master to another, in the steps of redis-cli. A test can look
+// at the cluster between the steps. For a key that is no longer at From, clients get ASK there. To
+// serves it to clients that send ASKING. A command on several keys that are not all on one node
+// gets TRYAGAIN. A Move is not safe for concurrent use.
 type Move struct {
 	Slot     int
 	From, To *Node
@@ -45,11 +45,11 @@ func (m *Move) set(at *Node, args ...any) error {
 	return nil
 }
 
-// MoveKeys moves n of the slot's keys, in no particular order, or fewer if no more are left; n < 0
-// means all. It returns how many it has moved.
+// MoveKeys moves n of the slot's keys in any order, or all if fewer are left or n < 0. It returns
+// how many it has moved.
 func (m *Move) MoveKeys(n int) (int, error) { return m.migrate(m.From, m.To, n) }
 
-// MoveKey moves these keys of the slot. Those that do not exist are passed over.
+// MoveKey moves these keys of the slot. It ignores keys that do not exist.
 func (m *Move) MoveKey(keys ...string) error { return m.migrateKeys(m.From, m.To, keys) }
 
 // migrate moves n of the slot's keys, all if n < 0, and returns how many there were to move.
@@ -100,10 +100,10 @@ func (m *Move) migrateKeys(from, to *Node, keys []string) error {
 	return nil
 }
 
-// Finish gives the slot to its new master: it tells the two nodes and the other running masters.
-// Replicas hear of it by gossip, soon after; AwaitStable waits for that. It is an error if keys are
-// left at From: it would delete them. None comes meanwhile, since a migrating slot takes no new
-// key.
+// Finish makes To the master of the slot. It tells the two nodes and the other running masters.
+// Replicas learn it from the other nodes soon after, and AwaitStable waits for that. Finish returns
+// an error if From still has keys, because it would delete them. No new key can appear there, since
+// a migrating slot accepts none.
 func (m *Move) Finish() error {
 	left, err := m.keys(m.From, 1)
 	if err != nil {
@@ -112,7 +112,7 @@ func (m *Move) Finish() error {
 	if len(left) > 0 {
 		return fmt.Errorf("redistest: finish the move of slot %d: keys are left at %s", m.Slot, m.From.Server.Addr)
 	}
-	told := []*Node{m.To, m.From} // in this order: there is a master at any time
+	told := []*Node{m.To, m.From} // in this order, so that the slot always has a master
 	for _, n := range m.cluster.Masters() {
 		if n != m.To && n != m.From {
 			told = append(told, n)
@@ -126,9 +126,9 @@ func (m *Move) Finish() error {
 	return nil
 }
 
-// Abort ends the migration, moves back what has moved, and leaves the slot to its old master.
+// Abort ends the migration. It moves the keys back, and the slot stays with its old master.
 func (m *Move) Abort() error {
-	if err := m.set(m.From, "STABLE"); err != nil { // a migrating slot takes no key back
+	if err := m.set(m.From, "STABLE"); err != nil { // a migrating slot accepts no keys
 		return err
 	}
 	if _, err := m.migrate(m.To, m.From, -1); err != nil {
@@ -137,7 +137,7 @@ func (m *Move) Abort() error {
 	return m.set(m.To, "STABLE")
 }
 
-// MoveSlot moves a slot with all its keys to a master, in all the steps.
+// MoveSlot moves a slot with all its keys to a master.
 func (c *Cluster) MoveSlot(slot int, to *Node) error {
 	m, err := c.BeginMove(slot, to)
 	if err != nil {

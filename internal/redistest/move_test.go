@@ -19,7 +19,7 @@ func fill(t *testing.T, c *Cluster, slot, n int) []string {
 	return keys
 }
 
-func TestStandInTheMiddleOfAMove(t *testing.T) {
+func TestCommandsDuringAMove(t *testing.T) {
 	t.Parallel()
 	c := StartCluster(t, ClusterOptions{})
 	const slot = 5000

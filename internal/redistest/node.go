@@ -10,7 +10,7 @@ import (
 
 // Node is one server of a cluster.
 type Node struct {
-	*Server // its Addr and its Client are the node's own, past the proxy
+	*Server // its Addr and its Client bypass the proxy
 
 	ID    string            // as in CLUSTER MYID
 	Proxy *faultproxy.Proxy // nil without ClusterOptions.FaultProxy
@@ -18,8 +18,8 @@ type Node struct {
 	proxyPort *port
 }
 
-// Announced is the address that the cluster gives to its clients for this node: the proxy's if
-// there is one.
+// Announced is the address that the cluster announces to clients for this node. It is the proxy's
+// address if there is a proxy.
 func (n *Node) Announced() string {
 	if n.Proxy != nil {
 		return n.Proxy.Addr()
@@ -40,7 +40,7 @@ func (n *Node) Close() error {
 	return errors.Join(errs...)
 }
 
-// launchNode starts a node that knows no other.
+// launchNode starts a node that knows no other node.
 func launchNode(opt *ClusterOptions) (*Node, error) {
 	var n *Node
 	err := retryPorts(func() (err error) {
@@ -78,16 +78,16 @@ func nodeArgs(opt *ClusterOptions) []string {
 		"--cluster-enabled", "yes",
 		"--cluster-node-timeout", strconv.FormatInt(opt.NodeTimeout.Milliseconds(), 10),
 		"--cluster-announce-ip", "127.0.0.1",
-		// A master whose last slot moves away stays a master, and replicas stay with theirs.
+		// A master whose last slot moves away stays a master, and replicas keep their masters.
 		"--cluster-allow-replica-migration", "no",
-		// CLUSTER SLOTS leaves a replica out until it has received something; with this it does
-		// every second.
+		// CLUSTER SLOTS omits a replica until it has received something from its master. With this
+		// setting it receives a ping every second.
 		"--repl-ping-replica-period", "1",
 	}
 }
 
-// startProxy starts the node's proxy at a port of the kit's: one that nobody takes while it refuses
-// connections.
+// startProxy starts the node's proxy at a port that this package has claimed. No other server takes
+// that port while the proxy refuses connections.
 func (n *Node) startProxy(target string) error {
 	p, err := claimPort()
 	if err != nil {
@@ -102,7 +102,7 @@ func (n *Node) startProxy(target string) error {
 	return nil
 }
 
-// meet makes n send a handshake to other, past its proxy.
+// meet makes n send a handshake to other, not through its proxy.
 func (n *Node) meet(ctx context.Context, other *Node) error {
 	return n.Client().Do(ctx, "CLUSTER", "MEET", "127.0.0.1", other.port.number, other.port.number+busOffset).Err()
 }

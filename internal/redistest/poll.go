@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// finalError is an error that waiting longer cannot mend.
+// finalError is an error that poll returns at once.
 type finalError struct{ error }
 
 func (e finalError) Unwrap() error { return e.error }
 
-// poll calls try until it returns nil or a finalError, or timeout has passed; then the last error
-// is returned.
+// poll calls try until it returns nil or a finalError, or until timeout has passed. It returns the
+// last error.
 func poll(timeout time.Duration, try func() error) error {
 	deadline := time.Now().Add(timeout)
 	pause := time.NewTimer(0)

@@ -15,9 +15,9 @@ const (
 	portTrials = 200
 )
 
-// port is a TCP port of 127.0.0.1 together with the claim on it. The claim is a name that only one
-// process can hold at a time; other processes that use this package keep off the port, even while
-// its server is down.
+// port is a TCP port of 127.0.0.1 with a claim on it. The claim is a name that only one process can
+// hold at a time. Other processes that use this package do not use the port, even while its server
+// is down.
 type port struct {
 	number int
 	claim  io.Closer
@@ -25,14 +25,13 @@ type port struct {
 
 func (p *port) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.number)) }
 
-// release gives the claim up. It may be called more than once.
+// release ends the claim. It may be called more than once.
 func (p *port) release() {
 	_ = p.claim.Close()
 }
 
-// claimPort finds a port that is free, and so is the bus port that belongs to it. A program that
-// does not use this package may still take it before Redis does: the caller tries again with
-// another.
+// claimPort finds a port that is free and whose bus port is free. A program that does not use this
+// package may still take it before Redis does. The caller then tries another port.
 func claimPort() (*port, error) {
 	for range portTrials {
 		n := firstPort + rand.IntN(portCount)

@@ -7,7 +7,7 @@ import (
 )
 
 // claimName claims port n among the processes that use this package. It listens on an abstract Unix
-// socket: that leaves no file behind and ends with its process.
+// socket, which leaves no file behind and ends with its process.
 func claimName(n int) (io.Closer, error) {
 	return net.Listen("unix", fmt.Sprintf("@leash-redistest-%d", n))
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// claimName has no abstract sockets here: two processes may choose the same port, and one tries
-// again.
+// claimName claims nothing, because there are no abstract sockets here. If two processes choose the
+// same port, one of them tries another.
 func claimName(int) (io.Closer, error) {
 	return io.NopCloser(strings.NewReader("")), nil
 }

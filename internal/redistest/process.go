@@ -13,7 +13,7 @@ import (
 	"leash/internal/timerslack"
 )
 
-// ErrNotRunning is returned when a signal is meant for a server that does not run.
+// ErrNotRunning is the error for a signal to a server that is not running.
 var ErrNotRunning = errors.New("redistest: server is not running")
 
 // process is one run of redis-server.
@@ -21,13 +21,13 @@ type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed by own when the process has ended
 
-	// mu orders pause and resume among themselves.
+	// mu makes pause and resume wait for each other.
 	mu     sync.Mutex
 	paused bool
 }
 
-// startProcess starts redis-server with args in dir, with env beside our environment; its output is
-// appended to dir/redis.log.
+// startProcess starts redis-server with args in dir, with env added to the environment of this
+// process. Its output is appended to dir/redis.log.
 func startProcess(dir string, args, env []string) (*process, error) {
 	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -46,25 +46,24 @@ func startProcess(dir string, args, env []string) (*process, error) {
 	return p, nil
 }
 
-// own starts the process, waits for its end and reaps it. It keeps its thread all the while: the
-// process is killed when the thread that started it ends, and other threads end when the runtime
-// sees fit.
+// own starts the process, waits for its end and reaps it. It stays on its thread until then,
+// because the kernel kills the process when the thread that started it ends.
 func (p *process) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(p.done)
-	timerslack.Narrow() // whatever ours is
+	timerslack.Narrow()
 	err := p.cmd.Start()
 	started <- err
 	if err == nil {
-		_ = p.cmd.Wait() // killed, as a rule
+		_ = p.cmd.Wait() // usually killed
 	}
 }
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// signal sends sig. It never reaches a stranger: os.Process knows when its process has been waited
-// for.
+// signal sends sig. It never reaches another process with the same id, because os.Process knows
+// when its process has been reaped.
 func (p *process) signal(sig syscall.Signal) error {
 	err := p.cmd.Process.Signal(sig)
 	if errors.Is(err, os.ErrProcessDone) {

@@ -12,8 +12,9 @@ func ownedAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// AwaitStopped blocks until a child of this process has stopped with all its threads. A signal is
-// only a request: without the wait it could still do something after Pause has returned.
+// AwaitStopped waits until a child of this process has stopped with all its threads. The kernel
+// delivers the signal some time after it was sent. Without the wait, the child could still act
+// after Pause has returned.
 func AwaitStopped(pid int) error {
 	for {
 		var info unix.Siginfo

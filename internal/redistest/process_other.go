@@ -4,7 +4,7 @@ package redistest
 
 import "syscall"
 
-// ownedAttr has no way here to tie the process to ours; Close ends it.
+// ownedAttr cannot make the kernel end the process here. Close ends it.
 func ownedAttr() *syscall.SysProcAttr { return nil }
 
 // AwaitStopped cannot wait here: the signal takes effect soon after.

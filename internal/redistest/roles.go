@@ -19,7 +19,7 @@ func (c *Cluster) Running() []*Node {
 	return running
 }
 
-// selves asks each running node what it takes itself for. Nodes that do not answer are left out.
+// selves asks each running node about its own role. It omits nodes that do not answer.
 func (c *Cluster) selves() map[*Node]*nodeInfo {
 	selves := map[*Node]*nodeInfo{}
 	var mu sync.Mutex
@@ -35,7 +35,7 @@ func (c *Cluster) selves() map[*Node]*nodeInfo {
 	return selves
 }
 
-// Masters returns the running nodes that take themselves for masters, in the order of Nodes.
+// Masters returns the running nodes that say they are masters, in the order of Nodes.
 func (c *Cluster) Masters() []*Node {
 	selves := c.selves()
 	return slices.DeleteFunc(c.Running(), func(n *Node) bool {
@@ -43,8 +43,8 @@ func (c *Cluster) Masters() []*Node {
 	})
 }
 
-// MasterOf returns the node that serves slot: among the running nodes that take themselves for its
-// master, the one with the newest claim. It is nil if there is none.
+// MasterOf returns the node that serves slot, or nil if there is none. If several running nodes say
+// they are its master, it returns the one with the highest epoch.
 func (c *Cluster) MasterOf(slot int) *Node {
 	return masterOf(slot, c.selves())
 }
@@ -60,8 +60,8 @@ func masterOf(slot int, selves map[*Node]*nodeInfo) *Node {
 	return master
 }
 
-// ReplicaOf returns a running replica of the master of slot, the first in the order of Nodes; nil
-// if there is none. The master need not run.
+// ReplicaOf returns a running replica of the master of slot, the first in the order of Nodes. It
+// returns nil if there is none. The master need not be running.
 func (c *Cluster) ReplicaOf(slot int) *Node {
 	selves := c.selves()
 	id := c.believedMasterOf(slot)
@@ -76,7 +76,7 @@ func (c *Cluster) ReplicaOf(slot int) *Node {
 	return nil
 }
 
-// believedMasterOf returns the id of the node that another one takes for the master of slot.
+// believedMasterOf returns the id of the master of slot as another node sees it.
 func (c *Cluster) believedMasterOf(slot int) string {
 	for _, n := range c.Running() {
 		v, err := n.view()
@@ -92,9 +92,9 @@ func (c *Cluster) believedMasterOf(slot int) string {
 	return ""
 }
 
-// Failover makes a replica the master, as an operator does with CLUSTER FAILOVER, and returns when
-// it serves its slots. With option "FORCE" the master need not agree, with "TAKEOVER" nobody: that
-// is for masters that are dead or paused.
+// Failover makes a replica the master with CLUSTER FAILOVER, and returns when it serves its slots.
+// With option "FORCE" the master need not agree. With "TAKEOVER" no other node need agree. Both are
+// for masters that are dead or paused.
 func (c *Cluster) Failover(replica *Node, option ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
@@ -114,8 +114,8 @@ func (c *Cluster) Failover(replica *Node, option ...string) error {
 	})
 }
 
-// AwaitMaster waits until a node other than old serves slot, for a failover that Redis does by
-// itself, and returns it.
+// AwaitMaster waits until a node other than old serves slot, and returns it. It is for a failover
+// that Redis starts itself.
 func (c *Cluster) AwaitMaster(slot int, old *Node, timeout time.Duration) (*Node, error) {
 	var master *Node
 	err := poll(timeout, func() error {

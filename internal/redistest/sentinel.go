@@ -20,32 +20,33 @@ const (
 	promotionTimeout = 20 * time.Second
 )
 
-// SentinelOptions describe a master with replicas and the sentinels that watch them. The zero value
+// SentinelOptions describe a master, its replicas and their sentinels. The zero value
 // is two replicas and three sentinels, without passwords.
 type SentinelOptions struct {
 	Replicas  int // if zero, 2
 	Sentinels int // if zero, 3
-	// DownAfter is down-after-milliseconds; if zero, 1 s. The sentinels see a dead master as soon
-	// as that.
+	// DownAfter is down-after-milliseconds; if zero, 1 s. After that time, the sentinels consider a
+	// silent master down.
 	DownAfter time.Duration
 	// Args and Password are those of Options, for master and replicas.
 	Args     []string
 	Password string
-	// SentinelPassword, if not empty, is what the sentinels want of their clients.
+	// SentinelPassword, if not empty, is the password that clients of the sentinels need.
 	SentinelPassword string
 }
 
-// SentinelGroup is a master, its replicas and their sentinels, all processes of this machine.
+// SentinelGroup is a master, its replicas and their sentinels, all processes on this machine.
 type SentinelGroup struct {
-	Name      string    // of the master, as the sentinels call it
-	Servers   []*Server // the first is the master as built, whatever has become of it since
+	Name      string    // of the master, in the sentinels' configuration
+	Servers   []*Server // the first is the master as built; the order stays when roles change
 	Sentinels []*Server
 
 	opt SentinelOptions
 }
 
-// LaunchSentinel starts a group and returns when every sentinel knows all others and every replica,
-// and the replicas have their links to the master: after 2 to 3 s. The caller closes it.
+// LaunchSentinel starts a group. It waits until every sentinel knows all other sentinels and every
+// replica, and every replica is linked to the master. That takes 2 to 3 s. The caller closes the
+// group.
 func LaunchSentinel(opt SentinelOptions) (*SentinelGroup, error) {
 	if opt.Replicas == 0 {
 		opt.Replicas = 2
@@ -67,8 +68,8 @@ func LaunchSentinel(opt SentinelOptions) (*SentinelGroup, error) {
 	return g, nil
 }
 
-// StartSentinel launches a group for a test, which fails if that cannot be done, and closes it at
-// the test's end. At most one SentinelOptions may be given.
+// StartSentinel launches a group for a test and closes it when the test ends. The test fails if
+// that is not possible. At most one SentinelOptions may be given.
 func StartSentinel(tb testing.TB, opts ...SentinelOptions) *SentinelGroup {
 	tb.Helper()
 	NeedsCluster(tb)
@@ -113,8 +114,8 @@ func (g *SentinelGroup) launch() error {
 	return nil
 }
 
-// launchSentinel starts one more sentinel. It keeps what it learns in its configuration file, so
-// that a restart finds it as it was.
+// launchSentinel starts one more sentinel. The sentinel keeps its state in its configuration file,
+// so a restart does not lose it.
 func (g *SentinelGroup) launchSentinel() error {
 	p, err := claimPort()
 	if err != nil {
@@ -173,8 +174,8 @@ func (g *SentinelGroup) Addrs() []string {
 	return addrs
 }
 
-// Master returns the server that all running sentinels call the master, nil while they do not
-// agree.
+// Master returns the server that all running sentinels consider the master, or nil while they do
+// not agree.
 func (g *SentinelGroup) Master() *Server {
 	var addr string
 	for _, s := range g.Sentinels {
@@ -205,8 +206,8 @@ func (g *SentinelGroup) masterAt(sentinel *Server) (string, error) {
 	return at[0] + ":" + at[1], nil
 }
 
-// Failover makes a replica the master, as an operator does with SENTINEL FAILOVER, and returns when
-// every sentinel agrees on it and the old master has become a replica.
+// Failover makes a replica the master with SENTINEL FAILOVER. It returns when every sentinel agrees
+// on the new master and the old one has become a replica.
 func (g *SentinelGroup) Failover() (*Server, error) {
 	old := g.Master()
 	if old == nil {
@@ -214,7 +215,7 @@ func (g *SentinelGroup) Failover() (*Server, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), promotionTimeout)
 	defer cancel()
-	// an earlier failover may not be over in all respects
+	// an earlier failover may not have ended yet
 	err := poll(promotionTimeout, func() error {
 		return g.Sentinels[0].Client().Do(ctx, "SENTINEL", "FAILOVER", g.Name).Err()
 	})
@@ -224,27 +225,27 @@ func (g *SentinelGroup) Failover() (*Server, error) {
 	return g.AwaitMaster(old, promotionTimeout)
 }
 
-// AwaitMaster waits until a server other than old is the master for every running sentinel and in
-// its own view, and every other running server is its replica.
+// AwaitMaster waits until every running sentinel, and the server itself, say that a server other
+// than old is the master, and every other running server is its replica.
 func (g *SentinelGroup) AwaitMaster(old *Server, timeout time.Duration) (*Server, error) {
 	var master *Server
 	err := poll(timeout, func() error {
 		if master = g.Master(); master == nil || master == old {
 			return errors.New("redistest: the sentinels have no new master")
 		}
-		return g.inOrder(master)
+		return g.rolesSettled(master)
 	})
 	return master, err
 }
 
-// stable returns nil when every server has its role and every sentinel knows everybody.
+// stable returns nil when every server has its role and every sentinel knows all others.
 func (g *SentinelGroup) stable() error {
 	for _, s := range g.Sentinels {
 		if err := g.complete(s); err != nil {
 			return fmt.Errorf("%s: %w", s.Addr, err)
 		}
 	}
-	return g.inOrder(g.Servers[0])
+	return g.rolesSettled(g.Servers[0])
 }
 
 func (g *SentinelGroup) complete(sentinel *Server) error {
@@ -261,9 +262,9 @@ func (g *SentinelGroup) complete(sentinel *Server) error {
 	return nil
 }
 
-// inOrder returns nil when master is one and every other running server is its replica, with a link
-// that is up.
-func (g *SentinelGroup) inOrder(master *Server) error {
+// rolesSettled returns nil when master is a master and every other running server is its replica,
+// with a link that is up.
+func (g *SentinelGroup) rolesSettled(master *Server) error {
 	for _, s := range g.Servers {
 		if !s.Running() {
 			continue

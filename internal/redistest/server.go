@@ -23,19 +23,19 @@ const (
 // persistence.
 type Options struct {
 	// Args are further arguments of redis-server, as on its command line ("--maxmemory", "1mb");
-	// they come last and so override what the kit sets.
+	// they come last and so override what this package sets.
 	Args []string
 	// Password, if not empty, is the default user's (requirepass, and masterauth for replicas). Set
-	// it here and not in Args: the kit itself has to log in.
+	// it here and not in Args, because this package itself has to authenticate.
 	Password string
-	// Clock gives the server a wall clock of its own (Server.Clock). That needs Linux and a C
-	// compiler: see ClocksWork.
+	// Clock gives the server its own wall clock (Server.Clock). That needs Linux and a C compiler,
+	// see ClocksWork.
 	Clock bool
 }
 
 // Server is one redis-server. Its data is lost when it ends.
 type Server struct {
-	Addr  string // 127.0.0.1:port, the same for all its life, restarts included
+	Addr  string // 127.0.0.1:port; restarts keep it
 	Clock *Clock // nil without Options.Clock
 
 	port     *port
@@ -60,7 +60,7 @@ func Launch(opt Options) (*Server, error) {
 	return s, err
 }
 
-// errPortTaken says that another program took the port between our look and Redis's bind.
+// errPortTaken says that another program took the port between our check and Redis's bind.
 var errPortTaken = errors.New("port was taken")
 
 // retryPorts calls try again while it fails because a port was taken.
@@ -130,7 +130,7 @@ func (s *Server) args() []string {
 	args := []string{
 		"--port", strconv.Itoa(s.port.number), "--bind", "127.0.0.1", "--dir", s.dir,
 		"--save", "", "--appendonly", "no", "--daemonize", "no",
-		// A replica gets its copy at once: by default the master waits 5 s for others to join in.
+		// A replica gets its copy at once. By default the master waits 5 s for more replicas.
 		"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0",
 	}
 	if s.opt.Password != "" {
@@ -139,7 +139,7 @@ func (s *Server) args() []string {
 	return append(args, s.opt.Args...)
 }
 
-// ready returns nil once it is this very process that answers at the address.
+// ready returns nil once this process, and no other one, answers at the address.
 func (s *Server) ready(proc *process) error {
 	if proc.exited() {
 		return finalError{errors.New("it ended at once")}
@@ -160,15 +160,15 @@ func (s *Server) ready(proc *process) error {
 	case err != nil:
 		return err
 	case strings.HasPrefix(info, "-"):
-		return errors.New(strings.TrimSpace(info)) // LOADING, say
+		return errors.New(strings.TrimSpace(info)) // for example LOADING
 	case !strings.Contains(info, "process_id:"+strconv.Itoa(proc.pid())+"\r\n"):
 		return finalError{errPortTaken}
 	}
 	return nil
 }
 
-// Client returns a go-redis client of this server, the same at each call. It belongs to the server,
-// which closes it. It speaks RESP2 and never retries.
+// Client returns the go-redis client of this server, the same at each call. The server closes it.
+// It uses RESP2 and never retries.
 func (s *Server) Client() *redis.Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +182,7 @@ func (s *Server) Client() *redis.Client {
 	return s.client
 }
 
-// Dial opens a bare RESP connection to the server, not logged in.
+// Dial opens a plain RESP connection to the server, not authenticated.
 func (s *Server) Dial() (*Client, error) { return Dial(s.Addr) }
 
 // Pid is the process id of the server's latest run.
@@ -194,11 +194,11 @@ func (s *Server) process() *process {
 	return s.proc
 }
 
-// Pause stops the server with SIGSTOP, and returns when it has stopped: it runs no command from
-// then on, while the kernel goes on to accept connections and bytes for it.
+// Pause stops the server with SIGSTOP, and returns when it has stopped. The server then runs no
+// commands. The kernel still accepts connections and bytes for it.
 func (s *Server) Pause() error { return s.process().pause() }
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (s *Server) Resume() error { return s.process().resume() }
 
 // Running reports whether the server's process runs and is not paused.
@@ -208,9 +208,9 @@ func (s *Server) Running() bool { return s.process().responsive() }
 // reserved for Restart.
 func (s *Server) Kill() error { return s.process().kill() }
 
-// Restart starts the server again at its address, killing it first if it still runs, and returns
-// when it answers. It comes back empty; a cluster's node keeps its id and what it knew of the
-// cluster.
+// Restart starts the server again at its address and returns when it answers. If it is running,
+// Restart kills it first. The server comes back empty. A cluster's node keeps its id and its view
+// of the cluster.
 func (s *Server) Restart() error {
 	if err := s.Kill(); err != nil && !errors.Is(err, ErrNotRunning) {
 		return err

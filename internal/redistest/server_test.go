@@ -24,7 +24,7 @@ func TestServerAnswers(t *testing.T) {
 func TestBadArgumentIsReportedWithLog(t *testing.T) {
 	_, err := Launch(Options{Args: []string{"--no-such-directive", "1"}})
 	if err == nil || !strings.Contains(err.Error(), "no-such-directive") {
-		t.Fatalf("got error %v, want one with the server's own words", err)
+		t.Fatalf("got error %v, want one with the server's log", err)
 	}
 }
 
@@ -116,8 +116,8 @@ func TestCloseOfPausedServerLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestServersEndWithTheirParent lets a process of its own launch a server and dies without closing
-// it.
+// TestServersEndWithTheirParent starts a process that launches a server and dies without closing
+// it. The server must end too.
 func TestServersEndWithTheirParent(t *testing.T) {
 	if os.Getenv("REDISTEST_ORPHAN") != "" {
 		s, err := Launch(Options{})

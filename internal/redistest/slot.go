@@ -8,8 +8,8 @@ import (
 // SlotCount is the number of hash slots of every Redis Cluster.
 const SlotCount = 16384
 
-// Slot returns the hash slot of key: of what lies between its first '{' and the next '}' if that is
-// not empty, otherwise of all of it.
+// Slot returns the hash slot of key. If there is text between its first '{' and the next '}', only
+// that text counts.
 func Slot(key string) int {
 	if _, rest, ok := strings.Cut(key, "{"); ok {
 		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
@@ -19,8 +19,8 @@ func Slot(key string) int {
 	return int(crc16(key) % SlotCount)
 }
 
-// KeyIn returns a key that lies in slot: prefix and a hash tag, the same one at each call. The
-// prefix must hold no '{'.
+// KeyIn returns a key in slot: prefix and a hash tag, the same one at each call. The prefix must
+// not contain '{'.
 func KeyIn(slot int, prefix string) string {
 	for n := 0; ; n++ {
 		if tag := strconv.Itoa(n); int(crc16(tag)%SlotCount) == slot {

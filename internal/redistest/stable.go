@@ -45,14 +45,14 @@ func (c *Cluster) stable() error {
 	return nil
 }
 
-// report is what one node says of itself and of the cluster.
+// report is what one node says about itself and about the cluster.
 type report struct {
 	view  view
 	shown map[string]bool // ids that CLUSTER SLOTS shows
 }
 
-// report asks the node. It is an error if it is not in state ok with all slots assigned or, being a
-// replica, has no link.
+// report asks the node for its report. It returns an error if the node is not in state ok with all
+// slots assigned, or is a replica without a link.
 func (n *Node) report() (*report, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
@@ -83,8 +83,7 @@ func (n *Node) report() (*report, error) {
 	return r, err
 }
 
-// knows returns an error that says what the report has wrong about another node, which says self of
-// itself.
+// knows returns an error if the report does not match what another node says about itself.
 func (r *report) knows(other *Node, self *nodeInfo) error {
 	got := r.view[other.ID]
 	switch {

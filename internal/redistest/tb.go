@@ -12,8 +12,8 @@ import (
 // logShown is how many lines of a server's log a failed test shows.
 const logShown = 20
 
-// Start launches a server for a test, which fails if that cannot be done, and closes it at the
-// test's end. If the test has failed, the end of the server's log is shown.
+// Start launches a server for a test and closes it when the test ends. The test fails if that is
+// not possible. If the test has failed, the end of the server's log is shown.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	s, err := Launch(Options{Args: args})
@@ -37,7 +37,7 @@ func NeedsCluster(tb testing.TB) {
 	}
 }
 
-// TakesLong skips a test in the quick run, which is to be over soon.
+// TakesLong skips a slow test in the quick run.
 func TakesLong(tb testing.TB) {
 	tb.Helper()
 	if testing.Short() {
@@ -45,9 +45,9 @@ func TakesLong(tb testing.TB) {
 	}
 }
 
-// StartCluster launches a cluster for a test, which fails if that cannot be done, and closes it at
-// the test's end. If the test has failed, the end of each node's log is shown. At most one
-// ClusterOptions may be given; without, it is three masters with a replica each.
+// StartCluster launches a cluster for a test and closes it when the test ends. The test fails if
+// that is not possible. If the test has failed, the end of each node's log is shown. At most one
+// ClusterOptions may be given. Without options, the cluster has three masters with a replica each.
 func StartCluster(tb testing.TB, opts ...ClusterOptions) *Cluster {
 	tb.Helper()
 	NeedsCluster(tb)
@@ -76,8 +76,8 @@ func showLog(tb testing.TB, s *Server) {
 	}
 }
 
-// TestClient is a Client for a test: what goes wrong with the connection fails the test. Like
-// Fatal, its methods are for the test's own goroutine.
+// TestClient is a Client for a test. An error of the connection fails the test. As with Fatal, only
+// the test's own goroutine may call its methods.
 type TestClient struct {
 	*Client
 	tb testing.TB
@@ -135,7 +135,7 @@ func (c *TestClient) WantRead(want string) {
 	}
 }
 
-// WantClosed checks that the server ends the connection, by FIN or RST, and says nothing before.
+// WantClosed checks that the server ends the connection, by FIN or RST, and sends nothing before.
 func (c *TestClient) WantClosed() {
 	c.tb.Helper()
 	got, err := c.Client.Read()

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// queryTimeout bounds each question that the kit asks a server.
+// queryTimeout bounds each query of this package to a server.
 const queryTimeout = 2 * time.Second
 
-// nodeInfo is one line of CLUSTER NODES: what one node believes of another, or of itself.
+// nodeInfo is one line of CLUSTER NODES: how one node sees another, or itself.
 type nodeInfo struct {
 	id       string
 	flags    map[string]bool // myself, master, slave, fail?, fail, handshake, noaddr ...
@@ -35,7 +35,7 @@ func (n *nodeInfo) has(slot int) bool {
 	return false
 }
 
-// view is what one node believes of the cluster, by node id.
+// view is how one node sees the cluster, by node id.
 type view map[string]*nodeInfo
 
 func (v view) self() *nodeInfo {
@@ -47,11 +47,11 @@ func (v view) self() *nodeInfo {
 	return &nodeInfo{}
 }
 
-// owners is the part of a view that all nodes come to share, the master of each slot, as text.
+// owners is the master of each slot, as text. All nodes agree on it in the end.
 func (v view) owners() string {
 	var owners []string
 	for id, n := range v {
-		for _, r := range n.slots { // as long as can be, so equal when the slots are
+		for _, r := range n.slots { // maximal ranges, so equal slots give equal texts
 			owners = append(owners, fmt.Sprintf("%05d-%05d %s", r.first, r.last, id))
 		}
 	}
@@ -59,7 +59,7 @@ func (v view) owners() string {
 	return strings.Join(owners, "\n")
 }
 
-// view asks a node what it believes.
+// view asks a node for its view.
 func (n *Node) view() (view, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
@@ -82,9 +82,9 @@ func parseView(text string) (view, error) {
 	return v, nil
 }
 
-// parseNodeInfo takes the fields of a line: id, address, flags, master, ping sent, pong received,
-// epoch, link state, slots. Slots in migration come as [slot->-id] and [slot-<-id] and do not
-// change who owns what.
+// parseNodeInfo parses the fields of a line: id, address, flags, master, ping sent, pong received,
+// epoch, link state, slots. It ignores slots in migration, [slot->-id] and [slot-<-id], because
+// they do not change the owner.
 func parseNodeInfo(f []string) (*nodeInfo, error) {
 	if len(f) < 8 {
 		return nil, fmt.Errorf("%d fields", len(f))
