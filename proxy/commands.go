@@ -21,7 +21,7 @@ type command struct {
 	blocking   bool   // may block, depending on its arguments
 	write      bool   // may write, itself or by a script
 	readonly   bool   // only reads data
-	repeatable bool   // only reads, runs no script, and is not replicated
+	repeatable bool   // does no harm when it is executed twice
 	readable   bool   // may be served by a replica, when that is wanted
 	data       bool   // only reads or writes data: one reply, and the connection stays as it was
 	keys       []keySpec
@@ -114,10 +114,20 @@ func (t table) markReadable() {
 	}
 }
 
+// repeatableAboutServer are commands about a server that only read.
+var repeatableAboutServer = map[string]bool{
+	"acl|cat": true, "acl|getuser": true, "acl|list": true, "acl|users": true, "acl|whoami": true,
+	"command": true, "command|count": true, "command|docs": true, "command|info": true, "command|list": true,
+	"config|get": true, "dbsize": true, "function|dump": true, "function|list": true, "function|stats": true,
+	"info": true, "lastsave": true, "latency|history": true, "latency|latest": true, "memory|stats": true,
+	"role": true, "script|exists": true, "slowlog|get": true, "slowlog|len": true, "time": true,
+}
+
 // markRepeatable marks the commands that do no harm when they run twice.
 func (t table) markRepeatable() {
 	for _, c := range t {
-		c.repeatable = c.readonly && c.data && !c.blocking && !c.mayPropagate()
+		reads := c.readonly && c.data && !c.blocking && !c.mayPropagate()
+		c.repeatable = reads || repeatableAboutServer[c.name]
 		table(c.subs).markRepeatable()
 	}
 }

@@ -101,6 +101,35 @@ func TestReadsGoOnWhileWritesArePaused(t *testing.T) {
 	}
 }
 
+// TestQuestionsAboutTheServerPassPausedWrites checks that what asks about the server does not wait
+// for a paused write, even when it was sent right behind it.
+func TestQuestionsAboutTheServerPassPausedWrites(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	l := startLeash(t, []string{server.Addr})
+	for _, question := range []string{"INFO server", "TIME", "CONFIG GET maxclients", "FUNCTION LIST", "DBSIZE", "ACL WHOAMI", "SLOWLOG LEN", "SCRIPT EXISTS x"} {
+		admin, write := dialAddr(t, server.Addr), l.dial(t)
+		want(t, write, "+OK\r\n", "SET", "k", "v")
+		want(t, admin, "+OK\r\n", "CLIENT", "PAUSE", "600000", "WRITE")
+		if err := write.Send(redistest.Command("SET", "k", "w")); err != nil {
+			t.Fatal(err)
+		}
+		asks := sends(t, l.addr, strings.Fields(question)...)
+		select {
+		case got := <-asks.reply:
+			if strings.HasPrefix(got, "-") {
+				t.Errorf("%s: %q", question, got)
+			}
+		case <-time.After(20 * time.Second):
+			t.Errorf("%s waits for the paused write", question)
+		}
+		want(t, admin, "+OK\r\n", "CLIENT", "UNPAUSE")
+		if got, err := write.Read(); got != "+OK\r\n" {
+			t.Fatalf("the paused SET: %q, %v", got, err)
+		}
+	}
+}
+
 // TestOthersGetBusyWhileScriptRuns checks that other clients get Redis's BUSY error while a script
 // runs too long, and can kill it.
 func TestOthersGetBusyWhileScriptRuns(t *testing.T) {
@@ -109,7 +138,7 @@ func TestOthersGetBusyWhileScriptRuns(t *testing.T) {
 	l := startLeash(t, []string{server.Addr})
 	before := l.dial(t)
 	want(t, before, "+OK\r\n", "SET", "k", "v")
-	for _, how := range [][]string{{"EVAL", "while true do end", "0"}, {"FCALL", "f", "0"}} {
+	for _, how := range [][]string{{"EVAL", "while true do end", "0"}, {"EVAL_RO", "while true do end", "0"}, {"FCALL", "f", "0"}} {
 		if how[0] == "FCALL" {
 			library := "#!lua name=lib\nredis.register_function('f', function() while true do end end)"
 			want(t, before, "$3\r\nlib\r\n", "FUNCTION", "LOAD", library)
