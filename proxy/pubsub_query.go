@@ -57,7 +57,7 @@ type channelQuery struct {
 	others   pubsub.Others   // reports of other Leashes
 	parts    []*part
 	to       []*upstream.Node
-	own      map[*upstream.Node]map[string]bool // channels that only Leashes themselves are subscribed to
+	own      map[*upstream.Node]map[string]bool // channels of Leashes themselves
 	counted  map[*part][]string                 // the names whose counts a part asks for
 	// how many more subscribers than Leashes these names have
 	foreign map[string]int

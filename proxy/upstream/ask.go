@@ -10,13 +10,13 @@ type asked struct {
 	err   error
 }
 
-// Ask sends a command among those of the sessions and waits for its reply. The
-// command must be one that leaves the connection as it is.
+// Ask sends a command on the link and waits for its reply. The command must leave the connection as
+// it is.
 func (l *Link) Ask(ctx context.Context, command []byte) ([]byte, error) {
 	return l.Path(false).ask(ctx, command)
 }
 
-// ask is Ask on this very link.
+// ask is Ask without a detour.
 func (l *Link) ask(ctx context.Context, command []byte) ([]byte, error) {
 	a := &asked{ended: make(chan struct{})}
 	l.Submit(&Call{Request: command, Sink: a})

@@ -8,8 +8,8 @@ func (n *Node) Busy() bool { return n.busy.Load() }
 // AnyBusy reports whether a node is Busy. It takes no lock.
 func (u *Upstream) AnyBusy() bool { return u.busy.Load() > 0 }
 
-// heard handles the node's reply to a PING. nil means that it cannot be asked. A refusal for
-// missing rights comes before BUSY, so it shows nothing.
+// heard handles the node's reply to a PING. nil means that there is no connection for the PING. A
+// refusal for missing rights says nothing about BUSY, because Redis checks rights first.
 func (n *Node) heard(reply []byte) {
 	if hasCode(reply, "NOAUTH") || hasCode(reply, "NOPERM") {
 		return

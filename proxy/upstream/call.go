@@ -7,17 +7,15 @@ import (
 	"leash/internal/guard"
 )
 
-// Reasons for which a call gets no reply from Redis; see Sink.Lost.
+// Reasons why a call gets no reply from Redis. See Sink.Lost.
 var (
-	// ErrDropped answers a call that its sink had dropped before it was written.
+	// ErrDropped is for a call that its sink dropped before it was written.
 	ErrDropped = errors.New("upstream: dropped before it was sent")
-	// ErrUnreachable answers calls to a node that could not be reached for
-	// longer than the redirect time-out.
+	// ErrUnreachable is for calls to a node that could not be reached for the redirect time-out.
 	ErrUnreachable = errors.New("upstream: node cannot be reached")
-	// ErrRefused answers calls of a lane whose credential Redis refuses.
+	// ErrRefused is for calls of a lane whose credential Redis refuses.
 	ErrRefused = errors.New("upstream: credential refused")
-	// ErrClosed answers calls on a link that was closed: its node left the
-	// topology, or Leash stops.
+	// ErrClosed is for calls on a closed link. Its node left the topology, or Leash stops.
 	ErrClosed = errors.New("upstream: link closed")
 )
 
@@ -25,17 +23,17 @@ var (
 // has the end of the reply or Lost.
 type Call struct {
 	Request []byte // a whole command; not changed until the reply
-	Asking  bool   // send ASKING right before it and swallow its +OK
+	Asking  bool   // send ASKING right before it and discard its +OK
 	Sink    Sink
 
-	Prefix []byte // a command to send right before it, whose reply is swallowed; nil: none
+	Prefix []byte // a command to send right before it, whose reply is discarded; nil: none
 
-	// Replies is how many replies it has, when Request is several commands, one behind the other; 0
-	// counts as one. Its sink gets them as if they were one.
+	// Replies is the number of replies, if Request is several commands. 0 counts as one. The sink
+	// gets the replies as if they were one.
 	Replies int
 
-	awaited int // replies to swallow before its own
-	answers int // its own that have been read whole
+	awaited int // replies to discard before its own
+	answers int // own replies that have been read completely
 }
 
 // lost calls Lost on a sink, which may panic.
@@ -46,10 +44,10 @@ func (c *Call) lost(l *Link, written bool, cause error) {
 // Sink takes the results of a call. The link's goroutines call its methods, never two at once for
 // one call. They must not block, because that delays all sessions of the link.
 type Sink interface {
-	// Reply hands over reply bytes exactly as Redis sent them, valid only
-	// during the call. A reply may come in parts, the last with done set; an
-	// error reply always comes whole. A non-nil Flusher is flushed once when
-	// all that was read from Redis at a time has been handed out.
+	// Reply hands over reply bytes exactly as Redis sent them. They are valid only during the call.
+	// A reply may come in parts, and the last has done set. An error reply always comes in one
+	// part. A non-nil Flusher is flushed once, after all bytes of the same read from Redis have
+	// been handed over.
 	Reply(part []byte, done bool) Flusher
 	// Lost reports that no more of the reply will come. written reports whether Redis may have
 	// received and run the command. A *guard.Panic as cause means that the sink itself panicked, in
@@ -75,5 +73,5 @@ func (Unlimited) Until() *time.Time { return nil }
 // Overdue implements Sink.
 func (Unlimited) Overdue() {}
 
-// Flusher passes on what sinks have gathered; it must not block.
+// Flusher passes on what sinks have collected. It must not block.
 type Flusher interface{ Flush() }

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	logAgainAfter = time.Minute // a change that comes and goes is logged once in this time
+	logAgainAfter = time.Minute // the same change is logged once in this time
 	maxMoves      = 4           // moves of slots that one line names
 )
 

@@ -30,7 +30,7 @@ func (u *Upstream) dialChecked(ctx context.Context, _, addr string) (net.Conn, e
 type checkedConn struct {
 	*net.TCPConn // not net.Conn: go-redis checks idle connections by the descriptor
 
-	// Of the goroutine that reads.
+	// The fields below belong to the goroutine that reads.
 	scan  resp.Scanner
 	buf   []byte
 	given int // buf[:given] has been read
@@ -60,7 +60,7 @@ func (c *checkedConn) Read(p []byte) (int, error) {
 // keptControlBuffer limits the buffer of an idle connection, in bytes.
 const keptControlBuffer = 32 << 10
 
-// fill reads once. It is called when all whole replies have been given away.
+// fill reads once. It may be called only when Read has returned all complete replies.
 func (c *checkedConn) fill() error {
 	rest := copy(c.buf, c.buf[c.whole:c.seen])
 	c.buf = c.buf[:rest]

@@ -20,7 +20,7 @@ func (u *Upstream) ask(ctx context.Context, addr string, f func(context.Context,
 	})
 	defer c.Close()
 	err := f(ctx, c)
-	// else it had no time to
+	// otherwise the caller's time ended first, which says nothing about the node
 	if answered := err == nil || isReply(err); answered || outer.Err() == nil {
 		u.noteAnswer(addr, answered)
 	}
@@ -33,7 +33,7 @@ func (u *Upstream) ask(ctx context.Context, addr string, f func(context.Context,
 	return nil
 }
 
-// errNull is the error for a null reply, in the place of go-redis's "redis: nil".
+// errNull is the error for a null reply. It replaces go-redis's "redis: nil".
 var errNull = errors.New("a null, where Redis gives a value")
 
 // noteAnswer remembers whether a node answered when it was asked last.
@@ -53,12 +53,12 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// Client is the go-redis client for lock scripts and what else is not on the
-// ordinary path, in database 0. Call it after Connect.
+// Client returns the go-redis client of database 0. It is for Leash's own commands, which do not
+// use links. Call it after Connect.
 func (u *Upstream) Client() redis.UniversalClient { return u.Database(0) }
 
-// Database is such a client of any database, the same one each time;
-// CloseClients closes it. On a cluster there is 0 only. It does not block.
+// Database returns the go-redis client of a database. Each call returns the same one. CloseClients
+// closes it. A cluster has only database 0. It does not block.
 func (u *Upstream) Database(db int) redis.UniversalClient {
 	addrs := u.candidates()
 	u.mu.Lock()
@@ -105,12 +105,12 @@ func (u *Upstream) newClient(addrs []string, db int) redis.UniversalClient {
 func (u *Upstream) reloadLocked() {
 	for _, c := range u.clients {
 		if c, ok := c.(*redis.ClusterClient); ok {
-			c.ReloadState(u.ctx) // in the background, and no more often than every 200 ms
+			c.ReloadState(u.ctx) // in the background, at most once per 200 ms
 		}
 	}
 }
 
-// clientPool is how many lock scripts run at once on one node.
+// clientPool is how many connections a client has to one node.
 const clientPool = 64
 
 // Commands returns the upstream's reply to COMMAND as go-redis decodes it, or nil if there is none.

@@ -12,16 +12,17 @@ import (
 )
 
 const (
-	// how long Connect is silent about an upstream that is not there
+	// how long Connect waits before it logs that the upstream does not answer
 	logAfter      = time.Second
 	minConnectGap = 200 * time.Millisecond // between two tries of Connect, doubled each time
 	maxConnectGap = 2 * time.Second
-	leastTry      = time.Second // for one try, however little is left of Config.Wait
+	leastTry      = time.Second // shortest time for one try, also near the end of Config.Wait
 )
 
 // Connect finds out what the upstream is and which nodes it has. While no Redis answers, it logs
 // the reason and tries again, until ctx is done or Config.Wait is over. Settings that cannot work
-// (a wrong password, a wrong mode) end it at once. It must return nil before anything else is used.
+// end it at once. Examples are a wrong password and a wrong mode. Connect must return nil before
+// anything else is used.
 func (u *Upstream) Connect(ctx context.Context) error {
 	began := time.Now()
 	w := &waitingLog{up: u}
@@ -45,8 +46,8 @@ func (u *Upstream) Connect(ctx context.Context) error {
 	}
 }
 
-// tryConnect asks once. It blocks for at most the upstream time-out, and not
-// for much longer than Config.Wait, if that has a bound.
+// tryConnect asks once. It blocks for at most the upstream time-out. It also ends soon after
+// Config.Wait, if that is positive.
 func (u *Upstream) tryConnect(ctx context.Context, began time.Time) error {
 	patience := u.cfg.UpstreamTimeout
 	if u.cfg.Wait > 0 {
@@ -60,11 +61,12 @@ func (u *Upstream) tryConnect(ctx context.Context, began time.Time) error {
 	return u.discover(ctx)
 }
 
-// isHopeless reports whether only other settings, or a change of Redis's own, can help.
+// isHopeless reports whether another try cannot help. Leash's settings or Redis's must change
+// first.
 func isHopeless(err error) bool { return isAuthError(err) || isWrongMode(err) }
 
-// clearerError returns the error to report when several nodes were asked. An error that only other
-// settings can fix says more than an unreachable node.
+// clearerError returns the error to report after several nodes were asked. An error that only other
+// settings can fix is more helpful than an unreachable node.
 func clearerError(old, next error) error {
 	if old != nil && isHopeless(old) {
 		return old
@@ -72,7 +74,7 @@ func clearerError(old, next error) error {
 	return next
 }
 
-// explained adds to an error which settings it is about.
+// explained adds the settings to check to an error.
 func (u *Upstream) explained(err error) error {
 	user, password, sentinels := "--upstream-user", "--upstream-password-file (or LEASH_UPSTREAM_PASSWORD)", ""
 	if _, ok := errors.AsType[*sentinelError](err); ok {
@@ -95,10 +97,10 @@ func isAuthError(err error) bool {
 	return hasErrorCode(err, "NOAUTH") || hasErrorCode(err, "WRONGPASS") || hasErrorCode(err, "NOPERM")
 }
 
-// hasErrorCode reports whether an error's text has a code of Redis's.
+// hasErrorCode reports whether an error's text contains an error code of Redis.
 func hasErrorCode(err error, code string) bool { return strings.Contains(err.Error(), code+" ") }
 
-// sentinelError is an answer of a sentinel and not of Redis.
+// sentinelError is an answer of a sentinel, not of Redis.
 type sentinelError struct{ err error }
 
 func (e *sentinelError) Error() string { return e.err.Error() }
@@ -131,7 +133,7 @@ func (w *waitingLog) say() {
 	w.said <- reason
 }
 
-// failed notes why a try has failed.
+// failed records why a try has failed.
 func (w *waitingLog) failed(err error) {
 	reason := <-w.said
 	if w.logged && err.Error() != reason {

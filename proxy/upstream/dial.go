@@ -13,14 +13,14 @@ import (
 	"leash/proxy/resp"
 )
 
-// keepAlive finds hosts that vanished without a word.
+// keepAlive finds hosts that vanished without closing their connections.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
 
-// dial opens a connection to addr and sets it up for lane: it is
-// authenticated, and Redis has answered a PING. It blocks for at most the
-// redirect time-out, and then, if patient, the upstream time-out: a script may
-// keep Redis from answering for some seconds. The error is ErrRefused when Redis refuses the lane's
-// credential. Host names are resolved afresh each time.
+// dial opens a connection to addr and sets it up for lane. The connection is authenticated, and
+// Redis has answered a PING. dial blocks for at most the redirect time-out to connect, and as long
+// again for the set-up. If patient is set, the set-up may take the upstream time-out, because a
+// script may keep Redis from answering for some seconds. The error is ErrRefused if Redis refuses
+// the lane's credential. Each call resolves the host name again.
 func (u *Upstream) dial(ctx context.Context, addr string, lane Lane, patient bool) (net.Conn, error) {
 	patience := max(u.cfg.RedirectTimeout, time.Second)
 	connecting, cancel := context.WithTimeout(ctx, patience)
@@ -29,7 +29,7 @@ func (u *Upstream) dial(ctx context.Context, addr string, lane Lane, patient boo
 	if err != nil {
 		return nil, err
 	}
-	// Leash asks when the connection is ready, because a later demotion ends it.
+	// Leash asks after connecting. A later demotion ends the connection.
 	if u.followsSentinels() && !lane.Replica {
 		if err := u.isMaster(connecting, addr); err != nil {
 			conn.Close()
@@ -57,13 +57,13 @@ func (u *Upstream) setUp(ctx context.Context, conn net.Conn, lane Lane) error {
 	stop := endWith(ctx, conn)
 	err := u.greet(conn, lane)
 	if !stop() && err == nil {
-		err = context.Cause(ctx) // the deadline may have been set already
+		err = context.Cause(ctx) // the deadline of conn may be set
 	}
 	return err
 }
 
-// endWith ends what conn waits for when ctx is done. stop ends that, and reports whether ctx was
-// not done before.
+// endWith ends reads and writes on conn when ctx is done. stop cancels that. It returns false if
+// ctx was done before.
 func endWith(ctx context.Context, conn net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, guard.Func(nil, "deadline", func() { _ = conn.SetDeadline(time.Unix(1, 0)) }))
 }
@@ -94,7 +94,7 @@ func (u *Upstream) greet(conn net.Conn, lane Lane) error {
 		if err != nil {
 			return err
 		}
-		if hasCode(reply, "BUSY") { // it would redirect every read, also when it is busy no more
+		if hasCode(reply, "BUSY") { // READONLY was refused, so Redis would redirect every read
 			return errors.New(strings.TrimSpace(string(reply[1:])))
 		}
 	}
@@ -112,10 +112,10 @@ func (u *Upstream) greet(conn net.Conn, lane Lane) error {
 	return nil
 }
 
-// refusesConnection reports whether the reply to a PING means that the connection serves nothing:
-// there are too many, or Redis is in protected mode. Any other error is about Redis's state (BUSY,
-// LOADING, MASTERDOWN, MISCONF, NOREPLICAS …) or about rights. Redis then answers some commands and
-// refuses others, and each client gets the answer to its own.
+// refusesConnection reports whether the reply to a PING means that the connection serves nothing.
+// Redis has too many connections, or it is in protected mode. Other errors are about Redis's state
+// (BUSY, LOADING, MASTERDOWN, MISCONF, NOREPLICAS …) or about rights. Redis then still answers some
+// commands, so each client gets Redis's answer to its own.
 func refusesConnection(reply []byte) bool { return hasCode(reply, "ERR") || hasCode(reply, "DENIED") }
 
 // logIn authenticates conn as a user. It does nothing without a name.
@@ -124,7 +124,7 @@ func (u *Upstream) logIn(conn net.Conn, user string) error {
 		return nil
 	}
 	password := u.credentials.get(user)
-	if password == nil { // the last session of the user has just left
+	if password == nil { // the user's last session has left
 		return errOldPassword
 	}
 	reply, err := roundTrip(conn, authCommand(user, password), "+")
@@ -141,10 +141,10 @@ func (u *Upstream) logIn(conn net.Conn, user string) error {
 	return nil
 }
 
-// errOldPassword means that another password is known now. The caller dials again.
+// errOldPassword means that another password for the user is known now. The caller dials again.
 var errOldPassword = errors.New("upstream: password changed meanwhile")
 
-// hasOther reports whether there is another password to try for a user than the refused one: one
+// hasOther reports whether there is another password for a user than the refused one. It is one
 // that Redis has accepted since, or the configured one.
 func (u *Upstream) hasOther(user string, refused []byte) bool {
 	if !bytes.Equal(u.credentials.get(user), refused) {
@@ -157,17 +157,17 @@ func (u *Upstream) hasOther(user string, refused []byte) bool {
 	return true
 }
 
-// refusesCredential reports whether the reply to AUTH means that the credential is wrong, in the
-// words of Redis 6 and later or of older versions. Other errors, such as too many clients, are not
-// about the credential.
+// refusesCredential reports whether the reply to AUTH means that the credential is wrong. It knows
+// the texts of Redis 6 and later and of older versions. Other errors, such as too many clients, are
+// not about the credential.
 func refusesCredential(reply []byte) bool {
 	return hasCode(reply, "WRONGPASS") || bytes.HasPrefix(reply, []byte("-ERR invalid password")) ||
 		bytes.Contains(reply, []byte("without any password configured"))
 }
 
-// Authenticate tries a credential on a fresh connection, so that no answer to
-// a client's AUTH can get among those of others, and returns Redis's reply.
-// When Redis accepts, the credential serves the dials of the user's lane.
+// Authenticate tries a credential on a new connection and returns Redis's reply. On a link, the
+// answer could be confused with those of other sessions. If Redis accepts the credential, later
+// dials of the user's lanes use it.
 func (u *Upstream) Authenticate(ctx context.Context, command []byte, user string, password []byte) (reply []byte, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, u.cfg.UpstreamTimeout)
 	defer cancel()
@@ -193,7 +193,7 @@ func (u *Upstream) Authenticate(ctx context.Context, command []byte, user string
 }
 
 // roundTrip sends one command on a connection without calls in flight and reads its reply. The
-// reply is an error or begins with one of the marks. Without marks, any reply is accepted.
+// reply must be an error or begin with one of the marks. Without marks, any reply is accepted.
 func roundTrip(conn net.Conn, command []byte, marks string) ([]byte, error) {
 	if _, err := conn.Write(command); err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ const askTimeout = 2 * time.Second
 // errNotCovered means that no node owns a slot of the cluster.
 var errNotCovered = errors.New("upstream: no node of the cluster owns any slot")
 
-// Refresh asks for a new reading of the topology soon. It does not block or wait for it.
+// Refresh requests that the topology is read soon. It does not block or wait.
 func (u *Upstream) Refresh() {
 	select {
 	case u.refreshing <- struct{}{}:
@@ -129,7 +129,7 @@ func (u *Upstream) setMaxBulk(config string) {
 	}
 }
 
-// probeAuth finds out whether clients must authenticate.
+// probeAuth finds out whether Redis requires clients to authenticate.
 func (u *Upstream) probeAuth(ctx context.Context, addr string) error {
 	conn, err := u.dial(ctx, addr, Lane{}, false)
 	if err != nil {
@@ -150,7 +150,7 @@ func (u *Upstream) discover(ctx context.Context) (err error) {
 	return u.discoverLocked(ctx)
 }
 
-// discoverLocked is discover for the goroutine that holds the channel discovering.
+// discoverLocked is discover for a goroutine that has put a value into the channel discovering.
 func (u *Upstream) discoverLocked(ctx context.Context) (err error) {
 	start := time.Now()
 	switch u.cfg.Mode {
@@ -163,7 +163,7 @@ func (u *Upstream) discoverLocked(ctx context.Context) (err error) {
 		var reply []any
 		var nodes string
 		failed := u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
-			nodes, _ = c.ClusterNodes(ctx).Result() // useful, but CLUSTER SLOTS is enough
+			nodes, _ = c.ClusterNodes(ctx).Result() // may fail: CLUSTER SLOTS is enough
 			// servers before Redis 7 do not know CLUSTER SHARDS
 			reply, err = c.Do(ctx, "CLUSTER", "SLOTS").Slice()
 			return err
@@ -183,8 +183,8 @@ func (u *Upstream) discoverLocked(ctx context.Context) (err error) {
 	return err
 }
 
-// candidates lists the addresses to ask for the topology and for what is not bound to a node.
-// Silent ones come last.
+// candidates returns the addresses to ask for the topology and for everything that any node can
+// answer. Silent ones come last.
 func (u *Upstream) candidates() []string {
 	if u.followsSentinels() {
 		return []string{u.Topology().masters[0].Addr}
@@ -255,8 +255,8 @@ func healthyLines(nodes string) string {
 	return well.String()
 }
 
-// countReplicas is the number of working replicas in CLUSTER NODES. CLUSTER SLOTS leaves out
-// replicas that have not received a write yet.
+// countReplicas returns the number of working replicas in CLUSTER NODES. CLUSTER SLOTS leaves out
+// replicas that have not received a write.
 func countReplicas(nodes string) (n int) {
 	for line := range strings.Lines(healthyLines(nodes)) {
 		if slices.Contains(strings.Split(strings.Fields(line)[2], ","), "slave") {
@@ -280,7 +280,8 @@ func slotless(nodes, asked string) (addrs []string) {
 	return addrs
 }
 
-// isFailing reports whether a flag means that a node fails or has not been met yet.
+// isFailing reports whether a flag means that a node fails or that the cluster does not know it
+// yet.
 func isFailing(flag string) bool {
 	return flag == "fail" || flag == "fail?" || flag == "handshake" || flag == "noaddr"
 }
@@ -321,7 +322,7 @@ func (u *Upstream) adopt(t *Topology) {
 	u.mu.Unlock()
 	for _, n := range nodes {
 		left := !now.has(n)
-		// a demoted master must not be used any more
+		// a demoted master must not be used any more, so it is closed at once
 		if n.retire(left) || left && u.followsSentinels() {
 			u.close(n)
 		}
@@ -331,7 +332,7 @@ func (u *Upstream) adopt(t *Topology) {
 // close ends a node that has left the topology. Its address may come back as a new node.
 func (u *Upstream) close(n *Node) {
 	u.mu.Lock()
-	if u.Topology().has(n) { // a redirect has just brought the node back
+	if u.Topology().has(n) { // a redirect has brought the node back
 		u.mu.Unlock()
 		return
 	}
@@ -363,8 +364,8 @@ func isAddr(addr string) bool {
 	return err == nil && bad == nil && n > 0 && host != "" && len(host) <= 255
 }
 
-// modeOf is the server's mode. Redis names it redis_mode and Valkey server_mode. Some services
-// leave both out; then the line about cluster support decides.
+// modeOf returns the server's mode. Redis names it redis_mode and Valkey server_mode. Some services
+// leave both out. Then the line about cluster support decides.
 func modeOf(info string) string {
 	for _, name := range []string{"redis_mode", "server_mode"} {
 		if mode := infoField(info, name); mode != "" {

@@ -8,8 +8,8 @@ import (
 	"leash/internal/guard"
 )
 
-// dialMaster dials, for go-redis, the one master there is. The connection ends
-// when another takes its place.
+// dialMaster dials the only master, for go-redis. The connection ends when another master takes its
+// place.
 func (u *Upstream) dialMaster(ctx context.Context, _, _ string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(u.cfg.RedirectTimeout, time.Second))
 	defer cancel()
@@ -30,7 +30,7 @@ func (u *Upstream) dialMaster(ctx context.Context, _, _ string) (net.Conn, error
 	return b, nil
 }
 
-// boundConn is a connection that ends with its node.
+// boundConn is a connection that ends when its node ends.
 type boundConn struct {
 	*checkedConn
 	unbind func() bool

@@ -9,7 +9,7 @@ import (
 )
 
 // goRedisLog logs go-redis's messages at debug level. They are about single dials and connections.
-// What matters of them shows in errors.
+// Problems that matter appear in errors too.
 type goRedisLog struct{ log *slog.Logger }
 
 // Printf implements the interface that redis.SetLogger wants.
@@ -17,5 +17,5 @@ func (l goRedisLog) Printf(ctx context.Context, format string, v ...any) {
 	l.log.DebugContext(ctx, "go-redis", "says", fmt.Sprintf(format, v...))
 }
 
-// quietGoRedis sends go-redis's messages, of the whole process, to log.
+// quietGoRedis sends the messages of go-redis in the whole process to log.
 func quietGoRedis(log *slog.Logger) { redis.SetLogger(goRedisLog{log}) }

@@ -10,35 +10,35 @@ type Lane struct {
 	RESP3 bool   // replies are in RESP3
 	DB    int    // the database; 0 on a cluster
 
-	// Scripts is set for the connections that only Leash's own lock scripts
-	// use (Upstream.Script), so that they do not wait behind sessions' calls.
+	// Scripts is set for connections that only Leash's own lock scripts use (Upstream.Script). The
+	// scripts then need not wait for sessions' calls.
 	Scripts bool
-	// Bulk is set beside it where they are sent many at once (Upstream.Scripts).
+	// Bulk is set together with Scripts for many scripts at once (Upstream.Scripts).
 	Bulk bool
 
-	// Replica is set for connections on which a replica is read from. They are
-	// in no session's lane, but belong to the one that is the same without it.
+	// Replica is set for connections for reads from a replica. No session has such a lane. The
+	// connections belong to the lane that is equal except for Replica.
 	Replica bool
 }
 
-// reading is the lane's side for reads from replicas.
+// reading returns the lane for reads from replicas.
 func (l Lane) reading() Lane {
 	l.Replica = true
 	return l
 }
 
-// As is the lane with another user.
+// As returns the lane with another user.
 func (l Lane) As(user string) Lane {
 	l.User = user
 	return l
 }
 
 // fresh reports whether the lane is that of a client that has only connected or sent HELLO 3. Its
-// links are kept without sessions.
+// links stay open without sessions.
 func (l Lane) fresh() bool { return l.User == "" && l.DB == 0 }
 
-// credentials keeps the password that Redis accepted last for each user, for
-// the dials of the lane. Safe for concurrent use.
+// credentials keeps for each user the password that Redis accepted last, for later dials. Safe for
+// concurrent use.
 type credentials struct {
 	mu        sync.Mutex
 	passwords map[string][]byte

@@ -1,11 +1,11 @@
 package upstream
 
 // Join and Leave count the sessions of a lane. When the last session leaves, the lane's links are
-// closed. When it was the user's last session in any lane, the credential is forgotten. The lane of
-// new connections stays.
+// closed. When the user's last session leaves, in whichever lane, the credential is forgotten. The
+// lane of new connections stays.
 //
 // A session joins a lane before it authenticates for it. Otherwise another session's Leave could
-// remove the credential that was just accepted.
+// remove the credential that Redis accepted.
 func (u *Upstream) Join(lane Lane) {
 	u.mu.Lock()
 	u.sessions[lane]++

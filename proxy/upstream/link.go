@@ -27,13 +27,13 @@ type Link struct {
 	lane Lane
 	wake chan struct{} // size 1: wakes the link's goroutine
 
-	// The fields below are for private links (Node.Pin), which have only one connection.
+	// The fields below are for pinned links (Node.Pin), which have only one connection.
 	private     bool
 	receivePush func(frame []byte) // takes frames that answer no call; may be nil
 	clientID    atomic.Int64
 
 	scripts scripts // used on a link for scripts
-	detour          // for calls that are not answered
+	detour          // for calls that get no answer
 
 	// mu guards the fields below. It is never held across I/O or a sink's method, except Dropped,
 	// which takes no lock.
@@ -45,7 +45,7 @@ type Link struct {
 	idle         bool          // the link's goroutine waits for wake
 	wanted       bool          // a connection is wanted without a call
 	conn         net.Conn      // nil while not connected
-	broken       error         // why conn cannot be used any more
+	broken       error         // why conn can no longer be used
 	closing      error         // set by close; the link's goroutine then ends
 	dead         bool          // the link's goroutine has ended
 }
@@ -90,7 +90,7 @@ func (l *Link) Open() {
 }
 
 // Room returns nil while the link takes more calls. Otherwise it returns a channel that is closed
-// when it does again. It is advice: Submit never refuses.
+// when there is room again. Submit accepts calls in either case.
 func (l *Link) Room() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +118,7 @@ func (l *Link) close(cause error) {
 	l.signal()
 }
 
-// breakConn gives up the current connection. The next calls get a new one.
+// breakConn ends the current connection. The next calls get a new one.
 func (l *Link) breakConn(cause error) {
 	l.mu.Lock()
 	conn := l.conn
@@ -179,7 +179,7 @@ func (l *Link) run(ctx context.Context) {
 		}
 		if isRedisFull(err) {
 			l.node.freeIdle()
-			// it will have no session; many such links would dial again and again
+			// it gets no session; many such links would dial again and again
 			if l.private {
 				l.losePending(errRedisFull)
 				l.close(errRedisFull)
@@ -252,7 +252,7 @@ func (l *Link) serve(conn net.Conn) {
 		lost = append(lost, c)
 	}
 	l.mu.Unlock()
-	// a client that leaves closes its private link
+	// a pinned link is closed when its client leaves
 	if len(lost) > 0 && !(l.private && errors.Is(cause, ErrClosed)) {
 		l.node.up.log.Warn("connection to redis lost", "node", l.node.Addr, "calls", len(lost), "err", cause)
 	}
@@ -280,8 +280,8 @@ func (l *Link) nextPending() *Call {
 	return c
 }
 
-// end loses the pending calls. Calls that come while it runs queue behind them, so that none
-// overtakes an earlier one elsewhere.
+// end loses the pending calls. Calls that come while it runs are queued after them. So no call can
+// be sent elsewhere before an earlier one.
 func (l *Link) end() {
 	for {
 		l.losePending(l.closing)

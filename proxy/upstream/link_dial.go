@@ -28,7 +28,7 @@ func (l *Link) logRefusal(err error) {
 	l.node.up.log.Log(context.Background(), level, "no connection to redis", "node", l.node.Addr, "user", l.lane.User, "err", err)
 }
 
-// dial makes the link's connection. On a private link it also asks for the client ID.
+// dial makes the link's connection. On a pinned link it also asks for the client ID.
 func (l *Link) dial(ctx context.Context) (net.Conn, error) {
 	conn, err := l.node.up.dial(ctx, l.node.Addr, l.lane, !l.node.unresponsive.Load())
 	if err != nil || !l.private {
@@ -43,16 +43,16 @@ func (l *Link) dial(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	_ = conn.SetDeadline(time.Time{})
-	if reply[0] == ':' { // a user without the right to ask gets a connection too
+	if reply[0] == ':' { // a user without the right to CLIENT ID gets a connection too
 		id, _ := resp.ParseInt(reply[1 : len(reply)-2])
 		l.clientID.Store(id)
 	}
 	return conn, nil
 }
 
-// mayBeRefused reports whether Redis may have closed the connection because the user is gone. Then
-// the sessions must learn of it without another call. A private link is not dialled again, so the
-// lane's link is.
+// mayBeRefused reports whether Redis may have closed the connection because the user was deleted.
+// The sessions must learn of that even without another call, so the link dials again. A pinned link
+// does not dial again. The lane's shared link does so instead.
 func (l *Link) mayBeRefused() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

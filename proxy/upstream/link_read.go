@@ -9,8 +9,8 @@ import (
 	"leash/proxy/resp"
 )
 
-// Bytes read from Redis at a time. A shared link is busy, and there may be thousands of private
-// links.
+// Bytes read from Redis at a time. A shared link has much traffic. There may be thousands of pinned
+// links, so their buffers are small.
 const (
 	readBuffer        = 64 << 10
 	privateReadBuffer = 8 << 10
@@ -54,7 +54,7 @@ type replyReader struct {
 
 func newReplyReader(l *Link, conn net.Conn) *replyReader {
 	r := &replyReader{link: l, conn: conn}
-	// on a private link, a session may change the version
+	// on a pinned link, a session may change the RESP version
 	r.scan.RESP2 = !l.lane.RESP3 && !l.private
 	return r
 }
@@ -206,7 +206,7 @@ func (r *replyReader) handOnPush(p []byte, done bool) error {
 		return nil
 	}
 	r.frame = append(r.frame, p...)
-	if int64(len(r.frame)) > 4*r.link.node.up.maxBulk { // a line of MONITOR may be as long
+	if int64(len(r.frame)) > 4*r.link.node.up.maxBulk { // a line of MONITOR may have this length
 		return resp.ErrFrame
 	}
 	if done {

@@ -10,18 +10,18 @@ import (
 
 const (
 	lostRefresh = 5 * time.Second // time between topology refreshes while a node is lost
-	forgetLost  = 24 * time.Hour  // a node lost for longer is not expected back
+	forgetLost  = 24 * time.Hour  // an address that is lost for longer is forgotten
 )
 
-// lostNodes are the addresses that do not answer, with the time when each was lost. The log reports
-// once that an address is lost and once that it is back, even if it has left the topology. Safe for
-// concurrent use.
+// lostNodes are the addresses that do not answer, each with the time when it was lost. The log
+// reports once that an address is lost and once that it is back, even if it has left the topology.
+// Safe for concurrent use.
 type lostNodes struct {
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
-// add returns false if addr was lost before.
+// add records that addr is lost. It returns false if addr was lost before.
 func (l *lostNodes) add(addr string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,7 +36,8 @@ func (l *lostNodes) add(addr string) bool {
 	return true
 }
 
-// remove returns false if addr was not lost. away is how long it was.
+// remove records that addr answers. It returns false if addr was not lost. away is how long it was
+// lost.
 func (l *lostNodes) remove(addr string) (away time.Duration, was bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,8 +69,8 @@ func (u *Upstream) logBack(addr string) {
 	}
 }
 
-// noteHealthy records addresses that the cluster or a sentinel reports as well. It skips nodes with
-// a watch, since the watch reports them.
+// noteHealthy records addresses that work according to the cluster or a sentinel. It skips nodes
+// with a watch, because the watch records them.
 func (u *Upstream) noteHealthy(addrs []string) {
 	for _, addr := range addrs {
 		u.mu.Lock()

@@ -8,23 +8,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// While replicas are read from, masters are asked in this interval whether
-// slots are on their way, and reads go to masters for so long afterwards.
+// While sessions read from replicas, Leash asks the masters once per movesInterval whether slots
+// are migrating. After that, reads go to masters for movesLast.
 const (
 	movesInterval = time.Second
 	movesLast     = 5 * time.Second
 )
 
-// SlotsMoving reports whether slots of the cluster are on their way from one
-// master to another, as far as has been seen within the last second. It is only
-// looked at when replicas are read from: the replica of a slot's old master
-// answers nil for keys that have moved, where the master says ASK.
+// SlotsMoving reports whether slots of the cluster are migrating, or were within the last
+// movesLast. Leash checks this only while sessions read from replicas. The replica of a slot's old
+// master answers nil for keys that have moved, where the master answers ASK.
 func (u *Upstream) SlotsMoving() bool {
 	until := u.movingUntil.Load()
 	return until != 0 && time.Now().UnixNano() < until
 }
 
-// watchMoves looks for slots on their way until the Upstream ends.
+// watchMoves looks for migrating slots until the Upstream ends.
 func (u *Upstream) watchMoves() {
 	tick := time.NewTicker(movesInterval)
 	defer tick.Stop()
@@ -36,7 +35,7 @@ func (u *Upstream) watchMoves() {
 		}
 		if c, ok := u.Client().(*redis.ClusterClient); ok {
 			ctx, cancel := context.WithTimeout(u.ctx, askTimeout)
-			// those that do not answer are not read from either, in a moment
+			// an error does no harm: the next round asks again
 			_ = c.ForEachMaster(ctx, u.lookForMoves)
 			cancel()
 		}
@@ -51,8 +50,8 @@ func (u *Upstream) lookForMoves(ctx context.Context, c *redis.Client) error {
 	return err
 }
 
-// hasMoves looks in a reply of CLUSTER NODES for "[93->-id]" or "[93-<-id]",
-// which a node shows of itself.
+// hasMoves looks for "[93->-id]" or "[93-<-id]" in a reply to CLUSTER NODES. A node lists them only
+// for itself.
 func hasMoves(nodes string) bool {
 	for line := range strings.Lines(nodes) {
 		if strings.Contains(line, "myself") {

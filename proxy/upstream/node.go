@@ -24,9 +24,8 @@ var (
 	pingRequest = []byte("*1\r\n$4\r\nPING\r\n")
 )
 
-// Node is one Redis server. A connection that is used for nothing else checks whether it lives. So
-// a slow command on a link does not count as a failure, and no client's link is closed because of
-// another client.
+// Node is one Redis server. A separate connection checks whether it is alive. So a slow command on
+// a link does not count as a failure, and no client's link is closed because of another client.
 type Node struct {
 	Addr string // host:port, as Redis or the user gives it
 
@@ -35,7 +34,7 @@ type Node struct {
 	cancel       context.CancelCauseFunc
 	unresponsive atomic.Bool // silent or unreachable for longer than suspectAfter
 
-	busy       atomic.Bool  // its last answer was that it runs a slow script
+	busy       atomic.Bool  // the last answer was that it runs a slow script
 	unfitUntil atomic.Int64 // Unix nanoseconds; no reads from it before then
 	roundTrip  atomic.Int64 // nanoseconds of a PING; 0: unknown
 
@@ -90,7 +89,7 @@ func (n *Node) closeLane(lane Lane, cause error) {
 	}
 }
 
-// dropLinks closes the links of the lanes that of selects. The next call gets a new one.
+// dropLinks closes the links of all lanes for which of returns true. The next call gets a new link.
 func (n *Node) dropLinks(of func(Lane) bool) {
 	n.mu.Lock()
 	var dropped []*Link
@@ -113,7 +112,7 @@ func (n *Node) dropLinks(of func(Lane) bool) {
 	}
 }
 
-// eachLink calls f for every link, without the mutex.
+// eachLink calls f for every link. It does not hold the mutex meanwhile.
 func (n *Node) eachLink(f func(*Link)) {
 	n.mu.Lock()
 	links := make([]*Link, 0, len(n.links))
@@ -147,7 +146,7 @@ func (n *Node) retire(left bool) (done bool) {
 	return n.unresponsive.Load() || time.Since(n.retired) > n.up.cfg.UpstreamTimeout
 }
 
-// use keeps a node open that owns no slot yet but is about to get one.
+// use keeps a node open that owns no slot but is about to get one.
 func (n *Node) use() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -156,7 +155,7 @@ func (n *Node) use() {
 	}
 }
 
-// watch keeps track of whether the node lives, until ctx is done.
+// watch checks whether the node is alive, until ctx is done.
 func (n *Node) watch() {
 	failing := time.Time{}
 	for n.ctx.Err() == nil {
@@ -188,8 +187,8 @@ func (n *Node) watch() {
 	}
 }
 
-// listen pings over conn until it breaks or is silent for too long. Any byte counts as an answer,
-// also -NOAUTH, -LOADING and -BUSY.
+// listen sends PINGs on conn until it breaks or is silent for too long. Any byte counts as an
+// answer, also -NOAUTH, -LOADING and -BUSY.
 func (n *Node) listen(conn net.Conn) error {
 	var heard atomic.Int64 // time of the last answer since start, monotonic
 	start := time.Now()
@@ -215,7 +214,7 @@ func (n *Node) listen(conn net.Conn) error {
 	for {
 		conn.SetWriteDeadline(time.Now().Add(pingInterval))
 		asked.CompareAndSwap(0, int64(time.Since(start))+1)
-		_, _ = conn.Write(pingRequest) // a broken connection ends the reader
+		_, _ = conn.Write(pingRequest) // if the connection is broken, the reader ends
 		select {
 		case err := <-ended:
 			return err
@@ -224,7 +223,7 @@ func (n *Node) listen(conn net.Conn) error {
 			n.sweepSeconds(now)
 		}
 		silence := time.Since(start) - time.Duration(heard.Load())
-		left := n.up.cfg.UpstreamTimeout - silence // no call waits longer
+		left := n.up.cfg.UpstreamTimeout - silence // a call waits at most UpstreamTimeout
 		next.Reset(min(pingInterval, left))
 		switch {
 		case left <= 0:

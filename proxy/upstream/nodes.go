@@ -42,8 +42,8 @@ func (u *Upstream) Moved(slot uint16, n *Node) {
 }
 
 // Target returns the node that a redirect names. An empty host means the host of the node that sent
-// the redirect. Target is nil if the text is no address. It is also nil if the redirect is not
-// trusted and the cluster has not named the node.
+// the redirect. Target returns nil if the text is not an address. It also returns nil if the
+// redirect is not trusted and the cluster has not named the node.
 func (u *Upstream) Target(addr string, from *Node, trusted bool) *Node {
 	addr = completeAddr(addr, from.Addr)
 	if !isAddr(addr) {

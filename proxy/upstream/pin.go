@@ -9,35 +9,35 @@ import (
 	"leash/proxy/resp"
 )
 
-// Limits for idle private links, which are kept for the next session: how many per lane of a node,
+// Limits for idle pinned links, which are kept for the next session: how many per lane of a node,
 // and for how long.
 const (
 	idleLinks = 64
 	idleFor   = 30 * time.Second
 )
 
-// pinned are a node's private links. Each is a connection that one session has to itself for a
-// while. Guarded by Node.mu.
+// pinned are a node's pinned links. One session has such a link to itself for a while. Guarded by
+// Node.mu.
 type pinned struct {
 	all  map[*Link]struct{} // in use or idle
 	idle map[Lane][]idleLink
 }
 
-// idleLink is a private link that waits for a session, and the time since when.
+// idleLink is a pinned link that no session uses, and the time since when.
 type idleLink struct {
 	link  *Link
 	since time.Time
 }
 
-// Pin gives the caller a private link to the node, which no other session uses. A broken connection
-// is not made again. So the state that a command left on it (MULTI, WATCH) is there, or the link
-// has ended.
+// Pin gives the caller a pinned link to the node, which no other session uses. A broken connection
+// is not made again. So the connection keeps the state that a command left on it (MULTI, WATCH)
+// until the link ends.
 //
 // The link's reader passes frames that answer no call to receivePush, and nil when the link has
 // ended. receivePush may be nil. A link with receivePush is always new.
 //
 // The caller gives the link back with Unpin. Pin does not block. At the node's limit
-// (Config.MaxPinned) the link has ended already: calls on it are lost with a *Refusal.
+// (Config.MaxPinned), the returned link has ended, and calls on it are lost with a *Refusal.
 func (n *Node) Pin(lane Lane, stray func(frame []byte)) *Link {
 	l, old := n.pin(lane, stray)
 	if old != nil {
@@ -46,7 +46,7 @@ func (n *Node) Pin(lane Lane, stray func(frame []byte)) *Link {
 	return l
 }
 
-// pin is Pin. The caller closes old.
+// pin is Pin. The caller must close old, if it is not nil.
 func (n *Node) pin(lane Lane, stray func(frame []byte)) (l, old *Link) {
 	n.up.pinnedOut.Add(1)
 	n.counts.used.Add(1)
@@ -78,7 +78,7 @@ func (n *Node) pin(lane Lane, stray func(frame []byte)) (l, old *Link) {
 	return l, old
 }
 
-// live is the body of a private link's goroutine.
+// live is the body of a pinned link's goroutine.
 func (l *Link) live(ctx context.Context) {
 	l.run(ctx)
 	l.node.forget(l)
@@ -87,7 +87,7 @@ func (l *Link) live(ctx context.Context) {
 	}
 }
 
-// Unpin takes a private link back. With clean, the caller states that every call has been answered
+// Unpin takes a pinned link back. With clean, the caller states that every call has been answered
 // and that the connection is as when it was new. Then another session may use it. Otherwise it is
 // closed, and its calls are lost.
 func (l *Link) Unpin(clean bool) {
@@ -100,7 +100,8 @@ func (l *Link) Unpin(clean bool) {
 	l.close(ErrClosed)
 }
 
-// keep adds a link to the idle ones, if its lane is in use and there is room.
+// keep adds a link to the idle ones if its lane is in use and there is room. It returns false
+// otherwise.
 func (n *Node) keep(l *Link) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -111,7 +112,7 @@ func (n *Node) keep(l *Link) bool {
 	return true
 }
 
-// forget drops a private link that has ended.
+// forget removes a pinned link that has ended.
 func (n *Node) forget(l *Link) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -119,7 +120,7 @@ func (n *Node) forget(l *Link) {
 	n.pins.idle[l.lane] = slices.DeleteFunc(n.pins.idle[l.lane], func(i idleLink) bool { return i.link == l })
 }
 
-// sweepIdle closes private links that have been idle for a while.
+// sweepIdle closes pinned links that have been idle for idleFor.
 func (n *Node) sweepIdle(now time.Time) {
 	var old []*Link
 	n.mu.Lock()
@@ -138,7 +139,7 @@ func (n *Node) sweepIdle(now time.Time) {
 	}
 }
 
-// idleLocked removes and returns the idle private links of a lane.
+// idleLocked removes and returns the idle pinned links of a lane.
 func (n *Node) idleLocked(lane Lane) (links []*Link) {
 	for _, i := range n.pins.idle[lane] {
 		links = append(links, i.link)
@@ -147,32 +148,32 @@ func (n *Node) idleLocked(lane Lane) (links []*Link) {
 	return links
 }
 
-// usable reports whether a private link has no call in flight and a connection that works as far as
-// is known.
+// usable reports whether a pinned link has no pending call and a connection that is not known to be
+// broken.
 func (l *Link) usable() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.conn != nil && l.broken == nil && l.closing == nil && !l.dead && l.pending.len() == 0
 }
 
-// Ended reports whether a private link will take no more calls.
+// Ended reports whether a pinned link takes no more calls.
 func (l *Link) Ended() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.broken != nil || l.closing != nil || l.dead
 }
 
-// Break ends the connection of a private link. Its calls are lost.
+// Break ends the connection of a pinned link. Its calls are lost.
 func (l *Link) Break() { l.close(ErrClosed) }
 
-// ClientID is the ID that Redis gave a private link's connection (CLIENT ID), or 0 if it is not
+// ClientID returns the ID that Redis gave a pinned link's connection (CLIENT ID), or 0 if it is not
 // known. It is set before the first reply.
 func (l *Link) ClientID() int64 { return l.clientID.Load() }
 
-// Node is the node at the other end of the link.
+// Node returns the node at the other end of the link.
 func (l *Link) Node() *Node { return l.node }
 
-// Pinned is how many private links sessions use.
+// Pinned returns how many pinned links sessions use.
 func (u *Upstream) Pinned() int64 { return u.pinnedOut.Load() }
 
 // Adapt returns the commands that turn a connection of lane from into one of lane to.

@@ -6,17 +6,18 @@ import (
 	"sync/atomic"
 )
 
-// Pinned connections could use up all that Redis allows (maxclients). Then the shared links could
-// not be made again, and no session would be served. So a node gives out a limited number of pinned
-// connections.
+// Pinned connections could use up all connections that Redis allows (maxclients). Then the shared
+// links could not be made again, and no session would be served. So the number of pinned
+// connections to a node is limited.
 
 const (
-	defaultMaxClients = 10000 // Redis's own, where it cannot be asked
-	// connections of maxclients for everything else, at least, as far as half of it allows
+	defaultMaxClients = 10000 // Redis's default, used if Redis cannot be asked
+	// connections that are left for everything else, but at most half of maxclients
 	reserved = 32
 )
 
-// Refusal is why there is no connection for a call, in words for the client. The call was not sent.
+// Refusal says why there is no connection for a call, in words for the client. The call was not
+// sent.
 type Refusal struct {
 	Reason string // begins with a lower-case letter, no end mark
 }
@@ -29,21 +30,21 @@ var (
 	errRedisFull = &Refusal{"Redis accepts no more connections (maxclients)"}
 )
 
-// pinCounts are of one node.
+// pinCounts are the numbers of pinned links of one node.
 type pinCounts struct {
-	used    atomic.Int64 // private links that sessions have
-	refused atomic.Int64 // private links that were refused for the limit
+	used    atomic.Int64 // pinned links that sessions use
+	refused atomic.Int64 // pinned links that were refused because of the limit
 }
 
-// PinnedAt is the use of private links of a node.
+// PinnedAt describes the use of pinned links of a node.
 type PinnedAt struct {
 	Addr    string
 	Used    int64 // by sessions
-	Limit   int   // for those in use and those kept for reuse
-	Refused int64 // so far
+	Limit   int   // for links in use and links kept for reuse
+	Refused int64 // since the start
 }
 
-// PinnedPerNode returns the use of private links of each master. Safe for concurrent use; it does
+// PinnedPerNode returns the use of pinned links of each master. Safe for concurrent use. It does
 // not block.
 func (u *Upstream) PinnedPerNode() (all []PinnedAt) {
 	for _, n := range u.Topology().Holders() {
@@ -52,8 +53,9 @@ func (u *Upstream) PinnedPerNode() (all []PinnedAt) {
 	return all
 }
 
-// maxPinned is how many private links a node may have. Without Config.MaxPinned it is three
-// quarters of what Redis allows, or what leaves the reserve.
+// maxPinned returns how many pinned links a node may have. If Config.MaxPinned is 0, it is three
+// quarters of maxclients. If maxclients is so small that this leaves less than the reserve, the
+// reserve is subtracted instead.
 func (u *Upstream) maxPinned() int {
 	if u.cfg.MaxPinned > 0 {
 		return u.cfg.MaxPinned
@@ -65,15 +67,15 @@ func (u *Upstream) maxPinned() int {
 	return max(1, most-max(most/4, min(reserved, most/2)))
 }
 
-// setMaxClients reads maxclients from INFO, which has it since Redis 6.2.
+// setMaxClients reads maxclients from INFO, where it is since Redis 6.2.
 func (u *Upstream) setMaxClients(info string) {
 	if n, err := strconv.Atoi(infoField(info, "maxclients")); err == nil && n > 0 {
 		u.maxClients = n
 	}
 }
 
-// roomLocked reports whether the node may have one more private link. At the limit an idle one has
-// to go. Node.mu is held.
+// roomLocked reports whether the node may have one more pinned link. At the limit, an idle one
+// makes room: the caller must close old. Node.mu must be held.
 func (n *Node) roomLocked() (room bool, old *Link) {
 	if len(n.pins.all) < n.up.maxPinned() {
 		return true, nil
@@ -82,7 +84,7 @@ func (n *Node) roomLocked() (room bool, old *Link) {
 		if len(idle) > 0 {
 			old = idle[0].link
 			n.pins.idle[lane] = idle[1:]
-			delete(n.pins.all, old) // it is as good as gone
+			delete(n.pins.all, old) // the caller closes it
 			return true, old
 		}
 	}
@@ -90,7 +92,7 @@ func (n *Node) roomLocked() (room bool, old *Link) {
 	return false, nil
 }
 
-// freeIdle closes unused private links when Redis has no room for a link that is needed.
+// freeIdle closes unused pinned links when Redis has no room for a link that is needed.
 func (n *Node) freeIdle() {
 	n.mu.Lock()
 	var old []*Link
@@ -103,8 +105,8 @@ func (n *Node) freeIdle() {
 	}
 }
 
-// isRedisFull reports whether Redis refused a connection because it has too many. It closes the
-// connection behind that, so a client that has written already may see that end alone; then it
+// isRedisFull reports whether Redis refused a connection because it has too many. Redis closes such
+// a connection after the error. A client that has already written may see only the close. It then
 // dials again.
 func isRedisFull(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "max number of clients")

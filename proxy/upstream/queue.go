@@ -33,7 +33,7 @@ func (q *queue) pop() *Call {
 	return c
 }
 
-// putBack puts calls before all others, in their order.
+// putBack puts calls before all others and keeps their order.
 func (q *queue) putBack(calls []*Call) {
 	q.calls, q.head = slices.Concat(calls, q.calls[q.head:]), 0
 }

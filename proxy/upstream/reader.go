@@ -7,8 +7,8 @@ import (
 // Where reads go (Config.ReadFrom).
 const (
 	ReadMaster  = "master"
-	ReadReplica = "replica" // a replica where there is one that serves
-	ReadNearest = "nearest" // whichever of the master and its replicas answers soonest
+	ReadReplica = "replica" // a replica, if one serves
+	ReadNearest = "nearest" // the fastest of the master and its replicas
 )
 
 // unfitFor is how long no session reads from a replica that did not serve a read.
@@ -20,9 +20,9 @@ func (u *Upstream) ReadsReplicas() bool {
 }
 
 // Reader returns the node from which a session reads the slots of a master: one of its fit
-// replicas, or the master. Sessions are spread by their number over equally good nodes. The answer
-// may change within a second. A session that must not see older data than before asks only now and
-// then.
+// replicas, or the master. Sessions are distributed over equally good nodes by their number. The
+// answer may change within a second. So a session asks only now and then, if it must not see older
+// data than before.
 func (u *Upstream) Reader(t *Topology, owner int, session int64) *Node {
 	master := t.masters[owner]
 	var good []*Node
@@ -54,8 +54,8 @@ func nearest(nodes []*Node) (near []*Node) {
 	return near
 }
 
-// nearEnough is what round trips may differ by and count as the same; noise of
-// one machine is as large.
+// nearEnough is how much round trips may differ and still count as equal. Measurements on one
+// machine vary as much.
 const nearEnough = 200 * time.Microsecond
 
 // Fit reports whether the node can be read from, as far as is known.
@@ -63,11 +63,11 @@ func (n *Node) Fit() bool {
 	return !n.unresponsive.Load() && time.Now().UnixNano() >= n.unfitUntil.Load()
 }
 
-// Unfit reports that the node did not serve a read: it syncs with its master, has lost it, or
+// Unfit records that the node did not serve a read. It syncs with its master, has lost it, or
 // cannot be reached.
 func (n *Node) Unfit() { n.unfitUntil.Store(time.Now().Add(unfitFor).UnixNano()) }
 
-// RoundTrip is how long a PING takes, smoothed over the last ones; a second
+// RoundTrip returns how long a PING takes, as an average that favours the last ones. It is a second
 // before the first.
 func (n *Node) RoundTrip() time.Duration {
 	if d := n.roundTrip.Load(); d != 0 {
@@ -76,7 +76,7 @@ func (n *Node) RoundTrip() time.Duration {
 	return time.Second
 }
 
-// measured takes the time of one more PING.
+// measured adds the time of one more PING to the average.
 func (n *Node) measured(d time.Duration) {
 	if old := time.Duration(n.roundTrip.Load()); old != 0 {
 		d = old - old/4 + d/4
@@ -87,8 +87,7 @@ func (n *Node) measured(d time.Duration) {
 // ReadsReplica reports whether the link is for reads from a replica.
 func (l *Link) ReadsReplica() bool { return l.lane.Replica }
 
-// breakReaders ends the connections on which a node is read from as a replica:
-// the reads go elsewhere.
+// breakReaders ends the connections for reads from the node as a replica. The reads go elsewhere.
 func (n *Node) breakReaders() {
 	n.eachLink(func(l *Link) {
 		if l.lane.Replica {

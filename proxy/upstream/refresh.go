@@ -13,7 +13,7 @@ import (
 	"leash/internal/guard"
 )
 
-// refreshTimeout is for how long Renew waits.
+// refreshTimeout is how long RefreshTopology waits.
 const refreshTimeout = 500 * time.Millisecond
 
 // RefreshTopology reads the topology, unless it was read within age. It returns false if no node
@@ -29,7 +29,7 @@ func (u *Upstream) RefreshTopology(ctx context.Context, age time.Duration) bool 
 	return u.isFresh(since)
 }
 
-// refreshSince makes the topology one that was looked at no earlier than since.
+// refreshSince reads the topology, unless it was read at or after since.
 func (u *Upstream) refreshSince(ctx context.Context, since time.Time) {
 	select {
 	case u.discovering <- struct{}{}:
@@ -50,9 +50,9 @@ func (u *Upstream) isFresh(since time.Time) bool {
 	return u.cfg.Mode != "cluster" || looked != nil && !looked.Before(since)
 }
 
-// SlotsStable asks every master of t which slots it owns. It reports whether they are those of t
-// and none is migrating. If not, the topology has been read again. It blocks until all have
-// answered. The error names the node that did not.
+// SlotsStable asks every node that may have keys which slots it owns. It reports whether they are
+// those of t and none is migrating. If not, it has read the topology again. It blocks until all
+// nodes have answered. The error names a node that did not answer.
 func (u *Upstream) SlotsStable(ctx context.Context, t *Topology) (bool, error) {
 	start := time.Now()
 	nodes := t.Holders()
@@ -81,7 +81,7 @@ func (u *Upstream) SlotsStable(ctx context.Context, t *Topology) (bool, error) {
 // errSlotsMoving means that a node owns other slots than expected, or that some are migrating.
 var errSlotsMoving = errors.New("upstream: slots are moving")
 
-// confirm asks one master for its own line of CLUSTER NODES.
+// confirm asks one node for its own line of CLUSTER NODES and compares it with t.
 func (u *Upstream) confirm(ctx context.Context, t *Topology, n *Node) error {
 	var nodes string
 	err := u.ask(ctx, n.Addr, func(ctx context.Context, c *redis.Client) (err error) {
@@ -110,7 +110,7 @@ func (t *Topology) confirms(n *Node, ranges []string) error {
 		if err == nil && isRange {
 			last, err = strconv.Atoi(to)
 		}
-		// "[93-<-id]" and "[93->-id]" are on their way
+		// "[93-<-id]" and "[93->-id]" are slots that are migrating
 		if err != nil || first < 0 || last >= SlotCount {
 			return errSlotsMoving
 		}

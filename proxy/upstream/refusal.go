@@ -11,13 +11,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// refusalFor is for how long Redis's word on a user and a command is believed.
+// refusalFor is how long an answer of Redis about a user and a command is used.
 const refusalFor = time.Second
 
-// ownPatience is how long a command waits for that word on Leash's own user.
+// ownPatience is how long a command waits for Redis's answer about Leash's own user.
 const ownPatience = 100 * time.Millisecond
 
-// maxRefusals bounds how many answers are kept.
+// maxRefusals limits how many answers are kept.
 const maxRefusals = 4096
 
 // refusals remembers which users may run which commands. Safe for concurrent
@@ -47,7 +47,7 @@ func (r *refusals) get(k refusalKey) (text string, ok bool) {
 	return known.text, ok
 }
 
-// last is what was known last, however old.
+// last returns the last known answer, of any age.
 func (r *refusals) last(k refusalKey) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,13 +63,15 @@ func (r *refusals) set(k refusalKey, text string) {
 	r.known[k] = refusal{text, time.Now().Add(refusalFor)}
 }
 
-// Refusal is Redis's error for a lane's user who may not run a command, without '-' and line end.
-// It is empty if the user may. It is for commands that never reach Redis under the user's own name.
-// name is the command's full name, args all of its arguments. If Redis cannot be asked, every user
-// may. It blocks for a round trip. The answer is kept for a second, unless it depends on the
-// arguments, as for channels. For Leash's own user, which serves clients without authentication, it
-// blocks for ownPatience at most and then uses the previous answer. So a PING is answered in any
-// state of Redis.
+// Refusal returns Redis's error for a lane's user who may not run a command, without '-' and line
+// end. It is empty if the user may run it. It is for commands that Leash does not send to Redis as
+// the user. name is the command's full name, args are all of its arguments. If Redis does not let
+// Leash ask, every user may run every command.
+//
+// It blocks for a round trip. The answer is kept for a second. An answer that depends on the
+// arguments, as for channels, is not kept. Leash's own user serves clients without authentication.
+// For that user, Refusal blocks for at most ownPatience and then uses the previous answer. So a
+// PING is answered in any state of Redis.
 func (u *Upstream) Refusal(ctx context.Context, lane Lane, name string, args [][]byte) (string, error) {
 	user := lane.User
 	if user == "" {
@@ -102,7 +104,7 @@ func (u *Upstream) Refusal(ctx context.Context, lane Lane, name string, args [][
 	text := ""
 	switch {
 	case strings.Contains(answer, "no permissions to run"):
-		// DRYRUN begins a sentence
+		// DRYRUN's text begins with a capital letter, NOPERM's does not
 		text = "NOPERM " + strings.Replace(answer, "This user", "this user", 1)
 	case strings.HasSuffix(answer, " channel"):
 		return "NOPERM this user has no permissions to access one of the channels used as arguments", nil
@@ -115,9 +117,9 @@ func (u *Upstream) Refusal(ctx context.Context, lane Lane, name string, args [][
 	return text, nil
 }
 
-// refuse tells the lane's sessions that their credential is no longer valid. It does nothing for a
-// replica, which may have other users than its master, or for a node that has just joined and has
-// no users yet.
+// refuse tells the lane's sessions that their credential is no longer valid. It does nothing for
+// two kinds of nodes. A replica may have other users than its master. A node that has just joined
+// has no users yet.
 func (u *Upstream) refuse(lane Lane, by *Node) {
 	if lane.Replica || slices.Contains(u.Topology().slotless, by) {
 		return
@@ -128,8 +130,8 @@ func (u *Upstream) refuse(lane Lane, by *Node) {
 	}
 }
 
-// closeAnonymous ends the links without authentication. Redis requires it from new connections now,
-// and leaves the old ones as they were.
+// closeAnonymous closes the links without authentication. Redis now requires it from new
+// connections, but it does not close old ones.
 func (u *Upstream) closeAnonymous() {
 	u.mu.Lock()
 	nodes := u.nodesLocked()

@@ -26,12 +26,15 @@ func (d *Denied) Error() string {
 	return "upstream: no permission for the command"
 }
 
-// Permit asks Redis with ACL DRYRUN, on the node of each key, whether a lane's user may run a
-// command with it. What Leash does for a client under its own user must be no more than the client
-// may do. Without keys, any node is asked about the command alone. nil means yes. It is also nil
-// for Leash's own user and for a Redis before 7, which cannot be asked. It blocks for a round trip.
-// The error is a *Denied, ErrRefused if the user no longer exists, Redis's own, or one of the
-// network. Another node answers for an unreachable one.
+// Permit asks Redis with ACL DRYRUN whether a lane's user may run a command with each key. It asks
+// the node of the key. Leash uses it before it does something for a client under its own user, so
+// that the client cannot do more than its own user may. Without keys, it asks any node about the
+// command alone.
+//
+// nil means yes. It is also nil for Leash's own user, and for a Redis before version 7, which
+// cannot be asked. The error is a *Denied, ErrRefused if the user no longer exists, an error of
+// Redis, or one of the network. If a node cannot be reached, another node answers for it. Permit
+// blocks for a round trip.
 func (u *Upstream) Permit(ctx context.Context, lane Lane, keys [][]byte, command string, more ...string) error {
 	q := question{user: lane.User, command: command, more: more}
 	if q.user == "" {
@@ -55,9 +58,9 @@ func (u *Upstream) Permit(ctx context.Context, lane Lane, keys [][]byte, command
 	return q.askAll(ctx, nodes)
 }
 
-// Watch makes sure that Leash notices when a lane's user is deleted, at the node of a key, even if
-// none of the user's commands go there. Redis ends the connections of a deleted user, and
-// OnRefused's function is called. It does not block.
+// Watch opens a connection of a lane's user to the node of a key, even if none of the user's
+// commands go there. When the user is deleted, Redis ends the connection, and Leash notices that:
+// it calls OnRefused's function. It does not block.
 func (u *Upstream) Watch(lane Lane, key []byte) {
 	if lane.User == "" || lane.User == u.serviceUser() {
 		return
@@ -93,16 +96,17 @@ func (u *Upstream) byNode(ctx context.Context, keys [][]byte) (nodes []keysOfNod
 	return nodes, nil
 }
 
-// question is whether a user may run a command, with a key and what follows it.
+// question asks whether a user may run a command with a key and the arguments after it.
 type question struct {
 	user, command string
 	more          []string
 }
 
-// patience is how long a node may keep an answer back that another could give.
+// patience is how long askAll waits for a node before it asks another one.
 const patience = time.Second
 
-// askAll asks all nodes at once, and those that answered for those that did not.
+// askAll asks all nodes at once. Then it asks a node that answered about the keys of those that did
+// not.
 func (q question) askAll(ctx context.Context, nodes []keysOfNode) error {
 	soon, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -169,7 +173,7 @@ func (q question) ask(ctx context.Context, node redis.UniversalClient, keys [][]
 			return &Denied{Key: strings.Contains(answer, " key")}
 		case errors.As(err, &refusal) && strings.Contains(strings.ToLower(refusal.Error()), "unknown subcommand"):
 		case errors.As(err, &refusal) && strings.HasPrefix(refusal.Error(), "ERR User '"):
-			// ... not found
+			// the text goes on with "... not found"
 			return fmt.Errorf("acl dryrun: %w: %w", ErrRefused, err)
 		default:
 			return fmt.Errorf("acl dryrun: %w", err)

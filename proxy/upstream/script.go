@@ -12,18 +12,21 @@ import (
 var errNoLink = errors.New("upstream: no connection for scripts yet")
 
 // Script sends a lock script to the node of a slot, on a link that many scripts share. It waits for
-// the reply, until the given time at most, and appends it to dst. It follows no redirect and does
-// not dial. Without a connection it fails at once and starts a dial. It does the same while the
-// scripts in flight have got no reply for scriptSilence, because later ones would wait too. If sent
-// is false, Redis has not received the command and will not. If writeBy is not nil, the command is
-// not written from that time on. The command is not kept.
+// the reply until the given time and appends it to dst. It does not keep the command. It follows no
+// redirect and does not dial. Without a connection it fails at once and starts a dial. It also
+// fails at once if the scripts in flight have got no reply for scriptSilence, because later ones
+// would wait too.
+//
+// If sent is false, Redis has not received the command and will not. If writeBy is not nil, the
+// command is not written from that time on.
 func (u *Upstream) Script(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) (reply []byte, sent bool, err error) {
 	return u.script(until, writeBy, Lane{DB: db, Scripts: true}, slot, 1, command, dst)
 }
 
-// Scripts is Script for n commands at once, one behind the other, and their n
-// replies. They go on a link that single scripts do not wait on, and may wait
-// there for longer; only behind one that was given up they do not.
+// Scripts is Script for n commands at once. commands has them one after the other, and replies has
+// their n replies. They use a link of their own, so that single scripts do not wait for them. On
+// that link, a long wait for a reply is normal. Only after a call was given up, later calls fail at
+// once.
 func (u *Upstream) Scripts(until time.Time, db, slot, n int, commands, dst []byte) (replies []byte, sent bool, err error) {
 	return u.script(until, nil, Lane{DB: db, Scripts: true, Bulk: true}, slot, n, commands, dst)
 }
@@ -45,7 +48,7 @@ func (u *Upstream) script(until time.Time, writeBy *time.Time, lane Lane, slot, 
 	c.timer.Reset(time.Until(until))
 	select {
 	case <-c.ended:
-	case <-c.timer.C: // the link has c still
+	case <-c.timer.C: // the link still uses c
 		l.scripts.overdue.Store(true)
 		c.state.CompareAndSwap(waiting, abandoned)
 		return dst, c.state.Load() == taken, os.ErrDeadlineExceeded
@@ -56,7 +59,7 @@ func (u *Upstream) script(until time.Time, writeBy *time.Time, lane Lane, slot, 
 }
 
 // DropScriptConnections ends the connections for scripts to the node of a slot. Call it after a
-// reply that no script gives.
+// reply that no script can give.
 func (u *Upstream) DropScriptConnections(db, slot int) {
 	node := u.Topology().Node(uint16(slot))
 	if node == nil {
@@ -70,18 +73,18 @@ func (u *Upstream) DropScriptConnections(db, slot int) {
 	})
 }
 
-// errScriptReply means that a script's reply had a wrong shape.
+// errScriptReply means that a script's reply had the wrong form.
 var errScriptReply = errors.New("upstream: a reply that no script gives")
 
-// scriptSilence is for how long the scripts on a link may wait for a word.
+// scriptSilence is how long the scripts on a link may wait without any reply.
 const scriptSilence = 200 * time.Millisecond
 
 // scripts is the state of the scripts on a link. Safe for concurrent use.
 type scripts struct {
-	number atomic.Int64 // under way
-	// when one ended, or the first of them began: nanoseconds since scriptClock
+	number atomic.Int64 // scripts in flight
+	// when the last one ended, or the first of them began; in nanoseconds since scriptClock
 	heard   atomic.Int64
-	overdue atomic.Bool // no reply has come since a call was given up
+	overdue atomic.Bool // a call was given up and no script has ended since
 }
 
 var scriptClock = time.Now()
@@ -98,9 +101,9 @@ func (s *scripts) ended() {
 	s.number.Add(-1)
 }
 
-// silent reports whether the scripts in flight have waited too long. For single scripts that is
-// scriptSilence. Many at once may take long, until one was given up. It may be wrong for a script
-// that just begins, which costs nothing.
+// silent reports whether the scripts in flight have waited too long. The limit for single scripts
+// is scriptSilence. On a bulk link, a long wait counts only after a call was given up. The result
+// may be wrong while a script begins. That does no harm.
 func (s *scripts) silent(bulk bool) bool {
 	switch {
 	case s.number.Load() == 0:
@@ -128,12 +131,12 @@ func (l *Link) prepare() {
 	}
 }
 
-// scriptCall is one script on its way.
+// scriptCall is one call of Script or Scripts.
 type scriptCall struct {
 	Call
 	pool    *callPool
 	link    *Link
-	writeBy *time.Time // must not be written from then on; nil without a limit
+	writeBy *time.Time // it must not be written from then on; nil: no limit
 	state   atomic.Int32
 	ended   chan struct{} // size 1: the fields below are complete
 	timer   *time.Timer   // runs only while a goroutine waits
@@ -143,14 +146,14 @@ type scriptCall struct {
 	err     error
 }
 
-// callPool is calls that have ended, for reuse, with their buffers.
+// callPool keeps calls that have ended, with their buffers, for reuse.
 type callPool struct {
 	calls sync.Pool
-	kept  int // how large a buffer is kept
+	kept  int // largest buffer that is kept, in bytes
 }
 
-// Calls on bulk links are kept apart, or in time all would have their large
-// buffers.
+// Calls on bulk links have a pool of their own. In a common pool, all calls would get large buffers
+// in time.
 var (
 	singleCalls = &callPool{kept: 32 << 10}
 	bulkCalls   = &callPool{kept: 1 << 20}
@@ -172,7 +175,7 @@ func (p *callPool) put(c *scriptCall) {
 	}
 }
 
-// newScriptCall is a call of a copy of n commands.
+// newScriptCall returns a call with a copy of n commands.
 func newScriptCall(l *Link, n int, commands []byte) *scriptCall {
 	pool := singleCalls
 	if l.lane.Bulk {
@@ -184,10 +187,11 @@ func newScriptCall(l *Link, n int, commands []byte) *scriptCall {
 	return c
 }
 
-// free gives c back, which has ended. A large request was written without being
-// copied, and its write may not have returned; but it was replied to, so Redis
-// has had the last byte of it, or was lost with the connection, whose writer
-// ends first.
+// free gives c back to its pool. c must have ended.
+//
+// The writer does not copy a large request, and its write may not have returned yet. The buffer may
+// be used again all the same. If there was a reply, Redis has received all bytes of the request. If
+// the connection was lost, the writer has ended.
 func (c *scriptCall) free() {
 	c.timer.Stop()
 	c.state.Store(waiting)
@@ -202,7 +206,7 @@ const (
 	abandoned // its caller has given up
 )
 
-// end is the last step of a call, after which it belongs to the goroutine that waits for it.
+// end ends the call. After it, the call belongs to the goroutine that waits for it.
 func (c *scriptCall) end() {
 	c.link.scripts.ended()
 	c.ended <- struct{}{}

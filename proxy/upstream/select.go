@@ -10,16 +10,16 @@ import (
 	"leash/proxy/resp"
 )
 
-// NoDatabase means that Redis does not let a lane's connections into its database, in Redis's own
-// words. Calls of the lane are lost with it.
-type NoDatabase struct{ Reply string } // without '-' and line end
+// NoDatabase means that Redis refuses a lane's connections the lane's database. Calls of the lane
+// are lost with it.
+type NoDatabase struct{ Reply string } // Redis's error, without '-' and line end
 
 func (e *NoDatabase) Error() string { return e.Reply }
 
-// selectDB moves conn, which is authenticated, to the lane's database. A user without the right to
-// SELECT gets there by Leash's own rights. The user has been in that database under another name or
-// was allowed it before, and Redis leaves a connection in its database when its user or rights
-// change.
+// selectDB moves conn, which is authenticated, to the lane's database. If the user may not run
+// SELECT, Leash uses its own rights. The user has been in that database before, under another name
+// or with other rights. Redis also leaves a connection in its database when the connection's user
+// or rights change.
 func (u *Upstream) selectDB(conn net.Conn, lane Lane) error {
 	command := resp.AppendCommand(nil, "SELECT", strconv.Itoa(lane.DB))
 	reply, err := roundTrip(conn, command, "+")
@@ -34,8 +34,8 @@ func (u *Upstream) selectDB(conn net.Conn, lane Lane) error {
 	return err
 }
 
-// selectAsService selects with the rights of Leash's own user and hands conn
-// back to the lane's; false when that one may not either.
+// selectAsService runs SELECT with the rights of Leash's own user. Then it authenticates conn as
+// the lane's user again. done is false if Leash's own user may not run SELECT either.
 func (u *Upstream) selectAsService(conn net.Conn, lane Lane, command []byte) (done bool, err error) {
 	if err := u.becomeService(conn); err != nil {
 		return false, err
@@ -47,7 +47,7 @@ func (u *Upstream) selectAsService(conn net.Conn, lane Lane, command []byte) (do
 	return true, u.logIn(conn, lane.User)
 }
 
-// becomeService makes conn one of Leash's own user.
+// becomeService authenticates conn as Leash's own user.
 func (u *Upstream) becomeService(conn net.Conn) error {
 	if u.cfg.User != "" || u.cfg.Password != "" {
 		return u.logIn(conn, u.serviceUser())
@@ -57,9 +57,9 @@ func (u *Upstream) becomeService(conn net.Conn) error {
 }
 
 // Select asks Redis whether a lane's user may use the lane's database. It asks on the lane's own
-// link, where SELECT changes nothing and gets the client's own answer. So a thousand clients of one
-// database share one connection. The session has joined the lane. It blocks until Redis has
-// answered. reply is the whole answer.
+// link. SELECT changes nothing there, and the client gets Redis's own answer. So a thousand clients
+// of one database share one connection. The session must have joined the lane. Select blocks until
+// Redis has answered. reply is the whole answer.
 func (u *Upstream) Select(ctx context.Context, lane Lane) (reply []byte, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, u.cfg.UpstreamTimeout)
 	defer cancel()

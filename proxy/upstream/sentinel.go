@@ -20,9 +20,9 @@ import (
 // master. They publish a change at once. Leash also polls them, for missed messages.
 const (
 	sentinelPoll = 2 * time.Second
-	// for the other sentinels behind the first that answers
+	// how long to wait for the other sentinels after the first answer
 	sentinelGrace    = 200 * time.Millisecond
-	sentinelMinAgain = 200 * time.Millisecond // between questions, unless a sentinel speaks up
+	sentinelMinAgain = 200 * time.Millisecond // between questions, unless a sentinel reports
 )
 
 // sentinelEvents are the channels on which a sentinel reports a new master. The leader of a
@@ -32,8 +32,8 @@ var sentinelEvents = []string{"+promoted-slave", "+switch-master"}
 
 var errNotSentinel = errors.New("--upstream-mode is sentinel, but the server there is not a sentinel")
 
-// sentinels is what an Upstream keeps of the sentinels that watch its master.
-// It belongs to Connect, and then to Run's goroutine.
+// sentinels is what an Upstream knows of the sentinels that watch its master. Connect uses it
+// first, and then Run's goroutine.
 type sentinels struct {
 	addrs   []string
 	epoch   int64 // configuration epoch of the answer that was followed last
@@ -41,12 +41,12 @@ type sentinels struct {
 	urgent  chan struct{} // size 1: a sentinel has reported a change
 }
 
-// sentinelView is what one sentinel knows.
+// sentinelView is the answer of one sentinel.
 type sentinelView struct {
 	master   string // host:port
 	epoch    int64  // rises with each failover
 	others   []string
-	replicas []string // those that serve
+	replicas []string // working replicas
 }
 
 // sentinelClient makes a go-redis client of a sentinel.
@@ -58,7 +58,7 @@ func (u *Upstream) sentinelClient(addr string) *redis.Client {
 	})
 }
 
-// askSentinel asks one sentinel for all it knows of the master.
+// askSentinel asks one sentinel for everything that it knows of the master.
 func (u *Upstream) askSentinel(ctx context.Context, addr string) (v sentinelView, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -69,7 +69,7 @@ func (u *Upstream) askSentinel(ctx context.Context, addr string) (v sentinelView
 	at := redis.NewStringSliceCmd(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", name)
 	state := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", name)
 	others := redis.NewSliceCmd(ctx, "SENTINEL", "SENTINELS", name)
-	replicas := redis.NewSliceCmd(ctx, "SENTINEL", "SLAVES", name) // as every version knows it
+	replicas := redis.NewSliceCmd(ctx, "SENTINEL", "SLAVES", name) // every version knows SLAVES
 	for _, cmd := range []redis.Cmder{at, state, others, replicas} {
 		_ = pipe.Process(ctx, cmd)
 	}
@@ -167,8 +167,8 @@ func (u *Upstream) askSentinels(ctx context.Context) (newest sentinelView, err e
 }
 
 // followSentinels finds the master. It follows the sentinels' answer if the named server confirms
-// that it is a master. An answer older than the last one comes from a sentinel that does not know
-// of the failover yet. It counts only if the newer master is no longer one.
+// that it is a master. A sentinel that does not know of a failover yet gives an older answer than
+// before. Leash follows such an answer only if the newer master is no longer a master.
 func (u *Upstream) followSentinels(ctx context.Context) error {
 	view, err := u.askSentinels(ctx)
 	if err != nil {
@@ -194,7 +194,7 @@ func (u *Upstream) followSentinels(ctx context.Context) error {
 	u.log.Info("the sentinels name a master", "node", view.master, "epoch", view.epoch)
 	u.sentinels.epoch = view.epoch
 	view.replicas = slices.DeleteFunc(view.replicas, func(addr string) bool { return addr == current })
-	// what was the master ends, before it comes back as a replica
+	// the old master is closed before it comes back as a replica
 	u.adoptSingle(view.master, view.replicas)
 	if u.onSwitch != nil {
 		u.onSwitch()
@@ -235,13 +235,13 @@ func (u *Upstream) listenSentinel(ctx context.Context, addr string) {
 	}
 }
 
-// hearSentinel listens on one connection until it ends, or is silent though it
-// was pinged. It decodes in this goroutine, not in one of go-redis's own: there a
-// message of an odd shape would end the process.
+// hearSentinel reads the messages of one connection. It returns when the connection ends or does
+// not answer a PING. It decodes in this goroutine. In a goroutine of go-redis, an invalid message
+// would end the process.
 func (u *Upstream) hearSentinel(ctx context.Context, c *redis.Client, addr string) {
 	ps := c.Subscribe(ctx, sentinelEvents...)
 	defer ps.Close()
-	// a read does not heed ctx
+	// ReceiveTimeout does not end when ctx is done
 	defer context.AfterFunc(ctx, guard.Func(u.log, "end of a sentinel", func() { ps.Close() }))()
 	pinged := false
 	for ctx.Err() == nil {
@@ -267,8 +267,8 @@ func (u *Upstream) hearSentinel(ctx context.Context, c *redis.Client, addr strin
 	}
 }
 
-// receive is the next message of a sentinel. go-redis panics at one of an odd
-// shape, which is one that cannot be read.
+// receive returns the next message of a sentinel. go-redis panics when a message is invalid.
+// receive returns an error instead.
 func receive(ctx context.Context, ps *redis.PubSub) (said any, err error) {
 	defer func() {
 		if recover() != nil {
@@ -284,8 +284,8 @@ var errDemoted = errors.New("upstream: it is not a master")
 // followsSentinels reports whether sentinels name the master.
 func (u *Upstream) followsSentinels() bool { return u.cfg.Mode == "sentinel" }
 
-// isMaster asks a server for its role, on a connection of its own. If the server runs a script or
-// does not let Leash's user ask, the expected role counts.
+// isMaster asks a server for its role, on a new connection. It returns nil if the server is a
+// master, or refuses to answer because of a script or missing rights.
 func (u *Upstream) isMaster(ctx context.Context, addr string) error {
 	var refusal redis.Error
 	return u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) error {

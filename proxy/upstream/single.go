@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// discoverSingle makes the topology of a single Redis. Its replicas are asked for
-// only when there is reading from them.
+// discoverSingle makes the topology of a single Redis. It asks for replicas only if sessions read
+// from them.
 func (u *Upstream) discoverSingle(ctx context.Context) error {
 	addr := u.cfg.Addrs[0]
 	if u.Topology() == nil {
@@ -30,7 +30,7 @@ func (u *Upstream) discoverSingle(ctx context.Context) error {
 	return nil
 }
 
-// adoptSingle takes a master over, with its replicas.
+// adoptSingle makes the topology of a master and its replicas the newest one.
 func (u *Upstream) adoptSingle(master string, replicas []string) {
 	n := u.node(master)
 	t := standalone(n)

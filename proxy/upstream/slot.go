@@ -5,10 +5,8 @@ import "bytes"
 // SlotCount is how many hash slots a Redis Cluster has.
 const SlotCount = 16384
 
-// Slot returns the hash slot of a key: CRC16 (XMODEM) modulo 16384 of the key,
-// or of its hash tag when it has one, as
-// https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/
-// defines it.
+// Slot returns the hash slot of a key. It is CRC16 (XMODEM) modulo 16384 of the key, or of its hash
+// tag if it has one. See https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/
 func Slot(key []byte) uint16 {
 	if open := bytes.IndexByte(key, '{'); open >= 0 {
 		if size := bytes.IndexByte(key[open+1:], '}'); size > 0 {

@@ -5,17 +5,17 @@ import (
 	"strconv"
 )
 
-// slotOwners is one entry of CLUSTER SLOTS: a run of slots, and the addresses of its master and
-// then of its replicas.
+// slotOwners is one entry of CLUSTER SLOTS: a range of slots, the address of its master, and those
+// of its replicas.
 type slotOwners struct {
 	first, last int
 	addrs       []string
 }
 
-// parseSlotsReply reads the reply of CLUSTER SLOTS
-// (https://redis.io/docs/latest/commands/cluster-slots/) as go-redis decodes it. go-redis's own
-// type is not used, for it cannot read a host that is null. asked is the address that has answered.
-// What is not as it should be is left out.
+// parseSlotsReply reads the reply to CLUSTER SLOTS
+// (https://redis.io/docs/latest/commands/cluster-slots/) as go-redis decodes it. It does not use
+// go-redis's own type, which cannot read a host that is null. asked is the address that has
+// answered. Invalid entries are left out.
 func parseSlotsReply(reply []any, asked string) (all []slotOwners) {
 	for _, entry := range reply {
 		fields, _ := entry.([]any)
@@ -31,7 +31,7 @@ func parseSlotsReply(reply []any, asked string) (all []slotOwners) {
 		for i, node := range fields[2:] {
 			addr, ok := slotNode(node, asked)
 			if !ok && i == 0 {
-				break // without its master the rest is of no use
+				break // an entry without its master is useless
 			}
 			if ok {
 				o.addrs = append(o.addrs, addr)
@@ -44,9 +44,9 @@ func parseSlotsReply(reply []any, asked string) (all []slotOwners) {
 	return all
 }
 
-// slotNode is the address in a node's entry: its endpoint, port, id, and more. An endpoint of null
-// or "" is the host that was asked. "?" is a node without the host name that it should have. Its
-// address is in the additional fields.
+// slotNode returns the address in a node's entry, which has its endpoint, port, id, and more. An
+// endpoint of null or "" means the host that was asked. "?" means that the node lacks the host name
+// that it should have. Then its address is in the additional fields.
 func slotNode(entry any, asked string) (addr string, ok bool) {
 	fields, _ := entry.([]any)
 	if len(fields) < 2 {

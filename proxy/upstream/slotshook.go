@@ -6,13 +6,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// slotsHook answers go-redis's CLUSTER SLOTS with the topology that is known
-// here. On its own it asks the nodes one after the other, in any order, and
-// waits for UpstreamTimeout at one that is frozen: for so long scripts, and with
-// them renewals, would go on to that one although a replica has been promoted.
-// (The option ClusterSlots is no way: with it go-redis takes the host out of
-// loopback addresses.) Where go-redis meets a MOVED, which it follows unheard,
-// the topology is looked at.
+// slotsHook answers go-redis's CLUSTER SLOTS with the topology that Leash knows. Without it,
+// go-redis asks one node after the other, in random order. At a frozen node it waits for
+// UpstreamTimeout. During that time, commands would still go to that node, even if a replica was
+// promoted.
+//
+// The option ClusterSlots cannot be used for this: with it, go-redis removes the host from loopback
+// addresses. go-redis also follows a MOVED without reporting it. Then the hook requests a refresh
+// of the topology.
 type slotsHook struct{ up *Upstream }
 
 // DialHook implements redis.Hook.

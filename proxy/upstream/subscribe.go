@@ -9,17 +9,15 @@ import (
 	"time"
 )
 
-// Dial opens a connection of the caller's own to a node, set up for a lane, as
-// the links have them. It blocks for at most the upstream time-out, and the
-// redirect time-out before it; the caller closes the connection. The error is
-// ErrRefused when Redis refuses the lane's credential.
+// Dial opens a connection to a node for the caller alone, set up for a lane like that of a link. It
+// blocks for at most the redirect time-out to connect and the upstream time-out for the set-up. The
+// caller closes the connection. The error is ErrRefused if Redis refuses the lane's credential.
 func (u *Upstream) Dial(ctx context.Context, n *Node, lane Lane) (net.Conn, error) {
 	return u.dial(ctx, n.Addr, lane, !n.Unresponsive())
 }
 
-// Go runs f as one of the goroutines that Run waits for; false when the
-// Upstream has stopped. f ends when ctx, which it gets, is done. When f panics it
-// is started again.
+// Go runs f as a goroutine that Run waits for. It returns false if the Upstream has stopped. f must
+// end when its ctx is done. When f panics, it is started again.
 func (u *Upstream) Go(what string, f func(ctx context.Context)) bool {
 	return u.start(what, func() { f(u.ctx) })
 }

@@ -10,27 +10,26 @@ import (
 type Topology struct {
 	cluster  bool
 	masters  []*Node
-	slotless []*Node           // masters that own no slot, though one may be on its way to them
+	slotless []*Node           // masters that own no slot; one may be migrating to them
 	owner    [SlotCount]uint16 // index into masters, noOwner for none
 	replicas map[*Node][]*Node // of each master; empty if no session reads from them
 
-	// Only for the log: how many replicas there are, even if no session reads from them.
+	// Only for the log: the number of replicas, even if no session reads from them.
 	replicasTold  int
 	replicasKnown bool
 }
 
 const noOwner = 1<<16 - 1
 
-// Cluster reports whether the upstream is a Redis Cluster. A single Redis owns
-// every slot and allows commands over several.
+// Cluster reports whether the upstream is a Redis Cluster. A single Redis owns every slot and
+// allows commands with keys of several slots.
 func (t *Topology) Cluster() bool { return t.cluster }
 
 // Masters returns all nodes that own slots. The slice must not be changed.
 func (t *Topology) Masters() []*Node { return t.masters }
 
-// Holders returns all nodes that may have keys: the masters, first, and those
-// that own no slot yet but may be given the keys of one. The slice must not be
-// changed.
+// Holders returns all nodes that may have keys. The masters come first. Then come nodes that own no
+// slot but may get keys of a migrating slot. The slice must not be changed.
 func (t *Topology) Holders() []*Node {
 	if len(t.slotless) == 0 {
 		return t.masters
@@ -79,7 +78,7 @@ func (u *Upstream) Owners() []int {
 // standalone is the topology of a single Redis.
 func standalone(n *Node) *Topology { return &Topology{masters: []*Node{n}} }
 
-// slotRange is a run of slots with one owner.
+// slotRange is a range of slots with one owner.
 type slotRange struct {
 	first, last uint16
 	node        *Node
@@ -126,7 +125,7 @@ func (t *Topology) has(n *Node) bool {
 	return false
 }
 
-// with returns a topology in which n owns slot.
+// with returns a copy of the topology in which n owns slot.
 func (t *Topology) with(slot uint16, n *Node) *Topology {
 	next := &Topology{
 		cluster: t.cluster, masters: slices.Clone(t.masters), owner: t.owner, replicas: t.replicas,
@@ -137,8 +136,8 @@ func (t *Topology) with(slot uint16, n *Node) *Topology {
 	return next
 }
 
-// index finds n among the masters, adding it when it is new. Only while t is
-// being built.
+// index returns the index of n among the masters, and adds it if it is new. It may be called only
+// while t is being built.
 func (t *Topology) index(n *Node) uint16 {
 	i := slices.Index(t.masters, n)
 	if i < 0 {

@@ -1,5 +1,5 @@
-// Package upstream is the side of Leash that talks to Redis: nodes, the connections to them, and
-// the topology, which says which node owns which slot.
+// Package upstream is the side of Leash that talks to Redis. It has the nodes, the connections to
+// them, and the topology, which says which node owns which slot.
 //
 // # Types
 //
@@ -47,8 +47,8 @@ type Config struct {
 	Addrs []string // host:port of at least one node, or sentinel
 	Mode  string   // auto (also if empty), cluster, standalone or sentinel
 
-	// the master's name in the sentinels; set it in mode sentinel, or let auto choose that mode by
-	// it
+	// the master's name in the sentinels; set it in mode sentinel, or in mode auto to choose that
+	// mode
 	SentinelMaster string
 	// SentinelUser and SentinelPassword authenticate Leash with the sentinels. If both are empty,
 	// it does not authenticate.
@@ -60,9 +60,9 @@ type Config struct {
 
 	ReadFrom string // ReadMaster (also if empty), ReadReplica or ReadNearest
 
-	// private links per node; if zero, Redis's maxclients less a reserve
+	// pinned links per node; if zero, Redis's maxclients less a reserve
 	MaxPinned int
-	// how long Connect waits for an unreachable Redis; if negative, without end
+	// how long Connect waits for an unreachable Redis; if negative, without a limit
 	Wait time.Duration
 	// how long a call may search for its node; if zero, 2 s; if negative, it does not search
 	RedirectTimeout time.Duration
@@ -86,7 +86,7 @@ type Upstream struct {
 	discoveredAt atomic.Pointer[time.Time] // when the last successful reading of the topology began
 	authRequired atomic.Bool
 	turn         atomic.Uint32 // index of the node that AnyNode takes next
-	pinnedOut    atomic.Int64  // private links in use
+	pinnedOut    atomic.Int64  // pinned links in use
 	busy         atomic.Int64  // nodes that run a slow script
 	version      string        // redis_version, set by Connect
 	maxBulk      int64         // proto-max-bulk-len, set by Connect
@@ -159,7 +159,7 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 // it before Run.
 func (u *Upstream) OnRefused(f func(Lane)) { u.onRefused = f }
 
-// OnSwitch sets the function to call when the sentinels have named another master and Leash uses
+// OnSwitch sets the function to call after the sentinels have named another master and Leash uses
 // it. The function must not block. Call OnSwitch before Run.
 func (u *Upstream) OnSwitch(f func()) { u.onSwitch = f }
 
@@ -205,7 +205,7 @@ func (u *Upstream) Run(ctx context.Context) error {
 	}
 }
 
-// refresh is discover with a guard: a node's answer must not end the loop.
+// refresh is discover with a guard, so that a panic about a node's answer does not end the loop.
 func (u *Upstream) refresh(ctx context.Context) error {
 	return guard.Call(u.log, "topology refresh", func() error { return u.discover(ctx) })
 }
@@ -222,7 +222,7 @@ func (u *Upstream) watchAuth() {
 		}
 		if n := u.AnyNode(); n != nil {
 			ctx, cancel := context.WithTimeout(u.ctx, askTimeout)
-			_ = u.probeAuth(ctx, n.Addr) // its links report its errors
+			_ = u.probeAuth(ctx, n.Addr) // the node's links report errors
 			cancel()
 		}
 	}

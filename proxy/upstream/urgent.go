@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// Urgent sends one command on a connection made for it, in the lane of a
-// session but always in database 0: for what must not wait behind the calls on
-// a link. It blocks for at most Config.UpstreamTimeout and returns Redis's reply,
-// errors included; the error is one of the network.
+// Urgent sends one command on a new connection, so that it does not wait for the calls on a link.
+// The connection is set up for the lane, but in database 0. Urgent blocks for at most
+// Config.UpstreamTimeout. It returns Redis's reply, which may be an error. err is an error of the
+// network.
 func (n *Node) Urgent(ctx context.Context, lane Lane, command []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.up.cfg.UpstreamTimeout)
 	defer cancel()
