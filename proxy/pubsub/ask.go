@@ -51,7 +51,7 @@ func (h *hub) ask(ctx context.Context, kind Kind, names []string) (refusal []byt
 		}
 		switch {
 		case time.Now().Before(limit):
-		case refusal != nil && refusal[1] == 'C': // redirects are not passed on
+		case refusal != nil && refusal[1] == 'C': // clients get only CLUSTERDOWN, and no redirects
 			return refusal, nil
 		case kind == Shard && x.up.Topology().Node(upstream.Slot([]byte(names[0]))) == nil:
 			return []byte(slotUnserved), nil
@@ -107,7 +107,8 @@ func await(ctx context.Context, requests []*request) (failed *request, err error
 	return failed, nil
 }
 
-// follow follows a redirect that answered a request. It returns false if the answer is no redirect.
+// follow follows a redirect that answered a request. It returns false if the answer is not a
+// redirect.
 func (h *hub) follow(r *request) bool {
 	h.x.mu.Lock()
 	defer h.x.mu.Unlock()
@@ -133,7 +134,7 @@ func (h *hub) followLocked(r *request) bool {
 	return true
 }
 
-// isTemporary reports whether a refusal may soon change.
+// isTemporary reports whether a refusal may end soon.
 func isTemporary(refusal []byte) bool {
 	word, _, _ := bytes.Cut(bytes.TrimSpace(refusal), []byte(" "))
 	switch string(word) {
@@ -143,8 +144,8 @@ func isTemporary(refusal []byte) bool {
 	return false
 }
 
-// isLasting reports whether Redis refuses a former subscription for good: the user has lost the
-// right to it.
+// isLasting reports whether Redis will not accept a former subscription again, because the user has
+// lost the right to it.
 func isLasting(refusal []byte) bool {
 	word, _, _ := bytes.Cut(bytes.TrimSpace(refusal), []byte(" "))
 	switch string(word) {

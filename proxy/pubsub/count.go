@@ -2,8 +2,8 @@ package pubsub
 
 import "leash/proxy/upstream"
 
-// Listens reports whether Leash is subscribed to a channel in any way. It does not allocate.
-// Messages on other channels concern Redis alone.
+// Listens reports whether Leash is subscribed to a channel in any way. If not, a message on the
+// channel concerns only Redis. Listens does not allocate.
 func (x *Exchange) Listens(kind Kind, channel []byte) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

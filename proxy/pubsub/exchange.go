@@ -1,5 +1,5 @@
-// Package pubsub shares subscriptions. However many clients listen to a channel, Leash has one
-// subscription in Redis for each user who may.
+// Package pubsub shares subscriptions. Any number of clients may be subscribed to a channel. Leash
+// has one subscription in Redis for all clients of the same user.
 //
 // # Types
 //
@@ -11,13 +11,14 @@
 //	channels and patterns of keyspace events   on every master
 //	sharded channels                           on the node that owns their slot
 //
-// Each subscription of a client is asked of Redis, as the client's user, so Redis's ACLs decide.
-// Redis counts it once.
+// Leash subscribes in Redis as the client's user, so Redis's ACLs decide. Redis counts each
+// subscription once.
 //
 // # Concurrency
 //
 // Exchange.mu guards everything. It is never held during I/O. Each line has a goroutine that writes
-// and one that reads. The one that reads hands messages out. All goroutines belong to the Upstream.
+// and one that reads. The reading goroutine hands messages out. All goroutines belong to the
+// Upstream.
 //
 // # Not promised
 //

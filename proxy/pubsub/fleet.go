@@ -12,13 +12,13 @@ import (
 	"leash/internal/guard"
 )
 
-// The Leashes in front of one Redis find each other on a channel. Each one regularly publishes
-// there that it lives. Redis counts a Leash as one subscriber of a channel, however many clients it
-// has. So a Leash asks the others there for their counts.
+// The Leashes in front of one Redis find each other on a channel. Each one publishes there once a
+// second. Redis counts a Leash as one subscriber of a channel, for any number of clients. So a
+// Leash asks the others on this channel for their numbers of clients.
 const (
 	fleetChannel = "leash:fleet"
 	hereEvery    = time.Second
-	hereFor      = 3500 * time.Millisecond // a Leash that is silent for longer has gone
+	hereFor      = 3500 * time.Millisecond // a Leash that is silent for longer counts as gone
 	askFor       = 100 * time.Millisecond  // how long a count waits for the others
 	inboxSize    = 1024                    // messages that wait for Run; more are dropped
 )
@@ -39,20 +39,20 @@ type fleetMessage struct {
 	To     string `json:",omitempty"` // in an answer
 	Number uint64 `json:",omitempty"` // in a question
 	Kind   Kind
-	// the names asked for; none: all that match Pattern
+	// the names asked for; if there are none, all that match Pattern
 	Names   [][]byte          `json:",omitempty"`
 	Pattern []byte            `json:",omitempty"`
 	Entries []otherNameReport `json:",omitempty"`
 }
 
-// otherNameReport is what another Leash reports about one name.
+// otherNameReport is the report of another Leash about one name.
 type otherNameReport struct {
 	Name    []byte
 	Clients int            // subscribed clients
 	Held    map[string]int // subscriptions of that Leash at masters, by nodeName
 }
 
-// fleet is what a Leash knows about the others.
+// fleet is what a Leash knows about the other Leashes.
 type fleet struct {
 	id    string // immutable
 	inbox chan []byte
@@ -122,7 +122,7 @@ func (x *Exchange) leaveFleet() {
 	x.send(ctx, fleetMessage{What: fleetGone})
 }
 
-// receive keeps a message for Run. It does not block.
+// receive queues a message for Run. It does not block.
 func (f *fleet) receive(raw []byte) {
 	if raw == nil {
 		return
@@ -133,7 +133,8 @@ func (f *fleet) receive(raw []byte) {
 	}
 }
 
-// send publishes a message. It only logs an error, because the next message comes within hereEvery.
+// send publishes a message. It only logs an error, because another message follows within
+// hereEvery.
 func (x *Exchange) send(ctx context.Context, m fleetMessage) bool {
 	m.From = x.fleet.id
 	raw, err := json.Marshal(m)
@@ -148,8 +149,8 @@ func (x *Exchange) send(ctx context.Context, m fleetMessage) bool {
 	return err == nil
 }
 
-// handle takes a message of another Leash. It ignores messages that it does not understand, since
-// any client may publish.
+// handle handles a message of another Leash. It ignores messages that it does not understand,
+// because any client may publish.
 func (x *Exchange) handle(ctx context.Context, raw []byte) {
 	var m fleetMessage
 	f := x.fleet
@@ -171,7 +172,7 @@ func (x *Exchange) handle(ctx context.Context, raw []byte) {
 	}
 }
 
-// note records that a Leash lives or has gone. It reports whether the Leash is new.
+// note records that a Leash is alive or has gone. It reports whether the Leash is new.
 func (f *fleet) note(m fleetMessage) (isNew bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -199,7 +200,7 @@ func (f *fleet) answered(m fleetMessage) {
 	}
 }
 
-// ask begins a question to all known Leashes. It is nil when there are none.
+// ask begins a question to all known Leashes. q is nil if there are none.
 func (f *fleet) ask() (q *fleetQuery, number uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -5,12 +5,12 @@ import (
 	"strconv"
 )
 
-// frame is the part of a subscriber's message from Redis that matters here.
+// frame has the parts of a frame from Redis that matter here.
 type frame struct {
 	raw     []byte
 	form    form
 	kind    Kind
-	name    []byte // the subscribed name; nil where Redis sends null
+	name    []byte // the subscribed name; nil if Redis sends null
 	channel []byte // the channel of a message
 	payload []byte
 }
@@ -49,7 +49,7 @@ func (f *frame) parseArray() {
 	read := 0
 	for i := range n {
 		if len(rest) == 0 || rest[0] != '$' {
-			break // a number or null, which is not needed
+			break // a number or null is not needed
 		}
 		size, after, ok := header(rest)
 		if !ok || size < 0 || size+2 > len(after) {

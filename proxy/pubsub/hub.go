@@ -15,11 +15,11 @@ type hub struct {
 
 	entries  [kinds]map[string]*entry
 	lines    map[*upstream.Node]*line
-	home     *line // for names that any node can bring; nil: to be chosen
+	home     *line // for names that any node serves; nil: not chosen
 	topology *upstream.Topology
 	dirty    bool // a node may have too few or too many subscriptions
 	over     bool // the hub starts no more goroutines
-	// when Leash tries its own refused subscriptions again; zero: there are none
+	// when Leash tries its own refused subscriptions again; zero: none was refused
 	later   time.Time
 	backoff map[*upstream.Node]*backoff
 	tasks   []task
@@ -27,18 +27,18 @@ type hub struct {
 	refusals, badCredentials warnLimiter
 }
 
-// entry is a name that receivers listen to. It stays while one listens or asks to.
+// entry is a name with its receivers. It exists while a receiver is subscribed or subscribes.
 type entry struct {
 	hub       *hub
 	kind      Kind
 	name      string
-	keyspace  bool           // subscribed at every master
+	keyspace  bool           // subscribed on every master
 	source    *line          // the line whose messages count, except for keyspace events; nil: none
 	node      *upstream.Node // node of the last source; nil: there was none
 	history   history        // messages that were handed out
-	repeats   repeats        // messages that source may repeat
-	wanted    int            // requests in flight
-	notBefore time.Time      // no new attempt before then, since Redis refused it
+	repeats   repeats        // messages that source may bring again
+	wanted    int            // Subscribe calls in progress
+	notBefore time.Time      // no attempt before then, because Redis refused the last one
 	clients   int            // clients among the receivers
 	receivers map[receiver]struct{}
 }
@@ -47,10 +47,10 @@ type entry struct {
 type receiver interface {
 	message(f *frame) upstream.Flusher
 	// confirmed means that no message can be missed from now on. anew means that some may have been
-	// missed since the last time. The returned function is called without mu.
+	// missed before. The returned function is called without mu.
 	confirmed(anew bool) (then func())
-	// refused means that Redis does not let the user listen any more. gone reports whether the
-	// receiver gives up. The returned function is called without mu.
+	// refused means that Redis no longer lets the user subscribe. gone reports whether the receiver
+	// gives up. The returned function is called without mu.
 	refused(reason string) (then func(), gone bool)
 	isClient() bool
 }
@@ -80,7 +80,7 @@ const (
 	maxBackoff = time.Second
 )
 
-// entryLocked finds or makes an entry.
+// entryLocked returns the entry for a name, and makes it if there is none.
 func (h *hub) entryLocked(kind Kind, name string) *entry {
 	e := h.entries[kind][name]
 	if e == nil {
@@ -110,8 +110,8 @@ func (e *entry) removeLocked(r receiver) {
 	}
 }
 
-// pruneLocked removes the given entries that no receiver wants any more. It returns the requests
-// that end them in Redis.
+// pruneLocked removes those of the given entries that have no receivers and no Subscribe call in
+// progress. It returns the requests that end their subscriptions in Redis.
 func (h *hub) pruneLocked(entries []*entry) []*request {
 	type place struct {
 		line *line
@@ -143,8 +143,8 @@ func (h *hub) pruneLocked(entries []*entry) []*request {
 	return requests
 }
 
-// targetsLocked returns the lines on which an entry must be. complete is false when one of them is
-// not available at the moment. The messages of the first line count.
+// targetsLocked returns the lines that must have the subscription of an entry. complete is false if
+// one of them is not available now. The messages of the first line count.
 func (h *hub) targetsLocked(kind Kind, name string, keyspace bool) (lines []*line, complete bool) {
 	if kind == Shard {
 		l := h.lineLocked(h.topology.Node(upstream.Slot([]byte(name))))
@@ -171,8 +171,8 @@ func (h *hub) targetsLocked(kind Kind, name string, keyspace bool) (lines []*lin
 	return lines, complete
 }
 
-// lineLocked returns the line to a node, and makes it if there is none. It is nil while the node
-// must not be dialled.
+// lineLocked returns the line to a node, and makes it if there is none. It returns nil while the
+// node must not be dialled.
 func (h *hub) lineLocked(n *upstream.Node) *line {
 	if n == nil || h.over {
 		return nil
@@ -199,11 +199,12 @@ func (h *hub) homeLocked() *line {
 	return h.home
 }
 
-// newHomeLocked chooses a master that answers and is not the given one. If none is given and none
-// answers, it chooses any. It is nil when none can be dialled now.
+// newHomeLocked returns a line to a master that answers and is not the given node. Without a given
+// node, it falls back to a master that does not answer. It returns nil if none can be dialled now.
 //
-// All users have the same home if possible. Nodes get a message one after the other. A client that
-// leaves a channel and joins it as another user must not get a message twice.
+// All users have the same home if possible. The nodes of a cluster get a message one after the
+// other. If a client leaves a channel and joins it as another user, a different home could bring it
+// the same message again.
 func (h *hub) newHomeLocked(not *upstream.Node) *line {
 	var candidates []*upstream.Node
 	for _, other := range h.x.hubs {
@@ -264,7 +265,7 @@ func (h *hub) kickLocked() {
 	}
 }
 
-// refuseLocked tells the receivers of e that they may not listen any more.
+// refuseLocked tells the receivers of e that they can no longer be subscribed.
 func (h *hub) refuseLocked(e *entry, reason string) {
 	for r := range e.receivers {
 		then, gone := r.refused(reason)

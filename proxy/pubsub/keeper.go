@@ -11,11 +11,11 @@ import (
 
 // Sizes and times for keeping subscriptions.
 const (
-	maxChunk         = 500                    // channels in one command
-	topologyInterval = time.Second            // check for a new topology
-	retryEvery       = 100 * time.Millisecond // check while something is missing
+	maxChunk         = 500                    // names in one command
+	topologyInterval = time.Second            // time between checks for a new topology
+	retryEvery       = 100 * time.Millisecond // time between checks while a subscription is missing
 	lingerFor        = 5 * time.Second        // how long an unused line stays open
-	againAfter       = 5 * time.Second        // pause after Redis has refused a subscription of Leash's own
+	againAfter       = 5 * time.Second        // pause after Redis has refused a subscription
 )
 
 // keep is the hub's keeper. It keeps every entry subscribed where the topology requires it, and
@@ -43,8 +43,8 @@ func (h *hub) keep(ctx context.Context) {
 	}
 }
 
-// checkOnce is one round of the keeper. missing asks for another round soon. over means that the
-// hub has ended.
+// checkOnce is one round of the keeper. missing means that another round must follow soon. over
+// means that the hub has ended.
 func (h *hub) checkOnce() (missing, over bool) {
 	missing, over, tasks := h.checkHeld()
 	for _, then := range tasks {
@@ -81,15 +81,15 @@ func (h *hub) checkHeld() (missing, over bool, tasks []task) {
 	return missing, over, tasks
 }
 
-// end gives everything up because Leash stops.
+// end stops the hub, because Leash stops.
 func (h *hub) end() {
 	h.x.mu.Lock()
 	defer h.x.mu.Unlock()
 	h.over = true
 }
 
-// adoptLocked adopts a new topology. It changes the home when the present one has left or is
-// silent. A home that has become a replica stays: a cluster's messages reach every node.
+// adoptLocked adopts a new topology. It changes the home if that has left or is silent. A home that
+// has become a replica stays, because a cluster's messages reach every node.
 func (h *hub) adoptLocked(t *upstream.Topology) {
 	if t != h.topology {
 		h.topology, h.dirty = t, true
@@ -105,7 +105,7 @@ func (h *hub) adoptLocked(t *upstream.Topology) {
 	}
 }
 
-// subscribeMissingLocked subscribes missing entries on the lines where they must be.
+// subscribeMissingLocked requests the subscriptions that lines lack.
 func (h *hub) subscribeMissingLocked() {
 	type place struct {
 		line *line
@@ -139,7 +139,7 @@ func (h *hub) subscribeMissingLocked() {
 	}
 }
 
-// subscribedLocked handles the result of a subscription that the keeper asked for.
+// subscribedLocked handles the result of a subscription that the keeper requested.
 func (h *hub) subscribedLocked(r *request) {
 	switch {
 	case r.lost != nil || r.refusal == nil:
@@ -149,7 +149,7 @@ func (h *hub) subscribedLocked(r *request) {
 	case !isLasting(r.refusal):
 		h.x.up.Refresh()
 		h.dirty = true
-	case len(r.names) > 1: // it is not known which name was refused
+	case len(r.names) > 1: // the refused name is unknown
 		for i := range r.names {
 			r.line.joinLocked(r.kind, r.names[i:i+1], h.subscribedLocked)
 		}
@@ -161,8 +161,8 @@ func (h *hub) subscribedLocked(r *request) {
 	}
 }
 
-// unsubscribeUnneededLocked ends subscriptions on lines that no longer need them, once they exist
-// where they must be.
+// unsubscribeUnneededLocked ends subscriptions on lines that no longer need them. It waits until
+// the subscriptions exist on the lines that need them.
 func (h *hub) unsubscribeUnneededLocked() {
 	for _, l := range h.lines {
 		var lifted [kinds][]string
@@ -189,7 +189,7 @@ func (h *hub) unsubscribeUnneededLocked() {
 	}
 }
 
-// closeUnusedLocked closes lines that have been unused for a while.
+// closeUnusedLocked closes lines that have been unused for lingerFor.
 func (h *hub) closeUnusedLocked() {
 	for _, l := range h.lines {
 		switch {

@@ -12,22 +12,22 @@ import (
 	"leash/proxy/upstream"
 )
 
-// Reasons for which a line ends.
+// Reasons why a line ends.
 var (
 	errSilent  = errors.New("pubsub: node is silent")
 	errUnasked = errors.New("pubsub: a reply that nobody asked for")
-	// errKept ends a line on which Redis does not let a user unsubscribe, so that no unwanted
-	// subscription stays.
+	// errKept ends a line on which Redis does not let the user unsubscribe. The unwanted
+	// subscription ends with the line.
 	errKept  = errors.New("pubsub: redis does not let the user unsubscribe")
 	errNoUse = errors.New("pubsub: connection not needed any more")
 )
 
-// pingEvery is how often a line sends a PING, which finds a dead node.
+// pingEvery is how often a line sends a PING, to notice a dead node.
 const pingEvery = time.Second
 
 // line is one connection to a node, in RESP2, which every server supports. One goroutine writes
-// (run) and another reads (reader). When the connection breaks, the line has ended, and the hub
-// makes a new one. Exchange.mu guards its fields unless they say otherwise.
+// (run) and another reads (reader). When the connection breaks, the line ends, and the hub makes a
+// new one. Exchange.mu guards the fields without another comment.
 type line struct {
 	hub  *hub            // immutable
 	node *upstream.Node  // immutable
@@ -35,7 +35,7 @@ type line struct {
 	ctx  context.Context // done when the line must end
 	stop context.CancelFunc
 
-	heard atomic.Int64 // when Redis last sent something, since began; atomic
+	heard atomic.Int64 // when Redis last sent something: nanoseconds since began
 
 	receivers []receiver         // receivers of the current message; used by the reader only
 	touched   []upstream.Flusher // clients that got something in this read; used by the reader only
@@ -46,7 +46,7 @@ type line struct {
 	waiting []*request
 	pings   int                     // of waiting
 	state   [kinds]map[string]state // by name; a name that Redis does not have is missing
-	idle    time.Time               // since when the line has been unused; zero: it is in use
+	idle    time.Time               // when the line became unused; zero: it is in use
 	over    bool
 	master  bool // the node is a master, so its keyspace events count
 }
@@ -56,9 +56,9 @@ type state uint8
 
 const (
 	none    state = iota
-	asked         // asked for
+	asked         // requested
 	joined        // Redis has it
-	leaving       // Redis has it and was asked to end it
+	leaving       // Redis has it, and its end was requested
 )
 
 // request is one command on a line. Replies come in the order of the requests.
@@ -85,7 +85,7 @@ func newLine(h *hub, n *upstream.Node) *line {
 	return l
 }
 
-// joinLocked asks for subscriptions.
+// joinLocked requests subscriptions.
 func (l *line) joinLocked(kind Kind, names []string, after func(*request)) *request {
 	for _, name := range names {
 		if l.state[kind][name] != joined {
@@ -95,7 +95,7 @@ func (l *line) joinLocked(kind Kind, names []string, after func(*request)) *requ
 	return l.submitLocked(&request{join: true, kind: kind, names: names, after: after})
 }
 
-// leaveLocked asks for the end of subscriptions.
+// leaveLocked requests the end of subscriptions.
 func (l *line) leaveLocked(kind Kind, names []string) *request {
 	for _, name := range names {
 		l.state[kind][name] = leaving
@@ -110,7 +110,7 @@ func (l *line) submitLocked(r *request) *request {
 		return r
 	}
 	if r.ping {
-		// not inline, since the embedded Redis does not know inline commands
+		// not an inline command, because the embedded Redis knows none
 		l.out = resp.AppendCommand(l.out, "PING")
 		l.pings++
 	} else {
@@ -132,7 +132,7 @@ func (l *line) finishLocked(r *request, lost error) {
 	}
 }
 
-// endLocked ends the line. It takes no more requests.
+// endLocked ends the line. The hub submits no more requests to it.
 func (l *line) endLocked() {
 	l.stop()
 	if l.hub.lines[l.node] == l {
@@ -174,7 +174,7 @@ func (l *line) serve(conn net.Conn) error {
 	return err
 }
 
-// write writes until the connection ends, and returns why. The reader's result stays in read.
+// write writes until the connection ends, and returns why. It leaves the reader's result in read.
 func (l *line) write(conn net.Conn, read chan error) error {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()

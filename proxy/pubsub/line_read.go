@@ -12,12 +12,12 @@ import (
 
 const (
 	readBuffer = 64 << 10
-	fanBatch   = 256 // receivers that get a message without a pause
+	fanBatch   = 256 // receivers that get a message before mu is unlocked once
 )
 
 // reader hands out what Redis sends until the connection ends.
 func (l *line) reader(conn net.Conn) error {
-	defer l.flush() // on every way out, clients that got something wait for it
+	defer l.flush() // also after an error, for clients that got something
 	scan := resp.Scanner{RESP2: true}
 	most := 2 * int(l.hub.x.up.MaxBulk()) // a message has a channel and a payload
 	buf := make([]byte, readBuffer)
@@ -63,7 +63,7 @@ func (l *line) flush() {
 	l.touched = l.touched[:0]
 }
 
-// keep moves the unfinished frame to the front and makes room behind it.
+// keep moves the unfinished frame to the front of the buffer and makes room after it.
 func keep(buf []byte, start, filled, scanned int) ([]byte, int, int) {
 	rest := filled - start
 	switch {
@@ -88,7 +88,7 @@ func (l *line) act(f *frame) error {
 	return err
 }
 
-// actHeld is the part of act that takes mu. It returns what must be called without it.
+// actHeld is the part of act that takes mu. It returns functions to call without mu.
 func (l *line) actHeld(f *frame) (then []func(), err error) {
 	x := l.hub.x
 	x.mu.Lock()
@@ -114,9 +114,9 @@ func (l *line) actHeld(f *frame) (then []func(), err error) {
 	return then, err
 }
 
-// fanOutLocked gives a message to all receivers, unless another line brings it too. It unlocks the
-// mutex in between, because links need it to correct counts. A client that joins in between gets
-// its confirmation later, so the message need not reach it.
+// fanOutLocked gives a message to all receivers, if the messages of this line count. It unlocks the
+// mutex at intervals, because links need it to correct counts. A client that joins during that time
+// gets its confirmation later, so the message need not reach it.
 func (l *line) fanOutLocked(f *frame) {
 	h := l.hub
 	e := h.entries[f.kind][string(f.name)]
@@ -156,7 +156,7 @@ func (l *line) joinedLocked(f *frame) (then []func(), err error) {
 		if lines, _ := h.targetsLocked(f.kind, name, false); e.source == nil || len(lines) > 0 && lines[0] == l {
 			anew := e.source == nil
 			if e.source != nil {
-				h.touchLocked() // the other line is not needed for it any more
+				h.touchLocked() // the other line no longer needs it
 			}
 			e.moveLocked(l, l.waiting[0].asked)
 			for r := range e.receivers {
@@ -170,8 +170,8 @@ func (l *line) joinedLocked(f *frame) (then []func(), err error) {
 	return then, nil
 }
 
-// leftLocked handles the end of a subscription. Redis ends sharded ones unasked when their slot
-// moves.
+// leftLocked handles the end of a subscription. When a slot moves, Redis ends its sharded
+// subscriptions without a request.
 func (l *line) leftLocked(f *frame) error {
 	name := string(f.name)
 	if l.confirmsLocked(f, false) {
@@ -227,9 +227,9 @@ func (l *line) answeredLocked(refusal []byte) {
 	l.finishLocked(r, nil)
 }
 
-// errorLocked handles an error reply. One can come although its request seems to be over. When a
-// slot has moved, Redis first sends unasked what SUNSUBSCRIBE waits for. Then it answers
-// SUNSUBSCRIBE with MOVED.
+// errorLocked handles an error reply. It may come when its request seems to have ended already.
+// When a slot has moved, Redis ends the subscription without a request, and SUNSUBSCRIBE takes that
+// for its confirmation. Then Redis answers SUNSUBSCRIBE with MOVED.
 func (l *line) errorLocked(f *frame) error {
 	if slot, stray := redirectSlot(f.raw); stray {
 		if len(l.waiting) == 0 {
@@ -259,8 +259,8 @@ func (l *line) errorLocked(f *frame) error {
 	return nil
 }
 
-// redirectSlot reads the slot of a MOVED or ASK reply. It is -1 when a cluster refuses a slot
-// without naming it. ok is false for other errors.
+// redirectSlot returns the slot of a MOVED or ASK reply. It is -1 for CLUSTERDOWN, which does not
+// name the slot. ok is false for other errors.
 func redirectSlot(reply []byte) (slot int, ok bool) {
 	word, rest, _ := bytes.Cut(reply[1:], []byte(" "))
 	switch string(word) {

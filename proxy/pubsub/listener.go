@@ -12,7 +12,7 @@ type Client interface {
 	// Message gives the client a RESP2 frame, which is valid only during the call. For RESP3, its
 	// first byte becomes '>'. A non-nil Flusher is flushed afterwards.
 	Message(frame []byte) upstream.Flusher
-	// Close ends the client, because Redis does not let its user listen any more.
+	// Close ends the client, because Redis no longer lets its user subscribe.
 	Close(reason string)
 }
 
@@ -37,7 +37,7 @@ func (x *Exchange) Listener(c Client) *Listener {
 	return l
 }
 
-// Count returns the number for a confirmation. Channels and patterns count together, and sharded
+// Count returns the number for a confirmation. Channels and patterns are counted together, sharded
 // channels separately.
 func (l *Listener) Count(kind Kind) int {
 	l.x.mu.Lock()
@@ -63,9 +63,10 @@ func (l *Listener) Names(kind Kind) []string {
 	return names
 }
 
-// Subscribe subscribes the user to all names, or to none. refusal is then Redis's error. It blocks
-// until Redis has answered. When it has returned, each message goes to the client. counts are the
-// numbers for the confirmations. The error is ErrUnreachable, upstream.ErrRefused, or ctx's.
+// Subscribe subscribes the user to all names, or to none. If Redis refuses, refusal is its error.
+// Subscribe blocks until Redis has answered. After it has returned, each message goes to the
+// client. counts are the numbers for the confirmations. The error is ErrUnreachable,
+// upstream.ErrRefused, or that of ctx.
 func (l *Listener) Subscribe(ctx context.Context, user string, kind Kind, names []string) (counts []int, refusal []byte, err error) {
 	x := l.x
 	x.mu.Lock()
@@ -93,8 +94,9 @@ func (l *Listener) Subscribe(ctx context.Context, user string, kind Kind, names 
 	return counts, refusal, err
 }
 
-// Unsubscribe ends the subscriptions to names, whether they exist or not. When it returns, Redis
-// has ended those that no other client has, unless Redis cannot be reached.
+// Unsubscribe ends the subscriptions to names. A name without a subscription counts as ended. When
+// it returns, Redis has ended the subscriptions that no other client has, unless Redis cannot be
+// reached.
 func (l *Listener) Unsubscribe(ctx context.Context, kind Kind, names []string) (counts []int) {
 	x := l.x
 	x.mu.Lock()
@@ -135,7 +137,7 @@ func (l *Listener) UnsubscribeAll() {
 	}
 }
 
-// countLocked is Count.
+// countLocked is Count for a caller that holds Exchange.mu.
 func (l *Listener) countLocked(kind Kind) int {
 	if kind == Shard {
 		return len(l.names[Shard])
@@ -148,7 +150,7 @@ func (l *Listener) message(f *frame) upstream.Flusher { return l.client.Message(
 func (l *Listener) confirmed(bool) func() { return nil }
 
 func (l *Listener) refused(reason string) (then func(), gone bool) {
-	return func() { l.client.Close(reason) }, false // its own end removes it
+	return func() { l.client.Close(reason) }, false // the end of the session removes the listener
 }
 
 func (l *Listener) isClient() bool { return true }

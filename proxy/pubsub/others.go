@@ -79,7 +79,8 @@ func (x *Exchange) Others(ctx context.Context, kind Kind, names []string, patter
 	return others
 }
 
-// nodeName is the name of a node between Leashes. A single Redis may have many addresses.
+// nodeName is the name of a node in messages between Leashes. It is empty for a single Redis, which
+// may have many addresses.
 func (x *Exchange) nodeName(n *upstream.Node) string {
 	if !x.up.Topology().Cluster() {
 		return ""
@@ -87,7 +88,7 @@ func (x *Exchange) nodeName(n *upstream.Node) string {
 	return n.Addr
 }
 
-// report answers a question of another Leash. Names that only Leash itself is subscribed to have no
+// report answers a question of another Leash. A name that only Leash itself is subscribed to has no
 // clients.
 func (x *Exchange) report(m fleetMessage) (entries []otherNameReport) {
 	names := make(map[string]bool)

@@ -2,8 +2,8 @@ package pubsub
 
 import "strings"
 
-// keyspacePrefix begins the channels of keyspace events. A cluster node publishes them to its own
-// subscribers only. All other messages reach every node.
+// keyspacePrefix begins the channels of keyspace events. A cluster node publishes such events only
+// to its own subscribers. All other messages reach every node.
 const keyspacePrefix = "__key"
 
 func isKeyspace[T ~string | ~[]byte](channel T) bool {
@@ -22,11 +22,11 @@ func bringsKeyspace(kind Kind, name string) bool {
 }
 
 // Match reports whether a pattern of PSUBSCRIBE matches a channel, by the rules of Redis's
-// stringmatchlen: * ? [a-z] [^a] and \ before anything. Only the last star is tried again, so the
-// product of the lengths bounds the time.
+// stringmatchlen: * ? [a-z] [^a], and \ before any byte. Match backtracks only to the last star. So
+// its time is at most proportional to the product of the lengths.
 func Match(pattern, channel string) bool {
 	if channel == "" {
-		return pattern == "" // not even a star matches it
+		return pattern == "" // a star does not match it either
 	}
 	behindStar, from, star := "", "", false
 	for {
@@ -55,8 +55,8 @@ func Match(pattern, channel string) bool {
 	}
 }
 
-// matchesPrefix reports whether a pattern can match a string that begins with
-// prefix; in doubt it can.
+// matchesPrefix reports whether a pattern can match a string that begins with prefix. If it is not
+// certain, it returns true.
 func matchesPrefix(pattern, prefix string) bool {
 	for i := range len(prefix) {
 		if pattern == "" {
@@ -74,8 +74,8 @@ func matchesPrefix(pattern, prefix string) bool {
 	return true
 }
 
-// matchOne matches one byte with the first element of a pattern, which is not a star. It returns
-// the pattern behind the element.
+// matchOne matches one byte with the first element of a pattern, which is not a star. rest is the
+// pattern after the element.
 func matchOne(pattern string, c byte) (rest string, ok bool) {
 	switch pattern[0] {
 	case '?':

@@ -8,12 +8,12 @@ import (
 )
 
 // The nodes of a cluster get a message one after the other. So when an entry's subscription moves
-// to another node, that node may repeat messages of the earlier one. Messages have no IDs: an entry
-// remembers the hashes of recent messages, and drops as many equal ones after the move. If a
-// message with the same bytes is published again during the move, it may be lost. No message comes
-// twice.
+// to another node, that node may repeat messages of the earlier one. Messages have no IDs. So an
+// entry remembers the hashes of recent messages and drops as many equal ones after the move. No
+// message comes twice. But a message may be lost if the same bytes are published again during the
+// move.
 const (
-	repeatWindow = time.Second // how much later than another node a node may bring a message
+	repeatWindow = time.Second // largest delay between two nodes for one message
 	maxSightings = 1 << 15     // limit for each of two lists of recent messages
 )
 
@@ -56,7 +56,7 @@ func (h *history) after(t time.Time) map[uint64]int {
 	return counts
 }
 
-// repeats are messages that the node of an entry's subscription may repeat after another node has
+// repeats are messages that the node of an entry's subscription may bring although another node has
 // brought them. The zero value has none.
 type repeats struct {
 	left  map[uint64]int // by digest
@@ -79,8 +79,8 @@ func (r *repeats) take(digest uint64, now time.Time) bool {
 	return true
 }
 
-// moveLocked makes l the line whose messages count. asked is when Leash asked Redis for the
-// subscription there.
+// moveLocked makes l the line whose messages count. asked is the time when Leash requested the
+// subscription on l.
 func (e *entry) moveLocked(l *line, asked time.Time) {
 	if e.node != nil && e.node != l.node && e.mayRepeatLocked() {
 		e.repeats = repeats{e.history.after(asked.Add(-repeatWindow)), time.Now().Add(repeatWindow)}
@@ -95,9 +95,9 @@ func (e *entry) mayRepeatLocked() bool {
 	return e.hub.topology.Cluster() && !(e.kind == Shard && e.hub.isMasterLocked(e.node))
 }
 
-// acceptsLocked reports whether to hand out a message that l brought at now. A cluster's keyspace
-// events count from every master, since no node passes them on. A replica repeats its master's
-// events, so they do not count.
+// acceptsLocked reports whether to hand out a message that l brought at now. In a cluster, keyspace
+// events count from every master, because no node passes them on. A replica repeats its master's
+// events, so its events do not count.
 func (e *entry) acceptsLocked(l *line, f *frame, now time.Time) bool {
 	if !e.hub.topology.Cluster() {
 		return e.source == l
@@ -126,7 +126,7 @@ func (h *hub) isMasterLocked(n *upstream.Node) bool {
 }
 
 // promoteLocked updates which lines lead to masters. When a node becomes a master, its events count
-// from its answer to a PING on. Its earlier events repeat those of its old master.
+// after its next answer to a PING. Its earlier events repeat those of its old master.
 func (h *hub) promoteLocked() {
 	for _, l := range h.lines {
 		switch master := h.isMasterLocked(l.node); {

@@ -7,7 +7,7 @@ import (
 	"leash/proxy/upstream"
 )
 
-// subscription is a part of Leash itself that listens to a channel.
+// subscription is a subscription of Leash itself to a channel.
 type subscription struct {
 	x       *Exchange
 	deliver func(message []byte)
@@ -18,10 +18,10 @@ type subscription struct {
 
 var _ receiver = (*subscription)(nil)
 
-// Subscribe subscribes a part of Leash to a channel, as Leash's own user: with SUBSCRIBE if plain
-// is set, with SSUBSCRIBE if sharded is set and Redis knows it. It does not block. ready is closed
-// when no later message can be missed. hear is called with each message, and with nil when messages
-// may have been missed. hear must not block. cancel ends the subscription.
+// Subscribe subscribes Leash itself to a channel, as Leash's own user. It uses SUBSCRIBE if plain
+// is set, and SSUBSCRIBE if sharded is set and Redis knows it. It does not block. ready is closed
+// when no later message can be missed. deliver is called with each message, and with nil when
+// messages may have been missed. deliver must not block. cancel ends the subscription.
 func (x *Exchange) Subscribe(channel string, plain, sharded bool, deliver func(message []byte)) (ready <-chan struct{}, cancel func()) {
 	r := &subscription{x: x, deliver: deliver, ready: make(chan struct{})}
 	x.mu.Lock()
@@ -60,7 +60,7 @@ func (r *subscription) message(f *frame) upstream.Flusher {
 	return &delivery{r, bytes.Clone(f.payload)}
 }
 
-// isReady is a message for an ear. It is delivered without Exchange.mu.
+// delivery is a message for a subscription. It is delivered without Exchange.mu.
 type delivery struct {
 	by      *subscription
 	message []byte
@@ -68,8 +68,8 @@ type delivery struct {
 
 func (h *delivery) Flush() { h.by.deliver(h.message) }
 
-// confirmed closes ready once Redis has all; later it means that messages may
-// have been missed.
+// confirmed closes ready when Redis has all subscriptions. After that, a new confirmation means
+// that messages may have been missed.
 func (r *subscription) confirmed(anew bool) func() {
 	if r.isReady && anew {
 		return func() { r.deliver(nil) }
@@ -81,7 +81,7 @@ func (r *subscription) confirmed(anew bool) func() {
 	return nil
 }
 
-// refused leaves it to the keeper to try again.
+// refused does nothing. The keeper tries the subscription again.
 func (r *subscription) refused(string) (then func(), gone bool) { return nil, false }
 
 func (r *subscription) isClient() bool { return false }

@@ -15,8 +15,8 @@ type warnLimiter struct {
 	skipped int
 }
 
-// warnLocked logs a warning about a hub's user. What is logged is kept for the keeper, which logs
-// without mu.
+// warnLocked logs a warning about a hub's user. It queues the logging as a task for the keeper,
+// which runs it without mu.
 func (d *warnLimiter) warnLocked(h *hub, message string, attrs ...any) {
 	now := time.Now()
 	if !d.last.IsZero() && now.Sub(d.last) < warnEvery {
