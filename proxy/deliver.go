@@ -2,17 +2,17 @@ package proxy
 
 import "leash/proxy/upstream"
 
-// deliver gives the client a frame that answers no command: a message of a channel or an
-// invalidation. It comes behind earlier output and never within a reply. It does not block and may
-// be called from any goroutine. It returns the session if the caller must flush it.
+// deliver gives the client a frame that is not a reply to a command. It is a message of a channel
+// or an invalidation. It comes after earlier output and never within a reply. It does not block and
+// may be called from any goroutine. It returns the session if the caller must flush it.
 func (s *session) deliver(frame []byte) upstream.Flusher {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.deliverBehindLocked(nil, frame)
 }
 
-// deliverBehindLocked is deliver for a frame that must not come before the reply to c, which the
-// client does not have yet. A nil c means that there is no such reply.
+// deliverBehindLocked is deliver for a frame that must come after the reply to c. The client does
+// not have that reply yet. A nil c means that there is no such reply.
 func (s *session) deliverBehindLocked(c *call, frame []byte) upstream.Flusher {
 	switch {
 	case s.outputDropped:
@@ -29,8 +29,8 @@ func (s *session) deliverBehindLocked(c *call, frame []byte) upstream.Flusher {
 	return s.toFlushLocked()
 }
 
-// toFlushLocked returns the session if it has output that no goroutine is about to flush. Then the
-// caller must flush it.
+// toFlushLocked returns the session if it has output that no goroutine is about to flush. The
+// caller must then flush it.
 func (s *session) toFlushLocked() upstream.Flusher {
 	if s.out.size == 0 || s.flushing {
 		return nil

@@ -6,12 +6,12 @@ import (
 	"leash/proxy/upstream"
 )
 
-// A link may be stalled by a write that a pause holds back, or by a script. The
-// session's later commands then take another link of the same lane
-// (upstream.Link.Path), as if each client had a connection of its own.
+// A script can stall a link, and so can a write that waits for the end of a pause. Then the
+// session's later commands take another link of the same lane (upstream.Link.Path). So they do not
+// wait, as with one connection for each client.
 
-// takePath makes s.link(owner) the link that the current command should take. A
-// change is a barrier; false when the session ends.
+// takePath sets s.link(owner) to the link that the current command should take. A change of the
+// link is a barrier. It returns false when the session ends.
 func (s *session) takePath(owner int) bool {
 	link := s.link(owner)
 	if !link.HasDetour() {
@@ -20,7 +20,8 @@ func (s *session) takePath(owner int) bool {
 	return s.changePath(&s.links[owner], s.current == nil || s.current.mayPropagate())
 }
 
-// changePath brings a link up to date that has, or had, a detour.
+// changePath sets *link to the link that the next command should take. This may be the link itself,
+// or its detour. write means that the command may write. It returns false when the session ends.
 func (s *session) changePath(link **upstream.Link, write bool) bool {
 	if (*link).Path(write) == *link {
 		return true
@@ -32,8 +33,8 @@ func (s *session) changePath(link **upstream.Link, write bool) bool {
 	return true
 }
 
-// takePathTo is takePath for a node; link is nil for one that is no master of
-// the topology at hand.
+// takePathTo is takePath for a node. link is nil if the node is not a master of the session's
+// topology, or if the session uses client-side caching.
 func (s *session) takePathTo(n *upstream.Node) (link *upstream.Link, ok bool) {
 	if n == nil || s.topology == nil || s.tracking.Load() != nil {
 		return nil, true
@@ -51,7 +52,7 @@ func (s *session) takePathTo(n *upstream.Node) (link *upstream.Link, ok bool) {
 var _ upstream.Mover = (*part)(nil)
 
 // Move implements upstream.Mover. A read may be sent again on another link while all calls of the
-// session in flight are reads. No later call is sent before they have their replies, because it
+// session in flight are reads. No later call is sent before these have their replies, because it
 // would use the first link.
 func (p *part) Move() bool {
 	s := p.call.session
@@ -66,7 +67,8 @@ func (p *part) Move() bool {
 	return true
 }
 
-// reads reports whether the current command only reads and may run twice.
+// onlyReads reports whether the current command only reads and may run twice. It returns false
+// while a CLIENT CACHING goes before the command.
 func (s *session) onlyReads() bool {
 	return s.current != nil && s.current.repeatable && s.caching == nil
 }

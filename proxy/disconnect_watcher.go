@@ -11,30 +11,30 @@ import (
 	"leash/internal/guard"
 )
 
-// aheadMax is how many bytes behind a blocking command are read at most before the command ends.
-// Beyond that, Leash asks the socket every aheadPoll whether the connection has ended. The socket
-// shows a FIN only once the kernel has room for all bytes before it.
+// aheadMax is how many bytes a watcher reads at most. After that, Leash asks the socket every
+// aheadPoll whether the connection has ended. The socket shows a FIN only once the kernel has room
+// for all bytes before it.
 const (
 	aheadMax  = 1 << 20
 	aheadPoll = time.Second
 )
 
-// nextWatcher notices that the client disconnects while a command blocks, as net/http does. It
-// reads in the background, and the session's next read starts with these bytes.
+// disconnectWatcher notices that the client disconnects while a command waits, as net/http does. It
+// reads in the background. The session's next read starts with these bytes.
 type disconnectWatcher struct {
 	session *session
-	ctx     context.Context // of a lock command, ended by cancel
+	ctx     context.Context // of a lock command; cancel ends it
 	cancel  context.CancelFunc
 
 	once    sync.Once
 	started bool
 	stopped chan struct{} // closed by stop
 	done    chan struct{} // closed when the goroutine has ended
-	gone    error         // why the connection ended; after done
-	ahead   []byte        // after done
+	gone    error         // why the connection ended; set before done is closed
+	ahead   []byte        // bytes that were read; set before done is closed
 }
 
-// start begins to watch, once; it does not block.
+// start begins to watch. Only the first call has an effect. It does not block.
 func (w *disconnectWatcher) start() {
 	w.once.Do(func() {
 		w.started = true
@@ -79,7 +79,7 @@ func (w *disconnectWatcher) read() error {
 		n, err := w.session.conn.receive(buf[:min(len(buf), room-len(w.ahead))])
 		w.ahead = append(w.ahead, buf[:n]...)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			break // stop has set it, or a stop of the server
+			break // set by stop, or by a stop of the server
 		}
 		if err != nil {
 			return err

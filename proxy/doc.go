@@ -1,5 +1,5 @@
-// Package proxy serves Redis clients. It reads their commands, and relays each to Redis, gives it
-// to package lockcmd, or answers it itself. docs/design.md shows the path of a command in pictures.
+// Package proxy serves Redis clients. It reads their commands. It relays each to Redis, gives it to
+// package lockcmd, or answers it itself. docs/design.md shows the path of a command step by step.
 //
 // # Types
 //
@@ -24,11 +24,11 @@
 // # Concurrency
 //
 // A session's loop runs on the goroutine of its connection. Replies arrive on the goroutines of the
-// links. Both sides meet under session.mu, which nobody holds during I/O. No client can block a
-// link: output that its socket does not take at once waits in the session.
+// links. session.mu guards what both use. It is not held during I/O. No client can block a link:
+// output that its socket does not take at once waits in the session.
 //
 // # Not promised
 //
-// Commands of one session for different nodes may be executed in another order than they were sent,
-// as with any cluster client. Commands for one key never are.
+// Commands of one session for different nodes may run in another order than they were sent, as with
+// any cluster client. Commands for one key run in the order in which they were sent.
 package proxy

@@ -5,18 +5,20 @@ import (
 	"time"
 )
 
-// Bounds of an orderly stop, beside Config.DrainTimeout.
+// Bounds of an orderly stop, in addition to Config.DrainTimeout.
 const (
-	lastRenewal = time.Second // for renewing every hold once more
-	// for calls in flight and the replies' way out, and as much for what Redis does not answer
+	lastRenewal = time.Second // to renew every hold once more
+	// to answer calls in flight and to write their replies; then as long again for killed sessions
 	lastCalls = time.Second
 )
 
-// drain ends all sessions (rule R31): no lock is granted any more;
-// sessions without holds end when their calls in flight are answered; holders
-// have Config.DrainTimeout to finish; then every hold is renewed a last time
-// to its full time to live and the connections close, so that the owner can go
-// on elsewhere.
+// drain ends all sessions (rule R31):
+//
+//  - No lock is granted any more.
+//  - A session without holds ends when its calls in flight have their replies.
+//  - Sessions with holds have Config.DrainTimeout to finish.
+//  - Then every hold is renewed once more to its full TTL, and the connections close. The owner can
+//    attach through another Leash.
 func (s *Server) drain() {
 	s.mu.Lock()
 	s.draining = true
@@ -53,7 +55,7 @@ func (s *Server) drain() {
 	s.awaitSessions(time.Now().Add(lastCalls))
 }
 
-// holderCount is how many sessions have holds.
+// holderCount returns how many sessions have holds.
 func (s *Server) holderCount() (n int) {
 	for _, one := range s.all() {
 		if one.isHolder() {
@@ -68,7 +70,7 @@ func (s *session) isHolder() bool {
 	return carrier != nil && carrier.Holds() > 0
 }
 
-// logDrained logs whether the holders have gone in time.
+// logDrained logs whether all holders have ended in time.
 func (s *Server) logDrained(waited time.Duration) {
 	waited = waited.Round(time.Millisecond)
 	if n := s.holderCount(); n > 0 {
@@ -78,7 +80,7 @@ func (s *Server) logDrained(waited time.Duration) {
 	s.log.Info("all holders have gone", "clients", s.sessionCount(), "waited", waited)
 }
 
-// awaitSessions waits until all sessions have ended, or the deadline.
+// awaitSessions waits until all sessions have ended, at most until the deadline.
 func (s *Server) awaitSessions(deadline time.Time) {
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
@@ -103,8 +105,8 @@ func (s *Server) isDraining() bool {
 	return s.draining
 }
 
-// leaveIfDraining makes the session leave when the server stops and no hold
-// keeps it; it reports whether that is so.
+// leaveIfDraining calls leave if the server stops and the session has no holds. It reports whether
+// it did.
 func (s *session) leaveIfDraining() bool {
 	if !s.server.isDraining() || s.isHolder() {
 		return false
@@ -113,8 +115,8 @@ func (s *session) leaveIfDraining() bool {
 	return true
 }
 
-// leave makes the loop read no more: calls in flight are answered, then the
-// connection closes. A command that blocks in Redis is not waited for.
+// leave makes the session's loop stop reading. Calls in flight get their replies, and then the
+// connection closes. It does not wait for a command that blocks in Redis.
 func (s *session) leave() {
 	s.leaving.Store(true)
 	if s.blocked.Load() != nil {

@@ -65,7 +65,7 @@ func (s *session) causeOf(err error) endCause {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.killedBy == peerTimeout: // the kernel would have found it later
+	case s.killedBy == peerTimeout: // the kernel would have reported it later
 		s.wasReset = true
 		return endBroken
 	case s.cut, s.leaving.Load():
@@ -78,20 +78,20 @@ func (s *session) causeOf(err error) endCause {
 }
 
 // releaseLocks releases the connection's locks or lets them expire, by rule R28. A client that
-// closed or quit has finished with its locks. A client that was cut off may still be at work. By
-// R16, releaseLocks waits until the session's calls have ended, and releases nothing if the outcome
-// of one is unknown.
+// closed or sent QUIT has finished with its locks. A client that was cut off may still be at work.
+// By R16, the session's calls have ended before. If the outcome of one is unknown, no lock is
+// released.
 func (s *session) releaseLocks() {
 	s.mu.Lock()
 	if s.cause == endBroken && !s.wasReset && errors.Is(s.failed, syscall.EPIPE) {
-		s.cause = endFIN // after a FIN the kernel reports EPIPE instead of ECONNRESET
+		s.cause = endFIN // after a FIN, the kernel reports EPIPE instead of ECONNRESET
 	}
 	s.mu.Unlock()
 	s.endCarrier(s.ending())
 }
 
-// endCarrier ends the carrier in the given way. It lets everything expire if Redis may still
-// execute an earlier command of the session.
+// endCarrier ends the carrier in the given way. All its locks expire if the session was cut off, or
+// if Redis may still execute an earlier command of the session.
 func (s *session) endCarrier(how lockcmd.Ending) {
 	carrier := s.carrier.Swap(nil)
 	if carrier == nil {
@@ -113,7 +113,7 @@ func (s *session) endCarrier(how lockcmd.Ending) {
 	}
 }
 
-// lastLoss is when the session last lost a call that was written; zero means never.
+// lastLoss returns when the session last lost a call that was written. Zero means never.
 func (s *session) lastLoss() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (s *session) ending() lockcmd.Ending {
 	case s.server.cfg.OnDisconnect == "expire":
 		return lockcmd.Expire
 	case s.cause == endFIN && !s.conn.balanced:
-		// a balancer also closes when it has lost its client
+		// a balancer also closes the connection when its client has vanished
 		return lockcmd.Release
 	}
 	return lockcmd.Expire

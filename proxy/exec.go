@@ -9,10 +9,10 @@ import (
 )
 
 // execution is an EXEC in progress. Its reply goes to the client as it arrives. There are two
-// exceptions: the loop looks at an error first, and Leash makes some elements itself.
+// exceptions: the session's loop looks at an error first, and Leash makes some elements itself.
 type execution struct {
 	answer
-	call     *call // takes the reply; nil: it is kept
+	call     *call // gets the reply; nil: the reply is kept
 	streamed bool
 	node     *upstream.Node
 }
@@ -54,7 +54,7 @@ func (e *execution) submit(s *session, l *upstream.Link) {
 // sent reports whether EXEC has been sent.
 func (e *execution) sent() bool { return e.of != nil }
 
-// end gives the client what EXEC answers, or the rest of it.
+// end gives the client the reply to EXEC. If the reply was streamed, there is nothing left to do.
 func (e *execution) end(s *session, reply []byte) bool {
 	switch {
 	case e.streamed:
@@ -103,7 +103,7 @@ func (t *transaction) exec() bool {
 	}
 }
 
-// unexecuted is what EXEC answers when it has not been sent.
+// unexecuted returns the reply to EXEC when EXEC was not sent.
 func (t *transaction) unexecuted() []byte {
 	if t.crossed() {
 		return resp.AppendError(nil, msgCrossSlot)
@@ -114,9 +114,8 @@ func (t *transaction) unexecuted() []byte {
 	return t.session.nilReply()
 }
 
-// movedAtExec returns the error that says that EXEC has not executed anything,
-// because the slot has moved since the commands were queued or because it was
-// never written.
+// movedAtExec returns an error if EXEC certainly executed nothing, and nil otherwise. Either the
+// slot has moved since the commands were queued, or EXEC was never written.
 func (t *transaction) movedAtExec(e *execution) []byte {
 	switch {
 	case e.streamed:
@@ -129,8 +128,8 @@ func (t *transaction) movedAtExec(e *execution) []byte {
 	return nil
 }
 
-// notExecuted ends a transaction whose slot cannot be reached, or may have
-// changed since WATCH.
+// notExecuted ends a transaction that was not executed, and returns the reply to EXEC. Its slot
+// cannot be reached, or its keys may have changed since WATCH.
 func (t *transaction) notExecuted(moved []byte) []byte {
 	watched := t.watched || t.voided
 	reply := t.session.nilReply()
@@ -163,12 +162,13 @@ func (t *transaction) executed(e *execution) bool {
 	}
 	ok := e.end(s, e.reply)
 	if tr := s.tracking.Load(); tr != nil && untracked {
-		tr.forgetAll() // what it read is not remembered: keys were watched before tracking began
+		tr.forgetAll() // Redis does not track what its connection read
 	}
 	return ok
 }
 
-// hasOwn reports whether Leash has commands of the transaction to run.
+// hasOwn reports whether the transaction has a command that Leash runs, or whose reply Leash
+// changes.
 func (t *transaction) hasOwn() bool {
 	for _, q := range t.queue {
 		if q.command != nil || q.amend != nil {
@@ -178,8 +178,8 @@ func (t *transaction) hasOwn() bool {
 	return false
 }
 
-// runOne runs a queued command, whatever mode the session is in. Only the reply to PING depends on
-// the mode.
+// runOne runs a queued command in any mode of the session. Only the reply to PING depends on the
+// mode.
 func (s *session) runOne(q queued) bool {
 	if q.command.name == "ping" {
 		return s.dispatch(q.cmd)
@@ -187,15 +187,15 @@ func (s *session) runOne(q queued) bool {
 	return q.command.run(s, q.command, q.cmd)
 }
 
-// runQueued runs the commands that Leash has in an executed transaction and
-// answers EXEC with their replies in the place of those of the PINGs. One that
-// Redis refused on its connection (SELECT, AUTH, HELLO) is not run.
+// runQueued runs Leash's own commands of an executed transaction, and answers EXEC. Redis got a
+// PING for each of them. Their replies replace those of the PINGs. Redis may have refused a command
+// on its connection, such as SELECT, AUTH or HELLO. Such a command is not run.
 func (s *session) runQueued(node *upstream.Node, queue []queued, reply []byte) bool {
 	rest, n, ok := arrayHeader(reply)
 	if !ok || n != len(queue)-1 { // nil, or an error
 		return s.answer(reply)
 	}
-	s.holdPushes() // messages of a subscription in it come behind EXEC's answer
+	s.holdPushes() // messages of its subscriptions come after the reply to EXEC
 	defer s.releasePushes()
 	merged := resp.AppendArray(nil, n)
 	for _, q := range queue[1:] {
@@ -221,14 +221,14 @@ func (s *session) runQueued(node *upstream.Node, queue []queued, reply []byte) b
 	return s.answer(merged)
 }
 
-// noLongerAllowed puts the refusal of a command that was allowed when it was
-// queued, and is not now, as Redis does.
+// noLongerAllowed replaces a NOPERM error by the one that Redis gives in EXEC. The user had the
+// right when the command was queued, and has it no longer.
 func noLongerAllowed(reply []byte) []byte {
 	if !bytes.HasPrefix(reply, []byte("-NOPERM ")) {
 		return reply
 	}
 	reason := "no permission to execute the command or subcommand"
-	switch { // Redis 7.0 speaks of "one of the keys used", later ones of "a key"
+	switch { // Redis 7.0 says "the keys", later versions say "a key"
 	case bytes.Contains(reply, []byte(" to run the ")):
 	case bytes.Contains(reply, []byte(" the keys ")), bytes.Contains(reply, []byte(" a key\r\n")):
 		reason = "no permission to touch the specified keys"

@@ -7,24 +7,23 @@ import (
 	"leash/proxy/upstream"
 )
 
-// fanout is a call that was split over several nodes or slots. Its parts go
-// out side by side; when the last one is done their replies are merged. If any
-// part failed the whole answers with that part's error: never a wrong nil,
-// never a short count.
+// fanout is a call that is split over several nodes or slots. Its parts are sent at the same time.
+// When the last one has its reply, the replies are merged. If a part failed, the reply is the error
+// of that part. So a nil or a count is never wrong. The failure of a spare part does not count.
 type fanout struct {
 	call  *call
-	parts []*part // fixed but for splitByKey, which replaces one by several
+	parts []*part // only splitByKey changes it: it replaces one part by several
 	left  int     // parts without a whole reply; guarded by session.mu
 	keys  int     // how many keys the call has
 	merge merge
-	body  chunks // of the whole reply, behind what merge returns
+	body  chunks // the rest of the whole reply, after what merge returns
 }
 
 // merge makes the whole reply from the replies of the parts. None of them is an error.
 type merge func(f *fanout) []byte
 
-// finished records that p has its whole reply. Whoever finishes the last part
-// merges.
+// finished records that p has its whole reply. The goroutine that finishes the last part merges the
+// replies.
 func (f *fanout) finished(p *part) upstream.Flusher {
 	s := f.call.session
 	s.mu.Lock()
@@ -118,7 +117,7 @@ func hasMessage(reply []byte, message string) bool {
 	return len(reply) == len(message)+3 && string(reply[1:len(reply)-2]) == message
 }
 
-// integer reads a whole integer reply.
+// integer parses a whole integer reply.
 func integer(reply []byte) (int64, bool) {
 	if len(reply) < 4 || reply[0] != ':' {
 		return 0, false
@@ -126,7 +125,7 @@ func integer(reply []byte) (int64, bool) {
 	return resp.ParseInt(reply[1 : len(reply)-2])
 }
 
-// arrayHeader reads the header of an array reply; rest is what follows it.
+// arrayHeader parses the header of an array reply. rest is what follows the header.
 func arrayHeader(reply []byte) (rest []byte, n int, ok bool) {
 	if len(reply) == 0 || reply[0] != '*' {
 		return nil, 0, false
@@ -134,7 +133,7 @@ func arrayHeader(reply []byte) (rest []byte, n int, ok bool) {
 	return listHeader(reply)
 }
 
-// listHeader is arrayHeader for sets too.
+// listHeader is arrayHeader for an array or a set.
 func listHeader(reply []byte) (rest []byte, n int, ok bool) {
 	if len(reply) < 4 || reply[0] != '*' && reply[0] != '~' {
 		return nil, 0, false
@@ -148,8 +147,8 @@ func listHeader(reply []byte) (rest []byte, n int, ok bool) {
 	return nil, 0, false
 }
 
-// fanOut sends the parts of one call, to the nodes that to names, and gives the
-// call its place in the session's order. bytes is the size of the request.
+// fanOut sends the parts of one call. Part i goes to node to[i]. The call gets its place in the
+// order of the session's calls. bytes is the size of the request.
 func (s *session) fanOut(parts []*part, to []*upstream.Node, keys, bytes int, m merge) bool {
 	links := make([]*upstream.Link, len(to))
 	for i, n := range to {

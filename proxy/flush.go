@@ -11,10 +11,9 @@ var _ upstream.Flusher = (*session)(nil)
 // maxAttempts bounds the writes of one Flush, because a link may wait for it.
 const maxAttempts = 64
 
-// Flush gives the socket the output that waits. It does not block: it tries writes that do not
-// wait. When the socket is full, a goroutine of the session writes the rest and ends when no output
-// is left. The flag writing lets one goroutine write at a time, so no goroutine waits for a mutex
-// behind a slow client.
+// Flush writes waiting output to the socket, and does not block. When the socket is full, a
+// goroutine of the session writes the rest and ends when no output is left. The flag writing lets
+// one goroutine write at a time. So no goroutine waits for a mutex behind a slow client.
 func (s *session) Flush() {
 	s.mu.Lock()
 	s.flushing = false
@@ -62,8 +61,8 @@ func (s *session) writeLocked(write func([]byte) (int, error)) bool {
 	return n == len(p) && s.writing
 }
 
-// writer waits for the socket to take the rest. It ends when all is written or the socket cannot be
-// used.
+// writer writes the rest of the output and waits for the socket. It ends when all is written or the
+// socket cannot be used.
 func (s *session) writer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,12 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// leastGarbage is how many bytes are worth a collection.
+// leastGarbage is the least number of bytes for which Leash starts a collection.
 const leastGarbage = 64 << 20
 
 // garbage counts the memory of large values that are not needed any more. The runtime starts a
-// collection when the heap has grown by a share of what was in use at the last one. That includes
-// large values. So without help, several dead ones stay in memory at once.
+// collection when the heap has grown by a share of what was in use at the last one. Large values
+// count as in use there. So without garbage, several unused values would stay in memory at once.
 type garbage struct {
 	bytes atomic.Int64
 	wake  chan struct{} // size 1
@@ -43,7 +43,7 @@ func (s *Server) collect() {
 	}
 }
 
-// heapLive is how many bytes the last collection found in use.
+// heapLive returns how many bytes the last collection found in use.
 func heapLive() int64 {
 	live := [1]metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live[:])

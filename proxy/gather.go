@@ -7,18 +7,18 @@ import (
 	"leash/proxy/upstream"
 )
 
-// answer is one command on a private link and its reply, kept whole.
+// answer is one command on a private link, and its whole reply.
 type answer struct {
 	upstream.Call
 	of      *gathering
 	reply   []byte
 	lost    bool // there is no reply
-	written bool // though Redis may have executed the command
+	written bool // lost, but Redis may have executed the command
 	cause   error
 }
 
-// gathering waits for the replies of several commands, which the session's
-// loop looks at together.
+// gathering waits for the replies of several commands. The session's loop then looks at them
+// together.
 type gathering struct {
 	session *session
 	left    atomic.Int64
@@ -44,7 +44,7 @@ func (s *session) gather(l *upstream.Link, requests ...[]byte) []*answer {
 	return answers
 }
 
-// submit sends requests on a private link; prefixes go before the first ones.
+// submit sends requests on a private link. prefixes[i] goes before requests[i].
 func (s *session) submit(l *upstream.Link, requests [][]byte, prefixes ...[]byte) (*gathering, []*answer) {
 	g := newGathering(s, len(requests))
 	answers := make([]*answer, len(requests))

@@ -6,7 +6,7 @@ import (
 	"leash/proxy/resp"
 )
 
-// helloOptions are the arguments of HELLO behind the protocol version.
+// helloOptions are the arguments of HELLO after the protocol version.
 type helloOptions struct {
 	user, password []byte
 	auth           bool
@@ -15,8 +15,8 @@ type helloOptions struct {
 }
 
 // hello answers HELLO [2|3 [AUTH user password] [SETNAME name]]
-// (https://redis.io/docs/latest/commands/hello/): the session moves to the
-// lane in which replies are in its protocol.
+// (https://redis.io/docs/latest/commands/hello/). The session moves to the lane of the protocol
+// version and of the user.
 func (s *session) hello(_ *command, cmd resp.Command) bool {
 	lane := s.lane
 	if len(cmd.Args) >= 2 {
@@ -68,7 +68,7 @@ func parseHello(args [][]byte) (o helloOptions, problem string) {
 	return o, ""
 }
 
-// welcome answers HELLO as a Redis does that owns every slot.
+// welcome writes HELLO's reply, as one Redis would that owns every slot.
 func (s *session) welcome(o helloOptions) bool {
 	if o.named {
 		s.rename(string(o.name))
@@ -96,8 +96,8 @@ func (s *session) welcome(o helloOptions) bool {
 	return s.answer(b)
 }
 
-// mode is what Redis would call itself: clients that look at it want to know
-// whether keys of one command must share a slot, and databases.
+// mode is the field mode of HELLO's reply. Clients read from it whether keys of one command must
+// share a slot, and whether there are databases.
 func (s *Server) mode() string {
 	if s.up.Topology().Cluster() {
 		return "cluster"
