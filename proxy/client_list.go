@@ -28,7 +28,7 @@ func (s *session) clientList(c *command, cmd resp.Command) bool {
 	if !s.permitted("CLIENT", "LIST", "TYPE", "?") {
 		return true
 	}
-	s.publish()
+	s.updateDescription()
 	var b bytes.Buffer
 	for _, one := range s.server.sortedSessions() {
 		if d := one.describe(); wanted(d) {
@@ -67,7 +67,7 @@ func (s *session) clientInfo(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
-	s.publish()
+	s.updateDescription()
 	var b bytes.Buffer
 	s.describe().writeTo(&b)
 	return s.text(b.String())

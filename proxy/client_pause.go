@@ -147,7 +147,7 @@ func (s *session) awaitUnpaused(c *command, cmd resp.Command) bool {
 			s.server.pauses.end(p)
 			continue
 		}
-		s.publish()
+		s.updateDescription()
 		if s.tx != nil && !s.tx.awaitQueued() {
 			return false
 		}

@@ -88,10 +88,10 @@ func (s *session) clientNoTouch(c *command, cmd resp.Command) bool {
 	return s.refuse(c, cmd)
 }
 
-// publish lets other goroutines see the session's current command and when the client last sent
-// something. It is not called for every command. A call before each wait of the session's loop is
-// enough.
-func (s *session) publish() {
+// updateDescription stores what describe shows to other goroutines: the session's current command,
+// the time of its last bytes, and the length of its transaction. It is not called for every
+// command. A call before each wait of the session's loop is enough.
+func (s *session) updateDescription() {
 	if s.current != nil && s.current != s.lastCommand.Load() { // a load costs less than a store
 		s.lastCommand.Store(s.current)
 	}

@@ -67,8 +67,8 @@ func (p *part) Move() bool {
 	return true
 }
 
-// onlyReads reports whether the current command only reads and may run twice. It returns false
-// while a CLIENT CACHING goes before the command.
+// onlyReads reports whether the current command only reads and may run twice. A command after
+// CLIENT CACHING may not.
 func (s *session) onlyReads() bool {
 	return s.current != nil && s.current.repeatable && s.caching == nil
 }

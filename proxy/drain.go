@@ -14,11 +14,11 @@ const (
 
 // drain ends all sessions (rule R31):
 //
-//  - No lock is granted any more.
-//  - A session without holds ends when its calls in flight have their replies.
-//  - Sessions with holds have Config.DrainTimeout to finish.
-//  - Then every hold is renewed once more to its full TTL, and the connections close. The owner can
-//    attach through another Leash.
+//   - No lock is granted any more.
+//   - A session without holds ends when its calls in flight have their replies.
+//   - Sessions with holds have Config.DrainTimeout to finish.
+//   - Then every hold is renewed once more to its full TTL, and the connections close. The owner can
+//     attach through another Leash.
 func (s *Server) drain() {
 	s.mu.Lock()
 	s.draining = true

@@ -13,11 +13,13 @@ import (
 	"leash/proxy/upstream"
 )
 
-// info answers INFO (https://redis.io/docs/latest/commands/info/) as one Redis
-// would that has all the keys: one node's text, in which what can be added up
-// is added up over all masters, what describes clients is Leash's own, and a
-// section "Leash" follows where a server puts those of modules. What needs a
-// master that does not answer is left out rather than wrong.
+// info answers INFO (https://redis.io/docs/latest/commands/info/) as one Redis would that has all
+// keys. The reply is one node's text with these changes:
+//
+//   - Values that can be added up are sums over all masters.
+//   - Fields about clients are Leash's own.
+//   - A section "Leash" follows, where Redis puts the sections of modules.
+//   - A field that needs a master without an answer is left out.
 func (s *session) info(c *command, cmd resp.Command) bool {
 	switch {
 	case !s.ready(c, cmd):
@@ -36,7 +38,7 @@ func (s *session) info(c *command, cmd resp.Command) bool {
 	masters, exact := s.topology.Masters(), onlyKeyspace(cmd.Args[1:])
 	var parts []*part
 	var to []*upstream.Node
-	for i := range masters { // the session's usual node first: its text is the frame
+	for i := range masters { // the session's usual node first: its text decides which sections there are
 		n := masters[(s.keyless+i)%len(masters)]
 		if n.Unresponsive() && !exact && len(masters) > 1 {
 			report.missing++
@@ -64,8 +66,8 @@ func wantsLeash(sections [][]byte) bool {
 	})
 }
 
-// ownInfo are the fields of Redis's INFO that speak of clients and of the
-// address: here those are Leash's.
+// ownInfo returns the fields of Redis's INFO for which Leash has values of its own. They describe
+// clients and the address.
 func (s *Server) ownInfo(a announcedAddr) map[string]string {
 	blocked := 0
 	for _, one := range s.all() {
@@ -80,11 +82,11 @@ func (s *Server) ownInfo(a announcedAddr) map[string]string {
 		"blocked_clients":            strconv.Itoa(blocked),
 		"total_connections_received": strconv.FormatInt(s.stats.accepted.Load(), 10),
 		"rejected_connections":       strconv.FormatInt(s.stats.refused.Load(), 10),
-		"connected_slaves":           "0", // whom clients could not reach through here
+		"connected_slaves":           "0", // clients cannot reach replicas through Leash
 	}
 }
 
-// infoSection is the section about Leash, in INFO's own form.
+// infoSection returns the section about Leash, in the format of INFO.
 func (s *Server) infoSection() []byte {
 	var b bytes.Buffer
 	b.WriteString("# Leash\r\n")

@@ -8,17 +8,18 @@ import (
 	"leash/proxy/resp"
 )
 
-// infoReport makes one INFO of those of all masters.
+// infoReport merges the INFO replies of all masters into one.
 type infoReport struct {
 	own     map[string]string // fields that Leash answers itself
-	leash   []byte            // its own section, nil if not asked for
+	leash   []byte            // the section about Leash; nil: not asked for
 	resp3   bool
-	missing int // masters that were not asked, or failed
+	missing int // masters that were not asked or answered with an error
 
-	texts []infoText // of those that answered
+	texts []infoText // of the masters that answered
 }
 
-// merge implements merge for parts that may have failed, but not all.
+// merge is the merge function of INFO. Some parts may have failed. If no part has a text, it
+// returns the first reply.
 func (r *infoReport) merge(f *fanout) []byte {
 	for _, p := range f.parts {
 		text, ok := infoBody(p.whole())
@@ -51,13 +52,12 @@ func (r *infoReport) merge(f *fanout) []byte {
 	return resp.AppendBulk(nil, text)
 }
 
-// unknownSection recognises how the embedded Redis refuses a section that it
-// does not have.
+// unknownSection reports whether the reply is the embedded Redis's error for an unknown section.
 func unknownSection(reply []byte) bool {
 	return bytes.HasPrefix(reply, []byte("-ERR section ")) || bytes.HasPrefix(reply, []byte("-section ("))
 }
 
-// infoBody takes the text out of a bulk or verbatim string.
+// infoBody returns the text of a bulk string or a verbatim string.
 func infoBody(reply []byte) (text []byte, ok bool) {
 	i := bytes.IndexByte(reply, '\n')
 	if i < 0 || reply[0] != '$' && reply[0] != '=' || len(reply) < i+3 {
@@ -66,8 +66,7 @@ func infoBody(reply []byte) (text []byte, ok bool) {
 	return bytes.TrimPrefix(reply[i+1:len(reply)-2], []byte("txt:")), true
 }
 
-// text writes the sections of the first text with the fields as they are for
-// all.
+// text returns the sections of the first text, with the values for all masters.
 func (r *infoReport) text() []byte {
 	var b bytes.Buffer
 	if len(r.texts) == 0 {
@@ -87,8 +86,8 @@ func (r *infoReport) text() []byte {
 	return b.Bytes()
 }
 
-// fieldsOf returns the names in a section: those of the first text, and where
-// they name databases, commands or errors those of all.
+// fieldsOf returns the names of the fields in a section. They are those of the first text. If the
+// fields name databases, commands or errors, they are those of all texts.
 func (r *infoReport) fieldsOf(section infoSection) []string {
 	names := section.fields
 	if len(r.texts) == 1 || !unionSections[section.title] {
@@ -109,10 +108,11 @@ func (r *infoReport) fieldsOf(section infoSection) []string {
 	return all
 }
 
+// unionSections are the sections whose fields name databases, commands or errors.
 var unionSections = map[string]bool{"Keyspace": true, "Commandstats": true, "Errorstats": true}
 
-// value is a field for all masters; ok is false when it is not known, or not
-// for clients.
+// value returns the value of a field for all masters. ok is false if the value is not known, or if
+// the field is not shown to clients.
 func (r *infoReport) value(name string) (value string, ok bool) {
 	if own, ok := r.own[name]; ok {
 		return own, true
@@ -134,7 +134,8 @@ func (r *infoReport) value(name string) (value string, ok bool) {
 	return rule(r, name)
 }
 
-// isReplicaLine recognises "slave0": replicas cannot be reached through Leash.
+// isReplicaLine reports whether a field such as "slave0" describes a replica. Clients cannot reach
+// replicas through Leash.
 func isReplicaLine(name string) bool {
 	n, ok := strings.CutPrefix(name, "slave")
 	return ok && n != "" && strings.Trim(n, "0123456789") == ""
@@ -150,7 +151,7 @@ func (r *infoReport) all(name string) (values []string) {
 	return values
 }
 
-// infoText is INFO's reply taken apart.
+// infoText is a parsed reply to INFO.
 type infoText struct {
 	sections []infoSection
 	values   map[string]string

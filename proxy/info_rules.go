@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// infoRule makes one value of a field out of those that several masters gave.
+// infoRule makes one value of a field from the values that several masters gave.
 type infoRule func(r *infoReport, name string) (value string, ok bool)
 
-// infoRuleOf returns the rule for a field. It is nil for a field that describes a server, for which
-// one node's value is as good as another's.
+// infoRuleOf returns the rule for a field. It is nil for a field that describes a server. For such
+// a field the value of any node will do.
 func infoRuleOf(name string) infoRule {
 	switch {
 	case infoRules[name] != nil:
@@ -32,7 +32,7 @@ func makeInfoRules() map[string]infoRule {
 		"used_memory_peak_perc":    quotient("used_memory", "used_memory_peak", 100, "%"),
 		"mem_fragmentation_ratio":  quotient("used_memory_rss", "used_memory", 1, ""),
 		"rdb_last_save_time":       pick(func(a, b float64) bool { return a < b }),
-		"used_memory_dataset_perc": nil, // its parts are not known separately
+		"used_memory_dataset_perc": nil, // no rule: the value of the first master is shown
 	}
 	for name := range strings.FieldsSeq(`
 		used_memory used_memory_rss used_memory_peak used_memory_overhead used_memory_startup used_memory_dataset used_memory_lua
@@ -65,7 +65,7 @@ func makeInfoRules() map[string]infoRule {
 	return rules
 }
 
-// sumInfo adds up, with as many decimals as the first value has.
+// sumInfo adds up the values. The sum has as many decimals as the first value.
 func sumInfo(r *infoReport, name string) (string, bool) { return sumOf(r.all(name)) }
 
 func sumOf(values []string) (string, bool) {
@@ -88,7 +88,7 @@ func sumOf(values []string) (string, bool) {
 	return strconv.FormatFloat(sum, 'f', decimals, 64), true
 }
 
-// pick chooses the best value by a comparison.
+// pick returns a rule that chooses the value that is better than all others.
 func pick(better func(a, b float64) bool) infoRule {
 	return func(r *infoReport, name string) (string, bool) {
 		var best string
@@ -106,14 +106,14 @@ func pick(better func(a, b float64) bool) infoRule {
 	}
 }
 
-// worst is "ok" only if all values are.
+// worst returns "ok" if all values are "ok". Otherwise it returns the first other value.
 func worst(r *infoReport, name string) (string, bool) {
 	values := r.all(name)
 	i := slices.IndexFunc(values, func(v string) bool { return v != "ok" })
 	return values[max(i, 0)], true
 }
 
-// quotient divides the sums of two fields.
+// quotient returns a rule that divides the sums of two fields.
 func quotient(over, under string, factor float64, unit string) infoRule {
 	return func(r *infoReport, _ string) (string, bool) {
 		a, ok1 := sumOf(r.all(over))
@@ -124,7 +124,7 @@ func quotient(over, under string, factor float64, unit string) infoRule {
 	}
 }
 
-// humanInfo writes the sum of the field without "_human" as Redis would.
+// humanInfo writes the sum of the field without "_human" with a unit, as Redis does.
 func humanInfo(r *infoReport, name string) (string, bool) {
 	sum, ok := sumOf(r.all(strings.TrimSuffix(name, "_human")))
 	n, err := strconv.ParseFloat(sum, 64)
@@ -141,8 +141,8 @@ func humanInfo(r *infoReport, name string) (string, bool) {
 	return fmt.Sprintf("%.2f%c", n, "KMGTP"[unit]), true
 }
 
-// sumFields adds up a value of the form "keys=1,expires=0,avg_ttl=0"; means are
-// weighted.
+// sumFields adds up values of the form "keys=1,expires=0,avg_ttl=0", field by field. It computes
+// the means anew.
 func sumFields(r *infoReport, name string) (string, bool) {
 	sums := make(map[string]int64)
 	mean := 0.0
@@ -154,7 +154,7 @@ func sumFields(r *infoReport, name string) (string, bool) {
 			if !slices.Contains(order, field) {
 				order = append(order, field)
 			}
-			n, _ := strconv.ParseInt(number, 10, 64) // not of usec_per_call, a mean made anew below
+			n, _ := strconv.ParseInt(number, 10, 64) // fails for usec_per_call, which is computed below
 			of[field] = n
 			sums[field] += n
 		}

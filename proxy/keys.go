@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// keySpec gives the places of a command's keys among its arguments, in the terms of
+// keySpec says where the keys of a command are among its arguments. Its terms are those of
 // https://redis.io/docs/latest/develop/reference/key-specs/: where the search begins, and how keys
 // are found from there.
 type keySpec struct {
-	keyword string // begin behind this word …
-	from    int    // … looked for from here, from the end when negative
-	index   int    // or begin at this argument, when keyword is empty
+	keyword string // begin behind this word; empty: begin at index
+	from    int    // where to start to look for keyword; negative: from the end, backwards
+	index   int    // begin at this argument
 
 	keynum   bool // the number of keys is at begin + countAt
 	countAt  int
 	firstKey int // first key, from begin; only with keynum
 
-	last, step, limit int // a range: last key from begin, or from the end when negative
+	last, step, limit int // a range; last counts from begin, or from the end when negative
 }
 
 // first returns the index of the first key, or 0 if args has none by this spec.
@@ -45,8 +45,9 @@ func (k keySpec) first(args [][]byte) int {
 	return first
 }
 
-// atoi reads a number of keys as Redis does when it looks for them: with C's atoi, which reads 1.5
-// as 1. The node with those keys reports the wrong number. Every other node would answer MOVED.
+// atoi reads a number of keys as Redis does when it looks for them. Redis uses C's atoi, which
+// reads 1.5 as 1. So the command goes to the node with those keys, which reports the wrong number.
+// Every other node would answer MOVED.
 func atoi(b []byte) int32 {
 	b = bytes.TrimLeft(b, " \t\n\v\f\r")
 	negative := len(b) > 0 && b[0] == '-'
@@ -90,7 +91,7 @@ func (k keySpec) findKeyword(args [][]byte) int {
 // many reports whether the spec can name more than one key.
 func (k keySpec) many() bool { return k.keynum || k.last != 0 }
 
-// parseKeySpec reads the form of commands.txt.
+// parseKeySpec parses a key spec in the format of commands.txt.
 func parseKeySpec(s string) (k keySpec, err error) {
 	begin, find, _ := strings.Cut(s, ":")
 	if word, from, ok := strings.Cut(begin, "@"); ok {
@@ -121,8 +122,8 @@ func parseKeySpec(s string) (k keySpec, err error) {
 	return k, nil
 }
 
-// isWord compares an argument with an upper-case word as Redis does: ASCII,
-// without regard to case.
+// isWord reports whether an argument is an upper-case ASCII word. As in Redis, the argument may
+// have lower-case letters.
 func isWord(arg []byte, word string) bool {
 	return len(arg) == len(word) && bytes.EqualFold(arg, []byte(word))
 }

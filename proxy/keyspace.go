@@ -8,7 +8,7 @@ import (
 	"leash/proxy/upstream"
 )
 
-// keyspaceSpecs are the commands over many keys or all of them.
+// keyspaceSpecs are the commands about many keys or all keys.
 func keyspaceSpecs() commandSpecs {
 	return commandSpecs{
 		"MGET": {(*session).split, splitUp, ""}, "MSET": {(*session).split, splitUp, ""},
@@ -38,8 +38,8 @@ func everyMaster(m merge) handler {
 	}
 }
 
-// everywhere sends a command to every master and merges the replies. If one master cannot answer,
-// the reply is its error.
+// everywhere sends a command to every master and merges the replies. If one master fails, the reply
+// is its error.
 func (s *session) everywhere(cmd resp.Command, m merge) bool {
 	masters, ok := s.allMasters(len(cmd.Raw))
 	if !ok || len(masters) == 0 {
@@ -53,10 +53,10 @@ func (s *session) everywhere(cmd resp.Command, m merge) bool {
 	return s.fanOut(parts, masters, 0, len(cmd.Raw), m)
 }
 
-// maxAge is the greatest age of the topology for a command about all nodes.
+// maxAge is how old the topology may be for a command about all nodes.
 const maxAge = time.Second
 
-// allMasters returns the masters of a topology that is no older than maxAge, since a new node may
+// allMasters returns the masters of a topology that is no older than maxAge, because a new node may
 // have keys too. It waits until a request of size bytes may be sent to each. It returns false when
 // the session ends.
 func (s *session) allMasters(size int) ([]*upstream.Node, bool) {

@@ -11,11 +11,12 @@ import (
 	"leash/internal/guard"
 )
 
+// maxAcceptDelay is the longest pause after failed accepts.
 const maxAcceptDelay = time.Second
 
-// listener accepts clients: it keeps their number within the limit, waits
-// after a failed accept (5 ms, doubling to 1 s, as net/http does) and, when
-// accepting stops, keeps redcon in Accept until the sessions have ended.
+// listener accepts clients and keeps their number within the limit. After a failed accept it
+// pauses. The pause doubles from 5 ms to 1 s, as in net/http. When accepting stops, redcon stays in
+// Accept until the sessions have ended.
 type listener struct {
 	net.Listener
 	server   *Server
@@ -30,8 +31,8 @@ func newListener(ln net.Listener, s *Server) *listener {
 	return &listener{Listener: ln, server: s, balanced: balanced, release: make(chan struct{})}
 }
 
-// Accept returns the next client. Once accepting has stopped it blocks until
-// finish and then returns net.ErrClosed.
+// Accept returns the next client. Once accepting has stopped, it blocks until finish and then
+// returns net.ErrClosed.
 func (l *listener) Accept() (net.Conn, error) {
 	var delay time.Duration
 	for {
@@ -57,23 +58,23 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// stopAccepting closes the port; those connected stay.
+// stopAccepting closes the listening socket. Connected clients stay.
 func (l *listener) stopAccepting() {
 	l.stopped.Store(true)
 	l.Listener.Close()
 }
 
-// finish lets redcon's loop end.
+// finish lets Accept return, so that redcon's loop ends.
 func (l *listener) finish() { l.stop.Do(func() { close(l.release) }) }
 
-// Close is redcon's; it closes the port.
+// Close closes the listening socket. redcon calls it.
 func (l *listener) Close() error {
 	l.stopAccepting()
 	return nil
 }
 
-// admit makes a session of an accepted connection, or refuses it in Redis's
-// words when there are too many.
+// admit makes a session for an accepted connection. It refuses the connection with Redis's own
+// error when there are too many.
 func (s *Server) admit(nc net.Conn, balanced bool) *conn {
 	c, err := newConn(nc)
 	if err != nil {

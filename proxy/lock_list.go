@@ -8,8 +8,9 @@ import (
 	"leash/proxy/upstream"
 )
 
-// lockListing is a LOCK.LIST: a SCAN that keeps only the keys of locks held through a Leash, and
-// returns the locks' names. As in Redis, it needs only the right to SCAN.
+// lockListing is a LOCK.LIST in progress. It is a SCAN that keeps only the keys of locks held
+// through a Leash, and returns the names of these locks. As in Redis, it needs only the right to
+// SCAN.
 type lockListing struct {
 	cursor  []byte
 	match   string
@@ -17,7 +18,7 @@ type lockListing struct {
 	count   int64
 }
 
-// parseLockList reads the arguments as Redis does those of SCAN.
+// parseLockList parses the arguments as Redis parses those of SCAN.
 func parseLockList(args [][]byte) (l lockListing, problem string) {
 	if len(args) < 2 {
 		return l, "ERR wrong number of arguments for 'lock.list' command"
@@ -85,8 +86,8 @@ func (s *session) lockList(args [][]byte) bool {
 	})
 }
 
-// listNode asks one node for keys, and which of them are of locks: an array of
-// their names. Unless all went well, reply is what to answer.
+// listNode runs one SCAN on a node. names is an array of the locks among the keys. If it fails,
+// reply is the error for the client. Otherwise reply is nil.
 func (s *session) listNode(n *upstream.Node, l lockListing, local uint64) (next uint64, names, reply []byte) {
 	command := resp.AppendCommand(nil, "SCAN", strconv.FormatUint(local, 10), "COUNT", strconv.FormatInt(l.count, 10), "TYPE", "hash")
 	reply, err := n.Link(s.lane).Ask(s.ctx, command)

@@ -13,7 +13,7 @@ import (
 	"leash/proxy/upstream"
 )
 
-// lockPrefixes begin the names of lockcmd's commands.
+// lockPrefixes are the prefixes of the names of lockcmd's commands.
 var lockPrefixes = [...]string{"LOCK.", "SEM.", "LATCH."}
 
 // isLockCommand reports whether a name belongs to lockcmd.
@@ -27,7 +27,7 @@ func isLockCommand(name []byte) bool {
 }
 
 // lock runs a lock command. It is a barrier in both directions (rule R15). Every earlier call gets
-// its reply first, and nothing later is sent before the answer.
+// its reply first, and nothing later is sent before the lock command has its answer.
 func (s *session) lock(args [][]byte) bool {
 	if !s.authenticated() {
 		return s.fail(msgNoAuth)
@@ -37,7 +37,7 @@ func (s *session) lock(args [][]byte) bool {
 	}
 	s.Flush()
 	if carrier := s.carrier.Load(); carrier != nil {
-		carrier.CheckOverdue() // the session's own calls do not carry its scripts
+		carrier.CheckOverdue() // calls check this before they are written; lock scripts are no calls
 	}
 	if s.killed.Load() {
 		return false
@@ -80,9 +80,9 @@ func (s *session) lock(args [][]byte) bool {
 	return !s.leaveIfDraining()
 }
 
-// doWatched runs a lock command and watches the client while the command waits. gone is why the
-// connection has ended, if it has. Unless they were needed, the watcher and its context are kept
-// for the next command: making them was 5 % of the cost of a lock command.
+// doWatched runs a lock command and watches the client while the command waits. If the connection
+// has ended, gone says why. A watcher that was not started is kept for the next command, with its
+// context. To make both took 5 % of the cost of a lock command.
 func (s *session) doWatched(carrier *lockcmd.Carrier, args [][]byte) (reply []byte, gone error) {
 	w := s.nextWatcher
 	if w == nil {
@@ -101,8 +101,9 @@ func (s *session) doWatched(carrier *lockcmd.Carrier, args [][]byte) (reply []by
 	return reply, gone
 }
 
-// lockRefusal is the error for a user who may not use the keys as a lock does (rule R8). It applies
-// when Leash's own user runs the lock scripts. It is empty when the user has the rights.
+// lockRefusal returns the error for a user who may not use the keys as a lock does (rule R8). Redis
+// cannot check that, because Leash's own user runs the lock scripts. It is empty when the user has
+// the rights.
 func (s *session) lockRefusal(o *ownCommand, args [][]byte) string {
 	if o == nil || len(o.use.right) == 0 {
 		return ""
@@ -114,13 +115,14 @@ func (s *session) lockRefusal(o *ownCommand, args [][]byte) string {
 	if err := s.server.up.Permit(s.ctx, s.lane, keys, o.use.right[0], o.use.right[1:]...); err != nil {
 		return s.lockDenial(o, err)
 	}
-	for _, key := range keys { // Leash's own user sends the lock scripts
+	// Leash's own user sends the lock scripts, so Leash must look out for a deletion of this user.
+	for _, key := range keys {
 		s.server.up.Watch(s.lane, key)
 	}
 	return ""
 }
 
-// lockDenial is the answer when a right is missing or not known.
+// lockDenial returns the error for a right that is missing or cannot be checked.
 func (s *session) lockDenial(o *ownCommand, err error) string {
 	var denied *upstream.Denied
 	var refusal redis.Error
@@ -139,8 +141,8 @@ func (s *session) lockDenial(o *ownCommand, err error) string {
 	return "NOPERM Leash cannot check the rights of this user: Leash's own user needs ACL DRYRUN"
 }
 
-// denial is the error for a user without a right. It names the Redis command that the user may not
-// run.
+// denial returns the error for a user without a right. It names the Redis command that the user may
+// not run.
 func (o *ownCommand) denial(key bool) string {
 	needs := "'" + strings.ToLower(o.use.right[0]) + "'"
 	if key {
@@ -178,8 +180,8 @@ func lockReplyRESP3(reply []byte, isMap bool) []byte {
 	return b
 }
 
-// holdsUntil is the time until which the session's locks are known to be safe. It is nil without
-// locks. It takes no mutex.
+// holdsUntil returns the time until which the session's locks are known to be safe. It is nil
+// without locks. It takes no mutex.
 func (s *session) holdsUntil() *time.Time {
 	if carrier := s.carrier.Load(); carrier != nil {
 		return carrier.SafeUntil()
@@ -187,14 +189,15 @@ func (s *session) holdsUntil() *time.Time {
 	return nil
 }
 
-// checkHolds reads again until when the locks are safe. It ends the session if one of them is over.
+// checkHolds ends the session if the safe time of one of its locks is over. Otherwise holdsUntil is
+// later afterwards.
 func (s *session) checkHolds() {
 	if carrier := s.carrier.Load(); carrier != nil {
 		carrier.EndOverdue()
 	}
 }
 
-// host is the session as its carrier sees it.
+// host implements lockcmd.Host for a session.
 type host session
 
 var _ lockcmd.Host = (*host)(nil)
@@ -231,8 +234,8 @@ func (h *host) Pushes() bool {
 	return h.lane.RESP3
 }
 
-// Push implements lockcmd.Host. It closes a client that leaves too much unread, as for a
-// subscriber.
+// Push implements lockcmd.Host. It closes the connection of a client that leaves too much unread,
+// as for a subscriber.
 func (h *host) Push(frame []byte) {
 	s := (*session)(h)
 	switch f := s.notice(frame).(type) {

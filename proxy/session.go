@@ -195,7 +195,7 @@ func (s *session) process() bool {
 		if n == 0 {
 			// the rest of the pipeline comes with the rest of this command
 			s.reads.wrote = s.reads.wrote && len(s.in.unparsed()) > 0
-			s.publish()
+			s.updateDescription()
 			return s.tx == nil || s.tx.awaitQueued()
 		}
 		s.in.parsed += n

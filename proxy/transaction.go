@@ -312,7 +312,7 @@ func (t *transaction) end(clean bool) {
 	t.unpin(clean)
 	t.session.tx = nil
 	t.session.modes &^= modeMulti
-	t.session.publish() // before the client can have read the answer
+	t.session.updateDescription() // before the client can have read the answer
 }
 
 // endTransaction ends the session's transaction, if there is one.

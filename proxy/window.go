@@ -13,7 +13,7 @@ const (
 // barrier waits until every earlier call has its reply, so that the next call may use another
 // connection. It returns false when the session ends first.
 func (s *session) barrier() bool {
-	s.publish()
+	s.updateDescription()
 	return s.await(0)
 }
 
