@@ -17,8 +17,8 @@ const (
 //   - No lock is granted any more.
 //   - A session without holds ends when its calls in flight have their replies.
 //   - Sessions with holds have Config.DrainTimeout to finish.
-//   - Then every hold is renewed once more to its full TTL, and the connections close. The owner can
-//     attach through another Leash.
+//   - Then every hold is renewed once more to its full TTL, and the connections close. The owner
+//     can attach through another Leash.
 func (s *Server) drain() {
 	s.mu.Lock()
 	s.draining = true

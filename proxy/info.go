@@ -38,7 +38,7 @@ func (s *session) info(c *command, cmd resp.Command) bool {
 	masters, exact := s.topology.Masters(), onlyKeyspace(cmd.Args[1:])
 	var parts []*part
 	var to []*upstream.Node
-	for i := range masters { // the session's usual node first: its text decides which sections there are
+	for i := range masters { // the usual node first: its text decides the sections
 		n := masters[(s.keyless+i)%len(masters)]
 		if n.Unresponsive() && !exact && len(masters) > 1 {
 			report.missing++

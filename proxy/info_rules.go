@@ -154,7 +154,7 @@ func sumFields(r *infoReport, name string) (string, bool) {
 			if !slices.Contains(order, field) {
 				order = append(order, field)
 			}
-			n, _ := strconv.ParseInt(number, 10, 64) // fails for usec_per_call, which is computed below
+			n, _ := strconv.ParseInt(number, 10, 64) // usec_per_call is computed below
 			of[field] = n
 			sums[field] += n
 		}

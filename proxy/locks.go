@@ -37,7 +37,7 @@ func (s *session) lock(args [][]byte) bool {
 	}
 	s.Flush()
 	if carrier := s.carrier.Load(); carrier != nil {
-		carrier.CheckOverdue() // calls check this before they are written; lock scripts are no calls
+		carrier.CheckOverdue() // only calls check it; lock scripts are no calls
 	}
 	if s.killed.Load() {
 		return false
