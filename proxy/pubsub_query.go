@@ -197,12 +197,12 @@ func subscriberCounts(kind pubsub.Kind) handler {
 func (s *Server) mergeCounts(f *fanout, kind pubsub.Kind, names []string, others pubsub.Others) []byte {
 	counts := make([]int64, len(names))
 	for _, p := range f.parts {
-		told, ok := countsReply(p.whole(), len(names))
+		reported, ok := countsReply(p.whole(), len(names))
 		if !ok {
 			return nil
 		}
 		for i, name := range names {
-			counts[i] += told[i] - int64(s.exchange.Subscribers(p.node, kind, name))
+			counts[i] += reported[i] - int64(s.exchange.Subscribers(p.node, kind, name))
 		}
 	}
 	b := resp.AppendArray(nil, 2*len(names))
@@ -222,11 +222,11 @@ func (s *session) patternCount(c *command, cmd resp.Command) bool {
 		return s.wrongArity(c)
 	}
 	x := s.server.exchange
-	told := x.Others(s.ctx, pubsub.Pattern, nil, "*")
+	reported := x.Others(s.ctx, pubsub.Pattern, nil, "*")
 	return s.everywhere(cmd, func(f *fanout) []byte {
 		ours := x.Active(pubsub.Pattern)
-		for pattern := range told {
-			if told.Clients(pattern) > 0 {
+		for pattern := range reported {
+			if reported.Clients(pattern) > 0 {
 				ours[pattern] = true
 			}
 		}
@@ -237,7 +237,7 @@ func (s *session) patternCount(c *command, cmd resp.Command) bool {
 				return nil
 			}
 			held := x.Held(p.node, pubsub.Pattern)
-			maps.Copy(held, told.HeldAt(x, p.node))
+			maps.Copy(held, reported.HeldAt(x, p.node))
 			maps.Copy(ours, held)
 			others += max(n-int64(len(held)), 0)
 		}

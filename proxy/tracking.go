@@ -112,7 +112,7 @@ func (t *tracking) accept(primary *upstream.Node, args [][]byte, redirect *redir
 		t.connectAll()
 		return
 	}
-	t.listenNoMore()
+	t.closeListeners()
 	for _, l := range t.everywhere() {
 		s.gather(l, ping) // from now on, invalidations may come
 	}
@@ -222,7 +222,7 @@ func (t *tracking) close() {
 	t.links = make(map[*upstream.Node]*tracked)
 	s.mu.Unlock()
 	for _, one := range links {
-		one.stopListening()
+		one.closeListener()
 		if s.tx != nil && s.tx.link == one.link { // its keys are watched
 			s.tx.tracked, s.tx.altered = false, true
 			continue

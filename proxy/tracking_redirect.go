@@ -110,7 +110,7 @@ func (t *tracking) listen(n *upstream.Node) (id int64, refusal *answer) {
 	if one.listener == nil {
 		lane := s.lane
 		lane.RESP3 = true
-		one.listener = n.Pin(lane, func(frame []byte) { t.heard(n, one, frame) })
+		one.listener = n.Pin(lane, func(frame []byte) { t.receiveRedirected(n, one, frame) })
 	}
 	listener := one.listener
 	s.mu.Unlock()
@@ -130,7 +130,7 @@ func (t *tracking) connect(n *upstream.Node) bool {
 	delete(t.links, n)
 	t.session.mu.Unlock()
 	if old != nil {
-		old.stopListening()
+		old.closeListener()
 		old.link.Unpin(false)
 	}
 	for _, args := range accepted {
@@ -165,9 +165,9 @@ func (t *tracking) connectAll() {
 	}
 }
 
-// heard handles a frame of the connection that gets the invalidations. A nil frame means that the
-// connection has ended.
-func (t *tracking) heard(n *upstream.Node, one *tracked, frame []byte) {
+// receiveRedirected handles a frame of the connection that gets the invalidations. A nil frame
+// means that the connection has ended.
+func (t *tracking) receiveRedirected(n *upstream.Node, one *tracked, frame []byte) {
 	r := t.redirect.Load()
 	keys, ok := bytes.CutPrefix(frame, []byte(invalidatePush))
 	switch {
@@ -191,8 +191,8 @@ func (t *tracking) missed(n *upstream.Node, one *tracked) {
 	}
 }
 
-// listenNoMore ends the connections that get the invalidations for another client.
-func (t *tracking) listenNoMore() {
+// closeListeners ends the connections that get the invalidations for another client.
+func (t *tracking) closeListeners() {
 	t.session.mu.Lock()
 	all := slices.Collect(maps.Values(t.links))
 	t.session.mu.Unlock()
@@ -207,9 +207,9 @@ func (t *tracking) listenNoMore() {
 	}
 }
 
-// stopListening ends the connection that gets invalidations. It may be called only for a tracked
+// closeListener ends the connection that gets invalidations. It may be called only for a tracked
 // that is no longer in the map.
-func (one *tracked) stopListening() {
+func (one *tracked) closeListener() {
 	if one.listener != nil {
 		one.listener.Unpin(false)
 	}
@@ -243,9 +243,9 @@ func (r *redirection) send(keys []byte) {
 func (r *redirection) sendBroken() {
 	r.broken.Store(true)
 	r.from.mu.Lock()
-	speaks := r.from.lane.RESP3
+	resp3 := r.from.lane.RESP3
 	r.from.mu.Unlock()
-	if !speaks {
+	if !resp3 {
 		return
 	}
 	frame := resp.AppendInt([]byte(">2\r\n$21\r\ntracking-redir-broken\r\n"), r.to.id)

@@ -183,7 +183,7 @@ func (t *transaction) enqueue(c *command, cmd resp.Command) bool {
 			return false
 		}
 		t.abort()
-		return t.complain(c, cmd)
+		return t.refuseInMulti(c, cmd)
 	}
 	if len(t.queue)-t.answered >= transactionBatch || t.size >= transactionBytes {
 		return t.awaitQueued()
@@ -234,8 +234,8 @@ func (t *transaction) crossed() bool {
 	return t.crossedAt > 0 && (t.failedAt == 0 || t.crossedAt < t.failedAt)
 }
 
-// complain answers a command that cannot be part of a transaction.
-func (t *transaction) complain(c *command, cmd resp.Command) bool {
+// refuseInMulti answers a command that cannot be part of a transaction.
+func (t *transaction) refuseInMulti(c *command, cmd resp.Command) bool {
 	s := t.session
 	switch {
 	case c == nil && isLockCommand(cmd.Args[0]):

@@ -73,7 +73,7 @@ const msgQueued = "+QUEUED\r\n"
 // none is a redirect. It returns false when the session ends.
 func (t *transaction) transmit(e *execution) ([]*answer, bool) {
 	for {
-		if t.stranded() {
+		if t.cannotResend() {
 			t.drop()
 			return t.giveUp(nil, resp.AppendError(nil, msgUpstreamDown)), true
 		}
@@ -143,8 +143,8 @@ func unknown(answers []*answer) []*answer {
 	return answers
 }
 
-// stranded reports whether Leash would have to send commands again that it has not kept.
-func (t *transaction) stranded() bool {
+// cannotResend reports whether Leash would have to send commands again that it has not kept.
+func (t *transaction) cannotResend() bool {
 	return t.dropped && (t.link == nil || t.link.Ended() || t.target() != t.node)
 }
 

@@ -16,19 +16,19 @@ import (
 // second. Redis counts a Leash as one subscriber of a channel, for any number of clients. So a
 // Leash asks the others on this channel for their numbers of clients.
 const (
-	fleetChannel = "leash:fleet"
-	hereEvery    = time.Second
-	hereFor      = 3500 * time.Millisecond // a Leash that is silent for longer counts as gone
-	askFor       = 100 * time.Millisecond  // how long a count waits for the others
-	inboxSize    = 1024                    // messages that wait for Run; more are dropped
+	fleetChannel  = "leash:fleet"
+	hereEvery     = time.Second
+	hereFor       = 3500 * time.Millisecond // a Leash that is silent for longer counts as gone
+	answerTimeout = 100 * time.Millisecond  // how long a count waits for the others
+	inboxSize     = 1024                    // messages that wait for Run; more are dropped
 )
 
 // Kinds of messages on the fleet's channel.
 const (
-	fleetHere = "here"
-	fleetGone = "gone"
-	fleetAsk  = "ask"
-	fleetTell = "tell"
+	fleetHere   = "here"
+	fleetGone   = "gone"
+	fleetAsk    = "ask"
+	fleetReport = "tell"
 )
 
 // fleetMessage is a message on the fleet's channel, in JSON. Names are base64, since they may
@@ -144,7 +144,7 @@ func (x *Exchange) send(ctx context.Context, m fleetMessage) bool {
 		err = x.up.Client().Publish(ctx, fleetChannel, raw).Err()
 	}
 	if err != nil && ctx.Err() == nil {
-		x.log.Debug("no word to the other leashes", "channel", fleetChannel, "err", err)
+		x.log.Debug("cannot publish to the other leashes", "channel", fleetChannel, "err", err)
 	}
 	return err == nil
 }
@@ -164,8 +164,8 @@ func (x *Exchange) handle(ctx context.Context, raw []byte) {
 			x.send(ctx, fleetMessage{What: fleetHere})
 		}
 	case fleetAsk:
-		x.send(ctx, fleetMessage{What: fleetTell, To: m.From, Number: m.Number, Kind: m.Kind, Entries: x.report(m)})
-	case fleetTell:
+		x.send(ctx, fleetMessage{What: fleetReport, To: m.From, Number: m.Number, Kind: m.Kind, Entries: x.report(m)})
+	case fleetReport:
 		if m.To == f.id {
 			f.answered(m)
 		}
@@ -233,7 +233,7 @@ func (f *fleet) end(q *fleetQuery, number uint64, log *slog.Logger) []otherNameR
 	}
 	f.mu.Unlock()
 	if warn {
-		log.Warn("another leash did not report its subscribers: PUBSUB counts it as one", "leashes", silent, "within", askFor)
+		log.Warn("another leash did not report its subscribers: PUBSUB counts it as one", "leashes", silent, "within", answerTimeout)
 	}
 	return entries
 }

@@ -277,7 +277,7 @@ func (h *hub) refuseLocked(e *entry, reason string) {
 		}
 	}
 	h.pruneLocked([]*entry{e})
-	h.later = time.Now().Add(againAfter)
+	h.later = time.Now().Add(retryRefusedAfter)
 	e.notBefore = h.later
 	h.kickLocked() // for the tasks
 }

@@ -11,11 +11,11 @@ import (
 
 // Sizes and times for keeping subscriptions.
 const (
-	maxChunk         = 500                    // names in one command
-	topologyInterval = time.Second            // time between checks for a new topology
-	retryEvery       = 100 * time.Millisecond // time between checks while a subscription is missing
-	lingerFor        = 5 * time.Second        // how long an unused line stays open
-	againAfter       = 5 * time.Second        // pause after Redis has refused a subscription
+	maxChunk          = 500                    // names in one command
+	topologyInterval  = time.Second            // time between checks for a new topology
+	retryEvery        = 100 * time.Millisecond // time between checks while a subscription is missing
+	closeUnusedAfter  = 5 * time.Second        // how long an unused line stays open
+	retryRefusedAfter = 5 * time.Second        // pause after Redis has refused a subscription
 )
 
 // keep is the hub's keeper. It keeps every entry subscribed where the topology requires it, and
@@ -165,7 +165,7 @@ func (h *hub) subscribedLocked(r *request) {
 // the subscriptions exist on the lines that need them.
 func (h *hub) unsubscribeUnneededLocked() {
 	for _, l := range h.lines {
-		var lifted [kinds][]string
+		var unneeded [kinds][]string
 		for kind := range l.state {
 			for name, st := range l.state[kind] {
 				e := h.entries[kind][name]
@@ -173,11 +173,11 @@ func (h *hub) unsubscribeUnneededLocked() {
 					continue
 				}
 				if lines, complete := h.targetsLocked(e.kind, name, e.keyspace); complete && !slices.Contains(lines, l) {
-					lifted[kind] = append(lifted[kind], name)
+					unneeded[kind] = append(unneeded[kind], name)
 				}
 			}
 		}
-		for kind, names := range lifted {
+		for kind, names := range unneeded {
 			size := maxChunk
 			if Kind(kind) == Shard {
 				size = 1
@@ -189,7 +189,7 @@ func (h *hub) unsubscribeUnneededLocked() {
 	}
 }
 
-// closeUnusedLocked closes lines that have been unused for lingerFor.
+// closeUnusedLocked closes lines that have been unused for closeUnusedAfter.
 func (h *hub) closeUnusedLocked() {
 	for _, l := range h.lines {
 		switch {
@@ -197,7 +197,7 @@ func (h *hub) closeUnusedLocked() {
 			l.idle = time.Time{}
 		case l.idle.IsZero():
 			l.idle = time.Now()
-		case time.Since(l.idle) > lingerFor:
+		case time.Since(l.idle) > closeUnusedAfter:
 			l.endLocked()
 		}
 	}

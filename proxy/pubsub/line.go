@@ -16,10 +16,10 @@ import (
 var (
 	errSilent  = errors.New("pubsub: node is silent")
 	errUnasked = errors.New("pubsub: a reply that nobody asked for")
-	// errKept ends a line on which Redis does not let the user unsubscribe. The unwanted
-	// subscription ends with the line.
-	errKept  = errors.New("pubsub: redis does not let the user unsubscribe")
-	errNoUse = errors.New("pubsub: connection not needed any more")
+	// errCannotUnsubscribe ends a line on which Redis does not let the user unsubscribe. The
+	// unwanted subscription ends with the line.
+	errCannotUnsubscribe = errors.New("pubsub: redis does not let the user unsubscribe")
+	errUnused            = errors.New("pubsub: connection not needed any more")
 )
 
 // pingEvery is how often a line sends a PING, to notice a dead node.
@@ -106,7 +106,7 @@ func (l *line) leaveLocked(kind Kind, names []string) *request {
 func (l *line) submitLocked(r *request) *request {
 	r.line, r.asked, r.done = l, time.Now(), make(chan struct{})
 	if l.over {
-		l.finishLocked(r, errNoUse)
+		l.finishLocked(r, errUnused)
 		return r
 	}
 	if r.ping {
@@ -189,7 +189,7 @@ func (l *line) write(conn net.Conn, read chan error) error {
 		}
 		select {
 		case <-l.ctx.Done():
-			return errNoUse
+			return errUnused
 		case err := <-read:
 			read <- err
 			return err

@@ -231,7 +231,7 @@ func (l *line) answeredLocked(refusal []byte) {
 // When a slot has moved, Redis ends the subscription without a request, and SUNSUBSCRIBE takes that
 // for its confirmation. Then Redis answers SUNSUBSCRIBE with MOVED.
 func (l *line) errorLocked(f *frame) error {
-	if slot, stray := redirectSlot(f.raw); stray {
+	if slot, ok := redirectSlot(f.raw); ok {
 		if len(l.waiting) == 0 {
 			return nil
 		}
@@ -254,7 +254,7 @@ func (l *line) errorLocked(f *frame) error {
 	}
 	l.answeredLocked(bytes.Clone(f.raw))
 	if !r.join && isLasting(f.raw) {
-		return errKept
+		return errCannotUnsubscribe
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (x *Exchange) Others(ctx context.Context, kind Kind, names []string, patter
 	for _, name := range names {
 		m.Names = append(m.Names, []byte(name))
 	}
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	if x.send(ctx, m) {
 		select {

@@ -8,9 +8,9 @@ func (n *Node) Busy() bool { return n.busy.Load() }
 // AnyBusy reports whether a node is Busy. It takes no lock.
 func (u *Upstream) AnyBusy() bool { return u.busy.Load() > 0 }
 
-// heard handles the node's reply to a PING. nil means that there is no connection for the PING. A
-// refusal for missing rights says nothing about BUSY, because Redis checks rights first.
-func (n *Node) heard(reply []byte) {
+// notePing handles the node's reply to a PING. nil means that there is no connection for the PING.
+// A refusal for missing rights says nothing about BUSY, because Redis checks rights first.
+func (n *Node) notePing(reply []byte) {
 	if hasCode(reply, "NOAUTH") || hasCode(reply, "NOPERM") {
 		return
 	}
@@ -35,7 +35,7 @@ func (n *Node) BusyReply(ctx context.Context) []byte {
 	if err != nil {
 		return nil
 	}
-	n.heard(reply)
+	n.notePing(reply)
 	if !n.Busy() {
 		return nil
 	}

@@ -16,14 +16,14 @@ const (
 // changeLog logs changes of the topology. During a failover the nodes disagree for some seconds, so
 // the same change may be found several times. It is logged once. Guarded by Upstream.mu.
 type changeLog struct {
-	said map[string]time.Time
+	logged map[string]time.Time
 }
 
-// say logs the change from old, which may be nil, to t.
-func (c *changeLog) say(u *Upstream, old, t *Topology) {
+// log logs the change from old, which may be nil, to t.
+func (c *changeLog) log(u *Upstream, old, t *Topology) {
 	attrs := []any{"masters", len(t.masters)}
 	if t.replicasKnown {
-		attrs = append(attrs, "replicas", t.replicasTold)
+		attrs = append(attrs, "replicas", t.replicaCount)
 	}
 	attrs = append(attrs, "cluster", t.cluster)
 	if old == nil {
@@ -32,14 +32,14 @@ func (c *changeLog) say(u *Upstream, old, t *Topology) {
 	}
 	what := t.changesFrom(old)
 	now := time.Now()
-	maps.DeleteFunc(c.said, func(_ string, at time.Time) bool { return now.Sub(at) > logAgainAfter })
-	if _, again := c.said[what]; again {
+	maps.DeleteFunc(c.logged, func(_ string, at time.Time) bool { return now.Sub(at) > logAgainAfter })
+	if _, again := c.logged[what]; again {
 		return
 	}
-	if c.said == nil {
-		c.said = make(map[string]time.Time)
+	if c.logged == nil {
+		c.logged = make(map[string]time.Time)
 	}
-	c.said[what] = now
+	c.logged[what] = now
 	u.log.Info("topology changed", append([]any{"change", what}, attrs...)...)
 }
 

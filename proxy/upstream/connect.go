@@ -49,11 +49,11 @@ func (u *Upstream) Connect(ctx context.Context) error {
 // tryConnect asks once. It blocks for at most the upstream time-out. It also ends soon after
 // Config.Wait, if that is positive.
 func (u *Upstream) tryConnect(ctx context.Context, began time.Time) error {
-	patience := u.cfg.UpstreamTimeout
+	timeout := u.cfg.UpstreamTimeout
 	if u.cfg.Wait > 0 {
-		patience = min(patience, max(u.cfg.Wait-time.Since(began), leastTry))
+		timeout = min(timeout, max(u.cfg.Wait-time.Since(began), leastTry))
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err := u.probe(ctx); err != nil {
 		return err
@@ -110,45 +110,45 @@ func (e *sentinelError) Unwrap() error { return e.err }
 type waitingLog struct {
 	up     *Upstream
 	timer  *time.Timer
-	said   chan string // size 1: the last reason, or "" before the first
+	reason chan string // size 1: the last reason, or "" before the first
 	logged bool
 }
 
 func (w *waitingLog) start() {
-	w.said = make(chan string, 1)
-	w.said <- ""
-	w.timer = time.AfterFunc(logAfter, guard.Func(w.up.log, "waiting for redis", w.say))
+	w.reason = make(chan string, 1)
+	w.reason <- ""
+	w.timer = time.AfterFunc(logAfter, guard.Func(w.up.log, "waiting for redis", w.logReason))
 }
 
 func (w *waitingLog) stop() { w.timer.Stop() }
 
-// say is called by the timer.
-func (w *waitingLog) say() {
-	reason := <-w.said
+// logReason is called by the timer.
+func (w *waitingLog) logReason() {
+	reason := <-w.reason
 	w.logged = true
 	if reason == "" {
 		reason = "no answer yet"
 	}
 	w.log(reason)
-	w.said <- reason
+	w.reason <- reason
 }
 
 // failed records why a try has failed.
 func (w *waitingLog) failed(err error) {
-	reason := <-w.said
+	reason := <-w.reason
 	if w.logged && err.Error() != reason {
 		w.log(err.Error())
 	}
-	w.said <- err.Error()
+	w.reason <- err.Error()
 }
 
 // over logs the end of the wait, if the wait was logged.
 func (w *waitingLog) over(waited time.Duration) {
-	reason := <-w.said
+	reason := <-w.reason
 	if w.logged {
 		w.up.log.Info("redis answers", "upstream", w.up.cfg.Addrs, "waited", waited.Round(time.Millisecond))
 	}
-	w.said <- reason
+	w.reason <- reason
 }
 
 func (w *waitingLog) log(reason string) {

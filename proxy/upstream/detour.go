@@ -59,7 +59,7 @@ func (l *Link) Path(write bool) *Link {
 func (l *Link) HasDetour() bool { return l.first != nil || l.second.Load() != nil }
 
 // watched reports whether the link is checked for stalls.
-func (l *Link) watched() bool { return !l.private && !l.lane.Scripts && l.first == nil }
+func (l *Link) watched() bool { return !l.pinned && !l.lane.Scripts && l.first == nil }
 
 // tookLocked counts calls that are written now and starts the check for their replies.
 func (l *Link) tookLocked(n int) {
@@ -69,7 +69,7 @@ func (l *Link) tookLocked(n int) {
 	}
 	l.armed, l.before = true, l.heard.Load()
 	if l.timer == nil {
-		l.timer = time.AfterFunc(silentFor, guard.Func(l.node.up.log, "look at a link", l.checkStalled))
+		l.timer = time.AfterFunc(silentFor, guard.Func(l.node.up.log, "check of a link", l.checkStalled))
 		return
 	}
 	l.timer.Reset(silentFor)
@@ -125,7 +125,7 @@ func (p *detourPing) Reply(part []byte, done bool) Flusher {
 	}
 	busy := hasCode(part, "BUSY")
 	p.second.busy.Store(busy)
-	p.second.node.heard(part)
+	p.second.node.notePing(part)
 	p.first.second.Store(p.second)
 	if p.first.heard.Load() == p.heard {
 		p.first.interruptReader()
@@ -208,14 +208,14 @@ func (discardReply) Dropped() bool { return false }
 func (n *Node) secondLink(lane Lane, first *Link) *Link {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	l := n.seconds[lane]
+	l := n.secondLinks[lane]
 	if l == nil {
 		l = newLink(n, lane)
 		l.first = first
-		if n.seconds == nil {
-			n.seconds = make(map[Lane]*Link)
+		if n.secondLinks == nil {
+			n.secondLinks = make(map[Lane]*Link)
 		}
-		n.seconds[lane] = l
+		n.secondLinks[lane] = l
 		if !n.up.start("second link", func() { l.run(n.ctx) }) {
 			l.closing, l.dead = ErrClosed, true
 		}
@@ -226,15 +226,15 @@ func (n *Node) secondLink(lane Lane, first *Link) *Link {
 	return l
 }
 
-// sweepSeconds closes second links that have not been used for a while.
-func (n *Node) sweepSeconds(now time.Time) {
+// sweepSecondLinks closes second links that have not been used for a while.
+func (n *Node) sweepSecondLinks(now time.Time) {
 	var old []*Link
 	n.mu.Lock()
-	for lane, l := range n.seconds {
+	for lane, l := range n.secondLinks {
 		l.mu.Lock()
 		if now.Sub(l.needed) >= idleFor && l.pending.len() == 0 && l.taken == l.answered.Load() {
 			old = append(old, l)
-			delete(n.seconds, lane)
+			delete(n.secondLinks, lane)
 		}
 		l.mu.Unlock()
 	}

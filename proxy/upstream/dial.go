@@ -22,8 +22,8 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interv
 // script may keep Redis from answering for some seconds. The error is ErrRefused if Redis refuses
 // the lane's credential. Each call resolves the host name again.
 func (u *Upstream) dial(ctx context.Context, addr string, lane Lane, patient bool) (net.Conn, error) {
-	patience := max(u.cfg.RedirectTimeout, time.Second)
-	connecting, cancel := context.WithTimeout(ctx, patience)
+	timeout := max(u.cfg.RedirectTimeout, time.Second)
+	connecting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	conn, err := u.connect(connecting, addr)
 	if err != nil {
@@ -37,11 +37,11 @@ func (u *Upstream) dial(ctx context.Context, addr string, lane Lane, patient boo
 		}
 	}
 	if patient {
-		patience = u.cfg.UpstreamTimeout
+		timeout = u.cfg.UpstreamTimeout
 	}
-	greeting, cancel := context.WithTimeout(ctx, patience)
+	settingUp, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if err := u.setUp(greeting, conn, lane); err != nil {
+	if err := u.setUp(settingUp, conn, lane); err != nil {
 		conn.Close()
 		return nil, err
 	}

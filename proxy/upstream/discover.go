@@ -88,16 +88,16 @@ func (u *Upstream) probe(ctx context.Context) (err error) {
 }
 
 // setMode compares the mode that Redis reports with the configured one.
-func (u *Upstream) setMode(told string) error {
+func (u *Upstream) setMode(reported string) error {
 	switch {
-	case told == "sentinel":
+	case reported == "sentinel":
 		return errIsSentinel
 	case u.cfg.Mode == "sentinel":
-	case u.cfg.Mode == "cluster" && told != "cluster":
+	case u.cfg.Mode == "cluster" && reported != "cluster":
 		return errNotCluster
-	case u.cfg.Mode == "standalone" && told == "cluster":
+	case u.cfg.Mode == "standalone" && reported == "cluster":
 		return errNotStandalone
-	case told == "cluster":
+	case reported == "cluster":
 		u.cfg.Mode = "cluster"
 	default:
 		u.cfg.Mode = "standalone"
@@ -229,7 +229,7 @@ func (u *Upstream) parseSlots(slots []slotOwners, nodes, asked string) *Topology
 		ranges = append(ranges, r)
 	}
 	t := clusterOf(ranges)
-	t.replicasTold, t.replicasKnown = countReplicas(nodes), nodes != ""
+	t.replicaCount, t.replicasKnown = countReplicas(nodes), nodes != ""
 	for _, addr := range slotless(nodes, asked) {
 		t.slotless = append(t.slotless, u.node(addr))
 		members[addr] = true
@@ -315,7 +315,7 @@ func (u *Upstream) adopt(t *Topology) {
 	if old := u.Topology(); !t.same(old) {
 		u.topology.Store(t)
 		u.reloadLocked()
-		u.changes.say(u, old, t)
+		u.changes.log(u, old, t)
 	}
 	nodes := u.nodesLocked()
 	now := u.Topology()

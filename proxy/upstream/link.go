@@ -28,7 +28,7 @@ type Link struct {
 	wake chan struct{} // size 1: wakes the link's goroutine
 
 	// The fields below are for pinned links (Node.Pin), which have only one connection.
-	private     bool
+	pinned      bool
 	receivePush func(frame []byte) // takes frames that answer no call; may be nil
 	clientID    atomic.Int64
 
@@ -158,7 +158,7 @@ func (l *Link) run(ctx context.Context) {
 		if err == nil {
 			downSince, backoff = time.Time{}, minBackoff
 			l.serve(conn)
-			if l.private {
+			if l.pinned {
 				if l.mayBeRefused() {
 					l.node.Link(l.lane).Open()
 				}
@@ -180,7 +180,7 @@ func (l *Link) run(ctx context.Context) {
 		if isRedisFull(err) {
 			l.node.freeIdle()
 			// it gets no session; many such links would dial again and again
-			if l.private {
+			if l.pinned {
 				l.losePending(errRedisFull)
 				l.close(errRedisFull)
 				continue
@@ -253,7 +253,7 @@ func (l *Link) serve(conn net.Conn) {
 	}
 	l.mu.Unlock()
 	// a pinned link is closed when its client leaves
-	if len(lost) > 0 && !(l.private && errors.Is(cause, ErrClosed)) {
+	if len(lost) > 0 && !(l.pinned && errors.Is(cause, ErrClosed)) {
 		l.node.up.log.Warn("connection to redis lost", "node", l.node.Addr, "calls", len(lost), "err", cause)
 	}
 	for _, c := range lost {

@@ -31,7 +31,7 @@ func (l *Link) logRefusal(err error) {
 // dial makes the link's connection. On a pinned link it also asks for the client ID.
 func (l *Link) dial(ctx context.Context) (net.Conn, error) {
 	conn, err := l.node.up.dial(ctx, l.node.Addr, l.lane, !l.node.unresponsive.Load())
-	if err != nil || !l.private {
+	if err != nil || !l.pinned {
 		return conn, err
 	}
 	stop := endWith(ctx, conn)

@@ -12,8 +12,8 @@ import (
 // Bytes read from Redis at a time. A shared link has much traffic. There may be thousands of pinned
 // links, so their buffers are small.
 const (
-	readBuffer        = 64 << 10
-	privateReadBuffer = 8 << 10
+	readBuffer       = 64 << 10
+	pinnedReadBuffer = 8 << 10
 )
 
 // maxErrorReply bounds an error reply, which is kept until it is complete.
@@ -55,15 +55,15 @@ type replyReader struct {
 func newReplyReader(l *Link, conn net.Conn) *replyReader {
 	r := &replyReader{link: l, conn: conn}
 	// on a pinned link, a session may change the RESP version
-	r.scan.RESP2 = !l.lane.RESP3 && !l.private
+	r.scan.RESP2 = !l.lane.RESP3 && !l.pinned
 	return r
 }
 
 // run reads until the connection ends, and then detaches the link from it.
 func (r *replyReader) run() {
 	size := readBuffer
-	if r.link.private {
-		size = privateReadBuffer
+	if r.link.pinned {
+		size = pinnedReadBuffer
 	}
 	buf := make([]byte, size)
 	for {

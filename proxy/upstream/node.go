@@ -41,11 +41,11 @@ type Node struct {
 	counts pinCounts
 
 	// mu guards the fields below. Never held across I/O.
-	mu      sync.Mutex
-	links   map[Lane]*Link
-	seconds map[Lane]*Link // see detour
-	pins    pinned
-	retired time.Time // when it left the topology; zero: it is a part of it
+	mu          sync.Mutex
+	links       map[Lane]*Link
+	secondLinks map[Lane]*Link // see detour
+	pins        pinned
+	retired     time.Time // when it left the topology; zero: it is a part of it
 }
 
 // Link returns the node's link in a lane, and makes it if there is none. After the node has closed,
@@ -75,7 +75,7 @@ func (n *Node) closeLane(lane Lane, cause error) {
 	if n.up.unused(lane) {
 		links = n.idleLocked(lane)
 		for _, lane := range [...]Lane{lane, lane.reading()} {
-			for _, of := range [...]map[Lane]*Link{n.links, n.seconds} {
+			for _, of := range [...]map[Lane]*Link{n.links, n.secondLinks} {
 				if l := of[lane]; l != nil {
 					links = append(links, l)
 				}
@@ -93,7 +93,7 @@ func (n *Node) closeLane(lane Lane, cause error) {
 func (n *Node) dropLinks(of func(Lane) bool) {
 	n.mu.Lock()
 	var dropped []*Link
-	for _, links := range [...]map[Lane]*Link{n.links, n.seconds} {
+	for _, links := range [...]map[Lane]*Link{n.links, n.secondLinks} {
 		for lane, l := range links {
 			if of(lane) {
 				dropped = append(dropped, l)
@@ -119,7 +119,7 @@ func (n *Node) eachLink(f func(*Link)) {
 	for _, l := range n.links {
 		links = append(links, l)
 	}
-	for _, l := range n.seconds {
+	for _, l := range n.secondLinks {
 		links = append(links, l)
 	}
 	for l := range n.pins.all {
@@ -167,7 +167,7 @@ func (n *Node) watch() {
 			err = n.listen(conn)
 			conn.Close()
 		}
-		n.heard(nil)
+		n.notePing(nil)
 		if n.ctx.Err() != nil {
 			break
 		}
@@ -199,7 +199,7 @@ func (n *Node) listen(conn net.Conn) error {
 	go func() {
 		ended <- guard.Call(n.up.log, "liveness reader", func() error {
 			return readAll(conn, func(reply []byte) {
-				n.heard(reply)
+				n.notePing(reply)
 				now := int64(time.Since(start))
 				heard.Store(now)
 				if sent := asked.Swap(0); sent != 0 {
@@ -220,7 +220,7 @@ func (n *Node) listen(conn net.Conn) error {
 			return err
 		case now := <-next.C:
 			n.sweepIdle(now)
-			n.sweepSeconds(now)
+			n.sweepSecondLinks(now)
 		}
 		silence := time.Since(start) - time.Duration(heard.Load())
 		left := n.up.cfg.UpstreamTimeout - silence // a call waits at most UpstreamTimeout

@@ -38,8 +38,8 @@ type idleLink struct {
 //
 // The caller gives the link back with Unpin. Pin does not block. At the node's limit
 // (Config.MaxPinned), the returned link has ended, and calls on it are lost with a *Refusal.
-func (n *Node) Pin(lane Lane, stray func(frame []byte)) *Link {
-	l, old := n.pin(lane, stray)
+func (n *Node) Pin(lane Lane, receivePush func(frame []byte)) *Link {
+	l, old := n.pin(lane, receivePush)
 	if old != nil {
 		old.close(ErrClosed)
 	}
@@ -47,12 +47,12 @@ func (n *Node) Pin(lane Lane, stray func(frame []byte)) *Link {
 }
 
 // pin is Pin. The caller must close old, if it is not nil.
-func (n *Node) pin(lane Lane, stray func(frame []byte)) (l, old *Link) {
+func (n *Node) pin(lane Lane, receivePush func(frame []byte)) (l, old *Link) {
 	n.up.pinnedOut.Add(1)
 	n.counts.used.Add(1)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for stray == nil && len(n.pins.idle[lane]) > 0 {
+	for receivePush == nil && len(n.pins.idle[lane]) > 0 {
 		last := len(n.pins.idle[lane]) - 1
 		l := n.pins.idle[lane][last].link
 		n.pins.idle[lane] = n.pins.idle[lane][:last]
@@ -61,7 +61,7 @@ func (n *Node) pin(lane Lane, stray func(frame []byte)) (l, old *Link) {
 		}
 	}
 	l = newLink(n, lane)
-	l.private, l.receivePush = true, stray
+	l.pinned, l.receivePush = true, receivePush
 	room, old := n.roomLocked()
 	if !room {
 		l.closing, l.dead = errPinLimit, true
@@ -71,7 +71,7 @@ func (n *Node) pin(lane Lane, stray func(frame []byte)) (l, old *Link) {
 		n.pins.all, n.pins.idle = make(map[*Link]struct{}), make(map[Lane][]idleLink)
 	}
 	n.pins.all[l] = struct{}{}
-	if !n.up.start("private link", func() { l.live(n.ctx) }) {
+	if !n.up.start("pinned link", func() { l.live(n.ctx) }) {
 		delete(n.pins.all, l)
 		l.closing, l.dead = ErrClosed, true
 	}

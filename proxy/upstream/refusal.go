@@ -14,8 +14,8 @@ import (
 // refusalFor is how long an answer of Redis about a user and a command is used.
 const refusalFor = time.Second
 
-// ownPatience is how long a command waits for Redis's answer about Leash's own user.
-const ownPatience = 100 * time.Millisecond
+// ownUserTimeout is how long a command waits for Redis's answer about Leash's own user.
+const ownUserTimeout = 100 * time.Millisecond
 
 // maxRefusals limits how many answers are kept.
 const maxRefusals = 4096
@@ -70,22 +70,22 @@ func (r *refusals) set(k refusalKey, text string) {
 //
 // It blocks for a round trip. The answer is kept for a second. An answer that depends on the
 // arguments, as for channels, is not kept. Leash's own user serves clients without authentication.
-// For that user, Refusal blocks for at most ownPatience and then uses the previous answer. So a
+// For that user, Refusal blocks for at most ownUserTimeout and then uses the previous answer. So a
 // PING is answered in any state of Redis.
 func (u *Upstream) Refusal(ctx context.Context, lane Lane, name string, args [][]byte) (string, error) {
 	user := lane.User
 	if user == "" {
 		user = "default"
 	}
-	patience, own := askTimeout, user == u.serviceUser()
+	timeout, own := askTimeout, user == u.serviceUser()
 	if own {
-		patience = ownPatience
+		timeout = ownUserTimeout
 	}
 	key, byArguments := refusalKey{user, name}, strings.HasSuffix(name, "subscribe")
 	if text, ok := u.refusals.get(key); ok && !byArguments {
 		return text, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	question := []any{"ACL", "DRYRUN", user}
 	for _, a := range args {

@@ -102,13 +102,13 @@ type question struct {
 	more          []string
 }
 
-// patience is how long askAll waits for a node before it asks another one.
-const patience = time.Second
+// firstAskTimeout is how long askAll waits for a node before it asks another one.
+const firstAskTimeout = time.Second
 
 // askAll asks all nodes at once. Then it asks a node that answered about the keys of those that did
 // not.
 func (q question) askAll(ctx context.Context, nodes []keysOfNode) error {
-	soon, cancel := context.WithTimeout(ctx, patience)
+	soon, cancel := context.WithTimeout(ctx, firstAskTimeout)
 	defer cancel()
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
@@ -118,23 +118,23 @@ func (q question) askAll(ctx context.Context, nodes []keysOfNode) error {
 		})
 	}
 	wg.Wait()
-	stand := -1
+	answered := -1
 	for i, err := range errs {
 		if err != nil && !silent(err) {
 			return err
 		}
 		if err == nil {
-			stand = i
+			answered = i
 		}
 	}
-	if stand < 0 {
+	if answered < 0 {
 		return errs[0]
 	}
 	for i, err := range errs {
 		if err == nil {
 			continue
 		}
-		if err := q.ask(ctx, nodes[stand].client, nodes[i].keys); err != nil {
+		if err := q.ask(ctx, nodes[answered].client, nodes[i].keys); err != nil {
 			return err
 		}
 	}

@@ -230,24 +230,24 @@ func (u *Upstream) listenSentinel(ctx context.Context, addr string) {
 	c := u.sentinelClient(addr)
 	defer c.Close()
 	for ctx.Err() == nil {
-		u.hearSentinel(ctx, c, addr)
+		u.readSentinel(ctx, c, addr)
 		pause(ctx, sentinelMinAgain)
 	}
 }
 
-// hearSentinel reads the messages of one connection. It returns when the connection ends or does
+// readSentinel reads the messages of one connection. It returns when the connection ends or does
 // not answer a PING. It decodes in this goroutine. In a goroutine of go-redis, an invalid message
 // would end the process.
-func (u *Upstream) hearSentinel(ctx context.Context, c *redis.Client, addr string) {
+func (u *Upstream) readSentinel(ctx context.Context, c *redis.Client, addr string) {
 	ps := c.Subscribe(ctx, sentinelEvents...)
 	defer ps.Close()
 	// ReceiveTimeout does not end when ctx is done
 	defer context.AfterFunc(ctx, guard.Func(u.log, "end of a sentinel", func() { ps.Close() }))()
 	pinged := false
 	for ctx.Err() == nil {
-		said, err := receive(ctx, ps)
+		message, err := receive(ctx, ps)
 		var slow net.Error
-		switch event, _ := said.(*redis.Message); {
+		switch event, _ := message.(*redis.Message); {
 		case err == nil && event != nil:
 			u.log.Debug("sentinel", "addr", addr, "event", event.Channel, "says", event.Payload)
 			select {
@@ -269,10 +269,10 @@ func (u *Upstream) hearSentinel(ctx context.Context, c *redis.Client, addr strin
 
 // receive returns the next message of a sentinel. go-redis panics when a message is invalid.
 // receive returns an error instead.
-func receive(ctx context.Context, ps *redis.PubSub) (said any, err error) {
+func receive(ctx context.Context, ps *redis.PubSub) (message any, err error) {
 	defer func() {
 		if recover() != nil {
-			said, err = nil, resp.ErrFrame
+			message, err = nil, resp.ErrFrame
 		}
 	}()
 	return ps.ReceiveTimeout(ctx, sentinelPoll)

@@ -34,7 +34,7 @@ func (u *Upstream) discoverSingle(ctx context.Context) error {
 func (u *Upstream) adoptSingle(master string, replicas []string) {
 	n := u.node(master)
 	t := standalone(n)
-	t.replicasTold, t.replicasKnown = len(replicas), true
+	t.replicaCount, t.replicasKnown = len(replicas), true
 	if u.ReadsReplicas() {
 		for _, addr := range replicas {
 			t.addReplicas(n, []*Node{u.node(addr)})

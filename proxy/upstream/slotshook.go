@@ -27,7 +27,7 @@ func (h slotsHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			return nil
 		}
 		err := next(ctx, cmd)
-		h.heed(err)
+		h.noteMoved(err)
 		return err
 	}
 }
@@ -37,13 +37,13 @@ func (h slotsHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		err := next(ctx, cmds)
 		for _, cmd := range cmds {
-			h.heed(cmd.Err())
+			h.noteMoved(cmd.Err())
 		}
 		return err
 	}
 }
 
-func (h slotsHook) heed(err error) {
+func (h slotsHook) noteMoved(err error) {
 	if err != nil && redis.HasErrorPrefix(err, "MOVED") {
 		h.up.Refresh()
 	}

@@ -15,7 +15,7 @@ type Topology struct {
 	replicas map[*Node][]*Node // of each master; empty if no session reads from them
 
 	// Only for the log: the number of replicas, even if no session reads from them.
-	replicasTold  int
+	replicaCount  int
 	replicasKnown bool
 }
 
@@ -129,7 +129,7 @@ func (t *Topology) has(n *Node) bool {
 func (t *Topology) with(slot uint16, n *Node) *Topology {
 	next := &Topology{
 		cluster: t.cluster, masters: slices.Clone(t.masters), owner: t.owner, replicas: t.replicas,
-		replicasTold: t.replicasTold, replicasKnown: t.replicasKnown,
+		replicaCount: t.replicaCount, replicasKnown: t.replicasKnown,
 	}
 	next.slotless = slices.DeleteFunc(slices.Clone(t.slotless), func(s *Node) bool { return s == n })
 	next.owner[slot] = next.index(n)
