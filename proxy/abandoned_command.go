@@ -39,10 +39,10 @@ func (s *session) connectionGone(n *upstream.Node, id int64) bool {
 	ctx, cancel := context.WithTimeout(s.ctx, abandonedTimeout)
 	defer cancel()
 	link := n.Link(s.server.up.ServiceLane())
-	question := resp.AppendCommand(nil, []byte("CLIENT"), []byte("LIST"), []byte("ID"), resp.AppendDecimal(nil, id))
+	request := resp.AppendCommand(nil, []byte("CLIENT"), []byte("LIST"), []byte("ID"), resp.AppendDecimal(nil, id))
 	line := append(resp.AppendDecimal([]byte("id="), id), ' ')
-	for again := time.Millisecond; ; again *= 2 {
-		reply, err := link.Ask(ctx, question)
+	for pause := time.Millisecond; ; pause *= 2 {
+		reply, err := link.Ask(ctx, request)
 		switch {
 		case err != nil, len(reply) == 0, reply[0] != '$': // Redis is older than 6.2, or the right is missing
 			return false
@@ -52,7 +52,7 @@ func (s *session) connectionGone(n *upstream.Node, id int64) bool {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-time.After(again):
+		case <-time.After(pause):
 		}
 	}
 }

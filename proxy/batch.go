@@ -14,8 +14,9 @@ const (
 )
 
 // growth bounds the size of a large batch. It is at most growth times the bytes of its command that
-// have arrived. So a client that only announces a large value costs little memory. With 8, all
-// copies of a value together are a seventh of its size.
+// have arrived. Fewer bytes than usualBatch count as usualBatch. So a client that only announces a
+// large value costs little memory. With 8, all copies of a value together are a seventh of its
+// size.
 const growth = 8
 
 // errLeaving ends the loop of a session that must not read any more.

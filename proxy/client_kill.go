@@ -35,11 +35,11 @@ func (s *session) clientKill(c *command, cmd resp.Command) bool {
 	if problem != "" {
 		return s.fail(problem)
 	}
-	probe := []string{"CLIENT", "KILL", "TYPE", "?"}
+	check := []string{"CLIENT", "KILL", "TYPE", "?"}
 	if f.user != "" {
-		probe = []string{"CLIENT", "KILL", "USER", f.user, "TYPE", "?"} // Redis knows which users exist
+		check = []string{"CLIENT", "KILL", "USER", f.user, "TYPE", "?"} // Redis knows which users exist
 	}
-	if !s.permitted(probe...) {
+	if !s.permitted(check...) {
 		return true
 	}
 	killed, killsItself := s.killOthers(f)

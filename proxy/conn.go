@@ -31,11 +31,11 @@ type conn struct {
 	ended  atomic.Bool // the session has ended: Close closes the socket
 
 	// Used by the one goroutine that writes; see session.Flush.
-	pending []byte
-	written int
-	failure error
-	attempt func(fd uintptr) bool
-	patient func(fd uintptr) bool
+	pending      []byte
+	written      int
+	failure      error
+	tryOnce      func(fd uintptr) bool // writes what the socket takes at once
+	waitAndWrite func(fd uintptr) bool // is called again until the socket takes a byte
 
 	// keepMu guards the field below. It is held while the socket's options are set to match.
 	keepMu      sync.Mutex
@@ -52,8 +52,8 @@ func newConn(nc net.Conn) (*conn, error) {
 		return nil, err
 	}
 	c := &conn{Conn: nc, raw: raw}
-	c.attempt = func(fd uintptr) bool { c.writeOnce(fd); return true }
-	c.patient = func(fd uintptr) bool {
+	c.tryOnce = func(fd uintptr) bool { c.writeOnce(fd); return true }
+	c.waitAndWrite = func(fd uintptr) bool {
 		c.writeOnce(fd)
 		return c.written > 0 || c.failure != nil
 	}
@@ -88,12 +88,12 @@ func (c *conn) receive(p []byte) (int, error) { return c.Conn.Read(p) }
 // try writes as many bytes as the socket accepts at once and returns their number. Only one
 // goroutine may write at a time.
 func (c *conn) try(p []byte) (int, error) {
-	return c.write(p, c.attempt)
+	return c.write(p, c.tryOnce)
 }
 
 // push writes as try does, but waits until the socket takes at least one byte.
 func (c *conn) push(p []byte) (int, error) {
-	return c.write(p, c.patient)
+	return c.write(p, c.waitAndWrite)
 }
 
 func (c *conn) write(p []byte, f func(uintptr) bool) (int, error) {

@@ -19,7 +19,7 @@ import (
 //   - Values that can be added up are sums over all masters.
 //   - Fields about clients are Leash's own.
 //   - A section "Leash" follows, where Redis puts the sections of modules.
-//   - A field that needs a master without an answer is left out.
+//   - A field is left out if a master that it needs does not answer.
 func (s *session) info(c *command, cmd resp.Command) bool {
 	switch {
 	case !s.ready(c, cmd):

@@ -37,7 +37,7 @@ func (s *session) lock(args [][]byte) bool {
 	}
 	s.Flush()
 	if carrier := s.carrier.Load(); carrier != nil {
-		carrier.CheckOverdue() // only calls check it; lock scripts are no calls
+		carrier.CheckOverdue() // calls do this themselves, but lock scripts are not calls
 	}
 	if s.killed.Load() {
 		return false
