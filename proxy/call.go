@@ -163,7 +163,7 @@ func (s *session) retireLocked() {
 		}
 	}
 	if s.calls == 0 {
-		s.prolongSilence()
+		s.restartSilence()
 	}
 	s.wakeLocked()
 }

@@ -134,7 +134,7 @@ func (t *transaction) notExecuted(moved []byte) []byte {
 	watched := t.watched || t.voided
 	reply := t.session.nilReply()
 	if !watched {
-		reply = presentable(moved)
+		reply = clientError(moved)
 	}
 	t.end(false)
 	return reply

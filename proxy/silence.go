@@ -22,8 +22,8 @@ func (s *session) endSilence() {
 	}
 }
 
-// prolongSilence restarts the silence, because the client has got the last of its replies.
-func (s *session) prolongSilence() {
+// restartSilence restarts the silence, because the client has got the last of its replies.
+func (s *session) restartSilence() {
 	if at := s.silence.Load(); at != 0 {
 		s.silence.CompareAndSwap(at, s.server.sinceStart())
 	}

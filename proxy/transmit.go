@@ -290,7 +290,7 @@ func (t *transaction) giveUp(answers []*answer, moved []byte) []*answer {
 	t.aborted = true
 	whole := make([]*answer, len(t.queue))
 	for i := range whole {
-		whole[i] = &answer{reply: presentable(moved)}
+		whole[i] = &answer{reply: clientError(moved)}
 		j := i - (len(t.queue) - len(answers))
 		if j >= 0 && !answers[j].lost && !t.isRedirect(answers[j].reply) {
 			whole[i].reply = answers[j].reply
@@ -299,9 +299,9 @@ func (t *transaction) giveUp(answers []*answer, moved []byte) []*answer {
 	return whole
 }
 
-// presentable returns the error that the client gets for an error that prevented a command.
+// clientError returns the error that the client gets for an error that prevented a command.
 // Redirects never reach a client.
-func presentable(moved []byte) []byte {
+func clientError(moved []byte) []byte {
 	switch {
 	case bytes.HasPrefix(moved, []byte("-ASK ")):
 		return resp.AppendError(nil, tryAgain)

@@ -57,7 +57,7 @@ func (t *transaction) watch(request []byte) []byte {
 			return []byte(resp.OK)
 		}
 		if !t.again(moved) {
-			return presentable(moved)
+			return clientError(moved)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 type hub struct {
 	x    *Exchange     // immutable
 	lane upstream.Lane // immutable
-	kick chan struct{} // size 1: the keeper has something to do
+	wake chan struct{} // size 1: the keeper has something to do
 
 	entries  [kinds]map[string]*entry
 	lines    map[*upstream.Node]*line
@@ -60,7 +60,7 @@ type task func()
 
 func newHub(x *Exchange, user string) *hub {
 	h := &hub{
-		x: x, lane: upstream.Lane{User: user}, kick: make(chan struct{}, 1),
+		x: x, lane: upstream.Lane{User: user}, wake: make(chan struct{}, 1),
 		lines: make(map[*upstream.Node]*line), backoff: make(map[*upstream.Node]*backoff),
 	}
 	for kind := range h.entries {
@@ -249,18 +249,18 @@ func (h *hub) lostLocked(l *line, wasUp bool) {
 	}
 	b.until = time.Now().Add(b.next)
 	b.next = min(2*b.next, maxBackoff)
-	h.touchLocked()
+	h.recheckLocked()
 }
 
-// touchLocked makes the keeper check the subscriptions.
-func (h *hub) touchLocked() {
+// recheckLocked makes the keeper check the subscriptions.
+func (h *hub) recheckLocked() {
 	h.dirty = true
-	h.kickLocked()
+	h.wakeLocked()
 }
 
-func (h *hub) kickLocked() {
+func (h *hub) wakeLocked() {
 	select {
-	case h.kick <- struct{}{}:
+	case h.wake <- struct{}{}:
 	default:
 	}
 }
@@ -279,5 +279,5 @@ func (h *hub) refuseLocked(e *entry, reason string) {
 	h.pruneLocked([]*entry{e})
 	h.later = time.Now().Add(retryRefusedAfter)
 	e.notBefore = h.later
-	h.kickLocked() // for the tasks
+	h.wakeLocked() // for the tasks
 }

@@ -28,7 +28,7 @@ func (h *hub) keep(ctx context.Context) {
 		case <-ctx.Done():
 			h.end()
 			return
-		case <-h.kick:
+		case <-h.wake:
 		case <-timer.C:
 		}
 		missing, over := h.checkOnce()
@@ -145,7 +145,7 @@ func (h *hub) subscribedLocked(r *request) {
 	case r.lost != nil || r.refusal == nil:
 		return
 	case h.followLocked(r):
-		h.touchLocked()
+		h.recheckLocked()
 	case !isLasting(r.refusal):
 		h.x.up.Refresh()
 		h.dirty = true

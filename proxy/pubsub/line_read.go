@@ -156,7 +156,7 @@ func (l *line) joinedLocked(f *frame) (then []func(), err error) {
 		if lines, _ := h.targetsLocked(f.kind, name, false); e.source == nil || len(lines) > 0 && lines[0] == l {
 			anew := e.source == nil
 			if e.source != nil {
-				h.touchLocked() // the other line no longer needs it
+				h.recheckLocked() // the other line no longer needs it
 			}
 			e.moveLocked(l, l.waiting[0].asked)
 			for r := range e.receivers {
@@ -186,7 +186,7 @@ func (l *line) leftLocked(f *frame) error {
 	}
 	l.forgetLocked(f.kind, name)
 	l.hub.x.up.Refresh()
-	l.hub.touchLocked()
+	l.hub.recheckLocked()
 	return nil
 }
 

@@ -13,40 +13,40 @@ import (
 // message comes twice. But a message may be lost if the same bytes are published again during the
 // move.
 const (
-	repeatWindow = time.Second // largest delay between two nodes for one message
-	maxSightings = 1 << 15     // limit for each of two lists of recent messages
+	repeatWindow      = time.Second // largest delay between two nodes for one message
+	maxRecentMessages = 1 << 15     // limit for each of two lists of recent messages
 )
 
 var digestSeed = maphash.MakeSeed()
 
-// sighting is a message that was handed out.
-type sighting struct {
+// recentMessage is a message that was handed out.
+type recentMessage struct {
 	digest uint64 // of its frame
 	at     time.Time
 }
 
 // history is what an entry has handed out during the last repeatWindow or slightly longer.
 type history struct {
-	recent, older []sighting
+	recent, older []recentMessage
 	since         time.Time // time of the oldest in recent
 }
 
 // note adds a message.
 func (h *history) note(digest uint64, now time.Time) {
-	if now.Sub(h.since) > repeatWindow || len(h.recent) >= maxSightings {
+	if now.Sub(h.since) > repeatWindow || len(h.recent) >= maxRecentMessages {
 		spare := h.older[:0]
 		if cap(spare) > 4*len(h.recent)+64 {
 			spare = nil
 		}
 		h.older, h.recent, h.since = h.recent, spare, now
 	}
-	h.recent = append(h.recent, sighting{digest, now})
+	h.recent = append(h.recent, recentMessage{digest, now})
 }
 
 // after counts the messages that were handed out after a time.
 func (h *history) after(t time.Time) map[uint64]int {
 	counts := make(map[uint64]int)
-	for _, list := range [][]sighting{h.older, h.recent} {
+	for _, list := range [][]recentMessage{h.older, h.recent} {
 		for _, s := range list {
 			if s.at.After(t) {
 				counts[s.digest]++

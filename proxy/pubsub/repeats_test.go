@@ -40,7 +40,7 @@ func TestNoMessageComesTwiceWhenTheHomeNodeChanges(t *testing.T) {
 			}
 		}
 		h.home = l
-		h.touchLocked()
+		h.recheckLocked()
 		x.mu.Unlock()
 		eventually(t, "the next home is asked", func() bool {
 			x.mu.Lock()

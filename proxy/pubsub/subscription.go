@@ -40,7 +40,7 @@ func (x *Exchange) Subscribe(channel string, plain, sharded bool, deliver func(m
 		r.entries = append(r.entries, e)
 	}
 	r.confirmed(false)
-	h.touchLocked()
+	h.recheckLocked()
 	return r.ready, r.cancel
 }
 

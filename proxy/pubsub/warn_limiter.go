@@ -29,5 +29,5 @@ func (d *warnLimiter) warnLocked(h *hub, message string, attrs ...any) {
 	}
 	d.last, d.skipped = now, 0
 	h.tasks = append(h.tasks, func() { h.x.log.Warn(message, attrs...) })
-	h.kickLocked()
+	h.wakeLocked()
 }

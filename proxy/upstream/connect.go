@@ -34,7 +34,7 @@ func (u *Upstream) Connect(ctx context.Context) error {
 		case err == nil:
 			w.over(time.Since(began))
 			return nil
-		case isHopeless(err):
+		case isPermanent(err):
 			return u.explained(err)
 		case ctx.Err() != nil:
 			return err
@@ -61,14 +61,14 @@ func (u *Upstream) tryConnect(ctx context.Context, began time.Time) error {
 	return u.discover(ctx)
 }
 
-// isHopeless reports whether another try cannot help. Leash's settings or Redis's must change
+// isPermanent reports whether another try cannot help. Leash's settings or Redis's must change
 // first.
-func isHopeless(err error) bool { return isAuthError(err) || isWrongMode(err) }
+func isPermanent(err error) bool { return isAuthError(err) || isWrongMode(err) }
 
 // clearerError returns the error to report after several nodes were asked. An error that only other
 // settings can fix is more helpful than an unreachable node.
 func clearerError(old, next error) error {
-	if old != nil && isHopeless(old) {
+	if old != nil && isPermanent(old) {
 		return old
 	}
 	return next

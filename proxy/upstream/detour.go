@@ -18,9 +18,9 @@ const silentFor = 50 * time.Millisecond
 // When the oldest call has waited for silentFor, the link sends a PING on a second link to the
 // node. If the PING is answered first, unsent commands take the second link. There Redis gives its
 // own answer (BUSY). Reads that are already written move there too, since they may be executed
-// twice. The oldest call of a busy node stays, since it is the script that runs. Writes take the
-// second link only while the node is busy, since it refuses them at once. A paused write would
-// stall the second link as well.
+// twice. The oldest call of a busy node stays, because it is the script that runs. Writes take the
+// second link only while the node is busy, because the node then refuses them at once. A paused
+// write would stall the second link too.
 //
 // When the first link is answered again, all calls return to it. The second link is closed after
 // idleFor without use.

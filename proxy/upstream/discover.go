@@ -105,8 +105,8 @@ func (u *Upstream) setMode(reported string) error {
 	return nil
 }
 
-// isSentinel reports whether a sentinel at addr answers that it does not know the upstream's
-// credential.
+// isSentinel reports whether the server at addr is a sentinel. It uses the sentinels' credential,
+// because a sentinel may refuse the upstream's.
 func (u *Upstream) isSentinel(ctx context.Context, addr string) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

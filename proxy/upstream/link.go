@@ -54,7 +54,7 @@ func newLink(n *Node, lane Lane) *Link {
 	return &Link{node: n, lane: lane, wake: make(chan struct{}, 1)}
 }
 
-// Submit queues c behind all earlier calls. On a closed link, c is lost at once, within Submit. So
+// Submit queues c after all earlier calls. On a closed link, c is lost before Submit returns. So
 // the caller must not hold a lock that the call's sink needs.
 func (l *Link) Submit(c *Call) {
 	l.mu.Lock()

@@ -47,16 +47,16 @@ func nearest(nodes []*Node) (near []*Node) {
 		least = min(least, n.RoundTrip())
 	}
 	for _, n := range nodes {
-		if n.RoundTrip() <= least+least/4+nearEnough {
+		if n.RoundTrip() <= least+least/4+roundTripTolerance {
 			near = append(near, n)
 		}
 	}
 	return near
 }
 
-// nearEnough is how much round trips may differ and still count as equal. Measurements on one
-// machine vary as much.
-const nearEnough = 200 * time.Microsecond
+// roundTripTolerance is how much round trips may differ and still count as equal. Measurements on
+// one machine vary as much.
+const roundTripTolerance = 200 * time.Microsecond
 
 // Fit reports whether the node can be read from, as far as is known.
 func (n *Node) Fit() bool {
