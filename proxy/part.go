@@ -45,7 +45,7 @@ type part struct {
 	fixed bool
 	node  *upstream.Node
 	hops  int
-	since time.Time // when an attempt failed first; zero: none has
+	since time.Time // when an attempt failed first; zero: none failed
 
 	replica        bool // a read from a replica
 	begun          bool // the client has got a piece of the reply
@@ -164,7 +164,7 @@ func (p *part) Lost(written bool, cause error) {
 		return
 	}
 	noDatabase, _ := errors.AsType[*upstream.NoDatabase](cause)
-	// the client has closed its side or has vanished; Redis sends no reply either
+	// the client has closed its side or has vanished, so it needs no reply
 	gone := p.pin != nil && p.pin.aborted()
 	switch {
 	case written:

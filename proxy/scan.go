@@ -24,7 +24,7 @@ import (
 type scanPass uint8
 
 const (
-	scanBetween scanPass = iota // two passes; local distinguishes them
+	scanBetween scanPass = iota // between two passes; local says which
 	scanOnce                    // the only pass, unless slots move
 	scanFirst                   // the first of two
 	scanSecond

@@ -31,7 +31,7 @@ const (
 	fleetReport = "tell"
 )
 
-// fleetMessage is a message on the fleet's channel, in JSON. Names are base64, since they may
+// fleetMessage is a message on the fleet's channel, in JSON. Names are base64, because they may
 // contain any bytes.
 type fleetMessage struct {
 	What   string

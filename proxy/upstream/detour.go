@@ -17,7 +17,7 @@ const silentFor = 50 * time.Millisecond
 //
 // When the oldest call has waited for silentFor, the link sends a PING on a second link to the
 // node. If the PING is answered first, unsent commands take the second link. There Redis gives its
-// own answer (BUSY). Reads that are already written move there too, since they may be executed
+// own answer (BUSY). Reads that are already written move there too, because they may run
 // twice. The oldest call of a busy node stays, because it is the script that runs. Writes take the
 // second link only while the node is busy, because the node then refuses them at once. A paused
 // write would stall the second link too.
