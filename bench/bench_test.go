@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestRun measures a Redis and a cluster, shortly, and leaves nothing behind.
+// TestRun measures a Redis and a cluster briefly. All processes must have ended afterwards.
 func TestRun(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var out strings.Builder

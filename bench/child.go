@@ -24,7 +24,7 @@ const (
 	startTries   = 3
 )
 
-// A child is a proxy that we started.
+// A child is a proxy that bench has started.
 type child struct {
 	addr string
 	log  string // the file that has its output
@@ -32,9 +32,9 @@ type child struct {
 	done chan struct{} // closed by own when the process has ended
 }
 
-// startChild runs a program that listens on the port that args puts into its arguments, and returns
-// when a GET through it is answered. Between our choice of a free port and its use, another program
-// may take the port: it tries again with another.
+// startChild runs a program and returns when it answers a GET. args gets the port that the program
+// listens on. Another program may take that port between the choice of a free port and its use.
+// startChild then tries another port.
 func startChild(ctx context.Context, dir, name string, args func(port int) ([]string, error)) (*child, error) {
 	var errs []error
 	for try := range startTries {
@@ -91,17 +91,17 @@ func (c *child) start() error {
 	return <-started
 }
 
-// own starts the process and waits for its end. It keeps its thread all the while, since the kernel
-// kills the process when that ends.
+// own starts the process and waits for its end. It stays on its thread until then, because the
+// kernel kills the process when the thread that started it ends.
 func (c *child) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(c.done)
-	timerslack.Narrow() // whatever ours is
+	timerslack.Narrow()
 	err := c.cmd.Start()
 	started <- err
 	if err == nil {
-		_ = c.cmd.Wait() // how it ended is of no interest
+		_ = c.cmd.Wait() // the caller does not need the exit status
 	}
 }
 
@@ -152,7 +152,8 @@ func probe(addr string) error {
 	return nil
 }
 
-// stop ends the process, by force when it does not end by itself soon, and waits for it.
+// stop ends the process and waits for it. If the process does not end soon after SIGTERM, stop
+// kills it.
 func (c *child) stop() error {
 	if err := c.signal(syscall.SIGTERM); err != nil {
 		return err

@@ -54,14 +54,14 @@ func TestChildThatNeverListens(t *testing.T) {
 	}
 }
 
-func TestChildThatIsNone(t *testing.T) {
+func TestChildThatCannotBeStarted(t *testing.T) {
 	if _, err := startChild(t.Context(), t.TempDir(), "/nonexistent", redisArgs); err == nil {
 		t.Error("no error")
 	}
 }
 
-// TestCPUTimeIsOurs compares the clock with work that is done.
-func TestCPUTimeIsOurs(t *testing.T) {
+// TestCPUTimeOfThisProcess compares cpuTime with the work of this process.
+func TestCPUTimeOfThisProcess(t *testing.T) {
 	before, err := cpuTime(os.Getpid())
 	if err != nil {
 		t.Fatal(err)

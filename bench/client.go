@@ -11,32 +11,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A client is one connection and the batch that is on its way.
+// A client is one connection and its batch in flight.
 type client struct {
 	id    int
 	file  *os.File
 	fd    int
 	talk  exchanger
-	began time.Time // when the batch was begun
+	began time.Time // when the batch began
 
-	request []byte // what is being written; the first sent bytes have been
-	sent    int
-	stuck   bool // the socket has not taken the whole request yet
-	heeded  bool // the poller reports when it takes more
+	request      []byte // the request; its first sent bytes are written
+	sent         int
+	stuck        bool // the socket has not taken the whole request yet
+	watchesWrite bool // the poller reports when the socket takes more
 }
 
-// A dialogue is what a client says, batch by batch, and what it must hear.
+// An exchanger is what a client sends, batch by batch, and the replies that it expects.
 type exchanger interface {
-	// begin appends what the next batch begins with to request.
+	// begin appends the first requests of the next batch to request.
 	begin(request []byte) []byte
-	// receive takes what has come and reports whether the batch is complete. If it is not, what the
-	// client must say now is appended to request.
+	// receive takes what has come and reports whether the batch is complete. If it is not, receive
+	// appends what the client must send now to request.
 	receive(came, request []byte) (newRequest []byte, complete bool, err error)
 }
 
 const dialTimeout = 5 * time.Second
 
-// dial connects. The socket is ours alone from then on: the Go runtime does not poll it.
+// dial connects. Only this package uses the socket then: the Go runtime does not poll it.
 func dial(id int, addr string, talk exchanger) (*client, error) {
 	conn, err := net.DialTimeout("tcp", addr, dialTimeout)
 	if err != nil {
@@ -60,13 +60,13 @@ func (c *client) begin(now time.Time) error {
 	return c.write()
 }
 
-// send sends what was not called for by a reply. Nothing else may be on its way.
+// send sends a request that answers no reply. No other request may be in flight.
 func (c *client) send(request []byte) error {
 	c.request, c.sent = append(c.request[:0], request...), 0
 	return c.write()
 }
 
-// write gives the socket what it takes of the request.
+// write writes as much of the request as the socket takes.
 func (c *client) write() error {
 	for c.sent < len(c.request) {
 		n, err := unix.Write(c.fd, c.request[c.sent:])
@@ -85,7 +85,7 @@ func (c *client) write() error {
 	return nil
 }
 
-// read takes what has come, says what that calls for, and reports whether the batch is complete.
+// read reads what has come, sends what must follow, and reports whether the batch is complete.
 func (c *client) read(buf []byte) (complete bool, err error) {
 	n, err := unix.Read(c.fd, buf)
 	switch {
@@ -113,7 +113,7 @@ func (c *client) close() error {
 	return c.file.Close()
 }
 
-// serve goes on with a client that wait has reported, and reports whether its batch is complete.
+// serve handles a client that wait has reported. It reports whether the batch is complete.
 func (p *poller) serve(c *client, buf []byte) (complete bool, err error) {
 	if c.stuck {
 		if err := c.write(); err != nil {
@@ -127,11 +127,11 @@ func (p *poller) serve(c *client, buf []byte) (complete bool, err error) {
 	return complete, p.updateInterest(c)
 }
 
-// updateInterest lets wait report c also when it can be written to, as long as it is stuck.
+// updateInterest makes wait report c when it is writable, as long as it is stuck.
 func (p *poller) updateInterest(c *client) error {
-	if c.stuck == c.heeded {
+	if c.stuck == c.watchesWrite {
 		return nil
 	}
-	c.heeded = c.stuck
+	c.watchesWrite = c.stuck
 	return p.writable(c.fd, c.id, c.stuck)
 }

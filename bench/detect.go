@@ -34,8 +34,8 @@ func runDetection(ctx context.Context, args []string, out io.Writer) (err error)
 	return detection.Enter(ctx, out, append([]string{inNamespace, "--leash", binary}, args...)...)
 }
 
-// runInRoom measures and prints the table.
-func runInRoom(ctx context.Context, args []string, out io.Writer) error {
+// runInNamespace measures and prints the table.
+func runInNamespace(ctx context.Context, args []string, out io.Writer) error {
 	opt, err := detection.ParseOptions(args, out)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"leash/bench/detection"
 )
 
-// TestMain is also what "bench detection" calls when it calls itself.
+// TestMain also runs the test binary as "bench detection", which starts itself again.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && slices.Contains([]string{inNamespace, detection.HolderCommand}, os.Args[1]) {
 		main()
@@ -22,14 +22,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestRunDetection lets everything happen once, with short time-outs, or says what it lacks.
+// TestRunDetection measures each failure once, with short time-outs, or returns ErrNoNamespaces.
 func TestRunDetection(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var out strings.Builder
 	args := strings.Fields("detection --rounds 1 --watchdog-timeout 6s --peer-timeout 4s --max-hold 1s --node-timeout 2s")
 	if err := run(t.Context(), args, &out); err != nil {
-		if errors.Is(err, detection.ErrNoRoom) && !mayMakeNamespaces(t) {
-			return // and that is what the user is told
+		if errors.Is(err, detection.ErrNoNamespaces) && !mayMakeNamespaces(t) {
+			return // the user gets this error
 		}
 		t.Fatal(err)
 	}

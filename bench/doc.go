@@ -4,9 +4,9 @@
 //	go run ./bench              everything, two minutes
 //	go run ./bench locks        the locks, five minutes
 //	go run ./bench watchdog     a million holds that are renewed, ten minutes
-//	go run ./bench detection    holders that are gone, five minutes
-//	go run ./bench fairness     locks that clients of several Leashes want, five minutes
-//	go run ./bench stalls       reads beside a paused write and a slow script, half a minute
+//	go run ./bench detection    how long a dead holder keeps its lock, five minutes
+//	go run ./bench fairness     contention between clients of several Leashes, five minutes
+//	go run ./bench stalls       reads during a paused write and a slow script, half a minute
 //
 //	go run ./bench --only redis,leash --leash-flags '--threads 1' --leash-flags '--threads 2'
 //	go run ./bench --gobench --rounds 10 >new.txt    for benchstat

@@ -10,7 +10,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// A ground is a Redis, or a cluster, with everything that takes locks on it.
+// An environment is a Redis, or a cluster, with everything that takes locks on it.
 type environment struct {
 	testbed
 	name   string
@@ -22,8 +22,7 @@ type environment struct {
 	races  []*lockRow
 }
 
-// setUpEnvironment starts what the options ask for. When it fails, it has ended what it had
-// started.
+// setUpEnvironment starts what the options ask for. If it fails, it ends what it has started.
 func setUpEnvironment(ctx context.Context, opt lockOptions, name string) (_ *environment, err error) {
 	g := &environment{name: name, opt: opt}
 	defer func() {
@@ -95,7 +94,7 @@ type leashPair struct {
 	pids  [2]int
 }
 
-// suffix tells the pair's rows from those of others.
+// suffix distinguishes the pair's rows from those of other pairs.
 func (l leashPair) suffix() string {
 	if l.flags == "" {
 		return ""
@@ -122,11 +121,11 @@ func (g *environment) startLeashPairs(ctx context.Context) (pairs []leashPair, e
 	return pairs, nil
 }
 
-// record records what the Leash at addr sends, and lets every node have the scripts.
+// record records what the Leash at addr sends, and loads the scripts on every node.
 func (g *environment) record(addr string) (*recording, error) {
 	key := func(at route) string { return keysFor(-1, 1, at.owns)[0] }
 	for _, at := range g.routes[1:] {
-		if _, err := takeOnce(addr, key(at)); err != nil {
+		if _, err := acquireOnce(addr, key(at)); err != nil {
 			return nil, err
 		}
 	}

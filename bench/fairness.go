@@ -49,7 +49,7 @@ func runFairness(ctx context.Context, args []string, out io.Writer) (err error) 
 	return nil
 }
 
-// fairness is what the clients of a contest got.
+// fairness is the result of a contest.
 type fairness struct {
 	waits []histogram     // by site
 	most  []time.Duration // longest wait, by site
@@ -78,7 +78,7 @@ func (f *fairness) print(out io.Writer, kind string, sites []site) {
 	}
 }
 
-// measure lets the clients of the sites compete on a Redis and on Leashes of their own.
+// measure lets the clients of the sites compete, on a new Redis with new Leashes.
 func (c contest) measure(ctx context.Context, b *testbed, opt fairnessOptions, sites []site) (_ *fairness, err error) {
 	own := &testbed{dir: b.dir}
 	defer func() { err = errors.Join(err, own.close()) }()
@@ -130,7 +130,7 @@ func (b *testbed) startSite(ctx context.Context, leash, redis string, s site) (a
 	return child.addr, nil
 }
 
-// compete lets all clients run, first for a second that does not count.
+// compete runs all clients, first for a second that does not count.
 func (c contest) compete(ctx context.Context, opt fairnessOptions, sites []site, addrs []string, admin *redistest.Client) (*fairness, error) {
 	const warmup = time.Second
 	f := &fairness{waits: make([]histogram, len(sites)), most: make([]time.Duration, len(sites))}
@@ -166,7 +166,7 @@ func (c contest) compete(ctx context.Context, opt fairnessOptions, sites []site,
 	return f, nil
 }
 
-// scriptCalls is how many scripts Redis has run at a time.
+// scriptCalls is how many scripts Redis has run so far.
 func scriptCalls(ctx context.Context, admin *redistest.Client, at time.Time) (calls int, err error) {
 	if err := pause(ctx, time.Until(at)); err != nil {
 		return 0, err

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestFairnessMeasuresEachKind: two Leashes share each kind of lock for a moment.
+// TestFairnessMeasuresEachKind lets two Leashes share each kind of lock briefly.
 func TestFairnessMeasuresEachKind(t *testing.T) {
 	b := &testbed{dir: t.TempDir()}
 	t.Cleanup(func() {

@@ -7,7 +7,7 @@ import (
 
 // A histogram counts durations, exact to 1.6 %. The zero value is empty.
 //
-// Up to 64 ns each has a bucket of its own; above, each power of two is divided into 64.
+// Up to 64 ns, each nanosecond has its own bucket. Above, each power of two is divided into 64.
 type histogram struct {
 	counts [64 * 59]uint32
 	total  uint64

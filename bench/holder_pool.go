@@ -10,18 +10,18 @@ import (
 	"leash/internal/redistest"
 )
 
-// A crowd is connections that take locks and keep them.
+// A holderPool is connections that take locks and keep them.
 type holderPool struct {
 	members []*redistest.Client
 	holds   int
 }
 
-// crowdPipeline is how many locks a member asks for at once. More would measure the buffers of
-// connections, too.
-const crowdPipeline = 16
+// poolPipeline is how many locks a connection asks for at once. With more, the figures would
+// include the buffers of connections.
+const poolPipeline = 16
 
-// newHolderPool connects. Each member has taken a few locks already and released them, so that
-// Leash has for it what a connection needs.
+// newHolderPool connects. Each connection takes a few locks and releases them, so that Leash has
+// allocated what a connection needs.
 func newHolderPool(addr string, connections int) (*holderPool, error) {
 	c := &holderPool{}
 	for i := range connections {
@@ -31,8 +31,8 @@ func newHolderPool(addr string, connections int) (*holderPool, error) {
 		}
 		c.members = append(c.members, m)
 		var numbers []int
-		for n := range crowdPipeline {
-			numbers = append(numbers, -1-i*crowdPipeline-n)
+		for n := range poolPipeline {
+			numbers = append(numbers, -1-i*poolPipeline-n)
 		}
 		for _, name := range []string{"LOCK.ACQUIRE", "LOCK.RELEASE"} {
 			if err := ask(m, name, numbers); err != nil {
@@ -53,8 +53,8 @@ func (c *holderPool) close() error {
 	return errors.Join(errs...)
 }
 
-// take lets the crowd have so many locks in all. taken is called for each that is new, by its
-// number.
+// take acquires locks until the pool holds that many. It calls taken with the number of each new
+// lock.
 func (c *holderPool) take(ctx context.Context, holds int, taken func(numbers []int)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -66,7 +66,7 @@ func (c *holderPool) take(ctx context.Context, holds int, taken func(numbers []i
 		}
 		wg.Go(func() {
 			for len(numbers) > 0 && ctx.Err() == nil {
-				some := numbers[:min(crowdPipeline, len(numbers))]
+				some := numbers[:min(poolPipeline, len(numbers))]
 				numbers = numbers[len(some):]
 				if err := ask(m, "LOCK.ACQUIRE", some); err != nil {
 					cancel(err)
@@ -81,8 +81,8 @@ func (c *holderPool) take(ctx context.Context, holds int, taken func(numbers []i
 	return context.Cause(ctx)
 }
 
-// ask sends a command for each lock at once. The replies must be integers above 0: tokens, or that
-// the lock is free.
+// ask sends a command for each lock at once. The replies must be integers above 0: tokens, or the
+// confirmation of a release.
 func ask(m *redistest.Client, command string, numbers []int) error {
 	var request strings.Builder
 	for _, n := range numbers {

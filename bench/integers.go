@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// errNil is a nil that came in place of an integer.
+// errNil is the error for a nil reply instead of an integer.
 var errNil = errors.New("got a nil")
 
 // integers reads replies that are an integer or a flat array of them, as they come.

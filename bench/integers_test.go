@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestIntegers reads replies whole, and a byte at a time.
+// TestIntegers reads replies at once, and byte by byte.
 func TestIntegers(t *testing.T) {
 	for text, want := range map[string][]int64{
 		":1\r\n":                             {1},

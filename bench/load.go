@@ -13,7 +13,7 @@ type route struct {
 	owns func(key string) bool // nil: every key
 }
 
-// A load is what is put on a target for one measurement.
+// A load is the work for a target in one measurement.
 type load struct {
 	routes    []route // clients use them in turn
 	clients   int
@@ -23,11 +23,11 @@ type load struct {
 	sets      int // percent
 	warmup    time.Duration
 	round     time.Duration
-	// talk is what client number i says on its route; nil: SET and GET as the fields above say.
+	// talk returns what client number i sends on its route; nil: SET and GET as given above.
 	talk func(i int, at route) exchanger
 }
 
-// A sample is what came of it.
+// A sample is the result of one measurement.
 type sample struct {
 	commands int
 	elapsed  time.Duration
@@ -38,15 +38,15 @@ type sample struct {
 func (s *sample) quantiles() { s.p50, s.p99 = s.latency.quantile(0.50), s.latency.quantile(0.99) }
 
 const (
-	// waitTimeout is how often an idle load looks whether it shall end.
+	// waitTimeout is how often an idle load checks whether to end.
 	waitTimeout = 50 * time.Millisecond
-	// stallTimeout is how long no reply at all may come.
+	// stallTimeout is how long the load waits for any reply.
 	stallTimeout = 10 * time.Second
 )
 
-// run puts the load on for warmup and round, in the calling goroutine. It calls mark where the part
-// that counts begins and again where it ends, and returns when every reply has come. A reply that
-// is not the expected one ends it with an error, as does a target that has stopped answering.
+// run runs the load for warmup and round, in the calling goroutine. It calls mark where the part
+// that counts begins and ends. It returns when every reply has come. A wrong reply, or a target
+// that has stopped answering, ends it with an error.
 func (l load) run(ctx context.Context, mark func() error) (*sample, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -79,7 +79,7 @@ func (l load) run(ctx context.Context, mark func() error) (*sample, error) {
 	return &r.sample, nil
 }
 
-// connect opens all connections. It returns those that it has opened, also beside an error.
+// connect opens all connections. It returns those that it has opened, even with an error.
 func (l load) connect(p *poller) ([]*client, error) {
 	var clients []*client
 	for i := range l.clients {
@@ -121,7 +121,7 @@ type running struct {
 	sample    sample
 	phase     phase
 	began     time.Time // of the phase
-	waiting   int       // clients with a batch on its way
+	waiting   int       // clients with a batch in flight
 	lastReply time.Time
 }
 
@@ -131,7 +131,7 @@ type phase int
 const (
 	warming  phase = iota
 	counting       // the part that counts
-	draining       // nothing is sent any more, but what is on its way must come
+	draining       // nothing more is sent; the last replies must come
 )
 
 func (r *running) start(now time.Time) error {
@@ -153,7 +153,7 @@ func (r *running) send(c *client, now time.Time) error {
 	return r.poller.updateInterest(c)
 }
 
-// ready goes on with a client whose socket has replies, or takes bytes again.
+// ready handles a client whose socket has replies, or is writable again.
 func (r *running) ready(id int) error {
 	c := r.clients[id]
 	complete, err := r.poller.serve(c, r.buf)
@@ -173,7 +173,7 @@ func (r *running) ready(id int) error {
 	return r.send(c, now)
 }
 
-// tick goes on to the next part of the measurement when it is time.
+// tick begins the next phase when it is due.
 func (r *running) tick(now time.Time) error {
 	switch {
 	case now.Sub(r.lastReply) > stallTimeout:

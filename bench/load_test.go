@@ -20,7 +20,7 @@ func testLoad(addr string) load {
 	}
 }
 
-// TestLoad puts loads of all kinds on a server that answers rightly.
+// TestLoad runs all kinds of loads against a server that answers correctly.
 func TestLoad(t *testing.T) {
 	s, err := embedded.Start(t.Context())
 	if err != nil {
@@ -54,7 +54,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// fakeServer answers each read with what answer says, and closes when that is empty.
+// fakeServer answers each read with the result of answer, and closes when that is empty.
 func fakeServer(t *testing.T, answer func(request string) string) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -88,7 +88,7 @@ func fakeServer(t *testing.T, answer func(request string) string) string {
 	return ln.Addr().String()
 }
 
-// TestLoadChecksReplies: the errors say what came and what should have.
+// TestLoadChecksReplies: the errors say which reply came and which was expected.
 func TestLoadChecksReplies(t *testing.T) {
 	ok := func(request string) string {
 		if strings.Contains(request, "SET") {
@@ -149,7 +149,7 @@ func TestLoadWithoutServer(t *testing.T) {
 	}
 }
 
-// TestStall: a tick finds out that nothing comes any more.
+// TestStall: a tick detects that no more replies come.
 func TestStall(t *testing.T) {
 	now := time.Now()
 	r := &running{load: testLoad(""), phase: draining, lastReply: now, waiting: 3}

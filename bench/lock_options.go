@@ -22,7 +22,7 @@ const (
 	onRedis      = "redis"
 	onCluster    = "cluster"
 	farHold      = time.Millisecond
-	uncounted    = 1 // rounds before those that count: Java compiles what it finds hot
+	uncounted    = 1 // rounds before those that count: Java's JIT compiler needs them
 	handOverLock = "bench:hand-over"
 )
 

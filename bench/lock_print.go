@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// printPairs prints the medians of the rows as a table, each beside the scripts of as many
-// connections.
+// printPairs prints the medians of the rows as a table. Each row is compared with the scripts of
+// the same number of connections.
 func printPairs(w io.Writer, environment string, rows []*lockRow) {
 	if len(rows) == 0 {
 		return
@@ -36,7 +36,7 @@ func printPairs(w io.Writer, environment string, rows []*lockRow) {
 	printCells(w, table)
 }
 
-// printRaces prints the medians of the hand-overs.
+// printRaces prints the medians of the races.
 func printRaces(w io.Writer, environment string, rows []*lockRow) {
 	if len(rows) == 0 {
 		return
@@ -90,8 +90,8 @@ func scriptsOf(rows []*lockRow, n int) *lockRow {
 	return nil
 }
 
-// share is the median of what a row is of another, round by round, so that a disturbance that meets
-// both in a round cancels out.
+// share is the median of the ratio of two rows, round by round. A disturbance that affects both
+// rows of a round does not change the ratio.
 func share(r, of *lockRow) string {
 	if of == nil {
 		return ""

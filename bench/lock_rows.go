@@ -41,7 +41,7 @@ func (g *environment) addPairs(n int, script *recording, leashes []leashPair, pe
 	}
 }
 
-// add makes a row of pairs, if its kind is wanted.
+// add makes a row of pairs, if the options ask for its kind.
 func (g *environment) add(kind, name string, n int, measure func(context.Context) (measurement, error)) *lockRow {
 	r := &lockRow{result: result{target: name, clients: n}, measure: measure}
 	if g.opt.wants(kind) {
@@ -67,7 +67,7 @@ func (g *environment) addRaces(l leashPair) {
 	add(handOverFar, race{count: 2, hold: farHold}, 2)
 }
 
-// measureRace also counts what Redis was called for.
+// measureRace also counts the calls to Redis.
 func (g *environment) measureRace(ctx context.Context, r race, t target) (measurement, error) {
 	var marks []map[string]int
 	note := func() error {

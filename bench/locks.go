@@ -13,7 +13,7 @@ import (
 type lockRow struct {
 	result
 	measure func(ctx context.Context) (measurement, error) // nil when there is only a note
-	library bool                                           // its failure is its own
+	library bool                                           // if it fails, the other rows are still measured
 }
 
 // runLocks is "bench locks": it measures and prints to out, one Redis or cluster after the other.
@@ -45,7 +45,7 @@ func runEnvironment(ctx context.Context, opt lockOptions, name string, out io.Wr
 	return nil
 }
 
-// measureAll goes round by round over all rows.
+// measureAll measures all rows in each round.
 func (g *environment) measureAll(ctx context.Context, opt lockOptions) error {
 	rows := append(g.pairs[:len(g.pairs):len(g.pairs)], g.races...)
 	took := time.Duration((opt.rounds+uncounted)*len(rows)) * (opt.warmup + opt.round)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestRunLocks measures what is there without other tools, shortly, and leaves nothing behind.
+// TestRunLocks measures briefly what needs no other tools. All processes must end.
 func TestRunLocks(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var out strings.Builder

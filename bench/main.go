@@ -16,11 +16,11 @@ import (
 )
 
 func main() {
-	// the targets need the CPU that the runtime's monitor thread would take: it is a load generator
-	// that wakes up often
+	// The targets need the CPU that the runtime's monitor thread would use. This process is a load
+	// generator that wakes up often.
 	timerslack.Widen()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal kills at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	switch err := run(ctx, os.Args[1:], os.Stdout); {
 	case errors.Is(err, pflag.ErrHelp):
 	case err != nil && ctx.Err() != nil:
@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		case "detection":
 			return runDetection(ctx, args[1:], out)
 		case inNamespace:
-			return runInRoom(ctx, args[1:], out)
+			return runInNamespace(ctx, args[1:], out)
 		case detection.HolderCommand:
 			return detection.Holder(args[1], args[2], args[3:]...)
 		}

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// A measurement is one target under one load, once.
+// A measurement is the result of one target under one load in one round.
 type measurement struct {
 	commands int
 	rate     float64            // commands a second
 	p50, p99 time.Duration      // of a batch
-	proxy    time.Duration      // CPU a command; 0 without a proxy
-	redis    time.Duration      // CPU a command, all Redis processes together
-	load     time.Duration      // CPU a command of the process that sends them
+	proxy    time.Duration      // CPU for each command; 0 without a proxy
+	redis    time.Duration      // CPU for each command, all Redis processes together
+	load     time.Duration      // CPU for each command, of the process that sends them
 	calls    map[string]float64 // hand-overs: calls of Redis's commands, for each grant
 }
 
@@ -25,12 +25,12 @@ type result struct {
 	target   string
 	pipeline int
 	clients  int    // locks: connections, or contenders
-	note     string // why there is nothing
+	note     string // why there is no measurement
 	rounds   []measurement
 }
 
-// measureAll goes round by round over all targets and pipelines. The results are in the order of
-// the pipelines, then of the targets. With gobench, out gets a line for each measurement at once.
+// measureAll measures all targets and pipelines in each round. The results are in the order of the
+// pipelines, then of the targets. With gobench, out gets a line for each measurement at once.
 func (b *testbed) measureAll(ctx context.Context, opt options, out io.Writer) ([]*result, error) {
 	var results []*result
 	for _, pipeline := range opt.pipelines {
@@ -91,7 +91,7 @@ func (t target) measured(round time.Duration, run func(mark func() error) (*samp
 	}, nil
 }
 
-// usage is the CPU time that processes have used since their start.
+// usage is the CPU time that processes have used since they started.
 type usage struct {
 	proxy, redis, load time.Duration
 }
@@ -111,7 +111,7 @@ func (t target) usage() (u usage, err error) {
 	return u, err
 }
 
-// cpuTimes is what processes have used together.
+// cpuTimes is the CPU time of processes together.
 func cpuTimes(pids ...int) (sum time.Duration, err error) {
 	for _, pid := range pids {
 		one, err := cpuTime(pid)
@@ -123,8 +123,8 @@ func cpuTimes(pids ...int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// median is the middle one of the rounds' values, the mean of the two in the middle for an even
-// number.
+// median is the median of the rounds' values. For an even number, it is the mean of the two in the
+// middle.
 func median[T float64 | time.Duration](r *result, of func(measurement) T) T {
 	var values []T
 	for _, m := range r.rounds {
@@ -135,7 +135,7 @@ func median[T float64 | time.Duration](r *result, of func(measurement) T) T {
 	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
-// spread is how far the rounds' rates lie from their median at most, as a share of it.
+// spread is the largest distance of a round's rate from the median, as a share of the median.
 func spread(r *result) float64 {
 	middle := median(r, func(m measurement) float64 { return m.rate })
 	most := 0.0

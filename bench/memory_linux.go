@@ -47,8 +47,8 @@ func lastHeap(trace string) (megabytes int64) {
 	return megabytes
 }
 
-// lastWords is the end of the log without garbage collections.
-func (c *child) lastWords() string {
+// logTailWithoutGC is the end of the log without the lines of garbage collections.
+func (c *child) logTailWithoutGC() string {
 	log, err := os.ReadFile(c.log)
 	if err != nil {
 		return err.Error()

@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// nutcrackerConfig is that of a pool of one Redis, with one connection to it, which is the default.
-// The address to listen on comes first, then that of Redis.
+// nutcrackerConfig is a pool of one Redis with one connection, which is the default. The first
+// value is the address to listen on, the second is Redis's address.
 const nutcrackerConfig = `bench:
   listen: %s
   hash: fnv1a_64
@@ -23,8 +23,8 @@ const nutcrackerConfig = `bench:
    - %s:1
 `
 
-// startNutcracker starts twemproxy before a Redis. Where it is not installed it is left out, unless
-// it was asked for by name.
+// startNutcracker starts twemproxy in front of a Redis. If it is not installed, it is left out.
+// That is an error if the options name it.
 func (b *testbed) startNutcracker(ctx context.Context, opt options, redisAddr string, redis []int) error {
 	path, err := findNutcracker()
 	if err != nil {
@@ -54,7 +54,7 @@ func (b *testbed) startNutcracker(ctx context.Context, opt options, redisAddr st
 	return nil
 }
 
-// findNutcracker also looks where Debian puts it, which is not on every user's path.
+// findNutcracker also looks in Debian's directory for it, which is not on every user's PATH.
 func findNutcracker() (string, error) {
 	path, err := exec.LookPath("nutcracker")
 	if err == nil {

@@ -82,7 +82,7 @@ func (o options) validate() error {
 	return errors.Join(append(errs, o.validateRounds(), someOf("only", o.only, allTargets))...)
 }
 
-// validateRounds looks at what every kind of measurement has.
+// validateRounds checks the options that every kind of measurement has.
 func (o options) validateRounds() error {
 	errs := []error{within("rounds", o.rounds, 1, 100)}
 	if o.round < 100*time.Millisecond || o.round > time.Minute {
@@ -94,7 +94,8 @@ func (o options) validateRounds() error {
 	return errors.Join(errs...)
 }
 
-// within says that a flag's value is out of bounds, which keep a run bounded in time and memory.
+// within returns an error if a flag's value is out of bounds. The bounds limit the time and memory
+// of a run.
 func within(flag string, v, least, most int) error {
 	if v < least || v > most {
 		return fmt.Errorf("--%s %d: give %d to %d", flag, v, least, most)
@@ -102,7 +103,7 @@ func within(flag string, v, least, most int) error {
 	return nil
 }
 
-// someOf says which of the names that were given to a flag are unknown.
+// someOf returns an error that lists the unknown names among the values of a flag.
 func someOf(flag string, names, all []string) error {
 	var errs []error
 	for _, name := range names {

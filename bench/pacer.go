@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// A beat says when to send the requests of a client that sends at a steady rate and waits for each
-// answer.
+// A pacer says when a client sends its requests. The client sends at a steady rate and waits for
+// each reply.
 type pacer struct {
 	every time.Duration
 	due   time.Time // the next one
 	end   time.Time
-	// from is when the time of the request counts from: when it could be sent, or, if the answer to
-	// the one before it came too late for that, when it was due. A timer that is late is no fault
-	// of who is measured; one that answers slowly must not get fewer requests for it.
+	// from is when the time of the request begins to count. Normally that is when it was sent, so a
+	// late timer does not count. If the reply before came after the request was due, it is when the
+	// request was due. So a slow server does not get fewer requests counted.
 	from time.Time
 }
 
@@ -21,18 +21,18 @@ func newPacer(begin time.Time, every, lasts time.Duration) *pacer {
 	return &pacer{every: every, due: begin, end: begin.Add(lasts)}
 }
 
-// next waits until the next request is to be sent; false when it was the last one, or ctx is done.
-func (b *pacer) next(ctx context.Context) bool {
-	if !b.due.Before(b.end) {
+// next waits until the next request is due. It returns false at the end or when ctx is done.
+func (p *pacer) next(ctx context.Context) bool {
+	if !p.due.Before(p.end) {
 		return false
 	}
-	b.from = b.due
-	if wait := time.Until(b.due); wait > 0 {
+	p.from = p.due
+	if wait := time.Until(p.due); wait > 0 {
 		if pause(ctx, wait) != nil {
 			return false
 		}
-		b.from = time.Now()
+		p.from = time.Now()
 	}
-	b.due = b.due.Add(b.every)
+	p.due = p.due.Add(p.every)
 	return ctx.Err() == nil
 }

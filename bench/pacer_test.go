@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestBeatCountsFromWhenItWasDue: three requests a second, of which the second takes longer than
-// that.
-func TestBeatCountsFromWhenItWasDue(t *testing.T) {
+// TestPacerCountsFromWhenItWasDue sends three requests a second. The second one takes longer than a
+// third of a second.
+func TestPacerCountsFromWhenItWasDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		b := newPacer(began.Add(time.Second), time.Second, 4*time.Second)

@@ -7,7 +7,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// A pair takes one lock and releases it, which is a batch.
+// A pair is a batch that takes one lock and releases it.
 type pair struct {
 	acquire, release []byte // whole requests
 	stamp            []byte // where release has the token, for the scripts; nil for lock commands
@@ -21,13 +21,13 @@ func lockPair(key string) *pair {
 	return &pair{acquire: command("LOCK.ACQUIRE", key), release: command("LOCK.RELEASE", key)}
 }
 
-// begin implements dialogue.
+// begin implements exchanger.
 func (p *pair) begin(request []byte) []byte {
 	p.held = false
 	return append(request, p.acquire...)
 }
 
-// receive implements dialogue.
+// receive implements exchanger.
 func (p *pair) receive(came, request []byte) (newRequest []byte, complete bool, err error) {
 	whole, err := p.reply.receive(came)
 	switch {
@@ -36,15 +36,15 @@ func (p *pair) receive(came, request []byte) (newRequest []byte, complete bool, 
 	case !whole:
 		return request, false, nil
 	case !p.held:
-		request, err = p.took(request)
+		request, err = p.acquired(request)
 		return request, false, err
 	}
-	return request, true, p.gaveBack()
+	return request, true, p.checkRelease()
 }
 
-// gaveBack tells what is wrong with the reply to the release. The script says behind its 1 how many
-// have heard of it.
-func (p *pair) gaveBack() error {
+// checkRelease checks the reply to the release. The script's reply has a second integer after the
+// 1: how many subscribers got the wake-up.
+func (p *pair) checkRelease() error {
 	got := p.reply.list
 	if len(got) == 0 || got[0] != 1 || p.stamp == nil && len(got) != 1 {
 		return fmt.Errorf("wrong reply to a release: got %d, want 1", got)
@@ -52,8 +52,8 @@ func (p *pair) gaveBack() error {
 	return nil
 }
 
-// took says the release.
-func (p *pair) took(request []byte) ([]byte, error) {
+// acquired checks the reply to the acquire, and appends the release.
+func (p *pair) acquired(request []byte) ([]byte, error) {
 	p.held = true
 	switch got := p.reply.list; {
 	case p.stamp == nil && (len(got) != 1 || got[0] < 1):
@@ -68,5 +68,5 @@ func (p *pair) took(request []byte) ([]byte, error) {
 	return append(request, p.release...), nil
 }
 
-// command is one as Redis reads it.
+// command encodes a command as RESP.
 func command(words ...string) []byte { return []byte(redistest.Command(words...)) }

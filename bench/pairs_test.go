@@ -5,15 +5,14 @@ import (
 	"testing"
 )
 
-// recorded is what a Leash might send.
+// recorded is an example of what a Leash sends.
 var recorded = &recording{
 	key: "bench:-1:0", token: "1700000000000001",
 	acquire: []string{"EVALSHA", "a", "1", "bench:-1:0", "{bench:-1:0}:token", "7"},
 	release: []string{"EVALSHA", "b", "1", "bench:-1:0", "me", "1700000000000001"},
 }
 
-// TestRecordedPair: what was recorded is said again, for another key and with the token that was
-// got.
+// TestRecordedPair: a recording is sent again, for another key and with the new token.
 func TestRecordedPair(t *testing.T) {
 	p := recorded.pair("bench:5:0")
 	for _, token := range []string{"1800000000000002", "1900000000000003"} {

@@ -21,8 +21,9 @@ type peer struct {
 // errNotInstalled says that a tool is missing on this machine.
 var errNotInstalled = errors.New("not installed")
 
-// startPeers builds and starts the programs of the peers that are wanted. What can't be built is
-// left out with a note, unless it was asked for by name. leash is the Leash that go-redis talks to.
+// startPeers builds and starts the programs of the libraries that the options ask for. A library
+// that cannot be built gets a note, or an error if the options name it. leash is the Leash that
+// go-redis talks to.
 func (g *environment) startPeers(ctx context.Context, leash string) (peers []*peer, err error) {
 	where := g.addrs
 	if g.name == onCluster {
@@ -92,7 +93,7 @@ func (g *environment) buildRedisson(ctx context.Context) (argv []string, err err
 		g.build(ctx, byRedisson, "mvn", "-q", "-B", "compile", "dependency:copy-dependencies", "-DoutputDirectory=target/lib")
 }
 
-// build runs argv in a directory of ours.
+// build runs argv in a directory below bench.
 func (g *environment) build(ctx context.Context, name string, argv ...string) error {
 	dir, err := sourceDir(ctx)
 	if err != nil {

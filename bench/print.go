@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// printTable prints the medians as a Markdown table that can be read as it is, too.
+// printTable prints the medians as an aligned Markdown table.
 func printTable(w io.Writer, results []*result) {
 	rows := [][]string{{"target", "pipeline", "requests/s", "±", "p50 ms", "p99 ms", "proxy CPU µs", "redis CPU µs", "load CPU µs"}}
 	for _, r := range results {
@@ -31,7 +31,7 @@ func printTable(w io.Writer, results []*result) {
 	printCells(w, rows)
 }
 
-// printCells prints rows, of which the first is the heading.
+// printCells prints rows. The first one is the heading.
 func printCells(w io.Writer, rows [][]string) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -68,7 +68,7 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.2f", d.Seconds()*1e3)
 }
 
-// microseconds is empty for 0, which stands for nothing that could be measured.
+// microseconds is empty for 0, which means that nothing was measured.
 func microseconds(d time.Duration) string {
 	if d == 0 {
 		return ""
@@ -76,7 +76,7 @@ func microseconds(d time.Duration) string {
 	return fmt.Sprintf("%.2f", d.Seconds()*1e6)
 }
 
-// printGobenchHead prints what Go's benchmarks begin with.
+// printGobenchHead prints the head of the output of Go's benchmarks.
 func printGobenchHead(w io.Writer) {
 	fmt.Fprintf(w, "goos: %s\ngoarch: %s\npkg: leash/bench\ncpu: %s\n", runtime.GOOS, runtime.GOARCH, cpuModel())
 }
@@ -104,7 +104,7 @@ func machine(args []string) string {
 	return b.String()
 }
 
-// shellWord is the argument as a shell takes it.
+// shellWord quotes an argument for a shell if necessary.
 func shellWord(arg string) string {
 	if arg != "" && !strings.ContainsAny(arg, " \t\n'\"\\$&|;<>()*?[]#~`!{}") {
 		return arg
@@ -112,7 +112,7 @@ func shellWord(arg string) string {
 	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }
 
-// cpuModel is what Linux calls the processor.
+// cpuModel is Linux's name of the processor.
 func cpuModel() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
@@ -127,7 +127,7 @@ func cpuModel() string {
 	return "unknown processor"
 }
 
-// firstLine is the first line that a program says, or why it says nothing.
+// firstLine is the first line of a program's output, or the reason why there is none.
 func firstLine(name string, args ...string) string {
 	out, err := exec.Command(name, args...).CombinedOutput()
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")

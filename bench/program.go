@@ -12,15 +12,14 @@ import (
 	"time"
 )
 
-// A program takes locks by way of a library, in a process of its own (bench/peers says what is said
-// to it).
+// A program takes locks with a library, in a process of its own. bench/peers describes its input.
 type program struct {
 	*child
 	in    io.WriteCloser // requests
-	lines chan string    // what it says; closed with its end
+	lines chan string    // its output; closed when it ends
 }
 
-// programSlack is how much longer than a round takes its end may take to be told.
+// programSlack is how long after its end a round may be reported.
 const programSlack = 30 * time.Second
 
 // startProgram starts argv. name is that of its log.
@@ -31,7 +30,7 @@ func startProgram(dir, name string, argv ...string) (*program, error) {
 		},
 		lines: make(chan string, 16),
 	}
-	out, theirs, err := os.Pipe() // not the command's own pipe, which could lose the last words
+	out, theirs, err := os.Pipe() // not the command's own pipe, which could lose the last lines
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +52,7 @@ func startProgram(dir, name string, argv ...string) (*program, error) {
 	return p, nil
 }
 
-// run lets the program take and release locks over connections; mark is called as in load.run.
+// run makes the program take and release locks over connections. It calls mark as load.run does.
 func (p *program) run(ctx context.Context, connections int, opt options, mark func() error) (*sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, opt.warmup+opt.round+programSlack)
 	defer cancel()
@@ -83,7 +82,7 @@ func (p *program) run(ctx context.Context, connections int, opt options, mark fu
 	return s, nil
 }
 
-// next is the next line that the program says.
+// next is the next line of the program's output.
 func (p *program) next(ctx context.Context) (string, error) {
 	select {
 	case line, ok := <-p.lines:
@@ -96,7 +95,7 @@ func (p *program) next(ctx context.Context) (string, error) {
 	}
 }
 
-// stop ends the program, which it does by itself when it has no more to read, or by force.
+// stop closes the program's input, so that the program ends. If it does not, stop kills it.
 func (p *program) stop() error {
 	_ = p.in.Close()
 	return p.child.stop()

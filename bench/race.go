@@ -9,7 +9,7 @@ import (
 	"leash/internal/timerslack"
 )
 
-// A race is a lock that all want: contenders wait for it, hold it, release it, and wait again.
+// A race is contention for one lock. Contenders wait for it, hold it, release it, and wait again.
 type race struct {
 	addrs  []string // of the Leashes; contenders use them in turn
 	count  int
@@ -19,9 +19,9 @@ type race struct {
 	round  time.Duration
 }
 
-// minRest is the least that a contender must have waited for its grant to count as a hand-over: not
-// one that came because the lock was free.
-const minRest = 50 * time.Microsecond
+// minWait is how long a contender must have waited for its grant to count as a hand-over. A shorter
+// wait means that the lock was free.
+const minWait = 50 * time.Microsecond
 
 // A contender is one client of a race.
 type contender struct {
@@ -32,7 +32,7 @@ type contender struct {
 	acquire  []byte
 	release  []byte
 	asked    time.Time
-	released bool // what is awaited is the reply to a release
+	released bool // it waits for the reply to a release
 }
 
 // racing is a race while it runs. It belongs to one goroutine.
@@ -49,19 +49,19 @@ type racing struct {
 	released time.Time // when last did
 	phase    phase
 	began    time.Time // when warming or counting did
-	idle     int       // contenders that want no more: draining
+	idle     int       // contenders that have finished: draining
 	sample   sample    // its commands are grants, its latencies those of hand-overs
 }
 
-// run lets the race go on for warmup and round, in the calling goroutine, and calls mark as
-// load.run does. A sample is a hand-over: from the sending of a release to the grant's arrival at
-// the next holder. Two holders at a time, or a token that is not above the last one, end it with an
-// error. In the end the lock is free: were a connection closed that has a grant unread, its lease
-// would have to run out.
+// run runs the race for warmup and round, in the calling goroutine, and calls mark as load.run
+// does. A sample is a hand-over: from the sending of a release until the grant arrives at the next
+// holder. Two holders at a time, or a token that does not rise, end the run with an error. At the
+// end the lock is free. Otherwise a connection might close with an unread grant, whose lease would
+// have to run out.
 func (r race) run(ctx context.Context, mark func() error) (*sample, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	timerslack.Narrow() // a holder lets go after 1 ms
+	timerslack.Narrow() // a holder releases after 1 ms
 	p, err := newPoller()
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (g *racing) close() {
 	}
 }
 
-// runWhile goes on as long as more says.
+// runWhile runs while more returns true.
 func (g *racing) runWhile(ctx context.Context, more func() bool) error {
 	for more() {
 		if ctx.Err() != nil {
@@ -146,7 +146,7 @@ func (g *racing) runWhile(ctx context.Context, more func() bool) error {
 	return nil
 }
 
-// ready goes on with a contender that has a reply.
+// ready handles a contender that has a reply.
 func (g *racing) ready(id int) error {
 	c := g.contenders[id].client
 	complete, err := g.poller.serve(c, g.buf)
@@ -160,13 +160,13 @@ func (g *racing) ready(id int) error {
 	return c.begin(time.Now())
 }
 
-// begin implements dialogue: a batch is a grant with its release.
+// begin implements exchanger: a batch is a grant with its release.
 func (c *contender) begin(request []byte) []byte {
 	c.released, c.asked = false, time.Now()
 	return append(request, c.acquire...)
 }
 
-// receive implements dialogue.
+// receive implements exchanger.
 func (c *contender) receive(came, request []byte) (newRequest []byte, complete bool, err error) {
 	whole, err := c.reply.receive(came)
 	switch {
@@ -195,7 +195,7 @@ func (c *contender) sendRelease(request []byte) []byte {
 	return append(request, c.release...)
 }
 
-// granted notes that c holds the lock.
+// granted records that c holds the lock.
 func (g *racing) granted(c *contender, token int64, now time.Time) error {
 	if g.holder != nil {
 		return fmt.Errorf("granted to %d while %d holds the lock", c.client.id, g.holder.client.id)
@@ -214,8 +214,8 @@ func (g *racing) granted(c *contender, token int64, now time.Time) error {
 	return nil
 }
 
-// handedOver reports whether c, which got the lock, had waited for it when the last holder let it
-// go; with several Leashes, on another one than that.
+// handedOver reports whether c was waiting for the lock when the last holder released it. With
+// several Leashes, c must also be on another Leash than that holder.
 func (g *racing) handedOver(c *contender) bool {
-	return g.last != nil && g.released.Sub(c.asked) > minRest && (len(g.addrs) == 1 || g.last.addr != c.addr)
+	return g.last != nil && g.released.Sub(c.asked) > minWait && (len(g.addrs) == 1 || g.last.addr != c.addr)
 }

@@ -14,7 +14,7 @@ func testRace(addrs ...string) (g *racing, a, b *contender) {
 	return g, a, b
 }
 
-// TestRaceIsChecked: no two holders, and tokens that rise.
+// TestRaceIsChecked: two holders, or a token that does not rise, are errors.
 func TestRaceIsChecked(t *testing.T) {
 	g, a, b := testRace("x")
 	if err := g.granted(a, 5, time.Now()); err != nil {
@@ -32,8 +32,8 @@ func TestRaceIsChecked(t *testing.T) {
 	}
 }
 
-// TestRaceCounts: only what was handed over to one who waited has a latency, across Leashes if
-// there are two.
+// TestRaceCounts: only a grant to a contender that waited has a latency. With two Leashes, it must
+// cross from one to the other.
 func TestRaceCounts(t *testing.T) {
 	g, a, b := testRace("x", "y")
 	pass := func(c *contender) {
@@ -58,7 +58,7 @@ func TestRaceCounts(t *testing.T) {
 	}
 }
 
-func TestContenderHears(t *testing.T) {
+func TestContenderReadsReplies(t *testing.T) {
 	g, a, _ := testRace("x")
 	a.release = []byte("release")
 	if request, complete, err := a.receive([]byte(":7\r\n"), nil); err != nil || complete || string(request) != "release" || g.holder != nil {

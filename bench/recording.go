@@ -11,18 +11,18 @@ import (
 )
 
 // A recording is what Leash sent to Redis to take one lock and to release it, as MONITOR showed it.
-// It can be said again for other keys: the row "scripts" is made of nothing that Leash does not
-// send itself, whatever its scripts look like by now.
+// bench can send it again for other keys. So the row "scripts" sends exactly what the current Leash
+// sends.
 type recording struct {
 	key              string
 	token            string
 	acquire, release []string // the words of both commands
 }
 
-// recordPair takes and releases key through the Leash at addr, before the Redis at node, which must
-// be the one that owns it. It does so twice, for the first time may have to load the scripts.
+// recordPair takes and releases key through the Leash at addr. node is the address of the Redis
+// that owns the key. recordPair does so twice, because the first time may have to load the scripts.
 func recordPair(addr, node, key string) (*recording, error) {
-	if _, err := takeOnce(addr, key); err != nil {
+	if _, err := acquireOnce(addr, key); err != nil {
 		return nil, err
 	}
 	monitor, err := redistest.Dial(node)
@@ -33,7 +33,7 @@ func recordPair(addr, node, key string) (*recording, error) {
 	if reply, err := monitor.Do("MONITOR"); err != nil || reply != "+OK\r\n" {
 		return nil, fmt.Errorf("MONITOR: got %q, %w", reply, err)
 	}
-	token, err := takeOnce(addr, key)
+	token, err := acquireOnce(addr, key)
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +50,8 @@ func recordPair(addr, node, key string) (*recording, error) {
 	return &recording{key: key, token: token, acquire: seen[0], release: seen[1]}, nil
 }
 
-// takeOnce takes and releases key through the Leash at addr and returns the token it got.
-func takeOnce(addr, key string) (token string, err error) {
+// acquireOnce takes and releases key through the Leash at addr and returns the token it got.
+func acquireOnce(addr, key string) (token string, err error) {
 	leash, err := redistest.Dial(addr)
 	if err != nil {
 		return "", err
@@ -71,7 +71,7 @@ func takeOnce(addr, key string) (token string, err error) {
 	return token, nil
 }
 
-// commandsAbout is what monitor has shown until now of commands that clients sent about key.
+// commandsAbout is the clients' commands about key that monitor has shown until now.
 func commandsAbout(monitor *redistest.Client, node, key string) (seen [][]string, err error) {
 	const mark = "bench:end-of-recording"
 	c, err := redistest.Dial(node)
@@ -124,9 +124,8 @@ func monitored(line string) (words []string, err error) {
 	return words, nil
 }
 
-// pair is the recording for another key. The numbers of its requests stay as they were recorded:
-// Redis compares them only with those of the hold that is there, and there is none when a lock is
-// taken.
+// pair is the recording for another key. The numbers of its requests stay as recorded. Redis
+// compares them only with those of an existing hold, and the lock is free when it is taken.
 func (r *recording) pair(key string) *pair {
 	request := func(words []string) []byte {
 		var out []string

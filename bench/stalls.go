@@ -45,8 +45,8 @@ func parseStallsOptions(args []string, out io.Writer) (stallsOptions, error) {
 	return opt, errors.Join(err, within("clients", opt.clients, 1, 1000))
 }
 
-// A stall is a command that is sent to addr and answered after lasts. admin is a connection to
-// Redis itself.
+// A stall is a command that is sent to addr and blocks Redis for the time lasts. admin is a
+// connection to Redis itself.
 type stall struct {
 	name  string
 	lasts time.Duration
@@ -108,14 +108,14 @@ func runStalls(ctx context.Context, args []string, out io.Writer) (err error) {
 	return nil
 }
 
-// stallResult is what clients saw beside a stall.
+// stallResult is what clients measured during a stall.
 type stallResult struct {
 	latency       histogram
 	replies, busy int
 	longest       time.Duration
 }
 
-// measure lets clients read beside the stall, for as long as it lasts.
+// measure lets clients read during the stall.
 func (s stall) measure(ctx context.Context, redis, addr string, clients int) (*stallResult, error) {
 	admin, err := redistest.Dial(redis)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // steadyClients share the rate of measureSteady.
 const steadyClients = 10
 
-// measureSteady takes a lock rate times a second, and releases it at once. How long an acquire took
-// counts from when it was sent, see beat.
+// measureSteady takes a lock rate times a second, and releases it at once. For when the time of an
+// acquire begins to count, see pacer.
 func measureSteady(ctx context.Context, addr string, rate int, lasts time.Duration) (*histogram, error) {
 	samples := make([]histogram, steadyClients)
 	errs := make([]error, steadyClients)
@@ -21,7 +21,7 @@ func measureSteady(ctx context.Context, addr string, rate int, lasts time.Durati
 	var wg sync.WaitGroup
 	for i := range samples {
 		wg.Go(func() {
-			errs[i] = takeSteadily(ctx, addr, i, every, lasts, &samples[i])
+			errs[i] = acquireSteadily(ctx, addr, i, every, lasts, &samples[i])
 		})
 	}
 	wg.Wait()
@@ -32,15 +32,15 @@ func measureSteady(ctx context.Context, addr string, rate int, lasts time.Durati
 	return sum, errors.Join(errs...)
 }
 
-// measureDirect asks the nodes themselves, rate times a second in all, by a script that looks at
-// one key. Where an acquire waits for a busy node, or for a core, so does this.
+// measureDirect sends a script that reads one key to the nodes themselves, rate times a second in
+// all. It shows how long an acquire waits for a busy node or core.
 func measureDirect(ctx context.Context, routes []route, rate int, lasts time.Duration) (*histogram, error) {
 	samples := make([]histogram, len(routes))
 	errs := make([]error, len(routes))
 	every := time.Duration(len(routes)) * time.Second / time.Duration(rate)
 	var wg sync.WaitGroup
 	for i, at := range routes {
-		wg.Go(func() { errs[i] = lookSteadily(ctx, at, every, lasts, &samples[i]) })
+		wg.Go(func() { errs[i] = readSteadily(ctx, at, every, lasts, &samples[i]) })
 	}
 	wg.Wait()
 	sum := &samples[0]
@@ -50,8 +50,8 @@ func measureDirect(ctx context.Context, routes []route, rate int, lasts time.Dur
 	return sum, errors.Join(errs...)
 }
 
-// lookSteadily asks one node.
-func lookSteadily(ctx context.Context, at route, every, lasts time.Duration, h *histogram) error {
+// readSteadily sends the scripts to one node.
+func readSteadily(ctx context.Context, at route, every, lasts time.Duration, h *histogram) error {
 	c, err := redistest.Dial(at.addr)
 	if err != nil {
 		return err
@@ -71,8 +71,8 @@ func lookSteadily(ctx context.Context, at route, every, lasts time.Duration, h *
 	return context.Cause(ctx)
 }
 
-// takeSteadily is one of the clients, number i.
-func takeSteadily(ctx context.Context, addr string, i int, every, lasts time.Duration, h *histogram) error {
+// acquireSteadily runs client number i.
+func acquireSteadily(ctx context.Context, addr string, i int, every, lasts time.Duration, h *histogram) error {
 	c, err := redistest.Dial(addr)
 	if err != nil {
 		return err

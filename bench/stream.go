@@ -6,28 +6,28 @@ import (
 	"strconv"
 )
 
-// A stream is what one client sends, and knows what must come back. The keys are the client's own,
-// so the value of each is the one it has set last.
+// A stream is what one client sends. It knows the expected replies, because only this client sets
+// its keys.
 type stream struct {
 	records []record
-	filled  int    // records that have been set at all; all are, before the first GET
+	filled  int    // how many records have been set; the first GET comes after all are
 	sets    int    // percent of the commands
 	debt    int    // rises by sets a command; at 100 a SET is due
 	random  uint64 // state of the choice of keys
 }
 
-// A record is a key with everything that is sent and received about it, ready made.
+// A record is a key with the prepared requests and replies about it.
 type record struct {
 	get   []byte // GET key
 	set   []byte // SET key value
 	reply []byte // what GET answers
 	// stampSet and stampReply are the beginnings of the values in set and reply. Each SET writes
-	// its number there, so that an old value can't pass for the new one.
+	// its number there, so that an old value differs from the new one.
 	stampSet, stampReply []byte
 	version              uint64
 }
 
-// stampSize is how many digits of a version go into a value that has room for them.
+// stampSize is how many digits of a version are in a value, if it is long enough.
 const stampSize = 16
 
 func newStream(keys []string, valueSize, sets int, seed uint64) *stream {
@@ -54,7 +54,7 @@ func newRecord(key string, valueSize int) record {
 	return r
 }
 
-// renew makes the next SET's value another one.
+// renew changes the value for the next SET.
 func (r *record) renew() {
 	r.version++
 	v := r.version
@@ -67,7 +67,7 @@ func (r *record) renew() {
 
 const okReply = "+OK\r\n"
 
-// next appends the next n commands to request, and to reply what they will be answered.
+// next appends the next n commands to request, and their expected replies to reply.
 func (s *stream) next(n int, request, reply []byte) (newRequest, newReply []byte) {
 	for range n {
 		r, set := s.choose()
@@ -81,7 +81,7 @@ func (s *stream) next(n int, request, reply []byte) (newRequest, newReply []byte
 	return request, reply
 }
 
-// choose returns the record of the next command, and whether it is set or got.
+// choose returns the record of the next command, and whether the command is SET.
 func (s *stream) choose() (r *record, set bool) {
 	if s.filled < len(s.records) {
 		s.filled++
@@ -108,22 +108,22 @@ func keysFor(i, n int, owns func(key string) bool) []string {
 	return keys
 }
 
-// batches say a stream, some commands at a time.
+// batches send a stream, some commands at a time.
 type batches struct {
 	*stream
 	size  int
-	reply []byte // to the batch on its way; the first got bytes have come
+	reply []byte // expected for the batch in flight; the first got bytes have come
 	got   int
 }
 
-// begin implements dialogue.
+// begin implements exchanger.
 func (b *batches) begin(request []byte) []byte {
 	request, b.reply = b.next(b.size, request, b.reply[:0])
 	b.got = 0
 	return request
 }
 
-// receive implements dialogue.
+// receive implements exchanger.
 func (b *batches) receive(came, request []byte) ([]byte, bool, error) {
 	rest := b.reply[b.got:]
 	if len(came) > len(rest) || !bytes.Equal(came, rest[:len(came)]) {
@@ -133,8 +133,8 @@ func (b *batches) receive(came, request []byte) ([]byte, bool, error) {
 	return request, b.got == len(b.reply), nil
 }
 
-// wrong is the error of a reply that is not the expected one: both from the line before they
-// differ.
+// wrong is the error for an unexpected reply. It shows both replies from the line before the first
+// difference.
 func (b *batches) wrong(came []byte) error {
 	rest := b.reply[b.got:]
 	at := 0

@@ -31,7 +31,7 @@ func (p *poller) add(fd, id int) error {
 	return unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(id)})
 }
 
-// writable says whether wait reports fd also when it can be written to.
+// writable sets whether wait also reports fd when it is writable.
 func (p *poller) writable(fd, id int, on bool) error {
 	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(id)}
 	if on {
@@ -57,9 +57,8 @@ func (p *poller) wait(timeout time.Duration, ready func(id int) error) error {
 	return nil
 }
 
-// cpuTime is how long a process has run, all its threads, ended ones too, as user and in the
-// kernel. It reads the clock that clock_getcpuclockid(3) names; unlike /proc, that counts in
-// nanoseconds.
+// cpuTime is the CPU time of a process, in user and kernel mode, including ended threads. It reads
+// the clock of clock_getcpuclockid(3), which has nanoseconds, unlike /proc.
 func cpuTime(pid int) (time.Duration, error) {
 	const cpuclockSched = 2
 	var ts unix.Timespec
@@ -69,8 +68,8 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// childAttr puts a child into a process group of its own, so that ^C is ours to handle, and makes
-// the kernel kill it when the thread that started it ends.
+// childAttr puts a child into its own process group, so that ^C reaches only bench. It makes the
+// kernel kill the child when the thread that started it ends.
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -14,23 +14,23 @@ import (
 	"leash/internal/redistest"
 )
 
-// A target is something that a load can be put on.
+// A target is a server that a load can run against.
 type target struct {
 	name    string
 	routes  []route
-	proxies []int // process ids, none when there is none in between
+	proxies []int // process ids of the proxies, if any
 	redis   []int // process ids
 	load    int   // the process that sends, 0 when it is this one
 }
 
-// A bed is everything that was started for the measurements.
+// A testbed is everything that was started for the measurements.
 type testbed struct {
 	dir     string // temporary: the binary of Leash, configurations, logs
 	targets []target
 	closers []func() error // in the order in which things were started
 }
 
-// setUp starts what the options ask for. When it fails, it has ended what it had started.
+// setUp starts what the options ask for. If it fails, it ends what it has started.
 func setUp(ctx context.Context, opt options) (_ *testbed, err error) {
 	b := &testbed{}
 	defer func() {
@@ -64,7 +64,7 @@ func setUp(ctx context.Context, opt options) (_ *testbed, err error) {
 	return b, nil
 }
 
-// close ends everything, last things first.
+// close ends everything, in the reverse order of starting.
 func (b *testbed) close() error {
 	var errs []error
 	for _, f := range slices.Backward(b.closers) {
@@ -89,7 +89,7 @@ func (b *testbed) leashBinary(ctx context.Context, opt options) (string, error) 
 	return path, nil
 }
 
-// startStandalone starts a Redis and what goes before it.
+// startStandalone starts a Redis and the proxies in front of it.
 func (b *testbed) startStandalone(ctx context.Context, opt options) error {
 	progress("starting a redis")
 	s, err := redistest.Launch(redistest.Options{})
@@ -113,7 +113,7 @@ func (b *testbed) startStandalone(ctx context.Context, opt options) error {
 	return nil
 }
 
-// startCluster starts a cluster of three masters and what goes before it.
+// startCluster starts a cluster of three masters and the proxies in front of it.
 func (b *testbed) startCluster(ctx context.Context, opt options) error {
 	progress("starting a cluster")
 	c, err := redistest.LaunchCluster(redistest.ClusterOptions{})
@@ -187,7 +187,7 @@ func (b *testbed) startChild(ctx context.Context, name string, args func(port in
 	return c, nil
 }
 
-// progress tells whoever waits what is going on.
+// progress prints to standard error what bench does.
 func progress(what string) {
 	fmt.Fprintln(os.Stderr, "bench:", what)
 }

@@ -14,34 +14,34 @@ import (
 	"leash/internal/redistest"
 )
 
-// A ttlMonitor asks Redis for the remaining TTL of every hold, again and again, each once a renewal
-// period, or once in a hundred while it is rare.
+// A ttlMonitor asks Redis for the remaining TTL of every hold, once in each renewal period. While
+// it is sparse, it asks for a hundredth of the holds.
 type ttlMonitor struct {
 	opt    watchOptions
 	routes []route
 	cancel context.CancelFunc
-	rounds sync.WaitGroup // one goroutine a node
+	rounds sync.WaitGroup // one goroutine for each node
 
-	rare atomic.Bool // it looks a hundredth as often
+	sparse atomic.Bool // check only a hundredth of the holds in each period
 
 	mu      sync.Mutex
 	numbers [][]int32 // of the holds, by node
-	sight   sighting
-	err     error // of a node that does not answer: nothing more is seen there
+	sight   ttlReport
+	err     error // of a node that does not answer; it is not checked any more
 }
 
-// sighting is what was seen of the holds.
-type sighting struct {
+// ttlReport is what the monitor has seen of the holds.
+type ttlReport struct {
 	looks   int
 	least   time.Duration // the shortest remaining TTL
-	late    int           // looks at one that should have been renewed
-	missing int           // looks at one that was not there
+	late    int           // checks of a hold that should have been renewed
+	missing int           // checks of a hold that was not there
 }
 
-// newTTLMonitor begins to look. Close ends it.
+// newTTLMonitor starts a monitor. Close ends it.
 func newTTLMonitor(routes []route, opt watchOptions) *ttlMonitor {
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &ttlMonitor{opt: opt, routes: routes, cancel: cancel, numbers: make([][]int32, len(routes)), sight: sighting{least: math.MaxInt64}}
+	m := &ttlMonitor{opt: opt, routes: routes, cancel: cancel, numbers: make([][]int32, len(routes)), sight: ttlReport{least: math.MaxInt64}}
 	for i := range routes {
 		m.rounds.Go(func() { m.runRounds(ctx, i) })
 	}
@@ -54,7 +54,7 @@ func (m *ttlMonitor) close() error {
 	return nil
 }
 
-// watch looks after holds from now on.
+// watch checks these holds from now on.
 func (m *ttlMonitor) watch(numbers []int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,26 +67,26 @@ func (m *ttlMonitor) watch(numbers []int) {
 	}
 }
 
-// report is what was seen since the last report.
-func (m *ttlMonitor) report() (sighting, error) {
+// report is what the monitor has seen since the last report.
+func (m *ttlMonitor) report() (ttlReport, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	seen := m.sight
-	m.sight = sighting{least: math.MaxInt64}
+	m.sight = ttlReport{least: math.MaxInt64}
 	return seen, m.err
 }
 
-// ttlMonitorPause is between two requests of a round. Few at a time are asked for, so that acquires
-// do not wait for them.
+// ttlMonitorPause is the time between two requests of a round. Each request asks for few TTLs, so
+// that acquires do not wait for it.
 const ttlMonitorPause = 10 * time.Millisecond
 
-// rarely is how much less often a hold is looked at while the monitor is rare. A tenth was too
-// much: 33 looks at once on each of three nodes. More than one in a hundred of acquires met those,
-// and their p99 beside a million holds was 1.36 ms rather than 1.1 (medians of 8 measurements in
-// turns).
-const rarely = 100
+// sparseFactor is how many times fewer holds a sparse monitor checks. Ten was too few: the monitor
+// then made 33 checks at once on each of three nodes. More than 1 % of the acquires waited for
+// those. Their p99 beside a million holds was 1.36 ms rather than 1.1 (medians of 8 measurements,
+// alternating).
+const sparseFactor = 100
 
-// runRounds goes round the holds of a node. The nodes have their turns one after the other.
+// runRounds checks the holds of a node, again and again. The nodes alternate.
 func (m *ttlMonitor) runRounds(ctx context.Context, node int) {
 	c, err := redistest.Dial(m.routes[node].addr)
 	if err == nil {
@@ -107,8 +107,8 @@ func (m *ttlMonitor) runRounds(ctx context.Context, node int) {
 			all := m.numbers[node]
 			m.mu.Unlock()
 			part, of := tick%parts, parts
-			if m.rare.Load() { // some of that part, in each period others
-				part, of = part*rarely+tick/parts%rarely, of*rarely
+			if m.sparse.Load() { // a fraction of that part, a different one in each period
+				part, of = part*sparseFactor+tick/parts%sparseFactor, of*sparseFactor
 			}
 			err = m.askTTLs(c, all[len(all)*part/of:len(all)*(part+1)/of])
 		}
@@ -118,11 +118,11 @@ func (m *ttlMonitor) runRounds(ctx context.Context, node int) {
 	m.err = errors.Join(m.err, err)
 }
 
-// ttlMonitorPipeline keeps requests and replies small enough for the buffers of sockets.
+// ttlMonitorPipeline keeps requests and replies smaller than socket buffers.
 const ttlMonitorPipeline = 200
 
 func (m *ttlMonitor) askTTLs(c *redistest.Client, numbers []int32) error {
-	var seen sighting
+	var seen ttlReport
 	least := int64(math.MaxInt64)
 	soon := (m.opt.ttl*2/3 - 500*time.Millisecond).Milliseconds()
 	for len(numbers) > 0 {

@@ -12,7 +12,7 @@ func printWatch(w io.Writer, rows []*watchRow) {
 		"holds", "least TTL s", "late, taking", "late", "lost", "of a core", "leash CPU µs", "redis CPU µs", "heap B", "RSS B",
 		"p50 ms", "p99 ms", "×", "direct p99 ms", "×", "taken in s",
 	}}
-	alone, directAlone := besideNone(rows)
+	alone, directAlone := withoutHolds(rows)
 	for _, r := range rows {
 		line := []string{fmt.Sprint(r.holds), "", "", "", "", fmt.Sprintf("%.1f %%", 100*r.core), "", "", "", ""}
 		times, directTimes := "", ""
@@ -31,9 +31,9 @@ func printWatch(w io.Writer, rows []*watchRow) {
 	printCells(w, table)
 }
 
-// besideNone is the mean p99 of acquires, and of scripts sent to Redis itself, in the rows of no
-// holds: the first, and, unless it is missing, the last.
-func besideNone(rows []*watchRow) (p99, direct time.Duration) {
+// withoutHolds is the mean p99 of acquires, and of scripts sent to Redis itself, in the rows
+// without holds. That is the first row and, if it was measured, the last.
+func withoutHolds(rows []*watchRow) (p99, direct time.Duration) {
 	n := time.Duration(0)
 	for _, r := range rows {
 		if r.holds == 0 {
@@ -50,7 +50,8 @@ func ratio(d, base time.Duration) string {
 	return fmt.Sprintf("%.1f", d.Seconds()/base.Seconds())
 }
 
-// each is a share of bytes; empty where megabytes, to which they are known, would say nothing.
+// each is the bytes for each hold. It is empty if there are so few holds that megabytes are too
+// coarse.
 func each(bytes int64, n int) string {
 	if n < 50000 {
 		return ""

@@ -27,11 +27,11 @@ func runWatchdog(ctx context.Context, args []string, out io.Writer) (err error) 
 	defer func() { err = errors.Join(err, w.close()) }()
 	rows, err := w.measureAll(ctx)
 	fmt.Fprintf(out, "%s\n", machine(append([]string{"watchdog"}, args...)))
-	printWatch(out, rows) // also those before an error: they took long
+	printWatch(out, rows) // even after an error, because the rows took long
 	return err
 }
 
-// A watch is a Leash before a cluster, and those who hold locks through it.
+// A watch is a Leash in front of a cluster, and the connections that hold locks through it.
 type watch struct {
 	testbed
 	opt     watchOptions
@@ -42,7 +42,7 @@ type watch struct {
 	empty   memory // of Leash with all connections and no hold
 }
 
-// setUpWatch starts what the options ask for. When it fails, it has ended what it had started.
+// setUpWatch starts what the options ask for. If it fails, it ends what it has started.
 func setUpWatch(ctx context.Context, opt watchOptions) (_ *watch, err error) {
 	w := &watch{opt: opt}
 	defer func() {
@@ -66,7 +66,7 @@ func setUpWatch(ctx context.Context, opt watchOptions) (_ *watch, err error) {
 	}
 	w.closers = append(w.closers, c.Close)
 	w.nodes = c.Nodes
-	// its log then tells of each garbage collection
+	// its log then has a line for each garbage collection
 	w.leash, err = w.startChild(ctx, "env", func(port int) ([]string, error) {
 		argv := []string{"GODEBUG=gctrace=1", binary, "--listen", "127.0.0.1:" + strconv.Itoa(port), "--upstream", strings.Join(c.Addrs(), ",")}
 		argv = append(argv, "--watchdog-timeout", opt.ttl.String())
@@ -89,24 +89,24 @@ func setUpWatch(ctx context.Context, opt watchOptions) (_ *watch, err error) {
 	return w, nil
 }
 
-// A watchRow is what so many holds came to.
+// A watchRow is the measurement at one number of holds.
 type watchRow struct {
 	holds    int
-	after    bool     // it is the last: the crowd has gone
-	taking   sighting // while they were taken
-	seen     sighting // since
+	after    bool      // the last row, after all holds were released
+	taking   ttlReport // while they were taken
+	seen     ttlReport // since
 	lost     int
-	took     time.Duration // to acquire those that the row before has not
-	core     float64       // Leash's share of one
+	took     time.Duration // to acquire the holds that the row before does not have
+	core     float64       // how many cores Leash used
 	leash    time.Duration // CPU for each renewal
 	redis    time.Duration // CPU for each renewal, within the scripts
 	memory   memory        // of all holds together
 	p50, p99 time.Duration // of acquires beside them
-	direct   time.Duration // p99 of scripts sent to Redis meanwhile
+	direct   time.Duration // p99 of scripts sent to Redis at the same time
 }
 
-// measureAll goes from no holds to the most, and then looks at none again: what it measures beside
-// holds is compared with that, and machines change their pace within minutes.
+// measureAll measures from no holds up to the most, and then without holds again. Acquires beside
+// holds are compared with both, because the speed of a machine changes within minutes.
 func (w *watch) measureAll(ctx context.Context) (rows []*watchRow, err error) {
 	if w.empty, err = w.leash.memory(); err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (w *watch) measureAll(ctx context.Context) (rows []*watchRow, err error) {
 		}
 		rows = append(rows, r)
 	}
-	if err := w.dismiss(ctx); err != nil {
+	if err := w.closePool(ctx); err != nil {
 		return rows, w.failed("releasing all", err)
 	}
 	r, err := w.measure(ctx, 0)
@@ -129,21 +129,21 @@ func (w *watch) measureAll(ctx context.Context) (rows []*watchRow, err error) {
 	return append(rows, r), nil
 }
 
-// failed is err, with what was done and what Leash said last.
+// failed is err, with what bench did and the end of Leash's log.
 func (w *watch) failed(what string, err error) error {
-	return fmt.Errorf("%s: %w; the log of Leash ends:\n%s", what, err, w.leash.lastWords())
+	return fmt.Errorf("%s: %w; the log of Leash ends:\n%s", what, err, w.leash.logTailWithoutGC())
 }
 
-// releaseTimeout is for how long a million holds may take to be released, several times as long as
-// they did.
+// releaseTimeout is how long Leash may take to release a million holds. It is several times the
+// measured time.
 const releaseTimeout = 5 * time.Minute
 
-// dismiss lets the crowd go, and waits until Leash has released what it held.
-func (w *watch) dismiss(ctx context.Context) error {
+// closePool closes the pool's connections, and waits until Leash has released its holds.
+func (w *watch) closePool(ctx context.Context) error {
 	progress("releasing all holds")
 	ctx, cancel := context.WithTimeoutCause(ctx, releaseTimeout, fmt.Errorf("some holds were left after %v", releaseTimeout))
 	defer cancel()
-	// the monitor first: nothing is there to be looked at
+	// the monitor first, because its holds go away
 	if err := errors.Join(w.monitor.close(), w.holders.close()); err != nil {
 		return err
 	}
@@ -176,9 +176,9 @@ func (w *watch) measure(ctx context.Context, holds int) (*watchRow, error) {
 		return nil, err
 	}
 	progress(fmt.Sprintf("acquiring beside %d holds for %v", holds, lasts))
-	// nobody has one beside the locks; all its looks cost Redis nearly half as much as the renewals
-	w.monitor.rare.Store(true)
-	defer w.monitor.rare.Store(false)
+	// The checks cost Redis nearly half as much as the renewals, and normal use has no monitor.
+	w.monitor.sparse.Store(true)
+	defer w.monitor.sparse.Store(false)
 	var h, direct *histogram
 	var errs [2]error
 	var wg sync.WaitGroup
@@ -204,7 +204,7 @@ func (w *watch) measure(ctx context.Context, holds int) (*watchRow, error) {
 	return r, err
 }
 
-// keep measures what the holds cost while nothing else goes on.
+// keep measures what the holds cost without other load.
 func (w *watch) keep(ctx context.Context, r *watchRow, lasts time.Duration) error {
 	before, err := w.costs()
 	if err != nil {
@@ -227,7 +227,7 @@ func (w *watch) keep(ctx context.Context, r *watchRow, lasts time.Duration) erro
 	return err
 }
 
-// costs are what has been used since the start.
+// costs are the CPU time used since the start.
 type costs struct {
 	at       time.Time
 	leash    time.Duration // CPU
@@ -253,8 +253,8 @@ func (w *watch) costs() (c costs, err error) {
 	return c, err
 }
 
-// figures are the lines of a section of INFO that begin with prefix, as far as they are numbers:
-// for commands their time in µs.
+// figures are the numbers in a section of INFO whose names begin with prefix. For a command, it is
+// the time in µs.
 func figures(addr, section, prefix string) (map[string]int64, error) {
 	c, err := redistest.Dial(addr)
 	if err != nil {

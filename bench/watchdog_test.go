@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestRunWatchdog lets a few holds live for a few seconds, and leaves nothing behind.
+// TestRunWatchdog keeps a few holds for a few seconds. All processes must end.
 func TestRunWatchdog(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var out strings.Builder
@@ -65,13 +65,13 @@ func TestLastHeap(t *testing.T) {
 	}
 }
 
-// TestPrintWatch: what is measured beside holds is compared with the mean of what it was beside
-// none, before and after.
+// TestPrintWatch: acquires beside holds are compared with the mean of those without holds, before
+// and after.
 func TestPrintWatch(t *testing.T) {
 	var out strings.Builder
 	printWatch(&out, []*watchRow{
 		{p99: time.Millisecond, direct: time.Millisecond},
-		{holds: 7, p99: 3 * time.Millisecond, direct: time.Millisecond, taking: sighting{least: 5 * time.Second, late: 11}, seen: sighting{least: 6 * time.Second, late: 2}, lost: 1},
+		{holds: 7, p99: 3 * time.Millisecond, direct: time.Millisecond, taking: ttlReport{least: 5 * time.Second, late: 11}, seen: ttlReport{least: 6 * time.Second, late: 2}, lost: 1},
 		{after: true, p99: 2 * time.Millisecond, direct: 3 * time.Millisecond},
 	})
 	if got, want := strings.Join(strings.Fields(strings.Split(out.String(), "\n")[3]), ""), "|7|5.0|11|2|1|0.0%||||"+"|0.00|3.00|2.0|1.00|0.5|0|"; got != want {

@@ -10,8 +10,7 @@
 // More columns with labels may follow the length; the chart shows them behind the first one, with
 // their names. A row without a length has no bar.
 //
-// The figures thus stand in one place, the page. A test fails when a file is not what its table
-// says.
+// So the figures are only on the page. A test fails when a file differs from its table.
 package main
 
 import (

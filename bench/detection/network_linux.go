@@ -40,7 +40,7 @@ func Enter(ctx context.Context, out io.Writer, args ...string) error {
 	}()
 	err = <-ended
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSPC) {
-		return fmt.Errorf("%w: %w", ErrNoRoom, err)
+		return fmt.Errorf("%w: %w", ErrNoNamespaces, err)
 	}
 	return err
 }
