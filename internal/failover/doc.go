@@ -10,7 +10,7 @@
 //   - The replica that is promoted has any earlier state of its master.
 //   - The old master goes on serving for some ticks.
 //
-// It stops at the first state that breaks a promise, and tells the way there.
+// It stops at the first state that breaks a promise, and returns the events that lead there.
 //
 // # Promises
 //
@@ -18,7 +18,7 @@
 //     acquire. It ends a TTL after the last request was sent that was granted or renewed.
 //   - No owner is told that the lock is lost while it may believe in it and nobody took it away.
 //   - A release ends the hold exactly if it is the owner's last one.
-//   - What was released is never written back.
+//   - A released hold is never restored.
 //
 // Owners may acquire the lock again, move it to the other Leash, or make it a lease and extend it
 // (Counts, Moves, Extends). A new master that has an older state is then corrected.

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Promise is what a search looks after; they can be added.
+// Promise is a promise that a search checks. Promises can be combined with |.
 type Promise uint8
 
 const (
 	OneBeliever Promise = 1 << iota // no two believe in the lock at the same time
 	NoneLost                        // no owner is told of a loss while it may believe in the lock
 	CountsKept                      // a release ends the hold exactly when it is the last one
-	NoneLeft                        // nothing is put back that was released
+	NoneLeft                        // no released hold is restored
 )
 
 // Result is what a search has found.
@@ -23,14 +23,14 @@ type Result struct {
 	Trace  []string // what leads there, from the start
 }
 
-// visit is how a state was reached first.
+// visit is a state and the event that first led to it.
 type visit struct {
 	state state
 	from  int
 	event event
 }
 
-// event is what happened, to be written when it must.
+// event is what happened. It is formatted only for a trace.
 type event struct {
 	format string
 	args   [3]int
@@ -41,7 +41,7 @@ func (e event) String() string {
 	return fmt.Sprintf(e.format, args[:strings.Count(e.format, "%")]...)
 }
 
-// search is a walk through all states, the nearest first.
+// search is a breadth-first search of all states.
 type search struct {
 	Model
 	promises Promise
@@ -62,10 +62,10 @@ func (m Model) Search(promises Promise) Result {
 	return w.result
 }
 
-// reach is the arrival at a state.
+// reach adds a state, if it is new.
 func (w *search) reach(s state, format string, args ...int) {
 	w.retire(&s)
-	s.tidy()
+	s.normalize()
 	if _, ok := w.seen[s]; ok {
 		return
 	}
@@ -84,8 +84,8 @@ func (w *search) reach(s state, format string, args ...int) {
 	}
 }
 
-// lose is the arrival at a state in which an owner that believes in the lock is told of its loss. A
-// ghost may say so in error.
+// lose adds a state in which an owner that believes in the lock is told of its loss. An old master
+// may say so wrongly.
 func (w *search) lose(s state, i int) {
 	const format = "owner %d is told that the lock is lost, by server %d"
 	by := int(s.owners[i].to)
@@ -96,7 +96,7 @@ func (w *search) lose(s state, i int) {
 	w.reach(s, format, i, by)
 }
 
-// breach ends the search, if it is for that promise.
+// breach ends the search, if it checks that promise.
 func (w *search) breach(p Promise, last event) {
 	if w.promises&p == 0 || w.result.Broken != 0 {
 		return
@@ -108,27 +108,27 @@ func (w *search) breach(p Promise, last event) {
 	slices.Reverse(w.result.Trace)
 }
 
-// expand finds all that may happen next.
+// expand adds all states that may come next.
 func (w *search) expand(s state) {
 	next := s
-	if !w.hangs(&s) {
+	if !w.mustWait(&s) {
 		w.tick(&next)
 		w.reach(next, "time passes")
 	}
 	for i := range s.servers {
 		w.replicate(s, i)
 		for leash := range s.settled {
-			w.glance(s, leash, i)
+			w.probeServer(s, leash, i)
 		}
 	}
 	for i := range w.Owners {
 		w.act(s, i)
-		w.travel(s, i)
+		w.deliver(s, i)
 	}
 }
 
-// replicate is what becomes of a replica: it catches up, or it is promoted as it is. All that its
-// master wrote since is lost then.
+// replicate adds what may happen to a replica. It receives all data of its master, or it is
+// promoted as it is. A promotion loses what the master has written since.
 func (w *search) replicate(s state, i int) {
 	other := 1 - i
 	if s.servers[i].role != replica || s.servers[other].role != master || w.over(&s) {
@@ -142,15 +142,15 @@ func (w *search) replicate(s state, i int) {
 	w.reach(next, "server %d becomes the master", i)
 }
 
-// glance is a Leash's look at a server.
-func (w *search) glance(s state, leash, i int) {
+// probeServer lets a Leash probe a server.
+func (w *search) probeServer(s state, leash, i int) {
 	if w.Grace == 0 || !s.servers[i].active() {
 		return
 	}
 	next := s
-	grace := w.look(&next.servers[i])
+	grace := w.probe(&next.servers[i])
 	if grace == 0 {
 		next.settled[leash][i] = next.servers[i].identity
 	}
-	w.reach(next, "leash %d looks at server %d, grace %d", leash, i, int(grace))
+	w.reach(next, "leash %d probes server %d, grace %d", leash, i, int(grace))
 }
