@@ -18,9 +18,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestACrashIsNotTakenForBadSettings: the status is 0 after SIGTERM, 2 for bad settings, and a
-// process that has no memory left ends by SIGABRT, with the stacks in its log.
-func TestACrashIsNotTakenForBadSettings(t *testing.T) {
+// TestExitStatusOfACrash: the status is 0 after SIGTERM and 2 for bad settings. A process without
+// memory ends by SIGABRT, with the stacks in its log.
+func TestExitStatusOfACrash(t *testing.T) {
 	t.Parallel()
 	dir, redis := t.TempDir(), redistest.Start(t)
 	binary, err := leashtest.Build(t.Context(), dir, false)

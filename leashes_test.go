@@ -9,20 +9,20 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestTwoLeashesAreOne: who waits at one Leash for what is held at the other gets it when it is
-// given back, or when the other is dead for a time to live and not before that; and who waits at
-// one that dies leaves nothing that anybody would have to wait for.
-func TestTwoLeashesAreOne(t *testing.T) {
+// TestTwoLeashes: a waiter at one Leash gets a lock that is held at the other one when it is
+// released. If the holder's Leash is killed, the waiter gets it after the TTL and not earlier. If
+// the waiter's Leash is killed, nothing of the waiter remains in the way of other waiters.
+func TestTwoLeashes(t *testing.T) {
 	t.Parallel()
 	p := startPair(t)
-	t.Run("it is given back", func(t *testing.T) {
-		for _, h := range p.hold(t, p.a, p.b, "given:", " TTL 600000") {
+	t.Run("the holder releases", func(t *testing.T) {
+		for _, h := range p.hold(t, p.a, p.b, "released:", " TTL 600000") {
 			h.run(h.holder, h.give)
 			h.gets(h.waits, h.waiter)
 		}
 	})
 	t.Run("the holder's Leash is killed", func(t *testing.T) {
-		all := p.hold(t, p.a, p.b, "widowed:", "")
+		all := p.hold(t, p.a, p.b, "holder-killed:", "")
 		p.answersOutlive(t, len(all), func() {
 			for _, h := range all {
 				h.ask()
@@ -31,17 +31,17 @@ func TestTwoLeashesAreOne(t *testing.T) {
 		})
 		for _, h := range all {
 			if at := h.gets(h.waits, h.waiter); at.Before(h.certain) {
-				t.Errorf("%s: got in %v before its holder's time was over", h.name, h.certain.Sub(at))
+				t.Errorf("%s: granted %v before the holder's hold was over", h.name, h.certain.Sub(at))
 			}
 		}
 		restart(t, p.a)
 	})
 	t.Run("the waiter's Leash is killed", func(t *testing.T) {
-		all := p.hold(t, p.a, p.b, "orphaned:", " TTL 600000")
+		all := p.hold(t, p.a, p.b, "waiter-killed:", " TTL 600000")
 		p.b.Kill()
 		for _, h := range all {
 			if dead := <-h.waiter; dead.err == nil {
-				t.Errorf("%s: got %q of a killed Leash", h.name, dead.reply)
+				t.Errorf("%s: got %q from a killed Leash", h.name, dead.reply)
 			}
 			h.run(h.holder, h.give)
 			next := redistest.Connect(t, p.a.Addr)
@@ -52,15 +52,15 @@ func TestTwoLeashesAreOne(t *testing.T) {
 	t.Run("counters and latches", func(t *testing.T) { p.countsOutlive(t) })
 }
 
-// countsOutlive: what a Leash has counted stays so when it is killed, and its waiters take nothing
-// along.
+// countsOutlive checks that counters and latches stay when a Leash is killed, and that its waiters
+// take nothing with them.
 func (p *pair) countsOutlive(t *testing.T) {
 	a, b, c := redistest.Connect(t, p.a.Addr), redistest.Connect(t, p.b.Addr), redistest.Connect(t, p.b.Addr)
 	a.Want(":1\r\n", "LATCH.SET", "latch", "3")
 	a.Want(":2\r\n", "SEM.GIVE", "counter", "2")
 	a.Want(":1\r\n", "SEM.TAKE", "counter")
-	taking := (&taken{key: "counter", wayToHold: wayToHold{wait: "SEM.TAKE K 3"}}).block(b)
-	opened := (&taken{key: "latch", wayToHold: wayToHold{wait: "LATCH.AWAIT K"}}).block(c)
+	taking := (&contended{key: "counter", lockKind: lockKind{wait: "SEM.TAKE K 3"}}).block(b)
+	opened := (&contended{key: "latch", lockKind: lockKind{wait: "LATCH.AWAIT K"}}).block(c)
 	if err := p.b.AwaitInfo(ample, "waiters:2"); err != nil {
 		t.Fatal(err)
 	}
@@ -78,21 +78,22 @@ func (p *pair) countsOutlive(t *testing.T) {
 	}
 	restart(t, p.a)
 	a = redistest.Connect(t, p.a.Addr)
-	taking = (&taken{key: "counter", wayToHold: wayToHold{wait: "SEM.TAKE K"}}).block(a)
+	taking = (&contended{key: "counter", lockKind: lockKind{wait: "SEM.TAKE K"}}).block(a)
 	if err := p.a.AwaitInfo(ample, "waiters:1"); err != nil {
 		t.Fatal(err)
 	}
 	p.a.Kill()
 	d.Want(":1\r\n", "SEM.GIVE", "counter")
 	if got := <-taking; got.err == nil {
-		t.Errorf("got %q of a killed Leash", got.reply)
+		t.Errorf("got %q from a killed Leash", got.reply)
 	}
 	d.Want(":1\r\n", "SEM.TAKE", "counter")
 	restart(t, p.a)
 }
 
-// answersOutlive: the other Leash knows, changes and ends the holds of a Leash before and after
-// kill, and its clients take them over. So many wait there already.
+// answersOutlive checks the holds of a Leash at the other Leash, before and after kill. The other
+// Leash reports them, changes them and ends them, and its clients attach them. waiters is how many
+// wait there already.
 func (p *pair) answersOutlive(t *testing.T, waiters int, kill func()) {
 	a, b := redistest.Connect(t, p.a.Addr), redistest.Connect(t, p.b.Addr)
 	number := func(args ...string) string { return strings.Trim(a.Do(args...), ":\r\n") }
@@ -102,7 +103,7 @@ func (p *pair) answersOutlive(t *testing.T, waiters int, kill func()) {
 	leased := number("LOCK.ACQUIRE", "mine:leased", "LEASE", "600000")
 	b.Want(":1000\r\n", "LOCK.EXTEND", "mine:leased", "1000", "TOKEN", leased)
 	b.Want(":900000\r\n", "LOCK.EXTEND", "mine:leased", "900000", "TOKEN", leased)
-	awaits := &taken{key: "mine:renewed", wayToHold: wayToHold{wait: "LOCK.AWAITLOSS K TOKEN " + renewed}}
+	awaits := &contended{key: "mine:renewed", lockKind: lockKind{wait: "LOCK.AWAITLOSS K TOKEN " + renewed}}
 	lost := awaits.block(redistest.Connect(t, p.b.Addr))
 	if err := p.b.AwaitInfo(ample, fmt.Sprint("waiters:", waiters+1)); err != nil {
 		t.Fatal(err)
@@ -110,7 +111,7 @@ func (p *pair) answersOutlive(t *testing.T, waiters int, kill func()) {
 	kill()
 	b.Want(":1\r\n", "LOCK.CHECK", "mine:kept", "TOKEN", kept)
 	b.Want(":1\r\n", "LOCK.CHECK", "mine:leased", "TOKEN", leased)
-	b.Want(":2\r\n", "LOCK.BREAK", "mine:broken") // nobody is there to confirm it
+	b.Want(":2\r\n", "LOCK.BREAK", "mine:broken") // no Leash confirms it
 	b.Want(":"+kept+"\r\n", "LOCK.ATTACH", "mine:kept", "OWNER", "me", "TOKEN", kept)
 	b.Want(":900000\r\n", "LOCK.EXTEND", "mine:leased", "900000", "TOKEN", leased)
 	if got := <-lost; got.reply != "$4\r\ngone\r\n" {

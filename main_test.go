@@ -42,7 +42,7 @@ func TestUpstreamThatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestStopBeforeReady: a stop that comes while Redis does not answer yet is a planned end, too.
+// TestStopBeforeReady: a stop before Redis answers is an orderly end.
 func TestStopBeforeReady(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -82,8 +82,7 @@ func TestPortThatIsTaken(t *testing.T) {
 	}
 }
 
-// TestTheMainJob runs the program on its embedded Redis, goes through the
-// README's exchange, and stops it.
+// TestTheMainJob runs the program on its embedded Redis, runs the README's exchange, and stops it.
 func TestTheMainJob(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "leash.sock")
 	ctx, stop := context.WithCancel(t.Context())
@@ -112,7 +111,7 @@ func TestTheMainJob(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(20 * time.Second):
-		t.Fatal("it does not stop")
+		t.Fatal("Leash does not stop")
 	}
 	if err := client.AwaitEnd(); err != nil {
 		t.Error(err)
@@ -136,7 +135,7 @@ func dialUnix(t *testing.T, socket string) *redistest.Client {
 	}
 }
 
-// TestSignals builds the program and ends it by SIGTERM, before a cluster.
+// TestSignals builds the program, runs it in front of a cluster and ends it by SIGTERM.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
@@ -168,8 +167,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestR31SecondSignalEndsAtOnce: whoever sends it does not want to wait for holders; their locks
-// run out.
+// TestR31SecondSignalEndsAtOnce: a second signal ends Leash without waiting for holders. Their
+// locks run out.
 func TestR31SecondSignalEndsAtOnce(t *testing.T) {
 	server := redistest.Start(t)
 	bin := filepath.Join(t.TempDir(), "leash")
@@ -194,9 +193,9 @@ func TestR31SecondSignalEndsAtOnce(t *testing.T) {
 		}
 		select {
 		case <-tick.C:
-			// for the next one, should this one have come before Leash had heeded the first
+			// before the next signal: this one may have come before Leash handled the first
 			if time.Since(start) > time.Minute {
-				t.Fatalf("%d signals, and it runs", sent)
+				t.Fatalf("after %d signals it still runs", sent)
 			}
 			continue
 		case <-ended:
@@ -208,7 +207,7 @@ func TestR31SecondSignalEndsAtOnce(t *testing.T) {
 		break
 	}
 	if server.Client().Exists(t.Context(), "k").Val() != 1 {
-		t.Error("the lock is free although its holder may be at work")
+		t.Error("the lock is free although its holder may still work")
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 
 const mib = 1 << 20
 
-// TestLargeSetCostsLittleMoreThanItsValue: however a value comes, and with what in front of it and
-// behind it.
+// TestLargeSetCostsLittleMoreThanItsValue: that holds for values in one or many writes, with and
+// without other commands before and after.
 func TestLargeSetCostsLittleMoreThanItsValue(t *testing.T) {
 	t.Parallel()
 	redistest.TakesLong(t)
@@ -61,8 +61,8 @@ func TestLargeSetCostsLittleMoreThanItsValue(t *testing.T) {
 	}
 }
 
-// TestLargeMGetIsHeldOnce: the replies of several nodes are not copied together, and what waits for
-// a client that does not read is counted as what it is.
+// TestLargeMGetIsHeldOnce: Leash does not copy the replies of several nodes into one. CLIENT LIST
+// counts the bytes that wait for a client that does not read.
 func TestLargeMGetIsHeldOnce(t *testing.T) {
 	t.Parallel()
 	redistest.NeedsCluster(t)
@@ -88,7 +88,7 @@ func TestLargeMGetIsHeldOnce(t *testing.T) {
 	forgetPeak(t, l)
 	c.Send(redistest.Command(mget...))
 	if n, err := io.CopyN(io.Discard, c.Conn(), keys*(size+13)+4); err != nil {
-		t.Fatalf("of MGET came %d bytes: %v", n, err)
+		t.Fatalf("got %d bytes of MGET: %v", n, err)
 	}
 	if most := int64(2 * keys * size); peakMemory(t, l) > most {
 		t.Errorf("MGET of %d MiB took %d MiB, want at most %d", keys*size/mib, peakMemory(t, l)/mib, most/mib)
@@ -96,7 +96,7 @@ func TestLargeMGetIsHeldOnce(t *testing.T) {
 
 	forgetPeak(t, l)
 	counted, other := int64(0), redistest.Connect(t, l.Addr)
-	silent := redistest.Connect(t, l.Addr) // Leash does not know yet how large its replies are
+	silent := redistest.Connect(t, l.Addr) // Leash does not know the size of its replies yet
 	silent.Send(strings.Repeat(redistest.Command(mget...), 3))
 	for deadline := time.Now().Add(ample); counted < 2*keys*size; time.Sleep(10 * time.Millisecond) {
 		counted = outputCounted(t, other)
@@ -104,12 +104,12 @@ func TestLargeMGetIsHeldOnce(t *testing.T) {
 			t.Fatalf("%d MiB wait for the client", counted/mib)
 		}
 	}
-	// until all has come
+	// until all replies have come
 	for before := int64(-1); before != counted; time.Sleep(200 * time.Millisecond) {
 		before, counted = counted, outputCounted(t, other)
 	}
 	if most := counted * 13 / 10; peakMemory(t, l) > most {
-		t.Errorf("%d MiB are counted, and %d MiB held", counted/mib, peakMemory(t, l)/mib)
+		t.Errorf("counted %d MiB, and %d MiB are in use", counted/mib, peakMemory(t, l)/mib)
 	}
 }
 

@@ -13,14 +13,14 @@ import (
 	"leash/internal/redistest"
 )
 
-// timeToLive is the watchdog timeout of a pair's Leashes.
+// timeToLive is the watchdog timeout of the Leashes of a pair.
 const timeToLive = 8 * time.Second
 
-// ample is how long a test waits for what a quiet machine has done as soon as a time to live is
-// over.
+// ample is how long a test waits for an event. On a quiet machine, the event comes as soon as a
+// time to live is over.
 const ample = 60 * time.Second
 
-// pair is two Leashes, each a process, before one cluster.
+// pair is two Leash processes in front of one cluster.
 type pair struct {
 	cluster *redistest.Cluster
 	a, b    *leashtest.Leash
@@ -45,7 +45,7 @@ func startPair(t *testing.T) *pair {
 	return p
 }
 
-// restart lets a killed Leash run again.
+// restart starts a killed Leash again.
 func restart(t *testing.T, l *leashtest.Leash) {
 	t.Helper()
 	if err := l.Restart(t.Context()); err != nil {
@@ -53,8 +53,7 @@ func restart(t *testing.T, l *leashtest.Leash) {
 	}
 }
 
-// names are the keys in Redis whose names have part in them, but token counters and the notes that
-// are left for a time to live.
+// names are the keys in Redis whose names contain part, without token counters and tombstones.
 func (p *pair) names(t *testing.T, part string) (names []string) {
 	t.Helper()
 	for _, node := range p.cluster.Masters() {
@@ -69,18 +68,18 @@ func (p *pair) names(t *testing.T, part string) (names []string) {
 	})
 }
 
-// wayToHold is a way to have something to oneself, as commands with ; between them. K is its name;
-// K1, K2 and K3 are those of several.
-type wayToHold struct {
+// lockKind is a kind of lock, with the commands that use it, separated by ;. K is the key; K1, K2
+// and K3 are several keys.
+type lockKind struct {
 	name string
-	make string // how it comes to be; "" when it need not
+	make string // creates it; "" if that is not necessary
 	take string // by its holder
-	wait string // by who waits for it, without BLOCK
+	wait string // by the waiter, without BLOCK
 	give string // by its holder
-	back string // by who has waited
+	back string // by the waiter after its grant
 }
 
-var waysToHold = []wayToHold{
+var lockKinds = []lockKind{
 	{"plain", "", "LOCK.ACQUIRE K", "LOCK.ACQUIRE K", "LOCK.RELEASE K", "LOCK.RELEASE K"},
 	{"entered again", "", "LOCK.ACQUIRE K OWNER me; LOCK.ACQUIRE K OWNER me", "LOCK.ACQUIRE K OWNER you", "LOCK.RELEASE K ALL", "LOCK.RELEASE K"},
 	{"reader", "", "LOCK.ACQUIRE K READ", "LOCK.ACQUIRE K WRITE", "LOCK.RELEASE K", "LOCK.RELEASE K"},
@@ -90,7 +89,7 @@ var waysToHold = []wayToHold{
 		"LOCK.RELEASE K WRITE; LOCK.RELEASE K READ", "LOCK.RELEASE K",
 	},
 	{"fair", "", "LOCK.ACQUIRE K FAIR", "LOCK.ACQUIRE K FAIR", "LOCK.RELEASE K", "LOCK.RELEASE K"},
-	{ // who waits for K2 has K1 in hand
+	{ // the waiter for K2 already holds K1
 		"several", "", "LOCK.MACQUIRE 2 K2 K3", "LOCK.MACQUIRE 2 K2 K1", "LOCK.MRELEASE 2 K2 K3", "LOCK.MRELEASE 2 K1 K2",
 	},
 	{
@@ -104,14 +103,14 @@ var waysToHold = []wayToHold{
 	},
 }
 
-// taken is something held by a client of one Leash, for which one of the other's waits.
-type taken struct {
-	wayToHold
+// contended is a lock that a client of one Leash holds. A client of the other Leash waits for it.
+type contended struct {
+	lockKind
 	t       *testing.T
 	key     string
 	pair    *pair
 	holder  *redistest.TestClient
-	certain time.Time // until when its holder may rely on it, as far as it knows
+	certain time.Time // until when its holder may rely on it, by LOCK.TTL
 	waiter  <-chan answer
 	waits   *redistest.TestClient
 }
@@ -123,12 +122,12 @@ type answer struct {
 	at    time.Time
 }
 
-// hold takes something in each way through one Leash, with options, and lets a client of the other
-// wait for it.
-func (p *pair) hold(t *testing.T, through, other *leashtest.Leash, round, options string) (all []*taken) {
+// hold takes a lock of each kind through one Leash, with options, and lets a client of the other
+// Leash wait for it.
+func (p *pair) hold(t *testing.T, through, other *leashtest.Leash, round, options string) (all []*contended) {
 	t.Helper()
-	for i, way := range waysToHold {
-		h := &taken{wayToHold: way, t: t, pair: p, key: round + string(rune('a'+i)), holder: redistest.Connect(t, through.Addr)}
+	for i, way := range lockKinds {
+		h := &contended{lockKind: way, t: t, pair: p, key: round + string(rune('a'+i)), holder: redistest.Connect(t, through.Addr)}
 		h.run(h.holder, way.make)
 		for command := range strings.SplitSeq(way.take, "; ") {
 			h.run(h.holder, command+options)
@@ -143,7 +142,7 @@ func (p *pair) hold(t *testing.T, through, other *leashtest.Leash, round, option
 	return all
 }
 
-func (h *taken) named(command string) []string {
+func (h *contended) named(command string) []string {
 	args := strings.Fields(command)
 	for i, arg := range args {
 		if arg[0] == 'K' {
@@ -153,8 +152,8 @@ func (h *taken) named(command string) []string {
 	return args
 }
 
-// run sends commands that must be answered with something other than nothing or an error.
-func (h *taken) run(c *redistest.TestClient, commands string) {
+// run sends commands. No reply may be nil or an error.
+func (h *contended) run(c *redistest.TestClient, commands string) {
 	h.t.Helper()
 	for command := range strings.SplitSeq(commands, "; ") {
 		if command == "" {
@@ -170,8 +169,8 @@ func granted(reply string) bool {
 	return !strings.HasPrefix(reply, "-") && !strings.HasPrefix(reply, "$-1") && !strings.HasPrefix(reply, "*-1")
 }
 
-// ask lets the holder of a lock ask for how long it may rely on it.
-func (h *taken) ask() {
+// ask lets the holder ask by LOCK.TTL how long it may rely on the lock.
+func (h *contended) ask() {
 	h.t.Helper()
 	asked, words := time.Now(), h.named(h.give)
 	key := words[slices.IndexFunc(words, func(word string) bool { return strings.HasPrefix(word, h.key) })]
@@ -180,13 +179,13 @@ func (h *taken) ask() {
 	if err != nil {
 		h.t.Fatalf("%s: LOCK.TTL was answered %q", h.name, reply)
 	}
-	if ms > 0 { // a permit is no lock
+	if ms > 0 { // a permit has no LOCK.TTL
 		h.certain = asked.Add(time.Duration(ms) * time.Millisecond)
 	}
 }
 
-// block waits for what is held, as long as it takes.
-func (h *taken) block(c *redistest.TestClient) <-chan answer {
+// block waits for the lock without a limit.
+func (h *contended) block(c *redistest.TestClient) <-chan answer {
 	c.Timeout = ample
 	out := make(chan answer, 1)
 	args := append(h.named(h.wait), "BLOCK", "0")
@@ -197,20 +196,20 @@ func (h *taken) block(c *redistest.TestClient) <-chan answer {
 	return out
 }
 
-// gets sees that who waits gets what was held, and then gives it back.
-func (h *taken) gets(c *redistest.TestClient, waits <-chan answer) (at time.Time) {
+// gets checks that the waiter gets the lock, and releases it.
+func (h *contended) gets(c *redistest.TestClient, waits <-chan answer) (at time.Time) {
 	h.t.Helper()
 	got := <-waits
 	if got.err != nil || !granted(got.reply) {
-		h.t.Fatalf("%s: who waits was answered %q, %v", h.name, got.reply, got.err)
+		h.t.Fatalf("%s: the waiter got %q, %v", h.name, got.reply, got.err)
 	}
 	h.run(c, h.back)
 	h.free()
 	return got.at
 }
 
-// free sees that nothing is left in Redis but what was there before anybody held anything.
-func (h *taken) free() {
+// free checks that Redis has nothing left that the lock has added.
+func (h *contended) free() {
 	h.t.Helper()
 	most := 0
 	if h.make != "" {
@@ -222,7 +221,7 @@ func (h *taken) free() {
 			return
 		}
 		if time.Now().After(deadline) {
-			h.t.Fatalf("%s: there is still %q", h.name, names)
+			h.t.Fatalf("%s: Redis still has %q", h.name, names)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestLockTimeoutSaysWhatRedisSays: while Redis refuses scripts for a time, a lock command is
-// answered with Redis's own reason, and the log has it once.
+// TestLockTimeoutSaysWhatRedisSays: while Redis refuses scripts, a lock command gets Redis's own
+// reason as its error, and the log has it once.
 func TestLockTimeoutSaysWhatRedisSays(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

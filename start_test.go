@@ -14,7 +14,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// logFile is what a Leash logs while a test runs it. It is safe for concurrent use.
+// logFile is the log of a Leash within a test. It is safe for concurrent use.
 type logFile struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -47,13 +47,13 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(ample); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", ample, what)
+			t.Fatalf("timed out after %v: %s", ample, what)
 		}
 	}
 }
 
-// TestLeashWaitsForRedis: a Leash that is started before its Redis says what it waits for, tells
-// clients so, and serves them when Redis is there.
+// TestLeashWaitsForRedis: a Leash that starts before its Redis logs what it waits for and tells its
+// clients. It serves them when Redis answers.
 func TestLeashWaitsForRedis(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -61,7 +61,7 @@ func TestLeashWaitsForRedis(t *testing.T) {
 	listen := freePort(t)
 	var log logFile
 	end := begin(t, &log, "--listen", listen, "--upstream", s.Addr, "--drain-timeout", "0")
-	eventually(t, "it says what it waits for", func() bool {
+	eventually(t, "Leash logs what it waits for", func() bool {
 		return strings.Contains(log.String(), "waiting for redis") && strings.Contains(log.String(), s.Addr)
 	})
 	c := redistest.Connect(t, listen)
@@ -76,10 +76,10 @@ func TestLeashWaitsForRedis(t *testing.T) {
 	c = redistest.Connect(t, listen)
 	c.Want("+PONG\r\n", "PING")
 	if n := strings.Count(log.String(), "waiting for redis"); n > 3 {
-		t.Errorf("it said %d times that it waits:\n%s", n, log.String())
+		t.Errorf("logged %d times that it waits:\n%s", n, log.String())
 	}
 	if !strings.Contains(log.String(), "redis answers") {
-		t.Errorf("it did not say that Redis answers:\n%s", log.String())
+		t.Errorf("did not log that Redis answers:\n%s", log.String())
 	}
 	if err := end(); err != nil {
 		t.Error(err)
@@ -97,7 +97,7 @@ func TestStopWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestWaitForUpstreamEnds: with a bound, Leash gives up when it is over.
+// TestWaitForUpstreamEnds: with --wait-for-upstream, Leash ends after that time.
 func TestWaitForUpstreamEnds(t *testing.T) {
 	t.Parallel()
 	var log logFile
@@ -107,8 +107,8 @@ func TestWaitForUpstreamEnds(t *testing.T) {
 	}
 }
 
-// TestAMissingPasswordNamesTheFlag: settings that cannot work end Leash at once, with what is to be
-// given.
+// TestAMissingPasswordNamesTheFlag: settings that cannot work end Leash at once, and the error
+// names the flag.
 func TestAMissingPasswordNamesTheFlag(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -119,7 +119,7 @@ func TestAMissingPasswordNamesTheFlag(t *testing.T) {
 	}{
 		{nil, []string{"NOAUTH", "--upstream-password-file", "LEASH_UPSTREAM_PASSWORD", "--upstream-user"}},
 		{[]string{"--upstream-password", "wrong"}, []string{"WRONGPASS", "--upstream-password-file"}},
-		// beside one that is not there
+		// beside a server that does not answer
 		{[]string{"--upstream", "127.0.0.1:1"}, []string{"NOAUTH", "--upstream-password-file"}},
 		{[]string{"--upstream-password", "secret", "--upstream-user", "nobody"}, []string{"WRONGPASS", "--upstream-user"}},
 	} {
@@ -138,7 +138,7 @@ func TestAMissingPasswordNamesTheFlag(t *testing.T) {
 }
 
 // TestLogSaysHowClientsAuthenticate: clients of a Redis with a password get NOAUTH, and the log
-// says the way out.
+// says what to do.
 func TestLogSaysHowClientsAuthenticate(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -158,13 +158,13 @@ func TestLogSaysHowClientsAuthenticate(t *testing.T) {
 			t.Error(err)
 		}
 		if said := strings.Contains(log.String(), "clients must send AUTH"); said == trust {
-			t.Errorf("trust %v: it said\n%s", trust, log.String())
+			t.Errorf("trust %v: logged\n%s", trust, log.String())
 		}
 	}
 }
 
-// TestLeashSaysThatItIsNoRedis: what answers may be a web server, or a Redis that wants TLS.
-func TestLeashSaysThatItIsNoRedis(t *testing.T) {
+// TestUpstreamIsNotARedis: it may be a web server, or a Redis that needs TLS.
+func TestUpstreamIsNotARedis(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
@@ -176,8 +176,8 @@ func TestLeashSaysThatItIsNoRedis(t *testing.T) {
 	}
 }
 
-// TestClusterLog: the log counts replicas, says of a failover what has changed, and of a node that
-// it is lost and back, once.
+// TestClusterLog: the log counts replicas and says what a failover has changed. It reports once
+// that a node is lost and once that it is back.
 func TestClusterLog(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
@@ -189,7 +189,7 @@ func TestClusterLog(t *testing.T) {
 	}
 	dead := cluster.Masters()[0]
 	dead.Kill()
-	eventually(t, "the failover is told", func() bool { return strings.Contains(log.String(), "slots from "+dead.Addr+" to ") })
+	eventually(t, "the log has the failover", func() bool { return strings.Contains(log.String(), "slots from "+dead.Addr+" to ") })
 	if err := dead.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -202,13 +202,13 @@ func TestClusterLog(t *testing.T) {
 			}
 		}
 		if lines != 1 {
-			t.Errorf("%q was said %d times:\n%s", line, lines, log.String())
+			t.Errorf("%q was logged %d times:\n%s", line, lines, log.String())
 		}
 	}
 }
 
-// TestYoungClusterLog: replicas that have not received a write are counted, though CLUSTER SLOTS
-// leaves them out.
+// TestYoungClusterLog: the log counts replicas that have not received a write, although CLUSTER
+// SLOTS omits them.
 func TestYoungClusterLog(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Args: []string{"--repl-ping-replica-period", "3600"}})
@@ -234,7 +234,7 @@ func TestYoungClusterLog(t *testing.T) {
 	}
 }
 
-// TestNodeIsBack: a Redis that was gone and is there again is told of.
+// TestNodeIsBack: the log says when a lost Redis is back.
 func TestNodeIsBack(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -249,8 +249,8 @@ func TestNodeIsBack(t *testing.T) {
 	eventually(t, "it is back", func() bool { return strings.Contains(log.String(), "redis node is back") })
 }
 
-// TestStopSaysWhoIsWaitedFor: at a stop the log has how many holders there are, and when they have
-// gone.
+// TestStopSaysWhoIsWaitedFor: during a stop, the log says how many holders there are and when they
+// have gone.
 func TestStopSaysWhoIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	l, _ := startOne(t, time.Minute)
@@ -263,11 +263,11 @@ func TestStopSaysWhoIsWaitedFor(t *testing.T) {
 			return err == nil && strings.Contains(string(log), text)
 		}
 	}
-	eventually(t, "it says who is waited for", said("holders=1"))
+	eventually(t, "Leash logs that it waits for a holder", said("holders=1"))
 	if reply, err := h.Do("LOCK.RELEASE", "lock"); err != nil || reply != ":1\r\n" {
 		t.Errorf("got %q, %v", reply, err)
 	}
-	eventually(t, "it says that they have gone", said("all holders have gone"))
+	eventually(t, "Leash logs that all holders have gone", said("all holders have gone"))
 	<-stopped
 }
 
@@ -281,9 +281,9 @@ func freePort(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// TestStopBesideARedisThatSaysNothing: a stop lasts for the drain time-out and some 3 s at most,
-// whatever clients wait for and whatever Redis does.
-func TestStopBesideARedisThatSaysNothing(t *testing.T) {
+// TestStopWithASilentRedis: a stop takes the drain time-out and about 3 s at most, whatever clients
+// wait for and whatever Redis does.
+func TestStopWithASilentRedis(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	listen := freePort(t)

@@ -12,15 +12,15 @@ import (
 	"leash/internal/redistest"
 )
 
-// stoppedWay is how a client writes under its lock, in two steps: one before its Leash is stopped,
-// and one while it stands still.
+// stoppedWay is how a client writes under its lock, in two steps: before its Leash is stopped, and
+// while it is stopped.
 type stoppedWay struct {
 	name     string
 	acquire  string // K is the lock, D the data under it
 	before   string // with ; between commands
-	replies  int    // to before
+	replies  int    // how many replies before has
 	meantime string
-	repeated int // how often meantime is sent
+	repeated int // how many times meantime is sent
 }
 
 var stoppedWays = []stoppedWay{
@@ -41,9 +41,9 @@ var stoppedWays = []stoppedWay{
 	{"another lock", "LOCK.ACQUIRE K", "", 0, "LOCK.ACQUIRE D", 5},
 }
 
-// TestR27AStoppedLeashLetsNothingThrough: a Leash is stopped until the locks of its clients are
-// over and those of another Leash have them. What its clients sent meanwhile is not executed when
-// it goes on.
+// TestR27AStoppedLeashLetsNothingThrough stops a Leash until its clients have lost their locks to
+// clients of another Leash. What its clients sent during the stop must not be executed when it
+// continues.
 func TestR27AStoppedLeashLetsNothingThrough(t *testing.T) {
 	t.Parallel()
 	for _, threads := range []string{"1", "4"} {
@@ -55,7 +55,7 @@ func TestR27AStoppedLeashLetsNothingThrough(t *testing.T) {
 }
 
 func testStopped(t *testing.T, args ...string) {
-	// clients of a way, those without a lock, and how much these send
+	// clients of each way, clients without a lock, and how much the latter send
 	const each, bystanders, load = 10, 30, 500
 	s, dir := redistest.Start(t), t.TempDir()
 	binary, err := leashtest.Build(t.Context(), dir, false)
@@ -157,18 +157,18 @@ func testStopped(t *testing.T, args ...string) {
 			t.Errorf("%s: the holder's connection: %v", stoppedWays[n/each].name, err)
 		}
 	}
-	// that of INFO itself
+	// the connection of INFO itself
 	if err := leashes[0].AwaitInfo(ample, fmt.Sprint("sessions:", 1+bystanders)); err != nil {
 		t.Error(err)
 	}
 	for n, after := range values(t, direct, data) {
 		if after != before[n] {
-			t.Errorf("%s: Redis had %q under the lock when the next one got it, and %q afterwards", stoppedWays[n/each].name, before[n], after)
+			t.Errorf("%s: Redis had %q under the lock when the next holder got it, and %q afterwards", stoppedWays[n/each].name, before[n], after)
 		}
 	}
 }
 
-// readToEnd reads whatever comes until the connection ends.
+// readToEnd reads and discards until the connection ends.
 func readToEnd(c *redistest.Client) error {
 	for {
 		_, err := c.Read()
@@ -181,7 +181,7 @@ func readToEnd(c *redistest.Client) error {
 	}
 }
 
-// values are what the keys have, whatever their type.
+// values are the values of the keys, of any type.
 func values(t *testing.T, direct *redistest.TestClient, keys []string) (all []string) {
 	t.Helper()
 	for _, key := range keys {
@@ -190,11 +190,11 @@ func values(t *testing.T, direct *redistest.TestClient, keys []string) (all []st
 	return all
 }
 
-// TestIdleCountsWhatCameWhileLeashStoodStill: a client that spoke is not idle because Leash has not
-// read it yet. One that was silent is.
-func TestIdleCountsWhatCameWhileLeashStoodStill(t *testing.T) {
+// TestIdleCountsWhatCameDuringASuspension: a client that sent something is not idle, even if Leash
+// has not read it yet. A client that sent nothing is idle.
+func TestIdleCountsWhatCameDuringASuspension(t *testing.T) {
 	t.Parallel()
-	const idle = 6 * time.Second // the holders come one after the other
+	const idle = 6 * time.Second // longer than it takes to make all holders
 	l, _ := startOne(t, time.Minute)
 	var holders []*holder
 	for i := range 40 {
@@ -205,10 +205,10 @@ func TestIdleCountsWhatCameWhileLeashStoodStill(t *testing.T) {
 	pause(t, l, 2*idle, holders)
 	for _, h := range holders {
 		if reply, err := h.Read(); err != nil || inMillis(t, reply) <= 0 {
-			t.Fatalf("who spoke was answered %q, %v", reply, err)
+			t.Fatalf("the client that sent something got %q, %v", reply, err)
 		}
 	}
 	if err := silent.AwaitEnd(); err != nil {
-		t.Errorf("who was silent: %v", err)
+		t.Errorf("the silent client: %v", err)
 	}
 }

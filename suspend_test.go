@@ -13,7 +13,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// startOne is a Leash, a process, before a Redis.
+// startOne starts a Leash process in front of a Redis.
 func startOne(t *testing.T, ttl time.Duration) (*leashtest.Leash, *redistest.Server) {
 	t.Helper()
 	s, dir := redistest.Start(t), t.TempDir()
@@ -29,11 +29,11 @@ func startOne(t *testing.T, ttl time.Duration) (*leashtest.Leash, *redistest.Ser
 	return l, s
 }
 
-// holder is a client with a lock, and what it asks while Leash stands still.
+// holder is a client with a lock, and its request while Leash is suspended.
 type holder struct {
 	*redistest.Client
 	key, command, want string
-	closes             bool // its connection is to be closed when the lock is lost
+	closes             bool // Leash must close its connection when the lock is lost
 }
 
 func newHolder(t *testing.T, l *leashtest.Leash, key, command string, options ...string) *holder {
@@ -50,7 +50,8 @@ func newHolder(t *testing.T, l *leashtest.Leash, key, command string, options ..
 	return &holder{Client: c, key: key, command: command}
 }
 
-// pause stops Leash for so long, and lets the holders ask meanwhile: it reads that when it goes on.
+// pause suspends Leash for that long, and lets the holders send their requests during it. Leash
+// reads them when it continues.
 func pause(t *testing.T, l *leashtest.Leash, d time.Duration, holders []*holder) {
 	t.Helper()
 	if err := l.Pause(); err != nil {
@@ -61,14 +62,14 @@ func pause(t *testing.T, l *leashtest.Leash, d time.Duration, holders []*holder)
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(d) // for how long it stands still is what is tested
+	time.Sleep(d) // the test is about this duration
 	if err := l.Resume(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestR25APausedLeashClaimsNothing: a Leash that stood still for longer than the TTL answers what
-// was asked meanwhile as to one who has lost the lock.
+// TestR25APausedLeashClaimsNothing: a Leash that was suspended for longer than the TTL answers
+// requests from that time as for a lost lock.
 func TestR25APausedLeashClaimsNothing(t *testing.T) {
 	t.Parallel()
 	const ttl = 4 * time.Second
@@ -100,8 +101,8 @@ func TestR25APausedLeashClaimsNothing(t *testing.T) {
 	}
 }
 
-// TestR25AShortPause: what a Leash says that stood still for longer than a renewal may wait, and
-// for less than the TTL, is true of Redis.
+// TestR25AShortPause: a Leash is suspended for longer than a renewal may wait, and for less than
+// the TTL. Its answers must then agree with Redis.
 func TestR25AShortPause(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second
@@ -123,7 +124,7 @@ func TestR25AShortPause(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// the machine stalled besides
+		// the machine stalled, too
 		if strings.HasPrefix(reply, "-LOCKLOST ") || reply == ":-2\r\n" {
 			continue
 		}
@@ -132,7 +133,7 @@ func TestR25AShortPause(t *testing.T) {
 			t.Fatal(err)
 		}
 		if claimed, left := inMillis(t, reply), inMillis(t, there); left < claimed-time.Since(resumed) {
-			t.Errorf("Leash said %v, but it was %v", claimed, left)
+			t.Errorf("Leash answered %v, but Redis had %v left", claimed, left)
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR31LocksOfAKilledLeashRunOut: R31. Nobody renews for the dead: who waits on another Leash has
-// the lock when its lease is over.
+// TestR31LocksOfAKilledLeashRunOut: R31. Nothing renews the locks of a killed Leash. A waiter on
+// another Leash gets the lock when its lease is over.
 func TestR31LocksOfAKilledLeashRunOut(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

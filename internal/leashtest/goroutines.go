@@ -14,8 +14,8 @@ import (
 
 var creatorLine = regexp.MustCompile(`(?m)^created by (\S+)`)
 
-// Goroutines ends Leash by SIGQUIT, at which Go tells of each goroutine, and says how many there
-// were by who made them and where they were.
+// Goroutines ends Leash by SIGQUIT, so that Go prints the stack of each goroutine. It returns how
+// many goroutines there were, by their creator and their current function.
 func (l *Leash) Goroutines() (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,12 +43,12 @@ func (l *Leash) Goroutines() (string, error) {
 	return b.String(), nil
 }
 
-// ofOthers are what the functions begin with in which a goroutine only waits, and what is no
-// function.
+// ofOthers are prefixes of functions to skip: functions in which a goroutine only waits, and lines
+// that are not functions.
 var ofOthers = []string{"runtime.", "internal/", "sync.", "syscall.", "net.", "bufio.", "io.", "created by "}
 
-// countGoroutines counts the stacks in a dump by the first function in them that is not the
-// runtime's, and who made them.
+// countGoroutines counts the stacks in a dump, by the first function that is not the runtime's and
+// by the creator.
 func countGoroutines(dump string) map[string]int {
 	counts := make(map[string]int)
 	for stack := range strings.SplitSeq(dump, "\n\n") {

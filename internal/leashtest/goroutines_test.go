@@ -24,6 +24,6 @@ func TestGoroutines(t *testing.T) {
 		t.Errorf("got\n%s", got)
 	}
 	if l.Crashed() {
-		t.Error("it counts as crashed")
+		t.Error("Leash counts as crashed")
 	}
 }

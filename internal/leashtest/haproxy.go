@@ -17,10 +17,10 @@ import (
 
 // HAProxy is a load balancer in front of some Leashes, set up as docs/operations.md says.
 type HAProxy struct {
-	Addr string // where its clients connect
+	Addr string // the address for clients
 
 	log    string
-	socket string // where it is asked how it is
+	socket string // its statistics socket
 	cmd    *exec.Cmd
 	done   chan struct{} // closed when the process has ended
 }
@@ -79,7 +79,7 @@ func startHAProxy(ctx context.Context, page, dir string, leashes []string) (*HAP
 	return h, nil
 }
 
-// haproxy is where its package puts it if it is not on the PATH, which for others than root has no
+// haproxy is the path of haproxy. If it is not on the PATH, it is where its package installs it, in
 // sbin.
 func haproxy() string {
 	if path, err := exec.LookPath("haproxy"); err == nil {
@@ -133,8 +133,8 @@ func (h *HAProxy) AwaitUp(ctx context.Context, n int) error {
 	}
 }
 
-// up asks HAProxy how many Leashes it takes to be there: of its table, the rows of servers whose
-// status is UP.
+// up asks HAProxy how many Leashes it considers up. It counts the rows of servers with the status
+// UP.
 func (h *HAProxy) up() (n int, err error) {
 	conn, err := net.Dial("unix", h.socket)
 	if err != nil {
@@ -159,7 +159,7 @@ func (h *HAProxy) up() (n int, err error) {
 
 // Close ends the process and returns when it is gone.
 func (h *HAProxy) Close() {
-	_ = h.cmd.Process.Kill() // it may have ended
+	_ = h.cmd.Process.Kill() // it may have ended already
 	<-h.done
 }
 

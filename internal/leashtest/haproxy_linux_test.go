@@ -10,9 +10,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestR28LocksBehindHAProxy: R28. HAProxy, set up as docs/operations.md says, finds a client whose
-// host has vanished, and its closing of the connection lets the locks run out; a client's own close
-// it passes on in the same way, but QUIT releases at once.
+// TestR28LocksBehindHAProxy: R28. HAProxy, set up as docs/operations.md says, detects that a
+// client's host has vanished. It then closes the connection to Leash, and the client's locks run
+// out. The same happens if a client closes its connection. QUIT releases the locks at once.
 func TestR28LocksBehindHAProxy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -71,8 +71,8 @@ func dialMute(t *testing.T, addr string) *redistest.Client {
 	return redistest.NewClient(conn)
 }
 
-// vanish makes the kernel drop all that comes for the connection: as far as the other end can tell,
-// its host is gone.
+// vanish makes the kernel drop everything that comes for the connection. To the other end, the
+// client's host is gone.
 func vanish(conn *net.TCPConn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package leashtest runs Leash as processes of this machine, for programs that test it from outside
-// as its users do.
+// Package leashtest runs Leash as processes on this machine, for programs that test it from
+// outside.
 package leashtest
 
 import (
@@ -26,10 +26,10 @@ const (
 	pollInterval = 10 * time.Millisecond
 )
 
-// BuildOptions say how to compile Leash. The zero value is as it is shipped.
+// BuildOptions say how to compile Leash. The zero value is the build that users get.
 type BuildOptions struct {
 	Race bool // under the race detector
-	// a file as go build's flag of that name wants it, of sources to replace; "" for none
+	// a file for go build's -overlay flag, with sources to replace; "" for none
 	Overlay string
 }
 
@@ -61,7 +61,7 @@ func BuildWith(ctx context.Context, dir string, opt BuildOptions) (binary string
 // Leash is one Leash, running or not. Its methods are safe for concurrent use, but Kill, Stop,
 // Pause, Resume and Restart wait for one another.
 type Leash struct {
-	Addr string // the same for all its life, restarts included
+	Addr string // restarts keep it
 	Log  string // the file that has its output, of all its runs
 
 	binary string
@@ -73,8 +73,8 @@ type Leash struct {
 }
 
 // Start runs the binary with these arguments at a free port of 127.0.0.1 and returns when it
-// answers. Its log goes to a file in dir. Between the choice of a port and its use another program
-// may take it: Start tries again with another.
+// answers. Its log is a file in dir. Another program may take the port before Leash does. Start
+// then tries another port.
 func Start(ctx context.Context, binary, dir string, args ...string) (*Leash, error) {
 	var errs []error
 	for range startTries {
@@ -101,7 +101,7 @@ func freeAddr() (string, error) {
 	return ln.Addr().String(), nil
 }
 
-// Restart starts Leash, killing it first if it still runs, and returns when it answers.
+// Restart starts Leash and returns when it answers. If it still runs, Restart kills it first.
 func (l *Leash) Restart(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -193,14 +193,15 @@ func (l *Leash) Kill() {
 	l.kill()
 }
 
-// Stop ends Leash with SIGTERM, as an operator does. It is an error when that was not orderly.
+// Stop ends Leash with SIGTERM, as an operator does. It returns an error if the end was not
+// orderly.
 func (l *Leash) Stop() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cmd == nil {
 		return nil
 	}
-	_ = l.cmd.Process.Signal(syscall.SIGTERM) // it may have ended: told below
+	_ = l.cmd.Process.Signal(syscall.SIGTERM) // it may have ended: reported below
 	select {
 	case <-l.done:
 	case <-time.After(stopTimeout):
@@ -215,8 +216,8 @@ func (l *Leash) Stop() error {
 	return nil
 }
 
-// Pause stops Leash with SIGSTOP and returns when it has stopped: it does nothing until Resume,
-// while the kernel goes on to accept connections and bytes for it.
+// Pause stops Leash with SIGSTOP and returns when it has stopped. Leash does nothing until Resume.
+// The kernel still accepts connections and bytes for it.
 func (l *Leash) Pause() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -226,7 +227,7 @@ func (l *Leash) Pause() error {
 	return redistest.AwaitStopped(l.cmd.Process.Pid)
 }
 
-// Resume lets a paused Leash go on.
+// Resume continues a paused Leash.
 func (l *Leash) Resume() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -240,7 +241,7 @@ func (l *Leash) signalLocked(sig syscall.Signal) error {
 	return l.cmd.Process.Signal(sig)
 }
 
-// Crashed reports whether the process has ended though nobody ended it.
+// Crashed reports whether the process has ended without Kill or Stop.
 func (l *Leash) Crashed() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -255,8 +256,8 @@ func (l *Leash) Crashed() bool {
 	}
 }
 
-// AwaitInfo waits until INFO leash has all these lines ("holds:0") behind "leash_". After timeout
-// it returns which are missing.
+// AwaitInfo waits until INFO leash has all these lines ("holds:0") after the prefix "leash_". After
+// timeout it returns an error that lists the missing lines.
 func (l *Leash) AwaitInfo(timeout time.Duration, lines ...string) error {
 	for deadline := time.Now().Add(timeout); ; time.Sleep(pollInterval) {
 		missing, err := l.missing(lines)
@@ -284,7 +285,7 @@ func (l *Leash) missing(lines []string) (missing []string, err error) {
 	return missing, err
 }
 
-// Said is the first line of the log, of all its runs, that has one of these words; "" when none
+// Said is the first line of the log, of all runs, that has one of these words; "" when none
 // has.
 func (l *Leash) Said(words ...string) (line string, err error) {
 	b, err := os.ReadFile(l.Log)

@@ -8,8 +8,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestLeashRunsAndEnds: one address through crash, restart and orderly end, and what is not orderly
-// is an error.
+// TestLeashRunsAndEnds: a Leash keeps its address through a crash, a restart and an orderly end. An
+// end that is not orderly is an error.
 func TestLeashRunsAndEnds(t *testing.T) {
 	dir := t.TempDir()
 	binary, err := Build(t.Context(), dir, false)
@@ -37,17 +37,17 @@ func TestLeashRunsAndEnds(t *testing.T) {
 	defer c.Close()
 	c.Timeout = 100 * time.Millisecond
 	if reply, err := c.Do("PING"); err == nil {
-		t.Errorf("paused, and answers %q", reply)
+		t.Errorf("a paused Leash answers %q", reply)
 	}
 	if err := l.Resume(); err != nil {
 		t.Fatal(err)
 	}
 	l.Kill()
 	if l.Crashed() {
-		t.Error("it was killed on purpose")
+		t.Error("a killed Leash counts as crashed")
 	}
 	if _, err := redistest.Dial(l.Addr); err == nil {
-		t.Error("killed, and still listens")
+		t.Error("a killed Leash still listens")
 	}
 	if err := l.Restart(t.Context()); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func (l *Leash) PeakMemory() (bytes int64, err error) {
 	return 0, fmt.Errorf("no VmHWM in %s", f.Name())
 }
 
-// ForgetPeak lets PeakMemory begin anew.
+// ForgetPeak resets PeakMemory.
 func (l *Leash) ForgetPeak() error {
 	return os.WriteFile(l.proc("clear_refs"), []byte("5"), 0)
 }

@@ -20,8 +20,8 @@ const (
 )
 
 // TestR31RollingRestartBehindHAProxy: R31. Two Leashes behind HAProxy are restarted in turn, under
-// load: no hold is lost whose client connects again and takes it along, no two clients believe to
-// have one lock, and what they count under it is exact.
+// load. Clients connect again and attach their holds. No such hold is lost, no two clients believe
+// that they have one lock, and their counts are exact.
 func TestR31RollingRestartBehindHAProxy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -80,10 +80,10 @@ func TestR31RollingRestartBehindHAProxy(t *testing.T) {
 	load.Wait()
 
 	for _, o := range all {
-		t.Logf("%s: %d cycles, %d times its hold was taken along", o.name, o.cycles, o.attached)
+		t.Logf("%s: %d cycles, attached its hold %d times", o.name, o.cycles, o.attached)
 	}
 	if all[0].attached < 3 || all[1].attached < 3 {
-		t.Error("a hold that outlasts all was not taken along from every Leash")
+		t.Error("the hold of keep was not attached after each restart")
 	}
 	for _, l := range leashes {
 		if err := l.AwaitInfo(0, "proxy_header_errors:0"); err != nil {
@@ -108,7 +108,7 @@ func TestR31RollingRestartBehindHAProxy(t *testing.T) {
 // resource is what one lock protects.
 type resource struct {
 	key       string
-	inside    atomic.Int64 // clients that believe to have the lock
+	inside    atomic.Int64 // clients that believe that they have the lock
 	completed atomic.Int64
 }
 
@@ -119,8 +119,8 @@ func bulk(n int64) string {
 	return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s)
 }
 
-// owner is a client that survives a rolling restart, as docs/operations.md advises: when its
-// connection ends, it connects again and takes its hold along.
+// owner is a client that follows the advice of docs/operations.md for rolling restarts. When its
+// connection ends, it connects again and attaches its hold.
 type owner struct {
 	addr, name string
 	rng        *rand.Rand
@@ -144,7 +144,7 @@ func (o *owner) work(ctx context.Context, resources []resource) error {
 	return nil
 }
 
-// keep has one lock, its own, until ctx is done.
+// keep holds its own lock until ctx is done.
 func (o *owner) keep(ctx context.Context, _ []resource) error {
 	return o.cycle(ctx, &resource{key: o.name}, func(bounded context.Context, _ *resource) error {
 		for ctx.Err() == nil {
@@ -156,8 +156,8 @@ func (o *owner) keep(ctx context.Context, _ []resource) error {
 	})
 }
 
-// cycle takes the lock, does what is to be done under it, and releases. Once begun it goes on when
-// ctx is done.
+// cycle takes the lock, does the work and releases. It does not stop in the middle when ctx is
+// done.
 func (o *owner) cycle(ctx context.Context, r *resource, do func(context.Context, *resource) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cycleTimeout)
 	defer cancel()
@@ -169,21 +169,21 @@ func (o *owner) cycle(ctx context.Context, r *resource, do func(context.Context,
 	}
 	o.hold, o.token = r, strings.TrimSpace(token[1:])
 	if n := r.inside.Add(1); n != 1 {
-		return fmt.Errorf("%d believe to have %s", n, r.key)
+		return fmt.Errorf("%d clients believe that they have %s", n, r.key)
 	}
 	if err := do(ctx, r); err != nil {
 		return err
 	}
 	r.inside.Add(-1)
-	o.hold = nil // a release is good on any connection
+	o.hold = nil // a release is valid on any connection
 	if got, err := o.do(ctx, "LOCK.RELEASE", r.key, "OWNER", o.name, "ID", id); err != nil || got != ":1\r\n" {
 		return fmt.Errorf("release %s: %q %w", r.key, got, err)
 	}
 	return nil
 }
 
-// count adds one, in two commands and with time in between, now and then more of it than a Leash
-// waits for at its end.
+// count adds one to the counter by GET and SET, with a pause between them. The pause is sometimes
+// longer than a Leash waits when it stops.
 func (o *owner) count(ctx context.Context, r *resource) error {
 	got, err := o.do(ctx, "GET", r.count())
 	if err != nil {
@@ -209,7 +209,7 @@ func (o *owner) count(ctx context.Context, r *resource) error {
 	return nil
 }
 
-// pause is for work that needs no Redis but looks whether the connection is still there.
+// pause is work without Redis. It checks whether the connection is still open.
 func (o *owner) pause(ctx context.Context, d time.Duration) error {
 	for until := time.Now().Add(d); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
 		if _, err := o.do(ctx, "PING"); err != nil {
@@ -219,7 +219,7 @@ func (o *owner) pause(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// do sends a command that may be repeated until it is answered by a Leash that does not stop.
+// do repeats a command until a Leash that is not stopping answers it.
 func (o *owner) do(ctx context.Context, args ...string) (string, error) {
 	for {
 		if err := o.connect(ctx); err != nil {
@@ -233,7 +233,7 @@ func (o *owner) do(ctx context.Context, args ...string) (string, error) {
 	}
 }
 
-// connect returns with a connection that carries the hold, if there is one.
+// connect opens a connection, and attaches the hold if there is one.
 func (o *owner) connect(ctx context.Context) error {
 	for o.c == nil {
 		if err := ctx.Err(); err != nil {
@@ -241,7 +241,7 @@ func (o *owner) connect(ctx context.Context) error {
 		}
 		c, err := redistest.Dial(o.addr)
 		if err != nil {
-			return err // the balancer is always there
+			return err // the balancer always runs
 		}
 		if o.hold == nil {
 			o.c = c
