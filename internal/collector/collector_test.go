@@ -33,12 +33,12 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// A process of one thread has more while its garbage is collected, and one again afterwards; it
-// collects before the runtime would, and once.
+// TestRun: a process of one thread gets more threads while Run collects, and one thread again
+// afterwards. It collects once, before the runtime would.
 func TestRun(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	keep := make([]byte, 2*worthwhile)
+	keep := make([]byte, 2*minHeap)
 	runtime.GC()
 	threads, over := make(chan int), make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -53,7 +53,7 @@ func TestRun(t *testing.T) {
 			garbage = append(garbage, make([]byte, 64<<10))
 		}
 		if now := look(); now.cycles != last.cycles {
-			t.Fatalf("%d collections began before it was time", now.cycles-last.cycles)
+			t.Fatalf("%d collections began too early", now.cycles-last.cycles)
 		}
 		runtime.KeepAlive(garbage)
 		select {
@@ -79,19 +79,19 @@ func TestRun(t *testing.T) {
 	runtime.KeepAlive(keep)
 }
 
-// Where there are threads enough, the collector is left alone.
+// TestRunWithThreadsEnough: with enough threads, Run does nothing.
 func TestRunWithThreadsEnough(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(enough))
 	run(t.Context(), 64, nil)
 }
 
-func TestScant(t *testing.T) {
+func TestFewCores(t *testing.T) {
 	for _, c := range []struct {
 		cores, cpus int
 		want        bool
 	}{{1, 1, false}, {2, 2, false}, {1, 8, true}, {2, 8, true}, {3, 8, false}} {
 		if got := fewCores(c.cores, c.cpus); got != c.want {
-			t.Errorf("%d of %d: scant is %v, want %v", c.cores, c.cpus, got, c.want)
+			t.Errorf("%d of %d: fewCores is %v, want %v", c.cores, c.cpus, got, c.want)
 		}
 	}
 }

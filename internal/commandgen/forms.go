@@ -2,14 +2,13 @@ package commandgen
 
 import "strconv"
 
-// forms make the arguments of commands of which the tree says too little, or
-// whose reply would depend on chance in some of its branches.
+// forms make the arguments of commands whose tree says too little, or whose reply can be random.
 var forms = map[string]func(*Generator) []string{
 	"SORT":    func(g *Generator) []string { return g.sort(true) },
 	"SORT_RO": func(g *Generator) []string { return g.sort(false) },
-	// All of a set or nothing: which ones it would take is chance.
+	// All members of a set or none: the choice of fewer is random.
 	"SPOP": func(g *Generator) []string { return []string{g.key(setKey), g.pick("0", "100000", "-1")} },
-	// A hash table is walked in an order of the server's own, so to its end.
+	// Each server scans a hash table in its own order, so scan all of it.
 	"SSCAN": func(g *Generator) []string { return g.scan(setKey) },
 	"HSCAN": func(g *Generator) []string { return g.scan(hashKey) },
 	"ZSCAN": func(g *Generator) []string { return g.scan(sortedSetKey) },
@@ -69,7 +68,7 @@ func (g *Generator) keys(k kind) (keys []string) {
 
 func (g *Generator) timeout() string { return g.pick("0.001", "0.001", "-1", "soon") }
 
-// sort leaves out what is chance with sets: BY a pattern with ALPHA.
+// sort omits what is random with sets: BY a pattern with ALPHA.
 func (g *Generator) sort(store bool) []string {
 	args := []string{g.key(kind(g.pick("l", "e", "z", "l")[0]))}
 	if g.chance(0.4) {
@@ -111,7 +110,7 @@ func (g *Generator) limit() []string {
 	return []string{"LIMIT", strconv.Itoa(g.rng.IntN(3)), strconv.Itoa(g.rng.IntN(6) - 1)}
 }
 
-// lexical makes the commands that write and read a set of one score.
+// lexical makes the commands that write and read a sorted set whose members have one score.
 func (g *Generator) lexical() []string {
 	if g.chance(0.5) {
 		return []string{"ZADD", g.key(lexKey), "0", g.small(), "0", g.small(), "0", g.small()}

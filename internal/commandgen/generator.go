@@ -29,7 +29,7 @@ type Generator struct {
 	seq   int // for ids of streams
 	queue [][]string
 
-	// Of the command under way.
+	// The fields below are about the current command.
 	name    string
 	kind    kind
 	tag     string
@@ -62,15 +62,14 @@ func (g *Generator) Next() []string {
 	}
 	switch n := g.rng.IntN(1000); {
 	case n < 30:
-		return g.besides()
+		return g.otherCommand()
 	case n < 40 && g.opt.Transactions:
 		return g.transaction()
 	}
 	return g.mangle(g.data())
 }
 
-// InTransaction reports whether the next command belongs to a transaction that
-// has begun.
+// InTransaction reports whether the next command belongs to a transaction that has begun.
 func (g *Generator) InTransaction() bool { return len(g.queue) > 0 }
 
 // data makes a command of the grammar.
@@ -103,7 +102,7 @@ func (g *Generator) appendAll(dst []string, args []argument) []string {
 	return dst
 }
 
-// appendArgument makes one argument of a tree, or leaves it out where it may be.
+// appendArgument makes one argument of a tree, or omits it if it is optional.
 func (g *Generator) appendArgument(dst []string, a argument) []string {
 	times := g.times(a)
 	if times > 0 && a.token != "" && a.typ != "pure-token" && !a.multipleToken {
@@ -130,7 +129,7 @@ func (g *Generator) appendArgument(dst []string, a argument) []string {
 	return dst
 }
 
-// times is how often an argument comes.
+// times is how many times to repeat an argument.
 func (g *Generator) times(a argument) int {
 	switch {
 	case g.numkeys >= 0 && (a.typ == "key" && a.multiple || a.name == "weight"):
@@ -141,7 +140,7 @@ func (g *Generator) times(a argument) int {
 	case a.optional && g.chance(0.65):
 		return 0
 	case a.multiple && a.name == "id" && g.listed > 1:
-		return g.listed // XREAD's, one a stream
+		return g.listed // XREAD's ids, one for each stream
 	case !a.multiple:
 		return 1
 	case g.chance(0.01):
@@ -150,25 +149,25 @@ func (g *Generator) times(a argument) int {
 	return 1 + g.rng.IntN(4)
 }
 
-// tokenOf replaces the tokens whose effect is by chance.
+// tokenOf replaces the tokens whose effect is random.
 func (g *Generator) tokenOf(a argument) string {
 	switch a.token {
 	case "*":
 		return g.newID()
-	case "BYLEX": // of members with different scores, by chance in a skip list: see lexKey
+	case "BYLEX": // random if the members have different scores: see lexKey
 		return "BYSCORE"
 	}
 	return g.letterCase(a.token)
 }
 
-// mangle makes some commands wrong.
+// mangle damages some commands.
 func (g *Generator) mangle(args []string) []string {
 	if !g.chance(0.04) || !mayMangle(strings.ToUpper(args[0])) {
 		return args
 	}
 	at, how := g.rng.IntN(len(args)), g.rng.IntN(4)
 	if g.tied || g.inTransaction {
-		how = 0 // anything else may turn what is no key into one
+		how = 0 // other damage may turn another argument into a key
 	}
 	switch how {
 	case 0:
@@ -187,8 +186,8 @@ func (g *Generator) mangle(args []string) []string {
 	return args
 }
 
-// mayMangle spares what would then answer by chance, as at a cursor of no
-// server's making, or block for long.
+// mayMangle excludes commands whose damaged form would have a random reply, such as a cursor that
+// the server has not made, or would block for long.
 func mayMangle(name string) bool {
 	return name != "SPOP" && !strings.HasSuffix(name, "SCAN") && !strings.HasPrefix(name, "BL") && !strings.HasPrefix(name, "BR") && !strings.HasPrefix(name, "BZ")
 }

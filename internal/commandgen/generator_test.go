@@ -18,7 +18,7 @@ func learn(t *testing.T) *Grammar {
 	return g
 }
 
-// TestEveryCommandIsMade: all names of the grammar, and the same ones again from the same seed.
+// TestEveryCommandIsMade: every name of the grammar is made. The same seed makes the same commands.
 func TestEveryCommandIsMade(t *testing.T) {
 	grammar := learn(t)
 	one := grammar.New(rand.New(rand.NewPCG(1, 2)), Options{Databases: 2, Transactions: true})
@@ -50,8 +50,8 @@ func TestEveryCommandIsMade(t *testing.T) {
 	}
 }
 
-// TestOneSlot: no command and no transaction has keys of two hash tags, but for those that are
-// split.
+// TestOneSlot: no command and no transaction has keys with two hash tags, except the commands that
+// Leash splits.
 func TestOneSlot(t *testing.T) {
 	g := learn(t).New(rand.New(rand.NewPCG(1, 2)), Options{Keys: OneSlot, Transactions: true})
 	spread := 0
@@ -72,6 +72,6 @@ func TestOneSlot(t *testing.T) {
 		spread++
 	}
 	if spread == 0 {
-		t.Error("none that is split had keys of several slots")
+		t.Error("no split command had keys of several slots")
 	}
 }

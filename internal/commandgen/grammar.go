@@ -28,7 +28,7 @@ var LeftOut = map[string]string{
 	"WAIT":          "tells of replicas, not of data",
 }
 
-// Grammar is what a server tells of its commands.
+// Grammar is a server's description of its commands.
 type Grammar struct {
 	specs []spec
 	dumps []string // values of every type as DUMP gives them
@@ -52,7 +52,7 @@ type argument struct {
 	args             []argument
 }
 
-// Learn reads the grammar of a server, which it leaves empty.
+// Learn reads the grammar of a server. It deletes all data of the server.
 func Learn(ctx context.Context, rdb *redis.Client) (*Grammar, error) {
 	docs, err := rdb.Do(ctx, "COMMAND", "DOCS").Slice()
 	if err != nil {
@@ -110,7 +110,7 @@ func arguments(doc any) (args []argument) {
 	return args
 }
 
-// fields makes a map of RESP2's flat list of names and values.
+// fields turns RESP2's flat list of names and values into a map.
 func fields(doc any) map[string]any {
 	list, _ := doc.([]any)
 	m := make(map[string]any, len(list)/2)

@@ -2,8 +2,8 @@ package commandgen
 
 import "strconv"
 
-// kind is a key's type by its name, so that most commands meet a value of the
-// type they want. It is a letter of the name.
+// kind is the type of a key, a letter of its name. So most commands get a value of the type that
+// they need.
 type kind byte
 
 const (
@@ -17,23 +17,23 @@ const (
 	streamKey      kind = 'x'
 	anyKey         kind = '*'
 
-	// lexKey is a sorted set whose members all have one score: only then is what the commands by
-	// lexical range find no matter of chance. No other command is made with it.
+	// lexKey is a sorted set whose members all have one score. Only then is the result of the
+	// commands by lexical range not random. No other command uses it.
 	lexKey kind = 'y'
 )
 
 const kinds = "spghlezx"
 
-// KeyRule says how the keys of one command lie to one another.
+// KeyRule says which slots the keys of one command may have.
 type KeyRule uint8
 
 const (
-	// AnySlots is for servers that take any keys together, or that both say CROSSSLOT to them.
+	// AnySlots is for servers that accept any keys together, or that both reply CROSSSLOT.
 	AnySlots KeyRule = iota
 	// OneSlot gives all keys of a command, and of a transaction, one hash tag, except in the
 	// commands that Leash splits by slot.
 	OneSlot
-	// OneSlotIfSplit gives those that Leash splits one hash tag, and all others any.
+	// OneSlotIfSplit gives one hash tag to the commands that Leash splits, and any to the others.
 	OneSlotIfSplit
 )
 
@@ -42,7 +42,7 @@ const (
 	keysPerKind = 3
 )
 
-// key makes the name of a key of the command under way.
+// key makes the name of a key of the current command.
 func (g *Generator) key(k kind) string {
 	if g.single && g.chance(0.03) {
 		return g.pick("", "bin\x00\r\n\xff", g.letters(3000))
@@ -60,7 +60,7 @@ func (g *Generator) keyTag() string {
 	return g.tag
 }
 
-// placeKeys decides how the keys of the next command lie.
+// placeKeys chooses the hash tags of the next command's keys.
 func (g *Generator) placeKeys(name string) {
 	if !g.inTransaction {
 		g.tag = strconv.Itoa(g.rng.IntN(tags))

@@ -33,7 +33,7 @@ func sha(script string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// call makes the arguments of EVAL and its like.
+// call makes the arguments of EVAL and similar commands.
 func (g *Generator) call(what string) []string {
 	keys := g.keys(anyKey)
 	if g.chance(0.2) {

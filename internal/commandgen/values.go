@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// value makes an argument by its type and, as types say little, its name.
+// value makes an argument by its type and its name, because types alone say little.
 func (g *Generator) value(a argument) string {
 	switch a.typ {
 	case "key":
@@ -50,7 +50,7 @@ func (g *Generator) integer(a argument) string {
 	return strconv.Itoa(g.rng.IntN(24) - 6)
 }
 
-// span is a time to live: over at once, or not within a test.
+// span is a TTL that ends at once, or not within a test.
 func (g *Generator) span() string {
 	if g.chance(0.1) {
 		return g.pick("0", "-1", "-1000")
@@ -59,7 +59,7 @@ func (g *Generator) span() string {
 }
 
 func (g *Generator) unixTime(name string) string {
-	// SET would leave an expired key for whoever finds it first
+	// SET would leave an expired key in place until a command reads it
 	if g.name != "SET" && g.chance(0.15) {
 		return "1"
 	}
@@ -124,7 +124,7 @@ func (g *Generator) text(a argument) string {
 	return g.word()
 }
 
-// small is one of few words, so that what was written is found again.
+// small is one of few words, so that commands find values that others have written.
 func (g *Generator) small() string {
 	if g.chance(0.3) {
 		return strconv.Itoa(g.rng.IntN(12))
@@ -135,8 +135,8 @@ func (g *Generator) small() string {
 	return "w" + strconv.Itoa(g.rng.IntN(9))
 }
 
-// word is any value: small ones, numbers, bytes that look like RESP, and now
-// and then one larger than any buffer.
+// word is any value: small ones, numbers, bytes that look like RESP, and sometimes one larger than
+// any buffer.
 func (g *Generator) word() string {
 	switch n := g.rng.IntN(1000); {
 	case n < 400:
@@ -155,7 +155,7 @@ func (g *Generator) letters(most int) string {
 	return strings.Repeat(string(rune('a'+g.rng.IntN(26))), g.rng.IntN(most))
 }
 
-// id is a stream's id where one is wanted for reading or writing.
+// id is a stream id for reading or writing.
 func (g *Generator) id(a argument) string {
 	switch {
 	case a.name == "threshold":
@@ -168,7 +168,7 @@ func (g *Generator) id(a argument) string {
 	return g.newID()
 }
 
-// newID is larger than all before it.
+// newID is a stream id larger than all earlier ones.
 func (g *Generator) newID() string {
 	g.seq++
 	return fmt.Sprintf("%d-%d", g.seq/3, g.seq%3+1)

@@ -61,7 +61,7 @@ var (
 	codeOfPage = regexp.MustCompile(`\bleash [^\n]*?(--[a-z][a-z-]+)`)
 )
 
-// flagsOfOthers are flags of other programs that the pages name by themselves.
+// flagsOfOthers are flags of other programs that the pages name without the program.
 var flagsOfOthers = []string{
 	"--for", "--forget", "--grace", "--sabotage", "--only", "--round", "--rounds", "--seed", "--verbose", // of the tests
 	"--flag",                                         // any

@@ -50,7 +50,7 @@ var (
 	ruleCited   = regexp.MustCompile(`\b(?:Test)?R([0-9]{1,2})(?:\b|[A-Z])`)
 )
 
-// TestCitedRulesAreInDesign: each rule that a comment or a test names by its number can be read.
+// TestCitedRulesAreInDesign: docs/design.md has each rule that a comment or a test cites.
 func TestCitedRulesAreInDesign(t *testing.T) {
 	known := make(map[string]bool)
 	for _, m := range ruleHeading.FindAllStringSubmatch(read(t, "docs/design.md"), -1) {
@@ -82,7 +82,7 @@ var (
 	sourceDir  = regexp.MustCompile("`((?:proxy|lockcmd|renewal|internal|bench)/[\\w/]+)`")
 )
 
-// TestFilesNamedInDocsExist: a file or a package that a page names is there.
+// TestFilesNamedInDocsExist: each file or package that a page names exists.
 func TestFilesNamedInDocsExist(t *testing.T) {
 	named := 0
 	for _, page := range files(t, ".md") {
@@ -95,7 +95,7 @@ func TestFilesNamedInDocsExist(t *testing.T) {
 		for _, path := range slices.Compact(paths) {
 			named++
 			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
-				t.Errorf("%s names %s, which is not there", page, path)
+				t.Errorf("%s names %s, which does not exist", page, path)
 			}
 		}
 	}
@@ -126,8 +126,8 @@ var (
 	fileName    = regexp.MustCompile(`(?:^|[ (])((?:[\w-]+/)*[a-z][\w-]*\.(?:go|lua))\b`)
 )
 
-// TestFilesNamedInCommentsExist: a comment that sends the reader to another file of the tree is
-// right. The file is beside the comment, below it, in the scripts' folder, or named from the root.
+// TestFilesNamedInCommentsExist: each file that a comment names exists. The file is beside the
+// comment, below it, in the scripts' folder, or named from the root.
 func TestFilesNamedInCommentsExist(t *testing.T) {
 	named := 0
 	for _, path := range files(t, ".go", ".lua") {
@@ -137,7 +137,7 @@ func TestFilesNamedInCommentsExist(t *testing.T) {
 			}
 			for _, m := range fileName.FindAllStringSubmatch(comment[1], -1) {
 				if strings.HasPrefix(m[1], "runtime/") {
-					continue // of Go's own sources
+					continue // a file of Go's own sources
 				}
 				named++
 				dir := filepath.Dir(path)
@@ -146,7 +146,7 @@ func TestFilesNamedInCommentsExist(t *testing.T) {
 					return err == nil
 				})
 				if !there {
-					t.Errorf("%s: a comment names %s, which is not there", path, m[1])
+					t.Errorf("%s: a comment names %s, which does not exist", path, m[1])
 				}
 			}
 		}

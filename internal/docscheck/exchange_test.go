@@ -51,7 +51,7 @@ func TestExchanges(t *testing.T) {
 	}
 }
 
-// TestExchangeProblems: an exchange that goes otherwise is found.
+// TestExchangeProblems: a difference between a page and an exchange is reported.
 func TestExchangeProblems(t *testing.T) {
 	redis := redistest.Start(t)
 	for text, want := range map[string]string{
@@ -72,10 +72,10 @@ func TestExchangeProblems(t *testing.T) {
 	}
 }
 
-// exchangeTimeout bounds a block, which may wait for a lock now and then.
+// exchangeTimeout bounds a block. A block may wait for a lock.
 const exchangeTimeout = 30 * time.Second
 
-// exchange runs a block on a connection of its own and says what differs. The last command is
+// exchange runs a block on a connection of its own and returns what differs. The last command is
 // RESET, so that the locks of one block are released before the next one begins.
 func exchange(addr string, b block) (problem string) {
 	var commands, want []string
@@ -110,21 +110,21 @@ func exchange(addr string, b block) (problem string) {
 	for i := range max(len(got), len(want)) {
 		switch {
 		case i >= len(got):
-			return fmt.Sprintf("the page has %q, and redis-cli says nothing more", want[i])
+			return fmt.Sprintf("the page has %q, and redis-cli prints nothing more", want[i])
 		case i >= len(want):
-			return fmt.Sprintf("the page ends, and redis-cli says %s", got[i])
+			return fmt.Sprintf("the page ends, and redis-cli prints %s", got[i])
 		case comparableLine(got[i]) != comparableLine(want[i]):
-			return fmt.Sprintf("the page has %q, and redis-cli says %s", want[i], got[i])
+			return fmt.Sprintf("the page has %q, and redis-cli prints %s", want[i], got[i])
 		}
 	}
 	return ""
 }
 
-// elapsed is a line that redis-cli adds to a reply that took half a second or more, as one may on a
-// busy machine.
+// elapsed is a line that redis-cli adds to a reply that took half a second or more. That can happen
+// on a busy machine.
 var elapsed = regexp.MustCompile(`(?m)^\(\d+\.\d+s\)\n`)
 
-// varying is what differs between two runs: tokens and times, permits, ids of Leashes, ports.
+// varying matches what differs between two runs: tokens, times, permits, ids of Leashes, ports.
 var varying = []struct {
 	pattern *regexp.Regexp
 	name    string

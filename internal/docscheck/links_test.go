@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// TestLinks: a link to a file, or to a heading, leads somewhere.
+// TestLinks: the target of each link to a file or to a heading exists.
 func TestLinks(t *testing.T) {
 	byPath := make(map[string]*page)
 	for _, p := range pages(t) {
@@ -29,7 +29,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestLinkProblems: links that lead nowhere are found.
+// TestLinkProblems: links without a target are reported.
 func TestLinkProblems(t *testing.T) {
 	other := parsePage("docs/other.md", "# Other page\n\n## `LOCK.TTL`, twice\n\n## Twice\n\n## Twice\n")
 	for text, want := range map[string]string{
@@ -57,7 +57,7 @@ func TestLinkProblems(t *testing.T) {
 
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
-// linkProblems are the links of a page that lead nowhere.
+// linkProblems are the links of a page whose targets do not exist.
 func linkProblems(p *page, byPath map[string]*page, there func(path string) bool) (problems []string) {
 	for _, paragraph := range p.paragraphs() {
 		for _, m := range link.FindAllStringSubmatch(codeSpan.ReplaceAllString(paragraph.text, ""), -1) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A page is one Markdown file, split into what the checks look at.
+// A page is one Markdown file, split into parts for the checks.
 type page struct {
 	path   string
 	lines  []line

@@ -13,8 +13,8 @@ const (
 	maxSentence = 35  // words
 )
 
-// TestProse: the pages are easy to read, in a window of usual width and by somebody whose first
-// language is another one.
+// TestProse: the pages are easy to read, in a window of usual width and for readers with another
+// first language.
 func TestProse(t *testing.T) {
 	for _, p := range pages(t) {
 		for _, problem := range proseProblems(p) {
@@ -23,7 +23,7 @@ func TestProse(t *testing.T) {
 	}
 }
 
-// TestProseProblems: bad prose is found.
+// TestProseProblems: bad prose is reported.
 func TestProseProblems(t *testing.T) {
 	long := strings.Repeat("word ", maxSentence+1)
 	for text, want := range map[string]string{
@@ -54,7 +54,7 @@ func TestProseProblems(t *testing.T) {
 // linkOnly matches a line that cannot be wrapped: a link and nothing else.
 var linkOnly = regexp.MustCompile(`^\s*(?:[-*>]\s+)?!?\[.*\]\(\S*\)[.,:;]?$`)
 
-// Phrases that make a reader go back to the beginning of the sentence.
+// Phrases that make a reader read the sentence twice.
 var hardPhrases = regexp.MustCompile(`(?i)\b(of which|of whom|by then|meanwhile|thereof|whereof|of late|from afar)\b`)
 
 // subjectClause matches the beginning of a sentence whose subject is a clause.

@@ -41,16 +41,16 @@ func TestTextsAreExplained(t *testing.T) {
 	}
 }
 
-// internalTexts never leave the process: the code compares them with something, or answers with
+// internalTexts never leave the process. The code compares them with something, or replaces them by
 // another text.
 var internalTexts = map[string]bool{
-	// Of replies that Leash looks for.
+	// Parts of replies that Leash looks for.
 	"ERR No such user ": true, "NOAUTH ": true, "NOPERM ": true,
 	"ERR The user executing the script can't run this command or subcommand":  true,
 	"ERR The user executing the script can't access at least one of the keys": true,
 	"NOPERM this user has no permissions to access one of the keys":           true,
 	"NOPERM No permissions to access a key":                                   true,
-	// Of errors that another text stands for.
+	// Errors that another text replaces.
 	"upstream: dropped before it was sent":    true,
 	"upstream: no connection for scripts yet": true,
 	"pubsub: connection not needed any more":  true,
@@ -61,7 +61,7 @@ var internalTexts = map[string]bool{
 	"lockcmd: the hold is renewed":            true,
 	"…: the hold had to be put back":          true,
 	"tombstone of …: …":                       true,
-	// Of mistakes of a programmer.
+	// Errors of a programmer.
 	"…: too short":                  true,
 	"key spec …: …":                 true,
 	"key spec …: unknown kind":      true,
@@ -79,14 +79,14 @@ var internalTexts = map[string]bool{
 	"lockcmd: publish …, want …, … or …":                                   true,
 }
 
-// A sourceText is a text of the source that people may read. Parts of it are not known before it is
-// shown, such as a key.
+// A sourceText is a text of the source that people may read. Parts of it, such as a key, are not
+// known before it is shown.
 type sourceText struct {
 	at    string // file:line
 	parts []string
 }
 
-// shown is the text with … for what is not known.
+// shown is the text with … for the unknown parts.
 func (s sourceText) shown() string { return strings.Join(s.parts, "…") }
 
 // pattern matches the text as a page may quote it, perhaps with words before it.
@@ -102,7 +102,7 @@ func (s sourceText) pattern() *regexp.Regexp {
 	return regexp.MustCompile("^(?:.* )?" + strings.Join(quoted, ".*?") + end)
 }
 
-// texts are those of all packages that the program is linked from.
+// texts are the texts of all packages of the program.
 func texts(t *testing.T) (all []sourceText) {
 	t.Helper()
 	list := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}{{end}}", ".")
@@ -211,7 +211,7 @@ func (c *collector) declaration(t *testing.T, decl ast.Decl) {
 	})
 }
 
-// call looks at a call, and tells whether to look at its arguments.
+// call checks a call, and reports whether to check its arguments.
 func (c *collector) call(t *testing.T, in *ast.FuncDecl, call *ast.CallExpr) bool {
 	name := calledName(call)
 	switch {
@@ -235,8 +235,8 @@ func (c *collector) call(t *testing.T, in *ast.FuncDecl, call *ast.CallExpr) boo
 	return true
 }
 
-// message adds the text of a log line. If a parameter of the function is the text, the callers have
-// it.
+// message adds the text of a log line. If the text is a parameter of the function, it adds the
+// texts of the callers.
 func (c *collector) message(t *testing.T, in *ast.FuncDecl, arg ast.Expr) {
 	if isText(arg) {
 		c.add(arg.Pos(), parts(arg)...)
@@ -272,7 +272,7 @@ func parameters(f *ast.FuncDecl) (names []string) {
 	return names
 }
 
-// add keeps a text that says something.
+// add adds a text if it contains words.
 func (c *collector) add(at token.Pos, parts ...string) {
 	letters := strings.Count(strings.Join(parts, ""), "")
 	if letters < 8 {
@@ -357,7 +357,7 @@ func parts(x ast.Expr) []string {
 	return []string{"", ""}
 }
 
-// TestParts: a text is found in what a string is joined from.
+// TestParts: the fixed parts of a joined string are found.
 func TestParts(t *testing.T) {
 	for source, want := range map[string]string{
 		`"ERR no " + name + " here"`: "ERR no … here",

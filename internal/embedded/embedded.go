@@ -1,8 +1,7 @@
-// Package embedded is the Redis that serves when no other one was named: miniredis, in memory,
-// within this process.
+// Package embedded is the Redis that Leash uses when no other one is named. It is miniredis, in
+// memory, within this process.
 //
-// It is good for trying Leash out, and for tests that need no real Redis. It proves nothing about
-// Redis:
+// It is for trying Leash out, and for tests that need no real Redis. It differs from Redis:
 //
 //   - It is no cluster, though it answers CLUSTER SLOTS like one.
 //   - It has no sharded pub/sub, no users, no CLIENT and no WAIT that counts.
@@ -23,11 +22,11 @@ import (
 	panics "leash/internal/guard"
 )
 
-// Tick is how often keys age. It is longer while there are so many keys that ageing them takes
+// Tick is the time between two expiry runs. It is longer if there are so many keys that a run takes
 // long.
 const Tick = 10 * time.Millisecond
 
-// closeTimeout bounds Close. Nothing stops a script that does not end.
+// closeTimeout bounds Close, because nothing can stop a script.
 const closeTimeout = time.Second
 
 // Server is a running embedded Redis. Its methods are safe for concurrent use.
@@ -57,8 +56,8 @@ func (s *Server) Addr() string {
 	return s.addr
 }
 
-// Close cuts the connections and waits until the server has ended, but for a second at most: a
-// script that runs for ever would keep it. Calling it again, or after ctx has ended, does no harm.
+// Close closes the connections and waits until the server has ended, for a second at most. A script
+// that never ends would block it. It may be called again, or after ctx has ended.
 func (s *Server) Close() {
 	s.stop()
 	select {
@@ -87,9 +86,9 @@ func (s *Server) run(ctx context.Context) {
 	}
 }
 
-// pause is how long to wait after ageing all keys took cost. miniredis sorts every key for it,
-// under its only lock; a tenth of the time is what that may take (100,000 keys: about 25 ms of
-// every 250).
+// pause is how long to wait after an expiry run that took cost. miniredis sorts every key for it,
+// under its only lock. The run may take a tenth of the time. With 100,000 keys that is about 25 ms
+// of every 250.
 func pause(cost time.Duration) time.Duration {
 	return max(Tick, 9*cost)
 }

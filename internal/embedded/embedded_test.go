@@ -25,12 +25,12 @@ func start(t *testing.T) (*Server, *redis.Client) {
 	return s, rdb
 }
 
-// eventually polls until ok, which must be soon.
+// eventually polls until ok returns true. It fails after 10 s.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 10s: %s", what)
+			t.Fatalf("timed out after 10s: %s", what)
 		}
 	}
 }
@@ -46,13 +46,13 @@ func TestKeysExpireByThemselves(t *testing.T) {
 	if err := rdb.Set(ctx, "stays", "v", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	// Not by a command, which might be what ends it.
+	// Not by a command, because a command itself might expire the key.
 	eventually(t, "the key ends", func() bool { return !s.redis.Exists("k") })
 	if lived := time.Since(began); lived < ttl-5*Tick {
 		t.Errorf("the key lived %v, want about %v", lived, ttl)
 	}
 	if n := rdb.Exists(ctx, "stays").Val(); n != 1 {
-		t.Error("a key without time to live has ended")
+		t.Error("a key without a TTL has expired")
 	}
 }
 
@@ -69,7 +69,7 @@ func TestPTTLFalls(t *testing.T) {
 	}
 }
 
-// TestTimeMovesOnInScripts: fencing tokens are made of it.
+// TestTimeMovesOnInScripts: scripts make fencing tokens from TIME.
 func TestTimeMovesOnInScripts(t *testing.T) {
 	_, rdb := start(t)
 	micros := func() int64 {
@@ -112,7 +112,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	s.Close()
 	s.Close()
 	if s.Addr() != addr {
-		t.Errorf("the address has become %q", s.Addr())
+		t.Errorf("the address changed to %q", s.Addr())
 	}
 	if c, err := net.Dial("tcp", addr); err == nil {
 		c.Close()
@@ -131,7 +131,7 @@ func TestContextEndsEverything(t *testing.T) {
 	select {
 	case <-s.done:
 	case <-time.After(10 * time.Second):
-		t.Fatal("runs on without its context")
+		t.Fatal("the server runs after its context has ended")
 	}
 	s.Close()
 }
@@ -139,11 +139,11 @@ func TestContextEndsEverything(t *testing.T) {
 // TestCloseIsBounded: miniredis can't end a script.
 func TestCloseIsBounded(t *testing.T) {
 	s, rdb := start(t)
-	// Ends by itself, so that the test leaves nothing behind, but later than Close may take.
+	// The script ends by itself after the test, but later than Close may take.
 	script := `local t = redis.call('TIME')[1] + 3; while redis.call('TIME')[1] + 0 < t do end return 1`
 	answered := make(chan error, 1)
 	go func() { answered <- rdb.Eval(context.Background(), script, nil).Err() }()
-	busy := 0 // looks in a row; ageing the keys keeps the lock for much less
+	busy := 0 // checks in a row; an expiry run holds the lock for much less time
 	eventually(t, "the script runs", func() bool {
 		busy++
 		if s.redis.TryLock() {

@@ -9,16 +9,16 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// msgFailed is the reply to a command that miniredis failed at.
+// msgFailed is the reply to a command at which miniredis panicked.
 const msgFailed = "ERR the embedded Redis can't run this command, a real Redis can"
 
-// A guard keeps one bad command from taking the process down. miniredis panics at some that are
-// well-formed, `KEYS <invalid UTF-8>` for one, in a goroutine of its own where nobody else can
-// recover.
+// A guard keeps a bad command from ending the process. miniredis panics at some commands that are
+// well-formed, such as `KEYS <invalid UTF-8>`. It panics in a goroutine of its own, where other
+// packages cannot recover.
 //
-// miniredis calls check before each command. For a command that is not guarded yet, check
-// dispatches it again from within itself, which comes back to check, finds it guarded and goes on
-// to the handler:
+// miniredis calls check before each command. If the command is not guarded yet, check calls run,
+// which dispatches the command again. miniredis then calls check a second time. check finds the
+// command guarded, and miniredis runs the handler:
 //
 //	Dispatch → check → run → Dispatch → check (true for run) → handler
 type guard struct {
@@ -31,7 +31,7 @@ type guard struct {
 	running map[*server.Peer]bool
 }
 
-// install puts a guard before the commands of a redis that is listening.
+// install adds a guard to a redis that is listening.
 func install(redis *miniredis.Miniredis) {
 	g := &guard{redis: redis, server: redis.Server(), running: map[*server.Peer]bool{}}
 	g.server.SetPreHook(g.check)
@@ -68,8 +68,8 @@ func (g *guard) leave(peer *server.Peer) {
 	delete(g.running, peer)
 }
 
-// run runs the command. If that panics, the peer gets an error and its connection is closed: a part
-// of a reply may have been written, and nothing that follows it could be told apart.
+// run runs the command. If the command panics, the peer gets an error and its connection is closed.
+// Part of a reply may have been written, and the client could not find the start of the next reply.
 func (g *guard) run(peer *server.Peer, args []string) {
 	defer func() {
 		failure := recover()
@@ -78,7 +78,7 @@ func (g *guard) run(peer *server.Peer, args []string) {
 		}
 		at := findPanicOrigin()
 		if at.inScript {
-			panic(failure) // which the Lua interpreter makes an error of the script
+			panic(failure) // the Lua interpreter makes this an error of the script
 		}
 		if at.locked {
 			g.redis.Unlock()
@@ -89,20 +89,20 @@ func (g *guard) run(peer *server.Peer, args []string) {
 	g.server.Dispatch(peer, args)
 }
 
-// A place is where a panic came from, as far as it matters.
+// panicOrigin is where a panic came from.
 type panicOrigin struct {
-	// locked: within miniredis's withTx, which takes its lock and does not defer giving it back.
+	// locked: within miniredis's withTx, which takes its lock and does not unlock it with defer.
 	locked bool
 	// inScript: a command that a Lua script called. Its withTx has not taken the lock.
 	inScript bool
 }
 
-// findPanicOrigin looks at the stack of a deferred call of run while it recovers.
+// findPanicOrigin reads the stack during the deferred function of run that recovers.
 func findPanicOrigin() panicOrigin {
 	pcs := make([]uintptr, 128)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
 	var at panicOrigin
-	runs := 0 // calls of run passed: 1 between the one that recovers and the rest
+	runs := 0 // calls of run found so far: the first is the one that recovers
 	for {
 		frame, more := frames.Next()
 		switch {

@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// bad is a command that miniredis panics at. If this test finds that it no longer does, use
-// another; if there is none left, the guard can go.
+// bad is a command at which miniredis panics. If this test finds that it no longer does, use
+// another one. If there is none left, remove the guard.
 var bad = []any{"KEYS", "\x00\xff"}
 
 // mustServe checks that the server answers, to old connections and to new ones.
@@ -59,7 +59,7 @@ func TestBadCommandInTransaction(t *testing.T) {
 	mustServe(t, rdb)
 }
 
-// TestGuardIsTransparent: names in lower case, unknown ones, transactions, scripts.
+// TestGuardIsTransparent: names in lower case, unknown names, transactions and scripts work.
 func TestGuardIsTransparent(t *testing.T) {
 	_, rdb := start(t)
 	ctx := t.Context()
@@ -82,7 +82,7 @@ func TestGuardIsTransparent(t *testing.T) {
 	}
 }
 
-// TestCommandDocs: redis-cli asks for them first, and goes on when it is refused.
+// TestCommandDocs: redis-cli sends COMMAND DOCS first, and continues after an error.
 func TestCommandDocs(t *testing.T) {
 	_, rdb := start(t)
 	if err := rdb.Do(t.Context(), "COMMAND", "DOCS").Err(); err == nil || !strings.Contains(err.Error(), "unknown subcommand") {

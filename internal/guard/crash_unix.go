@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// AbortOnCrash makes what no function can recover end the process by SIGABRT, which a shell shows
-// as 134, behind the stacks of all goroutines. Go's own status is 2. No core is written, which
-// would hold passwords and values, unless GOTRACEBACK is set: then that decides, and AbortOnCrash
-// does nothing.
+// AbortOnCrash makes a crash that no function can recover end the process by SIGABRT. The stacks of
+// all goroutines are printed before. A shell shows the status as 134; without this call, Go's
+// status is 2. No core file is written, because it would contain passwords and values. If
+// GOTRACEBACK is set, AbortOnCrash does nothing.
 func AbortOnCrash() {
 	if os.Getenv("GOTRACEBACK") != "" {
 		return

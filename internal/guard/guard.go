@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// Repeat waits for so long before it starts a function again: minPause after the first panic, twice
-// as long after each that follows soon, up to maxPause.
+// Repeat waits for minPause after the first panic before it starts a function again. After each
+// panic that follows soon, it waits twice as long, up to maxPause.
 const (
 	minPause = 100 * time.Millisecond
 	maxPause = 10 * time.Second

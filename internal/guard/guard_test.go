@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestAPanicIsAnErrorWithItsStackInTheLog: the owner of the goroutine gets an error, the log the
-// stack.
+// TestAPanicIsAnErrorWithItsStackInTheLog: the owner of the goroutine gets an error, and the log
+// has the stack.
 func TestAPanicIsAnErrorWithItsStackInTheLog(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
@@ -21,7 +21,7 @@ func TestAPanicIsAnErrorWithItsStackInTheLog(t *testing.T) {
 	err := Do(log, "link reader", indexOutOfRange, "node", "10.0.0.1:6379")
 	var p *Panic
 	if !errors.As(err, &p) || !strings.Contains(err.Error(), "out of range") {
-		t.Errorf("error %v, want a *Panic that says what happened", err)
+		t.Errorf("error %v, want a *Panic with the value of the panic", err)
 	}
 	if got := Panics() - before; got != 1 {
 		t.Errorf("%d panics counted, want 1", got)
@@ -47,7 +47,7 @@ func TestFuncReturnsAfterAPanic(t *testing.T) {
 	wg.Wait()
 }
 
-// TestRepeatStartsALoopAgain: after each panic, later and later, until it returns.
+// TestRepeatStartsALoopAgain: Repeat restarts a loop after each panic, with growing pauses.
 func TestRepeatStartsALoopAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var starts []time.Duration

@@ -10,14 +10,15 @@ package idtable
 // concurrent use, and it does not shrink.
 type Table[T any] struct {
 	leaves []*[Leaf]*T
-	given  uint32   // numbers so far
+	given  uint32   // how many numbers exist
 	free   []uint32 // numbers of entries that were removed
 }
 
-// Leaf is by how many entries a Table grows.
+// Leaf is how many entries a Table grows by.
 const Leaf = 512
 
-// Add gives p, which is not nil, a number: that of a removed entry, or a new one.
+// Add returns a number for p, which must not be nil. It is the number of a removed entry, or a new
+// one.
 func (t *Table[T]) Add(p *T) (number uint32) {
 	if last := len(t.free) - 1; last >= 0 {
 		number, t.free = t.free[last], t.free[:last]
@@ -32,11 +33,11 @@ func (t *Table[T]) Add(p *T) (number uint32) {
 	return number
 }
 
-// At is the entry with a number that Add gave. It is nil after Remove, until Add gives the number
-// again.
+// At returns the entry with a number that Add has returned. After Remove, it returns nil until Add
+// uses the number again.
 func (t *Table[T]) At(number uint32) *T { return *t.slot(number) }
 
-// Remove takes out the entry with that number, which must be there. Add may give the number again.
+// Remove removes the entry with that number, which must exist. Add may use the number again.
 func (t *Table[T]) Remove(number uint32) {
 	*t.slot(number) = nil
 	t.free = append(t.free, number)

@@ -14,7 +14,7 @@ func TestTableIsAMap(t *testing.T) {
 			p := new(int)
 			n := r.Add(p)
 			if n == 0 || present[n] != nil {
-				t.Fatalf("got the number %d, which is none or somebody's", n)
+				t.Fatalf("Add returned %d, which is invalid or in use", n)
 			}
 			present[n] = p
 			most = max(most, len(present))
@@ -23,17 +23,17 @@ func TestTableIsAMap(t *testing.T) {
 		for n := range present { // any of them
 			r.Remove(n)
 			if delete(present, n); r.At(n) != nil {
-				t.Fatal("what was taken out is kept from the garbage collector")
+				t.Fatal("the table still points to a removed entry")
 			}
 			break
 		}
 	}
 	for n, p := range present {
 		if r.At(n) != p {
-			t.Fatalf("another one has the number %d", n)
+			t.Fatalf("the number %d is of another entry", n)
 		}
 	}
 	if int(r.given) != most {
-		t.Errorf("%d numbers were given, but at most %d were in use", r.given, most)
+		t.Errorf("%d numbers exist, but at most %d were in use at once", r.given, most)
 	}
 }

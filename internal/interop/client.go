@@ -14,25 +14,25 @@ type client struct {
 	program string   // the command that runs the program, in dir
 	modes   []string
 
-	// peers says that the program brings clients of Redis itself, and is given the addresses behind
-	// Leash too.
+	// peers says that the program also uses clients of Redis itself. It gets the addresses of
+	// Redis, too.
 	peers bool
-	// pair says that the program needs two Leashes, and is given the address of the second, too.
+	// pair says that the program needs two Leashes. It gets the address of the second, too.
 	pair bool
 }
 
-// java spends on a program of seconds no more than the compiler and the collector that start at
-// once.
+// java uses only the compiler and the collector that start fast, because the programs run for
+// seconds.
 const java = "java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-// redisson brings both of its versions: what was compiled with the latest runs with the old one
-// too.
+// redisson prepares both of its versions. A program that was compiled with the latest version also
+// runs with the old one.
 var redisson = []string{
 	"mvn -q -B compile dependency:copy-dependencies -DoutputDirectory=target/latest",
 	"mvn -q -B dependency:copy-dependencies -Dredisson.version=3.16.8 -Dslf4j.version=1.7.36 -DoutputDirectory=target/old",
 }
 
-// clients are in the order in which they run: what takes long to build is last.
+// clients are in the order in which they run. Those that take long to build are last.
 var clients = []client{
 	{
 		name: "go-redis", dir: "goredis", modes: []string{standalone, cluster},

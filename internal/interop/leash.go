@@ -2,14 +2,14 @@ package main
 
 import "time"
 
-// idleTimeout is how long a Leash may take to notice that its clients are gone.
+// idleTimeout is how long a Leash may take to detect that its clients are gone.
 const idleTimeout = 15 * time.Second
 
-// quiet is what Leash says of itself when it has no client but the one that asks.
-var quiet = []string{
+// noClients is INFO of a Leash that has no client except the one that asks.
+var noClients = []string{
 	"sessions:1", "pinned_connections:0", "holds:0", "waiters:0", "subscribers:0", "protocol_errors:0", "panics:0",
 }
 
-// idle is what it says some seconds later, for it listens to a lock's channel a little longer than
-// anybody waits. The subscription that remains is its own.
-var idle = append([]string{"upstream_subscriptions:2"}, quiet...)
+// idle is INFO some seconds later. Leash stays subscribed to a lock's channel for some seconds
+// after the last waiter. The remaining subscriptions are Leash's own.
+var idle = append([]string{"upstream_subscriptions:2"}, noClients...)

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// preparers is how many directories are prepared at a time: in part they wait for the network.
+// preparers is how many directories are prepared at a time. They partly wait for the network.
 const preparers = 2
 
-// killWait is how long a command that was killed may take to let go of its output.
+// killWait is how long a killed command may take to close its output.
 const killWait = 5 * time.Second
 
-// errNotReady says that a program could not be run, for want of what it is made of.
+// errNotReady says that a program could not run because its preparation failed.
 var errNotReady = errors.New("not prepared")
 
 // A preparation fetches and builds what is in one directory.
@@ -28,7 +28,7 @@ type preparation struct {
 	err    error
 }
 
-// preparations are by directory.
+// preparations are the preparations by directory.
 type preparations struct {
 	root string
 	by   map[string]*preparation
@@ -73,8 +73,7 @@ func (p *preparations) prepare(ctx context.Context, c client) {
 }
 
 // run waits until the client is prepared and runs its program against t. It returns what the
-// program printed. It is an error, too, when Leash keeps anything of the program's once that has
-// ended.
+// program printed. It also returns an error if Leash keeps state of the program after it has ended.
 func (p *preparations) run(ctx context.Context, c client, t target, opt options) ([]byte, error) {
 	it := p.by[c.dir]
 	select {
@@ -105,7 +104,7 @@ func (p *preparations) run(ctx context.Context, c client, t target, opt options)
 		err = context.Cause(limited)
 	case err == nil:
 		for _, l := range t.leashes() {
-			err = errors.Join(err, l.AwaitInfo(idleTimeout, quiet...))
+			err = errors.Join(err, l.AwaitInfo(idleTimeout, noClients...))
 		}
 	}
 	return output, err

@@ -14,7 +14,7 @@ import (
 // Blocks in other languages (text, console, …) are not programs.
 var programLanguages = []string{"go", "java", "js", "javascript", "php", "py", "python", "rs", "rust", "ts"}
 
-// fetched are directories of other people's programs.
+// fetched are directories with code of others.
 var fetched = []string{"node_modules", "target", ".venv", "bin"}
 
 // A region is between two comments: "README", or "docs", and "end of" the same word.

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// byUpstream are the targets by what lies behind them. Those of one lane take turns, for each
-// program finds it empty and leaves nothing behind.
+// byUpstream are the targets by upstream. The targets of one lane run one after the other, because
+// each program needs an empty upstream and leaves it empty.
 func (b *testbed) byUpstream() (lanes [][]target) {
 	for _, t := range b.targets {
 		i := slices.IndexFunc(lanes, func(lane []target) bool { return lane[0].masters[0] == t.masters[0] })
@@ -72,13 +72,13 @@ func runTargets(ctx context.Context, c client, targets []target, ready *preparat
 		}
 		r.add(c, t, time.Since(began), output, err)
 		if errors.Is(err, errNotReady) {
-			return // nor for the next target
+			return // the next target would fail, too
 		}
 	}
 }
 
-// printOutput shows what a program that failed has printed, and of one that passed what it has
-// measured.
+// printOutput prints the whole output of a program that failed, and the measurements of one that
+// passed.
 func printOutput(out io.Writer, output []byte, err error, verbose bool) {
 	for line := range strings.Lines(strings.TrimSpace(string(output)) + "\n") {
 		if err != nil || verbose || strings.HasPrefix(line, "measured ") {

@@ -13,17 +13,17 @@ import (
 	"leash/internal/redistest"
 )
 
-// A target is something that a program can be run against.
+// A target is a Redis or a Leash that a program can run against.
 type target struct {
 	name       string
 	mode       string // of the program
 	host, port string
-	masters    []*redistest.Server // what lies behind
-	leash      *leashtest.Leash    // nil when there is none in between
+	masters    []*redistest.Server // the masters of the upstream
+	leash      *leashtest.Leash    // nil without Leash
 	second     *leashtest.Leash    // beside leash; nil when no program needs it
 }
 
-// leashes are those that stand in between.
+// leashes are the Leashes of a target.
 func (t target) leashes() (all []*leashtest.Leash) {
 	for _, l := range []*leashtest.Leash{t.leash, t.second} {
 		if l != nil {
@@ -33,7 +33,7 @@ func (t target) leashes() (all []*leashtest.Leash) {
 	return all
 }
 
-// upstream has the addresses of what lies behind, as Leash is given them.
+// upstream is the value of Leash's --upstream.
 func (t target) upstream() string {
 	var addrs []string
 	for _, s := range t.masters {
@@ -52,15 +52,15 @@ func (t target) empty(ctx context.Context) error {
 	return nil
 }
 
-// A testbed is everything that was started for the programs.
+// A testbed is all servers that were started for the programs.
 type testbed struct {
 	dir     string // temporary: Leash and its logs
 	targets []target
 	closers []func() error // in the order in which things were started
 }
 
-// setUp starts a Redis, a cluster of three masters with a replica each, and a Leash before each
-// unless the programs are to speak to Redis itself. When it fails, it has ended what it had
+// setUp starts a Redis, and a cluster of three masters with a replica each. It starts a Leash in
+// front of each, unless the programs are to talk to Redis itself. If it fails, it ends what it has
 // started.
 func setUp(ctx context.Context, opt options) (_ *testbed, err error) {
 	b := &testbed{}
@@ -148,15 +148,15 @@ func (b *testbed) add(name, mode, addr string, leashes []*leashtest.Leash, maste
 	b.targets = append(b.targets, t)
 }
 
-// targetsOf are those of some targets that the client has a mode for and the options ask for.
-// Without Leash there is nobody whom peers could meet.
+// targetsOf are the targets for which the client has a mode and which the options ask for. Without
+// Leash, programs with peers are left out.
 func targetsOf(targets []target, c client, opt options) []target {
 	return slices.DeleteFunc(slices.Clone(targets), func(t target) bool {
 		return !slices.Contains(c.modes, t.mode) || opt.mode != "" && opt.mode != t.mode || (c.peers || c.pair) && t.leash == nil
 	})
 }
 
-// awaitIdle waits until no Leash keeps anything of any program.
+// awaitIdle waits until no Leash keeps state of any program.
 func (b *testbed) awaitIdle() error {
 	for _, t := range b.targets {
 		for _, l := range t.leashes() {
@@ -168,7 +168,7 @@ func (b *testbed) awaitIdle() error {
 	return nil
 }
 
-// close ends everything, last things first.
+// close ends everything, in the reverse order of starting.
 func (b *testbed) close() error {
 	var errs []error
 	for _, f := range slices.Backward(b.closers) {
@@ -178,8 +178,8 @@ func (b *testbed) close() error {
 	return errors.Join(errs...)
 }
 
-// startLeash starts a Leash before the upstreams and returns when it answers. The counters of
-// tokens stay for ever, since Redisson's RFencedLock uses them too.
+// startLeash starts a Leash in front of the upstreams and returns when it answers. Token counters
+// stay for ever, because Redisson's RFencedLock uses them too.
 func (b *testbed) startLeash(ctx context.Context, binary string, upstreams ...string) (*leashtest.Leash, error) {
 	l, err := leashtest.Start(ctx, binary, b.dir, "--upstream", strings.Join(upstreams, ","), "--token-ttl", "0")
 	if err != nil {
@@ -189,7 +189,7 @@ func (b *testbed) startLeash(ctx context.Context, binary string, upstreams ...st
 	return l, nil
 }
 
-// startLeashes starts one Leash before the upstreams, or two.
+// startLeashes starts one or two Leashes in front of the upstreams.
 func (b *testbed) startLeashes(ctx context.Context, binary string, pair bool, upstreams ...string) (all []*leashtest.Leash, err error) {
 	for len(all) == 0 || pair && len(all) < 2 {
 		l, err := b.startLeash(ctx, binary, upstreams...)

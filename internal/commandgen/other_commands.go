@@ -2,8 +2,8 @@ package commandgen
 
 import "strconv"
 
-// besides makes a command that is none of the grammar's data commands.
-func (g *Generator) besides() []string {
+// otherCommand makes a command that is not a data command of the grammar.
+func (g *Generator) otherCommand() []string {
 	g.placeKeys("")
 	g.single = false
 	makers := []func() []string{
@@ -51,7 +51,7 @@ func (g *Generator) transaction() []string {
 	if g.chance(0.4) {
 		all = append(all, append([]string{"WATCH"}, g.keys(anyKey)...))
 		if g.chance(0.5) {
-			// of its own session: EXEC fails if it changed what is watched
+			// by the same session: EXEC fails if the command changed a watched key
 			all = append(all, g.data())
 		}
 		if g.chance(0.2) {
