@@ -58,12 +58,12 @@ func TestExchangeProblems(t *testing.T) {
 		"> SET k 1\nOK\n> GET k\n\"1\"":                                   "",
 		"> RPUSH l a b\n(integer) 2\n> LRANGE l 0 -1\n1) \"a\"\n2) \"b\"": "",
 		"> SET n 1790000000123456\nOK\n> INCR n\n(integer) 1234567890123": "",
-		"> GET none\n(nil)\n> LPUSH none":                                 "says (error) ERR wrong number",
+		"> GET none\n(nil)\n> LPUSH none":                                 "prints (error) ERR wrong number",
 		"> BLPOP none 0.6\n(nil)\n> GET none\n(nil)":                      "",
-		"> GET none":               "says (nil)",
-		"> GET none\n(nil)\n(nil)": "says nothing more",
+		"> GET none":               "prints (nil)",
+		"> GET none\n(nil)\n(nil)": "prints nothing more",
 		"OK":                       "no command",
-		"> SET n 17\nOK\n> GET n\n\"1790000000123456\"": "says \"17\"",
+		"> SET n 17\nOK\n> GET n\n\"1790000000123456\"": "prints \"17\"",
 	} {
 		got := exchange(redis.Addr, block{lines: strings.Split(text, "\n")})
 		if want == "" && got != "" || !strings.Contains(got, want) {
