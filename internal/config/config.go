@@ -1,13 +1,13 @@
-// Package config holds Leash's settings: what they are, what they may be, and how they are given.
+// Package config reads and checks Leash's settings.
 //
-// Each setting is a flag (--max-clients) and an environment variable (LEASH_MAX_CLIENTS); the flag
-// beats the variable, the variable beats the default. [Parse] reads both and returns a [Config]
-// that has passed [Config.Validate], or an error that says which flag is wrong and what would be
-// right.
+// Each setting is a flag (--max-clients) and an environment variable (LEASH_MAX_CLIENTS). The flag
+// overrides the variable, and the variable overrides the default. [Parse] reads both and returns a
+// [Config] that has passed [Config.Validate], or an error that names the wrong flag and the allowed
+// values.
 //
-// A Config is a plain value: nothing in it changes after Parse, and copies may be used
-// concurrently. The package knows nothing of what is done with the values, and does no I/O but
-// reading the password file.
+// A Config is a plain value. Nothing in it changes after Parse, and copies may be used
+// concurrently. The package does not use the settings itself. Its only I/O is reading the password
+// file.
 package config
 
 import (
@@ -21,10 +21,10 @@ import (
 type Config struct {
 	// Listen is where clients are served: "host:port" or "unix:/path", at least one.
 	Listen []string
-	// Announce is "host:port" that cluster clients are told; empty: where they connected.
+	// Announce is the "host:port" announced to cluster clients; empty: the one they connected to.
 	Announce string
-	// ProxyProtocol makes TCP connections begin with a header of the PROXY protocol, from a
-	// balancer.
+	// ProxyProtocol requires a PROXY protocol header, from a load balancer, at the start of each
+	// TCP connection.
 	ProxyProtocol bool
 	// MaxClients is how many client connections are served at once.
 	MaxClients int
@@ -32,72 +32,71 @@ type Config struct {
 	MaxBulk int64
 	// MaxArgs is the largest number of arguments of a command.
 	MaxArgs int
-	// MaxClientOutput is how many bytes of replies a client that has stopped reading may leave
-	// behind.
+	// MaxClientOutput is how many bytes of replies may wait for a client that does not read.
 	MaxClientOutput int64
 	// PeerTimeout is how long the host of a client with holds or waiters may be silent.
 	PeerTimeout time.Duration
 	// DrainTimeout is how long a stop waits for clients.
 	DrainTimeout time.Duration
 
-	// Upstream is "host:port" of the Redis, or of some nodes of the cluster; empty, or "embedded"
-	// alone: an embedded one.
+	// Upstream is the "host:port" of the Redis, or of some nodes of the cluster. If it is empty, or
+	// only "embedded", Leash uses an embedded Redis.
 	Upstream []string
 	// UpstreamMode is auto, cluster, standalone or sentinel.
 	UpstreamMode string
-	// SentinelMaster is how the sentinels that Upstream then names call the master; empty: Upstream
-	// is Redis itself.
+	// SentinelMaster is the name of the master at the sentinels that Upstream names. If it is
+	// empty, Upstream is Redis itself.
 	SentinelMaster string
-	// SentinelUser and SentinelPassword are for the sentinels; empty: they want none.
+	// SentinelUser and SentinelPassword are for the sentinels; empty: they require none.
 	SentinelUser     string
 	SentinelPassword Secret
 	// UpstreamUser is the ACL user of Leash's own connections; empty: the default user.
 	UpstreamUser string
-	// UpstreamPassword is that user's password, also when it came from UpstreamPasswordFile; empty:
+	// UpstreamPassword is that user's password, also if it comes from UpstreamPasswordFile; empty:
 	// none.
 	UpstreamPassword Secret
 	// UpstreamPasswordFile is the file that Parse read UpstreamPassword from; empty: none.
 	UpstreamPasswordFile string
-	// ReadFrom is where commands that only read are served: master, replica or nearest.
+	// ReadFrom is which node serves read-only commands: master, replica or nearest.
 	ReadFrom string
 	// TrustClients serves clients that have not authenticated with the upstream user's rights.
 	TrustClients bool
-	// MaxPinned is how many connections to a Redis node clients may have to themselves; 0: what
-	// leaves some of its maxclients.
+	// MaxPinned is how many pinned connections to a Redis node there may be. 0: a number that
+	// leaves some of the node's maxclients.
 	MaxPinned int
-	// WaitForUpstream is how long Leash waits at its start for a Redis that does not answer;
-	// Forever: without end.
+	// WaitForUpstream is how long Leash waits at its start for a Redis that does not answer.
+	// Forever: without a limit.
 	WaitForUpstream time.Duration
 	// RedirectTimeout is how long a command is repeated while the cluster can't serve its slot.
 	RedirectTimeout time.Duration
 	// UpstreamTimeout is how long a Redis may be silent before it counts as lost.
 	UpstreamTimeout time.Duration
 
-	// WatchdogTimeout is the time to live of a renewed lock in Redis.
+	// WatchdogTimeout is the TTL of a renewed lock in Redis.
 	WatchdogTimeout time.Duration
-	// OnDisconnect is what becomes of a connection's locks: auto, release or expire.
+	// OnDisconnect is what happens to the locks of a closed connection: auto, release or expire.
 	OnDisconnect string
 	// LockPublish is the kind of channel for wake-ups: both, sharded or plain.
 	LockPublish string
 	// TokenTTL is how long the counter of a lock's tokens stays after its last use; 0: for ever.
 	TokenTTL time.Duration
-	// MaxHold is for how long any lock may be held; 0: for as long as one likes.
+	// MaxHold is how long a lock may be held; 0: without a limit.
 	MaxHold time.Duration
-	// FailoverGrace is for how long no locks are granted on a new master; 0: it makes no
-	// difference. Auto: as long as it must be.
+	// FailoverGrace is the grace period: how long a new master grants no locks. 0: there is none.
+	// Auto: as long as necessary.
 	FailoverGrace time.Duration
 	// MaxWaiters is how many commands may wait for locks at once.
 	MaxWaiters int
 
 	// Threads is how many threads run Go code at once (GOMAXPROCS).
 	Threads int
-	// LogLevel is the least level that is logged.
+	// LogLevel is the lowest level that is logged.
 	LogLevel slog.Level
 	// LogFormat is text or json.
 	LogFormat string
 }
 
-// Default returns the settings of a Leash that was told nothing. They are valid.
+// Default returns the default settings. They are valid.
 func Default() Config {
 	return Config{
 		Listen:          []string{"127.0.0.1:6380"},
@@ -127,15 +126,15 @@ func Default() Config {
 	}
 }
 
-// embeddedUpstream is the upstream that is no address.
+// embeddedUpstream is the value of --upstream that is not an address.
 const embeddedUpstream = "embedded"
 
-// Embedded reports whether no Redis is named, so that an embedded one serves.
+// Embedded reports whether no Redis is named, so that Leash uses an embedded one.
 func (c Config) Embedded() bool {
 	return len(c.Upstream) == 0 || slices.Equal(c.Upstream, []string{embeddedUpstream})
 }
 
-// Secret is a text that does not show when it is printed, logged or encoded. string(s) is the text
+// Secret is a text that is hidden when it is printed, logged or encoded. string(s) is the text
 // itself.
 type Secret string
 

@@ -26,7 +26,7 @@ func TestSecretStaysSecret(t *testing.T) {
 		t.Errorf("the password shows in:\n%s", s)
 	}
 	if !strings.Contains(out.String(), "(hidden)") {
-		t.Error("nothing says that there is one")
+		t.Error("the output does not show that there is a password")
 	}
 	if got := Secret("").String(); got != "" {
 		t.Errorf("no password: got %q, want nothing", got)
@@ -51,6 +51,6 @@ func TestVersion(t *testing.T) {
 	defer func(v string) { version = v }(version)
 	version = "v1.2.3"
 	if got := Version(); got != "v1.2.3" {
-		t.Errorf("got %q, want what the linker said", got)
+		t.Errorf("got %q, want the linker's version", got)
 	}
 }

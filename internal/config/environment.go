@@ -13,18 +13,18 @@ import (
 // envPrefix begins the names of Leash's environment variables.
 const envPrefix = "LEASH_"
 
-// serviceLink matches the rest of the variables that Kubernetes sets in every container beside a
-// Service whose name begins with "leash". They are no settings
+// serviceLink matches the rest of the variables that Kubernetes sets in every container for a
+// Service whose name begins with "leash". They are not settings
 // (https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables).
 var serviceLink = regexp.MustCompile(`^([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
 // serviceAddress matches the value of a service link that has no number in its name: LEASH_PORT.
 var serviceAddress = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 
-// setFromEnv sets from its environment variable what no flag has set. environ is a list of
-// NAME=value. A variable that is no setting is an error, and so is an empty one: whoever writes
-// LEASH_UPSTREAMS, or gives an address by a variable that was not filled in, does not want a Leash
-// without it.
+// setFromEnv sets the options that no flag has set, from their environment variables. environ is a
+// list of NAME=value. A variable that is not a setting is an error, because it may be a mistake
+// such as LEASH_UPSTREAMS. An empty variable is an error, because it may come from a template that
+// was not filled in.
 func setFromEnv(gs []group, fs *pflag.FlagSet, environ []string) (errs []error) {
 	options := make(map[string]option)
 	for _, g := range gs {
@@ -54,8 +54,8 @@ func setFromEnv(gs []group, fs *pflag.FlagSet, environ []string) (errs []error) 
 	return errs
 }
 
-// isForeign reports whether a variable is not meant for Leash though its name begins so.
-// LEASH_VERSION is for whoever deploys it.
+// isForeign reports whether a variable is not meant for Leash although its name has the prefix.
+// LEASH_VERSION is left to deployments.
 func isForeign(name, text string) bool {
 	rest := strings.TrimPrefix(name, envPrefix)
 	if rest == "VERSION" || serviceLink.MatchString(rest) {
@@ -108,11 +108,11 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// errEmpty says that a setting has no text.
+// errEmpty says that the value of a setting is empty.
 var errEmpty = errors.New("is empty: give a value, or leave the flag out")
 
-// single makes an option's value refuse an empty text, and another text than it was given before. A
-// list grows instead.
+// single makes an option refuse an empty value, and a second value that differs from the first. A
+// list gets longer instead.
 type single struct {
 	value
 	given bool

@@ -25,8 +25,8 @@ Each flag is also an environment variable: --max-clients is LEASH_MAX_CLIENTS. A
 variable. A duration needs a unit (500ms, 30s, 10m, 24h). A size can have one (64kb, 16mb, 1gb).
 `
 
-// helpText is what --help shows: the flags to start with, or all with their limits. Each takes two
-// lines.
+// helpText is the text of --help: the most important flags, or all flags with their limits. Each
+// flag takes two lines.
 func helpText(all bool) string {
 	c := Default()
 	var entries strings.Builder
@@ -50,7 +50,7 @@ func helpText(all bool) string {
 	return helpHead + counted + entries.String() + helpTail
 }
 
-// helpEntry is the two lines of an option.
+// helpEntry is the two lines of an option in --help.
 func (o option) helpEntry(limits bool) string {
 	name := "--" + o.name
 	if o.value.kind != kindBool {

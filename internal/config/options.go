@@ -13,16 +13,16 @@ import (
 type option struct {
 	name  string
 	value value
-	// first says that --help shows the option without being asked for all.
+	// first says that --help shows the option; --help-all shows all options.
 	first bool
 	// summary is the effect in one sentence. It fits on one line of --help.
 	summary string
 	// details are further paragraphs for docs/configuration.md, each of one or a few sentences.
 	details []string
-	// limits is what values are allowed, where the kind of the value does not say it. A range is
+	// limits says which values are allowed, if the kind does not say it. A range is
 	// written "1 to 1000000" and includes both ends.
 	limits string
-	// defaultIs describes the default, where the value itself is empty or differs between machines.
+	// defaultIs describes the default, if the value is empty or differs between machines.
 	defaultIs string
 }
 
@@ -37,8 +37,8 @@ type group struct {
 	options []option
 }
 
-// groups binds every setting of c to its option. What c holds now are the defaults that --help
-// shows.
+// groups binds every setting of c to its option. The current values of c are the defaults that
+// --help shows.
 func groups(c *Config) []group {
 	return []group{
 		{"Clients", clientOptions(c)},
@@ -310,8 +310,8 @@ func level(p *slog.Level) value {
 	return bind(strings.Join(logLevels, "|"), p, parse, format)
 }
 
-// requests are the flags that ask for a text and are no settings. They have no environment
-// variables, and LEASH_VERSION stays free for whoever deploys.
+// requests are the flags that print a text. They are not settings and have no environment
+// variables. LEASH_VERSION is left to deployments.
 type requests struct {
 	version, helpAll bool
 }

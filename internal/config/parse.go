@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Info is what [Parse] returns as its error for --help, --help-all and --version: nothing is wrong,
-// but there is nothing to run either. The caller writes Text to standard output and exits with 0.
+// Info is the error of [Parse] for --help, --help-all and --version. The settings are not wrong,
+// but Leash does not run. The caller writes Text to standard output and exits with 0.
 type Info struct {
 	Text string // ends in a line feed
 }
@@ -21,7 +21,7 @@ func (i *Info) Error() string {
 	return strings.TrimSuffix(i.Text, "\n")
 }
 
-// UsageError says which settings are wrong and what would be right, a line each. The caller writes
+// UsageError says which settings are wrong and what is allowed, one on each line. The caller writes
 // it to standard error and exits with 2. It never contains a password.
 type UsageError struct {
 	err error
@@ -37,9 +37,9 @@ func (e *UsageError) Unwrap() error {
 	return e.err
 }
 
-// Parse reads the settings from the arguments (without the program's name) and from the
+// Parse reads the settings from the arguments, without the program's name, and from the
 // environment, a list of NAME=value. It reads the password file, if there is one. The result has
-// passed Validate. The error is an *[Info] or a *[UsageError], never anything else.
+// passed Validate. The error is always an *[Info] or a *[UsageError].
 func Parse(args, environ []string) (Config, error) {
 	c := Default()
 	gs := groups(&c)
@@ -56,7 +56,7 @@ func Parse(args, environ []string) (Config, error) {
 	case ask.version:
 		return Config{}, &Info{Text: "leash " + Version() + "\n"}
 	case fs.NArg() > 0:
-		// Which one is not said: it may be the second half of a password.
+		// The argument is not shown, because it may be the second half of a password.
 		return Config{}, &UsageError{errors.New("an argument is not a flag: write --flag value, and quote values with spaces")}
 	}
 
@@ -72,8 +72,9 @@ func Parse(args, environ []string) (Config, error) {
 	return c, nil
 }
 
-// flagError is pflag's error in our words. pflag's own repeat the argument as it was given, and
-// `-upstream-password=secret`, with one dash, is an easy mistake.
+// flagError is pflag's error in the words of this package. pflag's own text repeats the argument as
+// it was given. `-upstream-password=secret`, with one dash, is an easy mistake and would show the
+// password.
 func flagError(fs *pflag.FlagSet, err error) error {
 	var unknown *pflag.NotExistError
 	var missing *pflag.ValueRequiredError
@@ -104,7 +105,7 @@ func isHidden(f *pflag.Flag) bool {
 	return ok && s.hidden
 }
 
-// maxPassword bounds what is read of a password file, in bytes.
+// maxPassword is how many bytes of a password file are read at most.
 const maxPassword = 64 * kib
 
 // readPassword puts the password file's content in UpstreamPassword.
@@ -126,7 +127,7 @@ func (c *Config) readPassword() error {
 	return nil
 }
 
-// readLine returns what is in the file, without the line end that editors leave.
+// readLine returns the content of the file, without the final line end that editors add.
 func readLine(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

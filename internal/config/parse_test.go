@@ -39,7 +39,7 @@ func mustRefuse(t *testing.T, vars map[string]string, args ...string) string {
 		t.Fatalf("Parse(%q): got %v, want a UsageError", args, err)
 	}
 	if !reflect.DeepEqual(c, Config{}) {
-		t.Errorf("Parse(%q): a config beside the error", args)
+		t.Errorf("Parse(%q): a config together with the error", args)
 	}
 	return err.Error()
 }
@@ -59,7 +59,7 @@ func TestParseNothingIsDefault(t *testing.T) {
 	}
 }
 
-// everything is each setting once, as it is given and as it arrives.
+// everything is a value for each setting. everythingParsed is the result.
 var everything = []struct{ flag, text string }{
 	{"listen", "0.0.0.0:7000,unix:/run/leash.sock"},
 	{"announce", "leash.example.com:6379"},
@@ -151,9 +151,9 @@ func TestParseEveryVariable(t *testing.T) {
 	}
 }
 
-// TestEverythingIsEverything keeps the table above complete.
-func TestEverythingIsEverything(t *testing.T) {
-	// excludes upstream-password; tested by itself
+// TestEverythingIsComplete checks that the table above has every flag.
+func TestEverythingIsComplete(t *testing.T) {
+	// excludes upstream-password; has its own test
 	listed := map[string]bool{"upstream-password-file": true}
 	for _, e := range everything {
 		listed[e.flag] = true
@@ -168,7 +168,7 @@ func TestEverythingIsEverything(t *testing.T) {
 		}
 	}
 	for name := range listed {
-		t.Errorf("--%s is in the table and is no flag", name)
+		t.Errorf("--%s is in the table and is not a flag", name)
 	}
 }
 
@@ -196,7 +196,7 @@ func TestParseTrustClientsForms(t *testing.T) {
 	}
 	vars := map[string]string{"LEASH_TRUST_CLIENTS": "true"}
 	if mustParse(t, vars, append(upstream, "--trust-clients=false")...).TrustClients {
-		t.Error("a flag of false does not beat the variable")
+		t.Error("a flag of false does not override the variable")
 	}
 }
 
@@ -224,13 +224,13 @@ func TestParseInfo(t *testing.T) {
 	}
 }
 
-// TestVersionIsNoSetting: deployments like to set such a variable.
+// TestVersionIsNoSetting: deployments often set such a variable.
 func TestVersionIsNoSetting(t *testing.T) {
 	mustParse(t, map[string]string{"LEASH_VERSION": "1.2.3"})
 }
 
-// TestParseRefusesVariablesThatAreNoSettings: a Leash that does not read LEASH_UPSTREAMS would
-// serve an embedded Redis.
+// TestParseRefusesVariablesThatAreNoSettings: otherwise a Leash with LEASH_UPSTREAMS would serve an
+// embedded Redis.
 func TestParseRefusesVariablesThatAreNoSettings(t *testing.T) {
 	for variable, want := range map[string]string{
 		"LEASH_UPSTREAMS":         "LEASH_UPSTREAMS is not a setting: did you mean LEASH_UPSTREAM?",
@@ -245,7 +245,7 @@ func TestParseRefusesVariablesThatAreNoSettings(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
-	// as Kubernetes sets them beside Services named leash and leash-admin
+	// as Kubernetes sets them for Services named leash and leash-admin
 	mustParse(t, map[string]string{
 		"LEASH_PORT": "tcp://10.0.0.1:6380", "LEASH_SERVICE_HOST": "10.0.0.1", "LEASH_SERVICE_PORT": "6380", "LEASH_SERVICE_PORT_REDIS": "6380",
 		"LEASH_PORT_6380_TCP": "tcp://10.0.0.1:6380", "LEASH_PORT_6380_TCP_PROTO": "tcp", "LEASH_PORT_6380_TCP_PORT": "6380",
@@ -283,8 +283,7 @@ func TestParseRefusesFlagsThatContradict(t *testing.T) {
 	mustParse(t, nil, "--threads", "2", "--threads", "2")
 }
 
-// TestParseEmbeddedOnlyForThisMachine: two Leashes that both lack their upstream would give one
-// lock to two.
+// TestParseEmbeddedOnlyForThisMachine: two Leashes without an upstream would grant one lock twice.
 func TestParseEmbeddedOnlyForThisMachine(t *testing.T) {
 	for _, listen := range []string{":6380", "0.0.0.0:6380", "[::]:6380", "10.0.0.1:6380", "leash.internal:6380"} {
 		got := mustRefuse(t, nil, "--listen", "127.0.0.1:1", "--listen", listen)
@@ -331,7 +330,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseRefusesAllVariablesAtOnce so that a deployment is put right in one go.
+// TestParseRefusesAllVariablesAtOnce: one error lists all wrong variables.
 func TestParseRefusesAllVariablesAtOnce(t *testing.T) {
 	got := mustRefuse(t, map[string]string{"LEASH_MAX_ARGS": "x", "LEASH_LOG_FORMAT": "xml"})
 	want := `--log-format (from LEASH_LOG_FORMAT) "xml" is not one of text, json` + "\n" +
@@ -376,7 +375,7 @@ func TestPasswordFileRefused(t *testing.T) {
 	}
 }
 
-// TestPasswordNeverShows goes through the ways to get it wrong.
+// TestPasswordNeverShows makes all the usual mistakes with a password.
 func TestPasswordNeverShows(t *testing.T) {
 	const password = "hunter2"
 	vars := map[string]string{"LEASH_UPSTREAM_PASSWORD": password}
@@ -405,12 +404,12 @@ func TestPasswordNeverShows(t *testing.T) {
 	}
 	_, err := Parse([]string{"--upstream-password", password, "--help"}, environment(vars))
 	if strings.Contains(err.Error(), password) {
-		t.Error("the password shows in --help")
+		t.Error("--help shows the password")
 	}
 }
 
-// TestParseRefusesWhiteSpaceThatIsNotMeant: a name or an address with it comes from a template or a
-// file.
+// TestParseRefusesWhiteSpaceThatIsNotMeant: white space in a name or an address comes from a
+// template or a file.
 func TestParseRefusesWhiteSpaceThatIsNotMeant(t *testing.T) {
 	for want, args := range map[string][]string{
 		`--upstream-user " app" has white space in it: give the name alone`:   {"--upstream-user", " app", "--upstream-password", "x"},

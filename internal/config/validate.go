@@ -13,8 +13,8 @@ import (
 	"unicode"
 )
 
-// Validate reports what is wrong with the settings, all of it, a line each: the flag's name, its
-// value and what would be right. Relations between settings are checked as well. It does no I/O.
+// Validate reports everything that is wrong with the settings, one problem on each line: the flag's
+// name, its value and what is allowed. It also checks relations between settings. It does no I/O.
 func (c Config) Validate() error {
 	return errors.Join(
 		c.validateListen(),
@@ -30,7 +30,7 @@ func (c Config) Validate() error {
 		within("max-bulk", c.MaxBulk, mib, 4*gib, formatSize),
 		within("max-args", c.MaxArgs, 1024, math.MaxInt32, strconv.Itoa),
 		within("max-client-output", c.MaxClientOutput, mib, math.MaxInt64, formatSize),
-		// TCP keepalive counts in whole seconds: one idle, then three probes.
+		// TCP keepalive uses whole seconds: one idle second, then three probes.
 		within("peer-timeout", c.PeerTimeout, 4*time.Second, 10*time.Minute, formatDuration),
 		within("drain-timeout", c.DrainTimeout, 0, time.Hour, formatDuration),
 
@@ -40,7 +40,7 @@ func (c Config) Validate() error {
 		within("max-pinned", c.MaxPinned, 0, 1000000, strconv.Itoa),
 		within("wait-for-upstream", c.WaitForUpstream, Forever, 24*time.Hour, formatDuration),
 		within("redirect-timeout", c.RedirectTimeout, 0, time.Minute, formatDuration),
-		// A node is asked once a second, so silence shorter than two says nothing.
+		// Leash checks a node once a second, so a silence under 2 s means nothing.
 		within("upstream-timeout", c.UpstreamTimeout, 2*time.Second, 10*time.Minute, formatDuration),
 
 		within("watchdog-timeout", c.WatchdogTimeout, time.Second, 24*time.Hour, formatDuration),
@@ -74,7 +74,7 @@ func word(flag, v string, words []string) error {
 	return nil
 }
 
-// validateTokenTTL: a counter that ends before the lock it numbers would be of no use to anybody.
+// validateTokenTTL: the token counter must last longer than the locks that it numbers.
 func (c Config) validateTokenTTL() error {
 	if c.TokenTTL == 0 || c.TokenTTL >= c.WatchdogTimeout {
 		return nil
@@ -90,7 +90,7 @@ func (c Config) validateMaxHold() error {
 	return within("max-hold", c.MaxHold, 100*time.Millisecond, 365*24*time.Hour, formatDuration)
 }
 
-// validateFailoverGrace: a lease must be over when the grace is.
+// validateFailoverGrace: a lease must end within the grace period.
 func (c Config) validateFailoverGrace() error {
 	switch {
 	case c.FailoverGrace == 0:
@@ -106,7 +106,7 @@ func (c Config) validateFailoverGrace() error {
 	return within("failover-grace", c.FailoverGrace, 0, 48*time.Hour, formatDuration)
 }
 
-// maxUnixPath is how long a unix socket's path may be on Linux, without the NUL behind it.
+// maxUnixPath is the maximal length of a unix socket's path on Linux, without the final NUL.
 const maxUnixPath = 107
 
 func (c Config) validateListen() error {
@@ -141,8 +141,8 @@ func validateListenAddr(addr string) error {
 	return nil
 }
 
-// validateAnnounce: the address is a client's to connect to, in a reply whose fields are divided by
-// spaces.
+// validateAnnounce: clients must be able to connect to the address. It is in a reply whose fields
+// are separated by spaces.
 func (c Config) validateAnnounce() error {
 	if c.Announce == "" {
 		return nil
@@ -192,8 +192,8 @@ func (c Config) validateUpstream() error {
 	return errors.Join(errs...)
 }
 
-// validateEmbedded: the locks of an embedded Redis are those of one process. Whoever lets other
-// machines connect has forgotten to name a Redis, and with two such processes a lock would have two
+// validateEmbedded: the locks of an embedded Redis exist only in one process. If other machines can
+// connect, the settings probably lack a Redis. With two such processes, a lock would have two
 // holders.
 func (c Config) validateEmbedded() error {
 	if len(c.Upstream) > 0 || c.validateListen() != nil {
@@ -226,7 +226,7 @@ func validateUpstreamAddr(addr string) error {
 		return errors.New("--upstream embedded cannot be combined with an address: give one or the other")
 	}
 	if strings.ContainsAny(addr, "@/") {
-		// Not repeated: a URL may hold a password.
+		// The text is not repeated, because a URL may contain a password.
 		return errors.New("--upstream takes host:port, not a URL: give user and password by --upstream-user and --upstream-password-file")
 	}
 	host, port, err := net.SplitHostPort(addr)
@@ -252,7 +252,7 @@ func (c Config) validateCredentials() error {
 	return errors.Join(errs...)
 }
 
-// noSpace checks a name that Redis or its sentinels do not take with white space in it.
+// noSpace checks a name in which Redis or its sentinels allow no white space.
 func noSpace(flag, name string) error {
 	if strings.ContainsFunc(name, unicode.IsSpace) {
 		return fmt.Errorf("--%s %q has white space in it: give the name alone", flag, name)
@@ -298,7 +298,7 @@ func (c Config) validateLoop() error {
 	return nil
 }
 
-// sameServer reports whether a connection to upstream surely ends at listen.
+// sameServer reports whether a connection to upstream certainly reaches listen.
 func sameServer(listen, upstream string) bool {
 	listenHost, listenPort, err1 := net.SplitHostPort(listen)
 	upstreamHost, upstreamPort, err2 := net.SplitHostPort(upstream)
@@ -313,7 +313,8 @@ func sameServer(listen, upstream string) bool {
 	return at != nil && (at.Equal(ip) || at.IsUnspecified() && ip.IsLoopback())
 }
 
-// hostIP is the address of a host that is written as a number or as localhost, nil of any other.
+// hostIP is the IP address of a host that is written as a number or as localhost. It is nil for any
+// other host.
 func hostIP(host string) net.IP {
 	if host == "localhost" {
 		return net.IPv4(127, 0, 0, 1)

@@ -12,8 +12,8 @@ func TestDefaultIsValid(t *testing.T) {
 	}
 }
 
-// TestZeroNamesEverything: each line of an invalid config's error names a flag and says what to
-// give.
+// TestZeroNamesEverything: each line of the error for a zero Config names a flag and says what is
+// allowed.
 func TestZeroNamesEverything(t *testing.T) {
 	err := Config{}.Validate()
 	if err == nil {
@@ -21,12 +21,12 @@ func TestZeroNamesEverything(t *testing.T) {
 	}
 	for line := range strings.Lines(err.Error()) {
 		if !strings.HasPrefix(line, "--") || !strings.Contains(line, "give") && !strings.Contains(line, "one of") {
-			t.Errorf("no flag or no fix: %s", line)
+			t.Errorf("the line names no flag or no allowed value: %s", line)
 		}
 	}
 }
 
-// TestValidate changes the default by one thing, want is the error; empty: it is valid.
+// TestValidate changes one setting of the default. want is the error; empty: it is valid.
 func TestValidate(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// A value is one field of a Config as text; it implements pflag.Value. The errors of set do not
-// repeat the text and read on after it: `is not a whole number`.
+// A value is one field of a Config as text; it implements pflag.Value. The errors of set continue a
+// sentence that begins with the text: `is not a whole number`.
 type value struct {
-	kind   string // what --help calls it
+	kind   string // its name in --help
 	set    func(string) error
 	format func() string
-	grows  bool // set again, it is longer
-	hidden bool // it must not be shown
+	grows  bool // a second value is appended
+	hidden bool // its text must not be shown
 }
 
 func (v value) String() string {
-	if v.format == nil { // pflag asks the zero value
+	if v.format == nil { // pflag calls it on the zero value
 		return ""
 	}
 	return v.format()
@@ -33,7 +33,7 @@ func (v value) Type() string       { return v.kind }
 // kindBool is the kind that needs no argument.
 const kindBool = "bool"
 
-// bind makes a value of the field p.
+// bind makes a value for the field p.
 func bind[T any](kind string, p *T, parse func(string) (T, error), format func(T) string) value {
 	return value{
 		kind: kind,
@@ -97,8 +97,8 @@ func count(kind string, p *int) value {
 	return bind(kind, p, parse, strconv.Itoa)
 }
 
-// list is a list separated by commas. The first time it is set it replaces the default; set again,
-// it is longer.
+// list is a list separated by commas. The first value replaces the default, and later values are
+// appended.
 func list(kind string, p *[]string) value {
 	given := false
 	parse := func(s string) ([]string, error) {
@@ -125,7 +125,7 @@ func duration(kind string, p *time.Duration) value {
 	return bind(kind, p, parseDuration, formatDuration)
 }
 
-// Auto is a duration that Leash finds out by itself. Forever is one without end.
+// Auto is a duration that Leash determines itself. Forever is a duration without an end.
 const (
 	Auto    = time.Duration(-1)
 	Forever = time.Duration(-1)

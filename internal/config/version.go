@@ -5,8 +5,8 @@ import "runtime/debug"
 // version is set by the linker: -X leash/internal/config.version=v1.2.3.
 var version string
 
-// Version is the version this binary was built from: what the linker was told, else what the build
-// info knows of the module or of the commit, else "devel".
+// Version is the version of this binary: from the linker, else the module or commit of the build
+// info, else "devel".
 func Version() string {
 	if version != "" {
 		return version
