@@ -522,13 +522,13 @@ func TestAScriptRunDirectlyWithoutARightLeavesNothing(t *testing.T) {
 func promote(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	host, port, _ := strings.Cut(redistest.Start(t).Addr, ":")
-	if err := rdb.SlaveOf(t.Context(), host, port).Err(); err != nil {
+	if err := rdb.ReplicaOf(t.Context(), host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, 20*time.Second, "it is a replica", func() bool {
 		return strings.Contains(rdb.Info(t.Context(), "replication").Val(), "master_link_status:up")
 	})
-	if err := rdb.SlaveOf(t.Context(), "NO", "ONE").Err(); err != nil {
+	if err := rdb.ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
 	}
 }
