@@ -146,10 +146,20 @@ func testStopped(t *testing.T, args ...string) {
 	if err := leashes[0].Resume(); err != nil {
 		t.Fatal(err)
 	}
+	// A write that Redis has not taken when a hold ends breaks the connection to Redis. The clients
+	// whose commands were on it are told.
+	lost := 0
 	for _, c := range others {
 		for range load {
-			c.WantRead("+OK\r\n")
+			if reply := c.Read(); strings.HasPrefix(reply, "-UPSTREAMLOST ") {
+				lost++
+			} else if reply != "+OK\r\n" {
+				t.Fatalf("a client without a lock got %q", reply)
+			}
 		}
+	}
+	if lost > bystanders*load/10 {
+		t.Errorf("clients without a lock lost %d of %d commands", lost, bystanders*load)
 	}
 	for n, c := range clients {
 		c.Timeout = ample
