@@ -68,8 +68,9 @@ func (u *Upstream) askSentinel(ctx context.Context, addr string) (v sentinelView
 	pipe := c.Pipeline()
 	at := redis.NewStringSliceCmd(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", name)
 	state := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", name)
-	others := redis.NewSliceCmd(ctx, "SENTINEL", "SENTINELS", name)
-	replicas := redis.NewSliceCmd(ctx, "SENTINEL", "SLAVES", name) // every version knows SLAVES
+	// Not NewSliceCmd: it takes an integer for the length of an array, and allocates that much.
+	others := redis.NewCmd(ctx, "SENTINEL", "SENTINELS", name)
+	replicas := redis.NewCmd(ctx, "SENTINEL", "SLAVES", name) // every version knows SLAVES
 	for _, cmd := range []redis.Cmder{at, state, others, replicas} {
 		_ = pipe.Process(ctx, cmd)
 	}
@@ -86,12 +87,14 @@ func (u *Upstream) askSentinel(ctx context.Context, addr string) (v sentinelView
 	}
 	v.master = net.JoinHostPort(at.Val()[0], at.Val()[1])
 	v.epoch, _ = strconv.ParseInt(state.Val()["config-epoch"], 10, 64)
-	for _, other := range others.Val() {
+	othersList, _ := others.Slice()
+	for _, other := range othersList {
 		if m := pairsOf(other); m["ip"] != "" {
 			v.others = append(v.others, net.JoinHostPort(m["ip"], m["port"]))
 		}
 	}
-	for _, replica := range replicas.Val() {
+	replicaList, _ := replicas.Slice()
+	for _, replica := range replicaList {
 		m := pairsOf(replica)
 		if addr := net.JoinHostPort(m["ip"], m["port"]); m["flags"] == "slave" && m["master-link-status"] == "ok" && addr != v.master {
 			v.replicas = append(v.replicas, addr)

@@ -1,0 +1,31 @@
+package upstream
+
+import (
+	"testing"
+	"time"
+)
+
+// TestOddRepliesOfASentinel: a reply of another type than a list is no list. It was once taken for
+// the length of one.
+func TestOddRepliesOfASentinel(t *testing.T) {
+	u := startUpstream(t, startFake(t, echo).addr, time.Second)
+	for _, odd := range []string{
+		":9223372036854775807\r\n", ":4294967296\r\n", "$3\r\nabc\r\n", "+OK\r\n", "-ERR no\r\n", "*-1\r\n", "*1\r\n*1\r\n:1\r\n", "*1\r\n:7\r\n",
+	} {
+		sentinel := startFake(t, func(args []string) string {
+			switch args[1] {
+			case "2": // HELLO
+				return "-ERR unknown command\r\n"
+			case "GET-MASTER-ADDR-BY-NAME":
+				return "*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n"
+			case "MASTER":
+				return "*2\r\n$12\r\nconfig-epoch\r\n$1\r\n7\r\n"
+			}
+			return odd
+		})
+		v, err := u.askSentinel(t.Context(), sentinel.addr)
+		if err != nil || v.master != "127.0.0.1:6379" || v.epoch != 7 || len(v.others)+len(v.replicas) > 0 {
+			t.Errorf("%q: got %+v, %v", odd, v, err)
+		}
+	}
+}
