@@ -82,8 +82,10 @@ func TestExitStatusOfACrash(t *testing.T) {
 	if !status.Signaled() || status.Signal() != syscall.SIGABRT || status.CoreDump() {
 		t.Errorf("a crash: %v, want an end by SIGABRT without a core", cmd.ProcessState)
 	}
-	if !strings.Contains(log.String(), "fatal error") || !strings.Contains(log.String(), "goroutine ") {
-		t.Errorf("a crash logged %.2000s", log.String())
+	text := log.String()
+	// the collector of Go's runtime may meet the missing memory first
+	if !strings.Contains(text, "fatal error") && !strings.Contains(text, "SIGSEGV: segmentation violation") || !strings.Contains(text, "goroutine ") {
+		t.Errorf("a crash logged %.2000s", text)
 	}
 	_ = os.Remove(socket)
 }
