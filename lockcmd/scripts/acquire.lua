@@ -41,7 +41,8 @@ local left, r = redis.call('PTTL', KEYS[1]), parse(h[2])
 if not h[1] then
   if want ~= '0' then return {3} end
   if h[4] then return {5} end
-  local orphan = h[2] and redis.call('HLEN', KEYS[1]) == 1 -- a record whose owner's field was deleted (R11)
+  -- The record of an owner whose field was deleted (R11).
+  local orphan = h[2] and redis.call('HLEN', KEYS[1]) == 1
   local free = left == -2 or orphan
   local blocked = free and notGranting(ARGV[11])
   local more
@@ -59,7 +60,8 @@ elseif tonumber(r[REQ]) == req then return {1, tonumber(r[REPLY]), left}
 elseif tonumber(r[REQ]) > req then return {4}
 elseif want == r[TOKEN] then
   if r[ID] ~= '-' and r[ID] == ARGV[8] then return {1, tonumber(r[TOKEN]), left, 1} end
-  if renewed(ARGV[6]) then -- else, and for what else it was first taken under, it stays as it is
+  -- A lease that is acquired again keeps its end and all its options.
+  if renewed(ARGV[6]) then
     r[TTL] = renewed(r[OPTS]) and math.max(tonumber(r[TTL]), ttl) or ttl
     r[OPTS] = 'w' .. string.sub(r[OPTS], 2)
   end
@@ -70,7 +72,9 @@ elseif want == r[TOKEN] then
   raiseTTL(KEYS[1], left, ttl)
   return {1, tonumber(r[TOKEN]), math.max(left, ttl)}
 elseif want ~= '0' then return {3}
-end -- else: the carrier tracks none, so what lies here was granted to nobody by a late copy; it is replaced
+end
+-- Otherwise the carrier tracks no hold. A late copy of a request made this one for nobody. It is
+-- replaced.
 local blocked = h[1] and notGranting(ARGV[11])
 if blocked then return {6, blocked} end
 local made = grant(KEYS[1], KEYS[2], {owner, carrier, ARGV[3], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]})

@@ -22,7 +22,8 @@ if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and -1 or h end
 if h[1] and h[2] == ARGV[3] then return redis.call('PTTL', KEYS[1]) end
 if not h[1] or h[2] ~= ARGV[2] then return -1 end
 local stone = KEYS[2] and redis.pcall('GET', KEYS[2])
-if type(stone) == 'string' and (stone == 'broken' or string.find(stone, '^lost ')) then return -1 end -- it is about to be told
+-- Its holder is about to be told of the loss.
+if type(stone) == 'string' and (stone == 'broken' or string.find(stone, '^lost ')) then return -1 end
 needs('HSET', 'DEL', 'SET')
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('HSET', KEYS[1], 'leash', ARGV[3])

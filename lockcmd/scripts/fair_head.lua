@@ -23,7 +23,8 @@ local function enqueue(q, owner, left, patience, bit)
     redis.call(reaped and 'LPUSH' or 'RPUSH', list, owner)
   end
   local most = math.max(tonumber(redis.call('ZRANGE', timeouts, -1, -1, 'WITHSCORES')[2]) or 0, now) + DAY
-  redis.call('PEXPIREAT', list, most) -- so the rest passes at maxmemory (R13)
+  -- After this write, Redis allows the rest at maxmemory (R13).
+  redis.call('PEXPIREAT', list, most)
   redis.call('PEXPIREAT', timeouts, most)
   if not score or score < now + AHEAD then redis.call('ZADD', timeouts, now + AHEAD, owner) end
   local heard = tonumber(redis.call('ZSCORE', waiters, owner)) or 0
@@ -39,7 +40,9 @@ end
 local function mayTake(q, free, owner, left, patience, channel, mode, bit)
   local waiters, now = q.waiters, q.now
   local heard = patience ~= '' and tonumber(redis.call('ZSCORE', waiters, owner))
-  if heard and heard < now then -- it lives and was not heard of, so Redis was away: who was last heard of with it has some time, too
+  -- It lives and was not reported, so Redis was away. Waiters that were last reported at the same
+  -- time get more time too.
+  if heard and heard < now then
     local others = redis.call('ZRANGEBYSCORE', waiters, heard - patience / 4, now, 'WITHSCORES')
     for i = 1, #others, 2 do
       redis.pcall('ZADD', waiters, now + math.floor(patience / 4) + leashBits(others[i + 1]) / BITS, others[i])

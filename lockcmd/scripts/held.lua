@@ -9,7 +9,8 @@
 --   1: a hold with a record still lasts
 --   0: none does
 -- Atomic: records and holds belong to one moment.
-if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end -- "a" and "{a}" have the same helpers
+-- "a" and "{a}" have the same helper keys.
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 local now, cursor = redis.call('TIME'), '0'
 now = now[1] * 1000 + math.floor(now[2] / 1000)
 repeat

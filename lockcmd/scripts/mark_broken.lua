@@ -14,7 +14,8 @@ local text = redis.call('GET', KEYS[1]) or ''
 local how = string.match(text, '^%a*')
 if how == 'released' or (how == 'moved' or how == 'repeated') and not string.find(text, ' perhaps$') then return 0 end
 needs('SET')
-redis.call('DEL', KEYS[1]) -- first, for Redis allows it at maxmemory (R13)
+-- DEL comes first, because Redis allows it at maxmemory (R13).
+redis.call('DEL', KEYS[1])
 redis.call('SET', KEYS[1], 'broken', 'PX', ARGV[1])
 redis.pcall('PUBLISH', ARGV[2], ARGV[3])
 return 1

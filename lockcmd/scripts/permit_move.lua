@@ -31,7 +31,8 @@ if renewed(r[OPTS]) and left < ttl then
 end
 text = setCarrier(r, ARGV[6], ARGV[7], ARGV[8])
 redis.call('HSET', KEYS[3], ARGV[1], text)
-if KEYS[4] then -- else in a slot that migrates (R14)
+-- Without this key in a slot that migrates (R14).
+if KEYS[4] then
   redis.call('SET', KEYS[4], ARGV[9], 'PX', wholeText(math.max(tonumber(ARGV[10]), ttl)))
   redis.call('DEL', KEYS[5])
 end

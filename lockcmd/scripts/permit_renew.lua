@@ -30,7 +30,8 @@ for i = 1, #KEYS / 3 do
   elseif not mayWrite then
     out[i] = -1
   else
-    local left = math.min(tonumber(ends) - now, 3e12) -- Redisson may have changed what there is to look at
+    -- Redisson may have changed the end.
+    local left = math.min(tonumber(ends) - now, 3e12)
     out[i] = ttl > 0 and 1 or 1 + left
     redis.call('PEXPIRE', hash, math.max(redis.call('PTTL', hash), ttl > 0 and ttl or left))
     if left < ttl then

@@ -44,7 +44,8 @@ local function put(count, zset, hash, stone, permit, _, ms, text)
   raiseTTL(hash, redis.call('PTTL', hash), tonumber(ms))
   return held and 2 or 1
 end
-if not late then needs('HGET', 'ZSCORE') end -- without them every permit would count as given back
+-- Without these rights every permit would count as returned.
+if not late then needs('HGET', 'ZSCORE') end
 for i = 1, #KEYS / 4 do
   out[i] = put(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], KEYS[4 * i], unpack(ARGV, 4 * i, 4 * i + 3))
 end

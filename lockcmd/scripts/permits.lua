@@ -49,7 +49,8 @@ local function reapExpired(now, channel, modes)
     for _, member in ipairs(ended) do redis.pcall('HDEL', KEYS[3], digits(member)) end
     giveBack(#ended, channel, modes)
   end
-  local some = redis.pcall('HRANDFIELD', KEYS[3], 8) -- Redis before 6.2 has it not: then they stay until the hash's TTL is over
+  -- Redis before 6.2 has no HRANDFIELD. There the records stay until the TTL of the hash is over.
+  local some = redis.pcall('HRANDFIELD', KEYS[3], 8)
   for _, permit in ipairs(some) do
     local ours = string.find(permit, '^%x+$') and #permit == 32
     if ours and not redis.call('ZSCORE', KEYS[2], bytes(permit)) then redis.call('HDEL', KEYS[3], permit) end
@@ -60,7 +61,8 @@ end
 -- was not held or its lease had ended; an ended one is given back too.
 local function freePermit(permit, channel, modes)
   local ends = redis.call('ZSCORE', KEYS[2], bytes(permit))
-  local member = ends and bytes(permit) or permit -- Redisson before 3.17 has the digits in the zset
+  -- Redisson before 3.17 writes the digits into the zset.
+  local member = ends and bytes(permit) or permit
   ends = ends or redis.call('ZSCORE', KEYS[2], permit)
   needs('HDEL', 'INCRBY', 'TIME')
   redis.call('ZREM', KEYS[2], member)

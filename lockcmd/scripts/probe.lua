@@ -17,11 +17,13 @@ local function field(name) return string.match(info, '\n' .. name .. ':([^\r\n]*
 if field('role') ~= 'master' then return {} end
 local time, replid = redis.call('TIME'), field('master_replid')
 local id, now = field('run_id') .. ':' .. replid, time[1] * 1000 + math.floor(time[2] / 1000)
-local since = (time[1] - (tonumber(field('uptime_in_seconds')) or 0) + 1) * 1000 -- it counts whole seconds
+-- The uptime is in whole seconds.
+local since = (time[1] - (tonumber(field('uptime_in_seconds')) or 0) + 1) * 1000
 local mark = KEYS[1] and redis.pcall('GET', KEYS[1])
 local marked, at = string.match(type(mark) == 'string' and mark or '', '^(%S+) (%d+)$')
 local function run(identity) return string.match(identity or '', '^%x+') end
-if string.find(field('master_replid2'), '[1-9a-f]') then -- it was a replica, or has come back with its data
+-- It was a replica, or it has restarted with its data.
+if string.find(field('master_replid2'), '[1-9a-f]') then
   since = now
   if marked == id then since = math.min(since, tonumber(at)) end
   if ARGV[1] == id then since = math.min(since, tonumber(ARGV[2])) end
@@ -30,7 +32,8 @@ if string.find(field('master_replid2'), '[1-9a-f]') then -- it was a replica, or
     redis.call('DEL', KEYS[1])
     redis.call('SET', KEYS[1], id .. string.format(' %.0f', since), 'PX', ARGV[3])
   end
-else -- nor does one that has no replicas any more remember that it was one
+else
+  -- A master without replicas does not remember that it was a replica.
   if run(marked) == field('run_id') then since = math.max(since, tonumber(at)) end
   if run(ARGV[1]) == field('run_id') then since = math.max(since, tonumber(ARGV[2])) end
 end

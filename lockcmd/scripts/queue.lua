@@ -1,9 +1,16 @@
 -- queue.lua follows the prelude in scripts that know FAIR waiters. It keeps their order and knows
 -- which of them are alive (R22).
-local WAIT, AHEAD, DAY = 300000, 60000, 86400000 -- ms that Redisson adds for each waiter; that our scores stay ahead at least; of a day
-local GRACE = 20000 -- ms for which a waiter of ours is let be when nobody knows whether Redis was away; none says that it lives for longer
-local BITS = 1024 -- a score among our waiters is the ms until which one counts as alive, and in 1024ths the ways by which it is heard of
-local STEP, REAP = 500, 1000 -- how many are read at once; how many dead one call takes out at the most: it must not keep Redis for long
+-- All in ms: what Redisson adds for each waiter; how far our scores stay ahead at least; a day.
+local WAIT, AHEAD, DAY = 300000, 60000, 86400000
+-- For how many ms a waiter of ours counts as alive when Redis may have been away. No waiter is
+-- reported for longer.
+local GRACE = 20000
+-- A score among our waiters is the ms until which the waiter counts as alive. Its fraction, in
+-- 1024ths, has the bits of the Leashes that report it.
+local BITS = 1024
+-- How many waiters are read at once, and how many dead ones a call removes at most. A script must
+-- not stall Redis.
+local STEP, REAP = 500, 1000
 
 -- leashBits is the set of Leashes that report a waiter with this score, a bit each. A client may
 -- have moved on to another Leash.
@@ -77,7 +84,8 @@ local function fairQueue(at)
     local leaves, behind, by, gone, cut = {}, {}, {}, 0, 0
     for _, owner in ipairs(owners) do leaves[owner] = true end
     local who = tail(leaves, #owners)
-    eachChunk('ZREM', timeouts, owners) -- the first write is one that Redis allows at maxmemory (R13)
+    -- Redis allows this first write at maxmemory (R13).
+    eachChunk('ZREM', timeouts, owners)
     eachChunk('ZREM', waiters, owners)
     for i = #who, 1, -1 do
       local other = who[i]
@@ -159,7 +167,8 @@ local function fairQueue(at)
     local who, ours = {}, 0
     if first and timeouts then who, ours = dead(before) end
     if #who == 0 then return first end
-    redis.call('LTRIM', list, #who, -1) -- a write that Redis allows at maxmemory, as above
+    -- Redis allows this first write at maxmemory (R13).
+    redis.call('LTRIM', list, #who, -1)
     eachChunk('ZREM', timeouts, who)
     if ours > 0 then
       eachChunk('ZREM', waiters, who)

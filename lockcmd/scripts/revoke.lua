@@ -34,8 +34,10 @@ if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and -1 or h end
 local r = parse(h[2])
 if not h[1] or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
 local stone, breaks = KEYS[2] and redis.pcall('GET', KEYS[2]), ARGV[11] == 'broken'
-if stone == 'broken' and not breaks then return -1 end -- its holder is being told of a loss
-local lost = not breaks and type(stone) == 'string' and string.find(stone, '^lost ') -- and has been: what is left of it is ended all the same
+-- Its holder is being told of the loss.
+if stone == 'broken' and not breaks then return -1 end
+-- Its holder has been told. What is left of the hold is ended all the same.
+local lost = not breaks and type(stone) == 'string' and string.find(stone, '^lost ')
 if tonumber(h[1]) > 1 and ARGV[4] ~= 'all' and not lost then
   needs('HINCRBY', 'SET')
   local left = redis.call('PTTL', KEYS[1])

@@ -73,7 +73,8 @@ local function holdLeft(key, leash, field, n)
     local over = endAge(r)
     return math.max(over and math.min(left, over - age(r)) or left, 0)
   end
-  if n > 10000 then return left end -- no hold of anybody's
+  -- This is nobody's hold.
+  if n > 10000 then return left end
   for i = 1, n do
     local ms = redis.pcall('PTTL', timeoutKey(leash, field, i))
     most = math.max(most, type(ms) == 'number' and ms or left)
@@ -101,7 +102,8 @@ end
 local function crowdLeft(key, leash, but)
   if redis.call('HLEN', key) <= 64 or redis.call('HGET', key, 'mode') ~= 'read' then return nil end
   local left, some = redis.call('PTTL', key), redis.pcall('HRANDFIELD', key, 8, 'WITHVALUES')
-  if some.err then return nil end -- Redis before 6.2
+  -- Redis before 6.2 cannot do this.
+  if some.err then return nil end
   for i = 1, #some, 2 do
     local n = some[i] ~= but and tonumber(some[i + 1])
     if n and left > 0 and holdLeft(key, leash, some[i], n) * 2 >= left then return left end

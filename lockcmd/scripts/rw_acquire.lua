@@ -27,7 +27,8 @@ local key, leash, owner, carrier, req, want, ttl = KEYS[1], KEYS[2], ARGV[1], AR
 local field, h = owner .. SUFFIX, redis.pcall('HMGET', key, 'mode', owner, owner .. ':write')
 if h.err then return h end
 local left, n, r = redis.call('PTTL', key), tonumber(h[MINE == 'read' and 2 or 3] or 0) or 0, parse(redis.call('HGET', leash, field))
-if left ~= -2 and h[1] ~= 'read' and h[1] ~= 'write' then return h[2] and {5} or {0, left} end -- a lock of another kind (R9)
+-- A lock of another kind (R9).
+if left ~= -2 and h[1] ~= 'read' and h[1] ~= 'write' then return h[2] and {5} or {0, left} end
 local fresh, mine = left == -2, n > 0 and holdLeft(key, leash, field, n) or 0
 if mine > 0 then
   if r[CARRIER] ~= carrier then return {2, r[TOKEN] or '', r[CARRIER] or '', r[ID] or '-'} end
@@ -36,13 +37,15 @@ if mine > 0 then
   if want == r[TOKEN] then
     if r[ID] ~= '-' and r[ID] == ARGV[8] then return {1, tonumber(r[TOKEN]), mine, 1} end
     return countAcquire(key, leash, field, n, r, mine)
-  end -- else: what lies here was granted to nobody by a late copy; it is replaced
+  end
+    -- Otherwise a late copy of a request made this hold for nobody. It is replaced.
 end
 if want ~= '0' then return {3} end
 if mine == 0 and not fresh then
   local reads, writes = tonumber(h[2] or 0) or 0, h[3] and holdLeft(key, leash, owner .. ':write', 1) or 0
   if MINE == 'write' and reads > 0 and holdLeft(key, leash, owner, reads) > 0 then return {5} end
-  if writes > 0 then -- the owner writes, and asks to read
+  if writes > 0 then
+    -- The owner has the lock with WRITE and asks for READ.
     local w = parse(redis.call('HGET', leash, owner .. ':write'))
     if w[CARRIER] ~= carrier then return {2, '', '', '-'} end
     needsForGrant()
@@ -51,7 +54,8 @@ if mine == 0 and not fresh then
     local most, writing, writer = crowdLeft(key, leash), 0, nil
     if not most then most, writing, writer = othersLeft(key, leash) end
     if writing > 0 or MINE == 'write' and most > 0 then return {0, most, (readInteger(KEYS[3]))} end
-    fresh = most == 0 -- only the dead are left
+    -- Only expired holds are left.
+    fresh = most == 0
     if not fresh and writer then needsForGrant() end
     if not fresh and writer then dropWriteHold(key, leash, writer) end
   end

@@ -14,7 +14,8 @@ local function countAcquire(key, leash, field, n, r, mine)
   r[REQ], r[REPLY], r[ID], r[TTL] = ARGV[3], r[TOKEN], ARGV[8], string.format('%.0f', tonumber(r[TTL]))
   if MINE == 'write' and renewed(r[OPTS]) then extendUntil(r, math.max(mine, ttl)) end
   needsForGrant()
-  if MINE == 'read' then -- first: a slot that migrates may refuse it
+  if MINE == 'read' then
+    -- This comes first, because Redis may refuse it in a slot that migrates.
     local name = timeoutKey(leash, field, n + 1)
     redis.call('SET', name, timeoutValue(name, 0), 'PX', ttl)
   end
@@ -30,7 +31,8 @@ end
 -- (prelude.lua).
 local function newHold(key, leash, counter, mode, field, n, fresh, g)
   needsForGrant()
-  if mode == 'read' then -- first: a slot that migrates may refuse it
+  if mode == 'read' then
+    -- This comes first, because Redis may refuse it in a slot that migrates.
     local name = timeoutKey(leash, field, 1)
     redis.call('SET', name, g.timeoutValue or timeoutValue(name, n), 'PX', g[4])
   end

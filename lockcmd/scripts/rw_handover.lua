@@ -40,7 +40,8 @@ if err then return err end
 if n == 0 or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then
   local granted = has > 0 and w[CARRIER] == ARGV[7] and w[REQ] == ARGV[8]
   return granted and {1, tonumber(w[REPLY]), holdLeft(key, leash, theirs, has)} or {-1}
-end -- else, though the waiter may have got in by itself, to share it, nothing is done yet
+end
+-- Otherwise nothing is done yet. The waiter may share the lock already, by an attempt of its own.
 local last, req = tonumber(r[REQ]), tonumber(ARGV[4])
 if last == req then return {tonumber(r[REPLY])} end
 if last > req then return {-2} end
@@ -59,7 +60,8 @@ passMemoryLimit(key)
 local timeout = timeoutKey(leash, theirs, 1)
 local value = ARGV[18] == 'read' and timeoutValue(timeout, has)
 local first = value and redis.pcall('SET', timeout, value, 'PX', ARGV[9])
-if type(first) == 'table' and first.err then -- a slot that migrates takes no new key here, and would refuse the grant half way
+if type(first) == 'table' and first.err then
+  -- A slot that migrates accepts no new key here. Redis would refuse the grant half-way.
   endHold(key, leash, field, n, ARGV[16], ARGV[17])
   return {1}
 end
@@ -67,5 +69,6 @@ redis.call('HDEL', key, field)
 if MINE == 'read' then dropTimeouts(leash, field, 1, n) end
 local g = {ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13], ARGV[14], timeoutValue = value or nil}
 local made = newHold(key, leash, KEYS[3], ARGV[18], theirs, has, true, g)
-if MINE == 'write' and ARGV[18] == 'read' then publish(ARGV[16], ARGV[17], WORD) end -- readers elsewhere get in with this one
+-- Readers on other Leashes share the lock with this one.
+if MINE == 'write' and ARGV[18] == 'read' then publish(ARGV[16], ARGV[17], WORD) end
 return made

@@ -34,7 +34,8 @@ local function renew(key, leash, field, mark, ttl)
   local n = tonumber(h[1] or 0) or 0
   if n == 0 or not text or string.sub(text, 1, #mark) ~= mark then return 0 end
   local left, mine = redis.call('PTTL', key), holdLeft(key, leash, field, n)
-  if mine == 0 and ttl == 0 then return 0 end -- a lease that is over
+  -- The lease is over.
+  if mine == 0 and ttl == 0 then return 0 end
   local lock = MINE == 'read' and math.max(ttl, mine) or ttl
   local extends = MINE == 'write' and ttl > 0 and string.find(text, 'until=', 1, true)
   local drops = not extends and MINE == 'read' and h[2] == 'write' and holdLeft(key, leash, field .. ':write', 1) == 0
@@ -45,7 +46,8 @@ local function renew(key, leash, field, mark, ttl)
   raiseTTL(key, left, lock)
   raiseTTL(leash, redis.call('PTTL', leash), lock)
   if extends then
-    passMemoryLimit(key) -- first, for Redis allows it at maxmemory (R13)
+    -- This comes first, because Redis allows it at maxmemory (R13).
+    passMemoryLimit(key)
     redis.call('HSET', leash, field, record(extendUntil(parse(text), ttl)))
   elseif drops then dropWriteHold(key, leash, field .. ':write') end
   for i = 1, MINE == 'read' and ttl > 0 and math.min(n, 10000) or 0 do raiseTimeout(timeoutKey(leash, field, i), ttl) end

@@ -33,8 +33,10 @@ local n, r, _, err = readHold(key, leash, field)
 if err then return err end
 if n == 0 or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
 local stone, breaks = KEYS[3] and redis.pcall('GET', KEYS[3]), ARGV[11] == 'broken'
-if stone == 'broken' and not breaks then return -1 end -- its holder is being told of a loss
-local lost = not breaks and type(stone) == 'string' and string.find(stone, '^lost ') -- and has been: what is left of it is ended all the same
+-- Its holder is being told of the loss.
+if stone == 'broken' and not breaks then return -1 end
+-- Its holder has been told. What is left of the hold is ended all the same.
+local lost = not breaks and type(stone) == 'string' and string.find(stone, '^lost ')
 needs('SET')
 if n > 1 and ARGV[4] ~= 'all' and not lost then
   decrement(key, leash, field, n, r)

@@ -28,7 +28,8 @@ if last == req and n == 1 then
 end
 r[REQ], r[REPLY] = ARGV[4], '0'
 if last == req then
-  r[ID] = '-' -- a repetition under that ID counts again (R7)
+  -- A repetition under that ID counts again (R7).
+  r[ID] = '-'
   decrement(key, leash, field, n, r)
   return 0
 end

@@ -22,6 +22,7 @@ for word in string.gmatch(ours and string.sub(text, 10) or '', '%S+') do
 end
 if ARGV[2] ~= '0' then words[#words + 1] = ARGV[1] end
 needs('GET', 'SET')
-redis.call('DEL', KEYS[1]) -- first, for Redis allows it at maxmemory (R13)
+-- DEL comes first, because Redis allows it at maxmemory (R13).
+redis.call('DEL', KEYS[1])
 if #words > 0 and left > 0 then redis.call('SET', KEYS[1], 'released ' .. table.concat(words, ' '), 'PX', string.format('%.0f', left)) end
 return 1

@@ -22,7 +22,8 @@ local vague = other and (string.find(text, '^extended ') or string.find(text, ' 
 if other and (ARGV[2] == '0' or not vague) then return 0 end
 if ARGV[2] ~= '0' and text == ARGV[1] then return 1 end
 needs('SET')
-redis.call('DEL', KEYS[1]) -- first, for Redis allows it at maxmemory (R13)
+-- DEL comes first, because Redis allows it at maxmemory (R13).
+redis.call('DEL', KEYS[1])
 if ARGV[2] ~= '0' then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 if ARGV[3] then publish(ARGV[3], ARGV[4]) end
 return 1

@@ -36,7 +36,8 @@ local left = redis.call('PTTL', KEYS[1])
 redis.call('PEXPIRE', KEYS[1], left > 0 and left or r[TTL])
 if last == req then
   redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
-  r[ID] = '-' -- a repetition under that ID counts again (R7)
+  -- A repetition under that ID counts again (R7).
+  r[ID] = '-'
 end
 r[REQ], r[REPLY] = ARGV[4], '0'
 redis.call('HSET', KEYS[1], 'leash', record(r))
