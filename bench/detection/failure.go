@@ -13,19 +13,19 @@ import (
 	"leash/internal/redistest"
 )
 
-// A failure is one way in which a holder is gone.
+// A failure is one way in which a holder can disappear.
 type failure struct {
 	name     string
-	by       string // what frees the lock
-	redisson bool   // whether Redisson's lock has to run out then
-	// stage makes somebody hold the lock.
+	by       string // what releases the lock
+	redisson bool   // whether Redisson's lock has to run out in this case
+	// stage makes a client hold the lock.
 	stage func(ctx context.Context, s *testbed, key string) (*trial, error)
 }
 
-// A trial is a failure that has its holder.
+// A trial is a failure whose holder has the lock.
 type trial struct {
-	far    *leashtest.Leash // where the next one waits
-	atOnce bool             // it must fail right after the grant
+	far    *leashtest.Leash // where the next waiter waits
+	atOnce bool             // the failure must happen right after the grant
 	fail   func() error
 	end    func() // restores everything; called after fail, or instead of it
 }
@@ -45,7 +45,7 @@ func failures() []failure {
 	}
 }
 
-// hold takes the lock on a connection.
+// hold acquires the lock on a connection.
 func hold(conn net.Conn, key string, options ...string) (*redistest.Client, error) {
 	c := redistest.NewClient(conn)
 	reply, err := c.Do(append([]string{"LOCK.ACQUIRE", key}, options...)...)
@@ -86,11 +86,11 @@ func reset(_ context.Context, s *testbed, key string) (*trial, error) {
 	return &trial{far: s.far, fail: c.Close, end: func() { c.Close() }}, nil
 }
 
-// HolderCommand is the word after which Holder is to be called with the arguments behind it.
+// HolderCommand is the first argument of a process that is a Holder. Holder's arguments follow.
 const HolderCommand = "detection-holder"
 
-// Holder is a process of its own that holds a lock, key, through the Leash at addr until it is
-// killed or has lost it.
+// Holder runs in a process of its own. It holds the lock key through the Leash at addr until it is
+// killed or has lost the lock.
 func Holder(addr, key string, options ...string) error {
 	c, err := holdAt(addr, key, options...)
 	if err != nil {
@@ -98,11 +98,11 @@ func Holder(addr, key string, options ...string) error {
 	}
 	defer c.Close()
 	fmt.Println("held")
-	_, _ = c.Conn().Read(make([]byte, 1)) // nothing comes but the end
+	_, _ = c.Conn().Read(make([]byte, 1)) // returns when the connection ends
 	return nil
 }
 
-// process starts a Holder and returns when it holds.
+// process starts a Holder and returns when it holds the lock.
 func process(s *testbed, key string, options ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -146,7 +146,7 @@ func stopped(_ context.Context, s *testbed, key string) (*trial, error) {
 	}, nil
 }
 
-// hold takes key from the LAN's own host, by the Leash at its other end.
+// hold acquires key from the LAN's host, through the Leash at the other end of the LAN.
 func (l *lan) hold(key string) (*redistest.Client, error) {
 	conn, err := l.dial(lanPort)
 	if err != nil {
@@ -164,7 +164,7 @@ func vanished(_ context.Context, s *testbed, key string) (*trial, error) {
 	return &trial{far: s.far, fail: l.vanish, end: func() { c.Close(); _ = l.appear() }}, nil
 }
 
-// vanishedBusy: its last command is answered when it is no longer there.
+// vanishedBusy: the reply to the last command comes after the host has vanished.
 func vanishedBusy(_ context.Context, s *testbed, key string) (*trial, error) {
 	l := s.lans[lanBusy]
 	c, err := l.hold(key)
@@ -207,13 +207,13 @@ func leashKilled(ctx context.Context, s *testbed, key string) (*trial, error) {
 	return &trial{
 		far:  s.far,
 		fail: func() error { s.toKill.Kill(); return nil },
-		// should it fail, the next round says so
+		// if this fails, the next round reports it
 		end: func() { c.Close(); _ = s.toKill.Restart(ctx) },
 	}, nil
 }
 
-// redisKilled has a cluster for each time, whose master of the lock is killed at the moment when
-// the client closes.
+// redisKilled starts a new cluster each time. It kills the master of the lock when the client
+// closes.
 func redisKilled(ctx context.Context, s *testbed, key string) (_ *trial, err error) {
 	p := &trial{end: func() {}}
 	defer func() {

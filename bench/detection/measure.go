@@ -14,7 +14,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// tolerance is how much longer than the settings say a lock may stay before the measurement fails.
+// tolerance is how much longer than its settings allow a lock may stay before the measurement
+// fails.
 const tolerance = time.Minute
 
 // Measure runs all failures, in the network namespace, and returns the table.
@@ -48,7 +49,7 @@ func Measure(ctx context.Context, opt Options) (_ [][]string, err error) {
 	return opt.table(rows, times), nil
 }
 
-// measure runs one failure and returns how long the next waiter then had to wait.
+// measure runs one failure and returns how long the next waiter had to wait after it.
 func (s *testbed) measure(ctx context.Context, m failure, key string) (time.Duration, error) {
 	p, err := m.stage(ctx, s, key)
 	if err != nil {
@@ -60,7 +61,7 @@ func (s *testbed) measure(ctx context.Context, m failure, key string) (time.Dura
 		return 0, err
 	}
 	defer next.Close()
-	if !p.atOnce { // anywhere between two renewals
+	if !p.atOnce { // at any moment between two renewals
 		select {
 		case <-time.After(rand.N(s.opt.TTL / 3)):
 		case <-ctx.Done():
@@ -81,7 +82,7 @@ func (s *testbed) measure(ctx context.Context, m failure, key string) (time.Dura
 	return took, errors.Join(err, ctx.Err())
 }
 
-// await lets the next one wait.
+// await lets the next waiter wait.
 func (s *testbed) await(ctx context.Context, p *trial, key string) (*redistest.Client, error) {
 	next, err := redistest.Dial(p.far.Addr)
 	if err != nil {
@@ -96,7 +97,7 @@ func (s *testbed) await(ctx context.Context, p *trial, key string) (*redistest.C
 		return nil, errors.Join(err, next.Close())
 	}
 	defer c.Close()
-	for deadline := time.Now().Add(tolerance); ; time.Sleep(time.Millisecond) { // between looks
+	for deadline := time.Now().Add(tolerance); ; time.Sleep(time.Millisecond) { // between checks
 		info, err := c.Do("LOCK.INFO", key)
 		if strings.Contains(info, "$7\r\nwaiters\r\n:1\r\n") {
 			return next, nil
@@ -107,8 +108,8 @@ func (s *testbed) await(ctx context.Context, p *trial, key string) (*redistest.C
 	}
 }
 
-// table has the medians and the extremes of the rows, beside Redisson, whose locks stay from two
-// thirds of its lease to all of it.
+// table has the medians and the extremes of the rows. It compares them with Redisson, whose locks
+// stay for between two thirds of its lease and all of it.
 func (o Options) table(rows []failure, times [][]time.Duration) [][]string {
 	table := [][]string{{"the holder", "freed by", "median s", "min..max s", "Redisson s"}}
 	for i, m := range rows {

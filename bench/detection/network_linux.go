@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Enter runs this program again, with these arguments and out for its output, in a network
-// namespace of its own, and returns when it and all that it had started have ended.
+// Enter runs this program again in a new network namespace, with these arguments and with out for
+// its output. It returns when the program and all its children have ended.
 func Enter(ctx context.Context, out io.Writer, args ...string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -34,7 +34,7 @@ func Enter(ctx context.Context, out io.Writer, args ...string) error {
 	}
 	cmd.SysProcAttr = attr
 	ended := make(chan error)
-	go func() { // the namespace lives as long as its thread
+	go func() { // the namespace exists as long as its thread
 		runtime.LockOSThread()
 		ended <- cmd.Run()
 	}()
@@ -65,17 +65,17 @@ func newSpace() (s *space, err error) {
 	return s, err
 }
 
-// onThread runs f on a thread that ends with it, and that f may take elsewhere.
+// onThread runs f on a thread that ends with f. f may move the thread to another namespace.
 func onThread(f func() error) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and no unlock
+		runtime.LockOSThread() // never unlocked, so the thread ends
 		done <- f()
 	}()
 	return <-done
 }
 
-// in runs f, but for the goroutines it starts, in the space.
+// in runs f in the space, without the goroutines that f starts.
 func (s *space) in(f func() error) error {
 	return onThread(func() error {
 		if err := unix.Setns(int(s.file.Fd()), unix.CLONE_NEWNET); err != nil {
@@ -85,7 +85,7 @@ func (s *space) in(f func() error) error {
 	})
 }
 
-// ip runs commands of iproute2 in the space, of which the word THERE is another one.
+// ip runs commands of iproute2 in the space. The word THERE stands for the other space.
 func (s *space) ip(there *space, commands ...[]string) error {
 	return s.in(func() error {
 		for _, args := range commands {
@@ -103,7 +103,7 @@ func (s *space) ip(there *space, commands ...[]string) error {
 	})
 }
 
-// lan is a host beyond a switch: a network of three.
+// lan is a network of the namespace, a switch and a host.
 type lan struct {
 	network, net, host *space
 	n                  int
@@ -148,8 +148,8 @@ func (l *lan) dial(port string) (conn net.Conn, err error) {
 	return conn, err
 }
 
-// dialHere connects from the space of the calling thread. net.Dial would do it on threads of its
-// own choice.
+// dialHere connects from the space of the calling thread. net.Dial would use threads of its own
+// choice.
 func dialHere(addr string) (net.Conn, error) {
 	tcp, err := net.ResolveTCPAddr("tcp4", addr)
 	if err != nil {
@@ -167,11 +167,11 @@ func dialHere(addr string) (net.Conn, error) {
 	return net.FileConn(file)
 }
 
-// vanish takes the host from the network, which the switch does not tell; appear brings it back.
+// vanish removes the host from the network without a sign to the other end. appear brings it back.
 func (l *lan) vanish() error { return l.host.ip(nil, l.link("down")) }
 func (l *lan) appear() error { return l.host.ip(nil, l.link("up")) }
 
-// cut takes the link down, which both ends notice. reconnect sets it up again.
+// cut takes the link down, and both ends notice that. reconnect brings it up again.
 func (l *lan) cut() error       { return l.net.ip(nil, []string{"link", "set", "port0", "down"}) }
 func (l *lan) reconnect() error { return l.net.ip(nil, []string{"link", "set", "port0", "up"}) }
 

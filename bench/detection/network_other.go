@@ -11,7 +11,7 @@ import (
 
 var errLinux = errors.New("bench detection runs on Linux only")
 
-// Enter cannot make a network namespace here.
+// Enter returns an error, because there are no network namespaces here.
 func Enter(context.Context, io.Writer, ...string) error { return errLinux }
 
 type space struct{}

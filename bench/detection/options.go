@@ -22,7 +22,7 @@ type Options struct {
 	Leash       string // the binary
 }
 
-// ErrNoNamespaces is when this user, or this container, may not make namespaces.
+// ErrNoNamespaces is the error if this user, or this container, may not make namespaces.
 var ErrNoNamespaces = errors.New("detection needs network namespaces of its own: run it as root, not in a container that denies them")
 
 const usage = `Bench detection measures how long a lock stays with a holder that is gone, until the next in line has it.

@@ -20,7 +20,7 @@ const (
 	lanCount = 3
 )
 
-// lanPort is where the holders' Leash listens for the hosts.
+// lanPort is the port on which the holders' Leash listens for the hosts.
 const lanPort = "6380"
 
 // A testbed is Redis, the Leashes and the networks of a measurement.
@@ -69,7 +69,7 @@ func newTestbed(ctx context.Context, opt Options) (_ *testbed, err error) {
 		if *l, err = s.leash(ctx, []string{redis.Addr}, listen...); err != nil {
 			return nil, err
 		}
-		listen = nil // the first alone
+		listen = nil // only the first Leash listens there
 		s.closers = append(s.closers, func() error { (*l).Kill(); return nil })
 	}
 	return s, nil
@@ -81,7 +81,7 @@ func (s *testbed) leash(ctx context.Context, upstream []string, args ...string) 
 		"--watchdog-timeout", s.opt.TTL.String(), "--peer-timeout", s.opt.PeerTimeout.String())...)
 }
 
-// close ends everything, last things first.
+// close ends everything, in the reverse order of starting.
 func (s *testbed) close() error {
 	var errs []error
 	for _, f := range slices.Backward(s.closers) {

@@ -11,14 +11,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// libraries make n workers over one client, by the library's name.
+// libraries make n workers that share one client, by the library's name.
 var libraries = map[string]func(c redis.UniversalClient, n int) []pair{
 	"redsync":   withRedsync,
 	"redislock": withRedislock,
 	"go-redis":  withLeash,
 }
 
-// ttl is what Leash gives a lock. Neither redsync nor redislock renews.
+// ttl is the TTL that Leash uses. Neither redsync nor redislock renews.
 const ttl = 30 * time.Second
 
 func key(i int) string { return fmt.Sprintf("bench:%d", i) }
@@ -55,7 +55,7 @@ func withRedislock(c redis.UniversalClient, n int) (workers []pair) {
 	return workers
 }
 
-// withLeash gives each worker a connection of its own, for a hold hangs on its connection.
+// withLeash gives each worker a connection of its own, because a hold depends on its connection.
 func withLeash(c redis.UniversalClient, n int) (workers []pair) {
 	for i := range n {
 		conn := c.(*redis.Client).Conn()

@@ -1,11 +1,11 @@
-// Peers takes and releases locks by way of Go libraries, for bench to measure. It is a module of
-// its own, so that what it needs does not become part of Leash.
+// Peers takes and releases locks with Go libraries, for bench to measure. It is a module of its
+// own, so that Leash does not depend on these libraries.
 //
 //	peers redsync 127.0.0.1:6379            one Redis
 //	peers redislock cluster 127.0.0.1:7000  a cluster
 //	peers go-redis 127.0.0.1:6380           Leash, by LOCK.ACQUIRE and LOCK.RELEASE
 //
-// It reads requests from standard input, a line each, and ends with it:
+// It reads requests from standard input, one on each line, and ends at EOF:
 //
 //	run <clients> <warm-up ms> <round ms>
 //
@@ -50,7 +50,7 @@ func run(args []string) error {
 	if cluster {
 		addrs = args[2:]
 	}
-	workers := map[int][]pair{} // by their number: connections stay open from run to run
+	workers := map[int][]pair{} // by the number of clients: connections stay open between runs
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var n, warmup, round int
 		if _, err := fmt.Sscanf(lines.Text(), "run %d %d %d", &n, &warmup, &round); err != nil {
